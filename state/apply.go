@@ -1,0 +1,307 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"millwright/schema"
+)
+
+// Attempt is one attempt to make the state equal to a revision.
+type Attempt struct {
+	ID         int64
+	FactoryUID string
+	Started    time.Time
+	Finished   time.Time
+	Revision   Revision
+	Outcome    Outcome
+	Counts     Counts
+	Problems   []schema.Problem
+	Message    string // why it failed or was refused, in one line; empty when it was applied
+}
+
+// Counts says how many resources an attempt created, updated, deleted and left alone.
+type Counts struct {
+	Created   int `json:"created"`
+	Updated   int `json:"updated"`
+	Deleted   int `json:"deleted"`
+	Unchanged int `json:"unchanged"`
+	Secrets   int `json:"secrets"` // webhooks that picked up a new version of their secret
+}
+
+// historyKept is how many attempts are kept of each factory.
+const historyKept = 200
+
+// Application is a planned change of a factory, ready to be made. Everything that can be wrong with it
+// has been looked at, except what others did since the plan was made.
+type Application struct {
+	FactoryUID string
+	Base       int64 // the factory's generation that the plan compared with
+	Started    time.Time
+	Revision   Revision
+	Counts     Counts
+	Problems   []schema.Problem // warnings and notices
+
+	File            *schema.FactoryFile
+	FileChanged     bool
+	Webhooks        []WebhookChange // created or updated, or with a new secret version
+	DeleteWebhooks  []string        // UIDs
+	Resources       []ResourceChange
+	DeleteResources []string // UIDs
+}
+
+// WebhookChange creates or updates a webhook.
+type WebhookChange struct {
+	UID           string
+	Ordinal       int // how many webhooks of this name came before
+	Spec          schema.Webhook
+	SecretVersion int64
+}
+
+// ResourceChange creates or updates an automation, agent, runner or skill.
+type ResourceChange struct {
+	UID  string // empty: a new one
+	Kind string
+	Name string
+	Spec any
+}
+
+// Empty reports whether the application changes nothing but the revision.
+func (a *Application) Empty() bool {
+	return !a.FileChanged && len(a.Webhooks)+len(a.DeleteWebhooks)+len(a.Resources)+len(a.DeleteResources) == 0
+}
+
+// Apply makes the planned change in one transaction, and returns when every replica serves it.
+// ErrMoved: the factory, or a secret it needs, changed since the plan was made; nothing was changed,
+// plan again. Any other error before the commit changes nothing either.
+func (s *Store) Apply(ctx context.Context, a Application) error {
+	var generation int64
+	err := s.tx(ctx, func(tx *sql.Tx) error {
+		var have int64
+		if err := tx.QueryRowContext(ctx, `SELECT generation FROM factories WHERE uid = $1`+s.dialect.forUpdate(), a.FactoryUID).Scan(&have); err != nil {
+			return err
+		}
+		if have != a.Base {
+			return ErrMoved
+		}
+		now := time.Now()
+		outcome := OutcomeUnchanged
+		generation = 0
+		if !a.Empty() {
+			outcome = OutcomeApplied
+			if err := s.change(ctx, tx, a, micros(now)); err != nil {
+				return err
+			}
+			var err error
+			if generation, err = bump(ctx, tx, a.FactoryUID); err != nil {
+				return err
+			}
+		}
+		return s.record(ctx, tx, Attempt{FactoryUID: a.FactoryUID, Started: a.Started, Finished: now, Revision: a.Revision, Outcome: outcome, Counts: a.Counts, Problems: a.Problems})
+	})
+	if isForeignKey(err) {
+		return fmt.Errorf("%w: a secret was deleted or replaced", ErrMoved)
+	}
+	if err != nil {
+		return err
+	}
+	s.notify(ctx, Notice{Topic: TopicSync, ID: a.FactoryUID})
+	if generation == 0 {
+		return nil
+	}
+	return s.announce(ctx, generation)
+}
+
+func (s *Store) change(ctx context.Context, tx *sql.Tx, a Application, now int64) error {
+	if a.FileChanged {
+		file, err := json.Marshal(a.File)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE factories SET spec = $1, updated_at = $2 WHERE uid = $3`, string(file), now, a.FactoryUID); err != nil {
+			return err
+		}
+	}
+	for _, uid := range a.DeleteWebhooks {
+		if err := one(tx.ExecContext(ctx, `UPDATE webhooks SET deleted_at = $1, updated_at = $1, secret_name = NULL, secret_version = NULL
+			WHERE uid = $2 AND deleted_at IS NULL`, now, uid)); err != nil {
+			return orMoved(err)
+		}
+	}
+	for _, w := range a.Webhooks {
+		spec, err := json.Marshal(w.Spec)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO webhooks (uid, factory_uid, name, ordinal, spec, secret_name, secret_version, created_at, updated_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)
+			ON CONFLICT (uid) DO UPDATE SET spec = excluded.spec, secret_name = excluded.secret_name, secret_version = excluded.secret_version, updated_at = excluded.updated_at`,
+			w.UID, a.FactoryUID, w.Spec.Name, w.Ordinal, string(spec), w.Spec.SecretName, w.SecretVersion, now); err != nil {
+			return err
+		}
+	}
+	for _, uid := range a.DeleteResources {
+		if err := one(tx.ExecContext(ctx, `UPDATE resources SET deleted_at = $1, updated_at = $1 WHERE uid = $2 AND deleted_at IS NULL`, now, uid)); err != nil {
+			return orMoved(err)
+		}
+	}
+	for _, r := range a.Resources {
+		spec, err := json.Marshal(r.Spec)
+		if err != nil {
+			return err
+		}
+		uid := r.UID
+		if uid == "" {
+			uid = NewID(resourcePrefix[r.Kind])
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO resources (uid, factory_uid, kind, name, spec, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6)
+			ON CONFLICT (uid) DO UPDATE SET spec = excluded.spec, updated_at = excluded.updated_at`, uid, a.FactoryUID, r.Kind, r.Name, string(spec), now); err != nil {
+			return err
+		}
+	}
+	return s.trimSecretVersions(ctx, tx)
+}
+
+var errNoRow = errors.New("no such row")
+
+// one returns errNoRow when a statement changed nothing.
+func one(res sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	return errNoRow
+}
+
+func orMoved(err error) error {
+	if errors.Is(err, errNoRow) {
+		return ErrMoved
+	}
+	return err
+}
+
+// Refuse records an attempt that changes nothing: refused for its problems, or failed before there was
+// a tree. The last applied definition keeps serving.
+func (s *Store) Refuse(ctx context.Context, a Attempt) error {
+	if a.Outcome != OutcomeRefused && a.Outcome != OutcomeFailed {
+		return fmt.Errorf("cannot record outcome %q as a refusal", a.Outcome)
+	}
+	a.Finished = time.Now()
+	if err := s.tx(ctx, func(tx *sql.Tx) error { return s.record(ctx, tx, a) }); err != nil {
+		return err
+	}
+	s.notify(ctx, Notice{Topic: TopicSync, ID: a.FactoryUID})
+	return nil
+}
+
+// record writes an attempt to the factory's status and history.
+func (s *Store) record(ctx context.Context, tx *sql.Tx, a Attempt) error {
+	revision, err := json.Marshal(a.Revision)
+	if err != nil {
+		return err
+	}
+	if a.Problems == nil {
+		a.Problems = []schema.Problem{}
+	}
+	problems, err := json.Marshal(a.Problems)
+	if err != nil {
+		return err
+	}
+	counts, err := json.Marshal(a.Counts)
+	if err != nil {
+		return err
+	}
+	at := micros(a.Finished)
+	state := map[Outcome]SyncState{OutcomeApplied: SyncApplied, OutcomeUnchanged: SyncApplied, OutcomeRefused: SyncRefused, OutcomeFailed: SyncFailed}[a.Outcome]
+	if _, err := tx.ExecContext(ctx, `UPDATE factories SET sync_state = $1, last_attempted_at = $2, problems = $3, message = $4 WHERE uid = $5`,
+		string(state), at, string(problems), a.Message, a.FactoryUID); err != nil {
+		return err
+	}
+	if a.Revision.ID != "" {
+		if _, err := tx.ExecContext(ctx, `UPDATE factories SET attempted_revision = $1 WHERE uid = $2`, string(revision), a.FactoryUID); err != nil {
+			return err
+		}
+	}
+	if state == SyncApplied {
+		if _, err := tx.ExecContext(ctx, `UPDATE factories SET applied_revision = $1, last_applied_at = $2 WHERE uid = $3`, string(revision), at, a.FactoryUID); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx, `INSERT INTO syncs (factory_uid, started_at, finished_at, revision, outcome, counts, problems, message)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, a.FactoryUID, micros(a.Started), at, string(revision), string(a.Outcome), string(counts), string(problems), a.Message); err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `DELETE FROM syncs WHERE factory_uid = $1 AND id <= (
+		SELECT id FROM syncs WHERE factory_uid = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)`, a.FactoryUID, historyKept)
+	return err
+}
+
+// Attempts returns a factory's attempts to apply, newest first, those before the given ID if it is not 0.
+func (s *Store) Attempts(ctx context.Context, factoryUID string, before int64, limit int) ([]Attempt, error) {
+	if before == 0 {
+		before = 1 << 62
+	}
+	rows, err := s.read.QueryContext(ctx, `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message
+		FROM syncs WHERE factory_uid = $1 AND id < $2 ORDER BY id DESC LIMIT $3`, factoryUID, before, limit)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	all, err := scanAll(rows, func(row scanner) (Attempt, error) {
+		a := Attempt{FactoryUID: factoryUID}
+		var started, finished int64
+		var revision, counts, problems string
+		err := row.Scan(&a.ID, &started, &finished, &revision, &a.Outcome, &counts, &problems, &a.Message)
+		a.Started, a.Finished = timeOf(started), timeOf(finished)
+		return a, errors.Join(err, json.Unmarshal([]byte(revision), &a.Revision), json.Unmarshal([]byte(counts), &a.Counts), json.Unmarshal([]byte(problems), &a.Problems))
+	})
+	return all, s.classify(err)
+}
+
+// Webhooks returns a factory's webhooks by name, deleted ones too when asked for.
+func (s *Store) Webhooks(ctx context.Context, factoryUID string, deleted bool) ([]Webhook, error) {
+	query := `SELECT ` + webhookColumns + webhookTables + `WHERE w.factory_uid = $1`
+	if !deleted {
+		query += ` AND w.deleted_at IS NULL`
+	}
+	rows, err := s.read.QueryContext(ctx, query+` ORDER BY w.name, w.ordinal`, factoryUID)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	all, err := scanAll(rows, scanWebhook)
+	return all, s.classify(err)
+}
+
+// Webhook returns one webhook of a factory, live or deleted. ErrNotFound when there is none.
+func (s *Store) Webhook(ctx context.Context, factoryUID, uid string) (Webhook, error) {
+	w, err := scanWebhook(s.read.QueryRowContext(ctx, `SELECT `+webhookColumns+webhookTables+`WHERE w.factory_uid = $1 AND w.uid = $2`, factoryUID, uid))
+	if errors.Is(err, sql.ErrNoRows) {
+		return w, fmt.Errorf("webhook %q: %w", uid, ErrNotFound)
+	}
+	return w, s.classify(err)
+}
+
+// Lease takes or prolongs the named lease for holder until ttl from now, and reports whether holder has
+// it. A lease that ran out is anyone's.
+func (s *Store) Lease(ctx context.Context, name, holder string, ttl time.Duration) (bool, error) {
+	now := time.Now()
+	res, err := s.write.ExecContext(ctx, `INSERT INTO locks (name, holder, lease_until) VALUES ($1, $2, $3)
+		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, lease_until = excluded.lease_until
+		WHERE locks.holder = excluded.holder OR locks.lease_until < $4`, name, holder, micros(now.Add(ttl)), micros(now))
+	err = one(res, err)
+	if errors.Is(err, errNoRow) {
+		return false, nil
+	}
+	return err == nil, s.classify(err)
+}
+
+// Release gives up the named lease if holder has it.
+func (s *Store) Release(ctx context.Context, name, holder string) error {
+	_, err := s.write.ExecContext(ctx, `DELETE FROM locks WHERE name = $1 AND holder = $2`, name, holder)
+	return s.classify(err)
+}

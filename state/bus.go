@@ -1,0 +1,76 @@
+package state
+
+import "sync"
+
+// Topic names what a [Notice] is about.
+type Topic string
+
+const (
+	// TopicRouting: the routing facts changed; Generation says to what.
+	TopicRouting Topic = "routing"
+	// TopicQueued: a run was queued; ID names it.
+	TopicQueued Topic = "queued"
+	// TopicRun: a run changed; ID names it.
+	TopicRun Topic = "run"
+	// TopicDelivery: a delivery was logged; ID names its webhook.
+	TopicDelivery Topic = "delivery"
+	// TopicSync: an attempt to apply ended; ID names the factory.
+	TopicSync Topic = "sync"
+)
+
+// Notice is a cue that something changed. It is only a hint: notices are dropped when a subscriber is
+// slow, so whoever must not miss a change also looks at the state from time to time.
+type Notice struct {
+	Topic Topic
+	ID    string
+}
+
+// bus hands notices to the subscribers in this process.
+type bus struct {
+	mu   sync.Mutex
+	next int
+	subs map[int]subscriber
+}
+
+type subscriber struct {
+	topics map[Topic]bool
+	ch     chan Notice
+}
+
+func (b *bus) init() { b.subs = map[int]subscriber{} }
+
+// Subscribe returns a channel of notices about topics, and a function that ends the subscription.
+// The channel holds buffer notices; more are dropped. It is never closed.
+func (s *Store) Subscribe(buffer int, topics ...Topic) (<-chan Notice, func()) {
+	sub := subscriber{topics: map[Topic]bool{}, ch: make(chan Notice, buffer)}
+	for _, t := range topics {
+		sub.topics[t] = true
+	}
+	s.bus.mu.Lock()
+	defer s.bus.mu.Unlock()
+	id := s.bus.next
+	s.bus.next++
+	s.bus.subs[id] = sub
+	return sub.ch, func() {
+		s.bus.mu.Lock()
+		defer s.bus.mu.Unlock()
+		delete(s.bus.subs, id)
+	}
+}
+
+// Publish hands notices to the subscribers in this process. Notices from other replicas come in by it.
+func (s *Store) Publish(notices ...Notice) {
+	s.bus.mu.Lock()
+	defer s.bus.mu.Unlock()
+	for _, sub := range s.bus.subs {
+		for _, n := range notices {
+			if !sub.topics[n.Topic] {
+				continue
+			}
+			select {
+			case sub.ch <- n:
+			default:
+			}
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+	"github.com/pressly/goose/v3/lock"
+	sqlitedriver "modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
+)
+
+// dialect names the database. Only DDL, locking and notification differ between them.
+type dialect int
+
+const (
+	sqlite dialect = iota
+	postgres
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// forUpdate and forShare lock the rows that a SELECT reads. SQLite has one writer and needs neither.
+func (d dialect) forUpdate() string {
+	if d == postgres {
+		return " FOR UPDATE"
+	}
+	return ""
+}
+
+func (d dialect) forShare() string {
+	if d == postgres {
+		return " FOR SHARE"
+	}
+	return ""
+}
+
+func (s *Store) openSQLitePools(path string) error {
+	dsn := func(extra string) string {
+		return "file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)&_pragma=cache_size(-16000)" + extra
+	}
+	var err error
+	if s.write, err = sql.Open("sqlite", dsn("&_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")); err != nil {
+		return err
+	}
+	s.write.SetMaxOpenConns(1)
+	if err := s.write.Ping(); err != nil {
+		return err
+	}
+	if s.read, err = sql.Open("sqlite", dsn("&_pragma=query_only(1)")); err != nil {
+		return err
+	}
+	s.read.SetMaxOpenConns(8)
+	s.read.SetMaxIdleConns(8)
+	return nil
+}
+
+func (s *Store) openPostgres(dsn string) error {
+	cfg, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return errors.New("state: not a PostgreSQL address: want postgres://user@host/database") // the parser's own error may quote the password
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = 5 * time.Second
+	}
+	s.dialect = postgres
+	s.write = stdlib.OpenDB(*cfg)
+	s.write.SetMaxOpenConns(20)
+	s.write.SetMaxIdleConns(20)
+	s.write.SetConnMaxIdleTime(5 * time.Minute)
+	s.read = stdlib.OpenDB(*cfg)
+	s.read.SetMaxOpenConns(10)
+	s.read.SetMaxIdleConns(10)
+	s.read.SetConnMaxIdleTime(5 * time.Minute)
+	return nil
+}
+
+func (s *Store) provider() (*goose.Provider, error) {
+	name, gd := "migrations/sqlite", database.DialectSQLite3
+	var opts []goose.ProviderOption
+	if s.dialect == postgres {
+		name, gd = "migrations/postgres", database.DialectPostgres
+		locker, err := lock.NewPostgresSessionLocker()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, goose.WithSessionLocker(locker))
+	}
+	files, err := fs.Sub(migrations, name)
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(gd, s.write, files, append(opts, goose.WithDisableGlobalRegistry(true))...)
+}
+
+// checkVersion refuses a state that a newer millwright wrote. fresh says that there is no state yet.
+func (s *Store) checkVersion(ctx context.Context) (fresh bool, err error) {
+	query := `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('goose_db_version', 'facts')`
+	if s.dialect == postgres {
+		query = `SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name IN ('goose_db_version', 'facts')`
+	}
+	var tables int
+	if err := s.write.QueryRowContext(ctx, query).Scan(&tables); err != nil {
+		return false, s.classify(err)
+	}
+	if tables < 2 {
+		return true, nil
+	}
+	var have int64
+	if err := s.write.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE version_id > 0`).Scan(&have); err != nil {
+		return false, s.classify(err)
+	}
+	p, err := s.provider()
+	if err != nil {
+		return false, err
+	}
+	sources := p.ListSources()
+	if known := sources[len(sources)-1].Version; have > known {
+		return false, fmt.Errorf("this state has schema version %d and this millwright knows versions up to %d: run a millwright that knows version %d", have, known, have)
+	}
+	return false, nil
+}
+
+func (s *Store) migrate(ctx context.Context) error {
+	p, err := s.provider()
+	if err != nil {
+		return err
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return fmt.Errorf("migrate state: %w", s.classify(err))
+	}
+	return nil
+}
+
+// retryable reports a deadlock or serialization failure.
+func (s *Store) retryable(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "40P01" || pg.Code == "40001")
+}
+
+// classify wraps errors that mean "the database cannot be reached or written" in ErrUnavailable.
+func (s *Store) classify(err error) error {
+	if err == nil || errors.Is(err, ErrUnavailable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	var lite *sqlitedriver.Error
+	if errors.As(err, &lite) {
+		switch lite.Code() & 0xff {
+		case sqlitelib.SQLITE_FULL, sqlitelib.SQLITE_IOERR, sqlitelib.SQLITE_READONLY, sqlitelib.SQLITE_BUSY, sqlitelib.SQLITE_CANTOPEN:
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		return err
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code[:2] {
+		case "08", "53", "57", "58", "25", "40": // connection, resources, operator, system, read-only, rollback
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		return err
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error
+	if errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, sql.ErrConnDone) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return err
+}
+
+// isUnique reports a violated UNIQUE constraint.
+func isUnique(err error) bool {
+	var lite *sqlitedriver.Error
+	if errors.As(err, &lite) {
+		return lite.Code() == sqlitelib.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlitelib.SQLITE_CONSTRAINT_PRIMARYKEY
+	}
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "23505"
+}
+
+// isForeignKey reports a violated FOREIGN KEY constraint.
+func isForeignKey(err error) bool {
+	var lite *sqlitedriver.Error
+	if errors.As(err, &lite) {
+		return lite.Code() == sqlitelib.SQLITE_CONSTRAINT_FOREIGNKEY
+	}
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "23503"
+}
+
+// channel is the PostgreSQL notification channel of a state.
+const channel = "millwright"
+
+// notify publishes a notice here and, on PostgreSQL, on every other replica. It is a hint; a failure to
+// send it is made good by the replicas' own polling.
+func (s *Store) notify(ctx context.Context, n Notice) {
+	s.Publish(n)
+	if s.dialect == postgres {
+		if _, err := s.write.ExecContext(ctx, `SELECT pg_notify($1, $2)`, channel, string(n.Topic)+" "+n.ID); err != nil {
+			s.log.Debug("notify", "topic", n.Topic, "error", err)
+		}
+	}
+}
+
+// listen hands the notices of other replicas to this process until ctx ends.
+func (s *Store) listen(ctx context.Context, dsn string) {
+	for ctx.Err() == nil {
+		if err := s.listenOnce(ctx, dsn); err != nil && ctx.Err() == nil {
+			s.log.Warn("listening for notices of other replicas", "error", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(500 * time.Millisecond):
+			}
+		}
+	}
+}
+
+func (s *Store) listenOnce(ctx context.Context, dsn string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return errors.New("cannot connect")
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		return err
+	}
+	s.Publish(Notice{Topic: TopicRouting}) // whatever was said meanwhile
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return err
+		}
+		topic, id, _ := strings.Cut(n.Payload, " ")
+		s.Publish(Notice{Topic: Topic(topic), ID: id})
+	}
+}

@@ -1,0 +1,258 @@
+-- +goose Up
+
+-- One row a state: facts about the state itself.
+CREATE TABLE facts (
+  name  TEXT PRIMARY KEY,
+  value BLOB NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE routing (
+  id         INTEGER PRIMARY KEY CHECK (id = 1),
+  generation INTEGER NOT NULL
+);
+INSERT INTO routing (id, generation) VALUES (1, 1);
+
+CREATE TABLE replicas (
+  uid         TEXT PRIMARY KEY,
+  generation  INTEGER NOT NULL,
+  lease_until INTEGER NOT NULL
+);
+
+CREATE TABLE locks (
+  name        TEXT PRIMARY KEY,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  holder      TEXT NOT NULL,
+  lease_until INTEGER NOT NULL
+);
+
+CREATE TABLE factories (
+  uid                TEXT PRIMARY KEY,
+  name               TEXT NOT NULL UNIQUE,
+  uid_key            BLOB NOT NULL,
+  generation         INTEGER NOT NULL,
+  source             TEXT NOT NULL,
+  spec               TEXT NOT NULL DEFAULT 'null',
+  detached           INTEGER NOT NULL DEFAULT 0 CHECK (detached IN (0, 1)),
+  suspended          INTEGER NOT NULL DEFAULT 0 CHECK (suspended IN (0, 1)),
+  sync_state         TEXT NOT NULL DEFAULT 'pending' CHECK (sync_state IN ('pending', 'applied', 'refused', 'failed')),
+  attempted_revision TEXT NOT NULL DEFAULT '{}',
+  applied_revision   TEXT NOT NULL DEFAULT '{}',
+  last_attempted_at  INTEGER,
+  last_applied_at    INTEGER,
+  problems           TEXT NOT NULL DEFAULT '[]',
+  message            TEXT NOT NULL DEFAULT '',
+  created_at         INTEGER NOT NULL,
+  updated_at         INTEGER NOT NULL
+);
+
+-- One row an attempt to apply.
+CREATE TABLE syncs (
+  id          INTEGER PRIMARY KEY AUTOINCREMENT,
+  factory_uid TEXT NOT NULL REFERENCES factories (uid),
+  started_at  INTEGER NOT NULL,
+  finished_at INTEGER NOT NULL,
+  revision    TEXT NOT NULL,
+  outcome     TEXT NOT NULL CHECK (outcome IN ('applied', 'refused', 'unchanged', 'failed')),
+  counts      TEXT NOT NULL,
+  problems    TEXT NOT NULL,
+  message     TEXT NOT NULL
+);
+CREATE INDEX syncs_by_factory ON syncs (factory_uid, id);
+
+-- Secrets belong to the team, as API keys do: factory_uid is empty. A version without a sealed value is pending.
+CREATE TABLE secrets (
+  name        TEXT PRIMARY KEY,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  version     INTEGER NOT NULL,
+  created_at  INTEGER NOT NULL,
+  updated_at  INTEGER NOT NULL
+);
+
+CREATE TABLE secret_versions (
+  name          TEXT NOT NULL REFERENCES secrets (name) ON DELETE CASCADE,
+  factory_uid   TEXT NOT NULL DEFAULT '',
+  version       INTEGER NOT NULL,
+  sealed        BLOB,
+  url_safe      INTEGER NOT NULL CHECK (url_safe IN (0, 1)),
+  visible_ascii INTEGER NOT NULL CHECK (visible_ascii IN (0, 1)),
+  created_at    INTEGER NOT NULL,
+  PRIMARY KEY (name, version)
+);
+
+CREATE TABLE webhooks (
+  id             INTEGER PRIMARY KEY AUTOINCREMENT,
+  uid            TEXT NOT NULL UNIQUE,
+  factory_uid    TEXT NOT NULL REFERENCES factories (uid),
+  name           TEXT NOT NULL,
+  ordinal        INTEGER NOT NULL,
+  spec           TEXT NOT NULL,
+  secret_name    TEXT,
+  secret_version INTEGER,
+  created_at     INTEGER NOT NULL,
+  updated_at     INTEGER NOT NULL,
+  deleted_at     INTEGER,
+  UNIQUE (factory_uid, name, ordinal),
+  CHECK ((deleted_at IS NULL) = (secret_version IS NOT NULL)),
+  FOREIGN KEY (secret_name, secret_version) REFERENCES secret_versions (name, version)
+);
+CREATE UNIQUE INDEX webhooks_live ON webhooks (factory_uid, name) WHERE deleted_at IS NULL;
+CREATE INDEX webhooks_by_secret ON webhooks (secret_name);
+
+-- Automations, agents, runners and skills.
+CREATE TABLE resources (
+  uid         TEXT PRIMARY KEY,
+  factory_uid TEXT NOT NULL REFERENCES factories (uid),
+  kind        TEXT NOT NULL CHECK (kind IN ('automation', 'agent', 'runner', 'skill')),
+  name        TEXT NOT NULL,
+  spec        TEXT NOT NULL,
+  created_at  INTEGER NOT NULL,
+  updated_at  INTEGER NOT NULL,
+  deleted_at  INTEGER
+);
+CREATE UNIQUE INDEX resources_live ON resources (factory_uid, kind, name) WHERE deleted_at IS NULL;
+
+CREATE TABLE api_keys (
+  uid         TEXT PRIMARY KEY,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  name        TEXT NOT NULL,
+  role        TEXT NOT NULL CHECK (role IN ('viewer', 'runner', 'admin', 'worker')),
+  hash        BLOB NOT NULL UNIQUE,
+  created_at  INTEGER NOT NULL,
+  expires_at  INTEGER,
+  revoked_at  INTEGER
+);
+
+-- Which identities a webhook has accepted. Narrow, because its keys are random and it is on the hot path.
+CREATE TABLE identities (
+  webhook_id   INTEGER NOT NULL,
+  hash         BLOB NOT NULL,
+  delivery_uid TEXT NOT NULL,
+  PRIMARY KEY (webhook_id, hash)
+) WITHOUT ROWID;
+
+CREATE TABLE deliveries (
+  webhook_id      INTEGER NOT NULL REFERENCES webhooks (id),
+  uid             TEXT NOT NULL,
+  factory_uid     TEXT NOT NULL,
+  outcome         TEXT NOT NULL CHECK (outcome IN ('accepted', 'duplicate', 'rejected_auth', 'rejected_invalid_json', 'rejected_too_large', 'handshake')),
+  reason          TEXT NOT NULL DEFAULT '',
+  size_bytes      INTEGER,
+  received_at     INTEGER NOT NULL,
+  identity        TEXT NOT NULL DEFAULT '',
+  identity_source TEXT NOT NULL DEFAULT '' CHECK (identity_source IN ('', 'header', 'provider', 'service_header', 'body_hash')),
+  sender          TEXT NOT NULL,
+  duplicate_of    TEXT NOT NULL DEFAULT '',
+  replay_of       TEXT NOT NULL DEFAULT '',
+  event           TEXT NOT NULL DEFAULT '',
+  digest          BLOB,
+  generation      INTEGER NOT NULL DEFAULT 0,
+  count           INTEGER NOT NULL DEFAULT 1,
+  last_at         INTEGER,
+  PRIMARY KEY (webhook_id, uid)
+) WITHOUT ROWID;
+
+CREATE TABLE payloads (
+  delivery_uid TEXT PRIMARY KEY,
+  factory_uid  TEXT NOT NULL,
+  body         BLOB NOT NULL
+);
+
+CREATE TABLE runs (
+  id                  TEXT PRIMARY KEY,
+  factory_uid         TEXT NOT NULL DEFAULT '',
+  title               TEXT NOT NULL,
+  prompt              TEXT NOT NULL,
+  envelope            TEXT NOT NULL DEFAULT '',
+  state               TEXT NOT NULL CHECK (state IN ('QUEUED', 'CLAIMED', 'INPROGRESS', 'SUCCEEDED', 'FAILED', 'ERROR', 'BLOCKED', 'CANCELLED')),
+  source              TEXT NOT NULL,
+  creator_type        TEXT NOT NULL CHECK (creator_type IN ('user', 'service_account')),
+  creator_uid         TEXT NOT NULL,
+  creator_name        TEXT NOT NULL,
+  conversation_id     TEXT NOT NULL,
+  parent_run_id       TEXT NOT NULL DEFAULT '',
+  root_run_id         TEXT NOT NULL,
+  automation_uid      TEXT NOT NULL DEFAULT '',
+  webhook_uid         TEXT NOT NULL DEFAULT '',
+  delivery_uid        TEXT NOT NULL DEFAULT '',
+  agent_uid           TEXT NOT NULL DEFAULT '',
+  config              TEXT NOT NULL DEFAULT '{}',
+  sealed              BLOB,
+  config_name         TEXT NOT NULL DEFAULT '',
+  model_id            TEXT NOT NULL DEFAULT '',
+  environment_id      TEXT NOT NULL DEFAULT '',
+  skill_spec          TEXT NOT NULL DEFAULT '',
+  metadata            TEXT NOT NULL DEFAULT '{}',
+  skills              TEXT NOT NULL DEFAULT '[]',
+  execution           INTEGER NOT NULL DEFAULT 1,
+  attempt             INTEGER NOT NULL DEFAULT 1,
+  next_seq            INTEGER NOT NULL DEFAULT 1,
+  worker              TEXT NOT NULL DEFAULT '',
+  claim_hash          BLOB,
+  lease_until         INTEGER,
+  cancel_requested_at INTEGER,
+  status_message      TEXT NOT NULL DEFAULT '',
+  error_code          TEXT NOT NULL DEFAULT '',
+  created_at          INTEGER NOT NULL,
+  updated_at          INTEGER NOT NULL,
+  queued_at           INTEGER NOT NULL,
+  started_at          INTEGER,
+  finished_at         INTEGER,
+  CHECK ((state IN ('CLAIMED', 'INPROGRESS')) = (claim_hash IS NOT NULL)),
+  CHECK ((claim_hash IS NULL) = (lease_until IS NULL)),
+  CHECK ((state IN ('SUCCEEDED', 'FAILED', 'ERROR', 'BLOCKED', 'CANCELLED')) = (finished_at IS NOT NULL))
+) WITHOUT ROWID;
+CREATE INDEX runs_by_update ON runs (updated_at, id);
+CREATE UNIQUE INDEX runs_by_delivery ON runs (delivery_uid, automation_uid) WHERE delivery_uid <> '';
+CREATE INDEX runs_queued ON runs (queued_at, id) WHERE state = 'QUEUED';
+CREATE INDEX runs_leased ON runs (lease_until) WHERE lease_until IS NOT NULL;
+CREATE INDEX runs_by_conversation ON runs (conversation_id);
+
+CREATE TABLE run_metadata (
+  run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  key         TEXT NOT NULL,
+  value       TEXT NOT NULL,
+  PRIMARY KEY (key, value, run_id)
+) WITHOUT ROWID;
+
+-- What happened in a run, in order: messages of the conversation and changes of state.
+CREATE TABLE run_entries (
+  run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  seq         INTEGER NOT NULL,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  execution   INTEGER NOT NULL,
+  kind        TEXT NOT NULL CHECK (kind IN ('user', 'assistant', 'state')),
+  content     TEXT NOT NULL,
+  at          INTEGER NOT NULL,
+  PRIMARY KEY (run_id, seq)
+) WITHOUT ROWID;
+
+CREATE TABLE followups (
+  uid         TEXT PRIMARY KEY,
+  run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  message     TEXT NOT NULL,
+  execution   INTEGER NOT NULL,
+  created_at  INTEGER NOT NULL
+);
+CREATE INDEX followups_by_run ON followups (run_id, uid);
+
+CREATE TABLE attachments (
+  run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  file_name   TEXT NOT NULL,
+  mime_type   TEXT NOT NULL,
+  body        BLOB NOT NULL,
+  PRIMARY KEY (run_id, file_name)
+);
+
+CREATE TABLE idempotency (
+  key_uid      TEXT NOT NULL,
+  factory_uid  TEXT NOT NULL DEFAULT '',
+  hash         BLOB NOT NULL,
+  request_hash BLOB NOT NULL,
+  run_id       TEXT NOT NULL,
+  created_at   INTEGER NOT NULL,
+  PRIMARY KEY (key_uid, hash)
+);
+CREATE INDEX idempotency_by_age ON idempotency (created_at);

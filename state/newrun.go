@@ -1,0 +1,78 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+)
+
+// Creator is who created or executes a thing: RunCreatorInfo of service.md.
+type Creator struct {
+	Type        string `json:"type"` // user or service_account
+	UID         string `json:"uid"`
+	DisplayName string `json:"display_name"`
+}
+
+// NewRun is a run to be created. It starts QUEUED.
+type NewRun struct {
+	ID             string // NewRunID; its time orders the run
+	FactoryUID     string
+	Title          string
+	Prompt         string
+	Envelope       string // follows the prompt, after a blank line, in what the agent is given; may be empty
+	Source         string // RunSourceType
+	Creator        Creator
+	ConversationID string
+	ParentRunID    string
+	RootRunID      string // ID when the run has no parent
+	AutomationUID  string
+	WebhookUID     string
+	DeliveryUID    string
+	AgentUID       string
+	Config         json.RawMessage   // AmbientAgentConfig, secret values masked
+	Sealed         []byte            // the secret values of Config, plain here, sealed at rest; nil when there are none
+	ConfigName     string            // Config's name, for filters; so are the next three
+	ModelID        string            //
+	EnvironmentID  string            //
+	SkillSpec      string            //
+	Metadata       map[string]string // of the caller; automation, webhook and delivery are columns of their own
+	At             time.Time         // of creation
+}
+
+const insertRunSQL = `INSERT INTO runs (id, factory_uid, title, prompt, envelope, state, source, creator_type, creator_uid, creator_name,
+	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, config, sealed,
+	config_name, model_id, environment_id, skill_spec, metadata, created_at, updated_at, queued_at)
+	VALUES ($1, $2, $3, $4, $5, 'QUEUED', $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $24, $24)`
+
+// insertRun writes a run. It is part of the transaction that makes the reason for the run durable.
+func (s *Store) insertRun(ctx context.Context, tx *sql.Tx, r NewRun) error {
+	metadata := []byte("{}")
+	if len(r.Metadata) > 0 {
+		var err error
+		if metadata, err = json.Marshal(r.Metadata); err != nil {
+			return err
+		}
+	}
+	var sealed []byte
+	if r.Sealed != nil {
+		sealed = s.seal.seal("run "+r.ID, r.Sealed)
+	}
+	config := r.Config
+	if len(config) == 0 {
+		config = json.RawMessage("{}")
+	}
+	_, err := tx.ExecContext(ctx, insertRunSQL, r.ID, r.FactoryUID, r.Title, r.Prompt, r.Envelope, r.Source,
+		r.Creator.Type, r.Creator.UID, r.Creator.DisplayName, r.ConversationID, r.ParentRunID, r.RootRunID,
+		r.AutomationUID, r.WebhookUID, r.DeliveryUID, r.AgentUID, string(config), sealed,
+		r.ConfigName, r.ModelID, r.EnvironmentID, r.SkillSpec, string(metadata), micros(r.At))
+	if err != nil {
+		return err
+	}
+	for k, v := range r.Metadata {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO run_metadata (run_id, factory_uid, key, value) VALUES ($1, $2, $3, $4)`, r.ID, r.FactoryUID, k, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}

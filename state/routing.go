@@ -1,0 +1,300 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"millwright/schema"
+)
+
+// Routing is what the ingress needs to judge a delivery: the live webhooks of every attached factory
+// with their credentials, and the automations that a delivery may start.
+type Routing struct {
+	// Generation counts changes of the routing facts of all factories.
+	Generation int64
+	Factories  []RoutedFactory
+}
+
+// RoutedFactory is one factory's part of the routing facts.
+type RoutedFactory struct {
+	UID  string
+	Name string
+	// Generation is the value of Routing.Generation at the factory's last change. A delivery is accepted
+	// only while it is still that.
+	Generation  int64
+	Webhooks    []RoutedWebhook
+	Automations []RoutedAutomation
+
+	file *schema.FactoryFile
+}
+
+// RoutedWebhook is a live webhook, disabled ones included.
+type RoutedWebhook struct {
+	ID      int64 // the row's key, short for the hot path
+	UID     string
+	Spec    schema.Webhook
+	Secret  []byte // the value of the version that was applied; nil when Pending
+	Pending bool
+}
+
+// RoutedAutomation is an automation with what a run of it gets.
+type RoutedAutomation struct {
+	UID    string
+	Spec   schema.Automation
+	Config json.RawMessage // AmbientAgentConfig resolved from the definition
+	Model  string
+	Env    string // environment ID
+	Agent  string // UID of the agent, or empty
+	Secrets []string // names of the team secrets that the harness gets
+}
+
+// Routing reads the routing facts in one consistent view.
+func (s *Store) Routing(ctx context.Context) (Routing, error) {
+	var r Routing
+	err := s.view(ctx, func(tx *sql.Tx) error {
+		r = Routing{}
+		if err := tx.QueryRowContext(ctx, `SELECT generation FROM routing WHERE id = 1`).Scan(&r.Generation); err != nil {
+			return err
+		}
+		rows, err := tx.QueryContext(ctx, `SELECT uid, name, generation, spec FROM factories WHERE detached = 0 ORDER BY name`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var f RoutedFactory
+			var spec string
+			if err := rows.Scan(&f.UID, &f.Name, &f.Generation, &spec); err != nil {
+				return err
+			}
+			if err := json.Unmarshal([]byte(spec), &f.file); err != nil {
+				return err
+			}
+			r.Factories = append(r.Factories, f)
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		for i := range r.Factories {
+			if err := s.routeFactory(ctx, tx, &r.Factories[i]); err != nil {
+				return fmt.Errorf("factory %q: %w", r.Factories[i].Name, err)
+			}
+		}
+		return nil
+	})
+	return r, s.classify(err)
+}
+
+func (s *Store) routeFactory(ctx context.Context, tx *sql.Tx, f *RoutedFactory) error {
+	rows, err := tx.QueryContext(ctx, `SELECT w.id, w.uid, w.spec, v.name, v.sealed FROM webhooks w
+		JOIN secret_versions v ON v.name = w.secret_name AND v.version = w.secret_version
+		WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.name`, f.UID)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var w RoutedWebhook
+		var spec, name string
+		var sealed []byte
+		if err := rows.Scan(&w.ID, &w.UID, &spec, &name, &sealed); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(spec), &w.Spec); err != nil {
+			return err
+		}
+		if w.Pending = sealed == nil; !w.Pending {
+			if w.Secret, err = s.seal.open("secret "+name, sealed); err != nil {
+				return err
+			}
+		}
+		f.Webhooks = append(f.Webhooks, w)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	tree, uids, err := applied(ctx, tx, f.UID)
+	if err != nil {
+		return err
+	}
+	tree.File = f.file
+	for _, a := range tree.Automations {
+		routed, err := routeAutomation(tree, uids, a)
+		if err != nil {
+			return err
+		}
+		f.Automations = append(f.Automations, routed)
+	}
+	return nil
+}
+
+// view runs f in a read-only transaction with one consistent view.
+func (s *Store) view(ctx context.Context, f func(*sql.Tx) error) error {
+	opts := &sql.TxOptions{ReadOnly: true}
+	if s.dialect == postgres {
+		opts.Isolation = sql.LevelRepeatableRead
+	}
+	tx, err := s.read.BeginTx(ctx, opts)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	return f(tx)
+}
+
+// replicaLease is how long a replica may serve without word from the database. A change of the routing
+// facts waits at most that long for a replica that died.
+const replicaLease = 3 * time.Second
+
+// Replica is one process that serves the ingress. A change of the routing facts returns only when every
+// replica with a live lease has loaded it.
+type Replica struct {
+	s      *Store
+	uid    string
+	loaded atomic.Int64
+	until  atomic.Int64 // nanoseconds since base
+	base   time.Time
+}
+
+// localReplicas are the replicas of a SQLite state, which all live in this process.
+type localReplicas struct {
+	mu   sync.Mutex
+	all  map[*Replica]struct{}
+	cond chan struct{} // closed and replaced when a replica loads or leaves
+}
+
+// Join registers a replica that has loaded generation. Leave ends it.
+func (s *Store) Join(ctx context.Context, generation int64) (*Replica, error) {
+	r := &Replica{s: s, uid: NewID(PrefixReplica), base: time.Now()}
+	r.loaded.Store(generation)
+	if !s.Shared() {
+		s.local.mu.Lock()
+		defer s.local.mu.Unlock()
+		if s.local.all == nil {
+			s.local.all, s.local.cond = map[*Replica]struct{}{}, make(chan struct{})
+		}
+		s.local.all[r] = struct{}{}
+		return r, nil
+	}
+	return r, r.Renew(ctx)
+}
+
+// Loaded records that the replica serves generation. It returns when the record is durable.
+func (r *Replica) Loaded(ctx context.Context, generation int64) error {
+	r.loaded.Store(generation)
+	if !r.s.Shared() {
+		r.s.local.wake()
+		return nil
+	}
+	return r.Renew(ctx)
+}
+
+func (l *localReplicas) wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cond != nil {
+		close(l.cond)
+		l.cond = make(chan struct{})
+	}
+}
+
+// Renew prolongs the replica's lease. Call it at least every second; it is free on SQLite.
+func (r *Replica) Renew(ctx context.Context) error {
+	if !r.s.Shared() {
+		return nil
+	}
+	asked := time.Since(r.base) // the lease counts from before the write, so that others see it end later than we do
+	now := time.Now()
+	_, err := r.s.write.ExecContext(ctx, `INSERT INTO replicas (uid, generation, lease_until) VALUES ($1, $2, $3)
+		ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation, lease_until = excluded.lease_until`,
+		r.uid, r.loaded.Load(), micros(now.Add(2*replicaLease)))
+	if err != nil {
+		return r.s.classify(err)
+	}
+	r.until.Store(int64(asked + replicaLease))
+	return nil
+}
+
+// Live reports whether the replica may still judge requests: whether its lease has not run out.
+func (r *Replica) Live() bool {
+	return !r.s.Shared() || int64(time.Since(r.base)) < r.until.Load()
+}
+
+// Leave ends the replica's membership: changes no longer wait for it.
+func (r *Replica) Leave(ctx context.Context) error {
+	if !r.s.Shared() {
+		r.s.local.mu.Lock()
+		delete(r.s.local.all, r)
+		r.s.local.mu.Unlock()
+		r.s.local.wake()
+		return nil
+	}
+	r.until.Store(0)
+	_, err := r.s.write.ExecContext(ctx, `DELETE FROM replicas WHERE uid = $1`, r.uid)
+	return r.s.classify(err)
+}
+
+// served waits until every live replica has loaded generation. The change is durable already, so the
+// end of ctx is the only way to fail.
+func (s *Store) served(ctx context.Context, generation int64) error {
+	if !s.Shared() {
+		return s.local.served(ctx, generation)
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var behind int
+		err := s.read.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE generation < $1 AND lease_until > $2`, generation, micros(time.Now())).Scan(&behind)
+		if err == nil && behind == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-tick.C:
+		}
+	}
+}
+
+func (l *localReplicas) served(ctx context.Context, generation int64) error {
+	for {
+		l.mu.Lock()
+		behind := false
+		for r := range l.all {
+			behind = behind || r.loaded.Load() < generation
+		}
+		cond := l.cond
+		l.mu.Unlock()
+		if !behind {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-cond:
+		}
+	}
+}
+
+// bump gives the factory a new generation inside a transaction that changes its routing facts.
+func bump(ctx context.Context, tx *sql.Tx, factoryUID string) (int64, error) {
+	var generation int64
+	if err := tx.QueryRowContext(ctx, `UPDATE routing SET generation = generation + 1 WHERE id = 1 RETURNING generation`).Scan(&generation); err != nil {
+		return 0, err
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE factories SET generation = $1 WHERE uid = $2`, generation, factoryUID)
+	return generation, err
+}
+
+// announce tells this process and, on PostgreSQL, every replica that the routing facts changed, and
+// waits until all serve them.
+func (s *Store) announce(ctx context.Context, generation int64) error {
+	s.notify(ctx, Notice{Topic: TopicRouting})
+	return s.served(ctx, generation)
+}

@@ -1,0 +1,142 @@
+package state
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const masterKeySize = 32
+
+// ErrWrongMasterKey says that the state is sealed under another master key.
+var ErrWrongMasterKey = errors.New("wrong master key: this state is sealed under another one; give the key it was made with (MILLWRIGHT_MASTER_KEY or --master-key-file)")
+
+// sealer encrypts secrets at rest: AES-256-GCM with a random nonce, under a key derived from the master
+// key by HKDF-SHA-256, with the purpose and name of what is sealed as associated data.
+type sealer struct{ aead cipher.AEAD }
+
+func newSealer(master []byte) *sealer {
+	key, err := hkdf.Key(sha256.New, master, nil, "millwright secrets v1", 32)
+	if err != nil {
+		panic(err) // only for lengths that are constants here
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic(err)
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err)
+	}
+	return &sealer{aead}
+}
+
+const sealVersion = 1
+
+func (s *sealer) seal(purpose string, plain []byte) []byte {
+	return append([]byte{sealVersion}, s.aead.Seal(nil, nil, plain, []byte(purpose))...)
+}
+
+func (s *sealer) open(purpose string, sealed []byte) ([]byte, error) {
+	if len(sealed) == 0 || sealed[0] != sealVersion {
+		return nil, errors.New("sealed value has an unknown form")
+	}
+	plain, err := s.aead.Open(nil, nil, sealed[1:], []byte(purpose))
+	if err != nil {
+		return nil, fmt.Errorf("sealed value %q cannot be opened", purpose)
+	}
+	return plain, nil
+}
+
+const masterKeyFact = "master-key-check"
+
+func (s *Store) checkMasterKey(ctx context.Context) error {
+	var sealed []byte
+	err := s.write.QueryRowContext(ctx, `SELECT value FROM facts WHERE name = $1`, masterKeyFact).Scan(&sealed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return s.classify(err)
+	}
+	if _, err := s.seal.open(masterKeyFact, sealed); err != nil {
+		return ErrWrongMasterKey
+	}
+	return nil
+}
+
+func (s *Store) rememberMasterKey(ctx context.Context) error {
+	_, err := s.write.ExecContext(ctx, `INSERT INTO facts (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`,
+		masterKeyFact, s.seal.seal(masterKeyFact, []byte("millwright")))
+	if err != nil {
+		return s.classify(err)
+	}
+	return s.checkMasterKey(ctx) // two replicas may have started with different keys
+}
+
+// LoadMasterKey finds the master key of the state that dsn names: value if it is not empty, else the
+// contents of file if that is not empty, else the key file beside a SQLite state, which it makes with
+// mode 0600 when there is none. A PostgreSQL state has no such place: then an error says what to give.
+// A key is 32 bytes in base64; any other text of at least 32 characters is hashed to 32 bytes.
+func LoadMasterKey(dsn, value, file string) ([]byte, error) {
+	if value != "" {
+		return parseMasterKey(value, "MILLWRIGHT_MASTER_KEY")
+	}
+	if file == "" {
+		path, ok := SQLitePath(dsn)
+		if !ok {
+			return nil, errors.New("a PostgreSQL state needs a master key: set MILLWRIGHT_MASTER_KEY or --master-key-file (make one with: openssl rand -base64 32)")
+		}
+		file = filepath.Join(filepath.Dir(path), "master-key")
+		if err := makeMasterKey(path, file); err != nil {
+			return nil, err
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("master key: %w", err)
+	}
+	return parseMasterKey(strings.TrimSpace(string(text)), file)
+}
+
+// makeMasterKey writes a new key file, unless there is one, or the state is older than the key would be.
+func makeMasterKey(statePath, file string) error {
+	if _, err := os.Stat(file); err == nil || !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if info, err := os.Stat(statePath); err == nil && info.Size() > 0 {
+		return fmt.Errorf("%w: %s does not exist", ErrWrongMasterKey, file)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("master key: %w", err)
+	}
+	var key [masterKeySize]byte
+	rand.Read(key[:])
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("master key: %w", err)
+	}
+	_, err = f.WriteString(base64.StdEncoding.EncodeToString(key[:]) + "\n")
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+func parseMasterKey(text, from string) ([]byte, error) {
+	if key, err := base64.StdEncoding.DecodeString(text); err == nil && len(key) == masterKeySize {
+		return key, nil
+	}
+	if len(text) < 32 {
+		return nil, fmt.Errorf("master key in %s is too short: need 32 bytes in base64, or at least 32 characters", from)
+	}
+	sum := sha256.Sum256([]byte(text))
+	return sum[:], nil
+}

@@ -1,0 +1,159 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"millwright/schema"
+)
+
+// SecretInfo is what may be told of a secret; never its value.
+type SecretInfo struct {
+	Name     string
+	Version  int64
+	Pending  bool // its latest version has no value yet
+	URLSafe  bool // its latest value consists of letters, digits, "-", ".", "_" and "~" only
+	ASCII    bool // its latest value is visible ASCII
+	Webhooks []string
+	Created  time.Time
+	Updated  time.Time
+}
+
+// Fact returns what the rules of a definition may know of the secret.
+func (i SecretInfo) Fact() schema.SecretFact {
+	if i.Pending {
+		return schema.SecretFact{Pending: true}
+	}
+	return schema.SecretFact{URLSafe: &i.URLSafe, VisibleASCII: &i.ASCII}
+}
+
+func secretInfos(ctx context.Context, tx *sql.Tx) (map[string]SecretInfo, error) {
+	rows, err := tx.QueryContext(ctx, `SELECT s.name, s.version, v.sealed IS NULL, v.url_safe, v.visible_ascii, s.created_at, s.updated_at
+		FROM secrets s JOIN secret_versions v ON v.name = s.name AND v.version = s.version`)
+	if err != nil {
+		return nil, err
+	}
+	infos, err := scanAll(rows, func(row scanner) (SecretInfo, error) {
+		var i SecretInfo
+		var created, updated int64
+		err := row.Scan(&i.Name, &i.Version, &i.Pending, &i.URLSafe, &i.ASCII, &created, &updated)
+		i.Created, i.Updated = timeOf(created), timeOf(updated)
+		return i, err
+	})
+	all := make(map[string]SecretInfo, len(infos))
+	for _, i := range infos {
+		all[i.Name] = i
+	}
+	return all, err
+}
+
+// Secrets returns what may be told of every secret, with the UIDs of the live webhooks that use it.
+func (s *Store) Secrets(ctx context.Context) (map[string]SecretInfo, error) {
+	var all map[string]SecretInfo
+	err := s.view(ctx, func(tx *sql.Tx) error {
+		var err error
+		if all, err = secretInfos(ctx, tx); err != nil {
+			return err
+		}
+		rows, err := tx.QueryContext(ctx, `SELECT secret_name, uid FROM webhooks WHERE deleted_at IS NULL ORDER BY factory_uid, name`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var name, uid string
+			if err := rows.Scan(&name, &uid); err != nil {
+				return err
+			}
+			info := all[name]
+			info.Webhooks = append(info.Webhooks, uid)
+			all[name] = info
+		}
+		return rows.Err()
+	})
+	return all, s.classify(err)
+}
+
+// maxSecret bounds a secret's value, in bytes.
+const maxSecret = 64 << 10
+
+// SetSecret creates the secret or gives it a new value, and returns its new version. A nil value makes
+// it pending: a name whose value the provider has yet to issue. Webhooks go on with the version that was
+// applied. A value that equals the latest one makes no new version.
+func (s *Store) SetSecret(ctx context.Context, name string, value []byte) (SecretInfo, error) {
+	if value != nil && len(value) == 0 {
+		return SecretInfo{}, fmt.Errorf("secret %q: the value is empty", name)
+	}
+	if len(value) > maxSecret {
+		return SecretInfo{}, fmt.Errorf("secret %q: the value has %d bytes; at most %d are kept", name, len(value), maxSecret)
+	}
+	var sealed []byte
+	if value != nil {
+		sealed = s.seal.seal("secret "+name, value)
+	}
+	info := SecretInfo{Name: name, Pending: value == nil, URLSafe: schema.URLSafe(string(value)), ASCII: schema.VisibleASCII(string(value))}
+	err := s.tx(ctx, func(tx *sql.Tx) error {
+		now := time.Now()
+		var created int64
+		if err := tx.QueryRowContext(ctx, `INSERT INTO secrets (name, version, created_at, updated_at) VALUES ($1, 1, $2, $2)
+			ON CONFLICT (name) DO UPDATE SET version = secrets.version + 1, updated_at = excluded.updated_at RETURNING version, created_at`,
+			name, micros(now)).Scan(&info.Version, &created); err != nil {
+			return err
+		}
+		info.Created, info.Updated = timeOf(created), now.UTC()
+		if _, err := tx.ExecContext(ctx, `INSERT INTO secret_versions (name, version, sealed, url_safe, visible_ascii, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+			name, info.Version, sealed, flag(info.URLSafe), flag(info.ASCII), micros(now)); err != nil {
+			return err
+		}
+		return s.trimSecretVersions(ctx, tx)
+	})
+	return info, err
+}
+
+// trimSecretVersions forgets the versions that are neither the latest of their secret nor applied.
+func (s *Store) trimSecretVersions(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM secret_versions WHERE NOT EXISTS (SELECT 1 FROM secrets s WHERE s.name = secret_versions.name AND s.version = secret_versions.version)
+		AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.secret_name = secret_versions.name AND w.secret_version = secret_versions.version)`)
+	return err
+}
+
+// DeleteSecret forgets a secret. ErrNotFound when there is none, ErrConflict while a live webhook uses it.
+func (s *Store) DeleteSecret(ctx context.Context, name string) error {
+	err := s.tx(ctx, func(tx *sql.Tx) error {
+		var user string
+		err := tx.QueryRowContext(ctx, `SELECT name FROM webhooks WHERE secret_name = $1 ORDER BY name LIMIT 1`, name).Scan(&user)
+		if err == nil {
+			return fmt.Errorf("secret %q is used by webhook %q: remove the webhook first: %w", name, user, ErrConflict)
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if err := one(tx.ExecContext(ctx, `DELETE FROM secrets WHERE name = $1`, name)); errors.Is(err, errNoRow) {
+			return fmt.Errorf("secret %q: %w", name, ErrNotFound)
+		} else if err != nil {
+			return err
+		}
+		return nil
+	})
+	if isForeignKey(err) {
+		return fmt.Errorf("secret %q is used by a webhook: %w", name, ErrConflict)
+	}
+	return err
+}
+
+// SecretValue returns the latest value of a secret, for what is not a webhook: a source's credential,
+// or a secret that a run was granted. ErrNotFound when there is none or it is pending.
+func (s *Store) SecretValue(ctx context.Context, name string) ([]byte, error) {
+	var sealed []byte
+	err := s.read.QueryRowContext(ctx, `SELECT v.sealed FROM secrets s JOIN secret_versions v ON v.name = s.name AND v.version = s.version WHERE s.name = $1`, name).Scan(&sealed)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && sealed == nil {
+		return nil, fmt.Errorf("secret %q: %w", name, ErrNotFound)
+	}
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	return s.seal.open("secret "+name, sealed)
+}

@@ -1,0 +1,211 @@
+// Package state is what millwright remembers, and which changes to it are legal. It holds the only SQL.
+//
+// One [Store] serves SQLite (embedded, the default) and PostgreSQL (many replicas). Times are stored as
+// microseconds since the Unix epoch, UTC, and are written by Go; illegal states are refused by the schema
+// itself. Every method is safe for concurrent use. A method that changes something either changes all of
+// it, durably, or nothing.
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+var (
+	// ErrNotFound says that the named thing does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict says that the change contradicts what is stored; the wrapping error says how.
+	ErrConflict = errors.New("conflict")
+	// ErrLost says that a worker no longer holds the run it writes to.
+	ErrLost = errors.New("the claim on this run is lost")
+	// ErrMoved says that the factory's definition changed since it was read.
+	ErrMoved = errors.New("the definition changed meanwhile")
+	// ErrUnavailable says that the database cannot be reached or written just now; a retry may help.
+	ErrUnavailable = errors.New("state unavailable")
+)
+
+// Config says how to open a state. MasterKey is required: see [LoadMasterKey].
+type Config struct {
+	// DSN is a path, sqlite:PATH, or postgres://…
+	DSN string
+	// MasterKey seals secrets at rest; 32 bytes.
+	MasterKey []byte
+	// Log receives notices of background work; nil discards them.
+	Log *slog.Logger
+}
+
+// Store is an open state.
+type Store struct {
+	read, write *sql.DB
+	dialect     dialect
+	seal        *sealer
+	log         *slog.Logger
+	lock        *flock.Flock
+	accept      *acceptor
+	bus         bus
+	local       localReplicas
+	stop        context.CancelFunc
+	background  sync.WaitGroup
+}
+
+// SQLitePath returns the database file that dsn names, and false when dsn names a PostgreSQL state.
+func SQLitePath(dsn string) (string, bool) {
+	if strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://") {
+		return "", false
+	}
+	return strings.TrimPrefix(dsn, "sqlite:"), true
+}
+
+// Open opens the state that cfg names, creating and migrating it as needed. It refuses, and changes
+// nothing, when the state is of a newer version, is sealed under another master key, or is a SQLite
+// file that another process holds.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if len(cfg.MasterKey) != masterKeySize {
+		return nil, fmt.Errorf("master key: need %d bytes, have %d", masterKeySize, len(cfg.MasterKey))
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{log: cfg.Log, seal: newSealer(cfg.MasterKey)}
+	var err error
+	if path, ok := SQLitePath(cfg.DSN); ok {
+		err = s.openSQLite(path)
+	} else {
+		err = s.openPostgres(cfg.DSN)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prepare(ctx); err != nil {
+		s.closeDatabases()
+		return nil, err
+	}
+	background, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.bus.init()
+	s.accept = newAcceptor(s)
+	s.background.Go(func() { s.accept.run(background) })
+	if s.dialect == postgres {
+		s.background.Go(func() { s.listen(background, cfg.DSN) })
+	}
+	return s, nil
+}
+
+func (s *Store) openSQLite(path string) error {
+	if dir := filepath.Dir(path); dir != "." {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("state directory: %w", err)
+		}
+	}
+	s.lock = flock.New(path + ".lock")
+	if ok, err := s.lock.TryLock(); err != nil {
+		return fmt.Errorf("state %s: lock: %w", path, err)
+	} else if !ok {
+		return fmt.Errorf("state %s is in use by another millwright process: stop it, or choose another --state", path)
+	}
+	s.dialect = sqlite
+	if err := s.openSQLitePools(path); err != nil {
+		s.closeDatabases()
+		return fmt.Errorf("state %s: %w", path, err)
+	}
+	return nil
+}
+
+// prepare checks the state before it touches it, then migrates it.
+func (s *Store) prepare(ctx context.Context) error {
+	fresh, err := s.checkVersion(ctx)
+	if err != nil {
+		return err
+	}
+	if !fresh {
+		if err := s.checkMasterKey(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.migrate(ctx); err != nil {
+		return err
+	}
+	return s.rememberMasterKey(ctx)
+}
+
+// Close ends the background work and closes the database. Accepts in flight are answered first.
+func (s *Store) Close() error {
+	if s.stop != nil {
+		s.stop()
+		s.background.Wait()
+	}
+	return s.closeDatabases()
+}
+
+func (s *Store) closeDatabases() error {
+	var errs []error
+	for _, db := range []*sql.DB{s.read, s.write} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Unlock())
+	}
+	return errors.Join(errs...)
+}
+
+// Ping reports whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	return s.classify(s.read.PingContext(ctx))
+}
+
+// Shared reports whether several processes may serve this state at once (PostgreSQL).
+func (s *Store) Shared() bool { return s.dialect == postgres }
+
+// tx runs f in one write transaction and commits it. It is run again when the database asks for that
+// (deadlock, serialization failure), so f must have no other effects.
+func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
+	for try := 0; ; try++ {
+		err := s.txOnce(ctx, f)
+		if err == nil || try == 4 || !s.retryable(err) {
+			return s.classify(err)
+		}
+	}
+}
+
+func (s *Store) txOnce(ctx context.Context, f func(*sql.Tx) error) error {
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := f(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func micros(t time.Time) int64 { return t.UnixMicro() }
+
+func microsOrNull(t *time.Time) any {
+	if t == nil {
+		return nil
+	}
+	return t.UnixMicro()
+}
+
+func timeOf(us int64) time.Time { return time.UnixMicro(us).UTC() }
+
+func timeOrNil(us sql.NullInt64) *time.Time {
+	if !us.Valid {
+		return nil
+	}
+	t := timeOf(us.Int64)
+	return &t
+}

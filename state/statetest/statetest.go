@@ -1,0 +1,92 @@
+// Package statetest gives tests a real state: SQLite always, PostgreSQL where MILLWRIGHT_TEST_POSTGRES
+// names a server.
+package statetest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver that makes and drops the schemas
+	"millwright/state"
+)
+
+// Variable names the environment variable with the address of a PostgreSQL server for tests.
+const Variable = "MILLWRIGHT_TEST_POSTGRES"
+
+// MasterKey is the master key of every state made here.
+var masterKey = []byte("0123456789abcdef0123456789abcdef")
+
+// MasterKey returns the master key of every state made here.
+func MasterKey() []byte { return masterKey }
+
+// Each runs f once with an empty SQLite state and once with an empty PostgreSQL state.
+func Each(t *testing.T, f func(t *testing.T, s *state.Store)) {
+	t.Helper()
+	EachDSN(t, func(t *testing.T, dsn string) { f(t, Open(t, dsn)) })
+}
+
+// EachDSN runs f with the address of a state that does not exist yet, once for each database.
+func EachDSN(t *testing.T, f func(t *testing.T, dsn string)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) { f(t, SQLite(t)) })
+	t.Run("postgres", func(t *testing.T) { f(t, Postgres(t)) })
+}
+
+// SQLite returns the address of a SQLite state that does not exist yet.
+func SQLite(t testing.TB) string { return filepath.Join(t.TempDir(), "state.db") }
+
+// Postgres returns the address of an empty schema of its own on the test server. Without a server the
+// test is skipped, or fails where CI=true.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	base := os.Getenv(Variable)
+	if base == "" {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is not set", Variable)
+		}
+		t.Skipf("%s is not set: no PostgreSQL to test with (make test starts one)", Variable)
+	}
+	admin, err := sql.Open("pgx", base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("t%d", time.Now().UnixNano())
+	if _, err := admin.Exec("CREATE SCHEMA " + name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := admin.Exec("DROP SCHEMA " + name + " CASCADE"); err != nil {
+			t.Error(err)
+		}
+		admin.Close()
+	})
+	u, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("search_path", name)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// Open opens the state at dsn until the test ends.
+func Open(t testing.TB, dsn string) *state.Store {
+	t.Helper()
+	s, err := state.Open(context.Background(), state.Config{DSN: dsn, MasterKey: masterKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
