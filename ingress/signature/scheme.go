@@ -1,0 +1,216 @@
+package signature
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Scheme is one provider's way to sign. It never changes and may be used by
+// many goroutines.
+type Scheme struct {
+	row   row
+	forms []*form
+	event string // canonical name of the event header; empty when there is none
+}
+
+// row is a line of the table in schemes.go.
+type row struct {
+	name       string
+	aliases    []string
+	descriptor Descriptor
+	others     []Descriptor // further ways, tried in order by the headers present
+	event      string       // header that names the event
+	eventField string       // path in the body that names it
+	handshake  string       // one of the handshake constants
+	confidence string       // A, B or C
+	doc        string
+}
+
+// form is a descriptor made ready for use.
+type form struct {
+	d          Descriptor
+	sigs       []string // canonical names of the headers that may carry the signature
+	tsHeader   string   // canonical name; empty when there is none
+	tsElement  string   // key of the element in the signature header, "=" included
+	deliveries []string // canonical names
+	headers    []string // signature, timestamp and signed ID: any of them means that the form is meant
+	parts      []part
+	signsID    bool
+	signsTime  bool
+	signsURL   bool
+	sep        byte // 0: not a list
+	tolerance  int64
+	candidates int // how many signatures of one request are looked at
+}
+
+// maxCandidates bounds the signatures of one request that are looked at; the
+// rest is ignored. Headers that are numbered have their own bound.
+const maxCandidates = 32
+
+func compile(r row) *Scheme {
+	s := &Scheme{row: r, event: canonical(r.event)}
+	for _, d := range append([]Descriptor{r.descriptor}, r.others...) {
+		s.forms = append(s.forms, compileForm(d))
+	}
+	return s
+}
+
+func compileForm(d Descriptor) *form {
+	d.Key = cmp.Or(d.Key, KeyUTF8)
+	d.Parse = cmp.Or(d.Parse, ParseWhole)
+	f := &form{d: d, candidates: max(maxCandidates, d.Numbered)}
+	f.sep, _ = separator(d.Parse)
+	f.parts, _ = parseTemplate(d.Template)
+	for _, p := range f.parts {
+		f.signsID = f.signsID || p.kind == partID
+		f.signsTime = f.signsTime || p.kind == partTime
+		f.signsURL = f.signsURL || p.kind == partURL
+	}
+	if d.Numbered > 0 {
+		for n := 1; n <= d.Numbered; n++ {
+			f.sigs = append(f.sigs, canonical(d.Header+"-"+strconv.Itoa(n)))
+		}
+	} else {
+		for _, name := range append([]string{d.Header}, d.AlsoHeaders...) {
+			f.sigs = append(f.sigs, canonical(name))
+		}
+	}
+	f.headers = slices.Clone(f.sigs)
+	if ts := d.Timestamp; ts != nil {
+		copied := *ts
+		copied.Unit = cmp.Or(ts.Unit, UnitSeconds)
+		copied.Tolerance = cmp.Or(ts.Tolerance, DefaultTolerance)
+		f.d.Timestamp = &copied
+		f.tolerance = int64(copied.Tolerance)
+		if strings.HasSuffix(ts.Header, "=") {
+			f.tsElement = ts.Header
+		} else {
+			f.tsHeader = canonical(ts.Header)
+			f.headers = append(f.headers, f.tsHeader)
+		}
+	}
+	if d.DeliveryHeader != "" {
+		for _, name := range append([]string{d.DeliveryHeader}, d.AlsoDelivery...) {
+			f.deliveries = append(f.deliveries, canonical(name))
+		}
+		if f.signsID {
+			f.headers = append(f.headers, f.deliveries[0])
+		}
+	}
+	return f
+}
+
+// registry is the compiled table.
+type registry struct {
+	sorted   []*Scheme
+	byName   map[string]*Scheme // aliases too
+	reserved map[string]bool    // canonical names
+}
+
+var table = sync.OnceValue(func() registry {
+	reg := registry{byName: map[string]*Scheme{}, reserved: map[string]bool{}}
+	for _, r := range rows() {
+		s := compile(r)
+		reg.sorted = append(reg.sorted, s)
+		reg.byName[r.name] = s
+		for _, alias := range r.aliases {
+			reg.byName[alias] = s
+		}
+		for _, name := range s.SignatureHeaders() {
+			reg.reserved[name] = true
+		}
+	}
+	slices.SortFunc(reg.sorted, func(a, b *Scheme) int { return cmp.Compare(a.row.name, b.row.name) })
+	return reg
+})
+
+// Lookup finds a scheme by its key or by one of its aliases. CustomName is not
+// among them: Custom makes such a scheme.
+func Lookup(name string) (*Scheme, bool) {
+	s, ok := table().byName[name]
+	return s, ok
+}
+
+// Schemes are all built-in schemes, sorted by name.
+func Schemes() []*Scheme { return slices.Clone(table().sorted) }
+
+// Names are all values that signatureScheme may have: keys, aliases and
+// CustomName, sorted.
+func Names() []string {
+	names := append(slices.Collect(maps.Keys(table().byName)), CustomName)
+	slices.Sort(names)
+	return names
+}
+
+// ReservedHeaders are the canonical names of every built-in scheme's signature
+// and timestamp headers, sorted. None of them can name a delivery.
+func ReservedHeaders() []string { return slices.Sorted(maps.Keys(table().reserved)) }
+
+// Reserved says whether a header, in any case, is among ReservedHeaders.
+func Reserved(header string) bool { return table().reserved[canonical(header)] }
+
+// Name is the scheme's key, as in signatureScheme.
+func (s *Scheme) Name() string { return s.row.name }
+
+// Aliases are other values of signatureScheme that mean this scheme.
+func (s *Scheme) Aliases() []string { return slices.Clone(s.row.aliases) }
+
+// Descriptors are the scheme's ways to sign, with every default filled in. Most
+// schemes have one.
+func (s *Scheme) Descriptors() []Descriptor {
+	ds := make([]Descriptor, len(s.forms))
+	for i, f := range s.forms {
+		ds[i] = f.d
+	}
+	return ds
+}
+
+// DeliveryHeaders are the canonical names of the headers that name a delivery,
+// in order of preference. There may be none.
+func (s *Scheme) DeliveryHeaders() []string {
+	return s.collect(func(f *form) []string { return f.deliveries })
+}
+
+// SignatureHeaders are the canonical names of the headers that carry a
+// signature, a token or the time of signing.
+func (s *Scheme) SignatureHeaders() []string {
+	return s.collect(func(f *form) []string {
+		if f.tsHeader == "" {
+			return f.sigs
+		}
+		return append(slices.Clone(f.sigs), f.tsHeader)
+	})
+}
+
+func (s *Scheme) collect(of func(*form) []string) (names []string) {
+	for _, f := range s.forms {
+		for _, name := range of(f) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// EventHeader names the header that carries the kind of event, or is empty.
+func (s *Scheme) EventHeader() string { return s.row.event }
+
+// EventField is the path, in the body, of the kind of event ("event.type"), or
+// is empty. It is for display.
+func (s *Scheme) EventField() string { return s.row.eventField }
+
+// HasHandshake says whether Handshake can answer the provider's set-up probe.
+func (s *Scheme) HasHandshake() bool { return s.row.handshake != "" }
+
+// Confidence is how well the row is founded. A: the provider's text or SDK and
+// a published vector that was recomputed. B: the provider's text or SDK. C:
+// known practice. It is empty for a custom scheme.
+func (s *Scheme) Confidence() string { return s.row.confidence }
+
+// Doc is what a user should know about the scheme, in a sentence or two.
+func (s *Scheme) Doc() string { return s.row.doc }

@@ -1,0 +1,331 @@
+// Package signature verifies and makes the signatures with which webhook
+// providers sign their requests.
+//
+// One verifier works on a table: schemes.go has a row for each provider. The
+// package is pure: it reads no clock, opens no connection and keeps no state
+// beyond buffers.
+package signature
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/hmac"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/subtle"
+	"hash"
+	"sync"
+	"time"
+)
+
+// Message is a request as it was received.
+type Message struct {
+	// Method is the request's method; a webhook's is POST.
+	Method string
+	// URL is where the provider was told to post: the server's configured
+	// public origin, the raw path, and the query as received. It is never
+	// built from a Host or X-Forwarded-Host header. Only schemes whose
+	// template has {url} read it.
+	URL string
+	// Header has canonical keys, as net/http gives them.
+	Header map[string][]string
+	// Body is the raw body, before any decoding.
+	Body []byte
+}
+
+// Proof is what a verified request says about itself.
+type Proof struct {
+	// DeliveryID is the provider's name for the delivery, exactly as received,
+	// or empty. It is foreign text.
+	DeliveryID string
+	// DeliveryIDSigned says whether the signature covers DeliveryID. If not,
+	// whoever captured the request could send it again under another ID.
+	DeliveryIDSigned bool
+	// DeliveryHeader is the canonical name of the header that DeliveryID came
+	// from.
+	DeliveryHeader string
+	// Event is the value of the scheme's event header, or empty. It is foreign
+	// text, and signed by no scheme.
+	Event string
+	// SignedAt is the signed time; zero where the scheme signs none.
+	SignedAt time.Time
+	// Digest stands for the signed bytes: two requests that one Verifier
+	// accepted have equal digests if and only if the provider signed the same
+	// bytes. An ID that is not signed has no part in it, so an equal digest
+	// under a new ID is the same signature sent again. It is a hash of the
+	// authentication code (or of the message, where signatures are not
+	// unique), so it tells nothing about the payload to those without the key.
+	// Where the scheme is a token, it is the hash of the body.
+	Digest [sha256.Size]byte
+}
+
+// Verifier checks requests against one scheme and one secret. Build it once and
+// share it: it may be used by many goroutines. A nil Verifier refuses
+// everything.
+type Verifier struct {
+	scheme *Scheme
+	forms  []*keyedForm // none: the secret is empty
+}
+
+type keyedForm struct {
+	*form
+	key  key
+	pool sync.Pool // of *scratch
+}
+
+// scratch is what one verification needs and the next can have: the keyed hash
+// and a buffer.
+type scratch struct {
+	mac hash.Hash
+	buf []byte
+	sum [sha512.Size]byte
+}
+
+// maxPooled bounds the buffer that is kept between verifications.
+const maxPooled = 16 << 10
+
+// Verifier reads the secret. An error says in what way the secret has the wrong
+// form and never contains any of it. An empty secret is no error: it gives a
+// Verifier that refuses everything.
+func (s *Scheme) Verifier(secret []byte) (*Verifier, error) {
+	v := &Verifier{scheme: s}
+	if len(secret) == 0 {
+		return v, nil
+	}
+	for _, f := range s.formsFor(secret) {
+		k, err := f.verifyKey(secret)
+		if err != nil {
+			return nil, err
+		}
+		v.forms = append(v.forms, &keyedForm{form: f, key: k})
+	}
+	return v, nil
+}
+
+// formsFor are the forms that a secret can be used with: those that claim its
+// prefix, else those that claim none.
+func (s *Scheme) formsFor(secret []byte) (claimed []*form) {
+	var rest []*form
+	for _, f := range s.forms {
+		if len(f.d.SecretPrefixes) == 0 {
+			rest = append(rest, f)
+		}
+		for _, prefix := range f.d.SecretPrefixes {
+			if bytes.HasPrefix(secret, []byte(prefix)) {
+				claimed = append(claimed, f)
+				break
+			}
+		}
+	}
+	if claimed != nil {
+		return claimed
+	}
+	return rest
+}
+
+// Scheme is the scheme that the verifier checks.
+func (v *Verifier) Scheme() *Scheme { return v.scheme }
+
+// Verify says whether m was signed with the secret, at a time near now. The
+// error is always a *Refusal.
+func (v *Verifier) Verify(m Message, now time.Time) (Proof, error) {
+	if v == nil || len(v.forms) == 0 {
+		return Proof{}, refuse(CodeNoSecret, "the webhook's secret is empty or still pending: every request is refused")
+	}
+	var room [maxCandidates]string
+	f := v.forms[pick(v.forms, m.Header)]
+	req, refusal := f.read(m.Header, now, room[:0])
+	if refusal == nil {
+		refusal = f.match(&req, &m)
+	}
+	if refusal != nil {
+		return Proof{}, refusal
+	}
+	p := Proof{
+		DeliveryID:       req.id,
+		DeliveryIDSigned: f.signsID,
+		DeliveryHeader:   req.idHeader,
+		SignedAt:         req.signedAt,
+		Digest:           req.digest,
+	}
+	if values := m.Header[v.scheme.event]; len(values) > 0 {
+		p.Event = values[0]
+	}
+	return p, nil
+}
+
+// pick chooses, among forms that the secret allows, the first of which any
+// header is there. A header that is there binds: a request that carries a
+// signature is never judged by a form without it.
+func pick(forms []*keyedForm, header map[string][]string) int {
+	if len(forms) > 1 {
+		for i, f := range forms {
+			for _, name := range f.headers {
+				if len(header[name]) > 0 {
+					return i
+				}
+			}
+		}
+	}
+	return 0
+}
+
+// match compares the signatures of the request with the right one.
+func (f *keyedForm) match(req *request, m *Message) *Refusal {
+	if f.signsURL && m.URL == "" {
+		return refuse(CodeMalformed, "%s signs the URL, and the server's public URL is not set", f.d.Header)
+	}
+	switch f.d.Alg {
+	case AlgToken:
+		return f.matchToken(req, m)
+	case AlgEd25519, AlgECDSAP256:
+		return f.matchPublicKey(req, m)
+	}
+	if f.d.BodyHashInURL {
+		return f.matchTwilio(req, m)
+	}
+	s := f.scratch()
+	defer f.release(s)
+	return f.matchMAC(req, m, s)
+}
+
+func (f *keyedForm) matchMAC(req *request, m *Message, s *scratch) *Refusal {
+	s.mac.Reset()
+	f.writeParts(s, req, m)
+	sum := s.mac.Sum(s.sum[:0])
+	wellFormed := 0
+	var got [maxDecoded]byte
+	for _, text := range req.candidates {
+		n := decodeSignature(f.d.Encoding, text, got[:])
+		if n != len(sum) {
+			continue
+		}
+		wellFormed++
+		if hmac.Equal(got[:n], sum) {
+			req.digest = sha256.Sum256(sum)
+			return nil
+		}
+	}
+	return f.mismatch(req, m, wellFormed)
+}
+
+// writeParts feeds the signed bytes into the keyed hash without joining them.
+func (f *form) writeParts(s *scratch, req *request, m *Message) {
+	s.buf = s.buf[:0]
+	for _, p := range f.parts {
+		if p.kind == partBody {
+			if len(s.buf) > 0 {
+				s.mac.Write(s.buf)
+				s.buf = s.buf[:0]
+			}
+			s.mac.Write(m.Body)
+			continue
+		}
+		s.buf = appendPart(s.buf, p, req, m)
+	}
+	if len(s.buf) > 0 {
+		s.mac.Write(s.buf)
+	}
+}
+
+func appendPart(buf []byte, p part, req *request, m *Message) []byte {
+	switch p.kind {
+	case partBody:
+		return append(buf, m.Body...)
+	case partTime:
+		return append(buf, req.ts...)
+	case partID:
+		return append(buf, req.id...)
+	case partURL:
+		return append(buf, m.URL...)
+	case partMethod:
+		return append(buf, m.Method...)
+	}
+	return append(buf, p.text...)
+}
+
+// matchToken compares hashes, so that neither content nor length shows in the
+// time it takes.
+func (f *keyedForm) matchToken(req *request, m *Message) *Refusal {
+	for _, text := range req.candidates {
+		sum := sha256.Sum256([]byte(text))
+		if subtle.ConstantTimeCompare(sum[:], f.key.token[:]) == 1 {
+			req.digest = sha256.Sum256(m.Body)
+			return nil
+		}
+	}
+	return refuse(CodeMismatch, "the token in %s is not this webhook's secret", f.d.Header)
+}
+
+func (f *keyedForm) matchPublicKey(req *request, m *Message) *Refusal {
+	var signed []byte
+	for _, p := range f.parts {
+		signed = appendPart(signed, p, req, m)
+	}
+	digest := sha256.Sum256(signed)
+	wellFormed := 0
+	var got [maxDecoded]byte
+	for _, text := range req.candidates {
+		n := decodeSignature(f.d.Encoding, text, got[:])
+		ok := false
+		switch {
+		case n <= 0:
+			continue
+		case f.key.ec != nil:
+			ok = ecdsa.VerifyASN1(f.key.ec, digest[:], got[:n])
+		case n != ed25519.SignatureSize:
+			continue
+		default:
+			ok = ed25519.Verify(f.key.ed, signed, got[:n])
+		}
+		wellFormed++
+		if ok {
+			req.digest = digest
+			return nil
+		}
+		if wellFormed == maxPublicKeyChecks {
+			break
+		}
+	}
+	return f.mismatch(req, m, wellFormed)
+}
+
+// maxPublicKeyChecks bounds the candidates of a request that cost a public key
+// operation each.
+const maxPublicKeyChecks = 16
+
+func (f *form) mismatch(req *request, m *Message, wellFormed int) *Refusal {
+	if wellFormed == 0 {
+		return refuse(CodeMalformed, "%s holds no %s signature of the right length for %s after %s (%d looked at)",
+			f.d.Header, f.d.Encoding, f.d.Alg, preview(f.d.Prefix), len(req.candidates))
+	}
+	return refuse(CodeMismatch, "%s does not match %s of %q under this webhook's secret (%d signatures compared, body of %d bytes)",
+		f.d.Header, f.d.Alg, f.d.Template, wellFormed, len(m.Body))
+}
+
+func (f *keyedForm) scratch() *scratch {
+	if s, ok := f.pool.Get().(*scratch); ok {
+		return s
+	}
+	return &scratch{mac: hmac.New(newHash(f.d.Alg), f.key.mac)}
+}
+
+func (f *keyedForm) release(s *scratch) {
+	if cap(s.buf) > maxPooled {
+		s.buf = nil
+	}
+	clear(s.sum[:])
+	f.pool.Put(s)
+}
+
+func newHash(alg string) func() hash.Hash {
+	switch alg {
+	case AlgHMACSHA1:
+		return sha1.New
+	case AlgHMACSHA512:
+		return sha512.New
+	}
+	return sha256.New
+}
