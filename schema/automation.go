@@ -1,0 +1,44 @@
+package schema
+
+import "encoding/json"
+
+// Automation is automations/<name>/automation.md, defaults filled in. It
+// survives a round trip through JSON.
+type Automation struct {
+	Name    string `json:"name"`
+	Path    string `json:"path"`
+	Enabled bool   `json:"enabled"`
+	// Agent names an agent of the tree; empty means the foreman, or none.
+	Agent    string    `json:"agent,omitempty"`
+	Triggers []Trigger `json:"triggers"`
+	Execution
+	Prompt string `json:"prompt"`
+}
+
+// Trigger says what starts an automation.
+type Trigger struct {
+	Provider string `json:"provider"`
+	Event    string `json:"event"`
+	// WebhookIDs are the UIDs of filter.webhook_ids of a webhook trigger.
+	WebhookIDs []string `json:"webhookIds,omitempty"`
+	// Payload is filter.payload of a webhook trigger as JSON, nil when there is
+	// none; CompileFilter takes it and finds no problem.
+	Payload json.RawMessage `json:"payload,omitempty"`
+	// Schedule is set on a schedule trigger.
+	Schedule *Schedule `json:"schedule,omitempty"`
+	// Filter is the whole filter of any other trigger as JSON, kept as it is.
+	Filter json.RawMessage `json:"filter,omitempty"`
+}
+
+// Fires reports whether this system fires the trigger: webhook/received and
+// schedule/cron_fired. Triggers of other providers are kept and do nothing.
+func (t Trigger) Fires() bool {
+	return t.Provider == "webhook" && t.Event == "received" ||
+		t.Provider == "schedule" && t.Event == "cron_fired"
+}
+
+// Schedule is the schedule of a schedule/cron_fired trigger, always in UTC.
+type Schedule struct {
+	Cron string `json:"cron"`
+	Name string `json:"name,omitempty"`
+}
