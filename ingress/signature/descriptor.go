@@ -50,6 +50,12 @@ type Descriptor struct {
 	// one of them; a row without them takes the secrets that no other row of
 	// the scheme claims.
 	SecretPrefixes []string `json:"-" yaml:"-"`
+	// HeaderNames, when set, is the key of the element of the signature header
+	// that names further signed headers, separated by spaces. {headers} in
+	// Template stands for that element and the headers' values, joined by
+	// dots. The row applies only where the signature header has an element
+	// that begins with Prefix.
+	HeaderNames string `json:"-" yaml:"-"`
 	// BodyHashInURL means that the body is covered by the SHA-256 in the
 	// signed URL's query (Twilio) and not by {body}.
 	BodyHashInURL bool `json:"-" yaml:"-"`
@@ -292,6 +298,9 @@ func checkTemplate(d *Descriptor, add adder) {
 	if !has(partBody) && !d.BodyHashInURL {
 		add("template", "must contain {body}: otherwise the payload is not authenticated")
 	}
+	if has(partHeaders) && d.HeaderNames == "" {
+		add("template", "{headers} is for built-in schemes only")
+	}
 	if has(partTime) && d.Timestamp == nil {
 		add("template", "contains {ts}, and timestamp does not say where it comes from")
 	}
@@ -315,6 +324,7 @@ const (
 	partID
 	partURL
 	partMethod
+	partHeaders
 )
 
 // part is one piece of a template.
@@ -326,7 +336,7 @@ type part struct {
 // parseTemplate takes a template apart. The second result says what is wrong
 // with it, in words.
 func parseTemplate(template string) (parts []part, problem string) {
-	kinds := map[string]partKind{"body": partBody, "ts": partTime, "id": partID, "url": partURL, "method": partMethod}
+	kinds := map[string]partKind{"body": partBody, "ts": partTime, "id": partID, "url": partURL, "method": partMethod, "headers": partHeaders}
 	for rest := template; rest != ""; {
 		open := strings.IndexAny(rest, "{}")
 		if open < 0 {

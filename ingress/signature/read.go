@@ -16,12 +16,14 @@ type request struct {
 	signedAt   time.Time
 	id         string // exactly as received
 	idHeader   string // canonical name
+	headers    string // the names and values of further signed headers
 	digest     [sha256.Size]byte
 }
 
 // Bounds on foreign text. A header value beyond maxValue is not looked at.
 const (
 	maxValue   = 16 << 10
+	maxNamed   = 32  // headers that a signature covers by name
 	maxDecoded = 96  // longest signature: ECDSA in DER (72), Ed25519 and SHA-512 (64)
 	maxEncoded = 128 // of maxDecoded, in base64 or, for 64 bytes, in hex
 )
@@ -62,6 +64,11 @@ func (f *form) read(header map[string][]string, now time.Time, room []string) (r
 	if r := f.readID(&req, header); r != nil {
 		return req, r
 	}
+	if f.d.HeaderNames != "" {
+		if r := f.readNamed(&req, header); r != nil {
+			return req, r
+		}
+	}
 	if len(req.candidates) == 0 {
 		return req, refuse(CodeMalformed, "%s has nothing that begins with %s (its value has %d bytes)",
 			f.d.Header, preview(f.d.Prefix), f.valueLength(header))
@@ -92,6 +99,7 @@ func (f *form) split(req *request, value string) *Refusal {
 		}
 		return nil
 	}
+	named := false
 	for more := true; more; {
 		var element string
 		element, value, more = strings.Cut(value, string(f.sep))
@@ -108,10 +116,49 @@ func (f *form) split(req *request, value string) *Refusal {
 				continue
 			}
 		}
+		if f.d.HeaderNames != "" {
+			if names, ok := strings.CutPrefix(element, f.d.HeaderNames); ok {
+				if named {
+					return refuse(CodeDuplicateHeader, "%s has more than one element %s", f.d.Header, f.d.HeaderNames)
+				}
+				named, req.headers = true, names
+				continue
+			}
+		}
 		if text, ok := strings.CutPrefix(element, f.d.Prefix); ok && len(req.candidates) < f.candidates {
 			req.candidates = append(req.candidates, text)
 		}
 	}
+	return nil
+}
+
+// hasElement says whether a list has an element that may be a signature.
+func (f *form) hasElement(value string) bool {
+	for element := range strings.SplitSeq(value, string(f.sep)) {
+		if strings.HasPrefix(strings.Trim(element, " \t"), f.d.Prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// readNamed adds the values of the headers that the signature covers too.
+func (f *form) readNamed(req *request, header map[string][]string) *Refusal {
+	names := strings.Fields(req.headers)
+	if len(names) > maxNamed {
+		return refuse(CodeMalformed, "%s names %d headers; %d are read", f.d.Header, len(names), maxNamed)
+	}
+	values := make([]string, len(names))
+	for i, name := range names {
+		if !validName(name) {
+			return refuse(CodeMalformed, "%s names %s, which is not a header", f.d.Header, preview(name))
+		}
+		var r *Refusal
+		if values[i], r = single(header, canonical(name)); r != nil {
+			return r
+		}
+	}
+	req.headers += "." + strings.Join(values, ".")
 	return nil
 }
 

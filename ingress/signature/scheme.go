@@ -37,7 +37,8 @@ type form struct {
 	tsHeader   string   // canonical name; empty when there is none
 	tsElement  string   // key of the element in the signature header, "=" included
 	deliveries []string // canonical names
-	headers    []string // signature, timestamp and signed ID: any of them means that the form is meant
+	headers    []string // signature, timestamp and signed ID
+	decisive   []string // those of headers by which a request shows that it means this form
 	parts      []part
 	signsID    bool
 	signsTime  bool
@@ -55,6 +56,13 @@ func compile(r row) *Scheme {
 	s := &Scheme{row: r, event: canonical(r.event)}
 	for _, d := range append([]Descriptor{r.descriptor}, r.others...) {
 		s.forms = append(s.forms, compileForm(d))
+	}
+	for i, f := range s.forms {
+		f.decisive = slices.DeleteFunc(slices.Clone(f.headers), func(name string) bool {
+			return slices.ContainsFunc(s.forms[i+1:], func(later *form) bool {
+				return slices.Contains(later.sigs, name) && slices.Equal(later.d.SecretPrefixes, f.d.SecretPrefixes)
+			})
+		})
 	}
 	return s
 }

@@ -45,6 +45,15 @@ func (s *Scheme) Sign(secret []byte, m Message, id string, now time.Time) (map[s
 			value = f.tsElement + req.ts + string(f.sep)
 		}
 	}
+	if f.d.HeaderNames != "" {
+		if len(m.Header["Content-Type"]) > 0 {
+			req.headers = "content-type"
+		}
+		value += f.d.HeaderNames + req.headers + string(f.sep)
+		if r := f.readNamed(&req, m.Header); r != nil {
+			return nil, r
+		}
+	}
 	if f.signsURL && m.URL == "" {
 		return nil, fmt.Errorf("scheme %s signs the URL, and there is none", s.row.name)
 	}

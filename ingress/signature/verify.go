@@ -156,20 +156,34 @@ func (v *Verifier) Verify(m Message, now time.Time) (Proof, error) {
 	return p, nil
 }
 
-// pick chooses, among forms that the secret allows, the first of which any
-// header is there. A header that is there binds: a request that carries a
-// signature is never judged by a form without it.
+// pick chooses, among the forms that the secret allows, the first that the
+// request means: one of its own headers is there. So a request that carries a
+// signed time is never judged by the form without it. The rest is judged by a
+// form whose signature header is there, and else by the first.
 func pick(forms []*keyedForm, header map[string][]string) int {
-	if len(forms) > 1 {
-		for i, f := range forms {
-			for _, name := range f.headers {
-				if len(header[name]) > 0 {
-					return i
-				}
-			}
+	if len(forms) == 1 {
+		return 0
+	}
+	for i, f := range forms {
+		if f.applies(header) {
+			return i
 		}
 	}
 	return 0
+}
+
+// applies says whether a request means this form.
+func (f *form) applies(header map[string][]string) bool {
+	if f.d.HeaderNames != "" {
+		value, _ := single(header, f.sigs[0])
+		return f.hasElement(value)
+	}
+	for _, name := range f.decisive {
+		if len(header[name]) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // match compares the signatures of the request with the right one.
@@ -242,6 +256,8 @@ func appendPart(buf []byte, p part, req *request, m *Message) []byte {
 		return append(buf, m.URL...)
 	case partMethod:
 		return append(buf, m.Method...)
+	case partHeaders:
+		return append(buf, req.headers...)
 	}
 	return append(buf, p.text...)
 }
