@@ -1,0 +1,201 @@
+// Package api is what every endpoint under /api/v1 shares: problem details, API keys and roles, cursors,
+// request IDs and limits. The endpoints themselves are in packages runs and admin; openapi.yaml, beside
+// this file, is made from them.
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+	"github.com/go-chi/chi/v5"
+
+	"millwright/state"
+)
+
+// Base is the path under which every endpoint lives (service.md, Versioning).
+const Base = "/api/v1"
+
+// maxBody is the most that a request body may have, in bytes (contract.md, section 11).
+const maxBody = 8 << 20
+
+// Config says how to serve the API. Store is required.
+type Config struct {
+	Store *state.Store
+	// Version is the program's version, shown in the document.
+	Version string
+	// PublicURL is the origin under which clients reach the server, shown in the document.
+	PublicURL string
+	// CORSOrigins are the origins whose pages may call the API; none by default.
+	CORSOrigins []string
+	// TrustedProxies are believed when they say who the sender is.
+	TrustedProxies []netip.Prefix
+	// Log receives one line for each answer of status 500 and above; nil discards them.
+	Log *slog.Logger
+}
+
+// API is the HTTP side of /api/v1. Endpoints are added to it by Register of package huma.
+type API struct {
+	cfg    Config
+	router chi.Router
+	huma   huma.API
+	wrong  failures
+}
+
+var useOurErrors sync.Once
+
+// New returns an API with no endpoints but its own document, openapi.yaml.
+func New(cfg Config) *API {
+	useOurErrors.Do(func() {
+		huma.NewError = fromHuma
+		huma.NewErrorWithContext = func(_ huma.Context, status int, msg string, errs ...error) huma.StatusError {
+			return fromHuma(status, msg, errs...)
+		}
+	})
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &API{cfg: cfg, router: chi.NewRouter()}
+	a.router.NotFound(func(w http.ResponseWriter, r *http.Request) {
+		a.write(w, r, Problem("resource_not_found", "no such endpoint: %s", r.URL.Path))
+	})
+	a.router.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
+		e := Problem("invalid_request", "%s does not accept %s", r.URL.Path, r.Method)
+		e.Status = http.StatusMethodNotAllowed
+		a.write(w, r, e)
+	})
+	a.huma = humachi.New(a.router, a.document())
+	a.huma.UseMiddleware(a.authorise)
+	a.router.Get(Base+"/openapi.yaml", a.serveDocument)
+	return a
+}
+
+// Huma returns what endpoints are registered on.
+func (a *API) Huma() huma.API { return a.huma }
+
+// Router returns the router below, for endpoints that huma cannot describe. Wrap them in Authorised.
+func (a *API) Router() chi.Router { return a.router }
+
+func (a *API) document() huma.Config {
+	cfg := huma.DefaultConfig("millwright", a.cfg.Version)
+	cfg.Info.Description = "Runs of agents, factories and their webhooks, secrets and definition files."
+	cfg.OpenAPIPath, cfg.DocsPath, cfg.SchemasPath = "", "", ""
+	cfg.CreateHooks = nil
+	cfg.AllowAdditionalPropertiesByDefault = true
+	cfg.Transformers = []huma.Transformer{place}
+	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"apiKey": {Type: "http", Scheme: "bearer", Description: "An API key: mw_…"},
+	}
+	if a.cfg.PublicURL != "" {
+		cfg.Servers = []*huma.Server{{URL: strings.TrimSuffix(a.cfg.PublicURL, "/") + Base}}
+	}
+	return cfg
+}
+
+// place puts the request's path and ID into a problem before it is written.
+func place(ctx huma.Context, _ string, v any) (any, error) {
+	if e, ok := v.(*Error); ok {
+		u := ctx.URL()
+		return e.at(u.Path, RequestID(ctx.Context())), nil
+	}
+	return v, nil
+}
+
+func (a *API) serveDocument(w http.ResponseWriter, r *http.Request) {
+	doc, err := a.Document()
+	if err != nil {
+		a.write(w, r, Problem("internal_error", ""))
+		return
+	}
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Write(doc)
+}
+
+// Document returns the OpenAPI 3.1 document of the endpoints registered so far, as YAML.
+func (a *API) Document() ([]byte, error) {
+	return a.huma.OpenAPI().YAML()
+}
+
+type contextKey int
+
+const (
+	requestIDKey contextKey = iota
+	keyKey
+)
+
+// RequestID returns the ID of the request that ctx belongs to, or "".
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey).(string)
+	return id
+}
+
+// ServeHTTP answers a request to a path under Base.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var id [16]byte
+	rand.Read(id[:])
+	requestID := hex.EncodeToString(id[:])
+	w.Header().Set("X-Request-Id", requestID)
+	r = r.WithContext(context.WithValue(r.Context(), requestIDKey, requestID))
+	defer func() {
+		if v := recover(); v != nil {
+			if v == http.ErrAbortHandler {
+				panic(v)
+			}
+			a.cfg.Log.Error("API request failed", "request_id", requestID, "method", r.Method, "path", r.URL.Path, "panic", reflect.TypeOf(v).String())
+			a.write(w, r, Problem("internal_error", ""))
+		}
+	}()
+	if a.cors(w, r) {
+		return
+	}
+	a.router.ServeHTTP(w, r)
+}
+
+// cors answers preflight requests and marks answers, for the configured origins alone.
+func (a *API) cors(w http.ResponseWriter, r *http.Request) (answered bool) {
+	origin := r.Header.Get("Origin")
+	if origin == "" || len(a.cfg.CORSOrigins) == 0 {
+		return false
+	}
+	w.Header().Add("Vary", "Origin")
+	for _, allowed := range a.cfg.CORSOrigins {
+		if origin != allowed {
+			continue
+		}
+		w.Header().Set("Access-Control-Allow-Origin", origin)
+		w.Header().Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, X-Should-Retry")
+		if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+			return false
+		}
+		w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")
+		w.Header().Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID")
+		w.Header().Set("Access-Control-Max-Age", "600")
+		w.WriteHeader(http.StatusNoContent)
+		return true
+	}
+	return false
+}
+
+// Operation describes an endpoint below Base that needs the given role; the empty role needs no key.
+func Operation(method, path, id string, role state.Role, summary string) huma.Operation {
+	op := huma.Operation{
+		Method: method, Path: Base + path, OperationID: id, Summary: summary,
+		MaxBodyBytes: maxBody,
+		Metadata:     map[string]any{"role": role},
+		Errors:       []int{http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable},
+	}
+	if role != "" {
+		op.Security = []map[string][]string{{"apiKey": {}}}
+		op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
+		op.Description = "Needs a key of role " + string(role) + " or above."
+	}
+	return op
+}

@@ -1,0 +1,126 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
+
+	"millwright/state"
+)
+
+// KeyOf returns the API key that the request of ctx was made with; the zero Key when the endpoint needs
+// none.
+func KeyOf(ctx context.Context) state.Key {
+	k, _ := ctx.Value(keyKey).(state.Key)
+	return k
+}
+
+// authorise lets a request through to its endpoint when its key may call it.
+func (a *API) authorise(ctx huma.Context, next func(huma.Context)) {
+	role, _ := ctx.Operation().Metadata["role"].(state.Role)
+	if role == "" {
+		next(ctx)
+		return
+	}
+	r, w := humachi.Unwrap(ctx)
+	key, problem := a.key(r, role)
+	if problem != nil {
+		a.write(w, r, problem)
+		return
+	}
+	next(huma.WithValue(ctx, keyKey, key))
+}
+
+// Authorised wraps a handler that is not registered with huma.
+func (a *API) Authorised(role state.Role, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		key, problem := a.key(r, role)
+		if problem != nil {
+			a.write(w, r, problem)
+			return
+		}
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), keyKey, key)))
+	})
+}
+
+func (a *API) key(r *http.Request, need state.Role) (state.Key, *Error) {
+	sender := SenderOf(r, a.cfg.TrustedProxies).Key
+	if wait := a.wrong.spent(sender, time.Now()); wait > 0 {
+		return state.Key{}, Problem("rate_limited", "too many wrong API keys from this address").WithRetryAfter(wait)
+	}
+	secret, ok := bearer(r.Header)
+	if !ok {
+		return state.Key{}, Problem("authentication_required", "send an API key: Authorization: Bearer mw_…")
+	}
+	key, err := a.cfg.Store.KeyBySecret(r.Context(), secret)
+	if errors.Is(err, state.ErrNotFound) {
+		a.wrong.charge(sender, time.Now())
+		return state.Key{}, Problem("authentication_required", "this API key is unknown, revoked or expired")
+	}
+	if err != nil {
+		a.cfg.Log.Error("API key look-up", "request_id", RequestID(r.Context()), "error", err)
+		return state.Key{}, Problem("resource_unavailable", "the state cannot be reached just now")
+	}
+	if !key.Role.Allows(need) {
+		return state.Key{}, Problem("not_authorized", "this needs role %s; the key %q has role %s", need, key.Name, key.Role)
+	}
+	return key, nil
+}
+
+// bearer reads the one Authorization header: the scheme in any case, then one or more spaces.
+func bearer(h http.Header) (string, bool) {
+	values := h.Values("Authorization")
+	if len(values) != 1 || len(values[0]) < 8 || !strings.EqualFold(values[0][:7], "bearer ") {
+		return "", false
+	}
+	token := strings.Trim(values[0][7:], " ")
+	return token, token != ""
+}
+
+// wrongKeysPerMinute is how many wrong keys one sender may try in a minute.
+const wrongKeysPerMinute = 30
+
+// failures counts wrong keys by sender in a table of fixed size, so that no flood of senders fills the
+// memory; senders that share a place share a budget.
+type failures struct {
+	once  sync.Once
+	seed  maphash.Seed
+	mu    sync.Mutex
+	table [4096]struct {
+		minute int64
+		count  int
+	}
+}
+
+func (f *failures) place(sender string) int {
+	f.once.Do(func() { f.seed = maphash.MakeSeed() })
+	return int(maphash.String(f.seed, sender) % uint64(len(f.table)))
+}
+
+func (f *failures) charge(sender string, now time.Time) {
+	i, minute := f.place(sender), now.Unix()/60
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.table[i].minute != minute {
+		f.table[i].minute, f.table[i].count = minute, 0
+	}
+	f.table[i].count++
+}
+
+// spent returns 0, or the seconds until the sender may try again.
+func (f *failures) spent(sender string, now time.Time) int {
+	i := f.place(sender)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.table[i].minute != now.Unix()/60 || f.table[i].count < wrongKeysPerMinute {
+		return 0
+	}
+	return int(60 - now.Unix()%60)
+}
