@@ -99,7 +99,7 @@ func (f *form) split(req *request, value string) *Refusal {
 		}
 		return nil
 	}
-	named := false
+	named := f.d.HeaderNames == ""
 	for more := true; more; {
 		var element string
 		element, value, more = strings.Cut(value, string(f.sep))
@@ -128,6 +128,9 @@ func (f *form) split(req *request, value string) *Refusal {
 		if text, ok := strings.CutPrefix(element, f.d.Prefix); ok && len(req.candidates) < f.candidates {
 			req.candidates = append(req.candidates, text)
 		}
+	}
+	if !named {
+		return refuse(CodeMalformed, "%s has no element %s, which is part of what is signed", f.d.Header, f.d.HeaderNames)
 	}
 	return nil
 }

@@ -2,9 +2,9 @@ package signature_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,31 +13,65 @@ import (
 	"millwright/ingress/signature"
 )
 
-// vector is one entry of testdata/vectors.
+// vector is one signed request of testdata/vectors.
 type vector struct {
-	Scheme  string            `json:"scheme"`
-	Source  string            `json:"source"`
-	Secret  string            `json:"secret"`
-	Headers map[string]string `json:"headers"`
-	Body    string            `json:"body"`
-	URL     string            `json:"url"`
-	Expect  string            `json:"expect"`
+	Scheme   string            `json:"scheme"`
+	Source   string            `json:"source"`
+	Secret   string            `json:"secret"`
+	Headers  map[string]string `json:"headers"`
+	Body     string            `json:"body"`
+	URL      string            `json:"url"`
+	Expect   string            `json:"expect"`
+	At       int64             `json:"at"`
+	Delivery *string           `json:"delivery"`
 }
 
-func readVectors(t testing.TB, name string) []vector {
+// vectors are the published and the generated ones, and those that a provider
+// published for two schemes at once.
+func vectors(t testing.TB) (all []vector) {
 	t.Helper()
-	raw, err := os.ReadFile("../../testdata/vectors/" + name)
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"scheme-vectors.json", "generated-vectors.json"} {
+		raw, err := os.ReadFile("../../testdata/vectors/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file struct{ Vectors []vector }
+		if err := json.Unmarshal(raw, &file); err != nil {
+			t.Fatal(err)
+		}
+		if len(file.Vectors) == 0 {
+			t.Fatalf("%s has no vectors", name)
+		}
+		for _, v := range file.Vectors {
+			all = append(all, v)
+			twin := v
+			switch {
+			case v.Scheme == "standard_webhooks":
+				twin.Scheme = "svix"
+				twin.Headers = map[string]string{}
+				for name, value := range v.Headers {
+					twin.Headers[strings.Replace(name, "webhook-", "svix-", 1)] = value
+				}
+				fallback := twin // the same headers on a standard_webhooks webhook
+				fallback.Scheme = v.Scheme
+				all = append(all, twin, fallback)
+			case v.Scheme == "bitbucket" && v.At == 0:
+				twin.Scheme = "jira"
+				all = append(all, twin)
+			}
+		}
 	}
-	var file struct{ Vectors []vector }
-	if err := json.Unmarshal(raw, &file); err != nil {
-		t.Fatal(err)
+	return all
+}
+
+// accepted are the vectors that must verify.
+func accepted(t testing.TB) (all []vector) {
+	for _, v := range vectors(t) {
+		if v.Expect == "accept" {
+			all = append(all, v)
+		}
 	}
-	if len(file.Vectors) == 0 {
-		t.Fatalf("%s has no vectors", name)
-	}
-	return file.Vectors
+	return all
 }
 
 func (v vector) message() signature.Message {
@@ -48,38 +82,38 @@ func (v vector) message() signature.Message {
 	return signature.Message{Method: "POST", URL: v.URL, Header: h, Body: []byte(v.Body)}
 }
 
-// clock is the time at which the vector was signed, or now.
-func (v vector) clock(t testing.TB) time.Time {
-	t.Helper()
-	s := lookup(t, v.Scheme)
-	for _, d := range s.Descriptors() {
-		if d.Timestamp == nil {
-			continue
+func (v vector) String() string { return v.Scheme + "/" + v.Source }
+
+// clock is when the vector was signed.
+func (v vector) clock() time.Time {
+	if v.At != 0 {
+		return time.Unix(v.At, 0)
+	}
+	for name, value := range v.Headers {
+		if at, err := time.Parse(time.RFC3339, value); err == nil {
+			return at
 		}
-		text := v.message().Header[http.CanonicalHeaderKey(d.Timestamp.Header)]
-		if strings.HasSuffix(d.Timestamp.Header, "=") {
-			for _, e := range strings.FieldsFunc(v.message().Header[http.CanonicalHeaderKey(d.Header)][0], func(r rune) bool { return r == ',' || r == ';' || r == ' ' }) {
-				if ts, ok := strings.CutPrefix(e, d.Timestamp.Header); ok {
-					text = []string{ts}
-				}
-			}
+		if strings.HasSuffix(strings.ToLower(name), "-timestamp") {
+			return unix(value)
 		}
-		if len(text) == 0 {
-			continue
-		}
-		if n, err := strconv.ParseInt(text[0], 10, 64); err == nil {
-			if d.Timestamp.Unit == signature.UnitMillis {
-				return time.UnixMilli(n)
-			}
-			return time.Unix(n, 0)
-		}
-		for _, layout := range []string{time.RFC3339, http.TimeFormat} {
-			if at, err := time.Parse(layout, text[0]); err == nil {
-				return at
+		for _, element := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ';' }) {
+			if key, ts, ok := strings.Cut(element, "="); ok && (key == "t" || key == "ts") {
+				return unix(ts)
 			}
 		}
 	}
-	return time.Unix(1_700_000_000, 0)
+	return time.Unix(1_600_000_000, 0)
+}
+
+func unix(text string) time.Time {
+	n, err := strconv.ParseInt(text, 10, 64)
+	switch {
+	case err != nil:
+		return time.Time{}
+	case n > 1e11:
+		return time.UnixMilli(n)
+	}
+	return time.Unix(n, 0)
 }
 
 func lookup(t testing.TB, name string) *signature.Scheme {
@@ -101,32 +135,67 @@ func newVerifier(t testing.TB, s *signature.Scheme, secret string) *signature.Ve
 }
 
 func TestVectors(t *testing.T) {
-	for _, file := range []string{"scheme-vectors.json"} {
-		vectors := readVectors(t, file)
-		for _, v := range slices.Clone(vectors) {
-			renamed := v
-			renamed.Headers = map[string]string{}
-			switch v.Scheme { // published once for two schemes
-			case "standard_webhooks":
-				for name, value := range v.Headers {
-					renamed.Headers[strings.Replace(name, "webhook-", "svix-", 1)] = value
-				}
-				vectors = append(vectors, renamed)
-				renamed.Scheme = "svix"
-			case "bitbucket":
-				renamed.Headers, renamed.Scheme = v.Headers, "jira"
-			default:
-				continue
-			}
-			vectors = append(vectors, renamed)
+	covered := map[string]bool{}
+	for i, v := range vectors(t) {
+		s := lookup(t, v.Scheme)
+		if v.Expect == "accept" {
+			covered[s.Name()] = true
 		}
-		for _, v := range vectors {
-			t.Run(v.Scheme+"/"+v.Source, func(t *testing.T) {
-				_, err := newVerifier(t, lookup(t, v.Scheme), v.Secret).Verify(v.message(), v.clock(t))
-				if (err == nil) != (v.Expect == "accept") {
-					t.Errorf("Verify: %v, want %s", err, v.Expect)
-				}
-			})
+		t.Run(fmt.Sprintf("%d/%s", i, v), func(t *testing.T) {
+			proof, err := newVerifier(t, s, v.Secret).Verify(v.message(), v.clock())
+			if (err == nil) != (v.Expect == "accept") {
+				t.Fatalf("Verify: %v, want %s", err, v.Expect)
+			}
+			if v.Delivery != nil && proof.DeliveryID != *v.Delivery {
+				t.Errorf("delivery ID %q, want %q", proof.DeliveryID, *v.Delivery)
+			}
+			if age := proof.SignedAt.Sub(v.clock()).Abs(); !proof.SignedAt.IsZero() && age >= time.Second {
+				t.Errorf("signed at %v, want %v", proof.SignedAt, v.clock())
+			}
+		})
+	}
+	for _, s := range signature.Schemes() {
+		if !covered[s.Name()] {
+			t.Errorf("scheme %s has no vector that verifies", s.Name())
+		}
+	}
+}
+
+// Sign makes, for every scheme, what the provider made.
+func TestSignMakesTheVectors(t *testing.T) {
+	made := map[string]bool{
+		"sendgrid": true, // the private key of its vector was never published, and no two ECDSA signatures are alike
+		"discord":  true, // its vectors have the public key; TestBar signs with a private one
+	}
+	for _, v := range accepted(t) {
+		s, m := lookup(t, v.Scheme), v.message()
+		id := ""
+		if v.Delivery != nil {
+			id = *v.Delivery
+		} else if names := s.DeliveryHeaders(); len(names) > 0 {
+			id = http.Header(m.Header).Get(names[0])
+		}
+		at := v.clock()
+		for name, value := range v.Headers { // to the millisecond, where the scheme signs those
+			if n := unix(value); strings.HasSuffix(strings.ToLower(name), "timestamp") && !n.IsZero() {
+				at = n
+			} else if _, ts, ok := strings.Cut(value, "t="); ok && len(ts) > 13 && ts[13] == ',' {
+				at = unix(ts[:13])
+			}
+		}
+		headers, err := s.Sign([]byte(v.Secret), m, id, at)
+		if err != nil {
+			continue
+		}
+		same := true
+		for name, value := range headers {
+			same = same && http.Header(m.Header).Get(name) == value
+		}
+		made[s.Name()] = made[s.Name()] || same
+	}
+	for _, s := range signature.Schemes() {
+		if !made[s.Name()] {
+			t.Errorf("Sign of scheme %s made none of its vectors", s.Name())
 		}
 	}
 }

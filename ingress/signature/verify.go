@@ -158,8 +158,8 @@ func (v *Verifier) Verify(m Message, now time.Time) (Proof, error) {
 
 // pick chooses, among the forms that the secret allows, the first that the
 // request means: one of its own headers is there. So a request that carries a
-// signed time is never judged by the form without it. The rest is judged by a
-// form whose signature header is there, and else by the first.
+// signed time is never judged by the form without it. A request that means none
+// is judged by the first.
 func pick(forms []*keyedForm, header map[string][]string) int {
 	if len(forms) == 1 {
 		return 0
