@@ -39,12 +39,13 @@ const historyKept = 200
 // Application is a planned change of a factory, ready to be made. Everything that can be wrong with it
 // has been looked at, except what others did since the plan was made.
 type Application struct {
-	FactoryUID string
-	Base       int64 // the factory's generation that the plan compared with
-	Started    time.Time
-	Revision   Revision
-	Counts     Counts
-	Problems   []schema.Problem // warnings and notices
+	FactoryUID   string
+	Base         int64  // the factory's generation that the plan compared with
+	BaseRevision string // the ID of the applied revision that it compared with
+	Started      time.Time
+	Revision     Revision
+	Counts       Counts
+	Problems     []schema.Problem // warnings and notices
 
 	File            *schema.FactoryFile
 	FileChanged     bool
@@ -81,11 +82,11 @@ func (a *Application) Empty() bool {
 func (s *Store) Apply(ctx context.Context, a Application) error {
 	var generation int64
 	err := s.tx(ctx, func(tx *sql.Tx) error {
-		var have int64
-		if err := tx.QueryRowContext(ctx, `SELECT generation FROM factories WHERE uid = $1`+s.dialect.forUpdate(), a.FactoryUID).Scan(&have); err != nil {
+		have, err := scanFactory(tx.QueryRowContext(ctx, `SELECT `+factoryColumns+` FROM factories WHERE uid = $1`+s.dialect.forUpdate(), a.FactoryUID))
+		if err != nil {
 			return err
 		}
-		if have != a.Base {
+		if have.Generation != a.Base || have.Applied.ID != a.BaseRevision {
 			return ErrMoved
 		}
 		now := time.Now()
@@ -96,7 +97,6 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 			if err := s.change(ctx, tx, a, micros(now)); err != nil {
 				return err
 			}
-			var err error
 			if generation, err = bump(ctx, tx, a.FactoryUID); err != nil {
 				return err
 			}
@@ -219,7 +219,8 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, a Attempt) error {
 	}
 	at := micros(a.Finished)
 	state := map[Outcome]SyncState{OutcomeApplied: SyncApplied, OutcomeUnchanged: SyncApplied, OutcomeRefused: SyncRefused, OutcomeFailed: SyncFailed}[a.Outcome]
-	if _, err := tx.ExecContext(ctx, `UPDATE factories SET sync_state = $1, last_attempted_at = $2, problems = $3, message = $4 WHERE uid = $5`,
+	if _, err := tx.ExecContext(ctx, `UPDATE factories SET sync_since = CASE WHEN sync_state = $1 THEN sync_since ELSE $2 END,
+		sync_state = $1, last_attempted_at = $2, problems = $3, message = $4 WHERE uid = $5`,
 		string(state), at, string(problems), a.Message, a.FactoryUID); err != nil {
 		return err
 	}

@@ -1,6 +1,9 @@
 package state
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
 // Topic names what a [Notice] is about.
 type Topic string
@@ -14,6 +17,10 @@ const (
 	TopicRun Topic = "run"
 	// TopicDelivery: a delivery was logged; ID names its webhook.
 	TopicDelivery Topic = "delivery"
+	// TopicSource: a factory's source may have a new revision; ID names the factory.
+	TopicSource Topic = "source"
+	// TopicSecret: a secret has a new value; ID names it.
+	TopicSecret Topic = "secret"
 	// TopicSync: an attempt to apply ended; ID names the factory.
 	TopicSync Topic = "sync"
 )
@@ -73,4 +80,10 @@ func (s *Store) Publish(notices ...Notice) {
 			}
 		}
 	}
+}
+
+// Wake tells whoever reconciles the factory, in this process or another, that its source may have a new
+// revision.
+func (s *Store) Wake(ctx context.Context, factoryUID string) {
+	s.notify(ctx, Notice{Topic: TopicSource, ID: factoryUID})
 }

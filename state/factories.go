@@ -26,6 +26,7 @@ type Revision struct {
 	Author  string     `json:"author,omitempty"`  // where the source knows it
 	Subject string     `json:"subject,omitempty"` // first line of the commit message
 	At      *time.Time `json:"at,omitempty"`      // of the commit, UTC
+	Tree    string     `json:"tree,omitempty"`    // names the content alone: two revisions with the same one say the same
 }
 
 // SyncState is the outcome of a factory's last attempt to apply.
@@ -60,6 +61,7 @@ type Factory struct {
 	Suspended     bool
 	Generation    int64
 	SyncState     SyncState
+	SyncSince     time.Time // when SyncState last changed
 	Attempted     Revision
 	Applied       Revision
 	LastAttempted *time.Time
@@ -70,7 +72,7 @@ type Factory struct {
 	Updated       time.Time
 }
 
-const factoryColumns = `uid, name, generation, source, spec, detached, suspended, sync_state, attempted_revision, applied_revision,
+const factoryColumns = `uid, name, generation, source, spec, detached, suspended, sync_state, sync_since, attempted_revision, applied_revision,
 	last_attempted_at, last_applied_at, problems, message, created_at, updated_at`
 
 type scanner interface{ Scan(...any) error }
@@ -79,14 +81,14 @@ func scanFactory(row scanner) (Factory, error) {
 	var f Factory
 	var source, spec, attempted, appliedRev, problems string
 	var lastAttempted, lastApplied sql.NullInt64
-	var created, updated int64
-	err := row.Scan(&f.UID, &f.Name, &f.Generation, &source, &spec, &f.Detached, &f.Suspended, &f.SyncState, &attempted, &appliedRev,
+	var since, created, updated int64
+	err := row.Scan(&f.UID, &f.Name, &f.Generation, &source, &spec, &f.Detached, &f.Suspended, &f.SyncState, &since, &attempted, &appliedRev,
 		&lastAttempted, &lastApplied, &problems, &f.Message, &created, &updated)
 	if err != nil {
 		return Factory{}, err
 	}
 	f.LastAttempted, f.LastApplied = timeOrNil(lastAttempted), timeOrNil(lastApplied)
-	f.Created, f.Updated = timeOf(created), timeOf(updated)
+	f.SyncSince, f.Created, f.Updated = timeOf(since), timeOf(created), timeOf(updated)
 	return f, errors.Join(json.Unmarshal([]byte(source), &f.Source), json.Unmarshal([]byte(spec), &f.Spec),
 		json.Unmarshal([]byte(attempted), &f.Attempted), json.Unmarshal([]byte(appliedRev), &f.Applied),
 		json.Unmarshal([]byte(problems), &f.Problems))
@@ -107,8 +109,8 @@ func (s *Store) EnsureFactory(ctx context.Context, name string, source Source, s
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		now := micros(time.Now())
 		uid := NewID(PrefixFactory)
-		if _, err := tx.ExecContext(ctx, `INSERT INTO factories (uid, name, uid_key, generation, source, created_at, updated_at)
-			VALUES ($1, $2, $3, 0, $4, $5, $5) ON CONFLICT (name) DO NOTHING`, uid, name, s.seal.seal("factory "+uid, key[:]), string(src), now); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO factories (uid, name, uid_key, generation, source, sync_since, created_at, updated_at)
+			VALUES ($1, $2, $3, 0, $4, $5, $5, $5) ON CONFLICT (name) DO NOTHING`, uid, name, s.seal.seal("factory "+uid, key[:]), string(src), now); err != nil {
 			return err
 		}
 		if f, err = scanFactory(tx.QueryRowContext(ctx, `SELECT `+factoryColumns+` FROM factories WHERE name = $1`+s.dialect.forUpdate(), name)); err != nil {

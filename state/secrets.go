@@ -110,7 +110,11 @@ func (s *Store) SetSecret(ctx context.Context, name string, value []byte) (Secre
 		}
 		return s.trimSecretVersions(ctx, tx)
 	})
-	return info, err
+	if err != nil {
+		return SecretInfo{}, err
+	}
+	s.notify(ctx, Notice{Topic: TopicSecret, ID: name})
+	return info, nil
 }
 
 // trimSecretVersions forgets the versions that are neither the latest of their secret nor applied.

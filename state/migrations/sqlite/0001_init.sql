@@ -35,6 +35,7 @@ CREATE TABLE factories (
   detached           INTEGER NOT NULL DEFAULT 0 CHECK (detached IN (0, 1)),
   suspended          INTEGER NOT NULL DEFAULT 0 CHECK (suspended IN (0, 1)),
   sync_state         TEXT NOT NULL DEFAULT 'pending' CHECK (sync_state IN ('pending', 'applied', 'refused', 'failed')),
+  sync_since         INTEGER NOT NULL,
   attempted_revision TEXT NOT NULL DEFAULT '{}',
   applied_revision   TEXT NOT NULL DEFAULT '{}',
   last_attempted_at  INTEGER,
@@ -130,6 +131,7 @@ CREATE TABLE identities (
   PRIMARY KEY (webhook_id, hash)
 ) WITHOUT ROWID;
 
+-- The delivery log, newest last in the order of uid. A row with count above 1 stands for several rejected requests.
 CREATE TABLE deliveries (
   webhook_id      INTEGER NOT NULL REFERENCES webhooks (id),
   uid             TEXT NOT NULL,
@@ -137,6 +139,7 @@ CREATE TABLE deliveries (
   outcome         TEXT NOT NULL CHECK (outcome IN ('accepted', 'duplicate', 'rejected_auth', 'rejected_invalid_json', 'rejected_too_large', 'handshake')),
   reason          TEXT NOT NULL DEFAULT '',
   size_bytes      INTEGER,
+  size_max        INTEGER,
   received_at     INTEGER NOT NULL,
   identity        TEXT NOT NULL DEFAULT '',
   identity_source TEXT NOT NULL DEFAULT '' CHECK (identity_source IN ('', 'header', 'provider', 'service_header', 'body_hash')),
@@ -175,8 +178,10 @@ CREATE TABLE runs (
   webhook_uid         TEXT NOT NULL DEFAULT '',
   delivery_uid        TEXT NOT NULL DEFAULT '',
   agent_uid           TEXT NOT NULL DEFAULT '',
+  trigger_url         TEXT NOT NULL DEFAULT '',
   config              TEXT NOT NULL DEFAULT '{}',
   sealed              BLOB,
+  secrets             TEXT NOT NULL DEFAULT '[]',
   config_name         TEXT NOT NULL DEFAULT '',
   model_id            TEXT NOT NULL DEFAULT '',
   environment_id      TEXT NOT NULL DEFAULT '',
@@ -186,7 +191,9 @@ CREATE TABLE runs (
   execution           INTEGER NOT NULL DEFAULT 1,
   attempt             INTEGER NOT NULL DEFAULT 1,
   next_seq            INTEGER NOT NULL DEFAULT 1,
+  appended            INTEGER NOT NULL DEFAULT 0,
   worker              TEXT NOT NULL DEFAULT '',
+  worker_name         TEXT NOT NULL DEFAULT '',
   claim_hash          BLOB,
   lease_until         INTEGER,
   cancel_requested_at INTEGER,
@@ -199,9 +206,26 @@ CREATE TABLE runs (
   finished_at         INTEGER,
   CHECK ((state IN ('CLAIMED', 'INPROGRESS')) = (claim_hash IS NOT NULL)),
   CHECK ((claim_hash IS NULL) = (lease_until IS NULL)),
-  CHECK ((state IN ('SUCCEEDED', 'FAILED', 'ERROR', 'BLOCKED', 'CANCELLED')) = (finished_at IS NOT NULL))
-) WITHOUT ROWID;
+  CHECK ((state IN ('SUCCEEDED', 'FAILED', 'ERROR', 'BLOCKED', 'CANCELLED')) = (finished_at IS NOT NULL)),
+  CHECK (state <> 'QUEUED' OR cancel_requested_at IS NULL)
+);
+-- Every filter that may match much has an index that is in the order of the default list, so that a page
+-- costs the same however many runs there are.
 CREATE INDEX runs_by_update ON runs (updated_at, id);
+CREATE INDEX runs_by_creation ON runs (created_at, id);
+CREATE INDEX runs_by_title ON runs (title, id);
+CREATE INDEX runs_by_name ON runs (config_name, updated_at, id);
+CREATE INDEX runs_by_state ON runs (state, updated_at, id);
+CREATE INDEX runs_by_source ON runs (source, updated_at, id);
+CREATE INDEX runs_by_factory ON runs (factory_uid, updated_at, id);
+CREATE INDEX runs_by_creator ON runs (creator_uid, updated_at, id);
+CREATE INDEX runs_by_automation ON runs (automation_uid, updated_at, id) WHERE automation_uid <> '';
+CREATE INDEX runs_by_webhook ON runs (webhook_uid, updated_at, id) WHERE webhook_uid <> '';
+CREATE INDEX runs_by_model ON runs (model_id, updated_at, id) WHERE model_id <> '';
+CREATE INDEX runs_by_environment ON runs (environment_id, updated_at, id) WHERE environment_id <> '';
+CREATE INDEX runs_by_skill ON runs (skill_spec, updated_at, id) WHERE skill_spec <> '';
+CREATE INDEX runs_by_worker ON runs (worker, updated_at, id) WHERE worker <> '';
+CREATE INDEX runs_by_parent ON runs (parent_run_id) WHERE parent_run_id <> '';
 CREATE UNIQUE INDEX runs_by_delivery ON runs (delivery_uid, automation_uid) WHERE delivery_uid <> '';
 CREATE INDEX runs_queued ON runs (queued_at, id) WHERE state = 'QUEUED';
 CREATE INDEX runs_leased ON runs (lease_until) WHERE lease_until IS NOT NULL;
@@ -214,6 +238,7 @@ CREATE TABLE run_metadata (
   value       TEXT NOT NULL,
   PRIMARY KEY (key, value, run_id)
 ) WITHOUT ROWID;
+CREATE INDEX run_metadata_by_run ON run_metadata (run_id);
 
 -- What happened in a run, in order: messages of the conversation and changes of state.
 CREATE TABLE run_entries (
@@ -225,7 +250,7 @@ CREATE TABLE run_entries (
   content     TEXT NOT NULL,
   at          INTEGER NOT NULL,
   PRIMARY KEY (run_id, seq)
-) WITHOUT ROWID;
+);
 
 CREATE TABLE followups (
   uid         TEXT PRIMARY KEY,

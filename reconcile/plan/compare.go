@@ -1,0 +1,179 @@
+package plan
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"millwright/schema"
+	"millwright/state"
+)
+
+func (p *Plan) compareFile(cur state.Current, file *schema.FactoryFile, app *state.Application) {
+	c := Change{Kind: KindFactory, Name: "factory.yaml", Fields: []Field{}, UID: cur.Factory.UID, File: "factory.yaml", Line: 1}
+	switch old := cur.Tree.File; {
+	case old == nil && file == nil:
+		return
+	case old == nil:
+		c.Action = ActionCreate
+	case file == nil:
+		c.Action = ActionDelete
+	default:
+		c.update(old, file)
+	}
+	app.FileChanged = c.Action != ActionUnchanged
+	p.Changes = append(p.Changes, c)
+}
+
+func (p *Plan) compareWebhooks(cur state.Current, webhooks []schema.Webhook, app *state.Application) {
+	live := liveByName(cur)
+	picked := map[string]*Secret{}
+	var changes []Change
+	for _, w := range webhooks {
+		version := cur.Secrets[w.SecretName].Version
+		old, exists := live[w.Name]
+		delete(live, w.Name)
+		c := Change{Kind: KindWebhook, Name: w.Name, Fields: []Field{}, UID: old.UID, File: w.Path, Line: 1}
+		ordinal := old.Ordinal
+		if !exists {
+			ordinal = cur.Ordinals[w.Name]
+			c.Action, c.UID = ActionCreate, state.WebhookUID(cur.Key, w.Name, ordinal)
+		} else {
+			c.update(old.Spec, w)
+		}
+		stale := exists && old.Spec.SecretName == w.SecretName && old.SecretVersion != version
+		if stale {
+			s := picked[w.SecretName]
+			if s == nil {
+				s = &Secret{Name: w.SecretName, Version: version}
+				picked[w.SecretName] = s
+			}
+			s.Webhooks = append(s.Webhooks, w.Name)
+			app.Counts.Secrets++
+		}
+		if stale || c.Action != ActionUnchanged {
+			app.Webhooks = append(app.Webhooks, state.WebhookChange{UID: c.UID, Ordinal: ordinal, Spec: w, SecretVersion: version})
+		}
+		changes = append(changes, c)
+	}
+	for name, w := range live {
+		changes = append(changes, Change{Kind: KindWebhook, Name: name, Action: ActionDelete, Fields: []Field{}, UID: w.UID, File: w.Spec.Path, Line: 1})
+	}
+	p.add(changes)
+	for _, c := range changes {
+		if c.Action == ActionDelete {
+			app.DeleteWebhooks = append(app.DeleteWebhooks, c.UID)
+		}
+	}
+	for _, s := range picked {
+		p.Secrets = append(p.Secrets, *s)
+	}
+	slices.SortFunc(p.Secrets, func(a, b Secret) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// resource is an automation, agent, runner or skill.
+type resource struct {
+	kind, name, file string
+	spec             any
+}
+
+// resources lists what a tree has besides factory.yaml and webhooks, kind by kind.
+func resources(tree *schema.Factory) []resource {
+	var all []resource
+	for _, a := range tree.Automations {
+		all = append(all, resource{KindAutomation, a.Name, a.Path, a})
+	}
+	for _, a := range tree.Agents {
+		all = append(all, resource{KindAgent, a.Name, a.Path, a})
+	}
+	for _, r := range tree.Runners {
+		all = append(all, resource{KindRunner, r.Name, r.Path, r})
+	}
+	for _, s := range tree.Skills {
+		name := s.Name
+		if s.Agent != "" {
+			name = s.Agent + "/" + s.Name
+		}
+		all = append(all, resource{KindSkill, name, s.Path, s})
+	}
+	return all
+}
+
+func (p *Plan) compareResources(cur state.Current, tree *schema.Factory, app *state.Application) {
+	applied := map[string]resource{}
+	for _, r := range resources(&cur.Tree) {
+		applied[state.ResourceKey(r.kind, r.name)] = r
+	}
+	var changes []Change
+	for _, r := range resources(tree) {
+		key := state.ResourceKey(r.kind, r.name)
+		c := Change{Kind: r.kind, Name: r.name, Fields: []Field{}, UID: cur.UIDs[key], File: r.file, Line: 1}
+		if old, exists := applied[key]; exists {
+			c.update(old.spec, r.spec)
+			delete(applied, key)
+		} else {
+			c.Action = ActionCreate
+		}
+		if c.Action != ActionUnchanged {
+			app.Resources = append(app.Resources, state.ResourceChange{UID: c.UID, Kind: r.kind, Name: r.name, Spec: r.spec})
+		}
+		changes = append(changes, c)
+	}
+	for key, r := range applied {
+		changes = append(changes, Change{Kind: r.kind, Name: r.name, Action: ActionDelete, Fields: []Field{}, UID: cur.UIDs[key], File: r.file, Line: 1})
+	}
+	p.add(changes)
+	for _, c := range changes {
+		if c.Action == ActionDelete {
+			app.DeleteResources = append(app.DeleteResources, c.UID)
+		}
+	}
+}
+
+var kindOrder = []string{KindFactory, KindWebhook, KindAutomation, KindAgent, KindRunner, KindSkill}
+
+// add appends changes in their order, which it also gives to the argument.
+func (p *Plan) add(changes []Change) {
+	slices.SortFunc(changes, func(a, b Change) int {
+		return cmp.Or(slices.Index(kindOrder, a.Kind)-slices.Index(kindOrder, b.Kind), strings.Compare(a.Name, b.Name))
+	})
+	p.Changes = append(p.Changes, changes...)
+}
+
+// update sets the action and the fields of a change from one spec of a resource to another.
+func (c *Change) update(old, new any) {
+	before, after := members(old), members(new)
+	for name, value := range after {
+		if !reflect.DeepEqual(before[name], value) {
+			c.Fields = append(c.Fields, Field{Name: name, Old: before[name], New: value})
+		}
+	}
+	for name, value := range before {
+		if _, kept := after[name]; !kept {
+			c.Fields = append(c.Fields, Field{Name: name, Old: value})
+		}
+	}
+	slices.SortFunc(c.Fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+	c.Action = ActionUnchanged
+	if len(c.Fields) > 0 {
+		c.Action = ActionUpdate
+	}
+}
+
+// members returns a spec as it is stored: the members of its JSON object, numbers as they are written.
+func members(spec any) map[string]any {
+	text, err := json.Marshal(spec)
+	var m map[string]any
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		err = d.Decode(&m)
+	}
+	if err != nil { // not for specs that came from a loaded tree or from the state; it shows as a change
+		return map[string]any{"error": err.Error()}
+	}
+	return m
+}

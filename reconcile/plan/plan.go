@@ -1,0 +1,203 @@
+// Package plan compares a definition tree with the state and says what applying it would change, or why
+// it would be refused. It is pure: it reads a tree and a view of the state, and changes nothing. The
+// controller, the API, the dashboard and the command line all plan with Make.
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"millwright/schema"
+	"millwright/state"
+)
+
+// Actions of a Change.
+const (
+	ActionCreate    = "create"
+	ActionUpdate    = "update"
+	ActionDelete    = "delete"
+	ActionUnchanged = "unchanged"
+)
+
+// Kinds of a Change. All but the factory's are also kinds of [state.ResourceKey].
+const (
+	KindFactory    = "factory" // factory.yaml
+	KindWebhook    = "webhook"
+	KindAutomation = "automation"
+	KindAgent      = "agent"
+	KindRunner     = "runner"
+	KindSkill      = "skill"
+)
+
+// Plan is what applying a tree to a factory would do (contract.md, section 5). Its lists are never nil.
+type Plan struct {
+	WouldApply   bool             `json:"would_apply"`
+	BaseRevision string           `json:"base_revision"` // applied now; empty before the first apply
+	HeadRevision string           `json:"head_revision"` // of the tree
+	Changes      []Change         `json:"changes"`       // every resource of either side, by kind and name; none when the tree has errors
+	Secrets      []Secret         `json:"secrets"`       // whose newer version would be picked up, by name
+	Problems     []schema.Problem `json:"problems"`
+	// NotChecked names the rules that need facts which were not at hand.
+	NotChecked []string `json:"state_dependent_checks_not_run,omitempty"`
+	// Err is set when the tree could not be read in full: it is neither good nor bad, try again.
+	Err error `json:"-"`
+}
+
+// Change is what becomes of one resource.
+type Change struct {
+	Kind   string  `json:"kind"`
+	Name   string  `json:"name"` // a skill of one agent: "agent/skill"
+	Action string  `json:"action"`
+	Fields []Field `json:"fields"`        // of an update, by name
+	UID    string  `json:"uid,omitempty"` // that it has or, a webhook, will get; empty for another kind that is new
+	File   string  `json:"file"`          // that declares it, or declared what is deleted
+	Line   int     `json:"line"`
+}
+
+// Field is a key whose value changes; nil stands for absent.
+type Field struct {
+	Name string `json:"name"`
+	Old  any    `json:"old"`
+	New  any    `json:"new"`
+}
+
+// Secret is a secret whose newer version existing webhooks would pick up.
+type Secret struct {
+	Name     string   `json:"name"`
+	Version  int64    `json:"version"`
+	Webhooks []string `json:"webhooks"` // their names
+}
+
+// Options say what is allowed and what else is known. The zero value allows nothing out of the ordinary.
+type Options struct {
+	AllowPrune   bool     // delete all webhooks, or more than half
+	AllowRename  bool     // replace a webhook by one of the same content
+	HarnessTypes []string // that the server has; nil: not known
+	Revision     state.Revision
+	Now          time.Time // when the attempt began
+}
+
+// Problem codes of the rules that compare a tree with the state.
+const (
+	CodeRenamed  = "webhook-renamed"
+	CodePrune    = "prune-guard"
+	CodeContract = "sender-contract"
+)
+
+// Make loads the tree at the root of fsys with what cur knows, and compares it with cur. The application
+// makes the change; it is nil when the tree would be refused or could not be read.
+func Make(cur state.Current, fsys fs.FS, opts Options) (Plan, *state.Application) {
+	p := Plan{
+		BaseRevision: cur.Factory.Applied.ID, HeadRevision: opts.Revision.ID,
+		Changes: []Change{}, Secrets: []Secret{}, Problems: []schema.Problem{},
+	}
+	names, err := webhookNames(fsys)
+	if err != nil {
+		p.Err = fmt.Errorf("read the definition: %w", err)
+		return p, nil
+	}
+	loaded := schema.Load(fsys, Known(cur, names, opts))
+	p.Problems, p.NotChecked = append(p.Problems, loaded.Problems...), loaded.NotChecked
+	if loaded.Err != nil {
+		p.Err = fmt.Errorf("read the definition: %w", loaded.Err)
+		return p, nil
+	}
+	if loaded.Factory == nil {
+		return p, nil
+	}
+	app := &state.Application{
+		FactoryUID: cur.Factory.UID, Base: cur.Factory.Generation, BaseRevision: cur.Factory.Applied.ID,
+		Started: opts.Now, Revision: opts.Revision, File: loaded.Factory.File,
+	}
+	p.compareFile(cur, loaded.Factory.File, app)
+	p.compareWebhooks(cur, loaded.Factory.Webhooks, app)
+	p.compareResources(cur, loaded.Factory, app)
+	p.guard(cur, loaded.Factory, opts)
+	sortProblems(p.Problems)
+	for _, c := range p.Changes {
+		count(&app.Counts, c.Action)
+	}
+	if slices.ContainsFunc(p.Problems, func(q schema.Problem) bool { return q.Severity == schema.SeverityError }) {
+		return p, nil
+	}
+	p.WouldApply = true
+	app.Problems = p.Problems
+	return p, app
+}
+
+// Known returns what the rules that need state may know when a tree with webhooks of these names is
+// planned: the UIDs they have or will get, and the team's secrets. A webhook that the tree no longer has
+// is not known: what still selects it is told so.
+func Known(cur state.Current, names []string, opts Options) *schema.Known {
+	k := &schema.Known{
+		Secrets: make(map[string]schema.SecretFact, len(cur.Secrets)),
+		UIDs:    make(map[string]string, len(names)), KnownUIDs: make(map[string]string, len(names)),
+		HarnessTypes: opts.HarnessTypes,
+	}
+	for name, info := range cur.Secrets {
+		k.Secrets[name] = info.Fact()
+	}
+	live := liveByName(cur)
+	for _, name := range names {
+		uid := plannedUID(cur, live, name)
+		k.UIDs[name], k.KnownUIDs[uid] = uid, name
+	}
+	return k
+}
+
+// plannedUID returns the UID of the live webhook of that name, else the one that a new webhook of it gets.
+func plannedUID(cur state.Current, live map[string]state.Webhook, name string) string {
+	if w, ok := live[name]; ok {
+		return w.UID
+	}
+	return state.WebhookUID(cur.Key, name, cur.Ordinals[name])
+}
+
+func liveByName(cur state.Current) map[string]state.Webhook {
+	live := make(map[string]state.Webhook, len(cur.Webhooks))
+	for _, w := range cur.Webhooks {
+		live[w.Spec.Name] = w
+	}
+	return live
+}
+
+// webhookNames returns the names of the tree's webhook files, also of those with errors.
+func webhookNames(fsys fs.FS) ([]string, error) {
+	entries, err := fs.ReadDir(fsys, "webhooks")
+	if err != nil {
+		if info, statErr := fs.Stat(fsys, "."); statErr != nil || !info.IsDir() {
+			return nil, cmp.Or(statErr, err)
+		}
+		return nil, nil // there is no such directory; what stands in its place is for the loader to judge
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".yaml"); ok && name != "" {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+func count(c *state.Counts, action string) {
+	switch action {
+	case ActionCreate:
+		c.Created++
+	case ActionUpdate:
+		c.Updated++
+	case ActionDelete:
+		c.Deleted++
+	case ActionUnchanged:
+		c.Unchanged++
+	}
+}
+
+func sortProblems(problems []schema.Problem) {
+	slices.SortStableFunc(problems, func(a, b schema.Problem) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Code, b.Code))
+	})
+}
