@@ -218,8 +218,8 @@ func check(d *Descriptor) (errs DescriptorErrors) {
 	checkTemplate(d, add)
 	if d.DeliveryHeader != "" {
 		header("deliveryHeader", d.DeliveryHeader, secret...)
-		if strings.EqualFold(d.DeliveryHeader, d.Header) {
-			add("deliveryHeader", "%s carries the signature, which is no name for a delivery", preview(d.DeliveryHeader))
+		if strings.EqualFold(d.DeliveryHeader, d.Header) || d.Timestamp != nil && strings.EqualFold(d.DeliveryHeader, d.Timestamp.Header) || Reserved(d.DeliveryHeader) {
+			add("deliveryHeader", "%s carries a signature, a token or a time, which is no name for a delivery", preview(d.DeliveryHeader))
 		}
 	}
 	return errs

@@ -24,8 +24,8 @@ type request struct {
 const (
 	maxValue   = 16 << 10
 	maxNamed   = 32  // headers that a signature covers by name
-	maxDecoded = 96  // longest signature: ECDSA in DER (72), Ed25519 and SHA-512 (64)
-	maxEncoded = 128 // of maxDecoded, in base64 or, for 64 bytes, in hex
+	maxEncoded = 160 // longest signature: ECDSA in DER (72 bytes), Ed25519 and SHA-512 (64), in hex
+	maxDecoded = 120 // of maxEncoded in base64
 )
 
 // read takes the headers apart and judges everything but the signature.
