@@ -1,0 +1,42 @@
+# The two commands that matter: make run, make test.
+SHELL := /bin/bash
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+TOOLS := $(GO) tool -modfile=tools.mod
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test lint fuzz bench docs check
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+build: ## Build bin/millwright
+	@mkdir -p bin
+	$(GO) build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/millwright ./cmd/millwright
+
+run: build ## Serve a demo factory: prints its webhooks and a curl line for each
+	@test -d .millwright/demo || bin/millwright init --demo .millwright/demo
+	bin/millwright serve --dir .millwright/demo
+
+test: ## Run every test, with the race detector, on SQLite and a PostgreSQL of its own
+	.ci/postgres $(GO) test -race -shuffle=on -timeout 20m ./...
+
+lint: ## go vet, staticcheck, gofumpt, govulncheck, tidy modules
+	$(GO) vet ./...
+	$(TOOLS) staticcheck ./...
+	@out=$$($(TOOLS) gofumpt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "not gofumpt-ed:"; echo "$$out"; exit 1; }
+	$(GO) mod tidy -diff
+	$(TOOLS) govulncheck ./... || { test $$? -ne 3 && echo "govulncheck could not reach its database: not checked" >&2; }
+
+fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
+	@set -e; for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
+	  for t in $$(grep -oE '^func (Fuzz[A-Za-z0-9_]+)' $$f | awk '{print $$2}'); do \
+	    echo "== $$(dirname $$f) $$t"; $(GO) test -run '^$$' -fuzz "^$$t$$" -fuzztime $${FUZZTIME:-30s} $$(dirname $$f); done; done
+
+bench: ## Measure, side by side: bench/README.md says what
+	.ci/postgres $(GO) run ./bench/ingress
+
+docs: ## Write the generated documents anew
+	$(GO) test ./schema ./ingress/signature ./cmd/millwright -run 'Golden|Docs|Document' -update
+
+check: lint test ## What CI runs, and more
