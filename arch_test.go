@@ -1,0 +1,137 @@
+package millwright_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// rooms is the import map of the house: which packages of this module each package may import
+// (AGENTS.md draws it). A package that is not here is a new room: give it a line, and a reason in
+// docs/decisions.
+var rooms = map[string][]string{
+	"ingress/signature":    {},
+	"schema":               {"ingress/signature"},
+	"schema/report":        {"schema"},
+	"state":                {"schema"},
+	"state/statetest":      {"state"},
+	"api":                  {"state", "schema"},
+	"reconcile/plan":       {"state", "schema"},
+	"reconcile":            {"reconcile/plan", "state", "schema"},
+	"ingress":              {"ingress/signature", "api", "state", "schema"},
+	"ingress/conformance":  {"ingress/signature"},
+	"runs":                 {"runs/dispatch", "api", "state", "schema"},
+	"runs/dispatch":        {"state"},
+	"runs/worker":          {"runs/dispatch"},
+	"admin":                {"reconcile/plan", "ingress/signature", "api", "state", "schema"},
+	"dashboard":            {"admin", "runs", "reconcile/plan", "schema", "state", "api"},
+	"testdata/factories":   {},
+	"testdata/conformance": {},
+	"cmd/millwright":       {"*"},
+	"bench":                {"*"},
+}
+
+// reserved lists the imports from outside that only some rooms may use; a name ending in / is a prefix.
+var reserved = map[string][]string{
+	"database/sql":                {"state", "state/statetest"},
+	"modernc.org/sqlite":          {"state"},
+	"github.com/jackc/pgx/":       {"state", "state/statetest"},
+	"github.com/pressly/goose/":   {"state"},
+	"github.com/go-git/":          {"reconcile"},
+	"github.com/fsnotify/":        {"reconcile", "cmd/millwright"},
+	"github.com/nats-io/":         {"runs/dispatch"},
+	"go.yaml.in/yaml/":            {"schema"},
+	"sigs.k8s.io/yaml":            {"schema", "cmd/millwright"},
+	"github.com/adrg/frontmatter": {"schema"},
+	"github.com/santhosh-tekuri/": {"schema", "schema/report"},
+	"github.com/go-chi/":          {"api", "admin", "runs", "dashboard"},
+	"github.com/danielgtaylor/":   {"api", "admin", "runs"},
+	"github.com/spf13/":           {"cmd/millwright"},
+}
+
+// never lists imports that a room must do without.
+var never = map[string][]string{
+	"schema":            {"net/http", "time/tzdata"},
+	"schema/report":     {"net/http"},
+	"state":             {"net/http"},
+	"ingress/signature": {"net/http"},
+	"reconcile/plan":    {"net/http", "os"},
+	"runs/worker":       {"database/sql"},
+}
+
+const module = "millwright"
+
+func TestImports(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && file != "." || d.Name() == "node_modules" || file == "sdk" || file == "zzdeps") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		room := path.Dir(filepath.ToSlash(file))
+		if room == "bench" || strings.HasPrefix(room, "bench/") {
+			room = "bench"
+		}
+		seen[room] = true
+		allowed, known := rooms[room]
+		if !known {
+			t.Errorf("%s: package %s has no line in the import map (arch_test.go)", file, room)
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, imp := range parsed.Imports {
+			name, err := strconv.Unquote(imp.Path.Value)
+			if err != nil {
+				return err
+			}
+			if own, ok := strings.CutPrefix(name, module+"/"); ok {
+				if !slices.Contains(allowed, own) && !slices.Contains(allowed, "*") {
+					t.Errorf("%s: %s may not import %s", file, room, own)
+				}
+				continue
+			}
+			if slices.Contains(never[room], name) {
+				t.Errorf("%s: %s may not import %s", file, room, name)
+			}
+			for prefix, users := range reserved {
+				hit := name == prefix || strings.HasPrefix(name, strings.TrimSuffix(prefix, "/")+"/")
+				if hit && !slices.Contains(users, room) && room != "bench" {
+					t.Errorf("%s: only %s may import %s", file, strings.Join(users, ", "), name)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, room := range []string{"schema", "reconcile", "ingress", "runs", "state", "cmd/millwright"} {
+		if !seen[room] {
+			t.Errorf("the room %s is empty", room)
+		}
+	}
+}
+
+// TestNoBuckets keeps out the packages that a newcomer cannot guess the contents of.
+func TestNoBuckets(t *testing.T) {
+	for _, name := range []string{"util", "utils", "common", "models", "types", "pkg", "internal", "helpers"} {
+		if _, err := os.Stat(name); err == nil {
+			t.Errorf("package %s: a name that says nothing", name)
+		}
+	}
+}
