@@ -60,11 +60,15 @@ func TestCustomRefusesUnsafeDescriptors(t *testing.T) {
 		{"delivery in Authorization", func(d *signature.Descriptor) { d.DeliveryHeader = "authorization" }, []string{"deliveryHeader"}},
 		{"delivery in the signature", func(d *signature.Descriptor) { d.DeliveryHeader = "x-sig" }, []string{"deliveryHeader"}},
 		{"delivery in the time", func(d *signature.Descriptor) { d.DeliveryHeader = "x-ts" }, []string{"deliveryHeader"}},
-		{"token with a template", func(d *signature.Descriptor) { *d = signature.Descriptor{Alg: "token", Header: "X-Token", Template: "{body}"} }, []string{"template"}},
+		{"token with a template", func(d *signature.Descriptor) {
+			*d = signature.Descriptor{Alg: "token", Header: "X-Token", Template: "{body}"}
+		}, []string{"template"}},
 		{"token with a time", func(d *signature.Descriptor) {
 			*d = signature.Descriptor{Alg: "token", Header: "X-Token", Timestamp: d.Timestamp}
 		}, []string{"timestamp"}},
-		{"token with an encoding", func(d *signature.Descriptor) { *d = signature.Descriptor{Alg: "token", Header: "X-Token", Encoding: "hex"} }, []string{"encoding"}},
+		{"token with an encoding", func(d *signature.Descriptor) {
+			*d = signature.Descriptor{Alg: "token", Header: "X-Token", Encoding: "hex"}
+		}, []string{"encoding"}},
 		{"several", func(d *signature.Descriptor) { d.Alg, d.Encoding, d.Timestamp.Unit = "x", "y", "z" }, []string{"alg", "encoding", "timestamp.unit"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
