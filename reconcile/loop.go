@@ -1,0 +1,262 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"millwright/reconcile/plan"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// Config says what a Loop reconciles. Store, Factory and Source are required.
+type Config struct {
+	Store   *state.Store
+	Factory state.Factory // as EnsureFactory returned it
+	Source  Source
+	// Interval is the time between looks at the source when nothing else asks for one; zero means 30 s,
+	// and 10 s for a directory.
+	Interval time.Duration
+	// MaxBackoff bounds the wait after repeated failures; zero means ten intervals.
+	MaxBackoff   time.Duration
+	AllowPrune   bool
+	AllowRename  bool
+	HarnessTypes []string // that the server has; nil: not known
+	Log          *slog.Logger
+	Metrics      *Metrics // nil: none
+}
+
+// Loop keeps one factory equal to its source. Its methods are safe for concurrent use; attempts take
+// turns.
+type Loop struct {
+	cfg    Config
+	holder string        // of the lease
+	turn   chan struct{} // cap 1: held by the attempt in progress
+	cue    chan struct{} // cap 1: look at the source
+	asked  chan Request  // cap 1: attempts that nobody waits for
+
+	// Held by whoever has the turn.
+	refusedWith string          // the secrets when the attempted revision was refused
+	failures    map[string]bool // messages recorded since the last attempt that did not fail
+}
+
+// New returns a Loop that does nothing until it is asked to or Run.
+func New(cfg Config) *Loop {
+	if cfg.Interval <= 0 {
+		cfg.Interval = 30 * time.Second
+		if cfg.Source.Describe().Kind == "dir" {
+			cfg.Interval = 10 * time.Second
+		}
+	}
+	if cfg.MaxBackoff <= 0 {
+		cfg.MaxBackoff = 10 * cfg.Interval
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Log = cfg.Log.With("factory", cfg.Factory.Name)
+	return &Loop{
+		cfg: cfg, holder: state.NewID(state.PrefixReplica),
+		turn: make(chan struct{}, 1), cue: make(chan struct{}, 1), asked: make(chan Request, 1),
+		failures: map[string]bool{},
+	}
+}
+
+// Request says what an attempt may do.
+type Request struct {
+	Force       bool // apply again when nothing changed, which picks up secrets
+	AllowPrune  bool
+	AllowRename bool
+}
+
+// Result is what became of an attempt.
+type Result struct {
+	Outcome  state.Outcome
+	Recorded bool // it is in the factory's history; an attempt that finds nothing to do is not
+	Revision state.Revision
+	Counts   state.Counts
+	Problems []schema.Problem
+	Message  string // why it was refused or failed, in one line
+	Err      error  // of a failed attempt
+}
+
+// moves is how often an attempt is planned anew because the state changed under it.
+const moves = 5
+
+// Once makes one attempt to make the state equal to the source: fetch, load, plan, then apply in one
+// transaction or record why not.
+func (l *Loop) Once(ctx context.Context, req Request) Result {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return Result{Outcome: state.OutcomeFailed, Message: ctx.Err().Error(), Err: ctx.Err()}
+	}
+	started := time.Now()
+	result := l.once(ctx, req, started)
+	l.cfg.Metrics.observe(l.cfg.Factory.Name, result, time.Since(started))
+	return result
+}
+
+func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result {
+	snap, err := l.cfg.Source.Fetch(ctx)
+	l.cfg.Metrics.polled(l.cfg.Factory.Name, snap.Bytes)
+	if err != nil {
+		return l.fail(ctx, started, state.Revision{}, err)
+	}
+	if !req.Force {
+		if result, done := l.settle(ctx, snap, started); done {
+			return result
+		}
+	}
+	err = state.ErrMoved
+	for try := 0; try < moves && errors.Is(err, state.ErrMoved); try++ {
+		var cur state.Current
+		if cur, err = l.cfg.Store.Current(ctx, l.cfg.Factory.UID); err != nil {
+			break
+		}
+		p, app := plan.Make(cur, snap.FS, l.options(snap, req, started))
+		if p.Err != nil {
+			return l.fail(ctx, started, snap.Revision, p.Err)
+		}
+		if app == nil {
+			return l.refuse(ctx, started, snap, cur, p)
+		}
+		if err = l.cfg.Store.Apply(ctx, *app); err == nil {
+			return l.applied(*app)
+		}
+	}
+	return l.fail(ctx, started, snap.Revision, fmt.Errorf("apply: %w", err))
+}
+
+func (l *Loop) options(snap Snapshot, req Request, started time.Time) plan.Options {
+	return plan.Options{
+		AllowPrune: l.cfg.AllowPrune || req.AllowPrune, AllowRename: l.cfg.AllowRename || req.AllowRename,
+		HarnessTypes: l.cfg.HarnessTypes, Revision: snap.Revision, Now: started,
+	}
+}
+
+// settle deals with a revision that needs no plan: one that is applied, one that was refused and would
+// be again, and one that says the same as the applied one, which only moves the revisions.
+func (l *Loop) settle(ctx context.Context, snap Snapshot, started time.Time) (Result, bool) {
+	f, err := l.cfg.Store.Factory(ctx, l.cfg.Factory.UID)
+	if err != nil {
+		return l.fail(ctx, started, snap.Revision, err), true
+	}
+	switch {
+	case f.SyncState == state.SyncApplied && same(f.Applied, snap.Revision):
+		return l.settled(f, state.OutcomeUnchanged), true
+	case f.SyncState == state.SyncRefused && same(f.Attempted, snap.Revision):
+		secrets, err := l.cfg.Store.Secrets(ctx)
+		if err != nil || versions(secrets) != l.refusedWith {
+			return Result{}, false
+		}
+		return l.settled(f, state.OutcomeRefused), true
+	case f.SyncState == state.SyncApplied && f.Applied.Tree != "" && f.Applied.Tree == snap.Revision.Tree:
+		app := state.Application{FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: started, Revision: snap.Revision, Problems: f.Problems}
+		if err := l.cfg.Store.Apply(ctx, app); errors.Is(err, state.ErrMoved) {
+			return Result{}, false
+		} else if err != nil {
+			return l.fail(ctx, started, snap.Revision, fmt.Errorf("apply: %w", err)), true
+		}
+		return l.applied(app), true
+	}
+	return Result{}, false
+}
+
+func same(a, b state.Revision) bool { return a.ID == b.ID && a.Tree == b.Tree }
+
+// versions names the latest version of every secret.
+func versions(secrets map[string]state.SecretInfo) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		fmt.Fprintf(&b, "%s %d\n", name, secrets[name].Version)
+	}
+	return b.String()
+}
+
+// settled is the result when there was nothing to do.
+func (l *Loop) settled(f state.Factory, outcome state.Outcome) Result {
+	clear(l.failures)
+	return Result{Outcome: outcome, Revision: f.Attempted, Problems: f.Problems, Message: f.Message}
+}
+
+func (l *Loop) applied(app state.Application) Result {
+	clear(l.failures)
+	outcome := state.OutcomeApplied
+	if app.Empty() {
+		outcome = state.OutcomeUnchanged
+	}
+	l.cfg.Log.Info("applied", "revision", app.Revision.ID, "outcome", outcome,
+		"created", app.Counts.Created, "updated", app.Counts.Updated, "deleted", app.Counts.Deleted, "secrets", app.Counts.Secrets)
+	return Result{Outcome: outcome, Recorded: true, Revision: app.Revision, Counts: app.Counts, Problems: app.Problems}
+}
+
+// refuse records a revision that has errors, once; again only when its problems changed.
+func (l *Loop) refuse(ctx context.Context, started time.Time, snap Snapshot, cur state.Current, p plan.Plan) Result {
+	clear(l.failures)
+	l.refusedWith = versions(cur.Secrets)
+	result := Result{Outcome: state.OutcomeRefused, Revision: snap.Revision, Problems: p.Problems, Message: refusal(p.Problems)}
+	f := cur.Factory
+	if f.SyncState == state.SyncRefused && same(f.Attempted, snap.Revision) && slices.Equal(f.Problems, p.Problems) {
+		return result
+	}
+	l.cfg.Log.Warn("refused; the last applied definition serves on", "revision", snap.Revision.ID, "applied", f.Applied.ID, "problem", result.Message)
+	attempt := state.Attempt{FactoryUID: f.UID, Started: started, Revision: snap.Revision, Outcome: state.OutcomeRefused, Problems: p.Problems, Message: result.Message}
+	if err := l.cfg.Store.Refuse(ctx, attempt); err != nil {
+		return l.fail(ctx, started, snap.Revision, err)
+	}
+	result.Recorded = true
+	return result
+}
+
+// refusal says in one line why a tree is refused: its first error, and how many more there are.
+func refusal(problems []schema.Problem) string {
+	first, n := "", 0
+	for _, p := range problems {
+		if p.Severity != schema.SeverityError {
+			continue
+		}
+		if n++; n == 1 {
+			first = fmt.Sprintf("%s:%d:%d: %s [%s]", p.Path, p.Line, p.Column, p.Message, p.Code)
+		}
+	}
+	if n > 1 {
+		first += fmt.Sprintf(" and %d more", n-1)
+	}
+	return first
+}
+
+// maxFailures bounds how many different failures in a row are recorded.
+const maxFailures = 8
+
+// fail records a failure the first time it happens in a row of them. The end of ctx is none.
+func (l *Loop) fail(ctx context.Context, started time.Time, revision state.Revision, err error) Result {
+	result := Result{Outcome: state.OutcomeFailed, Revision: revision, Problems: []schema.Problem{}, Message: err.Error(), Err: err}
+	if ctx.Err() != nil {
+		return result
+	}
+	if l.failures[result.Message] || len(l.failures) >= maxFailures {
+		l.cfg.Log.Debug("failed again", "error", err)
+		return result
+	}
+	l.cfg.Log.Warn("failed; the last applied definition serves on, and there will be another try", "error", err)
+	if f, err := l.cfg.Store.Factory(ctx, l.cfg.Factory.UID); err == nil && f.SyncState == state.SyncFailed && f.Message == result.Message {
+		l.failures[result.Message] = true // recorded before this process began
+		return result
+	}
+	attempt := state.Attempt{FactoryUID: l.cfg.Factory.UID, Started: started, Revision: revision, Outcome: state.OutcomeFailed, Message: result.Message}
+	if err := l.cfg.Store.Refuse(ctx, attempt); err != nil {
+		l.cfg.Log.Warn("the failure could not be recorded", "error", err)
+		return result
+	}
+	l.failures[result.Message] = true
+	result.Recorded = true
+	return result
+}

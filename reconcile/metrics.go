@@ -1,0 +1,93 @@
+package reconcile
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"millwright/reconcile/plan"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// Metrics are the figures of all loops of a process. A nil *Metrics counts nothing.
+type Metrics struct {
+	duration    *prometheus.HistogramVec
+	lastSuccess *prometheus.GaugeVec
+	problems    *prometheus.GaugeVec
+	prunes      *prometheus.CounterVec
+	bytes       *prometheus.CounterVec
+}
+
+// NewMetrics returns the figures of the loops, registered with reg. Call it once a registerer.
+func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "millwright_reconcile_duration_seconds", Help: "Time of an attempt to make the state equal to the source, by result.",
+			Buckets: []float64{.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}, []string{"factory", "result"}),
+		lastSuccess: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "millwright_reconcile_last_success_timestamp_seconds", Help: "When the source was last seen and its revision was applied, or had been.",
+		}, []string{"factory"}),
+		problems: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "millwright_reconcile_problems", Help: "Problems of the revision that was attempted last, by rule.",
+		}, []string{"factory", "rule", "severity"}),
+		prunes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millwright_reconcile_prune_refusals_total", Help: "Revisions refused because they would delete too many webhooks.",
+		}, []string{"factory"}),
+		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millwright_source_poll_bytes_total", Help: "Bytes received from the source over the network.",
+		}, []string{"factory"}),
+	}
+	for _, c := range m.all() {
+		if err := reg.Register(c.(prometheus.Collector)); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// deleter is what all vectors have in common here.
+type deleter interface {
+	DeletePartialMatch(prometheus.Labels) int
+}
+
+func (m *Metrics) all() []deleter {
+	return []deleter{m.duration, m.lastSuccess, m.problems, m.prunes, m.bytes}
+}
+
+// Forget drops the figures of a factory that is no longer configured.
+func (m *Metrics) Forget(factory string) {
+	if m == nil {
+		return
+	}
+	for _, v := range m.all() {
+		v.DeletePartialMatch(prometheus.Labels{"factory": factory})
+	}
+}
+
+func (m *Metrics) polled(factory string, bytes int64) {
+	if m != nil {
+		m.bytes.WithLabelValues(factory).Add(float64(bytes))
+	}
+}
+
+func (m *Metrics) observe(factory string, r Result, took time.Duration) {
+	if m == nil {
+		return
+	}
+	m.duration.WithLabelValues(factory, string(r.Outcome)).Observe(took.Seconds())
+	if r.Err != nil {
+		return
+	}
+	if r.Outcome != state.OutcomeRefused {
+		m.lastSuccess.WithLabelValues(factory).SetToCurrentTime()
+	}
+	m.problems.DeletePartialMatch(prometheus.Labels{"factory": factory})
+	for _, p := range r.Problems {
+		m.problems.WithLabelValues(factory, p.Code, string(p.Severity)).Inc()
+		if r.Recorded && p.Code == plan.CodePrune && p.Severity == schema.SeverityError {
+			m.prunes.WithLabelValues(factory).Inc()
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package reconcile
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"millwright/reconcile/plan"
+	"millwright/state"
+)
+
+// SyncOptions say what an explicit sync may do.
+type SyncOptions struct {
+	AllowPrune  bool
+	AllowRename bool
+	Wait        bool // for the outcome
+}
+
+// Sync applies the source's current revision now, also when it is the applied one: this picks up secrets.
+// With Wait it returns when the revision is applied and served, refused, or has failed, and then also the
+// error; without it returns at once.
+func (l *Loop) Sync(ctx context.Context, opts SyncOptions) (Result, error) {
+	if l.cfg.Factory.Suspended {
+		return Result{}, ErrSuspended
+	}
+	req := Request{Force: true, AllowPrune: opts.AllowPrune, AllowRename: opts.AllowRename}
+	if opts.Wait {
+		result := l.Once(ctx, req)
+		return result, result.Err
+	}
+	for {
+		select {
+		case l.asked <- req:
+			return Result{}, nil
+		case waiting := <-l.asked: // one attempt does for both
+			req.AllowPrune = req.AllowPrune || waiting.AllowPrune
+			req.AllowRename = req.AllowRename || waiting.AllowRename
+		}
+	}
+}
+
+// Plan says what applying the source's current revision would do. It changes nothing.
+func (l *Loop) Plan(ctx context.Context) (plan.Plan, error) {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return plan.Plan{}, ctx.Err()
+	}
+	snap, err := l.cfg.Source.Fetch(ctx)
+	l.cfg.Metrics.polled(l.cfg.Factory.Name, snap.Bytes)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	cur, err := l.cfg.Store.Current(ctx, l.cfg.Factory.UID)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	p, _ := plan.Make(cur, snap.FS, l.options(snap, Request{}, time.Now()))
+	return p, p.Err
+}
+
+// Notice says that the source may have a new revision. It returns at once; notices that come faster than
+// they can be looked into are one.
+func (l *Loop) Notice() {
+	select {
+	case l.cue <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	// leaseTTL is how long a replica that died still counts as the one that reconciles a factory,
+	leaseTTL = 6 * time.Second
+	// leaseRenewal how often a live one says so, and the others try.
+	leaseRenewal = 2 * time.Second
+	// cueGap is the least time between attempts that cues ask for.
+	cueGap = 100 * time.Millisecond
+	// firstBackoff is the wait after the first failure; it doubles with each further one.
+	firstBackoff = time.Second
+)
+
+// Run reconciles the factory until ctx ends: at once, when the source says that it changed, at intervals,
+// after Notice and Sync, and again with growing waits after a failure. Of several replicas that share a
+// state, one at a time does so. It returns nil.
+func (l *Loop) Run(ctx context.Context) error {
+	if l.cfg.Factory.Suspended {
+		<-ctx.Done()
+		return nil
+	}
+	var leading atomic.Bool
+	leading.Store(!l.cfg.Store.Shared())
+	var background sync.WaitGroup
+	defer background.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if l.cfg.Store.Shared() {
+		background.Go(func() { l.lead(ctx, &leading) })
+	}
+	background.Go(func() {
+		l.cfg.Source.Watch(ctx, func() {
+			if leading.Load() {
+				l.Notice()
+			}
+		})
+	})
+	notices, unsubscribe := l.cfg.Store.Subscribe(16, state.TopicSource, state.TopicSecret)
+	defer unsubscribe()
+
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	refused := false
+	for failures := 0; ; {
+		req, passed := Request{}, false
+		select {
+		case <-ctx.Done():
+			return nil
+		case req = <-l.asked:
+		case n := <-notices:
+			ours := n.Topic == state.TopicSource && n.ID == l.cfg.Factory.UID || n.Topic == state.TopicSecret && refused
+			if !leading.Load() || !ours {
+				continue
+			}
+		case <-l.cue:
+			if passed = !leading.Load(); passed {
+				l.cfg.Store.Wake(ctx, l.cfg.Factory.UID)
+			}
+		case <-timer.C:
+			passed = !leading.Load()
+		}
+		if passed {
+			timer.Reset(l.cfg.Interval)
+			continue
+		}
+		result := l.Once(ctx, req)
+		refused = result.Outcome == state.OutcomeRefused
+		failures++
+		if result.Err == nil {
+			failures = 0
+		}
+		timer.Reset(l.wait(failures))
+		pause(ctx, cueGap)
+	}
+}
+
+// wait returns how long to wait for the next attempt, after so many failures in a row. It is spread by a
+// fifth either way, so that many factories do not ask at the same time.
+func (l *Loop) wait(failures int) time.Duration {
+	d := l.cfg.Interval
+	if failures > 0 {
+		d = min(firstBackoff<<min(failures-1, 20), l.cfg.MaxBackoff)
+	}
+	return d - d/5 + rand.N(2*d/5+1)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// lead holds the factory's lease whenever it can be had.
+func (l *Loop) lead(ctx context.Context, leading *atomic.Bool) {
+	name := "reconcile/" + l.cfg.Factory.UID
+	tick := time.NewTicker(leaseRenewal)
+	defer tick.Stop()
+	for until := time.Now(); ; {
+		asked := time.Now()
+		held, err := l.cfg.Store.Lease(ctx, name, l.holder, leaseTTL)
+		if held {
+			until = asked.Add(leaseTTL)
+		}
+		now := held || err != nil && leading.Load() && time.Now().Before(until)
+		if was := leading.Swap(now); now && !was {
+			l.cfg.Log.Debug("this replica reconciles the factory")
+			l.Notice()
+		}
+		select {
+		case <-ctx.Done():
+			release, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			if err := l.cfg.Store.Release(release, name, l.holder); err != nil {
+				l.cfg.Log.Debug("release the lease", "error", err)
+			}
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,38 @@
+// Package reconcile makes a factory's state equal to a revision of its source, or says why not.
+//
+// A [Loop] watches one [Source]. Each attempt is one straight line, [Loop.Once]: fetch, load, plan, and
+// apply in one transaction or record why not. The last applied definition serves until the next one has
+// been applied as a whole.
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"millwright/state"
+)
+
+// Source is where a definition comes from. A Loop calls Fetch for one attempt at a time.
+type Source interface {
+	// Describe says where the definition comes from, without credentials.
+	Describe() state.Source
+	// Fetch returns the source's current revision. An error means that the source cannot be read just
+	// now: it says what to do, holds no credential, and is worth a retry. A missing root is an error,
+	// not an empty tree.
+	Fetch(ctx context.Context) (Snapshot, error)
+	// Watch calls cue whenever the source may have changed, until ctx ends. It may call it for nothing,
+	// and must not be trusted to call it at all.
+	Watch(ctx context.Context, cue func())
+}
+
+// Snapshot is one revision of a source. Its tree does not change, whatever becomes of the source, and is
+// good until the next Fetch.
+type Snapshot struct {
+	Revision state.Revision
+	FS       fs.FS // its root is the root of the definition
+	Bytes    int64 // that came over the network
+}
+
+// ErrSuspended says that the factory is suspended in the settings.
+var ErrSuspended = errors.New("the factory is suspended: resume it in the settings")
