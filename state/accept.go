@@ -1,9 +1,288 @@
 package state
 
-import "context"
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
-type acceptor struct{}
+// Acceptance is a delivery that was judged good, with the runs that it starts.
+type Acceptance struct {
+	UID        string // the delivery's, from NewID(PrefixDelivery)
+	FactoryUID string
+	Generation int64 // of the factory, as it was judged by
+	WebhookID  int64
+	WebhookUID string
+	Identity   Identity // of the zero Identity nothing is stored
+	// Digest stands for the signed bytes where the identity is not among them; else nil. A delivery with
+	// the digest of an earlier one is accepted all the same, and its row says so.
+	Digest   []byte
+	Sender   string
+	Body     []byte // must not change until Accept returns, nor afterwards
+	Reason   string
+	Event    string // preview
+	ReplayOf string
+	Received time.Time
+	Runs     []NewRun // QUEUED by this delivery
+}
 
-func newAcceptor(*Store) *acceptor { return &acceptor{} }
+// Accepted is what became of an Acceptance.
+type Accepted struct {
+	// DeliveryUID is the delivery's UID or, of a duplicate, that of the delivery accepted first.
+	DeliveryUID string
+	Duplicate   bool
+}
 
-func (a *acceptor) run(ctx context.Context) { <-ctx.Done() }
+// Accept stores a delivery, its identity, its payload and its runs in one durable transaction, which it
+// shares with other deliveries that wait at the same time. When it returns nil, all of that is on disk.
+// A delivery whose identity was accepted before is logged as a duplicate and starts nothing.
+//
+// ErrMoved: the factory's definition changed since the delivery was judged; nothing was stored.
+// ErrUnavailable: the database cannot be written, or too much is waiting, or ctx ended first. Then the
+// delivery may have been stored after all, which its identity will show when it is sent again.
+func (s *Store) Accept(ctx context.Context, a Acceptance) (Accepted, error) {
+	j := &job{accept: &a, done: make(chan outcome, 1)}
+	o := s.accept.submit(ctx, j)
+	return o.Accepted, o.err
+}
+
+const (
+	acceptQueue    = 2048    // jobs that may wait
+	acceptBatch    = 256     // jobs in one transaction
+	acceptBytes    = 8 << 20 // of bodies in one transaction
+	acceptDeadline = 10 * time.Second
+)
+
+// job is a delivery on its way to the database: accepted, or to be logged only.
+type job struct {
+	accept *Acceptance
+	entry  *Rejection // set instead of accept
+	state  atomic.Int32
+	done   chan outcome
+}
+
+const (
+	jobWaiting int32 = iota
+	jobTaken
+	jobWithdrawn
+)
+
+type outcome struct {
+	Accepted
+	err error
+}
+
+func (j *job) webhook() int64 {
+	if j.accept != nil {
+		return j.accept.WebhookID
+	}
+	return j.entry.WebhookID
+}
+
+func (j *job) size() int {
+	if j.accept != nil {
+		return len(j.accept.Body)
+	}
+	return 0
+}
+
+// order sorts a batch, so that transactions of several writers never wait for one another in a circle.
+func (j *job) order(o *job) int {
+	if c := cmp.Compare(j.webhook(), o.webhook()); c != 0 {
+		return c
+	}
+	if j.accept == nil || o.accept == nil {
+		return cmp.Compare(btoi(j.accept != nil), btoi(o.accept != nil))
+	}
+	if c := bytes.Compare(j.accept.Identity.Hash[:], o.accept.Identity.Hash[:]); c != 0 {
+		return c
+	}
+	return cmp.Compare(j.accept.UID, o.accept.UID) // the earlier one is the first
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// acceptor is the group commit: writers that each take what is waiting, write it in one transaction, and
+// answer after the commit. There is no timer: a writer that finds one job commits one.
+type acceptor struct {
+	s       *Store
+	queue   chan *job
+	closed  chan struct{} // closed when no writer will take a job any more
+	rejects rejects
+
+	prepare sync.Mutex
+	stmts   map[string]*sql.Stmt // complete, or nil
+}
+
+func newAcceptor(s *Store) *acceptor {
+	return &acceptor{s: s, queue: make(chan *job, acceptQueue), closed: make(chan struct{})}
+}
+
+// submit hands j to a writer and waits for its answer.
+func (a *acceptor) submit(ctx context.Context, j *job) outcome {
+	select {
+	case <-a.closed:
+		return outcome{err: fmt.Errorf("%w: the state is closed", ErrUnavailable)}
+	default:
+	}
+	select {
+	case a.queue <- j:
+	default:
+		return outcome{err: fmt.Errorf("%w: too many deliveries are waiting to be written", ErrUnavailable)}
+	}
+	var why error
+	select {
+	case o := <-j.done:
+		return o
+	case <-ctx.Done():
+		why = ctx.Err()
+	case <-a.closed:
+		why = errors.New("the state is closed")
+	}
+	if !j.state.CompareAndSwap(jobWaiting, jobWithdrawn) {
+		select { // a writer has it; it may be done by now
+		case o := <-j.done:
+			return o
+		default:
+		}
+	}
+	return outcome{err: fmt.Errorf("%w: %w", ErrUnavailable, why)}
+}
+
+// run serves the queue until ctx ends, and then what still waits.
+func (a *acceptor) run(ctx context.Context) {
+	defer close(a.closed)
+	var writers sync.WaitGroup
+	for range a.writers() {
+		writers.Go(func() { a.write(ctx) })
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+			a.flushRejects(ctx)
+		}
+	}
+	writers.Wait()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptDeadline)
+	defer cancel()
+	a.flushRejects(last)
+}
+
+// writers is how many transactions may be under way: SQLite has one writer.
+func (a *acceptor) writers() int {
+	if a.s.dialect == postgres {
+		return 2
+	}
+	return 1
+}
+
+func (a *acceptor) write(ctx context.Context) {
+	for {
+		var first *job
+		select {
+		case first = <-a.queue:
+		default:
+			select {
+			case first = <-a.queue:
+			case <-ctx.Done():
+				select {
+				case first = <-a.queue: // answered before the end
+				default:
+					return
+				}
+			}
+		}
+		if batch := a.take(first); len(batch) > 0 {
+			a.commit(context.WithoutCancel(ctx), batch)
+		}
+	}
+}
+
+// take returns first and what waits behind it, as far as a batch goes.
+func (a *acceptor) take(first *job) []*job {
+	batch := make([]*job, 0, 16)
+	bytes := 0
+	for j := first; ; {
+		if j.state.CompareAndSwap(jobWaiting, jobTaken) {
+			batch = append(batch, j)
+			bytes += j.size()
+		}
+		if len(batch) == acceptBatch || bytes >= acceptBytes {
+			return batch
+		}
+		select {
+		case j = <-a.queue:
+		default:
+			return batch
+		}
+	}
+}
+
+// commit writes a batch and answers its jobs. What fails for another reason than the database being out
+// of reach is tried again one by one, so that it fails alone.
+func (a *acceptor) commit(ctx context.Context, batch []*job) {
+	ctx, cancel := context.WithTimeout(ctx, acceptDeadline)
+	defer cancel()
+	slices.SortFunc(batch, (*job).order)
+	outcomes, err := a.transact(ctx, batch)
+	if err != nil && len(batch) > 1 && !errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
+		for i := range batch {
+			a.commit(ctx, batch[i:i+1])
+		}
+		return
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		for _, j := range batch {
+			j.done <- outcome{err: err}
+		}
+		return
+	}
+	a.s.Publish(notices(batch, outcomes)...)
+	for i, j := range batch {
+		j.done <- outcomes[i]
+	}
+}
+
+func notices(batch []*job, outcomes []outcome) []Notice {
+	all := make([]Notice, 0, 2*len(batch))
+	for i, j := range batch {
+		switch {
+		case outcomes[i].err != nil:
+			continue
+		case j.entry != nil:
+			all = append(all, Notice{Topic: TopicDelivery, ID: j.entry.WebhookUID})
+			continue
+		case !outcomes[i].Duplicate:
+			for _, r := range j.accept.Runs {
+				all = append(all, Notice{Topic: TopicQueued, ID: r.ID})
+			}
+		}
+		all = append(all, Notice{Topic: TopicDelivery, ID: j.accept.WebhookUID})
+	}
+	return all
+}
+
+// RoutingGeneration returns the present value of Routing.Generation, to see cheaply whether it moved.
+func (s *Store) RoutingGeneration(ctx context.Context) (int64, error) {
+	var generation int64
+	err := s.read.QueryRowContext(ctx, `SELECT generation FROM routing WHERE id = 1`).Scan(&generation)
+	return generation, s.classify(err)
+}

@@ -1,0 +1,182 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// DeliveryFilter selects rows of a delivery log. The zero value selects all.
+type DeliveryFilter struct {
+	Outcome DeliveryOutcome
+	From    time.Time // received at or after
+	To      time.Time // received before
+}
+
+// DeliveryRun is a run that a delivery started.
+type DeliveryRun struct {
+	ID            string
+	Title         string
+	State         string
+	AutomationUID string
+}
+
+const deliveryColumns = `d.uid, d.factory_uid, w.uid, d.outcome, d.reason, d.size_bytes, d.size_max, d.received_at, d.identity, d.identity_source,
+	d.sender, d.duplicate_of, d.replay_of, d.event, d.generation, d.count, d.last_at`
+
+func scanDelivery(row scanner) (Delivery, error) {
+	var d Delivery
+	var size, sizeMax, last sql.NullInt64
+	var received int64
+	err := row.Scan(&d.UID, &d.FactoryUID, &d.WebhookUID, &d.Outcome, &d.Reason, &size, &sizeMax, &received, &d.Identity, &d.IdentitySource,
+		&d.Sender, &d.DuplicateOf, &d.ReplayOf, &d.Event, &d.Generation, &d.Count, &last)
+	if size.Valid {
+		d.Size = &size.Int64
+	}
+	if sizeMax.Valid {
+		d.SizeMax = &sizeMax.Int64
+	}
+	d.Received, d.Last = timeOf(received), timeOrNil(last)
+	return d, err
+}
+
+// clockSlack is how far the time in a delivery's UID may be from the time it was received.
+const clockSlack = 5 * time.Minute
+
+// deliveryUIDAt returns the least UID of a delivery made at t.
+func deliveryUIDAt(t time.Time) string {
+	var id uuid.UUID
+	if ms := t.UnixMilli(); ms > 0 {
+		for i := range 6 {
+			id[i] = byte(ms >> (40 - 8*i))
+		}
+	}
+	return PrefixDelivery + "_" + encodeID(id)
+}
+
+// Deliveries returns rows of a webhook's log, newest first, those before the UID cursor if it is not
+// empty. ErrNotFound when the factory has no such webhook, live or deleted.
+func (s *Store) Deliveries(ctx context.Context, factoryUID, webhookUID string, f DeliveryFilter, cursor string, limit int) ([]Delivery, error) {
+	webhook, err := s.webhookRow(ctx, factoryUID, webhookUID)
+	if err != nil {
+		return nil, err
+	}
+	query := `SELECT ` + deliveryColumns + ` FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.webhook_id = $1`
+	args := []any{webhook}
+	where := func(condition string, arg any) {
+		args = append(args, arg)
+		query += ` AND ` + condition + ` $` + strconv.Itoa(len(args))
+	}
+	if f.Outcome != "" {
+		where(`d.outcome =`, string(f.Outcome))
+	}
+	if !f.From.IsZero() {
+		where(`d.received_at >=`, micros(f.From))
+		where(`d.uid >=`, deliveryUIDAt(f.From.Add(-clockSlack)))
+	}
+	if !f.To.IsZero() {
+		where(`d.received_at <`, micros(f.To))
+		where(`d.uid <`, deliveryUIDAt(f.To.Add(clockSlack)))
+	}
+	if cursor != "" {
+		where(`d.uid <`, cursor)
+	}
+	args = append(args, limit)
+	rows, err := s.read.QueryContext(ctx, query+` ORDER BY d.uid DESC LIMIT $`+strconv.Itoa(len(args)), args...)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	all, err := scanAll(rows, scanDelivery)
+	return all, s.classify(err)
+}
+
+// Delivery returns one row of a webhook's log. ErrNotFound when there is none.
+func (s *Store) Delivery(ctx context.Context, factoryUID, webhookUID, uid string) (Delivery, error) {
+	d, err := scanDelivery(s.read.QueryRowContext(ctx, `SELECT `+deliveryColumns+` FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
+		WHERE w.factory_uid = $1 AND w.uid = $2 AND d.webhook_id = w.id AND d.uid = $3`, factoryUID, webhookUID, uid))
+	if errors.Is(err, sql.ErrNoRows) {
+		return d, fmt.Errorf("delivery %q: %w", uid, ErrNotFound)
+	}
+	return d, s.classify(err)
+}
+
+// Payload returns the body of an accepted delivery, byte for byte. ErrNotFound when it was never kept, or
+// is kept no longer.
+func (s *Store) Payload(ctx context.Context, factoryUID, deliveryUID string) ([]byte, error) {
+	var body []byte
+	err := s.read.QueryRowContext(ctx, `SELECT body FROM payloads WHERE delivery_uid = $1 AND factory_uid = $2`, deliveryUID, factoryUID).Scan(&body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("payload of delivery %q: %w", deliveryUID, ErrNotFound)
+	}
+	return body, s.classify(err)
+}
+
+// RunsOfDeliveries returns the runs that each of the deliveries started, oldest first.
+func (s *Store) RunsOfDeliveries(ctx context.Context, deliveryUIDs ...string) (map[string][]DeliveryRun, error) {
+	all := map[string][]DeliveryRun{}
+	for len(deliveryUIDs) > 0 {
+		chunk := deliveryUIDs[:min(len(deliveryUIDs), 500)]
+		deliveryUIDs = deliveryUIDs[len(chunk):]
+		marks, args := placeholders(chunk)
+		rows, err := s.read.QueryContext(ctx, `SELECT delivery_uid, id, title, state, automation_uid FROM runs WHERE delivery_uid IN (`+marks+`) AND delivery_uid <> '' ORDER BY id`, args...)
+		if err != nil {
+			return nil, s.classify(err)
+		}
+		_, err = scanAll(rows, func(row scanner) (r DeliveryRun, err error) {
+			var delivery string
+			err = row.Scan(&delivery, &r.ID, &r.Title, &r.State, &r.AutomationUID)
+			all[delivery] = append(all[delivery], r)
+			return r, err
+		})
+		if err != nil {
+			return nil, s.classify(err)
+		}
+	}
+	return all, nil
+}
+
+// DeliveryCounts returns how many requests of each outcome the logs of a factory's webhooks hold, by
+// webhook UID, deleted webhooks included.
+func (s *Store) DeliveryCounts(ctx context.Context, factoryUID string) (map[string]map[DeliveryOutcome]int64, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT w.uid, d.outcome, sum(d.count) FROM webhooks w JOIN deliveries d ON d.webhook_id = w.id
+		WHERE w.factory_uid = $1 GROUP BY w.uid, d.outcome`, factoryUID)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	all := map[string]map[DeliveryOutcome]int64{}
+	_, err = scanAll(rows, func(row scanner) (n int64, err error) {
+		var webhook string
+		var o DeliveryOutcome
+		err = row.Scan(&webhook, &o, &n)
+		if all[webhook] == nil {
+			all[webhook] = map[DeliveryOutcome]int64{}
+		}
+		all[webhook][o] = n
+		return n, err
+	})
+	return all, s.classify(err)
+}
+
+func (s *Store) webhookRow(ctx context.Context, factoryUID, webhookUID string) (int64, error) {
+	var id int64
+	err := s.read.QueryRowContext(ctx, `SELECT id FROM webhooks WHERE factory_uid = $1 AND uid = $2`, factoryUID, webhookUID).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("webhook %q: %w", webhookUID, ErrNotFound)
+	}
+	return id, s.classify(err)
+}
+
+// placeholders returns "$1, $2, …" for values, and the values as arguments.
+func placeholders(values []string) (string, []any) {
+	marks, args := make([]string, len(values)), make([]any, len(values))
+	for i, v := range values {
+		marks[i], args[i] = "$"+strconv.Itoa(i+1), v
+	}
+	return strings.Join(marks, ", "), args
+}

@@ -1,0 +1,189 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Rejection is a request that was judged and starts nothing: refused, or a provider's set-up probe that
+// was answered.
+type Rejection struct {
+	FactoryUID string
+	WebhookID  int64
+	WebhookUID string
+	Outcome    DeliveryOutcome // not accepted or duplicate
+	Reason     string
+	Size       *int64 // of the body as far as known
+	Sender     string
+	Identity   Identity
+	Event      string // preview
+	Generation int64
+	Received   time.Time
+
+	uid     string
+	count   int64
+	sizeMax *int64
+	last    *time.Time
+}
+
+const (
+	// rejectsAlone is how many rejections of a webhook get a row of their own in a minute.
+	rejectsAlone = 1000
+	// rejectsShared bounds the shared rows that wait to be written; beyond it senders share a row.
+	rejectsShared = 4096
+	// manySenders stands for senders that had no room of their own.
+	manySenders = "many"
+)
+
+// RecordRejected logs a rejected request. When it returns nil, the row is on disk, unless the webhook
+// had more than 1,000 rejections in this minute: from then on, those of one outcome, sender and minute
+// share a row with a count, which is written within seconds.
+func (s *Store) RecordRejected(ctx context.Context, r Rejection) error {
+	if s.accept.rejects.share(&r) {
+		return nil
+	}
+	r.uid = NewID(PrefixDelivery)
+	j := &job{entry: &r, done: make(chan outcome, 1)}
+	return s.accept.submit(ctx, j).err
+}
+
+// rejects counts the rejections of each webhook and gathers those beyond the cap.
+type rejects struct {
+	mu      sync.Mutex
+	minute  int64
+	seen    map[int64]int // in this minute, by webhook
+	waiting map[rejectKey]*sharedReject
+}
+
+type rejectKey struct {
+	webhook int64
+	outcome DeliveryOutcome
+	sender  string
+	minute  int64
+}
+
+type sharedReject struct {
+	Rejection
+	dirty bool // not all of it is written
+}
+
+// share takes r into a shared row if its webhook is beyond the cap, and reports whether it did.
+func (r *rejects) share(one *Rejection) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	minute := one.Received.Unix() / 60
+	if minute != r.minute || r.seen == nil {
+		r.minute, r.seen = minute, map[int64]int{}
+	}
+	r.seen[one.WebhookID]++
+	if r.seen[one.WebhookID] <= rejectsAlone {
+		return false
+	}
+	key := rejectKey{one.WebhookID, one.Outcome, one.Sender, minute}
+	row := r.waiting[key]
+	if row == nil && len(r.waiting) >= rejectsShared {
+		key.sender = manySenders
+		row = r.waiting[key]
+	}
+	if row == nil {
+		if r.waiting == nil {
+			r.waiting = map[rejectKey]*sharedReject{}
+		}
+		row = &sharedReject{Rejection: *one}
+		row.uid, row.Sender, row.Identity, row.Event, row.Size = NewID(PrefixDelivery), key.sender, Identity{}, "", nil
+		r.waiting[key] = row
+	}
+	row.add(one)
+	return true
+}
+
+func (s *sharedReject) add(r *Rejection) {
+	s.dirty = true
+	s.count++
+	if s.Received.After(r.Received) {
+		s.Received = r.Received
+	}
+	if s.last == nil || s.last.Before(r.Received) {
+		last := r.Received
+		s.last = &last
+	}
+	if r.Size == nil {
+		return
+	}
+	if size := *r.Size; s.Size == nil {
+		smallest, largest := size, size
+		s.Size, s.sizeMax = &smallest, &largest
+	} else {
+		*s.Size, *s.sizeMax = min(*s.Size, size), max(*s.sizeMax, size)
+	}
+}
+
+// due returns copies of the shared rows that are to be written, and forgets those of past minutes that
+// were written in full.
+func (r *rejects) due(now time.Time) map[rejectKey]Rejection {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rows := map[rejectKey]Rejection{}
+	for key, row := range r.waiting {
+		switch {
+		case row.dirty:
+			row.dirty = false
+			rows[key] = row.copy()
+		case key.minute < now.Unix()/60:
+			delete(r.waiting, key)
+		}
+	}
+	return rows
+}
+
+func (s *sharedReject) copy() Rejection {
+	c := s.Rejection
+	if s.Size != nil {
+		smallest, largest := *s.Size, *s.sizeMax
+		c.Size, c.sizeMax = &smallest, &largest
+	}
+	last := *s.last
+	c.last = &last
+	return c
+}
+
+func (r *rejects) again(key rejectKey) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if row := r.waiting[key]; row != nil {
+		row.dirty = true
+	}
+}
+
+// flushRejects writes the shared rows that changed. What cannot be written now is tried again later.
+func (a *acceptor) flushRejects(ctx context.Context) {
+	rows := a.rejects.due(time.Now())
+	keys := make([]rejectKey, 0, len(rows))
+	batch := make([]*job, 0, len(rows))
+	flush := func() {
+		if _, err := a.transact(ctx, batch); err != nil {
+			a.s.log.Warn("writing shared rows of rejected deliveries", "error", err)
+			for _, key := range keys {
+				a.rejects.again(key)
+			}
+		}
+		batch, keys = batch[:0], keys[:0]
+	}
+	order := slices.SortedFunc(maps.Keys(rows), func(x, y rejectKey) int {
+		return cmp.Or(cmp.Compare(x.webhook, y.webhook), cmp.Compare(rows[x].uid, rows[y].uid))
+	})
+	for _, key := range order {
+		row := rows[key]
+		keys, batch = append(keys, key), append(batch, &job{entry: &row})
+		if len(batch) == acceptBatch {
+			flush()
+		}
+	}
+	if len(batch) > 0 {
+		flush()
+	}
+}

@@ -1,0 +1,117 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// trimChunk is how many rows one transaction of a trim deletes, so that deliveries never wait long.
+const trimChunk = 500
+
+// TrimDeliveries forgets what the delivery logs need not keep, and returns how many rows that were. A row
+// stays while it is among the newest keep rows of its webhook, or among the newest keep accepted ones, or
+// is younger than age; so no flood of rejected requests pushes an accepted delivery out. A payload goes
+// with its row, unless a run refers to it. Identities go when their webhook is deleted.
+func (s *Store) TrimDeliveries(ctx context.Context, keep int, age time.Duration) (int, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT id, deleted_at IS NOT NULL FROM webhooks ORDER BY id`)
+	if err != nil {
+		return 0, s.classify(err)
+	}
+	type webhook struct {
+		id      int64
+		deleted bool
+	}
+	webhooks, err := scanAll(rows, func(row scanner) (w webhook, err error) {
+		return w, row.Scan(&w.id, &w.deleted)
+	})
+	if err != nil {
+		return 0, s.classify(err)
+	}
+	total := 0
+	for _, w := range webhooks {
+		n, err := s.trimWebhook(ctx, w.id, keep, time.Now().Add(-age))
+		total += n
+		if err != nil {
+			return total, s.classify(err)
+		}
+		if w.deleted {
+			if err := s.forgetIdentities(ctx, w.id); err != nil {
+				return total, s.classify(err)
+			}
+		}
+	}
+	return total, nil
+}
+
+func (s *Store) trimWebhook(ctx context.Context, webhook int64, keep int, cutoff time.Time) (int, error) {
+	newest, err := s.nthNewest(ctx, webhook, keep, `SELECT uid FROM deliveries WHERE webhook_id = $1 ORDER BY uid DESC LIMIT 1 OFFSET $2`)
+	if err != nil || newest == "" {
+		return 0, err
+	}
+	oldest := deliveryUIDAt(cutoff.Add(clockSlack))
+	var any int
+	err = s.read.QueryRowContext(ctx, `SELECT 1 FROM deliveries WHERE webhook_id = $1 AND uid < $2 AND uid < $3 LIMIT 1`, webhook, newest, oldest).Scan(&any)
+	if err != nil {
+		return 0, noRows(err)
+	}
+	accepted, err := s.nthNewest(ctx, webhook, keep, `SELECT uid FROM deliveries WHERE webhook_id = $1 AND outcome = 'accepted' ORDER BY uid DESC LIMIT 1 OFFSET $2`)
+	if err != nil {
+		return 0, err
+	}
+	total := 0
+	for {
+		rows, err := s.read.QueryContext(ctx, `SELECT uid FROM deliveries WHERE webhook_id = $1 AND uid < $2 AND uid < $3 AND received_at < $4
+			AND (outcome <> 'accepted' OR uid < $5) ORDER BY uid LIMIT $6`, webhook, newest, oldest, micros(cutoff), accepted, trimChunk)
+		if err != nil {
+			return total, err
+		}
+		uids, err := scanAll(rows, func(row scanner) (uid string, err error) { return uid, row.Scan(&uid) })
+		if err != nil || len(uids) == 0 {
+			return total, err
+		}
+		if err := s.tx(ctx, func(tx *sql.Tx) error { return deleteDeliveries(ctx, tx, webhook, uids) }); err != nil {
+			return total, err
+		}
+		total += len(uids)
+	}
+}
+
+// nthNewest returns the UID of the oldest row that is kept for its rank, or "" when fewer than keep exist.
+func (s *Store) nthNewest(ctx context.Context, webhook int64, keep int, query string) (string, error) {
+	var uid string
+	err := s.read.QueryRowContext(ctx, query, webhook, max(keep-1, 0)).Scan(&uid)
+	return uid, noRows(err)
+}
+
+func noRows(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+func deleteDeliveries(ctx context.Context, tx *sql.Tx, webhook int64, uids []string) error {
+	marks, args := placeholders(uids)
+	if _, err := tx.ExecContext(ctx, `DELETE FROM payloads WHERE delivery_uid IN (`+marks+`)
+		AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.delivery_uid = payloads.delivery_uid AND runs.delivery_uid <> '')`, args...); err != nil {
+		return err
+	}
+	args = append(args, webhook)
+	_, err := tx.ExecContext(ctx, `DELETE FROM deliveries WHERE uid IN (`+marks+`) AND webhook_id = $`+strconv.Itoa(len(args)), args...)
+	return err
+}
+
+func (s *Store) forgetIdentities(ctx context.Context, webhook int64) error {
+	for {
+		res, err := s.write.ExecContext(ctx, `DELETE FROM identities WHERE webhook_id = $1 AND hash IN (SELECT hash FROM identities WHERE webhook_id = $1 LIMIT $2)`, webhook, trimChunk)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			return err
+		}
+	}
+}
