@@ -30,8 +30,10 @@ type NewRun struct {
 	WebhookUID     string
 	DeliveryUID    string
 	AgentUID       string
+	TriggerURL     string            // what started the run, for people; may be empty
 	Config         json.RawMessage   // AmbientAgentConfig, secret values masked
-	Sealed         []byte            // the secret values of Config, plain here, sealed at rest; nil when there are none
+	Sealed         []byte            // the mcp_servers of Config with their secret values, plain here, sealed at rest; nil when Config masks nothing
+	Secrets        []string          // names of the team secrets that the harness gets as environment variables
 	ConfigName     string            // Config's name, for filters; so are the next three
 	ModelID        string            //
 	EnvironmentID  string            //
@@ -42,35 +44,53 @@ type NewRun struct {
 
 const insertRunSQL = `INSERT INTO runs (id, factory_uid, title, prompt, envelope, state, source, creator_type, creator_uid, creator_name,
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, config, sealed,
-	config_name, model_id, environment_id, skill_spec, metadata, created_at, updated_at, queued_at)
-	VALUES ($1, $2, $3, $4, $5, 'QUEUED', $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $24, $24)`
+	config_name, model_id, environment_id, skill_spec, metadata, created_at, updated_at, queued_at, secrets, trigger_url)
+	VALUES ($1, $2, $3, $4, $5, 'QUEUED', $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $24, $24, $25, $26)`
+
+const insertRunMetadataSQL = `INSERT INTO run_metadata (run_id, factory_uid, key, value) VALUES ($1, $2, $3, $4)`
 
 // insertRun writes a run. It is part of the transaction that makes the reason for the run durable.
 func (s *Store) insertRun(ctx context.Context, tx *sql.Tx, r NewRun) error {
-	metadata := []byte("{}")
+	return s.insertRunWith(r, func(query string, args ...any) error {
+		_, err := tx.ExecContext(ctx, query, args...)
+		return err
+	})
+}
+
+// insertRunWith writes a run by the statements that it hands to exec.
+func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) error) error {
+	metadata := "{}"
 	if len(r.Metadata) > 0 {
-		var err error
-		if metadata, err = json.Marshal(r.Metadata); err != nil {
+		text, err := json.Marshal(r.Metadata)
+		if err != nil {
 			return err
 		}
+		metadata = string(text)
 	}
 	var sealed []byte
 	if r.Sealed != nil {
 		sealed = s.seal.seal("run "+r.ID, r.Sealed)
 	}
+	secrets := []byte("[]")
+	if len(r.Secrets) > 0 {
+		var err error
+		if secrets, err = json.Marshal(r.Secrets); err != nil {
+			return err
+		}
+	}
 	config := r.Config
 	if len(config) == 0 {
 		config = json.RawMessage("{}")
 	}
-	_, err := tx.ExecContext(ctx, insertRunSQL, r.ID, r.FactoryUID, r.Title, r.Prompt, r.Envelope, r.Source,
+	err := exec(insertRunSQL, r.ID, r.FactoryUID, r.Title, r.Prompt, r.Envelope, r.Source,
 		r.Creator.Type, r.Creator.UID, r.Creator.DisplayName, r.ConversationID, r.ParentRunID, r.RootRunID,
 		r.AutomationUID, r.WebhookUID, r.DeliveryUID, r.AgentUID, string(config), sealed,
-		r.ConfigName, r.ModelID, r.EnvironmentID, r.SkillSpec, string(metadata), micros(r.At))
+		r.ConfigName, r.ModelID, r.EnvironmentID, r.SkillSpec, metadata, micros(r.At), string(secrets), r.TriggerURL)
 	if err != nil {
 		return err
 	}
 	for k, v := range r.Metadata {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO run_metadata (run_id, factory_uid, key, value) VALUES ($1, $2, $3, $4)`, r.ID, r.FactoryUID, k, v); err != nil {
+		if err := exec(insertRunMetadataSQL, r.ID, r.FactoryUID, k, v); err != nil {
 			return err
 		}
 	}

@@ -147,7 +147,6 @@ CREATE TABLE deliveries (
   duplicate_of    TEXT NOT NULL DEFAULT '',
   replay_of       TEXT NOT NULL DEFAULT '',
   event           TEXT NOT NULL DEFAULT '',
-  digest          BLOB,
   generation      INTEGER NOT NULL DEFAULT 0,
   count           INTEGER NOT NULL DEFAULT 1,
   last_at         INTEGER,
