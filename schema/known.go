@@ -81,25 +81,5 @@ func isAlnum(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// fact is a place in the tree that a rule which needs state looks at.
-type fact struct {
-	kind  factKind
-	path  string
-	span  span
-	value string
-	mode  AuthMode // of the webhook whose secret this is
-	start int      // byte offsets of the value in its file, for fixes
-	end   int
-}
-
-type factKind int
-
-const (
-	factSecret    factKind = iota // secretName of a webhook
-	factGrant                     // a secret given to the harness
-	factWebhookID                 // an entry of webhook_ids
-	factHarness                   // a harness type
-)
-
 // span is a place in a file: 1-based, columns in code points, end exclusive.
 type span struct{ line, col, endLine, endCol int }

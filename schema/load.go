@@ -1,12 +1,247 @@
 package schema
 
-import "io/fs"
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+)
 
 // Load reads a definition tree, whose root is the root of fsys, and reports
-// every problem in it.
+// every problem in one pass. The same tree gives the same bytes on every run.
+// The rules that need state run on what is known, and are named in
+// Result.NotChecked otherwise.
+//
+// It never panics, follows no symbolic link that fsys reports as one, and
+// bounds what it reads (MaxFiles, MaxFileBytes, MaxTreeBytes) before it spends
+// memory. Files are read by as many goroutines as there are processors; none is
+// left when it returns.
 func Load(fsys fs.FS, known *Known) *Result {
-	return &Result{Factory: &Factory{}, Problems: []Problem{}}
+	r := &Result{tree: &Factory{}, sources: map[string][]byte{}}
+	t, err := walk(fsys)
+	switch {
+	case errors.Is(err, errTooMany):
+		r.base = []Problem{newProblem(".", fileSpan(), SeverityError, "tree-too-large",
+			fmt.Sprintf("the tree has more than %d files at or near resource paths", MaxFiles), "split it over several factories")}
+		r.finish(known)
+		return r
+	case err != nil:
+		r.Err = err
+	}
+	l := loader{fsys: fsys, entries: t.entries, docs: make([]loaded, len(t.entries))}
+	l.run()
+	if l.bytes.Load() > MaxTreeBytes {
+		r.base = []Problem{newProblem(".", fileSpan(), SeverityError, "tree-too-large",
+			fmt.Sprintf("the files at resource paths have more than %d MiB together", MaxTreeBytes>>20), "split the tree over several factories")}
+		r.finish(known)
+		return r
+	}
+	r.base = t.problems
+	l.collect(r)
+	r.base = append(r.base, crossCheck(r.tree, l.entries)...)
+	r.finish(known)
+	return r
 }
 
-// Check runs the rules that need state on a loaded tree.
-func (f *Factory) Check(known Known) []Problem { return nil }
+// finish runs the rules that need state and settles what the result says.
+func (r *Result) finish(known *Known) {
+	state, notChecked := r.tree.checkState(known)
+	r.NotChecked = notChecked
+	r.Problems = append(append(make([]Problem, 0, len(r.base)+len(state)), r.base...), state...)
+	sortProblems(r.Problems)
+	r.Factory = nil
+	if r.Valid() {
+		r.Factory = r.tree
+	}
+}
+
+// loaded is what came of one file.
+type loaded struct {
+	doc      *document // kept only when its text could not be parsed
+	src      []byte
+	resource any
+	problems []Problem
+	facts    []fact
+	err      error
+}
+
+type loader struct {
+	fsys    fs.FS
+	entries []entry
+	docs    []loaded
+	bytes   atomic.Int64
+}
+
+func (l *loader) run() {
+	workers := min(runtime.GOMAXPROCS(0), 8, len(l.entries))
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(l.entries) || l.bytes.Load() > MaxTreeBytes {
+					return
+				}
+				l.docs[i] = l.load(l.entries[i])
+			}
+		})
+	}
+	group.Wait()
+}
+
+func (l *loader) load(e entry) (out loaded) {
+	defer func() {
+		if p := recover(); p != nil { // a bug here must not take a server down
+			out = loaded{problems: []Problem{newProblem(e.path, fileSpan(), SeverityError, "invalid-yaml",
+				clip(fmt.Sprintf("this file cannot be checked: %v", p)), "")}}
+		}
+	}()
+	src, err := l.read(e.path)
+	switch {
+	case errors.Is(err, errTooLarge):
+		return loaded{problems: []Problem{newProblem(e.path, fileSpan(), SeverityError, "file-too-large",
+			fmt.Sprintf("the file has more than %d KiB", MaxFileBytes>>10), "")}}
+	case err != nil:
+		return loaded{err: err, problems: []Problem{newProblem(e.path, fileSpan(), SeverityError, "unreadable", "cannot be read: "+cause(err), "")}}
+	}
+	l.bytes.Add(int64(len(src)))
+	d := &document{path: e.path, src: src}
+	out.resource = d.resource(e)
+	out.src, out.problems, out.facts = src, d.problems, d.facts
+	if d.parseErr != nil {
+		out.doc = d
+	}
+	return out
+}
+
+var errTooLarge = errors.New("file too large")
+
+// read reads a file up to the limit, by its size first where that is known.
+func (l *loader) read(p string) ([]byte, error) {
+	f, err := l.fsys.Open(p)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	size := 512
+	if info, err := f.Stat(); err == nil {
+		if info.Size() > MaxFileBytes {
+			return nil, errTooLarge
+		}
+		size = int(info.Size()) + 1
+	}
+	buf := make([]byte, 0, size)
+	for len(buf) <= MaxFileBytes {
+		if len(buf) == cap(buf) {
+			buf = slices.Grow(buf, 512)
+		}
+		n, err := f.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if errors.Is(err, io.EOF) {
+			return buf, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, errTooLarge
+}
+
+// resource turns a file into its resource, reporting what is wrong on the way.
+func (d *document) resource(e entry) any {
+	if !utf8.Valid(d.src) {
+		at := invalidUTF8(d.src)
+		hint := "save the file as UTF-8"
+		if bytes.HasPrefix(d.src, []byte{0xff, 0xfe}) || bytes.HasPrefix(d.src, []byte{0xfe, 0xff}) {
+			hint = "the file is UTF-16: save it as UTF-8"
+		}
+		line, col := d.position(at)
+		d.report(span{line, col, line, col + 1}, SeverityError, "not-utf8", fmt.Sprintf("the file is not valid UTF-8 at byte %d", at), hint)
+		return nil
+	}
+	switch e.kind {
+	case kindAutomation, kindAgent, kindSkill:
+		if !d.splitFrontMatter() {
+			return nil
+		}
+	default:
+		d.text = bytes.TrimPrefix(d.src, byteOrderMark)
+		d.at = len(d.src) - len(d.text)
+	}
+	d.parse()
+	if d.data == nil {
+		return nil
+	}
+	switch e.kind {
+	case kindFactory:
+		return d.factoryFile()
+	case kindWebhook:
+		return d.webhook(e.name)
+	case kindAutomation:
+		return d.automation(e.name)
+	case kindAgent:
+		return d.agent(e.name)
+	case kindRunner:
+		return d.runner(e.name)
+	default:
+		return d.skill(e.name, e.agent)
+	}
+}
+
+// collect gathers the files' resources and problems in the order of the paths.
+func (l *loader) collect(r *Result) {
+	budget := diagnosisBudget
+	for i := range l.docs {
+		doc, e := &l.docs[i], l.entries[i]
+		if doc.err != nil && r.Err == nil {
+			r.Err = fmt.Errorf("%s: %w", clip(e.path), doc.err)
+		}
+		if doc.doc != nil {
+			budget = doc.doc.diagnose(budget)
+			doc.problems, doc.doc = doc.doc.problems, nil
+		}
+		if doc.src != nil {
+			r.Files++
+			r.sources[e.path] = doc.src
+		}
+		r.base = append(r.base, doc.problems...)
+		r.tree.facts = append(r.tree.facts, doc.facts...)
+		switch res := doc.resource.(type) {
+		case *FactoryFile:
+			r.tree.File = res
+		case Webhook:
+			r.tree.Webhooks = append(r.tree.Webhooks, res)
+		case Automation:
+			r.tree.Automations = append(r.tree.Automations, res)
+		case Agent:
+			r.tree.Agents = append(r.tree.Agents, res)
+		case Runner:
+			r.tree.Runners = append(r.tree.Runners, res)
+		case Skill:
+			r.tree.Skills = append(r.tree.Skills, res)
+		}
+		if e.kind == kindWebhook {
+			r.tree.webhookNames = append(r.tree.webhookNames, e.name)
+		}
+	}
+	f := r.tree
+	slices.Sort(f.webhookNames)
+	slices.SortStableFunc(f.Webhooks, func(a, b Webhook) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Automations, func(a, b Automation) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Agents, func(a, b Agent) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Runners, func(a, b Runner) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Skills, func(a, b Skill) int {
+		if c := strings.Compare(a.Name, b.Name); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Agent, b.Agent)
+	})
+}

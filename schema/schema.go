@@ -73,7 +73,8 @@ type Result struct {
 	// says where. Callers that can wait try again.
 	Err error
 
-	tree    *Factory // what was understood, also of a tree with errors
+	tree    *Factory  // what was understood, also of a tree with errors
+	base    []Problem // those that need no state
 	sources map[string][]byte
 }
 

@@ -1,0 +1,242 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// fact is a place in the tree that a rule beyond one file looks at. The facts
+// of a tree stay with its Factory, so that the rules that need state can run
+// again without the files.
+type fact struct {
+	kind  factKind
+	path  string
+	span  span
+	start int // byte offsets of the value in its file, for fixes
+	end   int
+	value string
+	mode  AuthMode // of the webhook whose secret this is
+	quote string   // the quotes around the value, for fixes
+}
+
+// fix puts text in the place of the value, in the same quotes.
+func (f *fact) fix(text string) *Fix {
+	return &Fix{Start: f.start, End: f.end, Text: f.quote + text + f.quote}
+}
+
+type factKind int
+
+const (
+	factSecret    factKind = iota // secretName of a webhook
+	factGrant                     // a secret that runs are given
+	factWebhookID                 // an entry of webhook_ids
+	factHarness                   // a harness type
+	factRunner                    // the name of a runner
+	factAgent                     // the name of an agent
+	factForeman                   // agentType of a foreman
+)
+
+func (d *document) fact(kind factKind, n *yaml.Node, value string) {
+	if d.bad[n] {
+		return
+	}
+	start, end := d.extent(n)
+	f := fact{kind: kind, path: d.path, span: d.spanAt(start, end), start: start, end: end, value: value}
+	switch {
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		f.quote = `"`
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		f.quote = "'"
+	}
+	d.facts = append(d.facts, f)
+}
+
+// stateRules are the rules that Load runs only with what is Known.
+var stateRules = []string{
+	"harness-unknown", "secret-missing", "secret-not-granted", "secret-not-url-safe", "secret-not-visible", "webhook-renamed", "webhook-unknown",
+}
+
+// Check runs the rules that need state on a loaded tree, and returns their
+// problems in order. It is what Load does with known.
+func (f *Factory) Check(known Known) []Problem {
+	problems, _ := f.checkState(&known)
+	sortProblems(problems)
+	return problems
+}
+
+// Check runs the rules that need state, again if Load ran them already, also on
+// a tree that has other errors. It replaces what it found before.
+func (r *Result) Check(known Known) {
+	r.finish(&known)
+}
+
+// checkState runs the rules that look at webhook_ids and at state, and returns
+// the names of those that could not run.
+func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []string) {
+	if known == nil {
+		known = &Known{}
+	}
+	if f == nil {
+		f = &Factory{}
+	}
+	skipped := map[string]bool{"webhook-renamed": true} // needs the revision applied before
+	if known.Secrets == nil {
+		skipped["secret-missing"], skipped["secret-not-granted"] = true, true
+		skipped["secret-not-url-safe"], skipped["secret-not-visible"] = true, true
+	}
+	if known.KnownUIDs == nil {
+		skipped["webhook-unknown"] = true
+	}
+	if known.HarnessTypes == nil {
+		skipped["harness-unknown"] = true
+	}
+	c := stateCheck{known: known, factory: f, skipped: skipped}
+	for i := range f.facts {
+		switch fact := &f.facts[i]; fact.kind {
+		case factWebhookID:
+			c.webhookID(fact)
+		case factSecret:
+			c.secret(fact)
+		case factGrant:
+			c.grant(fact)
+		case factHarness:
+			c.harness(fact)
+		}
+	}
+	return c.problems, sortedKeys(skipped)
+}
+
+type stateCheck struct {
+	known    *Known
+	factory  *Factory
+	skipped  map[string]bool
+	problems []Problem
+	names    []string // of the secrets, sorted
+	uids     []string // known ones, sorted
+}
+
+func (c *stateCheck) report(f *fact, severity Severity, code, message, hint string) *Problem {
+	c.problems = append(c.problems, newProblem(f.path, f.span, severity, code, message, hint))
+	return &c.problems[len(c.problems)-1]
+}
+
+func (c *stateCheck) secretNames() []string {
+	if c.names == nil {
+		c.names = sortedKeys(c.known.Secrets)
+	}
+	return c.names
+}
+
+func (c *stateCheck) secret(f *fact) {
+	if c.known.Secrets == nil {
+		return
+	}
+	s, ok := c.known.Secrets[f.value]
+	if !ok {
+		near := suggest(f.value, c.secretNames())
+		p := c.report(f, SeverityError, "secret-missing", fmt.Sprintf("the team secret %s does not exist", quoted(f.value)),
+			didYouMean(near, "make it first: millwright secret set "+f.value))
+		if near != "" {
+			p.Fix = f.fix(near)
+		}
+		return
+	}
+	if s.Pending {
+		return
+	}
+	switch {
+	case f.mode == AuthURLToken && s.URLSafe == nil:
+		c.skipped["secret-not-url-safe"] = true
+	case f.mode == AuthURLToken && !*s.URLSafe:
+		c.report(f, SeverityError, "secret-not-url-safe", fmt.Sprintf("the value of the secret %s cannot be part of a URL", quoted(f.value)),
+			"with authMode: url_token the value may hold only letters, digits, -, ., _ and ~")
+	case f.mode == AuthToken && s.VisibleASCII == nil:
+		c.skipped["secret-not-visible"] = true
+	case f.mode == AuthToken && !*s.VisibleASCII:
+		c.report(f, SeverityWarning, "secret-not-visible", fmt.Sprintf("the value of the secret %s holds blanks or characters beyond ASCII, which many senders cannot put into a header", quoted(f.value)),
+			"give the secret a value of visible ASCII characters")
+	}
+}
+
+func (c *stateCheck) grant(f *fact) {
+	if c.known.Secrets == nil {
+		return
+	}
+	if _, ok := c.known.Secrets[f.value]; !ok {
+		near := suggest(f.value, c.secretNames())
+		p := c.report(f, SeverityWarning, "secret-not-granted", fmt.Sprintf("the team secret %s does not exist, so runs do not get it", quoted(f.value)),
+			didYouMean(near, "make it: millwright secret set "+f.value))
+		if near != "" {
+			p.Fix = f.fix(near)
+		}
+	}
+}
+
+func (c *stateCheck) harness(f *fact) {
+	if c.known.HarnessTypes == nil || f.value == "oz" || slices.Contains(c.known.HarnessTypes, f.value) {
+		return
+	}
+	near := suggest(f.value, c.known.HarnessTypes)
+	c.report(f, SeverityWarning, "harness-unknown", fmt.Sprintf("the server has no harness %s", quoted(f.value)),
+		didYouMean(near, "it has "+listed(c.known.HarnessTypes)))
+}
+
+func (c *stateCheck) webhookID(f *fact) {
+	if ParseUID(f.value) {
+		c.uid(f)
+		return
+	}
+	if name, ok := c.factory.webhookFile(f.value); ok {
+		uid := c.known.UIDs[name]
+		hint := "webhook_ids takes UIDs; put it in with: millwright webhook uids --write"
+		if uid != "" {
+			hint = fmt.Sprintf("write %s, the UID of %s", uid, name)
+		}
+		p := c.report(f, SeverityError, "webhook-ids", fmt.Sprintf("%s is the name of a webhook's file, not its UID", quoted(f.value)), hint)
+		if uid != "" {
+			p.Fix = f.fix(uid)
+		}
+		return
+	}
+	hint := "a UID is wh_ and 26 of the characters 0-9 a-z without i, l, o, u"
+	near := suggest(f.value, c.factory.webhookNames)
+	if strings.HasPrefix(strings.ToLower(f.value), "wh_") {
+		near = c.nearUID(f.value)
+	}
+	p := c.report(f, SeverityError, "webhook-ids", fmt.Sprintf("%s is no UID of a webhook", quoted(f.value)), didYouMean(near, hint))
+	if ParseUID(near) {
+		p.Fix = f.fix(near)
+	}
+}
+
+func (c *stateCheck) nearUID(uid string) string {
+	if c.uids == nil {
+		c.uids = sortedKeys(c.known.KnownUIDs)
+	}
+	return suggest(uid, c.uids)
+}
+
+func (c *stateCheck) uid(f *fact) {
+	if c.known.KnownUIDs == nil {
+		return
+	}
+	if _, ok := c.known.KnownUIDs[f.value]; !ok {
+		c.report(f, SeverityWarning, "webhook-unknown", fmt.Sprintf("%s is no webhook of this factory, so the automation does not fire for it", f.value),
+			didYouMean(c.nearUID(f.value), "list the UIDs with: millwright webhook list"))
+	}
+}
+
+// webhookFile reads an entry of webhook_ids as the name of a webhook's file:
+// the name alone, with its ending, or with its directory.
+func (f *Factory) webhookFile(s string) (name string, ok bool) {
+	name = strings.TrimPrefix(strings.TrimPrefix(s, "./"), "webhooks/")
+	for _, candidate := range []string{name, strings.TrimSuffix(name, ".yaml"), strings.TrimSuffix(name, ".yml")} {
+		if _, found := slices.BinarySearch(f.webhookNames, candidate); found {
+			return candidate, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,123 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// crossCheck checks what no single file shows: names that collide, the number
+// of webhooks, references, and the foreman. It looks at every file, also at
+// those with errors, so that one broken file hides no other problem.
+func crossCheck(f *Factory, entries []entry) []Problem {
+	c := crossed{factory: f, entries: entries}
+	c.names()
+	c.webhookLimit()
+	c.references()
+	c.foreman()
+	return c.problems
+}
+
+type crossed struct {
+	factory  *Factory
+	entries  []entry
+	problems []Problem
+}
+
+func (c *crossed) report(path string, s span, code, message, hint string) *Problem {
+	c.problems = append(c.problems, newProblem(path, s, SeverityError, code, message, hint))
+	return &c.problems[len(c.problems)-1]
+}
+
+func (c *crossed) names() {
+	type key struct {
+		kind  fileKind
+		agent string
+		name  string
+	}
+	seen := make(map[key]entry, len(c.entries))
+	for _, e := range c.entries {
+		k := key{e.kind, strings.ToLower(e.agent), strings.ToLower(e.name)}
+		first, twice := seen[k]
+		if !twice {
+			seen[k] = e
+			continue
+		}
+		message := fmt.Sprintf("the name %s is also that of %s", quoted(e.name), clip(first.path))
+		if e.name != first.name || e.agent != first.agent {
+			message = fmt.Sprintf("the name %s differs only in case from that of %s", quoted(e.name), clip(first.path))
+		}
+		c.report(e.path, fileSpan(), "duplicate-name", message, "rename one of the two")
+	}
+}
+
+func (c *crossed) webhookLimit() {
+	if names := c.factory.webhookNames; len(names) > MaxWebhooks {
+		c.report("webhooks/"+names[MaxWebhooks]+".yaml", fileSpan(), "webhook-limit",
+			fmt.Sprintf("this is the first of %d webhooks, in name order, that is over the limit of %d", len(names), MaxWebhooks),
+			fmt.Sprintf("delete %d, or split the factory", len(names)-MaxWebhooks))
+	}
+}
+
+// references checks the names of agents and runners. Names of files that have
+// errors count as present.
+func (c *crossed) references() {
+	var agents, runners []string
+	for _, e := range c.entries {
+		switch e.kind {
+		case kindAgent:
+			agents = append(agents, e.name)
+		case kindRunner:
+			runners = append(runners, e.name)
+		}
+	}
+	for i := range c.factory.facts {
+		f := &c.factory.facts[i]
+		kind, place, names := "agent", "agents/"+f.value+"/agent.md", agents
+		switch f.kind {
+		case factAgent:
+		case factRunner:
+			kind, place, names = "runner", "runners/"+f.value+".yaml", runners
+		default:
+			continue
+		}
+		if slices.Contains(names, f.value) {
+			continue
+		}
+		near := suggest(f.value, names)
+		p := c.report(f.path, f.span, "reference", fmt.Sprintf("the %s %s is not in this tree", kind, quoted(f.value)), didYouMean(near, "add "+clip(place)))
+		if near != "" {
+			p.Fix = f.fix(near)
+		}
+	}
+}
+
+// foreman allows one foreman, and wants one in a full definition.
+func (c *crossed) foreman() {
+	first := ""
+	for _, a := range c.factory.Agents {
+		if !a.IsForeman() {
+			continue
+		}
+		if first == "" {
+			first = a.Path
+			continue
+		}
+		s := fileSpan()
+		for _, f := range c.factory.facts {
+			if f.kind == factForeman && f.path == a.Path {
+				s = f.span
+			}
+		}
+		c.report(a.Path, s, "foreman", fmt.Sprintf("a second foreman; %s is one already", clip(first)), "give one of the two another agentType")
+	}
+	if first != "" || !slices.ContainsFunc(c.entries, func(e entry) bool { return e.kind == kindFactory }) {
+		return
+	}
+	for _, e := range c.entries {
+		if e.kind == kindAgent && !slices.ContainsFunc(c.factory.Agents, func(a Agent) bool { return a.Path == e.path }) {
+			return // it may be the agent that cannot be read
+		}
+	}
+	c.report("factory.yaml", fileSpan(), "foreman", "a factory with a factory.yaml needs one foreman, and no agent is it", "write agentType: FOREMAN in one agents/<name>/agent.md")
+}

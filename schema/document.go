@@ -1,0 +1,251 @@
+package schema
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// document is one file on its way from bytes to a resource: the text of its
+// YAML, where that text stands in the file, and what was found wrong with it.
+type document struct {
+	path string
+	src  []byte // the file as it is on disk
+	text []byte // the YAML in it: all but a byte-order mark, or the front matter
+	body []byte // what follows the front matter
+	at   int    // byte offset of text in src
+	base int    // number of lines of src before text
+
+	root  *yaml.Node // the mapping at the root, nil when there is none
+	data  map[string]any
+	bad   map[*yaml.Node]bool // values that a problem was reported for
+	lines []int               // byte offset of each line of src
+	close int                 // byte offset of the closing fence, of front matter
+
+	meant    map[string]bool // keys that an unknown one was probably meant to be
+	loose    bool            // unknown keys are warnings
+	parseErr error
+	facts    []fact
+	problems []Problem
+}
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// lineStarts returns the byte offset at which each line begins.
+func lineStarts(src []byte) []int {
+	starts := []int{0}
+	if bytes.HasPrefix(src, byteOrderMark) {
+		starts[0] = len(byteOrderMark)
+	}
+	for i := 0; ; {
+		n := bytes.IndexByte(src[i:], '\n')
+		if n < 0 {
+			return starts
+		}
+		i += n + 1
+		starts = append(starts, i)
+	}
+}
+
+func (d *document) lineStarts() []int {
+	if d.lines == nil {
+		d.lines = lineStarts(d.src)
+	}
+	return d.lines
+}
+
+// position turns a byte offset of the file into a line and a column, both
+// 1-based, the column in code points.
+func (d *document) position(offset int) (line, col int) {
+	starts := d.lineStarts()
+	lo, hi := 0, len(starts)
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; starts[mid] <= offset {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	if offset < starts[lo] {
+		return lo + 1, 1
+	}
+	return lo + 1, utf8.RuneCount(d.src[starts[lo]:offset]) + 1
+}
+
+// offset turns a line and column of the YAML text, as the parser counts them,
+// into a byte offset of the file.
+func (d *document) offset(line, col int) int {
+	starts := d.lineStarts()
+	line += d.base
+	if line < 1 {
+		return d.at
+	}
+	if line > len(starts) {
+		return len(d.src)
+	}
+	i := starts[line-1]
+	for ; col > 1 && i < len(d.src) && d.src[i] != '\n'; col-- {
+		_, n := utf8.DecodeRune(d.src[i:])
+		i += n
+	}
+	return i
+}
+
+// extent returns the byte offsets of a value in the file, the end exclusive.
+func (d *document) extent(n *yaml.Node) (start, end int) {
+	start = d.offset(n.Line, n.Column)
+	return start, d.extentEnd(n, start)
+}
+
+func (d *document) extentEnd(n *yaml.Node, start int) int {
+	limit := d.at + len(d.text)
+	start = min(start, limit)
+	rest := d.src[start:limit]
+	if n.Anchor != "" || n.Kind == yaml.AliasNode || n.Style&yaml.TaggedStyle != 0 {
+		return start + wordLen(rest)
+	}
+	switch n.Kind {
+	case yaml.ScalarNode:
+		return start + scalarLen(n, rest)
+	case yaml.MappingNode, yaml.SequenceNode:
+		end := start
+		if len(n.Content) > 0 {
+			last := n.Content[len(n.Content)-1]
+			if last.Kind == yaml.ScalarNode && last.Value == "" && last.Style == 0 && len(n.Content) > 1 && n.Kind == yaml.MappingNode {
+				last = n.Content[len(n.Content)-2] // an empty value has no place of its own
+			}
+			_, end = d.extent(last)
+		}
+		if n.Style&yaml.FlowStyle != 0 {
+			end = max(end, start+min(1, len(rest)))
+			for i := end; i < limit; i++ {
+				switch d.src[i] {
+				case ']', '}':
+					return i + 1
+				case '#':
+					if nl := bytes.IndexByte(d.src[i:limit], '\n'); nl >= 0 {
+						i += nl
+						continue
+					}
+					return end
+				}
+			}
+		}
+		return max(end, start)
+	}
+	return start
+}
+
+// wordLen is the length of the text up to white space or a flow indicator.
+func wordLen(text []byte) int {
+	if n := bytes.IndexAny(text, " \t\r\n,]}"); n >= 0 {
+		return n
+	}
+	return len(text)
+}
+
+// lineLen is the length of the rest of the line without white space at its end.
+func lineLen(text []byte) int {
+	if n := bytes.IndexByte(text, '\n'); n >= 0 {
+		text = text[:n]
+	}
+	return len(bytes.TrimRight(text, " \t\r"))
+}
+
+func scalarLen(n *yaml.Node, text []byte) int {
+	switch {
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		for i := 1; i < len(text); i++ {
+			switch text[i] {
+			case '\\':
+				i++
+			case '"':
+				return i + 1
+			}
+		}
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		for i := 1; i < len(text); i++ {
+			if text[i] != '\'' {
+				continue
+			}
+			if i+1 < len(text) && text[i+1] == '\'' {
+				i++
+				continue
+			}
+			return i + 1
+		}
+	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return lineLen(text)
+	case strings.HasPrefix(string(text[:min(len(text), len(n.Value))]), n.Value):
+		return len(n.Value)
+	}
+	return lineLen(text)
+}
+
+// spanOf returns the place of a value; that of an empty value is its key's end.
+func (d *document) spanOf(n *yaml.Node) span {
+	start, end := d.extent(n)
+	return d.spanAt(start, end)
+}
+
+func (d *document) spanAt(start, end int) span {
+	line, col := d.position(start)
+	endLine, endCol := d.position(end)
+	return span{line, col, endLine, endCol}
+}
+
+// start is the place where a file as a whole is marked.
+func fileSpan() span { return span{1, 1, 1, 1} }
+
+func (d *document) report(s span, severity Severity, code, message, hint string) *Problem {
+	d.problems = append(d.problems, newProblem(d.path, s, severity, code, message, hint))
+	return &d.problems[len(d.problems)-1]
+}
+
+// errorAt reports an error at a value, once: later problems of a value that was
+// already refused would only repeat the first.
+func (d *document) errorAt(n *yaml.Node, code, message, hint string) *Problem {
+	if d.bad[n] {
+		return nil
+	}
+	d.spoil(n)
+	return d.report(d.spanOf(n), SeverityError, code, message, hint)
+}
+
+func (d *document) spoil(n *yaml.Node) {
+	if d.bad == nil {
+		d.bad = map[*yaml.Node]bool{}
+	}
+	d.bad[n] = true
+}
+
+func newProblem(path string, s span, severity Severity, code, message, hint string) Problem {
+	return Problem{
+		Path: path, Line: s.line, Column: s.col, EndLine: s.endLine, EndColumn: s.endCol,
+		Severity: severity, Code: code, Message: message, Hint: hint,
+	}
+}
+
+// find returns the key and value nodes of a key of a mapping, or nils.
+func find(m *yaml.Node, key string) (k, v *yaml.Node) {
+	if m == nil || m.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	for i := 0; i+1 < len(m.Content); i += 2 {
+		if c := m.Content[i]; c.Kind == yaml.ScalarNode && c.Value == key {
+			return c, m.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+// value returns the value node of a key of the root mapping, or nil.
+func (d *document) value(keys ...string) *yaml.Node {
+	n := d.root
+	for _, key := range keys {
+		_, n = find(n, key)
+	}
+	return n
+}

@@ -1,0 +1,127 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	"go.yaml.in/yaml/v3"
+)
+
+// cronWords are the descriptors a schedule may be.
+var cronWords = []string{"@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"}
+
+// maxCronText bounds what is given to the cron parser.
+const maxCronText = 256
+
+// minEvery is the shortest period of "@every": the parser rounds anything less
+// up to it without a word.
+const minEvery = time.Second
+
+var cronItem = regexp.MustCompile(`^(\*|[0-9]{1,2}(-[0-9]{1,2})?|[A-Za-z]{3}(-[A-Za-z]{3})?)(/[0-9]{1,2})?$`)
+
+// ParseCron parses a schedule: five fields (minute, hour, day of the month,
+// month, day of the week), one of @hourly, @daily, @midnight, @weekly, @monthly,
+// @yearly and @annually, or "@every" and a Go duration of at least a second.
+// Times are always UTC. A schedule that never fires, such as 30 February, is an
+// error.
+func ParseCron(text string) (cron.Schedule, error) {
+	if err := checkCron(text); err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(text, "@every ") {
+		every, err := time.ParseDuration(strings.TrimPrefix(text, "@every "))
+		if err != nil {
+			return nil, fmt.Errorf("%q is no duration", strings.TrimPrefix(text, "@every "))
+		}
+		if every < minEvery || every%time.Second != 0 {
+			return nil, errors.New("@every takes whole seconds, at least one")
+		}
+		return cron.Every(every), nil
+	}
+	parsed, err := cron.ParseStandard(text)
+	if err != nil {
+		return nil, err
+	}
+	s, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return parsed, nil
+	}
+	s.Location = time.UTC
+	// Any day of any month comes within eight years, leap days included.
+	if s.Next(time.Date(2096, 12, 31, 0, 0, 0, 0, time.UTC)).IsZero() {
+		return nil, errors.New("there is no such day, so it would never fire")
+	}
+	return s, nil
+}
+
+// checkCron admits only the listed forms. The parser behind it takes more (time
+// zones, a question mark, empty list items), and panics on some of it.
+func checkCron(text string) error {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return errors.New("the schedule is empty")
+	case len(text) > maxCronText:
+		return fmt.Errorf("the schedule is longer than %d characters", maxCronText)
+	case strings.HasPrefix(text, "TZ="), strings.HasPrefix(text, "CRON_TZ="):
+		return errors.New("time zones are not supported: schedules are always UTC")
+	case text != strings.TrimSpace(text):
+		return errors.New("the schedule has blanks at its ends")
+	case strings.HasPrefix(text, "@every "):
+		return nil
+	case strings.HasPrefix(text, "@"):
+		for _, w := range cronWords {
+			if w == text {
+				return nil
+			}
+		}
+		if text == "@every" {
+			return errors.New("@every takes a duration, for example: @every 90m")
+		}
+		return fmt.Errorf("%s is not known", quoted(text))
+	}
+	fields := strings.Fields(text)
+	if len(fields) != 5 {
+		return fmt.Errorf("a schedule has five fields, and this has %d", len(fields))
+	}
+	names := [...]string{"minute", "hour", "day of the month", "month", "day of the week"}
+	for i, f := range fields {
+		for item := range strings.SplitSeq(f, ",") {
+			if !cronItem.MatchString(item) {
+				return fmt.Errorf("%s is no %s", quoted(f), names[i])
+			}
+		}
+	}
+	return nil
+}
+
+func (d *document) schedule(trigger, key, n *yaml.Node, m map[string]any, t *Trigger) {
+	if key == nil {
+		at, _ := find(trigger, "provider")
+		d.errorAt(at, "schedule", "a schedule trigger needs schedule.cron", missingHints["cron"])
+		return
+	}
+	s, ok := m["schedule"].(map[string]any)
+	if !ok {
+		return
+	}
+	t.Schedule = &Schedule{Cron: text(s, "cron"), Name: text(s, "name")}
+	at := child(n, "cron")
+	if at == nil || d.bad[at] {
+		return
+	}
+	if _, err := ParseCron(t.Schedule.Cron); err != nil {
+		hint := "five fields in UTC (minute hour day month weekday), or " + listed(append(append([]string{}, cronWords...), "@every 90m"))
+		near := ""
+		if strings.HasPrefix(t.Schedule.Cron, "@") {
+			near = suggest(t.Schedule.Cron, cronWords)
+			hint = didYouMean(near, hint)
+		}
+		if p := d.errorAt(at, "schedule", fmt.Sprintf("%s is no schedule: %v", shown(at), err), hint); p != nil && near != "" {
+			p.Fix = d.replaceQuoted(at, near)
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxYAMLDepth is how deep the values of a definition may nest.
+const maxYAMLDepth = 64
+
+// maxNumberText bounds the text of a number outside a payload filter, and with
+// it the cost of its arithmetic.
+const maxNumberText = 32
+
+// parse reads the YAML text into nodes and data, and reports whatever would
+// read differently from how it looks. When the text cannot be read at all, root
+// stays nil. A value that was refused is nil in data and marked in bad.
+func (d *document) parse() {
+	if !d.checkText() {
+		return
+	}
+	first, second, err := decode(d.text)
+	if err != nil {
+		d.parseErr = err // placed later: see diagnose.go
+		return
+	}
+	if second != nil {
+		n := second
+		start := d.offset(n.Line, n.Column)
+		d.report(d.spanAt(start, start+min(3, len(d.src)-start)), SeverityError, "multiple-documents",
+			"a second YAML document begins here; a file holds one",
+			"move it to a file of its own, or delete the line with ---")
+	}
+	if first == nil || len(first.Content) == 0 {
+		d.data = map[string]any{}
+		return
+	}
+	root := first.Content[0]
+	if root.Kind == yaml.ScalarNode && root.Value == "" && root.Style == 0 && root.Tag == "!!null" {
+		d.data = map[string]any{}
+		return
+	}
+	data := d.convert(root, 0)
+	if root.Kind != yaml.MappingNode {
+		d.errorAt(root, "type-mismatch", "the file holds "+nodeArticle(root)+"; it must be a mapping of keys to values", "begin with a line like: key: value")
+		return
+	}
+	d.root = root
+	d.data, _ = data.(map[string]any)
+}
+
+// decode reads the first document, and the place of a second if there is one.
+func decode(text []byte) (first, second *yaml.Node, err error) {
+	defer func() {
+		// The parser reports its errors by value; a panic would be a bug in it,
+		// and must not take the server down.
+		if r := recover(); r != nil {
+			first, second, err = nil, nil, fmt.Errorf("yaml: %v", r)
+		}
+	}()
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	var one, two yaml.Node
+	switch err := dec.Decode(&one); {
+	case errors.Is(err, io.EOF):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	switch err := dec.Decode(&two); {
+	case errors.Is(err, io.EOF):
+		return &one, nil, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	return &one, &two, nil
+}
+
+// checkText refuses characters that readers of YAML and editors treat
+// differently, before the parser sees them.
+func (d *document) checkText() bool {
+	for i := 0; i < len(d.text); {
+		c := d.text[i]
+		if c >= ' ' && c < utf8.RuneSelf && c != 0x7f || c == '\n' || c == '\t' {
+			i++
+			continue
+		}
+		if c == '\r' && i+1 < len(d.text) && d.text[i+1] == '\n' {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(d.text[i:])
+		if r >= 0xa0 && r != 0x2028 && r != 0x2029 && r != 0xfeff && r != 0xfffe && r != 0xffff {
+			i += n
+			continue
+		}
+		what := "control character"
+		switch r {
+		case '\r':
+			what = "carriage return without a line feed"
+		case 0x85, 0x2028, 0x2029:
+			what = "line separator that is not a line feed"
+		case 0xfeff:
+			what = "byte-order mark inside the text"
+		}
+		d.report(d.spanAt(d.at+i, d.at+i+n), SeverityError, "invalid-yaml",
+			fmt.Sprintf("%s U+%04X is not allowed here", what, r),
+			fmt.Sprintf(`delete it, or write it as "\u%04x" in a double-quoted string`, r))
+		return false
+	}
+	return true
+}
+
+// convert turns a node into the value it stands for: map[string]any, []any,
+// string, json.Number, bool or nil.
+func (d *document) convert(n *yaml.Node, depth int) any {
+	if depth > maxYAMLDepth {
+		d.errorAt(n, "invalid-yaml", fmt.Sprintf("values nest more than %d levels deep", maxYAMLDepth), "")
+		return nil
+	}
+	if !d.checkProperties(n) {
+		return nil
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		return d.convertMapping(n, depth)
+	case yaml.SequenceNode:
+		list := make([]any, len(n.Content))
+		for i, c := range n.Content {
+			list[i] = d.convert(c, depth+1)
+		}
+		return list
+	case yaml.ScalarNode:
+		return d.convertScalar(n)
+	}
+	return nil
+}
+
+// checkProperties refuses anchors, aliases and tags.
+func (d *document) checkProperties(n *yaml.Node) bool {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		d.errorAt(n, "yaml-anchor", fmt.Sprintf("the alias *%s stands for text written elsewhere", n.Value), "write the value out")
+	case n.Anchor != "":
+		d.errorAt(n, "yaml-anchor", fmt.Sprintf("the anchor &%s is not allowed", n.Anchor), "delete the anchor, and write the value out where it is used")
+	case n.Style&yaml.TaggedStyle != 0:
+		d.errorAt(n, "yaml-tag", fmt.Sprintf("the tag %s is not allowed", shortTag(n.Tag)), "delete the tag; put a string in quotes")
+	default:
+		return true
+	}
+	return false
+}
+
+func shortTag(tag string) string {
+	if t, ok := strings.CutPrefix(tag, "tag:yaml.org,2002:"); ok {
+		return "!!" + t
+	}
+	return tag
+}
+
+func (d *document) convertMapping(n *yaml.Node, depth int) any {
+	out := make(map[string]any, len(n.Content)/2)
+	var lines map[string]int
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, val := n.Content[i], n.Content[i+1]
+		ok := d.checkKey(key)
+		if ok {
+			if _, twice := out[key.Value]; twice {
+				if lines == nil {
+					lines = keyLines(n)
+				}
+				d.errorAt(key, "duplicate-key", fmt.Sprintf("the key %s is already on line %d", quoted(key.Value), lines[key.Value]+d.base), "keep one of the two")
+				ok = false
+			}
+		}
+		v := d.convert(val, depth+1)
+		if ok {
+			out[key.Value] = v
+		}
+	}
+	return out
+}
+
+// keyLines gives the line of the first occurrence of each key.
+func keyLines(n *yaml.Node) map[string]int {
+	lines := make(map[string]int, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if _, seen := lines[n.Content[i].Value]; !seen {
+			lines[n.Content[i].Value] = n.Content[i].Line
+		}
+	}
+	return lines
+}
+
+func (d *document) checkKey(key *yaml.Node) bool {
+	if key.Kind == yaml.ScalarNode && key.Value == "<<" && key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 {
+		d.errorAt(key, "yaml-anchor", "the merge key << is not allowed", "write the keys out")
+		return false
+	}
+	if !d.checkProperties(key) {
+		return false
+	}
+	if key.Kind != yaml.ScalarNode {
+		d.errorAt(key, "yaml-key", "a key must be a plain name, not "+nodeArticle(key), "")
+		return false
+	}
+	if key.Style == 0 {
+		if k := classify(key.Value); k != scalarString {
+			if key.Value == "" {
+				d.errorAt(key, "yaml-key", "a key is missing before the colon", "")
+			} else {
+				d.errorAt(key, "yaml-key", fmt.Sprintf("the key %s is %s, not a string", key.Value, k.article()), "put it in quotes: "+doubleQuoted(key.Value))
+			}
+			return false
+		}
+	}
+	return true
+}
+
+func (d *document) convertScalar(n *yaml.Node) any {
+	if n.Style != 0 {
+		return n.Value
+	}
+	switch classify(n.Value) {
+	case scalarNull:
+		return nil
+	case scalarBool:
+		return n.Value[0] == 't' || n.Value[0] == 'T'
+	case scalarNumber:
+		if extremeNumber(n.Value) {
+			return json.Number("-1") // out of every range; filters read the node itself
+		}
+		return json.Number(n.Value)
+	case scalarOdd:
+		d.errorAt(n, "type-mismatch", fmt.Sprintf("%s is not the same to every reader: some take it for a number, and not all for the same one", clip(n.Value)), oddHint(n.Value))
+		return nil
+	case scalarDate:
+		d.errorAt(n, "type-mismatch", fmt.Sprintf("%s is a date to some readers and text to others", clip(n.Value)), "put it in quotes: "+doubleQuoted(n.Value))
+		return nil
+	}
+	return n.Value
+}
+
+// extremeNumber says whether exact arithmetic on a number could be costly.
+func extremeNumber(text string) bool {
+	i := strings.IndexAny(text, "eE")
+	return len(text) > maxNumberText || i >= 0 && len(strings.TrimLeft(text[i+1:], "+-0")) > 2
+}
+
+func oddHint(text string) string {
+	hint := "for text, put it in quotes: " + doubleQuoted(text)
+	if plain := strings.TrimLeft(text, "+0"); plain != text && jsonNumber.MatchString(plain) {
+		return hint + "; for a number, write " + plain
+	}
+	return hint
+}
+
+func (k scalarKind) article() string {
+	return [...]string{"a string", "null", "a boolean", "a number", "a number to some readers", "a date to some readers"}[k]
+}
+
+// nodeArticle names what a node is, for messages.
+func nodeArticle(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias"
+	}
+	if n.Style != 0 {
+		return "a string"
+	}
+	return classify(n.Value).article()
+}

@@ -1,0 +1,459 @@
+package schema
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+	"go.yaml.in/yaml/v3"
+
+	"millwright/ingress/signature"
+)
+
+//go:embed jsonschema/*.json
+var schemaFiles embed.FS
+
+// documentNames are the kinds of definition file that have a JSON Schema.
+var documentNames = []string{"agent", "automation", "factory", "runner", "skill", "webhook"}
+
+// JSONSchemaNames returns the names of the documents that JSONSchema knows,
+// sorted: agent, automation, factory, runner, skill, webhook.
+func JSONSchemaNames() []string { return slices.Clone(documentNames) }
+
+// JSONSchema returns the JSON Schema (2020-12) of a kind of definition file, or
+// false for an unknown one. The structure of every file is checked against
+// exactly this schema; rules that tie keys together, or files, are code. For
+// Markdown files it describes the front matter.
+func JSONSchema(document string) ([]byte, bool) {
+	if !slices.Contains(documentNames, document) {
+		return nil, false
+	}
+	text, err := schemaFiles.ReadFile("jsonschema/" + document + ".json")
+	if err != nil {
+		return nil, false
+	}
+	// The schemes are the table's, so that the schema can never lag behind it.
+	names, err := json.Marshal(signature.Names())
+	if err != nil {
+		return nil, false
+	}
+	names = bytes.ReplaceAll(names, []byte(`","`), []byte(`", "`))
+	return bytes.Replace(text, []byte("[\n        \"@schemes\"\n      ]"), names, 1), true
+}
+
+// structureSchema is a compiled schema beside its text as data, in which the
+// places of errors are looked up.
+type structureSchema struct {
+	compiled *jsonschema.Schema
+	raw      any
+}
+
+var structures = sync.OnceValues(func() (map[string]structureSchema, error) {
+	out := map[string]structureSchema{}
+	for _, name := range documentNames {
+		text, _ := JSONSchema(name)
+		url := "mem:///" + name + ".json"
+		c := jsonschema.NewCompiler()
+		c.Draft = jsonschema.Draft2020
+		if err := c.AddResource(url, bytes.NewReader(text)); err != nil {
+			return nil, err
+		}
+		compiled, err := c.Compile(url)
+		if err != nil {
+			return nil, err
+		}
+		var raw any
+		if err := json.Unmarshal(text, &raw); err != nil {
+			return nil, err
+		}
+		out[name] = structureSchema{compiled, raw}
+	}
+	return out, nil
+})
+
+// checkStructure validates the data against the JSON Schema of its kind and
+// reports each leaf of the validator's answer at the node it speaks of. The
+// validator's own order is random; problems are sorted later.
+func (d *document) checkStructure(name string) {
+	all, err := structures()
+	if err != nil {
+		d.report(fileSpan(), SeverityError, "invalid-value", "the schema of this kind of file cannot be read: "+err.Error(), "")
+		return
+	}
+	s := all[name]
+	verr, failed := s.compiled.Validate(d.data).(*jsonschema.ValidationError)
+	if !failed {
+		return
+	}
+	var leaves []*jsonschema.ValidationError
+	collectLeaves(verr, &leaves)
+	slices.SortStableFunc(leaves, func(a, b *jsonschema.ValidationError) int {
+		if c := strings.Compare(a.InstanceLocation, b.InstanceLocation); c != 0 {
+			return c
+		}
+		return strings.Compare(a.KeywordLocation, b.KeywordLocation)
+	})
+	for _, leaf := range leaves {
+		d.structureProblem(name, s.raw, leaf)
+	}
+}
+
+func collectLeaves(e *jsonschema.ValidationError, out *[]*jsonschema.ValidationError) {
+	if len(e.Causes) == 0 {
+		*out = append(*out, e)
+	}
+	for _, c := range e.Causes {
+		collectLeaves(c, out)
+	}
+}
+
+func pointer(location string) []string {
+	location = strings.TrimPrefix(location, "/")
+	if location == "" {
+		return nil
+	}
+	parts := strings.Split(location, "/")
+	for i, p := range parts {
+		if u, err := url.PathUnescape(p); err == nil {
+			p = u
+		}
+		parts[i] = strings.ReplaceAll(strings.ReplaceAll(p, "~1", "/"), "~0", "~")
+	}
+	return parts
+}
+
+// node follows a path of keys and indexes from the root.
+func (d *document) node(path []string) *yaml.Node {
+	n := d.root
+	for _, step := range path {
+		switch {
+		case n == nil:
+			return nil
+		case n.Kind == yaml.MappingNode:
+			_, n = find(n, step)
+		case n.Kind == yaml.SequenceNode:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(n.Content) {
+				return nil
+			}
+			n = n.Content[i]
+		default:
+			return nil
+		}
+	}
+	return n
+}
+
+func (d *document) structureProblem(name string, raw any, e *jsonschema.ValidationError) {
+	path := pointer(e.InstanceLocation)
+	n := d.node(path)
+	_, fragment, _ := strings.Cut(e.AbsoluteKeywordLocation, "#")
+	steps := pointer(fragment)
+	if len(steps) == 0 {
+		return
+	}
+	keyword := steps[len(steps)-1]
+	rule, _ := lookup(raw, steps[:len(steps)-1]).(map[string]any)
+	what := "the file"
+	if len(path) > 0 {
+		what = wherePath(path)
+	}
+	code := valueCode(name, path)
+	switch keyword {
+	case "additionalProperties":
+		properties, _ := rule["properties"].(map[string]any)
+		d.unknownKeys(n, sortedKeys(properties), what)
+	case "required":
+		required, _ := rule["required"].([]any)
+		for _, r := range required {
+			key, _ := r.(string)
+			if k, _ := find(n, key); k == nil {
+				d.missingKey(n, path, key)
+			}
+		}
+	case "type":
+		d.typeMismatch(n, what, rule["type"])
+	case "enum":
+		var values []string
+		list, _ := rule["enum"].([]any)
+		for _, v := range list {
+			if s, ok := v.(string); ok {
+				values = append(values, s)
+			}
+		}
+		d.notOneOf(n, code, what, values)
+	case "pattern", "minLength", "maxLength":
+		if n != nil {
+			d.badText(n, code, what, keyword, rule)
+		}
+	case "minItems":
+		d.errorAt(n, code, what+" is empty", "")
+	case "minimum", "maximum", "exclusiveMinimum":
+		d.errorAt(n, code, fmt.Sprintf("%s is %s, which is out of range", what, clip(n.Value)), fmt.Sprintf("%s: %v", boundWords[keyword], rule[keyword]))
+	default:
+		if n != nil {
+			d.errorAt(n, code, what+": "+e.Message, "")
+		}
+	}
+}
+
+var boundWords = map[string]string{"minimum": "the least is", "maximum": "the greatest is", "exclusiveMinimum": "it must be above"}
+
+func lookup(v any, steps []string) any {
+	for _, s := range steps {
+		switch t := v.(type) {
+		case map[string]any:
+			v = t[s]
+		case []any:
+			i, err := strconv.Atoi(s)
+			if err != nil || i >= len(t) {
+				return nil
+			}
+			v = t[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}
+
+// valueCode names the rule of a value that has the right type and is wrong.
+func valueCode(name string, path []string) string {
+	if len(path) == 0 {
+		return "invalid-value"
+	}
+	if name == "webhook" {
+		switch path[0] {
+		case "authMode":
+			return "auth-mode"
+		case "signatureScheme":
+			return "signature-scheme"
+		case "deliveryIdHeader":
+			return "delivery-id-header"
+		case "customScheme":
+			return "custom-scheme"
+		}
+	}
+	switch last := path[len(path)-1]; {
+	case last == "secretName", len(path) > 1 && path[len(path)-2] == "secrets":
+		return "secret-name"
+	case last == "triggers", last == "provider" && path[0] == "triggers", last == "event" && path[0] == "triggers":
+		return "trigger"
+	case last == "cron":
+		return "schedule"
+	}
+	return "invalid-value"
+}
+
+// wherePath writes a path as people do: triggers[0].filter.
+func wherePath(path []string) string {
+	var b strings.Builder
+	for i, step := range path {
+		if _, err := strconv.Atoi(step); err == nil && i > 0 {
+			b.WriteString("[" + step + "]")
+			continue
+		}
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(clip(step))
+	}
+	return b.String()
+}
+
+// unknownKeys reports the keys of a mapping that are not among those known.
+func (d *document) unknownKeys(n *yaml.Node, known []string, what string) {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if key.Kind != yaml.ScalarNode || d.bad[key] || slices.Contains(known, key.Value) {
+			continue
+		}
+		d.spoil(key)
+		d.unknownKey(n, key, known, what)
+	}
+}
+
+func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
+	severity := SeverityError
+	if d.loose {
+		severity = SeverityWarning
+	}
+	message := fmt.Sprintf("%s has no key %s", what, quoted(key.Value))
+	if what == "the file" {
+		message = fmt.Sprintf("unknown key %s", quoted(key.Value))
+	}
+	near := suggest(key.Value, known)
+	hint := didYouMean(near, "known keys: "+listed(known))
+	if near != "" && strings.EqualFold(near, key.Value) {
+		hint = "keys are case-sensitive: write " + near
+	}
+	p := d.report(d.spanOf(key), severity, "unknown-key", message, hint)
+	if twin, _ := find(n, near); near != "" && twin == nil {
+		p.Fix = d.replace(key, near)
+		if severity == SeverityError {
+			if d.meant == nil {
+				d.meant = map[string]bool{}
+			}
+			d.meant[near] = true
+		}
+	}
+}
+
+// replace is a fix that writes a plain text in place of a scalar.
+func (d *document) replace(n *yaml.Node, text string) *Fix {
+	start, end := d.extent(n)
+	if start >= end || bytes.IndexByte(d.src[start:end], '\n') >= 0 {
+		return nil
+	}
+	if q := d.src[start]; q == '"' || q == '\'' {
+		text = string(q) + text + string(q)
+	}
+	return &Fix{Start: start, End: end, Text: text}
+}
+
+// replaceQuoted is replace for a text that cannot stand without quotes.
+func (d *document) replaceQuoted(n *yaml.Node, text string) *Fix {
+	fix := d.replace(n, text)
+	if fix != nil && n.Style == 0 {
+		fix.Text = doubleQuoted(text)
+	}
+	return fix
+}
+
+func (d *document) missingKey(n *yaml.Node, path []string, key string) {
+	if d.meant[key] {
+		return // it is there, misspelt, and that is reported
+	}
+	s := fileSpan()
+	if d.at > 0 && len(d.text) > 0 || d.base > 0 {
+		s = d.spanAt(d.at, d.at)
+	}
+	where := ""
+	if n != nil {
+		if d.bad[n] {
+			return
+		}
+		start, end := d.extent(n)
+		if len(n.Content) > 0 && n.Style&yaml.FlowStyle == 0 {
+			_, end = d.extent(n.Content[0])
+		}
+		s = d.spanAt(start, end)
+	}
+	if len(path) > 0 {
+		where = wherePath(path) + ": "
+	}
+	d.report(s, SeverityError, "missing-key", fmt.Sprintf("%sthe required key %s is missing", where, quoted(key)), missingHints[key])
+}
+
+var missingHints = map[string]string{
+	"secretName": "name the team secret that holds the credential, for example: secretName: CI_TOKEN",
+	"triggers":   "say what starts the automation, for example a trigger with provider: webhook and event: received",
+	"provider":   "write provider: webhook or provider: schedule",
+	"event":      "write event: received for a webhook, event: cron_fired for a schedule",
+	"cron":       `write five fields in UTC, for example: cron: "0 6 * * 1-5"`,
+}
+
+func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
+	if n == nil || d.bad[n] {
+		return
+	}
+	word := typeWord(want)
+	if n.Kind == yaml.ScalarNode && n.Style == 0 && n.Value == "" {
+		d.errorAt(n, "type-mismatch", fmt.Sprintf("%s has no value; it takes %s", what, word), "write a value, or delete the key")
+		return
+	}
+	message, hint := fmt.Sprintf("%s takes %s, not %s", what, word, nodeArticle(n)), ""
+	if n.Kind == yaml.ScalarNode {
+		message = fmt.Sprintf("%s takes %s; %s is %s", what, word, shown(n), nodeArticle(n))
+		switch want {
+		case "string":
+			hint = "put it in quotes: " + doubleQuoted(n.Value)
+		case "boolean":
+			if v, ok := yaml11Bool(n.Value); ok || strings.EqualFold(n.Value, "true") || strings.EqualFold(n.Value, "false") {
+				if v == "" {
+					v = strings.ToLower(n.Value)
+				}
+				hint = "write " + v
+				if n.Style == 0 {
+					hint = fmt.Sprintf("%s is a string in YAML 1.2: write %s", n.Value, v)
+				}
+			}
+		case "number", "integer":
+			if n.Style != 0 && jsonNumber.MatchString(n.Value) {
+				hint = "write it without quotes: " + n.Value
+			}
+		case "array":
+			hint = "write [" + shown(n) + "]"
+		}
+	}
+	d.errorAt(n, "type-mismatch", message, hint)
+}
+
+// shown is a scalar as it stands in the file.
+func shown(n *yaml.Node) string {
+	if n.Style != 0 {
+		return quoted(n.Value)
+	}
+	return clip(n.Value)
+}
+
+func typeWord(want any) string {
+	switch want {
+	case "object":
+		return "a mapping"
+	case "array":
+		return "a list"
+	case "boolean":
+		return "true or false"
+	case "integer":
+		return "a whole number"
+	case "string":
+		return "a string"
+	case "number":
+		return "a number"
+	}
+	if list, ok := want.([]any); ok {
+		words := make([]string, len(list))
+		for i, w := range list {
+			words[i] = typeWord(w)
+		}
+		return listed(words)
+	}
+	return "another type"
+}
+
+func (d *document) notOneOf(n *yaml.Node, code, what string, values []string) {
+	if n == nil || n.Kind != yaml.ScalarNode || d.bad[n] {
+		return
+	}
+	near := suggest(n.Value, values)
+	p := d.errorAt(n, code, fmt.Sprintf("%s cannot be %s", what, shown(n)), didYouMean(near, "one of "+listed(values)))
+	if near != "" && p != nil {
+		p.Fix = d.replace(n, near)
+	}
+}
+
+func (d *document) badText(n *yaml.Node, code, what, keyword string, rule map[string]any) {
+	switch {
+	case code == "secret-name":
+		d.errorAt(n, code, fmt.Sprintf("%s is no name of a secret", quoted(n.Value)), "a letter or an underscore, then up to 127 letters, digits or underscores")
+	case code == "delivery-id-header":
+		d.errorAt(n, code, fmt.Sprintf("%s is no name of a header", quoted(n.Value)), "letters, digits and hyphens, for example X-Request-Id")
+	case keyword == "minLength":
+		d.errorAt(n, code, what+" is empty", "write a value, or delete the key")
+	case keyword == "maxLength":
+		d.errorAt(n, code, fmt.Sprintf("%s is too long; at most %v characters are allowed", what, rule["maxLength"]), "")
+	default:
+		d.errorAt(n, code, fmt.Sprintf("%s cannot be %s", what, shown(n)), "")
+	}
+}

@@ -1,0 +1,478 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// The size of a tree.
+const (
+	MaxFiles     = 20_000    // at or near resource paths
+	MaxFileBytes = 256 << 10 // of one file
+	MaxTreeBytes = 16 << 20  // of all files at resource paths together
+	MaxNameBytes = 64        // of a resource's name
+)
+
+// fileKind is the kind of resource a path stands for.
+type fileKind int
+
+const (
+	kindFactory fileKind = iota
+	kindWebhook
+	kindAutomation
+	kindAgent
+	kindRunner
+	kindSkill
+)
+
+// entry is a file at a resource path.
+type entry struct {
+	path  string
+	kind  fileKind
+	name  string
+	agent string // of an agent's own skill
+	flat  bool   // automations/<name>.md
+}
+
+// tree is what a walk over the resource paths finds.
+type tree struct {
+	fsys     fs.FS
+	entries  []entry
+	problems []Problem
+	count    int // files at or near resource paths, and directories looked into
+	err      error
+}
+
+var errTooMany = errors.New("too many files")
+
+// walk finds the files at resource paths and reports those that are nearly at
+// one. It reads directories in parts and stops at the limit of files, so that
+// its memory is bounded whatever the tree holds.
+func walk(fsys fs.FS) (*tree, error) {
+	t := &tree{fsys: fsys}
+	root, err := t.list(".", func(fs.DirEntry) bool { return true })
+	if err != nil {
+		return t, err
+	}
+	for _, e := range root {
+		if err := t.top(e); err != nil {
+			return t, err
+		}
+	}
+	slices.SortFunc(t.entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
+	return t, t.err
+}
+
+// list returns the entries of a directory that keep admits, sorted by name.
+func (t *tree) list(dir string, keep func(fs.DirEntry) bool) ([]fs.DirEntry, error) {
+	if t.count++; t.count > MaxFiles {
+		return nil, errTooMany
+	}
+	f, err := t.fsys.Open(dir)
+	if err != nil {
+		return nil, t.unreadable(dir, err)
+	}
+	defer func() { _ = f.Close() }()
+	r, ok := f.(fs.ReadDirFile)
+	if !ok {
+		return nil, t.unreadable(dir, errors.New("not a directory"))
+	}
+	var out []fs.DirEntry
+	for {
+		part, err := r.ReadDir(512)
+		for _, e := range part {
+			if name := e.Name(); name != "" && keep(e) {
+				out = append(out, e)
+			}
+		}
+		if len(out) > 2*MaxFiles {
+			return nil, errTooMany
+		}
+		if errors.Is(err, io.EOF) || err == nil && len(part) == 0 {
+			break
+		}
+		if err != nil {
+			return nil, t.unreadable(dir, err)
+		}
+	}
+	slices.SortFunc(out, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return out, nil
+}
+
+// unreadable notes that a part of the tree cannot be read. The walk goes on:
+// what else is wrong is reported too.
+func (t *tree) unreadable(p string, err error) error {
+	if p == "." {
+		if errors.Is(err, fs.ErrNotExist) {
+			t.report(p, "missing-path", "the definition's directory does not exist", "check the path")
+		} else {
+			t.report(p, "unreadable", "the definition's directory cannot be read: "+cause(err), "")
+		}
+		return err
+	}
+	t.report(p, "unreadable", "cannot be read: "+cause(err), "")
+	if t.err == nil {
+		t.err = fmt.Errorf("%s: %w", clip(p), err)
+	}
+	return nil
+}
+
+// cause is an error without the path, which the problem names already.
+func cause(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return clip(err.Error())
+}
+
+func (t *tree) report(p, code, message, hint string) {
+	t.problems = append(t.problems, newProblem(p, fileSpan(), SeverityError, code, message, hint))
+}
+
+func (t *tree) warn(p, code, message, hint string) {
+	t.problems = append(t.problems, newProblem(p, fileSpan(), SeverityWarning, code, message, hint))
+}
+
+// misplaced reports a file that is nearly at a resource path.
+func (t *tree) misplaced(p, right string) error {
+	if t.count++; t.count > MaxFiles {
+		return errTooMany
+	}
+	t.report(p, "unsupported-path", "no definition is read from here", "move it to "+clip(right))
+	return nil
+}
+
+// take adds a file at a resource path.
+func (t *tree) take(e fs.DirEntry, en entry) error {
+	if t.count++; t.count > MaxFiles {
+		return errTooMany
+	}
+	if e.Type()&fs.ModeSymlink != 0 {
+		t.symlink(en.path)
+		return nil
+	}
+	if !e.Type().IsRegular() {
+		t.report(en.path, "unsupported-path", "this is not a regular file", "put a file here, or nothing")
+		return nil
+	}
+	if en.kind != kindFactory {
+		t.checkName(en.path, en.name)
+		if en.agent != "" {
+			t.checkName(en.path, en.agent)
+		}
+	}
+	if !fs.ValidPath(en.path) {
+		return nil // the name was refused; such a path cannot even be opened
+	}
+	t.entries = append(t.entries, en)
+	return nil
+}
+
+func (t *tree) symlink(p string) {
+	t.report(p, "symlink", "a symbolic link at a resource path is never followed", "put the file itself here")
+}
+
+func (t *tree) checkName(p, name string) {
+	switch {
+	case len(name) > MaxNameBytes:
+		t.report(p, "invalid-name", fmt.Sprintf("the name is %d characters long; at most %d are allowed", utf8.RuneCountInString(name), MaxNameBytes), "rename it")
+	case name[0] == '.':
+		t.report(p, "invalid-name", fmt.Sprintf("the name %s begins with a dot", quoted(name)), "rename it")
+	default:
+		for _, r := range name {
+			if r >= utf8.RuneSelf || !isAlnum(byte(r)) && !strings.ContainsRune("._-", r) {
+				t.report(p, "invalid-name", fmt.Sprintf("the name %s holds the character %q; a name consists of a-z A-Z 0-9 . _ -", quoted(name), r), "rename it")
+				return
+			}
+		}
+	}
+}
+
+// The directories of a tree, each with what its resources look like.
+var directories = []string{"agents", "automations", "runners", "skills", "webhooks"}
+
+// top looks at one entry of the root.
+func (t *tree) top(e fs.DirEntry) error {
+	name := e.Name()
+	switch {
+	case name == "factory.yaml":
+		return t.take(e, entry{path: name, kind: kindFactory, name: name})
+	case !e.IsDir() && (name == "factory.yml" || strings.EqualFold(name, "factory.yaml") || strings.EqualFold(name, "factory.yml")):
+		return t.misplaced(name, "factory.yaml")
+	case name == "scorers" || name == "benchmarks" || strings.HasPrefix(name, "."):
+		return nil
+	}
+	if slices.Contains(directories, name) {
+		if e.Type()&fs.ModeSymlink != 0 {
+			t.symlink(name)
+			return nil
+		}
+		if !e.IsDir() {
+			return nil
+		}
+		switch name {
+		case "webhooks":
+			return t.flat(name, kindWebhook)
+		case "runners":
+			return t.flat(name, kindRunner)
+		case "automations":
+			return t.folders(name, kindAutomation, "")
+		case "agents":
+			return t.folders(name, kindAgent, "")
+		default:
+			return t.folders(name, kindSkill, "")
+		}
+	}
+	if right := nearDirectory(name); right != "" && e.IsDir() {
+		return t.nearly(name, right)
+	}
+	return nil
+}
+
+// nearDirectory returns the directory that a name was probably meant to be.
+func nearDirectory(name string) string {
+	for _, d := range directories {
+		if folded := fold(name); folded == d || editDistance(folded, d) <= 1 {
+			return d
+		}
+	}
+	return ""
+}
+
+func isYAML(name string) bool {
+	ext := strings.ToLower(path.Ext(name))
+	return ext == ".yaml" || ext == ".yml"
+}
+
+func isMarkdown(name string) bool {
+	ext := strings.ToLower(path.Ext(name))
+	return (ext == ".md" || ext == ".markdown") && !strings.EqualFold(stem(name), "readme")
+}
+
+func stem(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
+
+// litter says whether a dot file is what editors and systems leave behind.
+func litter(name string) bool {
+	return strings.HasPrefix(name, ".") && (strings.HasPrefix(name, "._") || strings.HasPrefix(name, ".#") || !isAlnum(append([]byte(name), 0)[1]) || stem(name) == "")
+}
+
+// flat reads webhooks/ or runners/: one YAML file for each resource.
+func (t *tree) flat(dir string, kind fileKind) error {
+	list, err := t.list(dir, func(e fs.DirEntry) bool {
+		return !litter(e.Name()) && (e.IsDir() && e.Name()[0] != '.' || isYAML(e.Name()))
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		p := dir + "/" + e.Name()
+		switch {
+		case e.IsDir():
+			err = t.nested(p, dir, 1)
+		case path.Ext(p) != ".yaml":
+			err = t.misplaced(p, dir+"/"+stem(e.Name())+".yaml")
+		default:
+			err = t.take(e, entry{path: p, kind: kind, name: stem(e.Name())})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxNesting bounds how deep misplaced files are looked for.
+const maxNesting = 8
+
+// nested reports the YAML files below a directory that holds no directories.
+func (t *tree) nested(dir, top string, depth int) error {
+	list, err := t.list(dir, func(e fs.DirEntry) bool {
+		return e.Name()[0] != '.' && (e.IsDir() || isYAML(e.Name()))
+	})
+	for _, e := range list {
+		if err != nil {
+			return err
+		}
+		p := dir + "/" + e.Name()
+		switch {
+		case !e.IsDir():
+			err = t.misplaced(p, top+"/"+stem(e.Name())+".yaml")
+		case depth < maxNesting:
+			err = t.nested(p, top, depth+1)
+		}
+	}
+	return err
+}
+
+// mainFile is the file that holds a resource which has a directory of its own.
+func mainFile(kind fileKind) string {
+	return map[fileKind]string{kindAutomation: "automation.md", kindAgent: "agent.md", kindSkill: "SKILL.md"}[kind]
+}
+
+// folders reads automations/, agents/ or a skills/ directory: a directory for
+// each resource, with one main file.
+func (t *tree) folders(dir string, kind fileKind, agent string) error {
+	list, err := t.list(dir, func(e fs.DirEntry) bool {
+		name := e.Name()
+		return !litter(name) && (name[0] != '.' && (e.IsDir() || e.Type()&fs.ModeSymlink != 0) || isMarkdown(name) || isYAML(name))
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		name := e.Name()
+		p := dir + "/" + name
+		switch {
+		case e.IsDir():
+			err = t.folder(dir, name, kind, agent)
+		case kind == kindAutomation && path.Ext(name) == ".md":
+			if e.Type().IsRegular() {
+				t.warn(p, "flat-automation", "an automation has a directory of its own", fmt.Sprintf("move it to %s/%s/automation.md", dir, clip(stem(name))))
+			}
+			err = t.take(e, entry{path: p, kind: kind, name: stem(name), flat: true})
+		case isMarkdown(name), isYAML(name):
+			err = t.misplaced(p, dir+"/"+stem(name)+"/"+mainFile(kind))
+		default:
+			t.symlink(p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// folder reads the directory of one automation, agent or skill.
+func (t *tree) folder(parent, name string, kind fileKind, agent string) error {
+	dir, want := parent+"/"+name, mainFile(kind)
+	files := false
+	list, err := t.list(dir, func(e fs.DirEntry) bool {
+		n := e.Name()
+		if n[0] == '.' {
+			return false
+		}
+		files = files || !e.IsDir()
+		return n == want || nearMain(n, kind) || e.IsDir() || kind == kindAgent && fold(n) == "skills"
+	})
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, e := range list {
+		n := e.Name()
+		p := dir + "/" + n
+		switch {
+		case n == want:
+			found = true
+			if e.IsDir() {
+				t.report(p, "unsupported-path", "this is a directory; a file belongs here", "")
+				break
+			}
+			err = t.take(e, entry{path: p, kind: kind, name: name, agent: agent})
+		case !e.IsDir() && nearMain(n, kind):
+			found = true
+			err = t.misplaced(p, dir+"/"+want)
+		case kind == kindAgent && e.Type()&fs.ModeSymlink != 0 && n == "skills":
+			t.symlink(p)
+		case kind == kindAgent && n == "skills" && e.IsDir():
+			err = t.folders(p, kindSkill, name)
+		case kind == kindAgent && e.IsDir() && (fold(n) == "skill" || fold(n) == "skills"):
+			err = t.nearFolders(p, dir+"/skills", kindSkill)
+		case kind != kindSkill && e.IsDir():
+			err = t.nestedFolder(p, parent, n, kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !found && files && len(t.problemsBelow(dir)) == 0 {
+		t.warn(dir, "missing-path", fmt.Sprintf("this directory has no %s, so nothing is defined here", want), "add "+clip(dir)+"/"+want+", or move the files elsewhere")
+	}
+	return nil
+}
+
+// problemsBelow returns the problems reported for files of a directory.
+func (t *tree) problemsBelow(dir string) []Problem {
+	for i := len(t.problems) - 1; i >= 0; i-- {
+		if strings.HasPrefix(t.problems[i].Path, dir+"/") {
+			return t.problems[i:]
+		}
+		break
+	}
+	return nil
+}
+
+// nearMain says whether a file was probably meant to be the main file of its
+// directory.
+func nearMain(name string, kind fileKind) bool {
+	want := mainFile(kind)
+	if name == want || !isMarkdown(name) && !isYAML(name) {
+		return false
+	}
+	a, b := strings.ToLower(stem(name)), strings.ToLower(stem(want))
+	return a == b || editDistance(a, b) <= 1
+}
+
+// nestedFolder reports a main file that lies one directory too deep.
+func (t *tree) nestedFolder(dir, parent, name string, kind fileKind) error {
+	list, err := t.list(dir, func(e fs.DirEntry) bool { return !e.IsDir() && e.Name() == mainFile(kind) })
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if err := t.misplaced(dir+"/"+e.Name(), parent+"/"+name+"/"+e.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nearly reports the files of a directory whose name is nearly one of the
+// tree's: webhook/x.yaml, Automations/x/automation.md.
+func (t *tree) nearly(dir, right string) error {
+	switch right {
+	case "webhooks", "runners":
+		list, err := t.list(dir, func(e fs.DirEntry) bool { return !e.IsDir() && e.Name()[0] != '.' && isYAML(e.Name()) })
+		for _, e := range list {
+			if err != nil {
+				return err
+			}
+			err = t.misplaced(dir+"/"+e.Name(), right+"/"+stem(e.Name())+".yaml")
+		}
+		return err
+	case "automations":
+		return t.nearFolders(dir, right, kindAutomation)
+	case "agents":
+		return t.nearFolders(dir, right, kindAgent)
+	default:
+		return t.nearFolders(dir, right, kindSkill)
+	}
+}
+
+func (t *tree) nearFolders(dir, right string, kind fileKind) error {
+	want := mainFile(kind)
+	list, err := t.list(dir, func(e fs.DirEntry) bool { return e.IsDir() && e.Name()[0] != '.' })
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		sub := dir + "/" + e.Name()
+		files, err := t.list(sub, func(e fs.DirEntry) bool { return !e.IsDir() && (e.Name() == want || nearMain(e.Name(), kind)) })
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if err := t.misplaced(sub+"/"+f.Name(), right+"/"+e.Name()+"/"+want); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
