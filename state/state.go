@@ -52,6 +52,7 @@ type Store struct {
 	log         *slog.Logger
 	lock        *flock.Flock
 	accept      *acceptor
+	group       group
 	bus         bus
 	local       localReplicas
 	stop        context.CancelFunc

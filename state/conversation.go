@@ -1,0 +1,230 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// MessageRole says who speaks in a conversation.
+type MessageRole string
+
+// The roles of messages.
+const (
+	RoleUser      MessageRole = "user"
+	RoleAssistant MessageRole = "assistant"
+)
+
+// Block is a part of a message (contract.md, section 4, Conversation). Which fields count depends on Type.
+type Block struct {
+	Type     string          `json:"type"` // text, action, action_result or event
+	Text     string          `json:"text,omitempty"`
+	ID       string          `json:"id,omitempty"`
+	ActionID string          `json:"action_id,omitempty"`
+	Category string          `json:"category,omitempty"`
+	Name     string          `json:"name,omitempty"`
+	State    string          `json:"state,omitempty"`
+	Input    json.RawMessage `json:"input,omitempty"`
+	Output   json.RawMessage `json:"output,omitempty"`
+	Data     json.RawMessage `json:"data,omitempty"`
+}
+
+// Valid reports whether the block is of a known type, with the fields that this type needs.
+func (b Block) Valid() bool {
+	switch b.Type {
+	case "text":
+		return true
+	case "action":
+		return b.Name != ""
+	case "action_result":
+		return b.ActionID != ""
+	case "event":
+		return b.Name != ""
+	}
+	return false
+}
+
+// Message is one turn of a conversation.
+type Message struct {
+	Role    MessageRole `json:"role"`
+	Content []Block     `json:"content"`
+	At      time.Time   `json:"timestamp"`
+}
+
+// Text returns a block of plain text.
+func Text(text string) Block { return Block{Type: "text", Text: text} }
+
+// Step is one execution of a run in a conversation.
+type Step struct {
+	ID       string    `json:"id"`
+	Messages []Message `json:"messages"`
+	Steps    []Step    `json:"steps"`
+}
+
+// Entry is something that happened in a run: a message, or a change of state.
+type Entry struct {
+	Seq       int64 // counts up from 1 within the run, with no gap but those of a retry
+	Execution int
+	Message   *Message    // nil for a change of state
+	Change    *ChangeInfo // nil for a message
+	At        time.Time
+}
+
+// ChangeInfo tells of a change of a run's state.
+type ChangeInfo struct {
+	State     RunState `json:"state"`
+	Execution int      `json:"execution"`
+	Attempt   int      `json:"attempt"`
+	Worker    string   `json:"worker,omitempty"`
+	Message   string   `json:"message,omitempty"`
+	ErrorCode string   `json:"error_code,omitempty"`
+}
+
+const kindState = "state"
+
+// entered records that the run is now in its State. The row's next_seq has been counted up for it.
+func (r *Run) entered(ctx context.Context, tx *sql.Tx, at time.Time) error {
+	info := ChangeInfo{State: r.State, Execution: r.Execution, Attempt: r.Attempt, Message: r.StatusMessage, ErrorCode: r.ErrorCode}
+	if r.State.Held() {
+		info.Worker = r.WorkerName
+	}
+	content, err := json.Marshal(info)
+	if err != nil {
+		return err
+	}
+	return r.enter(ctx, tx, r.nextSeq-1, kindState, content, at)
+}
+
+func (r *Run) enter(ctx context.Context, tx *sql.Tx, seq int64, kind string, content []byte, at time.Time) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO run_entries (run_id, seq, factory_uid, execution, kind, content, at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		r.ID, seq, r.FactoryUID, r.Execution, kind, string(content), micros(at))
+	return err
+}
+
+// Entries returns what happened in a run after the entry of the given number, oldest first: at most limit
+// entries. The run's creation is not an entry.
+func (s *Store) Entries(ctx context.Context, runID string, after int64, limit int) ([]Entry, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT seq, execution, kind, content, at FROM run_entries WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`, runID, after, limit)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	all, err := scanAll(rows, func(row scanner) (e Entry, err error) {
+		var kind, content string
+		var at int64
+		if err := row.Scan(&e.Seq, &e.Execution, &kind, &content, &at); err != nil {
+			return e, err
+		}
+		e.At = timeOf(at)
+		if kind == kindState {
+			return e, json.Unmarshal([]byte(content), &e.Change)
+		}
+		e.Message = &Message{Role: MessageRole(kind), At: e.At}
+		return e, json.Unmarshal([]byte(content), &e.Message.Content)
+	})
+	return all, s.classify(err)
+}
+
+// maxConversationRuns is how many runs of a conversation are read at most, the newest.
+const maxConversationRuns = 1000
+
+// Conversation returns the runs of a conversation, oldest first. ErrNotFound when it has none.
+func (s *Store) Conversation(ctx context.Context, id string) ([]Run, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT `+runColumns+` FROM (SELECT * FROM runs WHERE conversation_id = $1 ORDER BY id DESC LIMIT $2) AS newest ORDER BY id`, id, maxConversationRuns)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	runs, err := scanAll(rows, scanRun)
+	if err == nil && len(runs) == 0 {
+		return nil, fmt.Errorf("conversation %q: %w", id, ErrNotFound)
+	}
+	return runs, s.classify(err)
+}
+
+// Steps returns what was said in a run: a step for each execution, which begins with what the agent was
+// given. before, unless it is 0, leaves out what came with and after the entry of that number.
+func (s *Store) Steps(ctx context.Context, r Run, before int64) ([]Step, error) {
+	prompts, err := s.prompts(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]Step, len(prompts))
+	for i, p := range prompts {
+		steps[i] = Step{ID: fmt.Sprintf("%s.%d", r.ID, i+1), Messages: []Message{p}, Steps: []Step{}}
+	}
+	const page = 1000
+	for after := int64(0); ; {
+		entries, err := s.Entries(ctx, r.ID, after, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if before != 0 && e.Seq >= before {
+				return steps, nil
+			}
+			if e.Message != nil && e.Execution <= len(steps) {
+				step := &steps[e.Execution-1]
+				step.Messages = append(step.Messages, *e.Message)
+			}
+			after = e.Seq
+		}
+		if len(entries) < page {
+			return steps, nil
+		}
+	}
+}
+
+// prompts returns, for each execution so far, the message that began it.
+func (s *Store) prompts(ctx context.Context, r Run) ([]Message, error) {
+	prompts := make([]Message, r.Execution)
+	for i := range prompts {
+		prompts[i] = Message{Role: RoleUser, Content: []Block{}, At: r.Created}
+	}
+	if text := r.Text(); text != "" {
+		prompts[0].Content = append(prompts[0].Content, Text(text))
+	}
+	if r.Execution == 1 {
+		return prompts, nil
+	}
+	rows, err := s.read.QueryContext(ctx, `SELECT execution, message, created_at FROM followups WHERE run_id = $1 AND execution > 1 AND execution <= $2 ORDER BY execution, uid`, r.ID, r.Execution)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	_, err = scanAll(rows, func(row scanner) (struct{}, error) {
+		var execution int
+		var at int64
+		var message string
+		err := row.Scan(&execution, &message, &at)
+		if err == nil {
+			p := &prompts[execution-1]
+			p.Content, p.At = append(p.Content, Text(message)), timeOf(at)
+		}
+		return struct{}{}, err
+	})
+	return prompts, s.classify(err)
+}
+
+// Servers returns the mcp_servers of a run's configuration with the values that are sealed at rest, as
+// JSON; nil when it has none.
+func (s *Store) Servers(ctx context.Context, r Run) (json.RawMessage, error) {
+	var sealed []byte
+	err := s.read.QueryRowContext(ctx, `SELECT sealed FROM runs WHERE id = $1`, r.ID).Scan(&sealed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, noRun(r.ID, err)
+	}
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	if sealed != nil {
+		return s.seal.open("run "+r.ID, sealed)
+	}
+	var config struct {
+		Servers json.RawMessage `json:"mcp_servers"`
+	}
+	if err := json.Unmarshal(r.Config, &config); err != nil {
+		return nil, err
+	}
+	return config.Servers, nil
+}

@@ -1,0 +1,475 @@
+package state
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// MaxAttempts is how often an execution is begun at most before the run ends as ERROR.
+const MaxAttempts = 3
+
+// Claim is a worker's hold on one attempt of a run. Every change that the worker makes carries it, and is
+// refused with ErrLost when the run is no longer held by it.
+type Claim struct {
+	RunID  string
+	Worker string // UID of the worker that the claim is bound to
+	Token  string // 128 random bits; only a hash is stored
+}
+
+func (c Claim) hash() []byte { return HashToken(c.Token) }
+
+// held is the condition that a claim still holds its run, for parameters $1 to $3 of a statement.
+const held = ` id = $1 AND worker = $2 AND claim_hash = $3 `
+
+// ClaimRun gives a queued run to a worker for the time of the lease: QUEUED to CLAIMED. It returns the
+// claim and the run as it now is. ErrConflict when the run is not queued.
+func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, lease time.Duration) (Claim, Run, error) {
+	var token [16]byte
+	rand.Read(token[:])
+	claim := Claim{RunID: id, Worker: worker, Token: hex.EncodeToString(token[:])}
+	var r Run
+	err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		now := time.Now()
+		var err error
+		r, err = scanRun(tx.QueryRowContext(ctx, `UPDATE runs SET state = 'CLAIMED', worker = $2, worker_name = $3, claim_hash = $4, lease_until = $5,
+			appended = 0, status_message = '', error_code = '', next_seq = next_seq + 1, updated_at = $6 WHERE id = $1 AND state = 'QUEUED' RETURNING `+runColumns,
+			id, worker, workerName, claim.hash(), micros(now.Add(lease)), micros(now)))
+		if errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("run %s is not queued: %w", id, ErrConflict)
+		}
+		if err != nil {
+			return err
+		}
+		return r.entered(ctx, tx, now)
+	})
+	if err != nil {
+		return Claim{}, Run{}, err
+	}
+	s.notify(ctx, Notice{Topic: TopicRun, ID: id})
+	return claim, r, nil
+}
+
+// StartRun says that the worker begins: CLAIMED to INPROGRESS. cancel says that the run is to be stopped
+// already. ErrLost when the claim no longer holds.
+func (s *Store) StartRun(ctx context.Context, c Claim) (cancel bool, err error) {
+	err = s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		now := time.Now()
+		r, err := scanRun(tx.QueryRowContext(ctx, `UPDATE runs SET state = 'INPROGRESS', started_at = $4, next_seq = next_seq + 1, updated_at = $4
+			WHERE`+held+`AND state = 'CLAIMED' RETURNING `+runColumns, c.RunID, c.Worker, c.hash(), micros(now)))
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrLost
+		}
+		if err != nil {
+			return err
+		}
+		cancel = r.CancelRequested != nil
+		return r.entered(ctx, tx, now)
+	})
+	if err != nil {
+		return false, err
+	}
+	s.notify(ctx, Notice{Topic: TopicRun, ID: c.RunID})
+	return cancel, nil
+}
+
+// RenewLease prolongs the claim to lease from now. cancel says that the run is to be stopped. ErrLost
+// when the claim no longer holds.
+func (s *Store) RenewLease(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
+	err = s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, `UPDATE runs SET lease_until = $4 WHERE`+held+`RETURNING cancel_requested_at IS NOT NULL`,
+			c.RunID, c.Worker, c.hash(), micros(time.Now().Add(lease))).Scan(&cancel)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrLost
+		}
+		return err
+	})
+	return cancel, err
+}
+
+// AppendEntries adds messages to the run's conversation. from is how many messages of this claim came
+// before, so that a repeat after a lost answer adds nothing twice. ErrLost when the claim no longer holds.
+func (s *Store) AppendEntries(ctx context.Context, c Claim, from int, messages []Message) error {
+	err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		r, err := s.lockHeld(ctx, tx, c)
+		if err != nil {
+			return err
+		}
+		return r.append(ctx, tx, c, from, messages)
+	})
+	if err == nil {
+		s.notify(ctx, Notice{Topic: TopicRun, ID: c.RunID})
+	}
+	return err
+}
+
+// lockHeld reads a run that is in progress under the claim.
+func (s *Store) lockHeld(ctx context.Context, tx *sql.Tx, c Claim) (Run, error) {
+	r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE`+held+`AND state = 'INPROGRESS'`+s.dialect.forUpdate(), c.RunID, c.Worker, c.hash()))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Run{}, ErrLost
+	}
+	return r, err
+}
+
+func (r *Run) append(ctx context.Context, tx *sql.Tx, c Claim, from int, messages []Message) error {
+	var have int
+	if err := tx.QueryRowContext(ctx, `SELECT appended FROM runs WHERE id = $1`, r.ID).Scan(&have); err != nil {
+		return err
+	}
+	if from > have {
+		return fmt.Errorf("run %s has %d messages of this claim, and these are to follow %d: %w", r.ID, have, from, ErrConflict)
+	}
+	if skip := have - from; skip < len(messages) {
+		messages = messages[skip:]
+	} else {
+		return nil
+	}
+	for i, m := range messages {
+		content, err := json.Marshal(m.Content)
+		if err != nil {
+			return err
+		}
+		if err := r.enter(ctx, tx, r.nextSeq+int64(i), string(m.Role), content, m.At); err != nil {
+			return err
+		}
+	}
+	n := int64(len(messages))
+	r.nextSeq += n
+	_, err := tx.ExecContext(ctx, `UPDATE runs SET next_seq = next_seq + $2, appended = appended + $2 WHERE id = $1`, r.ID, n)
+	return err
+}
+
+// SetSkills records what the agent says it has: a JSON list. ErrLost when the claim no longer holds.
+func (s *Store) SetSkills(ctx context.Context, c Claim, skills json.RawMessage) error {
+	err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		err := one(tx.ExecContext(ctx, `UPDATE runs SET skills = $4 WHERE`+held, c.RunID, c.Worker, c.hash(), string(skills)))
+		if errors.Is(err, errNoRow) {
+			return ErrLost
+		}
+		return err
+	})
+	return err
+}
+
+// Result is how an execution ended.
+type Result struct {
+	State     RunState // one that is Ended
+	Message   string   // what to tell; empty when it succeeded
+	ErrorCode string   // of contract.md, section 3; empty unless the platform failed
+	From      int      // as of AppendEntries
+	Messages  []Message
+}
+
+// FinishRun ends the execution that the claim holds, and adds its last messages. With follow-up messages
+// waiting, the run returns to QUEUED with them as its next prompt, unless its cancellation was asked for;
+// else it takes the result's state. ErrLost when the claim no longer holds: then nothing was changed.
+func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState, error) {
+	if !result.State.Ended() {
+		return "", fmt.Errorf("run %s cannot end as %q", c.RunID, result.State)
+	}
+	var r Run
+	err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+		if r, err = s.lockHeld(ctx, tx, c); err != nil {
+			return err
+		}
+		if err := r.append(ctx, tx, c, result.From, result.Messages); err != nil {
+			return err
+		}
+		return r.end(ctx, tx, result)
+	})
+	if err != nil {
+		return "", err
+	}
+	s.moved(ctx, r)
+	return r.State, nil
+}
+
+// end ends the current execution of a locked run and begins the next one where messages wait for it.
+func (r *Run) end(ctx context.Context, tx *sql.Tx, result Result) error {
+	var pending int
+	if r.CancelRequested == nil && result.State != RunCancelled {
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM followups WHERE run_id = $1 AND execution = $2`, r.ID, r.Execution+1).Scan(&pending); err != nil {
+			return err
+		}
+	}
+	r.StatusMessage, r.ErrorCode = result.Message, result.ErrorCode
+	if pending > 0 {
+		r.Execution++
+		r.Attempt = 1
+		return r.requeue(ctx, tx)
+	}
+	now := time.Now()
+	r.State = result.State
+	err := one(tx.ExecContext(ctx, `UPDATE runs SET state = $2, status_message = $3, error_code = $4, finished_at = $5, updated_at = $5,
+		claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1 WHERE id = $1`,
+		r.ID, string(r.State), r.StatusMessage, r.ErrorCode, micros(now)))
+	if err != nil {
+		return err
+	}
+	r.nextSeq++
+	return r.entered(ctx, tx, now)
+}
+
+// again puts a locked run back into the queue for the same execution. The messages that waited for its
+// end join its prompt, as those do that come while it is queued, so that their order is kept.
+func (r *Run) again(ctx context.Context, tx *sql.Tx) error {
+	if r.Execution == 1 {
+		rows, err := tx.QueryContext(ctx, `SELECT message FROM followups WHERE run_id = $1 AND execution = 2 ORDER BY uid`, r.ID)
+		if err != nil {
+			return err
+		}
+		messages, err := scanAll(rows, func(row scanner) (m string, err error) { return m, row.Scan(&m) })
+		if err != nil {
+			return err
+		}
+		for _, m := range messages {
+			if err := r.join(ctx, tx, m); err != nil {
+				return err
+			}
+		}
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE followups SET execution = $2 WHERE run_id = $1 AND execution = $3`, r.ID, r.Execution, r.Execution+1); err != nil {
+		return err
+	}
+	return r.requeue(ctx, tx)
+}
+
+// join adds a message to the prompt of a run in its first execution.
+func (r *Run) join(ctx context.Context, tx *sql.Tx, message string) error {
+	_, err := tx.ExecContext(ctx, `UPDATE runs SET prompt = CASE prompt WHEN '' THEN $2 ELSE prompt || $3 || $2 END, updated_at = $4 WHERE id = $1`,
+		r.ID, message, "\n\n", micros(time.Now()))
+	return err
+}
+
+// requeue puts a locked run back into the queue with its Execution and Attempt.
+func (r *Run) requeue(ctx context.Context, tx *sql.Tx) error {
+	now := time.Now()
+	r.State = RunQueued
+	err := one(tx.ExecContext(ctx, `UPDATE runs SET state = 'QUEUED', execution = $2, attempt = $3, status_message = $4, error_code = $5, queued_at = $6, updated_at = $6,
+		started_at = NULL, finished_at = NULL, cancel_requested_at = NULL, claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1 WHERE id = $1`,
+		r.ID, r.Execution, r.Attempt, r.StatusMessage, r.ErrorCode, micros(now)))
+	if err != nil {
+		return err
+	}
+	r.nextSeq++
+	return r.entered(ctx, tx, now)
+}
+
+// moved tells of a run that ended or returned to the queue.
+func (s *Store) moved(ctx context.Context, r Run) {
+	if r.State == RunQueued {
+		s.notify(ctx, Notice{Topic: TopicQueued, ID: r.ID})
+	}
+	s.notify(ctx, Notice{Topic: TopicRun, ID: r.ID})
+}
+
+// ReleaseRun hands a run back that the worker cannot go on with, through no fault of the run: to QUEUED,
+// without counting an attempt, or to CANCELLED when that was asked for. ErrLost when the claim no longer
+// holds.
+func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
+	var r Run
+	err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+		r, err = scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE`+held+s.dialect.forUpdate(), c.RunID, c.Worker, c.hash()))
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrLost
+		}
+		if err != nil {
+			return err
+		}
+		if r.CancelRequested != nil {
+			return r.end(ctx, tx, Result{State: RunCancelled})
+		}
+		return r.again(ctx, tx)
+	})
+	if err == nil {
+		s.moved(ctx, r)
+	}
+	return err
+}
+
+// ReapRuns takes at most limit runs away from workers whose lease ran out before deadline, and returns
+// them as they now are: QUEUED for the next attempt; ERROR after the last; CANCELLED where that was asked.
+func (s *Store) ReapRuns(ctx context.Context, deadline time.Time, limit int) ([]Run, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT id FROM runs WHERE lease_until < $1 AND lease_until IS NOT NULL ORDER BY lease_until LIMIT $2`, micros(deadline), limit)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	ids, err := scanAll(rows, func(row scanner) (id string, err error) { return id, row.Scan(&id) })
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	var reaped []Run
+	for _, id := range ids {
+		var r Run
+		err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+			r, err = scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1 AND lease_until < $2`+s.dialect.forUpdate(), id, micros(deadline)))
+			if err != nil {
+				return err
+			}
+			switch {
+			case r.CancelRequested != nil:
+				return r.end(ctx, tx, Result{State: RunCancelled})
+			case r.Attempt < MaxAttempts:
+				r.Attempt++
+				return r.again(ctx, tx)
+			}
+			return r.end(ctx, tx, Result{
+				State: RunError, ErrorCode: "infrastructure_timeout",
+				Message: fmt.Sprintf("the worker stopped answering, in each of %d attempts", MaxAttempts),
+			})
+		})
+		if errors.Is(err, sql.ErrNoRows) {
+			continue // renewed, finished or reaped meanwhile
+		}
+		if err != nil {
+			return reaped, err
+		}
+		s.moved(ctx, r)
+		reaped = append(reaped, r)
+	}
+	return reaped, nil
+}
+
+// QueuedRun is what an announcement of a queued run says.
+type QueuedRun struct {
+	ID        string
+	Execution int
+	Attempt   int
+	Queued    time.Time
+}
+
+// QueuedRuns returns at most limit runs that have been in the queue since before olderThan and come after
+// the given one, oldest first. The zero QueuedRun is before all.
+func (s *Store) QueuedRuns(ctx context.Context, olderThan time.Time, after QueuedRun, limit int) ([]QueuedRun, error) {
+	var since int64
+	if !after.Queued.IsZero() {
+		since = micros(after.Queued)
+	}
+	rows, err := s.read.QueryContext(ctx, `SELECT id, execution, attempt, queued_at FROM runs
+		WHERE state = 'QUEUED' AND queued_at < $1 AND (queued_at, id) > ($2, $3) ORDER BY queued_at, id LIMIT $4`, micros(olderThan), since, after.ID, limit)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	all, err := scanAll(rows, func(row scanner) (q QueuedRun, err error) {
+		var at int64
+		err = row.Scan(&q.ID, &q.Execution, &q.Attempt, &at)
+		q.Queued = timeOf(at)
+		return q, err
+	})
+	return all, s.classify(err)
+}
+
+// RequestCancel asks for the end of a run. A queued run is CANCELLED at once; for one that a worker holds
+// the request is recorded, and the worker ends it. It returns the run as it now is. ErrConflict when the
+// run has ended; ErrNotFound when there is none.
+func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
+	var r Run
+	err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+		if r, err = s.lockRun(ctx, tx, id); err != nil {
+			return err
+		}
+		if r.State.Ended() {
+			return fmt.Errorf("run %s has ended as %s: %w", id, r.State, ErrConflict)
+		}
+		if r.CancelRequested != nil {
+			return nil
+		}
+		now := time.Now().Truncate(time.Microsecond).UTC()
+		r.CancelRequested = &now
+		if _, err := tx.ExecContext(ctx, `UPDATE runs SET cancel_requested_at = $2, updated_at = $2, state = CASE state WHEN 'QUEUED' THEN 'CANCELLED' ELSE state END,
+			finished_at = CASE state WHEN 'QUEUED' THEN $2 ELSE finished_at END, next_seq = next_seq + CASE state WHEN 'QUEUED' THEN 1 ELSE 0 END WHERE id = $1`, id, micros(now)); err != nil {
+			return err
+		}
+		if r.State != RunQueued {
+			return nil
+		}
+		r.State, r.Finished = RunCancelled, &now
+		r.nextSeq++
+		return r.entered(ctx, tx, now)
+	})
+	if err != nil {
+		return Run{}, err
+	}
+	s.notify(ctx, Notice{Topic: TopicRun, ID: id})
+	return r, nil
+}
+
+// FollowupOutcome says what became of a follow-up message.
+type FollowupOutcome string
+
+// The outcomes (contract.md, section 4).
+const (
+	FollowupQueued  FollowupOutcome = "queued_prompt"     // the text joined the prompt of the queued run
+	FollowupPending FollowupOutcome = "queue_pending"     // it waits for the end of the execution
+	FollowupHandoff FollowupOutcome = "handoff_execution" // the run had ended, and is queued again
+)
+
+// maxPending is how many messages may wait for one execution.
+const maxPending = 100
+
+// Followup sends a message to a run and returns its UID and what became of it. ErrNotFound when there is
+// no such run; ErrConflict when too many messages wait already.
+func (s *Store) Followup(ctx context.Context, id, message string) (uid string, outcome FollowupOutcome, err error) {
+	uid = NewID(PrefixFollowup)
+	var r Run
+	err = s.commit(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+		if r, err = s.lockRun(ctx, tx, id); err != nil {
+			return err
+		}
+		execution := r.Execution + 1
+		outcome = FollowupPending
+		if r.State == RunQueued {
+			execution, outcome = r.Execution, FollowupQueued
+		}
+		var waiting int
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM followups WHERE run_id = $1 AND execution = $2`, id, execution).Scan(&waiting); err != nil {
+			return err
+		}
+		if waiting >= maxPending {
+			return fmt.Errorf("run %s has %d messages waiting already: %w", id, waiting, ErrConflict)
+		}
+		now := time.Now()
+		if _, err := tx.ExecContext(ctx, `INSERT INTO followups (uid, run_id, factory_uid, message, execution, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+			uid, id, r.FactoryUID, message, execution, micros(now)); err != nil {
+			return err
+		}
+		switch {
+		case r.State == RunQueued && r.Execution == 1:
+			return r.join(ctx, tx, message)
+		case r.State.Ended():
+			outcome = FollowupHandoff
+			r.Execution, r.Attempt, r.StatusMessage, r.ErrorCode = execution, 1, "", ""
+			return r.requeue(ctx, tx)
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE runs SET updated_at = $2 WHERE id = $1`, id, micros(now))
+		return err
+	})
+	if err != nil {
+		return "", "", err
+	}
+	s.moved(ctx, r)
+	return uid, outcome, nil
+}
+
+// QueueStats describes the queue of runs.
+type QueueStats struct {
+	Queued int
+	Oldest *time.Time // when the longest waiting run was queued; nil when none waits
+	Held   int        // runs that a worker holds
+}
+
+// Queue returns how many runs wait and are held just now.
+func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
+	var q QueueStats
+	var oldest sql.NullInt64
+	err := s.read.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM runs WHERE state = 'QUEUED'), (SELECT min(queued_at) FROM runs WHERE state = 'QUEUED'),
+		(SELECT count(*) FROM runs WHERE lease_until IS NOT NULL)`).Scan(&q.Queued, &oldest, &q.Held)
+	q.Oldest = timeOrNil(oldest)
+	return q, s.classify(err)
+}

@@ -1,0 +1,123 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+)
+
+// groupMax is how many changes share one commit at most.
+const groupMax = 256
+
+// group lets concurrent changes of a SQLite state share one transaction, and so one sync of the disk.
+// There is no timer and no goroutine: whoever comes first makes its change together with all that came
+// meanwhile, then hands over to the next who waits. The zero value is ready.
+type group struct {
+	mu      sync.Mutex
+	busy    bool
+	waiting []*grouped
+}
+
+// grouped is one change that waits for its commit.
+type grouped struct {
+	ctx  context.Context
+	f    func(context.Context, *sql.Tx) error
+	done chan error    // the change's own outcome
+	lead chan struct{} // closed when this one is to make the next batch
+}
+
+// commit runs f in a write transaction and returns when it is committed, or when f failed and nothing of
+// it was kept. f may be run again, so it must have no other effects, and must use the context that it is
+// given: the transaction may be shared, and outlives the caller.
+func (s *Store) commit(ctx context.Context, f func(context.Context, *sql.Tx) error) error {
+	if s.dialect == postgres {
+		return s.tx(ctx, func(tx *sql.Tx) error { return f(ctx, tx) })
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	g := &s.group
+	item := &grouped{ctx: context.WithoutCancel(ctx), f: f, done: make(chan error, 1), lead: make(chan struct{})}
+	g.mu.Lock()
+	g.waiting = append(g.waiting, item)
+	if g.busy {
+		g.mu.Unlock()
+		select {
+		case err := <-item.done:
+			return s.classify(err)
+		case <-item.lead:
+		}
+	} else {
+		g.busy = true
+		g.mu.Unlock()
+	}
+	s.commitGroup(g.take())
+	g.handOver()
+	return s.classify(<-item.done)
+}
+
+// take removes the next batch from the waiting changes.
+func (g *group) take() []*grouped {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := min(len(g.waiting), groupMax)
+	batch := g.waiting[:n:n]
+	g.waiting = append([]*grouped(nil), g.waiting[n:]...)
+	return batch
+}
+
+// handOver makes the first waiting change the leader of the next batch.
+func (g *group) handOver() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.waiting) == 0 {
+		g.busy = false
+		return
+	}
+	close(g.waiting[0].lead)
+}
+
+// errNotCommitted stands for a neighbour's failure that took the whole transaction with it.
+var errNotCommitted = errors.New("the shared transaction was rolled back")
+
+func (s *Store) commitGroup(batch []*grouped) {
+	outcomes := make([]error, len(batch))
+	err := s.runGroup(batch, outcomes)
+	for i, item := range batch {
+		if outcomes[i] == nil && err != nil {
+			outcomes[i] = errors.Join(ErrUnavailable, errNotCommitted, err)
+		}
+		item.done <- outcomes[i]
+	}
+}
+
+// runGroup makes every change of the batch behind a savepoint of its own and commits those that went well.
+func (s *Store) runGroup(batch []*grouped, outcomes []error) error {
+	ctx := context.Background()
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if len(batch) == 1 {
+		if outcomes[0] = batch[0].f(batch[0].ctx, tx); outcomes[0] != nil {
+			return nil
+		}
+		return tx.Commit()
+	}
+	for i, item := range batch {
+		if _, err := tx.ExecContext(ctx, "SAVEPOINT change"); err != nil {
+			return err
+		}
+		if outcomes[i] = item.f(item.ctx, tx); outcomes[i] != nil {
+			if _, err := tx.ExecContext(ctx, "ROLLBACK TO change"); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, "RELEASE change"); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}

@@ -1,0 +1,292 @@
+package state
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// RunState is where a run stands (contract.md, section 4, States).
+type RunState string
+
+// The states. A run is made QUEUED; [Store.ClaimRun] makes it CLAIMED, [Store.StartRun] INPROGRESS, and
+// [Store.FinishRun] ends it. [Store.RequestCancel], [Store.Followup], [Store.ReleaseRun] and
+// [Store.ReapRuns] are the other ways; no row is changed but by these.
+const (
+	RunQueued     RunState = "QUEUED"
+	RunClaimed    RunState = "CLAIMED"
+	RunInProgress RunState = "INPROGRESS"
+	RunSucceeded  RunState = "SUCCEEDED"
+	RunFailed     RunState = "FAILED"  // the agent's work failed: the user must act
+	RunError      RunState = "ERROR"   // the platform failed: a retry may help
+	RunBlocked    RunState = "BLOCKED" // the agent waits for input
+	RunCancelled  RunState = "CANCELLED"
+	RunPending    RunState = "PENDING" // accepted in filters, never produced
+)
+
+// RunStates returns every state that a filter accepts.
+func RunStates() []RunState {
+	return []RunState{RunPending, RunQueued, RunClaimed, RunInProgress, RunSucceeded, RunFailed, RunError, RunBlocked, RunCancelled}
+}
+
+// Ended reports whether an execution in this state is over. Only a follow-up moves the run on.
+func (s RunState) Ended() bool {
+	switch s {
+	case RunSucceeded, RunFailed, RunError, RunBlocked, RunCancelled:
+		return true
+	}
+	return false
+}
+
+// Held reports whether a worker holds a run in this state.
+func (s RunState) Held() bool { return s == RunClaimed || s == RunInProgress }
+
+// Run is a run as it is stored.
+type Run struct {
+	ID, FactoryUID     string
+	Title              string
+	Prompt, Envelope   string
+	State              RunState
+	Source             string
+	Creator            Creator
+	ConversationID     string
+	ParentRunID        string
+	RootRunID          string
+	AutomationUID      string
+	WebhookUID         string
+	DeliveryUID        string
+	AgentUID           string
+	TriggerURL         string
+	Config             json.RawMessage // AmbientAgentConfig, sealed values masked
+	Secrets            []string        // names of the team secrets that the harness gets
+	Metadata           map[string]string
+	Skills             json.RawMessage // what the agent said it has: a list of {name, skill_path | bundled_skill_id}
+	Execution, Attempt int             // both count from 1; a follow-up to a run that ended begins a new execution
+	Worker, WorkerName string          // who executes or executed it
+	StatusMessage      string
+	ErrorCode          string // of contract.md, section 3; empty unless the run failed
+	CancelRequested    *time.Time
+	Created, Updated   time.Time
+	Queued             time.Time
+	Started, Finished  *time.Time // of the current execution
+
+	nextSeq    int64
+	configName string
+}
+
+const runColumns = `id, factory_uid, title, prompt, envelope, state, source, creator_type, creator_uid, creator_name,
+	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, trigger_url, config, secrets, metadata,
+	skills, execution, attempt, next_seq, worker, worker_name, status_message, error_code, cancel_requested_at,
+	created_at, updated_at, queued_at, started_at, finished_at, config_name`
+
+func scanRun(row scanner) (Run, error) {
+	var r Run
+	var config, secrets, metadata, skills string
+	var created, updated, queued int64
+	var cancel, started, finished sql.NullInt64
+	err := row.Scan(&r.ID, &r.FactoryUID, &r.Title, &r.Prompt, &r.Envelope, &r.State, &r.Source, &r.Creator.Type, &r.Creator.UID, &r.Creator.DisplayName,
+		&r.ConversationID, &r.ParentRunID, &r.RootRunID, &r.AutomationUID, &r.WebhookUID, &r.DeliveryUID, &r.AgentUID, &r.TriggerURL, &config, &secrets, &metadata,
+		&skills, &r.Execution, &r.Attempt, &r.nextSeq, &r.Worker, &r.WorkerName, &r.StatusMessage, &r.ErrorCode, &cancel,
+		&created, &updated, &queued, &started, &finished, &r.configName)
+	if err != nil {
+		return Run{}, err
+	}
+	r.Config, r.Skills = json.RawMessage(config), json.RawMessage(skills)
+	r.Created, r.Updated, r.Queued = timeOf(created), timeOf(updated), timeOf(queued)
+	r.CancelRequested, r.Started, r.Finished = timeOrNil(cancel), timeOrNil(started), timeOrNil(finished)
+	return r, errors.Join(json.Unmarshal([]byte(metadata), &r.Metadata), json.Unmarshal([]byte(secrets), &r.Secrets))
+}
+
+// Run returns one run. ErrNotFound when there is none of this ID.
+func (s *Store) Run(ctx context.Context, id string) (Run, error) {
+	r, err := scanRun(s.read.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`, id))
+	return r, s.classify(noRun(id, err))
+}
+
+func noRun(id string, err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("run %q: %w", id, ErrNotFound)
+	}
+	return err
+}
+
+// lockRun reads a run that the transaction is about to change.
+func (s *Store) lockRun(ctx context.Context, tx *sql.Tx, id string) (Run, error) {
+	r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`+s.dialect.forUpdate(), id))
+	return r, noRun(id, err)
+}
+
+// Attachment is a file that a run's agent gets.
+type Attachment struct {
+	Name     string
+	MimeType string
+	Body     []byte // not filled in lists
+	Size     int64
+}
+
+// PayloadName is the attachment of a run that a delivery started: the delivery's body, byte for byte
+// (contract.md, section 9).
+const PayloadName = "event-payload.json"
+
+// Idempotency makes the repeat of a create a look-up (contract.md, section 4). The zero value does not.
+type Idempotency struct {
+	KeyUID  string   // whose request it is
+	Key     string   // the Idempotency-Key header
+	Request [32]byte // a hash of the request's body
+}
+
+const idempotencyKept = 24 * time.Hour
+
+// CreateRun makes a run with its attachments and returns it. Identifiers, times and the root that r
+// leaves empty are filled in. A repeat of a request within 24 hours, by r's idempotency, returns the
+// first run and makes none; ErrConflict when the repeat's body differs. ErrNotFound when the parent run
+// or the conversation does not exist.
+func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, idem Idempotency) (Run, error) {
+	if r.ID == "" {
+		r.ID = NewRunID()
+	}
+	if r.At.IsZero() {
+		r.At = time.Now()
+	}
+	id, made := r.ID, false
+	err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		r := r
+		id, made = r.ID, false
+		if idem.Key != "" {
+			first, err := s.firstRun(ctx, tx, idem, r)
+			if err != nil || first != "" {
+				id = first
+				return err
+			}
+		}
+		if r.ParentRunID != "" {
+			err := tx.QueryRowContext(ctx, `SELECT root_run_id FROM runs WHERE id = $1`, r.ParentRunID).Scan(&r.RootRunID)
+			if errors.Is(err, sql.ErrNoRows) {
+				return fmt.Errorf("parent run %q: %w", r.ParentRunID, ErrNotFound)
+			} else if err != nil {
+				return err
+			}
+		}
+		if r.RootRunID == "" {
+			r.RootRunID = r.ID
+		}
+		if r.ConversationID == "" {
+			r.ConversationID = uuid.Must(uuid.NewV7()).String()
+		} else if err := conversationExists(ctx, tx, r.ConversationID); err != nil {
+			return err
+		}
+		if err := s.insertRun(ctx, tx, r); err != nil {
+			return err
+		}
+		for _, f := range files {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO attachments (run_id, factory_uid, file_name, mime_type, body) VALUES ($1, $2, $3, $4, $5)`,
+				r.ID, r.FactoryUID, f.Name, f.MimeType, f.Body); err != nil {
+				return err
+			}
+		}
+		made = true
+		return nil
+	})
+	if err != nil {
+		return Run{}, err
+	}
+	if made {
+		s.notify(ctx, Notice{Topic: TopicQueued, ID: id})
+		s.notify(ctx, Notice{Topic: TopicRun, ID: id})
+	}
+	return s.Run(ctx, id)
+}
+
+// firstRun returns the run that the first request with this key made, or "" and takes the key for r.
+func (s *Store) firstRun(ctx context.Context, tx *sql.Tx, idem Idempotency, r NewRun) (string, error) {
+	hash := sha256.Sum256([]byte(idem.Key))
+	now := time.Now()
+	if _, err := tx.ExecContext(ctx, `DELETE FROM idempotency WHERE key_uid = $1 AND hash = $2 AND created_at <= $3`, idem.KeyUID, hash[:], micros(now.Add(-idempotencyKept))); err != nil {
+		return "", err
+	}
+	err := one(tx.ExecContext(ctx, `INSERT INTO idempotency (key_uid, factory_uid, hash, request_hash, run_id, created_at) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_uid, hash) DO NOTHING`,
+		idem.KeyUID, r.FactoryUID, hash[:], idem.Request[:], r.ID, micros(now)))
+	if !errors.Is(err, errNoRow) {
+		return "", err
+	}
+	var first string
+	var request []byte
+	if err := tx.QueryRowContext(ctx, `SELECT run_id, request_hash FROM idempotency WHERE key_uid = $1 AND hash = $2`, idem.KeyUID, hash[:]).Scan(&first, &request); err != nil {
+		return "", err
+	}
+	if subtle.ConstantTimeCompare(request, idem.Request[:]) == 0 {
+		return "", fmt.Errorf("this idempotency key was used for a different request within the last 24 hours: %w", ErrConflict)
+	}
+	return first, nil
+}
+
+func conversationExists(ctx context.Context, tx *sql.Tx, id string) error {
+	var x int
+	err := tx.QueryRowContext(ctx, `SELECT 1 FROM runs WHERE conversation_id = $1 LIMIT 1`, id).Scan(&x)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("conversation %q: %w", id, ErrNotFound)
+	}
+	return err
+}
+
+// Attachments lists the files of a run, without their bodies, by name; the payload of the delivery that
+// started it is one of them for as long as it is kept.
+func (s *Store) Attachments(ctx context.Context, r Run) ([]Attachment, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT file_name, mime_type, length(body) FROM attachments WHERE run_id = $1
+		UNION ALL SELECT '`+PayloadName+`', 'application/json', length(body) FROM payloads WHERE delivery_uid = $2 ORDER BY 1`, r.ID, r.DeliveryUID)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	all, err := scanAll(rows, func(row scanner) (a Attachment, err error) {
+		return a, row.Scan(&a.Name, &a.MimeType, &a.Size)
+	})
+	return all, s.classify(err)
+}
+
+// Attachment returns one file of a run with its body. ErrNotFound when the run has none of this name.
+func (s *Store) Attachment(ctx context.Context, r Run, name string) (Attachment, error) {
+	a := Attachment{Name: name}
+	query, key := `SELECT mime_type, body FROM attachments WHERE run_id = $1 AND file_name = $2`, r.ID
+	if name == PayloadName && r.DeliveryUID != "" {
+		query, key = `SELECT 'application/json', body FROM payloads WHERE delivery_uid = $1 AND $2 <> ''`, r.DeliveryUID
+	}
+	err := s.read.QueryRowContext(ctx, query, key, name).Scan(&a.MimeType, &a.Body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return a, fmt.Errorf("attachment %q of run %s: %w", name, r.ID, ErrNotFound)
+	}
+	a.Size = int64(len(a.Body))
+	return a, s.classify(err)
+}
+
+// SubmittedPrompt returns the whole text that the agent gets for the run's current execution: the prompt
+// and the envelope, or the follow-up messages that began a later execution.
+func (s *Store) SubmittedPrompt(ctx context.Context, r Run) (string, error) {
+	if r.Execution == 1 {
+		return r.Text(), nil
+	}
+	rows, err := s.read.QueryContext(ctx, `SELECT message FROM followups WHERE run_id = $1 AND execution = $2 ORDER BY uid`, r.ID, r.Execution)
+	if err != nil {
+		return "", s.classify(err)
+	}
+	messages, err := scanAll(rows, func(row scanner) (m string, err error) { return m, row.Scan(&m) })
+	return strings.Join(messages, "\n\n"), s.classify(err)
+}
+
+// Text returns the prompt and, after a blank line, the envelope if there is one.
+func (r Run) Text() string {
+	if r.Envelope == "" {
+		return r.Prompt
+	}
+	if r.Prompt == "" {
+		return r.Envelope
+	}
+	return r.Prompt + "\n\n" + r.Envelope
+}
