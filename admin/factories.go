@@ -1,0 +1,286 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"millwright/api"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// Factory is a configured factory and where its definition stands.
+type Factory struct {
+	UID          string            `json:"uid" doc:"Identifier" example:"fac_01h455vb4pex5vsknk084sn02q"`
+	Name         string            `json:"name" doc:"Its identity: the name in the server's settings"`
+	DisplayName  string            `json:"display_name,omitempty" doc:"name of factory.yaml, which is for display only"`
+	Alias        string            `json:"alias" doc:"alias of factory.yaml, or empty"`
+	Description  string            `json:"description" doc:"description of factory.yaml, or empty"`
+	CreatedAt    time.Time         `json:"created_at" doc:"When it was first configured"`
+	UpdatedAt    time.Time         `json:"updated_at" doc:"When its settings or its factory.yaml last changed"`
+	Repositories []Repository      `json:"repositories" nullable:"false" doc:"repositories of factory.yaml"`
+	Source       FactorySource     `json:"source" doc:"Where its definition comes from"`
+	Sync         FactorySync       `json:"sync" doc:"Where its definition stands"`
+	Agents       []FactoryAgent    `json:"agents" nullable:"false" doc:"The agents of the applied definition, by name"`
+	Counts       FactoryCounts     `json:"counts" doc:"How many resources the applied definition has"`
+	Suspended    bool              `json:"suspended" doc:"Whether its settings suspend it: it is applied only when asked"`
+	Detached     bool              `json:"detached" doc:"Whether it is no longer configured: its webhooks answer 404"`
+	Conditions   []state.Condition `json:"conditions" nullable:"false" doc:"Where it stands, as Ready, Reconciling and Stalled"`
+}
+
+// Repository names a source repository.
+type Repository struct {
+	Owner string `json:"owner" doc:"Its owner"`
+	Name  string `json:"name" doc:"Its name"`
+}
+
+// FactorySource says where a definition comes from.
+type FactorySource struct {
+	Kind   string `json:"kind" enum:"git,dir,managed" doc:"A git branch, a directory, or the server itself"`
+	URL    string `json:"url" doc:"Address of the repository, without credentials; empty unless kind is git"`
+	Branch string `json:"branch" doc:"Branch that is watched; empty unless kind is git"`
+	Path   string `json:"path" doc:"The directory, or the one inside the repository"`
+}
+
+// FactorySync says where a definition stands.
+type FactorySync struct {
+	State             string           `json:"state" enum:"pending,applied,refused,failed" doc:"What became of the last attempt to apply; refused and failed leave the last applied definition in place"`
+	AttemptedRevision string           `json:"attempted_revision" doc:"The revision last looked at; empty before the first"`
+	AppliedRevision   string           `json:"applied_revision" doc:"The revision that serves; empty before the first"`
+	LastAppliedAt     *time.Time       `json:"last_applied_at" doc:"When a revision was last applied"`
+	LastAttemptedAt   *time.Time       `json:"last_attempted_at" doc:"When the last attempt ended"`
+	Problems          []schema.Problem `json:"problems" nullable:"false" doc:"What the last attempt found in the definition"`
+	Message           string           `json:"message" doc:"Why the last attempt was refused or failed, in one line; else empty"`
+}
+
+// FactoryAgent is an agent of a factory.
+type FactoryAgent struct {
+	UID  string `json:"uid" doc:"Identifier, for agent_identity_uid of a run"`
+	Name string `json:"name" doc:"Its name"`
+	Type string `json:"type" doc:"Its agentType" example:"FOREMAN"`
+}
+
+// FactoryCounts says how many resources a definition has.
+type FactoryCounts struct {
+	Webhooks    int `json:"webhooks" doc:"Webhooks, disabled ones included"`
+	Automations int `json:"automations" doc:"Automations, disabled ones included"`
+	Agents      int `json:"agents" doc:"Agents"`
+	Runners     int `json:"runners" doc:"Runners"`
+	Skills      int `json:"skills" doc:"Skills"`
+}
+
+// ListFactoriesResponse is a page of factories, by name.
+type ListFactoriesResponse struct {
+	Factories []Factory    `json:"factories" nullable:"false" doc:"The factories, by name"`
+	PageInfo  api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+}
+
+// FactoryUID is the path parameter that names a factory.
+type FactoryUID struct {
+	Factory string `path:"uid" doc:"UID of the factory" example:"fac_01h455vb4pex5vsknk084sn02q"`
+}
+
+func (s *service) registerFactories() {
+	handle(s, api.Operation(http.MethodGet, "/factory", "listFactories", state.RoleViewer, "List the factories"), s.listFactories)
+	handle(s, api.Operation(http.MethodGet, "/factory/{uid}", "getFactory", state.RoleViewer, "Get a factory"), s.getFactory)
+	handle(s, api.Operation(http.MethodGet, "/factory/{uid}/syncs", "listSyncs", state.RoleViewer,
+		"List the attempts to apply a factory's definition, newest first"), s.listSyncs)
+	handle(s, also(api.Operation(http.MethodPost, "/factory/{uid}/sync", "syncFactory", state.RoleAdmin,
+		"Apply the head of a factory's source now, and wait until it is applied or refused"),
+		http.StatusConflict, http.StatusUnprocessableEntity), s.sync)
+}
+
+// factory returns the factory of that UID, detached or not; names are not taken.
+func (s *service) factory(ctx context.Context, uid string) (state.Factory, error) {
+	if !state.ValidID(state.PrefixFactory, uid) {
+		return state.Factory{}, api.Problem("resource_not_found", "factory %q does not exist", uid)
+	}
+	return s.Store.Factory(ctx, uid)
+}
+
+func (s *service) listFactories(ctx context.Context, in *struct {
+	PageQuery
+	Search          string `query:"search" maxLength:"200" doc:"Part of the name or alias, in any case"`
+	IncludeDetached bool   `query:"include_detached" doc:"Also those that are no longer configured"`
+},
+) (ListFactoriesResponse, error) {
+	all, err := s.Store.Factories(ctx)
+	if err != nil {
+		return ListFactoriesResponse{}, err
+	}
+	search := strings.ToLower(in.Search)
+	all = slices.DeleteFunc(all, func(f state.Factory) bool {
+		alias := ""
+		if f.Spec != nil {
+			alias = f.Spec.Alias
+		}
+		return f.Detached && !in.IncludeDetached ||
+			!strings.Contains(strings.ToLower(f.Name), search) && !strings.Contains(strings.ToLower(alias), search)
+	})
+	slices.SortFunc(all, func(a, b state.Factory) int { return cmp.Compare(a.Name, b.Name) })
+	rows, info, err := paginate(in.PageQuery, "factories", all, func(f state.Factory) string { return f.Name }, false)
+	out := ListFactoriesResponse{[]Factory{}, info}
+	for _, f := range rows {
+		described, err := s.describeFactory(ctx, f.UID)
+		if err != nil {
+			return ListFactoriesResponse{}, err
+		}
+		out.Factories = append(out.Factories, described)
+	}
+	return out, err
+}
+
+func (s *service) getFactory(ctx context.Context, in *FactoryUID) (Factory, error) {
+	f, err := s.factory(ctx, in.Factory)
+	if err != nil {
+		return Factory{}, err
+	}
+	return s.describeFactory(ctx, f.UID)
+}
+
+func (s *service) describeFactory(ctx context.Context, uid string) (Factory, error) {
+	cur, err := s.Store.Current(ctx, uid)
+	if err != nil {
+		return Factory{}, err
+	}
+	f := cur.Factory
+	out := Factory{
+		UID: f.UID, Name: f.Name, CreatedAt: f.Created, UpdatedAt: f.Updated,
+		Repositories: []Repository{}, Agents: []FactoryAgent{},
+		Source: FactorySource{f.Source.Kind, withoutCredentials(f.Source.URL), f.Source.Branch, f.Source.Path},
+		Sync: FactorySync{
+			State: string(f.SyncState), AttemptedRevision: f.Attempted.ID, AppliedRevision: f.Applied.ID,
+			LastAppliedAt: f.LastApplied, LastAttemptedAt: f.LastAttempted, Problems: problems(f.Problems), Message: f.Message,
+		},
+		Counts: FactoryCounts{
+			Webhooks: len(cur.Webhooks), Automations: len(cur.Tree.Automations), Agents: len(cur.Tree.Agents),
+			Runners: len(cur.Tree.Runners), Skills: len(cur.Tree.Skills),
+		},
+		Suspended: f.Suspended, Detached: f.Detached, Conditions: f.Conditions(),
+	}
+	if f.Spec != nil {
+		out.DisplayName, out.Alias, out.Description = f.Spec.Name, f.Spec.Alias, f.Spec.Description
+		for _, r := range f.Spec.Repositories {
+			out.Repositories = append(out.Repositories, Repository(r))
+		}
+	}
+	for _, a := range cur.Tree.Agents {
+		out.Agents = append(out.Agents, FactoryAgent{cur.UIDs[state.ResourceKey("agent", a.Name)], a.Name, a.AgentType})
+	}
+	return out, nil
+}
+
+// problems returns list, never nil.
+func problems(list []schema.Problem) []schema.Problem {
+	if list == nil {
+		return []schema.Problem{}
+	}
+	return list
+}
+
+// Sync is one attempt to make the state equal to a revision.
+type Sync struct {
+	StartedAt   time.Time        `json:"started_at" doc:"When it began"`
+	FinishedAt  time.Time        `json:"finished_at" doc:"When it ended"`
+	Outcome     string           `json:"outcome" enum:"applied,refused,unchanged,failed" doc:"What became of it: refused for errors in the definition, failed because the source could not be read"`
+	Revision    string           `json:"revision" doc:"A git commit, or sha256:… of the content; empty if the source could not be read"`
+	Author      string           `json:"author" doc:"Author of the commit, where there is one"`
+	Subject     string           `json:"subject" doc:"First line of the commit message, where there is one"`
+	CommittedAt *time.Time       `json:"committed_at" doc:"Time of the commit, where there is one"`
+	Counts      SyncCounts       `json:"counts" doc:"How many resources it changed"`
+	Problems    []schema.Problem `json:"problems" nullable:"false" doc:"What it found in the definition"`
+	Message     string           `json:"message" doc:"Why it was refused or failed, in one line; else empty"`
+}
+
+// SyncCounts says how many resources an attempt created, updated, deleted and left alone.
+type SyncCounts struct {
+	Created   int `json:"created" doc:"Resources created"`
+	Updated   int `json:"updated" doc:"Resources updated"`
+	Deleted   int `json:"deleted" doc:"Resources deleted"`
+	Unchanged int `json:"unchanged" doc:"Resources left alone"`
+	Secrets   int `json:"secrets" doc:"Webhooks that picked up a new value of their secret"`
+}
+
+// ListSyncsResponse is a page of attempts, newest first.
+type ListSyncsResponse struct {
+	Syncs    []Sync       `json:"syncs" nullable:"false" doc:"The attempts, newest first"`
+	PageInfo api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+}
+
+// SyncRequest says what an apply is allowed to do.
+type SyncRequest struct {
+	AllowPrune  bool `json:"allow_prune,omitempty" doc:"Delete all webhooks, or more than half of them, if the definition says so"`
+	AllowRename bool `json:"allow_rename,omitempty" doc:"Replace a webhook by one of the same content under another name"`
+}
+
+func newSync(a state.Attempt) Sync {
+	return Sync{
+		StartedAt: a.Started, FinishedAt: a.Finished, Outcome: string(a.Outcome), Revision: a.Revision.ID, Author: a.Revision.Author,
+		Subject: a.Revision.Subject, CommittedAt: a.Revision.At, Counts: SyncCounts(a.Counts), Problems: problems(a.Problems), Message: a.Message,
+	}
+}
+
+func (s *service) listSyncs(ctx context.Context, in *struct {
+	FactoryUID
+	PageQuery
+},
+) (ListSyncsResponse, error) {
+	f, err := s.factory(ctx, in.Factory)
+	if err != nil {
+		return ListSyncsResponse{}, err
+	}
+	list := "syncs " + f.UID
+	after, err := in.after(list)
+	if err != nil {
+		return ListSyncsResponse{}, err
+	}
+	before := int64(0)
+	if after != "" {
+		if before, err = strconv.ParseInt(after, 10, 64); err != nil || before <= 0 {
+			return ListSyncsResponse{}, api.InvalidField("cursor", "not a cursor of this list: take next_cursor of the page before")
+		}
+	}
+	attempts, err := s.Store.Attempts(ctx, f.UID, before, in.Limit+1)
+	if err != nil {
+		return ListSyncsResponse{}, err
+	}
+	rows, info := page(in.PageQuery, list, attempts, func(a state.Attempt) string { return strconv.FormatInt(a.ID, 10) })
+	out := ListSyncsResponse{[]Sync{}, info}
+	for _, a := range rows {
+		out.Syncs = append(out.Syncs, newSync(a))
+	}
+	return out, nil
+}
+
+func (s *service) sync(ctx context.Context, in *struct {
+	FactoryUID
+	Body *SyncRequest
+},
+) (Sync, error) {
+	f, err := s.factory(ctx, in.Factory)
+	if err != nil {
+		return Sync{}, err
+	}
+	if f.Detached {
+		return Sync{}, detached(f)
+	}
+	if s.Sync == nil {
+		return Sync{}, api.Problem("operation_not_supported", "this server does not apply definitions")
+	}
+	var allow SyncRequest
+	if in.Body != nil {
+		allow = *in.Body
+	}
+	a, err := s.Sync(ctx, f.UID, allow.AllowPrune, allow.AllowRename)
+	return newSync(a), err
+}
+
+// detached is the answer where a factory that is no longer configured would have to be read anew.
+func detached(f state.Factory) error {
+	return api.Problem("conflict", "factory %q is no longer configured, so it has no source: add it to the settings again", f.Name)
+}

@@ -1,0 +1,106 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"millwright/api"
+	"millwright/state"
+)
+
+// APIKey is an API key without its secret, of which only a hash is stored.
+type APIKey struct {
+	UID       string     `json:"uid" doc:"Identifier" example:"key_01h455vb4pex5vsknk084sn02q"`
+	Name      string     `json:"name" doc:"What it is for"`
+	Role      string     `json:"role" enum:"viewer,runner,admin,worker" doc:"viewer reads, runner also creates and steers runs, admin may do everything, worker executes runs and has no API"`
+	CreatedAt time.Time  `json:"created_at" doc:"When it was made"`
+	ExpiresAt *time.Time `json:"expires_at" doc:"When it stops working; null for never"`
+	RevokedAt *time.Time `json:"revoked_at" doc:"When it was revoked; null if it was not"`
+}
+
+// CreatedAPIKey is a new API key with its secret.
+type CreatedAPIKey struct {
+	APIKey
+	Secret string `json:"secret" doc:"The key itself, shown this once"`
+}
+
+// ListAPIKeysResponse is a page of API keys, newest first.
+type ListAPIKeysResponse struct {
+	Keys     []APIKey     `json:"keys" nullable:"false" doc:"The keys, newest first, revoked ones included"`
+	PageInfo api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+}
+
+// CreateAPIKeyRequest asks for a new API key.
+type CreateAPIKeyRequest struct {
+	Name      string     `json:"name" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" patternDescription:"text without control characters" doc:"What it is for"`
+	Role      string     `json:"role" enum:"viewer,runner,admin,worker" doc:"What its holder may do"`
+	ExpiresIn *int64     `json:"expires_in,omitempty" minimum:"1" maximum:"3155760000" doc:"Seconds until it stops working; absent for never"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"When it stops working, instead of expires_in"`
+}
+
+func (s *service) registerKeys() {
+	handle(s, api.Operation(http.MethodGet, "/keys", "listKeys", state.RoleAdmin, "List the API keys"), s.listKeys)
+	handle(s, api.Operation(http.MethodPost, "/keys", "createKey", state.RoleAdmin, "Make an API key"), s.createKey)
+	handleEmpty(s, also(api.Operation(http.MethodDelete, "/keys/{uid}", "revokeKey", state.RoleAdmin,
+		"Revoke an API key, at once"), http.StatusConflict), s.revokeKey)
+}
+
+func newKey(k state.Key) APIKey {
+	return APIKey{UID: k.UID, Name: k.Name, Role: string(k.Role), CreatedAt: k.Created, ExpiresAt: k.Expires, RevokedAt: k.Revoked}
+}
+
+func (s *service) listKeys(ctx context.Context, in *struct{ PageQuery }) (ListAPIKeysResponse, error) {
+	keys, err := s.Store.Keys(ctx)
+	if err != nil {
+		return ListAPIKeysResponse{}, err
+	}
+	rows, info, err := paginate(in.PageQuery, "keys", keys, func(k state.Key) string { return k.UID }, true)
+	out := ListAPIKeysResponse{[]APIKey{}, info}
+	for _, k := range rows {
+		out.Keys = append(out.Keys, newKey(k))
+	}
+	return out, err
+}
+
+func (s *service) createKey(ctx context.Context, in *struct{ Body CreateAPIKeyRequest }) (CreatedAPIKey, error) {
+	expires := in.Body.ExpiresAt
+	if in.Body.ExpiresIn != nil {
+		if expires != nil {
+			return CreatedAPIKey{}, api.InvalidField("expires_at", "cannot be given together with expires_in")
+		}
+		at := time.Now().Add(time.Duration(*in.Body.ExpiresIn) * time.Second)
+		expires = &at
+	}
+	if expires != nil {
+		if !expires.After(time.Now()) || expires.Year() > 9999 {
+			return CreatedAPIKey{}, api.InvalidField("expires_at", "is not a time in the future")
+		}
+		at := expires.UTC().Truncate(time.Microsecond)
+		expires = &at
+	}
+	k, secret, err := s.Store.CreateKey(ctx, in.Body.Name, state.Role(in.Body.Role), expires)
+	return CreatedAPIKey{newKey(k), secret}, err
+}
+
+// revokeKey ends a key, but not the last one that can make others: the server makes a first admin key
+// only while there is none at all.
+func (s *service) revokeKey(ctx context.Context, in *struct {
+	UID string `path:"uid" doc:"UID of the key"`
+},
+) error {
+	keys, err := s.Store.Keys(ctx)
+	if err != nil {
+		return err
+	}
+	var revoked, others bool
+	for _, k := range keys {
+		live := k.Role == state.RoleAdmin && k.Revoked == nil && (k.Expires == nil || k.Expires.After(time.Now()))
+		revoked = revoked || live && k.UID == in.UID
+		others = others || live && k.UID != in.UID
+	}
+	if revoked && !others {
+		return api.Problem("conflict", "this is the last admin key that works: make another one first")
+	}
+	return s.Store.RevokeKey(ctx, in.UID)
+}

@@ -1,0 +1,56 @@
+package admin
+
+import "millwright/api"
+
+// PageQuery asks for a page of a list.
+type PageQuery struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"20" doc:"How many to return at most"`
+	Cursor string `query:"cursor" maxLength:"1024" doc:"next_cursor of the page before; absent for the first page"`
+}
+
+// cursor is where a page ended. List names the list, so that a cursor of another one is refused.
+type cursor struct {
+	List  string `json:"l"`
+	After string `json:"a"`
+}
+
+// after returns the key of the last row of the page before, or "" for the first page.
+func (q PageQuery) after(list string) (string, error) {
+	if q.Cursor == "" {
+		return "", nil
+	}
+	var c cursor
+	if err := api.DecodeCursor(q.Cursor, &c); err != nil {
+		return "", err
+	}
+	if c.List != list || c.After == "" {
+		return "", api.InvalidField("cursor", "not a cursor of this list: take next_cursor of the page before")
+	}
+	return c.After, nil
+}
+
+// page cuts rows, of which there may be one more than asked for, to a page of the list.
+func page[T any](q PageQuery, list string, rows []T, key func(T) string) ([]T, api.PageInfo) {
+	return api.Page(rows, q.Limit, func(row T) any { return cursor{list, key(row)} })
+}
+
+// paginate cuts a page out of a list that is in memory as a whole, in the order of its keys: ascending,
+// or descending.
+func paginate[T any](q PageQuery, list string, all []T, key func(T) string, descending bool) ([]T, api.PageInfo, error) {
+	after, err := q.after(list)
+	if err != nil {
+		return nil, api.PageInfo{}, err
+	}
+	rows := []T{}
+	for _, row := range all {
+		k := key(row)
+		if after != "" && (k == after || (k < after) != descending) {
+			continue
+		}
+		if rows = append(rows, row); len(rows) > q.Limit {
+			break
+		}
+	}
+	rows, info := page(q, list, rows, key)
+	return rows, info, nil
+}

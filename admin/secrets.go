@@ -1,0 +1,102 @@
+package admin
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"millwright/api"
+	"millwright/state"
+)
+
+// Secret is what may be told of a team secret; its value is never among that.
+type Secret struct {
+	Name      string    `json:"name" doc:"Name, as in secretName of a webhook"`
+	Version   int64     `json:"version" doc:"Counts the values it has had; webhooks use the one that was current when their definition last applied"`
+	Pending   bool      `json:"pending" doc:"Its value is yet to come: every request to its webhooks is refused with 401"`
+	Webhooks  []string  `json:"webhooks" nullable:"false" doc:"UIDs of the webhooks that use it"`
+	CreatedAt time.Time `json:"created_at" doc:"When it was created"`
+	UpdatedAt time.Time `json:"updated_at" doc:"When it was last given a value"`
+}
+
+// ListSecretsResponse is a page of secrets, by name.
+type ListSecretsResponse struct {
+	Secrets  []Secret     `json:"secrets" nullable:"false" doc:"The secrets, by name"`
+	PageInfo api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+}
+
+// SetSecretRequest gives a secret a value, or says that it is yet to come.
+type SetSecretRequest struct {
+	Value   *string `json:"value,omitempty" minLength:"1" maxLength:"65536" doc:"The value; required unless pending is true"`
+	Pending *bool   `json:"pending,omitempty" doc:"true: the value is yet to come from the provider"`
+}
+
+// SecretName is the path parameter that names a secret.
+type SecretName struct {
+	Name string `path:"name" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" doc:"Name of the secret" example:"ALERTS_SECRET"`
+}
+
+// maxSecretBytes bounds a secret's value, as package state does.
+const maxSecretBytes = 64 << 10
+
+func (s *service) registerSecrets() {
+	handle(s, api.Operation(http.MethodGet, "/secrets", "listSecrets", state.RoleViewer,
+		"List the team's secrets: names, versions and users, never values"), s.listSecrets)
+	handle(s, api.Operation(http.MethodPut, "/secrets/{name}", "setSecret", state.RoleAdmin,
+		"Create a secret, or give it a new value, which webhooks pick up when their definition next applies"), s.setSecret)
+	handleEmpty(s, also(api.Operation(http.MethodDelete, "/secrets/{name}", "deleteSecret", state.RoleAdmin,
+		"Delete a secret that no webhook uses"), http.StatusConflict), s.deleteSecret)
+}
+
+func newSecret(i state.SecretInfo) Secret {
+	return Secret{
+		Name: i.Name, Version: i.Version, Pending: i.Pending,
+		Webhooks: append([]string{}, i.Webhooks...), CreatedAt: i.Created, UpdatedAt: i.Updated,
+	}
+}
+
+func (s *service) listSecrets(ctx context.Context, in *struct{ PageQuery }) (ListSecretsResponse, error) {
+	infos, err := s.Store.Secrets(ctx)
+	if err != nil {
+		return ListSecretsResponse{}, err
+	}
+	var all []Secret
+	for _, name := range slices.Sorted(maps.Keys(infos)) {
+		all = append(all, newSecret(infos[name]))
+	}
+	rows, info, err := paginate(in.PageQuery, "secrets", all, func(s Secret) string { return s.Name }, false)
+	return ListSecretsResponse{rows, info}, err
+}
+
+func (s *service) setSecret(ctx context.Context, in *struct {
+	SecretName
+	Body SetSecretRequest
+},
+) (Secret, error) {
+	var value []byte
+	pending := in.Body.Pending != nil && *in.Body.Pending
+	switch {
+	case in.Body.Value == nil && !pending:
+		return Secret{}, api.InvalidField("value", "is required, unless pending is true")
+	case in.Body.Value != nil && pending:
+		return Secret{}, api.InvalidField("pending", "cannot be true together with a value")
+	case in.Body.Value != nil:
+		value = []byte(*in.Body.Value)
+	}
+	if len(value) > maxSecretBytes {
+		return Secret{}, api.InvalidField("value", "has %d bytes; at most %d are kept", len(value), maxSecretBytes)
+	}
+	info, err := s.Store.SetSecret(ctx, in.Name, value)
+	if err != nil {
+		return Secret{}, err
+	}
+	all, err := s.Store.Secrets(ctx)
+	info.Webhooks = all[in.Name].Webhooks
+	return newSecret(info), err
+}
+
+func (s *service) deleteSecret(ctx context.Context, in *SecretName) error {
+	return s.Store.DeleteSecret(ctx, in.Name)
+}
