@@ -105,9 +105,6 @@ func FuzzCustom(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if d.Timestamp != nil && strings.EqualFold(d.Timestamp.Header, d.DeliveryHeader) {
-			return
-		}
 		if _, err := v.Verify(m, now.Add(time.Second/2)); err != nil {
 			t.Fatalf("%+v refuses what it signed: %v", d, err)
 		}

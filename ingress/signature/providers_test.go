@@ -82,6 +82,9 @@ func TestTwoWays(t *testing.T) {
 	refused(t, v1, v, v1.with("X-Hook0-Signature", strings.Replace(v1.signature(), "h=content-type", "h=", 1)), now, "no signed headers", mismatch)
 	refused(t, v1, v, v1.with("X-Hook0-Signature", strings.Replace(v1.signature(), "h=content-type,", "", 1)), now, "no h element", malformed)
 	refused(t, v1, v, v1.with("X-Hook0-Signature", strings.Replace(v1.signature(), "h=content-type", "h=content-type,h=", 1)), now, "two h elements", duplicated)
+	for _, names := range []string{strings.Repeat("a ", 33), "content-type a:b", "content-type é", strings.Repeat("a", 200)} {
+		refused(t, v1, v, v1.with("X-Hook0-Signature", strings.Replace(v1.signature(), "h=content-type", "h="+names, 1)), now, "h element "+names, malformed)
+	}
 	v0 := sign(cdp.Descriptors()[1])
 	takes(t, v, v0.message, now, "v0 alone")
 	refused(t, v0, v, v0.with("X-Hook0-Signature", v0.signature()+",h=,v1="+strings.Repeat("0", 64)), now, "v0 beside a wrong v1", mismatch)

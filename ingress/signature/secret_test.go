@@ -22,6 +22,7 @@ func TestSecretForms(t *testing.T) {
 		{"standard_webhooks", "whsec_" + b64(65), false},
 		{"standard_webhooks", "whsec_", false},
 		{"standard_webhooks", "whsec_" + b64(32) + "\n", false},
+		{"standard_webhooks", "whsec_" + b64(24) + "\n", false},
 		{"standard_webhooks", "whsec_not base64 at all, not at all!", false},
 		{"standard_webhooks", "WHSEC_" + b64(32), false},
 		{"standard_webhooks", "whpk_" + b64(32), true},
