@@ -32,8 +32,10 @@ func TestHandshake(t *testing.T) {
 		{"slack", `{"type":"url_verification","challenge":"` + strings.Repeat("x", 5000) + `"}`, nil, 0, "", ""},
 		{"slack", `[]`, nil, 0, "", ""},
 		{"slack", ``, nil, 0, "", ""},
-		{"zoom", `{"payload":{"plainToken":"q9ibPhGeRZ6ayx5WTrXjRw"},"event_ts":1654503849680,"event":"endpoint.url_validation"}`, nil, 200, "application/json",
-			`{"encryptedToken":"` + encrypted + `","plainToken":"q9ibPhGeRZ6ayx5WTrXjRw"}`},
+		{
+			"zoom", `{"payload":{"plainToken":"q9ibPhGeRZ6ayx5WTrXjRw"},"event_ts":1654503849680,"event":"endpoint.url_validation"}`, nil, 200, "application/json",
+			`{"encryptedToken":"` + encrypted + `","plainToken":"q9ibPhGeRZ6ayx5WTrXjRw"}`,
+		},
 		{"zoom", `{"payload":{"plainToken":"v0:1750000000:{}"},"event":"endpoint.url_validation"}`, nil, 0, "", ""}, // would sign a request
 		{"zoom", `{"payload":{},"event":"endpoint.url_validation"}`, nil, 0, "", ""},
 		{"zoom", `{"payload":{"plainToken":"x"},"event":"meeting.started"}`, nil, 0, "", ""},
