@@ -1,0 +1,100 @@
+package ingress
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/tidwall/gjson"
+
+	"millwright/ingress/signature"
+	"millwright/schema"
+	"millwright/state"
+)
+
+var errUnknownScheme = errors.New("its signatureScheme is not one that this millwright knows")
+
+// accept is step 10, for a delivery that proved who sent it.
+func (in *Ingress) accept(q *request, m signature.Message, proof signature.Proof, payload schema.Payload) (answer, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), acceptTimeout)
+	defer cancel()
+	w := q.hook
+	reason, event := "", w.event(proof, q.body)
+	if w.scheme != nil && w.scheme.HasHandshake() {
+		if probe, ok := w.verifier.Handshake(m); ok && w.handshake {
+			r := q.rejection(state.DeliveryHandshake, "a set-up probe of "+w.scheme.Name()+", answered")
+			r.Event = event
+			err := in.store.RecordRejected(ctx, r)
+			return answer{status: probe.Status, result: resultHandshake, body: probe.Body, contentType: probe.ContentType}, err
+		} else if ok {
+			reason = "looks like a set-up probe of " + w.scheme.Name() + ": handshake: true in the webhook's file would answer it"
+		}
+	}
+	id, signed := identify(w, q.r.Header, q.body, proof)
+	a := w.acceptance(q.body, payload, q.now)
+	a.Identity, a.Sender, a.Reason, a.Event = id, q.sender, reason, event
+	if w.mode == schema.AuthSignature && !signed {
+		a.Digest = proof.Digest[:]
+	}
+	done, err := in.store.Accept(ctx, a)
+	if err != nil {
+		return answer{}, err
+	}
+	return accepted(done.DeliveryUID, done.Duplicate), nil
+}
+
+// acceptance is a delivery with this body, and the runs that it starts.
+func (w *webhook) acceptance(body []byte, payload schema.Payload, now time.Time) state.Acceptance {
+	a := state.Acceptance{
+		UID: state.NewID(state.PrefixDelivery), FactoryUID: w.factory.uid, Generation: w.factory.generation,
+		WebhookID: w.id, WebhookUID: w.uid, Body: body, Received: now,
+	}
+	for _, auto := range w.automations {
+		if auto.matches(payload) {
+			a.Runs = append(a.Runs, w.run(auto, a.UID, now))
+		}
+	}
+	return a
+}
+
+// matches reports whether one of the automation's triggers for the webhook matches. A filter that fails
+// does not match.
+func (a *automation) matches(payload schema.Payload) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	for _, f := range a.filters {
+		if f.Match(payload) {
+			return true
+		}
+	}
+	return false
+}
+
+// run is the run that the automation starts for a delivery.
+func (w *webhook) run(a *automation, deliveryUID string, now time.Time) state.NewRun {
+	id := state.NewRunID()
+	return state.NewRun{
+		ID: id, RootRunID: id, ConversationID: uuid.NewString(), FactoryUID: w.factory.uid, Title: a.title,
+		Prompt: a.Spec.Prompt, Envelope: w.envelope.text(deliveryUID), Source: "CUSTOM_WEBHOOK",
+		Creator:       state.Creator{Type: "service_account", UID: a.UID, DisplayName: a.Spec.Name},
+		AutomationUID: a.UID, WebhookUID: w.uid, DeliveryUID: deliveryUID, AgentUID: a.Agent,
+		Config: a.Config, Secrets: a.Secrets, ConfigName: a.Spec.Name, ModelID: a.Model, EnvironmentID: a.Env, At: now,
+	}
+}
+
+// event is the provider's kind of event, for people to read.
+func (w *webhook) event(proof signature.Proof, body []byte) string {
+	if proof.Event != "" || w.scheme == nil {
+		return state.Preview(proof.Event)
+	}
+	if field := w.scheme.EventField(); field != "" {
+		if v := gjson.GetBytes(body, field); v.Type == gjson.String {
+			return state.Preview(v.Str)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,153 @@
+package ingress
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"millwright/ingress/signature"
+	"millwright/state"
+)
+
+// result is what a request is counted as.
+type result int
+
+const (
+	resultAccepted result = iota
+	resultDuplicate
+	resultHandshake
+	resultAuth
+	resultJSON
+	resultTooLarge
+	resultNotFound
+	resultMethod
+	resultHeaders
+	resultDeliveries // the delivery budget is spent
+	resultFailures   // the budget of failed authentications is spent
+	resultBroken     // the body did not arrive
+	resultUnavailable
+	results // how many there are
+)
+
+func (r result) String() string {
+	return [...]string{
+		"accepted", "duplicate", "handshake", "rejected_auth", "rejected_invalid_json", "rejected_too_large", "not_found", "method_not_allowed",
+		"header_fields_too_large", "delivery_budget_spent", "failed_auth_budget_spent", "broken_transfer", "unavailable",
+	}[r]
+}
+
+func resultOf(o state.DeliveryOutcome) result {
+	switch o {
+	case state.DeliveryInvalidJSON:
+		return resultJSON
+	case state.DeliveryTooLarge:
+		return resultTooLarge
+	}
+	return resultAuth
+}
+
+// metrics never have a label that a request decides.
+type metrics struct {
+	requests  [results]prometheus.Counter
+	refusals  *prometheus.CounterVec
+	seconds   prometheus.Observer
+	forwarded prometheus.Counter
+}
+
+func newMetrics(in *Ingress, reg prometheus.Registerer) *metrics {
+	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "millwright_ingress_requests_total", Help: "Requests to the ingress by what became of them.",
+	}, []string{"result"})
+	refusals := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "millwright_ingress_signatures_refused_total", Help: "Signatures that were refused, by cause.",
+	}, []string{"code"})
+	latency := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "millwright_ingress_accept_seconds", Help: "Time from the headers of a delivery to its answer, accepted ones only.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+	})
+	forwarded := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "millwright_ingress_forwarded_untrusted_total", Help: "Requests with X-Forwarded-For from a peer that is not in trustedProxies.",
+	})
+	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "millwright_ingress_in_flight_bytes", Help: "Bytes of bodies in memory.",
+	}, func() float64 { return float64(in.inFlight.Load()) })
+	m := &metrics{refusals: refusals, seconds: latency, forwarded: forwarded}
+	for r := range results {
+		m.requests[r] = requests.WithLabelValues(r.String())
+	}
+	if reg != nil {
+		reg.MustRegister(requests, refusals, latency, forwarded, inFlight)
+	}
+	return m
+}
+
+func (m *metrics) count(r result, start time.Time) {
+	m.requests[r].Inc()
+	if r == resultAccepted {
+		m.seconds.Observe(time.Since(start).Seconds())
+	}
+}
+
+// refusal counts the cause of a signature.Refusal; the codes are few.
+func (m *metrics) refusal(err error) {
+	var r *signature.Refusal
+	if errors.As(err, &r) {
+		m.refusals.WithLabelValues(r.Code).Inc()
+	}
+}
+
+// Notice is something that the operator should know and can change.
+type Notice struct {
+	Code    string
+	Message string
+	Since   time.Time
+}
+
+// forwarded remembers that X-Forwarded-For came from a peer that is not trusted.
+type forwarded struct {
+	mu    sync.Mutex
+	since time.Time
+	peer  string
+}
+
+func (in *Ingress) noteForwarded(peer string) {
+	in.metrics.forwarded.Inc()
+	f := &in.forwarded
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.since.IsZero() {
+		f.since, f.peer = time.Now(), peer
+		in.log.Warn(forwardedMessage, "peer", peer)
+	}
+}
+
+const forwardedMessage = "requests come with X-Forwarded-For from a peer that is not trusted, so all of them count as sent by that peer: if it is your proxy, name it in trustedProxies"
+
+// Notices returns what the operator should know.
+func (in *Ingress) Notices() []Notice {
+	f := &in.forwarded
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.since.IsZero() {
+		return nil
+	}
+	return []Notice{{Code: "trusted-proxies", Message: forwardedMessage + " (peer " + f.peer + ")", Since: f.since}}
+}
+
+// outage logs that the state cannot be used, once in a while.
+type outage struct {
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (o *outage) say(log *slog.Logger, what string, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now := time.Now(); now.Sub(o.last) >= 10*time.Second {
+		o.last = now
+		log.Error(what+" failed", "error", err)
+	}
+}

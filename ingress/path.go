@@ -1,0 +1,80 @@
+package ingress
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+)
+
+const pathPrefix = "/webhooks/w/"
+
+// rawPath returns the path of a request as it was sent: not decoded, not cleaned, without the query.
+func rawPath(r *http.Request) string {
+	target := r.RequestURI
+	if target == "" { // made by a test or another handler, not by a server
+		target = r.URL.EscapedPath()
+	}
+	if !strings.HasPrefix(target, "/") { // absolute form: scheme://host/path
+		_, rest, ok := strings.Cut(target, "://")
+		slash := strings.IndexByte(rest, '/')
+		if !ok || slash < 0 {
+			return ""
+		}
+		target = rest[slash:]
+	}
+	target, _, _ = strings.Cut(target, "?")
+	return target
+}
+
+// rawQuery returns the query of a request as it was sent, with its question mark, or nothing.
+func rawQuery(r *http.Request) string {
+	if at := strings.IndexByte(r.RequestURI, '?'); at >= 0 {
+		return r.RequestURI[at:]
+	}
+	return ""
+}
+
+// target is what a path of the ingress names.
+type target struct {
+	uid      string // raw
+	token    string // decoded once
+	hasToken bool
+}
+
+// parsePath takes a raw path apart: /webhooks/w/{uid} or /webhooks/w/{uid}/{token}. Anything else is none.
+func parsePath(raw string) (t target, ok bool) {
+	rest, ok := strings.CutPrefix(raw, pathPrefix)
+	if !ok {
+		return t, false
+	}
+	uid, token, hasToken := strings.Cut(rest, "/")
+	if uid == "" || hasToken && (token == "" || strings.IndexByte(token, '/') >= 0) {
+		return t, false
+	}
+	t = target{uid: uid, hasToken: hasToken}
+	if hasToken {
+		var err error
+		if t.token, err = url.PathUnescape(token); err != nil {
+			t.token = "" // equals no secret
+		}
+	}
+	return t, true
+}
+
+// Handles reports whether a request is for the ingress: whether its path is below /webhooks, or would be
+// if it were decoded and cleaned. The latter are answered 404 here, so that no other handler redirects
+// a request with a credential in it.
+func (in *Ingress) Handles(r *http.Request) bool {
+	raw := rawPath(r)
+	if below(raw) {
+		return true
+	}
+	decoded, err := url.PathUnescape(raw)
+	return err == nil && below(path.Clean("/"+decoded))
+}
+
+func below(p string) bool {
+	rest, ok := strings.CutPrefix(p, "/webhooks")
+	return ok && (rest == "" || rest[0] == '/')
+}

@@ -1,0 +1,247 @@
+package ingress
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"millwright/api"
+	"millwright/ingress/signature"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// request is one request on its way through receive.
+type request struct {
+	in      *Ingress
+	w       http.ResponseWriter
+	r       *http.Request
+	now     time.Time
+	target  target
+	hook    *webhook
+	sender  string
+	bearer  bool  // a 401 asks for a bearer token
+	charged bool  // the delivery budget
+	room    int64 // held of the bytes in flight
+	body    []byte
+	size    int64 // of what was read
+	ended   bool  // the body was read to its end
+}
+
+const (
+	maxJudged     = 5 // times that a request is judged, when the definition changes meanwhile
+	acceptTimeout = 12 * time.Second
+	maxHeaders    = 256 // header lines of a request
+)
+
+// ServeHTTP answers a request for which Handles says true.
+func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := &request{in: in, w: w, r: r, now: time.Now()}
+	defer q.release()
+	a := in.receive(q)
+	in.metrics.count(a.result, q.now)
+	q.write(a)
+}
+
+// receive is contract.md, section 8.
+func (in *Ingress) receive(q *request) answer {
+	var ok bool
+	if q.target, ok = parsePath(rawPath(q.r)); !ok { // 1
+		return refused(http.StatusNotFound, resultNotFound)
+	}
+	if q.r.Method != http.MethodPost { // 2
+		return refused(http.StatusMethodNotAllowed, resultMethod)
+	}
+	if lines(q.r.Header) > maxHeaders {
+		return refused(http.StatusRequestHeaderFieldsTooLarge, resultHeaders)
+	}
+	for range maxJudged {
+		if !in.live() {
+			return unavailable()
+		}
+		a, err := in.judge(q, in.current.Load())
+		if err == nil {
+			return a
+		}
+		if !errors.Is(err, state.ErrMoved) {
+			in.outage.say(in.log, "storing a delivery", err)
+			return unavailable()
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), storeTimeout)
+		err = in.reload(ctx)
+		cancel()
+		if err != nil {
+			return unavailable()
+		}
+	}
+	return unavailable()
+}
+
+func lines(h http.Header) (n int) {
+	for _, values := range h {
+		n += len(values)
+	}
+	return n
+}
+
+// judge is steps 3 to 10, by one snapshot. An error means that nothing was decided: state.ErrMoved that the
+// snapshot is outdated, any other that the state cannot be written.
+func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
+	w := s.webhooks[q.target.uid] // 3
+	if w == nil || !w.enabled || q.target.hasToken && w.mode != schema.AuthURLToken {
+		return refused(http.StatusNotFound, resultNotFound), nil
+	}
+	q.hook, q.bearer = w, w.mode == schema.AuthToken
+	q.identifySender()
+	if wait := in.failures.spent(q.budget(), q.now); wait > 0 { // 4
+		return tooMany(resultFailures, wait), nil
+	}
+	if w.mode != schema.AuthSignature { // 5
+		if reason := w.checkToken(q.r.Header, q.target); reason != "" {
+			return q.rejectFailed(http.StatusUnauthorized, state.DeliveryRejectedAuth, reason)
+		}
+		if wait := q.charge(); wait > 0 { // 6
+			return tooMany(resultDeliveries, wait), nil
+		}
+	}
+	switch err := q.readBody(); { // 7
+	case errors.Is(err, errTooLarge):
+		reason := "the body is larger than 262144 bytes"
+		if w.mode == schema.AuthSignature {
+			return q.rejectFailed(http.StatusRequestEntityTooLarge, state.DeliveryTooLarge, reason)
+		}
+		return q.reject(http.StatusRequestEntityTooLarge, state.DeliveryTooLarge, reason)
+	case errors.Is(err, errNoRoom):
+		return unavailable(), nil
+	case err != nil:
+		return refused(http.StatusBadRequest, resultBroken), nil
+	}
+	var proof signature.Proof
+	m := signature.Message{Method: q.r.Method, Header: q.r.Header, Body: q.body}
+	if w.mode == schema.AuthSignature { // 8
+		m.URL = in.cfg.PublicURL + rawPath(q.r) + rawQuery(q.r)
+		var err error
+		if proof, err = w.verifier.Verify(m, q.now); err != nil {
+			in.metrics.refusal(err)
+			return q.rejectFailed(http.StatusUnauthorized, state.DeliveryRejectedAuth, err.Error())
+		}
+		if wait := q.charge(); wait > 0 { // 6
+			return tooMany(resultDeliveries, wait), nil
+		}
+	}
+	payload, err := w.parse(q.body) // 9
+	if err != nil {
+		return q.reject(http.StatusBadRequest, state.DeliveryInvalidJSON, err.Error())
+	}
+	return in.accept(q, m, proof, payload) // 10
+}
+
+// identifySender says who the request counts as.
+func (q *request) identifySender() {
+	if q.sender != "" {
+		return
+	}
+	sender := api.SenderOf(q.r, q.in.cfg.TrustedProxies)
+	if q.sender = sender.Key; sender.Unheeded {
+		q.in.noteForwarded(q.sender)
+	}
+}
+
+func (q *request) budget() budgetKey { return budgetKey{q.hook.uid, q.sender} }
+
+// charge charges the delivery budget, once a request.
+func (q *request) charge() time.Duration {
+	if q.charged {
+		return 0
+	}
+	wait := q.in.deliveries.charge(q.budget(), q.now)
+	q.charged = wait == 0
+	return wait
+}
+
+// checkToken compares the credential of a token or url_token webhook, and returns why it is refused, for
+// the owner. The comparison is of hashes and takes the same time whatever they are.
+func (w *webhook) checkToken(h http.Header, t target) (reason string) {
+	token, reason := t.token, ""
+	if w.mode == schema.AuthToken {
+		if token, reason = bearer(h["Authorization"]); reason != "" {
+			return reason
+		}
+	} else if !t.hasToken {
+		return "the URL has no token"
+	}
+	sum := sha256.Sum256([]byte(token))
+	same := subtle.ConstantTimeCompare(sum[:], w.tokenHash[:]) == 1
+	switch {
+	case !w.hasSecret:
+		return "the webhook's secret is empty or still pending: every request is refused"
+	case !same && w.mode == schema.AuthToken:
+		return "the bearer token is not this webhook's secret"
+	case !same:
+		return "the token in the URL is not this webhook's secret"
+	}
+	return ""
+}
+
+// bearer finds the token of an Authorization header: "Bearer" in any case, spaces, the token.
+func bearer(values []string) (token, reason string) {
+	if len(values) == 0 {
+		return "", "there is no Authorization header"
+	}
+	for _, v := range values[1:] {
+		if v != values[0] {
+			return "", "there are several Authorization headers that differ"
+		}
+	}
+	scheme, token, ok := strings.Cut(strings.Trim(values[0], " "), " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return "", "the Authorization header is not of the form Bearer <token>"
+	}
+	return strings.TrimLeft(token, " "), ""
+}
+
+// parse checks the body and, if an automation looks at it, takes it apart.
+func (w *webhook) parse(body []byte) (schema.Payload, error) {
+	if !w.filtered {
+		return schema.Payload{}, schema.ValidJSON(body)
+	}
+	return schema.ParsePayload(body)
+}
+
+// rejectFailed is reject for a request that proved nothing: it charges the budget of failed authentications.
+func (q *request) rejectFailed(status int, outcome state.DeliveryOutcome, reason string) (answer, error) {
+	if wait := q.in.failures.charge(q.budget(), q.now); wait > 0 { // others spent it meanwhile
+		return tooMany(resultFailures, wait), nil
+	}
+	return q.reject(status, outcome, reason)
+}
+
+// reject logs the request with its precise cause for the owner, and answers with the status alone.
+func (q *request) reject(status int, outcome state.DeliveryOutcome, reason string) (answer, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), acceptTimeout)
+	defer cancel()
+	err := q.in.store.RecordRejected(ctx, q.rejection(outcome, reason))
+	return refused(status, resultOf(outcome)), err
+}
+
+func (q *request) rejection(outcome state.DeliveryOutcome, reason string) state.Rejection {
+	return state.Rejection{
+		FactoryUID: q.hook.factory.uid, WebhookID: q.hook.id, WebhookUID: q.hook.uid, Generation: q.hook.factory.generation,
+		Outcome: outcome, Reason: reason, Size: q.sizeKnown(), Sender: q.sender, Received: q.now,
+	}
+}
+
+// sizeKnown is what was read of the body, else what was announced, else nil.
+func (q *request) sizeKnown() *int64 {
+	size := q.size
+	if size == 0 && !q.ended {
+		if size = q.r.ContentLength; size < 0 {
+			return nil
+		}
+	}
+	return &size
+}

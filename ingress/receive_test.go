@@ -1,0 +1,102 @@
+package ingress_test
+
+import (
+	"strings"
+	"testing"
+
+	"millwright/ingress"
+	"millwright/schema"
+	"millwright/state"
+)
+
+func TestDeliveryStartsRuns(t *testing.T) {
+	each(t, ingress.Config{}, func(t *testing.T, w *world) {
+		w.hook(enabled("alerts"))
+		w.hook(enabled("other"))
+		w.automation("triage", "alerts", "")
+		w.automation("critical", "alerts", `{"severity":["critical"]}`)
+		w.automation("elsewhere", "other", "")
+		w.automationOf(schema.Automation{Name: "off", Triggers: []schema.Trigger{{Provider: "webhook", Event: "received", WebhookIDs: []string{w.uids["alerts"]}}}, Prompt: "p"})
+
+		r := w.deliver("alerts", `{"severity":"critical"}`)
+		want(t, r, 202)
+		id := r.deliveryID()
+		if !state.ValidID(state.PrefixDelivery, id) || r.duplicate() || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("answer %q, %v", r.body, r.Header)
+		}
+		titles := ""
+		for _, run := range w.runs(id) {
+			titles += run.Title + " " + run.State + ";"
+		}
+		if titles != "triage from alerts QUEUED;critical from alerts QUEUED;" && titles != "critical from alerts QUEUED;triage from alerts QUEUED;" {
+			t.Errorf("runs %q", titles)
+		}
+		if body, err := w.store.Payload(t.Context(), w.factory, id); err != nil || string(body) != `{"severity":"critical"}` {
+			t.Errorf("payload %q, %v", body, err)
+		}
+		if r := w.deliver("alerts", `{"severity":"low"}`); len(w.runs(r.deliveryID())) != 1 {
+			t.Errorf("the filter did not hold: %v", w.runs(r.deliveryID()))
+		}
+		again := w.deliver("alerts", `{"severity":"critical"}`)
+		want(t, again, 202)
+		if again.deliveryID() != id || !again.duplicate() {
+			t.Errorf("duplicate answered %q", again.body)
+		}
+		rows := w.rows("alerts")
+		if len(rows) != 3 || rows[0].Outcome != state.DeliveryDuplicate || rows[0].DuplicateOf != id || rows[0].IdentitySource != state.IdentityBodyHash || rows[0].Sender != "127.0.0.1" {
+			t.Errorf("log %+v", rows)
+		}
+	})
+}
+
+func TestTokenCredential(t *testing.T) {
+	w := onSQLite(t, ingress.Config{FailedAuthPerMinute: 100})
+	w.hook(enabled("alerts"))
+	w.secret("PENDING", "")
+	w.hook(schema.Webhook{Name: "pending", Enabled: true, SecretName: "PENDING"})
+	for _, c := range []struct {
+		name   string
+		hook   string
+		values []string
+		want   int
+	}{
+		{"right", "alerts", []string{"Bearer " + tokenSecret}, 202},
+		{"lower case", "alerts", []string{"bearer " + tokenSecret}, 202},
+		{"two spaces", "alerts", []string{"Bearer  " + tokenSecret}, 202},
+		{"identical twice", "alerts", []string{"Bearer " + tokenSecret, "Bearer " + tokenSecret}, 202},
+		{"tab", "alerts", []string{"Bearer\t" + tokenSecret}, 401},
+		{"tab after space", "alerts", []string{"Bearer \t" + tokenSecret}, 401},
+		{"none", "alerts", nil, 401},
+		{"empty", "alerts", []string{""}, 401},
+		{"no token", "alerts", []string{"Bearer "}, 401},
+		{"other scheme", "alerts", []string{"Basic " + tokenSecret}, 401},
+		{"bare", "alerts", []string{tokenSecret}, 401},
+		{"prefix", "alerts", []string{"Bearer " + tokenSecret[:len(tokenSecret)-1]}, 401},
+		{"longer", "alerts", []string{"Bearer " + tokenSecret + "x"}, 401},
+		{"right then wrong", "alerts", []string{"Bearer " + tokenSecret, "Bearer x"}, 401},
+		{"wrong then right", "alerts", []string{"Bearer x", "Bearer " + tokenSecret}, 401},
+		{"joined", "alerts", []string{"Bearer " + tokenSecret + ", Bearer x"}, 401},
+		{"pending", "pending", []string{"Bearer " + tokenSecret}, 401},
+		{"pending, empty", "pending", []string{"Bearer "}, 401},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var headers []string
+			for _, v := range c.values {
+				headers = append(headers, "Authorization", v)
+			}
+			r := w.post(w.url(c.hook), `{"n":"`+c.name+`"}`, headers...)
+			want(t, r, c.want)
+			if c.want == 401 && (r.Header.Get("WWW-Authenticate") != "Bearer" || r.body != `{"error":"unauthorized"}`+"\n") {
+				t.Errorf("%v %q", r.Header, r.body)
+			}
+		})
+	}
+	for _, row := range w.rows("alerts") {
+		if row.Outcome == state.DeliveryRejectedAuth && (row.Reason == "" || strings.Contains(row.Reason, tokenSecret)) {
+			t.Errorf("reason %q", row.Reason)
+		}
+	}
+	if strings.Contains(w.log.String(), tokenSecret) {
+		t.Error("the token is in the log")
+	}
+}

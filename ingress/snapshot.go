@@ -1,0 +1,149 @@
+package ingress
+
+import (
+	"crypto/sha256"
+	"log/slog"
+	"net/textproto"
+	"slices"
+
+	"millwright/ingress/signature"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// snapshot is what requests are judged by. It never changes.
+type snapshot struct {
+	generation int64
+	webhooks   map[string]*webhook // by UID, of all factories
+	factories  map[string]*factory // by UID
+}
+
+// factory is one factory's part of a snapshot, tagged with the generation of its definition.
+type factory struct {
+	uid        string
+	generation int64
+	webhooks   []*webhook
+}
+
+// webhook is one webhook, ready to judge by. Of a token only its hash is here.
+type webhook struct {
+	id          int64
+	uid, name   string
+	factory     *factory
+	enabled     bool
+	mode        schema.AuthMode
+	hasSecret   bool              // false: the secret is empty or pending, and every request is refused
+	tokenHash   [sha256.Size]byte // of the modes token and url_token
+	verifier    *signature.Verifier
+	scheme      *signature.Scheme
+	handshake   bool
+	idHeader    string // canonical name from deliveryIdHeader, or empty
+	automations []*automation
+	filtered    bool // some automation looks at the payload
+	envelope    envelope
+}
+
+// automation is an enabled automation that selects the webhook it is listed under.
+type automation struct {
+	state.RoutedAutomation
+	title   string
+	filters []*schema.Filter // of its triggers for this webhook; any of them may match. A nil filter matches all
+}
+
+// newSnapshot makes a snapshot of the routing facts. Factories that did not change since old are taken from it.
+func newSnapshot(r state.Routing, old *snapshot, log *slog.Logger) *snapshot {
+	s := &snapshot{generation: r.Generation, webhooks: map[string]*webhook{}, factories: map[string]*factory{}}
+	for _, rf := range r.Factories {
+		var f *factory
+		if old != nil {
+			f = old.factories[rf.UID]
+		}
+		if f == nil || f.generation != rf.Generation {
+			f = newFactory(rf, log)
+		}
+		s.factories[f.uid] = f
+		for _, w := range f.webhooks {
+			s.webhooks[w.uid] = w
+		}
+	}
+	return s
+}
+
+func newFactory(rf state.RoutedFactory, log *slog.Logger) *factory {
+	f := &factory{uid: rf.UID, generation: rf.Generation}
+	for _, rw := range rf.Webhooks {
+		w := newWebhook(f, rw, log)
+		for _, ra := range rf.Automations {
+			w.subscribe(ra, log)
+		}
+		f.webhooks = append(f.webhooks, w)
+	}
+	return f
+}
+
+func newWebhook(f *factory, rw state.RoutedWebhook, log *slog.Logger) *webhook {
+	w := &webhook{
+		id: rw.ID, uid: rw.UID, name: rw.Spec.Name, factory: f, enabled: rw.Spec.Enabled, mode: rw.Spec.AuthMode,
+		hasSecret: !rw.Pending && len(rw.Secret) > 0, handshake: rw.Spec.Handshake, envelope: newEnvelope(rw.Spec.Name, rw.UID),
+	}
+	if name := rw.Spec.DeliveryIDHeader; name != "" {
+		w.idHeader = textproto.CanonicalMIMEHeaderKey(name)
+	}
+	if w.mode != schema.AuthSignature {
+		w.tokenHash = sha256.Sum256(rw.Secret)
+		return w
+	}
+	var err error
+	if w.scheme, err = schemeOf(rw.Spec); err == nil && w.hasSecret {
+		w.verifier, err = w.scheme.Verifier(rw.Secret)
+	}
+	if err != nil { // it stays without a verifier, and so refuses every request
+		log.Error("webhook cannot verify signatures: every request to it is refused", "webhook", w.uid, "name", w.name, "error", err)
+	}
+	return w
+}
+
+func schemeOf(spec schema.Webhook) (*signature.Scheme, error) {
+	if spec.SignatureScheme == signature.CustomName {
+		if spec.CustomScheme == nil {
+			return nil, errUnknownScheme
+		}
+		return signature.Custom(*spec.CustomScheme)
+	}
+	if s, ok := signature.Lookup(spec.SignatureScheme); ok {
+		return s, nil
+	}
+	return nil, errUnknownScheme
+}
+
+// subscribe lists the automation under the webhook if it is enabled and one of its triggers selects it.
+// A filter that does not compile never matches.
+func (w *webhook) subscribe(ra state.RoutedAutomation, log *slog.Logger) {
+	if !ra.Spec.Enabled {
+		return
+	}
+	a := &automation{RoutedAutomation: ra, title: title(ra.Spec.Name, w.name)}
+	for _, t := range ra.Spec.Triggers {
+		if t.Provider != "webhook" || !t.Fires() || !slices.Contains(t.WebhookIDs, w.uid) {
+			continue
+		}
+		filter, problems := schema.CompileFilter(t.Payload)
+		if len(problems) > 0 {
+			log.Error("payload filter cannot be read: the automation does not fire by it", "webhook", w.uid, "automation", ra.UID, "problem", problems[0].Message)
+			continue
+		}
+		a.filters = append(a.filters, filter)
+		w.filtered = w.filtered || filter != nil
+	}
+	if len(a.filters) > 0 {
+		w.automations = append(w.automations, a)
+	}
+}
+
+// titleLength is how long a run's title may be, in characters (contract.md, section 4).
+const titleLength = 120
+
+func title(automation, webhook string) string {
+	t := automation + " from " + webhook
+	return t[:min(len(t), titleLength)] // names are ASCII
+}
