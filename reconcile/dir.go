@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
+	"millwright/schema"
 	"millwright/state"
 )
 
@@ -31,6 +34,7 @@ type dirSource struct {
 
 	mu       sync.Mutex
 	last     *frozen
+	loaded   *schema.Result // of last
 	revision string
 	root     string        // the path that last was read from, links resolved
 	took     time.Duration // of the last scan
@@ -52,6 +56,8 @@ func Dir(cfg DirConfig) (Source, error) {
 }
 
 func (d *dirSource) Describe() state.Source { return state.Source{Kind: "dir", Path: d.dir} }
+
+func (d *dirSource) Close() error { return nil }
 
 // scans is how often a directory that changes while it is read is read again before that is an error.
 const scans = 5
@@ -93,7 +99,7 @@ func (d *dirSource) scan() (_ Snapshot, ok bool, err error) {
 		return Snapshot{}, false, fmt.Errorf("%w: %w", errNoRoot, err)
 	}
 	defer root.Close()
-	if d.last != nil && d.last.same(root) {
+	if d.last != nil && d.last.same(&dirBacking{root}) {
 		d.mu.Lock()
 		d.root = path
 		d.mu.Unlock()
@@ -103,18 +109,20 @@ func (d *dirSource) scan() (_ Snapshot, ok bool, err error) {
 	if err != nil {
 		return Snapshot{}, false, err
 	}
-	tree, revision, err := freeze(fresh)
-	if err != nil {
+	tree := freeze(&dirBacking{fresh})
+	loaded := schema.Load(tree, nil) // what the loader looks at is what the definition consists of
+	if err := errors.Join(loaded.Err, fresh.Close()); err != nil {
 		return Snapshot{}, false, err
 	}
+	tree.close()
 	d.mu.Lock()
-	d.last, d.revision, d.root = tree, revision, path
+	d.last, d.loaded, d.revision, d.root = tree, loaded, tree.hash(loaded.Problems), path
 	d.mu.Unlock()
-	return d.snapshot(), tree.same(root), errors.New("it keeps changing while it is read")
+	return d.snapshot(), tree.same(&dirBacking{root}), errors.New("it keeps changing while it is read")
 }
 
 func (d *dirSource) snapshot() Snapshot {
-	return Snapshot{Revision: state.Revision{ID: d.revision, Tree: d.revision}, FS: d.last}
+	return Snapshot{Revision: state.Revision{ID: d.revision, Tree: d.revision}, FS: d.last, loaded: d.loaded}
 }
 
 // kubernetesData is the link in a Kubernetes volume that is swapped when its content changes.
@@ -154,4 +162,57 @@ func withoutPath(err error) error {
 		return at.Err
 	}
 	return err
+}
+
+// dirBacking is a directory that a tree is frozen from.
+type dirBacking struct{ root *os.Root }
+
+func (b *dirBacking) stat(name string) (fs.FileInfo, error) {
+	return b.root.Lstat(filepath.FromSlash(name))
+}
+
+// open opens what info describes, and nothing that took its place. It does not wait for the other end of
+// a pipe.
+func (b *dirBacking) open(name string, info fs.FileInfo) (*os.File, error) {
+	file, err := b.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if now, err := file.Stat(); err != nil || !os.SameFile(now, info) || now.Size() != info.Size() {
+		return nil, errors.Join(err, file.Close(), fmt.Errorf("%s changed while it was read", name))
+	}
+	return file, nil
+}
+
+func (b *dirBacking) list(name string, info fs.FileInfo, max int) ([]entry, error) {
+	dir, err := b.open(name, info)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	var list []entry
+	for {
+		part, err := dir.ReadDir(1024)
+		for _, e := range part {
+			list = append(list, entry{e.Name(), e.Type()})
+		}
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(list) > max {
+			return nil, fmt.Errorf("%s: more than %d directory entries", name, max)
+		}
+	}
+}
+
+func (b *dirBacking) read(name string, info fs.FileInfo, max int64) ([]byte, error) {
+	file, err := b.open(name, info)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, max))
 }

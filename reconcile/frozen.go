@@ -1,14 +1,13 @@
 package reconcile
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,21 +17,30 @@ import (
 )
 
 const (
-	// frozenFile bounds what is kept of one file; more than any file of a valid tree has. The loader sees
-	// the true size and says what is too large.
-	frozenFile = 512 << 10
+	// frozenFile bounds what is kept of one file. The loader sees the true size and says what is too large.
+	frozenFile = schema.MaxFileBytes + 1
 	// frozenTotal bounds what is kept of all files of a tree; more than any valid tree has.
-	frozenTotal = 64 << 20
+	frozenTotal = 2 * schema.MaxTreeBytes
 	// frozenEntries bounds the entries of the directories that are listed.
 	frozenEntries = 200_000
 )
 
-// frozen is the part of a directory that a definition consists of, as it was at one moment. While it is
-// open, the first look at each file or directory is kept, and every later look sees the same. Nothing
-// outside the root can be reached, and no symbolic link is followed.
+// backing is where a frozen tree comes from.
+type backing interface {
+	// stat describes a file or directory without following a symbolic link.
+	stat(name string) (fs.FileInfo, error)
+	// list returns the entries of a directory, or an error when there are more than max.
+	list(name string, info fs.FileInfo, max int) ([]entry, error)
+	// read returns the first max bytes of a regular file.
+	read(name string, info fs.FileInfo, max int64) ([]byte, error)
+}
+
+// frozen is the part of a tree that a definition consists of, as it was at one moment. The first look at
+// each file or directory is kept, and every later look sees the same. Nothing outside the root can be
+// reached, and no symbolic link is followed.
 type frozen struct {
 	mu      sync.Mutex
-	root    *os.Root // nil once it is closed
+	from    backing // nil once it is closed
 	nodes   map[string]*node
 	bytes   int
 	entries int
@@ -41,23 +49,18 @@ type frozen struct {
 // node is a file or directory that was looked at.
 type node struct {
 	info    fs.FileInfo
-	data    []byte        // of a regular file
-	entries []fs.DirEntry // of a directory, by name
-	read    bool          // data or entries were read
+	data    []byte  // of a regular file
+	entries []entry // of a directory, by name
+	read    bool    // data or entries were read
 }
 
-// freeze opens the tree at root, which it closes.
-func freeze(root *os.Root) (f *frozen, revision string, err error) {
-	f = &frozen{root: root, nodes: map[string]*node{}}
-	loaded := schema.Load(f, nil) // what the loader looks at is what the definition consists of
+func freeze(from backing) *frozen { return &frozen{from: from, nodes: map[string]*node{}} }
+
+// close lets go of where the tree comes from. What was not looked at so far cannot be from now on.
+func (f *frozen) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.root = nil
-	root.Close()
-	if loaded.Err != nil {
-		return nil, "", loaded.Err
-	}
-	return f, f.hash(loaded.Problems), nil
+	f.from = nil
 }
 
 // hash names what the tree says: every file that was read, and what is wrong with the rest.
@@ -94,14 +97,15 @@ func (f *frozen) dirs() []string {
 	return dirs
 }
 
-// same reports whether everything that was looked at is still the same in root, byte for byte.
-func (f *frozen) same(root *os.Root) bool {
-	now := &frozen{root: root, nodes: map[string]*node{}}
+// same reports whether everything that was looked at is the same in another tree, byte for byte.
+func (f *frozen) same(other backing) bool {
+	now := freeze(other)
 	for _, name := range f.names() {
 		was := f.nodes[name]
 		is, err := now.look(name, was.read)
-		if err != nil || is.info.Mode().Type() != was.info.Mode().Type() || is.info.Mode().IsRegular() && is.info.Size() != was.info.Size() || !slices.Equal(is.data, was.data) ||
-			!slices.EqualFunc(is.entries, was.entries, func(a, b fs.DirEntry) bool { return a.Name() == b.Name() && a.Type() == b.Type() }) {
+		if err != nil || is.info.Mode().Type() != was.info.Mode().Type() ||
+			is.info.Mode().IsRegular() && is.info.Size() != was.info.Size() ||
+			!bytes.Equal(is.data, was.data) || !slices.Equal(is.entries, was.entries) {
 			return false
 		}
 		is.data = nil // one file at a time
@@ -115,10 +119,10 @@ func (f *frozen) look(name string, read bool) (*node, error) {
 	defer f.mu.Unlock()
 	n := f.nodes[name]
 	if n == nil {
-		if f.root == nil {
+		if f.from == nil {
 			return nil, f.absent(name)
 		}
-		info, err := f.root.Lstat(filepath.FromSlash(name))
+		info, err := f.from.stat(name)
 		if err != nil {
 			return nil, err
 		}
@@ -128,7 +132,7 @@ func (f *frozen) look(name string, read bool) (*node, error) {
 	if !read || n.read {
 		return n, nil
 	}
-	if f.root == nil {
+	if f.from == nil {
 		return nil, fmt.Errorf("%s: %w", name, errNotFrozen)
 	}
 	if err := f.fill(name, n); err != nil {
@@ -138,10 +142,31 @@ func (f *frozen) look(name string, read bool) (*node, error) {
 	return n, nil
 }
 
+func (f *frozen) fill(name string, n *node) (err error) {
+	switch {
+	case n.info.IsDir():
+		if n.entries, err = f.from.list(name, n.info, frozenEntries-f.entries); err != nil {
+			return err
+		}
+		f.entries += len(n.entries)
+		slices.SortFunc(n.entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	case n.info.Mode().IsRegular():
+		if n.data, err = f.from.read(name, n.info, frozenFile); err != nil {
+			return err
+		}
+		if f.bytes += len(n.data); f.bytes > frozenTotal {
+			return fmt.Errorf("more than %d MiB of definition files", frozenTotal>>20)
+		}
+	default:
+		return fmt.Errorf("%s is neither a file nor a directory", name)
+	}
+	return nil
+}
+
 // absent says why a closed snapshot does not have name.
 func (f *frozen) absent(name string) error {
 	parent := f.nodes[path.Dir(name)]
-	if parent == nil || parent.read && !slices.ContainsFunc(parent.entries, func(e fs.DirEntry) bool { return e.Name() == path.Base(name) }) {
+	if parent == nil || parent.read && !slices.ContainsFunc(parent.entries, func(e entry) bool { return e.name == path.Base(name) }) {
 		return &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	return fmt.Errorf("%s: %w", name, errNotFrozen)
@@ -149,44 +174,10 @@ func (f *frozen) absent(name string) error {
 
 var errNotFrozen = fmt.Errorf("not part of this snapshot: %w", fs.ErrInvalid)
 
-func (f *frozen) fill(name string, n *node) error {
-	if !n.info.IsDir() && !n.info.Mode().IsRegular() {
-		return fmt.Errorf("%s is neither a file nor a directory", name)
-	}
-	file, err := f.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	if !os.SameFile(info, n.info) {
-		return fmt.Errorf("%s changed while it was read", name)
-	}
-	if info.IsDir() {
-		entries, err := file.ReadDir(frozenEntries - f.entries + 1)
-		if err != nil && err != io.EOF {
-			return err
-		}
-		if f.entries += len(entries); f.entries > frozenEntries {
-			return fmt.Errorf("more than %d directory entries", frozenEntries)
-		}
-		for _, e := range entries {
-			n.entries = append(n.entries, entry{f, path.Join(name, e.Name()), e.Type()})
-		}
-		slices.SortFunc(n.entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-		return nil
-	}
-	n.info = info
-	if n.data, err = io.ReadAll(io.LimitReader(file, frozenFile)); err != nil {
-		return err
-	}
-	if f.bytes += len(n.data); f.bytes > frozenTotal {
-		return fmt.Errorf("more than %d MiB of definition files", frozenTotal>>20)
-	}
-	return nil
+// entry is an entry of a directory.
+type entry struct {
+	name string
+	mode fs.FileMode // its type bits
 }
 
 // Open opens a file or directory of the tree.
@@ -195,7 +186,7 @@ func (f *frozen) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &handle{node: n}, nil
+	return &handle{f: f, name: name, node: n}, nil
 }
 
 // Stat describes a file or directory without following a symbolic link.
@@ -216,8 +207,28 @@ func (f *frozen) ReadDir(name string) ([]fs.DirEntry, error) {
 	if !n.info.IsDir() {
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: syscall.ENOTDIR}
 	}
-	return slices.Clone(n.entries), nil
+	return f.listed(name, n.entries), nil
 }
+
+func (f *frozen) listed(dir string, entries []entry) []fs.DirEntry {
+	list := make([]fs.DirEntry, len(entries))
+	for i, e := range entries {
+		list[i] = listed{f, path.Join(dir, e.name), e}
+	}
+	return list
+}
+
+// listed is an entry of a listed directory.
+type listed struct {
+	f    *frozen
+	path string
+	entry
+}
+
+func (e listed) Name() string               { return e.name }
+func (e listed) IsDir() bool                { return e.mode.IsDir() }
+func (e listed) Type() fs.FileMode          { return e.mode }
+func (e listed) Info() (fs.FileInfo, error) { return e.f.Stat(e.path) }
 
 // ReadFile returns the content of a file of the tree.
 func (f *frozen) ReadFile(name string) ([]byte, error) {
@@ -238,20 +249,10 @@ func (f *frozen) at(op, name string, read bool) (*node, error) {
 	return f.look(name, read)
 }
 
-// entry is an entry of a directory of a snapshot.
-type entry struct {
-	f    *frozen
-	path string
-	mode fs.FileMode
-}
-
-func (e entry) Name() string               { return path.Base(e.path) }
-func (e entry) IsDir() bool                { return e.mode.IsDir() }
-func (e entry) Type() fs.FileMode          { return e.mode }
-func (e entry) Info() (fs.FileInfo, error) { return e.f.Stat(e.path) }
-
 // handle is an open file or directory of a snapshot.
 type handle struct {
+	f    *frozen
+	name string
 	node *node
 	at   int
 }
@@ -261,7 +262,7 @@ func (h *handle) Close() error               { return nil }
 
 func (h *handle) Read(p []byte) (int, error) {
 	if h.node.info.IsDir() {
-		return 0, &fs.PathError{Op: "read", Path: path.Base(h.node.info.Name()), Err: syscall.EISDIR}
+		return 0, &fs.PathError{Op: "read", Path: h.name, Err: syscall.EISDIR}
 	}
 	if h.at >= len(h.node.data) {
 		return 0, io.EOF
@@ -281,5 +282,5 @@ func (h *handle) ReadDir(n int) ([]fs.DirEntry, error) {
 		rest = rest[:min(n, len(rest))]
 	}
 	h.at += len(rest)
-	return slices.Clone(rest), nil
+	return h.f.listed(h.name, rest), nil
 }

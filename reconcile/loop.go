@@ -115,13 +115,20 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 			return result
 		}
 	}
+	loaded := snap.load()
+	if loaded.Err != nil { // a source whose copy is damaged makes a new one when it is asked again
+		if snap, err = l.cfg.Source.Fetch(ctx); err != nil {
+			return l.fail(ctx, started, state.Revision{}, err)
+		}
+		loaded = snap.load()
+	}
 	err = state.ErrMoved
 	for try := 0; try < moves && errors.Is(err, state.ErrMoved); try++ {
 		var cur state.Current
 		if cur, err = l.cfg.Store.Current(ctx, l.cfg.Factory.UID); err != nil {
 			break
 		}
-		p, app := plan.Make(cur, snap.FS, l.options(snap, req, started))
+		p, app := plan.Compare(cur, loaded, l.options(snap, req, started))
 		if p.Err != nil {
 			return l.fail(ctx, started, snap.Revision, p.Err)
 		}

@@ -58,7 +58,7 @@ func (l *Loop) Plan(ctx context.Context) (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	p, _ := plan.Make(cur, snap.FS, l.options(snap, Request{}, time.Now()))
+	p, _ := plan.Compare(cur, snap.load(), l.options(snap, Request{}, time.Now()))
 	return p, p.Err
 }
 

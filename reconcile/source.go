@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"millwright/schema"
 	"millwright/state"
 )
 
@@ -24,6 +25,8 @@ type Source interface {
 	// Watch calls cue whenever the source may have changed, until ctx ends. It may call it for nothing,
 	// and must not be trusted to call it at all.
 	Watch(ctx context.Context, cue func())
+	// Close ends the use of what the source holds on this machine.
+	Close() error
 }
 
 // Snapshot is one revision of a source. Its tree does not change, whatever becomes of the source, and is
@@ -31,7 +34,16 @@ type Source interface {
 type Snapshot struct {
 	Revision state.Revision
 	FS       fs.FS // its root is the root of the definition
-	Bytes    int64 // that came over the network
+	Bytes    int64 // that came over the network, also of a Fetch that failed
+
+	loaded *schema.Result // of FS, where the source had to load it
+}
+
+func (s Snapshot) load() *schema.Result {
+	if s.loaded != nil {
+		return s.loaded
+	}
+	return schema.Load(s.FS, nil)
 }
 
 // ErrSuspended says that the factory is suspended in the settings.

@@ -88,20 +88,25 @@ const (
 	CodeContract = "sender-contract"
 )
 
-// Make loads the tree at the root of fsys with what cur knows, and compares it with cur. The application
-// makes the change; it is nil when the tree would be refused or could not be read.
+// Make loads the tree at the root of fsys and compares it with cur. The application makes the change; it
+// is nil when the tree would be refused or could not be read.
 func Make(cur state.Current, fsys fs.FS, opts Options) (Plan, *state.Application) {
+	return Compare(cur, schema.Load(fsys, nil), opts)
+}
+
+// Compare is Make for a tree that is loaded already. The rules that need state run on loaded again.
+func Compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *state.Application) {
 	p := Plan{
 		BaseRevision: cur.Factory.Applied.ID, HeadRevision: opts.Revision.ID,
 		Changes: []Change{}, Secrets: []Secret{}, Problems: []schema.Problem{},
 	}
-	names, err := webhookNames(fsys)
-	if err != nil {
-		p.Err = fmt.Errorf("read the definition: %w", err)
-		return p, nil
+	loaded.Check(*Known(cur, loaded.WebhookNames(), opts))
+	p.Problems = append(p.Problems, loaded.Problems...)
+	for _, rule := range loaded.NotChecked {
+		if rule != CodeRenamed || loaded.Factory == nil { // guard runs it
+			p.NotChecked = append(p.NotChecked, rule)
+		}
 	}
-	loaded := schema.Load(fsys, Known(cur, names, opts))
-	p.Problems, p.NotChecked = append(p.Problems, loaded.Problems...), loaded.NotChecked
 	if loaded.Err != nil {
 		p.Err = fmt.Errorf("read the definition: %w", loaded.Err)
 		return p, nil
@@ -163,24 +168,6 @@ func liveByName(cur state.Current) map[string]state.Webhook {
 		live[w.Spec.Name] = w
 	}
 	return live
-}
-
-// webhookNames returns the names of the tree's webhook files, also of those with errors.
-func webhookNames(fsys fs.FS) ([]string, error) {
-	entries, err := fs.ReadDir(fsys, "webhooks")
-	if err != nil {
-		if info, statErr := fs.Stat(fsys, "."); statErr != nil || !info.IsDir() {
-			return nil, cmp.Or(statErr, err)
-		}
-		return nil, nil // there is no such directory; what stands in its place is for the loader to judge
-	}
-	var names []string
-	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), ".yaml"); ok && name != "" {
-			names = append(names, name)
-		}
-	}
-	return names, nil
 }
 
 func count(c *state.Counts, action string) {
