@@ -70,6 +70,10 @@ func Register(a *api.API, cfg Config) {
 	s.registerFactories()
 	s.registerSecrets()
 	s.registerKeys()
+	s.registerWebhooks()
+	s.registerDeliveries()
+	s.registerAutomations()
+	s.registerFilters()
 }
 
 // answer is a response with a JSON body.
@@ -113,13 +117,19 @@ func (s *service) problem(ctx context.Context, op huma.Operation, err error) err
 	return api.Problem("internal_error", "")
 }
 
+// isNotFound reports whether err says that the named thing does not exist.
+func isNotFound(err error) bool {
+	var e *api.Error
+	return errors.Is(err, state.ErrNotFound) || errors.As(err, &e) && e.Code == "resource_not_found"
+}
+
 // also adds statuses that an operation answers beyond those that all do.
 func also(op huma.Operation, statuses ...int) huma.Operation {
 	op.Errors = append(op.Errors, statuses...)
 	return op
 }
 
-// describe adds a sentence to what an operation's document says.
+// explained adds a sentence to what an operation's document says.
 func explained(op huma.Operation, text string) huma.Operation {
 	op.Description = strings.TrimSpace(text + " " + op.Description)
 	return op

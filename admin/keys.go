@@ -47,7 +47,7 @@ func (s *service) registerKeys() {
 }
 
 func newKey(k state.Key) APIKey {
-	return APIKey{UID: k.UID, Name: k.Name, Role: string(k.Role), CreatedAt: k.Created, ExpiresAt: k.Expires, RevokedAt: k.Revoked}
+	return APIKey{UID: k.UID, Name: k.Name, Role: string(k.Role), CreatedAt: k.Created.Truncate(time.Microsecond), ExpiresAt: k.Expires, RevokedAt: k.Revoked}
 }
 
 func (s *service) listKeys(ctx context.Context, in *struct{ PageQuery }) (ListAPIKeysResponse, error) {

@@ -34,13 +34,33 @@ type Condition struct {
 	Since   time.Time `json:"last_transition_time" doc:"Since when"`
 }
 
+// Explanation is schema.Explanation as the document describes it.
+type Explanation struct {
+	Matched bool                     `json:"matched" doc:"Whether the filter matches"`
+	Reason  string                   `json:"reason,omitempty" doc:"Why, where the filter as a whole decides: there is none, it is empty, or the body is no object"`
+	Leaves  []schema.LeafExplanation `json:"leaves" nullable:"false" doc:"Every operator of every field, in the order of the filter"`
+}
+
+// LeafExplanation is schema.LeafExplanation as the document describes it.
+type LeafExplanation struct {
+	Path     []string `json:"path" nullable:"false" doc:"The field's keys in the filter"`
+	Where    string   `json:"where" doc:"The place looked at in the body" example:"commits[2].author"`
+	Operator string   `json:"operator" enum:"in,not_in,exists" doc:"The operator"`
+	Expected string   `json:"expected" doc:"The operator's value as JSON, at most 200 bytes"`
+	Present  bool     `json:"present" doc:"Whether the field is there"`
+	Found    string   `json:"found,omitempty" doc:"The value found as JSON, at most 200 bytes"`
+	Passed   bool     `json:"passed" doc:"Whether the operator holds"`
+}
+
 // describe makes the document speak of values of other packages in the words of the types above. The
 // conversions hold only while both sides have the same fields.
 func (s *service) describe() {
-	_, _ = Problem(schema.Problem{}), Condition(state.Condition{})
+	_, _, _, _ = Problem(schema.Problem{}), Condition(state.Condition{}), Explanation(schema.Explanation{}), LeafExplanation(schema.LeafExplanation{})
 	types := s.api.Huma().OpenAPI().Components.Schemas
 	types.RegisterTypeAlias(reflect.TypeFor[schema.Problem](), reflect.TypeFor[Problem]())
 	types.RegisterTypeAlias(reflect.TypeFor[state.Condition](), reflect.TypeFor[Condition]())
+	types.RegisterTypeAlias(reflect.TypeFor[schema.Explanation](), reflect.TypeFor[Explanation]())
+	types.RegisterTypeAlias(reflect.TypeFor[schema.LeafExplanation](), reflect.TypeFor[LeafExplanation]())
 }
 
 // withoutCredentials returns the address of a repository without what may be a secret in it.

@@ -1,6 +1,10 @@
 package admin
 
-import "millwright/api"
+import (
+	"fmt"
+
+	"millwright/api"
+)
 
 // PageQuery asks for a page of a list.
 type PageQuery struct {
@@ -54,3 +58,6 @@ func paginate[T any](q PageQuery, list string, all []T, key func(T) string, desc
 	rows, info := page(q, list, rows, key)
 	return rows, info, nil
 }
+
+// paddedNumber writes n so that the order of texts is the order of numbers.
+func paddedNumber(n int) string { return fmt.Sprintf("%010d", n) }

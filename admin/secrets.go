@@ -93,7 +93,9 @@ func (s *service) setSecret(ctx context.Context, in *struct {
 		return Secret{}, err
 	}
 	all, err := s.Store.Secrets(ctx)
-	info.Webhooks = all[in.Name].Webhooks
+	if stored, ok := all[in.Name]; ok { // unless it was deleted meanwhile
+		info = stored
+	}
 	return newSecret(info), err
 }
 

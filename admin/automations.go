@@ -1,0 +1,192 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"millwright/api"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// Automation is an automation of an applied definition.
+type Automation struct {
+	UID      string              `json:"uid" doc:"Identifier" example:"auto_01h455vb4pex5vsknk084sn02q"`
+	Name     string              `json:"name" doc:"Its name: that of its directory"`
+	Enabled  bool                `json:"enabled" doc:"Whether it may start runs"`
+	Agent    string              `json:"agent" doc:"The agent it names, or empty"`
+	File     string              `json:"file" doc:"The definition file, relative to the root of the definition" example:"automations/ci/automation.md"`
+	Triggers []AutomationTrigger `json:"triggers" nullable:"false" doc:"What starts it"`
+	Webhooks []SelectedWebhook   `json:"webhooks" nullable:"false" doc:"The webhooks that its triggers select"`
+	Fires    bool                `json:"fires" doc:"Whether anything can start it just now"`
+	WhyNot   []string            `json:"why_not" nullable:"false" doc:"Why it does not fire, or not for all that it selects; empty when there is nothing to say"`
+}
+
+// AutomationTrigger is one thing that starts an automation.
+type AutomationTrigger struct {
+	Provider   string          `json:"provider" doc:"Who knows of the event" example:"webhook"`
+	Event      string          `json:"event" doc:"What happened" example:"received"`
+	Supported  bool            `json:"supported" doc:"Whether this server fires such triggers"`
+	WebhookIDs []string        `json:"webhook_ids,omitempty" doc:"Of a webhook trigger: UIDs of the webhooks it selects"`
+	Payload    json.RawMessage `json:"payload,omitempty" doc:"Of a webhook trigger: its payload filter"`
+	Cron       string          `json:"cron,omitempty" doc:"Of a schedule trigger: when, in UTC"`
+	Filter     json.RawMessage `json:"filter,omitempty" doc:"Of any other trigger: its filter"`
+}
+
+// SelectedWebhook is a webhook that an automation selects.
+type SelectedWebhook struct {
+	UID   string `json:"uid" doc:"UID, as the automation writes it"`
+	Name  string `json:"name" doc:"Its name; empty when there is none of that UID"`
+	State string `json:"state" enum:"enabled,disabled,deleted,unknown" doc:"Whether deliveries to it start the automation"`
+}
+
+// AutomationVerdict is what an automation makes of a delivery.
+type AutomationVerdict struct {
+	AutomationID string              `json:"automation_id" doc:"The automation"`
+	Name         string              `json:"name" doc:"Its name"`
+	Verdict      string              `json:"verdict" enum:"matched,not_matched,disabled,unknown" doc:"Whether it starts a run for the payload; unknown when the payload is not kept"`
+	Explanation  *schema.Explanation `json:"explanation,omitempty" doc:"How its payload filter fares; of several triggers the first that matches"`
+}
+
+// ListAutomationsResponse is a page of automations, by name.
+type ListAutomationsResponse struct {
+	Automations []Automation `json:"automations" nullable:"false" doc:"The automations, by name"`
+	PageInfo    api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+}
+
+func (s *service) registerAutomations() {
+	handle(s, api.Operation(http.MethodGet, "/factory/{uid}/automations", "listAutomations", state.RoleViewer,
+		"List a factory's automations, what they select, and why they do not fire"), s.listAutomations)
+}
+
+func (s *service) listAutomations(ctx context.Context, in *struct {
+	FactoryUID
+	PageQuery
+},
+) (ListAutomationsResponse, error) {
+	f, err := s.factory(ctx, in.Factory)
+	if err != nil {
+		return ListAutomationsResponse{}, err
+	}
+	cur, err := s.Store.Current(ctx, f.UID)
+	if err != nil {
+		return ListAutomationsResponse{}, err
+	}
+	hooks, err := s.Store.Webhooks(ctx, f.UID, true)
+	if err != nil {
+		return ListAutomationsResponse{}, err
+	}
+	automations := slices.SortedFunc(slices.Values(cur.Tree.Automations), func(a, b schema.Automation) int { return cmp.Compare(a.Name, b.Name) })
+	rows, info, err := paginate(in.PageQuery, "automations "+f.UID, automations, func(a schema.Automation) string { return a.Name }, false)
+	out := ListAutomationsResponse{[]Automation{}, info}
+	for _, a := range rows {
+		out.Automations = append(out.Automations, newAutomation(cur, hooks, a))
+	}
+	return out, err
+}
+
+func newAutomation(cur state.Current, hooks []state.Webhook, a schema.Automation) Automation {
+	out := Automation{
+		UID: cur.UIDs[state.ResourceKey("automation", a.Name)], Name: a.Name, Enabled: a.Enabled, Agent: a.Agent, File: a.Path,
+		Triggers: []AutomationTrigger{}, Webhooks: []SelectedWebhook{}, WhyNot: []string{},
+	}
+	selected := map[string]bool{}
+	for _, t := range a.Triggers {
+		trigger := AutomationTrigger{Provider: t.Provider, Event: t.Event, Supported: t.Fires(), WebhookIDs: t.WebhookIDs, Payload: t.Payload, Filter: t.Filter}
+		if t.Schedule != nil {
+			trigger.Cron = t.Schedule.Cron
+		}
+		out.Triggers = append(out.Triggers, trigger)
+		if !t.Fires() {
+			out.WhyNot = append(out.WhyNot, fmt.Sprintf("triggers of %s are not fired by this server", t.Provider+" / "+t.Event))
+			continue
+		}
+		out.Fires = out.Fires || t.Schedule != nil
+		for _, uid := range t.WebhookIDs {
+			if selected[uid] {
+				continue
+			}
+			selected[uid] = true
+			w, why := selectedWebhook(hooks, uid)
+			out.Webhooks = append(out.Webhooks, w)
+			if out.Fires = out.Fires || why == ""; why != "" {
+				out.WhyNot = append(out.WhyNot, why)
+			}
+		}
+	}
+	if cur.Factory.Detached {
+		out.Fires, out.WhyNot = false, append([]string{"the factory is no longer configured"}, out.WhyNot...)
+	}
+	if !a.Enabled {
+		out.Fires, out.WhyNot = false, append([]string{"the automation is disabled: " + a.Path + " says enabled: false"}, out.WhyNot...)
+	}
+	return out
+}
+
+// selectedWebhook says what a UID in webhook_ids stands for, and why it starts nothing, if so.
+func selectedWebhook(hooks []state.Webhook, uid string) (w SelectedWebhook, why string) {
+	i := slices.IndexFunc(hooks, func(w state.Webhook) bool { return w.UID == uid })
+	if i < 0 {
+		return SelectedWebhook{uid, "", "unknown"}, "this factory has no webhook " + uid
+	}
+	name := hooks[i].Spec.Name
+	switch {
+	case hooks[i].Deleted != nil:
+		return SelectedWebhook{uid, name, "deleted"}, fmt.Sprintf("webhook %q (%s) is deleted", name, uid)
+	case !hooks[i].Spec.Enabled:
+		return SelectedWebhook{uid, name, "disabled"}, fmt.Sprintf("webhook %q is disabled: %s says enabled: false", name, hooks[i].Spec.Path)
+	}
+	return SelectedWebhook{uid, name, "enabled"}, ""
+}
+
+// verdicts returns what each automation that selects a webhook makes of a payload, by name. A nil
+// payload is one that is not kept.
+func (s *service) verdicts(ctx context.Context, factoryUID, webhookUID string, payload []byte) ([]AutomationVerdict, error) {
+	cur, err := s.Store.Current(ctx, factoryUID)
+	if err != nil {
+		return nil, err
+	}
+	var parsed schema.Payload
+	if payload != nil {
+		if parsed, err = schema.ParsePayload(payload); err != nil {
+			return nil, err
+		}
+	}
+	all := []AutomationVerdict{}
+	for _, a := range cur.Tree.Automations {
+		v := AutomationVerdict{AutomationID: cur.UIDs[state.ResourceKey("automation", a.Name)], Name: a.Name}
+		for _, t := range a.Triggers {
+			if t.Provider != "webhook" || !t.Fires() || !slices.Contains(t.WebhookIDs, webhookUID) {
+				continue
+			}
+			v.Verdict = cmp.Or(v.Verdict, "not_matched")
+			if payload == nil {
+				v.Verdict = "unknown"
+				continue
+			}
+			filter, problems := schema.CompileFilter(t.Payload)
+			if len(problems) > 0 {
+				continue // such a filter is never applied, and never matches
+			}
+			if e := filter.Explain(parsed); v.Explanation == nil || e.Matched && !v.Explanation.Matched {
+				v.Explanation = &e
+			}
+			if v.Explanation.Matched {
+				v.Verdict = "matched"
+			}
+		}
+		if v.Verdict == "" {
+			continue
+		}
+		if !a.Enabled {
+			v.Verdict = "disabled"
+		}
+		all = append(all, v)
+	}
+	slices.SortFunc(all, func(a, b AutomationVerdict) int { return cmp.Compare(a.Name, b.Name) })
+	return all, nil
+}

@@ -1,0 +1,199 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"millwright/api"
+	"millwright/state"
+)
+
+// Delivery is a row of a webhook's log.
+type Delivery struct {
+	DeliveryID     string        `json:"delivery_id" doc:"Identifier" example:"dlv_01h455vb4pex5vsknk084sn02q"`
+	Outcome        string        `json:"outcome" enum:"accepted,duplicate,rejected_auth,rejected_invalid_json,rejected_too_large,handshake" doc:"What became of it"`
+	Label          string        `json:"label" doc:"The outcome, for people to read" example:"Rejected (auth)"`
+	Reason         string        `json:"reason" doc:"The precise cause; may be empty"`
+	SizeBytes      *int64        `json:"size_bytes" doc:"Size of the body; null where it is not known, the smallest where count is above 1"`
+	SizeBytesMax   *int64        `json:"size_bytes_max,omitempty" doc:"The largest size, where count is above 1"`
+	ReceivedAt     time.Time     `json:"received_at" doc:"When it came, or the first of count"`
+	LastReceivedAt *time.Time    `json:"last_received_at,omitempty" doc:"When the last one came, where count is above 1"`
+	Count          int64         `json:"count" doc:"How many requests share this row; above 1 only in a flood of rejected ones"`
+	Identity       string        `json:"identity" doc:"What tells it apart from others, escaped, at most 128 characters; empty unless the request got that far"`
+	IdentitySource string        `json:"identity_source" enum:",header,provider,service_header,body_hash" doc:"Where the identity comes from; empty if there is none"`
+	Sender         string        `json:"sender" doc:"Address of the sender, or its IPv6 network"`
+	Event          string        `json:"event,omitempty" doc:"The provider's name of the event, escaped, at most 128 characters"`
+	DuplicateOf    string        `json:"duplicate_of,omitempty" doc:"Of a duplicate: the delivery that was accepted first"`
+	ReplayOf       string        `json:"replay_of,omitempty" doc:"Of a replay: the delivery that was started again"`
+	Runs           []DeliveryRun `json:"runs" nullable:"false" doc:"The runs that it started, oldest first"`
+}
+
+// DeliveryRun is a run that a delivery started.
+type DeliveryRun struct {
+	RunID        string `json:"run_id" doc:"Identifier of the run"`
+	Title        string `json:"title" doc:"Its title"`
+	State        string `json:"state" doc:"Its state"`
+	AutomationID string `json:"automation_id" doc:"The automation that it is a run of"`
+}
+
+// DeliveryDetail is a delivery with its payload and what each automation made of it.
+type DeliveryDetail struct {
+	Delivery
+	Payload           json.RawMessage     `json:"payload,omitempty" doc:"The body, of an accepted delivery, for as long as it is kept"`
+	Automations       []AutomationVerdict `json:"automations" nullable:"false" doc:"What each automation that selects the webhook makes of the payload, worked out anew"`
+	DefinitionChanged bool                `json:"definition_changed" doc:"Whether the definition has changed since the delivery, so that the verdicts may differ from those of then"`
+}
+
+// ListDeliveriesResponse is a page of a delivery log.
+type ListDeliveriesResponse struct {
+	Deliveries []Delivery   `json:"deliveries" nullable:"false" doc:"The deliveries, newest first"`
+	PageInfo   api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+}
+
+// ReplayResponse names the delivery that a replay made.
+type ReplayResponse struct {
+	DeliveryID string        `json:"delivery_id" doc:"The new delivery"`
+	ReplayOf   string        `json:"replay_of" doc:"The delivery that was started again"`
+	Runs       []DeliveryRun `json:"runs" nullable:"false" doc:"The runs that were started"`
+}
+
+// DeliveryUID are the path parameters that name a delivery.
+type DeliveryUID struct {
+	WebhookUID
+	Delivery string `path:"delivery_id" doc:"Identifier of the delivery" example:"dlv_01h455vb4pex5vsknk084sn02q"`
+}
+
+func (s *service) registerDeliveries() {
+	const path = "/factory/{uid}/webhooks/{webhook_uid}/deliveries"
+	handle(s, api.Operation(http.MethodGet, path, "listDeliveries", state.RoleViewer,
+		"List a webhook's deliveries, newest first"), s.listDeliveries)
+	handle(s, api.Operation(http.MethodGet, path+"/{delivery_id}", "getDelivery", state.RoleViewer,
+		"Get a delivery with its payload, and what each automation made of it"), s.getDelivery)
+	handle(s, also(api.Operation(http.MethodPost, path+"/{delivery_id}/replay", "replayDelivery", state.RoleRunner,
+		"Start the matching runs of a delivery again, as a new delivery"), http.StatusConflict, http.StatusUnprocessableEntity), s.replay)
+}
+
+func newDelivery(d state.Delivery, runs []state.DeliveryRun) Delivery {
+	return Delivery{
+		DeliveryID: d.UID, Outcome: string(d.Outcome), Label: d.Outcome.Label(), Reason: d.Reason, SizeBytes: d.Size, SizeBytesMax: d.SizeMax,
+		ReceivedAt: d.Received, LastReceivedAt: d.Last, Count: d.Count, Identity: d.Identity, IdentitySource: string(d.IdentitySource),
+		Sender: d.Sender, Event: d.Event, DuplicateOf: d.DuplicateOf, ReplayOf: d.ReplayOf, Runs: deliveryRuns(runs),
+	}
+}
+
+func deliveryRuns(runs []state.DeliveryRun) []DeliveryRun {
+	out := []DeliveryRun{}
+	for _, r := range runs {
+		out = append(out, DeliveryRun{RunID: r.ID, Title: r.Title, State: r.State, AutomationID: r.AutomationUID})
+	}
+	return out
+}
+
+func (s *service) listDeliveries(ctx context.Context, in *struct {
+	WebhookUID
+	PageQuery
+	Outcome string `query:"outcome" enum:"accepted,duplicate,rejected_auth,rejected_invalid_json,rejected_too_large,handshake" doc:"Only those with this outcome"`
+},
+) (ListDeliveriesResponse, error) {
+	f, w, err := s.webhook(ctx, in.WebhookUID)
+	if err != nil {
+		return ListDeliveriesResponse{}, err
+	}
+	list := "deliveries " + w.UID
+	after, err := in.after(list)
+	if err != nil {
+		return ListDeliveriesResponse{}, err
+	}
+	rows, err := s.Store.Deliveries(ctx, f.UID, w.UID, state.DeliveryFilter{Outcome: state.DeliveryOutcome(in.Outcome)}, after, in.Limit+1)
+	if err != nil {
+		return ListDeliveriesResponse{}, err
+	}
+	rows, info := page(in.PageQuery, list, rows, func(d state.Delivery) string { return d.UID })
+	var uids []string
+	for _, d := range rows {
+		uids = append(uids, d.UID)
+	}
+	runs, err := s.Store.RunsOfDeliveries(ctx, uids...)
+	out := ListDeliveriesResponse{[]Delivery{}, info}
+	for _, d := range rows {
+		out.Deliveries = append(out.Deliveries, newDelivery(d, runs[d.UID]))
+	}
+	return out, err
+}
+
+// delivery returns a delivery of a webhook, and its payload, which is nil when it is not kept.
+func (s *service) delivery(ctx context.Context, factoryUID, webhookUID, uid string) (state.Delivery, []byte, error) {
+	if !state.ValidID(state.PrefixDelivery, uid) {
+		return state.Delivery{}, nil, api.Problem("resource_not_found", "delivery %q does not exist", uid)
+	}
+	d, err := s.Store.Delivery(ctx, factoryUID, webhookUID, uid)
+	if err != nil || d.Outcome != state.DeliveryAccepted {
+		return d, nil, err
+	}
+	payload, err := s.Store.Payload(ctx, factoryUID, uid)
+	if errors.Is(err, state.ErrNotFound) {
+		return d, nil, nil
+	}
+	return d, payload, err
+}
+
+func (s *service) getDelivery(ctx context.Context, in *DeliveryUID) (DeliveryDetail, error) {
+	f, w, err := s.webhook(ctx, in.WebhookUID)
+	if err != nil {
+		return DeliveryDetail{}, err
+	}
+	d, payload, err := s.delivery(ctx, f.UID, w.UID, in.Delivery)
+	if err != nil {
+		return DeliveryDetail{}, err
+	}
+	runs, err := s.Store.RunsOfDeliveries(ctx, d.UID)
+	if err != nil {
+		return DeliveryDetail{}, err
+	}
+	out := DeliveryDetail{Delivery: newDelivery(d, runs[d.UID]), Automations: []AutomationVerdict{}, DefinitionChanged: d.Generation != f.Generation}
+	if d.Outcome == state.DeliveryAccepted {
+		out.Payload = embeddable(payload)
+		out.Automations, err = s.verdicts(ctx, f.UID, w.UID, payload)
+	}
+	return out, err
+}
+
+// embeddable returns a payload that can stand inside another JSON value, and nil for one that nests as
+// deep as JSON may here.
+func embeddable(payload []byte) json.RawMessage {
+	if payload == nil || !json.Valid(append(append([]byte{'['}, payload...), ']')) {
+		return nil
+	}
+	return payload
+}
+
+func (s *service) replay(ctx context.Context, in *DeliveryUID) (ReplayResponse, error) {
+	f, w, err := s.webhook(ctx, in.WebhookUID)
+	if err != nil {
+		return ReplayResponse{}, err
+	}
+	d, payload, err := s.delivery(ctx, f.UID, w.UID, in.Delivery)
+	switch {
+	case err != nil:
+		return ReplayResponse{}, err
+	case d.Outcome != state.DeliveryAccepted:
+		return ReplayResponse{}, api.Problem("conflict", "the delivery was not accepted (%s), so it has no payload to start runs with", d.Outcome.Label())
+	case payload == nil:
+		return ReplayResponse{}, api.Problem("conflict", "the payload of this delivery is kept no longer")
+	case w.Deleted != nil:
+		return ReplayResponse{}, api.Problem("conflict", "webhook %q is deleted, so no automation fires for it", w.Spec.Name)
+	case f.Detached:
+		return ReplayResponse{}, detached(f)
+	case s.Replay == nil:
+		return ReplayResponse{}, api.Problem("operation_not_supported", "this server takes no deliveries")
+	}
+	uid, err := s.Replay(ctx, f.UID, w.UID, d.UID, api.KeyOf(ctx))
+	if err != nil {
+		return ReplayResponse{}, err
+	}
+	runs, err := s.Store.RunsOfDeliveries(ctx, uid)
+	return ReplayResponse{uid, d.UID, deliveryRuns(runs[uid])}, err
+}

@@ -1,0 +1,131 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"millwright/api"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// FilterTestRequest asks whether a trigger would fire for a delivery.
+type FilterTestRequest struct {
+	Filter     json.RawMessage `json:"filter,omitempty" doc:"The payload filter, an object; absent for none"`
+	WebhookIDs *[]string       `json:"webhook_ids,omitempty" doc:"The webhooks that the trigger selects; absent for any"`
+	DeliveryID string          `json:"delivery_id,omitempty" doc:"A stored delivery of this factory"`
+	Payload    json.RawMessage `json:"payload,omitempty" doc:"A body to test with, instead of delivery_id"`
+}
+
+// FilterTestResponse says whether a trigger would fire, and why.
+type FilterTestResponse struct {
+	WouldTrigger  bool               `json:"would_trigger" doc:"Whether both checks pass"`
+	WebhookCheck  bool               `json:"webhook_check" doc:"Whether the delivery's webhook is among those selected or, without a delivery, whether any of them is enabled"`
+	WebhookReason string             `json:"webhook_reason" doc:"Why the webhook check came out as it did"`
+	PayloadCheck  bool               `json:"payload_check" doc:"Whether the payload matches the filter"`
+	Explanation   schema.Explanation `json:"explanation" doc:"How the filter fares on the payload, leaf by leaf"`
+}
+
+func (s *service) registerFilters() {
+	op := also(api.Operation(http.MethodPost, "/factory/{uid}/filter-tests", "testFilter", state.RoleViewer,
+		"Test a payload filter with a stored delivery or a payload"), http.StatusConflict)
+	op.SkipValidateBody = true // the general check reads numbers as float64 and would refuse 1e400, which a delivery may hold
+	handle(s, op, s.testFilter)
+}
+
+func (s *service) testFilter(ctx context.Context, in *struct {
+	FactoryUID
+	Body FilterTestRequest
+},
+) (FilterTestResponse, error) {
+	f, err := s.factory(ctx, in.Factory)
+	if err != nil {
+		return FilterTestResponse{}, err
+	}
+	req := in.Body
+	if (req.DeliveryID == "") == (req.Payload == nil) {
+		return FilterTestResponse{}, api.InvalidField("payload", "give either delivery_id or payload")
+	}
+	if string(req.Filter) == "null" {
+		req.Filter = nil
+	}
+	filter, wrong := schema.CompileFilter(req.Filter)
+	if len(wrong) > 0 {
+		return FilterTestResponse{}, invalidFilter(wrong)
+	}
+	hooks, err := s.Store.Webhooks(ctx, f.UID, true)
+	if err != nil {
+		return FilterTestResponse{}, err
+	}
+	body, from := []byte(req.Payload), ""
+	if req.DeliveryID != "" {
+		if body, from, err = s.storedPayload(ctx, f.UID, hooks, req.DeliveryID); err != nil {
+			return FilterTestResponse{}, err
+		}
+	}
+	payload, err := schema.ParsePayload(body)
+	if err != nil {
+		return FilterTestResponse{}, api.InvalidField("payload", "%s", err)
+	}
+	out := FilterTestResponse{Explanation: filter.Explain(payload)}
+	out.PayloadCheck = out.Explanation.Matched
+	out.WebhookCheck, out.WebhookReason = checkWebhook(hooks, req.WebhookIDs, from)
+	out.WouldTrigger = out.WebhookCheck && out.PayloadCheck
+	return out, nil
+}
+
+// storedPayload returns the payload of a delivery of a factory, and the UID of its webhook.
+func (s *service) storedPayload(ctx context.Context, factoryUID string, hooks []state.Webhook, uid string) ([]byte, string, error) {
+	for _, w := range hooks {
+		d, payload, err := s.delivery(ctx, factoryUID, w.UID, uid)
+		switch {
+		case isNotFound(err):
+			continue
+		case err != nil:
+			return nil, "", err
+		case payload == nil:
+			return nil, "", api.Problem("conflict", "delivery %q has no payload (any longer): its outcome was %s", uid, d.Outcome.Label())
+		}
+		return payload, w.UID, nil
+	}
+	return nil, "", api.Problem("resource_not_found", "delivery %q does not exist", uid)
+}
+
+// checkWebhook says whether a trigger that selects these webhooks looks at a delivery to the webhook
+// from, or, if from is empty, at any delivery.
+func checkWebhook(hooks []state.Webhook, selected *[]string, from string) (bool, string) {
+	switch {
+	case selected == nil:
+		return true, "no webhooks were given to check"
+	case from != "" && slices.Contains(*selected, from):
+		return true, "the delivery came to " + from + ", which is selected"
+	case from != "":
+		return false, "the delivery came to " + from + ", which is not selected"
+	}
+	reason := "no webhook is selected"
+	for _, uid := range *selected {
+		w, why := selectedWebhook(hooks, uid)
+		if why == "" {
+			return true, "webhook " + w.Name + " is selected and enabled"
+		}
+		reason = why
+	}
+	return false, reason
+}
+
+// invalidFilter returns the problem that names everything that is wrong with a filter.
+func invalidFilter(wrong []schema.FilterProblem) error {
+	first := api.InvalidField("filter", "%s", wrong[0].Message)
+	first.Errors = nil
+	for _, p := range wrong {
+		message := p.Message
+		if p.Hint != "" {
+			message += ": " + p.Hint
+		}
+		first.Errors = append(first.Errors, api.FieldError{Field: strings.Join(append([]string{"filter"}, p.Path...), "."), Message: message})
+	}
+	return first
+}

@@ -1,0 +1,73 @@
+package admin_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"millwright/admin"
+	"millwright/state"
+)
+
+func TestFilterTests(t *testing.T) {
+	each(t, admin.Config{}, func(w *world) {
+		f, byName := w.withHooks("payments")
+		other, otherHooks := w.withHooks("other")
+		bearer, linked := byName["bearer"], byName["linked"]
+		stored := w.accept(f, bearer, "1", `{"action": "opened", "labels": [{"name": "bug"}], "big": 1e400}`).DeliveryUID
+		foreign := w.accept(other, otherHooks["bearer"], "1", `{}`).DeliveryUID
+		path := "/factory/" + f.UID + "/filter-tests"
+
+		for _, c := range []struct {
+			body                      string
+			trigger, webhook, payload bool
+		}{
+			{`{"filter": {"action": ["opened"]}, "webhook_ids": ["` + bearer.UID + `"], "delivery_id": "` + stored + `"}`, true, true, true},
+			{`{"filter": {"action": ["closed"]}, "webhook_ids": ["` + bearer.UID + `"], "delivery_id": "` + stored + `"}`, false, true, false},
+			{`{"filter": {"action": ["opened"]}, "webhook_ids": ["` + linked.UID + `"], "delivery_id": "` + stored + `"}`, false, false, true},
+			{`{"filter": {"action": ["opened"]}, "webhook_ids": [], "delivery_id": "` + stored + `"}`, false, false, true},
+			{`{"filter": {"labels": {"name": {"in": ["bug"]}}}, "delivery_id": "` + stored + `"}`, true, true, true},
+			{`{"filter": {"big": [1e400]}, "delivery_id": "` + stored + `"}`, true, true, true},
+			{`{"delivery_id": "` + stored + `"}`, true, true, true},
+			{`{"filter": null, "payload": 7}`, true, true, true},
+			{`{"filter": {}, "payload": null}`, true, true, true},
+			{`{"filter": {"a": {"exists": true}}, "payload": [1]}`, false, true, false},
+			{`{"filter": {"n": [1.0]}, "payload": {"n": 1}, "webhook_ids": ["` + bearer.UID + `"]}`, true, true, true},
+			{`{"filter": {"n": [9007199254740993]}, "payload": {"n": 9007199254740992}}`, false, true, false},
+			{`{"filter": {"n": [1]}, "payload": {"n": 1}, "webhook_ids": ["` + linked.UID + `"]}`, false, false, true},
+			{`{"filter": {"n": [1]}, "payload": {"n": 1}, "webhook_ids": ["wh_x"]}`, false, false, true},
+		} {
+			r := w.call(state.RoleViewer, "POST", path, c.body).want(200)
+			r.hasKeys("would_trigger webhook_check webhook_reason payload_check explanation")
+			if r.at("would_trigger") != c.trigger || r.at("webhook_check") != c.webhook || r.at("payload_check") != c.payload || r.at("explanation", "matched") != c.payload {
+				t.Errorf("%s: %s", c.body, r.body)
+			}
+		}
+
+		for body, field := range map[string]string{
+			`{}`: "payload", `{"filter": {}}`: "payload", `{"payload": {}, "delivery_id": "` + stored + `"}`: "payload",
+			`{"filter": [1], "payload": {}}`:                                                                   "filter",
+			`{"filter": {"a": {"in": []}}, "payload": {}}`:                                                     "filter.a.in",
+			`{"filter": {"a": 1, "b": {"in": [1], "c": 2}}, "payload": {}}`:                                    "filter.a",
+			`{"filter": ` + strings.Repeat(`{"a":`, 12) + `[1]` + strings.Repeat(`}`, 12) + `, "payload": {}}`: "",
+			`{"webhook_ids": "` + bearer.UID + `", "payload": {}}`:                                             "",
+			`{"delivery_id": 7}`: "", `[`: "", `{"payload": {}} x`: "", ``: "",
+		} {
+			r := w.call(state.RoleViewer, "POST", path, body).problem(400, "invalid_request")
+			if field != "" && r.at("errors", 0, "field") != field {
+				t.Errorf("%s: %s", body, r.body)
+			}
+		}
+		for _, uid := range []string{"nonsense", "dlv_00000000000000000000000000", foreign} {
+			w.call(state.RoleViewer, "POST", path, `{"delivery_id": "`+uid+`"}`).problem(404, "resource_not_found")
+		}
+		w.reject(f, bearer, state.DeliveryRejectedAuth, "wrong")
+		rejected := w.call(state.RoleViewer, "GET", "/factory/"+f.UID+"/webhooks/"+bearer.UID+"/deliveries?outcome=rejected_auth", "").at("deliveries", 0, "delivery_id").(string)
+		w.call(state.RoleViewer, "POST", path, `{"delivery_id": "`+rejected+`"}`).problem(409, "conflict")
+		w.call(state.RoleViewer, "POST", "/factory/fac_00000000000000000000000000/filter-tests", `{"payload": 1}`).problem(404, "resource_not_found")
+		if err := w.store.DetachFactories(context.Background(), nil); err != nil {
+			t.Fatal(err)
+		}
+		w.call(state.RoleViewer, "POST", path, `{"delivery_id": "`+stored+`"}`).want(200)
+	})
+}

@@ -1,0 +1,136 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"millwright/api"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// Webhook is a webhook of a factory, live or deleted.
+type Webhook struct {
+	UID              string         `json:"uid" doc:"Identifier, part of the ingress URL" example:"wh_01h455vb4pex5vsknk084sn02q"`
+	Name             string         `json:"name" doc:"Its name: that of its file"`
+	AuthMode         string         `json:"auth_mode" enum:"token,url_token,signature" doc:"How senders show who they are"`
+	SignatureScheme  string         `json:"signature_scheme" doc:"The provider's signing scheme, as the file writes it; empty unless auth_mode is signature"`
+	SecretName       string         `json:"secret_name" doc:"The team secret that holds the credential"`
+	SecretVersion    int64          `json:"secret_version" doc:"The version of the secret that is in use; 0 when the webhook is deleted"`
+	SecretStale      bool           `json:"secret_stale" doc:"Whether a newer value of the secret waits for the next apply"`
+	SecretPending    bool           `json:"secret_pending" doc:"Whether the secret has no value yet, so that every request is refused with 401"`
+	DeliveryIDHeader string         `json:"delivery_id_header" doc:"Header in which the sender puts its own event ID, or empty"`
+	Enabled          bool           `json:"enabled" doc:"Whether it takes deliveries; if not, senders get 404"`
+	Handshake        bool           `json:"handshake" doc:"Whether the provider's set-up probes are answered"`
+	IngressURL       string         `json:"ingress_url" doc:"Where senders post to, {token} in place of a URL token" example:"https://hooks.example.com/webhooks/w/wh_01h455vb4pex5vsknk084sn02q"`
+	CreatedAt        time.Time      `json:"created_at" doc:"When it was first applied"`
+	UpdatedAt        time.Time      `json:"updated_at" doc:"When it last changed"`
+	DeletedAt        *time.Time     `json:"deleted_at" doc:"When it was deleted; null while it lives"`
+	File             string         `json:"file" doc:"The definition file, relative to the root of the definition" example:"webhooks/alerts.yaml"`
+	Counts           DeliveryCounts `json:"counts" doc:"How many requests of each outcome its log holds"`
+}
+
+// DeliveryCounts says how many requests of each outcome a log holds.
+type DeliveryCounts struct {
+	Accepted            int64 `json:"accepted" doc:"Accepted"`
+	Duplicate           int64 `json:"duplicate" doc:"Accepted before under the same identity"`
+	RejectedAuth        int64 `json:"rejected_auth" doc:"Not authenticated"`
+	RejectedInvalidJSON int64 `json:"rejected_invalid_json" doc:"Not valid JSON"`
+	RejectedTooLarge    int64 `json:"rejected_too_large" doc:"Over the size limit"`
+	Handshake           int64 `json:"handshake" doc:"Set-up probes that were answered"`
+}
+
+// ListWebhooksResponse is a page of webhooks, by name.
+type ListWebhooksResponse struct {
+	Webhooks []Webhook    `json:"webhooks" nullable:"false" doc:"The webhooks, by name"`
+	PageInfo api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+}
+
+// WebhookUID are the path parameters that name a webhook.
+type WebhookUID struct {
+	FactoryUID
+	Webhook string `path:"webhook_uid" doc:"UID of the webhook" example:"wh_01h455vb4pex5vsknk084sn02q"`
+}
+
+func (s *service) registerWebhooks() {
+	handle(s, api.Operation(http.MethodGet, "/factory/{uid}/webhooks", "listWebhooks", state.RoleViewer, "List a factory's webhooks"), s.listWebhooks)
+	handle(s, api.Operation(http.MethodGet, "/factory/{uid}/webhooks/{webhook_uid}", "getWebhook", state.RoleViewer, "Get a webhook, live or deleted"), s.getWebhook)
+}
+
+// webhook returns a webhook of a factory, live or deleted.
+func (s *service) webhook(ctx context.Context, in WebhookUID) (state.Factory, state.Webhook, error) {
+	f, err := s.factory(ctx, in.Factory)
+	if err != nil {
+		return f, state.Webhook{}, err
+	}
+	if !state.ValidID(state.PrefixWebhook, in.Webhook) {
+		return f, state.Webhook{}, api.Problem("resource_not_found", "webhook %q does not exist", in.Webhook)
+	}
+	w, err := s.Store.Webhook(ctx, f.UID, in.Webhook)
+	return f, w, err
+}
+
+func (s *service) newWebhook(w state.Webhook, counts map[state.DeliveryOutcome]int64) Webhook {
+	scheme := w.Spec.SignatureScheme
+	if w.Spec.SignatureSchemeAlias != "" {
+		scheme = w.Spec.SignatureSchemeAlias
+	}
+	return Webhook{
+		UID: w.UID, Name: w.Spec.Name, AuthMode: string(w.Spec.AuthMode), SignatureScheme: scheme,
+		SecretName: w.Spec.SecretName, SecretVersion: w.SecretVersion, SecretStale: w.SecretStale, SecretPending: w.SecretPending,
+		DeliveryIDHeader: w.Spec.DeliveryIDHeader, Enabled: w.Spec.Enabled, Handshake: w.Spec.Handshake,
+		IngressURL: s.ingressURL(w), CreatedAt: w.Created, UpdatedAt: w.Updated, DeletedAt: w.Deleted, File: w.Spec.Path,
+		Counts: DeliveryCounts{
+			Accepted: counts[state.DeliveryAccepted], Duplicate: counts[state.DeliveryDuplicate], RejectedAuth: counts[state.DeliveryRejectedAuth],
+			RejectedInvalidJSON: counts[state.DeliveryInvalidJSON], RejectedTooLarge: counts[state.DeliveryTooLarge], Handshake: counts[state.DeliveryHandshake],
+		},
+	}
+}
+
+// ingressURL returns where senders post to. A URL token is never in it.
+func (s *service) ingressURL(w state.Webhook) string {
+	u := s.PublicURL + "/webhooks/w/" + w.UID
+	if w.Spec.AuthMode == schema.AuthURLToken {
+		u += "/{token}"
+	}
+	return u
+}
+
+func (s *service) listWebhooks(ctx context.Context, in *struct {
+	FactoryUID
+	PageQuery
+	IncludeDeleted bool `query:"include_deleted" doc:"Also deleted ones"`
+},
+) (ListWebhooksResponse, error) {
+	f, err := s.factory(ctx, in.Factory)
+	if err != nil {
+		return ListWebhooksResponse{}, err
+	}
+	hooks, err := s.Store.Webhooks(ctx, f.UID, in.IncludeDeleted)
+	if err != nil {
+		return ListWebhooksResponse{}, err
+	}
+	rows, info, err := paginate(in.PageQuery, "webhooks "+f.UID, hooks, webhookKey, false)
+	if err != nil {
+		return ListWebhooksResponse{}, err
+	}
+	counts, err := s.Store.DeliveryCounts(ctx, f.UID)
+	out := ListWebhooksResponse{[]Webhook{}, info}
+	for _, w := range rows {
+		out.Webhooks = append(out.Webhooks, s.newWebhook(w, counts[w.UID]))
+	}
+	return out, err
+}
+
+// webhookKey orders webhooks by name, those of the same name from the oldest to the newest.
+func webhookKey(w state.Webhook) string { return w.Spec.Name + "\x00" + paddedNumber(w.Ordinal) }
+
+func (s *service) getWebhook(ctx context.Context, in *WebhookUID) (Webhook, error) {
+	f, w, err := s.webhook(ctx, *in)
+	if err != nil {
+		return Webhook{}, err
+	}
+	counts, err := s.Store.DeliveryCounts(ctx, f.UID)
+	return s.newWebhook(w, counts[w.UID]), err
+}
