@@ -47,7 +47,7 @@ type API struct {
 	cfg    Config
 	router chi.Router
 	huma   huma.API
-	wrong  failures
+	wrong  *Budget
 }
 
 var useOurErrors sync.Once
@@ -63,7 +63,7 @@ func New(cfg Config) *API {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &API{cfg: cfg, router: chi.NewRouter()}
+	a := &API{cfg: cfg, router: chi.NewRouter(), wrong: NewBudget(wrongKeysPerMinute)}
 	a.router.NotFound(func(w http.ResponseWriter, r *http.Request) {
 		a.write(w, r, Problem("resource_not_found", "no such endpoint: %s", r.URL.Path))
 	})

@@ -3,10 +3,8 @@ package api
 import (
 	"context"
 	"errors"
-	"hash/maphash"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -52,7 +50,7 @@ func (a *API) Authorised(role state.Role, h http.Handler) http.Handler {
 
 func (a *API) key(r *http.Request, need state.Role) (state.Key, *Error) {
 	sender := SenderOf(r, a.cfg.TrustedProxies).Key
-	if wait := a.wrong.spent(sender, time.Now()); wait > 0 {
+	if wait := a.wrong.Spent(sender, time.Now()); wait > 0 {
 		return state.Key{}, Problem("rate_limited", "too many wrong API keys from this address").WithRetryAfter(wait)
 	}
 	secret, ok := bearer(r.Header)
@@ -61,7 +59,7 @@ func (a *API) key(r *http.Request, need state.Role) (state.Key, *Error) {
 	}
 	key, err := a.cfg.Store.KeyBySecret(r.Context(), secret)
 	if errors.Is(err, state.ErrNotFound) {
-		a.wrong.charge(sender, time.Now())
+		a.wrong.Charge(sender, time.Now())
 		return state.Key{}, Problem("authentication_required", "this API key is unknown, revoked or expired")
 	}
 	if err != nil {
@@ -86,41 +84,3 @@ func bearer(h http.Header) (string, bool) {
 
 // wrongKeysPerMinute is how many wrong keys one sender may try in a minute.
 const wrongKeysPerMinute = 30
-
-// failures counts wrong keys by sender in a table of fixed size, so that no flood of senders fills the
-// memory; senders that share a place share a budget.
-type failures struct {
-	once  sync.Once
-	seed  maphash.Seed
-	mu    sync.Mutex
-	table [4096]struct {
-		minute int64
-		count  int
-	}
-}
-
-func (f *failures) place(sender string) int {
-	f.once.Do(func() { f.seed = maphash.MakeSeed() })
-	return int(maphash.String(f.seed, sender) % uint64(len(f.table)))
-}
-
-func (f *failures) charge(sender string, now time.Time) {
-	i, minute := f.place(sender), now.Unix()/60
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.table[i].minute != minute {
-		f.table[i].minute, f.table[i].count = minute, 0
-	}
-	f.table[i].count++
-}
-
-// spent returns 0, or the seconds until the sender may try again.
-func (f *failures) spent(sender string, now time.Time) int {
-	i := f.place(sender)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.table[i].minute != now.Unix()/60 || f.table[i].count < wrongKeysPerMinute {
-		return 0
-	}
-	return int(60 - now.Unix()%60)
-}
