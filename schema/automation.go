@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -152,6 +153,7 @@ func (d *document) webhookFilter(trigger, filter *yaml.Node, m map[string]any, t
 	_, ids := find(filter, "webhook_ids")
 	list, isList := fm["webhook_ids"].([]any)
 	switch {
+	case ids == nil && d.meant[meantKey{filter, "webhook_ids"}]:
 	case ids == nil:
 		key, _ := find(trigger, "filter")
 		d.errorAt(key, "webhook-ids", where+".filter has no webhook_ids", "list the UIDs of the webhooks")
@@ -203,6 +205,9 @@ func (d *document) payload(n *yaml.Node, t *Trigger, where string) {
 		place := where + ".filter.payload"
 		if len(p.Path) > 0 {
 			place = wherePath(p.Path)
+		}
+		if v, ok := yaml11Bool(at.Value); ok && at.Style == 0 && strings.HasPrefix(p.Message, "exists ") {
+			p.Hint = fmt.Sprintf("%s is a string in YAML 1.2: write %s", at.Value, v)
 		}
 		d.report(d.spanOf(at), SeverityError, "filter", place+": "+p.Message, p.Hint)
 	}

@@ -54,11 +54,6 @@ func (d *document) fact(kind factKind, n *yaml.Node, value string) {
 	d.facts = append(d.facts, f)
 }
 
-// stateRules are the rules that Load runs only with what is Known.
-var stateRules = []string{
-	"harness-unknown", "secret-missing", "secret-not-granted", "secret-not-url-safe", "secret-not-visible", "webhook-renamed", "webhook-unknown",
-}
-
 // Check runs the rules that need state on a loaded tree, and returns their
 // problems in order. It is what Load does with known.
 func (f *Factory) Check(known Known) []Problem {
@@ -82,7 +77,7 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 	if f == nil {
 		f = &Factory{}
 	}
-	skipped := map[string]bool{"webhook-renamed": true} // needs the revision applied before
+	skipped := map[string]bool{"webhook-renamed": true, "prune-guard": true, "sender-contract": true} // see the plan
 	if known.Secrets == nil {
 		skipped["secret-missing"], skipped["secret-not-granted"] = true, true
 		skipped["secret-not-url-safe"], skipped["secret-not-visible"] = true, true
@@ -203,6 +198,9 @@ func (c *stateCheck) webhookID(f *fact) {
 	}
 	hint := "a UID is wh_ and 26 of the characters 0-9 a-z without i, l, o, u"
 	near := suggest(f.value, c.factory.webhookNames)
+	if uid := c.known.UIDs[near]; uid != "" {
+		near = uid
+	}
 	if strings.HasPrefix(strings.ToLower(f.value), "wh_") {
 		near = c.nearUID(f.value)
 	}

@@ -40,6 +40,8 @@ func (d *document) diagnose(budget int) int {
 	return p.budget
 }
 
+var unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+
 type parseFailure struct {
 	d      *document
 	said   string // the parser's words
@@ -53,11 +55,10 @@ func (p *parseFailure) at(start, end int, code, message, hint string) {
 }
 
 func (p *parseFailure) report() {
-	if strings.HasPrefix(p.said, "unknown anchor ") {
-		if start, ok := p.bisect(false); ok {
-			start = bytes.LastIndexByte(p.d.text[:start+1], '*')
-			if start >= 0 {
-				p.at(start, start+wordLen(p.d.text[start:]), "yaml-anchor", "an alias stands for text written elsewhere, and nothing has that name",
+	if m := unknownAnchor.FindStringSubmatch(p.said); m != nil {
+		for start := 0; start < len(p.d.text); start++ {
+			if bytes.HasPrefix(p.d.text[start:], []byte("*"+m[1])) && startsValue(p.d.text, start) {
+				p.at(start, start+1+len(m[1]), "yaml-anchor", "an alias stands for text written elsewhere, and nothing has that name",
 					"write the value out; put a text that begins with * in quotes")
 				return
 			}
@@ -103,6 +104,8 @@ func (p *parseFailure) words() (message, hint string) {
 		return "a colon that cannot stand here", "put a value that contains \": \" in quotes, and check the indentation of this line"
 	case strings.Contains(s, "cannot start any token"):
 		return "a value cannot begin with this character", "put the value in quotes"
+	case strings.Contains(s, "alphabetic or numeric character"):
+		return "a value cannot begin with this character", "a text that begins with * or & goes in quotes"
 	case strings.Contains(s, "could not find expected ':'"):
 		return "this line is neither a key nor part of a value", "write \"key: value\", with a space after the colon"
 	case strings.Contains(s, "did not find expected key"):

@@ -24,8 +24,8 @@ type document struct {
 	lines []int               // byte offset of each line of src
 	close int                 // byte offset of the closing fence, of front matter
 
-	meant    map[string]bool // keys that an unknown one was probably meant to be
-	loose    bool            // unknown keys are warnings
+	meant    map[meantKey]bool // keys that an unknown one was probably meant to be
+	loose    bool              // unknown keys are warnings
 	parseErr error
 	facts    []fact
 	problems []Problem

@@ -1,9 +1,11 @@
 package schema
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/adrg/frontmatter"
 )
@@ -64,7 +66,10 @@ func (d *document) splitFrontMatter() bool {
 		return fail(0, 3, "the front matter opens here and is never closed", "put a line --- after the last key")
 	}
 	var raw []byte
-	body, err := frontmatter.MustParse(bytes.NewReader(text), &raw, frontmatter.NewFormat("---", "---", captureRaw))
+	reader, _ := readers.Get().(*bufio.Reader)
+	reader.Reset(bytes.NewReader(text))
+	defer readers.Put(reader)
+	body, err := frontmatter.MustParse(reader, &raw, frontmatter.NewFormat("---", "---", captureRaw))
 	if err != nil || !bytes.Equal(raw, text[next:close]) {
 		// The library also takes an indented line for a fence; such a line can
 		// only stand in a multi-line value, and the file's own fence counts.
@@ -75,6 +80,10 @@ func (d *document) splitFrontMatter() bool {
 	d.body = trimBlankLines(body)
 	return true
 }
+
+// readers saves the library a buffer for each file: it takes a buffered reader
+// as it is.
+var readers = sync.Pool{New: func() any { return bufio.NewReader(nil) }}
 
 // captureRaw is an unmarshal function that keeps the bytes as they are: they
 // are decoded with positions later.

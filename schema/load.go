@@ -80,17 +80,29 @@ type loader struct {
 }
 
 func (l *loader) run() {
-	workers := min(runtime.GOMAXPROCS(0), 8, len(l.entries))
+	parallel(len(l.entries), func(i int) {
+		if l.bytes.Load() <= MaxTreeBytes {
+			l.docs[i] = l.load(l.entries[i])
+		}
+	})
+}
+
+// parallel calls f for 0 to n-1 from as many goroutines as there are
+// processors, at most 8, and returns when all calls have.
+func parallel(n int, f func(i int)) {
+	workers := min(runtime.GOMAXPROCS(0), 8, n)
+	if workers <= 1 {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range workers {
 		group.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(l.entries) || l.bytes.Load() > MaxTreeBytes {
-					return
-				}
-				l.docs[i] = l.load(l.entries[i])
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
 			}
 		})
 	}
@@ -131,14 +143,13 @@ func (l *loader) read(p string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	size := 512
+	size := int64(511)
 	if info, err := f.Stat(); err == nil {
-		if info.Size() > MaxFileBytes {
+		if size = info.Size(); size > MaxFileBytes {
 			return nil, errTooLarge
 		}
-		size = int(info.Size()) + 1
 	}
-	buf := make([]byte, 0, size)
+	buf := make([]byte, 0, max(size, 0)+1)
 	for len(buf) <= MaxFileBytes {
 		if len(buf) == cap(buf) {
 			buf = slices.Grow(buf, 512)
@@ -199,6 +210,13 @@ func (d *document) resource(e entry) any {
 // collect gathers the files' resources and problems in the order of the paths.
 func (l *loader) collect(r *Result) {
 	budget := diagnosisBudget
+	facts, kinds := 0, map[fileKind]int{}
+	for i := range l.docs {
+		facts += len(l.docs[i].facts)
+		kinds[l.entries[i].kind]++
+	}
+	r.tree.facts = make([]fact, 0, facts)
+	r.tree.Automations = make([]Automation, 0, kinds[kindAutomation])
 	for i := range l.docs {
 		doc, e := &l.docs[i], l.entries[i]
 		if doc.err != nil && r.Err == nil {

@@ -51,8 +51,8 @@ func ParseCron(text string) (cron.Schedule, error) {
 		return parsed, nil
 	}
 	s.Location = time.UTC
-	// Any day of any month comes within eight years, leap days included.
-	if s.Next(time.Date(2096, 12, 31, 0, 0, 0, 0, time.UTC)).IsZero() {
+	// Every day that there is comes in 2024, a leap year.
+	if s.Next(time.Date(2023, 12, 31, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, errors.New("there is no such day, so it would never fire")
 	}
 	return s, nil

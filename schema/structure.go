@@ -302,11 +302,17 @@ func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
 		p.Fix = d.replace(key, near)
 		if severity == SeverityError {
 			if d.meant == nil {
-				d.meant = map[string]bool{}
+				d.meant = map[meantKey]bool{}
 			}
-			d.meant[near] = true
+			d.meant[meantKey{n, near}] = true
 		}
 	}
+}
+
+// meantKey is a key of a mapping that stands there misspelt.
+type meantKey struct {
+	in  *yaml.Node
+	key string
 }
 
 // replace is a fix that writes a plain text in place of a scalar.
@@ -331,7 +337,7 @@ func (d *document) replaceQuoted(n *yaml.Node, text string) *Fix {
 }
 
 func (d *document) missingKey(n *yaml.Node, path []string, key string) {
-	if d.meant[key] {
+	if d.meant[meantKey{n, key}] {
 		return // it is there, misspelt, and that is reported
 	}
 	s := fileSpan()
@@ -375,8 +381,17 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 	message, hint := fmt.Sprintf("%s takes %s, not %s", what, word, nodeArticle(n)), ""
 	if n.Kind == yaml.ScalarNode {
 		message = fmt.Sprintf("%s takes %s; %s is %s", what, word, shown(n), nodeArticle(n))
+		null := n.Style == 0 && classify(n.Value) == scalarNull
+		if null {
+			message = fmt.Sprintf("%s takes %s; %s is no value", what, word, shown(n))
+			hint = "write a value, or delete the key"
+		}
 		switch want {
 		case "string":
+			if null {
+				hint += "; for the text, put it in quotes: " + doubleQuoted(n.Value)
+				break
+			}
 			hint = "put it in quotes: " + doubleQuoted(n.Value)
 		case "boolean":
 			if v, ok := yaml11Bool(n.Value); ok || strings.EqualFold(n.Value, "true") || strings.EqualFold(n.Value, "false") {

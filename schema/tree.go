@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -18,6 +20,10 @@ const (
 	MaxTreeBytes = 16 << 20  // of all files at resource paths together
 	MaxNameBytes = 64        // of a resource's name
 )
+
+// maxDirectories bounds the directories that are looked into; a resource has at
+// most a few.
+const maxDirectories = 4 * MaxFiles
 
 // fileKind is the kind of resource a path stands for.
 type fileKind int
@@ -40,12 +46,13 @@ type entry struct {
 	flat  bool   // automations/<name>.md
 }
 
-// tree is what a walk over the resource paths finds.
+// tree is what a walk over the resource paths, or over a part of them, finds.
 type tree struct {
 	fsys     fs.FS
 	entries  []entry
 	problems []Problem
-	count    int // files at or near resource paths, and directories looked into
+	count    *atomic.Int64 // files at or near resource paths
+	dirs     *atomic.Int64 // directories looked into
 	err      error
 }
 
@@ -55,7 +62,7 @@ var errTooMany = errors.New("too many files")
 // one. It reads directories in parts and stops at the limit of files, so that
 // its memory is bounded whatever the tree holds.
 func walk(fsys fs.FS) (*tree, error) {
-	t := &tree{fsys: fsys}
+	t := &tree{fsys: fsys, count: new(atomic.Int64), dirs: new(atomic.Int64)}
 	root, err := t.list(".", func(fs.DirEntry) bool { return true })
 	if err != nil {
 		return t, err
@@ -71,7 +78,7 @@ func walk(fsys fs.FS) (*tree, error) {
 
 // list returns the entries of a directory that keep admits, sorted by name.
 func (t *tree) list(dir string, keep func(fs.DirEntry) bool) ([]fs.DirEntry, error) {
-	if t.count++; t.count > MaxFiles {
+	if t.dirs.Add(1) > maxDirectories {
 		return nil, errTooMany
 	}
 	f, err := t.fsys.Open(dir)
@@ -142,7 +149,7 @@ func (t *tree) warn(p, code, message, hint string) {
 
 // misplaced reports a file that is nearly at a resource path.
 func (t *tree) misplaced(p, right string) error {
-	if t.count++; t.count > MaxFiles {
+	if t.count.Add(1) > MaxFiles {
 		return errTooMany
 	}
 	t.report(p, "unsupported-path", "no definition is read from here", "move it to "+clip(right))
@@ -151,7 +158,7 @@ func (t *tree) misplaced(p, right string) error {
 
 // take adds a file at a resource path.
 func (t *tree) take(e fs.DirEntry, en entry) error {
-	if t.count++; t.count > MaxFiles {
+	if t.count.Add(1) > MaxFiles {
 		return errTooMany
 	}
 	if e.Type()&fs.ModeSymlink != 0 {
@@ -326,12 +333,25 @@ func (t *tree) folders(dir string, kind fileKind, agent string) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range list {
+	// A directory for each resource makes this most of the walk: the directories
+	// are read side by side, and what they hold is taken in order.
+	parts := make([]tree, len(list))
+	errs := make([]error, len(list))
+	parallel(len(list), func(i int) {
+		if e := list[i]; e.IsDir() {
+			parts[i] = tree{fsys: t.fsys, count: t.count, dirs: t.dirs}
+			errs[i] = parts[i].folder(dir, e.Name(), kind, agent)
+		}
+	})
+	for i, e := range list {
 		name := e.Name()
 		p := dir + "/" + name
 		switch {
 		case e.IsDir():
-			err = t.folder(dir, name, kind, agent)
+			t.entries = append(t.entries, parts[i].entries...)
+			t.problems = append(t.problems, parts[i].problems...)
+			t.err = cmp.Or(t.err, parts[i].err)
+			err = errs[i]
 		case kind == kindAutomation && path.Ext(name) == ".md":
 			if e.Type().IsRegular() {
 				t.warn(p, "flat-automation", "an automation has a directory of its own", fmt.Sprintf("move it to %s/%s/automation.md", dir, clip(stem(name))))
@@ -392,19 +412,8 @@ func (t *tree) folder(parent, name string, kind fileKind, agent string) error {
 			return err
 		}
 	}
-	if !found && files && len(t.problemsBelow(dir)) == 0 {
+	if !found && files && len(t.problems) == 0 {
 		t.warn(dir, "missing-path", fmt.Sprintf("this directory has no %s, so nothing is defined here", want), "add "+clip(dir)+"/"+want+", or move the files elsewhere")
-	}
-	return nil
-}
-
-// problemsBelow returns the problems reported for files of a directory.
-func (t *tree) problemsBelow(dir string) []Problem {
-	for i := len(t.problems) - 1; i >= 0; i-- {
-		if strings.HasPrefix(t.problems[i].Path, dir+"/") {
-			return t.problems[i:]
-		}
-		break
 	}
 	return nil
 }
