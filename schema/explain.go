@@ -3,6 +3,7 @@ package schema
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Explanation says why a filter matches a body, or does not.
@@ -20,8 +21,9 @@ type Explanation struct {
 type LeafExplanation struct {
 	// Path holds the field's keys in the filter.
 	Path []string `json:"path"`
-	// Where is the place looked at in the body: keys joined by dots, with the
-	// index of the element of an array ("commits[2].author").
+	// Where is the place looked at in the body: keys joined by dots (in quotes
+	// where that would be unclear), with the index of the element of an array
+	// ("commits[2].author").
 	Where    string `json:"where"`
 	Operator string `json:"operator"` // in, not_in or exists
 	Expected string `json:"expected"` // the operator's value as JSON, at most 200 bytes
@@ -56,7 +58,7 @@ func (f *Filter) Explain(p Payload) Explanation {
 func (p *pattern) explain(v *value, where string, out *[]LeafExplanation) {
 	for i := range p.fields {
 		f := &p.fields[i]
-		at := where + f.key()
+		at := where + plainKey(f.key())
 		if f.ops != nil {
 			f.ops.explain(f.path, v, at, out)
 			continue
@@ -136,6 +138,19 @@ func (p *pattern) passed(v *value) (n int) {
 		}
 	}
 	return n
+}
+
+// plainKey quotes a key that would be unclear among others.
+func plainKey(key string) string {
+	for i := range len(key) {
+		if c := key[i]; c < utf8.RuneSelf && !isAlnum(c) && c != '_' && c != '-' {
+			return preview(strconv.Quote(key))
+		}
+	}
+	if key == "" {
+		return `""`
+	}
+	return preview(key)
 }
 
 func setText(set []value) string {
