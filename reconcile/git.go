@@ -1,0 +1,295 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/gofrs/flock"
+
+	"millwright/state"
+)
+
+// GitConfig says which repository to watch. URL and CloneDir are required.
+type GitConfig struct {
+	// URL is https://…, ssh://…, user@host:path or file:///…; the last runs the git program. It holds no
+	// credential.
+	URL string
+	// Branch, Tag and Commit: at most one; main when there is none. Commit is 40 hexadecimal digits.
+	Branch, Tag, Commit string
+	// Path is the root of the definition inside the repository; empty means its root.
+	Path string
+	// CloneDir is a directory for the use of this source alone. What it holds can be lost at any time.
+	CloneDir string
+
+	// Username goes with Token; empty means x-access-token, which most hosts take.
+	Username string
+	// Token returns the password or access token for https. It is asked for each time, so that a new
+	// value is used at once. Nil: no authentication.
+	Token func(context.Context) ([]byte, error)
+	// SSHKey returns the private key for ssh, in PEM form.
+	SSHKey func(context.Context) ([]byte, error)
+	// KnownHosts is a known_hosts file, or lines of one. Required for ssh.
+	KnownHosts string
+
+	// Timeout bounds one fetch; zero means 5 minutes.
+	Timeout time.Duration
+	// MaxFetchBytes bounds what one fetch may receive; zero means 256 MiB.
+	MaxFetchBytes int64
+	// MaxUnpackedBytes bounds what one fetch may unfold to; zero means 1 GiB.
+	MaxUnpackedBytes int64
+	// MaxObjectBytes bounds one file of the repository, wherever it is; zero means 32 MiB.
+	MaxObjectBytes int64
+	// MaxObjects bounds the number of files and directories of one fetch; zero means 400,000.
+	MaxObjects int64
+	// Log receives notices; nil discards them.
+	Log *slog.Logger
+}
+
+// maxPacks is how many fetches a clone takes before it is made afresh, which keeps it small.
+const maxPacks = 50
+
+// gitSource is a branch, tag or commit of a git repository.
+type gitSource struct {
+	cfg    GitConfig
+	remote *remote
+	lock   *flock.Flock
+	clone  string // a directory with an objects directory as git has it, and nothing else of git
+
+	stored  *filesystem.Storage // open on clone; nil after a change of it
+	objects *objects            // of the last snapshot
+	target  plumbing.Hash       // what the branch, tag or commit pointed to then
+	snap    Snapshot
+}
+
+// Git returns the source that reads a commit of a git repository. It keeps the last commit's files, not
+// the history, in a clone of its own without a working tree.
+func Git(cfg GitConfig) (Source, error) {
+	cfg.Branch, cfg.Username = cmp.Or(cfg.Branch, "main"), cmp.Or(cfg.Username, "x-access-token")
+	cfg.Timeout = cmp.Or(cfg.Timeout, 5*time.Minute)
+	cfg.MaxFetchBytes, cfg.MaxUnpackedBytes = cmp.Or(cfg.MaxFetchBytes, 256<<20), cmp.Or(cfg.MaxUnpackedBytes, 1<<30)
+	cfg.MaxObjectBytes, cfg.MaxObjects = cmp.Or(cfg.MaxObjectBytes, 32<<20), cmp.Or(cfg.MaxObjects, 400_000)
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Path = path.Clean(strings.Trim(filepath.ToSlash(cfg.Path), "/"))
+	if !fs.ValidPath(cfg.Path) {
+		return nil, fmt.Errorf("git path %q: want a path inside the repository", cfg.Path)
+	}
+	if cfg.Commit != "" && !plumbing.IsHash(cfg.Commit) {
+		return nil, fmt.Errorf("git commit %q: want 40 hexadecimal digits", cfg.Commit)
+	}
+	for _, name := range []plumbing.ReferenceName{plumbing.NewBranchReferenceName(cfg.Branch), plumbing.NewTagReferenceName(cmp.Or(cfg.Tag, "x"))} {
+		if err := name.Validate(); err != nil {
+			return nil, fmt.Errorf("%q cannot be the name of a branch or tag", name.Short())
+		}
+	}
+	if cfg.CloneDir == "" {
+		return nil, errors.New("the directory for the clone is not set")
+	}
+	r, err := newRemote(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(cfg.CloneDir, 0o700); err != nil {
+		return nil, fmt.Errorf("directory for the clone: %w", err)
+	}
+	lock := flock.New(filepath.Join(cfg.CloneDir, "lock"))
+	if ok, err := lock.TryLock(); err != nil || !ok {
+		return nil, errors.Join(err, fmt.Errorf("%s is in use by another source", cfg.CloneDir))
+	}
+	return &gitSource{cfg: cfg, remote: r, lock: lock, clone: filepath.Join(cfg.CloneDir, "clone.git")}, nil
+}
+
+func (g *gitSource) Describe() state.Source {
+	return state.Source{Kind: "git", URL: g.cfg.URL, Branch: cmp.Or(g.cfg.Commit, g.cfg.Tag, g.cfg.Branch), Path: g.cfg.Path}
+}
+
+// Watch does nothing: a host says that there is something new by a push notice, or not at all.
+func (g *gitSource) Watch(context.Context, func()) {}
+
+func (g *gitSource) Close() error {
+	g.closeStore()
+	return g.lock.Close()
+}
+
+func (g *gitSource) Fetch(ctx context.Context) (Snapshot, error) {
+	before := g.remote.received.Load()
+	limited, cancel := context.WithTimeout(ctx, g.cfg.Timeout)
+	defer cancel()
+	snap, err := g.fetch(limited)
+	if err != nil {
+		snap = Snapshot{}
+		if ctx.Err() == nil {
+			err = g.remote.explain(limited, err)
+		}
+	}
+	snap.Bytes = g.remote.received.Load() - before
+	return snap, err
+}
+
+func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
+	if g.objects != nil && g.objects.damaged {
+		g.cfg.Log.Warn("the clone is damaged; it is made afresh", "dir", g.clone)
+		if err := g.wipe(); err != nil {
+			return Snapshot{}, err
+		}
+	}
+	if hash := plumbing.NewHash(g.cfg.Commit); g.cfg.Commit != "" {
+		if snap, err := g.read(hash); err == nil {
+			return snap, nil // it is here, and never changes
+		}
+	}
+	session, err := g.remote.session(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer session.Close()
+	adv, err := session.AdvertisedReferencesContext(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	want, err := g.wanted(adv)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if want == g.target {
+		return g.snap, nil
+	}
+	snap, err := g.read(want)
+	if err == nil || errors.Is(err, errNoPath) {
+		return snap, err
+	}
+	have := g.have()
+	if err := g.download(ctx, session, adv, want, have); err != nil {
+		return Snapshot{}, err
+	}
+	g.closeStore()
+	snap, err = g.read(want)
+	if err == nil || errors.Is(err, errNoPath) || have.IsZero() {
+		return snap, err
+	}
+	// The host left out what it thought was here. Without a have it cannot.
+	g.cfg.Log.Info("the clone lacks a part of the new commit; it is made afresh", "dir", g.clone, "error", err)
+	if err := g.wipe(); err != nil {
+		return Snapshot{}, err
+	}
+	again, err := g.remote.session(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer again.Close()
+	if adv, err = again.AdvertisedReferencesContext(ctx); err != nil {
+		return Snapshot{}, err
+	}
+	if want, err = g.wanted(adv); err != nil {
+		return Snapshot{}, err
+	}
+	if err := g.download(ctx, again, adv, want, plumbing.ZeroHash); err != nil {
+		return Snapshot{}, err
+	}
+	return g.read(want)
+}
+
+// wanted returns what the branch, tag or commit points to at the host.
+func (g *gitSource) wanted(adv *packp.AdvRefs) (plumbing.Hash, error) {
+	if g.cfg.Commit != "" {
+		return plumbing.NewHash(g.cfg.Commit), nil
+	}
+	kind, name := "branch", plumbing.NewBranchReferenceName(g.cfg.Branch)
+	if g.cfg.Tag != "" {
+		kind, name = "tag", plumbing.NewTagReferenceName(g.cfg.Tag)
+	}
+	hash, found := adv.References[name.String()]
+	if !found {
+		return hash, fmt.Errorf("there is no %s %q", kind, name.Short())
+	}
+	return hash, nil
+}
+
+// read makes the snapshot of a commit that is in the clone, after a look at its directories down to the
+// root of the definition.
+func (g *gitSource) read(target plumbing.Hash) (Snapshot, error) {
+	objects := &objects{from: g.storage()}
+	commit, err := objects.commit(target)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("commit %s: %w", target, err)
+	}
+	root, err := objects.subtree(commit.TreeHash, g.cfg.Path)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("commit %s: %w", commit.Hash, err)
+	}
+	g.objects, g.target = objects, target
+	g.snap = Snapshot{Revision: revisionOf(commit, root), FS: freeze(&treeBacking{objects: objects, root: root, dirs: map[string]map[string]object.TreeEntry{}})}
+	return g.snap, g.remember(target)
+}
+
+func revisionOf(commit *object.Commit, root plumbing.Hash) state.Revision {
+	at := commit.Committer.When.UTC()
+	subject, _, _ := strings.Cut(strings.TrimSpace(commit.Message), "\n")
+	return state.Revision{ID: commit.Hash.String(), Author: oneLine(commit.Author.Name, 100), Subject: oneLine(subject, 200), At: &at, Tree: root.String()}
+}
+
+// storage opens the clone.
+func (g *gitSource) storage() *filesystem.Storage {
+	if g.stored == nil {
+		g.stored = filesystem.NewStorageWithOptions(osfs.New(g.clone), cache.NewObjectLRU(4*cache.MiByte), filesystem.Options{ExclusiveAccess: true, KeepDescriptors: true})
+	}
+	return g.stored
+}
+
+func (g *gitSource) closeStore() {
+	if g.stored != nil {
+		_ = g.stored.ObjectStorage.Close() // it was only read
+		g.stored = nil
+	}
+}
+
+// wipe empties the clone.
+func (g *gitSource) wipe() error {
+	g.closeStore()
+	g.objects, g.target, g.snap = nil, plumbing.ZeroHash, Snapshot{}
+	return os.RemoveAll(g.clone)
+}
+
+// remember notes the last commit that is complete in the clone.
+func (g *gitSource) remember(hash plumbing.Hash) error {
+	return os.WriteFile(filepath.Join(g.clone, "have"), []byte(hash.String()), 0o600)
+}
+
+// have returns the commit that was remembered if it is still there, after it has put the clone in order.
+func (g *gitSource) have() plumbing.Hash {
+	packs, _ := filepath.Glob(filepath.Join(g.clone, "objects", "pack", "pack-*.pack"))
+	leftovers, _ := filepath.Glob(filepath.Join(g.clone, "objects", "pack", "tmp_*"))
+	for _, file := range leftovers {
+		_ = os.Remove(file)
+	}
+	text, err := os.ReadFile(filepath.Join(g.clone, "have"))
+	if err == nil && len(packs) < maxPacks && plumbing.IsHash(string(text)) {
+		hash := plumbing.NewHash(string(text))
+		o := &objects{from: g.storage()}
+		if commit, err := o.commit(hash); err == nil {
+			if _, err := o.tree(commit.TreeHash); err == nil {
+				return commit.Hash
+			}
+		}
+	}
+	if err := g.wipe(); err != nil {
+		g.cfg.Log.Warn("the clone cannot be made afresh", "dir", g.clone, "error", err)
+	}
+	return plumbing.ZeroHash
+}

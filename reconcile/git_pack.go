@@ -1,0 +1,192 @@
+package reconcile
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+)
+
+// download fetches one commit, without its history, into a pack file of its own. have is a commit whose
+// files are here already, or zero.
+func (g *gitSource) download(ctx context.Context, session transport.UploadPackSession, adv *packp.AdvRefs, want, have plumbing.Hash) error {
+	req := packp.NewUploadPackRequestFromCapabilities(adv.Capabilities)
+	req.Wants = []plumbing.Hash{want}
+	if adv.Capabilities.Supports(capability.Shallow) {
+		req.Depth = packp.DepthCommits(1)
+		if err := req.Capabilities.Set(capability.Shallow); err != nil {
+			return err
+		}
+		if !have.IsZero() {
+			req.Haves, req.Shallows = []plumbing.Hash{have}, []plumbing.Hash{have}
+		}
+	}
+	if adv.Capabilities.Supports(capability.NoProgress) {
+		if err := req.Capabilities.Set(capability.NoProgress); err != nil {
+			return err
+		}
+	}
+	res, err := session.UploadPack(ctx, req)
+	if errors.Is(err, transport.ErrEmptyUploadPackRequest) {
+		return nil // the host thinks that everything is here
+	}
+	if err != nil {
+		return err
+	}
+	defer res.Close()
+	stop := context.AfterFunc(ctx, func() { _ = res.Close() })
+	defer stop()
+	var pack io.Reader = res
+	switch {
+	case req.Capabilities.Supports(capability.Sideband64k):
+		pack = sideband.NewDemuxer(sideband.Sideband64k, res)
+	case req.Capabilities.Supports(capability.Sideband):
+		pack = sideband.NewDemuxer(sideband.Sideband, res)
+	}
+	return g.store(pack)
+}
+
+// store puts a pack into the clone, once it is known to be within the limits.
+func (g *gitSource) store(pack io.Reader) error {
+	dir := filepath.Join(g.clone, "objects", "pack")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(dir, "tmp_pack_")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	n, err := io.Copy(file, io.LimitReader(pack, g.cfg.MaxFetchBytes+1))
+	if g.remote.endpoint.Protocol == "ssh" || g.remote.endpoint.Protocol == "file" {
+		g.remote.received.Add(n)
+	}
+	if err != nil {
+		return err
+	}
+	if n > g.cfg.MaxFetchBytes {
+		return fmt.Errorf("%w (%d MiB)", errTooMuch, g.cfg.MaxFetchBytes>>20)
+	}
+	if n == 0 {
+		return nil
+	}
+	if err := g.inspect(file); err != nil {
+		return err
+	}
+	return index(file, dir)
+}
+
+// inspect refuses a pack that would unfold to more than the limits, before much of it is unfolded.
+func (g *gitSource) inspect(file io.ReadSeeker) error {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	scanner := packfile.NewScanner(file)
+	_, count, err := scanner.Header()
+	if err != nil {
+		return fmt.Errorf("the host sent no pack: %w", err)
+	}
+	if int64(count) > g.cfg.MaxObjects {
+		return fmt.Errorf("the commit has %d new objects: more than %d", count, g.cfg.MaxObjects)
+	}
+	var total int64
+	add := func(size int64) error {
+		if size < 0 || size > g.cfg.MaxObjectBytes {
+			return fmt.Errorf("the commit has an object of %d bytes: more than %d MiB", size, g.cfg.MaxObjectBytes>>20)
+		}
+		if total += size; total > g.cfg.MaxUnpackedBytes {
+			return fmt.Errorf("the commit has more than %d MiB of new objects", g.cfg.MaxUnpackedBytes>>20)
+		}
+		return nil
+	}
+	for range count {
+		header, err := scanner.NextObjectHeader()
+		if err != nil {
+			return fmt.Errorf("damaged pack: %w", err)
+		}
+		if err := add(header.Length); err != nil {
+			return err
+		}
+		head := &prefix{max: 2 * binary.MaxVarintLen64}
+		if _, _, err := scanner.NextObject(head); err != nil {
+			return fmt.Errorf("damaged pack: %w", err)
+		}
+		if header.Type.IsDelta() {
+			size, err := deltaTarget(head.data)
+			if err != nil {
+				return err
+			}
+			if err := add(size); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// prefix keeps the first bytes of what is written to it.
+type prefix struct {
+	data []byte
+	max  int
+}
+
+func (p *prefix) Write(b []byte) (int, error) {
+	p.data = append(p.data, b[:min(len(b), p.max-len(p.data))]...)
+	return len(b), nil
+}
+
+// deltaTarget returns the size of what a delta makes. A delta begins with two variable-length integers,
+// the size of its base and of its result (gitformat-pack).
+func deltaTarget(delta []byte) (int64, error) {
+	r := bytes.NewReader(delta)
+	if _, err := binary.ReadUvarint(r); err != nil {
+		return 0, fmt.Errorf("damaged pack: %w", err)
+	}
+	size, err := binary.ReadUvarint(r)
+	if err != nil {
+		return 0, fmt.Errorf("damaged pack: %w", err)
+	}
+	return int64(size), nil
+}
+
+// index writes the index of a pack and gives both their names.
+func index(file *os.File, dir string) error {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	entries := new(idxfile.Writer)
+	parser, err := packfile.NewParser(packfile.NewScanner(file), entries)
+	if err != nil {
+		return err
+	}
+	sum, err := parser.Parse()
+	if err != nil {
+		return fmt.Errorf("damaged pack: %w", err)
+	}
+	list, err := entries.Index()
+	if err != nil {
+		return err
+	}
+	var idx bytes.Buffer
+	if _, err := idxfile.NewEncoder(&idx).Encode(list); err != nil {
+		return err
+	}
+	base := filepath.Join(dir, "pack-"+sum.String())
+	if err := os.WriteFile(base+".idx", idx.Bytes(), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), base+".pack")
+}

@@ -1,0 +1,232 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+)
+
+// maxTreeObject bounds one directory of a commit; about 100,000 entries.
+const maxTreeObject = 4 << 20
+
+// objects reads the objects of a clone.
+type objects struct {
+	from    storer.EncodedObjectStorer
+	damaged bool // an object that should be there cannot be read
+}
+
+// open returns a reader of an object of the given type, and its size.
+func (o *objects) open(kind plumbing.ObjectType, hash plumbing.Hash) (plumbing.EncodedObject, error) {
+	obj, err := o.from.EncodedObject(kind, hash)
+	if err != nil {
+		o.damaged = true
+		return nil, fmt.Errorf("%s %s cannot be read from the clone: %w", kind, hash, err)
+	}
+	return obj, nil
+}
+
+// tree returns the entries of a directory by name.
+func (o *objects) tree(hash plumbing.Hash) (map[string]object.TreeEntry, error) {
+	if size, err := o.from.EncodedObjectSize(hash); err == nil && size > maxTreeObject {
+		return nil, fmt.Errorf("a directory of %d bytes: more than %d MiB", size, maxTreeObject>>20)
+	}
+	obj, err := o.open(plumbing.TreeObject, hash)
+	if err != nil {
+		return nil, err
+	}
+	var t object.Tree
+	if err := t.Decode(obj); err != nil {
+		return nil, fmt.Errorf("tree %s: %w", hash, err)
+	}
+	entries := make(map[string]object.TreeEntry, len(t.Entries))
+	for _, e := range t.Entries {
+		if e.Name == "." || e.Name == ".." || strings.Contains(e.Name, "/") {
+			return nil, fmt.Errorf("tree %s has an entry named %q, which no file can be", hash, e.Name)
+		}
+		if _, twice := entries[e.Name]; twice {
+			return nil, fmt.Errorf("tree %s has two entries named %q", hash, e.Name)
+		}
+		entries[e.Name] = e
+	}
+	return entries, nil
+}
+
+// commit returns the commit that a commit or a tag stands for.
+func (o *objects) commit(hash plumbing.Hash) (*object.Commit, error) {
+	for range 5 {
+		obj, err := o.from.EncodedObject(plumbing.AnyObject, hash)
+		if err != nil {
+			return nil, err
+		}
+		if obj.Type() != plumbing.TagObject {
+			var c object.Commit
+			if err := c.Decode(obj); err != nil {
+				return nil, fmt.Errorf("%s is not a commit: %w", hash, err)
+			}
+			return &c, nil
+		}
+		var t object.Tag
+		if err := t.Decode(obj); err != nil {
+			return nil, err
+		}
+		hash = t.Target
+	}
+	return nil, errors.New("a tag of a tag of a tag")
+}
+
+// subtree returns the tree at a path below a tree.
+func (o *objects) subtree(hash plumbing.Hash, at string) (plumbing.Hash, error) {
+	if _, err := o.tree(hash); err != nil {
+		return hash, err
+	}
+	if at == "." {
+		return hash, nil
+	}
+	for name := range strings.SplitSeq(at, "/") {
+		entries, err := o.tree(hash)
+		if err != nil {
+			return hash, err
+		}
+		e, found := entries[name]
+		if !found || e.Mode != filemode.Dir {
+			return hash, fmt.Errorf("%w: %s", errNoPath, at)
+		}
+		hash = e.Hash
+	}
+	_, err := o.tree(hash)
+	return hash, err
+}
+
+var errNoPath = errors.New("the commit has no directory")
+
+// treeBacking is a directory of a commit that a tree is frozen from. Calls take turns.
+type treeBacking struct {
+	objects *objects
+	root    plumbing.Hash
+	dirs    map[string]map[string]object.TreeEntry
+}
+
+func (b *treeBacking) dir(name string) (map[string]object.TreeEntry, error) {
+	if entries, seen := b.dirs[name]; seen {
+		return entries, nil
+	}
+	hash := b.root
+	if name != "." {
+		e, err := b.entry(name)
+		if err != nil {
+			return nil, err
+		}
+		if e.Mode != filemode.Dir {
+			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+		}
+		hash = e.Hash
+	}
+	entries, err := b.objects.tree(hash)
+	if err != nil {
+		return nil, err
+	}
+	b.dirs[name] = entries
+	return entries, nil
+}
+
+func (b *treeBacking) entry(name string) (object.TreeEntry, error) {
+	entries, err := b.dir(path.Dir(name))
+	if err != nil {
+		return object.TreeEntry{}, err
+	}
+	e, found := entries[path.Base(name)]
+	if !found {
+		return e, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return e, nil
+}
+
+func (b *treeBacking) stat(name string) (fs.FileInfo, error) {
+	if name == "." {
+		return treeInfo{name: ".", mode: fs.ModeDir | 0o755}, nil
+	}
+	e, err := b.entry(name)
+	if err != nil {
+		return nil, err
+	}
+	info := treeInfo{name: path.Base(name), mode: modeOf(e.Mode)}
+	if info.mode.IsRegular() {
+		if info.size, err = b.objects.from.EncodedObjectSize(e.Hash); err != nil {
+			b.objects.damaged = true
+			return nil, fmt.Errorf("%s: blob %s cannot be read from the clone: %w", name, e.Hash, err)
+		}
+	}
+	return info, nil
+}
+
+func (b *treeBacking) list(name string, _ fs.FileInfo, max int) ([]entry, error) {
+	entries, err := b.dir(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(entries) > max {
+		return nil, fmt.Errorf("%s: more than %d directory entries", name, max)
+	}
+	list := make([]entry, 0, len(entries))
+	for n, e := range entries {
+		list = append(list, entry{n, modeOf(e.Mode).Type()})
+	}
+	return list, nil
+}
+
+func (b *treeBacking) read(name string, _ fs.FileInfo, max int64) ([]byte, error) {
+	e, err := b.entry(name)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := b.objects.open(plumbing.BlobObject, e.Hash)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	r, err := obj.Reader()
+	if err == nil {
+		defer r.Close()
+		var data []byte
+		if data, err = io.ReadAll(io.LimitReader(r, max)); err == nil {
+			return data, nil
+		}
+	}
+	b.objects.damaged = true
+	return nil, fmt.Errorf("%s: blob %s cannot be read from the clone: %w", name, e.Hash, err)
+}
+
+// modeOf returns the kind of file that an entry of a tree is. A submodule counts as a link: it points to
+// what is not here.
+func modeOf(mode filemode.FileMode) fs.FileMode {
+	switch mode {
+	case filemode.Dir:
+		return fs.ModeDir | 0o755
+	case filemode.Regular, filemode.Executable, filemode.Deprecated:
+		return 0o644
+	default:
+		return fs.ModeSymlink | 0o777
+	}
+}
+
+// treeInfo describes an entry of a tree.
+type treeInfo struct {
+	name string
+	size int64
+	mode fs.FileMode
+}
+
+func (i treeInfo) Name() string      { return i.name }
+func (i treeInfo) Size() int64       { return i.size }
+func (i treeInfo) Mode() fs.FileMode { return i.mode }
+func (treeInfo) ModTime() time.Time  { return time.Time{} }
+func (i treeInfo) IsDir() bool       { return i.mode.IsDir() }
+func (treeInfo) Sys() any            { return nil }
