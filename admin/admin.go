@@ -41,6 +41,8 @@ type Config struct {
 	Sync func(ctx context.Context, factoryUID string, allowPrune, allowRename bool) (state.Attempt, error)
 	// PlanHead plans the current head of a factory's source.
 	PlanHead func(ctx context.Context, factoryUID string) (plan.Plan, error)
+	// Allowed says what the settings of a factory's source allow an apply to do; nil means nothing.
+	Allowed func(factoryUID string) (prune, rename bool)
 	// PushSecret returns the scheme and the name of the team secret that verify push notices of a
 	// factory's source; ok is false when its settings name none.
 	PushSecret func(factoryUID string) (scheme, secretName string, ok bool)
@@ -65,7 +67,7 @@ func Register(a *api.API, cfg Config) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.PublicURL = strings.TrimSuffix(cfg.PublicURL, "/")
-	s := &service{Config: cfg, api: a, reading: make(chan struct{}, 16), loading: make(chan struct{}, 2)}
+	s := &service{Config: cfg, api: a, reading: make(chan struct{}, 8), loading: make(chan struct{}, 2)}
 	s.describe()
 	s.registerFactories()
 	s.registerSecrets()
@@ -74,6 +76,10 @@ func Register(a *api.API, cfg Config) {
 	s.registerDeliveries()
 	s.registerAutomations()
 	s.registerFilters()
+	s.registerPlans()
+	s.registerSchemas()
+	s.registerPush()
+	s.registerManaged()
 }
 
 // answer is a response with a JSON body.

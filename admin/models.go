@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
+	"millwright/reconcile/plan"
 	"millwright/schema"
 	"millwright/state"
 )
@@ -52,15 +55,61 @@ type LeafExplanation struct {
 	Passed   bool     `json:"passed" doc:"Whether the operator holds"`
 }
 
+// Plan is plan.Plan as the document describes it.
+type Plan struct {
+	WouldApply   bool             `json:"would_apply" doc:"Whether applying the tree would be accepted"`
+	BaseRevision string           `json:"base_revision" doc:"The revision that is applied now; empty before the first"`
+	HeadRevision string           `json:"head_revision" doc:"The revision that was planned; empty for files that came with the request"`
+	Changes      []plan.Change    `json:"changes" nullable:"false" doc:"What becomes of every resource, by kind and name; none when the tree has errors"`
+	Secrets      []plan.Secret    `json:"secrets" nullable:"false" doc:"The secrets whose newer value would be picked up, by name"`
+	Problems     []schema.Problem `json:"problems" nullable:"false" doc:"What is wrong with the tree, by file and place"`
+	NotChecked   []string         `json:"state_dependent_checks_not_run,omitempty" doc:"The rules that were not checked"`
+
+	Err error `json:"-"`
+}
+
+// PlanChange is plan.Change as the document describes it.
+type PlanChange struct {
+	Kind   string       `json:"kind" enum:"factory,webhook,automation,agent,runner,skill" doc:"Kind of the resource"`
+	Name   string       `json:"name" doc:"Its name; of a skill of one agent: agent/skill"`
+	Action string       `json:"action" enum:"create,update,delete,unchanged" doc:"What becomes of it"`
+	Fields []plan.Field `json:"fields" nullable:"false" doc:"Of an update: the keys that change"`
+	UID    string       `json:"uid,omitempty" doc:"The UID that it has or, a webhook, will get"`
+	File   string       `json:"file" doc:"The file that declares it"`
+	Line   int          `json:"line" doc:"Where in the file"`
+}
+
+// PlanField is plan.Field as the document describes it.
+type PlanField struct {
+	Name string `json:"name" doc:"The key"`
+	Old  any    `json:"old" doc:"Its value now; null for none"`
+	New  any    `json:"new" doc:"Its value then; null for none"`
+}
+
+// PlanSecret is plan.Secret as the document describes it.
+type PlanSecret struct {
+	Name     string   `json:"name" doc:"Name of the secret"`
+	Version  int64    `json:"version" doc:"The version that would be picked up"`
+	Webhooks []string `json:"webhooks" nullable:"false" doc:"Names of the webhooks that would pick it up"`
+}
+
 // describe makes the document speak of values of other packages in the words of the types above. The
-// conversions hold only while both sides have the same fields.
+// conversions compile only while both sides have the same fields.
 func (s *service) describe() {
-	_, _, _, _ = Problem(schema.Problem{}), Condition(state.Condition{}), Explanation(schema.Explanation{}), LeafExplanation(schema.LeafExplanation{})
 	types := s.api.Huma().OpenAPI().Components.Schemas
-	types.RegisterTypeAlias(reflect.TypeFor[schema.Problem](), reflect.TypeFor[Problem]())
-	types.RegisterTypeAlias(reflect.TypeFor[state.Condition](), reflect.TypeFor[Condition]())
-	types.RegisterTypeAlias(reflect.TypeFor[schema.Explanation](), reflect.TypeFor[Explanation]())
-	types.RegisterTypeAlias(reflect.TypeFor[schema.LeafExplanation](), reflect.TypeFor[LeafExplanation]())
+	describe(types, func(v schema.Problem) Problem { return Problem(v) })
+	describe(types, func(v schema.Explanation) Explanation { return Explanation(v) })
+	describe(types, func(v schema.LeafExplanation) LeafExplanation { return LeafExplanation(v) })
+	describe(types, func(v state.Condition) Condition { return Condition(v) })
+	describe(types, func(v plan.Plan) Plan { return Plan(v) })
+	describe(types, func(v plan.Change) PlanChange { return PlanChange(v) })
+	describe(types, func(v plan.Field) PlanField { return PlanField(v) })
+	describe(types, func(v plan.Secret) PlanSecret { return PlanSecret(v) })
+}
+
+// describe describes From as To. The conversion is never called; that it compiles is the point.
+func describe[From, To any](types huma.Registry, _ func(From) To) {
+	types.RegisterTypeAlias(reflect.TypeFor[From](), reflect.TypeFor[To]())
 }
 
 // withoutCredentials returns the address of a repository without what may be a secret in it.

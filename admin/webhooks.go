@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"millwright/api"
@@ -80,7 +81,7 @@ func (s *service) newWebhook(w state.Webhook, counts map[state.DeliveryOutcome]i
 		UID: w.UID, Name: w.Spec.Name, AuthMode: string(w.Spec.AuthMode), SignatureScheme: scheme,
 		SecretName: w.Spec.SecretName, SecretVersion: w.SecretVersion, SecretStale: w.SecretStale, SecretPending: w.SecretPending,
 		DeliveryIDHeader: w.Spec.DeliveryIDHeader, Enabled: w.Spec.Enabled, Handshake: w.Spec.Handshake,
-		IngressURL: s.ingressURL(w), CreatedAt: w.Created, UpdatedAt: w.Updated, DeletedAt: w.Deleted, File: w.Spec.Path,
+		IngressURL: IngressURL(s.PublicURL, w), CreatedAt: w.Created, UpdatedAt: w.Updated, DeletedAt: w.Deleted, File: w.Spec.Path,
 		Counts: DeliveryCounts{
 			Accepted: counts[state.DeliveryAccepted], Duplicate: counts[state.DeliveryDuplicate], RejectedAuth: counts[state.DeliveryRejectedAuth],
 			RejectedInvalidJSON: counts[state.DeliveryInvalidJSON], RejectedTooLarge: counts[state.DeliveryTooLarge], Handshake: counts[state.DeliveryHandshake],
@@ -88,9 +89,10 @@ func (s *service) newWebhook(w state.Webhook, counts map[state.DeliveryOutcome]i
 	}
 }
 
-// ingressURL returns where senders post to. A URL token is never in it.
-func (s *service) ingressURL(w state.Webhook) string {
-	u := s.PublicURL + "/webhooks/w/" + w.UID
+// IngressURL returns where senders post to when the server's public origin is publicURL. A URL token is
+// never in it: {token} stands in its place.
+func IngressURL(publicURL string, w state.Webhook) string {
+	u := strings.TrimSuffix(publicURL, "/") + "/webhooks/w/" + w.UID
 	if w.Spec.AuthMode == schema.AuthURLToken {
 		u += "/{token}"
 	}

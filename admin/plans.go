@@ -1,0 +1,143 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"millwright/api"
+	"millwright/reconcile/plan"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// PlanRequest asks what applying a tree would do.
+type PlanRequest struct {
+	Files *[]DefinitionFile `json:"files,omitempty" maxItems:"2000" doc:"The whole tree; absent for the current head of the factory's source, which needs role runner"`
+}
+
+// ValidateFilesRequest asks what is wrong with a tree.
+type ValidateFilesRequest struct {
+	Files []DefinitionFile `json:"files" maxItems:"2000" nullable:"false" doc:"The whole tree"`
+}
+
+// ValidateFilesResponse says what is wrong with a tree.
+type ValidateFilesResponse struct {
+	SchemaVersion             string           `json:"schema_version" doc:"The version of the rules"`
+	Valid                     bool             `json:"valid" doc:"Whether no diagnostic is an error"`
+	Diagnostics               []schema.Problem `json:"diagnostics" nullable:"false" doc:"What was found, by file and place"`
+	DiagnosticsOmitted        int              `json:"diagnostics_omitted,omitempty" doc:"How many more there are"`
+	StateDependentChecksNoRun []string         `json:"state_dependent_checks_not_run" nullable:"false" doc:"The rules that were not checked, because they need a server's state"`
+}
+
+const (
+	validationsPerMinute = 30 // for each sender (contract.md, section 5)
+	validationTime       = 2 * time.Second
+	// maxDiagnostics bounds the answer of a validation.
+	maxDiagnostics = 5000
+)
+
+func (s *service) registerPlans() {
+	op := explained(also(api.Operation(http.MethodPost, "/factory/{uid}/plan", "planFactory", state.RoleViewer,
+		"Say what applying a tree to a factory would change, or why it would be refused; changes nothing"),
+		http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity),
+		"Without files it plans the current head of the factory's source, which needs a key of role runner. A key holder can learn from a plan whether a team secret of some name exists.")
+	op.BodyReadTimeout = 30 * time.Second
+	handle(s, op, s.plan)
+
+	op = explained(also(api.Operation(http.MethodPost, "/factory-files/validate", "validateFactoryFiles", "",
+		"Say what is wrong with a definition tree"), http.StatusRequestEntityTooLarge, http.StatusTooManyRequests),
+		"Needs no key, never looks at state, and takes 30 requests a minute from a sender.")
+	op.BodyReadTimeout = 10 * time.Second
+	op.Middlewares = append(op.Middlewares, s.perSender(api.NewBudget(validationsPerMinute), true), s.inSlot)
+	handle(s, op, s.validate)
+}
+
+func (s *service) plan(ctx context.Context, in *struct {
+	FactoryUID
+	Body *PlanRequest
+},
+) (plan.Plan, error) {
+	f, err := s.factory(ctx, in.Factory)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	if in.Body == nil || in.Body.Files == nil {
+		return s.planHead(ctx, f)
+	}
+	tree, err := newTree(*in.Body.Files)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	cur, err := s.Store.Current(ctx, f.UID)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	opts := plan.Options{HarnessTypes: s.HarnessTypes, Now: time.Now()}
+	if s.Allowed != nil {
+		opts.AllowPrune, opts.AllowRename = s.Allowed(f.UID)
+	}
+	p, _ := plan.Make(cur, tree, opts)
+	return p, p.Err
+}
+
+func (s *service) planHead(ctx context.Context, f state.Factory) (plan.Plan, error) {
+	if key := api.KeyOf(ctx); !key.Role.Allows(state.RoleRunner) {
+		return plan.Plan{}, api.Problem("not_authorized", "planning the source's head needs role runner; the key %q has role %s", key.Name, key.Role)
+	}
+	switch {
+	case f.Detached:
+		return plan.Plan{}, detached(f)
+	case s.PlanHead == nil:
+		return plan.Plan{}, api.Problem("operation_not_supported", "this server reads no sources")
+	}
+	p, err := s.PlanHead(ctx, f.UID)
+	var known *api.Error
+	if err == nil || errors.As(api.FromState(err), &known) {
+		return p, err
+	}
+	s.Log.Warn("planning a source's head", "factory", f.Name, "error", err)
+	return p, api.Problem("resource_unavailable", "the source cannot be read just now: %s", err)
+}
+
+func (s *service) validate(ctx context.Context, in *struct{ Body ValidateFilesRequest }) (ValidateFilesResponse, error) {
+	tree, err := newTree(in.Body.Files)
+	if err != nil {
+		return ValidateFilesResponse{}, err
+	}
+	busy := api.Problem("resource_unavailable", "too many trees are being validated: try again soon").WithRetryAfter(2)
+	wait := time.NewTimer(validationTime)
+	defer wait.Stop()
+	select {
+	case s.loading <- struct{}{}:
+	case <-wait.C:
+		return ValidateFilesResponse{}, busy
+	case <-ctx.Done():
+		return ValidateFilesResponse{}, busy
+	}
+	ctx, cancel := context.WithTimeout(ctx, validationTime)
+	defer cancel()
+	done := make(chan *schema.Result, 1)
+	go func() {
+		defer func() { <-s.loading }() // not before the work has ended
+		done <- schema.Load(hurried{tree, ctx}, nil)
+	}()
+	select {
+	case r := <-done:
+		if r.Err == nil {
+			return newValidation(r), nil
+		}
+	case <-ctx.Done():
+	}
+	return ValidateFilesResponse{}, api.Problem("resource_unavailable", "validating this tree takes longer than %s: run millwright validate instead", validationTime)
+}
+
+func newValidation(r *schema.Result) ValidateFilesResponse {
+	found := problems(r.Problems)
+	omitted := max(0, len(found)-maxDiagnostics)
+	return ValidateFilesResponse{
+		SchemaVersion: schema.SchemaVersion, Valid: r.Valid(), Diagnostics: found[:len(found)-omitted], DiagnosticsOmitted: omitted,
+		StateDependentChecksNoRun: append([]string{}, r.NotChecked...),
+	}
+}

@@ -1,0 +1,61 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"millwright/api"
+	"millwright/ingress/signature"
+)
+
+// wrongPushesPerMinute is how many push notices that are not signed right one sender may send.
+const wrongPushesPerMinute = 20
+
+func (s *service) registerPush() {
+	op := explained(also(api.Operation(http.MethodPost, "/factory/{uid}/push", "notifyPush", "",
+		"Take a git host's push notice, which wakes the factory's source"), http.StatusUnauthorized, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests),
+		"Needs no key: the notice is signed by the git host with the team secret that the settings of the source name.")
+	op.SkipValidateBody = true // a notice is read for its signature only, and may be a form
+	wrong := api.NewBudget(wrongPushesPerMinute)
+	op.Middlewares = append(op.Middlewares, s.perSender(wrong, false), s.inSlot)
+	handleEmpty(s, op, func(ctx context.Context, in *struct {
+		FactoryUID
+		RawBody []byte `contentType:"application/json"`
+	},
+	) error {
+		r := requestOf(ctx)
+		if why := s.verifyPush(ctx, in.Factory, r, in.RawBody); why != nil {
+			wrong.Charge(api.SenderOf(r, s.TrustedProxies).Key, time.Now())
+			s.Log.Warn("push notice refused", "request_id", api.RequestID(ctx), "factory", in.Factory, "reason", why)
+			return api.Problem("authentication_required", "the notice is not signed with the push secret of this factory's source")
+		}
+		s.Notice(in.Factory)
+		return nil
+	})
+}
+
+// verifyPush returns why a push notice is not to be believed, or nil. The sender is told only that.
+func (s *service) verifyPush(ctx context.Context, factoryUID string, r *http.Request, body []byte) error {
+	if s.PushSecret == nil || s.Notice == nil {
+		return &signature.Refusal{Code: signature.CodeNoSecret, Reason: "this server takes no push notices"}
+	}
+	scheme, name, ok := s.PushSecret(factoryUID)
+	if !ok {
+		return &signature.Refusal{Code: signature.CodeNoSecret, Reason: "there is no such factory, or its source has no pushSecret"}
+	}
+	known, ok := signature.Lookup(scheme)
+	if !ok {
+		return &signature.Refusal{Code: signature.CodeNoSecret, Reason: "the source's pushScheme is unknown"}
+	}
+	secret, err := s.Store.SecretValue(ctx, name)
+	if err != nil {
+		return err
+	}
+	verifier, err := known.Verifier(secret)
+	if err != nil {
+		return err
+	}
+	_, err = verifier.Verify(signature.Message{Method: r.Method, URL: s.PublicURL + r.URL.RequestURI(), Header: r.Header, Body: body}, time.Now())
+	return err
+}

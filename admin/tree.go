@@ -1,0 +1,76 @@
+package admin
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"millwright/api"
+)
+
+// DefinitionFile is a file of a definition tree.
+type DefinitionFile struct {
+	Path    string `json:"path" minLength:"1" maxLength:"1024" doc:"Path relative to the root of the tree, with forward slashes" example:"webhooks/alerts.yaml"`
+	Content string `json:"content" doc:"Its text"`
+}
+
+// newTree returns files as a file system. Paths that name no file, or two, are an invalid_request. The
+// tree is an uncompressed archive in memory, because the standard library reads those as a file system
+// with directories, in logarithmic time and from many goroutines.
+func newTree(files []DefinitionFile) (fs.FS, error) {
+	seen := make(map[string]bool, len(files))
+	for i, f := range files {
+		field := fmt.Sprintf("files[%d].path", i)
+		switch {
+		case !validPath(f.Path):
+			return nil, api.InvalidField(field, "%q is not a path relative to the root of the tree: elements are separated by single forward slashes, and none is . or ..", f.Path)
+		case seen[f.Path]:
+			return nil, api.InvalidField(field, "%q is here twice", f.Path)
+		}
+		seen[f.Path] = true
+	}
+	var archive bytes.Buffer
+	w := zip.NewWriter(&archive)
+	for i, f := range files {
+		for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
+			if seen[dir] {
+				return nil, api.InvalidField(fmt.Sprintf("files[%d].path", i), "%q lies in %q, which is a file", f.Path, dir)
+			}
+		}
+		entry, err := w.CreateHeader(&zip.FileHeader{Name: f.Path, Method: zip.Store})
+		if err != nil {
+			return nil, err
+		}
+		if _, err := entry.Write([]byte(f.Content)); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return zip.NewReader(bytes.NewReader(archive.Bytes()), int64(archive.Len()))
+}
+
+// validPath reports whether p names a file in a tree. An archive takes a backslash for a slash, so there
+// is none.
+func validPath(p string) bool {
+	return fs.ValidPath(p) && p != "." && !strings.Contains(p, `\`)
+}
+
+// hurried is a file system that cannot be read any more once ctx has ended.
+type hurried struct {
+	fs.FS
+	ctx context.Context
+}
+
+// Open opens a file or directory.
+func (h hurried) Open(name string) (fs.File, error) {
+	if err := h.ctx.Err(); err != nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return h.FS.Open(name)
+}
