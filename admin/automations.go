@@ -31,7 +31,7 @@ type AutomationTrigger struct {
 	Provider   string          `json:"provider" doc:"Who knows of the event" example:"webhook"`
 	Event      string          `json:"event" doc:"What happened" example:"received"`
 	Supported  bool            `json:"supported" doc:"Whether this server fires such triggers"`
-	WebhookIDs []string        `json:"webhook_ids,omitempty" doc:"Of a webhook trigger: UIDs of the webhooks it selects"`
+	WebhookIDs []string        `json:"webhook_ids,omitempty" nullable:"false" doc:"Of a webhook trigger: UIDs of the webhooks it selects"`
 	Payload    json.RawMessage `json:"payload,omitempty" doc:"Of a webhook trigger: its payload filter"`
 	Cron       string          `json:"cron,omitempty" doc:"Of a schedule trigger: when, in UTC"`
 	Filter     json.RawMessage `json:"filter,omitempty" doc:"Of any other trigger: its filter"`

@@ -63,7 +63,7 @@ type Plan struct {
 	Changes      []plan.Change    `json:"changes" nullable:"false" doc:"What becomes of every resource, by kind and name; none when the tree has errors"`
 	Secrets      []plan.Secret    `json:"secrets" nullable:"false" doc:"The secrets whose newer value would be picked up, by name"`
 	Problems     []schema.Problem `json:"problems" nullable:"false" doc:"What is wrong with the tree, by file and place"`
-	NotChecked   []string         `json:"state_dependent_checks_not_run,omitempty" doc:"The rules that were not checked"`
+	NotChecked   []string         `json:"state_dependent_checks_not_run,omitempty" nullable:"false" doc:"The rules that were not checked"`
 
 	Err error `json:"-"`
 }

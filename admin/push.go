@@ -14,7 +14,7 @@ const wrongPushesPerMinute = 20
 
 func (s *service) registerPush() {
 	op := explained(also(api.Operation(http.MethodPost, "/factory/{uid}/push", "notifyPush", "",
-		"Take a git host's push notice, which wakes the factory's source"), http.StatusUnauthorized, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests),
+		"Take a git host's push notice, which wakes the factory's source"), http.StatusUnauthorized, http.StatusTooManyRequests),
 		"Needs no key: the notice is signed by the git host with the team secret that the settings of the source name.")
 	op.SkipValidateBody = true // a notice is read for its signature only, and may be a form
 	wrong := api.NewBudget(wrongPushesPerMinute)

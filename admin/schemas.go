@@ -96,14 +96,15 @@ func (c Conditional) noneMatch() string { return c.IfNoneMatch }
 
 // handleCacheable registers an endpoint whose answer has an ETag, and is 304 for who has it already.
 func handleCacheable[I, T any](s *service, op huma.Operation, f func(context.Context, *I) (T, error)) {
-	huma.Register(s.api.Huma(), op, func(ctx context.Context, in *I) (*cacheable[T], error) {
+	op.Responses = map[string]*huma.Response{"304": {Description: "The copy that the client has is still right"}}
+	register(s, op, func(ctx context.Context, in *I) (*cacheable[T], error) {
 		v, err := f(ctx, in)
 		if err != nil {
-			return nil, s.problem(ctx, op, err)
+			return nil, err
 		}
 		text, err := json.Marshal(v)
 		if err != nil {
-			return nil, s.problem(ctx, op, err)
+			return nil, err
 		}
 		sum := sha256.Sum256(text)
 		out := &cacheable[T]{http.StatusOK, `"` + hex.EncodeToString(sum[:16]) + `"`, "public, max-age=300", v}
