@@ -241,12 +241,12 @@ var rules = []Rule{
 	{
 		Code: "prune-guard", Severity: SeverityError, Title: "an apply that would delete most webhooks",
 		NeedsState: true,
-		Doc: "An apply that would delete every webhook of a factory that has two or more, or more than half when it has four or more, is refused: a wrong branch or an empty checkout must not kill every URL. If it is meant, run millwright sync --allow-prune, or set allowPrune: true beside the source in the settings.",
+		Doc:        "An apply that would delete every webhook of a factory that has two or more, or more than half when it has four or more, is refused: a wrong branch or an empty checkout must not kill every URL. If it is meant, run millwright sync --allow-prune, or set allowPrune: true beside the source in the settings.",
 	},
 	{
 		Code: "sender-contract", Severity: SeverityWarning, Title: "a webhook whose sender must change too",
 		NeedsState: true,
-		Doc: "authMode or signatureScheme of a webhook that exists has changed. It applies, and from then on deliveries made the old way are answered 401. Change the sender at the same time; for a change without a gap, add a second webhook, move the sender, and delete the first.",
+		Doc:        "authMode or signatureScheme of a webhook that exists has changed. It applies, and from then on deliveries made the old way are answered 401. Change the sender at the same time; for a change without a gap, add a second webhook, move the sender, and delete the first.",
 	},
 	{
 		Code: "harness-unknown", Severity: SeverityWarning, Title: "a harness that the server does not have",
