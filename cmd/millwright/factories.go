@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"millwright/reconcile"
+	"millwright/reconcile/plan"
+	"millwright/state"
+)
+
+// controllers run one reconcile loop for each configured factory.
+type controllers struct {
+	store     *state.Store
+	cloneDir  string
+	harnesses []string
+	metrics   *reconcile.Metrics
+	log       *slog.Logger
+
+	mu  sync.Mutex
+	all map[string]*controller // by factory UID
+}
+
+type controller struct {
+	settings factorySettings
+	loop     *reconcile.Loop
+	stop     context.CancelFunc
+	done     chan struct{}
+}
+
+// source makes the source that the settings describe. It reads nothing yet.
+func (c *controllers) source(f factorySettings) (reconcile.Source, error) {
+	switch {
+	case f.Source.Dir != "":
+		dir, err := filepath.Abs(f.Source.Dir)
+		if err != nil {
+			return nil, err
+		}
+		return reconcile.Dir(reconcile.DirConfig{Dir: dir, Log: c.log})
+	case f.Source.Git != nil:
+		g := f.Source.Git
+		return reconcile.Git(reconcile.GitConfig{
+			URL: g.URL, Branch: g.Branch, Tag: g.Tag, Commit: g.Commit, Path: g.Path,
+			CloneDir: filepath.Join(c.cloneDir, f.Name), Username: g.Username,
+			Token: c.secret(g.TokenSecret), SSHKey: c.secret(g.SSHKeySecret), KnownHosts: g.KnownHosts, Log: c.log,
+		})
+	}
+	return nil, fmt.Errorf("factory %q: managed factories are not supported yet", f.Name)
+}
+
+// secret returns what reads the named secret's present value, or nil when there is no name.
+func (c *controllers) secret(name string) func(context.Context) ([]byte, error) {
+	if name == "" {
+		return nil
+	}
+	return func(ctx context.Context) ([]byte, error) {
+		value, err := c.store.SecretValue(ctx, name)
+		if errors.Is(err, state.ErrNotFound) {
+			return nil, fmt.Errorf("the source's secret %q does not exist: millwright secret set %s", name, name)
+		}
+		return value, err
+	}
+}
+
+// configure makes the running loops those of the given factories. Everything that can fail is done
+// before a loop is stopped.
+func (c *controllers) configure(ctx context.Context, factories []factorySettings) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := map[string]*controller{}
+	var names []string
+	sources := make([]reconcile.Source, len(factories))
+	for i, f := range factories {
+		if f.Source.Dir != "" {
+			if info, err := os.Stat(f.Source.Dir); err == nil && !info.IsDir() {
+				return fmt.Errorf("factory %q: %s is not a directory", f.Name, f.Source.Dir)
+			}
+		}
+		var err error
+		if sources[i], err = c.source(f); err != nil {
+			return fmt.Errorf("factory %q: %w", f.Name, err)
+		}
+		names = append(names, f.Name)
+	}
+	for i, f := range factories {
+		source := sources[i]
+		row, err := c.store.EnsureFactory(ctx, f.Name, source.Describe(), f.Suspended)
+		if err != nil {
+			return fmt.Errorf("factory %q: %w", f.Name, err)
+		}
+		if old := c.all[row.UID]; old != nil && sameFactory(old.settings, f) {
+			next[row.UID] = old
+			continue
+		}
+		interval := f.Source.Interval
+		if g := f.Source.Git; g != nil && g.Interval != 0 {
+			interval = g.Interval
+		}
+		next[row.UID] = &controller{settings: f, loop: reconcile.New(reconcile.Config{
+			Store: c.store, Factory: row, Source: source, Interval: interval.or(0),
+			AllowPrune: f.Source.AllowPrune, AllowRename: f.Source.AllowRename,
+			HarnessTypes: c.harnesses, Log: c.log, Metrics: c.metrics,
+		})}
+	}
+	if err := c.store.DetachFactories(ctx, names); err != nil {
+		return err
+	}
+	for uid, old := range c.all {
+		if next[uid] != old {
+			old.end()
+			if next[uid] == nil {
+				c.metrics.Forget(old.settings.Name)
+			}
+		}
+	}
+	for _, n := range next {
+		if n.done == nil {
+			n.start()
+		}
+	}
+	c.all = next
+	return nil
+}
+
+func sameFactory(a, b factorySettings) bool {
+	return fmt.Sprintf("%+v %+v", a, a.Source.Git) == fmt.Sprintf("%+v %+v", b, b.Source.Git)
+}
+
+func (n *controller) start() {
+	ctx, stop := context.WithCancel(context.Background())
+	n.stop, n.done = stop, make(chan struct{})
+	go func() {
+		defer close(n.done)
+		n.loop.Run(ctx)
+	}()
+}
+
+func (n *controller) end() {
+	n.stop()
+	<-n.done
+}
+
+func (c *controllers) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.all {
+		n.stop()
+	}
+	for _, n := range c.all {
+		<-n.done
+	}
+	c.all = nil
+}
+
+var errNoController = errors.New("this factory is not configured on this server")
+
+func (c *controllers) loop(uid string) (*controller, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.all[uid]
+	if n == nil {
+		return nil, errNoController
+	}
+	return n, nil
+}
+
+// sync applies a factory's source now and returns what became of it.
+func (c *controllers) sync(ctx context.Context, uid string, allowPrune, allowRename bool) (state.Attempt, error) {
+	n, err := c.loop(uid)
+	if err != nil {
+		return state.Attempt{}, err
+	}
+	r, err := n.loop.Sync(ctx, reconcile.SyncOptions{AllowPrune: allowPrune, AllowRename: allowRename, Wait: true})
+	return state.Attempt{FactoryUID: uid, Revision: r.Revision, Outcome: r.Outcome, Counts: r.Counts, Problems: r.Problems, Message: r.Message}, err
+}
+
+// planHead plans a factory's source as it is now.
+func (c *controllers) planHead(ctx context.Context, uid string) (plan.Plan, error) {
+	n, err := c.loop(uid)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	return n.loop.Plan(ctx)
+}
+
+// notice wakes a factory's source.
+func (c *controllers) notice(uid string) {
+	if n, err := c.loop(uid); err == nil {
+		n.loop.Notice()
+	}
+}
+
+// pushSecret names the scheme and the secret that verify push notices of a factory's git host.
+func (c *controllers) pushSecret(uid string) (scheme, secret string, ok bool) {
+	n, err := c.loop(uid)
+	if err != nil || n.settings.Source.Git == nil || n.settings.Source.Git.PushSecret == "" {
+		return "", "", false
+	}
+	g := n.settings.Source.Git
+	if scheme = g.PushScheme; scheme == "" {
+		scheme = "github"
+	}
+	return scheme, g.PushSecret, true
+}

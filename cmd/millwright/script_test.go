@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"millwright/state/statetest"
+)
+
+// TestMain lets the scripts run the program, and a small curl for the lines that the program prints.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"millwright": main,
+		"curl":       func() { os.Exit(curl(os.Args[1:], os.Stdout, os.Stderr)) },
+	})
+}
+
+// TestScripts runs the stories of testdata/scripts against the real program. Each gets a port of its own
+// in $PORT, its server's URL in $MILLWRIGHT_SERVER, and its state in $WORK/.millwright.
+func TestScripts(t *testing.T) {
+	dir, err := filepath.Abs("../../testdata/scripts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: dir,
+		Setup: func(env *testscript.Env) error {
+			port, err := freePort()
+			if err != nil {
+				return err
+			}
+			env.Setenv("PORT", port)
+			env.Setenv("MILLWRIGHT_LISTEN", "127.0.0.1:"+port)
+			env.Setenv("MILLWRIGHT_SERVER", "http://127.0.0.1:"+port)
+			env.Setenv("MILLWRIGHT_PUBLIC_URL", "http://127.0.0.1:"+port)
+			env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+			env.Setenv("GIT_CONFIG_SYSTEM", os.DevNull)
+			env.Setenv("GIT_AUTHOR_NAME", "Ada")
+			env.Setenv("GIT_AUTHOR_EMAIL", "ada@example.com")
+			env.Setenv("GIT_COMMITTER_NAME", "Ada")
+			env.Setenv("GIT_COMMITTER_EMAIL", "ada@example.com")
+			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "postgres" {
+				return os.Getenv(statetest.Variable) != "", nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"post":       cmdPost,
+			"setenv":     cmdSetenv,
+			"repeat":     cmdRepeat,
+			"eventually": cmdEventually,
+			"fill":       cmdFill,
+		},
+	})
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}
+
+// cmdPost sends a delivery: post STATUS URL BODY [HEADER …]. The answer is the command's output.
+func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: post STATUS URL BODY [HEADER …]")
+	}
+	body := args[2]
+	if name, ok := strings.CutPrefix(body, "@"); ok {
+		body = ts.ReadFile(name)
+	}
+	req, err := http.NewRequest(http.MethodPost, args[1], strings.NewReader(body))
+	ts.Check(err)
+	for _, h := range args[3:] {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Add(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%s\n", answer)
+	if retry := resp.Header.Get("Retry-After"); retry != "" {
+		fmt.Fprintf(ts.Stdout(), "Retry-After: %s\n", retry)
+	}
+	if got := strconv.Itoa(resp.StatusCode); got != args[0] {
+		ts.Fatalf("status %s, want %s: %s", got, args[0], answer)
+	}
+}
+
+// cmdSetenv keeps what a pattern finds in a file or in stdout: setenv NAME FILE PATTERN. The first group
+// is the value.
+func cmdSetenv(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: setenv NAME FILE|stdout PATTERN")
+	}
+	m := regexp.MustCompile(args[2]).FindStringSubmatch(ts.ReadFile(args[1]))
+	if len(m) < 2 {
+		ts.Fatalf("%s has nothing like %s:\n%s", args[1], args[2], ts.ReadFile(args[1]))
+	}
+	ts.Setenv(args[0], m[1])
+}
+
+// cmdRepeat posts many deliveries with bodies of their own: repeat N STATUS URL [HEADER …].
+func cmdRepeat(ts *testscript.TestScript, neg bool, args []string) {
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	for i := range n {
+		cmdPost(ts, neg, append([]string{args[1], args[2], fmt.Sprintf(`{"n": %d}`, i)}, args[3:]...))
+	}
+}
+
+// cmdFill writes a file of exactly so many bytes, a JSON string: fill FILE BYTES.
+func cmdFill(ts *testscript.TestScript, neg bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(`"`+strings.Repeat("a", n-2)+`"`), 0o644))
+}
+
+// cmdEventually runs a command until its output has a pattern: eventually PATTERN COMMAND [ARG …].
+func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: eventually PATTERN COMMAND [ARG …]")
+	}
+	pattern := regexp.MustCompile(args[0])
+	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	defer stop()
+	for {
+		err := ts.Exec(args[1], args[2:]...)
+		out := ts.ReadFile("stdout") + ts.ReadFile("stderr")
+		if pattern.MatchString(out) != neg {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			ts.Fatalf("%s never said %s; at last (%v):\n%s", strings.Join(args[1:], " "), args[0], err, out)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// curl does what the lines need that the program prints: -i, -H and -d.
+func curl(args []string, out, errw io.Writer) int {
+	var url, body string
+	header := http.Header{}
+	for i := 0; i < len(args); i++ {
+		switch args[i] {
+		case "-i":
+		case "-H":
+			i++
+			name, value, _ := strings.Cut(args[i], ": ")
+			header.Add(name, value)
+		case "-d":
+			i++
+			body = args[i]
+		default:
+			url = args[i]
+		}
+	}
+	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	if err == nil {
+		req.Header = header
+		var resp *http.Response
+		if resp, err = http.DefaultClient.Do(req); err == nil {
+			defer resp.Body.Close()
+			fmt.Fprintln(out, resp.Status)
+			_, err = io.Copy(out, resp.Body)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(errw, err)
+		return 1
+	}
+	return 0
+}
+
+func TestUsageErrors(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"serv"}, "serve"},
+		{[]string{"check"}, "validate"},
+		{[]string{"serve", "--dri", "x"}, "did you mean --dir?"},
+		{[]string{"serve", "--listne=:1"}, "did you mean --listen?"},
+		{[]string{"run", "lst"}, "list"},
+		{[]string{"serve"}, "nothing to serve"},
+		{[]string{"secret", "set"}, "accepts 1 arg"},
+		{[]string{"status", "--server", "ftp://x"}, "want a URL"},
+		{[]string{"run", "list", "-o", "xml"}, "want table, json or yaml"},
+		{[]string{"serve", "--dir", "x", "--log-level", "loud"}, "want debug, info, warn or error"},
+	} {
+		var out, errw bytes.Buffer
+		if got := run(t.Context(), c.args, strings.NewReader(""), &out, &errw); got != exitUsage {
+			t.Errorf("%v: status %d, want %d", c.args, got, exitUsage)
+		}
+		if !strings.Contains(errw.String(), c.want) {
+			t.Errorf("%v: %q does not say %q", c.args, errw.String(), c.want)
+		}
+	}
+}
+
+func TestUnreachableServer(t *testing.T) {
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"status"}, {"run", "list"}, {"sync"}, {"webhook", "list"}} {
+		var out, errw bytes.Buffer
+		if got := run(t.Context(), append(args, "--server", "http://127.0.0.1:"+port), nil, &out, &errw); got != exitUnreachable {
+			t.Errorf("%v: status %d, want %d: %s", args, got, exitUnreachable, errw.String())
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	for name, c := range map[string]struct{ file, want string }{
+		"unknown key":     {"lisen: 127.0.0.1:1\n", "unknown key lisen: did you mean listen?"},
+		"nested":          {"factories:\n  - name: a\n    source: {dirr: x}\n", "unknown key factories[0].source.dirr: did you mean dir?"},
+		"wrong type":      {"workers: many\n", "workers"},
+		"duplicate key":   {"listen: a:1\nlisten: b:1\n", "already"},
+		"bad duration":    {"grace: soon\n", "duration"},
+		"bad size":        {"limits: {inFlightBytes: lots}\n", "size"},
+		"bad proxy":       {"trustedProxies: [everyone]\n", "everyone"},
+		"two sources":     {"factories:\n  - name: a\n    source: {dir: x, managed: {}}\n", "exactly one"},
+		"same name twice": {"factories:\n  - {name: a, source: {dir: x}}\n  - {name: a, source: {dir: y}}\n", "twice"},
+		"unsafe harness":  {"harnesses: {claude: {command: [claude]}}\n", "sameUser"},
+		"unknown harness": {"harness: claude\n", "claude"},
+		"public path":     {"publicUrl: https://x.example.com/deep\n", "origin"},
+		"half of tls":     {"tls: {cert: a.pem}\n", "both"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "millwright.yaml")
+			if err := os.WriteFile(file, []byte(c.file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := readSettings(file)
+			var e *exit
+			if !errors.As(err, &e) || e.status != exitUsage || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one of usage that says %q", err, c.want)
+			}
+		})
+	}
+}

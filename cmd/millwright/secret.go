@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+func newSecret(s streams) *cobra.Command {
+	var c client
+	cmd := &cobra.Command{
+		Use:   "secret",
+		Short: "Set, list and delete the team's secrets",
+		Long: `Secrets are kept by the server, sealed at rest. Their values never leave it again.
+A webhook goes on with the value that its secret had when its definition last
+applied: run millwright sync to pick up a new one.`,
+		Args: noCommand,
+		RunE: help,
+	}
+	addClientFlags(cmd, &c, false)
+	cmd.AddCommand(secretSet(s, &c), secretList(s, &c), secretDelete(s, &c))
+	return cmd
+}
+
+func secretSet(s streams, c *client) *cobra.Command {
+	var pending bool
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Create a secret or give it a new value",
+		Long:  "Reads the value from standard input, less one trailing line end; on a terminal it asks for it without showing it.",
+		Example: `  millwright secret set CI_TOKEN < token.txt
+  openssl rand -hex 32 | millwright secret set CI_TOKEN
+  millwright secret set STRIPE_SECRET --pending      the provider issues it later`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := map[string]any{"pending": true}
+			if !pending {
+				value, err := readSecret(s, args[0])
+				if err != nil {
+					return err
+				}
+				body = map[string]any{"value": value}
+			}
+			answer, err := c.call(cmd.Context(), http.MethodPut, "/secrets/"+url.PathEscape(args[0]), body)
+			if err != nil {
+				return err
+			}
+			var secret struct {
+				Version  int64    `json:"version"`
+				Webhooks []string `json:"webhooks"`
+			}
+			if err := c.decode(answer, &secret); err != nil {
+				return err
+			}
+			fmt.Fprintf(s.out, "secret %s is at version %d\n", args[0], secret.Version)
+			if len(secret.Webhooks) > 0 {
+				fmt.Fprintf(s.out, "%d webhook(s) go on with the value that was applied: pick up the new one with millwright sync\n", len(secret.Webhooks))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&pending, "pending", false, "make the name now and give the value later; until then its webhook answers 401")
+	return cmd
+}
+
+// readSecret takes a value from a terminal, hidden, or from standard input less one line end.
+func readSecret(s streams, name string) (string, error) {
+	var value []byte
+	var err error
+	if f, ok := s.in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		fmt.Fprintf(s.err, "value of %s: ", name)
+		value, err = term.ReadPassword(int(f.Fd()))
+		fmt.Fprintln(s.err)
+	} else {
+		value, err = io.ReadAll(io.LimitReader(bufio.NewReader(s.in), 1<<20))
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the value: %w", err)
+	}
+	text := strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r")
+	if text == "" {
+		return "", usage("the value of %s is empty: give it on standard input", name)
+	}
+	return text, nil
+}
+
+func secretList(s streams, c *client) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use: "list", Short: "List secrets: names, versions and users, never values", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			body, err := c.call(cmd.Context(), http.MethodGet, "/secrets?limit=500", nil)
+			if err != nil {
+				return err
+			}
+			return out.print(s.out, body, func() error {
+				var list struct {
+					Secrets []struct {
+						Name      string
+						Version   int64
+						Pending   bool
+						Webhooks  []json.RawMessage
+						UpdatedAt string `json:"updated_at"`
+					}
+				}
+				if err := c.decode(body, &list); err != nil {
+					return err
+				}
+				var lines [][]string
+				for _, x := range list.Secrets {
+					state := "set"
+					if x.Pending {
+						state = "pending"
+					}
+					lines = append(lines, []string{x.Name, fmt.Sprint(x.Version), state, fmt.Sprint(len(x.Webhooks)), ago(x.UpdatedAt)})
+				}
+				return rows(s.out, "NAME VERSION VALUE WEBHOOKS UPDATED", lines)
+			})
+		},
+	}
+	addOutputFlag(cmd, &out)
+	return cmd
+}
+
+func secretDelete(s streams, c *client) *cobra.Command {
+	return &cobra.Command{
+		Use: "delete NAME", Short: "Delete a secret that no webhook uses", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := c.call(cmd.Context(), http.MethodDelete, "/secrets/"+url.PathEscape(args[0]), nil); err != nil {
+				return err
+			}
+			fmt.Fprintf(s.out, "secret %s is deleted\n", args[0])
+			return nil
+		},
+	}
+}

@@ -1,0 +1,470 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/term"
+
+	"millwright/admin"
+	"millwright/api"
+	"millwright/ingress"
+	"millwright/reconcile"
+	"millwright/runs/dispatch"
+	"millwright/runs/worker"
+	"millwright/state"
+)
+
+// server is everything that serve runs, wired together.
+type server struct {
+	cfg         settings
+	out         streams
+	log         *slog.Logger
+	registry    *prometheus.Registry
+	store       *state.Store
+	ingress     *ingress.Ingress
+	dispatch    *dispatch.Dispatcher
+	controllers *controllers
+	handler     http.Handler
+	api         *api.API
+	listeners   []net.Listener
+	closers     []func() error
+}
+
+// newServer opens the state and everything on it, and listens. Nothing is served yet. What it opened is
+// closed again when it fails.
+func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (_ *server, err error) {
+	srv := &server{cfg: cfg, out: s, log: log, registry: prometheus.NewRegistry()}
+	defer func() {
+		if err != nil {
+			srv.close()
+		}
+	}()
+	srv.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	proxies, err := cfg.proxies()
+	if err != nil {
+		return nil, err
+	}
+	if err := srv.listen(); err != nil {
+		return nil, err
+	}
+	if err := srv.openState(ctx); err != nil {
+		return nil, err
+	}
+	if srv.ingress, err = ingress.New(ctx, ingress.Config{
+		Store: srv.store, PublicURL: cfg.PublicURL, TrustedProxies: proxies,
+		DeliveriesPerMinute: cfg.Limits.DeliveriesPerMinute, FailedAuthPerMinute: cfg.Limits.FailedAuthPerMinute,
+		InFlightBytes: int64(cfg.Limits.InFlightBytes), Log: log, Registerer: srv.registry,
+	}); err != nil {
+		return nil, err
+	}
+	srv.onClose(func() error { return srv.ingress.Close(context.WithoutCancel(ctx)) })
+	if srv.dispatch, err = dispatch.Start(ctx, dispatch.Config{
+		Store: srv.store, Listen: cfg.NATS.Listen, Cluster: cfg.NATS.Cluster, URL: cfg.NATS.URL, Credentials: cfg.NATS.Credentials,
+		TLSCert: cfg.TLS.Cert, TLSKey: cfg.TLS.Key, Log: log, Registerer: srv.registry,
+	}); err != nil {
+		return nil, err
+	}
+	srv.onClose(func() error { srv.dispatch.Close(context.WithoutCancel(ctx)); return nil })
+	metrics, err := reconcile.NewMetrics(srv.registry)
+	if err != nil {
+		return nil, err
+	}
+	srv.controllers = &controllers{store: srv.store, cloneDir: srv.cloneDir(), harnesses: cfg.harnessTypes(), metrics: metrics, log: log}
+	srv.onClose(func() error { srv.controllers.close(); return nil })
+	srv.api = api.New(api.Config{Store: srv.store, Version: programVersion(), PublicURL: cfg.PublicURL, CORSOrigins: cfg.CORSOrigins, TrustedProxies: proxies, Log: log})
+	srv.registerAPI()
+	srv.handler = srv.routes()
+	return srv, nil
+}
+
+func (srv *server) registerAPI() {
+	cfg, c := srv.cfg, srv.controllers
+	// runs.Register(srv.api, runs.Config{Store: srv.store, Dispatcher: srv.dispatch, PublicURL: cfg.PublicURL, Harnesses: cfg.harnessTypes(), Log: srv.log})
+	admin.Register(srv.api, admin.Config{
+		Store: srv.store, PublicURL: cfg.PublicURL, Version: programVersion(), HarnessTypes: cfg.harnessTypes(), Log: srv.log,
+		Sync: c.sync, PlanHead: c.planHead, PushSecret: c.pushSecret, Notice: c.notice,
+		Replay: func(ctx context.Context, factoryUID, webhookUID, deliveryUID string, _ state.Key) (string, error) {
+			r, err := srv.ingress.Replay(ctx, factoryUID, webhookUID, deliveryUID)
+			return r.DeliveryUID, err
+		},
+	})
+}
+
+func (srv *server) onClose(f func() error) { srv.closers = append(srv.closers, f) }
+
+// close undoes what newServer did, last first.
+func (srv *server) close() error {
+	var errs []error
+	for i := len(srv.closers) - 1; i >= 0; i-- {
+		errs = append(errs, srv.closers[i]())
+	}
+	srv.closers = nil
+	return errors.Join(errs...)
+}
+
+// listen takes the ports first: a port in use is the commonest reason why a server cannot start.
+func (srv *server) listen() error {
+	for _, addr := range []string{srv.cfg.Listen, srv.cfg.MetricsListen} {
+		if addr == "" {
+			continue
+		}
+		l, err := net.Listen("tcp", addr)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("cannot listen on %s: the port is in use: stop what listens there, or choose another with --listen", addr)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot listen on %s: %w", addr, err)
+		}
+		srv.listeners = append(srv.listeners, l)
+		srv.onClose(func() error { l.Close(); return nil })
+	}
+	return nil
+}
+
+func (srv *server) openState(ctx context.Context) error {
+	cfg := srv.cfg
+	key, err := state.LoadMasterKey(cfg.State, os.Getenv("MILLWRIGHT_MASTER_KEY"), cfg.MasterKeyFile)
+	if err != nil {
+		return err
+	}
+	if srv.store, err = state.Open(ctx, state.Config{DSN: cfg.State, MasterKey: key, Log: srv.log}); err != nil {
+		return err
+	}
+	srv.onClose(srv.store.Close)
+	given := os.Getenv("MILLWRIGHT_BOOTSTRAP_KEY")
+	for _, name := range []string{"MILLWRIGHT_MASTER_KEY", "MILLWRIGHT_BOOTSTRAP_KEY"} {
+		os.Unsetenv(name) // a harness of this process tree must not find them
+	}
+	return bootstrap(ctx, srv.out, srv.store, cfg.State, given)
+}
+
+// bootstrap makes the first API key: the given one, or a random one that is written beside a SQLite
+// state and shown on a terminal.
+func bootstrap(ctx context.Context, s streams, store *state.Store, dsn, given string) error {
+	key := given
+	if key == "" {
+		key = state.NewToken(state.KeyPrefix)
+	} else if len(key) < 32 {
+		return errors.New("MILLWRIGHT_BOOTSTRAP_KEY is too short: want at least 32 characters")
+	}
+	made, err := store.Bootstrap(ctx, key)
+	if err != nil || !made || given != "" {
+		return err
+	}
+	path, ok := state.SQLitePath(dsn)
+	if ok {
+		if err := writeAdminKey(path, key); err != nil {
+			return err
+		}
+	}
+	if f, terminal := s.out.(*os.File); terminal && term.IsTerminal(int(f.Fd())) {
+		fmt.Fprintf(s.out, "admin key, shown once: %s\n", key)
+	} else if !ok {
+		return errors.New("the state has no API key yet: set MILLWRIGHT_BOOTSTRAP_KEY for the first start")
+	}
+	return nil
+}
+
+// cloneDir is where git sources keep their clones.
+func (srv *server) cloneDir() string {
+	if path, ok := state.SQLitePath(srv.cfg.State); ok {
+		return filepath.Join(filepath.Dir(path), "git")
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "millwright", "git")
+}
+
+func (cfg *settings) harnessTypes() []string {
+	types := []string{"echo"}
+	for name := range cfg.Harnesses {
+		types = append(types, name)
+	}
+	return types
+}
+
+// routes says which handler answers what is not the ingress's.
+func (srv *server) routes() http.Handler {
+	metrics := promhttp.HandlerFor(srv.registry, promhttp.HandlerOpts{})
+	mux := http.NewServeMux()
+	mux.Handle(api.Base+"/", srv.api)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", srv.ready)
+	if srv.cfg.MetricsListen == "" {
+		mux.Handle("GET /metrics", srv.api.Authorised(state.RoleViewer, metrics))
+	}
+	return mux
+}
+
+func (srv *server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, stop := context.WithTimeout(r.Context(), 2*time.Second)
+	defer stop()
+	if err := srv.store.Ping(ctx); err != nil || !srv.ingress.Ready() {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the state cannot be reached", http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ready")
+}
+
+// run serves until ctx ends, then takes nothing new, finishes what is in flight, and hands running runs
+// back, within the grace period.
+func (srv *server) run(ctx context.Context, reload func() (settings, error)) error {
+	proxies, err := srv.cfg.proxies()
+	if err != nil {
+		return err
+	}
+	serverCfg := ingress.ServerConfig{Ingress: srv.ingress, Fallback: srv.handler, TrustedProxies: proxies, Log: srv.log}
+	public := ingress.NewServer(serverCfg)
+	listener := ingress.Limit(srv.listeners[0], serverCfg)
+	if srv.cfg.TLS.Cert != "" {
+		certs, err := newCertificates(srv.cfg.TLS.Cert, srv.cfg.TLS.Key, srv.log)
+		if err != nil {
+			return err
+		}
+		public.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certs.get, NextProtos: []string{"h2", "http/1.1"}}
+	}
+	srv.warn()
+
+	failed := make(chan error, 2)
+	go func() {
+		if public.TLSConfig != nil {
+			failed <- public.ServeTLS(listener, "", "")
+		} else {
+			failed <- public.Serve(listener)
+		}
+	}()
+	if len(srv.listeners) > 1 {
+		private := &http.Server{Handler: promhttp.HandlerFor(srv.registry, promhttp.HandlerOpts{}), ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute}
+		go func() { failed <- private.Serve(srv.listeners[1]) }()
+		defer private.Close()
+	}
+
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var tasks sync.WaitGroup
+	tasks.Go(func() { srv.announceApplies(background) })
+	tasks.Go(func() { srv.housekeeping(background) })
+	tasks.Go(func() { srv.exchangeBudgets(background) })
+	workers, stopWorkers := context.WithCancel(background)
+	defer stopWorkers()
+	var working sync.WaitGroup
+	if *srv.cfg.Workers > 0 {
+		working.Go(func() {
+			if err := srv.work(workers); err != nil {
+				srv.log.Error("worker", "error", err)
+			}
+		})
+	}
+	fmt.Fprintf(srv.out.out, "millwright %s listens on %s\n", programVersion(), srv.listeners[0].Addr())
+	if err = srv.controllers.configure(ctx, srv.cfg.Factories); err == nil {
+		err = srv.wait(ctx, failed, reload)
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(srv.cfg.Grace))
+	defer cancel()
+	srv.log.Info("stopping", "grace", time.Duration(srv.cfg.Grace).String())
+	stopWorkers()
+	shutdown := ingress.Shutdown(grace, public)
+	srv.controllers.close()
+	working.Wait()
+	stop()
+	tasks.Wait()
+	if errors.Is(shutdown, context.DeadlineExceeded) {
+		shutdown = nil
+	}
+	return errors.Join(err, shutdown)
+}
+
+// wait returns when ctx ends or a listener fails, and reloads the settings on SIGHUP meanwhile.
+func (srv *server) wait(ctx context.Context, failed <-chan error, reload func() (settings, error)) error {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			return fmt.Errorf("serving: %w", err)
+		case <-hup:
+			if reload == nil {
+				srv.log.Warn("no settings file to reload: the server was started with flags")
+				continue
+			}
+			next, err := reload()
+			if err == nil {
+				err = srv.controllers.configure(ctx, next.Factories)
+			}
+			if err != nil {
+				srv.log.Error("the settings were not reloaded; the old ones stay", "error", err)
+				continue
+			}
+			srv.log.Info("settings reloaded", "factories", len(next.Factories))
+		}
+	}
+}
+
+func (srv *server) work(ctx context.Context) error {
+	client, err := srv.dispatch.Client()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	cfg, err := srv.cfg.worker()
+	if err != nil {
+		return err
+	}
+	cfg.Client, cfg.Log = client, srv.log
+	return worker.Run(ctx, cfg)
+}
+
+// worker says how this process executes runs.
+func (cfg *settings) worker() (worker.Config, error) {
+	w := worker.Config{Slots: *cfg.Workers, Default: cfg.Harness, Grace: time.Duration(cfg.Grace), Harnesses: map[string]worker.Harness{}}
+	for name, h := range cfg.Harnesses {
+		w.Harnesses[name] = worker.Harness{
+			Command: h.Command, Adapter: h.Adapter, Env: h.Env, Timeout: h.Timeout.or(time.Hour), User: h.User, SameUser: h.SameUser, Container: h.Container,
+		}
+	}
+	return w, nil
+}
+
+// warn says at start what an operator should not have to find out.
+func (srv *server) warn() {
+	host, _, _ := net.SplitHostPort(srv.cfg.Listen)
+	if srv.cfg.TLS.Cert == "" && !isLoopback(host) {
+		srv.log.Warn("listening off loopback without TLS: credentials travel in clear unless a proxy in front has a certificate", "listen", srv.cfg.Listen)
+	}
+	public := strings.TrimPrefix(srv.cfg.PublicURL, "http://")
+	if public != srv.cfg.PublicURL {
+		if host, _, err := net.SplitHostPort(public); err != nil || !isLoopback(host) {
+			srv.log.Warn("the public URL is http: senders are told to send credentials in clear", "public_url", srv.cfg.PublicURL)
+		}
+	}
+	for name, h := range srv.cfg.Harnesses {
+		if h.SameUser {
+			srv.log.Warn("this harness runs as the server's own user: an agent that a payload misleads can read the state and its key", "harness", name)
+		}
+	}
+}
+
+// announceApplies prints one readable line for each factory when it first applies.
+func (srv *server) announceApplies(ctx context.Context) {
+	notices, end := srv.store.Subscribe(64, state.TopicSync)
+	defer end()
+	said := map[string]bool{}
+	tick := time.NewTicker(5 * time.Second) // a notice may be lost
+	defer tick.Stop()
+	for {
+		all, err := srv.store.Factories(ctx)
+		for _, f := range all {
+			if err == nil && !said[f.UID] && !f.Detached && f.SyncState == state.SyncApplied {
+				said[f.UID] = srv.announce(ctx, f) == nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-notices:
+		case <-tick.C:
+		}
+	}
+}
+
+func (srv *server) announce(ctx context.Context, f state.Factory) error {
+	webhooks, err := srv.store.Webhooks(ctx, f.UID, false)
+	if err != nil {
+		return err
+	}
+	var line strings.Builder
+	fmt.Fprintf(&line, "factory %s: serving %s, %d webhook(s)\n", f.Name, shortRevision(f.Applied.ID), len(webhooks))
+	for _, w := range webhooks {
+		fmt.Fprintf(&line, "  %-20s %s\n", w.Spec.Name, admin.IngressURL(srv.cfg.PublicURL, w))
+	}
+	_, err = fmt.Fprint(srv.out.out, line.String())
+	return err
+}
+
+// housekeeping trims the delivery log, forgets old idempotency keys and, where the settings say so, old
+// runs.
+func (srv *server) housekeeping(ctx context.Context) {
+	keep, days := srv.cfg.Retention.Deliveries.Keep, srv.cfg.Retention.Deliveries.Days
+	if keep < 50 {
+		keep = 50
+	}
+	if days < 7 {
+		days = 7
+	}
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		if _, err := srv.store.TrimDeliveries(ctx, keep, time.Duration(days)*24*time.Hour); err != nil && ctx.Err() == nil {
+			srv.log.Warn("trimming the delivery log", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// budgetTopic carries what senders used of their budgets between replicas.
+const budgetTopic = "budgets"
+
+// exchangeBudgets shares what senders used of their budgets with the other replicas.
+func (srv *server) exchangeBudgets(ctx context.Context) {
+	if !srv.store.Shared() {
+		return
+	}
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	end, err := srv.dispatch.Subscribe(budgetTopic, func(data []byte) {
+		var counts []ingress.Counts
+		if json.Unmarshal(data, &counts) == nil {
+			srv.ingress.AddCounts(counts)
+		}
+	})
+	if err != nil {
+		srv.log.Error("budgets are not shared with the other replicas", "error", err)
+		return
+	}
+	defer end()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			counts := srv.ingress.TakeCounts()
+			if len(counts) == 0 {
+				continue
+			}
+			data, err := json.Marshal(counts)
+			if err == nil {
+				err = srv.dispatch.Broadcast(budgetTopic, data)
+			}
+			if err != nil {
+				srv.log.Warn("sharing budgets with the other replicas", "error", err)
+			}
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"millwright/schema"
+)
+
+// version is the program's version; a release build sets it with -ldflags "-X main.version=…".
+var version = "dev"
+
+// programVersion returns the version, with the commit where the build knows it.
+func programVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && version == "dev" {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+				return "dev-" + s.Value[:12]
+			}
+		}
+	}
+	return version
+}
+
+func newVersion(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(s.out, "millwright %s (definition schema %s, %s, %s/%s)\n", programVersion(), schema.SchemaVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}

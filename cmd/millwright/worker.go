@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"millwright/runs/dispatch"
+	"millwright/runs/worker"
+)
+
+func newWorker(s streams) *cobra.Command {
+	var config, natsURL, credentials, harness, name, logFormat, logLevel string
+	var slots int
+	var grace time.Duration
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Run workers only, on any machine",
+		Long: `Executes runs for a server elsewhere. It needs the server's NATS address and a
+worker's credentials, and has no access to the database or the master key.`,
+		Example: `  millwright key create build-host --role worker > worker.key        on the server
+  millwright worker --nats tls://factory.example.com:4222 --credentials worker.key`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg := settings{Workers: &slots, Harness: harness, Grace: duration(grace)}
+			if config != "" {
+				var err error
+				if cfg, err = readSettings(config); err != nil {
+					return err
+				}
+				if cmd.Flags().Changed("slots") || cfg.Workers == nil {
+					cfg.Workers = &slots
+				}
+				if harness != "" {
+					cfg.Harness = harness
+				}
+				if cfg.Grace == 0 {
+					cfg.Grace = duration(grace)
+				}
+				if natsURL == "" {
+					natsURL = cfg.NATS.URL
+				}
+				if credentials == "" {
+					credentials = cfg.NATS.Credentials
+				}
+			}
+			if natsURL == "" {
+				return usage("no server: give --nats URL")
+			}
+			if *cfg.Workers < 1 || *cfg.Workers > 1000 {
+				return usage("--slots: want 1 to 1000")
+			}
+			log, err := newLog(s, logFormat, logLevel)
+			if err != nil {
+				return err
+			}
+			client, err := dispatch.Connect(cmd.Context(), natsURL, credentials, name, log)
+			if err != nil {
+				return &exit{exitUnreachable, err}
+			}
+			defer client.Close()
+			w, err := cfg.worker()
+			if err != nil {
+				return err
+			}
+			w.Client, w.Log = client, log
+			fmt.Fprintf(s.out, "worker %s takes runs, %d at once\n", client.UID(), *cfg.Workers)
+			return worker.Run(cmd.Context(), w)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&config, "config", os.Getenv("MILLWRIGHT_CONFIG"), "settings `FILE`, for its harnesses (MILLWRIGHT_CONFIG)")
+	f.StringVar(&natsURL, "nats", os.Getenv("MILLWRIGHT_NATS_URL"), "`URL` of the server's NATS (MILLWRIGHT_NATS_URL)")
+	f.StringVar(&credentials, "credentials", os.Getenv("MILLWRIGHT_NATS_CREDENTIALS"), "credentials `FILE` (MILLWRIGHT_NATS_CREDENTIALS)")
+	f.StringVar(&name, "name", "", "this worker's UID where the credentials do not say it")
+	f.StringVar(&harness, "harness", "", "the default harness, by `NAME` (default echo)")
+	f.IntVar(&slots, "slots", 2, "runs executed at once")
+	f.DurationVar(&grace, "grace", 10*time.Second, "time to hand running runs back at the end")
+	f.StringVar(&logFormat, "log-format", "", "`text|json`; text on a terminal and json elsewhere when absent")
+	f.StringVar(&logLevel, "log-level", "info", "`debug|info|warn|error`")
+	return cmd
+}
