@@ -41,6 +41,9 @@ type Plan struct {
 	Changes      []Change         `json:"changes"`       // every resource of either side, by kind and name; none when the tree has errors
 	Secrets      []Secret         `json:"secrets"`       // whose newer version would be picked up, by name
 	Problems     []schema.Problem `json:"problems"`
+	// WebhookUIDs gives the UID that each webhook of the tree has or will get, by name, also when the tree
+	// has errors: what webhook_ids is to say.
+	WebhookUIDs map[string]string `json:"webhook_uids,omitempty"`
 	// NotChecked names the rules that need facts which were not at hand.
 	NotChecked []string `json:"state_dependent_checks_not_run,omitempty"`
 	// Err is set when the tree could not be read in full: it is neither good nor bad, try again.
@@ -100,10 +103,13 @@ func Compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 		BaseRevision: cur.Factory.Applied.ID, HeadRevision: opts.Revision.ID,
 		Changes: []Change{}, Secrets: []Secret{}, Problems: []schema.Problem{},
 	}
-	loaded.Check(*Known(cur, loaded.WebhookNames(), opts))
+	known := Known(cur, loaded.WebhookNames(), opts)
+	loaded.Check(*known)
+	p.WebhookUIDs = known.UIDs
 	p.Problems = append(p.Problems, loaded.Problems...)
 	for _, rule := range loaded.NotChecked {
-		if rule != CodeRenamed || loaded.Factory == nil { // guard runs it
+		guarded := rule == CodeRenamed || rule == CodePrune || rule == CodeContract // by guard, below
+		if !guarded || loaded.Factory == nil {
 			p.NotChecked = append(p.NotChecked, rule)
 		}
 	}
