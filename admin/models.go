@@ -57,13 +57,14 @@ type LeafExplanation struct {
 
 // Plan is plan.Plan as the document describes it.
 type Plan struct {
-	WouldApply   bool             `json:"would_apply" doc:"Whether applying the tree would be accepted"`
-	BaseRevision string           `json:"base_revision" doc:"The revision that is applied now; empty before the first"`
-	HeadRevision string           `json:"head_revision" doc:"The revision that was planned; empty for files that came with the request"`
-	Changes      []plan.Change    `json:"changes" nullable:"false" doc:"What becomes of every resource, by kind and name; none when the tree has errors"`
-	Secrets      []plan.Secret    `json:"secrets" nullable:"false" doc:"The secrets whose newer value would be picked up, by name"`
-	Problems     []schema.Problem `json:"problems" nullable:"false" doc:"What is wrong with the tree, by file and place"`
-	NotChecked   []string         `json:"state_dependent_checks_not_run,omitempty" nullable:"false" doc:"The rules that were not checked"`
+	WouldApply   bool              `json:"would_apply" doc:"Whether applying the tree would be accepted"`
+	BaseRevision string            `json:"base_revision" doc:"The revision that is applied now; empty before the first"`
+	HeadRevision string            `json:"head_revision" doc:"The revision that was planned; empty for files that came with the request"`
+	Changes      []plan.Change     `json:"changes" nullable:"false" doc:"What becomes of every resource, by kind and name; none when the tree has errors"`
+	Secrets      []plan.Secret     `json:"secrets" nullable:"false" doc:"The secrets whose newer value would be picked up, by name"`
+	Problems     []schema.Problem  `json:"problems" nullable:"false" doc:"What is wrong with the tree, by file and place"`
+	WebhookUIDs  map[string]string `json:"webhook_uids,omitempty" doc:"The UID that each webhook of the tree has or will get, by name"`
+	NotChecked   []string          `json:"state_dependent_checks_not_run,omitempty" nullable:"false" doc:"The rules that were not checked"`
 
 	Err error `json:"-"`
 }

@@ -319,6 +319,9 @@ func TestErrorsAreAllReportedAndNothingIsPlanned(t *testing.T) {
 	if p.WouldApply || len(p.Changes) != 0 {
 		t.Errorf("would apply %v, changes %v", p.WouldApply, p.Changes)
 	}
+	if len(p.WebhookUIDs) != 2 || !schema.ParseUID(p.WebhookUIDs["a"]) {
+		t.Errorf("UIDs %v: a tree with errors has them too, so that they can be written into it", p.WebhookUIDs)
+	}
 }
 
 func TestJSON(t *testing.T) {
