@@ -1,0 +1,166 @@
+// Command ingress measures how many deliveries a second the ingress takes, every 202 on disk, beside what
+// the machine could do at most: a bare net/http handler that verifies the signature and drops the body
+// (the ceiling), and one that appends it to a file by group commit (the limit with durability). All take
+// the same signed requests from the same load generator, one after the other, in rounds.
+//
+//	go run ./bench/ingress [-rounds 5] [-duration 3s] [-connections 64] [-size 2048] [-postgres DSN]
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
+func main() {
+	var o options
+	flag.IntVar(&o.rounds, "rounds", 5, "how often each is measured; medians are shown")
+	flag.DurationVar(&o.duration, "duration", 3*time.Second, "how long each measurement takes")
+	flag.IntVar(&o.connections, "connections", 64, "open connections, each with one request at a time")
+	flag.IntVar(&o.size, "size", 2048, "bytes of a body")
+	flag.IntVar(&o.automations, "automations", 1, "automations on the webhook; all but the first filter it out")
+	flag.StringVar(&o.postgres, "postgres", os.Getenv("MILLWRIGHT_TEST_POSTGRES"), "address of a PostgreSQL server to measure too")
+	flag.StringVar(&o.only, "only", "", "comma-separated kinds: bare,append,sqlite,postgres")
+	flag.StringVar(&o.profile, "profile", "", "file for a CPU profile of the server")
+	kind := flag.String("serve", "", "serve this kind (used by the program itself)")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	if *kind != "" {
+		err = serve(ctx, *kind, o)
+	} else {
+		err = compare(ctx, o)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	rounds, connections, size, automations int
+	duration                               time.Duration
+	postgres, only, profile                string
+}
+
+// compare measures every kind in every round and prints medians and ratios.
+func compare(ctx context.Context, o options) error {
+	kinds := []string{"bare", "append", "sqlite"}
+	if o.postgres != "" {
+		kinds = append(kinds, "postgres")
+	}
+	if o.only != "" {
+		kinds = strings.Split(o.only, ",")
+	}
+	measured := map[string][]measurement{}
+	for round := range o.rounds {
+		for _, kind := range kinds {
+			m, err := measure(ctx, kind, o)
+			if err != nil {
+				return fmt.Errorf("%s: %w", kind, err)
+			}
+			measured[kind] = append(measured[kind], m)
+			fmt.Fprintf(os.Stderr, "round %d %-8s %7.0f/s  p50 %v  p99 %v  %d MB\n", round+1, kind, m.rate, m.p50.Round(10*time.Microsecond), m.p99.Round(10*time.Microsecond), m.memory>>20)
+		}
+	}
+	fmt.Printf("%d connections, %d-byte bodies, %d automations, medians of %d rounds of %s\n\n", o.connections, o.size, o.automations, o.rounds, o.duration)
+	fmt.Printf("%-10s %10s %10s %10s %10s %10s %8s\n", "", "per second", "to bare", "to append", "p50", "p99", "memory")
+	rate := func(kind string) float64 {
+		return median(measured[kind], func(m measurement) float64 { return m.rate })
+	}
+	for _, kind := range kinds {
+		all := measured[kind]
+		fmt.Printf("%-10s %10.0f %10s %10s %10v %10v %6.0fMB\n", kind, rate(kind), ratio(rate(kind), rate("bare")), ratio(rate(kind), rate("append")),
+			time.Duration(median(all, func(m measurement) float64 { return float64(m.p50) })).Round(10*time.Microsecond),
+			time.Duration(median(all, func(m measurement) float64 { return float64(m.p99) })).Round(10*time.Microsecond),
+			median(all, func(m measurement) float64 { return float64(m.memory) })/(1<<20))
+	}
+	return nil
+}
+
+func ratio(a, b float64) string {
+	if b == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(a/b, 'f', 2, 64)
+}
+
+func median[T any](all []T, of func(T) float64) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	values := make([]float64, len(all))
+	for i, v := range all {
+		values[i] = of(v)
+	}
+	slices.SortFunc(values, cmp.Compare)
+	return values[len(values)/2]
+}
+
+type measurement struct {
+	rate     float64
+	p50, p99 time.Duration
+	memory   int64 // resident bytes of the server at the end
+}
+
+// measure starts a server of its own process, so that it shares nothing with the load generator.
+func measure(ctx context.Context, kind string, o options) (measurement, error) {
+	args := []string{"-serve", kind, "-size", strconv.Itoa(o.size), "-automations", strconv.Itoa(o.automations), "-postgres", o.postgres}
+	if o.profile != "" {
+		args = append(args, "-profile", o.profile)
+	}
+	child := exec.CommandContext(ctx, os.Args[0], args...)
+	child.Stderr = os.Stderr
+	stdin, err := child.StdinPipe()
+	if err != nil {
+		return measurement{}, err
+	}
+	stdout, err := child.StdoutPipe()
+	if err != nil {
+		return measurement{}, err
+	}
+	if err := child.Start(); err != nil {
+		return measurement{}, err
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		return measurement{}, fmt.Errorf("the server did not start: %w", err)
+	}
+	addr, path, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if _, err := load(addr, path, o, 500*time.Millisecond); err != nil { // warm
+		return measurement{}, err
+	}
+	m, err := load(addr, path, o, o.duration)
+	m.memory = resident(child.Process.Pid)
+	_ = stdin.Close() // ends it
+	if waited := child.Wait(); err == nil {
+		err = waited
+	}
+	return m, err
+}
+
+func resident(pid int) int64 {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
