@@ -20,8 +20,14 @@ import (
 	"millwright/state/statetest"
 )
 
+// runMain names the variable that makes the test binary the program.
+const runMain = "MILLWRIGHT_TEST_RUN_MAIN"
+
 // TestMain lets the scripts run the program, and a small curl for the lines that the program prints.
 func TestMain(m *testing.M) {
+	if os.Getenv(runMain) != "" {
+		main()
+	}
 	testscript.Main(m, map[string]func(){
 		"millwright": main,
 		"curl":       func() { os.Exit(curl(os.Args[1:], os.Stdout, os.Stderr)) },

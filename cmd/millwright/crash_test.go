@@ -1,0 +1,317 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"millwright/schema"
+	"millwright/state"
+	"millwright/state/statetest"
+)
+
+// kills is how often the crash test kills the server.
+const kills = 5
+
+// TestKill kills the server with SIGKILL again and again under load, on both databases. Every delivery
+// that was answered 202 is in the log exactly once, and each matching automation has exactly one run for
+// it; so has every delivery that was stored but whose answer was lost.
+func TestKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a minute of crashes is not short")
+	}
+	statetest.EachDSN(t, func(t *testing.T, dsn string) {
+		t.Parallel()
+		w := newCrashWorld(t, dsn)
+		stopSenders := w.send(8)
+		for i := range kills {
+			p := w.start(t)
+			before := w.acknowledged()
+			w.waitFor(t, p, func() bool { return w.acknowledged() >= before+20+rand.IntN(60) })
+			if err := p.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			p.Wait()
+			if t.Failed() {
+				t.Fatalf("after %d kills", i+1)
+			}
+		}
+		p := w.start(t)
+		w.waitFor(t, p, func() bool { return w.acknowledged() >= 1 })
+		stopSenders()
+		//DRAIN w.drain(t, p)
+		time.Sleep(8*time.Second)
+		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Wait(); err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
+		w.check(t)
+	})
+}
+
+// crashWorld is a server that is killed, with its senders.
+type crashWorld struct {
+	dir, dsn, port, url string
+	factory, webhook    string
+
+	mu    sync.Mutex
+	acked map[string]string // event ID: delivery ID
+}
+
+const crashToken = "crash-test-token"
+
+func newCrashWorld(t *testing.T, dsn string) *crashWorld {
+	t.Helper()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &crashWorld{dir: t.TempDir(), dsn: dsn, port: port, acked: map[string]string{}}
+	store := statetest.Open(t, dsn)
+	defer store.Close()
+	ctx := t.Context()
+	f, err := store.EnsureFactory(ctx, "crash", state.Source{Kind: "dir", Path: filepath.Join(w.dir, "factory")}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.SetSecret(ctx, "T", []byte(crashToken)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Bootstrap(ctx, crashKey); err != nil {
+		t.Fatal(err)
+	}
+	cur, err := store.Current(ctx, f.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.factory, w.webhook = f.UID, state.WebhookUID(cur.Key, "hook", 0)
+	w.url = "http://127.0.0.1:" + port + "/webhooks/w/" + w.webhook
+	automation := func(filter string) string {
+		return "---\ntriggers:\n  - provider: webhook\n    event: received\n    filter:\n      webhook_ids: [" + w.webhook + "]\n" + filter + "---\nGo.\n"
+	}
+	for name, content := range map[string]string{
+		"factory/webhooks/hook.yaml":             "secretName: T\n",
+		"factory/automations/all/automation.md":  automation(""),
+		"factory/automations/even/automation.md": automation("      payload: {parity: [even]}\n"),
+		"millwright.yaml": "listen: 127.0.0.1:" + port + "\nworkers: 2\nlimits: {deliveriesPerMinute: -1}\n" +
+			"factories:\n  - name: crash\n    source: {dir: factory}\n",
+	} {
+		if err := writeNew(filepath.Join(w.dir, name), []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+const crashKey = "mw_crash-test-key-of-thirty-two-characters"
+
+// start starts the server and returns at once.
+func (w *crashWorld) start(t *testing.T) *exec.Cmd {
+	t.Helper()
+	p := exec.Command(os.Args[0], "serve", "--config", filepath.Join(w.dir, "millwright.yaml"), "--state", w.dsn, "--log-level", "warn")
+	p.Env = append(os.Environ(), runMain+"=1", "MILLWRIGHT_MASTER_KEY="+base64.StdEncoding.EncodeToString(statetest.MasterKey()), "TMPDIR="+w.dir)
+	var log bytes.Buffer
+	p.Stdout, p.Stderr = io.Discard, &log
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Process.Kill()
+		if t.Failed() {
+			t.Logf("the server said:\n%s", log.String())
+		}
+	})
+	return p
+}
+
+// waitFor waits until done, for as long as the server lives.
+func (w *crashWorld) waitFor(t *testing.T, p *exec.Cmd, done func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(60 * time.Second)
+	for !done() {
+		if time.Now().After(deadline) {
+			t.Fatalf("no progress in a minute: %d acknowledged", w.acknowledged())
+		}
+		if err := p.Process.Signal(syscall.Signal(0)); err != nil {
+			t.Fatalf("the server ended by itself: %v", err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (w *crashWorld) acknowledged() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.acked)
+}
+
+// send starts senders that post events with IDs of their own. An event whose answer was lost is sent
+// again half of the time, as a provider would.
+func (w *crashWorld) send(n int) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var senders sync.WaitGroup
+	for s := range n {
+		senders.Go(func() {
+			client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{}}
+			defer client.CloseIdleConnections()
+			for i := 0; ctx.Err() == nil; i++ {
+				id := fmt.Sprintf("event-%d-%d", s, i)
+				for ctx.Err() == nil && !w.post(ctx, client, id, i) && rand.IntN(2) == 0 {
+					time.Sleep(2 * time.Millisecond)
+				}
+			}
+		})
+	}
+	return func() {
+		cancel()
+		senders.Wait()
+	}
+}
+
+func parity(i int) string { return []string{"even", "odd"}[i%2] }
+
+// post sends one event and reports whether it was acknowledged.
+func (w *crashWorld) post(ctx context.Context, client *http.Client, id string, i int) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, strings.NewReader(fmt.Sprintf(`{"id": %q, "parity": %q}`, id, parity(i))))
+	if err != nil {
+		return false
+	}
+	req.Header.Set("Authorization", "Bearer "+crashToken)
+	req.Header.Set("X-Service-Delivery-Id", id)
+	resp, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		DeliveryID string `json:"delivery_id"`
+	}
+	if resp.StatusCode != http.StatusAccepted || json.NewDecoder(resp.Body).Decode(&answer) != nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.acked[id] = answer.DeliveryID
+	return true
+}
+
+// drain waits until no run is queued or at work.
+func (w *crashWorld) drain(t *testing.T, p *exec.Cmd) {
+	t.Helper()
+	c := client{server: "http://127.0.0.1:" + w.port, key: crashKey}
+	c.http = http.DefaultClient
+	w.waitFor(t, p, func() bool {
+		var list struct{ Runs []json.RawMessage }
+		err := c.get(t.Context(), "/agent/runs?state=QUEUED&state=CLAIMED&state=INPROGRESS&limit=1", &list)
+		return err == nil && len(list.Runs) == 0
+	})
+}
+
+// check compares the state with what was acknowledged.
+func (w *crashWorld) check(t *testing.T) {
+	t.Helper()
+	store := statetest.Open(t, w.dsn)
+	ctx := t.Context()
+	accepted := map[string]string{} // event ID: delivery ID
+	cursor, rows := "", 0
+	for {
+		page, err := store.Deliveries(ctx, w.factory, w.webhook, state.DeliveryFilter{Outcome: state.DeliveryAccepted}, cursor, 500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range page {
+			rows++
+			if first, twice := accepted[d.Identity]; twice {
+				t.Errorf("event %s was accepted twice: %s and %s", d.Identity, first, d.UID)
+			}
+			accepted[d.Identity] = d.UID
+			cursor = d.UID
+		}
+		if len(page) < 500 {
+			break
+		}
+	}
+	for id, delivery := range w.acked {
+		if accepted[id] != delivery {
+			t.Errorf("event %s was acknowledged as %s, and the log has %q", id, delivery, accepted[id])
+		}
+	}
+	ran := w.runs(t, store)
+	for id, delivery := range accepted {
+		var s, i int
+		if _, err := fmt.Sscanf(id, "event-%d-%d", &s, &i); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]int{"all": 1}
+		if parity(i) == "even" {
+			want["even"] = 1
+		}
+		if got := ran[delivery]; fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("event %s (%s): runs %v, want %v", id, delivery, got, want)
+		}
+		delete(ran, delivery)
+	}
+	for delivery := range ran {
+		t.Errorf("runs of delivery %s, which is not in the log", delivery)
+	}
+	t.Logf("%d kills, %d acknowledged, %d in the log", kills, len(w.acked), rows)
+}
+
+// runs returns, for each delivery, how many runs each automation has; and all of them succeeded.
+func (w *crashWorld) runs(t *testing.T, store *state.Store) map[string]map[string]int {
+	t.Helper()
+	ran := map[string]map[string]int{}
+	var after *state.RunPosition
+	order := state.RunOrder{By: state.SortCreated}
+	for {
+		page, more, err := store.Runs(t.Context(), state.RunFilter{}, order, after, 500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page {
+			if ran[r.DeliveryUID] == nil {
+				ran[r.DeliveryUID] = map[string]int{}
+			}
+			var config state.AgentConfig
+			if err := json.Unmarshal(r.Config, &config); err != nil {
+				t.Fatal(err)
+			}
+			ran[r.DeliveryUID][config.Name]++
+			if r.State != state.RunSucceeded {
+				t.Errorf("run %s is %s: %s", r.ID, r.State, r.StatusMessage)
+			}
+			at := order.Position(r)
+			after = &at
+		}
+		if !more {
+			return ran
+		}
+	}
+}
+
+// TestCrashWorldIsValid keeps the crash test honest: its definition is one that applies.
+func TestCrashWorldIsValid(t *testing.T) {
+	w := newCrashWorld(t, statetest.SQLite(t))
+	if r := schema.Load(os.DirFS(filepath.Join(w.dir, "factory")), nil); !r.Valid() {
+		t.Errorf("problems: %v", r.Problems)
+	}
+	if _, err := readSettings(filepath.Join(w.dir, "millwright.yaml")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
