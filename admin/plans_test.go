@@ -45,7 +45,7 @@ func TestPlan(t *testing.T) {
 			"webhooks/bearer.yaml": "secretName: A\n", "webhooks/fresh.yaml": "secretName: C\nauthMode: url_token\n", "webhooks/linked.yaml": hooks["webhooks/linked.yaml"],
 			"README.md": "ignored",
 		})).want(200)
-		r.hasKeys("would_apply base_revision head_revision changes secrets problems state_dependent_checks_not_run")
+		r.hasKeys("would_apply base_revision head_revision changes secrets problems webhook_uids")
 		if r.at("would_apply") != true || r.at("base_revision") != before.Factory.Applied.ID {
 			t.Errorf("answer %s", r.body)
 		}

@@ -18,7 +18,6 @@ import (
 type SchemaVersions struct {
 	CurrentVersion string          `json:"current_version" doc:"The version to write"`
 	Versions       []SchemaVersion `json:"versions" nullable:"false" doc:"All versions"`
-	ProgramVersion string          `json:"program_version" doc:"The version of the server, which knows the rules" example:"v1.0.0"`
 }
 
 // SchemaVersion is a version of the definition files.
@@ -50,7 +49,7 @@ func (s *service) registerSchemas() {
 	handleCacheable(s, api.Operation(http.MethodGet, "/factory-files/schemas", "listSchemas", "",
 		"List the versions of the definition files"), func(context.Context, *struct{ Conditional }) (SchemaVersions, error) {
 		url := s.PublicURL + api.Base + "/factory-files/schemas/" + schema.SchemaVersion
-		return SchemaVersions{schema.SchemaVersion, []SchemaVersion{{schema.SchemaVersion, url}}, s.Version}, nil
+		return SchemaVersions{schema.SchemaVersion, []SchemaVersion{{schema.SchemaVersion, url}}}, nil
 	})
 	handleCacheable(s, api.Operation(http.MethodGet, "/factory-files/schemas/{version}", "getSchemas", "",
 		"Get the JSON Schemas of all definition files"), func(_ context.Context, in *struct {

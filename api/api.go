@@ -18,6 +18,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/go-chi/chi/v5"
 
+	"millwright/schema"
 	"millwright/state"
 )
 
@@ -26,6 +27,10 @@ const Base = "/api/v1"
 
 // maxBody is the most that a request body may have, in bytes (contract.md, section 11).
 const maxBody = 8 << 20
+
+// VersionHeader is the header of every answer in which the server says which version it is, and which
+// definition files it reads: "v1.2.0; definitions=v1alpha1". A client that is older can say so.
+const VersionHeader = "Millwright-Version"
 
 // Config says how to serve the API. Store is required.
 type Config struct {
@@ -143,6 +148,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rand.Read(id[:])
 	requestID := hex.EncodeToString(id[:])
 	w.Header().Set("X-Request-Id", requestID)
+	w.Header().Set(VersionHeader, a.cfg.Version+"; definitions="+schema.SchemaVersion)
 	r = r.WithContext(context.WithValue(r.Context(), requestIDKey, requestID))
 	defer func() {
 		if v := recover(); v != nil {
