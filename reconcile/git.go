@@ -74,6 +74,9 @@ type gitSource struct {
 	objects *objects            // of the last snapshot
 	target  plumbing.Hash       // what the branch, tag or commit pointed to then
 	snap    Snapshot
+
+	over    plumbing.Hash // a commit that is over a limit; it is not fetched again
+	overErr error
 }
 
 // Git returns the source that reads a commit of a git repository. It keeps the last commit's files, not
@@ -170,12 +173,18 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 	if want == g.target {
 		return g.snap, nil
 	}
+	if want == g.over {
+		return Snapshot{}, g.overErr
+	}
 	snap, err := g.read(want)
 	if err == nil || errors.Is(err, errNoPath) {
 		return snap, err
 	}
 	have := g.have()
 	if err := g.download(ctx, session, adv, want, have); err != nil {
+		if errors.As(err, new(limitError)) {
+			g.over, g.overErr = want, err
+		}
 		return Snapshot{}, err
 	}
 	g.closeStore()

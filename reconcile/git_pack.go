@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -78,7 +79,7 @@ func (g *gitSource) store(pack io.Reader) error {
 		return err
 	}
 	if n > g.cfg.MaxFetchBytes {
-		return fmt.Errorf("%w (%d MiB)", errTooMuch, g.cfg.MaxFetchBytes>>20)
+		return tooLarge("the commit takes more than %d MiB to fetch", g.cfg.MaxFetchBytes>>20)
 	}
 	if n == 0 {
 		return nil
@@ -100,15 +101,15 @@ func (g *gitSource) inspect(file io.ReadSeeker) error {
 		return fmt.Errorf("the host sent no pack: %w", err)
 	}
 	if int64(count) > g.cfg.MaxObjects {
-		return fmt.Errorf("the commit has %d new objects: more than %d", count, g.cfg.MaxObjects)
+		return tooLarge("the commit has %d new objects: more than %d", count, g.cfg.MaxObjects)
 	}
 	var total int64
 	add := func(size int64) error {
 		if size < 0 || size > g.cfg.MaxObjectBytes {
-			return fmt.Errorf("the commit has an object of %d bytes: more than %d MiB", size, g.cfg.MaxObjectBytes>>20)
+			return tooLarge("the commit has an object of %d bytes: more than %d MiB", size, g.cfg.MaxObjectBytes>>20)
 		}
 		if total += size; total > g.cfg.MaxUnpackedBytes {
-			return fmt.Errorf("the commit has more than %d MiB of new objects", g.cfg.MaxUnpackedBytes>>20)
+			return tooLarge("the commit has more than %d MiB of new objects", g.cfg.MaxUnpackedBytes>>20)
 		}
 		return nil
 	}
@@ -121,8 +122,8 @@ func (g *gitSource) inspect(file io.ReadSeeker) error {
 			return err
 		}
 		head := &prefix{max: 2 * binary.MaxVarintLen64}
-		if _, _, err := scanner.NextObject(head); err != nil {
-			return fmt.Errorf("damaged pack: %w", err)
+		if n, _, err := scanner.NextObject(head); err != nil || n != header.Length {
+			return fmt.Errorf("damaged pack: %w", cmp.Or(err, io.ErrUnexpectedEOF))
 		}
 		if header.Type.IsDelta() {
 			size, err := deltaTarget(head.data)
@@ -136,6 +137,13 @@ func (g *gitSource) inspect(file io.ReadSeeker) error {
 	}
 	return nil
 }
+
+// limitError says that a commit is over a limit, and always will be.
+type limitError struct{ text string }
+
+func (e limitError) Error() string { return e.text }
+
+func tooLarge(format string, args ...any) error { return limitError{fmt.Sprintf(format, args...)} }
 
 // prefix keeps the first bytes of what is written to it.
 type prefix struct {

@@ -574,3 +574,10 @@ func TestGitProxyOfTheURLIsDescribedWithoutSecrets(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func glob(tb testing.TB, parts ...string) []string {
+	tb.Helper()
+	files, err := filepath.Glob(filepath.Join(parts...))
+	must(tb, err)
+	return files
+}

@@ -116,7 +116,7 @@ func (b *metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-var errTooMuch = errors.New("the host sends more than the limit of a fetch")
+var errTooMuch = tooLarge("the host sends more than the limit of a fetch")
 
 // session connects to the host and lists its branches and tags.
 func (r *remote) session(ctx context.Context) (transport.UploadPackSession, error) {

@@ -101,6 +101,11 @@ func (l *Loop) Once(ctx context.Context, req Request) Result {
 	started := time.Now()
 	result := l.once(ctx, req, started)
 	l.cfg.Metrics.observe(l.cfg.Factory.Name, result, time.Since(started))
+	if m := l.cfg.Metrics; m != nil {
+		if webhooks, err := l.cfg.Store.Webhooks(ctx, l.cfg.Factory.UID, false); err == nil {
+			m.waiting(l.cfg.Factory.Name, webhooks)
+		}
+	}
 	return result
 }
 
@@ -231,7 +236,7 @@ func refusal(problems []schema.Problem) string {
 			continue
 		}
 		if n++; n == 1 {
-			first = fmt.Sprintf("%s:%d:%d: %s [%s]", p.Path, p.Line, p.Column, p.Message, p.Code)
+			first = oneLine(fmt.Sprintf("%s:%d:%d: %s [%s]", p.Path, p.Line, p.Column, p.Message, p.Code), 500)
 		}
 	}
 	if n > 1 {

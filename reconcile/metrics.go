@@ -17,6 +17,7 @@ type Metrics struct {
 	problems    *prometheus.GaugeVec
 	prunes      *prometheus.CounterVec
 	bytes       *prometheus.CounterVec
+	stale       *prometheus.GaugeVec
 }
 
 // NewMetrics returns the figures of the loops, registered with reg. Call it once a registerer.
@@ -38,6 +39,9 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_source_poll_bytes_total", Help: "Bytes received from the source over the network.",
 		}, []string{"factory"}),
+		stale: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "millwright_webhooks_secret_stale", Help: "Webhooks whose secret has a newer value that waits for the next apply.",
+		}, []string{"factory"}),
 	}
 	for _, c := range m.all() {
 		if err := reg.Register(c.(prometheus.Collector)); err != nil {
@@ -53,7 +57,7 @@ type deleter interface {
 }
 
 func (m *Metrics) all() []deleter {
-	return []deleter{m.duration, m.lastSuccess, m.problems, m.prunes, m.bytes}
+	return []deleter{m.duration, m.lastSuccess, m.problems, m.prunes, m.bytes, m.stale}
 }
 
 // Forget drops the figures of a factory that is no longer configured.
@@ -90,4 +94,15 @@ func (m *Metrics) observe(factory string, r Result, took time.Duration) {
 			m.prunes.WithLabelValues(factory).Inc()
 		}
 	}
+}
+
+// waiting counts the webhooks whose secret has a newer value than the applied one.
+func (m *Metrics) waiting(factory string, webhooks []state.Webhook) {
+	n := 0
+	for _, w := range webhooks {
+		if w.SecretStale {
+			n++
+		}
+	}
+	m.stale.WithLabelValues(factory).Set(float64(n))
 }
