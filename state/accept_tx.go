@@ -24,6 +24,9 @@ func (a *acceptor) transact(ctx context.Context, batch []*job) ([]outcome, error
 	if err != nil {
 		return nil, a.s.classify(err)
 	}
+	if a.s.dialect == sqlite {
+		ctx = context.Background() // a deadline would cost a goroutine for each statement, and a disk does not heed it
+	}
 	outcomes := make([]outcome, len(batch))
 	err = a.s.tx(ctx, func(tx *sql.Tx) error {
 		b := &batchTx{s: a.s, ctx: ctx, tx: tx, prepared: stmts, bound: map[string]*sql.Stmt{}, generations: map[string]int64{}}

@@ -49,7 +49,7 @@ func load(addr, path string, o options, duration time.Duration) (measurement, er
 		return measurement{}, fmt.Errorf("%d answers, then: %w", len(all), failed)
 	}
 	slices.Sort(all)
-	return measurement{rate: float64(len(all)) / time.Since(start).Seconds(), p50: all[len(all)/2], p99: all[len(all)*99/100]}, nil
+	return measurement{answers: len(all), rate: float64(len(all)) / time.Since(start).Seconds(), p50: all[len(all)/2], p99: all[len(all)*99/100]}, nil
 }
 
 type sender struct {

@@ -72,20 +72,21 @@ func compare(ctx context.Context, o options) error {
 				return fmt.Errorf("%s: %w", kind, err)
 			}
 			measured[kind] = append(measured[kind], m)
-			fmt.Fprintf(os.Stderr, "round %d %-8s %7.0f/s  p50 %v  p99 %v  %d MB\n", round+1, kind, m.rate, m.p50.Round(10*time.Microsecond), m.p99.Round(10*time.Microsecond), m.memory>>20)
+			fmt.Fprintf(os.Stderr, "round %d %-8s %7.0f/s  p50 %v  p99 %v  %d MB  %v\n", round+1, kind, m.rate, m.p50.Round(10*time.Microsecond), m.p99.Round(10*time.Microsecond), m.memory>>20, m.cpu)
 		}
 	}
 	fmt.Printf("%d connections, %d-byte bodies, %d automations, medians of %d rounds of %s\n\n", o.connections, o.size, o.automations, o.rounds, o.duration)
-	fmt.Printf("%-10s %10s %10s %10s %10s %10s %8s\n", "", "per second", "to bare", "to append", "p50", "p99", "memory")
+	fmt.Printf("%-10s %10s %10s %10s %10s %10s %8s %8s\n", "", "per second", "to bare", "to append", "p50", "p99", "memory", "cpu")
 	rate := func(kind string) float64 {
 		return median(measured[kind], func(m measurement) float64 { return m.rate })
 	}
 	for _, kind := range kinds {
 		all := measured[kind]
-		fmt.Printf("%-10s %10.0f %10s %10s %10v %10v %6.0fMB\n", kind, rate(kind), ratio(rate(kind), rate("bare")), ratio(rate(kind), rate("append")),
+		fmt.Printf("%-10s %10.0f %10s %10s %10v %10v %6.0fMB %8v\n", kind, rate(kind), ratio(rate(kind), rate("bare")), ratio(rate(kind), rate("append")),
 			time.Duration(median(all, func(m measurement) float64 { return float64(m.p50) })).Round(10*time.Microsecond),
 			time.Duration(median(all, func(m measurement) float64 { return float64(m.p99) })).Round(10*time.Microsecond),
-			median(all, func(m measurement) float64 { return float64(m.memory) })/(1<<20))
+			median(all, func(m measurement) float64 { return float64(m.memory) })/(1<<20),
+			time.Duration(median(all, func(m measurement) float64 { return float64(m.cpu) })).Round(time.Microsecond))
 	}
 	return nil
 }
@@ -110,9 +111,11 @@ func median[T any](all []T, of func(T) float64) float64 {
 }
 
 type measurement struct {
+	answers  int
 	rate     float64
 	p50, p99 time.Duration
-	memory   int64 // resident bytes of the server at the end
+	memory   int64         // resident bytes of the server at the end
+	cpu      time.Duration // processor time of the server for a request
 }
 
 // measure starts a server of its own process, so that it shares nothing with the load generator.
@@ -139,7 +142,8 @@ func measure(ctx context.Context, kind string, o options) (measurement, error) {
 		return measurement{}, fmt.Errorf("the server did not start: %w", err)
 	}
 	addr, path, _ := strings.Cut(strings.TrimSpace(line), " ")
-	if _, err := load(addr, path, o, 500*time.Millisecond); err != nil { // warm
+	warm, err := load(addr, path, o, 500*time.Millisecond)
+	if err != nil {
 		return measurement{}, err
 	}
 	m, err := load(addr, path, o, o.duration)
@@ -148,6 +152,7 @@ func measure(ctx context.Context, kind string, o options) (measurement, error) {
 	if waited := child.Wait(); err == nil {
 		err = waited
 	}
+	m.cpu = (child.ProcessState.UserTime() + child.ProcessState.SystemTime()) / time.Duration(m.answers+warm.answers)
 	return m, err
 }
 

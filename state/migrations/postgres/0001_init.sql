@@ -1,5 +1,7 @@
 -- +goose Up
 
+-- CHECKs of the tables on the hot path are chains of OR: for IN with a list, SQLite makes a temporary table in each statement.
+
 -- One row a state: facts about the state itself.
 CREATE TABLE facts (
   name  TEXT PRIMARY KEY,
@@ -136,13 +138,13 @@ CREATE TABLE deliveries (
   webhook_id      BIGINT NOT NULL REFERENCES webhooks (id),
   uid             TEXT COLLATE "C" NOT NULL,
   factory_uid     TEXT NOT NULL,
-  outcome         TEXT NOT NULL CHECK (outcome IN ('accepted', 'duplicate', 'rejected_auth', 'rejected_invalid_json', 'rejected_too_large', 'handshake')),
+  outcome         TEXT NOT NULL CHECK (outcome = 'accepted' OR outcome = 'duplicate' OR outcome = 'rejected_auth' OR outcome = 'rejected_invalid_json' OR outcome = 'rejected_too_large' OR outcome = 'handshake'),
   reason          TEXT NOT NULL DEFAULT '',
   size_bytes      BIGINT,
   size_max        BIGINT,
   received_at     BIGINT NOT NULL,
   identity        TEXT NOT NULL DEFAULT '',
-  identity_source TEXT NOT NULL DEFAULT '' CHECK (identity_source IN ('', 'header', 'provider', 'service_header', 'body_hash')),
+  identity_source TEXT NOT NULL DEFAULT '' CHECK (identity_source = '' OR identity_source = 'header' OR identity_source = 'provider' OR identity_source = 'service_header' OR identity_source = 'body_hash'),
   sender          TEXT NOT NULL,
   duplicate_of    TEXT NOT NULL DEFAULT '',
   replay_of       TEXT NOT NULL DEFAULT '',
@@ -165,7 +167,7 @@ CREATE TABLE runs (
   title               TEXT COLLATE "C" NOT NULL,
   prompt              TEXT NOT NULL,
   envelope            TEXT NOT NULL DEFAULT '',
-  state               TEXT NOT NULL CHECK (state IN ('QUEUED', 'CLAIMED', 'INPROGRESS', 'SUCCEEDED', 'FAILED', 'ERROR', 'BLOCKED', 'CANCELLED')),
+  state               TEXT NOT NULL CHECK (state = 'QUEUED' OR state = 'CLAIMED' OR state = 'INPROGRESS' OR state = 'SUCCEEDED' OR state = 'FAILED' OR state = 'ERROR' OR state = 'BLOCKED' OR state = 'CANCELLED'),
   source              TEXT NOT NULL,
   creator_type        TEXT NOT NULL CHECK (creator_type IN ('user', 'service_account')),
   creator_uid         TEXT NOT NULL,
@@ -205,7 +207,7 @@ CREATE TABLE runs (
   finished_at         BIGINT,
   CHECK ((state IN ('CLAIMED', 'INPROGRESS')) = (claim_hash IS NOT NULL)),
   CHECK ((claim_hash IS NULL) = (lease_until IS NULL)),
-  CHECK ((state IN ('SUCCEEDED', 'FAILED', 'ERROR', 'BLOCKED', 'CANCELLED')) = (finished_at IS NOT NULL)),
+  CHECK ((state = 'SUCCEEDED' OR state = 'FAILED' OR state = 'ERROR' OR state = 'BLOCKED' OR state = 'CANCELLED') = (finished_at IS NOT NULL)),
   CHECK (state <> 'QUEUED' OR cancel_requested_at IS NULL)
 );
 -- Every filter that may match much has an index that is in the order of the default list, so that a page
@@ -245,7 +247,7 @@ CREATE TABLE run_entries (
   seq         BIGINT NOT NULL,
   factory_uid TEXT NOT NULL DEFAULT '',
   execution   BIGINT NOT NULL,
-  kind        TEXT NOT NULL CHECK (kind IN ('user', 'assistant', 'state')),
+  kind        TEXT NOT NULL CHECK (kind = 'user' OR kind = 'assistant' OR kind = 'state'),
   content     TEXT NOT NULL,
   at          BIGINT NOT NULL,
   PRIMARY KEY (run_id, seq)
@@ -280,3 +282,13 @@ CREATE TABLE idempotency (
   PRIMARY KEY (key_uid, hash)
 );
 CREATE INDEX idempotency_by_age ON idempotency (created_at);
+
+-- Signed-in browsers. A session lives no longer than its key.
+CREATE TABLE sessions (
+  hash        BYTEA PRIMARY KEY,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  key_uid     TEXT NOT NULL REFERENCES api_keys (uid),
+  created_at  BIGINT NOT NULL,
+  expires_at  BIGINT NOT NULL
+);
+CREATE INDEX sessions_by_key ON sessions (key_uid, created_at);

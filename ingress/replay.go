@@ -1,0 +1,59 @@
+package ingress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"millwright/state"
+)
+
+// Replayed is what Replay started.
+type Replayed struct {
+	DeliveryUID string
+	Runs        []string // IDs, one for each automation that matches now
+}
+
+// Replay takes the payload of a delivery that was accepted before as a new delivery, linked to the old
+// one, and starts the runs of the automations that match it now. It stores no identity and charges no
+// budget. state.ErrNotFound: the webhook's log has no such delivery. state.ErrConflict: its payload is
+// not kept (any longer), or the webhook was deleted.
+func (in *Ingress) Replay(ctx context.Context, factoryUID, webhookUID, deliveryUID string) (Replayed, error) {
+	old, err := in.store.Delivery(ctx, factoryUID, webhookUID, deliveryUID)
+	if err != nil {
+		return Replayed{}, err
+	}
+	body, err := in.store.Payload(ctx, factoryUID, deliveryUID)
+	if errors.Is(err, state.ErrNotFound) {
+		return Replayed{}, fmt.Errorf("delivery %q has no stored payload to replay: %w", deliveryUID, state.ErrConflict)
+	}
+	if err != nil {
+		return Replayed{}, err
+	}
+	for range maxJudged {
+		w := in.current.Load().webhooks[webhookUID]
+		if w == nil || w.factory.uid != factoryUID {
+			return Replayed{}, fmt.Errorf("webhook %q is deleted: %w", webhookUID, state.ErrConflict)
+		}
+		payload, err := w.parse(body)
+		if err != nil {
+			return Replayed{}, err
+		}
+		a := w.acceptance(body, payload, time.Now())
+		a.ReplayOf, a.Sender, a.Event = old.UID, old.Sender, old.Event
+		done := Replayed{DeliveryUID: a.UID, Runs: []string{}}
+		for _, r := range a.Runs {
+			done.Runs = append(done.Runs, r.ID)
+		}
+		if _, err = in.store.Accept(ctx, a); err == nil {
+			return done, nil
+		} else if !errors.Is(err, state.ErrMoved) {
+			return Replayed{}, err
+		}
+		if err := in.reload(ctx); err != nil {
+			return Replayed{}, err
+		}
+	}
+	return Replayed{}, fmt.Errorf("%w: the definition changes all the time", state.ErrUnavailable)
+}
