@@ -20,19 +20,25 @@ import (
 //go:embed jsonschema/*.json
 var schemaFiles embed.FS
 
-// documentNames are the kinds of definition file that have a JSON Schema.
+// documentNames are the kinds of definition file, which are checked against
+// their JSON Schemas.
 var documentNames = []string{"agent", "automation", "factory", "runner", "skill", "webhook"}
 
 // JSONSchemaNames returns the names of the documents that JSONSchema knows,
-// sorted: agent, automation, factory, runner, skill, webhook.
-func JSONSchemaNames() []string { return slices.Clone(documentNames) }
+// sorted: those of the definition files (agent, automation, factory, runner,
+// skill, webhook), the server's settings file, and the JSON form of a report.
+func JSONSchemaNames() []string {
+	names := append([]string{"report", "settings"}, documentNames...)
+	slices.Sort(names)
+	return names
+}
 
-// JSONSchema returns the JSON Schema (2020-12) of a kind of definition file, or
-// false for an unknown one. The structure of every file is checked against
+// JSONSchema returns the JSON Schema (2020-12) of a document, or false for an
+// unknown one. The structure of every definition file is checked against
 // exactly this schema; rules that tie keys together, or files, are code. For
 // Markdown files it describes the front matter.
 func JSONSchema(document string) ([]byte, bool) {
-	if !slices.Contains(documentNames, document) {
+	if !slices.Contains(JSONSchemaNames(), document) {
 		return nil, false
 	}
 	text, err := schemaFiles.ReadFile("jsonschema/" + document + ".json")

@@ -201,3 +201,8 @@ func window(cells []cell, from, to int) (shown string, before, marked int) {
 	}
 	return b.String(), before, marked
 }
+
+// Printable returns s with the characters that cannot be seen, or that change
+// how others are shown, written as escapes: on a terminal and in a log, foreign
+// text can then neither hide nor pass for something else.
+func Printable(s string) string { return clean(s) }
