@@ -55,13 +55,13 @@ func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, lea
 	return claim, r, nil
 }
 
-// StartRun says that the worker begins: CLAIMED to INPROGRESS. cancel says that the run is to be stopped
+// StartRun says that the worker begins: CLAIMED to INPROGRESS. It prolongs the lease. cancel says that the run is to be stopped
 // already. ErrLost when the claim no longer holds.
-func (s *Store) StartRun(ctx context.Context, c Claim) (cancel bool, err error) {
+func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
 	err = s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		now := time.Now()
-		r, err := scanRun(tx.QueryRowContext(ctx, `UPDATE runs SET state = 'INPROGRESS', started_at = $4, next_seq = next_seq + 1, updated_at = $4
-			WHERE`+held+`AND state = 'CLAIMED' RETURNING `+runColumns, c.RunID, c.Worker, c.hash(), micros(now)))
+		r, err := scanRun(tx.QueryRowContext(ctx, `UPDATE runs SET state = 'INPROGRESS', started_at = $4, next_seq = next_seq + 1, updated_at = $4, lease_until = $5
+			WHERE`+held+`AND state = 'CLAIMED' RETURNING `+runColumns, c.RunID, c.Worker, c.hash(), micros(now), micros(now.Add(lease))))
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrLost
 		}
@@ -296,7 +296,17 @@ func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
 // ReapRuns takes at most limit runs away from workers whose lease ran out before deadline, and returns
 // them as they now are: QUEUED for the next attempt; ERROR after the last; CANCELLED where that was asked.
 func (s *Store) ReapRuns(ctx context.Context, deadline time.Time, limit int) ([]Run, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT id FROM runs WHERE lease_until < $1 AND lease_until IS NOT NULL ORDER BY lease_until LIMIT $2`, micros(deadline), limit)
+	return s.reap(ctx, ` lease_until IS NOT NULL AND lease_until < $1 `, micros(deadline), limit)
+}
+
+// ReapWorker takes every run away from a worker that is known to have ended, as ReapRuns does.
+func (s *Store) ReapWorker(ctx context.Context, worker string) ([]Run, error) {
+	return s.reap(ctx, ` lease_until IS NOT NULL AND worker = $1 `, worker, 1_000_000)
+}
+
+// reap takes at most limit held runs that meet the condition away from their workers.
+func (s *Store) reap(ctx context.Context, condition string, arg any, limit int) ([]Run, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT id FROM runs WHERE`+condition+`ORDER BY lease_until LIMIT $2`, arg, limit)
 	if err != nil {
 		return nil, s.classify(err)
 	}
@@ -308,21 +318,11 @@ func (s *Store) ReapRuns(ctx context.Context, deadline time.Time, limit int) ([]
 	for _, id := range ids {
 		var r Run
 		err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
-			r, err = scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1 AND lease_until < $2`+s.dialect.forUpdate(), id, micros(deadline)))
+			r, err = scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE`+condition+`AND id = $2`+s.dialect.forUpdate(), arg, id))
 			if err != nil {
 				return err
 			}
-			switch {
-			case r.CancelRequested != nil:
-				return r.end(ctx, tx, Result{State: RunCancelled})
-			case r.Attempt < MaxAttempts:
-				r.Attempt++
-				return r.again(ctx, tx)
-			}
-			return r.end(ctx, tx, Result{
-				State: RunError, ErrorCode: "infrastructure_timeout",
-				Message: fmt.Sprintf("the worker stopped answering, in each of %d attempts", MaxAttempts),
-			})
+			return r.lose(ctx, tx)
 		})
 		if errors.Is(err, sql.ErrNoRows) {
 			continue // renewed, finished or reaped meanwhile
@@ -334,6 +334,21 @@ func (s *Store) ReapRuns(ctx context.Context, deadline time.Time, limit int) ([]
 		reaped = append(reaped, r)
 	}
 	return reaped, nil
+}
+
+// lose moves a locked run on whose worker is gone.
+func (r *Run) lose(ctx context.Context, tx *sql.Tx) error {
+	switch {
+	case r.CancelRequested != nil:
+		return r.end(ctx, tx, Result{State: RunCancelled})
+	case r.Attempt < MaxAttempts:
+		r.Attempt++
+		return r.again(ctx, tx)
+	}
+	return r.end(ctx, tx, Result{
+		State: RunError, ErrorCode: "infrastructure_timeout",
+		Message: fmt.Sprintf("the worker stopped answering, in each of %d attempts", MaxAttempts),
+	})
 }
 
 // QueuedRun is what an announcement of a queued run says.

@@ -29,7 +29,7 @@ func claim(t *testing.T, s *state.Store, id string) state.Claim {
 func start(t *testing.T, s *state.Store, id string) state.Claim {
 	t.Helper()
 	c := claim(t, s, id)
-	if _, err := s.StartRun(t.Context(), c); err != nil {
+	if _, err := s.StartRun(t.Context(), c, lease); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -86,7 +86,7 @@ func TestExecution(t *testing.T) {
 		if _, err := s.FinishRun(ctx, c, state.Result{State: state.RunSucceeded}); !errors.Is(err, state.ErrLost) {
 			t.Errorf("finish before start: %v", err)
 		}
-		if cancel, err := s.StartRun(ctx, c); err != nil || cancel {
+		if cancel, err := s.StartRun(ctx, c, lease); err != nil || cancel {
 			t.Errorf("start: %v %v", cancel, err)
 		}
 		if err := s.AppendEntries(ctx, c, 0, []state.Message{said("one"), said("two")}); err != nil {
@@ -143,7 +143,7 @@ func texts(steps []state.Step) []string {
 func lost(t *testing.T, s *state.Store, c state.Claim) {
 	t.Helper()
 	before := run(t, s, c.RunID)
-	_, start := s.StartRun(t.Context(), c)
+	_, start := s.StartRun(t.Context(), c, lease)
 	_, renew := s.RenewLease(t.Context(), c, lease)
 	_, finish := s.FinishRun(t.Context(), c, state.Result{State: state.RunFailed, Messages: []state.Message{said("late")}})
 	for what, err := range map[string]error{
@@ -267,7 +267,7 @@ func TestRequestCancel(t *testing.T) {
 		if r, err := s.RequestCancel(ctx, id); err != nil || r.State != state.RunClaimed || r.CancelRequested == nil {
 			t.Errorf("claimed: %+v %v", r, err)
 		}
-		if cancel, err := s.StartRun(ctx, c); err != nil || !cancel {
+		if cancel, err := s.StartRun(ctx, c, lease); err != nil || !cancel {
 			t.Errorf("start: %v %v", cancel, err)
 		}
 		if cancel, err := s.RenewLease(ctx, c, lease); err != nil || !cancel {

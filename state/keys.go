@@ -86,8 +86,22 @@ func (s *Store) Bootstrap(ctx context.Context, secret string) (bool, error) {
 // expired. The look-up is by the secret's hash, so that its time tells nothing of other secrets.
 func (s *Store) KeyBySecret(ctx context.Context, secret string) (Key, error) {
 	k, err := scanKey(s.read.QueryRowContext(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE hash = $1`, HashToken(secret)))
-	if errors.Is(err, sql.ErrNoRows) || err == nil && (k.Revoked != nil || k.Expires != nil && !k.Expires.After(time.Now())) {
+	if errors.Is(err, sql.ErrNoRows) || err == nil && !k.Live(time.Now()) {
 		return Key{}, fmt.Errorf("API key: %w", ErrNotFound)
+	}
+	return k, s.classify(err)
+}
+
+// Live reports whether the key may be used at the given time: it is not revoked and has not expired.
+func (k Key) Live(at time.Time) bool {
+	return k.Revoked == nil && (k.Expires == nil || k.Expires.After(at))
+}
+
+// Key returns the key with this UID, revoked or expired ones included. ErrNotFound when there is none.
+func (s *Store) Key(ctx context.Context, uid string) (Key, error) {
+	k, err := scanKey(s.read.QueryRowContext(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE uid = $1`, uid))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Key{}, fmt.Errorf("API key %q: %w", uid, ErrNotFound)
 	}
 	return k, s.classify(err)
 }

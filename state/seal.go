@@ -23,7 +23,10 @@ var ErrWrongMasterKey = errors.New("wrong master key: this state is sealed under
 
 // sealer encrypts secrets at rest: AES-256-GCM with a random nonce, under a key derived from the master
 // key by HKDF-SHA-256, with the purpose and name of what is sealed as associated data.
-type sealer struct{ aead cipher.AEAD }
+type sealer struct {
+	aead   cipher.AEAD
+	master []byte
+}
 
 func newSealer(master []byte) *sealer {
 	key, err := hkdf.Key(sha256.New, master, nil, "millwright secrets v1", 32)
@@ -38,7 +41,7 @@ func newSealer(master []byte) *sealer {
 	if err != nil {
 		panic(err)
 	}
-	return &sealer{aead}
+	return &sealer{aead, master}
 }
 
 const sealVersion = 1
@@ -56,6 +59,16 @@ func (s *sealer) open(purpose string, sealed []byte) ([]byte, error) {
 		return nil, fmt.Errorf("sealed value %q cannot be opened", purpose)
 	}
 	return plain, nil
+}
+
+// DeriveKey returns 32 bytes that every server of this state derives from the master key, and nobody else
+// can, for one purpose: a secret that servers share.
+func (s *Store) DeriveKey(purpose string) []byte {
+	key, err := hkdf.Key(sha256.New, s.seal.master, nil, "millwright shared "+purpose, 32)
+	if err != nil {
+		panic(err) // only for lengths that are constants here
+	}
+	return key
 }
 
 const masterKeyFact = "master-key-check"

@@ -1,0 +1,232 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
+
+	"millwright/state"
+)
+
+// Client is a worker's side of dispatch.
+type Client struct {
+	nc       *nats.Conn
+	uid      string
+	instance string
+}
+
+func newClient(nc *nats.Conn, uid string) *Client {
+	return &Client{nc: nc, uid: uid, instance: nuid.Next()}
+}
+
+// Credentials say who a worker is, or a server at an external NATS: a user and password, or a NATS
+// credentials file.
+type Credentials struct {
+	User, Password string
+	File           string // of a NATS user JWT and its key
+}
+
+// ReadCredentials reads a credentials file: the UID and the secret of an API key of role worker, separated
+// by white space, as `millwright key create --role worker` prints them; or a NATS .creds file. Without a
+// path it returns none.
+func ReadCredentials(path string) (Credentials, error) {
+	if path == "" {
+		return Credentials{}, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Credentials{}, fmt.Errorf("credentials: %w", err)
+	}
+	if strings.Contains(string(text), "BEGIN NATS USER JWT") {
+		return Credentials{File: path}, nil
+	}
+	words := strings.Fields(string(text))
+	if len(words) != 2 {
+		return Credentials{}, fmt.Errorf("credentials %s: want the UID and the secret of a worker's key, as `millwright key create --role worker` prints them", path)
+	}
+	return Credentials{User: words[0], Password: words[1]}, nil
+}
+
+func (c Credentials) options() []nats.Option {
+	switch {
+	case c.File != "":
+		return []nats.Option{nats.UserCredentials(c.File)}
+	case c.User != "":
+		return []nats.Option{nats.UserInfo(c.User, c.Password)}
+	}
+	return nil
+}
+
+func redactedURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "the given address"
+	}
+	return u.Redacted()
+}
+
+// Connect connects a worker on its own to the NATS at address with the credentials in file. uid names the
+// worker where the credentials do not: those of an external NATS.
+func Connect(ctx context.Context, address, file, uid string, log *slog.Logger) (*Client, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	creds, err := ReadCredentials(file)
+	if err != nil {
+		return nil, err
+	}
+	if uid == "" {
+		uid = creds.User
+	}
+	if !state.ValidID(state.PrefixKey, uid) {
+		return nil, fmt.Errorf("worker: the credentials do not name an API key (key_…): make one with `millwright key create --role worker`")
+	}
+	opts := append(commonOptions(log), creds.options()...)
+	nc, err := nats.Connect(address, append(opts, nats.CustomInboxPrefix(inbox(uid)))...)
+	if err != nil {
+		return nil, fmt.Errorf("nats: connect to %s: %w", redactedURL(address), err)
+	}
+	return newClient(nc, uid), nil
+}
+
+// UID returns the worker's UID.
+func (c *Client) UID() string { return c.uid }
+
+// Close ends the connection.
+func (c *Client) Close() { c.nc.Close() }
+
+// requestTimeout is how long an answer may take.
+const requestTimeout = 5 * time.Second
+
+func (c *Client) ask(ctx context.Context, verb string, r request, timeout time.Duration) (answer, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	m, err := c.nc.RequestWithContext(ctx, subject(c.uid, verb), body)
+	if errors.Is(err, nats.ErrMaxPayload) {
+		return answer{}, fmt.Errorf("%s: %w: %w", verb, err, ErrRefused)
+	}
+	if err != nil {
+		return answer{}, fmt.Errorf("%s: no server answers: %w: %w", verb, err, state.ErrUnavailable)
+	}
+	var a answer
+	if err := json.Unmarshal(m.Data, &a); err != nil {
+		return answer{}, fmt.Errorf("%s: the answer cannot be read: %w", verb, err)
+	}
+	return a, a.err()
+}
+
+func (o *Order) request() request { return request{Run: o.RunID, Token: o.Token} }
+
+// Claim waits up to wait for work and returns its order, or nil when there was none. name is shown as the
+// run's executor. Even after ctx ends it waits for the answer, called off by Leave, so that no order is
+// lost.
+func (c *Client) Claim(ctx context.Context, name string, wait time.Duration) (*Order, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	a, err := c.ask(context.WithoutCancel(ctx), verbClaim, request{Instance: c.instance, Name: name, Wait: wait}, wait+requestTimeout)
+	return a.Order, err
+}
+
+// Leave calls off the claims that wait, so that they answer at once.
+func (c *Client) Leave() {
+	body, err := json.Marshal(request{Instance: c.instance})
+	if err == nil {
+		c.nc.Publish(subject(c.uid, verbLeave), body)
+	}
+}
+
+// Start says that the worker begins with the order. cancel says that its end was asked for already.
+func (c *Client) Start(ctx context.Context, o *Order) (cancel bool, err error) {
+	a, err := c.ask(ctx, verbStart, o.request(), requestTimeout)
+	return a.Cancel, err
+}
+
+// Heartbeat prolongs the order's lease, counted from now. cancel says that its end was asked for.
+func (c *Client) Heartbeat(ctx context.Context, o *Order) (cancel bool, err error) {
+	a, err := c.ask(ctx, verbHeartbeat, o.request(), requestTimeout)
+	return a.Cancel, err
+}
+
+// Append adds messages to the run's conversation; from is how many of this order came before. skills,
+// unless it is nil, is what the agent says it has.
+func (c *Client) Append(ctx context.Context, o *Order, from int, messages []state.Message, skills json.RawMessage) error {
+	r := o.request()
+	r.From, r.Messages, r.Skills = from, messages, skills
+	_, err := c.ask(ctx, verbAppend, r, requestTimeout)
+	return err
+}
+
+// Finish ends the execution and returns the run's state, which is QUEUED when follow-ups wait.
+func (c *Client) Finish(ctx context.Context, o *Order, result state.Result) (state.RunState, error) {
+	r := o.request()
+	r.State, r.Message, r.Code, r.From, r.Messages = result.State, result.Message, result.ErrorCode, result.From, result.Messages
+	a, err := c.ask(ctx, verbFinish, r, requestTimeout)
+	return a.State, err
+}
+
+// Release hands the run back to the queue.
+func (c *Client) Release(ctx context.Context, o *Order) error {
+	_, err := c.ask(ctx, verbRelease, o.request(), requestTimeout)
+	return err
+}
+
+// maxFile is how large a file a worker fetches at most, in bytes.
+const maxFile = 256 << 20
+
+// File returns the body of one of the order's files, fetching it unless the order holds it.
+func (c *Client) File(ctx context.Context, o *Order, f File) ([]byte, error) {
+	if f.Inline {
+		return f.Data, nil
+	}
+	var body []byte
+	digest := ""
+	for changed := 0; changed < 5; {
+		r := o.request()
+		r.Name, r.Offset = f.Name, len(body)
+		a, err := c.ask(ctx, verbFile, r, 4*requestTimeout)
+		if err != nil {
+			return nil, fmt.Errorf("file %q: %w", f.Name, err)
+		}
+		if a.Size > maxFile {
+			return nil, fmt.Errorf("file %q has %d bytes; at most %d are fetched: %w", f.Name, a.Size, maxFile, ErrRefused)
+		}
+		if digest != "" && a.Digest != digest { // the conversation went on meanwhile
+			body, digest = nil, ""
+			changed++
+			continue
+		}
+		digest = a.Digest
+		body = append(body, a.Data...)
+		if len(body) >= a.Size {
+			return body, nil
+		}
+		if len(a.Data) == 0 {
+			break
+		}
+	}
+	return nil, fmt.Errorf("file %q cannot be fetched: %w", f.Name, state.ErrUnavailable)
+}
+
+// OnCancel calls f with the ID of each run whose end is asked for, until end is called. Heartbeats tell
+// of the same, later.
+func (c *Client) OnCancel(f func(runID string)) (end func(), err error) {
+	sub, err := c.nc.Subscribe(subject(c.uid, verbCancel), func(m *nats.Msg) { f(string(m.Data)) })
+	if err != nil {
+		return nil, err
+	}
+	return func() { sub.Unsubscribe() }, nil
+}

@@ -1,0 +1,218 @@
+package dispatch
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"context"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"millwright/state"
+)
+
+// serverUser is the name by which servers sign in to their embedded NATS.
+const serverUser = "millwright-server"
+
+// embed starts the embedded NATS server.
+func (d *Dispatcher) embed() error {
+	dir := d.cfg.StoreDir
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "millwright-nats-"); err != nil {
+			return fmt.Errorf("nats: %w", err)
+		}
+		d.tempDir = dir
+	}
+	var secret [16]byte
+	rand.Read(secret[:])
+	d.password = hex.EncodeToString(secret[:])
+	opts := &server.Options{
+		ServerName:             "millwright-" + hex.EncodeToString(secret[:4]),
+		DontListen:             true,
+		NoSigs:                 true,
+		JetStream:              true,
+		DisableJetStreamBanner: true,
+		JetStreamMaxMemory:     256 << 20,
+		JetStreamMaxStore:      1 << 30,
+		StoreDir:               dir,
+		MaxPayload:             maxPayload,
+		AuthTimeout:            5,
+		CustomClientAuthentication: &gate{
+			store: d.cfg.Store, password: d.password, log: d.cfg.Log,
+		},
+	}
+	if d.cfg.Listen != "" {
+		if err := d.listen(opts); err != nil {
+			return err
+		}
+	}
+	if len(d.cfg.Cluster) > 0 {
+		if err := d.cluster(opts); err != nil {
+			return err
+		}
+	}
+	ns, err := server.NewServer(opts)
+	if err != nil {
+		return fmt.Errorf("nats: %w", err)
+	}
+	ns.SetLogger(&natsLog{log: d.cfg.Log}, false, false)
+	d.embedded = ns
+	ns.Start()
+	if !ns.ReadyForConnections(10 * time.Second) {
+		return fmt.Errorf("nats: the embedded server does not come up; is %q in use?", d.cfg.Listen)
+	}
+	return nil
+}
+
+func (d *Dispatcher) listen(opts *server.Options) error {
+	host, port, err := splitAddress(d.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("nats: listen address %q: %w", d.cfg.Listen, err)
+	}
+	if probe, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(max(port, 0)))); err != nil {
+		return fmt.Errorf("nats: %w", err)
+	} else {
+		probe.Close()
+	}
+	opts.DontListen, opts.Host, opts.Port = false, host, port
+	if d.cfg.TLSCert == "" {
+		if ip, err := netip.ParseAddr(host); err != nil && host != "localhost" || err == nil && !ip.IsLoopback() {
+			return fmt.Errorf("nats: a listener off loopback needs TLS, because workers' keys pass it: give a certificate, or listen on 127.0.0.1")
+		}
+		return nil
+	}
+	certFile, keyFile := d.cfg.TLSCert, d.cfg.TLSKey
+	if _, err := tls.LoadX509KeyPair(certFile, keyFile); err != nil {
+		return fmt.Errorf("nats: certificate: %w", err)
+	}
+	opts.TLS, opts.TLSTimeout = true, 5
+	opts.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		cert, err := tls.LoadX509KeyPair(certFile, keyFile) // read anew, so that a changed certificate is served
+		return &cert, err
+	}}
+	return nil
+}
+
+// cluster makes the server one of a cluster.
+func (d *Dispatcher) cluster(opts *server.Options) error {
+	host, port, err := splitAddress(d.cfg.Cluster[0])
+	if err != nil {
+		return fmt.Errorf("nats: cluster address %q: %w", d.cfg.Cluster[0], err)
+	}
+	password := hex.EncodeToString(d.cfg.Store.DeriveKey("nats cluster"))
+	opts.ServerName = "millwright-" + strings.NewReplacer(":", "-", ".", "-").Replace(d.cfg.Cluster[0])
+	opts.Cluster = server.ClusterOpts{
+		Name: "millwright", Host: host, Port: port,
+		Username: serverUser, Password: password, AuthTimeout: 5, PoolSize: -1,
+	}
+	for _, peer := range d.cfg.Cluster[1:] {
+		if !strings.Contains(peer, "://") {
+			peer = "nats://" + peer
+		}
+		u, err := url.Parse(peer)
+		if err != nil || u.Host == "" {
+			return fmt.Errorf("nats: cluster peer %q is not an address: want host:port", peer)
+		}
+		u.User = url.UserPassword(serverUser, password)
+		opts.Routes = append(opts.Routes, u)
+	}
+	return nil
+}
+
+func splitAddress(address string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(strings.TrimPrefix(address, "nats://"))
+	if err != nil {
+		return "", 0, errors.New("want host:port")
+	}
+	port, err = strconv.Atoi(text)
+	if err != nil || port < 0 || port > 65535 {
+		return "", 0, errors.New("want host:port")
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	if host == "" {
+		host = "0.0.0.0"
+	}
+	return host, port, nil
+}
+
+// Addr returns the address on which workers reach the embedded server, or "" when it has none.
+func (d *Dispatcher) Addr() string {
+	if d.embedded == nil || d.cfg.Listen == "" {
+		return ""
+	}
+	if a := d.embedded.Addr(); a != nil {
+		return a.String()
+	}
+	return ""
+}
+
+// gate lets our own connections do all, and workers use their own subjects (contract.md, section 10).
+type gate struct {
+	store    *state.Store
+	password string
+	log      *slog.Logger
+}
+
+// Check reports whether a client may connect, and sets what it may do. The name is the UID of an API key
+// of role worker, the password its secret.
+func (g *gate) Check(c server.ClientAuthentication) bool {
+	opts := c.GetOpts()
+	if opts.Username == serverUser {
+		if subtle.ConstantTimeCompare([]byte(opts.Password), []byte(g.password)) == 0 {
+			return false
+		}
+		c.RegisterUser(&server.User{Username: serverUser})
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	defer cancel()
+	key, err := g.store.KeyBySecret(ctx, opts.Password)
+	if err != nil || key.Role != state.RoleWorker || key.UID != opts.Username {
+		if !errors.Is(err, state.ErrNotFound) && err != nil {
+			g.log.Error("nats: API key look-up", "error", err)
+		}
+		return false
+	}
+	c.RegisterUser(&server.User{Username: key.UID, Permissions: Permissions(key.UID)})
+	return true
+}
+
+// Permissions are what a worker with this UID may do: what an external NATS is to be told.
+func Permissions(uid string) *server.Permissions {
+	return &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: []string{subject(uid, ">")}},
+		Subscribe: &server.SubjectPermission{Allow: []string{subject(uid, verbCancel), inbox(uid) + ".>"}},
+	}
+}
+
+// natsLog hands the embedded server's warnings to our log, and drops its chatter.
+type natsLog struct{ log *slog.Logger }
+
+func (l *natsLog) Noticef(string, ...any) {}
+func (l *natsLog) Debugf(string, ...any)  {}
+func (l *natsLog) Tracef(string, ...any)  {}
+func (l *natsLog) Warnf(format string, args ...any) {
+	l.log.Debug("nats: " + fmt.Sprintf(format, args...))
+}
+func (l *natsLog) Errorf(format string, args ...any) {
+	l.log.Warn("nats: " + fmt.Sprintf(format, args...))
+}
+
+func (l *natsLog) Fatalf(format string, args ...any) {
+	l.log.Error("nats: " + fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,202 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"millwright/state"
+)
+
+// unfitError says why a run can never be executed as it is.
+type unfitError struct{ error }
+
+func unfit(format string, args ...any) error { return unfitError{fmt.Errorf(format, args...)} }
+
+// order makes the work order of a claimed run. An unfitError says that none can be made.
+func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*Order, error) {
+	var config struct {
+		ModelID       string `json:"model_id"`
+		EnvironmentID string `json:"environment_id"`
+		SkillSpec     string `json:"skill_spec"`
+		Harness       struct {
+			Type string `json:"type"`
+		} `json:"harness"`
+	}
+	if err := json.Unmarshal(r.Config, &config); err != nil {
+		return nil, unfit("the configuration cannot be read")
+	}
+	o := &Order{
+		RunID: r.ID, Token: c.Token, Execution: r.Execution, Attempt: r.Attempt, Lease: d.cfg.Lease,
+		Harness: config.Harness.Type, ModelID: config.ModelID, EnvironmentID: config.EnvironmentID, Skill: config.SkillSpec,
+		Secrets: map[string]string{},
+	}
+	for _, name := range r.Secrets {
+		value, err := d.secret(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		o.Secrets[name] = value
+	}
+	_, used, err := d.servers(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	o.Redact = used
+	names := []string{PromptFile, BasePromptFile, ConversationFile, ConfigFile, ServersFile}
+	attachments, err := d.cfg.Store.Attachments(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	inline := 0
+	for _, name := range names {
+		body, err := d.fileBody(ctx, r, name)
+		if err != nil {
+			return nil, err
+		}
+		f := File{Name: name, MimeType: "text/markdown", Size: len(body)}
+		if name == ConversationFile || name == ConfigFile || name == ServersFile {
+			f.MimeType = "application/json"
+		}
+		f.inline(body, &inline)
+		o.Files = append(o.Files, f)
+	}
+	for _, a := range attachments {
+		f := File{Name: a.Name, MimeType: a.MimeType, Size: int(a.Size), Attachment: true}
+		if inline+f.Size <= maxInline {
+			a, err := d.cfg.Store.Attachment(ctx, r, a.Name)
+			if errors.Is(err, state.ErrNotFound) {
+				continue // the payload was forgotten meanwhile
+			}
+			if err != nil {
+				return nil, err
+			}
+			f.Size = len(a.Body)
+			f.inline(a.Body, &inline)
+		}
+		o.Files = append(o.Files, f)
+	}
+	return o, nil
+}
+
+// inline puts the body into the order if there is room.
+func (f *File) inline(body []byte, used *int) {
+	if *used+len(body) > maxInline {
+		return
+	}
+	f.Inline, f.Data = true, body
+	*used += len(body)
+}
+
+// fileBody returns a file of a run's working directory. ErrNotFound when it has none of this name.
+func (d *Dispatcher) fileBody(ctx context.Context, r state.Run, name string) ([]byte, error) {
+	switch name {
+	case PromptFile:
+		prompt, err := d.cfg.Store.SubmittedPrompt(ctx, r)
+		return []byte(prompt), err
+	case BasePromptFile:
+		var config struct {
+			BasePrompt string `json:"base_prompt"`
+		}
+		err := json.Unmarshal(r.Config, &config)
+		return []byte(config.BasePrompt), err
+	case ConfigFile:
+		return r.Config, nil
+	case ServersFile:
+		body, _, err := d.servers(ctx, r)
+		return body, err
+	case ConversationFile:
+		return d.conversation(ctx, r)
+	}
+	a, err := d.cfg.Store.Attachment(ctx, r, name)
+	return a.Body, err
+}
+
+// conversation returns all that was said before this attempt, the runs before it in its conversation
+// included.
+func (d *Dispatcher) conversation(ctx context.Context, r state.Run) ([]byte, error) {
+	runs, err := d.cfg.Store.Conversation(ctx, r.ConversationID)
+	if err != nil {
+		return nil, err
+	}
+	steps := []state.Step{}
+	for _, other := range runs {
+		if other.ID > r.ID {
+			break
+		}
+		said, err := d.cfg.Store.Steps(ctx, other, 0)
+		if err != nil {
+			return nil, err
+		}
+		if other.ID == r.ID && r.Attempt == 1 {
+			said = said[:r.Execution-1] // the rest is this attempt
+		}
+		steps = append(steps, said...)
+	}
+	return json.Marshal(struct {
+		ConversationID string       `json:"conversation_id"`
+		Steps          []state.Step `json:"steps"`
+	}{r.ConversationID, steps})
+}
+
+// secretRef is how a value refers to a team secret.
+var secretRef = regexp.MustCompile(`\$\{secret:([A-Za-z_][A-Za-z0-9_]{0,127})\}`)
+
+// servers returns mcp.json, with the references to team secrets resolved, and the secret values in it.
+func (d *Dispatcher) servers(ctx context.Context, r state.Run) (body []byte, used []string, err error) {
+	raw, err := d.cfg.Store.Servers(ctx, r)
+	if err != nil || raw == nil {
+		return []byte("{}"), nil, err
+	}
+	var servers map[string]map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &servers); err != nil {
+		return nil, nil, unfit("mcp_servers cannot be read")
+	}
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		for _, part := range []string{"env", "headers"} {
+			var values map[string]string
+			if servers[name][part] == nil {
+				continue
+			}
+			if err := json.Unmarshal(servers[name][part], &values); err != nil {
+				return nil, nil, unfit("mcp_servers.%s.%s cannot be read", name, part)
+			}
+			for _, k := range slices.Sorted(maps.Keys(values)) {
+				values[k], err = d.resolve(ctx, values[k], &used)
+				if err != nil {
+					return nil, nil, err
+				}
+				used = append(used, values[k])
+			}
+			if servers[name][part], err = json.Marshal(values); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	body, err = json.Marshal(servers)
+	return body, used, err
+}
+
+// resolve replaces the references to team secrets in a value.
+func (d *Dispatcher) resolve(ctx context.Context, value string, used *[]string) (string, error) {
+	var failed error
+	out := secretRef.ReplaceAllStringFunc(value, func(ref string) string {
+		secret, err := d.secret(ctx, secretRef.FindStringSubmatch(ref)[1])
+		failed = errors.Join(failed, err)
+		*used = append(*used, secret)
+		return secret
+	})
+	return out, failed
+}
+
+func (d *Dispatcher) secret(ctx context.Context, name string) (string, error) {
+	value, err := d.cfg.Store.SecretValue(ctx, name)
+	if errors.Is(err, state.ErrNotFound) {
+		return "", unfit("secret %q does not exist or has no value yet: set it, or take it out of the definition", name)
+	}
+	return string(value), err
+}

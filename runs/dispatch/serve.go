@@ -1,0 +1,350 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"millwright/state"
+)
+
+// waits are the claims that wait for work, so that a worker that leaves can call them off.
+type waits struct {
+	mu  sync.Mutex
+	all map[string]map[int]context.CancelFunc // by worker and instance
+	n   int
+}
+
+func (w *waits) init() { w.all = map[string]map[int]context.CancelFunc{} }
+
+// maxWaits is how many claims wait on one server at most.
+const maxWaits = 10_000
+
+func (w *waits) add(who string, cancel context.CancelFunc) (done func(), ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.all) >= maxWaits || len(w.all[who]) >= maxWaits {
+		return nil, false
+	}
+	if w.all[who] == nil {
+		w.all[who] = map[int]context.CancelFunc{}
+	}
+	w.n++
+	id := w.n
+	w.all[who][id] = cancel
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.all[who], id)
+		if len(w.all[who]) == 0 {
+			delete(w.all, who)
+		}
+	}, true
+}
+
+func (w *waits) leave(who string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, cancel := range w.all[who] {
+		cancel()
+	}
+}
+
+// serveWorkers answers what workers ask. Any server may answer; the queue group picks one.
+func (d *Dispatcher) serveWorkers() error {
+	handlers := map[string]func(context.Context, string, request) answer{
+		verbStart: d.onStart, verbHeartbeat: d.onHeartbeat, verbAppend: d.onAppend,
+		verbFinish: d.onFinish, verbRelease: d.onRelease, verbFile: d.onFile,
+	}
+	for verb, handle := range handlers {
+		if _, err := d.nc.QueueSubscribe(subject("*", verb), "servers", func(m *nats.Msg) {
+			select {
+			case d.slots <- struct{}{}:
+			case <-d.ctx.Done():
+				return
+			}
+			d.wg.Go(func() {
+				defer func() { <-d.slots }()
+				d.handle(m, handle)
+			})
+		}); err != nil {
+			return err
+		}
+	}
+	if _, err := d.nc.QueueSubscribe(subject("*", verbClaim), "servers", func(m *nats.Msg) {
+		d.wg.Go(func() { d.handle(m, d.onClaim) })
+	}); err != nil {
+		return err
+	}
+	if _, err := d.nc.Subscribe(subject("*", verbLeave), func(m *nats.Msg) {
+		var r request
+		if json.Unmarshal(m.Data, &r) == nil {
+			d.waits.leave(workerOf(m.Subject) + "/" + r.Instance)
+		}
+	}); err != nil {
+		return err
+	}
+	return d.nc.Flush()
+}
+
+// workerOf returns the UID in a worker's subject. NATS let only that worker use it.
+func workerOf(subject string) string {
+	uid, _, _ := strings.Cut(strings.TrimPrefix(subject, "worker."), ".")
+	return uid
+}
+
+func (d *Dispatcher) handle(m *nats.Msg, f func(context.Context, string, request) answer) {
+	var r request
+	a := failure(fmt.Errorf("request is not JSON: %w", ErrRefused))
+	if json.Unmarshal(m.Data, &r) == nil {
+		a = f(d.ctx, workerOf(m.Subject), r)
+	}
+	if a.Error == codeUnavailable && d.ctx.Err() != nil {
+		return // we are closing; another server, or we when we are back, will answer the repeat
+	}
+	body, err := json.Marshal(a)
+	if err == nil {
+		err = m.Respond(body)
+	}
+	if err != nil && !errors.Is(err, nats.ErrMsgNoReply) {
+		d.cfg.Log.Warn("dispatch: answer a worker", "worker", workerOf(m.Subject), "error", err)
+	}
+}
+
+func (r request) claim(worker string) state.Claim {
+	return state.Claim{RunID: r.Run, Worker: worker, Token: r.Token}
+}
+
+// maxWait is how long a claim waits for work at most.
+const maxWait = time.Minute
+
+// onClaim waits for an announcement, claims its run and answers with the work order.
+func (d *Dispatcher) onClaim(ctx context.Context, worker string, r request) answer {
+	ctx, cancel := context.WithTimeout(ctx, min(max(r.Wait, 0), maxWait))
+	defer cancel()
+	done, ok := d.waits.add(worker+"/"+r.Instance, cancel)
+	if !ok {
+		return answer{Error: codeUnavailable, Detail: "too many claims wait"}
+	}
+	defer done()
+	if err := d.admitted(ctx, worker); err != nil {
+		return failure(err)
+	}
+	name := r.Name
+	if name == "" || len(name) > 200 {
+		name = worker
+	}
+	for {
+		msg, err := d.next(ctx)
+		if err != nil {
+			return answer{} // nothing yet
+		}
+		id := strings.TrimPrefix(msg.Subject(), announced)
+		claimed, run, err := d.cfg.Store.ClaimRun(context.WithoutCancel(ctx), id, worker, name, d.cfg.Lease)
+		switch {
+		case errors.Is(err, state.ErrConflict):
+			msg.Ack() // someone has it, or it was cancelled
+			continue
+		case err != nil:
+			msg.NakWithDelay(time.Second)
+			return failure(err)
+		}
+		msg.Ack()
+		d.metrics.claimed(run)
+		order, err := d.order(context.WithoutCancel(ctx), claimed, run)
+		if err == nil {
+			return answer{Order: order}
+		}
+		d.cfg.Log.Warn("run cannot be prepared", "run_id", run.ID, "error", err)
+		d.giveUp(context.WithoutCancel(ctx), claimed, err)
+	}
+}
+
+// admitted reports whether a worker may have work: its key may have been revoked since it connected.
+func (d *Dispatcher) admitted(ctx context.Context, worker string) error {
+	if !state.ValidID(state.PrefixKey, worker) {
+		return nil // in a server's own process
+	}
+	key, err := d.cfg.Store.Key(ctx, worker)
+	if err != nil {
+		return err
+	}
+	if !key.Live(time.Now()) || key.Role != state.RoleWorker {
+		return fmt.Errorf("the worker's key %s is revoked, has expired, or is of another role: %w", worker, ErrRefused)
+	}
+	return nil
+}
+
+// giveUp ends a run that was claimed and for which no work order can be made.
+func (d *Dispatcher) giveUp(ctx context.Context, c state.Claim, cause error) {
+	var unfit unfitError
+	var err error
+	if !errors.As(cause, &unfit) {
+		err = d.cfg.Store.ReleaseRun(ctx, c) // the state cannot be read just now
+	} else if _, err = d.cfg.Store.StartRun(ctx, c, d.cfg.Lease); err == nil {
+		_, err = d.cfg.Store.FinishRun(ctx, c, state.Result{State: state.RunError, ErrorCode: "environment_setup_failed", Message: cause.Error()})
+	}
+	if err != nil {
+		d.cfg.Log.Warn("dispatch: give up a run", "run_id", c.RunID, "error", err)
+	}
+}
+
+// next waits for an announcement until ctx ends.
+func (d *Dispatcher) next(ctx context.Context) (jetstream.Msg, error) {
+	for {
+		consumer, err := d.waitConsumer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		batch, err := consumer.Fetch(1, jetstream.FetchContext(ctx))
+		if err == nil {
+			for msg := range batch.Messages() {
+				if ctx.Err() != nil {
+					msg.Nak()
+					return nil, ctx.Err()
+				}
+				return msg, nil
+			}
+		}
+		select { // nothing came, or the work queue is being made anew
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (d *Dispatcher) onStart(ctx context.Context, worker string, r request) answer {
+	cancel, err := d.cfg.Store.StartRun(ctx, r.claim(worker), d.cfg.Lease)
+	if err != nil {
+		return failure(err)
+	}
+	return answer{Cancel: cancel}
+}
+
+func (d *Dispatcher) onHeartbeat(ctx context.Context, worker string, r request) answer {
+	cancel, err := d.cfg.Store.RenewLease(ctx, r.claim(worker), d.cfg.Lease)
+	if err != nil {
+		return failure(err)
+	}
+	return answer{Cancel: cancel}
+}
+
+// Limits of what a worker may send about a run.
+const (
+	maxMessages      = 1000 // in one request
+	maxSkills        = 64 << 10
+	maxStatusMessage = 8 << 10
+)
+
+func checkMessages(messages []state.Message) error {
+	if len(messages) > maxMessages {
+		return fmt.Errorf("%d messages at once: at most %d: %w", len(messages), maxMessages, ErrRefused)
+	}
+	now := time.Now()
+	for i := range messages {
+		m := &messages[i]
+		if m.Role != state.RoleAssistant || len(m.Content) == 0 {
+			return fmt.Errorf("message %d: only the assistant's words are taken: %w", i, ErrRefused)
+		}
+		for _, b := range m.Content {
+			if !b.Valid() {
+				return fmt.Errorf("message %d: not a block: %w", i, ErrRefused)
+			}
+		}
+		m.At = now // by our clock
+	}
+	return nil
+}
+
+func (d *Dispatcher) onAppend(ctx context.Context, worker string, r request) answer {
+	if err := checkMessages(r.Messages); err != nil {
+		return failure(err)
+	}
+	if r.Skills != nil {
+		var skills []struct {
+			Name string `json:"name"`
+		}
+		if err := json.Unmarshal(r.Skills, &skills); err != nil || len(r.Skills) > maxSkills {
+			return failure(fmt.Errorf("skills: want a list of at most %d bytes: %w", maxSkills, ErrRefused))
+		}
+		if err := d.cfg.Store.SetSkills(ctx, r.claim(worker), r.Skills); err != nil {
+			return failure(err)
+		}
+	}
+	if len(r.Messages) == 0 {
+		return answer{}
+	}
+	if err := d.cfg.Store.AppendEntries(ctx, r.claim(worker), r.From, r.Messages); err != nil {
+		return failure(err)
+	}
+	return answer{}
+}
+
+func (d *Dispatcher) onFinish(ctx context.Context, worker string, r request) answer {
+	if err := checkMessages(r.Messages); err != nil {
+		return failure(err)
+	}
+	switch r.Code {
+	case "", "environment_setup_failed", "agent_process_failed", "infrastructure_timeout", "internal_error":
+	default:
+		return failure(fmt.Errorf("error code %q: %w", r.Code, ErrRefused))
+	}
+	if !r.State.Ended() {
+		return failure(fmt.Errorf("state %q: %w", r.State, ErrRefused))
+	}
+	result := state.Result{State: r.State, Message: clean(r.Message, maxStatusMessage), ErrorCode: r.Code, From: r.From, Messages: r.Messages}
+	now, err := d.cfg.Store.FinishRun(ctx, r.claim(worker), result)
+	if err != nil {
+		return failure(err)
+	}
+	if run, err := d.cfg.Store.Run(ctx, r.Run); err == nil && now.Ended() {
+		d.metrics.finished(run)
+	}
+	return answer{State: now}
+}
+
+// clean makes text that any database and terminal takes: valid UTF-8 without NUL, at most max bytes.
+func clean(text string, max int) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+	if len(text) > max {
+		text = strings.ToValidUTF8(text[:max], "")
+	}
+	return text
+}
+
+func (d *Dispatcher) onRelease(ctx context.Context, worker string, r request) answer {
+	if err := d.cfg.Store.ReleaseRun(ctx, r.claim(worker)); err != nil {
+		return failure(err)
+	}
+	return answer{}
+}
+
+// onFile answers with a part of a file of the run that the worker holds.
+func (d *Dispatcher) onFile(ctx context.Context, worker string, r request) answer {
+	if _, err := d.cfg.Store.RenewLease(ctx, r.claim(worker), d.cfg.Lease); err != nil {
+		return failure(err)
+	}
+	run, err := d.cfg.Store.Run(ctx, r.Run)
+	if err != nil {
+		return failure(err)
+	}
+	body, err := d.fileBody(ctx, run, r.Name)
+	if err != nil {
+		return failure(err)
+	}
+	if r.Offset < 0 || r.Offset > len(body) {
+		return failure(fmt.Errorf("offset %d of %d: %w", r.Offset, len(body), ErrRefused))
+	}
+	digest := sha256.Sum256(body)
+	return answer{Data: body[r.Offset:min(r.Offset+chunk, len(body))], Size: len(body), Digest: hex.EncodeToString(digest[:])}
+}

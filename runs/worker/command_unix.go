@@ -1,0 +1,247 @@
+//go:build unix
+
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"millwright/runs/dispatch"
+	"millwright/state"
+)
+
+// killAfter is how long a harness has between SIGTERM and SIGKILL (contract.md, section 10).
+const killAfter = 5 * time.Second
+
+// exitBlocked is the exit status of a harness whose agent waits for input.
+const exitBlocked = 10
+
+// command runs a harness as a process group on this machine.
+type command struct {
+	harness Harness
+	adapt   func() adapter
+	home    string
+	as      *syscall.Credential // nil: as this process's user
+}
+
+// lookUp finds the user that the command runs as.
+func (c *command) lookUp(name string) error {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return fmt.Errorf("user %q does not exist on this machine", name)
+	}
+	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+	if err := errors.Join(err1, err2); err != nil {
+		return fmt.Errorf("user %q: %w", name, err)
+	}
+	if int(uid) == os.Getuid() {
+		return fmt.Errorf("user %q is the user of this process: choose another one, or say sameUser: true", name)
+	}
+	if os.Getuid() != 0 {
+		return fmt.Errorf("only root can start commands as user %q: run this process as root, or use a container", name)
+	}
+	c.home = u.HomeDir
+	c.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return nil
+}
+
+// Execute runs the command in the task's directory.
+func (c *command) Execute(ctx context.Context, t Task) outcome {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.harness.Timeout, timeoutError{c.harness.Timeout})
+	defer cancel()
+	if c.as != nil {
+		if err := giveTo(t.Dir, int(c.as.Uid), int(c.as.Gid)); err != nil {
+			return failed("environment_setup_failed", "working directory: %v", underlying(err))
+		}
+	}
+	stdin, err := os.Open(filepath.Join(t.Dir, dispatch.PromptFile))
+	if err != nil {
+		return failed("environment_setup_failed", "prompt: %v", underlying(err))
+	}
+	defer stdin.Close()
+	cmd := exec.Command(c.harness.Command[0], c.harness.Command[1:]...)
+	cmd.Dir, cmd.Stdin, cmd.Env = t.Dir, stdin, c.environment(t)
+	cmd.SysProcAttr = processGroup(c.as)
+	stderr := &tail{}
+	readers, err := c.pipes(cmd, t, stderr)
+	if err != nil {
+		return failed("environment_setup_failed", "%v", err)
+	}
+	if err := cmd.Start(); err != nil {
+		readers.started()
+		readers.finish(0)
+		return failed("agent_process_failed", "the harness cannot be started: %s: %v", filepath.Base(c.harness.Command[0]), underlying(err))
+	}
+	readers.started()
+	err = wait(ctx, cmd)
+	readers.finish(3 * time.Second)
+	if o, stopped := stoppedBy(ctx); stopped {
+		return o
+	}
+	return ended(err, stderr.text(t.out.redact))
+}
+
+// wait returns when the command and all of its group have ended, by themselves or, after the end of ctx,
+// because they were told to.
+func wait(ctx context.Context, cmd *exec.Cmd) error {
+	group := -cmd.Process.Pid
+	defer syscall.Kill(group, syscall.SIGKILL) // whatever the command left running
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	syscall.Kill(group, syscall.SIGTERM)
+	timer := time.NewTimer(killAfter)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+	}
+	syscall.Kill(group, syscall.SIGKILL)
+	return <-done
+}
+
+// ended says what the exit of a command means.
+func ended(err error, stderr string) outcome {
+	var exit *exec.ExitError
+	if err == nil {
+		return outcome{ended: true, state: state.RunSucceeded}
+	}
+	if !errors.As(err, &exit) {
+		return failed("agent_process_failed", "the harness cannot be waited for: %v", underlying(err))
+	}
+	how := fmt.Sprintf("the harness ended with exit status %d", exit.ExitCode())
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		how = fmt.Sprintf("the harness was ended by signal %d (%s)", status.Signal(), status.Signal())
+	}
+	message := how
+	if stderr != "" {
+		message += ": " + stderr
+	}
+	if exit.ExitCode() == exitBlocked {
+		return outcome{ended: true, state: state.RunBlocked, message: stderr}
+	}
+	return outcome{ended: true, state: state.RunFailed, code: "agent_process_failed", message: message}
+}
+
+// readers read what a command puts out.
+type readers struct {
+	theirs []*os.File // the ends that the command writes to
+	ours   []*os.File
+	wg     sync.WaitGroup
+}
+
+// pipes connects the command's output to the conversation, and its errors to stderr.
+func (c *command) pipes(cmd *exec.Cmd, t Task, stderr io.Writer) (*readers, error) {
+	r := &readers{}
+	for range 2 {
+		ours, theirs, err := os.Pipe()
+		if err != nil {
+			r.started()
+			r.finish(0)
+			return nil, err
+		}
+		r.ours, r.theirs = append(r.ours, ours), append(r.theirs, theirs)
+	}
+	cmd.Stdout, cmd.Stderr = r.theirs[0], r.theirs[1]
+	adapt := c.adapt()
+	r.wg.Go(func() {
+		readLines(r.ours[0], func(line []byte, left int) {
+			text := string(line)
+			if left > 0 { // a secret may be cut in two here
+				text = text[:max(0, len(text)-t.out.redact.longest)] + fmt.Sprintf("… [%d bytes left out]", left+t.out.redact.longest)
+			}
+			adapt(t.out, clean(t.out.redact.text(text)))
+		})
+	})
+	r.wg.Go(func() { io.Copy(stderr, r.ours[1]) })
+	return r, nil
+}
+
+// started closes the command's ends in this process.
+func (r *readers) started() {
+	for _, f := range r.theirs {
+		f.Close()
+	}
+}
+
+// finish waits until everything is read. What a process that left the group holds open is given up after
+// patience.
+func (r *readers) finish(patience time.Duration) {
+	for _, f := range r.ours {
+		f.SetReadDeadline(time.Now().Add(patience))
+	}
+	r.wg.Wait()
+	for _, f := range r.ours {
+		f.Close()
+	}
+}
+
+// environment is a clean one: what the contract names, what the operator lists, the granted secrets.
+func (c *command) environment(t Task) []string {
+	env := []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + c.home, "TMPDIR=" + os.TempDir(), "LANG=C.UTF-8", "PWD=" + t.Dir,
+		"MILLWRIGHT_RUN_ID=" + t.Order.RunID, "MILLWRIGHT_MODEL_ID=" + t.Order.ModelID,
+		"MILLWRIGHT_ENVIRONMENT_ID=" + t.Order.EnvironmentID, "MILLWRIGHT_SKILL=" + t.Order.Skill,
+	}
+	for _, name := range c.harness.Env {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	for name, value := range t.Order.Secrets {
+		env = append(env, name+"="+value)
+	}
+	out := env[:0]
+	for _, v := range env {
+		if !strings.Contains(v, "\x00") {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// giveTo makes another user the owner of the working directory and what is in it.
+func giveTo(dir string, uid, gid int) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := root.Lchown(e.Name(), uid, gid); err != nil {
+			return err
+		}
+	}
+	return os.Chown(dir, uid, gid)
+}
+
+// ours reports whether a directory belongs to this process's user, so that nobody else can put things into it.
+func ours(dir string) bool {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Getuid() && info.Mode().Perm()&0o022 == 0
+}

@@ -1,0 +1,55 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"millwright/runs/dispatch"
+	"millwright/state"
+)
+
+// echo is the built-in harness: it shows what an agent would receive, and does nothing.
+type echo struct{}
+
+// How much of a text echo shows, in bytes.
+const maxShown = 8 << 10
+
+// Execute tells the conversation what the working directory holds.
+func (echo) Execute(ctx context.Context, t Task) outcome {
+	if o, stopped := stoppedBy(ctx); stopped {
+		return o
+	}
+	read := func(name string) string {
+		body, err := os.ReadFile(filepath.Join(t.Dir, name))
+		if err != nil {
+			return ""
+		}
+		return shown(string(body))
+	}
+	t.out.text("This is the echo harness. It runs no agent: it shows what one would receive. Configure a harness to let an agent do the work.")
+	t.out.text("\nThe prompt, on standard input:\n\n" + read(dispatch.PromptFile))
+	if base := read(dispatch.BasePromptFile); base != "" {
+		t.out.text("\nThe base prompt, in " + dispatch.BasePromptFile + ":\n\n" + base)
+	}
+	var list strings.Builder
+	for _, f := range t.Order.Files {
+		if f.Attachment {
+			fmt.Fprintf(&list, "\n- %s (%s, %d bytes)", f.Name, f.MimeType, f.Size)
+		}
+	}
+	if list.Len() > 0 {
+		t.out.text("\nThe attached files:\n" + list.String())
+	}
+	for _, f := range t.Order.Files {
+		if f.Attachment && f.Name == state.PayloadName {
+			t.out.text("\n" + f.Name + ":\n\n" + read(f.Name))
+		}
+	}
+	return outcome{ended: true, state: state.RunSucceeded}
+}
+
+// shown bounds a text and makes it valid UTF-8.
+func shown(text string) string { return clean(cut(text, maxShown)) }

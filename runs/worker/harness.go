@@ -1,0 +1,106 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"millwright/runs/dispatch"
+)
+
+// Harness is how to execute runs: a command that the operator configures (cli.md, Settings file).
+type Harness struct {
+	// Command is the program and its arguments.
+	Command []string
+	// Adapter names how its output becomes the conversation; lines when empty.
+	Adapter string
+	// Env names the variables of this process's environment that the command gets.
+	Env []string
+	// Timeout is how long it may take; 1 hour when zero.
+	Timeout time.Duration
+	// User is the name of the user that it runs as.
+	User string
+	// SameUser lets it run as the user of this process, where it can read all that this process can.
+	SameUser bool
+	// Container runs it in a container.
+	Container *Container
+}
+
+// Container says in what container a harness runs.
+type Container struct {
+	Image   string
+	Engine  string // docker or podman; the one that is found when empty
+	CPUs    float64
+	Memory  string // as the engine takes it: 2g
+	Network string // none when empty
+}
+
+const defaultTimeout = time.Hour
+
+// Executor runs harnesses in one way: in this process, as a command, in a container.
+type Executor interface {
+	// Execute runs the harness for a task until it ends, and says how it ended. When ctx ends it stops
+	// the harness, with all that it started, before it returns.
+	Execute(ctx context.Context, t Task) outcome
+}
+
+// Task is what a harness is to do.
+type Task struct {
+	Order *dispatch.Order
+	Dir   string // the working directory, with the order's files in it
+	out   *recorder
+}
+
+// prepare makes the executors of the configured harnesses.
+func (w *worker) prepare() error {
+	w.harnesses = map[string]Executor{Echo: echo{}}
+	for _, name := range slices.Sorted(maps.Keys(w.cfg.Harnesses)) {
+		e, err := w.executor(name, w.cfg.Harnesses[name])
+		if err != nil {
+			return fmt.Errorf("harness %q: %w", name, err)
+		}
+		w.harnesses[name] = e
+	}
+	if w.harnesses[w.cfg.Default] == nil {
+		return fmt.Errorf("harness %q does not exist: configure it under harnesses, or choose one of %v", w.cfg.Default, slices.Sorted(maps.Keys(w.harnesses)))
+	}
+	return nil
+}
+
+func (w *worker) executor(name string, h Harness) (Executor, error) {
+	if len(h.Command) == 0 || h.Command[0] == "" {
+		return nil, fmt.Errorf("it has no command")
+	}
+	if h.Timeout == 0 {
+		h.Timeout = defaultTimeout
+	}
+	if h.Timeout < 0 {
+		return nil, fmt.Errorf("timeout %s is negative", h.Timeout)
+	}
+	adapt, err := adapterOf(h.Adapter)
+	if err != nil {
+		return nil, err
+	}
+	ways := 0
+	for _, chosen := range []bool{h.User != "", h.SameUser, h.Container != nil} {
+		if chosen {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return nil, fmt.Errorf("say where it runs, in one way: user: NAME (another user), container: {image: …}, or sameUser: true (agents read what outsiders wrote, and as this user they can read all that the server can)")
+	}
+	if h.Container != nil {
+		return nil, fmt.Errorf("containers are not supported yet")
+	}
+	c := &command{harness: h, adapt: adapt}
+	if h.SameUser {
+		w.cfg.Log.Warn("harness runs as the same user as this process: agents that act on what outsiders wrote can read all that it can", "harness", name)
+		c.home = os.Getenv("HOME")
+		return c, nil
+	}
+	return c, c.lookUp(h.User)
+}

@@ -1,0 +1,222 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"millwright/runs/dispatch"
+	"millwright/state"
+)
+
+// Why a job is stopped before its harness ended by itself.
+var (
+	errCancelled = errors.New("the run was cancelled")
+	errLost      = errors.New("the run was taken away from this worker")
+	errHandBack  = errors.New("the worker ends")
+)
+
+// timeoutError is the cause when a harness takes too long.
+type timeoutError struct{ after time.Duration }
+
+func (e timeoutError) Error() string {
+	return fmt.Sprintf("the harness did not end within %s", e.after)
+}
+
+// job is one order while it is executed.
+type job struct {
+	worker *worker
+	order  *dispatch.Order
+	stop   context.CancelCauseFunc
+	log    *slog.Logger
+}
+
+// run executes the order and tells the server how it ended.
+func (j *job) run(ctx context.Context) {
+	client := j.worker.cfg.Client
+	var beat sync.WaitGroup
+	beating, still := context.WithCancel(context.WithoutCancel(ctx))
+	asked := time.Now()
+	cancel, err := client.Start(ctx, j.order)
+	if err != nil {
+		if !errors.Is(err, state.ErrLost) {
+			j.log.Warn("worker: begin a run", "error", err)
+			j.worker.release(ctx, j.order)
+		}
+		still()
+		return
+	}
+	if cancel {
+		j.stop(errCancelled)
+	}
+	beat.Go(func() { j.heartbeats(beating, asked) })
+	rec := newRecorder(client, j.order)
+	result := j.execute(ctx, rec)
+	closing, closed := context.WithTimeout(beating, 10*time.Second)
+	rec.close(closing)
+	closed()
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errLost):
+		j.log.Warn("worker: the run is lost")
+	case errors.Is(cause, errHandBack) && !result.ended:
+		rec.flush(beating)
+		j.worker.release(ctx, j.order)
+		j.log.Info("worker: run handed back")
+	default:
+		j.finish(beating, rec, result)
+	}
+	still()
+	beat.Wait()
+}
+
+// outcome is how a harness ended.
+type outcome struct {
+	ended   bool // by itself
+	state   state.RunState
+	message string
+	code    string
+}
+
+func failed(code, format string, args ...any) outcome {
+	return outcome{ended: true, state: state.RunError, code: code, message: fmt.Sprintf(format, args...)}
+}
+
+// execute prepares the working directory and runs the harness in it.
+func (j *job) execute(ctx context.Context, rec *recorder) outcome {
+	name := j.order.Harness
+	if name == "" || name == "oz" {
+		name = j.worker.cfg.Default
+	}
+	executor := j.worker.harnesses[name]
+	if executor == nil {
+		return failed("environment_setup_failed", "this worker has no harness %q", name)
+	}
+	dir, err := os.MkdirTemp(j.worker.dir, "run-")
+	if err != nil {
+		return failed("environment_setup_failed", "working directory: %v", underlying(err))
+	}
+	defer removeAll(dir)
+	if err := j.fill(ctx, dir); err != nil {
+		if o, stopped := stoppedBy(ctx); stopped {
+			return o
+		}
+		return failed("environment_setup_failed", "%v", err)
+	}
+	if o, stopped := stoppedBy(ctx); stopped {
+		return o
+	}
+	return executor.Execute(ctx, Task{Order: j.order, Dir: dir, out: rec})
+}
+
+// stoppedBy says how a run ends that was stopped for the cause of ctx.
+func stoppedBy(ctx context.Context) (outcome, bool) {
+	cause := context.Cause(ctx)
+	var late timeoutError
+	switch {
+	case cause == nil:
+		return outcome{}, false
+	case errors.Is(cause, errCancelled):
+		return outcome{ended: true, state: state.RunCancelled}, true
+	case errors.As(cause, &late):
+		return failed("infrastructure_timeout", "%v", late), true
+	}
+	return outcome{}, true
+}
+
+// fill writes the order's files into the working directory.
+func (j *job) fill(ctx context.Context, dir string) error {
+	for _, f := range j.order.Files {
+		if f.Name == "" || strings.ContainsAny(f.Name, "/\\\x00") || !filepath.IsLocal(f.Name) {
+			return fmt.Errorf("attachment %q: not a file name", f.Name)
+		}
+		body, err := j.worker.cfg.Client.File(ctx, j.order, f)
+		if errors.Is(err, state.ErrNotFound) && f.Attachment {
+			continue // the payload was forgotten by the retention policy
+		}
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, f.Name), body, 0o600); err != nil {
+			return fmt.Errorf("file %q: %v", f.Name, underlying(err))
+		}
+	}
+	return nil
+}
+
+// underlying leaves the paths of this machine out of an error.
+func underlying(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	var program *exec.Error
+	if errors.As(err, &program) {
+		return program.Err
+	}
+	return err
+}
+
+// heartbeats keeps the lease, until ctx ends or it is lost. granted is when the lease was last asked for.
+func (j *job) heartbeats(ctx context.Context, granted time.Time) {
+	lease := j.order.Lease
+	tick := time.NewTicker(lease / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		asked := time.Now()
+		cancel, err := j.worker.cfg.Client.Heartbeat(ctx, j.order)
+		switch {
+		case err == nil:
+			granted = asked
+			if cancel {
+				j.stop(errCancelled)
+			}
+		case errors.Is(err, state.ErrLost):
+			j.stop(errLost)
+			return
+		case time.Since(granted) > lease*2/3: // end before the server gives the run to another
+			j.stop(errLost)
+			return
+		}
+	}
+}
+
+// finish tells the server the outcome, again and again while the lease may still hold.
+func (j *job) finish(ctx context.Context, rec *recorder, o outcome) {
+	result := state.Result{State: o.state, Message: o.message, ErrorCode: o.code}
+	deadline := time.Now().Add(j.order.Lease)
+	for {
+		result.From, result.Messages = rec.rest()
+		now, err := j.worker.cfg.Client.Finish(ctx, j.order, result)
+		switch {
+		case err == nil:
+			j.log.Info("run ended", "outcome", o.state, "state", now)
+			return
+		case errors.Is(err, state.ErrLost):
+			j.log.Warn("worker: the run was lost before its end could be told")
+			return
+		case errors.Is(err, dispatch.ErrRefused) && len(result.Messages) > 0:
+			rec.drop() // the run's end matters more than its last words
+			continue
+		case errors.Is(err, dispatch.ErrRefused) || time.Now().After(deadline):
+			j.log.Error("worker: tell the end of a run", "error", err)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
+}

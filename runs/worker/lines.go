@@ -1,0 +1,133 @@
+package worker
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"millwright/state"
+)
+
+// maxLine is how much of a line of output is read, in bytes; the rest of the line is left out.
+const maxLine = 1 << 20
+
+// readLines calls f with each line that r has, without its end, until r ends. left is how many bytes of
+// the line were left out.
+func readLines(r io.Reader, f func(line []byte, left int)) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	var line []byte
+	left := 0
+	for {
+		part, err := in.ReadSlice('\n')
+		if room := maxLine - len(line); len(part) > room {
+			left += len(part) - room
+			part = part[:room]
+		}
+		line = append(line, part...)
+		switch {
+		case err == nil || err != bufio.ErrBufferFull && len(line) > 0:
+			if n := len(line); n > 0 && line[n-1] == '\n' {
+				line = line[:n-1]
+			}
+			if n := len(line); n > 0 && line[n-1] == '\r' {
+				line = line[:n-1]
+			}
+			f(line, max(0, left-1)) // the line's end is among what was left out
+			line, left = line[:0], 0
+			if cap(line) > 128<<10 {
+				line = nil
+			}
+		}
+		if err != nil && err != bufio.ErrBufferFull {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// adapter turns a line of a harness's output into blocks of the conversation. It is made anew for each
+// execution. The line is valid UTF-8, and has no secrets.
+type adapter func(out *recorder, line string)
+
+// adapterOf returns what makes the adapters of this name.
+func adapterOf(name string) (func() adapter, error) {
+	switch name {
+	case "", "lines":
+		return func() adapter { return plainLines }, nil
+	}
+	return nil, fmt.Errorf("adapter %q does not exist: want lines", name)
+}
+
+// plainLines is the protocol of contract.md, section 10: a line that is a JSON object with a known type is
+// that block, any other text is the assistant's.
+func plainLines(out *recorder, line string) {
+	if strings.HasPrefix(strings.TrimLeft(line, " \t"), "{") {
+		var head struct {
+			Type   string `json:"type"`
+			Skills []skill
+		}
+		if json.Unmarshal([]byte(line), &head) == nil {
+			if head.Type == "skills_advertised" {
+				out.setSkills(quoted(known(head.Skills)))
+				return
+			}
+			var b state.Block
+			if json.Unmarshal([]byte(line), &b) == nil && b.Valid() {
+				out.add(b)
+				return
+			}
+		}
+	}
+	out.add(state.Text(line))
+}
+
+// skill is an entry of advertised_skills (contract.md, section 4).
+type skill struct {
+	Name      string `json:"name"`
+	Path      string `json:"skill_path,omitempty"`
+	BundledID string `json:"bundled_skill_id,omitempty"`
+}
+
+// known returns the skills that have a name, bounded.
+func known(skills []skill) []skill {
+	all := []skill{}
+	for _, s := range skills {
+		if s.Name != "" && len(s.Name) <= 200 && len(s.Path) <= 500 && len(s.BundledID) <= 200 && len(all) < 60 {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// clean makes text valid UTF-8 without NUL.
+func clean(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// tail keeps the last bytes that are written to it.
+type tail struct{ kept []byte }
+
+// maxTail is how much of standard error becomes the status message, in bytes.
+const maxTail = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	if len(t.kept) > 4*maxTail {
+		t.kept = append(t.kept[:0], t.kept[len(t.kept)-2*maxTail:]...)
+	}
+	return len(p), nil
+}
+
+// text returns what was kept, secrets redacted. A secret that is cut at the beginning is cut off too.
+func (t *tail) text(r *redactor) string {
+	text := clean(r.text(string(t.kept)))
+	if len(text) > maxTail {
+		text = "…" + clean(text[len(text)-maxTail:])
+	}
+	return strings.TrimSpace(text)
+}

@@ -1,0 +1,301 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"millwright/runs/dispatch"
+	"millwright/state"
+)
+
+// Bounds of what one execution may add to its conversation. Sizes are of JSON, in bytes.
+const (
+	maxOutput  = 16 << 20  // all blocks together
+	maxText    = 64 << 10  // one text, or the input, output or data of another block
+	maxBatch   = 400 << 10 // one message
+	maxWaiting = 2 << 20   // what waits for the server; then the harness waits
+)
+
+// flushEvery is how long blocks wait for others to share a message with.
+const flushEvery = 100 * time.Millisecond
+
+// recorder takes the blocks that a harness puts out and appends them to the run's conversation, several
+// in a message. It is safe for use by several goroutines.
+type recorder struct {
+	client *dispatch.Client
+	order  *dispatch.Order
+	redact *redactor
+	wake   chan struct{} // something waits
+	quit   chan struct{} // closed by close
+	done   chan struct{} // closed when the sending goroutine has ended
+
+	mu      sync.Mutex
+	room    *sync.Cond // less waits
+	waiting []sized
+	size    int // of waiting
+	total   int
+	ended   bool            // nothing more is taken
+	sent    int             // messages that the server has
+	message *state.Message  // on its way; kept until the server has it
+	skills  json.RawMessage // on their way
+}
+
+// sized is a block, or texts that become one, and its size as JSON.
+type sized struct {
+	state.Block
+	texts []string
+	size  int
+}
+
+// block returns the block with its texts joined.
+func (s sized) block() state.Block {
+	if len(s.texts) > 0 {
+		s.Text = strings.Join(s.texts, "\n")
+	}
+	return s.Block
+}
+
+func newRecorder(client *dispatch.Client, order *dispatch.Order) *recorder {
+	r := &recorder{
+		client: client, order: order, redact: newRedactor(order),
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+	}
+	r.room = sync.NewCond(&r.mu)
+	go r.loop()
+	return r
+}
+
+// text records assistant text, secrets redacted.
+func (r *recorder) text(text string) { r.add(state.Text(r.redact.text(text))) }
+
+// add records a block, in which secrets are redacted already. Consecutive texts become one. It waits
+// while the server is far behind.
+func (r *recorder) add(b state.Block) {
+	if r.stopped() {
+		return
+	}
+	item := bounded(b)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.size > maxWaiting && !r.ended {
+		r.room.Wait()
+	}
+	if r.ended {
+		return
+	}
+	if r.total += item.size; r.total > maxOutput {
+		r.ended = true
+		item = bounded(state.Text(fmt.Sprintf("[The output goes on; its first %d MiB are kept.]", maxOutput>>20)))
+	}
+	if last := len(r.waiting) - 1; item.Type == "text" && last >= 0 && r.waiting[last].Type == "text" && r.waiting[last].size+item.size < maxText {
+		r.waiting[last].texts = append(r.waiting[last].texts, item.Text)
+		r.waiting[last].size += item.size
+	} else {
+		r.waiting = append(r.waiting, item)
+	}
+	r.size += item.size
+	r.signal()
+}
+
+// setSkills records what the agent says it has.
+func (r *recorder) setSkills(skills json.RawMessage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.skills = skills
+	r.signal()
+}
+
+func (r *recorder) signal() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// bounded cuts what is too long.
+func bounded(b state.Block) sized {
+	b.Text = cut(b.Text, maxText)
+	for _, raw := range []*json.RawMessage{&b.Input, &b.Output, &b.Data} {
+		if len(*raw) > maxText {
+			*raw = quoted(cut(string(*raw), maxText/2))
+		}
+	}
+	for _, name := range []*string{&b.ID, &b.ActionID, &b.Category, &b.Name, &b.State} {
+		*name = cut(*name, 1000)
+	}
+	size := len(quoted(b))
+	if size > 4*maxText { // characters that JSON writes with six
+		b.Text, b.Input, b.Output, b.Data = cut(b.Text, maxText/8), nil, nil, nil
+		size = len(quoted(b))
+	}
+	item := sized{Block: b, size: size}
+	if b.Type == "text" {
+		item.texts = []string{b.Text}
+	}
+	return item
+}
+
+func quoted(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return text
+}
+
+// cut shortens text to about max bytes and says so.
+func cut(text string, max int) string {
+	if len(text) <= max {
+		return text
+	}
+	return clean(text[:max]) + fmt.Sprintf("… [%d bytes left out]", len(text)-max)
+}
+
+// loop sends what is recorded, a little later, so that bursts share a message.
+func (r *recorder) loop() {
+	defer close(r.done)
+	for {
+		select {
+		case <-r.quit:
+			return
+		case <-r.wake:
+		}
+		if !r.plenty() {
+			select {
+			case <-r.quit:
+				return
+			case <-time.After(flushEvery):
+			}
+		}
+		more, err := r.flush(context.Background())
+		if errors.Is(err, state.ErrLost) {
+			r.end() // nobody will take it
+			return
+		}
+		if err != nil && !errors.Is(err, dispatch.ErrRefused) {
+			select {
+			case <-r.quit:
+				return
+			case <-time.After(flushEvery):
+			}
+		}
+		if more {
+			r.signal()
+		}
+	}
+}
+
+func (r *recorder) stopped() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended
+}
+
+// plenty reports whether a whole message waits.
+func (r *recorder) plenty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.size > maxBatch
+}
+
+// end takes nothing more, and lets whoever waits go on.
+func (r *recorder) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	r.room.Broadcast()
+}
+
+// take makes the next message of what waits, unless one is on its way.
+func (r *recorder) take() {
+	if r.message != nil || len(r.waiting) == 0 {
+		return
+	}
+	m := &state.Message{Role: state.RoleAssistant, At: time.Now()}
+	for size := 0; len(r.waiting) > 0; r.waiting = r.waiting[1:] {
+		b := r.waiting[0]
+		if size += b.size; size > maxBatch && len(m.Content) > 0 {
+			break
+		}
+		m.Content = append(m.Content, b.block())
+		r.size -= b.size
+	}
+	r.message = m
+	r.room.Broadcast()
+}
+
+// flush sends one message. more says that another waits, or this one still does. What the server refuses
+// is dropped.
+func (r *recorder) flush(ctx context.Context) (more bool, err error) {
+	r.mu.Lock()
+	r.take()
+	message, from, skills := r.message, r.sent, r.skills
+	r.mu.Unlock()
+	var messages []state.Message
+	if message != nil {
+		messages = []state.Message{*message}
+	}
+	if message != nil || skills != nil {
+		err = r.client.Append(ctx, r.order, from, messages, skills)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.sent += len(messages)
+	}
+	if err == nil || errors.Is(err, dispatch.ErrRefused) {
+		r.message = nil
+		if string(r.skills) == string(skills) {
+			r.skills = nil
+		}
+	}
+	return r.message != nil || len(r.waiting) > 0, err
+}
+
+// close ends the recording. It sends all but the last message, which is left to rest, or stops when ctx
+// ends.
+func (r *recorder) close(ctx context.Context) {
+	r.end()
+	close(r.quit)
+	<-r.done
+	for ctx.Err() == nil {
+		r.mu.Lock()
+		r.take()
+		last := len(r.waiting) == 0 && r.skills == nil
+		r.mu.Unlock()
+		if last {
+			return
+		}
+		if _, err := r.flush(ctx); errors.Is(err, state.ErrLost) {
+			return
+		} else if err != nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(flushEvery):
+			}
+		}
+	}
+}
+
+// rest returns the message that the server does not have yet, if there is one, and how many it has.
+func (r *recorder) rest() (from int, messages []state.Message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.take()
+	if r.message == nil {
+		return r.sent, nil
+	}
+	return r.sent, []state.Message{*r.message}
+}
+
+// drop lets go of the message that the server refuses.
+func (r *recorder) drop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.message = nil
+}

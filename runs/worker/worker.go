@@ -1,0 +1,185 @@
+// Package worker executes claimed runs through harnesses. It needs a connection to dispatch and nothing
+// else: no database, no master key.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"millwright/runs/dispatch"
+	"millwright/state"
+)
+
+// Config says how to work. Client is required; with the rest zero, one run at a time is executed by the
+// built-in harness named echo.
+type Config struct {
+	Client *dispatch.Client
+	// Slots is how many runs are executed at once; 1 when zero.
+	Slots int
+	// Harnesses are the configured ones by name. echo is built in.
+	Harnesses map[string]Harness
+	// Default is the harness of runs that name none, or "oz"; echo when empty.
+	Default string
+	// Dir is where working directories are made; one in the system's temporary directory when empty.
+	Dir string
+	// Grace is how long runs may go on after the worker is told to end; 10 seconds when zero. Half of it
+	// they may use to finish, then they are stopped and handed back.
+	Grace time.Duration
+	// Name is shown as the runs' executor; the host's name when empty.
+	Name string
+	// Log receives notices; nil discards them.
+	Log *slog.Logger
+}
+
+// Echo is the name of the built-in harness.
+const Echo = "echo"
+
+// claimWait is how long one request for work waits.
+const claimWait = 20 * time.Second
+
+// Run takes runs and executes them until ctx ends; then it takes no more, and returns when every run is
+// finished or handed back, within the grace period. It returns an error only when the configuration
+// cannot work.
+func Run(ctx context.Context, cfg Config) error {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Slots == 0 {
+		cfg.Slots = 1
+	}
+	if cfg.Default == "" {
+		cfg.Default = Echo
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = 10 * time.Second
+	}
+	if cfg.Name == "" {
+		cfg.Name, _ = os.Hostname()
+	}
+	w := &worker{cfg: cfg, jobs: map[string]*job{}}
+	if err := w.prepare(); err != nil {
+		return err
+	}
+	dir, done, err := workspace(cfg.Dir)
+	if err != nil {
+		return err
+	}
+	defer done()
+	w.dir = dir
+	end, err := cfg.Client.OnCancel(w.cancel)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	defer end()
+
+	// Jobs outlive ctx by up to the grace period.
+	jobs, handBack := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer handBack(nil)
+	var slots sync.WaitGroup
+	for range cfg.Slots {
+		slots.Go(func() { w.slot(ctx, jobs) })
+	}
+	idle := make(chan struct{})
+	go func() { slots.Wait(); close(idle) }()
+	select {
+	case <-ctx.Done():
+	case <-idle:
+	}
+	w.leave(idle, handBack)
+	return nil
+}
+
+type worker struct {
+	cfg       Config
+	dir       string
+	harnesses map[string]Executor
+	mu        sync.Mutex
+	jobs      map[string]*job
+}
+
+// leave calls off what waits for work, and hands back what does not end in time.
+func (w *worker) leave(idle <-chan struct{}, handBack context.CancelCauseFunc) {
+	patience := time.NewTimer(w.cfg.Grace / 2)
+	defer patience.Stop()
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		w.cfg.Client.Leave()
+		select {
+		case <-idle:
+			return
+		case <-again.C: // a request for work may have been on its way
+		case <-patience.C:
+			handBack(errHandBack)
+		}
+	}
+}
+
+// slot executes one run after another.
+func (w *worker) slot(ctx, jobs context.Context) {
+	const shortest, longest = 250 * time.Millisecond, 5 * time.Second
+	pause := shortest
+	for ctx.Err() == nil {
+		order, err := w.cfg.Client.Claim(ctx, w.cfg.Name, claimWait)
+		if err != nil {
+			if ctx.Err() == nil {
+				w.cfg.Log.Warn("worker: ask for work", "error", err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+			pause = min(2*pause, longest)
+			continue
+		}
+		pause = shortest
+		if order == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			w.release(jobs, order)
+			return
+		}
+		w.do(jobs, order)
+	}
+}
+
+func (w *worker) release(ctx context.Context, o *dispatch.Order) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := w.cfg.Client.Release(ctx, o); err != nil && !errors.Is(err, state.ErrLost) {
+		w.cfg.Log.Warn("worker: hand back a run", "run_id", o.RunID, "error", err)
+	}
+}
+
+// do executes one order.
+func (w *worker) do(ctx context.Context, o *dispatch.Order) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	j := &job{worker: w, order: o, stop: stop, log: w.cfg.Log.With("run_id", o.RunID, "attempt", o.Attempt)}
+	w.mu.Lock()
+	w.jobs[o.RunID] = j
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		if w.jobs[o.RunID] == j {
+			delete(w.jobs, o.RunID)
+		}
+		w.mu.Unlock()
+	}()
+	j.run(ctx)
+}
+
+// cancel ends the run of the given ID, if it is executed here.
+func (w *worker) cancel(runID string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if j := w.jobs[runID]; j != nil {
+		j.stop(errCancelled)
+	}
+}

@@ -1,0 +1,60 @@
+package worker
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+)
+
+// workspace makes a directory for the working directories of this process, and removes those of processes
+// that have ended without doing so.
+func workspace(parent string) (dir string, done func(), err error) {
+	if parent == "" {
+		parent = filepath.Join(os.TempDir(), fmt.Sprintf("millwright-runs-%d", os.Getuid()))
+	}
+	if err := os.MkdirAll(parent, 0o711); err != nil {
+		return "", nil, fmt.Errorf("working directories: %w", err)
+	}
+	if !ours(parent) {
+		return "", nil, fmt.Errorf("working directories: %s must belong to this user, and nobody else may write to it", parent)
+	}
+	old, err := filepath.Glob(filepath.Join(parent, "worker-*"))
+	if err != nil {
+		return "", nil, fmt.Errorf("working directories: %w", err)
+	}
+	for _, path := range old {
+		lock := flock.New(filepath.Join(path, "lock"))
+		if ok, err := lock.TryLock(); err == nil && ok {
+			removeAll(path)
+			lock.Close()
+		}
+	}
+	if dir, err = os.MkdirTemp(parent, "worker-"); err != nil {
+		return "", nil, fmt.Errorf("working directories: %w", err)
+	}
+	if err := os.Chmod(dir, 0o711); err != nil { // a harness of another user passes through, and lists nothing
+		return "", nil, fmt.Errorf("working directories: %w", err)
+	}
+	lock := flock.New(filepath.Join(dir, "lock"))
+	if ok, err := lock.TryLock(); err != nil || !ok {
+		return "", nil, fmt.Errorf("working directory %s cannot be locked: %v", dir, err)
+	}
+	return dir, func() { removeAll(dir); lock.Close() }, nil
+}
+
+// removeAll removes a directory that a harness worked in, also what it made unreadable for its owner.
+func removeAll(dir string) {
+	if os.RemoveAll(dir) == nil {
+		return
+	}
+	filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	os.RemoveAll(dir)
+}
