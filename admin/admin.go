@@ -37,8 +37,9 @@ type Config struct {
 	// Log receives what went wrong inside; nil discards it.
 	Log *slog.Logger
 
-	// Sync applies the current head of a factory's source and returns when it is applied or refused. A
-	// definition that is refused is an outcome of the attempt and no error.
+	// Sync applies the current head of a factory's source and returns when it is applied and served, or
+	// refused. A definition that is refused is an outcome of the attempt and no error; so is a source that
+	// cannot be read, whatever the error is then.
 	Sync func(ctx context.Context, factoryUID string, allowPrune, allowRename bool) (state.Attempt, error)
 	// PlanHead plans the current head of a factory's source.
 	PlanHead func(ctx context.Context, factoryUID string) (plan.Plan, error)

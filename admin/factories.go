@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -266,18 +267,27 @@ func (s *service) sync(ctx context.Context, in *struct {
 	if err != nil {
 		return Sync{}, err
 	}
-	if f.Detached {
+	switch {
+	case f.Detached:
 		return Sync{}, detached(f)
-	}
-	if s.Sync == nil {
+	case f.Suspended:
+		return Sync{}, api.Problem("conflict", "factory %q is suspended: resume it in the settings", f.Name)
+	case s.Sync == nil:
 		return Sync{}, api.Problem("operation_not_supported", "this server does not apply definitions")
 	}
 	var allow SyncRequest
 	if in.Body != nil {
 		allow = *in.Body
 	}
+	started := time.Now().UTC()
 	a, err := s.Sync(ctx, f.UID, allow.AllowPrune, allow.AllowRename)
-	return newSync(a), err
+	if err != nil && (a.Outcome != state.OutcomeFailed || errors.Is(err, state.ErrUnavailable) || ctx.Err() != nil) {
+		return Sync{}, err
+	}
+	if a.Started.IsZero() {
+		a.Started, a.Finished = started, time.Now().UTC()
+	}
+	return newSync(a), nil
 }
 
 // detached is the answer where a factory that is no longer configured would have to be read anew.

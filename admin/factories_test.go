@@ -150,19 +150,21 @@ func TestSyncs(t *testing.T) {
 
 func TestSync(t *testing.T) {
 	var asked []string
+	var attempt state.Attempt
 	var answer error
 	each(t, admin.Config{
 		Sync: func(_ context.Context, uid string, allowPrune, allowRename bool) (state.Attempt, error) {
 			asked = append(asked, fmt.Sprint(allowPrune, allowRename))
-			return state.Attempt{FactoryUID: uid, Started: time.Now().UTC(), Finished: time.Now().UTC(), Outcome: state.OutcomeRefused, Revision: state.Revision{ID: "abc"}, Message: "1 error"}, answer
+			return attempt, answer
 		},
 	}, func(w *world) {
 		asked, answer = nil, nil
+		attempt = state.Attempt{Outcome: state.OutcomeRefused, Revision: state.Revision{ID: "abc"}, Message: "1 error"}
 		f := w.factory("payments", state.Source{Kind: "dir", Path: "/srv"}, nil)
 		path := "/factory/" + f.UID + "/sync"
 		r := w.call(state.RoleAdmin, "POST", path, "").want(200)
 		r.hasKeys("started_at finished_at outcome revision author subject committed_at counts problems message")
-		if r.at("outcome") != "refused" || r.at("revision") != "abc" {
+		if r.at("outcome") != "refused" || r.at("revision") != "abc" || !strings.HasPrefix(r.at("started_at").(string), "2") {
 			t.Errorf("answer %s", r.body)
 		}
 		w.call(state.RoleAdmin, "POST", path, `{"allow_prune": true}`).want(200)
@@ -180,6 +182,17 @@ func TestSync(t *testing.T) {
 		if r := w.call(state.RoleAdmin, "POST", path, "").problem(500, "internal_error"); strings.Contains(string(r.body), "master-key") {
 			t.Errorf("answer %s", r.body)
 		}
+		attempt = state.Attempt{Outcome: state.OutcomeFailed, Message: "git: connection refused"} // an outcome, whatever the error
+		if r := w.call(state.RoleAdmin, "POST", path, "").want(200); r.at("outcome") != "failed" || r.at("message") != "git: connection refused" {
+			t.Errorf("answer %s", r.body)
+		}
+		answer = fmt.Errorf("the controller: %w", state.ErrUnavailable)
+		w.call(state.RoleAdmin, "POST", path, "").problem(503, "resource_unavailable")
+		answer = nil
+		if _, err := w.store.EnsureFactory(context.Background(), "payments", state.Source{Kind: "dir", Path: "/srv"}, true); err != nil {
+			t.Fatal(err)
+		}
+		w.call(state.RoleAdmin, "POST", path, "").problem(409, "conflict")
 		if err := w.store.DetachFactories(context.Background(), nil); err != nil {
 			t.Fatal(err)
 		}

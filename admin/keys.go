@@ -3,6 +3,8 @@ package admin
 import (
 	"context"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"millwright/api"
@@ -35,7 +37,7 @@ type ListAPIKeysResponse struct {
 type CreateAPIKeyRequest struct {
 	Name      string     `json:"name" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" patternDescription:"text without control characters" doc:"What it is for"`
 	Role      string     `json:"role" enum:"viewer,runner,admin,worker" doc:"What its holder may do"`
-	ExpiresIn *int64     `json:"expires_in,omitempty" minimum:"1" maximum:"3155760000" doc:"Seconds until it stops working; absent for never"`
+	ExpiresIn *string    `json:"expires_in,omitempty" pattern:"^([0-9]{1,5}d)?([0-9]{1,7}h)?([0-9]{1,9}m)?([0-9]{1,10}s)?$" patternDescription:"a duration such as 90d, 24h or 1h30m" example:"24h" doc:"How long it works: days, hours, minutes and seconds; absent for ever"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"When it stops working, instead of expires_in"`
 }
 
@@ -69,7 +71,11 @@ func (s *service) createKey(ctx context.Context, in *struct{ Body CreateAPIKeyRe
 		if expires != nil {
 			return CreatedAPIKey{}, api.InvalidField("expires_at", "cannot be given together with expires_in")
 		}
-		at := time.Now().Add(time.Duration(*in.Body.ExpiresIn) * time.Second)
+		d, err := lifetime(*in.Body.ExpiresIn)
+		if err != nil {
+			return CreatedAPIKey{}, err
+		}
+		at := time.Now().Add(d)
 		expires = &at
 	}
 	if expires != nil {
@@ -81,6 +87,30 @@ func (s *service) createKey(ctx context.Context, in *struct{ Body CreateAPIKeyRe
 	}
 	k, secret, err := s.Store.CreateKey(ctx, in.Body.Name, state.Role(in.Body.Role), expires)
 	return CreatedAPIKey{newKey(k), secret}, err
+}
+
+// lifetime reads the duration that a key is to live: as in Go, with days before the hours.
+func lifetime(text string) (time.Duration, error) {
+	wrong := api.InvalidField("expires_in", "%q is not a duration such as 90d, 24h or 1h30m", text)
+	var d time.Duration
+	if days, rest, ok := strings.Cut(text, "d"); ok {
+		n, err := strconv.Atoi(days)
+		if err != nil {
+			return 0, wrong
+		}
+		d, text = time.Duration(n)*24*time.Hour, rest
+	}
+	if text != "" {
+		more, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, wrong
+		}
+		d += more
+	}
+	if d < time.Second {
+		return 0, wrong
+	}
+	return d, nil
 }
 
 // revokeKey ends a key, but not the last one that can make others: the server makes a first admin key

@@ -13,7 +13,7 @@ import (
 func TestKeys(t *testing.T) {
 	each(t, admin.Config{}, func(w *world) {
 		boss := state.RoleAdmin
-		r := w.call(boss, "POST", "/keys", `{"name": "CI of payments", "role": "viewer", "expires_in": 3600}`).want(200)
+		r := w.call(boss, "POST", "/keys", `{"name": "CI of payments", "role": "viewer", "expires_in": "1h"}`).want(200)
 		r.hasKeys("uid name role created_at expires_at revoked_at secret")
 		secret, uid := r.at("secret").(string), r.at("uid").(string)
 		if !strings.HasPrefix(secret, "mw_") || len(secret) < 35 || !state.ValidID(state.PrefixKey, uid) {
@@ -48,6 +48,13 @@ func TestKeys(t *testing.T) {
 		if r.at("expires_at") != at.Format(time.RFC3339) {
 			t.Errorf("answer %s", r.body)
 		}
+		for text, want := range map[string]time.Duration{"90d": 90 * 24 * time.Hour, "1d12h": 36 * time.Hour, "1h30m": 90 * time.Minute, "720h": 720 * time.Hour} {
+			r := w.call(boss, "POST", "/keys", `{"name": "w", "role": "viewer", "expires_in": "`+text+`"}`).want(200)
+			expires, err := time.Parse(time.RFC3339Nano, r.at("expires_at").(string))
+			if left := time.Until(expires); err != nil || left > want || left < want-time.Minute {
+				t.Errorf("%s: %s", text, r.body)
+			}
+		}
 		if r = w.call(boss, "POST", "/keys", `{"name": "x", "role": "admin"}`).want(200); r.at("expires_at") != nil || r.at("revoked_at") != nil {
 			t.Errorf("answer %s", r.body)
 		}
@@ -64,14 +71,20 @@ func TestKeysRefuseWhatIsWrong(t *testing.T) {
 			`{"name": "a", "role": "ADMIN"}`:     "role",
 			`{"name": ["a"], "role": "viewer"}`:  "name",
 			`{"name": "a\nb", "role": "viewer"}`: "name",
-			`{"name": "` + strings.Repeat("a", 101) + `", "role": "viewer"}`:                          "name",
-			`{"name": "a", "role": "viewer", "expires_in": 0}`:                                        "expires_in",
-			`{"name": "a", "role": "viewer", "expires_in": -5}`:                                       "expires_in",
-			`{"name": "a", "role": "viewer", "expires_in": 1e300}`:                                    "expires_in",
-			`{"name": "a", "role": "viewer", "expires_in": "1h"}`:                                     "expires_in",
-			`{"name": "a", "role": "viewer", "expires_at": "tomorrow"}`:                               "expires_at",
-			`{"name": "a", "role": "viewer", "expires_at": "2020-01-01T00:00:00Z"}`:                   "expires_at",
-			`{"name": "a", "role": "viewer", "expires_in": 60, "expires_at": "2999-01-01T00:00:00Z"}`: "expires_at",
+			`{"name": "` + strings.Repeat("a", 101) + `", "role": "viewer"}`:                            "name",
+			`{"name": "a", "role": "viewer", "expires_in": "0s"}`:                                       "expires_in",
+			`{"name": "a", "role": "viewer", "expires_in": ""}`:                                         "expires_in",
+			`{"name": "a", "role": "viewer", "expires_in": "1"}`:                                        "expires_in",
+			`{"name": "a", "role": "viewer", "expires_in": "1.5h"}`:                                     "expires_in",
+			`{"name": "a", "role": "viewer", "expires_in": "-1h"}`:                                      "expires_in",
+			`{"name": "a", "role": "viewer", "expires_in": "h"}`:                                        "expires_in",
+			`{"name": "a", "role": "viewer", "expires_in": "1w"}`:                                       "expires_in",
+			`{"name": "a", "role": "viewer", "expires_in": "99999999999999999999h"}`:                    "expires_in",
+			`{"name": "a", "role": "viewer", "expires_in": "99999d9999999h"}`:                           "expires_in",
+			`{"name": "a", "role": "viewer", "expires_in": 3600}`:                                       "expires_in",
+			`{"name": "a", "role": "viewer", "expires_at": "tomorrow"}`:                                 "expires_at",
+			`{"name": "a", "role": "viewer", "expires_at": "2020-01-01T00:00:00Z"}`:                     "expires_at",
+			`{"name": "a", "role": "viewer", "expires_in": "1h", "expires_at": "2999-01-01T00:00:00Z"}`: "expires_at",
 		} {
 			r := w.call(state.RoleAdmin, "POST", "/keys", body).problem(400, "invalid_request")
 			if field != "" && r.at("errors", 0, "field") != field {

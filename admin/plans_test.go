@@ -127,6 +127,7 @@ func TestTreesThatAreNone(t *testing.T) {
 			`{"files": [{"path": "a", "content": ""}, {"path": "a", "content": ""}]}`,
 			`{"files": [{"path": "webhooks", "content": ""}, {"path": "webhooks/a.yaml", "content": ""}]}`,
 			`{"files": [{"path": "` + strings.Repeat("a/", 600) + `a", "content": ""}]}`,
+			`{"files": [{"path": "` + strings.Repeat("a/", 40) + `a", "content": ""}]}`,
 			string(mustJSON(map[string]any{"files": many})), `[]`, `{`, `"x"`,
 		} {
 			w.call(state.RoleViewer, "POST", "/factory/"+f.UID+"/plan", body).problem(400, "invalid_request")

@@ -3,6 +3,7 @@ package admin_test
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"millwright/admin"
@@ -19,7 +20,7 @@ func TestSchemas(t *testing.T) {
 		}
 		r = w.call("", "GET", "/factory-files/schemas/v1alpha1", "").want(200)
 		r.hasKeys("schema_version documents")
-		r.hasKeys("agent automation factory runner skill webhook", "documents")
+		r.hasKeys(strings.Join(schema.JSONSchemaNames(), " "), "documents")
 
 		r = w.call("", "GET", "/factory-files/schemas/v1alpha1/webhook", "").want(200)
 		text, _ := schema.JSONSchema("webhook")

@@ -18,6 +18,9 @@ type DefinitionFile struct {
 	Content string `json:"content" doc:"Its text"`
 }
 
+// maxPathDepth bounds the elements of a path; the work for a path grows with their square.
+const maxPathDepth = 32
+
 // newTree returns files as a file system. Paths that name no file, or two, are an invalid_request. The
 // tree is an uncompressed archive in memory, because the standard library reads those as a file system
 // with directories, in logarithmic time and from many goroutines.
@@ -28,6 +31,8 @@ func newTree(files []DefinitionFile) (fs.FS, error) {
 		switch {
 		case !validPath(f.Path):
 			return nil, api.InvalidField(field, "%q is not a path relative to the root of the tree: elements are separated by single forward slashes, and none is . or ..", f.Path)
+		case strings.Count(f.Path, "/") >= maxPathDepth:
+			return nil, api.InvalidField(field, "has more than %d elements", maxPathDepth)
 		case seen[f.Path]:
 			return nil, api.InvalidField(field, "%q is here twice", f.Path)
 		}
