@@ -134,6 +134,7 @@ type contextKey int
 const (
 	requestIDKey contextKey = iota
 	keyKey
+	callerKey // of a Call
 )
 
 // RequestID returns the ID of the request that ctx belongs to, or "".

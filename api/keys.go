@@ -49,6 +49,9 @@ func (a *API) Authorised(role state.Role, h http.Handler) http.Handler {
 }
 
 func (a *API) key(r *http.Request, need state.Role) (state.Key, *Error) {
+	if key, ok := r.Context().Value(callerKey).(state.Key); ok {
+		return key, allowed(key, need)
+	}
 	sender := SenderOf(r, a.cfg.TrustedProxies).Key
 	if wait := a.wrong.Spent(sender, time.Now()); wait > 0 {
 		return state.Key{}, Problem("rate_limited", "too many wrong API keys from this address").WithRetryAfter(wait)
@@ -66,10 +69,15 @@ func (a *API) key(r *http.Request, need state.Role) (state.Key, *Error) {
 		a.cfg.Log.Error("API key look-up", "request_id", RequestID(r.Context()), "error", err)
 		return state.Key{}, Problem("resource_unavailable", "the state cannot be reached just now")
 	}
-	if !key.Role.Allows(need) {
-		return state.Key{}, Problem("not_authorized", "this needs role %s; the key %q has role %s", need, key.Name, key.Role)
+	return key, allowed(key, need)
+}
+
+// allowed returns nil when the holder of key may do what needs role need.
+func allowed(key state.Key, need state.Role) *Error {
+	if key.Role.Allows(need) {
+		return nil
 	}
-	return key, nil
+	return Problem("not_authorized", "this needs role %s; the key %q has role %s", need, key.Name, key.Role)
 }
 
 // bearer reads the one Authorization header: the scheme in any case, then one or more spaces.

@@ -1,0 +1,99 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"millwright/state"
+)
+
+// Call makes a request of the program itself, in the name of a key whose holder has shown who they are by
+// other means, such as a dashboard session. It goes to the same endpoint as a request from outside, with
+// the same checks of role and fields. path is relative to Base. in, unless it is nil, is sent as JSON, or
+// as it is when it is a []byte or an io.Reader. The answer is read into out, unless that is nil, or copied
+// when out is an io.Writer. An answer that is not a success is returned as an *Error.
+func (a *API) Call(ctx context.Context, key state.Key, method, path string, in, out any) error {
+	var body io.Reader
+	switch v := in.(type) {
+	case nil:
+	case io.Reader:
+		body = v
+	case []byte:
+		body = bytes.NewReader(v)
+	default:
+		text, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("call %s %s: %w", method, path, err)
+		}
+		body = bytes.NewReader(text)
+	}
+	ctx = context.WithValue(ctx, chi.RouteCtxKey, (*chi.Context)(nil)) // routed anew
+	r, err := http.NewRequestWithContext(context.WithValue(ctx, callerKey, key), method, Base+path, body)
+	if err != nil {
+		return fmt.Errorf("call %s %s: %w", method, path, err)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	answer := &answered{header: http.Header{}}
+	if w, ok := out.(io.Writer); ok {
+		answer.to = w
+	}
+	a.ServeHTTP(answer, r)
+	switch {
+	case answer.status >= 300:
+		problem := &Error{header: http.Header{}}
+		if err := json.Unmarshal(answer.body.Bytes(), problem); err != nil || problem.Code == "" {
+			return Problem("internal_error", "")
+		}
+		return problem
+	case out == nil || answer.to != nil:
+		return nil
+	}
+	d := json.NewDecoder(&answer.body)
+	d.UseNumber()
+	if err := d.Decode(out); err != nil {
+		return fmt.Errorf("call %s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// answered receives the answer of a Call. A success is copied to to, if there is one.
+type answered struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+	to     io.Writer
+}
+
+// Header returns the headers of the answer.
+func (w *answered) Header() http.Header { return w.header }
+
+// WriteHeader takes the status of the answer.
+func (w *answered) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+}
+
+// Write takes a part of the body.
+func (w *answered) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.to != nil && w.status < 300 {
+		return w.to.Write(b)
+	}
+	return w.body.Write(b)
+}
+
+// SetReadDeadline does nothing: there is no connection to wait for.
+func (w *answered) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline does nothing either.
+func (w *answered) SetWriteDeadline(time.Time) error { return nil }
