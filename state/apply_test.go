@@ -1,0 +1,359 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"millwright/schema"
+	"millwright/state"
+	"millwright/state/statetest"
+)
+
+// factory makes a factory with a webhook per name, all on the secret TOKEN.
+func factory(t *testing.T, s *state.Store, names ...string) (state.Factory, map[string]string) {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := s.SetSecret(ctx, "TOKEN", []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.EnsureFactory(ctx, "main", state.Source{Kind: "dir", Path: "/x"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uids := map[string]string{}
+	app := application(t, s, f.UID)
+	for _, name := range names {
+		w := change(t, s, f.UID, name)
+		uids[name] = w.UID
+		app.Webhooks = append(app.Webhooks, w)
+	}
+	if err := s.Apply(ctx, app); err != nil {
+		t.Fatal(err)
+	}
+	return f, uids
+}
+
+func application(t *testing.T, s *state.Store, uid string) state.Application {
+	t.Helper()
+	cur, err := s.Current(t.Context(), uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state.Application{FactoryUID: uid, Base: cur.Factory.Generation, BaseRevision: cur.Factory.Applied.ID, Started: time.Now(), Revision: state.Revision{ID: fmt.Sprint("r", cur.Factory.Generation)}}
+}
+
+func change(t *testing.T, s *state.Store, factoryUID, name string) state.WebhookChange {
+	t.Helper()
+	cur, err := s.Current(t.Context(), factoryUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ordinal := cur.Ordinals[name]
+	uid := state.WebhookUID(cur.Key, name, ordinal)
+	for _, w := range cur.Webhooks {
+		if w.Spec.Name == name {
+			uid, ordinal = w.UID, w.Ordinal
+		}
+	}
+	return state.WebhookChange{
+		UID: uid, Ordinal: ordinal, SecretVersion: cur.Secrets["TOKEN"].Version,
+		Spec: schema.Webhook{Name: name, Path: "webhooks/" + name + ".yaml", AuthMode: "token", SecretName: "TOKEN", Enabled: true},
+	}
+}
+
+func TestApplyAndRouting(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		f, uids := factory(t, s, "ci", "uptime")
+		r, err := s.Routing(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Factories) != 1 || len(r.Factories[0].Webhooks) != 2 || r.Factories[0].Generation != r.Generation {
+			t.Fatalf("routing = %+v", r)
+		}
+		w := r.Factories[0].Webhooks[0]
+		if w.UID != uids["ci"] || string(w.Secret) != "first" || w.Spec.Name != "ci" {
+			t.Errorf("webhook = %+v", w)
+		}
+		if !schema.ParseUID(w.UID) {
+			t.Errorf("UID %q has not the form of one", w.UID)
+		}
+
+		stale := application(t, s, f.UID)
+		if err := s.Apply(ctx, func() state.Application {
+			a := application(t, s, f.UID)
+			a.DeleteWebhooks = []string{uids["ci"]}
+			return a
+		}()); err != nil {
+			t.Fatal(err)
+		}
+		stale.DeleteWebhooks = []string{uids["uptime"]}
+		if err := s.Apply(ctx, stale); !errors.Is(err, state.ErrMoved) {
+			t.Errorf("apply of a plan against an older generation: %v, want ErrMoved", err)
+		}
+		live, err := s.Webhooks(ctx, f.UID, false)
+		if err != nil || len(live) != 1 || live[0].UID != uids["uptime"] {
+			t.Errorf("live webhooks = %+v, %v", live, err)
+		}
+
+		again := change(t, s, f.UID, "ci")
+		if again.UID == uids["ci"] || again.Ordinal != 1 {
+			t.Errorf("a webhook that comes back gets UID %s, ordinal %d; it had %s", again.UID, again.Ordinal, uids["ci"])
+		}
+	})
+}
+
+func TestSecretVersionsArePickedUpByApplyOnly(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		f, _ := factory(t, s, "ci")
+		for _, value := range []string{"second", "third"} {
+			if _, err := s.SetSecret(ctx, "TOKEN", []byte(value)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		routed := func() string {
+			r, err := s.Routing(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(r.Factories[0].Webhooks[0].Secret)
+		}
+		if got := routed(); got != "first" {
+			t.Errorf("before the apply the webhook uses %q", got)
+		}
+		if live, _ := s.Webhooks(ctx, f.UID, false); !live[0].SecretStale || live[0].SecretVersion != 1 {
+			t.Errorf("webhook = %+v, want a stale secret of version 1", live[0])
+		}
+		app := application(t, s, f.UID)
+		app.Webhooks = []state.WebhookChange{change(t, s, f.UID, "ci")}
+		if err := s.Apply(ctx, app); err != nil {
+			t.Fatal(err)
+		}
+		if got := routed(); got != "third" {
+			t.Errorf("after the apply the webhook uses %q", got)
+		}
+
+		if err := s.DeleteSecret(ctx, "TOKEN"); !errors.Is(err, state.ErrConflict) {
+			t.Errorf("deleting a secret in use: %v, want ErrConflict", err)
+		}
+		gone := application(t, s, f.UID)
+		live, _ := s.Webhooks(ctx, f.UID, false)
+		gone.DeleteWebhooks = []string{live[0].UID}
+		if err := s.Apply(ctx, gone); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.DeleteSecret(ctx, "TOKEN"); err != nil {
+			t.Errorf("deleting a secret that only a deleted webhook used: %v", err)
+		}
+		if err := s.DeleteSecret(ctx, "TOKEN"); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("deleting it again: %v, want ErrNotFound", err)
+		}
+	})
+}
+
+func TestApplyNeedsItsSecret(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		f, uids := factory(t, s, "ci")
+		app := application(t, s, f.UID)
+		w := change(t, s, f.UID, "ci")
+		w.SecretVersion = 99
+		app.Webhooks = []state.WebhookChange{w}
+		if err := s.Apply(t.Context(), app); !errors.Is(err, state.ErrMoved) {
+			t.Errorf("apply with a secret version that is gone: %v, want ErrMoved", err)
+		}
+		live, err := s.Webhooks(t.Context(), f.UID, false)
+		if err != nil || len(live) != 1 || live[0].UID != uids["ci"] || live[0].SecretVersion != 1 {
+			t.Errorf("webhooks = %+v, %v: want them unchanged", live, err)
+		}
+	})
+}
+
+func TestApplyWaitsForReplicas(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		f, _ := factory(t, s, "ci")
+		r, err := s.Routing(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replica, err := s.Join(ctx, r.Generation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		app := application(t, s, f.UID)
+		app.DeleteWebhooks = []string{r.Factories[0].Webhooks[0].UID}
+		applied := make(chan error, 1)
+		notices, stop := s.Subscribe(16, state.TopicRouting)
+		defer stop()
+		go func() { applied <- s.Apply(context.WithoutCancel(ctx), app) }()
+		now := r
+		for now.Generation == r.Generation {
+			select {
+			case <-notices: // some are about other things: they are only cues
+			case err := <-applied:
+				t.Fatalf("apply returned (%v) before the replica had loaded it", err)
+			}
+			if now, err = s.Routing(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		select {
+		case err := <-applied:
+			t.Fatalf("apply returned (%v) before the replica had loaded it", err)
+		default:
+		}
+		if err := replica.Loaded(ctx, now.Generation); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-applied; err != nil {
+			t.Fatal(err)
+		}
+		if err := replica.Leave(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		f, _ := factory(t, s)
+		for i := range 205 {
+			err := s.Refuse(ctx, state.Attempt{
+				FactoryUID: f.UID, Started: time.Now(), Outcome: state.OutcomeRefused, Revision: state.Revision{ID: fmt.Sprint(i)},
+				Problems: []schema.Problem{{Path: "webhooks/ci.yaml", Line: 1, Column: 2, Severity: "error", Code: "unknown-key", Message: "m"}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, err := s.Attempts(ctx, f.UID, 0, 500)
+		if err != nil || len(all) != 200 || all[0].Revision.ID != "204" || len(all[0].Problems) != 1 {
+			t.Fatalf("%d attempts, first %+v, %v; want the newest 200", len(all), all[0], err)
+		}
+		rest, err := s.Attempts(ctx, f.UID, all[9].ID, 10)
+		if err != nil || len(rest) != 10 || rest[0].ID != all[10].ID {
+			t.Errorf("the next page begins with %+v, %v", rest, err)
+		}
+		got, err := s.Factory(ctx, "main")
+		if err != nil || got.SyncState != state.SyncRefused || got.Attempted.ID != "204" || got.Applied.ID == "204" {
+			t.Errorf("factory = %+v, %v", got, err)
+		}
+	})
+}
+
+func TestDetachedFactoryKeepsItsUIDs(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		f, uids := factory(t, s, "ci")
+		if err := s.DetachFactories(ctx, []string{"another"}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := s.Routing(ctx); err != nil || len(r.Factories) != 0 {
+			t.Fatalf("routing of a detached factory = %+v, %v", r, err)
+		}
+		back, err := s.EnsureFactory(ctx, "main", state.Source{Kind: "dir", Path: "/elsewhere"}, false)
+		if err != nil || back.UID != f.UID {
+			t.Fatalf("factory = %+v, %v", back, err)
+		}
+		r, err := s.Routing(ctx)
+		if err != nil || len(r.Factories) != 1 || r.Factories[0].Webhooks[0].UID != uids["ci"] {
+			t.Errorf("routing = %+v, %v", r, err)
+		}
+	})
+}
+
+func TestLease(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		take := func(holder string, ttl time.Duration) bool {
+			ok, err := s.Lease(ctx, "reconcile/x", holder, ttl)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ok
+		}
+		if !take("a", time.Hour) || !take("a", time.Hour) {
+			t.Error("a cannot take and prolong a free lease")
+		}
+		if take("b", time.Hour) {
+			t.Error("b took a's lease")
+		}
+		if !take("a", -time.Second) || !take("b", time.Hour) {
+			t.Error("b cannot take a lease that ran out")
+		}
+		if err := s.Release(ctx, "reconcile/x", "a"); err != nil || take("a", time.Hour) {
+			t.Error("a released b's lease", err)
+		}
+	})
+}
+
+func TestKeys(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		first, err := s.Bootstrap(ctx, "mw_bootstrap")
+		if err != nil || !first {
+			t.Fatalf("bootstrap = %t, %v", first, err)
+		}
+		if again, err := s.Bootstrap(ctx, "mw_other"); err != nil || again {
+			t.Errorf("second bootstrap = %t, %v", again, err)
+		}
+		k, secret, err := s.CreateKey(ctx, "ci", state.RoleRunner, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.KeyBySecret(ctx, secret); err != nil || got.UID != k.UID || got.Role != state.RoleRunner {
+			t.Errorf("key = %+v, %v", got, err)
+		}
+		past := time.Now().Add(-time.Second)
+		_, expired, err := s.CreateKey(ctx, "old", state.RoleAdmin, &past)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.RevokeKey(ctx, k.UID); err != nil {
+			t.Fatal(err)
+		}
+		for what, secret := range map[string]string{"revoked": secret, "expired": expired, "unknown": "mw_nope", "empty": ""} {
+			if _, err := s.KeyBySecret(ctx, secret); !errors.Is(err, state.ErrNotFound) {
+				t.Errorf("%s key: %v, want ErrNotFound", what, err)
+			}
+		}
+		if err := s.RevokeKey(ctx, k.UID); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("revoking twice: %v", err)
+		}
+		all, err := s.Keys(ctx)
+		if err != nil || len(all) != 3 || !slices.IsSortedFunc(all, func(a, b state.Key) int { return -1 * compare(a.UID, b.UID) }) {
+			t.Errorf("keys = %+v, %v", all, err)
+		}
+	})
+}
+
+func compare(a, b string) int {
+	if a < b {
+		return -1
+	}
+	return 1
+}
+
+func TestRoles(t *testing.T) {
+	order := []state.Role{state.RoleViewer, state.RoleRunner, state.RoleAdmin}
+	for i, r := range order {
+		for j, need := range order {
+			if got := r.Allows(need); got != (i >= j) {
+				t.Errorf("%s allows %s = %t", r, need, got)
+			}
+		}
+		if state.RoleWorker.Allows(r) {
+			t.Errorf("worker allows %s", r)
+		}
+	}
+	if state.Role("root").Valid() || state.Role("").Allows(state.RoleViewer) {
+		t.Error("an unknown role is worth something")
+	}
+}

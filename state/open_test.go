@@ -1,0 +1,159 @@
+package state_test
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"millwright/state"
+	"millwright/state/statetest"
+)
+
+func TestWrongMasterKeyIsRefused(t *testing.T) {
+	statetest.EachDSN(t, func(t *testing.T, dsn string) {
+		s, err := state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.SetSecret(t.Context(), "TOKEN", []byte("value")); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, err = state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: bytes.Repeat([]byte("x"), 32)})
+		if !errors.Is(err, state.ErrWrongMasterKey) {
+			t.Fatalf("open with another key: %v", err)
+		}
+		s = statetest.Open(t, dsn)
+		if v, err := s.SecretValue(t.Context(), "TOKEN"); err != nil || string(v) != "value" {
+			t.Errorf("secret = %q, %v", v, err)
+		}
+	})
+}
+
+func TestNewerStateIsRefused(t *testing.T) {
+	dsn := statetest.SQLite(t)
+	s, err := state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9000, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	_, err = state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()})
+	if err == nil || !strings.Contains(err.Error(), "9000") {
+		t.Errorf("open of a newer state: %v, want the version it needs", err)
+	}
+}
+
+func TestSQLiteStateHasOneServer(t *testing.T) {
+	dsn := statetest.SQLite(t)
+	statetest.Open(t, dsn)
+	_, err := state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()})
+	if err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("second open: %v", err)
+	}
+}
+
+func TestSecretsAreSealed(t *testing.T) {
+	dsn := statetest.SQLite(t)
+	s, err := state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SetSecret(t.Context(), "TOKEN", []byte("canary-7f3a9c")); err != nil {
+		t.Fatal(err)
+	}
+	_, key, err := s.CreateKey(t.Context(), "ci", state.RoleViewer, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(dsn), "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, clear := range []string{"canary-7f3a9c", key} {
+			if bytes.Contains(content, []byte(clear)) {
+				t.Errorf("%s holds a secret in clear", filepath.Base(file))
+			}
+		}
+	}
+}
+
+func TestMasterKeyFile(t *testing.T) {
+	dsn := filepath.Join(t.TempDir(), "deep", "state.db")
+	key, err := state.LoadMasterKey(dsn, "", "")
+	if err != nil || len(key) != 32 {
+		t.Fatalf("%d bytes, %v", len(key), err)
+	}
+	again, err := state.LoadMasterKey("sqlite:"+dsn, "", "")
+	if err != nil || !bytes.Equal(key, again) {
+		t.Errorf("the key changed: %v", err)
+	}
+	info, err := os.Stat(filepath.Join(filepath.Dir(dsn), "master-key"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if err := os.WriteFile(dsn, []byte("something"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(filepath.Dir(dsn), "master-key")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := state.LoadMasterKey(dsn, "", ""); !errors.Is(err, state.ErrWrongMasterKey) {
+		t.Errorf("a state whose key file is lost: %v", err)
+	}
+	for _, dsn := range []string{"postgres://u@h/d", "postgresql://u@h/d"} {
+		if _, err := state.LoadMasterKey(dsn, "", ""); err == nil {
+			t.Errorf("%s: no key asked for", dsn)
+		}
+	}
+	if _, err := state.LoadMasterKey(dsn, "short", ""); err == nil || strings.Contains(err.Error(), "short\"") {
+		t.Errorf("a short key: %v", err)
+	}
+}
+
+func TestPostgresAddressIsNotShown(t *testing.T) {
+	_, err := state.Open(t.Context(), state.Config{DSN: "postgres://u:canary-pw@[bad", MasterKey: statetest.MasterKey()})
+	if err == nil || strings.Contains(err.Error(), "canary-pw") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestIDs(t *testing.T) {
+	a, b := state.NewID(state.PrefixWebhook), state.NewID(state.PrefixWebhook)
+	if a == b || !state.ValidID("wh", a) || state.ValidID("dlv", a) || state.ValidID("wh", a+"0") || state.ValidID("wh", "wh_8"+a[4:]) {
+		t.Errorf("ids %s %s", a, b)
+	}
+	key := []byte("key")
+	x := state.WebhookUID(key, "ci", 0)
+	for _, other := range []string{state.WebhookUID(key, "ci", 1), state.WebhookUID(key, "cd", 0), state.WebhookUID([]byte("other"), "ci", 0)} {
+		if other == x {
+			t.Errorf("two webhooks share the UID %s", x)
+		}
+	}
+	if x != state.WebhookUID(key, "ci", 0) || !state.ValidID("wh", x) {
+		t.Errorf("UID %s", x)
+	}
+}
