@@ -20,105 +20,63 @@ const (
 
 // transact writes a sorted batch in one transaction and returns each job's outcome, in the same order.
 func (a *acceptor) transact(ctx context.Context, batch []*job) ([]outcome, error) {
-	stmts, err := a.statements(ctx)
-	if err != nil {
-		return nil, a.s.classify(err)
+	if a.s.dialect == postgres {
+		return a.transactPostgres(ctx, batch)
 	}
-	if a.s.dialect == sqlite {
-		ctx = context.Background() // a deadline would cost a goroutine for each statement, and a disk does not heed it
-	}
-	outcomes := make([]outcome, len(batch))
-	err = a.s.tx(ctx, func(tx *sql.Tx) error {
-		b := &batchTx{s: a.s, ctx: ctx, tx: tx, prepared: stmts, bound: map[string]*sql.Stmt{}, generations: map[string]int64{}}
-		if err := b.readGenerations(batch); err != nil {
-			return err
-		}
-		for i, j := range batch {
-			var err error
-			if j.entry != nil {
-				outcomes[i] = outcome{}
-				err = b.insertRejection(j.entry)
-			} else {
-				outcomes[i], err = b.accept(j.accept)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return outcomes, err
+	return a.transactSQLite(batch)
 }
 
-// statements returns the statements of the group commit, prepared once for the life of the store. They
-// are prepared outside of a transaction, since SQLite has one connection that writes.
-func (a *acceptor) statements(ctx context.Context) (map[string]*sql.Stmt, error) {
-	a.prepare.Lock()
-	defer a.prepare.Unlock()
-	if a.stmts != nil {
-		return a.stmts, nil
-	}
-	all := map[string]*sql.Stmt{}
-	for _, query := range []string{readGenerationSQL + a.s.dialect.forShare(), insertIdentitySQL, firstIdentitySQL, insertPayloadSQL, insertDeliverySQL, insertRunSQL, insertRunMetadataSQL} {
-		stmt, err := a.s.write.PrepareContext(ctx, query)
+// batchTx is one transaction of the group commit. It writes the same on both databases; they differ in
+// whether a statement is executed at once, or gathered with its like.
+type batchTx struct {
+	s           *Store
+	generations map[string]int64 // of the factories of the batch, held until the end; 0: there is none
+	// first stores hash for the delivery, and returns the delivery that stored it first, if any.
+	first func(webhook int64, hash [16]byte, deliveryUID string) (string, error)
+	exec  func(query string, args ...any) error
+}
+
+// write writes the batch.
+func (b *batchTx) write(batch []*job) ([]outcome, error) {
+	outcomes := make([]outcome, len(batch))
+	for i, j := range batch {
+		var err error
+		if j.entry != nil {
+			err = b.insertRejection(j.entry)
+		} else {
+			outcomes[i], err = b.accept(j.accept)
+		}
 		if err != nil {
 			return nil, err
 		}
-		all[query] = stmt
 	}
-	a.stmts = all
-	return all, nil
-}
-
-// batchTx is one transaction of the group commit.
-type batchTx struct {
-	s           *Store
-	ctx         context.Context
-	tx          *sql.Tx
-	prepared    map[string]*sql.Stmt
-	bound       map[string]*sql.Stmt // prepared, in this transaction
-	generations map[string]int64     // by factory UID; 0: there is no such factory
-}
-
-// readGenerations reads, and on PostgreSQL holds, the generation of every factory of the batch.
-func (b *batchTx) readGenerations(batch []*job) error {
-	for _, j := range batch {
-		if j.accept == nil {
-			continue
-		}
-		uid := j.accept.FactoryUID
-		if _, ok := b.generations[uid]; ok {
-			continue
-		}
-		var generation int64
-		err := b.stmt(readGenerationSQL+b.s.dialect.forShare()).QueryRowContext(b.ctx, uid).Scan(&generation)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		b.generations[uid] = generation
-	}
-	return nil
+	return outcomes, nil
 }
 
 func (b *batchTx) accept(a *Acceptance) (outcome, error) {
 	if b.generations[a.FactoryUID] != a.Generation {
 		return outcome{err: ErrMoved}, nil
 	}
+	reason := a.Reason
 	if a.Identity.Source != "" {
-		first, err := b.firstOf(a, a.Identity.Hash)
+		first, err := b.first(a.WebhookID, a.Identity.Hash, a.UID)
 		if err != nil {
 			return outcome{}, err
 		}
 		if first != "" {
-			return outcome{Accepted: Accepted{DeliveryUID: first, Duplicate: true}}, b.insertDelivery(a, DeliveryDuplicate, first)
+			return outcome{Accepted: Accepted{DeliveryUID: first, Duplicate: true}}, b.insertDelivery(a, DeliveryDuplicate, reason, first)
 		}
 	}
 	if a.Digest != nil {
-		if err := b.flagRepeat(a); err != nil {
+		first, err := b.first(a.WebhookID, digestHash(a.Digest), a.UID)
+		if err != nil {
 			return outcome{}, err
 		}
+		if first != "" {
+			reason = repeatReason(reason, first)
+		}
 	}
-	if err := b.insertDelivery(a, DeliveryAccepted, ""); err != nil {
+	if err := b.insertDelivery(a, DeliveryAccepted, reason, ""); err != nil {
 		return outcome{}, err
 	}
 	if err := b.exec(insertPayloadSQL, a.UID, a.FactoryUID, a.Body); err != nil {
@@ -132,15 +90,6 @@ func (b *batchTx) accept(a *Acceptance) (outcome, error) {
 	return outcome{Accepted: Accepted{DeliveryUID: a.UID}}, nil
 }
 
-// flagRepeat notes in the delivery's reason when its signed bytes came before, under another identity.
-func (b *batchTx) flagRepeat(a *Acceptance) error {
-	first, err := b.firstOf(a, digestHash(a.Digest))
-	if first != "" {
-		a.Reason = repeatReason(a.Reason, first)
-	}
-	return err
-}
-
 // digestHash is the digest as a key among the identities of a webhook, where it equals none of them.
 func digestHash(digest []byte) [16]byte { return IdentityOf("digest", string(digest)).Hash }
 
@@ -151,19 +100,8 @@ func repeatReason(reason, first string) string {
 	return reason + "the same signed bytes as " + first + " under a new ID"
 }
 
-// firstOf stores hash for the delivery, and returns the delivery that stored it first, if any.
-func (b *batchTx) firstOf(a *Acceptance, hash [16]byte) (string, error) {
-	err := one(b.stmt(insertIdentitySQL).ExecContext(b.ctx, a.WebhookID, hash[:], a.UID))
-	if !errors.Is(err, errNoRow) {
-		return "", err
-	}
-	var first string
-	err = b.stmt(firstIdentitySQL).QueryRowContext(b.ctx, a.WebhookID, hash[:]).Scan(&first)
-	return first, err
-}
-
-func (b *batchTx) insertDelivery(a *Acceptance, outcome DeliveryOutcome, duplicateOf string) error {
-	return b.exec(insertDeliverySQL, a.WebhookID, a.UID, a.FactoryUID, string(outcome), a.Reason, int64(len(a.Body)), nil, micros(a.Received),
+func (b *batchTx) insertDelivery(a *Acceptance, outcome DeliveryOutcome, reason, duplicateOf string) error {
+	return b.exec(insertDeliverySQL, a.WebhookID, a.UID, a.FactoryUID, string(outcome), reason, int64(len(a.Body)), nil, micros(a.Received),
 		a.Identity.Preview, string(a.Identity.Source), a.Sender, duplicateOf, a.ReplayOf, a.Event, a.Generation, int64(1), nil)
 }
 
@@ -179,16 +117,72 @@ func nullable(n *int64) any {
 	return *n
 }
 
-func (b *batchTx) exec(query string, args ...any) error {
-	_, err := b.stmt(query).ExecContext(b.ctx, args...)
-	return err
+// transactSQLite executes statement after statement. It has no deadline: that would cost a goroutine for
+// each statement, and a disk does not heed it.
+func (a *acceptor) transactSQLite(batch []*job) (outcomes []outcome, err error) {
+	ctx := context.Background()
+	prepared, err := a.statements(ctx)
+	if err != nil {
+		return nil, a.s.classify(err)
+	}
+	err = a.s.tx(ctx, func(tx *sql.Tx) error {
+		bound := make(map[string]*sql.Stmt, len(prepared))
+		stmt := func(query string) *sql.Stmt {
+			s, ok := bound[query]
+			if !ok {
+				s = tx.StmtContext(ctx, prepared[query])
+				bound[query] = s
+			}
+			return s
+		}
+		b := &batchTx{s: a.s, generations: map[string]int64{}}
+		b.exec = func(query string, args ...any) error {
+			_, err := stmt(query).ExecContext(ctx, args...)
+			return err
+		}
+		b.first = func(webhook int64, hash [16]byte, deliveryUID string) (first string, err error) {
+			if err := one(stmt(insertIdentitySQL).ExecContext(ctx, webhook, hash[:], deliveryUID)); !errors.Is(err, errNoRow) {
+				return "", err
+			}
+			return first, stmt(firstIdentitySQL).QueryRowContext(ctx, webhook, hash[:]).Scan(&first)
+		}
+		for _, j := range batch {
+			if j.accept == nil {
+				continue
+			}
+			uid := j.accept.FactoryUID
+			if _, ok := b.generations[uid]; ok {
+				continue
+			}
+			var generation int64
+			if err := stmt(readGenerationSQL).QueryRowContext(ctx, uid).Scan(&generation); noRows(err) != nil {
+				return err
+			}
+			b.generations[uid] = generation
+		}
+		var err error
+		outcomes, err = b.write(batch)
+		return err
+	})
+	return outcomes, err
 }
 
-func (b *batchTx) stmt(query string) *sql.Stmt {
-	s, ok := b.bound[query]
-	if !ok {
-		s = b.tx.StmtContext(b.ctx, b.prepared[query])
-		b.bound[query] = s
+// statements returns the statements of the group commit, prepared once for the life of the store. They
+// are prepared outside of a transaction, since there is one connection that writes.
+func (a *acceptor) statements(ctx context.Context) (map[string]*sql.Stmt, error) {
+	a.prepare.Lock()
+	defer a.prepare.Unlock()
+	if a.stmts != nil {
+		return a.stmts, nil
 	}
-	return s
+	all := map[string]*sql.Stmt{}
+	for _, query := range []string{readGenerationSQL, insertIdentitySQL, firstIdentitySQL, insertPayloadSQL, insertDeliverySQL, insertRunSQL, insertRunMetadataSQL} {
+		stmt, err := a.s.write.PrepareContext(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		all[query] = stmt
+	}
+	a.stmts = all
+	return all, nil
 }
