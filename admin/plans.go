@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"millwright/api"
@@ -79,7 +80,44 @@ func (s *service) plan(ctx context.Context, in *struct {
 		opts.AllowPrune, opts.AllowRename = s.Allowed(f.UID)
 	}
 	p, _ := plan.Make(cur, tree, opts)
-	return p, p.Err
+	return masked(p), p.Err
+}
+
+// masked returns p without the values of env and headers of MCP servers: a definition should name secrets
+// there, but one that spells them out is not to tell them to every key.
+func masked(p plan.Plan) plan.Plan {
+	for i := range p.Changes {
+		for j := range p.Changes[i].Fields {
+			f := &p.Changes[i].Fields[j]
+			f.Old, f.New = mask(f.Old), mask(f.New)
+		}
+	}
+	return p
+}
+
+// mask returns a value of a definition, as JSON, with every member of every env and headers masked,
+// except references to secrets.
+func mask(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = mask(v[i])
+		}
+	case map[string]any:
+		for key, member := range v {
+			inner, ok := member.(map[string]any)
+			if !ok || key != "env" && key != "headers" {
+				v[key] = mask(member)
+				continue
+			}
+			for name, value := range inner {
+				if text, _ := value.(string); !strings.HasPrefix(text, "${secret:") || !strings.HasSuffix(text, "}") {
+					inner[name] = "***"
+				}
+			}
+		}
+	}
+	return v
 }
 
 func (s *service) planHead(ctx context.Context, f state.Factory) (plan.Plan, error) {
@@ -95,7 +133,7 @@ func (s *service) planHead(ctx context.Context, f state.Factory) (plan.Plan, err
 	p, err := s.PlanHead(ctx, f.UID)
 	var known *api.Error
 	if err == nil || errors.As(api.FromState(err), &known) {
-		return p, err
+		return masked(p), err
 	}
 	s.Log.Warn("planning a source's head", "factory", f.Name, "error", err)
 	return p, api.Problem("resource_unavailable", "the source cannot be read just now: %s", err)

@@ -112,6 +112,21 @@ func TestPlan(t *testing.T) {
 	})
 }
 
+func TestPlanTellsNoValueOfAnMCPServer(t *testing.T) {
+	agent := func(token string) map[string]string {
+		return map[string]string{
+			"agents/a/agent.md": "---\nmcpServers:\n  tracker: {url: 'https://mcp.example.com', headers: {Authorization: '" + token + "', X-Team: '${secret:TEAM}'}}\n---\nx\n",
+		}
+	}
+	each(t, admin.Config{}, func(w *world) {
+		f := w.factory("payments", state.Source{Kind: "dir", Path: "/srv"}, agent("Bearer 0ld-token"))
+		r := w.call(state.RoleViewer, "POST", "/factory/"+f.UID+"/plan", files(agent("Bearer n3w-token"))).want(200)
+		if r.at("changes", 0, "action") != "update" || strings.Contains(string(r.body), "-token") || !strings.Contains(string(r.body), "https://mcp.example.com") || !strings.Contains(string(r.body), "${secret:TEAM}") {
+			t.Errorf("answer %s", r.body)
+		}
+	})
+}
+
 func TestTreesThatAreNone(t *testing.T) {
 	each(t, admin.Config{}, func(w *world) {
 		f := w.factory("payments", state.Source{Kind: "dir", Path: "/srv"}, nil)
