@@ -24,6 +24,7 @@ type Problem struct {
 	Code      string          `json:"code" doc:"Name of the rule" example:"secret-missing"`
 	Message   string          `json:"message" doc:"What is wrong"`
 	Hint      string          `json:"hint,omitempty" doc:"What to do"`
+	Excerpt   string          `json:"excerpt,omitempty" doc:"The line with a caret line below it, as validate prints it, where it is known"`
 
 	Fix *schema.Fix `json:"-"`
 }

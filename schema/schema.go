@@ -45,6 +45,11 @@ type Problem struct {
 	Message   string   `json:"message"`
 	Hint      string   `json:"hint,omitempty"`
 
+	// Excerpt is the source line with a caret line below it, as function
+	// Excerpt makes it. A plan fills it in, so that what it found can be shown
+	// when the source is not at hand any more; Load leaves it empty.
+	Excerpt string `json:"excerpt,omitempty"`
+
 	// Fix is a safe repair, nil when there is none. A fix is safe when there is
 	// exactly one candidate: a misspelt key or value, or a webhook's file name
 	// where its UID is meant.

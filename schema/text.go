@@ -19,11 +19,16 @@ const (
 
 // Text renders a problem for people, in plain text without a line feed at its
 // end: "path:line:col: severity: message [code]", the excerpt when src is
-// given, and the hint. Control characters of foreign text are escaped.
+// given or the problem has its own, and the hint. Control characters of foreign
+// text are escaped.
 func Text(p Problem, src []byte) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: %s: %s [%s]", clean(p.Path), p.Line, p.Column, p.Severity, clean(p.Message), p.Code)
-	if e := Excerpt(src, p); e != "" {
+	e := p.Excerpt
+	if src != nil {
+		e = Excerpt(src, p)
+	}
+	if e != "" {
 		b.WriteByte('\n')
 		b.WriteString(e)
 	}

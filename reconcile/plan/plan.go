@@ -99,6 +99,14 @@ func Make(cur state.Current, fsys fs.FS, opts Options) (Plan, *state.Application
 
 // Compare is Make for a tree that is loaded already. The rules that need state run on loaded again.
 func Compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *state.Application) {
+	p, app := compare(cur, loaded, opts)
+	for i, found := range p.Problems { // the application's are the same
+		p.Problems[i].Excerpt = schema.Excerpt(loaded.Source(found.Path), found)
+	}
+	return p, app
+}
+
+func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *state.Application) {
 	p := Plan{
 		BaseRevision: cur.Factory.Applied.ID, HeadRevision: opts.Revision.ID,
 		Changes: []Change{}, Secrets: []Secret{}, Problems: []schema.Problem{},
