@@ -152,11 +152,14 @@ func (c *client) refused(resp *http.Response) error {
 	if resp.StatusCode >= 500 || resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusTooManyRequests {
 		status = exitUnreachable
 	}
-	return &exit{status, &refusal{p.Code, clean(text)}}
+	return &exit{status, &refusal{p.Code, clean(text), resp.StatusCode}}
 }
 
 // refusal is a problem that the server answered with.
-type refusal struct{ code, text string }
+type refusal struct {
+	code, text string
+	status     int
+}
 
 func (r *refusal) Error() string { return r.text }
 

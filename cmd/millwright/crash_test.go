@@ -25,7 +25,7 @@ import (
 )
 
 // kills is how often the crash test kills the server.
-const kills = 5
+const kills = 50
 
 // TestKill kills the server with SIGKILL again and again under load, on both databases. Every delivery
 // that was answered 202 is in the log exactly once, and each matching automation has exactly one run for
@@ -53,8 +53,7 @@ func TestKill(t *testing.T) {
 		p := w.start(t)
 		w.waitFor(t, p, func() bool { return w.acknowledged() >= 1 })
 		stopSenders()
-		//DRAIN w.drain(t, p)
-		time.Sleep(8*time.Second)
+		w.drain(t, p)
 		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}

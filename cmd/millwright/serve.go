@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -199,13 +198,4 @@ func startError(err error) error {
 // adminKeyFile is where the first key of a SQLite state is kept, for client commands on this machine.
 func adminKeyFile(statePath string) string {
 	return filepath.Join(filepath.Dir(statePath), "admin-key")
-}
-
-// bootstrapKey says where the first API key is to be found.
-func writeAdminKey(statePath, key string) error {
-	file := adminKeyFile(statePath)
-	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
-		return fmt.Errorf("admin key: %w", err)
-	}
-	return nil
 }

@@ -156,30 +156,33 @@ func (srv *server) openState(ctx context.Context) error {
 }
 
 // bootstrap makes the first API key: the given one, or a random one that is written beside a SQLite
-// state and shown on a terminal.
+// state and shown on a terminal. The file comes first, so that no key is made that nobody has.
 func bootstrap(ctx context.Context, s streams, store *state.Store, dsn, given string) error {
-	key := given
-	if key == "" {
-		key = state.NewToken(state.KeyPrefix)
-	} else if len(key) < 32 {
-		return errors.New("MILLWRIGHT_BOOTSTRAP_KEY is too short: want at least 32 characters")
-	}
-	made, err := store.Bootstrap(ctx, key)
-	if err != nil || !made || given != "" {
+	if given != "" {
+		if len(given) < 32 {
+			return errors.New("MILLWRIGHT_BOOTSTRAP_KEY is too short: want at least 32 characters")
+		}
+		_, err := store.Bootstrap(ctx, given)
 		return err
 	}
-	path, ok := state.SQLitePath(dsn)
-	if ok {
-		if err := writeAdminKey(path, key); err != nil {
-			return err
-		}
+	if keys, err := store.Keys(ctx); err != nil || len(keys) > 0 {
+		return err
 	}
-	if f, terminal := s.out.(*os.File); terminal && term.IsTerminal(int(f.Fd())) {
-		fmt.Fprintf(s.out, "admin key, shown once: %s\n", key)
-	} else if !ok {
+	f, terminal := s.out.(*os.File)
+	terminal = terminal && term.IsTerminal(int(f.Fd()))
+	key := state.NewToken(state.KeyPrefix)
+	if path, ok := state.SQLitePath(dsn); ok {
+		if err := os.WriteFile(adminKeyFile(path), []byte(key+"\n"), 0o600); err != nil {
+			return fmt.Errorf("admin key: %w", err)
+		}
+	} else if !terminal {
 		return errors.New("the state has no API key yet: set MILLWRIGHT_BOOTSTRAP_KEY for the first start")
 	}
-	return nil
+	made, err := store.Bootstrap(ctx, key)
+	if err == nil && made && terminal {
+		fmt.Fprintf(s.out, "admin key, shown once: %s\n", key)
+	}
+	return err
 }
 
 // cloneDir is where git sources keep their clones.
