@@ -27,6 +27,9 @@ func (f *fact) fix(text string) *Fix {
 	return &Fix{Start: f.start, End: f.end, Text: f.quote + text + f.quote}
 }
 
+// maxFacts bounds the facts of one file.
+const maxFacts = 2000
+
 type factKind int
 
 const (
@@ -41,6 +44,13 @@ const (
 
 func (d *document) fact(kind factKind, n *yaml.Node, value string) {
 	if d.bad[n] {
+		return
+	}
+	if len(d.facts) >= maxFacts {
+		if len(d.facts) == maxFacts && !d.crowded {
+			d.crowded = true
+			d.errorAt(n, "invalid-value", fmt.Sprintf("this file names more than %d webhooks, secrets and other resources", maxFacts), "")
+		}
 		return
 	}
 	start, end := d.extent(n)
@@ -104,17 +114,41 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 	return c.problems, sortedKeys(skipped)
 }
 
+// nearby bounds what is spent on suggestions over many names.
+type nearby struct{ spent int }
+
+func (b *nearby) suggest(text string, candidates []string) string {
+	const most = 1 << 20 // comparisons
+	if b.spent += len(candidates); b.spent > most {
+		return ""
+	}
+	return suggest(text, candidates)
+}
+
 type stateCheck struct {
+	nearby
 	known    *Known
 	factory  *Factory
 	skipped  map[string]bool
 	problems []Problem
-	names    []string // of the secrets, sorted
-	uids     []string // known ones, sorted
+	counts   map[string]int // of problems, by path
+	names    []string       // of the secrets, sorted
+	uids     []string       // known ones, sorted
 }
 
 func (c *stateCheck) report(f *fact, severity Severity, code, message, hint string) *Problem {
-	c.problems = append(c.problems, newProblem(f.path, f.span, severity, code, message, hint))
+	p := newProblem(f.path, f.span, severity, code, message, hint)
+	if c.counts == nil {
+		c.counts = map[string]int{}
+	}
+	if c.counts[f.path]++; c.counts[f.path] > maxProblems {
+		if c.counts[f.path] == maxProblems+1 {
+			p.Code, p.Message, p.Hint, p.Severity = "more-problems", "more problems like these in this file are not shown", "mend the first ones and check again", SeverityError
+			c.problems = append(c.problems, p)
+		}
+		return &p
+	}
+	c.problems = append(c.problems, p)
 	return &c.problems[len(c.problems)-1]
 }
 
@@ -131,7 +165,7 @@ func (c *stateCheck) secret(f *fact) {
 	}
 	s, ok := c.known.Secrets[f.value]
 	if !ok {
-		near := suggest(f.value, c.secretNames())
+		near := c.suggest(f.value, c.secretNames())
 		p := c.report(f, SeverityError, "secret-missing", fmt.Sprintf("the team secret %s does not exist", quoted(f.value)),
 			didYouMean(near, "make it first: millwright secret set "+f.value))
 		if near != "" {
@@ -161,7 +195,7 @@ func (c *stateCheck) grant(f *fact) {
 		return
 	}
 	if _, ok := c.known.Secrets[f.value]; !ok {
-		near := suggest(f.value, c.secretNames())
+		near := c.suggest(f.value, c.secretNames())
 		p := c.report(f, SeverityWarning, "secret-not-granted", fmt.Sprintf("the team secret %s does not exist, so runs do not get it", quoted(f.value)),
 			didYouMean(near, "make it: millwright secret set "+f.value))
 		if near != "" {
@@ -174,7 +208,7 @@ func (c *stateCheck) harness(f *fact) {
 	if c.known.HarnessTypes == nil || f.value == "oz" || slices.Contains(c.known.HarnessTypes, f.value) {
 		return
 	}
-	near := suggest(f.value, c.known.HarnessTypes)
+	near := c.suggest(f.value, c.known.HarnessTypes)
 	c.report(f, SeverityWarning, "harness-unknown", fmt.Sprintf("the server has no harness %s", quoted(f.value)),
 		didYouMean(near, "it has "+listed(c.known.HarnessTypes)))
 }
@@ -197,7 +231,7 @@ func (c *stateCheck) webhookID(f *fact) {
 		return
 	}
 	hint := "a UID is wh_ and 26 of the characters 0-9 a-z without i, l, o, u"
-	near := suggest(f.value, c.factory.webhookNames)
+	near := c.suggest(f.value, c.factory.webhookNames)
 	if uid := c.known.UIDs[near]; uid != "" {
 		near = uid
 	}
@@ -214,7 +248,7 @@ func (c *stateCheck) nearUID(uid string) string {
 	if c.uids == nil {
 		c.uids = sortedKeys(c.known.KnownUIDs)
 	}
-	return suggest(uid, c.uids)
+	return c.suggest(uid, c.uids)
 }
 
 func (c *stateCheck) uid(f *fact) {

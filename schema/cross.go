@@ -19,6 +19,7 @@ func crossCheck(f *Factory, entries []entry) []Problem {
 }
 
 type crossed struct {
+	nearby
 	factory  *Factory
 	entries  []entry
 	problems []Problem
@@ -62,29 +63,30 @@ func (c *crossed) webhookLimit() {
 // references checks the names of agents and runners. Names of files that have
 // errors count as present.
 func (c *crossed) references() {
-	var agents, runners []string
+	agents, runners := map[string]bool{}, map[string]bool{}
 	for _, e := range c.entries {
 		switch e.kind {
 		case kindAgent:
-			agents = append(agents, e.name)
+			agents[e.name] = true
 		case kindRunner:
-			runners = append(runners, e.name)
+			runners[e.name] = true
 		}
 	}
+	agentNames, runnerNames := sortedKeys(agents), sortedKeys(runners)
 	for i := range c.factory.facts {
 		f := &c.factory.facts[i]
-		kind, place, names := "agent", "agents/"+f.value+"/agent.md", agents
+		kind, place, names, there := "agent", "agents/"+f.value+"/agent.md", agentNames, agents[f.value]
 		switch f.kind {
 		case factAgent:
 		case factRunner:
-			kind, place, names = "runner", "runners/"+f.value+".yaml", runners
+			kind, place, names, there = "runner", "runners/"+f.value+".yaml", runnerNames, runners[f.value]
 		default:
 			continue
 		}
-		if slices.Contains(names, f.value) {
+		if there {
 			continue
 		}
-		near := suggest(f.value, names)
+		near := c.suggest(f.value, names)
 		p := c.report(f.path, f.span, "reference", fmt.Sprintf("the %s %s is not in this tree", kind, quoted(f.value)), didYouMean(near, "add "+clip(place)))
 		if near != "" {
 			p.Fix = f.fix(near)
@@ -95,7 +97,15 @@ func (c *crossed) references() {
 // foreman allows one foreman, and wants one in a full definition.
 func (c *crossed) foreman() {
 	first := ""
+	places := map[string]span{}
+	for _, f := range c.factory.facts {
+		if f.kind == factForeman {
+			places[f.path] = f.span
+		}
+	}
+	read := make(map[string]bool, len(c.factory.Agents))
 	for _, a := range c.factory.Agents {
+		read[a.Path] = true
 		if !a.IsForeman() {
 			continue
 		}
@@ -103,19 +113,13 @@ func (c *crossed) foreman() {
 			first = a.Path
 			continue
 		}
-		s := fileSpan()
-		for _, f := range c.factory.facts {
-			if f.kind == factForeman && f.path == a.Path {
-				s = f.span
-			}
-		}
-		c.report(a.Path, s, "foreman", fmt.Sprintf("a second foreman; %s is one already", clip(first)), "give one of the two another agentType")
+		c.report(a.Path, places[a.Path], "foreman", fmt.Sprintf("a second foreman; %s is one already", clip(first)), "give one of the two another agentType")
 	}
 	if first != "" || !slices.ContainsFunc(c.entries, func(e entry) bool { return e.kind == kindFactory }) {
 		return
 	}
 	for _, e := range c.entries {
-		if e.kind == kindAgent && !slices.ContainsFunc(c.factory.Agents, func(a Agent) bool { return a.Path == e.path }) {
+		if e.kind == kindAgent && !read[e.path] {
 			return // it may be the agent that cannot be read
 		}
 	}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -28,7 +29,39 @@ type document struct {
 	loose    bool              // unknown keys are warnings
 	parseErr error
 	facts    []fact
+	crowded  bool // more facts than are kept
 	problems []Problem
+	limit    int // how many problems are kept; 0 means maxProblems
+	dropped  int // how many were not
+	worst    Severity
+	cursor   struct{ line, col, offset int } // the place last asked for
+}
+
+// maxProblems bounds the problems kept of one file. Beyond it they are counted.
+const maxProblems = 100
+
+// full says whether no more problems are kept: their places need not be found.
+func (d *document) full() bool {
+	if d.limit > 0 {
+		return len(d.problems) >= d.limit
+	}
+	return len(d.problems) >= maxProblems
+}
+
+// settle adds the problem that stands for those that were dropped.
+func (d *document) settle() {
+	if d.dropped == 0 {
+		return
+	}
+	at := fileSpan()
+	for _, p := range d.problems {
+		if p.Line > at.line || p.Line == at.line && p.Column >= at.col {
+			at = span{p.Line, p.Column, p.EndLine, p.EndColumn}
+		}
+	}
+	d.problems = append(d.problems, newProblem(d.path, at, d.worst, "more-problems",
+		fmt.Sprintf("%d more problems in this file are not shown", d.dropped), "mend the first ones and check again"))
+	d.dropped = 0
 }
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -86,9 +119,17 @@ func (d *document) offset(line, col int) int {
 		return len(d.src)
 	}
 	i := starts[line-1]
+	// Values come mostly in order: on a long line, go on from the last one.
+	at := col
+	if c := &d.cursor; c.line == line && c.col <= col {
+		i, col = c.offset, col-c.col+1
+	}
 	for ; col > 1 && i < len(d.src) && d.src[i] != '\n'; col-- {
 		_, n := utf8.DecodeRune(d.src[i:])
 		i += n
+	}
+	if col == 1 {
+		d.cursor.line, d.cursor.col, d.cursor.offset = line, at, i
 	}
 	return i
 }
@@ -186,6 +227,9 @@ func scalarLen(n *yaml.Node, text []byte) int {
 
 // spanOf returns the place of a value; that of an empty value is its key's end.
 func (d *document) spanOf(n *yaml.Node) span {
+	if d.full() {
+		return span{}
+	}
 	start, end := d.extent(n)
 	return d.spanAt(start, end)
 }
@@ -200,8 +244,21 @@ func (d *document) spanAt(start, end int) span {
 func fileSpan() span { return span{1, 1, 1, 1} }
 
 func (d *document) report(s span, severity Severity, code, message, hint string) *Problem {
-	d.problems = append(d.problems, newProblem(d.path, s, severity, code, message, hint))
+	p := newProblem(d.path, s, severity, code, message, hint)
+	if d.full() {
+		d.drop(1, severity)
+		return &p
+	}
+	d.problems = append(d.problems, p)
 	return &d.problems[len(d.problems)-1]
+}
+
+// drop counts problems that are not kept.
+func (d *document) drop(n int, severity Severity) {
+	d.dropped += n
+	if severity == SeverityError || d.worst == "" || d.worst == SeverityInfo {
+		d.worst = severity
+	}
 }
 
 // errorAt reports an error at a value, once: later problems of a value that was

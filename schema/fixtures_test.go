@@ -400,7 +400,9 @@ func visible(text string) string {
 	lines := strings.Split(b.String(), "\n")
 	const most = 40
 	if len(lines) > most {
-		lines = append(lines[:most], fmt.Sprintf("… and %d more lines", len(lines)-most))
+		const head, tail = 16, 12
+		left := fmt.Sprintf("… %d lines …", len(lines)-head-tail)
+		lines = slices.Concat(lines[:head], []string{left}, lines[len(lines)-tail:])
 	}
 	return strings.Join(lines, "\n")
 }

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +24,12 @@ import (
 // bounds what it reads (MaxFiles, MaxFileBytes, MaxTreeBytes) before it spends
 // memory. Files are read by as many goroutines as there are processors; none is
 // left when it returns.
-func Load(fsys fs.FS, known *Known) *Result {
+func Load(fsys fs.FS, known *Known) *Result { return LoadContext(context.Background(), fsys, known) }
+
+// LoadContext is Load that can be given up: once ctx has ended it begins no
+// other file, and Result.Err is the context's error. One file takes less than
+// half a second, whatever is in it.
+func LoadContext(ctx context.Context, fsys fs.FS, known *Known) *Result {
 	r := &Result{tree: &Factory{}, sources: map[string][]byte{}}
 	t, err := walk(fsys)
 	switch {
@@ -35,8 +41,13 @@ func Load(fsys fs.FS, known *Known) *Result {
 	case err != nil:
 		r.Err = err
 	}
-	l := loader{fsys: fsys, entries: t.entries, docs: make([]loaded, len(t.entries))}
+	l := loader{ctx: ctx, fsys: fsys, entries: t.entries, docs: make([]loaded, len(t.entries))}
 	l.run()
+	if err := ctx.Err(); err != nil {
+		r.Err = err
+		r.finish(known)
+		return r
+	}
 	if l.bytes.Load() > MaxTreeBytes {
 		r.base = []Problem{newProblem(".", fileSpan(), SeverityError, "tree-too-large",
 			fmt.Sprintf("the files at resource paths have more than %d MiB together", MaxTreeBytes>>20), "split the tree over several factories")}
@@ -73,18 +84,37 @@ type loaded struct {
 }
 
 type loader struct {
+	ctx     context.Context
 	fsys    fs.FS
 	entries []entry
 	docs    []loaded
 	bytes   atomic.Int64
 }
 
+// In a tree that is full of problems, files beyond the first maxTreeProblems
+// keep one each. What is kept depends on whole batches, so that it is the same
+// on every run.
+const (
+	batch           = 512
+	maxTreeProblems = 10_000
+)
+
 func (l *loader) run() {
-	parallel(len(l.entries), func(i int) {
-		if l.bytes.Load() <= MaxTreeBytes {
-			l.docs[i] = l.load(l.entries[i])
+	problems, limit := 0, maxProblems
+	for first := 0; first < len(l.entries); first += batch {
+		part := l.entries[first:min(first+batch, len(l.entries))]
+		parallel(len(part), func(i int) {
+			if l.bytes.Load() <= MaxTreeBytes && l.ctx.Err() == nil {
+				l.docs[first+i] = l.load(part[i], limit)
+			}
+		})
+		for i := range part {
+			problems += len(l.docs[first+i].problems)
 		}
-	})
+		if problems > maxTreeProblems {
+			limit = 1
+		}
+	}
 }
 
 // parallel calls f for 0 to n-1 from as many goroutines as there are
@@ -109,7 +139,7 @@ func parallel(n int, f func(i int)) {
 	group.Wait()
 }
 
-func (l *loader) load(e entry) (out loaded) {
+func (l *loader) load(e entry, limit int) (out loaded) {
 	defer func() {
 		if p := recover(); p != nil { // a bug here must not take a server down
 			out = loaded{problems: []Problem{newProblem(e.path, fileSpan(), SeverityError, "invalid-yaml",
@@ -125,8 +155,9 @@ func (l *loader) load(e entry) (out loaded) {
 		return loaded{err: err, problems: []Problem{newProblem(e.path, fileSpan(), SeverityError, "unreadable", "cannot be read: "+cause(err), "")}}
 	}
 	l.bytes.Add(int64(len(src)))
-	d := &document{path: e.path, src: src}
+	d := &document{path: e.path, src: src, limit: limit}
 	out.resource = d.resource(e)
+	d.settle()
 	out.src, out.problems, out.facts = src, d.problems, d.facts
 	if d.parseErr != nil {
 		out.doc = d

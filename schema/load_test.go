@@ -1,7 +1,9 @@
 package schema_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,6 +64,7 @@ func TestLoadMissingRoot(t *testing.T) {
 // TestLoadIsDeterministic loads a tree full of problems many times.
 func TestLoadIsDeterministic(t *testing.T) {
 	var files []string
+	seen := map[string]bool{}
 	for _, f := range listFixtures(t, "err") {
 		if f.name == "tree-too-large" || f.name == "tree-too-large-bytes" {
 			continue
@@ -69,8 +72,12 @@ func TestLoadIsDeterministic(t *testing.T) {
 		r := schema.Load(f.tree(t), f.known(t))
 		for _, p := range r.Problems {
 			src, name := r.Source(p.Path), fmt.Sprintf("f%d", len(files))
-			switch kind, _, _ := strings.Cut(p.Path, "/"); {
-			case src == nil:
+			kind, _, _ := strings.Cut(p.Path, "/")
+			if src == nil || seen[kind+string(src)] {
+				continue
+			}
+			seen[kind+string(src)] = true
+			switch {
 			case kind == "webhooks" || kind == "runners":
 				files = append(files, kind+"/"+name+".yaml", string(src))
 			case kind == "automations":
@@ -465,5 +472,50 @@ func TestLimits(t *testing.T) {
 	r := load(t, nil, "webhooks/a.yaml", text+strings.Repeat("#", schema.MaxFileBytes-len(text)))
 	if !r.Valid() {
 		t.Errorf("a file of exactly the limit is refused: %v", r.Problems)
+	}
+}
+
+// TestProblemsAreBounded fills a tree with problems: what is kept is bounded,
+// the same on every run, and says that there is more.
+func TestProblemsAreBounded(t *testing.T) {
+	var bad strings.Builder
+	for i := range 130 {
+		fmt.Fprintf(&bad, "k%d: 1\n", i)
+	}
+	var files []string
+	for i := range 1500 {
+		files = append(files, fmt.Sprintf("webhooks/w%04d.yaml", i), bad.String())
+	}
+	r := load(t, nil, files...)
+	if n := len(r.Problems); n < 10_000 || n > 60_000 || r.Valid() {
+		t.Errorf("%d problems", n)
+	}
+	each := map[string]int{}
+	more := 0
+	for _, p := range r.Problems {
+		each[p.Path]++
+		if p.Code == "more-problems" {
+			more++
+		}
+	}
+	if len(each) != 1500 || more != 1500 || each["webhooks/w0000.yaml"] != 101 || each["webhooks/w1499.yaml"] != 2 {
+		t.Errorf("%d files have problems, %d say that there are more; the first has %d and the last %d", len(each), more, each["webhooks/w0000.yaml"], each["webhooks/w1499.yaml"])
+	}
+	if again := load(t, nil, files...); !slices.EqualFunc(r.Problems, again.Problems, func(a, b schema.Problem) bool { a.Fix, b.Fix = nil, nil; return a == b }) {
+		t.Error("two runs keep other problems")
+	}
+	// One file that names too much.
+	r = load(t, nil, "webhooks/ci.yaml", "secretName: A\n", "automations/a/automation.md", automation(strings.Repeat("ci, ", 30_000)+"ci"))
+	if n := len(r.Problems); n > 110 || r.Valid() {
+		t.Errorf("%d problems", n)
+	}
+}
+
+func TestLoadContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r := schema.LoadContext(ctx, os.DirFS(fixtures+"/ok/full"), nil)
+	if !errors.Is(r.Err, context.Canceled) || r.Valid() || r.Factory != nil {
+		t.Errorf("given up: %+v", r)
 	}
 }

@@ -201,6 +201,10 @@ var rules = []Rule{
 		Doc: "filter.payload mirrors the body: a field takes a list of allowed values, an object of the operators in, not_in and exists, or a nested object. At most 10 levels, 64 fields with operators and 32 values in a set.",
 	},
 	{
+		Code: "more-problems", Severity: SeverityError, Title: "a file with too many problems to show",
+		Doc: "At most 100 problems are shown of one file, fewer when the whole tree is full of them. The rest are counted.",
+	},
+	{
 		Code: "reference", Severity: SeverityError, Title: "a name that is not in the tree",
 		Doc: "agent and runner name resources of the same tree.",
 	},

@@ -106,7 +106,20 @@ func (d *document) checkStructure(name string) {
 		}
 		return strings.Compare(a.KeywordLocation, b.KeywordLocation)
 	})
-	for _, leaf := range leaves {
+	for i, leaf := range leaves {
+		if d.full() {
+			severity := SeverityError
+			if d.loose && d.worst != SeverityError {
+				severity = SeverityWarning
+			}
+			for _, rest := range leaves[i:] {
+				if !strings.HasSuffix(rest.KeywordLocation, "/additionalProperties") {
+					severity = SeverityError
+				}
+			}
+			d.drop(len(leaves)-i, severity)
+			return
+		}
 		d.structureProblem(name, s.raw, leaf)
 	}
 }
@@ -285,15 +298,23 @@ func (d *document) unknownKeys(n *yaml.Node, known []string, what string) {
 			continue
 		}
 		d.spoil(key)
+		if d.full() {
+			d.drop(1, d.unknownSeverity())
+			continue
+		}
 		d.unknownKey(n, key, known, what)
 	}
 }
 
-func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
-	severity := SeverityError
+func (d *document) unknownSeverity() Severity {
 	if d.loose {
-		severity = SeverityWarning
+		return SeverityWarning
 	}
+	return SeverityError
+}
+
+func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
+	severity := d.unknownSeverity()
 	message := fmt.Sprintf("%s has no key %s", what, quoted(key.Value))
 	if what == "the file" {
 		message = fmt.Sprintf("unknown key %s", quoted(key.Value))

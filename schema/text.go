@@ -52,13 +52,14 @@ func Excerpt(src []byte, p Problem) string {
 	if !ok {
 		return ""
 	}
+	line, skipped, cut := around(line, p.Column-1)
 	cells := cellsOf(line)
-	from := min(max(p.Column-1, 0), len(cells))
+	from := min(max(p.Column-1-skipped, 0), len(cells))
 	to := len(cells)
 	if p.EndLine == p.Line {
-		to = min(max(p.EndColumn-1, from), len(cells))
+		to = min(max(p.EndColumn-1-skipped, from), len(cells))
 	}
-	shown, before, marked := window(cells, from, to)
+	shown, before, marked := window(cells, from, to, skipped > 0, cut)
 	number := strconv.Itoa(p.Line)
 	return fmt.Sprintf("  %s | %s\n  %s | %s%s", number, strings.TrimRight(shown, " "), strings.Repeat(" ", len(number)),
 		strings.Repeat(" ", before), strings.Repeat("^", max(marked, 1)))
@@ -87,6 +88,27 @@ func sourceLine(src []byte, line int) ([]byte, bool) {
 		src = src[:n]
 	}
 	return bytes.TrimSuffix(src, []byte{'\r'}), true
+}
+
+// around cuts a very long line down to the code points near the one in
+// question, and says how many it took off the start, and whether any off the
+// end.
+func around(line []byte, at int) (near []byte, skipped int, cut bool) {
+	const most = 4 * excerptWidth // code points on either side
+	if len(line) <= 4*most {
+		return line, 0, false
+	}
+	for at-skipped > most && len(line) > 0 {
+		_, n := utf8.DecodeRune(line)
+		line = line[n:]
+		skipped++
+	}
+	end := 0
+	for n := 0; n < 2*most && end < len(line); n++ {
+		_, size := utf8.DecodeRune(line[end:])
+		end += size
+	}
+	return line[:end], skipped, end < len(line)
 }
 
 // cell is one code point as it is shown.
@@ -171,7 +193,7 @@ func clean(s string) string {
 
 // window cuts a line around the cells from..to and says how many columns stand
 // before the first of them, and how many they take.
-func window(cells []cell, from, to int) (shown string, before, marked int) {
+func window(cells []cell, from, to int, cutStart, cutEnd bool) (shown string, before, marked int) {
 	start, end := 0, len(cells)
 	total := 0
 	for _, c := range cells {
@@ -188,7 +210,7 @@ func window(cells []cell, from, to int) (shown string, before, marked int) {
 		}
 	}
 	var b strings.Builder
-	if start > 0 {
+	if start > 0 || cutStart {
 		b.WriteString("…")
 		before++
 	}
@@ -201,7 +223,7 @@ func window(cells []cell, from, to int) (shown string, before, marked int) {
 			marked += cells[i].width
 		}
 	}
-	if end < len(cells) {
+	if end < len(cells) || cutEnd {
 		b.WriteString("…")
 	}
 	return b.String(), before, marked
