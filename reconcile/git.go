@@ -60,8 +60,8 @@ type GitConfig struct {
 	Log *slog.Logger
 }
 
-// maxPacks is how many fetches a clone takes before it is made afresh, which keeps it small.
-const maxPacks = 50
+// maxFetches is how many fetches a clone takes before it is made afresh, which keeps it small.
+const maxFetches = 50
 
 // gitSource is a branch, tag or commit of a git repository.
 type gitSource struct {
@@ -181,14 +181,17 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 		return snap, err
 	}
 	have := g.have()
-	if err := g.download(ctx, session, adv, want, have); err != nil {
-		if errors.As(err, new(limitError)) {
-			g.over, g.overErr = want, err
-		}
+	err = g.download(ctx, session, adv, want, have)
+	if errors.As(err, new(limitError)) {
+		g.over, g.overErr = want, err
+	}
+	if err != nil && !errors.Is(err, errDamagedPack) {
 		return Snapshot{}, err
 	}
 	g.closeStore()
-	snap, err = g.read(want)
+	if err == nil {
+		snap, err = g.read(want)
+	}
 	if err == nil || errors.Is(err, errNoPath) || have.IsZero() {
 		return snap, err
 	}
@@ -275,21 +278,26 @@ func (g *gitSource) wipe() error {
 	return os.RemoveAll(g.clone)
 }
 
-// remember notes the last commit that is complete in the clone.
+// remember notes the last commit that is complete in the clone, one line each.
 func (g *gitSource) remember(hash plumbing.Hash) error {
-	return os.WriteFile(filepath.Join(g.clone, "have"), []byte(hash.String()), 0o600)
+	file, err := os.OpenFile(filepath.Join(g.clone, "have"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(file, hash)
+	return errors.Join(err, file.Close())
 }
 
 // have returns the commit that was remembered if it is still there, after it has put the clone in order.
 func (g *gitSource) have() plumbing.Hash {
-	packs, _ := filepath.Glob(filepath.Join(g.clone, "objects", "pack", "pack-*.pack"))
 	leftovers, _ := filepath.Glob(filepath.Join(g.clone, "objects", "pack", "tmp_*"))
 	for _, file := range leftovers {
 		_ = os.Remove(file)
 	}
-	text, err := os.ReadFile(filepath.Join(g.clone, "have"))
-	if err == nil && len(packs) < maxPacks && plumbing.IsHash(string(text)) {
-		hash := plumbing.NewHash(string(text))
+	text, _ := os.ReadFile(filepath.Join(g.clone, "have"))
+	lines := strings.Fields(string(text))
+	if len(lines) > 0 && len(lines) < maxFetches && plumbing.IsHash(lines[len(lines)-1]) {
+		hash := plumbing.NewHash(lines[len(lines)-1])
 		o := &objects{from: g.storage()}
 		if commit, err := o.commit(hash); err == nil {
 			if _, err := o.tree(commit.TreeHash); err == nil {

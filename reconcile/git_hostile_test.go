@@ -200,7 +200,7 @@ func TestGitHostilePacks(t *testing.T) {
 		{"no pack", func(p *pack) []byte {
 			p.damaged = func([]byte) []byte { return []byte("GIF89a, and then some more of it") }
 			return p.commit(p.definition())
-		}, "no pack"},
+		}, "damaged pack"},
 		{"nothing", func(p *pack) []byte {
 			p.damaged = func([]byte) []byte { return nil }
 			return p.commit(p.definition())

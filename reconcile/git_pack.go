@@ -17,11 +17,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// download fetches one commit, without its history, into a pack file of its own. have is a commit whose
-// files are here already, or zero.
+// download fetches one commit, without its history. have is a commit whose files are here already, or
+// zero: what the two have in common is not sent.
 func (g *gitSource) download(ctx context.Context, session transport.UploadPackSession, adv *packp.AdvRefs, want, have plumbing.Hash) error {
 	req := packp.NewUploadPackRequestFromCapabilities(adv.Capabilities)
 	req.Wants = []plumbing.Hash{want}
@@ -32,6 +33,11 @@ func (g *gitSource) download(ctx context.Context, session transport.UploadPackSe
 		}
 		if !have.IsZero() {
 			req.Haves, req.Shallows = []plumbing.Hash{have}, []plumbing.Hash{have}
+			// Of commits without a history, git leaves out what they have in common only from a thin pack,
+			// one whose deltas may build on objects that are not in it.
+			if err := req.Capabilities.Set(capability.ThinPack); err != nil {
+				return err
+			}
 		}
 	}
 	if adv.Capabilities.Supports(capability.NoProgress) {
@@ -56,11 +62,11 @@ func (g *gitSource) download(ctx context.Context, session transport.UploadPackSe
 	case req.Capabilities.Supports(capability.Sideband):
 		pack = sideband.NewDemuxer(sideband.Sideband, res)
 	}
-	return g.store(pack)
+	return g.store(pack, !have.IsZero())
 }
 
-// store puts a pack into the clone, once it is known to be within the limits.
-func (g *gitSource) store(pack io.Reader) error {
+// store puts what is in a pack into the clone, once it is known to be within the limits.
+func (g *gitSource) store(pack io.Reader, thin bool) error {
 	dir := filepath.Join(g.clone, "objects", "pack")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -87,8 +93,30 @@ func (g *gitSource) store(pack io.Reader) error {
 	if err := g.inspect(file); err != nil {
 		return err
 	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	if thin {
+		return g.unpack(file)
+	}
 	return index(file, dir)
 }
+
+// unpack puts each object of a pack into the clone on its own.
+func (g *gitSource) unpack(file *os.File) error {
+	// Without its other methods the storage closes each object's file before the next.
+	plain := struct{ storer.EncodedObjectStorer }{g.storage()}
+	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(file), plain)
+	if err != nil {
+		return err
+	}
+	if _, err := parser.Parse(); err != nil {
+		return fmt.Errorf("%w: %w", errDamagedPack, err)
+	}
+	return nil
+}
+
+var errDamagedPack = errors.New("damaged pack")
 
 // inspect refuses a pack that would unfold to more than the limits, before much of it is unfolded.
 func (g *gitSource) inspect(file io.ReadSeeker) error {
@@ -98,7 +126,7 @@ func (g *gitSource) inspect(file io.ReadSeeker) error {
 	scanner := packfile.NewScanner(file)
 	_, count, err := scanner.Header()
 	if err != nil {
-		return fmt.Errorf("the host sent no pack: %w", err)
+		return fmt.Errorf("%w: %w", errDamagedPack, err)
 	}
 	if int64(count) > g.cfg.MaxObjects {
 		return tooLarge("the commit has %d new objects: more than %d", count, g.cfg.MaxObjects)
@@ -116,14 +144,14 @@ func (g *gitSource) inspect(file io.ReadSeeker) error {
 	for range count {
 		header, err := scanner.NextObjectHeader()
 		if err != nil {
-			return fmt.Errorf("damaged pack: %w", err)
+			return fmt.Errorf("%w: %w", errDamagedPack, err)
 		}
 		if err := add(header.Length); err != nil {
 			return err
 		}
 		head := &prefix{max: 2 * binary.MaxVarintLen64}
 		if n, _, err := scanner.NextObject(head); err != nil || n != header.Length {
-			return fmt.Errorf("damaged pack: %w", cmp.Or(err, io.ErrUnexpectedEOF))
+			return fmt.Errorf("%w: %w", errDamagedPack, cmp.Or(err, io.ErrUnexpectedEOF))
 		}
 		if header.Type.IsDelta() {
 			size, err := deltaTarget(head.data)
@@ -161,20 +189,17 @@ func (p *prefix) Write(b []byte) (int, error) {
 func deltaTarget(delta []byte) (int64, error) {
 	r := bytes.NewReader(delta)
 	if _, err := binary.ReadUvarint(r); err != nil {
-		return 0, fmt.Errorf("damaged pack: %w", err)
+		return 0, fmt.Errorf("%w: %w", errDamagedPack, err)
 	}
 	size, err := binary.ReadUvarint(r)
 	if err != nil {
-		return 0, fmt.Errorf("damaged pack: %w", err)
+		return 0, fmt.Errorf("%w: %w", errDamagedPack, err)
 	}
 	return int64(size), nil
 }
 
 // index writes the index of a pack and gives both their names.
 func index(file *os.File, dir string) error {
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
 	entries := new(idxfile.Writer)
 	parser, err := packfile.NewParser(packfile.NewScanner(file), entries)
 	if err != nil {
@@ -182,7 +207,7 @@ func index(file *os.File, dir string) error {
 	}
 	sum, err := parser.Parse()
 	if err != nil {
-		return fmt.Errorf("damaged pack: %w", err)
+		return fmt.Errorf("%w: %w", errDamagedPack, err)
 	}
 	list, err := entries.Index()
 	if err != nil {

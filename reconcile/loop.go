@@ -110,8 +110,7 @@ func (l *Loop) Once(ctx context.Context, req Request) Result {
 }
 
 func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result {
-	snap, err := l.cfg.Source.Fetch(ctx)
-	l.cfg.Metrics.polled(l.cfg.Factory.Name, snap.Bytes)
+	snap, err := l.fetch(ctx)
 	if err != nil {
 		return l.fail(ctx, started, state.Revision{}, err)
 	}
@@ -120,12 +119,9 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 			return result
 		}
 	}
-	loaded := snap.load()
-	if loaded.Err != nil { // a source whose copy is damaged makes a new one when it is asked again
-		if snap, err = l.cfg.Source.Fetch(ctx); err != nil {
-			return l.fail(ctx, started, state.Revision{}, err)
-		}
-		loaded = snap.load()
+	snap, loaded, err := l.load(ctx, snap)
+	if err != nil {
+		return l.fail(ctx, started, state.Revision{}, err)
 	}
 	err = state.ErrMoved
 	for try := 0; try < moves && errors.Is(err, state.ErrMoved); try++ {
@@ -145,6 +141,26 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 		}
 	}
 	return l.fail(ctx, started, snap.Revision, fmt.Errorf("apply: %w", err))
+}
+
+func (l *Loop) fetch(ctx context.Context) (Snapshot, error) {
+	snap, err := l.cfg.Source.Fetch(ctx)
+	l.cfg.Metrics.polled(l.cfg.Factory.Name, snap.Bytes)
+	return snap, err
+}
+
+// load loads a snapshot. If that fails it fetches once more: a source whose copy turns out to be damaged
+// makes a new one then.
+func (l *Loop) load(ctx context.Context, snap Snapshot) (Snapshot, *schema.Result, error) {
+	loaded := snap.load()
+	if loaded.Err == nil {
+		return snap, loaded, nil
+	}
+	snap, err := l.fetch(ctx)
+	if err != nil {
+		return snap, nil, err
+	}
+	return snap, snap.load(), nil
 }
 
 func (l *Loop) options(snap Snapshot, req Request, started time.Time) plan.Options {
@@ -216,7 +232,7 @@ func (l *Loop) refuse(ctx context.Context, started time.Time, snap Snapshot, cur
 	l.refusedWith = versions(cur.Secrets)
 	result := Result{Outcome: state.OutcomeRefused, Revision: snap.Revision, Problems: p.Problems, Message: refusal(p.Problems)}
 	f := cur.Factory
-	if f.SyncState == state.SyncRefused && same(f.Attempted, snap.Revision) && slices.Equal(f.Problems, p.Problems) {
+	if f.SyncState == state.SyncRefused && same(f.Attempted, snap.Revision) && slices.EqualFunc(f.Problems, p.Problems, sameProblem) {
 		return result
 	}
 	l.cfg.Log.Warn("refused; the last applied definition serves on", "revision", snap.Revision.ID, "applied", f.Applied.ID, "problem", result.Message)
@@ -226,6 +242,12 @@ func (l *Loop) refuse(ctx context.Context, started time.Time, snap Snapshot, cur
 	}
 	result.Recorded = true
 	return result
+}
+
+// sameProblem compares what is kept of a problem.
+func sameProblem(a, b schema.Problem) bool {
+	a.Fix, b.Fix = nil, nil
+	return a == b
 }
 
 // refusal says in one line why a tree is refused: its first error, and how many more there are.

@@ -228,7 +228,7 @@ func (t tree) writeNew(tb testing.TB, dir string) {
 func TestRefusalIsRememberedAcrossRestarts(t *testing.T) {
 	root := t.TempDir()
 	s := statetest.Open(t, statetest.SQLite(t))
-	tree{"webhooks/a.yaml": "x: y\n"}.write(t, root)
+	tree{"webhooks/a.yaml": "secretname: A\n"}.write(t, root) // an error that could be mended by itself
 	newBench(t, s, dir(t, root), nil).once(state.OutcomeRefused, true)
 	newBench(t, s, dir(t, root), nil).once(state.OutcomeRefused, false)
 	must(t, os.RemoveAll(root))

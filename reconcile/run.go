@@ -49,8 +49,11 @@ func (l *Loop) Plan(ctx context.Context) (plan.Plan, error) {
 	case <-ctx.Done():
 		return plan.Plan{}, ctx.Err()
 	}
-	snap, err := l.cfg.Source.Fetch(ctx)
-	l.cfg.Metrics.polled(l.cfg.Factory.Name, snap.Bytes)
+	snap, err := l.fetch(ctx)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	snap, loaded, err := l.load(ctx, snap)
 	if err != nil {
 		return plan.Plan{}, err
 	}
@@ -58,7 +61,7 @@ func (l *Loop) Plan(ctx context.Context) (plan.Plan, error) {
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	p, _ := plan.Compare(cur, snap.load(), l.options(snap, Request{}, time.Now()))
+	p, _ := plan.Compare(cur, loaded, l.options(snap, Request{}, time.Now()))
 	return p, p.Err
 }
 
