@@ -145,9 +145,9 @@ func TestANoticeReachesTheReplicaThatReconciles(t *testing.T) {
 		other.Notice()
 		return strings.Join(leader.webhooks(), " ") == "a"
 	})
-	r.push(tree{"webhooks/a.yaml": hook("B")}, "three")
+	head := r.push(tree{"webhooks/a.yaml": hook("B")}, "three")
 	result, err := other.Sync(t.Context(), reconcile.SyncOptions{Wait: true})
-	if err != nil || result.Outcome != state.OutcomeApplied {
+	if err != nil || result.Revision.ID != head || leader.now().Applied.ID != head {
 		t.Errorf("a sync on the replica that does not lead: %+v %v", result, err)
 	}
 }
