@@ -121,7 +121,9 @@ func (r *Report) Summary() string {
 	if r.Fixed > 0 {
 		fmt.Fprintf(&b, ", fixed %s", plural(r.Fixed, "problem"))
 	}
-	b.WriteString(": " + r.found())
+	if r.Outcome() != Incomplete || len(r.Problems) > 0 { // "no problems" would read as a pass
+		b.WriteString(": " + r.found())
+	}
 	if len(r.NotChecked) > 0 {
 		fmt.Fprintf(&b, "; not checked: %s", strings.Join(r.NotChecked, ", "))
 	}

@@ -14,11 +14,8 @@ import (
 // the notices and the summary.
 func (r *Report) text() []byte {
 	var b bytes.Buffer
+	b.Write(r.ProblemText())
 	paint := newPainter(r.Color)
-	for _, p := range r.Problems {
-		b.WriteString(paint.problem(p, schema.Text(p, r.source(p))))
-		b.WriteByte('\n')
-	}
 	for _, n := range r.Notices {
 		b.WriteString(paint.note.Sprint("note: ") + schema.Printable(n) + "\n")
 	}
@@ -30,6 +27,17 @@ func (r *Report) text() []byte {
 		summary = paint.severity[schema.SeverityError].Sprint(summary)
 	}
 	b.WriteString(summary + "\n")
+	return b.Bytes()
+}
+
+// ProblemText is the part of the form "text" that shows the problems.
+func (r *Report) ProblemText() []byte {
+	var b bytes.Buffer
+	paint := newPainter(r.Color)
+	for _, p := range r.Problems {
+		b.WriteString(paint.problem(p, schema.Text(p, r.source(p))))
+		b.WriteByte('\n')
+	}
 	return b.Bytes()
 }
 
