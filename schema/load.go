@@ -31,6 +31,12 @@ func Load(fsys fs.FS, known *Known) *Result { return LoadContext(context.Backgro
 // half a second, whatever is in it.
 func LoadContext(ctx context.Context, fsys fs.FS, known *Known) *Result {
 	r := &Result{tree: &Factory{}, sources: map[string][]byte{}}
+	// Compiling the schemas takes a while the first time: it goes on beside the walk.
+	var compiling sync.WaitGroup
+	for _, name := range []string{"automation", "webhook"} {
+		compiling.Go(func() { _, _ = structures[name]() })
+	}
+	defer compiling.Wait()
 	t, err := walk(fsys)
 	switch {
 	case errors.Is(err, errTooMany):
@@ -167,34 +173,34 @@ func (l *loader) load(e entry, limit int) (out loaded) {
 
 var errTooLarge = errors.New("file too large")
 
-// read reads a file up to the limit, by its size first where that is known.
+// read reads a file up to the limit.
 func (l *loader) read(p string) ([]byte, error) {
 	f, err := l.fsys.Open(p)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	size := int64(511)
-	if info, err := f.Stat(); err == nil {
-		if size = info.Size(); size > MaxFileBytes {
+	var first [4096]byte // most files are smaller: one read is enough
+	n, err := f.Read(first[:])
+	buf := slices.Clone(first[:n])
+	if err == nil && n < len(first) && n > 0 && ofSystem(f) {
+		return buf, nil
+	}
+	for err == nil {
+		if len(buf) > MaxFileBytes {
 			return nil, errTooLarge
 		}
-	}
-	buf := make([]byte, 0, max(size, 0)+1)
-	for len(buf) <= MaxFileBytes {
-		if len(buf) == cap(buf) {
-			buf = slices.Grow(buf, 512)
-		}
-		n, err := f.Read(buf[len(buf):cap(buf)])
+		buf = slices.Grow(buf, len(first))
+		n, err = f.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
-		if errors.Is(err, io.EOF) {
-			return buf, nil
-		}
-		if err != nil {
-			return nil, err
-		}
 	}
-	return nil, errTooLarge
+	switch {
+	case !errors.Is(err, io.EOF):
+		return nil, err
+	case len(buf) > MaxFileBytes:
+		return nil, errTooLarge
+	}
+	return buf, nil
 }
 
 // resource turns a file into its resource, reporting what is wrong on the way.

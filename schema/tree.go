@@ -92,7 +92,7 @@ func (t *tree) list(dir string, keep func(fs.DirEntry) bool) ([]fs.DirEntry, err
 	}
 	var out []fs.DirEntry
 	for {
-		part, err := r.ReadDir(512)
+		part, err := r.ReadDir(dirPart)
 		for _, e := range part {
 			if name := e.Name(); name != "" && keep(e) {
 				out = append(out, e)
@@ -101,7 +101,7 @@ func (t *tree) list(dir string, keep func(fs.DirEntry) bool) ([]fs.DirEntry, err
 		if len(out) > 2*MaxFiles {
 			return nil, errTooMany
 		}
-		if errors.Is(err, io.EOF) || err == nil && len(part) == 0 {
+		if errors.Is(err, io.EOF) || err == nil && (len(part) == 0 || len(part) < dirPart && ofSystem(f)) {
 			break
 		}
 		if err != nil {
@@ -110,6 +110,17 @@ func (t *tree) list(dir string, keep func(fs.DirEntry) bool) ([]fs.DirEntry, err
 	}
 	slices.SortFunc(out, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return out, nil
+}
+
+// dirPart is how many entries of a directory are read at a time.
+const dirPart = 512
+
+// ofSystem says whether a file is the operating system's. One of those gives
+// all that is asked for unless it is at its end, which saves asking again: a
+// tree of many small files costs mostly system calls.
+func ofSystem(f fs.File) bool {
+	_, ok := f.(interface{ Fd() uintptr })
+	return ok
 }
 
 // unreadable notes that a part of the tree cannot be read. The walk goes on:

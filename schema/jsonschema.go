@@ -1,0 +1,175 @@
+package schema
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+	"go.yaml.in/yaml/v3"
+
+	"millwright/ingress/signature"
+)
+
+//go:embed jsonschema/*.json
+var schemaFiles embed.FS
+
+// documentNames are the kinds of definition file, which are checked against
+// their JSON Schemas.
+var documentNames = []string{"agent", "automation", "factory", "runner", "skill", "webhook"}
+
+// JSONSchemaNames returns the names of the documents that JSONSchema knows,
+// sorted: those of the definition files (agent, automation, factory, runner,
+// skill, webhook), the server's settings file, and the JSON form of a report.
+func JSONSchemaNames() []string {
+	names := append([]string{"report", "settings"}, documentNames...)
+	slices.Sort(names)
+	return names
+}
+
+// JSONSchema returns the JSON Schema (2020-12) of a document, or false for an
+// unknown one. The structure of every definition file is checked against
+// exactly this schema; rules that tie keys together, or files, are code. For
+// Markdown files it describes the front matter.
+func JSONSchema(document string) ([]byte, bool) {
+	if !slices.Contains(JSONSchemaNames(), document) {
+		return nil, false
+	}
+	text, err := schemaFiles.ReadFile("jsonschema/" + document + ".json")
+	if err != nil {
+		return nil, false
+	}
+	// The schemes are the table's, so that the schema can never lag behind it.
+	names, err := json.Marshal(signature.Names())
+	if err != nil {
+		return nil, false
+	}
+	names = bytes.ReplaceAll(names, []byte(`","`), []byte(`", "`))
+	return bytes.Replace(text, []byte("[\n        \"@schemes\"\n      ]"), names, 1), true
+}
+
+// structureSchema is a compiled schema beside its text as data, in which the
+// places of errors are looked up.
+type structureSchema struct {
+	compiled *jsonschema.Schema
+	raw      any
+}
+
+// structures compiles each schema once, when the first file of its kind is
+// checked: a short command must not wait for those it does not need.
+var structures = func() map[string]func() (structureSchema, error) {
+	m := make(map[string]func() (structureSchema, error), len(documentNames))
+	for _, name := range documentNames {
+		m[name] = sync.OnceValues(func() (structureSchema, error) { return compileStructure(name) })
+	}
+	return m
+}()
+
+func compileStructure(name string) (structureSchema, error) {
+	text, _ := JSONSchema(name)
+	url := "mem:///" + name + ".json"
+	c := jsonschema.NewCompiler()
+	c.Draft = jsonschema.Draft2020
+	if err := c.AddResource(url, bytes.NewReader(text)); err != nil {
+		return structureSchema{}, err
+	}
+	compiled, err := c.Compile(url)
+	if err != nil {
+		return structureSchema{}, err
+	}
+	var raw any
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return structureSchema{}, err
+	}
+	return structureSchema{compiled, raw}, nil
+}
+
+// checkStructure validates the data against the JSON Schema of its kind and
+// reports each leaf of the validator's answer at the node it speaks of. The
+// validator's own order is random; problems are sorted later.
+func (d *document) checkStructure(name string) {
+	s, err := structures[name]()
+	if err != nil {
+		d.report(fileSpan(), SeverityError, "invalid-value", "the schema of this kind of file cannot be read: "+err.Error(), "")
+		return
+	}
+	verr, failed := s.compiled.Validate(d.data).(*jsonschema.ValidationError)
+	if !failed {
+		return
+	}
+	var leaves []*jsonschema.ValidationError
+	collectLeaves(verr, &leaves)
+	slices.SortStableFunc(leaves, func(a, b *jsonschema.ValidationError) int {
+		if c := strings.Compare(a.InstanceLocation, b.InstanceLocation); c != 0 {
+			return c
+		}
+		return strings.Compare(a.KeywordLocation, b.KeywordLocation)
+	})
+	for i, leaf := range leaves {
+		if d.full() {
+			severity := SeverityError
+			if d.loose && d.worst != SeverityError {
+				severity = SeverityWarning
+			}
+			for _, rest := range leaves[i:] {
+				if !strings.HasSuffix(rest.KeywordLocation, "/additionalProperties") {
+					severity = SeverityError
+				}
+			}
+			d.drop(len(leaves)-i, severity)
+			return
+		}
+		d.structureProblem(name, s.raw, leaf)
+	}
+}
+
+func collectLeaves(e *jsonschema.ValidationError, out *[]*jsonschema.ValidationError) {
+	if len(e.Causes) == 0 {
+		*out = append(*out, e)
+	}
+	for _, c := range e.Causes {
+		collectLeaves(c, out)
+	}
+}
+
+func pointer(location string) []string {
+	location = strings.TrimPrefix(location, "/")
+	if location == "" {
+		return nil
+	}
+	parts := strings.Split(location, "/")
+	for i, p := range parts {
+		if u, err := url.PathUnescape(p); err == nil {
+			p = u
+		}
+		parts[i] = strings.ReplaceAll(strings.ReplaceAll(p, "~1", "/"), "~0", "~")
+	}
+	return parts
+}
+
+// node follows a path of keys and indexes from the root.
+func (d *document) node(path []string) *yaml.Node {
+	n := d.root
+	for _, step := range path {
+		switch {
+		case n == nil:
+			return nil
+		case n.Kind == yaml.MappingNode:
+			_, n = find(n, step)
+		case n.Kind == yaml.SequenceNode:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(n.Content) {
+				return nil
+			}
+			n = n.Content[i]
+		default:
+			return nil
+		}
+	}
+	return n
+}
