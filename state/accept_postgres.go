@@ -1,13 +1,10 @@
 package state
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"database/sql/driver"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 
@@ -56,8 +53,7 @@ type unnestedInsert struct {
 // unnest makes INSERT … VALUES ($1, …) into INSERT … SELECT … FROM unnest($1::text[], …).
 func unnest(query, types string) unnestedInsert {
 	before, rest, _ := strings.Cut(query, "VALUES (")
-	end := strings.Index(rest+"\n", ")")
-	values, after := rest[:end], rest[end+1:]
+	values, after, _ := strings.Cut(rest, ")") // there are no parentheses among the values
 	values = regexp.MustCompile(`\$(\d+)`).ReplaceAllString(values, "t.c$1")
 	params, names := make([]string, len(types)), make([]string, len(types))
 	for i, t := range types {
@@ -145,45 +141,20 @@ func (a *acceptor) onPgx(ctx context.Context, batch []*job) (outcomes []outcome,
 	return outcomes, err
 }
 
-// identityKey is the key of the table identities.
-type identityKey struct {
-	webhook int64
-	hash    [16]byte
-}
-
 // writePgx writes a sorted batch. After an error the connection may be inside a transaction.
 func (s *Store) writePgx(ctx context.Context, pg *pgx.Conn, batch []*job) ([]outcome, error) {
-	b := &batchTx{s: s, generations: map[string]int64{}}
-	firsts, err := b.begin(ctx, pg, batch)
-	if err != nil {
+	b := newBatchTx(s, batch)
+	if err := b.beginPgx(ctx, pg, batch); err != nil {
 		return nil, err
 	}
-	b.first = func(webhook int64, hash [16]byte, deliveryUID string) (string, error) {
-		first, ok := firsts[identityKey{webhook, hash}]
-		if !ok {
-			return "", fmt.Errorf("identity of %s is neither stored nor found", deliveryUID)
-		}
-		if first == deliveryUID {
-			return "", nil
-		}
-		return first, nil
-	}
-	rows, order := map[string][][]any{}, []string{}
-	b.exec = func(query string, args ...any) error {
-		if rows[query] == nil {
-			order = append(order, query)
-		}
-		rows[query] = append(rows[query], args)
-		return nil
-	}
-	outcomes, err := b.write(batch)
+	outcomes, err := b.decide(batch)
 	if err != nil {
 		return nil, err
 	}
 	var out pgx.Batch
-	for _, query := range order {
+	for _, query := range b.queries {
 		u := unnested()[query]
-		arrays, err := u.arrays(rows[query])
+		arrays, err := u.arrays(b.rows[query])
 		if err != nil {
 			return nil, err
 		}
@@ -193,40 +164,15 @@ func (s *Store) writePgx(ctx context.Context, pg *pgx.Conn, batch []*job) ([]out
 	return outcomes, pg.SendBatch(ctx, &out).Close()
 }
 
-// begin is the first round trip. It returns who stored each identity of the batch first.
-func (b *batchTx) begin(ctx context.Context, pg *pgx.Conn, batch []*job) (map[identityKey]string, error) {
-	type claim struct {
-		a    *Acceptance
-		hash [16]byte
-	}
-	var factories []string
-	var claims []claim
-	for _, j := range batch {
-		a := j.accept
-		if a == nil {
-			continue
-		}
-		if _, ok := b.generations[a.FactoryUID]; !ok {
-			b.generations[a.FactoryUID] = 0
-			factories = append(factories, a.FactoryUID)
-		}
-		if a.Identity.Source != "" {
-			claims = append(claims, claim{a, a.Identity.Hash})
-		}
-		if a.Digest != nil {
-			claims = append(claims, claim{a, digestHash(a.Digest)})
-		}
-	}
-	slices.SortFunc(claims, func(x, y claim) int { // as every other writer does; of equals the earliest delivery is the first
-		return cmp.Or(cmp.Compare(x.a.WebhookID, y.a.WebhookID), bytes.Compare(x.hash[:], y.hash[:]), cmp.Compare(x.a.UID, y.a.UID))
-	})
+// beginPgx is the first round trip.
+func (b *batchTx) beginPgx(ctx context.Context, pg *pgx.Conn, batch []*job) error {
+	factories, claims := factoriesOf(batch), claimsOf(batch)
 	n := len(claims)
 	webhooks, generations, hashes := make([]int64, n), make([]int64, n), make([][]byte, n)
 	deliveries, owners := make([]string, n), make([]string, n)
 	for i, c := range claims {
-		webhooks[i], generations[i], hashes[i], deliveries[i], owners[i] = c.a.WebhookID, c.a.Generation, claims[i].hash[:], c.a.UID, c.a.FactoryUID
+		webhooks[i], generations[i], hashes[i], deliveries[i], owners[i] = c.webhook, c.a.Generation, claims[i].hash[:], c.a.UID, c.a.FactoryUID
 	}
-	firsts := make(map[identityKey]string, n)
 	var in pgx.Batch
 	in.Queue("BEGIN")
 	if len(factories) > 0 {
@@ -248,11 +194,11 @@ func (b *batchTx) begin(ctx context.Context, pg *pgx.Conn, batch []*job) (map[id
 			var uid string
 			_, err := pgx.ForEachRow(rows, []any{&key.webhook, &hash, &uid}, func() error {
 				copy(key.hash[:], hash)
-				firsts[key] = uid
+				b.firsts[key] = uid
 				return nil
 			})
 			return err
 		})
 	}
-	return firsts, pg.SendBatch(ctx, &in).Close()
+	return pg.SendBatch(ctx, &in).Close()
 }

@@ -1,15 +1,14 @@
 package state
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	"database/sql"
-	"errors"
+	"fmt"
+	"slices"
 )
 
 const (
-	readGenerationSQL = `SELECT generation FROM factories WHERE uid = $1`
-	insertIdentitySQL = `INSERT INTO identities (webhook_id, hash, delivery_uid) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`
-	firstIdentitySQL  = `SELECT delivery_uid FROM identities WHERE webhook_id = $1 AND hash = $2`
 	insertPayloadSQL  = `INSERT INTO payloads (delivery_uid, factory_uid, body) VALUES ($1, $2, $3)`
 	insertDeliverySQL = `INSERT INTO deliveries (webhook_id, uid, factory_uid, outcome, reason, size_bytes, size_max, received_at, identity,
 		identity_source, sender, duplicate_of, replay_of, event, generation, count, last_at)
@@ -26,27 +25,76 @@ func (a *acceptor) transact(ctx context.Context, batch []*job) ([]outcome, error
 	return a.transactSQLite(batch)
 }
 
-// batchTx is one transaction of the group commit. It writes the same on both databases; they differ in
-// whether a statement is executed at once, or gathered with its like.
+// batchTx is one transaction of the group commit. It has three steps, of which the middle one is the same
+// on both databases: hold the generations and store the identities; decide, and gather the rows; write
+// the rows of each table, many at once.
 type batchTx struct {
 	s           *Store
-	generations map[string]int64 // of the factories of the batch, held until the end; 0: there is none
-	// first stores hash for the delivery, and returns the delivery that stored it first, if any.
-	first func(webhook int64, hash [16]byte, deliveryUID string) (string, error)
-	exec  func(query string, args ...any) error
+	generations map[string]int64       // of the factories of the batch, held until the end; 0: there is none
+	firsts      map[identityKey]string // the delivery that stored the identity first
+	queries     []string               // in the order of their first row
+	rows        map[string][][]any     // arguments, by the INSERT that takes one row of them
 }
 
-// write writes the batch.
-func (b *batchTx) write(batch []*job) ([]outcome, error) {
+// identityKey is the key of the table identities.
+type identityKey struct {
+	webhook int64
+	hash    [16]byte
+}
+
+// claim is an identity that a delivery of the batch may be the first to have.
+type claim struct {
+	identityKey
+	a *Acceptance
+}
+
+func newBatchTx(s *Store, batch []*job) *batchTx {
+	return &batchTx{s: s, generations: make(map[string]int64, 1), firsts: make(map[identityKey]string, len(batch)), rows: make(map[string][][]any, 3)}
+}
+
+// factories returns the UIDs of the factories of a batch, sorted.
+func factoriesOf(batch []*job) []string {
+	var all []string
+	for _, j := range batch {
+		if j.accept != nil && !slices.Contains(all, j.accept.FactoryUID) {
+			all = append(all, j.accept.FactoryUID)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// claimsOf returns the identities of a batch in the order in which every writer stores them, so that no
+// two wait for one another in a circle. Of equal ones the earliest delivery's comes first.
+func claimsOf(batch []*job) []claim {
+	all := make([]claim, 0, len(batch))
+	for _, j := range batch {
+		if a := j.accept; a != nil && a.Identity.Source != "" {
+			all = append(all, claim{identityKey{a.WebhookID, a.Identity.Hash}, a})
+		}
+		if a := j.accept; a != nil && a.Digest != nil {
+			all = append(all, claim{identityKey{a.WebhookID, digestHash(a.Digest)}, a})
+		}
+	}
+	slices.SortFunc(all, func(x, y claim) int {
+		return cmp.Or(cmp.Compare(x.webhook, y.webhook), bytes.Compare(x.hash[:], y.hash[:]), cmp.Compare(x.a.UID, y.a.UID))
+	})
+	return all
+}
+
+// digestHash is the digest as a key among the identities of a webhook, where it equals none of them.
+func digestHash(digest []byte) [16]byte { return IdentityOf("digest", string(digest)).Hash }
+
+// decide gathers the rows of the batch and returns what became of each job.
+func (b *batchTx) decide(batch []*job) ([]outcome, error) {
 	outcomes := make([]outcome, len(batch))
 	for i, j := range batch {
-		var err error
 		if j.entry != nil {
-			err = b.insertRejection(j.entry)
-		} else {
-			outcomes[i], err = b.accept(j.accept)
+			b.insertRejection(j.entry)
+			continue
 		}
-		if err != nil {
+		var err error
+		if outcomes[i], err = b.accept(j.accept); err != nil {
 			return nil, err
 		}
 	}
@@ -59,39 +107,46 @@ func (b *batchTx) accept(a *Acceptance) (outcome, error) {
 	}
 	reason := a.Reason
 	if a.Identity.Source != "" {
-		first, err := b.first(a.WebhookID, a.Identity.Hash, a.UID)
+		first, err := b.first(a, a.Identity.Hash)
 		if err != nil {
 			return outcome{}, err
 		}
-		if first != "" {
-			return outcome{Accepted: Accepted{DeliveryUID: first, Duplicate: true}}, b.insertDelivery(a, DeliveryDuplicate, reason, first)
+		if first != a.UID {
+			b.insertDelivery(a, DeliveryDuplicate, reason, first)
+			return outcome{Accepted: Accepted{DeliveryUID: first, Duplicate: true}}, nil
 		}
 	}
 	if a.Digest != nil {
-		first, err := b.first(a.WebhookID, digestHash(a.Digest), a.UID)
+		first, err := b.first(a, digestHash(a.Digest))
 		if err != nil {
 			return outcome{}, err
 		}
-		if first != "" {
+		if first != a.UID {
 			reason = repeatReason(reason, first)
 		}
 	}
-	if err := b.insertDelivery(a, DeliveryAccepted, reason, ""); err != nil {
-		return outcome{}, err
-	}
-	if err := b.exec(insertPayloadSQL, a.UID, a.FactoryUID, a.Body); err != nil {
-		return outcome{}, err
-	}
+	b.insertDelivery(a, DeliveryAccepted, reason, "")
+	b.insert(insertPayloadSQL, a.UID, a.FactoryUID, a.Body)
 	for _, r := range a.Runs {
-		if err := b.s.insertRunWith(r, b.exec); err != nil {
+		err := b.s.insertRunWith(r, func(query string, args ...any) error {
+			b.insert(query, args...)
+			return nil
+		})
+		if err != nil {
 			return outcome{}, err
 		}
 	}
 	return outcome{Accepted: Accepted{DeliveryUID: a.UID}}, nil
 }
 
-// digestHash is the digest as a key among the identities of a webhook, where it equals none of them.
-func digestHash(digest []byte) [16]byte { return IdentityOf("digest", string(digest)).Hash }
+// first returns the delivery that stored the identity first, which may be a itself.
+func (b *batchTx) first(a *Acceptance, hash [16]byte) (string, error) {
+	first := b.firsts[identityKey{a.WebhookID, hash}]
+	if first == "" {
+		return "", fmt.Errorf("identity of %s is neither stored nor found", a.UID)
+	}
+	return first, nil
+}
 
 func repeatReason(reason, first string) string {
 	if reason != "" {
@@ -100,14 +155,21 @@ func repeatReason(reason, first string) string {
 	return reason + "the same signed bytes as " + first + " under a new ID"
 }
 
-func (b *batchTx) insertDelivery(a *Acceptance, outcome DeliveryOutcome, reason, duplicateOf string) error {
-	return b.exec(insertDeliverySQL, a.WebhookID, a.UID, a.FactoryUID, string(outcome), reason, int64(len(a.Body)), nil, micros(a.Received),
+func (b *batchTx) insertDelivery(a *Acceptance, outcome DeliveryOutcome, reason, duplicateOf string) {
+	b.insert(insertDeliverySQL, a.WebhookID, a.UID, a.FactoryUID, string(outcome), reason, int64(len(a.Body)), nil, micros(a.Received),
 		a.Identity.Preview, string(a.Identity.Source), a.Sender, duplicateOf, a.ReplayOf, a.Event, a.Generation, int64(1), nil)
 }
 
-func (b *batchTx) insertRejection(r *Rejection) error {
-	return b.exec(insertDeliverySQL, r.WebhookID, r.uid, r.FactoryUID, string(r.Outcome), r.Reason, nullable(r.Size), nullable(r.sizeMax), micros(r.Received),
+func (b *batchTx) insertRejection(r *Rejection) {
+	b.insert(insertDeliverySQL, r.WebhookID, r.uid, r.FactoryUID, string(r.Outcome), r.Reason, nullable(r.Size), nullable(r.sizeMax), micros(r.Received),
 		r.Identity.Preview, string(r.Identity.Source), r.Sender, "", "", r.Event, r.Generation, max(r.count, 1), microsOrNull(r.last))
+}
+
+func (b *batchTx) insert(query string, args ...any) {
+	if b.rows[query] == nil {
+		b.queries = append(b.queries, query)
+	}
+	b.rows[query] = append(b.rows[query], args)
 }
 
 func nullable(n *int64) any {
@@ -115,74 +177,4 @@ func nullable(n *int64) any {
 		return nil
 	}
 	return *n
-}
-
-// transactSQLite executes statement after statement. It has no deadline: that would cost a goroutine for
-// each statement, and a disk does not heed it.
-func (a *acceptor) transactSQLite(batch []*job) (outcomes []outcome, err error) {
-	ctx := context.Background()
-	prepared, err := a.statements(ctx)
-	if err != nil {
-		return nil, a.s.classify(err)
-	}
-	err = a.s.tx(ctx, func(tx *sql.Tx) error {
-		bound := make(map[string]*sql.Stmt, len(prepared))
-		stmt := func(query string) *sql.Stmt {
-			s, ok := bound[query]
-			if !ok {
-				s = tx.StmtContext(ctx, prepared[query])
-				bound[query] = s
-			}
-			return s
-		}
-		b := &batchTx{s: a.s, generations: map[string]int64{}}
-		b.exec = func(query string, args ...any) error {
-			_, err := stmt(query).ExecContext(ctx, args...)
-			return err
-		}
-		b.first = func(webhook int64, hash [16]byte, deliveryUID string) (first string, err error) {
-			if err := one(stmt(insertIdentitySQL).ExecContext(ctx, webhook, hash[:], deliveryUID)); !errors.Is(err, errNoRow) {
-				return "", err
-			}
-			return first, stmt(firstIdentitySQL).QueryRowContext(ctx, webhook, hash[:]).Scan(&first)
-		}
-		for _, j := range batch {
-			if j.accept == nil {
-				continue
-			}
-			uid := j.accept.FactoryUID
-			if _, ok := b.generations[uid]; ok {
-				continue
-			}
-			var generation int64
-			if err := stmt(readGenerationSQL).QueryRowContext(ctx, uid).Scan(&generation); noRows(err) != nil {
-				return err
-			}
-			b.generations[uid] = generation
-		}
-		var err error
-		outcomes, err = b.write(batch)
-		return err
-	})
-	return outcomes, err
-}
-
-// statements returns the statements of the group commit, prepared once for the life of the store. They
-// are prepared outside of a transaction, since there is one connection that writes.
-func (a *acceptor) statements(ctx context.Context) (map[string]*sql.Stmt, error) {
-	a.prepare.Lock()
-	defer a.prepare.Unlock()
-	if a.stmts != nil {
-		return a.stmts, nil
-	}
-	all := map[string]*sql.Stmt{}
-	for _, query := range []string{readGenerationSQL, insertIdentitySQL, firstIdentitySQL, insertPayloadSQL, insertDeliverySQL, insertRunSQL, insertRunMetadataSQL} {
-		stmt, err := a.s.write.PrepareContext(ctx, query)
-		if err != nil {
-			return nil, err
-		}
-		all[query] = stmt
-	}
-	a.stmts = all
-	return all, nil
 }
