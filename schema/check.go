@@ -12,25 +12,31 @@ import (
 // of a tree stay with its Factory, so that the rules that need state can run
 // again without the files.
 type fact struct {
-	kind  factKind
-	path  string
-	span  span
-	start int // byte offsets of the value in its file, for fixes
-	end   int
-	value string
-	mode  AuthMode // of the webhook whose secret this is
-	quote string   // the quotes around the value, for fixes
+	path                       string
+	value                      string
+	line, col, endLine, endCol int32
+	start, end                 int32 // byte offsets of the value in its file, for fixes
+	kind                       factKind
+	quote                      byte // the quotes around the value, or 0
+	urlToken, token            bool // how the webhook whose secret this is uses it
+}
+
+func (f *fact) span() span {
+	return span{int(f.line), int(f.col), int(f.endLine), int(f.endCol)}
 }
 
 // fix puts text in the place of the value, in the same quotes.
 func (f *fact) fix(text string) *Fix {
-	return &Fix{Start: f.start, End: f.end, Text: f.quote + text + f.quote}
+	if f.quote != 0 {
+		text = string(f.quote) + text + string(f.quote)
+	}
+	return &Fix{Start: int(f.start), End: int(f.end), Text: text}
 }
 
 // maxFacts bounds the facts of one file.
 const maxFacts = 2000
 
-type factKind int
+type factKind uint8
 
 const (
 	factSecret    factKind = iota // secretName of a webhook
@@ -54,12 +60,17 @@ func (d *document) fact(kind factKind, n *yaml.Node, value string) {
 		return
 	}
 	start, end := d.extent(n)
-	f := fact{kind: kind, path: d.path, span: d.spanAt(start, end), start: start, end: end, value: value}
+	s := d.spanAt(start, end)
+	// A file has at most MaxFileBytes, so every place in it fits.
+	f := fact{
+		kind: kind, path: d.path, value: value, start: int32(start), end: int32(end),
+		line: int32(s.line), col: int32(s.col), endLine: int32(s.endLine), endCol: int32(s.endCol),
+	}
 	switch {
 	case n.Style&yaml.DoubleQuotedStyle != 0:
-		f.quote = `"`
+		f.quote = '"'
 	case n.Style&yaml.SingleQuotedStyle != 0:
-		f.quote = "'"
+		f.quote = '\''
 	}
 	d.facts = append(d.facts, f)
 }
@@ -137,7 +148,7 @@ type stateCheck struct {
 }
 
 func (c *stateCheck) report(f *fact, severity Severity, code, message, hint string) *Problem {
-	p := newProblem(f.path, f.span, severity, code, message, hint)
+	p := newProblem(f.path, f.span(), severity, code, message, hint)
 	if c.counts == nil {
 		c.counts = map[string]int{}
 	}
@@ -177,14 +188,14 @@ func (c *stateCheck) secret(f *fact) {
 		return
 	}
 	switch {
-	case f.mode == AuthURLToken && s.URLSafe == nil:
+	case f.urlToken && s.URLSafe == nil:
 		c.skipped["secret-not-url-safe"] = true
-	case f.mode == AuthURLToken && !*s.URLSafe:
+	case f.urlToken && !*s.URLSafe:
 		c.report(f, SeverityError, "secret-not-url-safe", fmt.Sprintf("the value of the secret %s cannot be part of a URL", quoted(f.value)),
 			"with authMode: url_token the value may hold only letters, digits, -, ., _ and ~")
-	case f.mode == AuthToken && s.VisibleASCII == nil:
+	case f.token && s.VisibleASCII == nil:
 		c.skipped["secret-not-visible"] = true
-	case f.mode == AuthToken && !*s.VisibleASCII:
+	case f.token && !*s.VisibleASCII:
 		c.report(f, SeverityWarning, "secret-not-visible", fmt.Sprintf("the value of the secret %s holds blanks or characters beyond ASCII, which many senders cannot put into a header", quoted(f.value)),
 			"give the secret a value of visible ASCII characters")
 	}

@@ -87,7 +87,7 @@ func (c *crossed) references() {
 			continue
 		}
 		near := c.suggest(f.value, names)
-		p := c.report(f.path, f.span, "reference", fmt.Sprintf("the %s %s is not in this tree", kind, quoted(f.value)), didYouMean(near, "add "+clip(place)))
+		p := c.report(f.path, f.span(), "reference", fmt.Sprintf("the %s %s is not in this tree", kind, quoted(f.value)), didYouMean(near, "add "+clip(place)))
 		if near != "" {
 			p.Fix = f.fix(near)
 		}
@@ -100,7 +100,7 @@ func (c *crossed) foreman() {
 	places := map[string]span{}
 	for _, f := range c.factory.facts {
 		if f.kind == factForeman {
-			places[f.path] = f.span
+			places[f.path] = f.span()
 		}
 	}
 	read := make(map[string]bool, len(c.factory.Agents))

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,21 +48,22 @@ func LoadContext(ctx context.Context, fsys fs.FS, known *Known) *Result {
 	case err != nil:
 		r.Err = err
 	}
-	l := loader{ctx: ctx, fsys: fsys, entries: t.entries, docs: make([]loaded, len(t.entries))}
-	l.run()
+	l := loader{ctx: ctx, fsys: fsys, entries: t.entries, budget: diagnosisBudget}
+	r.base = t.problems
+	l.run(r)
 	if err := ctx.Err(); err != nil {
-		r.Err = err
+		r = &Result{Err: err, tree: &Factory{}}
 		r.finish(known)
 		return r
 	}
 	if l.bytes.Load() > MaxTreeBytes {
+		r = &Result{Err: r.Err, tree: &Factory{}} // which files were still read is chance
 		r.base = []Problem{newProblem(".", fileSpan(), SeverityError, "tree-too-large",
 			fmt.Sprintf("the files at resource paths have more than %d MiB together", MaxTreeBytes>>20), "split the tree over several factories")}
 		r.finish(known)
 		return r
 	}
-	r.base = t.problems
-	l.collect(r)
+	r.tree.sort()
 	r.base = append(r.base, crossCheck(r.tree, l.entries)...)
 	r.finish(known)
 	return r
@@ -93,7 +95,7 @@ type loader struct {
 	ctx     context.Context
 	fsys    fs.FS
 	entries []entry
-	docs    []loaded
+	budget  int // of the diagnosis
 	bytes   atomic.Int64
 }
 
@@ -105,19 +107,27 @@ const (
 	maxTreeProblems = 10_000
 )
 
-func (l *loader) run() {
-	problems, limit := 0, maxProblems
+func (l *loader) run(r *Result) {
+	automations, limit := 0, maxProblems
+	for _, e := range l.entries {
+		if e.kind == kindAutomation {
+			automations++
+		}
+	}
+	r.tree.Automations = make([]Automation, 0, automations)
+	docs := make([]loaded, min(batch, len(l.entries)))
 	for first := 0; first < len(l.entries); first += batch {
 		part := l.entries[first:min(first+batch, len(l.entries))]
+		clear(docs)
 		parallel(len(part), func(i int) {
 			if l.bytes.Load() <= MaxTreeBytes && l.ctx.Err() == nil {
-				l.docs[first+i] = l.load(part[i], limit)
+				docs[i] = l.load(part[i], limit)
 			}
 		})
 		for i := range part {
-			problems += len(l.docs[first+i].problems)
+			l.collect(r, part[i], &docs[i])
 		}
-		if problems > maxTreeProblems {
+		if len(r.base) > maxTreeProblems {
 			limit = 1
 		}
 	}
@@ -244,59 +254,49 @@ func (d *document) resource(e entry) any {
 	}
 }
 
-// collect gathers the files' resources and problems in the order of the paths.
-func (l *loader) collect(r *Result) {
-	budget := diagnosisBudget
-	facts, kinds := 0, map[fileKind]int{}
-	for i := range l.docs {
-		facts += len(l.docs[i].facts)
-		kinds[l.entries[i].kind]++
+// collect adds what came of a file to the result, in the order of the paths.
+func (l *loader) collect(r *Result, e entry, doc *loaded) {
+	if doc.err != nil && r.Err == nil {
+		r.Err = fmt.Errorf("%s: %w", clip(e.path), doc.err)
 	}
-	r.tree.facts = make([]fact, 0, facts)
-	r.tree.Automations = make([]Automation, 0, kinds[kindAutomation])
-	for i := range l.docs {
-		doc, e := &l.docs[i], l.entries[i]
-		if doc.err != nil && r.Err == nil {
-			r.Err = fmt.Errorf("%s: %w", clip(e.path), doc.err)
-		}
-		if doc.doc != nil {
-			budget = doc.doc.diagnose(budget)
-			doc.problems, doc.doc = doc.doc.problems, nil
-		}
-		if doc.src != nil {
-			r.Files++
-			r.sources[e.path] = doc.src
-		}
-		r.base = append(r.base, doc.problems...)
-		r.tree.facts = append(r.tree.facts, doc.facts...)
-		switch res := doc.resource.(type) {
-		case *FactoryFile:
-			r.tree.File = res
-		case Webhook:
-			r.tree.Webhooks = append(r.tree.Webhooks, res)
-		case Automation:
-			r.tree.Automations = append(r.tree.Automations, res)
-		case Agent:
-			r.tree.Agents = append(r.tree.Agents, res)
-		case Runner:
-			r.tree.Runners = append(r.tree.Runners, res)
-		case Skill:
-			r.tree.Skills = append(r.tree.Skills, res)
-		}
-		if e.kind == kindWebhook {
-			r.tree.webhookNames = append(r.tree.webhookNames, e.name)
-		}
+	if doc.doc != nil {
+		l.budget = doc.doc.diagnose(l.budget)
+		doc.problems = doc.doc.problems
 	}
+	if doc.src != nil {
+		r.Files++
+		r.sources[e.path] = doc.src
+	}
+	r.base = append(r.base, doc.problems...)
 	f := r.tree
+	f.facts = append(f.facts, doc.facts...)
+	switch res := doc.resource.(type) {
+	case *FactoryFile:
+		f.File = res
+	case Webhook:
+		f.Webhooks = append(f.Webhooks, res)
+	case Automation:
+		f.Automations = append(f.Automations, res)
+	case Agent:
+		f.Agents = append(f.Agents, res)
+	case Runner:
+		f.Runners = append(f.Runners, res)
+	case Skill:
+		f.Skills = append(f.Skills, res)
+	}
+	if e.kind == kindWebhook {
+		f.webhookNames = append(f.webhookNames, e.name)
+	}
+}
+
+// sort puts every list in the order of its names.
+func (f *Factory) sort() {
 	slices.Sort(f.webhookNames)
 	slices.SortStableFunc(f.Webhooks, func(a, b Webhook) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(f.Automations, func(a, b Automation) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(f.Agents, func(a, b Agent) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(f.Runners, func(a, b Runner) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(f.Skills, func(a, b Skill) int {
-		if c := strings.Compare(a.Name, b.Name); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Agent, b.Agent)
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Agent, b.Agent))
 	})
 }

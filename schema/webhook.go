@@ -61,7 +61,9 @@ func (d *document) webhook(name string) Webhook {
 	}
 	if n := d.value("secretName"); n != nil && w.SecretName != "" && !d.bad[n] {
 		d.fact(factSecret, n, w.SecretName)
-		d.facts[len(d.facts)-1].mode = w.AuthMode
+		if n := len(d.facts); n > 0 {
+			d.facts[n-1].urlToken, d.facts[n-1].token = w.AuthMode == AuthURLToken, w.AuthMode == AuthToken
+		}
 	}
 	d.webhookScheme(&w)
 	d.webhookDeliveryHeader(&w)
@@ -164,8 +166,6 @@ func (d *document) customScheme(w *Webhook, n *yaml.Node) {
 		}
 		if at == n { // the key is not there: show the key of the whole
 			at, _ = find(d.root, "customScheme")
-			d.report(d.spanOf(at), SeverityError, "custom-scheme", fmt.Sprintf("customScheme.%s: %s", clip(p.Field), p.Message), "")
-			continue
 		}
 		d.report(d.spanOf(at), SeverityError, "custom-scheme", fmt.Sprintf("customScheme.%s: %s", clip(p.Field), p.Message), "")
 	}
