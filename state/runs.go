@@ -251,6 +251,34 @@ func (s *Store) Attachments(ctx context.Context, r Run) ([]Attachment, error) {
 	return all, s.classify(err)
 }
 
+// AttachmentsOf is Attachments for several runs, by run ID.
+func (s *Store) AttachmentsOf(ctx context.Context, runs []Run) (map[string][]Attachment, error) {
+	all := map[string][]Attachment{}
+	if len(runs) == 0 {
+		return all, nil
+	}
+	var args []any
+	var ids []string
+	for _, r := range runs {
+		args = append(args, r.ID)
+		ids = append(ids, fmt.Sprintf("$%d", len(args)))
+	}
+	in := strings.Join(ids, ", ")
+	rows, err := s.read.QueryContext(ctx, `SELECT run_id, file_name, mime_type, length(body) FROM attachments WHERE run_id IN (`+in+`)
+		UNION ALL SELECT r.id, '`+PayloadName+`', 'application/json', length(p.body) FROM runs r JOIN payloads p ON p.delivery_uid = r.delivery_uid WHERE r.id IN (`+in+`) ORDER BY 1, 2`, args...)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	_, err = scanAll(rows, func(row scanner) (struct{}, error) {
+		var id string
+		var a Attachment
+		err := row.Scan(&id, &a.Name, &a.MimeType, &a.Size)
+		all[id] = append(all[id], a)
+		return struct{}{}, err
+	})
+	return all, s.classify(err)
+}
+
 // Attachment returns one file of a run with its body. ErrNotFound when the run has none of this name.
 func (s *Store) Attachment(ctx context.Context, r Run, name string) (Attachment, error) {
 	a := Attachment{Name: name}

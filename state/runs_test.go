@@ -65,6 +65,9 @@ func TestCreateRun(t *testing.T) {
 		if err != nil || len(files) != 1 || files[0].Name != "a.txt" || files[0].Size != 5 {
 			t.Errorf("attachments %v, %v", files, err)
 		}
+		if of, err := s.AttachmentsOf(ctx, []state.Run{r, {ID: state.NewRunID()}}); err != nil || !cmp.Equal(of, map[string][]state.Attachment{r.ID: files}) {
+			t.Errorf("attachments by run %v, %v", of, err)
+		}
 		if a, err := s.Attachment(ctx, r, "a.txt"); err != nil || string(a.Body) != "hello" || a.MimeType != "text/plain" {
 			t.Errorf("attachment %v, %v", a, err)
 		}

@@ -78,7 +78,7 @@ func run(t *testing.T, s *state.Store, id string) state.Run {
 
 func TestRunIsExecuted(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
-		defer goleak.VerifyNone(t, goleak.IgnoreCurrent(), goleak.IgnoreAnyFunction("millwright/state.(*acceptor).write"))
+		defer goleak.VerifyNone(t, goleak.IgnoreCurrent(), goleak.IgnoreAnyFunction("millwright/state.(*acceptor).write"), goleak.IgnoreAnyFunction("database/sql.(*DB).connectionCleaner"))
 		ctx := t.Context()
 		registry := prometheus.NewRegistry()
 		d, err := dispatch.Start(ctx, dispatch.Config{Store: s, Registerer: registry})

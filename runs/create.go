@@ -1,0 +1,434 @@
+package runs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"millwright/api"
+	"millwright/runs/dispatch"
+	"millwright/state"
+)
+
+// RunAgentRequest asks for a run (contract.md, section 4).
+type RunAgentRequest struct {
+	Prompt           string              `json:"prompt,omitempty" nullable:"true" doc:"What the agent is to do; required unless a skill or a conversation is given"`
+	Title            string              `json:"title,omitempty" nullable:"true" maxLength:"120" doc:"Text for people; the prompt's first line when absent"`
+	Config           *AmbientAgentConfig `json:"config,omitempty" doc:"How to execute the run"`
+	Skill            string              `json:"skill,omitempty" nullable:"true" maxLength:"500" doc:"As config.skill_spec, which it replaces; also repo:name and repo:path"`
+	AgentIdentityUID string              `json:"agent_identity_uid,omitempty" nullable:"true" maxLength:"100" doc:"An applied agent, whose prompt, model and settings apply"`
+	ConversationID   string              `json:"conversation_id,omitempty" nullable:"true" maxLength:"100" doc:"The conversation to continue"`
+	ParentRunID      string              `json:"parent_run_id,omitempty" nullable:"true" maxLength:"100" doc:"The run that starts this one"`
+	Metadata         map[string]string   `json:"metadata,omitempty" nullable:"true" doc:"At most 20 keys of 1 to 64 letters, digits, dots, underscores and dashes, with values of at most 256 bytes"`
+	Attachments      []AttachmentRequest `json:"attachments,omitempty" nullable:"true" maxItems:"5" doc:"Files for the agent, at most 1 MiB each"`
+}
+
+// AttachmentRequest is a file for the agent.
+type AttachmentRequest struct {
+	FileName string `json:"file_name" minLength:"1" maxLength:"200" doc:"Name of the file, without a directory"`
+	MimeType string `json:"mime_type,omitempty" nullable:"true" maxLength:"200" doc:"Its media type"`
+	Data     string `json:"data" doc:"Its content in base64; may be empty"`
+}
+
+// RunAgentResponse says which run was made.
+type RunAgentResponse struct {
+	RunID  string   `json:"run_id" doc:"The run's ID"`
+	TaskID string   `json:"task_id" doc:"The same as run_id"`
+	State  RunState `json:"state" doc:"Where the run stands"`
+}
+
+// Limits of a request (contract.md, section 4).
+const (
+	maxTitle         = 120 // characters
+	maxMetadata      = 20
+	maxMetadataValue = 256 // bytes
+	maxAttachment    = 1 << 20
+	maxIdempotency   = 255
+)
+
+// The keys of metadata that tell what started a run.
+const (
+	metaAutomation = "automation_id"
+	metaWebhook    = "webhook_id"
+	metaDelivery   = "delivery_id"
+)
+
+// queued is the state that every run begins in.
+const queued = RunState(state.RunQueued)
+
+type createInput struct {
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat with the same key and body within 24 hours answers as the first one did"`
+	Client         string `header:"X-Millwright-Client" maxLength:"100" doc:"What the request comes from: cli or web; the run's source is set by it"`
+	Body           RunAgentRequest
+	RawBody        []byte
+}
+
+func (s *service) registerCreate() {
+	op := also(explained(api.Operation(http.MethodPost, "/agent/runs", "createRun", state.RoleRunner, "Start a run"),
+		"The run is queued. An Idempotency-Key header makes a repeat return the first answer for 24 hours."), http.StatusConflict)
+	handle(s, op, s.create)
+	alias := also(explained(api.Operation(http.MethodPost, "/agent/run", "createRunAlias", state.RoleRunner, "Start a run (older path)"),
+		"The same as POST /agent/runs."), http.StatusConflict)
+	alias.Deprecated = true
+	handle(s, alias, s.create)
+	handle(s, also(explained(api.Operation(http.MethodPost, "/factory/{uid}/runs", "createFactoryRun", state.RoleRunner, "Send work to a factory"),
+		"The factory's foreman agent does it, where the definition has one: its prompt becomes the base prompt."), http.StatusConflict), s.createForFactory)
+}
+
+func (s *service) create(ctx context.Context, in *createInput) (RunAgentResponse, error) {
+	r, err := s.createRun(ctx, in, state.AgentDefinition{})
+	return RunAgentResponse{r.ID, r.ID, queued}, err // a repeat gives the first answer
+}
+
+// FactoryRunRequest sends work to a factory.
+type FactoryRunRequest struct {
+	Prompt    string              `json:"prompt" minLength:"1" doc:"What is to be done"`
+	Title     string              `json:"title,omitempty" nullable:"true" maxLength:"120" doc:"Text for people; the prompt's first line when absent"`
+	TicketRef string              `json:"ticket_ref,omitempty" nullable:"true" maxLength:"256" doc:"The ticket that the work is for"`
+	TicketURL string              `json:"ticket_url,omitempty" nullable:"true" maxLength:"2000" doc:"Its address"`
+	Config    *AmbientAgentConfig `json:"config,omitempty" doc:"What to change of the configuration that the definition gives"`
+}
+
+// FactoryRunResponse says which run was made for a factory.
+type FactoryRunResponse struct {
+	FactoryUID   string   `json:"factory_uid" doc:"The factory"`
+	ForemanAgent string   `json:"foreman_agent" doc:"Name of the agent that does it; empty when the definition has no foreman"`
+	RunID        string   `json:"run_id" doc:"The run's ID"`
+	State        RunState `json:"state" doc:"Where the run stands"`
+	TicketRef    string   `json:"ticket_ref" doc:"As given"`
+	RunURL       string   `json:"run_url" doc:"The run's page on the dashboard"`
+}
+
+type factoryCreateInput struct {
+	UID            string `path:"uid" doc:"The factory's UID"`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat with the same key and body within 24 hours answers as the first one did"`
+	Client         string `header:"X-Millwright-Client" maxLength:"100" doc:"What the request comes from: cli or web; the run's source is set by it"`
+	Body           FactoryRunRequest
+	RawBody        []byte
+}
+
+const metaTicket = "ticket_ref"
+
+func (s *service) createForFactory(ctx context.Context, in *factoryCreateInput) (FactoryRunResponse, error) {
+	def, err := s.Store.Foreman(ctx, in.UID)
+	if err != nil {
+		return FactoryRunResponse{}, err
+	}
+	body := RunAgentRequest{Prompt: in.Body.Prompt, Title: in.Body.Title, Config: in.Body.Config}
+	if in.Body.TicketRef != "" {
+		body.Metadata = map[string]string{metaTicket: in.Body.TicketRef}
+	}
+	raw := append([]byte(in.UID+"\n"), in.RawBody...)
+	create := createInput{IdempotencyKey: in.IdempotencyKey, Client: in.Client, Body: body, RawBody: raw}
+	n, files, err := s.newRun(ctx, &create, def)
+	if err != nil {
+		return FactoryRunResponse{}, err
+	}
+	if n.TriggerURL = in.Body.TicketURL; !strings.HasPrefix(n.TriggerURL, "https://") && !strings.HasPrefix(n.TriggerURL, "http://") && n.TriggerURL != "" || !clean(n.TriggerURL) {
+		return FactoryRunResponse{}, api.InvalidField("ticket_url", "want an http or https address")
+	}
+	r, err := s.save(ctx, n, files, &create)
+	return FactoryRunResponse{in.UID, def.Name, r.ID, queued, in.Body.TicketRef, s.link(r.ID)}, err
+}
+
+func (s *service) createRun(ctx context.Context, in *createInput, def state.AgentDefinition) (state.Run, error) {
+	n, files, err := s.newRun(ctx, in, def)
+	if err != nil {
+		return state.Run{}, err
+	}
+	return s.save(ctx, n, files, in)
+}
+
+func (s *service) save(ctx context.Context, n state.NewRun, files []state.Attachment, in *createInput) (state.Run, error) {
+	idem := state.Idempotency{KeyUID: n.Creator.UID, Key: in.IdempotencyKey, Request: sha256.Sum256(in.RawBody)}
+	r, err := s.Store.CreateRun(ctx, n, files, idem)
+	if errors.Is(err, state.ErrNotFound) { // what the request names, not what it asks for
+		return r, api.Problem("invalid_request", "%s", strings.TrimSuffix(err.Error(), ": "+state.ErrNotFound.Error())+" does not exist")
+	}
+	return r, err
+}
+
+// newRun turns a request into the run that it asks for, or says all that is wrong with it. def is what a
+// definition says about it.
+func (s *service) newRun(ctx context.Context, in *createInput, def state.AgentDefinition) (state.NewRun, []state.Attachment, error) {
+	b := &in.Body
+	var p problems
+	p.text("prompt", b.Prompt)
+	p.text("title", b.Title)
+	if utf8.RuneCountInString(b.Title) > maxTitle {
+		p.add("title", "at most %d characters", maxTitle)
+	}
+	if b.AgentIdentityUID != "" {
+		agent, err := s.Store.Agent(ctx, b.AgentIdentityUID)
+		switch {
+		case errors.Is(err, state.ErrNotFound):
+			p.add("agent_identity_uid", "no applied agent has this UID")
+		case err != nil:
+			return state.NewRun{}, nil, err
+		default:
+			def = agent
+		}
+	}
+	config := s.config(b, def, &p)
+	files := attachments(b.Attachments, &p)
+	metadata(b.Metadata, &p)
+	for field, id := range map[string]*string{"parent_run_id": &b.ParentRunID, "conversation_id": &b.ConversationID} {
+		if *id == "" {
+			continue
+		}
+		parsed, err := uuid.Parse(*id)
+		if err != nil || len(*id) != 36 {
+			p.add(field, "not a UUID")
+		}
+		*id = parsed.String()
+	}
+	if blank(b.Prompt) && config.SkillSpec == "" && config.rest["skills"] == nil && b.ConversationID == "" {
+		p.add("prompt", "required unless a skill or a conversation_id is given")
+	}
+	if len(p) > 0 {
+		return state.NewRun{}, nil, p.err()
+	}
+
+	key := api.KeyOf(ctx)
+	n := state.NewRun{
+		FactoryUID: def.FactoryUID, AgentUID: def.UID, Title: b.Title, Prompt: b.Prompt, Source: source(in.Client),
+		Creator:        state.Creator{Type: "service_account", UID: key.UID, DisplayName: key.Name},
+		ConversationID: b.ConversationID, ParentRunID: b.ParentRunID, Metadata: b.Metadata, Secrets: def.Secrets,
+		ConfigName: config.Name, ModelID: config.ModelID, EnvironmentID: config.EnvironmentID, SkillSpec: config.SkillSpec,
+	}
+	if blank(n.Prompt) && config.SkillSpec != "" {
+		n.Prompt = "Use skill " + config.SkillSpec
+	}
+	if blank(n.Title) {
+		n.Title = title(n.Prompt)
+	}
+	if config.hides() {
+		sealed, err := json.Marshal(config.MCPServers)
+		if err != nil {
+			return n, nil, err
+		}
+		n.Sealed = sealed
+		config.mask()
+	}
+	var err error
+	n.Config, err = json.Marshal(config)
+	return n, files, err
+}
+
+// problems are what is wrong with the fields of a request.
+type problems []api.FieldError
+
+func (p *problems) add(field, format string, args ...any) {
+	*p = append(*p, api.FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+// text adds a problem when a value holds what no database keeps.
+func (p *problems) text(field, value string) {
+	if !clean(value) {
+		p.add(field, "holds a NUL character or invalid UTF-8")
+	}
+}
+
+func clean(value string) bool { return utf8.ValidString(value) && !strings.Contains(value, "\x00") }
+
+func blank(text string) bool { return strings.TrimSpace(text) == "" }
+
+func (p problems) err() error {
+	var details []string
+	for _, f := range p {
+		details = append(details, f.Field+": "+f.Message)
+	}
+	e := api.Problem("invalid_request", "%s", strings.Join(details, "; "))
+	e.Errors = p
+	return e
+}
+
+// source is the RunSourceType of what a client says it is.
+func source(client string) string {
+	switch client {
+	case "cli":
+		return "CLI"
+	case "web":
+		return "WEB_APP"
+	}
+	return "API"
+}
+
+// title is the first line of a prompt that says something, cut to size.
+func title(prompt string) string {
+	for line := range strings.Lines(prompt) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		if r := []rune(line); len(r) > maxTitle {
+			line = string(r[:maxTitle-1]) + "…"
+		}
+		return line
+	}
+	return "Untitled"
+}
+
+var (
+	fullSkill  = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+:([A-Za-z0-9_.-]+|([A-Za-z0-9_. -]+/)*SKILL\.md)$`)
+	shortSkill = regexp.MustCompile(`^([A-Za-z0-9_.-]+/)?[A-Za-z0-9_.-]+:([A-Za-z0-9_.-]+|([A-Za-z0-9_. -]+/)*[A-Za-z0-9_. -]+)$`)
+)
+
+// skillName is what a skill is called: its name, or the directory of its SKILL.md.
+func skillName(spec string) string {
+	_, rest, _ := strings.Cut(spec, ":")
+	if path.Base(rest) == "SKILL.md" {
+		if dir := path.Base(path.Dir(rest)); dir != "." {
+			return dir
+		}
+	}
+	return path.Base(rest)
+}
+
+// config resolves the configuration of a run: what the request says, over what the definition says.
+func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *problems) *AmbientAgentConfig {
+	c := b.Config
+	if c == nil {
+		c = &AmbientAgentConfig{}
+	}
+	given := c.BasePrompt
+	c.inherit(def.Config, p)
+	if b.Skill != "" {
+		if c.SkillSpec = b.Skill; !shortSkill.MatchString(b.Skill) || strings.Contains(b.Skill, "..") {
+			p.add("skill", "want owner/repo:skill-name, owner/repo:path/to/SKILL.md, repo:name or repo:path")
+		}
+	} else if c.SkillSpec != "" && (!fullSkill.MatchString(c.SkillSpec) || strings.Contains(c.SkillSpec, "..")) {
+		p.add("config.skill_spec", "want owner/repo:skill-name or owner/repo:path/to/SKILL.md")
+	}
+	if c.SkillSpec != "" {
+		name := skillName(c.SkillSpec)
+		if b.Config == nil || b.Config.Name == "" || c.Name == def.Config.Name && def.Config.Name != "" {
+			c.Name = name
+		}
+		for _, skill := range def.Skills {
+			if skill.Name == name {
+				c.BasePrompt = strings.TrimSpace(skill.Body + "\n\n" + given)
+			}
+		}
+	}
+	for field, value := range map[string]string{
+		"config.name": c.Name, "config.model_id": c.ModelID, "config.base_prompt": c.BasePrompt, "config.environment_id": c.EnvironmentID,
+		"config.worker_host": c.WorkerHost, "config.runner_id": c.RunnerID,
+	} {
+		p.text(field, value)
+	}
+	if h := c.Harness; h != nil && h.Type != "" && h.Type != "oz" && s.Harnesses != nil && !slices.Contains(s.Harnesses, h.Type) {
+		p.add("config.harness.type", "unknown harness %q: this server has %s", h.Type, strings.Join(s.Harnesses, ", "))
+	}
+	for name, server := range c.MCPServers {
+		ways := 0
+		for _, v := range []string{server.Command, server.URL, server.WarpID} {
+			if v != "" {
+				ways++
+			}
+		}
+		if ways != 1 {
+			p.add("config.mcp_servers."+name, "want exactly one of command, url and warp_id")
+		}
+	}
+	return c
+}
+
+// inherit fills in what a definition says and the request leaves open.
+func (c *AmbientAgentConfig) inherit(def state.AgentConfig, p *problems) {
+	for to, from := range map[*string]string{
+		&c.Name: def.Name, &c.BasePrompt: def.BasePrompt, &c.EnvironmentID: def.EnvironmentID,
+		&c.WorkerHost: def.WorkerHost, &c.RunnerID: def.RunnerID,
+	} {
+		if *to == "" {
+			*to = from
+		}
+	}
+	if c.Harness == nil && def.Harness != nil {
+		c.Harness = &Harness{def.Harness.Type, def.Harness.ModelID, def.Harness.ReasoningLevel}
+	}
+	if c.ModelID == "" && c.Harness != nil {
+		c.ModelID = c.Harness.ModelID
+	}
+	if c.ModelID == "" {
+		c.ModelID = def.ModelID
+	}
+	for name, raw := range def.MCPServers {
+		if _, ok := c.MCPServers[name]; ok {
+			continue
+		}
+		var server MCPServerConfig
+		if err := json.Unmarshal(raw, &server); err != nil {
+			p.add("agent_identity_uid", "the definition's MCP server %q cannot be read", name)
+			continue
+		}
+		if c.MCPServers == nil {
+			c.MCPServers = map[string]MCPServerConfig{}
+		}
+		c.MCPServers[name] = server
+	}
+}
+
+var metadataKey = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,64}$`)
+
+func metadata(m map[string]string, p *problems) {
+	if len(m) > maxMetadata {
+		p.add("metadata", "at most %d keys", maxMetadata)
+		return
+	}
+	for k, v := range m {
+		switch field := "metadata." + k; {
+		case !metadataKey.MatchString(k):
+			p.add("metadata", "a key has 1 to 64 of the characters a-z A-Z 0-9 . _ -")
+		case k == metaAutomation || k == metaWebhook || k == metaDelivery:
+			p.add(field, "this key says what started a run, and is set by the server")
+		case len(v) > maxMetadataValue:
+			p.add(field, "at most %d bytes", maxMetadataValue)
+		default:
+			p.text(field, v)
+		}
+	}
+}
+
+func attachments(in []AttachmentRequest, p *problems) []state.Attachment {
+	var files []state.Attachment
+	seen := map[string]bool{}
+	for i, a := range in {
+		field := fmt.Sprintf("attachments[%d]", i)
+		name := a.FileName
+		switch {
+		case name == "." || name == ".." || strings.ContainsAny(name, "/\\") || !clean(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+			p.add(field+".file_name", "want a file name without a directory or control characters")
+		case dispatch.ReservedFile(name):
+			p.add(field+".file_name", "%s is the name of a file that every run has", name)
+		case seen[strings.ToLower(name)]:
+			p.add(field+".file_name", "another attachment has this name")
+		}
+		seen[strings.ToLower(name)] = true
+		body, err := base64.StdEncoding.DecodeString(a.Data)
+		if err != nil {
+			p.add(field+".data", "not base64")
+		} else if len(body) > maxAttachment {
+			p.add(field+".data", "at most %d bytes", maxAttachment)
+		}
+		if a.MimeType == "" {
+			a.MimeType = "application/octet-stream"
+		} else if _, _, err := mime.ParseMediaType(a.MimeType); err != nil || !clean(a.MimeType) {
+			p.add(field+".mime_type", "not a media type")
+		}
+		files = append(files, state.Attachment{Name: name, MimeType: a.MimeType, Body: body})
+	}
+	return files
+}

@@ -1,0 +1,208 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"millwright/api"
+	"millwright/state"
+)
+
+// RunStateEvent tells of a change of a run's state; it is the data of an event named state.
+type RunStateEvent struct {
+	RunID     string    `json:"run_id" doc:"The run's ID"`
+	State     RunState  `json:"state" doc:"The state that it is in now"`
+	Execution int       `json:"execution" doc:"Which execution, from 1; a follow-up to a run that ended begins a new one"`
+	Attempt   int       `json:"attempt" doc:"Which attempt of the execution, from 1"`
+	Message   string    `json:"message,omitempty" doc:"Text for people"`
+	ErrorCode string    `json:"error_code,omitempty" doc:"What kind of failure"`
+	Timestamp time.Time `json:"timestamp" doc:"When it changed"`
+}
+
+type eventsInput struct {
+	RunPath
+	LastEventID string `header:"Last-Event-ID" maxLength:"30" doc:"The ID of the last event that was received; the stream goes on after it"`
+}
+
+func (s *service) registerEvents() {
+	op := explained(api.Operation(http.MethodGet, "/agent/runs/{runId}/events", "streamRunEvents", state.RoleViewer, "Follow a run"),
+		"Server-sent events: state with a RunStateEvent, message with a ConversationMessage. The stream ends when the run has ended; a client that reconnects then is answered 204.")
+	schemas := s.api.Huma().OpenAPI().Components.Schemas
+	schemas.Schema(typeOf[RunStateEvent](), true, "")
+	schemas.Schema(typeOf[ConversationMessage](), true, "")
+	op.Responses = map[string]*huma.Response{
+		"200": {
+			Description: "The events",
+			Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString, Description: "Server-sent events"}}},
+		},
+		"204": {Description: "The run has ended, and every event was received"},
+	}
+	op.DefaultStatus = http.StatusOK
+	register(s, op, s.events)
+}
+
+// events opens the stream of a run.
+func (s *service) events(ctx context.Context, in *eventsInput) (*huma.StreamResponse, error) {
+	r, err := s.run(ctx, in.RunPath)
+	if err != nil {
+		return nil, err
+	}
+	stream := &eventStream{service: s, run: r, last: -1}
+	if in.LastEventID != "" {
+		if stream.last, err = strconv.ParseInt(in.LastEventID, 10, 64); err != nil || stream.last < 0 {
+			return nil, api.InvalidField("Last-Event-ID", "not an ID of an event of this stream")
+		}
+	}
+	if r.State.Ended() && stream.last >= 0 {
+		entries, err := s.Store.Entries(ctx, r.ID, stream.last, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(entries) == 0 {
+			return &huma.StreamResponse{Body: func(ctx huma.Context) { ctx.SetStatus(http.StatusNoContent) }}, nil
+		}
+	}
+	select {
+	case s.streams <- struct{}{}:
+	default:
+		return nil, api.Problem("resource_unavailable", "too many event streams are open")
+	}
+	return &huma.StreamResponse{Body: func(ctx huma.Context) {
+		defer func() { <-s.streams }()
+		ctx.SetHeader("Content-Type", "text/event-stream")
+		ctx.SetHeader("Cache-Control", "no-store")
+		ctx.SetHeader("X-Accel-Buffering", "no")
+		ctx.SetStatus(http.StatusOK)
+		stream.w = ctx.BodyWriter()
+		if err := stream.follow(ctx.Context()); err != nil && ctx.Context().Err() == nil {
+			s.Log.Warn("event stream ended", "run_id", r.ID, "error", err)
+		}
+	}}, nil
+}
+
+// eventStream writes what happens in a run.
+type eventStream struct {
+	*service
+	run  state.Run
+	last int64 // the last entry that was written; 0 is the run's creation
+	w    interface{ Write([]byte) (int, error) }
+}
+
+// keepAlive is how often a stream on which nothing happens says so, for proxies.
+const keepAlive = 15 * time.Second
+
+// follow writes events until the run has ended, or ctx has.
+func (e *eventStream) follow(ctx context.Context) error {
+	notices, end := e.Store.Subscribe(64, state.TopicRun)
+	defer end()
+	poll := time.NewTicker(2 * time.Second) // a notice may be lost
+	defer poll.Stop()
+	alive := time.NewTicker(keepAlive)
+	defer alive.Stop()
+	for {
+		if err := e.catchUp(ctx); err != nil {
+			return err
+		}
+		if e.run.State.Ended() {
+			return nil
+		}
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case n := <-notices:
+				waiting = n.ID != e.run.ID
+			case <-poll.C:
+				waiting = false
+			case <-alive.C:
+				if err := e.write(": waiting\n\n"); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// catchUp writes everything that happened up to now.
+func (e *eventStream) catchUp(ctx context.Context) error {
+	r, err := e.Store.Run(ctx, e.run.ID) // before its entries, so that an end is not seen before they are
+	if err != nil {
+		return err
+	}
+	e.run = r
+	if e.last < 0 {
+		if err := e.send("state", 0, RunStateEvent{RunID: r.ID, State: queued, Execution: 1, Attempt: 1, Timestamp: r.Created}); err != nil {
+			return err
+		}
+		e.last = 0
+	}
+	const page = 500
+	for {
+		entries, err := e.Store.Entries(ctx, r.ID, e.last, page)
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			if err := e.entry(ctx, entry); err != nil {
+				return err
+			}
+			e.last = entry.Seq
+		}
+		if len(entries) < page {
+			return nil
+		}
+	}
+}
+
+func (e *eventStream) entry(ctx context.Context, entry state.Entry) error {
+	if entry.Message != nil {
+		return e.send("message", entry.Seq, message(*entry.Message))
+	}
+	c := entry.Change
+	if c.State == state.RunClaimed && c.Attempt == 1 { // from now on the prompt of this execution is fixed
+		steps, err := e.Store.Steps(ctx, e.run, 1)
+		if err != nil {
+			return err
+		}
+		if i := c.Execution - 1; i < len(steps) && len(steps[i].Messages[0].Content) > 0 {
+			if err := e.send("message", -1, message(steps[i].Messages[0])); err != nil {
+				return err
+			}
+		}
+	}
+	return e.send("state", entry.Seq, RunStateEvent{
+		RunID: e.run.ID, State: RunState(c.State), Execution: c.Execution, Attempt: c.Attempt, Message: c.Message, ErrorCode: c.ErrorCode, Timestamp: entry.At,
+	})
+}
+
+// send writes an event; one with a negative ID goes together with the next.
+func (e *eventStream) send(name string, id int64, data any) error {
+	body, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	text := ""
+	if id >= 0 {
+		text = fmt.Sprintf("id: %d\n", id)
+	}
+	return e.write(text + "event: " + name + "\ndata: " + string(body) + "\n\n")
+}
+
+func (e *eventStream) write(text string) error {
+	if d, ok := e.w.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		d.SetWriteDeadline(time.Now().Add(10 * time.Second))
+	}
+	if _, err := e.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	if f, ok := e.w.(http.Flusher); ok {
+		f.Flush()
+	}
+	return nil
+}

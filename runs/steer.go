@@ -1,0 +1,104 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"millwright/api"
+	"millwright/state"
+)
+
+// RunFollowupRequest is a message to a run.
+type RunFollowupRequest struct {
+	Message string `json:"message" minLength:"1" doc:"The text; not blank"`
+}
+
+// RunFollowupResponse says what became of a message.
+type RunFollowupResponse struct {
+	FollowupID string                `json:"followup_id" doc:"The message's ID"`
+	Outcome    state.FollowupOutcome `json:"outcome" enum:"queued_prompt,queue_pending,handoff_execution" doc:"queued_prompt: it joined the prompt of the queued run; queue_pending: it is next when the execution ends; handoff_execution: the run had ended, and is queued again"`
+}
+
+type followupInput struct {
+	RunPath
+	Body RunFollowupRequest
+}
+
+// cancelWait is how long a cancel waits for the run to end (contract.md, section 4).
+const cancelWait = 10 * time.Second
+
+func (s *service) registerSteer() {
+	handle(s, also(explained(api.Operation(http.MethodPost, "/agent/runs/{runId}/followups", "createFollowup", state.RoleRunner, "Send a message to a run"),
+		"A run that has ended is queued again, as a new execution of the same run."), http.StatusConflict), s.followup)
+	handle(s, explained(api.Operation(http.MethodPost, "/agent/runs/{runId}/cancel", "cancelRun", state.RoleRunner, "Cancel a run"),
+		"A queued run is cancelled at once. A run in progress is told to stop, and killed after 5 seconds; the answer comes when it is CANCELLED, or after 10 seconds, with cancel_requested_at recorded. The answer is the run's ID."), s.cancel)
+}
+
+func (s *service) followup(ctx context.Context, in *followupInput) (RunFollowupResponse, error) {
+	id, ok := runID(in.RunID)
+	if !ok {
+		return RunFollowupResponse{}, noRun(in.RunID)
+	}
+	if blank(in.Body.Message) {
+		return RunFollowupResponse{}, api.InvalidField("message", "required")
+	}
+	if !clean(in.Body.Message) {
+		return RunFollowupResponse{}, api.InvalidField("message", "holds a NUL character or invalid UTF-8")
+	}
+	uid, outcome, err := s.Store.Followup(ctx, id, in.Body.Message)
+	if errors.Is(err, state.ErrConflict) { // too many wait; they go when the execution ends
+		return RunFollowupResponse{}, api.Problem("conflict", "%s", strings.TrimSuffix(err.Error(), ": "+state.ErrConflict.Error())).WaitingHelps()
+	}
+	return RunFollowupResponse{uid, outcome}, err
+}
+
+func (s *service) cancel(ctx context.Context, in *RunPath) (string, error) {
+	id, ok := runID(in.RunID)
+	if !ok {
+		return "", noRun(in.RunID)
+	}
+	notices, end := s.Store.Subscribe(64, state.TopicRun)
+	defer end()
+	r, err := s.Store.RequestCancel(ctx, id)
+	if errors.Is(err, state.ErrConflict) {
+		return "", api.Problem("invalid_request", "%s", strings.TrimSuffix(err.Error(), ": "+state.ErrConflict.Error()))
+	}
+	if err != nil {
+		return "", err
+	}
+	if s.Dispatcher != nil {
+		s.Dispatcher.Cancel(r)
+	}
+	patience := time.NewTimer(cancelWait)
+	defer patience.Stop()
+	poll := time.NewTicker(500 * time.Millisecond) // a notice may be lost
+	defer poll.Stop()
+	for {
+		switch {
+		case r.State == state.RunCancelled:
+			return r.ID, nil
+		case r.State.Ended():
+			return "", api.Problem("invalid_request", "run %s ended as %s before it could be cancelled", r.ID, r.State)
+		case r.CancelRequested == nil: // it was cancelled, and a follow-up reopened it meanwhile
+			return r.ID, nil
+		}
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				return "", ctx.Err()
+			case <-patience.C:
+				return r.ID, nil
+			case n := <-notices:
+				waiting = n.ID != r.ID
+			case <-poll.C:
+				waiting = false
+			}
+		}
+		if r, err = s.Store.Run(ctx, id); err != nil {
+			return "", err
+		}
+	}
+}

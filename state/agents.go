@@ -1,0 +1,71 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"millwright/schema"
+)
+
+// AgentDefinition is what an applied definition says about runs of one agent, or of no agent.
+type AgentDefinition struct {
+	FactoryUID string
+	UID, Name  string         // of the agent; empty for runs of no agent
+	Config     AgentConfig    // resolved; its BasePrompt is the agent's prompt
+	Secrets    []string       // names of the team secrets that the harness gets
+	Skills     []schema.Skill // those of the tree that the agent may use
+}
+
+// Agent returns the applied agent with this UID. ErrNotFound when there is none.
+func (s *Store) Agent(ctx context.Context, uid string) (AgentDefinition, error) {
+	return s.agent(ctx, fmt.Errorf("agent %q: %w", uid, ErrNotFound), func(tx *sql.Tx) (factoryUID, name string, err error) {
+		err = tx.QueryRowContext(ctx, `SELECT factory_uid, name FROM resources WHERE uid = $1 AND kind = 'agent' AND deleted_at IS NULL`, uid).Scan(&factoryUID, &name)
+		return factoryUID, name, err
+	})
+}
+
+// Foreman returns the agent that coordinates the others of a factory or, where the applied tree has none,
+// what it says of runs of no agent. ErrNotFound when there is no such factory, or it is detached.
+func (s *Store) Foreman(ctx context.Context, factoryUID string) (AgentDefinition, error) {
+	return s.agent(ctx, fmt.Errorf("factory %q: %w", factoryUID, ErrNotFound), func(tx *sql.Tx) (string, string, error) {
+		var uid string
+		err := tx.QueryRowContext(ctx, `SELECT uid FROM factories WHERE uid = $1 AND detached = 0`, factoryUID).Scan(&uid)
+		return uid, "", err
+	})
+}
+
+// agent reads the definition of the agent that find names; an empty name means the foreman.
+func (s *Store) agent(ctx context.Context, missing error, find func(*sql.Tx) (factoryUID, name string, err error)) (AgentDefinition, error) {
+	var d AgentDefinition
+	err := s.view(ctx, func(tx *sql.Tx) error {
+		factoryUID, name, err := find(tx)
+		if errors.Is(err, sql.ErrNoRows) {
+			return missing
+		} else if err != nil {
+			return err
+		}
+		tree, uids, err := applied(ctx, tx, factoryUID)
+		if err != nil {
+			return err
+		}
+		var spec string
+		if err := tx.QueryRowContext(ctx, `SELECT spec FROM factories WHERE uid = $1`, factoryUID).Scan(&spec); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(spec), &tree.File); err != nil {
+			return err
+		}
+		exec, prompt, agent := tree.Resolve(schema.Automation{Agent: name})
+		d = AgentDefinition{FactoryUID: factoryUID, UID: uids[ResourceKey("agent", agent)], Name: agent, Config: ConfigOf(exec, prompt, agent), Secrets: exec.Secrets}
+		for _, skill := range tree.Skills {
+			if skill.Agent == "" || skill.Agent == agent {
+				d.Skills = append(d.Skills, skill)
+			}
+		}
+		return nil
+	})
+	return d, s.classify(err)
+}
