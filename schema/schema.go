@@ -63,7 +63,8 @@ type Fix struct {
 	Text       string
 }
 
-// Result is what Load found.
+// Result is what Load found. It holds the bytes of the files for excerpts: keep
+// the Factory and the Problems of a tree, not its Result.
 type Result struct {
 	// Factory is the loaded tree, nil when a problem is an error or Err is set.
 	Factory *Factory
