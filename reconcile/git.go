@@ -56,6 +56,9 @@ type GitConfig struct {
 	MaxObjectBytes int64
 	// MaxObjects bounds the number of files and directories of one fetch; zero means 400,000.
 	MaxObjects int64
+	// Turns, if it is not nil, bounds how many sources unpack a fetch at the same time, and so their
+	// memory: each takes a place in the channel meanwhile.
+	Turns chan struct{}
 	// Log receives notices; nil discards them.
 	Log *slog.Logger
 }
@@ -153,6 +156,9 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 		}
 	}
 	if hash := plumbing.NewHash(g.cfg.Commit); g.cfg.Commit != "" {
+		if hash == g.target {
+			return g.snap, nil
+		}
 		if snap, err := g.read(hash); err == nil {
 			return snap, nil // it is here, and never changes
 		}
@@ -246,7 +252,12 @@ func (g *gitSource) read(target plumbing.Hash) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("commit %s: %w", commit.Hash, err)
 	}
 	g.objects, g.target = objects, target
-	g.snap = Snapshot{Revision: revisionOf(commit, root), FS: freeze(&treeBacking{objects: objects, root: root, dirs: map[string]map[string]object.TreeEntry{}})}
+	tree := freeze(&treeBacking{objects: objects, root: root, dirs: map[string]map[string]object.TreeEntry{}})
+	g.snap = Snapshot{Revision: revisionOf(commit, root), FS: tree, release: func() {
+		tree.close()
+		objects.from = nil
+		g.closeStore()
+	}}
 	return g.snap, g.remember(target)
 }
 

@@ -90,6 +90,10 @@ func (g *gitSource) store(pack io.Reader, thin bool) error {
 	if n == 0 {
 		return nil
 	}
+	if g.cfg.Turns != nil {
+		g.cfg.Turns <- struct{}{}
+		defer func() { <-g.cfg.Turns }()
+	}
 	if err := g.inspect(file); err != nil {
 		return err
 	}

@@ -153,14 +153,17 @@ func (l *Loop) fetch(ctx context.Context) (Snapshot, error) {
 // makes a new one then.
 func (l *Loop) load(ctx context.Context, snap Snapshot) (Snapshot, *schema.Result, error) {
 	loaded := snap.load()
-	if loaded.Err == nil {
-		return snap, loaded, nil
+	if loaded.Err != nil {
+		var err error
+		if snap, err = l.fetch(ctx); err != nil {
+			return snap, nil, err
+		}
+		loaded = snap.load()
 	}
-	snap, err := l.fetch(ctx)
-	if err != nil {
-		return snap, nil, err
+	if loaded.Err == nil && snap.release != nil {
+		snap.release()
 	}
-	return snap, snap.load(), nil
+	return snap, loaded, nil
 }
 
 func (l *Loop) options(snap Snapshot, req Request, started time.Time) plan.Options {

@@ -7,7 +7,7 @@ package reconcile
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"io/fs"
 
 	"millwright/schema"
@@ -36,7 +36,8 @@ type Snapshot struct {
 	FS       fs.FS // its root is the root of the definition
 	Bytes    int64 // that came over the network, also of a Fetch that failed
 
-	loaded *schema.Result // of FS, where the source had to load it
+	loaded  *schema.Result // of FS, where the source had to load it
+	release func()         // lets go of what FS was read from, once it has been loaded; may be nil
 }
 
 func (s Snapshot) load() *schema.Result {
@@ -47,4 +48,4 @@ func (s Snapshot) load() *schema.Result {
 }
 
 // ErrSuspended says that the factory is suspended in the settings.
-var ErrSuspended = errors.New("the factory is suspended: resume it in the settings")
+var ErrSuspended = fmt.Errorf("the factory is suspended: resume it in the settings: %w", state.ErrConflict)
