@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"millwright/runs/dispatch"
-	"millwright/state"
 )
 
 // killAfter is how long a harness has between SIGTERM and SIGKILL (contract.md, section 10).
@@ -121,7 +120,7 @@ func wait(ctx context.Context, cmd *exec.Cmd) error {
 func ended(err error, stderr string) outcome {
 	var exit *exec.ExitError
 	if err == nil {
-		return outcome{ended: true, state: state.RunSucceeded}
+		return outcome{ended: true, state: dispatch.Succeeded}
 	}
 	if !errors.As(err, &exit) {
 		return failed("agent_process_failed", "the harness cannot be waited for: %v", underlying(err))
@@ -135,9 +134,9 @@ func ended(err error, stderr string) outcome {
 		message += ": " + stderr
 	}
 	if exit.ExitCode() == exitBlocked {
-		return outcome{ended: true, state: state.RunBlocked, message: stderr}
+		return outcome{ended: true, state: dispatch.Blocked, message: stderr}
 	}
-	return outcome{ended: true, state: state.RunFailed, code: "agent_process_failed", message: message}
+	return outcome{ended: true, state: dispatch.Failed, code: "agent_process_failed", message: message}
 }
 
 // readers read what a command puts out.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"millwright/runs/dispatch"
-	"millwright/state"
 )
 
 // echo is the built-in harness: it shows what an agent would receive, and does nothing.
@@ -44,11 +43,11 @@ func (echo) Execute(ctx context.Context, t Task) outcome {
 		t.out.text("\nThe attached files:\n" + list.String())
 	}
 	for _, f := range t.Order.Files {
-		if f.Attachment && f.Name == state.PayloadName {
+		if f.Attachment && f.Name == dispatch.PayloadFile {
 			t.out.text("\n" + f.Name + ":\n\n" + read(f.Name))
 		}
 	}
-	return outcome{ended: true, state: state.RunSucceeded}
+	return outcome{ended: true, state: dispatch.Succeeded}
 }
 
 // shown bounds a text and makes it valid UTF-8.

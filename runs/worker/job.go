@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"millwright/runs/dispatch"
-	"millwright/state"
 )
 
 // Why a job is stopped before its harness ended by itself.
@@ -46,7 +45,7 @@ func (j *job) run(ctx context.Context) {
 	asked := time.Now()
 	cancel, err := client.Start(ctx, j.order)
 	if err != nil {
-		if !errors.Is(err, state.ErrLost) {
+		if !errors.Is(err, dispatch.ErrLost) {
 			j.log.Warn("worker: begin a run", "error", err)
 			j.worker.release(ctx, j.order)
 		}
@@ -79,13 +78,13 @@ func (j *job) run(ctx context.Context) {
 // outcome is how a harness ended.
 type outcome struct {
 	ended   bool // by itself
-	state   state.RunState
+	state   dispatch.RunState
 	message string
 	code    string
 }
 
 func failed(code, format string, args ...any) outcome {
-	return outcome{ended: true, state: state.RunError, code: code, message: fmt.Sprintf(format, args...)}
+	return outcome{ended: true, state: dispatch.Error, code: code, message: fmt.Sprintf(format, args...)}
 }
 
 // execute prepares the working directory and runs the harness in it.
@@ -123,7 +122,7 @@ func stoppedBy(ctx context.Context) (outcome, bool) {
 	case cause == nil:
 		return outcome{}, false
 	case errors.Is(cause, errCancelled):
-		return outcome{ended: true, state: state.RunCancelled}, true
+		return outcome{ended: true, state: dispatch.Cancelled}, true
 	case errors.As(cause, &late):
 		return failed("infrastructure_timeout", "%v", late), true
 	}
@@ -137,7 +136,7 @@ func (j *job) fill(ctx context.Context, dir string) error {
 			return fmt.Errorf("attachment %q: not a file name", f.Name)
 		}
 		body, err := j.worker.cfg.Client.File(ctx, j.order, f)
-		if errors.Is(err, state.ErrNotFound) && f.Attachment {
+		if errors.Is(err, dispatch.ErrNotFound) && f.Attachment {
 			continue // the payload was forgotten by the retention policy
 		}
 		if err != nil {
@@ -182,7 +181,7 @@ func (j *job) heartbeats(ctx context.Context, granted time.Time) {
 			if cancel {
 				j.stop(errCancelled)
 			}
-		case errors.Is(err, state.ErrLost):
+		case errors.Is(err, dispatch.ErrLost):
 			j.stop(errLost)
 			return
 		case time.Since(granted) > lease*2/3: // end before the server gives the run to another
@@ -194,7 +193,7 @@ func (j *job) heartbeats(ctx context.Context, granted time.Time) {
 
 // finish tells the server the outcome, again and again while the lease may still hold.
 func (j *job) finish(ctx context.Context, rec *recorder, o outcome) {
-	result := state.Result{State: o.state, Message: o.message, ErrorCode: o.code}
+	result := dispatch.Result{State: o.state, Message: o.message, ErrorCode: o.code}
 	deadline := time.Now().Add(j.order.Lease)
 	for {
 		result.From, result.Messages = rec.rest()
@@ -203,7 +202,7 @@ func (j *job) finish(ctx context.Context, rec *recorder, o outcome) {
 		case err == nil:
 			j.log.Info("run ended", "outcome", o.state, "state", now)
 			return
-		case errors.Is(err, state.ErrLost):
+		case errors.Is(err, dispatch.ErrLost):
 			j.log.Warn("worker: the run was lost before its end could be told")
 			return
 		case errors.Is(err, dispatch.ErrRefused) && len(result.Messages) > 0:

@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"millwright/state"
+	"millwright/runs/dispatch"
 )
 
 // maxLine is how much of a line of output is read, in bytes; the rest of the line is left out.
@@ -76,14 +76,14 @@ func plainLines(out *recorder, line string) {
 				out.setSkills(quoted(known(head.Skills)))
 				return
 			}
-			var b state.Block
+			var b dispatch.Block
 			if json.Unmarshal([]byte(line), &b) == nil && b.Valid() {
 				out.add(b)
 				return
 			}
 		}
 	}
-	out.add(state.Text(line))
+	out.add(dispatch.Text(line))
 }
 
 // skill is an entry of advertised_skills (contract.md, section 4).

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"millwright/runs/dispatch"
-	"millwright/state"
 )
 
 // Bounds of what one execution may add to its conversation. Sizes are of JSON, in bytes.
@@ -39,21 +38,21 @@ type recorder struct {
 	waiting []sized
 	size    int // of waiting
 	total   int
-	ended   bool            // nothing more is taken
-	sent    int             // messages that the server has
-	message *state.Message  // on its way; kept until the server has it
-	skills  json.RawMessage // on their way
+	ended   bool              // nothing more is taken
+	sent    int               // messages that the server has
+	message *dispatch.Message // on its way; kept until the server has it
+	skills  json.RawMessage   // on their way
 }
 
 // sized is a block, or texts that become one, and its size as JSON.
 type sized struct {
-	state.Block
+	dispatch.Block
 	texts []string
 	size  int
 }
 
 // block returns the block with its texts joined.
-func (s sized) block() state.Block {
+func (s sized) block() dispatch.Block {
 	if len(s.texts) > 0 {
 		s.Text = strings.Join(s.texts, "\n")
 	}
@@ -71,11 +70,11 @@ func newRecorder(client *dispatch.Client, order *dispatch.Order) *recorder {
 }
 
 // text records assistant text, secrets redacted.
-func (r *recorder) text(text string) { r.add(state.Text(r.redact.text(text))) }
+func (r *recorder) text(text string) { r.add(dispatch.Text(r.redact.text(text))) }
 
 // add records a block, in which secrets are redacted already. Consecutive texts become one. It waits
 // while the server is far behind.
-func (r *recorder) add(b state.Block) {
+func (r *recorder) add(b dispatch.Block) {
 	if r.stopped() {
 		return
 	}
@@ -90,7 +89,7 @@ func (r *recorder) add(b state.Block) {
 	}
 	if r.total += item.size; r.total > maxOutput {
 		r.ended = true
-		item = bounded(state.Text(fmt.Sprintf("[The output goes on; its first %d MiB are kept.]", maxOutput>>20)))
+		item = bounded(dispatch.Text(fmt.Sprintf("[The output goes on; its first %d MiB are kept.]", maxOutput>>20)))
 	}
 	if last := len(r.waiting) - 1; item.Type == "text" && last >= 0 && r.waiting[last].Type == "text" && r.waiting[last].size+item.size < maxText {
 		r.waiting[last].texts = append(r.waiting[last].texts, item.Text)
@@ -118,7 +117,7 @@ func (r *recorder) signal() {
 }
 
 // bounded cuts what is too long.
-func bounded(b state.Block) sized {
+func bounded(b dispatch.Block) sized {
 	b.Text = cut(b.Text, maxText)
 	for _, raw := range []*json.RawMessage{&b.Input, &b.Output, &b.Data} {
 		if len(*raw) > maxText {
@@ -173,7 +172,7 @@ func (r *recorder) loop() {
 			}
 		}
 		more, err := r.flush(context.Background())
-		if errors.Is(err, state.ErrLost) {
+		if errors.Is(err, dispatch.ErrLost) {
 			r.end() // nobody will take it
 			return
 		}
@@ -216,7 +215,7 @@ func (r *recorder) take() {
 	if r.message != nil || len(r.waiting) == 0 {
 		return
 	}
-	m := &state.Message{Role: state.RoleAssistant, At: time.Now()}
+	m := &dispatch.Message{Role: dispatch.Assistant, At: time.Now()}
 	for size := 0; len(r.waiting) > 0; r.waiting = r.waiting[1:] {
 		b := r.waiting[0]
 		if size += b.size; size > maxBatch && len(m.Content) > 0 {
@@ -236,9 +235,9 @@ func (r *recorder) flush(ctx context.Context) (more bool, err error) {
 	r.take()
 	message, from, skills := r.message, r.sent, r.skills
 	r.mu.Unlock()
-	var messages []state.Message
+	var messages []dispatch.Message
 	if message != nil {
-		messages = []state.Message{*message}
+		messages = []dispatch.Message{*message}
 	}
 	if message != nil || skills != nil {
 		err = r.client.Append(ctx, r.order, from, messages, skills)
@@ -271,7 +270,7 @@ func (r *recorder) close(ctx context.Context) {
 		if last {
 			return
 		}
-		if _, err := r.flush(ctx); errors.Is(err, state.ErrLost) {
+		if _, err := r.flush(ctx); errors.Is(err, dispatch.ErrLost) {
 			return
 		} else if err != nil {
 			select {
@@ -283,14 +282,14 @@ func (r *recorder) close(ctx context.Context) {
 }
 
 // rest returns the message that the server does not have yet, if there is one, and how many it has.
-func (r *recorder) rest() (from int, messages []state.Message) {
+func (r *recorder) rest() (from int, messages []dispatch.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.take()
 	if r.message == nil {
 		return r.sent, nil
 	}
-	return r.sent, []state.Message{*r.message}
+	return r.sent, []dispatch.Message{*r.message}
 }
 
 // drop lets go of the message that the server refuses.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"millwright/runs/dispatch"
-	"millwright/state"
 )
 
 // Config says how to work. Client is required; with the rest zero, one run at a time is executed by the
@@ -152,7 +151,7 @@ func (w *worker) slot(ctx, jobs context.Context) {
 func (w *worker) release(ctx context.Context, o *dispatch.Order) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := w.cfg.Client.Release(ctx, o); err != nil && !errors.Is(err, state.ErrLost) {
+	if err := w.cfg.Client.Release(ctx, o); err != nil && !errors.Is(err, dispatch.ErrLost) {
 		w.cfg.Log.Warn("worker: hand back a run", "run_id", o.RunID, "error", err)
 	}
 }
