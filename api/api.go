@@ -35,7 +35,7 @@ const VersionHeader = "Millwright-Version"
 // Config says how to serve the API. Store is required.
 type Config struct {
 	Store *state.Store
-	// Version is the program's version, shown in the document.
+	// Version is the program's version, told in every answer.
 	Version string
 	// PublicURL is the origin under which clients reach the server, shown in the document.
 	PublicURL string
@@ -90,7 +90,7 @@ func (a *API) Huma() huma.API { return a.huma }
 func (a *API) Router() chi.Router { return a.router }
 
 func (a *API) document() huma.Config {
-	cfg := huma.DefaultConfig("millwright", a.cfg.Version)
+	cfg := huma.DefaultConfig("millwright", "v1")
 	cfg.Info.Description = "Runs of agents, factories and their webhooks, secrets and definition files."
 	cfg.OpenAPIPath, cfg.DocsPath, cfg.SchemasPath = "", "", ""
 	cfg.CreateHooks = nil

@@ -82,7 +82,7 @@ const maxSecret = 64 << 10
 
 // SetSecret creates the secret or gives it a new value, and returns its new version. A nil value makes
 // it pending: a name whose value the provider has yet to issue. Webhooks go on with the version that was
-// applied. A value that equals the latest one makes no new version.
+// applied.
 func (s *Store) SetSecret(ctx context.Context, name string, value []byte) (SecretInfo, error) {
 	if value != nil && len(value) == 0 {
 		return SecretInfo{}, fmt.Errorf("secret %q: the value is empty", name)

@@ -157,7 +157,7 @@ func (c *controllers) close() {
 	c.all = nil
 }
 
-var errNoController = errors.New("this factory is not configured on this server")
+var errNoController = fmt.Errorf("this factory is not configured on this server: %w", state.ErrConflict)
 
 func (c *controllers) loop(uid string) (*controller, error) {
 	c.mu.Lock()
@@ -186,6 +186,15 @@ func (c *controllers) planHead(ctx context.Context, uid string) (plan.Plan, erro
 		return plan.Plan{}, err
 	}
 	return n.loop.Plan(ctx)
+}
+
+// allowed says what the settings of a factory allow its applies.
+func (c *controllers) allowed(uid string) (prune, rename bool) {
+	n, err := c.loop(uid)
+	if err != nil {
+		return false, false
+	}
+	return n.settings.Source.AllowPrune, n.settings.Source.AllowRename
 }
 
 // notice wakes a factory's source.

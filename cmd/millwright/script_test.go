@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -72,6 +73,7 @@ func TestScripts(t *testing.T) {
 			"repeat":     cmdRepeat,
 			"eventually": cmdEventually,
 			"fill":       cmdFill,
+			"exits":      cmdExits,
 		},
 	})
 }
@@ -134,6 +136,23 @@ func cmdRepeat(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	for i := range n {
 		cmdPost(ts, neg, append([]string{args[1], args[2], fmt.Sprintf(`{"n": %d}`, i)}, args[3:]...))
+	}
+}
+
+// cmdExits runs a command that must end with a status: exits STATUS COMMAND [ARG …].
+func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS COMMAND [ARG …]")
+	}
+	got := 0
+	var exited *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exited) {
+		got = exited.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("status %d, want %s", got, args[0])
 	}
 }
 

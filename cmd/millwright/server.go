@@ -26,6 +26,7 @@ import (
 	"millwright/api"
 	"millwright/ingress"
 	"millwright/reconcile"
+	"millwright/runs"
 	"millwright/runs/dispatch"
 	"millwright/runs/worker"
 	"millwright/state"
@@ -96,10 +97,10 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 
 func (srv *server) registerAPI() {
 	cfg, c := srv.cfg, srv.controllers
-	// runs.Register(srv.api, runs.Config{Store: srv.store, Dispatcher: srv.dispatch, PublicURL: cfg.PublicURL, Harnesses: cfg.harnessTypes(), Log: srv.log})
+	runs.Register(srv.api, runs.Config{Store: srv.store, Dispatcher: srv.dispatch, PublicURL: cfg.PublicURL, Harnesses: cfg.harnessTypes(), Log: srv.log})
 	admin.Register(srv.api, admin.Config{
 		Store: srv.store, PublicURL: cfg.PublicURL, Version: programVersion(), HarnessTypes: cfg.harnessTypes(), Log: srv.log,
-		Sync: c.sync, PlanHead: c.planHead, PushSecret: c.pushSecret, Notice: c.notice,
+		Sync: c.sync, PlanHead: c.planHead, PushSecret: c.pushSecret, Notice: c.notice, Allowed: c.allowed,
 		Replay: func(ctx context.Context, factoryUID, webhookUID, deliveryUID string, _ state.Key) (string, error) {
 			r, err := srv.ingress.Replay(ctx, factoryUID, webhookUID, deliveryUID)
 			return r.DeliveryUID, err
