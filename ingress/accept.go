@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/tidwall/gjson"
 
 	"millwright/ingress/signature"
@@ -78,7 +77,7 @@ func (a *automation) matches(payload schema.Payload) (ok bool) {
 func (w *webhook) run(a *automation, deliveryUID string, now time.Time) state.NewRun {
 	id := state.NewRunID()
 	return state.NewRun{
-		ID: id, RootRunID: id, ConversationID: uuid.NewString(), FactoryUID: w.factory.uid, Title: a.title,
+		ID: id, RootRunID: id, ConversationID: state.NewRunID(), FactoryUID: w.factory.uid, Title: a.title,
 		Prompt: a.Spec.Prompt, Envelope: w.envelope.text(deliveryUID), Source: "CUSTOM_WEBHOOK",
 		Creator:       state.Creator{Type: "service_account", UID: a.UID, DisplayName: a.Spec.Name},
 		AutomationUID: a.UID, WebhookUID: w.uid, DeliveryUID: deliveryUID, AgentUID: a.Agent,

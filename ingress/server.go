@@ -97,7 +97,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		}
 		sender, trusted := api.SenderNetwork(c.RemoteAddr().String(), l.cfg.TrustedProxies)
 		if l.enter(sender, trusted) {
-			return &counted{Conn: c, leave: sync.OnceFunc(func() { l.leave(sender) })}, nil
+			return &counted{Conn: c, end: sync.OnceFunc(func() { l.end(sender) }), gone: sync.OnceFunc(l.gone)}, nil
 		}
 		_ = c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 		_, _ = c.Write([]byte(overCapacity))
@@ -116,29 +116,39 @@ func (l *limited) enter(sender string, trusted bool) bool {
 	return true
 }
 
-func (l *limited) leave(sender string) {
+// end gives back the sender's place.
+func (l *limited) end(sender string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.open--
 	if l.senders[sender]--; l.senders[sender] == 0 {
 		delete(l.senders, sender)
 	}
 }
 
-// counted is a connection that gives its place back when it is closed.
+// gone gives back the place among all.
+func (l *limited) gone() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+}
+
+// counted is a connection that gives its places back when it is closed.
 type counted struct {
 	net.Conn
-	leave func()
+	end, gone func()
 }
 
 // Close closes the connection.
 func (c *counted) Close() error {
-	defer c.leave()
+	defer c.gone()
+	defer c.end()
 	return c.Conn.Close()
 }
 
-// CloseWrite ends the sending side, where the connection can, so that the last answer arrives.
+// CloseWrite ends the sending side, where the connection can, so that the last answer arrives before the
+// end. A connection that lingers so is the sender's no more.
 func (c *counted) CloseWrite() error {
+	c.end()
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}

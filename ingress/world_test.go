@@ -54,6 +54,19 @@ const tokenSecret = "t0ken-secret_for.tests"
 // newWorld serves an ingress on s until the test ends.
 func newWorld(t testing.TB, s *state.Store, cfg ingress.Config) *world {
 	t.Helper()
+	w := makeWorld(t, s, cfg)
+	w.serve(w.in)
+	t.Cleanup(func() {
+		if err := w.in.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// makeWorld is newWorld without a server.
+func makeWorld(t testing.TB, s *state.Store, cfg ingress.Config) *world {
+	t.Helper()
 	w := &world{t: t, store: s, log: &lockedBuffer{}, uids: map[string]string{}}
 	f, err := s.EnsureFactory(context.Background(), "acme", state.Source{Kind: "managed"}, false)
 	if err != nil {
@@ -68,12 +81,6 @@ func newWorld(t testing.TB, s *state.Store, cfg ingress.Config) *world {
 	if w.in, err = ingress.New(context.Background(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	w.serve(w.in)
-	t.Cleanup(func() {
-		if err := w.in.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
 	return w
 }
 
