@@ -18,6 +18,7 @@ import (
 
 // root is a tree to check: a directory, or files of one.
 type root struct {
+	wd   string   // the working directory
 	dir  string   // where it is
 	show string   // the same, relative to the working directory, with forward slashes
 	only []string // the files of it to speak of, relative to it; nil for all
@@ -50,7 +51,7 @@ func rootOf(wd, p string) root {
 	if !filepath.IsAbs(abs) {
 		abs = filepath.Join(wd, p)
 	}
-	r := root{dir: filepath.Clean(abs), show: shownPath(wd, abs)}
+	r := root{wd: wd, dir: filepath.Clean(abs), show: shownPath(wd, abs)}
 	info, err := os.Stat(abs)
 	if err != nil || info.IsDir() {
 		return r // the loader says what is wrong with a directory
@@ -60,7 +61,7 @@ func rootOf(wd, p string) root {
 		r.err = errors.New("no definition is read from a file here: give the directory that holds webhooks/ and automations/")
 		return r
 	}
-	return root{dir: dir, show: shownPath(wd, dir), only: []string{file}}
+	return root{wd: wd, dir: dir, show: shownPath(wd, dir), only: []string{file}}
 }
 
 func shownPath(wd, abs string) string {
@@ -98,7 +99,7 @@ func (r root) shown(p string) string {
 	if p == "." {
 		return r.show
 	}
-	return path.Join(r.show, p)
+	return shownPath(r.wd, filepath.Join(r.dir, filepath.FromSlash(p)))
 }
 
 // wants reports whether problems of a path of the tree are to be shown.
