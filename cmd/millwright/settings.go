@@ -226,6 +226,9 @@ func jsonField(t reflect.Type, key string) (reflect.Type, []string) {
 	var known []string
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name == "" { // of a type of another package
+			name = strings.ToLower(t.Field(i).Name)
+		}
 		if name == key {
 			return t.Field(i).Type, nil
 		}
