@@ -17,7 +17,11 @@ import (
 // of a table by one statement, and commits.
 
 const (
-	holdGenerationsSQL = `SELECT uid, generation FROM factories WHERE uid = ANY($1) ORDER BY uid FOR SHARE`
+	// A generation is held by an advisory lock, not by a row lock: those queue in order, so that a change of
+	// the definition does not wait for ever behind deliveries that overlap, and a batch writes no row for it.
+	lockGenerationSQL  = `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`
+	holdGenerationsSQL = `SELECT pg_advisory_xact_lock_shared(hashtextextended(uid, 0)) FROM unnest($1::text[]) AS t (uid)`
+	readGenerationsSQL = `SELECT uid, generation FROM factories WHERE uid = ANY($1)`
 
 	// The generation is looked at again here, so that both go in one round trip: what moved stores nothing.
 	insertIdentitiesSQL = `INSERT INTO identities (webhook_id, hash, delivery_uid)
@@ -176,7 +180,8 @@ func (b *batchTx) beginPgx(ctx context.Context, pg *pgx.Conn, batch []*job) erro
 	var in pgx.Batch
 	in.Queue("BEGIN")
 	if len(factories) > 0 {
-		in.Queue(holdGenerationsSQL, factories).Query(func(rows pgx.Rows) error {
+		in.Queue(holdGenerationsSQL, factories)
+		in.Queue(readGenerationsSQL, factories).Query(func(rows pgx.Rows) error {
 			var uid string
 			var generation int64
 			_, err := pgx.ForEachRow(rows, []any{&uid, &generation}, func() error {

@@ -97,7 +97,7 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 			if err := s.change(ctx, tx, a, micros(now)); err != nil {
 				return err
 			}
-			if generation, err = bump(ctx, tx, a.FactoryUID); err != nil {
+			if generation, err = s.bump(ctx, tx, a.FactoryUID); err != nil {
 				return err
 			}
 		}

@@ -35,17 +35,10 @@ const (
 //go:embed migrations
 var migrations embed.FS
 
-// forUpdate and forShare lock the rows that a SELECT reads. SQLite has one writer and needs neither.
+// forUpdate locks the rows that a SELECT reads. SQLite has one writer and needs it not.
 func (d dialect) forUpdate() string {
 	if d == postgres {
 		return " FOR UPDATE"
-	}
-	return ""
-}
-
-func (d dialect) forShare() string {
-	if d == postgres {
-		return " FOR SHARE"
 	}
 	return ""
 }

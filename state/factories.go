@@ -124,7 +124,7 @@ func (s *Store) EnsureFactory(ctx context.Context, name string, source Source, s
 		if _, err := tx.ExecContext(ctx, `UPDATE factories SET source = $1, detached = 0, suspended = $2, updated_at = $3 WHERE uid = $4`, string(src), flag(suspended), now, f.UID); err != nil {
 			return err
 		}
-		generation, err = bump(ctx, tx, f.UID)
+		generation, err = s.bump(ctx, tx, f.UID)
 		f.Generation = generation
 		return err
 	})
@@ -164,7 +164,7 @@ func (s *Store) DetachFactories(ctx context.Context, keep []string) error {
 			if _, err := tx.ExecContext(ctx, `UPDATE factories SET detached = 1, updated_at = $1 WHERE uid = $2`, micros(time.Now()), f.UID); err != nil {
 				return err
 			}
-			generation, err = bump(ctx, tx, f.UID)
+			generation, err = s.bump(ctx, tx, f.UID)
 			return err
 		}); err != nil {
 			return err

@@ -283,7 +283,12 @@ func (l *localReplicas) served(ctx context.Context, generation int64) error {
 }
 
 // bump gives the factory a new generation inside a transaction that changes its routing facts.
-func bump(ctx context.Context, tx *sql.Tx, factoryUID string) (int64, error) {
+func (s *Store) bump(ctx context.Context, tx *sql.Tx, factoryUID string) (int64, error) {
+	if s.dialect == postgres {
+		if _, err := tx.ExecContext(ctx, lockGenerationSQL, factoryUID); err != nil {
+			return 0, err
+		}
+	}
 	var generation int64
 	if err := tx.QueryRowContext(ctx, `UPDATE routing SET generation = generation + 1 WHERE id = 1 RETURNING generation`).Scan(&generation); err != nil {
 		return 0, err
