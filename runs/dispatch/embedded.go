@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"crypto/tls"
@@ -10,13 +11,10 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
 	"time"
-
-	"context"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -103,32 +101,6 @@ func (d *Dispatcher) listen(opts *server.Options) error {
 		cert, err := tls.LoadX509KeyPair(certFile, keyFile) // read anew, so that a changed certificate is served
 		return &cert, err
 	}}
-	return nil
-}
-
-// cluster makes the server one of a cluster.
-func (d *Dispatcher) cluster(opts *server.Options) error {
-	host, port, err := splitAddress(d.cfg.Cluster[0])
-	if err != nil {
-		return fmt.Errorf("nats: cluster address %q: %w", d.cfg.Cluster[0], err)
-	}
-	password := hex.EncodeToString(d.cfg.Store.DeriveKey("nats cluster"))
-	opts.ServerName = "millwright-" + strings.NewReplacer(":", "-", ".", "-").Replace(d.cfg.Cluster[0])
-	opts.Cluster = server.ClusterOpts{
-		Name: "millwright", Host: host, Port: port,
-		Username: serverUser, Password: password, AuthTimeout: 5, PoolSize: -1,
-	}
-	for _, peer := range d.cfg.Cluster[1:] {
-		if !strings.Contains(peer, "://") {
-			peer = "nats://" + peer
-		}
-		u, err := url.Parse(peer)
-		if err != nil || u.Host == "" {
-			return fmt.Errorf("nats: cluster peer %q is not an address: want host:port", peer)
-		}
-		u.User = url.UserPassword(serverUser, password)
-		opts.Routes = append(opts.Routes, u)
-	}
 	return nil
 }
 

@@ -281,7 +281,7 @@ func (d *Dispatcher) onAppend(ctx context.Context, worker string, r request) ans
 			return failure(err)
 		}
 	}
-	if len(r.Messages) == 0 {
+	if len(r.Messages) == 0 && r.Skills != nil {
 		return answer{}
 	}
 	if err := d.cfg.Store.AppendEntries(ctx, r.claim(worker), r.From, r.Messages); err != nil {
