@@ -1,0 +1,70 @@
+"""Client of the millwright API: runs of agents, factories, webhooks, secrets and definition files."""
+
+from . import types
+from ._async._io import AsyncPageRequest
+from ._async._stream import AsyncEventStream
+from ._async.client import AsyncMillwright
+from ._async.pagination import AsyncPage
+from ._errors import (
+    APIConnectionError,
+    APIError,
+    APIResponseValidationError,
+    APIStatusError,
+    APITimeoutError,
+    AuthenticationError,
+    BadRequestError,
+    ConflictError,
+    InternalServerError,
+    MillwrightError,
+    NotFoundError,
+    PayloadTooLargeError,
+    PermissionDeniedError,
+    RateLimitError,
+    RunWaitTimeoutError,
+    UnprocessableEntityError,
+)
+from ._options import ClientOptions, RequestOptions
+from ._response import APIResponse
+from ._retry import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
+from ._run import ENDED_STATES, RunEvent
+from ._sse import ServerSentEvent
+from ._sync._stream import EventStream
+from ._sync.client import Millwright
+from ._sync.pagination import Page
+from ._version import __version__
+
+__all__ = [
+    "DEFAULT_MAX_RETRIES",
+    "DEFAULT_TIMEOUT",
+    "ENDED_STATES",
+    "APIConnectionError",
+    "APIError",
+    "APIResponse",
+    "APIResponseValidationError",
+    "APIStatusError",
+    "APITimeoutError",
+    "AsyncEventStream",
+    "AsyncMillwright",
+    "AsyncPage",
+    "AsyncPageRequest",
+    "AuthenticationError",
+    "BadRequestError",
+    "ClientOptions",
+    "ConflictError",
+    "EventStream",
+    "InternalServerError",
+    "Millwright",
+    "MillwrightError",
+    "NotFoundError",
+    "Page",
+    "PayloadTooLargeError",
+    "PermissionDeniedError",
+    "RateLimitError",
+    "RequestOptions",
+    "RunEvent",
+    "RunWaitTimeoutError",
+    "ServerSentEvent",
+    "UnprocessableEntityError",
+    "__version__",
+    "types",
+]

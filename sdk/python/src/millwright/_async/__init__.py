@@ -1,0 +1,1 @@
+"""The asynchronous half of the package. The synchronous half is made from it by scripts/sync."""

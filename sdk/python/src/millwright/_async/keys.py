@@ -1,0 +1,60 @@
+"""API keys."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from typing_extensions import Unpack
+
+from .. import types
+from .._options import RequestOptions
+from .._request import segment
+from ._caller import AsyncCaller
+from ._io import AsyncPageRequest, raw
+from .pagination import AsyncPage
+
+
+class AsyncKeysPage(AsyncPage[types.APIKey, types.ListAPIKeysResponse]):
+    """A page of keys."""
+
+    model, member = types.ListAPIKeysResponse, "keys"
+
+    @property
+    def keys(self) -> list[types.APIKey]:
+        """The keys of this page."""
+        return self.items
+
+
+class AsyncKeys:
+    """API keys."""
+
+    def __init__(self, client: AsyncCaller) -> None:
+        self._client = client
+
+    @cached_property
+    def with_raw_response(self) -> AsyncKeysWithRawResponse:
+        """The same methods, answering with headers, status and body."""
+        return AsyncKeysWithRawResponse(self)
+
+    def list(self, **params: Unpack[types.ListKeysParams]) -> AsyncPageRequest[AsyncKeysPage, types.APIKey]:
+        """List the API keys, without their secrets."""
+        return self._client.pages("/keys", params, AsyncKeysPage, types.ListKeysParams)
+
+    async def create(self, **params: Unpack[types.CreateKeyParams]) -> types.CreatedAPIKey:
+        """Make an API key. Its secret is in the answer, this once."""
+        path = "/keys"
+        return await self._client.call("POST", path, params, types.CreatedAPIKey, types.CreateKeyParams)
+
+    async def revoke(self, key_uid: str, **options: Unpack[RequestOptions]) -> None:
+        """Revoke an API key. It has stopped working when this returns."""
+        path = f"/keys/{segment('key_uid', key_uid)}"
+        await self._client.call("DELETE", path, options, type(None))
+
+
+class AsyncKeysWithRawResponse:
+    """API keys, with whole responses."""
+
+    def __init__(self, resource: AsyncKeys) -> None:
+        self.list = raw(resource.list)
+        self.create = raw(resource.create)
+        self.revoke = raw(resource.revoke)

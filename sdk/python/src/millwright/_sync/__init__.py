@@ -1,0 +1,1 @@
+"""The synchronous half of the package. It is made from the asynchronous half by scripts/sync."""

@@ -1,0 +1,199 @@
+"""Runs of agents, and their conversations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+from typing_extensions import Unpack
+
+from .. import types
+from .._errors import RunWaitTimeoutError
+from .._options import RequestOptions
+from .._request import segment
+from .._run import RunEvent, ends_stream, has_ended, poll_interval, read_event
+from ._caller import Caller
+from ._io import clock, raw, sleep
+from ._stream import PATIENCE, EventStream
+from .pagination import Page
+
+
+class RunsPage(Page[types.RunItem, types.ListRunsResponse]):
+    """A page of runs."""
+
+    model, member = types.ListRunsResponse, "runs"
+
+    @property
+    def runs(self) -> list[types.RunItem]:
+        """The runs of this page."""
+        return self.items
+
+
+class Runs:
+    """Runs of agents."""
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    @cached_property
+    def with_raw_response(self) -> RunsWithRawResponse:
+        """The same methods, answering with headers, status and body."""
+        return RunsWithRawResponse(self)
+
+    def create(self, **params: Unpack[types.CreateRunParams]) -> types.RunAgentResponse:
+        """Start a run. A retry never starts a second one: every call has an idempotency key."""
+        return self._client.call("POST", "/agent/runs", params, types.RunAgentResponse, types.CreateRunParams)
+
+    def list(self, **params: Unpack[types.ListRunsParams]) -> RunsPage:
+        """List runs, the last updated first."""
+        return self._client.pages("/agent/runs", params, RunsPage, types.ListRunsParams)
+
+    def retrieve(self, run_id: str, **options: Unpack[RequestOptions]) -> types.RunItem:
+        """Return one run in full."""
+        return self._client.call("GET", f"/agent/runs/{segment('run_id', run_id)}", options, types.RunItem)
+
+    def cancel(self, run_id: str, **options: Unpack[RequestOptions]) -> str:
+        """Cancel a run that has not ended, and return its ID."""
+        return self._client.call("POST", f"/agent/runs/{segment('run_id', run_id)}/cancel", options, str)
+
+    def submit_followup(
+        self, run_id: str, **params: Unpack[types.CreateFollowupParams]
+    ) -> types.RunFollowupResponse:
+        """Send a message to a run: it joins the prompt, waits for the execution to end, or reopens the run."""
+        path = f"/agent/runs/{segment('run_id', run_id)}/followups"
+        return self._client.call("POST", path, params, types.RunFollowupResponse, types.CreateFollowupParams)
+
+    def conversation(self, run_id: str, **options: Unpack[RequestOptions]) -> types.Conversation:
+        """Return what the agent and others said and did."""
+        path = f"/agent/runs/{segment('run_id', run_id)}/conversation"
+        return self._client.call("GET", path, options, types.Conversation)
+
+    def attachment(self, run_id: str, file_name: str, **options: Unpack[RequestOptions]) -> bytes:
+        """Return the bytes of a file that the run was given."""
+        path = f"/agent/runs/{segment('run_id', run_id)}/attachments/{segment('file_name', file_name)}"
+        return self._client.call("GET", path, options, bytes)
+
+    def events(
+        self, run_id: str, *, last_event_id: str | None = None, **options: Unpack[RequestOptions]
+    ) -> EventStream[RunEvent]:
+        """Follow a run: its changes of state and what is said, from the beginning, or after an event.
+
+        The stream ends when the run has. A connection that drops is made again where it stood, up to
+        ``max_retries`` times in a row, 5 by default.
+        """
+        request = self._client.request("GET", f"/agent/runs/{segment('run_id', run_id)}/events", options)
+        if "max_retries" not in options:
+            request = replace(request, max_retries=max(request.max_retries, PATIENCE))
+        return EventStream(self._client.transport, request, read_event, ends_stream, last_event_id)
+
+    stream = events
+
+    def wait(
+        self,
+        run_id: str,
+        *,
+        max_wait: float | None = None,
+        longest_interval: float = 5,
+        **options: Unpack[RequestOptions],
+    ) -> types.RunItem:
+        """Wait until a run has ended, well or not, and return it. A run that is BLOCKED has ended too.
+
+        After ``max_wait`` seconds, if given, it is a RunWaitTimeoutError that holds the run as last seen.
+        """
+        start, attempt = clock(), 0
+        while True:
+            run = self.retrieve(run_id, **options)
+            if has_ended(run):
+                return run
+            pause = poll_interval(attempt, longest_interval)
+            if max_wait is not None and clock() - start + pause > max_wait:
+                left = max_wait - (clock() - start)
+                if left <= 0:
+                    error = RunWaitTimeoutError(f"run {run_id} is {run.state} after {max_wait:g} seconds")
+                    error.run = run
+                    raise error
+                pause = left
+            sleep(pause)
+            attempt += 1
+
+
+class RunsWithRawResponse:
+    """Runs, with whole responses."""
+
+    def __init__(self, runs: Runs) -> None:
+        self.create = raw(runs.create)
+        self.list = raw(runs.list)
+        self.retrieve = raw(runs.retrieve)
+        self.cancel = raw(runs.cancel)
+        self.submit_followup = raw(runs.submit_followup)
+        self.conversation = raw(runs.conversation)
+        self.attachment = raw(runs.attachment)
+
+
+class Conversations:
+    """Conversations, which outlive the runs in them."""
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    @cached_property
+    def with_raw_response(self) -> ConversationsWithRawResponse:
+        """The same methods, answering with headers, status and body."""
+        return ConversationsWithRawResponse(self)
+
+    def retrieve(self, conversation_id: str, **options: Unpack[RequestOptions]) -> types.Conversation:
+        """Return what was said and done in all runs of a conversation."""
+        path = f"/agent/conversations/{segment('conversation_id', conversation_id)}"
+        return self._client.call("GET", path, options, types.Conversation)
+
+
+class ConversationsWithRawResponse:
+    """Conversations, with whole responses."""
+
+    def __init__(self, conversations: Conversations) -> None:
+        self.retrieve = raw(conversations.retrieve)
+
+
+class Skills:
+    """The catalog of bundled skills."""
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    @cached_property
+    def with_raw_response(self) -> SkillsWithRawResponse:
+        """The same methods, answering with headers, status and body."""
+        return SkillsWithRawResponse(self)
+
+    def list(self, **options: Unpack[RequestOptions]) -> types.BundledSkills:
+        """Return the catalog. It is for grouping, and says nothing of what a run has at hand."""
+        return self._client.call("GET", "/agent/skills", options, types.BundledSkills)
+
+
+class SkillsWithRawResponse:
+    """Skills, with whole responses."""
+
+    def __init__(self, skills: Skills) -> None:
+        self.list = raw(skills.list)
+
+
+class Agent:
+    """Agents: their runs, conversations and skills."""
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    @cached_property
+    def runs(self) -> Runs:
+        """Runs of agents."""
+        return Runs(self._client)
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        """Conversations, which outlive the runs in them."""
+        return Conversations(self._client)
+
+    @cached_property
+    def skills(self) -> Skills:
+        """The catalog of bundled skills."""
+        return Skills(self._client)

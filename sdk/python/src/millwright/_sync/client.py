@@ -1,0 +1,223 @@
+"""The client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from types import TracebackType
+from typing import Any, cast
+
+import httpx
+from typing_extensions import Self, TypeVar, Unpack
+
+from .._options import ClientOptions, RequestOptions
+from .._request import build
+from .._retry import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
+from .._settings import Settings, checked_retries, resolve_base_url, resolve_key
+from ._caller import Caller
+from ._io import raw
+from ._transport import Transport
+from .agent import Agent
+from .factories import Factories
+from .factory_files import FactoryFiles
+from .keys import Keys
+from .secrets import Secrets
+
+T = TypeVar("T", default=Any)
+
+CONNECTIONS = httpx.Limits(max_connections=100, max_keepalive_connections=20)
+
+
+class Endpoints:
+    """Calls of any path below the base URL, for endpoints that this version does not know.
+
+    ``to`` is the type that the answer is read as: a model, ``bytes`` for the body as it is, or anything
+    that pydantic knows; by default any JSON. A body is sent as JSON, and ``bytes`` as they are.
+    """
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    def get(
+        self,
+        path: str,
+        *,
+        to: type[T] | None = None,
+        query: Mapping[str, Any] | None = None,
+        **options: Unpack[RequestOptions],
+    ) -> T:
+        """Send a GET."""
+        return self._send("GET", path, to, query, None, options)
+
+    def post(
+        self,
+        path: str,
+        *,
+        to: type[T] | None = None,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        **options: Unpack[RequestOptions],
+    ) -> T:
+        """Send a POST. Its retries carry the same idempotency key."""
+        return self._send("POST", path, to, query, body, options)
+
+    def put(
+        self,
+        path: str,
+        *,
+        to: type[T] | None = None,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        **options: Unpack[RequestOptions],
+    ) -> T:
+        """Send a PUT."""
+        return self._send("PUT", path, to, query, body, options)
+
+    def patch(
+        self,
+        path: str,
+        *,
+        to: type[T] | None = None,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        **options: Unpack[RequestOptions],
+    ) -> T:
+        """Send a PATCH."""
+        return self._send("PATCH", path, to, query, body, options)
+
+    def delete(
+        self,
+        path: str,
+        *,
+        to: type[T] | None = None,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        **options: Unpack[RequestOptions],
+    ) -> T:
+        """Send a DELETE."""
+        return self._send("DELETE", path, to, query, body, options)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        to: type[T] | None,
+        query: Mapping[str, Any] | None,
+        body: Any,
+        options: RequestOptions,
+    ) -> T:
+        content = body if isinstance(body, bytes) else None
+        body = None if content is not None else body
+        request = build(
+            self._client.settings, method, path, query=query, body=body, content=content, options=options
+        )
+        return self._client.send(request, cast("type[T]", Any) if to is None else to)
+
+
+class EndpointsWithRawResponse:
+    """Calls of any path, with whole responses."""
+
+    def __init__(self, resource: Endpoints) -> None:
+        self.get = raw(resource.get)
+        self.post = raw(resource.post)
+        self.put = raw(resource.put)
+        self.patch = raw(resource.patch)
+        self.delete = raw(resource.delete)
+
+
+class Millwright(Endpoints):
+    """The client of a millwright server.
+
+    The API key and the base URL, which ends in ``/api/v1``, come from the arguments or else from the
+    environment variables MILLWRIGHT_API_KEY and MILLWRIGHT_BASE_URL; without them this is a
+    MillwrightError. ``timeout`` is in seconds and holds for one attempt, its answer included; None is no
+    limit. ``max_retries`` is how often a call is tried again. ``http_client`` is an httpx client of your
+    own, for proxies and certificates; it stays yours to close.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        timeout: float | httpx.Timeout | None = DEFAULT_TIMEOUT,
+        max_retries: int = DEFAULT_MAX_RETRIES,
+        default_headers: Mapping[str, str] | None = None,
+        http_client: httpx.Client | None = None,
+    ) -> None:
+        settings = Settings(
+            base_url=resolve_base_url(base_url),
+            api_key=resolve_key(api_key),
+            timeout=timeout,
+            max_retries=checked_retries(max_retries),
+            default_headers=dict(default_headers or {}),
+        )
+        http = http_client if http_client is not None else httpx.Client(limits=CONNECTIONS)
+        super().__init__(Caller(settings, Transport(http, owned=http_client is None)))
+
+    @cached_property
+    def agent(self) -> Agent:
+        """Agents: their runs, conversations and skills."""
+        return Agent(self._client)
+
+    @cached_property
+    def factories(self) -> Factories:
+        """Factories, and their runs, webhooks, deliveries and definition files."""
+        return Factories(self._client)
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        """Team secrets. Their values go in and never come out."""
+        return Secrets(self._client)
+
+    @cached_property
+    def keys(self) -> Keys:
+        """API keys."""
+        return Keys(self._client)
+
+    @cached_property
+    def factory_files(self) -> FactoryFiles:
+        """Definition files, checked without a factory."""
+        return FactoryFiles(self._client)
+
+    @cached_property
+    def with_raw_response(self) -> EndpointsWithRawResponse:
+        """Calls of any path, answering with headers, status and body."""
+        return EndpointsWithRawResponse(Endpoints(self._client))
+
+    @property
+    def base_url(self) -> str:
+        """Where the API is."""
+        return self._client.settings.base_url
+
+    def with_options(self, **options: Unpack[ClientOptions]) -> Self:
+        """Return a client with some settings changed, on the same connections."""
+        changed: dict[str, Any] = dict(options)
+        if "api_key" in changed:
+            changed["api_key"] = resolve_key(changed["api_key"])
+        if "max_retries" in changed:
+            changed["max_retries"] = checked_retries(changed["max_retries"])
+        if "default_headers" in changed:
+            changed["default_headers"] = {
+                **self._client.settings.default_headers,
+                **changed["default_headers"],
+            }
+        twin = object.__new__(type(self))
+        Endpoints.__init__(twin, Caller(replace(self._client.settings, **changed), self._client.transport))
+        return twin
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.base_url}>"

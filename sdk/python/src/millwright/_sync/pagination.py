@@ -1,0 +1,88 @@
+"""Lists that come in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+
+import httpx
+from typing_extensions import Self
+
+from .._errors import MillwrightError
+from .._request import Request
+from .._response import parse
+from ..types import PageInfo
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from ._transport import Transport
+
+T = TypeVar("T")
+R = TypeVar("R", bound="BaseModel")
+
+
+class Page(Generic[T, R]):
+    """One page of a list. Iterating over it goes on through all pages after it."""
+
+    model: ClassVar[Any]
+    """The model of the answer."""
+    member: ClassVar[str]
+    """The member of the answer that is the list."""
+
+    response: R
+    """The answer that this page is made of."""
+
+    def __init__(self, response: R, request: Request, transport: Transport) -> None:
+        self.response, self._request, self._transport = response, request, transport
+
+    @property
+    def items(self) -> list[T]:
+        """The items of this page."""
+        return cast("list[T]", getattr(self.response, self.member) or [])
+
+    @property
+    def page_info(self) -> PageInfo:
+        """Whether the list goes on, and from where."""
+        return cast("PageInfo", getattr(self.response, "page_info"))  # noqa: B009
+
+    def has_next_page(self) -> bool:
+        """Say whether there is a page after this one."""
+        info = cast("PageInfo | None", self.page_info)
+        return info is not None and bool(info.has_next_page and info.next_cursor)
+
+    def get_next_page(self) -> Self:
+        """Fetch the page after this one. There must be one: see has_next_page."""
+        if not self.has_next_page():
+            raise MillwrightError("there is no page after this one: ask has_next_page first")
+        cursor, url = self.page_info.next_cursor, httpx.URL(self._request.url)
+        if url.params.get("cursor") == cursor:
+            raise MillwrightError(
+                f"{self._request.where}: the server gave the same cursor twice, so that the list would never end"
+            )
+        request = replace(self._request, url=str(url.copy_set_param("cursor", cursor)))
+        return type(self)(parse(self._transport.send(request), self.model), request, self._transport)
+
+    def iter_pages(self) -> Iterator[Self]:
+        """Iterate over this page and all after it."""
+        page = self
+        yield page
+        while page.has_next_page():
+            page = page.get_next_page()
+            yield page
+
+    def __iter__(self) -> Iterator[T]:
+        for page in self.iter_pages():
+            for item in page.items:
+                yield item
+
+    def __len__(self) -> int:
+        """How many items this page has."""
+        return len(self.items)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self)}, has_next_page={self.has_next_page()}>"

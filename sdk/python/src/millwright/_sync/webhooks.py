@@ -1,0 +1,159 @@
+"""Webhooks of a factory, and what was delivered to them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from typing_extensions import Unpack
+
+from .. import types
+from .._options import RequestOptions
+from .._request import segment
+from ._caller import Caller
+from ._io import raw
+from .pagination import Page
+
+
+class WebhooksPage(Page[types.Webhook, types.ListWebhooksResponse]):
+    """A page of webhooks."""
+
+    model, member = types.ListWebhooksResponse, "webhooks"
+
+    @property
+    def webhooks(self) -> list[types.Webhook]:
+        """The webhooks of this page."""
+        return self.items
+
+
+class DeliveriesPage(Page[types.Delivery, types.ListDeliveriesResponse]):
+    """A page of deliveries."""
+
+    model, member = types.ListDeliveriesResponse, "deliveries"
+
+    @property
+    def deliveries(self) -> list[types.Delivery]:
+        """The deliveries of this page."""
+        return self.items
+
+
+class Deliveries:
+    """What was delivered to a webhook."""
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    @cached_property
+    def with_raw_response(self) -> DeliveriesWithRawResponse:
+        """The same methods, answering with headers, status and body."""
+        return DeliveriesWithRawResponse(self)
+
+    def list(
+        self, factory_uid: str, webhook_uid: str, **params: Unpack[types.ListDeliveriesParams]
+    ) -> DeliveriesPage:
+        """List the deliveries of a webhook, the newest first."""
+        return self._client.pages(
+            f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}/deliveries",
+            params,
+            DeliveriesPage,
+            types.ListDeliveriesParams,
+        )
+
+    def retrieve(
+        self, factory_uid: str, webhook_uid: str, delivery_id: str, **options: Unpack[RequestOptions]
+    ) -> types.DeliveryDetail:
+        """Return one delivery: its payload, and why it started what it did."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}/deliveries/{segment('delivery_id', delivery_id)}"
+        return self._client.call("GET", path, options, types.DeliveryDetail)
+
+    def replay(
+        self, factory_uid: str, webhook_uid: str, delivery_id: str, **options: Unpack[RequestOptions]
+    ) -> types.ReplayResponse:
+        """Start the runs of a delivery again, as a new delivery."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}/deliveries/{segment('delivery_id', delivery_id)}/replay"
+        return self._client.call("POST", path, options, types.ReplayResponse)
+
+
+class DeliveriesWithRawResponse:
+    """What was delivered to a webhook, with whole responses."""
+
+    def __init__(self, resource: Deliveries) -> None:
+        self.list = raw(resource.list)
+        self.retrieve = raw(resource.retrieve)
+        self.replay = raw(resource.replay)
+
+
+class Webhooks:
+    """The webhooks of a factory."""
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    @cached_property
+    def deliveries(self) -> Deliveries:
+        """What was delivered to a webhook."""
+        return Deliveries(self._client)
+
+    @cached_property
+    def with_raw_response(self) -> WebhooksWithRawResponse:
+        """The same methods, answering with headers, status and body."""
+        return WebhooksWithRawResponse(self)
+
+    def list(self, factory_uid: str, **params: Unpack[types.ListWebhooksParams]) -> WebhooksPage:
+        """List a factory's webhooks."""
+        return self._client.pages(
+            f"/factory/{segment('factory_uid', factory_uid)}/webhooks",
+            params,
+            WebhooksPage,
+            types.ListWebhooksParams,
+        )
+
+    def retrieve(
+        self, factory_uid: str, webhook_uid: str, **options: Unpack[RequestOptions]
+    ) -> types.Webhook:
+        """Return one webhook, live or deleted."""
+        path = (
+            f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}"
+        )
+        return self._client.call("GET", path, options, types.Webhook)
+
+    def create(
+        self, factory_uid: str, **params: Unpack[types.CreateWebhookParams]
+    ) -> types.WebhookWithSecret:
+        """Create a webhook of a managed factory. A secret that the server made is in the answer, this once."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/webhooks"
+        return self._client.call("POST", path, params, types.WebhookWithSecret, types.CreateWebhookParams)
+
+    def update(
+        self, factory_uid: str, webhook_uid: str, **params: Unpack[types.UpdateWebhookParams]
+    ) -> types.Webhook:
+        """Change a webhook of a managed factory."""
+        path = (
+            f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}"
+        )
+        return self._client.call("PATCH", path, params, types.Webhook, types.UpdateWebhookParams)
+
+    def delete(self, factory_uid: str, webhook_uid: str, **options: Unpack[RequestOptions]) -> None:
+        """Delete a webhook of a managed factory. Its senders get 404 from now on."""
+        path = (
+            f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}"
+        )
+        self._client.call("DELETE", path, options, type(None))
+
+    def rotate(
+        self, factory_uid: str, webhook_uid: str, **params: Unpack[types.RotateSecretParams]
+    ) -> types.WebhookWithSecret:
+        """Give a webhook a new secret. The old one has stopped working when this returns."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}/rotate"
+        return self._client.call("POST", path, params, types.WebhookWithSecret, types.RotateSecretParams)
+
+
+class WebhooksWithRawResponse:
+    """The webhooks of a factory, with whole responses."""
+
+    def __init__(self, resource: Webhooks) -> None:
+        self.list = raw(resource.list)
+        self.retrieve = raw(resource.retrieve)
+        self.create = raw(resource.create)
+        self.update = raw(resource.update)
+        self.delete = raw(resource.delete)
+        self.rotate = raw(resource.rotate)

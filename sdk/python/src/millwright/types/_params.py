@@ -1,0 +1,440 @@
+"""Made by scripts/generate from api/openapi.yaml: do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from typing_extensions import NotRequired, TypedDict
+
+from .._options import RequestOptions
+from ._models import AmbientAgentConfig, Harness, MCPServerConfig, RunSourceType, RunState
+
+
+class AmbientAgentConfigParam(TypedDict):
+    """AmbientAgentConfigParam"""
+
+    base_prompt: NotRequired[str | None]
+    """Shapes the agent's behaviour"""
+    environment_id: NotRequired[str | None]
+    """The environment"""
+    harness: NotRequired[HarnessParam | Harness]
+    """What executes the run"""
+    idle_timeout_minutes: NotRequired[int | None]
+    """How long a session may be idle"""
+    mcp_servers: NotRequired[Mapping[str, MCPServerConfigParam | MCPServerConfig] | None]
+    """Tools through MCP, by name"""
+    model_id: NotRequired[str | None]
+    """The language model"""
+    name: NotRequired[str | None]
+    """Label for grouping and filtering; the skill's name when a run is started from a skill"""
+    runner_id: NotRequired[str | None]
+    """The runner"""
+    skill_spec: NotRequired[str | None]
+    """Skill as base prompt: owner/repo:skill-name or owner/repo:path/to/SKILL.md"""
+    worker_host: NotRequired[str | None]
+    """Where to execute"""
+
+
+class AttachmentRequest(TypedDict):
+    """AttachmentRequest"""
+
+    data: str | bytes
+    """Its content in base64; may be empty"""
+    file_name: str
+    """Name of the file, without a directory"""
+    mime_type: NotRequired[str | None]
+    """Its media type"""
+
+
+class CreateAPIKeyRequest(TypedDict):
+    """CreateAPIKeyRequest"""
+
+    expires_at: NotRequired[datetime | str]
+    """When it stops working, instead of expires_in"""
+    expires_in: NotRequired[str]
+    """How long it works: days, hours, minutes and seconds; absent for ever"""
+    name: str
+    """What it is for"""
+    role: Literal["viewer", "runner", "admin", "worker"] | str
+    """What its holder may do"""
+
+
+class CreateWebhookRequest(TypedDict):
+    """CreateWebhookRequest"""
+
+    auth_mode: NotRequired[Literal["token", "url_token", "signature"] | str]
+    """How senders show who they are"""
+    delivery_id_header: NotRequired[str]
+    """Header in which the sender puts its own event ID"""
+    enabled: NotRequired[bool]
+    """Whether it takes deliveries; true when absent"""
+    handshake: NotRequired[bool]
+    """Whether the provider's set-up probes are answered"""
+    name: str
+    """Its name"""
+    secret: NotRequired[str]
+    """The provider's signing secret, with signature; absent for one that is yet to come"""
+    secret_name: NotRequired[str]
+    """Name for its secret, or of an existing one; absent for a name made from the webhook's"""
+    signature_scheme: NotRequired[str]
+    """The provider's signing scheme, with signature"""
+
+
+class DefinitionFile(TypedDict):
+    """DefinitionFile"""
+
+    content: str
+    """Its text"""
+    path: str
+    """Path relative to the root of the tree, with forward slashes"""
+
+
+class EditFileRequest(TypedDict):
+    """EditFileRequest"""
+
+    content: str
+    """The text of the file"""
+
+
+class FactoryRunRequest(TypedDict):
+    """FactoryRunRequest"""
+
+    config: NotRequired[AmbientAgentConfigParam | AmbientAgentConfig]
+    """What to change of the configuration that the definition gives"""
+    prompt: str
+    """What is to be done"""
+    ticket_ref: NotRequired[str | None]
+    """The ticket that the work is for"""
+    ticket_url: NotRequired[str | None]
+    """Its address"""
+    title: NotRequired[str | None]
+    """Text for people; the prompt's first line when absent"""
+
+
+class FilterTestRequest(TypedDict):
+    """FilterTestRequest"""
+
+    delivery_id: NotRequired[str]
+    """A stored delivery of this factory"""
+    filter: NotRequired[Any]
+    """The payload filter, an object; absent for none"""
+    payload: NotRequired[Any]
+    """A body to test with, instead of delivery_id"""
+    webhook_ids: NotRequired[Sequence[str]]
+    """The webhooks that the trigger selects; absent for any"""
+
+
+class HarnessParam(TypedDict):
+    """HarnessParam"""
+
+    model_id: NotRequired[str | None]
+    """The language model"""
+    reasoning_level: NotRequired[str | None]
+    """How hard the model is to think"""
+    type: NotRequired[str | None]
+    """Name of a configured harness; oz and absence mean the default"""
+
+
+class MCPServerConfigParam(TypedDict):
+    """MCPServerConfigParam"""
+
+    args: NotRequired[Sequence[str] | None]
+    """Its arguments"""
+    command: NotRequired[str | None]
+    """Program to start"""
+    env: NotRequired[Mapping[str, str] | None]
+    """Environment variables; values are returned as ***"""
+    headers: NotRequired[Mapping[str, str] | None]
+    """HTTP headers; values are returned as ***"""
+    url: NotRequired[str | None]
+    """Address of a server"""
+    warp_id: NotRequired[str | None]
+    """Identifier of a shared server"""
+
+
+class PlanRequest(TypedDict):
+    """PlanRequest"""
+
+    files: NotRequired[Sequence[DefinitionFile]]
+    """The whole tree; absent for the current head of the factory's source, which needs role runner"""
+
+
+class RotateSecretRequest(TypedDict):
+    """RotateSecretRequest"""
+
+    secret: NotRequired[str]
+    """The provider's new signing secret, with signature"""
+    shared: NotRequired[bool]
+    """Rotate although other webhooks use the secret too"""
+
+
+class RunAgentRequest(TypedDict):
+    """RunAgentRequest"""
+
+    agent_identity_uid: NotRequired[str | None]
+    """An applied agent, whose prompt, model and settings apply"""
+    attachments: NotRequired[Sequence[AttachmentRequest] | None]
+    """Files for the agent, at most 1 MiB each"""
+    config: NotRequired[AmbientAgentConfigParam | AmbientAgentConfig]
+    """How to execute the run"""
+    conversation_id: NotRequired[str | None]
+    """The conversation to continue"""
+    metadata: NotRequired[Mapping[str, str] | None]
+    """At most 20 keys of 1 to 64 letters, digits, dots, underscores and dashes, with values of at most 256 bytes"""
+    parent_run_id: NotRequired[str | None]
+    """The run that starts this one"""
+    prompt: NotRequired[str | None]
+    """What the agent is to do; required unless a skill or a conversation is given"""
+    skill: NotRequired[str | None]
+    """As config.skill_spec, which it replaces; also repo:name and repo:path"""
+    title: NotRequired[str | None]
+    """Text for people; the prompt's first line when absent"""
+
+
+class RunFollowupRequest(TypedDict):
+    """RunFollowupRequest"""
+
+    message: str
+    """The text; not blank"""
+
+
+class SetSecretRequest(TypedDict):
+    """SetSecretRequest"""
+
+    pending: NotRequired[bool]
+    """true: the value is yet to come from the provider"""
+    value: NotRequired[str]
+    """The value; required unless pending is true"""
+
+
+class SyncRequest(TypedDict):
+    """SyncRequest"""
+
+    allow_prune: NotRequired[bool]
+    """Delete all webhooks, or more than half of them, if the definition says so"""
+    allow_rename: NotRequired[bool]
+    """Replace a webhook by one of the same content under another name"""
+
+
+class UpdateWebhookRequest(TypedDict):
+    """UpdateWebhookRequest"""
+
+    auth_mode: NotRequired[Literal["token", "url_token", "signature"] | str]
+    """How senders show who they are"""
+    delivery_id_header: NotRequired[str]
+    """Header in which the sender puts its own event ID; empty for none"""
+    enabled: NotRequired[bool]
+    """Whether it takes deliveries"""
+    handshake: NotRequired[bool]
+    """Whether the provider's set-up probes are answered"""
+    secret_name: NotRequired[str]
+    """The team secret that holds the credential"""
+    signature_scheme: NotRequired[str]
+    """The provider's signing scheme; empty for none"""
+
+
+class ValidateFilesRequest(TypedDict):
+    """ValidateFilesRequest"""
+
+    files: Sequence[DefinitionFile]
+    """The whole tree"""
+
+
+class ListRunsParams(RequestOptions):
+    """What ``listRuns`` takes."""
+
+    metadata: NotRequired[Mapping[str, str]]
+    """Only runs with these values in their metadata: metadata[key]=value"""
+    limit: NotRequired[int]
+    """How many to return at most"""
+    cursor: NotRequired[str]
+    """next_cursor of the page before; absent for the first page"""
+    sort_by: NotRequired[Literal["updated_at", "created_at", "title", "agent"] | str]
+    """What to order by"""
+    sort_order: NotRequired[Literal["desc", "asc"] | str]
+    """In which direction"""
+    state: NotRequired[RunState | Sequence[RunState]]
+    """Only runs in one of these states"""
+    task_status: NotRequired[
+        Literal["running", "failed", "blocked", "cancelled", "complete"]
+        | str
+        | Sequence[Literal["running", "failed", "blocked", "cancelled", "complete"] | str]
+    ]
+    """Only runs whose state is one of these kinds"""
+    source: NotRequired[RunSourceType | Sequence[RunSourceType]]
+    """Only runs of one of these sources: RunSourceType"""
+    name: NotRequired[str]
+    """Only runs with this config name"""
+    model_id: NotRequired[str]
+    """Only runs of this language model"""
+    creator: NotRequired[str]
+    """Only runs that the holder of this UID made"""
+    executor: NotRequired[str]
+    """Only runs that the worker of this UID executes or executed"""
+    environment_id: NotRequired[str]
+    """Only runs of this environment"""
+    skill: NotRequired[str]
+    """Only runs of this skill"""
+    skill_spec: NotRequired[str]
+    """The same as skill"""
+    created_after: NotRequired[datetime | str]
+    """Only runs made after this time (RFC 3339)"""
+    created_before: NotRequired[datetime | str]
+    """Only runs made before this time (RFC 3339)"""
+    updated_after: NotRequired[datetime | str]
+    """Only runs changed after this time (RFC 3339)"""
+    factory_uid: NotRequired[str | Sequence[str]]
+    """Only runs of one of these factories"""
+    factory_only: NotRequired[bool]
+    """Only runs of factories"""
+    automation_id: NotRequired[str]
+    """Only runs of this automation"""
+    webhook_id: NotRequired[str]
+    """Only runs that a delivery to this webhook started"""
+    delivery_id: NotRequired[str]
+    """Only runs that this delivery started"""
+    ancestor_run_id: NotRequired[str]
+    """Only runs that this run led to, at any depth"""
+    q: NotRequired[str]
+    """Only runs with this in their title or prompt, in any case, or with this ID"""
+    execution_location: NotRequired[Literal["LOCAL", "REMOTE"] | str]
+    """LOCAL matches nothing here, REMOTE all"""
+    schedule_id: NotRequired[str]
+    """Matches nothing here"""
+    artifact_type: NotRequired[str]
+    """Matches nothing here"""
+
+
+class CreateRunParams(RunAgentRequest, RequestOptions):
+    """What ``createRun`` takes."""
+
+
+class CreateFollowupParams(RunFollowupRequest, RequestOptions):
+    """What ``createFollowup`` takes."""
+
+
+class ListFactoriesParams(RequestOptions):
+    """What ``listFactories`` takes."""
+
+    limit: NotRequired[int]
+    """How many to return at most"""
+    cursor: NotRequired[str]
+    """next_cursor of the page before; absent for the first page"""
+    search: NotRequired[str]
+    """Part of the name or alias, in any case"""
+    include_detached: NotRequired[bool]
+    """Also those that are no longer configured"""
+
+
+class ValidateFactoryFilesParams(ValidateFilesRequest, RequestOptions):
+    """What ``validateFactoryFiles`` takes."""
+
+
+class ListAutomationsParams(RequestOptions):
+    """What ``listAutomations`` takes."""
+
+    limit: NotRequired[int]
+    """How many to return at most"""
+    cursor: NotRequired[str]
+    """next_cursor of the page before; absent for the first page"""
+
+
+class PutFileParams(EditFileRequest, RequestOptions):
+    """What ``putFile`` takes."""
+
+
+class TestFilterParams(FilterTestRequest, RequestOptions):
+    """What ``testFilter`` takes."""
+
+
+class PlanFactoryParams(PlanRequest, RequestOptions):
+    """What ``planFactory`` takes."""
+
+
+class CreateFactoryRunParams(FactoryRunRequest, RequestOptions):
+    """What ``createFactoryRun`` takes."""
+
+
+class SyncFactoryParams(SyncRequest, RequestOptions):
+    """What ``syncFactory`` takes."""
+
+
+class ListSyncsParams(RequestOptions):
+    """What ``listSyncs`` takes."""
+
+    limit: NotRequired[int]
+    """How many to return at most"""
+    cursor: NotRequired[str]
+    """next_cursor of the page before; absent for the first page"""
+
+
+class ListWebhooksParams(RequestOptions):
+    """What ``listWebhooks`` takes."""
+
+    limit: NotRequired[int]
+    """How many to return at most"""
+    cursor: NotRequired[str]
+    """next_cursor of the page before; absent for the first page"""
+    include_deleted: NotRequired[bool]
+    """Also deleted ones"""
+
+
+class CreateWebhookParams(CreateWebhookRequest, RequestOptions):
+    """What ``createWebhook`` takes."""
+
+
+class UpdateWebhookParams(UpdateWebhookRequest, RequestOptions):
+    """What ``updateWebhook`` takes."""
+
+
+class ListDeliveriesParams(RequestOptions):
+    """What ``listDeliveries`` takes."""
+
+    limit: NotRequired[int]
+    """How many to return at most"""
+    cursor: NotRequired[str]
+    """next_cursor of the page before; absent for the first page"""
+    outcome: NotRequired[
+        Literal[
+            "accepted",
+            "duplicate",
+            "rejected_auth",
+            "rejected_invalid_json",
+            "rejected_too_large",
+            "handshake",
+        ]
+        | str
+    ]
+    """Only those with this outcome"""
+
+
+class RotateSecretParams(RotateSecretRequest, RequestOptions):
+    """What ``rotateSecret`` takes."""
+
+
+class ListKeysParams(RequestOptions):
+    """What ``listKeys`` takes."""
+
+    limit: NotRequired[int]
+    """How many to return at most"""
+    cursor: NotRequired[str]
+    """next_cursor of the page before; absent for the first page"""
+
+
+class CreateKeyParams(CreateAPIKeyRequest, RequestOptions):
+    """What ``createKey`` takes."""
+
+
+class ListSecretsParams(RequestOptions):
+    """What ``listSecrets`` takes."""
+
+    limit: NotRequired[int]
+    """How many to return at most"""
+    cursor: NotRequired[str]
+    """next_cursor of the page before; absent for the first page"""
+
+
+class SetSecretParams(SetSecretRequest, RequestOptions):
+    """What ``setSecret`` takes."""

@@ -1,0 +1,8 @@
+"""For senders: sign a delivery to a webhook, and send it."""
+
+from ._async.sender import AsyncWebhookSender
+from ._delivery import DeliveryReceipt
+from ._signing import sign
+from ._sync.sender import WebhookSender
+
+__all__ = ["AsyncWebhookSender", "DeliveryReceipt", "WebhookSender", "sign"]
