@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v5"
 	"sigs.k8s.io/yaml"
 
 	"millwright/schema"
@@ -129,5 +130,102 @@ func TestContainerSettings(t *testing.T) {
 	}
 	if _, err := readSettings(file); err == nil || !strings.Contains(err.Error(), "did you mean image?") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// every key that the settings file may have.
+const everySetting = `
+listen: 127.0.0.1:8080
+publicUrl: https://hooks.example.com
+tls: { cert: cert.pem, key: key.pem }
+state: postgres://millwright@db/millwright
+masterKeyFile: /run/secrets/master-key
+trustedProxies: [10.0.0.0/8]
+corsOrigins: []
+metricsListen: 127.0.0.1:9090
+otlpEndpoint: http://127.0.0.1:4318
+grace: 10s
+workers: 2
+nats: { listen: "", cluster: [], url: "", credentials: "" }
+factories:
+  - name: payments
+    suspended: false
+    source:
+      git:
+        url: https://git.example.com/acme/factory.git
+        branch: main
+        path: .
+        interval: 30s
+        tokenSecret: GIT_TOKEN
+        pushSecret: GIT_PUSH_SECRET
+        pushScheme: github
+      allowPrune: false
+      allowRename: false
+  - name: sandbox
+    source: { dir: ./factory }
+  - name: ops
+    source: { managed: {} }
+harness: claude
+harnesses:
+  claude:
+    command: [claude, -p, --output-format, stream-json, --verbose]
+    adapter: claude
+    env: [ANTHROPIC_API_KEY]
+    timeout: 1h
+    user: agent
+limits:
+  deliveriesPerMinute: 60
+  failedAuthPerMinute: 20
+  inFlightBytes: 64MiB
+retention:
+  deliveries: { keep: 50, days: 7 }
+  runs: { days: 0 }
+`
+
+// TestSettingsSchemaAgrees compares what an editor says, by the schema, with what the program says.
+func TestSettingsSchemaAgrees(t *testing.T) {
+	text, _ := schema.JSONSchema("settings")
+	compiled := jsonschema.MustCompileString("settings.json", string(text))
+	for name, edit := range map[string]struct {
+		old, new string
+		good     bool
+	}{
+		"as it is":         {"", "", true},
+		"unknown key":      {"listen: 127", "lisen: 127", false},
+		"nested":           {"branch: main", "brunch: main", false},
+		"wrong type":       {"workers: 2", "workers: two", false},
+		"bad duration":     {"grace: 10s", "grace: soon", false},
+		"long duration":    {"grace: 10s", "grace: 1h30m", true},
+		"bytes":            {"64MiB", "1048576", true},
+		"bad size":         {"64MiB", "lots", false},
+		"no source":        {"{ dir: ./factory }", "{}", false},
+		"two sources":      {"{ dir: ./factory }", "{ dir: x, managed: {} }", false},
+		"bad factory name": {"name: sandbox", "name: ../sandbox", false},
+		"public path":      {"hooks.example.com", "hooks.example.com/deep", false},
+		"half of tls":      {"{ cert: cert.pem, key: key.pem }", "{ cert: cert.pem }", false},
+		"unsafe harness":   {"    user: agent\n", "", false},
+		"not so safe":      {"user: agent", "sameUser: true", true},
+		"push scheme":      {"pushScheme: github", "pushScheme: sourcehut", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			src := everySetting
+			if edit.old != "" && strings.Replace(src, edit.old, edit.new, 1) == src {
+				t.Fatal("the edit changes nothing")
+			}
+			src = strings.Replace(src, edit.old, edit.new, 1)
+			file := filepath.Join(t.TempDir(), "millwright.yaml")
+			if err := os.WriteFile(file, []byte(src), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var doc any
+			if err := yaml.Unmarshal([]byte(src), &doc); err != nil {
+				t.Fatal(err)
+			}
+			_, err := readSettings(file)
+			said := compiled.Validate(doc)
+			if (err == nil) != edit.good || (said == nil) != edit.good {
+				t.Errorf("good is %v; the program: %v; the schema: %v", edit.good, err, said)
+			}
+		})
 	}
 }
