@@ -53,6 +53,18 @@ type Application struct {
 	DeleteWebhooks  []string        // UIDs
 	Resources       []ResourceChange
 	DeleteResources []string // UIDs
+
+	// Secrets get new values together with the change, and Edit, if it is not nil, is the next revision of
+	// a definition that the server holds: Revision names it.
+	Secrets []SecretChange
+	Edit    *HeldEdit
+}
+
+// SecretChange gives a secret a new value; nil makes it pending.
+type SecretChange struct {
+	Name    string
+	Value   []byte
+	Version int64 // that this value gets: ErrMoved when another one came first
 }
 
 // WebhookChange creates or updates a webhook.
@@ -78,7 +90,8 @@ func (a *Application) Empty() bool {
 
 // Apply makes the planned change in one transaction, and returns when every replica serves it.
 // ErrMoved: the factory, or a secret it needs, changed since the plan was made; nothing was changed,
-// plan again. Any other error before the commit changes nothing either.
+// plan again. ErrSuperseded, which is one of these: what was planned is no longer the newest revision that
+// the server holds. Any other error before the commit changes nothing either.
 func (s *Store) Apply(ctx context.Context, a Application) error {
 	var generation int64
 	err := s.tx(ctx, func(tx *sql.Tx) error {
@@ -89,7 +102,17 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 		if have.Generation != a.Base || have.Applied.ID != a.BaseRevision {
 			return ErrMoved
 		}
+		if err := checkHeld(ctx, tx, a); err != nil {
+			return err
+		}
 		now := time.Now()
+		for _, c := range a.Secrets {
+			if info, err := s.setSecret(ctx, tx, c.Name, c.Value, now); err != nil {
+				return err
+			} else if info.Version != c.Version {
+				return fmt.Errorf("secret %q got another value: %w", c.Name, ErrMoved)
+			}
+		}
 		outcome := OutcomeUnchanged
 		generation = 0
 		if !a.Empty() {
@@ -101,6 +124,11 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 				return err
 			}
 		}
+		if a.Edit != nil {
+			if err := hold(ctx, tx, a, now); err != nil {
+				return err
+			}
+		}
 		return s.record(ctx, tx, Attempt{FactoryUID: a.FactoryUID, Started: a.Started, Finished: now, Revision: a.Revision, Outcome: outcome, Counts: a.Counts, Problems: a.Problems})
 	})
 	if isForeignKey(err) {
@@ -108,6 +136,9 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 	}
 	if err != nil {
 		return err
+	}
+	for _, c := range a.Secrets {
+		s.notify(ctx, Notice{Topic: TopicSecret, ID: c.Name})
 	}
 	s.notify(ctx, Notice{Topic: TopicSync, ID: a.FactoryUID})
 	if generation == 0 {

@@ -22,11 +22,12 @@ type Source struct {
 
 // Revision is a version of a definition tree.
 type Revision struct {
-	ID      string     `json:"revision"`          // a git commit, or sha256:… of the tree's content
+	ID      string     `json:"revision"`          // a git commit, sha256:… of the tree's content, or r12 of one that the server holds
 	Author  string     `json:"author,omitempty"`  // where the source knows it
 	Subject string     `json:"subject,omitempty"` // first line of the commit message
 	At      *time.Time `json:"at,omitempty"`      // of the commit, UTC
 	Tree    string     `json:"tree,omitempty"`    // names the content alone: two revisions with the same one say the same
+	Held    bool       `json:"held,omitempty"`    // the server itself holds it: see HeldRevision
 }
 
 // SyncState is the outcome of a factory's last attempt to apply.
@@ -57,7 +58,7 @@ type Factory struct {
 	Name          string // its identity: the name in the settings
 	Source        Source
 	Spec          *schema.FactoryFile // factory.yaml of the applied definition; nil when it has none
-	Detached      bool               // no longer configured
+	Detached      bool                // no longer configured
 	Suspended     bool
 	Generation    int64
 	SyncState     SyncState

@@ -84,6 +84,21 @@ const maxSecret = 64 << 10
 // it pending: a name whose value the provider has yet to issue. Webhooks go on with the version that was
 // applied.
 func (s *Store) SetSecret(ctx context.Context, name string, value []byte) (SecretInfo, error) {
+	var info SecretInfo
+	err := s.tx(ctx, func(tx *sql.Tx) (err error) {
+		if info, err = s.setSecret(ctx, tx, name, value, time.Now()); err != nil {
+			return err
+		}
+		return s.trimSecretVersions(ctx, tx)
+	})
+	if err != nil {
+		return SecretInfo{}, err
+	}
+	s.notify(ctx, Notice{Topic: TopicSecret, ID: name})
+	return info, nil
+}
+
+func (s *Store) setSecret(ctx context.Context, tx *sql.Tx, name string, value []byte, now time.Time) (SecretInfo, error) {
 	if value != nil && len(value) == 0 {
 		return SecretInfo{}, fmt.Errorf("secret %q: the value is empty", name)
 	}
@@ -94,27 +109,23 @@ func (s *Store) SetSecret(ctx context.Context, name string, value []byte) (Secre
 	if value != nil {
 		sealed = s.seal.seal("secret "+name, value)
 	}
-	info := SecretInfo{Name: name, Pending: value == nil, URLSafe: schema.URLSafe(string(value)), ASCII: schema.VisibleASCII(string(value))}
-	err := s.tx(ctx, func(tx *sql.Tx) error {
-		now := time.Now()
-		var created int64
-		if err := tx.QueryRowContext(ctx, `INSERT INTO secrets (name, version, created_at, updated_at) VALUES ($1, 1, $2, $2)
-			ON CONFLICT (name) DO UPDATE SET version = secrets.version + 1, updated_at = excluded.updated_at RETURNING version, created_at`,
-			name, micros(now)).Scan(&info.Version, &created); err != nil {
-			return err
-		}
-		info.Created, info.Updated = timeOf(created), now.UTC()
-		if _, err := tx.ExecContext(ctx, `INSERT INTO secret_versions (name, version, sealed, url_safe, visible_ascii, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-			name, info.Version, sealed, flag(info.URLSafe), flag(info.ASCII), micros(now)); err != nil {
-			return err
-		}
-		return s.trimSecretVersions(ctx, tx)
-	})
-	if err != nil {
+	info := NewSecretInfo(name, value)
+	var created int64
+	if err := tx.QueryRowContext(ctx, `INSERT INTO secrets (name, version, created_at, updated_at) VALUES ($1, 1, $2, $2)
+		ON CONFLICT (name) DO UPDATE SET version = secrets.version + 1, updated_at = excluded.updated_at RETURNING version, created_at`,
+		name, micros(now)).Scan(&info.Version, &created); err != nil {
 		return SecretInfo{}, err
 	}
-	s.notify(ctx, Notice{Topic: TopicSecret, ID: name})
-	return info, nil
+	info.Created, info.Updated = timeOf(created), now.UTC()
+	_, err := tx.ExecContext(ctx, `INSERT INTO secret_versions (name, version, sealed, url_safe, visible_ascii, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+		name, info.Version, sealed, flag(info.URLSafe), flag(info.ASCII), micros(now))
+	return info, err
+}
+
+// NewSecretInfo returns what may be told of a secret of this value, nil for a pending one, before it is
+// stored: what a plan needs for a secret that is to come.
+func NewSecretInfo(name string, value []byte) SecretInfo {
+	return SecretInfo{Name: name, Pending: value == nil, URLSafe: schema.URLSafe(string(value)), ASCII: schema.VisibleASCII(string(value))}
 }
 
 // trimSecretVersions forgets the versions that are neither the latest of their secret nor applied.

@@ -1,0 +1,264 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"millwright/schema"
+)
+
+// ErrSuperseded says that a definition that the server holds got a newer revision than the one that was
+// to be applied. It is an ErrMoved.
+var ErrSuperseded = fmt.Errorf("a newer revision was made: %w", ErrMoved)
+
+const (
+	// heldRevisions is how many revisions are kept of each definition that the server holds, and
+	heldRevisions = 200
+	// heldBytes how many bytes of files that the newest one no longer has.
+	heldBytes = 64 << 20
+)
+
+// HeldRevision is a revision of a definition that the server itself holds.
+type HeldRevision struct {
+	Revision
+	Number int64 // from 1 in the order of making; 0 for the empty one before the first
+	Files  int   // that it wrote or deleted
+}
+
+// HeldEdit is what makes the next revision of a definition that the server holds out of revision Base.
+type HeldEdit struct {
+	Base   int64
+	Write  []schema.File // new ones, and new content of others
+	Delete []string      // paths
+}
+
+// HeldChange is what a revision did to one file: nil stands for no file.
+type HeldChange struct {
+	Path     string
+	Old, New *string
+}
+
+// HeldID returns the ID of a held revision by its number: r0, r1 and so on.
+func HeldID(number int64) string { return "r" + strconv.FormatInt(number, 10) }
+
+// ParseHeldID returns the number of a held revision by its ID, in the one form that HeldID gives it.
+func ParseHeldID(id string) (number int64, ok bool) {
+	number, err := strconv.ParseInt(strings.TrimPrefix(id, "r"), 10, 64)
+	return number, err == nil && number >= 0 && HeldID(number) == id
+}
+
+// HeldTree names the content of files, in whatever order they come.
+func HeldTree(files []schema.File) string {
+	sorted := slices.SortedFunc(slices.Values(files), func(a, b schema.File) int { return strings.Compare(a.Path, b.Path) })
+	h := sha256.New()
+	for _, f := range sorted {
+		fmt.Fprintf(h, "%q %x\n", f.Path, sha256.Sum256([]byte(f.Content)))
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+const heldColumns = `number, tree, author, subject, files, created_at`
+
+func scanHeld(row scanner) (HeldRevision, error) {
+	var h HeldRevision
+	var created int64
+	err := row.Scan(&h.Number, &h.Tree, &h.Author, &h.Subject, &h.Files, &created)
+	at := timeOf(created)
+	h.ID, h.At, h.Held = HeldID(h.Number), &at, true
+	return h, err
+}
+
+// HeldHead returns the newest revision that the server holds of a factory's definition; before the first,
+// the empty one of number 0.
+func (s *Store) HeldHead(ctx context.Context, factoryUID string) (HeldRevision, error) {
+	h, err := scanHeld(s.read.QueryRowContext(ctx, `SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 ORDER BY number DESC LIMIT 1`, factoryUID))
+	if errors.Is(err, sql.ErrNoRows) {
+		return HeldRevision{Revision: Revision{ID: HeldID(0), Tree: HeldTree(nil), Held: true}}, nil
+	}
+	return h, s.classify(err)
+}
+
+// HeldRevision returns one of the revisions that the server holds. ErrNotFound when it does not, or no
+// longer.
+func (s *Store) HeldRevision(ctx context.Context, factoryUID string, number int64) (HeldRevision, error) {
+	h, err := scanHeld(s.read.QueryRowContext(ctx, `SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 AND number = $2`, factoryUID, number))
+	if errors.Is(err, sql.ErrNoRows) {
+		return h, fmt.Errorf("revision %s: %w", HeldID(number), ErrNotFound)
+	}
+	return h, s.classify(err)
+}
+
+// HeldRevisions returns the revisions that the server holds of a factory's definition, newest first, those
+// before the given number if it is not 0.
+func (s *Store) HeldRevisions(ctx context.Context, factoryUID string, before int64, limit int) ([]HeldRevision, error) {
+	if before == 0 {
+		before = 1 << 62
+	}
+	rows, err := s.read.QueryContext(ctx, `SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 AND number < $2 ORDER BY number DESC LIMIT $3`, factoryUID, before, limit)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	all, err := scanAll(rows, scanHeld)
+	return all, s.classify(err)
+}
+
+// HeldFiles returns the files of a revision that the server holds, by path. Revision 0 has none.
+// ErrNotFound when there is no such revision, or no longer.
+func (s *Store) HeldFiles(ctx context.Context, factoryUID string, number int64) ([]schema.File, error) {
+	if number == 0 {
+		return nil, nil
+	}
+	var files []schema.File
+	err := s.heldView(ctx, factoryUID, number, func(tx *sql.Tx) error {
+		rows, err := tx.QueryContext(ctx, `SELECT path, content FROM revision_files WHERE factory_uid = $1 AND since <= $2 AND (until IS NULL OR until > $2)`, factoryUID, number)
+		if err != nil {
+			return err
+		}
+		files, err = scanAll(rows, func(row scanner) (f schema.File, err error) {
+			var content []byte
+			err = row.Scan(&f.Path, &content)
+			f.Content = string(content)
+			return f, err
+		})
+		return err
+	})
+	slices.SortFunc(files, func(a, b schema.File) int { return strings.Compare(a.Path, b.Path) })
+	return files, err
+}
+
+// HeldChanges returns what a revision did to the files of the one before it, by path. ErrNotFound when
+// there is no such revision, or no longer.
+func (s *Store) HeldChanges(ctx context.Context, factoryUID string, number int64) ([]HeldChange, error) {
+	var all []HeldChange
+	err := s.heldView(ctx, factoryUID, number, func(tx *sql.Tx) error {
+		all = nil
+		rows, err := tx.QueryContext(ctx, `SELECT path, since, content FROM revision_files WHERE factory_uid = $1 AND (since = $2 OR until = $2) ORDER BY since`, factoryUID, number)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		at := map[string]int{}
+		for rows.Next() {
+			var path string
+			var since int64
+			var content []byte
+			if err := rows.Scan(&path, &since, &content); err != nil {
+				return err
+			}
+			i, known := at[path]
+			if !known {
+				i, all = len(all), append(all, HeldChange{Path: path})
+				at[path] = i
+			}
+			text := string(content)
+			if since == number {
+				all[i].New = &text
+			} else {
+				all[i].Old = &text
+			}
+		}
+		return rows.Err()
+	})
+	slices.SortFunc(all, func(a, b HeldChange) int { return cmp.Compare(a.Path, b.Path) })
+	return all, err
+}
+
+// heldView runs f in one view that has the revision.
+func (s *Store) heldView(ctx context.Context, factoryUID string, number int64, f func(*sql.Tx) error) error {
+	err := s.view(ctx, func(tx *sql.Tx) error {
+		var one int
+		if err := tx.QueryRowContext(ctx, `SELECT 1 FROM file_revisions WHERE factory_uid = $1 AND number = $2`, factoryUID, number).Scan(&one); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("revision %s: %w", HeldID(number), ErrNotFound)
+	}
+	return s.classify(err)
+}
+
+// checkHeld makes sure that what is applied is the newest revision that the server holds, or the next one.
+func checkHeld(ctx context.Context, tx *sql.Tx, a Application) error {
+	if !a.Revision.Held && a.Edit == nil {
+		return nil
+	}
+	var newest int64
+	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(number), 0) FROM file_revisions WHERE factory_uid = $1`, a.FactoryUID).Scan(&newest); err != nil {
+		return err
+	}
+	of := a.Revision.ID
+	if a.Edit != nil {
+		if of != HeldID(a.Edit.Base+1) || !a.Revision.Held {
+			return fmt.Errorf("revision %q does not follow revision %s", of, HeldID(a.Edit.Base))
+		}
+		of = HeldID(a.Edit.Base)
+	}
+	if of != HeldID(newest) {
+		return ErrSuperseded
+	}
+	return nil
+}
+
+// hold stores the next revision of a definition.
+func hold(ctx context.Context, tx *sql.Tx, a Application, now time.Time) error {
+	number := a.Edit.Base + 1
+	if _, err := tx.ExecContext(ctx, `INSERT INTO file_revisions (factory_uid, number, tree, author, subject, files, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		a.FactoryUID, number, a.Revision.Tree, a.Revision.Author, a.Revision.Subject, len(a.Edit.Write)+len(a.Edit.Delete), micros(now)); err != nil {
+		return err
+	}
+	for _, path := range a.Edit.Delete {
+		if err := one(endFile(ctx, tx, a.FactoryUID, path, number)); err != nil {
+			return orMoved(err)
+		}
+	}
+	for _, f := range a.Edit.Write {
+		if _, err := endFile(ctx, tx, a.FactoryUID, f.Path, number); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO revision_files (factory_uid, path, since, size, content) VALUES ($1, $2, $3, $4, $5)`,
+			a.FactoryUID, f.Path, number, len(f.Content), []byte(f.Content)); err != nil {
+			return err
+		}
+	}
+	return trimHeld(ctx, tx, a.FactoryUID, number)
+}
+
+func endFile(ctx context.Context, tx *sql.Tx, factoryUID, path string, number int64) (sql.Result, error) {
+	return tx.ExecContext(ctx, `UPDATE revision_files SET until = $1 WHERE factory_uid = $2 AND path = $3 AND until IS NULL`, number, factoryUID, path)
+}
+
+// trimHeld forgets revisions that are too old, or whose files would be too many. What the oldest one that
+// is kept did to the one before can still be told.
+func trimHeld(ctx context.Context, tx *sql.Tx, factoryUID string, newest int64) error {
+	rows, err := tx.QueryContext(ctx, `SELECT until, CAST(sum(size) AS BIGINT) FROM revision_files WHERE factory_uid = $1 AND until IS NOT NULL GROUP BY until ORDER BY until DESC`, factoryUID)
+	if err != nil {
+		return err
+	}
+	type ended struct{ at, bytes int64 }
+	all, err := scanAll(rows, func(row scanner) (e ended, err error) { return e, row.Scan(&e.at, &e.bytes) })
+	if err != nil {
+		return err
+	}
+	oldest, room := newest-heldRevisions+1, int64(heldBytes)
+	for _, e := range all {
+		if room -= e.bytes; room < 0 {
+			oldest = max(oldest, min(e.at+1, newest))
+			break
+		}
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM file_revisions WHERE factory_uid = $1 AND number < $2`, factoryUID, oldest); err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `DELETE FROM revision_files WHERE factory_uid = $1 AND until < $2`, factoryUID, oldest)
+	return err
+}

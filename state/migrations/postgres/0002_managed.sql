@@ -1,0 +1,26 @@
+-- +goose Up
+
+-- Revisions of the definitions that the server itself holds. tree names the content of all files of one.
+CREATE TABLE file_revisions (
+  factory_uid TEXT NOT NULL REFERENCES factories (uid),
+  number      BIGINT NOT NULL CHECK (number > 0),
+  tree        TEXT NOT NULL,
+  author      TEXT NOT NULL,
+  subject     TEXT NOT NULL,
+  files       BIGINT NOT NULL,
+  created_at  BIGINT NOT NULL,
+  PRIMARY KEY (factory_uid, number)
+);
+
+-- Their files. A row is part of the revisions from since up to, not including, until; of the newest when until is NULL.
+CREATE TABLE revision_files (
+  factory_uid TEXT NOT NULL REFERENCES factories (uid),
+  path        TEXT NOT NULL,
+  since       BIGINT NOT NULL,
+  until       BIGINT CHECK (until > since),
+  size        BIGINT NOT NULL,
+  content     BYTEA NOT NULL,
+  PRIMARY KEY (factory_uid, path, since)
+);
+CREATE UNIQUE INDEX revision_files_newest ON revision_files (factory_uid, path) WHERE until IS NULL;
+CREATE INDEX revision_files_by_end ON revision_files (factory_uid, until);
