@@ -46,6 +46,11 @@ func (r *Report) json() ([]byte, error) {
 		Trees:  []jsonTree{}, Problems: append([]schema.Problem{}, r.Problems...),
 		NotChecked: append([]string{}, r.NotChecked...), Notices: append([]string{}, r.Notices...),
 	}
+	for i, p := range out.Problems {
+		if p.Excerpt == "" {
+			out.Problems[i].Excerpt = schema.Excerpt(r.source(p), p)
+		}
+	}
 	for _, t := range r.Trees {
 		out.Trees = append(out.Trees, jsonTree{t.Path, t.Files, t.Err == "", t.Err})
 	}
