@@ -21,6 +21,7 @@ type controllers struct {
 	harnesses []string
 	metrics   *reconcile.Metrics
 	log       *slog.Logger
+	turns     chan struct{} // shared by the git sources, so that few unpack at once
 
 	mu  sync.Mutex
 	all map[string]*controller // by factory UID
@@ -28,6 +29,7 @@ type controllers struct {
 
 type controller struct {
 	settings factorySettings
+	source   reconcile.Source
 	loop     *reconcile.Loop
 	stop     context.CancelFunc
 	done     chan struct{}
@@ -47,7 +49,7 @@ func (c *controllers) source(f factorySettings) (reconcile.Source, error) {
 		return reconcile.Git(reconcile.GitConfig{
 			URL: g.URL, Branch: g.Branch, Tag: g.Tag, Commit: g.Commit, Path: g.Path,
 			CloneDir: filepath.Join(c.cloneDir, f.Name), Username: g.Username,
-			Token: c.secret(g.TokenSecret), SSHKey: c.secret(g.SSHKeySecret), KnownHosts: g.KnownHosts, Log: c.log,
+			Token: c.secret(g.TokenSecret), SSHKey: c.secret(g.SSHKeySecret), KnownHosts: g.KnownHosts, Turns: c.turns, Log: c.log,
 		})
 	}
 	return nil, fmt.Errorf("factory %q: managed factories are not supported yet", f.Name)
@@ -67,64 +69,82 @@ func (c *controllers) secret(name string) func(context.Context) ([]byte, error) 
 	}
 }
 
-// configure makes the running loops those of the given factories. Everything that can fail is done
-// before a loop is stopped.
-func (c *controllers) configure(ctx context.Context, factories []factorySettings) error {
+// configure makes the running loops those of the given factories. All that can be wrong with the
+// settings is looked at before a loop is stopped; loops whose settings did not change go on.
+func (c *controllers) configure(ctx context.Context, factories []factorySettings) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := map[string]*controller{}
+	running := map[string]*controller{} // by name
+	for _, n := range c.all {
+		running[n.settings.Name] = n
+	}
+	next := make([]*controller, len(factories))
 	var names []string
-	sources := make([]reconcile.Source, len(factories))
+	defer func() {
+		for i, n := range next {
+			if err != nil && n != nil && n != running[factories[i].Name] {
+				n.source.Close()
+			}
+		}
+	}()
 	for i, f := range factories {
+		names = append(names, f.Name)
+		if old := running[f.Name]; old != nil && sameFactory(old.settings, f) {
+			next[i] = old
+			continue
+		}
 		if f.Source.Dir != "" {
 			if info, err := os.Stat(f.Source.Dir); err == nil && !info.IsDir() {
 				return fmt.Errorf("factory %q: %s is not a directory", f.Name, f.Source.Dir)
 			}
 		}
-		var err error
-		if sources[i], err = c.source(f); err != nil {
-			return fmt.Errorf("factory %q: %w", f.Name, err)
-		}
-		names = append(names, f.Name)
-	}
-	for i, f := range factories {
-		source := sources[i]
-		row, err := c.store.EnsureFactory(ctx, f.Name, source.Describe(), f.Suspended)
+		source, err := c.source(f)
 		if err != nil {
 			return fmt.Errorf("factory %q: %w", f.Name, err)
 		}
-		if old := c.all[row.UID]; old != nil && sameFactory(old.settings, f) {
-			next[row.UID] = old
-			continue
+		next[i] = &controller{settings: f, source: source}
+	}
+	all := map[string]*controller{}
+	for _, n := range next {
+		row, err := c.store.EnsureFactory(ctx, n.settings.Name, n.source.Describe(), n.settings.Suspended)
+		if err != nil {
+			return fmt.Errorf("factory %q: %w", n.settings.Name, err)
 		}
-		interval := f.Source.Interval
-		if g := f.Source.Git; g != nil && g.Interval != 0 {
-			interval = g.Interval
+		all[row.UID] = n
+		if n.loop == nil {
+			n.loop = c.newLoop(n, row)
 		}
-		next[row.UID] = &controller{settings: f, loop: reconcile.New(reconcile.Config{
-			Store: c.store, Factory: row, Source: source, Interval: interval.or(0),
-			AllowPrune: f.Source.AllowPrune, AllowRename: f.Source.AllowRename,
-			HarnessTypes: c.harnesses, Log: c.log, Metrics: c.metrics,
-		})}
 	}
 	if err := c.store.DetachFactories(ctx, names); err != nil {
 		return err
 	}
 	for uid, old := range c.all {
-		if next[uid] != old {
+		if all[uid] != old {
 			old.end()
-			if next[uid] == nil {
+			if all[uid] == nil {
 				c.metrics.Forget(old.settings.Name)
 			}
 		}
 	}
-	for _, n := range next {
+	for _, n := range all {
 		if n.done == nil {
 			n.start()
 		}
 	}
-	c.all = next
+	c.all = all
 	return nil
+}
+
+func (c *controllers) newLoop(n *controller, row state.Factory) *reconcile.Loop {
+	interval := n.settings.Source.Interval
+	if g := n.settings.Source.Git; g != nil && g.Interval != 0 {
+		interval = g.Interval
+	}
+	return reconcile.New(reconcile.Config{
+		Store: c.store, Factory: row, Source: n.source, Interval: interval.or(0),
+		AllowPrune: n.settings.Source.AllowPrune, AllowRename: n.settings.Source.AllowRename,
+		HarnessTypes: c.harnesses, Log: c.log, Metrics: c.metrics,
+	})
 }
 
 func sameFactory(a, b factorySettings) bool {
@@ -137,6 +157,7 @@ func (n *controller) start() {
 	go func() {
 		defer close(n.done)
 		n.loop.Run(ctx)
+		n.source.Close()
 	}()
 }
 

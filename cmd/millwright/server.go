@@ -87,7 +87,7 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
-	srv.controllers = &controllers{store: srv.store, cloneDir: srv.cloneDir(), harnesses: cfg.harnessTypes(), metrics: metrics, log: log}
+	srv.controllers = &controllers{store: srv.store, cloneDir: srv.cloneDir(), harnesses: cfg.harnessTypes(), metrics: metrics, log: log, turns: make(chan struct{}, 4)}
 	srv.onClose(func() error { srv.controllers.close(); return nil })
 	srv.api = api.New(api.Config{Store: srv.store, Version: programVersion(), PublicURL: cfg.PublicURL, CORSOrigins: cfg.CORSOrigins, TrustedProxies: proxies, Log: log})
 	srv.registerAPI()
