@@ -24,6 +24,7 @@ import (
 
 	"millwright/admin"
 	"millwright/api"
+	"millwright/dashboard"
 	"millwright/ingress"
 	"millwright/reconcile"
 	"millwright/runs"
@@ -91,8 +92,24 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 	srv.onClose(func() error { srv.controllers.close(); return nil })
 	srv.api = api.New(api.Config{Store: srv.store, Version: programVersion(), PublicURL: cfg.PublicURL, CORSOrigins: cfg.CORSOrigins, TrustedProxies: proxies, Log: log})
 	srv.registerAPI()
-	srv.handler = srv.routes()
+	pages, err := dashboard.New(dashboard.Config{
+		Store: srv.store, API: srv.api, PublicURL: cfg.PublicURL, TrustedProxies: proxies, Notices: srv.notices,
+		Done: ctx.Done(), Version: programVersion(), Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	srv.handler = srv.routes(pages)
 	return srv, nil
+}
+
+// notices are what the dashboard tells the operator.
+func (srv *server) notices() []dashboard.Notice {
+	var all []dashboard.Notice
+	for _, n := range srv.ingress.Notices() {
+		all = append(all, dashboard.Notice{Message: n.Message, Since: n.Since})
+	}
+	return all
 }
 
 func (srv *server) registerAPI() {
@@ -207,9 +224,10 @@ func (cfg *settings) harnessTypes() []string {
 }
 
 // routes says which handler answers what is not the ingress's.
-func (srv *server) routes() http.Handler {
+func (srv *server) routes(pages http.Handler) http.Handler {
 	metrics := promhttp.HandlerFor(srv.registry, promhttp.HandlerOpts{})
 	mux := http.NewServeMux()
+	mux.Handle("/", pages)
 	mux.Handle(api.Base+"/", srv.api)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", srv.ready)
@@ -282,6 +300,8 @@ func (srv *server) run(ctx context.Context, reload func() (settings, error)) err
 	fmt.Fprintf(srv.out.out, "millwright %s listens on %s\n", programVersion(), srv.listeners[0].Addr())
 	if err = srv.controllers.configure(ctx, srv.cfg.Factories); err == nil {
 		err = srv.wait(ctx, failed, reload)
+	} else if ctx.Err() != nil {
+		err = nil // told to end while starting
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(srv.cfg.Grace))
 	defer cancel()
