@@ -12,18 +12,9 @@ import (
 // out keys that have their default. Loading it gives the webhook back; what
 // cannot be written so is an error.
 func WebhookFile(w Webhook) ([]byte, error) {
-	keys, err := asKeys(w, "name", "path", "signatureSchemeAlias")
+	text, err := EditWebhookFile(nil, w)
 	if err != nil {
-		return nil, fmt.Errorf("webhook %q: %w", w.Name, err)
-	}
-	if w.SignatureSchemeAlias != "" {
-		keys["signatureScheme"] = w.SignatureSchemeAlias
-	}
-	dropDefault(keys, "enabled", true)
-	dropDefault(keys, "handshake", false)
-	text, err := yaml.Marshal(keys)
-	if err != nil {
-		return nil, fmt.Errorf("webhook %q: %w", w.Name, err)
+		return nil, err
 	}
 	return text, written("webhooks/"+w.Name+".yaml", kindWebhook, w.Name, text)
 }
