@@ -133,7 +133,7 @@ func (s *service) list(ctx context.Context, in *listInput) (ListRunsResponse, er
 	if !some {
 		return page, nil
 	}
-	found, more, err := s.Store.Runs(ctx, filter, order, after, in.Limit)
+	found, next, err := s.Store.Runs(ctx, filter, order, after, in.Limit)
 	if err != nil {
 		return ListRunsResponse{}, err
 	}
@@ -144,9 +144,8 @@ func (s *service) list(ctx context.Context, in *listInput) (ListRunsResponse, er
 	for _, r := range found {
 		page.Runs = append(page.Runs, s.item(r, files[r.ID]))
 	}
-	if more {
-		last := found[len(found)-1]
-		page.PageInfo = api.PageInfo{HasNextPage: true, NextCursor: api.EncodeCursor(cursor{order.By, order.Ascending, order.Position(last)})}
+	if next != nil {
+		page.PageInfo = api.PageInfo{HasNextPage: true, NextCursor: api.EncodeCursor(cursor{order.By, order.Ascending, *next})}
 	}
 	return page, nil
 }

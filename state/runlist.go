@@ -92,157 +92,417 @@ func (o RunOrder) values(p RunPosition) []any {
 	return []any{p.Time, p.ID}
 }
 
-// maxPageBytes bounds the text of one page, so that long prompts make shorter pages.
-const maxPageBytes = 16 << 20
-
-// maxArms is how many values of one field are looked up one by one.
-const maxArms = 16
+// Bounds of the work for one page.
+const (
+	maxPageBytes = 16 << 20 // of text: long prompts make shorter pages
+	maxArms      = 16       // values of one field that are looked up one by one
+	fewRuns      = 1000     // that are sorted in memory
+	walkChunk    = 2000     // runs that are looked at in one statement
+	walkTime     = 15 * time.Millisecond
+)
 
 // Runs returns at most limit of the runs that the filter selects, in the given order, beginning after the
-// position if there is one. more says that the list goes on after the last of them.
-func (s *Store) Runs(ctx context.Context, f RunFilter, o RunOrder, after *RunPosition, limit int) (runs []Run, more bool, err error) {
-	q := newRunQuery(f, o, after, limit+1)
-	rows, err := s.read.QueryContext(ctx, q.sql(), q.args...)
-	if err != nil {
-		return nil, false, s.classify(err)
-	}
-	defer rows.Close()
-	size := 0
-	for rows.Next() {
-		if len(runs) == limit || size > maxPageBytes {
-			return runs, true, nil
+// position if there is one. next is where the list goes on; nil at its end. A page may have fewer runs
+// than asked for, or none, and the list go on: where no index serves the filter, only so many runs are
+// looked at for one page that its cost does not grow with their number.
+func (s *Store) Runs(ctx context.Context, f RunFilter, o RunOrder, after *RunPosition, limit int) (runs []Run, next *RunPosition, err error) {
+	q := newRunQuery(f, o)
+	switch {
+	case q.direct():
+		runs, next, err = s.listDirect(ctx, q, after, limit)
+	default:
+		var few *condition
+		if few, err = s.selective(ctx, q); err != nil {
+			break
 		}
-		r, err := scanRun(rows)
-		if err != nil {
-			return nil, false, s.classify(err)
+		if few != nil {
+			runs, next, err = s.listFew(ctx, q, few, after, limit)
+		} else {
+			runs, next, err = s.listWalk(ctx, q, after, limit)
 		}
-		size += len(r.Prompt) + len(r.Config)
-		runs = append(runs, r)
 	}
-	return runs, false, s.classify(rows.Err())
+	return runs, next, s.classify(err)
 }
 
-// runQuery builds the statement of a list. It selects through one index that is in the list's order, or
-// through one such index for each value of a field with several, and merges.
+// condition is a part of a WHERE clause, with a question mark for each of its arguments.
+type condition struct {
+	sql   string
+	args  []any
+	probe string   // selects the IDs of the runs that meet it, by an index; empty: there is none
+	leads bool     // there is an index on it in the default order
+	arms  []string // the values of the field, when there are several
+	field string   // that the arms are of
+}
+
+// runQuery is a list's filter and order, taken apart.
 type runQuery struct {
-	args   []any
-	common []string
-	arms   []string // alternatives, each a condition; empty: one arm without
-	order  string
-	limit  string
-}
-
-func (q *runQuery) arg(v any) string {
-	q.args = append(q.args, v)
-	return fmt.Sprintf("$%d", len(q.args))
-}
-
-func (q *runQuery) where(format string, v any) {
-	q.common = append(q.common, fmt.Sprintf(format, q.arg(v)))
+	order   RunOrder
+	keys    []string
+	ranges  []condition // on the first key: they bound the walk through the order's index
+	filters []condition
 }
 
 // is adds equality with v unless v is empty. The columns' partial indexes need the second condition.
 func (q *runQuery) is(column, v string) {
-	if v != "" {
-		q.common = append(q.common, column+" = "+q.arg(v), column+" <> ''")
-	}
-}
-
-// in adds "column is one of values". Few values of the default order become arms of their own.
-func in[T ~string](q *runQuery, column string, values []T, arms bool) {
-	if len(values) == 0 {
+	if v == "" {
 		return
 	}
-	if len(values) > 1 && len(values) <= maxArms && arms && len(q.arms) == 0 {
-		seen := map[T]bool{}
-		for _, v := range values {
-			if !seen[v] {
-				seen[v] = true
-				q.arms = append(q.arms, column+" = "+q.arg(string(v)))
-			}
-		}
-		return
-	}
-	marks := make([]string, len(values))
-	for i, v := range values {
-		marks[i] = q.arg(string(v))
-	}
-	q.common = append(q.common, column+" IN ("+strings.Join(marks, ", ")+")")
+	sql := column + " = ? AND " + column + " <> ''"
+	q.filters = append(q.filters, condition{sql: sql, args: []any{v}, probe: "SELECT id FROM runs WHERE " + sql, leads: column != "delivery_uid"})
 }
 
-func newRunQuery(f RunFilter, o RunOrder, after *RunPosition, limit int) *runQuery {
-	q := &runQuery{}
-	arms := o.By == SortUpdated || o.By == ""
-	in(q, "state", f.States, arms)
-	in(q, "factory_uid", f.Factories, arms)
-	in(q, "source", f.Sources, arms)
+// in adds "column is one of values" unless there are none.
+func in[T ~string](q *runQuery, column string, values []T) {
+	set := map[string]bool{}
+	for _, v := range values {
+		set[string(v)] = true
+	}
+	if len(set) == 0 {
+		return
+	}
+	c := condition{field: column}
+	for v := range set {
+		c.arms = append(c.arms, v)
+	}
+	sort.Strings(c.arms)
+	for _, v := range c.arms {
+		c.args = append(c.args, v)
+	}
+	c.sql = column + " IN (" + strings.TrimSuffix(strings.Repeat("?, ", len(c.arms)), ", ") + ")"
+	c.probe = "SELECT id FROM runs WHERE " + c.sql
+	c.leads = len(c.arms) <= maxArms
+	q.filters = append(q.filters, c)
+}
+
+func newRunQuery(f RunFilter, o RunOrder) *runQuery {
+	if o.By == "" {
+		o.By = SortUpdated
+	}
+	q := &runQuery{order: o, keys: o.columns()}
+	q.is("delivery_uid", f.DeliveryUID)
 	q.is("config_name", f.Name)
-	q.is("model_id", f.ModelID)
-	q.is("environment_id", f.EnvironmentID)
-	q.is("skill_spec", f.Skill)
-	q.is("creator_uid", f.Creator)
-	q.is("worker", f.Executor)
 	q.is("automation_uid", f.AutomationUID)
 	q.is("webhook_uid", f.WebhookUID)
-	q.is("delivery_uid", f.DeliveryUID)
+	q.is("skill_spec", f.Skill)
+	q.is("environment_id", f.EnvironmentID)
+	q.is("worker", f.Executor)
+	q.is("creator_uid", f.Creator)
+	q.is("model_id", f.ModelID)
+	in(q, "factory_uid", f.Factories)
+	in(q, "state", f.States)
+	in(q, "source", f.Sources)
 	if f.FactoryOnly {
-		q.common = append(q.common, "factory_uid <> ''")
+		q.filters = append(q.filters, condition{sql: "factory_uid <> ''"})
 	}
 	if f.Ancestor != "" {
-		q.where(`id IN (WITH RECURSIVE below (id) AS (SELECT c.id FROM runs c WHERE c.parent_run_id = %s AND c.parent_run_id <> ''
-			UNION SELECT c.id FROM runs c JOIN below ON c.parent_run_id = below.id WHERE c.parent_run_id <> '') SELECT id FROM below)`, f.Ancestor)
+		probe := `WITH RECURSIVE below (id) AS (SELECT c.id FROM runs c WHERE c.parent_run_id = ? AND c.parent_run_id <> ''
+			UNION SELECT c.id FROM runs c JOIN below ON c.parent_run_id = below.id WHERE c.parent_run_id <> '') SELECT id FROM below`
+		q.filters = append(q.filters, condition{sql: "id IN (" + probe + ")", args: []any{f.Ancestor}, probe: probe})
 	}
-	keys := make([]string, 0, len(f.Metadata))
-	for k := range f.Metadata {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	for _, k := range keys {
-		q.common = append(q.common, "EXISTS (SELECT 1 FROM run_metadata m WHERE m.key = "+q.arg(k)+" AND m.value = "+q.arg(f.Metadata[k])+" AND m.run_id = runs.id)")
+	for k, v := range f.Metadata {
+		q.filters = append(q.filters, condition{
+			sql:  "EXISTS (SELECT 1 FROM run_metadata m WHERE m.key = ? AND m.value = ? AND m.run_id = runs.id)",
+			args: []any{k, v}, probe: "SELECT run_id AS id FROM run_metadata WHERE key = ? AND value = ?",
+		})
 	}
 	if f.Query != "" {
-		pattern := q.arg("%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Query) + "%")
-		q.common = append(q.common, fmt.Sprintf(`(id = %s OR lower(title) LIKE lower(%[2]s) ESCAPE '\' OR lower(prompt) LIKE lower(%[2]s) ESCAPE '\')`, q.arg(strings.ToLower(f.Query)), pattern))
+		pattern := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Query) + "%"
+		q.filters = append(q.filters, condition{
+			sql:  `(lower(title) LIKE lower(?) ESCAPE '\' OR lower(prompt) LIKE lower(?) ESCAPE '\' OR id = ?)`,
+			args: []any{pattern, pattern, strings.ToLower(f.Query)},
+		})
 	}
-	for _, bound := range []struct {
-		condition string
-		at        *time.Time
-	}{{"created_at > %s", f.CreatedAfter}, {"created_at < %s", f.CreatedBefore}, {"updated_at > %s", f.UpdatedAfter}} {
-		if bound.at != nil {
-			q.where(bound.condition, micros(*bound.at))
-		}
+	q.after("created_at", f.CreatedAfter)
+	q.after("updated_at", f.UpdatedAfter)
+	if f.CreatedBefore != nil {
+		q.bound("created_at", "created_at < ?", *f.CreatedBefore)
 	}
-	columns, compare, direction := o.columns(), "<", " DESC"
-	if o.Ascending {
-		compare, direction = ">", ""
+	if f.CreatedAfter != nil && o.By == SortUpdated { // no run changed before it was made
+		q.bound("updated_at", "updated_at > ?", *f.CreatedAfter)
 	}
-	if after != nil {
-		var marks []string
-		for _, v := range o.values(*after) {
-			marks = append(marks, q.arg(v))
-		}
-		q.common = append(q.common, "("+strings.Join(columns, ", ")+") "+compare+" ("+strings.Join(marks, ", ")+")")
-	}
-	q.order = " ORDER BY " + strings.Join(columns, direction+", ") + direction
-	q.limit = " LIMIT " + q.arg(limit)
 	return q
 }
 
-func (q *runQuery) sql() string {
-	arm := func(extra ...string) string {
-		conditions := append(extra, q.common...)
-		where := ""
-		if len(conditions) > 0 {
-			where = " WHERE " + strings.Join(conditions, " AND ")
+func (q *runQuery) after(column string, t *time.Time) {
+	if t != nil {
+		q.bound(column, column+" > ?", *t)
+	}
+}
+
+// bound adds a condition on a time: a range of the order's index, or a filter.
+func (q *runQuery) bound(column, sql string, t time.Time) {
+	c := condition{sql: sql, args: []any{micros(t)}}
+	if q.keys[0] == column {
+		q.ranges = append(q.ranges, c)
+	} else {
+		q.filters = append(q.filters, c)
+	}
+}
+
+// direct reports whether one index serves the filter and the order.
+func (q *runQuery) direct() bool {
+	return len(q.filters) == 0 || len(q.filters) == 1 && q.filters[0].leads && q.order.By == SortUpdated
+}
+
+// statement renders conditions and their arguments.
+type statement struct {
+	strings.Builder
+	args []any
+}
+
+// add writes sql with numbered parameters for its question marks.
+func (st *statement) add(sql string, args ...any) {
+	for _, v := range args {
+		before, rest, _ := strings.Cut(sql, "?")
+		st.args = append(st.args, v)
+		fmt.Fprintf(st, "%s$%d", before, len(st.args))
+		sql = rest
+	}
+	st.WriteString(sql)
+}
+
+// where writes the conditions, and that the rows come after the position.
+func (st *statement) where(q *runQuery, after *RunPosition, conditions ...condition) {
+	word := " WHERE "
+	for _, c := range conditions {
+		st.WriteString(word)
+		st.add(c.sql, c.args...)
+		word = " AND "
+	}
+	if after != nil {
+		compare := " < "
+		if q.order.Ascending {
+			compare = " > "
 		}
-		return "SELECT " + runColumns + " FROM runs" + where + q.order + q.limit
+		st.WriteString(word)
+		values := q.order.values(*after)
+		st.add("("+strings.Join(q.keys, ", ")+")"+compare+"("+strings.TrimSuffix(strings.Repeat("?, ", len(values)), ", ")+")", values...)
 	}
-	if len(q.arms) == 0 {
-		return arm()
+}
+
+// tail writes the order and the limit.
+func (st *statement) tail(q *runQuery, limit int) {
+	direction := ""
+	if !q.order.Ascending {
+		direction = " DESC"
 	}
-	parts := make([]string, len(q.arms))
-	for i, a := range q.arms {
-		parts[i] = "SELECT * FROM (" + arm(a) + ") AS arm" + fmt.Sprint(i)
+	st.WriteString(" ORDER BY " + strings.Join(q.keys, direction+", ") + direction)
+	st.add(" LIMIT ?", limit)
+}
+
+// listDirect lists what one index has in order. Of a field with several values it merges their parts.
+func (s *Store) listDirect(ctx context.Context, q *runQuery, after *RunPosition, limit int) ([]Run, *RunPosition, error) {
+	var st statement
+	arm := func(conditions ...condition) {
+		st.WriteString("SELECT " + runColumns + " FROM runs")
+		st.where(q, after, append(conditions, q.ranges...)...)
+		st.tail(q, limit+1)
 	}
-	return strings.Join(parts, " UNION ALL ") + q.order + q.limit
+	if len(q.filters) == 1 && len(q.filters[0].arms) > 1 {
+		for i, v := range q.filters[0].arms {
+			if i > 0 {
+				st.WriteString(" UNION ALL ")
+			}
+			st.WriteString("SELECT * FROM (")
+			arm(condition{sql: q.filters[0].field + " = ?", args: []any{v}})
+			fmt.Fprintf(&st, ") AS arm%d", i)
+		}
+		st.tail(q, limit+1)
+	} else {
+		arm(q.filters...)
+	}
+	return s.page(ctx, q, &st, limit)
+}
+
+// page reads a page from a statement that selects one run more.
+func (s *Store) page(ctx context.Context, q *runQuery, st *statement, limit int) (runs []Run, next *RunPosition, err error) {
+	rows, err := s.read.QueryContext(ctx, st.String(), st.args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	for size := 0; rows.Next(); {
+		if len(runs) == limit || size > maxPageBytes {
+			p := q.order.Position(runs[len(runs)-1])
+			return runs, &p, nil
+		}
+		r, err := scanRun(rows)
+		if err != nil {
+			return nil, nil, err
+		}
+		size += len(r.Prompt) + len(r.Config)
+		runs = append(runs, r)
+	}
+	return runs, nil, rows.Err()
+}
+
+// selective returns a condition that few runs meet, by an index; nil when there is none.
+func (s *Store) selective(ctx context.Context, q *runQuery) (*condition, error) {
+	for i, c := range q.filters {
+		if c.probe == "" {
+			continue
+		}
+		var st statement
+		st.WriteString("SELECT count(*) FROM (")
+		st.add(c.probe, c.args...)
+		st.add(" LIMIT ?) AS probe", fewRuns+1)
+		var n int
+		if err := s.read.QueryRowContext(ctx, st.String(), st.args...).Scan(&n); err != nil {
+			return nil, err
+		}
+		if n <= fewRuns {
+			return &q.filters[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// listFew lists the runs that meet a condition that few meet.
+func (s *Store) listFew(ctx context.Context, q *runQuery, few *condition, after *RunPosition, limit int) ([]Run, *RunPosition, error) {
+	var st statement
+	st.WriteString("SELECT " + qualified(runColumns, "runs.") + " FROM (")
+	st.add(few.probe, few.args...)
+	st.WriteString(") AS few CROSS JOIN runs")
+	conditions := []condition{{sql: "runs.id = few.id"}}
+	for i := range q.filters {
+		if &q.filters[i] != few {
+			conditions = append(conditions, q.filters[i].of("runs."))
+		}
+	}
+	for _, c := range q.ranges {
+		conditions = append(conditions, c.of("runs."))
+	}
+	named := *q
+	named.keys = strings.Split(qualified(strings.Join(q.keys, ", "), "runs."), ", ")
+	st.where(&named, after, conditions...)
+	st.tail(&named, limit+1)
+	return s.page(ctx, q, &st, limit)
+}
+
+// of returns the condition with the one column name that is ambiguous in a join made plain.
+func (c condition) of(table string) condition {
+	c.sql = strings.ReplaceAll(strings.ReplaceAll(c.sql, " OR id = ?", " OR "+table+"id = ?"), "id IN (WITH", table+"id IN (WITH")
+	return c
+}
+
+// qualified prefixes every name of a list.
+func qualified(columns, table string) string {
+	names := strings.Split(columns, ",")
+	for i, n := range names {
+		names[i] = table + strings.TrimSpace(n)
+	}
+	return strings.Join(names, ", ")
+}
+
+// listWalk goes through the order's index, or through that of one condition, and looks at each run, until
+// it has enough of them, or has looked for long enough.
+func (s *Store) listWalk(ctx context.Context, q *runQuery, after *RunPosition, limit int) ([]Run, *RunPosition, error) {
+	lead := -1
+	for i, c := range q.filters {
+		if c.leads && len(c.arms) < 2 && q.order.By == SortUpdated {
+			lead = i
+			break
+		}
+	}
+	begun := time.Now()
+	var found []RunPosition
+	next := after
+	for {
+		part, last, err := s.walk(ctx, q, lead, next, limit+1-len(found))
+		if err != nil {
+			return nil, nil, err
+		}
+		found, next = append(found, part...), last
+		if len(found) > limit {
+			found = found[:limit]
+			next = &found[limit-1]
+			break
+		}
+		if next == nil || time.Since(begun) > walkTime {
+			break
+		}
+	}
+	ids := make([]string, len(found))
+	for i, p := range found {
+		ids[i] = p.ID
+	}
+	runs, err := s.runsOf(ctx, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, size := 0, 0; i < len(runs); i++ {
+		if size += len(runs[i].Prompt) + len(runs[i].Config); size > maxPageBytes && i > 0 {
+			p := q.order.Position(runs[i-1])
+			return runs[:i], &p, nil
+		}
+	}
+	return runs, next, nil
+}
+
+// walk looks at the next runs after the position and returns the positions of at most limit of those that
+// meet all filters. next is that of the last run that was looked at; nil when there is no other.
+func (s *Store) walk(ctx context.Context, q *runQuery, lead int, after *RunPosition, limit int) (found []RunPosition, next *RunPosition, err error) {
+	var st statement
+	st.WriteString("SELECT id, title, config_name, created_at, updated_at, CASE WHEN ")
+	word := ""
+	var conditions []condition
+	for i, c := range q.filters {
+		if i == lead {
+			conditions = append(conditions, c)
+			continue
+		}
+		st.WriteString(word)
+		st.add(c.sql, c.args...)
+		word = " AND "
+	}
+	st.WriteString(" THEN 1 ELSE 0 END FROM runs")
+	st.where(q, after, append(conditions, q.ranges...)...)
+	st.tail(q, walkChunk)
+	rows, err := s.read.QueryContext(ctx, st.String(), st.args...)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	for seen := 1; rows.Next(); seen++ {
+		var r Run
+		var created, updated int64
+		var meets bool
+		if err := rows.Scan(&r.ID, &r.Title, &r.configName, &created, &updated, &meets); err != nil {
+			return nil, nil, err
+		}
+		r.Created, r.Updated = timeOf(created), timeOf(updated)
+		p := q.order.Position(r)
+		if meets {
+			found = append(found, p)
+		}
+		if len(found) == limit || seen == walkChunk {
+			return found, &p, nil
+		}
+	}
+	return found, nil, rows.Err()
+}
+
+// runsOf returns the runs with these IDs, in their order. One that is gone is left out.
+func (s *Store) runsOf(ctx context.Context, ids []string) ([]Run, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	var st statement
+	st.WriteString("SELECT " + runColumns + " FROM runs WHERE id IN (")
+	place := map[string]int{}
+	for i, id := range ids {
+		place[id] = i
+		if i > 0 {
+			st.WriteString(", ")
+		}
+		st.add("?", id)
+	}
+	st.WriteString(")")
+	rows, err := s.read.QueryContext(ctx, st.String(), st.args...)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := scanAll(rows, scanRun)
+	sort.Slice(runs, func(i, j int) bool { return place[runs[i].ID] < place[runs[j].ID] })
+	return runs, err
 }

@@ -229,17 +229,15 @@ func list(t *testing.T, s *state.Store, f state.RunFilter, o state.RunOrder, lim
 	var titles []string
 	var after *state.RunPosition
 	for {
-		runs, more, err := s.Runs(t.Context(), f, o, after, limit)
+		runs, next, err := s.Runs(t.Context(), f, o, after, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range runs {
 			title, _, _ := strings.Cut(r.Title, " ")
 			titles = append(titles, title)
-			p := o.Position(r)
-			after = &p
 		}
-		if !more {
+		if after = next; next == nil {
 			return strings.Join(titles, " ")
 		}
 	}
@@ -256,16 +254,14 @@ func TestPagesAreStableWhileRunsAreAdded(t *testing.T) {
 			var after *state.RunPosition
 			seen := map[string]int{}
 			for more := true; more; {
-				var runs []state.Run
-				var err error
-				if runs, more, err = s.Runs(t.Context(), state.RunFilter{Query: string(by)}, o, after, 3); err != nil {
+				runs, next, err := s.Runs(t.Context(), state.RunFilter{Query: string(by)}, o, after, 3)
+				if err != nil {
 					t.Fatal(err)
 				}
 				for _, r := range runs {
 					seen[r.ID]++
-					p := o.Position(r)
-					after = &p
 				}
+				after, more = next, next != nil
 				create(t, s, newRun(fmt.Sprint(by, "zzz")))
 			}
 			for id := range want {
