@@ -279,7 +279,7 @@ func (w *crashWorld) runs(t *testing.T, store *state.Store) map[string]map[strin
 	var after *state.RunPosition
 	order := state.RunOrder{By: state.SortCreated}
 	for {
-		page, more, err := store.Runs(t.Context(), state.RunFilter{}, order, after, 500)
+		page, next, err := store.Runs(t.Context(), state.RunFilter{}, order, after, 500)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,10 +295,8 @@ func (w *crashWorld) runs(t *testing.T, store *state.Store) map[string]map[strin
 			if r.State != state.RunSucceeded {
 				t.Errorf("run %s is %s: %s", r.ID, r.State, r.StatusMessage)
 			}
-			at := order.Position(r)
-			after = &at
 		}
-		if !more {
+		if after = next; after == nil {
 			return ran
 		}
 	}
