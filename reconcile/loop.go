@@ -125,6 +125,14 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 	}
 	err = state.ErrMoved
 	for try := 0; try < moves && errors.Is(err, state.ErrMoved); try++ {
+		if errors.Is(err, state.ErrSuperseded) {
+			if snap, err = l.fetch(ctx); err == nil {
+				snap, loaded, err = l.load(ctx, snap)
+			}
+			if err != nil {
+				return l.fail(ctx, started, state.Revision{}, err)
+			}
+		}
 		var cur state.Current
 		if cur, err = l.cfg.Store.Current(ctx, l.cfg.Factory.UID); err != nil {
 			break
@@ -134,7 +142,11 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 			return l.fail(ctx, started, snap.Revision, p.Err)
 		}
 		if app == nil {
-			return l.refuse(ctx, started, snap, cur, p)
+			var result Result
+			if result, err = l.refuse(ctx, started, snap, cur, p); errors.Is(err, state.ErrSuperseded) {
+				continue
+			}
+			return result
 		}
 		if err = l.cfg.Store.Apply(ctx, *app); err == nil {
 			return l.applied(*app)
@@ -229,22 +241,25 @@ func (l *Loop) applied(app state.Application) Result {
 	return Result{Outcome: outcome, Recorded: true, Revision: app.Revision, Counts: app.Counts, Problems: app.Problems}
 }
 
-// refuse records a revision that has errors, once; again only when its problems changed.
-func (l *Loop) refuse(ctx context.Context, started time.Time, snap Snapshot, cur state.Current, p plan.Plan) Result {
+// refuse records a revision that has errors, once; again only when its problems changed. Its error says
+// why that was not recorded.
+func (l *Loop) refuse(ctx context.Context, started time.Time, snap Snapshot, cur state.Current, p plan.Plan) (Result, error) {
 	clear(l.failures)
 	l.refusedWith = versions(cur.Secrets)
 	result := Result{Outcome: state.OutcomeRefused, Revision: snap.Revision, Problems: p.Problems, Message: refusal(p.Problems)}
 	f := cur.Factory
 	if f.SyncState == state.SyncRefused && same(f.Attempted, snap.Revision) && slices.EqualFunc(f.Problems, p.Problems, sameProblem) {
-		return result
+		return result, nil
+	}
+	attempt := state.Attempt{FactoryUID: f.UID, Started: started, Revision: snap.Revision, Outcome: state.OutcomeRefused, Problems: p.Problems, Message: result.Message}
+	if err := l.cfg.Store.Refuse(ctx, attempt); errors.Is(err, state.ErrSuperseded) {
+		return Result{}, err
+	} else if err != nil {
+		return l.fail(ctx, started, snap.Revision, err), err
 	}
 	l.cfg.Log.Warn("refused; the last applied definition serves on", "revision", snap.Revision.ID, "applied", f.Applied.ID, "problem", result.Message)
-	attempt := state.Attempt{FactoryUID: f.UID, Started: started, Revision: snap.Revision, Outcome: state.OutcomeRefused, Problems: p.Problems, Message: result.Message}
-	if err := l.cfg.Store.Refuse(ctx, attempt); err != nil {
-		return l.fail(ctx, started, snap.Revision, err)
-	}
 	result.Recorded = true
-	return result
+	return result, nil
 }
 
 // sameProblem compares what is kept of a problem.

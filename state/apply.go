@@ -102,7 +102,7 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 		if have.Generation != a.Base || have.Applied.ID != a.BaseRevision {
 			return ErrMoved
 		}
-		if err := checkHeld(ctx, tx, a); err != nil {
+		if err := checkHeld(ctx, tx, a.FactoryUID, a.Revision, a.Edit); err != nil {
 			return err
 		}
 		now := time.Now()
@@ -218,13 +218,24 @@ func orMoved(err error) error {
 }
 
 // Refuse records an attempt that changes nothing: refused for its problems, or failed before there was
-// a tree. The last applied definition keeps serving.
+// a tree. The last applied definition keeps serving. ErrSuperseded: what was attempted is no longer the
+// newest revision that the server holds, and nothing was recorded.
 func (s *Store) Refuse(ctx context.Context, a Attempt) error {
 	if a.Outcome != OutcomeRefused && a.Outcome != OutcomeFailed {
 		return fmt.Errorf("cannot record outcome %q as a refusal", a.Outcome)
 	}
 	a.Finished = time.Now()
-	if err := s.tx(ctx, func(tx *sql.Tx) error { return s.record(ctx, tx, a) }); err != nil {
+	err := s.tx(ctx, func(tx *sql.Tx) error {
+		var name string
+		if err := tx.QueryRowContext(ctx, `SELECT name FROM factories WHERE uid = $1`+s.dialect.forUpdate(), a.FactoryUID).Scan(&name); err != nil {
+			return err
+		}
+		if err := checkHeld(ctx, tx, a.FactoryUID, a.Revision, nil); err != nil {
+			return err
+		}
+		return s.record(ctx, tx, a)
+	})
+	if err != nil {
 		return err
 	}
 	s.notify(ctx, Notice{Topic: TopicSync, ID: a.FactoryUID})

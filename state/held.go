@@ -187,21 +187,21 @@ func (s *Store) heldView(ctx context.Context, factoryUID string, number int64, f
 	return s.classify(err)
 }
 
-// checkHeld makes sure that what is applied is the newest revision that the server holds, or the next one.
-func checkHeld(ctx context.Context, tx *sql.Tx, a Application) error {
-	if !a.Revision.Held && a.Edit == nil {
+// checkHeld makes sure that a revision is the newest one that the server holds, or what edit makes of that.
+func checkHeld(ctx context.Context, tx *sql.Tx, factoryUID string, revision Revision, edit *HeldEdit) error {
+	if !revision.Held && edit == nil {
 		return nil
 	}
 	var newest int64
-	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(number), 0) FROM file_revisions WHERE factory_uid = $1`, a.FactoryUID).Scan(&newest); err != nil {
+	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(number), 0) FROM file_revisions WHERE factory_uid = $1`, factoryUID).Scan(&newest); err != nil {
 		return err
 	}
-	of := a.Revision.ID
-	if a.Edit != nil {
-		if of != HeldID(a.Edit.Base+1) || !a.Revision.Held {
-			return fmt.Errorf("revision %q does not follow revision %s", of, HeldID(a.Edit.Base))
+	of := revision.ID
+	if edit != nil {
+		if of != HeldID(edit.Base+1) || !revision.Held {
+			return fmt.Errorf("revision %q does not follow revision %s", of, HeldID(edit.Base))
 		}
-		of = HeldID(a.Edit.Base)
+		of = HeldID(edit.Base)
 	}
 	if of != HeldID(newest) {
 		return ErrSuperseded

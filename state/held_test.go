@@ -211,6 +211,13 @@ func TestOnlyTheNewestHeldRevisionIsApplied(t *testing.T) {
 		if got := filesOf(t, s, uid, 1); got["a"] != "1" {
 			t.Errorf("files: %v", got)
 		}
+		refusal := state.Attempt{FactoryUID: uid, Started: time.Now(), Revision: reapply.Revision, Outcome: state.OutcomeRefused}
+		if err := s.Refuse(ctx, refusal); !errors.Is(err, state.ErrSuperseded) {
+			t.Errorf("refusing r0: %v, want ErrSuperseded", err)
+		}
+		if f, err := s.Factory(ctx, uid); err != nil || f.SyncState != state.SyncApplied || f.Attempted.ID != "r1" {
+			t.Errorf("factory after a refusal that came too late: %s %+v, %v", f.SyncState, f.Attempted, err)
+		}
 		if list, err := s.HeldRevisions(ctx, uid, 0, 10); err != nil || len(list) != 1 {
 			t.Errorf("refused edits left %+v, %v", list, err)
 		}
