@@ -175,16 +175,6 @@ func (s *Store) classify(err error) error {
 	return err
 }
 
-// isUnique reports a violated UNIQUE constraint.
-func isUnique(err error) bool {
-	var lite *sqlitedriver.Error
-	if errors.As(err, &lite) {
-		return lite.Code() == sqlitelib.SQLITE_CONSTRAINT_UNIQUE || lite.Code() == sqlitelib.SQLITE_CONSTRAINT_PRIMARYKEY
-	}
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "23505"
-}
-
 // isForeignKey reports a violated FOREIGN KEY constraint.
 func isForeignKey(err error) bool {
 	var lite *sqlitedriver.Error
