@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -298,3 +301,11 @@ func want(t testing.TB, r reply, status int) {
 		t.Errorf("status %d %q, want %d", r.StatusCode, r.body, status)
 	}
 }
+
+func hmacOf(key, message string) []byte {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(message))
+	return mac.Sum(nil)
+}
+
+func hmacHex(key, message string) string { return hex.EncodeToString(hmacOf(key, message)) }
