@@ -86,7 +86,7 @@ type ChangeInfo struct {
 const kindState = "state"
 
 // entered records that the run is now in its State. The row's next_seq has been counted up for it.
-func (r *Run) entered(ctx context.Context, tx *sql.Tx, at time.Time) error {
+func (r *Run) entered(ctx context.Context, tx write, at time.Time) error {
 	info := ChangeInfo{State: r.State, Execution: r.Execution, Attempt: r.Attempt, Message: r.StatusMessage, ErrorCode: r.ErrorCode}
 	if r.State.Held() {
 		info.Worker = r.WorkerName
@@ -98,7 +98,7 @@ func (r *Run) entered(ctx context.Context, tx *sql.Tx, at time.Time) error {
 	return r.enter(ctx, tx, r.nextSeq-1, kindState, content, at)
 }
 
-func (r *Run) enter(ctx context.Context, tx *sql.Tx, seq int64, kind string, content []byte, at time.Time) error {
+func (r *Run) enter(ctx context.Context, tx write, seq int64, kind string, content []byte, at time.Time) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO run_entries (run_id, seq, factory_uid, execution, kind, content, at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		r.ID, seq, r.FactoryUID, r.Execution, kind, string(content), micros(at))
 	return err
@@ -107,7 +107,7 @@ func (r *Run) enter(ctx context.Context, tx *sql.Tx, seq int64, kind string, con
 // Entries returns what happened in a run after the entry of the given number, oldest first: at most limit
 // entries. The run's creation is not an entry.
 func (s *Store) Entries(ctx context.Context, runID string, after int64, limit int) ([]Entry, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT seq, execution, kind, content, at FROM run_entries WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`, runID, after, limit)
+	rows, err := reader{s}.QueryContext(ctx, `SELECT seq, execution, kind, content, at FROM run_entries WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`, runID, after, limit)
 	if err != nil {
 		return nil, s.classify(err)
 	}
@@ -132,7 +132,7 @@ const maxConversationRuns = 1000
 
 // Conversation returns the runs of a conversation, oldest first. ErrNotFound when it has none.
 func (s *Store) Conversation(ctx context.Context, id string) ([]Run, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT `+runColumns+` FROM (SELECT * FROM runs WHERE conversation_id = $1 ORDER BY id DESC LIMIT $2) AS newest ORDER BY id`, id, maxConversationRuns)
+	rows, err := reader{s}.QueryContext(ctx, `SELECT `+runColumns+` FROM (SELECT * FROM runs WHERE conversation_id = $1 ORDER BY id DESC LIMIT $2) AS newest ORDER BY id`, id, maxConversationRuns)
 	if err != nil {
 		return nil, s.classify(err)
 	}
@@ -188,7 +188,7 @@ func (s *Store) prompts(ctx context.Context, r Run) ([]Message, error) {
 	if r.Execution == 1 {
 		return prompts, nil
 	}
-	rows, err := s.read.QueryContext(ctx, `SELECT execution, message, created_at FROM followups WHERE run_id = $1 AND execution > 1 AND execution <= $2 ORDER BY execution, uid`, r.ID, r.Execution)
+	rows, err := reader{s}.QueryContext(ctx, `SELECT execution, message, created_at FROM followups WHERE run_id = $1 AND execution > 1 AND execution <= $2 ORDER BY execution, uid`, r.ID, r.Execution)
 	if err != nil {
 		return nil, s.classify(err)
 	}
@@ -210,7 +210,7 @@ func (s *Store) prompts(ctx context.Context, r Run) ([]Message, error) {
 // JSON; nil when it has none.
 func (s *Store) Servers(ctx context.Context, r Run) (json.RawMessage, error) {
 	var sealed []byte
-	err := s.read.QueryRowContext(ctx, `SELECT sealed FROM runs WHERE id = $1`, r.ID).Scan(&sealed)
+	err := reader{s}.QueryRowContext(ctx, `SELECT sealed FROM runs WHERE id = $1`, r.ID).Scan(&sealed)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, noRun(r.ID, err)
 	}

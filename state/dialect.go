@@ -188,13 +188,41 @@ func isForeignKey(err error) bool {
 // channel is the PostgreSQL notification channel of a state.
 const channel = "millwright"
 
-// notify publishes a notice here and, on PostgreSQL, on every other replica. It is a hint; a failure to
-// send it is made good by the replicas' own polling.
-func (s *Store) notify(ctx context.Context, n Notice) {
-	s.Publish(n)
-	if s.dialect == postgres {
-		if _, err := s.write.ExecContext(ctx, `SELECT pg_notify($1, $2)`, channel, string(n.Topic)+" "+n.ID); err != nil {
-			s.log.Debug("notify", "topic", n.Topic, "error", err)
+// notify publishes notices here and, on PostgreSQL, on every other replica, a moment later. They are
+// hints; a failure to send them is made good by the replicas' own polling.
+func (s *Store) notify(_ context.Context, notices ...Notice) {
+	s.Publish(notices...)
+	if s.dialect != postgres {
+		return
+	}
+	for _, n := range notices {
+		select {
+		case s.outgoing <- n:
+		default: // too many wait
+		}
+	}
+}
+
+// tell sends notices to the other replicas until ctx ends, all that wait in one statement.
+func (s *Store) tell(ctx context.Context) {
+	for {
+		var texts []string
+		select {
+		case <-ctx.Done():
+			return
+		case n := <-s.outgoing:
+			texts = append(texts, s.instance+" "+string(n.Topic)+" "+n.ID)
+		}
+		for more := true; more && len(texts) < 1000; {
+			select {
+			case n := <-s.outgoing:
+				texts = append(texts, s.instance+" "+string(n.Topic)+" "+n.ID)
+			default:
+				more = false
+			}
+		}
+		if _, err := s.write.ExecContext(ctx, `SELECT pg_notify($1, t) FROM unnest($2::text[]) AS t`, channel, texts); err != nil && ctx.Err() == nil {
+			s.log.Debug("notify", "notices", len(texts), "error", err)
 		}
 	}
 }
@@ -227,7 +255,9 @@ func (s *Store) listenOnce(ctx context.Context, dsn string) error {
 		if err != nil {
 			return err
 		}
-		topic, id, _ := strings.Cut(n.Payload, " ")
-		s.Publish(Notice{Topic: Topic(topic), ID: id})
+		from, what, _ := strings.Cut(n.Payload, " ")
+		if topic, id, _ := strings.Cut(what, " "); from != s.instance {
+			s.Publish(Notice{Topic: Topic(topic), ID: id})
+		}
 	}
 }

@@ -34,7 +34,7 @@ func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, lea
 	rand.Read(token[:])
 	claim := Claim{RunID: id, Worker: worker, Token: hex.EncodeToString(token[:])}
 	var r Run
-	err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := s.commit(ctx, func(ctx context.Context, tx write) error {
 		now := time.Now()
 		var err error
 		r, err = scanRun(tx.QueryRowContext(ctx, `UPDATE runs SET state = 'CLAIMED', worker = $2, worker_name = $3, claim_hash = $4, lease_until = $5,
@@ -58,7 +58,7 @@ func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, lea
 // StartRun says that the worker begins: CLAIMED to INPROGRESS. It prolongs the lease. cancel says that the run is to be stopped
 // already. ErrLost when the claim no longer holds.
 func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
-	err = s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.commit(ctx, func(ctx context.Context, tx write) error {
 		now := time.Now()
 		r, err := scanRun(tx.QueryRowContext(ctx, `UPDATE runs SET state = 'INPROGRESS', started_at = $4, next_seq = next_seq + 1, updated_at = $4, lease_until = $5
 			WHERE`+held+`AND state = 'CLAIMED' RETURNING `+runColumns, c.RunID, c.Worker, c.hash(), micros(now), micros(now.Add(lease))))
@@ -81,7 +81,7 @@ func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (can
 // RenewLease prolongs the claim to lease from now. cancel says that the run is to be stopped. ErrLost
 // when the claim no longer holds.
 func (s *Store) RenewLease(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
-	err = s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.commit(ctx, func(ctx context.Context, tx write) error {
 		err := tx.QueryRowContext(ctx, `UPDATE runs SET lease_until = $4 WHERE`+held+`RETURNING cancel_requested_at IS NOT NULL`,
 			c.RunID, c.Worker, c.hash(), micros(time.Now().Add(lease))).Scan(&cancel)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -95,7 +95,7 @@ func (s *Store) RenewLease(ctx context.Context, c Claim, lease time.Duration) (c
 // AppendEntries adds messages to the run's conversation. from is how many messages of this claim came
 // before, so that a repeat after a lost answer adds nothing twice. ErrLost when the claim no longer holds.
 func (s *Store) AppendEntries(ctx context.Context, c Claim, from int, messages []Message) error {
-	err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := s.commit(ctx, func(ctx context.Context, tx write) error {
 		r, err := s.lockHeld(ctx, tx, c)
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ func (s *Store) AppendEntries(ctx context.Context, c Claim, from int, messages [
 }
 
 // lockHeld reads a run that is in progress under the claim.
-func (s *Store) lockHeld(ctx context.Context, tx *sql.Tx, c Claim) (Run, error) {
+func (s *Store) lockHeld(ctx context.Context, tx write, c Claim) (Run, error) {
 	r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE`+held+`AND state = 'INPROGRESS'`+s.dialect.forUpdate(), c.RunID, c.Worker, c.hash()))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Run{}, ErrLost
@@ -117,7 +117,7 @@ func (s *Store) lockHeld(ctx context.Context, tx *sql.Tx, c Claim) (Run, error) 
 	return r, err
 }
 
-func (r *Run) append(ctx context.Context, tx *sql.Tx, c Claim, from int, messages []Message) error {
+func (r *Run) append(ctx context.Context, tx write, c Claim, from int, messages []Message) error {
 	var have int
 	if err := tx.QueryRowContext(ctx, `SELECT appended FROM runs WHERE id = $1`, r.ID).Scan(&have); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (r *Run) append(ctx context.Context, tx *sql.Tx, c Claim, from int, message
 
 // SetSkills records what the agent says it has: a JSON list. ErrLost when the claim no longer holds.
 func (s *Store) SetSkills(ctx context.Context, c Claim, skills json.RawMessage) error {
-	err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err := s.commit(ctx, func(ctx context.Context, tx write) error {
 		err := one(tx.ExecContext(ctx, `UPDATE runs SET skills = $4 WHERE`+held, c.RunID, c.Worker, c.hash(), string(skills)))
 		if errors.Is(err, errNoRow) {
 			return ErrLost
@@ -174,7 +174,7 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 		return "", fmt.Errorf("run %s cannot end as %q", c.RunID, result.State)
 	}
 	var r Run
-	err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+	err := s.commit(ctx, func(ctx context.Context, tx write) (err error) {
 		if r, err = s.lockHeld(ctx, tx, c); err != nil {
 			return err
 		}
@@ -191,7 +191,7 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 }
 
 // end ends the current execution of a locked run and begins the next one where messages wait for it.
-func (r *Run) end(ctx context.Context, tx *sql.Tx, result Result) error {
+func (r *Run) end(ctx context.Context, tx write, result Result) error {
 	var pending int
 	if r.CancelRequested == nil && result.State != RunCancelled {
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM followups WHERE run_id = $1 AND execution = $2`, r.ID, r.Execution+1).Scan(&pending); err != nil {
@@ -218,7 +218,7 @@ func (r *Run) end(ctx context.Context, tx *sql.Tx, result Result) error {
 
 // again puts a locked run back into the queue for the same execution. The messages that waited for its
 // end join its prompt, as those do that come while it is queued, so that their order is kept.
-func (r *Run) again(ctx context.Context, tx *sql.Tx) error {
+func (r *Run) again(ctx context.Context, tx write) error {
 	if r.Execution == 1 {
 		rows, err := tx.QueryContext(ctx, `SELECT message FROM followups WHERE run_id = $1 AND execution = 2 ORDER BY uid`, r.ID)
 		if err != nil {
@@ -241,14 +241,14 @@ func (r *Run) again(ctx context.Context, tx *sql.Tx) error {
 }
 
 // join adds a message to the prompt of a run in its first execution.
-func (r *Run) join(ctx context.Context, tx *sql.Tx, message string) error {
+func (r *Run) join(ctx context.Context, tx write, message string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE runs SET prompt = CASE prompt WHEN '' THEN $2 ELSE prompt || $3 || $2 END, updated_at = $4 WHERE id = $1`,
 		r.ID, message, "\n\n", micros(time.Now()))
 	return err
 }
 
 // requeue puts a locked run back into the queue with its Execution and Attempt.
-func (r *Run) requeue(ctx context.Context, tx *sql.Tx) error {
+func (r *Run) requeue(ctx context.Context, tx write) error {
 	now := time.Now()
 	r.State = RunQueued
 	err := one(tx.ExecContext(ctx, `UPDATE runs SET state = 'QUEUED', execution = $2, attempt = $3, status_message = $4, error_code = $5, queued_at = $6, updated_at = $6,
@@ -263,10 +263,11 @@ func (r *Run) requeue(ctx context.Context, tx *sql.Tx) error {
 
 // moved tells of a run that ended or returned to the queue.
 func (s *Store) moved(ctx context.Context, r Run) {
+	notices := []Notice{{Topic: TopicRun, ID: r.ID}}
 	if r.State == RunQueued {
-		s.notify(ctx, Notice{Topic: TopicQueued, ID: r.ID})
+		notices = append(notices, Notice{Topic: TopicQueued, ID: r.ID})
 	}
-	s.notify(ctx, Notice{Topic: TopicRun, ID: r.ID})
+	s.notify(ctx, notices...)
 }
 
 // ReleaseRun hands a run back that the worker cannot go on with, through no fault of the run: to QUEUED,
@@ -274,7 +275,7 @@ func (s *Store) moved(ctx context.Context, r Run) {
 // holds.
 func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
 	var r Run
-	err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+	err := s.commit(ctx, func(ctx context.Context, tx write) (err error) {
 		r, err = scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE`+held+s.dialect.forUpdate(), c.RunID, c.Worker, c.hash()))
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrLost
@@ -306,7 +307,7 @@ func (s *Store) ReapWorker(ctx context.Context, worker string) ([]Run, error) {
 
 // reap takes at most limit held runs that meet the condition away from their workers.
 func (s *Store) reap(ctx context.Context, condition string, arg any, limit int) ([]Run, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT id FROM runs WHERE`+condition+`ORDER BY lease_until LIMIT $2`, arg, limit)
+	rows, err := reader{s}.QueryContext(ctx, `SELECT id FROM runs WHERE`+condition+`ORDER BY lease_until LIMIT $2`, arg, limit)
 	if err != nil {
 		return nil, s.classify(err)
 	}
@@ -317,7 +318,7 @@ func (s *Store) reap(ctx context.Context, condition string, arg any, limit int) 
 	var reaped []Run
 	for _, id := range ids {
 		var r Run
-		err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+		err := s.commit(ctx, func(ctx context.Context, tx write) (err error) {
 			r, err = scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE`+condition+`AND id = $2`+s.dialect.forUpdate(), arg, id))
 			if err != nil {
 				return err
@@ -337,7 +338,7 @@ func (s *Store) reap(ctx context.Context, condition string, arg any, limit int) 
 }
 
 // lose moves a locked run on whose worker is gone.
-func (r *Run) lose(ctx context.Context, tx *sql.Tx) error {
+func (r *Run) lose(ctx context.Context, tx write) error {
 	switch {
 	case r.CancelRequested != nil:
 		return r.end(ctx, tx, Result{State: RunCancelled})
@@ -366,7 +367,7 @@ func (s *Store) QueuedRuns(ctx context.Context, olderThan time.Time, after Queue
 	if !after.Queued.IsZero() {
 		since = micros(after.Queued)
 	}
-	rows, err := s.read.QueryContext(ctx, `SELECT id, execution, attempt, queued_at FROM runs
+	rows, err := reader{s}.QueryContext(ctx, `SELECT id, execution, attempt, queued_at FROM runs
 		WHERE state = 'QUEUED' AND queued_at < $1 AND (queued_at, id) > ($2, $3) ORDER BY queued_at, id LIMIT $4`, micros(olderThan), since, after.ID, limit)
 	if err != nil {
 		return nil, s.classify(err)
@@ -385,7 +386,7 @@ func (s *Store) QueuedRuns(ctx context.Context, olderThan time.Time, after Queue
 // run has ended; ErrNotFound when there is none.
 func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 	var r Run
-	err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+	err := s.commit(ctx, func(ctx context.Context, tx write) (err error) {
 		if r, err = s.lockRun(ctx, tx, id); err != nil {
 			return err
 		}
@@ -433,7 +434,7 @@ const maxPending = 100
 func (s *Store) Followup(ctx context.Context, id, message string) (uid string, outcome FollowupOutcome, err error) {
 	uid = NewID(PrefixFollowup)
 	var r Run
-	err = s.commit(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+	err = s.commit(ctx, func(ctx context.Context, tx write) (err error) {
 		if r, err = s.lockRun(ctx, tx, id); err != nil {
 			return err
 		}
@@ -483,7 +484,7 @@ type QueueStats struct {
 func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
 	var q QueueStats
 	var oldest sql.NullInt64
-	err := s.read.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM runs WHERE state = 'QUEUED'), (SELECT min(queued_at) FROM runs WHERE state = 'QUEUED'),
+	err := reader{s}.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM runs WHERE state = 'QUEUED'), (SELECT min(queued_at) FROM runs WHERE state = 'QUEUED'),
 		(SELECT count(*) FROM runs WHERE lease_until IS NOT NULL)`).Scan(&q.Queued, &oldest, &q.Held)
 	q.Oldest = timeOrNil(oldest)
 	return q, s.classify(err)

@@ -14,15 +14,16 @@ const groupMax = 256
 // There is no timer and no goroutine: whoever comes first makes its change together with all that came
 // meanwhile, then hands over to the next who waits. The zero value is ready.
 type group struct {
-	mu      sync.Mutex
-	busy    bool
-	waiting []*grouped
+	mu       sync.Mutex
+	busy     bool
+	waiting  []*grouped
+	prepared prepared
 }
 
 // grouped is one change that waits for its commit.
 type grouped struct {
 	ctx  context.Context
-	f    func(context.Context, *sql.Tx) error
+	f    func(context.Context, write) error
 	done chan error    // the change's own outcome
 	lead chan struct{} // closed when this one is to make the next batch
 }
@@ -30,9 +31,9 @@ type grouped struct {
 // commit runs f in a write transaction and returns when it is committed, or when f failed and nothing of
 // it was kept. f may be run again, so it must have no other effects, and must use the context that it is
 // given: the transaction may be shared, and outlives the caller.
-func (s *Store) commit(ctx context.Context, f func(context.Context, *sql.Tx) error) error {
+func (s *Store) commit(ctx context.Context, f func(context.Context, write) error) error {
 	if s.dialect == postgres {
-		return s.tx(ctx, func(tx *sql.Tx) error { return f(ctx, tx) })
+		return s.tx(ctx, func(tx *sql.Tx) error { return f(ctx, write{tx, s}) })
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -95,11 +96,13 @@ func (s *Store) commitGroup(batch []*grouped) {
 // runGroup makes every change of the batch behind a savepoint of its own and commits those that went well.
 func (s *Store) runGroup(batch []*grouped, outcomes []error) error {
 	ctx := context.Background()
-	tx, err := s.write.BeginTx(ctx, nil)
+	s.group.prepared.prepare(ctx, s.write)
+	inner, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback()
+	defer inner.Rollback()
+	tx := write{inner, s}
 	if len(batch) == 1 {
 		if outcomes[0] = batch[0].f(batch[0].ctx, tx); outcomes[0] != nil {
 			return nil

@@ -1,8 +1,6 @@
 package state
 
 import (
-	"context"
-	"database/sql"
 	"encoding/json"
 	"time"
 )
@@ -49,15 +47,8 @@ const insertRunSQL = `INSERT INTO runs (id, factory_uid, title, prompt, envelope
 
 const insertRunMetadataSQL = `INSERT INTO run_metadata (run_id, factory_uid, key, value) VALUES ($1, $2, $3, $4)`
 
-// insertRun writes a run. It is part of the transaction that makes the reason for the run durable.
-func (s *Store) insertRun(ctx context.Context, tx *sql.Tx, r NewRun) error {
-	return s.insertRunWith(r, func(query string, args ...any) error {
-		_, err := tx.ExecContext(ctx, query, args...)
-		return err
-	})
-}
-
-// insertRunWith writes a run by the statements that it hands to exec.
+// insertRunWith writes a run by the statements that it hands to exec. It is part of the transaction that
+// makes the reason for the run durable.
 func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) error) error {
 	metadata := "{}"
 	if len(r.Metadata) > 0 {
@@ -95,4 +86,19 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 		}
 	}
 	return nil
+}
+
+// run returns the run as it is right after it was made.
+func (r NewRun) run() Run {
+	at := timeOf(micros(r.At))
+	config := r.Config
+	if len(config) == 0 {
+		config = json.RawMessage("{}")
+	}
+	return Run{
+		ID: r.ID, FactoryUID: r.FactoryUID, Title: r.Title, Prompt: r.Prompt, Envelope: r.Envelope, State: RunQueued, Source: r.Source, Creator: r.Creator,
+		ConversationID: r.ConversationID, ParentRunID: r.ParentRunID, RootRunID: r.RootRunID, AutomationUID: r.AutomationUID, WebhookUID: r.WebhookUID,
+		DeliveryUID: r.DeliveryUID, AgentUID: r.AgentUID, TriggerURL: r.TriggerURL, Config: config, Secrets: r.Secrets, Metadata: r.Metadata,
+		Skills: json.RawMessage("[]"), Execution: 1, Attempt: 1, Created: at, Updated: at, Queued: at, nextSeq: 1, configName: r.ConfigName,
+	}
 }

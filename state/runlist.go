@@ -97,8 +97,8 @@ const (
 	maxPageBytes = 16 << 20 // of text: long prompts make shorter pages
 	maxArms      = 16       // values of one field that are looked up one by one
 	fewRuns      = 1000     // that are sorted in memory
-	walkChunk    = 2000     // runs that are looked at in one statement
-	walkTime     = 15 * time.Millisecond
+	walkChunk    = 1000     // runs that are looked at in one statement
+	walkTime     = 8 * time.Millisecond
 )
 
 // Runs returns at most limit of the runs that the filter selects, in the given order, beginning after the

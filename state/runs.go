@@ -107,7 +107,7 @@ func scanRun(row scanner) (Run, error) {
 
 // Run returns one run. ErrNotFound when there is none of this ID.
 func (s *Store) Run(ctx context.Context, id string) (Run, error) {
-	r, err := scanRun(s.read.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`, id))
+	r, err := scanRun(reader{s}.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`, id))
 	return r, s.classify(noRun(id, err))
 }
 
@@ -119,7 +119,7 @@ func noRun(id string, err error) error {
 }
 
 // lockRun reads a run that the transaction is about to change.
-func (s *Store) lockRun(ctx context.Context, tx *sql.Tx, id string) (Run, error) {
+func (s *Store) lockRun(ctx context.Context, tx write, id string) (Run, error) {
 	r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`+s.dialect.forUpdate(), id))
 	return r, noRun(id, err)
 }
@@ -156,14 +156,13 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 	if r.At.IsZero() {
 		r.At = time.Now()
 	}
-	id, made := r.ID, false
-	err := s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	var run Run // made; empty when the first request made it
+	first := ""
+	err := s.commit(ctx, func(ctx context.Context, tx write) error {
 		r := r
-		id, made = r.ID, false
 		if idem.Key != "" {
-			first, err := s.firstRun(ctx, tx, idem, r)
-			if err != nil || first != "" {
-				id = first
+			var err error
+			if first, err = s.firstRun(ctx, tx, idem, r); err != nil || first != "" {
 				return err
 			}
 		}
@@ -183,7 +182,10 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 		} else if err := conversationExists(ctx, tx, r.ConversationID); err != nil {
 			return err
 		}
-		if err := s.insertRun(ctx, tx, r); err != nil {
+		if err := s.insertRunWith(r, func(query string, args ...any) error {
+			_, err := tx.ExecContext(ctx, query, args...)
+			return err
+		}); err != nil {
 			return err
 		}
 		for _, f := range files {
@@ -192,21 +194,21 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 				return err
 			}
 		}
-		made = true
+		run = r.run()
 		return nil
 	})
 	if err != nil {
 		return Run{}, err
 	}
-	if made {
-		s.notify(ctx, Notice{Topic: TopicQueued, ID: id})
-		s.notify(ctx, Notice{Topic: TopicRun, ID: id})
+	if first != "" {
+		return s.Run(ctx, first)
 	}
-	return s.Run(ctx, id)
+	s.moved(ctx, run)
+	return run, nil
 }
 
 // firstRun returns the run that the first request with this key made, or "" and takes the key for r.
-func (s *Store) firstRun(ctx context.Context, tx *sql.Tx, idem Idempotency, r NewRun) (string, error) {
+func (s *Store) firstRun(ctx context.Context, tx write, idem Idempotency, r NewRun) (string, error) {
 	hash := sha256.Sum256([]byte(idem.Key))
 	now := time.Now()
 	if _, err := tx.ExecContext(ctx, `DELETE FROM idempotency WHERE key_uid = $1 AND hash = $2 AND created_at <= $3`, idem.KeyUID, hash[:], micros(now.Add(-idempotencyKept))); err != nil {
@@ -228,7 +230,7 @@ func (s *Store) firstRun(ctx context.Context, tx *sql.Tx, idem Idempotency, r Ne
 	return first, nil
 }
 
-func conversationExists(ctx context.Context, tx *sql.Tx, id string) error {
+func conversationExists(ctx context.Context, tx write, id string) error {
 	var x int
 	err := tx.QueryRowContext(ctx, `SELECT 1 FROM runs WHERE conversation_id = $1 LIMIT 1`, id).Scan(&x)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -240,7 +242,7 @@ func conversationExists(ctx context.Context, tx *sql.Tx, id string) error {
 // Attachments lists the files of a run, without their bodies, by name; the payload of the delivery that
 // started it is one of them for as long as it is kept.
 func (s *Store) Attachments(ctx context.Context, r Run) ([]Attachment, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT file_name, mime_type, length(body) FROM attachments WHERE run_id = $1
+	rows, err := reader{s}.QueryContext(ctx, `SELECT file_name, mime_type, length(body) FROM attachments WHERE run_id = $1
 		UNION ALL SELECT '`+PayloadName+`', 'application/json', length(body) FROM payloads WHERE delivery_uid = $2 ORDER BY 1`, r.ID, r.DeliveryUID)
 	if err != nil {
 		return nil, s.classify(err)
@@ -300,7 +302,7 @@ func (s *Store) SubmittedPrompt(ctx context.Context, r Run) (string, error) {
 	if r.Execution == 1 {
 		return r.Text(), nil
 	}
-	rows, err := s.read.QueryContext(ctx, `SELECT message FROM followups WHERE run_id = $1 AND execution = $2 ORDER BY uid`, r.ID, r.Execution)
+	rows, err := reader{s}.QueryContext(ctx, `SELECT message FROM followups WHERE run_id = $1 AND execution = $2 ORDER BY uid`, r.ID, r.Execution)
 	if err != nil {
 		return "", s.classify(err)
 	}

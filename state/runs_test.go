@@ -43,6 +43,9 @@ func TestCreateRun(t *testing.T) {
 		n.Sealed = []byte(`{"a":{"url":"https://a","headers":{"X":"hunter2"}}}`)
 		n.ConfigName, n.Metadata, n.Secrets = "x", map[string]string{"ticket": "7"}, []string{"TOKEN"}
 		r := create(t, s, n, state.Attachment{Name: "a.txt", MimeType: "text/plain", Body: []byte("hello")})
+		if diff := cmp.Diff(r, run(t, s, r.ID), cmp.AllowUnexported(state.Run{})); diff != "" {
+			t.Errorf("the new run is not as it is stored: %s", diff)
+		}
 		if r.State != state.RunQueued || r.Execution != 1 || r.Attempt != 1 || r.RootRunID != r.ID || r.ConversationID == "" || r.Started != nil || r.Finished != nil {
 			t.Errorf("new run: %+v", r)
 		}

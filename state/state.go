@@ -53,7 +53,10 @@ type Store struct {
 	lock        *flock.Flock
 	accept      *acceptor
 	group       group
+	reads       prepared
 	bus         bus
+	instance    string      // names this process among the replicas
+	outgoing    chan Notice // for the other replicas
 	local       localReplicas
 	stop        context.CancelFunc
 	background  sync.WaitGroup
@@ -77,7 +80,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{log: cfg.Log, seal: newSealer(cfg.MasterKey)}
+	s := &Store{log: cfg.Log, seal: newSealer(cfg.MasterKey), instance: NewID(PrefixReplica), outgoing: make(chan Notice, 10_000)}
 	var err error
 	if path, ok := SQLitePath(cfg.DSN); ok {
 		err = s.openSQLite(path)
@@ -97,6 +100,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.accept = newAcceptor(s)
 	s.background.Go(func() { s.accept.run(background) })
 	if s.dialect == postgres {
+		s.background.Go(func() { s.tell(background) })
 		s.background.Go(func() { s.listen(background, cfg.DSN) })
 	}
 	return s, nil
