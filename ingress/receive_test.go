@@ -1,6 +1,7 @@
 package ingress_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -99,4 +100,31 @@ func TestTokenCredential(t *testing.T) {
 	if strings.Contains(w.log.String(), tokenSecret) {
 		t.Error("the token is in the log")
 	}
+}
+
+func TestRunGetsTheAutomationsConfiguration(t *testing.T) {
+	each(t, ingress.Config{}, func(t *testing.T, w *world) {
+		w.hook(enabled("live"))
+		w.automationOf(schema.Automation{
+			Name: "a", Enabled: true, Prompt: "look", Triggers: []schema.Trigger{{Provider: "webhook", Event: "received", WebhookIDs: []string{w.uids["live"]}}},
+			Execution: schema.Execution{Model: "m1", EnvironmentID: "env1", Secrets: []string{"KEY"}, MCPServers: map[string]json.RawMessage{
+				"tool": json.RawMessage(`{"url":"https://tool.example","headers":{"Authorization":"c4nary"},"timeout":5}`),
+			}},
+		})
+		r := w.deliver("live", `1`)
+		runs := w.runs(r.deliveryID())
+		if len(runs) != 1 {
+			t.Fatalf("%+v", runs)
+		}
+		run, err := w.store.Run(t.Context(), runs[0].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(run.Config); !strings.Contains(got, `"model_id":"m1"`) || !strings.Contains(got, `"environment_id":"env1"`) || !strings.Contains(got, `"Authorization":"***"`) || !strings.Contains(got, `"timeout":5`) || strings.Contains(got, "c4nary") {
+			t.Errorf("config %s", got)
+		}
+		if run.Source != "CUSTOM_WEBHOOK" || run.Creator.Type != "service_account" || run.Creator.DisplayName != "a" || run.Prompt != "look" || run.WebhookUID != w.uids["live"] || run.DeliveryUID != r.deliveryID() {
+			t.Errorf("%+v", run)
+		}
+	})
 }

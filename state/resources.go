@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"millwright/schema"
 )
@@ -42,11 +43,52 @@ func ConfigOf(exec schema.Execution, basePrompt, name string) AgentConfig {
 	return c
 }
 
+// mask replaces the values of env and headers of every MCP server by "***", and returns the servers as
+// they were; nil when there was nothing to mask (contract.md, section 4).
+func (c *AgentConfig) mask() (servers []byte, err error) {
+	masked := make(map[string]json.RawMessage, len(c.MCPServers))
+	hides := false
+	for name, raw := range c.MCPServers {
+		var server map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &server); err != nil {
+			return nil, fmt.Errorf("MCP server %q: %w", name, err)
+		}
+		for _, key := range []string{"env", "headers"} {
+			var values map[string]json.RawMessage
+			if server[key] == nil {
+				continue
+			}
+			if err := json.Unmarshal(server[key], &values); err != nil {
+				return nil, fmt.Errorf("MCP server %q: %s: %w", name, key, err)
+			}
+			for k := range values {
+				values[k], hides = json.RawMessage(`"***"`), true
+			}
+			if server[key], err = json.Marshal(values); err != nil {
+				return nil, err
+			}
+		}
+		if masked[name], err = json.Marshal(server); err != nil {
+			return nil, err
+		}
+	}
+	if !hides {
+		return nil, nil
+	}
+	servers, err = json.Marshal(c.MCPServers)
+	c.MCPServers = masked
+	return servers, err
+}
+
 func routeAutomation(tree schema.Factory, uids map[string]string, a schema.Automation) (RoutedAutomation, error) {
 	exec, basePrompt, agent := tree.Resolve(a)
 	config := ConfigOf(exec, basePrompt, a.Name)
+	sealed, err := config.mask()
+	if err != nil {
+		return RoutedAutomation{}, err
+	}
 	raw, err := json.Marshal(config)
-	r := RoutedAutomation{UID: uids[ResourceKey("automation", a.Name)], Spec: a, Config: raw, Model: config.ModelID, Env: config.EnvironmentID, Secrets: exec.Secrets}
+	r := RoutedAutomation{UID: uids[ResourceKey("automation", a.Name)], Spec: a, Config: raw, Sealed: sealed, Model: config.ModelID, Env: config.EnvironmentID, Secrets: exec.Secrets}
 	if agent != "" {
 		r.Agent = uids[ResourceKey("agent", agent)]
 	}

@@ -47,7 +47,8 @@ type RoutedWebhook struct {
 type RoutedAutomation struct {
 	UID    string
 	Spec   schema.Automation
-	Config json.RawMessage // AmbientAgentConfig resolved from the definition
+	Config json.RawMessage // AmbientAgentConfig resolved from the definition, secret values masked
+	Sealed []byte          // the mcp_servers of Config with their secret values; nil when Config masks nothing
 	Model  string
 	Env    string // environment ID
 	Agent  string // UID of the agent, or empty
