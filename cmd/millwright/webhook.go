@@ -27,7 +27,7 @@ func newWebhook(s streams) *cobra.Command {
 		RunE:  help,
 	}
 	addClientFlags(cmd, &c, true)
-	cmd.AddCommand(webhookList(s, &c), webhookShow(s, &c), webhookDeliveries(s, &c), webhookReplay(s, &c), webhookSend(s), webhookSchemes(s), webhookUIDs(s, &c))
+	cmd.AddCommand(webhookList(s, &c), webhookShow(s, &c), webhookDeliveries(s, &c), webhookReplay(s, &c), webhookSend(s), webhookExplain(s), webhookSchemes(s), webhookUIDs(s, &c))
 	return cmd
 }
 
@@ -290,16 +290,9 @@ func authenticate(req *http.Request, body []byte, scheme, secretFile, id string)
 	if scheme == "url_token" {
 		return nil
 	}
-	secret := []byte(os.Getenv("MILLWRIGHT_WEBHOOK_SECRET"))
-	if secretFile != "" {
-		var err error
-		if secret, err = os.ReadFile(secretFile); err != nil {
-			return usage("--secret-file: %w", err)
-		}
-		secret = bytes.TrimSuffix(bytes.TrimSuffix(secret, []byte("\n")), []byte("\r"))
-	}
-	if len(secret) == 0 {
-		return usage("no secret: give --secret-file or MILLWRIGHT_WEBHOOK_SECRET")
+	secret, err := secretFrom(secretFile)
+	if err != nil {
+		return err
 	}
 	if scheme == "token" {
 		req.Header.Set("Authorization", "Bearer "+string(secret))
@@ -317,6 +310,22 @@ func authenticate(req *http.Request, body []byte, scheme, secretFile, id string)
 		req.Header.Set(name, value)
 	}
 	return nil
+}
+
+// secretFrom reads a webhook's secret from a file, less one line end, or from the environment.
+func secretFrom(file string) ([]byte, error) {
+	secret := []byte(os.Getenv("MILLWRIGHT_WEBHOOK_SECRET"))
+	if file != "" {
+		var err error
+		if secret, err = os.ReadFile(file); err != nil {
+			return nil, usage("--secret-file: %w", err)
+		}
+		secret = bytes.TrimSuffix(bytes.TrimSuffix(secret, []byte("\n")), []byte("\r"))
+	}
+	if len(secret) == 0 {
+		return nil, usage("no secret: give --secret-file or MILLWRIGHT_WEBHOOK_SECRET")
+	}
+	return secret, nil
 }
 
 // deliver sends req and prints the answer. Any status but 202 is exit status 1.
