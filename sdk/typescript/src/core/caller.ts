@@ -1,0 +1,72 @@
+import type { operations } from "../generated/openapi.js";
+import type { PageInfo } from "../generated/types.js";
+import { type Page, PagePromise, readList } from "./page.js";
+import { APIPromise } from "./promise.js";
+import { build, type Parts, type Request, type RequestOptions } from "./request.js";
+import type { APIResponse } from "./response.js";
+import type { Settings } from "./settings.js";
+import { send } from "./transport.js";
+
+/** What every resource calls the API through. */
+export interface Caller {
+  readonly settings: Settings;
+}
+
+/** A path, or what makes it when it is needed: what is wrong with it then fails the promise of the call. */
+export type Path = string | (() => string);
+
+type PageClass<P, T, R extends { page_info: PageInfo }> = new (
+  ...args: ConstructorParameters<typeof Page<T, R>>
+) => P;
+
+/** Makes a request, sends it, and reads its answer. */
+export function call<T>(
+  caller: Caller,
+  method: string,
+  path: Path,
+  parts: Parts,
+  options: RequestOptions | undefined,
+  read: (response: APIResponse) => T,
+): APIPromise<T> {
+  return new APIPromise(sending(caller, made(caller, method, path, parts, options)), read);
+}
+
+/** Asks for a list. Its answer is the first page, which fetches the ones after it. */
+export function list<P extends Page<T, R>, T, R extends { page_info: PageInfo }>(
+  caller: Caller,
+  path: Path,
+  query: object | undefined,
+  options: RequestOptions | undefined,
+  Kind: PageClass<P, T, R>,
+  member: keyof R,
+): PagePromise<P, T> {
+  const request = made(caller, "GET", path, { query }, options);
+  return new PagePromise(sending(caller, request), async (response) => {
+    const next = (page: Request) => sending(caller, Promise.resolve(page));
+    return new Kind(readList(response, member), member, await request, next);
+  });
+}
+
+async function made(
+  caller: Caller,
+  method: string,
+  path: Path,
+  parts: Parts,
+  options: RequestOptions | undefined,
+): Promise<Request> {
+  return build(caller.settings, method, typeof path === "string" ? path : path(), parts, options);
+}
+
+async function sending(caller: Caller, request: Promise<Request>): Promise<APIResponse> {
+  return send(caller.settings.fetch, await request);
+}
+
+/** The query parameters of an operation. */
+export type Query<Id extends keyof operations> = NonNullable<operations[Id]["parameters"]["query"]>;
+
+/** The body of an operation. */
+export type Body<Id extends keyof operations> = operations[Id] extends {
+  requestBody?: { content: { "application/json": infer B } };
+}
+  ? B
+  : never;

@@ -1,0 +1,46 @@
+/** Client of the millwright API: runs of agents, factories, webhooks, secrets and definition files. */
+
+export { type EndpointOptions, Millwright, Millwright as default } from "./client.js";
+export {
+  APIConnectionError,
+  APIError,
+  APIResponseValidationError,
+  APIStatusError,
+  APITimeoutError,
+  AuthenticationError,
+  BadRequestError,
+  ConflictError,
+  InternalServerError,
+  MillwrightError,
+  NotFoundError,
+  PayloadTooLargeError,
+  PermissionDeniedError,
+  RateLimitError,
+  RunWaitTimeoutError,
+  UnprocessableEntityError,
+} from "./core/errors.js";
+export { Page, PagePromise } from "./core/page.js";
+export { APIPromise } from "./core/promise.js";
+export type { RequestOptions } from "./core/request.js";
+export { APIResponse } from "./core/response.js";
+export type { ClientOptions, Fetch } from "./core/settings.js";
+export type { ServerSentEvent } from "./core/sse.js";
+export { EventStream } from "./core/stream.js";
+export type * from "./generated/types.js";
+export type { operations } from "./generated/openapi.js";
+export { type EventsOptions, RunsPage, type WaitOptions } from "./resources/agent.js";
+export { AutomationsPage, FactoriesPage, SyncsPage } from "./resources/factories.js";
+export { KeysPage } from "./resources/keys.js";
+export { ENDED_STATES, type RunEvent } from "./resources/run.js";
+export { SecretsPage } from "./resources/secrets.js";
+export { DeliveriesPage, WebhooksPage } from "./resources/webhooks.js";
+export {
+  type DeliveryReceipt,
+  type SendOptions,
+  sign,
+  type SignatureHeaders,
+  type SignOptions,
+  WebhookSender,
+  type WebhookSenderOptions,
+} from "./sender.js";
+export { VERSION } from "./version.js";

@@ -1,0 +1,173 @@
+import { type Body, call, type Caller, list, type Query } from "../core/caller.js";
+import { RunWaitTimeoutError } from "../core/errors.js";
+import { Page, type PagePromise } from "../core/page.js";
+import type { APIPromise } from "../core/promise.js";
+import { build, path, type RequestOptions } from "../core/request.js";
+import { bytes, object, string } from "../core/response.js";
+import { sleep } from "../core/retry.js";
+import { EventStream, PATIENCE } from "../core/stream.js";
+import type {
+  BundledSkills,
+  Conversation,
+  ListRunsResponse,
+  RunAgentResponse,
+  RunFollowupResponse,
+  RunItem,
+} from "../generated/types.js";
+import { endsStream, hasEnded, pollInterval, readEvent, type RunEvent } from "./run.js";
+
+/** A page of runs. */
+export class RunsPage extends Page<RunItem, ListRunsResponse> {
+  /** The runs of this page. */
+  get runs(): RunItem[] {
+    return this.items;
+  }
+}
+
+/** Options of waiting for a run; `timeout` is still that of one request. */
+export interface WaitOptions extends RequestOptions {
+  /** Milliseconds after which to give up, with a RunWaitTimeoutError; by default never. */
+  maxWait?: number | undefined;
+  /** Milliseconds between two looks at the run, at the most; 5,000 by default. */
+  longestInterval?: number | undefined;
+}
+
+/** Options of following a run. */
+export interface EventsOptions extends RequestOptions {
+  /** Go on after this event of an earlier stream. */
+  lastEventId?: string | undefined;
+}
+
+/** Runs of agents. */
+export class Runs {
+  readonly #client: Caller;
+
+  constructor(client: Caller) {
+    this.#client = client;
+  }
+
+  /** Start a run. A retry never starts a second one: every call has an idempotency key. */
+  create(body: Body<"createRun">, options?: RequestOptions): APIPromise<RunAgentResponse> {
+    return call(this.#client, "POST", "/agent/runs", { body }, options, object<RunAgentResponse>);
+  }
+
+  /** List runs, the last updated first. */
+  list(query?: Query<"listRuns">, options?: RequestOptions): PagePromise<RunsPage, RunItem> {
+    return list(this.#client, "/agent/runs", query, options, RunsPage, "runs");
+  }
+
+  /** Return one run in full. */
+  retrieve(runId: string, options?: RequestOptions): APIPromise<RunItem> {
+    return call(this.#client, "GET", path`/agent/runs/${runId}`, {}, options, object<RunItem>);
+  }
+
+  /** Cancel a run that has not ended, and return its ID. */
+  cancel(runId: string, options?: RequestOptions): APIPromise<string> {
+    return call(this.#client, "POST", path`/agent/runs/${runId}/cancel`, {}, options, string);
+  }
+
+  /** Send a message to a run: it joins the prompt, waits for the execution to end, or reopens the run. */
+  submitFollowup(
+    runId: string,
+    body: Body<"createFollowup">,
+    options?: RequestOptions,
+  ): APIPromise<RunFollowupResponse> {
+    const where = path`/agent/runs/${runId}/followups`;
+    return call(this.#client, "POST", where, { body }, options, object<RunFollowupResponse>);
+  }
+
+  /** Return what the agent and others said and did. */
+  conversation(runId: string, options?: RequestOptions): APIPromise<Conversation> {
+    const where = path`/agent/runs/${runId}/conversation`;
+    return call(this.#client, "GET", where, {}, options, object<Conversation>);
+  }
+
+  /** Return the bytes of a file that the run was given. */
+  attachment(runId: string, fileName: string, options?: RequestOptions): APIPromise<Uint8Array> {
+    return call(this.#client, "GET", path`/agent/runs/${runId}/attachments/${fileName}`, {}, options, bytes);
+  }
+
+  /**
+   * Follow a run: its changes of state and what is said, from the beginning, or after an event. The stream
+   * ends when the run has. A connection that drops is made again where it stood, up to `maxRetries` times in
+   * a row, 5 by default.
+   */
+  events(runId: string, options: EventsOptions = {}): EventStream<RunEvent> {
+    const { settings } = this.#client;
+    const { lastEventId, ...rest } = options;
+    const maxRetries = rest.maxRetries ?? Math.max(settings.maxRetries, PATIENCE);
+    const request = build(settings, "GET", path`/agent/runs/${runId}/events`(), {}, { ...rest, maxRetries });
+    return new EventStream({
+      fetch: settings.fetch,
+      request,
+      read: readEvent,
+      ends: endsStream,
+      lastEventId,
+    });
+  }
+
+  /** The same as `events`. */
+  stream(runId: string, options?: EventsOptions): EventStream<RunEvent> {
+    return this.events(runId, options);
+  }
+
+  /** Wait until a run has ended, well or not, and return it. A run that is BLOCKED has ended too. */
+  async wait(runId: string, options: WaitOptions = {}): Promise<RunItem> {
+    const { maxWait = Infinity, longestInterval = 5_000, ...rest } = options;
+    const start = Date.now();
+    for (let attempt = 0; ; attempt++) {
+      const run = await this.retrieve(runId, rest);
+      if (hasEnded(run)) return run;
+      const left = maxWait - (Date.now() - start);
+      if (left <= 0) {
+        throw new RunWaitTimeoutError(`run ${runId} is ${run.state} after ${maxWait} milliseconds`, run);
+      }
+      await sleep(Math.min(pollInterval(attempt, longestInterval), left), rest.signal);
+    }
+  }
+}
+
+/** Conversations, which outlive the runs in them. */
+export class Conversations {
+  readonly #client: Caller;
+
+  constructor(client: Caller) {
+    this.#client = client;
+  }
+
+  /** Return what was said and done in all runs of a conversation. */
+  retrieve(conversationId: string, options?: RequestOptions): APIPromise<Conversation> {
+    const where = path`/agent/conversations/${conversationId}`;
+    return call(this.#client, "GET", where, {}, options, object<Conversation>);
+  }
+}
+
+/** The catalog of bundled skills. */
+export class Skills {
+  readonly #client: Caller;
+
+  constructor(client: Caller) {
+    this.#client = client;
+  }
+
+  /** Return the catalog. It is for grouping, and says nothing of what a run has at hand. */
+  list(options?: RequestOptions): APIPromise<BundledSkills> {
+    return call(this.#client, "GET", "/agent/skills", {}, options, object<BundledSkills>);
+  }
+}
+
+/** Agents: their runs, conversations and skills. */
+export class Agent {
+  /** Runs of agents. */
+  readonly runs: Runs;
+  /** Conversations, which outlive the runs in them. */
+  readonly conversations: Conversations;
+  /** The catalog of bundled skills. */
+  readonly skills: Skills;
+
+  constructor(client: Caller) {
+    this.runs = new Runs(client);
+    this.conversations = new Conversations(client);
+    this.skills = new Skills(client);
+  }
+}

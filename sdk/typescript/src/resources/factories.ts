@@ -1,0 +1,203 @@
+import { type Body, call, type Caller, list, type Query } from "../core/caller.js";
+import { Page, type PagePromise } from "../core/page.js";
+import type { APIPromise } from "../core/promise.js";
+import { path, segments, type RequestOptions } from "../core/request.js";
+import { nothing, object } from "../core/response.js";
+import type {
+  Automation,
+  Factory,
+  FactoryRunResponse,
+  FilterTestResponse,
+  ListAutomationsResponse,
+  ListFactoriesResponse,
+  ListSyncsResponse,
+  Plan,
+  Sync,
+} from "../generated/types.js";
+import { Webhooks } from "./webhooks.js";
+
+/** A page of factories. */
+export class FactoriesPage extends Page<Factory, ListFactoriesResponse> {
+  /** The factories of this page. */
+  get factories(): Factory[] {
+    return this.items;
+  }
+}
+
+/** A page of automations. */
+export class AutomationsPage extends Page<Automation, ListAutomationsResponse> {
+  /** The automations of this page. */
+  get automations(): Automation[] {
+    return this.items;
+  }
+}
+
+/** A page of syncs. */
+export class SyncsPage extends Page<Sync, ListSyncsResponse> {
+  /** The syncs of this page. */
+  get syncs(): Sync[] {
+    return this.items;
+  }
+}
+
+/** Work for a factory. */
+export class FactoryRuns {
+  readonly #client: Caller;
+
+  constructor(client: Caller) {
+    this.#client = client;
+  }
+
+  /** Give work to the factory's foreman. What happens to the run from then on is at `client.agent.runs`. */
+  create(
+    factoryUid: string,
+    body: Body<"createFactoryRun">,
+    options?: RequestOptions,
+  ): APIPromise<FactoryRunResponse> {
+    return call(
+      this.#client,
+      "POST",
+      path`/factory/${factoryUid}/runs`,
+      { body },
+      options,
+      object<FactoryRunResponse>,
+    );
+  }
+}
+
+/** The automations of a factory. */
+export class Automations {
+  readonly #client: Caller;
+
+  constructor(client: Caller) {
+    this.#client = client;
+  }
+
+  /** List a factory's automations, and say of each whether it fires. */
+  list(
+    factoryUid: string,
+    query?: Query<"listAutomations">,
+    options?: RequestOptions,
+  ): PagePromise<AutomationsPage, Automation> {
+    return list(
+      this.#client,
+      path`/factory/${factoryUid}/automations`,
+      query,
+      options,
+      AutomationsPage,
+      "automations",
+    );
+  }
+}
+
+/** The history of what was applied, and what was refused. */
+export class Syncs {
+  readonly #client: Caller;
+
+  constructor(client: Caller) {
+    this.#client = client;
+  }
+
+  /** List a factory's attempts to apply, the newest first. */
+  list(
+    factoryUid: string,
+    query?: Query<"listSyncs">,
+    options?: RequestOptions,
+  ): PagePromise<SyncsPage, Sync> {
+    return list(this.#client, path`/factory/${factoryUid}/syncs`, query, options, SyncsPage, "syncs");
+  }
+}
+
+/** The definition files of a managed factory. */
+export class Files {
+  readonly #client: Caller;
+
+  constructor(client: Caller) {
+    this.#client = client;
+  }
+
+  /** Write a definition file and apply the definition that results, or refuse it as a whole. */
+  put(factoryUid: string, file: string, body: Body<"putFile">, options?: RequestOptions): APIPromise<Sync> {
+    const where = () => path`/factory/${factoryUid}/files/`() + segments(file);
+    return call(this.#client, "PUT", where, { body }, options, object<Sync>);
+  }
+
+  /** Delete a definition file and apply the definition that results, or refuse it as a whole. */
+  delete(factoryUid: string, file: string, options?: RequestOptions): APIPromise<Sync> {
+    const where = () => path`/factory/${factoryUid}/files/`() + segments(file);
+    return call(this.#client, "DELETE", where, {}, options, object<Sync>);
+  }
+}
+
+/** Factories. */
+export class Factories {
+  /** Work for a factory. */
+  readonly runs: FactoryRuns;
+  /** The webhooks of a factory. */
+  readonly webhooks: Webhooks;
+  /** The automations of a factory. */
+  readonly automations: Automations;
+  /** The history of what was applied, and what was refused. */
+  readonly syncs: Syncs;
+  /** The definition files of a managed factory. */
+  readonly files: Files;
+  readonly #client: Caller;
+
+  constructor(client: Caller) {
+    this.#client = client;
+    this.runs = new FactoryRuns(client);
+    this.webhooks = new Webhooks(client);
+    this.automations = new Automations(client);
+    this.syncs = new Syncs(client);
+    this.files = new Files(client);
+  }
+
+  /** List the factories. */
+  list(query?: Query<"listFactories">, options?: RequestOptions): PagePromise<FactoriesPage, Factory> {
+    return list(this.#client, "/factory", query, options, FactoriesPage, "factories");
+  }
+
+  /** Return one factory: its source, where it stands, and what is in it. */
+  retrieve(factoryUid: string, options?: RequestOptions): APIPromise<Factory> {
+    return call(this.#client, "GET", path`/factory/${factoryUid}`, {}, options, object<Factory>);
+  }
+
+  /**
+   * Say what applying a tree would change, and whether it would be accepted: the files given, or else the head
+   * of the factory's source. Changes nothing.
+   */
+  plan(factoryUid: string, body?: Body<"planFactory">, options?: RequestOptions): APIPromise<Plan> {
+    return call(this.#client, "POST", path`/factory/${factoryUid}/plan`, { body }, options, object<Plan>);
+  }
+
+  /** Apply the head of the factory's source now, and return when it is applied or refused. */
+  sync(factoryUid: string, body?: Body<"syncFactory">, options?: RequestOptions): APIPromise<Sync> {
+    return call(this.#client, "POST", path`/factory/${factoryUid}/sync`, { body }, options, object<Sync>);
+  }
+
+  /** Say whether a delivery, or a payload, would start an automation with this filter, and why. */
+  testFilter(
+    factoryUid: string,
+    body: Body<"testFilter">,
+    options?: RequestOptions,
+  ): APIPromise<FilterTestResponse> {
+    return call(
+      this.#client,
+      "POST",
+      path`/factory/${factoryUid}/filter-tests`,
+      { body },
+      options,
+      object<FilterTestResponse>,
+    );
+  }
+
+  /** Pass on a git host's push notice, as it came: the server verifies its signature. It wakes the source. */
+  notifyPush(
+    factoryUid: string,
+    body: Uint8Array,
+    headers: Record<string, string>,
+    options?: RequestOptions,
+  ): APIPromise<void> {
+    return call(this.#client, "POST", path`/factory/${factoryUid}/push`, { body, headers }, options, nothing);
+  }
+}

@@ -1,0 +1,192 @@
+import { type Body, call, type Caller, list, type Query } from "../core/caller.js";
+import { Page, type PagePromise } from "../core/page.js";
+import type { APIPromise } from "../core/promise.js";
+import { path, type RequestOptions } from "../core/request.js";
+import { nothing, object } from "../core/response.js";
+import type {
+  Delivery,
+  DeliveryDetail,
+  ListDeliveriesResponse,
+  ListWebhooksResponse,
+  ReplayResponse,
+  Webhook,
+  WebhookWithSecret,
+} from "../generated/types.js";
+
+/** A page of webhooks. */
+export class WebhooksPage extends Page<Webhook, ListWebhooksResponse> {
+  /** The webhooks of this page. */
+  get webhooks(): Webhook[] {
+    return this.items;
+  }
+}
+
+/** A page of deliveries. */
+export class DeliveriesPage extends Page<Delivery, ListDeliveriesResponse> {
+  /** The deliveries of this page. */
+  get deliveries(): Delivery[] {
+    return this.items;
+  }
+}
+
+/** What was delivered to a webhook. */
+export class Deliveries {
+  readonly #client: Caller;
+
+  constructor(client: Caller) {
+    this.#client = client;
+  }
+
+  /** List the deliveries of a webhook, the newest first. */
+  list(
+    factoryUid: string,
+    webhookUid: string,
+    query?: Query<"listDeliveries">,
+    options?: RequestOptions,
+  ): PagePromise<DeliveriesPage, Delivery> {
+    return list(
+      this.#client,
+      path`/factory/${factoryUid}/webhooks/${webhookUid}/deliveries`,
+      query,
+      options,
+      DeliveriesPage,
+      "deliveries",
+    );
+  }
+
+  /** Return one delivery: its payload, and why it started what it did. */
+  retrieve(
+    factoryUid: string,
+    webhookUid: string,
+    deliveryId: string,
+    options?: RequestOptions,
+  ): APIPromise<DeliveryDetail> {
+    return call(
+      this.#client,
+      "GET",
+      path`/factory/${factoryUid}/webhooks/${webhookUid}/deliveries/${deliveryId}`,
+      {},
+      options,
+      object<DeliveryDetail>,
+    );
+  }
+
+  /** Start the runs of a delivery again, as a new delivery. */
+  replay(
+    factoryUid: string,
+    webhookUid: string,
+    deliveryId: string,
+    options?: RequestOptions,
+  ): APIPromise<ReplayResponse> {
+    return call(
+      this.#client,
+      "POST",
+      path`/factory/${factoryUid}/webhooks/${webhookUid}/deliveries/${deliveryId}/replay`,
+      {},
+      options,
+      object<ReplayResponse>,
+    );
+  }
+}
+
+/** The webhooks of a factory. */
+export class Webhooks {
+  /** What was delivered to a webhook. */
+  readonly deliveries: Deliveries;
+  readonly #client: Caller;
+
+  constructor(client: Caller) {
+    this.#client = client;
+    this.deliveries = new Deliveries(client);
+  }
+
+  /** List a factory's webhooks. */
+  list(
+    factoryUid: string,
+    query?: Query<"listWebhooks">,
+    options?: RequestOptions,
+  ): PagePromise<WebhooksPage, Webhook> {
+    return list(
+      this.#client,
+      path`/factory/${factoryUid}/webhooks`,
+      query,
+      options,
+      WebhooksPage,
+      "webhooks",
+    );
+  }
+
+  /** Return one webhook, live or deleted. */
+  retrieve(factoryUid: string, webhookUid: string, options?: RequestOptions): APIPromise<Webhook> {
+    return call(
+      this.#client,
+      "GET",
+      path`/factory/${factoryUid}/webhooks/${webhookUid}`,
+      {},
+      options,
+      object<Webhook>,
+    );
+  }
+
+  /** Create a webhook of a managed factory. A secret that the server made is in the answer, this once. */
+  create(
+    factoryUid: string,
+    body: Body<"createWebhook">,
+    options?: RequestOptions,
+  ): APIPromise<WebhookWithSecret> {
+    return call(
+      this.#client,
+      "POST",
+      path`/factory/${factoryUid}/webhooks`,
+      { body },
+      options,
+      object<WebhookWithSecret>,
+    );
+  }
+
+  /** Change a webhook of a managed factory. */
+  update(
+    factoryUid: string,
+    webhookUid: string,
+    body: Body<"updateWebhook">,
+    options?: RequestOptions,
+  ): APIPromise<Webhook> {
+    return call(
+      this.#client,
+      "PATCH",
+      path`/factory/${factoryUid}/webhooks/${webhookUid}`,
+      { body },
+      options,
+      object<Webhook>,
+    );
+  }
+
+  /** Delete a webhook of a managed factory. Its senders get 404 from now on. */
+  delete(factoryUid: string, webhookUid: string, options?: RequestOptions): APIPromise<void> {
+    return call(
+      this.#client,
+      "DELETE",
+      path`/factory/${factoryUid}/webhooks/${webhookUid}`,
+      {},
+      options,
+      nothing,
+    );
+  }
+
+  /** Give a webhook a new secret. The old one has stopped working when this returns. */
+  rotate(
+    factoryUid: string,
+    webhookUid: string,
+    body?: Body<"rotateSecret">,
+    options?: RequestOptions,
+  ): APIPromise<WebhookWithSecret> {
+    return call(
+      this.#client,
+      "POST",
+      path`/factory/${factoryUid}/webhooks/${webhookUid}/rotate`,
+      { body },
+      options,
+      object<WebhookWithSecret>,
+    );
+  }
+}
