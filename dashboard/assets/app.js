@@ -1,0 +1,10 @@
+// What pages do beyond plain HTML. Every page works without it, but does not change by itself.
+import { keepTimes } from './times.js';
+import { offerCopies } from './copy.js';
+import { watch } from './live.js';
+
+keepTimes();
+offerCopies(document);
+if (document.body.dataset.live) {
+  watch(document.body.dataset.live.split(' '));
+}

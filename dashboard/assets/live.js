@@ -1,0 +1,103 @@
+// Live parts of a page. The server says that something changed; the page then asks for itself again and
+// takes over the parts (data-part) that differ. What is open stays open, and the focus stays where it is.
+import { offerCopies } from './copy.js';
+import { freshen } from './times.js';
+
+const note = document.getElementById('live-note');
+let hide;
+
+function tell(text) {
+  note.textContent = text;
+  note.classList.add('shown');
+  clearTimeout(hide);
+  hide = setTimeout(() => note.classList.remove('shown'), 4000);
+}
+
+const rowKey = (row) => row.querySelector('a')?.getAttribute('href');
+
+// bare is what a part says, without what scripts added to it.
+function bare(part) {
+  const copy = part.cloneNode(true);
+  for (const added of copy.querySelectorAll('.copier')) added.remove();
+  for (const time of copy.querySelectorAll('time')) { time.textContent = ''; time.title = ''; delete time.dataset.exact; }
+  for (const row of copy.querySelectorAll('.new')) { row.classList.remove('new'); if (!row.className) row.removeAttribute('class'); }
+  for (const open of copy.querySelectorAll('details[open]')) open.removeAttribute('open');
+  return copy.innerHTML;
+}
+
+function take(part, next) {
+  if (bare(part) === bare(next)) return 0;
+  const active = document.activeElement;
+  if (part.contains(active) && active.matches('input, textarea, select')) return 0; // somebody types
+  const focused = part.contains(active) ? active.getAttribute('href') : null;
+  const known = new Set([...part.querySelectorAll('tbody tr')].map(rowKey));
+  const opened = [...part.querySelectorAll('details')].map((d) => d.open);
+  part.replaceChildren(...next.childNodes);
+  [...part.querySelectorAll('details')].forEach((d, i) => { if (opened[i]) d.open = true; });
+  let added = 0;
+  if (known.size > 0 || part.dataset.part === 'log') {
+    for (const row of part.querySelectorAll('tbody tr')) {
+      if (!known.has(rowKey(row))) { row.classList.add('new'); added++; }
+    }
+  }
+  if (focused) part.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  offerCopies(part);
+  return added;
+}
+
+let busy = false;
+let again = false;
+
+async function refresh() {
+  if (busy) { again = true; return; }
+  busy = true;
+  try {
+    const answer = await fetch(location.href, { headers: { Accept: 'text/html' }, redirect: 'error' });
+    if (answer.ok) {
+      const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+      let added = 0;
+      for (const part of document.querySelectorAll('[data-part]')) {
+        const next = page.querySelector(`[data-part="${CSS.escape(part.dataset.part)}"]`);
+        if (next) added += take(part, next);
+      }
+      freshen();
+      if (added > 0) tell(added === 1 ? '1 new row' : `${added} new rows`);
+    }
+  } catch {
+    // the server is away, or the session is over: the stream will say which
+  }
+  busy = false;
+  if (again) { again = false; refresh(); }
+}
+
+export function watch(topics) {
+  const address = '/live?' + topics.map((t) => 'on=' + encodeURIComponent(t)).join('&');
+  let stream;
+  let lost = false;
+  const open = () => {
+    stream = new EventSource(address);
+    stream.addEventListener('open', () => {
+      document.body.dataset.watching = 'yes';
+      if (lost) refresh(); // whatever was said meanwhile
+      lost = false;
+    });
+    stream.addEventListener('changed', refresh);
+    stream.addEventListener('error', () => { lost = true; });
+    stream.addEventListener('ended', () => {
+      stream.close();
+      note.replaceChildren('You have been signed out. ', Object.assign(document.createElement('a'), { href: '/login', textContent: 'Sign in' }));
+      note.classList.add('shown');
+      clearTimeout(hide);
+    });
+  };
+  open();
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) {
+      stream.close();
+    } else if (stream.readyState === EventSource.CLOSED) {
+      open();
+      refresh();
+    }
+  });
+  addEventListener('pagehide', () => stream.close());
+}

@@ -1,0 +1,190 @@
+package dashboard
+
+import (
+	"fmt"
+	"html/template"
+	"strings"
+	"time"
+
+	"millwright/state"
+)
+
+// series is one kind of thing that a chart counts over time.
+type series struct {
+	Name   string
+	Class  string // of its colour
+	Counts []int64
+	Total  int64
+}
+
+// chart is a count over time, in stacked bars.
+type chart struct {
+	ID     string
+	Title  string
+	From   time.Time
+	Span   time.Duration
+	Series []series // the lowest first; those without a count are left out
+	Known  bool     // whether it has been counted
+}
+
+// The size of a chart's drawing, in its own units.
+const (
+	chartWidth, chartHeight = 600, 180
+	chartLeft, chartTop     = 34, 8
+	chartBottom             = 24
+)
+
+func newChart(id, title string, now time.Time, known bool, names []series, index func(add func(name int, at time.Time, n int64))) chart {
+	c := chart{ID: id, Title: title, From: chartStart(now), Span: chartSpan, Known: known}
+	for i := range names {
+		names[i].Counts = make([]int64, chartSpans)
+	}
+	index(func(name int, at time.Time, n int64) {
+		if i := int(at.Sub(c.From) / chartSpan); name >= 0 && i >= 0 && i < chartSpans {
+			names[name].Counts[i] += n
+			names[name].Total += n
+		}
+	})
+	for _, s := range names {
+		if s.Total > 0 {
+			c.Series = append(c.Series, s)
+		}
+	}
+	return c
+}
+
+// deliveryChart counts deliveries by outcome.
+func deliveryChart(now time.Time, tallies []state.DeliveryTally, known bool) chart {
+	outcomes := state.DeliveryOutcomes()
+	var names []series
+	place := map[state.DeliveryOutcome]int{}
+	for i, o := range outcomes {
+		place[o] = i
+		names = append(names, series{Name: o.Label(), Class: strings.ReplaceAll(string(o), "_", "-")})
+	}
+	return newChart("chart-deliveries", "Deliveries in the last 24 hours", now, known, names, func(add func(int, time.Time, int64)) {
+		for _, t := range tallies {
+			add(place[t.Outcome], t.From, t.Count)
+		}
+	})
+}
+
+// runChart counts runs by state.
+func runChart(now time.Time, tallies []state.RunTally, known bool) chart {
+	order := []state.RunState{state.RunSucceeded, state.RunFailed, state.RunError, state.RunBlocked, state.RunCancelled, state.RunInProgress, state.RunClaimed, state.RunQueued}
+	var names []series
+	place := map[state.RunState]int{}
+	for i, s := range order {
+		place[s] = i
+		names = append(names, series{Name: runWord(s), Class: strings.ToLower(string(s))})
+	}
+	return newChart("chart-runs", "Runs in the last 24 hours", now, known, names, func(add func(int, time.Time, int64)) {
+		for _, t := range tallies {
+			if i, ok := place[t.State]; ok {
+				add(i, t.From, t.Count)
+			}
+		}
+	})
+}
+
+// runWord is a run's state for people to read.
+func runWord(s state.RunState) string {
+	switch s {
+	case state.RunInProgress:
+		return "In progress"
+	case "":
+		return ""
+	}
+	return string(s[:1]) + strings.ToLower(string(s[1:]))
+}
+
+// Total counts everything in the chart.
+func (c chart) Total() (n int64) {
+	for _, s := range c.Series {
+		n += s.Total
+	}
+	return n
+}
+
+// Summary says what the chart shows, for whoever cannot see it.
+func (c chart) Summary() string {
+	if c.Total() == 0 {
+		return "none"
+	}
+	var parts []string
+	for _, s := range c.Series {
+		parts = append(parts, fmt.Sprintf("%d %s", s.Total, strings.ToLower(s.Name)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Drawing draws the chart. All that is in it are numbers, times, and names of this package.
+func (c chart) Drawing() template.HTML {
+	most := int64(1)
+	for i := range chartSpans {
+		sum := int64(0)
+		for _, s := range c.Series {
+			sum += s.Counts[i]
+		}
+		most = max(most, sum)
+	}
+	top := nice(most)
+	height := float64(chartHeight - chartTop - chartBottom)
+	step := float64(chartWidth-chartLeft) / chartSpans
+	y := func(n int64) float64 { return float64(chartTop) + height - height*float64(n)/float64(top) }
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%[3]s-title %[3]s-desc"><title id="%[3]s-title">%s</title><desc id="%[3]s-desc">%s</desc>`,
+		chartWidth, chartHeight, c.ID, c.Title, c.Summary())
+	for _, n := range []int64{0, top / 2, top} {
+		if n == top/2 && top < 2 {
+			continue
+		}
+		fmt.Fprintf(&b, `<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text class="tick" x="%d" y="%.1f" text-anchor="end">%s</text>`,
+			chartLeft, chartWidth, y(n), y(n), chartLeft-6, y(n)+4, compact(n))
+	}
+	for i := range chartSpans {
+		at := c.From.Add(time.Duration(i) * c.Span)
+		if at.Hour()%6 == 0 {
+			fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%d" text-anchor="middle">%s</text>`, float64(chartLeft)+step*float64(i), chartHeight-6, at.UTC().Format("15:04"))
+		}
+		var bars, words strings.Builder
+		sum := int64(0)
+		for _, s := range c.Series {
+			n := s.Counts[i]
+			if n == 0 {
+				continue
+			}
+			from, to := y(sum), y(sum+n)
+			fmt.Fprintf(&bars, `<rect class="bar %s" x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="1.5"/>`, s.Class, float64(chartLeft)+step*float64(i)+2, to, step-4, max(from-to, 1))
+			fmt.Fprintf(&words, "\n%s: %d", s.Name, n)
+			sum += n
+		}
+		if sum > 0 {
+			fmt.Fprintf(&b, `<g><title>%s – %s UTC%s</title>%s</g>`, at.UTC().Format("15:04"), at.Add(c.Span).UTC().Format("15:04"), words.String(), bars.String())
+		}
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String())
+}
+
+// nice returns the least of 2, 4, 10, 20, 40, 100, … that is not below n.
+func nice(n int64) int64 {
+	for base := int64(1); ; base *= 10 {
+		for _, m := range []int64{2, 4, 10} {
+			if base*m >= n || base > 1e15 {
+				return base * m
+			}
+		}
+	}
+}
+
+// compact writes a count in few characters.
+func compact(n int64) string {
+	switch {
+	case n >= 1_000_000:
+		return fmt.Sprintf("%gM", float64(n)/1e6)
+	case n >= 10_000:
+		return fmt.Sprintf("%gk", float64(n)/1e3)
+	}
+	return fmt.Sprint(n)
+}

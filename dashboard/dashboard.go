@@ -1,0 +1,247 @@
+// Package dashboard is the web pages: what happened to a delivery, where a factory stands, what a run did.
+//
+// Pages are templates that the server renders. Without JavaScript everything works but what is live. What
+// is read comes from the state; what is changed goes through the same endpoints of the API that everybody
+// uses, in the name of the API key that the browser signed in with, so that a page may never do more than
+// its key.
+//
+// Nearly all that a page shows was written by outsiders. Templates escape it, functions named in text.go
+// bound it, and what cannot be seen is made visible in the finished page (visible).
+package dashboard
+
+import (
+	"embed"
+	"errors"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+
+	"millwright/api"
+	"millwright/state"
+)
+
+// Config says what the pages show and how they are reached. Store and API are required.
+type Config struct {
+	Store *state.Store
+	// API has the endpoints that make every change.
+	API *api.API
+	// PublicURL is the origin under which browsers and senders reach the server. With https, cookies are
+	// Secure.
+	PublicURL string
+	// TrustedProxies are believed when they say who tries to sign in.
+	TrustedProxies []netip.Prefix
+	// Notices returns what the operator should know, for the top of the start page; nil for nothing.
+	Notices func() []Notice
+	// Done ends live streams when it is closed: the server stops.
+	Done <-chan struct{}
+	// Version is the program's version.
+	Version string
+	// Log receives what went wrong inside; nil discards it.
+	Log *slog.Logger
+}
+
+// Notice is something that the operator should know and can change.
+type Notice struct {
+	Message string
+	Since   time.Time
+}
+
+//go:embed assets templates
+var files embed.FS
+
+// dashboard holds what the handlers share.
+type dashboard struct {
+	Config
+	views    map[string]*template.Template
+	assets   map[string]asset
+	attempts *api.Budget
+	origins  *http.CrossOriginProtection
+	csrfKey  []byte
+	secure   bool
+	figures  figures
+	live     chan struct{} // slots for live streams
+}
+
+// New returns the handler of every page: "/", "/login", "/assets/", "/factories/…", "/runs/…" and others.
+func New(cfg Config) (http.Handler, error) {
+	if cfg.Store == nil || cfg.API == nil {
+		return nil, errors.New("dashboard: Store and API are required")
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Notices == nil {
+		cfg.Notices = func() []Notice { return nil }
+	}
+	cfg.PublicURL = strings.TrimSuffix(cfg.PublicURL, "/")
+	d := &dashboard{
+		Config: cfg, attempts: api.NewBudget(signInsPerMinute), origins: http.NewCrossOriginProtection(),
+		csrfKey: cfg.Store.DeriveKey("dashboard csrf"), secure: strings.HasPrefix(cfg.PublicURL, "https://"),
+		live: make(chan struct{}, maxStreams),
+	}
+	if cfg.PublicURL != "" {
+		if err := d.origins.AddTrustedOrigin(cfg.PublicURL); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if d.assets, err = readAssets(); err != nil {
+		return nil, err
+	}
+	if d.views, err = d.parseTemplates(); err != nil {
+		return nil, err
+	}
+	return d.routes(), nil
+}
+
+func (d *dashboard) routes() http.Handler {
+	r := chi.NewRouter()
+	r.Use(d.guard, middleware.GetHead)
+	r.Get("/assets/{name}", d.serveAsset)
+	r.Get("/favicon.ico", http.RedirectHandler("/assets/favicon.svg", http.StatusMovedPermanently).ServeHTTP)
+	r.Get("/login", d.showLogin)
+	r.Post("/login", d.signIn)
+
+	show := func(path string, f func(*request) error) { r.Get(path, d.signedIn(f)) }
+	change := func(path string, f func(*request) error) { r.Post(path, d.signedIn(f)) }
+	change("/logout", (*request).signOut)
+	show("/live", (*request).stream)
+	show("/", (*request).start)
+	show("/factories", (*request).factories)
+	r.Route("/factories/{factory}", func(r chi.Router) {
+		show := func(path string, f func(*request) error) { r.Get(path, d.signedIn(f)) }
+		change := func(path string, f func(*request) error) { r.Post(path, d.signedIn(f)) }
+		show("/", (*request).factory)
+		change("/sync", (*request).sync)
+		show("/plan", (*request).plan)
+		show("/history", (*request).history)
+		show("/deliveries", (*request).deliveries)
+		show("/webhooks", (*request).webhooks)
+		show("/webhooks/new", (*request).newWebhook)
+		change("/webhooks/new", (*request).createWebhook)
+		show("/webhooks/{webhook}", (*request).webhook)
+		change("/webhooks/{webhook}/enabled", (*request).enableWebhook)
+		change("/webhooks/{webhook}/rotate", (*request).rotateSecret)
+		change("/webhooks/{webhook}/delete", (*request).deleteWebhook)
+		show("/webhooks/{webhook}/deliveries/{delivery}", (*request).delivery)
+		show("/webhooks/{webhook}/deliveries/{delivery}/payload", (*request).payload)
+		change("/webhooks/{webhook}/deliveries/{delivery}/replay", (*request).replay)
+		show("/automations", (*request).automations)
+		show("/automations/{automation}", (*request).automation)
+		show("/filter", (*request).showFilter)
+		change("/filter", (*request).testFilter)
+	})
+	show("/runs", (*request).runs)
+	show("/runs/{run}", (*request).run)
+	change("/runs/{run}/followups", (*request).followup)
+	change("/runs/{run}/cancel", (*request).cancel)
+	show("/runs/{run}/attachments/{name}", (*request).attachment)
+	show("/secrets", (*request).secrets)
+	change("/secrets", (*request).setSecret)
+	change("/secrets/{name}/delete", (*request).deleteSecret)
+	show("/keys", (*request).keys)
+	change("/keys", (*request).createKey)
+	change("/keys/{key}/revoke", (*request).revokeKey)
+	r.NotFound(d.signedIn(func(q *request) error { return api.Problem("resource_not_found", "there is no page %s", q.URL.Path) }))
+	r.MethodNotAllowed(d.signedIn(func(q *request) error {
+		e := api.Problem("invalid_request", "%s does not accept %s", q.URL.Path, q.Method)
+		e.Status = http.StatusMethodNotAllowed
+		return e
+	}))
+	return r
+}
+
+// policy is the Content-Security-Policy of every answer: only this server's own files, nothing inline,
+// nothing framed.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// maxForm bounds the body of a form, in bytes: a definition file, or a payload, written in percent signs.
+const maxForm = 1 << 20
+
+// guard sets the headers of every answer, bounds what is read, and turns a panic into an error page.
+func (d *dashboard) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-store")
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		defer func() {
+			if v := recover(); v != nil {
+				if v == http.ErrAbortHandler {
+					panic(v)
+				}
+				d.Log.Error("dashboard page failed", "method", r.Method, "path", r.URL.Path, "panic", panicKind(v))
+				http.Error(w, "something went wrong inside", http.StatusInternalServerError)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// asset is a file of assets/.
+type asset struct {
+	body        []byte
+	contentType string
+	version     string // of its content
+}
+
+func readAssets() (map[string]asset, error) {
+	all := map[string]asset{}
+	dir, err := fs.Sub(files, "assets")
+	if err != nil {
+		return nil, err
+	}
+	err = fs.WalkDir(dir, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		body, err := fs.ReadFile(dir, name)
+		kind := "text/plain; charset=utf-8"
+		switch {
+		case strings.HasSuffix(name, ".css"):
+			kind = "text/css; charset=utf-8"
+		case strings.HasSuffix(name, ".js"):
+			kind = "text/javascript; charset=utf-8"
+		case strings.HasSuffix(name, ".svg"):
+			kind = "image/svg+xml"
+		}
+		all[name] = asset{body, kind, contentHash(body)}
+		return err
+	})
+	return all, err
+}
+
+// serveAsset serves a file of assets/. Under the address that pages use, which names its version, it is
+// kept by the browser.
+func (d *dashboard) serveAsset(w http.ResponseWriter, r *http.Request) {
+	a, ok := d.assets[chi.URLParam(r, "name")]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "no-cache")
+	if r.URL.Query().Get("v") == a.version {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	tag := `"` + a.version + `"`
+	h.Set("ETag", tag)
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", a.contentType)
+	w.Write(a.body)
+}

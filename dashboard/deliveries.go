@@ -1,0 +1,274 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"millwright/admin"
+	"millwright/api"
+	"millwright/schema"
+	"millwright/state"
+)
+
+const deliveryRowsShown = 25
+
+// deliveryList is a delivery log with its filter.
+type deliveryList struct {
+	Rows     []deliveryRow
+	Outcomes []state.DeliveryOutcome
+	Webhooks []state.Webhook // to choose from; none on the page of one
+	Query    deliveryQuery
+	Next     string // the address of the next page
+	First    string // the address of the first page, when this is not it
+}
+
+// deliveryQuery is the filter of a delivery log, as it was typed.
+type deliveryQuery struct {
+	Webhook, Outcome, From, To, Before string
+	Errors                             map[string]string
+}
+
+const inputTime = "2006-01-02T15:04" // of an input of type datetime-local; taken as UTC
+
+func (v deliveryQuery) filter() (state.DeliveryFilter, map[string]string) {
+	f := state.DeliveryFilter{Outcome: state.DeliveryOutcome(v.Outcome)}
+	wrong := map[string]string{}
+	if v.Outcome != "" && f.Outcome.Label() == v.Outcome {
+		wrong["outcome"] = "is none of the outcomes"
+		f.Outcome = ""
+	}
+	for _, at := range []struct {
+		name, text string
+		to         *time.Time
+	}{{"from", v.From, &f.From}, {"to", v.To, &f.To}} {
+		if at.text == "" {
+			continue
+		}
+		t, err := time.Parse(inputTime, at.text)
+		if err != nil {
+			t, err = time.Parse(time.RFC3339, at.text)
+		}
+		if err != nil || t.Year() < 1970 || t.Year() > 9999 {
+			wrong[at.name] = "is not a time such as 2026-01-31T08:30"
+			continue
+		}
+		*at.to = t
+	}
+	return f, wrong
+}
+
+func (v deliveryQuery) address(path, before string) string {
+	values := url.Values{}
+	for name, text := range map[string]string{"webhook": v.Webhook, "outcome": v.Outcome, "from": v.From, "to": v.To, "before": before} {
+		if text != "" {
+			values.Set(name, text)
+		}
+	}
+	if len(values) == 0 {
+		return path
+	}
+	return path + "?" + values.Encode()
+}
+
+// deliveryList reads the log of webhooks as the address asks.
+func (q *request) deliveryList(hooks []state.Webhook) (deliveryList, error) {
+	in := q.URL.Query()
+	v := deliveryList{Outcomes: state.DeliveryOutcomes(), Query: deliveryQuery{
+		Webhook: clip(64, in.Get("webhook")), Outcome: clip(64, in.Get("outcome")), From: clip(64, in.Get("from")), To: clip(64, in.Get("to")), Before: in.Get("before"),
+	}}
+	f, wrong := v.Query.filter()
+	v.Query.Errors = wrong
+	if v.Query.Before != "" && !state.ValidID(state.PrefixDelivery, v.Query.Before) {
+		return v, api.InvalidField("before", "is not a place in this list")
+	}
+	if v.Query.Webhook != "" {
+		var chosen []state.Webhook
+		for _, w := range hooks {
+			if w.UID == v.Query.Webhook {
+				chosen = append(chosen, w)
+			}
+		}
+		if len(chosen) == 0 {
+			v.Query.Errors["webhook"] = "is none of this factory"
+		}
+		hooks = chosen
+	}
+	rows, err := q.deliveryRows(q.Context(), hooks, f, v.Query.Before, deliveryRowsShown+1)
+	if err != nil {
+		return v, err
+	}
+	if v.Rows = rows; len(rows) > deliveryRowsShown {
+		v.Rows = rows[:deliveryRowsShown]
+		v.Next = v.Query.address(q.URL.Path, v.Rows[deliveryRowsShown-1].UID)
+	}
+	if v.Query.Before != "" {
+		v.First = v.Query.address(q.URL.Path, "")
+	}
+	return v, nil
+}
+
+// deliveries shows the log of all webhooks of a factory.
+func (q *request) deliveries() error {
+	p, f, err := q.factoryPage("Deliveries", "deliveries")
+	if err != nil {
+		return err
+	}
+	hooks, err := q.Store.Webhooks(q.Context(), f.UID, true)
+	if err != nil {
+		return err
+	}
+	v, err := q.deliveryList(hooks)
+	v.Webhooks = hooks
+	p.Data = v
+	p.Live = []string{"run"}
+	for _, w := range hooks {
+		if w.Deleted == nil && (v.Query.Webhook == "" || v.Query.Webhook == w.UID) {
+			p.Live = append(p.Live, "delivery."+w.UID)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return q.render("deliveries", p)
+}
+
+type deliveryView struct {
+	Delivery   state.Delivery
+	Webhook    state.Webhook
+	Runs       []state.DeliveryRun
+	Detail     admin.DeliveryDetail
+	Kept       bool
+	Payload    string // pretty-printed
+	Bytes      int64
+	Curl       string
+	ReplayedAs string
+}
+
+// deliveryPage reads the delivery that the path names.
+func (q *request) deliveryPage() (page, deliveryView, error) {
+	p, f, w, err := q.webhookPage("Delivery", "deliveries")
+	if err != nil {
+		return p, deliveryView{}, err
+	}
+	v := deliveryView{Webhook: w}
+	uid := q.param("delivery")
+	if !state.ValidID(state.PrefixDelivery, uid) {
+		return p, v, api.Problem("resource_not_found", "there is no delivery %s", line(uid))
+	}
+	v.Delivery, err = q.Store.Delivery(q.Context(), f.UID, w.UID, uid)
+	return p, v, err
+}
+
+// delivery shows what became of one delivery, and why.
+func (q *request) delivery() error {
+	p, v, err := q.deliveryPage()
+	if err != nil {
+		return err
+	}
+	d := v.Delivery
+	if err := q.call(http.MethodGet, q.apiPath(d), nil, &v.Detail); err != nil {
+		return err
+	}
+	v.Runs = nil
+	runs, err := q.Store.RunsOfDeliveries(q.Context(), d.UID)
+	if err != nil {
+		return err
+	}
+	v.Runs = runs[d.UID]
+	if d.Outcome == state.DeliveryAccepted {
+		body, err := q.Store.Payload(q.Context(), d.FactoryUID, d.UID)
+		if err != nil && !errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+		if v.Kept = err == nil; v.Kept {
+			v.Payload, v.Bytes = pretty(body), int64(len(body))
+			v.Curl = curl(q.PublicURL, v.Webhook, body)
+		}
+	}
+	p.Live, p.Data = []string{"run"}, v
+	return q.render("delivery", p)
+}
+
+func (q *request) apiPath(d state.Delivery) string {
+	return "/factory/" + d.FactoryUID + "/webhooks/" + d.WebhookUID + "/deliveries/" + d.UID
+}
+
+// payload sends the stored body as a file, byte for byte.
+func (q *request) payload() error {
+	_, v, err := q.deliveryPage()
+	if err != nil {
+		return err
+	}
+	body, err := q.Store.Payload(q.Context(), v.Delivery.FactoryUID, v.Delivery.UID)
+	if err != nil {
+		return err
+	}
+	q.download(state.PayloadName, body)
+	return nil
+}
+
+// download sends foreign bytes as a file that no browser shows.
+func (q *request) download(name string, body []byte) {
+	h := q.w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	h.Set("Content-Disposition", "attachment; filename*=UTF-8''"+url.PathEscape(clip(200, name)))
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	q.w.Write(body)
+}
+
+// replay starts the matching runs of a delivery again.
+func (q *request) replay() error {
+	_, v, err := q.deliveryPage()
+	if err != nil {
+		return err
+	}
+	var made admin.ReplayResponse
+	if err := q.call(http.MethodPost, q.apiPath(v.Delivery)+"/replay", nil, &made); err != nil {
+		return err
+	}
+	d := v.Delivery
+	return q.redirect("/factories/"+d.FactoryUID+"/webhooks/"+d.WebhookUID+"/deliveries/"+made.DeliveryID, "replayed")
+}
+
+// maxArgument is the longest body that a curl line holds; a longer one is read from a file.
+const maxArgument = 16 << 10
+
+// curl writes a command that sends the body again. A credential is never in it: a variable, named as the
+// secret is, stands in its place.
+func curl(publicURL string, w state.Webhook, body []byte) string {
+	address := admin.IngressURL(publicURL, w)
+	var b strings.Builder
+	secret := "$" + w.Spec.SecretName
+	switch w.Spec.AuthMode {
+	case schema.AuthURLToken:
+		fmt.Fprintf(&b, "curl -i %s", `"`+strings.ReplaceAll(address, "{token}", secret)+`"`)
+	case schema.AuthToken:
+		fmt.Fprintf(&b, "curl -i %s \\\n  -H \"Authorization: Bearer %s\"", shellWord(address), secret)
+	default:
+		if len(body) > maxArgument || strings.ContainsRune(string(body), 0) {
+			return fmt.Sprintf("# the payload, downloaded as %s, signed as the provider does:\nmillwright webhook send --scheme %s --secret-file SECRET %s %s", state.PayloadName, w.Spec.SignatureScheme, state.PayloadName, shellWord(address))
+		}
+		return fmt.Sprintf("printf %%s %s > %s\nmillwright webhook send --scheme %s --secret-file SECRET %s %s", shellWord(string(body)), state.PayloadName, w.Spec.SignatureScheme, state.PayloadName, shellWord(address))
+	}
+	header := w.Spec.DeliveryIDHeader
+	if header == "" {
+		header = "X-Service-Delivery-Id"
+	}
+	fmt.Fprintf(&b, " \\\n  -H \"%s: $(date +%%s%%N)\"", header) // a new identity, or it is a duplicate
+	if len(body) > maxArgument {
+		fmt.Fprintf(&b, " \\\n  --data-binary @%s", state.PayloadName)
+	} else {
+		fmt.Fprintf(&b, " \\\n  --data-binary %s", shellWord(string(body)))
+	}
+	return b.String()
+}
+
+// shellWord quotes text for a POSIX shell. A body that begins with @ would be taken for a file's name, but
+// no JSON does.
+func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -1,0 +1,188 @@
+package dashboard
+
+import (
+	"errors"
+	"net/http"
+	"path"
+	"strconv"
+	"time"
+
+	"millwright/admin"
+	"millwright/api"
+	"millwright/reconcile/plan"
+	"millwright/state"
+)
+
+// factories lists the factories, detached ones last.
+func (q *request) factories() error {
+	all, err := q.Store.Factories(q.Context())
+	if err != nil {
+		return err
+	}
+	var live, detached []factoryCard
+	for _, f := range all {
+		cur, err := q.Store.Current(q.Context(), f.UID)
+		if err != nil {
+			return err
+		}
+		card := factoryCard{f, len(cur.Webhooks), len(cur.Tree.Automations)}
+		if f.Detached {
+			detached = append(detached, card)
+		} else {
+			live = append(live, card)
+		}
+	}
+	return q.render("factories", page{Title: "Factories", Section: "factories", Live: []string{"sync"}, Data: append(live, detached...)})
+}
+
+// factoryPage reads the factory that the path names, and begins a page of it.
+func (q *request) factoryPage(title, tab string) (page, state.Factory, error) {
+	uid := q.param("factory")
+	if !state.ValidID(state.PrefixFactory, uid) {
+		return page{}, state.Factory{}, api.Problem("resource_not_found", "there is no factory %s", line(uid))
+	}
+	f, err := q.Store.Factory(q.Context(), uid)
+	p := page{Title: title, Section: "factories", Tab: tab, Factory: &f, Crumbs: []crumb{{"Factories", "/factories"}, {f.Name, "/factories/" + f.UID}}}
+	return p, f, err
+}
+
+type factoryView struct {
+	Current    state.Current
+	Stale      []state.Webhook // that wait for the next apply to use a newer secret
+	Attempts   []state.Attempt
+	Deliveries chart
+	Codes      []string // of the problems
+}
+
+func (q *request) factory() error {
+	p, f, err := q.factoryPage("", "overview")
+	if err != nil {
+		return err
+	}
+	v := factoryView{}
+	if v.Current, err = q.Store.Current(q.Context(), f.UID); err != nil {
+		return err
+	}
+	for _, w := range v.Current.Webhooks {
+		if w.SecretStale {
+			v.Stale = append(v.Stale, w)
+		}
+	}
+	for _, found := range f.Problems {
+		v.Codes = append(v.Codes, found.Code)
+	}
+	if v.Attempts, err = q.Store.Attempts(q.Context(), f.UID, 0, 5); err != nil {
+		return err
+	}
+	tallies, known := q.deliveryTallies(f.UID)
+	v.Deliveries = deliveryChart(time.Now(), tallies, known)
+	p.Title, p.Crumbs = f.Name, p.Crumbs[:1]
+	p.Live, p.Data = []string{"sync." + f.UID, "secret"}, v
+	return q.render("factory", p)
+}
+
+// sync applies the head of the factory's source now.
+func (q *request) sync() error {
+	_, f, err := q.factoryPage("", "")
+	if err != nil {
+		return err
+	}
+	var result admin.Sync
+	in := admin.SyncRequest{AllowPrune: q.PostForm.Get("allow_prune") == "yes", AllowRename: q.PostForm.Get("allow_rename") == "yes"}
+	if err := q.call(http.MethodPost, "/factory/"+f.UID+"/sync", in, &result); err != nil {
+		return err
+	}
+	return q.redirect("/factories/"+f.UID, result.Outcome)
+}
+
+type planView struct {
+	Plan      plan.Plan
+	Counts    map[string]int
+	Changed   []plan.Change
+	Unchanged int
+	Error     string
+}
+
+// plan shows what applying the head of the source would do. It reads the source, so it may take a while.
+func (q *request) plan() error {
+	p, f, err := q.factoryPage("Plan", "plan")
+	if err != nil {
+		return err
+	}
+	v := planView{Counts: map[string]int{}}
+	if err := q.call(http.MethodPost, "/factory/"+f.UID+"/plan", nil, &v.Plan); err != nil {
+		problem := problemOf(err)
+		if problem.Status == http.StatusForbidden || problem.Status == http.StatusInternalServerError {
+			return err
+		}
+		v.Error = problem.Detail
+	}
+	for _, c := range v.Plan.Changes {
+		v.Counts[c.Action]++
+		if c.Action == plan.ActionUnchanged {
+			v.Unchanged++
+		} else {
+			v.Changed = append(v.Changed, c)
+		}
+	}
+	p.Data = v
+	return q.render("plan", p)
+}
+
+type historyView struct {
+	Attempts []state.Attempt
+	Next     string
+}
+
+const historyRows = 30
+
+// history lists the attempts to apply.
+func (q *request) history() error {
+	p, f, err := q.factoryPage("History", "history")
+	if err != nil {
+		return err
+	}
+	before := int64(0)
+	if text := q.URL.Query().Get("before"); text != "" {
+		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before <= 0 {
+			return api.InvalidField("before", "is not a place in this list")
+		}
+	}
+	v := historyView{}
+	if v.Attempts, err = q.Store.Attempts(q.Context(), f.UID, before, historyRows+1); err != nil {
+		return err
+	}
+	if len(v.Attempts) > historyRows {
+		v.Attempts = v.Attempts[:historyRows]
+		v.Next = strconv.FormatInt(v.Attempts[historyRows-1].ID, 10)
+	}
+	p.Live, p.Data = []string{"sync." + f.UID}, v
+	return q.render("history", p)
+}
+
+// place is where a definition file is edited, when it is not here.
+type place struct {
+	Path   string
+	Where  string
+	Commit bool // it takes effect when it is committed
+}
+
+func placeOf(f state.Factory, file string) place {
+	at := path.Join(f.Source.Path, file)
+	switch f.Source.Kind {
+	case "git":
+		return place{at, "on branch " + f.Source.Branch + " of " + repository(f.Source.URL), true}
+	case "dir":
+		return place{at, "on the server", false}
+	}
+	return place{Path: file}
+}
+
+// managed reports whether the server itself holds the factory's definition.
+func managed(f state.Factory) bool { return f.Source.Kind == "managed" && !f.Detached }
+
+// isNotFound reports whether err says that the named thing does not exist.
+func isNotFound(err error) bool {
+	var e *api.Error
+	return errors.Is(err, state.ErrNotFound) || errors.As(err, &e) && e.Code == "resource_not_found"
+}

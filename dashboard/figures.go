@@ -1,0 +1,124 @@
+package dashboard
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"millwright/state"
+)
+
+// Counting a large log takes longer than a page may. So a page waits only briefly for its figures; what
+// takes longer is finished behind it, and the page shows what was counted last, a few seconds old, or
+// says that it is being counted. The figures of a small log are exact.
+const (
+	figurePatience = 25 * time.Millisecond // how long a page waits
+	figureRest     = 20                    // a count that took t is not repeated for t times this
+	figureTime     = 10 * time.Second      // after which a count is given up
+	maxFigures     = 256
+)
+
+// chartSpan and chartSpans are what a chart over time shows: a day.
+const (
+	chartSpan  = time.Hour
+	chartSpans = 24
+)
+
+// figures are the latest counts, by what was counted. The zero value is ready.
+type figures struct {
+	mu  sync.Mutex
+	all map[string]*figure
+}
+
+type figure struct {
+	value   any
+	at      time.Time     // when value was counted; zero: never
+	cost    time.Duration // of counting it
+	running chan struct{} // closed when the count under way ends; nil when there is none
+}
+
+// counted returns what count returned lately under this name, and when. It is nil when nothing has been
+// counted yet.
+func counted[T any](f *figures, log func(error), name string, count func(context.Context) (T, error)) (value *T, at time.Time) {
+	f.mu.Lock()
+	if f.all == nil || len(f.all) >= maxFigures {
+		f.all = map[string]*figure{}
+	}
+	g := f.all[name]
+	if g == nil {
+		g = &figure{}
+		f.all[name] = g
+	}
+	if rested := time.Since(g.at) >= g.cost*figureRest || g.cost < figurePatience; g.running == nil && rested {
+		g.running = make(chan struct{})
+		go func() {
+			ctx, stop := context.WithTimeout(context.Background(), figureTime)
+			defer stop()
+			began := time.Now()
+			v, err := count(ctx)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if g.cost = time.Since(began); err == nil {
+				g.value, g.at = &v, began
+			} else {
+				log(err)
+			}
+			close(g.running)
+			g.running = nil
+		}()
+	}
+	running := g.running
+	f.mu.Unlock()
+	if running != nil {
+		patience := time.NewTimer(figurePatience)
+		defer patience.Stop()
+		select {
+		case <-running:
+		case <-patience.C:
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	value, _ = g.value.(*T)
+	return value, g.at
+}
+
+func (d *dashboard) countFailed(err error) { d.Log.Warn("dashboard figures", "error", err) }
+
+// chartStart is when the day that charts show begins.
+func chartStart(now time.Time) time.Time {
+	return now.Truncate(chartSpan).Add(-(chartSpans - 1) * chartSpan)
+}
+
+// deliveryTallies counts the deliveries of a factory, or of all, over the last day.
+func (d *dashboard) deliveryTallies(factoryUID string) (tallies []state.DeliveryTally, known bool) {
+	v, _ := counted(&d.figures, d.countFailed, "deliveries "+factoryUID, func(ctx context.Context) ([]state.DeliveryTally, error) {
+		return d.Store.DeliveryTallies(ctx, factoryUID, chartStart(time.Now()), chartSpan)
+	})
+	if v == nil {
+		return nil, false
+	}
+	return *v, true
+}
+
+// runTallies counts the runs over the last day.
+func (d *dashboard) runTallies() (tallies []state.RunTally, known bool) {
+	v, _ := counted(&d.figures, d.countFailed, "runs", func(ctx context.Context) ([]state.RunTally, error) {
+		return d.Store.RunTallies(ctx, chartStart(time.Now()), chartSpan)
+	})
+	if v == nil {
+		return nil, false
+	}
+	return *v, true
+}
+
+// deliveryCounts counts what the logs of a factory's webhooks hold, by webhook.
+func (d *dashboard) deliveryCounts(factoryUID string) (counts map[string]map[state.DeliveryOutcome]int64, known bool) {
+	v, _ := counted(&d.figures, d.countFailed, "logs "+factoryUID, func(ctx context.Context) (map[string]map[state.DeliveryOutcome]int64, error) {
+		return d.Store.DeliveryCounts(ctx, factoryUID)
+	})
+	if v == nil {
+		return nil, false
+	}
+	return *v, true
+}

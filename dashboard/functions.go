@@ -1,0 +1,181 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"errors"
+	"html/template"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"millwright/schema"
+	"millwright/state"
+)
+
+// functions are what templates may call.
+func (d *dashboard) functions() template.FuncMap {
+	return template.FuncMap{
+		"asset":      func(name string) string { return "/assets/" + name + "?v=" + d.assets[name].version },
+		"ago":        func(t any) template.HTML { return ago(time.Now, t) },
+		"stamp":      func(t time.Time) string { return t.UTC().Format(stampFormat) },
+		"line":       func(v any) string { return line(text(v)) },
+		"prose":      func(v any) string { return block(text(v)) },
+		"pretty":     func(b []byte) string { return pretty(b) },
+		"editable":   editable,
+		"bytes":      byteCount,
+		"size":       size,
+		"short":      short,
+		"pathEscape": url.PathEscape,
+		"join":       strings.Join,
+		"has":        func(list []string, s string) bool { return slices.Contains(list, s) },
+		"tone":       tone,
+		"standing":   standingOf,
+		"problem":    func(p schema.Problem) string { return schema.Text(p, nil) },
+		"tier":       tier,
+		"tierShort":  tierShort,
+		"dict":       dict,
+		"deref":      func(f *state.Factory) state.Factory { return *f },
+		"repository": repository,
+		"took":       func(from, to time.Time) string { return spell(max(to.Sub(from), 0)) },
+		"value":      value,
+	}
+}
+
+// text returns what is printed of a text of any type.
+func text(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []byte:
+		return string(v)
+	case interface{ Label() string }:
+		return v.Label()
+	case state.RunState:
+		return string(v)
+	case schema.AuthMode:
+		return string(v)
+	case error:
+		return v.Error()
+	}
+	return ""
+}
+
+// dict makes the data of a part of a page: names and values in turn.
+func dict(pairs ...any) (map[string]any, error) {
+	m := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, errors.New("dict: a name is not a text")
+		}
+		m[name] = pairs[i+1]
+	}
+	return m, nil
+}
+
+// value writes a value of a plan, as JSON.
+func value(v any) string {
+	if v == nil {
+		return "none"
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return clip(maxLine*4, string(b))
+}
+
+// repository returns the address of a git repository without what may be a credential in it.
+func repository(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		if err != nil && strings.Contains(address, "://") {
+			return ""
+		}
+		return address
+	}
+	u.User = nil
+	return u.String()
+}
+
+// tone returns the class that gives a state its colour: good, busy, odd, bad or quiet.
+func tone(v any) string {
+	var s string
+	switch v := v.(type) {
+	case string:
+		s = v
+	case state.DeliveryOutcome:
+		s = string(v)
+	case state.RunState:
+		s = string(v)
+	case state.Outcome:
+		s = string(v)
+	case schema.Severity:
+		s = string(v)
+	}
+	switch s {
+	case "accepted", "SUCCEEDED", "applied", "enabled", "matched", "create", "ok":
+		return "good"
+	case "INPROGRESS", "CLAIMED", "QUEUED", "info", "handshake", "update":
+		return "busy"
+	case "duplicate", "BLOCKED", "warning", "disabled", "warn", "pending":
+		return "odd"
+	case "rejected_auth", "rejected_invalid_json", "rejected_too_large", "FAILED", "ERROR", "refused", "failed", "error", "deleted", "unknown", "delete", "bad":
+		return "bad"
+	}
+	return "quiet"
+}
+
+// tier says where a delivery's identity comes from.
+func tier(s state.IdentitySource) string {
+	switch s {
+	case state.IdentityHeader:
+		return "the webhook's header"
+	case state.IdentityProvider:
+		return "the provider's header"
+	case state.IdentityServiceHeader:
+		return "X-Service-Delivery-Id"
+	case state.IdentityBodyHash:
+		return "hash of the body"
+	}
+	return ""
+}
+
+// tierShort is tier in a word.
+func tierShort(s state.IdentitySource) string {
+	switch s {
+	case state.IdentityHeader:
+		return "header"
+	case state.IdentityProvider:
+		return "provider"
+	case state.IdentityServiceHeader:
+		return "service header"
+	}
+	return "body"
+}
+
+// standing is where a factory stands, in a word and a sentence.
+type standing struct{ Level, Word, Detail string }
+
+func standingOf(f state.Factory) standing {
+	switch {
+	case f.Detached:
+		return standing{"quiet", "Detached", "no longer configured: its webhooks answer 404"}
+	case f.Suspended:
+		return standing{"odd", "Suspended", "its settings suspend it: nothing is applied"}
+	}
+	switch f.SyncState {
+	case state.SyncApplied:
+		return standing{"good", "Applied", "what the source says is what serves"}
+	case state.SyncRefused:
+		detail := "the source's definition has errors; the last applied one serves"
+		if f.Applied.ID == "" {
+			detail = "the source's definition has errors, and none was ever applied"
+		}
+		return standing{"bad", "Refused", detail}
+	case state.SyncFailed:
+		return standing{"bad", "Source failed", "the source cannot be read; the server keeps trying"}
+	}
+	return standing{"busy", "Pending", "no attempt to apply has ended yet"}
+}

@@ -1,0 +1,108 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"millwright/api"
+	"millwright/state"
+)
+
+const (
+	maxStreams  = 512                    // live streams at a time, of all browsers
+	maxTopics   = 32                     // of one stream
+	streamPause = 250 * time.Millisecond // changes within it are told as one
+	streamCheck = 15 * time.Second       // between looks at whether the browser is still signed in
+)
+
+// topicsOf reads what a stream is about: "delivery.UID", or "delivery" for all deliveries.
+func topicsOf(texts []string) (topics []state.Topic, wanted map[state.Notice]bool, err error) {
+	wanted = map[state.Notice]bool{}
+	seen := map[state.Topic]bool{}
+	if len(texts) == 0 || len(texts) > maxTopics {
+		return nil, nil, api.InvalidField("on", "give 1 to %d topics", maxTopics)
+	}
+	for _, text := range texts {
+		name, id, _ := strings.Cut(text, ".")
+		topic := state.Topic(name)
+		switch topic {
+		case state.TopicDelivery, state.TopicRun, state.TopicSync, state.TopicSecret:
+		default:
+			return nil, nil, api.InvalidField("on", "there is no topic %q", clip(40, name))
+		}
+		wanted[state.Notice{Topic: topic, ID: id}] = true
+		if !seen[topic] {
+			seen[topic] = true
+			topics = append(topics, topic)
+		}
+	}
+	return topics, wanted, nil
+}
+
+// stream tells a page, by server-sent events, that what it shows has changed; the page then asks for
+// itself again. It ends when the browser goes away, the session ends, or the server stops.
+func (q *request) stream() error {
+	topics, wanted, err := topicsOf(q.URL.Query()["on"])
+	if err != nil {
+		return err
+	}
+	select {
+	case q.live <- struct{}{}:
+		defer func() { <-q.live }()
+	default:
+		return api.Problem("resource_unavailable", "too many pages are being watched").WithRetryAfter(30)
+	}
+	notices, end := q.Store.Subscribe(64, topics...)
+	defer end()
+	out := http.NewResponseController(q.w)
+	q.w.Header().Set("Content-Type", "text/event-stream")
+	q.w.Header().Set("X-Accel-Buffering", "no")
+	send := func(text string) error {
+		if err := out.SetWriteDeadline(time.Now().Add(streamCheck)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return err
+		}
+		if _, err := fmt.Fprint(q.w, text, "\n\n"); err != nil {
+			return err
+		}
+		return out.Flush()
+	}
+	if send("retry: 3000\n: watching") != nil {
+		return nil
+	}
+	check := time.NewTicker(streamCheck)
+	defer check.Stop()
+	pause := time.NewTimer(0)
+	<-pause.C
+	defer pause.Stop()
+	waiting := false
+	for {
+		select {
+		case <-q.Context().Done():
+			return nil
+		case <-q.Done:
+			return nil
+		case n := <-notices:
+			if !waiting && (wanted[n] || wanted[state.Notice{Topic: n.Topic}]) {
+				waiting = true
+				pause.Reset(streamPause)
+			}
+		case <-pause.C:
+			waiting = false
+			if send("event: changed\ndata: -") != nil {
+				return nil
+			}
+		case <-check.C:
+			text := ": still here"
+			_, err := q.Store.SessionKey(q.Context(), q.session)
+			if errors.Is(err, state.ErrNotFound) {
+				text = "event: ended\ndata: -"
+			}
+			if send(text) != nil || errors.Is(err, state.ErrNotFound) {
+				return nil
+			}
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package dashboard
+
+import (
+	"net/http"
+	"strings"
+
+	"millwright/admin"
+	"millwright/api"
+	"millwright/schema"
+	"millwright/state"
+)
+
+type newWebhookView struct {
+	Form    form
+	Schemes []string
+	Managed bool
+	Where   place
+	Count   int
+	Max     int
+	Secrets []string
+}
+
+// newWebhook shows the form for a webhook of a managed factory.
+func (q *request) newWebhook() error {
+	return q.showNewWebhook(http.StatusOK, form{Values: map[string]string{"auth_mode": string(schema.AuthToken)}})
+}
+
+func (q *request) showNewWebhook(status int, f form) error {
+	p, factory, err := q.factoryPage("New webhook", "webhooks")
+	if err != nil {
+		return err
+	}
+	hooks, err := q.Store.Webhooks(q.Context(), factory.UID, false)
+	if err != nil {
+		return err
+	}
+	v := newWebhookView{Form: f, Schemes: admin.SignatureSchemes(), Managed: managed(factory), Where: placeOf(factory, "webhooks/<name>.yaml"), Count: len(hooks), Max: schema.MaxWebhooks}
+	p.Crumbs = append(p.Crumbs, crumb{"Webhooks", "/factories/" + factory.UID + "/webhooks"})
+	p.Data = v
+	return q.renderStatus(status, "webhook-new", p)
+}
+
+type createdView struct {
+	Webhook admin.WebhookWithSecret
+	Path    string
+	URL     string
+	Pending bool
+}
+
+// createWebhook makes a webhook, and shows its URL and secret this once.
+func (q *request) createWebhook() error {
+	p, f, err := q.factoryPage("Webhook created", "webhooks")
+	if err != nil {
+		return err
+	}
+	typed := q.formOf("name", "auth_mode", "signature_scheme", "secret_name", "delivery_id_header", "handshake")
+	in := admin.CreateWebhookRequest{
+		Name: strings.TrimSpace(typed.Values["name"]), AuthMode: typed.Values["auth_mode"], SecretName: strings.TrimSpace(typed.Values["secret_name"]),
+		DeliveryIDHeader: strings.TrimSpace(typed.Values["delivery_id_header"]),
+	}
+	if in.AuthMode == string(schema.AuthSignature) {
+		in.SignatureScheme = typed.Values["signature_scheme"]
+		in.Secret = strings.TrimRight(q.PostForm.Get("secret"), "\r\n")
+		in.Handshake = typed.Values["handshake"] == "yes"
+	}
+	var made admin.WebhookWithSecret
+	if err := q.call(http.MethodPost, "/factory/"+f.UID+"/webhooks", in, &made); err != nil {
+		if !typed.take(err) {
+			return err
+		}
+		return q.showNewWebhook(http.StatusUnprocessableEntity, typed)
+	}
+	w, err := q.Store.Webhook(q.Context(), f.UID, made.UID)
+	if err != nil {
+		return err
+	}
+	v := createdView{Webhook: made, Path: "/factories/" + f.UID + "/webhooks/" + made.UID, URL: made.IngressURL, Pending: w.SecretPending}
+	if made.Secret != "" && w.Spec.AuthMode == schema.AuthURLToken {
+		v.URL = strings.Replace(v.URL, "{token}", made.Secret, 1)
+	}
+	p.Crumbs = append(p.Crumbs, crumb{"Webhooks", "/factories/" + f.UID + "/webhooks"})
+	p.Data = v
+	return q.render("webhook-created", p)
+}
+
+// enableWebhook turns a webhook of a managed factory on or off.
+func (q *request) enableWebhook() error {
+	_, f, w, err := q.webhookPage("", "")
+	if err != nil {
+		return err
+	}
+	on := q.PostForm.Get("enabled") == "yes"
+	if err := q.call(http.MethodPatch, "/factory/"+f.UID+"/webhooks/"+w.UID, admin.UpdateWebhookRequest{Enabled: &on}, nil); err != nil {
+		return err
+	}
+	return q.redirect("/factories/"+f.UID+"/webhooks/"+w.UID, map[bool]string{true: "enabled", false: "disabled"}[on])
+}
+
+// rotateSecret gives a webhook of a managed factory a new secret, and shows it this once.
+func (q *request) rotateSecret() error {
+	_, f, w, err := q.webhookPage("", "")
+	if err != nil {
+		return err
+	}
+	typed := q.formOf("shared")
+	typed.Values["secret"] = "" // so that what is wrong with it stands beside it
+	in := admin.RotateSecretRequest{Shared: typed.Values["shared"] == "yes"}
+	if w.Spec.AuthMode == schema.AuthSignature {
+		in.Secret = strings.TrimRight(q.PostForm.Get("secret"), "\r\n")
+		if in.Secret == "" && w.Spec.SignatureScheme != "standard_webhooks" {
+			typed.Errors["secret"] = "enter the signing secret that the provider issued"
+			return q.showWebhook(http.StatusUnprocessableEntity, typed, nil)
+		}
+	}
+	var made admin.WebhookWithSecret
+	if err := q.call(http.MethodPost, "/factory/"+f.UID+"/webhooks/"+w.UID+"/rotate", in, &made); err != nil {
+		if !typed.take(err) {
+			return err
+		}
+		return q.showWebhook(http.StatusUnprocessableEntity, typed, nil)
+	}
+	return q.showWebhook(http.StatusOK, form{}, &made)
+}
+
+// deleteWebhook deletes a webhook of a managed factory.
+func (q *request) deleteWebhook() error {
+	_, f, w, err := q.webhookPage("", "")
+	if err != nil {
+		return err
+	}
+	if err := q.call(http.MethodDelete, "/factory/"+f.UID+"/webhooks/"+w.UID, nil, nil); err != nil {
+		return err
+	}
+	return q.redirect("/factories/"+f.UID+"/webhooks", "deleted")
+}
+
+type secretsView struct {
+	Secrets []secretRow
+	Form    form
+}
+
+// secretRow is a secret with who uses it.
+type secretRow struct {
+	admin.Secret
+	Users []webhookLink
+}
+
+// secrets lists the team's secrets: names, versions, users; never values.
+func (q *request) secrets() error { return q.showSecrets(http.StatusOK, form{}) }
+
+func (q *request) showSecrets(status int, f form) error {
+	var list admin.ListSecretsResponse
+	if err := q.call(http.MethodGet, "/secrets?limit=500", nil, &list); err != nil {
+		return err
+	}
+	known, err := q.webhookNames()
+	if err != nil {
+		return err
+	}
+	v := secretsView{Form: f}
+	for _, s := range list.Secrets {
+		row := secretRow{Secret: s}
+		for _, uid := range s.Webhooks {
+			if w, ok := known[uid]; ok {
+				row.Users = append(row.Users, w)
+			}
+		}
+		v.Secrets = append(v.Secrets, row)
+	}
+	return q.renderStatus(status, "secrets", page{Title: "Secrets", Section: "secrets", Live: []string{"secret", "sync"}, Data: v})
+}
+
+// setSecret creates a secret or gives it a new value.
+func (q *request) setSecret() error {
+	typed := q.formOf("name", "pending")
+	typed.Values["value"] = ""
+	name := strings.TrimSpace(typed.Values["name"])
+	in := admin.SetSecretRequest{}
+	if pending := typed.Values["pending"] == "yes"; pending {
+		in.Pending = &pending
+	}
+	if value := strings.ReplaceAll(q.PostForm.Get("value"), "\r\n", "\n"); value != "" || in.Pending == nil {
+		value = strings.TrimSuffix(value, "\n") // as the command line does
+		in.Value = &value
+	}
+	if !secretName(name) {
+		typed.Errors["name"] = "is a letter or _, then letters, digits and _, at most 128 in all"
+		return q.showSecrets(http.StatusUnprocessableEntity, typed)
+	}
+	if err := q.call(http.MethodPut, "/secrets/"+name, in, nil); err != nil {
+		if !typed.take(err) {
+			return err
+		}
+		return q.showSecrets(http.StatusUnprocessableEntity, typed)
+	}
+	if in.Value == nil {
+		return q.redirect("/secrets", "pending")
+	}
+	return q.redirect("/secrets", "secret")
+}
+
+func secretName(name string) bool {
+	for i, c := range []byte(name) {
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 128
+}
+
+func (q *request) deleteSecret() error {
+	name := q.param("name")
+	if !secretName(name) {
+		return api.Problem("resource_not_found", "there is no secret %s", line(name))
+	}
+	if err := q.call(http.MethodDelete, "/secrets/"+name, nil, nil); err != nil {
+		f := form{Values: map[string]string{}, Errors: map[string]string{}}
+		if !f.take(err) {
+			return err
+		}
+		return q.showSecrets(http.StatusConflict, f)
+	}
+	return q.redirect("/secrets", "deleted")
+}
+
+type keysView struct {
+	Keys  []admin.APIKey
+	Roles []state.Role
+	Lives []life
+	Form  form
+	Made  *admin.CreatedAPIKey
+}
+
+// life is how long a key may work.
+type life struct{ Value, Name string }
+
+// keys lists the API keys. Their secrets are not kept.
+func (q *request) keys() error { return q.showKeys(http.StatusOK, keysView{}) }
+
+func (q *request) showKeys(status int, v keysView) error {
+	var list admin.ListAPIKeysResponse
+	if err := q.call(http.MethodGet, "/keys?limit=500", nil, &list); err != nil {
+		return err
+	}
+	v.Keys, v.Roles = list.Keys, []state.Role{state.RoleViewer, state.RoleRunner, state.RoleAdmin, state.RoleWorker}
+	v.Lives = []life{{"24h", "a day"}, {"7d", "a week"}, {"30d", "30 days"}, {"90d", "90 days"}, {"365d", "a year"}}
+	return q.renderStatus(status, "keys", page{Title: "API keys", Section: "keys", Data: v})
+}
+
+// createKey makes an API key, and shows it this once.
+func (q *request) createKey() error {
+	v := keysView{Form: q.formOf("name", "role", "expires_in")}
+	in := map[string]string{"name": strings.TrimSpace(v.Form.Values["name"]), "role": v.Form.Values["role"]}
+	if life := v.Form.Values["expires_in"]; life != "" {
+		in["expires_in"] = life
+	}
+	var made admin.CreatedAPIKey
+	if err := q.call(http.MethodPost, "/keys", in, &made); err != nil {
+		if !v.Form.take(err) {
+			return err
+		}
+		return q.showKeys(http.StatusUnprocessableEntity, v)
+	}
+	return q.showKeys(http.StatusOK, keysView{Made: &made})
+}
+
+func (q *request) revokeKey() error {
+	uid := q.param("key")
+	if !state.ValidID(state.PrefixKey, uid) {
+		return api.Problem("resource_not_found", "there is no API key %s", line(uid))
+	}
+	if err := q.call(http.MethodDelete, "/keys/"+uid, nil, nil); err != nil {
+		f := form{Values: map[string]string{}, Errors: map[string]string{}}
+		if !f.take(err) {
+			return err
+		}
+		return q.showKeys(http.StatusConflict, keysView{Form: f})
+	}
+	return q.redirect("/keys", "revoked")
+}

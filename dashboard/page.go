@@ -1,0 +1,273 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"millwright/api"
+	"millwright/state"
+)
+
+// request is a request for a page by a browser that is signed in.
+type request struct {
+	*http.Request
+	*dashboard
+	w       http.ResponseWriter
+	key     state.Key
+	session string // the token in the browser's cookie
+	began   time.Time
+}
+
+// param returns a parameter of the path, decoded.
+func (q *request) param(name string) string {
+	raw := chi.URLParam(q.Request, name)
+	if text, err := url.PathUnescape(raw); err == nil {
+		return text
+	}
+	return raw
+}
+
+// call makes a request of the API in the name of the browser's key.
+func (q *request) call(method, path string, in, out any) error {
+	return q.API.Call(q.Context(), q.key, method, path, in, out)
+}
+
+// page is what every template gets.
+type page struct {
+	Title   string
+	Section string // of the main navigation
+	Tab     string // of a factory's pages
+	Factory *state.Factory
+	Crumbs  []crumb
+	Live    []string // what the page changes with, as /live takes it
+	Data    any
+
+	Key       state.Key
+	Can       abilities
+	CSRF      string
+	Done      string // what the change that led here did
+	Factories []factoryLink
+	Path      string
+	Version   string
+}
+
+// crumb is a page above this one.
+type crumb struct{ Name, Path string }
+
+// abilities say which actions a page offers. What is not offered is refused as well, by the API.
+type abilities struct{ Run, Admin bool }
+
+// factoryLink is a factory in the navigation.
+type factoryLink struct {
+	Name, UID, Level string
+}
+
+// done are the messages that a change leaves on the page it leads to.
+var done = map[string]string{
+	"applied":   "Applied. The definition serves.",
+	"unchanged": "Synced. Nothing had changed.",
+	"refused":   "Refused: the definition has errors. The last applied one still serves.",
+	"failed":    "The source could not be read. The last applied definition still serves.",
+	"replayed":  "Replayed as this new delivery.",
+	"enabled":   "Enabled. Deliveries are taken again.",
+	"disabled":  "Disabled. Senders get 404 from now on.",
+	"deleted":   "Deleted.",
+	"saved":     "Saved and applied.",
+	"secret":    "The secret has a new value. Webhooks use it from their next apply on.",
+	"pending":   "The secret waits for its value. Until then every request to its webhooks is refused.",
+	"revoked":   "Revoked, together with the sessions that were begun with it.",
+	"followup":  "Sent to the run.",
+	"cancelled": "Cancelled.",
+	"cancel":    "Asked to stop. It is killed if it does not.",
+}
+
+// render answers with a page.
+func (q *request) render(view string, p page) error {
+	return q.renderStatus(http.StatusOK, view, p)
+}
+
+func (q *request) renderStatus(status int, view string, p page) error {
+	p.Key, p.Path, p.Version = q.key, q.URL.Path, q.Version
+	p.Can = abilities{Run: q.key.Role.Allows(state.RoleRunner), Admin: q.key.Role.Allows(state.RoleAdmin)}
+	p.Done = done[q.URL.Query().Get("done")]
+	if q.session != "" {
+		p.CSRF = q.proof(q.session)
+	}
+	if q.key.UID != "" && p.Factories == nil {
+		all, err := q.Store.Factories(q.Context())
+		if err != nil && view != "error" {
+			return err
+		}
+		for _, f := range all {
+			if len(p.Factories) < maxLinks && !f.Detached {
+				p.Factories = append(p.Factories, factoryLink{f.Name, f.UID, standingOf(f).Level})
+			}
+		}
+	}
+	t := q.views[view]
+	if t == nil {
+		return fmt.Errorf("no template %q", view)
+	}
+	var body bytes.Buffer
+	if err := t.ExecuteTemplate(&body, "layout", p); err != nil {
+		return fmt.Errorf("page %s: %w", view, err)
+	}
+	q.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	q.w.Header().Set("Server-Timing", fmt.Sprintf("page;dur=%.1f", float64(time.Since(q.began).Microseconds())/1000))
+	q.w.WriteHeader(status)
+	q.w.Write(visible(body.Bytes()))
+	return nil
+}
+
+// maxLinks is how many factories the navigation lists.
+const maxLinks = 12
+
+// redirect leads to another page after a change. what is a key of done.
+func (q *request) redirect(to, what string) error {
+	if what != "" {
+		to += "?done=" + what
+	}
+	http.Redirect(q.w, q.Request, to, http.StatusSeeOther)
+	return nil
+}
+
+type errorView struct {
+	Status          int
+	Heading, Detail string
+	Fields          []api.FieldError
+	Back            string
+}
+
+// fail answers with a page that says what was wrong, as far as the problem is one for the user.
+func (q *request) fail(err error) {
+	problem := problemOf(err)
+	switch {
+	case problem.Status >= 500 && q.Context().Err() == nil:
+		q.Log.Error("dashboard page failed", "method", q.Method, "path", q.URL.Path, "error", err)
+	case q.Context().Err() != nil:
+		return // nobody waits any more
+	}
+	for k, values := range problem.GetHeaders() {
+		if k == "Retry-After" {
+			q.w.Header()[k] = values
+		}
+	}
+	view := errorView{Status: problem.Status, Heading: heading(problem), Detail: problem.Detail, Fields: problem.Errors}
+	p := page{Title: view.Heading, Data: view}
+	if problem.Status >= 500 {
+		p.Factories = []factoryLink{} // the state may be out of reach
+	}
+	if err := q.renderStatus(problem.Status, "error", p); err != nil {
+		q.Log.Error("dashboard error page failed", "error", err)
+		http.Error(q.w, view.Heading, problem.Status)
+	}
+}
+
+// problemOf returns the problem that err is, or stands for.
+func problemOf(err error) *api.Error {
+	var problem *api.Error
+	switch {
+	case errors.As(api.FromState(err), &problem):
+		return problem
+	case errors.Is(err, context.DeadlineExceeded):
+		return api.Problem("resource_unavailable", "this took too long: try again")
+	}
+	return api.Problem("internal_error", "")
+}
+
+func heading(e *api.Error) string {
+	switch e.Status {
+	case http.StatusNotFound:
+		return "Not found"
+	case http.StatusForbidden:
+		return "Not allowed"
+	case http.StatusInternalServerError:
+		return "Something went wrong inside"
+	case http.StatusServiceUnavailable:
+		return "Not available just now"
+	}
+	return e.Title
+}
+
+// form is what was typed into a form, and what is wrong with it.
+type form struct {
+	Values map[string]string
+	Errors map[string]string
+	Error  string // what is wrong as a whole
+}
+
+// formOf keeps what was typed in the named fields. Fields that hold secrets are not among them.
+func (q *request) formOf(fields ...string) form {
+	f := form{Values: map[string]string{}, Errors: map[string]string{}}
+	for _, name := range fields {
+		f.Values[name] = q.PostForm.Get(name)
+	}
+	return f
+}
+
+// take puts what the API found wrong beside the fields, and reports whether the form is to be shown
+// again. Any other error is for the error page.
+func (f *form) take(err error) bool {
+	problem := problemOf(err)
+	if problem.Status >= 500 || problem.Status == http.StatusForbidden || problem.Status == http.StatusNotFound {
+		return false
+	}
+	for _, wrong := range problem.Errors {
+		name := wrong.Field
+		if i := strings.LastIndexByte(name, '.'); i >= 0 {
+			if _, known := f.Values[name]; !known {
+				name = name[i+1:]
+			}
+		}
+		if _, known := f.Values[name]; !known {
+			f.Error = strings.TrimPrefix(f.Error+"; "+strings.TrimPrefix(wrong.Field+": "+wrong.Message, ": "), "; ")
+			continue
+		}
+		f.Errors[name] = strings.TrimPrefix(f.Errors[name]+"; "+wrong.Message, "; ")
+	}
+	if len(problem.Errors) == 0 {
+		f.Error = problem.Detail
+		if f.Error == "" {
+			f.Error = problem.Title
+		}
+	}
+	return true
+}
+
+// parseTemplates makes a set of each page: the layout, the parts, and the page's own file.
+func (d *dashboard) parseTemplates() (map[string]*template.Template, error) {
+	base, err := template.New("base").Funcs(d.functions()).ParseFS(files, "templates/layout.html", "templates/parts.html")
+	if err != nil {
+		return nil, err
+	}
+	names, err := fs.Glob(files, "templates/*.html")
+	if err != nil {
+		return nil, err
+	}
+	views := map[string]*template.Template{}
+	for _, name := range names {
+		view := strings.TrimSuffix(path.Base(name), ".html")
+		if view == "layout" || view == "parts" {
+			continue
+		}
+		set, err := base.Clone()
+		if err != nil {
+			return nil, err
+		}
+		if views[view], err = set.ParseFS(files, name); err != nil {
+			return nil, err
+		}
+	}
+	return views, nil
+}

@@ -1,0 +1,226 @@
+package dashboard
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"millwright/admin"
+	"millwright/api"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// webhookRow is a webhook with what its log holds.
+type webhookRow struct {
+	state.Webhook
+	URL    string
+	Counts map[state.DeliveryOutcome]int64
+}
+
+// Refused counts the rejected requests.
+func (w webhookRow) Refused() int64 {
+	return w.Counts[state.DeliveryRejectedAuth] + w.Counts[state.DeliveryInvalidJSON] + w.Counts[state.DeliveryTooLarge]
+}
+
+// Of counts the requests of one outcome.
+func (w webhookRow) Of(outcome string) int64 { return w.Counts[state.DeliveryOutcome(outcome)] }
+
+// Accepted counts the accepted deliveries.
+func (w webhookRow) Accepted() int64 { return w.Counts[state.DeliveryAccepted] }
+
+// Duplicates counts the duplicates.
+func (w webhookRow) Duplicates() int64 { return w.Counts[state.DeliveryDuplicate] }
+
+// Standing says in a word whether deliveries are taken.
+func (w webhookRow) Standing() string {
+	switch {
+	case w.Deleted != nil:
+		return "deleted"
+	case !w.Spec.Enabled:
+		return "disabled"
+	}
+	return "enabled"
+}
+
+// Mode says how senders show who they are.
+func (w webhookRow) Mode() string {
+	switch w.Spec.AuthMode {
+	case schema.AuthToken:
+		return "Bearer token"
+	case schema.AuthURLToken:
+		return "URL token"
+	}
+	if w.Spec.SignatureSchemeAlias != "" {
+		return "Provider signature (" + w.Spec.SignatureSchemeAlias + ")"
+	}
+	return "Provider signature (" + w.Spec.SignatureScheme + ")"
+}
+
+func (q *request) webhookRow(w state.Webhook, counts map[string]map[state.DeliveryOutcome]int64) webhookRow {
+	return webhookRow{w, admin.IngressURL(q.PublicURL, w), counts[w.UID]}
+}
+
+type webhooksView struct {
+	Live, Deleted []webhookRow
+	Counted       bool
+	Managed       bool
+	Max           int
+	Where         place
+}
+
+func (q *request) webhooks() error {
+	p, f, err := q.factoryPage("Webhooks", "webhooks")
+	if err != nil {
+		return err
+	}
+	hooks, err := q.Store.Webhooks(q.Context(), f.UID, true)
+	if err != nil {
+		return err
+	}
+	counts, known := q.deliveryCounts(f.UID)
+	v := webhooksView{Counted: known, Managed: managed(f), Max: schema.MaxWebhooks, Where: placeOf(f, "webhooks/<name>.yaml")}
+	for _, w := range hooks {
+		if row := q.webhookRow(w, counts); w.Deleted == nil {
+			v.Live = append(v.Live, row)
+		} else {
+			v.Deleted = append(v.Deleted, row)
+		}
+	}
+	p.Live, p.Data = []string{"sync." + f.UID, "secret", "delivery"}, v
+	return q.render("webhooks", p)
+}
+
+// webhookPage reads the webhook that the path names, live or deleted, and begins a page of it.
+func (q *request) webhookPage(title, tab string) (page, state.Factory, state.Webhook, error) {
+	p, f, err := q.factoryPage(title, tab)
+	if err != nil {
+		return p, f, state.Webhook{}, err
+	}
+	uid := q.param("webhook")
+	if !state.ValidID(state.PrefixWebhook, uid) {
+		return p, f, state.Webhook{}, api.Problem("resource_not_found", "there is no webhook %s", line(uid))
+	}
+	w, err := q.Store.Webhook(q.Context(), f.UID, uid)
+	p.Crumbs = append(p.Crumbs, crumb{"Webhooks", "/factories/" + f.UID + "/webhooks"}, crumb{w.Spec.Name, "/factories/" + f.UID + "/webhooks/" + w.UID})
+	return p, f, w, err
+}
+
+type webhookView struct {
+	Webhook     webhookRow
+	Counted     bool
+	Managed     bool
+	Where       place // the file to edit
+	File        string // beside the definition's root
+	Log         deliveryList
+	Automations []selection
+	SharedWith  []string // names of other webhooks that use the secret
+	Rotate      form
+	Secret      string // shown once
+	URL         string // with the token in it, shown once
+	Rotated     bool
+}
+
+// selection is an automation that selects a webhook.
+type selection struct {
+	admin.Automation
+	Filtered bool
+}
+
+func (q *request) webhook() error { return q.showWebhook(http.StatusOK, form{}, nil) }
+
+// showWebhook shows a webhook: with a form that was not right, or with a secret that was just made.
+func (q *request) showWebhook(status int, rotate form, made *admin.WebhookWithSecret) error {
+	p, f, w, err := q.webhookPage("", "webhooks")
+	if err != nil {
+		return err
+	}
+	counts, known := q.deliveryCounts(f.UID)
+	v := webhookView{
+		Webhook: q.webhookRow(w, counts), Counted: known, Managed: managed(f) && w.Deleted == nil,
+		Where: placeOf(f, w.Spec.Path), File: w.Spec.Path, Rotate: rotate,
+	}
+	if made != nil {
+		v.Rotated, v.Secret = true, made.Secret
+		if w.Spec.AuthMode == schema.AuthURLToken && made.Secret != "" {
+			v.URL = made.IngressURL
+			if strings.Contains(v.URL, "{token}") {
+				v.URL = strings.Replace(v.URL, "{token}", url.PathEscape(made.Secret), 1)
+			}
+		}
+	}
+	if v.Log, err = q.deliveryList([]state.Webhook{w}); err != nil {
+		return err
+	}
+	if v.Automations, err = q.selecting(f.UID, w.UID); err != nil {
+		return err
+	}
+	if v.SharedWith, err = q.sharedWith(w); err != nil {
+		return err
+	}
+	p.Title, p.Crumbs = w.Spec.Name, p.Crumbs[:len(p.Crumbs)-1]
+	p.Live, p.Data = []string{"delivery." + w.UID, "run", "sync." + f.UID, "secret." + w.Spec.SecretName}, v
+	return q.renderStatus(status, "webhook", p)
+}
+
+// selecting returns the automations that select a webhook.
+func (q *request) selecting(factoryUID, webhookUID string) (all []selection, err error) {
+	var list admin.ListAutomationsResponse
+	if err := q.call(http.MethodGet, "/factory/"+factoryUID+"/automations?limit=500", nil, &list); err != nil {
+		return nil, err
+	}
+	for _, a := range list.Automations {
+		for _, t := range a.Triggers {
+			if slices.Contains(t.WebhookIDs, webhookUID) {
+				all = append(all, selection{a, len(t.Payload) > 0 && string(t.Payload) != "{}"})
+				break
+			}
+		}
+	}
+	return all, nil
+}
+
+// sharedWith returns the names of the other live webhooks that use a webhook's secret.
+func (q *request) sharedWith(w state.Webhook) (names []string, err error) {
+	infos, err := q.Store.Secrets(q.Context())
+	if err != nil {
+		return nil, err
+	}
+	users := infos[w.Spec.SecretName].Webhooks
+	if len(users) < 2 {
+		return nil, nil
+	}
+	known, err := q.webhookNames()
+	for _, uid := range users {
+		if uid != w.UID {
+			names = append(names, known[uid].Name)
+		}
+	}
+	return names, err
+}
+
+// webhookLink names a webhook and where its page is.
+type webhookLink struct {
+	Name, Path string
+	Stale      bool
+}
+
+// webhookNames returns every live webhook of every factory, by UID.
+func (q *request) webhookNames() (map[string]webhookLink, error) {
+	factories, err := q.Store.Factories(q.Context())
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]webhookLink{}
+	for _, f := range factories {
+		hooks, err := q.Store.Webhooks(q.Context(), f.UID, false)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range hooks {
+			all[w.UID] = webhookLink{f.Name + " / " + w.Spec.Name, "/factories/" + f.UID + "/webhooks/" + w.UID, w.SecretStale}
+		}
+	}
+	return all, nil
+}
