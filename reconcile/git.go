@@ -83,7 +83,8 @@ type gitSource struct {
 }
 
 // Git returns the source that reads a commit of a git repository. It keeps the last commit's files, not
-// the history, in a clone of its own without a working tree.
+// the history, in a clone of its own without a working tree. From the first Fetch to Close no other source
+// can use that directory: the Fetch of another one fails.
 func Git(cfg GitConfig) (Source, error) {
 	cfg.Branch, cfg.Username = cmp.Or(cfg.Branch, "main"), cmp.Or(cfg.Username, "x-access-token")
 	cfg.Timeout = cmp.Or(cfg.Timeout, 5*time.Minute)
@@ -114,11 +115,7 @@ func Git(cfg GitConfig) (Source, error) {
 	if err := os.MkdirAll(cfg.CloneDir, 0o700); err != nil {
 		return nil, fmt.Errorf("directory for the clone: %w", err)
 	}
-	lock := flock.New(filepath.Join(cfg.CloneDir, "lock"))
-	if ok, err := lock.TryLock(); err != nil || !ok {
-		return nil, errors.Join(err, fmt.Errorf("%s is in use by another source", cfg.CloneDir))
-	}
-	return &gitSource{cfg: cfg, remote: r, lock: lock, clone: filepath.Join(cfg.CloneDir, "clone.git")}, nil
+	return &gitSource{cfg: cfg, remote: r, lock: flock.New(filepath.Join(cfg.CloneDir, "lock")), clone: filepath.Join(cfg.CloneDir, "clone.git")}, nil
 }
 
 func (g *gitSource) Describe() state.Source {
@@ -149,6 +146,10 @@ func (g *gitSource) Fetch(ctx context.Context) (Snapshot, error) {
 }
 
 func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
+	// Only now: until it is closed, the source that this one follows still has the directory.
+	if ok, err := g.lock.TryLock(); err != nil || !ok {
+		return Snapshot{}, errors.Join(err, fmt.Errorf("%s is in use by another source", g.cfg.CloneDir))
+	}
 	if g.objects != nil && g.objects.damaged {
 		g.cfg.Log.Warn("the clone is damaged; it is made afresh", "dir", g.clone)
 		if err := g.wipe(); err != nil {

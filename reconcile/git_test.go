@@ -320,12 +320,12 @@ func TestGitCloneSurvivesARestart(t *testing.T) {
 	source, err := reconcile.Git(reconcile.GitConfig{URL: s.url(), CloneDir: clone})
 	must(t, err)
 	fetch(t, source)
-	if _, err := reconcile.Git(reconcile.GitConfig{URL: s.url(), CloneDir: clone}); err == nil {
-		t.Error("two sources share a clone")
+	again := gitSource(t, reconcile.GitConfig{URL: s.url(), CloneDir: clone})
+	if _, err := again.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("two sources share a clone: %v", err)
 	}
 	must(t, source.Close())
 	asked := s.requests.Load()
-	again := gitSource(t, reconcile.GitConfig{URL: s.url(), CloneDir: clone})
 	if snap := fetch(t, again); snap.Revision.ID != commit || read(t, snap.FS, "webhooks/a.yaml") != hook("A") {
 		t.Errorf("revision %s", snap.Revision.ID)
 	}

@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -74,6 +77,7 @@ func TestScripts(t *testing.T) {
 			"eventually": cmdEventually,
 			"fill":       cmdFill,
 			"exits":      cmdExits,
+			"sign":       cmdSign,
 		},
 	})
 }
@@ -128,6 +132,16 @@ func cmdSetenv(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s has nothing like %s:\n%s", args[1], args[2], ts.ReadFile(args[1]))
 	}
 	ts.Setenv(args[0], m[1])
+}
+
+// cmdSign keeps the signature that GitHub gives a body under a secret: sign NAME SECRET BODY.
+func cmdSign(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: sign NAME SECRET BODY")
+	}
+	mac := hmac.New(sha256.New, []byte(args[1]))
+	mac.Write([]byte(args[2]))
+	ts.Setenv(args[0], "sha256="+hex.EncodeToString(mac.Sum(nil)))
 }
 
 // cmdRepeat posts many deliveries with bodies of their own: repeat N STATUS URL [HEADER …].

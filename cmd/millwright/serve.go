@@ -149,7 +149,13 @@ func reloadFrom(file string) func() (settings, error) {
 	if file == "" {
 		return nil
 	}
-	return func() (settings, error) { return readSettings(file) }
+	return func() (settings, error) {
+		cfg, err := readSettings(file)
+		if err == nil && len(cfg.Factories) == 0 {
+			err = usage("%s: factories is missing or empty, which would end every factory: name at least one", file)
+		}
+		return cfg, err
+	}
 }
 
 func newLog(s streams, format, level string) (*slog.Logger, error) {
