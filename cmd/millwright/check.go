@@ -32,6 +32,7 @@ type loadedAt struct {
 
 // check loads and checks all trees.
 func (c *checker) check(ctx context.Context) (*report.Report, error) {
+	defer thrift()()
 	rep := &report.Report{Version: programVersion(), Strict: c.strict}
 	sources := map[string][]byte{}
 	rep.Source = func(p string) []byte { return sources[p] }
@@ -42,12 +43,10 @@ func (c *checker) check(ctx context.Context) (*report.Report, error) {
 			rep.Trees = append(rep.Trees, report.Tree{Path: r.show, Err: r.err.Error()})
 			continue
 		}
-		note := newReading(r.dir)
-		var loaded *schema.Result
-		if c.noting || c.server != nil {
-			loaded = schema.Load(note, c.known)
-		} else {
-			loaded = schema.Load(note.FS, c.known)
+		note := newReading(r.dir, c.noting || c.server != nil)
+		loaded := schema.LoadContext(ctx, note, c.known)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
 		}
 		c.reading, c.result = append(c.reading, note), append(c.result, loadedAt{r, loaded})
 		tree := report.Tree{Path: r.show, Files: loaded.Files}

@@ -33,7 +33,7 @@ func (v *planView) ask(cmd *cobra.Command, c *client, dir string) error {
 	if v.err != nil || v.only != nil {
 		return fmt.Errorf("%s is a file: give the directory that holds webhooks/ and automations/", clean(dir))
 	}
-	note := newReading(v.dir)
+	note := newReading(v.dir, true)
 	loaded := schema.Load(note, nil)
 	if loaded.Err != nil {
 		return fmt.Errorf("%s: %s", clean(v.show), cause(loaded))

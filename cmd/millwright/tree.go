@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"millwright/schema"
@@ -107,21 +108,29 @@ func (r root) wants(p string) bool {
 	return r.only == nil || p == "." || slices.Contains(r.only, p)
 }
 
-// reading is a directory that notes what the loader looks at.
+// reading is a directory that notes, if asked to, what the loader looks at.
 type reading struct {
 	fs.FS
+	noting bool
+	opens  atomic.Int64
 	mu     sync.Mutex
 	opened map[string]bool
 	listed map[string][]fs.DirEntry
 }
 
-func newReading(dir string) *reading {
-	return &reading{FS: os.DirFS(dir), opened: map[string]bool{}, listed: map[string][]fs.DirEntry{}}
+func newReading(dir string, noting bool) *reading {
+	return &reading{FS: os.DirFS(dir), noting: noting, opened: map[string]bool{}, listed: map[string][]fs.DirEntry{}}
 }
 
 // Open opens a file or directory.
 func (r *reading) Open(name string) (fs.File, error) {
 	f, err := r.FS.Open(name)
+	if n := r.opens.Add(1); n%4096 == 0 {
+		allowMemory(n)
+	}
+	if !r.noting {
+		return f, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.opened[name] = true

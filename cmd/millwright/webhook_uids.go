@@ -40,7 +40,7 @@ automation that selects it.`,
 			if tree.err != nil || tree.only != nil {
 				return usage("%s is a file: give the directory that holds webhooks/ and automations/", clean(dir))
 			}
-			note := newReading(tree.dir)
+			note := newReading(tree.dir, true)
 			loaded := schema.Load(note, nil)
 			if loaded.Err != nil {
 				return couldNotCheck(fmt.Errorf("%s: %s", clean(tree.show), cause(loaded)))

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+	"runtime/debug"
+)
+
+// A check of a tree of usual size ends before any garbage is worth collecting, and one of 10,000 files
+// should need no more than 64 MB. So collection begins late, and in earnest at a limit, which grows with
+// what is read so that large trees do not pay for it. bench/validate measures both.
+const (
+	lateCollection = 400      // percent
+	memoryLimit    = 38 << 20 // bytes, at first
+	memoryForEach  = 2 << 10  // bytes for each file or directory opened
+)
+
+// thrift sets the collector up for a check, unless the user did, and returns what undoes it.
+func thrift() (undo func()) {
+	if chosen() {
+		return func() {}
+	}
+	percent, limit := debug.SetGCPercent(lateCollection), debug.SetMemoryLimit(memoryLimit)
+	return func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) }
+}
+
+// allowMemory raises the limit for a tree in which so much was opened.
+func allowMemory(opened int64) {
+	if limit := opened * memoryForEach; limit > memoryLimit && !chosen() {
+		debug.SetMemoryLimit(limit)
+	}
+}
+
+// chosen reports whether the user told the collector what to do.
+func chosen() bool { return os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" }
