@@ -85,13 +85,16 @@ func (w *webhook) run(a *automation, deliveryUID string, now time.Time) state.Ne
 	}
 }
 
+// eventSearched is how much of a body is searched for the kind of event, which is for show only.
+const eventSearched = 4 << 10
+
 // event is the provider's kind of event, for people to read.
 func (w *webhook) event(proof signature.Proof, body []byte) string {
 	if proof.Event != "" || w.scheme == nil {
 		return state.Preview(proof.Event)
 	}
 	if field := w.scheme.EventField(); field != "" {
-		if v := gjson.GetBytes(body, field); v.Type == gjson.String {
+		if v := gjson.GetBytes(body[:min(len(body), eventSearched)], field); v.Type == gjson.String {
 			return state.Preview(v.Str)
 		}
 	}
