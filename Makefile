@@ -21,12 +21,14 @@ run: build ## Serve a demo factory: prints its webhooks and a curl line for each
 test: ## Run every test, with the race detector, on SQLite and a PostgreSQL of its own
 	.ci/postgres $(GO) test -race -shuffle=on -timeout 20m ./...
 
-lint: ## go vet, staticcheck, gofumpt, govulncheck, tidy modules
+lint: ## go vet, staticcheck, gofumpt, govulncheck, tidy modules, alert rules
 	$(GO) vet ./...
 	$(TOOLS) staticcheck ./...
 	@out=$$($(TOOLS) gofumpt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "not gofumpt-ed:"; echo "$$out"; exit 1; }
 	$(GO) mod tidy -diff
 	$(TOOLS) govulncheck ./... || { test $$? -ne 3 && echo "govulncheck could not reach its database: not checked" >&2; }
+	@if command -v promtool >/dev/null; then cd deploy/prometheus && promtool check rules alerts.yaml && promtool test rules alerts_test.yaml; \
+	  else echo "there is no promtool (Debian: prometheus): alert rules not checked" >&2; fi
 
 fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	@set -e; for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
