@@ -444,6 +444,9 @@ func (srv *server) housekeeping(ctx context.Context) {
 		if _, err := srv.store.TrimDeliveries(ctx, keep, time.Duration(days)*24*time.Hour); err != nil && ctx.Err() == nil {
 			srv.log.Warn("trimming the delivery log", "error", err)
 		}
+		if _, err := srv.store.TrimRuns(ctx, time.Duration(srv.cfg.Retention.Runs.Days)*24*time.Hour); err != nil && ctx.Err() == nil {
+			srv.log.Warn("forgetting old runs", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return
