@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,7 +75,8 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 	cmd.Dir, cmd.Stdin, cmd.Env = t.Dir, stdin, c.environment(t)
 	cmd.SysProcAttr = processGroup(c.as)
 	stderr := &tail{}
-	readers, err := c.pipes(cmd, t, stderr)
+	adapt := c.adapt()
+	readers, err := pipes(cmd, t, adapt, stderr)
 	if err != nil {
 		return failed("environment_setup_failed", "%v", err)
 	}
@@ -86,10 +88,14 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 	readers.started()
 	err = wait(ctx, cmd)
 	readers.finish(3 * time.Second)
+	failure := adapt.end(t.out)
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
 	}
-	return ended(err, stderr.text(t.out.redact))
+	if err == nil && failure != "" {
+		return outcome{ended: true, state: dispatch.Failed, code: "agent_process_failed", message: cut(failure, maxTail)}
+	}
+	return ended(err, cmp.Or(stderr.text(t.out.redact), cut(failure, maxTail)))
 }
 
 // wait returns when the command and all of its group have ended, by themselves or, after the end of ctx,
@@ -147,7 +153,7 @@ type readers struct {
 }
 
 // pipes connects the command's output to the conversation, and its errors to stderr.
-func (c *command) pipes(cmd *exec.Cmd, t Task, stderr io.Writer) (*readers, error) {
+func pipes(cmd *exec.Cmd, t Task, adapt adapter, stderr io.Writer) (*readers, error) {
 	r := &readers{}
 	for range 2 {
 		ours, theirs, err := os.Pipe()
@@ -159,14 +165,13 @@ func (c *command) pipes(cmd *exec.Cmd, t Task, stderr io.Writer) (*readers, erro
 		r.ours, r.theirs = append(r.ours, ours), append(r.theirs, theirs)
 	}
 	cmd.Stdout, cmd.Stderr = r.theirs[0], r.theirs[1]
-	adapt := c.adapt()
 	r.wg.Go(func() {
 		readLines(r.ours[0], func(line []byte, left int) {
 			text := string(line)
 			if left > 0 { // a secret may be cut in two here
 				text = text[:max(0, len(text)-t.out.redact.longest)] + fmt.Sprintf("… [%d bytes left out]", left+t.out.redact.longest)
 			}
-			adapt(t.out, clean(t.out.redact.text(text)))
+			adapt.line(t.out, clean(t.out.redact.text(text)))
 		})
 	})
 	r.wg.Go(func() { io.Copy(stderr, r.ours[1]) })

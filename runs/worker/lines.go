@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,20 +23,17 @@ func readLines(r io.Reader, f func(line []byte, left int)) error {
 	left := 0
 	for {
 		part, err := in.ReadSlice('\n')
+		ended := err == nil
+		if ended {
+			part = part[:len(part)-1]
+		}
 		if room := maxLine - len(line); len(part) > room {
 			left += len(part) - room
 			part = part[:room]
 		}
 		line = append(line, part...)
-		switch {
-		case err == nil || err != bufio.ErrBufferFull && len(line) > 0:
-			if n := len(line); n > 0 && line[n-1] == '\n' {
-				line = line[:n-1]
-			}
-			if n := len(line); n > 0 && line[n-1] == '\r' {
-				line = line[:n-1]
-			}
-			f(line, max(0, left-1)) // the line's end is among what was left out
+		if ended || err != bufio.ErrBufferFull && len(line) > 0 {
+			f(bytes.TrimSuffix(line, []byte("\r")), left)
 			line, left = line[:0], 0
 			if cap(line) > 128<<10 {
 				line = nil
@@ -50,22 +48,35 @@ func readLines(r io.Reader, f func(line []byte, left int)) error {
 	}
 }
 
-// adapter turns a line of a harness's output into blocks of the conversation. It is made anew for each
-// execution. The line is valid UTF-8, and has no secrets.
-type adapter func(out *recorder, line string)
+// adapter turns a harness's output into blocks of the conversation. It is made anew for each execution.
+type adapter interface {
+	// line takes one line, which is valid UTF-8 and has no secrets.
+	line(out *recorder, line string)
+	// end takes the end of the output. The text, unless it is empty, says why the work failed whatever the
+	// exit status.
+	end(out *recorder) string
+}
 
 // adapterOf returns what makes the adapters of this name.
 func adapterOf(name string) (func() adapter, error) {
 	switch name {
 	case "", "lines":
-		return func() adapter { return plainLines }, nil
+		return func() adapter { return plainLines{} }, nil
+	case "claude":
+		return func() adapter { return &claude{names: names{}} }, nil
+	case "codex":
+		return func() adapter { return &codex{begun: map[string]bool{}} }, nil
+	case "gemini":
+		return func() adapter { return &gemini{names: names{}} }, nil
 	}
-	return nil, fmt.Errorf("adapter %q does not exist: want lines", name)
+	return nil, fmt.Errorf("adapter %q does not exist: want lines, claude, codex or gemini", name)
 }
 
 // plainLines is the protocol of contract.md, section 10: a line that is a JSON object with a known type is
 // that block, any other text is the assistant's.
-func plainLines(out *recorder, line string) {
+type plainLines struct{}
+
+func (plainLines) line(out *recorder, line string) {
 	if strings.HasPrefix(strings.TrimLeft(line, " \t"), "{") {
 		var head struct {
 			Type   string `json:"type"`
@@ -85,6 +96,8 @@ func plainLines(out *recorder, line string) {
 	}
 	out.add(dispatch.Text(line))
 }
+
+func (plainLines) end(*recorder) string { return "" }
 
 // skill is an entry of advertised_skills (contract.md, section 4).
 type skill struct {

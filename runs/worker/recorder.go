@@ -72,10 +72,10 @@ func newRecorder(client *dispatch.Client, order *dispatch.Order) *recorder {
 // text records assistant text, secrets redacted.
 func (r *recorder) text(text string) { r.add(dispatch.Text(r.redact.text(text))) }
 
-// add records a block, in which secrets are redacted already. Consecutive texts become one. It waits
-// while the server is far behind.
+// add records a block, in which secrets are redacted already, unless it lacks what its type needs.
+// Consecutive texts become one. It waits while the server is far behind.
 func (r *recorder) add(b dispatch.Block) {
-	if r.stopped() {
+	if !b.Valid() || r.stopped() {
 		return
 	}
 	item := bounded(b)

@@ -1,0 +1,78 @@
+package worker_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"millwright/runs/worker"
+	"millwright/state"
+)
+
+// TestAdapters replays streams of the coding agents' command lines, and compares the conversation.
+func TestAdapters(t *testing.T) {
+	b := newBench(t, 0)
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	harnesses := map[string]worker.Harness{}
+	for _, name := range []string{"claude", "codex", "gemini"} {
+		h := sh("cat " + filepath.Join(here, "testdata", name+".jsonl"))
+		h.Adapter = name
+		harnesses[name] = h
+	}
+	b.work(worker.Config{Harnesses: harnesses})
+	for name := range harnesses {
+		r := b.end(b.create(func(n *state.NewRun) { n.Config = fmt.Appendf(nil, `{"harness":{"type":%q}}`, name) }))
+		if r.State != state.RunSucceeded {
+			t.Errorf("%s: %s %s", name, r.State, r.StatusMessage)
+		}
+		var got strings.Builder
+		for _, block := range b.blocks(r) {
+			text, err := json.Marshal(block)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Write(append(text, '\n'))
+		}
+		want, err := os.ReadFile(filepath.Join("testdata", name+".want.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.String() != string(want) {
+			t.Errorf("%s became\n%s\nwant\n%s", name, got.String(), want)
+		}
+		if name == "claude" && string(r.Skills) != `[{"name":"triage"},{"name":"pr-comments"}]` {
+			t.Errorf("skills %s", r.Skills)
+		}
+	}
+}
+
+// TestAdaptersTellFailures has agents fail in their own words, with exit status 0 too.
+func TestAdaptersTellFailures(t *testing.T) {
+	b := newBench(t, 0)
+	type failing struct{ adapter, output, message string }
+	var harnesses = map[string]worker.Harness{}
+	tests := map[string]failing{
+		"a": {"claude", `{"type":"result","subtype":"error_max_turns","is_error":false}`, "error_max_turns"},
+		"b": {"claude", `{"type":"result","subtype":"success","is_error":true,"result":"Credit balance is too low"}`, "Credit balance"},
+		"c": {"codex", `{"type":"error","message":"lost"}` + "\n" + `{"type":"turn.failed","error":{"message":"no model"}}`, "no model"},
+		"d": {"gemini", `{"type":"result","status":"error","error":{"type":"X","message":"quota"}}`, "quota"},
+	}
+	for name, f := range tests {
+		h := sh("cat <<'EOF'\n" + f.output + "\nEOF")
+		h.Adapter = f.adapter
+		harnesses[name] = h
+	}
+	b.work(worker.Config{Slots: 2, Harnesses: harnesses})
+	for name, f := range tests {
+		r := b.end(b.create(func(n *state.NewRun) { n.Config = fmt.Appendf(nil, `{"harness":{"type":%q}}`, name) }))
+		if r.State != state.RunFailed || !strings.Contains(r.StatusMessage, f.message) {
+			t.Errorf("%+v: %s %q", f, r.State, r.StatusMessage)
+		}
+	}
+}
