@@ -40,6 +40,6 @@ bench: ## Measure, side by side: bench/README.md says what
 	$(GO) run ./bench/validate
 
 docs: ## Write the generated documents anew
-	$(GO) test ./schema ./ingress/signature ./cmd/millwright -run 'Golden|Docs|Document' -update
+	$(GO) test ./schema ./schema/report ./ingress/signature ./cmd/millwright -run 'Golden|Docs|Document' -update
 
 check: lint test ## What CI runs, and more
