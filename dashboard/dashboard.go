@@ -135,6 +135,16 @@ func (d *dashboard) routes() http.Handler {
 		change("/webhooks/{webhook}/deliveries/{delivery}/replay", (*request).replay)
 		show("/automations", (*request).automations)
 		show("/automations/{automation}", (*request).automation)
+		show("/automations/new", (*request).newAutomation)
+		change("/automations/new", (*request).createAutomation)
+		show("/files", (*request).files)
+		show("/files.tar", (*request).exportFiles)
+		change("/files/import", (*request).importFiles)
+		show("/files/edit", (*request).file)
+		change("/files/edit", (*request).saveFile)
+		change("/files/delete", (*request).deleteFile)
+		show("/revisions/{revision}", (*request).revision)
+		change("/revisions/{revision}/restore", (*request).restore)
 		show("/filter", (*request).showFilter)
 		change("/filter", (*request).testFilter)
 	})
@@ -176,7 +186,11 @@ func (d *dashboard) guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		limit := int64(maxForm)
+		if strings.HasSuffix(r.URL.Path, "/files/import") {
+			limit = maxImport
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
 		defer func() {
 			if v := recover(); v != nil {
 				if v == http.ErrAbortHandler {

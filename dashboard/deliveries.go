@@ -27,6 +27,14 @@ type deliveryList struct {
 	First    string // the address of the first page, when this is not it
 }
 
+// Empty says why the page has no delivery.
+func (v deliveryList) Empty() string {
+	if v.Query.address("", v.Query.Before) == "" {
+		return "No delivery has come yet."
+	}
+	return "None matches."
+}
+
 // deliveryQuery is the filter of a delivery log, as it was typed.
 type deliveryQuery struct {
 	Webhook, Outcome, From, To, Before string

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"path"
 	"strconv"
 	"time"
@@ -130,8 +131,11 @@ func (q *request) plan() error {
 }
 
 type historyView struct {
-	Attempts []state.Attempt
-	Next     string
+	Attempts  []state.Attempt
+	Next      string
+	Held      bool
+	Revisions []admin.Revision
+	NextHeld  string
 }
 
 const historyRows = 30
@@ -148,7 +152,14 @@ func (q *request) history() error {
 			return api.InvalidField("before", "is not a place in this list")
 		}
 	}
-	v := historyView{}
+	v := historyView{Held: managed(f)}
+	if v.Held && before == 0 {
+		var list admin.ListRevisionsResponse
+		if err := q.call(http.MethodGet, "/factory/"+f.UID+"/revisions?limit=30&cursor="+url.QueryEscape(q.URL.Query().Get("revisions")), nil, &list); err != nil {
+			return err
+		}
+		v.Revisions, v.NextHeld = list.Revisions, list.PageInfo.NextCursor
+	}
 	if v.Attempts, err = q.Store.Attempts(q.Context(), f.UID, before, historyRows+1); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (d *dashboard) functions() template.FuncMap {
 		"ago":        func(t any) template.HTML { return ago(time.Now, t) },
 		"stamp":      func(t time.Time) string { return t.UTC().Format(stampFormat) },
 		"line":       func(v any) string { return line(text(v)) },
-		"prose":      func(v any) string { return block(text(v)) },
+		"prose":      func(v any) string { return prose(text(v)) },
 		"pretty":     func(b []byte) string { return pretty(b) },
 		"editable":   editable,
 		"bytes":      byteCount,
@@ -35,6 +35,8 @@ func (d *dashboard) functions() template.FuncMap {
 		"tier":       tier,
 		"tierShort":  tierShort,
 		"dict":       dict,
+		"int64":      func(n int) int64 { return int64(n) },
+		"difference": difference,
 		"deref":      func(f *state.Factory) state.Factory { return *f },
 		"repository": repository,
 		"took":       func(from, to time.Time) string { return spell(max(to.Sub(from), 0)) },
@@ -72,6 +74,26 @@ func dict(pairs ...any) (map[string]any, error) {
 		m[name] = pairs[i+1]
 	}
 	return m, nil
+}
+
+// diffLine is a line of a difference.
+type diffLine struct{ Class, Text string }
+
+// difference splits a unified difference into lines, bounded.
+func difference(text string) (lines []diffLine) {
+	for l := range strings.SplitSeq(strings.TrimSuffix(prose(text), "\n"), "\n") {
+		class := "same"
+		switch {
+		case strings.HasPrefix(l, "+++"), strings.HasPrefix(l, "---"), strings.HasPrefix(l, "@@"):
+			class = "place"
+		case strings.HasPrefix(l, "+"):
+			class = "added"
+		case strings.HasPrefix(l, "-"):
+			class = "removed"
+		}
+		lines = append(lines, diffLine{class, l})
+	}
+	return lines
 }
 
 // value writes a value of a plan, as JSON.

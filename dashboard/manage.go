@@ -1,7 +1,9 @@
 package dashboard
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"millwright/admin"
@@ -34,7 +36,11 @@ func (q *request) showNewWebhook(status int, f form) error {
 	if err != nil {
 		return err
 	}
-	v := newWebhookView{Form: f, Schemes: admin.SignatureSchemes(), Managed: managed(factory), Where: placeOf(factory, "webhooks/<name>.yaml"), Count: len(hooks), Max: schema.MaxWebhooks}
+	infos, err := q.Store.Secrets(q.Context())
+	if err != nil {
+		return err
+	}
+	v := newWebhookView{Form: f, Schemes: admin.SignatureSchemes(), Managed: managed(factory), Where: placeOf(factory, "webhooks/<name>.yaml"), Count: len(hooks), Max: schema.MaxWebhooks, Secrets: slices.Sorted(maps.Keys(infos))}
 	p.Crumbs = append(p.Crumbs, crumb{"Webhooks", "/factories/" + factory.UID + "/webhooks"})
 	p.Data = v
 	return q.renderStatus(status, "webhook-new", p)
@@ -107,10 +113,6 @@ func (q *request) rotateSecret() error {
 	in := admin.RotateSecretRequest{Shared: typed.Values["shared"] == "yes"}
 	if w.Spec.AuthMode == schema.AuthSignature {
 		in.Secret = strings.TrimRight(q.PostForm.Get("secret"), "\r\n")
-		if in.Secret == "" && w.Spec.SignatureScheme != "standard_webhooks" {
-			typed.Errors["secret"] = "enter the signing secret that the provider issued"
-			return q.showWebhook(http.StatusUnprocessableEntity, typed, nil)
-		}
 	}
 	var made admin.WebhookWithSecret
 	if err := q.call(http.MethodPost, "/factory/"+f.UID+"/webhooks/"+w.UID+"/rotate", in, &made); err != nil {

@@ -284,14 +284,14 @@ func (v *runView) converse(entries []state.Entry) {
 }
 
 func newBlock(b state.Block) blockView {
-	v := blockView{Block: b, Text: block(b.Text), Failed: b.State == "failed" || b.State == "error"}
+	v := blockView{Block: b, Text: prose(b.Text), Failed: b.State == "failed" || b.State == "error"}
 	for _, raw := range []json.RawMessage{b.Input, b.Output, b.Data} {
 		if len(raw) > 0 && string(raw) != "null" {
 			var text string
 			if json.Unmarshal(raw, &text) == nil {
-				v.Detail = block(text)
+				v.Detail = prose(text)
 			} else {
-				v.Detail = block(pretty(raw))
+				v.Detail = prose(pretty(raw))
 			}
 		}
 	}

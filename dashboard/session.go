@@ -66,7 +66,11 @@ func (d *dashboard) sameSite(r *http.Request, cookie string) error {
 	if err := d.origins.Check(r); err != nil && !unknown {
 		return api.Problem("not_authorized", "this request came from another site")
 	}
-	if err := r.ParseForm(); err != nil {
+	err := r.ParseForm()
+	if err == nil && strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/form-data") {
+		err = r.ParseMultipartForm(maxForm) // what is more goes to files, which end with the request
+	}
+	if err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
 			return api.Problem("payload_too_large", "a form may have %s at most", byteCount(large.Limit))
@@ -97,7 +101,11 @@ func (d *dashboard) signedIn(f func(*request) error) http.HandlerFunc {
 			return
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			if err := d.sameSite(r, q.session); err != nil {
+			err := d.sameSite(r, q.session)
+			if r.MultipartForm != nil {
+				defer r.MultipartForm.RemoveAll()
+			}
+			if err != nil {
 				q.fail(err)
 				return
 			}

@@ -108,8 +108,8 @@ func line(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 }
 
-// block returns foreign text for a block: bounded.
-func block(text string) string { return clip(maxText, text) }
+// prose returns foreign text for a block: bounded, with plain line ends.
+func prose(text string) string { return strings.ReplaceAll(clip(maxText, text), "\r\n", "\n") }
 
 // pretty returns JSON with a line for each member, and JSON that is too deep or too long for that as it
 // came. The text is bounded.

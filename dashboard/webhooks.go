@@ -111,7 +111,7 @@ type webhookView struct {
 	Webhook     webhookRow
 	Counted     bool
 	Managed     bool
-	Where       place // the file to edit
+	Where       place  // the file to edit
 	File        string // beside the definition's root
 	Log         deliveryList
 	Automations []selection
