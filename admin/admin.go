@@ -61,6 +61,7 @@ type service struct {
 	api     *api.API
 	reading chan struct{} // slots for requests without a key whose body is being read
 	loading chan struct{} // slots for trees without a key that are being validated
+	turns   turns
 }
 
 // Register adds the endpoints of the management API to a.

@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"path"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/go-chi/chi/v5"
 
 	"millwright/api"
+	"millwright/ingress/signature"
+	"millwright/schema"
 	"millwright/state"
 )
 
@@ -20,81 +21,48 @@ type CreateWebhookRequest struct {
 	AuthMode         string `json:"auth_mode,omitempty" enum:"token,url_token,signature" default:"token" doc:"How senders show who they are"`
 	SignatureScheme  string `json:"signature_scheme,omitempty" doc:"The provider's signing scheme, with signature"`
 	SecretName       string `json:"secret_name,omitempty" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" doc:"Name for its secret, or of an existing one; absent for a name made from the webhook's"`
-	Secret           string `json:"secret,omitempty" maxLength:"65536" doc:"The provider's signing secret, with signature; absent for one that is yet to come"`
-	DeliveryIDHeader string `json:"delivery_id_header,omitempty" doc:"Header in which the sender puts its own event ID"`
+	Secret           string `json:"secret,omitempty" maxLength:"65536" doc:"The provider's signing secret, with signature; absent for one that is yet to come, or, with standard_webhooks, to be made here"`
+	DeliveryIDHeader string `json:"delivery_id_header,omitempty" maxLength:"256" doc:"Header in which the sender puts its own event ID"`
 	Enabled          *bool  `json:"enabled,omitempty" doc:"Whether it takes deliveries; true when absent"`
 	Handshake        bool   `json:"handshake,omitempty" doc:"Whether the provider's set-up probes are answered"`
 }
 
 // UpdateWebhookRequest changes a webhook of a managed factory. What is absent stays.
 type UpdateWebhookRequest struct {
-	AuthMode         *string `json:"auth_mode,omitempty" enum:"token,url_token,signature" doc:"How senders show who they are"`
+	AuthMode         *string `json:"auth_mode,omitempty" enum:"token,url_token,signature" doc:"How senders show who they are; a signature_scheme that does not go with it goes away"`
 	SignatureScheme  *string `json:"signature_scheme,omitempty" doc:"The provider's signing scheme; empty for none"`
 	SecretName       *string `json:"secret_name,omitempty" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" doc:"The team secret that holds the credential"`
-	DeliveryIDHeader *string `json:"delivery_id_header,omitempty" doc:"Header in which the sender puts its own event ID; empty for none"`
+	DeliveryIDHeader *string `json:"delivery_id_header,omitempty" maxLength:"256" doc:"Header in which the sender puts its own event ID; empty for none"`
 	Enabled          *bool   `json:"enabled,omitempty" doc:"Whether it takes deliveries"`
 	Handshake        *bool   `json:"handshake,omitempty" doc:"Whether the provider's set-up probes are answered"`
 }
 
 // RotateSecretRequest gives a webhook of a managed factory a new secret.
 type RotateSecretRequest struct {
-	Secret string `json:"secret,omitempty" maxLength:"65536" doc:"The provider's new signing secret, with signature"`
+	Secret string `json:"secret,omitempty" maxLength:"65536" doc:"The provider's new signing secret, with signature; absent where the server makes it"`
 	Shared bool   `json:"shared,omitempty" doc:"Rotate although other webhooks use the secret too"`
 }
 
-// WebhookWithSecret is a webhook with the secret that was made for it.
+// WebhookWithSecret is a webhook with the secret that it was just given. Its URL holds a URL token.
 type WebhookWithSecret struct {
 	Webhook
-	Secret string `json:"secret,omitempty" doc:"The secret, shown this once; absent when it was there before"`
-}
-
-// EditFileRequest is the new text of a definition file.
-type EditFileRequest struct {
-	Content string `json:"content" doc:"The text of the file"`
-}
-
-// FilePath are the path parameters that name a definition file.
-type FilePath struct {
-	FactoryUID
-	Path string `path:"path" doc:"Path of the file, relative to the root of the definition; its slashes may be written as they are" example:"automations/ci/automation.md"`
+	Secret string `json:"secret,omitempty" doc:"The secret, shown this once, as a URL token is in ingress_url; absent when it was there before or is yet to come"`
 }
 
 func (s *service) registerManaged() {
-	edit := func(method, path, id, summary string) huma.Operation {
-		return explained(also(api.Operation(method, "/factory/{uid}"+path, id, state.RoleAdmin, summary),
-			http.StatusConflict, http.StatusUnprocessableEntity),
-			"Only for a factory whose definition the server itself holds; for others the answer names the file to edit.")
-	}
-	handle(s, edit(http.MethodPost, "/webhooks", "createWebhook", "Create a webhook"), s.createWebhook)
-	handle(s, edit(http.MethodPatch, "/webhooks/{webhook_uid}", "updateWebhook", "Change a webhook"), s.updateWebhook)
-	handleEmpty(s, edit(http.MethodDelete, "/webhooks/{webhook_uid}", "deleteWebhook", "Delete a webhook"), s.deleteWebhook)
-	handle(s, edit(http.MethodPost, "/webhooks/{webhook_uid}/rotate", "rotateSecret", "Give a webhook a new secret, at once"), s.rotate)
-	handle(s, edit(http.MethodPut, "/files/{path}", "putFile", "Write a definition file"), s.putFile)
-	handle(s, edit(http.MethodDelete, "/files/{path}", "deleteFile", "Delete a definition file"), s.deleteFile)
-	s.api.Router().Put(api.Base+"/factory/{uid}/files/*", s.slashes)
-	s.api.Router().Delete(api.Base+"/factory/{uid}/files/*", s.slashes)
+	handle(s, editOperation(http.MethodPost, "/webhooks", "createWebhook", "Create a webhook"), s.createWebhook)
+	handle(s, editOperation(http.MethodPatch, "/webhooks/{webhook_uid}", "updateWebhook", "Change a webhook"), s.updateWebhook)
+	handleEmpty(s, editOperation(http.MethodDelete, "/webhooks/{webhook_uid}", "deleteWebhook", "Delete a webhook"), s.deleteWebhook)
+	handle(s, editOperation(http.MethodPost, "/webhooks/{webhook_uid}/rotate", "rotateSecret", "Give a webhook a new secret; the old one stops working at once"), s.rotate)
+	s.registerFiles()
+	s.registerRevisions()
 }
 
-// slashes takes a path of several elements as the one parameter that it is.
-func (s *service) slashes(w http.ResponseWriter, r *http.Request) {
-	u := *r.URL
-	head, tail, _ := strings.Cut(u.EscapedPath(), "/files/")
-	u.RawPath = head + "/files/" + strings.ReplaceAll(tail, "/", "%2F")
-	again := r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, (*chi.Context)(nil))) // routed anew
-	again.URL = &u
-	s.api.Router().ServeHTTP(w, again)
-}
-
-// elsewhere is the answer to an edit of a definition that the server does not hold.
-func elsewhere(f state.Factory, file, todo string) error {
-	where := path.Join(f.Source.Path, file)
-	switch f.Source.Kind {
-	case "git":
-		return api.Problem("operation_not_supported", "factory %q is defined in the branch %s of a git repository: %s", f.Name, f.Source.Branch, fmt.Sprintf(todo, where))
-	case "dir":
-		return api.Problem("operation_not_supported", "factory %q is defined in a directory of the server: %s", f.Name, fmt.Sprintf(todo, where))
-	}
-	return api.Problem("operation_not_supported", "this server cannot edit the definition of factory %q", f.Name)
+// editOperation describes an endpoint that edits a definition.
+func editOperation(method, path, id, summary string) huma.Operation {
+	return explained(also(api.Operation(method, "/factory/{uid}"+path, id, state.RoleAdmin, summary),
+		http.StatusConflict, http.StatusUnprocessableEntity),
+		"Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why.")
 }
 
 func (s *service) createWebhook(ctx context.Context, in *struct {
@@ -102,11 +70,174 @@ func (s *service) createWebhook(ctx context.Context, in *struct {
 	Body CreateWebhookRequest
 },
 ) (WebhookWithSecret, error) {
-	f, err := s.factory(ctx, in.Factory)
+	file := webhookFile(in.Body.Name)
+	f, err := s.held(ctx, in.Factory, file, "write %s and commit it there")
 	if err != nil {
 		return WebhookWithSecret{}, err
 	}
-	return WebhookWithSecret{}, elsewhere(f, "webhooks/"+in.Body.Name+".yaml", "write %s and commit it there")
+	var secret string
+	done, err := s.edit(ctx, f.UID, editing{subject: "create webhook " + in.Body.Name}, func(d *draft) error {
+		if _, exists := d.files[file]; exists {
+			return api.Problem("conflict", "a webhook named %q exists already", in.Body.Name)
+		}
+		w := schema.Webhook{
+			Name: in.Body.Name, Path: file, AuthMode: schema.AuthMode(in.Body.AuthMode), SignatureScheme: in.Body.SignatureScheme,
+			SecretName: in.Body.SecretName, DeliveryIDHeader: in.Body.DeliveryIDHeader,
+			Enabled: in.Body.Enabled == nil || *in.Body.Enabled, Handshake: in.Body.Handshake,
+		}
+		var err error
+		if secret, err = d.credential(&w, in.Body.Secret); err != nil {
+			return err
+		}
+		return d.writeWebhook(w)
+	})
+	if err != nil {
+		return WebhookWithSecret{}, answered(err, inWebhook(file))
+	}
+	return s.withSecret(ctx, f.UID, done.uids[in.Body.Name], secret)
+}
+
+func webhookFile(name string) string { return "webhooks/" + name + ".yaml" }
+
+// credential gives a new webhook its secret: one that exists under the name given, or a new one of that
+// name. It returns the value of a new one, "" when it is yet to come.
+func (d *draft) credential(w *schema.Webhook, given string) (string, error) {
+	if _, exists := d.Secrets[w.SecretName]; exists {
+		if given != "" {
+			return "", api.InvalidField("secret", "the secret %s exists already and would be used as it is: leave this out, or choose another secret_name", w.SecretName)
+		}
+		return "", nil
+	}
+	if w.SecretName == "" {
+		w.SecretName = SecretNameFor(w.Name, func(name string) bool { _, taken := d.Secrets[name]; return taken })
+	}
+	value, err := newCredential(*w, given)
+	if err != nil {
+		return "", err
+	}
+	var stored []byte
+	if value != "" {
+		stored = []byte(value)
+	}
+	d.setSecret(w.SecretName, stored)
+	return value, nil
+}
+
+// SecretNameFor suggests a name for the secret of a webhook: ALERTS_SECRET for alerts, and ALERTS_SECRET_2
+// where that is taken.
+func SecretNameFor(webhook string, taken func(name string) bool) string {
+	base := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, webhook) + "_SECRET"
+	if base[0] >= '0' && base[0] <= '9' {
+		base = "WEBHOOK_" + base
+	}
+	name := base
+	for i := 2; taken(name); i++ {
+		name = fmt.Sprintf("%s_%d", base, i)
+	}
+	return name
+}
+
+// tokenPrefix begins every token that is made for a webhook, so that a leaked one can be told.
+const tokenPrefix = "mwt_"
+
+// newCredential returns the new secret of a webhook: the given one where the provider issues it, "" when it
+// has not yet, and one made here in every other case.
+func newCredential(w schema.Webhook, given string) (string, error) {
+	if w.AuthMode != schema.AuthSignature {
+		if given != "" {
+			return "", api.InvalidField("secret", "is made by the server when auth_mode is %s: leave it out", w.AuthMode)
+		}
+		return state.NewToken(tokenPrefix), nil
+	}
+	name := w.SignatureScheme
+	if w.SignatureSchemeAlias != "" {
+		name = w.SignatureSchemeAlias
+	}
+	if given == "" {
+		made, _ := signature.NewSecret(name)
+		return made, nil
+	}
+	if len(given) > maxSecretBytes {
+		return "", api.InvalidField("secret", "has %d bytes; at most %d are kept", len(given), maxSecretBytes)
+	}
+	scheme, known := signature.Lookup(name)
+	if w.CustomScheme != nil {
+		custom, err := signature.Custom(*w.CustomScheme)
+		scheme, known = custom, err == nil
+	}
+	if !known {
+		return given, nil // the definition will be refused for it
+	}
+	if _, err := scheme.Verifier([]byte(given)); err != nil {
+		return "", api.InvalidField("secret", "is no signing secret of %s: %s", name, err)
+	}
+	return given, nil
+}
+
+// writeWebhook makes the draft say w. Keys that stay and comments of its file are left alone.
+func (d *draft) writeWebhook(w schema.Webhook) error {
+	file := webhookFile(w.Name)
+	var src []byte
+	if text, exists := d.files[file]; exists {
+		src = []byte(text)
+	}
+	text, err := schema.EditWebhookFile(src, w)
+	if err != nil {
+		return err
+	}
+	d.files[file] = string(text)
+	return nil
+}
+
+// withSecret returns a webhook as it is now, with a secret that was just made.
+func (s *service) withSecret(ctx context.Context, factoryUID, uid, secret string) (WebhookWithSecret, error) {
+	w, err := s.Store.Webhook(ctx, factoryUID, uid)
+	if err != nil {
+		return WebhookWithSecret{}, err
+	}
+	counts, err := s.Store.DeliveryCounts(ctx, factoryUID)
+	out := WebhookWithSecret{s.newWebhook(w, counts[w.UID]), secret}
+	if secret != "" {
+		out.IngressURL = strings.Replace(out.IngressURL, "{token}", secret, 1)
+	}
+	return out, err
+}
+
+// inWebhook returns what says which member of a request to create or change a webhook a problem is about.
+func inWebhook(file string) func(schema.Problem) string {
+	members := map[string]string{
+		"auth-mode": "auth_mode", "signature-scheme": "signature_scheme", "custom-scheme": "signature_scheme", "handshake": "handshake",
+		"secret-name": "secret_name", "secret-missing": "secret_name", "secret-not-url-safe": "secret_name", "delivery-id-header": "delivery_id_header",
+		"webhook-limit": "name", "duplicate-name": "name", "invalid-name": "name",
+	}
+	return func(p schema.Problem) string {
+		if member := members[p.Code]; p.Path == file || member == "name" {
+			return member
+		}
+		return ""
+	}
+}
+
+// liveWebhook returns a live webhook of a factory whose definition the server holds. Otherwise todo says how
+// to change it elsewhere, with its file and its secret as the first and second operand.
+func (s *service) liveWebhook(ctx context.Context, in WebhookUID, todo string) (state.Factory, state.Webhook, error) {
+	f, w, err := s.webhook(ctx, in)
+	switch {
+	case err != nil:
+	case f.Source.Kind != sourceManaged:
+		err = elsewhere(f, w.Spec.Path, todo, w.Spec.SecretName)
+	case w.Deleted != nil:
+		err = api.Problem("resource_not_found", "webhook %q was deleted", w.UID)
+	}
+	return f, w, err
 }
 
 func (s *service) updateWebhook(ctx context.Context, in *struct {
@@ -114,19 +245,75 @@ func (s *service) updateWebhook(ctx context.Context, in *struct {
 	Body UpdateWebhookRequest
 },
 ) (Webhook, error) {
-	f, w, err := s.webhook(ctx, in.WebhookUID)
+	f, w, err := s.liveWebhook(ctx, in.WebhookUID, "edit %[1]s there")
 	if err != nil {
 		return Webhook{}, err
 	}
-	return Webhook{}, elsewhere(f, w.Spec.Path, "edit %s there")
+	_, err = s.edit(ctx, f.UID, editing{subject: in.Body.subject(w.Spec.Name)}, func(d *draft) error {
+		now, err := d.webhook(w.UID)
+		if err != nil {
+			return err
+		}
+		in.Body.change(&now.Spec)
+		return d.writeWebhook(now.Spec)
+	})
+	if err != nil {
+		return Webhook{}, answered(err, inWebhook(w.Spec.Path))
+	}
+	changed, err := s.withSecret(ctx, f.UID, w.UID, "")
+	return changed.Webhook, err
+}
+
+func (u *UpdateWebhookRequest) subject(name string) string {
+	onlyEnabled := u.Enabled != nil && u.AuthMode == nil && u.SignatureScheme == nil && u.SecretName == nil && u.DeliveryIDHeader == nil && u.Handshake == nil
+	switch {
+	case onlyEnabled && *u.Enabled:
+		return "enable webhook " + name
+	case onlyEnabled:
+		return "disable webhook " + name
+	}
+	return "change webhook " + name
+}
+
+func (u *UpdateWebhookRequest) change(w *schema.Webhook) {
+	if u.AuthMode != nil {
+		if w.AuthMode = schema.AuthMode(*u.AuthMode); w.AuthMode != schema.AuthSignature {
+			w.SignatureScheme, w.SignatureSchemeAlias, w.CustomScheme, w.Handshake = "", "", nil, false
+		}
+	}
+	if u.SignatureScheme != nil {
+		if w.SignatureScheme, w.SignatureSchemeAlias = *u.SignatureScheme, ""; w.SignatureScheme != signature.CustomName {
+			w.CustomScheme = nil
+		}
+	}
+	if u.SecretName != nil {
+		w.SecretName = *u.SecretName
+	}
+	if u.DeliveryIDHeader != nil {
+		w.DeliveryIDHeader = *u.DeliveryIDHeader
+	}
+	if u.Enabled != nil {
+		w.Enabled = *u.Enabled
+	}
+	if u.Handshake != nil {
+		w.Handshake = *u.Handshake
+	}
 }
 
 func (s *service) deleteWebhook(ctx context.Context, in *WebhookUID) error {
-	f, w, err := s.webhook(ctx, *in)
+	f, w, err := s.liveWebhook(ctx, *in, "delete %[1]s there")
 	if err != nil {
 		return err
 	}
-	return elsewhere(f, w.Spec.Path, "delete %s there")
+	_, err = s.edit(ctx, f.UID, editing{subject: "delete webhook " + w.Spec.Name}, func(d *draft) error {
+		now, err := d.webhook(w.UID)
+		if err != nil {
+			return err
+		}
+		delete(d.files, now.Spec.Path)
+		return nil
+	})
+	return answered(err, inFiles)
 }
 
 func (s *service) rotate(ctx context.Context, in *struct {
@@ -134,32 +321,80 @@ func (s *service) rotate(ctx context.Context, in *struct {
 	Body *RotateSecretRequest
 },
 ) (WebhookWithSecret, error) {
-	f, w, err := s.webhook(ctx, in.WebhookUID)
+	f, w, err := s.liveWebhook(ctx, in.WebhookUID, "give the secret %[2]s, which %[1]s names, a new value, and apply")
 	if err != nil {
 		return WebhookWithSecret{}, err
 	}
-	return WebhookWithSecret{}, elsewhere(f, w.Spec.Path, "give the secret "+w.Spec.SecretName+", which %s names, a new value, and apply")
-}
-
-func (s *service) putFile(ctx context.Context, in *struct {
-	FilePath
-	Body EditFileRequest
-},
-) (Sync, error) {
-	return Sync{}, s.editFile(ctx, in.FilePath, "write %s there")
-}
-
-func (s *service) deleteFile(ctx context.Context, in *FilePath) (Sync, error) {
-	return Sync{}, s.editFile(ctx, *in, "delete %s there")
-}
-
-func (s *service) editFile(ctx context.Context, in FilePath, todo string) error {
-	f, err := s.factory(ctx, in.Factory)
+	var how RotateSecretRequest
+	if in.Body != nil {
+		how = *in.Body
+	}
+	var secret string
+	_, err = s.edit(ctx, f.UID, editing{subject: "rotate the secret of webhook " + w.Spec.Name}, func(d *draft) error {
+		now, err := d.webhook(w.UID)
+		if err != nil {
+			return err
+		}
+		if !how.Shared {
+			others, err := s.otherUsers(ctx, now)
+			if err != nil {
+				return err
+			}
+			if len(others) > 0 {
+				return api.Problem("conflict", "the secret %s is also used by %s: they would need the new value too; rotate with shared: true if that is meant", now.Spec.SecretName, strings.Join(others, ", "))
+			}
+		}
+		if secret, err = newCredential(now.Spec, how.Secret); err != nil {
+			return err
+		}
+		if secret == "" {
+			return api.InvalidField("secret", "is required: the new signing secret that the provider issued")
+		}
+		d.setSecret(now.Spec.SecretName, []byte(secret))
+		return nil
+	})
 	if err != nil {
-		return err
+		return WebhookWithSecret{}, answered(err, func(p schema.Problem) string {
+			if strings.HasPrefix(p.Code, "secret-") {
+				return "secret"
+			}
+			return ""
+		})
 	}
-	if !validPath(in.Path) {
-		return api.InvalidField("path", "%q is not a path relative to the root of the definition", in.Path)
+	return s.withSecret(ctx, f.UID, w.UID, secret)
+}
+
+// otherUsers names the other live webhooks that use a webhook's secret, those of other factories with the
+// name of the factory.
+func (s *service) otherUsers(ctx context.Context, w state.Webhook) ([]string, error) {
+	infos, err := s.Store.Secrets(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return elsewhere(f, in.Path, todo)
+	users := infos[w.Spec.SecretName].Webhooks
+	if len(users) == 1 && users[0] == w.UID {
+		return nil, nil
+	}
+	factories, err := s.Store.Factories(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, f := range factories {
+		hooks, err := s.Store.Webhooks(ctx, f.UID, false)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range hooks {
+			if other.UID == w.UID || !slices.Contains(users, other.UID) {
+				continue
+			}
+			name := fmt.Sprintf("webhook %q", other.Spec.Name)
+			if f.UID != w.FactoryUID {
+				name += fmt.Sprintf(" of factory %q", f.Name)
+			}
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }

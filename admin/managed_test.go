@@ -18,7 +18,6 @@ func TestEditsOfWhatIsHeldElsewhere(t *testing.T) {
 		}{
 			{state.Source{Kind: "git", URL: "https://user:pass@git.example.com/a.git", Branch: "trunk", Path: "ops/factory"}, []string{"trunk", "ops/factory/"}},
 			{state.Source{Kind: "dir", Path: "/srv/factory"}, []string{"/srv/factory/"}},
-			{state.Source{Kind: "managed"}, nil},
 		} {
 			f := w.factory(c.source.Kind, c.source, tree)
 			hook := w.hooksOf(f)["alerts"].UID
@@ -33,6 +32,12 @@ func TestEditsOfWhatIsHeldElsewhere(t *testing.T) {
 				{"PUT", in + "/files/automations%2Fci%2Fautomation.md", `{"content": "x"}`, "automations/ci/automation.md"},
 				{"DELETE", in + "/files/factory.yaml", ``, "factory.yaml"},
 				{"DELETE", in + "/files/a/files/b%20c%25.yaml", ``, "a/files/b c%.yaml"},
+				{"PUT", in + "/files", `{"files": []}`, ""},
+				{"PUT", in + "/files.tar", `{}`, ""},
+				{"GET", in + "/files/a/b", ``, "a/b"},
+				{"GET", in + "/files.tar", ``, ""},
+				{"GET", in + "/revisions/r1", ``, ""},
+				{"POST", in + "/revisions/r1/restore", ``, ""},
 			} {
 				w.call(state.RoleRunner, e.method, e.path, e.body).problem(403, "not_authorized")
 				w.call("", e.method, e.path, e.body).problem(401, "authentication_required")
@@ -40,7 +45,7 @@ func TestEditsOfWhatIsHeldElsewhere(t *testing.T) {
 				detail := r.at("detail").(string)
 				for _, part := range c.say {
 					if strings.HasSuffix(part, "/") {
-						part += e.file
+						part = strings.TrimSuffix(part+e.file, "/")
 					}
 					if !strings.Contains(detail, part) {
 						t.Errorf("%s %s: %q does not say %q", e.method, e.path, detail, part)
@@ -65,8 +70,9 @@ func TestEditsOfWhatIsHeldElsewhere(t *testing.T) {
 				{"PUT", in + "/files/a//b", `{"content": "x"}`, 400},
 				{"PUT", in + "/files/factory.yaml", `{"text": "x"}`, 400},
 				{"PUT", "/factory/nonsense/files/factory.yaml", `{"content": "x"}`, 404},
-				{"GET", in + "/files/factory.yaml", ``, 405},
-				{"GET", in + "/files/a/b", ``, 405},
+				{"GET", in + "/files", ``, 422},
+				{"GET", in + "/revisions", ``, 422},
+				{"POST", in + "/files/factory.yaml", ``, 405},
 			} {
 				if r := w.call(state.RoleAdmin, e.method, e.path, e.body); r.status != e.status {
 					t.Errorf("%s %s %s: %d, want %d: %s", e.method, e.path, e.body, r.status, e.status, r.body)

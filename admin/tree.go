@@ -21,31 +21,41 @@ type DefinitionFile struct {
 // maxPathDepth bounds the elements of a path; the work for a path grows with their square.
 const maxPathDepth = 32
 
-// newTree returns files as a file system. Paths that name no file, or two, are an invalid_request. The
-// tree is an uncompressed archive in memory, because the standard library reads those as a file system
-// with directories, in logarithmic time and from many goroutines.
-func newTree(files []DefinitionFile) (fs.FS, error) {
+// checkPaths makes sure that each path names a file, and no two the same.
+func checkPaths(files []DefinitionFile) error {
 	seen := make(map[string]bool, len(files))
 	for i, f := range files {
 		field := fmt.Sprintf("files[%d].path", i)
 		switch {
 		case !validPath(f.Path):
-			return nil, api.InvalidField(field, "%q is not a path relative to the root of the tree: elements are separated by single forward slashes, and none is . or ..", f.Path)
+			return api.InvalidField(field, "%q is not a path relative to the root of the tree: elements are separated by single forward slashes, and none is . or ..", f.Path)
 		case strings.Count(f.Path, "/") >= maxPathDepth:
-			return nil, api.InvalidField(field, "has more than %d elements", maxPathDepth)
+			return api.InvalidField(field, "has more than %d elements", maxPathDepth)
 		case seen[f.Path]:
-			return nil, api.InvalidField(field, "%q is here twice", f.Path)
+			return api.InvalidField(field, "%q is here twice", f.Path)
 		}
 		seen[f.Path] = true
 	}
-	var archive bytes.Buffer
-	w := zip.NewWriter(&archive)
 	for i, f := range files {
 		for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
 			if seen[dir] {
-				return nil, api.InvalidField(fmt.Sprintf("files[%d].path", i), "%q lies in %q, which is a file", f.Path, dir)
+				return api.InvalidField(fmt.Sprintf("files[%d].path", i), "%q lies in %q, which is a file", f.Path, dir)
 			}
 		}
+	}
+	return nil
+}
+
+// newTree returns files as a file system. Paths that name no file, or two, are an invalid_request. The
+// tree is an uncompressed archive in memory, because the standard library reads those as a file system
+// with directories, in logarithmic time and from many goroutines.
+func newTree(files []DefinitionFile) (fs.FS, error) {
+	if err := checkPaths(files); err != nil {
+		return nil, err
+	}
+	var archive bytes.Buffer
+	w := zip.NewWriter(&archive)
+	for _, f := range files {
 		entry, err := w.CreateHeader(&zip.FileHeader{Name: f.Path, Method: zip.Store})
 		if err != nil {
 			return nil, err

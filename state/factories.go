@@ -256,40 +256,44 @@ func scanWebhook(row scanner) (Webhook, error) {
 // Current reads what a plan for the factory compares with.
 func (s *Store) Current(ctx context.Context, factoryUID string) (Current, error) {
 	var c Current
-	err := s.view(ctx, func(tx *sql.Tx) error {
-		c = Current{Ordinals: map[string]int{}}
-		var err error
-		if c.Factory, err = scanFactory(tx.QueryRowContext(ctx, `SELECT `+factoryColumns+` FROM factories WHERE uid = $1`, factoryUID)); err != nil {
-			return err
-		}
-		var sealed []byte
-		if err := tx.QueryRowContext(ctx, `SELECT uid_key FROM factories WHERE uid = $1`, factoryUID).Scan(&sealed); err != nil {
-			return err
-		}
-		if c.Key, err = s.seal.open("factory "+factoryUID, sealed); err != nil {
-			return err
-		}
-		if c.Tree, c.UIDs, err = applied(ctx, tx, factoryUID); err != nil {
-			return err
-		}
-		if c.Webhooks, err = liveWebhooks(ctx, tx, factoryUID); err != nil {
-			return err
-		}
-		c.Tree.File = c.Factory.Spec
-		for _, w := range c.Webhooks {
-			c.Tree.Webhooks = append(c.Tree.Webhooks, w.Spec)
-		}
-		if err := ordinals(ctx, tx, factoryUID, c.Ordinals); err != nil {
-			return err
-		}
-		c.Secrets, err = secretInfos(ctx, tx)
+	err := s.view(ctx, func(tx *sql.Tx) (err error) {
+		c, err = s.current(ctx, tx, factoryUID)
 		return err
 	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return c, fmt.Errorf("factory %q: %w", factoryUID, ErrNotFound)
-	}
 	c.PlannedAt = time.Now()
 	return c, s.classify(err)
+}
+
+func (s *Store) current(ctx context.Context, tx *sql.Tx, factoryUID string) (Current, error) {
+	c := Current{Ordinals: map[string]int{}}
+	var err error
+	if c.Factory, err = scanFactory(tx.QueryRowContext(ctx, `SELECT `+factoryColumns+` FROM factories WHERE uid = $1`, factoryUID)); errors.Is(err, sql.ErrNoRows) {
+		return c, fmt.Errorf("factory %q: %w", factoryUID, ErrNotFound)
+	} else if err != nil {
+		return c, err
+	}
+	var sealed []byte
+	if err := tx.QueryRowContext(ctx, `SELECT uid_key FROM factories WHERE uid = $1`, factoryUID).Scan(&sealed); err != nil {
+		return c, err
+	}
+	if c.Key, err = s.seal.open("factory "+factoryUID, sealed); err != nil {
+		return c, err
+	}
+	if c.Tree, c.UIDs, err = applied(ctx, tx, factoryUID); err != nil {
+		return c, err
+	}
+	if c.Webhooks, err = liveWebhooks(ctx, tx, factoryUID); err != nil {
+		return c, err
+	}
+	c.Tree.File = c.Factory.Spec
+	for _, w := range c.Webhooks {
+		c.Tree.Webhooks = append(c.Tree.Webhooks, w.Spec)
+	}
+	if err := ordinals(ctx, tx, factoryUID, c.Ordinals); err != nil {
+		return c, err
+	}
+	c.Secrets, err = secretInfos(ctx, tx)
+	return c, err
 }
 
 func liveWebhooks(ctx context.Context, tx *sql.Tx, factoryUID string) ([]Webhook, error) {

@@ -80,11 +80,36 @@ func scanHeld(row scanner) (HeldRevision, error) {
 // HeldHead returns the newest revision that the server holds of a factory's definition; before the first,
 // the empty one of number 0.
 func (s *Store) HeldHead(ctx context.Context, factoryUID string) (HeldRevision, error) {
-	h, err := scanHeld(s.read.QueryRowContext(ctx, `SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 ORDER BY number DESC LIMIT 1`, factoryUID))
+	h, err := heldHead(ctx, s.read, factoryUID)
+	return h, s.classify(err)
+}
+
+func heldHead(ctx context.Context, db interface {
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}, factoryUID string,
+) (HeldRevision, error) {
+	h, err := scanHeld(db.QueryRowContext(ctx, `SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 ORDER BY number DESC LIMIT 1`, factoryUID))
 	if errors.Is(err, sql.ErrNoRows) {
 		return HeldRevision{Revision: Revision{ID: HeldID(0), Tree: HeldTree(nil), Held: true}}, nil
 	}
-	return h, s.classify(err)
+	return h, err
+}
+
+// HeldCurrent reads in one view what an edit of a definition that the server holds begins with: the newest
+// revision with its files, by path, and what a plan compares with.
+func (s *Store) HeldCurrent(ctx context.Context, factoryUID string) (c Current, head HeldRevision, files []schema.File, err error) {
+	err = s.view(ctx, func(tx *sql.Tx) (err error) {
+		if c, err = s.current(ctx, tx, factoryUID); err != nil {
+			return err
+		}
+		if head, err = heldHead(ctx, tx, factoryUID); err != nil {
+			return err
+		}
+		files, err = heldFiles(ctx, tx, factoryUID, head.Number)
+		return err
+	})
+	c.PlannedAt = time.Now()
+	return c, head, files, s.classify(err)
 }
 
 // HeldRevision returns one of the revisions that the server holds. ErrNotFound when it does not, or no
@@ -118,18 +143,23 @@ func (s *Store) HeldFiles(ctx context.Context, factoryUID string, number int64) 
 		return nil, nil
 	}
 	var files []schema.File
-	err := s.heldView(ctx, factoryUID, number, func(tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, `SELECT path, content FROM revision_files WHERE factory_uid = $1 AND since <= $2 AND (until IS NULL OR until > $2)`, factoryUID, number)
-		if err != nil {
-			return err
-		}
-		files, err = scanAll(rows, func(row scanner) (f schema.File, err error) {
-			var content []byte
-			err = row.Scan(&f.Path, &content)
-			f.Content = string(content)
-			return f, err
-		})
+	err := s.heldView(ctx, factoryUID, number, func(tx *sql.Tx) (err error) {
+		files, err = heldFiles(ctx, tx, factoryUID, number)
 		return err
+	})
+	return files, err
+}
+
+func heldFiles(ctx context.Context, tx *sql.Tx, factoryUID string, number int64) ([]schema.File, error) {
+	rows, err := tx.QueryContext(ctx, `SELECT path, content FROM revision_files WHERE factory_uid = $1 AND since <= $2 AND (until IS NULL OR until > $2)`, factoryUID, number)
+	if err != nil {
+		return nil, err
+	}
+	files, err := scanAll(rows, func(row scanner) (f schema.File, err error) {
+		var content []byte
+		err = row.Scan(&f.Path, &content)
+		f.Content = string(content)
+		return f, err
 	})
 	slices.SortFunc(files, func(a, b schema.File) int { return strings.Compare(a.Path, b.Path) })
 	return files, err

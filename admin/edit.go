@@ -1,0 +1,345 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"millwright/api"
+	"millwright/reconcile/plan"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// What a definition that the server holds may have (definitions.md, section 1).
+const (
+	maxHeldFiles = 2000
+	maxHeldBytes = 8 << 20 // of all files together
+	maxPathBytes = 1024
+)
+
+// maxProblems bounds the problems that one answer lists.
+const maxProblems = 100
+
+// turns lets one edit of each factory at a time through in this process. Edits of other processes are told
+// apart by their revisions; turns spare those of this one the second try.
+type turns struct {
+	mu  sync.Mutex
+	all map[string]chan struct{} // cap 1, by factory UID: as many as there are factories
+}
+
+func (t *turns) take(ctx context.Context, factoryUID string) (release func(), err error) {
+	t.mu.Lock()
+	if t.all == nil {
+		t.all = map[string]chan struct{}{}
+	}
+	turn := t.all[factoryUID]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		t.all[factoryUID] = turn
+	}
+	t.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// editing says what an edit of a definition is and may do.
+type editing struct {
+	subject     string // what it does, for the history
+	whole       bool   // it replaces all files
+	base        string // ID of the revision that its author looked at; empty: of the newest
+	allowPrune  bool
+	allowRename bool
+}
+
+// draft is a definition in the middle of an edit: the newest revision, and what is to become of it.
+type draft struct {
+	state.Current
+	head    state.HeldRevision
+	files   map[string]string // content by path
+	secrets []state.SecretChange
+}
+
+// setSecret gives a secret a new value together with the edit; nil makes it pending.
+func (d *draft) setSecret(name string, value []byte) {
+	info := state.NewSecretInfo(name, value)
+	info.Version = d.Secrets[name].Version + 1
+	d.Secrets[name] = info
+	d.secrets = append(d.secrets, state.SecretChange{Name: name, Value: value, Version: info.Version})
+}
+
+// webhook returns the live webhook of that UID.
+func (d *draft) webhook(uid string) (state.Webhook, error) {
+	for _, w := range d.Webhooks {
+		if w.UID == uid {
+			return w, nil
+		}
+	}
+	return state.Webhook{}, api.Problem("resource_not_found", "webhook %q does not exist any more", uid)
+}
+
+// edited is an edit that was made, or that had nothing to do.
+type edited struct {
+	attempt state.Attempt
+	uids    map[string]string // of webhooks, by name
+}
+
+// edit changes a definition that the server holds: the one way in which that is done. It returns when the
+// changed definition is in force on every replica. A definition that would be refused changes nothing: the
+// error is a refusedEdit. change is called with the newest revision, and again when another edit came
+// first; it must change nothing but the draft.
+func (s *service) edit(ctx context.Context, factoryUID string, e editing, change func(*draft) error) (edited, error) {
+	release, err := s.turns.take(ctx, factoryUID)
+	if err != nil {
+		return edited{}, err
+	}
+	defer release()
+	done, err := s.editOnce(ctx, factoryUID, e, change)
+	if errors.Is(err, state.ErrMoved) {
+		done, err = s.editOnce(ctx, factoryUID, e, change)
+	}
+	if err == nil && done.attempt.Outcome != state.OutcomeUnchanged {
+		s.Log.Info("definition edited", "factory", factoryUID, "revision", done.attempt.Revision.ID, "key", api.KeyOf(ctx).UID, "subject", e.subject)
+	}
+	return done, err
+}
+
+func (s *service) editOnce(ctx context.Context, factoryUID string, e editing, change func(*draft) error) (edited, error) {
+	started := time.Now().UTC()
+	d, err := s.draft(ctx, factoryUID, e)
+	if err != nil {
+		return edited{}, err
+	}
+	before := make(map[string]string, len(d.files))
+	for p, content := range d.files {
+		before[p] = content
+	}
+	if err := change(d); err != nil {
+		return edited{}, err
+	}
+	next := difference(d.head.Number, before, d.files)
+	if len(next.Write)+len(next.Delete)+len(d.secrets) == 0 {
+		return edited{attempt: state.Attempt{
+			FactoryUID: factoryUID, Started: started, Finished: time.Now().UTC(), Revision: d.head.Revision, Outcome: state.OutcomeUnchanged,
+		}}, nil
+	}
+	files, err := checkHeldFiles(d.files)
+	if err != nil {
+		return edited{}, err
+	}
+	tree, err := schema.FilesFS(files)
+	if err != nil {
+		return edited{}, api.InvalidField("path", "%s", err)
+	}
+	revision := state.Revision{
+		ID: state.HeldID(d.head.Number + 1), Author: api.KeyOf(ctx).Name, Subject: e.subject, At: &started, Tree: state.HeldTree(files), Held: true,
+	}
+	opts := plan.Options{AllowPrune: e.allowPrune, AllowRename: e.allowRename, HarnessTypes: s.HarnessTypes, Revision: revision, Now: started}
+	if s.Allowed != nil {
+		prune, rename := s.Allowed(factoryUID)
+		opts.AllowPrune, opts.AllowRename = opts.AllowPrune || prune, opts.AllowRename || rename
+	}
+	p, app := plan.Make(d.Current, tree, opts)
+	if p.Err != nil {
+		return edited{}, p.Err
+	}
+	if app == nil {
+		return edited{}, refusedEdit{p.Problems, d.files}
+	}
+	app.Edit, app.Secrets = next, d.secrets
+	if err := s.Store.Apply(ctx, *app); err != nil {
+		return edited{}, err
+	}
+	outcome := state.OutcomeApplied
+	if app.Empty() {
+		outcome = state.OutcomeUnchanged
+	}
+	return edited{state.Attempt{
+		FactoryUID: factoryUID, Started: started, Finished: time.Now().UTC(), Revision: revision, Outcome: outcome, Counts: app.Counts, Problems: app.Problems,
+	}, p.WebhookUIDs}, nil
+}
+
+// draft reads what an edit begins with, and refuses one that cannot begin.
+func (s *service) draft(ctx context.Context, factoryUID string, e editing) (*draft, error) {
+	cur, head, files, err := s.Store.HeldCurrent(ctx, factoryUID)
+	if err != nil {
+		return nil, err
+	}
+	f := cur.Factory
+	switch {
+	case f.Source.Kind != sourceManaged:
+		return nil, elsewhere(f, "", "edit %s there")
+	case f.Detached:
+		return nil, detached(f)
+	case f.Suspended:
+		return nil, api.Problem("conflict", "factory %q is suspended: resume it in the settings", f.Name)
+	}
+	if head.Number == 0 && f.Applied.ID != "" && !f.Applied.Held && !e.whole {
+		return nil, api.Problem("conflict", "the server holds no definition of factory %q yet, and the applied one came from elsewhere: import its files first", f.Name)
+	}
+	if _, ok := state.ParseHeldID(e.base); e.base != "" && !ok {
+		return nil, api.InvalidField("base_revision", "%q is not the ID of a revision, such as r12", e.base)
+	}
+	if e.whole && e.base != "" && e.base != head.ID {
+		return nil, api.Problem("conflict", "the newest revision is %s, by %q, and not %s: look at it first", head.ID, head.Author, e.base)
+	}
+	return &draft{Current: cur, head: head, files: contents(files)}, nil
+}
+
+func contents(files []schema.File) map[string]string {
+	all := make(map[string]string, len(files))
+	for _, f := range files {
+		all[f.Path] = f.Content
+	}
+	return all
+}
+
+// difference returns the edit that makes after of before.
+func difference(base int64, before, after map[string]string) *state.HeldEdit {
+	edit := &state.HeldEdit{Base: base}
+	for p, content := range after {
+		if old, there := before[p]; !there || old != content {
+			edit.Write = append(edit.Write, schema.File{Path: p, Content: content})
+		}
+	}
+	for p := range before {
+		if _, there := after[p]; !there {
+			edit.Delete = append(edit.Delete, p)
+		}
+	}
+	return edit
+}
+
+// unchanged makes sure that a file is as it was in the revision that the author of an edit looked at.
+func (s *service) unchanged(ctx context.Context, d *draft, base, file string) error {
+	number, _ := state.ParseHeldID(base)
+	if base == "" || number == d.head.Number {
+		return nil
+	}
+	files, err := s.Store.HeldFiles(ctx, d.Factory.UID, number)
+	if errors.Is(err, state.ErrNotFound) {
+		return api.Problem("conflict", "there is no revision %s any more: look at the file in %s first", base, d.head.ID)
+	} else if err != nil {
+		return err
+	}
+	old, was := contents(files)[file]
+	if now, is := d.files[file]; is != was || now != old {
+		return api.Problem("conflict", "%s was changed after %s: look at it in %s first", file, base, d.head.ID)
+	}
+	return nil
+}
+
+// checkHeldFiles returns the files of a definition if the server may hold them. What they say is not looked
+// at.
+func checkHeldFiles(all map[string]string) ([]schema.File, error) {
+	files, bytes := make([]schema.File, 0, len(all)), 0
+	for p, content := range all {
+		switch {
+		case !validPath(p) || len(p) > maxPathBytes || strings.Count(p, "/") >= maxPathDepth:
+			return nil, api.InvalidField("path", "%q is not a path that the server holds: it is relative, with forward slashes, and has at most %d elements and %d bytes", p, maxPathDepth, maxPathBytes)
+		case len(content) > schema.MaxFileBytes:
+			return nil, api.InvalidField(p, "the file has %d bytes; at most %d are held", len(content), schema.MaxFileBytes)
+		case !utf8.ValidString(content):
+			return nil, api.InvalidField(p, "the file is not text in UTF-8: leave it out")
+		}
+		bytes += len(content)
+		files = append(files, schema.File{Path: p, Content: content})
+	}
+	if len(files) > maxHeldFiles {
+		return nil, api.InvalidField("files", "there are %d files; the server holds at most %d", len(files), maxHeldFiles)
+	}
+	if bytes > maxHeldBytes {
+		return nil, api.InvalidField("files", "they have %d bytes; the server holds at most %d", bytes, maxHeldBytes)
+	}
+	return files, nil
+}
+
+// refusedEdit says why an edited definition would be refused.
+type refusedEdit struct {
+	problems []schema.Problem
+	files    map[string]string
+}
+
+// Error names the first problem.
+func (r refusedEdit) Error() string {
+	first, more := "", 0
+	for _, p := range r.problems {
+		if p.Severity != schema.SeverityError {
+			continue
+		} else if first == "" {
+			first = place(p) + ": " + p.Message
+		} else {
+			more++
+		}
+	}
+	if more > 0 {
+		first += fmt.Sprintf(", and %d more", more)
+	}
+	return "the definition would be refused, and nothing was changed: " + first
+}
+
+func place(p schema.Problem) string { return fmt.Sprintf("%s:%d:%d", p.Path, p.Line, p.Column) }
+
+// problem is the answer to the edit. field names the member of the request that a problem is about; where
+// it names none, the place in the files stands for it.
+func (r refusedEdit) problem(field func(schema.Problem) string) *api.Error {
+	e := api.Problem("invalid_request", "%s", r.Error())
+	for _, p := range r.problems {
+		if p.Severity != schema.SeverityError || len(e.Errors) == maxProblems {
+			continue
+		}
+		message := p.Message + " [" + p.Code + "]"
+		if p.Hint != "" {
+			message += ": " + p.Hint
+		}
+		f := api.FieldError{Field: place(p), Message: message}
+		if name := field(p); name != "" {
+			f = api.FieldError{Field: name, Message: f.Field + ": " + message}
+		}
+		e.Errors = append(e.Errors, f)
+	}
+	return e
+}
+
+// answered turns the error of an edit into the answer to it.
+func answered(err error, field func(schema.Problem) string) error {
+	var refused refusedEdit
+	if errors.As(err, &refused) {
+		return refused.problem(field)
+	}
+	return err
+}
+
+// inFiles leaves the place in the files as it is.
+func inFiles(schema.Problem) string { return "" }
+
+const sourceManaged = "managed"
+
+// held returns the factory if the server itself holds its definition. Otherwise the error says which file to
+// change elsewhere; todo says how, with %s for the file.
+func (s *service) held(ctx context.Context, uid, file, todo string) (state.Factory, error) {
+	f, err := s.factory(ctx, uid)
+	if err == nil && f.Source.Kind != sourceManaged {
+		err = elsewhere(f, file, todo)
+	}
+	return f, err
+}
+
+// elsewhere is the answer to an edit of a definition that the server does not hold. todo says what to do
+// instead: a format for the file's path and more.
+func elsewhere(f state.Factory, file, todo string, more ...any) error {
+	where := fmt.Sprintf(todo, append([]any{path.Join(f.Source.Path, file)}, more...)...)
+	if f.Source.Kind == "git" {
+		return api.Problem("operation_not_supported", "factory %q is defined in the branch %s of a git repository: %s", f.Name, f.Source.Branch, where)
+	}
+	return api.Problem("operation_not_supported", "factory %q is defined in a directory of the server: %s", f.Name, where)
+}

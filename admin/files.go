@@ -1,0 +1,286 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-chi/chi/v5"
+
+	"millwright/api"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// HeldFile is a file of a definition that the server holds.
+type HeldFile struct {
+	Path string `json:"path" doc:"Path relative to the root of the definition" example:"webhooks/alerts.yaml"`
+	Size int    `json:"size" doc:"Its size in bytes"`
+}
+
+// ListFilesResponse is a page of the files of a revision, by path.
+type ListFilesResponse struct {
+	Revision string       `json:"revision" doc:"The revision they are of" example:"r12"`
+	Files    []HeldFile   `json:"files" nullable:"false" doc:"The files, by path"`
+	PageInfo api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+}
+
+// FileContent is a file of a definition that the server holds, with its text.
+type FileContent struct {
+	Revision string `json:"revision" doc:"The revision it is of: base_revision of an edit of it" example:"r12"`
+	Path     string `json:"path" doc:"Path relative to the root of the definition" example:"webhooks/alerts.yaml"`
+	Content  string `json:"content" doc:"Its text"`
+}
+
+// EditFileRequest is the new text of a definition file.
+type EditFileRequest struct {
+	Content string `json:"content" doc:"The text of the file"`
+}
+
+// ImportFilesRequest is a whole definition tree.
+type ImportFilesRequest struct {
+	Files []DefinitionFile `json:"files" maxItems:"2000" nullable:"false" doc:"The whole tree; files that are not in it are deleted"`
+}
+
+// FilePath are the path parameters that name a definition file.
+type FilePath struct {
+	FactoryUID
+	Path string `path:"path" doc:"Path of the file, relative to the root of the definition; its slashes may be written as they are" example:"automations/ci/automation.md"`
+}
+
+// RevisionQuery asks for one revision of a definition that the server holds.
+type RevisionQuery struct {
+	Revision string `query:"revision" doc:"ID of the revision; absent for the newest" example:"r12"`
+}
+
+// BaseQuery says what an edit was made on.
+type BaseQuery struct {
+	Base string `query:"base_revision" doc:"The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says" example:"r12"`
+}
+
+// AllowQuery says what an edit may do.
+type AllowQuery struct {
+	AllowPrune  bool `query:"allow_prune" doc:"Delete all webhooks, or more than half of them"`
+	AllowRename bool `query:"allow_rename" doc:"Replace a webhook by one of the same content under another name"`
+}
+
+// maxTarBytes bounds the body of an import as a tar: the files and what the form adds to them.
+const maxTarBytes = 2 * maxHeldBytes
+
+const tarType = "application/x-tar"
+
+func (s *service) registerFiles() {
+	read := func(path, id string, role state.Role, summary string) huma.Operation {
+		return explained(also(api.Operation(http.MethodGet, "/factory/{uid}"+path, id, role, summary), http.StatusUnprocessableEntity),
+			"Only for a factory whose definition the server itself holds.")
+	}
+	handle(s, read("/files", "listFiles", state.RoleViewer, "List the files of a definition"), s.listFiles)
+	handle(s, read("/files/{path}", "getFile", state.RoleAdmin, "Read a definition file"), s.getFile)
+	handle(s, editOperation(http.MethodPut, "/files/{path}", "putFile", "Write a definition file"), s.putFile)
+	handle(s, editOperation(http.MethodDelete, "/files/{path}", "deleteFile", "Delete a definition file"), s.deleteFile)
+	whole := editOperation(http.MethodPut, "/files", "importFiles", "Replace the definition by a tree of files")
+	whole.BodyReadTimeout = 30 * time.Second
+	handle(s, whole, s.importFiles)
+
+	content := map[string]*huma.MediaType{tarType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+	export := read("/files.tar", "exportFiles", state.RoleAdmin, "Export the definition as a tar of its files, which a git or directory source takes as it is")
+	export.Responses = map[string]*huma.Response{"200": {Description: "The files", Content: content}}
+	register(s, export, s.exportTar)
+	whole = editOperation(http.MethodPut, "/files.tar", "importTar", "Replace the definition by the files of a tar")
+	whole.BodyReadTimeout, whole.MaxBodyBytes, whole.SkipValidateBody = 30*time.Second, maxTarBytes, true
+	handle(s, whole, s.importTar)
+
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete} {
+		s.api.Router().MethodFunc(method, api.Base+"/factory/{uid}/files/*", s.slashes)
+	}
+}
+
+// slashes takes a path of several elements as the one parameter that it is.
+func (s *service) slashes(w http.ResponseWriter, r *http.Request) {
+	u := *r.URL
+	head, tail, _ := strings.Cut(u.EscapedPath(), "/files/")
+	u.RawPath = head + "/files/" + strings.ReplaceAll(tail, "/", "%2F")
+	again := r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, (*chi.Context)(nil))) // routed anew
+	again.URL = &u
+	s.api.Router().ServeHTTP(w, again)
+}
+
+// filesOf returns the files of a revision of a factory's definition, by path.
+func (s *service) filesOf(ctx context.Context, uid, file string, q RevisionQuery) (state.Factory, state.HeldRevision, []schema.File, error) {
+	f, err := s.held(ctx, uid, file, "read %s there")
+	if err != nil {
+		return f, state.HeldRevision{}, nil, err
+	}
+	revision, err := s.revision(ctx, f, q.Revision)
+	if err != nil {
+		return f, revision, nil, err
+	}
+	files, err := s.Store.HeldFiles(ctx, f.UID, revision.Number)
+	return f, revision, files, err
+}
+
+func (s *service) listFiles(ctx context.Context, in *struct {
+	FactoryUID
+	RevisionQuery
+	PageQuery
+},
+) (ListFilesResponse, error) {
+	f, revision, files, err := s.filesOf(ctx, in.Factory, "", in.RevisionQuery)
+	if err != nil {
+		return ListFilesResponse{}, err
+	}
+	rows, info, err := paginate(in.PageQuery, "files "+f.UID+" "+revision.ID, files, func(f schema.File) string { return f.Path }, false)
+	out := ListFilesResponse{revision.ID, []HeldFile{}, info}
+	for _, f := range rows {
+		out.Files = append(out.Files, HeldFile{f.Path, len(f.Content)})
+	}
+	return out, err
+}
+
+func (s *service) getFile(ctx context.Context, in *struct {
+	FilePath
+	RevisionQuery
+},
+) (FileContent, error) {
+	_, revision, files, err := s.filesOf(ctx, in.Factory, in.Path, in.RevisionQuery)
+	if err != nil {
+		return FileContent{}, err
+	}
+	i := slices.IndexFunc(files, func(f schema.File) bool { return f.Path == in.Path })
+	if i < 0 {
+		return FileContent{}, api.Problem("resource_not_found", "revision %s has no file %q", revision.ID, in.Path)
+	}
+	return FileContent{revision.ID, in.Path, files[i].Content}, nil
+}
+
+func (s *service) putFile(ctx context.Context, in *struct {
+	FilePath
+	BaseQuery
+	Body EditFileRequest
+},
+) (Sync, error) {
+	return s.editFile(ctx, in.FilePath, in.Base, "write", func(d *draft) error {
+		d.files[in.Path] = in.Body.Content
+		return nil
+	})
+}
+
+func (s *service) deleteFile(ctx context.Context, in *struct {
+	FilePath
+	BaseQuery
+},
+) (Sync, error) {
+	return s.editFile(ctx, in.FilePath, in.Base, "delete", func(d *draft) error {
+		if _, exists := d.files[in.Path]; !exists {
+			return api.Problem("resource_not_found", "there is no file %q", in.Path)
+		}
+		delete(d.files, in.Path)
+		return nil
+	})
+}
+
+func (s *service) editFile(ctx context.Context, in FilePath, base, verb string, change func(*draft) error) (Sync, error) {
+	f, err := s.held(ctx, in.Factory, in.Path, verb+" %s there")
+	if !validPath(in.Path) && (err == nil || f.UID != "") {
+		return Sync{}, api.InvalidField("path", "%q is not a path relative to the root of the definition", in.Path)
+	}
+	if err != nil {
+		return Sync{}, err
+	}
+	return s.editFiles(ctx, f, editing{subject: verb + " " + in.Path, base: base}, func(d *draft) error {
+		if err := s.unchanged(ctx, d, base, in.Path); err != nil {
+			return err
+		}
+		return change(d)
+	})
+}
+
+// editFiles makes an edit of files, and answers with what became of it.
+func (s *service) editFiles(ctx context.Context, f state.Factory, e editing, change func(*draft) error) (Sync, error) {
+	done, err := s.edit(ctx, f.UID, e, change)
+	if err != nil {
+		return Sync{}, answered(err, inFiles)
+	}
+	return newSync(done.attempt), nil
+}
+
+func (s *service) importFiles(ctx context.Context, in *struct {
+	FactoryUID
+	BaseQuery
+	AllowQuery
+	Body ImportFilesRequest
+},
+) (Sync, error) {
+	f, err := s.held(ctx, in.Factory, "", "change %s there")
+	if err != nil {
+		return Sync{}, err
+	}
+	if err := checkPaths(in.Body.Files); err != nil {
+		return Sync{}, err
+	}
+	return s.replace(ctx, f, in.BaseQuery, in.AllowQuery, in.Body.Files)
+}
+
+func (s *service) replace(ctx context.Context, f state.Factory, base BaseQuery, allow AllowQuery, files []DefinitionFile) (Sync, error) {
+	all := make(map[string]string, len(files))
+	for _, f := range files {
+		all[f.Path] = f.Content
+	}
+	e := editing{subject: "import a tree of files", whole: true, base: base.Base, allowPrune: allow.AllowPrune, allowRename: allow.AllowRename}
+	return s.editFiles(ctx, f, e, func(d *draft) error {
+		d.files = all
+		return nil
+	})
+}
+
+func (s *service) importTar(ctx context.Context, in *struct {
+	FactoryUID
+	BaseQuery
+	AllowQuery
+	RawBody []byte `contentType:"application/x-tar"`
+},
+) (Sync, error) {
+	f, err := s.held(ctx, in.Factory, "", "change %s there")
+	if err != nil {
+		return Sync{}, err
+	}
+	files, err := readTar(bytes.NewReader(in.RawBody))
+	if err != nil {
+		return Sync{}, err
+	}
+	return s.replace(ctx, f, in.BaseQuery, in.AllowQuery, files)
+}
+
+// tarOutput is a tar that is for saving.
+type tarOutput struct {
+	ContentType        string `header:"Content-Type"`
+	ContentDisposition string `header:"Content-Disposition"`
+	NoSniff            string `header:"X-Content-Type-Options"`
+	CacheControl       string `header:"Cache-Control"`
+	Body               []byte
+}
+
+func (s *service) exportTar(ctx context.Context, in *struct {
+	FactoryUID
+	RevisionQuery
+},
+) (*tarOutput, error) {
+	f, revision, files, err := s.filesOf(ctx, in.Factory, "", in.RevisionQuery)
+	if err != nil {
+		return nil, err
+	}
+	at := f.Created
+	if revision.At != nil {
+		at = *revision.At
+	}
+	body, err := writeTar(files, at)
+	return &tarOutput{
+		tarType, mime.FormatMediaType("attachment", map[string]string{"filename": f.Name + "-" + revision.ID + ".tar"}),
+		"nosniff", "private, no-store", body,
+	}, err
+}

@@ -1,0 +1,186 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/rogpeppe/go-internal/diff"
+
+	"millwright/api"
+	"millwright/state"
+)
+
+// Revision is a revision of a definition that the server holds.
+type Revision struct {
+	Revision     string    `json:"revision" doc:"Identifier; later ones have higher numbers" example:"r12"`
+	Author       string    `json:"author" doc:"Name of the API key that made it"`
+	Subject      string    `json:"subject" doc:"What it did" example:"disable webhook alerts"`
+	CreatedAt    time.Time `json:"created_at" doc:"When it was made"`
+	FilesChanged int       `json:"files_changed" doc:"How many files it wrote or deleted; none for a new secret"`
+}
+
+// ListRevisionsResponse is a page of revisions, newest first.
+type ListRevisionsResponse struct {
+	Revisions []Revision   `json:"revisions" nullable:"false" doc:"The revisions, newest first"`
+	PageInfo  api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+}
+
+// RevisionWithDifference is a revision with what it changed.
+type RevisionWithDifference struct {
+	Revision
+	Files []FileDifference `json:"files" nullable:"false" doc:"The files that it changed, by path"`
+}
+
+// FileDifference is what a revision did to a file.
+type FileDifference struct {
+	Path       string `json:"path" doc:"Path relative to the root of the definition"`
+	Action     string `json:"action" enum:"create,update,delete" doc:"What became of it"`
+	Difference string `json:"difference" doc:"The lines that changed, as a unified difference; empty when the answer has grown too long"`
+}
+
+// RevisionPath are the path parameters that name a revision.
+type RevisionPath struct {
+	FactoryUID
+	Revision string `path:"revision" doc:"ID of the revision" example:"r12"`
+}
+
+// maxDifferences bounds the differences of one answer, in bytes.
+const maxDifferences = 1 << 20
+
+func (s *service) registerRevisions() {
+	read := func(path, id string, role state.Role, summary string) huma.Operation {
+		return explained(also(api.Operation(http.MethodGet, "/factory/{uid}/revisions"+path, id, role, summary), http.StatusUnprocessableEntity),
+			"Only for a factory whose definition the server itself holds. The last 200 are kept, fewer when their files are large.")
+	}
+	handle(s, read("", "listRevisions", state.RoleViewer, "List the revisions of a definition, newest first"), s.listRevisions)
+	handle(s, read("/{revision}", "getRevision", state.RoleAdmin, "Get a revision, with what it changed"), s.getRevision)
+	handle(s, editOperation(http.MethodPost, "/revisions/{revision}/restore", "restoreRevision", "Make a new revision with the files of an earlier one"), s.restore)
+}
+
+// revision returns the revision of a factory's definition that has this ID, the newest for "".
+func (s *service) revision(ctx context.Context, f state.Factory, id string) (state.HeldRevision, error) {
+	if id == "" {
+		return s.Store.HeldHead(ctx, f.UID)
+	}
+	number, ok := state.ParseHeldID(id)
+	if !ok {
+		return state.HeldRevision{}, api.Problem("resource_not_found", "revision %q does not exist", id)
+	}
+	return s.Store.HeldRevision(ctx, f.UID, number)
+}
+
+func newRevision(h state.HeldRevision) Revision {
+	r := Revision{Revision: h.ID, Author: h.Author, Subject: h.Subject, FilesChanged: h.Files}
+	if h.At != nil {
+		r.CreatedAt = *h.At
+	}
+	return r
+}
+
+func (s *service) listRevisions(ctx context.Context, in *struct {
+	FactoryUID
+	PageQuery
+},
+) (ListRevisionsResponse, error) {
+	f, err := s.held(ctx, in.Factory, "", "look at the history of %s there")
+	if err != nil {
+		return ListRevisionsResponse{}, err
+	}
+	list := "revisions " + f.UID
+	after, err := in.after(list)
+	if err != nil {
+		return ListRevisionsResponse{}, err
+	}
+	before := int64(0)
+	if after != "" {
+		if before, err = strconv.ParseInt(after, 10, 64); err != nil || before <= 0 {
+			return ListRevisionsResponse{}, api.InvalidField("cursor", "not a cursor of this list: take next_cursor of the page before")
+		}
+	}
+	held, err := s.Store.HeldRevisions(ctx, f.UID, before, in.Limit+1)
+	if err != nil {
+		return ListRevisionsResponse{}, err
+	}
+	rows, info := page(in.PageQuery, list, held, func(h state.HeldRevision) string { return strconv.FormatInt(h.Number, 10) })
+	out := ListRevisionsResponse{[]Revision{}, info}
+	for _, h := range rows {
+		out.Revisions = append(out.Revisions, newRevision(h))
+	}
+	return out, nil
+}
+
+func (s *service) getRevision(ctx context.Context, in *RevisionPath) (RevisionWithDifference, error) {
+	f, err := s.held(ctx, in.Factory, "", "look at the history of %s there")
+	if err != nil {
+		return RevisionWithDifference{}, err
+	}
+	h, err := s.revision(ctx, f, in.Revision)
+	if err != nil {
+		return RevisionWithDifference{}, err
+	}
+	changes, err := s.Store.HeldChanges(ctx, f.UID, h.Number)
+	if err != nil {
+		return RevisionWithDifference{}, err
+	}
+	out := RevisionWithDifference{newRevision(h), []FileDifference{}}
+	room := maxDifferences
+	for _, c := range changes {
+		d := newDifference(c)
+		if room -= len(d.Difference); room < 0 {
+			d.Difference = ""
+		}
+		out.Files = append(out.Files, d)
+	}
+	return out, nil
+}
+
+// newDifference writes a change as git does, with /dev/null for no file.
+func newDifference(c state.HeldChange) FileDifference {
+	d := FileDifference{Path: c.Path, Action: "update"}
+	oldName, newName, old, now := "a/"+c.Path, "b/"+c.Path, "", ""
+	if c.Old != nil {
+		old = *c.Old
+	} else {
+		d.Action, oldName = "create", "/dev/null"
+	}
+	if c.New != nil {
+		now = *c.New
+	} else {
+		d.Action, newName = "delete", "/dev/null"
+	}
+	text := string(diff.Diff(oldName, []byte(old), newName, []byte(now)))
+	if header, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(header, "diff ") {
+		text = rest
+	}
+	d.Difference = text
+	return d
+}
+
+func (s *service) restore(ctx context.Context, in *struct {
+	RevisionPath
+	BaseQuery
+	AllowQuery
+},
+) (Sync, error) {
+	f, err := s.held(ctx, in.Factory, "", "bring the earlier content of %s back there")
+	if err != nil {
+		return Sync{}, err
+	}
+	h, err := s.revision(ctx, f, in.Revision)
+	if err != nil {
+		return Sync{}, err
+	}
+	files, err := s.Store.HeldFiles(ctx, f.UID, h.Number)
+	if err != nil {
+		return Sync{}, err
+	}
+	e := editing{subject: "restore " + h.ID, whole: true, base: in.Base, allowPrune: in.AllowPrune, allowRename: in.AllowRename}
+	return s.editFiles(ctx, f, e, func(d *draft) error {
+		d.files = contents(files)
+		return nil
+	})
+}

@@ -1,0 +1,85 @@
+package admin
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"millwright/api"
+	"millwright/schema"
+)
+
+// writeTar returns files, which are sorted, as a tar: always the same bytes for the same files and time.
+func writeTar(files []schema.File, at time.Time) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for _, f := range files {
+		h := &tar.Header{Name: f.Path, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(f.Content)), ModTime: at.Truncate(time.Second)}
+		if err := w.WriteHeader(h); err != nil {
+			return nil, err
+		}
+		if _, err := io.WriteString(w, f.Content); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return out.Bytes(), err
+}
+
+// readTar returns the files of a tar: the last one of each path, as unpacking it would leave them. What is
+// in .git is left out, so that a checkout may be sent as it is. Links are refused, because a definition has
+// none; so is what a definition that the server holds cannot have.
+func readTar(r io.Reader) ([]DefinitionFile, error) {
+	var files []DefinitionFile
+	at := map[string]int{}
+	left := int64(maxHeldBytes)
+	for archive := tar.NewReader(r); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return files, checkPaths(files)
+		} else if err != nil {
+			return nil, api.Problem("invalid_request", "the body is not a tar that can be read")
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(path.Clean(h.Name), "./"), "/")
+		if name == "." || name == ".git" || strings.HasPrefix(name, ".git/") {
+			continue
+		}
+		switch h.Typeflag {
+		case tar.TypeReg:
+		case tar.TypeDir, tar.TypeXGlobalHeader:
+			continue
+		default:
+			return nil, api.InvalidField(field(name), "is neither a file nor a directory: a definition has no links")
+		}
+		if h.Size > schema.MaxFileBytes {
+			return nil, api.InvalidField(field(name), "the file has %d bytes; at most %d are held", h.Size, schema.MaxFileBytes)
+		}
+		content, err := io.ReadAll(io.LimitReader(archive, schema.MaxFileBytes+1))
+		if err != nil {
+			return nil, api.Problem("invalid_request", "the body is not a tar that can be read")
+		}
+		if left -= int64(len(content)); left < 0 || len(files) >= maxHeldFiles {
+			return nil, api.InvalidField("files", "there are more than %d files, or more than %d bytes in them", maxHeldFiles, maxHeldBytes)
+		}
+		f := DefinitionFile{Path: name, Content: string(content)}
+		if i, again := at[name]; again {
+			files[i] = f
+			continue
+		}
+		at[name] = len(files)
+		files = append(files, f)
+	}
+}
+
+// field returns a path from a tar as the field of a problem.
+func field(name string) string {
+	if !utf8.ValidString(name) || len(name) > maxPathBytes {
+		return "path"
+	}
+	return name
+}
