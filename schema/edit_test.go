@@ -83,3 +83,27 @@ func TestEditWebhookFileLoads(t *testing.T) {
 		}
 	}
 }
+
+// FuzzEditWebhookFile edits any text: what comes out says what was asked for.
+func FuzzEditWebhookFile(f *testing.F) {
+	for _, seed := range []string{"", "secretName: A\n", "# c\r\nsecretName: 'A' # d\r\nenabled: true", "{secretName: A}", "secretName: >-\n  A\n  B\nauthMode:\n", "? secretName\n: A\n", "\ufeffdeliveryIdHeader: \"x\\ny\"\n---\n"} {
+		f.Add(seed, false, "X-Id")
+	}
+	f.Fuzz(func(t *testing.T, src string, enabled bool, header string) {
+		w := schema.Webhook{Name: "a", Path: "webhooks/a.yaml", AuthMode: "token", SecretName: "A", Enabled: enabled}
+		if header == "X-Id" {
+			w.DeliveryIDHeader = header
+		}
+		text, err := schema.EditWebhookFile([]byte(src), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, err := schema.FilesFS([]schema.File{{Path: w.Path, Content: string(text)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := schema.Load(tree, nil); len(text) < schema.MaxFileBytes && (!r.Valid() || !reflect.DeepEqual(r.Factory.Webhooks, []schema.Webhook{w})) {
+			t.Fatalf("from %q:\n%q: %v", src, text, r.Problems)
+		}
+	})
+}
