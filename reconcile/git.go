@@ -184,7 +184,7 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 		return Snapshot{}, g.overErr
 	}
 	snap, err := g.read(want)
-	if err == nil || errors.Is(err, errNoPath) {
+	if settled(err) {
 		return snap, err
 	}
 	have := g.have()
@@ -199,7 +199,7 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 	if err == nil {
 		snap, err = g.read(want)
 	}
-	if err == nil || errors.Is(err, errNoPath) || have.IsZero() {
+	if settled(err) || have.IsZero() {
 		return snap, err
 	}
 	// The host left out what it thought was here. Without a have it cannot.

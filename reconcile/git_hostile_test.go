@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -332,6 +333,26 @@ func TestGitHostileTrees(t *testing.T) {
 				t.Errorf("control characters in %q, %q or %q", r.Message, r.Revision.Author, r.Revision.Subject)
 			}
 		})
+	}
+}
+
+// TestGitMalformedTreeIsFetchedOnce retries a commit that can never be read without fetching it again.
+func TestGitMalformedTreeIsFetchedOnce(t *testing.T) {
+	p := &pack{}
+	noise := make([]byte, 100_000)
+	for i := range noise {
+		noise[i] = byte(rand.IntN(256))
+	}
+	head := p.commit(p.tree(item{"40000", "..", p.tree()}, item{"100644", "noise", p.add(kindBlob, noise)}))
+	source := gitSource(t, reconcile.GitConfig{URL: p.host(t, head)})
+	for try, most := range []int64{200_000, 10_000, 10_000} {
+		snap, err := source.Fetch(t.Context())
+		if err == nil || !strings.Contains(err.Error(), `named ".."`) {
+			t.Fatalf("error %v", err)
+		}
+		if snap.Bytes > most || snap.Bytes == 0 {
+			t.Errorf("try %d took %d bytes, want at most %d", try, snap.Bytes, most)
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ func (o *objects) open(kind plumbing.ObjectType, hash plumbing.Hash) (plumbing.E
 // tree returns the entries of a directory by name.
 func (o *objects) tree(hash plumbing.Hash) (map[string]object.TreeEntry, error) {
 	if size, err := o.from.EncodedObjectSize(hash); err == nil && size > maxTreeObject {
-		return nil, fmt.Errorf("a directory of %d bytes: more than %d MiB", size, maxTreeObject>>20)
+		return nil, fmt.Errorf("%w %s: a directory of %d bytes, more than %d MiB", errMalformed, hash, size, maxTreeObject>>20)
 	}
 	obj, err := o.open(plumbing.TreeObject, hash)
 	if err != nil {
@@ -50,10 +50,10 @@ func (o *objects) tree(hash plumbing.Hash) (map[string]object.TreeEntry, error) 
 	entries := make(map[string]object.TreeEntry, len(t.Entries))
 	for _, e := range t.Entries {
 		if e.Name == "." || e.Name == ".." || strings.Contains(e.Name, "/") {
-			return nil, fmt.Errorf("tree %s has an entry named %q, which no file can be", hash, e.Name)
+			return nil, fmt.Errorf("%w %s: an entry is named %q, which no file can be", errMalformed, hash, e.Name)
 		}
 		if _, twice := entries[e.Name]; twice {
-			return nil, fmt.Errorf("tree %s has two entries named %q", hash, e.Name)
+			return nil, fmt.Errorf("%w %s: two entries are named %q", errMalformed, hash, e.Name)
 		}
 		entries[e.Name] = e
 	}
@@ -106,7 +106,16 @@ func (o *objects) subtree(hash plumbing.Hash, at string) (plumbing.Hash, error) 
 	return hash, err
 }
 
-var errNoPath = errors.New("the commit has no directory")
+var (
+	errNoPath    = errors.New("the commit has no directory")
+	errMalformed = errors.New("the commit has a tree that git would not make")
+)
+
+// settled reports whether an error, or none, is what reading a commit will come to however often it is
+// fetched.
+func settled(err error) bool {
+	return err == nil || errors.Is(err, errNoPath) || errors.Is(err, errMalformed)
+}
 
 // treeBacking is a directory of a commit that a tree is frozen from. Calls take turns.
 type treeBacking struct {
