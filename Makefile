@@ -37,6 +37,7 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 
 bench: ## Measure, side by side: bench/README.md says what
 	.ci/postgres $(GO) run ./bench/ingress
+	$(GO) run ./bench/reconcile
 	$(GO) run ./bench/validate
 
 docs: ## Write the generated documents anew
