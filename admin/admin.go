@@ -10,12 +10,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"millwright/api"
 	"millwright/reconcile/plan"
@@ -85,85 +81,8 @@ func Register(a *api.API, cfg Config) {
 	s.registerManaged()
 }
 
-// answer is a response with a JSON body.
-type answer[T any] struct{ Body T }
-
-// nothing is a response without a body.
-type nothing struct{}
-
-// handle registers an endpoint that answers with a JSON value.
-func handle[I, T any](s *service, op huma.Operation, f func(context.Context, *I) (T, error)) {
-	register(s, op, func(ctx context.Context, in *I) (*answer[T], error) {
-		v, err := f(ctx, in)
-		return &answer[T]{v}, err
-	})
-}
-
-// handleEmpty registers an endpoint that answers 204 No Content.
-func handleEmpty[I any](s *service, op huma.Operation, f func(context.Context, *I) error) {
-	op.DefaultStatus = http.StatusNoContent
-	register(s, op, func(ctx context.Context, in *I) (*nothing, error) { return nil, f(ctx, in) })
-}
-
-// register registers an endpoint. Errors of package state become the problems that say them; whatever
-// else goes wrong is logged and told to nobody.
-func register[I, O any](s *service, op huma.Operation, f func(context.Context, *I) (*O, error)) {
-	if op.Responses == nil {
-		op.Responses = map[string]*huma.Response{}
-	}
-	huma.Register(s.api.Huma(), op, func(ctx context.Context, in *I) (*O, error) {
-		out, err := f(ctx, in)
-		if err != nil {
-			return nil, s.problem(ctx, op, err)
-		}
-		return out, nil
-	})
-	s.document(op)
-}
-
-// document corrects which statuses the document lists: what is wrong with a request is 400 here and not
-// 422, and what has a body may be too large.
-func (s *service) document(op huma.Operation) {
-	item := s.api.Huma().OpenAPI().Paths[op.Path]
-	for _, listed := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch} {
-		if listed != nil && listed.Method == op.Method && listed.RequestBody != nil {
-			op.Responses["413"] = &huma.Response{Description: http.StatusText(http.StatusRequestEntityTooLarge), Content: op.Responses["400"].Content}
-		}
-	}
-	if !slices.Contains(op.Errors, http.StatusUnprocessableEntity) {
-		delete(op.Responses, "422")
-	}
-	if !strings.Contains(op.Path, "{") {
-		delete(op.Responses, "404")
-	}
-}
-
-func (s *service) problem(ctx context.Context, op huma.Operation, err error) error {
-	err = api.FromState(err)
-	var known *api.Error
-	if errors.As(err, &known) {
-		return known
-	}
-	if ctx.Err() == nil {
-		s.Log.Error("API request failed", "request_id", api.RequestID(ctx), "operation", op.OperationID, "error", err)
-	}
-	return api.Problem("internal_error", "")
-}
-
 // isNotFound reports whether err says that the named thing does not exist.
 func isNotFound(err error) bool {
 	var e *api.Error
 	return errors.Is(err, state.ErrNotFound) || errors.As(err, &e) && e.Code == "resource_not_found"
-}
-
-// also adds statuses that an operation answers beyond those that all do.
-func also(op huma.Operation, statuses ...int) huma.Operation {
-	op.Errors = append(slices.Clip(op.Errors), statuses...)
-	return op
-}
-
-// explained adds a sentence to what an operation's document says.
-func explained(op huma.Operation, text string) huma.Operation {
-	op.Description = strings.TrimSpace(text + " " + op.Description)
-	return op
 }

@@ -59,7 +59,7 @@ type ListAutomationsResponse struct {
 }
 
 func (s *service) registerAutomations() {
-	handle(s, api.Operation(http.MethodGet, "/factory/{uid}/automations", "listAutomations", state.RoleViewer,
+	api.Handle(s.api, api.Operation(http.MethodGet, "/factory/{uid}/automations", "listAutomations", state.RoleViewer,
 		"List a factory's automations, what they select, and why they do not fire"), s.listAutomations)
 }
 

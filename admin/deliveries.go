@@ -68,11 +68,11 @@ type DeliveryUID struct {
 
 func (s *service) registerDeliveries() {
 	const path = "/factory/{uid}/webhooks/{webhook_uid}/deliveries"
-	handle(s, api.Operation(http.MethodGet, path, "listDeliveries", state.RoleViewer,
+	api.Handle(s.api, api.Operation(http.MethodGet, path, "listDeliveries", state.RoleViewer,
 		"List a webhook's deliveries, newest first"), s.listDeliveries)
-	handle(s, api.Operation(http.MethodGet, path+"/{delivery_id}", "getDelivery", state.RoleViewer,
+	api.Handle(s.api, api.Operation(http.MethodGet, path+"/{delivery_id}", "getDelivery", state.RoleViewer,
 		"Get a delivery with its payload, and what each automation made of it"), s.getDelivery)
-	handle(s, also(api.Operation(http.MethodPost, path+"/{delivery_id}/replay", "replayDelivery", state.RoleRunner,
+	api.Handle(s.api, api.Also(api.Operation(http.MethodPost, path+"/{delivery_id}/replay", "replayDelivery", state.RoleRunner,
 		"Start the matching runs of a delivery again, as a new delivery"), http.StatusConflict, http.StatusUnprocessableEntity), s.replay)
 }
 

@@ -87,11 +87,11 @@ type FactoryUID struct {
 }
 
 func (s *service) registerFactories() {
-	handle(s, api.Operation(http.MethodGet, "/factory", "listFactories", state.RoleViewer, "List the factories"), s.listFactories)
-	handle(s, api.Operation(http.MethodGet, "/factory/{uid}", "getFactory", state.RoleViewer, "Get a factory"), s.getFactory)
-	handle(s, api.Operation(http.MethodGet, "/factory/{uid}/syncs", "listSyncs", state.RoleViewer,
+	api.Handle(s.api, api.Operation(http.MethodGet, "/factory", "listFactories", state.RoleViewer, "List the factories"), s.listFactories)
+	api.Handle(s.api, api.Operation(http.MethodGet, "/factory/{uid}", "getFactory", state.RoleViewer, "Get a factory"), s.getFactory)
+	api.Handle(s.api, api.Operation(http.MethodGet, "/factory/{uid}/syncs", "listSyncs", state.RoleViewer,
 		"List the attempts to apply a factory's definition, newest first"), s.listSyncs)
-	handle(s, also(api.Operation(http.MethodPost, "/factory/{uid}/sync", "syncFactory", state.RoleAdmin,
+	api.Handle(s.api, api.Also(api.Operation(http.MethodPost, "/factory/{uid}/sync", "syncFactory", state.RoleAdmin,
 		"Apply the head of a factory's source now, and wait until it is applied or refused"),
 		http.StatusConflict, http.StatusUnprocessableEntity), s.sync)
 }

@@ -76,24 +76,24 @@ const tarType = "application/x-tar"
 
 func (s *service) registerFiles() {
 	read := func(path, id string, role state.Role, summary string) huma.Operation {
-		return explained(also(api.Operation(http.MethodGet, "/factory/{uid}"+path, id, role, summary), http.StatusUnprocessableEntity),
+		return api.Explained(api.Also(api.Operation(http.MethodGet, "/factory/{uid}"+path, id, role, summary), http.StatusUnprocessableEntity),
 			"Only for a factory whose definition the server itself holds.")
 	}
-	handle(s, read("/files", "listFiles", state.RoleViewer, "List the files of a definition"), s.listFiles)
-	handle(s, read("/files/{path}", "getFile", state.RoleAdmin, "Read a definition file"), s.getFile)
-	handle(s, editOperation(http.MethodPut, "/files/{path}", "putFile", "Write a definition file"), s.putFile)
-	handle(s, editOperation(http.MethodDelete, "/files/{path}", "deleteFile", "Delete a definition file"), s.deleteFile)
+	api.Handle(s.api, read("/files", "listFiles", state.RoleViewer, "List the files of a definition"), s.listFiles)
+	api.Handle(s.api, read("/files/{path}", "getFile", state.RoleAdmin, "Read a definition file"), s.getFile)
+	api.Handle(s.api, editOperation(http.MethodPut, "/files/{path}", "putFile", "Write a definition file"), s.putFile)
+	api.Handle(s.api, editOperation(http.MethodDelete, "/files/{path}", "deleteFile", "Delete a definition file"), s.deleteFile)
 	whole := editOperation(http.MethodPut, "/files", "importFiles", "Replace the definition by a tree of files")
 	whole.BodyReadTimeout = 30 * time.Second
-	handle(s, whole, s.importFiles)
+	api.Handle(s.api, whole, s.importFiles)
 
 	content := map[string]*huma.MediaType{tarType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
 	export := read("/files.tar", "exportFiles", state.RoleAdmin, "Export the definition as a tar of its files, which a git or directory source takes as it is")
 	export.Responses = map[string]*huma.Response{"200": {Description: "The files", Content: content}}
-	register(s, export, s.exportTar)
+	api.Register(s.api, export, s.exportTar)
 	whole = editOperation(http.MethodPut, "/files.tar", "importTar", "Replace the definition by the files of a tar")
 	whole.BodyReadTimeout, whole.MaxBodyBytes, whole.SkipValidateBody = 30*time.Second, maxTarBytes, true
-	handle(s, whole, s.importTar)
+	api.Handle(s.api, whole, s.importTar)
 
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete} {
 		s.api.Router().MethodFunc(method, api.Base+"/factory/{uid}/files/*", s.slashes)

@@ -30,10 +30,10 @@ type FilterTestResponse struct {
 }
 
 func (s *service) registerFilters() {
-	op := also(api.Operation(http.MethodPost, "/factory/{uid}/filter-tests", "testFilter", state.RoleViewer,
+	op := api.Also(api.Operation(http.MethodPost, "/factory/{uid}/filter-tests", "testFilter", state.RoleViewer,
 		"Test a payload filter with a stored delivery or a payload"), http.StatusConflict)
 	op.SkipValidateBody = true // the general check reads numbers as float64 and would refuse 1e400, which a delivery may hold
-	handle(s, op, s.testFilter)
+	api.Handle(s.api, op, s.testFilter)
 }
 
 func (s *service) testFilter(ctx context.Context, in *struct {

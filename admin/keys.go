@@ -42,9 +42,9 @@ type CreateAPIKeyRequest struct {
 }
 
 func (s *service) registerKeys() {
-	handle(s, api.Operation(http.MethodGet, "/keys", "listKeys", state.RoleAdmin, "List the API keys"), s.listKeys)
-	handle(s, api.Operation(http.MethodPost, "/keys", "createKey", state.RoleAdmin, "Make an API key"), s.createKey)
-	handleEmpty(s, also(api.Operation(http.MethodDelete, "/keys/{uid}", "revokeKey", state.RoleAdmin,
+	api.Handle(s.api, api.Operation(http.MethodGet, "/keys", "listKeys", state.RoleAdmin, "List the API keys"), s.listKeys)
+	api.Handle(s.api, api.Operation(http.MethodPost, "/keys", "createKey", state.RoleAdmin, "Make an API key"), s.createKey)
+	api.HandleEmpty(s.api, api.Also(api.Operation(http.MethodDelete, "/keys/{uid}", "revokeKey", state.RoleAdmin,
 		"Revoke an API key, at once"), http.StatusConflict), s.revokeKey)
 }
 

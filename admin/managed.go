@@ -50,17 +50,17 @@ type WebhookWithSecret struct {
 }
 
 func (s *service) registerManaged() {
-	handle(s, editOperation(http.MethodPost, "/webhooks", "createWebhook", "Create a webhook"), s.createWebhook)
-	handle(s, editOperation(http.MethodPatch, "/webhooks/{webhook_uid}", "updateWebhook", "Change a webhook"), s.updateWebhook)
-	handleEmpty(s, editOperation(http.MethodDelete, "/webhooks/{webhook_uid}", "deleteWebhook", "Delete a webhook"), s.deleteWebhook)
-	handle(s, editOperation(http.MethodPost, "/webhooks/{webhook_uid}/rotate", "rotateSecret", "Give a webhook a new secret; the old one stops working at once"), s.rotate)
+	api.Handle(s.api, editOperation(http.MethodPost, "/webhooks", "createWebhook", "Create a webhook"), s.createWebhook)
+	api.Handle(s.api, editOperation(http.MethodPatch, "/webhooks/{webhook_uid}", "updateWebhook", "Change a webhook"), s.updateWebhook)
+	api.HandleEmpty(s.api, editOperation(http.MethodDelete, "/webhooks/{webhook_uid}", "deleteWebhook", "Delete a webhook"), s.deleteWebhook)
+	api.Handle(s.api, editOperation(http.MethodPost, "/webhooks/{webhook_uid}/rotate", "rotateSecret", "Give a webhook a new secret; the old one stops working at once"), s.rotate)
 	s.registerFiles()
 	s.registerRevisions()
 }
 
 // editOperation describes an endpoint that edits a definition.
 func editOperation(method, path, id, summary string) huma.Operation {
-	return explained(also(api.Operation(method, "/factory/{uid}"+path, id, state.RoleAdmin, summary),
+	return api.Explained(api.Also(api.Operation(method, "/factory/{uid}"+path, id, state.RoleAdmin, summary),
 		http.StatusConflict, http.StatusUnprocessableEntity),
 		"Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why.")
 }

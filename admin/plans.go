@@ -40,19 +40,19 @@ const (
 )
 
 func (s *service) registerPlans() {
-	op := explained(also(api.Operation(http.MethodPost, "/factory/{uid}/plan", "planFactory", state.RoleViewer,
+	op := api.Explained(api.Also(api.Operation(http.MethodPost, "/factory/{uid}/plan", "planFactory", state.RoleViewer,
 		"Say what applying a tree to a factory would change, or why it would be refused; changes nothing"),
 		http.StatusConflict, http.StatusUnprocessableEntity),
 		"Without files it plans the current head of the factory's source, which needs a key of role runner. A key holder can learn from a plan whether a team secret of some name exists.")
 	op.BodyReadTimeout = 30 * time.Second
-	handle(s, op, s.plan)
+	api.Handle(s.api, op, s.plan)
 
-	op = explained(also(api.Operation(http.MethodPost, "/factory-files/validate", "validateFactoryFiles", "",
+	op = api.Explained(api.Also(api.Operation(http.MethodPost, "/factory-files/validate", "validateFactoryFiles", "",
 		"Say what is wrong with a definition tree"), http.StatusTooManyRequests),
 		"Needs no key, never looks at state, and takes 30 requests a minute from a sender.")
 	op.BodyReadTimeout = 10 * time.Second
 	op.Middlewares = append(op.Middlewares, s.perSender(api.NewBudget(validationsPerMinute), true), s.inSlot)
-	handle(s, op, s.validate)
+	api.Handle(s.api, op, s.validate)
 }
 
 func (s *service) plan(ctx context.Context, in *struct {

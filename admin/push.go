@@ -13,13 +13,13 @@ import (
 const wrongPushesPerMinute = 20
 
 func (s *service) registerPush() {
-	op := explained(also(api.Operation(http.MethodPost, "/factory/{uid}/push", "notifyPush", "",
+	op := api.Explained(api.Also(api.Operation(http.MethodPost, "/factory/{uid}/push", "notifyPush", "",
 		"Take a git host's push notice, which wakes the factory's source"), http.StatusUnauthorized, http.StatusTooManyRequests),
 		"Needs no key: the notice is signed by the git host with the team secret that the settings of the source name.")
 	op.SkipValidateBody = true // a notice is read for its signature only, and may be a form
 	wrong := api.NewBudget(wrongPushesPerMinute)
 	op.Middlewares = append(op.Middlewares, s.perSender(wrong, false), s.inSlot)
-	handleEmpty(s, op, func(ctx context.Context, in *struct {
+	api.HandleEmpty(s.api, op, func(ctx context.Context, in *struct {
 		FactoryUID
 		RawBody []byte `contentType:"application/json"`
 	},

@@ -53,12 +53,12 @@ const maxDifferences = 1 << 20
 
 func (s *service) registerRevisions() {
 	read := func(path, id string, role state.Role, summary string) huma.Operation {
-		return explained(also(api.Operation(http.MethodGet, "/factory/{uid}/revisions"+path, id, role, summary), http.StatusUnprocessableEntity),
+		return api.Explained(api.Also(api.Operation(http.MethodGet, "/factory/{uid}/revisions"+path, id, role, summary), http.StatusUnprocessableEntity),
 			"Only for a factory whose definition the server itself holds. The last 200 are kept, fewer when their files are large.")
 	}
-	handle(s, read("", "listRevisions", state.RoleViewer, "List the revisions of a definition, newest first"), s.listRevisions)
-	handle(s, read("/{revision}", "getRevision", state.RoleAdmin, "Get a revision, with what it changed"), s.getRevision)
-	handle(s, editOperation(http.MethodPost, "/revisions/{revision}/restore", "restoreRevision", "Make a new revision with the files of an earlier one"), s.restore)
+	api.Handle(s.api, read("", "listRevisions", state.RoleViewer, "List the revisions of a definition, newest first"), s.listRevisions)
+	api.Handle(s.api, read("/{revision}", "getRevision", state.RoleAdmin, "Get a revision, with what it changed"), s.getRevision)
+	api.Handle(s.api, editOperation(http.MethodPost, "/revisions/{revision}/restore", "restoreRevision", "Make a new revision with the files of an earlier one"), s.restore)
 }
 
 // revision returns the revision of a factory's definition that has this ID, the newest for "".

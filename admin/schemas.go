@@ -97,7 +97,7 @@ func (c Conditional) noneMatch() string { return c.IfNoneMatch }
 // handleCacheable registers an endpoint whose answer has an ETag, and is 304 for who has it already.
 func handleCacheable[I, T any](s *service, op huma.Operation, f func(context.Context, *I) (T, error)) {
 	op.Responses = map[string]*huma.Response{"304": {Description: "The copy that the client has is still right"}}
-	register(s, op, func(ctx context.Context, in *I) (*cacheable[T], error) {
+	api.Register(s.api, op, func(ctx context.Context, in *I) (*cacheable[T], error) {
 		v, err := f(ctx, in)
 		if err != nil {
 			return nil, err

@@ -42,11 +42,11 @@ type SecretName struct {
 const maxSecretBytes = 64 << 10
 
 func (s *service) registerSecrets() {
-	handle(s, api.Operation(http.MethodGet, "/secrets", "listSecrets", state.RoleViewer,
+	api.Handle(s.api, api.Operation(http.MethodGet, "/secrets", "listSecrets", state.RoleViewer,
 		"List the team's secrets: names, versions and users, never values"), s.listSecrets)
-	handle(s, api.Operation(http.MethodPut, "/secrets/{name}", "setSecret", state.RoleAdmin,
+	api.Handle(s.api, api.Operation(http.MethodPut, "/secrets/{name}", "setSecret", state.RoleAdmin,
 		"Create a secret, or give it a new value, which webhooks pick up when their definition next applies"), s.setSecret)
-	handleEmpty(s, also(api.Operation(http.MethodDelete, "/secrets/{name}", "deleteSecret", state.RoleAdmin,
+	api.HandleEmpty(s.api, api.Also(api.Operation(http.MethodDelete, "/secrets/{name}", "deleteSecret", state.RoleAdmin,
 		"Delete a secret that no webhook uses"), http.StatusConflict), s.deleteSecret)
 }
 

@@ -55,8 +55,8 @@ type WebhookUID struct {
 }
 
 func (s *service) registerWebhooks() {
-	handle(s, api.Operation(http.MethodGet, "/factory/{uid}/webhooks", "listWebhooks", state.RoleViewer, "List a factory's webhooks"), s.listWebhooks)
-	handle(s, api.Operation(http.MethodGet, "/factory/{uid}/webhooks/{webhook_uid}", "getWebhook", state.RoleViewer, "Get a webhook, live or deleted"), s.getWebhook)
+	api.Handle(s.api, api.Operation(http.MethodGet, "/factory/{uid}/webhooks", "listWebhooks", state.RoleViewer, "List a factory's webhooks"), s.listWebhooks)
+	api.Handle(s.api, api.Operation(http.MethodGet, "/factory/{uid}/webhooks/{webhook_uid}", "getWebhook", state.RoleViewer, "Get a webhook, live or deleted"), s.getWebhook)
 }
 
 // webhook returns a webhook of a factory, live or deleted.

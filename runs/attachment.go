@@ -27,13 +27,13 @@ type attachmentOutput struct {
 }
 
 func (s *service) registerAttachment() {
-	op := explained(api.Operation(http.MethodGet, "/agent/runs/{runId}/attachments/{fileName}", "getAttachment", state.RoleViewer, "Download a file of a run"),
+	op := api.Explained(api.Operation(http.MethodGet, "/agent/runs/{runId}/attachments/{fileName}", "getAttachment", state.RoleViewer, "Download a file of a run"),
 		"Others wrote it: do not trust it.")
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The file",
 		Content:     map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
 	}}
-	register(s, op, func(ctx context.Context, in *attachmentInput) (*attachmentOutput, error) {
+	api.Register(s.api, op, func(ctx context.Context, in *attachmentInput) (*attachmentOutput, error) {
 		r, err := s.run(ctx, in.RunPath)
 		if err != nil {
 			return nil, err

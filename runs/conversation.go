@@ -50,7 +50,7 @@ type conversationInput struct {
 }
 
 func (s *service) registerConversation() {
-	handle(s, explained(api.Operation(http.MethodGet, "/agent/runs/{runId}/conversation", "getRunConversation", state.RoleViewer, "Show the conversation of a run"), "Only what was said in this run."),
+	api.Handle(s.api, api.Explained(api.Operation(http.MethodGet, "/agent/runs/{runId}/conversation", "getRunConversation", state.RoleViewer, "Show the conversation of a run"), "Only what was said in this run."),
 		func(ctx context.Context, in *RunPath) (Conversation, error) {
 			r, err := s.run(ctx, *in)
 			if err != nil {
@@ -58,7 +58,7 @@ func (s *service) registerConversation() {
 			}
 			return s.conversation(ctx, r.ConversationID, []state.Run{r})
 		})
-	handle(s, explained(api.Operation(http.MethodGet, "/agent/conversations/{id}", "getConversation", state.RoleViewer, "Show a conversation"), "All runs that belong to it, oldest first."),
+	api.Handle(s.api, api.Explained(api.Operation(http.MethodGet, "/agent/conversations/{id}", "getConversation", state.RoleViewer, "Show a conversation"), "All runs that belong to it, oldest first."),
 		func(ctx context.Context, in *conversationInput) (Conversation, error) {
 			id, err := uuid.Parse(in.ID)
 			if err != nil {

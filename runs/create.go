@@ -76,14 +76,14 @@ type createInput struct {
 }
 
 func (s *service) registerCreate() {
-	op := also(explained(api.Operation(http.MethodPost, "/agent/runs", "createRun", state.RoleRunner, "Start a run"),
+	op := api.Also(api.Explained(api.Operation(http.MethodPost, "/agent/runs", "createRun", state.RoleRunner, "Start a run"),
 		"The run is queued. An Idempotency-Key header makes a repeat return the first answer for 24 hours."), http.StatusConflict)
-	handle(s, op, s.create)
-	alias := also(explained(api.Operation(http.MethodPost, "/agent/run", "createRunAlias", state.RoleRunner, "Start a run (older path)"),
+	api.Handle(s.api, op, s.create)
+	alias := api.Also(api.Explained(api.Operation(http.MethodPost, "/agent/run", "createRunAlias", state.RoleRunner, "Start a run (older path)"),
 		"The same as POST /agent/runs."), http.StatusConflict)
 	alias.Deprecated = true
-	handle(s, alias, s.create)
-	handle(s, also(explained(api.Operation(http.MethodPost, "/factory/{uid}/runs", "createFactoryRun", state.RoleRunner, "Send work to a factory"),
+	api.Handle(s.api, alias, s.create)
+	api.Handle(s.api, api.Also(api.Explained(api.Operation(http.MethodPost, "/factory/{uid}/runs", "createFactoryRun", state.RoleRunner, "Send work to a factory"),
 		"The factory's foreman agent does it, where the definition has one: its prompt becomes the base prompt."), http.StatusConflict), s.createForFactory)
 }
 

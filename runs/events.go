@@ -31,7 +31,7 @@ type eventsInput struct {
 }
 
 func (s *service) registerEvents() {
-	op := explained(api.Operation(http.MethodGet, "/agent/runs/{runId}/events", "streamRunEvents", state.RoleViewer, "Follow a run"),
+	op := api.Explained(api.Operation(http.MethodGet, "/agent/runs/{runId}/events", "streamRunEvents", state.RoleViewer, "Follow a run"),
 		"Server-sent events: state with a RunStateEvent, message with a ConversationMessage. The stream ends when the run has ended; a client that reconnects then is answered 204.")
 	schemas := s.api.Huma().OpenAPI().Components.Schemas
 	schemas.Schema(typeOf[RunStateEvent](), true, "")
@@ -44,7 +44,7 @@ func (s *service) registerEvents() {
 		"204": {Description: "The run has ended, and every event was received"},
 	}
 	op.DefaultStatus = http.StatusOK
-	register(s, op, s.events)
+	api.Register(s.api, op, s.events)
 }
 
 // events opens the stream of a run.

@@ -85,14 +85,14 @@ type cursor struct {
 }
 
 func (s *service) registerRead() {
-	list := explained(api.Operation(http.MethodGet, "/agent/runs", "listRuns", state.RoleViewer, "List runs"),
+	list := api.Explained(api.Operation(http.MethodGet, "/agent/runs", "listRuns", state.RoleViewer, "List runs"),
 		"Conditions on different fields must all hold; the values of a repeated parameter are alternatives. metadata[key]=value selects runs by their metadata. No run is shown twice or skipped because others are added meanwhile.")
 	list.Parameters = append(list.Parameters, &huma.Param{
 		Name: "metadata", In: "query", Style: "deepObject", Explode: ptr(true), Description: "Only runs with these values in their metadata: metadata[key]=value",
 		Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
 	})
-	handle(s, list, s.list)
-	handle(s, explained(api.Operation(http.MethodGet, "/agent/runs/{runId}", "getRun", state.RoleViewer, "Show a run"), "In full, with the prompt that was given to the agent."), s.get)
+	api.Handle(s.api, list, s.list)
+	api.Handle(s.api, api.Explained(api.Operation(http.MethodGet, "/agent/runs/{runId}", "getRun", state.RoleViewer, "Show a run"), "In full, with the prompt that was given to the agent."), s.get)
 	s.registerAttachment()
 }
 

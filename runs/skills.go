@@ -22,7 +22,7 @@ type BundledSkills struct {
 }
 
 func (s *service) registerSkills() {
-	handle(s, explained(api.Operation(http.MethodGet, "/agent/skills", "listBundledSkills", state.RoleViewer, "List the bundled skills"),
+	api.Handle(s.api, api.Explained(api.Operation(http.MethodGet, "/agent/skills", "listBundledSkills", state.RoleViewer, "List the bundled skills"),
 		"For grouping the use of skills across conversations. It is not an availability manifest: what a run had is its advertised_skills."),
 		func(context.Context, *struct{}) (BundledSkills, error) {
 			return BundledSkills{

@@ -31,9 +31,9 @@ type followupInput struct {
 const cancelWait = 10 * time.Second
 
 func (s *service) registerSteer() {
-	handle(s, also(explained(api.Operation(http.MethodPost, "/agent/runs/{runId}/followups", "createFollowup", state.RoleRunner, "Send a message to a run"),
+	api.Handle(s.api, api.Also(api.Explained(api.Operation(http.MethodPost, "/agent/runs/{runId}/followups", "createFollowup", state.RoleRunner, "Send a message to a run"),
 		"A run that has ended is queued again, as a new execution of the same run."), http.StatusConflict), s.followup)
-	handle(s, explained(api.Operation(http.MethodPost, "/agent/runs/{runId}/cancel", "cancelRun", state.RoleRunner, "Cancel a run"),
+	api.Handle(s.api, api.Explained(api.Operation(http.MethodPost, "/agent/runs/{runId}/cancel", "cancelRun", state.RoleRunner, "Cancel a run"),
 		"A queued run is cancelled at once. A run in progress is told to stop, and killed after 5 seconds; the answer comes when it is CANCELLED, or after 10 seconds, with cancel_requested_at recorded. The answer is the run's ID."), s.cancel)
 }
 

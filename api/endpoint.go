@@ -1,0 +1,85 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// answer is a response with a JSON body.
+type answer[T any] struct{ Body T }
+
+// Handle registers an endpoint that answers with a JSON value. Its input is a struct as huma takes it.
+func Handle[I, T any](a *API, op huma.Operation, f func(context.Context, *I) (T, error)) {
+	Register(a, op, func(ctx context.Context, in *I) (*answer[T], error) {
+		v, err := f(ctx, in)
+		return &answer[T]{v}, err
+	})
+}
+
+// HandleEmpty registers an endpoint that answers 204 No Content.
+func HandleEmpty[I any](a *API, op huma.Operation, f func(context.Context, *I) error) {
+	op.DefaultStatus = http.StatusNoContent
+	Register(a, op, func(ctx context.Context, in *I) (*struct{}, error) { return nil, f(ctx, in) })
+}
+
+// Register registers an endpoint whose output is a struct as huma takes it. Errors of package state
+// become the problems that say them; whatever else goes wrong is logged and told to nobody.
+func Register[I, O any](a *API, op huma.Operation, f func(context.Context, *I) (*O, error)) {
+	if op.Responses == nil {
+		op.Responses = map[string]*huma.Response{}
+	}
+	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := f(ctx, in)
+		if err != nil {
+			return nil, a.problem(ctx, op, err)
+		}
+		return out, nil
+	})
+	a.correct(op)
+}
+
+// correct lists the statuses that an endpoint really answers: what is wrong with a request is 400 here
+// and not 422, and what has a body may be too large.
+func (a *API) correct(op huma.Operation) {
+	item := a.huma.OpenAPI().Paths[op.Path]
+	for _, listed := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch} {
+		if listed != nil && listed.Method == op.Method && listed.RequestBody != nil {
+			op.Responses["413"] = &huma.Response{Description: http.StatusText(http.StatusRequestEntityTooLarge), Content: op.Responses["400"].Content}
+		}
+	}
+	if !slices.Contains(op.Errors, http.StatusUnprocessableEntity) {
+		delete(op.Responses, "422")
+	}
+	if !strings.Contains(op.Path, "{") {
+		delete(op.Responses, "404")
+	}
+}
+
+func (a *API) problem(ctx context.Context, op huma.Operation, err error) error {
+	err = FromState(err)
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	if ctx.Err() == nil {
+		a.cfg.Log.Error("API request failed", "request_id", RequestID(ctx), "operation", op.OperationID, "error", err)
+	}
+	return Problem("internal_error", "")
+}
+
+// Also adds statuses that an operation answers beyond those that all do.
+func Also(op huma.Operation, statuses ...int) huma.Operation {
+	op.Errors = append(slices.Clip(op.Errors), statuses...)
+	return op
+}
+
+// Explained adds a sentence to what an operation's document says.
+func Explained(op huma.Operation, text string) huma.Operation {
+	op.Description = strings.TrimSpace(text + " " + op.Description)
+	return op
+}
