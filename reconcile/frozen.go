@@ -249,6 +249,17 @@ func (f *frozen) at(op, name string, read bool) (*node, error) {
 	return f.look(name, read)
 }
 
+// Identity names what a file says, where that is known without a look at it.
+func (f *frozen) Identity(name string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	from, ok := f.from.(interface{ identity(name string) string })
+	if !ok || !fs.ValidPath(name) {
+		return ""
+	}
+	return from.identity(name)
+}
+
 // handle is an open file or directory of a snapshot.
 type handle struct {
 	f    *frozen

@@ -177,6 +177,15 @@ func (b *treeBacking) stat(name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
+// identity names the blob of a regular file.
+func (b *treeBacking) identity(name string) string {
+	e, err := b.entry(name)
+	if err != nil || !modeOf(e.Mode).IsRegular() {
+		return ""
+	}
+	return e.Hash.String()
+}
+
 func (b *treeBacking) list(name string, _ fs.FileInfo, max int) ([]entry, error) {
 	entries, err := b.dir(name)
 	if err != nil {

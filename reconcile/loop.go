@@ -44,6 +44,7 @@ type Loop struct {
 	// Held by whoever has the turn.
 	refusedWith string          // the secrets when the attempted revision was refused
 	failures    map[string]bool // messages recorded since the last attempt that did not fail
+	parsed      schema.Cache    // of the last tree
 }
 
 // New returns a Loop that does nothing until it is asked to or Run.
@@ -164,13 +165,13 @@ func (l *Loop) fetch(ctx context.Context) (Snapshot, error) {
 // load loads a snapshot. If that fails it fetches once more: a source whose copy turns out to be damaged
 // makes a new one then.
 func (l *Loop) load(ctx context.Context, snap Snapshot) (Snapshot, *schema.Result, error) {
-	loaded := snap.load()
+	loaded := snap.load(ctx, &l.parsed)
 	if loaded.Err != nil {
 		var err error
 		if snap, err = l.fetch(ctx); err != nil {
 			return snap, nil, err
 		}
-		loaded = snap.load()
+		loaded = snap.load(ctx, &l.parsed)
 	}
 	if loaded.Err == nil && snap.release != nil {
 		snap.release()

@@ -40,11 +40,11 @@ type Snapshot struct {
 	release func()         // lets go of what FS was read from, once it has been loaded; may be nil
 }
 
-func (s Snapshot) load() *schema.Result {
+func (s Snapshot) load(ctx context.Context, parsed *schema.Cache) *schema.Result {
 	if s.loaded != nil {
 		return s.loaded
 	}
-	return schema.Load(s.FS, nil)
+	return parsed.LoadContext(ctx, s.FS, nil)
 }
 
 // ErrSuspended says that the factory is suspended in the settings.

@@ -31,6 +31,10 @@ func Load(fsys fs.FS, known *Known) *Result { return LoadContext(context.Backgro
 // other file, and Result.Err is the context's error. One file takes less than
 // half a second, whatever is in it.
 func LoadContext(ctx context.Context, fsys fs.FS, known *Known) *Result {
+	return load(ctx, fsys, known, nil)
+}
+
+func load(ctx context.Context, fsys fs.FS, known *Known, m *memory) *Result {
 	r := &Result{tree: &Factory{}, sources: map[string][]byte{}}
 	// Compiling the schemas takes a while the first time: it goes on beside the walk.
 	var compiling sync.WaitGroup
@@ -48,7 +52,7 @@ func LoadContext(ctx context.Context, fsys fs.FS, known *Known) *Result {
 	case err != nil:
 		r.Err = err
 	}
-	l := loader{ctx: ctx, fsys: fsys, entries: t.entries, budget: diagnosisBudget}
+	l := loader{ctx: ctx, fsys: fsys, memory: m, entries: t.entries, budget: diagnosisBudget}
 	r.base = t.problems
 	l.run(r)
 	if err := ctx.Err(); err != nil {
@@ -94,6 +98,7 @@ type loaded struct {
 type loader struct {
 	ctx     context.Context
 	fsys    fs.FS
+	memory  *memory
 	entries []entry
 	budget  int // of the diagnosis
 	bytes   atomic.Int64
@@ -162,6 +167,11 @@ func (l *loader) load(e entry, limit int) (out loaded) {
 				clip(fmt.Sprintf("this file cannot be checked: %v", p)), "")}}
 		}
 	}()
+	hit, ok, identity := l.memory.recall(e)
+	if ok {
+		l.bytes.Add(int64(len(hit.src)))
+		return hit
+	}
 	src, err := l.read(e.path)
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -178,6 +188,7 @@ func (l *loader) load(e entry, limit int) (out loaded) {
 	if d.parseErr != nil {
 		out.doc = d
 	}
+	l.memory.keep(e, identity, out)
 	return out
 }
 
