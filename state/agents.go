@@ -69,3 +69,17 @@ func (s *Store) agent(ctx context.Context, missing error, find func(*sql.Tx) (fa
 	})
 	return d, s.classify(err)
 }
+
+// Runner returns the applied runner of a factory with this name. ErrNotFound when there is none.
+func (s *Store) Runner(ctx context.Context, factoryUID, name string) (schema.Runner, error) {
+	var r schema.Runner
+	var spec string
+	err := s.read.QueryRowContext(ctx, `SELECT spec FROM resources WHERE factory_uid = $1 AND kind = 'runner' AND name = $2 AND deleted_at IS NULL`, factoryUID, name).Scan(&spec)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, fmt.Errorf("runner %q: %w", name, ErrNotFound)
+	}
+	if err != nil {
+		return r, s.classify(err)
+	}
+	return r, json.Unmarshal([]byte(spec), &r)
+}

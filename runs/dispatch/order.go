@@ -23,6 +23,7 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*Or
 		ModelID       string `json:"model_id"`
 		EnvironmentID string `json:"environment_id"`
 		SkillSpec     string `json:"skill_spec"`
+		RunnerID      string `json:"runner_id"`
 		Harness       struct {
 			Type string `json:"type"`
 		} `json:"harness"`
@@ -34,6 +35,10 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*Or
 		RunID: r.ID, Token: c.Token, Execution: r.Execution, Attempt: r.Attempt, Lease: d.cfg.Lease,
 		Harness: config.Harness.Type, ModelID: config.ModelID, EnvironmentID: config.EnvironmentID, Skill: config.SkillSpec,
 		Secrets: map[string]string{},
+	}
+	var err error
+	if o.Runner, err = d.runner(ctx, r.FactoryUID, config.RunnerID); err != nil {
+		return nil, err
 	}
 	for _, name := range r.Secrets {
 		value, err := d.secret(ctx, name)
@@ -81,6 +86,28 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*Or
 		o.Files = append(o.Files, f)
 	}
 	return o, nil
+}
+
+// runner looks up what a definition says of a runner. One that is not of the factory asks for nothing.
+func (d *Dispatcher) runner(ctx context.Context, factoryUID, name string) (*Runner, error) {
+	if factoryUID == "" || name == "" {
+		return nil, nil
+	}
+	def, err := d.cfg.Store.Runner(ctx, factoryUID, name)
+	if errors.Is(err, state.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &Runner{Setup: def.SetupCommands}
+	if shape := def.InstanceShape; shape != nil {
+		out.CPUs, out.MemoryGB = shape.VCPUs, shape.MemoryGB
+	}
+	if p := def.Platform; p != nil && p.Linux != nil {
+		out.Image = p.Linux.DockerImage
+	}
+	return out, nil
 }
 
 // inline puts the body into the order if there is room.

@@ -110,9 +110,18 @@ type Order struct {
 	ModelID       string            `json:"model_id"`
 	EnvironmentID string            `json:"environment_id"`
 	Skill         string            `json:"skill"`
+	Runner        *Runner           `json:"runner,omitempty"`  // what the definition asks of the machine
 	Secrets       map[string]string `json:"secrets,omitempty"` // environment variables for the harness
 	Redact        []string          `json:"redact,omitempty"`  // further values to keep out of the conversation
 	Files         []File            `json:"files"`             // of the working directory
+}
+
+// Runner is what a definition asks of the machine that executes a run. Zero values ask for nothing.
+type Runner struct {
+	Image    string   `json:"image,omitempty"`
+	CPUs     float64  `json:"cpus,omitempty"`
+	MemoryGB float64  `json:"memory_gb,omitempty"`
+	Setup    []string `json:"setup,omitempty"` // commands to run before the harness
 }
 
 // The files that every working directory has beside the run's attachments (contract.md, section 10).

@@ -13,7 +13,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -74,33 +73,53 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 	cmd := exec.Command(c.harness.Command[0], c.harness.Command[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Env = t.Dir, stdin, c.environment(t)
 	cmd.SysProcAttr = processGroup(c.as)
+	return judge(ctx, t, execute(ctx, cmd, t, c.adapt(), nil))
+}
+
+// exit is how a process ended.
+type exit struct {
+	start   error  // it could not be started
+	err     error  // of waiting for it
+	stderr  string // its last words
+	failure string // what its output says went wrong
+}
+
+// execute runs cmd as a process group, with its output becoming the conversation. When ctx ends it calls
+// stop, or sends SIGTERM where that is nil, and SIGKILL 5 seconds later.
+func execute(ctx context.Context, cmd *exec.Cmd, t Task, adapt adapter, stop func()) exit {
 	stderr := &tail{}
-	adapt := c.adapt()
 	readers, err := pipes(cmd, t, adapt, stderr)
 	if err != nil {
-		return failed("environment_setup_failed", "%v", err)
+		return exit{start: err}
 	}
 	if err := cmd.Start(); err != nil {
 		readers.started()
 		readers.finish(0)
-		return failed("agent_process_failed", "the harness cannot be started: %s: %v", filepath.Base(c.harness.Command[0]), underlying(err))
+		return exit{start: fmt.Errorf("%s: %w", filepath.Base(cmd.Path), underlying(err))}
 	}
 	readers.started()
-	err = wait(ctx, cmd)
+	err = wait(ctx, cmd, stop)
 	readers.finish(3 * time.Second)
-	failure := adapt.end(t.out)
+	return exit{err: err, failure: cut(adapt.end(t.out), maxTail), stderr: stderr.text(t.out.redact)}
+}
+
+// judge says what the end of a harness means (contract.md, section 10).
+func judge(ctx context.Context, t Task, e exit) outcome {
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
 	}
-	if err == nil && failure != "" {
-		return outcome{ended: true, state: dispatch.Failed, code: "agent_process_failed", message: cut(failure, maxTail)}
+	if e.start != nil {
+		return failed("agent_process_failed", "the harness cannot be started: %v", e.start)
 	}
-	return ended(err, cmp.Or(stderr.text(t.out.redact), cut(failure, maxTail)))
+	if e.err == nil && e.failure != "" {
+		return outcome{ended: true, state: dispatch.Failed, code: "agent_process_failed", message: e.failure}
+	}
+	return ended(e.err, cmp.Or(e.stderr, e.failure))
 }
 
 // wait returns when the command and all of its group have ended, by themselves or, after the end of ctx,
 // because they were told to.
-func wait(ctx context.Context, cmd *exec.Cmd) error {
+func wait(ctx context.Context, cmd *exec.Cmd, stop func()) error {
 	group := -cmd.Process.Pid
 	defer syscall.Kill(group, syscall.SIGKILL) // whatever the command left running
 	done := make(chan error, 1)
@@ -110,7 +129,11 @@ func wait(ctx context.Context, cmd *exec.Cmd) error {
 		return err
 	case <-ctx.Done():
 	}
-	syscall.Kill(group, syscall.SIGTERM)
+	if stop != nil {
+		stop()
+	} else {
+		syscall.Kill(group, syscall.SIGTERM)
+	}
 	timer := time.NewTimer(killAfter)
 	defer timer.Stop()
 	select {
@@ -124,25 +147,35 @@ func wait(ctx context.Context, cmd *exec.Cmd) error {
 
 // ended says what the exit of a command means.
 func ended(err error, stderr string) outcome {
-	var exit *exec.ExitError
+	var e *exec.ExitError
 	if err == nil {
-		return outcome{ended: true, state: dispatch.Succeeded}
+		return endedWith(0, stderr)
 	}
-	if !errors.As(err, &exit) {
+	if !errors.As(err, &e) {
 		return failed("agent_process_failed", "the harness cannot be waited for: %v", underlying(err))
 	}
-	how := fmt.Sprintf("the harness ended with exit status %d", exit.ExitCode())
-	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		how = fmt.Sprintf("the harness was ended by signal %d (%s)", status.Signal(), status.Signal())
+	if status, ok := e.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return gaveUp(fmt.Sprintf("the harness was ended by signal %d (%s)", status.Signal(), status.Signal()), stderr)
 	}
-	message := how
-	if stderr != "" {
-		message += ": " + stderr
-	}
-	if exit.ExitCode() == exitBlocked {
+	return endedWith(e.ExitCode(), stderr)
+}
+
+// endedWith says what an exit status means.
+func endedWith(status int, stderr string) outcome {
+	switch status {
+	case 0:
+		return outcome{ended: true, state: dispatch.Succeeded}
+	case exitBlocked:
 		return outcome{ended: true, state: dispatch.Blocked, message: stderr}
 	}
-	return outcome{ended: true, state: dispatch.Failed, code: "agent_process_failed", message: message}
+	return gaveUp(fmt.Sprintf("the harness ended with exit status %d", status), stderr)
+}
+
+func gaveUp(how, stderr string) outcome {
+	if stderr != "" {
+		how += ": " + stderr
+	}
+	return outcome{ended: true, state: dispatch.Failed, code: "agent_process_failed", message: how}
 }
 
 // readers read what a command puts out.
@@ -199,26 +232,11 @@ func (r *readers) finish(patience time.Duration) {
 
 // environment is a clean one: what the contract names, what the operator lists, the granted secrets.
 func (c *command) environment(t Task) []string {
-	env := []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + c.home, "TMPDIR=" + os.TempDir(), "LANG=C.UTF-8", "PWD=" + t.Dir,
-		"MILLWRIGHT_RUN_ID=" + t.Order.RunID, "MILLWRIGHT_MODEL_ID=" + t.Order.ModelID,
-		"MILLWRIGHT_ENVIRONMENT_ID=" + t.Order.EnvironmentID, "MILLWRIGHT_SKILL=" + t.Order.Skill,
-	}
-	for _, name := range c.harness.Env {
-		if value, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+value)
-		}
-	}
-	for name, value := range t.Order.Secrets {
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.home, "TMPDIR=" + os.TempDir(), "LANG=C.UTF-8", "PWD=" + t.Dir}
+	for name, value := range variables(c.harness, t.Order) {
 		env = append(env, name+"="+value)
 	}
-	out := env[:0]
-	for _, v := range env {
-		if !strings.Contains(v, "\x00") {
-			out = append(out, v)
-		}
-	}
-	return out
+	return env
 }
 
 // giveTo makes another user the owner of the working directory and what is in it.

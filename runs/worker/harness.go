@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"millwright/runs/dispatch"
@@ -29,13 +30,22 @@ type Harness struct {
 	Container *Container
 }
 
-// Container says in what container a harness runs.
+// Container says in what container a harness runs. What a run's runner asks for comes first, but for more
+// processors or memory than are given here.
 type Container struct {
-	Image   string
-	Engine  string // docker or podman; the one that is found when empty
-	CPUs    float64
-	Memory  string // as the engine takes it: 2g
-	Network string // none when empty
+	// Image is used where the run's runner names none.
+	Image string `json:"image"`
+	// Engine is docker, podman or kubernetes; empty: docker or podman, whichever is found.
+	Engine string `json:"engine"`
+	// CPUs is the limit of processors; 0: none.
+	CPUs float64 `json:"cpus"`
+	// Memory is the limit of memory, as 512m or 2g; empty: none.
+	Memory string `json:"memory"`
+	// Network is the engine's network to join; none when empty. Kubernetes: any other word than none
+	// leaves it to the namespace's network policies.
+	Network string `json:"network"`
+	// Namespace is that of Kubernetes; empty: the current one.
+	Namespace string `json:"namespace"`
 }
 
 const defaultTimeout = time.Hour
@@ -70,8 +80,19 @@ func (w *worker) prepare() error {
 	return nil
 }
 
+// sweep removes what processes left behind that ended without doing so.
+func (w *worker) sweep(stale []string) {
+	for _, e := range w.harnesses {
+		if e, ok := e.(interface{ sweep(label string) }); ok {
+			for _, label := range stale {
+				e.sweep(label)
+			}
+		}
+	}
+}
+
 func (w *worker) executor(name string, h Harness) (Executor, error) {
-	if len(h.Command) == 0 || h.Command[0] == "" {
+	if h.Container == nil && len(h.Command) == 0 || len(h.Command) > 0 && h.Command[0] == "" {
 		return nil, fmt.Errorf("it has no command")
 	}
 	if h.Timeout == 0 {
@@ -94,7 +115,7 @@ func (w *worker) executor(name string, h Harness) (Executor, error) {
 		return nil, fmt.Errorf("say where it runs, in one way: user: NAME (another user), container: {image: …}, or sameUser: true (agents read what outsiders wrote, and as this user they can read all that the server can)")
 	}
 	if h.Container != nil {
-		return nil, fmt.Errorf("containers are not supported yet")
+		return newContainer(h, adapt, w.label)
 	}
 	c := &command{harness: h, adapt: adapt}
 	if h.SameUser {
@@ -103,4 +124,24 @@ func (w *worker) executor(name string, h Harness) (Executor, error) {
 		return c, nil
 	}
 	return c, c.lookUp(h.User)
+}
+
+// variables are what every harness gets in its environment beside what the machine needs.
+func variables(h Harness, o *dispatch.Order) map[string]string {
+	env := map[string]string{
+		"MILLWRIGHT_RUN_ID": o.RunID, "MILLWRIGHT_MODEL_ID": o.ModelID,
+		"MILLWRIGHT_ENVIRONMENT_ID": o.EnvironmentID, "MILLWRIGHT_SKILL": o.Skill,
+	}
+	for _, name := range h.Env {
+		if value, ok := os.LookupEnv(name); ok {
+			env[name] = value
+		}
+	}
+	maps.Copy(env, o.Secrets)
+	for name, value := range env {
+		if strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
+			delete(env, name)
+		}
+	}
+	return env
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -60,16 +61,16 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Name == "" {
 		cfg.Name, _ = os.Hostname()
 	}
-	w := &worker{cfg: cfg, jobs: map[string]*job{}}
-	if err := w.prepare(); err != nil {
-		return err
-	}
-	dir, done, err := workspace(cfg.Dir)
+	dir, stale, done, err := workspace(cfg.Dir)
 	if err != nil {
 		return err
 	}
 	defer done()
-	w.dir = dir
+	w := &worker{cfg: cfg, dir: dir, label: filepath.Base(dir), jobs: map[string]*job{}}
+	if err := w.prepare(); err != nil {
+		return err
+	}
+	w.sweep(stale)
 	end, err := cfg.Client.OnCancel(w.cancel)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -95,7 +96,8 @@ func Run(ctx context.Context, cfg Config) error {
 
 type worker struct {
 	cfg       Config
-	dir       string
+	dir       string // of the working directories
+	label     string // marks what belongs to this process
 	harnesses map[string]Executor
 	mu        sync.Mutex
 	jobs      map[string]*job

@@ -10,39 +10,40 @@ import (
 )
 
 // workspace makes a directory for the working directories of this process, and removes those of processes
-// that have ended without doing so.
-func workspace(parent string) (dir string, done func(), err error) {
+// that have ended without doing so: stale names them.
+func workspace(parent string) (dir string, stale []string, done func(), err error) {
 	if parent == "" {
 		parent = filepath.Join(os.TempDir(), fmt.Sprintf("millwright-runs-%d", os.Getuid()))
 	}
 	if err := os.MkdirAll(parent, 0o711); err != nil {
-		return "", nil, fmt.Errorf("working directories: %w", err)
+		return "", nil, nil, fmt.Errorf("working directories: %w", err)
 	}
 	if !ours(parent) {
-		return "", nil, fmt.Errorf("working directories: %s must belong to this user, and nobody else may write to it", parent)
+		return "", nil, nil, fmt.Errorf("working directories: %s must belong to this user, and nobody else may write to it", parent)
 	}
 	old, err := filepath.Glob(filepath.Join(parent, "worker-*"))
 	if err != nil {
-		return "", nil, fmt.Errorf("working directories: %w", err)
+		return "", nil, nil, fmt.Errorf("working directories: %w", err)
 	}
 	for _, path := range old {
 		lock := flock.New(filepath.Join(path, "lock"))
 		if ok, err := lock.TryLock(); err == nil && ok {
 			removeAll(path)
 			lock.Close()
+			stale = append(stale, filepath.Base(path))
 		}
 	}
 	if dir, err = os.MkdirTemp(parent, "worker-"); err != nil {
-		return "", nil, fmt.Errorf("working directories: %w", err)
+		return "", nil, nil, fmt.Errorf("working directories: %w", err)
 	}
 	if err := os.Chmod(dir, 0o711); err != nil { // a harness of another user passes through, and lists nothing
-		return "", nil, fmt.Errorf("working directories: %w", err)
+		return "", nil, nil, fmt.Errorf("working directories: %w", err)
 	}
 	lock := flock.New(filepath.Join(dir, "lock"))
 	if ok, err := lock.TryLock(); err != nil || !ok {
-		return "", nil, fmt.Errorf("working directory %s cannot be locked: %v", dir, err)
+		return "", nil, nil, fmt.Errorf("working directory %s cannot be locked: %v", dir, err)
 	}
-	return dir, func() { removeAll(dir); lock.Close() }, nil
+	return dir, stale, func() { removeAll(dir); lock.Close() }, nil
 }
 
 // removeAll removes a directory that a harness worked in, also what it made unreadable for its owner.

@@ -1,0 +1,266 @@
+//go:build unix
+
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"millwright/runs/dispatch"
+)
+
+// nobody is the user and group inside a container when the worker is root.
+const nobody = 65534
+
+// workDir is where a container finds the working directory.
+const workDir = "/work"
+
+// memorySize is how an engine takes a size.
+var memorySize = regexp.MustCompile(`^([0-9]+)([bkmg])$`)
+
+// newContainer makes the executor of a harness in containers. label marks what belongs to this process.
+func newContainer(h Harness, adapt func() adapter, label string) (Executor, error) {
+	c := *h.Container
+	if c.CPUs < 0 || c.Memory != "" && !memorySize.MatchString(strings.ToLower(c.Memory)) {
+		return nil, fmt.Errorf("container: want cpus as 1.5 and memory as 512m or 2g")
+	}
+	engines := []string{c.Engine}
+	switch c.Engine {
+	case "":
+		engines = []string{"docker", "podman"}
+	case "docker", "podman":
+	case "kubernetes":
+		engines = []string{"kubectl"}
+		if len(h.Command) == 0 {
+			return nil, fmt.Errorf("container: with kubernetes a command is needed")
+		}
+	default:
+		return nil, fmt.Errorf("container: engine %q is not one of docker, podman and kubernetes", c.Engine)
+	}
+	for _, engine := range engines {
+		program, err := exec.LookPath(engine)
+		if err != nil {
+			continue
+		}
+		if engine == "kubectl" {
+			return &kubernetes{harness: h, container: c, adapt: adapt, program: program, label: label}, nil
+		}
+		return &docker{harness: h, container: c, adapt: adapt, program: program, podman: engine == "podman", label: label}, nil
+	}
+	return nil, fmt.Errorf("container: %s is not installed on this machine", strings.Join(engines, " or "))
+}
+
+// docker runs a harness in a container of Docker or Podman, through its command line.
+type docker struct {
+	harness   Harness
+	container Container
+	adapt     func() adapter
+	program   string
+	podman    bool
+	label     string
+}
+
+// containerName names the container, or job, of one attempt.
+func containerName(o *dispatch.Order) string {
+	return fmt.Sprintf("millwright-%s-%d-%d", o.RunID, o.Execution, o.Attempt)
+}
+
+// Execute runs the harness in a container with the task's directory as its working directory.
+func (d *docker) Execute(ctx context.Context, t Task) outcome {
+	ctx, cancel := context.WithTimeoutCause(ctx, d.harness.Timeout, timeoutError{d.harness.Timeout})
+	defer cancel()
+	args, env, done, err := d.arguments(t)
+	if err != nil {
+		return failed("environment_setup_failed", "%v", err)
+	}
+	defer done()
+	stdin, err := os.Open(filepath.Join(t.Dir, dispatch.PromptFile))
+	if err != nil {
+		return failed("environment_setup_failed", "prompt: %v", underlying(err))
+	}
+	defer stdin.Close()
+	cmd := exec.Command(d.program, args...)
+	cmd.Stdin, cmd.Env = stdin, append(os.Environ(), env...)
+	cmd.SysProcAttr = processGroup(nil)
+	name := containerName(t.Order)
+	e := execute(ctx, cmd, t, d.adapt(), func() { d.engine("stop", "--time", strconv.Itoa(int(killAfter.Seconds())), name) })
+	if ctx.Err() != nil || e.err != nil {
+		d.engine("rm", "--force", name)
+	}
+	if o, unusable := engineFailure(ctx, e); unusable {
+		return o
+	}
+	return judge(ctx, t, e)
+}
+
+// engineFailure tells the exit statuses by which an engine says that it could not run the command.
+func engineFailure(ctx context.Context, e exit) (outcome, bool) {
+	var status *exec.ExitError
+	if ctx.Err() != nil || !errors.As(e.err, &status) {
+		return outcome{}, false
+	}
+	switch status.ExitCode() {
+	case 125:
+		return failed("environment_setup_failed", "the container cannot be set up: %s", e.stderr), true
+	case 126, 127:
+		return failed("agent_process_failed", "the harness cannot be started in the container: %s", e.stderr), true
+	}
+	return outcome{}, false
+}
+
+// engine runs a short command of the engine and leaves its failure to the log of the engine.
+func (d *docker) engine(args ...string) []byte {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, d.program, args...).Output()
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// arguments returns the command line that runs the task, and what the engine's own environment is to hold.
+func (d *docker) arguments(t Task) (args, env []string, done func(), err error) {
+	image, cpus, memory := d.container.limits(t.Order.Runner)
+	if image == "" {
+		return nil, nil, nil, errors.New("container: neither the harness nor the run's runner names an image")
+	}
+	if strings.HasPrefix(image, "-") {
+		return nil, nil, nil, fmt.Errorf("container: %q is not an image", image)
+	}
+	if strings.ContainsAny(t.Dir, `,"`) {
+		return nil, nil, nil, fmt.Errorf("container: the directory %q cannot be mounted: no commas or quotes", t.Dir)
+	}
+	uid, gid := os.Getuid(), os.Getgid()
+	if uid == 0 {
+		uid, gid = nobody, nobody
+		if err := giveTo(t.Dir, uid, gid); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	network := d.container.Network
+	if network == "" {
+		network = "none"
+	}
+	args = []string{
+		"run", "--rm", "--interactive", "--init", "--name", containerName(t.Order),
+		"--label", "millwright.worker=" + d.label, "--label", "millwright.run=" + t.Order.RunID,
+		"--network", network, "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--pids-limit", "1024",
+		"--user", fmt.Sprintf("%d:%d", uid, gid), "--mount", "type=bind,source=" + t.Dir + ",target=" + workDir, "--workdir", workDir,
+	}
+	if d.podman && os.Getuid() != 0 {
+		args = append(args, "--userns", "keep-id")
+	}
+	if cpus > 0 {
+		args = append(args, "--cpus", strconv.FormatFloat(cpus, 'f', -1, 64))
+	}
+	if memory != "" {
+		args = append(args, "--memory", memory, "--memory-swap", memory)
+	}
+	file, inherited, err := envFile(filepath.Dir(t.Dir), variables(d.harness, t.Order))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	args = append(args, "--env-file", file, "--env", "HOME="+workDir)
+	for _, v := range inherited {
+		name, _, _ := strings.Cut(v, "=")
+		args = append(args, "--env", name)
+	}
+	args = append(args, d.command(image, t.Order.Runner)...)
+	return args, inherited, func() { os.Remove(file) }, nil
+}
+
+// command is the image and what to run in it.
+func (d *docker) command(image string, r *dispatch.Runner) []string {
+	command := d.harness.Command
+	switch {
+	case len(command) == 0:
+		return []string{image}
+	case r == nil || len(r.Setup) == 0:
+		return append([]string{"--entrypoint", command[0], image}, command[1:]...)
+	}
+	return append([]string{"--entrypoint", "sh", image, "-c", setup(r.Setup) + `exec "$@"`, "sh"}, command...)
+}
+
+// setup is a shell script that runs commands, and ends with the status of a set-up that failed.
+func setup(commands []string) string {
+	if len(commands) == 0 {
+		return ""
+	}
+	return "( set -e\n" + strings.Join(commands, "\n") + "\n) </dev/null >&2 || exit 125\n"
+}
+
+// engineVariable matches the variables that an engine's command line itself goes by.
+var engineVariable = regexp.MustCompile(`^(PATH|HOME|TMPDIR|LD_.*|DYLD_.*|DOCKER_.*|BUILDKIT_.*|CONTAINER.*|REGISTRY_.*|XDG_.*|SSH_.*|GO.*|(?i:.*_proxy))$`)
+
+// envFile writes variables for an engine to read, so that no value is on its command line. A value of
+// several lines cannot be written so: those variables are returned, for the engine's own environment.
+func envFile(dir string, env map[string]string) (file string, inherited []string, err error) {
+	var text bytes.Buffer
+	for name, value := range env {
+		switch {
+		case !strings.ContainsAny(value, "\r\n"):
+			fmt.Fprintf(&text, "%s=%s\n", name, value)
+		case engineVariable.MatchString(name):
+			return "", nil, fmt.Errorf("container: the variable %s means something to the engine, and cannot have several lines", name)
+		default:
+			inherited = append(inherited, name+"="+value)
+		}
+	}
+	f, err := os.CreateTemp(dir, "env-")
+	if err != nil {
+		return "", nil, underlying(err)
+	}
+	_, err = f.Write(text.Bytes())
+	return f.Name(), inherited, errors.Join(err, f.Close())
+}
+
+// limits are the image and the limits of a run: what its runner asks for, at most what the harness gives.
+func (c Container) limits(r *dispatch.Runner) (image string, cpus float64, memory string) {
+	image, cpus, memory = c.Image, c.CPUs, strings.ToLower(c.Memory)
+	if r == nil {
+		return image, cpus, memory
+	}
+	if r.Image != "" {
+		image = r.Image
+	}
+	if r.CPUs > 0 && (cpus == 0 || r.CPUs < cpus) {
+		cpus = r.CPUs
+	}
+	if r.MemoryGB > 0 {
+		if asked := int64(math.Ceil(r.MemoryGB * 1024)); memory == "" || asked<<20 < bytesOf(memory) {
+			memory = strconv.FormatInt(asked, 10) + "m"
+		}
+	}
+	return image, cpus, memory
+}
+
+// bytesOf reads a size that memorySize matches.
+func bytesOf(size string) int64 {
+	m := memorySize.FindStringSubmatch(size)
+	if m == nil {
+		return math.MaxInt64
+	}
+	n, err := strconv.ParseInt(m[1], 10, 40)
+	if err != nil {
+		return math.MaxInt64
+	}
+	return n << map[string]int{"b": 0, "k": 10, "m": 20, "g": 30}[m[2]]
+}
+
+// sweep removes the containers of a process that ended without doing so.
+func (d *docker) sweep(label string) {
+	for id := range strings.FieldsSeq(string(d.engine("ps", "--all", "--quiet", "--filter", "label=millwright.worker="+label))) {
+		d.engine("rm", "--force", id)
+	}
+}

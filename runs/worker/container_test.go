@@ -1,0 +1,225 @@
+package worker_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/runs/worker"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// inContainer is a harness in a container of the engine, with a script.
+func inContainer(engine, script string) worker.Harness {
+	c := &worker.Container{Image: "agent:1", Engine: engine, CPUs: 2, Memory: "1g"}
+	if engine == "kubernetes" {
+		c.Namespace = "agents"
+	}
+	return worker.Harness{Command: []string{"sh", "-c", script}, Container: c}
+}
+
+// withRunner applies a runner to a factory and returns the factory.
+func (b *bench) withRunner(r schema.Runner) string {
+	b.t.Helper()
+	f, err := b.store.EnsureFactory(b.t.Context(), "f", state.Source{Kind: "dir"}, false)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := b.store.Apply(b.t.Context(), state.Application{
+		FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: time.Now(), Resources: []state.ResourceChange{{Kind: "runner", Name: r.Name, Spec: r}},
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+	return f.UID
+}
+
+// recorded returns the one file of this pattern that the stand-ins kept.
+func recorded(t *testing.T, dir, pattern string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%s: %v %v", pattern, files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestContainers(t *testing.T) {
+	for _, engine := range []string{"docker", "kubernetes"} {
+		t.Run(engine, func(t *testing.T) {
+			dir := engines(t)
+			b := newBench(t, 0)
+			ok := inContainer(engine, `cat; echo; cat a.txt; echo; echo "$IMAGE $MILLWRIGHT_MODEL_ID $KEY $LINES"; echo hidden >&2; cat made; exit 10`)
+			ok.Command[2] = "test -s prompt.md || exit 9; " + ok.Command[2]
+			b.work(worker.Config{Slots: 2, Harnesses: map[string]worker.Harness{"c": ok}, Default: "c"})
+			for name, value := range map[string]string{"KEY": "hunter22", "LINES": "one line\ntwo lines"} {
+				if _, err := b.store.SetSecret(t.Context(), name, []byte(value)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var linux schema.Platform
+			if err := json.Unmarshal([]byte(`{"os":"linux","linux":{"dockerImage":"runner:2"}}`), &linux); err != nil {
+				t.Fatal(err)
+			}
+			factory := b.withRunner(schema.Runner{Name: "big", SetupCommands: []string{"echo made > made", "cat >/dev/null"}, InstanceShape: &schema.InstanceShape{VCPUs: 8, MemoryGB: 0.5}, Platform: &linux})
+			id := b.create(func(n *state.NewRun) {
+				n.FactoryUID, n.Secrets = factory, []string{"KEY", "LINES"}
+				n.Config = []byte(`{"model_id":"m1","runner_id":"big"}`)
+			}, state.Attachment{Name: "a.txt", Body: []byte("attached")})
+			r := b.end(id)
+			if r.State != state.RunBlocked || r.StatusMessage != "hidden" {
+				t.Fatalf("run is %s %s: %s", r.State, r.ErrorCode, r.StatusMessage)
+			}
+			if said := b.said(r); said != "do it\nattached\nrunner:2 m1 *** ***\n***\nmade" {
+				t.Errorf("said %q", said)
+			}
+			record := ""
+			if engine == "docker" {
+				record = recorded(t, dir, "*.json")
+				for _, want := range []string{`"--network","none"`, `"--cap-drop","ALL"`, `"no-new-privileges"`, `"--cpus","2"`, `"--memory","512m"`, `"--memory-swap","512m"`, `"--pids-limit"`, "runner:2"} {
+					wantIn(t, record, want)
+				}
+			} else {
+				record = recorded(t, dir, "*.deleted")
+				for _, want := range []string{
+					`"backoffLimit":0`, `"cpu":"2"`, `"memory":"536870912"`, `"image":"runner:2"`, `"runAsNonRoot":true`, `"allowPrivilegeEscalation":false`,
+					`"drop":["ALL"]`, `"automountServiceAccountToken":false`, `"millwright/network":"none"`, `"restartPolicy":"Never"`, `"activeDeadlineSeconds":4200`,
+				} {
+					wantIn(t, record, want)
+				}
+				wantIn(t, recorded(t, dir, "*.Secret"), `"ownerReferences":[{"apiVersion":"batch/v1","kind":"Job","name":"millwright-`+id)
+			}
+			if strings.Contains(record, "hunter22") || strings.Contains(record, "two lines") {
+				t.Errorf("a secret is on the command line, or in the job: %s", record)
+			}
+		})
+	}
+}
+
+func TestContainersThatFail(t *testing.T) {
+	for _, engine := range []string{"docker", "kubernetes"} {
+		t.Run(engine, func(t *testing.T) {
+			dir := engines(t)
+			b := newBench(t, 0)
+			image := func(name string) worker.Harness {
+				h := inContainer(engine, "true")
+				h.Container.Image = name
+				return h
+			}
+			absent := inContainer(engine, "")
+			absent.Command = []string{"no-such-program"}
+			marks := t.TempDir()
+			slow := inContainer(engine, "trap '' TERM; echo $$ > "+marks+"/slow; while :; do sleep 0.1; done")
+			slow.Timeout = 500 * time.Millisecond
+			harnesses := map[string]worker.Harness{
+				"ok": inContainer(engine, "echo fine"), "exit": inContainer(engine, "echo oops >&2; exit 3"), "absent": absent, "noimage": image(""), "slow": slow,
+				"cancelled": inContainer(engine, "echo $$ > "+marks+"/cancelled; exec sleep 600"),
+			}
+			if engine == "docker" {
+				harnesses["badimage"] = image("missing")
+			} else {
+				harnesses["badimage"] = image("bad image")
+				harnesses["forbidden"] = image("forbidden")
+			}
+			b.work(worker.Config{Slots: 4, Harnesses: harnesses})
+			start := func(name string) string {
+				return b.create(func(n *state.NewRun) { n.Config = fmt.Appendf(nil, `{"harness":{"type":%q}}`, name) })
+			}
+			for name, want := range map[string]struct {
+				state   state.RunState
+				code    string
+				message string
+			}{
+				"ok":       {state.RunSucceeded, "", ""},
+				"exit":     {state.RunFailed, "agent_process_failed", "exit status 3: oops"},
+				"absent":   {state.RunError, "agent_process_failed", "cannot be started in the container"},
+				"noimage":  {state.RunError, "environment_setup_failed", "names an image"},
+				"badimage": {state.RunError, "environment_setup_failed", "image"},
+				"slow":     {state.RunError, "infrastructure_timeout", "500ms"},
+			} {
+				r := b.end(start(name))
+				if r.State != want.state || r.ErrorCode != want.code || !strings.Contains(r.StatusMessage, want.message) {
+					t.Errorf("%s: %s %q %q", name, r.State, r.ErrorCode, r.StatusMessage)
+				}
+			}
+			gone(t, marks+"/slow")
+			if engine == "kubernetes" {
+				if r := b.end(start("forbidden")); r.ErrorCode != "environment_setup_failed" || !strings.Contains(r.StatusMessage, "Forbidden") {
+					t.Errorf("forbidden: %s %s", r.State, r.StatusMessage)
+				}
+			}
+			id := start("cancelled")
+			b.until(id, func(state.Run) bool { info, err := os.Stat(marks + "/cancelled"); return err == nil && info.Size() > 0 })
+			r, err := b.store.RequestCancel(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.d.Cancel(r)
+			if r := b.end(id); r.State != state.RunCancelled {
+				t.Errorf("run is %s", r.State)
+			}
+			gone(t, marks+"/cancelled")
+			if left, _ := filepath.Glob(filepath.Join(b.dir, "worker-*", "env-*")); len(left) != 0 {
+				t.Errorf("files with variables are left: %v", left)
+			}
+			if left, _ := filepath.Glob(filepath.Join(dir, "*.Job")); len(left) != 0 {
+				t.Errorf("jobs are left: %v", left)
+			}
+		})
+	}
+}
+
+func TestStaleContainersAreRemoved(t *testing.T) {
+	dir := engines(t)
+	b := newBench(t, 0)
+	if err := os.Mkdir(filepath.Join(b.dir, "worker-stale"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b.work(worker.Config{Harnesses: map[string]worker.Harness{"c": inContainer("docker", "echo hi")}, Default: "c"})
+	if r := b.end(b.create(nil)); r.State != state.RunSucceeded {
+		t.Errorf("run is %s %s", r.State, r.StatusMessage)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "stale-1.removed")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(b.dir, "worker-stale")); !os.IsNotExist(err) {
+		t.Errorf("the directory is left: %v", err)
+	}
+}
+
+// TestRealDockerTakesTheCommandLine asks the real command line, where it is installed, whether it knows
+// the flags. Without an engine it gets no further.
+func TestRealDockerTakesTheCommandLine(t *testing.T) {
+	program, err := exec.LookPath("docker")
+	if err != nil {
+		t.Skip("docker is not installed")
+	}
+	dir := engines(t)
+	b := newBench(t, 0)
+	b.work(worker.Config{Harnesses: map[string]worker.Harness{"c": inContainer("docker", "true")}, Default: "c"})
+	b.end(b.create(nil))
+	var args []string
+	if err := json.Unmarshal([]byte(recorded(t, dir, "*.json")), &args); err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range args {
+		if a == "--env-file" {
+			args[i+1] = "/dev/null"
+		}
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Env = []string{"DOCKER_HOST=unix:///nonexistent/docker.sock", "HOME=" + t.TempDir()}
+	out, err := cmd.CombinedOutput()
+	if err == nil || strings.Contains(string(out), "flag") || !strings.Contains(strings.ToLower(string(out)), "daemon") {
+		t.Errorf("docker says %s (%v)", out, err)
+	}
+}

@@ -1,0 +1,296 @@
+package worker_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain lets this binary stand in for docker and kubectl, by the name that it is called by. No engine is
+// at hand where the tests run: the stand-ins take the same command lines, refuse what they do not know, and
+// run the command on this machine.
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case "docker":
+		os.Exit(fakeDocker(os.Args[1:]))
+	case "kubectl":
+		os.Exit(fakeKubectl(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+const engineDir = "FAKE_ENGINE_DIR"
+
+// engines puts the stand-ins first in the PATH and returns the directory in which they keep what they did.
+func engines(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, kept := t.TempDir(), t.TempDir()
+	for _, name := range []string{"docker", "kubectl"} {
+		if err := os.Symlink(self, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	t.Setenv(engineDir, kept)
+	return kept
+}
+
+func kept(name string) string { return filepath.Join(os.Getenv(engineDir), name) }
+
+func refuse(status int, format string, args ...any) int {
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+	return status
+}
+
+// flags reads flags, each of which has a value unless it is listed as a switch.
+func flags(args []string, known, switches []string) (values map[string][]string, rest []string, err error) {
+	values = map[string][]string{}
+	for len(args) > 0 && strings.HasPrefix(args[0], "--") {
+		name, value, has := strings.Cut(args[0], "=")
+		args = args[1:]
+		switch {
+		case slices.Contains(switches, name):
+		case !slices.Contains(known, name):
+			return nil, nil, fmt.Errorf("unknown flag: %s", name)
+		case !has && len(args) == 0:
+			return nil, nil, fmt.Errorf("flag needs an argument: %s", name)
+		case !has:
+			value, args = args[0], args[1:]
+		}
+		values[name] = append(values[name], value)
+	}
+	return values, args, nil
+}
+
+// container runs a command in the background of a file that names its process, and returns its status.
+func container(name string, cmd *exec.Cmd) int {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as in another container, out of reach of our group
+	if err := cmd.Start(); err != nil {
+		return refuse(127, "exec: %q: executable file not found", cmd.Args[0])
+	}
+	os.WriteFile(kept(name+".pid"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600)
+	cmd.Wait()
+	os.Remove(kept(name + ".pid"))
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// end stops a container as the engines do.
+func end(name string, grace time.Duration) {
+	text, err := os.ReadFile(kept(name + ".pid"))
+	if err != nil {
+		return
+	}
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		return
+	}
+	syscall.Kill(-pid, syscall.SIGTERM)
+	for deadline := time.Now().Add(grace); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if syscall.Kill(-pid, 0) != nil {
+			return
+		}
+	}
+	syscall.Kill(-pid, syscall.SIGKILL)
+}
+
+func fakeDocker(args []string) int {
+	record, _ := json.Marshal(args)
+	switch args[0] {
+	case "run":
+		known := []string{"--name", "--label", "--network", "--cap-drop", "--security-opt", "--pids-limit", "--user", "--mount", "--workdir", "--cpus", "--memory", "--memory-swap", "--env-file", "--env", "--entrypoint"}
+		f, rest, err := flags(args[1:], known, []string{"--rm", "--interactive", "--init"})
+		if err != nil || len(rest) == 0 {
+			return refuse(125, "docker: %v", err)
+		}
+		if rest[0] == "missing" {
+			return refuse(125, "Unable to find image 'missing:latest' locally")
+		}
+		name := f["--name"][0]
+		os.WriteFile(kept(name+".json"), record, 0o600)
+		mount := strings.Split(f["--mount"][0], ",")
+		if len(mount) != 3 || mount[2] != "target=/work" || f["--workdir"][0] != "/work" {
+			return refuse(125, "docker: mount %v", mount)
+		}
+		cmd := exec.Command(append(f["--entrypoint"], "true")[0], rest[1:]...)
+		cmd.Dir = strings.TrimPrefix(mount[1], "source=")
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "IMAGE=" + rest[0]}
+		for _, file := range f["--env-file"] {
+			in, err := os.Open(file)
+			if err != nil {
+				return refuse(125, "docker: open %s", file)
+			}
+			for lines := bufio.NewScanner(in); lines.Scan(); {
+				cmd.Env = append(cmd.Env, lines.Text())
+			}
+			in.Close()
+		}
+		for _, v := range f["--env"] {
+			if !strings.Contains(v, "=") {
+				v += "=" + os.Getenv(v)
+			}
+			cmd.Env = append(cmd.Env, v)
+		}
+		return container(name, cmd)
+	case "stop":
+		f, rest, err := flags(args[1:], []string{"--time"}, nil)
+		if err != nil || len(rest) != 1 {
+			return refuse(1, "docker stop: %v", err)
+		}
+		seconds, _ := strconv.Atoi(f["--time"][0])
+		end(rest[0], time.Duration(seconds)*time.Second)
+		return 0
+	case "rm":
+		_, rest, err := flags(args[1:], nil, []string{"--force"})
+		if err != nil || len(rest) != 1 {
+			return refuse(1, "docker rm: %v", err)
+		}
+		end(rest[0], 0)
+		os.WriteFile(kept(rest[0]+".removed"), nil, 0o600)
+		return 0
+	case "ps":
+		f, _, err := flags(args[1:], []string{"--filter"}, []string{"--all", "--quiet"})
+		if err != nil {
+			return refuse(1, "docker ps: %v", err)
+		}
+		if f["--filter"][0] == "label=millwright.worker=worker-stale" {
+			fmt.Println("stale-1")
+		}
+		return 0
+	}
+	return refuse(1, "docker: %q is not a docker command", args[0])
+}
+
+type fakeJob struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Spec     struct {
+		Template struct {
+			Spec struct {
+				Containers []struct {
+					Image     string
+					Command   []string
+					Stdin     bool
+					StdinOnce bool
+					EnvFrom   []struct{ SecretRef struct{ Name string } }
+				}
+			}
+		}
+	}
+	StringData map[string]string
+}
+
+func fakeKubectl(args []string) int {
+	if args[0] == "--namespace" {
+		if args[1] != "agents" {
+			return refuse(1, "namespace %q not found", args[1])
+		}
+		args = args[2:]
+	}
+	switch args[0] {
+	case "create":
+		if _, _, err := flags(args[1:], []string{"--output", "--filename"}, nil); err != nil {
+			return refuse(1, "error: %v", err)
+		}
+		text, err := io.ReadAll(os.Stdin)
+		var j fakeJob
+		if err != nil || json.Unmarshal(text, &j) != nil {
+			return refuse(1, "error: no objects passed to create")
+		}
+		if j.Kind == "Job" && j.Spec.Template.Spec.Containers[0].Image == "forbidden" {
+			return refuse(1, "Error from server (Forbidden): jobs.batch is forbidden")
+		}
+		os.WriteFile(kept(j.Metadata.Name+"."+j.Kind), text, 0o600)
+		fmt.Printf(`{"kind":%q,"metadata":{"name":%q,"uid":"u-1"}}`, j.Kind, j.Metadata.Name)
+		return 0
+	case "get":
+		f, rest, err := flags(args[2:], []string{"--selector", "--output"}, nil)
+		if err != nil || args[1] != "pods" || len(rest) != 0 {
+			return refuse(1, "error: %v", err)
+		}
+		return fakePods(strings.TrimPrefix(f["--selector"][0], "job-name="))
+	case "attach":
+		_, rest, err := flags(args[1:], []string{"--container"}, []string{"--stdin", "--quiet"})
+		if err != nil || len(rest) != 1 {
+			return refuse(1, "error: %v", err)
+		}
+		return fakeAttach(strings.TrimSuffix(rest[0], "-pod"))
+	case "delete":
+		f, _, err := flags(args[3:], []string{"--selector", "--grace-period", "--cascade", "--wait"}, []string{"--ignore-not-found"})
+		if err != nil {
+			return refuse(1, "error: %v", err)
+		}
+		seconds, _ := strconv.Atoi(append(f["--grace-period"], "30")[0])
+		end(args[2], time.Duration(seconds)*time.Second)
+		os.Rename(kept(args[2]+".Job"), kept(args[2]+".deleted"))
+		return 0
+	}
+	return refuse(1, "error: unknown command %q", args[0])
+}
+
+func fakePods(name string) int {
+	text, err := os.ReadFile(kept(name + ".Job"))
+	if err != nil {
+		fmt.Println(`{"items":[]}`)
+		return 0
+	}
+	state := `{"waiting":{"reason":"CreateContainerConfigError","message":"secret not found"}}`
+	if _, err := os.Stat(kept(name + ".Secret")); err == nil {
+		state = `{"running":{"startedAt":"2026-01-01T00:00:00Z"}}`
+	}
+	if strings.Contains(string(text), `"image":"bad image"`) {
+		state = `{"waiting":{"reason":"InvalidImageName","message":"couldn't parse image name"}}`
+	}
+	if status, err := os.ReadFile(kept(name + ".status")); err == nil {
+		state = `{"terminated":{"exitCode":` + string(status) + `,"reason":"Error"}}`
+	}
+	fmt.Printf(`{"items":[{"metadata":{"name":"%s-pod"},"status":{"phase":"Running","containerStatuses":[{"name":"harness","state":%s}]}}]}`, name, state)
+	return 0
+}
+
+func fakeAttach(name string) int {
+	var job, secret fakeJob
+	for file, to := range map[string]*fakeJob{name + ".Job": &job, name + ".Secret": &secret} {
+		text, err := os.ReadFile(kept(file))
+		if err != nil || json.Unmarshal(text, to) != nil {
+			return refuse(1, "Error from server (NotFound): pods %q not found", name)
+		}
+	}
+	c := job.Spec.Template.Spec.Containers[0]
+	if !c.Stdin || !c.StdinOnce {
+		return refuse(1, "error: Unable to use a TTY - container harness did not allocate one")
+	}
+	work, err := os.MkdirTemp(os.Getenv(engineDir), "pod-")
+	if err != nil {
+		return refuse(1, "%v", err)
+	}
+	command := slices.Clone(c.Command)
+	for i := range command {
+		command[i] = strings.ReplaceAll(command[i], "/work", work)
+	}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "IMAGE=" + c.Image}
+	for k, v := range secret.StringData {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	status := container(name, cmd)
+	os.WriteFile(kept(name+".status"), []byte(strconv.Itoa(status)), 0o600)
+	return 0
+}
