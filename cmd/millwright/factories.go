@@ -52,7 +52,7 @@ func (c *controllers) source(f factorySettings) (reconcile.Source, error) {
 			Token: c.secret(g.TokenSecret), SSHKey: c.secret(g.SSHKeySecret), KnownHosts: g.KnownHosts, Turns: c.turns, Log: c.log,
 		})
 	}
-	return nil, fmt.Errorf("factory %q: managed factories are not supported yet", f.Name)
+	return reconcile.Managed(reconcile.ManagedConfig{Store: c.store, Factory: f.Name})
 }
 
 // secret returns what reads the named secret's present value, or nil when there is no name.

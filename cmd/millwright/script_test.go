@@ -72,6 +72,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"post":       cmdPost,
+			"api":        cmdAPI,
 			"setenv":     cmdSetenv,
 			"repeat":     cmdRepeat,
 			"eventually": cmdEventually,
@@ -116,6 +117,33 @@ func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
 	if retry := resp.Header.Get("Retry-After"); retry != "" {
 		fmt.Fprintf(ts.Stdout(), "Retry-After: %s\n", retry)
 	}
+	if got := strconv.Itoa(resp.StatusCode); got != args[0] {
+		ts.Fatalf("status %s, want %s: %s", got, args[0], answer)
+	}
+}
+
+// cmdAPI calls the API with the admin key: api STATUS METHOD PATH [BODY]. The answer is the command's output.
+func cmdAPI(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: api STATUS METHOD PATH [BODY]")
+	}
+	body := ""
+	if len(args) > 3 {
+		body = args[3]
+	}
+	if name, ok := strings.CutPrefix(body, "@"); ok {
+		body = ts.ReadFile(name)
+	}
+	req, err := http.NewRequest(args[1], ts.Getenv("MILLWRIGHT_SERVER")+"/api/v1"+args[2], strings.NewReader(body))
+	ts.Check(err)
+	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(ts.ReadFile(".millwright/admin-key")))
+	resp, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	_, err = ts.Stdout().Write(answer)
+	ts.Check(err)
 	if got := strconv.Itoa(resp.StatusCode); got != args[0] {
 		ts.Fatalf("status %s, want %s: %s", got, args[0], answer)
 	}
