@@ -189,10 +189,10 @@ type Sync struct {
 	StartedAt   time.Time        `json:"started_at" doc:"When it began"`
 	FinishedAt  time.Time        `json:"finished_at" doc:"When it ended"`
 	Outcome     string           `json:"outcome" enum:"applied,refused,unchanged,failed" doc:"What became of it: refused for errors in the definition, failed because the source could not be read"`
-	Revision    string           `json:"revision" doc:"A git commit, or sha256:… of the content; empty if the source could not be read"`
-	Author      string           `json:"author" doc:"Author of the commit, where there is one"`
-	Subject     string           `json:"subject" doc:"First line of the commit message, where there is one"`
-	CommittedAt *time.Time       `json:"committed_at" doc:"Time of the commit, where there is one"`
+	Revision    string           `json:"revision" doc:"A git commit, sha256:… of the content, or r12 of one that the server holds; empty if the source could not be read"`
+	Author      string           `json:"author" doc:"Author of the commit, or name of the API key that made the edit, where there is one"`
+	Subject     string           `json:"subject" doc:"First line of the commit message, or what the edit did, where there is one"`
+	CommittedAt *time.Time       `json:"committed_at" doc:"Time of the commit or edit, where there is one"`
 	Counts      SyncCounts       `json:"counts" doc:"How many resources it changed"`
 	Problems    []schema.Problem `json:"problems" nullable:"false" doc:"What it found in the definition"`
 	Message     string           `json:"message" doc:"Why it was refused or failed, in one line; else empty"`
