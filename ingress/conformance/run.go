@@ -170,11 +170,12 @@ func (r *runner) exchange(ctx context.Context, s Step, t Target, req request) (a
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(r.cfg.Timeout))
+	send := req.head
+	if !s.Hold {
+		send = slices.Concat(req.head, req.body) // in one piece: what arrives at a closed connection can cost the answer
+	}
 	go func() { // a receiver may answer, and stop reading, before all is sent
-		_, _ = conn.Write(req.head)
-		if !s.Hold {
-			_, _ = conn.Write(req.body)
-		}
+		_, _ = conn.Write(send)
 		if half, ok := conn.(interface{ CloseWrite() error }); ok && s.Half {
 			_ = half.CloseWrite()
 		}
