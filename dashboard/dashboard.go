@@ -41,6 +41,9 @@ type Config struct {
 	Notices func() []Notice
 	// Done ends live streams when it is closed: the server stops.
 	Done <-chan struct{}
+	// LiveCheck is how often a live stream looks whether its browser is still signed in; 0 means every 15
+	// seconds.
+	LiveCheck time.Duration
 	// Version is the program's version.
 	Version string
 	// Log receives what went wrong inside; nil discards it.
@@ -79,6 +82,9 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	if cfg.Notices == nil {
 		cfg.Notices = func() []Notice { return nil }
+	}
+	if cfg.LiveCheck == 0 {
+		cfg.LiveCheck = 15 * time.Second
 	}
 	cfg.PublicURL = strings.TrimSuffix(cfg.PublicURL, "/")
 	d := &dashboard{

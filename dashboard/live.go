@@ -15,7 +15,7 @@ const (
 	maxStreams  = 512                    // live streams at a time, of all browsers
 	maxTopics   = 32                     // of one stream
 	streamPause = 250 * time.Millisecond // changes within it are told as one
-	streamCheck = 15 * time.Second       // between looks at whether the browser is still signed in
+	streamWrite = 15 * time.Second       // to hand a line to the browser
 )
 
 // topicsOf reads what a stream is about: "delivery.UID", or "delivery" for all deliveries.
@@ -61,7 +61,7 @@ func (q *request) stream() error {
 	q.w.Header().Set("Content-Type", "text/event-stream")
 	q.w.Header().Set("X-Accel-Buffering", "no")
 	send := func(text string) error {
-		if err := out.SetWriteDeadline(time.Now().Add(streamCheck)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		if err := out.SetWriteDeadline(time.Now().Add(streamWrite)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return err
 		}
 		if _, err := fmt.Fprint(q.w, text, "\n\n"); err != nil {
@@ -72,7 +72,7 @@ func (q *request) stream() error {
 	if send("retry: 3000\n: watching") != nil {
 		return nil
 	}
-	check := time.NewTicker(streamCheck)
+	check := time.NewTicker(q.LiveCheck)
 	defer check.Stop()
 	pause := time.NewTimer(0)
 	<-pause.C

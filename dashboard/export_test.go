@@ -1,0 +1,20 @@
+package dashboard
+
+// What the tests of pure functions need.
+var (
+	Visible  = visible
+	Editable = editable
+	Pretty   = pretty
+	Clip     = clip
+	Line     = line
+	OwnPath  = ownPath
+	Curl     = curl
+	Since    = since
+	Nice     = nice
+)
+
+// Figures is figures.
+type Figures = figures
+
+// Counted is counted for numbers.
+var Counted = counted[int]

@@ -1,0 +1,186 @@
+package dashboard_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"html"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"millwright/dashboard"
+	"millwright/schema"
+	"millwright/state"
+)
+
+func TestVisible(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain <b>\n\ttext": "plain <b>\n\ttext", "": "", "naïve 日本 🙂": "naïve 日本 🙂",
+		"a\x00b": `a\x00b`, "\x1b[1m": `\x1b[1m`, "a\rb": `a\rb`, "\x7f": `\x7f`, "\u0085": `\u0085`, "\u202e": `\u202e`, "\u2066x\u2069": `\u2066x\u2069`,
+		"\ufeff": `\ufeff`, "\u200b": `\u200b`, "\u00ad": `\u00ad`, "\u2028": `\u2028`, "\xff\xc0": `\xff\xc0`, "\xe2\x80": `\xe2\x80`, "👩\u200d🚀": "👩\u200d🚀", "می\u200cخواهم": "می\u200cخواهم", "\U000e0041": `\U000e0041`,
+	} {
+		if got := string(dashboard.Visible([]byte(in))); got != want {
+			t.Errorf("visible(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func FuzzVisible(f *testing.F) {
+	f.Add("a\u202eb\x1b\xff</textarea><script>")
+	f.Fuzz(func(t *testing.T, in string) {
+		out := string(dashboard.Visible([]byte(in)))
+		if !utf8.ValidString(out) || string(dashboard.Visible([]byte(out))) != out {
+			t.Errorf("visible(%q) = %q", in, out)
+		}
+		if strings.Count(out, "<") != strings.Count(in, "<") {
+			t.Errorf("visible(%q) = %q makes markup", in, out)
+		}
+		// A textarea gives back exactly what was typed.
+		field := string(dashboard.Editable(in))
+		if strings.ContainsAny(field, "<>\"") {
+			t.Errorf("editable(%q) = %q", in, field)
+		}
+		if got := string(dashboard.Visible([]byte(field))); got != field {
+			t.Errorf("editable(%q) is changed: %q", in, got)
+		}
+		if utf8.ValidString(in) && !strings.ContainsRune(in, 0) && !strings.ContainsFunc(in, c1) {
+			if got := html.UnescapeString(strings.TrimPrefix(field, "\n")); got != in {
+				t.Errorf("editable(%q) is read as %q", in, got)
+			}
+		}
+	})
+}
+
+// c1 says whether HTML reads a reference to a character as another one.
+func c1(r rune) bool { return r >= 0x80 && r < 0xa0 || r == '\r' }
+
+func TestPretty(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":[1,{"b":"[{"}],"c":1e400}`: "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"[{\"\n    }\n  ],\n  \"c\": 1e400\n}",
+		`"a \" [ b"`:                     `"a \" [ b"`,
+		`12345678901234567890.50`:        `12345678901234567890.50`,
+	} {
+		if got := dashboard.Pretty([]byte(in)); got != want {
+			t.Errorf("pretty(%s) = %s", in, got)
+		}
+	}
+	deep := strings.Repeat("[", 9000) + strings.Repeat("]", 9000)
+	if got := dashboard.Pretty([]byte(deep)); got != deep {
+		t.Errorf("a deep payload grew from %d to %d bytes", len(deep), len(got))
+	}
+	wide := "[" + strings.Repeat(strings.Repeat("[", 30)+strings.Repeat("]", 30)+",", 4000) + "1]"
+	if got := dashboard.Pretty([]byte(wide)); len(got) > 600<<10 {
+		t.Errorf("a payload of %d bytes is shown in %d", len(wide), len(got))
+	}
+}
+
+func TestClip(t *testing.T) {
+	if got := dashboard.Clip(5, "häßlich 🙂"); got != "häß… (14 B in all)" {
+		t.Errorf("clip = %q", got)
+	}
+	if got := dashboard.Line("a\r\nb\nc" + strings.Repeat("x", 1000)); strings.ContainsAny(got, "\r\n") || len(got) > 400 {
+		t.Errorf("line = %q", got)
+	}
+}
+
+func TestSince(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for d, want := range map[time.Duration]string{
+		3 * time.Second: "just now", -3 * time.Second: "just now", 42 * time.Second: "42 s ago", 90 * time.Second: "1 min ago", 5 * time.Hour: "5 h ago", 49 * time.Hour: "2 d ago", -49 * time.Hour: "in 2 d", 400 * 24 * time.Hour: "2 Jan 2026",
+	} {
+		if got := dashboard.Since(d, at); got != want {
+			t.Errorf("since(%s) = %q, want %q", d, got, want)
+		}
+	}
+	for n, want := range map[int64]int64{0: 2, 1: 2, 3: 4, 4: 4, 5: 10, 11: 20, 99: 100, 101: 200, 100_000: 100_000} {
+		if got := dashboard.Nice(n); got != want {
+			t.Errorf("nice(%d) = %d, want %d", n, got, want)
+		}
+	}
+}
+
+func TestCurl(t *testing.T) {
+	hook := state.Webhook{UID: "wh_1", Spec: schema.Webhook{AuthMode: schema.AuthToken, SecretName: "KEY", DeliveryIDHeader: "X-Event"}}
+	got := dashboard.Curl("https://x.example", hook, []byte(`{"a":"it's $(rm -rf /) `+"`x`"+`"}`))
+	for _, want := range []string{`'https://x.example/webhooks/w/wh_1'`, `"Authorization: Bearer $KEY"`, `"X-Event: $(date`, `--data-binary '{"a":"it'\''s $(rm -rf /) ` + "`x`" + `"}'`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s has no %s", got, want)
+		}
+	}
+	if got := dashboard.Curl("https://x.example", hook, json.RawMessage(strings.Repeat(" ", 20_000))); !strings.Contains(got, "@event-payload.json") || len(got) > 1000 {
+		t.Errorf("a large payload: %s", got)
+	}
+	hook.Spec.AuthMode = schema.AuthURLToken
+	if got := dashboard.Curl("https://x.example", hook, []byte(`1`)); !strings.Contains(got, `"https://x.example/webhooks/w/wh_1/$KEY"`) || strings.Contains(got, "Authorization") {
+		t.Errorf("a URL token: %s", got)
+	}
+	hook.Spec.AuthMode, hook.Spec.SignatureScheme = schema.AuthSignature, "github"
+	if got := dashboard.Curl("https://x.example", hook, []byte(`{"a":1}`)); !strings.Contains(got, "millwright webhook send --scheme github") || !strings.Contains(got, `'{"a":1}'`) {
+		t.Errorf("a signature: %s", got)
+	}
+}
+
+func TestFigures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f dashboard.Figures
+		calls, cost := 0, time.Millisecond
+		var fails error
+		ask := func() *int {
+			v, _ := dashboard.Counted(&f, func(error) {}, "x", func(context.Context) (int, error) {
+				time.Sleep(cost)
+				calls++
+				return calls, fails
+			})
+			return v
+		}
+		// What is cheap is counted each time.
+		for want := 1; want <= 3; want++ {
+			if v := ask(); v == nil || *v != want {
+				t.Fatalf("asked %d times: %v", want, v)
+			}
+		}
+		// What is dear is counted behind the page, which shows what was counted last.
+		cost = time.Second
+		began := time.Now()
+		if v := ask(); v == nil || *v != 3 || time.Since(began) > 100*time.Millisecond {
+			t.Errorf("while it is counted: %v after %s", v, time.Since(began))
+		}
+		time.Sleep(2 * time.Second)
+		if v := ask(); *v != 4 {
+			t.Errorf("afterwards: %d", *v)
+		}
+		for range 10 {
+			ask()
+		}
+		time.Sleep(5 * time.Second)
+		if ask(); calls != 4 {
+			t.Errorf("counted %d times, although it is dear", calls)
+		}
+		time.Sleep(30 * time.Second)
+		ask()
+		time.Sleep(2 * time.Second)
+		if v := ask(); *v != 5 {
+			t.Errorf("much later: %d", *v)
+		}
+		// A failure keeps what there was.
+		fails, cost = errors.New("gone"), 0
+		time.Sleep(time.Minute)
+		if v := ask(); v == nil || *v != 5 {
+			t.Errorf("after a failure: %v", v)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		var f dashboard.Figures
+		v, _ := dashboard.Counted(&f, func(error) {}, "x", func(context.Context) (int, error) {
+			time.Sleep(time.Second)
+			return 1, nil
+		})
+		if v != nil {
+			t.Errorf("before the first count: %d", *v)
+		}
+		time.Sleep(2 * time.Second) // until it has ended
+	})
+}
