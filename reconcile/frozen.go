@@ -39,11 +39,14 @@ type backing interface {
 // each file or directory is kept, and every later look sees the same. Nothing outside the root can be
 // reached, and no symbolic link is followed.
 type frozen struct {
-	mu      sync.Mutex
-	from    backing // nil once it is closed
-	nodes   map[string]*node
-	bytes   int
-	entries int
+	mu    sync.Mutex
+	from  backing // nil once it is closed
+	nodes map[string]*node
+	// identities are those that were asked for. A closed tree still knows them, for whoever kept what came
+	// of a file instead of looking at it here.
+	identities map[string]string
+	bytes      int
+	entries    int
 }
 
 // node is a file or directory that was looked at.
@@ -253,11 +256,18 @@ func (f *frozen) at(op, name string, read bool) (*node, error) {
 func (f *frozen) Identity(name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if known, asked := f.identities[name]; asked || !fs.ValidPath(name) {
+		return known
+	}
 	from, ok := f.from.(interface{ identity(name string) string })
-	if !ok || !fs.ValidPath(name) {
+	if !ok {
 		return ""
 	}
-	return from.identity(name)
+	if f.identities == nil {
+		f.identities = map[string]string{}
+	}
+	f.identities[name] = from.identity(name)
+	return f.identities[name]
 }
 
 // handle is an open file or directory of a snapshot.
