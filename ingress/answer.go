@@ -44,6 +44,9 @@ func accepted(deliveryUID string, duplicate bool) answer {
 	return answer{status: http.StatusAccepted, result: resultAccepted, body: []byte(`{"delivery_id":"` + deliveryUID + `"}` + "\n")}
 }
 
+// writeTimeout is how long a stream of HTTP/2 may take to read its answer.
+const writeTimeout = 10 * time.Second
+
 // write sends the answer. An answer that is given before the body's end ends the connection: what is left
 // of the body is neither awaited nor read.
 func (q *request) write(a answer) {
@@ -70,6 +73,9 @@ func (q *request) write(a answer) {
 	if early && q.r.ProtoMajor == 1 {
 		h.Set("Connection", "close")
 		abandonBody(q.w)
+	}
+	if q.r.ProtoMajor == 2 { // or a stream whose window is closed stays for ever
+		_ = http.NewResponseController(q.w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
 	q.w.WriteHeader(a.status)
 	if q.r.Method != http.MethodHead {

@@ -41,10 +41,15 @@ const (
 // ServeHTTP answers a request for which Handles says true.
 func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{in: in, w: w, r: r, now: time.Now()}
-	defer q.release()
-	a := in.receive(q)
+	a := q.decide()
 	in.metrics.count(a.result, q.now)
 	q.write(a)
+}
+
+// decide gives back the room of the body before the answer is sent, which the sender may take its time to read.
+func (q *request) decide() answer {
+	defer q.release()
+	return q.in.receive(q)
 }
 
 // receive is contract.md, section 8.

@@ -21,6 +21,8 @@ type ServerConfig struct {
 	TrustedProxies []netip.Prefix
 	// MaxConnections and MaxConnectionsPerSender bound the open connections. 0 means 10,000 and 256.
 	MaxConnections, MaxConnectionsPerSender int
+	// TLS says that the connections are TLS: those beyond the bounds are closed without a word.
+	TLS bool
 	// Log receives what the server has to say; nil discards it.
 	Log *slog.Logger
 }
@@ -66,7 +68,7 @@ func NewServer(cfg ServerConfig) *http.Server {
 }
 
 // Limit returns a listener that bounds the connections of ln, in all and of each sender. A connection
-// beyond that is told 503 with Retry-After, unless it is to be TLS, and closed.
+// beyond that is told 503 with Retry-After, unless it is TLS, and closed.
 func Limit(ln net.Listener, cfg ServerConfig) net.Listener {
 	l := &limited{Listener: ln, cfg: cfg, senders: map[string]int{}}
 	if l.cfg.MaxConnections == 0 {
@@ -99,8 +101,10 @@ func (l *limited) Accept() (net.Conn, error) {
 		if l.enter(sender, trusted) {
 			return &counted{Conn: c, end: sync.OnceFunc(func() { l.end(sender) }), gone: sync.OnceFunc(l.gone)}, nil
 		}
-		_ = c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-		_, _ = c.Write([]byte(overCapacity))
+		if !l.cfg.TLS {
+			_ = c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+			_, _ = c.Write([]byte(overCapacity))
+		}
 		_ = c.Close()
 	}
 }
