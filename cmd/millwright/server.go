@@ -287,6 +287,7 @@ func (srv *server) run(ctx context.Context, reload func() (settings, error)) err
 	tasks.Go(func() { srv.announceApplies(background) })
 	tasks.Go(func() { srv.housekeeping(background) })
 	tasks.Go(func() { srv.exchangeBudgets(background) })
+	tasks.Go(func() { runs.Clock(background, srv.store, srv.log) })
 	workers, stopWorkers := context.WithCancel(background)
 	defer stopWorkers()
 	var working sync.WaitGroup
@@ -357,7 +358,7 @@ func (srv *server) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg.Client, cfg.Log = client, srv.log
+	cfg.Client, cfg.Log, cfg.Registerer = client, srv.log, srv.registry
 	return worker.Run(ctx, cfg)
 }
 

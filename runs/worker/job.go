@@ -29,6 +29,13 @@ func (e timeoutError) Error() string {
 	return fmt.Sprintf("the harness did not end within %s", e.after)
 }
 
+// fullError is the cause when a harness fills its directory.
+type fullError struct{ max int64 }
+
+func (e fullError) Error() string {
+	return fmt.Sprintf("the harness put more than %d bytes into its working directory", e.max)
+}
+
 // job is one order while it is executed.
 type job struct {
 	worker *worker
@@ -111,13 +118,36 @@ func (j *job) execute(ctx context.Context, rec *recorder) outcome {
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
 	}
+	watched, done := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { j.watch(watched, dir) })
+	defer watch.Wait()
+	defer done()
 	return executor.Execute(ctx, Task{Order: j.order, Dir: dir, out: rec})
+}
+
+// watch stops the job when its directory holds too much.
+func (j *job) watch(ctx context.Context, dir string) {
+	tick := time.NewTicker(j.order.Lease / 6)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if maximum := j.worker.cfg.MaxDir; holdsMore(dir, maximum) {
+			j.stop(fullError{maximum})
+			return
+		}
+	}
 }
 
 // stoppedBy says how a run ends that was stopped for the cause of ctx.
 func stoppedBy(ctx context.Context) (outcome, bool) {
 	cause := context.Cause(ctx)
 	var late timeoutError
+	var full fullError
 	switch {
 	case cause == nil:
 		return outcome{}, false
@@ -125,6 +155,8 @@ func stoppedBy(ctx context.Context) (outcome, bool) {
 		return outcome{ended: true, state: dispatch.Cancelled}, true
 	case errors.As(cause, &late):
 		return failed("infrastructure_timeout", "%v", late), true
+	case errors.As(cause, &full):
+		return failed("environment_setup_failed", "%v", full), true
 	}
 	return outcome{}, true
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"millwright/runs/dispatch"
 )
 
@@ -30,10 +32,15 @@ type Config struct {
 	// Grace is how long runs may go on after the worker is told to end; 10 seconds when zero. Half of it
 	// they may use to finish, then they are stopped and handed back.
 	Grace time.Duration
+	// MaxDir is how many bytes a working directory may hold; 10 GiB when zero. The run that fills it ends
+	// as ERROR.
+	MaxDir int64
 	// Name is shown as the runs' executor; the host's name when empty.
 	Name string
 	// Log receives notices; nil discards them.
 	Log *slog.Logger
+	// Registerer receives the metrics; nil: none.
+	Registerer prometheus.Registerer
 }
 
 // Echo is the name of the built-in harness.
@@ -58,6 +65,9 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Grace == 0 {
 		cfg.Grace = 10 * time.Second
 	}
+	if cfg.MaxDir == 0 {
+		cfg.MaxDir = 10 << 30
+	}
 	if cfg.Name == "" {
 		cfg.Name, _ = os.Hostname()
 	}
@@ -71,6 +81,11 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	w.sweep(stale)
+	unregister, err := w.register()
+	if err != nil {
+		return err
+	}
+	defer unregister()
 	end, err := cfg.Client.OnCancel(w.cancel)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -101,6 +116,24 @@ type worker struct {
 	harnesses map[string]Executor
 	mu        sync.Mutex
 	jobs      map[string]*job
+}
+
+// register adds the metrics of the slots.
+func (w *worker) register() (unregister func(), err error) {
+	if w.cfg.Registerer == nil {
+		return func() {}, nil
+	}
+	slots := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "millwright_worker_slots", Help: "How many runs this process executes at once."},
+		func() float64 { return float64(w.cfg.Slots) })
+	busy := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "millwright_worker_slots_busy", Help: "How many runs this process executes just now."}, func() float64 {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return float64(len(w.jobs))
+	})
+	if err := errors.Join(w.cfg.Registerer.Register(slots), w.cfg.Registerer.Register(busy)); err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	return func() { w.cfg.Registerer.Unregister(slots); w.cfg.Registerer.Unregister(busy) }, nil
 }
 
 // leave calls off what waits for work, and hands back what does not end in time.

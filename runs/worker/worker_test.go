@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"millwright/runs/dispatch"
@@ -451,5 +452,25 @@ func TestAnotherUser(t *testing.T) {
 	r := b.end(b.create(nil))
 	if got := b.said(r); got != "nobody\ndo it\nwrote" {
 		t.Errorf("%s %s: said %q", r.State, r.StatusMessage, got)
+	}
+}
+
+func TestFullDirectory(t *testing.T) {
+	b := newBench(t, 600*time.Millisecond)
+	registry := prometheus.NewRegistry()
+	b.work(worker.Config{MaxDir: 1 << 20, Registerer: registry, Default: "h", Harnesses: map[string]worker.Harness{
+		"h": sh("mkdir -p a/b; head -c 2000000 /dev/zero > a/b/big; exec sleep 600"),
+	}})
+	id := b.create(nil)
+	b.until(id, func(r state.Run) bool { return r.State == state.RunInProgress })
+	families, err := registry.Gather()
+	if err != nil || len(families) != 2 || families[0].Metric[0].Gauge.GetValue() != 1 || families[1].Metric[0].Gauge.GetValue() != 1 {
+		t.Errorf("metrics %v %v", families, err)
+	}
+	if r := b.end(id); r.State != state.RunError || r.ErrorCode != "environment_setup_failed" || !strings.Contains(r.StatusMessage, "working directory") {
+		t.Errorf("run is %s %s: %s", r.State, r.ErrorCode, r.StatusMessage)
+	}
+	if left, _ := filepath.Glob(filepath.Join(b.dir, "worker-*", "run-*")); len(left) != 0 {
+		t.Errorf("working directories are left: %v", left)
 	}
 }

@@ -59,3 +59,24 @@ func removeAll(dir string) {
 	})
 	os.RemoveAll(dir)
 }
+
+// holdsMore reports whether the files in a directory have more than max bytes together, each counted as at
+// least one block.
+func holdsMore(dir string, max int64) bool {
+	const block = 4096
+	var size int64
+	filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // it went away, or is closed to us
+		}
+		size += block
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() && info.Size() > block {
+			size += info.Size() - block
+		}
+		if size > max {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return size > max
+}
