@@ -10,8 +10,8 @@ import (
 // what is read so that large trees do not pay for it. bench/validate measures both.
 const (
 	lateCollection = 400      // percent
-	memoryLimit    = 38 << 20 // bytes, at first
-	memoryForEach  = 2 << 10  // bytes for each file or directory opened
+	memoryLimit    = 32 << 20 // bytes, at first
+	memoryForEach  = 3 << 9   // bytes for each file or directory opened
 )
 
 // thrift sets the collector up for a check, unless the user did, and returns what undoes it.
