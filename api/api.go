@@ -75,6 +75,7 @@ func New(cfg Config) *API {
 	a.router.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) {
 		e := Problem("invalid_request", "%s does not accept %s", r.URL.Path, r.Method)
 		e.Status = http.StatusMethodNotAllowed
+		e.header.Set("Allow", a.allowed(r.URL.Path))
 		a.write(w, r, e)
 	})
 	a.huma = humachi.New(a.router, a.document())
@@ -88,6 +89,17 @@ func (a *API) Huma() huma.API { return a.huma }
 
 // Router returns the router below, for endpoints that huma cannot describe. Wrap them in Authorised.
 func (a *API) Router() chi.Router { return a.router }
+
+// allowed lists the methods that an endpoint has.
+func (a *API) allowed(path string) string {
+	var methods []string
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if a.router.Match(chi.NewRouteContext(), m, path) {
+			methods = append(methods, m)
+		}
+	}
+	return strings.Join(methods, ", ")
+}
 
 func (a *API) document() huma.Config {
 	cfg := huma.DefaultConfig("millwright", "v1")
@@ -162,6 +174,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 	if a.cors(w, r) {
 		return
+	}
+	switch kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind {
+	case "application/x-www-form-urlencoded", "text/plain": // what curl -d and fetch say of JSON unless told
+		r.Header.Set("Content-Type", "application/json")
 	}
 	a.router.ServeHTTP(w, r)
 }

@@ -45,13 +45,13 @@ type RoutedWebhook struct {
 
 // RoutedAutomation is an automation with what a run of it gets.
 type RoutedAutomation struct {
-	UID    string
-	Spec   schema.Automation
-	Config json.RawMessage // AmbientAgentConfig resolved from the definition, secret values masked
-	Sealed []byte          // the mcp_servers of Config with their secret values; nil when Config masks nothing
-	Model  string
-	Env    string // environment ID
-	Agent  string // UID of the agent, or empty
+	UID     string
+	Spec    schema.Automation
+	Config  json.RawMessage // AmbientAgentConfig resolved from the definition, secret values masked
+	Sealed  []byte          // the mcp_servers of Config with their secret values; nil when Config masks nothing
+	Model   string
+	Env     string   // environment ID
+	Agent   string   // UID of the agent, or empty
 	Secrets []string // names of the team secrets that the harness gets
 }
 

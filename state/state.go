@@ -119,6 +119,9 @@ func (s *Store) openSQLite(path string) error {
 		return fmt.Errorf("state %s is in use by another millwright process: stop it, or choose another --state", path)
 	}
 	s.dialect = sqlite
+	if f, err := os.OpenFile(path, os.O_CREATE, 0o600); err == nil { // it holds payloads: nobody else's business
+		f.Close()
+	}
 	if err := s.openSQLitePools(path); err != nil {
 		s.closeDatabases()
 		return fmt.Errorf("state %s: %w", path, err)

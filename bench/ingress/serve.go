@@ -51,9 +51,11 @@ func serve(ctx context.Context, kind string, o options) error {
 	case "sqlite", "postgres":
 		dsn := filepath.Join(dir, "state.db")
 		if kind == "postgres" {
-			if dsn, err = schemaOf(o.postgres); err != nil {
+			var drop func()
+			if dsn, drop, err = schemaOf(o.postgres); err != nil {
 				return err
 			}
+			defer drop()
 		}
 		var end func()
 		if srv, path, end, err = millwright(ctx, dsn, o.automations); err != nil {
@@ -214,18 +216,18 @@ func define(ctx context.Context, s *state.Store, uid string, automations int) er
 	return s.Apply(ctx, a)
 }
 
-// schemaOf makes an empty schema on the PostgreSQL server and returns its address.
-func schemaOf(dsn string) (string, error) {
+// schemaOf makes an empty schema on the PostgreSQL server, and returns its address and what drops it.
+func schemaOf(dsn string) (string, func(), error) {
 	u, err := url.Parse(dsn)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	name := fmt.Sprintf("bench%d", time.Now().UnixNano())
 	if err := psql(dsn, "CREATE SCHEMA "+name); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	q := u.Query()
 	q.Set("search_path", name)
 	u.RawQuery = q.Encode()
-	return u.String(), nil
+	return u.String(), func() { _ = psql(dsn, "DROP SCHEMA "+name+" CASCADE") }, nil
 }

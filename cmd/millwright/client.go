@@ -117,6 +117,11 @@ func (c *client) send(ctx context.Context, method, path string, in any, header .
 		return resp, nil
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusUnauthorized && c.key == "" {
+		if err := c.prepare(); err == nil && c.key != "" {
+			return c.send(ctx, method, path, in, header...) // a server that just started has made its first key
+		}
+	}
 	return nil, c.refused(resp)
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -78,7 +80,7 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 	}
 	srv.onClose(func() error { return srv.ingress.Close(context.WithoutCancel(ctx)) })
 	if srv.dispatch, err = dispatch.Start(ctx, dispatch.Config{
-		Store: srv.store, Listen: cfg.NATS.Listen, Cluster: cfg.NATS.Cluster, URL: cfg.NATS.URL, Credentials: cfg.NATS.Credentials,
+		Store: srv.store, Listen: cmp.Or(cfg.NATS.Listen, clusterListen(cfg.NATS)), Cluster: cfg.NATS.Cluster, URL: cfg.NATS.URL, Credentials: cfg.NATS.Credentials,
 		TLSCert: cfg.TLS.Cert, TLSKey: cfg.TLS.Key, Log: log, Registerer: srv.registry,
 	}); err != nil {
 		return nil, err
@@ -101,6 +103,15 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 	}
 	srv.handler = srv.routes(pages)
 	return srv, nil
+}
+
+// clusterListen is where an embedded server of a cluster takes clients when the settings do not say: it
+// must take some to be ready.
+func clusterListen(n natsSettings) string {
+	if len(n.Cluster) == 0 {
+		return ""
+	}
+	return "127.0.0.1:0"
 }
 
 // notices are what the dashboard tells the operator.
@@ -183,14 +194,15 @@ func bootstrap(ctx context.Context, s streams, store *state.Store, dsn, given st
 		_, err := store.Bootstrap(ctx, given)
 		return err
 	}
-	if keys, err := store.Keys(ctx); err != nil || len(keys) > 0 {
+	keys, err := store.Keys(ctx)
+	if err != nil || len(keys) > 0 {
 		return err
 	}
 	f, terminal := s.out.(*os.File)
 	terminal = terminal && term.IsTerminal(int(f.Fd()))
 	key := state.NewToken(state.KeyPrefix)
 	if path, ok := state.SQLitePath(dsn); ok {
-		if err := os.WriteFile(adminKeyFile(path), []byte(key+"\n"), 0o600); err != nil {
+		if key, err = adminKey(adminKeyFile(path), key); err != nil {
 			return fmt.Errorf("admin key: %w", err)
 		}
 	} else if !terminal {
@@ -201,6 +213,24 @@ func bootstrap(ctx context.Context, s streams, store *state.Store, dsn, given st
 		fmt.Fprintf(s.out, "admin key, shown once: %s\n", key)
 	}
 	return err
+}
+
+// adminKey writes a new key to file and returns it, or the one that is there: that of another state in
+// the same directory, or of a start that was cut short.
+func adminKey(file, key string) (string, error) {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		have, err := os.ReadFile(file)
+		if err == nil && len(bytes.TrimSpace(have)) < 32 {
+			err = fmt.Errorf("%s holds no key: remove it", file)
+		}
+		return string(bytes.TrimSpace(have)), err
+	}
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteString(key + "\n")
+	return key, errors.Join(err, f.Sync(), f.Close())
 }
 
 // cloneDir is where git sources keep their clones.
@@ -362,9 +392,15 @@ func (srv *server) work(ctx context.Context) error {
 	return worker.Run(ctx, cfg)
 }
 
+// workerGrace is how long runs may go on at the end, so that a harness which has to be killed, five
+// seconds after it was asked to stop, is gone when the program's own grace is over.
+func workerGrace(grace time.Duration) time.Duration {
+	return max(time.Millisecond, min(grace, 2*(grace-5500*time.Millisecond)))
+}
+
 // worker says how this process executes runs.
 func (cfg *settings) worker() (worker.Config, error) {
-	w := worker.Config{Slots: *cfg.Workers, Default: cfg.Harness, Grace: time.Duration(cfg.Grace), Harnesses: map[string]worker.Harness{}}
+	w := worker.Config{Slots: *cfg.Workers, Default: cfg.Harness, Grace: workerGrace(time.Duration(cfg.Grace)), Harnesses: map[string]worker.Harness{}}
 	for name, h := range cfg.Harnesses {
 		w.Harnesses[name] = worker.Harness{
 			Command: h.Command, Adapter: h.Adapter, Env: h.Env, Timeout: h.Timeout.or(time.Hour), User: h.User, SameUser: h.SameUser, Container: h.Container,

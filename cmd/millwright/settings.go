@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -20,6 +21,7 @@ import (
 
 	"millwright/runs/worker"
 	"millwright/schema"
+	"millwright/state"
 )
 
 const defaultState = ".millwright/state.db"
@@ -164,6 +166,10 @@ func readSettings(file string) (settings, error) {
 		return s, usage("%s: %s", file, strings.Join(problems, "\n  "))
 	}
 	if err := yaml.UnmarshalStrict(src, &s); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return s, usage("%s: %s: want %s, not %s", file, wrong.Field, kindOf(wrong.Type), wrong.Value)
+		}
 		return s, usage("%s: %s", file, strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "), "while decoding JSON: "))
 	}
 	base := filepath.Dir(file)
@@ -173,6 +179,23 @@ func readSettings(file string) (settings, error) {
 		}
 	}
 	return s, s.check(file)
+}
+
+// kindOf names what a setting of type t is to be.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "text"
+	case reflect.Slice:
+		return "a list"
+	}
+	return "keys and values"
 }
 
 // unknownKeys names the keys of a document that t has no field for, each with the nearest one.
@@ -288,6 +311,11 @@ func (s *settings) check(from string) error {
 	if s.PublicURL != "" {
 		if u, err := url.Parse(s.PublicURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" {
 			return bad("publicUrl %q: want an origin like https://hooks.example.com", s.PublicURL)
+		}
+	}
+	if strings.Contains(s.State, "://") {
+		if _, ok := state.SQLitePath(s.State); ok {
+			return bad("state: want a path, sqlite:PATH or postgres://…")
 		}
 	}
 	if (s.TLS.Cert == "") != (s.TLS.Key == "") {

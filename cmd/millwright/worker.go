@@ -30,9 +30,7 @@ worker's credentials, and has no access to the database or the master key.`,
 				if cfg, err = readSettings(config); err != nil {
 					return err
 				}
-				if cmd.Flags().Changed("slots") || cfg.Workers == nil {
-					cfg.Workers = &slots
-				}
+				cfg.Workers = &slots // the file's workers are those of a server
 				if harness != "" {
 					cfg.Harness = harness
 				}
@@ -49,7 +47,7 @@ worker's credentials, and has no access to the database or the master key.`,
 			if natsURL == "" {
 				return usage("no server: give --nats URL")
 			}
-			if *cfg.Workers < 1 || *cfg.Workers > 1000 {
+			if slots < 1 || slots > 1000 {
 				return usage("--slots: want 1 to 1000")
 			}
 			log, err := newLog(s, logFormat, logLevel)
