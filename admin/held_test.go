@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -489,12 +488,4 @@ func (w *world) raw(method, path string, body []byte, status int) []byte {
 		w.t.Fatalf("%s %s: %d, want %d: %s", method, path, res.StatusCode, status, answer)
 	}
 	return answer
-}
-
-func query(pairs ...string) string {
-	q := url.Values{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		q.Set(pairs[i], pairs[i+1])
-	}
-	return "?" + q.Encode()
 }

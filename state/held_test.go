@@ -77,7 +77,8 @@ func TestHeldRevisions(t *testing.T) {
 			t.Errorf("files of r0: %v", files)
 		}
 		text := "a\r\nb\x00\u00e9\n" // bytes stay as they are
-		want := []map[string]string{nil,
+		want := []map[string]string{
+			nil,
 			{"README.md": "one", "webhooks/a.yaml": text},
 			{"README.md": "two", "webhooks/a.yaml": text},
 			{"webhooks/a.yaml": text, "webhooks/B.yaml": "b"},

@@ -119,7 +119,7 @@ func TestContainersThatFail(t *testing.T) {
 			absent.Command = []string{"no-such-program"}
 			marks := t.TempDir()
 			slow := inContainer(engine, "trap '' TERM; echo $$ > "+marks+"/slow; while :; do sleep 0.1; done")
-			slow.Timeout = 500 * time.Millisecond
+			slow.Timeout = 4 * time.Second // enough to begin, on a slow machine too
 			harnesses := map[string]worker.Harness{
 				"ok": inContainer(engine, "echo fine"), "exit": inContainer(engine, "echo oops >&2; exit 3"), "absent": absent, "noimage": image(""), "slow": slow,
 				"cancelled": inContainer(engine, "echo $$ > "+marks+"/cancelled; exec sleep 600"),
@@ -144,7 +144,7 @@ func TestContainersThatFail(t *testing.T) {
 				"absent":   {state.RunError, "agent_process_failed", "cannot be started in the container"},
 				"noimage":  {state.RunError, "environment_setup_failed", "names an image"},
 				"badimage": {state.RunError, "environment_setup_failed", "image"},
-				"slow":     {state.RunError, "infrastructure_timeout", "500ms"},
+				"slow":     {state.RunError, "infrastructure_timeout", "4s"},
 			} {
 				r := b.end(start(name))
 				if r.State != want.state || r.ErrorCode != want.code || !strings.Contains(r.StatusMessage, want.message) {

@@ -18,10 +18,10 @@ from ._stream import PATIENCE, AsyncEventStream
 from .pagination import AsyncPage
 
 
-class AsyncRunsPage(AsyncPage[types.RunItem, types.ListRunsResponse]):
+class AsyncRunsPage(AsyncPage["types.RunItem", "types.ListRunsResponse"]):
     """A page of runs."""
 
-    model, member = types.ListRunsResponse, "runs"
+    model, member = "ListRunsResponse", "runs"
 
     @property
     def runs(self) -> list[types.RunItem]:

@@ -16,10 +16,10 @@ from .pagination import AsyncPage
 from .webhooks import AsyncWebhooks
 
 
-class AsyncFactoriesPage(AsyncPage[types.Factory, types.ListFactoriesResponse]):
+class AsyncFactoriesPage(AsyncPage["types.Factory", "types.ListFactoriesResponse"]):
     """A page of factories."""
 
-    model, member = types.ListFactoriesResponse, "factories"
+    model, member = "ListFactoriesResponse", "factories"
 
     @property
     def factories(self) -> list[types.Factory]:
@@ -27,10 +27,10 @@ class AsyncFactoriesPage(AsyncPage[types.Factory, types.ListFactoriesResponse]):
         return self.items
 
 
-class AsyncAutomationsPage(AsyncPage[types.Automation, types.ListAutomationsResponse]):
+class AsyncAutomationsPage(AsyncPage["types.Automation", "types.ListAutomationsResponse"]):
     """A page of automations."""
 
-    model, member = types.ListAutomationsResponse, "automations"
+    model, member = "ListAutomationsResponse", "automations"
 
     @property
     def automations(self) -> list[types.Automation]:
@@ -38,14 +38,36 @@ class AsyncAutomationsPage(AsyncPage[types.Automation, types.ListAutomationsResp
         return self.items
 
 
-class AsyncSyncsPage(AsyncPage[types.Sync, types.ListSyncsResponse]):
+class AsyncSyncsPage(AsyncPage["types.Sync", "types.ListSyncsResponse"]):
     """A page of syncs."""
 
-    model, member = types.ListSyncsResponse, "syncs"
+    model, member = "ListSyncsResponse", "syncs"
 
     @property
     def syncs(self) -> list[types.Sync]:
         """The syncs of this page."""
+        return self.items
+
+
+class AsyncFilesPage(AsyncPage["types.HeldFile", "types.ListFilesResponse"]):
+    """A page of files."""
+
+    model, member = "ListFilesResponse", "files"
+
+    @property
+    def files(self) -> list[types.HeldFile]:
+        """The files of this page."""
+        return self.items
+
+
+class AsyncRevisionsPage(AsyncPage["types.Revision", "types.ListRevisionsResponse"]):
+    """A page of revisions."""
+
+    model, member = "ListRevisionsResponse", "revisions"
+
+    @property
+    def revisions(self) -> list[types.Revision]:
+        """The revisions of this page."""
         return self.items
 
 
@@ -148,23 +170,113 @@ class AsyncFiles:
         """The same methods, answering with headers, status and body."""
         return AsyncFilesWithRawResponse(self)
 
+    def list(
+        self, factory_uid: str, **params: Unpack[types.ListFilesParams]
+    ) -> AsyncPageRequest[AsyncFilesPage, types.HeldFile]:
+        """List the files of the definition, or of one of its revisions."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/files"
+        return self._client.pages(path, params, AsyncFilesPage, types.ListFilesParams)
+
+    async def retrieve(
+        self, factory_uid: str, path: str, **params: Unpack[types.GetFileParams]
+    ) -> types.FileContent:
+        """Read a definition file."""
+        where = f"/factory/{segment('factory_uid', factory_uid)}/files/{segments('path', path)}"
+        return await self._client.call("GET", where, params, types.FileContent, types.GetFileParams)
+
     async def put(self, factory_uid: str, path: str, **params: Unpack[types.PutFileParams]) -> types.Sync:
         """Write a definition file and apply the definition that results, or refuse it as a whole."""
-        path = f"/factory/{segment('factory_uid', factory_uid)}/files/{segments('path', path)}"
-        return await self._client.call("PUT", path, params, types.Sync, types.PutFileParams)
+        where = f"/factory/{segment('factory_uid', factory_uid)}/files/{segments('path', path)}"
+        return await self._client.call(
+            "PUT", where, params, types.Sync, types.PutFileParams, types.PutFileQuery
+        )
 
-    async def delete(self, factory_uid: str, path: str, **options: Unpack[RequestOptions]) -> types.Sync:
+    async def delete(
+        self, factory_uid: str, path: str, **params: Unpack[types.DeleteFileParams]
+    ) -> types.Sync:
         """Delete a definition file and apply the definition that results, or refuse it as a whole."""
-        path = f"/factory/{segment('factory_uid', factory_uid)}/files/{segments('path', path)}"
-        return await self._client.call("DELETE", path, options, types.Sync)
+        where = f"/factory/{segment('factory_uid', factory_uid)}/files/{segments('path', path)}"
+        return await self._client.call("DELETE", where, params, types.Sync, types.DeleteFileParams)
+
+    async def replace(self, factory_uid: str, **params: Unpack[types.ImportFilesParams]) -> types.Sync:
+        """Replace the definition by a tree of files: those that are not in it are deleted."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/files"
+        takes, query = types.ImportFilesParams, types.ImportFilesQuery
+        return await self._client.call("PUT", path, params, types.Sync, takes, query)
+
+    async def import_tar(
+        self, factory_uid: str, tar: bytes, **params: Unpack[types.ImportTarParams]
+    ) -> types.Sync:
+        """Replace the definition by the files of a tar: those that are not in it are deleted."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/files.tar"
+        takes, query, headers = (
+            types.ImportTarParams,
+            types.ImportTarQuery,
+            {"Content-Type": "application/x-tar"},
+        )
+        request = self._client.request("PUT", path, params, takes, query=query, headers=headers, content=tar)
+        return await self._client.send(request, types.Sync)
+
+    async def export_tar(self, factory_uid: str, **params: Unpack[types.ExportFilesParams]) -> bytes:
+        """Return a tar of the files, which a git or directory source takes as it is."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/files.tar"
+        return await self._client.call("GET", path, params, bytes, types.ExportFilesParams)
 
 
 class AsyncFilesWithRawResponse:
     """The definition files of a managed factory, with whole responses."""
 
     def __init__(self, resource: AsyncFiles) -> None:
+        self.list = raw(resource.list)
+        self.retrieve = raw(resource.retrieve)
         self.put = raw(resource.put)
         self.delete = raw(resource.delete)
+        self.replace = raw(resource.replace)
+        self.import_tar = raw(resource.import_tar)
+        self.export_tar = raw(resource.export_tar)
+
+
+class AsyncRevisions:
+    """The revisions of the definition of a managed factory."""
+
+    def __init__(self, client: AsyncCaller) -> None:
+        self._client = client
+
+    @cached_property
+    def with_raw_response(self) -> AsyncRevisionsWithRawResponse:
+        """The same methods, answering with headers, status and body."""
+        return AsyncRevisionsWithRawResponse(self)
+
+    def list(
+        self, factory_uid: str, **params: Unpack[types.ListRevisionsParams]
+    ) -> AsyncPageRequest[AsyncRevisionsPage, types.Revision]:
+        """List the revisions, the newest first."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/revisions"
+        return self._client.pages(path, params, AsyncRevisionsPage, types.ListRevisionsParams)
+
+    async def retrieve(
+        self, factory_uid: str, revision: str, **options: Unpack[RequestOptions]
+    ) -> types.RevisionWithDifference:
+        """Return a revision, with what it changed."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/revisions/{segment('revision', revision)}"
+        return await self._client.call("GET", path, options, types.RevisionWithDifference)
+
+    async def restore(
+        self, factory_uid: str, revision: str, **params: Unpack[types.RestoreRevisionParams]
+    ) -> types.Sync:
+        """Make a new revision with the files of an earlier one, and apply it."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/revisions/{segment('revision', revision)}/restore"
+        takes, query = types.RestoreRevisionParams, types.RestoreRevisionQuery
+        return await self._client.call("POST", path, params, types.Sync, takes, query)
+
+
+class AsyncRevisionsWithRawResponse:
+    """The revisions of the definition of a managed factory, with whole responses."""
+
+    def __init__(self, resource: AsyncRevisions) -> None:
+        self.list = raw(resource.list)
+        self.retrieve = raw(resource.retrieve)
+        self.restore = raw(resource.restore)
 
 
 class AsyncFactories:
@@ -197,6 +309,11 @@ class AsyncFactories:
     def files(self) -> AsyncFiles:
         """The definition files of a managed factory."""
         return AsyncFiles(self._client)
+
+    @cached_property
+    def revisions(self) -> AsyncRevisions:
+        """The revisions of the definition of a managed factory."""
+        return AsyncRevisions(self._client)
 
     @cached_property
     def with_raw_response(self) -> AsyncFactoriesWithRawResponse:

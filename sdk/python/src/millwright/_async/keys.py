@@ -14,10 +14,10 @@ from ._io import AsyncPageRequest, raw
 from .pagination import AsyncPage
 
 
-class AsyncKeysPage(AsyncPage[types.APIKey, types.ListAPIKeysResponse]):
+class AsyncKeysPage(AsyncPage["types.APIKey", "types.ListAPIKeysResponse"]):
     """A page of keys."""
 
-    model, member = types.ListAPIKeysResponse, "keys"
+    model, member = "ListAPIKeysResponse", "keys"
 
     @property
     def keys(self) -> list[types.APIKey]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, cast
 
 import httpx
 from typing_extensions import Self
 
+from .. import types
 from .._errors import MillwrightError
 from .._request import Request
-from .._response import parse
-from ..types import PageInfo
+from .._response import Answer, parse
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -26,8 +26,8 @@ R = TypeVar("R", bound="BaseModel")
 class AsyncPage(Generic[T, R]):
     """One page of a list. Iterating over it goes on through all pages after it."""
 
-    model: ClassVar[Any]
-    """The model of the answer."""
+    model: ClassVar[str]
+    """The name of the answer's model."""
     member: ClassVar[str]
     """The member of the answer that is the list."""
 
@@ -37,19 +37,24 @@ class AsyncPage(Generic[T, R]):
     def __init__(self, response: R, request: Request, transport: AsyncTransport) -> None:
         self.response, self._request, self._transport = response, request, transport
 
+    @classmethod
+    def read(cls, answer: Answer, request: Request, transport: AsyncTransport) -> Self:
+        """Make a page of an answer."""
+        return cls(parse(answer, getattr(types, cls.model)), request, transport)
+
     @property
     def items(self) -> list[T]:
         """The items of this page."""
         return cast("list[T]", getattr(self.response, self.member) or [])
 
     @property
-    def page_info(self) -> PageInfo:
+    def page_info(self) -> types.PageInfo:
         """Whether the list goes on, and from where."""
-        return cast("PageInfo", getattr(self.response, "page_info"))  # noqa: B009
+        return cast("types.PageInfo", getattr(self.response, "page_info"))  # noqa: B009
 
     def has_next_page(self) -> bool:
         """Say whether there is a page after this one."""
-        info = cast("PageInfo | None", self.page_info)
+        info = cast("types.PageInfo | None", self.page_info)
         return info is not None and bool(info.has_next_page and info.next_cursor)
 
     async def get_next_page(self) -> Self:
@@ -62,7 +67,7 @@ class AsyncPage(Generic[T, R]):
                 f"{self._request.where}: the server gave the same cursor twice, so that the list would never end"
             )
         request = replace(self._request, url=str(url.copy_set_param("cursor", cursor)))
-        return type(self)(parse(await self._transport.send(request), self.model), request, self._transport)
+        return self.read(await self._transport.send(request), request, self._transport)
 
     async def iter_pages(self) -> AsyncIterator[Self]:
         """Iterate over this page and all after it."""

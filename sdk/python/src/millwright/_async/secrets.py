@@ -14,10 +14,10 @@ from ._io import AsyncPageRequest, raw
 from .pagination import AsyncPage
 
 
-class AsyncSecretsPage(AsyncPage[types.Secret, types.ListSecretsResponse]):
+class AsyncSecretsPage(AsyncPage["types.Secret", "types.ListSecretsResponse"]):
     """A page of secrets."""
 
-    model, member = types.ListSecretsResponse, "secrets"
+    model, member = "ListSecretsResponse", "secrets"
 
     @property
     def secrets(self) -> list[types.Secret]:

@@ -35,20 +35,25 @@ class Caller:
         params: Mapping[str, Any],
         takes: type[Any] | None = None,
         *,
+        query: type[Any] | None = None,
         headers: Mapping[str, str] | None = None,
         content: bytes | None = None,
     ) -> Request:
-        """Make the request of a method that takes what the typed dictionary says, and options.
+        """Make the request of a method that takes what a typed dictionary says, and options.
 
-        Its own parameters are the query of a GET or DELETE, and else the members of the body.
+        Its own parameters are the query of a GET or DELETE. Else they are the members of the body, but for
+        those that ``query`` has.
         """
         own, options = split(params, takes, f"{method} {path}")
-        query, body = (own, None) if method in ("GET", "DELETE") else (None, own or None)
+        asked = own if query is None and method in ("GET", "DELETE") else {}
+        if query is not None:
+            asked = {name: value for name, value in own.items() if name in query.__annotations__}
+        body = {name: value for name, value in own.items() if name not in asked} or None
         return build(
             self.settings,
             method,
             path,
-            query=query,
+            query=asked,
             body=body,
             content=content,
             headers=headers,
@@ -60,17 +65,23 @@ class Caller:
         return self._result(self.transport.send(request), lambda answer: parse(answer, to))
 
     def call(
-        self, method: str, path: str, params: Mapping[str, Any], to: type[T], takes: type[Any] | None = None
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, Any],
+        to: type[T],
+        takes: type[Any] | None = None,
+        query: type[Any] | None = None,
     ) -> T:
         """Make a request, send it, and return its answer as a value of a type, or whole."""
-        return self.send(self.request(method, path, params, takes), to)
+        return self.send(self.request(method, path, params, takes, query=query), to)
 
     def pages(self, path: str, params: Mapping[str, Any], page: type[PageT], takes: type[Any]) -> PageT:
         """Ask for a list. Its answer is the first page, which fetches the ones after it."""
         request = self.request("GET", path, params, takes)
 
         def read(answer: Answer) -> PageT:
-            return page(parse(answer, page.model), request, self.transport)
+            return page.read(answer, request, self.transport)
 
         def fetch() -> PageT:
             return self._result(self.transport.send(request), read)

@@ -18,10 +18,10 @@ from ._stream import PATIENCE, EventStream
 from .pagination import Page
 
 
-class RunsPage(Page[types.RunItem, types.ListRunsResponse]):
+class RunsPage(Page["types.RunItem", "types.ListRunsResponse"]):
     """A page of runs."""
 
-    model, member = types.ListRunsResponse, "runs"
+    model, member = "ListRunsResponse", "runs"
 
     @property
     def runs(self) -> list[types.RunItem]:

@@ -16,10 +16,10 @@ from .pagination import Page
 from .webhooks import Webhooks
 
 
-class FactoriesPage(Page[types.Factory, types.ListFactoriesResponse]):
+class FactoriesPage(Page["types.Factory", "types.ListFactoriesResponse"]):
     """A page of factories."""
 
-    model, member = types.ListFactoriesResponse, "factories"
+    model, member = "ListFactoriesResponse", "factories"
 
     @property
     def factories(self) -> list[types.Factory]:
@@ -27,10 +27,10 @@ class FactoriesPage(Page[types.Factory, types.ListFactoriesResponse]):
         return self.items
 
 
-class AutomationsPage(Page[types.Automation, types.ListAutomationsResponse]):
+class AutomationsPage(Page["types.Automation", "types.ListAutomationsResponse"]):
     """A page of automations."""
 
-    model, member = types.ListAutomationsResponse, "automations"
+    model, member = "ListAutomationsResponse", "automations"
 
     @property
     def automations(self) -> list[types.Automation]:
@@ -38,14 +38,36 @@ class AutomationsPage(Page[types.Automation, types.ListAutomationsResponse]):
         return self.items
 
 
-class SyncsPage(Page[types.Sync, types.ListSyncsResponse]):
+class SyncsPage(Page["types.Sync", "types.ListSyncsResponse"]):
     """A page of syncs."""
 
-    model, member = types.ListSyncsResponse, "syncs"
+    model, member = "ListSyncsResponse", "syncs"
 
     @property
     def syncs(self) -> list[types.Sync]:
         """The syncs of this page."""
+        return self.items
+
+
+class FilesPage(Page["types.HeldFile", "types.ListFilesResponse"]):
+    """A page of files."""
+
+    model, member = "ListFilesResponse", "files"
+
+    @property
+    def files(self) -> list[types.HeldFile]:
+        """The files of this page."""
+        return self.items
+
+
+class RevisionsPage(Page["types.Revision", "types.ListRevisionsResponse"]):
+    """A page of revisions."""
+
+    model, member = "ListRevisionsResponse", "revisions"
+
+    @property
+    def revisions(self) -> list[types.Revision]:
+        """The revisions of this page."""
         return self.items
 
 
@@ -142,23 +164,103 @@ class Files:
         """The same methods, answering with headers, status and body."""
         return FilesWithRawResponse(self)
 
+    def list(self, factory_uid: str, **params: Unpack[types.ListFilesParams]) -> FilesPage:
+        """List the files of the definition, or of one of its revisions."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/files"
+        return self._client.pages(path, params, FilesPage, types.ListFilesParams)
+
+    def retrieve(
+        self, factory_uid: str, path: str, **params: Unpack[types.GetFileParams]
+    ) -> types.FileContent:
+        """Read a definition file."""
+        where = f"/factory/{segment('factory_uid', factory_uid)}/files/{segments('path', path)}"
+        return self._client.call("GET", where, params, types.FileContent, types.GetFileParams)
+
     def put(self, factory_uid: str, path: str, **params: Unpack[types.PutFileParams]) -> types.Sync:
         """Write a definition file and apply the definition that results, or refuse it as a whole."""
-        path = f"/factory/{segment('factory_uid', factory_uid)}/files/{segments('path', path)}"
-        return self._client.call("PUT", path, params, types.Sync, types.PutFileParams)
+        where = f"/factory/{segment('factory_uid', factory_uid)}/files/{segments('path', path)}"
+        return self._client.call("PUT", where, params, types.Sync, types.PutFileParams, types.PutFileQuery)
 
-    def delete(self, factory_uid: str, path: str, **options: Unpack[RequestOptions]) -> types.Sync:
+    def delete(self, factory_uid: str, path: str, **params: Unpack[types.DeleteFileParams]) -> types.Sync:
         """Delete a definition file and apply the definition that results, or refuse it as a whole."""
-        path = f"/factory/{segment('factory_uid', factory_uid)}/files/{segments('path', path)}"
-        return self._client.call("DELETE", path, options, types.Sync)
+        where = f"/factory/{segment('factory_uid', factory_uid)}/files/{segments('path', path)}"
+        return self._client.call("DELETE", where, params, types.Sync, types.DeleteFileParams)
+
+    def replace(self, factory_uid: str, **params: Unpack[types.ImportFilesParams]) -> types.Sync:
+        """Replace the definition by a tree of files: those that are not in it are deleted."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/files"
+        takes, query = types.ImportFilesParams, types.ImportFilesQuery
+        return self._client.call("PUT", path, params, types.Sync, takes, query)
+
+    def import_tar(self, factory_uid: str, tar: bytes, **params: Unpack[types.ImportTarParams]) -> types.Sync:
+        """Replace the definition by the files of a tar: those that are not in it are deleted."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/files.tar"
+        takes, query, headers = (
+            types.ImportTarParams,
+            types.ImportTarQuery,
+            {"Content-Type": "application/x-tar"},
+        )
+        request = self._client.request("PUT", path, params, takes, query=query, headers=headers, content=tar)
+        return self._client.send(request, types.Sync)
+
+    def export_tar(self, factory_uid: str, **params: Unpack[types.ExportFilesParams]) -> bytes:
+        """Return a tar of the files, which a git or directory source takes as it is."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/files.tar"
+        return self._client.call("GET", path, params, bytes, types.ExportFilesParams)
 
 
 class FilesWithRawResponse:
     """The definition files of a managed factory, with whole responses."""
 
     def __init__(self, resource: Files) -> None:
+        self.list = raw(resource.list)
+        self.retrieve = raw(resource.retrieve)
         self.put = raw(resource.put)
         self.delete = raw(resource.delete)
+        self.replace = raw(resource.replace)
+        self.import_tar = raw(resource.import_tar)
+        self.export_tar = raw(resource.export_tar)
+
+
+class Revisions:
+    """The revisions of the definition of a managed factory."""
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    @cached_property
+    def with_raw_response(self) -> RevisionsWithRawResponse:
+        """The same methods, answering with headers, status and body."""
+        return RevisionsWithRawResponse(self)
+
+    def list(self, factory_uid: str, **params: Unpack[types.ListRevisionsParams]) -> RevisionsPage:
+        """List the revisions, the newest first."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/revisions"
+        return self._client.pages(path, params, RevisionsPage, types.ListRevisionsParams)
+
+    def retrieve(
+        self, factory_uid: str, revision: str, **options: Unpack[RequestOptions]
+    ) -> types.RevisionWithDifference:
+        """Return a revision, with what it changed."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/revisions/{segment('revision', revision)}"
+        return self._client.call("GET", path, options, types.RevisionWithDifference)
+
+    def restore(
+        self, factory_uid: str, revision: str, **params: Unpack[types.RestoreRevisionParams]
+    ) -> types.Sync:
+        """Make a new revision with the files of an earlier one, and apply it."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/revisions/{segment('revision', revision)}/restore"
+        takes, query = types.RestoreRevisionParams, types.RestoreRevisionQuery
+        return self._client.call("POST", path, params, types.Sync, takes, query)
+
+
+class RevisionsWithRawResponse:
+    """The revisions of the definition of a managed factory, with whole responses."""
+
+    def __init__(self, resource: Revisions) -> None:
+        self.list = raw(resource.list)
+        self.retrieve = raw(resource.retrieve)
+        self.restore = raw(resource.restore)
 
 
 class Factories:
@@ -191,6 +293,11 @@ class Factories:
     def files(self) -> Files:
         """The definition files of a managed factory."""
         return Files(self._client)
+
+    @cached_property
+    def revisions(self) -> Revisions:
+        """The revisions of the definition of a managed factory."""
+        return Revisions(self._client)
 
     @cached_property
     def with_raw_response(self) -> FactoriesWithRawResponse:

@@ -14,10 +14,10 @@ from ._io import raw
 from .pagination import Page
 
 
-class KeysPage(Page[types.APIKey, types.ListAPIKeysResponse]):
+class KeysPage(Page["types.APIKey", "types.ListAPIKeysResponse"]):
     """A page of keys."""
 
-    model, member = types.ListAPIKeysResponse, "keys"
+    model, member = "ListAPIKeysResponse", "keys"
 
     @property
     def keys(self) -> list[types.APIKey]:

@@ -14,10 +14,10 @@ from ._io import raw
 from .pagination import Page
 
 
-class SecretsPage(Page[types.Secret, types.ListSecretsResponse]):
+class SecretsPage(Page["types.Secret", "types.ListSecretsResponse"]):
     """A page of secrets."""
 
-    model, member = types.ListSecretsResponse, "secrets"
+    model, member = "ListSecretsResponse", "secrets"
 
     @property
     def secrets(self) -> list[types.Secret]:

@@ -14,10 +14,10 @@ from ._io import raw
 from .pagination import Page
 
 
-class WebhooksPage(Page[types.Webhook, types.ListWebhooksResponse]):
+class WebhooksPage(Page["types.Webhook", "types.ListWebhooksResponse"]):
     """A page of webhooks."""
 
-    model, member = types.ListWebhooksResponse, "webhooks"
+    model, member = "ListWebhooksResponse", "webhooks"
 
     @property
     def webhooks(self) -> list[types.Webhook]:
@@ -25,10 +25,10 @@ class WebhooksPage(Page[types.Webhook, types.ListWebhooksResponse]):
         return self.items
 
 
-class DeliveriesPage(Page[types.Delivery, types.ListDeliveriesResponse]):
+class DeliveriesPage(Page["types.Delivery", "types.ListDeliveriesResponse"]):
     """A page of deliveries."""
 
-    model, member = types.ListDeliveriesResponse, "deliveries"
+    model, member = "ListDeliveriesResponse", "deliveries"
 
     @property
     def deliveries(self) -> list[types.Delivery]:

@@ -211,6 +211,24 @@ class FieldError(Model):
     """What is wrong with it"""
 
 
+class FileContent(Model):
+    content: str = MISSING
+    """Its text"""
+    path: str = MISSING
+    """Path relative to the root of the definition"""
+    revision: str = MISSING
+    """The revision it is of: base_revision of an edit of it"""
+
+
+class FileDifference(Model):
+    action: Literal["create", "update", "delete"] | str = MISSING
+    """What became of it"""
+    difference: str = MISSING
+    """The lines that changed, as a unified difference; empty when the answer has grown too long"""
+    path: str = MISSING
+    """Path relative to the root of the definition"""
+
+
 class Harness(Model):
     model_id: str | None = None
     """The language model"""
@@ -218,6 +236,13 @@ class Harness(Model):
     """How hard the model is to think"""
     type: str | None = None
     """Name of a configured harness; oz and absence mean the default"""
+
+
+class HeldFile(Model):
+    path: str = MISSING
+    """Path relative to the root of the definition"""
+    size: int = MISSING
+    """Its size in bytes"""
 
 
 class LeafExplanation(Model):
@@ -242,9 +267,9 @@ class MCPServerConfig(Model):
     """Its arguments"""
     command: str | None = None
     """Program to start"""
-    env: dict[str, Any] | None = None
+    env: dict[str, str] | None = None
     """Environment variables; values are returned as ***"""
-    headers: dict[str, Any] | None = None
+    headers: dict[str, str] | None = None
     """HTTP headers; values are returned as ***"""
     url: str | None = None
     """Address of a server"""
@@ -314,6 +339,34 @@ class Repository(Model):
     """Its name"""
     owner: str = MISSING
     """Its owner"""
+
+
+class Revision(Model):
+    author: str = MISSING
+    """Name of the API key that made it"""
+    created_at: datetime = MISSING
+    """When it was made"""
+    files_changed: int = MISSING
+    """How many files it wrote or deleted; none for a new secret"""
+    revision: str = MISSING
+    """Identifier; later ones have higher numbers"""
+    subject: str = MISSING
+    """What it did"""
+
+
+class RevisionWithDifference(Model):
+    author: str = MISSING
+    """Name of the API key that made it"""
+    created_at: datetime = MISSING
+    """When it was made"""
+    files: list[FileDifference] = []
+    """The files that it changed, by path"""
+    files_changed: int = MISSING
+    """How many files it wrote or deleted; none for a new secret"""
+    revision: str = MISSING
+    """Identifier; later ones have higher numbers"""
+    subject: str = MISSING
+    """What it did"""
 
 
 class RunCreatorInfo(Model):
@@ -502,7 +555,7 @@ class WebhookWithSecret(Model):
     name: str = MISSING
     """Its name: that of its file"""
     secret: str | None = None
-    """The secret, shown this once; absent when it was there before"""
+    """The secret, shown this once, as a URL token is in ingress_url; absent when it was there before or is yet to come"""
     secret_name: str = MISSING
     """The team secret that holds the credential"""
     secret_pending: bool = MISSING
@@ -528,7 +581,7 @@ class AmbientAgentConfig(Model):
     """What executes the run"""
     idle_timeout_minutes: int | None = None
     """How long a session may be idle"""
-    mcp_servers: dict[str, Any] | None = None
+    mcp_servers: dict[str, MCPServerConfig] | None = None
     """Tools through MCP, by name"""
     model_id: str | None = None
     """The language model"""
@@ -711,6 +764,22 @@ class ListDeliveriesResponse(Model):
     """The deliveries, newest first"""
     page_info: PageInfo = MISSING
     """Whether the list goes on"""
+
+
+class ListFilesResponse(Model):
+    files: list[HeldFile] = []
+    """The files, by path"""
+    page_info: PageInfo = MISSING
+    """Whether the list goes on"""
+    revision: str = MISSING
+    """The revision they are of"""
+
+
+class ListRevisionsResponse(Model):
+    page_info: PageInfo = MISSING
+    """Whether the list goes on"""
+    revisions: list[Revision] = []
+    """The revisions, newest first"""
 
 
 class ListSecretsResponse(Model):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from typing_extensions import NotRequired, TypedDict
 
 from .._options import RequestOptions
-from ._models import AmbientAgentConfig, Harness, MCPServerConfig, RunSourceType, RunState
+from ._models import AmbientAgentConfig, Harness, MCPServerConfig
 
 
 class AmbientAgentConfigParam(TypedDict):
@@ -75,7 +75,7 @@ class CreateWebhookRequest(TypedDict):
     name: str
     """Its name"""
     secret: NotRequired[str]
-    """The provider's signing secret, with signature; absent for one that is yet to come"""
+    """The provider's signing secret, with signature; absent for one that is yet to come, or, with standard_webhooks, to be made here"""
     secret_name: NotRequired[str]
     """Name for its secret, or of an existing one; absent for a name made from the webhook's"""
     signature_scheme: NotRequired[str]
@@ -137,6 +137,13 @@ class HarnessParam(TypedDict):
     """Name of a configured harness; oz and absence mean the default"""
 
 
+class ImportFilesRequest(TypedDict):
+    """ImportFilesRequest"""
+
+    files: Sequence[DefinitionFile]
+    """The whole tree; files that are not in it are deleted"""
+
+
 class MCPServerConfigParam(TypedDict):
     """MCPServerConfigParam"""
 
@@ -165,7 +172,7 @@ class RotateSecretRequest(TypedDict):
     """RotateSecretRequest"""
 
     secret: NotRequired[str]
-    """The provider's new signing secret, with signature"""
+    """The provider's new signing secret, with signature; absent where the server makes it"""
     shared: NotRequired[bool]
     """Rotate although other webhooks use the secret too"""
 
@@ -222,7 +229,7 @@ class UpdateWebhookRequest(TypedDict):
     """UpdateWebhookRequest"""
 
     auth_mode: NotRequired[Literal["token", "url_token", "signature"] | str]
-    """How senders show who they are"""
+    """How senders show who they are; a signature_scheme that does not go with it goes away"""
     delivery_id_header: NotRequired[str]
     """Header in which the sender puts its own event ID; empty for none"""
     enabled: NotRequired[bool]
@@ -255,7 +262,34 @@ class ListRunsParams(RequestOptions):
     """What to order by"""
     sort_order: NotRequired[Literal["desc", "asc"] | str]
     """In which direction"""
-    state: NotRequired[RunState | Sequence[RunState]]
+    state: NotRequired[
+        Literal[
+            "QUEUED",
+            "PENDING",
+            "CLAIMED",
+            "INPROGRESS",
+            "SUCCEEDED",
+            "FAILED",
+            "ERROR",
+            "BLOCKED",
+            "CANCELLED",
+        ]
+        | str
+        | Sequence[
+            Literal[
+                "QUEUED",
+                "PENDING",
+                "CLAIMED",
+                "INPROGRESS",
+                "SUCCEEDED",
+                "FAILED",
+                "ERROR",
+                "BLOCKED",
+                "CANCELLED",
+            ]
+            | str
+        ]
+    ]
     """Only runs in one of these states"""
     task_status: NotRequired[
         Literal["running", "failed", "blocked", "cancelled", "complete"]
@@ -263,7 +297,7 @@ class ListRunsParams(RequestOptions):
         | Sequence[Literal["running", "failed", "blocked", "cancelled", "complete"] | str]
     ]
     """Only runs whose state is one of these kinds"""
-    source: NotRequired[RunSourceType | Sequence[RunSourceType]]
+    source: NotRequired[str | Sequence[str]]
     """Only runs of one of these sources: RunSourceType"""
     name: NotRequired[str]
     """Only runs with this config name"""
@@ -341,7 +375,76 @@ class ListAutomationsParams(RequestOptions):
     """next_cursor of the page before; absent for the first page"""
 
 
-class PutFileParams(EditFileRequest, RequestOptions):
+class ListFilesParams(RequestOptions):
+    """What ``listFiles`` takes."""
+
+    revision: NotRequired[str]
+    """ID of the revision; absent for the newest"""
+    limit: NotRequired[int]
+    """How many to return at most"""
+    cursor: NotRequired[str]
+    """next_cursor of the page before; absent for the first page"""
+
+
+class ImportFilesQuery(TypedDict):
+    """What ``importFiles`` takes as query."""
+
+    base_revision: NotRequired[str]
+    """The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says"""
+    allow_prune: NotRequired[bool]
+    """Delete all webhooks, or more than half of them"""
+    allow_rename: NotRequired[bool]
+    """Replace a webhook by one of the same content under another name"""
+
+
+class ImportFilesParams(ImportFilesRequest, ImportFilesQuery, RequestOptions):
+    """What ``importFiles`` takes."""
+
+
+class ExportFilesParams(RequestOptions):
+    """What ``exportFiles`` takes."""
+
+    revision: NotRequired[str]
+    """ID of the revision; absent for the newest"""
+
+
+class ImportTarQuery(TypedDict):
+    """What ``importTar`` takes as query."""
+
+    base_revision: NotRequired[str]
+    """The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says"""
+    allow_prune: NotRequired[bool]
+    """Delete all webhooks, or more than half of them"""
+    allow_rename: NotRequired[bool]
+    """Replace a webhook by one of the same content under another name"""
+
+
+class ImportTarParams(ImportTarQuery, RequestOptions):
+    """What ``importTar`` takes."""
+
+
+class DeleteFileParams(RequestOptions):
+    """What ``deleteFile`` takes."""
+
+    base_revision: NotRequired[str]
+    """The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says"""
+
+
+class GetFileParams(RequestOptions):
+    """What ``getFile`` takes."""
+
+    revision: NotRequired[str]
+    """ID of the revision; absent for the newest"""
+
+
+class PutFileQuery(TypedDict):
+    """What ``putFile`` takes as query."""
+
+    base_revision: NotRequired[str]
+    """The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says"""
+
+
+class PutFileParams(EditFileRequest, PutFileQuery, RequestOptions):
     """What ``putFile`` takes."""
 
 
@@ -351,6 +454,30 @@ class TestFilterParams(FilterTestRequest, RequestOptions):
 
 class PlanFactoryParams(PlanRequest, RequestOptions):
     """What ``planFactory`` takes."""
+
+
+class ListRevisionsParams(RequestOptions):
+    """What ``listRevisions`` takes."""
+
+    limit: NotRequired[int]
+    """How many to return at most"""
+    cursor: NotRequired[str]
+    """next_cursor of the page before; absent for the first page"""
+
+
+class RestoreRevisionQuery(TypedDict):
+    """What ``restoreRevision`` takes as query."""
+
+    base_revision: NotRequired[str]
+    """The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says"""
+    allow_prune: NotRequired[bool]
+    """Delete all webhooks, or more than half of them"""
+    allow_rename: NotRequired[bool]
+    """Replace a webhook by one of the same content under another name"""
+
+
+class RestoreRevisionParams(RestoreRevisionQuery, RequestOptions):
+    """What ``restoreRevision`` takes."""
 
 
 class CreateFactoryRunParams(FactoryRunRequest, RequestOptions):

@@ -1,0 +1,109 @@
+"""The real program, built and started for the tests, with a state and a port of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+KEY = "mw_0123456789abcdefghijklmnopqrstuvwxyz0123"
+PUSH_SECRET = "a-secret-of-the-git-host"
+
+SETTINGS = """
+listen: 127.0.0.1:{port}
+state: {folder}/state.db
+factories:
+  - name: demo
+    source: {{ dir: {folder}/demo }}
+  - name: ops
+    source: {{ managed: {{}} }}
+  - name: repo
+    source:
+      git: {{ url: "file://{folder}/repo", branch: main, pushSecret: GIT_PUSH, pushScheme: gitlab }}
+harness: echo
+harnesses:
+  slow: {{ command: [sh, -c, "echo started; sleep 60"], sameUser: true }}
+  ask: {{ command: [sh, -c, "echo what now; exit 10"], sameUser: true }}
+"""
+
+
+class Server:
+    """A running server with three factories, demo (a directory), ops (managed) and repo (git), or with demo alone."""
+
+    def __init__(self, folder: Path, *, demo_alone: bool = False) -> None:
+        self.binary = os.environ.get("MILLWRIGHT_BIN") or self._build(folder / "millwright")
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        self.origin = f"http://127.0.0.1:{port}"
+        self.base_url = self.origin + "/api/v1"
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("MILLWRIGHT_")}
+        self.environment["MILLWRIGHT_BOOTSTRAP_KEY"] = KEY
+        self.secrets = self._scaffold(folder)
+        (folder / "millwright.yaml").write_text(SETTINGS.format(port=port, folder=folder))
+        self.log = folder / "log"
+        with self.log.open("wb") as log:
+            demo = ["--dir", str(folder / "demo"), "--factory", "demo", "--state", str(folder / "state.db")]
+            several = ["--config", str(folder / "millwright.yaml")]
+            options = [*demo, "--listen", f"127.0.0.1:{port}"] if demo_alone else several
+            command = [self.binary, "serve", *options]
+            self._process = subprocess.Popen(
+                command, env=self.environment, stdout=log, stderr=log, cwd=folder
+            )
+        self._until_ready()
+
+    def _build(self, target: Path) -> str:
+        go = shutil.which("go")
+        if go is None:
+            raise RuntimeError("these tests need the program: install Go, or name a binary in MILLWRIGHT_BIN")
+        subprocess.run([go, "build", "-o", str(target), "./cmd/millwright"], cwd=REPOSITORY, check=True)
+        return str(target)
+
+    def _scaffold(self, folder: Path) -> dict[str, str]:
+        """Write the definitions, and return the secrets of the demonstration."""
+        options = ["--factory", "demo", "--state", str(folder / "state.db"), "--public-url", self.origin]
+        command = [self.binary, "init", "--demo", *options, str(folder / "demo")]
+        said = subprocess.run(
+            command, env=self.environment, cwd=folder, check=True, capture_output=True, text=True
+        ).stdout
+        repo = folder / "repo"
+        (repo / "webhooks").mkdir(parents=True)
+        (repo / "webhooks" / "ci.yaml").write_text("authMode: token\nsecretName: CI_TOKEN\n")
+        author = ["-c", "user.name=Test", "-c", "user.email=test@example.com"]
+        for step in (
+            ["init", "-q", "-b", "main"],
+            ["add", "."],
+            [*author, "commit", "-q", "-m", "Add a webhook"],
+        ):
+            subprocess.run(["git", *step], cwd=repo, check=True, capture_output=True)
+        return dict(re.findall(r"(?m)^  ([A-Z_]+) +([0-9a-f]{48})$", said))
+
+    def _until_ready(self) -> None:
+        end = time.monotonic() + 60
+        while True:
+            try:
+                with urllib.request.urlopen(self.origin + "/readyz", timeout=1):
+                    return
+            except (urllib.error.URLError, OSError):
+                if self._process.poll() is not None or time.monotonic() > end:
+                    self.stop()
+                    raise RuntimeError(f"the server did not start:\n{self.log.read_text()}") from None
+                time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End the server that this started, and no other."""
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(15)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
