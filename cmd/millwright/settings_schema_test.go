@@ -114,7 +114,7 @@ func TestSettingsExamplesAreRead(t *testing.T) {
 // TestContainerSettings reads the one part of the settings that another package declares.
 func TestContainerSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "millwright.yaml")
-	text := "harnesses: {a: {command: [x], container: {image: i, engine: podman, cpus: 1.5, memory: 2g, network: bridge}}}\n"
+	text := "harnesses: {a: {command: [x], container: {image: i, engine: podman, cpus: 1.5, memory: 2g, network: bridge, namespace: agents}}}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestContainerSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := s.Harnesses["a"].Container; c == nil || c.Image != "i" || c.Engine != "podman" || c.CPUs != 1.5 || c.Memory != "2g" || c.Network != "bridge" {
+	if c := s.Harnesses["a"].Container; c == nil || c.Image != "i" || c.Engine != "podman" || c.CPUs != 1.5 || c.Memory != "2g" || c.Network != "bridge" || c.Namespace != "agents" {
 		t.Errorf("container %+v", c)
 	}
 	if err := os.WriteFile(file, []byte(strings.Replace(text, "image", "imag", 1)), 0o600); err != nil {
