@@ -285,7 +285,7 @@ func (srv *server) run(ctx context.Context, reload func() (settings, error)) err
 	if err != nil {
 		return err
 	}
-	serverCfg := ingress.ServerConfig{Ingress: srv.ingress, Fallback: srv.handler, TrustedProxies: proxies, Log: srv.log}
+	serverCfg := ingress.ServerConfig{Ingress: srv.ingress, Fallback: srv.handler, TrustedProxies: proxies, TLS: srv.cfg.TLS.Cert != "", Log: srv.log}
 	public := ingress.NewServer(serverCfg)
 	listener := ingress.Limit(srv.listeners[0], serverCfg)
 	if srv.cfg.TLS.Cert != "" {
