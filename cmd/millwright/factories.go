@@ -69,6 +69,21 @@ func (c *controllers) secret(name string) func(context.Context) ([]byte, error) 
 	}
 }
 
+// check says what is wrong with the sources of factories, without reading them.
+func (c *controllers) check(factories []factorySettings) error {
+	for _, f := range factories {
+		if f.Source.Managed != nil {
+			continue
+		}
+		source, err := c.source(f)
+		if err != nil {
+			return fmt.Errorf("factory %q: %w", f.Name, err)
+		}
+		source.Close()
+	}
+	return nil
+}
+
 // configure makes the running loops those of the given factories. All that can be wrong with the
 // settings is looked at before a loop is stopped; loops whose settings did not change go on.
 func (c *controllers) configure(ctx context.Context, factories []factorySettings) (err error) {

@@ -92,6 +92,9 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 	}
 	srv.controllers = &controllers{store: srv.store, cloneDir: srv.cloneDir(), harnesses: cfg.harnessTypes(), metrics: metrics, log: log, turns: make(chan struct{}, 4)}
 	srv.onClose(func() error { srv.controllers.close(); return nil })
+	if err := srv.controllers.check(cfg.Factories); err != nil {
+		return nil, &exit{exitUsage, err}
+	}
 	srv.api = api.New(api.Config{Store: srv.store, Version: programVersion(), PublicURL: cfg.PublicURL, CORSOrigins: cfg.CORSOrigins, TrustedProxies: proxies, Log: log})
 	srv.registerAPI()
 	pages, err := dashboard.New(dashboard.Config{
@@ -421,6 +424,9 @@ func (srv *server) warn() {
 			srv.log.Warn("the public URL is http: senders are told to send credentials in clear", "public_url", srv.cfg.PublicURL)
 		}
 	}
+	if srv.cfg.OTLPEndpoint != "" {
+		srv.log.Warn("otlpEndpoint is set, and this version sends no traces")
+	}
 	for name, h := range srv.cfg.Harnesses {
 		if h.SameUser {
 			srv.log.Warn("this harness runs as the server's own user: an agent that a payload misleads can read the state and its key", "harness", name)
@@ -477,6 +483,7 @@ func (srv *server) housekeeping(ctx context.Context) {
 	}
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
+	lonely := false
 	for {
 		if _, err := srv.store.TrimDeliveries(ctx, keep, time.Duration(days)*24*time.Hour); err != nil && ctx.Err() == nil {
 			srv.log.Warn("trimming the delivery log", "error", err)
@@ -484,12 +491,26 @@ func (srv *server) housekeeping(ctx context.Context) {
 		if _, err := srv.store.TrimRuns(ctx, time.Duration(srv.cfg.Retention.Runs.Days)*24*time.Hour); err != nil && ctx.Err() == nil {
 			srv.log.Warn("forgetting old runs", "error", err)
 		}
+		lonely = srv.warnLonely(ctx, lonely)
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 	}
+}
+
+// warnLonely warns once of replicas that share a database and no NATS.
+func (srv *server) warnLonely(ctx context.Context, warned bool) bool {
+	if warned || !srv.store.Shared() || srv.cfg.NATS.URL != "" || len(srv.cfg.NATS.Cluster) > 0 {
+		return warned
+	}
+	n, err := srv.store.Replicas(ctx)
+	if err != nil || n < 2 {
+		return false
+	}
+	srv.log.Warn("several servers share this database and no NATS: each grants the whole delivery budget; give them --nats-cluster or --nats-url", "servers", n)
+	return true
 }
 
 // budgetTopic carries what senders used of their budgets between replicas.
