@@ -12,7 +12,8 @@ import (
 // takes longer is finished behind it, and the page shows what was counted last, a few seconds old, or
 // says that it is being counted. The figures of a small log are exact.
 const (
-	figurePatience = 25 * time.Millisecond // how long a page waits
+	figurePatience = 20 * time.Millisecond // how long a page waits, for all its figures together
+	figureGrace    = 4 * time.Millisecond  // how long it waits for one more when that time is over
 	figureRest     = 20                    // a count that took t is not repeated for t times this
 	figureTime     = 10 * time.Second      // after which a count is given up
 	maxFigures     = 256
@@ -38,8 +39,8 @@ type figure struct {
 }
 
 // counted returns what count returned lately under this name, and when. It is nil when nothing has been
-// counted yet.
-func counted[T any](f *figures, log func(error), name string, count func(context.Context) (T, error)) (value *T, at time.Time) {
+// counted yet. asked is when the page was asked for.
+func counted[T any](f *figures, asked time.Time, log func(error), name string, count func(context.Context) (T, error)) (value *T, at time.Time) {
 	f.mu.Lock()
 	if f.all == nil || len(f.all) >= maxFigures {
 		f.all = map[string]*figure{}
@@ -68,9 +69,12 @@ func counted[T any](f *figures, log func(error), name string, count func(context
 		}()
 	}
 	running := g.running
+	if g.value != nil && g.cost > figurePatience {
+		running = nil // it would be waited for in vain
+	}
 	f.mu.Unlock()
 	if running != nil {
-		patience := time.NewTimer(figurePatience)
+		patience := time.NewTimer(max(figureGrace, time.Until(asked.Add(figurePatience))))
 		defer patience.Stop()
 		select {
 		case <-running:
@@ -91,9 +95,9 @@ func chartStart(now time.Time) time.Time {
 }
 
 // deliveryTallies counts the deliveries of a factory, or of all, over the last day.
-func (d *dashboard) deliveryTallies(factoryUID string) (tallies []state.DeliveryTally, known bool) {
-	v, _ := counted(&d.figures, d.countFailed, "deliveries "+factoryUID, func(ctx context.Context) ([]state.DeliveryTally, error) {
-		return d.Store.DeliveryTallies(ctx, factoryUID, chartStart(time.Now()), chartSpan)
+func (q *request) deliveryTallies(factoryUID string) (tallies []state.DeliveryTally, known bool) {
+	v, _ := counted(&q.figures, q.began, q.countFailed, "deliveries "+factoryUID, func(ctx context.Context) ([]state.DeliveryTally, error) {
+		return q.Store.DeliveryTallies(ctx, factoryUID, chartStart(time.Now()), chartSpan)
 	})
 	if v == nil {
 		return nil, false
@@ -102,9 +106,9 @@ func (d *dashboard) deliveryTallies(factoryUID string) (tallies []state.Delivery
 }
 
 // runTallies counts the runs over the last day.
-func (d *dashboard) runTallies() (tallies []state.RunTally, known bool) {
-	v, _ := counted(&d.figures, d.countFailed, "runs", func(ctx context.Context) ([]state.RunTally, error) {
-		return d.Store.RunTallies(ctx, chartStart(time.Now()), chartSpan)
+func (q *request) runTallies() (tallies []state.RunTally, known bool) {
+	v, _ := counted(&q.figures, q.began, q.countFailed, "runs", func(ctx context.Context) ([]state.RunTally, error) {
+		return q.Store.RunTallies(ctx, chartStart(time.Now()), chartSpan)
 	})
 	if v == nil {
 		return nil, false
@@ -113,12 +117,20 @@ func (d *dashboard) runTallies() (tallies []state.RunTally, known bool) {
 }
 
 // deliveryCounts counts what the logs of a factory's webhooks hold, by webhook.
-func (d *dashboard) deliveryCounts(factoryUID string) (counts map[string]map[state.DeliveryOutcome]int64, known bool) {
-	v, _ := counted(&d.figures, d.countFailed, "logs "+factoryUID, func(ctx context.Context) (map[string]map[state.DeliveryOutcome]int64, error) {
-		return d.Store.DeliveryCounts(ctx, factoryUID)
+func (q *request) deliveryCounts(factoryUID string) (counts map[string]map[state.DeliveryOutcome]int64, known bool) {
+	v, _ := counted(&q.figures, q.began, q.countFailed, "logs "+factoryUID, func(ctx context.Context) (map[string]map[state.DeliveryOutcome]int64, error) {
+		return q.Store.DeliveryCounts(ctx, factoryUID)
 	})
 	if v == nil {
 		return nil, false
 	}
 	return *v, true
+}
+
+// queue counts the runs that wait for a worker, or are in the hands of one.
+func (q *request) queue() (stats state.QueueStats) {
+	if v, _ := counted(&q.figures, q.began, q.countFailed, "queue", q.Store.Queue); v != nil {
+		return *v
+	}
+	return stats
 }

@@ -15,7 +15,7 @@ import (
 
 const (
 	runRows  = 25
-	maxLooks = 4 // at the list for one page: where no index serves a filter, a look may find nothing yet
+	runLooks = 25 * time.Millisecond // for one page: where no index serves a filter, a look at the list may find nothing yet
 )
 
 // runQuery is the filter of the list of runs, as it was typed.
@@ -130,7 +130,7 @@ func (q *request) runs() error {
 		v.First = v.Query.address("")
 	}
 	next, first := after, after == nil
-	for tries := 0; tries == 0 || next != nil && len(v.Runs) < runRows && tries < maxLooks; tries++ {
+	for tries := 0; tries == 0 || next != nil && len(v.Runs) < runRows && time.Since(q.began) < runLooks; tries++ {
 		var more []state.Run
 		var err error
 		if more, next, err = q.Store.Runs(q.Context(), f, state.RunOrder{}, next, runRows-len(v.Runs)); err != nil {
@@ -148,9 +148,7 @@ func (q *request) runs() error {
 	for _, f := range v.Factories {
 		v.Names[f.UID] = f.Name
 	}
-	if v.Queue, err = q.Store.Queue(q.Context()); err != nil {
-		return err
-	}
+	v.Queue = q.queue()
 	if first {
 		tallies, known := q.runTallies()
 		c := runChart(time.Now(), tallies, known)

@@ -78,9 +78,7 @@ func (q *request) start() error {
 	if v.LatestRuns, _, err = q.Store.Runs(ctx, state.RunFilter{}, state.RunOrder{}, nil, recentRows); err != nil {
 		return err
 	}
-	if v.Queue, err = q.Store.Queue(ctx); err != nil {
-		return err
-	}
+	v.Queue = q.queue()
 	v.judge(len(hooks))
 	return q.render("start", page{Title: "Overview", Section: "overview", Live: []string{"delivery", "run", "sync", "secret"}, Data: v})
 }

@@ -129,7 +129,7 @@ func TestFigures(t *testing.T) {
 		calls, cost := 0, time.Millisecond
 		var fails error
 		ask := func() *int {
-			v, _ := dashboard.Counted(&f, func(error) {}, "x", func(context.Context) (int, error) {
+			v, _ := dashboard.Counted(&f, time.Now(), func(error) {}, "x", func(context.Context) (int, error) {
 				time.Sleep(cost)
 				calls++
 				return calls, fails
@@ -174,7 +174,7 @@ func TestFigures(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var f dashboard.Figures
-		v, _ := dashboard.Counted(&f, func(error) {}, "x", func(context.Context) (int, error) {
+		v, _ := dashboard.Counted(&f, time.Now(), func(error) {}, "x", func(context.Context) (int, error) {
 			time.Sleep(time.Second)
 			return 1, nil
 		})

@@ -67,7 +67,10 @@ func (s *Store) Deliveries(ctx context.Context, factoryUID, webhookUID string, f
 	if err != nil {
 		return nil, err
 	}
-	query := `SELECT ` + deliveryColumns + ` FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.webhook_id = $1`
+	// The UIDs are found first, because SQLite takes the index of outcomes only where it has all that is
+	// asked for.
+	query := `SELECT ` + deliveryColumns + ` FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.webhook_id = $1 AND d.uid IN
+		(SELECT d.uid FROM deliveries d WHERE d.webhook_id = $1`
 	args := []any{webhook}
 	where := func(condition string, arg any) {
 		args = append(args, arg)
@@ -75,6 +78,9 @@ func (s *Store) Deliveries(ctx context.Context, factoryUID, webhookUID string, f
 	}
 	if f.Outcome != "" {
 		where(`d.outcome =`, string(f.Outcome))
+		if f.Outcome != DeliveryAccepted {
+			query += ` AND d.outcome <> 'accepted'` // as the index of outcomes has it
+		}
 	}
 	if !f.From.IsZero() {
 		where(`d.received_at >=`, micros(f.From))
@@ -88,7 +94,7 @@ func (s *Store) Deliveries(ctx context.Context, factoryUID, webhookUID string, f
 		where(`d.uid <`, cursor)
 	}
 	args = append(args, limit)
-	rows, err := s.read.QueryContext(ctx, query+` ORDER BY d.uid DESC LIMIT $`+strconv.Itoa(len(args)), args...)
+	rows, err := s.read.QueryContext(ctx, query+` ORDER BY d.uid DESC LIMIT $`+strconv.Itoa(len(args))+`) ORDER BY d.uid DESC`, args...)
 	if err != nil {
 		return nil, s.classify(err)
 	}
