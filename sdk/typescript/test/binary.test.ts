@@ -1,0 +1,388 @@
+// Every method, against the real program.
+
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join, relative } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { parse } from "yaml";
+import {
+  APIStatusError,
+  AuthenticationError,
+  BadRequestError,
+  type ClientOptions,
+  ConflictError,
+  type Factory,
+  Millwright,
+  NotFoundError,
+  PayloadTooLargeError,
+  PermissionDeniedError,
+  type RunAgentResponse,
+  RunWaitTimeoutError,
+  UnprocessableEntityError,
+  type Webhook,
+  WebhookSender,
+} from "../src/index.js";
+import { KEY, PUSH_SECRET, REPOSITORY, Server } from "./server.js";
+
+type Operation = { operationId: string; deprecated?: boolean };
+const document = parse(readFileSync(join(REPOSITORY, "api/openapi.yaml"), "utf8")) as {
+  paths: Record<string, Record<string, Operation>>;
+};
+const operations = Object.entries(document.paths).flatMap(([path, item]) =>
+  Object.entries(item)
+    .filter(([, op]) => !op.deprecated)
+    .map(([method, op]) => ({
+      id: op.operationId,
+      method: method.toUpperCase(),
+      pattern: new RegExp(`^${path.replace(/\{path\}/g, ".+").replace(/\{\w+\}/g, "[^/]+")}$`),
+    })),
+);
+const called = new Set<string>();
+
+let server: Server;
+
+function client(options: ClientOptions = {}): Millwright {
+  const noting = (url: string, init: RequestInit) => {
+    const path = new URL(url).pathname;
+    const found = operations.find((op) => op.method === init.method && op.pattern.test(path));
+    if (found) called.add(found.id);
+    return fetch(url, init);
+  };
+  return new Millwright({ apiKey: KEY, baseURL: server.baseURL, fetch: noting, ...options });
+}
+
+beforeAll(async () => {
+  server = await Server.start();
+  await client().secrets.set("GIT_PUSH", { value: PUSH_SECRET });
+});
+afterAll(() => server?.stop());
+
+async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}
+
+async function factory(name: string): Promise<Factory> {
+  for await (const f of client().factories.list()) if (f.name === name) return f;
+  throw new Error(`no factory ${name}`);
+}
+
+async function webhook(factoryUid: string, name: string): Promise<Webhook> {
+  for await (const w of client().factories.webhooks.list(factoryUid)) if (w.name === name) return w;
+  throw new Error(`no webhook ${name}`);
+}
+
+let count = 0;
+/** A name that no other test uses. */
+const once = (name: string) => `${name}-ts-${++count}`;
+const ended = (runId: string) =>
+  client().agent.runs.wait(runId, { maxWait: 30_000, longestInterval: 20_000 });
+
+test("a run from its creation to its end", async () => {
+  const name = once("life");
+  const { runs, conversations } = client().agent;
+  const made = await runs.create({
+    prompt: "Say hello",
+    title: "A greeting",
+    config: { name, model_id: "m-1", mcp_servers: { a: { url: "http://x", headers: { k: "v" } } } },
+    metadata: { team: "payments" },
+    attachments: [{ file_name: "note.txt", mime_type: "text/plain", data: new TextEncoder().encode("hä\n") }],
+  });
+  expect(made).toMatchObject({ task_id: made.run_id, state: "QUEUED" });
+  const run = await ended(made.run_id);
+  expect(run).toMatchObject({ state: "SUCCEEDED", title: "A greeting", prompt: "Say hello", source: "API" });
+  expect(Date.parse(run.created_at)).toBeLessThanOrEqual(Date.parse(run.finished_at ?? ""));
+  expect(run.metadata).toEqual({ team: "payments" });
+  expect(run.agent_config.mcp_servers?.["a"]?.headers).toEqual({ k: "***" });
+  expect(run.attachments).toMatchObject([{ file_name: "note.txt", size_bytes: 4 }]);
+  expect(new TextDecoder().decode(await runs.attachment(made.run_id, "note.txt"))).toBe("hä\n");
+
+  const said = await runs.conversation(made.run_id);
+  expect(said.steps[0]?.messages.map((m) => m.role)).toEqual(["user", "assistant"]);
+  expect(await conversations.retrieve(run.conversation_id)).toEqual(said);
+
+  const events = await collect(runs.events(made.run_id));
+  const states = events.flatMap((e) => (e.event === "state" ? [e.data.state] : []));
+  expect(states).toEqual(["QUEUED", "CLAIMED", "INPROGRESS", "SUCCEEDED"]);
+  const roles = events.flatMap((e) => (e.event === "message" ? [e.data.role] : []));
+  expect(roles).toEqual(["user", "assistant"]);
+  const rest = await collect(runs.events(made.run_id, { lastEventId: events.at(-2)?.id }));
+  expect(rest.map((e) => e.event)).toEqual(["state"]);
+  expect(await collect(runs.stream(made.run_id, { lastEventId: events.at(-1)?.id }))).toEqual([]);
+});
+
+test("lists of runs", async () => {
+  const { runs } = client().agent;
+  const name = once("list");
+  const before = new Date(Date.now() - 60_000);
+  const ids: string[] = [];
+  for (const n of "01234") {
+    ids.push((await runs.create({ prompt: "x", config: { name }, metadata: { n } })).run_id);
+  }
+  const query = { name, limit: 2, sort_by: "created_at", sort_order: "asc", created_after: before };
+  expect((await collect(runs.list(query))).map((r) => r.run_id)).toEqual(ids);
+  const page = await runs.list({ name, limit: 2 });
+  expect(page.runs).toHaveLength(2);
+  expect(page.hasNextPage()).toBe(true);
+  const picked = await collect(
+    runs.list({
+      name,
+      metadata: { n: "3" },
+      source: "API",
+      state: ["QUEUED", "CLAIMED", "INPROGRESS", "SUCCEEDED"],
+    }),
+  );
+  expect(picked.map((r) => r.run_id)).toEqual([ids[3]]);
+  expect(await collect(runs.list({ name, state: "BLOCKED" }))).toEqual([]);
+  const e: unknown = await runs.list({ limit: 0 }).catch((reason: unknown) => reason);
+  expect(e).toBeInstanceOf(BadRequestError);
+  expect((e as BadRequestError).errors.map((f) => f.field)).toEqual(["limit"]);
+});
+
+test("a retried create starts one run", async () => {
+  const { runs } = client().agent;
+  const config = { name: once("idem") };
+  const idempotencyKey = once("key");
+  const made = new Set<string>();
+  for (let i = 0; i < 3; i++)
+    made.add((await runs.create({ prompt: "x", config }, { idempotencyKey })).run_id);
+  expect(made.size).toBe(1);
+  expect(await collect(runs.list({ name: config.name }))).toHaveLength(1);
+  await expect(runs.create({ prompt: "another", config }, { idempotencyKey })).rejects.toThrow(ConflictError);
+});
+
+test("a run is cancelled, followed and continued", async () => {
+  const { runs } = client().agent;
+  const slow = await runs.create({ prompt: "work", config: { harness: { type: "slow" } } });
+  await expect(runs.wait(slow.run_id, { maxWait: 300 })).rejects.toThrow(RunWaitTimeoutError);
+  const states: string[] = [];
+  for await (const event of runs.events(slow.run_id)) {
+    if (event.event === "state") states.push(event.data.state);
+    if (event.event === "message" && event.data.role === "assistant") {
+      expect(await runs.cancel(slow.run_id)).toBe(slow.run_id);
+    }
+  }
+  expect(states).toEqual(["QUEUED", "CLAIMED", "INPROGRESS", "CANCELLED"]);
+  await expect(runs.cancel(slow.run_id)).rejects.toThrow(BadRequestError);
+
+  const asking = await runs.create({ prompt: "work", config: { harness: { type: "ask" } } });
+  expect((await ended(asking.run_id)).state).toBe("BLOCKED");
+  const answer = await runs.submitFollowup(asking.run_id, { message: "go on" });
+  expect(answer.outcome).toBe("handoff_execution");
+  expect((await ended(asking.run_id)).state).toBe("BLOCKED");
+  expect((await runs.conversation(asking.run_id)).steps).toHaveLength(2);
+});
+
+test("errors of the API", async () => {
+  const { runs } = client().agent;
+  const missing: unknown = await runs
+    .retrieve("0199d3a4-0000-7000-8000-000000000001")
+    .catch((e: unknown) => e);
+  expect(missing).toBeInstanceOf(NotFoundError);
+  expect(missing).toMatchObject({ status: 404, code: "resource_not_found", retryable: false });
+  expect((missing as NotFoundError).requestId).toBeTruthy();
+  const bad: unknown = await runs
+    .create({ prompt: "x", config: { skill_spec: "nonsense" } })
+    .catch((e: unknown) => e);
+  expect((bad as BadRequestError).errors.map((f) => f.field)).toEqual(["config.skill_spec"]);
+  await expect(client({ apiKey: "mw_unknown" }).agent.runs.list()).rejects.toThrow(AuthenticationError);
+  const { secret } = await client().keys.create({ name: once("reader"), role: "viewer" });
+  const reader = client().withOptions({ apiKey: secret });
+  await expect(reader.agent.runs.create({ prompt: "x" })).rejects.toThrow(PermissionDeniedError);
+  const refused: unknown = await client()
+    .post("/agent/skills")
+    .catch((e: unknown) => e);
+  expect(refused).toBeInstanceOf(APIStatusError);
+  expect(refused).toMatchObject({ status: 405 });
+  await expect(runs.create({ prompt: "x".repeat(9 << 20) })).rejects.toThrow(PayloadTooLargeError);
+});
+
+test("raw responses and other endpoints", async () => {
+  const { data, response } = await client().agent.skills.list().withResponse();
+  expect(data.skills).toHaveLength(14);
+  expect(response.requestId).toBe(response.headers.get("x-request-id"));
+  const text = await client().get("/openapi.yaml").asResponse();
+  expect(text.text()).toContain("openapi: 3.1");
+  const made = await client().post<RunAgentResponse>("/agent/runs", { body: { prompt: "by hand" } });
+  expect(made.state).toBe("QUEUED");
+});
+
+test("a factory", async () => {
+  const { factories } = client();
+  const demo = await factory("demo");
+  expect((await collect(factories.list({ search: "DEM" }))).map((f) => f.name)).toEqual(["demo"]);
+  const same = await factories.retrieve(demo.uid);
+  expect(same).toMatchObject({
+    source: { kind: "dir" },
+    counts: { webhooks: 3, automations: 3 },
+    sync: { state: "applied" },
+  });
+  expect((await collect(factories.syncs.list(demo.uid, { limit: 1 })))[0]?.outcome).toBe("applied");
+  expect(["applied", "unchanged"]).toContain((await factories.sync(demo.uid)).outcome);
+  expect((await factories.plan(demo.uid)).would_apply).toBe(true);
+  const wrong = await factories.plan(demo.uid, {
+    files: [{ path: "webhooks/ci.yaml", content: "authMode: tokn\n" }],
+  });
+  expect(wrong.would_apply).toBe(false);
+  expect(wrong.problems[0]?.path).toBe("webhooks/ci.yaml");
+  const automations = await collect(factories.automations.list(demo.uid));
+  expect(automations.map((a) => a.name).sort()).toEqual([
+    "investigate-outage",
+    "review-pull-request",
+    "triage-failed-build",
+  ]);
+  const made = await factories.runs.create(demo.uid, { prompt: "Look into it", ticket_ref: "T-1" });
+  expect(made).toMatchObject({ factory_uid: demo.uid, ticket_ref: "T-1" });
+  expect((await ended(made.run_id)).factory_uid).toBe(demo.uid);
+  const ci = await webhook(demo.uid, "ci");
+  await expect(factories.webhooks.delete(demo.uid, ci.uid)).rejects.toThrow(UnprocessableEntityError);
+});
+
+test("a push notice", async () => {
+  const { uid } = await factory("repo");
+  const headers = {
+    "X-Gitlab-Token": PUSH_SECRET,
+    "X-Gitlab-Event": "Push Hook",
+    "Content-Type": "application/json",
+  };
+  const body = new TextEncoder().encode('{"ref": "refs/heads/main"}');
+  expect(await client().factories.notifyPush(uid, body, headers)).toBeUndefined();
+  const wrong = client().factories.notifyPush(uid, body, { ...headers, "X-Gitlab-Token": "wrong" });
+  await expect(wrong).rejects.toThrow(AuthenticationError);
+});
+
+test("webhooks and deliveries", async () => {
+  const { factories, agent } = client();
+  const demo = await factory("demo");
+  const ci = await webhook(demo.uid, "ci");
+  expect((await factories.webhooks.retrieve(demo.uid, ci.uid)).uid).toBe(ci.uid);
+  const deliveryId = once("build");
+  const token = server.secrets["CI_TOKEN"];
+  const payload = { status: "failed", branch: "main", build: deliveryId };
+  const sender = new WebhookSender(ci.ingress_url, { token });
+  const receipt = await sender.send(payload, { deliveryId });
+  expect(receipt.duplicate ?? false).toBe(false);
+  expect(await sender.send(payload, { deliveryId })).toMatchObject({
+    duplicate: true,
+    delivery_id: receipt.delivery_id,
+  });
+  await expect(new WebhookSender(ci.ingress_url, { token: "wrong" }).send({})).rejects.toThrow(
+    AuthenticationError,
+  );
+  await expect(sender.send(new TextEncoder().encode("{"))).rejects.toThrow(BadRequestError);
+  await expect(sender.send("x".repeat(262_144))).rejects.toThrow(PayloadTooLargeError);
+
+  const { deliveries } = factories.webhooks;
+  const log = await collect(deliveries.list(demo.uid, ci.uid, { limit: 2 }));
+  expect(new Set(log.map((d) => d.outcome))).toEqual(
+    new Set(["accepted", "duplicate", "rejected_auth", "rejected_invalid_json", "rejected_too_large"]),
+  );
+  const accepted = await collect(deliveries.list(demo.uid, ci.uid, { outcome: "accepted" }));
+  expect(accepted[0]?.delivery_id).toBe(receipt.delivery_id);
+  const detail = await deliveries.retrieve(demo.uid, ci.uid, receipt.delivery_id);
+  expect(detail.payload).toEqual(payload);
+  const run = await ended(detail.runs[0]?.run_id ?? "");
+  expect(run).toMatchObject({ source: "CUSTOM_WEBHOOK", metadata: { delivery_id: receipt.delivery_id } });
+  expect((await agent.runs.attachment(run.run_id, "event-payload.json")).length).toBeGreaterThan(0);
+  expect((await deliveries.replay(demo.uid, ci.uid, receipt.delivery_id)).replay_of).toBe(
+    receipt.delivery_id,
+  );
+  const verdict = await factories.testFilter(demo.uid, {
+    filter: { status: ["failed"] },
+    delivery_id: receipt.delivery_id,
+    webhook_ids: [ci.uid],
+  });
+  expect(verdict.would_trigger).toBe(true);
+
+  const uptime = await webhook(demo.uid, "uptime");
+  expect(uptime.ingress_url).toContain("{token}");
+  const url = uptime.ingress_url.replace("{token}", server.secrets["UPTIME_TOKEN"] ?? "");
+  expect((await new WebhookSender(url).send({ service: deliveryId, state: "up" })).delivery_id).toMatch(
+    /^dlv_/,
+  );
+});
+
+test("a managed factory", async () => {
+  const { factories } = client();
+  const ops = await factory("ops");
+  const name = once("hook");
+  const made = await factories.webhooks.create(ops.uid, {
+    name,
+    auth_mode: "signature",
+    signature_scheme: "standard_webhooks",
+  });
+  const url = made.ingress_url;
+  const signing = (secret: string | undefined) => new WebhookSender(url, { signingSecret: secret ?? "" });
+  expect((await signing(made.secret).send({ a: 1 })).delivery_id).toMatch(/^dlv_/);
+
+  const rotated = await factories.webhooks.rotate(ops.uid, made.uid);
+  await expect(signing(made.secret).send({ a: 2 })).rejects.toThrow(AuthenticationError);
+  expect((await signing(rotated.secret).send({ a: 2 })).delivery_id).toMatch(/^dlv_/);
+
+  expect((await factories.webhooks.update(ops.uid, made.uid, { enabled: false })).enabled).toBe(false);
+  await expect(signing(rotated.secret).send({ a: 3 })).rejects.toThrow(NotFoundError);
+  expect(await factories.webhooks.delete(ops.uid, made.uid)).toBeUndefined();
+  const left = await collect(factories.webhooks.list(ops.uid));
+  expect(left.map((w) => w.uid)).not.toContain(made.uid);
+  const all = await collect(factories.webhooks.list(ops.uid, { include_deleted: true }));
+  expect(all.find((w) => w.uid === made.uid)?.deleted_at).toBeTruthy();
+
+  const file = `automations/${name}/automation.md`;
+  const content =
+    "---\ntriggers:\n  - provider: schedule\n    event: cron_fired\n    schedule:\n      cron: '0 9 * * 1'\n---\nLook around.\n";
+  expect((await factories.files.put(ops.uid, file, { content })).outcome).toBe("applied");
+  const automations = await collect(factories.automations.list(ops.uid));
+  expect(automations.map((a) => a.name)).toContain(name);
+  expect((await factories.files.delete(ops.uid, file)).outcome).toBe("applied");
+});
+
+test("secrets", async () => {
+  const { secrets } = client();
+  const name = once("SECRET").replaceAll("-", "_").toUpperCase();
+  expect(await secrets.set(name, { value: "a value" })).toMatchObject({ name, version: 1, pending: false });
+  expect((await secrets.set(name, { value: "another" })).version).toBe(2);
+  expect((await collect(secrets.list({ limit: 1 }))).map((s) => s.name)).toContain(name);
+  expect(await secrets.delete(name)).toBeUndefined();
+  expect((await secrets.set(name, { pending: true })).pending).toBe(true);
+  await secrets.delete(name);
+  await expect(secrets.delete("CI_TOKEN")).rejects.toThrow(ConflictError);
+  await expect(secrets.set(name, { value: "" })).rejects.toThrow(BadRequestError);
+});
+
+test("keys", async () => {
+  const { keys } = client();
+  const made = await keys.create({
+    name: once("key"),
+    role: "runner",
+    expires_at: new Date(Date.now() + 3_600_000),
+  });
+  expect(made.secret).toMatch(/^mw_/);
+  expect((await collect(keys.list({ limit: 2 }))).map((k) => k.uid)).toContain(made.uid);
+  const other = client({ apiKey: made.secret });
+  await other.agent.skills.list();
+  expect(await keys.revoke(made.uid)).toBeUndefined();
+  await expect(other.agent.skills.list()).rejects.toThrow(AuthenticationError);
+});
+
+test("definition files", async () => {
+  const { factoryFiles } = client();
+  const root = join(server.folder, "demo");
+  const files = readdirSync(root, { recursive: true, encoding: "utf8" })
+    .map((name) => join(root, name))
+    .filter((path) => statSync(path).isFile())
+    .map((path) => ({ path: relative(root, path), content: readFileSync(path, "utf8") }));
+  expect((await factoryFiles.validate({ files })).valid).toBe(true);
+  const bad = await factoryFiles.validate({
+    files: [{ path: "webhooks/x.yaml", content: "authMod: token\n" }],
+  });
+  expect(bad.valid).toBe(false);
+  expect(bad.diagnostics[0]?.path).toBe("webhooks/x.yaml");
+  const { current_version: version } = await factoryFiles.schemas.list();
+  const { documents } = await factoryFiles.schemas.retrieve(version);
+  expect(await factoryFiles.schemas.document(version, "webhook")).toEqual(documents["webhook"]);
+});
+
+test("every operation of the document was called", () => {
+  // Comes last: an endpoint without a method, or a method without a test, is found here.
+  expect(operations.map((op) => op.id).filter((id) => !called.has(id))).toEqual([]);
+});
