@@ -193,8 +193,10 @@ func deliveryFindings(tallies []state.DeliveryTally, hooks []state.Webhook, now 
 	}
 	for _, w := range hooks {
 		if s := by[w.UID]; s != nil && s.refused > 0 && s.refused >= s.taken {
-			all = append(all, finding{"odd", fmt.Sprintf("Webhook %s refused %s in the last 24 hours", w.Spec.Name, count(int(s.refused), "request", "requests")),
-				fmt.Sprintf("and took %d; the log has the reason of each", s.taken), "/factories/" + w.FactoryUID + "/deliveries?webhook=" + w.UID, "Show"})
+			all = append(all, finding{
+				"odd", fmt.Sprintf("Webhook %s refused %s in the last 24 hours", w.Spec.Name, count(int(s.refused), "request", "requests")),
+				fmt.Sprintf("and took %d; the log has the reason of each", s.taken), "/factories/" + w.FactoryUID + "/deliveries?webhook=" + w.UID, "Show",
+			})
 		}
 	}
 	return all

@@ -475,8 +475,11 @@ func TestSecretsAndKeys(t *testing.T) {
 		says(t, page, "CI_TOKEN", "repo / ci", "SPARE", "no webhook")
 		saysNot(t, page, ciToken, "Delete CI_TOKEN")
 		for _, c := range []struct{ name, value, pending, want string }{
-			{"1x", "v", "", "is a letter or _"}, {"", "v", "", "is a letter or _"}, {"A-B", "v", "", "is a letter or _"},
-			{"X", "", "", "expected length"}, {"X", "v", "yes", "cannot be true together"},
+			{"1x", "v", "", "is a letter or _"},
+			{"", "v", "", "is a letter or _"},
+			{"A-B", "v", "", "is a letter or _"},
+			{"X", "", "", "expected length"},
+			{"X", "v", "yes", "cannot be true together"},
 		} {
 			a := b.post("/secrets", "name", c.name, "value", c.value, "pending", c.pending)
 			if a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.Text, `class="wrong"`) || !strings.Contains(a.Text, `value="`+c.name+`"`) {

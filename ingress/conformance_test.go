@@ -31,7 +31,8 @@ func TestConformance(t *testing.T) {
 		handshake := signed("slack_handshake", "slack", "KEY")
 		handshake.Handshake = true
 		for _, spec := range []schema.Webhook{
-			enabled("token"), enabled("budget"), header, {Name: "disabled"},
+			enabled("token"), enabled("budget"), header,
+			{Name: "disabled"},
 			{Name: "pending_token", Enabled: true, SecretName: "PENDING"},
 			{Name: "url_token", Enabled: true, AuthMode: schema.AuthURLToken},
 			signed("standard_webhooks", "standard_webhooks", "SW"), signed("github", "github", "KEY"), signed("stripe", "stripe", "KEY"),

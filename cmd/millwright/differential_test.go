@@ -115,9 +115,12 @@ func agree(t *testing.T, s *judgeServer, cur state.Current, secretsFile string, 
 		good bool
 		by   []schema.Problem
 	}{
-		{"the program", aloneStatus == exitGood, alone}, {"the program with secrets", listedStatus == exitGood, listed},
-		{"the program with a server", askedStatus == exitGood, asked}, {"the API", valid, remote},
-		{"the plan", p.WouldApply, p.Problems}, {"the application", app != nil, p.Problems},
+		{"the program", aloneStatus == exitGood, alone},
+		{"the program with secrets", listedStatus == exitGood, listed},
+		{"the program with a server", askedStatus == exitGood, asked},
+		{"the API", valid, remote},
+		{"the plan", p.WouldApply, p.Problems},
+		{"the application", app != nil, p.Problems},
 	} {
 		if errors := slices.ContainsFunc(d.by, func(p schema.Problem) bool { return p.Severity == schema.SeverityError }); d.good == errors {
 			t.Errorf("%s: good is %v, with %v", d.who, d.good, d.by)

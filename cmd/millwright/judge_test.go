@@ -229,8 +229,10 @@ func TestOlderThanTheServer(t *testing.T) {
 		"older definitions": {"v0.1.0; definitions=v0", same, "newer than the server"},
 		"the same":          {programVersion() + "; definitions=" + schema.SchemaVersion, same, "!than the server"},
 		"says nothing":      {"", same, "!than the server"},
-		"an unknown rule": {"", func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("secret-missing"), []byte("secret-vanished")) },
-			"older than the server \\(unknown"},
+		"an unknown rule": {
+			"", func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("secret-missing"), []byte("secret-vanished")) },
+			"older than the server \\(unknown",
+		},
 		"hostile": {"\u202ev9; definitions=v9", same, "!\u202e"},
 	} {
 		t.Run(name, func(t *testing.T) {

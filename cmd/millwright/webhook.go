@@ -123,9 +123,16 @@ func webhookShow(s streams, c *client) *cobra.Command {
 					return err
 				}
 				for _, kv := range [][2]string{
-					{"name", w.Name}, {"uid", w.UID}, {"factory", f.Name}, {"url", w.IngressURL}, {"auth", w.mode()},
-					{"state", w.standing()}, {"secret", fmt.Sprintf("%s, version %d", w.SecretName, w.SecretVersion)},
-					{"identity", w.DeliveryIDHeader}, {"file", w.File}, {"created", w.CreatedAt},
+					{"name", w.Name},
+					{"uid", w.UID},
+					{"factory", f.Name},
+					{"url", w.IngressURL},
+					{"auth", w.mode()},
+					{"state", w.standing()},
+					{"secret", fmt.Sprintf("%s, version %d", w.SecretName, w.SecretVersion)},
+					{"identity", w.DeliveryIDHeader},
+					{"file", w.File},
+					{"created", w.CreatedAt},
 				} {
 					if kv[1] != "" {
 						fmt.Fprintf(s.out, "%-10s %s\n", kv[0], clean(kv[1]))

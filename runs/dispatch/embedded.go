@@ -181,6 +181,7 @@ func (l *natsLog) Tracef(string, ...any)  {}
 func (l *natsLog) Warnf(format string, args ...any) {
 	l.log.Debug("nats: " + fmt.Sprintf(format, args...))
 }
+
 func (l *natsLog) Errorf(format string, args ...any) {
 	l.log.Warn("nats: " + fmt.Sprintf(format, args...))
 }

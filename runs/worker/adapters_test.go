@@ -56,7 +56,7 @@ func TestAdapters(t *testing.T) {
 func TestAdaptersTellFailures(t *testing.T) {
 	b := newBench(t, 0)
 	type failing struct{ adapter, output, message string }
-	var harnesses = map[string]worker.Harness{}
+	harnesses := map[string]worker.Harness{}
 	tests := map[string]failing{
 		"a": {"claude", `{"type":"result","subtype":"error_max_turns","is_error":false}`, "error_max_turns"},
 		"b": {"claude", `{"type":"result","subtype":"success","is_error":true,"result":"Credit balance is too low"}`, "Credit balance"},
