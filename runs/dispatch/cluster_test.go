@@ -128,7 +128,7 @@ func TestCluster(t *testing.T) {
 	go func() { work.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(60 * time.Second):
+	case <-time.After(4 * time.Minute):
 		t.Fatalf("%d runs are left", left.Load())
 	}
 }
