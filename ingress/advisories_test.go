@@ -447,7 +447,7 @@ func TestCVE_2024_21491(t *testing.T) {
 	want(t, w.post(w.url("gh"), `{}`, "X-Hub-Signature-256", right), 202)
 }
 
-// Convoy, issue 2656: a verifier that could not be made let everything through.
+// Convoy #2656: a verifier that could not be made let everything through.
 func TestConvoy2656(t *testing.T) {
 	w := onSQLite(t, ingress.Config{FailedAuthPerMinute: -1})
 	w.secret("BAD", "whsec_no base64 at all")

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"millwright/admin"
+	"millwright/ingress"
+	"millwright/state"
+)
+
+// announceApplies prints one readable line for each factory when it first applies.
+func (srv *server) announceApplies(ctx context.Context) {
+	notices, end := srv.store.Subscribe(64, state.TopicSync)
+	defer end()
+	said := map[string]bool{}
+	tick := time.NewTicker(5 * time.Second) // a notice may be lost
+	defer tick.Stop()
+	for {
+		all, err := srv.store.Factories(ctx)
+		for _, f := range all {
+			if err == nil && !said[f.UID] && !f.Detached && f.SyncState == state.SyncApplied {
+				said[f.UID] = srv.announce(ctx, f) == nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-notices:
+		case <-tick.C:
+		}
+	}
+}
+
+func (srv *server) announce(ctx context.Context, f state.Factory) error {
+	webhooks, err := srv.store.Webhooks(ctx, f.UID, false)
+	if err != nil {
+		return err
+	}
+	var line strings.Builder
+	fmt.Fprintf(&line, "factory %s: serving %s, %d webhook(s)\n", f.Name, shortRevision(f.Applied.ID), len(webhooks))
+	for _, w := range webhooks {
+		fmt.Fprintf(&line, "  %-20s %s\n", w.Spec.Name, admin.IngressURL(srv.cfg.PublicURL, w))
+	}
+	_, err = fmt.Fprint(srv.out.out, line.String())
+	return err
+}
+
+// housekeeping trims the delivery log, forgets old idempotency keys and, where the settings say so, old
+// runs.
+func (srv *server) housekeeping(ctx context.Context) {
+	keep, days := srv.cfg.Retention.Deliveries.Keep, srv.cfg.Retention.Deliveries.Days
+	if keep < 50 {
+		keep = 50
+	}
+	if days < 7 {
+		days = 7
+	}
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	lonely := false
+	for {
+		if _, err := srv.store.TrimDeliveries(ctx, keep, time.Duration(days)*24*time.Hour); err != nil && ctx.Err() == nil {
+			srv.log.Warn("trimming the delivery log", "error", err)
+		}
+		if _, err := srv.store.TrimRuns(ctx, time.Duration(srv.cfg.Retention.Runs.Days)*24*time.Hour); err != nil && ctx.Err() == nil {
+			srv.log.Warn("forgetting old runs", "error", err)
+		}
+		lonely = srv.warnLonely(ctx, lonely)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// warnLonely warns once of replicas that share a database and no NATS.
+func (srv *server) warnLonely(ctx context.Context, warned bool) bool {
+	if warned || !srv.store.Shared() || srv.cfg.NATS.URL != "" || len(srv.cfg.NATS.Cluster) > 0 {
+		return warned
+	}
+	n, err := srv.store.Replicas(ctx)
+	if err != nil || n < 2 {
+		return false
+	}
+	srv.log.Warn("several servers share this database and no NATS: each grants the whole delivery budget; give them --nats-cluster or --nats-url", "servers", n)
+	return true
+}
+
+// budgetTopic carries what senders used of their budgets between replicas.
+const budgetTopic = "budgets"
+
+// exchangeBudgets shares what senders used of their budgets with the other replicas.
+func (srv *server) exchangeBudgets(ctx context.Context) {
+	if !srv.store.Shared() {
+		return
+	}
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	end, err := srv.dispatch.Subscribe(budgetTopic, func(data []byte) {
+		var counts []ingress.Counts
+		if json.Unmarshal(data, &counts) == nil {
+			srv.ingress.AddCounts(counts)
+		}
+	})
+	if err != nil {
+		srv.log.Error("budgets are not shared with the other replicas", "error", err)
+		return
+	}
+	defer end()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			counts := srv.ingress.TakeCounts()
+			if len(counts) == 0 {
+				continue
+			}
+			data, err := json.Marshal(counts)
+			if err == nil {
+				err = srv.dispatch.Broadcast(budgetTopic, data)
+			}
+			if err != nil {
+				srv.log.Warn("sharing budgets with the other replicas", "error", err)
+			}
+		}
+	}
+}
