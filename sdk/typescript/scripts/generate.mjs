@@ -9,9 +9,6 @@ const root = new URL("..", import.meta.url);
 const source = new URL("../../api/openapi.yaml", root);
 const target = new URL("src/generated/", root);
 
-// Values that have a name of their own but no component: the description says whose they are.
-const NAMED = { RunState: ["RunItem", "state"], RunSourceType: ["RunItem", "source"] };
-
 const { factory } = ts;
 const string = () => factory.createKeywordTypeNode(ts.SyntaxKind.StringKeyword);
 
@@ -40,25 +37,11 @@ function reachable(document, part, found = new Set()) {
 function prepare(document) {
   const schemas = document.components.schemas;
   const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
-  for (const [name, [owner, member]] of Object.entries(NAMED)) {
-    if (!schemas[name]) {
-      const schema = structuredClone(schemas[owner].properties[member]);
-      const values = schema.description.match(/\b[A-Z][A-Z_]+\b/g);
-      schemas[name] = schema.enum || !values ? schema : { ...schema, enum: values };
-    }
-    for (const { properties = {} } of Object.values(schemas)) {
-      for (const [field, { description }] of Object.entries(properties)) {
-        if (description?.startsWith(`${name}: `))
-          properties[field] = { $ref: `#/components/schemas/${name}`, description };
-      }
-    }
-  }
+  // A component that is any string, with examples: those are its values so far.
+  for (const schema of Object.values(schemas))
+    if (schema.type === "string" && schema.examples?.length > 1) schema["x-known"] = schema.examples;
   for (const p of operations.flatMap((op) => op.parameters ?? [])) {
     const items = p.schema?.items;
-    if (p.name === "source" && p.description?.includes("RunSourceType"))
-      p.schema.items = { $ref: "#/components/schemas/RunSourceType" };
-    if (p.name === "state" && items?.enum?.includes("QUEUED"))
-      p.schema.items = { $ref: "#/components/schemas/RunState" };
     if (p.in === "query" && items)
       p.schema = { anyOf: [p.schema.items, { ...p.schema, type: "array" }], description: p.description };
     if (p.in === "query") walk(p.schema, (s) => (s["x-input"] = true));

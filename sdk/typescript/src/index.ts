@@ -30,6 +30,7 @@ export type * from "./generated/types.js";
 export type { operations } from "./generated/openapi.js";
 export { type EventsOptions, RunsPage, type WaitOptions } from "./resources/agent.js";
 export { AutomationsPage, FactoriesPage, SyncsPage } from "./resources/factories.js";
+export { FilesPage, RevisionsPage } from "./resources/files.js";
 export { KeysPage } from "./resources/keys.js";
 export { ENDED_STATES, type RunEvent } from "./resources/run.js";
 export { SecretsPage } from "./resources/secrets.js";

@@ -302,7 +302,7 @@ test("webhooks and deliveries", async () => {
   );
 });
 
-test("a managed factory", async () => {
+test("the webhooks of a managed factory", async () => {
   const { factories } = client();
   const ops = await factory("ops");
   const name = once("hook");
@@ -326,14 +326,47 @@ test("a managed factory", async () => {
   expect(left.map((w) => w.uid)).not.toContain(made.uid);
   const all = await collect(factories.webhooks.list(ops.uid, { include_deleted: true }));
   expect(all.find((w) => w.uid === made.uid)?.deleted_at).toBeTruthy();
+});
 
+test("the files of a managed factory", async () => {
+  const { factories } = client();
+  const ops = await factory("ops");
+  const name = once("file");
   const file = `automations/${name}/automation.md`;
   const content =
     "---\ntriggers:\n  - provider: schedule\n    event: cron_fired\n    schedule:\n      cron: '0 9 * * 1'\n---\nLook around.\n";
   expect((await factories.files.put(ops.uid, file, { content })).outcome).toBe("applied");
   const automations = await collect(factories.automations.list(ops.uid));
   expect(automations.map((a) => a.name)).toContain(name);
-  expect((await factories.files.delete(ops.uid, file)).outcome).toBe("applied");
+
+  const { files, revisions } = factories;
+  const held = await files.retrieve(ops.uid, file);
+  expect(held.content).toBe(content);
+  const base = { base_revision: held.revision };
+  await files.put(ops.uid, file, { content: `${content}More.\n`, ...base });
+  await expect(files.put(ops.uid, file, { content, ...base })).rejects.toThrow(ConflictError);
+  await expect(files.delete(ops.uid, file, base)).rejects.toThrow(ConflictError);
+  expect((await files.retrieve(ops.uid, file, { revision: held.revision })).content).toBe(content);
+  expect((await files.delete(ops.uid, file)).outcome).toBe("applied");
+  const paths = (await collect(files.list(ops.uid, { limit: 1 }))).map((f) => f.path);
+  expect(paths).not.toContain(file);
+  const older = await collect(files.list(ops.uid, { revision: held.revision }));
+  expect(older.map((f) => f.path).sort()).toEqual([...paths, file].sort());
+
+  const [newest] = await collect(revisions.list(ops.uid, { limit: 2 }));
+  const changed = await revisions.retrieve(ops.uid, newest?.revision ?? "");
+  expect(changed.files.map((f) => [f.path, f.action])).toEqual([[file, "delete"]]);
+  expect((await revisions.restore(ops.uid, held.revision)).outcome).toBe("applied");
+  expect((await files.retrieve(ops.uid, file)).content).toBe(content);
+
+  const tar = await files.exportTar(ops.uid);
+  expect(new TextDecoder().decode(tar)).toContain(file);
+  expect((await files.importTar(ops.uid, tar)).outcome).toBe("unchanged");
+  await expect(files.importTar(ops.uid, tar.slice(0, 520))).rejects.toThrow(BadRequestError);
+  const rest = await Promise.all(paths.map((path) => files.retrieve(ops.uid, path)));
+  const tree = rest.map(({ path, content }) => ({ path, content }));
+  expect((await files.replace(ops.uid, { files: tree, allow_prune: true })).outcome).toBe("applied");
+  await expect(files.retrieve(ops.uid, file)).rejects.toThrow(NotFoundError);
 });
 
 test("secrets", async () => {

@@ -316,6 +316,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/factory/{uid}/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the files of a definition
+         * @description Only for a factory whose definition the server itself holds. Needs a key of role viewer or above.
+         */
+        get: operations["listFiles"];
+        /**
+         * Replace the definition by a tree of files
+         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
+         */
+        put: operations["importFiles"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/factory/{uid}/files.tar": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export the definition as a tar of its files, which a git or directory source takes as it is
+         * @description Only for a factory whose definition the server itself holds. Needs a key of role admin or above.
+         */
+        get: operations["exportFiles"];
+        /**
+         * Replace the definition by the files of a tar
+         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
+         */
+        put: operations["importTar"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/factory/{uid}/files/{path}": {
         parameters: {
             query?: never;
@@ -323,16 +371,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Read a definition file
+         * @description Only for a factory whose definition the server itself holds. Needs a key of role admin or above.
+         */
+        get: operations["getFile"];
         /**
          * Write a definition file
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. Needs a key of role admin or above.
+         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
          */
         put: operations["putFile"];
         post?: never;
         /**
          * Delete a definition file
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. Needs a key of role admin or above.
+         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
          */
         delete: operations["deleteFile"];
         options?: never;
@@ -394,6 +446,66 @@ export interface paths {
          * @description Needs no key: the notice is signed by the git host with the team secret that the settings of the source name.
          */
         post: operations["notifyPush"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/factory/{uid}/revisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the revisions of a definition, newest first
+         * @description Only for a factory whose definition the server itself holds. The last 200 are kept, fewer when their files are large. Needs a key of role viewer or above.
+         */
+        get: operations["listRevisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/factory/{uid}/revisions/{revision}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a revision, with what it changed
+         * @description Only for a factory whose definition the server itself holds. The last 200 are kept, fewer when their files are large. Needs a key of role admin or above.
+         */
+        get: operations["getRevision"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/factory/{uid}/revisions/{revision}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a new revision with the files of an earlier one
+         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
+         */
+        post: operations["restoreRevision"];
         delete?: never;
         options?: never;
         head?: never;
@@ -475,7 +587,7 @@ export interface paths {
         put?: never;
         /**
          * Create a webhook
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. Needs a key of role admin or above.
+         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -500,14 +612,14 @@ export interface paths {
         post?: never;
         /**
          * Delete a webhook
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. Needs a key of role admin or above.
+         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
          */
         delete: operations["deleteWebhook"];
         options?: never;
         head?: never;
         /**
          * Change a webhook
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. Needs a key of role admin or above.
+         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
          */
         patch: operations["updateWebhook"];
         trace?: never;
@@ -582,8 +694,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a webhook a new secret, at once
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. Needs a key of role admin or above.
+         * Give a webhook a new secret; the old one stops working at once
+         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
          */
         post: operations["rotateSecret"];
         delete?: never;
@@ -932,7 +1044,7 @@ export interface components {
              * @example alerts
              */
             name: string;
-            /** @description The provider's signing secret, with signature; absent for one that is yet to come */
+            /** @description The provider's signing secret, with signature; absent for one that is yet to come, or, with standard_webhooks, to be made here */
             secret?: string;
             /** @description Name for its secret, or of an existing one; absent for a name made from the webhook's */
             secret_name?: string;
@@ -1323,6 +1435,28 @@ export interface components {
             /** @description What is wrong with it */
             message: string;
         };
+        FileContent: {
+            /** @description Its text */
+            content: string;
+            /**
+             * @description Path relative to the root of the definition
+             * @example webhooks/alerts.yaml
+             */
+            path: string;
+            /**
+             * @description The revision it is of: base_revision of an edit of it
+             * @example r12
+             */
+            revision: string;
+        };
+        FileDifference: {
+            /** @description What became of it */
+            action: "create" | "update" | "delete" | (string & {});
+            /** @description The lines that changed, as a unified difference; empty when the answer has grown too long */
+            difference: string;
+            /** @description Path relative to the root of the definition */
+            path: string;
+        };
         FilterTestRequest: {
             /** @description A stored delivery of this factory */
             delivery_id?: string;
@@ -1352,6 +1486,22 @@ export interface components {
             reasoning_level?: string | null;
             /** @description Name of a configured harness; oz and absence mean the default */
             type?: string | null;
+        };
+        HeldFile: {
+            /**
+             * @description Path relative to the root of the definition
+             * @example webhooks/alerts.yaml
+             */
+            path: string;
+            /**
+             * Format: int64
+             * @description Its size in bytes
+             */
+            size: number;
+        };
+        ImportFilesRequest: {
+            /** @description The whole tree; files that are not in it are deleted */
+            files: components["schemas"]["DefinitionFile"][];
         };
         LeafExplanation: {
             /** @description The operator's value as JSON, at most 200 bytes */
@@ -1395,6 +1545,23 @@ export interface components {
             factories: components["schemas"]["Factory"][];
             /** @description Whether the list goes on */
             page_info: components["schemas"]["PageInfo"];
+        };
+        ListFilesResponse: {
+            /** @description The files, by path */
+            files: components["schemas"]["HeldFile"][];
+            /** @description Whether the list goes on */
+            page_info: components["schemas"]["PageInfo"];
+            /**
+             * @description The revision they are of
+             * @example r12
+             */
+            revision: string;
+        };
+        ListRevisionsResponse: {
+            /** @description Whether the list goes on */
+            page_info: components["schemas"]["PageInfo"];
+            /** @description The revisions, newest first */
+            revisions: components["schemas"]["Revision"][];
         };
         ListRunsResponse: {
             /** @description Whether there are more */
@@ -1557,8 +1724,58 @@ export interface components {
             /** @description Its owner */
             owner: string;
         };
+        Revision: {
+            /** @description Name of the API key that made it */
+            author: string;
+            /**
+             * Format: date-time
+             * @description When it was made
+             */
+            created_at: string;
+            /**
+             * Format: int64
+             * @description How many files it wrote or deleted; none for a new secret
+             */
+            files_changed: number;
+            /**
+             * @description Identifier; later ones have higher numbers
+             * @example r12
+             */
+            revision: string;
+            /**
+             * @description What it did
+             * @example disable webhook alerts
+             */
+            subject: string;
+        };
+        RevisionWithDifference: {
+            /** @description Name of the API key that made it */
+            author: string;
+            /**
+             * Format: date-time
+             * @description When it was made
+             */
+            created_at: string;
+            /** @description The files that it changed, by path */
+            files: components["schemas"]["FileDifference"][];
+            /**
+             * Format: int64
+             * @description How many files it wrote or deleted; none for a new secret
+             */
+            files_changed: number;
+            /**
+             * @description Identifier; later ones have higher numbers
+             * @example r12
+             */
+            revision: string;
+            /**
+             * @description What it did
+             * @example disable webhook alerts
+             */
+            subject: string;
+        };
         RotateSecretRequest: {
-            /** @description The provider's new signing secret, with signature */
+            /** @description The provider's new signing secret, with signature; absent where the server makes it */
             secret?: string;
             /** @description Rotate although other webhooks use the secret too */
             shared?: boolean;
@@ -1701,7 +1918,7 @@ export interface components {
          * @example SCHEDULED_AGENT
          * @example ORCHESTRATION
          */
-        RunSourceType: string;
+        RunSourceType: "API" | "CLI" | "WEB_APP" | "CUSTOM_WEBHOOK" | "SCHEDULED_AGENT" | "ORCHESTRATION" | (string & {});
         /** @description Where a run stands. FAILED: the agent's work failed, and the user must act; ERROR: the platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never produced. */
         RunState: "PENDING" | "QUEUED" | "CLAIMED" | "INPROGRESS" | "SUCCEEDED" | "FAILED" | "ERROR" | "BLOCKED" | "CANCELLED" | (string & {});
         RunStateEvent: {
@@ -1804,11 +2021,11 @@ export interface components {
             value?: string;
         };
         Sync: {
-            /** @description Author of the commit, where there is one */
+            /** @description Author of the commit, or name of the API key that made the edit, where there is one */
             author: string;
             /**
              * Format: date-time
-             * @description Time of the commit, where there is one
+             * @description Time of the commit or edit, where there is one
              */
             committed_at: string | null;
             /** @description How many resources it changed */
@@ -1824,14 +2041,14 @@ export interface components {
             outcome: "applied" | "refused" | "unchanged" | "failed" | (string & {});
             /** @description What it found in the definition */
             problems: components["schemas"]["Problem"][];
-            /** @description A git commit, or sha256:… of the content; empty if the source could not be read */
+            /** @description A git commit, sha256:… of the content, or r12 of one that the server holds; empty if the source could not be read */
             revision: string;
             /**
              * Format: date-time
              * @description When it began
              */
             started_at: string;
-            /** @description First line of the commit message, where there is one */
+            /** @description First line of the commit message, or what the edit did, where there is one */
             subject: string;
         };
         SyncCounts: {
@@ -1868,7 +2085,7 @@ export interface components {
             allow_rename?: boolean;
         };
         UpdateWebhookRequest: {
-            /** @description How senders show who they are */
+            /** @description How senders show who they are; a signature_scheme that does not go with it goes away */
             auth_mode?: "token" | "url_token" | "signature" | (string & {});
             /** @description Header in which the sender puts its own event ID; empty for none */
             delivery_id_header?: string;
@@ -1990,7 +2207,7 @@ export interface components {
             ingress_url: string;
             /** @description Its name: that of its file */
             name: string;
-            /** @description The secret, shown this once; absent when it was there before */
+            /** @description The secret, shown this once, as a URL token is in ingress_url; absent when it was there before or is yet to come */
             secret?: string;
             /** @description The team secret that holds the credential */
             secret_name: string;
@@ -2064,11 +2281,11 @@ export interface operations {
                 /** @description In which direction */
                 sort_order?: "desc" | "asc" | (string & {});
                 /** @description Only runs in one of these states */
-                state?: components["schemas"]["RunState"] | components["schemas"]["RunState"][];
+                state?: ("QUEUED" | "PENDING" | "CLAIMED" | "INPROGRESS" | "SUCCEEDED" | "FAILED" | "ERROR" | "BLOCKED" | "CANCELLED" | (string & {})) | ("QUEUED" | "PENDING" | "CLAIMED" | "INPROGRESS" | "SUCCEEDED" | "FAILED" | "ERROR" | "BLOCKED" | "CANCELLED" | (string & {}))[];
                 /** @description Only runs whose state is one of these kinds */
                 task_status?: ("running" | "failed" | "blocked" | "cancelled" | "complete" | (string & {})) | ("running" | "failed" | "blocked" | "cancelled" | "complete" | (string & {}))[];
                 /** @description Only runs of one of these sources: RunSourceType */
-                source?: components["schemas"]["RunSourceType"] | components["schemas"]["RunSourceType"][];
+                source?: string | string[];
                 /** @description Only runs with this config name */
                 name?: string;
                 /** @description Only runs of this language model */
@@ -2522,9 +2739,168 @@ export interface operations {
             };
         };
     };
+    listFiles: {
+        parameters: {
+            query?: {
+                /** @description ID of the revision; absent for the newest */
+                revision?: string;
+                /** @description How many to return at most */
+                limit?: number;
+                /** @description next_cursor of the page before; absent for the first page */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListFilesResponse"];
+                };
+            };
+        };
+    };
+    importFiles: {
+        parameters: {
+            query?: {
+                /** @description The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says */
+                base_revision?: string;
+                /** @description Delete all webhooks, or more than half of them */
+                allow_prune?: boolean;
+                /** @description Replace a webhook by one of the same content under another name */
+                allow_rename?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ImportFilesRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sync"];
+                };
+            };
+        };
+    };
+    exportFiles: {
+        parameters: {
+            query?: {
+                /** @description ID of the revision; absent for the newest */
+                revision?: string;
+            };
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The files */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    "Content-Disposition"?: string;
+                    "Content-Type"?: string;
+                    "X-Content-Type-Options"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-tar": string;
+                };
+            };
+        };
+    };
+    importTar: {
+        parameters: {
+            query?: {
+                /** @description The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says */
+                base_revision?: string;
+                /** @description Delete all webhooks, or more than half of them */
+                allow_prune?: boolean;
+                /** @description Replace a webhook by one of the same content under another name */
+                allow_rename?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/x-tar": string;
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sync"];
+                };
+            };
+        };
+    };
+    getFile: {
+        parameters: {
+            query?: {
+                /** @description ID of the revision; absent for the newest */
+                revision?: string;
+            };
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+                /** @description Path of the file, relative to the root of the definition; its slashes may be written as they are */
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FileContent"];
+                };
+            };
+        };
+    };
     putFile: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says */
+                base_revision?: string;
+            };
             header?: never;
             path: {
                 /** @description UID of the factory */
@@ -2553,7 +2929,10 @@ export interface operations {
     };
     deleteFile: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says */
+                base_revision?: string;
+            };
             header?: never;
             path: {
                 /** @description UID of the factory */
@@ -2652,6 +3031,91 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    listRevisions: {
+        parameters: {
+            query?: {
+                /** @description How many to return at most */
+                limit?: number;
+                /** @description next_cursor of the page before; absent for the first page */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListRevisionsResponse"];
+                };
+            };
+        };
+    };
+    getRevision: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+                /** @description ID of the revision */
+                revision: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevisionWithDifference"];
+                };
+            };
+        };
+    };
+    restoreRevision: {
+        parameters: {
+            query?: {
+                /** @description The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says */
+                base_revision?: string;
+                /** @description Delete all webhooks, or more than half of them */
+                allow_prune?: boolean;
+                /** @description Replace a webhook by one of the same content under another name */
+                allow_rename?: boolean;
+            };
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+                /** @description ID of the revision */
+                revision: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Sync"];
+                };
             };
         };
     };

@@ -1,7 +1,7 @@
 import { type Body, call, type Caller, list, type Query } from "../core/caller.js";
 import { Page, type PagePromise } from "../core/page.js";
 import type { APIPromise } from "../core/promise.js";
-import { path, segments, type RequestOptions } from "../core/request.js";
+import { path, type RequestOptions } from "../core/request.js";
 import { nothing, object } from "../core/response.js";
 import type {
   Automation,
@@ -14,6 +14,7 @@ import type {
   Plan,
   Sync,
 } from "../generated/types.js";
+import { Files, Revisions } from "./files.js";
 import { Webhooks } from "./webhooks.js";
 
 /** A page of factories. */
@@ -108,27 +109,6 @@ export class Syncs {
   }
 }
 
-/** The definition files of a managed factory. */
-export class Files {
-  readonly #client: Caller;
-
-  constructor(client: Caller) {
-    this.#client = client;
-  }
-
-  /** Write a definition file and apply the definition that results, or refuse it as a whole. */
-  put(factoryUid: string, file: string, body: Body<"putFile">, options?: RequestOptions): APIPromise<Sync> {
-    const where = () => path`/factory/${factoryUid}/files/`() + segments(file);
-    return call(this.#client, "PUT", where, { body }, options, object<Sync>);
-  }
-
-  /** Delete a definition file and apply the definition that results, or refuse it as a whole. */
-  delete(factoryUid: string, file: string, options?: RequestOptions): APIPromise<Sync> {
-    const where = () => path`/factory/${factoryUid}/files/`() + segments(file);
-    return call(this.#client, "DELETE", where, {}, options, object<Sync>);
-  }
-}
-
 /** Factories. */
 export class Factories {
   /** Work for a factory. */
@@ -141,6 +121,8 @@ export class Factories {
   readonly syncs: Syncs;
   /** The definition files of a managed factory. */
   readonly files: Files;
+  /** The revisions of the definition of a managed factory. */
+  readonly revisions: Revisions;
   readonly #client: Caller;
 
   constructor(client: Caller) {
@@ -150,6 +132,7 @@ export class Factories {
     this.automations = new Automations(client);
     this.syncs = new Syncs(client);
     this.files = new Files(client);
+    this.revisions = new Revisions(client);
   }
 
   /** List the factories. */
