@@ -2,7 +2,10 @@ package state
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -96,9 +99,18 @@ func (o RunOrder) values(p RunPosition) []any {
 const (
 	maxPageBytes = 16 << 20 // of text: long prompts make shorter pages
 	maxArms      = 16       // values of one field that are looked up one by one
+	maxLive      = 4000     // runs that have not ended and are looked at because no index has their fields
 	fewRuns      = 1000     // that are sorted in memory
 	walkChunk    = 1000     // runs that are looked at in one statement
 	walkTime     = 8 * time.Millisecond
+)
+
+// A run costs as little as it can while it moves: the indexes on its fields have it only once it has ended.
+// A list is therefore merged from two parts, the runs that are live, by the index runs_live, and those that
+// have ended. Both are in the order of the last update.
+const (
+	isLive   = "finished_at IS NULL"
+	hasEnded = "finished_at IS NOT NULL"
 )
 
 // Runs returns at most limit of the runs that the filter selects, in the given order, beginning after the
@@ -130,6 +142,7 @@ type condition struct {
 	args  []any
 	probe string   // selects the IDs of the runs that meet it, by an index; empty: there is none
 	leads bool     // there is an index on it in the default order
+	whole bool     // its index has live runs too
 	arms  []string // the values of the field, when there are several
 	field string   // that the arms are of
 }
@@ -137,6 +150,7 @@ type condition struct {
 // runQuery is a list's filter and order, taken apart.
 type runQuery struct {
 	order   RunOrder
+	parts   []condition // in the default order: live runs, runs that have ended, or both; one of them may be ruled out by the filter
 	keys    []string
 	ranges  []condition // on the first key: they bound the walk through the order's index
 	filters []condition
@@ -148,7 +162,26 @@ func (q *runQuery) is(column, v string) {
 		return
 	}
 	sql := column + " = ? AND " + column + " <> ''"
-	q.filters = append(q.filters, condition{sql: sql, args: []any{v}, probe: "SELECT id FROM runs WHERE " + sql, leads: column != "delivery_uid"})
+	c := condition{sql: sql, args: []any{v}, leads: column != "delivery_uid", whole: column == "delivery_uid" || column == "config_name"}
+	c.probe = c.probed()
+	q.filters = append(q.filters, c)
+}
+
+// probed is the probe of a condition on the fields of a run.
+func (c condition) probed() string {
+	probe := "SELECT id FROM runs WHERE " + c.sql
+	if c.whole {
+		return probe
+	}
+	return probe + " AND " + hasEnded + " UNION ALL " + probe + " AND " + isLive
+}
+
+// probeArgs are the arguments of the probe.
+func (c condition) probeArgs() []any {
+	if c.whole {
+		return c.args
+	}
+	return slices.Concat(c.args, c.args)
 }
 
 // in adds "column is one of values" unless there are none.
@@ -169,16 +202,42 @@ func in[T ~string](q *runQuery, column string, values []T) {
 		c.args = append(c.args, v)
 	}
 	c.sql = column + " IN (" + strings.TrimSuffix(strings.Repeat("?, ", len(c.arms)), ", ") + ")"
-	c.probe = "SELECT id FROM runs WHERE " + c.sql
 	c.leads = len(c.arms) <= maxArms
+	c.probe = c.probed()
 	q.filters = append(q.filters, c)
+}
+
+// states adds the condition on the state, and leaves out the part of the list in which no such run is.
+func (q *runQuery) states(all []RunState) {
+	in(q, "state", all)
+	if len(all) == 0 {
+		return
+	}
+	live, ended, queued := false, false, false
+	for _, st := range all {
+		ended = ended || st.Ended()
+		live = live || !st.Ended()
+		queued = queued || st == RunQueued
+	}
+	c := &q.filters[len(q.filters)-1]
+	switch {
+	case !live:
+		q.parts = []condition{{sql: hasEnded}}
+	case !ended && !queued: // the few that workers hold
+		c.sql += " AND lease_until IS NOT NULL"
+		c.whole, c.leads = true, false
+		c.probe = c.probed()
+		fallthrough
+	case !ended:
+		q.parts = []condition{{sql: isLive}}
+	}
 }
 
 func newRunQuery(f RunFilter, o RunOrder) *runQuery {
 	if o.By == "" {
 		o.By = SortUpdated
 	}
-	q := &runQuery{order: o, keys: o.columns()}
+	q := &runQuery{order: o, keys: o.columns(), parts: []condition{{sql: isLive}, {sql: hasEnded}}}
 	q.is("delivery_uid", f.DeliveryUID)
 	q.is("config_name", f.Name)
 	q.is("automation_uid", f.AutomationUID)
@@ -189,20 +248,22 @@ func newRunQuery(f RunFilter, o RunOrder) *runQuery {
 	q.is("creator_uid", f.Creator)
 	q.is("model_id", f.ModelID)
 	in(q, "factory_uid", f.Factories)
-	in(q, "state", f.States)
+	q.states(f.States)
 	in(q, "source", f.Sources)
 	if f.FactoryOnly {
-		q.filters = append(q.filters, condition{sql: "factory_uid <> ''"})
+		c := condition{sql: "factory_uid > ''"}
+		c.probe = c.probed()
+		q.filters = append(q.filters, c)
 	}
 	if f.Ancestor != "" {
 		probe := `WITH RECURSIVE below (id) AS (SELECT c.id FROM runs c WHERE c.parent_run_id = ? AND c.parent_run_id <> ''
 			UNION SELECT c.id FROM runs c JOIN below ON c.parent_run_id = below.id WHERE c.parent_run_id <> '') SELECT id FROM below`
-		q.filters = append(q.filters, condition{sql: "id IN (" + probe + ")", args: []any{f.Ancestor}, probe: probe})
+		q.filters = append(q.filters, condition{sql: "id IN (" + probe + ")", args: []any{f.Ancestor}, probe: probe, whole: true})
 	}
 	for k, v := range f.Metadata {
 		q.filters = append(q.filters, condition{
 			sql:  "EXISTS (SELECT 1 FROM run_metadata m WHERE m.key = ? AND m.value = ? AND m.run_id = runs.id)",
-			args: []any{k, v}, probe: "SELECT run_id AS id FROM run_metadata WHERE key = ? AND value = ?",
+			args: []any{k, v}, probe: "SELECT run_id AS id FROM run_metadata WHERE key = ? AND value = ?", whole: true,
 		})
 	}
 	if f.Query != "" {
@@ -290,28 +351,100 @@ func (st *statement) tail(q *runQuery, limit int) {
 	st.add(" LIMIT ?", limit)
 }
 
+// merged writes a statement whose rows are those of each arm, in order. columns are what an arm selects,
+// and each is read to the limit.
+func (st *statement) merged(q *runQuery, columns condition, arms [][]condition, after *RunPosition, limit int) {
+	for i, conditions := range arms {
+		switch {
+		case i > 0:
+			st.WriteString(" UNION ALL SELECT * FROM (")
+		case len(arms) > 1:
+			st.WriteString("SELECT * FROM (")
+		}
+		st.add("SELECT "+columns.sql+" FROM runs", columns.args...)
+		st.where(q, after, slices.Concat(conditions, q.ranges)...)
+		st.tail(q, limit)
+		if len(arms) > 1 {
+			fmt.Fprintf(st, ") AS arm%d", i)
+		}
+	}
+	if len(arms) > 1 {
+		st.tail(q, limit)
+	}
+}
+
+// arms are the parts of the list, each of which one index has in order. led is the condition whose index
+// serves the ended part, filters are the conditions on the live one.
+func (q *runQuery) arms(led *condition, filters []condition) (arms [][]condition) {
+	if q.order.By != SortUpdated {
+		return [][]condition{filters}
+	}
+	if led != nil && led.whole {
+		return [][]condition{{*led}}
+	}
+	for _, part := range q.parts {
+		switch {
+		case part.sql == isLive:
+			arms = append(arms, append([]condition{part}, filters...))
+		case led == nil:
+			arms = append(arms, []condition{part})
+		case len(led.arms) > 1:
+			for _, v := range led.arms {
+				arms = append(arms, []condition{part, {sql: led.field + " = ?", args: []any{v}}})
+			}
+		default:
+			arms = append(arms, []condition{part, *led})
+		}
+	}
+	return arms
+}
+
 // listDirect lists what one index has in order. Of a field with several values it merges their parts.
 func (s *Store) listDirect(ctx context.Context, q *runQuery, after *RunPosition, limit int) ([]Run, *RunPosition, error) {
-	var st statement
-	arm := func(conditions ...condition) {
-		st.WriteString("SELECT " + runColumns + " FROM runs")
-		st.where(q, after, append(conditions, q.ranges...)...)
-		st.tail(q, limit+1)
-	}
-	if len(q.filters) == 1 && len(q.filters[0].arms) > 1 {
-		for i, v := range q.filters[0].arms {
-			if i > 0 {
-				st.WriteString(" UNION ALL ")
+	var led *condition
+	var horizon *RunPosition
+	if len(q.filters) > 0 {
+		led = &q.filters[0]
+		if !led.whole {
+			var err error
+			if horizon, err = s.horizon(ctx, q, after); err != nil {
+				return nil, nil, err
 			}
-			st.WriteString("SELECT * FROM (")
-			arm(condition{sql: q.filters[0].field + " = ?", args: []any{v}})
-			fmt.Fprintf(&st, ") AS arm%d", i)
 		}
-		st.tail(q, limit+1)
-	} else {
-		arm(q.filters...)
 	}
-	return s.page(ctx, q, &st, limit)
+	if horizon != nil { // further on there is more for another page
+		compare := " >= "
+		if q.order.Ascending {
+			compare = " <= "
+		}
+		q.ranges = append(q.ranges, condition{sql: "(updated_at, id)" + compare + "(?, ?)", args: q.order.values(*horizon)})
+	}
+	var st statement
+	st.merged(q, condition{sql: runColumns}, q.arms(led, q.filters), after, limit+1)
+	runs, next, err := s.page(ctx, q, &st, limit)
+	if next == nil {
+		next = horizon
+	}
+	return runs, next, err
+}
+
+// horizon returns the position of the last live run that may be looked at for one page; nil when so many
+// are not left.
+func (s *Store) horizon(ctx context.Context, q *runQuery, after *RunPosition) (*RunPosition, error) {
+	if q.parts[0].sql != isLive {
+		return nil, nil
+	}
+	var st statement
+	st.WriteString("SELECT updated_at, id FROM runs")
+	st.where(q, after, append([]condition{{sql: isLive}}, q.ranges...)...)
+	st.tail(q, 1)
+	st.add(" OFFSET ?", maxLive)
+	var p RunPosition
+	err := s.read.QueryRowContext(ctx, st.String(), st.args...).Scan(&p.Time, &p.ID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return &p, err
 }
 
 // page reads a page from a statement that selects one run more.
@@ -338,20 +471,34 @@ func (s *Store) page(ctx context.Context, q *runQuery, st *statement, limit int)
 
 // selective returns a condition that few runs meet, by an index; nil when there is none.
 func (s *Store) selective(ctx context.Context, q *runQuery) (*condition, error) {
-	for i, c := range q.filters {
+	count := func(probe string, args []any, limit int) (n int, err error) {
+		var st statement
+		st.WriteString("SELECT count(*) FROM (")
+		st.add(probe, args...)
+		st.add(" LIMIT ?) AS probe", limit)
+		return n, s.read.QueryRowContext(ctx, st.String(), st.args...).Scan(&n)
+	}
+	live := -1 // not counted yet
+	for i := range q.filters {
+		c := &q.filters[i]
 		if c.probe == "" {
 			continue
 		}
-		var st statement
-		st.WriteString("SELECT count(*) FROM (")
-		st.add(c.probe, c.args...)
-		st.add(" LIMIT ?) AS probe", fewRuns+1)
-		var n int
-		if err := s.read.QueryRowContext(ctx, st.String(), st.args...).Scan(&n); err != nil {
+		if !c.whole && live < 0 {
+			var err error
+			if live, err = count("SELECT 1 FROM runs WHERE "+isLive, nil, maxLive); err != nil {
+				return nil, err
+			}
+		}
+		if !c.whole && live == maxLive {
+			continue
+		}
+		n, err := count(c.probe, c.probeArgs(), fewRuns+1)
+		if err != nil {
 			return nil, err
 		}
 		if n <= fewRuns {
-			return &q.filters[i], nil
+			return c, nil
 		}
 	}
 	return nil, nil
@@ -361,7 +508,7 @@ func (s *Store) selective(ctx context.Context, q *runQuery) (*condition, error) 
 func (s *Store) listFew(ctx context.Context, q *runQuery, few *condition, after *RunPosition, limit int) ([]Run, *RunPosition, error) {
 	var st statement
 	st.WriteString("SELECT " + qualified(runColumns, "runs.") + " FROM (")
-	st.add(few.probe, few.args...)
+	st.add(few.probe, few.probeArgs()...)
 	st.WriteString(") AS few CROSS JOIN runs")
 	conditions := []condition{{sql: "runs.id = few.id"}}
 	for i := range q.filters {
@@ -397,10 +544,10 @@ func qualified(columns, table string) string {
 // listWalk goes through the order's index, or through that of one condition, and looks at each run, until
 // it has enough of them, or has looked for long enough.
 func (s *Store) listWalk(ctx context.Context, q *runQuery, after *RunPosition, limit int) ([]Run, *RunPosition, error) {
-	lead := -1
+	var lead *condition
 	for i, c := range q.filters {
 		if c.leads && len(c.arms) < 2 && q.order.By == SortUpdated {
-			lead = i
+			lead = &q.filters[i]
 			break
 		}
 	}
@@ -441,23 +588,18 @@ func (s *Store) listWalk(ctx context.Context, q *runQuery, after *RunPosition, l
 
 // walk looks at the next runs after the position and returns the positions of at most limit of those that
 // meet all filters. next is that of the last run that was looked at; nil when there is no other.
-func (s *Store) walk(ctx context.Context, q *runQuery, lead int, after *RunPosition, limit int) (found []RunPosition, next *RunPosition, err error) {
-	var st statement
-	st.WriteString("SELECT id, title, config_name, created_at, updated_at, CASE WHEN ")
-	word := ""
-	var conditions []condition
+func (s *Store) walk(ctx context.Context, q *runQuery, lead *condition, after *RunPosition, limit int) (found []RunPosition, next *RunPosition, err error) {
+	columns := condition{sql: "id, title, config_name, created_at, updated_at, CASE WHEN "}
 	for i, c := range q.filters {
-		if i == lead {
-			conditions = append(conditions, c)
-			continue
+		if i > 0 {
+			columns.sql += " AND "
 		}
-		st.WriteString(word)
-		st.add(c.sql, c.args...)
-		word = " AND "
+		columns.sql += c.sql
+		columns.args = append(columns.args, c.args...)
 	}
-	st.WriteString(" THEN 1 ELSE 0 END FROM runs")
-	st.where(q, after, append(conditions, q.ranges...)...)
-	st.tail(q, walkChunk)
+	columns.sql += " THEN 1 ELSE 0 END"
+	var st statement
+	st.merged(q, columns, q.arms(lead, nil), after, walkChunk)
 	rows, err := s.read.QueryContext(ctx, st.String(), st.args...)
 	if err != nil {
 		return nil, nil, err

@@ -19,7 +19,7 @@ type DeliveryTally struct {
 func (s *Store) DeliveryTallies(ctx context.Context, factoryUID string, since time.Time, span time.Duration) ([]DeliveryTally, error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT w.uid, d.outcome, d.received_at / $1 AS span, sum(d.count) FROM webhooks w JOIN deliveries d ON d.webhook_id = w.id
 		WHERE (w.factory_uid = $2 OR $2 = '') AND d.uid >= $3 AND d.received_at >= $4 GROUP BY w.uid, d.outcome, span ORDER BY span, w.uid, d.outcome`,
-		span.Microseconds(), factoryUID, deliveryUIDAt(since.Add(-clockSlack)), micros(since))
+		span.Microseconds(), factoryUID, DeliveryUIDAt(since.Add(-clockSlack)), micros(since))
 	if err != nil {
 		return nil, s.classify(err)
 	}
@@ -42,10 +42,14 @@ type RunTally struct {
 // RunTallies counts the runs that last changed since a time, in spans of the given length. Spans and
 // states without a run are left out. Its cost grows with the number of runs since then.
 func (s *Store) RunTallies(ctx context.Context, since time.Time, span time.Duration) ([]RunTally, error) {
-	// Each state is a range of the index runs_by_state, which alone is read.
+	// Each state is a range of an index, which alone is read.
 	var all []RunTally
 	for _, in := range RunStates() {
-		rows, err := s.read.QueryContext(ctx, `SELECT updated_at / $1 AS span, count(*) FROM runs WHERE state = $2 AND updated_at >= $3 GROUP BY span ORDER BY span`,
+		part := isLive
+		if in.Ended() {
+			part = hasEnded
+		}
+		rows, err := s.read.QueryContext(ctx, `SELECT updated_at / $1 AS span, count(*) FROM runs WHERE state = $2 AND updated_at >= $3 AND `+part+` GROUP BY span ORDER BY span`,
 			span.Microseconds(), string(in), micros(since))
 		if err != nil {
 			return nil, s.classify(err)
