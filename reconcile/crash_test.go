@@ -35,8 +35,11 @@ const (
 	crashLast = "MILLWRIGHT_TEST_CRASH_LAST" // kill when the apply has returned
 )
 
-// points is how many points of an apply the process must at least be killed at.
+// points is how many points of an apply the process must at least be killed at on each database. With
+// MILLWRIGHT_TEST_CRASH_POINTS=all it is killed at every one there is.
 const points = 50
+
+func everyPoint() bool { return os.Getenv("MILLWRIGHT_TEST_CRASH_POINTS") == "all" }
 
 func TestMain(m *testing.M) {
 	if dsn := os.Getenv(crashDSN); dsn != "" {
@@ -301,8 +304,8 @@ func (c *crashed) enough() {
 	}
 }
 
-// TestKillDuringApplySQLite kills an apply before each row that it writes, and then leaves off its log
-// after every page and in the middle of every page: what a kill during the commit leaves behind. The state
+// TestKillDuringApplySQLite kills an apply before every other row that it writes, and then leaves off its
+// log after every page and in the middle of every page: what a kill during the commit leaves behind. The state
 // is exactly the old or the new revision, and no UID is used again or changes.
 func TestKillDuringApplySQLite(t *testing.T) {
 	if testing.Short() {
@@ -312,7 +315,11 @@ func TestKillDuringApplySQLite(t *testing.T) {
 	c := newCrashed(t, statetest.SQLite(t))
 	c.turn()
 	was, cur := c.look(c.dsn)
-	for row := 1; ; row++ {
+	step := 2
+	if everyPoint() {
+		step = 1
+	}
+	for row := 1; ; row += step {
 		if !c.child(c.dsn, fmt.Sprintf("%s=%d", crashRow, row), crashLast+"=1") {
 			t.Fatal("the process was not killed")
 		}
@@ -369,8 +376,8 @@ func (c *crashed) cut(db string, was record, cur state.Current) {
 	}
 }
 
-// TestKillDuringApplyPostgres kills an apply at each message that it sends to the server, before or just
-// after the message has arrived there. The state is exactly the old or the new revision, and no UID is
+// TestKillDuringApplyPostgres kills an apply at messages that it sends to the server, before or just after
+// the message has arrived there. The state is exactly the old or the new revision, and no UID is
 // used again or changes.
 func TestKillDuringApplyPostgres(t *testing.T) {
 	if testing.Short() {
@@ -455,10 +462,11 @@ func newWire(tb testing.TB, dsn string) *wire {
 	return w
 }
 
-// next chooses the next message to kill at.
+// next chooses the next message to kill at: all of those around the commit, and enough of the others.
 func (w *wire) next(total int) {
-	step := max(1, (total-16)/(points+4))
-	if w.point >= total-16-step {
+	const around = 16
+	step := max(1, (total-around)/(points+4-around))
+	if w.point >= total-around-step || everyPoint() {
 		step = 1
 	}
 	w.point += step

@@ -44,7 +44,7 @@ func (p *pack) raw(kind byte, declared int64, base []byte, body io.Reader) {
 	}
 	p.body.WriteByte(c)
 	p.body.Write(base)
-	z := zlib.NewWriter(&p.body)
+	z, _ := zlib.NewWriterLevel(&p.body, zlib.BestSpeed)
 	_, _ = io.Copy(z, body)
 	_ = z.Close()
 	p.count++
@@ -240,6 +240,7 @@ func TestGitHostilePacks(t *testing.T) {
 }
 
 func TestGitHostileTrees(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		make func(p *pack, blob []byte) (tree []byte)

@@ -5,10 +5,13 @@ package statetest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,9 +79,38 @@ func Postgres(t testing.TB) string {
 	return u.String()
 }
 
-// Open opens the state at dsn until the test ends.
+// prepared is an empty SQLite state, migrated once for all tests of a process.
+var prepared = sync.OnceValues(func() (empty []byte, err error) {
+	dir, err := os.MkdirTemp("", "statetest")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "state.db")
+	s, err := state.Open(context.Background(), state.Config{DSN: path, MasterKey: masterKey})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+})
+
+// Open opens the state at dsn until the test ends. One that does not exist yet is made.
 func Open(t testing.TB, dsn string) *state.Store {
 	t.Helper()
+	if path, ok := state.SQLitePath(dsn); ok {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			empty, err := prepared()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, empty, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	s, err := state.Open(context.Background(), state.Config{DSN: dsn, MasterKey: masterKey})
 	if err != nil {
 		t.Fatal(err)
