@@ -193,6 +193,7 @@ type moment struct {
 type message struct {
 	Role      state.MessageRole
 	Execution int
+	GivenUp   bool // another attempt began after it
 	At        time.Time
 	Blocks    []blockView
 }
@@ -269,6 +270,10 @@ func (v *runView) converse(entries []state.Entry) {
 			return
 		}
 		if e.Message == nil {
+			for i := range v.Messages {
+				m := &v.Messages[i]
+				m.GivenUp = m.GivenUp || e.Change.State == state.RunQueued && m.Execution == e.Change.Execution
+			}
 			continue
 		}
 		m := message{Role: e.Message.Role, Execution: e.Execution, At: e.At}

@@ -21,7 +21,7 @@ type Conversation struct {
 type ConversationStep struct {
 	ID       string                `json:"id" doc:"The step's ID"`
 	Messages []ConversationMessage `json:"messages" nullable:"false" doc:"The messages, oldest first"`
-	Steps    []ConversationStep    `json:"steps" nullable:"false" doc:"Steps inside this one"`
+	Steps    []ConversationStep    `json:"steps" nullable:"false" doc:"Steps inside this one: what attempts said that were given up, when a worker was lost or handed the run back"`
 }
 
 // ConversationMessage is one turn.
@@ -79,15 +79,21 @@ func (s *service) conversation(ctx context.Context, id string, runs []state.Run)
 		if err != nil {
 			return Conversation{}, err
 		}
-		for _, step := range steps {
-			out := ConversationStep{ID: step.ID, Messages: []ConversationMessage{}, Steps: []ConversationStep{}}
-			for _, m := range step.Messages {
-				out.Messages = append(out.Messages, message(m))
-			}
-			c.Steps = append(c.Steps, out)
-		}
+		c.Steps = append(c.Steps, conversationSteps(steps)...)
 	}
 	return c, nil
+}
+
+func conversationSteps(steps []state.Step) []ConversationStep {
+	all := []ConversationStep{}
+	for _, step := range steps {
+		out := ConversationStep{ID: step.ID, Messages: []ConversationMessage{}, Steps: conversationSteps(step.Steps)}
+		for _, m := range step.Messages {
+			out.Messages = append(out.Messages, message(m))
+		}
+		all = append(all, out)
+	}
+	return all
 }
 
 func message(m state.Message) ConversationMessage {

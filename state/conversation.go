@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -57,11 +58,20 @@ type Message struct {
 // Text returns a block of plain text.
 func Text(text string) Block { return Block{Type: "text", Text: text} }
 
-// Step is one execution of a run in a conversation.
+// Step is one execution of a run in a conversation. Its messages are those of the last attempt; what an
+// attempt said that was given up, because its worker was lost or handed the run back, is a step inside.
 type Step struct {
 	ID       string    `json:"id"`
 	Messages []Message `json:"messages"`
 	Steps    []Step    `json:"steps"`
+}
+
+// giveUp moves what was said since the prompt into a step inside: another attempt begins.
+func (s *Step) giveUp() {
+	if said := s.Messages[1:]; len(said) > 0 {
+		s.Steps = append(s.Steps, Step{ID: fmt.Sprintf("%s.%d", s.ID, len(s.Steps)+1), Messages: slices.Clone(said), Steps: []Step{}})
+		s.Messages = s.Messages[:1]
+	}
 }
 
 // Entry is something that happened in a run: a message, or a change of state.
@@ -164,11 +174,16 @@ func (s *Store) Steps(ctx context.Context, r Run, before int64) ([]Step, error) 
 			if before != 0 && e.Seq >= before {
 				return steps, nil
 			}
-			if e.Message != nil && e.Execution <= len(steps) {
-				step := &steps[e.Execution-1]
-				step.Messages = append(step.Messages, *e.Message)
-			}
 			after = e.Seq
+			if e.Execution > len(steps) { // of a follow-up that came meanwhile
+				continue
+			}
+			switch step := &steps[e.Execution-1]; {
+			case e.Message != nil:
+				step.Messages = append(step.Messages, *e.Message)
+			case e.Change.State == RunQueued:
+				step.giveUp()
+			}
 		}
 		if len(entries) < page {
 			return steps, nil

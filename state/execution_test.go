@@ -161,6 +161,55 @@ func lost(t *testing.T, s *state.Store, c state.Claim) {
 	}
 }
 
+// TestAnAttemptBeginsItsConversationAnew takes runs away from workers that have said something: what they
+// said stays readable, apart from what the next attempt says.
+func TestAnAttemptBeginsItsConversationAnew(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		id := create(t, s, newRun("x")).ID
+		say := func(c state.Claim, text string) {
+			if err := s.AppendEntries(ctx, c, 0, []state.Message{said(text)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		say(start(t, s, id), "killed")
+		if got, err := s.ReapRuns(ctx, past(), 10); err != nil || len(got) != 1 {
+			t.Fatal(got, err)
+		}
+		back := start(t, s, id)
+		say(back, "handed back")
+		if err := s.ReleaseRun(ctx, back); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.ReleaseRun(ctx, start(t, s, id)); err != nil { // said nothing
+			t.Fatal(err)
+		}
+		for _, text := range []string{"done", "more done"} {
+			c := start(t, s, id)
+			say(c, text)
+			if text == "done" {
+				if _, _, err := s.Followup(ctx, id, "more"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := s.FinishRun(ctx, c, state.Result{State: state.RunSucceeded, From: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		steps, err := s.Steps(ctx, run(t, s, id), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(steps); !cmp.Equal(got, []string{"x", "done", "more", "more done"}) {
+			t.Errorf("conversation %q", got)
+		}
+		given := steps[0].Steps
+		if got := texts(given); !cmp.Equal(got, []string{"killed", "handed back"}) || len(given) != 2 || given[0].ID != id+".1.1" || given[1].ID != id+".1.2" || len(steps[1].Steps) != 0 {
+			t.Errorf("given up: %+v", given)
+		}
+	})
+}
+
 func TestClaimsAreBoundToTheirWorker(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		c := start(t, s, create(t, s, newRun("x")).ID)

@@ -229,7 +229,11 @@ func (m *simulation) checkAll(id string) {
 		m.t.Fatal(err)
 	}
 	var saidTexts, asked []string
-	for _, text := range texts(steps) {
+	var all []state.Step // what attempts said that were given up comes before what the last one said
+	for _, step := range steps {
+		all = append(append(all, step.Steps...), step)
+	}
+	for _, text := range texts(all) {
 		if strings.HasPrefix(text, "said") {
 			saidTexts = append(saidTexts, text)
 		}

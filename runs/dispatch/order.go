@@ -159,8 +159,8 @@ func (d *Dispatcher) conversation(ctx context.Context, r state.Run) ([]byte, err
 		if err != nil {
 			return nil, err
 		}
-		if other.ID == r.ID && r.Attempt == 1 {
-			said = said[:r.Execution-1] // the rest is this attempt
+		if last := r.Execution - 1; other.ID == r.ID && len(said[last].Steps) == 0 {
+			said = said[:last] // nothing was said yet of what this attempt is given
 		}
 		steps = append(steps, said...)
 	}
