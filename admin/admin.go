@@ -54,10 +54,11 @@ type Config struct {
 // service holds what the handlers share.
 type service struct {
 	Config
-	api     *api.API
-	reading chan struct{} // slots for requests without a key whose body is being read
-	loading chan struct{} // slots for trees without a key that are being validated
-	turns   turns
+	api       *api.API
+	reading   chan struct{} // slots for requests without a key whose body is being read
+	loading   chan struct{} // slots for trees without a key that are being validated
+	turns     turns
+	listeners chan struct{} // slots for streams of deliveries
 }
 
 // Register adds the endpoints of the management API to a.
@@ -66,13 +67,14 @@ func Register(a *api.API, cfg Config) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.PublicURL = strings.TrimSuffix(cfg.PublicURL, "/")
-	s := &service{Config: cfg, api: a, reading: make(chan struct{}, 8), loading: make(chan struct{}, 2)}
+	s := &service{Config: cfg, api: a, reading: make(chan struct{}, 8), loading: make(chan struct{}, 2), listeners: make(chan struct{}, maxListeners)}
 	s.describe()
 	s.registerFactories()
 	s.registerSecrets()
 	s.registerKeys()
 	s.registerWebhooks()
 	s.registerDeliveries()
+	s.registerListen()
 	s.registerAutomations()
 	s.registerFilters()
 	s.registerPlans()

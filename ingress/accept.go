@@ -36,6 +36,9 @@ func (in *Ingress) accept(q *request, m signature.Message, proof signature.Proof
 	if w.mode == schema.AuthSignature && !signed {
 		a.Digest = proof.Digest[:]
 	}
+	if in.store.Listened(w.uid) {
+		a.Headers = w.keptHeaders(q.r.Header)
+	}
 	done, err := in.store.Accept(ctx, a)
 	if err != nil {
 		return answer{}, err

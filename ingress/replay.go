@@ -24,7 +24,7 @@ func (in *Ingress) Replay(ctx context.Context, factoryUID, webhookUID, deliveryU
 	if err != nil {
 		return Replayed{}, err
 	}
-	body, err := in.store.Payload(ctx, factoryUID, deliveryUID)
+	headers, body, err := in.store.Request(ctx, factoryUID, deliveryUID)
 	if errors.Is(err, state.ErrNotFound) {
 		return Replayed{}, fmt.Errorf("delivery %q has no stored payload to replay: %w", deliveryUID, state.ErrConflict)
 	}
@@ -41,7 +41,7 @@ func (in *Ingress) Replay(ctx context.Context, factoryUID, webhookUID, deliveryU
 			return Replayed{}, err
 		}
 		a := w.acceptance(body, payload, time.Now())
-		a.ReplayOf, a.Sender, a.Event = old.UID, old.Sender, old.Event
+		a.ReplayOf, a.Sender, a.Event, a.Headers = old.UID, old.Sender, old.Event, headers
 		done := Replayed{DeliveryUID: a.UID, Runs: []string{}}
 		for _, r := range a.Runs {
 			done.Runs = append(done.Runs, r.ID)

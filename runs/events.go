@@ -2,8 +2,6 @@ package runs
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -36,14 +34,8 @@ func (s *service) registerEvents() {
 	schemas := s.api.Huma().OpenAPI().Components.Schemas
 	schemas.Schema(typeOf[RunStateEvent](), true, "")
 	schemas.Schema(typeOf[ConversationMessage](), true, "")
-	op.Responses = map[string]*huma.Response{
-		"200": {
-			Description: "The events",
-			Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString, Description: "Server-sent events"}}},
-		},
-		"204": {Description: "The run has ended, and every event was received"},
-	}
-	op.DefaultStatus = http.StatusOK
+	op = api.EventStream(op)
+	op.Responses["204"] = &huma.Response{Description: "The run has ended, and every event was received"}
 	api.Register(s.api, op, s.events)
 }
 
@@ -68,30 +60,20 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*huma.StreamResp
 			return &huma.StreamResponse{Body: func(ctx huma.Context) { ctx.SetStatus(http.StatusNoContent) }}, nil
 		}
 	}
-	select {
-	case s.streams <- struct{}{}:
-	default:
-		return nil, api.Problem("resource_unavailable", "too many event streams are open")
-	}
-	return &huma.StreamResponse{Body: func(ctx huma.Context) {
-		defer func() { <-s.streams }()
-		ctx.SetHeader("Content-Type", "text/event-stream")
-		ctx.SetHeader("Cache-Control", "no-store")
-		ctx.SetHeader("X-Accel-Buffering", "no")
-		ctx.SetStatus(http.StatusOK)
-		stream.w = ctx.BodyWriter()
+	return api.StreamEvents(s.streams, func(ctx huma.Context, events *api.Events) {
+		stream.Events = events
 		if err := stream.follow(ctx.Context()); err != nil && ctx.Context().Err() == nil {
 			s.Log.Warn("event stream ended", "run_id", r.ID, "error", err)
 		}
-	}}, nil
+	})
 }
 
 // eventStream writes what happens in a run.
 type eventStream struct {
 	*service
+	*api.Events
 	run  state.Run
 	last int64 // the last entry that was written; 0 is the run's creation
-	w    interface{ Write([]byte) (int, error) }
 }
 
 // keepAlive is how often a stream on which nothing happens says so, for proxies.
@@ -121,7 +103,7 @@ func (e *eventStream) follow(ctx context.Context) error {
 			case <-poll.C:
 				waiting = false
 			case <-alive.C:
-				if err := e.write(": waiting\n\n"); err != nil {
+				if err := e.Waiting(); err != nil {
 					return err
 				}
 			}
@@ -183,26 +165,8 @@ func (e *eventStream) entry(ctx context.Context, entry state.Entry) error {
 
 // send writes an event; one with a negative ID goes together with the next.
 func (e *eventStream) send(name string, id int64, data any) error {
-	body, err := json.Marshal(data)
-	if err != nil {
-		return err
+	if id < 0 {
+		return e.Send(name, "", data)
 	}
-	text := ""
-	if id >= 0 {
-		text = fmt.Sprintf("id: %d\n", id)
-	}
-	return e.write(text + "event: " + name + "\ndata: " + string(body) + "\n\n")
-}
-
-func (e *eventStream) write(text string) error {
-	if d, ok := e.w.(interface{ SetWriteDeadline(time.Time) error }); ok {
-		d.SetWriteDeadline(time.Now().Add(10 * time.Second))
-	}
-	if _, err := e.w.Write([]byte(text)); err != nil {
-		return err
-	}
-	if f, ok := e.w.(http.Flusher); ok {
-		f.Flush()
-	}
-	return nil
+	return e.Send(name, strconv.FormatInt(id, 10), data)
 }

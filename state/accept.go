@@ -26,6 +26,7 @@ type Acceptance struct {
 	Digest   []byte
 	Sender   string
 	Body     []byte // must not change until Accept returns, nor afterwards
+	Headers  []byte // to be kept with it, as Request returns them; nil for none
 	Reason   string
 	Event    string // preview
 	ReplayOf string
@@ -256,6 +257,7 @@ func (a *acceptor) commit(ctx context.Context, batch []*job) {
 		return
 	}
 	a.s.Publish(notices(batch, outcomes)...)
+	a.s.notify(ctx, listenedTo(batch)...)
 	for i, j := range batch {
 		j.done <- outcomes[i]
 	}
@@ -276,6 +278,16 @@ func notices(batch []*job, outcomes []outcome) []Notice {
 			}
 		}
 		all = append(all, Notice{Topic: TopicDelivery, ID: j.accept.WebhookUID})
+	}
+	return all
+}
+
+// listenedTo are notices for whoever follows one of the batch's webhooks on another replica.
+func listenedTo(batch []*job) (all []Notice) {
+	for _, j := range batch {
+		if j.accept != nil && j.accept.Headers != nil {
+			all = append(all, Notice{Topic: TopicDelivery, ID: j.accept.WebhookUID})
+		}
 	}
 	return all
 }

@@ -39,7 +39,7 @@ var unnested = sync.OnceValue(func() map[string]unnestedInsert {
 	all := map[string]unnestedInsert{}
 	for query, types := range map[string]string{
 		insertDeliverySQL:    "itttt iii tttttt iii",
-		insertPayloadSQL:     "ttb",
+		insertPayloadSQL:     "ttbb",
 		insertRunSQL:         "ttttttttttttttttt b ttttt i tt",
 		insertRunMetadataSQL: "tttt",
 	} {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	insertPayloadSQL  = `INSERT INTO payloads (delivery_uid, factory_uid, body) VALUES ($1, $2, $3)`
+	insertPayloadSQL  = `INSERT INTO payloads (delivery_uid, factory_uid, body, headers) VALUES ($1, $2, $3, $4)`
 	insertDeliverySQL = `INSERT INTO deliveries (webhook_id, uid, factory_uid, outcome, reason, size_bytes, size_max, received_at, identity,
 		identity_source, sender, duplicate_of, replay_of, event, generation, count, last_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
@@ -126,7 +126,7 @@ func (b *batchTx) accept(a *Acceptance) (outcome, error) {
 		}
 	}
 	b.insertDelivery(a, DeliveryAccepted, reason, "")
-	b.insert(insertPayloadSQL, a.UID, a.FactoryUID, a.Body)
+	b.insert(insertPayloadSQL, a.UID, a.FactoryUID, a.Body, bytesOrNull(a.Headers))
 	for _, r := range a.Runs {
 		err := b.s.insertRunWith(r, func(query string, args ...any) error {
 			b.insert(query, args...)
@@ -170,6 +170,13 @@ func (b *batchTx) insert(query string, args ...any) {
 		b.queries = append(b.queries, query)
 	}
 	b.rows[query] = append(b.rows[query], args)
+}
+
+func bytesOrNull(b []byte) any {
+	if b == nil {
+		return nil
+	}
+	return b
 }
 
 func nullable(n *int64) any {

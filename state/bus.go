@@ -17,6 +17,8 @@ const (
 	TopicRun Topic = "run"
 	// TopicDelivery: a delivery was logged; ID names its webhook.
 	TopicDelivery Topic = "delivery"
+	// TopicListen: somebody follows the deliveries of a webhook; ID names it.
+	TopicListen Topic = "listen"
 	// TopicSource: a factory's source may have a new revision; ID names the factory.
 	TopicSource Topic = "source"
 	// TopicSecret: a secret has a new value; ID names it.

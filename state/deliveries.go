@@ -49,8 +49,8 @@ func scanDelivery(row scanner) (Delivery, error) {
 // clockSlack is how far the time in a delivery's UID may be from the time it was received.
 const clockSlack = 5 * time.Minute
 
-// deliveryUIDAt returns the least UID of a delivery made at t.
-func deliveryUIDAt(t time.Time) string {
+// DeliveryUIDAt returns the least UID of a delivery made at t.
+func DeliveryUIDAt(t time.Time) string {
 	var id uuid.UUID
 	if ms := t.UnixMilli(); ms > 0 {
 		for i := range 6 {
@@ -58,6 +58,15 @@ func deliveryUIDAt(t time.Time) string {
 		}
 	}
 	return PrefixDelivery + "_" + encodeID(id)
+}
+
+// DeliveryTime returns when the delivery with this valid UID was made, to the millisecond.
+func DeliveryTime(uid string) time.Time {
+	var ms int64
+	for _, c := range []byte(uid[len(PrefixDelivery)+1:][:10]) { // 48 bits
+		ms = ms<<5 | int64(strings.IndexByte(idAlphabet, c))
+	}
+	return time.UnixMilli(ms)
 }
 
 // Deliveries returns rows of a webhook's log, newest first, those before the UID cursor if it is not
@@ -84,11 +93,11 @@ func (s *Store) Deliveries(ctx context.Context, factoryUID, webhookUID string, f
 	}
 	if !f.From.IsZero() {
 		where(`d.received_at >=`, micros(f.From))
-		where(`d.uid >=`, deliveryUIDAt(f.From.Add(-clockSlack)))
+		where(`d.uid >=`, DeliveryUIDAt(f.From.Add(-clockSlack)))
 	}
 	if !f.To.IsZero() {
 		where(`d.received_at <`, micros(f.To))
-		where(`d.uid <`, deliveryUIDAt(f.To.Add(clockSlack)))
+		where(`d.uid <`, DeliveryUIDAt(f.To.Add(clockSlack)))
 	}
 	if cursor != "" {
 		where(`d.uid <`, cursor)
@@ -115,12 +124,8 @@ func (s *Store) Delivery(ctx context.Context, factoryUID, webhookUID, uid string
 // Payload returns the body of an accepted delivery, byte for byte. ErrNotFound when it was never kept, or
 // is kept no longer.
 func (s *Store) Payload(ctx context.Context, factoryUID, deliveryUID string) ([]byte, error) {
-	var body []byte
-	err := s.read.QueryRowContext(ctx, `SELECT body FROM payloads WHERE delivery_uid = $1 AND factory_uid = $2`, deliveryUID, factoryUID).Scan(&body)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, fmt.Errorf("payload of delivery %q: %w", deliveryUID, ErrNotFound)
-	}
-	return body, s.classify(err)
+	_, body, err := s.Request(ctx, factoryUID, deliveryUID)
+	return body, err
 }
 
 // RunsOfDeliveries returns the runs that each of the deliveries started, oldest first.

@@ -257,6 +257,9 @@ func (s *Store) listenOnce(ctx context.Context, dsn string) error {
 		}
 		from, what, _ := strings.Cut(n.Payload, " ")
 		if topic, id, _ := strings.Cut(what, " "); from != s.instance {
+			if Topic(topic) == TopicListen {
+				s.listened.note(id)
+			}
 			s.Publish(Notice{Topic: Topic(topic), ID: id})
 		}
 	}

@@ -58,6 +58,7 @@ type Store struct {
 	instance    string      // names this process among the replicas
 	outgoing    chan Notice // for the other replicas
 	local       localReplicas
+	listened    listened
 	stop        context.CancelFunc
 	background  sync.WaitGroup
 }

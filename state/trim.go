@@ -51,7 +51,7 @@ func (s *Store) trimWebhook(ctx context.Context, webhook int64, keep int, cutoff
 	if err != nil || newest == "" {
 		return 0, err
 	}
-	oldest := deliveryUIDAt(cutoff.Add(clockSlack))
+	oldest := DeliveryUIDAt(cutoff.Add(clockSlack))
 	var any int
 	err = s.read.QueryRowContext(ctx, `SELECT 1 FROM deliveries WHERE webhook_id = $1 AND uid < $2 AND uid < $3 LIMIT 1`, webhook, newest, oldest).Scan(&any)
 	if err != nil {

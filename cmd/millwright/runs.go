@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -336,30 +335,22 @@ func followRun(ctx context.Context, s streams, c *client, id string) error {
 		return err
 	}
 	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, 16<<20)
-	var event string
-	for lines.Scan() {
-		field, value, _ := strings.Cut(lines.Text(), ": ")
-		switch field {
-		case "event":
-			event = value
-		case "data":
-			var data struct {
-				Role    string
-				Content []json.RawMessage
-				State   string
-			}
-			if json.Unmarshal([]byte(value), &data) != nil {
-				continue
-			}
-			if event == "state" {
-				fmt.Fprintf(s.err, "%s\n", clean(data.State))
-			} else if len(data.Content) > 0 {
-				printMessage(s.out, data.Role, data.Content)
-			}
+	_ = readEvents(resp.Body, func(e event) error {
+		var data struct {
+			Role    string
+			Content []json.RawMessage
+			State   string
 		}
-	}
+		if json.Unmarshal(e.data, &data) != nil {
+			return nil
+		}
+		if e.name == "state" {
+			fmt.Fprintf(s.err, "%s\n", clean(data.State))
+		} else if len(data.Content) > 0 {
+			printMessage(s.out, data.Role, data.Content)
+		}
+		return nil
+	})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

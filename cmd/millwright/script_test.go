@@ -79,6 +79,7 @@ func TestScripts(t *testing.T) {
 			"fill":       cmdFill,
 			"exits":      cmdExits,
 			"sign":       cmdSign,
+			"receiver":   cmdReceiver,
 		},
 	})
 }

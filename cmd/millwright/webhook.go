@@ -27,7 +27,7 @@ func newWebhook(s streams) *cobra.Command {
 		RunE:  help,
 	}
 	addClientFlags(cmd, &c, true)
-	cmd.AddCommand(webhookList(s, &c), webhookShow(s, &c), webhookDeliveries(s, &c), webhookReplay(s, &c), webhookSend(s), webhookExplain(s), webhookSchemes(s), webhookUIDs(s, &c))
+	cmd.AddCommand(webhookList(s, &c), webhookShow(s, &c), webhookDeliveries(s, &c), webhookReplay(s, &c), webhookListen(s, &c), webhookSend(s), webhookExplain(s), webhookSchemes(s), webhookUIDs(s, &c))
 	return cmd
 }
 

@@ -194,6 +194,17 @@ func (s *Scheme) SignatureHeaders() []string {
 	})
 }
 
+// SecretHeaders are the canonical names of the headers that carry the secret
+// itself. Most schemes have none.
+func (s *Scheme) SecretHeaders() []string {
+	return s.collect(func(f *form) []string {
+		if f.d.Alg == AlgToken {
+			return f.sigs
+		}
+		return nil
+	})
+}
+
 func (s *Scheme) collect(of func(*form) []string) (names []string) {
 	for _, f := range s.forms {
 		for _, name := range of(f) {

@@ -1,0 +1,196 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"millwright/api"
+	"millwright/state"
+)
+
+// maxListeners is how many streams of deliveries are open at once.
+const maxListeners = 200
+
+// requestOutput is a stored request as a browser can do nothing with but save it: others wrote it.
+type requestOutput struct {
+	ContentType        string `header:"Content-Type"`
+	ContentDisposition string `header:"Content-Disposition"`
+	NoSniff            string `header:"X-Content-Type-Options"`
+	Policy             string `header:"Content-Security-Policy"`
+	CacheControl       string `header:"Cache-Control"`
+	Body               []byte
+}
+
+type listenInput struct {
+	WebhookUID
+	LastEventID string `header:"Last-Event-ID" maxLength:"30" doc:"The ID of the last event that was received; the stream goes on after it"`
+}
+
+func (s *service) registerListen() {
+	const path = "/factory/{uid}/webhooks/{webhook_uid}/deliveries"
+	s.api.Huma().OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Delivery](), true, "")
+	api.Register(s.api, api.EventStream(api.Explained(api.Operation(http.MethodGet, path+"/events", "streamDeliveries", state.RoleViewer,
+		"Follow the accepted deliveries of a webhook"),
+		"Server-sent events: first listening, with no data, then delivery with a Delivery for each that is accepted from then on. While a stream is open, and for a minute after, the headers of deliveries are kept for getDeliveryRequest. A stream that is resumed may repeat deliveries of the last half minute: tell them apart by their IDs.")), s.listen)
+
+	op := api.Explained(api.Operation(http.MethodGet, path+"/{delivery_id}/request", "getDeliveryRequest", state.RoleViewer, "Get an accepted delivery as it was sent"),
+		"The request in the form of HTTP/1.1: its line, the headers where they were kept, an empty line, and the body byte for byte. Credentials are left out, and a token in the URL is shown as {token}; signatures are not. Others wrote it: do not trust it.")
+	op.Responses = map[string]*huma.Response{"200": {
+		Description: "The request",
+		Content:     map[string]*huma.MediaType{"message/http": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
+	}}
+	api.Register(s.api, op, s.request)
+}
+
+// request answers with a delivery as it came over the wire.
+func (s *service) request(ctx context.Context, in *DeliveryUID) (*requestOutput, error) {
+	f, w, err := s.webhook(ctx, in.WebhookUID)
+	if err != nil {
+		return nil, err
+	}
+	d, payload, err := s.delivery(ctx, f.UID, w.UID, in.Delivery)
+	if err != nil {
+		return nil, err
+	}
+	if payload == nil {
+		return nil, api.Problem("resource_not_found", "the payload of delivery %s is not kept", d.UID)
+	}
+	headers, body, err := s.Store.Request(ctx, f.UID, d.UID)
+	if err != nil {
+		return nil, err
+	}
+	text := bytes.NewBufferString("POST " + IngressURL("", w) + " HTTP/1.1\r\n")
+	text.Write(headers)
+	text.WriteString("\r\n")
+	text.Write(body)
+	return &requestOutput{
+		ContentType: "message/http", ContentDisposition: `attachment; filename="` + d.UID + `.http"`,
+		NoSniff: "nosniff", Policy: "default-src 'none'; sandbox", CacheControl: "private, no-store", Body: text.Bytes(),
+	}, nil
+}
+
+// listen opens the stream of a webhook's deliveries.
+func (s *service) listen(ctx context.Context, in *listenInput) (*huma.StreamResponse, error) {
+	f, w, err := s.webhook(ctx, in.WebhookUID)
+	if err != nil {
+		return nil, err
+	}
+	if w.Deleted != nil {
+		return nil, api.Problem("resource_not_found", "webhook %q is deleted", w.Spec.Name)
+	}
+	l := &listener{service: s, factoryUID: f.UID, webhookUID: w.UID, sent: map[string]bool{}}
+	if in.LastEventID != "" {
+		if !state.ValidID(state.PrefixDelivery, in.LastEventID) {
+			return nil, api.InvalidField("Last-Event-ID", "not an ID of an event of this stream")
+		}
+		l.resume(in.LastEventID)
+	} else {
+		l.after = state.DeliveryUIDAt(time.Now())
+	}
+	return api.StreamEvents(s.listeners, func(ctx huma.Context, events *api.Events) {
+		l.Events = events
+		if err := l.follow(ctx.Context()); err != nil && ctx.Context().Err() == nil {
+			s.Log.Warn("stream of deliveries ended", "webhook", w.UID, "error", err)
+		}
+	})
+}
+
+// listener writes the accepted deliveries of a webhook, each once. They are stored in another order than
+// that of their UIDs, so what is younger than settled is looked at again.
+type listener struct {
+	*service
+	*api.Events
+	factoryUID, webhookUID string
+	after                  string          // what comes before is written or was never asked for
+	sent                   map[string]bool // UIDs greater than after that are written
+}
+
+const (
+	settled        = 30 * time.Second // how long a delivery may take from its judgement until it is stored
+	listenerPoll   = time.Second      // a notice may be lost
+	listenerRenews = 15 * time.Second // the headers of deliveries are kept for a minute
+)
+
+// resume goes on after the last event that a client received. What was stored late before it comes too.
+func (l *listener) resume(last string) {
+	l.sent[last] = true
+	l.after = min(last, state.DeliveryUIDAt(state.DeliveryTime(last).Add(-settled)))
+}
+
+// follow writes events until ctx ends.
+func (l *listener) follow(ctx context.Context) error {
+	notices, end := l.Store.Subscribe(64, state.TopicDelivery)
+	defer end()
+	l.Store.Listen(ctx, l.webhookUID)
+	start := l.after
+	if len(l.sent) > 0 {
+		start = "" // resumed
+	}
+	if err := l.Send("listening", start, struct{}{}); err != nil {
+		return err
+	}
+	poll := time.NewTicker(listenerPoll)
+	defer poll.Stop()
+	renew := time.NewTicker(listenerRenews)
+	defer renew.Stop()
+	for {
+		if err := l.catchUp(ctx); err != nil {
+			return err
+		}
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case n := <-notices:
+				waiting = n.ID != l.webhookUID
+			case <-poll.C:
+				waiting = false
+			case <-renew.C:
+				l.Store.Listen(ctx, l.webhookUID)
+				if err := l.Waiting(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// catchUp writes every delivery that was stored up to now and is not written yet.
+func (l *listener) catchUp(ctx context.Context) error {
+	const page = 500
+	old := state.DeliveryUIDAt(time.Now().Add(-settled))
+	for cursor := l.after; ; {
+		rows, err := l.Store.AcceptedAfter(ctx, l.factoryUID, l.webhookUID, cursor, page)
+		if err != nil {
+			return err
+		}
+		for _, d := range rows {
+			cursor = d.UID
+			if l.sent[d.UID] {
+				continue
+			}
+			runs, err := l.Store.RunsOfDeliveries(ctx, d.UID)
+			if err != nil {
+				return err
+			}
+			if err := l.Send("delivery", d.UID, newDelivery(d, runs[d.UID])); err != nil {
+				return err
+			}
+			if d.UID > old {
+				l.sent[d.UID] = true
+			}
+		}
+		if len(rows) < page {
+			break
+		}
+	}
+	l.after = max(l.after, old)
+	maps.DeleteFunc(l.sent, func(uid string, _ bool) bool { return uid <= l.after })
+	return nil
+}

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Events is a stream of server-sent events under way.
+type Events struct {
+	w interface{ Write([]byte) (int, error) }
+}
+
+// eventWrite is how long a client may take to receive one event.
+const eventWrite = 10 * time.Second
+
+// StreamEvents returns the answer that keeps slots occupied by one stream while follow writes it. It is
+// the problem resource_unavailable when all slots are taken.
+func StreamEvents(slots chan struct{}, follow func(huma.Context, *Events)) (*huma.StreamResponse, error) {
+	select {
+	case slots <- struct{}{}:
+	default:
+		return nil, Problem("resource_unavailable", "too many event streams are open")
+	}
+	return &huma.StreamResponse{Body: func(ctx huma.Context) {
+		defer func() { <-slots }()
+		ctx.SetHeader("Content-Type", "text/event-stream")
+		ctx.SetHeader("Cache-Control", "no-store")
+		ctx.SetHeader("X-Accel-Buffering", "no")
+		ctx.SetStatus(http.StatusOK)
+		follow(ctx, &Events{ctx.BodyWriter()})
+	}}, nil
+}
+
+// EventStream makes op an operation that answers with server-sent events.
+func EventStream(op huma.Operation) huma.Operation {
+	op.Responses = map[string]*huma.Response{"200": {
+		Description: "The events",
+		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString, Description: "Server-sent events"}}},
+	}}
+	op.DefaultStatus = http.StatusOK
+	return op
+}
+
+// Send writes an event. One with an empty ID does not move the place where the stream would be resumed.
+func (e *Events) Send(name, id string, data any) error {
+	body, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	text := ""
+	if id != "" {
+		text = "id: " + id + "\n"
+	}
+	return e.write(text + "event: " + name + "\ndata: " + string(body) + "\n\n")
+}
+
+// Waiting says that nothing happens, for proxies that would close a silent connection.
+func (e *Events) Waiting() error { return e.write(": waiting\n\n") }
+
+func (e *Events) write(text string) error {
+	if d, ok := e.w.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		d.SetWriteDeadline(time.Now().Add(eventWrite))
+	}
+	if _, err := e.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	if f, ok := e.w.(http.Flusher); ok {
+		f.Flush()
+	}
+	return nil
+}
