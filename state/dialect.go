@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"net/url"
 	"strings"
 	"time"
 
@@ -45,7 +44,7 @@ func (d dialect) forUpdate() string {
 
 func (s *Store) openSQLitePools(path string) error {
 	dsn := func(extra string) string {
-		return "file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)&_pragma=cache_size(-16000)" + extra
+		return sqliteURL(path, "_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)&_pragma=cache_size(-16000)"+extra)
 	}
 	var err error
 	if s.write, err = sql.Open("sqlite", dsn("&_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=wal_autocheckpoint(4000)")); err != nil {

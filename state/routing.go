@@ -183,7 +183,10 @@ func (s *Store) Join(ctx context.Context, generation int64) (*Replica, error) {
 		s.local.all[r] = struct{}{}
 		return r, nil
 	}
-	return r, r.Renew(ctx)
+	if err := r.Renew(ctx); err != nil {
+		return r, err
+	}
+	return r, s.checkMasterKey(ctx) // it may have been rotated until we were seen
 }
 
 // Loaded records that the replica serves generation. It returns when the record is durable.

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -73,6 +74,8 @@ func (s *Store) DeriveKey(purpose string) []byte {
 
 const masterKeyFact = "master-key-check"
 
+// checkMasterKey refuses a state that is sealed under none of the given keys, and settles for the one
+// that it is sealed under.
 func (s *Store) checkMasterKey(ctx context.Context) error {
 	var sealed []byte
 	err := s.write.QueryRowContext(ctx, `SELECT value FROM facts WHERE name = $1`, masterKeyFact).Scan(&sealed)
@@ -82,8 +85,25 @@ func (s *Store) checkMasterKey(ctx context.Context) error {
 	if err != nil {
 		return s.classify(err)
 	}
-	if _, err := s.seal.open(masterKeyFact, sealed); err != nil {
-		return ErrWrongMasterKey
+	for _, key := range append([]*sealer{s.seal}, s.otherKeys...) {
+		if _, err := key.open(masterKeyFact, sealed); err == nil {
+			if key != s.seal {
+				s.seal = key
+			}
+			return nil
+		}
+	}
+	return ErrWrongMasterKey
+}
+
+// setMasterKey takes one key, or the two between which a rotation is under way.
+func (s *Store) setMasterKey(key []byte) error {
+	if len(key) != masterKeySize && len(key) != 2*masterKeySize {
+		return fmt.Errorf("master key: need %d bytes, have %d", masterKeySize, len(key))
+	}
+	s.seal = newSealer(key[:masterKeySize])
+	for other := range slices.Chunk(key[masterKeySize:], masterKeySize) {
+		s.otherKeys = append(s.otherKeys, newSealer(other))
 	}
 	return nil
 }
@@ -100,7 +120,8 @@ func (s *Store) rememberMasterKey(ctx context.Context) error {
 // LoadMasterKey finds the master key of the state that dsn names: value if it is not empty, else the
 // contents of file if that is not empty, else the key file beside a SQLite state, which it makes with
 // mode 0600 when there is none. A PostgreSQL state has no such place: then an error says what to give.
-// A key is 32 bytes in base64; any other text of at least 32 characters is hashed to 32 bytes.
+// A key is 32 bytes in base64; any other text of at least 32 characters is hashed to 32 bytes. While a
+// rotation is under way the file holds two keys in base64, and both are returned, one after the other.
 func LoadMasterKey(dsn, value, file string) ([]byte, error) {
 	if value != "" {
 		return parseMasterKey(value, "MILLWRIGHT_MASTER_KEY")
@@ -110,7 +131,7 @@ func LoadMasterKey(dsn, value, file string) ([]byte, error) {
 		if !ok {
 			return nil, errors.New("a PostgreSQL state needs a master key: set MILLWRIGHT_MASTER_KEY or --master-key-file (make one with: openssl rand -base64 32)")
 		}
-		file = filepath.Join(filepath.Dir(path), "master-key")
+		file = MasterKeyFile(path)
 		if err := makeMasterKey(path, file); err != nil {
 			return nil, err
 		}
@@ -121,6 +142,9 @@ func LoadMasterKey(dsn, value, file string) ([]byte, error) {
 	}
 	return parseMasterKey(strings.TrimSpace(string(text)), file)
 }
+
+// MasterKeyFile is the key file beside the SQLite state at path.
+func MasterKeyFile(path string) string { return filepath.Join(filepath.Dir(path), "master-key") }
 
 // makeMasterKey writes a new key file, unless there is one, or the state is older than the key would be.
 func makeMasterKey(statePath, file string) error {
@@ -133,17 +157,42 @@ func makeMasterKey(statePath, file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("master key: %w", err)
 	}
-	var key [masterKeySize]byte
-	rand.Read(key[:])
+	return writeNew(file, keyText(newMasterKey()))
+}
+
+func newMasterKey() []byte {
+	key := make([]byte, masterKeySize)
+	rand.Read(key)
+	return key
+}
+
+// keyText is how a key file holds keys.
+func keyText(keys ...[]byte) []byte {
+	var text []byte
+	for _, key := range keys {
+		text = append(base64.StdEncoding.AppendEncode(text, key), '\n')
+	}
+	return text
+}
+
+// writeNew writes a file, for its owner only, that does not exist yet.
+func writeNew(file string, text []byte) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("master key: %w", err)
 	}
-	_, err = f.WriteString(base64.StdEncoding.EncodeToString(key[:]) + "\n")
-	return errors.Join(err, f.Sync(), f.Close())
+	_, err = f.Write(text)
+	return errors.Join(err, f.Sync(), f.Close(), syncFile(filepath.Dir(file)))
 }
 
 func parseMasterKey(text, from string) ([]byte, error) {
+	if two := strings.Fields(text); len(two) == 2 {
+		old, err := base64.StdEncoding.DecodeString(two[0])
+		next, err2 := base64.StdEncoding.DecodeString(two[1])
+		if err == nil && err2 == nil && len(old) == masterKeySize && len(next) == masterKeySize {
+			return append(old, next...), nil
+		}
+	}
 	if key, err := base64.StdEncoding.DecodeString(text); err == nil && len(key) == masterKeySize {
 		return key, nil
 	}

@@ -38,7 +38,7 @@ var (
 type Config struct {
 	// DSN is a path, sqlite:PATH, or postgres://…
 	DSN string
-	// MasterKey seals secrets at rest; 32 bytes.
+	// MasterKey seals secrets at rest: 32 bytes, or the 64 of two keys, of which the state is sealed under one.
 	MasterKey []byte
 	// Log receives notices of background work; nil discards them.
 	Log *slog.Logger
@@ -49,6 +49,7 @@ type Store struct {
 	read, write *sql.DB
 	dialect     dialect
 	seal        *sealer
+	otherKeys   []*sealer // that the state may be sealed under, until that is known
 	log         *slog.Logger
 	lock        *flock.Flock
 	accept      *acceptor
@@ -75,14 +76,14 @@ func SQLitePath(dsn string) (string, bool) {
 // nothing, when the state is of a newer version, is sealed under another master key, or is a SQLite
 // file that another process holds.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	if len(cfg.MasterKey) != masterKeySize {
-		return nil, fmt.Errorf("master key: need %d bytes, have %d", masterKeySize, len(cfg.MasterKey))
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{log: cfg.Log, seal: newSealer(cfg.MasterKey), instance: NewID(PrefixReplica), outgoing: make(chan Notice, 10_000)}
-	var err error
+	s := &Store{log: cfg.Log, instance: NewID(PrefixReplica), outgoing: make(chan Notice, 10_000)}
+	err := s.setMasterKey(cfg.MasterKey)
+	if err != nil {
+		return nil, err
+	}
 	if path, ok := SQLitePath(cfg.DSN); ok {
 		err = s.openSQLite(path)
 	} else {
@@ -113,11 +114,9 @@ func (s *Store) openSQLite(path string) error {
 			return fmt.Errorf("state directory: %w", err)
 		}
 	}
-	s.lock = flock.New(path + ".lock")
-	if ok, err := s.lock.TryLock(); err != nil {
-		return fmt.Errorf("state %s: lock: %w", path, err)
-	} else if !ok {
-		return fmt.Errorf("state %s is in use by another millwright process: stop it, or choose another --state", path)
+	var err error
+	if s.lock, err = lockState(path); err != nil {
+		return err
 	}
 	s.dialect = sqlite
 	if f, err := os.OpenFile(path, os.O_CREATE, 0o600); err == nil { // it holds payloads: nobody else's business

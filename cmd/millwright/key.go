@@ -4,20 +4,23 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 
 	"github.com/spf13/cobra"
+
+	"millwright/state"
 )
 
 func newKey(s streams) *cobra.Command {
 	var c client
 	cmd := &cobra.Command{
 		Use:   "key",
-		Short: "Create, list and revoke API keys",
+		Short: "Create, list and revoke API keys; rotate the master key",
 		Args:  noCommand,
 		RunE:  help,
 	}
 	addClientFlags(cmd, &c, false)
-	cmd.AddCommand(keyCreate(s, &c), keyList(s, &c), keyRevoke(s, &c))
+	cmd.AddCommand(keyCreate(s, &c), keyList(s, &c), keyRevoke(s, &c), keyRotateMaster(s))
 	return cmd
 }
 
@@ -114,4 +117,59 @@ func keyRevoke(s streams, c *client) *cobra.Command {
 			return nil
 		},
 	}
+}
+
+func keyRotateMaster(s streams) *cobra.Command {
+	var f stateFlags
+	var newFile string
+	cmd := &cobra.Command{
+		Use:   "rotate-master",
+		Short: "Seal the secrets under a new master key",
+		Long: `Seals every secret at rest under a new master key, all in one transaction. Stop every
+server of the state first; it is refused while one runs.
+
+A new key takes the place of the old one in its file; while that happens the file holds
+both, so that the state opens whenever this command is killed. The old key is kept beside
+it, for backups made before: destroy it when they are gone. With --new-key-file, which a
+key in MILLWRIGHT_MASTER_KEY needs, the new key is the one in that file, made when there
+is none, and you hand it to the servers.`,
+		Example: `  millwright key rotate-master
+  millwright key rotate-master --state postgres://… --master-key-file old.key --new-key-file new.key`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.resolve(); err != nil {
+				return err
+			}
+			value, keyFile := os.Getenv("MILLWRIGHT_MASTER_KEY"), f.masterKeyFile
+			if value != "" && newFile == "" {
+				return usage("the key is in MILLWRIGHT_MASTER_KEY, where it cannot be replaced: give --new-key-file FILE, and its contents to the servers afterwards")
+			}
+			if path, ok := state.SQLitePath(f.state); ok {
+				if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+					return fmt.Errorf("state %s: there is none", path)
+				}
+				if keyFile == "" {
+					keyFile = state.MasterKeyFile(path)
+				}
+			}
+			key, err := state.LoadMasterKey(f.state, value, f.masterKeyFile)
+			if err != nil {
+				return err
+			}
+			r, err := state.RotateMasterKey(cmd.Context(), state.Config{DSN: f.state, MasterKey: key}, keyFile, newFile)
+			if err != nil {
+				return err
+			}
+			if newFile != "" {
+				fmt.Fprintf(s.out, "%d sealed values are under the key in %s now: give it to every server (--master-key-file, MILLWRIGHT_MASTER_KEY)\n", r.Values, newFile)
+				return nil
+			}
+			fmt.Fprintf(s.out, "%d sealed values are under a new key now, in %s\n", r.Values, keyFile)
+			fmt.Fprintf(s.err, "The old key is kept in %s, for backups made before: destroy it when they are gone.\n", r.Kept)
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&newFile, "new-key-file", "", "`FILE` with the new key, made when there is none; the old key file is left alone")
+	return cmd
 }

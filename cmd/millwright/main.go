@@ -105,7 +105,7 @@ ingress, the runs API and the dashboard that they describe.`,
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newServe(s), newWorker(s), newValidate(s), newPlan(s), newSync(s), newStatus(s), newSecret(s), newWebhook(s),
-		newRun(s), newFilter(s), newKey(s), newSchema(s), newExplain(s), newConformance(s), newInit(s), newVersion(s),
+		newRun(s), newFilter(s), newKey(s), newBackup(s), newRestore(s), newSchema(s), newExplain(s), newConformance(s), newInit(s), newVersion(s),
 	)
 	for _, c := range root.Commands() {
 		c.SuggestFor = append(c.SuggestFor, suggestions[c.Name()]...)
@@ -138,6 +138,7 @@ var suggestions = map[string][]string{
 	"run":      {"runs", "job"},
 	"secret":   {"secrets"},
 	"key":      {"keys", "apikey", "token"},
+	"backup":   {"dump", "snapshot"},
 }
 
 // flagError names the flag that was probably meant.
