@@ -5,10 +5,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TOOLS := $(GO) tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fuzz bench docs check
+.PHONY: help build run test lint fuzz bench docs check sdk sdk-generate
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 build: ## Build bin/millwright
 	@mkdir -p bin
@@ -20,12 +20,20 @@ run: build ## Serve a demo factory: prints its webhooks and a curl line for each
 
 test: ## Run every test, with the race detector, on SQLite and a PostgreSQL of its own
 	.ci/postgres $(GO) test -race -p 1 -shuffle=on -timeout 20m ./...
+	@$(MAKE) --no-print-directory sdk
+
+sdk: ## Test both SDKs against the real server and api/openapi.yaml
+	sdk/all test
+
+sdk-generate: ## Write the types of both SDKs anew from api/openapi.yaml
+	sdk/all generate
 
 lint: ## go vet, staticcheck, gofumpt, govulncheck, tidy modules, alert rules
 	$(GO) vet ./...
 	$(TOOLS) staticcheck ./...
 	@out=$$($(TOOLS) gofumpt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "not gofumpt-ed:"; echo "$$out"; exit 1; }
 	$(GO) mod tidy -diff
+	sdk/all lint
 	$(TOOLS) govulncheck ./... || { test $$? -ne 3 && echo "govulncheck could not reach its database: not checked" >&2; }
 	@if command -v promtool >/dev/null; then cd deploy/prometheus && promtool check rules alerts.yaml && promtool test rules alerts_test.yaml; \
 	  else echo "there is no promtool (Debian: prometheus): alert rules not checked" >&2; fi
@@ -42,5 +50,6 @@ bench: ## Measure, side by side: bench/README.md says what
 
 docs: ## Write the generated documents anew
 	$(GO) test ./schema ./schema/report ./ingress/signature ./cmd/millwright -run 'Golden|Docs|Document' -update
+	@$(MAKE) --no-print-directory sdk-generate
 
 check: lint test ## What CI runs, and more

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -87,16 +88,21 @@ class Server:
         return dict(re.findall(r"(?m)^  ([A-Z_]+) +([0-9a-f]{48})$", said))
 
     def _until_ready(self) -> None:
+        """Return when the demonstration is applied."""
+        headers = {"Authorization": f"Bearer {KEY}"}
+        request = urllib.request.Request(self.base_url + "/factory?search=demo", headers=headers)
         end = time.monotonic() + 60
         while True:
             try:
-                with urllib.request.urlopen(self.origin + "/readyz", timeout=1):
-                    return
+                with urllib.request.urlopen(request, timeout=1) as answer:
+                    if [f["sync"]["state"] for f in json.load(answer)["factories"]] == ["applied"]:
+                        return
             except (urllib.error.URLError, OSError):
-                if self._process.poll() is not None or time.monotonic() > end:
-                    self.stop()
-                    raise RuntimeError(f"the server did not start:\n{self.log.read_text()}") from None
-                time.sleep(0.05)
+                pass
+            if self._process.poll() is not None or time.monotonic() > end:
+                self.stop()
+                raise RuntimeError(f"the server did not start:\n{self.log.read_text()}")
+            time.sleep(0.05)
 
     def stop(self) -> None:
         """End the server that this started, and no other."""
@@ -107,3 +113,5 @@ class Server:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
+        if self._process.returncode == 66:  # what the race detector found is in the log
+            raise RuntimeError(f"the server has a data race:\n{self.log.read_text()}")

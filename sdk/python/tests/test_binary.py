@@ -400,6 +400,41 @@ def test_webhooks_and_deliveries(api: Api) -> None:
     assert api.send(url, {"service": name, "state": "up"}).delivery_id.startswith("dlv_")
 
 
+def test_deliveries_are_followed(api: Api) -> None:
+    demo, webhook = api.factory("demo"), api.webhook("demo", "ci")
+    name, settings = once(api, "follow"), {"token": api.server.secrets["CI_TOKEN"]}
+    of = (demo.uid, webhook.uid)
+
+    def one(c: Any) -> Any:
+        with c.factories.webhooks.deliveries.events(*of) as events:
+            for event in events:
+                if event.delivery:
+                    return event, c.factories.webhooks.deliveries.request(*of, event.delivery.delivery_id)
+                assert event.event == "listening"
+                api.send(webhook.ingress_url, {"build": name}, **settings)
+        raise AssertionError("the stream ended")
+
+    async def other(c: Any) -> Any:
+        async with (
+            c.factories.webhooks.deliveries.stream(*of) as events,
+            AsyncWebhookSender(webhook.ingress_url, **settings) as s,
+        ):
+            async for event in events:
+                if event.delivery:
+                    return event, await c.factories.webhooks.deliveries.request(
+                        *of, event.delivery.delivery_id
+                    )
+                await s.send({"build": name})
+        raise AssertionError("the stream ended")
+
+    event, request = api(one if api.flavour == "sync" else other)
+    assert isinstance(event.delivery, t.Delivery)
+    assert event.id == event.delivery.delivery_id
+    assert request.startswith(b"POST /webhooks/w/")
+    assert name.encode() in request
+    assert settings["token"].encode() not in request
+
+
 def test_a_managed_factory(api: Api) -> None:
     ops, name = api.factory("ops"), once(api, "hook")
     made = api(

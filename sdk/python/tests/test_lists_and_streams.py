@@ -137,6 +137,29 @@ def test_a_stream_goes_on_after_a_dropped_connection(hostile: Hostile, both: Bot
     assert {r.headers["accept"] for r in hostile.requests} == {"text/event-stream"}
 
 
+def accepted(id: str) -> bytes:
+    return f'id: {id}\nevent: delivery\ndata: {{"delivery_id": "{id}", "outcome": "accepted"}}\n\n'.encode()
+
+
+def test_deliveries_are_followed_and_none_is_repeated(hostile: Hostile, both: Both) -> None:
+    listening = b"id: d0\nevent: listening\ndata: {}\n\n"
+    hostile.play(
+        raw(HEAD + listening + accepted("d1") + accepted("d2")),
+        raw(HEAD + b"event: listening\ndata: {}\n\n" + accepted("d1") + accepted("d2") + accepted("d3")),
+        raw(HEAD + b'event: weather\ndata: {"sun": true}\n\n' + accepted("d3") + accepted("d4")),
+        answer(204, kind=""),
+    )
+    found = both.collect(
+        lambda c: c.factories.webhooks.deliveries.events("f", "w"), base_url=hostile.base_url
+    )
+    said = [e.delivery.delivery_id if e.delivery else f"{e.event} {e.data}" for e in found]
+    assert said == ["listening {}", "d1", "d2", "listening {}", "d3", "weather {'sun': True}", "d4"]
+    assert [r.headers.get("last-event-id") for r in hostile.requests] == [None, "d2", "d3", "d4"]
+    hostile.play(raw(HEAD + b"event: delivery\ndata: [1]\n\n"))
+    with pytest.raises(millwright.APIResponseValidationError):
+        both.collect(lambda c: c.factories.webhooks.deliveries.stream("f", "w"), base_url=hostile.base_url)
+
+
 def test_a_stream_that_is_resumed_at_its_end(hostile: Hostile, both: Both) -> None:
     hostile.play(answer(204, b"", ""))
     assert (

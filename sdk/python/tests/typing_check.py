@@ -6,7 +6,15 @@ from datetime import datetime
 
 from typing_extensions import assert_type
 
-from millwright import APIResponse, AsyncEventStream, AsyncMillwright, EventStream, Millwright, RunEvent
+from millwright import (
+    APIResponse,
+    AsyncEventStream,
+    AsyncMillwright,
+    DeliveryEvent,
+    EventStream,
+    Millwright,
+    RunEvent,
+)
 from millwright import types as t
 from millwright._async.agent import AsyncRunsPage
 from millwright.webhooks import AsyncWebhookSender, DeliveryReceipt, WebhookSender
@@ -24,6 +32,7 @@ def synchronous(client: Millwright, sender: WebhookSender) -> None:
     assert_type(page.response, t.ListRunsResponse)
     assert_type(page.get_next_page().runs, list[t.RunItem])
     assert_type(client.agent.runs.events("r"), EventStream[RunEvent])
+    assert_type(client.factories.webhooks.deliveries.events("f", "w"), EventStream[DeliveryEvent])
     assert_type(client.agent.runs.with_raw_response.retrieve("r"), APIResponse[t.RunItem])
     assert_type(client.agent.runs.with_raw_response.list().parse().runs, list[t.RunItem])
     assert_type(client.get("/x", to=t.RunItem), t.RunItem)

@@ -1,6 +1,7 @@
 /** Client of the millwright API: runs of agents, factories, webhooks, secrets and definition files. */
 
 export { type EndpointOptions, Millwright, Millwright as default } from "./client.js";
+export type { EventsOptions } from "./core/caller.js";
 export {
   APIConnectionError,
   APIError,
@@ -28,11 +29,12 @@ export type { ServerSentEvent } from "./core/sse.js";
 export { EventStream } from "./core/stream.js";
 export type * from "./generated/types.js";
 export type { operations } from "./generated/openapi.js";
-export { type EventsOptions, RunsPage, type WaitOptions } from "./resources/agent.js";
+export { RunsPage, type WaitOptions } from "./resources/agent.js";
 export { AutomationsPage, FactoriesPage, SyncsPage } from "./resources/factories.js";
 export { FilesPage, RevisionsPage } from "./resources/files.js";
 export { KeysPage } from "./resources/keys.js";
-export { ENDED_STATES, type RunEvent } from "./resources/run.js";
+export type { DeliveryEvent, RunEvent } from "./resources/events.js";
+export { ENDED_STATES } from "./resources/run.js";
 export { SecretsPage } from "./resources/secrets.js";
 export { DeliveriesPage, WebhooksPage } from "./resources/webhooks.js";
 export {

@@ -302,6 +302,31 @@ test("webhooks and deliveries", async () => {
   );
 });
 
+test("deliveries are followed", async () => {
+  const demo = await factory("demo");
+  const ci = await webhook(demo.uid, "ci");
+  const { deliveries } = client().factories.webhooks;
+  const build = once("follow");
+  const token = server.secrets["CI_TOKEN"] ?? "";
+  const seen: string[] = [];
+  for await (const event of deliveries.events(demo.uid, ci.uid)) {
+    seen.push(event.event);
+    if (event.event === "listening") await new WebhookSender(ci.ingress_url, { token }).send({ build });
+    if (event.event !== "delivery") continue;
+    expect(event.data).toMatchObject({ delivery_id: event.id, outcome: "accepted" });
+    const request = await deliveries.request(demo.uid, ci.uid, event.data.delivery_id);
+    expect(new TextDecoder().decode(request)).toMatch(new RegExp(`^POST /webhooks/w/.*${build}`, "s"));
+    expect(new TextDecoder().decode(request)).not.toContain(token);
+    const earlier = deliveries.stream(demo.uid, ci.uid, { lastEventId: event.id });
+    for await (const first of earlier) {
+      expect(first.event).toBe("listening");
+      break;
+    }
+    break;
+  }
+  expect(seen).toEqual(["listening", "delivery"]);
+});
+
 test("the webhooks of a managed factory", async () => {
   const { factories } = client();
   const ops = await factory("ops");

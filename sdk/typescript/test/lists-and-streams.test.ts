@@ -14,7 +14,8 @@ import {
   RunWaitTimeoutError,
 } from "../src/index.js";
 import { build } from "../src/core/request.js";
-import { endsStream, readEvent } from "../src/resources/run.js";
+import { readRunEvent } from "../src/resources/events.js";
+import { endsStream } from "../src/resources/run.js";
 import { answer, type Behaviour, hang, Hostile, KEY, problem, raw, reset, RUN } from "./hostile.js";
 
 const hostile = new Hostile();
@@ -141,6 +142,27 @@ describe("streams", () => {
     expect(stream.headers?.get("content-type")).toContain("event-stream");
   });
 
+  test("of deliveries repeat none", async () => {
+    const accepted = (id: string) =>
+      `id: ${id}\nevent: delivery\ndata: {"delivery_id": "${id}", "outcome": "accepted"}\n\n`;
+    const listening = "event: listening\ndata: {}\n\n";
+    hostile.play(
+      raw(HEAD, "id: d0\n", listening, accepted("d1"), accepted("d2")),
+      raw(HEAD, listening, accepted("d1"), accepted("d2"), accepted("d3")),
+      raw(HEAD, 'event: weather\ndata: {"sun":true}\n\n', accepted("d3"), accepted("d4")),
+      answer(204, undefined, ""),
+    );
+    const { deliveries } = client().factories.webhooks;
+    const found = (await collect(deliveries.events("f", "w"))).map((e) =>
+      e.event === "delivery" ? e.data.delivery_id : e.event,
+    );
+    expect(found).toEqual(["listening", "d1", "d2", "listening", "d3", "other", "d4"]);
+    const resumed = hostile.requests.map((r) => r.headers["last-event-id"]);
+    expect(resumed).toEqual([undefined, "d2", "d3", "d4"]);
+    hostile.play(raw(HEAD, "event: delivery\ndata: [1]\n\n"));
+    await expect(collect(deliveries.stream("f", "w"))).rejects.toThrow(APIResponseValidationError);
+  });
+
   test("are resumed at their end", async () => {
     hostile.play(answer(204, undefined, ""));
     expect(await collect(client().agent.runs.stream("r", { lastEventId: "9" }))).toEqual([]);
@@ -187,7 +209,7 @@ describe("streams", () => {
     new EventStream<RunEvent>({
       fetch,
       request: build(settings(), "GET", "/events", {}),
-      read: readEvent,
+      read: readRunEvent,
       ends: endsStream,
       ...limits,
     });

@@ -6,6 +6,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { ListFactoriesResponse } from "../src/index.js";
 
 export const REPOSITORY = fileURLToPath(new URL("../../..", import.meta.url));
 export const KEY = "mw_0123456789abcdefghijklmnopqrstuvwxyz0123";
@@ -28,37 +29,37 @@ harnesses:
   ask: { command: [sh, -c, "echo what now; exit 10"], sameUser: true }
 `;
 
-/** A running server with three factories: demo (a directory), ops (managed) and repo (git). */
+/** A running server with three factories, demo (a directory), ops (managed) and repo (git), or with demo alone. */
 export class Server {
   readonly folder = mkdtempSync(join(tmpdir(), "millwright-sdk-"));
   readonly origin: string;
   readonly secrets: Record<string, string>;
   readonly #process: ChildProcess;
 
-  static async start(): Promise<Server> {
-    const server = new Server(await freePort());
+  static async start({ demoAlone = false } = {}): Promise<Server> {
+    const server = new Server(await freePort(), demoAlone);
     await server.#untilReady();
     return server;
   }
 
-  private constructor(port: number) {
+  private constructor(port: number, demoAlone: boolean) {
     this.origin = `http://127.0.0.1:${port}`;
     const binary = process.env["MILLWRIGHT_BIN"] ?? this.#build();
     const others = Object.entries(process.env).filter(([name]) => !name.startsWith("MILLWRIGHT_"));
     const env = { ...Object.fromEntries(others), MILLWRIGHT_BOOTSTRAP_KEY: KEY };
     const state = join(this.folder, "state.db");
+    const demo = join(this.folder, "demo");
     const options = ["--demo", "--factory", "demo", "--state", state, "--public-url", this.origin];
-    const said = execFileSync(binary, ["init", ...options, join(this.folder, "demo")], {
-      env,
-      encoding: "utf8",
-    });
+    const said = execFileSync(binary, ["init", ...options, demo], { env, encoding: "utf8" });
     this.secrets = Object.fromEntries(
       [...said.matchAll(/^ {2}([A-Z_]+) +([0-9a-f]{48})$/gm)].map(([, name, value]) => [name, value]),
     ) as Record<string, string>;
     this.#makeRepository(join(this.folder, "repo"));
     const config = join(this.folder, "millwright.yaml");
     writeFileSync(config, settings(this.folder, port));
-    this.#process = spawn(binary, ["serve", "--config", config], { env, cwd: this.folder });
+    const alone = ["--dir", demo, "--factory", "demo", "--state", state, "--listen", `127.0.0.1:${port}`];
+    const serve = ["serve", ...(demoAlone ? alone : ["--config", config])];
+    this.#process = spawn(binary, serve, { env, cwd: this.folder });
     const log = createWriteStream(join(this.folder, "log"));
     this.#process.stdout?.pipe(log, { end: false });
     this.#process.stderr?.pipe(log, { end: false });
@@ -88,11 +89,14 @@ export class Server {
   }
 
   async #untilReady(): Promise<void> {
+    const headers = { authorization: `Bearer ${KEY}` };
     for (const end = Date.now() + 60_000; ;) {
-      const ready = await fetch(`${this.origin}/readyz`).then(
-        (response) => response.ok,
-        () => false,
-      );
+      const ready = await fetch(`${this.baseURL}/factory?search=demo`, { headers })
+        .then((response) => response.json())
+        .then(
+          ({ factories }: ListFactoriesResponse) => factories[0]?.sync.state === "applied",
+          () => false,
+        );
       if (ready) return;
       if (this.#process.exitCode !== null || Date.now() > end) {
         throw new Error(`the server did not start:\n${readFileSync(join(this.folder, "log"), "utf8")}`);
@@ -109,6 +113,10 @@ export class Server {
       this.#process.kill("SIGTERM");
       await ended;
       clearTimeout(timer);
+    }
+    if (this.#process.exitCode === 66) {
+      const log = readFileSync(join(this.folder, "log"), "utf8"); // with what the race detector found
+      throw new Error(`the server has a data race:\n${log}`);
     }
     rmSync(this.folder, { recursive: true, force: true });
   }

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
         RunWaitTimeoutError,
         UnprocessableEntityError,
     )
+    from ._events import DeliveryEvent, RunEvent
     from ._options import ClientOptions, RequestOptions
     from ._response import APIResponse
     from ._retry import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
-    from ._run import ENDED_STATES, RunEvent
+    from ._run import ENDED_STATES
     from ._sse import ServerSentEvent
     from ._sync._stream import EventStream
     from ._sync.client import Millwright
@@ -53,10 +54,11 @@ else:
                 "NotFoundError", "PayloadTooLargeError", "PermissionDeniedError", "RateLimitError",
                 "RunWaitTimeoutError", "UnprocessableEntityError",
             ],
+            "._events": ["DeliveryEvent", "RunEvent"],
             "._options": ["ClientOptions", "RequestOptions"],
             "._response": ["APIResponse"],
             "._retry": ["DEFAULT_MAX_RETRIES", "DEFAULT_TIMEOUT"],
-            "._run": ["ENDED_STATES", "RunEvent"],
+            "._run": ["ENDED_STATES"],
             "._sse": ["ServerSentEvent"],
             "._sync._stream": ["EventStream"],
             "._sync.client": ["Millwright"],
@@ -82,6 +84,7 @@ __all__ = [
     "BadRequestError",
     "ClientOptions",
     "ConflictError",
+    "DeliveryEvent",
     "EventStream",
     "InternalServerError",
     "Millwright",

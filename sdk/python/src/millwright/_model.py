@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -21,7 +21,9 @@ class Model(BaseModel):
     A field that the server did not send, because it is older than this version, is None.
     """
 
-    model_config = ConfigDict(extra="allow", populate_by_name=True, protected_namespaces=(), defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        extra="allow", populate_by_name=True, protected_namespaces=(), defer_build=True
+    )
 
     def __repr_args__(self) -> Generator[tuple[str | None, Any], None, None]:
         for name, value in super().__repr_args__():

@@ -5,6 +5,7 @@ import { APIPromise } from "./promise.js";
 import { build, type Parts, type Request, type RequestOptions } from "./request.js";
 import type { APIResponse } from "./response.js";
 import type { Settings } from "./settings.js";
+import { EventStream, PATIENCE, type StreamConfig } from "./stream.js";
 import { send } from "./transport.js";
 
 /** What every resource calls the API through. */
@@ -45,6 +46,24 @@ export function list<P extends Page<T, R>, T, R extends { page_info: PageInfo }>
     const next = (page: Request) => sending(caller, Promise.resolve(page));
     return new Kind(readList(response, member), member, await request, next);
   });
+}
+
+/** Options of following something that happens. */
+export interface EventsOptions extends RequestOptions {
+  /** Go on after this event of an earlier stream. */
+  lastEventId?: string | undefined;
+}
+
+/** Asks for a stream, which is more patient than a call unless it is told how often to try. */
+export function events<T>(
+  { settings }: Caller,
+  path: () => string,
+  { lastEventId, ...options }: EventsOptions,
+  { read, ends }: Pick<StreamConfig<T>, "read" | "ends">,
+): EventStream<T> {
+  const maxRetries = options.maxRetries ?? Math.max(settings.maxRetries, PATIENCE);
+  const request = build(settings, "GET", path(), {}, { ...options, maxRetries });
+  return new EventStream({ fetch: settings.fetch, request, read, ends, lastEventId });
 }
 
 async function made(

@@ -14,8 +14,8 @@ export const PATIENCE = 5;
 export interface StreamConfig<T> {
   fetch: Fetch;
   request: Request;
-  /** Reads an event; undefined when it is not what was asked for. */
-  read: (event: ServerSentEvent) => T | undefined;
+  /** Reads an event; null when it repeats an earlier one, undefined when it is not what was asked for. */
+  read: (event: ServerSentEvent) => T | null | undefined;
   /** Whether a stream that closes after this event is complete; undefined when the event does not tell. */
   ends: (value: T) => boolean | undefined;
   lastEventId?: string | undefined;
@@ -66,6 +66,7 @@ export class EventStream<T> implements AsyncIterable<T> {
           for (const event of this.#decoder.feed(chunk)) {
             failures = 0;
             const value = this.#read(event);
+            if (value === null) continue;
             complete = ends(value) ?? complete;
             yield value;
             if (this.#closed) return;
@@ -99,7 +100,7 @@ export class EventStream<T> implements AsyncIterable<T> {
     });
   }
 
-  #read(event: ServerSentEvent): T {
+  #read(event: ServerSentEvent): T | null {
     const value = this.#config.read(event);
     if (value === undefined)
       throw this.#nonsense(`an event of type ${JSON.stringify(event.event)} is not what was asked for`);

@@ -644,6 +644,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/factory/{uid}/webhooks/{webhook_uid}/deliveries/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Follow the accepted deliveries of a webhook
+         * @description Server-sent events: first listening, with no data, then delivery with a Delivery for each that is accepted from then on. While a stream is open, and for a minute after, the headers of deliveries are kept for getDeliveryRequest. A stream that is resumed may repeat deliveries of the last half minute: tell them apart by their IDs. Needs a key of role viewer or above.
+         */
+        get: operations["streamDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/factory/{uid}/webhooks/{webhook_uid}/deliveries/{delivery_id}": {
         parameters: {
             query?: never;
@@ -678,6 +698,26 @@ export interface paths {
          * @description Needs a key of role runner or above.
          */
         post: operations["replayDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/factory/{uid}/webhooks/{webhook_uid}/deliveries/{delivery_id}/request": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an accepted delivery as it was sent
+         * @description The request in the form of HTTP/1.1: its line, the headers where they were kept, an empty line, and the body byte for byte. Credentials are left out, and a token in the URL is shown as {token}; signatures are not. Others wrote it: do not trust it. Needs a key of role viewer or above.
+         */
+        get: operations["getDeliveryRequest"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1011,7 +1051,7 @@ export interface components {
             id: string;
             /** @description The messages, oldest first */
             messages: components["schemas"]["ConversationMessage"][];
-            /** @description Steps inside this one */
+            /** @description Steps inside this one: what attempts said that were given up, when a worker was lost or handed the run back */
             steps: components["schemas"]["ConversationStep"][];
         };
         CreateAPIKeyRequest: {
@@ -3372,6 +3412,34 @@ export interface operations {
             };
         };
     };
+    streamDeliveries: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The ID of the last event that was received; the stream goes on after it */
+                "Last-Event-ID"?: string;
+            };
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+                /** @description UID of the webhook */
+                webhook_uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+        };
+    };
     getDelivery: {
         parameters: {
             query?: never;
@@ -3422,6 +3490,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReplayResponse"];
+                };
+            };
+        };
+    };
+    getDeliveryRequest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+                /** @description UID of the webhook */
+                webhook_uid: string;
+                /** @description Identifier of the delivery */
+                delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The request */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    "Content-Disposition"?: string;
+                    "Content-Security-Policy"?: string;
+                    "Content-Type"?: string;
+                    "X-Content-Type-Options"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "message/http": string;
                 };
             };
         };

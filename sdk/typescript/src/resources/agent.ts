@@ -1,11 +1,19 @@
-import { type Body, call, type Caller, list, type Query } from "../core/caller.js";
+import {
+  type Body,
+  call,
+  type Caller,
+  events,
+  type EventsOptions,
+  list,
+  type Query,
+} from "../core/caller.js";
 import { RunWaitTimeoutError } from "../core/errors.js";
 import { Page, type PagePromise } from "../core/page.js";
 import type { APIPromise } from "../core/promise.js";
-import { build, path, type RequestOptions } from "../core/request.js";
+import { path, type RequestOptions } from "../core/request.js";
 import { bytes, object, string } from "../core/response.js";
 import { sleep } from "../core/retry.js";
-import { EventStream, PATIENCE } from "../core/stream.js";
+import type { EventStream } from "../core/stream.js";
 import type {
   BundledSkills,
   Conversation,
@@ -14,7 +22,8 @@ import type {
   RunFollowupResponse,
   RunItem,
 } from "../generated/types.js";
-import { endsStream, hasEnded, pollInterval, readEvent, type RunEvent } from "./run.js";
+import { readRunEvent, type RunEvent } from "./events.js";
+import { endsStream, hasEnded, pollInterval } from "./run.js";
 
 /** A page of runs. */
 export class RunsPage extends Page<RunItem, ListRunsResponse> {
@@ -30,12 +39,6 @@ export interface WaitOptions extends RequestOptions {
   maxWait?: number | undefined;
   /** Milliseconds between two looks at the run, at the most; 5,000 by default. */
   longestInterval?: number | undefined;
-}
-
-/** Options of following a run. */
-export interface EventsOptions extends RequestOptions {
-  /** Go on after this event of an earlier stream. */
-  lastEventId?: string | undefined;
 }
 
 /** Runs of agents. */
@@ -93,17 +96,8 @@ export class Runs {
    * a row, 5 by default.
    */
   events(runId: string, options: EventsOptions = {}): EventStream<RunEvent> {
-    const { settings } = this.#client;
-    const { lastEventId, ...rest } = options;
-    const maxRetries = rest.maxRetries ?? Math.max(settings.maxRetries, PATIENCE);
-    const request = build(settings, "GET", path`/agent/runs/${runId}/events`(), {}, { ...rest, maxRetries });
-    return new EventStream({
-      fetch: settings.fetch,
-      request,
-      read: readEvent,
-      ends: endsStream,
-      lastEventId,
-    });
+    const where = path`/agent/runs/${runId}/events`;
+    return events(this.#client, where, options, { read: readRunEvent, ends: endsStream });
   }
 
   /** The same as `events`. */

@@ -1,8 +1,17 @@
-import { type Body, call, type Caller, list, type Query } from "../core/caller.js";
+import {
+  type Body,
+  call,
+  type Caller,
+  events,
+  type EventsOptions,
+  list,
+  type Query,
+} from "../core/caller.js";
 import { Page, type PagePromise } from "../core/page.js";
 import type { APIPromise } from "../core/promise.js";
 import { path, type RequestOptions } from "../core/request.js";
-import { nothing, object } from "../core/response.js";
+import { bytes, nothing, object } from "../core/response.js";
+import type { EventStream } from "../core/stream.js";
 import type {
   Delivery,
   DeliveryDetail,
@@ -12,6 +21,7 @@ import type {
   Webhook,
   WebhookWithSecret,
 } from "../generated/types.js";
+import { type DeliveryEvent, deliveryReader } from "./events.js";
 
 /** A page of webhooks. */
 export class WebhooksPage extends Page<Webhook, ListWebhooksResponse> {
@@ -86,6 +96,35 @@ export class Deliveries {
       options,
       object<ReplayResponse>,
     );
+  }
+
+  /**
+   * Return an accepted delivery as it was sent, in the form of HTTP/1.1 and without credentials. Its headers
+   * are there when somebody followed the deliveries as it came. Others wrote it: do not trust it.
+   */
+  request(
+    factoryUid: string,
+    webhookUid: string,
+    deliveryId: string,
+    options?: RequestOptions,
+  ): APIPromise<Uint8Array> {
+    const where = path`/factory/${factoryUid}/webhooks/${webhookUid}/deliveries/${deliveryId}/request`;
+    return call(this.#client, "GET", where, {}, options, bytes);
+  }
+
+  /**
+   * Follow the accepted deliveries of a webhook, from now on, or after an event. The first event says that the
+   * server listens. The stream has no end. A connection that drops is made again where it stood, up to
+   * `maxRetries` times in a row, 5 by default, and repeats nothing.
+   */
+  events(factoryUid: string, webhookUid: string, options: EventsOptions = {}): EventStream<DeliveryEvent> {
+    const where = path`/factory/${factoryUid}/webhooks/${webhookUid}/deliveries/events`;
+    return events(this.#client, where, options, { read: deliveryReader(), ends: () => undefined });
+  }
+
+  /** The same as `events`. */
+  stream(factoryUid: string, webhookUid: string, options?: EventsOptions): EventStream<DeliveryEvent> {
+    return this.events(factoryUid, webhookUid, options);
   }
 }
 

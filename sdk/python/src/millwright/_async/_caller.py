@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
-from .._options import split
+from .._options import RequestOptions, split
 from .._request import Request, build
 from .._response import Answer, APIResponse, parse
 from .._settings import Settings
+from .._sse import ServerSentEvent
 from ._io import AsyncPageRequest
+from ._stream import PATIENCE, AsyncEventStream
 from ._transport import AsyncTransport
 from .pagination import AsyncPage
 
@@ -22,7 +25,9 @@ class AsyncCaller:
     """Makes requests of what a method was given, and values of the answers."""
 
     def __init__(self, settings: Settings, transport: AsyncTransport, *, whole: bool = False) -> None:
-        self.settings, self.transport, self._whole = settings, transport, whole
+        self.settings: Settings = settings
+        self.transport: AsyncTransport = transport
+        self._whole = whole
 
     @cached_property
     def raw(self) -> AsyncCaller:
@@ -90,6 +95,20 @@ class AsyncCaller:
             return self._result(await self.transport.send(request), read)
 
         return AsyncPageRequest(fetch)
+
+    def events(
+        self,
+        path: str,
+        options: RequestOptions,
+        read: Callable[[ServerSentEvent], T | None],
+        ends: Callable[[T], bool | None],
+        last_event_id: str | None,
+    ) -> AsyncEventStream[T]:
+        """Ask for a stream, which is more patient than a call unless it is told how often to try."""
+        request = self.request("GET", path, options)
+        if "max_retries" not in options:
+            request = replace(request, max_retries=max(request.max_retries, PATIENCE))
+        return AsyncEventStream(self.transport, request, read, ends, last_event_id)
 
     def _result(self, answer: Answer, read: Callable[[Answer], T]) -> T:
         return cast("T", APIResponse(answer, read)) if self._whole else read(answer)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 
 from typing_extensions import Unpack
 
 from .. import types
 from .._errors import RunWaitTimeoutError
+from .._events import RunEvent, read_run_event
 from .._options import RequestOptions
 from .._request import segment
-from .._run import RunEvent, ends_stream, has_ended, poll_interval, read_event
+from .._run import ends_stream, has_ended, poll_interval
 from ._caller import AsyncCaller
 from ._io import AsyncPageRequest, clock, raw, sleep
-from ._stream import PATIENCE, AsyncEventStream
+from ._stream import AsyncEventStream
 from .pagination import AsyncPage
 
 
@@ -89,10 +89,8 @@ class AsyncRuns:
         The stream ends when the run has. A connection that drops is made again where it stood, up to
         ``max_retries`` times in a row, 5 by default.
         """
-        request = self._client.request("GET", f"/agent/runs/{segment('run_id', run_id)}/events", options)
-        if "max_retries" not in options:
-            request = replace(request, max_retries=max(request.max_retries, PATIENCE))
-        return AsyncEventStream(self._client.transport, request, read_event, ends_stream, last_event_id)
+        path = f"/agent/runs/{segment('run_id', run_id)}/events"
+        return self._client.events(path, options, read_run_event, ends_stream, last_event_id)
 
     stream = events
 

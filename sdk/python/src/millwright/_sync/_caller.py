@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
-from .._options import split
+from .._options import RequestOptions, split
 from .._request import Request, build
 from .._response import Answer, APIResponse, parse
 from .._settings import Settings
+from .._sse import ServerSentEvent
+from ._stream import PATIENCE, EventStream
 from ._transport import Transport
 from .pagination import Page
 
@@ -21,7 +24,9 @@ class Caller:
     """Makes requests of what a method was given, and values of the answers."""
 
     def __init__(self, settings: Settings, transport: Transport, *, whole: bool = False) -> None:
-        self.settings, self.transport, self._whole = settings, transport, whole
+        self.settings: Settings = settings
+        self.transport: Transport = transport
+        self._whole = whole
 
     @cached_property
     def raw(self) -> Caller:
@@ -87,6 +92,20 @@ class Caller:
             return self._result(self.transport.send(request), read)
 
         return fetch()
+
+    def events(
+        self,
+        path: str,
+        options: RequestOptions,
+        read: Callable[[ServerSentEvent], T | None],
+        ends: Callable[[T], bool | None],
+        last_event_id: str | None,
+    ) -> EventStream[T]:
+        """Ask for a stream, which is more patient than a call unless it is told how often to try."""
+        request = self.request("GET", path, options)
+        if "max_retries" not in options:
+            request = replace(request, max_retries=max(request.max_retries, PATIENCE))
+        return EventStream(self.transport, request, read, ends, last_event_id)
 
     def _result(self, answer: Answer, read: Callable[[Answer], T]) -> T:
         return cast("T", APIResponse(answer, read)) if self._whole else read(answer)

@@ -39,7 +39,7 @@ class EventStream(Generic[T]):
         self,
         transport: Transport,
         request: Request,
-        read: Callable[[ServerSentEvent], T],
+        read: Callable[[ServerSentEvent], T | None],
         ends: Callable[[T], bool | None],
         last_event_id: str | None = None,
     ) -> None:
@@ -84,6 +84,8 @@ class EventStream(Generic[T]):
                     for event in self._decoder.feed(chunk):
                         failures = 0
                         value = self._read(event)
+                        if value is None:  # a repeat
+                            continue
                         ends = self._ends(value)
                         complete = complete if ends is None else ends
                         yield value

@@ -7,10 +7,12 @@ from functools import cached_property
 from typing_extensions import Unpack
 
 from .. import types
+from .._events import DeliveryEvent, DeliveryReader
 from .._options import RequestOptions
 from .._request import segment
 from ._caller import Caller
 from ._io import raw
+from ._stream import EventStream
 from .pagination import Page
 
 
@@ -72,6 +74,34 @@ class Deliveries:
         path = f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}/deliveries/{segment('delivery_id', delivery_id)}/replay"
         return self._client.call("POST", path, options, types.ReplayResponse)
 
+    def request(
+        self, factory_uid: str, webhook_uid: str, delivery_id: str, **options: Unpack[RequestOptions]
+    ) -> bytes:
+        """Return an accepted delivery as it was sent, in the form of HTTP/1.1 and without credentials.
+
+        Its headers are there when somebody followed the deliveries as it came. Others wrote it: do not trust it.
+        """
+        path = f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}/deliveries/{segment('delivery_id', delivery_id)}/request"
+        return self._client.call("GET", path, options, bytes)
+
+    def events(
+        self,
+        factory_uid: str,
+        webhook_uid: str,
+        *,
+        last_event_id: str | None = None,
+        **options: Unpack[RequestOptions],
+    ) -> EventStream[DeliveryEvent]:
+        """Follow the accepted deliveries of a webhook, from now on, or after an event.
+
+        The first event says that the server listens. The stream has no end. A connection that drops is made
+        again where it stood, up to ``max_retries`` times in a row, 5 by default, and repeats nothing.
+        """
+        path = f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}/deliveries/events"
+        return self._client.events(path, options, DeliveryReader(), lambda _: None, last_event_id)
+
+    stream = events
+
 
 class DeliveriesWithRawResponse:
     """What was delivered to a webhook, with whole responses."""
@@ -80,6 +110,7 @@ class DeliveriesWithRawResponse:
         self.list = raw(resource.list)
         self.retrieve = raw(resource.retrieve)
         self.replay = raw(resource.replay)
+        self.request = raw(resource.request)
 
 
 class Webhooks:

@@ -125,7 +125,7 @@ class ConversationStep(Model):
     messages: list[ConversationMessage] = []
     """The messages, oldest first"""
     steps: list[ConversationStep] = []
-    """Steps inside this one"""
+    """Steps inside this one: what attempts said that were given up, when a worker was lost or handed the run back"""
 
 
 class CreatedAPIKey(Model):
@@ -883,9 +883,9 @@ class RunItem(Model):
 
 class Sync(Model):
     author: str = MISSING
-    """Author of the commit, where there is one"""
+    """Author of the commit, or name of the API key that made the edit, where there is one"""
     committed_at: datetime | None = MISSING
-    """Time of the commit, where there is one"""
+    """Time of the commit or edit, where there is one"""
     counts: SyncCounts = MISSING
     """How many resources it changed"""
     finished_at: datetime = MISSING
@@ -897,11 +897,11 @@ class Sync(Model):
     problems: list[Problem] = []
     """What it found in the definition"""
     revision: str = MISSING
-    """A git commit, or sha256:… of the content; empty if the source could not be read"""
+    """A git commit, sha256:… of the content, or r12 of one that the server holds; empty if the source could not be read"""
     started_at: datetime = MISSING
     """When it began"""
     subject: str = MISSING
-    """First line of the commit message, where there is one"""
+    """First line of the commit message, or what the edit did, where there is one"""
 
 
 class AutomationVerdict(Model):
