@@ -19,7 +19,7 @@ run: build ## Serve a demo factory: prints its webhooks and a curl line for each
 	bin/millwright serve --dir .millwright/demo
 
 test: ## Run every test, with the race detector, on SQLite and a PostgreSQL of its own
-	.ci/postgres $(GO) test -race -p 1 -shuffle=on -timeout 20m ./...
+	.ci/chromium .ci/postgres $(GO) test -race -p 1 -shuffle=on -timeout 20m ./...
 	@$(MAKE) --no-print-directory sdk
 
 sdk: ## Test both SDKs against the real server and api/openapi.yaml

@@ -119,7 +119,7 @@ func TestContainersThatFail(t *testing.T) {
 			absent.Command = []string{"no-such-program"}
 			marks := t.TempDir()
 			slow := inContainer(engine, "trap '' TERM; echo $$ > "+marks+"/slow; while :; do sleep 0.1; done")
-			slow.Timeout = 4 * time.Second // enough to begin, on a slow machine too
+			slow.Timeout = 6 * time.Second // enough to begin, beside the others on a slow machine
 			harnesses := map[string]worker.Harness{
 				"ok": inContainer(engine, "echo fine"), "exit": inContainer(engine, "echo oops >&2; exit 3"), "absent": absent, "noimage": image(""), "slow": slow,
 				"cancelled": inContainer(engine, "echo $$ > "+marks+"/cancelled; exec sleep 600"),
@@ -130,9 +130,10 @@ func TestContainersThatFail(t *testing.T) {
 				harnesses["badimage"] = image("bad image")
 				harnesses["forbidden"] = image("forbidden")
 			}
-			b.work(worker.Config{Slots: 4, Harnesses: harnesses})
-			start := func(name string) string {
-				return b.create(func(n *state.NewRun) { n.Config = fmt.Appendf(nil, `{"harness":{"type":%q}}`, name) })
+			b.work(worker.Config{Slots: len(harnesses), Harnesses: harnesses})
+			runs := map[string]string{}
+			for name := range harnesses {
+				runs[name] = b.create(func(n *state.NewRun) { n.Config = fmt.Appendf(nil, `{"harness":{"type":%q}}`, name) })
 			}
 			for name, want := range map[string]struct {
 				state   state.RunState
@@ -144,20 +145,20 @@ func TestContainersThatFail(t *testing.T) {
 				"absent":   {state.RunError, "agent_process_failed", "cannot be started in the container"},
 				"noimage":  {state.RunError, "environment_setup_failed", "names an image"},
 				"badimage": {state.RunError, "environment_setup_failed", "image"},
-				"slow":     {state.RunError, "infrastructure_timeout", "4s"},
+				"slow":     {state.RunError, "infrastructure_timeout", "6s"},
 			} {
-				r := b.end(start(name))
+				r := b.end(runs[name])
 				if r.State != want.state || r.ErrorCode != want.code || !strings.Contains(r.StatusMessage, want.message) {
 					t.Errorf("%s: %s %q %q", name, r.State, r.ErrorCode, r.StatusMessage)
 				}
 			}
 			gone(t, marks+"/slow")
 			if engine == "kubernetes" {
-				if r := b.end(start("forbidden")); r.ErrorCode != "environment_setup_failed" || !strings.Contains(r.StatusMessage, "Forbidden") {
+				if r := b.end(runs["forbidden"]); r.ErrorCode != "environment_setup_failed" || !strings.Contains(r.StatusMessage, "Forbidden") {
 					t.Errorf("forbidden: %s %s", r.State, r.StatusMessage)
 				}
 			}
-			id := start("cancelled")
+			id := runs["cancelled"]
 			b.until(id, func(state.Run) bool { info, err := os.Stat(marks + "/cancelled"); return err == nil && info.Size() > 0 })
 			r, err := b.store.RequestCancel(t.Context(), id)
 			if err != nil {
