@@ -102,6 +102,7 @@ type loader struct {
 	entries []entry
 	budget  int // of the diagnosis
 	bytes   atomic.Int64
+	firsts  sync.Pool // of *[firstRead]byte
 }
 
 // In a tree that is full of problems, files beyond the first maxTreeProblems
@@ -194,6 +195,9 @@ func (l *loader) load(e entry, limit int) (out loaded) {
 
 var errTooLarge = errors.New("file too large")
 
+// firstRead is how much of a file is asked for first: most files are smaller, so that one read is enough.
+const firstRead = 4096
+
 // read reads a file up to the limit.
 func (l *loader) read(p string) ([]byte, error) {
 	f, err := l.fsys.Open(p)
@@ -201,17 +205,21 @@ func (l *loader) read(p string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	var first [4096]byte // most files are smaller: one read is enough
+	first, _ := l.firsts.Get().(*[firstRead]byte)
+	if first == nil {
+		first = new([firstRead]byte)
+	}
 	n, err := f.Read(first[:])
 	buf := slices.Clone(first[:n])
-	if err == nil && n < len(first) && n > 0 && ofSystem(f) {
+	l.firsts.Put(first)
+	if err == nil && n < firstRead && n > 0 && ofSystem(f) {
 		return buf, nil
 	}
 	for err == nil {
 		if len(buf) > MaxFileBytes {
 			return nil, errTooLarge
 		}
-		buf = slices.Grow(buf, len(first))
+		buf = slices.Grow(buf, firstRead)
 		n, err = f.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 	}
