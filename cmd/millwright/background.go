@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,55 +79,63 @@ func (srv *server) housekeeping(ctx context.Context) {
 	}
 }
 
+// lonely reports whether replicas of this server would have an embedded NATS of their own each.
+func (srv *server) lonely() bool {
+	return srv.store.Shared() && srv.cfg.NATS.URL == "" && len(srv.cfg.NATS.Cluster) == 0
+}
+
 // warnLonely warns once of replicas that share a database and no NATS.
 func (srv *server) warnLonely(ctx context.Context, warned bool) bool {
-	if warned || !srv.store.Shared() || srv.cfg.NATS.URL != "" || len(srv.cfg.NATS.Cluster) > 0 {
+	if warned || !srv.lonely() {
 		return warned
 	}
 	n, err := srv.store.Replicas(ctx)
 	if err != nil || n < 2 {
 		return false
 	}
-	srv.log.Warn("several servers share this database and no NATS: each grants the whole delivery budget; give them --nats-cluster or --nats-url", "servers", n)
+	srv.log.Warn("several servers share this database and no NATS: a run that one of them queued may wait for a second until the workers of another see it, and a worker on another machine that loses its server has no other; give them --nats-cluster or --nats-url", "servers", n)
 	return true
 }
 
-// budgetTopic carries what senders used of their budgets between replicas.
-const budgetTopic = "budgets"
+// budgetNotice is the ID of a notice about budgets. Number makes each one different.
+type budgetNotice struct {
+	Number int              `json:"n"`
+	Counts []ingress.Counts `json:"counts"`
+}
 
-// exchangeBudgets shares what senders used of their budgets with the other replicas.
+// maxCounts is how many counts fit into a notice, whatever their senders are.
+const maxCounts = 40
+
+// exchangeBudgets shares what senders used of their budgets with the other replicas, through the database.
 func (srv *server) exchangeBudgets(ctx context.Context) {
 	if !srv.store.Shared() {
 		return
 	}
+	notices, end := srv.store.Subscribe(10_000, state.TopicBudgets)
+	defer end()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	end, err := srv.dispatch.Subscribe(budgetTopic, func(data []byte) {
-		var counts []ingress.Counts
-		if json.Unmarshal(data, &counts) == nil {
-			srv.ingress.AddCounts(counts)
-		}
-	})
-	if err != nil {
-		srv.log.Error("budgets are not shared with the other replicas", "error", err)
-		return
-	}
-	defer end()
+	number := 0
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case n := <-notices:
+			var b budgetNotice
+			if json.Unmarshal([]byte(n.ID), &b) == nil {
+				srv.ingress.AddCounts(b.Counts)
+			}
 		case <-tick.C:
-			counts := srv.ingress.TakeCounts()
-			if len(counts) == 0 {
-				continue
-			}
-			data, err := json.Marshal(counts)
-			if err == nil {
-				err = srv.dispatch.Broadcast(budgetTopic, data)
-			}
-			if err != nil {
-				srv.log.Warn("sharing budgets with the other replicas", "error", err)
+			for counts := range slices.Chunk(srv.ingress.TakeCounts(), maxCounts) {
+				number++
+				data, err := json.Marshal(budgetNotice{number, counts})
+				if err == nil {
+					err = srv.store.Broadcast(state.Notice{Topic: state.TopicBudgets, ID: string(data)})
+				}
+				if err != nil {
+					srv.log.Warn("sharing budgets with the other replicas", "error", err)
+					break
+				}
 			}
 		}
 	}

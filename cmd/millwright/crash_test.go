@@ -34,6 +34,7 @@ func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute of crashes is not short")
 	}
+	t.Parallel()
 	statetest.EachDSN(t, func(t *testing.T, dsn string) {
 		t.Parallel()
 		w := newCrashWorld(t, dsn)
@@ -64,13 +65,15 @@ func TestKill(t *testing.T) {
 	})
 }
 
-// crashWorld is a server that is killed, with its senders.
+// crashWorld is one server that is killed, or several of one database, with its senders.
 type crashWorld struct {
-	dir, dsn, port, url string
-	factory, webhook    string
+	dir, dsn, port   string
+	urls             []string // of the webhook, on each server
+	factory, webhook string
 
 	mu    sync.Mutex
 	acked map[string]string // event ID: delivery ID
+	torn  []string          // events that were acknowledged as two deliveries
 }
 
 const crashToken = "crash-test-token"
@@ -100,7 +103,7 @@ func newCrashWorld(t *testing.T, dsn string) *crashWorld {
 		t.Fatal(err)
 	}
 	w.factory, w.webhook = f.UID, state.WebhookUID(cur.Key, "hook", 0)
-	w.url = "http://127.0.0.1:" + port + "/webhooks/w/" + w.webhook
+	w.serveOn(port)
 	automation := func(filter string) string {
 		return "---\ntriggers:\n  - provider: webhook\n    event: received\n    filter:\n      webhook_ids: [" + w.webhook + "]\n" + filter + "---\nGo.\n"
 	}
@@ -118,12 +121,17 @@ func newCrashWorld(t *testing.T, dsn string) *crashWorld {
 	return w
 }
 
+// serveOn adds a server to those that events are sent to.
+func (w *crashWorld) serveOn(port string) {
+	w.urls = append(w.urls, "http://127.0.0.1:"+port+"/webhooks/w/"+w.webhook)
+}
+
 const crashKey = "mw_crash-test-key-of-thirty-two-characters"
 
-// start starts the server and returns at once.
-func (w *crashWorld) start(t *testing.T) *exec.Cmd {
+// start starts the server, with more flags if they are given, and returns at once.
+func (w *crashWorld) start(t *testing.T, flags ...string) *exec.Cmd {
 	t.Helper()
-	p := exec.Command(os.Args[0], "serve", "--config", filepath.Join(w.dir, "millwright.yaml"), "--state", w.dsn, "--log-level", "warn")
+	p := exec.Command(os.Args[0], append([]string{"serve", "--config", filepath.Join(w.dir, "millwright.yaml"), "--state", w.dsn, "--log-level", "warn"}, flags...)...)
 	p.Env = append(os.Environ(), runMain+"=1", "MILLWRIGHT_MASTER_KEY="+base64.StdEncoding.EncodeToString(statetest.MasterKey()), "TMPDIR="+w.dir)
 	var log bytes.Buffer
 	p.Stdout, p.Stderr = io.Discard, &log
@@ -175,6 +183,9 @@ func (w *crashWorld) send(n int) (stop func()) {
 				for ctx.Err() == nil && !w.post(ctx, client, id, i) && rand.IntN(2) == 0 {
 					time.Sleep(2 * time.Millisecond)
 				}
+				if i%8 == 0 {
+					w.post(ctx, client, id, i) // a duplicate
+				}
 			}
 		})
 	}
@@ -186,9 +197,9 @@ func (w *crashWorld) send(n int) (stop func()) {
 
 func parity(i int) string { return []string{"even", "odd"}[i%2] }
 
-// post sends one event and reports whether it was acknowledged.
+// post sends one event to one of the servers and reports whether it was acknowledged.
 func (w *crashWorld) post(ctx context.Context, client *http.Client, id string, i int) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, strings.NewReader(fmt.Sprintf(`{"id": %q, "parity": %q}`, id, parity(i))))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.urls[rand.IntN(len(w.urls))], strings.NewReader(fmt.Sprintf(`{"id": %q, "parity": %q}`, id, parity(i))))
 	if err != nil {
 		return false
 	}
@@ -207,6 +218,9 @@ func (w *crashWorld) post(ctx context.Context, client *http.Client, id string, i
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if first, ok := w.acked[id]; ok && first != answer.DeliveryID {
+		w.torn = append(w.torn, id)
+	}
 	w.acked[id] = answer.DeliveryID
 	return true
 }
@@ -226,6 +240,9 @@ func (w *crashWorld) drain(t *testing.T, p *exec.Cmd) {
 // check compares the state with what was acknowledged.
 func (w *crashWorld) check(t *testing.T) {
 	t.Helper()
+	if len(w.torn) > 0 {
+		t.Errorf("events that were acknowledged as two deliveries: %v", w.torn)
+	}
 	store := statetest.Open(t, w.dsn)
 	ctx := t.Context()
 	accepted := map[string]string{} // event ID: delivery ID
@@ -270,7 +287,7 @@ func (w *crashWorld) check(t *testing.T) {
 	for delivery := range ran {
 		t.Errorf("runs of delivery %s, which is not in the log", delivery)
 	}
-	t.Logf("%d kills, %d acknowledged, %d in the log", kills, len(w.acked), rows)
+	t.Logf("%d acknowledged, %d in the log", len(w.acked), rows)
 }
 
 // runs returns, for each delivery, how many runs each automation has; and all of them succeeded.

@@ -2,7 +2,6 @@ package dispatch_test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -81,28 +80,6 @@ func TestCluster(t *testing.T) {
 			shut(i)
 		}
 	})
-
-	heard := make(chan string, 100)
-	for i, d := range servers[1:] {
-		end, err := d.Subscribe("topic", func(data []byte) { heard <- fmt.Sprint(i+1, string(data)) })
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer end()
-	}
-	got := map[string]bool{}
-	for deadline := time.After(30 * time.Second); len(got) < 2; { // until the servers have found each other
-		if err := servers[0].Broadcast("topic", []byte("x")); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case h := <-heard:
-			got[h] = true
-		case <-time.After(50 * time.Millisecond):
-		case <-deadline:
-			t.Fatalf("heard only %v", got)
-		}
-	}
 
 	_, _, file := workerKey(t, stores[0], state.RoleWorker)
 	const n = 120

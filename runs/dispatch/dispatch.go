@@ -230,18 +230,3 @@ func (d *Dispatcher) Cancel(r state.Run) {
 		d.nc.Publish(subject(r.Worker, verbCancel), []byte(r.ID))
 	}
 }
-
-// Broadcast sends data to the other servers that subscribe to the topic: those of the same cluster or
-// external NATS. It is a hint; nobody hears of what was lost.
-func (d *Dispatcher) Broadcast(topic string, data []byte) error {
-	return d.nc.Publish("live."+topic, data)
-}
-
-// Subscribe calls f with what other servers broadcast on the topic, one at a time, until end is called.
-func (d *Dispatcher) Subscribe(topic string, f func(data []byte)) (end func(), err error) {
-	sub, err := d.nc.Subscribe("live."+topic, func(m *nats.Msg) { f(m.Data) })
-	if err != nil {
-		return nil, err
-	}
-	return func() { sub.Unsubscribe() }, nil
-}

@@ -152,7 +152,7 @@ func TestWorkersReachNothingElse(t *testing.T) {
 	}
 	defer nc.Close()
 	subjects := []string{
-		"worker." + victim.UID + ".cancel", "worker.*.cancel", "worker.>", ">", "_INBOX.>", "_INBOX_" + victim.UID + ".>", "live.>", "runs.queued.*",
+		"worker." + victim.UID + ".cancel", "worker.*.cancel", "worker.>", ">", "_INBOX.>", "_INBOX_" + victim.UID + ".>", "runs.queued.*",
 		"$JS.API.>", "$SYS.>", "worker." + key.UID + ".claim",
 	}
 	for _, subject := range subjects {
@@ -161,7 +161,7 @@ func TestWorkersReachNothingElse(t *testing.T) {
 		}
 	}
 	var published int
-	for _, subject := range []string{"worker." + victim.UID + ".finish", "runs.queued.x", "live.budgets", "$JS.API.STREAM.DELETE.RUNS", "$JS.API.INFO", "_INBOX_" + victim.UID + ".x", "worker"} {
+	for _, subject := range []string{"worker." + victim.UID + ".finish", "runs.queued.x", "$JS.API.STREAM.DELETE.RUNS", "$JS.API.INFO", "_INBOX_" + victim.UID + ".x", "worker"} {
 		if err := nc.Publish(subject, []byte("{}")); err != nil {
 			t.Errorf("%s: %v", subject, err)
 		}
