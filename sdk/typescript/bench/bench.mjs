@@ -64,23 +64,29 @@ function kib(bytes) {
 }
 
 function imports() {
-  const took = (...args) => {
-    const times = Array.from({ length: 15 }, () => {
-      const start = performance.now();
-      execFileSync(process.execPath, args, { cwd: HERE });
-      return performance.now() - start;
-    });
-    return median(times);
+  const esm = (code) => ["--input-type=module", "-e", code];
+  const programs = {
+    import: [esm(""), esm('import "@millwright/sdk"')],
+    require: [
+      ["-e", ""],
+      ["-e", 'require("@millwright/sdk")'],
+    ],
+    "Node's own fetch": [
+      ["-e", ""],
+      ["-e", "fetch"],
+    ],
   };
-  const empty = took("--input-type=module", "-e", "");
-  const imported = took("--input-type=module", "-e", 'import "@millwright/sdk"');
-  const required = took("-e", 'require("@millwright/sdk")');
-  const bare = took("-e", "");
-  const touched = took("-e", "fetch");
+  const took = (args) => {
+    const start = performance.now();
+    execFileSync(process.execPath, args, { cwd: HERE });
+    return performance.now() - start;
+  };
   console.log("time of an import, beyond that of an empty program");
-  console.log(`  import                 ${(imported - empty).toFixed(1)} ms`);
-  console.log(`  require                ${(required - bare).toFixed(1)} ms`);
-  console.log(`  Node's fetch, for size ${(touched - bare).toFixed(1)} ms`);
+  for (const [name, [empty, full]] of Object.entries(programs)) {
+    const times = Array.from({ length: 21 }, () => [took(empty), took(full)]);
+    const [without, with_] = [0, 1].map((i) => median(times.map((pair) => pair[i])));
+    console.log(`  ${name.padEnd(16)} ${(with_ - without).toFixed(1)} ms`);
+  }
 }
 
 async function calls() {
