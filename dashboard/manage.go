@@ -169,7 +169,7 @@ func (q *request) showSecrets(status int, f form) error {
 		}
 		v.Secrets = append(v.Secrets, row)
 	}
-	return q.renderStatus(status, "secrets", page{Title: "Secrets", Section: "secrets", Live: []string{"secret", "sync"}, Data: v})
+	return q.renderStatus(status, "secrets", page{Title: "Secrets", Section: "secrets", Live: []string{"secret", "sync"}, Self: "/secrets", Data: v})
 }
 
 // setSecret creates a secret or gives it a new value.

@@ -51,6 +51,7 @@ type page struct {
 	Factory *state.Factory
 	Crumbs  []crumb
 	Live    []string // what the page changes with, as /live takes it
+	Self    string   // where a page that answers a form is to be had again; without it such a page is not live
 	Data    any
 
 	Key       state.Key
@@ -99,6 +100,11 @@ func (q *request) render(view string, p page) error {
 
 func (q *request) renderStatus(status int, view string, p page) error {
 	p.Key, p.Path, p.Version = q.key, q.URL.Path, q.Version
+	if q.Method != http.MethodPost {
+		p.Self = ""
+	} else if p.Self == "" {
+		p.Live = nil
+	}
 	p.Can = abilities{Run: q.key.Role.Allows(state.RoleRunner), Admin: q.key.Role.Allows(state.RoleAdmin)}
 	p.Done = done[q.URL.Query().Get("done")]
 	if q.session != "" {

@@ -258,7 +258,7 @@ func (q *request) showRun(status int, typed form) error {
 	default:
 		v.Followup = "It reopens the run as a new execution."
 	}
-	return q.renderStatus(status, "run", page{Title: line(r.Title), Section: "runs", Crumbs: []crumb{{"Runs", "/runs"}}, Live: []string{"run." + r.ID}, Data: v})
+	return q.renderStatus(status, "run", page{Title: line(r.Title), Section: "runs", Crumbs: []crumb{{"Runs", "/runs"}}, Live: []string{"run." + r.ID}, Self: "/runs/" + r.ID, Data: v})
 }
 
 // converse makes messages of entries, as many as a page may show.

@@ -159,7 +159,7 @@ func (q *request) showWebhook(status int, rotate form, made *admin.WebhookWithSe
 	if v.SharedWith, err = q.sharedWith(w); err != nil {
 		return err
 	}
-	p.Title, p.Crumbs = w.Spec.Name, p.Crumbs[:len(p.Crumbs)-1]
+	p.Title, p.Self, p.Crumbs = w.Spec.Name, p.Crumbs[len(p.Crumbs)-1].Path, p.Crumbs[:len(p.Crumbs)-1]
 	p.Live, p.Data = []string{"delivery." + w.UID, "run", "sync." + f.UID, "secret." + w.Spec.SecretName}, v
 	return q.renderStatus(status, "webhook", p)
 }

@@ -52,7 +52,7 @@ async function refresh() {
   if (busy) { again = true; return; }
   busy = true;
   try {
-    const answer = await fetch(location.href, { headers: { Accept: 'text/html' }, redirect: 'error' });
+    const answer = await fetch(document.body.dataset.self ?? location.href, { headers: { Accept: 'text/html' }, redirect: 'error' });
     if (answer.ok) {
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
       let added = 0;

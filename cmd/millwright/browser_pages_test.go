@@ -1,0 +1,178 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// axeVariable names the variable with the path of axe-core, which .ci/chromium sets.
+const axeVariable = "MILLWRIGHT_TEST_AXE"
+
+var (
+	screenshots = flag.String("screenshots", "", "write the README's screenshots to this `directory`")
+	look        = flag.String("look", "", "write a screenshot of every page, in every form, to this `directory`")
+)
+
+// pages are the addresses of all pages of a world, by the names of their screenshots.
+func (w *browserWorld) pages() map[string]string {
+	acme, ops, mobile := w.factory(w.acme), w.factory(w.ops), w.factory(w.mobile)
+	ci := acme + "/webhooks/" + w.hooks["ci"].UID
+	return map[string]string{
+		"overview": "/", "factories": "/factories", "factory": acme, "factory-refused": mobile, "factory-held": ops, "plan": mobile + "/plan",
+		"history": acme + "/history", "history-held": ops + "/history", "revision": ops + "/revisions/r4",
+		"deliveries": acme + "/deliveries", "deliveries-none": acme + "/deliveries?outcome=rejected_too_large&from=x",
+		"delivery": ci + "/deliveries/" + w.delivery.UID, "delivery-refused": ci + "/deliveries/" + w.refused.UID,
+		"webhooks": acme + "/webhooks", "webhooks-held": ops + "/webhooks", "webhook": ci, "webhook-held": ops + "/webhooks/" + w.hooks["alerts"].UID,
+		"webhook-pending": ops + "/webhooks/" + w.hooks["pages"].UID, "webhook-new": ops + "/webhooks/new", "webhook-new-elsewhere": acme + "/webhooks/new",
+		"automations": acme + "/automations", "automation": acme + "/automations/triage-failed-build", "automation-deaf": mobile + "/automations/crash", "automation-new": ops + "/automations/new",
+		"filter": acme + "/filter?automation=triage-failed-build&delivery=" + w.delivery.UID,
+		"files":  ops + "/files", "file": ops + "/files/edit?path=automations%2Fpage%2Fautomation.md", "file-new": ops + "/files/edit",
+		"runs": "/runs", "runs-filtered": "/runs?state=FAILED&source=API", "run": "/runs/" + w.run, "secrets": "/secrets", "keys": "/keys",
+		"not-found": "/no/such/page",
+	}
+}
+
+// forms are the ways in which every page is looked at.
+var forms = []struct {
+	width, height int64
+	scheme        string
+}{{1280, 900, "light"}, {1280, 900, "dark"}, {390, 844, "light"}, {390, 844, "dark"}}
+
+// everyPage looks at each page as axe-core does, and at what that does not see: nothing sticks out of a
+// phone, and every page can be used by keyboard.
+func (b *tab) everyPage() {
+	axe, err := os.ReadFile(fromEnvironment(b.T, axeVariable))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, path := range b.w.pages() {
+		status := http.StatusOK
+		if name == "not-found" {
+			status = http.StatusNotFound
+		}
+		b.screen(forms[0].width, forms[0].height, forms[0].scheme)
+		b.leave(status, chromedp.Navigate(b.w.url+path))
+		eval[chromedp.Void](b, string(axe))
+		eval[chromedp.Void](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; })`)
+		if name == "overview" {
+			b.axeSees()
+		}
+		b.scan(name)
+		b.keyboard(name)
+	}
+}
+
+// axeSees shows that axe-core runs, and that this test would notice what it finds.
+func (b *tab) axeSees() {
+	b.Helper()
+	found := eval[[]string](b, `(() => {
+		const image = document.createElement('img');
+		document.querySelector('main').append(image);
+		return axe.run(document).then((r) => { image.remove(); return r.violations.map((v) => v.id); });
+	})()`)
+	if !slices.Contains(found, "image-alt") {
+		b.Fatalf("axe-core finds %q in a page with an image without words", found)
+	}
+}
+
+// scan runs axe-core in every form of the page.
+func (b *tab) scan(name string) {
+	b.Helper()
+	for i, f := range forms {
+		b.screen(f.width, f.height, f.scheme)
+		rules := "{}"
+		if i > 0 { // what the form of a page does not change has been looked at
+			rules = `{runOnly: {type: 'rule', values: ['color-contrast', 'target-size', 'scrollable-region-focusable', 'link-in-text-block']}}`
+		}
+		found := eval[[]violation](b, `axe.run(document, Object.assign({resultTypes: ['violations']}, `+rules+`)).then((r) => r.violations.map((v) => ({
+			rule: v.id, impact: v.impact, help: v.help, nodes: v.nodes.map((n) => n.html.slice(0, 200) + ' ' + n.any.map((a) => a.message).join('; '))})))`)
+		for _, v := range found {
+			b.Errorf("%s, %dpx, %s: %s (%s): %s\n\t%s", name, f.width, f.scheme, v.Rule, v.Impact, v.Help, strings.Join(v.Nodes, "\n\t"))
+		}
+		if out := eval[string](b, sticksOut); out != "" {
+			b.Errorf("%s, %dpx: sticks out: %s", name, f.width, out)
+		}
+		if *look != "" {
+			b.photograph(filepath.Join(*look, fmt.Sprintf("%s-%d-%s.png", name, f.width, f.scheme)), true)
+		}
+	}
+}
+
+// violation is what axe-core finds wrong.
+type violation struct {
+	Rule, Impact, Help string
+	Nodes              []string
+}
+
+// sticksOut names the first element that makes the page wider than the window.
+const sticksOut = `(() => {
+	if (document.documentElement.scrollWidth <= innerWidth) return '';
+	const wide = [...document.querySelectorAll('main *')].find((e) => e.getBoundingClientRect().right > innerWidth + 1);
+	return (wide ?? document.body).outerHTML.slice(0, 200);
+})()`
+
+// keyboard goes through the page with the Tab key: everything that one can act on is reached, in the order
+// of the page, and shows that it has the focus.
+func (b *tab) keyboard(name string) {
+	b.Helper()
+	want := eval[int](b, `(() => {
+		document.activeElement.blur(); scrollTo(0, 0); window.reached = [];
+		window.mine = [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')].filter((e) => e.checkVisibility() && !e.disabled && e.type !== 'hidden');
+		const radios = window.mine.filter((e) => e.type === 'radio');
+		window.mine = window.mine.filter((e) => e.type !== 'radio' || e.checked);
+		document.addEventListener('focusin', (e) => { window.reached.push(e.target); const s = getComputedStyle(e.target); if (s.outlineStyle === 'none' || parseFloat(s.outlineWidth) < 1) window.bare = e.target.outerHTML; });
+		return window.mine.length + 7 * window.mine.filter((e) => e.type === 'datetime-local').length; // which has a stop for each part
+	})()`)
+	for range want {
+		b.do(chromedp.KeyEvent(kb.Tab))
+	}
+	if missed := eval[[]string](b, `window.mine.filter((e, i) => !window.reached.includes(e)).map((e) => e.outerHTML.slice(0, 120))`); len(missed) > 0 {
+		b.Errorf("%s: the Tab key does not lead to %q", name, missed)
+	}
+	if bare := eval[string](b, `window.bare ?? ''`); bare != "" {
+		b.Errorf("%s: does not show that it has the focus: %s", name, bare)
+	}
+}
+
+// photograph writes what the window shows, or the whole page, to a file.
+func (b *tab) photograph(file string, whole bool) {
+	b.Helper()
+	shot := chromedp.CaptureScreenshot()
+	if whole {
+		shot = chromedp.FullScreenshot(100)
+	}
+	image, err := chromedp.Run(b.limit(), shot)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(file), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(file, image, 0o644)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// TestScreenshots writes the screenshots of the README: make screenshots.
+func TestScreenshots(t *testing.T) {
+	if *screenshots == "" {
+		t.Skip("-screenshots says where to")
+	}
+	w := newBrowserWorld(t, "8080")
+	b := newTab(t, w)
+	b.signIn()
+	for name, scheme := range map[string]string{"overview": "light", "delivery": "light", "run": "dark"} {
+		b.screen(1280, 860, scheme)
+		b.open(w.pages()[name])
+		b.photograph(filepath.Join(*screenshots, name+".png"), false)
+	}
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestBrowser drives the dashboard of the real program in a real browser.
+func TestBrowser(t *testing.T) {
+	fromEnvironment(t, chromiumVariable)
+	w := newBrowserWorld(t, "")
+	b := newTab(t, w)
+	b.screen(1280, 900, "light")
+	for _, part := range []struct {
+		name string
+		run  func(*tab)
+	}{
+		{"the policy holds", (*tab).policyHolds},
+		{"sign in", (*tab).signIn},
+		{"every page", (*tab).everyPage},
+		{"story", (*tab).story},
+		{"sign out", (*tab).signOut},
+	} {
+		if !t.Run(part.name, func(t *testing.T) { b.within(t, func() { part.run(b) }) }) {
+			return
+		}
+	}
+}
+
+// policyHolds shows that an inline script does not run, and that this test would notice.
+func (b *tab) policyHolds() {
+	b.open("/login")
+	eval[chromedp.Void](b, `document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.ran = true' }))`)
+	b.wait(`!window.ran`)
+	b.w.eventually("the browser reports it", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return len(b.complaints) > 0
+	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !strings.Contains(strings.Join(b.complaints, "\n"), "script-src") {
+		b.Errorf("the browser complains of something else: %q", b.complaints)
+	}
+	b.complaints = nil
+}
+
+// signIn signs in with the keyboard alone.
+func (b *tab) signIn() {
+	b.open("/runs?state=FAILED")
+	b.wait(`document.activeElement.id === 'key'`)
+	b.leave(http.StatusUnauthorized, chromedp.KeyEvent("mw_wrong"+kb.Enter))
+	b.says("unknown, revoked or expired")
+	b.wait(`document.activeElement.id === 'key'`)
+	b.leave(http.StatusOK, chromedp.KeyEvent(browserKey+kb.Enter))
+	b.wait(`location.pathname + location.search === '/runs?state=FAILED'`)
+}
+
+// story is what an owner does with a webhook from its creation to its end.
+func (b *tab) story() {
+	// A webhook: its URL and secret are shown once, and copied.
+	b.open(b.w.factory(b.w.ops, "/webhooks"))
+	b.leave(http.StatusOK, press("New webhook"))
+	b.leave(http.StatusUnprocessableEntity, fill("#name", "Not A Name"), press("Create"))
+	b.wait(`document.querySelector('#name').value === 'Not A Name' && document.querySelector('#name-error')`)
+	b.leave(http.StatusOK, fill("#name", "builds"), press("Create"))
+	b.says("builds is ready", "the only time the secret is shown")
+	url, secret := b.copied("#url"), b.copied("#secret")
+	b.leave(http.StatusOK, press("To the webhook"))
+	if page := b.text("body"); strings.Contains(page, secret) || !strings.Contains(page, "No delivery has come yet.") {
+		b.Errorf("the page after the first time:\n%s", page)
+	}
+
+	// A delivery arrives while one looks.
+	b.stays()
+	b.sends(http.StatusAccepted, url, secret, `{"status": "failed", "build": 1}`)
+	b.waitText(".deliveries tbody tr", "Accepted")
+	b.waitText("#live-note", "1 new row")
+	b.stayed()
+
+	// An automation, and its filter tried with that delivery.
+	b.open(b.w.factory(b.w.ops, "/automations/new"))
+	b.leave(http.StatusOK,
+		fill("#name", "triage"), tick("builds"), fill("#filter", `{"status": ["failed"]}`),
+		fill("#prompt", "A build failed. Find out why."), press("Create"))
+	b.says("triage", "fires")
+	b.leave(http.StatusOK, press("Test it"))
+	b.leave(http.StatusOK, chromedp.SendKeys(chromedp.CSS("#delivery"), "builds"), press("Test"))
+	b.says("Would trigger", "1 of the last 1")
+	b.leave(http.StatusOK, fill("#filter", `{"status": ["passed"]}`), press("Test"))
+	b.says("Would not trigger", "Payload check fails", "0 of the last 1")
+	b.leave(http.StatusUnprocessableEntity, fill("#filter", `{"status": `), press("Test"))
+	b.says("is not JSON")
+
+	// A run starts and ends while one looks.
+	b.open("/runs?factory=" + b.w.ops)
+	b.stays()
+	b.sends(http.StatusAccepted, url, secret, `{"status": "failed", "build": 2}`)
+	b.waitText(".runs tbody tr", "SUCCEEDED")
+	b.stayed()
+	b.leave(http.StatusOK, press("triage from builds"))
+	b.says("A build failed. Find out why.", "SUCCEEDED", "Timeline", "event-payload.json")
+
+	// The old secret is refused from the rotation on.
+	b.open(b.w.factory(b.w.ops, "/webhooks"))
+	b.leave(http.StatusOK, press("builds"))
+	b.do(press("Rotate secret…"))
+	b.leave(http.StatusOK, press("Rotate secret"))
+	b.says("The secret has been rotated")
+	b.stays()
+	fresh := b.copied(".once .copy")
+	b.sends(http.StatusUnauthorized, url, secret, `{"status": "failed", "build": 3}`)
+	b.waitText(".deliveries tbody tr", "Rejected (auth)")
+	b.sends(http.StatusAccepted, url, fresh, `{"status": "passed", "build": 4}`)
+	b.wait(`document.querySelectorAll('.deliveries tbody tr').length === 4`)
+	b.stayed()
+	b.says(fresh) // still there: what is live changes, and the rest stays
+
+	// Disabled and enabled, then deleted for good.
+	b.open(b.w.factory(b.w.ops, "/webhooks"))
+	b.leave(http.StatusOK, press("builds"))
+	b.leave(http.StatusOK, press("Disable"))
+	b.says("Disabled. Senders get 404")
+	b.sends(http.StatusNotFound, url, fresh, `{"build": 5}`)
+	b.leave(http.StatusOK, press("Enable"))
+	b.sends(http.StatusAccepted, url, fresh, `{"build": 6}`)
+	b.do(press("Delete…"))
+	b.leave(http.StatusOK, press("Delete builds"))
+	b.says("Deleted.", "2 deleted")
+	b.sends(http.StatusNotFound, url, fresh, `{"build": 7}`)
+	b.leave(http.StatusOK, chromedp.Navigate(b.w.url+b.w.factory(b.w.ops, "/automations/triage")))
+	b.says("does not fire", "deleted")
+}
+
+// sends posts a delivery from outside of the browser.
+func (b *tab) sends(status int, url, secret, body string) {
+	b.Helper()
+	if got := b.w.post(url, secret, body); got != status {
+		b.Fatalf("%s: %d, want %d", body, got, status)
+	}
+}
+
+// stays marks the page, and stayed fails when it has been loaded anew since.
+func (b *tab) stays() { eval[bool](b, `window.stayed = true`) }
+
+func (b *tab) stayed() {
+	b.Helper()
+	b.wait(`window.stayed`)
+}
+
+// signOut ends the session: nothing of it is left in the browser.
+func (b *tab) signOut() {
+	b.open("/")
+	b.leave(http.StatusOK, chromedp.Click(chromedp.CSS(".who button")))
+	b.leave(http.StatusOK, chromedp.NavigateBack())
+	b.says("Sign in")
+}

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/admin"
+	"millwright/api"
+	"millwright/reconcile/plan"
+	"millwright/state"
+	"millwright/state/statetest"
+)
+
+// browserWorld is a server of the real program with a day behind it: a factory of a directory that has had
+// deliveries and runs, one that the server holds, and one whose source has errors.
+type browserWorld struct {
+	t     *testing.T
+	store *state.Store // while there is no server yet
+	dir   string
+	url   string
+
+	acme, ops, mobile string // UIDs of the factories
+	hooks             map[string]state.Webhook
+	delivery, refused state.Delivery
+	run               string
+}
+
+// yesterday is the revision that was applied before the server started.
+const yesterday = "yesterday"
+
+const browserKey = "mw_browser-test-key-of-thirty-two-chars"
+
+// newBrowserWorld starts the server on a port, any if it is empty.
+func newBrowserWorld(t *testing.T, port string) *browserWorld {
+	t.Helper()
+	if port == "" {
+		var err error
+		if port, err = freePort(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &browserWorld{t: t, dir: t.TempDir(), url: "http://127.0.0.1:" + port, hooks: map[string]state.Webhook{}}
+	dsn := filepath.Join(w.dir, "state.db")
+	t.Setenv("MILLWRIGHT_MASTER_KEY", base64.StdEncoding.EncodeToString(statetest.MasterKey()))
+	w.must(initDemo(t.Context(), streams{out: io.Discard, err: io.Discard}, filepath.Join(w.dir, "acme"), dsn, w.url, "acme"))
+	var err error
+	w.store, err = state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()})
+	w.must(err)
+	w.furnish()
+	w.must(w.store.Close())
+	w.must(writeNew(filepath.Join(w.dir, "millwright.yaml"), []byte("listen: 127.0.0.1:"+port+"\nfactories:\n"+
+		"  - {name: acme, source: {dir: acme}}\n  - {name: mobile, source: {dir: mobile}}\n  - {name: ops, source: {managed: {}}}\n")))
+
+	p := exec.Command(os.Args[0], "serve", "--config", filepath.Join(w.dir, "millwright.yaml"), "--state", dsn)
+	p.Env = append(os.Environ(), runMain+"=1", "TMPDIR="+w.dir)
+	var log bytes.Buffer
+	p.Stdout, p.Stderr = io.Discard, &log
+	w.must(p.Start())
+	t.Cleanup(func() {
+		p.Process.Kill()
+		p.Wait()
+		if t.Failed() {
+			t.Logf("the server said:\n%s", log.String())
+		}
+	})
+	c := client{server: w.url, key: browserKey, http: http.DefaultClient}
+	w.eventually("every source was read", func() bool {
+		var list admin.ListFactoriesResponse
+		if c.get(t.Context(), "/factory", &list) != nil || len(list.Factories) != 3 {
+			return false
+		}
+		acme, mobile := list.Factories[0].Sync, list.Factories[1].Sync
+		return acme.AttemptedRevision != yesterday && acme.State == "applied" && mobile.State == "refused"
+	})
+	return w
+}
+
+func (w *browserWorld) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// eventually waits until done.
+func (w *browserWorld) eventually(what string, done func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !done(); {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not within a minute: %s", what)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// furnish fills the state.
+func (w *browserWorld) furnish() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	_, err := w.store.Bootstrap(ctx, browserKey)
+	w.must(err)
+	began := time.Now().Add(-23 * time.Hour)
+	w.acme = w.apply("acme", state.Source{Kind: "dir", Path: filepath.Join(w.dir, "acme")}, began)
+	for name, content := range map[string]string{
+		"webhooks/store.yaml":              "authMode: signature\nsignatureScheme: sentry\nsecretName: SENTRY_SECRET\n",
+		"automations/crash/automation.md":  "---\ntriggers:\n  - provider: github\n    event: push\n---\n\nRead the crash.\n",
+		"automations/weekly/automation.md": "---\ntriggers:\n  - provider: cron\n    event: fired\n    filter:\n      cron: \"0 6 * * 1\"\n---\n\nSum up the week.\n",
+	} {
+		w.must(writeNew(filepath.Join(w.dir, "mobile", name), []byte(content)))
+	}
+	_, err = w.store.SetSecret(ctx, "SENTRY_SECRET", []byte("made-up"))
+	w.must(err)
+	w.mobile = w.apply("mobile", state.Source{Kind: "dir", Path: filepath.Join(w.dir, "mobile")}, began)
+	w.must(writeNew(filepath.Join(w.dir, "mobile/webhooks/pager.yaml"), []byte("# Who is on call\nauthMode: bearer\nsecretName: PAGER_SECRET\n")))
+	w.hold()
+	w.day(began)
+}
+
+// apply applies the tree of a directory, as the server did yesterday.
+func (w *browserWorld) apply(name string, source state.Source, at time.Time) (uid string) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	f, err := w.store.EnsureFactory(ctx, name, source, false)
+	w.must(err)
+	cur, err := w.store.Current(ctx, f.UID)
+	w.must(err)
+	p, app := plan.Make(cur, os.DirFS(source.Path), plan.Options{Revision: state.Revision{ID: yesterday}, Now: at})
+	if app == nil {
+		w.t.Fatalf("%s would be refused: %v", name, p.Problems)
+	}
+	app.Started = at
+	w.must(w.store.Apply(ctx, *app))
+	hooks, err := w.store.Webhooks(ctx, f.UID, false)
+	w.must(err)
+	for _, h := range hooks {
+		w.hooks[h.Spec.Name] = h
+	}
+	return f.UID
+}
+
+// hold makes the factory that the server itself holds, with a few revisions.
+func (w *browserWorld) hold() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	f, err := w.store.EnsureFactory(ctx, "ops", state.Source{Kind: "managed"}, false)
+	w.must(err)
+	w.ops = f.UID
+	keys, err := w.store.Keys(ctx)
+	w.must(err)
+	a := api.New(api.Config{Store: w.store})
+	admin.Register(a, admin.Config{Store: w.store, PublicURL: w.url})
+	call := func(method, path string, in, out any) {
+		w.t.Helper()
+		w.must(a.Call(ctx, keys[0], method, "/factory/"+w.ops+path, in, out))
+	}
+	var made admin.WebhookWithSecret
+	call("POST", "/webhooks", admin.CreateWebhookRequest{Name: "pages", AuthMode: "signature", SignatureScheme: "notion"}, nil)
+	call("POST", "/webhooks", admin.CreateWebhookRequest{Name: "old-alerts", AuthMode: "url_token"}, &made)
+	call("DELETE", "/webhooks/"+made.UID, nil, nil)
+	call("POST", "/webhooks", admin.CreateWebhookRequest{Name: "alerts", AuthMode: "token", DeliveryIDHeader: "X-Alert-Id"}, &made)
+	call("PUT", "/files/automations/page/automation.md", admin.EditFileRequest{Content: "---\ntriggers:\n  - provider: webhook\n    event: received\n    filter:\n      webhook_ids: [" + made.UID + "]\n      payload:\n        severity: [critical]\n---\n\nFind out what fails.\n"}, nil)
+	hooks, err := w.store.Webhooks(ctx, w.ops, false)
+	w.must(err)
+	for _, h := range hooks {
+		w.hooks[h.Spec.Name] = h
+	}
+}
+
+// day fills the log of a day: what came in each hour, and what its runs did.
+func (w *browserWorld) day(began time.Time) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	cur, err := w.store.Current(ctx, w.acme)
+	w.must(err)
+	generation := cur.Factory.Generation
+	branches := []string{"main", "release/4.2", "login-form", "faster-cache"}
+	n := 0
+	for hour := range 23 {
+		at := began.Add(time.Duration(hour) * time.Hour)
+		busy := 2 + (hour*7)%5
+		if h := at.Hour(); h >= 8 && h < 19 {
+			busy += 6
+		}
+		for i := range busy {
+			n++
+			hook, sender := w.hooks["ci"], "192.0.2.17"
+			body := fmt.Sprintf(`{"build":%d,"branch":%q,"status":%q,"duration":%d,"tests":{"run":%d,"failed":%d}}`, 1700+n, branches[n%4], []string{"passed", "failed", "passed"}[n%3], 90+n%40, 2210+n, n%3%2*3)
+			identity := state.IdentityOf(state.IdentityBodyHash, body)
+			if n%4 == 1 {
+				hook, sender = w.hooks["github"], "198.51.100.8"
+				body = fmt.Sprintf(`{"action":"opened","number":%d,"pull_request":{"draft":false,"title":"Make the login form faster"}}`, 400+n)
+				identity = state.IdentityOf(state.IdentityProvider, fmt.Sprintf("72d3162e-cc78-11e3-81ab-%012d", n))
+			}
+			received := at.Add(time.Duration(i) * 4 * time.Minute)
+			if n%9 == 0 {
+				size := int64(len(body))
+				w.must(w.store.RecordRejected(ctx, state.Rejection{
+					FactoryUID: w.acme, WebhookID: hook.ID, WebhookUID: hook.UID, Outcome: state.DeliveryRejectedAuth,
+					Reason: "the bearer token is not this webhook's secret", Size: &size, Sender: "203.0.113.90", Received: received, Generation: generation,
+				}))
+				continue
+			}
+			d := state.Acceptance{
+				UID: state.NewID(state.PrefixDelivery), FactoryUID: w.acme, Generation: generation, WebhookID: hook.ID, WebhookUID: hook.UID,
+				Identity: identity, Sender: sender, Body: []byte(body), Received: received,
+			}
+			if hook.Spec.Name == "github" || strings.Contains(body, "failed\",") {
+				d.Runs = []state.NewRun{w.newRun(cur, hook, d.UID, received)}
+			}
+			done, err := w.store.Accept(ctx, d)
+			w.must(err)
+			if len(d.Runs) > 0 && !done.Duplicate {
+				w.finish(d.Runs[0].ID, n, received)
+			}
+			if i == 0 && hour%5 == 2 { // the sender sends it again
+				d.UID, d.Runs, d.Received = state.NewID(state.PrefixDelivery), nil, received.Add(2*time.Second)
+				_, err := w.store.Accept(ctx, d)
+				w.must(err)
+			}
+		}
+	}
+	all, err := w.store.Deliveries(ctx, w.acme, w.hooks["ci"].UID, state.DeliveryFilter{Outcome: state.DeliveryAccepted}, "", 50)
+	w.must(err)
+	for _, d := range all {
+		runs, err := w.store.RunsOfDeliveries(ctx, d.UID)
+		w.must(err)
+		if len(runs[d.UID]) > 0 && runs[d.UID][0].State == string(state.RunSucceeded) {
+			w.delivery, w.run = d, runs[d.UID][0].ID
+			break
+		}
+	}
+	rejected, err := w.store.Deliveries(ctx, w.acme, w.hooks["ci"].UID, state.DeliveryFilter{Outcome: state.DeliveryRejectedAuth}, "", 1)
+	w.must(err)
+	w.refused = rejected[0]
+}
+
+func (w *browserWorld) newRun(cur state.Current, hook state.Webhook, delivery string, at time.Time) state.NewRun {
+	name := map[string]string{"ci": "triage-failed-build", "github": "review-pull-request"}[hook.Spec.Name]
+	r := state.NewRun{
+		ID: state.NewRunID(), FactoryUID: w.acme, Title: name + " from " + hook.Spec.Name, Source: "CUSTOM_WEBHOOK", ConversationID: state.NewRunID(),
+		AutomationUID: cur.UIDs[state.ResourceKey("automation", name)], WebhookUID: hook.UID, DeliveryUID: delivery, At: at,
+		Creator: state.Creator{Type: "service_account", UID: "auto", DisplayName: name},
+	}
+	r.RootRunID = r.ID
+	for _, a := range cur.Tree.Automations {
+		if a.Name == name {
+			r.Prompt = a.Prompt
+		}
+	}
+	return r
+}
+
+// finish executes a run as a worker does.
+func (w *browserWorld) finish(id string, n int, at time.Time) {
+	w.t.Helper()
+	ctx := context.Background()
+	c, _, err := w.store.ClaimRun(ctx, id, "w1", "mill-1", time.Minute)
+	w.must(err)
+	_, err = w.store.StartRun(ctx, c, time.Minute)
+	w.must(err)
+	said := func(blocks ...state.Block) state.Message {
+		return state.Message{Role: state.RoleAssistant, Content: blocks, At: at}
+	}
+	result := state.Result{State: state.RunSucceeded, Messages: []state.Message{
+		said(state.Text("I read the report and the log of the last green build.")),
+		said(state.Block{Type: "action", ID: "1", Category: "skill", Name: "read_skill", Input: json.RawMessage(`{"skill_path":"skills/bisect/SKILL.md","bundled_skill_id":"pr-comments"}`)},
+			state.Block{Type: "action", ID: "2", Category: "shell", Name: "git bisect run make test", Input: json.RawMessage(`{"command":"git bisect run make test"}`)},
+			state.Block{Type: "action_result", ActionID: "2", Name: "git bisect run make test", State: "succeeded", Output: json.RawMessage(`"8c0ffee is the first bad commit"`)}),
+		said(state.Text("Commit 8c0ffee broke the build: it renames cache.Key to cache.ID, and session_test.go still has the old name.\n\nRename it there, in lines 41 and 77. The three tests that fail are the ones that use it.")),
+	}}
+	switch n % 11 {
+	case 3:
+		result.State, result.Message = state.RunFailed, "exit status 2"
+	case 7:
+		result.State, result.Message = state.RunBlocked, "which branch should it go to?"
+	}
+	_, err = w.store.FinishRun(ctx, c, result)
+	w.must(err)
+}
+
+// post sends a delivery and returns the status.
+func (w *browserWorld) post(address, token, body string) int {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, address, strings.NewReader(body))
+	w.must(err)
+	r.Header.Set("Authorization", "Bearer "+token)
+	resp, err := http.DefaultClient.Do(r)
+	w.must(err)
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	w.must(err)
+	return resp.StatusCode
+}
+
+func (w *browserWorld) factory(uid string, path ...string) string {
+	return "/factories/" + uid + strings.Join(path, "")
+}
