@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,8 +25,19 @@ import (
 	"millwright/state/statetest"
 )
 
-// kills is how often the crash test kills the server.
-const kills = 50
+// kills is how often the crash test kills the server: 50 times, or MILLWRIGHT_KILLS times.
+func kills(t *testing.T) int {
+	t.Helper()
+	text, ok := os.LookupEnv("MILLWRIGHT_KILLS")
+	if !ok {
+		return 50
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("MILLWRIGHT_KILLS=%q is not a number of kills", text)
+	}
+	return n
+}
 
 // TestKill kills the server with SIGKILL again and again under load, on both databases. Every delivery
 // that was answered 202 is in the log exactly once, and each matching automation has exactly one run for
@@ -39,7 +51,8 @@ func TestKill(t *testing.T) {
 		t.Parallel()
 		w := newCrashWorld(t, dsn)
 		stopSenders := w.send(8)
-		for i := range kills {
+		n := kills(t)
+		for i := range n {
 			p := w.start(t)
 			before := w.acknowledged()
 			w.waitFor(t, p, func() bool { return w.acknowledged() >= before+20+rand.IntN(60) })
@@ -62,6 +75,7 @@ func TestKill(t *testing.T) {
 			t.Errorf("the server ended with %v", err)
 		}
 		w.check(t)
+		t.Logf("%d kills", n)
 	})
 }
 
