@@ -243,7 +243,7 @@ func (g *gitSource) wanted(adv *packp.AdvRefs) (plumbing.Hash, error) {
 // read makes the snapshot of a commit that is in the clone, after a look at its directories down to the
 // root of the definition.
 func (g *gitSource) read(target plumbing.Hash) (Snapshot, error) {
-	objects := &objects{from: g.storage()}
+	objects := g.objects.after(g.storage())
 	commit, err := objects.commit(target)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("commit %s: %w", target, err)
@@ -253,7 +253,7 @@ func (g *gitSource) read(target plumbing.Hash) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("commit %s: %w", commit.Hash, err)
 	}
 	g.objects, g.target = objects, target
-	tree := freeze(&treeBacking{objects: objects, root: root, dirs: map[string]map[string]object.TreeEntry{}})
+	tree := freeze(&treeBacking{objects: objects, root: root, dirs: map[string]directory{}})
 	g.snap = Snapshot{Revision: revisionOf(commit, root), FS: tree, release: func() {
 		tree.close()
 		objects.from = nil
@@ -312,7 +312,7 @@ func (g *gitSource) have() plumbing.Hash {
 		hash := plumbing.NewHash(lines[len(lines)-1])
 		o := &objects{from: g.storage()}
 		if commit, err := o.commit(hash); err == nil {
-			if _, err := o.tree(commit.TreeHash); err == nil {
+			if _, err := o.readTree(commit.TreeHash); err == nil {
 				return commit.Hash
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,15 +14,46 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/storer"
+
+	"millwright/schema"
 )
 
-// maxTreeObject bounds one directory of a commit; about 100,000 entries.
-const maxTreeObject = 4 << 20
+const (
+	// maxTreeObject bounds one directory of a commit; about 100,000 entries.
+	maxTreeObject = 4 << 20
+	// maxKnownEntries bounds the entries of the directories that are kept from one commit to the next.
+	// The largest valid definition, with a directory for each of its files, has twice its files.
+	maxKnownEntries = 3 * schema.MaxFiles
+)
+
+// directory is a tree object: its entries by name.
+type directory []object.TreeEntry
+
+func (d directory) entry(name string) (object.TreeEntry, bool) {
+	i, found := slices.BinarySearchFunc(d, name, func(e object.TreeEntry, name string) int { return strings.Compare(e.Name, name) })
+	if !found {
+		return object.TreeEntry{}, false
+	}
+	return d[i], true
+}
 
 // objects reads the objects of a clone.
 type objects struct {
 	from    storer.EncodedObjectStorer
 	damaged bool // an object that should be there cannot be read
+
+	before map[plumbing.Hash]directory // of the commit before; not changed here
+	known  map[plumbing.Hash]directory // what was read or found there
+	kept   int                         // entries of known
+}
+
+// after returns what reads the objects of the next commit. What both have in common is not read again.
+func (o *objects) after(from storer.EncodedObjectStorer) *objects {
+	next := &objects{from: from, known: map[plumbing.Hash]directory{}}
+	if o != nil && !o.damaged {
+		next.before = o.known
+	}
+	return next
 }
 
 // open returns a reader of an object of the given type, and its size.
@@ -34,8 +66,25 @@ func (o *objects) open(kind plumbing.ObjectType, hash plumbing.Hash) (plumbing.E
 	return obj, nil
 }
 
-// tree returns the entries of a directory by name.
-func (o *objects) tree(hash plumbing.Hash) (map[string]object.TreeEntry, error) {
+// tree returns a directory.
+func (o *objects) tree(hash plumbing.Hash) (directory, error) {
+	if d, known := o.known[hash]; known {
+		return d, nil
+	}
+	d, known := o.before[hash]
+	if !known {
+		var err error
+		if d, err = o.readTree(hash); err != nil {
+			return nil, err
+		}
+	}
+	if o.kept += len(d) + 1; o.kept <= maxKnownEntries {
+		o.known[hash] = d
+	}
+	return d, nil
+}
+
+func (o *objects) readTree(hash plumbing.Hash) (directory, error) {
 	if size, err := o.from.EncodedObjectSize(hash); err == nil && size > maxTreeObject {
 		return nil, fmt.Errorf("%w %s: a directory of %d bytes, more than %d MiB", errMalformed, hash, size, maxTreeObject>>20)
 	}
@@ -47,17 +96,17 @@ func (o *objects) tree(hash plumbing.Hash) (map[string]object.TreeEntry, error) 
 	if err := t.Decode(obj); err != nil {
 		return nil, fmt.Errorf("tree %s: %w", hash, err)
 	}
-	entries := make(map[string]object.TreeEntry, len(t.Entries))
-	for _, e := range t.Entries {
+	d := directory(t.Entries)
+	slices.SortFunc(d, func(a, b object.TreeEntry) int { return strings.Compare(a.Name, b.Name) })
+	for i, e := range d {
 		if e.Name == "." || e.Name == ".." || strings.Contains(e.Name, "/") {
 			return nil, fmt.Errorf("%w %s: an entry is named %q, which no file can be", errMalformed, hash, e.Name)
 		}
-		if _, twice := entries[e.Name]; twice {
+		if i > 0 && d[i-1].Name == e.Name {
 			return nil, fmt.Errorf("%w %s: two entries are named %q", errMalformed, hash, e.Name)
 		}
-		entries[e.Name] = e
 	}
-	return entries, nil
+	return d, nil
 }
 
 // commit returns the commit that a commit or a tag stands for.
@@ -96,7 +145,7 @@ func (o *objects) subtree(hash plumbing.Hash, at string) (plumbing.Hash, error) 
 		if err != nil {
 			return hash, err
 		}
-		e, found := entries[name]
+		e, found := entries.entry(name)
 		if !found || e.Mode != filemode.Dir {
 			return hash, fmt.Errorf("%w: %s", errNoPath, at)
 		}
@@ -121,10 +170,10 @@ func settled(err error) bool {
 type treeBacking struct {
 	objects *objects
 	root    plumbing.Hash
-	dirs    map[string]map[string]object.TreeEntry
+	dirs    map[string]directory
 }
 
-func (b *treeBacking) dir(name string) (map[string]object.TreeEntry, error) {
+func (b *treeBacking) dir(name string) (directory, error) {
 	if entries, seen := b.dirs[name]; seen {
 		return entries, nil
 	}
@@ -152,7 +201,7 @@ func (b *treeBacking) entry(name string) (object.TreeEntry, error) {
 	if err != nil {
 		return object.TreeEntry{}, err
 	}
-	e, found := entries[path.Base(name)]
+	e, found := entries.entry(path.Base(name))
 	if !found {
 		return e, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
@@ -177,13 +226,16 @@ func (b *treeBacking) stat(name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// identity names the blob of a regular file.
+// identity names the blob of a regular file and the tree of a directory.
 func (b *treeBacking) identity(name string) string {
+	if name == "." {
+		return string(b.root[:])
+	}
 	e, err := b.entry(name)
-	if err != nil || !modeOf(e.Mode).IsRegular() {
+	if mode := modeOf(e.Mode); err != nil || !mode.IsRegular() && !mode.IsDir() {
 		return ""
 	}
-	return e.Hash.String()
+	return string(e.Hash[:])
 }
 
 func (b *treeBacking) list(name string, _ fs.FileInfo, max int) ([]entry, error) {
@@ -195,8 +247,8 @@ func (b *treeBacking) list(name string, _ fs.FileInfo, max int) ([]entry, error)
 		return nil, fmt.Errorf("%s: more than %d directory entries", name, max)
 	}
 	list := make([]entry, 0, len(entries))
-	for n, e := range entries {
-		list = append(list, entry{n, modeOf(e.Mode).Type()})
+	for _, e := range entries {
+		list = append(list, entry{e.Name, modeOf(e.Mode).Type()})
 	}
 	return list, nil
 }

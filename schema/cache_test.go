@@ -4,9 +4,11 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -22,11 +24,16 @@ type named struct {
 }
 
 func (n *named) Identity(name string) string {
-	f := n.MapFS[name]
-	if f == nil {
-		return ""
+	if f := n.MapFS[name]; f != nil {
+		return fmt.Sprintf("%x", sha256.Sum256(f.Data))
 	}
-	return fmt.Sprintf("%x", sha256.Sum256(f.Data))
+	h := sha256.New()
+	for _, file := range slices.Sorted(maps.Keys(n.MapFS)) {
+		if strings.HasPrefix(file, name+"/") {
+			fmt.Fprintf(h, "%q %x\n", file, sha256.Sum256(n.MapFS[file].Data))
+		}
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
 func (n *named) Open(name string) (fs.File, error) {
@@ -49,13 +56,14 @@ func TestCacheChangesNothing(t *testing.T) {
 	paths := []string{
 		"webhooks/a.yaml", "webhooks/b.yaml", "webhooks/a.yml", "webhooks/B.yaml", "automations/x/automation.md",
 		"automations/y/automation.md", "agents/x/agent.md", "runners/r.yaml", "factory.yaml", "skills/s/SKILL.md", "other.txt",
+		"agents/x/skills/s/SKILL.md", "agents/x/skills/t/SKILL.md", "agents/x/notes.txt", "agents/x/deep/agent.md", "agents/y/skills/s/SKILL.md",
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	tree := fstest.MapFS{}
 	var cache schema.Cache
 	spared := 0
 	var dirty []string // had a problem in the tree before
-	for round := range 400 {
+	for round := range 600 {
 		before := map[string]string{}
 		for name, f := range tree {
 			before[name] = string(f.Data)

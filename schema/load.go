@@ -42,7 +42,7 @@ func load(ctx context.Context, fsys fs.FS, known *Known, m *memory) *Result {
 		compiling.Go(func() { _, _ = structures[name]() })
 	}
 	defer compiling.Wait()
-	t, err := walk(fsys)
+	t, err := walk(fsys, m)
 	switch {
 	case errors.Is(err, errTooMany):
 		r.base = []Problem{newProblem(".", fileSpan(), SeverityError, "tree-too-large",

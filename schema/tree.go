@@ -44,6 +44,7 @@ type entry struct {
 	name  string
 	agent string // of an agent's own skill
 	flat  bool   // automations/<name>.md
+	same  bool   // it is in a directory that is as it was in the tree before: see Cache
 }
 
 // tree is what a walk over the resource paths, or over a part of them, finds.
@@ -53,7 +54,20 @@ type tree struct {
 	problems []Problem
 	count    *atomic.Int64 // files at or near resource paths
 	dirs     *atomic.Int64 // directories looked into
+	listed   int64         // those of this part
+	memory   *memory
 	err      error
+}
+
+// part returns an empty part of the tree.
+func (t *tree) part() *tree { return &tree{fsys: t.fsys, count: t.count, dirs: t.dirs, memory: t.memory} }
+
+// add takes what a part has found.
+func (t *tree) add(part *tree) {
+	t.entries = append(t.entries, part.entries...)
+	t.problems = append(t.problems, part.problems...)
+	t.listed += part.listed
+	t.err = cmp.Or(t.err, part.err)
 }
 
 var errTooMany = errors.New("too many files")
@@ -61,8 +75,8 @@ var errTooMany = errors.New("too many files")
 // walk finds the files at resource paths and reports those that are nearly at
 // one. It reads directories in parts and stops at the limit of files, so that
 // its memory is bounded whatever the tree holds.
-func walk(fsys fs.FS) (*tree, error) {
-	t := &tree{fsys: fsys, count: new(atomic.Int64), dirs: new(atomic.Int64)}
+func walk(fsys fs.FS, m *memory) (*tree, error) {
+	t := &tree{fsys: fsys, count: new(atomic.Int64), dirs: new(atomic.Int64), memory: m}
 	root, err := t.list(".", func(fs.DirEntry) bool { return true })
 	if err != nil {
 		return t, err
@@ -78,6 +92,7 @@ func walk(fsys fs.FS) (*tree, error) {
 
 // list returns the entries of a directory that keep admits, sorted by name.
 func (t *tree) list(dir string, keep func(fs.DirEntry) bool) ([]fs.DirEntry, error) {
+	t.listed++
 	if t.dirs.Add(1) > maxDirectories {
 		return nil, errTooMany
 	}
@@ -235,23 +250,31 @@ func (t *tree) top(e fs.DirEntry) error {
 		if !e.IsDir() {
 			return nil
 		}
-		switch name {
-		case "webhooks":
-			return t.flat(name, kindWebhook)
-		case "runners":
-			return t.flat(name, kindRunner)
-		case "automations":
-			return t.folders(name, kindAutomation, "")
-		case "agents":
-			return t.folders(name, kindAgent, "")
-		default:
-			return t.folders(name, kindSkill, "")
-		}
+		part := t.part()
+		err := t.memory.walk(part, name, func() error { return part.resources(name) })
+		t.add(part)
+		return err
 	}
 	if right := nearDirectory(name); right != "" && e.IsDir() {
 		return t.nearly(name, right)
 	}
 	return nil
+}
+
+// resources looks at one of the directories of a tree.
+func (t *tree) resources(dir string) error {
+	switch dir {
+	case "webhooks":
+		return t.flat(dir, kindWebhook)
+	case "runners":
+		return t.flat(dir, kindRunner)
+	case "automations":
+		return t.folders(dir, kindAutomation, "")
+	case "agents":
+		return t.folders(dir, kindAgent, "")
+	default:
+		return t.folders(dir, kindSkill, "")
+	}
 }
 
 // nearDirectory returns the directory that a name was probably meant to be.
@@ -346,12 +369,13 @@ func (t *tree) folders(dir string, kind fileKind, agent string) error {
 	}
 	// A directory for each resource makes this most of the walk: the directories
 	// are read side by side, and what they hold is taken in order.
-	parts := make([]tree, len(list))
+	parts := make([]*tree, len(list))
 	errs := make([]error, len(list))
 	parallel(len(list), func(i int) {
 		if e := list[i]; e.IsDir() {
-			parts[i] = tree{fsys: t.fsys, count: t.count, dirs: t.dirs}
-			errs[i] = parts[i].folder(dir, e.Name(), kind, agent)
+			part := t.part()
+			parts[i] = part
+			errs[i] = t.memory.walk(part, dir+"/"+e.Name(), func() error { return part.folder(dir, e.Name(), kind, agent) })
 		}
 	})
 	for i, e := range list {
@@ -359,9 +383,7 @@ func (t *tree) folders(dir string, kind fileKind, agent string) error {
 		p := dir + "/" + name
 		switch {
 		case e.IsDir():
-			t.entries = append(t.entries, parts[i].entries...)
-			t.problems = append(t.problems, parts[i].problems...)
-			t.err = cmp.Or(t.err, parts[i].err)
+			t.add(parts[i])
 			err = errs[i]
 		case kind == kindAutomation && path.Ext(name) == ".md":
 			if e.Type().IsRegular() {

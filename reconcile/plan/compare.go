@@ -145,6 +145,10 @@ func (p *Plan) add(changes []Change) {
 
 // update sets the action and the fields of a change from one spec of a resource to another.
 func (c *Change) update(old, new any) {
+	if reflect.DeepEqual(old, new) { // by far the most: what is equal is stored alike
+		c.Action = ActionUnchanged
+		return
+	}
 	before, after := members(old), members(new)
 	for name, value := range after {
 		if !reflect.DeepEqual(before[name], value) {
