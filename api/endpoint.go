@@ -49,6 +49,9 @@ func (a *API) correct(op huma.Operation) {
 	item := a.huma.OpenAPI().Paths[op.Path]
 	for _, listed := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch} {
 		if listed != nil && listed.Method == op.Method && listed.RequestBody != nil {
+			if content := listed.RequestBody.Content; content["application/json"] != nil {
+				delete(content, "application/octet-stream") // of those that want the body as it came, too
+			}
 			op.Responses["413"] = &huma.Response{Description: http.StatusText(http.StatusRequestEntityTooLarge), Content: op.Responses["400"].Content}
 		}
 	}

@@ -176,10 +176,29 @@ func fromHuma(status int, msg string, errs ...error) huma.StatusError {
 		e.Errors = append(e.Errors, f)
 		details = append(details, strings.TrimPrefix(f.Field+": "+f.Message, ": "))
 	}
-	if e.Detail = strings.Join(details, "; "); e.Detail == "" {
+	e.Detail = strings.Join(details, "; ")
+	switch {
+	case status == http.StatusRequestEntityTooLarge:
+		e.Detail = fmt.Sprintf("the body is larger than %d bytes", maxBody)
+		var limit int64
+		if _, err := fmt.Sscanf(msg, "request body is too large limit=%d", &limit); err == nil {
+			e.Detail = fmt.Sprintf("the body is larger than %d bytes", limit)
+		}
+	case status == http.StatusRequestTimeout:
+		e.Detail = "the body did not arrive in time"
+	case e.Detail == "":
 		e.Detail = msg
 	}
 	return e
+}
+
+// wording says what huma says in few words, of the kinds of mistakes that are made often, by their beginning.
+var wording = [][2]string{
+	{"invalid date/time for format", "want a time such as 2026-01-02T15:04:05Z (RFC 3339)"},
+	{"expected string to be RFC 3339 date-time", "want a time such as 2026-01-02T15:04:05Z (RFC 3339)"},
+	{"invalid integer", "want a whole number"},
+	{"invalid boolean", "want true or false"},
+	{"unexpected end of JSON input", "the JSON ends too early"},
 }
 
 // fieldError keeps the place and the reason, and leaves out the value, which may be a secret.
@@ -195,6 +214,11 @@ func fieldError(err error) FieldError {
 	field := d.Location
 	for _, prefix := range []string{"body.", "query.", "path.", "header."} {
 		field = strings.TrimPrefix(field, prefix)
+	}
+	for _, w := range wording {
+		if strings.HasPrefix(d.Message, w[0]) {
+			return FieldError{Field: field, Message: w[1]}
+		}
 	}
 	return FieldError{Field: field, Message: d.Message}
 }

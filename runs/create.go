@@ -55,6 +55,7 @@ const (
 	maxMetadata      = 20
 	maxMetadataValue = 256 // bytes
 	maxAttachment    = 1 << 20
+	maxFileName      = 255 // bytes; what file systems take
 	maxIdempotency   = 255
 )
 
@@ -411,6 +412,8 @@ func attachments(in []AttachmentRequest, p *problems) []state.Attachment {
 		switch {
 		case name == "." || name == ".." || strings.ContainsAny(name, "/\\") || !clean(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 			p.add(field+".file_name", "want a file name without a directory or control characters")
+		case len(name) > maxFileName:
+			p.add(field+".file_name", "at most %d bytes", maxFileName)
 		case dispatch.ReservedFile(name):
 			p.add(field+".file_name", "%s is the name of a file that every run has", name)
 		case seen[strings.ToLower(name)]:

@@ -67,13 +67,13 @@ func (s *service) run(ctx context.Context, p RunPath) (state.Run, error) {
 	return s.Store.Run(ctx, id)
 }
 
-// runID returns the canonical form of a run ID.
+// runID reports whether text has the form of a run ID: lower case, with dashes.
 func runID(text string) (string, bool) {
 	if len(text) != 36 {
 		return "", false
 	}
 	id, err := uuid.Parse(text)
-	return id.String(), err == nil
+	return text, err == nil && id.String() == text
 }
 
 func noRun(id string) error {

@@ -251,7 +251,7 @@ func TestCreateAndGet(t *testing.T) {
 		}
 		w.call(state.RoleViewer, "GET", "/agent/runs/"+id+"/attachments/other", "").problem(404, "resource_not_found")
 
-		for _, id := range []string{"x", state.NewRunID(), strings.ReplaceAll(id, "-", ""), "%00", strings.Repeat("9", 36)} {
+		for _, id := range []string{"x", state.NewRunID(), strings.ReplaceAll(id, "-", ""), strings.ToUpper(id), "%00", strings.Repeat("9", 36)} {
 			w.call(state.RoleViewer, "GET", "/agent/runs/"+id, "").problem(404, "resource_not_found")
 			w.call(state.RoleViewer, "GET", "/agent/runs/"+id+"/conversation", "").problem(404, "resource_not_found")
 			w.call(state.RoleViewer, "GET", "/agent/runs/"+id+"/events", "").problem(404, "resource_not_found")
@@ -325,6 +325,34 @@ func TestBadRequestsAreNamed(t *testing.T) {
 		{`{"prompt": "x", "attachments": [{"file_name": "a", "data": ""}, {"file_name": "A", "data": ""}]}`, "attachments[1].file_name"},
 		{`{"prompt": "x", "attachments": [{"file_name": "a", "data": "%"}]}`, "attachments[0].data"},
 		{`{"prompt": "x", "attachments": [{"file_name": "a", "mime_type": "x\ny", "data": ""}]}`, "attachments[0].mime_type"},
+		{`{"prompt": "x", "conversation_id": "` + long(50) + `x"}`, "conversation_id"},
+		{`{"prompt": "x", "agent_identity_uid": "` + long(101) + `"}`, "agent_identity_uid"},
+		{`{"skill": "r:` + strings.Repeat("n", 498) + `"}`, ""},
+		{`{"skill": "r:` + strings.Repeat("n", 499) + `"}`, "skill"},
+		{`{"prompt": "x", "config": {"skill_spec": "o/r:` + strings.Repeat("n", 496) + `"}}`, ""},
+		{`{"prompt": "x", "config": {"skill_spec": "o/r:` + strings.Repeat("n", 497) + `"}}`, "config.skill_spec"},
+		{`{"prompt": "x", "config": {"name": "` + long(200) + `", "model_id": "` + long(200) + `", "environment_id": "` + long(200) + `", "runner_id": "` + long(200) + `"}}`, ""},
+		{`{"prompt": "x", "config": {"name": "` + long(201) + `"}}`, "config.name"},
+		{`{"prompt": "x", "config": {"model_id": "` + long(201) + `"}}`, "config.model_id"},
+		{`{"prompt": "x", "config": {"environment_id": "` + long(201) + `"}}`, "config.environment_id"},
+		{`{"prompt": "x", "config": {"runner_id": "` + long(201) + `"}}`, "config.runner_id"},
+		{`{"prompt": "x", "config": {"worker_host": "` + long(201) + `"}}`, "config.worker_host"},
+		{`{"prompt": "x", "config": {"idle_timeout_minutes": 10080}}`, ""},
+		{`{"prompt": "x", "config": {"idle_timeout_minutes": 10081}}`, "config.idle_timeout_minutes"},
+		{`{"prompt": "x", "config": {"idle_timeout_minutes": -1}}`, "config.idle_timeout_minutes"},
+		{`{"prompt": "x", "config": {"idle_timeout_minutes": 1.5}}`, "config.idle_timeout_minutes"},
+		{`{"prompt": "x", "config": {"harness": {"type": "oz", "model_id": "` + long(200) + `", "reasoning_level": "` + long(100) + `"}}}`, ""},
+		{`{"prompt": "x", "config": {"harness": {"model_id": "` + long(201) + `"}}}`, "config.harness.model_id"},
+		{`{"prompt": "x", "config": {"harness": {"reasoning_level": "` + long(101) + `"}}}`, "config.harness.reasoning_level"},
+		{`{"prompt": "x", "metadata": {"` + strings.Repeat("k", 64) + `": "v"}}`, ""},
+		{`{"prompt": "x", "metadata": {"` + strings.Repeat("k", 65) + `": "v"}}`, "metadata"},
+		{`{"prompt": "x", "attachments": [{"file_name": "` + long(127) + `x", "data": ""}]}`, ""},
+		{`{"prompt": "x", "attachments": [{"file_name": "` + long(128) + `", "data": ""}]}`, "attachments[0].file_name"},
+		{`{"prompt": "x", "attachments": [{"file_name": "` + strings.Repeat("f", 200) + `", "data": ""}]}`, ""},
+		{`{"prompt": "x", "attachments": [{"file_name": "` + long(201) + `", "data": ""}]}`, "attachments[0].file_name"},
+		{`{"prompt": "x", "attachments": [{"file_name": "", "data": ""}]}`, "attachments[0].file_name"},
+		{`{"prompt": "x", "attachments": [{"file_name": "a", "mime_type": "x/` + strings.Repeat("y", 198) + `", "data": ""}]}`, ""},
+		{`{"prompt": "x", "attachments": [{"file_name": "a", "mime_type": "x/` + strings.Repeat("y", 199) + `", "data": ""}]}`, "attachments[0].mime_type"},
 		{`[]`, "body"},
 		{`{"prompt": `, ""},
 		{``, "body"},
@@ -336,7 +364,7 @@ func TestBadRequestsAreNamed(t *testing.T) {
 		}
 		r.problem(400, "invalid_request", test.field)
 	}
-	w.call(state.RoleRunner, "POST", "/agent/runs", `{"prompt": "`+strings.Repeat("x", 8<<20)+`"}`).problem(413, "payload_too_large")
+	w.call(state.RoleRunner, "POST", "/agent/runs", `{"prompt": "`+strings.Repeat("x", 8<<20)+`"}`).problem(413, "payload_too_large", "larger than 8388608 bytes")
 	w.call(state.RoleRunner, "POST", "/agent/runs", `{"prompt": "x"}`, "Idempotency-Key", strings.Repeat("k", 256)).problem(400, "invalid_request", "Idempotency-Key")
 }
 
@@ -439,11 +467,26 @@ func TestListOverHTTP(t *testing.T) {
 		if fmt.Sprint(all) != "[p0 p6 p5 p4 p3 p2 p1]" {
 			w.t.Errorf("pages: %v", all)
 		}
+		for query, name := range map[string]string{ // at its limit, and one past it
+			"name=%s": "name 200", "model_id=%s": "model_id 200", "creator=%s": "creator 200", "executor=%s": "executor 200", "environment_id=%s": "environment_id 200",
+			"skill=%s": "skill 500", "skill_spec=%s": "skill_spec 500", "automation_id=%s": "automation_id 200", "webhook_id=%s": "webhook_id 200",
+			"delivery_id=%s": "delivery_id 200", "q=%s": "q 200", "schedule_id=%s": "schedule_id 200", "artifact_type=%s": "artifact_type 200",
+		} {
+			var n int
+			fmt.Sscan(name, &name, &n)
+			list(fmt.Sprintf(query, strings.Repeat("x", n)))
+			w.call(state.RoleViewer, "GET", "/agent/runs?"+fmt.Sprintf(query, strings.Repeat("x", n+1)), "").problem(400, "invalid_request", name)
+		}
+		for part, n := range map[string]int{"state=QUEUED": 50, "task_status=failed": 50, "source=API": 50, "factory_uid=f": 100} {
+			list(strings.Repeat(part+"&", n))
+			name, _, _ := strings.Cut(part, "=")
+			w.call(state.RoleViewer, "GET", "/agent/runs?"+strings.Repeat(part+"&", n+1), "").problem(400, "invalid_request", name)
+		}
 		_, cursor := list("limit=2")
 		for query, name := range map[string]string{
 			"limit=0": "limit", "limit=501": "limit", "limit=x": "limit", "sort_by=id": "sort_by", "sort_order=up": "sort_order", "state=DONE": "state",
-			"task_status=x": "task_status", "created_after=yesterday": "created_after", "updated_after=1": "updated_after", "factory_only=maybe": "factory_only",
-			"cursor=x": "cursor", "cursor=bnVsbA": "cursor", "cursor=" + cursor + "&sort_by=title": "cursor", "cursor=" + cursor + "&sort_order=asc": "cursor",
+			"task_status=x": "task_status", "created_after=yesterday": "created_after: want a time such as", "updated_after=1": "updated_after", "factory_only=maybe": "factory_only",
+			"cursor=x": "cursor", "cursor=" + strings.Repeat("x", 4097): "cursor", "cursor=bnVsbA": "cursor", "cursor=" + cursor + "&sort_by=title": "cursor", "cursor=" + cursor + "&sort_order=asc": "cursor",
 			"execution_location=MARS": "execution_location", "ancestor_run_id=x": "ancestor_run_id", "q=%00": "q", "q=%ff": "q", "metadata[]=x": "metadata", "metadata[a%20b]=x": "metadata",
 			"name=" + strings.Repeat("x", 201): "name",
 		} {

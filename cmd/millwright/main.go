@@ -3,12 +3,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -107,6 +109,7 @@ ingress, the runs API and the dashboard that they describe.`,
 		newServe(s), newWorker(s), newValidate(s), newPlan(s), newSync(s), newStatus(s), newSecret(s), newWebhook(s),
 		newRun(s), newFilter(s), newKey(s), newBackup(s), newRestore(s), newSchema(s), newExplain(s), newConformance(s), newInit(s), newVersion(s),
 	)
+	nameArguments(root)
 	for _, c := range root.Commands() {
 		c.SuggestFor = append(c.SuggestFor, suggestions[c.Name()]...)
 	}
@@ -122,10 +125,20 @@ func noCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	for _, near := range cmd.SuggestionsFor(args[0]) {
+	if all := cmd.SuggestionsFor(args[0]); len(all) > 0 {
+		near := slices.MaxFunc(all, func(a, b string) int { return cmp.Compare(commonPrefix(a, args[0]), commonPrefix(b, args[0])) })
 		return usage("unknown command %q for %q: did you mean %q?", args[0], cmd.CommandPath(), near)
 	}
 	return usage("unknown command %q for %q (see %s --help)", args[0], cmd.CommandPath(), cmd.CommandPath())
+}
+
+// commonPrefix returns how many bytes a and b have in common at their beginning.
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // suggestions are what people of other tools type.
