@@ -22,14 +22,15 @@ var rooms = map[string][]string{
 	"schema/report":        {"schema"},
 	"state":                {"schema"},
 	"state/statetest":      {"state"},
+	"trace":                {},
 	"api":                  {"state", "schema"},
 	"reconcile/plan":       {"state", "schema"},
 	"reconcile":            {"reconcile/plan", "state", "schema"},
-	"ingress":              {"ingress/signature", "api", "state", "schema"},
+	"ingress":              {"ingress/signature", "trace", "api", "state", "schema"},
 	"ingress/conformance":  {"ingress/signature"},
-	"runs":                 {"runs/dispatch", "api", "state", "schema"},
-	"runs/dispatch":        {"state"},
-	"runs/worker":          {"runs/dispatch"},
+	"runs":                 {"runs/dispatch", "trace", "api", "state", "schema"},
+	"runs/dispatch":        {"trace", "state"},
+	"runs/worker":          {"runs/dispatch", "trace"},
 	"admin":                {"reconcile/plan", "ingress/signature", "api", "state", "schema"},
 	"dashboard":            {"admin", "runs", "reconcile/plan", "schema", "state", "api"},
 	"testdata/factories":   {},
@@ -54,6 +55,7 @@ var reserved = map[string][]string{
 	"github.com/go-chi/":          {"api", "admin", "runs", "dashboard"},
 	"github.com/danielgtaylor/":   {"api", "admin", "runs"},
 	"github.com/spf13/":           {"cmd/millwright"},
+	"go.opentelemetry.io/":        {"trace"},
 }
 
 // never lists imports that a room must do without.

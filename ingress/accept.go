@@ -10,13 +10,14 @@ import (
 	"millwright/ingress/signature"
 	"millwright/schema"
 	"millwright/state"
+	"millwright/trace"
 )
 
 var errUnknownScheme = errors.New("its signatureScheme is not one that this millwright knows")
 
 // accept is step 10, for a delivery that proved who sent it.
 func (in *Ingress) accept(q *request, m signature.Message, proof signature.Proof, payload schema.Payload) (answer, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), acceptTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.ctx), acceptTimeout)
 	defer cancel()
 	w := q.hook
 	reason, event := "", w.event(proof, q.body)
@@ -39,11 +40,32 @@ func (in *Ingress) accept(q *request, m signature.Message, proof signature.Proof
 	if in.store.Listened(w.uid) {
 		a.Headers = w.keptHeaders(q.r.Header)
 	}
-	done, err := in.store.Accept(ctx, a)
+	done, err := in.storeTraced(ctx, a)
 	if err != nil {
 		return answer{}, err
 	}
+	q.span.Set(trace.Delivery, done.DeliveryUID)
 	return accepted(done.DeliveryUID, done.Duplicate), nil
+}
+
+// storeTraced stores a delivery, as a part of the trace of ctx that its runs go on from.
+func (in *Ingress) storeTraced(ctx context.Context, a state.Acceptance) (state.Accepted, error) {
+	ctx, span := in.cfg.Tracer.Start(ctx, "accept", time.Time{})
+	defer span.End()
+	position := trace.Position(ctx)
+	for i := range a.Runs {
+		a.Runs[i].Traceparent = position
+	}
+	done, err := in.store.Accept(ctx, a)
+	if err != nil {
+		span.Fail("not_stored")
+		return done, err
+	}
+	span.Set(trace.Delivery, done.DeliveryUID)
+	if !done.Duplicate {
+		span.Count(trace.Runs, len(a.Runs))
+	}
+	return done, nil
 }
 
 // acceptance is a delivery with this body, and the runs that it starts.

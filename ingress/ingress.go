@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"millwright/state"
+	"millwright/trace"
 )
 
 // MaxBody is the most that a delivery's body may have, in bytes (contract.md, section 8).
@@ -52,6 +53,8 @@ type Config struct {
 	Log *slog.Logger
 	// Registerer receives the metrics; nil keeps them unseen.
 	Registerer prometheus.Registerer
+	// Tracer traces the requests to webhooks that exist; nil: none.
+	Tracer *trace.Tracer
 }
 
 // Ingress is a receiver of deliveries. It is an http.Handler.

@@ -13,6 +13,7 @@ import (
 	"millwright/ingress/signature"
 	"millwright/schema"
 	"millwright/state"
+	"millwright/trace"
 )
 
 // request is one request on its way through receive.
@@ -30,6 +31,8 @@ type request struct {
 	body    []byte
 	size    int64 // of what was read
 	ended   bool  // the body was read to its end
+	ctx     context.Context // of the request, in its trace
+	span    *trace.Span
 }
 
 const (
@@ -40,9 +43,10 @@ const (
 
 // ServeHTTP answers a request for which Handles says true.
 func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := &request{in: in, w: w, r: r, now: time.Now()}
+	q := &request{in: in, w: w, r: r, now: time.Now(), ctx: r.Context()}
 	a := q.decide()
 	in.metrics.count(a.result, q.now)
+	q.span.Set(trace.Result, a.result.String()).Count(trace.Status, a.status).End()
 	q.write(a)
 }
 
@@ -101,6 +105,7 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 		return refused(http.StatusNotFound, resultNotFound), nil
 	}
 	q.hook, q.bearer = w, w.mode == schema.AuthToken
+	q.traced()
 	q.identifySender()
 	if wait := in.failures.spent(q.budget(), q.now); wait > 0 { // 4
 		return tooMany(resultFailures, wait), nil
@@ -143,6 +148,15 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 		return q.reject(http.StatusBadRequest, state.DeliveryInvalidJSON, err.Error())
 	}
 	return in.accept(q, m, proof, payload) // 10
+}
+
+// traced begins the trace of a request to a webhook that exists. Senders do not continue traces of their
+// own: they are strangers.
+func (q *request) traced() {
+	if q.span == nil {
+		q.ctx, q.span = q.in.cfg.Tracer.Start(q.ctx, "receive", q.now)
+		q.span.Set(trace.Factory, q.hook.factory.uid).Set(trace.Webhook, q.hook.uid)
+	}
 }
 
 // identifySender says who the request counts as.

@@ -46,7 +46,7 @@ func (in *Ingress) Replay(ctx context.Context, factoryUID, webhookUID, deliveryU
 		for _, r := range a.Runs {
 			done.Runs = append(done.Runs, r.ID)
 		}
-		if _, err = in.store.Accept(ctx, a); err == nil {
+		if _, err = in.storeTraced(ctx, a); err == nil {
 			return done, nil
 		} else if !errors.Is(err, state.ErrMoved) {
 			return Replayed{}, err

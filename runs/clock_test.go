@@ -63,7 +63,7 @@ func TestClocksFireEachTickOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var clocks sync.WaitGroup
 		for _, store := range stores {
-			clocks.Go(func() { runs.Clock(ctx, store, nil) })
+			clocks.Go(func() { runs.Clock(ctx, store, nil, nil) })
 		}
 		notices, end := s.Subscribe(100, state.TopicRun)
 		defer end()
@@ -155,7 +155,7 @@ func TestDisabledAutomationsDoNotFire(t *testing.T) {
 	f := scheduled(t, s, every("1s", false))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); runs.Clock(ctx, s, nil) }()
+	go func() { defer close(done); runs.Clock(ctx, s, nil, nil) }()
 	last := func() (at time.Time) {
 		known, err := s.Schedules(t.Context(), f.UID)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -20,6 +21,7 @@ import (
 	"millwright/api"
 	"millwright/runs/dispatch"
 	"millwright/state"
+	"millwright/trace"
 )
 
 // RunAgentRequest asks for a run (contract.md, section 4).
@@ -154,7 +156,13 @@ func (s *service) createRun(ctx context.Context, in *createInput, def state.Agen
 
 func (s *service) save(ctx context.Context, n state.NewRun, files []state.Attachment, in *createInput) (state.Run, error) {
 	idem := state.Idempotency{KeyUID: n.Creator.UID, Key: in.IdempotencyKey, Request: sha256.Sum256(in.RawBody)}
+	ctx, span := s.Tracer.Start(ctx, "create", time.Time{})
+	defer span.End()
+	n.Traceparent = trace.Position(ctx)
 	r, err := s.Store.CreateRun(ctx, n, files, idem)
+	if span.Set(trace.Run, r.ID); err != nil {
+		span.Fail("not_stored")
+	}
 	if errors.Is(err, state.ErrNotFound) { // what the request names, not what it asks for
 		return r, api.Problem("invalid_request", "%s", strings.TrimSuffix(err.Error(), ": "+state.ErrNotFound.Error())+" does not exist")
 	}

@@ -13,6 +13,7 @@ import (
 	"millwright/api"
 	"millwright/runs/dispatch"
 	"millwright/state"
+	"millwright/trace"
 )
 
 // Config says what the endpoints work on. Store is required.
@@ -26,6 +27,8 @@ type Config struct {
 	Harnesses []string
 	// Log receives what went wrong inside; nil discards it.
 	Log *slog.Logger
+	// Tracer begins the traces of runs; nil: none.
+	Tracer *trace.Tracer
 }
 
 // service holds what the handlers share.

@@ -10,6 +10,7 @@ import (
 
 	"millwright/schema"
 	"millwright/state"
+	"millwright/trace"
 )
 
 // Clock starts the runs of automations with a schedule: each tick of each schedule makes one run, however
@@ -17,11 +18,11 @@ import (
 //
 // A tick that no server was there for is made up for when it is at most an hour ago, and only the last one
 // of each schedule; older ones are gone.
-func Clock(ctx context.Context, store *state.Store, log *slog.Logger) {
+func Clock(ctx context.Context, store *state.Store, tracer *trace.Tracer, log *slog.Logger) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	c := &clock{store: store, log: log}
+	c := &clock{store: store, tracer: tracer, log: log}
 	notices, end := store.Subscribe(8, state.TopicRouting)
 	defer end()
 	for {
@@ -47,6 +48,7 @@ const (
 // clock is the schedules of all factories, as they were read last.
 type clock struct {
 	store   *state.Store
+	tracer  *trace.Tracer
 	log     *slog.Logger
 	entries []*entry
 	loaded  time.Time
@@ -122,19 +124,24 @@ func lastTick(s cron.Schedule, last, now time.Time) time.Time {
 
 // fire makes the run of a tick, or skips it where the automation is disabled or the tick is long gone.
 func (c *clock) fire(ctx context.Context, e *entry, tick, now time.Time) error {
+	ctx, span := c.tracer.Start(ctx, "tick", tick)
+	defer span.End()
 	var run *state.NewRun
 	if e.automation.Spec.Enabled && now.Sub(tick) <= madeUpFor {
 		r := e.run(now)
+		r.Traceparent = trace.Position(ctx)
 		run = &r
 	}
 	fired, err := c.store.Fire(ctx, state.Tick{FactoryUID: e.factory, Generation: e.generation, Key: e.key, Last: e.last, At: tick}, run)
 	if err != nil {
+		span.Fail("not_stored")
 		return err
 	}
 	if !fired {
 		c.stale = true // another server did
 	}
 	if fired && run != nil {
+		span.Set(trace.Run, run.ID)
 		c.log.Info("schedule fired", "automation", e.automation.Spec.Name, "run_id", run.ID, "tick", tick)
 	}
 	e.last = tick

@@ -40,7 +40,7 @@ var unnested = sync.OnceValue(func() map[string]unnestedInsert {
 	for query, types := range map[string]string{
 		insertDeliverySQL:    "itttt iii tttttt iii",
 		insertPayloadSQL:     "ttbb",
-		insertRunSQL:         "ttttttttttttttttt b ttttt i tt",
+		insertRunSQL:         "ttttttttttttttttt b ttttt i ttt",
 		insertRunMetadataSQL: "tttt",
 	} {
 		all[query] = unnest(query, strings.ReplaceAll(types, " ", ""))

@@ -38,12 +38,13 @@ type NewRun struct {
 	SkillSpec      string            //
 	Metadata       map[string]string // of the caller; automation, webhook and delivery are columns of their own
 	At             time.Time         // of creation
+	Traceparent    string            // the trace that the run belongs to, as of W3C Trace Context; may be empty
 }
 
 const insertRunSQL = `INSERT INTO runs (id, factory_uid, title, prompt, envelope, state, source, creator_type, creator_uid, creator_name,
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, config, sealed,
-	config_name, model_id, environment_id, skill_spec, metadata, created_at, updated_at, queued_at, secrets, trigger_url)
-	VALUES ($1, $2, $3, $4, $5, 'QUEUED', $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $24, $24, $25, $26)`
+	config_name, model_id, environment_id, skill_spec, metadata, created_at, updated_at, queued_at, secrets, trigger_url, traceparent)
+	VALUES ($1, $2, $3, $4, $5, 'QUEUED', $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $24, $24, $25, $26, $27)`
 
 const insertRunMetadataSQL = `INSERT INTO run_metadata (run_id, factory_uid, key, value) VALUES ($1, $2, $3, $4)`
 
@@ -76,7 +77,7 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 	err := exec(insertRunSQL, r.ID, r.FactoryUID, r.Title, r.Prompt, r.Envelope, r.Source,
 		r.Creator.Type, r.Creator.UID, r.Creator.DisplayName, r.ConversationID, r.ParentRunID, r.RootRunID,
 		r.AutomationUID, r.WebhookUID, r.DeliveryUID, r.AgentUID, string(config), sealed,
-		r.ConfigName, r.ModelID, r.EnvironmentID, r.SkillSpec, metadata, micros(r.At), string(secrets), r.TriggerURL)
+		r.ConfigName, r.ModelID, r.EnvironmentID, r.SkillSpec, metadata, micros(r.At), string(secrets), r.TriggerURL, r.Traceparent)
 	if err != nil {
 		return err
 	}
@@ -99,6 +100,6 @@ func (r NewRun) run() Run {
 		ID: r.ID, FactoryUID: r.FactoryUID, Title: r.Title, Prompt: r.Prompt, Envelope: r.Envelope, State: RunQueued, Source: r.Source, Creator: r.Creator,
 		ConversationID: r.ConversationID, ParentRunID: r.ParentRunID, RootRunID: r.RootRunID, AutomationUID: r.AutomationUID, WebhookUID: r.WebhookUID,
 		DeliveryUID: r.DeliveryUID, AgentUID: r.AgentUID, TriggerURL: r.TriggerURL, Config: config, Secrets: r.Secrets, Metadata: r.Metadata,
-		Skills: json.RawMessage("[]"), Execution: 1, Attempt: 1, Created: at, Updated: at, Queued: at, nextSeq: 1, configName: r.ConfigName,
+		Skills: json.RawMessage("[]"), Execution: 1, Attempt: 1, Created: at, Updated: at, Queued: at, nextSeq: 1, configName: r.ConfigName, Traceparent: r.Traceparent,
 	}
 }

@@ -32,6 +32,7 @@ import (
 	"millwright/runs/dispatch"
 	"millwright/runs/worker"
 	"millwright/state"
+	"millwright/trace"
 )
 
 // server is everything that serve runs, wired together.
@@ -44,6 +45,7 @@ type server struct {
 	ingress     *ingress.Ingress
 	dispatch    *dispatch.Dispatcher
 	controllers *controllers
+	tracer      *trace.Tracer // nil: none
 	handler     http.Handler
 	api         *api.API
 	listeners   []net.Listener
@@ -70,10 +72,14 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 	if err := srv.openState(ctx); err != nil {
 		return nil, err
 	}
+	if srv.tracer, err = cfg.tracer(ctx, log); err != nil {
+		return nil, err
+	}
+	srv.onClose(func() error { return closeTracer(srv.tracer) })
 	if srv.ingress, err = ingress.New(ctx, ingress.Config{
 		Store: srv.store, PublicURL: cfg.PublicURL, TrustedProxies: proxies,
 		DeliveriesPerMinute: cfg.Limits.DeliveriesPerMinute, FailedAuthPerMinute: cfg.Limits.FailedAuthPerMinute,
-		InFlightBytes: int64(cfg.Limits.InFlightBytes), Log: log, Registerer: srv.registry,
+		InFlightBytes: int64(cfg.Limits.InFlightBytes), Log: log, Registerer: srv.registry, Tracer: srv.tracer,
 	}); err != nil {
 		return nil, err
 	}
@@ -84,7 +90,7 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 	}
 	if srv.dispatch, err = dispatch.Start(ctx, dispatch.Config{
 		Store: srv.store, Sweep: sweep, Listen: cmp.Or(cfg.NATS.Listen, clusterListen(cfg.NATS)), Cluster: cfg.NATS.Cluster, URL: cfg.NATS.URL, Credentials: cfg.NATS.Credentials,
-		TLSCert: cfg.TLS.Cert, TLSKey: cfg.TLS.Key, Log: log, Registerer: srv.registry,
+		TLSCert: cfg.TLS.Cert, TLSKey: cfg.TLS.Key, Log: log, Registerer: srv.registry, Tracer: srv.tracer,
 	}); err != nil {
 		return nil, err
 	}
@@ -131,7 +137,7 @@ func (srv *server) notices() []dashboard.Notice {
 
 func (srv *server) registerAPI() {
 	cfg, c := srv.cfg, srv.controllers
-	runs.Register(srv.api, runs.Config{Store: srv.store, Dispatcher: srv.dispatch, PublicURL: cfg.PublicURL, Harnesses: cfg.harnessTypes(), Log: srv.log})
+	runs.Register(srv.api, runs.Config{Store: srv.store, Dispatcher: srv.dispatch, PublicURL: cfg.PublicURL, Harnesses: cfg.harnessTypes(), Log: srv.log, Tracer: srv.tracer})
 	admin.Register(srv.api, admin.Config{
 		Store: srv.store, PublicURL: cfg.PublicURL, Version: programVersion(), HarnessTypes: cfg.harnessTypes(), Log: srv.log,
 		Sync: c.sync, PlanHead: c.planHead, PushSecret: c.pushSecret, Notice: c.notice, Allowed: c.allowed,
@@ -323,7 +329,7 @@ func (srv *server) run(ctx context.Context, reload func() (settings, error)) err
 	tasks.Go(func() { srv.announceApplies(background) })
 	tasks.Go(func() { srv.housekeeping(background) })
 	tasks.Go(func() { srv.exchangeBudgets(background) })
-	tasks.Go(func() { runs.Clock(background, srv.store, srv.log) })
+	tasks.Go(func() { runs.Clock(background, srv.store, srv.tracer, srv.log) })
 	workers, stopWorkers := context.WithCancel(background)
 	defer stopWorkers()
 	var working sync.WaitGroup
@@ -394,7 +400,7 @@ func (srv *server) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cfg.Client, cfg.Log, cfg.Registerer = client, srv.log, srv.registry
+	cfg.Client, cfg.Log, cfg.Registerer, cfg.Tracer = client, srv.log, srv.registry, srv.tracer
 	return worker.Run(ctx, cfg)
 }
 
@@ -415,6 +421,19 @@ func (cfg *settings) worker() (worker.Config, error) {
 	return w, nil
 }
 
+// tracer makes what sends traces, nil when the settings and the environment name no receiver.
+func (cfg *settings) tracer(ctx context.Context, log *slog.Logger) (*trace.Tracer, error) {
+	return trace.New(ctx, trace.Config{Endpoint: cfg.OTLPEndpoint, Version: programVersion(), Log: log})
+}
+
+// closeTracer sends the last spans. A receiver that is not there holds up the end for two seconds.
+func closeTracer(t *trace.Tracer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	t.Close(ctx) // why it cannot was logged
+	return nil
+}
+
 // warn says at start what an operator should not have to find out.
 func (srv *server) warn() {
 	host, _, _ := net.SplitHostPort(srv.cfg.Listen)
@@ -426,9 +445,6 @@ func (srv *server) warn() {
 		if host, _, err := net.SplitHostPort(public); err != nil || !isLoopback(host) {
 			srv.log.Warn("the public URL is http: senders are told to send credentials in clear", "public_url", srv.cfg.PublicURL)
 		}
-	}
-	if srv.cfg.OTLPEndpoint != "" {
-		srv.log.Warn("otlpEndpoint is set, and this version sends no traces")
 	}
 	for name, h := range srv.cfg.Harnesses {
 		if h.SameUser {

@@ -22,6 +22,7 @@ import (
 	"millwright/runs/worker"
 	"millwright/schema"
 	"millwright/state"
+	"millwright/trace"
 )
 
 const defaultState = ".millwright/state.db"
@@ -311,6 +312,11 @@ func (s *settings) check(from string) error {
 	if s.PublicURL != "" {
 		if u, err := url.Parse(s.PublicURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" {
 			return bad("publicUrl %q: want an origin like https://hooks.example.com", s.PublicURL)
+		}
+	}
+	if s.OTLPEndpoint != "" {
+		if _, err := trace.CheckEndpoint(s.OTLPEndpoint); err != nil {
+			return bad("otlpEndpoint: %w", err)
 		}
 	}
 	if strings.Contains(s.State, "://") {

@@ -63,6 +63,10 @@ worker's credentials, and has no access to the database or the master key.`,
 			if err != nil {
 				return err
 			}
+			if w.Tracer, err = cfg.tracer(cmd.Context(), log); err != nil {
+				return err
+			}
+			defer closeTracer(w.Tracer)
 			w.Client, w.Log = client, log
 			fmt.Fprintf(s.out, "worker %s takes runs, %d at once\n", client.UID(), *cfg.Workers)
 			return worker.Run(cmd.Context(), w)

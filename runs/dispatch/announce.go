@@ -178,6 +178,7 @@ func (d *Dispatcher) noteReaped(runs []state.Run) {
 		d.cfg.Log.Warn("run lost by its worker", "run_id", r.ID, "worker", r.Worker, "state", r.State, "attempt", r.Attempt)
 		if r.State.Ended() {
 			d.metrics.finished(r)
+			d.ended(r, time.Now())
 		}
 	}
 }

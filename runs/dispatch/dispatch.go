@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"millwright/state"
+	"millwright/trace"
 )
 
 // Config says how a server dispatches runs. Store is required; the rest may be zero: an embedded NATS
@@ -52,6 +53,8 @@ type Config struct {
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: none.
 	Registerer prometheus.Registerer
+	// Tracer goes on with the traces of runs; nil: none.
+	Tracer *trace.Tracer
 }
 
 // Dispatcher is the server's side of dispatch.
@@ -225,7 +228,11 @@ func (d *Dispatcher) waitConsumer(ctx context.Context) (jetstream.Consumer, erro
 }
 
 // Cancel tells the worker that holds r that its end was asked for, without waiting for its next heartbeat.
+// r is the run as state.RequestCancel returned it.
 func (d *Dispatcher) Cancel(r state.Run) {
+	if r.State.Ended() {
+		d.ended(r, time.Now())
+	}
 	if r.State.Held() {
 		d.nc.Publish(subject(r.Worker, verbCancel), []byte(r.ID))
 	}

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"millwright/state"
+	"millwright/trace"
 )
 
 // waits are the claims that wait for work, so that a worker that leaves can call them off.
@@ -160,13 +162,33 @@ func (d *Dispatcher) onClaim(ctx context.Context, worker string, r request) answ
 		}
 		msg.Ack()
 		d.metrics.claimed(run)
+		traced, span := d.span(ctx, "dispatch", run, run.Queued)
 		order, err := d.order(context.WithoutCancel(ctx), claimed, run)
 		if err == nil {
+			order.Traceparent = trace.Position(traced)
+			span.End()
 			return answer{Order: order}
 		}
+		span.Fail("environment_setup_failed").End()
 		d.cfg.Log.Warn("run cannot be prepared", "run_id", run.ID, "error", err)
 		d.giveUp(context.WithoutCancel(ctx), claimed, err)
 	}
+}
+
+// span begins a part of a run's trace.
+func (d *Dispatcher) span(ctx context.Context, name string, r state.Run, at time.Time) (context.Context, *trace.Span) {
+	ctx, span := d.cfg.Tracer.Start(trace.Continue(ctx, r.Traceparent), name, at)
+	span.Set(trace.Run, r.ID).Set(trace.Delivery, r.DeliveryUID).Set(trace.Worker, r.Worker).Count(trace.Execution, r.Execution).Count(trace.Attempt, r.Attempt)
+	return ctx, span
+}
+
+// ended ends the trace of a run that has ended, by what began at the given time.
+func (d *Dispatcher) ended(r state.Run, began time.Time) {
+	_, span := d.span(d.ctx, "finish", r, began)
+	if span.Set(trace.State, string(r.State)); r.State == state.RunError || r.State == state.RunFailed {
+		span.Fail(cmp.Or(r.ErrorCode, "failed"))
+	}
+	span.End()
 }
 
 // admitted reports whether a worker may have work: its key may have been revoked since it connected.
@@ -303,12 +325,14 @@ func (d *Dispatcher) onFinish(ctx context.Context, worker string, r request) ans
 		return failure(fmt.Errorf("state %q: %w", r.State, ErrRefused))
 	}
 	result := state.Result{State: r.State, Message: clean(r.Message, maxStatusMessage), ErrorCode: r.Code, From: r.From, Messages: r.Messages}
+	began := time.Now()
 	now, err := d.cfg.Store.FinishRun(ctx, r.claim(worker), result)
 	if err != nil {
 		return failure(err)
 	}
 	if run, err := d.cfg.Store.Run(ctx, r.Run); err == nil && now.Ended() {
 		d.metrics.finished(run)
+		d.ended(run, began)
 	}
 	return answer{State: now}
 }

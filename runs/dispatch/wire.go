@@ -114,6 +114,7 @@ type Order struct {
 	Secrets       map[string]string `json:"secrets,omitempty"` // environment variables for the harness
 	Redact        []string          `json:"redact,omitempty"`  // further values to keep out of the conversation
 	Files         []File            `json:"files"`             // of the working directory
+	Traceparent   string            `json:"traceparent,omitempty"`
 }
 
 // Runner is what a definition asks of the machine that executes a run. Zero values ask for nothing.

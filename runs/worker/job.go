@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"millwright/runs/dispatch"
+	"millwright/trace"
 )
 
 // Why a job is stopped before its harness ended by itself.
@@ -64,7 +65,7 @@ func (j *job) run(ctx context.Context) {
 	}
 	beat.Go(func() { j.heartbeats(beating, asked) })
 	rec := newRecorder(client, j.order)
-	result := j.execute(ctx, rec)
+	result := j.traced(ctx, rec)
 	closing, closed := context.WithTimeout(beating, 10*time.Second)
 	rec.close(closing)
 	closed()
@@ -94,12 +95,33 @@ func failed(code, format string, args ...any) outcome {
 	return outcome{ended: true, state: dispatch.Error, code: code, message: fmt.Sprintf(format, args...)}
 }
 
+// traced is execute as a part of the run's trace.
+func (j *job) traced(ctx context.Context, rec *recorder) outcome {
+	ctx, span := j.worker.cfg.Tracer.Start(trace.Continue(ctx, j.order.Traceparent), "harness", time.Time{})
+	defer span.End()
+	name := j.harness()
+	span.Set(trace.Run, j.order.RunID).Set(trace.Worker, j.worker.cfg.Client.UID()).Count(trace.Execution, j.order.Execution).Count(trace.Attempt, j.order.Attempt)
+	if j.worker.harnesses[name] != nil { // else it is a word of the run's creator
+		span.Set(trace.Harness, name)
+	}
+	o := j.execute(ctx, rec)
+	if span.Set(trace.State, string(o.state)); o.code != "" {
+		span.Fail(o.code)
+	}
+	return o
+}
+
+// harness is the name of the harness that the order asks for.
+func (j *job) harness() string {
+	if name := j.order.Harness; name != "" && name != "oz" {
+		return name
+	}
+	return j.worker.cfg.Default
+}
+
 // execute prepares the working directory and runs the harness in it.
 func (j *job) execute(ctx context.Context, rec *recorder) outcome {
-	name := j.order.Harness
-	if name == "" || name == "oz" {
-		name = j.worker.cfg.Default
-	}
+	name := j.harness()
 	executor := j.worker.harnesses[name]
 	if executor == nil {
 		return failed("environment_setup_failed", "this worker has no harness %q", name)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"millwright/runs/dispatch"
+	"millwright/trace"
 )
 
 // Config says how to work. Client is required; with the rest zero, one run at a time is executed by the
@@ -41,6 +42,8 @@ type Config struct {
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: none.
 	Registerer prometheus.Registerer
+	// Tracer goes on with the traces of runs; nil: none.
+	Tracer *trace.Tracer
 }
 
 // Echo is the name of the built-in harness.
