@@ -60,7 +60,9 @@ type tree struct {
 }
 
 // part returns an empty part of the tree.
-func (t *tree) part() *tree { return &tree{fsys: t.fsys, count: t.count, dirs: t.dirs, memory: t.memory} }
+func (t *tree) part() *tree {
+	return &tree{fsys: t.fsys, count: t.count, dirs: t.dirs, memory: t.memory}
+}
 
 // add takes what a part has found.
 func (t *tree) add(part *tree) {

@@ -1,7 +1,7 @@
 // Command reconcile measures how long it takes from a push notice of a git host to the commit being
-// applied and served, for a change of one file in a large repository, beside what the git program takes
-// for `git fetch && git diff --name-only` of the same change. Both read the same bare repository on this
-// machine, one after the other, in rounds.
+// applied, and served by an ingress, for a change of one file in a large repository, beside what the git
+// program takes for `git fetch && git diff --name-only` of the same change. Both read the same bare
+// repository on this machine, one after the other, in rounds.
 //
 //	go run ./bench/reconcile [-files 10000] [-rounds 15]
 package main
@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"millwright/ingress"
 	"millwright/reconcile"
 	"millwright/state"
 )
@@ -55,9 +56,11 @@ func measure(ctx context.Context, files, definition, rounds int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if _, err := s.SetSecret(ctx, "T", []byte("token")); err != nil {
+	serving, err := ingress.New(ctx, ingress.Config{Store: s})
+	if err != nil {
 		return err
 	}
+	defer serving.Close(ctx)
 	source, err := reconcile.Git(reconcile.GitConfig{URL: "file://" + r.bare(), Path: "factory", CloneDir: filepath.Join(dir, "clone")})
 	if err != nil {
 		return err
@@ -67,14 +70,16 @@ func measure(ctx context.Context, files, definition, rounds int) (err error) {
 	if err != nil {
 		return err
 	}
-	loop := reconcile.New(reconcile.Config{Store: s, Factory: factory, Source: source, Interval: time.Hour})
-	running, end := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() { defer close(done); _ = loop.Run(running) }()
-	defer func() { end(); <-done }()
-	notices, unsubscribe := s.Subscribe(64, state.TopicSync)
-	defer unsubscribe()
-	if err := applied(ctx, s, factory.UID, r.head, notices); err != nil {
+	loop := reconcile.New(reconcile.Config{Store: s, Factory: factory, Source: source})
+	// A notice only wakes the loop. The attempt that it then makes returns when the commit is served.
+	attempt := func() error {
+		result := loop.Once(ctx, reconcile.Request{})
+		if result.Outcome != state.OutcomeApplied || result.Revision.ID != r.head {
+			return fmt.Errorf("%s: %s %s", r.head, result.Outcome, result.Message)
+		}
+		return nil
+	}
+	if err := attempt(); err != nil {
 		return err
 	}
 	var git, ours []time.Duration
@@ -88,8 +93,7 @@ func measure(ctx context.Context, files, definition, rounds int) (err error) {
 		}
 		git = append(git, time.Since(began))
 		began = time.Now()
-		loop.Notice()
-		if err := applied(ctx, s, factory.UID, r.head, notices); err != nil {
+		if err := attempt(); err != nil {
 			return err
 		}
 		ours = append(ours, time.Since(began))
@@ -100,29 +104,6 @@ func measure(ctx context.Context, files, definition, rounds int) (err error) {
 	fmt.Printf("%6d files, %6d of a definition %12s %12s %8.1f %10s\n", files, definition, g.Round(10*time.Microsecond), o.Round(10*time.Microsecond),
 		float64(o)/float64(g), ours[len(ours)-1].Round(10*time.Microsecond))
 	return nil
-}
-
-// applied returns when a commit is applied; an error when another state is reached for good.
-func applied(ctx context.Context, s *state.Store, uid, commit string, notices <-chan state.Notice) error {
-	for {
-		f, err := s.Factory(ctx, uid)
-		if err != nil {
-			return err
-		}
-		if f.Applied.ID == commit {
-			return nil
-		}
-		if f.SyncState == state.SyncRefused || f.SyncState == state.SyncFailed {
-			return fmt.Errorf("%s: %s", f.SyncState, f.Message)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-notices:
-		case <-time.After(time.Minute):
-			return errors.New("nothing was applied in a minute")
-		}
-	}
 }
 
 // repository is a bare repository, a clone to push from, and a clone to fetch into.
