@@ -33,8 +33,9 @@ func JSONSchemaNames() []string {
 }
 
 // JSONSchema returns the JSON Schema (2020-12) of a document, or false for an
-// unknown one. The structure of every definition file is checked against
-// exactly this schema; rules that tie keys together, or files, are code. For
+// unknown one. The structure of every definition file is checked against this
+// schema. Rules that tie files together are code, and so are those that tie
+// keys together, in which the schema has them under allOf for editors. For
 // Markdown files it describes the front matter.
 func JSONSchema(document string) ([]byte, bool) {
 	if !slices.Contains(JSONSchemaNames(), document) {
@@ -72,6 +73,15 @@ var structures = func() map[string]func() (structureSchema, error) {
 
 func compileStructure(name string) (structureSchema, error) {
 	text, _ := JSONSchema(name)
+	var raw any
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return structureSchema{}, err
+	}
+	dropConditions(raw)
+	text, err := json.Marshal(raw)
+	if err != nil {
+		return structureSchema{}, err
+	}
 	url := "mem:///" + name + ".json"
 	c := jsonschema.NewCompiler()
 	c.Draft = jsonschema.Draft2020
@@ -82,11 +92,23 @@ func compileStructure(name string) (structureSchema, error) {
 	if err != nil {
 		return structureSchema{}, err
 	}
-	var raw any
-	if err := json.Unmarshal(text, &raw); err != nil {
-		return structureSchema{}, err
-	}
 	return structureSchema{compiled, raw}, nil
+}
+
+// dropConditions takes out of a schema what ties keys together: the code that
+// checks those rules says better what is wrong.
+func dropConditions(v any) {
+	switch t := v.(type) {
+	case map[string]any:
+		delete(t, "allOf")
+		for _, inner := range t {
+			dropConditions(inner)
+		}
+	case []any:
+		for _, inner := range t {
+			dropConditions(inner)
+		}
+	}
 }
 
 // checkStructure validates the data against the JSON Schema of its kind and

@@ -98,7 +98,54 @@ func described(t *testing.T, where string, v any) {
 		}
 	}
 	for k, c := range m {
-		described(t, where+"."+k, c)
+		if k != "allOf" { // conditions on properties that are described elsewhere
+			described(t, where+"."+k, c)
+		}
+	}
+}
+
+// TestEditorsSeeConditions holds what the schemas say of keys that go together against what Load says.
+func TestEditorsSeeConditions(t *testing.T) {
+	const uid = "wh_01h2xcejqtf2nbrexx3vqjhp41"
+	for _, tt := range []struct {
+		kind, text string
+		ok         bool
+	}{
+		{"webhook", "{secretName: A, authMode: signature, signatureScheme: github}", true},
+		{"webhook", "{secretName: A, authMode: signature}", false},
+		{"webhook", "{secretName: A, signatureScheme: github}", false},
+		{"webhook", "{secretName: A, authMode: token, signatureScheme: github}", false},
+		{"webhook", "{secretName: A, authMode: signature, signatureScheme: custom}", false},
+		{"webhook", "{secretName: A, authMode: signature, signatureScheme: custom, customScheme: {alg: hmac-sha256, header: X, encoding: hex, template: '{body}'}}", true},
+		{"webhook", "{secretName: A, authMode: signature, signatureScheme: github, customScheme: {alg: hmac-sha256, header: X, encoding: hex, template: '{body}'}}", false},
+		{"automation", "{triggers: [{provider: webhook, event: received, filter: {webhook_ids: [" + uid + "]}}]}", true},
+		{"automation", "{triggers: [{provider: webhook, event: received, filter: {webhook_ids: []}}]}", false},
+		{"automation", "{triggers: [{provider: webhook, event: received, filter: {webhook_ids: [ci]}}]}", false},
+		{"automation", "{triggers: [{provider: webhook, event: received, filter: {}}]}", false},
+		{"automation", "{triggers: [{provider: webhook, event: received}]}", false},
+		{"automation", "{triggers: [{provider: schedule, event: cron_fired, schedule: {cron: '@daily'}}]}", true},
+		{"automation", "{triggers: [{provider: schedule, event: cron_fired}]}", false},
+		{"automation", "{triggers: [{provider: webhook, event: received, filter: {webhook_ids: [" + uid + "]}, schedule: {cron: '@daily'}}]}", false},
+		{"automation", "{triggers: [{provider: github, event: push, filter: {branch: main}}]}", true},
+	} {
+		file, text := "webhooks/x.yaml", tt.text
+		if tt.kind == "automation" {
+			file, text = "automations/x/automation.md", "---\n"+tt.text+"\n---\nGo.\n"
+		}
+		if got := load(t, nil, file, text); got.Valid() != tt.ok {
+			t.Errorf("%s: valid is %v: %v", tt.text, got.Valid(), got.Problems)
+		}
+		asJSON, err := yaml.YAMLToJSON([]byte(tt.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var v any
+		if err := json.Unmarshal(asJSON, &v); err != nil {
+			t.Fatal(err)
+		}
+		if err := compiled(t, tt.kind).Validate(v); (err == nil) != tt.ok {
+			t.Errorf("%s: the schema says %v", tt.text, err)
+		}
 	}
 }
 
