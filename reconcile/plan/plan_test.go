@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"io/fs"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -378,5 +380,43 @@ func TestEveryKindIsPlanned(t *testing.T) {
 	b.apply(full, "r3")
 	if p, app := b.plan(full, plan.Options{}); !app.Empty() {
 		t.Errorf("an applied tree is not unchanged: %s", actions(p))
+	}
+}
+
+// TestBrokenRevisions applies the tree before of each fixture that only a plan can judge, and compares what
+// the plan of the tree after says with the fixture's page. UIDs differ from state to state.
+func TestBrokenRevisions(t *testing.T) {
+	const fixtures = "../../testdata/factories/err/"
+	uid := regexp.MustCompile(`wh_[0-9a-z]{26}`)
+	for _, name := range []string{"prune-guard", "sender-contract", "webhook-renamed"} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, statetest.Open(t, statetest.SQLite(t)))
+			b.secret("CI_TOKEN", "x")
+			b.secret("GITHUB_SECRET", "y")
+			p, app := plan.Make(b.current(), os.DirFS(fixtures+name+"/before"), plan.Options{Revision: state.Revision{ID: "r1"}})
+			if app == nil {
+				t.Fatalf("the tree before is refused: %v", p.Problems)
+			}
+			if err := b.store.Apply(t.Context(), *app); err != nil {
+				t.Fatal(err)
+			}
+			p, app = plan.Make(b.current(), os.DirFS(fixtures+name+"/after"), plan.Options{Revision: state.Revision{ID: "r2"}})
+			var got strings.Builder
+			refused := false
+			for _, problem := range p.Problems {
+				got.WriteString(schema.Text(problem, nil) + "\n")
+				refused = refused || problem.Severity == schema.SeverityError
+			}
+			if refused != (app == nil) {
+				t.Errorf("refused is %v, and the application %v", refused, app)
+			}
+			want, err := os.ReadFile(fixtures + name + "/expected.txt")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(uid.ReplaceAllString(string(want), "wh_"), uid.ReplaceAllString(got.String(), "wh_")); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }
