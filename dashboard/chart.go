@@ -30,7 +30,7 @@ type chart struct {
 // The size of a chart's drawing, in its own units.
 const (
 	chartWidth, chartHeight = 600, 180
-	chartLeft, chartTop     = 34, 8
+	chartLeft, chartTop     = 44, 12
 	chartBottom             = 24
 )
 

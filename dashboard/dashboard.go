@@ -165,13 +165,25 @@ func (d *dashboard) routes() http.Handler {
 	show("/keys", (*request).keys)
 	change("/keys", (*request).createKey)
 	change("/keys/{key}/revoke", (*request).revokeKey)
-	r.NotFound(d.signedIn(func(q *request) error { return api.Problem("resource_not_found", "there is no page %s", q.URL.Path) }))
-	r.MethodNotAllowed(d.signedIn(func(q *request) error {
-		e := api.Problem("invalid_request", "%s does not accept %s", q.URL.Path, q.Method)
-		e.Status = http.StatusMethodNotAllowed
-		return e
-	}))
+	missing := func(q *request) error { return api.Problem("resource_not_found", "there is no page %s", q.URL.Path) }
+	r.NotFound(d.unlessPosted(http.StatusNotFound, missing))
+	r.MethodNotAllowed(d.unlessPosted(http.StatusMethodNotAllowed, missing)) // a page that there is only as the answer to a form
 	return r
+}
+
+// unlessPosted asks browsers that look for what is not there to sign in, and then tells them. A program
+// that posts, or that takes this for the ingress, gets the status at once: it would take the way to the
+// sign-in page for success.
+func (d *dashboard) unlessPosted(status int, f func(*request) error) http.HandlerFunc {
+	page := d.signedIn(f)
+	return func(w http.ResponseWriter, r *http.Request) {
+		looks := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if looks && !strings.HasPrefix(strings.ToLower(r.URL.Path), "/webhooks") {
+			page(w, r)
+			return
+		}
+		http.Error(w, http.StatusText(status), status)
+	}
 }
 
 // policy is the Content-Security-Policy of every answer: only this server's own files, nothing inline,

@@ -54,6 +54,36 @@ func TestSignIn(t *testing.T) {
 	})
 }
 
+// TestProgramsAreNotAskedToSignIn: whoever posts to an address that there is not, or one like the ingress's,
+// is told so, and not led to a page that answers 200.
+func TestProgramsAreNotAskedToSignIn(t *testing.T) {
+	w := newWorld(t, statetest.Open(t, statetest.SQLite(t)), "")
+	for _, b := range []*browser{w.browser(), w.signedIn(state.RoleAdmin)} {
+		for _, c := range []struct {
+			method, path string
+			status       int
+		}{
+			{http.MethodPost, "/Webhooks/w/wh_01h455vb4pex5vsknk084sn02q", http.StatusNotFound},
+			{http.MethodPost, "/WEBHOOKS/w/x", http.StatusNotFound},
+			{http.MethodGet, "/Webhooks/w/wh_01h455vb4pex5vsknk084sn02q", http.StatusNotFound},
+			{http.MethodGet, "/Webhooks", http.StatusNotFound},
+			{http.MethodPost, "/no/such/page", http.StatusNotFound},
+			{http.MethodPost, "/factories/x/webhooks/y/no", http.StatusNotFound},
+			{http.MethodPut, "/no/such/page", http.StatusNotFound},
+			{http.MethodPost, "/runs", http.StatusMethodNotAllowed},
+			{http.MethodDelete, "/secrets", http.StatusMethodNotAllowed},
+		} {
+			a := b.do(b.request(c.method, c.path, strings.NewReader("{}")))
+			if a.StatusCode != c.status || a.Header.Get("Location") != "" || a.Header.Get("Content-Security-Policy") == "" {
+				t.Errorf("%s %s: %d to %q, want %d", c.method, c.path, a.StatusCode, a.Header.Get("Location"), c.status)
+			}
+		}
+	}
+	if a := w.browser().get("/no/such/page"); a.StatusCode != http.StatusSeeOther {
+		t.Errorf("a browser that looks for a page: %d", a.StatusCode)
+	}
+}
+
 func TestSessionEndsWithItsKey(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		b := w.signedIn(state.RoleViewer)

@@ -3,6 +3,10 @@ package dashboard_test
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"html"
 	"io"
 	"mime/multipart"
@@ -111,6 +115,44 @@ func TestWebhookStory(t *testing.T) {
 		says(t, b.page(base+"/automations/triage"), "does not fire", "is deleted")
 		says(t, b.page(base+"/history"), "create webhook alerts", "rotate the secret of webhook alerts", "disable webhook alerts", "the admin")
 	})
+}
+
+// TestOfferedSecret: the token that a provider sends before it signs is shown to who may use it, and works
+// from then on.
+func TestOfferedSecret(t *testing.T) {
+	w := newWorld(t, statetest.Open(t, statetest.SQLite(t)), "")
+	w.furnish()
+	b, viewer := w.signedIn(state.RoleAdmin), w.signedIn(state.RoleViewer)
+	base := "/factories/" + w.held
+	b.page(base + "/webhooks/new")
+	b.post(base+"/webhooks/new", "name", "pages", "auth_mode", "signature", "signature_scheme", "notion")
+	hook := w.webhook(w.held, "pages")
+	path := base + "/webhooks/" + hook.UID
+	saysNot(t, b.page(path), "Is this the provider's secret?")
+
+	forged, _ := json.Marshal(map[string]string{"verification_token": markup + control})
+	if status := w.deliver(hook.UID, string(forged)); status != http.StatusUnauthorized {
+		t.Errorf("a forged offer: %d", status)
+	}
+	hostile(t, path, b.page(path))
+	if status := w.deliver(hook.UID, `{"verification_token":"secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce98V0pYn7yBl"}`); status != http.StatusUnauthorized {
+		t.Errorf("an offer: %d", status)
+	}
+	page := b.page(path)
+	says(t, page, "Is this the provider's secret?", "127.0.0.1", "the last of 2", "Use it as the secret", "this request brought one")
+	for _, other := range []string{viewer.page(path), viewer.page("/"), b.page("/"), b.page(base + "/deliveries")} {
+		saysNot(t, other, "secret_tMrlL1")
+	}
+	offered := find(t, shownSecret, page)
+	if a := b.post(path+"/rotate", "secret", offered); a.StatusCode != http.StatusOK {
+		t.Fatalf("using it: %d %s", a.StatusCode, plain(a.Text))
+	}
+	saysNot(t, b.page(path), "Is this the provider's secret?", "secret_tMrlL1", "Pending.")
+	mac := hmac.New(sha256.New, []byte(offered))
+	mac.Write([]byte(`{"id":"1"}`))
+	if status := w.deliver(hook.UID, `{"id":"1"}`, "X-Notion-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil))); status != http.StatusAccepted {
+		t.Errorf("signed with it: %d", status)
+	}
 }
 
 func TestWebhookModes(t *testing.T) {

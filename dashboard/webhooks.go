@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -120,6 +121,7 @@ type webhookView struct {
 	Secret      string // shown once
 	URL         string // with the token in it, shown once
 	Rotated     bool
+	Offered     *state.OfferedSecret // by a provider, while the secret is pending; for admins
 }
 
 // selection is an automation that selects a webhook.
@@ -148,6 +150,14 @@ func (q *request) showWebhook(status int, rotate form, made *admin.WebhookWithSe
 			if strings.Contains(v.URL, "{token}") {
 				v.URL = strings.Replace(v.URL, "{token}", url.PathEscape(made.Secret), 1)
 			}
+		}
+	}
+	if w.SecretPending && w.Deleted == nil && q.key.Role.Allows(state.RoleAdmin) {
+		offered, err := q.Store.OfferedSecret(q.Context(), f.UID, w.UID)
+		if err == nil {
+			v.Offered = &offered
+		} else if !errors.Is(err, state.ErrNotFound) {
+			return err
 		}
 	}
 	if v.Log, err = q.deliveryList([]state.Webhook{w}); err != nil {

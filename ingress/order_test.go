@@ -355,6 +355,61 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
+// TestOfferedSecrets: what asana and notion send before they sign is refused, and kept for the owner.
+func TestOfferedSecrets(t *testing.T) {
+	each(t, ingress.Config{FailedAuthPerMinute: 100}, func(t *testing.T, w *world) {
+		w.secret("PENDING", "")
+		for _, name := range []string{"asana", "notion", "github"} {
+			w.hook(signed(name, name, "PENDING"))
+		}
+		offered := func(hook string) state.OfferedSecret {
+			t.Helper()
+			o, err := w.store.OfferedSecret(t.Context(), w.factory, w.uids[hook])
+			if err != nil && !errors.Is(err, state.ErrNotFound) {
+				t.Fatal(err)
+			}
+			return o
+		}
+		for _, body := range []string{`{}`, `[1]`, `{"verification_token": 7}`, `{"verification_token": ""}`, `{"verification_token": "` + strings.Repeat("x", 5000) + `"}`} {
+			want(t, w.post(w.url("notion"), body), 401)
+		}
+		want(t, w.post(w.url("asana"), `{}`, "X-Hook-Secret", ""), 401)
+		want(t, w.post(w.url("github"), `{"verification_token": "t"}`, "X-Hook-Secret", "t"), 401)
+		for _, hook := range []string{"asana", "notion", "github"} {
+			if o := offered(hook); o.Count != 0 {
+				t.Errorf("%s: %+v", hook, o)
+			}
+		}
+		want(t, w.post(w.url("notion"), `{"verification_token": "first-token"}`), 401)
+		want(t, w.post(w.url("notion"), `{"verification_token": "second-token"}`), 401)
+		if o := offered("notion"); o.Value != "second-token" || o.Count != 2 || o.Sender != "127.0.0.1" || time.Since(o.Received) > time.Minute {
+			t.Errorf("notion: %+v", o)
+		}
+		want(t, w.post(w.url("asana"), `{}`, "X-Hook-Secret", "asana-token"), 401)
+		if o := offered("asana"); o.Value != "asana-token" || o.Count != 1 {
+			t.Errorf("asana: %+v", o)
+		}
+		row := w.rows("asana")[0]
+		if !strings.Contains(row.Reason, "brought one") || strings.Contains(row.Reason, "asana-token") || strings.Contains(w.log.String(), "-token") {
+			t.Errorf("reason %q, log %s", row.Reason, w.log)
+		}
+		// With a secret of its own a webhook takes no offer.
+		w.secret("PENDING", "the-secret")
+		w.hook(signed("asana", "asana", "PENDING"))
+		want(t, w.post(w.url("asana"), `{}`, "X-Hook-Secret", "late-token"), 401)
+		if o := offered("asana"); o.Value != "asana-token" {
+			t.Errorf("asana: %+v", o)
+		}
+		// Old offers are forgotten with old rows.
+		if _, err := w.store.TrimDeliveries(t.Context(), 1000, -time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		if o := offered("notion"); o.Count != 0 {
+			t.Errorf("after a trim: %+v", o)
+		}
+	})
+}
+
 func TestBudgets(t *testing.T) {
 	each(t, ingress.Config{DeliveriesPerMinute: 5, FailedAuthPerMinute: 3}, func(t *testing.T, w *world) {
 		w.hook(enabled("live"))

@@ -29,8 +29,8 @@ type request struct {
 	charged bool  // the delivery budget
 	room    int64 // held of the bytes in flight
 	body    []byte
-	size    int64 // of what was read
-	ended   bool  // the body was read to its end
+	size    int64           // of what was read
+	ended   bool            // the body was read to its end
 	ctx     context.Context // of the request, in its trace
 	span    *trace.Span
 }
@@ -137,7 +137,7 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 		var err error
 		if proof, err = w.verifier.Verify(m, q.now); err != nil {
 			in.metrics.refusal(err)
-			return q.rejectFailed(http.StatusUnauthorized, state.DeliveryRejectedAuth, err.Error())
+			return q.refuseSigned(m, err.Error())
 		}
 		if wait := q.charge(); wait > 0 { // 6
 			return tooMany(resultDeliveries, wait), nil
@@ -229,6 +229,24 @@ func (w *webhook) parse(body []byte) (schema.Payload, error) {
 		return schema.Payload{}, schema.ValidJSON(body)
 	}
 	return schema.ParsePayload(body)
+}
+
+// refuseSigned refuses a request whose signature does not hold. What a provider sends before it signs, for
+// its secret, is kept for the webhook's owner to decide on.
+func (q *request) refuseSigned(m signature.Message, reason string) (answer, error) {
+	w := q.hook
+	if !w.hasSecret && w.scheme != nil {
+		if token, ok := w.scheme.PendingToken(m); ok {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), storeTimeout)
+			defer cancel()
+			offer := state.OfferedSecret{Value: token, Sender: q.sender, Received: q.now}
+			if err := q.in.store.OfferSecret(ctx, w.factory.uid, w.uid, offer); err != nil {
+				return answer{}, err
+			}
+			reason = "the webhook's secret is still pending, and this request brought one: the webhook's page in the dashboard shows it"
+		}
+	}
+	return q.rejectFailed(http.StatusUnauthorized, state.DeliveryRejectedAuth, reason)
 }
 
 // rejectFailed is reject for a request that proved nothing: it charges the budget of failed authentications.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"millwright/schema"
 	"millwright/state"
 	"millwright/state/statetest"
 )
@@ -160,6 +161,13 @@ func TestRotateMasterKey(t *testing.T) {
 		if _, err := s.CreateRun(t.Context(), run, nil, state.Idempotency{}); err != nil {
 			t.Fatal(err)
 		}
+		hook := state.WebhookChange{UID: state.NewID(state.PrefixWebhook), Spec: schema.Webhook{Name: "later", SecretName: "S0000"}, SecretVersion: 1}
+		if err := s.Apply(t.Context(), state.Application{FactoryUID: f.UID, Base: f.Generation, Webhooks: []state.WebhookChange{hook}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.OfferSecret(t.Context(), f.UID, hook.UID, state.OfferedSecret{Value: "offered"}); err != nil {
+			t.Fatal(err)
+		}
 		file := filepath.Join(t.TempDir(), "new-key")
 		cfg := state.Config{DSN: dsn, MasterKey: statetest.MasterKey()}
 		if s.Shared() { // a server that lives
@@ -178,8 +186,8 @@ func TestRotateMasterKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, err := state.RotateMasterKey(t.Context(), cfg, "", file)
-		if err != nil || r.Values != 1102 {
-			t.Fatalf("%d values, %v; want 1102", r.Values, err)
+		if err != nil || r.Values != 1103 {
+			t.Fatalf("%d values, %v; want 1103", r.Values, err)
 		}
 		if _, err := state.Open(t.Context(), cfg); !errors.Is(err, state.ErrWrongMasterKey) {
 			t.Fatalf("open with the old key: %v", err)
@@ -201,6 +209,9 @@ func TestRotateMasterKey(t *testing.T) {
 		}
 		if v, err := s.Servers(t.Context(), got); err != nil || string(v) != `{"a":{}}` {
 			t.Errorf("run: %s, %v", v, err)
+		}
+		if o, err := s.OfferedSecret(t.Context(), f.UID, hook.UID); err != nil || o.Value != "offered" {
+			t.Errorf("offered secret: %+v, %v", o, err)
 		}
 		if again, err := s.EnsureFactory(t.Context(), "default", state.Source{}, false); err != nil || again.UID != f.UID {
 			t.Errorf("factory: %v, %v", again, err)

@@ -111,6 +111,7 @@ var sealedColumns = [...]struct{ list, purpose, update string }{
 	{`SELECT name, version, sealed FROM secret_versions WHERE sealed IS NOT NULL AND (name, version) > ($1, $2) ORDER BY name, version LIMIT $3`, "secret ", `UPDATE secret_versions SET sealed = $3 WHERE name = $1 AND version = $2`},
 	{`SELECT uid, 0, uid_key FROM factories WHERE (uid, 0) > ($1, $2) ORDER BY uid LIMIT $3`, "factory ", `UPDATE factories SET uid_key = $3 WHERE uid = $1 AND $2 = 0`},
 	{`SELECT id, 0, sealed FROM runs WHERE sealed IS NOT NULL AND (id, 0) > ($1, $2) ORDER BY id LIMIT $3`, "run ", `UPDATE runs SET sealed = $3 WHERE id = $1 AND $2 = 0`},
+	{`SELECT webhook_uid, 0, sealed FROM offered_secrets WHERE (webhook_uid, 0) > ($1, $2) ORDER BY webhook_uid LIMIT $3`, "offered ", `UPDATE offered_secrets SET sealed = $3 WHERE webhook_uid = $1 AND $2 = 0`},
 }
 
 // resealBatch is how many sealed values are in memory at once.

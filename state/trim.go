@@ -14,7 +14,8 @@ const trimChunk = 500
 // TrimDeliveries forgets what the delivery logs need not keep, and returns how many rows that were. A row
 // stays while it is among the newest keep rows of its webhook, or among the newest keep accepted ones, or
 // is younger than age; so no flood of rejected requests pushes an accepted delivery out. A payload goes
-// with its row, unless a run refers to it. Identities go when their webhook is deleted.
+// with its row, unless a run refers to it. Identities go when their webhook is deleted, offered secrets after
+// age.
 func (s *Store) TrimDeliveries(ctx context.Context, keep int, age time.Duration) (int, error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT id, deleted_at IS NOT NULL FROM webhooks ORDER BY id`)
 	if err != nil {
@@ -43,7 +44,7 @@ func (s *Store) TrimDeliveries(ctx context.Context, keep int, age time.Duration)
 			}
 		}
 	}
-	return total, nil
+	return total, s.forgetOffered(ctx, time.Now().Add(-age))
 }
 
 func (s *Store) trimWebhook(ctx context.Context, webhook int64, keep int, cutoff time.Time) (int, error) {

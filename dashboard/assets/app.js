@@ -3,6 +3,10 @@ import { keepTimes } from './times.js';
 import { offerCopies } from './copy.js';
 import { watch } from './live.js';
 
+for (const bar of document.querySelectorAll('.tabs, .side nav')) { // on a phone they scroll sideways
+  const current = bar.querySelector('[aria-current="page"]');
+  if (current) bar.scrollLeft = current.offsetLeft - bar.offsetLeft - (bar.clientWidth - current.clientWidth) / 2;
+}
 keepTimes();
 offerCopies(document);
 if (document.body.dataset.live) {
