@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TOOLS := $(GO) tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fuzz bench docs check sdk sdk-generate
+.PHONY: help build run test lint fuzz bench docs check sdk sdk-generate screenshots
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -53,5 +53,8 @@ bench: ## Measure, side by side: bench/README.md says what
 docs: ## Write the generated documents anew
 	$(GO) test ./schema ./schema/report ./ingress/signature ./cmd/millwright -run 'Golden|Docs|Document' -update
 	@$(MAKE) --no-print-directory sdk-generate
+
+screenshots: ## Write docs/images anew, with the dashboard in a real browser
+	.ci/chromium $(GO) test ./cmd/millwright -run '^TestScreenshots$$' -count 1 -screenshots $(CURDIR)/docs/images
 
 check: lint test ## What CI runs, and more

@@ -63,6 +63,9 @@ func (b *tab) everyPage() {
 		b.leave(status, chromedp.Navigate(b.w.url+path))
 		eval[chromedp.Void](b, string(axe))
 		eval[chromedp.Void](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; })`)
+		if *look == "" { // a row is like the next
+			eval[chromedp.Void](b, `document.querySelectorAll('tbody tr:nth-child(n+6)').forEach((row) => row.remove())`)
+		}
 		if name == "overview" {
 			b.axeSees()
 		}

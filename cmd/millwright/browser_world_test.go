@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"millwright/admin"
 	"millwright/api"
@@ -194,11 +198,11 @@ func (w *browserWorld) day(began time.Time) {
 		}
 		for i := range busy {
 			n++
-			hook, sender := w.hooks["ci"], "192.0.2.17"
+			hook, sender, reason := w.hooks["ci"], "192.0.2.17", "the bearer token is not this webhook's secret"
 			body := fmt.Sprintf(`{"build":%d,"branch":%q,"status":%q,"duration":%d,"tests":{"run":%d,"failed":%d}}`, 1700+n, branches[n%4], []string{"passed", "failed", "passed"}[n%3], 90+n%40, 2210+n, n%3%2*3)
-			identity := state.IdentityOf(state.IdentityBodyHash, body)
+			identity := state.IdentityOf(state.IdentityBodyHash, fmt.Sprintf("%x", sha256.Sum256([]byte(body))))
 			if n%4 == 1 {
-				hook, sender = w.hooks["github"], "198.51.100.8"
+				hook, sender, reason = w.hooks["github"], "198.51.100.8", "X-Hub-Signature-256 does not fit the body and the webhook's secret"
 				body = fmt.Sprintf(`{"action":"opened","number":%d,"pull_request":{"draft":false,"title":"Make the login form faster"}}`, 400+n)
 				identity = state.IdentityOf(state.IdentityProvider, fmt.Sprintf("72d3162e-cc78-11e3-81ab-%012d", n))
 			}
@@ -207,7 +211,7 @@ func (w *browserWorld) day(began time.Time) {
 				size := int64(len(body))
 				w.must(w.store.RecordRejected(ctx, state.Rejection{
 					FactoryUID: w.acme, WebhookID: hook.ID, WebhookUID: hook.UID, Outcome: state.DeliveryRejectedAuth,
-					Reason: "the bearer token is not this webhook's secret", Size: &size, Sender: "203.0.113.90", Received: received, Generation: generation,
+					Reason: reason, Size: &size, Sender: "203.0.113.90", Received: received, Generation: generation,
 				}))
 				continue
 			}
@@ -252,7 +256,9 @@ func (w *browserWorld) newRun(cur state.Current, hook state.Webhook, delivery st
 		AutomationUID: cur.UIDs[state.ResourceKey("automation", name)], WebhookUID: hook.UID, DeliveryUID: delivery, At: at,
 		Creator: state.Creator{Type: "service_account", UID: "auto", DisplayName: name},
 	}
-	r.RootRunID = r.ID
+	id := uuid.MustParse(r.ID) // its first 48 bits are the time, which orders runs
+	binary.BigEndian.PutUint64(id[:8], uint64(at.UnixMilli())<<16|uint64(binary.BigEndian.Uint16(id[6:8])))
+	r.ID, r.RootRunID = id.String(), id.String()
 	for _, a := range cur.Tree.Automations {
 		if a.Name == name {
 			r.Prompt = a.Prompt
