@@ -19,6 +19,7 @@ import yaml
 import millwright
 from millwright import AsyncMillwright, Millwright
 from millwright import types as t
+from millwright._settings import certificates
 from millwright.webhooks import AsyncWebhookSender, WebhookSender
 
 from .server import KEY, PUSH_SECRET, REPOSITORY, Server
@@ -73,14 +74,15 @@ class Api:
     def __call__(self, call: Callable[[Any], Any], **settings: Any) -> Any:
         settings = {"api_key": KEY, "base_url": self.server.base_url, **settings}
         if self.flavour == "sync":
-            with httpx.Client(event_hooks={"request": [lambda r: self.seen.note("sync", r)]}) as http:
+            hooks = {"request": [lambda r: self.seen.note("sync", r)]}
+            with httpx.Client(event_hooks=hooks, verify=certificates()) as http:
                 return call(Millwright(http_client=http, **settings))
 
         async def note(r: httpx.Request) -> None:
             self.seen.note("async", r)
 
         async def run() -> Any:
-            async with httpx.AsyncClient(event_hooks={"request": [note]}) as http:
+            async with httpx.AsyncClient(event_hooks={"request": [note]}, verify=certificates()) as http:
                 value = call(AsyncMillwright(http_client=http, **settings))
                 return await value if hasattr(value, "__await__") else value
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from urllib.parse import urlsplit
 
 import httpx
@@ -25,6 +27,12 @@ class Settings:
     timeout: float | httpx.Timeout | None = DEFAULT_TIMEOUT
     max_retries: int = DEFAULT_MAX_RETRIES
     default_headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+
+@cache
+def certificates() -> ssl.SSLContext:
+    """Return whom to trust. Reading that takes longer than all else that a client does, so it is done once."""
+    return httpx.create_ssl_context()
 
 
 def resolve_key(api_key: str | None) -> str:

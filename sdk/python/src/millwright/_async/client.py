@@ -14,7 +14,7 @@ from typing_extensions import Self, TypeVar, Unpack
 from .._options import ClientOptions, RequestOptions
 from .._request import build
 from .._retry import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
-from .._settings import Settings, checked_retries, resolve_base_url, resolve_key
+from .._settings import Settings, certificates, checked_retries, resolve_base_url, resolve_key
 from ._caller import AsyncCaller
 from ._io import raw
 from ._transport import AsyncTransport
@@ -153,7 +153,7 @@ class AsyncMillwright(AsyncEndpoints):
             max_retries=checked_retries(max_retries),
             default_headers=dict(default_headers or {}),
         )
-        http = http_client if http_client is not None else httpx.AsyncClient(limits=CONNECTIONS)
+        http = http_client or httpx.AsyncClient(limits=CONNECTIONS, verify=certificates())
         super().__init__(AsyncCaller(settings, AsyncTransport(http, owned=http_client is None)))
 
     @cached_property

@@ -54,7 +54,7 @@ class Transport:
         """Wait until the next attempt makes sense, or raise the error when none does."""
         asked = at_least
         if isinstance(error, APIStatusError):
-            asked = error.retry_after or at_least
+            asked = at_least if error.retry_after is None else error.retry_after
             if not _retry.is_worth_retrying(error.status_code, error.headers):
                 raise error
         elif not isinstance(error, APIConnectionError):

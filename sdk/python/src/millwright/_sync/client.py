@@ -14,7 +14,7 @@ from typing_extensions import Self, TypeVar, Unpack
 from .._options import ClientOptions, RequestOptions
 from .._request import build
 from .._retry import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
-from .._settings import Settings, checked_retries, resolve_base_url, resolve_key
+from .._settings import Settings, certificates, checked_retries, resolve_base_url, resolve_key
 from ._caller import Caller
 from ._io import raw
 from ._transport import Transport
@@ -153,7 +153,7 @@ class Millwright(Endpoints):
             max_retries=checked_retries(max_retries),
             default_headers=dict(default_headers or {}),
         )
-        http = http_client if http_client is not None else httpx.Client(limits=CONNECTIONS)
+        http = http_client or httpx.Client(limits=CONNECTIONS, verify=certificates())
         super().__init__(Caller(settings, Transport(http, owned=http_client is None)))
 
     @cached_property

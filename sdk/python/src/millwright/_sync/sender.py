@@ -15,7 +15,7 @@ from .._errors import MillwrightError
 from .._request import USER_AGENT, Request, encode_json
 from .._response import parse
 from .._retry import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
-from .._settings import checked_retries
+from .._settings import certificates, checked_retries
 from .._signing import checked_id, sign, signing_key
 from ._transport import Transport
 
@@ -49,7 +49,7 @@ class WebhookSender:
         self._url, self._where, self._url_token = resolve_url(url)
         self._secret, self._token = signing_secret, token
         self._timeout, self._retries = timeout, checked_retries(max_retries)
-        http = http_client if http_client is not None else httpx.Client()
+        http = http_client or httpx.Client(verify=certificates())
         self._transport = Transport(http, owned=http_client is None)
         if self._url_token:
             hide_tokens()
