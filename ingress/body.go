@@ -27,7 +27,7 @@ func (q *request) readBody() error {
 	if length < 0 {
 		room = MaxBody + 1
 	}
-	if q.room = room; q.in.inFlight.Add(room) > q.in.cfg.InFlightBytes {
+	if q.room = room; q.in.inFlight.Add(room) > q.in.room.Load() {
 		return errNoRoom
 	}
 	if length == 0 {

@@ -19,10 +19,10 @@ type budgetKey struct{ webhook, sender string }
 // budget allows limit events in any minute, exactly: it remembers when each was. Times are distances on
 // the monotonic clock, so that setting the clock changes nothing.
 type budget struct {
-	limit int // below 0: no limit
-	base  time.Time
+	base time.Time
 
 	mu      sync.Mutex
+	limit   int // below 0: no limit
 	entries map[budgetKey]*spending
 	fresh   map[budgetKey]int // charged since the last take; nil until the first
 }
@@ -36,11 +36,11 @@ func newBudget(limit int) *budget {
 
 // spent returns 0 while the budget of k has room, else how long it will have none if nothing is charged.
 func (b *budget) spent(k budgetKey, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.limit < 0 {
 		return 0
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	e := b.entries[k]
 	if e == nil {
 		return 0
@@ -53,16 +53,23 @@ func (b *budget) wait(e *spending, now time.Duration) time.Duration {
 	if len(e.at) < b.limit {
 		return 0
 	}
-	return e.at[0] + budgetWindow - now
+	return e.at[len(e.at)-b.limit] + budgetWindow - now // those before it are of a limit that was higher
+}
+
+// setLimit changes the limit; what was charged stays charged.
+func (b *budget) setLimit(limit int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.limit = limit
 }
 
 // charge counts an event and returns 0, or counts nothing and returns what spent would.
 func (b *budget) charge(k budgetKey, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.limit < 0 {
 		return 0
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	at := now.Sub(b.base)
 	e := b.entry(k, at)
 	if wait := b.wait(e, at); wait > 0 {
@@ -77,11 +84,11 @@ func (b *budget) charge(k budgetKey, now time.Time) time.Duration {
 
 // add counts n events of another replica, whatever room there is.
 func (b *budget) add(k budgetKey, n int, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.limit < 0 || n <= 0 {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	at := now.Sub(b.base)
 	e := b.entry(k, at)
 	e.expire(at)

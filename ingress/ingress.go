@@ -68,6 +68,7 @@ type Ingress struct {
 	deliveries *budget
 	failures   *budget
 	inFlight   atomic.Int64
+	room       atomic.Int64 // for bodies in flight
 	metrics    *metrics
 	forwarded  forwarded
 	outage     outage
@@ -84,9 +85,6 @@ func New(ctx context.Context, cfg Config) (*Ingress, error) {
 	if cfg.Store == nil {
 		return nil, errors.New("ingress: a store is needed")
 	}
-	cfg.DeliveriesPerMinute = cmp.Or(cfg.DeliveriesPerMinute, DefaultDeliveriesPerMinute)
-	cfg.FailedAuthPerMinute = cmp.Or(cfg.FailedAuthPerMinute, DefaultFailedAuthPerMinute)
-	cfg.InFlightBytes = cmp.Or(cfg.InFlightBytes, DefaultInFlightBytes)
 	cfg.BodyTimeout = cmp.Or(cfg.BodyTimeout, DefaultBodyTimeout)
 	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
 	if cfg.Log == nil {
@@ -94,9 +92,9 @@ func New(ctx context.Context, cfg Config) (*Ingress, error) {
 	}
 	in := &Ingress{
 		cfg: cfg, store: cfg.Store, log: cfg.Log,
-		deliveries: newBudget(cfg.DeliveriesPerMinute),
-		failures:   newBudget(cfg.FailedAuthPerMinute),
+		deliveries: newBudget(0), failures: newBudget(0),
 	}
+	in.SetLimits(cfg.DeliveriesPerMinute, cfg.FailedAuthPerMinute, cfg.InFlightBytes)
 	in.metrics = newMetrics(in, cfg.Registerer)
 	notices, unsubscribe := in.store.Subscribe(1, state.TopicRouting)
 	if err := in.start(ctx); err != nil {
@@ -111,6 +109,14 @@ func New(ctx context.Context, cfg Config) (*Ingress, error) {
 	})
 	in.background.Go(func() { in.renew(background) })
 	return in, nil
+}
+
+// SetLimits changes the limits of Config with these names, which mean what they mean there, for the
+// requests that come from now on. What was charged to a budget stays charged.
+func (in *Ingress) SetLimits(deliveriesPerMinute, failedAuthPerMinute int, inFlightBytes int64) {
+	in.deliveries.setLimit(cmp.Or(deliveriesPerMinute, DefaultDeliveriesPerMinute))
+	in.failures.setLimit(cmp.Or(failedAuthPerMinute, DefaultFailedAuthPerMinute))
+	in.room.Store(cmp.Or(inFlightBytes, DefaultInFlightBytes))
 }
 
 // start joins with what is loaded, and then loads again: a change between the two did not wait for us.

@@ -53,21 +53,16 @@ func (srv *server) announce(ctx context.Context, f state.Factory) error {
 // housekeeping trims the delivery log, forgets old idempotency keys and, where the settings say so, old
 // runs.
 func (srv *server) housekeeping(ctx context.Context) {
-	keep, days := srv.cfg.Retention.Deliveries.Keep, srv.cfg.Retention.Deliveries.Days
-	if keep < 50 {
-		keep = 50
-	}
-	if days < 7 {
-		days = 7
-	}
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	lonely := false
 	for {
+		kept := srv.retention.Load()
+		keep, days := max(kept.Deliveries.Keep, 50), max(kept.Deliveries.Days, 7)
 		if _, err := srv.store.TrimDeliveries(ctx, keep, time.Duration(days)*24*time.Hour); err != nil && ctx.Err() == nil {
 			srv.log.Warn("trimming the delivery log", "error", err)
 		}
-		if _, err := srv.store.TrimRuns(ctx, time.Duration(srv.cfg.Retention.Runs.Days)*24*time.Hour); err != nil && ctx.Err() == nil {
+		if _, err := srv.store.TrimRuns(ctx, time.Duration(kept.Runs.Days)*24*time.Hour); err != nil && ctx.Err() == nil {
 			srv.log.Warn("forgetting old runs", "error", err)
 		}
 		lonely = srv.warnLonely(ctx, lonely)

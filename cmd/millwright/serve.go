@@ -45,7 +45,7 @@ settings file for several. Ctrl-C ends it in order.`,
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), s, cfg, reloadFrom(f.config), log)
+			return serve(cmd.Context(), s, cfg, f.reload(cmd), log)
 		},
 	}
 	fl := cmd.Flags()
@@ -142,20 +142,6 @@ func (f *serveFlags) settings(cmd *cobra.Command) (settings, error) {
 		from = f.config
 	}
 	return cfg, cfg.check(from)
-}
-
-// reloadFrom returns what reads the settings file anew, or nil when there is none.
-func reloadFrom(file string) func() (settings, error) {
-	if file == "" {
-		return nil
-	}
-	return func() (settings, error) {
-		cfg, err := readSettings(file)
-		if err == nil && len(cfg.Factories) == 0 {
-			err = usage("%s: factories is missing or empty, which would end every factory: name at least one", file)
-		}
-		return cfg, err
-	}
 }
 
 func newLog(s streams, format, level string) (*slog.Logger, error) {

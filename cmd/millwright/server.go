@@ -11,10 +11,10 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -46,6 +46,9 @@ type server struct {
 	dispatch    *dispatch.Dispatcher
 	controllers *controllers
 	tracer      *trace.Tracer // nil: none
+	retention   atomic.Pointer[retention]
+	updates     chan worker.Update // for the worker in this process
+	running     settings           // cfg, and what a reload changed of it since
 	handler     http.Handler
 	api         *api.API
 	listeners   []net.Listener
@@ -55,7 +58,8 @@ type server struct {
 // newServer opens the state and everything on it, and listens. Nothing is served yet. What it opened is
 // closed again when it fails.
 func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (_ *server, err error) {
-	srv := &server{cfg: cfg, out: s, log: log, registry: prometheus.NewRegistry()}
+	srv := &server{cfg: cfg, out: s, log: log, registry: prometheus.NewRegistry(), updates: make(chan worker.Update, 1), running: cfg}
+	srv.retention.Store(&cfg.Retention)
 	defer func() {
 		if err != nil {
 			srv.close()
@@ -363,9 +367,8 @@ func (srv *server) run(ctx context.Context, reload func() (settings, error)) err
 
 // wait returns when ctx ends or a listener fails, and reloads the settings on SIGHUP meanwhile.
 func (srv *server) wait(ctx context.Context, failed <-chan error, reload func() (settings, error)) error {
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
+	hup, stop := hangUps()
+	defer stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -379,13 +382,11 @@ func (srv *server) wait(ctx context.Context, failed <-chan error, reload func() 
 			}
 			next, err := reload()
 			if err == nil {
-				err = srv.controllers.configure(ctx, next.Factories)
+				err = srv.reload(ctx, next)
 			}
 			if err != nil {
 				srv.log.Error("the settings were not reloaded; the old ones stay", "error", err)
-				continue
 			}
-			srv.log.Info("settings reloaded", "factories", len(next.Factories))
 		}
 	}
 }
@@ -396,11 +397,8 @@ func (srv *server) work(ctx context.Context) error {
 		return err
 	}
 	defer client.Close()
-	cfg, err := srv.cfg.worker()
-	if err != nil {
-		return err
-	}
-	cfg.Client, cfg.Log, cfg.Registerer, cfg.Tracer = client, srv.log, srv.registry, srv.tracer
+	cfg := srv.cfg.worker()
+	cfg.Client, cfg.Log, cfg.Registerer, cfg.Tracer, cfg.Updates = client, srv.log, srv.registry, srv.tracer, srv.updates
 	return worker.Run(ctx, cfg)
 }
 
@@ -411,14 +409,9 @@ func workerGrace(grace time.Duration) time.Duration {
 }
 
 // worker says how this process executes runs.
-func (cfg *settings) worker() (worker.Config, error) {
-	w := worker.Config{Slots: *cfg.Workers, Default: cfg.Harness, Grace: workerGrace(time.Duration(cfg.Grace)), Harnesses: map[string]worker.Harness{}}
-	for name, h := range cfg.Harnesses {
-		w.Harnesses[name] = worker.Harness{
-			Command: h.Command, Adapter: h.Adapter, Env: h.Env, Timeout: h.Timeout.or(time.Hour), User: h.User, SameUser: h.SameUser, Container: h.Container,
-		}
-	}
-	return w, nil
+func (cfg *settings) worker() worker.Config {
+	u := cfg.harnessUpdate()
+	return worker.Config{Slots: *cfg.Workers, Default: u.Default, Grace: workerGrace(time.Duration(cfg.Grace)), Harnesses: u.Harnesses}
 }
 
 // tracer makes what sends traces, nil when the settings and the environment name no receiver.
@@ -444,11 +437,6 @@ func (srv *server) warn() {
 	if public != srv.cfg.PublicURL {
 		if host, _, err := net.SplitHostPort(public); err != nil || !isLoopback(host) {
 			srv.log.Warn("the public URL is http: senders are told to send credentials in clear", "public_url", srv.cfg.PublicURL)
-		}
-	}
-	for name, h := range srv.cfg.Harnesses {
-		if h.SameUser {
-			srv.log.Warn("this harness runs as the server's own user: an agent that a payload misleads can read the state and its key", "harness", name)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"time"
@@ -19,31 +20,28 @@ func newWorker(s streams) *cobra.Command {
 		Use:   "worker",
 		Short: "Run workers only, on any machine",
 		Long: `Executes runs for a server elsewhere. It needs the server's NATS address and a
-worker's credentials, and has no access to the database or the master key.`,
+worker's credentials, and has no access to the database or the master key. SIGHUP reads
+the harnesses of its settings file again.`,
 		Example: `  millwright key create build-host --role worker > worker.key        on the server
   millwright worker --nats tls://factory.example.com:4222 --credentials worker.key`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg := settings{Workers: &slots, Harness: harness, Grace: duration(grace)}
-			if config != "" {
-				var err error
-				if cfg, err = readSettings(config); err != nil {
-					return err
+			read := func() (settings, error) {
+				cfg := settings{Workers: &slots, Harness: harness, Grace: duration(grace)}
+				if config == "" {
+					return cfg, nil
 				}
+				cfg, err := readSettings(config)
 				cfg.Workers = &slots // the file's workers are those of a server
-				if harness != "" {
-					cfg.Harness = harness
-				}
-				if cfg.Grace == 0 {
-					cfg.Grace = duration(grace)
-				}
-				if natsURL == "" {
-					natsURL = cfg.NATS.URL
-				}
-				if credentials == "" {
-					credentials = cfg.NATS.Credentials
-				}
+				cfg.Harness = cmp.Or(harness, cfg.Harness)
+				cfg.Grace = cmp.Or(cfg.Grace, duration(grace))
+				return cfg, err
 			}
+			cfg, err := read()
+			if err != nil {
+				return err
+			}
+			natsURL, credentials = cmp.Or(natsURL, cfg.NATS.URL), cmp.Or(credentials, cfg.NATS.Credentials)
 			if natsURL == "" {
 				return usage("no server: give --nats URL")
 			}
@@ -59,15 +57,14 @@ worker's credentials, and has no access to the database or the master key.`,
 				return &exit{exitUnreachable, err}
 			}
 			defer client.Close()
-			w, err := cfg.worker()
-			if err != nil {
-				return err
-			}
+			w := cfg.worker()
 			if w.Tracer, err = cfg.tracer(cmd.Context(), log); err != nil {
 				return err
 			}
 			defer closeTracer(w.Tracer)
-			w.Client, w.Log = client, log
+			updates := make(chan worker.Update, 1)
+			w.Client, w.Log, w.Updates = client, log, updates
+			go reloadHarnesses(cmd.Context(), read, updates, log)
 			fmt.Fprintf(s.out, "worker %s takes runs, %d at once\n", client.UID(), *cfg.Workers)
 			return worker.Run(cmd.Context(), w)
 		},

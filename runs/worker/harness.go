@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -64,20 +65,73 @@ type Task struct {
 	out   *recorder
 }
 
-// prepare makes the executors of the configured harnesses.
-func (w *worker) prepare() error {
-	w.harnesses = map[string]Executor{Echo: echo{}}
-	for _, name := range slices.Sorted(maps.Keys(w.cfg.Harnesses)) {
-		e, err := w.executor(name, w.cfg.Harnesses[name])
-		if err != nil {
-			return fmt.Errorf("harness %q: %w", name, err)
+// Update is what can change of a worker's configuration while it works.
+type Update struct {
+	Harnesses map[string]Harness
+	Default   string
+}
+
+// Check says why a worker could not take the update.
+func (u Update) Check() error {
+	_, _, err := u.executors("")
+	return err
+}
+
+// executors makes the executors of the configured harnesses, and names the default one.
+func (u Update) executors(label string) (all map[string]Executor, fallback string, err error) {
+	all = map[string]Executor{Echo: echo{}}
+	for _, name := range slices.Sorted(maps.Keys(u.Harnesses)) {
+		if all[name], err = newExecutor(u.Harnesses[name], label); err != nil {
+			return nil, "", fmt.Errorf("harness %q: %w", name, err)
 		}
-		w.harnesses[name] = e
 	}
-	if w.harnesses[w.cfg.Default] == nil {
-		return fmt.Errorf("harness %q does not exist: configure it under harnesses, or choose one of %v", w.cfg.Default, slices.Sorted(maps.Keys(w.harnesses)))
+	fallback = cmp.Or(u.Default, Echo)
+	if all[fallback] == nil {
+		return nil, "", fmt.Errorf("harness %q does not exist: configure it under harnesses, or choose one of %v", fallback, slices.Sorted(maps.Keys(all)))
 	}
+	return all, fallback, nil
+}
+
+// set makes these the harnesses of the runs that begin from now on.
+func (w *worker) set(u Update) error {
+	all, fallback, err := u.executors(w.label)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(u.Harnesses)) {
+		if u.Harnesses[name].SameUser {
+			w.cfg.Log.Warn("harness runs as the same user as this process: agents that act on what outsiders wrote can read all that it can", "harness", name)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.harnesses, w.fallback = all, fallback
 	return nil
+}
+
+// update takes updates until done is closed.
+func (w *worker) update(done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case u := <-w.cfg.Updates:
+			if err := w.set(u); err != nil {
+				w.cfg.Log.Error("worker: the old harnesses stay", "error", err)
+			}
+		}
+	}
+}
+
+// harness returns the name and the executor of the harness that an order asks for; nil: there is none.
+func (w *worker) harness(o *dispatch.Order) (string, Executor) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	name := o.Harness
+	if name == "" || name == "oz" {
+		name = w.fallback
+	}
+	return name, w.harnesses[name]
 }
 
 // sweep removes what processes left behind that ended without doing so.
@@ -91,7 +145,7 @@ func (w *worker) sweep(stale []string) {
 	}
 }
 
-func (w *worker) executor(name string, h Harness) (Executor, error) {
+func newExecutor(h Harness, label string) (Executor, error) {
 	if h.Container == nil && len(h.Command) == 0 || len(h.Command) > 0 && h.Command[0] == "" {
 		return nil, fmt.Errorf("it has no command")
 	}
@@ -115,11 +169,10 @@ func (w *worker) executor(name string, h Harness) (Executor, error) {
 		return nil, fmt.Errorf("say where it runs, in one way: user: NAME (another user), container: {image: …}, or sameUser: true (agents read what outsiders wrote, and as this user they can read all that the server can)")
 	}
 	if h.Container != nil {
-		return newContainer(h, adapt, w.label)
+		return newContainer(h, adapt, label)
 	}
 	c := &command{harness: h, adapt: adapt}
 	if h.SameUser {
-		w.cfg.Log.Warn("harness runs as the same user as this process: agents that act on what outsiders wrote can read all that it can", "harness", name)
 		c.home = os.Getenv("HOME")
 		return c, nil
 	}

@@ -99,30 +99,20 @@ func failed(code, format string, args ...any) outcome {
 func (j *job) traced(ctx context.Context, rec *recorder) outcome {
 	ctx, span := j.worker.cfg.Tracer.Start(trace.Continue(ctx, j.order.Traceparent), "harness", time.Time{})
 	defer span.End()
-	name := j.harness()
+	name, executor := j.worker.harness(j.order)
 	span.Set(trace.Run, j.order.RunID).Set(trace.Worker, j.worker.cfg.Client.UID()).Count(trace.Execution, j.order.Execution).Count(trace.Attempt, j.order.Attempt)
-	if j.worker.harnesses[name] != nil { // else it is a word of the run's creator
+	if executor != nil { // else it is a word of the run's creator
 		span.Set(trace.Harness, name)
 	}
-	o := j.execute(ctx, rec)
+	o := j.execute(ctx, rec, name, executor)
 	if span.Set(trace.State, string(o.state)); o.code != "" {
 		span.Fail(o.code)
 	}
 	return o
 }
 
-// harness is the name of the harness that the order asks for.
-func (j *job) harness() string {
-	if name := j.order.Harness; name != "" && name != "oz" {
-		return name
-	}
-	return j.worker.cfg.Default
-}
-
 // execute prepares the working directory and runs the harness in it.
-func (j *job) execute(ctx context.Context, rec *recorder) outcome {
-	name := j.harness()
-	executor := j.worker.harnesses[name]
+func (j *job) execute(ctx context.Context, rec *recorder, name string, executor Executor) outcome {
 	if executor == nil {
 		return failed("environment_setup_failed", "this worker has no harness %q", name)
 	}

@@ -28,6 +28,8 @@ type Config struct {
 	Harnesses map[string]Harness
 	// Default is the harness of runs that name none, or "oz"; echo when empty.
 	Default string
+	// Updates brings other harnesses while it works, for the runs that begin afterwards; nil: never.
+	Updates <-chan Update
 	// Dir is where working directories are made; one in the system's temporary directory when empty.
 	Dir string
 	// Grace is how long runs may go on after the worker is told to end; 10 seconds when zero. Half of it
@@ -62,9 +64,6 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Slots == 0 {
 		cfg.Slots = 1
 	}
-	if cfg.Default == "" {
-		cfg.Default = Echo
-	}
 	if cfg.Grace == 0 {
 		cfg.Grace = 10 * time.Second
 	}
@@ -80,7 +79,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer done()
 	w := &worker{cfg: cfg, dir: dir, label: filepath.Base(dir), jobs: map[string]*job{}}
-	if err := w.prepare(); err != nil {
+	if err := w.set(Update{cfg.Harnesses, cfg.Default}); err != nil {
 		return err
 	}
 	w.sweep(stale)
@@ -89,6 +88,9 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer unregister()
+	updating := make(chan struct{})
+	defer close(updating)
+	go w.update(updating)
 	end, err := cfg.Client.OnCancel(w.cancel)
 	if err != nil {
 		return fmt.Errorf("worker: %w", err)
@@ -116,8 +118,9 @@ type worker struct {
 	cfg       Config
 	dir       string // of the working directories
 	label     string // marks what belongs to this process
-	harnesses map[string]Executor
 	mu        sync.Mutex
+	harnesses map[string]Executor
+	fallback  string // the harness of runs that name none
 	jobs      map[string]*job
 }
 
