@@ -504,10 +504,11 @@ func (s *Store) selective(ctx context.Context, q *runQuery) (*condition, error) 
 	return nil, nil
 }
 
-// listFew lists the runs that meet a condition that few meet.
+// listFew lists the runs that meet a condition that few meet. They are sorted by their keys alone, and read
+// when it is known which ones make the page.
 func (s *Store) listFew(ctx context.Context, q *runQuery, few *condition, after *RunPosition, limit int) ([]Run, *RunPosition, error) {
 	var st statement
-	st.WriteString("SELECT " + qualified(runColumns, "runs.") + " FROM (")
+	st.WriteString("SELECT " + qualified(runColumns, "runs.") + " FROM (SELECT runs.id AS top_id FROM (")
 	st.add(few.probe, few.probeArgs()...)
 	st.WriteString(") AS few CROSS JOIN runs")
 	conditions := []condition{{sql: "runs.id = few.id"}}
@@ -522,6 +523,8 @@ func (s *Store) listFew(ctx context.Context, q *runQuery, few *condition, after 
 	named := *q
 	named.keys = strings.Split(qualified(strings.Join(q.keys, ", "), "runs."), ", ")
 	st.where(&named, after, conditions...)
+	st.tail(&named, limit+1)
+	st.WriteString(") AS top CROSS JOIN runs WHERE runs.id = top.top_id")
 	st.tail(&named, limit+1)
 	return s.page(ctx, q, &st, limit)
 }
