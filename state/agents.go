@@ -47,14 +47,16 @@ func (s *Store) agent(ctx context.Context, missing error, find func(*sql.Tx) (fa
 		} else if err != nil {
 			return err
 		}
-		tree, uids, err := applied(ctx, tx, factoryUID)
+		var spec string
+		var generation int64
+		if err := tx.QueryRowContext(ctx, `SELECT spec, generation FROM factories WHERE uid = $1`, factoryUID).Scan(&spec, &generation); err != nil {
+			return err
+		}
+		applied, err := s.applied(ctx, tx, factoryUID, generation)
 		if err != nil {
 			return err
 		}
-		var spec string
-		if err := tx.QueryRowContext(ctx, `SELECT spec FROM factories WHERE uid = $1`, factoryUID).Scan(&spec); err != nil {
-			return err
-		}
+		tree, uids := applied.tree, applied.uids
 		if err := json.Unmarshal([]byte(spec), &tree.File); err != nil {
 			return err
 		}

@@ -176,7 +176,7 @@ func (s *Store) change(ctx context.Context, tx *sql.Tx, a Application, now int64
 		}
 	}
 	for _, uid := range a.DeleteResources {
-		if err := one(tx.ExecContext(ctx, `UPDATE resources SET deleted_at = $1, updated_at = $1 WHERE uid = $2 AND deleted_at IS NULL`, now, uid)); err != nil {
+		if err := one(tx.ExecContext(ctx, `UPDATE resources SET deleted_at = $1, updated_at = $1, base = $3 WHERE uid = $2 AND deleted_at IS NULL`, now, uid, a.Base)); err != nil {
 			return orMoved(err)
 		}
 	}
@@ -189,8 +189,8 @@ func (s *Store) change(ctx context.Context, tx *sql.Tx, a Application, now int64
 		if uid == "" {
 			uid = NewID(resourcePrefix[r.Kind])
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO resources (uid, factory_uid, kind, name, spec, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $6)
-			ON CONFLICT (uid) DO UPDATE SET spec = excluded.spec, updated_at = excluded.updated_at`, uid, a.FactoryUID, r.Kind, r.Name, string(spec), now); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO resources (uid, factory_uid, kind, name, spec, base, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
+			ON CONFLICT (uid) DO UPDATE SET spec = excluded.spec, base = excluded.base, updated_at = excluded.updated_at`, uid, a.FactoryUID, r.Kind, r.Name, string(spec), a.Base, now); err != nil {
 			return err
 		}
 	}

@@ -170,6 +170,7 @@ func (s *Store) DetachFactories(ctx context.Context, keep []string) error {
 		}); err != nil {
 			return err
 		}
+		s.definitions.drop(f.UID)
 		if err := s.announce(ctx, generation); err != nil {
 			return err
 		}
@@ -205,7 +206,7 @@ func (s *Store) Factory(ctx context.Context, uidOrName string) (Factory, error) 
 }
 
 // Current is what a plan compares a tree with: one consistent view of a factory's applied definition
-// and of the team's secrets.
+// and of the team's secrets. The tree and the UIDs are shared: read them only.
 type Current struct {
 	Factory   Factory
 	Key       []byte // of the factory, for WebhookUID
@@ -279,9 +280,11 @@ func (s *Store) current(ctx context.Context, tx *sql.Tx, factoryUID string) (Cur
 	if c.Key, err = s.seal.open("factory "+factoryUID, sealed); err != nil {
 		return c, err
 	}
-	if c.Tree, c.UIDs, err = applied(ctx, tx, factoryUID); err != nil {
+	d, err := s.applied(ctx, tx, factoryUID, c.Factory.Generation)
+	if err != nil {
 		return c, err
 	}
+	c.Tree, c.UIDs = d.tree, d.uids
 	if c.Webhooks, err = liveWebhooks(ctx, tx, factoryUID); err != nil {
 		return c, err
 	}
@@ -333,43 +336,4 @@ func ordinals(ctx context.Context, tx *sql.Tx, factoryUID string, into map[strin
 		into[name] = n
 	}
 	return rows.Err()
-}
-
-// applied reads the automations, agents, runners and skills of a factory, and their UIDs.
-func applied(ctx context.Context, tx *sql.Tx, factoryUID string) (schema.Factory, map[string]string, error) {
-	var tree schema.Factory
-	uids := map[string]string{}
-	rows, err := tx.QueryContext(ctx, `SELECT uid, kind, name, spec FROM resources WHERE factory_uid = $1 AND deleted_at IS NULL ORDER BY kind, name`, factoryUID)
-	if err != nil {
-		return tree, nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var uid, kind, name, spec string
-		if err := rows.Scan(&uid, &kind, &name, &spec); err != nil {
-			return tree, nil, err
-		}
-		uids[ResourceKey(kind, name)] = uid
-		var err error
-		switch kind {
-		case "automation":
-			tree.Automations, err = appendJSON(tree.Automations, spec)
-		case "agent":
-			tree.Agents, err = appendJSON(tree.Agents, spec)
-		case "runner":
-			tree.Runners, err = appendJSON(tree.Runners, spec)
-		case "skill":
-			tree.Skills, err = appendJSON(tree.Skills, spec)
-		}
-		if err != nil {
-			return tree, nil, fmt.Errorf("%s %q: %w", kind, name, err)
-		}
-	}
-	return tree, uids, rows.Err()
-}
-
-func appendJSON[T any](to []T, spec string) ([]T, error) {
-	var v T
-	err := json.Unmarshal([]byte(spec), &v)
-	return append(to, v), err
 }

@@ -31,6 +31,7 @@ type RoutedFactory struct {
 	Webhooks    []RoutedWebhook
 	Automations []RoutedAutomation
 
+	spec string // factory.yaml as it is stored
 	file *schema.FactoryFile
 }
 
@@ -70,11 +71,10 @@ func (s *Store) Routing(ctx context.Context) (Routing, error) {
 		defer rows.Close()
 		for rows.Next() {
 			var f RoutedFactory
-			var spec string
-			if err := rows.Scan(&f.UID, &f.Name, &f.Generation, &spec); err != nil {
+			if err := rows.Scan(&f.UID, &f.Name, &f.Generation, &f.spec); err != nil {
 				return err
 			}
-			if err := json.Unmarshal([]byte(spec), &f.file); err != nil {
+			if err := json.Unmarshal([]byte(f.spec), &f.file); err != nil {
 				return err
 			}
 			r.Factories = append(r.Factories, f)
@@ -120,19 +120,12 @@ func (s *Store) routeFactory(ctx context.Context, tx *sql.Tx, f *RoutedFactory) 
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	tree, uids, err := applied(ctx, tx, f.UID)
+	d, err := s.applied(ctx, tx, f.UID, f.Generation)
 	if err != nil {
 		return err
 	}
-	tree.File = f.file
-	for _, a := range tree.Automations {
-		routed, err := routeAutomation(tree, uids, a)
-		if err != nil {
-			return err
-		}
-		f.Automations = append(f.Automations, routed)
-	}
-	return nil
+	f.Automations, err = d.route(f.spec, f.file)
+	return err
 }
 
 // view runs f in a read-only transaction with one consistent view.

@@ -59,6 +59,7 @@ type Store struct {
 	instance    string      // names this process among the replicas
 	outgoing    chan Notice // for the other replicas
 	local       localReplicas
+	definitions definitions
 	listened    listened
 	stop        context.CancelFunc
 	background  sync.WaitGroup

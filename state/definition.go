@@ -1,0 +1,192 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"millwright/schema"
+)
+
+// definition is the automations, agents, runners and skills of a factory as one generation of it has them.
+// Only its routes ever change.
+type definition struct {
+	generation int64
+	tree       schema.Factory    // without the file and the webhooks; lists are in the order of resource names
+	uids       map[string]string // by ResourceKey
+
+	mu     sync.Mutex
+	routes map[string]RoutedAutomation // by UID; those that were asked for
+	file   string                      // factory.yaml that they were made with
+}
+
+// definitions are the definitions of attached factories that this process used last, one each.
+type definitions struct {
+	mu  sync.Mutex
+	all map[string]*definition // by factory UID
+}
+
+func (d *definitions) get(factoryUID string) *definition {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.all[factoryUID]
+}
+
+// put keeps a definition, unless there is a newer one.
+func (d *definitions) put(factoryUID string, next *definition) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.all == nil {
+		d.all = map[string]*definition{}
+	}
+	if was := d.all[factoryUID]; was == nil || was.generation < next.generation {
+		d.all[factoryUID] = next
+	}
+}
+
+func (d *definitions) drop(factoryUID string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.all, factoryUID)
+}
+
+// maxChanges is how many changed resources are put into the definition before. With more it is read anew.
+const maxChanges = 64
+
+// applied returns what a factory has at its present generation, as tx sees it. Only what changed since the
+// last time is read. What is returned is shared: read it only.
+func (s *Store) applied(ctx context.Context, tx *sql.Tx, factoryUID string, generation int64) (*definition, error) {
+	was := s.definitions.get(factoryUID)
+	if was != nil && was.generation == generation {
+		return was, nil
+	}
+	if was != nil && was.generation < generation {
+		rows, err := resourceRows(ctx, tx, `factory_uid = $1 AND base >= $2 ORDER BY deleted_at IS NULL LIMIT $3`, factoryUID, was.generation, maxChanges+1)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) <= maxChanges {
+			next, err := was.with(rows, generation)
+			if err == nil {
+				s.definitions.put(factoryUID, next)
+			}
+			return next, err
+		}
+	}
+	rows, err := resourceRows(ctx, tx, `factory_uid = $1 AND deleted_at IS NULL`, factoryUID)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(rows, func(a, b resourceRow) int { return strings.Compare(a.name, b.name) })
+	next, err := (&definition{uids: make(map[string]string, len(rows))}).with(rows, generation)
+	if err == nil && (was == nil || was.generation < generation) {
+		s.definitions.put(factoryUID, next)
+	}
+	return next, err
+}
+
+// with returns the definition after changes of it; what is deleted comes first.
+func (d *definition) with(changes []resourceRow, generation int64) (*definition, error) {
+	next := &definition{generation: generation, uids: maps.Clone(d.uids), tree: schema.Factory{
+		Automations: slices.Clone(d.tree.Automations), Agents: slices.Clone(d.tree.Agents),
+		Runners: slices.Clone(d.tree.Runners), Skills: slices.Clone(d.tree.Skills),
+	}}
+	d.mu.Lock()
+	next.routes, next.file = maps.Clone(d.routes), d.file
+	d.mu.Unlock()
+	for _, r := range changes {
+		key := ResourceKey(r.kind, r.name)
+		if !r.live && next.uids[key] != r.uid {
+			continue // it came and went in between
+		}
+		var err error
+		switch t := &next.tree; r.kind {
+		case "automation":
+			delete(next.routes, r.uid)
+			t.Automations, err = change(t.Automations, r, func(a schema.Automation) string { return a.Name })
+		case "agent":
+			clear(next.routes) // any of them may be its
+			t.Agents, err = change(t.Agents, r, func(a schema.Agent) string { return a.Name })
+		case "runner":
+			t.Runners, err = change(t.Runners, r, func(v schema.Runner) string { return v.Name })
+		case "skill":
+			t.Skills, err = change(t.Skills, r, func(v schema.Skill) string { return strings.TrimPrefix(v.Agent+"/"+v.Name, "/") })
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s %q: %w", r.kind, r.name, err)
+		}
+		if r.live {
+			next.uids[key] = r.uid
+		} else {
+			delete(next.uids, key)
+		}
+	}
+	return next, nil
+}
+
+// change puts a resource into a list that is in the order of names, or takes it out.
+func change[T any](list []T, r resourceRow, name func(T) string) ([]T, error) {
+	i, found := slices.BinarySearchFunc(list, r.name, func(v T, n string) int { return strings.Compare(name(v), n) })
+	if !r.live {
+		if found {
+			list = slices.Delete(list, i, i+1)
+		}
+		return list, nil
+	}
+	var v T
+	err := json.Unmarshal([]byte(r.spec), &v)
+	if found {
+		list[i] = v
+	} else {
+		list = slices.Insert(list, i, v)
+	}
+	return list, err
+}
+
+// route returns the automations with what runs of them get, by name. spec is the applied factory.yaml, and
+// file what it says.
+func (d *definition) route(spec string, file *schema.FactoryFile) ([]RoutedAutomation, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.routes == nil || d.file != spec {
+		d.routes, d.file = make(map[string]RoutedAutomation, len(d.tree.Automations)), spec
+	}
+	tree := d.tree
+	tree.File = file
+	all := make([]RoutedAutomation, 0, len(tree.Automations))
+	for _, a := range tree.Automations {
+		uid := d.uids[ResourceKey("automation", a.Name)]
+		routed, known := d.routes[uid]
+		if !known {
+			var err error
+			if routed, err = routeAutomation(tree, d.uids, a); err != nil {
+				return nil, err
+			}
+			d.routes[uid] = routed
+		}
+		all = append(all, routed)
+	}
+	return all, nil
+}
+
+// resourceRow is a stored resource.
+type resourceRow struct {
+	uid, kind, name, spec string
+	live                  bool
+}
+
+func resourceRows(ctx context.Context, tx *sql.Tx, where string, args ...any) ([]resourceRow, error) {
+	rows, err := tx.QueryContext(ctx, `SELECT uid, kind, name, spec, deleted_at IS NULL FROM resources WHERE `+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	return scanAll(rows, func(row scanner) (r resourceRow, err error) {
+		err = row.Scan(&r.uid, &r.kind, &r.name, &r.spec, &r.live)
+		return r, err
+	})
+}
