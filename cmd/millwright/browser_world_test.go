@@ -63,6 +63,7 @@ func newBrowserWorld(t *testing.T, port string) *browserWorld {
 	w.must(err)
 	w.furnish()
 	w.must(w.store.Close())
+	statetest.Age(t, dsn)
 	w.must(writeNew(filepath.Join(w.dir, "millwright.yaml"), []byte("listen: 127.0.0.1:"+port+"\nfactories:\n"+
 		"  - {name: acme, source: {dir: acme}}\n  - {name: mobile, source: {dir: mobile}}\n  - {name: ops, source: {managed: {}}}\n")))
 
@@ -179,6 +180,7 @@ func (w *browserWorld) hold() {
 	for _, h := range hooks {
 		w.hooks[h.Spec.Name] = h
 	}
+	w.must(w.store.OfferSecret(ctx, w.ops, w.hooks["pages"].UID, state.OfferedSecret{Value: "secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce98V0pYn7yBl", Sender: "203.0.113.4", Received: time.Now()}))
 }
 
 // day fills the log of a day: what came in each hour, and what its runs did.

@@ -122,3 +122,23 @@ func Open(t testing.TB, dsn string) *state.Store {
 	})
 	return s
 }
+
+// Age makes the runs of a SQLite state that have ended look as if a worker had executed them when they were
+// made. No server may use the state.
+func Age(t testing.TB, dsn string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, change := range []string{
+		`UPDATE run_entries SET at = (SELECT created_at FROM runs WHERE id = run_id) + seq * 9000000`, // microseconds
+		`UPDATE runs SET updated_at = (SELECT max(at) FROM run_entries WHERE run_id = id) WHERE finished_at IS NOT NULL`,
+		`UPDATE runs SET finished_at = updated_at WHERE finished_at IS NOT NULL`,
+	} {
+		if _, err := db.Exec(change); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
