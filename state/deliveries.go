@@ -102,8 +102,8 @@ func (s *Store) Deliveries(ctx context.Context, factoryUID, webhookUID string, f
 	if cursor != "" {
 		where(`d.uid <`, cursor)
 	}
-	args = append(args, limit)
-	rows, err := s.read.QueryContext(ctx, query+` ORDER BY d.uid DESC LIMIT $`+strconv.Itoa(len(args))+`) ORDER BY d.uid DESC`, args...)
+	// The limit is no parameter: PostgreSQL would plan for any, and read the whole log.
+	rows, err := s.read.QueryContext(ctx, query+` ORDER BY d.uid DESC LIMIT `+strconv.Itoa(limit)+`) ORDER BY d.uid DESC`, args...)
 	if err != nil {
 		return nil, s.classify(err)
 	}
