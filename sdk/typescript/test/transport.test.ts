@@ -353,6 +353,8 @@ test("the key is nowhere to be seen", async () => {
     answer(401, { error: `wrong key ${KEY}`, detail: KEY, title: KEY, code: KEY }),
     answer(502, Buffer.from(`<p>you sent ${KEY}</p>`), "text/html"),
     answer(200, Buffer.from(`<p>you sent ${KEY}</p>`), "text/html"),
+    answer(200, Buffer.from("<p>"), `text/html; for=${KEY}`, { "X-Echo": `Bearer ${KEY}` }),
+    answer(403, {}, `text/html; for=${KEY}`, { "X-Echo": KEY, "X-Request-Id": KEY }),
     raw("nonsense\r\n\r\n"),
     reset(),
   ]) {

@@ -179,7 +179,7 @@ def status_error(
     e = kind(
         without(f"{where}: {status_code}: {said}", secrets),
         status_code=status_code,
-        headers=headers,
+        headers=without_in(headers, secrets),
         text=text,
     )
     e.body, e.title, e.detail, e.code = body, title, detail, _string(problem, "code")
@@ -218,6 +218,11 @@ def without(text: str, secrets: tuple[str, ...]) -> str:
         if secret:
             text = text.replace(secret, "***")
     return text
+
+
+def without_in(headers: httpx.Headers, secrets: tuple[str, ...]) -> httpx.Headers:
+    """Return headers without the secrets, which are shown with the error that they are in."""
+    return httpx.Headers([(name, without(value, secrets)) for name, value in headers.multi_items()])
 
 
 def _string(problem: dict[str, Any], name: str) -> str | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast, overload
 
 import httpx
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from ._errors import APIResponseValidationError, APIStatusError, status_error, without
+from ._errors import APIResponseValidationError, APIStatusError, status_error, without, without_in
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -19,14 +19,14 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Answer:
-    """What came over the wire in answer to a request, complete."""
+    """What came over the wire in answer to a request, complete. What may be secret of it is not shown."""
 
     status_code: int
-    headers: httpx.Headers
-    content: bytes
+    headers: httpx.Headers = field(repr=False)
+    content: bytes = field(repr=False)
     retries_taken: int
     where: str
-    secrets: tuple[str, ...]
+    secrets: tuple[str, ...] = field(repr=False)
 
 
 class APIResponse(Generic[T]):
@@ -105,11 +105,12 @@ def parse(answer: Answer, to: type[T] | Any) -> T:
     except (ValueError, RecursionError):
         reason = "not JSON"
     said = "the body is empty" if not answer.content else f"the body is not what was asked for: {reason}"
-    kind = answer.headers.get("content-type", "no type")
+    headers = without_in(answer.headers, answer.secrets)
+    kind = headers.get("content-type", "no type")
     raise APIResponseValidationError(
         without(f"{answer.where}: {answer.status_code} with {kind}: {said}", answer.secrets),
         status_code=answer.status_code,
-        headers=answer.headers,
+        headers=headers,
         text=without(answer.content.decode("utf-8", "replace"), answer.secrets),
     )
 

@@ -161,12 +161,19 @@ export function statusError(where: string, answer: ErrorAnswer, secrets: readonl
     said = "a redirect, which is not followed: check the base URL";
   }
   said ??= `an answer of type ${answer.headers.get("content-type") ?? "unknown"}, which is not the API's own`;
-  return new (classOf(answer.status))(where, { ...answer, text }, without(said, secrets), body);
+  const headers = withoutIn(answer.headers, secrets);
+  return new (classOf(answer.status))(where, { ...answer, headers, text }, without(said, secrets), body);
 }
 
 /** Returns the text with every secret in it replaced by `***`. */
 export function without(text: string, secrets: readonly string[]): string {
   return secrets.reduce((t, secret) => (secret === "" ? t : t.replaceAll(secret, "***")), text);
+}
+
+/** Returns headers without the secrets, which are shown with the error that they are in. */
+export function withoutIn(headers: Headers, secrets: readonly string[]): Headers {
+  const echoed = [...headers].some(([, value]) => secrets.some((s) => s !== "" && value.includes(s)));
+  return echoed ? new Headers([...headers].map(([name, value]) => [name, without(value, secrets)])) : headers;
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {

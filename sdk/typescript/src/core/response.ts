@@ -1,4 +1,4 @@
-import { APIResponseValidationError, isRecord, statusError, without } from "./errors.js";
+import { APIResponseValidationError, isRecord, statusError, without, withoutIn } from "./errors.js";
 
 /** An answer: its status, headers and body as they came. */
 export class APIResponse {
@@ -57,10 +57,10 @@ export class APIResponse {
   nonsense(reason: string): APIResponseValidationError {
     const kind = this.headers.get("content-type") ?? "no type";
     return new APIResponseValidationError(
-      `${this.#where}: ${this.status} with ${kind}: ${without(reason, this.#secrets)}`,
+      without(`${this.#where}: ${this.status} with ${kind}: ${reason}`, this.#secrets),
       {
         status: this.status,
-        headers: this.headers,
+        headers: withoutIn(this.headers, this.#secrets),
         text: without(this.text(), this.#secrets),
       },
     );
