@@ -39,7 +39,7 @@ type figure struct {
 }
 
 // counted returns what count returned lately under this name, and when. It is nil when nothing has been
-// counted yet. asked is when the page was asked for.
+// counted yet. asked is when the page was asked for; zero: it will ask again, and only begins the count.
 func counted[T any](f *figures, asked time.Time, log func(error), name string, count func(context.Context) (T, error)) (value *T, at time.Time) {
 	f.mu.Lock()
 	if f.all == nil || len(f.all) >= maxFigures {
@@ -50,7 +50,9 @@ func counted[T any](f *figures, asked time.Time, log func(error), name string, c
 		g = &figure{}
 		f.all[name] = g
 	}
-	if rested := time.Since(g.at) >= g.cost*figureRest || g.cost < figurePatience; g.running == nil && rested {
+	rested := time.Since(g.at) >= g.cost*figureRest || g.cost < figurePatience
+	fresh := !asked.IsZero() && g.at.After(asked)
+	if g.running == nil && rested && !fresh {
 		g.running = make(chan struct{})
 		go func() {
 			ctx, stop := context.WithTimeout(context.Background(), figureTime)
@@ -69,7 +71,7 @@ func counted[T any](f *figures, asked time.Time, log func(error), name string, c
 		}()
 	}
 	running := g.running
-	if g.value != nil && g.cost > figurePatience {
+	if g.value != nil && g.cost > figurePatience || asked.IsZero() {
 		running = nil // it would be waited for in vain
 	}
 	f.mu.Unlock()
@@ -85,6 +87,15 @@ func counted[T any](f *figures, asked time.Time, log func(error), name string, c
 	defer f.mu.Unlock()
 	value, _ = g.value.(*T)
 	return value, g.at
+}
+
+// expectFigures begins the counts of the start page, which then go on while the rest of it is read.
+func (q *request) expectFigures() {
+	later := *q
+	later.began = time.Time{}
+	later.deliveryTallies("")
+	later.runTallies()
+	later.queue()
 }
 
 func (d *dashboard) countFailed(err error) { d.Log.Warn("dashboard figures", "error", err) }

@@ -43,6 +43,7 @@ const recentRows = 8
 // start says in one look whether all is well.
 func (q *request) start() error {
 	ctx, now := q.Context(), time.Now()
+	q.expectFigures()
 	all, err := q.Store.Factories(ctx)
 	if err != nil {
 		return err
@@ -66,18 +67,18 @@ func (q *request) start() error {
 		}
 		v.Findings = append(v.Findings, more...)
 	}
-	tallies, known := q.deliveryTallies("")
-	v.Deliveries = deliveryChart(now, tallies, known)
-	runs, known := q.runTallies()
-	v.Runs = runChart(now, runs, known)
-	v.Findings = append(v.Findings, runFindings(runs, now)...)
-	v.Findings = append(v.Findings, deliveryFindings(tallies, hooks, now)...)
 	if v.Recent, err = q.recentDeliveries(ctx, hooks, recentRows); err != nil {
 		return err
 	}
 	if v.LatestRuns, _, err = q.Store.Runs(ctx, state.RunFilter{}, state.RunOrder{}, nil, recentRows); err != nil {
 		return err
 	}
+	tallies, known := q.deliveryTallies("")
+	v.Deliveries = deliveryChart(now, tallies, known)
+	runs, known := q.runTallies()
+	v.Runs = runChart(now, runs, known)
+	v.Findings = append(v.Findings, runFindings(runs, now)...)
+	v.Findings = append(v.Findings, deliveryFindings(tallies, hooks, now)...)
 	v.Queue = q.queue()
 	v.judge(len(hooks))
 	return q.render("start", page{Title: "Overview", Section: "overview", Live: []string{"delivery", "run", "sync", "secret"}, Data: v})

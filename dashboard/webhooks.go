@@ -146,10 +146,7 @@ func (q *request) showWebhook(status int, rotate form, made *admin.WebhookWithSe
 	if made != nil {
 		v.Rotated, v.Secret = true, made.Secret
 		if w.Spec.AuthMode == schema.AuthURLToken && made.Secret != "" {
-			v.URL = made.IngressURL
-			if strings.Contains(v.URL, "{token}") {
-				v.URL = strings.Replace(v.URL, "{token}", url.PathEscape(made.Secret), 1)
-			}
+			v.URL = strings.Replace(made.IngressURL, "{token}", url.PathEscape(made.Secret), 1)
 		}
 	}
 	if w.SecretPending && w.Deleted == nil && q.key.Role.Allows(state.RoleAdmin) {
