@@ -1,8 +1,13 @@
 package ingress_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"io"
 	"net/http"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,20 +21,34 @@ import (
 	"millwright/state/statetest"
 )
 
-// Disabling, enabling and rotating take effect before the call returns, on every replica, under load: three
-// replicas, each with a store of its own, as three processes have.
+// toggles is how often TestChangesTakeEffectEverywhereBeforeTheCallReturns changes the webhook: 40 times, or
+// MILLWRIGHT_TOGGLES times.
+func toggles(t *testing.T) int {
+	t.Helper()
+	text, ok := os.LookupEnv("MILLWRIGHT_TOGGLES")
+	if !ok {
+		return 40
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("MILLWRIGHT_TOGGLES=%q is not a number of changes", text)
+	}
+	return n
+}
+
+// Disabling, enabling and rotating take effect before the call returns, on every replica, under load: this
+// process and two others.
 func TestChangesTakeEffectEverywhereBeforeTheCallReturns(t *testing.T) {
+	if dsn := os.Getenv("INSTANT_STATE"); dsn != "" {
+		instantReplica(t, dsn)
+		return
+	}
+	changes := toggles(t)
 	dsn := statetest.Postgres(t)
 	w := newWorld(t, statetest.Open(t, dsn), ingress.Config{DeliveriesPerMinute: -1, FailedAuthPerMinute: -1})
 	addrs := []string{w.addr}
 	for range 2 {
-		in, err := ingress.New(t.Context(), ingress.Config{Store: statetest.Open(t, dsn), DeliveriesPerMinute: -1, FailedAuthPerMinute: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = in.Close(context.Background()) })
-		w.serve(in)
-		addrs = append(addrs, w.addr)
+		addrs = append(addrs, startReplica(t, dsn))
 	}
 	w.hook(enabled("live"))
 	w.automation("a", "live", "")
@@ -68,7 +87,8 @@ func TestChangesTakeEffectEverywhereBeforeTheCallReturns(t *testing.T) {
 			}
 		}
 	}
-	for range 10 {
+	began := time.Now()
+	for i := 0; i < changes && !t.Failed(); i += 4 {
 		w.hook(schema.Webhook{Name: "live"})
 		expect("disabled", tokenSecret, 404)
 		w.hook(enabled("live"))
@@ -79,7 +99,9 @@ func TestChangesTakeEffectEverywhereBeforeTheCallReturns(t *testing.T) {
 		expect("rotated, new", "rotated", 202)
 		w.secret("KEY", tokenSecret)
 		w.hook(enabled("live"))
+		expect("rotated back", tokenSecret, 202)
 	}
+	took := time.Since(began)
 	stop()
 	senders.Wait()
 	// Every accepted delivery has exactly one run.
@@ -107,7 +129,56 @@ func TestChangesTakeEffectEverywhereBeforeTheCallReturns(t *testing.T) {
 		}
 		cursor = uids[len(uids)-1]
 	}
-	t.Logf("%d accepted", accepted)
+	t.Logf("%d changes, %s each; %d accepted", changes, took/time.Duration(changes), accepted)
+}
+
+// startReplica starts a process that serves the ingress of the state, and returns its address.
+func startReplica(t *testing.T, dsn string) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChangesTakeEffectEverywhereBeforeTheCallReturns$", "-test.v", "-test.timeout=0")
+	cmd.Env = append(os.Environ(), "INSTANT_STATE="+dsn)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close() // ends it
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("a replica ended with %v", err)
+		}
+	})
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		if addr, ok := strings.CutPrefix(lines.Text(), "SERVING "); ok {
+			go func() {
+				_, _ = io.Copy(io.Discard, stdout)
+			}()
+			return addr
+		}
+	}
+	t.Fatal("a replica ended before it served")
+	return ""
+}
+
+// instantReplica is what startReplica starts.
+func instantReplica(t *testing.T, dsn string) {
+	in, err := ingress.New(t.Context(), ingress.Config{Store: statetest.Open(t, dsn), DeliveriesPerMinute: -1, FailedAuthPerMinute: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close(context.Background()) }()
+	w := &world{t: t, log: &lockedBuffer{}}
+	w.serve(in)
+	fmt.Println("SERVING " + w.addr)
+	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
 // A replica that cannot reach the database stops judging when its lease has run out.

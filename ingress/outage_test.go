@@ -274,6 +274,53 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// A state whose files cannot be written, as when their file system has become read-only: 503 and never 202,
+// and recovery without help.
+func TestUnwritableState(t *testing.T) {
+	dsn := statetest.SQLite(t)
+	w := newWorld(t, statetest.Open(t, dsn), ingress.Config{})
+	w.hook(enabled("live"))
+	want(t, w.deliver("live", `1`), 202)
+	files, err := filepath.Glob(dsn + "*")
+	if err != nil || len(files) < 3 { // the database, its log, the log's index
+		t.Fatal(files, err)
+	}
+	// Not even root can write to such a file, nor through a descriptor that is open. It is done by another
+	// process, since one that closes a file gives up its locks on it.
+	chattr := func(flag string) error {
+		out, err := exec.Command("chattr", append([]string{flag}, files...)...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("chattr %s: %w: %s", flag, err, out)
+		}
+		return nil
+	}
+	t.Cleanup(func() { _ = chattr("-i") })
+	if err := chattr("+i"); err != nil {
+		if os.Getenv("CI") == "true" && os.Geteuid() == 0 {
+			t.Fatal(err)
+		}
+		t.Skipf("it takes root, and a file system that knows immutable files: %v", err)
+	}
+	for i := range 3 {
+		r := w.deliver("live", strconv.Itoa(10+i))
+		if r.StatusCode != 503 || r.Header.Get("Retry-After") == "" {
+			t.Errorf("while nothing can be written: %d %v", r.StatusCode, r.Header)
+		}
+	}
+	if err := chattr("-i"); err != nil {
+		t.Fatal(err)
+	}
+	if !w.eventually(func() bool { return w.deliver("live", `10`).StatusCode == 202 }) {
+		t.Fatal("no recovery")
+	}
+	want(t, w.deliver("live", `2`), 202)
+	for _, row := range w.rows("live") {
+		if row.Outcome != state.DeliveryAccepted {
+			t.Errorf("%+v", row)
+		}
+	}
+}
+
 // diskFullServer is the child of TestDiskFull.
 func diskFullServer(t *testing.T, dsn string) {
 	signal.Ignore(syscall.SIGXFSZ)

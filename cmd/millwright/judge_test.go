@@ -188,6 +188,9 @@ func TestValidateSeesWhatAServerCannot(t *testing.T) {
 	s.secret("GOOD", "abc")
 	tree := files(t, map[string]string{hookFile: "secretName: GOOD\n"})
 	if err := os.Symlink("ci.yaml", filepath.Join(tree, "webhooks", "link.yaml")); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
 		t.Skip(err)
 	}
 	wantProgram(t, 1, []string{"validate", tree, "--server", s.url}, `link.yaml:1:1: error: .*\[symlink\]`, "!not checked")

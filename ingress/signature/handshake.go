@@ -53,7 +53,11 @@ func (v *Verifier) Handshake(m Message) (Answer, bool) {
 			return asJSON(map[string]string{"plainToken": plain, "encryptedToken": hex.EncodeToString(mac.Sum(nil))})
 		}
 	case handshakeDiscord:
-		switch string(object(m.Body)["type"]) {
+		body := object(m.Body)
+		if _, event := body["event"]; event { // an event is of type 1, as the ping of an interaction is
+			break
+		}
+		switch string(body["type"]) {
 		case "1":
 			return asJSON(map[string]int{"type": 1})
 		case "0":

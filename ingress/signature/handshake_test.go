@@ -42,6 +42,8 @@ func TestHandshake(t *testing.T) {
 		{"discord", `{"type":1}`, nil, 200, "application/json", `{"type":1}`},
 		{"discord", `{"version":1,"type":0}`, nil, 204, "", ""},
 		{"discord", `{"type":2}`, nil, 0, "", ""},
+		{"discord", `{"version":1,"application_id":"1","type":1,"event":{"type":"APPLICATION_AUTHORIZED"}}`, nil, 0, "", ""},
+		{"discord", `{"version":1,"type":0,"event":null}`, nil, 0, "", ""},
 		{"discord", `{"type":"1"}`, nil, 0, "", ""},
 		{"twitch", `{"challenge":"pogchamp-kappa-360noscope-vohiyo"}`, probe, 200, "text/plain; charset=utf-8", "pogchamp-kappa-360noscope-vohiyo"},
 		{"twitch", `{"challenge":"x"}`, http.Header{"Twitch-Eventsub-Message-Type": {"notification"}}, 0, "", ""},
