@@ -48,7 +48,7 @@ var reserved = map[string][]string{
 	"github.com/go-git/":          {"reconcile"},
 	"github.com/fsnotify/":        {"reconcile", "cmd/millwright"},
 	"github.com/nats-io/":         {"runs/dispatch"},
-	"go.yaml.in/yaml/":            {"schema"},
+	"go.yaml.in/yaml/":            {"schema", "cmd/millwright"},
 	"sigs.k8s.io/yaml":            {"schema", "cmd/millwright"},
 	"github.com/adrg/frontmatter": {"schema"},
 	"github.com/santhosh-tekuri/": {"schema", "schema/report"},

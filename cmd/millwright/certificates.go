@@ -14,14 +14,21 @@ type certificates struct {
 	certFile, keyFile string
 	log               *slog.Logger
 
-	mu      sync.Mutex
-	cert    *tls.Certificate
-	changed time.Time
-	looked  time.Time
+	mu     sync.Mutex
+	cert   *tls.Certificate
+	seen   stamp // of the files when they were read last
+	looked time.Time
+}
+
+// stamp tells one state of the files from another.
+type stamp [2]struct {
+	modified time.Time
+	size     int64
 }
 
 func newCertificates(certFile, keyFile string, log *slog.Logger) (*certificates, error) {
 	c := &certificates{certFile: certFile, keyFile: keyFile, log: log}
+	c.seen = c.stamp()
 	return c, c.load()
 }
 
@@ -30,18 +37,17 @@ func (c *certificates) load() error {
 	if err != nil {
 		return fmt.Errorf("certificate: %w", err)
 	}
-	c.cert, c.changed = &cert, c.modified()
+	c.cert = &cert
 	return nil
 }
 
-func (c *certificates) modified() time.Time {
-	var latest time.Time
-	for _, file := range []string{c.certFile, c.keyFile} {
-		if info, err := os.Stat(file); err == nil && info.ModTime().After(latest) {
-			latest = info.ModTime()
+func (c *certificates) stamp() (s stamp) {
+	for i, file := range []string{c.certFile, c.keyFile} {
+		if info, err := os.Stat(file); err == nil {
+			s[i].modified, s[i].size = info.ModTime(), info.Size()
 		}
 	}
-	return latest
+	return s
 }
 
 // get returns the certificate, looking at the files at most once a second. A pair that does not fit
@@ -51,9 +57,12 @@ func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	defer c.mu.Unlock()
 	if now := time.Now(); now.Sub(c.looked) > time.Second {
 		c.looked = now
-		if c.modified().After(c.changed) {
+		if s := c.stamp(); s != c.seen { // taken before the files are read, so that a later change is seen
+			c.seen = s
 			if err := c.load(); err != nil {
 				c.log.Warn("the new certificate cannot be used; the old one stays", "error", err)
+			} else {
+				c.log.Info("certificate reloaded")
 			}
 		}
 	}

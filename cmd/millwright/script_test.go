@@ -307,18 +307,25 @@ func TestUnreachableServer(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
-		"unknown key":     {"lisen: 127.0.0.1:1\n", "unknown key lisen: did you mean listen?"},
+		"unknown key":     {"lisen: 127.0.0.1:1\n", "yaml:1:1: unknown key lisen: did you mean listen?"},
 		"nested":          {"factories:\n  - name: a\n    source: {dirr: x}\n", "unknown key factories[0].source.dirr: did you mean dir?"},
-		"wrong type":      {"workers: many\n", "workers"},
+		"wrong type":      {"grace: 1s\nworkers: many\n", "yaml:2:10: workers: want a whole number, not string"},
 		"duplicate key":   {"listen: a:1\nlisten: b:1\n", "already"},
-		"bad duration":    {"grace: soon\n", "duration"},
+		"bad duration":    {"grace: soon\n", "yaml:1:8: grace: \"soon\" is not a duration"},
 		"bad size":        {"limits: {inFlightBytes: lots}\n", "size"},
 		"bad proxy":       {"trustedProxies: [everyone]\n", "everyone"},
 		"two sources":     {"factories:\n  - name: a\n    source: {dir: x, managed: {}}\n", "exactly one"},
 		"same name twice": {"factories:\n  - {name: a, source: {dir: x}}\n  - {name: a, source: {dir: y}}\n", "twice"},
-		"unsafe harness":  {"harnesses: {claude: {command: [claude]}}\n", "sameUser"},
-		"unknown harness": {"harness: claude\n", "claude"},
+		"unsafe harness":  {"harnesses:\n  claude:\n    command: [claude]\n", "yaml:3:5: harnesses.claude: agents"},
+		"unknown harness": {"harness: claude\n", "yaml:1:10: harness \"claude\""},
 		"public path":     {"publicUrl: https://x.example.com/deep\n", "origin"},
+		"all at once":     {"lisen: a\nworkers: many\n", "yaml:2:10"},
+		"a list too many": {"listen: [a]\n", "yaml:1:9: listen: want text, not array"},
+		"no list":         {"factories: {name: a}\n", "yaml:1:12: factories: want a list"},
+		"missing url":     {"factories:\n  - name: a\n    source:\n      git: {branch: main}\n", "yaml:4:12: factories[0].source.git.url is missing"},
+		"broken yaml":     {"listen: [\n", "line 1"},
+		"itself":          {"a: &a {b: *a}\n", "yaml: "},
+		"negative":        {"retention: {runs: {days: -1}}\n", "yaml:1:12: retention: want 0 or more"},
 		"half of tls":     {"tls: {cert: a.pem}\n", "both"},
 	} {
 		t.Run(name, func(t *testing.T) {

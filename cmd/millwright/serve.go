@@ -45,6 +45,7 @@ settings file for several. Ctrl-C ends it in order.`,
 			if err != nil {
 				return err
 			}
+			lavish()
 			return serve(cmd.Context(), s, cfg, f.reload(cmd), log)
 		},
 	}
@@ -137,11 +138,10 @@ func (f *serveFlags) settings(cmd *cobra.Command) (settings, error) {
 		}
 		cfg.PublicURL = scheme + cfg.Listen
 	}
-	from := "settings"
-	if f.config != "" {
-		from = f.config
+	if err := cfg.check(); err != nil {
+		return cfg, usage("settings: %w", err)
 	}
-	return cfg, cfg.check(from)
+	return cfg, nil
 }
 
 func newLog(s streams, format, level string) (*slog.Logger, error) {

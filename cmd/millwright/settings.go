@@ -1,14 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"net/url"
-	"os"
-	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/yaml"
 
 	"millwright/runs/worker"
 	"millwright/schema"
@@ -156,123 +152,28 @@ func (n *byteSize) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// readSettings reads a settings file. Every problem in it is in the error, which is a usage error.
-func readSettings(file string) (settings, error) {
-	var s settings
-	src, err := os.ReadFile(file)
-	if err != nil {
-		return s, usage("--config: %w", err)
-	}
-	if problems := unknownKeys(src, reflect.TypeFor[settings](), ""); len(problems) > 0 {
-		return s, usage("%s: %s", file, strings.Join(problems, "\n  "))
-	}
-	if err := yaml.UnmarshalStrict(src, &s); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
-			return s, usage("%s: %s: want %s, not %s", file, wrong.Field, kindOf(wrong.Type), wrong.Value)
-		}
-		return s, usage("%s: %s", file, strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "), "while decoding JSON: "))
-	}
-	base := filepath.Dir(file)
-	for i := range s.Factories {
-		if dir := &s.Factories[i].Source.Dir; *dir != "" && !filepath.IsAbs(*dir) {
-			*dir = filepath.Join(base, *dir)
-		}
-	}
-	return s, s.check(file)
-}
-
-// kindOf names what a setting of type t is to be.
-func kindOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Int, reflect.Int64:
-		return "a whole number"
-	case reflect.Float64:
-		return "a number"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "text"
-	case reflect.Slice:
-		return "a list"
-	}
-	return "keys and values"
-}
-
-// unknownKeys names the keys of a document that t has no field for, each with the nearest one.
-func unknownKeys(src []byte, t reflect.Type, at string) []string {
-	var doc any
-	if yaml.Unmarshal(src, &doc) != nil {
-		return nil // strict decoding says it better
-	}
-	return unknownIn(doc, t, at)
-}
-
-func unknownIn(v any, t reflect.Type, at string) []string {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	var problems []string
-	switch v := v.(type) {
-	case []any:
-		if t.Kind() == reflect.Slice {
-			for i, item := range v {
-				problems = append(problems, unknownIn(item, t.Elem(), fmt.Sprintf("%s[%d]", at, i))...)
-			}
-		}
-	case map[string]any:
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
-			place := strings.TrimPrefix(at+"."+k, ".")
-			switch t.Kind() {
-			case reflect.Map:
-				problems = append(problems, unknownIn(v[k], t.Elem(), place)...)
-			case reflect.Struct:
-				field, known := jsonField(t, k)
-				if field != nil {
-					problems = append(problems, unknownIn(v[k], field, place)...)
-				} else if near := schema.Nearest(k, known); near != "" {
-					problems = append(problems, fmt.Sprintf("unknown key %s: did you mean %s?", place, near))
-				} else {
-					problems = append(problems, fmt.Sprintf("unknown key %s: there is %s", place, strings.Join(known, ", ")))
-				}
-			}
-		}
-	}
-	return problems
-}
-
-func jsonField(t reflect.Type, key string) (reflect.Type, []string) {
-	var known []string
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if name == "" { // of a type of another package
-			name = strings.ToLower(t.Field(i).Name)
-		}
-		if name == key {
-			return t.Field(i).Type, nil
-		}
-		known = append(known, name)
-	}
-	return nil, known
-}
-
 var factoryNameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$`)
 
-// check refuses settings that cannot be served, before anything is opened.
-func (s *settings) check(from string) error {
-	bad := func(format string, args ...any) error { return usage("%s: "+format, append([]any{from}, args...)...) }
+// settingError is a setting that cannot be served.
+type settingError struct {
+	at  string // its place, as factories[0].name
+	err error
+}
+
+func (e *settingError) Error() string { return e.at + e.err.Error() }
+
+func (e *settingError) Unwrap() error { return e.err }
+
+// check refuses settings that cannot be served, before anything is opened. The error is a settingError.
+func (s *settings) check() error {
+	bad := func(at, format string, args ...any) error { return &settingError{at, fmt.Errorf(format, args...)} }
 	seen := map[string]bool{}
 	for i, f := range s.Factories {
 		if !factoryNameForm.MatchString(f.Name) {
-			return bad("factories[%d].name %q: want 1 to 64 letters, digits, '.', '_' or '-'", i, f.Name)
+			return bad(fmt.Sprintf("factories[%d].name", i), " %q: want 1 to 64 letters, digits, '.', '_' or '-'", f.Name)
 		}
 		if seen[f.Name] {
-			return bad("factories[%d].name: %q is there twice", i, f.Name)
+			return bad(fmt.Sprintf("factories[%d].name", i), ": %q is there twice", f.Name)
 		}
 		seen[f.Name] = true
 		kinds := 0
@@ -282,50 +183,54 @@ func (s *settings) check(from string) error {
 			}
 		}
 		if kinds != 1 {
-			return bad("factories[%d].source: want exactly one of dir, git and managed", i)
+			return bad(fmt.Sprintf("factories[%d].source", i), ": want exactly one of dir, git and managed")
 		}
 		if g := f.Source.Git; g != nil {
 			if g.URL == "" {
-				return bad("factories[%d].source.git.url is missing", i)
+				return bad(fmt.Sprintf("factories[%d].source.git.url", i), " is missing")
 			}
 			if g.PushScheme != "" && !slices.Contains([]string{"github", "gitlab", "gitea"}, g.PushScheme) {
-				return bad("factories[%d].source.git.pushScheme %q: want github, gitlab or gitea", i, g.PushScheme)
+				return bad(fmt.Sprintf("factories[%d].source.git.pushScheme", i), " %q: want github, gitlab or gitea", g.PushScheme)
 			}
 		}
 	}
-	for name, h := range s.Harnesses {
+	for _, name := range slices.Sorted(maps.Keys(s.Harnesses)) {
+		h := s.Harnesses[name]
 		if len(h.Command) == 0 && h.Container == nil {
-			return bad("harnesses.%s.command is missing", name)
+			return bad("harnesses."+name+".command", " is missing")
 		}
 		if h.User == "" && h.Container == nil && !h.SameUser {
-			return bad("harnesses.%s: agents work on text that outsiders wrote: give user (another account to run as), container, or sameUser: true", name)
+			return bad("harnesses."+name, ": agents work on text that outsiders wrote: give user (another account to run as), container, or sameUser: true")
 		}
 	}
 	if s.Harness != "" && s.Harness != "echo" {
 		if _, ok := s.Harnesses[s.Harness]; !ok {
-			return bad("harness %q is not one of harnesses", s.Harness)
+			return bad("harness", " %q is not one of harnesses", s.Harness)
 		}
 	}
 	if _, err := s.proxies(); err != nil {
-		return bad("trustedProxies: %w", err)
+		return bad("trustedProxies", ": %w", err)
 	}
 	if s.PublicURL != "" {
 		if u, err := url.Parse(s.PublicURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" {
-			return bad("publicUrl %q: want an origin like https://hooks.example.com", s.PublicURL)
+			return bad("publicUrl", " %q: want an origin like https://hooks.example.com", s.PublicURL)
 		}
 	}
 	if s.OTLPEndpoint != "" {
 		if _, err := trace.CheckEndpoint(s.OTLPEndpoint); err != nil {
-			return bad("otlpEndpoint: %w", err)
+			return bad("otlpEndpoint", ": %w", err)
 		}
 	}
 	if strings.Contains(s.State, "://") {
 		if _, ok := state.SQLitePath(s.State); ok {
-			return bad("state: want a path, sqlite:PATH or postgres://…")
+			return bad("state", ": want a path, sqlite:PATH or postgres://…")
 		}
 	}
+	if r := s.Retention; r.Deliveries.Keep < 0 || r.Deliveries.Days < 0 || r.Runs.Days < 0 {
+		return bad("retention", ": want 0 or more")
+	}
 	if (s.TLS.Cert == "") != (s.TLS.Key == "") {
-		return bad("tls: give both cert and key")
+		return bad("tls", ": give both cert and key")
 	}
 	return nil
 }
