@@ -47,7 +47,7 @@ func (s *Store) openSQLitePools(path string) error {
 		return sqliteURL(path, "_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)&_pragma=cache_size(-16000)"+extra)
 	}
 	var err error
-	if s.write, err = sql.Open("sqlite", dsn("&_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=wal_autocheckpoint(4000)")); err != nil {
+	if s.write, err = sql.Open("sqlite", dsn("&_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=wal_autocheckpoint(2000)")); err != nil {
 		return err
 	}
 	s.write.SetMaxOpenConns(1)

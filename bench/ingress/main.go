@@ -30,6 +30,7 @@ func main() {
 	flag.IntVar(&o.connections, "connections", 64, "open connections, each with one request at a time")
 	flag.IntVar(&o.size, "size", 2048, "bytes of a body")
 	flag.IntVar(&o.automations, "automations", 1, "automations on the webhook; all but the first filter it out")
+	flag.IntVar(&o.slow, "slow", 0, "connections beside those, on which a request comes at a byte a second")
 	flag.StringVar(&o.postgres, "postgres", os.Getenv("MILLWRIGHT_TEST_POSTGRES"), "address of a PostgreSQL server to measure too")
 	flag.StringVar(&o.only, "only", "", "comma-separated kinds: bare,append,sqlite,postgres")
 	flag.StringVar(&o.profile, "profile", "", "file for a CPU profile of the server")
@@ -50,7 +51,7 @@ func main() {
 }
 
 type options struct {
-	rounds, connections, size, automations int
+	rounds, connections, size, automations, slow int
 	duration                               time.Duration
 	postgres, only, profile                string
 }
@@ -75,7 +76,7 @@ func compare(ctx context.Context, o options) error {
 			fmt.Fprintf(os.Stderr, "round %d %-8s %7.0f/s  p50 %v  p99 %v  %d MB  %v\n", round+1, kind, m.rate, m.p50.Round(10*time.Microsecond), m.p99.Round(10*time.Microsecond), m.memory>>20, m.cpu)
 		}
 	}
-	fmt.Printf("%d connections, %d-byte bodies, %d automations, medians of %d rounds of %s\n\n", o.connections, o.size, o.automations, o.rounds, o.duration)
+	fmt.Printf("%d connections, %d slow ones, %d-byte bodies, %d automations, medians of %d rounds of %s\n\n", o.connections, o.slow, o.size, o.automations, o.rounds, o.duration)
 	fmt.Printf("%-10s %10s %10s %10s %10s %10s %8s %8s\n", "", "per second", "to bare", "to append", "p50", "p99", "memory", "cpu")
 	rate := func(kind string) float64 {
 		return median(measured[kind], func(m measurement) float64 { return m.rate })
@@ -142,6 +143,11 @@ func measure(ctx context.Context, kind string, o options) (measurement, error) {
 		return measurement{}, fmt.Errorf("the server did not start: %w", err)
 	}
 	addr, path, _ := strings.Cut(strings.TrimSpace(line), " ")
+	stop, err := dribble(addr, o.slow)
+	if err != nil {
+		return measurement{}, err
+	}
+	defer stop()
 	warm, err := load(addr, path, o, 500*time.Millisecond)
 	if err != nil {
 		return measurement{}, err

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"runtime/pprof"
 	"strings"
 	"sync"
@@ -58,6 +59,7 @@ func serve(ctx context.Context, kind string, o options) error {
 			defer drop()
 		}
 		var end func()
+		debug.SetGCPercent(200) // as millwright serve does
 		if srv, path, end, err = millwright(ctx, dsn, o.automations); err != nil {
 			return err
 		}
