@@ -139,13 +139,18 @@ func (s *service) item(r state.Run, files []state.Attachment) RunItem {
 		}
 		item.RunTime = duration(end.Sub(*r.Started))
 	}
-	item.AgentConfig = &AmbientAgentConfig{}
-	if err := json.Unmarshal(r.Config, item.AgentConfig); err != nil {
-		s.Log.Error("configuration of a run cannot be read", "run_id", r.ID)
+	if item.AgentConfig = new(AmbientAgentConfig); !bytes.Contains(r.Config, []byte(`"mcp_servers"`)) {
+		item.AgentConfig.stored = r.Config
+	} else {
+		if err := json.Unmarshal(r.Config, item.AgentConfig); err != nil {
+			s.Log.Error("configuration of a run cannot be read", "run_id", r.ID)
+		}
+		item.AgentConfig.mask()
 	}
-	item.AgentConfig.mask()
-	if err := json.Unmarshal(r.Skills, &item.AdvertisedSkills); err != nil || item.AdvertisedSkills == nil {
-		item.AdvertisedSkills = []AdvertisedSkill{}
+	if string(r.Skills) != "[]" {
+		if err := json.Unmarshal(r.Skills, &item.AdvertisedSkills); err != nil || item.AdvertisedSkills == nil {
+			item.AdvertisedSkills = []AdvertisedSkill{}
+		}
 	}
 	for _, f := range files {
 		item.Attachments = append(item.Attachments, AttachmentInfo{f.Name, f.MimeType, f.Size})
@@ -183,7 +188,8 @@ type AmbientAgentConfig struct {
 	RunnerID           string                     `json:"runner_id,omitempty" nullable:"true" maxLength:"200" doc:"The runner"`
 	IdleTimeoutMinutes int                        `json:"idle_timeout_minutes,omitempty" nullable:"true" minimum:"0" maximum:"10080" doc:"How long a session may be idle"`
 
-	rest map[string]json.RawMessage // the keys as they came, listed ones too
+	rest   map[string]json.RawMessage // the keys as they came, listed ones too
+	stored json.RawMessage            // all of it, in place of the fields, where nothing in it is to be masked
 }
 
 // Harness selects what executes a run.
@@ -217,6 +223,9 @@ func (c *AmbientAgentConfig) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the listed keys and those that were kept.
 func (c AmbientAgentConfig) MarshalJSON() ([]byte, error) {
+	if c.stored != nil {
+		return c.stored, nil
+	}
 	type plain AmbientAgentConfig
 	return merged(c.rest, plain(c))
 }

@@ -101,16 +101,29 @@ func (w write) QueryRowContext(ctx context.Context, query string, args ...any) *
 type reader struct{ store *Store }
 
 func (r reader) statement(ctx context.Context, query string) *sql.Stmt {
-	if r.store.dialect == postgres {
+	return r.store.prepared(ctx, &r.store.reads, query)
+}
+
+// prepared returns a statement of the reading pool, kept by p; nil when it is not kept.
+func (s *Store) prepared(ctx context.Context, p *prepared, query string) *sql.Stmt {
+	if s.dialect == postgres {
 		return nil
 	}
-	p := &r.store.reads
 	st := p.find(query)
 	if st == nil {
-		p.prepare(ctx, r.store.read)
+		p.prepare(ctx, s.read)
 		st = p.find(query)
 	}
 	return st
+}
+
+// listRows runs a statement of a list. Their texts are made, so that they have a cache of their own, which
+// the constant ones cannot lose their place to.
+func (s *Store) listRows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if st := s.prepared(ctx, &s.lists, query); st != nil {
+		return st.QueryContext(ctx, args...)
+	}
+	return s.read.QueryContext(ctx, query, args...)
 }
 
 // QueryContext is that of sql.DB. The query is a constant.

@@ -348,7 +348,7 @@ func (st *statement) tail(q *runQuery, limit int) {
 		direction = " DESC"
 	}
 	st.WriteString(" ORDER BY " + strings.Join(q.keys, direction+", ") + direction)
-	st.add(" LIMIT ?", limit)
+	fmt.Fprintf(st, " LIMIT %d", limit) // SQLite would plan anew for each value of a parameter
 }
 
 // merged writes a statement whose rows are those of each arm, in order. columns are what an arm selects,
@@ -420,7 +420,16 @@ func (s *Store) listDirect(ctx context.Context, q *runQuery, after *RunPosition,
 		q.ranges = append(q.ranges, condition{sql: "(updated_at, id)" + compare + "(?, ?)", args: q.order.values(*horizon)})
 	}
 	var st statement
-	st.merged(q, condition{sql: runColumns}, q.arms(led, q.filters), after, limit+1)
+	if arms := q.arms(led, q.filters); len(arms) == 1 {
+		st.merged(q, condition{sql: runColumns}, arms, after, limit+1)
+	} else { // merged by their keys alone
+		named := *q
+		named.keys = strings.Split(qualified(strings.Join(q.keys, ", "), "runs."), ", ")
+		st.WriteString("SELECT " + qualified(runColumns, "runs.") + " FROM (SELECT id AS top_id FROM (")
+		st.merged(q, condition{sql: strings.Join(q.keys, ", ")}, arms, after, limit+1)
+		st.WriteString(") AS all_arms) AS top CROSS JOIN runs WHERE runs.id = top.top_id")
+		st.tail(&named, limit+1)
+	}
 	runs, next, err := s.page(ctx, q, &st, limit)
 	if next == nil {
 		next = horizon
@@ -449,7 +458,7 @@ func (s *Store) horizon(ctx context.Context, q *runQuery, after *RunPosition) (*
 
 // page reads a page from a statement that selects one run more.
 func (s *Store) page(ctx context.Context, q *runQuery, st *statement, limit int) (runs []Run, next *RunPosition, err error) {
-	rows, err := s.read.QueryContext(ctx, st.String(), st.args...)
+	rows, err := s.listRows(ctx, st.String(), st.args...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -603,7 +612,7 @@ func (s *Store) walk(ctx context.Context, q *runQuery, lead *condition, after *R
 	columns.sql += " THEN 1 ELSE 0 END"
 	var st statement
 	st.merged(q, columns, q.arms(lead, nil), after, walkChunk)
-	rows, err := s.read.QueryContext(ctx, st.String(), st.args...)
+	rows, err := s.listRows(ctx, st.String(), st.args...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -643,7 +652,7 @@ func (s *Store) runsOf(ctx context.Context, ids []string) ([]Run, error) {
 		st.add("?", id)
 	}
 	st.WriteString(")")
-	rows, err := s.read.QueryContext(ctx, st.String(), st.args...)
+	rows, err := s.listRows(ctx, st.String(), st.args...)
 	if err != nil {
 		return nil, err
 	}

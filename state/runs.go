@@ -78,7 +78,7 @@ type Run struct {
 	Queued             time.Time
 	Started, Finished  *time.Time // of the current execution
 
-	Traceparent        string     // the trace that it belongs to, as of W3C Trace Context; may be empty
+	Traceparent string // the trace that it belongs to, as of W3C Trace Context; may be empty
 
 	nextSeq    int64
 	configName string
@@ -104,7 +104,13 @@ func scanRun(row scanner) (Run, error) {
 	r.Config, r.Skills = json.RawMessage(config), json.RawMessage(skills)
 	r.Created, r.Updated, r.Queued = timeOf(created), timeOf(updated), timeOf(queued)
 	r.CancelRequested, r.Started, r.Finished = timeOrNil(cancel), timeOrNil(started), timeOrNil(finished)
-	return r, errors.Join(json.Unmarshal([]byte(metadata), &r.Metadata), json.Unmarshal([]byte(secrets), &r.Secrets))
+	if r.Metadata = map[string]string{}; metadata != "{}" {
+		err = json.Unmarshal([]byte(metadata), &r.Metadata)
+	}
+	if r.Secrets = []string{}; secrets != "[]" {
+		err = errors.Join(err, json.Unmarshal([]byte(secrets), &r.Secrets))
+	}
+	return r, err
 }
 
 // Run returns one run. ErrNotFound when there is none of this ID.
@@ -263,12 +269,14 @@ func (s *Store) AttachmentsOf(ctx context.Context, runs []Run) (map[string][]Att
 	}
 	var args []any
 	var ids []string
-	for _, r := range runs {
-		args = append(args, r.ID)
-		ids = append(ids, fmt.Sprintf("$%d", len(args)))
+	for n := 1; len(args) < len(runs); n *= 2 { // few texts, that can be kept prepared
+		for len(args) < n {
+			args = append(args, runs[min(len(args), len(runs)-1)].ID)
+			ids = append(ids, fmt.Sprintf("$%d", len(args)))
+		}
 	}
 	in := strings.Join(ids, ", ")
-	rows, err := s.read.QueryContext(ctx, `SELECT run_id, file_name, mime_type, length(body) FROM attachments WHERE run_id IN (`+in+`)
+	rows, err := s.listRows(ctx, `SELECT run_id, file_name, mime_type, length(body) FROM attachments WHERE run_id IN (`+in+`)
 		UNION ALL SELECT r.id, '`+PayloadName+`', 'application/json', length(p.body) FROM runs r JOIN payloads p ON p.delivery_uid = r.delivery_uid WHERE r.id IN (`+in+`) ORDER BY 1, 2`, args...)
 	if err != nil {
 		return nil, s.classify(err)

@@ -55,6 +55,7 @@ type Store struct {
 	accept      *acceptor
 	group       group
 	reads       prepared
+	lists       prepared
 	bus         bus
 	instance    string      // names this process among the replicas
 	outgoing    chan Notice // for the other replicas
