@@ -33,6 +33,7 @@ const (
 	crashDir  = "MILLWRIGHT_TEST_CRASH_DIR"
 	crashRow  = "MILLWRIGHT_TEST_CRASH_ROW"  // kill before this row of the database is written, from 1
 	crashLast = "MILLWRIGHT_TEST_CRASH_LAST" // kill when the apply has returned
+	crashRun  = "MILLWRIGHT_TEST_CRASH_RUN"  // reconcile until someone else kills the process
 )
 
 // points is how many points of an apply the process must at least be killed at on each database. With
@@ -83,6 +84,9 @@ func applyAndDie(dsn, dir string) error {
 		return fmt.Errorf("%d factories: %w", len(all), err)
 	}
 	loop := reconcile.New(reconcile.Config{Store: s, Factory: all[0], Source: source, AllowPrune: true, AllowRename: true})
+	if os.Getenv(crashRun) != "" {
+		return loop.Run(ctx)
+	}
 	armed.Store(true)
 	if r := loop.Once(ctx, reconcile.Request{}); r.Outcome != state.OutcomeApplied {
 		return fmt.Errorf("%s: %s", r.Outcome, r.Message)

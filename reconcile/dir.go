@@ -203,7 +203,7 @@ func (b *dirBacking) list(name string, info fs.FileInfo, max int) ([]entry, erro
 			return nil, err
 		}
 		if len(list) > max {
-			return nil, fmt.Errorf("%s: more than %d directory entries", name, max)
+			return nil, malformed("%s: more than %d directory entries", name, max)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -55,6 +56,7 @@ type node struct {
 	data    []byte  // of a regular file
 	entries []entry // of a directory, by name
 	read    bool    // data or entries were read
+	err     error   // that every look at data or entries comes to
 }
 
 func freeze(from backing) *frozen { return &frozen{from: from, nodes: map[string]*node{}} }
@@ -132,6 +134,9 @@ func (f *frozen) look(name string, read bool) (*node, error) {
 		n = &node{info: info}
 		f.nodes[name] = n
 	}
+	if read && n.err != nil {
+		return nil, n.err
+	}
 	if !read || n.read {
 		return n, nil
 	}
@@ -139,6 +144,9 @@ func (f *frozen) look(name string, read bool) (*node, error) {
 		return nil, fmt.Errorf("%s: %w", name, errNotFrozen)
 	}
 	if err := f.fill(name, n); err != nil {
+		if errors.As(err, new(schema.Malformed)) {
+			n.err = err
+		}
 		return nil, err
 	}
 	n.read = true
@@ -158,7 +166,7 @@ func (f *frozen) fill(name string, n *node) (err error) {
 			return err
 		}
 		if f.bytes += len(n.data); f.bytes > frozenTotal {
-			return fmt.Errorf("more than %d MiB of definition files", frozenTotal>>20)
+			return malformed("more than %d MiB of definition files", frozenTotal>>20)
 		}
 	default:
 		return fmt.Errorf("%s is neither a file nor a directory", name)

@@ -21,6 +21,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/gofrs/flock"
 
+	"millwright/schema"
 	"millwright/state"
 )
 
@@ -249,12 +250,16 @@ func (g *gitSource) read(target plumbing.Hash) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("commit %s: %w", target, err)
 	}
 	root, err := objects.subtree(commit.TreeHash, g.cfg.Path)
-	if err != nil {
+	if err != nil && !errors.As(err, new(schema.Malformed)) {
 		return Snapshot{}, fmt.Errorf("commit %s: %w", commit.Hash, err)
 	}
+	revision := revisionOf(commit)
+	if err == nil {
+		revision.Tree = root.String()
+	}
 	g.objects, g.target = objects, target
-	tree := freeze(&treeBacking{objects: objects, root: root, dirs: map[string]directory{}})
-	g.snap = Snapshot{Revision: revisionOf(commit, root), FS: tree, release: func() {
+	tree := freeze(&treeBacking{objects: objects, root: root, broken: err, dirs: map[string]directory{}})
+	g.snap = Snapshot{Revision: revision, FS: tree, release: func() {
 		tree.close()
 		objects.from = nil
 		g.closeStore()
@@ -262,10 +267,10 @@ func (g *gitSource) read(target plumbing.Hash) (Snapshot, error) {
 	return g.snap, g.remember(target)
 }
 
-func revisionOf(commit *object.Commit, root plumbing.Hash) state.Revision {
+func revisionOf(commit *object.Commit) state.Revision {
 	at := commit.Committer.When.UTC()
 	subject, _, _ := strings.Cut(strings.TrimSpace(commit.Message), "\n")
-	return state.Revision{ID: commit.Hash.String(), Author: oneLine(commit.Author.Name, 100), Subject: oneLine(subject, 200), At: &at, Tree: root.String()}
+	return state.Revision{ID: commit.Hash.String(), Author: oneLine(commit.Author.Name, 100), Subject: oneLine(subject, 200), At: &at}
 }
 
 // storage opens the clone.

@@ -217,8 +217,6 @@ func TestGitHostilePacks(t *testing.T) {
 		}, "object not found"},
 		{"a blob for a commit", func(p *pack) []byte { return p.add(kindBlob, []byte("x")) }, "not a commit"},
 		{"a commit without its tree", func(p *pack) []byte { return p.commit(junk) }, "cannot be read"},
-		{"a commit with a blob for a tree", func(p *pack) []byte { return p.commit(p.add(kindBlob, []byte("x"))) }, "cannot be read"},
-		{"malformed tree", func(p *pack) []byte { return p.commit(p.add(kindTree, []byte("100644 a"))) }, "malformed"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -244,20 +242,25 @@ func TestGitHostileTrees(t *testing.T) {
 	tests := []struct {
 		name string
 		make func(p *pack, blob []byte) (tree []byte)
-		code string // of a problem; empty: the tree cannot be read; ok: nothing is wrong
+		code string // of a problem; empty: a part of the tree is missing; ok: nothing is wrong
 	}{
+		{"a blob for the root", func(p *pack, _ []byte) []byte { return p.add(kindBlob, []byte("x")) }, "unreadable"},
+		{"malformed", func(p *pack, _ []byte) []byte { return p.add(kindTree, []byte("100644 a")) }, "unreadable"},
+		{"malformed inside", func(p *pack, _ []byte) []byte {
+			return p.definition(item{"40000", "automations", p.add(kindTree, []byte("100644 a"))})
+		}, "unreadable"},
 		{"harmless", func(p *pack, blob []byte) []byte { return p.definition(item{"100644", "README.md", blob}) }, "ok"},
-		{"dot dot", func(p *pack, blob []byte) []byte { return p.definition(item{"40000", "..", p.tree()}) }, ""},
+		{"dot dot", func(p *pack, blob []byte) []byte { return p.definition(item{"40000", "..", p.tree()}) }, "unreadable"},
 		{"dot", func(p *pack, blob []byte) []byte {
 			return p.tree(item{"40000", "webhooks", p.tree(item{"100644", ".", blob})})
-		}, ""},
+		}, "unreadable"},
 		{"slash", func(p *pack, blob []byte) []byte {
 			return p.tree(item{"40000", "webhooks", p.tree(item{"100644", "../../../etc/x.yaml", blob})})
-		}, ""},
-		{"absolute", func(p *pack, blob []byte) []byte { return p.tree(item{"100644", "/etc/passwd", blob}) }, ""},
+		}, "unreadable"},
+		{"absolute", func(p *pack, blob []byte) []byte { return p.tree(item{"100644", "/etc/passwd", blob}) }, "unreadable"},
 		{"twice", func(p *pack, blob []byte) []byte {
 			return p.tree(item{"40000", "webhooks", p.tree(item{"100644", "a.yaml", blob}, item{"100644", "a.yaml", p.add(kindBlob, []byte("x"))})})
-		}, ""},
+		}, "unreadable"},
 		{"git look-alikes", func(p *pack, blob []byte) []byte {
 			return p.definition(item{"40000", ".git", p.tree(item{"100644", "config", blob})}, item{"40000", ".GIT", p.tree()}, item{"40000", "git~1", p.tree()}, item{"40000", ".g\u200cit", p.tree()})
 		}, "ok"},
@@ -283,10 +286,10 @@ func TestGitHostileTrees(t *testing.T) {
 			return p.tree(item{"40000", "webhooks", p.tree(item{"160000", "a.yaml", blob})})
 		}, "symlink"},
 		{"submodule elsewhere", func(p *pack, blob []byte) []byte { return p.definition(item{"160000", "vendor", blob}) }, "ok"},
-		{"a file for a directory", func(p *pack, blob []byte) []byte { return p.tree(item{"40000", "webhooks", blob}) }, ""},
+		{"a file for a directory", func(p *pack, blob []byte) []byte { return p.tree(item{"40000", "webhooks", blob}) }, "unreadable"},
 		{"a directory for a file", func(p *pack, blob []byte) []byte {
 			return p.tree(item{"40000", "webhooks", p.tree(item{"100644", "a.yaml", p.tree()})})
-		}, ""},
+		}, "unreadable"},
 		{"a missing file", func(p *pack, blob []byte) []byte {
 			return p.tree(item{"40000", "webhooks", p.tree(item{"100644", "a.yaml", bytes.Repeat([]byte{7}, 20)})})
 		}, ""},
@@ -299,7 +302,7 @@ func TestGitHostileTrees(t *testing.T) {
 		}, "ok"},
 		{"a million webhooks", func(p *pack, blob []byte) []byte {
 			return p.tree(item{"40000", "webhooks", million(p, blob, "f%07d.yaml")})
-		}, ""},
+		}, "unreadable"},
 		{"thirty thousand webhooks", func(p *pack, blob []byte) []byte {
 			var items []item
 			for n := range 30_000 {
@@ -329,6 +332,14 @@ func TestGitHostileTrees(t *testing.T) {
 				if r.Problems[0].Code != test.code {
 					t.Errorf("problems %+v", r.Problems[:1])
 				}
+				// It is the same for good: neither asked for nor fetched again.
+				b.once(state.OutcomeRefused, false)
+				b.check(b.Once(t.Context(), reconcile.Request{Force: true}), state.OutcomeRefused, false)
+				for _, c := range b.now().Conditions() {
+					if stalled := c.Type == "Stalled"; c.Status != map[bool]string{true: "True", false: "False"}[stalled] || c.Reason != "Refused" || c.Message != r.Message {
+						t.Errorf("condition %+v", c)
+					}
+				}
 			}
 			if strings.ContainsAny(r.Message+r.Revision.Author+r.Revision.Subject, "\n\x1b\x07\u202e") {
 				t.Errorf("control characters in %q, %q or %q", r.Message, r.Revision.Author, r.Revision.Subject)
@@ -337,7 +348,7 @@ func TestGitHostileTrees(t *testing.T) {
 	}
 }
 
-// TestGitMalformedTreeIsFetchedOnce retries a commit that can never be read without fetching it again.
+// TestGitMalformedTreeIsFetchedOnce looks again at a commit that can never be read, and does not fetch it again.
 func TestGitMalformedTreeIsFetchedOnce(t *testing.T) {
 	p := &pack{}
 	noise := make([]byte, 100_000)
@@ -345,11 +356,11 @@ func TestGitMalformedTreeIsFetchedOnce(t *testing.T) {
 		noise[i] = byte(rand.IntN(256))
 	}
 	head := p.commit(p.tree(item{"40000", "..", p.tree()}, item{"100644", "noise", p.add(kindBlob, noise)}))
-	source := gitSource(t, reconcile.GitConfig{URL: p.host(t, head)})
+	source := gitSource(t, reconcile.GitConfig{URL: p.host(t, head), Path: "some/where"})
 	for try, most := range []int64{200_000, 10_000, 10_000} {
-		snap, err := source.Fetch(t.Context())
-		if err == nil || !strings.Contains(err.Error(), `named ".."`) {
-			t.Fatalf("error %v", err)
+		snap := fetch(t, source)
+		if loaded := schema.Load(snap.FS, nil); loaded.Err != nil || loaded.Valid() || !strings.Contains(loaded.Problems[0].Message, `named ".."`) {
+			t.Fatalf("problems %+v, error %v", loaded.Problems, loaded.Err)
 		}
 		if snap.Bytes > most || snap.Bytes == 0 {
 			t.Errorf("try %d took %d bytes, want at most %d", try, snap.Bytes, most)

@@ -60,6 +60,9 @@ func (o *objects) after(from storer.EncodedObjectStorer) *objects {
 func (o *objects) open(kind plumbing.ObjectType, hash plumbing.Hash) (plumbing.EncodedObject, error) {
 	obj, err := o.from.EncodedObject(kind, hash)
 	if err != nil {
+		if other, err := o.from.EncodedObject(plumbing.AnyObject, hash); err == nil {
+			return nil, malformed("a %s where a %s belongs: %s", other.Type(), kind, hash)
+		}
 		o.damaged = true
 		return nil, fmt.Errorf("%s %s cannot be read from the clone: %w", kind, hash, err)
 	}
@@ -86,7 +89,7 @@ func (o *objects) tree(hash plumbing.Hash) (directory, error) {
 
 func (o *objects) readTree(hash plumbing.Hash) (directory, error) {
 	if size, err := o.from.EncodedObjectSize(hash); err == nil && size > maxTreeObject {
-		return nil, fmt.Errorf("%w %s: a directory of %d bytes, more than %d MiB", errMalformed, hash, size, maxTreeObject>>20)
+		return nil, malformed("a directory of %d bytes, more than %d MiB: tree %s", size, maxTreeObject>>20, hash)
 	}
 	obj, err := o.open(plumbing.TreeObject, hash)
 	if err != nil {
@@ -94,16 +97,16 @@ func (o *objects) readTree(hash plumbing.Hash) (directory, error) {
 	}
 	var t object.Tree
 	if err := t.Decode(obj); err != nil {
-		return nil, fmt.Errorf("tree %s: %w", hash, err)
+		return nil, malformed("%w: tree %s", err, hash)
 	}
 	d := directory(t.Entries)
 	slices.SortFunc(d, func(a, b object.TreeEntry) int { return strings.Compare(a.Name, b.Name) })
 	for i, e := range d {
 		if e.Name == "." || e.Name == ".." || strings.Contains(e.Name, "/") {
-			return nil, fmt.Errorf("%w %s: an entry is named %q, which no file can be", errMalformed, hash, e.Name)
+			return nil, malformed("an entry named %q, which no file can be: tree %s", e.Name, hash)
 		}
 		if i > 0 && d[i-1].Name == e.Name {
-			return nil, fmt.Errorf("%w %s: two entries are named %q", errMalformed, hash, e.Name)
+			return nil, malformed("two entries named %q: tree %s", e.Name, hash)
 		}
 	}
 	return d, nil
@@ -155,21 +158,22 @@ func (o *objects) subtree(hash plumbing.Hash, at string) (plumbing.Hash, error) 
 	return hash, err
 }
 
-var (
-	errNoPath    = errors.New("the commit has no directory")
-	errMalformed = errors.New("the commit has a tree that git would not make")
-)
+var errNoPath = errors.New("the commit has no directory")
 
 // settled reports whether an error, or none, is what reading a commit will come to however often it is
 // fetched.
-func settled(err error) bool {
-	return err == nil || errors.Is(err, errNoPath) || errors.Is(err, errMalformed)
+func settled(err error) bool { return err == nil || errors.Is(err, errNoPath) }
+
+// malformed is what is wrong with a commit, and always will be: git would not make it.
+func malformed(format string, args ...any) error {
+	return schema.Malformed{Text: fmt.Errorf(format, args...).Error()}
 }
 
 // treeBacking is a directory of a commit that a tree is frozen from. Calls take turns.
 type treeBacking struct {
 	objects *objects
 	root    plumbing.Hash
+	broken  error // why the root cannot be read
 	dirs    map[string]directory
 }
 
@@ -178,6 +182,9 @@ func (b *treeBacking) dir(name string) (directory, error) {
 		return entries, nil
 	}
 	hash := b.root
+	if b.broken != nil {
+		return nil, b.broken
+	}
 	if name != "." {
 		e, err := b.entry(name)
 		if err != nil {
@@ -228,9 +235,6 @@ func (b *treeBacking) stat(name string) (fs.FileInfo, error) {
 
 // identity names the blob of a regular file and the tree of a directory.
 func (b *treeBacking) identity(name string) string {
-	if name == "." {
-		return string(b.root[:])
-	}
 	e, err := b.entry(name)
 	if mode := modeOf(e.Mode); err != nil || !mode.IsRegular() && !mode.IsDir() {
 		return ""
@@ -244,7 +248,7 @@ func (b *treeBacking) list(name string, _ fs.FileInfo, max int) ([]entry, error)
 		return nil, err
 	}
 	if len(entries) > max {
-		return nil, fmt.Errorf("%s: more than %d directory entries", name, max)
+		return nil, malformed("%s: more than %d directory entries", name, max)
 	}
 	list := make([]entry, 0, len(entries))
 	for _, e := range entries {

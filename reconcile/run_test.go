@@ -2,8 +2,11 @@ package reconcile_test
 
 import (
 	"context"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -129,6 +132,38 @@ func TestTakeover(t *testing.T) {
 	if held, err := s1.Lease(t.Context(), "reconcile/"+b.factory.UID, "dead", time.Second); held || err != nil {
 		t.Errorf("the dead replica got the lease back: %v %v", held, err)
 	}
+}
+
+// TestTakeoverFromAKilledProcess kills the process that reconciles a factory: another one goes on with it,
+// and the lease is why it did not before.
+func TestTakeoverFromAKilledProcess(t *testing.T) {
+	t.Parallel()
+	dsn := statetest.Postgres(t)
+	root := t.TempDir()
+	two.write(t, root)
+	b := newBench(t, statetest.Open(t, dsn), dir(t, root), nil)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), crashDSN+"="+dsn, crashDir+"="+root, crashRun+"=1")
+	must(t, cmd.Start())
+	killed := sync.OnceFunc(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	t.Cleanup(killed)
+	eventually(t, "applied by the other process", func() bool { return b.now().SyncState == state.SyncApplied })
+	b.run()
+	killed()
+	since := time.Now()
+	if held, err := b.store.Lease(t.Context(), "reconcile/"+b.factory.UID, "a third", time.Millisecond); held || err != nil {
+		t.Errorf("the lease of a process that has just died: %v %v", held, err)
+	}
+	tree{"webhooks/a.yaml": hook("C"), "webhooks/b.yaml": hook("B")}.write(t, root)
+	eventually(t, "taken over", func() bool {
+		all, err := b.store.Webhooks(t.Context(), b.factory.UID, false)
+		must(t, err)
+		return all[0].Spec.SecretName == "C"
+	})
+	t.Logf("taken over %v after the kill", time.Since(since).Round(100*time.Millisecond))
 }
 
 func TestANoticeReachesTheReplicaThatReconciles(t *testing.T) {

@@ -280,7 +280,7 @@ func (d *document) spoil(n *yaml.Node) {
 
 func newProblem(path string, s span, severity Severity, code, message, hint string) Problem {
 	return Problem{
-		Path: path, Line: s.line, Column: s.col, EndLine: s.endLine, EndColumn: s.endCol,
+		Path: strings.ToValidUTF8(path, "\uFFFD"), Line: s.line, Column: s.col, EndLine: s.endLine, EndColumn: s.endCol,
 		Severity: severity, Code: code, Message: message, Hint: hint,
 	}
 }

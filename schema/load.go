@@ -69,6 +69,10 @@ func load(ctx context.Context, fsys fs.FS, known *Known, m *memory) *Result {
 	}
 	r.tree.sort()
 	r.base = append(r.base, crossCheck(r.tree, l.entries)...)
+	if r.unfolded() > MaxUnfoldedBytes {
+		r.base = append(r.base, newProblem(".", fileSpan(), SeverityError, "tree-too-large",
+			fmt.Sprintf("the automations have more than %d MiB when each is counted with its agent and factory.yaml", MaxUnfoldedBytes>>20), "move long prompts into skills, or split the tree over several factories"))
+	}
 	r.finish(known)
 	return r
 }
@@ -83,6 +87,20 @@ func (r *Result) finish(known *Known) {
 	if r.Valid() {
 		r.Factory = r.tree
 	}
+}
+
+// unfolded counts the bytes of factory.yaml and the agent for each automation that is given them.
+func (r *Result) unfolded() (total int) {
+	agents := make(map[string]int, len(r.tree.Agents)+1)
+	foreman, _ := r.tree.Foreman()
+	for _, a := range r.tree.Agents {
+		agents[a.Name] = len(r.sources[a.Path])
+	}
+	agents[""] = len(r.sources[foreman.Path])
+	for _, a := range r.tree.Automations {
+		total += len(r.sources["factory.yaml"]) + agents[a.Agent]
+	}
+	return total
 }
 
 // loaded is what came of one file.
@@ -178,6 +196,8 @@ func (l *loader) load(e entry, limit int) (out loaded) {
 	case errors.Is(err, errTooLarge):
 		return loaded{problems: []Problem{newProblem(e.path, fileSpan(), SeverityError, "file-too-large",
 			fmt.Sprintf("the file has more than %d KiB", MaxFileBytes>>10), "")}}
+	case errors.As(err, new(Malformed)):
+		return loaded{problems: []Problem{newProblem(e.path, fileSpan(), SeverityError, "unreadable", "cannot be read: "+cause(err), "")}}
 	case err != nil:
 		return loaded{err: err, problems: []Problem{newProblem(e.path, fileSpan(), SeverityError, "unreadable", "cannot be read: "+cause(err), "")}}
 	}

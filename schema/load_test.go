@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -517,5 +518,23 @@ func TestLoadContext(t *testing.T) {
 	r := schema.LoadContext(ctx, os.DirFS(fixtures+"/ok/full"), nil)
 	if !errors.Is(r.Err, context.Canceled) || r.Valid() || r.Factory != nil {
 		t.Errorf("given up: %+v", r)
+	}
+}
+
+// TestUnfoldedTreeIsBounded has a small tree whose automations would each be given one long prompt.
+func TestUnfoldedTreeIsBounded(t *testing.T) {
+	tree := fstest.MapFS{"agents/lead/agent.md": {Data: []byte("---\nagentType: FOREMAN\n---\n" + strings.Repeat("Go on. ", 30_000))}}
+	automation := &fstest.MapFile{Data: []byte("---\ntriggers:\n  - provider: schedule\n    event: cron_fired\n    schedule:\n      cron: '@daily'\n---\nGo.\n")}
+	for i := range 600 {
+		tree[fmt.Sprintf("automations/a%d/automation.md", i)] = automation
+	}
+	if r := schema.Load(tree, nil); !r.Valid() {
+		t.Errorf("600 automations: %+v", r.Problems)
+	}
+	for i := range 200 {
+		tree[fmt.Sprintf("automations/b%d/automation.md", i)] = automation
+	}
+	if r := schema.Load(tree, nil); r.Valid() || len(r.Problems) != 1 || r.Problems[0].Code != "tree-too-large" {
+		t.Errorf("800 automations: %+v", r.Problems)
 	}
 }

@@ -86,7 +86,7 @@ var rules = []Rule{
 	},
 	{
 		Code: "tree-too-large", Severity: SeverityError, Title: "too many files, or too much in them",
-		Doc: "A tree has at most 20,000 files at or near resource paths and 16 MiB in them. Nothing else is checked above that.",
+		Doc: "A tree has at most 20,000 files at or near resource paths and 16 MiB in them; nothing else is checked above that. Counted once for each automation, its agent's file and factory.yaml have at most 128 MiB together.",
 	},
 	{
 		Code: "symlink", Severity: SeverityError, Title: "a symbolic link at a resource path",
@@ -94,7 +94,7 @@ var rules = []Rule{
 	},
 	{
 		Code: "unreadable", Severity: SeverityError, Title: "a file or directory that cannot be read",
-		Doc: "The system refused to open or read it, or it changed meanwhile. The tree is neither valid nor invalid: the check could not be made.",
+		Doc: "The system refused to open or read it, or it changed meanwhile. The tree is neither valid nor invalid: the check could not be made. A commit with a directory that git itself would not make (an entry named .., two of one name, a file in the place of a directory) or that has more than 4 MiB is refused.",
 	},
 	{
 		Code: "not-utf8", Severity: SeverityError, Title: "a file in another encoding",

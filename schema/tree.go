@@ -19,6 +19,10 @@ const (
 	MaxFileBytes = 256 << 10 // of one file
 	MaxTreeBytes = 16 << 20  // of all files at resource paths together
 	MaxNameBytes = 64        // of a resource's name
+
+	// MaxUnfoldedBytes bounds what runs of all automations would be given, each with its agent's file and
+	// factory.yaml. It keeps a small tree from taking a server's memory.
+	MaxUnfoldedBytes = 128 << 20
 )
 
 // maxDirectories bounds the directories that are looked into; a resource has at
@@ -140,9 +144,19 @@ func ofSystem(f fs.File) bool {
 	return ok
 }
 
+// Malformed is an error of a file system that comes again at every look: what it
+// says is a problem of the tree, and not one of reading it.
+type Malformed struct{ Text string }
+
+func (m Malformed) Error() string { return m.Text }
+
 // unreadable notes that a part of the tree cannot be read. The walk goes on:
 // what else is wrong is reported too.
 func (t *tree) unreadable(p string, err error) error {
+	if errors.As(err, new(Malformed)) {
+		t.report(p, "unreadable", "cannot be read: "+cause(err), "")
+		return nil
+	}
 	if p == "." {
 		if errors.Is(err, fs.ErrNotExist) {
 			t.report(p, "missing-path", "the definition's directory does not exist", "check the path")
