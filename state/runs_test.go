@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -242,6 +243,62 @@ func list(t *testing.T, s *state.Store, f state.RunFilter, o state.RunOrder, lim
 		}
 		if after = next; next == nil {
 			return strings.Join(titles, " ")
+		}
+	}
+}
+
+// TestListsBesideManyLiveRuns lists few runs, some of which have ended, beside more live ones than are looked
+// at for one page: each is shown once, in whatever order.
+func TestListsBesideManyLiveRuns(t *testing.T) {
+	s := statetest.Open(t, statetest.SQLite(t))
+	want := map[string]int{}
+	var mu sync.Mutex
+	const n = 4500
+	add := func(i int) {
+		r := newRun(fmt.Sprint("t", i%7))
+		if i%300 == 0 {
+			r.FactoryUID = "fac_1"
+		}
+		made := create(t, s, r)
+		if i%600 == 0 {
+			if _, err := s.RequestCancel(t.Context(), made.ID); err != nil {
+				t.Error(err)
+			}
+		}
+		if i%300 == 0 {
+			mu.Lock()
+			want[made.ID] = 1
+			mu.Unlock()
+		}
+	}
+	var wg sync.WaitGroup
+	for w := range 30 {
+		wg.Go(func() {
+			for i := w; i < n; i += 30 {
+				add(i)
+			}
+		})
+	}
+	wg.Wait()
+	for _, f := range []state.RunFilter{
+		{Factories: []string{"fac_1"}}, {FactoryOnly: true}, {Factories: []string{"fac_0", "fac_1"}, Sources: []string{"API"}},
+	} {
+		for _, o := range []state.RunOrder{{}, {Ascending: true}, {By: state.SortCreated}, {By: state.SortTitle, Ascending: true}, {By: state.SortAgent}} {
+			got := map[string]int{}
+			var after *state.RunPosition
+			for more := true; more; more = after != nil {
+				runs, next, err := s.Runs(t.Context(), f, o, after, 4)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range runs {
+					got[r.ID]++
+				}
+				after = next
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("%+v %+v: %d runs, want %d: %v", f, o, len(got), len(want), got)
+			}
 		}
 	}
 }
