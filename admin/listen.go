@@ -93,9 +93,9 @@ func (s *service) listen(ctx context.Context, in *listenInput) (*huma.StreamResp
 	} else {
 		l.after = state.DeliveryUIDAt(time.Now())
 	}
-	return api.StreamEvents(s.listeners, func(ctx huma.Context, events *api.Events) {
+	return s.api.StreamEvents(s.listeners, func(ctx context.Context, events *api.Events) {
 		l.Events = events
-		if err := l.follow(ctx.Context()); err != nil && ctx.Context().Err() == nil {
+		if err := l.follow(ctx); err != nil && ctx.Err() == nil {
 			s.Log.Warn("stream of deliveries ended", "webhook", w.UID, "error", err)
 		}
 	})

@@ -43,6 +43,8 @@ type Config struct {
 	CORSOrigins []string
 	// TrustedProxies are believed when they say who the sender is.
 	TrustedProxies []netip.Prefix
+	// Done is closed when the server is told to stop: event streams end then. nil is never closed.
+	Done <-chan struct{}
 	// Log receives one line for each answer of status 500 and above; nil discards them.
 	Log *slog.Logger
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -16,9 +17,9 @@ type Events struct {
 // eventWrite is how long a client may take to receive one event.
 const eventWrite = 10 * time.Second
 
-// StreamEvents returns the answer that keeps slots occupied by one stream while follow writes it. It is
-// the problem resource_unavailable when all slots are taken.
-func StreamEvents(slots chan struct{}, follow func(huma.Context, *Events)) (*huma.StreamResponse, error) {
+// StreamEvents returns the answer that keeps one of slots while follow writes a stream, until its context
+// ends. It is the problem resource_unavailable when all slots are taken.
+func (a *API) StreamEvents(slots chan struct{}, follow func(context.Context, *Events)) (*huma.StreamResponse, error) {
 	select {
 	case slots <- struct{}{}:
 	default:
@@ -30,7 +31,16 @@ func StreamEvents(slots chan struct{}, follow func(huma.Context, *Events)) (*hum
 		ctx.SetHeader("Cache-Control", "no-store")
 		ctx.SetHeader("X-Accel-Buffering", "no")
 		ctx.SetStatus(http.StatusOK)
-		follow(ctx, &Events{ctx.BodyWriter()})
+		until, cancel := context.WithCancel(ctx.Context())
+		defer cancel()
+		go func() {
+			select {
+			case <-a.cfg.Done:
+				cancel()
+			case <-until.Done():
+			}
+		}()
+		follow(until, &Events{ctx.BodyWriter()})
 	}}, nil
 }
 

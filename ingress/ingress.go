@@ -250,6 +250,9 @@ func (in *Ingress) AddCounts(counts []Counts) {
 		b := in.deliveries
 		if c.Failed {
 			b = in.failures
+			if w := in.current.Load().webhooks[c.Webhook]; w != nil {
+				in.store.RejectedElsewhere(w.id, c.N)
+			}
 		}
 		b.add(budgetKey{c.Webhook, c.Sender}, c.N, now)
 	}

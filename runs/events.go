@@ -60,9 +60,9 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*huma.StreamResp
 			return &huma.StreamResponse{Body: func(ctx huma.Context) { ctx.SetStatus(http.StatusNoContent) }}, nil
 		}
 	}
-	return api.StreamEvents(s.streams, func(ctx huma.Context, events *api.Events) {
+	return s.api.StreamEvents(s.streams, func(ctx context.Context, events *api.Events) {
 		stream.Events = events
-		if err := stream.follow(ctx.Context()); err != nil && ctx.Context().Err() == nil {
+		if err := stream.follow(ctx); err != nil && ctx.Err() == nil {
 			s.Log.Warn("event stream ended", "run_id", r.ID, "error", err)
 		}
 	})

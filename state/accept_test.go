@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -283,6 +284,47 @@ func TestAcceptWhenClosed(t *testing.T) {
 		}
 		if _, err := s.Accept(t.Context(), a); !errors.Is(err, state.ErrUnavailable) {
 			t.Errorf("%v, want ErrUnavailable", err)
+		}
+	})
+}
+
+// What other replicas recorded counts toward the cap.
+func TestRejectedElsewhere(t *testing.T) {
+	statetest.EachDSN(t, func(t *testing.T, dsn string) {
+		s := open(t, dsn)
+		h := newHooks(t, s, "alerts", "other")
+		f, w := h.routed("alerts")
+		_, other := h.routed("other")
+		reject := func(w state.RoutedWebhook) {
+			err := s.RecordRejected(t.Context(), state.Rejection{
+				FactoryUID: f.UID, WebhookID: w.ID, WebhookUID: w.UID, Outcome: state.DeliveryRejectedAuth, Sender: "192.0.2.1", Generation: f.Generation, Received: time.Now(),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for time.Now().Second() == 59 { // the cap is of one minute
+			runtime.Gosched()
+		}
+		s.RejectedElsewhere(w.ID, 1000)
+		for range 3 {
+			reject(w)
+			reject(other)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, dsn)
+		defer s.Close()
+		for _, c := range []struct {
+			w     state.RoutedWebhook
+			rows  int
+			count int64
+		}{{w, 1, 3}, {other, 3, 1}} {
+			rows, err := s.Deliveries(t.Context(), f.UID, c.w.UID, state.DeliveryFilter{}, "", 10)
+			if err != nil || len(rows) != c.rows || rows[0].Count != c.count {
+				t.Errorf("%d rows, %v: %+v", len(rows), err, rows)
+			}
 		}
 	})
 }

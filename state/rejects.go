@@ -51,6 +51,15 @@ func (s *Store) RecordRejected(ctx context.Context, r Rejection) error {
 	return s.accept.submit(ctx, j).err
 }
 
+// RejectedElsewhere counts rejections that other replicas have just recorded, so that the cap of
+// RecordRejected is one for all. Beyond it each replica has its own shared rows.
+func (s *Store) RejectedElsewhere(webhookID int64, n int) {
+	r := &s.accept.rejects
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count(webhookID, n, time.Now().Unix()/60)
+}
+
 // rejects counts the rejections of each webhook and gathers those beyond the cap.
 type rejects struct {
 	mu      sync.Mutex
@@ -76,11 +85,7 @@ func (r *rejects) share(one *Rejection) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	minute := one.Received.Unix() / 60
-	if minute != r.minute || r.seen == nil {
-		r.minute, r.seen = minute, map[int64]int{}
-	}
-	r.seen[one.WebhookID]++
-	if r.seen[one.WebhookID] <= rejectsAlone {
+	if r.count(one.WebhookID, 1, minute) <= rejectsAlone {
 		return false
 	}
 	key := rejectKey{one.WebhookID, one.Outcome, one.Sender, minute}
@@ -99,6 +104,15 @@ func (r *rejects) share(one *Rejection) bool {
 	}
 	row.add(one)
 	return true
+}
+
+// count returns how many rejections a webhook had in the minute, with n more.
+func (r *rejects) count(webhook int64, n int, minute int64) int {
+	if minute != r.minute || r.seen == nil {
+		r.minute, r.seen = minute, map[int64]int{}
+	}
+	r.seen[webhook] += n
+	return r.seen[webhook]
 }
 
 func (s *sharedReject) add(r *Rejection) {

@@ -52,8 +52,8 @@ func main() {
 
 type options struct {
 	rounds, connections, size, automations, slow int
-	duration                               time.Duration
-	postgres, only, profile                string
+	duration                                     time.Duration
+	postgres, only, profile                      string
 }
 
 // compare measures every kind in every round and prints medians and ratios.

@@ -108,7 +108,7 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 	if err := srv.controllers.check(cfg.Factories); err != nil {
 		return nil, &exit{exitUsage, err}
 	}
-	srv.api = api.New(api.Config{Store: srv.store, Version: programVersion(), PublicURL: cfg.PublicURL, CORSOrigins: cfg.CORSOrigins, TrustedProxies: proxies, Log: log})
+	srv.api = api.New(api.Config{Store: srv.store, Version: programVersion(), PublicURL: cfg.PublicURL, CORSOrigins: cfg.CORSOrigins, TrustedProxies: proxies, Done: ctx.Done(), Log: log})
 	srv.registerAPI()
 	pages, err := dashboard.New(dashboard.Config{
 		Store: srv.store, API: srv.api, PublicURL: cfg.PublicURL, TrustedProxies: proxies, Notices: srv.notices,

@@ -80,7 +80,7 @@ func (l *listening) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case l.latest == "", errors.As(err, &no) && no.status < http.StatusInternalServerError && no.status != http.StatusTooManyRequests:
+		case err != nil && l.latest == "", errors.As(err, &no) && no.status < http.StatusInternalServerError && no.status != http.StatusTooManyRequests:
 			return err
 		case err != nil && !errors.As(err, &none) && !errors.As(err, &no):
 			return err

@@ -1,0 +1,114 @@
+package admin_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"millwright/admin"
+	"millwright/state"
+)
+
+// follow opens a stream of deliveries and returns what reads its next event: its name, its ID, and the
+// delivery that it tells of.
+func (w *world) follow(path, after string) (next func() (name, id, delivery string), stop func()) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+path, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+w.keys[state.RoleViewer])
+	if after != "" {
+		req.Header.Set("Last-Event-ID", after)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
+		w.t.Fatalf("status %d, %s", resp.StatusCode, resp.Header.Get("Content-Type"))
+	}
+	lines := bufio.NewScanner(resp.Body)
+	return func() (name, id, delivery string) {
+		w.t.Helper()
+		for lines.Scan() {
+			field, value, _ := strings.Cut(lines.Text(), ": ")
+			switch field {
+			case "id":
+				id = value
+			case "event":
+				name = value
+			case "data":
+				var d struct {
+					ID string `json:"delivery_id"`
+				}
+				if err := json.Unmarshal([]byte(value), &d); err != nil {
+					w.t.Fatal(err)
+				}
+				return name, id, d.ID
+			}
+		}
+		w.t.Fatalf("the stream ended: %v", lines.Err())
+		return "", "", ""
+	}, func() { cancel(); resp.Body.Close() }
+}
+
+func TestFollowDeliveries(t *testing.T) {
+	each(t, admin.Config{}, func(w *world) {
+		f, byName := w.withHooks("payments")
+		hook := byName["bearer"]
+		path := "/factory/" + f.UID + "/webhooks/" + hook.UID + "/deliveries/events"
+		w.accept(f, hook, "before", `{}`)
+		if w.store.Listened(hook.UID) {
+			t.Error("listened to before anybody does")
+		}
+		next, stop := w.follow(path, "")
+		if name, id, _ := next(); name != "listening" || !state.ValidID(state.PrefixDelivery, id) {
+			t.Fatalf("first %s %q", name, id)
+		}
+		if !w.store.Listened(hook.UID) || w.store.Listened(byName["signed"].UID) {
+			t.Error("the headers of the wrong deliveries are kept")
+		}
+		first := w.accept(f, hook, "1", `{}`).DeliveryUID
+		if name, id, uid := next(); name != "delivery" || id != first || uid != first {
+			t.Errorf("%s %s %s, want %s", name, id, uid, first)
+		}
+		w.accept(f, hook, "1", `{}`) // a duplicate
+		w.reject(f, hook, state.DeliveryRejectedAuth, "wrong token")
+		w.accept(f, byName["signed"], "1", `{}`)
+		second := w.accept(f, hook, "2", `{}`).DeliveryUID
+		if _, id, _ := next(); id != second {
+			t.Errorf("%s, want %s", id, second)
+		}
+		stop()
+
+		// What was accepted meanwhile is not missed; what is repeated has its ID.
+		third := w.accept(f, hook, "3", `{}`).DeliveryUID
+		next, stop = w.follow(path, second)
+		defer stop()
+		if name, id, _ := next(); name != "listening" || id != "" {
+			t.Errorf("resumed with %s %q, which would move the place", name, id)
+		}
+		for seen := ""; seen != third; {
+			if _, seen, _ = next(); seen == second {
+				t.Error("the delivery that was received last comes again")
+			}
+		}
+
+		for _, wrong := range []string{"nonsense", hook.UID, "dlv_8zzzzzzzzzzzzzzzzzzzzzzzzz"} {
+			w.call(state.RoleViewer, "GET", path, "", "Last-Event-ID", wrong).problem(400, "invalid_request")
+		}
+		w.call("", "GET", path, "").problem(401, "authentication_required")
+		w.call(state.RoleWorker, "GET", path, "").problem(403, "not_authorized")
+		one := strings.TrimSuffix(path, "events") + first + "/request"
+		w.call("", "GET", one, "").problem(401, "authentication_required")
+		w.call(state.RoleWorker, "GET", one, "").problem(403, "not_authorized")
+		w.apply(f.UID, map[string]string{})
+		w.call(state.RoleViewer, "GET", path, "").problem(404, "resource_not_found")
+	})
+}
