@@ -91,7 +91,9 @@ func (d *document) place(at string) string {
 	return d.file
 }
 
-func (d *document) at(n *yamlnode.Node) string { return fmt.Sprintf("%s:%d:%d", d.file, n.Line, n.Column) }
+func (d *document) at(n *yamlnode.Node) string {
+	return fmt.Sprintf("%s:%d:%d", d.file, n.Line, n.Column)
+}
 
 func (d *document) bad(n *yamlnode.Node, format string, args ...any) {
 	d.problems = append(d.problems, d.at(n)+": "+fmt.Sprintf(format, args...))
@@ -198,4 +200,3 @@ func jsonField(t reflect.Type, key string) (reflect.Type, []string) {
 	}
 	return nil, known
 }
-
