@@ -106,6 +106,10 @@ export function checkedTimeout(value: number): number {
 }
 
 function environment(name: string): string | undefined {
-  const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
-  return process?.env?.[name];
+  try {
+    const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
+    return process?.env?.[name];
+  } catch {
+    return undefined; // Deno, where this program was not given leave to read it
+  }
 }
