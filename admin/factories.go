@@ -153,7 +153,7 @@ func (s *service) describeFactory(ctx context.Context, uid string) (Factory, err
 	out := Factory{
 		UID: f.UID, Name: f.Name, CreatedAt: f.Created, UpdatedAt: f.Updated,
 		Repositories: []Repository{}, Agents: []FactoryAgent{},
-		Source: FactorySource{f.Source.Kind, withoutCredentials(f.Source.URL), f.Source.Branch, f.Source.Path},
+		Source: newSource(f.Source),
 		Sync: FactorySync{
 			State: string(f.SyncState), AttemptedRevision: f.Attempted.ID, AppliedRevision: f.Applied.ID,
 			LastAppliedAt: f.LastApplied, LastAttemptedAt: f.LastAttempted, Problems: problems(f.Problems), Message: f.Message,
@@ -176,6 +176,10 @@ func (s *service) describeFactory(ctx context.Context, uid string) (Factory, err
 	return out, nil
 }
 
+func newSource(s state.Source) FactorySource {
+	return FactorySource{s.Kind, withoutCredentials(s.URL), s.Branch, s.Path}
+}
+
 // problems returns list, never nil.
 func problems(list []schema.Problem) []schema.Problem {
 	if list == nil {
@@ -188,6 +192,7 @@ func problems(list []schema.Problem) []schema.Problem {
 type Sync struct {
 	StartedAt   time.Time        `json:"started_at" doc:"When it began"`
 	FinishedAt  time.Time        `json:"finished_at" doc:"When it ended"`
+	Source      FactorySource    `json:"source" doc:"Where the definition came from"`
 	Outcome     string           `json:"outcome" enum:"applied,refused,unchanged,failed" doc:"What became of it: refused for errors in the definition, failed because the source could not be read"`
 	Revision    string           `json:"revision" doc:"A git commit, sha256:… of the content, or r12 of one that the server holds; empty if the source could not be read"`
 	Author      string           `json:"author" doc:"Author of the commit, or name of the API key that made the edit, where there is one"`
@@ -221,6 +226,7 @@ type SyncRequest struct {
 
 func newSync(a state.Attempt) Sync {
 	return Sync{
+		Source:    newSource(a.Source),
 		StartedAt: a.Started, FinishedAt: a.Finished, Outcome: string(a.Outcome), Revision: a.Revision.ID, Author: a.Revision.Author,
 		Subject: a.Revision.Subject, CommittedAt: a.Revision.At, Counts: SyncCounts(a.Counts), Problems: problems(a.Problems), Message: a.Message,
 	}
@@ -287,6 +293,7 @@ func (s *service) sync(ctx context.Context, in *struct {
 	if a.Started.IsZero() {
 		a.Started, a.Finished = started, time.Now().UTC()
 	}
+	a.Source = f.Source
 	return newSync(a), nil
 }
 

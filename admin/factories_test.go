@@ -131,7 +131,8 @@ func TestSyncs(t *testing.T) {
 		}
 		r := w.call(state.RoleViewer, "GET", "/factory/"+f.UID+"/syncs", "").want(200)
 		r.length(5, "syncs")
-		r.hasKeys("started_at finished_at outcome revision author subject committed_at counts problems message", "syncs", 0)
+		r.hasKeys("started_at finished_at source outcome revision author subject committed_at counts problems message", "syncs", 0)
+		r.hasKeys("kind url branch path", "syncs", 0, "source")
 		r.hasKeys("created updated deleted unchanged secrets", "syncs", 0, "counts")
 		r.hasKeys("path line column end_line end_column severity code message", "syncs", 0, "problems", 0)
 		if r.at("syncs", 0, "revision") != "r3" || r.at("syncs", 0, "outcome") != "refused" || r.at("syncs", 0, "committed_at") != "2026-05-01T12:00:00Z" {
@@ -163,7 +164,7 @@ func TestSync(t *testing.T) {
 		f := w.factory("payments", state.Source{Kind: "dir", Path: "/srv"}, nil)
 		path := "/factory/" + f.UID + "/sync"
 		r := w.call(state.RoleAdmin, "POST", path, "").want(200)
-		r.hasKeys("started_at finished_at outcome revision author subject committed_at counts problems message")
+		r.hasKeys("started_at finished_at source outcome revision author subject committed_at counts problems message")
 		if r.at("outcome") != "refused" || r.at("revision") != "abc" || !strings.HasPrefix(r.at("started_at").(string), "2") {
 			t.Errorf("answer %s", r.body)
 		}

@@ -261,7 +261,7 @@ func (g *gitSource) read(target plumbing.Hash) (Snapshot, error) {
 	tree := freeze(&treeBacking{objects: objects, root: root, broken: err, dirs: map[string]directory{}})
 	g.snap = Snapshot{Revision: revision, FS: tree, release: func() {
 		tree.close()
-		objects.from = nil
+		objects.from, objects.before = nil, nil
 		g.closeStore()
 	}}
 	return g.snap, g.remember(target)

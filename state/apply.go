@@ -15,6 +15,7 @@ import (
 type Attempt struct {
 	ID         int64
 	FactoryUID string
+	Source     Source // of the factory at that time; what is recorded takes it from the factory
 	Started    time.Time
 	Finished   time.Time
 	Revision   Revision
@@ -276,8 +277,8 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, a Attempt) error {
 			return err
 		}
 	}
-	if _, err := tx.ExecContext(ctx, `INSERT INTO syncs (factory_uid, started_at, finished_at, revision, outcome, counts, problems, message)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, a.FactoryUID, micros(a.Started), at, string(revision), string(a.Outcome), string(counts), string(problems), a.Message); err != nil {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO syncs (factory_uid, started_at, finished_at, revision, outcome, counts, problems, message, source)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (SELECT source FROM factories WHERE uid = $1))`, a.FactoryUID, micros(a.Started), at, string(revision), string(a.Outcome), string(counts), string(problems), a.Message); err != nil {
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `DELETE FROM syncs WHERE factory_uid = $1 AND id <= (
@@ -290,7 +291,7 @@ func (s *Store) Attempts(ctx context.Context, factoryUID string, before int64, l
 	if before == 0 {
 		before = 1 << 62
 	}
-	rows, err := s.read.QueryContext(ctx, `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message
+	rows, err := s.read.QueryContext(ctx, `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source
 		FROM syncs WHERE factory_uid = $1 AND id < $2 ORDER BY id DESC LIMIT $3`, factoryUID, before, limit)
 	if err != nil {
 		return nil, s.classify(err)
@@ -298,10 +299,10 @@ func (s *Store) Attempts(ctx context.Context, factoryUID string, before int64, l
 	all, err := scanAll(rows, func(row scanner) (Attempt, error) {
 		a := Attempt{FactoryUID: factoryUID}
 		var started, finished int64
-		var revision, counts, problems string
-		err := row.Scan(&a.ID, &started, &finished, &revision, &a.Outcome, &counts, &problems, &a.Message)
+		var revision, counts, problems, source string
+		err := row.Scan(&a.ID, &started, &finished, &revision, &a.Outcome, &counts, &problems, &a.Message, &source)
 		a.Started, a.Finished = timeOf(started), timeOf(finished)
-		return a, errors.Join(err, json.Unmarshal([]byte(revision), &a.Revision), json.Unmarshal([]byte(counts), &a.Counts), json.Unmarshal([]byte(problems), &a.Problems))
+		return a, errors.Join(err, json.Unmarshal([]byte(revision), &a.Revision), json.Unmarshal([]byte(counts), &a.Counts), json.Unmarshal([]byte(problems), &a.Problems), json.Unmarshal([]byte(source), &a.Source))
 	})
 	return all, s.classify(err)
 }

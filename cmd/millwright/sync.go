@@ -27,6 +27,10 @@ type factoryItem struct {
 		Message           string
 		Problems          []schema.Problem
 	}
+	Conditions []struct {
+		Type, Status, Reason, Message string
+		Since                         string `json:"last_transition_time"`
+	}
 	Counts map[string]int
 }
 
@@ -105,8 +109,14 @@ func (f factoryItem) print(w io.Writer) {
 		fmt.Fprintf(w, ", applied %s", ago(*f.Sync.LastAppliedAt))
 	}
 	fmt.Fprintln(w)
-	if f.Sync.Message != "" && len(f.Sync.Problems) == 0 {
-		fmt.Fprintf(w, "  %s\n", clean(f.Sync.Message))
+	said := ""
+	for _, c := range f.Conditions {
+		fmt.Fprintf(w, "  %-11s %-5s %s, %s", clean(c.Type), clean(c.Status), clean(c.Reason), ago(c.Since))
+		if c.Message != said {
+			said = c.Message
+			fmt.Fprintf(w, ": %s", clean(said))
+		}
+		fmt.Fprintln(w)
 	}
 	for _, p := range f.Sync.Problems {
 		fmt.Fprintf(w, "  %s:%d:%d: %s: %s [%s]\n", clean(p.Path), p.Line, p.Column, p.Severity, clean(p.Message), p.Code)

@@ -2083,6 +2083,8 @@ export interface components {
             problems: components["schemas"]["Problem"][];
             /** @description A git commit, sha256:… of the content, or r12 of one that the server holds; empty if the source could not be read */
             revision: string;
+            /** @description Where the definition came from */
+            source: components["schemas"]["FactorySource"];
             /**
              * Format: date-time
              * @description When it began

@@ -898,6 +898,8 @@ class Sync(Model):
     """What it found in the definition"""
     revision: str = MISSING
     """A git commit, sha256:… of the content, or r12 of one that the server holds; empty if the source could not be read"""
+    source: FactorySource = MISSING
+    """Where the definition came from"""
     started_at: datetime = MISSING
     """When it began"""
     subject: str = MISSING
