@@ -4,6 +4,11 @@
 // repository on this machine, one after the other, in rounds.
 //
 //	go run ./bench/reconcile [-files 10000] [-rounds 15]
+//
+// With -factories it measures something else: the memory and the processor time of a process with so many
+// factories, each with a directory of the same repository, while nothing changes.
+//
+//	go run ./bench/reconcile -factories 100 [-idle 90s]
 package main
 
 import (
@@ -28,15 +33,29 @@ import (
 func main() {
 	files := flag.Int("files", 10_000, "files of the repository")
 	rounds := flag.Int("rounds", 15, "how many changes are pushed; medians are shown")
+	factories := flag.Int("factories", 0, "measure an idle process with so many factories")
+	idle := flag.Duration("idle", 90*time.Second, "how long")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	if root := os.Getenv(hostRoot); root != "" {
+		fail(host(root))
+		return
+	}
+	if *factories > 0 {
+		fail(measureIdle(ctx, *files, *factories, *idle))
+		return
+	}
 	fmt.Printf("%-34s %12s %12s %8s %10s\n", "one file changes, of", "git", "millwright", "ratio", "worst")
 	for _, part := range []int{100, 10, 1} {
-		if err := measure(ctx, *files, *files/part, *rounds); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
+		fail(measure(ctx, *files, *files/part, *rounds))
+	}
+}
+
+func fail(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
 	}
 }
 
@@ -48,7 +67,12 @@ func measure(ctx context.Context, files, definition, rounds int) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	r := repository{dir: dir}
-	if err := r.create(ctx, files, definition); err != nil {
+	if err := r.create(ctx, files, func(i int) string {
+		if i < definition {
+			return fmt.Sprintf("factory/automations/a%d/automation.md", i)
+		}
+		return fmt.Sprintf("services/s%d/f%d.txt", i%500, i)
+	}); err != nil {
 		return err
 	}
 	s, err := state.Open(ctx, state.Config{DSN: filepath.Join(dir, "state.db"), MasterKey: make([]byte, 32)})
@@ -116,13 +140,9 @@ func (r *repository) bare() string  { return filepath.Join(r.dir, "bare.git") }
 func (r *repository) work() string  { return filepath.Join(r.dir, "work") }
 func (r *repository) other() string { return filepath.Join(r.dir, "other") }
 
-func (r *repository) create(ctx context.Context, files, definition int) error {
+func (r *repository) create(ctx context.Context, files int, name func(i int) string) error {
 	for i := range files {
-		name := fmt.Sprintf("services/s%d/f%d.txt", i%500, i)
-		if i < definition {
-			name = fmt.Sprintf("factory/automations/a%d/automation.md", i)
-		}
-		if err := r.put(name, i, 0); err != nil {
+		if err := r.put(name(i), i, 0); err != nil {
 			return err
 		}
 	}
