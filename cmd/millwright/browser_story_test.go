@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -20,9 +22,11 @@ func TestBrowser(t *testing.T) {
 		run  func(*tab)
 	}{
 		{"the policy holds", (*tab).policyHolds},
+		{"framing is refused", (*tab).framingRefused},
 		{"sign in", (*tab).signIn},
 		{"every page", (*tab).everyPage},
 		{"story", (*tab).story},
+		{"hostile payload", (*tab).hostilePayload},
 		{"sign out", (*tab).signOut},
 	} {
 		if !t.Run(part.name, func(t *testing.T) { b.within(t, func() { part.run(b) }) }) {
@@ -34,19 +38,35 @@ func TestBrowser(t *testing.T) {
 // policyHolds shows that an inline script does not run, and that this test would notice.
 func (b *tab) policyHolds() {
 	b.open("/login")
-	eval[chromedp.Void](b, `document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.ran = true' }))`)
-	b.wait(`!window.ran`)
-	b.w.eventually("the browser reports it", func() bool {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return len(b.complaints) > 0
+	b.provoke("script-src", func() {
+		eval[chromedp.Void](b, `document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.ran = true' }))`)
 	})
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !strings.Contains(strings.Join(b.complaints, "\n"), "script-src") {
-		b.Errorf("the browser complains of something else: %q", b.complaints)
+	b.wait(`!window.ran`)
+}
+
+// framingRefused shows that another site cannot put a page into one of its own.
+func (b *tab) framingRefused() {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<link rel="icon" href="data:,"><main>Click here.<iframe src=%q></iframe></main>`, b.w.url+"/login")
+	}))
+	defer site.Close()
+	b.provoke("frame-ancestors", func() { b.leave(http.StatusOK, chromedp.Navigate(site.URL)) })
+}
+
+// hostilePayload shows that what a sender wrote is text, however it looks and however long it is.
+func (b *tab) hostilePayload() {
+	hook := b.w.hooks["alerts"]
+	b.sends(http.StatusAccepted, b.w.url+"/webhooks/w/"+hook.UID, b.w.alerts,
+		`{"<img src=x onerror=window.owned=1><script>window.owned=1</script>": "\u001b[31mred \u202eevil", "raw": "`+"\u202e\u2066"+`", "long": "`+strings.Repeat("x", 200_000)+`"}`)
+	b.screen(390, 844, "light")
+	b.open(b.w.factory(hook.FactoryUID, "/deliveries"))
+	b.leave(http.StatusOK, chromedp.Click(chromedp.CSS(".deliveries tbody a")))
+	b.says("<img src=x onerror=window.owned=1><script>window.owned=1</script>", `"raw": "\u202e\u2066"`, "would not trigger")
+	b.wait(`!window.owned && !document.querySelector('main img, main script')`)
+	if out := eval[string](b, sticksOut); out != "" {
+		b.Errorf("sticks out: %s", out)
 	}
-	b.complaints = nil
 }
 
 // signIn signs in with the keyboard alone.

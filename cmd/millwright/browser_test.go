@@ -14,7 +14,6 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -33,6 +32,8 @@ type tab struct {
 	mu         sync.Mutex
 	complaints []string
 	expected   string // the status of a page that is meant to be one of an error, such as "422"
+	provoked   string // what the browser is meant to complain of
+	heard      bool   // it did
 }
 
 // fromEnvironment returns what a tool of .ci put into a variable. Without it the test is skipped, or fails
@@ -76,10 +77,6 @@ func newTab(t *testing.T, w *browserWorld) *tab {
 	}
 	ask(b, cdplog.Enable, cdp.Empty{})
 	ask(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
-	// Where the policy's report is not a line of the console.
-	ask(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
-		Source: `document.addEventListener('securitypolicyviolation', (e) => console.error('policy: ' + e.effectiveDirective + ' ' + e.blockedURI));`,
-	})
 	for _, name := range []string{"clipboard-read", "clipboard-write"} {
 		if _, err := chromedp.CallBrowser(ctx, browser.SetPermission, browser.SetPermissionParams{
 			Permission: &browser.PermissionDescriptor{Name: name}, Setting: browser.PermissionSettingGranted,
@@ -115,7 +112,11 @@ func (b *tab) listen(event any) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if complaint != "" && (b.expected == "" || !strings.Contains(complaint, "status of "+b.expected)) {
+	switch {
+	case complaint == "" || b.expected != "" && strings.Contains(complaint, "status of "+b.expected):
+	case b.provoked != "" && strings.Contains(complaint, b.provoked):
+		b.heard = true
+	default:
 		b.complaints = append(b.complaints, complaint)
 	}
 }
@@ -129,6 +130,23 @@ func (b *tab) clean() {
 		b.Errorf("the browser complains: %s", c)
 	}
 	b.complaints = nil
+}
+
+// provoke does something that the browser must complain of.
+func (b *tab) provoke(complaint string, do func()) {
+	b.Helper()
+	b.mu.Lock()
+	b.provoked, b.heard = complaint, false
+	b.mu.Unlock()
+	do()
+	b.w.eventually("the browser complains of "+complaint, func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.heard
+	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.provoked = ""
 }
 
 // within makes the tab report to a subtest.

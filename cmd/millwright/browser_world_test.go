@@ -38,6 +38,7 @@ type browserWorld struct {
 	hooks             map[string]state.Webhook
 	delivery, refused state.Delivery
 	run               string
+	alerts            string // secret of the webhook alerts of ops
 }
 
 // yesterday is the revision that was applied before the server started.
@@ -175,6 +176,7 @@ func (w *browserWorld) hold() {
 	call("DELETE", "/webhooks/"+made.UID, nil, nil)
 	call("POST", "/webhooks", admin.CreateWebhookRequest{Name: "alerts", AuthMode: "token", DeliveryIDHeader: "X-Alert-Id"}, &made)
 	call("PUT", "/files/automations/page/automation.md", admin.EditFileRequest{Content: "---\ntriggers:\n  - provider: webhook\n    event: received\n    filter:\n      webhook_ids: [" + made.UID + "]\n      payload:\n        severity: [critical]\n---\n\nFind out what fails.\n"}, nil)
+	w.alerts = made.Secret
 	hooks, err := w.store.Webhooks(ctx, w.ops, false)
 	w.must(err)
 	for _, h := range hooks {
