@@ -3,6 +3,7 @@ package ingress
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -62,8 +63,17 @@ func (in *Ingress) storeTraced(ctx context.Context, a state.Acceptance) (state.A
 		return done, err
 	}
 	span.Set(trace.Delivery, done.DeliveryUID)
-	if !done.Duplicate {
-		span.Count(trace.Runs, len(a.Runs))
+	if done.Duplicate {
+		in.log.Debug("delivery repeated", "webhook", a.WebhookUID, "delivery_id", done.DeliveryUID)
+		return done, nil
+	}
+	span.Count(trace.Runs, len(a.Runs))
+	if in.log.Enabled(ctx, slog.LevelInfo) {
+		runs := make([]string, len(a.Runs))
+		for i, r := range a.Runs {
+			runs[i] = r.ID
+		}
+		in.log.Info("delivery accepted", "webhook", a.WebhookUID, "delivery_id", done.DeliveryUID, "run_ids", runs)
 	}
 	return done, nil
 }

@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"millwright": main,
 		"curl":       func() { os.Exit(curl(os.Args[1:], os.Stdout, os.Stderr)) },
+		"figures":    func() { os.Exit(figures(os.Stdout, os.Stderr)) },
 	})
 }
 
@@ -226,6 +227,25 @@ func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// figures prints the server's metrics, asked for with the admin key.
+func figures(out, errw io.Writer) int {
+	req, err := http.NewRequest(http.MethodGet, os.Getenv("MILLWRIGHT_SERVER")+"/metrics", nil)
+	if err == nil {
+		key, _ := os.ReadFile(".millwright/admin-key")
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
+		var resp *http.Response
+		if resp, err = http.DefaultClient.Do(req); err == nil {
+			defer resp.Body.Close()
+			_, err = io.Copy(out, resp.Body)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(errw, err)
+		return 1
+	}
+	return 0
 }
 
 // curl does what the lines need that the program prints: -i, -H and -d.

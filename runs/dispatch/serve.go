@@ -162,6 +162,7 @@ func (d *Dispatcher) onClaim(ctx context.Context, worker string, r request) answ
 		}
 		msg.Ack()
 		d.metrics.claimed(run)
+		d.cfg.Log.Info("run claimed", "run_id", run.ID, "delivery_id", run.DeliveryUID, "worker", worker, "execution", run.Execution, "attempt", run.Attempt)
 		traced, span := d.span(ctx, "dispatch", run, run.Queued)
 		order, err := d.order(context.WithoutCancel(ctx), claimed, run)
 		if err == nil {
