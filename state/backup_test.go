@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -138,6 +139,28 @@ func read(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	return string(body)
+}
+
+// TestEverySealedValueIsRotated finds what is sealed in the source, so that no new kind is forgotten.
+func TestEverySealedValueIsRotated(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotated, kinds := read(t, "rotate.go"), 0
+	for _, file := range files {
+		if file == "rotate.go" || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, m := range regexp.MustCompile(`\.seal\.seal\((\S+)`).FindAllStringSubmatch(read(t, file), -1) {
+			if kinds++; !strings.Contains(rotated, strings.TrimSuffix(m[1], ",")) {
+				t.Errorf("%s seals %s, which RotateMasterKey leaves under the old key", file, m[1])
+			}
+		}
+	}
+	if kinds < 5 {
+		t.Errorf("only %d places that seal", kinds)
+	}
 }
 
 // TestRotateMasterKey looks into every kind of sealed value after a rotation.

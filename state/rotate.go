@@ -158,7 +158,7 @@ func (s *Store) nobodyServes(ctx context.Context, tx *sql.Tx) error {
 	var n int
 	err := tx.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE lease_until > $1`, micros(time.Now())).Scan(&n)
 	if err == nil && n > 0 {
-		err = fmt.Errorf("%d server(s) use this state: stop them all first: %w", n, ErrConflict)
+		err = fmt.Errorf("%d server(s) use this state: stop them all first (one that was killed counts for some seconds more): %w", n, ErrConflict)
 	}
 	return err
 }
