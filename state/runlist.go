@@ -99,7 +99,8 @@ func (o RunOrder) values(p RunPosition) []any {
 const (
 	maxPageBytes = 16 << 20 // of text: long prompts make shorter pages
 	maxArms      = 16       // values of one field that are looked up one by one
-	maxLive      = 4000     // runs that have not ended and are looked at because no index has their fields
+	maxLive      = 12_000   // runs that have not ended and are looked at because no index has their fields
+	fewLive      = 4000     // of them, that are looked at more than once
 	fewRuns      = 1000     // that are sorted in memory
 	walkChunk    = 1000     // runs that are looked at in one statement
 	walkTime     = 8 * time.Millisecond
@@ -495,11 +496,11 @@ func (s *Store) selective(ctx context.Context, q *runQuery) (*condition, error) 
 		}
 		if !c.whole && live < 0 {
 			var err error
-			if live, err = count("SELECT 1 FROM runs WHERE "+isLive, nil, maxLive); err != nil {
+			if live, err = count("SELECT 1 FROM runs WHERE "+isLive, nil, fewLive); err != nil {
 				return nil, err
 			}
 		}
-		if !c.whole && live == maxLive {
+		if !c.whole && live == fewLive {
 			continue
 		}
 		n, err := count(c.probe, c.probeArgs(), fewRuns+1)

@@ -253,7 +253,7 @@ func TestListsBesideManyLiveRuns(t *testing.T) {
 	s := statetest.Open(t, statetest.SQLite(t))
 	want := map[string]int{}
 	var mu sync.Mutex
-	const n = 4500
+	const n = 12_600
 	add := func(i int) {
 		r := newRun(fmt.Sprint("t", i%7))
 		if i%300 == 0 {

@@ -49,7 +49,7 @@ type timing struct {
 }
 
 func (o options) listsOf(ctx context.Context, n int) ([]timing, error) {
-	path, err := o.filled(ctx, n)
+	path, err := o.filled(ctx, "lists", n)
 	if err != nil {
 		return nil, err
 	}
@@ -153,9 +153,9 @@ type page struct {
 	PageInfo api.PageInfo `json:"page_info"`
 }
 
-// filled returns a copy of a state with n runs.
-func (o options) filled(ctx context.Context, n int) (string, error) {
-	path := filepath.Join(o.dir, fmt.Sprintf("state-%d.db", n))
+// filled returns the state of this name, with n runs.
+func (o options) filled(ctx context.Context, name string, n int) (string, error) {
+	path := filepath.Join(o.dir, fmt.Sprintf("%s-%d.db", name, n))
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
