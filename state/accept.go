@@ -187,7 +187,7 @@ func (a *acceptor) run(ctx context.Context) {
 // writers is how many transactions may be under way: SQLite has one writer.
 func (a *acceptor) writers() int {
 	if a.s.dialect == postgres {
-		return 2
+		return 3
 	}
 	return 1
 }

@@ -49,6 +49,7 @@ func TestCustomRefusesUnsafeDescriptors(t *testing.T) {
 		{"encoding", func(d *signature.Descriptor) { d.Encoding = "base32" }, []string{"encoding"}},
 		{"list without key", func(d *signature.Descriptor) { d.Parse, d.Prefix = "comma", "" }, []string{"prefix"}},
 		{"list with separator in key", func(d *signature.Descriptor) { d.Parse, d.Prefix = "comma", "v1," }, []string{"prefix"}},
+		{"prefix with a space before it", func(d *signature.Descriptor) { d.Prefix = " sha256=" }, []string{"prefix"}},
 		{"prefix with a line end", func(d *signature.Descriptor) { d.Prefix = "a\nb" }, []string{"prefix"}},
 		{"time in the signature header", func(d *signature.Descriptor) { d.Timestamp.Header = "x-sig" }, []string{"timestamp.header"}},
 		{"time as an element of no list", func(d *signature.Descriptor) { d.Timestamp.Header = "t=" }, []string{"timestamp.header"}},

@@ -234,6 +234,8 @@ func checkPrefix(d *Descriptor, add adder) {
 		add("prefix", "is longer than %d bytes", maxPrefix)
 	case strings.ContainsFunc(d.Prefix, func(r rune) bool { return r < ' ' || r > '~' }):
 		add("prefix", "may consist of visible ASCII characters and spaces only")
+	case strings.HasPrefix(d.Prefix, " "):
+		add("prefix", "begins with a space, and neither the value of a header nor an element of a list does")
 	case list && d.Prefix == "":
 		add("prefix", `is required with parse %s: the key of the elements that are signatures, such as "v1="`, d.Parse)
 	case list && strings.IndexByte(d.Prefix, sep) >= 0:
