@@ -229,15 +229,20 @@ func (l *loader) read(p string) ([]byte, error) {
 	if first == nil {
 		first = new([firstRead]byte)
 	}
+	defer l.firsts.Put(first)
 	n, err := f.Read(first[:])
 	buf := slices.Clone(first[:n])
-	l.firsts.Put(first)
 	if err == nil && n < firstRead && n > 0 && ofSystem(f) {
 		return buf, nil
 	}
 	for err == nil {
 		if len(buf) > MaxFileBytes {
 			return nil, errTooLarge
+		}
+		if len(buf) < len(first) { // at its end, most likely: the text may be kept, so no room is made in it
+			n, err = f.Read(first[:])
+			buf = append(buf, first[:n]...)
+			continue
 		}
 		buf = slices.Grow(buf, firstRead)
 		n, err = f.Read(buf[len(buf):cap(buf)])

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -92,6 +93,7 @@ func measureIdle(ctx context.Context, files, factories int, idle time.Duration) 
 	}
 	defer serving.Close(ctx)
 
+	debug.SetGCPercent(200) // as a server has it
 	running, end := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	defer all.Wait()
