@@ -348,6 +348,39 @@ func TestGitHostileTrees(t *testing.T) {
 	}
 }
 
+// TestGitManyLargeDirectories looks at packs of some hundred kilobytes whose directories would take gigabytes.
+func TestGitManyLargeDirectories(t *testing.T) {
+	tests := map[string]func(p *pack, blob []byte, n int) []byte{
+		"one in many places": func(p *pack, blob []byte, _ int) []byte {
+			var items []item
+			for n := range 30_000 {
+				items = append(items, item{"100644", fmt.Sprintf("f%05d", n), blob})
+			}
+			return p.tree(items...)
+		},
+		"long names": func(p *pack, blob []byte, n int) []byte {
+			return p.tree(item{"100644", strings.Repeat("a", 1<<20+n), blob})
+		},
+	}
+	for name, large := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := &pack{}
+			blob := p.add(kindBlob, []byte("x"))
+			var items []item
+			for n := range 50 {
+				items = append(items, item{"40000", fmt.Sprintf("a%05d", n), large(p, blob, n)})
+			}
+			snap := fetch(t, gitSource(t, reconcile.GitConfig{URL: p.host(t, p.commit(p.definition(item{"40000", "automations", p.tree(items...)})))}))
+			for _, problem := range schema.Load(snap.FS, nil).Problems {
+				if strings.Contains(problem.Message, "more than 32 MiB of directories") {
+					return
+				}
+			}
+			t.Error("all of them were looked at")
+		})
+	}
+}
+
 // TestGitMalformedTreeIsFetchedOnce looks again at a commit that can never be read, and does not fetch it again.
 func TestGitMalformedTreeIsFetchedOnce(t *testing.T) {
 	p := &pack{}

@@ -24,6 +24,10 @@ const (
 	// maxKnownEntries bounds the entries of the directories that are kept from one commit to the next.
 	// The largest valid definition, with a directory for each of its files, has twice its files.
 	maxKnownEntries = 3 * schema.MaxFiles
+	// maxDirectoryBytes bounds the directories that are looked at in one commit, counted each time that one
+	// is somewhere: a small pack can have a large directory in thousands of places. The largest valid
+	// definition has a fifth of it.
+	maxDirectoryBytes = 32 << 20
 )
 
 // directory is a tree object: its entries by name.
@@ -35,6 +39,14 @@ func (d directory) entry(name string) (object.TreeEntry, bool) {
 		return object.TreeEntry{}, false
 	}
 	return d[i], true
+}
+
+// bytes is about the size of the tree object.
+func (d directory) bytes() (total int) {
+	for _, e := range d {
+		total += len("100644 \x00") + len(e.Name) + len(e.Hash)
+	}
+	return total
 }
 
 // objects reads the objects of a clone.
@@ -175,6 +187,7 @@ type treeBacking struct {
 	root    plumbing.Hash
 	broken  error // why the root cannot be read
 	dirs    map[string]directory
+	bytes   int // of dirs
 }
 
 func (b *treeBacking) dir(name string) (directory, error) {
@@ -195,11 +208,15 @@ func (b *treeBacking) dir(name string) (directory, error) {
 		}
 		hash = e.Hash
 	}
+	if b.bytes > maxDirectoryBytes {
+		return nil, malformed("more than %d MiB of directories", maxDirectoryBytes>>20)
+	}
 	entries, err := b.objects.tree(hash)
 	if err != nil {
 		return nil, err
 	}
 	b.dirs[name] = entries
+	b.bytes += entries.bytes()
 	return entries, nil
 }
 
