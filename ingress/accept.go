@@ -39,7 +39,7 @@ func (in *Ingress) accept(q *request, m signature.Message, proof signature.Proof
 		a.Digest = proof.Digest[:]
 	}
 	if in.store.Listened(w.uid) {
-		a.Headers = w.keptHeaders(q.r.Header)
+		a.Headers = w.keptHeaders(q.r.Header, q.target)
 	}
 	done, err := in.storeTraced(ctx, a)
 	if err != nil {
