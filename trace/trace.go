@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -72,6 +73,8 @@ func New(ctx context.Context, cfg Config) (*Tracer, error) {
 		strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return nil, nil
 	}
+	otel.SetLogger(logr.FromSlogHandler(words{cfg.Log}))
+	otel.SetErrorHandler(&complaints{log: cfg.Log})
 	var opts []otlptracehttp.Option
 	if cfg.Endpoint != "" {
 		u, err := CheckEndpoint(cfg.Endpoint)
@@ -88,7 +91,6 @@ func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
-	otel.SetErrorHandler(&complaints{log: cfg.Log})
 	p := sdk.NewTracerProvider(sdk.WithResource(about), sdk.WithBatcher(exporter))
 	return &Tracer{provider: p, tracer: p.Tracer("millwright")}, nil
 }
@@ -171,6 +173,25 @@ func Continue(ctx context.Context, position string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": position})
 }
 
+// words logs what OpenTelemetry finds wrong with its variables, without what they say: there are
+// credentials among them.
+type words struct{ log *slog.Logger }
+
+func (w words) Enabled(_ context.Context, level slog.Level) bool {
+	return w.log != nil && level >= slog.LevelError
+}
+
+func (w words) Handle(_ context.Context, r slog.Record) error {
+	w.log.Warn("traces: OpenTelemetry takes a setting for wrong: look at the variables OTEL_*", "at", r.Message)
+	return nil
+}
+
+func (w words) WithAttrs([]slog.Attr) slog.Handler { return w }
+func (w words) WithGroup(string) slog.Handler      { return w }
+
+// maxComplaint bounds what is logged of an error, in bytes: it may quote the receiver.
+const maxComplaint = 500
+
 // complaints logs that traces do not arrive, once in a while.
 type complaints struct {
 	log  *slog.Logger
@@ -184,6 +205,7 @@ func (c *complaints) Handle(err error) {
 	defer c.mu.Unlock()
 	if now := time.Now(); c.log != nil && now.Sub(c.last) >= time.Minute {
 		c.last = now
-		c.log.Warn("traces are not delivered; what does not fit into the queue is dropped", "error", err)
+		text := err.Error()
+		c.log.Warn("traces are not delivered; what does not fit into the queue is dropped", "error", text[:min(len(text), maxComplaint)])
 	}
 }
