@@ -113,6 +113,7 @@ func Restore(ctx context.Context, from, path string, replace bool) (Copy, error)
 	if _, err := CheckCopy(ctx, from); err != nil {
 		return Copy{}, err
 	}
+	path = resolved(path)
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Copy{}, fmt.Errorf("state directory: %w", err)
@@ -172,9 +173,18 @@ func OpensWith(ctx context.Context, path string, masterKey []byte) bool {
 	return s.setMasterKey(masterKey) == nil && s.checkMasterKey(ctx) == nil
 }
 
-// lockState makes the SQLite state at path ours alone until it is unlocked or the process ends.
+// resolved follows the symbolic links of a path to the file that SQLite opens, if there is one.
+func resolved(path string) string {
+	if file, err := filepath.EvalSymlinks(path); err == nil {
+		return file
+	}
+	return path
+}
+
+// lockState makes the SQLite state at path ours alone until it is unlocked or the process ends, whatever
+// name others know it by.
 func lockState(path string) (*flock.Flock, error) {
-	lock := flock.New(path + ".lock")
+	lock := flock.New(resolved(path) + ".lock")
 	ok, err := lock.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("state %s: lock: %w", path, err)

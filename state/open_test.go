@@ -66,6 +66,20 @@ func TestSQLiteStateHasOneServer(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("second open: %v", err)
 	}
+	link := filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(dsn, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := state.Open(t.Context(), state.Config{DSN: link, MasterKey: statetest.MasterKey()}); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("second open by another name: %v", err)
+	}
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	if _, err := state.Backup(t.Context(), link, copied); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := state.Restore(t.Context(), copied, link, true); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("restore by another name: %v", err)
+	}
 }
 
 func TestSecretsAreSealed(t *testing.T) {
