@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -110,5 +111,34 @@ func TestFollowDeliveries(t *testing.T) {
 		w.call(state.RoleWorker, "GET", one, "").problem(403, "not_authorized")
 		w.apply(f.UID, map[string]string{})
 		w.call(state.RoleViewer, "GET", path, "").problem(404, "resource_not_found")
+	})
+}
+
+// TestStreamEndsWithItsKey follows with a key that is revoked meanwhile.
+func TestStreamEndsWithItsKey(t *testing.T) {
+	each(t, admin.Config{}, func(w *world) {
+		f, byName := w.withHooks("payments")
+		key, secret, err := w.store.CreateKey(t.Context(), "visitor", state.RoleViewer, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/factory/"+f.UID+"/webhooks/"+byName["bearer"].UID+"/deliveries/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+secret)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if err := w.store.RevokeKey(t.Context(), key.UID); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(text), "event: listening") {
+			t.Errorf("%v after %q", err, text)
+		}
 	})
 }

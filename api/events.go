@@ -3,10 +3,13 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"millwright/state"
 )
 
 // Events is a stream of server-sent events under way.
@@ -14,11 +17,15 @@ type Events struct {
 	w interface{ Write([]byte) (int, error) }
 }
 
-// eventWrite is how long a client may take to receive one event.
-const eventWrite = 10 * time.Second
+const (
+	// eventWrite is how long a client may take to receive one event.
+	eventWrite = 10 * time.Second
+	// keyCheck is how often it is looked whether the key of a stream still holds.
+	keyCheck = 2 * time.Second
+)
 
 // StreamEvents returns the answer that keeps one of slots while follow writes a stream, until its context
-// ends. It is the problem resource_unavailable when all slots are taken.
+// ends; with the server, or soon after the caller's key is revoked or expires. It is the problem resource_unavailable when all slots are taken.
 func (a *API) StreamEvents(slots chan struct{}, follow func(context.Context, *Events)) (*huma.StreamResponse, error) {
 	select {
 	case slots <- struct{}{}:
@@ -34,10 +41,21 @@ func (a *API) StreamEvents(slots chan struct{}, follow func(context.Context, *Ev
 		until, cancel := context.WithCancel(ctx.Context())
 		defer cancel()
 		go func() {
-			select {
-			case <-a.cfg.Done:
-				cancel()
-			case <-until.Done():
+			defer cancel()
+			check := time.NewTicker(keyCheck)
+			defer check.Stop()
+			for {
+				select {
+				case <-a.cfg.Done:
+					return
+				case <-until.Done():
+					return
+				case <-check.C:
+					key, err := a.cfg.Store.Key(until, KeyOf(until).UID)
+					if errors.Is(err, state.ErrNotFound) || err == nil && !key.Live(time.Now()) {
+						return
+					}
+				}
 			}
 		}()
 		follow(until, &Events{ctx.BodyWriter()})
