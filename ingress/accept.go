@@ -49,6 +49,9 @@ func (in *Ingress) accept(q *request, m signature.Message, proof signature.Proof
 	return accepted(done.DeliveryUID, done.Duplicate), nil
 }
 
+// maxLoggedRuns bounds the line of the log that names what a delivery started.
+const maxLoggedRuns = 100
+
 // storeTraced stores a delivery, as a part of the trace of ctx that its runs go on from.
 func (in *Ingress) storeTraced(ctx context.Context, a state.Acceptance) (state.Accepted, error) {
 	ctx, span := in.cfg.Tracer.Start(ctx, "accept", time.Time{})
@@ -69,11 +72,11 @@ func (in *Ingress) storeTraced(ctx context.Context, a state.Acceptance) (state.A
 	}
 	span.Count(trace.Runs, len(a.Runs))
 	if in.log.Enabled(ctx, slog.LevelInfo) {
-		runs := make([]string, len(a.Runs))
-		for i, r := range a.Runs {
-			runs[i] = r.ID
+		runs := make([]string, min(len(a.Runs), maxLoggedRuns))
+		for i := range runs {
+			runs[i] = a.Runs[i].ID
 		}
-		in.log.Info("delivery accepted", "webhook", a.WebhookUID, "delivery_id", done.DeliveryUID, "run_ids", runs)
+		in.log.Info("delivery accepted", "webhook", a.WebhookUID, "delivery_id", done.DeliveryUID, "run_ids", runs, "runs", len(a.Runs))
 	}
 	return done, nil
 }

@@ -587,3 +587,30 @@ func TestAutomationWithABadFilterDoesNotFire(t *testing.T) {
 		t.Errorf("%+v", runs)
 	}
 }
+
+// TestAcceptedLogLineIsBounded starts more runs than a line of the log names.
+func TestAcceptedLogLineIsBounded(t *testing.T) {
+	w := onSQLite(t, ingress.Config{})
+	w.hook(enabled("many"))
+	trigger := schema.Trigger{Provider: "webhook", Event: "received", WebhookIDs: []string{w.uids["many"]}}
+	var all []state.ResourceChange
+	for i := range 150 {
+		name := fmt.Sprintf("a%03d", i)
+		all = append(all, state.ResourceChange{Kind: "automation", Name: name, Spec: schema.Automation{
+			Name: name, Path: "automations/" + name + "/automation.md", Enabled: true, Triggers: []schema.Trigger{trigger}, Prompt: "look",
+		}})
+	}
+	w.apply(state.Application{Resources: all})
+	if r := w.post(w.url("many"), `{}`, "Authorization", "Bearer "+tokenSecret); r.StatusCode != http.StatusAccepted {
+		t.Fatalf("%d %s", r.StatusCode, r.body)
+	}
+	for line := range strings.Lines(w.log.String()) {
+		if strings.Contains(line, "delivery accepted") {
+			if !strings.Contains(line, "runs=150") || len(line) > 5000 {
+				t.Errorf("%d bytes: %.300s", len(line), line)
+			}
+			return
+		}
+	}
+	t.Error("nothing was logged")
+}
