@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -37,6 +38,9 @@ func RotateMasterKey(ctx context.Context, cfg Config, keyFile, newFile string) (
 		next, err := readOrMakeKey(newFile)
 		if err != nil {
 			return Rotation{}, err
+		}
+		if bytes.Equal(next, s.seal.master) {
+			return Rotation{}, fmt.Errorf("the state is sealed under the key in %s already: name a file that does not exist to get a new key", newFile)
 		}
 		n, err := s.reseal(ctx, next)
 		return Rotation{Values: n}, err
