@@ -20,6 +20,7 @@ type Automation struct {
 	Enabled  bool                `json:"enabled" doc:"Whether it may start runs"`
 	Agent    string              `json:"agent" doc:"The agent it names, or empty"`
 	File     string              `json:"file" doc:"The definition file, relative to the root of the definition" example:"automations/ci/automation.md"`
+	Line     int                 `json:"line" doc:"The line of the file on which its first key stands, from 1"`
 	Triggers []AutomationTrigger `json:"triggers" nullable:"false" doc:"What starts it"`
 	Webhooks []SelectedWebhook   `json:"webhooks" nullable:"false" doc:"The webhooks that its triggers select"`
 	Fires    bool                `json:"fires" doc:"Whether anything can start it just now"`
@@ -91,7 +92,7 @@ func (s *service) listAutomations(ctx context.Context, in *struct {
 
 func newAutomation(cur state.Current, hooks []state.Webhook, a schema.Automation) Automation {
 	out := Automation{
-		UID: cur.UIDs[state.ResourceKey("automation", a.Name)], Name: a.Name, Enabled: a.Enabled, Agent: a.Agent, File: a.Path,
+		UID: cur.UIDs[state.ResourceKey("automation", a.Name)], Name: a.Name, Enabled: a.Enabled, Agent: a.Agent, File: a.Path, Line: max(a.Line, 1),
 		Triggers: []AutomationTrigger{}, Webhooks: []SelectedWebhook{}, WhyNot: []string{},
 	}
 	selected := map[string]bool{}

@@ -42,7 +42,7 @@ func TestAutomations(t *testing.T) {
 			{false, []any{"triggers of github / push are not fired by this server"}, ""},
 			{true, []any{}, ""},
 		} {
-			r.hasKeys("uid name enabled agent file triggers webhooks fires why_not", "automations", i)
+			r.hasKeys("uid name enabled agent file line triggers webhooks fires why_not", "automations", i)
 			var states string
 			for j := range r.at("automations", i, "webhooks").([]any) {
 				r.hasKeys("uid name state", "automations", i, "webhooks", j)

@@ -78,7 +78,7 @@ type PlanChange struct {
 	Fields []plan.Field `json:"fields" nullable:"false" doc:"Of an update: the keys that change"`
 	UID    string       `json:"uid,omitempty" doc:"The UID that it has or, a webhook, will get"`
 	File   string       `json:"file" doc:"The file that declares it"`
-	Line   int          `json:"line" doc:"Where in the file"`
+	Line   int          `json:"line" doc:"The line of the file on which its first key stands, from 1"`
 }
 
 // PlanField is plan.Field as the document describes it.

@@ -29,6 +29,7 @@ type Webhook struct {
 	UpdatedAt        time.Time      `json:"updated_at" doc:"When it last changed"`
 	DeletedAt        *time.Time     `json:"deleted_at" doc:"When it was deleted; null while it lives"`
 	File             string         `json:"file" doc:"The definition file, relative to the root of the definition" example:"webhooks/alerts.yaml"`
+	Line             int            `json:"line" doc:"The line of the file on which its first key stands, from 1"`
 	Counts           DeliveryCounts `json:"counts" doc:"How many requests of each outcome its log holds"`
 }
 
@@ -81,7 +82,7 @@ func (s *service) newWebhook(w state.Webhook, counts map[state.DeliveryOutcome]i
 		UID: w.UID, Name: w.Spec.Name, AuthMode: string(w.Spec.AuthMode), SignatureScheme: scheme,
 		SecretName: w.Spec.SecretName, SecretVersion: w.SecretVersion, SecretStale: w.SecretStale, SecretPending: w.SecretPending,
 		DeliveryIDHeader: w.Spec.DeliveryIDHeader, Enabled: w.Spec.Enabled, Handshake: w.Spec.Handshake,
-		IngressURL: IngressURL(s.PublicURL, w), CreatedAt: w.Created, UpdatedAt: w.Updated, DeletedAt: w.Deleted, File: w.Spec.Path,
+		IngressURL: IngressURL(s.PublicURL, w), CreatedAt: w.Created, UpdatedAt: w.Updated, DeletedAt: w.Deleted, File: w.Spec.Path, Line: max(w.Spec.Line, 1),
 		Counts: DeliveryCounts{
 			Accepted: counts[state.DeliveryAccepted], Duplicate: counts[state.DeliveryDuplicate], RejectedAuth: counts[state.DeliveryRejectedAuth],
 			RejectedInvalidJSON: counts[state.DeliveryInvalidJSON], RejectedTooLarge: counts[state.DeliveryTooLarge], Handshake: counts[state.DeliveryHandshake],

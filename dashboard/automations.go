@@ -94,7 +94,7 @@ func (q *request) automation() error {
 	if i < 0 {
 		return api.Problem("resource_not_found", "there is no automation %s in the applied definition", line(name))
 	}
-	v := automationView{automationRow: rows[i], Managed: managed(f), Where: placeOf(f, rows[i].File)}
+	v := automationView{automationRow: rows[i], Managed: managed(f), Where: placeOf(f, rows[i].File).at(rows[i].Line)}
 	if v.Runs, _, err = q.Store.Runs(q.Context(), state.RunFilter{AutomationUID: v.UID}, state.RunOrder{}, nil, 10); err != nil {
 		return err
 	}

@@ -174,17 +174,23 @@ func (q *request) history() error {
 // place is where a definition file is edited, when it is not here.
 type place struct {
 	Path   string
+	Line   int // of what is spoken of, 0 for none
 	Where  string
 	Commit bool // it takes effect when it is committed
+}
+
+func (p place) at(line int) place {
+	p.Line = line
+	return p
 }
 
 func placeOf(f state.Factory, file string) place {
 	at := path.Join(f.Source.Path, file)
 	switch f.Source.Kind {
 	case "git":
-		return place{at, "on branch " + f.Source.Branch + " of " + repository(f.Source.URL), true}
+		return place{Path: at, Where: "on branch " + f.Source.Branch + " of " + repository(f.Source.URL), Commit: true}
 	case "dir":
-		return place{at, "on the server", false}
+		return place{Path: at, Where: "on the server"}
 	}
 	return place{Path: file}
 }

@@ -141,7 +141,7 @@ func (q *request) showWebhook(status int, rotate form, made *admin.WebhookWithSe
 	counts, known := q.deliveryCounts(f.UID)
 	v := webhookView{
 		Webhook: q.webhookRow(w, counts), Counted: known, Managed: managed(f) && w.Deleted == nil,
-		Where: placeOf(f, w.Spec.Path), File: w.Spec.Path, Rotate: rotate,
+		Where: placeOf(f, w.Spec.Path).at(w.Spec.Line), File: w.Spec.Path, Rotate: rotate,
 	}
 	if made != nil {
 		v.Rotated, v.Secret = true, made.Secret

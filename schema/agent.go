@@ -19,6 +19,7 @@ const (
 type Agent struct {
 	Name               string `json:"name"`
 	Path               string `json:"path"`
+	Line               int    `json:"line,omitempty"` // of the first key in the file, from 1
 	Description        string `json:"description,omitempty"`
 	AgentType          string `json:"agentType"` // as written; CUSTOM when absent
 	CredentialStrategy string `json:"credentialStrategy,omitempty"`
@@ -33,6 +34,7 @@ func (a Agent) IsForeman() bool { return a.AgentType == AgentForeman || a.AgentT
 type Runner struct {
 	Name          string         `json:"name"`
 	Path          string         `json:"path"`
+	Line          int            `json:"line,omitempty"` // of the first key in the file, from 1
 	Description   string         `json:"description,omitempty"`
 	SetupCommands []string       `json:"setupCommands,omitempty"`
 	InstanceShape *InstanceShape `json:"instanceShape,omitempty"`
@@ -69,6 +71,7 @@ type MacPlatform struct {
 type Skill struct {
 	Name        string `json:"name"`
 	Path        string `json:"path"`
+	Line        int    `json:"line,omitempty"`  // of the first key in the file, from 1
 	Agent       string `json:"agent,omitempty"` // empty: for every agent
 	Description string `json:"description,omitempty"`
 	Body        string `json:"body,omitempty"`
@@ -78,7 +81,7 @@ func (d *document) agent(name string) Agent {
 	d.loose = true
 	d.checkStructure("agent")
 	a := Agent{
-		Name: name, Path: d.path,
+		Name: name, Path: d.path, Line: d.line(),
 		Description:        text(d.data, "description"),
 		AgentType:          text(d.data, "agentType"),
 		CredentialStrategy: text(d.data, "credentialStrategy"),
@@ -97,7 +100,7 @@ func (d *document) agent(name string) Agent {
 func (d *document) runner(name string) Runner {
 	d.loose = true
 	d.checkStructure("runner")
-	r := Runner{Name: name, Path: d.path, Description: text(d.data, "description"), SetupCommands: texts(d.data, "setupCommands")}
+	r := Runner{Name: name, Path: d.path, Line: d.line(), Description: text(d.data, "description"), SetupCommands: texts(d.data, "setupCommands")}
 	if m, ok := d.data["instanceShape"].(map[string]any); ok {
 		r.InstanceShape = &InstanceShape{VCPUs: number(m, "vcpus"), MemoryGB: number(m, "memoryGb")}
 	}
@@ -124,7 +127,7 @@ func (d *document) runner(name string) Runner {
 func (d *document) skill(name, agent string) Skill {
 	d.loose = true
 	d.checkStructure("skill")
-	return Skill{Name: name, Path: d.path, Agent: agent, Description: text(d.data, "description"), Body: string(d.body)}
+	return Skill{Name: name, Path: d.path, Line: d.line(), Agent: agent, Description: text(d.data, "description"), Body: string(d.body)}
 }
 
 func (d *document) factoryFile() *FactoryFile {

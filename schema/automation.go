@@ -14,6 +14,7 @@ import (
 type Automation struct {
 	Name    string `json:"name"`
 	Path    string `json:"path"`
+	Line    int    `json:"line,omitempty"` // of the first key in the file, from 1
 	Enabled bool   `json:"enabled"`
 	// Agent names an agent of the tree; empty means the foreman, or none.
 	Agent    string    `json:"agent,omitempty"`
@@ -62,7 +63,7 @@ const (
 func (d *document) automation(name string) Automation {
 	d.checkStructure("automation")
 	a := Automation{
-		Name: name, Path: d.path,
+		Name: name, Path: d.path, Line: d.line(),
 		Enabled:   boolean(d.data, "enabled", true),
 		Agent:     text(d.data, "agent"),
 		Execution: d.execution(d.root, d.data, false),

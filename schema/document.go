@@ -37,6 +37,14 @@ type document struct {
 	cursor   struct{ line, col, offset int } // the place last asked for
 }
 
+// line is where what the file says begins: the line of the first key, or the first line.
+func (d *document) line() int {
+	if d.root == nil || len(d.root.Content) == 0 {
+		return 1
+	}
+	return d.root.Content[0].Line + d.base
+}
+
 // maxProblems bounds the problems kept of one file. Beyond it they are counted.
 const maxProblems = 100
 

@@ -36,7 +36,7 @@ func EditWebhookFile(src []byte, w Webhook) ([]byte, error) {
 // webhookKeys returns what a webhook's file says, without keys that have their
 // default.
 func webhookKeys(w Webhook) (map[string]any, error) {
-	keys, err := asKeys(w, "name", "path", "signatureSchemeAlias")
+	keys, err := asKeys(w, "name", "path", "line", "signatureSchemeAlias")
 	if err != nil {
 		return nil, fmt.Errorf("webhook %q: %w", w.Name, err)
 	}

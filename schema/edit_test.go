@@ -77,6 +77,9 @@ func TestEditWebhookFileLoads(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := schema.Load(tree, nil)
+			if r.Valid() && len(r.Factory.Webhooks) == 1 {
+				w.Line = r.Factory.Webhooks[0].Line // where is not what
+			}
 			if !r.Valid() || len(r.Factory.Webhooks) != 1 || !reflect.DeepEqual(r.Factory.Webhooks[0], w) {
 				t.Errorf("from %q:\n%s: %v %+v", src, text, r.Problems, w)
 			}
@@ -102,7 +105,11 @@ func FuzzEditWebhookFile(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := schema.Load(tree, nil); len(text) < schema.MaxFileBytes && (!r.Valid() || !reflect.DeepEqual(r.Factory.Webhooks, []schema.Webhook{w})) {
+		r := schema.Load(tree, nil)
+		if r.Valid() && len(r.Factory.Webhooks) == 1 {
+			w.Line = r.Factory.Webhooks[0].Line
+		}
+		if len(text) < schema.MaxFileBytes && (!r.Valid() || !reflect.DeepEqual(r.Factory.Webhooks, []schema.Webhook{w})) {
 			t.Fatalf("from %q:\n%q: %v", src, text, r.Problems)
 		}
 	})

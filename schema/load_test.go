@@ -333,6 +333,9 @@ func TestWrittenFilesLoad(t *testing.T) {
 			}
 			files = append(files, w.Path, string(text))
 		}
+		for i := range r.Factory.Webhooks {
+			r.Factory.Webhooks[i].Line = 1 // where the writer begins
+		}
 		for i, a := range r.Factory.Automations {
 			a.Agent, a.Runner = "", "" // of another directory
 			r.Factory.Automations[i] = a
@@ -387,7 +390,7 @@ func TestWriteOddText(t *testing.T) {
 	for _, prompt := range []string{"x", "---\nx", "a: b", "é\n\n  y", "#"} {
 		for _, odd := range []string{"yes", "012", "1e3", "2026-01-01", "null", "~", "true", "a: b", "#x", "- x", "'", `"`, "*x", "&x", "!x", "%x", "@x", "é\u2028", "\x1b", "0x1F", "1_000", ".5", "+1", "<<", "", " ", "a\nb", "😀"} {
 			a := schema.Automation{
-				Name: "a", Path: "automations/a/automation.md", Enabled: true, Prompt: prompt,
+				Name: "a", Path: "automations/a/automation.md", Line: 2, Enabled: true, Prompt: prompt,
 				Triggers: []schema.Trigger{{Provider: "webhook", Event: "received", WebhookIDs: []string{sampleUID}, Payload: rawJSON(t, map[string]any{"k": []any{odd, odd + "x"}})}},
 			}
 			text, err := schema.AutomationFile(a)

@@ -30,6 +30,7 @@ const (
 type Webhook struct {
 	Name     string   `json:"name"`
 	Path     string   `json:"path"`
+	Line     int      `json:"line,omitempty"` // of the first key in the file, from 1
 	AuthMode AuthMode `json:"authMode"`
 	// SignatureScheme is the scheme's own key, "custom" with CustomScheme, and
 	// empty unless AuthMode is signature.
@@ -49,7 +50,7 @@ type Webhook struct {
 func (d *document) webhook(name string) Webhook {
 	d.checkStructure("webhook")
 	w := Webhook{
-		Name: name, Path: d.path,
+		Name: name, Path: d.path, Line: d.line(),
 		AuthMode:         AuthMode(text(d.data, "authMode")),
 		SecretName:       text(d.data, "secretName"),
 		DeliveryIDHeader: text(d.data, "deliveryIdHeader"),

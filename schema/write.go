@@ -23,7 +23,7 @@ func WebhookFile(w Webhook) ([]byte, error) {
 // automation, leaving out keys that have their default. Loading it gives the
 // automation back; what cannot be written so is an error.
 func AutomationFile(a Automation) ([]byte, error) {
-	keys, err := asKeys(a, "name", "path", "prompt", "triggers")
+	keys, err := asKeys(a, "name", "path", "line", "prompt", "triggers")
 	if err != nil {
 		return nil, fmt.Errorf("automation %q: %w", a.Name, err)
 	}

@@ -36,13 +36,13 @@ func (p *Plan) compareWebhooks(cur state.Current, webhooks []schema.Webhook, app
 		version := cur.Secrets[w.SecretName].Version
 		old, exists := live[w.Name]
 		delete(live, w.Name)
-		c := Change{Kind: KindWebhook, Name: w.Name, Fields: []Field{}, UID: old.UID, File: w.Path, Line: 1}
-		ordinal := old.Ordinal
+		c := Change{Kind: KindWebhook, Name: w.Name, Fields: []Field{}, UID: old.UID, File: w.Path, Line: w.Line}
+		ordinal, moved := old.Ordinal, false
 		if !exists {
 			ordinal = cur.Ordinals[w.Name]
 			c.Action, c.UID = ActionCreate, state.WebhookUID(cur.Key, w.Name, ordinal)
 		} else {
-			c.update(old.Spec, w)
+			moved = c.update(old.Spec, w)
 		}
 		stale := exists && old.Spec.SecretName == w.SecretName && old.SecretVersion != version
 		if stale {
@@ -54,13 +54,13 @@ func (p *Plan) compareWebhooks(cur state.Current, webhooks []schema.Webhook, app
 			s.Webhooks = append(s.Webhooks, w.Name)
 			app.Counts.Secrets++
 		}
-		if stale || c.Action != ActionUnchanged {
+		if stale || moved || c.Action != ActionUnchanged {
 			app.Webhooks = append(app.Webhooks, state.WebhookChange{UID: c.UID, Ordinal: ordinal, Spec: w, SecretVersion: version})
 		}
 		changes = append(changes, c)
 	}
 	for name, w := range live {
-		changes = append(changes, Change{Kind: KindWebhook, Name: name, Action: ActionDelete, Fields: []Field{}, UID: w.UID, File: w.Spec.Path, Line: 1})
+		changes = append(changes, Change{Kind: KindWebhook, Name: name, Action: ActionDelete, Fields: []Field{}, UID: w.UID, File: w.Spec.Path, Line: max(w.Spec.Line, 1)})
 	}
 	p.add(changes)
 	for _, c := range changes {
@@ -77,6 +77,7 @@ func (p *Plan) compareWebhooks(cur state.Current, webhooks []schema.Webhook, app
 // resource is an automation, agent, runner or skill.
 type resource struct {
 	kind, name, file string
+	line             int
 	spec             any
 }
 
@@ -84,20 +85,20 @@ type resource struct {
 func resources(tree *schema.Factory) []resource {
 	var all []resource
 	for _, a := range tree.Automations {
-		all = append(all, resource{KindAutomation, a.Name, a.Path, a})
+		all = append(all, resource{KindAutomation, a.Name, a.Path, a.Line, a})
 	}
 	for _, a := range tree.Agents {
-		all = append(all, resource{KindAgent, a.Name, a.Path, a})
+		all = append(all, resource{KindAgent, a.Name, a.Path, a.Line, a})
 	}
 	for _, r := range tree.Runners {
-		all = append(all, resource{KindRunner, r.Name, r.Path, r})
+		all = append(all, resource{KindRunner, r.Name, r.Path, r.Line, r})
 	}
 	for _, s := range tree.Skills {
 		name := s.Name
 		if s.Agent != "" {
 			name = s.Agent + "/" + s.Name
 		}
-		all = append(all, resource{KindSkill, name, s.Path, s})
+		all = append(all, resource{KindSkill, name, s.Path, s.Line, s})
 	}
 	return all
 }
@@ -110,20 +111,21 @@ func (p *Plan) compareResources(cur state.Current, tree *schema.Factory, app *st
 	var changes []Change
 	for _, r := range resources(tree) {
 		key := state.ResourceKey(r.kind, r.name)
-		c := Change{Kind: r.kind, Name: r.name, Fields: []Field{}, UID: cur.UIDs[key], File: r.file, Line: 1}
+		c := Change{Kind: r.kind, Name: r.name, Fields: []Field{}, UID: cur.UIDs[key], File: r.file, Line: r.line}
+		moved := false
 		if old, exists := applied[key]; exists {
-			c.update(old.spec, r.spec)
+			moved = c.update(old.spec, r.spec)
 			delete(applied, key)
 		} else {
 			c.Action = ActionCreate
 		}
-		if c.Action != ActionUnchanged {
+		if moved || c.Action != ActionUnchanged {
 			app.Resources = append(app.Resources, state.ResourceChange{UID: c.UID, Kind: r.kind, Name: r.name, Spec: r.spec})
 		}
 		changes = append(changes, c)
 	}
 	for key, r := range applied {
-		changes = append(changes, Change{Kind: r.kind, Name: r.name, Action: ActionDelete, Fields: []Field{}, UID: cur.UIDs[key], File: r.file, Line: 1})
+		changes = append(changes, Change{Kind: r.kind, Name: r.name, Action: ActionDelete, Fields: []Field{}, UID: cur.UIDs[key], File: r.file, Line: max(r.line, 1)})
 	}
 	p.add(changes)
 	for _, c := range changes {
@@ -143,13 +145,17 @@ func (p *Plan) add(changes []Change) {
 	p.Changes = append(p.Changes, changes...)
 }
 
-// update sets the action and the fields of a change from one spec of a resource to another.
-func (c *Change) update(old, new any) {
+// update sets the action and the fields of a change from one spec of a resource to another. It reports
+// whether the resource begins at another line: that is no change of it, and is stored all the same.
+func (c *Change) update(old, new any) (moved bool) {
 	if reflect.DeepEqual(old, new) { // by far the most: what is equal is stored alike
 		c.Action = ActionUnchanged
-		return
+		return false
 	}
 	before, after := members(old), members(new)
+	moved = before["line"] != after["line"]
+	delete(before, "line")
+	delete(after, "line")
 	for name, value := range after {
 		if !reflect.DeepEqual(before[name], value) {
 			c.Fields = append(c.Fields, Field{Name: name, Old: before[name], New: value})
@@ -165,6 +171,7 @@ func (c *Change) update(old, new any) {
 	if len(c.Fields) > 0 {
 		c.Action = ActionUpdate
 	}
+	return moved
 }
 
 // members returns a spec as it is stored: the members of its JSON object, numbers as they are written.

@@ -62,7 +62,8 @@ func (p *Plan) guardRenames(cur state.Current, removed map[string]state.Webhook,
 }
 
 func sameContent(a, b schema.Webhook) bool {
-	a.Name, a.Path, b.Name, b.Path = "", "", "", ""
+	a.Name, a.Path, a.Line = "", "", 0
+	b.Name, b.Path, b.Line = "", "", 0
 	return reflect.DeepEqual(members(a), members(b))
 }
 

@@ -420,3 +420,23 @@ func TestBrokenRevisions(t *testing.T) {
 		})
 	}
 }
+
+// TestLines follows the line of a resource through revisions that only move it, which is no change of it.
+func TestLines(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		b := newBench(t, s)
+		first := tree{"webhooks/a.yaml": hook("A")}
+		first["automations/x/automation.md"] = automation("Go.", b.apply(first, "r1").Changes[0].UID)
+		b.apply(first, "r2")
+		second := first.with("webhooks/a.yaml", "# Who posts here.\n\n"+hook("A"), "automations/x/automation.md", strings.Replace(first["automations/x/automation.md"], "---\n", "---\n# Why.\n", 1))
+		for _, c := range b.apply(second, "r3").Changes {
+			if c.Action != plan.ActionUnchanged || c.Line != 3 {
+				t.Errorf("%s %s: %s, line %d", c.Kind, c.Name, c.Action, c.Line)
+			}
+		}
+		cur := b.current()
+		if w, a := cur.Webhooks[0].Spec, cur.Tree.Automations[0]; w.Line != 3 || a.Line != 3 {
+			t.Errorf("kept: %s:%d and %s:%d", w.Path, w.Line, a.Path, a.Line)
+		}
+	})
+}

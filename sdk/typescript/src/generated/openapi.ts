@@ -928,6 +928,11 @@ export interface components {
             file: string;
             /** @description Whether anything can start it just now */
             fires: boolean;
+            /**
+             * Format: int64
+             * @description The line of the file on which its first key stands, from 1
+             */
+            line: number;
             /** @description Its name: that of its directory */
             name: string;
             /** @description What starts it */
@@ -1682,7 +1687,7 @@ export interface components {
             kind: "factory" | "webhook" | "automation" | "agent" | "runner" | "skill" | (string & {});
             /**
              * Format: int64
-             * @description Where in the file
+             * @description The line of the file on which its first key stands, from 1
              */
             line: number;
             /** @description Its name; of a skill of one agent: agent/skill */
@@ -2190,6 +2195,11 @@ export interface components {
              * @example https://hooks.example.com/webhooks/w/wh_01h455vb4pex5vsknk084sn02q
              */
             ingress_url: string;
+            /**
+             * Format: int64
+             * @description The line of the file on which its first key stands, from 1
+             */
+            line: number;
             /** @description Its name: that of its file */
             name: string;
             /** @description The team secret that holds the credential */
@@ -2247,6 +2257,11 @@ export interface components {
              * @example https://hooks.example.com/webhooks/w/wh_01h455vb4pex5vsknk084sn02q
              */
             ingress_url: string;
+            /**
+             * Format: int64
+             * @description The line of the file on which its first key stands, from 1
+             */
+            line: number;
             /** @description Its name: that of its file */
             name: string;
             /** @description The secret, shown this once, as a URL token is in ingress_url; absent when it was there before or is yet to come */

@@ -515,6 +515,8 @@ class Webhook(Model):
     """Whether the provider's set-up probes are answered"""
     ingress_url: str = MISSING
     """Where senders post to, {token} in place of a URL token"""
+    line: int = MISSING
+    """The line of the file on which its first key stands, from 1"""
     name: str = MISSING
     """Its name: that of its file"""
     secret_name: str = MISSING
@@ -552,6 +554,8 @@ class WebhookWithSecret(Model):
     """Whether the provider's set-up probes are answered"""
     ingress_url: str = MISSING
     """Where senders post to, {token} in place of a URL token"""
+    line: int = MISSING
+    """The line of the file on which its first key stands, from 1"""
     name: str = MISSING
     """Its name: that of its file"""
     secret: str | None = None
@@ -604,6 +608,8 @@ class Automation(Model):
     """The definition file, relative to the root of the definition"""
     fires: bool = MISSING
     """Whether anything can start it just now"""
+    line: int = MISSING
+    """The line of the file on which its first key stands, from 1"""
     name: str = MISSING
     """Its name: that of its directory"""
     triggers: list[AutomationTrigger] = []
@@ -806,7 +812,7 @@ class PlanChange(Model):
     kind: Literal["factory", "webhook", "automation", "agent", "runner", "skill"] | str = MISSING
     """Kind of the resource"""
     line: int = MISSING
-    """Where in the file"""
+    """The line of the file on which its first key stands, from 1"""
     name: str = MISSING
     """Its name; of a skill of one agent: agent/skill"""
     uid: str | None = None
