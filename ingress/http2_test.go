@@ -72,7 +72,7 @@ func (w *world) serveTLS() func(settings ...byte) h2 {
 			w.t.Fatal(err)
 		}
 		w.t.Cleanup(func() { c.Close() })
-		_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(2 * time.Minute))
 		if p := c.ConnectionState().NegotiatedProtocol; p != "h2" {
 			w.t.Fatalf("protocol %q", p)
 		}
