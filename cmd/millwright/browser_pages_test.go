@@ -50,10 +50,7 @@ var forms = []struct {
 // everyPage looks at each page as axe-core does, and at what that does not see: nothing sticks out of a
 // phone, and every page can be used by keyboard.
 func (b *tab) everyPage() {
-	axe, err := os.ReadFile(fromEnvironment(b.T, axeVariable))
-	if err != nil {
-		b.Fatal(err)
-	}
+	fromEnvironment(b.T, axeVariable)
 	for name, path := range b.w.pages() {
 		status := http.StatusOK
 		if name == "not-found" {
@@ -61,15 +58,14 @@ func (b *tab) everyPage() {
 		}
 		b.screen(forms[0].width, forms[0].height, forms[0].scheme)
 		b.leave(status, chromedp.Navigate(b.w.url+path))
-		eval[chromedp.Void](b, string(axe))
 		eval[chromedp.Void](b, `document.querySelectorAll('details').forEach((d) => { d.open = true; })`)
 		if *look == "" { // a row is like the next
 			eval[chromedp.Void](b, `document.querySelectorAll('tbody tr:nth-child(n+6)').forEach((row) => row.remove())`)
 		}
+		b.scan(name)
 		if name == "overview" {
 			b.axeSees()
 		}
-		b.scan(name)
 		b.keyboard(name)
 	}
 }
@@ -87,9 +83,19 @@ func (b *tab) axeSees() {
 	}
 }
 
-// scan runs axe-core in every form of the page.
+// scan runs axe-core in every form of the page, and leaves it in the first.
 func (b *tab) scan(name string) {
 	b.Helper()
+	path := os.Getenv(axeVariable)
+	if path == "" {
+		return // which everyPage says
+	}
+	axe, err := os.ReadFile(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	eval[chromedp.Void](b, string(axe))
+	defer b.screen(forms[0].width, forms[0].height, forms[0].scheme)
 	for i, f := range forms {
 		b.screen(f.width, f.height, f.scheme)
 		rules := "{}"

@@ -75,6 +75,7 @@ func (b *tab) signIn() {
 	b.wait(`document.activeElement.id === 'key'`)
 	b.leave(http.StatusUnauthorized, chromedp.KeyEvent("mw_wrong"+kb.Enter))
 	b.says("unknown, revoked or expired")
+	b.scan("login-refused")
 	b.wait(`document.activeElement.id === 'key'`)
 	b.leave(http.StatusOK, chromedp.KeyEvent(browserKey+kb.Enter))
 	b.wait(`location.pathname + location.search === '/runs?state=FAILED'`)
@@ -87,9 +88,11 @@ func (b *tab) story() {
 	b.leave(http.StatusOK, press("New webhook"))
 	b.leave(http.StatusUnprocessableEntity, fill("#name", "Not A Name"), press("Create"))
 	b.wait(`document.querySelector('#name').value === 'Not A Name' && document.querySelector('#name-error')`)
+	b.scan("webhook-new-refused")
 	b.leave(http.StatusOK, fill("#name", "builds"), press("Create"))
 	b.says("builds is ready", "the only time the secret is shown")
 	url, secret := b.copied("#url"), b.copied("#secret")
+	b.scan("webhook-created")
 	b.leave(http.StatusOK, press("To the webhook"))
 	if page := b.text("body"); strings.Contains(page, secret) || !strings.Contains(page, "No delivery has come yet.") {
 		b.Errorf("the page after the first time:\n%s", page)
@@ -115,6 +118,7 @@ func (b *tab) story() {
 	b.says("Would not trigger", "Payload check fails", "0 of the last 1")
 	b.leave(http.StatusUnprocessableEntity, fill("#filter", `{"status": `), press("Test"))
 	b.says("is not JSON")
+	b.scan("filter-refused")
 
 	// A run starts and ends while one looks.
 	b.open("/runs?factory=" + b.w.ops)
