@@ -254,20 +254,22 @@ func TestManagedTar(t *testing.T) {
 			big[i] = reg(fmt.Sprint("f", i), strings.Repeat("x", 256<<10))
 		}
 		for name, body := range map[string][]byte{
-			"not a tar":          []byte("hello"),
-			"half a tar":         res[:700],
-			"a link":             pack(tar.Header{Typeflag: tar.TypeSymlink, Name: "webhooks/a.yaml", Linkname: "/etc/passwd"}),
-			"a hard link":        pack(reg("x", "y"), tar.Header{Typeflag: tar.TypeLink, Name: "webhooks/a.yaml", Linkname: "x"}),
-			"a device":           pack(tar.Header{Typeflag: tar.TypeChar, Name: "x"}),
-			"above the root":     pack(reg("../webhooks/a.yaml", "secretName: A\n")),
-			"an absolute path":   pack(reg("/webhooks/a.yaml", "secretName: A\n")),
-			"a file as a dir":    pack(reg("webhooks", ""), reg("webhooks/a.yaml", "secretName: A\n")),
-			"not text":           pack(reg("logo.png", "\x89PNG\xff")),
-			"a large file":       pack(reg("x", strings.Repeat("x", 256<<10+1))),
-			"too many files":     pack(many...),
-			"too many bytes":     pack(big...),
-			"a refused tree":     pack(reg("webhooks/a.yaml", "secretName: NOWHERE\n")),
-			"an unreadable path": pack(reg("a\xff", "x")),
+			"not a tar":           []byte("hello"),
+			"half a tar":          res[:700],
+			"a tar cut at a file": pack(reg("webhooks/a.yaml", "secretName: A\n"), reg("x", "y"))[:1024],
+			"nothing":             {},
+			"a link":              pack(tar.Header{Typeflag: tar.TypeSymlink, Name: "webhooks/a.yaml", Linkname: "/etc/passwd"}),
+			"a hard link":         pack(reg("x", "y"), tar.Header{Typeflag: tar.TypeLink, Name: "webhooks/a.yaml", Linkname: "x"}),
+			"a device":            pack(tar.Header{Typeflag: tar.TypeChar, Name: "x"}),
+			"above the root":      pack(reg("../webhooks/a.yaml", "secretName: A\n")),
+			"an absolute path":    pack(reg("/webhooks/a.yaml", "secretName: A\n")),
+			"a file as a dir":     pack(reg("webhooks", ""), reg("webhooks/a.yaml", "secretName: A\n")),
+			"not text":            pack(reg("logo.png", "\x89PNG\xff")),
+			"a large file":        pack(reg("x", strings.Repeat("x", 256<<10+1))),
+			"too many files":      pack(many...),
+			"too many bytes":      pack(big...),
+			"a refused tree":      pack(reg("webhooks/a.yaml", "secretName: NOWHERE\n")),
+			"an unreadable path":  pack(reg("a\xff", "x")),
 		} {
 			answer := o.raw("PUT", o.in+"/files.tar", body, 400)
 			if !bytes.Contains(answer, []byte(`"invalid_request"`)) || len(answer) > 4<<10 {

@@ -33,14 +33,18 @@ func writeTar(files []schema.File, at time.Time) ([]byte, error) {
 
 // readTar returns the files of a tar: the last one of each path, as unpacking it would leave them. What is
 // in .git is left out, so that a checkout may be sent as it is. Links are refused, because a definition has
-// none; so is what a definition that the server holds cannot have.
+// none; so is what a definition that the server holds cannot have, and a tar without its end: what was cut off
+// would be deleted.
 func readTar(r io.Reader) ([]DefinitionFile, error) {
 	var files []DefinitionFile
 	at := map[string]int{}
 	left := int64(maxHeldBytes)
-	for archive := tar.NewReader(r); ; {
+	var end tail
+	for archive := tar.NewReader(io.TeeReader(r, &end)); ; {
 		h, err := archive.Next()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && !bytes.Equal(end, endOfTar) {
+			return nil, api.Problem("invalid_request", "the body is a tar that was cut off: the mark of its end is missing")
+		} else if errors.Is(err, io.EOF) {
 			return files, checkPaths(files)
 		} else if err != nil {
 			return nil, api.Problem("invalid_request", "the body is not a tar that can be read")
@@ -74,6 +78,19 @@ func readTar(r io.Reader) ([]DefinitionFile, error) {
 		at[name] = len(files)
 		files = append(files, f)
 	}
+}
+
+// endOfTar are the two empty blocks that end a tar (POSIX.1-2017, pax, ustar Interchange Format).
+var endOfTar = make([]byte, 2*512)
+
+// tail keeps the last bytes that were written to it, as many as endOfTar has.
+type tail []byte
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	all := append(*t, p[max(0, len(p)-len(endOfTar)):]...)
+	*t = append((*t)[:0], all[max(0, len(all)-len(endOfTar)):]...)
+	return len(p), nil
 }
 
 // field returns a path from a tar as the field of a problem.
