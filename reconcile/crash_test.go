@@ -429,11 +429,11 @@ type wire struct {
 	network, server string
 	point           int // the message to kill at, from 1; 0: none
 
-	open sync.WaitGroup // connections
-
 	mu   sync.Mutex
 	cmd  *exec.Cmd
 	seen int
+	open int       // connections
+	idle sync.Cond // open has become less
 }
 
 func newWire(tb testing.TB, dsn string) *wire {
@@ -444,6 +444,7 @@ func newWire(tb testing.TB, dsn string) *wire {
 	must(tb, err)
 	tb.Cleanup(func() { l.Close() })
 	w := &wire{TB: tb}
+	w.idle.L = &w.mu
 	w.network, w.server = pgconn.NetworkAddress(cfg.Host, cfg.Port)
 	u, err := url.Parse(dsn)
 	must(tb, err)
@@ -459,7 +460,9 @@ func newWire(tb testing.TB, dsn string) *wire {
 			if err != nil {
 				return
 			}
-			w.open.Add(1)
+			w.mu.Lock()
+			w.open++
+			w.mu.Unlock()
 			go w.serve(conn)
 		}
 	}()
@@ -492,12 +495,21 @@ func (w *wire) run(cmd *exec.Cmd) (string, error) {
 	w.mu.Unlock()
 	must(w, err)
 	err = cmd.Wait()
-	w.open.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.open > 0 {
+		w.idle.Wait()
+	}
 	return out.String(), err
 }
 
 func (w *wire) serve(client net.Conn) {
-	defer w.open.Done()
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.open--
+		w.idle.Broadcast()
+	}()
 	defer client.Close()
 	server, err := net.Dial(w.network, w.server)
 	if err != nil {
