@@ -95,19 +95,27 @@ func TestCluster(t *testing.T) {
 		defer c.Close()
 		work.Go(func() { drain(t, c, &left, &seen) })
 	}
-	for i := range n {
+	tick, patience := time.NewTicker(50*time.Millisecond), time.After(4*time.Minute)
+	defer tick.Stop()
+	for i := range n / 2 {
 		create(t, stores[i%3], nil)
-		if i == n/2 {
-			shut(1) // the others go on
+	}
+	await := func(most int64) {
+		for left.Load() > most {
+			select {
+			case <-tick.C:
+			case <-patience:
+				t.Fatalf("%d runs are left", left.Load())
+			}
 		}
 	}
-	done := make(chan struct{})
-	go func() { work.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-time.After(4 * time.Minute):
-		t.Fatalf("%d runs are left", left.Load())
+	await(n - 1) // the cluster stands
+	shut(1)      // the others go on
+	for i := range n / 2 {
+		create(t, stores[i%3], nil)
 	}
+	await(0)
+	work.Wait()
 }
 
 func TestExternalNATS(t *testing.T) {
