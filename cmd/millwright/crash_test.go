@@ -243,13 +243,19 @@ func (w *crashWorld) post(ctx context.Context, client *http.Client, id string, i
 // drain waits until no run is queued or at work.
 func (w *crashWorld) drain(t *testing.T, p *exec.Cmd) {
 	t.Helper()
+	w.waitFor(t, p, func() bool { return w.listed(t, "state=QUEUED&state=CLAIMED&state=INPROGRESS") == 0 })
+}
+
+// listed returns how many runs a filter finds, of which it asks for one; -1 when there is no answer.
+func (w *crashWorld) listed(t *testing.T, filter string) int {
+	t.Helper()
 	c := client{server: "http://127.0.0.1:" + w.port, key: crashKey}
 	c.http = http.DefaultClient
-	w.waitFor(t, p, func() bool {
-		var list struct{ Runs []json.RawMessage }
-		err := c.get(t.Context(), "/agent/runs?state=QUEUED&state=CLAIMED&state=INPROGRESS&limit=1", &list)
-		return err == nil && len(list.Runs) == 0
-	})
+	var list struct{ Runs []json.RawMessage }
+	if err := c.get(t.Context(), "/agent/runs?limit=1&"+filter, &list); err != nil {
+		return -1
+	}
+	return len(list.Runs)
 }
 
 // check compares the state with what was acknowledged.

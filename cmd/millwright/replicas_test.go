@@ -53,6 +53,8 @@ func TestReplicas(t *testing.T) {
 				enough := w.acknowledged() + n
 				return func() bool { return w.acknowledged() >= enough }
 			}
+			w.port = ports[1]
+			w.waitFor(t, servers[1], func() bool { return w.listed(t, "state=SUCCEEDED") == 1 }) // the cluster stands
 			w.waitFor(t, servers[1], more(200))
 			if err := servers[0].Process.Kill(); err != nil {
 				t.Fatal(err)
@@ -82,7 +84,6 @@ func TestReplicas(t *testing.T) {
 			w.waitFor(t, servers[1], more(200))
 			stopSenders()
 
-			w.port = ports[1]
 			w.drain(t, servers[1]) // the killed server's runs too, when their leases have run out
 			// The budget of failed authentications: what one server saw used up, the other refuses, within fewer
 			// attempts than its own share.
