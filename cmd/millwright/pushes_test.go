@@ -27,12 +27,7 @@ func TestPushesUnderLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("forty pushes are not short")
 	}
-	if _, err := exec.LookPath("git"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip("no git program to test with")
-	}
+	needs(t, "git")
 	statetest.EachDSN(t, func(t *testing.T, dsn string) {
 		w := newCrashWorld(t, dsn)
 		w.useGit(t)
