@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -54,6 +55,13 @@ func (d *Dispatcher) setConsumer(c jetstream.Consumer) {
 	d.consumer = c
 }
 
+// currentConsumer returns the work queue's consumer, or nil before it is made.
+func (d *Dispatcher) currentConsumer() jetstream.Consumer {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.consumer
+}
+
 // announceLoop announces runs as the state tells of them. What is lost is made good by the sweeper.
 func (d *Dispatcher) announceLoop(notices <-chan state.Notice) {
 	for {
@@ -61,7 +69,14 @@ func (d *Dispatcher) announceLoop(notices <-chan state.Notice) {
 		case <-d.ctx.Done():
 			return
 		case n := <-notices:
-			d.announce(n.ID)
+			if d.announced.Load() != noQueue {
+				d.announce(n.ID)
+				continue
+			}
+			select {
+			case d.direct <- n.ID:
+			default: // nobody waits here
+			}
 		}
 	}
 }
@@ -72,15 +87,81 @@ func (d *Dispatcher) announce(runID string) {
 	}
 }
 
-// sweepLoop keeps the work queue existing, and filled with what has waited for long.
+// noQueue is how many announcements wait when there is no work queue: JetStream's storage was lost, too few
+// servers of the cluster are there for a majority, or for as many copies as the queue has.
+const noQueue = -1
+
+// queueLoop keeps the work queue existing, and counts its announcements.
+func (d *Dispatcher) queueLoop() {
+	tick := time.NewTicker(d.cfg.Sweep / 3)
+	defer tick.Stop()
+	told := false
+	for {
+		n, err := d.keepQueue()
+		d.announced.Store(n)
+		switch {
+		case d.ctx.Err() != nil:
+			return
+		case err != nil && !told:
+			d.cfg.Log.Warn("dispatch: no work queue; until there is one, runs are handed out from the database", "error", err)
+		case err == nil && told:
+			d.cfg.Log.Info("dispatch: the work queue stands")
+		}
+		told = err != nil
+		select {
+		case <-d.ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// keepQueue returns how many announcements the work queue holds, and makes it when it is not there.
+func (d *Dispatcher) keepQueue() (int64, error) {
+	n, err := d.waiting()
+	if err == nil {
+		return n, nil
+	}
+	d.announced.Store(noQueue)
+	ctx, cancel := context.WithTimeout(d.ctx, 5*time.Second)
+	defer cancel()
+	if err := d.ensureStream(ctx); err != nil {
+		return noQueue, err
+	}
+	return 0, nil
+}
+
+// waiting returns how many announcements the work queue holds. An error means that it must be made.
+func (d *Dispatcher) waiting() (int64, error) {
+	ctx, cancel := context.WithTimeout(d.ctx, 2*time.Second)
+	defer cancel()
+	stream, err := d.js.Stream(ctx, streamName)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := stream.Consumer(ctx, consumerName); err != nil {
+		return 0, err
+	}
+	if d.currentConsumer() == nil {
+		return 0, errors.New("not looked at yet")
+	}
+	return int64(stream.CachedInfo().State.Msgs), nil
+}
+
+// sweepLoop brings the runs that have been queued for long to workers, whatever became of their announcements.
 func (d *Dispatcher) sweepLoop() {
 	tick := time.NewTicker(d.cfg.Sweep / 3)
 	defer tick.Stop()
 	var full time.Time
 	for {
-		err := d.sweep(&full)
+		var err error
+		if n := d.announced.Load(); n == noQueue {
+			err = d.handOut()
+		} else {
+			err = d.sweep(n, &full)
+		}
 		if err != nil && d.ctx.Err() == nil {
-			d.cfg.Log.Warn("dispatch: keep the work queue", "error", err)
+			d.cfg.Log.Warn("dispatch: look for queued runs", "error", err)
 		}
 		select {
 		case <-d.ctx.Done():
@@ -90,21 +171,37 @@ func (d *Dispatcher) sweepLoop() {
 	}
 }
 
+// page is how many queued runs are read at once.
+const page = 1000
+
+// handOut gives queued runs to the claims that wait on this server, for the time of one sweep. Other
+// servers may offer the same runs; each is claimed once.
+func (d *Dispatcher) handOut() error {
+	ctx, cancel := context.WithTimeout(d.ctx, d.cfg.Sweep/3)
+	defer cancel()
+	runs, err := d.cfg.Store.QueuedRuns(d.ctx, time.Now(), state.QueuedRun{}, page)
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		select {
+		case d.direct <- r.ID:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
 // fullSweep is how often everything queued is announced again, even while the work queue holds much.
 const fullSweep = 30 * time.Second
 
 // sweep announces the runs that have been queued for long. While the work queue holds many announcements
 // nobody is idle, and a look at every queued run can wait.
-func (d *Dispatcher) sweep(full *time.Time) error {
+func (d *Dispatcher) sweep(waiting int64, full *time.Time) error {
 	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
 	defer cancel()
-	waiting, err := d.waiting(ctx)
-	if err != nil {
-		if err := d.ensureStream(ctx); err != nil {
-			return err
-		}
-	}
-	const enough, page = 2000, 1000
+	const enough = 2000
 	all := time.Since(*full) >= fullSweep
 	if waiting >= enough && !all {
 		return nil
@@ -132,53 +229,68 @@ func (d *Dispatcher) sweep(full *time.Time) error {
 	return nil
 }
 
-// waiting returns how many announcements the work queue holds. An error means that it must be made.
-func (d *Dispatcher) waiting(ctx context.Context) (int, error) {
-	stream, err := d.js.Stream(ctx, streamName)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := stream.Consumer(ctx, consumerName); err != nil {
-		return 0, err
-	}
-	if d.currentConsumer() == nil {
-		return 0, errors.New("not looked at yet")
-	}
-	return int(stream.CachedInfo().State.Msgs), nil
+// announcement is a queued run that was taken from the work queue, or handed out without it.
+type announcement struct {
+	run string
+	msg jetstream.Msg // nil when handed out
 }
 
-// reapLoop takes runs away from workers that are silent for too long.
-func (d *Dispatcher) reapLoop() {
-	slack := d.cfg.Lease / 6 // for servers whose clocks differ
-	tick := time.NewTicker(slack)
-	defer tick.Stop()
-	for {
+// done takes the announcement from the work queue.
+func (a announcement) done() {
+	if a.msg != nil {
+		a.msg.Ack()
+	}
+}
+
+// later leaves the announcement to somebody else, a second from now.
+func (a announcement) later() {
+	if a.msg != nil {
+		a.msg.NakWithDelay(time.Second)
+	}
+}
+
+// next waits for a queued run until ctx ends.
+func (d *Dispatcher) next(ctx context.Context) (announcement, error) {
+	for ctx.Err() == nil {
+		fetching, cancel := context.WithCancel(ctx)
+		var a announcement
 		select {
-		case <-d.ctx.Done():
+		case a = <-d.fetch(fetching):
+		case a.run = <-d.direct:
+		}
+		cancel()
+		if a.run != "" {
+			return a, nil
+		}
+	}
+	return announcement{}, ctx.Err()
+}
+
+// fetch takes the next announcement from the work queue. The channel is closed without one when ctx ends,
+// and when none came: the work queue may be being made anew. What is not received goes back.
+func (d *Dispatcher) fetch(ctx context.Context) <-chan announcement {
+	out := make(chan announcement)
+	d.wg.Go(func() {
+		defer close(out)
+		select {
+		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-d.ready:
 		}
-		runs, err := d.cfg.Store.ReapRuns(d.ctx, time.Now().Add(-slack), 1000)
-		if err != nil && d.ctx.Err() == nil {
-			d.cfg.Log.Warn("dispatch: take back lost runs", "error", err)
+		if batch, err := d.currentConsumer().Fetch(1, jetstream.FetchContext(ctx)); err == nil {
+			for msg := range batch.Messages() {
+				select {
+				case out <- announcement{run: strings.TrimPrefix(msg.Subject(), announced), msg: msg}:
+				case <-ctx.Done():
+					msg.Nak()
+				}
+				return
+			}
 		}
-		d.noteReaped(runs)
-	}
-}
-
-// reapOwn takes back the runs that the worker of this state's only server held when it ended.
-func (d *Dispatcher) reapOwn(ctx context.Context) error {
-	runs, err := d.cfg.Store.ReapWorker(ctx, LocalWorker)
-	d.noteReaped(runs)
-	return err
-}
-
-func (d *Dispatcher) noteReaped(runs []state.Run) {
-	for _, r := range runs {
-		d.cfg.Log.Warn("run lost by its worker", "run_id", r.ID, "worker", r.Worker, "state", r.State, "attempt", r.Attempt)
-		if r.State.Ended() {
-			d.metrics.finished(r)
-			d.ended(r, time.Now())
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
 		}
-	}
+	})
+	return out
 }

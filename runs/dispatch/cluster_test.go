@@ -2,8 +2,10 @@ package dispatch_test
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -51,28 +53,18 @@ func drain(t *testing.T, c *dispatch.Client, left *atomic.Int64, seen *sync.Map)
 	}
 }
 
+// TestCluster has two of a cluster's three servers come up, then the third, and takes two away again: all
+// the time the servers that are there hand out runs.
 func TestCluster(t *testing.T) {
 	dsn := statetest.Postgres(t)
 	peers := freeAddresses(t, 3)
 	listen := freeAddresses(t, 3)
-	var stores []*state.Store
-	var servers []*dispatch.Dispatcher
-	for i := range 3 {
-		s := statetest.Open(t, dsn)
-		cluster := append([]string{peers[i]}, slices.Delete(slices.Clone(peers), i, i+1)...)
-		d, err := dispatch.Start(t.Context(), dispatch.Config{
-			Store: s, Listen: listen[i], Cluster: cluster, StoreDir: t.TempDir(), Sweep: 300 * time.Millisecond, Lease: 3 * time.Second,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		stores, servers = append(stores, s), append(servers, d)
-	}
-	closed := make([]bool, 3)
+	stores := make([]*state.Store, 3)
+	servers := make([]*dispatch.Dispatcher, 3)
 	shut := func(i int) {
-		if !closed[i] {
-			closed[i] = true
+		if servers[i] != nil {
 			servers[i].Close(context.Background())
+			servers[i] = nil
 		}
 	}
 	t.Cleanup(func() {
@@ -80,28 +72,43 @@ func TestCluster(t *testing.T) {
 			shut(i)
 		}
 	})
-
-	_, _, file := workerKey(t, stores[0], state.RoleWorker)
-	const n = 120
-	var left atomic.Int64
-	left.Store(n)
-	var seen sync.Map
-	var work sync.WaitGroup
-	for _, address := range []string{listen[0], listen[2]} {
-		c, err := dispatch.Connect(t.Context(), "nats://"+address, file, "", nil)
+	log := make(lines, 1000)
+	start := func(i int) {
+		stores[i] = statetest.Open(t, dsn)
+		d, err := dispatch.Start(t.Context(), dispatch.Config{
+			Store: stores[i], Listen: listen[i], Cluster: append([]string{peers[i]}, slices.Delete(slices.Clone(peers), i, i+1)...),
+			StoreDir: t.TempDir(), Sweep: 300 * time.Millisecond, Lease: 3 * time.Second, Log: slog.New(slog.NewTextHandler(log, nil)),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		servers[i] = d
+	}
+	start(0)
+	start(1)
+	_, _, file := workerKey(t, stores[0], state.RoleWorker)
+	const n = 30
+	var left atomic.Int64
+	left.Store(4 * n)
+	var seen sync.Map
+	var work sync.WaitGroup
+	worker := func(i int) {
+		c, err := dispatch.Connect(t.Context(), "nats://"+listen[i], file, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
 		work.Go(func() { drain(t, c, &left, &seen) })
 	}
 	tick, patience := time.NewTicker(50*time.Millisecond), time.After(4*time.Minute)
 	defer tick.Stop()
-	for i := range n / 2 {
-		create(t, stores[i%3], nil)
-	}
-	await := func(most int64) {
-		for left.Load() > most {
+	executed := func(creators ...int) {
+		t.Helper()
+		before := left.Load()
+		for i := range n {
+			create(t, stores[creators[i%len(creators)]], nil)
+		}
+		for left.Load() > before-n {
 			select {
 			case <-tick.C:
 			case <-patience:
@@ -109,13 +116,36 @@ func TestCluster(t *testing.T) {
 			}
 		}
 	}
-	await(n - 1) // the cluster stands
-	shut(1)      // the others go on
-	for i := range n / 2 {
-		create(t, stores[i%3], nil)
+
+	worker(0)
+	executed(0, 1) // the third never was there: no place for the third copy of the work queue
+	start(2)
+	worker(2)
+	for stands := false; !stands; {
+		select {
+		case line := <-log:
+			stands = strings.Contains(line, "the work queue stands")
+		case <-patience:
+			t.Fatal("the work queue is not made")
+		}
 	}
-	await(0)
+	executed(0, 1, 2)
+	shut(1)
+	executed(0, 2)
+	shut(2) // one of three is no majority
+	executed(0)
 	work.Wait()
+}
+
+// lines receives what is logged, line by line, as far as there is room.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	select {
+	case l <- string(p):
+	default:
+	}
+	return len(p), nil
 }
 
 func TestExternalNATS(t *testing.T) {

@@ -4,8 +4,9 @@
 // a worker asks for work on a subject of its own; a server takes the next announcement, claims the run in
 // the database and answers with the work order. From then on the lease in the database says whether the
 // worker lives, and each of its writes carries the claim's token. JetStream may lose everything at any
-// time: a sweeper announces again what has waited for long, and a reaper takes runs back whose lease ran
-// out. A worker uses the subjects worker.<uid>.> and its own inbox, nothing else.
+// time: a sweeper announces again what has waited for long, or hands it out from the database while there is
+// no work queue, and a reaper takes runs back whose lease ran out. A worker uses the subjects worker.<uid>.>
+// and its own inbox, nothing else.
 package dispatch
 
 import (
@@ -15,6 +16,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -59,21 +61,23 @@ type Config struct {
 
 // Dispatcher is the server's side of dispatch.
 type Dispatcher struct {
-	cfg      Config
-	embedded *server.Server
-	tempDir  string
-	password string // of our own connections to the embedded server
-	nc       *nats.Conn
-	js       jetstream.JetStream
-	mu       sync.Mutex
-	consumer jetstream.Consumer // nil until the work queue is made
-	ready    chan struct{}      // closed when it is
-	metrics  *metrics
-	waits    waits
-	slots    chan struct{} // bounds the requests of workers that are handled at once
-	stop     context.CancelFunc
-	ctx      context.Context
-	wg       sync.WaitGroup
+	cfg       Config
+	embedded  *server.Server
+	tempDir   string
+	password  string // of our own connections to the embedded server
+	nc        *nats.Conn
+	js        jetstream.JetStream
+	mu        sync.Mutex
+	consumer  jetstream.Consumer // nil until the work queue is made
+	ready     chan struct{}      // closed when it is
+	announced atomic.Int64       // how many announcements the work queue holds, or noQueue
+	direct    chan string        // hands the IDs of queued runs to claims while there is no work queue
+	metrics   *metrics
+	waits     waits
+	slots     chan struct{} // bounds the requests of workers that are handled at once
+	stop      context.CancelFunc
+	ctx       context.Context
+	wg        sync.WaitGroup
 }
 
 // maxRequests is how many requests of workers are handled at once, claims that wait aside.
@@ -94,7 +98,8 @@ func Start(ctx context.Context, cfg Config) (*Dispatcher, error) {
 	if cfg.URL != "" && (cfg.Listen != "" || len(cfg.Cluster) > 0) {
 		return nil, errors.New("nats: give either the address of an existing NATS or what the embedded one listens on, not both")
 	}
-	d := &Dispatcher{cfg: cfg, metrics: newMetrics(cfg.Store), slots: make(chan struct{}, maxRequests), ready: make(chan struct{})}
+	d := &Dispatcher{cfg: cfg, metrics: newMetrics(cfg.Store), slots: make(chan struct{}, maxRequests), ready: make(chan struct{}), direct: make(chan string)}
+	d.announced.Store(noQueue)
 	d.ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	d.waits.init()
 	if err := d.start(ctx); err != nil {
@@ -132,6 +137,7 @@ func (d *Dispatcher) start(ctx context.Context) error {
 	}
 	notices, end := d.cfg.Store.Subscribe(10_000, state.TopicQueued)
 	d.wg.Go(func() { defer end(); d.announceLoop(notices) })
+	d.wg.Go(d.queueLoop)
 	d.wg.Go(d.sweepLoop)
 	d.wg.Go(d.reapLoop)
 	return nil
@@ -208,23 +214,6 @@ func (d *Dispatcher) Client() (*Client, error) {
 		return nil, err
 	}
 	return newClient(nc, uid), nil
-}
-
-// currentConsumer returns the work queue's consumer, or nil before it is made.
-func (d *Dispatcher) currentConsumer() jetstream.Consumer {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.consumer
-}
-
-// waitConsumer returns the work queue's consumer when it is made.
-func (d *Dispatcher) waitConsumer(ctx context.Context) (jetstream.Consumer, error) {
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-d.ready:
-		return d.currentConsumer(), nil
-	}
 }
 
 // Cancel tells the worker that holds r that its end was asked for, without waiting for its next heartbeat.

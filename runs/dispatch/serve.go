@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"millwright/state"
 	"millwright/trace"
@@ -146,21 +145,20 @@ func (d *Dispatcher) onClaim(ctx context.Context, worker string, r request) answ
 		name = worker
 	}
 	for {
-		msg, err := d.next(ctx)
+		next, err := d.next(ctx)
 		if err != nil {
 			return answer{} // nothing yet
 		}
-		id := strings.TrimPrefix(msg.Subject(), announced)
-		claimed, run, err := d.cfg.Store.ClaimRun(context.WithoutCancel(ctx), id, worker, name, d.cfg.Lease)
+		claimed, run, err := d.cfg.Store.ClaimRun(context.WithoutCancel(ctx), next.run, worker, name, d.cfg.Lease)
 		switch {
 		case errors.Is(err, state.ErrConflict):
-			msg.Ack() // someone has it, or it was cancelled
+			next.done() // someone has it, or it was cancelled
 			continue
 		case err != nil:
-			msg.NakWithDelay(time.Second)
+			next.later()
 			return failure(err)
 		}
-		msg.Ack()
+		next.done()
 		d.metrics.claimed(run)
 		d.cfg.Log.Info("run claimed", "run_id", run.ID, "delivery_id", run.DeliveryUID, "worker", worker, "execution", run.Execution, "attempt", run.Attempt)
 		traced, span := d.span(ctx, "dispatch", run, run.Queued)
@@ -218,31 +216,6 @@ func (d *Dispatcher) giveUp(ctx context.Context, c state.Claim, cause error) {
 	}
 	if err != nil {
 		d.cfg.Log.Warn("dispatch: give up a run", "run_id", c.RunID, "error", err)
-	}
-}
-
-// next waits for an announcement until ctx ends.
-func (d *Dispatcher) next(ctx context.Context) (jetstream.Msg, error) {
-	for {
-		consumer, err := d.waitConsumer(ctx)
-		if err != nil {
-			return nil, err
-		}
-		batch, err := consumer.Fetch(1, jetstream.FetchContext(ctx))
-		if err == nil {
-			for msg := range batch.Messages() {
-				if ctx.Err() != nil {
-					msg.Nak()
-					return nil, ctx.Err()
-				}
-				return msg, nil
-			}
-		}
-		select { // nothing came, or the work queue is being made anew
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
 	}
 }
 

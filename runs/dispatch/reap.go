@@ -1,0 +1,44 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"millwright/state"
+)
+
+// reapLoop takes runs away from workers that are silent for too long.
+func (d *Dispatcher) reapLoop() {
+	slack := d.cfg.Lease / 6 // for servers whose clocks differ
+	tick := time.NewTicker(slack)
+	defer tick.Stop()
+	for {
+		select {
+		case <-d.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		runs, err := d.cfg.Store.ReapRuns(d.ctx, time.Now().Add(-slack), 1000)
+		if err != nil && d.ctx.Err() == nil {
+			d.cfg.Log.Warn("dispatch: take back lost runs", "error", err)
+		}
+		d.noteReaped(runs)
+	}
+}
+
+// reapOwn takes back the runs that the worker of this state's only server held when it ended.
+func (d *Dispatcher) reapOwn(ctx context.Context) error {
+	runs, err := d.cfg.Store.ReapWorker(ctx, LocalWorker)
+	d.noteReaped(runs)
+	return err
+}
+
+func (d *Dispatcher) noteReaped(runs []state.Run) {
+	for _, r := range runs {
+		d.cfg.Log.Warn("run lost by its worker", "run_id", r.ID, "worker", r.Worker, "state", r.State, "attempt", r.Attempt)
+		if r.State.Ended() {
+			d.metrics.finished(r)
+			d.ended(r, time.Now())
+		}
+	}
+}
