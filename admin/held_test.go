@@ -332,7 +332,7 @@ func TestWebhookEditsThatAreRefused(t *testing.T) {
 			field, says        string
 		}{
 			{"POST", "", `{}`, "body", "required property name"},
-			{"POST", "", `{"name": "a/b"}`, "name", "pattern"},
+			{"POST", "", `{"name": "a/b"}`, "name", "letters, digits"},
 			{"POST", "", `{"name": "a", "auth_mode": "basic"}`, "auth_mode", ""},
 			{"POST", "", `{"name": "ALERTS"}`, "name", "case"},
 			{"POST", "", `{"name": "a", "signature_scheme": "github"}`, "signature_scheme", "webhooks/a.yaml:"},

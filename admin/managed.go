@@ -17,10 +17,10 @@ import (
 
 // CreateWebhookRequest asks for a new webhook of a managed factory.
 type CreateWebhookRequest struct {
-	Name             string `json:"name" pattern:"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" doc:"Its name" example:"alerts"`
+	Name             string `json:"name" pattern:"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" patternDescription:"up to 64 letters, digits, dots, _ and -, the first no dot" doc:"Its name" example:"alerts"`
 	AuthMode         string `json:"auth_mode,omitempty" enum:"token,url_token,signature" default:"token" doc:"How senders show who they are"`
 	SignatureScheme  string `json:"signature_scheme,omitempty" doc:"The provider's signing scheme, with signature"`
-	SecretName       string `json:"secret_name,omitempty" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" doc:"Name for its secret, or of an existing one; absent for a name made from the webhook's"`
+	SecretName       string `json:"secret_name,omitempty" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" patternDescription:"up to 128 letters, digits and _, the first no digit" doc:"Name for its secret, or of an existing one; absent for a name made from the webhook's"`
 	Secret           string `json:"secret,omitempty" maxLength:"65536" doc:"The provider's signing secret, with signature; absent for one that is yet to come, or, with standard_webhooks, to be made here"`
 	DeliveryIDHeader string `json:"delivery_id_header,omitempty" maxLength:"256" doc:"Header in which the sender puts its own event ID"`
 	Enabled          *bool  `json:"enabled,omitempty" doc:"Whether it takes deliveries; true when absent"`
@@ -31,7 +31,7 @@ type CreateWebhookRequest struct {
 type UpdateWebhookRequest struct {
 	AuthMode         *string `json:"auth_mode,omitempty" enum:"token,url_token,signature" doc:"How senders show who they are; a signature_scheme that does not go with it goes away"`
 	SignatureScheme  *string `json:"signature_scheme,omitempty" doc:"The provider's signing scheme; empty for none"`
-	SecretName       *string `json:"secret_name,omitempty" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" doc:"The team secret that holds the credential"`
+	SecretName       *string `json:"secret_name,omitempty" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" patternDescription:"up to 128 letters, digits and _, the first no digit" doc:"The team secret that holds the credential"`
 	DeliveryIDHeader *string `json:"delivery_id_header,omitempty" maxLength:"256" doc:"Header in which the sender puts its own event ID; empty for none"`
 	Enabled          *bool   `json:"enabled,omitempty" doc:"Whether it takes deliveries"`
 	Handshake        *bool   `json:"handshake,omitempty" doc:"Whether the provider's set-up probes are answered"`

@@ -35,7 +35,7 @@ type SetSecretRequest struct {
 
 // SecretName is the path parameter that names a secret.
 type SecretName struct {
-	Name string `path:"name" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" doc:"Name of the secret" example:"ALERTS_SECRET"`
+	Name string `path:"name" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" patternDescription:"up to 128 letters, digits and _, the first no digit" doc:"Name of the secret" example:"ALERTS_SECRET"`
 }
 
 // maxSecretBytes bounds a secret's value, as package state does.

@@ -182,8 +182,8 @@ func (q *request) testFilter() error {
 	v.Chosen = v.Chosen[:min(len(v.Chosen), 64)]
 	in := admin.FilterTestRequest{}
 	if text := strings.TrimSpace(v.Form.Values["filter"]); text != "" {
-		if err := validJSON(text); err != nil {
-			v.Form.Errors["filter"] = "is not JSON: " + err.Error()
+		if wrong := notJSON(text); wrong != "" {
+			v.Form.Errors["filter"] = wrong
 			return q.showFilterForm(http.StatusUnprocessableEntity, v)
 		}
 		in.Filter = json.RawMessage(text)
@@ -193,8 +193,8 @@ func (q *request) testFilter() error {
 	}
 	switch body := strings.TrimSpace(v.Form.Values["payload"]); {
 	case body != "":
-		if err := validJSON(body); err != nil {
-			v.Form.Errors["payload"] = "is not JSON: " + err.Error()
+		if wrong := notJSON(body); wrong != "" {
+			v.Form.Errors["payload"] = wrong
 			return q.showFilterForm(http.StatusUnprocessableEntity, v)
 		}
 		in.Payload = json.RawMessage(body)
@@ -220,7 +220,13 @@ func (q *request) testFilter() error {
 	return q.showFilterForm(http.StatusOK, v)
 }
 
-func validJSON(text string) error { return schema.ValidJSON([]byte(text)) }
+// notJSON says what keeps a text of a form from being JSON, nothing if it is.
+func notJSON(text string) string {
+	if err := schema.ValidJSON([]byte(text)); err != nil {
+		return strings.TrimPrefix(err.Error(), "the body ")
+	}
+	return ""
+}
 
 // tryFilter tests the filter with the latest accepted deliveries.
 func (q *request) tryFilter(v *filterView) error {

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"html/template"
@@ -32,6 +33,7 @@ func (d *dashboard) functions() template.FuncMap {
 		"tone":       tone,
 		"standing":   standingOf,
 		"problem":    func(p schema.Problem) string { return schema.Text(p, nil) },
+		"worstFirst": worstFirst,
 		"tier":       tier,
 		"tierShort":  tierShort,
 		"dict":       dict,
@@ -175,6 +177,14 @@ func tierShort(s state.IdentitySource) string {
 		return "service header"
 	}
 	return "body"
+}
+
+// worstFirst puts errors before warnings, and infos last; each keep the order of their places.
+func worstFirst(list []schema.Problem) []schema.Problem {
+	rank := []schema.Severity{schema.SeverityError, schema.SeverityWarning, schema.SeverityInfo}
+	return slices.SortedStableFunc(slices.Values(list), func(a, b schema.Problem) int {
+		return cmp.Compare(slices.Index(rank, a.Severity), slices.Index(rank, b.Severity))
+	})
 }
 
 // standing is where a factory stands, in a word and a sentence.

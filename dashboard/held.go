@@ -307,8 +307,8 @@ func (q *request) createAutomation() error {
 		v.Form.Errors["name"] = "is a name of letters, digits, dots, _ and -"
 	}
 	if filter := strings.TrimSpace(v.Form.Values["filter"]); filter != "" {
-		if err := validJSON(filter); err != nil {
-			v.Form.Errors["filter"] = "is not JSON: " + err.Error()
+		if wrong := notJSON(filter); wrong != "" {
+			v.Form.Errors["filter"] = wrong
 		} else if _, wrong := schema.CompileFilter([]byte(filter)); len(wrong) > 0 {
 			v.Form.Errors["filter"] = strings.Join(append(wrong[0].Path, wrong[0].Message), ": ")
 		}

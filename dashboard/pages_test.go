@@ -62,7 +62,7 @@ func TestEveryPage(t *testing.T) {
 		b := w.signedIn(state.RoleAdmin)
 		b.page("/keys")
 		b.page("/factories/" + w.repo + "/plan")
-		says(t, b.page("/"), "set trustedProxies", "Automation deaf does not fire", "is disabled")
+		says(t, b.page("/"), "set trustedProxies", "/ deaf does not fire", "is disabled")
 		if strings.Contains(w.log.String(), "level=ERROR") {
 			t.Errorf("the log has errors:\n%s", w.log)
 		}

@@ -61,7 +61,7 @@ func (q *request) start() error {
 		v.Factories = append(v.Factories, factoryCard{f, len(cur.Webhooks), len(cur.Tree.Automations)})
 		hooks = append(hooks, cur.Webhooks...)
 		v.Findings = append(v.Findings, factoryFindings(f, cur.Webhooks)...)
-		more, err := q.automationFindings(f.UID)
+		more, err := q.automationFindings(f)
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (q *request) start() error {
 	runs, known := q.runTallies()
 	v.Runs = runChart(now, runs, known)
 	v.Findings = append(v.Findings, runFindings(runs, now)...)
-	v.Findings = append(v.Findings, deliveryFindings(tallies, hooks, now)...)
+	v.Findings = append(v.Findings, v.deliveryFindings(tallies, hooks)...)
 	v.Queue = q.queue()
 	v.judge(len(hooks))
 	return q.render("start", page{Title: "Overview", Section: "overview", Live: []string{"delivery", "run", "sync", "secret"}, Data: v})
@@ -99,6 +99,9 @@ func (v *startView) judge(hooks int) {
 	switch {
 	case bad > 0:
 		v.Tone, v.Headline = "bad", count(bad, "thing needs", "things need")+" attention"
+		if rest := len(v.Findings) - bad; rest > 0 {
+			v.Headline += fmt.Sprintf(", %d more to look at", rest)
+		}
 	case len(v.Findings) > 0:
 		v.Tone, v.Headline = "odd", count(len(v.Findings), "thing", "things")+" to look at"
 	case len(v.Factories) == 0:
@@ -124,28 +127,25 @@ func factoryFindings(f state.Factory, hooks []state.Webhook) (all []finding) {
 		all = append(all, finding{s.Level, fmt.Sprintf("Factory %s: %s", f.Name, s.Word), cmp.Or(f.Message, s.Detail), path, "See why"})
 	}
 	for _, w := range hooks {
-		at := path + "/webhooks/" + w.UID
 		switch {
-		case w.SecretPending && w.SecretStale:
+		case w.SecretStale:
+			all = append(all, finding{"odd", fmt.Sprintf("Webhook %s / %s uses an old secret", f.Name, w.Spec.Name), w.Spec.SecretName + " has a newer value, which waits for the next apply", path, "Sync now"})
 		case w.SecretPending:
-			all = append(all, finding{"odd", fmt.Sprintf("Webhook %s waits for its secret", w.Spec.Name), "every request is refused with 401 until " + w.Spec.SecretName + " has a value", at, "Open"})
-		}
-		if w.SecretStale {
-			all = append(all, finding{"odd", fmt.Sprintf("Webhook %s uses an old secret", w.Spec.Name), w.Spec.SecretName + " has a newer value, which waits for the next apply", path, "Sync now"})
+			all = append(all, finding{"odd", fmt.Sprintf("Webhook %s / %s waits for its secret", f.Name, w.Spec.Name), "every request is refused with 401 until " + w.Spec.SecretName + " has a value", path + "/webhooks/" + w.UID, "Open"})
 		}
 	}
 	return all
 }
 
 // automationFindings names the automations that nothing can start although they are enabled.
-func (q *request) automationFindings(factoryUID string) (all []finding, err error) {
+func (q *request) automationFindings(f state.Factory) (all []finding, err error) {
 	var list admin.ListAutomationsResponse
-	if err := q.call("GET", "/factory/"+factoryUID+"/automations?limit=500", nil, &list); err != nil {
+	if err := q.call("GET", "/factory/"+f.UID+"/automations?limit=500", nil, &list); err != nil {
 		return nil, err
 	}
 	for _, a := range list.Automations {
 		if a.Enabled && !a.Fires && len(a.WhyNot) > 0 {
-			all = append(all, finding{"odd", fmt.Sprintf("Automation %s does not fire", a.Name), a.WhyNot[0], "/factories/" + factoryUID + "/automations/" + a.Name, "See why"})
+			all = append(all, finding{"odd", fmt.Sprintf("Automation %s / %s does not fire", f.Name, a.Name), a.WhyNot[0], "/factories/" + f.UID + "/automations/" + a.Name, "See why"})
 		}
 	}
 	return all, nil
@@ -176,7 +176,11 @@ func runFindings(tallies []state.RunTally, now time.Time) (all []finding) {
 }
 
 // deliveryFindings names the webhooks that refused more than they took within the last day.
-func deliveryFindings(tallies []state.DeliveryTally, hooks []state.Webhook, now time.Time) (all []finding) {
+func (v *startView) deliveryFindings(tallies []state.DeliveryTally, hooks []state.Webhook) (all []finding) {
+	names := map[string]string{}
+	for _, f := range v.Factories {
+		names[f.UID] = f.Name
+	}
 	type sums struct{ taken, refused int64 }
 	by := map[string]*sums{}
 	for _, t := range tallies {
@@ -195,7 +199,7 @@ func deliveryFindings(tallies []state.DeliveryTally, hooks []state.Webhook, now 
 	for _, w := range hooks {
 		if s := by[w.UID]; s != nil && s.refused > 0 && s.refused >= s.taken {
 			all = append(all, finding{
-				"odd", fmt.Sprintf("Webhook %s refused %s in the last 24 hours", w.Spec.Name, count(int(s.refused), "request", "requests")),
+				"odd", fmt.Sprintf("Webhook %s / %s refused %s in the last 24 hours", names[w.FactoryUID], w.Spec.Name, count(int(s.refused), "request", "requests")),
 				fmt.Sprintf("and took %d; the log has the reason of each", s.taken), "/factories/" + w.FactoryUID + "/deliveries?webhook=" + w.UID, "Show",
 			})
 		}

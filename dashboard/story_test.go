@@ -216,7 +216,7 @@ func TestWebhookModes(t *testing.T) {
 	if a = b.post(path+"/rotate", "shared", "yes"); a.StatusCode != http.StatusOK {
 		t.Errorf("rotating it all the same: %d %s", a.StatusCode, plain(a.Text))
 	}
-	says(t, b.page("/"), "Webhook ci uses an old secret")
+	says(t, b.page("/"), "Webhook repo / ci uses an old secret")
 	says(t, b.page("/factories/"+w.repo), "Secrets that wait for the next apply", "Sync now picks up")
 	says(t, b.follow("/factories/"+w.repo+"/sync"), "Applied")
 	saysNot(t, b.page("/factories/"+w.repo), "Secrets that wait")
@@ -430,10 +430,10 @@ func TestFilterTester(t *testing.T) {
 		a = b.post(path, "filter", `{"n":{"in":[1]}}`)
 		says(t, a.Text, "1 of the last 3", "n is 2; in [1]")
 		for _, c := range []struct{ filter, payload, delivery, want string }{
-			{"{", "", "", "is not JSON"},
+			{"{", "", "", "is not valid JSON"},
 			{`{"a":{}}`, "", "", "filter"},
 			{`[]`, "", "", "filter"},
-			{`{"a":[]}`, `{`, "", "is not JSON"},
+			{`{"a":[]}`, `{`, "", "is not valid JSON"},
 			{`{}`, "", "dlv_01h455vb4pex5vsknk084sn02q", "does not exist in this factory"},
 			{`{}`, "", "x", "does not exist in this factory"},
 		} {

@@ -117,7 +117,7 @@ func (b *tab) story() {
 	b.leave(http.StatusOK, fill("#filter", `{"status": ["passed"]}`), press("Test"))
 	b.says("Would not trigger", "Payload check fails", "0 of the last 1")
 	b.leave(http.StatusUnprocessableEntity, fill("#filter", `{"status": `), press("Test"))
-	b.says("is not JSON")
+	b.says("is not valid JSON at byte")
 	b.scan("filter-refused")
 
 	// A run starts and ends while one looks.
