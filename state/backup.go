@@ -9,9 +9,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
+	sqlitedriver "modernc.org/sqlite"
+	sqlitelib "modernc.org/sqlite/lib"
 )
 
 // Copy is what is known of a checked copy of a SQLite state.
@@ -108,7 +111,8 @@ func CheckCopy(ctx context.Context, file string) (Copy, error) {
 
 // Restore makes the copy in file from the SQLite state at path. The copy is checked before anything is
 // touched. A state that is in use is refused. One that is there already is ErrExists or, with replace,
-// kept under another name, see Copy.Replaced.
+// kept under another name, see Copy.Replaced. Whenever the process is killed, the state at path is the old
+// one or the new one.
 func Restore(ctx context.Context, from, path string, replace bool) (Copy, error) {
 	if _, err := CheckCopy(ctx, from); err != nil {
 		return Copy{}, err
@@ -145,14 +149,12 @@ func Restore(ctx context.Context, from, path string, replace bool) (Copy, error)
 	}
 	if there {
 		c.Replaced = path + ".replaced-" + time.Now().UTC().Format("20060102T150405.000Z")
-	}
-	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} { // a log that is left would be taken for the new one's
-		if there {
-			err = os.Rename(path+suffix, c.Replaced+suffix)
-		} else {
-			err = os.Remove(path + suffix)
+		if err := keepAside(ctx, path, c.Replaced); err != nil {
+			return Copy{}, err
 		}
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+	}
+	for _, suffix := range []string{"-wal", "-shm", "-journal"} { // one that is left would be taken for the new state's
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return Copy{}, err
 		}
 	}
@@ -160,6 +162,38 @@ func Restore(ctx context.Context, from, path string, replace bool) (Copy, error)
 		return Copy{}, err
 	}
 	return c, syncFile(dir)
+}
+
+// keepAside gives the state at path a second name. What its log holds is brought into its file first, so
+// that one rename can put another state in its place: whenever the process is killed there is the old one
+// or the new one. A file that SQLite cannot read is kept with all that lies beside it.
+func keepAside(ctx context.Context, path, kept string) error {
+	db, err := sql.Open("sqlite", sqliteURL(path, "_pragma=busy_timeout(5000)"))
+	if err != nil {
+		return err
+	}
+	var busy, pages, moved int
+	err = db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &moved)
+	err = errors.Join(err, db.Close())
+	var lite *sqlitedriver.Error
+	switch {
+	case err == nil && busy != 0:
+		err = errors.New("another program reads it")
+	case errors.As(err, &lite) && (lite.Code()&0xff == sqlitelib.SQLITE_NOTADB || lite.Code()&0xff == sqlitelib.SQLITE_CORRUPT):
+		err = nil
+		for _, suffix := range []string{"-wal", "-journal"} {
+			if e := os.Rename(path+suffix, kept+suffix); e != nil && !errors.Is(e, os.ErrNotExist) {
+				err = e
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("state %s: it cannot be put aside: %w", path, err)
+	}
+	if err := os.Link(path, kept); err != nil { // a file system without links
+		return copyFile(path, kept)
+	}
+	return nil
 }
 
 // OpensWith reports whether the SQLite state at path is sealed under the key. Nothing may use it.
@@ -173,18 +207,32 @@ func OpensWith(ctx context.Context, path string, masterKey []byte) bool {
 	return s.setMasterKey(masterKey) == nil && s.checkMasterKey(ctx) == nil
 }
 
-// resolved follows the symbolic links of a path to the file that SQLite opens, if there is one.
+// resolved follows the symbolic links of a path to the file that SQLite opens, or makes.
 func resolved(path string) string {
-	if file, err := filepath.EvalSymlinks(path); err == nil {
-		return file
+	for range 40 { // as many as the kernel follows
+		if file, err := filepath.EvalSymlinks(path); err == nil {
+			return file
+		}
+		target, err := os.Readlink(path)
+		if err != nil { // no link, and no file yet
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = target
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		return filepath.Join(dir, filepath.Base(path))
 	}
 	return path
 }
 
 // lockState makes the SQLite state at path ours alone until it is unlocked or the process ends, whatever
-// name others know it by.
+// name others know it by. What a restore that was killed left beside it is removed.
 func lockState(path string) (*flock.Flock, error) {
-	lock := flock.New(resolved(path) + ".lock")
+	path = resolved(path)
+	lock := flock.New(path + ".lock")
 	ok, err := lock.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("state %s: lock: %w", path, err)
@@ -192,7 +240,29 @@ func lockState(path string) (*flock.Flock, error) {
 	if !ok {
 		return nil, fmt.Errorf("state %s is in use by another millwright process: stop it, or choose another --state", path)
 	}
+	removeRests(path)
 	return lock, nil
+}
+
+// removeRests removes copies that were not finished, and second names of the state that were to become
+// its only ones: a database must not be known by two.
+func removeRests(path string) {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return
+	}
+	now, err := os.Stat(path)
+	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), filepath.Base(path)+".")
+		if !ok {
+			continue
+		}
+		file := filepath.Join(filepath.Dir(path), e.Name())
+		info, err2 := os.Stat(file)
+		if strings.HasPrefix(rest, "partial-") || strings.HasPrefix(rest, "replaced-") && err == nil && err2 == nil && os.SameFile(now, info) {
+			os.Remove(file)
+		}
+	}
 }
 
 func sqliteURL(path, query string) string {
@@ -214,7 +284,7 @@ func copyFile(from, to string) error {
 		return err
 	}
 	defer src.Close()
-	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_TRUNC, 0o600)
+	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

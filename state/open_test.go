@@ -82,6 +82,31 @@ func TestSQLiteStateHasOneServer(t *testing.T) {
 	}
 }
 
+// TestLinkToNoStateYet opens a state by a symbolic link to where it will be: from then on it is one state,
+// by both names.
+func TestLinkToNoStateYet(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "disk"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link.db")
+	for name, target := range map[string]string{link: "hop.db", filepath.Join(dir, "hop.db"): filepath.Join("disk", "state.db")} {
+		if err := os.Symlink(target, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := state.Open(t.Context(), state.Config{DSN: link, MasterKey: statetest.MasterKey()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, name := range []string{link, filepath.Join(dir, "disk", "state.db")} {
+		if _, err := state.Open(t.Context(), state.Config{DSN: name, MasterKey: statetest.MasterKey()}); err == nil || !strings.Contains(err.Error(), "in use") {
+			t.Errorf("second open as %s: %v", name, err)
+		}
+	}
+}
+
 func TestSecretsAreSealed(t *testing.T) {
 	dsn := statetest.SQLite(t)
 	s, err := state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()})
