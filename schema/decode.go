@@ -151,3 +151,25 @@ func writeJSONString(b *bytes.Buffer, s string) {
 	text, _ := json.Marshal(s) // a string always marshals
 	b.Write(text)
 }
+
+// FilterText reads a payload filter that stands in a text of its own, as JSON
+// or as a definition file would write it, and gives it as JSON, numbers as they
+// are written, for CompileFilter. What a definition file would refuse gives nil
+// and the problems, whose path is name.
+func FilterText(name string, text []byte) (json.RawMessage, []Problem) {
+	if ValidJSON(text) == nil {
+		return text, nil
+	}
+	d := &document{path: name, src: text, text: bytes.TrimPrefix(text, byteOrderMark)}
+	d.at = len(d.src) - len(d.text)
+	d.parse()
+	d.diagnose(diagnosisBudget)
+	if len(d.problems) > 0 {
+		sortProblems(d.problems)
+		return nil, d.problems
+	}
+	if d.root == nil {
+		return json.RawMessage("null"), nil
+	}
+	return nodeJSON(d.root), nil
+}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"millwright/schema"
 )
@@ -70,22 +69,26 @@ Exit status 0 when it would trigger, 1 when not.`,
 }
 
 func readFilter(s streams, arg string) ([]byte, error) {
-	var raw []byte
+	name, text := arg, []byte(arg)
 	var err error
 	switch {
 	case arg == "-":
-		raw, err = io.ReadAll(io.LimitReader(s.in, 1<<20))
+		name = "filter"
+		text, err = io.ReadAll(io.LimitReader(s.in, 1<<20))
 	case strings.HasPrefix(strings.TrimSpace(arg), "{"):
-		raw = []byte(arg)
+		name = "filter"
 	default:
-		raw, err = os.ReadFile(arg)
+		text, err = os.ReadFile(arg)
 	}
 	if err != nil {
 		return nil, usage("filter: %w", err)
 	}
-	raw, err = yaml.YAMLToJSONStrict(raw)
-	if err != nil {
-		return nil, usage("filter: not YAML or JSON: %w", err)
+	raw, problems := schema.FilterText(name, text)
+	for _, p := range problems {
+		fmt.Fprintf(s.err, "%s:%d:%d: %s\n", clean(p.Path), p.Line, p.Column, clean(p.Message))
+	}
+	if len(problems) > 0 {
+		return nil, usage("the filter is neither JSON nor the YAML of a definition file")
 	}
 	return raw, nil
 }
