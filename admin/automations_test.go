@@ -71,7 +71,7 @@ func TestAutomations(t *testing.T) {
 			}
 		}
 		w.call(state.RoleViewer, "GET", "/factory/nonsense/automations", "").problem(404, "resource_not_found")
-		if err := w.store.DetachFactories(context.Background(), nil); err != nil {
+		if _, err := w.store.ConfigureFactories(context.Background(), nil); err != nil {
 			t.Fatal(err)
 		}
 		if r := w.call(state.RoleViewer, "GET", base, "").want(200); r.at("automations", 0, "fires") != false {

@@ -98,7 +98,7 @@ func TestFactoriesAreListed(t *testing.T) {
 				t.Errorf("search %q: %v", search, got)
 			}
 		}
-		if err := w.store.DetachFactories(context.Background(), []string{"alpha", "beta"}); err != nil {
+		if _, err := w.store.ConfigureFactories(context.Background(), []state.FactorySettings{{Name: "alpha"}, {Name: "beta"}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.all("/factory", "factories", "name", 10); !slices.Equal(got, []string{"alpha", "beta"}) {
@@ -194,7 +194,7 @@ func TestSync(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.call(state.RoleAdmin, "POST", path, "").problem(409, "conflict")
-		if err := w.store.DetachFactories(context.Background(), nil); err != nil {
+		if _, err := w.store.ConfigureFactories(context.Background(), nil); err != nil {
 			t.Fatal(err)
 		}
 		w.call(state.RoleAdmin, "POST", path, "").problem(409, "conflict")

@@ -65,7 +65,7 @@ func TestFilterTests(t *testing.T) {
 		rejected := w.call(state.RoleViewer, "GET", "/factory/"+f.UID+"/webhooks/"+bearer.UID+"/deliveries?outcome=rejected_auth", "").at("deliveries", 0, "delivery_id").(string)
 		w.call(state.RoleViewer, "POST", path, `{"delivery_id": "`+rejected+`"}`).problem(409, "conflict")
 		w.call(state.RoleViewer, "POST", "/factory/fac_00000000000000000000000000/filter-tests", `{"payload": 1}`).problem(404, "resource_not_found")
-		if err := w.store.DetachFactories(context.Background(), nil); err != nil {
+		if _, err := w.store.ConfigureFactories(context.Background(), nil); err != nil {
 			t.Fatal(err)
 		}
 		w.call(state.RoleViewer, "POST", path, `{"delivery_id": "`+stored+`"}`).want(200)

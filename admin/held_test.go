@@ -415,7 +415,7 @@ func TestManagedFactoriesThatCannotBeEdited(t *testing.T) {
 		if !strings.Contains(o.text(r, "detail"), "suspended") {
 			t.Errorf("suspended: %s", r.body)
 		}
-		if err := o.store.DetachFactories(context.Background(), nil); err != nil {
+		if _, err := o.store.ConfigureFactories(context.Background(), nil); err != nil {
 			t.Fatal(err)
 		}
 		o.refused(409, "conflict", "PUT", o.in+"/files/README.md", `{"content": "x"}`)

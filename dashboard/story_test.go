@@ -574,7 +574,7 @@ func TestFactoryPages(t *testing.T) {
 		says(t, b.page("/"), "1 thing needs attention", "Factory repo: Refused")
 		says(t, b.page(path+"/history"), "refused", "applied")
 		says(t, b.follow(path+"/sync"), "Applied. The definition serves.")
-		if err := w.store.DetachFactories(t.Context(), []string{"held"}); err != nil {
+		if _, err := w.store.ConfigureFactories(t.Context(), []state.FactorySettings{{Name: "held", Source: state.Source{Kind: "managed"}}}); err != nil {
 			t.Fatal(err)
 		}
 		says(t, b.page(path), "Detached", "webhooks answer 404")

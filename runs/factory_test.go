@@ -97,7 +97,7 @@ func TestRunsOfAgents(t *testing.T) {
 		if answer["foreman_agent"] != "" {
 			w.t.Errorf("no foreman: %v", answer)
 		}
-		if err := w.store.DetachFactories(w.t.Context(), nil); err != nil {
+		if _, err := w.store.ConfigureFactories(w.t.Context(), nil); err != nil {
 			w.t.Fatal(err)
 		}
 		w.call(state.RoleRunner, "POST", "/factory/"+f.UID+"/runs", `{"prompt": "x"}`).problem(404, "resource_not_found")

@@ -252,10 +252,10 @@ func TestDetachedFactoryKeepsItsUIDs(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		ctx := t.Context()
 		f, uids := factory(t, s, "ci")
-		if err := s.DetachFactories(ctx, []string{"another"}); err != nil {
+		if _, err := s.ConfigureFactories(ctx, []state.FactorySettings{{Name: "another"}}); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := s.Routing(ctx); err != nil || len(r.Factories) != 0 {
+		if r, err := s.Routing(ctx); err != nil || len(r.Factories) != 1 || r.Factories[0].Name != "another" {
 			t.Fatalf("routing of a detached factory = %+v, %v", r, err)
 		}
 		back, err := s.EnsureFactory(ctx, "main", state.Source{Kind: "dir", Path: "/elsewhere"}, false)
@@ -263,10 +263,49 @@ func TestDetachedFactoryKeepsItsUIDs(t *testing.T) {
 			t.Fatalf("factory = %+v, %v", back, err)
 		}
 		r, err := s.Routing(ctx)
-		if err != nil || len(r.Factories) != 1 || r.Factories[0].Webhooks[0].UID != uids["ci"] {
+		if err != nil || len(r.Factories) != 2 || r.Factories[1].Webhooks[0].UID != uids["ci"] {
 			t.Errorf("routing = %+v, %v", r, err)
 		}
 	})
+}
+
+// TestFactoriesAreConfiguredWholly has the database refuse one of the changes that a new settings file
+// asks for: the others are not made either.
+func TestFactoriesAreConfiguredWholly(t *testing.T) {
+	dsn := statetest.SQLite(t)
+	s := statetest.Open(t, dsn)
+	configure := func(suspended bool, names ...string) ([]state.Factory, error) {
+		var want []state.FactorySettings
+		for _, name := range names {
+			want = append(want, state.FactorySettings{Name: name, Source: state.Source{Kind: "dir", Path: "/x"}, Suspended: suspended})
+		}
+		return s.ConfigureFactories(t.Context(), want)
+	}
+	before, err := configure(false, "c", "a", "b")
+	if err != nil || len(before) != 3 || before[0].Name != "c" || before[1].Name != "a" {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	execute(t, dsn, `CREATE TRIGGER refuse BEFORE UPDATE ON factories WHEN new.name = 'c' AND new.detached = 1 BEGIN SELECT RAISE(ABORT, 'no'); END`)
+	if _, err := configure(true, "a", "b", "new"); err == nil {
+		t.Fatal("the change that the database refuses was made")
+	}
+	all, err := s.Factories(t.Context())
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, f := range all {
+		if f.Suspended || f.Detached {
+			t.Errorf("%s changed: %+v", f.Name, f)
+		}
+	}
+	execute(t, dsn, `DROP TRIGGER refuse`)
+	after, err := configure(true, "a", "b", "new")
+	if err != nil || after[0].UID != before[1].UID || !after[0].Suspended || after[2].Name != "new" {
+		t.Errorf("%+v, %v", after, err)
+	}
+	if again, err := configure(true, "a", "b", "new"); err != nil || again[0].Generation != after[0].Generation {
+		t.Errorf("the same once more: %+v, %v", again, err)
+	}
 }
 
 func TestLease(t *testing.T) {

@@ -1,12 +1,14 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"millwright/schema"
@@ -95,47 +97,109 @@ func scanFactory(row scanner) (Factory, error) {
 		json.Unmarshal([]byte(problems), &f.Problems))
 }
 
+// FactorySettings are what the settings say of a factory.
+type FactorySettings struct {
+	Name      string
+	Source    Source
+	Suspended bool
+}
+
 // EnsureFactory makes the factory of this name exist, attached, with the given source. Its UID and its
 // key for webhook UIDs are made the first time and never change. A factory that was detached, or whose
 // source or suspension changed, keeps its applied definition.
 func (s *Store) EnsureFactory(ctx context.Context, name string, source Source, suspended bool) (Factory, error) {
-	src, err := json.Marshal(source)
+	all, err := s.configure(ctx, []FactorySettings{{name, source, suspended}}, false)
 	if err != nil {
 		return Factory{}, err
 	}
-	var key [32]byte
-	rand.Read(key[:])
-	var f Factory
+	return all[0], nil
+}
+
+// ConfigureFactories makes these the factories that are attached, each as EnsureFactory does, and returns
+// them in the same order. Every other one is detached: its webhooks answer 404, its history stays
+// readable, and it gets its UIDs back when it is configured again. All of it happens in one transaction.
+func (s *Store) ConfigureFactories(ctx context.Context, want []FactorySettings) ([]Factory, error) {
+	return s.configure(ctx, want, true)
+}
+
+func (s *Store) configure(ctx context.Context, want []FactorySettings, alone bool) ([]Factory, error) {
+	all := make([]Factory, len(want))
 	var generation int64
-	err = s.tx(ctx, func(tx *sql.Tx) error {
-		now := micros(time.Now())
-		uid := NewID(PrefixFactory)
-		if _, err := tx.ExecContext(ctx, `INSERT INTO factories (uid, name, uid_key, generation, source, sync_since, created_at, updated_at)
-			VALUES ($1, $2, $3, 0, $4, $5, $5, $5) ON CONFLICT (name) DO NOTHING`, uid, name, s.seal.seal("factory "+uid, key[:]), string(src), now); err != nil {
+	var detached []string
+	err := s.tx(ctx, func(tx *sql.Tx) error {
+		generation, detached = 0, nil
+		now := time.Now()
+		if err := s.insertFactories(ctx, tx, want, now); err != nil {
 			return err
 		}
-		if f, err = scanFactory(tx.QueryRowContext(ctx, `SELECT `+factoryColumns+` FROM factories WHERE name = $1`+s.dialect.forUpdate(), name)); err != nil {
+		rows, err := tx.QueryContext(ctx, `SELECT `+factoryColumns+` FROM factories ORDER BY uid`+s.dialect.forUpdate())
+		if err != nil {
 			return err
 		}
-		if f.Generation != 0 && !f.Detached && f.Source == source && f.Suspended == suspended {
-			generation = 0
-			return nil
-		}
-		f.Source, f.Detached, f.Suspended = source, false, suspended
-		if _, err := tx.ExecContext(ctx, `UPDATE factories SET source = $1, detached = 0, suspended = $2, updated_at = $3 WHERE uid = $4`, string(src), flag(suspended), now, f.UID); err != nil {
+		present, err := scanAll(rows, scanFactory)
+		if err != nil {
 			return err
 		}
-		generation, err = s.bump(ctx, tx, f.UID)
-		f.Generation = generation
-		return err
+		for _, f := range present {
+			i := slices.IndexFunc(want, func(w FactorySettings) bool { return w.Name == f.Name })
+			is := f
+			if i >= 0 {
+				is.Source, is.Suspended, is.Detached = want[i].Source, want[i].Suspended, false
+			} else if alone {
+				is.Detached = true
+			}
+			if f.Source != is.Source || f.Suspended != is.Suspended || f.Detached != is.Detached || i >= 0 && f.Generation == 0 {
+				if is.Generation, err = s.updateFactory(ctx, tx, is, now); err != nil {
+					return err
+				}
+				generation = is.Generation
+			}
+			if i >= 0 {
+				all[i] = is
+			} else if is.Detached {
+				detached = append(detached, f.UID)
+			}
+		}
+		return nil
 	})
 	if err != nil {
-		return Factory{}, err
+		return nil, err
+	}
+	for _, uid := range detached {
+		s.definitions.drop(uid)
 	}
 	if generation == 0 {
-		return f, nil
+		return all, nil
 	}
-	return f, s.announce(ctx, generation)
+	return all, s.announce(ctx, generation)
+}
+
+// insertFactories makes those that do not exist yet, in an order that is the same on every replica.
+func (s *Store) insertFactories(ctx context.Context, tx *sql.Tx, want []FactorySettings, now time.Time) error {
+	want = slices.SortedFunc(slices.Values(want), func(a, b FactorySettings) int { return cmp.Compare(a.Name, b.Name) })
+	for _, w := range want {
+		var key [32]byte
+		rand.Read(key[:])
+		uid := NewID(PrefixFactory)
+		if _, err := tx.ExecContext(ctx, `INSERT INTO factories (uid, name, uid_key, generation, source, sync_since, created_at, updated_at)
+			VALUES ($1, $2, $3, 0, '{}', $4, $4, $4) ON CONFLICT (name) DO NOTHING`, uid, w.Name, s.seal.seal("factory "+uid, key[:]), micros(now)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// updateFactory writes what the settings say of a factory and returns its new generation.
+func (s *Store) updateFactory(ctx context.Context, tx *sql.Tx, f Factory, now time.Time) (int64, error) {
+	source, err := json.Marshal(f.Source)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE factories SET source = $1, detached = $2, suspended = $3, updated_at = $4 WHERE uid = $5`,
+		string(source), flag(f.Detached), flag(f.Suspended), micros(now), f.UID); err != nil {
+		return 0, err
+	}
+	return s.bump(ctx, tx, f.UID)
 }
 
 func flag(b bool) int {
@@ -143,39 +207,6 @@ func flag(b bool) int {
 		return 1
 	}
 	return 0
-}
-
-// DetachFactories detaches every factory whose name is not in keep: its webhooks answer 404, its
-// history stays readable, and it gets its UIDs back when it is configured again.
-func (s *Store) DetachFactories(ctx context.Context, keep []string) error {
-	kept := map[string]bool{}
-	for _, name := range keep {
-		kept[name] = true
-	}
-	all, err := s.Factories(ctx)
-	if err != nil {
-		return err
-	}
-	for _, f := range all {
-		if kept[f.Name] || f.Detached {
-			continue
-		}
-		var generation int64
-		if err := s.tx(ctx, func(tx *sql.Tx) (err error) {
-			if _, err := tx.ExecContext(ctx, `UPDATE factories SET detached = 1, updated_at = $1 WHERE uid = $2`, micros(time.Now()), f.UID); err != nil {
-				return err
-			}
-			generation, err = s.bump(ctx, tx, f.UID)
-			return err
-		}); err != nil {
-			return err
-		}
-		s.definitions.drop(f.UID)
-		if err := s.announce(ctx, generation); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Factories returns every factory, detached ones included, by name.

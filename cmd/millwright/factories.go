@@ -84,8 +84,9 @@ func (c *controllers) check(factories []factorySettings) error {
 	return nil
 }
 
-// configure makes the running loops those of the given factories. All that can be wrong with the
-// settings is looked at before a loop is stopped; loops whose settings did not change go on.
+// configure makes the running loops those of the given factories. It changes nothing when it fails: what
+// the state knows of them changes in one transaction, before a loop is stopped. Loops whose settings did
+// not change go on.
 func (c *controllers) configure(ctx context.Context, factories []factorySettings) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +95,6 @@ func (c *controllers) configure(ctx context.Context, factories []factorySettings
 		running[n.settings.Name] = n
 	}
 	next := make([]*controller, len(factories))
-	var names []string
 	defer func() {
 		for i, n := range next {
 			if err != nil && n != nil && n != running[factories[i].Name] {
@@ -103,7 +103,6 @@ func (c *controllers) configure(ctx context.Context, factories []factorySettings
 		}
 	}()
 	for i, f := range factories {
-		names = append(names, f.Name)
 		if old := running[f.Name]; old != nil && sameFactory(old.settings, f) {
 			next[i] = old
 			continue
@@ -119,19 +118,20 @@ func (c *controllers) configure(ctx context.Context, factories []factorySettings
 		}
 		next[i] = &controller{settings: f, source: source}
 	}
-	all := map[string]*controller{}
-	for _, n := range next {
-		row, err := c.store.EnsureFactory(ctx, n.settings.Name, n.source.Describe(), n.settings.Suspended)
-		if err != nil {
-			return fmt.Errorf("factory %q: %w", n.settings.Name, err)
-		}
-		all[row.UID] = n
-		if n.loop == nil {
-			n.loop = c.newLoop(n, row)
-		}
+	want := make([]state.FactorySettings, len(next))
+	for i, n := range next {
+		want[i] = state.FactorySettings{Name: n.settings.Name, Source: n.source.Describe(), Suspended: n.settings.Suspended}
 	}
-	if err := c.store.DetachFactories(ctx, names); err != nil {
+	rows, err := c.store.ConfigureFactories(ctx, want)
+	if err != nil {
 		return err
+	}
+	all := map[string]*controller{}
+	for i, n := range next {
+		all[rows[i].UID] = n
+		if n.loop == nil {
+			n.loop = c.newLoop(n, rows[i])
+		}
 	}
 	for uid, old := range c.all {
 		if all[uid] != old {
