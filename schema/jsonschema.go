@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 	"go.yaml.in/yaml/v3"
@@ -35,7 +38,7 @@ func JSONSchemaNames() []string {
 // JSONSchema returns the JSON Schema (2020-12) of a document, or false for an
 // unknown one. The structure of every definition file is checked against this
 // schema. Rules that tie files together are code, and so are those that tie
-// keys together, in which the schema has them under allOf for editors. For
+// keys together, which the schema has under allOf for editors. For
 // Markdown files it describes the front matter.
 func JSONSchema(document string) ([]byte, bool) {
 	if !slices.Contains(JSONSchemaNames(), document) {
@@ -45,13 +48,37 @@ func JSONSchema(document string) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	// The schemes are the table's, so that the schema can never lag behind it.
-	names, err := json.Marshal(signature.Names())
-	if err != nil {
-		return nil, false
+	// What the table of schemes knows is filled in, so that the schema can never lag behind it.
+	text = bytes.ReplaceAll(text, []byte(`"@schemes"`), quotedList(signature.Names()))
+	text = bytes.ReplaceAll(text, []byte(`"@handshakes"`), quotedList(handshakeSchemes()))
+	return headerNames.ReplaceAllFunc(text, func(m []byte) []byte {
+		names := strings.Fields(string(headerNames.FindSubmatch(m)[1]))
+		if names[0] == "reserved" {
+			names = signature.ReservedHeaders()
+		}
+		return []byte(`"` + anyCase(names) + `"`)
+	}), true
+}
+
+func quotedList(names []string) []byte { return []byte(`"` + strings.Join(names, `", "`) + `"`) }
+
+// headerNames stands in a schema for a pattern of those names of headers.
+var headerNames = regexp.MustCompile(`"@headers ([A-Za-z -]+)"`)
+
+// anyCase is a pattern that the names match in any case, for readers whose patterns have no flags.
+func anyCase(names []string) string {
+	var b strings.Builder
+	for i, name := range names {
+		b.WriteString([]string{"^(", "|"}[min(i, 1)])
+		for _, c := range name {
+			if upper, lower := unicode.ToUpper(c), unicode.ToLower(c); upper != lower {
+				fmt.Fprintf(&b, "[%c%c]", upper, lower)
+			} else {
+				b.WriteString(regexp.QuoteMeta(string(c)))
+			}
+		}
 	}
-	names = bytes.ReplaceAll(names, []byte(`","`), []byte(`", "`))
-	return bytes.Replace(text, []byte("[\n        \"@schemes\"\n      ]"), names, 1), true
+	return b.String() + ")$"
 }
 
 // structureSchema is a compiled schema beside its text as data, in which the
