@@ -54,7 +54,13 @@ not be running.`,
 					return err
 				}
 			}
-			fmt.Fprintf(s.out, "wrote %s/webhooks/ci.yaml and %s/automations/triage/automation.md\nnext:\n  millwright validate %s\n", dir, dir, dir)
+			fmt.Fprintf(s.out, `wrote %[1]s/webhooks/ci.yaml and %[1]s/automations/triage/automation.md
+next:
+  millwright serve --dir %[1]s
+and in another terminal, until which it is refused:
+  openssl rand -hex 32 | millwright secret set CI_TOKEN
+  millwright webhook uids --write %[1]s
+`, dir)
 			return nil
 		},
 	}
