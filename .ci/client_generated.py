@@ -1,4 +1,4 @@
-"""Uses a client that was generated from api/openapi.yaml against a running server: client.py URL KEY."""
+"""Uses a client that was generated from api/openapi.yaml against a running server: client_generated.py URL KEY."""
 
 import sys
 import time
@@ -35,7 +35,7 @@ assert run.agent_config.name == "checked" and run.agent_config.model_id == "some
 assert run.creator.type_ == "service_account" and run.created_at <= run.updated_at, run
 
 for i in range(3):
-    run_of(f"run {i}")
+    ended(run_of(f"run {i}"))  # a run that changes meanwhile moves in the order of last changes
 seen, cursor = [], UNSET
 while True:
     page = list_runs.sync(client=client, limit=2, cursor=cursor)
