@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -163,6 +164,20 @@ func TestPathsAreNeverCleaned(t *testing.T) {
 	for _, target := range []string{"/webhooks/w/" + uid + "?x=1", "/webhooks/w/" + uid + "?", "http://elsewhere.example/webhooks/w/" + uid} {
 		_, r := w.raw("POST " + target + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + tokenSecret + "\r\nContent-Length: 2\r\n\r\n{}")
 		want(t, w.answer(r), 202)
+	}
+
+	// Nor by another handler, wherever the path would lead if it were cleaned: this one redirects.
+	srv := httptest.NewServer(ingress.NewServer(ingress.ServerConfig{Ingress: w.in, Fallback: http.NewServeMux()}).Handler)
+	defer srv.Close()
+	for _, path := range []string{"//x/webhooks/w/" + uid + "/token", "/api/v1/../webhooks/w/" + uid + "/token", "/x//y/%77ebhooks/w/" + uid} {
+		resp, err := srv.Client().Post(srv.URL+path, "", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 404 || resp.Request.URL.String() != srv.URL+path {
+			t.Errorf("%s: %d from %s", path, resp.StatusCode, resp.Request.URL)
+		}
 	}
 }
 

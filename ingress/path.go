@@ -63,15 +63,16 @@ func parsePath(raw string) (t target, ok bool) {
 }
 
 // Handles reports whether a request is for the ingress: whether its path is below /webhooks, or would be
-// if it were decoded and cleaned. The latter are answered 404 here, so that no other handler redirects
-// a request with a credential in it.
+// if it were decoded and cleaned, or has the ingress's prefix somewhere then. All but the first are answered
+// 404 here, so that no other handler redirects a request with a credential in it.
 func (in *Ingress) Handles(r *http.Request) bool {
 	raw := rawPath(r)
 	if below(raw) {
 		return true
 	}
 	decoded, err := url.PathUnescape(raw)
-	return err == nil && below(path.Clean("/"+decoded))
+	cleaned := path.Clean("/" + decoded)
+	return err == nil && (below(cleaned) || strings.Contains(cleaned, pathPrefix))
 }
 
 func below(p string) bool {

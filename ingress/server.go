@@ -48,6 +48,11 @@ func NewServer(cfg ServerConfig) *http.Server {
 	}
 	return &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+				// It may have had a Content-Length too, which net/http hides: then what follows is suspect, and
+				// the connection must end (RFC 9112, section 6.3).
+				w.Header().Set("Connection", "close")
+			}
 			if cfg.Ingress.Handles(r) {
 				cfg.Ingress.ServeHTTP(w, r)
 				return
