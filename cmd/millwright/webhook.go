@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -360,15 +362,65 @@ func deliver(w io.Writer, req *http.Request) error {
 	return nil
 }
 
+// schemeItem is what the program shows of a signature scheme.
+type schemeItem struct {
+	Name            string   `json:"name"`
+	Aliases         []string `json:"aliases"`
+	SignedIn        []string `json:"signed_in"`
+	DeliveryHeaders []string `json:"delivery_headers"`
+	Handshake       bool     `json:"handshake"`
+	Confidence      string   `json:"confidence"`
+	Doc             string   `json:"doc"`
+}
+
+func schemeItemOf(sch *signature.Scheme) schemeItem {
+	item := schemeItem{
+		Name: sch.Name(), Aliases: append([]string{}, sch.Aliases()...), SignedIn: []string{}, DeliveryHeaders: []string{},
+		Handshake: sch.HasHandshake(), Confidence: sch.Confidence(), Doc: sch.Doc(),
+	}
+	add := func(names *[]string, name string) {
+		if name != "" && !slices.Contains(*names, name) {
+			*names = append(*names, name)
+		}
+	}
+	for _, d := range sch.Descriptors() {
+		if d.Numbered > 0 {
+			d.Header = fmt.Sprintf("%s-1 to -%d", d.Header, d.Numbered)
+		}
+		for _, name := range append([]string{d.Header}, d.AlsoHeaders...) {
+			add(&item.SignedIn, name)
+		}
+		for _, name := range append([]string{d.DeliveryHeader}, d.AlsoDelivery...) {
+			add(&item.DeliveryHeaders, name)
+		}
+	}
+	return item
+}
+
 func webhookSchemes(s streams) *cobra.Command {
-	return &cobra.Command{
+	var out output
+	cmd := &cobra.Command{
 		Use: "schemes", Short: "List the signature schemes", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var lines [][]string
-			for _, sch := range signature.Schemes() {
-				lines = append(lines, []string{sch.Name(), strings.Join(sch.Aliases(), ","), strings.Join(sch.SignatureHeaders(), ","), strings.Join(sch.DeliveryHeaders(), ",")})
+			var list struct {
+				Schemes []schemeItem `json:"schemes"`
 			}
-			return rows(s.out, "SCHEME ALIASES SIGNED-IN DELIVERY-ID", lines)
+			for _, sch := range signature.Schemes() {
+				list.Schemes = append(list.Schemes, schemeItemOf(sch))
+			}
+			body, err := json.Marshal(list)
+			if err != nil {
+				return err
+			}
+			return out.print(s.out, body, func() error {
+				var lines [][]string
+				for _, item := range list.Schemes {
+					lines = append(lines, []string{item.Name, strings.Join(item.Aliases, ","), strings.Join(item.SignedIn, ","), strings.Join(item.DeliveryHeaders, ",")})
+				}
+				return rows(s.out, "SCHEME ALIASES SIGNED-IN DELIVERY-ID", lines)
+			})
 		},
 	}
+	addOutputFlag(cmd, &out)
+	return cmd
 }

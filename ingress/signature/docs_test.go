@@ -31,6 +31,10 @@ func TestDocs(t *testing.T) {
 	if string(got) != want {
 		t.Errorf("%s is stale: run go test ./ingress/signature -run TestDocs -update", path)
 	}
+	readme, err := os.ReadFile("../../README.md")
+	if want := fmt.Sprintf("[%d schemes](docs/schemes.md)", len(signature.Schemes())); err != nil || !strings.Contains(string(readme), want) {
+		t.Errorf("README.md does not say %q: %v", want, err)
+	}
 }
 
 const head = `<!-- Generated from ingress/signature/schemes.go by go test ./ingress/signature -run TestDocs -update. Do not edit. -->
