@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"reflect"
 	"strings"
 	"sync"
@@ -110,6 +111,7 @@ func (a *API) document() huma.Config {
 	cfg.CreateHooks = nil
 	cfg.AllowAdditionalPropertiesByDefault = true
 	cfg.Transformers = []huma.Transformer{place}
+	cfg.Formats = map[string]huma.Format{"application/json": jsonFormat(), "json": jsonFormat()}
 	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"apiKey": {Type: "http", Scheme: "bearer", Description: "An API key: mw_…"},
 	}
@@ -164,6 +166,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	requestID := hex.EncodeToString(id[:])
 	w.Header().Set("X-Request-Id", requestID)
 	w.Header().Set(VersionHeader, a.cfg.Version+"; definitions="+schema.SchemaVersion)
+	w.Header().Set("Cache-Control", "no-store") // unless an endpoint says otherwise
 	r = r.WithContext(context.WithValue(r.Context(), requestIDKey, requestID))
 	defer func() {
 		if v := recover(); v != nil {
@@ -177,9 +180,13 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a.cors(w, r) {
 		return
 	}
-	switch kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind {
-	case "application/x-www-form-urlencoded", "text/plain": // what curl -d and fetch say of JSON unless told
+	switch kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.ToLower(strings.TrimSpace(kind)) {
+	case "application/json", "text/json", "application/x-www-form-urlencoded", "text/plain": // the last two: what curl -d and fetch say of JSON unless told
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // a condition that is not understood is not left out
+		a.write(w, r, Problem("invalid_request", "the query is not well-formed: %v", err))
+		return
 	}
 	a.router.ServeHTTP(w, r)
 }
@@ -213,7 +220,7 @@ func (a *API) cors(w http.ResponseWriter, r *http.Request) (answered bool) {
 func Operation(method, path, id string, role state.Role, summary string) huma.Operation {
 	op := huma.Operation{
 		Method: method, Path: Base + path, OperationID: id, Summary: summary,
-		MaxBodyBytes: maxBody,
+		MaxBodyBytes: maxBody + 1, // the first size that is refused
 		Metadata:     map[string]any{"role": role},
 		Errors:       []int{http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable},
 	}

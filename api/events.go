@@ -38,6 +38,8 @@ func (a *API) StreamEvents(slots chan struct{}, follow func(context.Context, *Ev
 		ctx.SetHeader("Cache-Control", "no-store")
 		ctx.SetHeader("X-Accel-Buffering", "no")
 		ctx.SetStatus(http.StatusOK)
+		events := &Events{ctx.BodyWriter()}
+		events.flush() // the client learns at once that the stream is open
 		until, cancel := context.WithCancel(ctx.Context())
 		defer cancel()
 		go func() {
@@ -58,7 +60,7 @@ func (a *API) StreamEvents(slots chan struct{}, follow func(context.Context, *Ev
 				}
 			}
 		}()
-		follow(until, &Events{ctx.BodyWriter()})
+		follow(until, events)
 	}}, nil
 }
 
@@ -95,8 +97,12 @@ func (e *Events) write(text string) error {
 	if _, err := e.w.Write([]byte(text)); err != nil {
 		return err
 	}
+	e.flush()
+	return nil
+}
+
+func (e *Events) flush() {
 	if f, ok := e.w.(http.Flusher); ok {
 		f.Flush()
 	}
-	return nil
 }

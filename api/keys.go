@@ -20,20 +20,22 @@ func KeyOf(ctx context.Context) state.Key {
 	return k
 }
 
-// authorise lets a request through to its endpoint when its key may call it.
+// authorise lets a request through to its endpoint when its key may call it, and its body is not too large.
 func (a *API) authorise(ctx huma.Context, next func(huma.Context)) {
-	role, _ := ctx.Operation().Metadata["role"].(state.Role)
-	if role == "" {
-		next(ctx)
-		return
-	}
 	r, w := humachi.Unwrap(ctx)
-	key, problem := a.key(r, role)
-	if problem != nil {
-		a.write(w, r, problem)
+	if role, _ := ctx.Operation().Metadata["role"].(state.Role); role != "" {
+		key, problem := a.key(r, role)
+		if problem != nil {
+			a.write(w, r, problem)
+			return
+		}
+		ctx = huma.WithValue(ctx, keyKey, key)
+	}
+	if limit := ctx.Operation().MaxBodyBytes; limit > 0 && r.ContentLength >= limit { // before it is sent
+		a.write(w, r, tooLarge(limit-1))
 		return
 	}
-	next(huma.WithValue(ctx, keyKey, key))
+	next(ctx)
 }
 
 // Authorised wraps a handler that is not registered with huma.

@@ -111,7 +111,7 @@ func FromState(err error) error {
 	case errors.As(err, &e):
 		return e
 	case errors.Is(err, state.ErrNotFound):
-		return Problem("resource_not_found", "%s", withoutSuffix(err, state.ErrNotFound))
+		return Problem("resource_not_found", "%s does not exist", withoutSuffix(err, state.ErrNotFound))
 	case errors.Is(err, state.ErrConflict):
 		return Problem("conflict", "%s", withoutSuffix(err, state.ErrConflict))
 	case errors.Is(err, state.ErrMoved):
@@ -163,7 +163,10 @@ func fromHuma(status int, msg string, errs ...error) huma.StatusError {
 	case http.StatusUnprocessableEntity, http.StatusUnsupportedMediaType, http.StatusNotAcceptable, http.StatusRequestTimeout:
 		code = "invalid_request"
 	}
-	if code == "internal_error" {
+	switch {
+	case msg == "cannot read request body": // of huma; the sender broke off, or the chunks are malformed
+		return Problem("invalid_request", "the body broke off, or is not as its headers say")
+	case code == "internal_error":
 		return Problem(code, "")
 	}
 	e := Problem(code, "")
@@ -179,17 +182,19 @@ func fromHuma(status int, msg string, errs ...error) huma.StatusError {
 	e.Detail = strings.Join(details, "; ")
 	switch {
 	case status == http.StatusRequestEntityTooLarge:
-		e.Detail = fmt.Sprintf("the body is larger than %d bytes", maxBody)
-		var limit int64
-		if _, err := fmt.Sscanf(msg, "request body is too large limit=%d", &limit); err == nil {
-			e.Detail = fmt.Sprintf("the body is larger than %d bytes", limit)
-		}
+		limit := int64(maxBody + 1)
+		fmt.Sscanf(msg, "request body is too large limit=%d", &limit)
+		return tooLarge(limit - 1)
 	case status == http.StatusRequestTimeout:
 		e.Detail = "the body did not arrive in time"
 	case e.Detail == "":
 		e.Detail = msg
 	}
 	return e
+}
+
+func tooLarge(limit int64) *Error {
+	return Problem("payload_too_large", "the body is larger than %d bytes", limit)
 }
 
 // wording says what huma says in few words, of the kinds of mistakes that are made often, by their beginning.

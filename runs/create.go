@@ -203,7 +203,7 @@ func (s *service) newRun(ctx context.Context, in *createInput, def state.AgentDe
 		}
 		*id = parsed.String()
 	}
-	if blank(b.Prompt) && config.SkillSpec == "" && config.rest["skills"] == nil && b.ConversationID == "" {
+	if blank(b.Prompt) && config.SkillSpec == "" && !config.skills() && b.ConversationID == "" {
 		p.add("prompt", "required unless a skill or a conversation_id is given")
 	}
 	if len(p) > 0 {
@@ -315,7 +315,7 @@ func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *probl
 	given := c.BasePrompt
 	c.inherit(def.Config, p)
 	if b.Skill != "" {
-		if c.SkillSpec = b.Skill; !shortSkill.MatchString(b.Skill) || strings.Contains(b.Skill, "..") {
+		if c.SkillSpec = b.Skill; !shortSkill.MatchString(b.Skill) || strings.Contains(b.Skill, "..") || blank(skillName(b.Skill)) {
 			p.add("skill", "want owner/repo:skill-name, owner/repo:path/to/SKILL.md, repo:name or repo:path")
 		}
 	} else if c.SkillSpec != "" && (!fullSkill.MatchString(c.SkillSpec) || strings.Contains(c.SkillSpec, "..")) {
@@ -339,7 +339,7 @@ func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *probl
 		p.text(field, value)
 	}
 	if h := c.Harness; h != nil && h.Type != "" && h.Type != "oz" && s.Harnesses != nil && !slices.Contains(s.Harnesses, h.Type) {
-		p.add("config.harness.type", "unknown harness %q: this server has %s", h.Type, strings.Join(s.Harnesses, ", "))
+		p.add("config.harness.type", "unknown harness %q: this server has %s", h.Type, strings.Join(slices.Sorted(slices.Values(s.Harnesses)), ", "))
 	}
 	for name, server := range c.MCPServers {
 		ways := 0
@@ -351,8 +351,28 @@ func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *probl
 		if ways != 1 {
 			p.add("config.mcp_servers."+name, "want exactly one of command, url and warp_id")
 		}
+		kept("config.mcp_servers."+name, server.rest, p)
 	}
+	kept("config", c.rest, p)
 	return c
+}
+
+// kept adds a problem for a value that clients of other languages could not read when it is returned.
+func kept(field string, rest map[string]json.RawMessage, p *problems) {
+	for key, value := range rest {
+		if dispatch.Deep(value) {
+			p.add(field+"."+key, "at most %d levels of lists and objects", dispatch.MaxDepth)
+		}
+	}
+}
+
+// skills reports whether the configuration lists skills, a key that is kept and not looked into.
+func (c *AmbientAgentConfig) skills() bool {
+	switch string(c.rest["skills"]) {
+	case "", "null", "[]", "{}", `""`:
+		return false
+	}
+	return true
 }
 
 // inherit fills in what a definition says and the request leaves open.
@@ -422,7 +442,7 @@ func attachments(in []AttachmentRequest, p *problems) []state.Attachment {
 			p.add(field+".file_name", "want a file name without a directory or control characters")
 		case len(name) > maxFileName:
 			p.add(field+".file_name", "at most %d bytes", maxFileName)
-		case dispatch.ReservedFile(name):
+		case dispatch.ReservedFile(strings.ToLower(name)): // a worker's file system may not tell the cases apart
 			p.add(field+".file_name", "%s is the name of a file that every run has", name)
 		case seen[strings.ToLower(name)]:
 			p.add(field+".file_name", "another attachment has this name")

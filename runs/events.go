@@ -47,7 +47,7 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*huma.StreamResp
 	}
 	stream := &eventStream{service: s, run: r, last: -1}
 	if in.LastEventID != "" {
-		if stream.last, err = strconv.ParseInt(in.LastEventID, 10, 64); err != nil || stream.last < 0 {
+		if stream.last, err = strconv.ParseInt(in.LastEventID, 10, 64); err != nil || stream.last < 0 || stream.last > r.LastEntry() {
 			return nil, api.InvalidField("Last-Event-ID", "not an ID of an event of this stream")
 		}
 	}

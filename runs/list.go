@@ -53,9 +53,12 @@ func (in *listInput) Resolve(ctx huma.Context) []error {
 	in.metadata = map[string]string{}
 	u := ctx.URL()
 	var errs []error
+	known := func(name string) bool {
+		return slices.ContainsFunc(ctx.Operation().Parameters, func(p *huma.Param) bool { return p.Name == name || strings.HasPrefix(name, "metadata[") })
+	}
 	for name, values := range u.Query() {
 		for _, v := range values {
-			if !clean(v) {
+			if !clean(v) && known(name) {
 				errs = append(errs, &huma.ErrorDetail{Location: "query." + name, Message: "holds a NUL character or invalid UTF-8"})
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -245,19 +246,20 @@ func (c MCPServerConfig) MarshalJSON() ([]byte, error) {
 	return merged(c.rest, plain(c))
 }
 
-// merged writes the fields of listed, and the keys of rest that listed does not know.
+// merged writes the fields of listed, and the keys of rest that listed does not know. Reading takes a field in
+// any case, so that ENV is env: sealed, and not kept beside it.
 func merged(rest map[string]json.RawMessage, listed any) ([]byte, error) {
 	text, err := json.Marshal(listed)
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]json.RawMessage{}
-	for k, v := range rest {
-		all[k] = v
-	}
+	all := maps.Clone(rest)
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(listed)) {
 		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		delete(all, key)
+		maps.DeleteFunc(all, func(k string, _ json.RawMessage) bool { return strings.EqualFold(k, key) })
+	}
+	if all == nil {
+		all = map[string]json.RawMessage{}
 	}
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, err

@@ -267,6 +267,7 @@ func TestCreateAndGet(t *testing.T) {
 func TestBadRequestsAreNamed(t *testing.T) {
 	w := newWorld(t, statetest.Open(t, statetest.SQLite(t)))
 	long := func(n int) string { return strings.Repeat("é", n) }
+	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	many := func(n int) string {
 		m := map[string]string{}
 		for i := range n {
@@ -297,6 +298,9 @@ func TestBadRequestsAreNamed(t *testing.T) {
 		{`{"prompt": "x", "config": {"skill_spec": "o/r:../SKILL.md"}}`, "config.skill_spec"},
 		{`{"config": {"skill_spec": "o/r:a/SKILL.md"}}`, ""},
 		{`{"config": {"skills": ["a"]}}`, ""},
+		{`{"config": {"skills": []}}`, "prompt"},
+		{`{"config": {"skills": null}}`, "prompt"},
+		{`{"skill": "o/r: "}`, "skill"},
 		{`{"skill": "r:name"}`, ""},
 		{`{"skill": "nothing"}`, "skill"},
 		{`{"prompt": "x", "config": {"harness": {"type": "gpt"}}}`, "config.harness.type"},
@@ -321,7 +325,7 @@ func TestBadRequestsAreNamed(t *testing.T) {
 		{`{"prompt": "x", "attachments": ` + files(1, 1<<20) + `}`, ""},
 		{`{"prompt": "x", "attachments": ` + files(1, 1<<20+1) + `}`, "attachments[0].data"},
 		{`{"prompt": "x", "attachments": [{"file_name": "../a", "data": ""}]}`, "attachments[0].file_name"},
-		{`{"prompt": "x", "attachments": [{"file_name": "prompt.md", "data": ""}]}`, "attachments[0].file_name"},
+		{`{"prompt": "x", "attachments": [{"file_name": "Prompt.md", "data": ""}]}`, "attachments[0].file_name"},
 		{`{"prompt": "x", "attachments": [{"file_name": "a", "data": ""}, {"file_name": "A", "data": ""}]}`, "attachments[1].file_name"},
 		{`{"prompt": "x", "attachments": [{"file_name": "a", "data": "%"}]}`, "attachments[0].data"},
 		{`{"prompt": "x", "attachments": [{"file_name": "a", "mime_type": "x\ny", "data": ""}]}`, "attachments[0].mime_type"},
@@ -341,6 +345,11 @@ func TestBadRequestsAreNamed(t *testing.T) {
 		{`{"prompt": "x", "config": {"idle_timeout_minutes": 10081}}`, "config.idle_timeout_minutes"},
 		{`{"prompt": "x", "config": {"idle_timeout_minutes": -1}}`, "config.idle_timeout_minutes"},
 		{`{"prompt": "x", "config": {"idle_timeout_minutes": 1.5}}`, "config.idle_timeout_minutes"},
+		{`{"prompt": "x", "config": {"idle_timeout_minutes": 1e999}}`, "config.idle_timeout_minutes: want a whole number"},
+		{`{"prompt": "x", "unknown": [1e999, ` + deep(1000) + `], "config": {"unknown": ` + deep(32) + `}}`, ""},
+		{`{"prompt": "x", "config": {"unknown": ` + deep(33) + `}}`, "config.unknown"},
+		{`{"prompt": "x", "config": {"mcp_servers": {"a": {"url": "u", "unknown": ` + deep(33) + `}}}}`, "config.mcp_servers.a.unknown"},
+		{`{"prompt": "x", "config": {"unknown": "` + "\xff" + `"}}`, "not valid UTF-8"},
 		{`{"prompt": "x", "config": {"harness": {"type": "oz", "model_id": "` + long(200) + `", "reasoning_level": "` + long(100) + `"}}}`, ""},
 		{`{"prompt": "x", "config": {"harness": {"model_id": "` + long(201) + `"}}}`, "config.harness.model_id"},
 		{`{"prompt": "x", "config": {"harness": {"reasoning_level": "` + long(101) + `"}}}`, "config.harness.reasoning_level"},
@@ -364,7 +373,14 @@ func TestBadRequestsAreNamed(t *testing.T) {
 		}
 		r.problem(400, "invalid_request", test.field)
 	}
-	w.call(state.RoleRunner, "POST", "/agent/runs", `{"prompt": "`+strings.Repeat("x", 8<<20)+`"}`).problem(413, "payload_too_large", "larger than 8388608 bytes")
+	whole := `{"prompt": "` + strings.Repeat("x", 8<<20-14) + `"}`
+	w.call(state.RoleRunner, "POST", "/agent/runs", whole).ok()
+	w.call(state.RoleRunner, "POST", "/agent/runs", whole+" ").problem(413, "payload_too_large", "larger than 8388608 bytes")
+	for kind, status := range map[string]int{"APPLICATION/JSON ; charset=UTF-8": 200, "Text/Plain": 200, "application/xml": 400} {
+		if r := w.call(state.RoleRunner, "POST", "/agent/runs", `{"prompt": "x"}`, "Content-Type", kind); r.status != status || r.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d %v %s", kind, r.status, r.header, r.text)
+		}
+	}
 	w.call(state.RoleRunner, "POST", "/agent/runs", `{"prompt": "x"}`, "Idempotency-Key", strings.Repeat("k", 256)).problem(400, "invalid_request", "Idempotency-Key")
 }
 
@@ -568,7 +584,7 @@ func TestConversationAndEvents(t *testing.T) {
 		if r := w.call(state.RoleViewer, "GET", "/agent/runs/"+id+"/events", "", "Last-Event-ID", "4"); r.status != 204 || r.text != "" {
 			w.t.Errorf("resumed at the end: %d %s", r.status, r.text)
 		}
-		for _, bad := range []string{"x", "-1", "1.5", "99999999999999999999"} {
+		for _, bad := range []string{"x", "-1", "1.5", "5", "99999999999999999999"} {
 			w.call(state.RoleViewer, "GET", "/agent/runs/"+id+"/events", "", "Last-Event-ID", bad).problem(400, "invalid_request", "Last-Event-ID")
 		}
 		got := w.get(id)
@@ -617,7 +633,8 @@ func TestSkillCatalog(t *testing.T) {
 func TestNothingTellsASecret(t *testing.T) {
 	each(t, func(w *world) {
 		const secret = "hunter2hunter2"
-		id := w.create(`{"prompt": "x", "config": {"mcp_servers": {"a": {"command": "c", "env": {"K": "` + secret + `"}}}}}`)
+		id := w.create(`{"prompt": "x", "config": {"mcp_servers": {"a": {"command": "c", "env": {"K": "` + secret + `"}, "ENV": {"L": "` + secret + `"}}},
+			"MCP_Servers": {"b": {"command": "c", "Headers": {"K": "` + secret + `"}}}}}`)
 		w.work(nil)
 		var all bytes.Buffer
 		all.WriteString(w.end(id))

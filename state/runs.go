@@ -84,6 +84,9 @@ type Run struct {
 	configName string
 }
 
+// LastEntry returns the number of the newest of the run's entries; 0 while it has none.
+func (r Run) LastEntry() int64 { return r.nextSeq - 1 }
+
 const runColumns = `id, factory_uid, title, prompt, envelope, state, source, creator_type, creator_uid, creator_name,
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, trigger_url, config, secrets, metadata,
 	skills, execution, attempt, next_seq, worker, worker_name, status_message, error_code, cancel_requested_at,

@@ -116,11 +116,11 @@ func (r *recorder) signal() {
 	}
 }
 
-// bounded cuts what is too long.
+// bounded cuts what is too long, and makes a text of what is nested too deep.
 func bounded(b dispatch.Block) sized {
 	b.Text = cut(b.Text, maxText)
 	for _, raw := range []*json.RawMessage{&b.Input, &b.Output, &b.Data} {
-		if len(*raw) > maxText {
+		if len(*raw) > maxText || dispatch.Deep(*raw) {
 			*raw = quoted(cut(string(*raw), maxText/2))
 		}
 	}

@@ -474,3 +474,18 @@ func TestFullDirectory(t *testing.T) {
 		t.Errorf("working directories are left: %v", left)
 	}
 }
+
+// TestDeepValues has a harness put out values that few readers of JSON could read back.
+func TestDeepValues(t *testing.T) {
+	b := newBench(t, 0)
+	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	var script strings.Builder
+	for _, n := range []int{32, 33, 9997} {
+		fmt.Fprintf(&script, "echo '{\"type\": \"event\", \"name\": \"e\", \"data\": %s}'\n", nested(n))
+	}
+	b.script(script.String())
+	blocks := b.blocks(b.end(b.create(nil)))
+	if len(blocks) != 3 || string(blocks[0].Data) != nested(32) || string(blocks[1].Data) != `"`+nested(33)+`"` || len(blocks[2].Data) != 2*9997+2 {
+		t.Errorf("blocks %.200v", blocks)
+	}
+}
