@@ -447,7 +447,7 @@ func (s *Store) Followup(ctx context.Context, id, message string) (uid string, o
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM followups WHERE run_id = $1 AND execution = $2`, id, execution).Scan(&waiting); err != nil {
 			return err
 		}
-		if waiting >= maxPending {
+		if waiting >= maxPending && !r.State.Ended() { // what waited when the run was cancelled goes with the message that reopens it
 			return fmt.Errorf("run %s has %d messages waiting already: %w", id, waiting, ErrConflict)
 		}
 		now := time.Now()

@@ -423,6 +423,21 @@ func TestFollowupsAreBounded(t *testing.T) {
 		if !errors.Is(err, state.ErrConflict) || n != 101 {
 			t.Errorf("message %d: %v", n, err)
 		}
+		c := start(t, s, id)
+		for range 100 {
+			if _, _, err := s.Followup(t.Context(), id, "next"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.RequestCancel(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.FinishRun(t.Context(), c, state.Result{State: state.RunCancelled}); err != nil {
+			t.Fatal(err)
+		}
+		if _, outcome, err := s.Followup(t.Context(), id, "go on"); err != nil || outcome != state.FollowupHandoff {
+			t.Errorf("a run that was cancelled while messages waited: %s %v", outcome, err)
+		}
 	})
 }
 
