@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"millwright/runs/dispatch"
@@ -61,12 +62,18 @@ func action(id, tool string, input json.RawMessage) dispatch.Block {
 	return b
 }
 
-// decode reads a line of a JSON stream into v. What is no JSON object is the assistant's text.
+// decode reads a line of a JSON stream into v. What is no JSON object is the assistant's text; a field that
+// is not of the kind that was known when this was written is left out.
 func decode(out *recorder, line string, v any) bool {
 	if strings.TrimSpace(line) == "" {
 		return false
 	}
-	if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), v) != nil {
+	err := errors.New("no object")
+	if strings.HasPrefix(line, "{") {
+		err = json.Unmarshal([]byte(line), v)
+	}
+	var kind *json.UnmarshalTypeError
+	if err != nil && !errors.As(err, &kind) {
 		out.add(dispatch.Text(line))
 		return false
 	}
@@ -89,8 +96,9 @@ type claudeLine struct {
 	}
 	IsError    bool `json:"is_error"`
 	Result     string
+	Errors     []string
 	NumTurns   int     `json:"num_turns"`
-	DurationMS int     `json:"duration_ms"`
+	DurationMS float64 `json:"duration_ms"`
 	Cost       float64 `json:"total_cost_usd"`
 	Usage      json.RawMessage
 }
@@ -139,7 +147,7 @@ func (c *claude) line(out *recorder, line string) {
 		out.add(event("result", map[string]any{"subtype": l.Subtype, "is_error": l.IsError, "num_turns": l.NumTurns, "duration_ms": l.DurationMS, "total_cost_usd": l.Cost, "usage": l.Usage}))
 		c.failure = ""
 		if l.IsError || l.Subtype != "success" {
-			c.failure = cmp.Or(l.Result, "the agent ended with "+l.Subtype)
+			c.failure = cmp.Or(l.Result, strings.Join(l.Errors, "; "), "the agent ended with "+l.Subtype)
 		}
 	}
 }
@@ -189,6 +197,7 @@ type codexItem struct {
 	Server   string
 	Tool     string
 	Query    string
+	Prompt   string
 
 	Arguments, Result, Changes, Items json.RawMessage
 	Error                             json.RawMessage
@@ -218,7 +227,7 @@ func (c *codex) line(out *recorder, line string) {
 func (c *codex) item(out *recorder, i codexItem, completed bool) {
 	kind := cmp.Or(i.Type, i.ItemType)
 	switch kind {
-	case "agent_message", "assistant_message":
+	case "agent_message", "assistant_message", "plan":
 		if completed {
 			out.add(dispatch.Text(i.Text))
 		}
@@ -244,6 +253,8 @@ func (c *codex) item(out *recorder, i codexItem, completed bool) {
 			result = i.Error
 		}
 		c.pair(out, i.ID, i.Server+"."+i.Tool, i.Arguments, completed, failed, result)
+	case "collab_tool_call":
+		c.pair(out, i.ID, i.Tool, quoted(map[string]string{"prompt": i.Prompt}), completed, i.Status == "failed", nil)
 	case "file_change":
 		c.pair(out, i.ID, kind, quoted(map[string]any{"changes": i.Changes}), completed, i.Status == "failed", nil)
 	case "web_search":

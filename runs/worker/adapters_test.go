@@ -61,6 +61,8 @@ func TestAdaptersTellFailures(t *testing.T) {
 		"a": {"claude", `{"type":"result","subtype":"error_max_turns","is_error":false}`, "error_max_turns"},
 		"b": {"claude", `{"type":"result","subtype":"success","is_error":true,"result":"Credit balance is too low"}`, "Credit balance"},
 		"c": {"codex", `{"type":"error","message":"lost"}` + "\n" + `{"type":"turn.failed","error":{"message":"no model"}}`, "no model"},
+		"f": {"claude", `{"type":"result","subtype":"success","is_error":true,"result":{"future":1},"num_turns":"many"}`, "the agent ended with"},
+		"e": {"claude", `{"type":"result","subtype":"error_during_execution","is_error":true,"duration_ms":1.5,"errors":["overloaded","gave up"]}`, "overloaded; gave up"},
 		"d": {"gemini", `{"type":"result","status":"error","error":{"type":"X","message":"quota"}}`, "quota"},
 	}
 	for name, f := range tests {
