@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,31 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
 
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 10
+
+
+def methods_of(path: str, resource: object) -> dict[str, set[str]]:
+    """What can be called on a resource and on those below it."""
+    found: dict[str, set[str]] = {path: set()}
+    for name, value in vars(type(resource)).items():
+        if isinstance(value, cached_property) and name != "with_raw_response":
+            found |= methods_of(f"{path}.{name}", getattr(resource, name))
+        elif inspect.isfunction(value) and not name.startswith("_"):
+            found[path].add(name)
+    return found
+
+
+def test_the_table_has_every_method() -> None:
+    table: dict[str, set[str]] = {}
+    for resources, groups in re.findall(r"(?m)^\| (`client\..*?) +\| (.*?) +\|$", README):
+        path = ""
+        names = re.findall(r"`(.*?)`", resources)
+        for name, group in zip(names, groups.split(";"), strict=True):
+            path = path.rpartition(".")[0] + name if name.startswith(".") else name
+            table[path] = set(re.findall(r"`(\w+)`", group))
+    with Millwright(api_key=KEY, base_url="http://127.0.0.1:1/api/v1") as client:
+        actual = methods_of("client", client)
+    del actual["client"]  # calls of any path, which a section of their own describes
+    assert table == {path: methods for path, methods in actual.items() if methods}
 
 
 @pytest.mark.parametrize("code", EXAMPLES, ids=range(1, len(EXAMPLES) + 1))

@@ -43,6 +43,32 @@ test("there are examples", () => {
   expect(examples.length).toBeGreaterThanOrEqual(9);
 });
 
+test("the table has every method", () => {
+  const table: Record<string, string[]> = {};
+  for (const [, resources = "", groups = ""] of README.matchAll(/^\| (`client\..*?) +\| (.*?) +\|$/gm)) {
+    let path = "";
+    [...resources.matchAll(/`(.*?)`/g)].forEach(([, name = ""], i) => {
+      path = name.startsWith(".") ? path.slice(0, path.lastIndexOf(".")) + name : name;
+      table[path] = [...(groups.split(";")[i] ?? "").matchAll(/`(\w+)`/g)]
+        .map(([, method = ""]) => method)
+        .sort();
+    });
+  }
+  const actual: Record<string, string[]> = {};
+  const visit = (path: string, resource: object) => {
+    const methods = Object.getOwnPropertyNames(Object.getPrototypeOf(resource)).filter(
+      (name) => name !== "constructor",
+    );
+    if (methods.length > 0) actual[path] = methods.sort();
+    for (const [name, below] of Object.entries(resource)) {
+      if (below instanceof Object) visit(`${path}.${name}`, below);
+    }
+  };
+  visit("client", new Millwright({ apiKey: KEY, baseURL: "http://127.0.0.1:1/api/v1" }));
+  delete actual["client"]; // calls of any path, which a section of their own describes
+  expect(table).toEqual(actual);
+});
+
 test.each(examples.map((code, i) => [i + 1, code]))("example %d", async (i) => {
   await run(process.execPath, ["--throw-deprecation", join(FOLDER, `example-${i}.mjs`)], { env });
 });
