@@ -202,8 +202,12 @@ func (l *Loop) settle(ctx context.Context, snap Snapshot, started time.Time) (Re
 			return Result{}, false
 		}
 		return l.settled(f, state.OutcomeRefused), true
-	case f.SyncState == state.SyncApplied && f.Applied.Tree != "" && f.Applied.Tree == snap.Revision.Tree:
-		app := state.Application{FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: started, Revision: snap.Revision, Problems: f.Problems}
+	case same(f.Applied, snap.Revision) || f.Applied.Tree != "" && f.Applied.Tree == snap.Revision.Tree:
+		problems, ok := l.standing(ctx, f)
+		if !ok {
+			return Result{}, false
+		}
+		app := state.Application{FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: started, Revision: snap.Revision, Problems: problems}
 		if err := l.cfg.Store.Apply(ctx, app); errors.Is(err, state.ErrMoved) {
 			return Result{}, false
 		} else if err != nil {
@@ -212,6 +216,24 @@ func (l *Loop) settle(ctx context.Context, snap Snapshot, started time.Time) (Re
 		return l.applied(app), true
 	}
 	return Result{}, false
+}
+
+// standing returns the problems of the applied revision, if nothing but failures to read the source came
+// after it: then a source that is there again and says the same is no reason to apply, which would pick up
+// secrets.
+func (l *Loop) standing(ctx context.Context, f state.Factory) ([]schema.Problem, bool) {
+	if f.SyncState == state.SyncApplied {
+		return f.Problems, true
+	}
+	if f.SyncState != state.SyncFailed || !same(f.Attempted, f.Applied) {
+		return nil, false
+	}
+	attempts, err := l.cfg.Store.Attempts(ctx, f.UID, 0, 50)
+	last := slices.IndexFunc(attempts, func(a state.Attempt) bool { return a.Outcome != state.OutcomeFailed })
+	if err != nil || last < 0 || attempts[last].Outcome == state.OutcomeRefused {
+		return nil, false
+	}
+	return attempts[last].Problems, true
 }
 
 func same(a, b state.Revision) bool { return a.ID == b.ID && a.Tree == b.Tree }
