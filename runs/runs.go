@@ -83,7 +83,7 @@ func noRun(id string) error {
 	if len(id) > 64 {
 		id = id[:64] + "…"
 	}
-	return api.Problem("resource_not_found", "run %q", id)
+	return api.Problem("resource_not_found", "run %q does not exist", id)
 }
 
 func (s *service) link(runID string) string { return s.PublicURL + "/runs/" + runID }
