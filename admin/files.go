@@ -206,6 +206,7 @@ func (s *service) editFiles(ctx context.Context, f state.Factory, e editing, cha
 	if err != nil {
 		return Sync{}, answered(err, inFiles)
 	}
+	done.attempt.Source = f.Source
 	return newSync(done.attempt), nil
 }
 

@@ -55,7 +55,7 @@ func TestManagedFiles(t *testing.T) {
 			t.Errorf("automations %v", got)
 		}
 		r = o.put("README.md", "Hello.\n").want(200)
-		if r.at("revision") != "r4" {
+		if r.at("revision") != "r4" || r.at("source", "kind") != "managed" {
 			t.Errorf("a file that says nothing: %s", r.body)
 		}
 		if r := o.put("README.md", "Hello.\n").want(200); r.at("revision") != "r4" || r.at("outcome") != "unchanged" {
