@@ -154,8 +154,13 @@ func (s *service) createRun(ctx context.Context, in *createInput, def state.Agen
 	return s.save(ctx, n, files, in)
 }
 
+// idempotency is what makes the repeat of a request by the same API key a look-up.
+func idempotency(ctx context.Context, key string, request []byte) state.Idempotency {
+	return state.Idempotency{KeyUID: api.KeyOf(ctx).UID, Key: key, Request: sha256.Sum256(request)}
+}
+
 func (s *service) save(ctx context.Context, n state.NewRun, files []state.Attachment, in *createInput) (state.Run, error) {
-	idem := state.Idempotency{KeyUID: n.Creator.UID, Key: in.IdempotencyKey, Request: sha256.Sum256(in.RawBody)}
+	idem := idempotency(ctx, in.IdempotencyKey, in.RawBody)
 	ctx, span := s.Tracer.Start(ctx, "create", time.Time{})
 	defer span.End()
 	n.Traceparent = trace.Position(ctx)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -397,6 +398,39 @@ func TestIdempotencyKey(t *testing.T) {
 		r := w.call(state.RoleRunner, "POST", "/agent/runs", `{"prompt": "y"}`, "Idempotency-Key", "one")
 		if v := r.problem(409, "conflict"); v["retryable"] != false || r.header.Get("X-Should-Retry") != "false" {
 			w.t.Errorf("another body: %v %v", v, r.header)
+		}
+	})
+}
+
+func TestIdempotentFollowup(t *testing.T) {
+	each(t, func(w *world) {
+		id, other := w.create(`{"prompt": "x"}`), w.create(`{"prompt": "x"}`)
+		send := func(id, body string) response {
+			return w.call(state.RoleRunner, "POST", "/agent/runs/"+id+"/followups", body, "Idempotency-Key", "one")
+		}
+		answers := make(chan string, 20)
+		var all sync.WaitGroup
+		for range cap(answers) {
+			all.Go(func() { answers <- send(id, `{"message": "once"}`).text })
+		}
+		all.Wait()
+		first := <-answers
+		for range cap(answers) - 1 {
+			if again := <-answers; again != first || !strings.Contains(first, `"queued_prompt"`) {
+				w.t.Errorf("repeats: %s %s", first, again)
+			}
+		}
+		w.call(state.RoleRunner, "POST", "/agent/runs/"+id+"/cancel", "")
+		if again := send(id, `{"message": "once"}`).text; again != first {
+			w.t.Errorf("after the end: %s, want %s", again, first)
+		}
+		if got := w.get(id); got["prompt"] != "x\n\nonce" || got["state"] != "CANCELLED" {
+			w.t.Errorf("run %v", got)
+		}
+		for _, r := range []response{send(id, `{"message": "twice"}`), send(other, `{"message": "once"}`)} {
+			if v := r.problem(409, "conflict"); v["retryable"] != false || r.header.Get("X-Should-Retry") != "false" {
+				w.t.Errorf("another request: %v %v", v, r.header)
+			}
 		}
 	})
 }

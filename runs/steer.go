@@ -24,7 +24,9 @@ type RunFollowupResponse struct {
 
 type followupInput struct {
 	RunPath
-	Body RunFollowupRequest
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat with the same key and body within 24 hours answers as the first one did, and sends nothing"`
+	Body           RunFollowupRequest
+	RawBody        []byte
 }
 
 // cancelWait is how long a cancel waits for the run to end (contract.md, section 4).
@@ -32,7 +34,7 @@ const cancelWait = 10 * time.Second
 
 func (s *service) registerSteer() {
 	api.Handle(s.api, api.Also(api.Explained(api.Operation(http.MethodPost, "/agent/runs/{runId}/followups", "createFollowup", state.RoleRunner, "Send a message to a run"),
-		"A run that has ended is queued again, as a new execution of the same run."), http.StatusConflict), s.followup)
+		"A run that has ended is queued again, as a new execution of the same run. An Idempotency-Key header makes a repeat return the first answer for 24 hours."), http.StatusConflict), s.followup)
 	api.Handle(s.api, api.Explained(api.Operation(http.MethodPost, "/agent/runs/{runId}/cancel", "cancelRun", state.RoleRunner, "Cancel a run"),
 		"A queued run is cancelled at once. A run in progress is told to stop, and killed after 5 seconds; the answer comes when it is CANCELLED, or after 10 seconds, with cancel_requested_at recorded. The answer is the run's ID."), s.cancel)
 }
@@ -48,9 +50,9 @@ func (s *service) followup(ctx context.Context, in *followupInput) (RunFollowupR
 	if !clean(in.Body.Message) {
 		return RunFollowupResponse{}, api.InvalidField("message", "holds a NUL character or invalid UTF-8")
 	}
-	uid, outcome, err := s.Store.Followup(ctx, id, in.Body.Message)
-	if errors.Is(err, state.ErrConflict) { // too many wait; they go when the execution ends
-		return RunFollowupResponse{}, api.Problem("conflict", "%s", strings.TrimSuffix(err.Error(), ": "+state.ErrConflict.Error())).WaitingHelps()
+	uid, outcome, err := s.Store.Followup(ctx, id, in.Body.Message, idempotency(ctx, in.IdempotencyKey, append([]byte(id+"\n"), in.RawBody...)))
+	if errors.Is(err, state.ErrFull) { // they go when the execution ends
+		return RunFollowupResponse{}, api.Problem("conflict", "%s", strings.TrimSuffix(err.Error(), ": "+state.ErrFull.Error())).WaitingHelps()
 	}
 	return RunFollowupResponse{uid, outcome}, err
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -429,26 +430,38 @@ const (
 // maxPending is how many messages may wait for one execution.
 const maxPending = 100
 
-// Followup sends a message to a run and returns its UID and what became of it. ErrNotFound when there is
-// no such run; ErrConflict when too many messages wait already.
-func (s *Store) Followup(ctx context.Context, id, message string) (uid string, outcome FollowupOutcome, err error) {
-	uid = NewID(PrefixFollowup)
+// ErrFull says that as many messages wait for a run as may.
+var ErrFull = errors.New("full")
+
+// Followup sends a message to a run and returns its UID and what became of it. A repeat of a request within
+// 24 hours, by idem, returns what the first one did, and sends nothing. ErrNotFound when there is no such
+// run; ErrConflict when the repeat's request differs; ErrFull when too many messages wait already.
+func (s *Store) Followup(ctx context.Context, id, message string, idem Idempotency) (uid string, outcome FollowupOutcome, err error) {
 	var r Run
+	first := ""
 	err = s.commit(ctx, func(ctx context.Context, tx write) (err error) {
+		uid = NewID(PrefixFollowup)
 		if r, err = s.lockRun(ctx, tx, id); err != nil {
 			return err
 		}
 		execution := r.Execution + 1
-		outcome = FollowupPending
-		if r.State == RunQueued {
+		switch outcome = FollowupPending; {
+		case r.State == RunQueued:
 			execution, outcome = r.Execution, FollowupQueued
+		case r.State.Ended():
+			outcome = FollowupHandoff
+		}
+		if idem.Key != "" {
+			if first, err = s.first(ctx, tx, idem, r.FactoryUID, uid+" "+string(outcome)); err != nil || first != "" {
+				return err
+			}
 		}
 		var waiting int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM followups WHERE run_id = $1 AND execution = $2`, id, execution).Scan(&waiting); err != nil {
 			return err
 		}
 		if waiting >= maxPending && !r.State.Ended() { // what waited when the run was cancelled goes with the message that reopens it
-			return fmt.Errorf("run %s has %d messages waiting already: %w", id, waiting, ErrConflict)
+			return fmt.Errorf("run %s has %d messages waiting already: %w", id, waiting, ErrFull)
 		}
 		now := time.Now()
 		if _, err := tx.ExecContext(ctx, `INSERT INTO followups (uid, run_id, factory_uid, message, execution, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
@@ -459,7 +472,6 @@ func (s *Store) Followup(ctx context.Context, id, message string) (uid string, o
 		case r.State == RunQueued && r.Execution == 1:
 			return r.join(ctx, tx, message)
 		case r.State.Ended():
-			outcome = FollowupHandoff
 			r.Execution, r.Attempt, r.StatusMessage, r.ErrorCode = execution, 1, "", ""
 			return r.requeue(ctx, tx)
 		}
@@ -468,6 +480,9 @@ func (s *Store) Followup(ctx context.Context, id, message string) (uid string, o
 	})
 	if err != nil {
 		return "", "", err
+	}
+	if uid, did, ok := strings.Cut(first, " "); ok {
+		return uid, FollowupOutcome(did), nil
 	}
 	s.moved(ctx, r)
 	return uid, outcome, nil

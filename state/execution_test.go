@@ -188,7 +188,7 @@ func TestAnAttemptBeginsItsConversationAnew(t *testing.T) {
 			c := start(t, s, id)
 			say(c, text)
 			if text == "done" {
-				if _, _, err := s.Followup(ctx, id, "more"); err != nil {
+				if _, _, err := s.Followup(ctx, id, "more", state.Idempotency{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -258,7 +258,7 @@ func TestReapRuns(t *testing.T) {
 		if _, err := s.RequestCancel(ctx, id); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := s.Followup(ctx, id, "more"); err != nil {
+		if _, _, err := s.Followup(ctx, id, "more", state.Idempotency{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.ReapRuns(ctx, past(), 10); err != nil {
@@ -340,7 +340,7 @@ func TestFollowup(t *testing.T) {
 		id := create(t, s, n).ID
 		followup := func(text string, want state.FollowupOutcome) {
 			t.Helper()
-			if uid, got, err := s.Followup(ctx, id, text); err != nil || got != want || !state.ValidID(state.PrefixFollowup, uid) {
+			if uid, got, err := s.Followup(ctx, id, text, state.Idempotency{}); err != nil || got != want || !state.ValidID(state.PrefixFollowup, uid) {
 				t.Fatalf("follow-up %q: %s %s %v", text, uid, got, err)
 			}
 		}
@@ -399,7 +399,7 @@ func TestFollowup(t *testing.T) {
 		if got := texts(steps); len(steps) != 4 || !cmp.Equal(got, want) {
 			t.Errorf("conversation %q", got)
 		}
-		if _, _, err := s.Followup(ctx, state.NewRunID(), "x"); !errors.Is(err, state.ErrNotFound) {
+		if _, _, err := s.Followup(ctx, state.NewRunID(), "x", state.Idempotency{}); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("unknown run: %v", err)
 		}
 		runs, err := s.Conversation(ctx, r.ConversationID)
@@ -418,14 +418,14 @@ func TestFollowupsAreBounded(t *testing.T) {
 		var err error
 		n := 0
 		for ; err == nil && n < 1000; n++ {
-			_, _, err = s.Followup(t.Context(), id, "again")
+			_, _, err = s.Followup(t.Context(), id, "again", state.Idempotency{})
 		}
-		if !errors.Is(err, state.ErrConflict) || n != 101 {
+		if !errors.Is(err, state.ErrFull) || n != 101 {
 			t.Errorf("message %d: %v", n, err)
 		}
 		c := start(t, s, id)
 		for range 100 {
-			if _, _, err := s.Followup(t.Context(), id, "next"); err != nil {
+			if _, _, err := s.Followup(t.Context(), id, "next", state.Idempotency{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -435,7 +435,7 @@ func TestFollowupsAreBounded(t *testing.T) {
 		if _, err := s.FinishRun(t.Context(), c, state.Result{State: state.RunCancelled}); err != nil {
 			t.Fatal(err)
 		}
-		if _, outcome, err := s.Followup(t.Context(), id, "go on"); err != nil || outcome != state.FollowupHandoff {
+		if _, outcome, err := s.Followup(t.Context(), id, "go on", state.Idempotency{}); err != nil || outcome != state.FollowupHandoff {
 			t.Errorf("a run that was cancelled while messages waited: %s %v", outcome, err)
 		}
 	})

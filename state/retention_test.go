@@ -18,7 +18,7 @@ func TestTrimRuns(t *testing.T) {
 			n.Metadata = map[string]string{"k": "v"}
 			r := create(t, s, n, state.Attachment{Name: "a", MimeType: "b/c", Body: []byte("x")})
 			c := start(t, s, r.ID)
-			if _, _, err := s.Followup(ctx, r.ID, "more"); err != nil {
+			if _, _, err := s.Followup(ctx, r.ID, "more", state.Idempotency{}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := s.RequestCancel(ctx, r.ID); err != nil {

@@ -147,11 +147,12 @@ type Attachment struct {
 // (contract.md, section 9).
 const PayloadName = "event-payload.json"
 
-// Idempotency makes the repeat of a create a look-up (contract.md, section 4). The zero value does not.
+// Idempotency makes the repeat of a create, or of a follow-up, a look-up (contract.md, section 4). The zero
+// value does not.
 type Idempotency struct {
 	KeyUID  string   // whose request it is
 	Key     string   // the Idempotency-Key header
-	Request [32]byte // a hash of the request's body
+	Request [32]byte // a hash of the request: its body, and what it is sent to
 }
 
 const idempotencyKept = 24 * time.Hour
@@ -173,7 +174,7 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 		r := r
 		if idem.Key != "" {
 			var err error
-			if first, err = s.firstRun(ctx, tx, idem, r); err != nil || first != "" {
+			if first, err = s.first(ctx, tx, idem, r.FactoryUID, r.ID); err != nil || first != "" {
 				return err
 			}
 		}
@@ -218,15 +219,16 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 	return run, nil
 }
 
-// firstRun returns the run that the first request with this key made, or "" and takes the key for r.
-func (s *Store) firstRun(ctx context.Context, tx write, idem Idempotency, r NewRun) (string, error) {
+// first returns what the first request with this key made, or "" and takes the key for what is made now: a
+// run's ID, or a follow-up's UID and outcome.
+func (s *Store) first(ctx context.Context, tx write, idem Idempotency, factoryUID, made string) (string, error) {
 	hash := sha256.Sum256([]byte(idem.Key))
 	now := time.Now()
 	if _, err := tx.ExecContext(ctx, `DELETE FROM idempotency WHERE key_uid = $1 AND hash = $2 AND created_at <= $3`, idem.KeyUID, hash[:], micros(now.Add(-idempotencyKept))); err != nil {
 		return "", err
 	}
 	err := one(tx.ExecContext(ctx, `INSERT INTO idempotency (key_uid, factory_uid, hash, request_hash, run_id, created_at) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_uid, hash) DO NOTHING`,
-		idem.KeyUID, r.FactoryUID, hash[:], idem.Request[:], r.ID, micros(now)))
+		idem.KeyUID, factoryUID, hash[:], idem.Request[:], made, micros(now)))
 	if !errors.Is(err, errNoRow) {
 		return "", err
 	}

@@ -118,7 +118,7 @@ func (m *simulation) act() {
 			}
 		})
 	case 6:
-		_, outcome, err := m.s.Followup(ctx, id, fmt.Sprint("asked ", len(r.asked)))
+		_, outcome, err := m.s.Followup(ctx, id, fmt.Sprint("asked ", len(r.asked)), state.Idempotency{})
 		if err != nil {
 			m.t.Fatal(err)
 		}

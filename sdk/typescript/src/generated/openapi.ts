@@ -156,7 +156,7 @@ export interface paths {
         put?: never;
         /**
          * Send a message to a run
-         * @description A run that has ended is queued again, as a new execution of the same run. Needs a key of role runner or above.
+         * @description A run that has ended is queued again, as a new execution of the same run. An Idempotency-Key header makes a repeat return the first answer for 24 hours. Needs a key of role runner or above.
          */
         post: operations["createFollowup"];
         delete?: never;
@@ -2565,7 +2565,10 @@ export interface operations {
     createFollowup: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A repeat with the same key and body within 24 hours answers as the first one did, and sends nothing */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /** @description The run's ID */
                 runId: string;
