@@ -204,6 +204,10 @@ func TestRotateMasterKey(t *testing.T) {
 			if err := replica.Leave(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			// One that was stopped for longer than its lease, or whose clock is behind, uses it too.
+			if _, err := state.RotateMasterKey(t.Context(), cfg, "", file); !errors.Is(err, state.ErrConflict) {
+				t.Fatalf("rotation under a server without a lease: %v", err)
+			}
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -240,4 +244,47 @@ func TestRotateMasterKey(t *testing.T) {
 			t.Errorf("factory: %v, %v", again, err)
 		}
 	})
+}
+
+// TestRotatedBehindAServer rotates the master key in the moment in which a server has no connection: it
+// does not go on with the old one.
+func TestRotatedBehindAServer(t *testing.T) {
+	dsn := statetest.Postgres(t)
+	s := statetest.Open(t, dsn)
+	replica, err := s.Join(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	file := filepath.Join(t.TempDir(), "new-key")
+	for rotated := false; !rotated; {
+		for _, query := range []string{
+			`UPDATE replicas SET lease_until = 0`,
+			`SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid
+				WHERE l.locktype = 'advisory' AND l.mode = 'ShareLock' AND (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended('millwright uses ' || current_schema(), 0)`,
+		} {
+			if _, err := admin.Exec(query); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := state.RotateMasterKey(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()}, "", file)
+		if rotated = err == nil; !rotated && !errors.Is(err, state.ErrConflict) {
+			t.Fatal(err)
+		}
+	}
+	for s.Ping(t.Context()) == nil { // until it has looked
+		if t.Context().Err() != nil {
+			return
+		}
+	}
+	if _, err := s.SetSecret(t.Context(), "T", []byte("value")); !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("a secret sealed under the old key: %v", err)
+	}
+	if err := replica.Renew(t.Context()); !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("the replica goes on: %v", err)
+	}
 }

@@ -70,7 +70,7 @@ func (s *Store) openPostgres(dsn string) error {
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
 	}
-	s.dialect = postgres
+	s.dialect, s.postgres = postgres, cfg
 	s.write = stdlib.OpenDB(*cfg)
 	s.write.SetMaxOpenConns(20)
 	s.write.SetMaxIdleConns(20)
@@ -226,24 +226,68 @@ func (s *Store) tell(ctx context.Context) {
 	}
 }
 
-// listen hands the notices of other replicas to this process until ctx ends.
-func (s *Store) listen(ctx context.Context, dsn string) {
-	for ctx.Err() == nil {
-		if err := s.listenOnce(ctx, dsn); err != nil && ctx.Err() == nil {
-			s.log.Warn("listening for notices of other replicas", "error", err)
-			select {
-			case <-ctx.Done():
-			case <-time.After(500 * time.Millisecond):
-			}
+// useSQL says that this session's process uses the state, until the session ends. It waits while the master
+// key is rotated, which takes the lock alone.
+const (
+	useSQL   = `SELECT pg_advisory_lock_shared(hashtextextended('millwright uses ' || current_schema(), 0))`
+	aloneSQL = `SELECT pg_try_advisory_xact_lock(hashtextextended('millwright uses ' || current_schema(), 0))`
+)
+
+// use opens the session that says so.
+func (s *Store) use(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, s.postgres.Copy())
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	if _, err := conn.Exec(ctx, useSQL); err != nil {
+		conn.Close(context.WithoutCancel(ctx))
+		return nil, s.classify(err)
+	}
+	return conn, nil
+}
+
+// listen hands the notices of other replicas to this process until ctx ends. conn is a session in which
+// the state is used; when it breaks another one is opened.
+func (s *Store) listen(ctx context.Context, conn *pgx.Conn) {
+	for {
+		err := s.listenOnce(ctx, conn)
+		if ctx.Err() != nil {
+			return
+		}
+		s.log.Warn("listening for notices of other replicas: trying again", "error", err)
+		if conn, err = s.useAgain(ctx); err != nil {
+			return
 		}
 	}
 }
 
-func (s *Store) listenOnce(ctx context.Context, dsn string) error {
-	conn, err := pgx.Connect(ctx, dsn)
-	if err != nil {
-		return errors.New("cannot connect")
+// useAgain opens another session as soon as it can be had. Meanwhile the master key may have been rotated:
+// then this process must not go on.
+func (s *Store) useAgain(ctx context.Context) (*pgx.Conn, error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(500 * time.Millisecond):
+		}
+		conn, err := s.use(ctx)
+		if err != nil {
+			continue
+		}
+		if err = s.checkMasterKey(ctx); err == nil {
+			return conn, nil
+		}
+		conn.Close(context.WithoutCancel(ctx))
+		if errors.Is(err, ErrWrongMasterKey) {
+			s.rotated.Store(true)
+			s.log.Error("the master key was rotated while this server had no connection to the database: start it again, with the new key")
+			return nil, err
+		}
 	}
+}
+
+// listenOnce hands on notices until the session ends.
+func (s *Store) listenOnce(ctx context.Context, conn *pgx.Conn) error {
 	defer conn.Close(context.WithoutCancel(ctx))
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err

@@ -29,7 +29,7 @@ type Rotation struct {
 // alone. Without, a new key takes the place of the old one in keyFile: from before the transaction until
 // after it the file holds both, so that the state opens with it whenever the process is killed.
 func RotateMasterKey(ctx context.Context, cfg Config, keyFile, newFile string) (Rotation, error) {
-	s, err := Open(ctx, cfg)
+	s, err := open(ctx, cfg, false)
 	if err != nil {
 		return Rotation{}, err
 	}
@@ -150,21 +150,32 @@ func (s *Store) reseal(ctx context.Context, key []byte) (total int, err error) {
 	return total, err
 }
 
-// nobodyServes refuses while a replica lives, and holds off those that come: they look at the key again
-// when they have joined.
+// nobodyServes refuses while another process uses the state, and holds off those that come. One that lost
+// its session, as when the database is restarted, is known by its lease.
 func (s *Store) nobodyServes(ctx context.Context, tx *sql.Tx) error {
 	if !s.Shared() { // we hold the lock of the state
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, `LOCK TABLE replicas IN ACCESS EXCLUSIVE MODE`); err != nil {
+	var alone bool
+	if err := tx.QueryRowContext(ctx, aloneSQL).Scan(&alone); err != nil {
 		return err
 	}
-	var n int
-	err := tx.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE lease_until > $1`, micros(time.Now())).Scan(&n)
-	if err == nil && n > 0 {
-		err = fmt.Errorf("%d server(s) use this state: stop them all first (one that was killed counts for some seconds more): %w", n, ErrConflict)
+	var leases int
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE lease_until > $1`, micros(time.Now())).Scan(&leases); err != nil {
+		return err
 	}
-	return err
+	if !alone || leases > 0 {
+		return fmt.Errorf("servers use this state: stop them all first (one that was killed counts for some seconds more): %w", ErrConflict)
+	}
+	return nil
+}
+
+// checkRotated refuses to go on once the master key was rotated behind our back.
+func (s *Store) checkRotated() error {
+	if s.rotated.Load() {
+		return fmt.Errorf("%w: the master key was rotated: start this server again, with the new one", ErrUnavailable)
+	}
+	return nil
 }
 
 func (s *Store) resealColumn(ctx context.Context, tx *sql.Tx, next *sealer, list, purpose, update string) (total int, err error) {

@@ -176,10 +176,7 @@ func (s *Store) Join(ctx context.Context, generation int64) (*Replica, error) {
 		s.local.all[r] = struct{}{}
 		return r, nil
 	}
-	if err := r.Renew(ctx); err != nil {
-		return r, err
-	}
-	return r, s.checkMasterKey(ctx) // it may have been rotated until we were seen
+	return r, r.Renew(ctx)
 }
 
 // Loaded records that the replica serves generation. It returns when the record is durable.
@@ -205,6 +202,9 @@ func (l *localReplicas) wake() {
 func (r *Replica) Renew(ctx context.Context) error {
 	if !r.s.Shared() {
 		return nil
+	}
+	if err := r.s.checkRotated(); err != nil {
+		return err
 	}
 	asked := time.Since(r.base) // the lease counts from before the write, so that others see it end later than we do
 	now := time.Now()

@@ -16,9 +16,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
+	"github.com/jackc/pgx/v5"
 )
 
 var (
@@ -62,6 +64,8 @@ type Store struct {
 	local       localReplicas
 	definitions definitions
 	listened    listened
+	postgres    *pgx.ConnConfig
+	rotated     atomic.Bool // the state is sealed under another master key than ours now
 	stop        context.CancelFunc
 	background  sync.WaitGroup
 }
@@ -78,6 +82,11 @@ func SQLitePath(dsn string) (string, bool) {
 // nothing, when the state is of a newer version, is sealed under another master key, or is a SQLite
 // file that another process holds.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
+	return open(ctx, cfg, true)
+}
+
+// open is Open. Without use others are not told that we use a PostgreSQL state, nor we of their notices.
+func open(ctx context.Context, cfg Config, use bool) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -94,7 +103,17 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	var session *pgx.Conn
+	if use && s.dialect == postgres { // before the master key is checked
+		if session, err = s.use(ctx); err != nil {
+			s.closeDatabases()
+			return nil, err
+		}
+	}
 	if err := s.prepare(ctx); err != nil {
+		if session != nil {
+			session.Close(context.WithoutCancel(ctx))
+		}
 		s.closeDatabases()
 		return nil, err
 	}
@@ -105,7 +124,9 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.background.Go(func() { s.accept.run(background) })
 	if s.dialect == postgres {
 		s.background.Go(func() { s.tell(background) })
-		s.background.Go(func() { s.listen(background, cfg.DSN) })
+	}
+	if session != nil {
+		s.background.Go(func() { s.listen(background, session) })
 	}
 	return s, nil
 }
@@ -172,6 +193,9 @@ func (s *Store) closeDatabases() error {
 
 // Ping reports whether the database answers.
 func (s *Store) Ping(ctx context.Context) error {
+	if err := s.checkRotated(); err != nil {
+		return err
+	}
 	return s.classify(s.read.PingContext(ctx))
 }
 
@@ -181,6 +205,9 @@ func (s *Store) Shared() bool { return s.dialect == postgres }
 // tx runs f in one write transaction and commits it. It is run again when the database asks for that
 // (deadlock, serialization failure), so f must have no other effects.
 func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
+	if err := s.checkRotated(); err != nil {
+		return err
+	}
 	for try := 0; ; try++ {
 		err := s.txOnce(ctx, f)
 		if err == nil || try == 4 || !s.retryable(err) {
