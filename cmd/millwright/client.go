@@ -237,20 +237,23 @@ func (c *client) one(ctx context.Context) (factoryRef, error) {
 
 // webhookRef is what commands need to know of a webhook.
 type webhookRef struct {
-	UID             string `json:"uid"`
-	Name            string `json:"name"`
-	AuthMode        string `json:"auth_mode"`
-	SignatureScheme string `json:"signature_scheme"`
-	IngressURL      string `json:"ingress_url"`
+	UID             string  `json:"uid"`
+	Name            string  `json:"name"`
+	AuthMode        string  `json:"auth_mode"`
+	SignatureScheme string  `json:"signature_scheme"`
+	IngressURL      string  `json:"ingress_url"`
+	DeletedAt       *string `json:"deleted_at"`
 }
 
-// webhook finds a webhook by UID or name in the factories that --factory names.
+// webhook finds a webhook by UID, or by a name that only one has, in the factories that --factory names.
 func (c *client) webhook(ctx context.Context, ref string) (factoryRef, webhookRef, error) {
 	factories, err := c.chosen(ctx)
 	if err != nil {
 		return factoryRef{}, webhookRef{}, err
 	}
-	var known []string
+	var known, in []string // in: the factories that have one of this name
+	var factory factoryRef
+	var found webhookRef
 	for _, f := range factories {
 		var list struct {
 			Webhooks []webhookRef `json:"webhooks"`
@@ -259,13 +262,22 @@ func (c *client) webhook(ctx context.Context, ref string) (factoryRef, webhookRe
 			return factoryRef{}, webhookRef{}, err
 		}
 		for _, w := range list.Webhooks {
-			if w.UID == ref || w.Name == ref {
+			if w.UID == ref {
 				return f, w, nil
+			}
+			if w.Name == ref && w.DeletedAt == nil {
+				factory, found, in = f, w, append(in, f.Name)
 			}
 			known = append(known, w.Name)
 		}
 	}
-	return factoryRef{}, webhookRef{}, &exit{exitProblem, fmt.Errorf("no webhook %q: there is %s", clean(ref), strings.Join(known, ", "))}
+	switch len(in) {
+	case 0:
+		return factoryRef{}, webhookRef{}, &exit{exitProblem, fmt.Errorf("no webhook %q: there is %s", clean(ref), strings.Join(known, ", "))}
+	case 1:
+		return factory, found, nil
+	}
+	return factoryRef{}, webhookRef{}, usage("%d factories have a webhook %q: choose one with --factory %s, or give its UID", len(in), clean(ref), strings.Join(in, "|"))
 }
 
 const pollEvery = 200 * time.Millisecond

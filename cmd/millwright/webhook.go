@@ -249,6 +249,9 @@ func webhookReplay(s streams, c *client) *cobra.Command {
 	}
 }
 
+// urlTokenMark stands for the URL token in the URL of a webhook, wherever it is shown.
+const urlTokenMark = "{token}"
+
 func webhookSend(s streams) *cobra.Command {
 	var scheme, secretFile, id, idHeader, contentType string
 	cmd := &cobra.Command{
@@ -256,7 +259,8 @@ func webhookSend(s streams) *cobra.Command {
 		Short: "Send a delivery as a provider would: signed, or with a bearer token",
 		Long: `Sends the file BODY (- for standard input) to a webhook's URL and prints the answer.
 With --scheme token the secret is sent as a bearer token; with --scheme url_token it
-is taken to be in the URL already; any other scheme signs as that provider does.`,
+takes the place of {token} in the URL, or is there already; any other scheme signs as
+that provider does.`,
 		Example: `  millwright webhook send --scheme token --secret-file token.txt body.json http://127.0.0.1:8080/webhooks/w/wh_…
   millwright webhook send --scheme github --secret-file secret.txt body.json http://127.0.0.1:8080/webhooks/w/wh_…`,
 		Args: cobra.ExactArgs(2),
@@ -271,9 +275,17 @@ is taken to be in the URL already; any other scheme signs as that provider does.
 			if err != nil {
 				return usage("%w", err)
 			}
-			req, err := http.NewRequestWithContext(cmd.Context(), http.MethodPost, args[1], bytes.NewReader(body))
-			if err != nil {
-				return usage("%w", err)
+			target := args[1]
+			if scheme == "url_token" && strings.Contains(target, urlTokenMark) {
+				secret, err := secretFrom(secretFile)
+				if err != nil {
+					return err
+				}
+				target = strings.Replace(target, urlTokenMark, url.PathEscape(string(secret)), 1)
+			}
+			req, err := http.NewRequestWithContext(cmd.Context(), http.MethodPost, target, bytes.NewReader(body))
+			if err != nil || req.URL.Scheme != "http" && req.URL.Scheme != "https" || req.URL.Host == "" {
+				return usage("URL is not an http or https URL") // which may hold a token
 			}
 			req.Header.Set("Content-Type", contentType)
 			if err := authenticate(req, body, scheme, secretFile, id); err != nil {
