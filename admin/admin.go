@@ -8,7 +8,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/netip"
 	"strings"
@@ -81,10 +80,4 @@ func Register(a *api.API, cfg Config) {
 	s.registerSchemas()
 	s.registerPush()
 	s.registerManaged()
-}
-
-// isNotFound reports whether err says that the named thing does not exist.
-func isNotFound(err error) bool {
-	var e *api.Error
-	return errors.Is(err, state.ErrNotFound) || errors.As(err, &e) && e.Code == "resource_not_found"
 }

@@ -177,7 +177,7 @@ func (s *service) describeFactory(ctx context.Context, uid string) (Factory, err
 }
 
 func newSource(s state.Source) FactorySource {
-	return FactorySource{s.Kind, withoutCredentials(s.URL), s.Branch, s.Path}
+	return FactorySource{s.Kind, WithoutCredentials(s.URL), s.Branch, s.Path}
 }
 
 // problems returns list, never nil.

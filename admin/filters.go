@@ -82,7 +82,7 @@ func (s *service) storedPayload(ctx context.Context, factoryUID string, hooks []
 	for _, w := range hooks {
 		d, payload, err := s.delivery(ctx, factoryUID, w.UID, uid)
 		switch {
-		case isNotFound(err):
+		case api.IsNotFound(err):
 			continue
 		case err != nil:
 			return nil, "", err

@@ -114,8 +114,8 @@ func describe[From, To any](types huma.Registry, _ func(From) To) {
 	types.RegisterTypeAlias(reflect.TypeFor[From](), reflect.TypeFor[To]())
 }
 
-// withoutCredentials returns the address of a repository without what may be a secret in it.
-func withoutCredentials(address string) string {
+// WithoutCredentials returns the address of a repository without what may be a secret in it.
+func WithoutCredentials(address string) string {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil && strings.Contains(address, "://"):

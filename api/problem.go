@@ -122,6 +122,13 @@ func FromState(err error) error {
 	return fmt.Errorf("internal: %w", err)
 }
 
+// IsNotFound reports whether err says that what it names does not exist: as an error of package state, or as
+// the problem that is made of it.
+func IsNotFound(err error) bool {
+	var e *Error
+	return errors.Is(err, state.ErrNotFound) || errors.As(err, &e) && e.Code == "resource_not_found"
+}
+
 func withoutSuffix(err, suffix error) string {
 	return strings.TrimSuffix(err.Error(), ": "+suffix.Error())
 }

@@ -206,7 +206,7 @@ func (q *request) testFilter() error {
 	}
 	var result admin.FilterTestResponse
 	if err := q.call(http.MethodPost, "/factory/"+q.param("factory")+"/filter-tests", in, &result); err != nil {
-		if isNotFound(err) && in.DeliveryID != "" {
+		if api.IsNotFound(err) && in.DeliveryID != "" {
 			v.Form.Errors["delivery"] = "does not exist in this factory"
 		} else if !v.Form.take(err) {
 			return err

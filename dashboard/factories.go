@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"path"
@@ -188,7 +187,7 @@ func placeOf(f state.Factory, file string) place {
 	at := path.Join(f.Source.Path, file)
 	switch f.Source.Kind {
 	case "git":
-		return place{Path: at, Where: "on branch " + f.Source.Branch + " of " + repository(f.Source.URL), Commit: true}
+		return place{Path: at, Where: "on branch " + f.Source.Branch + " of " + admin.WithoutCredentials(f.Source.URL), Commit: true}
 	case "dir":
 		return place{Path: at, Where: "on the server"}
 	}
@@ -197,9 +196,3 @@ func placeOf(f state.Factory, file string) place {
 
 // managed reports whether the server itself holds the factory's definition.
 func managed(f state.Factory) bool { return f.Source.Kind == "managed" && !f.Detached }
-
-// isNotFound reports whether err says that the named thing does not exist.
-func isNotFound(err error) bool {
-	var e *api.Error
-	return errors.Is(err, state.ErrNotFound) || errors.As(err, &e) && e.Code == "resource_not_found"
-}

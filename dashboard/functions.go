@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"millwright/admin"
 	"millwright/schema"
 	"millwright/state"
 )
@@ -40,7 +41,7 @@ func (d *dashboard) functions() template.FuncMap {
 		"int64":      func(n int) int64 { return int64(n) },
 		"difference": difference,
 		"deref":      func(f *state.Factory) state.Factory { return *f },
-		"repository": repository,
+		"repository": admin.WithoutCredentials,
 		"took":       func(from, to time.Time) string { return spell(max(to.Sub(from), 0)) },
 		"value":      value,
 	}
@@ -108,19 +109,6 @@ func value(v any) string {
 		return ""
 	}
 	return clip(maxLine*4, string(b))
-}
-
-// repository returns the address of a git repository without what may be a credential in it.
-func repository(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.User == nil {
-		if err != nil && strings.Contains(address, "://") {
-			return ""
-		}
-		return address
-	}
-	u.User = nil
-	return u.String()
 }
 
 // tone returns the class that gives a state its colour: good, busy, odd, bad or quiet.

@@ -338,7 +338,7 @@ func (q *request) nameOrigin(v *runView) error {
 		return nil
 	}
 	cur, err := q.Store.Current(q.Context(), r.FactoryUID)
-	if isNotFound(err) {
+	if api.IsNotFound(err) {
 		return nil
 	} else if err != nil {
 		return err
@@ -351,7 +351,7 @@ func (q *request) nameOrigin(v *runView) error {
 	}
 	if r.WebhookUID != "" {
 		w, err := q.Store.Webhook(q.Context(), r.FactoryUID, r.WebhookUID)
-		if err != nil && !isNotFound(err) {
+		if err != nil && !api.IsNotFound(err) {
 			return err
 		}
 		v.Webhook = w.Spec.Name
