@@ -142,6 +142,9 @@ func (d *document) eventIs(n *yaml.Node, t Trigger, want string) bool {
 func (d *document) webhookFilter(trigger, filter *yaml.Node, m map[string]any, t *Trigger, where string) {
 	hint := "write filter: with webhook_ids: and the UIDs of the webhooks"
 	if filter == nil {
+		if misplaced, _ := find(trigger, "webhook_ids"); misplaced != nil {
+			return // reported as an unknown key
+		}
 		at, _ := find(trigger, "provider")
 		d.errorAt(at, "webhook-ids", where+": a webhook trigger needs filter.webhook_ids", hint)
 		return
@@ -209,10 +212,42 @@ func (d *document) payload(n *yaml.Node, t *Trigger, where string) {
 		}
 		if v, ok := yaml11Bool(at.Value); ok && at.Style == 0 && strings.HasPrefix(p.Message, "exists ") {
 			p.Hint = fmt.Sprintf("%s is a string in YAML 1.2: write %s", at.Value, v)
+		} else if (at.Value == "true" || at.Value == "false") && at.Style != 0 && strings.HasPrefix(p.Message, "exists ") {
+			p.Hint = "write it without quotes: " + at.Value
 		}
 		d.report(d.spanOf(at), SeverityError, "filter", place+": "+p.Message, p.Hint)
 	}
 	if len(problems) == 0 {
 		t.Payload = raw
+		d.nearOperators(n, true)
 	}
+}
+
+// nearOperators warns of fields below the root of a filter that read like an operator: as fields they would
+// never be there, and the filter would match nothing.
+func (d *document) nearOperators(n *yaml.Node, root bool) {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if near := operatorOf(key.Value); near != "" && near != key.Value && !root {
+			d.report(d.spanOf(key), SeverityWarning, "filter-operator", fmt.Sprintf("%s is the name of a field here, not an operator", quoted(key.Value)),
+				didYouMean(near, "")+" If the body has such a field, this is right")
+		}
+		d.nearOperators(n.Content[i+1], false)
+	}
+}
+
+// operatorOf returns the operator that a word stands for in other filter languages.
+func operatorOf(word string) string {
+	switch fold(strings.TrimPrefix(word, "$")) {
+	case "in", "oneof", "anyof":
+		return "in"
+	case "notin", "nin", "noneof":
+		return "not_in"
+	case "exists", "exist":
+		return "exists"
+	}
+	return ""
 }

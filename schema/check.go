@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -249,11 +250,17 @@ func (c *stateCheck) webhookID(f *fact) {
 	if strings.HasPrefix(strings.ToLower(f.value), "wh_") {
 		near = c.nearUID(f.value)
 	}
+	if found := uidText.FindAllString(f.value, 2); len(found) == 1 {
+		near = strings.ToLower(found[0])
+	}
 	p := c.report(f, SeverityError, "webhook-ids", fmt.Sprintf("%s is no UID of a webhook", quoted(f.value)), didYouMean(near, hint))
 	if ParseUID(near) {
 		p.Fix = f.fix(near)
 	}
 }
+
+// uidText is a UID in a longer text, such as a webhook's URL, or in capital letters.
+var uidText = regexp.MustCompile(`(?i)\bwh_[0-7][0-9a-hjkmnp-tv-z]{25}\b`)
 
 func (c *stateCheck) nearUID(uid string) string {
 	if c.uids == nil {

@@ -269,6 +269,10 @@ func (d *document) resource(e entry) any {
 		d.report(span{line, col, line, col + 1}, SeverityError, "not-utf8", fmt.Sprintf("the file is not valid UTF-8 at byte %d", at), hint)
 		return nil
 	}
+	if bytes.HasPrefix(d.src, []byte("version https://git-lfs.github.com/spec/")) {
+		d.report(fileSpan(), SeverityError, "invalid-yaml", "the file is a pointer of Git LFS, and not what it points to", "keep definition files out of LFS: see .gitattributes")
+		return nil
+	}
 	switch e.kind {
 	case kindAutomation, kindAgent, kindSkill:
 		if !d.splitFrontMatter() {

@@ -201,6 +201,10 @@ var rules = []Rule{
 		Doc: "filter.payload mirrors the body: a field takes a list of allowed values, an object of the operators in, not_in and exists, or a nested object. At most 10 levels, 64 fields with operators and 32 values in a set.",
 	},
 	{
+		Code: "filter-operator", Severity: SeverityWarning, Title: "a field of a filter that reads like an operator",
+		Doc: "The operators are in, not_in and exists. Any other word is the name of a field, and notIn, $in or one_of would be looked for in the body. If the body has such a field, the filter is right.",
+	},
+	{
 		Code: "more-problems", Severity: SeverityError, Title: "a file with too many problems to show",
 		Doc: "At most 100 problems are shown of one file, fewer when the whole tree is full of them. The rest are counted.",
 	},

@@ -85,7 +85,11 @@ func checkCron(text string) error {
 	}
 	fields := strings.Fields(text)
 	if len(fields) != 5 {
-		return fmt.Errorf("a schedule has five fields, and this has %d", len(fields))
+		err := fmt.Errorf("a schedule has five fields, and this has %d", len(fields))
+		if len(fields) > 5 {
+			err = fmt.Errorf("%w: there is none for seconds or years", err)
+		}
+		return err
 	}
 	names := [...]string{"minute", "hour", "day of the month", "month", "day of the week"}
 	for i, f := range fields {
@@ -100,6 +104,9 @@ func checkCron(text string) error {
 
 func (d *document) schedule(trigger, key, n *yaml.Node, m map[string]any, t *Trigger) {
 	if key == nil {
+		if misplaced, _ := find(trigger, "cron"); misplaced != nil {
+			return // reported as an unknown key
+		}
 		at, _ := find(trigger, "provider")
 		d.errorAt(at, "schedule", "a schedule trigger needs schedule.cron", missingHints["cron"])
 		return
@@ -119,6 +126,9 @@ func (d *document) schedule(trigger, key, n *yaml.Node, m map[string]any, t *Tri
 		if strings.HasPrefix(t.Schedule.Cron, "@") {
 			near = suggest(t.Schedule.Cron, cronWords)
 			hint = didYouMean(near, hint)
+		}
+		if strings.Contains(err.Error(), "above maximum (6)") {
+			hint = "the days of the week are 0 (Sunday) to 6, or SUN to SAT"
 		}
 		if p := d.errorAt(at, "schedule", fmt.Sprintf("%s is no schedule: %v", shown(at), err), hint); p != nil && near != "" {
 			p.Fix = d.replaceQuoted(at, near)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 	"go.yaml.in/yaml/v3"
@@ -58,7 +59,11 @@ func (d *document) structureProblem(name string, raw any, e *jsonschema.Validati
 	case "minItems":
 		d.errorAt(n, code, what+" is empty", "")
 	case "minimum", "maximum", "exclusiveMinimum":
-		d.errorAt(n, code, fmt.Sprintf("%s is %s, which is out of range", what, clip(n.Value)), fmt.Sprintf("%s: %v", boundWords[keyword], rule[keyword]))
+		hint := fmt.Sprintf("%s: %v", boundWords[keyword], rule[keyword])
+		if extremeNumber(n.Value) {
+			hint = "write a number of ordinary size"
+		}
+		d.errorAt(n, code, fmt.Sprintf("%s is %s, which is out of range", what, clip(n.Value)), hint)
 	default:
 		if n != nil {
 			d.errorAt(n, code, what+": "+e.Message, "")
@@ -164,11 +169,19 @@ func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
 	}
 	near := suggest(key.Value, known)
 	hint := didYouMean(near, "known keys: "+listed(known))
-	if near != "" && strings.EqualFold(near, key.Value) {
+	twin, _ := find(n, near)
+	switch {
+	case near == "":
+		if better := elsewhere(what, key.Value, known); better != "" {
+			hint = better
+		}
+	case twin != nil:
+		hint = fmt.Sprintf("%s is already on line %d: delete this one", near, twin.Line+d.base)
+	case strings.EqualFold(near, key.Value):
 		hint = "keys are case-sensitive: write " + near
 	}
 	p := d.report(d.spanOf(key), severity, "unknown-key", message, hint)
-	if twin, _ := find(n, near); near != "" && twin == nil {
+	if near != "" && twin == nil {
 		p.Fix = d.replace(key, near)
 		if severity == SeverityError {
 			if d.meant == nil {
@@ -177,6 +190,48 @@ func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
 			d.meant[meantKey{n, near}] = true
 		}
 	}
+}
+
+// elsewhere says where a key belongs that people write in the wrong mapping, or what is there in its place.
+func elsewhere(what, key string, known []string) string {
+	folded := fold(key)
+	switch {
+	case strings.HasPrefix(what, "triggers[") && slices.Contains(known, "provider"):
+		switch folded {
+		case "webhookids", "webhookid", "payload":
+			return "it belongs under filter, one level deeper"
+		case "cron":
+			return "it belongs under schedule, one level deeper"
+		}
+	case strings.HasSuffix(what, ".schedule") && (folded == "timezone" || folded == "tz"):
+		return "schedules are always UTC: delete this key"
+	case what != "the file":
+	case slices.Contains(known, "authMode"): // a webhook
+		switch folded {
+		case "name":
+			return "a webhook's name is that of its file: delete this key"
+		case "uid", "id":
+			return "the server assigns the UID: delete this key"
+		case "url", "path":
+			return "the server assigns the URL: see millwright webhook list; delete this key"
+		case "token", "value", "password", "key":
+			return "a file never holds the value of a secret: write secretName, and make it with millwright secret set"
+		case "provider", "scheme":
+			return "a provider's signing scheme is authMode: signature with signatureScheme"
+		}
+	case slices.Contains(known, "triggers"): // an automation
+		switch folded {
+		case "name":
+			return "an automation's name is that of its directory: delete this key"
+		case "prompt", "description", "instructions":
+			return "the prompt is the text below the front matter"
+		case "on", "webhook", "webhooks", "webhookids", "filter", "provider", "event":
+			return "it belongs into a trigger: triggers: with - provider: webhook, event: received and filter: below it"
+		case "schedule", "cron":
+			return "it belongs into a trigger: triggers: with - provider: schedule, event: cron_fired and schedule: below it"
+		}
+	}
+	return ""
 }
 
 // meantKey is a key of a mapping that stands there misspelt.
@@ -237,6 +292,13 @@ var missingHints = map[string]string{
 	"provider":   "write provider: webhook or provider: schedule",
 	"event":      "write event: received for a webhook, event: cron_fired for a schedule",
 	"cron":       `write five fields in UTC, for example: cron: "0 6 * * 1-5"`,
+
+	"schemaVersion": "write schemaVersion: " + SchemaVersion,
+	"name":          "write a name, for example: name: Payments",
+	"repositories":  "list the repositories: - owner: acme, name: shop; [] for none",
+	"agentDefaults": "say what runs use, for example: agentDefaults: {model: auto}",
+	"alg":           "say how it signs, for example: alg: hmac-sha256",
+	"header":        "name the header that carries it, for example: X-Acme-Signature",
 }
 
 func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
@@ -249,6 +311,9 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 		return
 	}
 	message, hint := fmt.Sprintf("%s takes %s, not %s", what, word, nodeArticle(n)), ""
+	if want == "array" && n.Kind == yaml.MappingNode {
+		hint = `begin each item of the list with "- "`
+	}
 	if n.Kind == yaml.ScalarNode {
 		message = fmt.Sprintf("%s takes %s; %s is %s", what, word, shown(n), nodeArticle(n))
 		null := n.Style == 0 && classify(n.Value) == scalarNull
@@ -264,7 +329,9 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 			}
 			hint = "put it in quotes: " + doubleQuoted(n.Value)
 		case "boolean":
-			if v, ok := yaml11Bool(n.Value); ok || strings.EqualFold(n.Value, "true") || strings.EqualFold(n.Value, "false") {
+			if v, ok := map[string]string{"0": "false", "1": "true"}[n.Value]; ok && n.Style == 0 {
+				hint = "write " + v
+			} else if v, ok := yaml11Bool(n.Value); ok || strings.EqualFold(n.Value, "true") || strings.EqualFold(n.Value, "false") {
 				if v == "" {
 					v = strings.ToLower(n.Value)
 				}
@@ -276,12 +343,41 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 		case "number", "integer":
 			if n.Style != 0 && jsonNumber.MatchString(n.Value) {
 				hint = "write it without quotes: " + n.Value
+			} else if every, err := time.ParseDuration(n.Value); err == nil && strings.HasSuffix(what, ".tolerance") {
+				hint = fmt.Sprintf("write it in seconds: %.0f", every.Seconds())
+			}
+		case "object":
+			if key := mainKey(what); key != "" && !null {
+				hint = fmt.Sprintf("write {%s: %s}", key, asWritten(n))
 			}
 		case "array":
 			hint = "write [" + shown(n) + "]"
 		}
 	}
 	d.errorAt(n, "type-mismatch", message, hint)
+}
+
+// mainKey is the key of a mapping that people leave out, writing its value alone.
+func mainKey(what string) string {
+	switch step := what[strings.LastIndexByte(what, '.')+1:]; {
+	case step == "harness":
+		return "type"
+	case step == "schedule":
+		return "cron"
+	case step == "auth":
+		return "source"
+	case strings.HasPrefix(what, "integrations["):
+		return "type"
+	}
+	return ""
+}
+
+// asWritten is a scalar as it stands in the file, to be put elsewhere.
+func asWritten(n *yaml.Node) string {
+	if n.Style == 0 {
+		return clip(n.Value)
+	}
+	return doubleQuoted(n.Value)
 }
 
 // shown is a scalar as it stands in the file.
@@ -322,7 +418,18 @@ func (d *document) notOneOf(n *yaml.Node, code, what string, values []string) {
 		return
 	}
 	near := suggest(n.Value, values)
-	p := d.errorAt(n, code, fmt.Sprintf("%s cannot be %s", what, shown(n)), didYouMean(near, "one of "+listed(values)))
+	rest := "one of " + listed(values)
+	if code == "auth-mode" {
+		switch fold(n.Value) {
+		case "bearer", "bearertoken", "header", "apikey":
+			near = "token"
+		case "hmac", "hmacsha256", "sha256", "signed":
+			rest = "a sender that signs its requests is authMode: signature, with signatureScheme"
+		case "none", "null", "false":
+			rest = "a webhook always authenticates its sender: " + rest
+		}
+	}
+	p := d.errorAt(n, code, fmt.Sprintf("%s cannot be %s", what, shown(n)), didYouMean(near, rest))
 	if near != "" && p != nil {
 		p.Fix = d.replace(n, near)
 	}

@@ -88,7 +88,7 @@ func walk(fsys fs.FS, m *memory) (*tree, error) {
 		return t, err
 	}
 	for _, e := range root {
-		if err := t.top(e); err != nil {
+		if err := t.top(e, root); err != nil {
 			return t, err
 		}
 	}
@@ -189,15 +189,6 @@ func (t *tree) warn(p, code, message, hint string) {
 	t.problems = append(t.problems, newProblem(p, fileSpan(), SeverityWarning, code, message, hint))
 }
 
-// misplaced reports a file that is nearly at a resource path.
-func (t *tree) misplaced(p, right string) error {
-	if t.count.Add(1) > MaxFiles {
-		return errTooMany
-	}
-	t.report(p, "unsupported-path", "no definition is read from here", "move it to "+clip(right))
-	return nil
-}
-
 // take adds a file at a resource path.
 func (t *tree) take(e fs.DirEntry, en entry) error {
 	if t.count.Add(1) > MaxFiles {
@@ -225,7 +216,7 @@ func (t *tree) take(e fs.DirEntry, en entry) error {
 }
 
 func (t *tree) symlink(p string) {
-	t.report(p, "symlink", "a symbolic link at a resource path is never followed", "put the file itself here")
+	t.report(p, "symlink", "a symbolic link or a submodule at a resource path is never followed", "put the file itself here")
 }
 
 func (t *tree) checkName(p, name string) {
@@ -248,7 +239,7 @@ func (t *tree) checkName(p, name string) {
 var directories = []string{"agents", "automations", "runners", "skills", "webhooks"}
 
 // top looks at one entry of the root.
-func (t *tree) top(e fs.DirEntry) error {
+func (t *tree) top(e fs.DirEntry, root []fs.DirEntry) error {
 	name := e.Name()
 	switch {
 	case name == "factory.yaml":
@@ -263,7 +254,8 @@ func (t *tree) top(e fs.DirEntry) error {
 			t.symlink(name)
 			return nil
 		}
-		if !e.IsDir() {
+		if !e.IsDir() { // a link that was checked out as text, for example
+			t.report(name, "unsupported-path", "this is a file; a directory belongs here", "")
 			return nil
 		}
 		part := t.part()
@@ -273,6 +265,9 @@ func (t *tree) top(e fs.DirEntry) error {
 	}
 	if right := nearDirectory(name); right != "" && e.IsDir() {
 		return t.nearly(name, right)
+	}
+	if right := t.nearRoot(name, root); right != "" && !e.IsDir() {
+		return t.misplaced(name, right)
 	}
 	return nil
 }
@@ -291,16 +286,6 @@ func (t *tree) resources(dir string) error {
 	default:
 		return t.folders(dir, kindSkill, "")
 	}
-}
-
-// nearDirectory returns the directory that a name was probably meant to be.
-func nearDirectory(name string) string {
-	for _, d := range directories {
-		if folded := fold(name); folded == d || editDistance(folded, d) <= 1 {
-			return d
-		}
-	}
-	return ""
 }
 
 func isYAML(name string) bool {
@@ -323,7 +308,8 @@ func litter(name string) bool {
 // flat reads webhooks/ or runners/: one YAML file for each resource.
 func (t *tree) flat(dir string, kind fileKind) error {
 	list, err := t.list(dir, func(e fs.DirEntry) bool {
-		return !litter(e.Name()) && (e.IsDir() && e.Name()[0] != '.' || isYAML(e.Name()))
+		name := e.Name()
+		return !litter(name) && (isYAML(name) || name[0] != '.' && (e.IsDir() || path.Ext(name) == ".json" || e.Type()&fs.ModeSymlink != 0 && path.Ext(name) == ""))
 	})
 	if err != nil {
 		return err
@@ -333,6 +319,8 @@ func (t *tree) flat(dir string, kind fileKind) error {
 		switch {
 		case e.IsDir():
 			err = t.nested(p, dir, 1)
+		case path.Ext(p) == "": // it may lead to a directory of definitions
+			t.symlink(p)
 		case path.Ext(p) != ".yaml":
 			err = t.misplaced(p, dir+"/"+stem(e.Name())+".yaml")
 		default:
@@ -343,29 +331,6 @@ func (t *tree) flat(dir string, kind fileKind) error {
 		}
 	}
 	return nil
-}
-
-// maxNesting bounds how deep misplaced files are looked for.
-const maxNesting = 8
-
-// nested reports the YAML files below a directory that holds no directories.
-func (t *tree) nested(dir, top string, depth int) error {
-	list, err := t.list(dir, func(e fs.DirEntry) bool {
-		return e.Name()[0] != '.' && (e.IsDir() || isYAML(e.Name()))
-	})
-	for _, e := range list {
-		if err != nil {
-			return err
-		}
-		p := dir + "/" + e.Name()
-		switch {
-		case !e.IsDir():
-			err = t.misplaced(p, top+"/"+stem(e.Name())+".yaml")
-		case depth < maxNesting:
-			err = t.nested(p, top, depth+1)
-		}
-	}
-	return err
 }
 
 // mainFile is the file that holds a resource which has a directory of its own.
@@ -454,83 +419,25 @@ func (t *tree) folder(parent, name string, kind fileKind, agent string) error {
 			err = t.folders(p, kindSkill, name)
 		case kind == kindAgent && e.IsDir() && (fold(n) == "skill" || fold(n) == "skills"):
 			err = t.nearFolders(p, dir+"/skills", kindSkill)
-		case kind != kindSkill && e.IsDir():
-			err = t.nestedFolder(p, parent, n, kind)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	for _, e := range list {
+		if !e.IsDir() || e.Name() == want || found && kind == kindSkill || kind == kindAgent && (fold(e.Name()) == "skill" || fold(e.Name()) == "skills") {
+			continue
+		}
+		depth := 1
+		if found {
+			depth = 0 // its own files are its own affair
+		}
+		if err := t.nestedFolders(dir+"/"+e.Name(), parent, kind, depth); err != nil {
 			return err
 		}
 	}
 	if !found && files && len(t.problems) == 0 {
 		t.warn(dir, "missing-path", fmt.Sprintf("this directory has no %s, so nothing is defined here", want), "add "+clip(dir)+"/"+want+", or move the files elsewhere")
-	}
-	return nil
-}
-
-// nearMain says whether a file was probably meant to be the main file of its
-// directory.
-func nearMain(name string, kind fileKind) bool {
-	want := mainFile(kind)
-	if name == want || !isMarkdown(name) && !isYAML(name) {
-		return false
-	}
-	a, b := strings.ToLower(stem(name)), strings.ToLower(stem(want))
-	return a == b || editDistance(a, b) <= 1
-}
-
-// nestedFolder reports a main file that lies one directory too deep.
-func (t *tree) nestedFolder(dir, parent, name string, kind fileKind) error {
-	list, err := t.list(dir, func(e fs.DirEntry) bool { return !e.IsDir() && e.Name() == mainFile(kind) })
-	if err != nil {
-		return err
-	}
-	for _, e := range list {
-		if err := t.misplaced(dir+"/"+e.Name(), parent+"/"+name+"/"+e.Name()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// nearly reports the files of a directory whose name is nearly one of the
-// tree's: webhook/x.yaml, Automations/x/automation.md.
-func (t *tree) nearly(dir, right string) error {
-	switch right {
-	case "webhooks", "runners":
-		list, err := t.list(dir, func(e fs.DirEntry) bool { return !e.IsDir() && e.Name()[0] != '.' && isYAML(e.Name()) })
-		for _, e := range list {
-			if err != nil {
-				return err
-			}
-			err = t.misplaced(dir+"/"+e.Name(), right+"/"+stem(e.Name())+".yaml")
-		}
-		return err
-	case "automations":
-		return t.nearFolders(dir, right, kindAutomation)
-	case "agents":
-		return t.nearFolders(dir, right, kindAgent)
-	default:
-		return t.nearFolders(dir, right, kindSkill)
-	}
-}
-
-func (t *tree) nearFolders(dir, right string, kind fileKind) error {
-	want := mainFile(kind)
-	list, err := t.list(dir, func(e fs.DirEntry) bool { return e.IsDir() && e.Name()[0] != '.' })
-	if err != nil {
-		return err
-	}
-	for _, e := range list {
-		sub := dir + "/" + e.Name()
-		files, err := t.list(sub, func(e fs.DirEntry) bool { return !e.IsDir() && (e.Name() == want || nearMain(e.Name(), kind)) })
-		if err != nil {
-			return err
-		}
-		for _, f := range files {
-			if err := t.misplaced(sub+"/"+f.Name(), right+"/"+e.Name()+"/"+want); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }

@@ -21,6 +21,12 @@ func TestPaths(t *testing.T) {
 		{"webhooks/a.YAML", hook, "unsupported-path: webhooks/a.yaml"},
 		{"webhooks/a/b.yaml", hook, "unsupported-path: webhooks/b.yaml"},
 		{"webhooks/a/b/c/d.yml", hook, "unsupported-path: webhooks/d.yaml"},
+		{"webhooks/a/webhook.yaml", hook, "unsupported-path: webhooks/a.yaml"},
+		{"webhooks/a/b/c/d/e/f/g/h/i/j.yaml", hook, "unsupported-path"},
+		{"webhooks/a.json", "{}", "unsupported-path: webhooks/a.yaml"},
+		{"webhooks", "elsewhere/webhooks", "unsupported-path"},
+		{"webhooks.yaml", hook, "unsupported-path: webhooks/<name>.yaml"},
+		{"webhook.yaml", "kind: Deployment\n", ""},
 		{"webhooks/a.txt", "", ""},
 		{"webhooks/a.yaml.bak", "", ""},
 		{"webhooks/.gitkeep", "", ""},
@@ -47,6 +53,12 @@ func TestPaths(t *testing.T) {
 		{"automations/a/automation.markdown", auto, "unsupported-path: automations/a/automation.md"},
 		{"automations/a/automation.yaml", auto, "unsupported-path: automations/a/automation.md"},
 		{"automations/a/b/automation.md", auto, "unsupported-path: automations/b/automation.md"},
+		{"automations/a/b/c/automation.md", auto, "unsupported-path: automations/c/automation.md"},
+		{"automations/a/b/c/d/e/f/g/h/i/j/automation.md", auto, "unsupported-path"},
+		{"automation.md", auto, "unsupported-path: automations/<name>/automation.md"},
+		{"automation/a.md", auto, "unsupported-path: automations/a/automation.md"},
+		{"automation/README.md", auto, ""},
+		{"AGENTS.md", "x", ""},
 		{"automations/a.yaml", auto, "unsupported-path: automations/a/automation.md"},
 		{"automation/a/automation.md", auto, "unsupported-path: automations/a/automation.md"},
 		{"automatoins/a/automation.md", auto, "unsupported-path: automations/a/automation.md"},
@@ -65,6 +77,9 @@ func TestPaths(t *testing.T) {
 		{"runner/main.go", "", ""},
 		{"skills/s/SKILL.md", skill, ""},
 		{"skills/s/scripts/run.sh", "", ""},
+		{"skills/group/s/SKILL.md", skill, "unsupported-path: skills/s/SKILL.md"},
+		{"agents/a/b/agent.md", agent, "unsupported-path: agents/b/agent.md"},
+		{"agents/a/skills/group/s/SKILL.md", skill, "unsupported-path: agents/a/skills/s/SKILL.md"},
 		{"skills/s/Skill.md", skill, "unsupported-path: skills/s/SKILL.md"},
 		{"skills/s.md", skill, "unsupported-path: skills/s/SKILL.md"},
 		{"factory.yml", "", "unsupported-path: factory.yaml"},
@@ -124,7 +139,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, path := range []string{"webhooks/a.yaml", "webhooks", "automations", "automations/a", "automations/a/automation.md", "automations/a.md", "agents/a/skills", "agents/a/skills/s", "skills/s/SKILL.md", "factory.yaml", "runners/r.yaml"} {
+	for _, path := range []string{"webhooks/a.yaml", "webhooks/more", "webhooks", "automations", "automations/a", "automations/a/automation.md", "automations/a.md", "agents/a/skills", "agents/a/skills/s", "skills/s/SKILL.md", "factory.yaml", "runners/r.yaml"} {
 		for _, target := range []string{outside, filepath.Join(outside, "w.yaml"), "nowhere"} {
 			dir := t.TempDir()
 			link(dir, path, target)

@@ -45,6 +45,9 @@ func (c *checker) check(ctx context.Context) (*report.Report, error) {
 		}
 		note := newReading(r.dir, c.noting || c.server != nil)
 		loaded := schema.LoadContext(ctx, note, c.known)
+		if loaded.Err == nil && loaded.Files == 0 && len(loaded.Problems) == 0 {
+			rep.Notices = append(rep.Notices, r.emptiness())
+		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}

@@ -103,6 +103,22 @@ func (r root) shown(p string) string {
 	return shownPath(r.wd, filepath.Join(r.dir, filepath.FromSlash(p)))
 }
 
+// emptiness says that a tree has no definition, and where there may be one: an empty tree is valid, and a
+// good check of the wrong directory says nothing.
+func (r root) emptiness() string {
+	text := "no definition is in " + r.show
+	if dir, _, ok := definitionRoot(filepath.Join(r.dir, "x")); ok {
+		return text + ": the directory to check is " + shownPath(r.wd, dir)
+	}
+	for _, pattern := range []string{"*/webhooks/*.yaml", "*/automations/*/automation.md", "*/factory.yaml"} {
+		if found, _ := filepath.Glob(filepath.Join(r.dir, pattern)); len(found) > 0 {
+			dir, _, _ := definitionRoot(found[0])
+			return text + "; there is one in " + shownPath(r.wd, dir)
+		}
+	}
+	return text
+}
+
 // wants reports whether problems of a path of the tree are to be shown.
 func (r root) wants(p string) bool {
 	return r.only == nil || p == "." || slices.Contains(r.only, p)
@@ -201,11 +217,14 @@ const (
 // nearDefinition reports whether the loader could have something to say about a file that it did not open.
 func nearDefinition(dir, name string) bool {
 	ext := strings.ToLower(path.Ext(name))
-	yaml := ext == ".yaml" || ext == ".yml"
 	if dir == "." {
-		return yaml && strings.HasPrefix(strings.ToLower(name), "factory.")
+		switch strings.ToLower(strings.TrimSuffix(name, path.Ext(name))) {
+		case "factory", "webhooks", "automations", "automation", "agents", "runners", "skills":
+			return true
+		}
+		return false
 	}
-	return yaml || ext == ".md" || ext == ".markdown"
+	return slices.Contains([]string{".yaml", ".yml", ".json", ".md", ".markdown"}, ext)
 }
 
 // mark is a hash of everything that the loader looked at.

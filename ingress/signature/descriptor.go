@@ -180,7 +180,11 @@ func check(d *Descriptor) (errs DescriptorErrors) {
 		errs = append(errs, DescriptorError{field, fmt.Sprintf(format, args...)})
 	}
 	oneOf := func(field, value string, allowed ...string) {
-		if !slices.Contains(allowed, value) {
+		switch {
+		case slices.Contains(allowed, value):
+		case value == "":
+			add(field, "is required: %s", strings.Join(allowed, ", "))
+		default:
 			add(field, "%s is not one of %s", preview(value), strings.Join(allowed, ", "))
 		}
 	}
