@@ -214,7 +214,19 @@ func (r *Run) end(ctx context.Context, tx write, result Result) error {
 		return err
 	}
 	r.nextSeq++
+	if err := r.endMetadata(ctx, tx, micros(now)); err != nil {
+		return err
+	}
 	return r.entered(ctx, tx, now)
+}
+
+// endMetadata says when the run of its metadata ended: at, or nil while it is live.
+func (r *Run) endMetadata(ctx context.Context, tx write, at any) error {
+	if len(r.Metadata) == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE run_metadata SET ended_at = $2 WHERE run_id = $1`, r.ID, at)
+	return err
 }
 
 // again puts a locked run back into the queue for the same execution. The messages that waited for its
@@ -408,6 +420,9 @@ func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 		}
 		r.State, r.Finished = RunCancelled, &now
 		r.nextSeq++
+		if err := r.endMetadata(ctx, tx, micros(now)); err != nil {
+			return err
+		}
 		return r.entered(ctx, tx, now)
 	})
 	if err != nil {
@@ -473,6 +488,9 @@ func (s *Store) Followup(ctx context.Context, id, message string, idem Idempoten
 			return r.join(ctx, tx, message)
 		case r.State.Ended():
 			r.Execution, r.Attempt, r.StatusMessage, r.ErrorCode = execution, 1, "", ""
+			if err := r.endMetadata(ctx, tx, nil); err != nil {
+				return err
+			}
 			return r.requeue(ctx, tx)
 		}
 		_, err = tx.ExecContext(ctx, `UPDATE runs SET updated_at = $2 WHERE id = $1`, id, micros(now))

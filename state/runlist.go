@@ -1,11 +1,12 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"sort"
-	"strings"
+	"fmt"
+	"slices"
 	"time"
 )
 
@@ -83,6 +84,24 @@ func (o RunOrder) Position(r Run) RunPosition {
 	return RunPosition{ID: r.ID, Time: micros(r.Updated)}
 }
 
+// before reports whether a comes before b in an order of times.
+func (o RunOrder) before(a, b RunPosition) bool {
+	if o.Ascending {
+		a, b = b, a
+	}
+	return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.ID, b.ID)) > 0
+}
+
+// sort sorts in an order of times.
+func (o RunOrder) sort(all []RunPosition) {
+	slices.SortFunc(all, func(a, b RunPosition) int {
+		if o.before(a, b) {
+			return -1
+		}
+		return 1
+	})
+}
+
 func (o RunOrder) values(p RunPosition) []any {
 	switch o.By {
 	case SortTitle:
@@ -100,8 +119,12 @@ const (
 	maxLive      = 12_000   // runs that have not ended and are looked at because no index has their fields
 	fewLive      = 4000     // of them, that are looked at more than once
 	fewRuns      = 1000     // that are sorted in memory
-	walkChunk    = 1000     // runs that are looked at in one statement
+	sample       = 100      // that tell how rare the runs are that meet a condition
+	firstChunk   = 100      // runs that are looked at in the first statement of a walk
+	walkChunk    = 800      // and in a later one
+	leastWalk    = 700      // that are looked at for one page, however long it takes
 	walkTime     = 8 * time.Millisecond
+	emptyTime    = 100 * time.Millisecond // to find the first run of a page
 )
 
 // A run costs as little as it can while it moves: the indexes on its fields have it only once it has ended.
@@ -115,60 +138,79 @@ const (
 // Runs returns at most limit of the runs that the filter selects, in the given order, beginning after the
 // position if there is one. next is where the list goes on; nil at its end. A page may have fewer runs
 // than asked for, or none, and the list go on: where no index serves the filter, only so many runs are
-// looked at for one page that its cost does not grow with their number.
+// looked at for one page that its cost does not grow with their number. It has none only when none was found
+// within emptyTime, or, with a Query, walkTime.
 func (s *Store) Runs(ctx context.Context, f RunFilter, o RunOrder, after *RunPosition, limit int) (runs []Run, next *RunPosition, err error) {
-	q := newRunQuery(f, o)
-	switch {
-	case q.direct():
-		runs, next, err = s.listDirect(ctx, q, after, limit)
-	default:
-		var few *condition
-		if few, err = s.selective(ctx, q); err != nil {
-			break
-		}
-		if few != nil {
-			runs, next, err = s.listFew(ctx, q, few, after, limit)
-		} else {
-			runs, next, err = s.listWalk(ctx, q, after, limit)
+	root := ""
+	if f.Ancestor != "" {
+		if root, err = s.rootOf(ctx, f.Ancestor); err != nil {
+			return nil, nil, s.classify(err)
 		}
 	}
-	return runs, next, s.classify(err)
+	for begun := time.Now(); ; after = next {
+		runs, next, err = s.list(ctx, newRunQuery(f, o, root), after, limit)
+		if err != nil || len(runs) > 0 || next == nil || f.Query != "" || time.Since(begun) > emptyTime {
+			return runs, next, s.classify(err)
+		}
+	}
+}
+
+// list lists what it finds with a bounded effort.
+func (s *Store) list(ctx context.Context, q *runQuery, after *RunPosition, limit int) ([]Run, *RunPosition, error) {
+	if q.direct() {
+		return s.listDirect(ctx, q, after, limit)
+	}
+	if q.order.By == SortCreated && !q.order.Ascending {
+		if runs, next, ok, err := s.listByCreation(ctx, q, after, limit); err != nil || ok {
+			return runs, next, err
+		}
+	}
+	lead, err := s.rarest(ctx, q, after)
+	if err != nil {
+		return nil, nil, err
+	}
+	if lead == nil {
+		few, err := s.selective(ctx, q)
+		if err != nil {
+			return nil, nil, err
+		}
+		if few != nil {
+			return s.listFew(ctx, q, few, after, limit)
+		}
+	}
+	if err := s.cut(ctx, q, after); err != nil {
+		return nil, nil, err
+	}
+	return s.listWalk(ctx, q, lead, after, limit)
+}
+
+// rootOf returns the root of a run's tree; empty when that is not known, since the run is gone and was not
+// itself the root of any that are left.
+func (s *Store) rootOf(ctx context.Context, id string) (root string, err error) {
+	err = reader{s}.QueryRowContext(ctx, `SELECT root_run_id FROM runs WHERE id = $1`, id).Scan(&root)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = reader{s}.QueryRowContext(ctx, `SELECT root_run_id FROM runs WHERE root_run_id = $1 AND parent_run_id <> '' LIMIT 1`, id).Scan(&root)
+	}
+	return root, noRows(err)
 }
 
 // listDirect lists what one index has in order. Of a field with several values it merges their parts.
 func (s *Store) listDirect(ctx context.Context, q *runQuery, after *RunPosition, limit int) ([]Run, *RunPosition, error) {
 	var led *condition
-	var horizon *RunPosition
 	if len(q.filters) > 0 {
 		led = &q.filters[0]
-		if !led.whole {
+		if !led.whole || led.ended != nil {
 			var err error
-			if horizon, err = s.horizon(ctx, q, after); err != nil {
+			if q.until, err = s.horizon(ctx, q, after); err != nil {
 				return nil, nil, err
 			}
 		}
 	}
-	if horizon != nil { // further on there is more for another page
-		compare := " >= "
-		if q.order.Ascending {
-			compare = " <= "
-		}
-		q.ranges = append(q.ranges, condition{sql: "(updated_at, id)" + compare + "(?, ?)", args: q.order.values(*horizon)})
-	}
 	var st statement
-	if arms := q.arms(led, q.filters); len(arms) == 1 {
-		st.merged(q, condition{sql: runColumns}, arms, after, limit+1)
-	} else { // merged by their keys alone
-		named := *q
-		named.keys = strings.Split(qualified(strings.Join(q.keys, ", "), "runs."), ", ")
-		st.WriteString("SELECT " + qualified(runColumns, "runs.") + " FROM (SELECT id AS top_id FROM (")
-		st.merged(q, condition{sql: strings.Join(q.keys, ", ")}, arms, after, limit+1)
-		st.WriteString(") AS all_arms) AS top CROSS JOIN runs WHERE runs.id = top.top_id")
-		st.tail(&named, limit+1)
-	}
+	st.rows(q, condition{sql: runColumns}, q.arms(led, q.filters), after, limit+1)
 	runs, next, err := s.page(ctx, q, &st, limit)
 	if next == nil {
-		next = horizon
+		next = q.until
 	}
 	return runs, next, err
 }
@@ -176,20 +218,60 @@ func (s *Store) listDirect(ctx context.Context, q *runQuery, after *RunPosition,
 // horizon returns the position of the last live run that may be looked at for one page; nil when so many
 // are not left.
 func (s *Store) horizon(ctx context.Context, q *runQuery, after *RunPosition) (*RunPosition, error) {
-	if q.parts[0].sql != isLive {
+	if q.parts[0] != isLive {
 		return nil, nil
 	}
+	return s.reach(ctx, q, []arm{{where: []condition{{sql: isLive}}}}, after, maxLive)
+}
+
+// reach returns the position of run n of those after the position, counted from 0; nil when there are not so many.
+func (s *Store) reach(ctx context.Context, q *runQuery, arms []arm, after *RunPosition, n int) (*RunPosition, error) {
 	var st statement
-	st.WriteString("SELECT updated_at, id FROM runs")
-	st.where(q, after, append([]condition{{sql: isLive}}, q.ranges...)...)
+	st.WriteString("SELECT updated_at, id FROM (")
+	st.merged(q, condition{sql: "updated_at, id"}, arms, after, n+1)
+	st.WriteString(") AS reached")
 	st.tail(q, 1)
-	st.add(" OFFSET ?", maxLive)
-	var p RunPosition
-	err := s.read.QueryRowContext(ctx, st.String(), st.args...).Scan(&p.Time, &p.ID)
-	if errors.Is(err, sql.ErrNoRows) {
+	fmt.Fprintf(&st, " OFFSET %d", n)
+	rows, err := s.listRows(ctx, st.String(), st.args...)
+	if err != nil {
+		return nil, err
+	}
+	found, err := scanAll(rows, func(row scanner) (p RunPosition, err error) { return p, row.Scan(&p.Time, &p.ID) })
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// rarest returns the condition with an index in the default order which the fewest runs meet from the
+// position on: the one of which a few reach furthest. nil when no condition has such an index.
+func (s *Store) rarest(ctx context.Context, q *runQuery, after *RunPosition) (lead *condition, err error) {
+	if q.order.By != SortUpdated {
 		return nil, nil
 	}
-	return &p, err
+	var leads []*condition
+	for i := range q.filters {
+		if q.filters[i].leads {
+			leads = append(leads, &q.filters[i])
+		}
+	}
+	if len(leads) == 1 {
+		return leads[0], nil
+	}
+	var furthest *RunPosition
+	for _, c := range leads {
+		p, err := s.reach(ctx, q, q.endedArms(c), after, sample)
+		if err != nil {
+			return nil, err
+		}
+		if p == nil {
+			return c, nil
+		}
+		if furthest == nil || (p.Time < furthest.Time) != q.order.Ascending {
+			lead, furthest = c, p
+		}
+	}
+	return lead, nil
 }
 
 // page reads a page from a statement that selects one run more.
@@ -214,15 +296,22 @@ func (s *Store) page(ctx context.Context, q *runQuery, st *statement, limit int)
 	return runs, nil, rows.Err()
 }
 
+// count counts what c selects, to a limit.
+func (s *Store) count(ctx context.Context, c condition, limit int) (n int, err error) {
+	var st statement
+	st.WriteString("SELECT count(*) FROM (SELECT 1 FROM (")
+	st.add(c.sql, c.args...)
+	fmt.Fprintf(&st, ") AS probed LIMIT %d) AS probe", limit)
+	rows, err := s.listRows(ctx, st.String(), st.args...)
+	if err != nil {
+		return 0, err
+	}
+	_, err = scanAll(rows, func(row scanner) (struct{}, error) { return struct{}{}, row.Scan(&n) })
+	return n, err
+}
+
 // selective returns a condition that few runs meet, by an index; nil when there is none.
 func (s *Store) selective(ctx context.Context, q *runQuery) (*condition, error) {
-	count := func(probe string, args []any, limit int) (n int, err error) {
-		var st statement
-		st.WriteString("SELECT count(*) FROM (")
-		st.add(probe, args...)
-		st.add(" LIMIT ?) AS probe", limit)
-		return n, s.read.QueryRowContext(ctx, st.String(), st.args...).Scan(&n)
-	}
 	live := -1 // not counted yet
 	for i := range q.filters {
 		c := &q.filters[i]
@@ -231,14 +320,14 @@ func (s *Store) selective(ctx context.Context, q *runQuery) (*condition, error) 
 		}
 		if !c.whole && live < 0 {
 			var err error
-			if live, err = count("SELECT 1 FROM runs WHERE "+isLive, nil, fewLive); err != nil {
+			if live, err = s.count(ctx, condition{sql: "SELECT id FROM runs WHERE " + isLive}, fewLive); err != nil {
 				return nil, err
 			}
 		}
 		if !c.whole && live == fewLive {
 			continue
 		}
-		n, err := count(c.probe, c.probeArgs(), fewRuns+1)
+		n, err := s.count(ctx, condition{sql: c.probe, args: c.probeArgs()}, fewRuns+1)
 		if err != nil {
 			return nil, err
 		}
@@ -253,146 +342,18 @@ func (s *Store) selective(ctx context.Context, q *runQuery) (*condition, error) 
 // when it is known which ones make the page.
 func (s *Store) listFew(ctx context.Context, q *runQuery, few *condition, after *RunPosition, limit int) ([]Run, *RunPosition, error) {
 	var st statement
-	st.WriteString("SELECT " + qualified(runColumns, "runs.") + " FROM (SELECT runs.id AS top_id FROM (")
+	st.WriteString("SELECT " + runColumns + " FROM (SELECT runs.id AS top_id FROM (SELECT id AS few_id FROM (")
 	st.add(few.probe, few.probeArgs()...)
-	st.WriteString(") AS few CROSS JOIN runs")
-	conditions := []condition{{sql: "runs.id = few.id"}}
+	st.WriteString(") AS probed) AS few CROSS JOIN runs")
+	conditions := []condition{{sql: "runs.id = few_id"}}
 	for i := range q.filters {
 		if &q.filters[i] != few {
-			conditions = append(conditions, q.filters[i].of("runs."))
+			conditions = append(conditions, q.filters[i])
 		}
 	}
-	for _, c := range q.ranges {
-		conditions = append(conditions, c.of("runs."))
-	}
-	named := *q
-	named.keys = strings.Split(qualified(strings.Join(q.keys, ", "), "runs."), ", ")
-	st.where(&named, after, conditions...)
-	st.tail(&named, limit+1)
-	st.WriteString(") AS top CROSS JOIN runs WHERE runs.id = top.top_id")
-	st.tail(&named, limit+1)
+	st.where(q, after, conditions...)
+	st.tail(q, limit+1)
+	st.WriteString(") AS top CROSS JOIN runs WHERE runs.id = top_id")
+	st.tail(q, limit+1)
 	return s.page(ctx, q, &st, limit)
-}
-
-// of returns the condition with the one column name that is ambiguous in a join made plain.
-func (c condition) of(table string) condition {
-	c.sql = strings.ReplaceAll(strings.ReplaceAll(c.sql, " OR id = ?", " OR "+table+"id = ?"), "id IN (WITH", table+"id IN (WITH")
-	return c
-}
-
-// qualified prefixes every name of a list.
-func qualified(columns, table string) string {
-	names := strings.Split(columns, ",")
-	for i, n := range names {
-		names[i] = table + strings.TrimSpace(n)
-	}
-	return strings.Join(names, ", ")
-}
-
-// listWalk goes through the order's index, or through that of one condition, and looks at each run, until
-// it has enough of them, or has looked for long enough.
-func (s *Store) listWalk(ctx context.Context, q *runQuery, after *RunPosition, limit int) ([]Run, *RunPosition, error) {
-	var lead *condition
-	for i, c := range q.filters {
-		if c.leads && len(c.arms) < 2 && q.order.By == SortUpdated {
-			lead = &q.filters[i]
-			break
-		}
-	}
-	begun := time.Now()
-	var found []RunPosition
-	next := after
-	for {
-		part, last, err := s.walk(ctx, q, lead, next, limit+1-len(found))
-		if err != nil {
-			return nil, nil, err
-		}
-		found, next = append(found, part...), last
-		if len(found) > limit {
-			found = found[:limit]
-			next = &found[limit-1]
-			break
-		}
-		if next == nil || time.Since(begun) > walkTime {
-			break
-		}
-	}
-	ids := make([]string, len(found))
-	for i, p := range found {
-		ids[i] = p.ID
-	}
-	runs, err := s.runsOf(ctx, ids)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, size := 0, 0; i < len(runs); i++ {
-		if size += len(runs[i].Prompt) + len(runs[i].Config); size > maxPageBytes && i > 0 {
-			p := q.order.Position(runs[i-1])
-			return runs[:i], &p, nil
-		}
-	}
-	return runs, next, nil
-}
-
-// walk looks at the next runs after the position and returns the positions of at most limit of those that
-// meet all filters. next is that of the last run that was looked at; nil when there is no other.
-func (s *Store) walk(ctx context.Context, q *runQuery, lead *condition, after *RunPosition, limit int) (found []RunPosition, next *RunPosition, err error) {
-	columns := condition{sql: "id, title, config_name, created_at, updated_at, CASE WHEN "}
-	for i, c := range q.filters {
-		if i > 0 {
-			columns.sql += " AND "
-		}
-		columns.sql += c.sql
-		columns.args = append(columns.args, c.args...)
-	}
-	columns.sql += " THEN 1 ELSE 0 END"
-	var st statement
-	st.merged(q, columns, q.arms(lead, nil), after, walkChunk)
-	rows, err := s.listRows(ctx, st.String(), st.args...)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer rows.Close()
-	for seen := 1; rows.Next(); seen++ {
-		var r Run
-		var created, updated int64
-		var meets bool
-		if err := rows.Scan(&r.ID, &r.Title, &r.configName, &created, &updated, &meets); err != nil {
-			return nil, nil, err
-		}
-		r.Created, r.Updated = timeOf(created), timeOf(updated)
-		p := q.order.Position(r)
-		if meets {
-			found = append(found, p)
-		}
-		if len(found) == limit || seen == walkChunk {
-			return found, &p, nil
-		}
-	}
-	return found, nil, rows.Err()
-}
-
-// runsOf returns the runs with these IDs, in their order. One that is gone is left out.
-func (s *Store) runsOf(ctx context.Context, ids []string) ([]Run, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	var st statement
-	st.WriteString("SELECT " + runColumns + " FROM runs WHERE id IN (")
-	place := map[string]int{}
-	for i, id := range ids {
-		place[id] = i
-		if i > 0 {
-			st.WriteString(", ")
-		}
-		st.add("?", id)
-	}
-	st.WriteString(")")
-	rows, err := s.listRows(ctx, st.String(), st.args...)
-	if err != nil {
-		return nil, err
-	}
-	runs, err := scanAll(rows, scanRun)
-	sort.Slice(runs, func(i, j int) bool { return place[runs[i].ID] < place[runs[j].ID] })
-	return runs, err
 }

@@ -14,20 +14,65 @@ import (
 type condition struct {
 	sql   string
 	args  []any
-	probe string   // selects the IDs of the runs that meet it, by an index; empty: there is none
-	leads bool     // there is an index on it in the default order
-	whole bool     // its index has live runs too
-	arms  []string // the values of the field, when there are several
-	field string   // that the arms are of
+	probe string     // selects the IDs of the runs that meet it, by an index; empty: there is none
+	leads bool       // there is an index on it in the default order
+	whole bool       // its index has live runs too
+	arms  []string   // the values of the field, when there are several
+	field string     // that the arms are of
+	ended *condition // has the keys of the runs that ended, where that is not an index on runs
+}
+
+// arm is a part of a list that one index has in order.
+type arm struct {
+	from  *condition // has the keys of the runs, where it is not the table
+	where []condition
 }
 
 // runQuery is a list's filter and order, taken apart.
 type runQuery struct {
+	filter  RunFilter
+	root    string // of the tree of the filter's ancestor, where it is known
 	order   RunOrder
-	parts   []condition // in the default order: live runs, runs that have ended, or both; one of them may be ruled out by the filter
+	parts   []string // isLive and hasEnded, in the default order; one of them may be ruled out by the filter
 	keys    []string
-	ranges  []condition // on the first key: they bound the walk through the order's index
+	ranges  []bound      // on the first key: they bound the walk through the order's index
+	until   *RunPosition // the last run that may be looked at for this page, if not all may be
 	filters []condition
+	cut     int64         // created_before in the default order, where it bounds the runs that have ended; else 0
+	across  []RunPosition // then those that were made before it and ended after it, and meet the filter
+}
+
+// bound is a limit of a time: how it compares, and with which.
+type bound struct {
+	compare string
+	at      int64 // microseconds
+}
+
+// lasted is the class of how long a run took. Those of a class that were at work at some moment are found
+// by their creation, among at most four times as many.
+const lasted = `(CASE WHEN updated_at - created_at < 16000000 THEN 0 WHEN updated_at - created_at < 64000000 THEN 1
+	WHEN updated_at - created_at < 256000000 THEN 2 WHEN updated_at - created_at < 1024000000 THEN 3
+	WHEN updated_at - created_at < 4096000000 THEN 4 WHEN updated_at - created_at < 16384000000 THEN 5
+	WHEN updated_at - created_at < 65536000000 THEN 6 WHEN updated_at - created_at < 262144000000 THEN 7
+	WHEN updated_at - created_at < 1048576000000 THEN 8 WHEN updated_at - created_at < 4194304000000 THEN 9 ELSE 10 END)`
+
+const lastedClasses = 11
+
+// acrossCut selects the keys of the runs that were made before the cut and ended after it.
+func acrossCut(cut int64) (c condition) {
+	for k, most := 0, int64(16_000_000); k < lastedClasses; k, most = k+1, most*4 {
+		if k > 0 {
+			c.sql += " UNION ALL "
+		}
+		since := cut - most
+		if k == lastedClasses-1 {
+			since = 0
+		}
+		c.sql += fmt.Sprintf("SELECT * FROM (SELECT created_at, updated_at, id FROM runs WHERE "+hasEnded+" AND "+lasted+
+			" = %d AND created_at < ? AND created_at >= ? AND updated_at >= ? ORDER BY created_at DESC LIMIT %d) AS lasted%d", k, fewRuns+1, k)
+		c.args = append(c.args, cut, since, cut)
+	}
+	return c
 }
 
 // is adds equality with v unless v is empty. The columns' partial indexes need the second condition.
@@ -96,22 +141,41 @@ func (q *runQuery) states(all []RunState) {
 	c := &q.filters[len(q.filters)-1]
 	switch {
 	case !live:
-		q.parts = []condition{{sql: hasEnded}}
+		q.parts = []string{hasEnded}
 	case !ended && !queued: // the few that workers hold
 		c.sql += " AND lease_until IS NOT NULL"
 		c.whole, c.leads = true, false
 		c.probe = c.probed()
 		fallthrough
 	case !ended:
-		q.parts = []condition{{sql: isLive}}
+		q.parts = []string{isLive}
 	}
 }
 
-func newRunQuery(f RunFilter, o RunOrder) *runQuery {
+// descendants adds the condition that the run is a descendant of another, whose tree has this root.
+func (q *runQuery) descendants(ancestor, root string) {
+	if root != "" {
+		tree := condition{sql: "root_run_id = ? AND parent_run_id <> ''", args: []any{root}, leads: true, whole: true}
+		tree.probe = tree.probed()
+		q.filters = append(q.filters, tree)
+	}
+	if root != ancestor {
+		q.filters = append(q.filters, condition{
+			sql: `EXISTS (WITH RECURSIVE above (id) AS (SELECT runs.parent_run_id
+				UNION SELECT a.parent_run_id FROM runs a JOIN above ON a.id = above.id) SELECT 1 FROM above WHERE id = ?)`,
+			args: []any{ancestor}, whole: true,
+			probe: `WITH RECURSIVE below (id) AS (SELECT c.id FROM runs c WHERE c.parent_run_id = ? AND c.parent_run_id <> ''
+				UNION SELECT c.id FROM runs c JOIN below ON c.parent_run_id = below.id WHERE c.parent_run_id <> '') SELECT id FROM below`,
+		})
+	}
+}
+
+// newRunQuery takes a filter and an order apart. root is that of the ancestor's tree, where it is known.
+func newRunQuery(f RunFilter, o RunOrder, root string) *runQuery {
 	if o.By == "" {
 		o.By = SortUpdated
 	}
-	q := &runQuery{order: o, keys: o.columns(), parts: []condition{{sql: isLive}, {sql: hasEnded}}}
+	q := &runQuery{filter: f, root: root, order: o, keys: o.columns(), parts: []string{isLive, hasEnded}}
 	q.is("delivery_uid", f.DeliveryUID)
 	q.is("config_name", f.Name)
 	q.is("automation_uid", f.AutomationUID)
@@ -130,14 +194,14 @@ func newRunQuery(f RunFilter, o RunOrder) *runQuery {
 		q.filters = append(q.filters, c)
 	}
 	if f.Ancestor != "" {
-		probe := `WITH RECURSIVE below (id) AS (SELECT c.id FROM runs c WHERE c.parent_run_id = ? AND c.parent_run_id <> ''
-			UNION SELECT c.id FROM runs c JOIN below ON c.parent_run_id = below.id WHERE c.parent_run_id <> '') SELECT id FROM below`
-		q.filters = append(q.filters, condition{sql: "id IN (" + probe + ")", args: []any{f.Ancestor}, probe: probe, whole: true})
+		q.descendants(f.Ancestor, root)
 	}
 	for k, v := range f.Metadata {
+		args := []any{k, v}
 		q.filters = append(q.filters, condition{
-			sql:  "EXISTS (SELECT 1 FROM run_metadata m WHERE m.key = ? AND m.value = ? AND m.run_id = runs.id)",
-			args: []any{k, v}, probe: "SELECT run_id AS id FROM run_metadata WHERE key = ? AND value = ?", whole: true,
+			sql:  "(SELECT value FROM run_metadata WHERE run_id = runs.id AND key = ?) = ?", // EXISTS is made a join, which reads all that have the value
+			args: args, probe: "SELECT run_id AS id FROM run_metadata WHERE key = ? AND value = ?", whole: true, leads: true,
+			ended: &condition{sql: "SELECT ended_at AS updated_at, run_id AS id FROM run_metadata WHERE key = ? AND value = ? AND ended_at IS NOT NULL", args: args},
 		})
 	}
 	if f.Query != "" {
@@ -147,34 +211,30 @@ func newRunQuery(f RunFilter, o RunOrder) *runQuery {
 			args: []any{pattern, pattern, strings.ToLower(f.Query)},
 		})
 	}
-	q.after("created_at", f.CreatedAfter)
-	q.after("updated_at", f.UpdatedAfter)
-	if f.CreatedBefore != nil {
-		q.bound("created_at", "created_at < ?", *f.CreatedBefore)
-	}
-	if f.CreatedAfter != nil && o.By == SortUpdated { // no run changed before it was made
-		q.bound("updated_at", "updated_at > ?", *f.CreatedAfter)
+	q.bound("created_at", " > ", f.CreatedAfter)
+	q.bound("updated_at", " > ", f.UpdatedAfter)
+	q.bound("created_at", " < ", f.CreatedBefore)
+	if o.By == SortUpdated {
+		q.bound("updated_at", " > ", f.CreatedAfter) // no run changed before it was made
+		if f.CreatedBefore != nil {
+			q.cut = micros(*f.CreatedBefore)
+		}
 	}
 	return q
 }
 
-func (q *runQuery) after(column string, t *time.Time) {
-	if t != nil {
-		q.bound(column, column+" > ?", *t)
-	}
-}
-
 // bound adds a condition on a time: a range of the order's index, or a filter.
-func (q *runQuery) bound(column, sql string, t time.Time) {
-	c := condition{sql: sql, args: []any{micros(t)}}
-	if q.keys[0] == column {
-		q.ranges = append(q.ranges, c)
-	} else {
-		q.filters = append(q.filters, c)
+func (q *runQuery) bound(column, compare string, t *time.Time) {
+	switch {
+	case t == nil:
+	case q.keys[0] == column:
+		q.ranges = append(q.ranges, bound{compare, micros(*t)})
+	default:
+		q.filters = append(q.filters, condition{sql: column + compare + "?", args: []any{micros(*t)}})
 	}
 }
 
-// direct reports whether one index serves the filter and the order.
+// direct reports whether indexes serve the filter and the order.
 func (q *runQuery) direct() bool {
 	return len(q.filters) == 0 || len(q.filters) == 1 && q.filters[0].leads && q.order.By == SortUpdated
 }
@@ -196,23 +256,51 @@ func (st *statement) add(sql string, args ...any) {
 	st.WriteString(sql)
 }
 
-// where writes the conditions, and that the rows come after the position.
+// where writes the conditions, and that the rows come after the position and in the bounds.
 func (st *statement) where(q *runQuery, after *RunPosition, conditions ...condition) {
+	conditions = append(conditions, q.limits()...)
+	less, more := " < ", " >= "
+	if q.order.Ascending {
+		less, more = " > ", " <= "
+	}
+	position := func(p *RunPosition, compare string) {
+		if p != nil {
+			values := q.order.values(*p)
+			marks := strings.TrimSuffix(strings.Repeat("?, ", len(values)), ", ")
+			conditions = append(conditions, condition{sql: "(" + strings.Join(q.keys, ", ") + ")" + compare + "(" + marks + ")", args: values})
+		}
+	}
+	position(after, less)
+	position(q.until, more)
 	word := " WHERE "
 	for _, c := range conditions {
 		st.WriteString(word)
 		st.add(c.sql, c.args...)
 		word = " AND "
 	}
-	if after != nil {
-		compare := " < "
-		if q.order.Ascending {
-			compare = " > "
+}
+
+// looked are the columns of runs that are looked at: what is in the keys of any order, and whether the
+// filter is met, as 1 or 0.
+func (q *runQuery) looked() condition {
+	all := condition{sql: "id, title, config_name, created_at, updated_at, CASE WHEN "}
+	for i, c := range slices.Concat(q.filters, q.limits()) {
+		if i > 0 {
+			all.sql += " AND "
 		}
-		st.WriteString(word)
-		values := q.order.values(*after)
-		st.add("("+strings.Join(q.keys, ", ")+")"+compare+"("+strings.TrimSuffix(strings.Repeat("?, ", len(values)), ", ")+")", values...)
+		all.sql += c.sql
+		all.args = append(all.args, c.args...)
 	}
+	all.sql += " THEN 1 ELSE 0 END"
+	return all
+}
+
+// limits are the ranges as conditions.
+func (q *runQuery) limits() (all []condition) {
+	for _, b := range q.ranges {
+		all = append(all, condition{sql: q.keys[0] + b.compare + "?", args: []any{b.at}})
+	}
+	return all
 }
 
 // tail writes the order and the limit.
@@ -227,16 +315,20 @@ func (st *statement) tail(q *runQuery, limit int) {
 
 // merged writes a statement whose rows are those of each arm, in order. columns are what an arm selects,
 // and each is read to the limit.
-func (st *statement) merged(q *runQuery, columns condition, arms [][]condition, after *RunPosition, limit int) {
-	for i, conditions := range arms {
+func (st *statement) merged(q *runQuery, columns condition, arms []arm, after *RunPosition, limit int) {
+	for i, a := range arms {
 		switch {
 		case i > 0:
 			st.WriteString(" UNION ALL SELECT * FROM (")
 		case len(arms) > 1:
 			st.WriteString("SELECT * FROM (")
 		}
-		st.add("SELECT "+columns.sql+" FROM runs", columns.args...)
-		st.where(q, after, slices.Concat(conditions, q.ranges)...)
+		st.add("SELECT "+columns.sql+" FROM ", columns.args...)
+		if a.from != nil {
+			st.add("("+a.from.sql+") AS ", a.from.args...)
+		}
+		st.WriteString("runs")
+		st.where(q, after, slices.Clone(a.where)...)
 		st.tail(q, limit)
 		if len(arms) > 1 {
 			fmt.Fprintf(st, ") AS arm%d", i)
@@ -247,28 +339,57 @@ func (st *statement) merged(q *runQuery, columns condition, arms [][]condition, 
 	}
 }
 
+// rows writes a statement that selects columns of the first runs of the arms after the position, in order.
+// Where there are several, they are merged by their keys alone.
+func (st *statement) rows(q *runQuery, columns condition, arms []arm, after *RunPosition, limit int) {
+	if len(arms) == 1 && arms[0].from == nil {
+		st.merged(q, columns, arms, after, limit)
+		return
+	}
+	st.add("SELECT "+columns.sql+" FROM (SELECT id AS top_id FROM (", columns.args...)
+	st.merged(q, condition{sql: strings.Join(q.keys, ", ")}, arms, after, limit)
+	st.WriteString(") AS all_arms) AS top CROSS JOIN runs WHERE runs.id = top_id")
+	st.tail(q, limit)
+}
+
 // arms are the parts of the list, each of which one index has in order. led is the condition whose index
-// serves the ended part, filters are the conditions on the live one.
-func (q *runQuery) arms(led *condition, filters []condition) (arms [][]condition) {
+// serves those that have ended, filters are the conditions on the live ones.
+func (q *runQuery) arms(led *condition, filters []condition) (arms []arm) {
 	if q.order.By != SortUpdated {
-		return [][]condition{filters}
+		return []arm{{where: filters}}
 	}
-	if led != nil && led.whole {
-		return [][]condition{{*led}}
+	if led != nil && led.whole && led.ended == nil && q.cut == 0 {
+		return []arm{{where: []condition{*led}}}
 	}
-	for _, part := range q.parts {
-		switch {
-		case part.sql == isLive:
-			arms = append(arms, append([]condition{part}, filters...))
-		case led == nil:
-			arms = append(arms, []condition{part})
-		case len(led.arms) > 1:
-			for _, v := range led.arms {
-				arms = append(arms, []condition{part, {sql: led.field + " = ?", args: []any{v}}})
-			}
-		default:
-			arms = append(arms, []condition{part, *led})
+	for _, p := range q.parts {
+		if p == isLive {
+			arms = append(arms, arm{where: append([]condition{{sql: isLive}}, filters...)})
+		} else {
+			arms = append(arms, q.endedArms(led)...)
 		}
 	}
 	return arms
+}
+
+// endedArms are the parts of those that have ended.
+func (q *runQuery) endedArms(led *condition) []arm {
+	all := []arm{{where: []condition{{sql: hasEnded}}}}
+	switch {
+	case led == nil:
+	case led.ended != nil:
+		all = []arm{{from: led.ended}}
+	case len(led.arms) > 1:
+		all = nil
+		for _, v := range led.arms {
+			all = append(all, arm{where: []condition{{sql: hasEnded}, {sql: led.field + " = ?", args: []any{v}}}})
+		}
+	default:
+		all[0].where = append(all[0].where, *led)
+	}
+	if q.cut != 0 {
+		for i := range all {
+			all[i].where = append(all[i].where, condition{sql: "updated_at < ?", args: []any{q.cut}})
+		}
+	}
+	return all
 }

@@ -33,7 +33,7 @@ func compare(ctx context.Context, o options) error {
 	}
 	fmt.Printf("%d connections, medians of %d rounds of %s, answers a second\n\n", o.connections, o.rounds, o.duration)
 	for _, n := range []int{o.few, o.many} {
-		path, err := o.filled(ctx, "compare", n)
+		path, _, err := o.filled(ctx, "compare", n)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,8 @@ import (
 type options struct {
 	few, many, rounds, connections, rate, queued, workers int
 	duration                                              time.Duration
-	dir                                                   string
+	dir, postgres                                         string
+	keep                                                  bool
 }
 
 func main() {
@@ -34,6 +35,7 @@ func main() {
 	flag.IntVar(&o.queued, "queued", 10_000, "runs to drain")
 	flag.IntVar(&o.workers, "workers", 8, "worker slots")
 	flag.StringVar(&o.dir, "keep", "", "directory for the states, which are kept and used again; a temporary one if not given")
+	flag.StringVar(&o.postgres, "postgres", "", "address of a PostgreSQL server, whose lists are measured instead of SQLite's, in schemas that are dropped unless -keep is given")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -44,7 +46,8 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	if o.dir == "" {
+	o.keep = o.dir != ""
+	if !o.keep {
 		dir, err := os.MkdirTemp(".", "bench-") // on the disk of the checkout, not in memory
 		if err != nil {
 			return err

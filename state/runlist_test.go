@@ -1,0 +1,336 @@
+package state_test
+
+import (
+	"cmp"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
+	_ "modernc.org/sqlite" // the driver that changes times
+
+	"millwright/state"
+	"millwright/state/statetest"
+)
+
+// listed is a run and what was asked for.
+type listed struct {
+	state.Run
+	asked state.NewRun
+}
+
+// world is a state with runs of all kinds, of which some took weeks, and the truth about them.
+type world struct {
+	*state.Store
+	begin time.Time
+	runs  []listed
+}
+
+// openDB opens the database of a state without millwright.
+func openDB(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	driver := "pgx"
+	if _, ok := state.SQLitePath(dsn); ok {
+		driver, dsn = "sqlite", dsn+"?_pragma=busy_timeout(10000)"
+	}
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func newWorld(t *testing.T, dsn string, n int) *world {
+	t.Helper()
+	w := &world{Store: statetest.Open(t, dsn), begin: time.Now().Add(-time.Duration(n) * time.Minute).Truncate(time.Microsecond)}
+	w.runs = make([]listed, n)
+	var wg sync.WaitGroup
+	add := func(i int) {
+		r := newRun(fmt.Sprint("title ", i*7%10))
+		r.At = w.begin.Add(time.Duration(i) * time.Minute)
+		r.Metadata = map[string]string{"team": fmt.Sprint("team-", i%3), "build": fmt.Sprint("build-", i/4)}
+		r.FactoryUID, r.AutomationUID, r.ConfigName = fmt.Sprint("fac_", i%5), fmt.Sprint("auto_", i%11), fmt.Sprint("agent-", i%4)
+		r.Source = []string{"API", "CLI", "API"}[i%3]
+		if first := i / 40 * 40; i%40 > 20 && i%6 > 0 {
+			r.ParentRunID = w.runs[first+1].ID
+		} else if i != first && i%6 > 0 {
+			r.ParentRunID = w.runs[first].ID
+		}
+		w.runs[i] = listed{create(t, w.Store, r), r}
+	}
+	for i := 0; i < n; i += 40 { // the parents of the next ones
+		add(i)
+		if i+1 < n {
+			add(i + 1)
+		}
+		for j := i + 2; j < min(i+40, n); j++ {
+			wg.Go(func() { add(j) })
+		}
+		wg.Wait()
+	}
+	for i := range w.runs {
+		if i%9 != 4 { // the others stay queued
+			wg.Go(func() {
+				ended, err := w.RequestCancel(t.Context(), w.runs[i].ID)
+				if w.runs[i].Run = ended; err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	tx, err := openDB(t, dsn).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range w.runs {
+		r := &w.runs[i]
+		if !r.State.Ended() {
+			continue
+		}
+		took := time.Duration(i%50) * time.Second
+		switch {
+		case i%13 == 5:
+			took = time.Duration(i%700) * time.Hour
+		case i%13 == 6:
+			took = time.Duration(i%700) * time.Minute
+		}
+		r.Updated = r.Created.Add(took)
+		if i%4 == 1 {
+			r.State = state.RunFailed
+		}
+		for _, statement := range []string{
+			fmt.Sprintf(`UPDATE runs SET state = '%s', updated_at = %d, finished_at = %d WHERE id = '%s'`, r.State, r.Updated.UnixMicro(), r.Updated.UnixMicro(), r.ID),
+			fmt.Sprintf(`UPDATE run_metadata SET ended_at = %d WHERE run_id = '%s'`, r.Updated.UnixMicro(), r.ID),
+		} {
+			if _, err := tx.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// pick returns a filter of a few conditions.
+func (w *world) pick(rnd *rand.Rand) (f state.RunFilter) {
+	for range rnd.IntN(3) + 1 {
+		r := w.runs[rnd.IntN(len(w.runs))]
+		switch rnd.IntN(11) {
+		case 0:
+			f.Metadata = map[string]string{"team": r.asked.Metadata["team"]}
+		case 1:
+			f.Metadata = r.asked.Metadata
+		case 2:
+			f.States = []state.RunState{r.State}
+		case 3:
+			f.States = []state.RunState{state.RunQueued, state.RunFailed}
+		case 4:
+			f.Factories = []string{r.FactoryUID, "fac_none"}
+		case 5:
+			f.AutomationUID = r.AutomationUID
+		case 6:
+			f.Name = r.asked.ConfigName
+		case 7:
+			if f.Ancestor = r.ID; rnd.IntN(2) == 0 && r.ParentRunID != "" {
+				f.Ancestor = r.ParentRunID
+			}
+		case 8:
+			f.CreatedBefore = &r.Created
+		case 9:
+			f.CreatedAfter = &r.Created
+		case 10:
+			f.UpdatedAfter = &r.Updated
+		}
+	}
+	return f
+}
+
+func (w *world) descends(l listed, ancestor string) bool {
+	for l.ParentRunID != "" && l.ParentRunID != ancestor {
+		i := slices.IndexFunc(w.runs, func(p listed) bool { return p.ID == l.ParentRunID })
+		l = w.runs[i]
+	}
+	return l.ParentRunID == ancestor
+}
+
+// matches says what contract.md, section 4, says of a filter.
+func (w *world) matches(f state.RunFilter, l listed) bool {
+	for k, v := range f.Metadata {
+		if l.asked.Metadata[k] != v {
+			return false
+		}
+	}
+	return (len(f.States) == 0 || slices.Contains(f.States, l.State)) &&
+		(len(f.Factories) == 0 || slices.Contains(f.Factories, l.FactoryUID)) &&
+		(f.AutomationUID == "" || f.AutomationUID == l.AutomationUID) &&
+		(f.Name == "" || f.Name == l.asked.ConfigName) &&
+		(f.Ancestor == "" || w.descends(l, f.Ancestor)) &&
+		(f.CreatedBefore == nil || l.Created.Before(*f.CreatedBefore)) &&
+		(f.CreatedAfter == nil || l.Created.After(*f.CreatedAfter)) &&
+		(f.UpdatedAfter == nil || l.Updated.After(*f.UpdatedAfter))
+}
+
+// sorted returns the IDs of the runs in an order.
+func sorted(runs []listed, o state.RunOrder) (ids []string) {
+	slices.SortFunc(runs, func(a, b listed) int {
+		n := 0
+		switch o.By {
+		case state.SortCreated:
+			n = a.Created.Compare(b.Created)
+		case state.SortTitle:
+			n = strings.Compare(a.Title, b.Title)
+		case state.SortAgent:
+			n = cmp.Or(strings.Compare(a.asked.ConfigName, b.asked.ConfigName), a.Updated.Compare(b.Updated))
+		default:
+			n = a.Updated.Compare(b.Updated)
+		}
+		if n = cmp.Or(n, strings.Compare(a.ID, b.ID)); !o.Ascending {
+			n = -n
+		}
+		return n
+	})
+	for _, r := range runs {
+		ids = append(ids, r.ID)
+	}
+	return ids
+}
+
+// TestListsAreComplete pages through lists of every order with all kinds of filters.
+func TestListsAreComplete(t *testing.T) {
+	statetest.EachDSN(t, func(t *testing.T, dsn string) {
+		w := newWorld(t, dsn, 1200)
+		rnd := rand.New(rand.NewPCG(1, 2))
+		for range 100 {
+			f := w.pick(rnd)
+			o := state.RunOrder{By: []state.RunSort{"", state.SortUpdated, state.SortCreated, state.SortTitle, state.SortAgent}[rnd.IntN(5)], Ascending: rnd.IntN(3) == 0}
+			limit := []int{5, 60, 500}[rnd.IntN(3)]
+			want := sorted(slices.DeleteFunc(slices.Clone(w.runs), func(l listed) bool { return !w.matches(f, l) }), o)
+			var got []string
+			var after *state.RunPosition
+			for more := true; more && len(got) <= len(w.runs); more = after != nil {
+				runs, next, err := w.Runs(t.Context(), f, o, after, limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range runs {
+					got = append(got, r.ID)
+				}
+				after = next
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%+v in the order %+v, pages of %d: %d runs, want %d", f, o, limit, len(got), len(want))
+			}
+		}
+	})
+}
+
+// TestListsWhileRunsChange pages while runs are added, end, and are gone on with: each of the others is
+// shown once.
+func TestListsWhileRunsChange(t *testing.T) {
+	statetest.EachDSN(t, func(t *testing.T, dsn string) {
+		w := newWorld(t, dsn, 400)
+		rnd := rand.New(rand.NewPCG(3, 4))
+		changed := map[string]bool{}
+		for range 30 {
+			f := w.pick(rnd)
+			o := state.RunOrder{By: []state.RunSort{state.SortUpdated, state.SortCreated, state.SortTitle, state.SortAgent}[rnd.IntN(4)], Ascending: rnd.IntN(3) == 0}
+			seen := map[string]int{}
+			var after *state.RunPosition
+			for more, pages := true, 0; more; pages++ {
+				runs, next, err := w.Runs(t.Context(), f, o, after, 25)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range runs {
+					seen[r.ID]++
+				}
+				after, more = next, next != nil
+				if pages >= 5 {
+					continue
+				}
+				r := w.runs[rnd.IntN(len(w.runs))]
+				changed[r.ID] = true
+				if _, err := w.RequestCancel(t.Context(), r.ID); errors.Is(err, state.ErrConflict) {
+					_, _, err = w.Followup(t.Context(), r.ID, "go on", state.Idempotency{})
+					if err != nil {
+						t.Fatal(err)
+					}
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				added := r.asked
+				added.At = time.Time{}
+				create(t, w.Store, added)
+			}
+			for _, l := range w.runs {
+				want := 0
+				if w.matches(f, l) {
+					want = 1
+				}
+				if !changed[l.ID] && seen[l.ID] != want {
+					t.Errorf("%+v in the order %+v: run %s is shown %d times, want %d", f, o, l.ID, seen[l.ID], want)
+				}
+			}
+		}
+	})
+}
+
+// TestUpgradeOfLists lists runs that were made before metadata knew the end of their run.
+func TestUpgradeOfLists(t *testing.T) {
+	statetest.EachDSN(t, func(t *testing.T, dsn string) {
+		db, folder, dialect := openDB(t, dsn), "migrations/postgres", database.DialectPostgres
+		if _, ok := state.SQLitePath(dsn); ok {
+			folder, dialect = "migrations/sqlite", database.DialectSQLite3
+		}
+		old, err := goose.NewProvider(dialect, db, os.DirFS(folder))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := old.UpTo(t.Context(), 10); err != nil {
+			t.Fatal(err)
+		}
+		gone, want := state.NewRunID(), make([]string, 3)
+		for i := range want {
+			want[i] = state.NewRunID()
+			status, finished := "SUCCEEDED", fmt.Sprint(2000-i)
+			if i == 0 {
+				status, finished = "QUEUED", "NULL"
+			}
+			for _, statement := range []string{
+				fmt.Sprintf(`INSERT INTO runs (id, title, prompt, state, source, creator_type, creator_uid, creator_name, conversation_id, parent_run_id, root_run_id, metadata, created_at, updated_at, queued_at, finished_at)
+					VALUES ('%s', 't', 'p', '%s', 'API', 'user', 'u', 'u', 'c', '%s', '%s', '{"team":"a","x":"y"}', 1000, %d, 1000, %s)`, want[i], status, gone, gone, 2000-i, finished),
+				fmt.Sprintf(`INSERT INTO run_metadata (run_id, key, value) VALUES ('%[1]s', 'team', 'a'), ('%[1]s', 'x', 'y')`, want[i]),
+			} {
+				if _, err := db.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		s := statetest.Open(t, dsn)
+		before := time.UnixMicro(1500)
+		for name, f := range map[string]state.RunFilter{
+			"metadata": {Metadata: map[string]string{"team": "a"}}, "ancestor": {Ancestor: gone}, "time": {CreatedBefore: &before},
+		} {
+			runs, next, err := s.Runs(t.Context(), f, state.RunOrder{}, nil, 10)
+			var got []string
+			for _, r := range runs {
+				got = append(got, r.ID)
+			}
+			if err != nil || next != nil || !slices.Equal(got, want) {
+				t.Errorf("%s: %v, %v, %v, want %v", name, got, next, err, want)
+			}
+		}
+	})
+}
