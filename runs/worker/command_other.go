@@ -8,3 +8,6 @@ import "syscall"
 func processGroup(as *syscall.Credential) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Credential: as}
 }
+
+// killLeft does nothing: the environments of other processes cannot be read everywhere.
+func killLeft(string, string) {}

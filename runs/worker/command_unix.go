@@ -23,6 +23,9 @@ import (
 // killAfter is how long a harness has between SIGTERM and SIGKILL (contract.md, section 10).
 const killAfter = 5 * time.Second
 
+// workDirVariable names the working directory to a command, and tells its processes from those of others.
+const workDirVariable = "MILLWRIGHT_WORK_DIR"
+
 // exitBlocked is the exit status of a harness whose agent waits for input.
 const exitBlocked = 10
 
@@ -73,6 +76,7 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 	cmd := exec.Command(c.harness.Command[0], c.harness.Command[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Env = t.Dir, stdin, c.environment(t)
 	cmd.SysProcAttr = processGroup(c.as)
+	defer killLeft(workDirVariable, t.Dir)
 	return judge(ctx, t, execute(ctx, cmd, t, c.adapt(), nil))
 }
 
@@ -232,7 +236,7 @@ func (r *readers) finish(patience time.Duration) {
 
 // environment is a clean one: what the contract names, what the operator lists, the granted secrets.
 func (c *command) environment(t Task) []string {
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.home, "TMPDIR=" + os.TempDir(), "LANG=C.UTF-8", "PWD=" + t.Dir}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.home, "TMPDIR=" + os.TempDir(), "LANG=C.UTF-8", "PWD=" + t.Dir, workDirVariable + "=" + t.Dir}
 	for name, value := range variables(c.harness, t.Order) {
 		env = append(env, name+"="+value)
 	}

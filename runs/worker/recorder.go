@@ -69,15 +69,17 @@ func newRecorder(client *dispatch.Client, order *dispatch.Order) *recorder {
 	return r
 }
 
-// text records assistant text, secrets redacted.
-func (r *recorder) text(text string) { r.add(dispatch.Text(r.redact.text(text))) }
+// text records assistant text.
+func (r *recorder) text(text string) { r.add(dispatch.Text(text)) }
 
-// add records a block, in which secrets are redacted already, unless it lacks what its type needs.
+// add records a block, unless it lacks what its type needs. Secrets are redacted in its text, which may have
+// been escaped in the line that it comes from; in its JSON they are redacted already.
 // Consecutive texts become one. It waits while the server is far behind.
 func (r *recorder) add(b dispatch.Block) {
 	if !b.Valid() || r.stopped() {
 		return
 	}
+	b.Text = r.redact.text(b.Text)
 	item := bounded(b)
 	r.mu.Lock()
 	defer r.mu.Unlock()

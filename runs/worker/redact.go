@@ -3,8 +3,10 @@ package worker
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"sort"
 	"strings"
+	"unicode/utf16"
 
 	"millwright/runs/dispatch"
 )
@@ -14,7 +16,7 @@ import (
 const shortestSecret = 4
 
 // redactor replaces the secret values of an order wherever a harness puts them out: as they are, as JSON
-// writes them, in base64, and each longer line of a value with several.
+// writes them, in ASCII too, in base64, and each longer line of a value with several.
 type redactor struct {
 	replacer *strings.Replacer
 	longest  int
@@ -39,12 +41,14 @@ func newRedactor(o *dispatch.Order) *redactor {
 		add(strings.TrimSpace(v))
 		add(inJSON(v, true))
 		add(inJSON(v, false))
+		add(inASCII(inJSON(v, false)))
 		add(base64.StdEncoding.EncodeToString([]byte(v)))
 		for line := range strings.Lines(v) {
 			if line = strings.TrimSpace(line); len(line) >= 2*shortestSecret {
 				add(line)
 				add(inJSON(line, true))
 				add(inJSON(line, false))
+				add(inASCII(inJSON(line, false)))
 			}
 		}
 	}
@@ -73,6 +77,19 @@ func inJSON(s string, html bool) string {
 	}
 	text := strings.TrimSuffix(out.String(), "\n")
 	return text[1 : len(text)-1]
+}
+
+// inASCII returns a string of JSON with all other characters escaped, as many writers of JSON do.
+func inASCII(text string) string {
+	var out strings.Builder
+	for _, unit := range utf16.Encode([]rune(text)) {
+		if unit < 0x7f {
+			out.WriteByte(byte(unit))
+		} else {
+			fmt.Fprintf(&out, `\u%04x`, unit)
+		}
+	}
+	return out.String()
 }
 
 // text returns text with the secrets replaced by ***.

@@ -1,0 +1,36 @@
+package worker_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"millwright/state"
+)
+
+// TestProcessesThatLeaveTheGroup has a harness start a process in a session of its own: it ends with the run.
+func TestProcessesThatLeaveTheGroup(t *testing.T) {
+	b := newBench(t, 0)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	held, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	b.script(`setsid sh -c 'exec 3>` + fifo + ` >/dev/null 2>&1; : > up; cd /; exec sleep 600' & while [ ! -e up ]; do sleep 0.02; done`)
+	if r := b.end(b.create(nil)); r.State != state.RunSucceeded {
+		t.Fatalf("%s %s", r.State, r.StatusMessage)
+	}
+	if err := held.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, held); err != nil { // it ends when nobody holds the other end
+		t.Errorf("the process goes on after its run: %v", err)
+	}
+}
