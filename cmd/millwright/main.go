@@ -62,6 +62,10 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 	if err == nil {
 		return exitGood
 	}
+	if _, set, ok := strings.Cut(err.Error(), " none of the others can be; ["); ok {
+		names, _, _ := strings.Cut(set, "]")
+		err = usage("--%s exclude one another: give one of them", strings.Join(strings.Fields(names), " and --"))
+	}
 	var e *exit
 	if !errors.As(err, &e) {
 		e = &exit{exitProblem, err}
@@ -77,7 +81,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) 
 
 // isUsage recognises the errors that cobra itself makes of wrong arguments.
 func isUsage(err error) bool {
-	for _, prefix := range []string{"unknown command", "accepts ", "requires ", "required flag", "if any flags in the group", "at least one of the flags"} {
+	for _, prefix := range []string{"unknown command", "accepts ", "requires ", "required flag", "at least one of the flags"} {
 		if strings.HasPrefix(err.Error(), prefix) {
 			return true
 		}
