@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -52,6 +54,11 @@ Cases whose webhook is not at hand are counted as skipped, never as passed.`,
 			default:
 				return usage("give either a webhook's URL or --targets FILE")
 			}
+			for _, name := range slices.Sorted(maps.Keys(targets)) {
+				if problem := targets[name].Problem(); problem != "" {
+					return usage("webhook %q: %s", name, problem)
+				}
+			}
 			cases, err := conformance.Load(kit.Files)
 			if err != nil {
 				return err
@@ -77,7 +84,7 @@ Cases whose webhook is not at hand are counted as skipped, never as passed.`,
 			case report.Failed > 0:
 				return &exit{exitProblem, nil}
 			case report.Passed == 0:
-				return &exit{exitUnreachable, fmt.Errorf("nothing was checked: no case fits the webhooks given")}
+				return &exit{exitUnreachable, fmt.Errorf("nothing was checked: the kit has no case for the webhooks given (see --help)")}
 			}
 			return nil
 		},

@@ -25,6 +25,23 @@ type Target struct {
 	Scheme string `json:"scheme,omitempty"`
 }
 
+// Problem says what is wrong with a target as it is written, or nothing.
+func (t Target) Problem() string {
+	u, err := url.Parse(t.URL)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		return "the URL is not an http or https URL"
+	case t.Mode == "token" || t.Mode == "url_token":
+		return ""
+	case t.Mode != "signature":
+		return fmt.Sprintf("the mode is %q, not token, url_token or signature", t.Mode)
+	}
+	if _, ok := signature.Lookup(t.Scheme); !ok {
+		return fmt.Sprintf("the mode signature needs a scheme, and there is no scheme %q", t.Scheme)
+	}
+	return ""
+}
+
 // request is a step made ready to be sent.
 type request struct {
 	head, body []byte

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -49,10 +50,18 @@ type Report struct {
 	Requests                int
 }
 
-// Run runs the cases one after the other. The error is ctx's; what a receiver does wrong is in the results.
+// Run runs the cases one after the other. The error is ctx's, or says which target cannot be reached, and
+// then nothing was sent; what a receiver does wrong is in the results.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Second
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Targets)) {
+		conn, err := (&runner{cfg: cfg}).dial(ctx, cfg.Targets[name])
+		if err != nil {
+			return Report{}, fmt.Errorf("webhook %s cannot be reached: %w", name, err)
+		}
+		_ = conn.Close()
 	}
 	var report Report
 	run := rand.Text()[:8]
