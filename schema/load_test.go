@@ -327,7 +327,7 @@ func TestWrittenFilesLoad(t *testing.T) {
 		r := schema.Load(f.tree(t), f.known(t))
 		var files []string
 		for _, w := range r.Factory.Webhooks {
-			text, err := schema.WebhookFile(w)
+			text, err := schema.EditWebhookFile(nil, w)
 			if err != nil {
 				t.Fatal(err)
 			}

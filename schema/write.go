@@ -8,17 +8,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// WebhookFile writes the text of webhooks/<name>.yaml for a webhook, leaving
-// out keys that have their default. Loading it gives the webhook back; what
-// cannot be written so is an error.
-func WebhookFile(w Webhook) ([]byte, error) {
-	text, err := EditWebhookFile(nil, w)
-	if err != nil {
-		return nil, err
-	}
-	return text, written("webhooks/"+w.Name+".yaml", kindWebhook, w.Name, text)
-}
-
 // AutomationFile writes the text of automations/<name>/automation.md for an
 // automation, leaving out keys that have their default. Loading it gives the
 // automation back; what cannot be written so is an error.
@@ -66,7 +55,7 @@ func AutomationFile(a Automation) ([]byte, error) {
 		front = bytes.Replace(front, mark, fmt.Appendf(nil, ": %s\n", exact), 1)
 	}
 	text := fmt.Appendf(nil, "---\n%s---\n\n%s\n", front, a.Prompt)
-	return text, written("automations/"+a.Name+"/automation.md", kindAutomation, a.Name, text)
+	return text, checkWritten(a.Name, text)
 }
 
 // exactJSON writes JSON anew without escapes that YAML does not share; numbers
@@ -105,11 +94,12 @@ func dropDefault(keys map[string]any, key string, value bool) {
 	}
 }
 
-// written refuses a text that would not load: the writer's quoting is not the
-// reader's.
-func written(path string, kind fileKind, name string, text []byte) error {
+// checkWritten refuses the text of an automation that would not load: the
+// writer's quoting is not the reader's.
+func checkWritten(name string, text []byte) error {
+	path := "automations/" + name + "/automation.md"
 	d := &document{path: path, src: text}
-	d.resource(entry{path: path, kind: kind, name: name})
+	d.resource(entry{path: path, kind: kindAutomation, name: name})
 	d.diagnose(diagnosisBudget)
 	sortProblems(d.problems)
 	for _, p := range d.problems {

@@ -8,9 +8,9 @@ import (
 // TopicBudgets carries what senders used of their budgets between replicas; ID is of package ingress.
 const TopicBudgets Topic = "budgets"
 
-// MaxBroadcast is how long the ID of a notice may be that is broadcast, in bytes: PostgreSQL's limit of a
+// maxBroadcast is how long the ID of a notice may be that is broadcast, in bytes: PostgreSQL's limit of a
 // notification, less our own words.
-const MaxBroadcast = 7500
+const maxBroadcast = 7500
 
 // Broadcast hands a notice to the other replicas, and not to this process. It returns before they have it.
 // Two equal notices may arrive as one.
@@ -18,7 +18,7 @@ func (s *Store) Broadcast(n Notice) error {
 	if s.dialect != postgres {
 		return nil
 	}
-	if len(n.ID) > MaxBroadcast {
+	if len(n.ID) > maxBroadcast {
 		return fmt.Errorf("a notice of %d bytes is too long", len(n.ID))
 	}
 	select {
