@@ -22,6 +22,10 @@ import (
 // nobody is the user and group inside a container when the worker is root.
 const nobody = 65534
 
+// statusKilled is the exit status of a container whose command was ended by SIGKILL, as the kernel does for
+// want of memory.
+const statusKilled = 128 + 9
+
 // workDir is where a container finds the working directory.
 const workDir = "/work"
 
@@ -93,12 +97,16 @@ func (d *docker) Execute(ctx context.Context, t Task) outcome {
 	cmd.Stdin, cmd.Env = stdin, append(os.Environ(), env...)
 	cmd.SysProcAttr = processGroup(nil)
 	name := containerName(t.Order)
-	e := execute(ctx, cmd, t, d.adapt(), func() { d.engine("stop", "--time", strconv.Itoa(int(killAfter.Seconds())), name) })
+	e := execute(ctx, cmd, t, d.adapt(), func() { d.engine("stop", "-t", strconv.Itoa(int(killAfter.Seconds())), name) })
 	if ctx.Err() != nil || e.err != nil {
 		d.engine("rm", "--force", name)
 	}
 	if o, unusable := engineFailure(ctx, e); unusable {
 		return o
+	}
+	var status *exec.ExitError
+	if errors.As(e.err, &status) && status.ExitCode() == statusKilled && ctx.Err() == nil {
+		return gaveUp("the harness was killed: perhaps its container needs more memory", e.stderr)
 	}
 	return judge(ctx, t, e)
 }

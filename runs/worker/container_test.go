@@ -122,13 +122,13 @@ func TestContainersThatFail(t *testing.T) {
 			slow.Timeout = 6 * time.Second // enough to begin, beside the others on a slow machine
 			harnesses := map[string]worker.Harness{
 				"ok": inContainer(engine, "echo fine"), "exit": inContainer(engine, "echo oops >&2; exit 3"), "absent": absent, "noimage": image(""), "slow": slow,
-				"cancelled": inContainer(engine, "echo $$ > "+marks+"/cancelled; exec sleep 600"),
+				"cancelled": inContainer(engine, "echo $$ > "+marks+"/cancelled; exec sleep 600"), "memory": inContainer(engine, "kill -9 $$"),
 			}
 			if engine == "docker" {
 				harnesses["badimage"] = image("missing")
 			} else {
 				harnesses["badimage"] = image("bad image")
-				harnesses["forbidden"] = image("forbidden")
+				harnesses["forbidden"], harnesses["evicted"] = image("forbidden"), image("evicted")
 			}
 			b.work(worker.Config{Slots: len(harnesses), Harnesses: harnesses})
 			runs := map[string]string{}
@@ -143,6 +143,7 @@ func TestContainersThatFail(t *testing.T) {
 				"ok":       {state.RunSucceeded, "", ""},
 				"exit":     {state.RunFailed, "agent_process_failed", "exit status 3: oops"},
 				"absent":   {state.RunError, "agent_process_failed", "cannot be started in the container"},
+				"memory":   {state.RunFailed, "agent_process_failed", "memory"},
 				"noimage":  {state.RunError, "environment_setup_failed", "names an image"},
 				"badimage": {state.RunError, "environment_setup_failed", "image"},
 				"slow":     {state.RunError, "infrastructure_timeout", "6s"},
@@ -156,6 +157,9 @@ func TestContainersThatFail(t *testing.T) {
 			if engine == "kubernetes" {
 				if r := b.end(runs["forbidden"]); r.ErrorCode != "environment_setup_failed" || !strings.Contains(r.StatusMessage, "Forbidden") {
 					t.Errorf("forbidden: %s %s", r.State, r.StatusMessage)
+				}
+				if r := b.end(runs["evicted"]); r.State != state.RunError || r.ErrorCode != "agent_process_failed" || !strings.Contains(r.StatusMessage, "Evicted") {
+					t.Errorf("evicted: %s %s", r.State, r.StatusMessage)
 				}
 			}
 			id := runs["cancelled"]

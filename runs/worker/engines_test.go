@@ -56,10 +56,10 @@ func refuse(status int, format string, args ...any) int {
 	return status
 }
 
-// flags reads flags, each of which has a value unless it is listed as a switch.
+// flags reads flags, each of which has a value unless it is listed as a switch. Of one letter there is -t.
 func flags(args []string, known, switches []string) (values map[string][]string, rest []string, err error) {
 	values = map[string][]string{}
-	for len(args) > 0 && strings.HasPrefix(args[0], "--") {
+	for len(args) > 0 && (strings.HasPrefix(args[0], "--") || args[0] == "-t") {
 		name, value, has := strings.Cut(args[0], "=")
 		args = args[1:]
 		switch {
@@ -150,11 +150,11 @@ func fakeDocker(args []string) int {
 		}
 		return container(name, cmd)
 	case "stop":
-		f, rest, err := flags(args[1:], []string{"--time"}, nil)
+		f, rest, err := flags(args[1:], []string{"-t"}, nil)
 		if err != nil || len(rest) != 1 {
 			return refuse(1, "docker stop: %v", err)
 		}
-		seconds, _ := strconv.Atoi(f["--time"][0])
+		seconds, _ := strconv.Atoi(f["-t"][0])
 		end(rest[0], time.Duration(seconds)*time.Second)
 		return 0
 	case "rm":
@@ -259,7 +259,12 @@ func fakePods(name string) int {
 		state = `{"waiting":{"reason":"InvalidImageName","message":"couldn't parse image name"}}`
 	}
 	if status, err := os.ReadFile(kept(name + ".status")); err == nil {
-		state = `{"terminated":{"exitCode":` + string(status) + `,"reason":"Error"}}`
+		reason := map[string]string{"137": "OOMKilled"}[string(status)]
+		state = `{"terminated":{"exitCode":` + string(status) + `,"reason":"` + reason + `"}}`
+		if strings.Contains(string(text), `"image":"evicted"`) {
+			fmt.Printf(`{"items":[{"metadata":{"name":"%s-pod"},"status":{"phase":"Failed","reason":"Evicted","message":"The node was low on resource: ephemeral-storage."}}]}`, name)
+			return 0
+		}
 	}
 	fmt.Printf(`{"items":[{"metadata":{"name":"%s-pod"},"status":{"phase":"Running","containerStatuses":[{"name":"harness","state":%s}]}}]}`, name, state)
 	return 0

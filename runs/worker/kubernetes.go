@@ -67,7 +67,7 @@ func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
 	if e.start != nil {
 		return failed("environment_setup_failed", "kubectl: %v", e.start)
 	}
-	status, err := k.status(ctx, name)
+	status, reason, err := k.status(ctx, name)
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
 	}
@@ -75,6 +75,8 @@ func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
 		return failed("agent_process_failed", "the connection to the job's pod was lost: %v", err)
 	}
 	switch {
+	case reason == "OOMKilled":
+		return gaveUp("the harness was killed: its container may not have more memory", e.stderr)
 	case status == 125:
 		return failed("environment_setup_failed", "the container cannot be set up: %s", e.stderr)
 	case status == 126 || status == 127:
@@ -251,7 +253,7 @@ func (k *kubernetes) poll(ctx context.Context, name string, patience time.Durati
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-deadline.C:
-			return fmt.Errorf("after %s it is still not so far: %w", patience, errors.Join(errors.New("see kubectl describe job "+name), last))
+			return errors.Join(fmt.Errorf("after %s it is still not so far", patience), last)
 		case <-tick.C:
 		}
 	}
@@ -259,6 +261,7 @@ func (k *kubernetes) poll(ctx context.Context, name string, patience time.Durati
 
 // running waits until the container runs, and returns the pod's name.
 func (k *kubernetes) running(ctx context.Context, name string) (pod string, err error) {
+	waits := ""
 	err = k.poll(ctx, name, podPatience, func(list podList) (bool, error) {
 		for _, p := range list.Items {
 			pod = p.Metadata.Name
@@ -270,6 +273,8 @@ func (k *kubernetes) running(ctx context.Context, name string) (pod string, err 
 					return false, fmt.Errorf("its container ended with exit status %d: %s", c.State.Terminated.ExitCode, c.State.Terminated.Reason)
 				case c.State.Waiting != nil && (c.State.Waiting.Reason == "InvalidImageName" || c.State.Waiting.Reason == "ErrImageNeverPull"):
 					return false, fmt.Errorf("%s: %s", c.State.Waiting.Reason, c.State.Waiting.Message)
+				case c.State.Waiting != nil: // an image that cannot be had just now, too
+					waits = strings.TrimSuffix(": it waits: "+c.State.Waiting.Reason+": "+c.State.Waiting.Message, ": ")
 				}
 			}
 			if p.Status.Phase == "Failed" {
@@ -278,18 +283,24 @@ func (k *kubernetes) running(ctx context.Context, name string) (pod string, err 
 		}
 		return false, nil
 	})
+	if err != nil && waits != "" {
+		err = fmt.Errorf("%w%s", err, waits)
+	}
 	return pod, err
 }
 
-// status returns the exit status of the container, whose output has ended.
-func (k *kubernetes) status(ctx context.Context, name string) (status int, err error) {
+// status returns the exit status of the container, whose output has ended, and why it ended so.
+func (k *kubernetes) status(ctx context.Context, name string) (status int, reason string, err error) {
 	err = k.poll(ctx, name, 30*time.Second, func(list podList) (bool, error) {
 		for _, p := range list.Items {
 			for _, c := range p.Status.ContainerStatuses {
 				if c.State.Terminated != nil {
-					status = c.State.Terminated.ExitCode
+					status, reason = c.State.Terminated.ExitCode, c.State.Terminated.Reason
 					return true, nil
 				}
+			}
+			if p.Status.Phase == "Failed" { // evicted, or its node is gone
+				return false, fmt.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
 			}
 		}
 		if len(list.Items) == 0 {
@@ -297,7 +308,7 @@ func (k *kubernetes) status(ctx context.Context, name string) (status int, err e
 		}
 		return false, nil
 	})
-	return status, err
+	return status, reason, err
 }
 
 // archiveOf packs the files of a directory, which have no sub-directories.
