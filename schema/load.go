@@ -259,14 +259,7 @@ func (l *loader) read(p string) ([]byte, error) {
 
 // resource turns a file into its resource, reporting what is wrong on the way.
 func (d *document) resource(e entry) any {
-	if !utf8.Valid(d.src) {
-		at := invalidUTF8(d.src)
-		hint := "save the file as UTF-8"
-		if bytes.HasPrefix(d.src, []byte{0xff, 0xfe}) || bytes.HasPrefix(d.src, []byte{0xfe, 0xff}) {
-			hint = "the file is UTF-16: save it as UTF-8"
-		}
-		line, col := d.position(at)
-		d.report(span{line, col, line, col + 1}, SeverityError, "not-utf8", fmt.Sprintf("the file is not valid UTF-8 at byte %d", at), hint)
+	if !d.checkEncoding() {
 		return nil
 	}
 	if bytes.HasPrefix(d.src, []byte("version https://git-lfs.github.com/spec/")) {
@@ -279,8 +272,7 @@ func (d *document) resource(e entry) any {
 			return nil
 		}
 	default:
-		d.text = bytes.TrimPrefix(d.src, byteOrderMark)
-		d.at = len(d.src) - len(d.text)
+		d.wholeText()
 	}
 	d.parse()
 	if d.data == nil {
@@ -300,6 +292,41 @@ func (d *document) resource(e entry) any {
 	default:
 		return d.skill(e.name, e.agent)
 	}
+}
+
+// CheckYAML returns what is wrong with the YAML of a file that is none of the
+// definition, such as the server's settings, by the rules that the definition's
+// own files have: nothing of what its keys mean.
+func CheckYAML(path string, src []byte) []Problem {
+	d := &document{path: path, src: src}
+	if d.checkEncoding() {
+		d.wholeText()
+		d.parse()
+		d.diagnose(diagnosisBudget)
+	}
+	d.settle()
+	sortProblems(d.problems)
+	return d.problems
+}
+
+func (d *document) checkEncoding() bool {
+	if utf8.Valid(d.src) {
+		return true
+	}
+	at := invalidUTF8(d.src)
+	hint := "save the file as UTF-8"
+	if bytes.HasPrefix(d.src, []byte{0xff, 0xfe}) || bytes.HasPrefix(d.src, []byte{0xfe, 0xff}) {
+		hint = "the file is UTF-16: save it as UTF-8"
+	}
+	line, col := d.position(at)
+	d.report(span{line, col, line, col + 1}, SeverityError, "not-utf8", fmt.Sprintf("the file is not valid UTF-8 at byte %d", at), hint)
+	return false
+}
+
+// wholeText takes the file as YAML from its first line to its last.
+func (d *document) wholeText() {
+	d.text = bytes.TrimPrefix(d.src, byteOrderMark)
+	d.at = len(d.src) - len(d.text)
 }
 
 // collect adds what came of a file to the result, in the order of the paths.

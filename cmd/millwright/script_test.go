@@ -343,7 +343,7 @@ func TestSettings(t *testing.T) {
 		"a list too many": {"listen: [a]\n", "yaml:1:9: listen: want text, not array"},
 		"no list":         {"factories: {name: a}\n", "yaml:1:12: factories: want a list"},
 		"missing url":     {"factories:\n  - name: a\n    source:\n      git: {branch: main}\n", "yaml:4:12: factories[0].source.git.url is missing"},
-		"broken yaml":     {"listen: [\n", "line 1"},
+		"broken yaml":     {"listen: [\n", "yaml:1:9: this [ is never closed"},
 		"itself":          {"a: &a {b: *a}\n", "yaml: "},
 		"negative":        {"retention: {runs: {days: -1}}\n", "yaml:1:12: retention: want 0 or more"},
 		"half of tls":     {"tls: {cert: a.pem}\n", "both"},

@@ -29,19 +29,27 @@ func readSettings(file string) (settings, error) {
 	if len(src) > maxSettings {
 		return s, usage("%s: more than %d bytes", file, maxSettings)
 	}
-	var whole any
-	if err := yaml.UnmarshalStrict(src, &whole); err != nil {
-		return s, usage("%s: %s", file, decodingError(err))
-	}
 	doc := &document{file: file}
-	if root := doc.parse(src); root != nil {
+	doc.check(src)
+	var whole any
+	if err := yaml.UnmarshalStrict(src, &whole); err != nil && len(doc.problems) == 0 {
+		return s, usage("%s: %s", file, decodingError(err)) // such as an anchor that holds itself
+	}
+	root := doc.parse(src)
+	if root != nil && len(doc.problems) == 0 {
 		doc.walk(root, reflect.TypeFor[settings](), "", 0)
 	}
 	if len(doc.problems) > 0 {
 		return s, usage("%s", strings.Join(doc.problems, "\n  "))
 	}
-	if err := yaml.UnmarshalStrict(src, &s); err != nil {
-		return s, usage("%s: %s", file, decodingError(err))
+	if root != nil {
+		text, err := yamlnode.Marshal(root)
+		if err == nil {
+			err = yaml.UnmarshalStrict(text, &s)
+		}
+		if err != nil {
+			return s, usage("%s: %s", file, decodingError(err))
+		}
 	}
 	base := filepath.Dir(file)
 	for i := range s.Factories {
@@ -71,13 +79,40 @@ type document struct {
 	problems []string
 }
 
+// check notes what is wrong with the file as YAML, by the rules of definition files, except that anchors
+// and tags may be used here.
+func (d *document) check(src []byte) {
+	for _, p := range schema.CheckYAML(d.file, src) {
+		switch p.Code {
+		case "yaml-anchor", "yaml-tag":
+		default:
+			text := fmt.Sprintf("%s:%d:%d: %s", d.file, p.Line, p.Column, p.Message)
+			if p.Hint != "" {
+				text += ": " + p.Hint
+			}
+			d.problems = append(d.problems, text)
+		}
+	}
+}
+
 func (d *document) parse(src []byte) *yamlnode.Node {
 	var n yamlnode.Node
 	if yamlnode.Unmarshal(src, &n) != nil || len(n.Content) == 0 {
 		return nil // there is nothing in it
 	}
 	d.places = map[string]*yamlnode.Node{}
+	quoteText(&n)
 	return n.Content[0]
+}
+
+// quoteText puts text in quotes, so that yes, no, on and off are text to every reader, as in YAML 1.2.
+func quoteText(n *yamlnode.Node) {
+	if n.Kind == yamlnode.ScalarNode && n.Tag == "!!str" {
+		n.Style = yamlnode.DoubleQuotedStyle
+	}
+	for _, c := range n.Content {
+		quoteText(c)
+	}
 }
 
 // place is where a setting is in the file: that of the nearest one around it when it is not there itself.
@@ -157,6 +192,10 @@ func (d *document) entry(key, value *yamlnode.Node, t reflect.Type, place string
 
 // value decodes one value by itself, so that what is wrong with it has a place.
 func (d *document) value(n *yamlnode.Node, t reflect.Type, at string) {
+	if t.Kind() == reflect.String && n.Kind == yamlnode.ScalarNode && n.Tag != "!!str" {
+		d.bad(n, "%s: want text: put it in quotes: %q", at, n.Value)
+		return
+	}
 	text, err := yamlnode.Marshal(n)
 	if err == nil {
 		err = yaml.Unmarshal(text, reflect.New(t).Interface())
