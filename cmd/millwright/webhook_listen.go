@@ -148,7 +148,13 @@ func (l *listening) handle(ctx context.Context, e event) error {
 		old := state.DeliveryUIDAt(state.DeliveryTime(l.latest).Add(-2 * time.Minute))
 		maps.DeleteFunc(l.seen, func(uid string, _ bool) bool { return uid < old })
 	}
-	_, err := fmt.Fprintf(l.s.out, "%s  %s  %d bytes  %s%s\n", d.ReceivedAt.Local().Format(time.TimeOnly), d.DeliveryID, d.SizeBytes, clean(d.Event), result)
+	line := fmt.Sprintf("%s  %s  %d bytes", d.ReceivedAt.Local().Format(time.TimeOnly), d.DeliveryID, d.SizeBytes)
+	for _, more := range []string{clean(d.Event), result} {
+		if more != "" {
+			line += "  " + more
+		}
+	}
+	_, err := fmt.Fprintln(l.s.out, line)
 	return err
 }
 
