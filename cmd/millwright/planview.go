@@ -99,10 +99,9 @@ func (v *planView) text(colored bool) []byte {
 		rep := &report.Report{Color: colored}
 		sources := map[string][]byte{}
 		for _, p := range v.problems {
-			src := v.source(p)
-			p.Path = v.shownPlace(p.Path)
-			sources[p.Path] = src
-			rep.Problems = append(rep.Problems, p)
+			shown := v.shownProblem(p)
+			sources[shown.Path] = v.source(p)
+			rep.Problems = append(rep.Problems, shown)
 		}
 		rep.Source = func(p string) []byte { return sources[p] }
 		b.Write(rep.ProblemText())
@@ -114,12 +113,12 @@ func (v *planView) text(colored bool) []byte {
 	return b.Bytes()
 }
 
-// shownPlace is where a file of the plan is, as far as this machine has it.
-func (v *planView) shownPlace(p string) string {
-	if v.show == "" {
-		return p
+// shownProblem is a problem with the place of its file on this machine, as far as that has it.
+func (v *planView) shownProblem(p schema.Problem) schema.Problem {
+	if v.show != "" {
+		p.Path = v.shown(p.Path)
 	}
-	return v.shown(p)
+	return p
 }
 
 // markdown is for a comment on a pull request. All text from elsewhere stands in code blocks.
@@ -132,8 +131,7 @@ func (v *planView) markdown() []byte {
 	room := report.MarkdownLimit - len(head) - len(foot)
 	var problems, changes []string
 	for _, p := range v.problems {
-		text := schema.Text(p, v.source(p))
-		problems = append(problems, text)
+		problems = append(problems, schema.Text(v.shownProblem(p), v.source(p)))
 	}
 	for _, item := range v.items(diffMarks) {
 		changes = append(changes, item.text)
