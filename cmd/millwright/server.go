@@ -274,13 +274,18 @@ func (srv *server) routes(pages http.Handler) http.Handler {
 	metrics := promhttp.HandlerFor(srv.registry, promhttp.HandlerOpts{})
 	mux := http.NewServeMux()
 	mux.Handle("/", pages)
-	mux.Handle(api.Base+"/", srv.api)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", srv.ready)
 	if srv.cfg.MetricsListen == "" {
 		mux.Handle("GET /metrics", srv.api.Authorised(state.RoleViewer, metrics))
 	}
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/") { // as it is: no cleaning, no redirect, no page
+			srv.api.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 func (srv *server) ready(w http.ResponseWriter, r *http.Request) {
