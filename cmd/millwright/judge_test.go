@@ -326,7 +326,8 @@ func TestPlanMarkdownFits(t *testing.T) {
 	for i := range 1500 {
 		many[fmt.Sprintf("automations/automation-with-a-long-name-%d/automation.md", i)] = "---\ntriggers: [{provider: slack, event: mention}]\n---\nGo.\n"
 	}
-	out := wantProgram(t, 2, []string{"plan", files(t, many), "--server", s.url, "--format", "markdown"})
+	t.Chdir(files(t, many)) // the paths are relative to it
+	out := wantProgram(t, 2, []string{"plan", ".", "--server", s.url, "--format", "markdown"})
 	if len(out) > report.MarkdownLimit {
 		t.Errorf("%d bytes", len(out))
 	}
