@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
@@ -183,6 +184,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.ToLower(strings.TrimSpace(kind)) {
 	case "application/json", "text/json", "application/x-www-form-urlencoded", "text/plain": // the last two: what curl -d and fetch say of JSON unless told
 		r.Header.Set("Content-Type", "application/json")
+	}
+	if !utf8.ValidString(r.URL.Path) || strings.Contains(r.URL.Path, "\x00") {
+		a.write(w, r, Problem("resource_not_found", "the path holds a NUL character or invalid UTF-8"))
+		return
 	}
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // a condition that is not understood is not left out
 		a.write(w, r, Problem("invalid_request", "the query is not well-formed: %v", err))

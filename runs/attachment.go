@@ -38,9 +38,6 @@ func (s *service) registerAttachment() {
 		if err != nil {
 			return nil, err
 		}
-		if !clean(in.FileName) {
-			return nil, api.Problem("resource_not_found", "run %s has no such file", r.ID)
-		}
 		a, err := s.Store.Attachment(ctx, r, in.FileName)
 		if err != nil {
 			return nil, err

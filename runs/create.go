@@ -184,7 +184,7 @@ func (s *service) newRun(ctx context.Context, in *createInput, def state.AgentDe
 	if utf8.RuneCountInString(b.Title) > maxTitle {
 		p.add("title", "at most %d characters", maxTitle)
 	}
-	if b.AgentIdentityUID != "" {
+	if p.text("agent_identity_uid", b.AgentIdentityUID); b.AgentIdentityUID != "" && len(p) == 0 {
 		agent, err := s.Store.Agent(ctx, b.AgentIdentityUID)
 		switch {
 		case errors.Is(err, state.ErrNotFound):

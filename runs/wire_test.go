@@ -76,11 +76,21 @@ func TestEventStreamOpensAtOnce(t *testing.T) {
 	}
 }
 
-// TestMalformedQueries are refused: a condition that cannot be read is not left out.
-func TestMalformedQueries(t *testing.T) {
-	w := newWorld(t, statetest.Open(t, statetest.SQLite(t)))
-	for _, query := range []string{"name=%zz", "name=a;b"} {
-		w.call(state.RoleViewer, "GET", "/agent/runs?"+query, "").problem(400, "invalid_request", "query")
-	}
-	w.call(state.RoleViewer, "GET", "/agent/runs?unknown=%00%ff", "").ok()
+// TestMalformedPlaces are refused: a condition that cannot be read is not left out, and no database is asked
+// for what it cannot hold.
+func TestMalformedPlaces(t *testing.T) {
+	each(t, func(w *world) {
+		for _, query := range []string{"name=%zz", "name=a;b"} {
+			w.call(state.RoleViewer, "GET", "/agent/runs?"+query, "").problem(400, "invalid_request", "query")
+		}
+		w.call(state.RoleViewer, "GET", "/agent/runs?unknown=%00%ff", "").ok()
+		id := w.create(`{"prompt": "x"}`)
+		for _, bad := range []string{"%00", "%ff"} {
+			w.call(state.RoleRunner, "POST", "/factory/"+bad+"/runs", `{"prompt": "x"}`).problem(404, "resource_not_found")
+			for _, path := range []string{"runs/" + bad, "runs/" + id + "/attachments/" + bad, "conversations/" + bad} {
+				w.call(state.RoleViewer, "GET", "/agent/"+path, "").problem(404, "resource_not_found")
+			}
+		}
+		w.call(state.RoleRunner, "POST", "/agent/runs", `{"prompt": "x", "agent_identity_uid": "agt_\u0000"}`).problem(400, "invalid_request", "agent_identity_uid")
+	})
 }
