@@ -177,6 +177,10 @@ var rules = []Rule{
 		Doc: "deliveryIdHeader is the name of an HTTP header in which the sender puts its own event ID. Headers that carry credentials or signatures are refused, since what names a delivery is logged.",
 	},
 	{
+		Code: "delivery-id-shared", Severity: SeverityWarning, Title: "a header that does not tell deliveries apart",
+		Doc: "deliveryIdHeader names a header that is the same for many deliveries, such as User-Agent or the event's kind, or one that belongs to the connection. Of deliveries with the same value the first starts runs, and the others count as duplicates and start nothing.",
+	},
+	{
 		Code: "webhook-limit", Severity: SeverityError, Title: "more than 20 webhooks",
 		Doc: "A factory has at most 20 webhooks. The problem stands on the file that comes 21st in name order.",
 	},

@@ -186,7 +186,22 @@ func (d *document) webhookDeliveryHeader(w *Webhook) {
 	switch {
 	case slices.Contains(forbiddenDeliveryHeaders, canonical):
 		d.errorAt(n, "delivery-id-header", fmt.Sprintf("%s carries credentials and cannot name a delivery", w.DeliveryIDHeader), hint)
-	case signature.Reserved(w.DeliveryIDHeader), w.CustomScheme != nil && strings.EqualFold(w.CustomScheme.Header, w.DeliveryIDHeader):
+	case signature.Reserved(w.DeliveryIDHeader), w.CustomScheme != nil && w.CustomScheme.Signs(w.DeliveryIDHeader):
 		d.errorAt(n, "delivery-id-header", fmt.Sprintf("%s carries a signature and cannot name a delivery", w.DeliveryIDHeader), hint)
+	case sharedHeader(canonical):
+		d.report(d.spanOf(n), SeverityWarning, "delivery-id-shared",
+			fmt.Sprintf("%s is the same for many deliveries: all but the first with a value would count as duplicates", w.DeliveryIDHeader), hint)
 	}
+}
+
+// sharedHeader reports whether a header, by its canonical name, says something
+// of the sender, the connection or the kind of event, and not which delivery
+// it is.
+func sharedHeader(name string) bool {
+	switch name {
+	case "Cache-Control", "Connection", "Content-Encoding", "Content-Language", "Content-Length", "Content-Type", "Date", "Expect", "Forwarded",
+		"From", "Host", "Keep-Alive", "Origin", "Pragma", "Referer", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Via", "X-Real-Ip":
+		return true
+	}
+	return strings.HasPrefix(name, "Accept") || strings.HasPrefix(name, "X-Forwarded-") || slices.ContainsFunc(signature.Schemes(), func(s *signature.Scheme) bool { return strings.EqualFold(s.EventHeader(), name) })
 }

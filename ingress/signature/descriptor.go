@@ -61,6 +61,12 @@ type Descriptor struct {
 	BodyHashInURL bool `json:"-" yaml:"-"`
 }
 
+// Signs reports whether a header, in any case, carries the signature or the
+// time of signing.
+func (d *Descriptor) Signs(header string) bool {
+	return strings.EqualFold(d.Header, header) || d.Timestamp != nil && strings.EqualFold(d.Timestamp.Header, header)
+}
+
 // Timestamp is where a scheme's signed time stands.
 type Timestamp struct {
 	// Header is the header that carries the time. A value that ends in "="
@@ -222,7 +228,7 @@ func check(d *Descriptor) (errs DescriptorErrors) {
 	checkTemplate(d, add)
 	if d.DeliveryHeader != "" {
 		header("deliveryHeader", d.DeliveryHeader, secret...)
-		if strings.EqualFold(d.DeliveryHeader, d.Header) || d.Timestamp != nil && strings.EqualFold(d.DeliveryHeader, d.Timestamp.Header) || Reserved(d.DeliveryHeader) {
+		if d.Signs(d.DeliveryHeader) || Reserved(d.DeliveryHeader) {
 			add("deliveryHeader", "%s carries a signature, a token or a time, which is no name for a delivery", preview(d.DeliveryHeader))
 		}
 	}
