@@ -94,7 +94,26 @@ func (p *parseFailure) report() {
 		return
 	}
 	end := start + max(wordLen(rest), min(1, lineLen(rest)))
+	if at := bytes.LastIndexByte(p.d.text[:min(start+1, len(p.d.text))], '\\'); at >= 0 && start-at <= len(`\U0001F600`) && ok && p.escape() {
+		start, end = at, at+escapeLen(p.d.text[at:])
+	}
 	p.at(start, end, "invalid-yaml", message, hint)
+}
+
+// escape says whether the parser stumbled over an escape in double quotes.
+func (p *parseFailure) escape() bool {
+	return strings.Contains(p.said, "escape") || strings.Contains(p.said, "hexdecimal")
+}
+
+// escapeLen is the length of the escape that text begins with, as far as it is one.
+func escapeLen(text []byte) int {
+	n, digits := min(2, len(text)), 0
+	if n == 2 {
+		digits = map[byte]int{'x': 2, 'u': 4, 'U': 8}[text[1]]
+	}
+	for end := n + digits; n < min(end, len(text)) && isAlnum(text[n]); n++ {
+	}
+	return n
 }
 
 // words puts the parser's message into words for someone who writes files.
@@ -114,6 +133,8 @@ func (p *parseFailure) words() (message, hint string) {
 		return "another item of the list was expected here", "begin it with \"- \", at the same indentation as the items above"
 	case strings.Contains(s, "block sequence entries are not allowed"):
 		return "a list cannot begin on the line of its key", "put \"- \" on a line of its own, indented under the key"
+	case strings.Contains(s, "Unicode character escape"):
+		return "an escape that stands for no character", `write the character itself, or all of its code: "\U0001F600" and not half of a pair`
 	case strings.Contains(s, "unknown escape"), strings.Contains(s, "hexdecimal"):
 		return "an escape that double quotes do not know", `write \\ for a backslash, or use single quotes`
 	case strings.Contains(s, "node content"):
