@@ -124,7 +124,8 @@ const (
 	walkChunk    = 800      // and in a later one
 	leastWalk    = 700      // that are looked at for one page, however long it takes
 	walkTime     = 8 * time.Millisecond
-	emptyTime    = 100 * time.Millisecond // to find the first run of a page
+	noneTime     = 16 * time.Millisecond  // before a page is left without any run
+	queueTime    = 100 * time.Millisecond // the same, where one index serves the filter, but live runs are in front
 )
 
 // A run costs as little as it can while it moves: the indexes on its fields have it only once it has ended.
@@ -138,8 +139,7 @@ const (
 // Runs returns at most limit of the runs that the filter selects, in the given order, beginning after the
 // position if there is one. next is where the list goes on; nil at its end. A page may have fewer runs
 // than asked for, or none, and the list go on: where no index serves the filter, only so many runs are
-// looked at for one page that its cost does not grow with their number. It has none only when none was found
-// within emptyTime, or, with a Query, walkTime.
+// looked at for one page that its cost does not grow with their number.
 func (s *Store) Runs(ctx context.Context, f RunFilter, o RunOrder, after *RunPosition, limit int) (runs []Run, next *RunPosition, err error) {
 	root := ""
 	if f.Ancestor != "" {
@@ -148,8 +148,9 @@ func (s *Store) Runs(ctx context.Context, f RunFilter, o RunOrder, after *RunPos
 		}
 	}
 	for begun := time.Now(); ; after = next {
-		runs, next, err = s.list(ctx, newRunQuery(f, o, root), after, limit)
-		if err != nil || len(runs) > 0 || next == nil || f.Query != "" || time.Since(begun) > emptyTime {
+		q := newRunQuery(f, o, root)
+		runs, next, err = s.list(ctx, q, after, limit)
+		if err != nil || len(runs) > 0 || next == nil || !q.direct() || time.Since(begun) > queueTime {
 			return runs, next, s.classify(err)
 		}
 	}

@@ -88,6 +88,26 @@ func newWorld(t *testing.T, dsn string, n int) *world {
 		}
 	}
 	wg.Wait()
+	i := 0
+	w.update(t, dsn, func(r *listed) {
+		took := time.Duration(i%50) * time.Second
+		switch {
+		case i%13 == 5:
+			took = time.Duration(i%700) * time.Hour
+		case i%13 == 6:
+			took = time.Duration(i%700) * time.Minute
+		}
+		if r.Updated = r.Created.Add(took); i%4 == 1 {
+			r.State = state.RunFailed
+		}
+		i++
+	})
+	return w
+}
+
+// update changes state and end of the runs that have ended, behind the store's back: nobody waits for weeks.
+func (w *world) update(t *testing.T, dsn string, change func(*listed)) {
+	t.Helper()
 	tx, err := openDB(t, dsn).BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -97,17 +117,7 @@ func newWorld(t *testing.T, dsn string, n int) *world {
 		if !r.State.Ended() {
 			continue
 		}
-		took := time.Duration(i%50) * time.Second
-		switch {
-		case i%13 == 5:
-			took = time.Duration(i%700) * time.Hour
-		case i%13 == 6:
-			took = time.Duration(i%700) * time.Minute
-		}
-		r.Updated = r.Created.Add(took)
-		if i%4 == 1 {
-			r.State = state.RunFailed
-		}
+		change(r)
 		for _, statement := range []string{
 			fmt.Sprintf(`UPDATE runs SET state = '%s', updated_at = %d, finished_at = %d WHERE id = '%s'`, r.State, r.Updated.UnixMicro(), r.Updated.UnixMicro(), r.ID),
 			fmt.Sprintf(`UPDATE run_metadata SET ended_at = %d WHERE run_id = '%s'`, r.Updated.UnixMicro(), r.ID),
@@ -120,7 +130,6 @@ func newWorld(t *testing.T, dsn string, n int) *world {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	return w
 }
 
 // pick returns a filter of a few conditions.
@@ -216,24 +225,38 @@ func TestListsAreComplete(t *testing.T) {
 			f := w.pick(rnd)
 			o := state.RunOrder{By: []state.RunSort{"", state.SortUpdated, state.SortCreated, state.SortTitle, state.SortAgent}[rnd.IntN(5)], Ascending: rnd.IntN(3) == 0}
 			limit := []int{5, 60, 500}[rnd.IntN(3)]
-			want := sorted(slices.DeleteFunc(slices.Clone(w.runs), func(l listed) bool { return !w.matches(f, l) }), o)
-			var got []string
-			var after *state.RunPosition
-			for more := true; more && len(got) <= len(w.runs); more = after != nil {
-				runs, next, err := w.Runs(t.Context(), f, o, after, limit)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, r := range runs {
-					got = append(got, r.ID)
-				}
-				after = next
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%+v in the order %+v, pages of %d: %d runs, want %d", f, o, limit, len(got), len(want))
+			w.complete(t, f, o, limit)
+		}
+		// Now more were at work at one moment than are sorted in memory.
+		end := w.runs[len(w.runs)-1].Created.Add(time.Hour)
+		w.update(t, dsn, func(r *listed) { r.Updated = end.Add(time.Duration(len(r.Title)) * time.Second) })
+		for _, f := range []state.RunFilter{{CreatedBefore: &end}, {CreatedBefore: &end, Factories: []string{"fac_1"}}, {Name: "agent-1"}} {
+			for _, by := range []state.RunSort{state.SortUpdated, state.SortCreated} {
+				w.complete(t, f, state.RunOrder{By: by}, 500)
 			}
 		}
 	})
+}
+
+// complete pages through a list.
+func (w *world) complete(t *testing.T, f state.RunFilter, o state.RunOrder, limit int) {
+	t.Helper()
+	want := sorted(slices.DeleteFunc(slices.Clone(w.runs), func(l listed) bool { return !w.matches(f, l) }), o)
+	var got []string
+	var after *state.RunPosition
+	for more := true; more && len(got) <= len(w.runs); more = after != nil {
+		runs, next, err := w.Runs(t.Context(), f, o, after, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range runs {
+			got = append(got, r.ID)
+		}
+		after = next
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v in the order %+v, pages of %d: %d runs, want %d", f, o, limit, len(got), len(want))
+	}
 }
 
 // TestListsWhileRunsChange pages while runs are added, end, and are gone on with: each of the others is

@@ -26,7 +26,11 @@ func (s *Store) listWalk(ctx context.Context, q *runQuery, lead *condition, afte
 			break
 		}
 		took := time.Since(begun)
-		if looked += chunk; next == nil || took > walkTime && looked >= leastWalk {
+		bound := walkTime
+		if len(found) == 0 && q.filter.Query == "" {
+			bound = noneTime
+		}
+		if looked += chunk; next == nil || took > bound && looked >= leastWalk {
 			break
 		}
 		chunk = nextChunk(chunk, took)
@@ -39,7 +43,7 @@ func (s *Store) listWalk(ctx context.Context, q *runQuery, lead *condition, afte
 
 // nextChunk is how many runs are looked at next by what took so long until now.
 func nextChunk(chunk int, took time.Duration) int {
-	if took > walkTime/4 {
+	if took > walkTime/8 {
 		return chunk
 	}
 	return min(2*chunk, walkChunk)

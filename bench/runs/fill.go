@@ -106,7 +106,7 @@ func (h history) fillSQLite(ctx context.Context, path string) error {
 			return err
 		}
 		defer tx.Rollback()
-		for table, columns := range tables {
+		for table, columns := range filledColumns() {
 			marks := strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")
 			insert, err := tx.PrepareContext(ctx, "INSERT INTO "+table+" ("+strings.Join(columns, ", ")+") VALUES ("+marks+")")
 			if err != nil {
@@ -136,7 +136,7 @@ func (h history) fillPostgres(ctx context.Context, dsn string) error {
 	defer conn.Close(ctx)
 	for _, table := range []string{"runs", "run_metadata"} {
 		i, waiting := 0, [][]any(nil)
-		_, err := conn.CopyFrom(ctx, pgx.Identifier{table}, tables[table], pgx.CopyFromFunc(func() ([]any, error) {
+		_, err := conn.CopyFrom(ctx, pgx.Identifier{table}, filledColumns()[table], pgx.CopyFromFunc(func() ([]any, error) {
 			for len(waiting) == 0 && i < h.n {
 				waiting = h.rows(table, i)
 				i++
@@ -163,14 +163,16 @@ type history struct {
 	begin time.Time
 }
 
-// tables are the columns that are filled.
-var tables = map[string][]string{
-	"runs": {
-		"id", "factory_uid", "title", "prompt", "state", "source", "creator_type", "creator_uid", "creator_name", "conversation_id",
-		"parent_run_id", "root_run_id", "automation_uid", "webhook_uid", "delivery_uid", "config", "config_name", "model_id", "environment_id", "skill_spec",
-		"worker", "worker_name", "claim_hash", "lease_until", "metadata", "created_at", "updated_at", "queued_at", "started_at", "finished_at",
-	},
-	"run_metadata": {"run_id", "key", "value", "ended_at"},
+// filledColumns are the columns that are filled, by their table.
+func filledColumns() map[string][]string {
+	return map[string][]string{
+		"runs": {
+			"id", "factory_uid", "title", "prompt", "state", "source", "creator_type", "creator_uid", "creator_name", "conversation_id",
+			"parent_run_id", "root_run_id", "automation_uid", "webhook_uid", "delivery_uid", "config", "config_name", "model_id", "environment_id", "skill_spec",
+			"worker", "worker_name", "claim_hash", "lease_until", "metadata", "created_at", "updated_at", "queued_at", "started_at", "finished_at",
+		},
+		"run_metadata": {"run_id", "key", "value", "ended_at"},
+	}
 }
 
 // rows returns the rows of a table that run i has.
@@ -182,7 +184,8 @@ func (h history) rows(table string, i int) [][]any {
 	if web {
 		return nil
 	}
-	ended := h.run(i, web)[len(tables["runs"])-1]
+	run := h.run(i, web)
+	ended := run[len(run)-1]
 	return [][]any{{h.id(i), "team", fmt.Sprint("team-", i%12), ended}, {h.id(i), "build", fmt.Sprint("build-", i), ended}}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -19,74 +20,103 @@ import (
 
 const apiKey = "mw_benchmark-key-of-thirty-two-characters-or-more"
 
-// lists measures how long the server takes for a page of each list, with few runs and with many.
+// lists measures how long the server takes for a page of each list, with few runs and with many, in turns.
 func lists(ctx context.Context, o options) error {
-	var few, many []timing
-	var err error
-	if few, err = o.listsOf(ctx, o.few); err != nil {
-		return err
+	var subjects []*subject
+	for _, n := range []int{o.few, o.many} {
+		s, err := o.subject(ctx, n)
+		if err != nil {
+			return err
+		}
+		defer s.close()
+		subjects = append(subjects, s)
 	}
-	if many, err = o.listsOf(ctx, o.many); err != nil {
-		return err
+	warm := 1
+	if o.postgres != "" {
+		warm = 6 // it plans a statement anew five times before it keeps a plan
 	}
-	fmt.Printf("\nTime at the server for a page of 20, medians (and slowest) of %d\n\n", o.rounds)
+	fmt.Printf("\nTime at the server for a page of 20, medians (and slowest) of %d, and how many runs it has\n\n", o.rounds)
 	out := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(out, "list\t%d runs\t\t%d runs\t\tratio\tfound\t\n", o.few, o.many)
-	for i, m := range many {
-		f := few[i]
-		fmt.Fprintf(out, "%s\t%s\t(%s)\t%s\t(%s)\t%.2f\t%d\t\n", m.name, ms(f.median), ms(f.slowest), ms(m.median), ms(m.slowest), float64(m.median)/float64(f.median), m.found)
+	fmt.Fprintf(out, "list\t%d runs\t\t\t%d runs\t\t\tratio\t\n", o.few, o.many)
+	for _, q := range asked() {
+		times, found := [2][]time.Duration{}, [2]int{}
+		for i := range warm + o.rounds {
+			for j, s := range subjects {
+				p, took, err := s.ask(ctx, s.meant.Replace(q.query))
+				if err != nil {
+					return err
+				}
+				if found[j] = len(p.Runs); i >= warm {
+					times[j] = append(times[j], took)
+				}
+			}
+		}
+		fmt.Fprintf(out, "%s\t", q.name)
+		for j := range subjects {
+			slices.Sort(times[j])
+			fmt.Fprintf(out, "%s\t(%s)\t%d\t", ms(times[j][o.rounds/2]), ms(times[j][o.rounds-1]), found[j])
+		}
+		fmt.Fprintf(out, "%.2f\t\n", float64(times[1][o.rounds/2])/float64(times[0][o.rounds/2]))
 	}
 	return out.Flush()
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Microseconds())/1000) }
 
-type timing struct {
-	name            string
-	median, slowest time.Duration
-	found           int
+// subject is a state whose lists are measured.
+type subject struct {
+	api   http.Handler
+	meant *strings.Replacer // what words in capitals in the queries mean here
+	close func()
 }
 
-func (o options) listsOf(ctx context.Context, n int) ([]timing, error) {
+func (o options) subject(ctx context.Context, n int) (*subject, error) {
 	dsn, done, err := o.filled(ctx, "lists", n)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
 	store, err := state.Open(ctx, state.Config{DSN: dsn, MasterKey: make([]byte, 32)})
 	if err != nil {
 		return nil, err
 	}
-	defer store.Close()
 	a := api.New(api.Config{Store: store})
 	runs.Register(a, runs.Config{Store: store})
-	ask := func(query string) (page, time.Duration, error) {
-		r := httptest.NewRequestWithContext(ctx, http.MethodGet, api.Base+"/agent/runs?"+query, nil)
-		r.Header.Set("Authorization", "Bearer "+apiKey)
-		w := httptest.NewRecorder()
-		began := time.Now()
-		a.ServeHTTP(w, r)
-		took := time.Since(began)
-		var p page
-		if w.Code != http.StatusOK {
-			return p, 0, fmt.Errorf("%s: %d %s", query, w.Code, w.Body)
-		}
-		return p, took, json.Unmarshal(w.Body.Bytes(), &p)
-	}
-	newest, _, err := ask("")
+	s := &subject{api: a, close: func() { store.Close(); done() }}
+	newest, _, err := s.ask(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	before := func(d int) time.Time { return newest.Runs[0].UpdatedAt.Add(-time.Duration(d) * time.Second) }
-	old := before(n / 2).UTC().Format(time.RFC3339)
-	warm := 0
-	if o.postgres != "" {
-		warm = 6 // it plans a statement anew five times before it keeps a plan
+	parent, _, err := s.ask(ctx, "metadata[build]=build-99")
+	if err != nil || len(parent.Runs) != 1 {
+		return nil, fmt.Errorf("the ancestor is not there: %v", err)
 	}
-	var all []timing
-	for _, q := range [][2]string{
+	before := func(d int) time.Time { return newest.Runs[0].UpdatedAt.Add(-time.Duration(d) * time.Second) }
+	deep := api.EncodeCursor(map[string]any{"b": "updated_at", "p": state.RunPosition{ID: "0", Time: before(n * 9 / 10).UnixMicro()}})
+	s.meant = strings.NewReplacer("HALF", before(n/2).UTC().Format(time.RFC3339), "DEEP", url.QueryEscape(deep), "PARENT", parent.Runs[0].RunID)
+	return s, nil
+}
+
+// ask asks for a page and returns how long it took.
+func (s *subject) ask(ctx context.Context, query string) (p page, took time.Duration, err error) {
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, api.Base+"/agent/runs?"+query, nil)
+	r.Header.Set("Authorization", "Bearer "+apiKey)
+	w := httptest.NewRecorder()
+	began := time.Now()
+	s.api.ServeHTTP(w, r)
+	took = time.Since(began)
+	if w.Code != http.StatusOK {
+		return p, 0, fmt.Errorf("%s: %d %s", query, w.Code, w.Body)
+	}
+	return p, took, json.Unmarshal(w.Body.Bytes(), &p)
+}
+
+type list struct{ name, query string }
+
+// asked are the lists that are measured.
+func asked() []list {
+	return []list{
 		{"first page", ""},
-		{"deep page", "deep"},
+		{"deep page", "cursor=DEEP"},
 		{"oldest first", "sort_order=asc"},
 		{"by creation", "sort_by=created_at"},
 		{"by title", "sort_by=title"},
@@ -112,14 +142,14 @@ func (o options) listsOf(ctx context.Context, n int) ([]timing, error) {
 		{"automation_id, only old runs", "automation_id=auto_old"},
 		{"webhook_id", "webhook_id=wh_3"},
 		{"delivery_id", "delivery_id=dlv_12"},
-		{"ancestor_run_id", "ancestor_run_id=ancestor"},
+		{"ancestor_run_id", "ancestor_run_id=PARENT"},
 		{"metadata common", "metadata[team]=team-3"},
 		{"metadata unique", "metadata[build]=build-99"},
 		{"q common", "q=event"},
 		{"q of none", "q=nowhere"},
-		{"created_after", "created_after=" + old},
-		{"created_before", "created_before=" + old},
-		{"updated_after", "updated_after=" + old},
+		{"created_after", "created_after=HALF"},
+		{"created_before", "created_before=HALF"},
+		{"updated_after", "updated_after=HALF"},
 		{"state and factory", "state=FAILED&factory_uid=fac_3"},
 		{"state and automation", "state=BLOCKED&automation_id=auto_11"},
 		{"state by title", "state=FAILED&sort_by=title"},
@@ -127,40 +157,11 @@ func (o options) listsOf(ctx context.Context, n int) ([]timing, error) {
 		{"webhook by title", "webhook_id=wh_3&sort_by=title"},
 		{"metadata and source", "metadata[team]=team-3&source=CLI"},
 		{"metadata by creation", "metadata[team]=team-3&sort_by=created_at"},
-		{"created_before and state", "state=FAILED&created_before=" + old},
-		{"created_before, oldest first", "sort_order=asc&created_before=" + old},
-		{"created_before by creation", "sort_by=created_at&created_before=" + old},
+		{"created_before and state", "state=FAILED&created_before=HALF"},
+		{"created_before, oldest first", "sort_order=asc&created_before=HALF"},
+		{"created_before by creation", "sort_by=created_at&created_before=HALF"},
 		{"nothing of this", "automation_id=auto_none&sort_by=title"},
-	} {
-		query := q[1]
-		switch query {
-		case "deep":
-			query = "cursor=" + url.QueryEscape(api.EncodeCursor(map[string]any{
-				"b": "updated_at", "p": state.RunPosition{ID: "0", Time: before(n * 9 / 10).UnixMicro()},
-			}))
-		case "ancestor_run_id=ancestor":
-			p, _, err := ask("metadata[build]=build-99")
-			if err != nil || len(p.Runs) != 1 {
-				return nil, fmt.Errorf("the ancestor is not there: %v", err)
-			}
-			query = "ancestor_run_id=" + p.Runs[0].RunID
-		}
-		t := timing{name: q[0]}
-		var times []time.Duration
-		for i := range warm + o.rounds {
-			p, took, err := ask(query)
-			if err != nil {
-				return nil, err
-			}
-			if t.found = len(p.Runs); i >= warm {
-				times = append(times, took)
-			}
-		}
-		slices.Sort(times)
-		t.median, t.slowest = times[len(times)/2], times[len(times)-1]
-		all = append(all, t)
 	}
-	return all, nil
 }
 
 type page struct {
