@@ -31,9 +31,9 @@ func (w *browserWorld) pages() map[string]string {
 		"history": acme + "/history", "history-held": ops + "/history", "revision": ops + "/revisions/r4",
 		"deliveries": acme + "/deliveries", "deliveries-none": acme + "/deliveries?outcome=rejected_too_large&from=x",
 		"delivery": ci + "/deliveries/" + w.delivery.UID, "delivery-refused": ci + "/deliveries/" + w.refused.UID,
-		"webhooks": acme + "/webhooks", "webhooks-held": ops + "/webhooks", "webhook": ci, "webhook-held": ops + "/webhooks/" + w.hooks["alerts"].UID,
+		"webhooks": acme + "/webhooks", "webhooks-held": ops + "/webhooks", "webhook": ci, "webhook-held": ops + "/webhooks/" + w.hooks["alerts"].UID, "webhook-long": ops + "/webhooks/" + w.hooks[longName].UID,
 		"webhook-pending": ops + "/webhooks/" + w.hooks["pages"].UID, "webhook-new": ops + "/webhooks/new", "webhook-new-elsewhere": acme + "/webhooks/new",
-		"automations": acme + "/automations", "automation": acme + "/automations/triage-failed-build", "automation-deaf": mobile + "/automations/crash", "automation-new": ops + "/automations/new",
+		"automations": acme + "/automations", "automation": acme + "/automations/triage-failed-build", "automation-deaf": mobile + "/automations/crash", "automation-new": ops + "/automations/new", "automation-long": ops + "/automations/" + longName,
 		"filter": acme + "/filter?automation=triage-failed-build&delivery=" + w.delivery.UID,
 		"files":  ops + "/files", "file": ops + "/files/edit?path=automations%2Fpage%2Fautomation.md", "file-new": ops + "/files/edit",
 		"runs": "/runs", "runs-filtered": "/runs?state=FAILED&source=API", "run": "/runs/" + w.run, "secrets": "/secrets", "keys": "/keys",
@@ -122,10 +122,14 @@ type violation struct {
 	Nodes              []string
 }
 
-// sticksOut names the first element that makes the page wider than the window.
+// sticksOut names a table so wide that it has to be scrolled, or the first element that makes the page wider
+// than its screen. The window is no measure of that: a browser on a phone makes it as wide as the page.
 const sticksOut = `(() => {
-	if (document.documentElement.scrollWidth <= innerWidth) return '';
-	const wide = [...document.querySelectorAll('main *')].find((e) => e.getBoundingClientRect().right > innerWidth + 1);
+	const width = document.documentElement.clientWidth;
+	const table = [...document.querySelectorAll('.scroll')].find((e) => e.scrollWidth > e.clientWidth + 1);
+	if (table) return table.outerHTML.slice(0, 200);
+	if (document.documentElement.scrollWidth <= width) return '';
+	const wide = [...document.querySelectorAll('main *')].find((e) => e.getBoundingClientRect().right > width + 1);
 	return (wide ?? document.body).outerHTML.slice(0, 200);
 })()`
 

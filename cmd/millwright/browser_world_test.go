@@ -44,6 +44,9 @@ type browserWorld struct {
 // yesterday is the revision that was applied before the server started.
 const yesterday = "yesterday"
 
+// longName is as wide as the name of a webhook or automation can be.
+const longName = "WIDEST_WEBHOOK_AND_AUTOMATION_WHOSE_NAME_HAS_64_CHARACTERS_WWWWW"
+
 const browserKey = "mw_browser-test-key-of-thirty-two-chars"
 
 // newBrowserWorld starts the server on a port, any if it is empty.
@@ -155,7 +158,7 @@ func (w *browserWorld) apply(name string, source state.Source, at time.Time) (ui
 	return f.UID
 }
 
-// hold makes the factory that the server itself holds, with a few revisions.
+// hold makes the factory that the server itself holds, with a few revisions, and names as long as they may be.
 func (w *browserWorld) hold() {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -177,6 +180,8 @@ func (w *browserWorld) hold() {
 	call("POST", "/webhooks", admin.CreateWebhookRequest{Name: "alerts", AuthMode: "token", DeliveryIDHeader: "X-Alert-Id"}, &made)
 	call("PUT", "/files/automations/page/automation.md", admin.EditFileRequest{Content: "---\ntriggers:\n  - provider: webhook\n    event: received\n    filter:\n      webhook_ids: [" + made.UID + "]\n      payload:\n        severity: [critical]\n---\n\nFind out what fails.\n"}, nil)
 	w.alerts = made.Secret
+	call("POST", "/webhooks", admin.CreateWebhookRequest{Name: longName, AuthMode: "url_token"}, &made)
+	call("PUT", "/files/automations/"+longName+"/automation.md", admin.EditFileRequest{Content: "---\ntriggers:\n  - provider: webhook\n    event: received\n    filter:\n      webhook_ids: [" + made.UID + "]\n      payload:\n        " + strings.Repeat("a_key_without_an_end_", 6) + ": [" + strings.Repeat("and_its_value_", 8) + "]\n---\n\nLook.\n"}, nil)
 	hooks, err := w.store.Webhooks(ctx, w.ops, false)
 	w.must(err)
 	for _, h := range hooks {
