@@ -129,7 +129,7 @@ const sticksOut = `(() => {
 	const table = [...document.querySelectorAll('.scroll')].find((e) => e.scrollWidth > e.clientWidth + 1);
 	if (table) return table.outerHTML.slice(0, 200);
 	if (document.documentElement.scrollWidth <= width) return '';
-	const wide = [...document.querySelectorAll('main *')].find((e) => e.getBoundingClientRect().right > width + 1);
+	const wide = [...document.querySelectorAll('main *:not(.tabs *)')].find((e) => e.getBoundingClientRect().right > width + 1);
 	return (wide ?? document.body).outerHTML.slice(0, 200);
 })()`
 
