@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"regexp"
 	"slices"
+	"strconv"
 )
 
 const (
@@ -94,7 +96,7 @@ func (a *acceptor) statements(ctx context.Context) (map[string]*sql.Stmt, error)
 	}
 	all := map[string]*sql.Stmt{}
 	for _, query := range []string{readGenerationSQL, insertIdentitySQL, firstIdentitySQL, insertPayloadSQL, insertDeliverySQL, insertRunSQL, insertRunMetadataSQL} {
-		stmt, err := a.s.write.PrepareContext(ctx, query)
+		stmt, err := a.s.write.PrepareContext(ctx, unnamed(query))
 		if err != nil {
 			return nil, err
 		}
@@ -102,4 +104,17 @@ func (a *acceptor) statements(ctx context.Context) (map[string]*sql.Stmt, error)
 	}
 	a.stmts = all
 	return all, nil
+}
+
+// unnamed writes the parameters $1, $2, … of a query, which come in this order, as ?, and those that come
+// again by their number. To SQLite $1 is a name, and the driver asks for names at every execution.
+func unnamed(query string) string {
+	next := 1
+	return regexp.MustCompile(`\$[0-9]+`).ReplaceAllStringFunc(query, func(parameter string) string {
+		if parameter != "$"+strconv.Itoa(next) {
+			return "?" + parameter[1:]
+		}
+		next++
+		return "?"
+	})
 }
