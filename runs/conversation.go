@@ -49,8 +49,10 @@ type conversationInput struct {
 	ID string `path:"id" doc:"The conversation's ID"`
 }
 
+const leftOut = "Of more than 16 MiB the newest is shown, and an event block named left_out stands for what was said before."
+
 func (s *service) registerConversation() {
-	api.Handle(s.api, api.Explained(api.Operation(http.MethodGet, "/agent/runs/{runId}/conversation", "getRunConversation", state.RoleViewer, "Show the conversation of a run"), "Only what was said in this run."),
+	api.Handle(s.api, api.Explained(api.Operation(http.MethodGet, "/agent/runs/{runId}/conversation", "getRunConversation", state.RoleViewer, "Show the conversation of a run"), "Only what was said in this run. "+leftOut),
 		func(ctx context.Context, in *RunPath) (Conversation, error) {
 			r, err := s.run(ctx, *in)
 			if err != nil {
@@ -58,7 +60,7 @@ func (s *service) registerConversation() {
 			}
 			return s.conversation(ctx, r.ConversationID, []state.Run{r})
 		})
-	api.Handle(s.api, api.Explained(api.Operation(http.MethodGet, "/agent/conversations/{id}", "getConversation", state.RoleViewer, "Show a conversation"), "All runs that belong to it, oldest first."),
+	api.Handle(s.api, api.Explained(api.Operation(http.MethodGet, "/agent/conversations/{id}", "getConversation", state.RoleViewer, "Show a conversation"), "All runs that belong to it, oldest first. "+leftOut),
 		func(ctx context.Context, in *conversationInput) (Conversation, error) {
 			id, err := uuid.Parse(in.ID)
 			if err != nil {
@@ -74,14 +76,11 @@ func (s *service) registerConversation() {
 
 func (s *service) conversation(ctx context.Context, id string, runs []state.Run) (Conversation, error) {
 	c := Conversation{ConversationID: id, Steps: []ConversationStep{}}
-	for _, r := range runs {
-		steps, err := s.Store.Steps(ctx, r, 0)
-		if err != nil {
-			return Conversation{}, err
-		}
+	all, err := s.Store.StepsOf(ctx, runs)
+	for _, steps := range all {
 		c.Steps = append(c.Steps, conversationSteps(steps)...)
 	}
-	return c, nil
+	return c, err
 }
 
 func conversationSteps(steps []state.Step) []ConversationStep {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -117,7 +118,12 @@ func (r *Run) enter(ctx context.Context, tx write, seq int64, kind string, conte
 // Entries returns what happened in a run after the entry of the given number, oldest first: at most limit
 // entries. The run's creation is not an entry.
 func (s *Store) Entries(ctx context.Context, runID string, after int64, limit int) ([]Entry, error) {
-	rows, err := reader{s}.QueryContext(ctx, `SELECT seq, execution, kind, content, at FROM run_entries WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`, runID, after, limit)
+	return s.entries(ctx, `run_id = $1 AND seq > $2`, runID, after, limit)
+}
+
+// entries reads at most $3 entries that meet a condition.
+func (s *Store) entries(ctx context.Context, condition string, args ...any) ([]Entry, error) {
+	rows, err := reader{s}.QueryContext(ctx, `SELECT seq, execution, kind, content, at FROM run_entries WHERE `+condition+` ORDER BY seq LIMIT $3`, args...)
 	if err != nil {
 		return nil, s.classify(err)
 	}
@@ -153,9 +159,31 @@ func (s *Store) Conversation(ctx context.Context, id string) ([]Run, error) {
 	return runs, s.classify(err)
 }
 
+// maxSaid is how many bytes of what agents said are read of a conversation at once, the newest: as much as one
+// execution may say. An event named left_out stands for what was said before.
+const maxSaid = 16 << 20
+
 // Steps returns what was said in a run: a step for each execution, which begins with what the agent was
 // given. before, unless it is 0, leaves out what came with and after the entry of that number.
 func (s *Store) Steps(ctx context.Context, r Run, before int64) ([]Step, error) {
+	room := maxSaid
+	return s.steps(ctx, r, before, &room)
+}
+
+// StepsOf is Steps for the runs of a conversation, oldest first, together no more than Steps returns of one.
+func (s *Store) StepsOf(ctx context.Context, runs []Run) ([][]Step, error) {
+	all, room := make([][]Step, len(runs)), maxSaid
+	for i := len(runs) - 1; i >= 0; i-- {
+		var err error
+		if all[i], err = s.steps(ctx, runs[i], 0, &room); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// steps is Steps, with so many bytes of room, of which it takes what it needs.
+func (s *Store) steps(ctx context.Context, r Run, before int64, room *int) ([]Step, error) {
 	prompts, err := s.prompts(ctx, r)
 	if err != nil {
 		return nil, err
@@ -164,31 +192,76 @@ func (s *Store) Steps(ctx context.Context, r Run, before int64) ([]Step, error) 
 	for i, p := range prompts {
 		steps[i] = Step{ID: fmt.Sprintf("%s.%d", r.ID, i+1), Messages: []Message{p}, Steps: []Step{}}
 	}
-	const page = 1000
-	for after := int64(0); ; {
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	first, err := s.fitting(ctx, r.ID, before, room)
+	if err != nil {
+		return nil, err
+	}
+	add := func(e Entry) {
+		if e.Execution > len(steps) { // of a follow-up that came meanwhile
+			return
+		}
+		switch step := &steps[e.Execution-1]; {
+		case e.Message != nil:
+			step.Messages = append(step.Messages, *e.Message)
+		case e.Change.State == RunQueued:
+			step.giveUp()
+		}
+	}
+	if first > 1 {
+		changes, err := s.entries(ctx, `run_id = $1 AND seq > $2 AND seq < $4 AND kind = '`+kindState+`'`, r.ID, 0, math.MaxInt32, first)
+		if err != nil {
+			return nil, err
+		}
+		left := Entry{Execution: 1, At: r.Created}
+		for _, e := range changes {
+			add(e)
+			left.Execution, left.At = e.Execution, e.At
+		}
+		left.Message = &Message{Role: RoleAssistant, Content: []Block{{Type: "event", Name: "left_out", Data: json.RawMessage(`{"reason":"the conversation is too long to be shown whole"}`)}}, At: left.At}
+		add(left)
+	}
+	const page = 100
+	for after := first - 1; ; {
 		entries, err := s.Entries(ctx, r.ID, after, page)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range entries {
-			if before != 0 && e.Seq >= before {
+			if after = e.Seq; after >= before {
 				return steps, nil
 			}
-			after = e.Seq
-			if e.Execution > len(steps) { // of a follow-up that came meanwhile
-				continue
-			}
-			switch step := &steps[e.Execution-1]; {
-			case e.Message != nil:
-				step.Messages = append(step.Messages, *e.Message)
-			case e.Change.State == RunQueued:
-				step.giveUp()
-			}
+			add(e)
 		}
 		if len(entries) < page {
 			return steps, nil
 		}
 	}
+}
+
+// fitting returns the number of the oldest entry before the given one that is to be read, so that the newest
+// are and fit into the room: 1 when all do. It takes their size from the room.
+func (s *Store) fitting(ctx context.Context, runID string, before int64, room *int) (int64, error) {
+	rows, err := reader{s}.QueryContext(ctx, `SELECT seq, length(content) FROM run_entries WHERE run_id = $1 AND seq < $2 ORDER BY seq DESC`, runID, before)
+	if err != nil {
+		return 0, s.classify(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var seq int64
+		var size int
+		if err := rows.Scan(&seq, &size); err != nil {
+			return 0, s.classify(err)
+		}
+		if size > *room {
+			*room = 0
+			return seq + 1, nil
+		}
+		*room -= size
+	}
+	return 1, s.classify(rows.Err())
 }
 
 // prompts returns, for each execution so far, the message that began it.

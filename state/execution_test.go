@@ -476,3 +476,51 @@ func TestQueuedRuns(t *testing.T) {
 		}
 	})
 }
+
+func TestLongConversations(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		long := strings.Repeat("x", 6<<20)
+		older := create(t, s, newRun("older"))
+		n := newRun("x")
+		n.ConversationID = older.ConversationID
+		id := create(t, s, n).ID
+		say := func(id string, texts ...string) {
+			c := start(t, s, id)
+			for i, text := range texts {
+				if err := s.AppendEntries(ctx, c, i, []state.Message{said(text)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := s.FinishRun(ctx, c, state.Result{State: state.RunSucceeded}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		say(older.ID, "short")
+		say(id, "one", long+"two")
+		if _, _, err := s.Followup(ctx, id, "more", state.Idempotency{}); err != nil {
+			t.Fatal(err)
+		}
+		say(id, long+"three", long+"four")
+		runs, err := s.Conversation(ctx, older.ConversationID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := s.StepsOf(ctx, runs)
+		if err != nil || len(all) != 2 {
+			t.Fatal(len(all), err)
+		}
+		var got []string
+		for _, steps := range all {
+			for _, step := range steps {
+				for _, m := range step.Messages {
+					text := m.Content[0].Text + m.Content[0].Name
+					got = append(got, text[max(0, len(text)-8):])
+				}
+			}
+		}
+		if want := "older left_out x left_out more xxxthree xxxxfour"; strings.Join(got, " ") != want {
+			t.Errorf("conversation %q, want %q", got, want)
+		}
+	})
+}

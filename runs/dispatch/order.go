@@ -150,16 +150,14 @@ func (d *Dispatcher) conversation(ctx context.Context, r state.Run) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
+	runs = slices.DeleteFunc(runs, func(other state.Run) bool { return other.ID > r.ID })
+	all, err := d.cfg.Store.StepsOf(ctx, runs)
+	if err != nil {
+		return nil, err
+	}
 	steps := []state.Step{}
-	for _, other := range runs {
-		if other.ID > r.ID {
-			break
-		}
-		said, err := d.cfg.Store.Steps(ctx, other, 0)
-		if err != nil {
-			return nil, err
-		}
-		if last := r.Execution - 1; other.ID == r.ID && len(said[last].Steps) == 0 {
+	for i, said := range all {
+		if last := r.Execution - 1; runs[i].ID == r.ID && len(said[last].Steps) == 0 {
 			said = said[:last] // nothing was said yet of what this attempt is given
 		}
 		steps = append(steps, said...)

@@ -10,7 +10,7 @@ export interface paths {
         };
         /**
          * Show a conversation
-         * @description All runs that belong to it, oldest first. Needs a key of role viewer or above.
+         * @description All runs that belong to it, oldest first. Of more than 16 MiB the newest is shown, and an event block named left_out stands for what was said before. Needs a key of role viewer or above.
          */
         get: operations["getConversation"];
         put?: never;
@@ -114,7 +114,7 @@ export interface paths {
         };
         /**
          * Show the conversation of a run
-         * @description Only what was said in this run. Needs a key of role viewer or above.
+         * @description Only what was said in this run. Of more than 16 MiB the newest is shown, and an event block named left_out stands for what was said before. Needs a key of role viewer or above.
          */
         get: operations["getRunConversation"];
         put?: never;
