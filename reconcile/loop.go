@@ -65,7 +65,7 @@ func New(cfg Config) *Loop {
 	return &Loop{
 		cfg: cfg, holder: state.NewID(state.PrefixReplica),
 		turn: make(chan struct{}, 1), cue: make(chan struct{}, 1), asked: make(chan Request, 1),
-		failures: map[string]bool{},
+		refusedWith: "not known", failures: map[string]bool{},
 	}
 }
 

@@ -258,7 +258,7 @@ var rules = []Rule{
 	{
 		Code: "sender-contract", Severity: SeverityWarning, Title: "a webhook whose sender must change too",
 		NeedsState: true,
-		Doc:        "authMode or signatureScheme of a webhook that exists has changed. It applies, and from then on deliveries made the old way are answered 401. Change the sender at the same time; for a change without a gap, add a second webhook, move the sender, and delete the first.",
+		Doc:        "authMode, signatureScheme or customScheme of a webhook that exists has changed. It applies, and from then on deliveries made the old way are answered 401. Change the sender at the same time; for a change without a gap, add a second webhook, move the sender, and delete the first.",
 	},
 	{
 		Code: "harness-unknown", Severity: SeverityWarning, Title: "a harness that the server does not have",

@@ -20,9 +20,13 @@ func (p *Plan) guard(cur state.Current, tree *schema.Factory, opts Options) {
 			continue
 		}
 		delete(live, w.Name)
-		if old.Spec.AuthMode != w.AuthMode || old.Spec.SignatureScheme != w.SignatureScheme {
+		if old.Spec.AuthMode != w.AuthMode || old.Spec.SignatureScheme != w.SignatureScheme || !reflect.DeepEqual(old.Spec.CustomScheme, w.CustomScheme) {
+			how := fmt.Sprintf("from %s to %s", contract(old.Spec), contract(w))
+			if contract(old.Spec) == contract(w) {
+				how = "by another customScheme"
+			}
 			p.Problems = append(p.Problems, fileProblem(w.Path, schema.SeverityWarning, CodeContract,
-				fmt.Sprintf("webhook %q changes how its sender authenticates, from %s to %s", w.Name, contract(old.Spec), contract(w)),
+				fmt.Sprintf("webhook %q changes how its sender authenticates, %s", w.Name, how),
 				"change the sender at the same time: deliveries made the old way will be answered 401"))
 		}
 	}

@@ -271,6 +271,16 @@ func TestSenderContract(t *testing.T) {
 	if slices.Contains(codes(p, schema.SeverityWarning), plan.CodeContract) {
 		t.Errorf("changed secret: %+v", p.Problems)
 	}
+	custom := func(header string) tree {
+		return tree{"webhooks/a.yaml": hook("A", "authMode: signature", "signatureScheme: custom", "customScheme: {alg: hmac-sha256, header: "+header+", encoding: hex, template: '{body}'}")}
+	}
+	b.apply(custom("X-Sign"), "r3")
+	for header, want := range map[string]bool{"X-Sign": false, "X-Signature": true} {
+		p, _ = b.plan(custom(header), plan.Options{})
+		if !p.WouldApply || slices.Contains(codes(p, schema.SeverityWarning), plan.CodeContract) != want {
+			t.Errorf("custom scheme with the header %s: %+v", header, p.Problems)
+		}
+	}
 }
 
 func TestUIDs(t *testing.T) {
