@@ -11,6 +11,8 @@ var (
 	Curl     = curl
 	Since    = since
 	Nice     = nice
+
+	CommitPage = commitPage
 )
 
 // Figures is figures.

@@ -28,6 +28,7 @@ func (d *dashboard) functions() template.FuncMap {
 		"bytes":      byteCount,
 		"size":       size,
 		"short":      short,
+		"commitPage": commitPage,
 		"pathEscape": url.PathEscape,
 		"join":       strings.Join,
 		"has":        func(list []string, s string) bool { return slices.Contains(list, s) },
@@ -109,6 +110,24 @@ func value(v any) string {
 		return ""
 	}
 	return clip(maxLine*4, string(b))
+}
+
+// commitPage returns the page of a commit at the hosts whose addresses are known, and "" for others.
+func commitPage(s state.Source, revision string) string {
+	address := admin.WithoutCredentials(s.URL)
+	if rest, ok := strings.CutPrefix(address, "git@"); ok && !strings.Contains(address, "://") { // git@host:path
+		address = "ssh://git@" + strings.Replace(rest, ":", "/", 1)
+	}
+	u, err := url.Parse(address)
+	if s.Kind != "git" || err != nil || u.Scheme != "https" && u.Scheme != "ssh" {
+		return ""
+	}
+	of := map[string]string{"github.com": "commit", "gitlab.com": "-/commit", "bitbucket.org": "commits", "codeberg.org": "commit"}[u.Hostname()]
+	if of == "" {
+		return ""
+	}
+	page := url.URL{Scheme: "https", Host: u.Hostname(), Path: strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), ".git")}
+	return page.JoinPath(of, revision).String()
 }
 
 // tone returns the class that gives a state its colour: good, busy, odd, bad or quiet.

@@ -123,6 +123,25 @@ func TestCurl(t *testing.T) {
 	}
 }
 
+func TestCommitPage(t *testing.T) {
+	const id = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+	for address, want := range map[string]string{
+		"https://github.com/acme/factory.git":              "https://github.com/acme/factory/commit/" + id,
+		"https://user:hunter2@gitlab.com/a/group/factory/": "https://gitlab.com/a/group/factory/-/commit/" + id,
+		"git@github.com:acme/factory.git":                  "https://github.com/acme/factory/commit/" + id,
+		"ssh://git@codeberg.org:22/acme/factory":           "https://codeberg.org/acme/factory/commit/" + id,
+		"https://bitbucket.org/acme/f%20x.git":             "https://bitbucket.org/acme/f%20x/commits/" + id,
+		"https://git.example.com/acme/factory.git":         "", "file:///srv/factory": "", "javascript://github.com/%0aalert(1)": "", "": "",
+	} {
+		if got := dashboard.CommitPage(state.Source{Kind: "git", URL: address}, id); got != want {
+			t.Errorf("%s: %q, want %q", address, got, want)
+		}
+	}
+	if got := dashboard.CommitPage(state.Source{Kind: "dir", Path: "github.com"}, id); got != "" {
+		t.Errorf("a directory: %q", got)
+	}
+}
+
 func TestFigures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f dashboard.Figures
