@@ -240,29 +240,37 @@ func lockState(path string) (*flock.Flock, error) {
 	if !ok {
 		return nil, fmt.Errorf("state %s is in use by another millwright process: stop it, or choose another --state", path)
 	}
-	removeRests(path)
+	if err := removeRests(path); err != nil {
+		lock.Unlock()
+		return nil, fmt.Errorf("state %s: what a restore left: %w", path, err)
+	}
 	return lock, nil
 }
 
 // removeRests removes copies that were not finished, and second names of the state that were to become
 // its only ones: a database must not be known by two.
-func removeRests(path string) {
-	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		return
+func removeRests(path string) error {
+	err := removeBeside(path, ".partial-", nil)
+	if now, e := os.Stat(path); e == nil {
+		err = errors.Join(err, removeBeside(path, ".replaced-", now))
 	}
-	now, err := os.Stat(path)
+	return err
+}
+
+// removeBeside removes the files whose names continue that of path so: all of them, or those alone that
+// are the same file.
+func removeBeside(path, suffix string, same os.FileInfo) error {
+	entries, err := os.ReadDir(filepath.Dir(path))
 	for _, e := range entries {
-		rest, ok := strings.CutPrefix(e.Name(), filepath.Base(path)+".")
-		if !ok {
+		if !strings.HasPrefix(e.Name(), filepath.Base(path)+suffix) {
 			continue
 		}
-		file := filepath.Join(filepath.Dir(path), e.Name())
-		info, err2 := os.Stat(file)
-		if strings.HasPrefix(rest, "partial-") || strings.HasPrefix(rest, "replaced-") && err == nil && err2 == nil && os.SameFile(now, info) {
-			os.Remove(file)
+		name := filepath.Join(filepath.Dir(path), e.Name())
+		if info, e := os.Stat(name); same == nil || e == nil && os.SameFile(same, info) {
+			err = errors.Join(err, os.Remove(name))
 		}
 	}
+	return err
 }
 
 func sqliteURL(path, query string) string {

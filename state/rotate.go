@@ -48,6 +48,9 @@ func RotateMasterKey(ctx context.Context, cfg Config, keyFile, newFile string) (
 	if keyFile, err = filepath.EvalSymlinks(keyFile); err != nil {
 		return Rotation{}, fmt.Errorf("master key: %w", err)
 	}
+	if err := removeBeside(keyFile, ".partial-", nil); err != nil {
+		return Rotation{}, err
+	}
 	old, next := s.seal.master, newMasterKey()
 	r := Rotation{Kept: keyFile + ".until-" + time.Now().UTC().Format("20060102T150405.000Z")}
 	if err := writeNew(r.Kept, keyText(old)); err != nil {

@@ -44,7 +44,12 @@ func TestRotationSurvivesKill(t *testing.T) {
 		cmd.Env = append(os.Environ(), runMain+"=1")
 		return cmd
 	}
+	rest := filepath.Join(filepath.Dir(dsn), "master-key.partial-1") // as one leaves it that was killed before its rename
+	copyTo(t, filepath.Join(filepath.Dir(dsn), "master-key"), rest)
 	killAtMoments(t, rotate, func(i int) {
+		if _, err := os.Stat(rest); err == nil {
+			t.Fatal("a key that a killed rotation left is kept")
+		}
 		s := open()
 		if v, err := s.SecretValue(t.Context(), "S299"); err != nil || string(v) != "value" {
 			t.Fatalf("kill %d: the secret is %q, %v", i, v, err)
