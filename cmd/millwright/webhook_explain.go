@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,6 +46,9 @@ empty line, and the body, byte for byte (- for standard input). Nothing is sent.
 				return err
 			}
 			if url != "" {
+				if _, query, ok := strings.Cut(m.URL, "?"); ok && !strings.Contains(url, "?") {
+					url += "?" + query // which is received, and signed, behind the webhook's own URL
+				}
 				m.URL = url
 			}
 			for _, line := range sch.Explain(secret, m, now) {
@@ -80,13 +85,11 @@ func readRequest(s streams, file string) (signature.Message, error) {
 	if err != nil {
 		return signature.Message{}, usage("%w", err)
 	}
-	head, body, ok := bytes.Cut(src, []byte("\r\n\r\n"))
-	if !ok {
-		head, body, ok = bytes.Cut(src, []byte("\n\n"))
-	}
-	if !ok {
+	empty := regexp.MustCompile(`\r?\n\r?\n`).FindIndex(src)
+	if empty == nil {
 		return signature.Message{}, usage("%s: no empty line between headers and body", file)
 	}
+	head, body := src[:empty[0]], src[empty[1]:]
 	req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(bytes.NewReader(head), bytes.NewReader([]byte("\r\n\r\n")))))
 	if err != nil {
 		return signature.Message{}, usage("%s: not a request: %w", file, err)
