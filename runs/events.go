@@ -124,7 +124,7 @@ func (e *eventStream) catchUp(ctx context.Context) error {
 		}
 		e.last = 0
 	}
-	const page = 500
+	const page = 50 // each may be large
 	for {
 		entries, err := e.Store.Entries(ctx, r.ID, e.last, page)
 		if err != nil {

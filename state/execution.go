@@ -442,8 +442,11 @@ const (
 	FollowupHandoff FollowupOutcome = "handoff_execution" // the run had ended, and is queued again
 )
 
-// maxPending is how many messages may wait for one execution.
-const maxPending = 100
+// maxPending is how many messages may wait for one execution, and maxPendingText how many characters of them.
+const (
+	maxPending     = 100
+	maxPendingText = 8 << 20
+)
 
 // ErrFull says that as many messages wait for a run as may.
 var ErrFull = errors.New("full")
@@ -471,11 +474,11 @@ func (s *Store) Followup(ctx context.Context, id, message string, idem Idempoten
 				return err
 			}
 		}
-		var waiting int
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM followups WHERE run_id = $1 AND execution = $2`, id, execution).Scan(&waiting); err != nil {
+		var waiting, size int
+		if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(message)), 0) FROM followups WHERE run_id = $1 AND execution = $2`, id, execution).Scan(&waiting, &size); err != nil {
 			return err
 		}
-		if waiting >= maxPending && !r.State.Ended() { // what waited when the run was cancelled goes with the message that reopens it
+		if full := waiting >= maxPending || waiting > 0 && size+len(message) > maxPendingText; full && !r.State.Ended() { // what waited when the run was cancelled goes with the message that reopens it
 			return fmt.Errorf("run %s has %d messages waiting already: %w", id, waiting, ErrFull)
 		}
 		now := time.Now()

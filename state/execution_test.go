@@ -424,6 +424,12 @@ func TestFollowupsAreBounded(t *testing.T) {
 			t.Errorf("message %d: %v", n, err)
 		}
 		c := start(t, s, id)
+		large := create(t, s, newRun("x")).ID
+		for _, want := range []error{nil, state.ErrFull} {
+			if _, _, err := s.Followup(t.Context(), large, strings.Repeat("x", 5<<20), state.Idempotency{}); !errors.Is(err, want) {
+				t.Errorf("5 MiB: %v, want %v", err, want)
+			}
+		}
 		for range 100 {
 			if _, _, err := s.Followup(t.Context(), id, "next", state.Idempotency{}); err != nil {
 				t.Fatal(err)
