@@ -31,7 +31,7 @@ func (a *API) authorise(ctx huma.Context, next func(huma.Context)) {
 		}
 		ctx = huma.WithValue(ctx, keyKey, key)
 	}
-	if limit := ctx.Operation().MaxBodyBytes; limit > 0 && r.ContentLength >= limit { // before it is sent
+	if limit := ctx.Operation().MaxBodyBytes; limit > 0 && r.ContentLength >= limit && r.Header.Get("Expect") != "" { // it is not sent yet
 		a.write(w, r, tooLarge(limit-1))
 		return
 	}
