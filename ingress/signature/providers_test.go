@@ -161,3 +161,21 @@ func TestReasons(t *testing.T) {
 		t.Errorf("foreign text is not escaped and cut: %v", err)
 	}
 }
+
+// Attio writes its signature into two headers, of which one may be lost on the way, and names the delivery.
+func TestAttio(t *testing.T) {
+	attio := lookup(t, "attio")
+	c := newSigned(t, attio, attio.Descriptors()[0])
+	v := newVerifier(t, attio, c.verify)
+	value := c.message.Header["X-Attio-Signature"][0]
+	for what, m := range map[string]signature.Message{
+		"legacy header": c.message,
+		"own header":    {Header: http.Header{"Attio-Signature": {value}, "Idempotency-Key": {"delivery-1"}}, Body: c.message.Body},
+		"both":          c.with("Attio-Signature", value),
+	} {
+		if p := takes(t, v, m, now, what); p.DeliveryID != "delivery-1" || p.DeliveryIDSigned {
+			t.Errorf("%s: delivery %q, signed %t", what, p.DeliveryID, p.DeliveryIDSigned)
+		}
+	}
+	refused(t, c, v, signature.Message{Header: http.Header{"Attio-Signature": {value}}, Body: []byte("{}")}, now, "another body", mismatch)
+}

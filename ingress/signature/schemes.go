@@ -171,7 +171,7 @@ func rows() []row {
 		{
 			name: "dropbox", confidence: "B",
 			descriptor: ofBody(AlgHMACSHA256, "X-Dropbox-Signature", "", EncodingHex),
-			doc:        "The set-up challenge is a GET and cannot be answered here: the URL has to be enabled through another receiver.",
+			doc:        "The set-up challenge is a GET and cannot be answered here: the URL has to be enabled through another receiver. A notification names accounts only: later ones with the same body count as duplicates of the first.",
 		},
 		{
 			name: "twilio", confidence: "A",
@@ -256,7 +256,11 @@ func rows() []row {
 		},
 		{name: "nylas", confidence: "B", eventField: "type", descriptor: ofBody(AlgHMACSHA256, "X-Nylas-Signature", "", EncodingHex), doc: "The set-up challenge is a GET and cannot be answered here."},
 		{name: "pusher", confidence: "B", descriptor: ofBody(AlgHMACSHA256, "X-Pusher-Signature", "", EncodingHex)},
-		{name: "attio", confidence: "B", descriptor: ofBody(AlgHMACSHA256, "X-Attio-Signature", "", EncodingHex)},
+		{
+			name: "attio", confidence: "B",
+			descriptor: Descriptor{Alg: AlgHMACSHA256, Header: "X-Attio-Signature", AlsoHeaders: []string{"Attio-Signature"}, Encoding: EncodingHex, Template: "{body}", DeliveryHeader: "Idempotency-Key"},
+			doc:        "Attio sends both headers, with one value. A body names records only, so changes of one record have the same; the key, equal when Attio tries again, tells them apart.",
+		},
 		{name: "checkr", confidence: "B", eventField: "type", descriptor: ofBody(AlgHMACSHA256, "X-Checkr-Signature", "", EncodingHex)},
 		{name: "chargify", confidence: "B", descriptor: ofBody(AlgHMACSHA256, "X-Chargify-Webhook-Signature-Hmac-Sha-256", "", EncodingHex), doc: "Form posts are not JSON and are answered 400."},
 		{name: "modern_treasury", confidence: "B", eventField: "event", descriptor: ofBody(AlgHMACSHA256, "X-Signature", "", EncodingHex)},
