@@ -34,8 +34,10 @@ func (s *Store) listWalk(ctx context.Context, q *runQuery, lead *condition, afte
 			break
 		}
 		chunk = nextChunk(chunk, took)
-		if n := len(found); n > 0 { // so many are likely to be enough
-			chunk = min(chunk, (limit+1-n)*looked/n*5/4+firstChunk/5)
+		if n := len(found); n > 0 { // so many are likely to be enough; few sizes, whose statements can be kept prepared
+			for likely := (limit + 1 - n) * looked / n * 5 / 4; chunk/2 > likely && chunk > firstChunk/4; {
+				chunk /= 2
+			}
 		}
 	}
 	return s.runsAt(ctx, q, found, next)

@@ -237,7 +237,7 @@ func (h history) run(i int, web bool) []any {
 	if !web {
 		metadata = fmt.Sprintf(`{"team":"team-%d","build":"build-%d"}`, i%12, i)
 	}
-	if i%1000 == 99 && i > 1000 {
+	if i > 99 && (i%1000 == 99 || i < 1000 && i%40 == 39) {
 		parent, root = h.id(99), h.id(99)
 	}
 	switch status {
