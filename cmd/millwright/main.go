@@ -131,6 +131,11 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	if all := cmd.SuggestionsFor(args[0]); len(all) > 0 {
 		near := slices.MaxFunc(all, func(a, b string) int { return cmp.Compare(commonPrefix(a, args[0]), commonPrefix(b, args[0])) })
+		for _, c := range cmd.Commands() {
+			if slices.Contains(c.SuggestFor, args[0]) {
+				near = c.Name()
+			}
+		}
 		return usage("unknown command %q for %q: did you mean %q?", args[0], cmd.CommandPath(), near)
 	}
 	return usage("unknown command %q for %q (see %s --help)", args[0], cmd.CommandPath(), cmd.CommandPath())

@@ -11,8 +11,9 @@ import (
 func newPlan(s streams) *cobra.Command {
 	c := &client{}
 	cmd := &cobra.Command{
-		Use:   "plan [DIR]",
-		Short: "Show what applying a tree would change, and whether it would be accepted",
+		Use:        "plan [DIR]",
+		SuggestFor: []string{"diff", "preview"},
+		Short:      "Show what applying a tree would change, and whether it would be accepted",
 		Long: `Asks a server what applying the definition tree in DIR would change: what is created,
 updated with old and new values, and deleted, which secrets would be picked up, and
 whether it would be accepted. Without DIR it plans the current head of the factory's

@@ -38,8 +38,9 @@ func newSync(s streams) *cobra.Command {
 	var c client
 	var prune, rename, wait bool
 	cmd := &cobra.Command{
-		Use:   "sync",
-		Short: "Apply now, also when the revision is the same, and so pick up new secret values",
+		Use:        "sync",
+		SuggestFor: []string{"apply", "deploy", "reconcile"},
+		Short:      "Apply now, also when the revision is the same, and so pick up new secret values",
 		Long: `Asks the server to read its sources and apply them, without waiting for the next
 look. Without --factory it means all factories. The command returns when they are
 applied (status 0) or one of them is refused (status 1).`,

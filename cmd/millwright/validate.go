@@ -16,8 +16,9 @@ func newValidate(s streams) *cobra.Command {
 	var secrets string
 	c := &client{}
 	cmd := &cobra.Command{
-		Use:   "validate [PATH…]",
-		Short: "Check definition files; needs no server",
+		Use:        "validate [PATH…]",
+		SuggestFor: []string{"check", "fix", "lint"},
+		Short:      "Check definition files; needs no server",
 		Long: `Checks the definition trees at PATH (default .) and prints every problem with its
 place. A PATH that is a file of a tree stands for itself: its whole tree is read, and
 what is wrong with that file is shown.

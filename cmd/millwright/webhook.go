@@ -23,10 +23,11 @@ import (
 func newWebhook(s streams) *cobra.Command {
 	var c client
 	cmd := &cobra.Command{
-		Use:   "webhook",
-		Short: "Look at webhooks and their deliveries, and send to them",
-		Args:  noCommand,
-		RunE:  help,
+		Use:        "webhook",
+		SuggestFor: []string{"deliveries", "listen", "replay", "send", "uids"},
+		Short:      "Look at webhooks and their deliveries, and send to them",
+		Args:       noCommand,
+		RunE:       help,
 	}
 	addClientFlags(cmd, &c, true)
 	cmd.AddCommand(webhookList(s, &c), webhookShow(s, &c), webhookDeliveries(s, &c), webhookReplay(s, &c), webhookListen(s, &c), webhookSend(s), webhookExplain(s), webhookSchemes(s), webhookUIDs(s, &c))
