@@ -263,7 +263,7 @@ func rows() []row {
 		},
 		{name: "checkr", confidence: "B", eventField: "type", descriptor: ofBody(AlgHMACSHA256, "X-Checkr-Signature", "", EncodingHex)},
 		{name: "chargify", confidence: "B", descriptor: ofBody(AlgHMACSHA256, "X-Chargify-Webhook-Signature-Hmac-Sha-256", "", EncodingHex), doc: "Form posts are not JSON and are answered 400."},
-		{name: "modern_treasury", confidence: "B", eventField: "event", descriptor: ofBody(AlgHMACSHA256, "X-Signature", "", EncodingHex)},
+		{name: "modern_treasury", confidence: "B", eventField: "event", descriptor: ofBody(AlgHMACSHA256, "X-Signature", "", EncodingHex, "X-Webhook-ID")},
 		{name: "tally", confidence: "B", eventField: "eventType", descriptor: ofBody(AlgHMACSHA256, "Tally-Signature", "", EncodingBase64)},
 		{name: "jobber", confidence: "B", descriptor: ofBody(AlgHMACSHA256, "X-Jobber-Hmac-SHA256", "", EncodingBase64)},
 		{name: "quickbooks", confidence: "B", descriptor: ofBody(AlgHMACSHA256, "intuit-signature", "", EncodingBase64), doc: "The secret is the verifier token."},
