@@ -39,7 +39,6 @@ type Loop struct {
 	holder string        // of the lease
 	turn   chan struct{} // cap 1: held by the attempt in progress
 	cue    chan struct{} // cap 1: look at the source
-	asked  chan Request  // cap 1: attempts that nobody waits for
 
 	// Held by whoever has the turn.
 	refusedWith string          // the secrets when the attempted revision was refused
@@ -64,7 +63,7 @@ func New(cfg Config) *Loop {
 	cfg.Log = cfg.Log.With("factory", cfg.Factory.Name)
 	return &Loop{
 		cfg: cfg, holder: state.NewID(state.PrefixReplica),
-		turn: make(chan struct{}, 1), cue: make(chan struct{}, 1), asked: make(chan Request, 1),
+		turn: make(chan struct{}, 1), cue: make(chan struct{}, 1),
 		refusedWith: "not known", failures: map[string]bool{},
 	}
 }

@@ -81,7 +81,7 @@ func TestManaged(t *testing.T) {
 		// An explicit sync picks up secrets, and a new process goes on where the last one was.
 		secret(t, s, "A", "new value")
 		again := reconcile.New(reconcile.Config{Store: s, Factory: b.factory, Source: managed(t, s)})
-		r, err := again.Sync(t.Context(), reconcile.SyncOptions{Wait: true})
+		r, err := again.Sync(t.Context(), reconcile.SyncOptions{})
 		must(t, err)
 		if b.check(r, state.OutcomeApplied, true); r.Counts.Secrets != 1 || r.Revision.ID != "r1" {
 			t.Errorf("sync: %+v", r)

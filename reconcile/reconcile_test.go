@@ -278,7 +278,7 @@ func TestSyncPicksUpSecrets(t *testing.T) {
 		if len(p.Secrets) != 1 || p.Secrets[0].Name != "A" {
 			t.Errorf("planned secrets %+v", p.Secrets)
 		}
-		r, err := b.Sync(t.Context(), reconcile.SyncOptions{Wait: true})
+		r, err := b.Sync(t.Context(), reconcile.SyncOptions{})
 		must(t, err)
 		if b.check(r, state.OutcomeApplied, true); r.Counts.Secrets != 1 {
 			t.Errorf("counts %+v", r.Counts)
@@ -290,7 +290,7 @@ func TestSyncPicksUpSecrets(t *testing.T) {
 				t.Errorf("webhook %s is stale after the sync", w.Spec.Name)
 			}
 		}
-		r, err = b.Sync(t.Context(), reconcile.SyncOptions{Wait: true})
+		r, err = b.Sync(t.Context(), reconcile.SyncOptions{})
 		must(t, err)
 		b.check(r, state.OutcomeUnchanged, true)
 	})
@@ -306,7 +306,7 @@ func TestSyncOverridesTheGuards(t *testing.T) {
 		t.Fatalf("problems %+v", r.Problems)
 	}
 	b.wantWebhooks("a", "b")
-	r, err := b.Sync(t.Context(), reconcile.SyncOptions{Wait: true, AllowPrune: true})
+	r, err := b.Sync(t.Context(), reconcile.SyncOptions{AllowPrune: true})
 	must(t, err)
 	b.check(r, state.OutcomeApplied, true)
 	b.wantWebhooks()
@@ -317,7 +317,7 @@ func TestSyncOverridesTheGuards(t *testing.T) {
 	if r := b.once(state.OutcomeRefused, true); r.Problems[0].Code != "webhook-renamed" {
 		t.Fatalf("problems %+v", r.Problems)
 	}
-	r, err = b.Sync(t.Context(), reconcile.SyncOptions{Wait: true, AllowRename: true})
+	r, err = b.Sync(t.Context(), reconcile.SyncOptions{AllowRename: true})
 	must(t, err)
 	b.check(r, state.OutcomeApplied, true)
 	b.wantWebhooks("z")
@@ -341,7 +341,7 @@ func TestSuspended(t *testing.T) {
 	root := t.TempDir()
 	two.write(t, root)
 	b := newBench(t, statetest.Open(t, statetest.SQLite(t)), dir(t, root), func(c *reconcile.Config) { c.Factory.Suspended = true })
-	if _, err := b.Sync(t.Context(), reconcile.SyncOptions{Wait: true}); err == nil {
+	if _, err := b.Sync(t.Context(), reconcile.SyncOptions{}); err == nil {
 		t.Error("a suspended factory was synced")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -370,7 +370,7 @@ func TestHistoryIsBounded(t *testing.T) {
 		b := newBench(t, s, dir(t, root), nil)
 		two.write(t, root)
 		for range 205 {
-			_, err := b.Sync(t.Context(), reconcile.SyncOptions{Wait: true})
+			_, err := b.Sync(t.Context(), reconcile.SyncOptions{})
 			must(t, err)
 		}
 		all, err := s.Attempts(t.Context(), b.factory.UID, 0, 1000)

@@ -15,30 +15,16 @@ import (
 type SyncOptions struct {
 	AllowPrune  bool
 	AllowRename bool
-	Wait        bool // for the outcome
 }
 
 // Sync applies the source's current revision now, also when it is the applied one: this picks up secrets.
-// With Wait it returns when the revision is applied and served, refused, or has failed, and then also the
-// error; without it returns at once.
+// It returns when the revision is applied and served, refused, or has failed, and then also the error.
 func (l *Loop) Sync(ctx context.Context, opts SyncOptions) (Result, error) {
 	if l.cfg.Factory.Suspended {
 		return Result{}, ErrSuspended
 	}
-	req := Request{Force: true, AllowPrune: opts.AllowPrune, AllowRename: opts.AllowRename}
-	if opts.Wait {
-		result := l.Once(ctx, req)
-		return result, result.Err
-	}
-	for {
-		select {
-		case l.asked <- req:
-			return Result{}, nil
-		case waiting := <-l.asked: // one attempt does for both
-			req.AllowPrune = req.AllowPrune || waiting.AllowPrune
-			req.AllowRename = req.AllowRename || waiting.AllowRename
-		}
-	}
+	result := l.Once(ctx, Request{Force: true, AllowPrune: opts.AllowPrune, AllowRename: opts.AllowRename})
+	return result, result.Err
 }
 
 // Plan says what applying the source's current revision would do. It changes nothing.
@@ -86,7 +72,7 @@ const (
 )
 
 // Run reconciles the factory until ctx ends: at once, when the source says that it changed, at intervals,
-// after Notice and Sync, and again with growing waits after a failure. Of several replicas that share a
+// after Notice, and again with growing waits after a failure. Of several replicas that share a
 // state, one at a time does so. It returns nil.
 func (l *Loop) Run(ctx context.Context) error {
 	if l.cfg.Factory.Suspended {
@@ -116,11 +102,10 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer timer.Stop()
 	refused := false
 	for failures := 0; ; {
-		req, passed := Request{}, false
+		passed := false
 		select {
 		case <-ctx.Done():
 			return nil
-		case req = <-l.asked:
 		case n := <-notices:
 			ours := n.Topic == state.TopicSource && n.ID == l.cfg.Factory.UID || n.Topic == state.TopicSecret && refused
 			if !leading.Load() || !ours {
@@ -137,7 +122,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			timer.Reset(l.cfg.Interval)
 			continue
 		}
-		result := l.Once(ctx, req)
+		result := l.Once(ctx, Request{})
 		refused = result.Outcome == state.OutcomeRefused
 		failures++
 		if result.Err == nil {

@@ -181,7 +181,7 @@ func TestANoticeReachesTheReplicaThatReconciles(t *testing.T) {
 		return strings.Join(leader.webhooks(), " ") == "a"
 	})
 	head := r.push(tree{"webhooks/a.yaml": hook("B")}, "three")
-	result, err := other.Sync(t.Context(), reconcile.SyncOptions{Wait: true})
+	result, err := other.Sync(t.Context(), reconcile.SyncOptions{})
 	if err != nil || result.Revision.ID != head || leader.now().Applied.ID != head {
 		t.Errorf("a sync on the replica that does not lead: %+v %v", result, err)
 	}

@@ -211,7 +211,7 @@ func (c *controllers) sync(ctx context.Context, uid string, allowPrune, allowRen
 	if err != nil {
 		return state.Attempt{}, err
 	}
-	r, err := n.loop.Sync(ctx, reconcile.SyncOptions{AllowPrune: allowPrune, AllowRename: allowRename, Wait: true})
+	r, err := n.loop.Sync(ctx, reconcile.SyncOptions{AllowPrune: allowPrune, AllowRename: allowRename})
 	return state.Attempt{FactoryUID: uid, Revision: r.Revision, Outcome: r.Outcome, Counts: r.Counts, Problems: r.Problems, Message: r.Message}, err
 }
 
