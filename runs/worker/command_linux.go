@@ -14,10 +14,10 @@ func processGroup(as *syscall.Credential) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: as}
 }
 
-// killLeft kills what a harness started that left its process group: the processes whose environment has the
-// variable, whose value no other task has. One that changed its environment gets away.
-func killLeft(name, value string) {
-	variable := []byte("\x00" + name + "=" + value + "\x00")
+// killLeft kills what harnesses started that left their process group, or outlived the worker: the processes in
+// whose environment the working directory begins so. One that changed its environment gets away.
+func killLeft(dir string) {
+	variable := []byte("\x00" + workDirVariable + "=" + dir)
 	for again, rounds := true, 0; again && rounds < 5; rounds++ { // one may start another meanwhile
 		again = false
 		environments, err := filepath.Glob("/proc/[0-9]*/environ")

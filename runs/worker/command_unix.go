@@ -76,7 +76,7 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 	cmd := exec.Command(c.harness.Command[0], c.harness.Command[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Env = t.Dir, stdin, c.environment(t)
 	cmd.SysProcAttr = processGroup(c.as)
-	defer killLeft(workDirVariable, t.Dir)
+	defer killLeft(t.Dir + "\x00")
 	return judge(ctx, t, execute(ctx, cmd, t, c.adapt(), nil))
 }
 

@@ -3,11 +3,13 @@ package worker_test
 import (
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
+	"millwright/runs/worker"
 	"millwright/state"
 )
 
@@ -32,5 +34,28 @@ func TestProcessesThatLeaveTheGroup(t *testing.T) {
 	}
 	if _, err := io.Copy(io.Discard, held); err != nil { // it ends when nobody holds the other end
 		t.Errorf("the process goes on after its run: %v", err)
+	}
+}
+
+// TestProcessesThatOutliveTheWorker starts a worker where another one was killed: what that one's harness left
+// running ends.
+func TestProcessesThatOutliveTheWorker(t *testing.T) {
+	b := newBench(t, 0)
+	stale := filepath.Join(b.dir, "worker-stale", "run-1")
+	if err := os.MkdirAll(stale, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	left := exec.CommandContext(t.Context(), "sleep", "600")
+	left.Env = []string{"MILLWRIGHT_WORK_DIR=" + stale, "PATH=" + os.Getenv("PATH")}
+	if err := left.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- left.Wait() }()
+	b.work(worker.Config{})
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Error("the process goes on")
 	}
 }

@@ -28,6 +28,7 @@ func workspace(parent string) (dir string, stale []string, done func(), err erro
 	for _, path := range old {
 		lock := flock.New(filepath.Join(path, "lock"))
 		if ok, err := lock.TryLock(); err == nil && ok {
+			killLeft(path + "/")
 			removeAll(path)
 			lock.Close()
 			stale = append(stale, filepath.Base(path))
