@@ -48,6 +48,9 @@ applied (status 0) or one of them is refused (status 1).`,
   millwright sync --factory payments --allow-prune`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !wait {
+				return usage("--wait=false: sync always waits until the source is applied or refused")
+			}
 			factories, err := c.chosen(cmd.Context())
 			if err != nil {
 				return err
@@ -64,7 +67,7 @@ applied (status 0) or one of them is refused (status 1).`,
 	addClientFlags(cmd, &c, true)
 	cmd.Flags().BoolVar(&prune, "allow-prune", false, "allow this apply to delete all or most webhooks")
 	cmd.Flags().BoolVar(&rename, "allow-rename", false, "allow this apply to replace a webhook by one of another name and a new URL")
-	cmd.Flags().BoolVar(&wait, "wait", true, "wait until applied or refused")
+	cmd.Flags().BoolVar(&wait, "wait", true, "wait until applied or refused, as it always does")
 	return cmd
 }
 
