@@ -34,10 +34,14 @@ func event(name string, data any) dispatch.Block {
 // names remembers which action an ID belongs to, for the block of its result. It is bounded.
 type names map[string]dispatch.Block
 
-const maxNames = 10_000
+// maxNames is how many actions are remembered, and maxName how long their IDs and names may be, in bytes.
+const (
+	maxNames = 10_000
+	maxName  = 500
+)
 
 func (n names) note(b dispatch.Block) dispatch.Block {
-	if len(n) < maxNames {
+	if len(n) < maxNames && len(b.ID) <= maxName && len(b.Name) <= maxName {
 		n[b.ID] = dispatch.Block{Name: b.Name, Category: b.Category}
 	}
 	return b
@@ -265,7 +269,7 @@ func (c *codex) item(out *recorder, i codexItem, completed bool) {
 // pair puts out an action once and, when it is completed, its result.
 func (c *codex) pair(out *recorder, id, name string, input json.RawMessage, completed, failed bool, output json.RawMessage) {
 	if !c.begun[id] {
-		if len(c.begun) < maxNames {
+		if len(c.begun) < maxNames && len(id) <= maxName {
 			c.begun[id] = true
 		}
 		out.add(dispatch.Block{Type: "action", ID: id, Category: categoryTool, Name: name, Input: input})

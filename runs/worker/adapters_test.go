@@ -52,6 +52,23 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
+// TestLongNames has an agent give its actions IDs and names that are not worth remembering.
+func TestLongNames(t *testing.T) {
+	b := newBench(t, 0)
+	var script strings.Builder
+	for _, id := range []string{"short", strings.Repeat("l", 501)} {
+		fmt.Fprintf(&script, "echo '{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"tool_use\",\"id\":\"%s\",\"name\":\"Bash\"}]}}'\n", id)
+		fmt.Fprintf(&script, "echo '{\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"%s\"}]}}'\n", id)
+	}
+	h := sh(script.String())
+	h.Adapter = "claude"
+	b.work(worker.Config{Harnesses: map[string]worker.Harness{"h": h}, Default: "h"})
+	blocks := b.blocks(b.end(b.create(nil)))
+	if len(blocks) != 4 || blocks[1].Name != "Bash" || blocks[3].Name != "" || blocks[3].ActionID != blocks[2].ID {
+		t.Errorf("blocks %.300v", blocks)
+	}
+}
+
 // TestAdaptersTellFailures has agents fail in their own words, with exit status 0 too.
 func TestAdaptersTellFailures(t *testing.T) {
 	b := newBench(t, 0)
