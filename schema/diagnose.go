@@ -120,6 +120,9 @@ func escapeLen(text []byte) int {
 func (p *parseFailure) words() (message, hint string) {
 	switch s := p.said; {
 	case strings.Contains(s, "mapping values are not allowed"):
+		if blank := p.d.falseBlank(p.line-1, p.line); blank != "" {
+			return "a colon that cannot stand here", blank
+		}
 		return "a colon that cannot stand here", "put a value that contains \": \" in quotes, and check the indentation of this line"
 	case strings.Contains(s, "cannot start any token"):
 		return "a value cannot begin with this character", "put the value in quotes"
@@ -142,7 +145,7 @@ func (p *parseFailure) words() (message, hint string) {
 	case strings.Contains(s, "unexpected end of stream"):
 		return "the text ends inside a value", "close the quote or bracket"
 	case strings.Contains(s, "document start"):
-		return "text after the end of the document", "a file holds one document"
+		return "text after the end of the document", "begin this line where the first one begins; a file holds one document"
 	case strings.Contains(s, "exceeded"):
 		return fmt.Sprintf("values nest more than %d levels deep", maxYAMLDepth), ""
 	case strings.Contains(s, "YAML document"), strings.Contains(s, "%YAML"), strings.Contains(s, "directive"):

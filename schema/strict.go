@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -49,11 +50,49 @@ func (d *document) parse() {
 	}
 	data := d.convert(root, 0)
 	if root.Kind != yaml.MappingNode {
-		d.errorAt(root, "type-mismatch", "the file holds "+nodeArticle(root)+"; it must be a mapping of keys to values", "begin with a line like: key: value")
+		d.errorAt(root, "type-mismatch", "the file holds "+nodeArticle(root)+"; it must be a mapping of keys to values", d.rootHint(root))
 		return
 	}
 	d.root = root
 	d.data, _ = data.(map[string]any)
+}
+
+// rootHint says how a file became something other than a mapping.
+func (d *document) rootHint(root *yaml.Node) string {
+	_, rest, colon := strings.Cut(root.Value, ":")
+	_, _, equals := strings.Cut(root.Value, "=")
+	switch blank := d.falseBlank(root.Line, math.MaxInt); {
+	case root.Kind == yaml.SequenceNode:
+		return `a file holds one resource: write its keys without "- "`
+	case blank != "":
+		return blank
+	case colon && rest != "" && !strings.HasPrefix(rest, "//"):
+		return "put a space after the colon"
+	case equals:
+		return `write "key: value", with a colon`
+	}
+	return "begin with a line like: key: value"
+}
+
+// falseBlank names the first character from one line of the text to another that looks like a blank or a
+// colon, or like nothing, and is neither to YAML.
+func (d *document) falseBlank(from, to int) string {
+	line, start := 1, 0
+	for i, r := range string(d.text) {
+		switch {
+		case r == '\n':
+			line, start = line+1, i+1
+		case line > to:
+			return ""
+		case line >= from && isFalseBlank(r):
+			return fmt.Sprintf("the character at %d:%d is U+%04X, which YAML takes for text: type it anew", line+d.base, utf8.RuneCount(d.text[start:i])+1, r)
+		}
+	}
+	return ""
+}
+
+func isFalseBlank(r rune) bool {
+	return r == 0xa0 || r >= 0x2000 && r <= 0x200f || r == 0x202f || r == 0x2060 || r == 0x3000 || r == 0xff1a
 }
 
 // decode reads the first document, and the place of a second if there is one.

@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -171,6 +172,8 @@ func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
 	hint := didYouMean(near, "known keys: "+listed(known))
 	twin, _ := find(n, near)
 	switch {
+	case strings.ContainsFunc(key.Value, isFalseBlank):
+		hint = d.falseBlank(key.Line, key.Line)
 	case near == "":
 		if better := elsewhere(what, key.Value, known); better != "" {
 			hint = better
@@ -206,8 +209,20 @@ func elsewhere(what, key string, known []string) string {
 	case strings.HasSuffix(what, ".schedule") && (folded == "timezone" || folded == "tz"):
 		return "schedules are always UTC: delete this key"
 	case what != "the file":
+	case folded == "disabled" && slices.Contains(known, "enabled"):
+		return "write enabled: false"
 	case slices.Contains(known, "authMode"): // a webhook
 		switch folded {
+		case "secret", "secretref", "credential":
+			return "write secretName: the name of a team secret, not its value"
+		case "auth", "authentication", "authtype", "type":
+			return "write authMode: token, url_token or signature"
+		case "signature":
+			return "write authMode: signature and signatureScheme: the provider's name"
+		case "idheader", "deliveryid", "header":
+			return "write deliveryIdHeader: the header with the sender's own event ID"
+		case "webhook", "webhooks", "spec":
+			return "the keys of the webhook stand at the beginning of the line, without this one"
 		case "name":
 			return "a webhook's name is that of its file: delete this key"
 		case "uid", "id":
@@ -329,7 +344,7 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 			}
 			hint = "put it in quotes: " + doubleQuoted(n.Value)
 		case "boolean":
-			if v, ok := map[string]string{"0": "false", "1": "true"}[n.Value]; ok && n.Style == 0 {
+			if v, ok := map[string]string{"0": "false", "1": "true", "true,": "true", "false,": "false"}[n.Value]; ok && n.Style == 0 {
 				hint = "write " + v
 			} else if v, ok := yaml11Bool(n.Value); ok || strings.EqualFold(n.Value, "true") || strings.EqualFold(n.Value, "false") {
 				if v == "" {
@@ -429,16 +444,26 @@ func (d *document) notOneOf(n *yaml.Node, code, what string, values []string) {
 			rest = "a webhook always authenticates its sender: " + rest
 		}
 	}
+	if near == "" && code == "signature-scheme" {
+		rest = didYouMean(within(n.Value, values), rest)
+	}
 	p := d.errorAt(n, code, fmt.Sprintf("%s cannot be %s", what, shown(n)), didYouMean(near, rest))
 	if near != "" && p != nil {
 		p.Fix = d.replace(n, near)
 	}
 }
 
+// secretReference is how other tools write the name of a secret, and a name with what belongs to JSON.
+var secretReference = regexp.MustCompile(`^(?:\$\{?\{? *(?:secrets\.)?)?([A-Za-z_][A-Za-z0-9_]{0,127})(?: *\}?\}|[,;])?$`)
+
 func (d *document) badText(n *yaml.Node, code, what, keyword string, rule map[string]any) {
 	switch {
 	case code == "secret-name":
-		d.errorAt(n, code, fmt.Sprintf("%s is no name of a secret", quoted(n.Value)), "a letter or an underscore, then up to 127 letters, digits or underscores")
+		hint := "a letter or an underscore, then up to 127 letters, digits or underscores"
+		if m := secretReference.FindStringSubmatch(n.Value); m != nil {
+			hint = "write the name alone: " + m[1]
+		}
+		d.errorAt(n, code, fmt.Sprintf("%s is no name of a secret", quoted(n.Value)), hint)
 	case code == "delivery-id-header":
 		d.errorAt(n, code, fmt.Sprintf("%s is no name of a header", quoted(n.Value)), "letters, digits and hyphens, for example X-Request-Id")
 	case keyword == "minLength":

@@ -19,6 +19,7 @@ func suggest(text string, candidates []string) string {
 		return ""
 	}
 	folded := fold(text)
+	length := utf8.RuneCountInString(folded)
 	best, bestDistance, tie := "", 1+max(1, min(3, utf8.RuneCountInString(text)/3)), false
 	for _, c := range candidates {
 		if c == text || c == "" {
@@ -26,7 +27,7 @@ func suggest(text string, candidates []string) string {
 		}
 		distance := 0
 		if f := fold(c); f != folded {
-			if d := len(f) - len(folded); d > bestDistance || -d > bestDistance {
+			if d := utf8.RuneCountInString(f) - length; d > bestDistance || -d > bestDistance {
 				continue
 			}
 			distance = editDistance(folded, f)
@@ -42,6 +43,18 @@ func suggest(text string, candidates []string) string {
 		return ""
 	}
 	return best
+}
+
+// within returns the longest candidate that a longer text holds, such as the name of a provider in its URL,
+// or "".
+func within(text string, candidates []string) (found string) {
+	folded := fold(text)
+	for _, c := range candidates {
+		if len(c) > max(3, len(found)) && strings.Contains(folded, fold(c)) {
+			found = c
+		}
+	}
+	return found
 }
 
 // fold makes spellings alike that differ only in case or in separators.
