@@ -56,6 +56,9 @@ func Backup(ctx context.Context, path, to string) (_ Copy, err error) {
 	if err != nil {
 		return Copy{}, fmt.Errorf("state %s: the copy is not good: %w", path, err)
 	}
+	if err := setChecksum(part); err != nil {
+		return Copy{}, err
+	}
 	if err := syncFile(part); err != nil {
 		return Copy{}, err
 	}
@@ -104,6 +107,9 @@ func CheckCopy(ctx context.Context, file string) (Copy, error) {
 	if fresh {
 		return Copy{}, fmt.Errorf("%s is a SQLite database and no state of millwright", file)
 	}
+	if err := checkChecksum(file); err != nil {
+		return Copy{}, err
+	}
 	c := Copy{Bytes: info.Size()}
 	err = db.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version`).Scan(&c.Version)
 	return c, err
@@ -144,6 +150,9 @@ func Restore(ctx context.Context, from, path string, replace bool) (Copy, error)
 		return Copy{}, err
 	}
 	c, err := CheckCopy(ctx, part) // what was written, not what was read
+	if err == nil {
+		err = writeChecksum(part, checksum{}) // a state has none: it changes
+	}
 	if err != nil {
 		return Copy{}, err
 	}

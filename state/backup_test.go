@@ -100,7 +100,10 @@ func TestRestoreRefuses(t *testing.T) {
 	for i := 8192; i < len(damaged); i += 4096 {
 		damaged[i] ^= 0xff
 	}
+	flipped := append([]byte{}, body...)
+	flipped[len(flipped)-1] ^= 1 // the last byte of a row, of which SQLite knows nothing
 	for name, c := range map[string]struct{ file, want string }{
+		"flipped": {write("flipped.db", flipped), "checksum"},
 		"newer":   {newer, "9000"},
 		"foreign": {other, "no state of millwright"},
 		"empty":   {write("empty.db", nil), "empty"},
