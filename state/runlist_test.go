@@ -221,18 +221,18 @@ func TestListsAreComplete(t *testing.T) {
 	statetest.EachDSN(t, func(t *testing.T, dsn string) {
 		w := newWorld(t, dsn, 1200)
 		rnd := rand.New(rand.NewPCG(1, 2))
-		for range 100 {
+		for range 70 {
 			f := w.pick(rnd)
 			o := state.RunOrder{By: []state.RunSort{"", state.SortUpdated, state.SortCreated, state.SortTitle, state.SortAgent}[rnd.IntN(5)], Ascending: rnd.IntN(3) == 0}
-			limit := []int{5, 60, 500}[rnd.IntN(3)]
+			limit := []int{20, 60, 500}[rnd.IntN(3)]
 			w.complete(t, f, o, limit)
 		}
-		// Now more were at work at one moment than are sorted in memory.
+		// Now more were at work at one moment than are sorted in memory, and the first made are the last updated.
 		end := w.runs[len(w.runs)-1].Created.Add(time.Hour)
-		w.update(t, dsn, func(r *listed) { r.Updated = end.Add(time.Duration(len(r.Title)) * time.Second) })
+		w.update(t, dsn, func(r *listed) { r.Updated = end.Add(end.Sub(r.Created)) })
 		for _, f := range []state.RunFilter{{CreatedBefore: &end}, {CreatedBefore: &end, Factories: []string{"fac_1"}}, {Name: "agent-1"}} {
 			for _, by := range []state.RunSort{state.SortUpdated, state.SortCreated} {
-				w.complete(t, f, state.RunOrder{By: by}, 500)
+				w.complete(t, f, state.RunOrder{By: by}, 20)
 			}
 		}
 	})
@@ -285,14 +285,7 @@ func TestListsWhileRunsChange(t *testing.T) {
 				}
 				r := w.runs[rnd.IntN(len(w.runs))]
 				changed[r.ID] = true
-				if _, err := w.RequestCancel(t.Context(), r.ID); errors.Is(err, state.ErrConflict) {
-					_, _, err = w.Followup(t.Context(), r.ID, "go on", state.Idempotency{})
-					if err != nil {
-						t.Fatal(err)
-					}
-				} else if err != nil {
-					t.Fatal(err)
-				}
+				w.change(t, r.ID, pages%2 == 0)
 				added := r.asked
 				added.At = time.Time{}
 				create(t, w.Store, added)
@@ -307,7 +300,52 @@ func TestListsWhileRunsChange(t *testing.T) {
 				}
 			}
 		}
+		for team := range 3 {
+			value := fmt.Sprint("team-", team)
+			got, want := w.all(t, state.RunFilter{Metadata: map[string]string{"team": value}}), w.all(t, state.RunFilter{})
+			want = slices.DeleteFunc(want, func(r state.Run) bool { return r.Metadata["team"] != value })
+			if !slices.EqualFunc(got, want, func(a, b state.Run) bool { return a.ID == b.ID }) {
+				t.Errorf("%d runs of %s, want %d", len(got), value, len(want))
+			}
+		}
 	})
+}
+
+// change ends a run that is queued, by its cancellation or by its success, and goes on with one that has ended.
+func (w *world) change(t *testing.T, id string, cancel bool) {
+	t.Helper()
+	var err error
+	if cancel {
+		_, err = w.RequestCancel(t.Context(), id)
+	} else {
+		var claim state.Claim
+		if claim, _, err = w.ClaimRun(t.Context(), id, "wrk_1", "worker", time.Minute); err == nil {
+			_, err = w.StartRun(t.Context(), claim, time.Minute)
+		}
+		if err == nil {
+			_, err = w.FinishRun(t.Context(), claim, state.Result{State: state.RunSucceeded})
+		}
+	}
+	if errors.Is(err, state.ErrConflict) {
+		_, _, err = w.Followup(t.Context(), id, "go on", state.Idempotency{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// all returns all runs of a filter.
+func (w *world) all(t *testing.T, f state.RunFilter) (all []state.Run) {
+	t.Helper()
+	var after *state.RunPosition
+	for more := true; more; more = after != nil {
+		runs, next, err := w.Runs(t.Context(), f, state.RunOrder{}, after, 500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, after = append(all, runs...), next
+	}
+	return all
 }
 
 // TestUpgradeOfLists lists runs that were made before metadata knew the end of their run.
