@@ -49,7 +49,7 @@ type bound struct {
 }
 
 // lasted is the class of how long a run took. Those of a class that were at work at some moment are found
-// by their creation, among at most four times as many.
+// by their creation, among at most four times as many. The index ended_by_duration has this expression, word for word.
 const lasted = `(CASE WHEN updated_at - created_at < 16000000 THEN 0 WHEN updated_at - created_at < 64000000 THEN 1
 	WHEN updated_at - created_at < 256000000 THEN 2 WHEN updated_at - created_at < 1024000000 THEN 3
 	WHEN updated_at - created_at < 4096000000 THEN 4 WHEN updated_at - created_at < 16384000000 THEN 5
