@@ -3,7 +3,6 @@ package schema
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -195,60 +194,6 @@ func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
 	}
 }
 
-// elsewhere says where a key belongs that people write in the wrong mapping, or what is there in its place.
-func elsewhere(what, key string, known []string) string {
-	folded := fold(key)
-	switch {
-	case strings.HasPrefix(what, "triggers[") && slices.Contains(known, "provider"):
-		switch folded {
-		case "webhookids", "webhookid", "payload":
-			return "it belongs under filter, one level deeper"
-		case "cron":
-			return "it belongs under schedule, one level deeper"
-		}
-	case strings.HasSuffix(what, ".schedule") && (folded == "timezone" || folded == "tz"):
-		return "schedules are always UTC: delete this key"
-	case what != "the file":
-	case folded == "disabled" && slices.Contains(known, "enabled"):
-		return "write enabled: false"
-	case slices.Contains(known, "authMode"): // a webhook
-		switch folded {
-		case "secret", "secretref", "credential":
-			return "write secretName: the name of a team secret, not its value"
-		case "auth", "authentication", "authtype", "type":
-			return "write authMode: token, url_token or signature"
-		case "signature":
-			return "write authMode: signature and signatureScheme: the provider's name"
-		case "idheader", "deliveryid", "header":
-			return "write deliveryIdHeader: the header with the sender's own event ID"
-		case "webhook", "webhooks", "spec":
-			return "the keys of the webhook stand at the beginning of the line, without this one"
-		case "name":
-			return "a webhook's name is that of its file: delete this key"
-		case "uid", "id":
-			return "the server assigns the UID: delete this key"
-		case "url", "path":
-			return "the server assigns the URL: see millwright webhook list; delete this key"
-		case "token", "value", "password", "key":
-			return "a file never holds the value of a secret: write secretName, and make it with millwright secret set"
-		case "provider", "scheme":
-			return "a provider's signing scheme is authMode: signature with signatureScheme"
-		}
-	case slices.Contains(known, "triggers"): // an automation
-		switch folded {
-		case "name":
-			return "an automation's name is that of its directory: delete this key"
-		case "prompt", "description", "instructions":
-			return "the prompt is the text below the front matter"
-		case "on", "webhook", "webhooks", "webhookids", "filter", "provider", "event":
-			return "it belongs into a trigger: triggers: with - provider: webhook, event: received and filter: below it"
-		case "schedule", "cron":
-			return "it belongs into a trigger: triggers: with - provider: schedule, event: cron_fired and schedule: below it"
-		}
-	}
-	return ""
-}
-
 // meantKey is a key of a mapping that stands there misspelt.
 type meantKey struct {
 	in  *yaml.Node
@@ -299,21 +244,6 @@ func (d *document) missingKey(n *yaml.Node, path []string, key string) {
 		where = wherePath(path) + ": "
 	}
 	d.report(s, SeverityError, "missing-key", fmt.Sprintf("%sthe required key %s is missing", where, quoted(key)), missingHints[key])
-}
-
-var missingHints = map[string]string{
-	"secretName": "name the team secret that holds the credential, for example: secretName: CI_TOKEN",
-	"triggers":   "say what starts the automation, for example a trigger with provider: webhook and event: received",
-	"provider":   "write provider: webhook or provider: schedule",
-	"event":      "write event: received for a webhook, event: cron_fired for a schedule",
-	"cron":       `write five fields in UTC, for example: cron: "0 6 * * 1-5"`,
-
-	"schemaVersion": "write schemaVersion: " + SchemaVersion,
-	"name":          "write a name, for example: name: Payments",
-	"repositories":  "list the repositories: - owner: acme, name: shop; [] for none",
-	"agentDefaults": "say what runs use, for example: agentDefaults: {model: auto}",
-	"alg":           "say how it signs, for example: alg: hmac-sha256",
-	"header":        "name the header that carries it, for example: X-Acme-Signature",
 }
 
 func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
@@ -370,29 +300,6 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 		}
 	}
 	d.errorAt(n, "type-mismatch", message, hint)
-}
-
-// mainKey is the key of a mapping that people leave out, writing its value alone.
-func mainKey(what string) string {
-	switch step := what[strings.LastIndexByte(what, '.')+1:]; {
-	case step == "harness":
-		return "type"
-	case step == "schedule":
-		return "cron"
-	case step == "auth":
-		return "source"
-	case strings.HasPrefix(what, "integrations["):
-		return "type"
-	}
-	return ""
-}
-
-// asWritten is a scalar as it stands in the file, to be put elsewhere.
-func asWritten(n *yaml.Node) string {
-	if n.Style == 0 {
-		return clip(n.Value)
-	}
-	return doubleQuoted(n.Value)
 }
 
 // shown is a scalar as it stands in the file.
@@ -452,9 +359,6 @@ func (d *document) notOneOf(n *yaml.Node, code, what string, values []string) {
 		p.Fix = d.replace(n, near)
 	}
 }
-
-// secretReference is how other tools write the name of a secret, and a name with what belongs to JSON.
-var secretReference = regexp.MustCompile(`^(?:\$\{?\{? *(?:secrets\.)?)?([A-Za-z_][A-Za-z0-9_]{0,127})(?: *\}?\}|[,;])?$`)
 
 func (d *document) badText(n *yaml.Node, code, what, keyword string, rule map[string]any) {
 	switch {
