@@ -158,6 +158,23 @@ func (b *tab) story() {
 	b.sends(http.StatusNotFound, url, fresh, `{"build": 7}`)
 	b.leave(http.StatusOK, chromedp.Navigate(b.w.url+b.w.factory(b.w.ops, "/automations/triage")))
 	b.says("does not fire", "deleted")
+
+	// What is open stays with what it belongs to, whatever comes before it.
+	const row = `[...document.querySelectorAll('tbody tr')].find((r) => r.textContent.includes('%s'))`
+	set := func(name string) {
+		r := authorised(b.T, http.MethodPut, b.w.url+"/api/v1/secrets/"+name, browserKey, `{"value": "a value"}`)
+		if resp, err := http.DefaultClient.Do(r); err != nil || resp.Body.Close() != nil || resp.StatusCode >= 300 {
+			b.Fatal(resp, err)
+		}
+	}
+	set("STORY_B")
+	b.open("/secrets")
+	eval[bool](b, fmt.Sprintf(row, "STORY_B")+`.querySelector('details').open = true`)
+	set("STORY_A")
+	b.wait(fmt.Sprintf(row, "STORY_A") + ` !== undefined`)
+	if open := eval[string](b, `[...document.querySelectorAll('details[open] button')].map((d) => d.textContent).join()`); open != "Delete STORY_B" {
+		b.Errorf("open: %q", open)
+	}
 }
 
 // sends posts a delivery from outside of the browser.

@@ -25,15 +25,21 @@ function bare(part) {
   return copy.innerHTML;
 }
 
+// folds yields what can be opened in a part, each with what it is known by: whose it is, or else its place.
+function* folds(part) {
+  let place = 0;
+  for (const d of part.querySelectorAll('details')) yield [d.dataset.of ?? place++, d];
+}
+
 function take(part, next) {
   if (bare(part) === bare(next)) return 0;
   const active = document.activeElement;
   if (part.contains(active) && active.matches('input, textarea, select')) return 0; // somebody types
   const focused = part.contains(active) ? active.getAttribute('href') : null;
   const known = new Set([...part.querySelectorAll('tbody tr')].map(rowKey));
-  const opened = [...part.querySelectorAll('details')].map((d) => d.open);
+  const opened = new Set([...folds(part)].filter(([, d]) => d.open).map(([key]) => key));
   part.replaceChildren(...next.childNodes);
-  [...part.querySelectorAll('details')].forEach((d, i) => { if (opened[i]) d.open = true; });
+  for (const [key, d] of folds(part)) if (opened.has(key)) d.open = true;
   let added = 0;
   if (known.size > 0 || part.dataset.part === 'log') {
     for (const row of part.querySelectorAll('tbody tr')) {
