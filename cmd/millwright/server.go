@@ -38,6 +38,7 @@ import (
 // server is everything that serve runs, wired together.
 type server struct {
 	cfg         settings
+	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error) // nil without TLS
 	out         streams
 	log         *slog.Logger
 	registry    *prometheus.Registry
@@ -70,6 +71,13 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
+	if cfg.TLS.Cert != "" {
+		certs, err := newCertificates(cfg.TLS.Cert, cfg.TLS.Key, log)
+		if err != nil {
+			return nil, err
+		}
+		srv.certificate = certs.get
+	}
 	if err := srv.listen(); err != nil {
 		return nil, err
 	}
@@ -94,7 +102,7 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 	}
 	if srv.dispatch, err = dispatch.Start(ctx, dispatch.Config{
 		Store: srv.store, Sweep: sweep, Listen: cmp.Or(cfg.NATS.Listen, clusterListen(cfg.NATS)), Cluster: cfg.NATS.Cluster, URL: cfg.NATS.URL, Credentials: cfg.NATS.Credentials,
-		TLSCert: cfg.TLS.Cert, TLSKey: cfg.TLS.Key, Log: log, Registerer: srv.registry, Tracer: srv.tracer,
+		Certificate: srv.certificate, Log: log, Registerer: srv.registry, Tracer: srv.tracer,
 	}); err != nil {
 		return nil, err
 	}
@@ -306,15 +314,11 @@ func (srv *server) run(ctx context.Context, reload func() (settings, error)) err
 	if err != nil {
 		return err
 	}
-	serverCfg := ingress.ServerConfig{Ingress: srv.ingress, Fallback: srv.handler, TrustedProxies: proxies, TLS: srv.cfg.TLS.Cert != "", Log: srv.log}
+	serverCfg := ingress.ServerConfig{Ingress: srv.ingress, Fallback: srv.handler, TrustedProxies: proxies, TLS: srv.certificate != nil, Log: srv.log}
 	public := ingress.NewServer(serverCfg)
 	listener := ingress.Limit(srv.listeners[0], serverCfg)
-	if srv.cfg.TLS.Cert != "" {
-		certs, err := newCertificates(srv.cfg.TLS.Cert, srv.cfg.TLS.Key, srv.log)
-		if err != nil {
-			return err
-		}
-		public.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certs.get, NextProtos: []string{"h2", "http/1.1"}}
+	if srv.certificate != nil {
+		public.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: srv.certificate, NextProtos: []string{"h2", "http/1.1"}}
 	}
 	srv.warn()
 

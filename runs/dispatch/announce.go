@@ -278,7 +278,7 @@ func (d *Dispatcher) fetch(ctx context.Context) <-chan announcement {
 		case <-d.ready:
 		}
 		if batch, err := d.currentConsumer().Fetch(1, jetstream.FetchContext(ctx)); err == nil {
-			for msg := range batch.Messages() {
+			if msg, ok := <-batch.Messages(); ok {
 				select {
 				case out <- announcement{run: strings.TrimPrefix(msg.Subject(), announced), msg: msg}:
 				case <-ctx.Done():

@@ -132,12 +132,29 @@ func (o *Order) request() request { return request{Run: o.RunID, Token: o.Token}
 
 // Claim waits up to wait for work and returns its order, or nil when there was none. name is shown as the
 // run's executor. Even after ctx ends it waits for the answer, called off by Leave, so that no order is
-// lost.
+// lost; after the connection was lost and found again, no longer than an answer takes.
 func (c *Client) Claim(ctx context.Context, name string, wait time.Duration) (*Order, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	a, err := c.ask(context.WithoutCancel(ctx), verbClaim, request{Instance: c.instance, Name: name, Wait: wait}, wait+requestTimeout)
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	connected := c.nc.StatusChanged(nats.CONNECTED)
+	defer c.nc.RemoveStatusListener(connected)
+	go func() { // a server that is gone will not answer, and others do when the claim is called off
+		select {
+		case <-ctx.Done():
+			return
+		case <-connected:
+			c.Leave()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(requestTimeout / 5):
+			stop()
+		}
+	}()
+	a, err := c.ask(ctx, verbClaim, request{Instance: c.instance, Name: name, Wait: wait}, wait+requestTimeout)
 	return a.Order, err
 }
 

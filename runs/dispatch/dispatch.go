@@ -11,6 +11,7 @@ package dispatch
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -42,8 +43,8 @@ type Config struct {
 	URL string
 	// Credentials is a file that says who we are at URL; see [ReadCredentials]. Empty: nobody.
 	Credentials string
-	// TLSCert and TLSKey are files with the certificate of Listen. Off loopback they are required.
-	TLSCert, TLSKey string
+	// Certificate returns the certificate of Listen at each handshake. Off loopback it is required.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// StoreDir is where an embedded server of a cluster keeps what it knows of its peers; a new temporary
 	// directory when empty. Runs are not kept there.
 	StoreDir string

@@ -86,21 +86,14 @@ func (d *Dispatcher) listen(opts *server.Options) error {
 		probe.Close()
 	}
 	opts.DontListen, opts.Host, opts.Port = false, host, port
-	if d.cfg.TLSCert == "" {
+	if d.cfg.Certificate == nil {
 		if ip, err := netip.ParseAddr(host); err != nil && host != "localhost" || err == nil && !ip.IsLoopback() {
 			return fmt.Errorf("nats: a listener off loopback needs TLS, because workers' keys pass it: give a certificate, or listen on 127.0.0.1")
 		}
 		return nil
 	}
-	certFile, keyFile := d.cfg.TLSCert, d.cfg.TLSKey
-	if _, err := tls.LoadX509KeyPair(certFile, keyFile); err != nil {
-		return fmt.Errorf("nats: certificate: %w", err)
-	}
 	opts.TLS, opts.TLSTimeout = true, 5
-	opts.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		cert, err := tls.LoadX509KeyPair(certFile, keyFile) // read anew, so that a changed certificate is served
-		return &cert, err
-	}}
+	opts.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.cfg.Certificate}
 	return nil
 }
 

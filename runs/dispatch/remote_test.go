@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -80,13 +81,28 @@ func TestRemoteWorker(t *testing.T) {
 			t.Errorf("finish: %v %v", now, err)
 		}
 
-		// A revoked key gets no more work, even on a connection that stands.
+		// A revoked key gets no more work, even by a claim that waits, and may not go on with what it has.
 		create(t, s, nil)
+		o = order(t, c)
+		waiting := make(chan error)
+		go func() {
+			_, err := c.Claim(ctx, "", time.Minute)
+			waiting <- err
+		}()
 		if err := s.RevokeKey(ctx, key.UID); err != nil {
 			t.Fatal(err)
 		}
-		if o, err := c.Claim(ctx, "", time.Second); !errors.Is(err, dispatch.ErrRefused) {
-			t.Errorf("claim with a revoked key: %v %v", o, err)
+		r = create(t, s, nil)
+		_, start := c.Start(ctx, o)
+		_, heartbeat := c.Heartbeat(ctx, o)
+		_, finish := c.Finish(ctx, o, state.Result{State: state.RunSucceeded})
+		for what, err := range map[string]error{"a waiting claim": <-waiting, "start": start, "heartbeat": heartbeat, "finish": finish} {
+			if !errors.Is(err, dispatch.ErrRefused) {
+				t.Errorf("%s with a revoked key: %v", what, err)
+			}
+		}
+		if got := run(t, s, r.ID).State; got != state.RunQueued {
+			t.Errorf("the run that a revoked key was not given is %s", got)
 		}
 	})
 }
@@ -241,7 +257,6 @@ func TestListeners(t *testing.T) {
 		"needs TLS":      {Listen: "0.0.0.0:0"},
 		"want host:port": {Listen: "127.0.0.1"},
 		"in use":         {Listen: taken.Addr().String()},
-		"certificate":    {Listen: "127.0.0.1:0", TLSCert: key, TLSKey: key},
 		"not both":       {Listen: "127.0.0.1:0", URL: "nats://127.0.0.1:1"},
 		"connect":        {URL: "nats://user:hunter2@127.0.0.1:1"},
 		"peer":           {Cluster: []string{"127.0.0.1:0", "a b"}},
@@ -255,7 +270,10 @@ func TestListeners(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", cfg, err, want)
 		}
 	}
-	d := startDispatch(t, dispatch.Config{Store: s, Listen: "127.0.0.1:0", TLSCert: cert, TLSKey: key})
+	d := startDispatch(t, dispatch.Config{Store: s, Listen: "127.0.0.1:0", Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		return &pair, err
+	}})
 	worker, secret, _ := workerKey(t, s, state.RoleWorker)
 	nc, err := nats.Connect("tls://"+d.Addr(), nats.UserInfo(worker.UID, secret), nats.RootCAs(cert))
 	if err != nil {

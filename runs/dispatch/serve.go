@@ -107,7 +107,12 @@ func (d *Dispatcher) handle(m *nats.Msg, f func(context.Context, string, request
 	var r request
 	a := failure(fmt.Errorf("request is not JSON: %w", ErrRefused))
 	if json.Unmarshal(m.Data, &r) == nil {
-		a = f(d.ctx, workerOf(m.Subject), r)
+		worker := workerOf(m.Subject)
+		if err := d.admitted(d.ctx, worker); err != nil {
+			a = failure(err)
+		} else {
+			a = f(d.ctx, worker, r)
+		}
 	}
 	if a.Error == codeUnavailable && d.ctx.Err() != nil {
 		return // we are closing; another server, or we when we are back, will answer the repeat
@@ -137,9 +142,6 @@ func (d *Dispatcher) onClaim(ctx context.Context, worker string, r request) answ
 		return answer{Error: codeUnavailable, Detail: "too many claims wait"}
 	}
 	defer done()
-	if err := d.admitted(ctx, worker); err != nil {
-		return failure(err)
-	}
 	name := r.Name
 	if name == "" || len(name) > 200 {
 		name = worker
@@ -148,6 +150,10 @@ func (d *Dispatcher) onClaim(ctx context.Context, worker string, r request) answ
 		next, err := d.next(ctx)
 		if err != nil {
 			return answer{} // nothing yet
+		}
+		if err := d.admitted(ctx, worker); err != nil { // it may have waited for long
+			next.later()
+			return failure(err)
 		}
 		claimed, run, err := d.cfg.Store.ClaimRun(context.WithoutCancel(ctx), next.run, worker, name, d.cfg.Lease)
 		switch {
@@ -190,7 +196,8 @@ func (d *Dispatcher) ended(r state.Run, began time.Time) {
 	span.End()
 }
 
-// admitted reports whether a worker may have work: its key may have been revoked since it connected.
+// admitted reports whether a worker may have work and go on with it: its key may have been revoked since it
+// connected.
 func (d *Dispatcher) admitted(ctx context.Context, worker string) error {
 	if !state.ValidID(state.PrefixKey, worker) {
 		return nil // in a server's own process

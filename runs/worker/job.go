@@ -225,7 +225,7 @@ func (j *job) heartbeats(ctx context.Context, granted time.Time) {
 			if cancel {
 				j.stop(errCancelled)
 			}
-		case errors.Is(err, dispatch.ErrLost):
+		case errors.Is(err, dispatch.ErrLost), errors.Is(err, dispatch.ErrRefused): // the key was revoked
 			j.stop(errLost)
 			return
 		case time.Since(granted) > lease*2/3: // end before the server gives the run to another
