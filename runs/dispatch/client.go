@@ -142,12 +142,10 @@ func (c *Client) Claim(ctx context.Context, name string, wait time.Duration) (*O
 	connected := c.nc.StatusChanged(nats.CONNECTED)
 	defer c.nc.RemoveStatusListener(connected)
 	go func() { // a server that is gone will not answer, and others do when the claim is called off
-		select {
-		case <-ctx.Done():
-			return
-		case <-connected:
-			c.Leave()
+		if _, again := <-connected; !again {
+			return // closed, for the claim is answered
 		}
+		c.Leave()
 		select {
 		case <-ctx.Done():
 		case <-time.After(requestTimeout / 5):

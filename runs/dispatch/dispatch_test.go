@@ -358,6 +358,29 @@ func TestLeaveCallsOffClaims(t *testing.T) {
 	}
 }
 
+// The claims of a worker that fill its other slots wait on when one of them is answered.
+func TestAnAnsweredClaimLeavesTheOthers(t *testing.T) {
+	s := statetest.Open(t, statetest.SQLite(t))
+	c := localClient(t, startDispatch(t, dispatch.Config{Store: s}))
+	other := make(chan *dispatch.Order)
+	go func() {
+		o, err := c.Claim(t.Context(), "", time.Minute)
+		if err != nil {
+			t.Error(err)
+		}
+		other <- o
+	}()
+	for range 20 {
+		if o, err := c.Claim(t.Context(), "", 10*time.Millisecond); err != nil || o != nil {
+			t.Fatal(o, err)
+		}
+	}
+	create(t, s, nil)
+	if o := <-other; o == nil {
+		t.Error("the other claim was called off")
+	}
+}
+
 func TestCancelReachesTheWorker(t *testing.T) {
 	s := statetest.Open(t, statetest.SQLite(t))
 	d := startDispatch(t, dispatch.Config{Store: s})
