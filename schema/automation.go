@@ -214,6 +214,10 @@ func (d *document) payload(n *yaml.Node, t *Trigger, where string) {
 			p.Hint = fmt.Sprintf("%s is a string in YAML 1.2: write %s", at.Value, v)
 		} else if (at.Value == "true" || at.Value == "false") && at.Style != 0 && strings.HasPrefix(p.Message, "exists ") {
 			p.Hint = "write it without quotes: " + at.Value
+		} else if near := nearOperator(p.Path); near == "exists" {
+			p.Hint = "the operators are in, not_in and exists: write exists: " + clip(at.Value)
+		} else if list, ok := strings.CutPrefix(p.Hint, "write ["); ok && near != "" {
+			p.Hint = "the operators are in, not_in and exists: write " + near + ": [" + list
 		}
 		d.report(d.spanOf(at), SeverityError, "filter", place+": "+p.Message, p.Hint)
 	}
@@ -239,12 +243,24 @@ func (d *document) nearOperators(n *yaml.Node, root bool) {
 	}
 }
 
+// nearOperator returns the operator that the last step of a path below the root reads like, and is not.
+func nearOperator(path []string) string {
+	if len(path) < 2 {
+		return ""
+	}
+	last := path[len(path)-1]
+	if near := operatorOf(last); near != last {
+		return near
+	}
+	return ""
+}
+
 // operatorOf returns the operator that a word stands for in other filter languages.
 func operatorOf(word string) string {
 	switch fold(strings.TrimPrefix(word, "$")) {
-	case "in", "oneof", "anyof":
+	case "in", "oneof", "anyof", "eq", "equals":
 		return "in"
-	case "notin", "nin", "noneof":
+	case "notin", "nin", "noneof", "ne", "neq", "not", "notequals":
 		return "not_in"
 	case "exists", "exist":
 		return "exists"

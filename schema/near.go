@@ -33,6 +33,9 @@ func nearDirectory(name string) string {
 // directory for it is not there.
 func (t *tree) nearRoot(name string, root []fs.DirEntry) string {
 	dir := strings.ToLower(stem(name))
+	if isMarkdown(name) && stem(name) == strings.ToUpper(stem(name)) { // AUTOMATION.md: a document for readers
+		return ""
+	}
 	right := "automations/<name>/automation.md"
 	switch {
 	case (dir == "automation" || dir == "automations") && (isYAML(name) || isMarkdown(name)):
@@ -49,7 +52,7 @@ func (t *tree) nearRoot(name string, root []fs.DirEntry) string {
 }
 
 // maxNesting bounds how deep misplaced files are looked for.
-const maxNesting = 8
+const maxNesting = 32
 
 // nested reports the YAML files below a directory that holds no directories.
 func (t *tree) nested(dir, top string, depth int) error {

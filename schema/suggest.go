@@ -45,12 +45,20 @@ func suggest(text string, candidates []string) string {
 	return best
 }
 
-// within returns the longest candidate that a longer text holds, such as the name of a provider in its URL,
+// within returns the longest candidate whose words a longer text holds, such as the name of a provider in its URL,
 // or "".
 func within(text string, candidates []string) (found string) {
-	folded := fold(text)
+	words := func(s string) string {
+		return "_" + strings.Map(func(r rune) rune {
+			if r < utf8.RuneSelf && !isAlnum(byte(r)) {
+				return '_'
+			}
+			return r
+		}, strings.ToLower(s)) + "_"
+	}
+	text = words(text)
 	for _, c := range candidates {
-		if len(c) > max(3, len(found)) && strings.Contains(folded, fold(c)) {
+		if len(c) > max(3, len(found)) && strings.Contains(text, words(c)) {
 			found = c
 		}
 	}

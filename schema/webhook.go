@@ -199,9 +199,10 @@ func (d *document) webhookDeliveryHeader(w *Webhook) {
 // it is.
 func sharedHeader(name string) bool {
 	switch name {
-	case "Cache-Control", "Connection", "Content-Encoding", "Content-Language", "Content-Length", "Content-Type", "Date", "Expect", "Forwarded",
-		"From", "Host", "Keep-Alive", "Origin", "Pragma", "Referer", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Via", "X-Real-Ip":
+	case "Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Cache-Control", "Connection", "Content-Encoding", "Content-Language", "Content-Length", "Content-Type", "Date", "Expect", "Forwarded",
+		"From", "Host", "Keep-Alive", "Origin", "Pragma", "Referer", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Via",
+		"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Real-Ip":
 		return true
 	}
-	return strings.HasPrefix(name, "Accept") || strings.HasPrefix(name, "X-Forwarded-") || slices.ContainsFunc(signature.Schemes(), func(s *signature.Scheme) bool { return strings.EqualFold(s.EventHeader(), name) })
+	return slices.ContainsFunc(signature.Schemes(), func(s *signature.Scheme) bool { return strings.EqualFold(s.EventHeader(), name) })
 }
