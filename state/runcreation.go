@@ -26,6 +26,10 @@ func (s *Store) listByCreation(ctx context.Context, q *runQuery, after *RunPosit
 	}
 	var found []RunPosition
 	add := func(r Run) { found = append(found, q.order.Position(r)) }
+	sort := func() {
+		q.order.sort(found)
+		found = slices.Compact(found) // one may have ended meanwhile
+	}
 	for _, part := range u.parts {
 		enough := false
 		if part == isLive {
@@ -37,7 +41,7 @@ func (s *Store) listByCreation(ctx context.Context, q *runQuery, after *RunPosit
 				}
 			}
 			enough, err = s.newest(ctx, u, lead, begun, add, func(since int64) bool {
-				q.order.sort(found)
+				sort()
 				return len(found) > limit && found[limit].Time > since
 			})
 		}
@@ -45,8 +49,7 @@ func (s *Store) listByCreation(ctx context.Context, q *runQuery, after *RunPosit
 			return nil, nil, false, err
 		}
 	}
-	q.order.sort(found)
-	found = slices.Compact(found) // one may have ended meanwhile
+	sort()
 	if len(found) > limit {
 		found = found[:limit]
 		next = &found[limit-1]

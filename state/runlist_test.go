@@ -395,3 +395,46 @@ func TestUpgradeOfLists(t *testing.T) {
 		}
 	})
 }
+
+// TestListsWhileOneRunEnds lists while a run that was read among the live ones ends, and is read among those
+// that have ended: the list goes on behind it.
+func TestListsWhileOneRunEnds(t *testing.T) {
+	statetest.EachDSN(t, func(t *testing.T, dsn string) {
+		w := &world{Store: statetest.Open(t, dsn)}
+		add := func(n int, title string, end bool) (last state.Run) {
+			for range n {
+				r := newRun(title)
+				r.ConfigName = "agent"
+				if last = create(t, w.Store, r); end {
+					w.change(t, last.ID, true)
+				}
+			}
+			return last
+		}
+		add(3, "wanted", true)
+		add(110, "other", true)
+		add(5, "wanted", true)
+		busy := add(1, "wanted", false)
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					w.change(t, busy.ID, true)
+				}
+			}
+		}()
+		for range 150 {
+			_, next, err := w.Runs(t.Context(), state.RunFilter{Name: "agent", Query: "wanted"}, state.RunOrder{By: state.SortCreated}, nil, 6)
+			if err != nil || next == nil {
+				t.Errorf("the list ends behind its first page: %v", err)
+				break
+			}
+		}
+		close(stop)
+		<-stopped
+	})
+}
