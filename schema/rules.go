@@ -66,7 +66,7 @@ var rules = []Rule{
 	},
 	{
 		Code: "unsupported-path", Severity: SeverityError, Title: "a file that is nearly at a resource path",
-		Doc: "The path is nearly one that definitions are read from. A checker that skips such files reports a broken tree as clean, so it is an error that names the right path. README files, dot files and everything else outside the tree's directories are ignored.",
+		Doc: "The path is nearly one that definitions are read from. A checker that skips such files reports a broken tree as clean, so it is an error that names the right path (of a JSON file, which may be a sample, a warning). README files, dot files and everything else outside the tree's directories are ignored.",
 	},
 	{
 		Code: "flat-automation", Severity: SeverityWarning, Title: "an automation without a directory of its own",

@@ -321,6 +321,8 @@ func (t *tree) flat(dir string, kind fileKind) error {
 			err = t.nested(p, dir, 1)
 		case path.Ext(p) == "": // it may lead to a directory of definitions
 			t.symlink(p)
+		case path.Ext(p) == ".json": // a payload to try, or a resource in the wrong language
+			t.warn(p, "unsupported-path", "no definition is read from here", "if it is one, move it to "+clip(dir+"/"+stem(e.Name())+".yaml"))
 		case path.Ext(p) != ".yaml":
 			err = t.misplaced(p, dir+"/"+stem(e.Name())+".yaml")
 		default:
