@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -213,7 +214,7 @@ func (c *client) chosen(ctx context.Context) ([]factoryRef, error) {
 		}
 		names = append(names, f.Name)
 	}
-	return nil, &exit{exitProblem, fmt.Errorf("no factory %q: there is %s", clean(c.factory), strings.Join(names, ", "))}
+	return nil, &exit{exitProblem, fmt.Errorf("no factory %q: there is %s", clean(c.factory), cmp.Or(strings.Join(names, ", "), "none"))}
 }
 
 // one returns the factory that --factory names, or the only one.
@@ -273,7 +274,7 @@ func (c *client) webhook(ctx context.Context, ref string) (factoryRef, webhookRe
 	}
 	switch len(in) {
 	case 0:
-		return factoryRef{}, webhookRef{}, &exit{exitProblem, fmt.Errorf("no webhook %q: there is %s", clean(ref), strings.Join(known, ", "))}
+		return factoryRef{}, webhookRef{}, &exit{exitProblem, fmt.Errorf("no webhook %q: there is %s", clean(ref), cmp.Or(strings.Join(known, ", "), "none"))}
 	case 1:
 		return factory, found, nil
 	}
