@@ -160,31 +160,39 @@ func (s *Store) Conversation(ctx context.Context, id string) ([]Run, error) {
 }
 
 // maxSaid is how many bytes of what agents said are read of a conversation at once, the newest: as much as one
-// execution may say. An event named left_out stands for what was said before.
+// execution may say. As many characters are read of the follow-ups: more than one execution may be given. An
+// event named left_out stands for what came before.
 const maxSaid = 16 << 20
+
+// room is how much more of a conversation is read.
+type room struct{ said, given int }
+
+// leftOut stands for what is not read.
+func leftOut() Block {
+	return Block{Type: "event", Name: "left_out", Data: json.RawMessage(`{"reason":"the conversation is too long to be shown whole"}`)}
+}
 
 // Steps returns what was said in a run: a step for each execution, which begins with what the agent was
 // given. before, unless it is 0, leaves out what came with and after the entry of that number.
 func (s *Store) Steps(ctx context.Context, r Run, before int64) ([]Step, error) {
-	room := maxSaid
-	return s.steps(ctx, r, before, &room)
+	return s.steps(ctx, r, before, &room{maxSaid, maxSaid})
 }
 
 // StepsOf is Steps for the runs of a conversation, oldest first, together no more than Steps returns of one.
 func (s *Store) StepsOf(ctx context.Context, runs []Run) ([][]Step, error) {
-	all, room := make([][]Step, len(runs)), maxSaid
+	all, left := make([][]Step, len(runs)), room{maxSaid, maxSaid}
 	for i := len(runs) - 1; i >= 0; i-- {
 		var err error
-		if all[i], err = s.steps(ctx, runs[i], 0, &room); err != nil {
+		if all[i], err = s.steps(ctx, runs[i], 0, &left); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-// steps is Steps, with so many bytes of room, of which it takes what it needs.
-func (s *Store) steps(ctx context.Context, r Run, before int64, room *int) ([]Step, error) {
-	prompts, err := s.prompts(ctx, r)
+// steps is Steps, with so much room, of which it takes what it needs.
+func (s *Store) steps(ctx context.Context, r Run, before int64, left *room) ([]Step, error) {
+	prompts, err := s.prompts(ctx, r, &left.given)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +203,7 @@ func (s *Store) steps(ctx context.Context, r Run, before int64, room *int) ([]St
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	first, err := s.fitting(ctx, r.ID, before, room)
+	first, err := s.fitting(ctx, r.ID, before, &left.said)
 	if err != nil {
 		return nil, err
 	}
@@ -215,13 +223,13 @@ func (s *Store) steps(ctx context.Context, r Run, before int64, room *int) ([]St
 		if err != nil {
 			return nil, err
 		}
-		left := Entry{Execution: 1, At: r.Created}
+		mark := Entry{Execution: 1, At: r.Created}
 		for _, e := range changes {
 			add(e)
-			left.Execution, left.At = e.Execution, e.At
+			mark.Execution, mark.At = e.Execution, e.At
 		}
-		left.Message = &Message{Role: RoleAssistant, Content: []Block{{Type: "event", Name: "left_out", Data: json.RawMessage(`{"reason":"the conversation is too long to be shown whole"}`)}}, At: left.At}
-		add(left)
+		mark.Message = &Message{Role: RoleAssistant, Content: []Block{leftOut()}, At: mark.At}
+		add(mark)
 	}
 	const page = 100
 	for after := first - 1; ; {
@@ -264,8 +272,9 @@ func (s *Store) fitting(ctx context.Context, runID string, before int64, room *i
 	return 1, s.classify(rows.Err())
 }
 
-// prompts returns, for each execution so far, the message that began it.
-func (s *Store) prompts(ctx context.Context, r Run) ([]Message, error) {
+// prompts returns, for each execution so far, the message that began it. It takes the size of the
+// follow-ups that it reads, the newest, from the room.
+func (s *Store) prompts(ctx context.Context, r Run, room *int) ([]Message, error) {
 	prompts := make([]Message, r.Execution)
 	for i := range prompts {
 		prompts[i] = Message{Role: RoleUser, Content: []Block{}, At: r.Created}
@@ -276,20 +285,29 @@ func (s *Store) prompts(ctx context.Context, r Run) ([]Message, error) {
 	if r.Execution == 1 {
 		return prompts, nil
 	}
-	rows, err := reader{s}.QueryContext(ctx, `SELECT execution, message, created_at FROM followups WHERE run_id = $1 AND execution > 1 AND execution <= $2 ORDER BY execution, uid`, r.ID, r.Execution)
+	rows, err := reader{s}.QueryContext(ctx, `SELECT execution, created_at, length(message), CASE WHEN size <= $3 THEN message END FROM (
+		SELECT execution, uid, created_at, message, sum(length(message)) OVER (ORDER BY execution DESC, uid DESC) AS size FROM followups
+		WHERE run_id = $1 AND execution > 1 AND execution <= $2) AS newest ORDER BY execution, uid`, r.ID, r.Execution, *room)
 	if err != nil {
 		return nil, s.classify(err)
 	}
 	_, err = scanAll(rows, func(row scanner) (struct{}, error) {
-		var execution int
+		var execution, size int
 		var at int64
-		var message string
-		err := row.Scan(&execution, &message, &at)
-		if err == nil {
-			p := &prompts[execution-1]
-			p.Content, p.At = append(p.Content, Text(message)), timeOf(at)
+		var message *string
+		if err := row.Scan(&execution, &at, &size, &message); err != nil {
+			return struct{}{}, err
 		}
-		return struct{}{}, err
+		p := &prompts[execution-1]
+		p.At = timeOf(at)
+		switch {
+		case message != nil:
+			p.Content = append(p.Content, Text(*message))
+			*room -= size
+		case len(p.Content) == 0:
+			p.Content = append(p.Content, leftOut())
+		}
+		return struct{}{}, nil
 	})
 	return prompts, s.classify(err)
 }

@@ -530,3 +530,34 @@ func TestLongConversations(t *testing.T) {
 		}
 	})
 }
+
+// TestLongFollowups reads the newest of what an agent was given, and says so where more was left out.
+func TestLongFollowups(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		r := create(t, s, newRun("first"))
+		long := strings.Repeat("ä", 6<<20)
+		for _, message := range []string{"", "a" + long, "b" + long, "c" + long} {
+			if message != "" {
+				if _, _, err := s.Followup(t.Context(), r.ID, message, state.Idempotency{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := s.FinishRun(t.Context(), start(t, s, r.ID), state.Result{State: state.RunSucceeded}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		steps, err := s.Steps(t.Context(), run(t, s, r.ID), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, step := range steps {
+			for _, block := range step.Messages[0].Content {
+				got = append(got, strings.TrimRight(block.Text, "ä")+block.Name)
+			}
+		}
+		if want := "first left_out b c"; strings.Join(got, " ") != want {
+			t.Errorf("given %q, want %q", got, want)
+		}
+	})
+}
