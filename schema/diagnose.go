@@ -54,6 +54,8 @@ func (p *parseFailure) at(start, end int, code, message, hint string) {
 	p.d.report(p.d.spanAt(p.d.at+start, p.d.at+end), SeverityError, code, message, hint)
 }
 
+var conflictMark = regexp.MustCompile(`(?m)^<{7} [^\r\n]*`)
+
 func (p *parseFailure) report() {
 	if m := unknownAnchor.FindStringSubmatch(p.said); m != nil {
 		for start := 0; start < len(p.d.text); start++ {
@@ -63,6 +65,10 @@ func (p *parseFailure) report() {
 				return
 			}
 		}
+	}
+	if found := conflictMark.FindIndex(p.d.text); found != nil {
+		p.at(found[0], found[1], "invalid-yaml", "a merge that git could not finish stands here", "keep what is right of the two, and delete the lines with <<<<<<<, ======= and >>>>>>>")
+		return
 	}
 	if start, ok := p.indentTab(); ok {
 		p.at(start, start+1, "invalid-yaml", "a tab in the indentation; YAML indents with spaces only", "replace the tab by spaces")

@@ -296,7 +296,14 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 				hint = fmt.Sprintf("write {%s: %s}", key, asWritten(n))
 			}
 		case "array":
-			hint = "write [" + shown(n) + "]"
+			switch key := mainKey(what + "["); {
+			case missingHints[what] != "": // a list of mappings
+				hint = missingHints[what]
+			case key != "":
+				hint = fmt.Sprintf("write [{%s: %s}]", key, asWritten(n))
+			default:
+				hint = "write [" + shown(n) + "]"
+			}
 		}
 	}
 	d.errorAt(n, "type-mismatch", message, hint)
