@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
@@ -52,8 +53,9 @@ func (g *gitSource) download(ctx context.Context, session transport.UploadPackSe
 	if err != nil {
 		return err
 	}
-	defer res.Close()
-	stop := context.AfterFunc(ctx, func() { _ = res.Close() })
+	end := sync.OnceFunc(func() { _ = res.Close() })
+	defer end()
+	stop := context.AfterFunc(ctx, end)
 	defer stop()
 	var pack io.Reader = res
 	switch {

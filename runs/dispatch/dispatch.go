@@ -183,7 +183,9 @@ func commonOptions(log *slog.Logger) []nats.Option {
 // Close ends the dispatch and, with it, the embedded NATS server. Workers keep what they have; those in
 // this process are to be ended before.
 func (d *Dispatcher) Close(ctx context.Context) {
+	d.mu.Lock() // nothing begins after this
 	d.stop()
+	d.mu.Unlock()
 	d.wg.Wait()
 	if d.cfg.Registerer != nil {
 		d.cfg.Registerer.Unregister(d.metrics)

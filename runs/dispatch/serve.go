@@ -73,16 +73,18 @@ func (d *Dispatcher) serveWorkers() error {
 			case <-d.ctx.Done():
 				return
 			}
-			d.wg.Go(func() {
+			if !d.spawn(func() {
 				defer func() { <-d.slots }()
 				d.handle(m, handle)
-			})
+			}) {
+				<-d.slots
+			}
 		}); err != nil {
 			return err
 		}
 	}
 	if _, err := d.nc.QueueSubscribe(subject("*", verbClaim), "servers", func(m *nats.Msg) {
-		d.wg.Go(func() { d.handle(m, d.onClaim) })
+		d.spawn(func() { d.handle(m, d.onClaim) })
 	}); err != nil {
 		return err
 	}
@@ -95,6 +97,17 @@ func (d *Dispatcher) serveWorkers() error {
 		return err
 	}
 	return d.nc.Flush()
+}
+
+// spawn runs f beside what else is done, unless we are closing.
+func (d *Dispatcher) spawn(f func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ctx.Err() != nil {
+		return false
+	}
+	d.wg.Go(f)
+	return true
 }
 
 // workerOf returns the UID in a worker's subject. NATS let only that worker use it.
