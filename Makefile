@@ -21,7 +21,7 @@ run: build ## Serve a demo factory: prints its webhooks and a curl line for each
 # SQLite, which is C made into Go, runs without the race detector's instructions, as it would behind cgo; all
 # that is ours runs with them.
 test: ## Run every test, with the race detector, on SQLite and a PostgreSQL of its own
-	.ci/chromium .ci/postgres $(GO) test -race -gcflags='modernc.org/...=-race=false' -parallel 4 -shuffle=on -timeout 20m ./...
+	.ci/chromium .ci/postgres $(GO) test -race -gcflags='modernc.org/...=-race=false' -p 3 -parallel 4 -shuffle=on -timeout 20m ./...
 	@$(MAKE) --no-print-directory sdk
 
 sdk: ## Test both SDKs against the real server and api/openapi.yaml
