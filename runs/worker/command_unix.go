@@ -76,9 +76,19 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 	cmd := exec.Command(c.harness.Command[0], c.harness.Command[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Env = t.Dir, stdin, c.environment(t)
 	cmd.SysProcAttr = processGroup(c.as)
-	defer killLeft(t.Dir + "\x00")
+	began := time.Now()
+	defer func() {
+		if p := cmd.Process; p != nil && time.Since(began) < recent {
+			killLeft(t.Dir+"\x00", p.Pid)
+		} else if p != nil {
+			killLeft(t.Dir+"\x00", 0)
+		}
+	}()
 	return judge(ctx, t, execute(ctx, cmd, t, c.adapt(), nil))
 }
+
+// recent is less than the time in which the numbers of processes come round.
+const recent = 2 * time.Second
 
 // exit is how a process ended.
 type exit struct {

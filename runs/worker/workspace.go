@@ -28,7 +28,7 @@ func workspace(parent string) (dir string, stale []string, done func(), err erro
 	for _, path := range old {
 		lock := flock.New(filepath.Join(path, "lock"))
 		if ok, err := lock.TryLock(); err == nil && ok {
-			killLeft(path + "/")
+			killLeft(path+"/", 0)
 			removeAll(path)
 			lock.Close()
 			stale = append(stale, filepath.Base(path))
