@@ -87,6 +87,7 @@ func decode(out *recorder, line string, v any) bool {
 // claude reads the stream of `claude -p --output-format stream-json --verbose`.
 type claude struct {
 	names   names
+	said    bool // the assistant put out text
 	failure string
 }
 
@@ -101,6 +102,7 @@ type claudeLine struct {
 	IsError    bool `json:"is_error"`
 	Result     string
 	Errors     []string
+	Error      struct{ Message string }
 	NumTurns   int     `json:"num_turns"`
 	DurationMS float64 `json:"duration_ms"`
 	Cost       float64 `json:"total_cost_usd"`
@@ -136,9 +138,7 @@ func (c *claude) line(out *recorder, line string) {
 	case "assistant", "user":
 		var text string
 		if json.Unmarshal(l.Message.Content, &text) == nil {
-			if l.Type == "assistant" {
-				out.add(dispatch.Text(text))
-			}
+			c.part(out, l.Type, claudePart{Type: "text", Text: text})
 			return
 		}
 		var parts []claudePart
@@ -148,25 +148,31 @@ func (c *claude) line(out *recorder, line string) {
 			}
 		}
 	case "result":
+		if !c.said && l.Result != "" { // as after a command that the model never saw
+			out.add(dispatch.Text(l.Result))
+		}
 		out.add(event("result", map[string]any{"subtype": l.Subtype, "is_error": l.IsError, "num_turns": l.NumTurns, "duration_ms": l.DurationMS, "total_cost_usd": l.Cost, "usage": l.Usage}))
 		c.failure = ""
 		if l.IsError || l.Subtype != "success" {
 			c.failure = cmp.Or(l.Result, strings.Join(l.Errors, "; "), "the agent ended with "+l.Subtype)
 		}
+	case "error":
+		out.add(event("error", map[string]string{"message": l.Error.Message}))
 	}
 }
 
 func (c *claude) part(out *recorder, by string, p claudePart) {
-	switch p.Type {
-	case "text":
+	switch {
+	case p.Type == "text":
 		if by == "assistant" && p.Text != "" {
+			c.said = true
 			out.add(dispatch.Text(p.Text))
 		}
-	case "thinking":
+	case p.Type == "thinking":
 		out.add(event("thinking", map[string]string{"text": p.Thinking}))
-	case "tool_use":
+	case strings.HasSuffix(p.Type, "tool_use"): // those of servers too: server_tool_use, mcp_tool_use
 		out.add(c.names.note(action(p.ID, p.Name, p.Input)))
-	case "tool_result":
+	case strings.HasSuffix(p.Type, "tool_result"):
 		out.add(c.names.result(p.ToolUseID, p.IsError, p.Content))
 	}
 }
@@ -317,7 +323,10 @@ func (g *gemini) line(out *recorder, line string) {
 		}
 		return
 	}
-	g.flush(out)
+	switch l.Type {
+	case "message", "init", "tool_use", "tool_result", "error", "result":
+		g.flush(out)
+	}
 	switch l.Type {
 	case "init":
 		out.add(event("session", map[string]string{"model": l.Model, "session_id": l.SessionID}))

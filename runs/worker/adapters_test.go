@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +67,30 @@ func TestLongNames(t *testing.T) {
 	blocks := b.blocks(b.end(b.create(nil)))
 	if len(blocks) != 4 || blocks[1].Name != "Bash" || blocks[3].Name != "" || blocks[3].ActionID != blocks[2].ID {
 		t.Errorf("blocks %.300v", blocks)
+	}
+}
+
+// TestCutLines has an agent put out lines that are too long, and nothing but blank ones: a result whose image
+// is cut is a result all the same, and what cannot be closed is text.
+func TestCutLines(t *testing.T) {
+	b := newBench(t, 0)
+	long := "head -c 1100000 /dev/zero | tr '\\0' "
+	claude := sh(`printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":[{"data":"'; ` + long + `A; echo '"}]}]}}'
+		printf '{"type":"user","a":"b",'; ` + long + `' '; echo '"c":1}'
+		echo '{"type":"result","subtype":"success","result":"Unknown command"}'`)
+	claude.Adapter = "claude"
+	b.work(worker.Config{Harnesses: map[string]worker.Harness{"claude": claude, "blank": sh("echo")}, Default: "claude"})
+	var got []string
+	for _, block := range b.blocks(b.end(b.create(nil))) {
+		got = append(got, fmt.Sprintf("%s %s %s%.16s%.28s", block.Type, block.ActionID, block.Name, block.Output, block.Text))
+	}
+	want := []string{`action_result t1 "[{\"data\":\"AA`, `text  {"type":"user","a":"b",     `, "text  Unknown command", "event  result"}
+	if !slices.Equal(got, want) {
+		t.Errorf("cut lines became %q, want %q", got, want)
+	}
+	r := b.end(b.create(func(n *state.NewRun) { n.Config = []byte(`{"harness":{"type":"blank"}}`) }))
+	if blocks := b.blocks(r); len(blocks) != 0 {
+		t.Errorf("a blank line became %v", blocks)
 	}
 }
 

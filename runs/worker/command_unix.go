@@ -216,7 +216,7 @@ func pipes(cmd *exec.Cmd, t Task, adapt adapter, stderr io.Writer) (*readers, er
 		readLines(r.ours[0], func(line []byte, left int) {
 			text := string(line)
 			if left > 0 { // a secret may be cut in two here
-				text = text[:max(0, len(text)-t.out.redact.longest)] + fmt.Sprintf("… [%d bytes left out]", left+t.out.redact.longest)
+				text = shortened(text[:max(0, len(text)-t.out.redact.longest)], left+t.out.redact.longest)
 			}
 			adapt.line(t.out, clean(t.out.redact.text(text)))
 		})

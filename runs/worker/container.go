@@ -4,9 +4,11 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -14,6 +16,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"millwright/runs/dispatch"
@@ -25,6 +28,9 @@ const nobody = 65534
 // statusKilled is the exit status of a container whose command was ended by SIGKILL, as the kernel does for
 // want of memory.
 const statusKilled = 128 + 9
+
+// statusTerminated is that of one ended by SIGTERM, as an engine does that is stopped itself.
+const statusTerminated = 128 + 15
 
 // workDir is where a container finds the working directory.
 const workDir = "/work"
@@ -97,6 +103,7 @@ func (d *docker) Execute(ctx context.Context, t Task) outcome {
 	cmd.Stdin, cmd.Env = stdin, append(os.Environ(), env...)
 	cmd.SysProcAttr = processGroup(nil)
 	name := containerName(t.Order)
+	defer guard(d.program, "rm", "--force", name)()
 	e := execute(ctx, cmd, t, d.adapt(), func() { d.engine("stop", "-t", strconv.Itoa(int(killAfter.Seconds())), name) })
 	if ctx.Err() != nil || e.err != nil {
 		d.engine("rm", "--force", name)
@@ -105,10 +112,32 @@ func (d *docker) Execute(ctx context.Context, t Task) outcome {
 		return o
 	}
 	var status *exec.ExitError
-	if errors.As(e.err, &status) && status.ExitCode() == statusKilled && ctx.Err() == nil {
-		return gaveUp("the harness was killed: perhaps its container needs more memory", e.stderr)
+	if errors.As(e.err, &status) && ctx.Err() == nil {
+		switch status.ExitCode() {
+		case statusKilled:
+			return gaveUp("the harness was killed: perhaps its container needs more memory", e.stderr)
+		case statusTerminated:
+			return gaveUp("the harness was ended by SIGTERM: perhaps its engine was stopped", e.stderr)
+		}
 	}
 	return judge(ctx, t, e)
+}
+
+// guard has a shell run a command should this process end before release is called, even by SIGKILL: it reads
+// what only this process can write. The command runs twice, since an engine may be making just then what it is
+// to remove. A machine without a shell has no guard; what is left there waits for the next worker.
+func guard(program string, args ...string) (release func()) {
+	cmd := exec.Command("sh", append([]string{"-c", `read -r _ || { "$@"; sleep 5; exec "$@"; }`, "sh", program}, args...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // out of reach of what ends this process's group
+	in, err := cmd.StdinPipe()
+	if err != nil || cmd.Start() != nil {
+		return func() {}
+	}
+	return func() {
+		io.WriteString(in, "\n")
+		in.Close()
+		cmd.Wait()
+	}
 }
 
 // engineFailure tells the exit statuses by which an engine says that it could not run the command.
@@ -117,11 +146,18 @@ func engineFailure(ctx context.Context, e exit) (outcome, bool) {
 	if ctx.Err() != nil || !errors.As(e.err, &status) {
 		return outcome{}, false
 	}
-	switch status.ExitCode() {
+	return notRun(status.ExitCode(), e.stderr)
+}
+
+// notRun says what the exit statuses mean that engines, shells and our own set-up keep for a command that
+// could not be run.
+func notRun(status int, stderr string) (outcome, bool) {
+	stderr = cmp.Or(stderr, fmt.Sprintf("exit status %d", status))
+	switch status {
 	case 125:
-		return failed("environment_setup_failed", "the container cannot be set up: %s", e.stderr), true
+		return failed("environment_setup_failed", "the container cannot be set up: %s", stderr), true
 	case 126, 127:
-		return failed("agent_process_failed", "the harness cannot be started in the container: %s", e.stderr), true
+		return failed("agent_process_failed", "the harness cannot be started in the container: %s", stderr), true
 	}
 	return outcome{}, false
 }
@@ -162,6 +198,7 @@ func (d *docker) arguments(t Task) (args, env []string, done func(), err error) 
 	}
 	args = []string{
 		"run", "--rm", "--interactive", "--init", "--name", containerName(t.Order),
+		"--log-driver", "none", // else the engine keeps a copy of all that the harness says, without bounds
 		"--label", "millwright.worker=" + d.label, "--label", "millwright.run=" + t.Order.RunID,
 		"--network", network, "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--pids-limit", "1024",
 		"--user", fmt.Sprintf("%d:%d", uid, gid), "--mount", "type=bind,source=" + t.Dir + ",target=" + workDir, "--workdir", workDir,

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"millwright/runs/dispatch"
 	"millwright/runs/worker"
 	"millwright/schema"
 	"millwright/state"
+	"millwright/state/statetest"
 )
 
 // inContainer is a harness in a container of the engine, with a script.
@@ -85,7 +88,7 @@ func TestContainers(t *testing.T) {
 			record := ""
 			if engine == "docker" {
 				record = recorded(t, dir, "*.json")
-				for _, want := range []string{`"--network","none"`, `"--cap-drop","ALL"`, `"no-new-privileges"`, `"--cpus","2"`, `"--memory","512m"`, `"--memory-swap","512m"`, `"--pids-limit"`, "runner:2"} {
+				for _, want := range []string{`"--network","none"`, `"--log-driver","none"`, `"--cap-drop","ALL"`, `"no-new-privileges"`, `"--cpus","2"`, `"--memory","512m"`, `"--memory-swap","512m"`, `"--pids-limit"`, "runner:2"} {
 					wantIn(t, record, want)
 				}
 			} else {
@@ -123,6 +126,7 @@ func TestContainersThatFail(t *testing.T) {
 			harnesses := map[string]worker.Harness{
 				"ok": inContainer(engine, "echo fine"), "exit": inContainer(engine, "echo oops >&2; exit 3"), "absent": absent, "noimage": image(""), "slow": slow,
 				"cancelled": inContainer(engine, "echo $$ > "+marks+"/cancelled; exec sleep 600"), "memory": inContainer(engine, "kill -9 $$"),
+				"terminated": inContainer(engine, "kill -15 $$"), "silent": inContainer(engine, "exit 125"),
 			}
 			if engine == "docker" {
 				harnesses["badimage"] = image("missing")
@@ -144,6 +148,7 @@ func TestContainersThatFail(t *testing.T) {
 				"exit":     {state.RunFailed, "agent_process_failed", "exit status 3: oops"},
 				"absent":   {state.RunError, "agent_process_failed", "cannot be started in the container"},
 				"memory":   {state.RunFailed, "agent_process_failed", "memory"},
+				"silent":   {state.RunError, "environment_setup_failed", "exit status 125"},
 				"noimage":  {state.RunError, "environment_setup_failed", "names an image"},
 				"badimage": {state.RunError, "environment_setup_failed", "image"},
 				"slow":     {state.RunError, "infrastructure_timeout", "6s"},
@@ -154,6 +159,9 @@ func TestContainersThatFail(t *testing.T) {
 				}
 			}
 			gone(t, marks+"/slow")
+			if r := b.end(runs["terminated"]); r.State != state.RunFailed || engine == "docker" && !strings.Contains(r.StatusMessage, "engine was stopped") {
+				t.Errorf("terminated: %s %s", r.State, r.StatusMessage)
+			}
 			if engine == "kubernetes" {
 				if r := b.end(runs["forbidden"]); r.ErrorCode != "environment_setup_failed" || !strings.Contains(r.StatusMessage, "Forbidden") {
 					t.Errorf("forbidden: %s %s", r.State, r.StatusMessage)
@@ -179,6 +187,51 @@ func TestContainersThatFail(t *testing.T) {
 			if left, _ := filepath.Glob(filepath.Join(dir, "*.Job")); len(left) != 0 {
 				t.Errorf("jobs are left: %v", left)
 			}
+		})
+	}
+}
+
+// workerProcess is a worker in a process of its own, with a harness in a container.
+func workerProcess(args []string) int {
+	address, credentials, dir, engine, script := args[0], args[1], args[2], args[3], args[4]
+	client, err := dispatch.Connect(context.Background(), address, credentials, "", nil)
+	if err != nil {
+		return refuse(1, "%v", err)
+	}
+	harnesses := map[string]worker.Harness{"c": inContainer(engine, script)}
+	return refuse(1, "%v", worker.Run(context.Background(), worker.Config{Client: client, Dir: dir, Harnesses: harnesses, Default: "c"}))
+}
+
+// TestContainersOfAKilledWorker kills a worker with SIGKILL: its container ends, without another worker.
+func TestContainersOfAKilledWorker(t *testing.T) {
+	for _, engine := range []string{"docker", "kubernetes"} {
+		t.Run(engine, func(t *testing.T) {
+			dir := engines(t)
+			s := statetest.Open(t, statetest.SQLite(t))
+			d, err := dispatch.Start(t.Context(), dispatch.Config{Store: s, Listen: "127.0.0.1:0"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close(context.Background())
+			b := &bench{t: t, store: s, d: d, dir: t.TempDir()}
+			key, secret, err := s.CreateKey(t.Context(), "remote", state.RoleWorker, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			credentials := filepath.Join(t.TempDir(), "worker.key")
+			if err := os.WriteFile(credentials, []byte(key.UID+"\n"+secret+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			mark := filepath.Join(dir, "mark")
+			process := exec.Command(os.Args[0], "nats://"+d.Addr(), credentials, b.dir, engine, "trap '' TERM; echo $$ > "+mark+"; while :; do sleep 0.1; done")
+			process.Args[0], process.Stderr = "worker", os.Stderr
+			if err := process.Start(); err != nil {
+				t.Fatal(err)
+			}
+			b.until(b.create(nil), func(state.Run) bool { info, err := os.Stat(mark); return err == nil && info.Size() > 0 })
+			process.Process.Kill()
+			process.Wait()
+			gone(t, mark)
 		})
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// TestMain lets this binary stand in for docker and kubectl, by the name that it is called by. No engine is
+// TestMain lets this binary stand in for docker and kubectl, and for a worker that can be killed, by the name
+// that it is called by. No engine is
 // at hand where the tests run: the stand-ins take the same command lines, refuse what they do not know, and
 // run the command on this machine.
 func TestMain(m *testing.M) {
@@ -25,6 +26,8 @@ func TestMain(m *testing.M) {
 		os.Exit(fakeDocker(os.Args[1:]))
 	case "kubectl":
 		os.Exit(fakeKubectl(os.Args[1:]))
+	case "worker":
+		os.Exit(workerProcess(os.Args[1:]))
 	}
 	os.Exit(m.Run())
 }
@@ -115,7 +118,7 @@ func fakeDocker(args []string) int {
 	record, _ := json.Marshal(args)
 	switch args[0] {
 	case "run":
-		known := []string{"--name", "--label", "--network", "--cap-drop", "--security-opt", "--pids-limit", "--user", "--mount", "--workdir", "--cpus", "--memory", "--memory-swap", "--env-file", "--env", "--entrypoint"}
+		known := []string{"--name", "--label", "--log-driver", "--network", "--cap-drop", "--security-opt", "--pids-limit", "--user", "--mount", "--workdir", "--cpus", "--memory", "--memory-swap", "--env-file", "--env", "--entrypoint"}
 		f, rest, err := flags(args[1:], known, []string{"--rm", "--interactive", "--init"})
 		if err != nil || len(rest) == 0 {
 			return refuse(125, "docker: %v", err)

@@ -45,6 +45,7 @@ func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
 	if image == "" {
 		return failed("environment_setup_failed", "container: neither the harness nor the run's runner names an image")
 	}
+	defer guard(k.program, k.arguments(removal(name)...)...)()
 	defer k.remove(name)
 	if err := k.create(ctx, name, t); err != nil {
 		return k.unless(ctx, "the job cannot be made: %v", err)
@@ -74,13 +75,12 @@ func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
 	if err != nil {
 		return failed("agent_process_failed", "the connection to the job's pod was lost: %v", err)
 	}
+	if o, unusable := notRun(status, e.stderr); unusable {
+		return o
+	}
 	switch {
 	case reason == "OOMKilled":
 		return gaveUp("the harness was killed: its container may not have more memory", e.stderr)
-	case status == 125:
-		return failed("environment_setup_failed", "the container cannot be set up: %s", e.stderr)
-	case status == 126 || status == 127:
-		return failed("agent_process_failed", "the harness cannot be started in the container: %s", e.stderr)
 	case status == 0 && e.failure != "":
 		return gaveUp("the harness failed", e.failure)
 	}
@@ -116,10 +116,15 @@ func (k *kubernetes) kubectl(ctx context.Context, input []byte, args ...string) 
 	return out, nil
 }
 
-// remove deletes the job, with 5 seconds for its harness to end. What belongs to it goes with it.
-func (k *kubernetes) remove(name string) {
-	k.kubectl(context.Background(), nil, "delete", "job", name, "--ignore-not-found", "--cascade=foreground", "--wait=false",
-		"--grace-period="+strconv.Itoa(int(killAfter.Seconds())))
+// remove deletes the job.
+func (k *kubernetes) remove(name string) { k.kubectl(context.Background(), nil, removal(name)...) }
+
+// removal deletes a job, with 5 seconds for its harness to end. What belongs to it goes with it.
+func removal(name string) []string {
+	return []string{
+		"delete", "job", name, "--ignore-not-found", "--cascade=foreground", "--wait=false",
+		"--grace-period=" + strconv.Itoa(int(killAfter.Seconds())),
+	}
 }
 
 type object = map[string]any

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"millwright/runs/dispatch"
@@ -46,6 +47,40 @@ func readLines(r io.Reader, f func(line []byte, left int)) error {
 			return err
 		}
 	}
+}
+
+// shortened says that the line goes on for so many bytes. A JSON object that ends inside a string, such as
+// an image in base64, is closed, so that it is read as the block that it is.
+func shortened(line string, left int) string {
+	note := fmt.Sprintf("… [%d bytes left out]", left)
+	if !strings.HasPrefix(line, "{") {
+		return line + note
+	}
+	var open []byte
+	inString, escaped := false, false
+	for _, c := range []byte(line) {
+		switch {
+		case escaped:
+			escaped = false
+		case inString:
+			escaped, inString = c == '\\', c != '"'
+		case c == '"':
+			inString = true
+		case c == '{' || c == '[':
+			open = append(open, c+2) // what closes it, in ASCII
+		case (c == '}' || c == ']') && len(open) > 0:
+			open = open[:len(open)-1]
+		}
+	}
+	slices.Reverse(open)
+	text := line
+	if i := strings.LastIndexByte(text, '\\'); i >= len(text)-6 { // half an escape, perhaps
+		text = strings.TrimRight(text[:max(i, 0)], `\`)
+	}
+	if closed := text + note + `"` + string(open); inString && json.Valid([]byte(closed)) {
+		return closed
+	}
+	return line + note
 }
 
 // adapter turns a harness's output into blocks of the conversation. It is made anew for each execution.

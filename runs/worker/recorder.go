@@ -223,10 +223,14 @@ func (r *recorder) take() {
 		if size += b.size; size > maxBatch && len(m.Content) > 0 {
 			break
 		}
-		m.Content = append(m.Content, b.block())
+		if block := b.block(); block.Type != "text" || block.Text != "" { // a blank line alone says nothing
+			m.Content = append(m.Content, block)
+		}
 		r.size -= b.size
 	}
-	r.message = m
+	if len(m.Content) > 0 {
+		r.message = m
+	}
 	r.room.Broadcast()
 }
 
