@@ -54,13 +54,13 @@ func (a *API) key(r *http.Request, need state.Role) (state.Key, *Error) {
 	if key, ok := r.Context().Value(callerKey).(state.Key); ok {
 		return key, allowed(key, need)
 	}
-	sender := SenderOf(r, a.cfg.TrustedProxies).Key
-	if wait := a.wrong.Spent(sender, time.Now()); wait > 0 {
-		return state.Key{}, Problem("rate_limited", "too many wrong API keys from this address").WithRetryAfter(wait)
-	}
 	secret, ok := bearer(r.Header)
 	if !ok {
 		return state.Key{}, Problem("authentication_required", "send an API key: Authorization: Bearer mw_…")
+	}
+	sender := SenderOf(r, a.cfg.TrustedProxies).Key
+	if wait := a.wrong.Spent(sender, time.Now()); wait > 0 {
+		return state.Key{}, Problem("rate_limited", "too many wrong API keys from this address").WithRetryAfter(wait)
 	}
 	key, err := a.cfg.Store.KeyBySecret(r.Context(), secret)
 	if errors.Is(err, state.ErrNotFound) {

@@ -31,7 +31,7 @@ func (s *service) registerAttachment() {
 		"Others wrote it: do not trust it.")
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The file",
-		Content:     map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
+		Content:     map[string]*huma.MediaType{"*/*": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
 	}}
 	api.Register(s.api, op, func(ctx context.Context, in *attachmentInput) (*attachmentOutput, error) {
 		r, err := s.run(ctx, in.RunPath)

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 	writer "sigs.k8s.io/yaml"
@@ -26,12 +27,21 @@ func EditWebhookFile(src []byte, w Webhook) ([]byte, error) {
 	if text, ok := editKeys(src, keys); ok {
 		return text, nil
 	}
-	text, err := writer.Marshal(keys)
+	text, err := json.Marshal(keys)
+	if err == nil {
+		text, err = writer.JSONToYAML(unprintable.ReplaceAllFunc(text, func(c []byte) []byte {
+			r, _ := utf8.DecodeRune(c)
+			return fmt.Appendf(nil, `\u%04x`, r)
+		}))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("webhook %q: %w", w.Name, err)
 	}
 	return text, nil
 }
+
+// unprintable is what JSON may have as it is and YAML may not.
+var unprintable = regexp.MustCompile(`[\x{7f}-\x{9f}\x{feff}\x{fffe}\x{ffff}]`)
 
 // webhookKeys returns what a webhook's file says, without keys that have their
 // default.

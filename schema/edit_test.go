@@ -45,6 +45,7 @@ func TestEditWebhookFile(t *testing.T) {
 		{"with a marked end", "secretName: A\n...\n", "authMode: token\nenabled: false\nsecretName: A\n", off},
 		{"a folded value", "secretName: >-\n  B\nenabled: true\n", "authMode: token\nsecretName: A\n", token},
 		{"an empty value", "secretName:\n", "authMode: token\nsecretName: A\n", token},
+		{"what YAML may not have", "", "authMode: token\ndeliveryIdHeader: \"X\\x7F\\uFFFE\"\nsecretName: A\n", change(func(w *schema.Webhook) { w.DeliveryIDHeader = "X\x7f\ufffe" })},
 		{"not YAML", "secretName: [\n", "authMode: token\nsecretName: A\n", token},
 	} {
 		var src []byte
