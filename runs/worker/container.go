@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"os/exec"
@@ -16,7 +15,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"millwright/runs/dispatch"
@@ -103,11 +101,13 @@ func (d *docker) Execute(ctx context.Context, t Task) outcome {
 	cmd.Stdin, cmd.Env = stdin, append(os.Environ(), env...)
 	cmd.SysProcAttr = processGroup(nil)
 	name := containerName(t.Order)
-	defer guard(d.program, "rm", "--force", name)()
+	release := guard(d.program, "rm", "--force", name)
 	e := execute(ctx, cmd, t, d.adapt(), func() { d.engine("stop", "-t", strconv.Itoa(int(killAfter.Seconds())), name) })
+	removed := true
 	if ctx.Err() != nil || e.err != nil {
-		d.engine("rm", "--force", name)
+		_, removed = d.engine("rm", "--force", name)
 	}
+	release(removed)
 	if o, unusable := engineFailure(ctx, e); unusable {
 		return o
 	}
@@ -121,23 +121,6 @@ func (d *docker) Execute(ctx context.Context, t Task) outcome {
 		}
 	}
 	return judge(ctx, t, e)
-}
-
-// guard has a shell run a command should this process end before release is called, even by SIGKILL: it reads
-// what only this process can write. The command runs twice, since an engine may be making just then what it is
-// to remove. A machine without a shell has no guard; what is left there waits for the next worker.
-func guard(program string, args ...string) (release func()) {
-	cmd := exec.Command("sh", append([]string{"-c", `read -r _ || { "$@"; sleep 5; exec "$@"; }`, "sh", program}, args...)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // out of reach of what ends this process's group
-	in, err := cmd.StdinPipe()
-	if err != nil || cmd.Start() != nil {
-		return func() {}
-	}
-	return func() {
-		io.WriteString(in, "\n")
-		in.Close()
-		cmd.Wait()
-	}
 }
 
 // engineFailure tells the exit statuses by which an engine says that it could not run the command.
@@ -162,15 +145,12 @@ func notRun(status int, stderr string) (outcome, bool) {
 	return outcome{}, false
 }
 
-// engine runs a short command of the engine and leaves its failure to the log of the engine.
-func (d *docker) engine(args ...string) []byte {
+// engine runs a short command of the engine, and leaves why it failed to the log of the engine.
+func (d *docker) engine(args ...string) (out []byte, ok bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, d.program, args...).Output()
-	if err != nil {
-		return nil
-	}
-	return out
+	return out, err == nil
 }
 
 // arguments returns the command line that runs the task, and what the engine's own environment is to hold.
@@ -305,7 +285,8 @@ func bytesOf(size string) int64 {
 
 // sweep removes the containers of a process that ended without doing so.
 func (d *docker) sweep(label string) {
-	for id := range strings.FieldsSeq(string(d.engine("ps", "--all", "--quiet", "--filter", "label=millwright.worker="+label))) {
+	ids, _ := d.engine("ps", "--all", "--quiet", "--filter", "label=millwright.worker="+label)
+	for id := range strings.FieldsSeq(string(ids)) {
 		d.engine("rm", "--force", id)
 	}
 }

@@ -236,6 +236,22 @@ func TestContainersOfAKilledWorker(t *testing.T) {
 	}
 }
 
+// TestContainersOfAnEngineThatWasAway has the engine lose sight of a container, as one that is restarted: it is
+// removed when the engine is back.
+func TestContainersOfAnEngineThatWasAway(t *testing.T) {
+	dir := engines(t)
+	b := newBench(t, 0)
+	script := fmt.Sprintf("cd %s; echo $$ > mark; sleep 6; : > away; kill -9 $PPID; while :; do sleep 0.1; done", dir)
+	b.work(worker.Config{Harnesses: map[string]worker.Harness{"c": inContainer("docker", script)}, Default: "c"})
+	if r := b.end(b.create(nil)); r.State != state.RunFailed {
+		t.Errorf("run is %s %s", r.State, r.StatusMessage)
+	}
+	if err := os.Remove(filepath.Join(dir, "away")); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, filepath.Join(dir, "mark"))
+}
+
 func TestStaleContainersAreRemoved(t *testing.T) {
 	dir := engines(t)
 	b := newBench(t, 0)

@@ -116,6 +116,9 @@ func end(name string, grace time.Duration) {
 
 func fakeDocker(args []string) int {
 	record, _ := json.Marshal(args)
+	if _, err := os.Stat(kept("away")); err == nil {
+		return refuse(1, "Cannot connect to the Docker daemon. Is the docker daemon running?")
+	}
 	switch args[0] {
 	case "run":
 		known := []string{"--name", "--label", "--log-driver", "--network", "--cap-drop", "--security-opt", "--pids-limit", "--user", "--mount", "--workdir", "--cpus", "--memory", "--memory-swap", "--env-file", "--env", "--entrypoint"}

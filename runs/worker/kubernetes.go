@@ -45,8 +45,8 @@ func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
 	if image == "" {
 		return failed("environment_setup_failed", "container: neither the harness nor the run's runner names an image")
 	}
-	defer guard(k.program, k.arguments(removal(name)...)...)()
-	defer k.remove(name)
+	release := guard(k.program, k.arguments(removal(name)...)...)
+	defer func() { release(k.remove(name) == nil) }()
 	if err := k.create(ctx, name, t); err != nil {
 		return k.unless(ctx, "the job cannot be made: %v", err)
 	}
@@ -117,7 +117,10 @@ func (k *kubernetes) kubectl(ctx context.Context, input []byte, args ...string) 
 }
 
 // remove deletes the job.
-func (k *kubernetes) remove(name string) { k.kubectl(context.Background(), nil, removal(name)...) }
+func (k *kubernetes) remove(name string) error {
+	_, err := k.kubectl(context.Background(), nil, removal(name)...)
+	return err
+}
 
 // removal deletes a job, with 5 seconds for its harness to end. What belongs to it goes with it.
 func removal(name string) []string {
