@@ -78,6 +78,11 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 		}
 		srv.certificate = certs.get
 	}
+	if *cfg.Workers > 0 {
+		if err := cfg.harnessUpdate().Check(); err != nil {
+			return nil, err
+		}
+	}
 	if err := srv.listen(); err != nil {
 		return nil, err
 	}
