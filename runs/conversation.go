@@ -58,7 +58,8 @@ func (s *service) registerConversation() {
 			if err != nil {
 				return Conversation{}, err
 			}
-			return s.conversation(ctx, r.ConversationID, []state.Run{r})
+			steps, err := s.Store.Steps(ctx, r, 0)
+			return Conversation{r.ConversationID, conversationSteps(steps)}, err
 		})
 	api.Handle(s.api, api.Explained(api.Operation(http.MethodGet, "/agent/conversations/{id}", "getConversation", state.RoleViewer, "Show a conversation"), "All runs that belong to it, oldest first. "+leftOut),
 		func(ctx context.Context, in *conversationInput) (Conversation, error) {
@@ -66,21 +67,13 @@ func (s *service) registerConversation() {
 			if err != nil {
 				return Conversation{}, api.Problem("resource_not_found", "no such conversation")
 			}
-			runs, err := s.Store.Conversation(ctx, id.String())
-			if err != nil {
-				return Conversation{}, err
+			runs, err := s.Store.Conversation(ctx, id.String(), "")
+			c := Conversation{id.String(), []ConversationStep{}}
+			for _, r := range runs {
+				c.Steps = append(c.Steps, conversationSteps(r.Steps)...)
 			}
-			return s.conversation(ctx, id.String(), runs)
+			return c, err
 		})
-}
-
-func (s *service) conversation(ctx context.Context, id string, runs []state.Run) (Conversation, error) {
-	c := Conversation{ConversationID: id, Steps: []ConversationStep{}}
-	all, err := s.Store.StepsOf(ctx, runs)
-	for _, steps := range all {
-		c.Steps = append(c.Steps, conversationSteps(steps)...)
-	}
-	return c, err
 }
 
 func conversationSteps(steps []state.Step) []ConversationStep {

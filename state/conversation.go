@@ -143,20 +143,71 @@ func (s *Store) entries(ctx context.Context, condition string, args ...any) ([]E
 	return all, s.classify(err)
 }
 
+// RunSteps is what was said in one run of a conversation.
+type RunSteps struct {
+	RunID string
+	Steps []Step // as of Store.Steps
+}
+
 // maxConversationRuns is how many runs of a conversation are read at most, the newest.
 const maxConversationRuns = 1000
 
-// Conversation returns the runs of a conversation, oldest first. ErrNotFound when it has none.
-func (s *Store) Conversation(ctx context.Context, id string) ([]Run, error) {
-	rows, err := reader{s}.QueryContext(ctx, `SELECT `+runColumns+` FROM (SELECT * FROM runs WHERE conversation_id = $1 ORDER BY id DESC LIMIT $2) AS newest ORDER BY id`, id, maxConversationRuns)
+// Conversation returns what was said in the runs of a conversation, oldest first: together no more than Steps
+// returns of one, the prompts of the runs included. Unless it is empty, last is the newest run to be read.
+// ErrNotFound when there is none.
+func (s *Store) Conversation(ctx context.Context, id, last string) ([]RunSteps, error) {
+	rows, err := reader{s}.QueryContext(ctx, `SELECT id, execution, created_at, octet_length(prompt) + octet_length(envelope) FROM runs
+		WHERE conversation_id = $1 AND ($2 = '' OR id <= $2) ORDER BY id DESC LIMIT $3`, id, last, maxConversationRuns)
 	if err != nil {
 		return nil, s.classify(err)
 	}
-	runs, err := scanAll(rows, scanRun)
+	type given struct {
+		Run
+		size int
+	}
+	runs, err := scanAll(rows, func(row scanner) (g given, err error) {
+		var at int64
+		err = row.Scan(&g.ID, &g.Execution, &at, &g.size)
+		g.Created = timeOf(at)
+		return g, err
+	})
 	if err == nil && len(runs) == 0 {
 		return nil, fmt.Errorf("conversation %q: %w", id, ErrNotFound)
 	}
-	return runs, s.classify(err)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	all, left := make([]RunSteps, len(runs)), room{maxSaid, maxSaid}
+	for i, r := range runs {
+		steps, err := s.steps(ctx, r.Run, 0, &left)
+		if err != nil {
+			return nil, err
+		}
+		if r.size > left.given {
+			left.given = 0
+			steps[0].Messages[0].Content = []Block{leftOut()}
+		} else if err := s.begin(ctx, r.Run, steps[0].Messages); err != nil {
+			return nil, err
+		}
+		left.given -= min(r.size, left.given)
+		all[len(all)-1-i] = RunSteps{r.ID, steps}
+	}
+	return all, nil
+}
+
+// begin reads what a run's agent was given first, into the first message.
+func (s *Store) begin(ctx context.Context, r Run, messages []Message) error {
+	err := reader{s}.QueryRowContext(ctx, `SELECT prompt, envelope FROM runs WHERE id = $1`, r.ID).Scan(&r.Prompt, &r.Envelope)
+	messages[0].Content = r.given()
+	return s.classify(noRun(r.ID, err))
+}
+
+// given is what the agent is given first.
+func (r Run) given() []Block {
+	if text := r.Text(); text != "" {
+		return []Block{Text(text)}
+	}
+	return []Block{}
 }
 
 // maxSaid is how many bytes of what agents said are read of a conversation at once, the newest: as much as one
@@ -176,18 +227,6 @@ func leftOut() Block {
 // given. before, unless it is 0, leaves out what came with and after the entry of that number.
 func (s *Store) Steps(ctx context.Context, r Run, before int64) ([]Step, error) {
 	return s.steps(ctx, r, before, &room{maxSaid, maxSaid})
-}
-
-// StepsOf is Steps for the runs of a conversation, oldest first, together no more than Steps returns of one.
-func (s *Store) StepsOf(ctx context.Context, runs []Run) ([][]Step, error) {
-	all, left := make([][]Step, len(runs)), room{maxSaid, maxSaid}
-	for i := len(runs) - 1; i >= 0; i-- {
-		var err error
-		if all[i], err = s.steps(ctx, runs[i], 0, &left); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }
 
 // steps is Steps, with so much room, of which it takes what it needs.
@@ -279,9 +318,7 @@ func (s *Store) prompts(ctx context.Context, r Run, room *int) ([]Message, error
 	for i := range prompts {
 		prompts[i] = Message{Role: RoleUser, Content: []Block{}, At: r.Created}
 	}
-	if text := r.Text(); text != "" {
-		prompts[0].Content = append(prompts[0].Content, Text(text))
-	}
+	prompts[0].Content = r.given()
 	if r.Execution == 1 {
 		return prompts, nil
 	}

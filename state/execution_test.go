@@ -402,11 +402,11 @@ func TestFollowup(t *testing.T) {
 		if _, _, err := s.Followup(ctx, state.NewRunID(), "x", state.Idempotency{}); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("unknown run: %v", err)
 		}
-		runs, err := s.Conversation(ctx, r.ConversationID)
+		runs, err := s.Conversation(ctx, r.ConversationID, "")
 		if err != nil || len(runs) != 1 {
 			t.Errorf("conversation: %d runs, %v", len(runs), err)
 		}
-		if _, err := s.Conversation(ctx, "x"); !errors.Is(err, state.ErrNotFound) {
+		if _, err := s.Conversation(ctx, "x", ""); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("unknown conversation: %v", err)
 		}
 	})
@@ -508,17 +508,13 @@ func TestLongConversations(t *testing.T) {
 			t.Fatal(err)
 		}
 		say(id, long+"three", long+"four")
-		runs, err := s.Conversation(ctx, older.ConversationID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, err := s.StepsOf(ctx, runs)
+		all, err := s.Conversation(ctx, older.ConversationID, "")
 		if err != nil || len(all) != 2 {
 			t.Fatal(len(all), err)
 		}
 		var got []string
-		for _, steps := range all {
-			for _, step := range steps {
+		for _, r := range all {
+			for _, step := range r.Steps {
 				for _, m := range step.Messages {
 					text := m.Content[0].Text + m.Content[0].Name
 					got = append(got, text[max(0, len(text)-8):])
@@ -558,6 +554,33 @@ func TestLongFollowups(t *testing.T) {
 		}
 		if want := "first left_out b c"; strings.Join(got, " ") != want {
 			t.Errorf("given %q, want %q", got, want)
+		}
+	})
+}
+
+// TestLongPrompts reads the newest prompts of a conversation, and says so where older ones were left out.
+func TestLongPrompts(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		long := strings.Repeat("x", 6<<20)
+		first := create(t, s, newRun("short"))
+		for _, prompt := range []string{"a" + long, "b" + long, "c" + long} {
+			n := newRun("x")
+			n.Prompt, n.ConversationID = prompt, first.ConversationID
+			create(t, s, n)
+		}
+		for last, want := range map[string]string{"": "left_out left_out b c", first.ID: "short"} {
+			all, err := s.Conversation(t.Context(), first.ConversationID, last)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, r := range all {
+				block := r.Steps[0].Messages[0].Content[0]
+				got = append(got, strings.TrimRight(block.Text, "x")+block.Name)
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("given %q, want %q", got, want)
+			}
 		}
 	})
 }

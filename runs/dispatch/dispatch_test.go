@@ -171,7 +171,7 @@ func TestWorkersAreRefusedNonsense(t *testing.T) {
 		"state":            finish,
 		"code":             code,
 	} {
-		if !errors.Is(err, dispatch.ErrRefused) {
+		if !errors.Is(err, dispatch.ErrRefused) || strings.Count(err.Error(), "refused") != 1 {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

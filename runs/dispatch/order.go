@@ -146,18 +146,14 @@ func (d *Dispatcher) fileBody(ctx context.Context, r state.Run, name string) ([]
 // conversation returns all that was said before this attempt, the runs before it in its conversation
 // included.
 func (d *Dispatcher) conversation(ctx context.Context, r state.Run) ([]byte, error) {
-	runs, err := d.cfg.Store.Conversation(ctx, r.ConversationID)
-	if err != nil {
-		return nil, err
-	}
-	runs = slices.DeleteFunc(runs, func(other state.Run) bool { return other.ID > r.ID })
-	all, err := d.cfg.Store.StepsOf(ctx, runs)
+	runs, err := d.cfg.Store.Conversation(ctx, r.ConversationID, r.ID)
 	if err != nil {
 		return nil, err
 	}
 	steps := []state.Step{}
-	for i, said := range all {
-		if last := r.Execution - 1; runs[i].ID == r.ID && len(said[last].Steps) == 0 {
+	for _, other := range runs {
+		said := other.Steps
+		if last := r.Execution - 1; other.RunID == r.ID && len(said[last].Steps) == 0 {
 			said = said[:last] // nothing was said yet of what this attempt is given
 		}
 		steps = append(steps, said...)

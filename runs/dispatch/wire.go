@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"millwright/state"
@@ -78,12 +79,15 @@ func failure(err error) answer {
 	case errors.Is(err, state.ErrLost):
 		a = answer{Error: codeLost}
 	case errors.Is(err, state.ErrNotFound):
-		a = answer{Error: codeNotFound, Detail: err.Error()}
+		a = answer{Error: codeNotFound, Detail: detail(err, state.ErrNotFound)}
 	case errors.Is(err, ErrRefused), errors.Is(err, state.ErrConflict):
-		a = answer{Error: codeRefused, Detail: err.Error()}
+		a = answer{Error: codeRefused, Detail: detail(err, ErrRefused)}
 	}
 	return a
 }
+
+// detail is an error's text without that of its kind, which the reader of the answer adds again.
+func detail(err, kind error) string { return strings.TrimSuffix(err.Error(), ": "+kind.Error()) }
 
 func (a answer) err() error {
 	switch a.Error {
