@@ -63,17 +63,18 @@ func (s *Store) Followup(ctx context.Context, id, message string, idem Idempoten
 			return err
 		}
 		switch {
-		case r.State == RunQueued && r.Execution == 1:
-			return r.join(ctx, tx, message)
 		case r.State.Ended():
 			r.Execution, r.Attempt, r.StatusMessage, r.ErrorCode = execution, 1, "", ""
-			if err := r.endMetadata(ctx, tx, nil); err != nil {
+			return r.requeue(ctx, tx)
+		case r.State == RunQueued && r.Execution == 1:
+			if err := r.join(ctx, tx, message); err != nil {
 				return err
 			}
-			return r.requeue(ctx, tx)
 		}
-		_, err = tx.ExecContext(ctx, `UPDATE runs SET updated_at = $2 WHERE id = $1`, id, micros(now))
-		return err
+		if _, err := tx.ExecContext(ctx, `UPDATE runs SET updated_at = $2, in_backlog = 0 WHERE id = $1`, id, micros(now)); err != nil {
+			return err
+		}
+		return r.settle(ctx, tx, nil)
 	})
 	if err != nil {
 		return "", "", err

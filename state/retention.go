@@ -39,7 +39,7 @@ func (s *Store) trimRuns(ctx context.Context, st RunState, before int64) (int, e
 	type ended struct{ id, delivery, webhook string }
 	var runs []ended
 	err := s.commit(ctx, func(ctx context.Context, tx write) error {
-		rows, err := tx.QueryContext(ctx, `SELECT id, delivery_uid, webhook_uid FROM runs WHERE state = $1 AND updated_at < $2 AND `+hasEnded+` ORDER BY updated_at, id LIMIT $3`+s.dialect.forUpdate(), string(st), before, trimBatch)
+		rows, err := tx.QueryContext(ctx, `SELECT id, delivery_uid, webhook_uid FROM runs WHERE state = $1 AND updated_at < $2 AND `+isSettled+` ORDER BY updated_at, id LIMIT $3`+s.dialect.forUpdate(), string(st), before, trimBatch)
 		if err != nil {
 			return err
 		}

@@ -9,8 +9,8 @@ import (
 
 // listByCreation lists the newest runs that meet a condition with an index in the order of the last update.
 // No run is updated before it is made: whoever went through that index down to some moment has seen every
-// run that was made since. Beside them are those that are live, and those that were made before the page's
-// beginning and ended after it. ok is false when it is not known soon that nothing is missing.
+// run that was made since. Beside them are those that move, and those that were made before the page's
+// beginning and last updated after it. ok is false when it is not known soon that nothing is missing.
 func (s *Store) listByCreation(ctx context.Context, q *runQuery, after *RunPosition, limit int) (runs []Run, next *RunPosition, ok bool, err error) {
 	begun := time.Now()
 	u := newRunQuery(q.filter, RunOrder{}, q.root)
@@ -28,12 +28,12 @@ func (s *Store) listByCreation(ctx context.Context, q *runQuery, after *RunPosit
 	add := func(r Run) { found = append(found, q.order.Position(r)) }
 	sort := func() {
 		q.order.sort(found)
-		found = slices.Compact(found) // one may have ended meanwhile
+		found = slices.Compact(found) // one may have settled meanwhile
 	}
 	for _, part := range u.parts {
 		enough := false
-		if part == isLive {
-			enough, err = s.live(ctx, u, add)
+		if part == isMoving {
+			enough, err = s.moving(ctx, u, add)
 		} else {
 			if u.cut != 0 {
 				if enough, err = s.across(ctx, u, add); err != nil || !enough {
@@ -58,28 +58,28 @@ func (s *Store) listByCreation(ctx context.Context, q *runQuery, after *RunPosit
 	return runs, next, true, err
 }
 
-// live hands the live runs that meet the filter to add. all says that not too many had to be looked at.
-func (s *Store) live(ctx context.Context, q *runQuery, add func(Run)) (all bool, err error) {
+// moving hands the moving runs that meet the filter to add. all says that not too many had to be looked at.
+func (s *Store) moving(ctx context.Context, q *runQuery, add func(Run)) (all bool, err error) {
 	var st statement
 	columns := q.looked()
-	st.add("SELECT "+columns.sql+" FROM (SELECT id AS live_id FROM runs WHERE "+isLive, columns.args...)
-	fmt.Fprintf(&st, " LIMIT %d) AS live CROSS JOIN runs WHERE runs.id = live_id", fewLive)
+	st.add("SELECT "+columns.sql+" FROM (SELECT id AS moving_id FROM runs WHERE "+isMoving, columns.args...)
+	fmt.Fprintf(&st, " LIMIT %d) AS moving CROSS JOIN runs WHERE runs.id = moving_id", fewMoving)
 	n, err := s.look(ctx, &st, func(r Run, meets bool) bool {
 		if meets {
 			add(r)
 		}
 		return true
 	})
-	return n < fewLive, err
+	return n < fewMoving, err
 }
 
-// newest hands runs that have ended and meet the filter to add, the last updated first, until enough says
+// newest hands settled runs that meet the filter to add, the last updated first, until enough says
 // that those updated before a moment are not needed. all is false when it takes too long.
 func (s *Store) newest(ctx context.Context, q *runQuery, lead *condition, begun time.Time, add func(Run), enough func(since int64) bool) (all bool, err error) {
 	var next *RunPosition
 	for chunk, seen := firstChunk, 0; ; {
 		var st statement
-		st.rows(q, q.looked(), q.endedArms(lead), next, chunk)
+		st.rows(q, q.looked(), q.settledArms(lead), next, chunk)
 		n, err := s.look(ctx, &st, func(r Run, meets bool) bool {
 			if meets {
 				add(r)

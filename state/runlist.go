@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -84,15 +85,15 @@ func (o RunOrder) Position(r Run) RunPosition {
 	return RunPosition{ID: r.ID, Time: micros(r.Updated)}
 }
 
-// before reports whether a comes before b in an order of times.
+// before reports whether a comes before b.
 func (o RunOrder) before(a, b RunPosition) bool {
 	if o.Ascending {
 		a, b = b, a
 	}
-	return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.ID, b.ID)) > 0
+	return cmp.Or(cmp.Compare(a.Text, b.Text), cmp.Compare(a.Time, b.Time), cmp.Compare(a.ID, b.ID)) > 0
 }
 
-// sort sorts in an order of times.
+// sort sorts positions.
 func (o RunOrder) sort(all []RunPosition) {
 	slices.SortFunc(all, func(a, b RunPosition) int {
 		if o.before(a, b) {
@@ -100,6 +101,19 @@ func (o RunOrder) sort(all []RunPosition) {
 		}
 		return 1
 	})
+}
+
+// scan reads the keys of a run.
+func (o RunOrder) scan(row scanner) (p RunPosition, err error) {
+	switch o.By {
+	case SortTitle:
+		err = row.Scan(&p.Text, &p.ID)
+	case SortAgent:
+		err = row.Scan(&p.Text, &p.Time, &p.ID)
+	default:
+		err = row.Scan(&p.Time, &p.ID)
+	}
+	return p, err
 }
 
 func (o RunOrder) values(p RunPosition) []any {
@@ -116,24 +130,26 @@ func (o RunOrder) values(p RunPosition) []any {
 const (
 	maxPageBytes = 16 << 20 // of text: long prompts make shorter pages
 	maxArms      = 16       // values of one field that are looked up one by one
-	maxLive      = 12_000   // runs that have not ended and are looked at because no index has their fields
-	fewLive      = 4000     // of them, that are looked at more than once
+	maxMoving    = 12_000   // runs that move and are looked at because no index has their fields
+	fewMoving    = 4000     // of them, that are looked at more than once
 	fewRuns      = 1000     // that are sorted in memory
 	sample       = 100      // that tell how rare the runs are that meet a condition
 	firstChunk   = 100      // runs that are looked at in the first statement of a walk
 	walkChunk    = 800      // and in a later one
+	scanned      = 128      // runs that are passed over in an index, for each that would be looked at
 	leastWalk    = 700      // that are looked at for one page, however long it takes
 	walkTime     = 8 * time.Millisecond
 	noneTime     = 16 * time.Millisecond  // before a page is left without any run
-	queueTime    = 100 * time.Millisecond // the same, where one index serves the filter, but live runs are in front
+	queueTime    = 100 * time.Millisecond // the same, where one index serves the filter, but moving runs are in front
 )
 
-// A run costs as little as it can while it moves: the indexes on its fields have it only once it has ended.
-// A list is therefore merged from two parts, the runs that are live, by the index runs_live, and those that
-// have ended. Both are in the order of the last update.
+// A run costs as little as it can while it moves: the indexes on its fields have it only once it is settled,
+// which it is when it has ended, and while it waits behind many others. A list is therefore merged from two
+// parts, the runs that move, by the index runs_moving, and those that are settled. Both are in the order of
+// the last update.
 const (
-	isLive   = "finished_at IS NULL"
-	hasEnded = "finished_at IS NOT NULL"
+	isMoving  = "finished_at IS NULL AND in_backlog = 0"
+	isSettled = "(finished_at IS NOT NULL OR in_backlog = 1)"
 )
 
 // Runs returns at most limit of the runs that the filter selects, in the given order, beginning after the
@@ -200,7 +216,7 @@ func (s *Store) listDirect(ctx context.Context, q *runQuery, after *RunPosition,
 	var led *condition
 	if len(q.filters) > 0 {
 		led = &q.filters[0]
-		if !led.whole || led.ended != nil {
+		if !led.whole || led.settled != nil {
 			var err error
 			if q.until, err = s.horizon(ctx, q, after); err != nil {
 				return nil, nil, err
@@ -216,28 +232,33 @@ func (s *Store) listDirect(ctx context.Context, q *runQuery, after *RunPosition,
 	return runs, next, err
 }
 
-// horizon returns the position of the last live run that may be looked at for one page; nil when so many
+// horizon returns the position of the last moving run that may be looked at for one page; nil when so many
 // are not left.
 func (s *Store) horizon(ctx context.Context, q *runQuery, after *RunPosition) (*RunPosition, error) {
-	if q.parts[0] != isLive {
+	if q.parts[0] != isMoving {
 		return nil, nil
 	}
-	return s.reach(ctx, q, []arm{{where: []condition{{sql: isLive}}}}, after, maxLive)
+	return s.reach(ctx, q, []arm{{where: []condition{{sql: isMoving}}}}, after, maxMoving)
 }
 
 // reach returns the position of run n of those after the position, counted from 0; nil when there are not so many.
 func (s *Store) reach(ctx context.Context, q *runQuery, arms []arm, after *RunPosition, n int) (*RunPosition, error) {
 	var st statement
-	st.WriteString("SELECT updated_at, id FROM (")
-	st.merged(q, condition{sql: "updated_at, id"}, arms, after, n+1)
-	st.WriteString(") AS reached")
-	st.tail(q, 1)
+	keys := strings.Join(q.keys, ", ")
+	if len(arms) == 1 {
+		st.merged(q, condition{sql: keys}, arms, after, 1)
+	} else {
+		st.WriteString("SELECT " + keys + " FROM (")
+		st.merged(q, condition{sql: keys}, arms, after, n+1)
+		st.WriteString(") AS reached")
+		st.tail(q, 1)
+	}
 	fmt.Fprintf(&st, " OFFSET %d", n)
 	rows, err := s.listRows(ctx, st.String(), st.args...)
 	if err != nil {
 		return nil, err
 	}
-	found, err := scanAll(rows, func(row scanner) (p RunPosition, err error) { return p, row.Scan(&p.Time, &p.ID) })
+	found, err := scanAll(rows, q.order.scan)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -261,7 +282,7 @@ func (s *Store) rarest(ctx context.Context, q *runQuery, after *RunPosition) (le
 	}
 	var furthest *RunPosition
 	for _, c := range leads {
-		p, err := s.reach(ctx, q, q.endedArms(c), after, sample)
+		p, err := s.reach(ctx, q, q.settledArms(c), after, sample)
 		if err != nil {
 			return nil, err
 		}
@@ -313,19 +334,19 @@ func (s *Store) count(ctx context.Context, c condition, limit int) (n int, err e
 
 // selective returns a condition that few runs meet, by an index; nil when there is none.
 func (s *Store) selective(ctx context.Context, q *runQuery) (*condition, error) {
-	live := -1 // not counted yet
+	moving := -1 // not counted yet
 	for i := range q.filters {
 		c := &q.filters[i]
 		if c.probe == "" {
 			continue
 		}
-		if !c.whole && live < 0 {
+		if !c.whole && moving < 0 {
 			var err error
-			if live, err = s.count(ctx, condition{sql: "SELECT id FROM runs WHERE " + isLive}, fewLive); err != nil {
+			if moving, err = s.count(ctx, condition{sql: "SELECT id FROM runs WHERE " + isMoving}, fewMoving); err != nil {
 				return nil, err
 			}
 		}
-		if !c.whole && live == fewLive {
+		if !c.whole && moving == fewMoving {
 			continue
 		}
 		n, err := s.count(ctx, condition{sql: c.probe, args: c.probeArgs()}, fewRuns+1)

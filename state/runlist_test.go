@@ -90,6 +90,9 @@ func newWorld(t *testing.T, dsn string, n int) *world {
 	wg.Wait()
 	i := 0
 	w.update(t, dsn, func(r *listed) {
+		if r.State == state.RunQueued {
+			return
+		}
 		took := time.Duration(i%50) * time.Second
 		switch {
 		case i%13 == 5:
@@ -106,6 +109,7 @@ func newWorld(t *testing.T, dsn string, n int) *world {
 }
 
 // update changes state and end of the runs that have ended, behind the store's back: nobody waits for weeks.
+// Every other one that is queued is as if many others waited behind it.
 func (w *world) update(t *testing.T, dsn string, change func(*listed)) {
 	t.Helper()
 	tx, err := openDB(t, dsn).BeginTx(t.Context(), nil)
@@ -114,13 +118,16 @@ func (w *world) update(t *testing.T, dsn string, change func(*listed)) {
 	}
 	for i := range w.runs {
 		r := &w.runs[i]
+		row := `UPDATE runs SET state = '%s', updated_at = %[2]d, finished_at = %[2]d WHERE id = '%s'`
 		if !r.State.Ended() {
-			continue
+			if row = `UPDATE runs SET state = '%s', updated_at = %d, in_backlog = 1 WHERE id = '%s'`; i%2 == 0 {
+				continue
+			}
 		}
 		change(r)
 		for _, statement := range []string{
-			fmt.Sprintf(`UPDATE runs SET state = '%s', updated_at = %d, finished_at = %d WHERE id = '%s'`, r.State, r.Updated.UnixMicro(), r.Updated.UnixMicro(), r.ID),
-			fmt.Sprintf(`UPDATE run_metadata SET ended_at = %d WHERE run_id = '%s'`, r.Updated.UnixMicro(), r.ID),
+			fmt.Sprintf(row, r.State, r.Updated.UnixMicro(), r.ID),
+			fmt.Sprintf(`UPDATE run_metadata SET settled_at = %d WHERE run_id = '%s'`, r.Updated.UnixMicro(), r.ID),
 		} {
 			if _, err := tx.ExecContext(t.Context(), statement); err != nil {
 				t.Fatal(err)

@@ -12,14 +12,15 @@ import (
 
 // condition is a part of a WHERE clause, with a question mark for each of its arguments.
 type condition struct {
-	sql   string
-	args  []any
-	probe string     // selects the IDs of the runs that meet it, by an index; empty: there is none
-	leads bool       // there is an index on it in the default order
-	whole bool       // its index has live runs too
-	arms  []string   // the values of the field, when there are several
-	field string     // that the arms are of
-	ended *condition // has the keys of the runs that ended, where that is not an index on runs
+	sql     string
+	args    []any
+	probe   string     // selects the IDs of the runs that meet it, by an index; empty: there is none
+	leads   bool       // there is an index on it in the default order
+	whole   bool       // its index has the moving runs too
+	beside  bool       // the indexes on the orders of texts, and on durations, have its columns beside their keys
+	arms    []string   // the values of the field, when there are several
+	field   string     // that the arms are of
+	settled *condition // has the keys of the settled runs, where that is not an index on runs
 }
 
 // arm is a part of a list that one index has in order.
@@ -33,13 +34,13 @@ type runQuery struct {
 	filter  RunFilter
 	root    string // of the tree of the filter's ancestor, where it is known
 	order   RunOrder
-	parts   []string // isLive and hasEnded, in the default order; one of them may be ruled out by the filter
+	parts   []string // isMoving and isSettled, in the default order; one of them may be ruled out by the filter
 	keys    []string
 	ranges  []bound      // on the first key: they bound the walk through the order's index
 	until   *RunPosition // the last run that may be looked at for this page, if not all may be
 	filters []condition
-	cut     int64         // created_before in the default order, where it bounds the runs that have ended; else 0
-	across  []RunPosition // then those that were made before it and ended after it, and meet the filter
+	cut     int64         // created_before in the default order, where it bounds the settled runs; else 0
+	across  []RunPosition // then those that were made before it and settled after it, and meet the filter
 }
 
 // bound is a limit of a time: how it compares, and with which.
@@ -49,7 +50,7 @@ type bound struct {
 }
 
 // lasted is the class of how long a run took. Those of a class that were at work at some moment are found
-// by their creation, among at most four times as many. The index ended_by_duration has this expression, word for word.
+// by their creation, among at most four times as many. The index settled_by_duration has this expression, word for word.
 const lasted = `(CASE WHEN updated_at - created_at < 16000000 THEN 0 WHEN updated_at - created_at < 64000000 THEN 1
 	WHEN updated_at - created_at < 256000000 THEN 2 WHEN updated_at - created_at < 1024000000 THEN 3
 	WHEN updated_at - created_at < 4096000000 THEN 4 WHEN updated_at - created_at < 16384000000 THEN 5
@@ -58,8 +59,8 @@ const lasted = `(CASE WHEN updated_at - created_at < 16000000 THEN 0 WHEN update
 
 const lastedClasses = 11
 
-// acrossCut selects the keys of the runs that were made before the cut and ended after it.
-func acrossCut(cut int64) (c condition) {
+// acrossCut selects columns of the settled runs that were made before the cut and last updated after it.
+func acrossCut(cut int64, columns condition) (c condition) {
 	for k, most := 0, int64(16_000_000); k < lastedClasses; k, most = k+1, most*4 {
 		if k > 0 {
 			c.sql += " UNION ALL "
@@ -68,9 +69,9 @@ func acrossCut(cut int64) (c condition) {
 		if k == lastedClasses-1 {
 			since = 0
 		}
-		c.sql += fmt.Sprintf("SELECT * FROM (SELECT created_at, updated_at, id FROM runs WHERE "+hasEnded+" AND "+lasted+
+		c.sql += fmt.Sprintf("SELECT * FROM (SELECT "+columns.sql+" FROM runs WHERE "+isSettled+" AND "+lasted+
 			" = %d AND created_at < ? AND created_at >= ? AND updated_at >= ? ORDER BY created_at DESC LIMIT %d) AS lasted%d", k, fewRuns+1, k)
-		c.args = append(c.args, cut, since, cut)
+		c.args = append(append(c.args, columns.args...), cut, since, cut)
 	}
 	return c
 }
@@ -81,9 +82,15 @@ func (q *runQuery) is(column, v string) {
 		return
 	}
 	sql := column + " = ? AND " + column + " <> ''"
-	c := condition{sql: sql, args: []any{v}, leads: column != "delivery_uid", whole: column == "delivery_uid" || column == "config_name"}
+	c := condition{sql: sql, args: []any{v}, leads: column != "delivery_uid", whole: column == "delivery_uid", beside: beside(column)}
 	c.probe = c.probed()
 	q.filters = append(q.filters, c)
+}
+
+// beside reports whether the indexes on the orders of texts, and on durations, have the column. Those whose
+// values may be longest are left out, since PostgreSQL takes no more than 2704 bytes of a row.
+func beside(column string) bool {
+	return column != "delivery_uid" && column != "environment_id" && column != "skill_spec"
 }
 
 // probed is the probe of a condition on the fields of a run.
@@ -92,7 +99,7 @@ func (c condition) probed() string {
 	if c.whole {
 		return probe
 	}
-	return probe + " AND " + hasEnded + " UNION ALL " + probe + " AND " + isLive
+	return probe + " AND " + isSettled + " UNION ALL " + probe + " AND " + isMoving
 }
 
 // probeArgs are the arguments of the probe.
@@ -112,7 +119,7 @@ func in[T ~string](q *runQuery, column string, values []T) {
 	if len(set) == 0 {
 		return
 	}
-	c := condition{field: column}
+	c := condition{field: column, beside: true}
 	for v := range set {
 		c.arms = append(c.arms, v)
 	}
@@ -132,23 +139,15 @@ func (q *runQuery) states(all []RunState) {
 	if len(all) == 0 {
 		return
 	}
-	live, ended, queued := false, false, false
-	for _, st := range all {
-		ended = ended || st.Ended()
-		live = live || !st.Ended()
-		queued = queued || st == RunQueued
-	}
-	c := &q.filters[len(q.filters)-1]
-	switch {
-	case !live:
-		q.parts = []string{hasEnded}
-	case !ended && !queued: // the few that workers hold
+	held := func(st RunState) bool { return !st.Ended() && st != RunQueued }
+	switch c := &q.filters[len(q.filters)-1]; {
+	case !slices.ContainsFunc(all, func(st RunState) bool { return !st.Ended() }):
+		q.parts = []string{isSettled}
+	case !slices.ContainsFunc(all, func(st RunState) bool { return !held(st) }): // the few that workers hold
 		c.sql += " AND lease_until IS NOT NULL"
-		c.whole, c.leads = true, false
+		c.whole, c.leads, c.beside = true, false, false
 		c.probe = c.probed()
-		fallthrough
-	case !ended:
-		q.parts = []string{isLive}
+		q.parts = []string{isMoving}
 	}
 }
 
@@ -175,7 +174,7 @@ func newRunQuery(f RunFilter, o RunOrder, root string) *runQuery {
 	if o.By == "" {
 		o.By = SortUpdated
 	}
-	q := &runQuery{filter: f, root: root, order: o, keys: o.columns(), parts: []string{isLive, hasEnded}}
+	q := &runQuery{filter: f, root: root, order: o, keys: o.columns(), parts: []string{isMoving, isSettled}}
 	q.is("delivery_uid", f.DeliveryUID)
 	q.is("config_name", f.Name)
 	q.is("automation_uid", f.AutomationUID)
@@ -189,7 +188,7 @@ func newRunQuery(f RunFilter, o RunOrder, root string) *runQuery {
 	q.states(f.States)
 	in(q, "source", f.Sources)
 	if f.FactoryOnly {
-		c := condition{sql: "factory_uid > ''"}
+		c := condition{sql: "factory_uid > ''", beside: true}
 		c.probe = c.probed()
 		q.filters = append(q.filters, c)
 	}
@@ -201,7 +200,7 @@ func newRunQuery(f RunFilter, o RunOrder, root string) *runQuery {
 		q.filters = append(q.filters, condition{
 			sql:  "(SELECT value FROM run_metadata WHERE run_id = runs.id AND key = ?) = ?", // EXISTS is made a join, which reads all that have the value
 			args: args, probe: "SELECT run_id AS id FROM run_metadata WHERE key = ? AND value = ?", whole: true, leads: true,
-			ended: &condition{sql: "SELECT ended_at AS updated_at, run_id AS id FROM run_metadata WHERE key = ? AND value = ? AND ended_at IS NOT NULL", args: args},
+			settled: &condition{sql: "SELECT settled_at AS updated_at, run_id AS id FROM run_metadata WHERE key = ? AND value = ? AND settled_at IS NOT NULL", args: args},
 		})
 	}
 	if f.Query != "" {
@@ -230,7 +229,7 @@ func (q *runQuery) bound(column, compare string, t *time.Time) {
 	case q.keys[0] == column:
 		q.ranges = append(q.ranges, bound{compare, micros(*t)})
 	default:
-		q.filters = append(q.filters, condition{sql: column + compare + "?", args: []any{micros(*t)}})
+		q.filters = append(q.filters, condition{sql: column + compare + "?", args: []any{micros(*t)}, beside: true})
 	}
 }
 
@@ -283,7 +282,13 @@ func (st *statement) where(q *runQuery, after *RunPosition, conditions ...condit
 // looked are the columns of runs that are looked at: what is in the keys of any order, and whether the
 // filter is met, as 1 or 0.
 func (q *runQuery) looked() condition {
-	all := condition{sql: "id, title, config_name, created_at, updated_at, CASE WHEN "}
+	meets := q.meets()
+	return condition{sql: "id, title, config_name, created_at, updated_at, " + meets.sql, args: meets.args}
+}
+
+// meets is whether the filter is met, as 1 or 0: no index serves it.
+func (q *runQuery) meets() condition {
+	all := condition{sql: "CASE WHEN "}
 	for i, c := range slices.Concat(q.filters, q.limits()) {
 		if i > 0 {
 			all.sql += " AND "
@@ -293,6 +298,16 @@ func (q *runQuery) looked() condition {
 	}
 	all.sql += " THEN 1 ELSE 0 END"
 	return all
+}
+
+// scans reports whether an index on the order has all that the filter asks for.
+func (q *runQuery) scans() bool {
+	return (q.order.By == SortTitle || q.order.By == SortAgent) && q.beside()
+}
+
+// beside reports whether some indexes have, beside their keys, all that the filter asks for.
+func (q *runQuery) beside() bool {
+	return !slices.ContainsFunc(q.filters, func(c condition) bool { return !c.beside })
 }
 
 // limits are the ranges as conditions.
@@ -353,35 +368,35 @@ func (st *statement) rows(q *runQuery, columns condition, arms []arm, after *Run
 }
 
 // arms are the parts of the list, each of which one index has in order. led is the condition whose index
-// serves those that have ended, filters are the conditions on the live ones.
+// serves the settled ones, filters are the conditions on those that move.
 func (q *runQuery) arms(led *condition, filters []condition) (arms []arm) {
-	if q.order.By != SortUpdated {
+	if q.order.By == SortCreated {
 		return []arm{{where: filters}}
 	}
-	if led != nil && led.whole && led.ended == nil && q.cut == 0 {
+	if led != nil && led.whole && led.settled == nil && q.cut == 0 {
 		return []arm{{where: []condition{*led}}}
 	}
 	for _, p := range q.parts {
-		if p == isLive {
-			arms = append(arms, arm{where: append([]condition{{sql: isLive}}, filters...)})
+		if p == isMoving {
+			arms = append(arms, arm{where: append([]condition{{sql: isMoving}}, filters...)})
 		} else {
-			arms = append(arms, q.endedArms(led)...)
+			arms = append(arms, q.settledArms(led)...)
 		}
 	}
 	return arms
 }
 
-// endedArms are the parts of those that have ended.
-func (q *runQuery) endedArms(led *condition) []arm {
-	all := []arm{{where: []condition{{sql: hasEnded}}}}
+// settledArms are the parts of the settled ones.
+func (q *runQuery) settledArms(led *condition) []arm {
+	all := []arm{{where: []condition{{sql: isSettled}}}}
 	switch {
 	case led == nil:
-	case led.ended != nil:
-		all = []arm{{from: led.ended}}
+	case led.settled != nil:
+		all = []arm{{from: led.settled}}
 	case len(led.arms) > 1:
 		all = nil
 		for _, v := range led.arms {
-			all = append(all, arm{where: []condition{{sql: hasEnded}, {sql: led.field + " = ?", args: []any{v}}}})
+			all = append(all, arm{where: []condition{{sql: isSettled}, {sql: led.field + " = ?", args: []any{v}}}})
 		}
 	default:
 		all[0].where = append(all[0].where, *led)

@@ -247,9 +247,9 @@ func list(t *testing.T, s *state.Store, f state.RunFilter, o state.RunOrder, lim
 	}
 }
 
-// TestListsBesideManyLiveRuns lists few runs, some of which have ended, beside more live ones than are looked
-// at for one page: each is shown once, in whatever order.
-func TestListsBesideManyLiveRuns(t *testing.T) {
+// TestListsBesideManyQueuedRuns lists few runs, some of which have ended, beside more queued ones than are looked
+// at for one page, before most of those are settled and after it: each is shown once, in whatever order.
+func TestListsBesideManyQueuedRuns(t *testing.T) {
 	s := statetest.Open(t, statetest.SQLite(t))
 	want := map[string]int{}
 	var mu sync.Mutex
@@ -257,7 +257,7 @@ func TestListsBesideManyLiveRuns(t *testing.T) {
 	add := func(i int) {
 		r := newRun(fmt.Sprint("t", i%7))
 		if i%300 == 0 {
-			r.FactoryUID = "fac_1"
+			r.FactoryUID, r.Metadata = "fac_1", map[string]string{"rare": "yes"}
 		}
 		made := create(t, s, r)
 		if i%600 == 0 {
@@ -280,27 +280,46 @@ func TestListsBesideManyLiveRuns(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	for _, f := range []state.RunFilter{
-		{Factories: []string{"fac_1"}}, {FactoryOnly: true}, {Factories: []string{"fac_0", "fac_1"}, Sources: []string{"API"}},
-	} {
-		for _, o := range []state.RunOrder{{}, {Ascending: true}, {By: state.SortCreated}, {By: state.SortTitle, Ascending: true}, {By: state.SortAgent}} {
-			got := map[string]int{}
-			var after *state.RunPosition
-			for more := true; more; more = after != nil {
-				runs, next, err := s.Runs(t.Context(), f, o, after, 4)
-				if err != nil {
-					t.Fatal(err)
+	check := func() {
+		for _, f := range []state.RunFilter{
+			{Factories: []string{"fac_1"}},
+			{FactoryOnly: true},
+			{Factories: []string{"fac_0", "fac_1"}, Sources: []string{"API"}},
+			{Factories: []string{"fac_1"}, Metadata: map[string]string{"rare": "yes"}},
+		} {
+			for _, o := range []state.RunOrder{{}, {Ascending: true}, {By: state.SortCreated}, {By: state.SortTitle, Ascending: true}, {By: state.SortAgent}} {
+				got := map[string]int{}
+				var after *state.RunPosition
+				for more := true; more; more = after != nil {
+					runs, next, err := s.Runs(t.Context(), f, o, after, 4)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, r := range runs {
+						got[r.ID]++
+					}
+					after = next
 				}
-				for _, r := range runs {
-					got[r.ID]++
+				if !maps.Equal(got, want) {
+					t.Errorf("%+v %+v: %d runs, want %d: %v", f, o, len(got), len(want), got)
 				}
-				after = next
-			}
-			if !maps.Equal(got, want) {
-				t.Errorf("%+v %+v: %d runs, want %d: %v", f, o, len(got), len(want), got)
 			}
 		}
 	}
+	check()
+	settled := 0
+	for more := true; more; {
+		some, err := s.Settle(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		settled += some
+		more = some > 0
+	}
+	if queued := n - n/600; settled != queued-1000 {
+		t.Errorf("%d of %d queued runs are settled, want all but 1000", settled, queued)
+	}
+	check()
 }
 
 func TestPagesAreStableWhileRunsAreAdded(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 )
 
@@ -30,7 +31,7 @@ func (s *Store) listWalk(ctx context.Context, q *runQuery, lead *condition, afte
 		if len(found) == 0 && q.filter.Query == "" {
 			bound = noneTime
 		}
-		if looked += chunk; next == nil || took > bound && looked >= leastWalk {
+		if looked += chunk; next == nil || took > bound && (looked >= leastWalk || q.scans()) {
 			break
 		}
 		chunk = nextChunk(chunk, took)
@@ -73,6 +74,9 @@ func (s *Store) runsAt(ctx context.Context, q *runQuery, found []RunPosition, ne
 // walk looks at the next chunk of runs after the position and returns the positions of those that meet all
 // filters, hardly more than limit. next is that of the last run that was looked at; nil when there is no other.
 func (s *Store) walk(ctx context.Context, q *runQuery, lead *condition, after *RunPosition, limit, chunk int) (found []RunPosition, next *RunPosition, err error) {
+	if q.scans() {
+		return s.scan(ctx, q, after, limit, chunk)
+	}
 	var st statement
 	st.rows(q, q.looked(), q.arms(lead, nil), after, chunk)
 	seen := 0
@@ -98,16 +102,65 @@ func (s *Store) walk(ctx context.Context, q *runQuery, lead *condition, after *R
 	return found, next, err
 }
 
+// scan is walk where an index on the order has all that the filter asks for: no row is read, and many more
+// runs are passed over.
+func (s *Store) scan(ctx context.Context, q *runQuery, after *RunPosition, limit, chunk int) (found []RunPosition, next *RunPosition, err error) {
+	for _, part := range q.parts {
+		n := chunk * scanned
+		all := arm{where: []condition{{sql: part}}}
+		part, err := s.pass(ctx, q, all, after, limit, n)
+		if err != nil {
+			return nil, nil, err
+		}
+		if found = append(found, part...); len(part) == limit {
+			continue
+		}
+		last, err := s.reach(ctx, q, []arm{all}, after, n-1)
+		if err != nil {
+			return nil, nil, err
+		}
+		if last != nil && (next == nil || q.order.before(*last, *next)) {
+			next = last
+		}
+	}
+	q.order.sort(found)
+	if next != nil {
+		found = slices.DeleteFunc(found, func(p RunPosition) bool { return q.order.before(*next, p) })
+	}
+	if len(found) >= limit {
+		found = found[:limit]
+		next = &found[limit-1]
+	}
+	return found, next, nil
+}
+
+// pass returns at most limit positions of those that meet the filter among the first n runs of an arm.
+func (s *Store) pass(ctx context.Context, q *runQuery, a arm, after *RunPosition, limit, n int) ([]RunPosition, error) {
+	var st statement
+	columns := q.meets()
+	keys := strings.Join(q.keys, ", ")
+	columns.sql = keys + ", " + columns.sql + " AS meets"
+	st.WriteString("SELECT " + keys + " FROM (")
+	st.merged(q, columns, []arm{a}, after, n)
+	st.WriteString(") AS passed WHERE meets = 1")
+	st.tail(q, limit)
+	rows, err := s.listRows(ctx, st.String(), st.args...)
+	if err != nil {
+		return nil, err
+	}
+	return scanAll(rows, q.order.scan)
+}
+
 // cut decides how runs that were made before some moment are found in the order of the last update: those
-// that ended before it are all of them, and those that were at work then are few, as a rule.
+// that settled before it are all of them, and those that were at work then are few, as a rule.
 func (s *Store) cut(ctx context.Context, q *runQuery, after *RunPosition) error {
 	switch {
 	case q.cut == 0:
 		return nil
-	case !slices.Contains(q.parts, hasEnded):
+	case !slices.Contains(q.parts, isSettled):
 		q.cut = 0
 		return nil
-	case after != nil && after.Time < q.cut && !q.order.Ascending: // those that ended later are behind us
+	case after != nil && after.Time < q.cut && !q.order.Ascending: // those that settled later are behind us
 		return nil
 	}
 	all, err := s.across(ctx, q, func(r Run) { q.across = append(q.across, q.order.Position(r)) })
@@ -117,15 +170,18 @@ func (s *Store) cut(ctx context.Context, q *runQuery, after *RunPosition) error 
 	return err
 }
 
-// across hands to add the runs that were made before the cut, ended after it, and meet the filter. all says
+// across hands to add the runs that were made before the cut, settled after it, and meet the filter. all says
 // that not too many had to be looked at.
 func (s *Store) across(ctx context.Context, q *runQuery, add func(Run)) (all bool, err error) {
 	var st statement
-	columns, c := q.looked(), acrossCut(q.cut)
-	if len(q.filters)+len(q.ranges) == 1 { // there is nothing else to look at
-		st.add("SELECT id, '', '', created_at, updated_at, 1 FROM ("+c.sql, c.args...)
+	if q.beside() {
+		columns := q.meets()
+		columns.sql = "id, '', '', created_at, updated_at, " + columns.sql
+		c := acrossCut(q.cut, columns)
+		st.add("SELECT * FROM ("+c.sql, c.args...)
 		fmt.Fprintf(&st, ") AS long LIMIT %d", fewRuns+1)
 	} else {
+		columns, c := q.looked(), acrossCut(q.cut, condition{sql: "id"})
 		st.add("SELECT "+columns.sql+" FROM (SELECT id AS long_id FROM (", columns.args...)
 		st.add(c.sql, c.args...)
 		fmt.Fprintf(&st, ") AS classes LIMIT %d) AS long CROSS JOIN runs WHERE runs.id = long_id", fewRuns+1)

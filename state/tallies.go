@@ -45,11 +45,8 @@ func (s *Store) RunTallies(ctx context.Context, since time.Time, span time.Durat
 	// Each state is a range of an index, which alone is read.
 	var all []RunTally
 	for _, in := range RunStates() {
-		part := isLive
-		if in.Ended() {
-			part = hasEnded
-		}
-		rows, err := s.read.QueryContext(ctx, `SELECT updated_at / $1 AS span, count(*) FROM runs WHERE state = $2 AND updated_at >= $3 AND `+part+` GROUP BY span ORDER BY span`,
+		const of = `SELECT updated_at FROM runs WHERE state = $2 AND updated_at >= $3 AND `
+		rows, err := s.read.QueryContext(ctx, `SELECT updated_at / $1 AS span, count(*) FROM (`+of+isSettled+` UNION ALL `+of+isMoving+`) AS found GROUP BY span ORDER BY span`,
 			span.Microseconds(), string(in), micros(since))
 		if err != nil {
 			return nil, s.classify(err)

@@ -31,7 +31,7 @@ func (o options) filled(ctx context.Context, name string, n int) (dsn string, do
 			return dsn, done, err
 		}
 	}
-	if err := fill(ctx, dsn, n); err != nil {
+	if err := o.fill(ctx, dsn, n); err != nil {
 		done()
 		return "", nil, err
 	}
@@ -74,7 +74,7 @@ func (o options) schema(ctx context.Context, name string) (dsn string, there boo
 
 // fill makes a state at dsn with n runs, most of which were started by webhooks. Making them one by one
 // would take hours.
-func fill(ctx context.Context, dsn string, n int) error {
+func (o options) fill(ctx context.Context, dsn string, n int) error {
 	store, err := state.Open(ctx, state.Config{DSN: dsn, MasterKey: make([]byte, 32)})
 	if err != nil {
 		return err
@@ -85,11 +85,33 @@ func fill(ctx context.Context, dsn string, n int) error {
 	if err := store.Close(); err != nil {
 		return err
 	}
-	rows := history{n: n, begin: time.Now().Add(-time.Duration(n) * time.Second)}
+	rows := history{n: n, begin: time.Now().Add(-time.Duration(n) * time.Second), queued: o.backlog}
 	if path, ok := state.SQLitePath(dsn); ok {
-		return rows.fillSQLite(ctx, path)
+		err = rows.fillSQLite(ctx, path)
+	} else {
+		err = rows.fillPostgres(ctx, dsn)
 	}
-	return rows.fillPostgres(ctx, dsn)
+	if err != nil || !o.backlog {
+		return err
+	}
+	return settle(ctx, dsn)
+}
+
+// settle does what a server does with queued runs behind which many others wait.
+func settle(ctx context.Context, dsn string) error {
+	store, err := state.Open(ctx, state.Config{DSN: dsn, MasterKey: make([]byte, 32)})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	began, total := time.Now(), 0
+	for {
+		n, err := store.Settle(ctx)
+		if total += n; err != nil || n == 0 {
+			fmt.Fprintf(os.Stderr, "%d runs settled in %s\n", total, time.Since(began).Round(time.Millisecond))
+			return err
+		}
+	}
 }
 
 func (h history) fillSQLite(ctx context.Context, path string) error {
@@ -159,8 +181,9 @@ func (h history) fillPostgres(ctx context.Context, dsn string) error {
 // history is n runs, one a second since begin. Of the last hundred some are queued or in progress. The
 // oldest tenth are of an automation that has started none since. Each thousandth was gone on with three days later.
 type history struct {
-	n     int
-	begin time.Time
+	n      int
+	begin  time.Time
+	queued bool // all of them, as if no worker had ever come
 }
 
 // filledColumns are the columns that are filled, by their table.
@@ -171,7 +194,7 @@ func filledColumns() map[string][]string {
 			"parent_run_id", "root_run_id", "automation_uid", "webhook_uid", "delivery_uid", "config", "config_name", "model_id", "environment_id", "skill_spec",
 			"worker", "worker_name", "claim_hash", "lease_until", "metadata", "created_at", "updated_at", "queued_at", "started_at", "finished_at",
 		},
-		"run_metadata": {"run_id", "key", "value", "ended_at"},
+		"run_metadata": {"run_id", "key", "value", "settled_at"},
 	}
 }
 
@@ -206,6 +229,9 @@ func (h history) run(i int, web bool) []any {
 	if updated.After(end) {
 		updated = end
 	}
+	if h.queued {
+		updated = at
+	}
 	pick := func(when bool, yes, no string) string {
 		if when {
 			return yes
@@ -214,7 +240,7 @@ func (h history) run(i int, web bool) []any {
 	}
 	status := "SUCCEEDED"
 	switch {
-	case i >= h.n-100 && i%4 == 0:
+	case h.queued || i >= h.n-100 && i%4 == 0:
 		status = "QUEUED"
 	case i >= h.n-100 && i%25 == 1:
 		status = "INPROGRESS"

@@ -21,7 +21,7 @@ type options struct {
 	few, many, rounds, connections, rate, queued, workers int
 	duration                                              time.Duration
 	dir, postgres                                         string
-	keep                                                  bool
+	keep, backlog                                         bool
 }
 
 func main() {
@@ -34,6 +34,7 @@ func main() {
 	flag.IntVar(&o.rate, "rate", 200, "deliveries a second")
 	flag.IntVar(&o.queued, "queued", 10_000, "runs to drain")
 	flag.IntVar(&o.workers, "workers", 8, "worker slots")
+	flag.BoolVar(&o.backlog, "backlog", false, "let all runs whose lists are measured wait in the queue, as if no worker had ever come")
 	flag.StringVar(&o.dir, "keep", "", "directory for the states, which are kept and used again; a temporary one if not given")
 	flag.StringVar(&o.postgres, "postgres", "", "address of a PostgreSQL server, whose lists are measured instead of SQLite's, in schemas that are dropped unless -keep is given")
 	flag.Parse()
