@@ -19,6 +19,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 
 	"millwright/schema"
 	"millwright/state"
@@ -73,6 +74,7 @@ func New(cfg Config) *API {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &API{cfg: cfg, router: chi.NewRouter(), wrong: NewBudget(wrongKeysPerMinute)}
+	a.router.Use(middleware.GetHead)
 	a.router.NotFound(func(w http.ResponseWriter, r *http.Request) {
 		a.write(w, r, Problem("resource_not_found", "no such endpoint: %s", r.URL.Path))
 	})
@@ -100,6 +102,9 @@ func (a *API) allowed(path string) string {
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		if a.router.Match(chi.NewRouteContext(), m, path) {
 			methods = append(methods, m)
+			if m == http.MethodGet {
+				methods = append(methods, http.MethodHead)
+			}
 		}
 	}
 	return strings.Join(methods, ", ")

@@ -40,6 +40,9 @@ func (a *API) StreamEvents(slots chan struct{}, follow func(context.Context, *Ev
 		ctx.SetStatus(http.StatusOK)
 		events := &Events{ctx.BodyWriter()}
 		events.flush() // the client learns at once that the stream is open
+		if ctx.Method() == http.MethodHead {
+			return
+		}
 		until, cancel := context.WithCancel(ctx.Context())
 		defer cancel()
 		go func() {

@@ -76,6 +76,30 @@ func TestEventStreamOpensAtOnce(t *testing.T) {
 	}
 }
 
+// TestHead asks with HEAD: the answer is that to GET without its body, and ends where a stream would go on.
+func TestHead(t *testing.T) {
+	w := newWorld(t, statetest.Open(t, statetest.SQLite(t)))
+	id := w.create(`{"prompt": "x"}`)
+	for path, want := range map[string]string{"/agent/runs/" + id: "application/json", "/agent/runs/" + id + "/events": "text/event-stream", "/openapi.yaml": "application/yaml"} {
+		r := w.call(state.RoleViewer, "HEAD", path, "")
+		if ct := r.header.Get("Content-Type"); r.status != 200 || !strings.HasPrefix(ct, want) || r.text != "" {
+			t.Errorf("%s: %d %s %q", path, r.status, ct, r.text)
+		}
+	}
+	for path, want := range map[string]int{"/agent/runs/nothing": 404, "/nothing": 404, "/agent/runs/" + id + "/cancel": 405} {
+		if r := w.call(state.RoleViewer, "HEAD", path, ""); r.status != want || r.text != "" {
+			t.Errorf("%s: %d %q", path, r.status, r.text)
+		}
+	}
+	if r := w.call("", "HEAD", "/agent/runs", ""); r.status != 401 {
+		t.Errorf("without a key: %d", r.status)
+	}
+	r := w.call(state.RoleRunner, "DELETE", "/agent/runs", "")
+	if r.problem(405, "invalid_request"); r.header.Get("Allow") != "GET, HEAD, POST" {
+		t.Errorf("Allow: %s", r.header.Get("Allow"))
+	}
+}
+
 // TestMalformedPlaces are refused: a condition that cannot be read is not left out, and no database is asked
 // for what it cannot hold.
 func TestMalformedPlaces(t *testing.T) {
