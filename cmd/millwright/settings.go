@@ -226,6 +226,9 @@ func (s *settings) check() error {
 			return bad("state", ": want a path, sqlite:PATH or postgres://…")
 		}
 	}
+	if l := s.Limits; min(l.DeliveriesPerMinute, l.FailedAuthPerMinute) < -1 {
+		return bad("limits", ": want a number of requests a minute, 0 for the default, or -1 for no limit")
+	}
 	if r := s.Retention; r.Deliveries.Keep < 0 || r.Deliveries.Days < 0 || r.Runs.Days < 0 {
 		return bad("retention", ": want 0 or more")
 	}
