@@ -36,6 +36,9 @@ const workDir = "/work"
 // memorySize is how an engine takes a size.
 var memorySize = regexp.MustCompile(`^([0-9]+)([bkmg])$`)
 
+// labelValue is what Kubernetes takes as the value of a label.
+var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+
 // newContainer makes the executor of a harness in containers. label marks what belongs to this process.
 func newContainer(h Harness, adapt func() adapter, label string) (Executor, error) {
 	c := *h.Container
@@ -51,6 +54,9 @@ func newContainer(h Harness, adapt func() adapter, label string) (Executor, erro
 		engines = []string{"kubectl"}
 		if len(h.Command) == 0 {
 			return nil, fmt.Errorf("container: with kubernetes a command is needed")
+		}
+		if c.Network != "" && !labelValue.MatchString(c.Network) {
+			return nil, fmt.Errorf("container: with kubernetes the network %q becomes a label: want at most 63 letters, digits, ., _ and -", c.Network)
 		}
 	default:
 		return nil, fmt.Errorf("container: engine %q is not one of docker, podman and kubernetes", c.Engine)

@@ -96,6 +96,7 @@ func TestContainers(t *testing.T) {
 				for _, want := range []string{
 					`"backoffLimit":0`, `"cpu":"2"`, `"memory":"536870912"`, `"image":"runner:2"`, `"runAsNonRoot":true`, `"allowPrivilegeEscalation":false`,
 					`"drop":["ALL"]`, `"automountServiceAccountToken":false`, `"millwright/network":"none"`, `"restartPolicy":"Never"`, `"activeDeadlineSeconds":4200`,
+					`"sizeLimit":"10737418240"`,
 				} {
 					wantIn(t, record, want)
 				}
@@ -132,7 +133,12 @@ func TestContainersThatFail(t *testing.T) {
 				harnesses["badimage"] = image("missing")
 			} else {
 				harnesses["badimage"] = image("bad image")
-				harnesses["forbidden"], harnesses["evicted"] = image("forbidden"), image("evicted")
+				for _, name := range []string{"forbidden", "evicted", "drained", "deadline", "no-tar", "too-big"} {
+					harnesses[name] = image(name)
+				}
+				h := harnesses["too-big"]
+				h.Timeout = time.Second
+				harnesses["too-big"] = h
 			}
 			b.work(worker.Config{Slots: len(harnesses), Harnesses: harnesses})
 			runs := map[string]string{}
@@ -163,11 +169,17 @@ func TestContainersThatFail(t *testing.T) {
 				t.Errorf("terminated: %s %s", r.State, r.StatusMessage)
 			}
 			if engine == "kubernetes" {
-				if r := b.end(runs["forbidden"]); r.ErrorCode != "environment_setup_failed" || !strings.Contains(r.StatusMessage, "Forbidden") {
-					t.Errorf("forbidden: %s %s", r.State, r.StatusMessage)
-				}
-				if r := b.end(runs["evicted"]); r.State != state.RunError || r.ErrorCode != "agent_process_failed" || !strings.Contains(r.StatusMessage, "Evicted") {
-					t.Errorf("evicted: %s %s", r.State, r.StatusMessage)
+				for name, want := range map[string][2]string{
+					"forbidden": {"environment_setup_failed", "Forbidden"},
+					"evicted":   {"agent_process_failed", "Evicted"},
+					"drained":   {"agent_process_failed", "deleted"},
+					"deadline":  {"environment_setup_failed", "DeadlineExceeded"},
+					"no-tar":    {"environment_setup_failed", "executable file not found"},
+					"too-big":   {"infrastructure_timeout", "within 1s: it waits: Unschedulable: 0/1 nodes"},
+				} {
+					if r := b.end(runs[name]); r.State != state.RunError || r.ErrorCode != want[0] || !strings.Contains(r.StatusMessage, want[1]) {
+						t.Errorf("%s: %s %s %s", name, r.State, r.ErrorCode, r.StatusMessage)
+					}
 				}
 			}
 			id := runs["cancelled"]
@@ -250,6 +262,57 @@ func TestContainersOfAnEngineThatWasAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone(t, filepath.Join(dir, "mark"))
+}
+
+// TestJobsOutliveABrokenConnection has the API server refuse the files at first, and the harness's log break
+// off: nothing is lost, or said twice.
+func TestJobsOutliveABrokenConnection(t *testing.T) {
+	engines(t)
+	b := newBench(t, 0)
+	h := inContainer("kubernetes", "echo 1; echo 2; echo 3; echo oops >&2; exit 3")
+	h.Container.Image = "flaky"
+	b.work(worker.Config{Harnesses: map[string]worker.Harness{"c": h}, Default: "c"})
+	r := b.end(b.create(nil))
+	if said := b.said(r); r.State != state.RunFailed || !strings.HasSuffix(r.StatusMessage, "exit status 3: oops") || said != "1\n2\n3" {
+		t.Errorf("run is %s %q, and said %q", r.State, r.StatusMessage, said)
+	}
+}
+
+// TestNetworkThatIsNoLabel refuses at the start what the API server would refuse of each run.
+func TestNetworkThatIsNoLabel(t *testing.T) {
+	engines(t)
+	for network, fine := range map[string]bool{"": true, "open": true, "a network": false, "-": false, strings.Repeat("x", 64): false} {
+		h := inContainer("kubernetes", "true")
+		h.Container.Network = network
+		if err := (worker.Update{Harnesses: map[string]worker.Harness{"c": h}}).Check(); (err == nil) != fine {
+			t.Errorf("%q: %v", network, err)
+		}
+	}
+}
+
+// TestOneJobForARun has jobs of other attempts be there when an attempt begins: that of an earlier one is
+// removed first, beside that of a later one nothing begins.
+func TestOneJobForARun(t *testing.T) {
+	dir := engines(t)
+	b := newBench(t, 0)
+	runs := map[string]string{}
+	for _, attempt := range []string{"1-0", "1-2"} {
+		id := b.create(nil)
+		runs[attempt] = id
+		job := fmt.Sprintf(`{"metadata":{"name":"millwright-%s-%s","labels":{"millwright/run":%q}}}`, id, attempt, id)
+		if err := os.WriteFile(filepath.Join(dir, "millwright-"+id+"-"+attempt+".Job"), []byte(job), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.work(worker.Config{Harnesses: map[string]worker.Harness{"c": inContainer("kubernetes", "echo hi")}, Default: "c"})
+	if r := b.end(runs["1-0"]); r.State != state.RunSucceeded {
+		t.Errorf("after an earlier attempt: %s %s", r.State, r.StatusMessage)
+	}
+	recorded(t, dir, "*-1-0.deleted")
+	if r := b.end(runs["1-2"]); r.State != state.RunError || !strings.Contains(r.StatusMessage, "later attempt is there") {
+		t.Errorf("beside a later attempt: %s %s", r.State, r.StatusMessage)
+	}
+	recorded(t, dir, "*-1-2.Job")
 }
 
 func TestStaleContainersAreRemoved(t *testing.T) {

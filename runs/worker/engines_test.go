@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +25,8 @@ func TestMain(m *testing.M) {
 		os.Exit(fakeDocker(os.Args[1:]))
 	case "kubectl":
 		os.Exit(fakeKubectl(os.Args[1:]))
+	case "kubelet":
+		os.Exit(fakeKubelet(os.Args[1]))
 	case "worker":
 		os.Exit(workerProcess(os.Args[1:]))
 	}
@@ -42,7 +43,7 @@ func engines(t *testing.T) string {
 		t.Fatal(err)
 	}
 	bin, kept := t.TempDir(), t.TempDir()
-	for _, name := range []string{"docker", "kubectl"} {
+	for _, name := range []string{"docker", "kubectl", "kubelet"} {
 		if err := os.Symlink(self, filepath.Join(bin, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -182,126 +183,4 @@ func fakeDocker(args []string) int {
 		return 0
 	}
 	return refuse(1, "docker: %q is not a docker command", args[0])
-}
-
-type fakeJob struct {
-	Kind     string
-	Metadata struct{ Name string }
-	Spec     struct {
-		Template struct {
-			Spec struct {
-				Containers []struct {
-					Image     string
-					Command   []string
-					Stdin     bool
-					StdinOnce bool
-					EnvFrom   []struct{ SecretRef struct{ Name string } }
-				}
-			}
-		}
-	}
-	StringData map[string]string
-}
-
-func fakeKubectl(args []string) int {
-	if args[0] == "--namespace" {
-		if args[1] != "agents" {
-			return refuse(1, "namespace %q not found", args[1])
-		}
-		args = args[2:]
-	}
-	switch args[0] {
-	case "create":
-		if _, _, err := flags(args[1:], []string{"--output", "--filename"}, nil); err != nil {
-			return refuse(1, "error: %v", err)
-		}
-		text, err := io.ReadAll(os.Stdin)
-		var j fakeJob
-		if err != nil || json.Unmarshal(text, &j) != nil {
-			return refuse(1, "error: no objects passed to create")
-		}
-		if j.Kind == "Job" && j.Spec.Template.Spec.Containers[0].Image == "forbidden" {
-			return refuse(1, "Error from server (Forbidden): jobs.batch is forbidden")
-		}
-		os.WriteFile(kept(j.Metadata.Name+"."+j.Kind), text, 0o600)
-		fmt.Printf(`{"kind":%q,"metadata":{"name":%q,"uid":"u-1"}}`, j.Kind, j.Metadata.Name)
-		return 0
-	case "get":
-		f, rest, err := flags(args[2:], []string{"--selector", "--output"}, nil)
-		if err != nil || args[1] != "pods" || len(rest) != 0 {
-			return refuse(1, "error: %v", err)
-		}
-		return fakePods(strings.TrimPrefix(f["--selector"][0], "job-name="))
-	case "attach":
-		_, rest, err := flags(args[1:], []string{"--container"}, []string{"--stdin", "--quiet"})
-		if err != nil || len(rest) != 1 {
-			return refuse(1, "error: %v", err)
-		}
-		return fakeAttach(strings.TrimSuffix(rest[0], "-pod"))
-	case "delete":
-		f, _, err := flags(args[3:], []string{"--selector", "--grace-period", "--cascade", "--wait"}, []string{"--ignore-not-found"})
-		if err != nil {
-			return refuse(1, "error: %v", err)
-		}
-		seconds, _ := strconv.Atoi(append(f["--grace-period"], "30")[0])
-		end(args[2], time.Duration(seconds)*time.Second)
-		os.Rename(kept(args[2]+".Job"), kept(args[2]+".deleted"))
-		return 0
-	}
-	return refuse(1, "error: unknown command %q", args[0])
-}
-
-func fakePods(name string) int {
-	text, err := os.ReadFile(kept(name + ".Job"))
-	if err != nil {
-		fmt.Println(`{"items":[]}`)
-		return 0
-	}
-	state := `{"waiting":{"reason":"CreateContainerConfigError","message":"secret not found"}}`
-	if _, err := os.Stat(kept(name + ".Secret")); err == nil {
-		state = `{"running":{"startedAt":"2026-01-01T00:00:00Z"}}`
-	}
-	if strings.Contains(string(text), `"image":"bad image"`) {
-		state = `{"waiting":{"reason":"InvalidImageName","message":"couldn't parse image name"}}`
-	}
-	if status, err := os.ReadFile(kept(name + ".status")); err == nil {
-		reason := map[string]string{"137": "OOMKilled"}[string(status)]
-		state = `{"terminated":{"exitCode":` + string(status) + `,"reason":"` + reason + `"}}`
-		if strings.Contains(string(text), `"image":"evicted"`) {
-			fmt.Printf(`{"items":[{"metadata":{"name":"%s-pod"},"status":{"phase":"Failed","reason":"Evicted","message":"The node was low on resource: ephemeral-storage."}}]}`, name)
-			return 0
-		}
-	}
-	fmt.Printf(`{"items":[{"metadata":{"name":"%s-pod"},"status":{"phase":"Running","containerStatuses":[{"name":"harness","state":%s}]}}]}`, name, state)
-	return 0
-}
-
-func fakeAttach(name string) int {
-	var job, secret fakeJob
-	for file, to := range map[string]*fakeJob{name + ".Job": &job, name + ".Secret": &secret} {
-		text, err := os.ReadFile(kept(file))
-		if err != nil || json.Unmarshal(text, to) != nil {
-			return refuse(1, "Error from server (NotFound): pods %q not found", name)
-		}
-	}
-	c := job.Spec.Template.Spec.Containers[0]
-	if !c.Stdin || !c.StdinOnce {
-		return refuse(1, "error: Unable to use a TTY - container harness did not allocate one")
-	}
-	work, err := os.MkdirTemp(os.Getenv(engineDir), "pod-")
-	if err != nil {
-		return refuse(1, "%v", err)
-	}
-	command := slices.Clone(c.Command)
-	for i := range command {
-		command[i] = strings.ReplaceAll(command[i], "/work", work)
-	}
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "IMAGE=" + c.Image}
-	for k, v := range secret.StringData {
-		cmd.Env = append(cmd.Env, k+"="+v)
-	}
-	status := container(name, cmd)
-	os.WriteFile(kept(name+".status"), []byte(strconv.Itoa(status)), 0o600)
-	return 0
 }

@@ -62,7 +62,9 @@ type Executor interface {
 type Task struct {
 	Order *dispatch.Order
 	Dir   string // the working directory, with the order's files in it
-	out   *recorder
+	// MaxDir is how many bytes a working directory elsewhere may hold; the job watches this one.
+	MaxDir int64
+	out    *recorder
 }
 
 // Update is what can change of a worker's configuration while it works.

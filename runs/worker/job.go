@@ -135,7 +135,7 @@ func (j *job) execute(ctx context.Context, rec *recorder, name string, executor 
 	watch.Go(func() { j.watch(watched, dir) })
 	defer watch.Wait()
 	defer done()
-	return executor.Execute(ctx, Task{Order: j.order, Dir: dir, out: rec})
+	return executor.Execute(ctx, Task{Order: j.order, Dir: dir, MaxDir: j.worker.cfg.MaxDir, out: rec})
 }
 
 // watch stops the job when its directory holds too much.

@@ -3,17 +3,12 @@
 package worker
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -22,8 +17,8 @@ import (
 )
 
 // kubernetes runs a harness as a Job, through kubectl. The working directory goes into the pod as a tar
-// archive on the standard input of its container, whose output is the harness's. The image needs sh and
-// tar.
+// archive on the standard input of an init container. The harness's output is read from the pod's log, which,
+// unlike an attached stream, can be read on from where it broke off. The image needs sh, tar and tail.
 type kubernetes struct {
 	harness   Harness
 	container Container
@@ -32,9 +27,15 @@ type kubernetes struct {
 	label     string
 }
 
-// podPatience is how long a pod may take until its container runs: an image may have to be fetched, or a
-// node to be started.
-const podPatience = 10 * time.Minute
+const (
+	// podPatience is how long a pod may take until a container runs: an image may have to be fetched, or a
+	// node to be started.
+	podPatience = 10 * time.Minute
+	// apiPatience is how long the API server may refuse to answer, or to let us in.
+	apiPatience = time.Minute
+	// endPatience is how long the end of a container may take to be known, and a job to be gone.
+	endPatience = 25 * time.Second
+)
 
 // Execute runs the harness as a Job.
 func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
@@ -45,50 +46,55 @@ func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
 	if image == "" {
 		return failed("environment_setup_failed", "container: neither the harness nor the run's runner names an image")
 	}
-	release := guard(k.program, k.arguments(removal(name)...)...)
-	defer func() { release(k.remove(name) == nil) }()
+	if err := k.supersede(ctx, t.Order); err != nil {
+		return k.unless(ctx, "the job cannot be made: %v", err)
+	}
+	release := guard(k.program, k.arguments(removal(name, false)...)...)
+	defer func() { release(k.remove(name, ctx.Err() != nil) == nil) }()
 	if err := k.create(ctx, name, t); err != nil {
 		return k.unless(ctx, "the job cannot be made: %v", err)
 	}
-	pod, err := k.running(ctx, name)
+	pod, err := k.deliver(ctx, name, t.Dir)
 	if err != nil {
 		return k.unless(ctx, "the job's pod does not start: %v", err)
 	}
-	archive, err := archiveOf(t.Dir)
-	if err != nil {
-		return failed("environment_setup_failed", "working directory: %v", underlying(err))
-	}
-	cmd := exec.Command(k.program, k.arguments("attach", "--stdin", "--quiet", "--container", "harness", pod)...)
-	cmd.Stdin = archive
-	cmd.SysProcAttr = processGroup(nil)
-	e := execute(ctx, cmd, t, k.adapt(), func() { k.remove(name) })
-	if o, stopped := stoppedBy(ctx); stopped {
-		return o
-	}
-	if e.start != nil {
-		return failed("environment_setup_failed", "kubectl: %v", e.start)
-	}
-	status, reason, err := k.status(ctx, name)
+	end, failure, err := k.follow(ctx, name, pod, t)
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
 	}
 	if err != nil {
-		return failed("agent_process_failed", "the connection to the job's pod was lost: %v", err)
+		return failed("agent_process_failed", "the job's pod was lost: %v", err)
 	}
-	if o, unusable := notRun(status, e.stderr); unusable {
+	stderr := lastWords(end.Message, t.out.redact)
+	if o, unusable := notRun(end.ExitCode, stderr); unusable {
 		return o
 	}
 	switch {
-	case reason == "OOMKilled":
-		return gaveUp("the harness was killed: its container may not have more memory", e.stderr)
-	case status == 0 && e.failure != "":
-		return gaveUp("the harness failed", e.failure)
+	case end.Reason == "StartError":
+		return failed("environment_setup_failed", "the container cannot be set up: %s", stderr)
+	case end.Reason == "OOMKilled":
+		return gaveUp("the harness was killed: its container may not have more memory", stderr)
+	case end.ExitCode == 0 && failure != "":
+		return gaveUp("the harness failed", failure)
 	}
-	return endedWith(status, e.stderr)
+	return endedWith(end.ExitCode, stderr)
+}
+
+// lastWords is the end of standard error, as the kubelet keeps it: the last 4096 bytes. A secret that is cut
+// at their beginning is cut off.
+func lastWords(message string, redact *redactor) string {
+	text := clean(redact.text(message))
+	if len(message) >= maxTail {
+		text = clean(text[min(len(text), redact.longest):])
+	}
+	return strings.TrimSpace(text)
 }
 
 // unless is a set-up that failed, unless it was stopped.
 func (k *kubernetes) unless(ctx context.Context, format string, err error) outcome {
+	if late := (timeoutError{}); errors.As(err, &late) {
+		return failed("infrastructure_timeout", format, err)
+	}
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
 	}
@@ -104,38 +110,65 @@ func (k *kubernetes) arguments(args ...string) []string {
 
 // kubectl runs a short command with input and returns its output.
 func (k *kubernetes) kubectl(ctx context.Context, input []byte, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, endPatience+5*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, k.program, k.arguments(args...)...)
 	var stderr tail
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &stderr
+	cmd.SysProcAttr = processGroup(nil)
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, strings.TrimSpace(clean(string(stderr.kept))))
+		return nil, apiError{fmt.Errorf("%w: %s", err, strings.TrimSpace(clean(string(stderr.kept))))}
 	}
 	return out, nil
 }
 
-// remove deletes the job.
-func (k *kubernetes) remove(name string) error {
-	_, err := k.kubectl(context.Background(), nil, removal(name)...)
+// remove deletes the job, and waits until its pod is gone if asked to.
+func (k *kubernetes) remove(name string, wait bool) error {
+	_, err := k.kubectl(context.Background(), nil, removal(name, wait)...)
 	return err
 }
 
-// removal deletes a job, with 5 seconds for its harness to end. What belongs to it goes with it.
-func removal(name string) []string {
+// removal deletes a job. What belongs to it goes with it; its pod says how long the harness has to end.
+func removal(name string, wait bool) []string {
 	return []string{
-		"delete", "job", name, "--ignore-not-found", "--cascade=foreground", "--wait=false",
-		"--grace-period=" + strconv.Itoa(int(killAfter.Seconds())),
+		"delete", "job", name, "--ignore-not-found", "--cascade=foreground",
+		"--wait=" + strconv.FormatBool(wait), "--timeout=" + endPatience.String(),
 	}
 }
 
-type object = map[string]any
+// supersede removes the jobs of earlier attempts and executions of the run, and waits until their pods are
+// gone, so that never two work on one run. A job of a later attempt means that the run is no longer ours.
+func (k *kubernetes) supersede(ctx context.Context, o *dispatch.Order) error {
+	var jobs []string
+	err := insist(ctx, podPatience, func() (bool, error) {
+		out, err := k.kubectl(ctx, nil, "get", "jobs", "--selector", "millwright/run="+o.RunID, "--output", "name")
+		jobs = strings.Fields(string(out))
+		return true, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, job := range jobs {
+		_, name, _ := strings.Cut(job, "/")
+		var execution, attempt int
+		if _, err := fmt.Sscanf(name, "millwright-"+o.RunID+"-%d-%d", &execution, &attempt); err != nil {
+			continue
+		}
+		if execution > o.Execution || execution == o.Execution && attempt > o.Attempt {
+			return fmt.Errorf("%s of a later attempt is there", name)
+		}
+		if err := k.remove(name, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // create makes the job and the secret that its variables come from. The secret belongs to the job and is
 // made after it: the pod waits for it.
 func (k *kubernetes) create(ctx context.Context, name string, t Task) error {
-	job, err := json.Marshal(k.job(name, t.Order))
+	job, err := json.Marshal(k.job(name, t))
 	if err != nil {
 		return err
 	}
@@ -149,14 +182,7 @@ func (k *kubernetes) create(ctx context.Context, name string, t Task) error {
 	if err := json.Unmarshal(out, &made); err != nil || made.Metadata.UID == "" {
 		return errors.New("kubectl does not tell the job's UID")
 	}
-	env := variables(k.harness, t.Order)
-	env["HOME"] = workDir
-	secret, err := json.Marshal(object{
-		"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "stringData": env,
-		"metadata": object{"name": name, "labels": k.labels(t.Order), "ownerReferences": []object{{
-			"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": made.Metadata.UID,
-		}}},
-	})
+	secret, err := json.Marshal(k.secret(name, made.Metadata.UID, t.Order))
 	if err != nil {
 		return err
 	}
@@ -164,186 +190,89 @@ func (k *kubernetes) create(ctx context.Context, name string, t Task) error {
 	return err
 }
 
-func (k *kubernetes) labels(o *dispatch.Order) object {
-	network := k.container.Network
-	if network == "" {
-		network = "none" // for a network policy to select
-	}
-	return object{"app.kubernetes.io/managed-by": "millwright", "millwright/worker": k.label, "millwright/run": o.RunID, "millwright/network": network}
-}
-
-// job describes the job of one attempt.
-func (k *kubernetes) job(name string, o *dispatch.Order) object {
-	image, cpus, memory := k.container.limits(o.Runner)
-	limits := object{}
-	if cpus > 0 {
-		limits["cpu"] = strconv.FormatFloat(cpus, 'f', -1, 64)
-	}
-	if memory != "" {
-		limits["memory"] = strconv.FormatInt(bytesOf(memory), 10)
-	}
-	var commands []string
-	if o.Runner != nil {
-		commands = o.Runner.Setup
-	}
-	script := "cd " + workDir + " && tar -xf - || exit 125\n" + setup(commands) + `exec "$@" < ` + dispatch.PromptFile
-	return object{
-		"apiVersion": "batch/v1", "kind": "Job",
-		"metadata": object{"name": name, "labels": k.labels(o)},
-		"spec": object{
-			"backoffLimit": 0, "ttlSecondsAfterFinished": 600,
-			"activeDeadlineSeconds": int((k.harness.Timeout + podPatience) / time.Second), // should this worker die
-			"template": object{
-				"metadata": object{"labels": k.labels(o)},
-				"spec": object{
-					"restartPolicy": "Never", "automountServiceAccountToken": false, "enableServiceLinks": false,
-					"terminationGracePeriodSeconds": int(killAfter / time.Second),
-					"securityContext":               object{"runAsNonRoot": true, "runAsUser": nobody, "runAsGroup": nobody, "fsGroup": nobody, "seccompProfile": object{"type": "RuntimeDefault"}},
-					"volumes":                       []object{{"name": "work", "emptyDir": object{}}},
-					"containers": []object{{
-						"name": "harness", "image": image, "workingDir": workDir, "stdin": true, "stdinOnce": true,
-						"command":         append([]string{"sh", "-c", script, "sh"}, k.harness.Command...),
-						"envFrom":         []object{{"secretRef": object{"name": name}}},
-						"volumeMounts":    []object{{"name": "work", "mountPath": workDir}},
-						"resources":       object{"limits": limits},
-						"securityContext": object{"allowPrivilegeEscalation": false, "capabilities": object{"drop": []string{"ALL"}}},
-					}},
-				},
-			},
-		},
-	}
-}
-
-// podList is what is read of the pods of a job.
-type podList struct {
-	Items []struct {
-		Metadata struct{ Name string }
-		Status   struct {
-			Phase, Reason, Message string
-			ContainerStatuses      []struct {
-				State struct {
-					Waiting    *struct{ Reason, Message string }
-					Running    *struct{}
-					Terminated *struct {
-						ExitCode int
-						Reason   string
-					}
-				}
-			}
-		}
-	}
-}
-
-func (k *kubernetes) pods(ctx context.Context, name string) (podList, error) {
-	var list podList
-	out, err := k.kubectl(ctx, nil, "get", "pods", "--selector", "job-name="+name, "--output", "json")
+// deliver waits for the job's pod, brings the files of the directory into it, and returns its name when the
+// harness has begun.
+func (k *kubernetes) deliver(ctx context.Context, name, dir string) (pod string, err error) {
+	archive, err := archiveOf(dir)
 	if err != nil {
-		return list, err
+		return "", underlying(err)
 	}
-	return list, json.Unmarshal(out, &list)
-}
-
-// poll asks for the job's pod until ask is content, or patience ends.
-func (k *kubernetes) poll(ctx context.Context, name string, patience time.Duration, ask func(podList) (done bool, err error)) error {
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	var last error
-	for {
-		list, err := k.pods(ctx, name)
-		if last = err; err == nil {
-			if done, err := ask(list); done || err != nil {
-				return err
-			}
+	sent := false
+	var waits string
+	err = insist(ctx, podPatience, func() (bool, error) {
+		p, err := k.look(ctx, name)
+		if err != nil {
+			return false, err
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-deadline.C:
-			return errors.Join(fmt.Errorf("after %s it is still not so far", patience), last)
-		case <-tick.C:
+		pod, waits = p.name, p.waits
+		switch files := p.files; {
+		case files.Running != nil && !sent:
+			_, err = k.kubectl(ctx, archive, "attach", "--stdin", "--quiet", "--container", filesContainer, pod)
+			sent = err == nil
+			return false, err
+		case files.Terminated != nil && files.Terminated.ExitCode != 0:
+			return false, fmt.Errorf("its files cannot be unpacked: %s", files.Terminated)
 		}
-	}
-}
-
-// running waits until the container runs, and returns the pod's name.
-func (k *kubernetes) running(ctx context.Context, name string) (pod string, err error) {
-	waits := ""
-	err = k.poll(ctx, name, podPatience, func(list podList) (bool, error) {
-		for _, p := range list.Items {
-			pod = p.Metadata.Name
-			for _, c := range p.Status.ContainerStatuses {
-				switch {
-				case c.State.Running != nil:
-					return true, nil
-				case c.State.Terminated != nil:
-					return false, fmt.Errorf("its container ended with exit status %d: %s", c.State.Terminated.ExitCode, c.State.Terminated.Reason)
-				case c.State.Waiting != nil && (c.State.Waiting.Reason == "InvalidImageName" || c.State.Waiting.Reason == "ErrImageNeverPull"):
-					return false, fmt.Errorf("%s: %s", c.State.Waiting.Reason, c.State.Waiting.Message)
-				case c.State.Waiting != nil: // an image that cannot be had just now, too
-					waits = strings.TrimSuffix(": it waits: "+c.State.Waiting.Reason+": "+c.State.Waiting.Message, ": ")
-				}
-			}
-			if p.Status.Phase == "Failed" {
-				return false, fmt.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
-			}
-		}
-		return false, nil
+		return p.harness.Running != nil || p.harness.Terminated != nil, nil
 	})
-	if err != nil && waits != "" {
-		err = fmt.Errorf("%w%s", err, waits)
+	if late := (timeoutError{}); waits != "" && (errors.Is(err, errPatience) || errors.As(err, &late)) {
+		err = fmt.Errorf("%w: it waits: %s", err, waits)
 	}
 	return pod, err
 }
 
-// status returns the exit status of the container, whose output has ended, and why it ended so.
-func (k *kubernetes) status(ctx context.Context, name string) (status int, reason string, err error) {
-	err = k.poll(ctx, name, 30*time.Second, func(list podList) (bool, error) {
-		for _, p := range list.Items {
-			for _, c := range p.Status.ContainerStatuses {
-				if c.State.Terminated != nil {
-					status, reason = c.State.Terminated.ExitCode, c.State.Terminated.Reason
-					return true, nil
-				}
-			}
-			if p.Status.Phase == "Failed" { // evicted, or its node is gone
-				return false, fmt.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
-			}
+// follow has the harness's output become the conversation, and returns how its container ended. failure is what
+// the output says went wrong. A log that breaks off is read on from there.
+func (k *kubernetes) follow(ctx context.Context, name, pod string, t Task) (end terminated, failure string, err error) {
+	lines := &dated{adapter: k.adapt()}
+	ended := false
+	err = insist(ctx, k.harness.Timeout, func() (bool, error) {
+		args := []string{"logs", "--follow", "--timestamps", "--container", harnessContainer}
+		if lines.seen = lines.last; !lines.seen.IsZero() {
+			args = append(args, "--since-time", lines.seen.UTC().Format(time.RFC3339))
 		}
-		if len(list.Items) == 0 {
-			return false, errors.New("it is gone")
+		cmd := exec.Command(k.program, k.arguments(append(args, pod)...)...)
+		cmd.SysProcAttr = processGroup(nil)
+		began := time.Now()
+		e := execute(ctx, cmd, t, lines, func() { k.remove(name, true) })
+		switch {
+		case ctx.Err() != nil:
+			return false, context.Cause(ctx)
+		case e.start != nil:
+			return false, e.start
+		case e.err != nil && time.Since(began) < apiPatience:
+			return false, apiError{fmt.Errorf("%w: %s", e.err, e.stderr)}
+		case e.err == nil && ended: // before this look at the log: it is whole
+			return true, nil
 		}
-		return false, nil
+		p, err := k.look(ctx, name)
+		if err == nil && p.harness.Terminated != nil {
+			ended, end = true, *p.harness.Terminated
+		}
+		return false, err
 	})
-	return status, reason, err
+	return end, lines.adapter.end(t.out), err
 }
 
-// archiveOf packs the files of a directory, which have no sub-directories.
-func archiveOf(dir string) (io.Reader, error) {
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		if e.Type()&fs.ModeType != 0 {
-			continue
-		}
-		body, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			return nil, err
-		}
-		if err := w.WriteHeader(&tar.Header{Name: e.Name(), Mode: 0o644, Size: int64(len(body))}); err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(body); err != nil {
-			return nil, err
-		}
-	}
-	return &out, w.Close()
+// dated is an adapter for lines that begin with the time at which they were written. It takes those that are
+// younger than what was seen.
+type dated struct {
+	adapter
+	seen, last time.Time
 }
+
+func (d *dated) line(out *recorder, line string) {
+	at, text, _ := strings.Cut(line, " ")
+	when, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil || !when.After(d.seen) {
+		return
+	}
+	d.last = when
+	d.adapter.line(out, text)
+}
+
+// end comes after each reading of the log; the adapter's own once.
+func (d *dated) end(*recorder) string { return "" }
 
 // sweep removes the jobs of a process that ended without doing so.
 func (k *kubernetes) sweep(label string) {

@@ -1,0 +1,288 @@
+//go:build unix
+
+package worker
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"millwright/runs/dispatch"
+)
+
+// The containers of a job's pod: the first takes the files and ends, then the second begins.
+const (
+	filesContainer   = "files"
+	harnessContainer = "harness"
+)
+
+type object = map[string]any
+
+func (k *kubernetes) labels(name string, o *dispatch.Order) object {
+	return object{
+		"app.kubernetes.io/managed-by": "millwright", "millwright/worker": k.label, "millwright/run": o.RunID, "millwright/job": name,
+		"millwright/network": cmp.Or(k.container.Network, "none"), // for a network policy to select
+	}
+}
+
+// script runs the set-up commands and the harness. The end of their standard error becomes the container's
+// termination message: the log has standard output alone. The shell, process 1, passes SIGTERM on.
+func script(commands []string) string {
+	return "exec 2>>/errors/log\n" +
+		"trap 'tail -c " + strconv.Itoa(maxTail) + " /errors/log >/dev/termination-log' EXIT\n" +
+		setup(commands) +
+		`"$@" <` + dispatch.PromptFile + " &\n" +
+		"trap 'kill -s TERM $!' TERM\n" +
+		"while wait $!; status=$?; kill -0 $! 2>/dev/null; do :; done\n" +
+		"exit $status"
+}
+
+// job describes the job of one attempt.
+func (k *kubernetes) job(name string, t Task) object {
+	image, cpus, memory := k.container.limits(t.Order.Runner)
+	limits := object{}
+	if cpus > 0 {
+		limits["cpu"] = strconv.FormatFloat(cpus, 'f', -1, 64)
+	}
+	if memory != "" {
+		limits["memory"] = strconv.FormatInt(bytesOf(memory), 10)
+	}
+	var commands []string
+	if t.Order.Runner != nil {
+		commands = t.Order.Runner.Setup
+	}
+	container := func(name string, more object) object {
+		c := object{
+			"name": name, "image": image, "workingDir": workDir, "resources": object{"limits": limits},
+			"volumeMounts":    []object{{"name": "work", "mountPath": workDir}, {"name": "errors", "mountPath": "/errors"}},
+			"securityContext": object{"allowPrivilegeEscalation": false, "capabilities": object{"drop": []string{"ALL"}}},
+		}
+		maps.Copy(c, more)
+		return c
+	}
+	return object{
+		"apiVersion": "batch/v1", "kind": "Job",
+		"metadata": object{"name": name, "labels": k.labels(name, t.Order)},
+		"spec": object{
+			"backoffLimit": 0, "ttlSecondsAfterFinished": 600,
+			"activeDeadlineSeconds": int((k.harness.Timeout + podPatience) / time.Second), // should this worker die
+			"template": object{
+				"metadata": object{"labels": k.labels(name, t.Order)},
+				"spec": object{
+					"restartPolicy": "Never", "automountServiceAccountToken": false, "enableServiceLinks": false,
+					"terminationGracePeriodSeconds": int(killAfter / time.Second),
+					"securityContext":               object{"runAsNonRoot": true, "runAsUser": nobody, "runAsGroup": nobody, "fsGroup": nobody, "seccompProfile": object{"type": "RuntimeDefault"}},
+					"volumes": []object{
+						{"name": "work", "emptyDir": object{"sizeLimit": strconv.FormatInt(t.MaxDir, 10)}},
+						{"name": "errors", "emptyDir": object{"sizeLimit": strconv.Itoa(maxErrors)}},
+					},
+					"initContainers": []object{container(filesContainer, object{
+						"stdin": true, "stdinOnce": true, "command": []string{"tar", "-xf", "-"}, "terminationMessagePolicy": "FallbackToLogsOnError",
+					})},
+					"containers": []object{container(harnessContainer, object{
+						"command": append([]string{"sh", "-c", script(commands), "sh"}, k.harness.Command...),
+						"envFrom": []object{{"secretRef": object{"name": name}}},
+					})},
+				},
+			},
+		},
+	}
+}
+
+// maxErrors is how many bytes a harness may write to standard error.
+const maxErrors = 1 << 30
+
+// secret holds the variables of the job with this UID.
+func (k *kubernetes) secret(name, uid string, o *dispatch.Order) object {
+	env := variables(k.harness, o)
+	env["HOME"] = workDir
+	return object{
+		"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "stringData": env,
+		"metadata": object{"name": name, "labels": k.labels(name, o), "ownerReferences": []object{{
+			"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid,
+		}}},
+	}
+}
+
+// terminated is how a container ended.
+type terminated struct {
+	ExitCode        int
+	Reason, Message string
+}
+
+func (t terminated) String() string {
+	return strings.TrimSpace(fmt.Sprintf("exit status %d, %s: %s", t.ExitCode, t.Reason, t.Message))
+}
+
+// containerState is what a container does; nothing is set while that is not known.
+type containerState struct {
+	Waiting    *struct{ Reason, Message string }
+	Running    *struct{}
+	Terminated *terminated
+}
+
+// item is what is read of a job or its pod.
+type item struct {
+	Kind     string
+	Metadata struct{ Name, DeletionTimestamp string }
+	Status   struct {
+		Phase, Reason, Message string
+		Conditions             []struct{ Type, Status, Reason, Message string }
+		InitContainerStatuses  []containerStatus
+		ContainerStatuses      []containerStatus
+	}
+}
+
+type containerStatus struct {
+	Name  string
+	State containerState
+}
+
+// condition returns the reason and message of the condition of this type and status; empty: there is none.
+func (i item) condition(kind, status string) string {
+	for _, c := range i.Status.Conditions {
+		if c.Type == kind && c.Status == status {
+			return c.Reason + ": " + c.Message
+		}
+	}
+	return ""
+}
+
+// podView is how the pod of a job does.
+type podView struct {
+	name           string
+	files, harness containerState
+	waits          string // what for, where that is known
+}
+
+// look reads how the pod of a job does. An error that is no apiError says that no harness will work in it, or
+// that it was taken away from one that did.
+func (k *kubernetes) look(ctx context.Context, name string) (p podView, err error) {
+	out, err := k.kubectl(ctx, nil, "get", "jobs,pods", "--selector", "millwright/job="+name, "--output", "json")
+	if err != nil {
+		return p, err
+	}
+	var list struct{ Items []item }
+	if err := json.Unmarshal(out, &list); err != nil {
+		return p, apiError{err}
+	}
+	job := false
+	for _, i := range list.Items {
+		if i.Kind == "Job" {
+			job = true
+			if p.waits = i.condition("Failed", "True"); p.waits != "" && len(list.Items) == 1 {
+				return p, errors.New(p.waits)
+			}
+			continue
+		}
+		return p.of(i)
+	}
+	if !job {
+		return p, errors.New("it was deleted")
+	}
+	return p, nil
+}
+
+// of is the view of a pod.
+func (p podView) of(pod item) (podView, error) {
+	p.name, p.waits = pod.Metadata.Name, pod.condition("PodScheduled", "False")
+	for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		switch w := c.State.Waiting; {
+		case w != nil && (w.Reason == "InvalidImageName" || w.Reason == "ErrImageNeverPull"):
+			return p, fmt.Errorf("%s: %s", w.Reason, w.Message)
+		case w != nil && w.Message != "": // an image that cannot be had just now, too
+			p.waits = w.Reason + ": " + w.Message
+		}
+		switch c.Name {
+		case filesContainer:
+			p.files = c.State
+		case harnessContainer:
+			p.harness = c.State
+		}
+	}
+	switch {
+	case pod.Metadata.DeletionTimestamp != "":
+		return p, errors.New("it was deleted")
+	case pod.Status.Reason != "": // evicted, or its node is gone
+		return p, fmt.Errorf("%s: %s", pod.Status.Reason, pod.Status.Message)
+	}
+	return p, nil
+}
+
+// apiError says that kubectl, or the API server, did not do what it was asked for. That may pass.
+type apiError struct{ error }
+
+// errPatience says that it took too long.
+var errPatience = errors.New("it takes too long")
+
+// insist asks again and again until it is done, or an error comes that is no apiError, or those do not cease
+// for apiPatience.
+func insist(ctx context.Context, patience time.Duration, ask func() (done bool, err error)) error {
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	var away time.Time // since when
+	for {
+		done, err := ask()
+		var passing apiError
+		switch {
+		case err == nil && done:
+			return nil
+		case err == nil:
+			away = time.Time{}
+		case !errors.As(err, &passing):
+			return err
+		case away.IsZero():
+			away = time.Now()
+		case time.Since(away) > apiPatience:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-deadline.C:
+			return fmt.Errorf("%w: %s", errPatience, patience)
+		case <-tick.C:
+		}
+	}
+}
+
+// archiveOf packs the files of a directory, which have no sub-directories.
+func archiveOf(dir string) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.Type()&fs.ModeType != 0 {
+			continue
+		}
+		body, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		if err := w.WriteHeader(&tar.Header{Name: e.Name(), Mode: 0o644, Size: int64(len(body)), ModTime: time.Now()}); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(body); err != nil {
+			return nil, err
+		}
+	}
+	err = w.Close()
+	return out.Bytes(), err
+}
