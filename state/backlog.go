@@ -7,7 +7,7 @@ import (
 
 // Bounds of the queued runs that move.
 const (
-	maxWaiting  = 1000 // are not settled however long they wait
+	maxWaiting  = 500  // are not settled however long they wait
 	settleBatch = 100  // are settled in one transaction, so that deliveries never wait long
 )
 

@@ -316,8 +316,8 @@ func TestListsBesideManyQueuedRuns(t *testing.T) {
 		settled += some
 		more = some > 0
 	}
-	if queued := n - n/600; settled != queued-1000 {
-		t.Errorf("%d of %d queued runs are settled, want all but 1000", settled, queued)
+	if queued := n - n/600; settled != queued-500 {
+		t.Errorf("%d of %d queued runs are settled, want all but 500", settled, queued)
 	}
 	check()
 }
