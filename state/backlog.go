@@ -7,8 +7,8 @@ import (
 
 // Bounds of the queued runs that move.
 const (
-	maxWaiting  = 500  // are not settled however long they wait
-	settleBatch = 100  // are settled in one transaction, so that deliveries never wait long
+	maxWaiting  = 500 // are not settled however long they wait
+	settleBatch = 100 // are settled in one transaction, so that deliveries never wait long
 )
 
 // Settle settles some of the runs that wait in the queue behind many others, so that a list need not look at
