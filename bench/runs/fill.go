@@ -86,15 +86,30 @@ func (o options) fill(ctx context.Context, dsn string, n int) error {
 		return err
 	}
 	rows := history{n: n, begin: time.Now().Add(-time.Duration(n) * time.Second), queued: o.backlog}
-	if path, ok := state.SQLitePath(dsn); ok {
+	path, ok := state.SQLitePath(dsn)
+	if ok {
 		err = rows.fillSQLite(ctx, path)
 	} else {
 		err = rows.fillPostgres(ctx, dsn)
 	}
-	if err != nil || !o.backlog {
+	if err == nil && o.backlog {
+		err = settle(ctx, dsn)
+	}
+	if err != nil || ok {
 		return err
 	}
-	return settle(ctx, dsn)
+	return vacuum(ctx, dsn)
+}
+
+// vacuum does what autovacuum does within minutes.
+func vacuum(ctx context.Context, dsn string) error {
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, "VACUUM ANALYZE")
+	return err
 }
 
 // settle does what a server does with queued runs behind which many others wait.
@@ -174,8 +189,7 @@ func (h history) fillPostgres(ctx context.Context, dsn string) error {
 			return fmt.Errorf("fill %s: %w", table, err)
 		}
 	}
-	_, err = conn.Exec(ctx, "VACUUM ANALYZE") // as autovacuum does within minutes
-	return err
+	return nil
 }
 
 // history is n runs, one a second since begin. Of the last hundred some are queued or in progress. The
