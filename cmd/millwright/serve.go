@@ -63,7 +63,7 @@ settings file for several. Ctrl-C ends it in order.`,
 	fl.DurationVar(&f.interval, "interval", 0, "time between looks at the source (default 30s for git, 10s for a directory)")
 	fl.IntVar(&f.workers, "workers", 2, "runs executed at once in this process; 0 with workers elsewhere")
 	fl.StringVar(&f.natsListen, "nats-listen", os.Getenv("MILLWRIGHT_NATS_LISTEN"), "`ADDRESS` for workers on other machines (MILLWRIGHT_NATS_LISTEN)")
-	fl.StringSliceVar(&f.natsCluster, "nats-cluster", envList("MILLWRIGHT_NATS_CLUSTER"), "`ROUTES` of a cluster of embedded NATS servers (MILLWRIGHT_NATS_CLUSTER)")
+	fl.StringSliceVar(&f.natsCluster, "nats-cluster", envList("MILLWRIGHT_NATS_CLUSTER"), "`ADDRESSES` of a cluster of embedded NATS servers: where this one takes its peers, then theirs (MILLWRIGHT_NATS_CLUSTER)")
 	fl.StringVar(&f.natsURL, "nats-url", os.Getenv("MILLWRIGHT_NATS_URL"), "use the NATS servers at this `URL` (MILLWRIGHT_NATS_URL)")
 	fl.StringVar(&f.natsCredentials, "nats-credentials", os.Getenv("MILLWRIGHT_NATS_CREDENTIALS"), "with --nats-url: credentials `FILE` (MILLWRIGHT_NATS_CREDENTIALS)")
 	fl.StringVar(&f.harness, "harness", "", "the default harness, by `NAME` (default echo)")

@@ -26,6 +26,9 @@ func (d *Dispatcher) cluster(opts *server.Options) error {
 	if err != nil {
 		return fmt.Errorf("nats: cluster address %q: %w", d.cfg.Cluster[0], err)
 	}
+	if err := probe(host, port); err != nil {
+		return fmt.Errorf("nats: cluster: %w: the first address is this server's own, the others are those of its peers", err)
+	}
 	password := hex.EncodeToString(d.cfg.Store.DeriveKey("nats cluster password"))
 	mutual, err := peerTLS(d.cfg.Store.DeriveKey("nats cluster key"))
 	if err != nil {

@@ -80,10 +80,8 @@ func (d *Dispatcher) listen(opts *server.Options) error {
 	if err != nil {
 		return fmt.Errorf("nats: listen address %q: %w", d.cfg.Listen, err)
 	}
-	if probe, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(max(port, 0)))); err != nil {
+	if err := probe(host, port); err != nil {
 		return fmt.Errorf("nats: %w", err)
-	} else {
-		probe.Close()
 	}
 	opts.DontListen, opts.Host, opts.Port = false, host, port
 	if d.cfg.Certificate == nil {
@@ -95,6 +93,15 @@ func (d *Dispatcher) listen(opts *server.Options) error {
 	opts.TLS, opts.TLSTimeout = true, 5
 	opts.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.cfg.Certificate}
 	return nil
+}
+
+// probe says why this process cannot listen on an address: the server itself only logs it, and gives up later.
+func probe(host string, port int) error {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(max(port, 0))))
+	if err != nil {
+		return err
+	}
+	return l.Close()
 }
 
 func splitAddress(address string) (host string, port int, err error) {

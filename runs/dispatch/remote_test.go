@@ -259,6 +259,7 @@ func TestListeners(t *testing.T) {
 		"in use":         {Listen: taken.Addr().String()},
 		"not both":       {Listen: "127.0.0.1:0", URL: "nats://127.0.0.1:1"},
 		"connect":        {URL: "nats://user:hunter2@127.0.0.1:1"},
+		"server's own":   {Cluster: []string{taken.Addr().String(), "127.0.0.1:1"}},
 		"peer":           {Cluster: []string{"127.0.0.1:0", "a b"}},
 	} {
 		cfg.Store = s
