@@ -86,23 +86,28 @@ func (o options) fill(ctx context.Context, dsn string, n int) error {
 		return err
 	}
 	rows := history{n: n, begin: time.Now().Add(-time.Duration(n) * time.Second), queued: o.backlog}
-	path, ok := state.SQLitePath(dsn)
-	if ok {
+	if path, ok := state.SQLitePath(dsn); ok {
 		err = rows.fillSQLite(ctx, path)
 	} else {
 		err = rows.fillPostgres(ctx, dsn)
 	}
-	if err == nil && o.backlog {
-		err = settle(ctx, dsn)
+	if err == nil {
+		err = vacuum(ctx, dsn)
 	}
-	if err != nil || ok {
+	if err != nil || !o.backlog {
+		return err
+	}
+	if err := settle(ctx, dsn); err != nil {
 		return err
 	}
 	return vacuum(ctx, dsn)
 }
 
-// vacuum does what autovacuum does within minutes.
+// vacuum does what PostgreSQL does by itself within minutes.
 func vacuum(ctx context.Context, dsn string) error {
+	if _, ok := state.SQLitePath(dsn); ok {
+		return nil
+	}
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return err
