@@ -17,6 +17,7 @@ import (
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
+	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -147,6 +148,49 @@ func TestKubernetesManifests(t *testing.T) {
 	}
 	if len(m.pods) != 2 || len(m.services) != 2 {
 		t.Errorf("%d workloads, %d services", len(m.pods), len(m.services))
+	}
+}
+
+// TestAgentsManifest holds what a worker may do with harnesses' jobs to what it does, and closes the network.
+func TestAgentsManifest(t *testing.T) {
+	may := map[string][]string{}
+	closed := map[networking.PolicyType]bool{}
+	for _, doc := range bytes.Split(deployed(t, "kubernetes/agents.yaml"), []byte("\n---\n")) {
+		var kind struct{ Kind string }
+		if err := yaml.Unmarshal(doc, &kind); err != nil {
+			t.Fatal(err)
+		}
+		switch kind.Kind {
+		case "Namespace":
+			if strict[core.Namespace](t, doc).Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
+				t.Error("pods may have more rights than they need")
+			}
+		case "ServiceAccount":
+			strict[core.ServiceAccount](t, doc)
+		case "Role":
+			for _, rule := range strict[rbac.Role](t, doc).Rules {
+				for _, resource := range rule.Resources {
+					may[resource] = rule.Verbs
+				}
+			}
+		case "RoleBinding":
+			strict[rbac.RoleBinding](t, doc)
+		case "NetworkPolicy":
+			for _, direction := range strict[networking.NetworkPolicy](t, doc).Spec.PolicyTypes {
+				closed[direction] = true
+			}
+		default:
+			t.Errorf("nothing checks %s", kind.Kind)
+		}
+	}
+	want := map[string][]string{
+		"jobs": {"create", "get", "list", "watch", "delete"}, "pods": {"get", "list"}, "pods/attach": {"create"}, "pods/log": {"get"}, "secrets": {"create"},
+	}
+	if !reflect.DeepEqual(may, want) {
+		t.Errorf("a worker may %v", may)
+	}
+	if !closed[networking.PolicyTypeIngress] || !closed[networking.PolicyTypeEgress] {
+		t.Error("the network is open")
 	}
 }
 
