@@ -115,6 +115,9 @@ func TestKubernetesManifests(t *testing.T) {
 				if regexp.MustCompile(`(?i)key$|password|token|secret|state`).MatchString(e.Name) && e.ValueFrom == nil {
 					t.Errorf("%s: %s is there by value", name, e.Name)
 				}
+				if e.Name == "MILLWRIGHT_NATS_CLUSTER" && !strings.HasPrefix(e.Value, "$(POD_NAME):") {
+					t.Errorf("%s: its own address is one that only a name server knows, and that only after it has begun", name)
+				}
 			}
 			for _, v := range c.VolumeMounts {
 				if !slices.Contains(volumes, v.Name) {
