@@ -221,6 +221,16 @@ func (s *Store) listDirect(ctx context.Context, q *runQuery, after *RunPosition,
 			if q.until, err = s.horizon(ctx, q, after); err != nil {
 				return nil, nil, err
 			}
+			if q.until != nil && led.whole {
+				few, err := s.selective(ctx, q)
+				if err != nil {
+					return nil, nil, err
+				}
+				if few != nil {
+					q.until = nil
+					return s.listFew(ctx, q, few, after, limit)
+				}
+			}
 		}
 	}
 	var st statement
