@@ -285,7 +285,8 @@ func TestListsBesideManyQueuedRuns(t *testing.T) {
 			{Factories: []string{"fac_1"}},
 			{FactoryOnly: true},
 			{Factories: []string{"fac_0", "fac_1"}, Sources: []string{"API"}},
-			{Factories: []string{"fac_1"}, Metadata: map[string]string{"rare": "yes"}}, {Metadata: map[string]string{"rare": "yes"}},
+			{Factories: []string{"fac_1"}, Metadata: map[string]string{"rare": "yes"}},
+			{Metadata: map[string]string{"rare": "yes"}},
 		} {
 			for _, o := range []state.RunOrder{{}, {Ascending: true}, {By: state.SortCreated}, {By: state.SortTitle, Ascending: true}, {By: state.SortAgent}} {
 				got := map[string]int{}
