@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -328,18 +330,64 @@ func printMessage(w io.Writer, role string, content []json.RawMessage) {
 	}
 }
 
-// followRun prints what happens in a run until it ends. A run that did not succeed is exit status 1.
+// followRun prints what happens in a run until it ends. It connects again when the connection is lost, and
+// gives up when the server is away for maxAway. A run that did not succeed is exit status 1.
 func followRun(ctx context.Context, s streams, c *client, id string) error {
-	resp, err := c.send(ctx, http.MethodGet, runPath(id)+"/events", nil, "Accept", "text/event-stream")
+	last, away := "", time.Duration(0)
+	for wait := reconnectFirst; ; wait = min(2*wait, reconnectMost) {
+		err := printEvents(ctx, s, c, id, &last)
+		var r runItem
+		if err == nil {
+			err = c.get(ctx, runPath(id), &r)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		var none *noServer
+		var no *refusal
+		again := errors.As(err, &none) || errors.As(err, &no) && (no.status >= http.StatusInternalServerError || no.status == http.StatusTooManyRequests)
+		switch {
+		case err == nil && r.ended():
+			return r.outcome()
+		case err == nil:
+			wait, away = reconnectFirst, 0
+		case last == "" || !again:
+			return err
+		case away > maxAway:
+			return &exit{exitUnreachable, fmt.Errorf("%w; to go on: millwright run logs --follow %s", err, id)}
+		}
+		fmt.Fprintf(s.err, "the connection to %s was lost: trying again\n", c.server)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+			away += wait
+		}
+	}
+}
+
+// maxAway is how long a server may be away while a run is followed.
+const maxAway = time.Minute
+
+// printEvents prints the events of one connection that come after *last, and moves *last on.
+func printEvents(ctx context.Context, s streams, c *client, id string, last *string) error {
+	header := []string{"Accept", "text/event-stream"}
+	if *last != "" {
+		header = append(header, "Last-Event-ID", *last)
+	}
+	resp, err := c.send(ctx, http.MethodGet, runPath(id)+"/events", nil, header...)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	_ = readEvents(resp.Body, func(e event) error {
+	return readEvents(resp.Body, func(e event) error {
 		var data struct {
 			Role    string
 			Content []json.RawMessage
 			State   string
+		}
+		if e.id != "" {
+			*last = e.id
 		}
 		if json.Unmarshal(e.data, &data) != nil {
 			return nil
@@ -351,24 +399,18 @@ func followRun(ctx context.Context, s streams, c *client, id string) error {
 		}
 		return nil
 	})
-	if ctx.Err() != nil {
-		return ctx.Err()
+}
+
+// outcome is the error of a run that has not succeeded.
+func (r runItem) outcome() error {
+	if r.State == "SUCCEEDED" {
+		return nil
 	}
-	var r runItem
-	if err := c.get(ctx, runPath(id), &r); err != nil {
-		return err
+	message := ""
+	if r.Status != nil {
+		message = ": " + clean(r.Status.Message)
 	}
-	if !r.ended() {
-		return &exit{exitUnreachable, fmt.Errorf("the connection to %s was lost while the run was %s: go on with millwright run logs --follow %s", c.server, r.State, id)}
-	}
-	if r.State != "SUCCEEDED" {
-		message := ""
-		if r.Status != nil {
-			message = ": " + clean(r.Status.Message)
-		}
-		return fmt.Errorf("run %s is %s%s", id, r.State, message)
-	}
-	return nil
+	return fmt.Errorf("run %s is %s%s", r.RunID, r.State, message)
 }
 
 func runFollowup(s streams, c *client) *cobra.Command {
