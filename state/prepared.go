@@ -118,8 +118,16 @@ func (s *Store) prepared(ctx context.Context, p *prepared, query string) *sql.St
 }
 
 // listRows runs a statement of a list. Their texts are made, so that they have a cache of their own, which
-// the constant ones cannot lose their place to.
-func (s *Store) listRows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+// the constant ones cannot lose their place to. tx may be nil; a statement is not prepared while it holds a connection.
+func (s *Store) listRows(ctx context.Context, tx *sql.Tx, query string, args ...any) (*sql.Rows, error) {
+	if tx != nil {
+		if s.dialect == sqlite {
+			if st := s.lists.find(query); st != nil {
+				return tx.StmtContext(ctx, st).QueryContext(ctx, args...)
+			}
+		}
+		return tx.QueryContext(ctx, query, args...)
+	}
 	if st := s.prepared(ctx, &s.lists, query); st != nil {
 		return st.QueryContext(ctx, args...)
 	}

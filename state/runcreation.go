@@ -14,6 +14,7 @@ import (
 func (s *Store) listByCreation(ctx context.Context, q *runQuery, after *RunPosition, limit int) (runs []Run, next *RunPosition, ok bool, err error) {
 	begun := time.Now()
 	u := newRunQuery(q.filter, RunOrder{}, q.root)
+	u.tx = q.tx
 	if after != nil {
 		u.filters = append(u.filters, condition{sql: "(created_at, id) < (?, ?)", args: q.order.values(*after)})
 		if u.cut == 0 || u.cut > after.Time+1 {
@@ -28,7 +29,7 @@ func (s *Store) listByCreation(ctx context.Context, q *runQuery, after *RunPosit
 	add := func(r Run) { found = append(found, q.order.Position(r)) }
 	sort := func() {
 		q.order.sort(found)
-		found = slices.Compact(found) // one may have settled meanwhile
+		found = slices.Compact(found) // one may be across the cut too
 	}
 	for _, part := range u.parts {
 		enough := false
@@ -64,7 +65,7 @@ func (s *Store) moving(ctx context.Context, q *runQuery, add func(Run)) (all boo
 	columns := q.looked()
 	st.add("SELECT "+columns.sql+" FROM (SELECT id AS moving_id FROM runs WHERE "+isMoving, columns.args...)
 	fmt.Fprintf(&st, " LIMIT %d) AS moving CROSS JOIN runs WHERE runs.id = moving_id", fewMoving)
-	n, err := s.look(ctx, &st, func(r Run, meets bool) bool {
+	n, err := s.look(ctx, q, &st, func(r Run, meets bool) bool {
 		if meets {
 			add(r)
 		}
@@ -80,7 +81,7 @@ func (s *Store) newest(ctx context.Context, q *runQuery, lead *condition, begun 
 	for chunk, seen := firstChunk, 0; ; {
 		var st statement
 		st.rows(q, q.looked(), q.settledArms(lead), next, chunk)
-		n, err := s.look(ctx, &st, func(r Run, meets bool) bool {
+		n, err := s.look(ctx, q, &st, func(r Run, meets bool) bool {
 			if meets {
 				add(r)
 			}

@@ -173,10 +173,21 @@ func (s *Store) Runs(ctx context.Context, f RunFilter, o RunOrder, after *RunPos
 }
 
 // list lists what it finds with a bounded effort.
-func (s *Store) list(ctx context.Context, q *runQuery, after *RunPosition, limit int) ([]Run, *RunPosition, error) {
+func (s *Store) list(ctx context.Context, q *runQuery, after *RunPosition, limit int) (runs []Run, next *RunPosition, err error) {
 	if q.direct() {
 		return s.listDirect(ctx, q, after, limit)
 	}
+	s.lists.prepare(ctx, s.read)
+	err = s.view(ctx, func(tx *sql.Tx) (err error) { // a run that settles meanwhile is in one part of the list, not in both or none
+		q.tx = tx
+		runs, next, err = s.listSearched(ctx, q, after, limit)
+		return err
+	})
+	return runs, next, err
+}
+
+// listSearched lists what no index has in order.
+func (s *Store) listSearched(ctx context.Context, q *runQuery, after *RunPosition, limit int) ([]Run, *RunPosition, error) {
 	if q.order.By == SortCreated && !q.order.Ascending {
 		if runs, next, ok, err := s.listByCreation(ctx, q, after, limit); err != nil || ok {
 			return runs, next, err
@@ -264,7 +275,7 @@ func (s *Store) reach(ctx context.Context, q *runQuery, arms []arm, after *RunPo
 		st.tail(q, 1)
 	}
 	fmt.Fprintf(&st, " OFFSET %d", n)
-	rows, err := s.listRows(ctx, st.String(), st.args...)
+	rows, err := s.listRows(ctx, q.tx, st.String(), st.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -308,7 +319,7 @@ func (s *Store) rarest(ctx context.Context, q *runQuery, after *RunPosition) (le
 
 // page reads a page from a statement that selects one run more.
 func (s *Store) page(ctx context.Context, q *runQuery, st *statement, limit int) (runs []Run, next *RunPosition, err error) {
-	rows, err := s.listRows(ctx, st.String(), st.args...)
+	rows, err := s.listRows(ctx, q.tx, st.String(), st.args...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -329,12 +340,12 @@ func (s *Store) page(ctx context.Context, q *runQuery, st *statement, limit int)
 }
 
 // count counts what c selects, to a limit.
-func (s *Store) count(ctx context.Context, c condition, limit int) (n int, err error) {
+func (s *Store) count(ctx context.Context, q *runQuery, c condition, limit int) (n int, err error) {
 	var st statement
 	st.WriteString("SELECT count(*) FROM (SELECT 1 FROM (")
 	st.add(c.sql, c.args...)
 	fmt.Fprintf(&st, ") AS probed LIMIT %d) AS probe", limit)
-	rows, err := s.listRows(ctx, st.String(), st.args...)
+	rows, err := s.listRows(ctx, q.tx, st.String(), st.args...)
 	if err != nil {
 		return 0, err
 	}
@@ -352,14 +363,14 @@ func (s *Store) selective(ctx context.Context, q *runQuery) (*condition, error) 
 		}
 		if !c.whole && moving < 0 {
 			var err error
-			if moving, err = s.count(ctx, condition{sql: "SELECT id FROM runs WHERE " + isMoving}, fewMoving); err != nil {
+			if moving, err = s.count(ctx, q, condition{sql: "SELECT id FROM runs WHERE " + isMoving}, fewMoving); err != nil {
 				return nil, err
 			}
 		}
 		if !c.whole && moving == fewMoving {
 			continue
 		}
-		n, err := s.count(ctx, condition{sql: c.probe, args: c.probeArgs()}, fewRuns+1)
+		n, err := s.count(ctx, q, condition{sql: c.probe, args: c.probeArgs()}, fewRuns+1)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -443,5 +444,58 @@ func TestListsWhileOneRunEnds(t *testing.T) {
 		}
 		close(stop)
 		<-stopped
+	})
+}
+
+// TestListsWhileRunsSettle pages while runs settle, which changes nothing that a list shows: each is shown once.
+func TestListsWhileRunsSettle(t *testing.T) {
+	statetest.EachDSN(t, func(t *testing.T, dsn string) {
+		s, db := statetest.Open(t, dsn), openDB(t, dsn)
+		const n = 1500
+		var made sync.WaitGroup
+		for w := range 30 {
+			made.Go(func() {
+				for i := w; i < n; i += 30 {
+					create(t, s, newRun(fmt.Sprint("title ", i%700)))
+				}
+			})
+		}
+		made.Wait()
+		ctx, end := context.WithCancel(t.Context())
+		var settled sync.WaitGroup
+		settled.Go(func() {
+			for ctx.Err() == nil {
+				n, err := s.Settle(t.Context())
+				if err == nil && n == 0 { // over again
+					_, err = db.ExecContext(t.Context(), `UPDATE runs SET in_backlog = 0`)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		for i := range 30 {
+			o := state.RunOrder{By: []state.RunSort{state.SortTitle, state.SortAgent, state.SortCreated}[i%3], Ascending: i%2 == 0}
+			seen := map[string]bool{}
+			var after *state.RunPosition
+			for more := true; more; more = after != nil {
+				runs, next, err := s.Runs(t.Context(), state.RunFilter{Sources: []string{"API"}}, o, after, 500)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range runs {
+					if seen[r.ID] {
+						t.Errorf("%+v: %s is shown twice", o, r.ID)
+					}
+					seen[r.ID] = true
+				}
+				after = next
+			}
+			if len(seen) != n {
+				t.Errorf("%+v: %d runs, want %d", o, len(seen), n)
+			}
+		}
+		end()
+		settled.Wait()
 	})
 }

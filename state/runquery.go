@@ -1,6 +1,7 @@
 package state
 
 import (
+	"database/sql"
 	"fmt"
 	"slices"
 	"sort"
@@ -31,6 +32,7 @@ type arm struct {
 
 // runQuery is a list's filter and order, taken apart.
 type runQuery struct {
+	tx      *sql.Tx // whose view of the state each statement has; nil: its own
 	filter  RunFilter
 	root    string // of the tree of the filter's ancestor, where it is known
 	order   RunOrder

@@ -281,7 +281,7 @@ func (s *Store) AttachmentsOf(ctx context.Context, runs []Run) (map[string][]Att
 		}
 	}
 	in := strings.Join(ids, ", ")
-	rows, err := s.listRows(ctx, `SELECT run_id, file_name, mime_type, length(body) FROM attachments WHERE run_id IN (`+in+`)
+	rows, err := s.listRows(ctx, nil, `SELECT run_id, file_name, mime_type, length(body) FROM attachments WHERE run_id IN (`+in+`)
 		UNION ALL SELECT r.id, '`+PayloadName+`', 'application/json', length(p.body) FROM runs r JOIN payloads p ON p.delivery_uid = r.delivery_uid WHERE r.id IN (`+in+`) ORDER BY 1, 2`, args...)
 	if err != nil {
 		return nil, s.classify(err)

@@ -58,7 +58,7 @@ func (s *Store) runsAt(ctx context.Context, q *runQuery, found []RunPosition, ne
 	for i, p := range found {
 		ids[i] = p.ID
 	}
-	runs, err := s.runsOf(ctx, ids)
+	runs, err := s.runsOf(ctx, q, ids)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -80,7 +80,7 @@ func (s *Store) walk(ctx context.Context, q *runQuery, lead *condition, after *R
 	var st statement
 	st.rows(q, q.looked(), q.arms(lead, nil), after, chunk)
 	seen := 0
-	_, err = s.look(ctx, &st, func(r Run, meets bool) bool {
+	_, err = s.look(ctx, q, &st, func(r Run, meets bool) bool {
 		p := q.order.Position(r)
 		if meets {
 			found = append(found, p)
@@ -144,7 +144,7 @@ func (s *Store) pass(ctx context.Context, q *runQuery, a arm, after *RunPosition
 	st.merged(q, columns, []arm{a}, after, n)
 	st.WriteString(") AS passed WHERE meets = 1")
 	st.tail(q, limit)
-	rows, err := s.listRows(ctx, st.String(), st.args...)
+	rows, err := s.listRows(ctx, q.tx, st.String(), st.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (s *Store) across(ctx context.Context, q *runQuery, add func(Run)) (all boo
 		st.add(c.sql, c.args...)
 		fmt.Fprintf(&st, ") AS classes LIMIT %d) AS long CROSS JOIN runs WHERE runs.id = long_id", fewRuns+1)
 	}
-	n, err := s.look(ctx, &st, func(r Run, meets bool) bool {
+	n, err := s.look(ctx, q, &st, func(r Run, meets bool) bool {
 		if meets {
 			add(r)
 		}
@@ -197,8 +197,8 @@ func (s *Store) across(ctx context.Context, q *runQuery, add func(Run)) (all boo
 
 // look hands the runs of a statement that selects looked to f, until that returns false, and returns how many
 // they were.
-func (s *Store) look(ctx context.Context, st *statement, f func(r Run, meets bool) bool) (n int, err error) {
-	rows, err := s.listRows(ctx, st.String(), st.args...)
+func (s *Store) look(ctx context.Context, q *runQuery, st *statement, f func(r Run, meets bool) bool) (n int, err error) {
+	rows, err := s.listRows(ctx, q.tx, st.String(), st.args...)
 	if err != nil {
 		return 0, err
 	}
@@ -219,7 +219,7 @@ func (s *Store) look(ctx context.Context, st *statement, f func(r Run, meets boo
 }
 
 // runsOf returns the runs with these IDs, in their order. One that is gone is left out.
-func (s *Store) runsOf(ctx context.Context, ids []string) ([]Run, error) {
+func (s *Store) runsOf(ctx context.Context, q *runQuery, ids []string) ([]Run, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -234,7 +234,7 @@ func (s *Store) runsOf(ctx context.Context, ids []string) ([]Run, error) {
 		st.add("?", id)
 	}
 	st.WriteString(")")
-	rows, err := s.listRows(ctx, st.String(), st.args...)
+	rows, err := s.listRows(ctx, q.tx, st.String(), st.args...)
 	if err != nil {
 		return nil, err
 	}
