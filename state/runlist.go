@@ -139,7 +139,7 @@ const (
 	scanned      = 128      // runs that are passed over in an index, for each that would be looked at
 	leastWalk    = 700      // that are looked at for one page, however long it takes
 	walkTime     = 8 * time.Millisecond
-	noneTime     = 16 * time.Millisecond  // before a page is left without any run
+	noneTime     = 12 * time.Millisecond  // before a page is left without any run
 	queueTime    = 100 * time.Millisecond // the same, where one index serves the filter, but moving runs are in front
 )
 
