@@ -137,7 +137,7 @@ func TestContainersThatFail(t *testing.T) {
 					harnesses[name] = image(name)
 				}
 				h := harnesses["too-big"]
-				h.Timeout = time.Second
+				h.Timeout = 10 * time.Second // enough for the job to be made
 				harnesses["too-big"] = h
 			}
 			b.work(worker.Config{Slots: len(harnesses), Harnesses: harnesses})
@@ -175,7 +175,7 @@ func TestContainersThatFail(t *testing.T) {
 					"drained":   {"agent_process_failed", "deleted"},
 					"deadline":  {"environment_setup_failed", "DeadlineExceeded"},
 					"no-tar":    {"environment_setup_failed", "executable file not found"},
-					"too-big":   {"infrastructure_timeout", "within 1s: it waits: Unschedulable: 0/1 nodes"},
+					"too-big":   {"infrastructure_timeout", "within 10s: it waits: Unschedulable: 0/1 nodes"},
 				} {
 					if r := b.end(runs[name]); r.State != state.RunError || r.ErrorCode != want[0] || !strings.Contains(r.StatusMessage, want[1]) {
 						t.Errorf("%s: %s %s %s", name, r.State, r.ErrorCode, r.StatusMessage)
