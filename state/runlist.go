@@ -339,43 +339,44 @@ func (s *Store) page(ctx context.Context, q *runQuery, st *statement, limit int)
 	return runs, nil, rows.Err()
 }
 
-// count counts what c selects, to a limit.
-func (s *Store) count(ctx context.Context, q *runQuery, c condition, limit int) (n int, err error) {
+// more reports whether c selects more than n rows.
+func (s *Store) more(ctx context.Context, q *runQuery, c condition, n int) (bool, error) {
 	var st statement
-	st.WriteString("SELECT count(*) FROM (SELECT 1 FROM (")
 	st.add(c.sql, c.args...)
-	fmt.Fprintf(&st, ") AS probed LIMIT %d) AS probe", limit)
+	fmt.Fprintf(&st, " LIMIT 1 OFFSET %d", n)
 	rows, err := s.listRows(ctx, q.tx, st.String(), st.args...)
 	if err != nil {
-		return 0, err
+		return false, err
 	}
-	_, err = scanAll(rows, func(row scanner) (struct{}, error) { return struct{}{}, row.Scan(&n) })
-	return n, err
+	found, err := scanAll(rows, func(row scanner) (id string, err error) { return id, row.Scan(&id) })
+	return len(found) > 0, err
 }
 
 // selective returns a condition that few runs meet, by an index; nil when there is none.
 func (s *Store) selective(ctx context.Context, q *runQuery) (*condition, error) {
-	moving := -1 // not counted yet
+	var whole, settled []*condition
 	for i := range q.filters {
-		c := &q.filters[i]
-		if c.probe == "" {
-			continue
+		switch c := &q.filters[i]; {
+		case c.probe == "":
+		case c.whole:
+			whole = append(whole, c)
+		default:
+			settled = append(settled, c)
 		}
-		if !c.whole && moving < 0 {
-			var err error
-			if moving, err = s.count(ctx, q, condition{sql: "SELECT id FROM runs WHERE " + isMoving}, fewMoving); err != nil {
-				return nil, err
-			}
-		}
-		if !c.whole && moving == fewMoving {
-			continue
-		}
-		n, err := s.count(ctx, q, condition{sql: c.probe, args: c.probeArgs()}, fewRuns+1)
+	}
+	if len(settled) > 0 {
+		many, err := s.more(ctx, q, condition{sql: "SELECT id FROM runs WHERE " + isMoving}, fewMoving)
 		if err != nil {
 			return nil, err
 		}
-		if n <= fewRuns {
-			return c, nil
+		if many {
+			settled = nil
+		}
+	}
+	for _, c := range append(whole, settled...) {
+		many, err := s.more(ctx, q, condition{sql: c.probe, args: c.probeArgs()}, fewRuns)
+		if err != nil || !many {
+			return c, err
 		}
 	}
 	return nil, nil
