@@ -123,7 +123,7 @@ func TestContainersThatFail(t *testing.T) {
 			absent.Command = []string{"no-such-program"}
 			marks := t.TempDir()
 			slow := inContainer(engine, "trap '' TERM; echo $$ > "+marks+"/slow; while :; do sleep 0.1; done")
-			slow.Timeout = 6 * time.Second // enough to begin, beside the others on a slow machine
+			slow.Timeout = 12 * time.Second // enough to begin, beside the others on a slow machine
 			harnesses := map[string]worker.Harness{
 				"ok": inContainer(engine, "echo fine"), "exit": inContainer(engine, "echo oops >&2; exit 3"), "absent": absent, "noimage": image(""), "slow": slow,
 				"cancelled": inContainer(engine, "echo $$ > "+marks+"/cancelled; exec sleep 600"), "memory": inContainer(engine, "kill -9 $$"),
@@ -137,7 +137,7 @@ func TestContainersThatFail(t *testing.T) {
 					harnesses[name] = image(name)
 				}
 				h := harnesses["too-big"]
-				h.Timeout = 10 * time.Second // enough for the job to be made
+				h.Timeout = slow.Timeout
 				harnesses["too-big"] = h
 			}
 			b.work(worker.Config{Slots: len(harnesses), Harnesses: harnesses})
@@ -157,7 +157,7 @@ func TestContainersThatFail(t *testing.T) {
 				"silent":   {state.RunError, "environment_setup_failed", "exit status 125"},
 				"noimage":  {state.RunError, "environment_setup_failed", "names an image"},
 				"badimage": {state.RunError, "environment_setup_failed", "image"},
-				"slow":     {state.RunError, "infrastructure_timeout", "6s"},
+				"slow":     {state.RunError, "infrastructure_timeout", "12s"},
 			} {
 				r := b.end(runs[name])
 				if r.State != want.state || r.ErrorCode != want.code || !strings.Contains(r.StatusMessage, want.message) {
@@ -175,7 +175,7 @@ func TestContainersThatFail(t *testing.T) {
 					"drained":   {"agent_process_failed", "deleted"},
 					"deadline":  {"environment_setup_failed", "DeadlineExceeded"},
 					"no-tar":    {"environment_setup_failed", "executable file not found"},
-					"too-big":   {"infrastructure_timeout", "within 10s: it waits: Unschedulable: 0/1 nodes"},
+					"too-big":   {"infrastructure_timeout", "within 12s: it waits: Unschedulable: 0/1 nodes"},
 				} {
 					if r := b.end(runs[name]); r.State != state.RunError || r.ErrorCode != want[0] || !strings.Contains(r.StatusMessage, want[1]) {
 						t.Errorf("%s: %s %s %s", name, r.State, r.ErrorCode, r.StatusMessage)

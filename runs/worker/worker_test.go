@@ -99,7 +99,7 @@ func (b *bench) until(id string, ok func(state.Run) bool) state.Run {
 	b.t.Helper()
 	notices, end := b.store.Subscribe(100, state.TopicRun)
 	defer end()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	poll := time.NewTicker(20 * time.Millisecond) // for what the state does not tell of
 	defer poll.Stop()
 	for {
@@ -268,7 +268,9 @@ func gone(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	poll := time.NewTicker(20 * time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(time.Minute); ; <-poll.C {
 		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
 		if err != nil || strings.Contains(string(stat), ") Z ") {
 			return
