@@ -276,7 +276,7 @@ func TestQueueIsLost(t *testing.T) {
 	for range n {
 		want[create(t, s, nil).ID] = true // queued before any server ran
 	}
-	d := startDispatch(t, dispatch.Config{Store: s, StoreDir: filepath.Join(t.TempDir(), "nats"), Sweep: 30 * time.Millisecond})
+	d := startDispatch(t, dispatch.Config{Store: s, StoreDir: filepath.Join(t.TempDir(), "nats"), Sweep: 30 * time.Millisecond, Lease: time.Hour})
 	var work sync.WaitGroup
 	for range 8 {
 		c := localClient(t, d)
