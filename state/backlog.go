@@ -38,5 +38,8 @@ func (s *Store) Settle(ctx context.Context) (int, error) {
 		_, err = tx.Tx.ExecContext(ctx, `UPDATE run_metadata SET settled_at = (SELECT updated_at FROM runs WHERE id = run_id) WHERE run_id IN (`+marks+`)`, args...)
 		return err
 	})
-	return len(settled), err
+	if err != nil {
+		return 0, err
+	}
+	return len(settled), nil
 }
