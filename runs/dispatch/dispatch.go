@@ -212,7 +212,7 @@ func (d *Dispatcher) Client() (*Client, error) {
 	if d.cfg.Store.Shared() {
 		uid = state.NewID(LocalWorker)
 	}
-	nc, err := d.connect(d.ctx)
+	nc, err := d.connect(d.ctx, nats.CustomInboxPrefix(inbox(uid)))
 	if err != nil {
 		return nil, err
 	}

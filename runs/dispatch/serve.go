@@ -68,6 +68,10 @@ func (d *Dispatcher) serveWorkers() error {
 	}
 	for verb, handle := range handlers {
 		if _, err := d.nc.QueueSubscribe(subject("*", verb), "servers", func(m *nats.Msg) {
+			if !repliesToSender(m) {
+				return
+			}
+
 			select {
 			case d.slots <- struct{}{}:
 			case <-d.ctx.Done():
@@ -84,7 +88,9 @@ func (d *Dispatcher) serveWorkers() error {
 		}
 	}
 	if _, err := d.nc.QueueSubscribe(subject("*", verbClaim), "servers", func(m *nats.Msg) {
-		d.spawn(func() { d.handle(m, d.onClaim) })
+		if repliesToSender(m) {
+			d.spawn(func() { d.handle(m, d.onClaim) })
+		}
 	}); err != nil {
 		return err
 	}
@@ -116,6 +122,13 @@ func workerOf(subject string) string {
 	return uid
 }
 
+// repliesToSender reports whether the answer to a request goes to the inbox of the worker that sent it. A
+// server answers with rights of its own, so to any other subject it would send what the worker may not.
+func repliesToSender(m *nats.Msg) bool {
+	rest, own := strings.CutPrefix(m.Reply, inbox(workerOf(m.Subject))+".")
+	return own && rest != "" && !strings.ContainsAny(rest, "*> \t\r\n")
+}
+
 func (d *Dispatcher) handle(m *nats.Msg, f func(context.Context, string, request) answer) {
 	var r request
 	a := failure(fmt.Errorf("request is not JSON: %w", ErrRefused))
@@ -143,11 +156,18 @@ func (r request) claim(worker string) state.Claim {
 	return state.Claim{RunID: r.Run, Worker: worker, Token: r.Token}
 }
 
-// maxWait is how long a claim waits for work at most.
-const maxWait = time.Minute
+// maxWait is how long a claim waits for work at most, and maxInstance how long the name of a process is.
+const (
+	maxWait     = time.Minute
+	maxInstance = 64
+)
 
 // onClaim waits for an announcement, claims its run and answers with the work order.
 func (d *Dispatcher) onClaim(ctx context.Context, worker string, r request) answer {
+	if len(r.Instance) > maxInstance {
+		return failure(fmt.Errorf("instance of %d bytes: at most %d: %w", len(r.Instance), maxInstance, ErrRefused))
+	}
+
 	ctx, cancel := context.WithTimeout(ctx, min(max(r.Wait, 0), maxWait))
 	defer cancel()
 	done, ok := d.waits.add(worker+"/"+r.Instance, cancel)

@@ -33,6 +33,7 @@ const (
 
 func subject(uid, verb string) string { return "worker." + uid + "." + verb }
 
+// inbox is the first token of the subjects on which a worker receives answers. A server answers on no others.
 func inbox(uid string) string { return "_INBOX_" + uid }
 
 // request is what a worker sends. The claim's fields are empty in claim and leave.
