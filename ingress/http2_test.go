@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"millwright/ingress"
+	"millwright/state/statetest"
 )
 
 // h2 is a connection on which frames of HTTP/2 (RFC 9113) are written by hand.
@@ -178,9 +179,9 @@ func TestClosedWindowsHoldNoRoom(t *testing.T) {
 			t.Fatalf("stream %d: %s", i, s)
 		}
 	}
-	if !w.eventually(func() bool { return gauge(t, reg, "millwright_ingress_in_flight_bytes") == 0 }) {
-		t.Error("room is held")
-	}
+	statetest.Until(t, "the room of all bodies is free", func() bool {
+		return gauge(t, reg, "millwright_ingress_in_flight_bytes") == 0
+	})
 	if n := len(w.rows("live")); n != 40 {
 		t.Errorf("%d deliveries", n)
 	}

@@ -16,7 +16,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"millwright/ingress"
 	"millwright/state"
@@ -119,7 +118,7 @@ func (g *gate) cut() {
 // A database that hangs, and one that is restarted: 503 and never 202, and recovery without help.
 func TestDatabaseStoppedAndRestarted(t *testing.T) {
 	dsn, g := throughGate(t, statetest.Postgres(t))
-	w := newWorld(t, statetest.Open(t, dsn), ingress.Config{})
+	w := newWorld(t, statetest.Open(t, dsn), ingress.Config{DeliveriesPerMinute: -1})
 	t.Cleanup(func() { g.set(false) }) // or nothing could be closed
 	w.hook(enabled("live"))
 	want(t, w.deliver("live", `1`), 202)
@@ -133,26 +132,13 @@ func TestDatabaseStoppedAndRestarted(t *testing.T) {
 	}
 	g.cut()
 	g.set(false)
-	recovered := w.eventually(func() bool { return w.deliver("live", `3`).StatusCode == 202 })
-	if !recovered {
-		t.Fatal("no recovery")
-	}
+	statetest.Until(t, "a delivery is accepted again", func() bool { return w.deliver("live", `3`).StatusCode == 202 })
 	for _, row := range w.rows("live") { // what was answered 503 may be stored; it may be sent again
 		if row.Outcome != state.DeliveryAccepted && row.Outcome != state.DeliveryDuplicate {
 			t.Errorf("%+v", row)
 		}
 	}
 	want(t, w.deliver("live", `2`), 202)
-}
-
-// eventually waits, for real input and output, until ok.
-func (w *world) eventually(ok func() bool) bool {
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if ok() {
-			return true
-		}
-	}
-	return false
 }
 
 // A full disk: 503 and never 202; recovery without help, with everything that was acknowledged. The
@@ -197,13 +183,15 @@ func TestDiskFull(t *testing.T) {
 	}()
 	line := func(prefix string) string {
 		t.Helper()
-		for l := range seen {
+		for {
+			l, ok := statetest.Receive(t, "the child to print "+prefix, seen)
+			if !ok {
+				t.Fatalf("the child ended before %q", prefix)
+			}
 			if _, rest, ok := strings.Cut(l, prefix+" "); ok {
 				return rest
 			}
 		}
-		t.Fatalf("the child ended before %q", prefix)
-		return ""
 	}
 	url := line("SERVING")
 	n := 0
@@ -244,11 +232,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	fmt.Fprintln(stdin, "free")
 	line("FREE")
-	for end := time.Now().Add(20 * time.Second); send() != 202; {
-		if time.Now().After(end) {
-			t.Fatal("no recovery")
-		}
-	}
+	statetest.Until(t, "the disk with room again takes a delivery", func() bool { return send() == 202 })
 	fmt.Fprintln(stdin, "end")
 	line("ENDED")
 	stdin.Close()
@@ -278,7 +262,7 @@ func TestDiskFull(t *testing.T) {
 // and recovery without help.
 func TestUnwritableState(t *testing.T) {
 	dsn := statetest.SQLite(t)
-	w := newWorld(t, statetest.Open(t, dsn), ingress.Config{})
+	w := newWorld(t, statetest.Open(t, dsn), ingress.Config{DeliveriesPerMinute: -1})
 	w.hook(enabled("live"))
 	want(t, w.deliver("live", `1`), 202)
 	files, err := filepath.Glob(dsn + "*")
@@ -310,9 +294,7 @@ func TestUnwritableState(t *testing.T) {
 	if err := chattr("-i"); err != nil {
 		t.Fatal(err)
 	}
-	if !w.eventually(func() bool { return w.deliver("live", `10`).StatusCode == 202 }) {
-		t.Fatal("no recovery")
-	}
+	statetest.Until(t, "the writable state takes a delivery", func() bool { return w.deliver("live", `10`).StatusCode == 202 })
 	want(t, w.deliver("live", `2`), 202)
 	for _, row := range w.rows("live") {
 		if row.Outcome != state.DeliveryAccepted {

@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"millwright/ingress"
 	"millwright/state"
+	"millwright/state/statetest"
 )
 
 // head is the start of a raw request to the named webhook, headers to follow.
@@ -212,20 +214,22 @@ func TestManyOneByteChunks(t *testing.T) {
 }
 
 func TestInFlightBytesAreBounded(t *testing.T) {
-	w := onSQLite(t, ingress.Config{InFlightBytes: 300_000})
+	reg := prometheus.NewRegistry()
+	w := onSQLite(t, ingress.Config{InFlightBytes: 300_000, BodyTimeout: time.Hour, Registerer: reg})
 	w.hook(enabled("live"))
+
 	c, r := w.raw(w.head("live", "Content-Length: 262144"))
-	for { // until the first request holds its room
-		a := w.deliver("live", `"`+strings.Repeat("x", 100_000)+`"`)
-		if a.StatusCode == 503 {
-			if a.Header.Get("Retry-After") == "" || a.body != `{"error":"service unavailable"}`+"\n" {
-				t.Errorf("%v %q", a.Header, a.body)
-			}
-			break
-		}
-		want(t, a, 202)
+	statetest.Until(t, "the first request holds its room", func() bool {
+		return gauge(t, reg, "millwright_ingress_in_flight_bytes") == 262144
+	})
+
+	a := w.deliver("live", `"`+strings.Repeat("x", 100_000)+`"`)
+	want(t, a, 503)
+	if a.Header.Get("Retry-After") == "" || a.body != `{"error":"service unavailable"}`+"\n" {
+		t.Errorf("%v %q", a.Header, a.body)
 	}
 	want(t, w.deliver("live", `1`), 202)
+
 	if _, err := io.WriteString(c, `"`+strings.Repeat("x", 262142)+`"`); err != nil {
 		t.Fatal(err)
 	}
@@ -307,22 +311,17 @@ func TestConnectionsOfASenderAreBounded(t *testing.T) {
 		t.Errorf("%d %v", a.StatusCode, a.Header)
 	}
 	first.Close()
-	deadline := time.Now().Add(10 * time.Second)
-	for { // until the server has noticed
+	statetest.Until(t, "the place of the closed connection is free", func() bool {
 		c, err := net.Dial("tcp", w.addr)
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(statetest.Patience))
 		_, _ = io.WriteString(c, request)
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-		c.Close()
-		if err == nil && resp.StatusCode == 202 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the place is not given back: %v, %v", resp, err)
-		}
-	}
+		return err == nil && resp.StatusCode == 202
+	})
 }
 
 func TestTLSConnectionIsServed(t *testing.T) { // CloseWrite must reach through the limited listener's connections
@@ -344,7 +343,7 @@ func TestTLSConnectionIsServed(t *testing.T) { // CloseWrite must reach through 
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(statetest.Patience))
 	_, _ = io.WriteString(c, w.head("live", "Content-Length: 262145"))
 	r := bufio.NewReader(c)
 	want(t, w.answer(r), 413)

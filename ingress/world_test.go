@@ -167,7 +167,7 @@ func (w *world) apply(a state.Application) {
 	}
 	a.FactoryUID, a.Base, a.BaseRevision, a.Started = w.factory, c.Factory.Generation, c.Factory.Applied.ID, time.Now()
 	a.Revision = state.Revision{ID: state.NewID("rev")}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), statetest.Patience)
 	defer cancel()
 	if err := w.store.Apply(ctx, a); err != nil {
 		w.t.Fatal(err)
@@ -251,7 +251,7 @@ func (w *world) raw(send string) (net.Conn, *bufio.Reader) {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(statetest.Patience))
 	if _, err := io.WriteString(c, send); err != nil {
 		w.t.Fatal(err)
 	}

@@ -135,12 +135,12 @@ func (r *remote) session(ctx context.Context) (transport.UploadPackSession, erro
 	}
 	result := make(chan connected, 1)
 	go func() { // ssh connects without a context
-		defer func() { <-r.dialing }()
 		ep := *r.endpoint
 		s, err := r.transport.NewUploadPackSession(&ep, auth)
 		if err == nil && ctx.Err() != nil {
 			err = errors.Join(ctx.Err(), s.Close())
 		}
+		<-r.dialing // before the caller goes on, who may connect again at once
 		result <- connected{s, err}
 	}()
 	select {

@@ -1,0 +1,52 @@
+package statetest
+
+import (
+	"testing"
+	"time"
+)
+
+// Patience bounds each wait of a test. A machine that does much else needs most of it.
+const Patience = time.Minute
+
+// Until returns once done reports true. It fails the test after a minute, and prints what it waited for.
+func Until(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	Drain(t, what, func() int {
+		if done() {
+			return 0
+		}
+		return 1
+	})
+}
+
+// Drain returns once left reports 0. It fails the test, and prints what it waited for, after a minute in which
+// left did not fall below its lowest value.
+func Drain(t testing.TB, what string, left func() int) {
+	t.Helper()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+
+	least, since := left(), time.Now()
+	for least > 0 {
+		<-poll.C
+		now := left()
+		switch {
+		case now < least:
+			least, since = now, time.Now()
+		case time.Since(since) > Patience:
+			t.Fatalf("waited %v until %s: %d left", Patience, what, now)
+		}
+	}
+}
+
+// Receive returns the next value from a channel, and false when the channel is closed. It fails the test after a
+// minute, and prints what it waited for.
+func Receive[T any](t testing.TB, what string, from <-chan T) (v T, ok bool) {
+	t.Helper()
+	select {
+	case v, ok = <-from:
+	case <-time.After(Patience):
+		t.Fatalf("waited %v for %s", Patience, what)
+	}
+	return v, ok
+}
