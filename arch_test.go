@@ -28,7 +28,7 @@ var rooms = map[string][]string{
 	"ingress":              {"ingress/signature", "trace", "api", "state", "schema"},
 	"ingress/conformance":  {"ingress/signature"},
 	"runs":                 {"runs/dispatch", "trace", "api", "state", "schema"},
-	"runs/dispatch":        {"trace", "state"},
+	"runs/dispatch":        {"trace", "state", "schema"},
 	"runs/worker":          {"runs/dispatch", "trace"},
 	"admin":                {"reconcile/plan", "ingress/signature", "api", "state", "schema"},
 	"dashboard":            {"admin", "runs", "reconcile/plan", "schema", "state", "api"},

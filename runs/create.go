@@ -196,6 +196,11 @@ func (s *service) newRun(ctx context.Context, in *createInput, def state.AgentDe
 		}
 	}
 	config := s.config(b, def, &p)
+	servers, err := config.servers()
+	if err != nil {
+		return state.NewRun{}, nil, err
+	}
+	ungranted(ctx, def, servers, &p)
 	files := attachments(b.Attachments, &p)
 	metadata(b.Metadata, &p)
 	for field, id := range map[string]*string{"parent_run_id": &b.ParentRunID, "conversation_id": &b.ConversationID} {
@@ -228,15 +233,10 @@ func (s *service) newRun(ctx context.Context, in *createInput, def state.AgentDe
 	if blank(n.Title) {
 		n.Title = title(n.Prompt)
 	}
-	if config.hides() {
-		sealed, err := json.Marshal(config.MCPServers)
-		if err != nil {
-			return n, nil, err
-		}
-		n.Sealed = sealed
+	if servers != nil {
+		n.Sealed = servers
 		config.mask()
 	}
-	var err error
 	n.Config, err = json.Marshal(config)
 	return n, files, err
 }

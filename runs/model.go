@@ -201,14 +201,15 @@ type Harness struct {
 }
 
 // MCPServerConfig is an MCP server: exactly one of command, url and warp_id. Values of env and headers are
-// sealed, and returned as ***; ${secret:NAME} in them is the team secret of that name.
+// sealed, and returned as ***; ${secret:NAME} in them is the team secret of that name, where the applied
+// definition gives it to the same server, or the key is an admin's.
 type MCPServerConfig struct {
 	Command string            `json:"command,omitempty" nullable:"true" doc:"Program to start"`
 	Args    []string          `json:"args,omitempty" nullable:"true" doc:"Its arguments"`
 	URL     string            `json:"url,omitempty" nullable:"true" doc:"Address of a server"`
 	WarpID  string            `json:"warp_id,omitempty" nullable:"true" doc:"Identifier of a shared server"`
-	Env     map[string]string `json:"env,omitempty" nullable:"true" doc:"Environment variables; values are returned as ***"`
-	Headers map[string]string `json:"headers,omitempty" nullable:"true" doc:"HTTP headers; values are returned as ***"`
+	Env     map[string]string `json:"env,omitempty" nullable:"true" doc:"Environment variables; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or in a server that the applied definition has just so"`
+	Headers map[string]string `json:"headers,omitempty" nullable:"true" doc:"HTTP headers; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or where the applied definition has the same server and grants it the secret"`
 
 	rest map[string]json.RawMessage
 }
@@ -284,14 +285,14 @@ func (c *AmbientAgentConfig) mask() {
 	}
 }
 
-// hides reports whether mask hides anything.
-func (c *AmbientAgentConfig) hides() bool {
+// servers returns the MCP servers as JSON where mask hides anything of them, else nil.
+func (c *AmbientAgentConfig) servers() ([]byte, error) {
 	for _, server := range c.MCPServers {
 		if len(server.Env)+len(server.Headers) > 0 {
-			return true
+			return json.Marshal(c.MCPServers)
 		}
 	}
-	return false
+	return nil, nil
 }
 
 // ListRunsResponse is a page of runs.

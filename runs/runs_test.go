@@ -52,7 +52,7 @@ func newWorld(t *testing.T, s *state.Store) *world {
 	t.Cleanup(func() { w.d.Close(context.Background()) })
 	a := api.New(api.Config{Store: s, Version: "test", PublicURL: "https://mill.example.com"})
 	runs.Register(a, runs.Config{Store: s, Dispatcher: w.d, PublicURL: "https://mill.example.com/", Harnesses: []string{"echo", "claude"}})
-	for _, role := range []state.Role{state.RoleViewer, state.RoleRunner, state.RoleWorker} {
+	for _, role := range []state.Role{state.RoleViewer, state.RoleRunner, state.RoleAdmin, state.RoleWorker} {
 		key, secret, err := s.CreateKey(t.Context(), string(role), role, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -50,6 +50,10 @@ func (s *service) followup(ctx context.Context, in *followupInput) (RunFollowupR
 	if !clean(in.Body.Message) {
 		return RunFollowupResponse{}, api.InvalidField("message", "holds a NUL character or invalid UTF-8")
 	}
+	if err := s.mayContinue(ctx, id); err != nil {
+		return RunFollowupResponse{}, err
+	}
+
 	uid, outcome, err := s.Store.Followup(ctx, id, in.Body.Message, idempotency(ctx, in.IdempotencyKey, append([]byte(id+"\n"), in.RawBody...)))
 	if errors.Is(err, state.ErrFull) { // they go when the execution ends
 		return RunFollowupResponse{}, api.Problem("conflict", "%s", strings.TrimSuffix(err.Error(), ": "+state.ErrFull.Error())).WaitingHelps()

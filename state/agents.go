@@ -21,37 +21,43 @@ type AgentDefinition struct {
 
 // Agent returns the applied agent with this UID. ErrNotFound when there is none.
 func (s *Store) Agent(ctx context.Context, uid string) (AgentDefinition, error) {
-	return s.agent(ctx, fmt.Errorf("agent %q: %w", uid, ErrNotFound), func(tx *sql.Tx) (factoryUID, name string, err error) {
-		err = tx.QueryRowContext(ctx, `SELECT factory_uid, name FROM resources WHERE uid = $1 AND kind = 'agent' AND deleted_at IS NULL`, uid).Scan(&factoryUID, &name)
-		return factoryUID, name, err
+	return s.agent(ctx, fmt.Errorf("agent %q: %w", uid, ErrNotFound), func(tx *sql.Tx) (factoryUID string, run schema.Automation, err error) {
+		err = tx.QueryRowContext(ctx, `
+			SELECT factory_uid, name
+			FROM resources
+			WHERE uid = $1 AND kind = 'agent' AND deleted_at IS NULL`, uid).Scan(&factoryUID, &run.Agent)
+		return factoryUID, run, err
 	})
 }
 
 // Foreman returns the agent that coordinates the others of a factory or, where the applied tree has none,
 // what it says of runs of no agent. ErrNotFound when there is no such factory, or it is detached.
 func (s *Store) Foreman(ctx context.Context, factoryUID string) (AgentDefinition, error) {
-	return s.agent(ctx, fmt.Errorf("factory %q: %w", factoryUID, ErrNotFound), func(tx *sql.Tx) (string, string, error) {
-		var uid string
-		err := tx.QueryRowContext(ctx, `SELECT uid FROM factories WHERE uid = $1 AND detached = 0`, factoryUID).Scan(&uid)
-		return uid, "", err
+	return s.agent(ctx, fmt.Errorf("factory %q: %w", factoryUID, ErrNotFound), func(*sql.Tx) (string, schema.Automation, error) {
+		return factoryUID, schema.Automation{}, nil
 	})
 }
 
-// agent reads the definition of the agent that find names; an empty name means the foreman.
-func (s *Store) agent(ctx context.Context, missing error, find func(*sql.Tx) (factoryUID, name string, err error)) (AgentDefinition, error) {
+// agent reads what the definition of an attached factory says about the runs that find describes: those of
+// an automation, or of the agent that it names; without a name those of the foreman.
+func (s *Store) agent(ctx context.Context, missing error, find func(*sql.Tx) (factoryUID string, run schema.Automation, err error)) (AgentDefinition, error) {
 	var d AgentDefinition
 	err := s.view(ctx, func(tx *sql.Tx) error {
-		factoryUID, name, err := find(tx)
+		var spec string
+		var generation int64
+		factoryUID, run, err := find(tx)
+		if err == nil {
+			err = tx.QueryRowContext(ctx, `
+				SELECT spec, generation
+				FROM factories
+				WHERE uid = $1 AND detached = 0`, factoryUID).Scan(&spec, &generation)
+		}
 		if errors.Is(err, sql.ErrNoRows) {
 			return missing
 		} else if err != nil {
 			return err
 		}
-		var spec string
-		var generation int64
-		if err := tx.QueryRowContext(ctx, `SELECT spec, generation FROM factories WHERE uid = $1`, factoryUID).Scan(&spec, &generation); err != nil {
-			return err
-		}
+
 		applied, err := s.applied(ctx, tx, factoryUID, generation)
 		if err != nil {
 			return err
@@ -60,7 +66,8 @@ func (s *Store) agent(ctx context.Context, missing error, find func(*sql.Tx) (fa
 		if err := json.Unmarshal([]byte(spec), &tree.File); err != nil {
 			return err
 		}
-		exec, prompt, agent := tree.Resolve(schema.Automation{Agent: name})
+
+		exec, prompt, agent := tree.Resolve(run)
 		d = AgentDefinition{FactoryUID: factoryUID, UID: uids[ResourceKey("agent", agent)], Name: agent, Config: ConfigOf(exec, prompt, agent), Secrets: exec.Secrets}
 		for _, skill := range tree.Skills {
 			if skill.Agent == "" || skill.Agent == agent {

@@ -192,8 +192,9 @@ func TestSecretsOfAnOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := localClient(t, startDispatch(t, dispatch.Config{Store: s}))
+		f := define(t, s, []string{"TOKEN", "GONE"}, `{"url":"https://x","headers":{"Authorization":"Bearer ${secret:TOKEN}"}}`)
 		create(t, s, func(n *state.NewRun) {
-			n.Secrets = []string{"TOKEN"}
+			n.FactoryUID, n.Secrets = f.UID, []string{"TOKEN"}
 			n.Config = []byte(`{"mcp_servers":{"a":{"url":"https://x","headers":{"Authorization":"***"}}}}`)
 			n.Sealed = []byte(`{"a":{"url":"https://x","headers":{"Authorization":"Bearer ${secret:TOKEN}"}}}`)
 		})
@@ -215,7 +216,7 @@ func TestSecretsOfAnOrder(t *testing.T) {
 			t.Errorf("redact %q", o.Redact)
 		}
 
-		missing := create(t, s, func(n *state.NewRun) { n.Secrets = []string{"GONE"} })
+		missing := create(t, s, func(n *state.NewRun) { n.FactoryUID, n.Secrets = f.UID, []string{"GONE"} })
 		good := create(t, s, nil)
 		if o := order(t, c); o.RunID != good.ID {
 			t.Errorf("order for %s", o.RunID)

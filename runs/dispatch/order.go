@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 
+	"millwright/schema"
 	"millwright/state"
 )
 
@@ -38,6 +38,9 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*Or
 	}
 	var err error
 	if o.Runner, err = d.runner(ctx, r.FactoryUID, config.RunnerID); err != nil {
+		return nil, err
+	}
+	if err := d.checkSecrets(ctx, r); err != nil {
 		return nil, err
 	}
 	for _, name := range r.Secrets {
@@ -164,21 +167,22 @@ func (d *Dispatcher) conversation(ctx context.Context, r state.Run) ([]byte, err
 	}{r.ConversationID, steps})
 }
 
-// secretRef is how a value refers to a team secret.
-var secretRef = regexp.MustCompile(`\$\{secret:([A-Za-z_][A-Za-z0-9_]{0,127})\}`)
-
 // servers returns mcp.json, with the references to team secrets resolved, and the secret values in it.
 func (d *Dispatcher) servers(ctx context.Context, r state.Run) (body []byte, used []string, err error) {
 	raw, err := d.cfg.Store.Servers(ctx, r)
 	if err != nil || raw == nil {
 		return []byte("{}"), nil, err
 	}
+	if err := d.checkReferences(ctx, r, raw); err != nil {
+		return nil, nil, err
+	}
+
 	var servers map[string]map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &servers); err != nil {
 		return nil, nil, unfit("mcp_servers cannot be read")
 	}
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		for _, part := range []string{"env", "headers"} {
+		for _, part := range schema.SecretParts() {
 			var values map[string]string
 			if servers[name][part] == nil {
 				continue
@@ -205,8 +209,8 @@ func (d *Dispatcher) servers(ctx context.Context, r state.Run) (body []byte, use
 // resolve replaces the references to team secrets in a value.
 func (d *Dispatcher) resolve(ctx context.Context, value string, used *[]string) (string, error) {
 	var failed error
-	out := secretRef.ReplaceAllStringFunc(value, func(ref string) string {
-		secret, err := d.secret(ctx, secretRef.FindStringSubmatch(ref)[1])
+	out := schema.ExpandSecrets(value, func(name string) string {
+		secret, err := d.secret(ctx, name)
 		failed = errors.Join(failed, err)
 		*used = append(*used, secret)
 		return secret

@@ -1637,11 +1637,11 @@ export interface components {
             args?: string[] | null;
             /** @description Program to start */
             command?: string | null;
-            /** @description Environment variables; values are returned as *** */
+            /** @description Environment variables; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or in a server that the applied definition has just so */
             env?: {
                 [key: string]: string;
             } | null;
-            /** @description HTTP headers; values are returned as *** */
+            /** @description HTTP headers; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or where the applied definition has the same server and grants it the secret */
             headers?: {
                 [key: string]: string;
             } | null;

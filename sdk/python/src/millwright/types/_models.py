@@ -268,9 +268,9 @@ class MCPServerConfig(Model):
     command: str | None = None
     """Program to start"""
     env: dict[str, str] | None = None
-    """Environment variables; values are returned as ***"""
+    """Environment variables; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or in a server that the applied definition has just so"""
     headers: dict[str, str] | None = None
-    """HTTP headers; values are returned as ***"""
+    """HTTP headers; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or where the applied definition has the same server and grants it the secret"""
     url: str | None = None
     """Address of a server"""
     warp_id: str | None = None

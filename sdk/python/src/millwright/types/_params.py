@@ -152,9 +152,9 @@ class MCPServerConfigParam(TypedDict):
     command: NotRequired[str | None]
     """Program to start"""
     env: NotRequired[Mapping[str, str] | None]
-    """Environment variables; values are returned as ***"""
+    """Environment variables; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or in a server that the applied definition has just so"""
     headers: NotRequired[Mapping[str, str] | None]
-    """HTTP headers; values are returned as ***"""
+    """HTTP headers; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or where the applied definition has the same server and grants it the secret"""
     url: NotRequired[str | None]
     """Address of a server"""
     warp_id: NotRequired[str | None]
