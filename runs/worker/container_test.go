@@ -27,16 +27,21 @@ func inContainer(engine, script string) worker.Harness {
 	return worker.Harness{Command: []string{"sh", "-c", script}, Container: c}
 }
 
-// withRunner applies a runner to a factory and returns the factory.
-func (b *bench) withRunner(r schema.Runner) string {
+// factory applies a definition that grants secrets to its runs and has the given runners, and returns its UID.
+func (b *bench) factory(secrets []string, runners ...schema.Runner) string {
 	b.t.Helper()
 	f, err := b.store.EnsureFactory(b.t.Context(), "f", state.Source{Kind: "dir"}, false)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if err := b.store.Apply(b.t.Context(), state.Application{
-		FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: time.Now(), Resources: []state.ResourceChange{{Kind: "runner", Name: r.Name, Spec: r}},
-	}); err != nil {
+	application := state.Application{
+		FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: time.Now(),
+		FileChanged: true, File: &schema.FactoryFile{Secrets: secrets},
+	}
+	for _, r := range runners {
+		application.Resources = append(application.Resources, state.ResourceChange{Kind: "runner", Name: r.Name, Spec: r})
+	}
+	if err := b.store.Apply(b.t.Context(), application); err != nil {
 		b.t.Fatal(err)
 	}
 	return f.UID
@@ -73,7 +78,7 @@ func TestContainers(t *testing.T) {
 			if err := json.Unmarshal([]byte(`{"os":"linux","linux":{"dockerImage":"runner:2"}}`), &linux); err != nil {
 				t.Fatal(err)
 			}
-			factory := b.withRunner(schema.Runner{Name: "big", SetupCommands: []string{"echo made > made", "cat >/dev/null"}, InstanceShape: &schema.InstanceShape{VCPUs: 8, MemoryGB: 0.5}, Platform: &linux})
+			factory := b.factory([]string{"KEY", "LINES"}, schema.Runner{Name: "big", SetupCommands: []string{"echo made > made", "cat >/dev/null"}, InstanceShape: &schema.InstanceShape{VCPUs: 8, MemoryGB: 0.5}, Platform: &linux})
 			id := b.create(func(n *state.NewRun) {
 				n.FactoryUID, n.Secrets = factory, []string{"KEY", "LINES"}
 				n.Config = []byte(`{"model_id":"m1","runner_id":"big"}`)

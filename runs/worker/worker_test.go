@@ -197,7 +197,7 @@ printf 'last'`)
 	}
 	id := b.create(func(n *state.NewRun) {
 		n.Config = []byte(`{"base_prompt":"Be kind.","model_id":"m1","environment_id":"e1","skill_spec":"o/r:s","harness":{"type":"h"}}`)
-		n.Secrets = []string{"GRANTED"}
+		n.FactoryUID, n.Secrets = b.factory([]string{"GRANTED"}), []string{"GRANTED"}
 	}, state.Attachment{Name: "a.txt", Body: []byte("attached")})
 	r := b.end(id)
 	if r.State != state.RunSucceeded || r.StatusMessage != "" {
@@ -347,7 +347,9 @@ func TestSecretsAreRedactedInOtherForms(t *testing.T) {
 	}
 	b.script(`printf '%s' "$KEY"; printf '%s' "$KEY" | base64 -w0; echo; echo '{"type":"text","text":"first line of it\nsecond \"quoted\" lïne\n"}'
 printf '%s\n' '{"type":"text","text":"first line of it\nsecond \"quoted\" lïne\n"}'; printf '%s\n' '{"type":"text","text":"\u0066irst line of it"}' '{"type":"event","name":"e","data":{"k":"second \"quoted\" l\u00efne"}}'; printf '%s' "$KEY" >&2; exit 1`)
-	r := b.end(b.create(func(n *state.NewRun) { n.Secrets = []string{"KEY"} }))
+	r := b.end(b.create(func(n *state.NewRun) {
+		n.FactoryUID, n.Secrets = b.factory([]string{"KEY"}), []string{"KEY"}
+	}))
 	said := b.said(r) + r.StatusMessage
 	for _, block := range b.blocks(r) {
 		said += string(block.Data)
