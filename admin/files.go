@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-chi/chi/v5"
@@ -84,7 +83,6 @@ func (s *service) registerFiles() {
 	api.Handle(s.api, editOperation(http.MethodPut, "/files/{path}", "putFile", "Write a definition file"), s.putFile)
 	api.Handle(s.api, editOperation(http.MethodDelete, "/files/{path}", "deleteFile", "Delete a definition file"), s.deleteFile)
 	whole := editOperation(http.MethodPut, "/files", "importFiles", "Replace the definition by a tree of files")
-	whole.BodyReadTimeout = 30 * time.Second
 	api.Handle(s.api, whole, s.importFiles)
 
 	content := map[string]*huma.MediaType{tarType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
@@ -92,7 +90,7 @@ func (s *service) registerFiles() {
 	export.Responses = map[string]*huma.Response{"200": {Description: "The files", Content: content}}
 	api.Register(s.api, export, s.exportTar)
 	whole = editOperation(http.MethodPut, "/files.tar", "importTar", "Replace the definition by the files of a tar")
-	whole.BodyReadTimeout, whole.MaxBodyBytes, whole.SkipValidateBody = 30*time.Second, maxTarBytes, true
+	whole.MaxBodyBytes, whole.SkipValidateBody = maxTarBytes, true
 	api.Handle(s.api, whole, s.importTar)
 
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete} {

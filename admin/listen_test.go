@@ -8,17 +8,17 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"millwright/admin"
 	"millwright/state"
+	"millwright/state/statetest"
 )
 
 // follow opens a stream of deliveries and returns what reads its next event: its name, its ID, and the
 // delivery that it tells of.
 func (w *world) follow(path, after string) (next func() (name, id, delivery string), stop func()) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(w.t.Context(), statetest.Patience)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+path, nil)
 	if err != nil {
 		w.t.Fatal(err)
@@ -122,7 +122,7 @@ func TestStreamEndsWithItsKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), statetest.Patience)
 		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"/factory/"+f.UID+"/webhooks/"+byName["bearer"].UID+"/deliveries/events", nil)
 		if err != nil {

@@ -44,7 +44,6 @@ func (s *service) registerPlans() {
 		"Say what applying a tree to a factory would change, or why it would be refused; changes nothing"),
 		http.StatusConflict, http.StatusUnprocessableEntity),
 		"Without files it plans the current head of the factory's source, which needs a key of role runner. A key holder can learn from a plan whether a team secret of some name exists.")
-	op.BodyReadTimeout = 30 * time.Second
 	api.Handle(s.api, op, s.plan)
 
 	op = api.Explained(api.Also(api.Operation(http.MethodPost, "/factory-files/validate", "validateFactoryFiles", "",

@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -30,6 +31,9 @@ const Base = "/api/v1"
 
 // maxBody is the most that a request body may have, in bytes (contract.md, section 11).
 const maxBody = 8 << 20
+
+// bodyTimeout is how long the holder of a key may take to send a request body.
+const bodyTimeout = 30 * time.Second
 
 // VersionHeader is the header of every answer in which the server says which version it is, and which
 // definition files it reads: "v1.2.0; definitions=v1alpha1". A client that is older can say so.
@@ -235,6 +239,7 @@ func Operation(method, path, id string, role state.Role, summary string) huma.Op
 		Errors:       []int{http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable},
 	}
 	if role != "" {
+		op.BodyReadTimeout = bodyTimeout
 		op.Security = []map[string][]string{{"apiKey": {}}}
 		op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
 		op.Description = "Needs a key of role " + string(role) + " or above."

@@ -1,10 +1,11 @@
 package dashboard_test
 
 import (
+	"bufio"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -374,34 +375,22 @@ func TestLiveStream(t *testing.T) {
 		if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
 			t.Fatalf("stream: %d %v", resp.StatusCode, resp.Header)
 		}
-		events := make(chan string)
+		lines := make(chan string)
 		go func() {
-			defer close(events)
-			buf := make([]byte, 4096)
-			for {
-				n, err := resp.Body.Read(buf)
-				if n > 0 {
-					events <- string(buf[:n])
-				}
-				if err != nil {
-					return
-				}
+			defer close(lines)
+			for scanner := bufio.NewScanner(resp.Body); scanner.Scan(); {
+				lines <- scanner.Text()
 			}
 		}()
 		wait := func(text string) {
 			t.Helper()
-			late := time.After(20 * time.Second)
 			for {
-				select {
-				case e, ok := <-events:
-					if !ok {
-						t.Fatalf("the stream ended before %q", text)
-					}
-					if strings.Contains(e, text) {
-						return
-					}
-				case <-late:
-					t.Fatalf("no %q came", text)
+				line, ok := statetest.Receive(t, fmt.Sprintf("%q", text), lines)
+				if !ok {
+					t.Fatalf("the stream ended before %q", text)
+				}
+				if strings.Contains(line, text) {
+					return
 				}
 			}
 		}
@@ -413,7 +402,8 @@ func TestLiveStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		wait("event: ended")
-		for range events { // until the server ends the stream
+		for more := true; more; {
+			_, more = statetest.Receive(t, "the end of the stream", lines)
 		}
 		if a := b.get("/live?on=run"); a.StatusCode != http.StatusUnauthorized {
 			t.Errorf("after that: %d", a.StatusCode)

@@ -132,10 +132,10 @@ func TestDirIsWatched(t *testing.T) {
 	root := filepath.Join(base, "deep", "factory")
 	b := newBench(t, statetest.Open(t, statetest.SQLite(t)), dir(t, root), func(c *reconcile.Config) { c.AllowPrune = true })
 	b.run()
-	eventually(t, "failed without a root", func() bool { return b.now().SyncState == state.SyncFailed })
+	statetest.Until(t, "failed without a root", func() bool { return b.now().SyncState == state.SyncFailed })
 	applied := func(what string, want ...string) {
 		t.Helper()
-		eventually(t, what, func() bool {
+		statetest.Until(t, what, func() bool {
 			return b.now().SyncState == state.SyncApplied && strings.Join(b.webhooks(), " ") == strings.Join(want, " ")
 		})
 	}
@@ -148,17 +148,17 @@ func TestDirIsWatched(t *testing.T) {
 	must(t, os.Remove(filepath.Join(root, "webhooks/d.yaml")))
 	applied("file removed", "a", "b", "c")
 	put(t, filepath.Join(root, "automations/new/automation.md"), "---\ntriggers:\n  - {provider: github, event: push}\n---\nGo.\n")
-	eventually(t, "file in new directories", func() bool {
+	statetest.Until(t, "file in new directories", func() bool {
 		cur, err := b.store.Current(t.Context(), b.factory.UID)
 		return err == nil && len(cur.Tree.Automations) == 1
 	})
 	put(t, filepath.Join(root, "automations/new/automation.md"), "---\ntriggers:\n  - {provider: github, event: pull}\n---\nGo.\n")
-	eventually(t, "file changed in new directories", func() bool {
+	statetest.Until(t, "file changed in new directories", func() bool {
 		cur, err := b.store.Current(t.Context(), b.factory.UID)
 		return err == nil && cur.Tree.Automations[0].Triggers[0].Event == "pull"
 	})
 	must(t, os.Rename(root, root+".old"))
-	eventually(t, "root moved away", func() bool { return b.now().SyncState == state.SyncFailed })
+	statetest.Until(t, "root moved away", func() bool { return b.now().SyncState == state.SyncFailed })
 	tree{"webhooks/z.yaml": hook("C", "enabled: false")}.writeNew(t, root)
 	applied("root replaced", "z")
 }
@@ -206,11 +206,11 @@ func TestDirSwaps(t *testing.T) {
 			publish(1, two)
 			b := newBench(t, statetest.Open(t, statetest.SQLite(t)), dir(t, root), nil)
 			b.run()
-			eventually(t, "first tree", func() bool { return strings.Join(b.webhooks(), " ") == "a b" })
+			statetest.Until(t, "first tree", func() bool { return strings.Join(b.webhooks(), " ") == "a b" })
 			for n := 2; n < 5; n++ {
 				enabled := strconv.FormatBool(n%2 == 1)
 				publish(n, tree{"webhooks/a.yaml": hook("A"), "webhooks/b.yaml": hook("B", "enabled: "+enabled)})
-				eventually(t, "tree "+strconv.Itoa(n), func() bool {
+				statetest.Until(t, "tree "+strconv.Itoa(n), func() bool {
 					cur, err := b.store.Current(t.Context(), b.factory.UID)
 					return err == nil && len(cur.Webhooks) == 2 && strconv.FormatBool(cur.Webhooks[1].Spec.Enabled) == enabled
 				})

@@ -128,6 +128,9 @@ func (r *remote) session(ctx context.Context) (transport.UploadPackSession, erro
 		session transport.UploadPackSession
 		err     error
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	select {
 	case r.dialing <- struct{}{}:
 	default:

@@ -151,18 +151,6 @@ func (b *bench) run() {
 	})
 }
 
-// eventually waits until ok, which real files and processes may take a while for.
-func eventually(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
-		if ok() {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	tb.Fatalf("not in time: %s", what)
-}
-
 func dir(tb testing.TB, path string) reconcile.Source {
 	tb.Helper()
 	source, err := reconcile.Dir(reconcile.DirConfig{Dir: path})
@@ -259,9 +247,9 @@ func TestRunMendsARefusalWhenTheSecretAppears(t *testing.T) {
 		b := newBench(t, s, dir(t, root), nil)
 		tree{"webhooks/a.yaml": hook("LATER")}.write(t, root)
 		b.run()
-		eventually(t, "refused", func() bool { return b.now().SyncState == state.SyncRefused })
+		statetest.Until(t, "refused", func() bool { return b.now().SyncState == state.SyncRefused })
 		secret(t, s, "LATER", "x")
-		eventually(t, "applied", func() bool { return b.now().SyncState == state.SyncApplied })
+		statetest.Until(t, "applied", func() bool { return b.now().SyncState == state.SyncApplied })
 	})
 }
 
@@ -334,7 +322,7 @@ func TestSyncWithoutWaiting(t *testing.T) {
 	_, err = b.Sync(t.Context(), reconcile.SyncOptions{}) // joins the one before
 	must(t, err)
 	b.run()
-	eventually(t, "pruned", func() bool { return len(b.webhooks()) == 0 })
+	statetest.Until(t, "pruned", func() bool { return len(b.webhooks()) == 0 })
 }
 
 func TestSuspended(t *testing.T) {

@@ -24,7 +24,7 @@ func TestNoticesAreCoalesced(t *testing.T) {
 	s := r.serve("")
 	b := newBench(t, statetest.Open(t, statetest.SQLite(t)), gitSource(t, reconcile.GitConfig{URL: s.url()}), nil)
 	b.run()
-	eventually(t, "applied", func() bool { return b.now().SyncState == state.SyncApplied })
+	statetest.Until(t, "applied", func() bool { return b.now().SyncState == state.SyncApplied })
 	asked := s.requests.Load()
 	last := ""
 	for n := range 5 {
@@ -33,7 +33,7 @@ func TestNoticesAreCoalesced(t *testing.T) {
 			b.Notice()
 		}
 	}
-	eventually(t, "the last push applied", func() bool { return b.now().Applied.ID == last })
+	statetest.Until(t, "the last push applied", func() bool { return b.now().Applied.ID == last })
 	if n := s.requests.Load() - asked; n > 20 {
 		t.Errorf("%d requests for 100 notices of 5 pushes", n)
 	}
@@ -100,18 +100,18 @@ func TestOneReplicaReconcilesAtATime(t *testing.T) {
 		defer close(done)
 		_ = b1.Run(ctx)
 	}()
-	eventually(t, "applied by the first", func() bool { return b1.now().SyncState == state.SyncApplied })
+	statetest.Until(t, "applied by the first", func() bool { return b1.now().SyncState == state.SyncApplied })
 	b2.run()
 	enabled := []string{"enabled: false", "enabled: true", "enabled: false"}
 	for _, e := range enabled {
 		put(t, filepath.Join(root, "webhooks/b.yaml"), hook("B", e))
 		before := b1.now().Applied.ID
-		eventually(t, "applied by the one that leads", func() bool { return b1.now().Applied.ID != before })
+		statetest.Until(t, "applied by the one that leads", func() bool { return b1.now().Applied.ID != before })
 	}
 	kill()
 	<-done
 	put(t, filepath.Join(root, "webhooks/c.yaml"), hook("C"))
-	eventually(t, "applied by the other", func() bool { return len(b2.webhooks()) == 3 })
+	statetest.Until(t, "applied by the other", func() bool { return len(b2.webhooks()) == 3 })
 	if got, want := b2.outcomes(), "applied applied applied applied applied"; got != want {
 		t.Errorf("history %q, want %q", got, want)
 	}
@@ -128,7 +128,7 @@ func TestTakeover(t *testing.T) {
 		t.Fatalf("lease: %v %v", held, err)
 	}
 	b.run()
-	eventually(t, "taken over", func() bool { return b.now().SyncState == state.SyncApplied })
+	statetest.Until(t, "taken over", func() bool { return b.now().SyncState == state.SyncApplied })
 	if held, err := s1.Lease(t.Context(), "reconcile/"+b.factory.UID, "dead", time.Second); held || err != nil {
 		t.Errorf("the dead replica got the lease back: %v %v", held, err)
 	}
@@ -150,7 +150,7 @@ func TestTakeoverFromAKilledProcess(t *testing.T) {
 		_ = cmd.Wait()
 	})
 	t.Cleanup(killed)
-	eventually(t, "applied by the other process", func() bool { return b.now().SyncState == state.SyncApplied })
+	statetest.Until(t, "applied by the other process", func() bool { return b.now().SyncState == state.SyncApplied })
 	b.run()
 	killed()
 	since := time.Now()
@@ -158,7 +158,7 @@ func TestTakeoverFromAKilledProcess(t *testing.T) {
 		t.Errorf("the lease of a process that has just died: %v %v", held, err)
 	}
 	tree{"webhooks/a.yaml": hook("C"), "webhooks/b.yaml": hook("B")}.write(t, root)
-	eventually(t, "taken over", func() bool {
+	statetest.Until(t, "taken over", func() bool {
 		all, err := b.store.Webhooks(t.Context(), b.factory.UID, false)
 		must(t, err)
 		return all[0].Spec.SecretName == "C"
@@ -172,11 +172,11 @@ func TestANoticeReachesTheReplicaThatReconciles(t *testing.T) {
 	r.push(two, "one")
 	leader := newBench(t, s1, gitSource(t, reconcile.GitConfig{URL: r.fileURL()}), nil)
 	leader.run()
-	eventually(t, "applied", func() bool { return leader.now().SyncState == state.SyncApplied })
+	statetest.Until(t, "applied", func() bool { return leader.now().SyncState == state.SyncApplied })
 	other := newBench(t, s2, gitSource(t, reconcile.GitConfig{URL: r.fileURL()}), nil)
 	other.run()
 	r.push(tree{"webhooks/a.yaml": hook("A")}, "two")
-	eventually(t, "applied after a notice to the other", func() bool {
+	statetest.Until(t, "applied after a notice to the other", func() bool {
 		other.Notice()
 		return strings.Join(leader.webhooks(), " ") == "a"
 	})

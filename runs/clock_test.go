@@ -65,17 +65,7 @@ func TestClocksFireEachTickOnce(t *testing.T) {
 		for _, store := range stores {
 			clocks.Go(func() { runs.Clock(ctx, store, nil, nil) })
 		}
-		notices, end := s.Subscribe(100, state.TopicRun)
-		defer end()
-		deadline := time.After(30 * time.Second)
-		for len(all(t, s)) < 3 {
-			select {
-			case <-notices:
-			case <-time.After(time.Second):
-			case <-deadline:
-				t.Fatal("the schedule does not fire")
-			}
-		}
+		statetest.Drain(t, "the schedule has fired three times", func() int { return 3 - len(all(t, s)) })
 		cancel()
 		clocks.Wait()
 		found := all(t, s)
@@ -166,14 +156,11 @@ func TestDisabledAutomationsDoNotFire(t *testing.T) {
 		return at
 	}
 	var first time.Time
-	for deadline := time.Now().Add(30 * time.Second); first.IsZero() || !last().After(first); {
-		if first.IsZero() {
-			first = last()
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("its ticks are not counted")
-		}
-	}
+	statetest.Until(t, "the schedule is known", func() bool {
+		first = last()
+		return !first.IsZero()
+	})
+	statetest.Until(t, "another tick is counted", func() bool { return last().After(first) })
 	cancel()
 	<-done
 	if found := all(t, s); len(found) != 0 {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -192,7 +193,7 @@ func (w *world) work(harnesses map[string]worker.Harness) {
 	}()
 	w.t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err, _ := statetest.Receive(w.t, "the worker to end", done); err != nil {
 			w.t.Error(err)
 		}
 		client.Close()
@@ -586,17 +587,16 @@ func TestCancelOfARunInProgress(t *testing.T) {
 	w := newWorld(t, statetest.Open(t, statetest.SQLite(t)))
 	w.work(map[string]worker.Harness{"claude": {Command: []string{"sh", "-c", "echo begun; exec sleep 600"}, SameUser: true}})
 	id := w.create(`{"prompt": "x", "config": {"harness": {"type": "claude"}}}`)
-	notices, end := w.store.Subscribe(100, state.TopicRun)
-	defer end()
-	for w.get(id)["state"] != "INPROGRESS" {
-		<-notices
-	}
+	statetest.Until(t, "the run is in progress", func() bool { return w.get(id)["state"] == "INPROGRESS" })
+
+	began := time.Now()
 	if r := w.call(state.RoleRunner, "POST", "/agent/runs/"+id+"/cancel", ""); r.status != 200 {
 		t.Fatalf("cancel: %d %s", r.status, r.text)
 	}
-	if got := w.get(id); got["state"] != "CANCELLED" {
+	if got := w.get(id); got["state"] != "CANCELLED" && time.Since(began) < 10*time.Second { // it waits no longer
 		t.Errorf("run is %v", got)
 	}
+	statetest.Until(t, "the run is cancelled", func() bool { return w.get(id)["state"] == "CANCELLED" })
 }
 
 func TestConversationAndEvents(t *testing.T) {

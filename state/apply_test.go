@@ -189,29 +189,28 @@ func TestApplyWaitsForReplicas(t *testing.T) {
 		app := application(t, s, f.UID)
 		app.DeleteWebhooks = []string{r.Factories[0].Webhooks[0].UID}
 		applied := make(chan error, 1)
-		notices, stop := s.Subscribe(16, state.TopicRouting)
-		defer stop()
 		go func() { applied <- s.Apply(context.WithoutCancel(ctx), app) }()
+
 		now := r
-		for now.Generation == r.Generation {
-			select {
-			case <-notices: // some are about other things: they are only cues
-			case err := <-applied:
-				t.Fatalf("apply returned (%v) before the replica had loaded it", err)
+		statetest.Until(t, "the change is stored", func() bool {
+			if err := replica.Renew(ctx); err != nil {
+				t.Fatal(err)
 			}
 			if now, err = s.Routing(ctx); err != nil {
 				t.Fatal(err)
 			}
-		}
+			return now.Generation != r.Generation
+		})
 		select {
 		case err := <-applied:
 			t.Fatalf("apply returned (%v) before the replica had loaded it", err)
 		default:
 		}
+
 		if err := replica.Loaded(ctx, now.Generation); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-applied; err != nil {
+		if err, _ := statetest.Receive(t, "the end of the apply", applied); err != nil {
 			t.Fatal(err)
 		}
 		if err := replica.Leave(ctx); err != nil {

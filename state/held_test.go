@@ -299,7 +299,7 @@ func TestSecretsChangeTogetherWithTheDefinition(t *testing.T) {
 		if got := routed(); got != "second" {
 			t.Errorf("the secret is %q", got)
 		}
-		if n := <-notices; n.ID != "TOKEN" {
+		if n, _ := statetest.Receive(t, "the notice of the secret", notices); n.ID != "TOKEN" {
 			t.Errorf("notice %+v", n)
 		}
 

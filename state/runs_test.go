@@ -56,7 +56,7 @@ func TestCreateRun(t *testing.T) {
 		if got, _ := s.SubmittedPrompt(ctx, r); got != "Look at this\n\nThe envelope." {
 			t.Errorf("submitted prompt %q", got)
 		}
-		if n := <-notices; n.ID != r.ID {
+		if n, _ := statetest.Receive(t, "the notice of the run", notices); n.ID != r.ID {
 			t.Errorf("announced %q, want %q", n.ID, r.ID)
 		}
 		if strings.Contains(string(r.Config), "hunter2") {

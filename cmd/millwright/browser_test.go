@@ -17,6 +17,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"millwright/state/statetest"
 )
 
 // chromiumVariable names the variable with the path of the browser, which .ci/chromium sets.
@@ -65,7 +67,7 @@ func newTab(t *testing.T, w *browserWorld) *tab {
 	ctx, stop = chromedp.NewContext(ctx)
 	t.Cleanup(func() {
 		defer stop()
-		limited, cancel := context.WithTimeout(ctx, 20*time.Second)
+		limited, cancel := context.WithTimeout(ctx, statetest.Patience)
 		defer cancel()
 		if err := chromedp.Cancel(limited); err != nil {
 			t.Errorf("the browser ended with %v", err)
@@ -139,7 +141,7 @@ func (b *tab) provoke(complaint string, do func()) {
 	b.provoked, b.heard = complaint, false
 	b.mu.Unlock()
 	do()
-	b.w.eventually("the browser complains of "+complaint, func() bool {
+	statetest.Until(b.w.t, "the browser complains of "+complaint, func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return b.heard
@@ -169,7 +171,7 @@ func (b *tab) do(steps ...act) {
 
 // limit returns a context for one step, which must not take forever.
 func (b *tab) limit() context.Context {
-	ctx, stop := context.WithTimeout(b.ctx, 20*time.Second)
+	ctx, stop := context.WithTimeout(b.ctx, statetest.Patience)
 	b.Cleanup(stop)
 	return ctx
 }

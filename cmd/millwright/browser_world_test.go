@@ -54,7 +54,7 @@ func newBrowserWorld(t *testing.T, port string) *browserWorld {
 	t.Helper()
 	if port == "" {
 		var err error
-		if port, err = freePort(); err != nil {
+		if port, err = statetest.FreePort(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,7 +84,7 @@ func newBrowserWorld(t *testing.T, port string) *browserWorld {
 		}
 	})
 	c := client{server: w.url, key: browserKey, http: http.DefaultClient}
-	w.eventually("every source was read", func() bool {
+	statetest.Until(w.t, "every source was read", func() bool {
 		var list admin.ListFactoriesResponse
 		if c.get(t.Context(), "/factory", &list) != nil || len(list.Factories) != 3 {
 			return false
@@ -99,17 +99,6 @@ func (w *browserWorld) must(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
-	}
-}
-
-// eventually waits until done.
-func (w *browserWorld) eventually(what string, done func() bool) {
-	w.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); {
-		if time.Now().After(deadline) {
-			w.t.Fatalf("not within a minute: %s", what)
-		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/base64"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -54,8 +56,7 @@ func TestKill(t *testing.T) {
 		n := kills(t)
 		for i := range n {
 			p := w.start(t)
-			before := w.acknowledged()
-			w.waitFor(t, p, func() bool { return w.acknowledged() >= before+1+rand.IntN(max(20, 4000/n)) })
+			w.waitForMore(t, p, 1+rand.IntN(max(20, 1000/n)))
 			if err := p.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +66,7 @@ func TestKill(t *testing.T) {
 			}
 		}
 		p := w.start(t)
-		w.waitFor(t, p, func() bool { return w.acknowledged() >= 1 })
+		w.waitForMore(t, p, 1)
 		stopSenders()
 		w.drain(t, p)
 		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
@@ -94,7 +95,7 @@ const crashToken = "crash-test-token"
 
 func newCrashWorld(t *testing.T, dsn string) *crashWorld {
 	t.Helper()
-	port, err := freePort()
+	port, err := statetest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,15 +144,20 @@ func (w *crashWorld) serveOn(port string) {
 const crashKey = "mw_crash-test-key-of-thirty-two-characters"
 
 // start starts the server, with more flags if they are given, and returns at once.
-func (w *crashWorld) start(t *testing.T, flags ...string) *exec.Cmd {
+func (w *crashWorld) start(t *testing.T, flags ...string) *process {
 	t.Helper()
-	p := exec.Command(os.Args[0], append([]string{"serve", "--config", filepath.Join(w.dir, "millwright.yaml"), "--state", w.dsn, "--log-level", "warn"}, flags...)...)
+	p := &process{ended: make(chan struct{})}
+	p.Cmd = exec.Command(os.Args[0], append([]string{"serve", "--config", filepath.Join(w.dir, "millwright.yaml"), "--state", w.dsn, "--log-level", "warn"}, flags...)...)
 	p.Env = append(os.Environ(), runMain+"=1", "MILLWRIGHT_MASTER_KEY="+base64.StdEncoding.EncodeToString(statetest.MasterKey()), "TMPDIR="+w.dir)
 	var log bytes.Buffer
 	p.Stdout, p.Stderr = io.Discard, &log
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
+	go func() {
+		p.err = p.Cmd.Wait()
+		close(p.ended)
+	}()
 	t.Cleanup(func() {
 		p.Process.Kill()
 		p.Wait() // what it said is complete then
@@ -162,20 +168,46 @@ func (w *crashWorld) start(t *testing.T, flags ...string) *exec.Cmd {
 	return p
 }
 
-// waitFor waits until done, for as long as the server lives.
-func (w *crashWorld) waitFor(t *testing.T, p *exec.Cmd, done func() bool) {
+// process is one of the program.
+type process struct {
+	*exec.Cmd
+	ended chan struct{}
+	err   error // of its end
+}
+
+// Wait returns once the process has ended.
+func (p *process) Wait() error {
+	<-p.ended
+	return p.err
+}
+
+// alive fails the test when the process has ended.
+func (p *process) alive(t *testing.T) {
 	t.Helper()
-	const patience = 10 * time.Minute // thousands of runs drain slowly under the race detector
-	deadline := time.Now().Add(patience)
-	for !done() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not done in %v: %d acknowledged", patience, w.acknowledged())
-		}
-		if err := p.Process.Signal(syscall.Signal(0)); err != nil {
-			t.Fatalf("the server ended by itself: %v", err)
-		}
-		time.Sleep(5 * time.Millisecond)
+	select {
+	case <-p.ended:
+		t.Fatalf("the server ended by itself: %v", p.err)
+	default:
 	}
+}
+
+// waitFor waits until done, for as long as the server lives.
+func (w *crashWorld) waitFor(t *testing.T, p *process, what string, done func() bool) {
+	t.Helper()
+	statetest.Until(t, what, func() bool {
+		p.alive(t)
+		return done()
+	})
+}
+
+// waitForMore waits until n more deliveries are acknowledged.
+func (w *crashWorld) waitForMore(t *testing.T, p *process, n int) {
+	t.Helper()
+	enough := w.acknowledged() + n
+	statetest.Drain(t, fmt.Sprintf("%d more deliveries are acknowledged", n), func() int {
+		p.alive(t)
+		return enough - w.acknowledged()
+	})
 }
 
 func (w *crashWorld) acknowledged() int {
@@ -191,7 +223,7 @@ func (w *crashWorld) send(n int) (stop func()) {
 	var senders sync.WaitGroup
 	for s := range n {
 		senders.Go(func() {
-			client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{}}
+			client := &http.Client{Timeout: statetest.Patience, Transport: &http.Transport{}}
 			defer client.CloseIdleConnections()
 			for i := 0; ctx.Err() == nil; i++ {
 				id := fmt.Sprintf("event-%d-%d", s, i)
@@ -241,21 +273,38 @@ func (w *crashWorld) post(ctx context.Context, client *http.Client, id string, i
 }
 
 // drain waits until no run is queued or at work.
-func (w *crashWorld) drain(t *testing.T, p *exec.Cmd) {
+func (w *crashWorld) drain(t *testing.T, p *process) {
 	t.Helper()
-	w.waitFor(t, p, func() bool { return w.listed(t, "state=QUEUED&state=CLAIMED&state=INPROGRESS") == 0 })
+	statetest.Drain(t, "all runs have ended", func() int {
+		p.alive(t)
+		return w.left(t)
+	})
 }
 
-// listed returns how many runs a filter finds, of which it asks for one; -1 when there is no answer.
-func (w *crashWorld) listed(t *testing.T, filter string) int {
+// left returns how many runs wait or are at work, as the metrics say; a large number when there is no answer.
+func (w *crashWorld) left(t *testing.T) int {
 	t.Helper()
-	c := client{server: "http://127.0.0.1:" + w.port, key: crashKey}
-	c.http = http.DefaultClient
-	var list struct{ Runs []json.RawMessage }
-	if err := c.get(t.Context(), "/agent/runs?limit=1&"+filter, &list); err != nil {
-		return -1
+	resp, err := http.DefaultClient.Do(authorised(t, http.MethodGet, "http://127.0.0.1:"+w.port+"/metrics", crashKey, ""))
+	if err != nil {
+		return math.MaxInt
 	}
-	return len(list.Runs)
+	defer resp.Body.Close()
+
+	figures := map[string]int{}
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), " ")
+		if name != "millwright_runs_queued" && name != "millwright_runs_held" {
+			continue
+		}
+		if figures[name], err = strconv.Atoi(value); err != nil {
+			t.Fatalf("metrics: %s", lines.Text())
+		}
+	}
+	if len(figures) != 2 {
+		return math.MaxInt
+	}
+	return figures["millwright_runs_queued"] + figures["millwright_runs_held"]
 }
 
 // check compares the state with what was acknowledged.

@@ -140,14 +140,11 @@ func (w *crashWorld) settles(t *testing.T, commit, want string) {
 	t.Helper()
 	c := client{server: "http://127.0.0.1:" + w.port, key: crashKey}
 	c.http = http.DefaultClient
-	var f factoryItem
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	statetest.Until(t, "commit "+commit+" is "+want, func() bool {
+		var f factoryItem
 		err := c.get(t.Context(), "/factory/"+w.factory, &f)
-		if err == nil && f.Sync.AttemptedRevision == commit && f.Sync.State == want {
-			return
-		}
-	}
-	t.Fatalf("commit %s is not %s: %+v", commit, want, f.Sync)
+		return err == nil && f.Sync.AttemptedRevision == commit && f.Sync.State == want
+	})
 }
 
 // steadily sends deliveries at an even rate, counts those that are not answered 202, and returns what ends
@@ -158,7 +155,7 @@ func (w *crashWorld) steadily(t *testing.T, sent, failed *atomic.Int64) (stop fu
 	var all sync.WaitGroup
 	for s := range senders {
 		all.Go(func() {
-			client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{}}
+			client := &http.Client{Timeout: statetest.Patience, Transport: &http.Transport{}}
 			defer client.CloseIdleConnections()
 			tick := time.NewTicker(senders * time.Second / steadyPerSec)
 			defer tick.Stop()

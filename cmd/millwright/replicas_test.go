@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"millwright/state/statetest"
 )
 
 // TestReplicas has three servers on one PostgreSQL take deliveries. They share budgets and identities;
@@ -35,7 +37,7 @@ func TestReplicas(t *testing.T) {
 			for range ports {
 				peers = append(peers, "127.0.0.1:"+mustPort(t))
 			}
-			var servers []*exec.Cmd
+			var servers []*process
 			for i, port := range ports {
 				flags := []string{"--listen", "127.0.0.1:" + port}
 				if clustered {
@@ -44,26 +46,22 @@ func TestReplicas(t *testing.T) {
 				servers = append(servers, w.start(t, flags...))
 			}
 			for i, port := range ports {
-				w.waitFor(t, servers[i], func() bool { return status(t, http.MethodGet, "http://127.0.0.1:"+port+"/readyz") == http.StatusOK })
+				w.waitFor(t, servers[i], "server "+port+" is ready", func() bool { return status(t, http.MethodGet, "http://127.0.0.1:"+port+"/readyz") == http.StatusOK })
 			}
-			w.waitFor(t, servers[2], func() bool { return status(t, http.MethodPost, w.urls[2]) == http.StatusUnauthorized }) // the definition is applied
+			w.waitFor(t, servers[2], "the definition is applied", func() bool { return status(t, http.MethodPost, w.urls[2]) == http.StatusUnauthorized })
 
 			stopSenders := w.send(6)
-			more := func(n int) func() bool {
-				enough := w.acknowledged() + n
-				return func() bool { return w.acknowledged() >= enough }
-			}
 			w.port = ports[1]
-			w.waitFor(t, servers[1], more(200))
+			w.waitForMore(t, servers[1], 200)
 			if err := servers[0].Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			w.waitFor(t, servers[1], more(200))
+			w.waitForMore(t, servers[1], 200)
 
 			db.stop()
 			for _, port := range ports[1:] {
 				base := "http://127.0.0.1:" + port
-				w.waitFor(t, servers[1], func() bool { return status(t, http.MethodGet, base+"/readyz") == http.StatusServiceUnavailable })
+				w.waitFor(t, servers[1], "server "+port+" misses its database", func() bool { return status(t, http.MethodGet, base+"/readyz") == http.StatusServiceUnavailable })
 				for _, r := range []*http.Request{
 					authorised(t, http.MethodPost, base+"/webhooks/w/"+w.webhook, crashToken, "{}"),
 					authorised(t, http.MethodPost, base+"/api/v1/agent/runs", crashKey, `{"prompt": "x"}`),
@@ -80,7 +78,7 @@ func TestReplicas(t *testing.T) {
 				}
 			}
 			db.start()
-			w.waitFor(t, servers[1], more(200))
+			w.waitForMore(t, servers[1], 200)
 			stopSenders()
 
 			w.drain(t, servers[1]) // the killed server's runs too, when their leases have run out
@@ -97,7 +95,7 @@ func TestReplicas(t *testing.T) {
 			}
 			refused := false
 			for i := 0; i < 15 && !refused; i++ {
-				time.Sleep(300 * time.Millisecond) // the replicas tell each other at this pace
+				<-time.After(time.Duration(i+1) * 300 * time.Millisecond) // the replicas tell each other at that pace
 				refused = status(t, http.MethodPost, w.urls[2]) == http.StatusTooManyRequests
 			}
 			if !refused {
@@ -140,7 +138,7 @@ func authorised(t *testing.T, method, url, token, body string) *http.Request {
 
 func mustPort(t *testing.T) string {
 	t.Helper()
-	port, err := freePort()
+	port, err := statetest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +197,7 @@ func startPostgres(t *testing.T) *ownPostgres {
 func (p *ownPostgres) start() {
 	p.t.Helper()
 	if out, err := p.run("pg_ctl", "-D", filepath.Join(p.dir, "data"), "-w", "-l", filepath.Join(p.dir, "log"),
-		"-o", fmt.Sprintf("-k %s -c listen_addresses='' -c max_connections=200", p.dir), "start"); err != nil {
+		"-o", fmt.Sprintf("-k %s -c listen_addresses='' -c fsync=off -c max_connections=200", p.dir), "start"); err != nil {
 		p.t.Fatalf("start PostgreSQL: %v\n%s", err, out)
 	}
 }

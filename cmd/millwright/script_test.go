@@ -2,14 +2,12 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -49,7 +47,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: dir,
 		Setup: func(env *testscript.Env) error {
-			port, err := freePort()
+			port, err := statetest.FreePort()
 			if err != nil {
 				return err
 			}
@@ -83,16 +81,6 @@ func TestScripts(t *testing.T) {
 			"receiver":   cmdReceiver,
 		},
 	})
-}
-
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
 }
 
 // cmdPost sends a delivery: post STATUS URL BODY [HEADER …]. The answer is the command's output.
@@ -213,8 +201,7 @@ func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: eventually PATTERN COMMAND [ARG …]")
 	}
 	pattern := regexp.MustCompile(args[0])
-	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
-	defer stop()
+	late := time.After(statetest.Patience)
 	for {
 		err := ts.Exec(args[1], args[2:]...)
 		out := ts.ReadFile("stdout") + ts.ReadFile("stderr")
@@ -222,7 +209,7 @@ func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 		select {
-		case <-ctx.Done():
+		case <-late:
 			ts.Fatalf("%s never said %s; at last (%v):\n%s", strings.Join(args[1:], " "), args[0], err, out)
 		case <-time.After(50 * time.Millisecond):
 		}
@@ -313,7 +300,7 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func TestUnreachableServer(t *testing.T) {
-	port, err := freePort()
+	port, err := statetest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,7 +130,7 @@ const (
 // newSecretWorld writes a webhook of every scheme and mode, as many factories as that takes.
 func newSecretWorld(t *testing.T, dsn string) *secretWorld {
 	t.Helper()
-	port, err := freePort()
+	port, err := statetest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func (w *secretWorld) start() (*exec.Cmd, *lockedLog) {
 			w.t.Logf("the server said:\n%.4000s", log.Bytes())
 		}
 	})
-	w.eventually("the server answers", func() bool {
+	statetest.Until(w.t, "the server answers", func() bool {
 		resp, err := w.http.Get(w.url + "/readyz")
 		if err != nil {
 			return false
@@ -264,19 +264,6 @@ func (l *lockedLog) Bytes() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return bytes.Clone(l.b.Bytes())
-}
-
-func (w *secretWorld) eventually(what string, done func() bool) {
-	w.t.Helper()
-	ctx, stop := context.WithTimeout(w.t.Context(), time.Minute)
-	defer stop()
-	for !done() {
-		select {
-		case <-ctx.Done():
-			w.t.Fatalf("it never came to pass that %s", what)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
 
 // send sends a request and keeps the answer, headers and all.
@@ -333,7 +320,7 @@ func (w *secretWorld) define() {
 	var list struct {
 		Factories []struct{ UID, Name string } `json:"factories"`
 	}
-	w.eventually("the server knows its factories", func() bool {
+	statetest.Until(w.t, "the server knows its factories", func() bool {
 		w.api(200, "GET", "/factory", "", &list)
 		return len(list.Factories) == (len(w.hooks)+hooksOfOne-1)/hooksOfOne
 	})
@@ -358,7 +345,7 @@ func (w *secretWorld) define() {
 				IngressURL string `json:"ingress_url"`
 			}
 		}
-		w.eventually(f.Name+" is applied", func() bool {
+		statetest.Until(w.t, f.Name+" is applied", func() bool {
 			w.sync(f.UID)
 			w.api(200, "GET", "/factory/"+f.UID+"/webhooks?limit=500", "", &hooks)
 			return len(hooks.Webhooks) == want
@@ -447,15 +434,15 @@ func (w *secretWorld) deliver() {
 		}
 		_, _ = io.WriteString(c, text)
 		_ = c.(*net.TCPConn).CloseWrite()
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(statetest.Patience))
 		answer, _ := io.ReadAll(c)
 		c.Close()
 		w.said["ingress, raw"] = append(w.said["ingress, raw"], answer...)
 	}
-	w.eventually("every run has ended", func() bool {
+	statetest.Drain(w.t, "every run has ended", func() int {
 		var list struct{ Runs []struct{ State string } }
 		w.api(200, "GET", "/agent/runs?limit=500&state=QUEUED&state=CLAIMED&state=INPROGRESS", "", &list)
-		return len(list.Runs) == 0
+		return len(list.Runs)
 	})
 }
 

@@ -77,7 +77,7 @@ func TestTraces(t *testing.T) {
 	r := newReceiver(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-receiver-key=secret")
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
-	nats, err := freePort()
+	nats, err := statetest.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestTraces(t *testing.T) {
 		resp.Body.Close()
 		return resp.StatusCode
 	}
-	w.waitFor(t, server, func() bool { return post(crashToken) == http.StatusAccepted })
+	w.waitFor(t, server, "a delivery is accepted", func() bool { return post(crashToken) == http.StatusAccepted })
 	if got := post("canary-token"); got != http.StatusUnauthorized {
 		t.Fatalf("a wrong token: %d", got)
 	}
@@ -127,7 +127,7 @@ func TestTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Process.Kill(); p.Wait() })
-	w.waitFor(t, server, func() bool {
+	w.waitFor(t, server, "all spans have come", func() bool {
 		return len(r.named("finish")) > 0 && len(r.named("harness")) > 0 && len(r.named("dispatch")) > 0 && len(r.named("receive")) > 1
 	})
 
@@ -201,7 +201,7 @@ func TestTracesWithoutReceiver(t *testing.T) {
 	w := tracedWorld(t, "workers: 2\notlpEndpoint: "+r.URL+"\n")
 	server := w.start(t)
 	n := 0
-	w.waitFor(t, server, func() bool { // until it hangs, and then some
+	w.waitFor(t, server, "the receiver hangs", func() bool {
 		n++
 		return w.post(t.Context(), http.DefaultClient, fmt.Sprintf("first-%d", n), n) && len(held) > 0
 	})

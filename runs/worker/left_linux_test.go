@@ -11,6 +11,7 @@ import (
 
 	"millwright/runs/worker"
 	"millwright/state"
+	"millwright/state/statetest"
 )
 
 // TestProcessesThatLeaveTheGroup has a harness start a process in a session of its own: it ends with the run.
@@ -29,7 +30,7 @@ func TestProcessesThatLeaveTheGroup(t *testing.T) {
 	if r := b.end(b.create(nil)); r.State != state.RunSucceeded {
 		t.Fatalf("%s %s", r.State, r.StatusMessage)
 	}
-	if err := held.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := held.SetReadDeadline(time.Now().Add(statetest.Patience)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, held); err != nil { // it ends when nobody holds the other end
@@ -53,9 +54,5 @@ func TestProcessesThatOutliveTheWorker(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- left.Wait() }()
 	b.work(worker.Config{})
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		t.Error("the process goes on")
-	}
+	statetest.Receive(t, "the process to end", done)
 }

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -66,7 +67,7 @@ func (b *bench) work(cfg worker.Config) (stop func()) {
 		}
 		stopped = true
 		cancel()
-		if err := <-done; err != nil {
+		if err, _ := statetest.Receive(b.t, "the worker to end", done); err != nil {
 			b.t.Error(err)
 		}
 		client.Close()
@@ -268,17 +269,10 @@ func gone(t *testing.T, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for deadline := time.Now().Add(time.Minute); ; <-poll.C {
+	statetest.Until(t, fmt.Sprintf("process %s has ended", bytes.TrimSpace(pid)), func() bool {
 		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %s is still there", pid)
-		}
-	}
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
 }
 
 func TestCancelKillsTheWholeGroup(t *testing.T) {
@@ -391,7 +385,7 @@ func TestWorkerEnds(t *testing.T) {
 		if err := os.WriteFile(release, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		<-done
+		statetest.Receive(t, "the worker to end", done)
 		if r, err := b.store.Run(t.Context(), id); err != nil || r.State != state.RunSucceeded {
 			t.Errorf("run is %s %v", r.State, err)
 		}
@@ -399,7 +393,7 @@ func TestWorkerEnds(t *testing.T) {
 }
 
 func TestLostRunIsStopped(t *testing.T) {
-	b := newBench(t, 600*time.Millisecond)
+	b := newBench(t, 6*time.Second)
 	mark := filepath.Join(t.TempDir(), "pid")
 	b.script("echo $$ > " + mark + "; exec sleep 600")
 	id := b.create(nil)
@@ -464,16 +458,20 @@ func TestAnotherUser(t *testing.T) {
 }
 
 func TestFullDirectory(t *testing.T) {
-	b := newBench(t, 600*time.Millisecond)
+	b := newBench(t, 6*time.Second)
 	registry := prometheus.NewRegistry()
+	release := filepath.Join(t.TempDir(), "go")
 	b.work(worker.Config{MaxDir: 1 << 20, Registerer: registry, Default: "h", Harnesses: map[string]worker.Harness{
-		"h": sh("mkdir -p a/b; head -c 2000000 /dev/zero > a/b/big; exec sleep 600"),
+		"h": sh("while ! [ -e " + release + " ]; do sleep 0.02; done; mkdir -p a/b; head -c 2000000 /dev/zero > a/b/big; exec sleep 600"),
 	}})
 	id := b.create(nil)
 	b.until(id, func(r state.Run) bool { return r.State == state.RunInProgress })
 	families, err := registry.Gather()
 	if err != nil || len(families) != 2 || families[0].Metric[0].Gauge.GetValue() != 1 || families[1].Metric[0].Gauge.GetValue() != 1 {
 		t.Errorf("metrics %v %v", families, err)
+	}
+	if err := os.WriteFile(release, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if r := b.end(id); r.State != state.RunError || r.ErrorCode != "environment_setup_failed" || !strings.Contains(r.StatusMessage, "working directory") {
 		t.Errorf("run is %s %s: %s", r.State, r.ErrorCode, r.StatusMessage)
