@@ -1,11 +1,11 @@
-# The two commands that matter: make run, make test.
+# The commands that matter: make run, make test.
 SHELL := /bin/bash
 GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TOOLS := $(GO) tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fuzz bench docs check sdk sdk-generate screenshots
+.PHONY: help build run test acceptance lint fuzz bench docs check sdk sdk-generate screenshots
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -20,8 +20,15 @@ run: build ## Serve a demo factory: prints its webhooks and a curl line for each
 
 # SQLite, which is C made into Go, runs without the race detector's instructions, as it would behind cgo; all
 # that is ours runs with them.
-test: ## Run every test, with the race detector, on SQLite and a PostgreSQL of its own
-	.ci/chromium .ci/postgres $(GO) test -race -gcflags='modernc.org/...=-race=false' -p 3 -parallel 4 -shuffle=on -timeout 20m ./...
+GO_TEST = $(GO) test -race -gcflags='modernc.org/...=-race=false' -p 3 -parallel 4 -shuffle=on
+
+test: ## Run the tests, with the race detector, on SQLite and a PostgreSQL of its own
+	@.ci/needs git
+	.ci/postgres $(GO_TEST) -timeout 20m -skip '^TestAcceptance' ./...
+
+acceptance: ## Run the tests that take long or need more programs: crashes, replicas, a browser, both SDKs
+	@.ci/needs git kubectl docker systemd-analyze
+	MILLWRIGHT_KILLS=50 .ci/chromium .ci/postgres $(GO_TEST) -timeout 40m -run '^(TestAcceptance.*|TestKill)$$' ./cmd/millwright ./runs/worker
 	@$(MAKE) --no-print-directory sdk
 
 sdk: ## Test both SDKs against the real server and api/openapi.yaml
@@ -57,4 +64,4 @@ docs: ## Write the generated documents anew
 screenshots: ## Write docs/images anew, with the dashboard in a real browser
 	.ci/chromium $(GO) test ./cmd/millwright -run '^TestScreenshots$$' -count 1 -screenshots $(CURDIR)/docs/images
 
-check: lint test ## What CI runs, and more
+check: lint test acceptance ## What CI runs, and more

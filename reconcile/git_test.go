@@ -32,12 +32,7 @@ type repository struct {
 
 func newRepository(tb testing.TB) *repository {
 	tb.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		if os.Getenv("CI") == "true" {
-			tb.Fatal(err)
-		}
-		tb.Skip("no git program to test with")
-	}
+	statetest.Program(tb, "git")
 	r := &repository{tb, filepath.Join(tb.TempDir(), "r.git"), filepath.Join(tb.TempDir(), "work")}
 	r.run("", "init", "-q", "--bare", "-b", "main", r.bare)
 	r.run(r.bare, "config", "receive.denyDeleteCurrent", "ignore")

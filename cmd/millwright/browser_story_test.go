@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestBrowser drives the dashboard of the real program in a real browser.
-func TestBrowser(t *testing.T) {
+// TestAcceptanceBrowser drives the dashboard of the real program in a real browser.
+func TestAcceptanceBrowser(t *testing.T) {
 	fromEnvironment(t, chromiumVariable)
 	w := newBrowserWorld(t, "")
 	b := newTab(t, w)

@@ -47,7 +47,7 @@ func fromEnvironment(t *testing.T, name string) string {
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("%s is not set", name)
 		}
-		t.Skipf("%s is not set: see .ci/chromium, which make test uses", name)
+		t.Skipf("%s is not set: see .ci/chromium, which make acceptance uses", name)
 	}
 	return value
 }

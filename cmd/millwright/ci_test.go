@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"millwright/state/statetest"
 	"millwright/testdata/factories"
 )
 
@@ -119,20 +120,10 @@ func demo(t *testing.T) string {
 	return dir
 }
 
-// needs skips a test without a program, and fails it where CI=true.
-func needs(t *testing.T, program string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil && os.Getenv("CI") == "true" {
-		t.Fatal(err)
-	} else if err != nil {
-		t.Skip(err)
-	}
-}
-
 // TestCISnippets runs what deploy/ci tells people to run on the project's own example, and on one that is
 // broken.
 func TestCISnippets(t *testing.T) {
-	needs(t, "bash")
+	statetest.Program(t, "bash")
 	all := ciSnippets(t)
 	want := map[string][]string{ // the files that each leaves behind
 		"github validate Validate": {"millwright.sarif", "summary.md"},
@@ -165,7 +156,7 @@ func TestCISnippets(t *testing.T) {
 }
 
 func TestCISnippetsPlan(t *testing.T) {
-	needs(t, "bash")
+	statetest.Program(t, "bash")
 	s := newJudgeServer(t)
 	all := ciSnippets(t)
 	dir := files(t, map[string]string{"webhooks/ci.yaml": "secretName: CI_TOKEN\n"})
@@ -194,7 +185,7 @@ func TestCISnippetsPlan(t *testing.T) {
 
 // TestGitHook checks that the hook looks at what is staged, not at what lies about.
 func TestGitHook(t *testing.T) {
-	needs(t, "git")
+	statetest.Program(t, "git")
 	hook, err := filepath.Abs("../../deploy/ci/pre-commit")
 	if err != nil {
 		t.Fatal(err)

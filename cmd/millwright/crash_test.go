@@ -27,12 +27,12 @@ import (
 	"millwright/state/statetest"
 )
 
-// kills is how often the crash test kills the server: 50 times, or MILLWRIGHT_KILLS times.
+// kills is how often the crash test kills the server: 8 times, or MILLWRIGHT_KILLS times. make acceptance kills it 50 times.
 func kills(t *testing.T) int {
 	t.Helper()
 	text, ok := os.LookupEnv("MILLWRIGHT_KILLS")
 	if !ok {
-		return 50
+		return 8
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {

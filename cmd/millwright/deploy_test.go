@@ -20,6 +20,8 @@ import (
 	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"millwright/state/statetest"
 )
 
 const deployDir = "../../deploy"
@@ -197,22 +199,9 @@ func TestAgentsManifest(t *testing.T) {
 	}
 }
 
-// tool returns the path of a program that checks something, or skips the test where it is missing.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil && os.Getenv("CI") == "true" {
-		t.Fatalf("%s is not installed", name)
-	}
-	if err != nil {
-		t.Skipf("%s is not installed", name)
-	}
-	return path
-}
-
-// TestKustomize builds what kubectl apply -k would send.
-func TestKustomize(t *testing.T) {
-	out, err := exec.Command(tool(t, "kubectl"), "kustomize", filepath.Join(deployDir, "kubernetes")).CombinedOutput()
+// TestAcceptanceKustomize builds what kubectl apply -k would send.
+func TestAcceptanceKustomize(t *testing.T) {
+	out, err := exec.Command(statetest.Program(t, "kubectl"), "kustomize", filepath.Join(deployDir, "kubernetes")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -258,9 +247,9 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// TestSystemdUnit has systemd check the unit and judge how far it is closed.
-func TestSystemdUnit(t *testing.T) {
-	analyze := tool(t, "systemd-analyze")
+// TestAcceptanceSystemdUnit has systemd check the unit and judge how far it is closed.
+func TestAcceptanceSystemdUnit(t *testing.T) {
+	analyze := statetest.Program(t, "systemd-analyze")
 	unit := bytes.ReplaceAll(deployed(t, "systemd/millwright.service"), []byte("/usr/local/bin/millwright"), []byte(os.Args[0]))
 	file := filepath.Join(t.TempDir(), "millwright.service")
 	if err := os.WriteFile(file, unit, 0o600); err != nil {

@@ -21,13 +21,10 @@ const (
 	steadyPerSec = 200 // deliveries a second meanwhile
 )
 
-// TestPushesUnderLoad pushes bad and good commits in turn while deliveries arrive at a steady rate: each
+// TestAcceptancePushes pushes bad and good commits in turn while deliveries arrive at a steady rate: each
 // bad one is refused, each good one applied, and no delivery fails.
-func TestPushesUnderLoad(t *testing.T) {
-	if testing.Short() {
-		t.Skip("forty pushes are not short")
-	}
-	needs(t, "git")
+func TestAcceptancePushes(t *testing.T) {
+	statetest.Program(t, "git")
 	statetest.EachDSN(t, func(t *testing.T, dsn string) {
 		w := newCrashWorld(t, dsn)
 		w.useGit(t)

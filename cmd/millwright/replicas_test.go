@@ -19,10 +19,10 @@ import (
 	"millwright/state/statetest"
 )
 
-// TestReplicas has three servers on one PostgreSQL take deliveries. They share budgets and identities;
+// TestAcceptanceReplicas has three servers on one PostgreSQL take deliveries. They share budgets and identities;
 // one of them is killed, and the database is stopped and started again. Nothing is lost or doubled, every
 // run is executed, and the servers heal by themselves.
-func TestReplicas(t *testing.T) {
+func TestAcceptanceReplicas(t *testing.T) {
 	t.Parallel()
 	for name, clustered := range map[string]bool{"one NATS cluster": true, "a NATS each": false} {
 		t.Run(name, func(t *testing.T) {

@@ -340,13 +340,10 @@ func TestStaleContainersAreRemoved(t *testing.T) {
 	}
 }
 
-// TestRealDockerTakesTheCommandLine asks the real command line, where it is installed, whether it knows
-// the flags. Without an engine it gets no further.
-func TestRealDockerTakesTheCommandLine(t *testing.T) {
-	program, err := exec.LookPath("docker")
-	if err != nil {
-		t.Skip("docker is not installed")
-	}
+// TestAcceptanceDockerTakesTheCommandLine asks the real command line whether it knows the flags. Without an
+// engine it gets no further.
+func TestAcceptanceDockerTakesTheCommandLine(t *testing.T) {
+	program := statetest.Program(t, "docker")
 	dir := engines(t)
 	b := newBench(t, 0)
 	b.work(worker.Config{Harnesses: map[string]worker.Harness{"c": inContainer("docker", "true")}, Default: "c"})
