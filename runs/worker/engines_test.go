@@ -80,15 +80,20 @@ func flags(args []string, known, switches []string) (values map[string][]string,
 	return values, args, nil
 }
 
-// container runs a command in the background of a file that names its process, and returns its status.
+// container runs a command, and returns its status. A file names its process before the command begins, so that
+// whoever sees a sign of the command can end it, even if this process was killed.
 func container(name string, cmd *exec.Cmd) int {
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as in another container, out of reach of our group
-	if err := cmd.Start(); err != nil {
+	if cmd.Err != nil {
 		return refuse(127, "exec: %q: executable file not found", cmd.Args[0])
 	}
-	os.WriteFile(kept(name+".pid"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600)
-	cmd.Wait()
+	inner := append([]string{"-c", `printf %s $$ > "$0"; exec "$@"`, kept(name + ".pid"), cmd.Path}, cmd.Args[1:]...)
+	outer := exec.Command("sh", inner...)
+	cmd.Path, cmd.Args = outer.Path, outer.Args
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as in another container, out of reach of our group
+	if err := cmd.Run(); cmd.ProcessState == nil {
+		return refuse(125, "%v", err)
+	}
 	os.Remove(kept(name + ".pid"))
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())

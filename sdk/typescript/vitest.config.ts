@@ -6,7 +6,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     setupFiles: ["test/fast.ts"],
-    testTimeout: 60_000,
+    testTimeout: 120_000,
     hookTimeout: 300_000,
   },
 });

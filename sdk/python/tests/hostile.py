@@ -67,8 +67,8 @@ class Hostile:
         self.script = list(script)
 
     def received(self, count: int) -> list[Received]:
-        """Wait for so many requests, at most for some seconds, and return what there is."""
-        end = time.monotonic() + 5
+        """Wait for so many requests, at most for a minute, and return what there is."""
+        end = time.monotonic() + 60
         while len(self.requests) < count and time.monotonic() < end:
             self._stop.wait(0.01)
         return self.requests
@@ -93,7 +93,7 @@ class Hostile:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection:
-            connection.settimeout(10)
+            connection.settimeout(60)
             request = self._read(connection)
             if request is None:
                 return
@@ -163,7 +163,7 @@ def hang(after: bytes = b"") -> Behaviour:
 
     def step(c: Connection) -> None:
         c.send(after)
-        c.stop.wait(30)
+        c.stop.wait(60)
 
     return step
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -31,9 +33,18 @@ factories:
       git: {{ url: "file://{folder}/repo", branch: main, pushSecret: GIT_PUSH, pushScheme: gitlab }}
 harness: echo
 harnesses:
-  slow: {{ command: [sh, -c, "echo started; sleep 60"], sameUser: true }}
+  slow: {{ command: [sh, -c, "echo started; sleep 600"], sameUser: true }}
   ask: {{ command: [sh, -c, "echo what now; exit 10"], sameUser: true }}
 """
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on, below those that systems give to connections."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 class Server:
@@ -41,9 +52,7 @@ class Server:
 
     def __init__(self, folder: Path, *, demo_alone: bool = False) -> None:
         self.binary = os.environ.get("MILLWRIGHT_BIN") or self._build(folder / "millwright")
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
+        port = free_port()
         self.origin = f"http://127.0.0.1:{port}"
         self.base_url = self.origin + "/api/v1"
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("MILLWRIGHT_")}
@@ -94,7 +103,7 @@ class Server:
         end = time.monotonic() + 60
         while True:
             try:
-                with urllib.request.urlopen(request, timeout=1) as answer:
+                with urllib.request.urlopen(request, timeout=10) as answer:
                     if [f["sync"]["state"] for f in json.load(answer)["factories"]] == ["applied"]:
                         return
             except (urllib.error.URLError, OSError):
@@ -109,7 +118,7 @@ class Server:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
-                self._process.wait(15)
+                self._process.wait(60)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()

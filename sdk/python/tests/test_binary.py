@@ -116,7 +116,7 @@ class Api:
         return next(w for w in self.all(lambda c: c.factories.webhooks.list(uid)) if w.name == name)
 
     def ended(self, run_id: str) -> t.RunItem:
-        return self(lambda c: c.agent.runs.wait(run_id, max_wait=30))
+        return self(lambda c: c.agent.runs.wait(run_id, max_wait=60))
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -217,7 +217,7 @@ def test_a_retried_create_starts_one_run(api: Api) -> None:
 def test_a_run_is_cancelled_followed_and_continued(api: Api) -> None:
     run_id = api(lambda c: c.agent.runs.create(prompt="work", config={"harness": {"type": "slow"}})).run_id
     with pytest.raises(millwright.RunWaitTimeoutError):
-        api(lambda c: c.agent.runs.wait(run_id, max_wait=0.3))
+        api(lambda c: c.agent.runs.wait(run_id, max_wait=2))
 
     def one(c: Any) -> list[str]:
         found = []

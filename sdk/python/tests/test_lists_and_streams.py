@@ -209,9 +209,9 @@ def test_a_flood_without_a_line_end(hostile: Hostile, both: Both, monkeypatch: p
 
 def test_a_stream_falls_silent(hostile: Hostile, both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     for half in ("_sync", "_async"):
-        monkeypatch.setattr(f"millwright.{half}._stream.SILENCE", 0.2)
+        monkeypatch.setattr(f"millwright.{half}._stream.SILENCE", 1)
     hostile.play(hang(HEAD + state(0, "QUEUED")), raw(HEAD + state(1, "FAILED")))
-    found = both.collect(lambda c: c.agent.runs.events("r", timeout=0.2), base_url=hostile.base_url)
+    found = both.collect(lambda c: c.agent.runs.events("r", timeout=1), base_url=hostile.base_url)
     assert [short(e) for e in found] == ["0 QUEUED", "1 FAILED"]
 
 
@@ -263,7 +263,7 @@ def test_waiting_for_a_state_that_is_not_known(hostile: Hostile, both: Both) -> 
 def test_waiting_ends(hostile: Hostile, both: Both) -> None:
     hostile.play(*seen_as("INPROGRESS"))
     with pytest.raises(millwright.RunWaitTimeoutError, match="INPROGRESS") as caught:
-        both(lambda c: c.agent.runs.wait("r", max_wait=0.1, longest_interval=0.02), base_url=hostile.base_url)
+        both(lambda c: c.agent.runs.wait("r", max_wait=1, longest_interval=0.02), base_url=hostile.base_url)
     assert caught.value.run.state == "INPROGRESS"
     assert isinstance(caught.value, TimeoutError)
 

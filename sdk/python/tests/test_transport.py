@@ -188,12 +188,12 @@ def test_delays_grow_and_are_never_shorter_than_asked() -> None:
 def test_timeouts(hostile: Hostile, both: Both, slow: Behaviour) -> None:
     hostile.play(slow)
     with pytest.raises(millwright.APITimeoutError) as caught:
-        both(lambda c: c.agent.runs.retrieve("r"), base_url=hostile.base_url, timeout=0.15, max_retries=1)
+        both(lambda c: c.agent.runs.retrieve("r"), base_url=hostile.base_url, timeout=1, max_retries=1)
     assert isinstance(caught.value, millwright.APIConnectionError)
     assert isinstance(caught.value, TimeoutError)
     assert len(hostile.received(2)) == 2
     with pytest.raises(millwright.APITimeoutError):
-        both(lambda c: c.agent.runs.retrieve("r", timeout=0.1, max_retries=0), base_url=hostile.base_url)
+        both(lambda c: c.agent.runs.retrieve("r", timeout=1, max_retries=0), base_url=hostile.base_url)
     assert len(hostile.received(3)) == 3
 
 

@@ -76,7 +76,7 @@ let count = 0;
 /** A name that no other test uses. */
 const once = (name: string) => `${name}-ts-${++count}`;
 const ended = (runId: string) =>
-  client().agent.runs.wait(runId, { maxWait: 30_000, longestInterval: 20_000 });
+  client().agent.runs.wait(runId, { maxWait: 60_000, longestInterval: 20_000 });
 
 test("a run from its creation to its end", async () => {
   const name = once("life");
@@ -154,7 +154,7 @@ test("a retried create starts one run", async () => {
 test("a run is cancelled, followed and continued", async () => {
   const { runs } = client().agent;
   const slow = await runs.create({ prompt: "work", config: { harness: { type: "slow" } } });
-  await expect(runs.wait(slow.run_id, { maxWait: 300 })).rejects.toThrow(RunWaitTimeoutError);
+  await expect(runs.wait(slow.run_id, { maxWait: 2000 })).rejects.toThrow(RunWaitTimeoutError);
   const states: string[] = [];
   for await (const event of runs.events(slow.run_id)) {
     if (event.event === "state") states.push(event.data.state);

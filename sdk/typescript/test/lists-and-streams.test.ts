@@ -200,7 +200,7 @@ describe("streams", () => {
   const settings = () => ({
     baseURL: hostile.baseURL,
     apiKey: KEY,
-    timeout: 200,
+    timeout: 1000,
     maxRetries: 2,
     defaultHeaders: {},
     fetch: (url: string, init: RequestInit) => fetch(url, init),
@@ -223,7 +223,7 @@ describe("streams", () => {
 
   test("that fall silent", async () => {
     hostile.play(hang(HEAD + state(0, "QUEUED")), raw(HEAD, state(1, "FAILED")));
-    expect((await collect(stream({ silence: 100 }))).map(short)).toEqual(["0 QUEUED", "1 FAILED"]);
+    expect((await collect(stream({ silence: 1000 }))).map(short)).toEqual(["0 QUEUED", "1 FAILED"]);
   });
 
   test("that nobody reads on are closed", async () => {
@@ -244,19 +244,24 @@ describe("streams", () => {
   test("that are closed end", async () => {
     hostile.play(hang(HEAD + state(0, "QUEUED")));
     const open = client().agent.runs.events("r");
-    setTimeout(() => open.close(), 100);
-    expect((await collect(open)).map(short)).toEqual(["0 QUEUED"]);
+    const found: string[] = [];
+    for await (const event of open) {
+      found.push(short(event));
+      setTimeout(() => open.close()); // while it waits for the next
+    }
+    expect(found).toEqual(["0 QUEUED"]);
   });
 
   test("that are aborted throw the reason", async () => {
     hostile.play(hang(HEAD + state(0, "QUEUED")));
     const reason = new Error("changed my mind");
     const controller = new AbortController();
-    setTimeout(() => controller.abort(reason), 100);
     const found: string[] = [];
     const reading = (async () => {
-      for await (const event of client().agent.runs.events("r", { signal: controller.signal }))
+      for await (const event of client().agent.runs.events("r", { signal: controller.signal })) {
         found.push(short(event));
+        setTimeout(() => controller.abort(reason)); // while it waits for the next
+      }
     })();
     await expect(reading).rejects.toBe(reason);
     expect(found).toEqual(["0 QUEUED"]);
@@ -282,7 +287,7 @@ describe("waiting", () => {
   test("ends", async () => {
     hostile.play(...seen("INPROGRESS"));
     const e: unknown = await client()
-      .agent.runs.wait("r", { maxWait: 60, longestInterval: 5 })
+      .agent.runs.wait("r", { maxWait: 1000, longestInterval: 5 })
       .catch((reason: unknown) => reason);
     expect(e).toBeInstanceOf(RunWaitTimeoutError);
     expect((e as RunWaitTimeoutError).run).toMatchObject({ state: "INPROGRESS" });

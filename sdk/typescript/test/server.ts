@@ -2,7 +2,7 @@
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { createWriteStream, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -25,7 +25,7 @@ factories:
       git: { url: "file://${folder}/repo", branch: main, pushSecret: GIT_PUSH, pushScheme: gitlab }
 harness: echo
 harnesses:
-  slow: { command: [sh, -c, "echo started; sleep 60"], sameUser: true }
+  slow: { command: [sh, -c, "echo started; sleep 600"], sameUser: true }
   ask: { command: [sh, -c, "echo what now; exit 10"], sameUser: true }
 `;
 
@@ -109,7 +109,7 @@ export class Server {
   async stop(): Promise<void> {
     if (this.#process.exitCode === null) {
       const ended = new Promise((resolve) => this.#process.once("exit", resolve));
-      const timer = setTimeout(() => this.#process.kill("SIGKILL"), 15_000);
+      const timer = setTimeout(() => this.#process.kill("SIGKILL"), 60_000);
       this.#process.kill("SIGTERM");
       await ended;
       clearTimeout(timer);
@@ -122,10 +122,17 @@ export class Server {
   }
 }
 
+/** A port that nobody listens on, below those that systems give to connections. */
 async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 22_000);
+    const server = createServer();
+    const free = await new Promise((resolve) => {
+      server.once("error", () => resolve(false));
+      server.listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!free) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
 }
