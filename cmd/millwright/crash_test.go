@@ -27,7 +27,8 @@ import (
 	"millwright/state/statetest"
 )
 
-// kills is how often the crash test kills the server: 8 times, or MILLWRIGHT_KILLS times. make acceptance kills it 50 times.
+// kills is how often the crash test kills the server: 8 times, or MILLWRIGHT_KILLS times, which make acceptance
+// sets to 50.
 func kills(t *testing.T) int {
 	t.Helper()
 	text, ok := os.LookupEnv("MILLWRIGHT_KILLS")
@@ -149,8 +150,7 @@ func (w *crashWorld) start(t *testing.T, flags ...string) *process {
 	p := &process{ended: make(chan struct{})}
 	p.Cmd = exec.Command(os.Args[0], append([]string{"serve", "--config", filepath.Join(w.dir, "millwright.yaml"), "--state", w.dsn, "--log-level", "warn"}, flags...)...)
 	p.Env = append(os.Environ(), runMain+"=1", "MILLWRIGHT_MASTER_KEY="+base64.StdEncoding.EncodeToString(statetest.MasterKey()), "TMPDIR="+w.dir)
-	var log bytes.Buffer
-	p.Stdout, p.Stderr = io.Discard, &log
+	p.Stdout, p.Stderr = io.Discard, &p.log
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func (w *crashWorld) start(t *testing.T, flags ...string) *process {
 		p.Process.Kill()
 		p.Wait() // what it said is complete then
 		if t.Failed() {
-			t.Logf("the server said:\n%s", log.String())
+			t.Logf("the server said:\n%s", p.log.String())
 		}
 	})
 	return p
@@ -171,6 +171,7 @@ func (w *crashWorld) start(t *testing.T, flags ...string) *process {
 // process is one of the program.
 type process struct {
 	*exec.Cmd
+	log   bytes.Buffer // complete once the process has ended
 	ended chan struct{}
 	err   error // of its end
 }

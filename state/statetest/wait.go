@@ -23,12 +23,9 @@ func Until(t testing.TB, what string, done func() bool) {
 // left did not fall below its lowest value.
 func Drain(t testing.TB, what string, left func() int) {
 	t.Helper()
-	poll := time.NewTicker(5 * time.Millisecond)
-	defer poll.Stop()
-
 	least, since := left(), time.Now()
-	for least > 0 {
-		<-poll.C
+	for pause := time.Millisecond; least > 0; pause = min(2*pause, 100*time.Millisecond) {
+		time.Sleep(pause)
 		now := left()
 		switch {
 		case now < least:
