@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	pushes       = 20  // good ones, and as many bad ones
-	steadyPerSec = 40  // deliveries a second meanwhile
+	pushes       = 20 // good ones, and as many bad ones
+	steadyPerSec = 40 // deliveries a second meanwhile
 )
 
 // TestAcceptancePushes pushes bad and good commits in turn while deliveries arrive at a steady rate: each
