@@ -27,6 +27,9 @@ type Config struct {
 	Version string
 	// HarnessTypes are the harnesses the server has, for the rules that look at them; nil means not known.
 	HarnessTypes []string
+	// SourceSecrets returns the secrets that the sources of factories use, with what each is used for, and
+	// those of them that no definition may name; nil means not known.
+	SourceSecrets func() (used, reserved map[string]string)
 	// TrustedProxies are believed when they say who the sender is.
 	TrustedProxies []netip.Prefix
 	// Log receives what went wrong inside; nil discards it.

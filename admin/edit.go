@@ -144,6 +144,7 @@ func (s *service) editOnce(ctx context.Context, factoryUID string, e editing, ch
 		ID: state.HeldID(d.head.Number + 1), Author: api.KeyOf(ctx).Name, Subject: e.subject, At: &started, Tree: state.HeldTree(files), Held: true,
 	}
 	opts := plan.Options{AllowPrune: e.allowPrune, AllowRename: e.allowRename, HarnessTypes: s.HarnessTypes, Revision: revision, Now: started}
+	_, opts.Reserved = s.sourceSecrets()
 	if s.Allowed != nil {
 		prune, rename := s.Allowed(factoryUID)
 		opts.AllowPrune, opts.AllowRename = opts.AllowPrune || prune, opts.AllowRename || rename

@@ -75,6 +75,7 @@ func (s *service) plan(ctx context.Context, in *struct {
 		return plan.Plan{}, err
 	}
 	opts := plan.Options{HarnessTypes: s.HarnessTypes, Now: time.Now()}
+	_, opts.Reserved = s.sourceSecrets()
 	if s.Allowed != nil {
 		opts.AllowPrune, opts.AllowRename = s.Allowed(f.UID)
 	}

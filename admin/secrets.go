@@ -17,6 +17,7 @@ type Secret struct {
 	Version   int64     `json:"version" doc:"Counts the values it has had; webhooks use the one that was current when their definition last applied"`
 	Pending   bool      `json:"pending" doc:"Its value is yet to come: every request to its webhooks is refused with 401"`
 	Webhooks  []string  `json:"webhooks" nullable:"false" doc:"UIDs of the webhooks that use it"`
+	UsedBy    []string  `json:"used_by" nullable:"false" doc:"What uses it, in words: webhooks, agents and automations that give it to runs, sources. A secret in use cannot be deleted" example:"webhook ci of factory default"`
 	CreatedAt time.Time `json:"created_at" doc:"When it was created"`
 	UpdatedAt time.Time `json:"updated_at" doc:"When it was last given a value"`
 }
@@ -47,14 +48,19 @@ func (s *service) registerSecrets() {
 	api.Handle(s.api, api.Operation(http.MethodPut, "/secrets/{name}", "setSecret", state.RoleAdmin,
 		"Create a secret, or give it a new value, which webhooks pick up when their definition next applies"), s.setSecret)
 	api.HandleEmpty(s.api, api.Also(api.Operation(http.MethodDelete, "/secrets/{name}", "deleteSecret", state.RoleAdmin,
-		"Delete a secret that no webhook uses"), http.StatusConflict), s.deleteSecret)
+		"Delete a secret that no source, webhook, agent or automation uses"), http.StatusConflict), s.deleteSecret)
 }
 
-func newSecret(i state.SecretInfo) Secret {
-	return Secret{
+func (s *service) newSecret(i state.SecretInfo) Secret {
+	out := Secret{
 		Name: i.Name, Version: i.Version, Pending: i.Pending,
-		Webhooks: append([]string{}, i.Webhooks...), CreatedAt: i.Created, UpdatedAt: i.Updated,
+		Webhooks: append([]string{}, i.Webhooks...), UsedBy: append([]string{}, i.Users...), CreatedAt: i.Created, UpdatedAt: i.Updated,
 	}
+	used, _ := s.sourceSecrets()
+	if use, ok := used[i.Name]; ok {
+		out.UsedBy = append(out.UsedBy, use)
+	}
+	return out
 }
 
 func (s *service) listSecrets(ctx context.Context, in *struct{ PageQuery }) (ListSecretsResponse, error) {
@@ -64,7 +70,7 @@ func (s *service) listSecrets(ctx context.Context, in *struct{ PageQuery }) (Lis
 	}
 	var all []Secret
 	for _, name := range slices.Sorted(maps.Keys(infos)) {
-		all = append(all, newSecret(infos[name]))
+		all = append(all, s.newSecret(infos[name]))
 	}
 	rows, info, err := paginate(in.PageQuery, "secrets", all, func(s Secret) string { return s.Name }, false)
 	return ListSecretsResponse{rows, info}, err
@@ -96,9 +102,22 @@ func (s *service) setSecret(ctx context.Context, in *struct {
 	if stored, ok := all[in.Name]; ok { // unless it was deleted meanwhile
 		info = stored
 	}
-	return newSecret(info), err
+	return s.newSecret(info), err
 }
 
+// deleteSecret deletes a secret that neither a source nor a definition uses.
 func (s *service) deleteSecret(ctx context.Context, in *SecretName) error {
-	return s.Store.DeleteSecret(ctx, in.Name)
+	used, _ := s.sourceSecrets()
+	var others []string
+	if use, ok := used[in.Name]; ok {
+		others = []string{use}
+	}
+	return s.Store.DeleteSecret(ctx, in.Name, others...)
+}
+
+func (s *service) sourceSecrets() (used, reserved map[string]string) {
+	if s.SourceSecrets == nil {
+		return nil, nil
+	}
+	return s.SourceSecrets()
 }

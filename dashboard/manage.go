@@ -144,7 +144,8 @@ type secretsView struct {
 // secretRow is a secret with who uses it.
 type secretRow struct {
 	admin.Secret
-	Users []webhookLink
+	Users  []webhookLink
+	Others []string // what else uses it, in words
 }
 
 // secrets lists the team's secrets: names, versions, users; never values.
@@ -165,6 +166,11 @@ func (q *request) showSecrets(status int, f form) error {
 		for _, uid := range s.Webhooks {
 			if w, ok := known[uid]; ok {
 				row.Users = append(row.Users, w)
+			}
+		}
+		for _, user := range s.UsedBy {
+			if !strings.HasPrefix(user, "webhook ") {
+				row.Others = append(row.Others, user)
 			}
 		}
 		v.Secrets = append(v.Secrets, row)

@@ -514,7 +514,7 @@ func TestSecretsAndKeys(t *testing.T) {
 		w.furnish()
 		b := w.signedIn(state.RoleAdmin)
 		page := b.page("/secrets")
-		says(t, page, "CI_TOKEN", "repo / ci", "SPARE", "no webhook")
+		says(t, page, "CI_TOKEN", "repo / ci", "SPARE", "nothing")
 		saysNot(t, page, ciToken, "Delete CI_TOKEN")
 		for _, c := range []struct{ name, value, pending, want string }{
 			{"1x", "v", "", "is a letter or _"},

@@ -28,6 +28,9 @@ type Config struct {
 	AllowPrune   bool
 	AllowRename  bool
 	HarnessTypes []string // that the server has; nil: not known
+	// Reserved returns the secrets that no definition may name, with what the server uses each for; nil:
+	// not known.
+	Reserved func() map[string]string
 	Log          *slog.Logger
 	Metrics      *Metrics // nil: none
 }
@@ -179,10 +182,14 @@ func (l *Loop) load(ctx context.Context, snap Snapshot) (Snapshot, *schema.Resul
 }
 
 func (l *Loop) options(snap Snapshot, req Request, started time.Time) plan.Options {
-	return plan.Options{
+	o := plan.Options{
 		AllowPrune: l.cfg.AllowPrune || req.AllowPrune, AllowRename: l.cfg.AllowRename || req.AllowRename,
 		HarnessTypes: l.cfg.HarnessTypes, Revision: snap.Revision, Now: started,
 	}
+	if l.cfg.Reserved != nil {
+		o.Reserved = l.cfg.Reserved()
+	}
+	return o
 }
 
 // settle deals with a revision that needs no plan: one that is applied, one that was refused and would

@@ -230,6 +230,21 @@ func (d *document) grants(n *yaml.Node) {
 	}
 }
 
+// references notes the secrets that an MCP server refers to.
+func (d *document) references(server *yaml.Node) {
+	for _, part := range SecretParts() {
+		values := child(server, part)
+		if values == nil || values.Kind != yaml.MappingNode {
+			continue
+		}
+		for i := 1; i < len(values.Content); i += 2 {
+			for _, name := range SecretReferences(values.Content[i].Value) {
+				d.fact(factReference, values.Content[i], name)
+			}
+		}
+	}
+}
+
 func (d *document) servers(n *yaml.Node) map[string]json.RawMessage {
 	if n == nil || n.Kind != yaml.MappingNode || d.anyBad(n) {
 		return nil
@@ -237,6 +252,7 @@ func (d *document) servers(n *yaml.Node) map[string]json.RawMessage {
 	out := make(map[string]json.RawMessage, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		out[n.Content[i].Value] = nodeJSON(n.Content[i+1])
+		d.references(n.Content[i+1])
 	}
 	return out
 }

@@ -42,6 +42,7 @@ type factKind uint8
 const (
 	factSecret    factKind = iota // secretName of a webhook
 	factGrant                     // a secret that runs are given
+	factReference                 // a secret that an MCP server of runs is given
 	factWebhookID                 // an entry of webhook_ids
 	factHarness                   // a harness type
 	factRunner                    // the name of a runner
@@ -104,6 +105,9 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 		skipped["secret-missing"], skipped["secret-not-granted"] = true, true
 		skipped["secret-not-url-safe"], skipped["secret-not-visible"] = true, true
 	}
+	if known.Reserved == nil {
+		skipped["secret-reserved"] = true
+	}
 	if known.KnownUIDs == nil {
 		skipped["webhook-unknown"] = true
 	}
@@ -117,7 +121,7 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 			c.webhookID(fact)
 		case factSecret:
 			c.secret(fact)
-		case factGrant:
+		case factGrant, factReference:
 			c.grant(fact)
 		case factHarness:
 			c.harness(fact)
@@ -164,15 +168,29 @@ func (c *stateCheck) report(f *fact, severity Severity, code, message, hint stri
 	return &c.problems[len(c.problems)-1]
 }
 
+// reserved reports a secret that the server itself uses, and whether it is one.
+func (c *stateCheck) reserved(f *fact) bool {
+	use, ok := c.known.Reserved[f.value]
+	if ok {
+		c.report(f, SeverityError, "secret-reserved", fmt.Sprintf("the team secret %s is %s", quoted(f.value), use),
+			"name another secret, or allow this one with sharedSecrets in the server's settings")
+	}
+	return ok
+}
+
+// secretNames returns the secrets that a definition may name, in order.
 func (c *stateCheck) secretNames() []string {
 	if c.names == nil {
-		c.names = sortedKeys(c.known.Secrets)
+		c.names = slices.DeleteFunc(sortedKeys(c.known.Secrets), func(name string) bool {
+			_, reserved := c.known.Reserved[name]
+			return reserved
+		})
 	}
 	return c.names
 }
 
 func (c *stateCheck) secret(f *fact) {
-	if c.known.Secrets == nil {
+	if c.reserved(f) || c.known.Secrets == nil {
 		return
 	}
 	s, ok := c.known.Secrets[f.value]
@@ -203,14 +221,14 @@ func (c *stateCheck) secret(f *fact) {
 }
 
 func (c *stateCheck) grant(f *fact) {
-	if c.known.Secrets == nil {
+	if c.reserved(f) || c.known.Secrets == nil {
 		return
 	}
 	if _, ok := c.known.Secrets[f.value]; !ok {
 		near := c.suggest(f.value, c.secretNames())
-		p := c.report(f, SeverityWarning, "secret-not-granted", fmt.Sprintf("the team secret %s does not exist, so runs do not get it", quoted(f.value)),
-			didYouMean(near, "make it: millwright secret set "+f.value))
-		if near != "" {
+		p := c.report(f, SeverityError, "secret-not-granted", fmt.Sprintf("the team secret %s does not exist", quoted(f.value)),
+			didYouMean(near, "make it first: millwright secret set "+f.value))
+		if near != "" && f.kind == factGrant {
 			p.Fix = f.fix(near)
 		}
 	}

@@ -8,6 +8,9 @@ import "strings"
 type Known struct {
 	// Secrets are the team secrets by name.
 	Secrets map[string]SecretFact
+	// Reserved are the names of the secrets that the server itself uses, each with its use. A definition may
+	// not name them.
+	Reserved map[string]string
 	// UIDs gives the present or planned UID of each webhook by name.
 	UIDs map[string]string
 	// KnownUIDs gives the webhook's name by UID, for every UID of this factory,

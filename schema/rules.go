@@ -236,9 +236,14 @@ var rules = []Rule{
 		Doc:        "With authMode: token the secret's value is sent in a header. Many senders cannot put blanks or other characters there.",
 	},
 	{
-		Code: "secret-not-granted", Severity: SeverityWarning, Title: "a secret for runs that does not exist",
+		Code: "secret-not-granted", Severity: SeverityError, Title: "a secret for runs that does not exist",
 		NeedsState: true,
-		Doc:        "secrets names team secrets that the harness gets as environment variables. A run starts without one that does not exist.",
+		Doc:        "secrets names team secrets that the harness gets as environment variables, and ${secret:NAME} in env and headers of mcpServers names those that an MCP server gets. A run that needs a secret that does not exist ends as ERROR.",
+	},
+	{
+		Code: "secret-reserved", Severity: SeverityError, Title: "a secret that the server itself uses",
+		NeedsState: true,
+		Doc:        "The source of a factory uses this secret (tokenSecret, sshKeySecret or pushSecret in the settings), so no webhook or run may have it. Make another secret for them. sharedSecrets in the settings names the exceptions.",
 	},
 	{
 		Code: "webhook-unknown", Severity: SeverityWarning, Title: "a UID of no webhook here",

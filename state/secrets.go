@@ -14,10 +14,11 @@ import (
 type SecretInfo struct {
 	Name     string
 	Version  int64
-	Pending  bool // its latest version has no value yet
-	URLSafe  bool // its latest value consists of letters, digits, "-", ".", "_" and "~" only
-	ASCII    bool // its latest value is visible ASCII
-	Webhooks []string
+	Pending  bool     // its latest version has no value yet
+	URLSafe  bool     // its latest value consists of letters, digits, "-", ".", "_" and "~" only
+	ASCII    bool     // its latest value is visible ASCII
+	Webhooks []string // UIDs of the live ones that use it
+	Users    []string // what uses it, in words
 	Created  time.Time
 	Updated  time.Time
 }
@@ -72,7 +73,16 @@ func (s *Store) Secrets(ctx context.Context) (map[string]SecretInfo, error) {
 			info.Webhooks = append(info.Webhooks, uid)
 			all[name] = info
 		}
-		return rows.Err()
+		if err := rows.Err(); err != nil {
+			return err
+		}
+
+		users, err := s.secretUsers(ctx, tx)
+		for name, info := range all {
+			info.Users = users[name]
+			all[name] = info
+		}
+		return err
 	})
 	return all, s.classify(err)
 }
@@ -135,17 +145,18 @@ func (s *Store) trimSecretVersions(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// DeleteSecret forgets a secret. ErrNotFound when there is none, ErrConflict while a live webhook uses it.
-func (s *Store) DeleteSecret(ctx context.Context, name string) error {
+// DeleteSecret forgets a secret. ErrNotFound when there is none, ErrConflict with its users while a webhook, a
+// definition or one of the others, in words, uses it.
+func (s *Store) DeleteSecret(ctx context.Context, name string, others ...string) error {
 	err := s.tx(ctx, func(tx *sql.Tx) error {
-		var user string
-		err := tx.QueryRowContext(ctx, `SELECT name FROM webhooks WHERE secret_name = $1 ORDER BY name LIMIT 1`, name).Scan(&user)
-		if err == nil {
-			return fmt.Errorf("secret %q is used by webhook %q: remove the webhook first: %w", name, user, ErrConflict)
-		}
-		if !errors.Is(err, sql.ErrNoRows) {
+		users, err := s.secretUsers(ctx, tx)
+		if err != nil {
 			return err
 		}
+		if used := append(users[name], others...); len(used) > 0 {
+			return fmt.Errorf("secret %q is in use by %s: %w", name, listed(used), ErrConflict)
+		}
+
 		if err := one(tx.ExecContext(ctx, `DELETE FROM secrets WHERE name = $1`, name)); errors.Is(err, errNoRow) {
 			return fmt.Errorf("secret %q: %w", name, ErrNotFound)
 		} else if err != nil {

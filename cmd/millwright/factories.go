@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"millwright/reconcile"
 	"millwright/reconcile/plan"
@@ -22,6 +24,8 @@ type controllers struct {
 	metrics   *reconcile.Metrics
 	log       *slog.Logger
 	turns     chan struct{} // shared by the git sources, so that few unpack at once
+
+	secrets atomic.Pointer[sourceSecrets]
 
 	mu  sync.Mutex
 	all map[string]*controller // by factory UID
@@ -84,10 +88,49 @@ func (c *controllers) check(factories []factorySettings) error {
 	return nil
 }
 
+// sourceSecrets are the secrets that the sources of factories use, with what each is used for.
+type sourceSecrets struct {
+	used     map[string]string
+	reserved map[string]string // those that no definition may name
+}
+
+// secretsOf returns the secrets that the sources of factories use. shared names those that definitions may
+// name all the same.
+func secretsOf(factories []factorySettings, shared []string) *sourceSecrets {
+	all := &sourceSecrets{used: map[string]string{}, reserved: map[string]string{}}
+	for _, f := range factories {
+		g := f.Source.Git
+		if g == nil {
+			continue
+		}
+		for _, setting := range [][2]string{
+			{"tokenSecret", g.TokenSecret}, {"sshKeySecret", g.SSHKeySecret}, {"pushSecret", g.PushSecret},
+		} {
+			key, name := setting[0], setting[1]
+			if name == "" || all.used[name] != "" {
+				continue
+			}
+			all.used[name] = fmt.Sprintf("the %s of the source of factory %s", key, f.Name)
+			if !slices.Contains(shared, name) {
+				all.reserved[name] = all.used[name]
+			}
+		}
+	}
+	return all
+}
+
+func (c *controllers) sourceSecrets() (used, reserved map[string]string) {
+	all := c.secrets.Load()
+	if all == nil {
+		return nil, nil
+	}
+	return all.used, all.reserved
+}
+
 // configure makes the running loops those of the given factories. It changes nothing when it fails: what
 // the state knows of them changes in one transaction, before a loop is stopped. Loops whose settings did
 // not change go on.
-func (c *controllers) configure(ctx context.Context, factories []factorySettings) (err error) {
+func (c *controllers) configure(ctx context.Context, factories []factorySettings, sharedSecrets []string) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	running := map[string]*controller{} // by name
@@ -126,6 +169,7 @@ func (c *controllers) configure(ctx context.Context, factories []factorySettings
 	if err != nil {
 		return err
 	}
+	c.secrets.Store(secretsOf(factories, sharedSecrets))
 	all := map[string]*controller{}
 	for i, n := range next {
 		all[rows[i].UID] = n
@@ -159,6 +203,10 @@ func (c *controllers) newLoop(n *controller, row state.Factory) *reconcile.Loop 
 		Store: c.store, Factory: row, Source: n.source, Interval: interval.or(0),
 		AllowPrune: n.settings.Source.AllowPrune, AllowRename: n.settings.Source.AllowRename,
 		HarnessTypes: c.harnesses, Log: c.log, Metrics: c.metrics,
+		Reserved: func() map[string]string {
+			_, reserved := c.sourceSecrets()
+			return reserved
+		},
 	})
 }
 

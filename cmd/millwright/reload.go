@@ -50,7 +50,7 @@ func (srv *server) reload(ctx context.Context, next settings) error {
 			return err
 		}
 	}
-	if err := srv.controllers.configure(ctx, next.Factories); err != nil {
+	if err := srv.controllers.configure(ctx, next.Factories, next.SharedSecrets); err != nil {
 		return err
 	}
 	srv.ingress.SetLimits(live.Limits.DeliveriesPerMinute, live.Limits.FailedAuthPerMinute, int64(live.Limits.InFlightBytes))
@@ -76,10 +76,11 @@ func latest(updates chan worker.Update, u worker.Update) {
 }
 
 // changed returns the settings that are in force when next is asked for, and the names of those in which
-// the two differ. Factories, limits, retention and what harnesses of known names do can change at once.
+// the two differ. Factories, shared secrets, limits, retention and what harnesses of known names do can change at once.
 func (cfg *settings) changed(next settings) (live settings, waiting []string) {
 	live = *cfg
-	live.Factories, live.Limits, live.Retention = next.Factories, next.Limits, next.Retention
+	live.Factories, live.SharedSecrets = next.Factories, next.SharedSecrets
+	live.Limits, live.Retention = next.Limits, next.Retention
 	live.Harnesses = maps.Clone(cfg.Harnesses)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Harnesses)) {
 		if h, ok := next.Harnesses[name]; ok {

@@ -108,7 +108,8 @@ func secretList(s streams, c *client) *cobra.Command {
 						Version   int64
 						Pending   bool
 						Webhooks  []json.RawMessage
-						UpdatedAt string `json:"updated_at"`
+						UsedBy    []string `json:"used_by"`
+						UpdatedAt string   `json:"updated_at"`
 					}
 				}
 				if err := c.decode(body, &list); err != nil {
@@ -120,9 +121,9 @@ func secretList(s streams, c *client) *cobra.Command {
 					if x.Pending {
 						state = "pending"
 					}
-					lines = append(lines, []string{x.Name, fmt.Sprint(x.Version), state, fmt.Sprint(len(x.Webhooks)), ago(x.UpdatedAt)})
+					lines = append(lines, []string{x.Name, fmt.Sprint(x.Version), state, fmt.Sprint(len(x.Webhooks)), fmt.Sprint(len(x.UsedBy)), ago(x.UpdatedAt)})
 				}
-				return rows(s.out, "NAME VERSION VALUE WEBHOOKS UPDATED", lines)
+				return rows(s.out, "NAME VERSION VALUE WEBHOOKS USERS UPDATED", lines)
 			})
 		},
 	}
@@ -132,7 +133,7 @@ func secretList(s streams, c *client) *cobra.Command {
 
 func secretDelete(s streams, c *client) *cobra.Command {
 	return &cobra.Command{
-		Use: "delete NAME", Short: "Delete a secret that no webhook uses", Args: cobra.ExactArgs(1),
+		Use: "delete NAME", Short: "Delete a secret that nothing uses", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := c.call(cmd.Context(), http.MethodDelete, "/secrets/"+url.PathEscape(args[0]), nil); err != nil {
 				return err

@@ -157,7 +157,7 @@ func (srv *server) registerAPI() {
 	runs.Register(srv.api, runs.Config{Store: srv.store, Dispatcher: srv.dispatch, PublicURL: cfg.PublicURL, Harnesses: cfg.harnessTypes(), Log: srv.log, Tracer: srv.tracer})
 	admin.Register(srv.api, admin.Config{
 		Store: srv.store, PublicURL: cfg.PublicURL, Version: programVersion(), HarnessTypes: cfg.harnessTypes(), Log: srv.log,
-		Sync: c.sync, PlanHead: c.planHead, PushSecret: c.pushSecret, Notice: c.notice, Allowed: c.allowed,
+		Sync: c.sync, PlanHead: c.planHead, PushSecret: c.pushSecret, Notice: c.notice, Allowed: c.allowed, SourceSecrets: c.sourceSecrets,
 		Replay: func(ctx context.Context, factoryUID, webhookUID, deliveryUID string, _ state.Key) (string, error) {
 			r, err := srv.ingress.Replay(ctx, factoryUID, webhookUID, deliveryUID)
 			return r.DeliveryUID, err
@@ -360,7 +360,7 @@ func (srv *server) run(ctx context.Context, reload func() (settings, error)) err
 		})
 	}
 	fmt.Fprintf(srv.out.out, "millwright %s listens on %s\n", programVersion(), srv.listeners[0].Addr())
-	if err = srv.controllers.configure(ctx, srv.cfg.Factories); err == nil {
+	if err = srv.controllers.configure(ctx, srv.cfg.Factories, srv.cfg.SharedSecrets); err == nil {
 		err = srv.wait(ctx, failed, reload)
 	} else if ctx.Err() != nil {
 		err = nil // told to end while starting

@@ -38,6 +38,7 @@ type settings struct {
 	Workers        *int               `json:"workers"`
 	NATS           natsSettings       `json:"nats"`
 	Factories      []factorySettings  `json:"factories"`
+	SharedSecrets  []string           `json:"sharedSecrets"`
 	Harness        string             `json:"harness"`
 	Harnesses      map[string]harness `json:"harnesses"`
 	Limits         limits             `json:"limits"`

@@ -77,9 +77,10 @@ type Secret struct {
 
 // Options say what is allowed and what else is known. The zero value allows nothing out of the ordinary.
 type Options struct {
-	AllowPrune   bool     // delete all webhooks, or more than half
-	AllowRename  bool     // replace a webhook by one of the same content
-	HarnessTypes []string // that the server has; nil: not known
+	AllowPrune   bool              // delete all webhooks, or more than half
+	AllowRename  bool              // replace a webhook by one of the same content
+	HarnessTypes []string          // that the server has; nil: not known
+	Reserved     map[string]string // secrets that the server itself uses, with their use; nil: not known
 	Revision     state.Revision
 	Now          time.Time // when the attempt began
 }
@@ -155,7 +156,7 @@ func Known(cur state.Current, names []string, opts Options) *schema.Known {
 	k := &schema.Known{
 		Secrets: make(map[string]schema.SecretFact, len(cur.Secrets)),
 		UIDs:    make(map[string]string, len(names)), KnownUIDs: make(map[string]string, len(names)),
-		HarnessTypes: opts.HarnessTypes,
+		HarnessTypes: opts.HarnessTypes, Reserved: opts.Reserved,
 	}
 	for name, info := range cur.Secrets {
 		k.Secrets[name] = info.Fact()

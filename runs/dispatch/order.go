@@ -221,7 +221,7 @@ func (d *Dispatcher) resolve(ctx context.Context, value string, used *[]string) 
 func (d *Dispatcher) secret(ctx context.Context, name string) (string, error) {
 	value, err := d.cfg.Store.SecretValue(ctx, name)
 	if errors.Is(err, state.ErrNotFound) {
-		return "", unfit("secret %q does not exist or has no value yet: set it, or take it out of the definition", name)
+		return "", unfit("the team secret %q does not exist or has no value: set it with millwright secret set, or take it out of the definition", name)
 	}
 	return string(value), err
 }

@@ -823,7 +823,7 @@ export interface paths {
         put: operations["setSecret"];
         post?: never;
         /**
-         * Delete a secret that no webhook uses
+         * Delete a secret that no source, webhook, agent or automation uses
          * @description Needs a key of role admin or above.
          */
         delete: operations["deleteSecret"];
@@ -2043,6 +2043,13 @@ export interface components {
              * @description When it was last given a value
              */
             updated_at: string;
+            /**
+             * @description What uses it, in words: webhooks, agents and automations that give it to runs, sources. A secret in use cannot be deleted
+             * @example [
+             *       "webhook ci of factory default"
+             *     ]
+             */
+            used_by: string[];
             /**
              * Format: int64
              * @description Counts the values it has had; webhooks use the one that was current when their definition last applied

@@ -455,6 +455,8 @@ class Secret(Model):
     """Its value is yet to come: every request to its webhooks is refused with 401"""
     updated_at: datetime = MISSING
     """When it was last given a value"""
+    used_by: list[str] = []
+    """What uses it, in words: webhooks, agents and automations that give it to runs, sources. A secret in use cannot be deleted"""
     version: int = MISSING
     """Counts the values it has had; webhooks use the one that was current when their definition last applied"""
     webhooks: list[str] = []
