@@ -27,8 +27,9 @@ func files(tree map[string]string) string {
 func TestPlan(t *testing.T) {
 	headErr := error(nil)
 	each(t, admin.Config{
-		HarnessTypes: []string{"echo"},
-		Allowed:      func(string) (bool, bool) { return false, true },
+		HarnessTypes:  []string{"echo"},
+		SourceSecrets: func() (used, reserved map[string]string) { return nil, map[string]string{"GIT": "the source's"} },
+		Allowed:       func(string) (bool, bool) { return false, true },
 		PlanHead: func(_ context.Context, uid string) (plan.Plan, error) {
 			return plan.Plan{HeadRevision: "head", Changes: []plan.Change{}, Secrets: []plan.Secret{}, Problems: []schema.Problem{}}, headErr
 		},
@@ -119,6 +120,7 @@ func TestPlanTellsNoValueOfAnMCPServer(t *testing.T) {
 		}
 	}
 	each(t, admin.Config{}, func(w *world) {
+		w.secret("TEAM", "value")
 		f := w.factory("payments", state.Source{Kind: "dir", Path: "/srv"}, agent("Bearer 0ld-token"))
 		r := w.call(state.RoleViewer, "POST", "/factory/"+f.UID+"/plan", files(agent("Bearer n3w-token"))).want(200)
 		if r.at("changes", 0, "action") != "update" || strings.Contains(string(r.body), "-token") || !strings.Contains(string(r.body), "https://mcp.example.com") || !strings.Contains(string(r.body), "${secret:TEAM}") {

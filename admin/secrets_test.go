@@ -19,7 +19,7 @@ func TestSecrets(t *testing.T) {
 		r.length(0, "secrets")
 
 		r = w.call(boss, "PUT", "/secrets/ALERTS", `{"value": "s3cret-value", "unknown": [1]}`).want(200)
-		r.hasKeys("name version pending webhooks created_at updated_at")
+		r.hasKeys("name version pending webhooks used_by created_at updated_at")
 		if strings.Contains(string(r.body), "s3cret") {
 			t.Errorf("the value is in the answer: %s", r.body)
 		}
@@ -118,5 +118,43 @@ func TestListsArePaged(t *testing.T) {
 		}
 		w.call(state.RoleAdmin, "GET", "/keys?cursor="+next, "").problem(400, "invalid_request") // of another list
 		w.call(state.RoleAdmin, "GET", "/secrets?unknown=1", "").want(200)
+	})
+}
+
+// TestSecretsOfSources has a source use a secret: it is neither deleted nor named by a definition.
+func TestSecretsOfSources(t *testing.T) {
+	uses := map[string]string{"GIT_TOKEN": "the tokenSecret of the source of factory git", "SHARED": "the pushSecret of the source of factory git"}
+	cfg := admin.Config{SourceSecrets: func() (used, reserved map[string]string) {
+		return uses, map[string]string{"GIT_TOKEN": uses["GIT_TOKEN"]}
+	}}
+	each(t, cfg, func(w *world) {
+		f := w.factory("payments", state.Source{Kind: "dir", Path: "/srv"}, nil)
+		for name, use := range uses {
+			w.secret(name, "value")
+			r := w.call(state.RoleAdmin, "DELETE", "/secrets/"+name, "").problem(409, "conflict")
+			if !strings.Contains(string(r.body), use) {
+				t.Errorf("%s: %s", name, r.body)
+			}
+		}
+		w.secret("CI_TOKEN", "value")
+		list := w.call(state.RoleAdmin, "GET", "/secrets", "").want(200)
+		if list.at("secrets", 1, "name") != "GIT_TOKEN" || list.at("secrets", 1, "used_by", 0) != uses["GIT_TOKEN"] {
+			t.Errorf("list %s", list.body)
+		}
+
+		plan := func(name string) string {
+			return string(w.call(state.RoleViewer, "POST", "/factory/"+f.UID+"/plan", files(map[string]string{
+				"webhooks/ci.yaml": "secretName: " + name + "\n",
+			})).want(200).body)
+		}
+		if got := plan("GIT_TOKEN"); !strings.Contains(got, "secret-reserved") || !strings.Contains(got, `"would_apply":false`) {
+			t.Errorf("plan with the source's secret: %s", got)
+		}
+		if got := plan("SHARED"); !strings.Contains(got, `"would_apply":true`) {
+			t.Errorf("plan with a shared one: %s", got)
+		}
+		if got := plan("GIT_TOKE"); !strings.Contains(got, "secret-missing") || strings.Contains(got, "GIT_TOKEN") {
+			t.Errorf("plan with a name like it: %s", got)
+		}
 	})
 }

@@ -537,7 +537,7 @@ func TestSecretsAndKeys(t *testing.T) {
 		if a := b.post("/secrets/CI_TOKEN/delete"); a.StatusCode != http.StatusConflict {
 			t.Errorf("deleting one in use: %d", a.StatusCode)
 		} else {
-			says(t, a.Text, "is used by webhook")
+			says(t, a.Text, "is in use by webhook ci of factory repo")
 		}
 
 		b.page("/keys")
