@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"mime"
 	"net/http"
 	"path"
@@ -20,6 +21,7 @@ import (
 
 	"millwright/api"
 	"millwright/runs/dispatch"
+	"millwright/schema"
 	"millwright/state"
 	"millwright/trace"
 )
@@ -53,7 +55,7 @@ type RunAgentResponse struct {
 
 // Limits of a request (contract.md, section 4).
 const (
-	maxTitle         = 120 // characters
+	maxTitle         = schema.MaxTitle
 	maxMetadata      = 20
 	maxMetadataValue = 256 // bytes
 	maxAttachment    = 1 << 20
@@ -255,6 +257,15 @@ func (p *problems) text(field, value string) {
 	}
 }
 
+// line adds a problem when a value is not what a definition may have in its place: text on one line.
+func (p *problems) line(field, value string) {
+	if !utf8.ValidString(value) {
+		p.text(field, value)
+	} else if r, _, found := schema.ControlCharacter(value, false); found {
+		p.add(field, "holds the control character U+%04X", r)
+	}
+}
+
 func clean(value string) bool { return utf8.ValidString(value) && !strings.Contains(value, "\x00") }
 
 func blank(text string) bool { return strings.TrimSpace(text) == "" }
@@ -337,11 +348,17 @@ func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *probl
 			}
 		}
 	}
-	for field, value := range map[string]string{
-		"config.name": c.Name, "config.model_id": c.ModelID, "config.base_prompt": c.BasePrompt, "config.environment_id": c.EnvironmentID,
+	p.text("config.base_prompt", c.BasePrompt)
+	lines := map[string]string{
+		"config.name": c.Name, "config.model_id": c.ModelID, "config.environment_id": c.EnvironmentID,
 		"config.worker_host": c.WorkerHost, "config.runner_id": c.RunnerID,
-	} {
-		p.text(field, value)
+	}
+	if h := c.Harness; h != nil {
+		lines["config.harness.type"], lines["config.harness.reasoning_level"] = h.Type, h.ReasoningLevel
+		lines["config.harness.model_id"] = h.ModelID
+	}
+	for _, field := range slices.Sorted(maps.Keys(lines)) {
+		p.line(field, lines[field])
 	}
 	if h := c.Harness; h != nil && h.Type != "" && h.Type != "oz" && s.Harnesses != nil && !slices.Contains(s.Harnesses, h.Type) {
 		p.add("config.harness.type", "unknown harness %q: this server has %s", h.Type, strings.Join(slices.Sorted(slices.Values(s.Harnesses)), ", "))

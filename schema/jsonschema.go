@@ -49,6 +49,7 @@ func JSONSchema(document string) ([]byte, bool) {
 		return nil, false
 	}
 	// What the table of schemes knows is filled in, so that the schema can never lag behind it.
+	text = []byte(fillLimits(string(text)))
 	text = bytes.ReplaceAll(text, []byte(`"@schemes"`), quotedList(signature.Names()))
 	text = bytes.ReplaceAll(text, []byte(`"@handshakes"`), quotedList(handshakeSchemes()))
 	return headerNames.ReplaceAllFunc(text, func(m []byte) []byte {

@@ -275,9 +275,11 @@ func (d *document) resource(e entry) any {
 		d.wholeText()
 	}
 	d.parse()
+	d.checkBody(e.kind)
 	if d.data == nil {
 		return nil
 	}
+	d.checkControls(d.root, nil)
 	switch e.kind {
 	case kindFactory:
 		return d.factoryFile()

@@ -105,6 +105,10 @@ var rules = []Rule{
 		Doc: "The YAML parser cannot read the text, or it holds characters that editors and readers of YAML treat differently: tabs in the indentation, control characters, line separators other than line feeds.",
 	},
 	{
+		Code: "control-character", Severity: SeverityError, Title: "a control character in a text",
+		Doc: "Texts hold no control characters (C0, DEL and C1), written as they are or as escapes such as \"\\0\": databases, terminals and other programs refuse them or obey them. Prompts, descriptions, commands and the values of a filter may have tabs and line breaks; names of all kinds are one line.",
+	},
+	{
 		Code: "multiple-documents", Severity: SeverityError, Title: "a second YAML document",
 		Doc: "A file holds one document. Many readers would silently use only the first.",
 	},

@@ -369,6 +369,9 @@ func (d *document) notOneOf(n *yaml.Node, code, what string, values []string) {
 
 func (d *document) badText(n *yaml.Node, code, what, keyword string, rule map[string]any) {
 	switch {
+	case keyword == "pattern" && (rule["pattern"] == linePattern || rule["pattern"] == textPattern):
+		r, _, _ := ControlCharacter(n.Value, rule["pattern"] == textPattern)
+		d.controlCharacter(n, what, r)
 	case code == "secret-name":
 		hint := "a letter or an underscore, then up to 127 letters, digits or underscores"
 		if m := secretReference.FindStringSubmatch(n.Value); m != nil {
