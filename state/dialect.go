@@ -71,11 +71,11 @@ func (s *Store) openPostgres(dsn string) error {
 		cfg.ConnectTimeout = 5 * time.Second
 	}
 	s.dialect, s.postgres = postgres, cfg
-	s.write = stdlib.OpenDB(*cfg)
+	s.write = stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(configureSession))
 	s.write.SetMaxOpenConns(20)
 	s.write.SetMaxIdleConns(20)
 	s.write.SetConnMaxIdleTime(5 * time.Minute)
-	s.read = stdlib.OpenDB(*cfg)
+	s.read = stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(configureSession))
 	s.read.SetMaxOpenConns(10)
 	s.read.SetMaxIdleConns(10)
 	s.read.SetConnMaxIdleTime(5 * time.Minute)
