@@ -146,10 +146,13 @@ func (s *service) getFactory(ctx context.Context, in *FactoryUID) (Factory, erro
 
 func (s *service) describeFactory(ctx context.Context, uid string) (Factory, error) {
 	cur, err := s.Store.Current(ctx, uid)
+	f := cur.Factory
+	if errors.Is(err, state.ErrUnreadable) { // it must not hide the others
+		f.SyncState, f.Message, err = state.SyncFailed, err.Error(), nil
+	}
 	if err != nil {
 		return Factory{}, err
 	}
-	f := cur.Factory
 	out := Factory{
 		UID: f.UID, Name: f.Name, CreatedAt: f.Created, UpdatedAt: f.Updated,
 		Repositories: []Repository{}, Agents: []FactoryAgent{},

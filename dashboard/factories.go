@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"path"
@@ -22,6 +23,9 @@ func (q *request) factories() error {
 	var live, detached []factoryCard
 	for _, f := range all {
 		cur, err := q.Store.Current(q.Context(), f.UID)
+		if errors.Is(err, state.ErrUnreadable) { // the others are shown
+			f.SyncState, f.Message, err = state.SyncFailed, err.Error(), nil
+		}
 		if err != nil {
 			return err
 		}

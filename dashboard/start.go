@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -55,6 +56,9 @@ func (q *request) start() error {
 			continue
 		}
 		cur, err := q.Store.Current(ctx, f.UID)
+		if errors.Is(err, state.ErrUnreadable) { // the others are shown
+			f.SyncState, f.Message, err = state.SyncFailed, err.Error(), nil
+		}
 		if err != nil {
 			return err
 		}

@@ -101,6 +101,9 @@ func lines(h http.Header) (n int) {
 // snapshot is outdated, any other that the state cannot be written.
 func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 	w := s.webhooks[q.target.uid] // 3
+	if w != nil && w.unreadable {
+		return unavailable(), nil
+	}
 	if w == nil || !w.enabled || q.target.hasToken && w.mode != schema.AuthURLToken {
 		return refused(http.StatusNotFound, resultNotFound), nil
 	}

@@ -36,6 +36,9 @@ func (in *Ingress) Replay(ctx context.Context, factoryUID, webhookUID, deliveryU
 		if w == nil || w.factory.uid != factoryUID {
 			return Replayed{}, fmt.Errorf("webhook %q is deleted: %w", webhookUID, state.ErrConflict)
 		}
+		if w.unreadable {
+			return Replayed{}, fmt.Errorf("%w: webhook %q cannot be read as it is stored", state.ErrUnavailable, webhookUID)
+		}
 		payload, err := w.parse(body)
 		if err != nil {
 			return Replayed{}, err

@@ -31,6 +31,7 @@ type webhook struct {
 	uid, name   string
 	factory     *factory
 	enabled     bool
+	unreadable  bool // as it is stored: no request can be judged
 	mode        schema.AuthMode
 	hasSecret   bool              // false: the secret is empty or pending, and every request is refused
 	tokenHash   [sha256.Size]byte // of the modes token and url_token
@@ -82,6 +83,9 @@ func newFactory(rf state.RoutedFactory, log *slog.Logger) *factory {
 }
 
 func newWebhook(f *factory, rw state.RoutedWebhook, log *slog.Logger) *webhook {
+	if rw.Err != nil {
+		return &webhook{id: rw.ID, uid: rw.UID, factory: f, unreadable: true}
+	}
 	w := &webhook{
 		id: rw.ID, uid: rw.UID, name: rw.Spec.Name, factory: f, enabled: rw.Spec.Enabled, mode: rw.Spec.AuthMode,
 		hasSecret: !rw.Pending && len(rw.Secret) > 0, handshake: rw.Spec.Handshake, envelope: newEnvelope(rw.Spec.Name, rw.UID),

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"strings"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -22,7 +24,7 @@ func Clock(ctx context.Context, store *state.Store, tracer *trace.Tracer, log *s
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	c := &clock{store: store, tracer: tracer, log: log}
+	c := &clock{store: store, tracer: tracer, log: log, failing: map[state.ScheduleKey]failure{}}
 	notices, end := store.Subscribe(8, state.TopicRouting)
 	defer end()
 	for {
@@ -42,7 +44,12 @@ func Clock(ctx context.Context, store *state.Store, tracer *trace.Tracer, log *s
 
 const (
 	clockReload = 30 * time.Second // how often the definitions are read even without a notice
+	clockAgain  = 200 * time.Millisecond
+	maxBackoff  = time.Minute // between tries of a schedule that cannot fire
 	madeUpFor   = time.Hour
+
+	// loopSchedules is the loop over all schedules, as one that may skip rows.
+	loopSchedules = "schedules"
 )
 
 // clock is the schedules of all factories, as they were read last.
@@ -53,6 +60,13 @@ type clock struct {
 	entries []*entry
 	loaded  time.Time
 	stale   bool
+	failing map[state.ScheduleKey]failure
+}
+
+// failure is why a schedule is not tried for a while.
+type failure struct {
+	until time.Time
+	wait  time.Duration
 }
 
 // entry is one schedule.
@@ -78,25 +92,55 @@ func (c *clock) round(ctx context.Context, now time.Time) time.Time {
 	}
 	next := c.loaded.Add(clockReload)
 	for _, e := range c.entries {
-		tick := lastTick(e.schedule, e.last, now)
-		if tick.IsZero() {
-			if at := e.schedule.Next(e.last); at.Before(next) {
-				next = at
-			}
-			continue
+		at, err := c.visit(ctx, e, now)
+		if errors.Is(err, state.ErrUnavailable) {
+			c.log.Warn("schedules cannot fire", "error", err)
+			return now.Add(time.Second)
 		}
-		if err := c.fire(ctx, e, tick, now); err != nil {
-			if !errors.Is(err, state.ErrMoved) && ctx.Err() == nil {
-				c.log.Warn("a schedule could not fire", "automation", e.key.AutomationUID, "error", err)
-			}
-			c.stale = true
-			return now.Add(200 * time.Millisecond)
+		if ctx.Err() != nil {
+			return next
 		}
-		if at := e.schedule.Next(e.last); at.Before(next) {
+		if at.Before(next) {
 			next = at
 		}
 	}
 	return next
+}
+
+// visit fires a schedule that is due and returns when to look at it again. One that cannot fire is skipped for
+// a while, and does not keep the others from firing.
+func (c *clock) visit(ctx context.Context, e *entry, now time.Time) (time.Time, error) {
+	failed := c.failing[e.key]
+	if now.Before(failed.until) {
+		return failed.until, nil
+	}
+	tick := lastTick(e.schedule, e.last, now)
+	if tick.IsZero() {
+		return e.schedule.Next(e.last), nil
+	}
+
+	err := c.fire(ctx, e, tick, now)
+	switch {
+	case err == nil:
+		delete(c.failing, e.key)
+		return e.schedule.Next(e.last), nil
+	case errors.Is(err, state.ErrMoved):
+		c.stale = true
+		return now.Add(clockAgain), nil
+	case errors.Is(err, state.ErrUnavailable), ctx.Err() != nil:
+		c.stale = true
+		return now, err
+	}
+	c.skip(e.factory, e.key, err)
+	failed.wait = min(max(2*failed.wait, time.Second), maxBackoff)
+	failed.until = now.Add(failed.wait)
+	c.failing[e.key] = failed
+	return failed.until, nil
+}
+
+func (c *clock) skip(factory string, key state.ScheduleKey, err error) {
+	cron, _, _ := strings.Cut(key.Schedule, "\n")
+	c.store.Skip(loopSchedules, factory, "schedule "+cron+" of automation "+key.AutomationUID, err)
 }
 
 // lastTick returns the last tick after last and not after now; the zero time when there is none.
@@ -164,7 +208,7 @@ func (e *entry) run(now time.Time) state.NewRun {
 	return r
 }
 
-// load reads the schedules of all factories.
+// load reads the schedules of all factories. Those that cannot be read are skipped.
 func (c *clock) load(ctx context.Context, now time.Time) error {
 	routing, err := c.store.Routing(ctx)
 	if err != nil {
@@ -172,34 +216,74 @@ func (c *clock) load(ctx context.Context, now time.Time) error {
 	}
 	var entries []*entry
 	for _, f := range routing.Factories {
-		var known map[state.ScheduleKey]time.Time
-		for _, a := range f.Automations {
-			for _, t := range a.Spec.Triggers {
-				if !t.Fires() || t.Schedule == nil {
-					continue
-				}
-				schedule, err := schema.ParseCron(t.Schedule.Cron)
-				if err != nil {
-					continue // a definition of another version
-				}
-				if known == nil {
-					if known, err = c.store.Schedules(ctx, f.UID); err != nil {
-						return err
-					}
-				}
-				e := &entry{factory: f.UID, generation: f.Generation, automation: a, schedule: schedule, name: t.Schedule.Name}
-				e.key = state.ScheduleKey{AutomationUID: a.UID, Schedule: t.Schedule.Cron + "\n" + t.Schedule.Name}
-				last, ok := known[e.key]
-				if !ok {
-					if last, err = c.store.AddSchedule(ctx, f.UID, e.key, now.Truncate(time.Second)); err != nil {
-						return err
-					}
-				}
-				e.last = last
+		of := scheduled(f)
+		if len(of) == 0 {
+			continue
+		}
+		err := c.resume(ctx, f.UID, of, now)
+		if errors.Is(err, state.ErrUnavailable) || ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			c.store.Skip(loopSchedules, f.UID, "schedules of factory "+f.UID, err)
+			continue
+		}
+		for _, e := range of {
+			if !e.last.IsZero() {
 				entries = append(entries, e)
 			}
 		}
 	}
 	c.entries, c.loaded, c.stale = entries, now, false
+
+	present := map[state.ScheduleKey]bool{}
+	for _, e := range entries {
+		present[e.key] = true
+	}
+	maps.DeleteFunc(c.failing, func(key state.ScheduleKey, _ failure) bool { return !present[key] })
+	return nil
+}
+
+// scheduled returns the schedules of a factory's automations.
+func scheduled(f state.RoutedFactory) (all []*entry) {
+	for _, a := range f.Automations {
+		for _, t := range a.Spec.Triggers {
+			if !t.Fires() || t.Schedule == nil {
+				continue
+			}
+			schedule, err := schema.ParseCron(t.Schedule.Cron)
+			if err != nil {
+				continue // a definition of another version
+			}
+			e := &entry{factory: f.UID, generation: f.Generation, automation: a, schedule: schedule, name: t.Schedule.Name}
+			e.key = state.ScheduleKey{AutomationUID: a.UID, Schedule: t.Schedule.Cron + "\n" + t.Schedule.Name}
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// resume tells the schedules of a factory when they last fired, and notes new ones. Of one that cannot be noted
+// last stays zero.
+func (c *clock) resume(ctx context.Context, factory string, all []*entry, now time.Time) error {
+	known, err := c.store.Schedules(ctx, factory)
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		last, ok := known[e.key]
+		if !ok {
+			last, err = c.store.AddSchedule(ctx, factory, e.key, now.Truncate(time.Second))
+		}
+		switch {
+		case errors.Is(err, state.ErrUnavailable), ctx.Err() != nil:
+			return err
+		case err != nil:
+			c.skip(factory, e.key, err)
+			err = nil
+		default:
+			e.last = last
+		}
+	}
 	return nil
 }

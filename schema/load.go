@@ -279,7 +279,7 @@ func (d *document) resource(e entry) any {
 	if d.data == nil {
 		return nil
 	}
-	d.checkControls(d.root, nil)
+	defer d.checkControls(d.root, nil) // after the rules that certain values have of their own
 	switch e.kind {
 	case kindFactory:
 		return d.factoryFile()

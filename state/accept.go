@@ -240,7 +240,7 @@ func (a *acceptor) commit(ctx context.Context, batch []*job) {
 	ctx, cancel := context.WithTimeout(ctx, acceptDeadline)
 	defer cancel()
 	slices.SortFunc(batch, (*job).order)
-	outcomes, err := a.transact(ctx, batch)
+	outcomes, err := a.protected(ctx, batch)
 	if err != nil && len(batch) > 1 && !errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
 		for i := range batch {
 			a.commit(ctx, batch[i:i+1])
@@ -261,6 +261,15 @@ func (a *acceptor) commit(ctx context.Context, batch []*job) {
 	for i, j := range batch {
 		j.done <- outcomes[i]
 	}
+}
+
+// protected is transact whose panics are errors: they must not end the writer.
+func (a *acceptor) protected(ctx context.Context, batch []*job) (outcomes []outcome, err error) {
+	err = a.s.recovering(func(ctx context.Context, _ write) (err error) {
+		outcomes, err = a.transact(ctx, batch)
+		return err
+	})(ctx, write{})
+	return outcomes, err
 }
 
 func notices(batch []*job, outcomes []outcome) []Notice {

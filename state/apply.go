@@ -114,6 +114,8 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 				return fmt.Errorf("secret %q got another value: %w", c.Name, ErrMoved)
 			}
 		}
+		a := a
+		a.FileChanged = a.FileChanged || have.unreadable
 		outcome := OutcomeUnchanged
 		generation = 0
 		if !a.Empty() {
@@ -260,6 +262,7 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, a Attempt) error {
 	if err != nil {
 		return err
 	}
+	a.Message = storable(a.Message)
 	at := micros(a.Finished)
 	state := map[Outcome]SyncState{OutcomeApplied: SyncApplied, OutcomeUnchanged: SyncApplied, OutcomeRefused: SyncRefused, OutcomeFailed: SyncFailed}[a.Outcome]
 	if _, err := tx.ExecContext(ctx, `UPDATE factories SET sync_since = CASE WHEN sync_state = $1 THEN sync_since ELSE $2 END,
@@ -333,7 +336,7 @@ func (s *Store) Webhook(ctx context.Context, factoryUID, uid string) (Webhook, e
 // Lease takes or prolongs the named lease for holder until ttl from now, and reports whether holder has
 // it. A lease that ran out is anyone's.
 func (s *Store) Lease(ctx context.Context, name, holder string, ttl time.Duration) (bool, error) {
-	now := time.Now()
+	now := s.clock.now()
 	res, err := s.write.ExecContext(ctx, `INSERT INTO locks (name, holder, lease_until) VALUES ($1, $2, $3)
 		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, lease_until = excluded.lease_until
 		WHERE locks.holder = excluded.holder OR locks.lease_until < $4`, name, holder, micros(now.Add(ttl)), micros(now))

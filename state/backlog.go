@@ -23,8 +23,30 @@ func (s *Store) Settle(ctx context.Context) (int, error) {
 	if err != nil || len(ids) == 0 {
 		return 0, s.classify(err)
 	}
+	n, err := s.settleRuns(ctx, ids, waiting)
+	if !ofRow(err) {
+		return n, err
+	}
+	for _, id := range ids { // one of them keeps the others from it
+		one := 0
+		err := s.mending(ctx, id, func() (err error) {
+			one, err = s.settleRuns(ctx, []string{id}, waiting)
+			return err
+		})
+		n += one
+		if ofRow(err) {
+			s.Skip(loopSettle, "", "run "+id, err)
+		} else if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// settleRuns settles those of the runs that still wait, in one transaction, and returns how many they were.
+func (s *Store) settleRuns(ctx context.Context, ids []string, waiting string) (int, error) {
 	var settled []string
-	err = s.commit(ctx, func(ctx context.Context, tx write) error { // by tx.Tx, since the texts are not constant
+	err := s.commit(ctx, func(ctx context.Context, tx write) error { // by tx.Tx, since the texts are not constant
 		marks, args := placeholders(ids)
 		rows, err := tx.Tx.QueryContext(ctx, `UPDATE runs SET in_backlog = 1 WHERE id IN (`+marks+`) AND `+waiting+` RETURNING id`, args...)
 		if err != nil {

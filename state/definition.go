@@ -118,7 +118,7 @@ func (d *definition) with(changes []resourceRow, generation int64) (*definition,
 			t.Skills, err = change(t.Skills, r, func(v schema.Skill) string { return strings.TrimPrefix(v.Agent+"/"+v.Name, "/") })
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s %q: %w", r.kind, r.name, err)
+			return nil, fmt.Errorf("%s %q: %w: %w", r.kind, r.name, ErrUnreadable, err)
 		}
 		if r.live {
 			next.uids[key] = r.uid

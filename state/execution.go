@@ -27,30 +27,47 @@ func (c Claim) hash() []byte { return HashToken(c.Token) }
 // held is the condition that a claim still holds its run, for parameters $1 to $3 of a statement.
 const held = ` id = $1 AND worker = $2 AND claim_hash = $3 `
 
+// maxWorker is how many bytes the UID of a worker has at most, and how many characters its name.
+const maxWorker = 200
+
 // ClaimRun gives a queued run to a worker for the time of the lease: QUEUED to CLAIMED. It returns the
-// claim and the run as it now is. ErrConflict when the run is not queued.
+// claim and the run as it now is. ErrConflict when the run is not queued, or ended as ERROR because its row
+// cannot be read.
 func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, lease time.Duration) (Claim, Run, error) {
 	var token [16]byte
 	rand.Read(token[:])
 	claim := Claim{RunID: id, Worker: worker, Token: hex.EncodeToString(token[:])}
+	if len(worker) > maxWorker || storable(worker) != worker {
+		return Claim{}, Run{}, fmt.Errorf("the UID of a worker is text of at most %d bytes", maxWorker)
+	}
+	workerName = bounded(workerName, maxWorker)
 	var r Run
 	err := s.commit(ctx, func(ctx context.Context, tx write) error {
 		now := time.Now()
 		var err error
 		r, err = scanRun(tx.QueryRowContext(ctx, `UPDATE runs SET state = 'CLAIMED', worker = $2, worker_name = $3, claim_hash = $4, lease_until = $5,
 			appended = 0, status_message = '', error_code = '', in_backlog = 0, next_seq = next_seq + 1, updated_at = $6 WHERE id = $1 AND state = 'QUEUED' RETURNING `+runColumns,
-			id, worker, workerName, claim.hash(), micros(now.Add(lease)), micros(now)))
+			id, worker, workerName, claim.hash(), s.leaseEnd(lease), micros(now)))
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("run %s is not queued: %w", id, ErrConflict)
 		}
 		if err != nil {
 			return err
 		}
+		if r.unreadable != nil {
+			return r.unreadable
+		}
 		if err := r.settle(ctx, tx, nil); err != nil {
 			return err
 		}
 		return r.entered(ctx, tx, now)
 	})
+	if ofRow(err) {
+		if _, end := s.endUnfit(ctx, id, err, `state = 'QUEUED'`); end != nil {
+			return Claim{}, Run{}, errors.Join(err, end)
+		}
+		return Claim{}, Run{}, fmt.Errorf("run %s cannot be executed as it is stored: %w", id, ErrConflict)
+	}
 	if err != nil {
 		return Claim{}, Run{}, err
 	}
@@ -64,7 +81,7 @@ func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (can
 	err = s.commit(ctx, func(ctx context.Context, tx write) error {
 		now := time.Now()
 		r, err := scanRun(tx.QueryRowContext(ctx, `UPDATE runs SET state = 'INPROGRESS', started_at = $4, next_seq = next_seq + 1, updated_at = $4, lease_until = $5
-			WHERE`+held+`AND state = 'CLAIMED' RETURNING `+runColumns, c.RunID, c.Worker, c.hash(), micros(now), micros(now.Add(lease))))
+			WHERE`+held+`AND state = 'CLAIMED' RETURNING `+runColumns, c.RunID, c.Worker, c.hash(), micros(now), s.leaseEnd(lease)))
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrLost
 		}
@@ -86,7 +103,7 @@ func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (can
 func (s *Store) RenewLease(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
 	err = s.commit(ctx, func(ctx context.Context, tx write) error {
 		err := tx.QueryRowContext(ctx, `UPDATE runs SET lease_until = $4 WHERE`+held+`RETURNING cancel_requested_at IS NOT NULL`,
-			c.RunID, c.Worker, c.hash(), micros(time.Now().Add(lease))).Scan(&cancel)
+			c.RunID, c.Worker, c.hash(), s.leaseEnd(lease)).Scan(&cancel)
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrLost
 		}
@@ -177,7 +194,7 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 		return "", fmt.Errorf("run %s cannot end as %q", c.RunID, result.State)
 	}
 	var r Run
-	err := s.commit(ctx, func(ctx context.Context, tx write) (err error) {
+	err := s.commitRun(ctx, c.RunID, func(ctx context.Context, tx write) (err error) {
 		if r, err = s.lockHeld(ctx, tx, c); err != nil {
 			return err
 		}
@@ -201,7 +218,7 @@ func (r *Run) end(ctx context.Context, tx write, result Result) error {
 			return err
 		}
 	}
-	r.StatusMessage, r.ErrorCode = result.Message, result.ErrorCode
+	r.StatusMessage, r.ErrorCode = storable(result.Message), result.ErrorCode
 	if pending > 0 {
 		r.Execution++
 		r.Attempt = 1
@@ -292,7 +309,7 @@ func (s *Store) moved(ctx context.Context, r Run) {
 // holds.
 func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
 	var r Run
-	err := s.commit(ctx, func(ctx context.Context, tx write) (err error) {
+	err := s.commitRun(ctx, c.RunID, func(ctx context.Context, tx write) (err error) {
 		r, err = scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE`+held+s.dialect.forUpdate(), c.RunID, c.Worker, c.hash()))
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrLost
@@ -309,64 +326,6 @@ func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
 		s.moved(ctx, r)
 	}
 	return err
-}
-
-// ReapRuns takes at most limit runs away from workers whose lease ran out before deadline, and returns
-// them as they now are: QUEUED for the next attempt; ERROR after the last; CANCELLED where that was asked.
-func (s *Store) ReapRuns(ctx context.Context, deadline time.Time, limit int) ([]Run, error) {
-	return s.reap(ctx, ` lease_until IS NOT NULL AND lease_until < $1 `, micros(deadline), limit)
-}
-
-// ReapWorker takes every run away from a worker that is known to have ended, as ReapRuns does.
-func (s *Store) ReapWorker(ctx context.Context, worker string) ([]Run, error) {
-	return s.reap(ctx, ` lease_until IS NOT NULL AND worker = $1 `, worker, 1_000_000)
-}
-
-// reap takes at most limit held runs that meet the condition away from their workers.
-func (s *Store) reap(ctx context.Context, condition string, arg any, limit int) ([]Run, error) {
-	rows, err := reader{s}.QueryContext(ctx, `SELECT id FROM runs WHERE`+condition+`ORDER BY lease_until LIMIT $2`, arg, limit)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-	ids, err := scanAll(rows, func(row scanner) (id string, err error) { return id, row.Scan(&id) })
-	if err != nil {
-		return nil, s.classify(err)
-	}
-	var reaped []Run
-	for _, id := range ids {
-		var r Run
-		err := s.commit(ctx, func(ctx context.Context, tx write) (err error) {
-			r, err = scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE`+condition+`AND id = $2`+s.dialect.forUpdate(), arg, id))
-			if err != nil {
-				return err
-			}
-			return r.lose(ctx, tx)
-		})
-		if errors.Is(err, sql.ErrNoRows) {
-			continue // renewed, finished or reaped meanwhile
-		}
-		if err != nil {
-			return reaped, err
-		}
-		s.moved(ctx, r)
-		reaped = append(reaped, r)
-	}
-	return reaped, nil
-}
-
-// lose moves a locked run on whose worker is gone.
-func (r *Run) lose(ctx context.Context, tx write) error {
-	switch {
-	case r.CancelRequested != nil:
-		return r.end(ctx, tx, Result{State: RunCancelled})
-	case r.Attempt < MaxAttempts:
-		r.Attempt++
-		return r.again(ctx, tx)
-	}
-	return r.end(ctx, tx, Result{
-		State: RunError, ErrorCode: "infrastructure_timeout",
-		Message: fmt.Sprintf("the worker stopped answering, in each of %d attempts", MaxAttempts),
-	})
 }
 
 // QueuedRun is what an announcement of a queued run says.
@@ -403,7 +362,7 @@ func (s *Store) QueuedRuns(ctx context.Context, olderThan time.Time, after Queue
 // run has ended; ErrNotFound when there is none.
 func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 	var r Run
-	err := s.commit(ctx, func(ctx context.Context, tx write) (err error) {
+	err := s.commitRun(ctx, id, func(ctx context.Context, tx write) (err error) {
 		if r, err = s.lockRun(ctx, tx, id); err != nil {
 			return err
 		}

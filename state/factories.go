@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"millwright/schema"
@@ -73,6 +74,8 @@ type Factory struct {
 	Message       string           // why the last attempt failed, when it did
 	Created       time.Time
 	Updated       time.Time
+
+	unreadable bool // something of the row
 }
 
 const factoryColumns = `uid, name, generation, source, spec, detached, suspended, sync_state, sync_since, attempted_revision, applied_revision,
@@ -92,9 +95,14 @@ func scanFactory(row scanner) (Factory, error) {
 	}
 	f.LastAttempted, f.LastApplied = timeOrNil(lastAttempted), timeOrNil(lastApplied)
 	f.SyncSince, f.Created, f.Updated = timeOf(since), timeOf(created), timeOf(updated)
-	return f, errors.Join(json.Unmarshal([]byte(source), &f.Source), json.Unmarshal([]byte(spec), &f.Spec),
+	broken := errors.Join(json.Unmarshal([]byte(source), &f.Source), json.Unmarshal([]byte(spec), &f.Spec),
 		json.Unmarshal([]byte(attempted), &f.Attempted), json.Unmarshal([]byte(appliedRev), &f.Applied),
 		json.Unmarshal([]byte(problems), &f.Problems))
+	if broken != nil { // it must not hide the others; it is written anew by the next apply
+		f.unreadable, f.Applied, f.SyncState = true, Revision{}, SyncFailed
+		f.Message = "the state's row of this factory cannot be read: " + strings.ReplaceAll(broken.Error(), "\n", "; ")
+	}
+	return f, nil
 }
 
 // FactorySettings are what the settings say of a factory.
@@ -282,10 +290,13 @@ func scanWebhook(row scanner) (Webhook, error) {
 	}
 	w.SecretStale = w.SecretVersion != 0 && latest > w.SecretVersion
 	w.Created, w.Updated, w.Deleted = timeOf(created), timeOf(updated), timeOrNil(deleted)
-	return w, json.Unmarshal([]byte(spec), &w.Spec)
+	if err := json.Unmarshal([]byte(spec), &w.Spec); err != nil {
+		return w, fmt.Errorf("webhook %s: %w: %w", w.UID, ErrUnreadable, err)
+	}
+	return w, nil
 }
 
-// Current reads what a plan for the factory compares with.
+// Current reads what a plan for the factory compares with. With ErrUnreadable the factory is returned too.
 func (s *Store) Current(ctx context.Context, factoryUID string) (Current, error) {
 	var c Current
 	err := s.view(ctx, func(tx *sql.Tx) (err error) {
@@ -309,7 +320,7 @@ func (s *Store) current(ctx context.Context, tx *sql.Tx, factoryUID string) (Cur
 		return c, err
 	}
 	if c.Key, err = s.seal.open("factory "+factoryUID, sealed); err != nil {
-		return c, err
+		return c, fmt.Errorf("key of factory %q: %w: %w", factoryUID, ErrUnreadable, err)
 	}
 	d, err := s.applied(ctx, tx, factoryUID, c.Factory.Generation)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 )
 
@@ -32,6 +34,7 @@ type grouped struct {
 // it was kept. f may be run again, so it must have no other effects, and must use the context that it is
 // given: the transaction may be shared, and outlives the caller.
 func (s *Store) commit(ctx context.Context, f func(context.Context, write) error) error {
+	f = s.recovering(f)
 	if s.dialect == postgres {
 		return s.tx(ctx, func(tx *sql.Tx) error { return f(ctx, write{tx, s}) })
 	}
@@ -53,10 +56,32 @@ func (s *Store) commit(ctx context.Context, f func(context.Context, write) error
 		g.busy = true
 		g.mu.Unlock()
 	}
-	s.commitGroup(g.take())
-	g.handOver()
+	s.lead(g)
 	return s.classify(<-item.done)
 }
+
+// lead commits the next batch, then hands over, however that ends.
+func (s *Store) lead(g *group) {
+	defer g.handOver()
+	s.commitGroup(g.take())
+}
+
+// recovering makes a panic of f an error: it must not end the process, nor the waiting of others. What
+// was panicked with may be foreign text, so that only its type is told.
+func (s *Store) recovering(f func(context.Context, write) error) func(context.Context, write) error {
+	return func(ctx context.Context, tx write) (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.Error("a change of the state panicked", "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+				err = fmt.Errorf("%w: %T", errPanicked, p)
+			}
+		}()
+		return f(ctx, tx)
+	}
+}
+
+// errPanicked stands for a bug in a change.
+var errPanicked = errors.New("the change panicked: this is a bug")
 
 // take removes the next batch from the waiting changes.
 func (g *group) take() []*grouped {
@@ -84,13 +109,17 @@ var errNotCommitted = errors.New("the shared transaction was rolled back")
 
 func (s *Store) commitGroup(batch []*grouped) {
 	outcomes := make([]error, len(batch))
-	err := s.runGroup(batch, outcomes)
-	for i, item := range batch {
-		if outcomes[i] == nil && err != nil {
-			outcomes[i] = errors.Join(ErrUnavailable, errNotCommitted, err)
+	err := errPanicked
+	defer func() {
+		for i, item := range batch {
+			if outcomes[i] == nil && err != nil {
+				outcomes[i] = errors.Join(ErrUnavailable, errNotCommitted, err)
+			}
+			item.done <- outcomes[i]
 		}
-		item.done <- outcomes[i]
-	}
+	}()
+
+	err = s.runGroup(batch, outcomes)
 }
 
 // runGroup makes every change of the batch behind a savepoint of its own and commits those that went well.

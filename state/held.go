@@ -243,7 +243,7 @@ func checkHeld(ctx context.Context, tx *sql.Tx, factoryUID string, revision Revi
 func hold(ctx context.Context, tx *sql.Tx, a Application, now time.Time) error {
 	number := a.Edit.Base + 1
 	if _, err := tx.ExecContext(ctx, `INSERT INTO file_revisions (factory_uid, number, tree, author, subject, files, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		a.FactoryUID, number, a.Revision.Tree, a.Revision.Author, a.Revision.Subject, len(a.Edit.Write)+len(a.Edit.Delete), micros(now)); err != nil {
+		a.FactoryUID, number, a.Revision.Tree, storable(a.Revision.Author), storable(a.Revision.Subject), len(a.Edit.Write)+len(a.Edit.Delete), micros(now)); err != nil {
 		return err
 	}
 	for _, path := range a.Edit.Delete {

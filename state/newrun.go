@@ -3,6 +3,8 @@ package state
 import (
 	"encoding/json"
 	"time"
+
+	"millwright/schema"
 )
 
 // Creator is who created or executes a thing: RunCreatorInfo of service.md.
@@ -74,6 +76,7 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 	if len(config) == 0 {
 		config = json.RawMessage("{}")
 	}
+	r.bound()
 	err := exec(insertRunSQL, r.ID, r.FactoryUID, r.Title, r.Prompt, r.Envelope, r.Source,
 		r.Creator.Type, r.Creator.UID, r.Creator.DisplayName, r.ConversationID, r.ParentRunID, r.RootRunID,
 		r.AutomationUID, r.WebhookUID, r.DeliveryUID, r.AgentUID, string(config), sealed,
@@ -82,15 +85,28 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 		return err
 	}
 	for k, v := range r.Metadata {
-		if err := exec(insertRunMetadataSQL, r.ID, r.FactoryUID, k, v); err != nil {
+		if err := exec(insertRunMetadataSQL, r.ID, r.FactoryUID, bounded(k, maxMetadataText), bounded(v, maxMetadataText)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// maxMetadataText is how many characters of a key or value of metadata filters look at.
+const maxMetadataText = 256
+
+// bound makes the texts of a run such that every database takes them and no index is too small for them,
+// whatever definition or request they are from. The configuration keeps what is cut off here.
+func (r *NewRun) bound() {
+	r.Title, r.Prompt, r.Envelope = bounded(r.Title, schema.MaxTitle), storable(r.Prompt), storable(r.Envelope)
+	r.ConfigName, r.ModelID = bounded(r.ConfigName, schema.MaxLabel), bounded(r.ModelID, schema.MaxModel)
+	r.EnvironmentID, r.SkillSpec = bounded(r.EnvironmentID, schema.MaxEnvironment), bounded(r.SkillSpec, schema.MaxSkillSpec)
+	r.Creator.DisplayName, r.TriggerURL = storable(r.Creator.DisplayName), storable(r.TriggerURL)
+}
+
 // run returns the run as it is right after it was made.
 func (r NewRun) run() Run {
+	r.bound()
 	at := timeOf(micros(r.At))
 	config := r.Config
 	if len(config) == 0 {

@@ -33,8 +33,9 @@ type Rejection struct {
 const (
 	// rejectsAlone is how many rejections of a webhook get a row of their own in a minute.
 	rejectsAlone = 1000
-	// rejectsShared bounds the shared rows that wait to be written; beyond it senders share a row.
-	rejectsShared = 4096
+	// rejectsShared bounds the shared rows that wait to be written, and rejectsOfOne those of one webhook;
+	// beyond it senders share a row.
+	rejectsShared, rejectsOfOne = 4096, 256
 	// manySenders stands for senders that had no room of their own.
 	manySenders = "many"
 )
@@ -66,6 +67,7 @@ type rejects struct {
 	minute  int64
 	seen    map[int64]int // in this minute, by webhook
 	waiting map[rejectKey]*sharedReject
+	rows    map[int64]int // of waiting, by webhook
 }
 
 type rejectKey struct {
@@ -90,14 +92,15 @@ func (r *rejects) share(one *Rejection) bool {
 	}
 	key := rejectKey{one.WebhookID, one.Outcome, one.Sender, minute}
 	row := r.waiting[key]
-	if row == nil && len(r.waiting) >= rejectsShared {
+	if row == nil && (len(r.waiting) >= rejectsShared || r.rows[one.WebhookID] >= rejectsOfOne) {
 		key.sender = manySenders
 		row = r.waiting[key]
 	}
 	if row == nil {
 		if r.waiting == nil {
-			r.waiting = map[rejectKey]*sharedReject{}
+			r.waiting, r.rows = map[rejectKey]*sharedReject{}, map[int64]int{}
 		}
+		r.rows[one.WebhookID]++
 		row = &sharedReject{Rejection: *one}
 		row.uid, row.Sender, row.Identity, row.Event, row.Size = NewID(PrefixDelivery), key.sender, Identity{}, "", nil
 		r.waiting[key] = row
@@ -106,9 +109,10 @@ func (r *rejects) share(one *Rejection) bool {
 	return true
 }
 
-// count returns how many rejections a webhook had in the minute, with n more.
+// count returns how many rejections a webhook had in the minute, with n more. Those of the minute before, which
+// come late, count in this one.
 func (r *rejects) count(webhook int64, n int, minute int64) int {
-	if minute != r.minute || r.seen == nil {
+	if minute > r.minute || minute < r.minute-1 || r.seen == nil {
 		r.minute, r.seen = minute, map[int64]int{}
 	}
 	r.seen[webhook] += n
@@ -149,6 +153,9 @@ func (r *rejects) due(now time.Time) map[rejectKey]Rejection {
 			rows[key] = row.copy()
 		case key.minute < now.Unix()/60:
 			delete(r.waiting, key)
+			if r.rows[key.webhook]--; r.rows[key.webhook] == 0 {
+				delete(r.rows, key.webhook)
+			}
 		}
 	}
 	return rows
@@ -179,11 +186,20 @@ func (a *acceptor) flushRejects(ctx context.Context) {
 	keys := make([]rejectKey, 0, len(rows))
 	batch := make([]*job, 0, len(rows))
 	flush := func() {
-		if _, err := a.transact(ctx, batch); err != nil {
-			a.s.log.Warn("writing shared rows of rejected deliveries", "error", err)
-			for _, key := range keys {
+		_, err := a.transact(ctx, batch)
+		alone := ofRow(err) // one of them keeps the others from being written
+		for i, key := range keys {
+			if alone {
+				_, err = a.transact(ctx, batch[i:i+1])
+			}
+			if ofRow(err) {
+				a.s.Skip(loopRejects, batch[i].entry.FactoryUID, "rejections of webhook "+batch[i].entry.WebhookUID, err)
+			} else if err != nil {
 				a.rejects.again(key)
 			}
+		}
+		if err != nil && !ofRow(err) {
+			a.s.log.Warn("writing shared rows of rejected deliveries", "error", err)
 		}
 		batch, keys = batch[:0], keys[:0]
 	}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -21,12 +22,15 @@ func (s *Store) TrimRuns(ctx context.Context, age time.Duration) (int, error) {
 	}
 	before, total := micros(time.Now().Add(-age)), 0
 	for _, st := range RunStates() {
+		var last endedRun
 		for st.Ended() && ctx.Err() == nil {
-			n, err := s.trimRuns(ctx, st, before)
-			if err != nil {
+			was := last
+			var n int
+			last, n, err = s.trimRuns(ctx, st, before, last)
+			if total += n; err != nil {
 				return total, err
 			}
-			if total += n; n < trimBatch {
+			if last == was {
 				break
 			}
 		}
@@ -34,22 +38,63 @@ func (s *Store) TrimRuns(ctx context.Context, age time.Duration) (int, error) {
 	return total, ctx.Err()
 }
 
-// trimRuns forgets one batch of the runs that ended in state st.
-func (s *Store) trimRuns(ctx context.Context, st RunState, before int64) (int, error) {
-	type ended struct{ id, delivery, webhook string }
-	var runs []ended
-	err := s.commit(ctx, func(ctx context.Context, tx write) error {
-		rows, err := tx.QueryContext(ctx, `SELECT id, delivery_uid, webhook_uid FROM runs WHERE state = $1 AND updated_at < $2 AND `+isSettled+` ORDER BY updated_at, id LIMIT $3`+s.dialect.forUpdate(), string(st), before, trimBatch)
-		if err != nil {
-			return err
+// endedRun names a run that has ended.
+type endedRun struct {
+	id, factory, delivery, webhook string
+	updated                        int64
+}
+
+// trimRuns forgets one batch of the runs that ended in state st and come after one of them. When a run keeps
+// the batch from that, each is forgotten alone, and those that cannot be are skipped.
+func (s *Store) trimRuns(ctx context.Context, st RunState, before int64, after endedRun) (last endedRun, n int, err error) {
+	runs, err := s.endedRuns(ctx, st, before, after)
+	if err != nil || len(runs) == 0 {
+		return after, 0, err
+	}
+	last = runs[len(runs)-1]
+	n, err = s.forgetRuns(ctx, runs, before)
+	if !ofRow(err) {
+		return last, n, err
+	}
+	for _, r := range runs {
+		one, err := s.forgetRuns(ctx, []endedRun{r}, before)
+		n += one
+		if ofRow(err) {
+			s.Skip(loopRetain, r.factory, "run "+r.id, err)
+		} else if err != nil {
+			return last, n, err
 		}
-		if runs, err = scanAll(rows, func(row scanner) (e ended, err error) { return e, row.Scan(&e.id, &e.delivery, &e.webhook) }); err != nil {
-			return err
-		}
+	}
+	return last, n, nil
+}
+
+// endedRuns returns a batch of runs that ended in state st and come after one of them.
+func (s *Store) endedRuns(ctx context.Context, st RunState, before int64, after endedRun) ([]endedRun, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT id, factory_uid, delivery_uid, webhook_uid, updated_at FROM runs
+		WHERE state = $1 AND updated_at < $2 AND (updated_at, id) > ($3, $4) AND `+isSettled+`
+		ORDER BY updated_at, id LIMIT $5`, string(st), before, after.updated, after.id, trimBatch)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	all, err := scanAll(rows, func(row scanner) (e endedRun, err error) {
+		return e, row.Scan(&e.id, &e.factory, &e.delivery, &e.webhook, &e.updated)
+	})
+	return all, s.classify(err)
+}
+
+// forgetRuns forgets those of the runs, in one transaction, that have not begun again meanwhile.
+func (s *Store) forgetRuns(ctx context.Context, runs []endedRun, before int64) (n int, err error) {
+	err = s.commit(ctx, func(ctx context.Context, tx write) error {
+		n = 0
 		for _, r := range runs {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM runs WHERE id = $1`, r.id); err != nil {
+			err := one(tx.ExecContext(ctx, `DELETE FROM runs WHERE id = $1 AND finished_at IS NOT NULL AND updated_at < $2`, r.id, before))
+			if errors.Is(err, errNoRow) {
+				continue
+			}
+			if err != nil {
 				return err
 			}
+			n++
 			if r.delivery == "" {
 				continue
 			}
@@ -61,5 +106,8 @@ func (s *Store) trimRuns(ctx context.Context, st RunState, before int64) (int, e
 		}
 		return nil
 	})
-	return len(runs), err
+	if err != nil {
+		n = 0
+	}
+	return n, err
 }

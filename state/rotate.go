@@ -17,6 +17,8 @@ import (
 type Rotation struct {
 	// Values is how many sealed values there are.
 	Values int
+	// Unreadable names those that cannot be opened with the old key either. They stay as they were.
+	Unreadable []string
 	// Kept is the file that holds the old key, for backups made before; empty when the key file was not
 	// replaced.
 	Kept string
@@ -42,8 +44,7 @@ func RotateMasterKey(ctx context.Context, cfg Config, keyFile, newFile string) (
 		if bytes.Equal(next, s.seal.master) {
 			return Rotation{}, fmt.Errorf("the state is sealed under the key in %s already: name a file that does not exist to get a new key", newFile)
 		}
-		n, err := s.reseal(ctx, next)
-		return Rotation{Values: n}, err
+		return s.reseal(ctx, next)
 	}
 	if keyFile, err = filepath.EvalSymlinks(keyFile); err != nil {
 		return Rotation{}, fmt.Errorf("master key: %w", err)
@@ -60,7 +61,9 @@ func RotateMasterKey(ctx context.Context, cfg Config, keyFile, newFile string) (
 		os.Remove(r.Kept)
 		return Rotation{}, err
 	}
-	if r.Values, err = s.reseal(ctx, next); err != nil {
+	done, err := s.reseal(ctx, next)
+	r.Values, r.Unreadable = done.Values, done.Unreadable
+	if err != nil {
 		// Whether it was committed is for the state to say.
 		s.otherKeys = []*sealer{newSealer(next)}
 		if s.checkMasterKey(context.WithoutCancel(ctx)) == nil {
@@ -125,32 +128,30 @@ var sealedColumns = [...]struct{ list, purpose, update string }{
 const resealBatch = 500
 
 // reseal seals every sealed value under another key, in one transaction, and goes on with that key. It
-// returns how many there are. ErrConflict while a server uses the state.
-func (s *Store) reseal(ctx context.Context, key []byte) (total int, err error) {
+// returns how many there are, and which it left. ErrConflict while a server uses the state.
+func (s *Store) reseal(ctx context.Context, key []byte) (r Rotation, err error) {
 	next := newSealer(key)
 	if s.dialect == sqlite { // what is replaced is not to be found in the file
 		if _, err := s.write.ExecContext(ctx, `PRAGMA secure_delete = 1`); err != nil {
-			return 0, err
+			return r, err
 		}
 	}
 	err = s.tx(ctx, func(tx *sql.Tx) error {
-		total = 0
+		r = Rotation{}
 		if err := s.nobodyServes(ctx, tx); err != nil {
 			return err
 		}
 		for _, column := range sealedColumns {
-			n, err := s.resealColumn(ctx, tx, next, column.list, column.purpose, column.update)
-			if err != nil {
+			if err := s.resealColumn(ctx, tx, next, column.list, column.purpose, column.update, &r); err != nil {
 				return err
 			}
-			total += n
 		}
 		return one(tx.ExecContext(ctx, `UPDATE facts SET value = $2 WHERE name = $1`, masterKeyFact, next.seal(masterKeyFact, []byte("millwright"))))
 	})
 	if err == nil {
 		s.seal = next
 	}
-	return total, err
+	return r, err
 }
 
 // nobodyServes refuses while another process uses the state, and holds off those that come. One that lost
@@ -164,7 +165,7 @@ func (s *Store) nobodyServes(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	var leases int
-	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE lease_until > $1`, micros(time.Now())).Scan(&leases); err != nil {
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE lease_until > $1`, micros(s.clock.now())).Scan(&leases); err != nil {
 		return err
 	}
 	if !alone || leases > 0 {
@@ -181,7 +182,7 @@ func (s *Store) checkRotated() error {
 	return nil
 }
 
-func (s *Store) resealColumn(ctx context.Context, tx *sql.Tx, next *sealer, list, purpose, update string) (total int, err error) {
+func (s *Store) resealColumn(ctx context.Context, tx *sql.Tx, next *sealer, list, purpose, update string, r *Rotation) error {
 	type value struct {
 		name    string
 		version int64
@@ -191,24 +192,26 @@ func (s *Store) resealColumn(ctx context.Context, tx *sql.Tx, next *sealer, list
 	for {
 		rows, err := tx.QueryContext(ctx, list, last.name, last.version, resealBatch)
 		if err != nil {
-			return total, err
+			return err
 		}
 		values, err := scanAll(rows, func(row scanner) (v value, err error) { return v, row.Scan(&v.name, &v.version, &v.sealed) })
 		if err != nil {
-			return total, err
+			return err
 		}
 		for _, v := range values {
+			last = v
 			plain, err := s.seal.open(purpose+v.name, v.sealed)
-			if err != nil {
-				return total, err
+			if err != nil { // by no key any more: it must not keep the others under the old one
+				r.Unreadable = append(r.Unreadable, purpose+v.name)
+				continue
 			}
 			if err := one(tx.ExecContext(ctx, update, v.name, v.version, next.seal(purpose+v.name, plain))); err != nil {
-				return total, err
+				return err
 			}
-			last = v
+			r.Values++
 		}
-		if total += len(values); len(values) < resealBatch {
-			return total, nil
+		if len(values) < resealBatch {
+			return nil
 		}
 	}
 }

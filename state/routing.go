@@ -30,6 +30,9 @@ type RoutedFactory struct {
 	Generation  int64
 	Webhooks    []RoutedWebhook
 	Automations []RoutedAutomation
+	// Err says why what a delivery starts is not known: the factory's definition cannot be read as it is
+	// stored. Then Automations is nil and every webhook has an error.
+	Err error
 
 	spec string // factory.yaml as it is stored
 	file *schema.FactoryFile
@@ -42,6 +45,7 @@ type RoutedWebhook struct {
 	Spec    schema.Webhook
 	Secret  []byte // the value of the version that was applied; nil when Pending
 	Pending bool
+	Err     error // why no delivery to it can be judged; nil when one can
 }
 
 // RoutedAutomation is an automation with what a run of it gets.
@@ -56,7 +60,11 @@ type RoutedAutomation struct {
 	Secrets []string // names of the team secrets that the harness gets
 }
 
-// Routing reads the routing facts in one consistent view.
+// LoopRouting is the reading of the routing facts, as a loop that may skip rows.
+const LoopRouting = "routing"
+
+// Routing reads the routing facts in one consistent view. A factory or webhook that cannot be read as it is
+// stored says so by its Err, and is skipped.
 func (s *Store) Routing(ctx context.Context) (Routing, error) {
 	var r Routing
 	err := s.view(ctx, func(tx *sql.Tx) error {
@@ -74,9 +82,7 @@ func (s *Store) Routing(ctx context.Context) (Routing, error) {
 			if err := rows.Scan(&f.UID, &f.Name, &f.Generation, &f.spec); err != nil {
 				return err
 			}
-			if err := json.Unmarshal([]byte(f.spec), &f.file); err != nil {
-				return err
-			}
+			f.Err = json.Unmarshal([]byte(f.spec), &f.file)
 			r.Factories = append(r.Factories, f)
 		}
 		if err := rows.Err(); err != nil {
@@ -89,9 +95,22 @@ func (s *Store) Routing(ctx context.Context) (Routing, error) {
 		}
 		return nil
 	})
-	return r, s.classify(err)
+	if err != nil {
+		return r, s.classify(err)
+	}
+	for _, f := range r.Factories {
+		s.Skip(LoopRouting, f.UID, "factory "+f.UID, f.Err)
+		for _, w := range f.Webhooks {
+			if f.Err == nil {
+				s.Skip(LoopRouting, f.UID, "webhook "+w.UID, w.Err)
+			}
+		}
+	}
+	return r, nil
 }
 
+// routeFactory reads the webhooks and automations of a factory. Its error is the database's; what is wrong
+// with rows is noted at the webhook or the factory.
 func (s *Store) routeFactory(ctx context.Context, tx *sql.Tx, f *RoutedFactory) error {
 	rows, err := tx.QueryContext(ctx, `SELECT w.id, w.uid, w.spec, v.name, v.sealed FROM webhooks w
 		JOIN secret_versions v ON v.name = w.secret_name AND v.version = w.secret_version
@@ -107,13 +126,9 @@ func (s *Store) routeFactory(ctx context.Context, tx *sql.Tx, f *RoutedFactory) 
 		if err := rows.Scan(&w.ID, &w.UID, &spec, &name, &sealed); err != nil {
 			return err
 		}
-		if err := json.Unmarshal([]byte(spec), &w.Spec); err != nil {
-			return err
-		}
-		if w.Pending = sealed == nil; !w.Pending {
-			if w.Secret, err = s.seal.open("secret "+name, sealed); err != nil {
-				return err
-			}
+		w.Err = json.Unmarshal([]byte(spec), &w.Spec)
+		if w.Pending = sealed == nil; !w.Pending && w.Err == nil {
+			w.Secret, w.Err = s.seal.open("secret "+name, sealed)
 		}
 		f.Webhooks = append(f.Webhooks, w)
 	}
@@ -121,11 +136,21 @@ func (s *Store) routeFactory(ctx context.Context, tx *sql.Tx, f *RoutedFactory) 
 		return err
 	}
 	d, err := s.applied(ctx, tx, f.UID, f.Generation)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrUnreadable):
+		f.Err = err
+	case err != nil:
 		return err
+	case f.Err == nil:
+		f.Automations, f.Err = d.route(f.spec, f.file)
 	}
-	f.Automations, err = d.route(f.spec, f.file)
-	return err
+	if f.Err != nil {
+		f.Automations = nil
+		for i := range f.Webhooks {
+			f.Webhooks[i].Err = f.Err
+		}
+	}
+	return nil
 }
 
 // view runs f in a read-only transaction with one consistent view.
@@ -207,10 +232,9 @@ func (r *Replica) Renew(ctx context.Context) error {
 		return err
 	}
 	asked := time.Since(r.base) // the lease counts from before the write, so that others see it end later than we do
-	now := time.Now()
 	_, err := r.s.write.ExecContext(ctx, `INSERT INTO replicas (uid, generation, lease_until) VALUES ($1, $2, $3)
 		ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation, lease_until = excluded.lease_until`,
-		r.uid, r.loaded.Load(), micros(now.Add(2*replicaLease)))
+		r.uid, r.loaded.Load(), r.s.leaseEnd(2*replicaLease))
 	if err != nil {
 		return r.s.classify(err)
 	}
@@ -244,7 +268,7 @@ func (s *Store) Replicas(ctx context.Context) (n int, err error) {
 		defer s.local.mu.Unlock()
 		return len(s.local.all), nil
 	}
-	err = s.read.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE lease_until > $1`, micros(time.Now())).Scan(&n)
+	err = s.read.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE lease_until > $1`, micros(s.clock.now())).Scan(&n)
 	return n, s.classify(err)
 }
 
@@ -258,7 +282,7 @@ func (s *Store) served(ctx context.Context, generation int64) error {
 	defer tick.Stop()
 	for {
 		var behind int
-		err := s.read.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE generation < $1 AND lease_until > $2`, generation, micros(time.Now())).Scan(&behind)
+		err := s.read.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE generation < $1 AND lease_until > $2`, generation, micros(s.clock.now())).Scan(&behind)
 		if err == nil && behind == 0 {
 			return nil
 		}

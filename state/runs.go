@@ -82,6 +82,7 @@ type Run struct {
 
 	nextSeq    int64
 	configName string
+	unreadable error // why something of the row could not be read; that part is empty
 }
 
 // LastEntry returns the number of the newest of the run's entries; 0 while it has none.
@@ -107,13 +108,33 @@ func scanRun(row scanner) (Run, error) {
 	r.Config, r.Skills = json.RawMessage(config), json.RawMessage(skills)
 	r.Created, r.Updated, r.Queued = timeOf(created), timeOf(updated), timeOf(queued)
 	r.CancelRequested, r.Started, r.Finished = timeOrNil(cancel), timeOrNil(started), timeOrNil(finished)
+	r.readJSON(metadata, secrets)
+	return r, nil
+}
+
+// readJSON takes what is stored as JSON. What cannot be read must not hide the runs beside this one: it is
+// noted, and keeps this one from being executed.
+func (r *Run) readJSON(metadata, secrets string) {
+	var broken []error
 	if r.Metadata = map[string]string{}; metadata != "{}" {
-		err = json.Unmarshal([]byte(metadata), &r.Metadata)
+		if err := json.Unmarshal([]byte(metadata), &r.Metadata); err != nil {
+			broken = append(broken, fmt.Errorf("metadata: %w", err))
+		}
 	}
 	if r.Secrets = []string{}; secrets != "[]" {
-		err = errors.Join(err, json.Unmarshal([]byte(secrets), &r.Secrets))
+		if err := json.Unmarshal([]byte(secrets), &r.Secrets); err != nil {
+			broken = append(broken, fmt.Errorf("secrets: %w", err))
+		}
 	}
-	return r, err
+	if !json.Valid(r.Config) {
+		broken = append(broken, errors.New("config: not JSON"))
+		r.Config = json.RawMessage("{}")
+	}
+	if !json.Valid(r.Skills) {
+		broken = append(broken, errors.New("skills: not JSON"))
+		r.Skills = json.RawMessage("[]")
+	}
+	r.unreadable = errors.Join(broken...)
 }
 
 // Run returns one run. ErrNotFound when there is none of this ID.

@@ -32,6 +32,8 @@ var (
 	ErrLost = errors.New("the claim on this run is lost")
 	// ErrMoved says that the factory's definition changed since it was read.
 	ErrMoved = errors.New("the definition changed meanwhile")
+	// ErrUnreadable says that a row cannot be read as it is stored; the wrapping error names it.
+	ErrUnreadable = errors.New("it cannot be read as it is stored")
 	// ErrUnavailable says that the database cannot be reached or written just now; a retry may help.
 	ErrUnavailable = errors.New("state unavailable")
 )
@@ -65,6 +67,8 @@ type Store struct {
 	definitions definitions
 	listened    listened
 	postgres    *pgx.ConnConfig
+	clock       clock
+	skips       skips
 	rotated     atomic.Bool // the state is sealed under another master key than ours now
 	stop        context.CancelFunc
 	background  sync.WaitGroup
@@ -124,6 +128,7 @@ func open(ctx context.Context, cfg Config, use bool) (*Store, error) {
 	s.background.Go(func() { s.accept.run(background) })
 	if s.dialect == postgres {
 		s.background.Go(func() { s.tell(background) })
+		s.background.Go(func() { s.followClock(background) })
 	}
 	if session != nil {
 		s.background.Go(func() { s.listen(background, session) })
@@ -164,6 +169,12 @@ func (s *Store) prepare(ctx context.Context) error {
 		}
 	}
 	if err := s.migrate(ctx); err != nil {
+		return err
+	}
+	if err := s.warnOfServer(ctx); err != nil {
+		return err
+	}
+	if err := s.readClock(ctx); err != nil {
 		return err
 	}
 	return s.rememberMasterKey(ctx)

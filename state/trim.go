@@ -17,37 +17,41 @@ const trimChunk = 500
 // with its row, unless a run refers to it. Identities go when their webhook is deleted, offered secrets after
 // age.
 func (s *Store) TrimDeliveries(ctx context.Context, keep int, age time.Duration) (int, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT id, deleted_at IS NOT NULL FROM webhooks ORDER BY id`)
+	rows, err := s.read.QueryContext(ctx, `SELECT id, uid, factory_uid, deleted_at IS NOT NULL FROM webhooks ORDER BY id`)
 	if err != nil {
 		return 0, s.classify(err)
 	}
-	type webhook struct {
-		id      int64
-		deleted bool
-	}
-	webhooks, err := scanAll(rows, func(row scanner) (w webhook, err error) {
-		return w, row.Scan(&w.id, &w.deleted)
+	webhooks, err := scanAll(rows, func(row scanner) (w trimmed, err error) {
+		return w, row.Scan(&w.id, &w.uid, &w.factory, &w.deleted)
 	})
 	if err != nil {
 		return 0, s.classify(err)
 	}
 	total := 0
 	for _, w := range webhooks {
-		n, err := s.trimWebhook(ctx, w.id, keep, time.Now().Add(-age))
+		n, err := s.trimWebhook(ctx, w, keep, time.Now().Add(-age))
 		total += n
-		if err != nil {
-			return total, s.classify(err)
+		if err == nil && w.deleted {
+			err = s.forgetIdentities(ctx, w.id)
 		}
-		if w.deleted {
-			if err := s.forgetIdentities(ctx, w.id); err != nil {
-				return total, s.classify(err)
-			}
+		if err = s.classify(err); ofRow(err) {
+			s.Skip(loopRetain, w.factory, "webhook "+w.uid, err)
+		} else if err != nil {
+			return total, err
 		}
 	}
 	return total, s.forgetOffered(ctx, time.Now().Add(-age))
 }
 
-func (s *Store) trimWebhook(ctx context.Context, webhook int64, keep int, cutoff time.Time) (int, error) {
+// trimmed is a webhook whose log is trimmed.
+type trimmed struct {
+	id           int64
+	uid, factory string
+	deleted      bool
+}
+
+func (s *Store) trimWebhook(ctx context.Context, w trimmed, keep int, cutoff time.Time) (int, error) {
+	webhook := w.id
 	newest, err := s.nthNewest(ctx, webhook, keep, `SELECT uid FROM deliveries WHERE webhook_id = $1 ORDER BY uid DESC LIMIT 1 OFFSET $2`)
 	if err != nil || newest == "" {
 		return 0, err
@@ -62,10 +66,10 @@ func (s *Store) trimWebhook(ctx context.Context, webhook int64, keep int, cutoff
 	if err != nil {
 		return 0, err
 	}
-	total := 0
+	total, last := 0, ""
 	for {
 		rows, err := s.read.QueryContext(ctx, `SELECT uid FROM deliveries WHERE webhook_id = $1 AND uid < $2 AND uid < $3 AND received_at < $4
-			AND (outcome <> 'accepted' OR uid < $5) ORDER BY uid LIMIT $6`, webhook, newest, oldest, micros(cutoff), accepted, trimChunk)
+			AND (outcome <> 'accepted' OR uid < $5) AND uid > $6 ORDER BY uid LIMIT $7`, webhook, newest, oldest, micros(cutoff), accepted, last, trimChunk)
 		if err != nil {
 			return total, err
 		}
@@ -73,11 +77,41 @@ func (s *Store) trimWebhook(ctx context.Context, webhook int64, keep int, cutoff
 		if err != nil || len(uids) == 0 {
 			return total, err
 		}
-		if err := s.tx(ctx, func(tx *sql.Tx) error { return deleteDeliveries(ctx, tx, webhook, uids) }); err != nil {
+		n, err := s.trimRows(ctx, w, uids)
+		total += n
+		if err != nil {
 			return total, err
 		}
-		total += len(uids)
+		last = uids[len(uids)-1]
 	}
+}
+
+// trimRows deletes rows of a log, all at once or, when one of them keeps it from that, each alone.
+func (s *Store) trimRows(ctx context.Context, w trimmed, uids []string) (int, error) {
+	remove := func(uids []string) error {
+		return s.tx(ctx, func(tx *sql.Tx) error { return deleteDeliveries(ctx, tx, w.id, uids) })
+	}
+	err := remove(uids)
+	if err == nil {
+		return len(uids), nil
+	}
+	if !ofRow(err) {
+		return 0, err
+	}
+
+	n := 0
+	for _, uid := range uids {
+		err := remove([]string{uid})
+		switch {
+		case err == nil:
+			n++
+		case ofRow(err):
+			s.Skip(loopRetain, w.factory, "delivery "+uid, err)
+		default:
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 // nthNewest returns the UID of the oldest row that is kept for its rank, or "" when fewer than keep exist.

@@ -160,6 +160,12 @@ is none, and you hand it to the servers.`,
 			if err != nil {
 				return err
 			}
+			for _, name := range r.Unreadable[:min(len(r.Unreadable), 20)] {
+				fmt.Fprintf(s.err, "warning: %s cannot be opened with the old key and stays as it is: set it anew\n", name)
+			}
+			if more := len(r.Unreadable) - 20; more > 0 {
+				fmt.Fprintf(s.err, "warning: %d more sealed values cannot be opened\n", more)
+			}
 			if newFile != "" {
 				fmt.Fprintf(s.out, "%d sealed values are under the key in %s now: give it to every server (--master-key-file, MILLWRIGHT_MASTER_KEY)\n", r.Values, newFile)
 				return nil

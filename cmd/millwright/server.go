@@ -43,6 +43,7 @@ type server struct {
 	log         *slog.Logger
 	registry    *prometheus.Registry
 	store       *state.Store
+	condition   *condition
 	ingress     *ingress.Ingress
 	dispatch    *dispatch.Dispatcher
 	controllers *controllers
@@ -87,6 +88,10 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 		return nil, err
 	}
 	if err := srv.openState(ctx); err != nil {
+		return nil, err
+	}
+	srv.condition = newCondition(srv.store)
+	if err := srv.registry.Register(srv.condition); err != nil {
 		return nil, err
 	}
 	if srv.tracer, err = cfg.tracer(ctx, log); err != nil {
@@ -149,7 +154,7 @@ func (srv *server) notices() []dashboard.Notice {
 	for _, n := range srv.ingress.Notices() {
 		all = append(all, dashboard.Notice{Message: n.Message, Since: n.Since})
 	}
-	return all
+	return append(all, srv.condition.notices()...)
 }
 
 func (srv *server) registerAPI() {

@@ -248,11 +248,15 @@ func (d *Dispatcher) admitted(ctx context.Context, worker string) error {
 // giveUp ends a run that was claimed and for which no work order can be made.
 func (d *Dispatcher) giveUp(ctx context.Context, c state.Claim, cause error) {
 	var unfit unfitError
+	code := "internal_error"
+	if errors.As(cause, &unfit) {
+		code = "environment_setup_failed"
+	}
 	var err error
-	if !errors.As(cause, &unfit) {
+	if errors.Is(cause, state.ErrUnavailable) || ctx.Err() != nil {
 		err = d.cfg.Store.ReleaseRun(ctx, c) // the state cannot be read just now
 	} else if _, err = d.cfg.Store.StartRun(ctx, c, d.cfg.Lease); err == nil {
-		_, err = d.cfg.Store.FinishRun(ctx, c, state.Result{State: state.RunError, ErrorCode: "environment_setup_failed", Message: cause.Error()})
+		_, err = d.cfg.Store.FinishRun(ctx, c, state.Result{State: state.RunError, ErrorCode: code, Message: cause.Error()})
 	}
 	if err != nil {
 		d.cfg.Log.Warn("dispatch: give up a run", "run_id", c.RunID, "error", err)
