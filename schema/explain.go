@@ -36,108 +36,84 @@ type LeafExplanation struct {
 // of objects, it explains the first element that matches or, when none does,
 // the one that comes closest. Values from the body are cut to 200 bytes.
 func (f *Filter) Explain(p Payload) Explanation {
-	e := Explanation{Matched: f.Match(p), Leaves: []LeafExplanation{}}
+	e := explainer{Explanation: Explanation{Matched: f.Match(p), Leaves: []LeafExplanation{}}, scanner: scanner{text: p.body}}
 	switch {
 	case f == nil:
 		e.Reason = "there is no payload filter: every body matches"
-	case p.root == nil:
+	case p.body == nil:
 		e.Reason = "the body could not be read"
 	case len(f.root.fields) == 0:
 		e.Reason = "the filter is empty: every body matches"
-	case p.root.kind != kindObject:
-		e.Reason = "the body is " + p.root.kind.article() + ", not an object"
-		f.root.explain(nil, "", &e.Leaves)
+	case e.kind() != kindObject:
+		e.Reason = "the body is " + e.kind().article() + ", not an object"
+		e.object(&f.root, placesOf(&f.root, unreached), "")
 	default:
-		f.root.explain(p.root, "", &e.Leaves)
+		e.object(&f.root, p.places(&e.scanner, &f.root), "")
 	}
-	return e
+	return e.Explanation
 }
 
-// explain adds the leaves of p as they fare on the object v. Where there is no
-// such object, v is nil and every leaf fails.
-func (p *pattern) explain(v *value, where string, out *[]LeafExplanation) {
+// explainer writes an explanation on its way through a body.
+type explainer struct {
+	Explanation
+	scanner
+}
+
+// unreached is the place of a field whose object is not there: no leaf holds on it.
+const unreached = -2
+
+// object adds the leaves of p as they fare on an object whose fields are at these places.
+func (e *explainer) object(p *pattern, at places, where string) {
 	for i := range p.fields {
 		f := &p.fields[i]
-		at := where + plainKey(f.key())
 		if f.ops != nil {
-			f.ops.explain(f.path, v, at, out)
-			continue
+			e.leaf(f, at[i], where)
+		} else {
+			e.nested(f.nested, at[i], where+plainKey(f.key()))
 		}
-		var m *value
-		if v != nil {
-			m = v.member(f.key())
-		}
-		if m != nil && m.kind == kindArray {
-			if i := f.nested.closest(m.items); i >= 0 {
-				f.nested.explain(&m.items[i], at+"["+strconv.Itoa(i)+"].", out)
-				continue
-			}
-		}
-		if m != nil && m.kind != kindObject {
-			m = nil
-		}
-		f.nested.explain(m, at+".", out)
 	}
 }
 
-func (o *operators) explain(path []string, parent *value, where string, out *[]LeafExplanation) {
-	leaf := LeafExplanation{Path: path, Where: where}
-	var v *value
-	if parent != nil {
-		v = parent.member(path[len(path)-1])
-	}
-	if v != nil {
-		leaf.Present, leaf.Found = true, preview(v.raw)
-	}
-	add := func(operator, expected string, passed bool) {
-		leaf.Operator, leaf.Expected, leaf.Passed = operator, preview(expected), passed && parent != nil
-		*out = append(*out, leaf)
-	}
-	if o.in != nil {
-		add("in", setText(o.in), o.passIn(v))
-	}
-	if o.notIn != nil {
-		add("not_in", setText(o.notIn), o.passNotIn(v))
-	}
-	if o.exists != nil {
-		add("exists", strconv.FormatBool(*o.exists), o.passExists(v))
-	}
-}
-
-// closest returns the place of the first object that passes the most leaves, or
-// -1 when there is no object.
-func (p *pattern) closest(items []value) int {
-	best, most := -1, -1
-	for i := range items {
-		if items[i].kind == kindObject {
-			if n := p.passed(&items[i]); n > most {
-				best, most = i, n
+// nested adds the leaves of p as they fare on the value at a place.
+func (e *explainer) nested(p *pattern, at int32, where string) {
+	if at >= 0 {
+		e.at = int(at)
+		switch e.kind() {
+		case kindObject:
+			e.object(p, e.places(p), where+".")
+			return
+		case kindArray:
+			if best := e.closest(p); best.index >= 0 {
+				e.at = best.at
+				e.object(p, e.places(p), where+"["+strconv.Itoa(best.index)+"].")
+				return
 			}
 		}
 	}
-	return best
+	e.object(p, placesOf(p, unreached), where+".")
 }
 
-// passed counts the leaf fields of p that hold on the object v.
-func (p *pattern) passed(v *value) (n int) {
-	for i := range p.fields {
-		f := &p.fields[i]
-		m := v.member(f.key())
-		switch {
-		case f.ops != nil:
-			if f.match(m) {
-				n++
-			}
-		case m == nil:
-		case m.kind == kindObject:
-			n += f.nested.passed(m)
-		case m.kind == kindArray:
-			if i := f.nested.closest(m.items); i >= 0 {
-				n += f.nested.passed(&m.items[i])
-			}
-		}
+// leaf adds each operator of f as it fares on the value at a place.
+func (e *explainer) leaf(f *field, at int32, where string) {
+	leaf := LeafExplanation{Path: f.path, Where: where + plainKey(f.key())}
+	if at >= 0 {
+		e.at = int(at)
+		leaf.Present, leaf.Found = true, preview(e.skip())
 	}
-	return n
+	add := func(operator, expected string, only operators) {
+		one := field{path: f.path, ops: &only}
+		leaf.Operator, leaf.Expected, leaf.Passed = operator, preview(expected), e.passed(&one, at) == 1
+		e.Leaves = append(e.Leaves, leaf)
+	}
+	if f.ops.in != nil {
+		add("in", setText(f.ops.in), operators{in: f.ops.in})
+	}
+	if f.ops.notIn != nil {
+		add("not_in", setText(f.ops.notIn), operators{notIn: f.ops.notIn})
+	}
+	if f.ops.exists != nil {
+		add("exists", strconv.FormatBool(*f.ops.exists), operators{exists: f.ops.exists})
+	}
 }
 
 // plainKey quotes a key that would be unclear among others.

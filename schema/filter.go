@@ -31,7 +31,7 @@ type FilterProblem struct {
 
 // pattern is an object whose fields must all match.
 type pattern struct {
-	fields []field
+	fields []field // at most MaxFilterLeaves
 	leaves int
 }
 
@@ -59,8 +59,12 @@ func CompileFilter(rawJSON []byte) (*Filter, []FilterProblem) {
 	if err := ValidJSON(rawJSON); err != nil {
 		return nil, []FilterProblem{{Message: strings.Replace(err.Error(), "the body", "the filter", 1)}}
 	}
-	p := jsonReader{text: string(rawJSON)}
-	root := p.value()
+	r := filterReader{scanner: scanner{text: rawJSON}, whole: string(rawJSON)}
+	root := r.value()
+	if r.values > maxFilterText {
+		message := fmt.Sprintf("the filter has more than %d fields and values", maxFilterText)
+		return nil, []FilterProblem{{Message: message}}
+	}
 	c := &filterCompiler{}
 	if root.kind != kindObject {
 		c.problem(nil, "a filter is an object that mirrors the body, not "+root.kind.article(), "")
@@ -214,86 +218,17 @@ func (c *filterCompiler) set(v *value, path []string, name string) []value {
 	return v.items
 }
 
-// Match reports whether the body of a delivery matches. It never panics; what
-// cannot be evaluated does not match.
-func (f *Filter) Match(p Payload) bool {
-	if f == nil {
-		return true
-	}
-	if p.root == nil {
-		return false
-	}
-	if p.root.kind != kindObject {
-		return len(f.root.fields) == 0
-	}
-	return f.root.match(p.root)
-}
-
-func (p *pattern) match(v *value) bool {
-	for i := range p.fields {
-		if !p.fields[i].match(v.member(p.fields[i].key())) {
-			return false
-		}
-	}
-	return true
-}
-
-// match takes the field's value, nil when it is absent.
-func (f *field) match(v *value) bool {
-	if f.ops != nil {
-		return f.ops.passIn(v) && f.ops.passNotIn(v) && f.ops.passExists(v)
-	}
-	switch {
-	case v == nil:
-	case v.kind == kindObject:
-		return f.nested.match(v)
-	case v.kind == kindArray:
-		for i := range v.items {
-			if v.items[i].kind == kindObject && f.nested.match(&v.items[i]) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func (o *operators) passIn(v *value) bool     { return o.in == nil || v != nil && v.any(o.in) }
-func (o *operators) passNotIn(v *value) bool  { return o.notIn == nil || v == nil || !v.any(o.notIn) }
-func (o *operators) passExists(v *value) bool { return o.exists == nil || *o.exists == (v != nil) }
-
-// any says whether the value, or an element of the array, equals one of set.
-func (v *value) any(set []value) bool {
-	if v.kind == kindArray {
-		for i := range v.items {
-			if v.items[i].kind != kindArray && v.items[i].any(set) {
-				return true
-			}
-		}
-		return false
-	}
-	for i := range set {
-		if set[i].equal(v) {
-			return true
-		}
-	}
-	return false
-}
-
-func (k kind) article() string {
-	return [...]string{"null", "a boolean", "a number", "a string", "a list", "an object"}[k]
-}
-
 // previewLimit bounds the bytes of a payload that an explanation shows for one
 // value.
 const previewLimit = 200
 
-func preview(raw string) string {
+func preview[T string | []byte](raw T) string {
 	if len(raw) <= previewLimit {
-		return raw
+		return string(raw)
 	}
 	cut := previewLimit
 	for cut > 0 && !utf8.RuneStart(raw[cut]) {
 		cut--
 	}
-	return raw[:cut] + "…"
+	return string(raw[:cut]) + "…"
 }

@@ -175,6 +175,8 @@ func TestFilterProblems(t *testing.T) {
 		{wide(65), "", "65 leaf fields"},
 		{set(32), "", ""},
 		{set(33), "a", "33 values"},
+		{set(20_000), "", "more than 10000 fields and values"},
+		{`{"a":` + strings.Repeat(`{"in":`, 9_000) + `1` + strings.Repeat("}", 9_000) + `}`, "a.in", "not an object"},
 		{`[]`, "", "not a list"},
 		{`null`, "", "not null"},
 		{`{"a"`, "", "not valid JSON"},
@@ -436,6 +438,11 @@ func FuzzFilter(f *testing.F) {
 	f.Add([]byte(`{"a":{"exists":true,"in":[1e5]}}`), []byte(`{"a":100000}`))
 	f.Add([]byte(`{"in":{"in":[true]}}`), []byte(`{"in":[false,true],"in":1}`))
 	f.Add([]byte(`{}`), []byte(`[]`))
+	f.Add([]byte(`{"a":[0]}`), []byte(`{"a":-0.0E7,"A":1}`))
+	f.Add([]byte(`{"a":{"in":[1e400]}}`), []byte(`{"\u0061":10e399}`))
+	f.Add([]byte(`{"a":{"b":{"c":["x"]}}}`), []byte(` {"a" : [ {"b":{"c":"\u0078"}, "b":[]} ,{"b":[{},{"c":["y","x"]}]}]}`))
+	f.Add([]byte(`{"b":["\\"]}`), []byte(`{"a":"\\","b":"\u005c","c":"\\\""}`))
+	f.Add([]byte(`{"z":{"not_in":[null]}}`), []byte(`{`+strings.Repeat(`"a":[],`, 500)+`"z":0,"z":null}`))
 	f.Fuzz(func(t *testing.T, filter, body []byte) {
 		if len(filter) > 2000 || len(body) > 5000 {
 			return
