@@ -114,7 +114,7 @@ func prose(text string) string { return strings.ReplaceAll(clip(maxText, text), 
 // pretty returns JSON with a line for each member, and JSON that is too deep or too long for that as it
 // came. The text is bounded.
 func pretty(body []byte) string {
-	if depth(body) <= maxDepth && len(body) <= maxJSON {
+	if depth, size := indented(body); depth <= maxDepth && size <= 2*maxJSON {
 		var b bytes.Buffer
 		if json.Indent(&b, body, "", "  ") == nil && b.Len() <= maxJSON {
 			return b.String()
@@ -123,9 +123,11 @@ func pretty(body []byte) string {
 	return clip(maxJSON, string(body))
 }
 
-// depth returns how deep the arrays and objects of valid JSON nest.
-func depth(body []byte) int {
-	deepest, now, quoted := 0, 0, false
+// indented returns how deep the arrays and objects of valid JSON nest, and the most bytes that it takes with
+// a line for each member.
+func indented(body []byte) (deepest, size int) {
+	depth, quoted := 0, false
+	size = len(body)
 	for i := 0; i < len(body); i++ {
 		switch c := body[i]; {
 		case quoted && c == '\\':
@@ -134,13 +136,19 @@ func depth(body []byte) int {
 			quoted = !quoted
 		case quoted:
 		case c == '[' || c == '{':
-			now++
-			deepest = max(deepest, now)
+			depth++
+			deepest = max(deepest, depth)
+			size += 1 + 2*depth
 		case c == ']' || c == '}':
-			now--
+			depth--
+			size += 1 + 2*depth
+		case c == ',':
+			size += 1 + 2*depth
+		case c == ':':
+			size++
 		}
 	}
-	return deepest
+	return deepest, size
 }
 
 // byteCount writes a size for people.

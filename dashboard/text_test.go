@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"html"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -74,6 +75,15 @@ func TestPretty(t *testing.T) {
 	wide := "[" + strings.Repeat(strings.Repeat("[", 30)+strings.Repeat("]", 30)+",", 4000) + "1]"
 	if got := dashboard.Pretty([]byte(wide)); len(got) > 600<<10 {
 		t.Errorf("a payload of %d bytes is shown in %d", len(wide), len(got))
+	}
+
+	low := strings.Repeat("[", 32) + strings.Repeat("0,", 130_000) + "0" + strings.Repeat("]", 32)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	dashboard.Pretty([]byte(low))
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > uint64(4*len(low)) {
+		t.Errorf("a payload of %d bytes takes %d", len(low), took)
 	}
 }
 

@@ -2,6 +2,7 @@ package ingress_test
 
 import (
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -125,6 +126,44 @@ func TestRunGetsTheAutomationsConfiguration(t *testing.T) {
 		}
 		if run.Source != "CUSTOM_WEBHOOK" || run.Creator.Type != "service_account" || run.Creator.DisplayName != "a" || run.Prompt != "look" || run.WebhookUID != w.uids["live"] || run.DeliveryUID != r.deliveryID() {
 			t.Errorf("%+v", run)
+		}
+	})
+}
+
+// TestDeliveriesDoNotGrow receives bodies of many values on a webhook with filters. What the whole way into
+// the state allocates is a small multiple of their bytes.
+func TestDeliveriesDoNotGrow(t *testing.T) {
+	each(t, ingress.Config{DeliveriesPerMinute: -1}, func(t *testing.T, w *world) {
+		w.hook(enabled("ci"))
+		w.automation("numbers", "ci", `{"n": {"in": [1]}}`)
+		w.automation("objects", "ci", `{"o": {"p": {"q": {"exists": true}}}}`)
+		var bodies []string
+		for i, shape := range [][3]string{
+			{`[`, `0,`, `0]`}, {`{"n":[`, `0,`, `1]}`}, {`{"o":[`, `{},`, `{"p":{"q":0}}]}`}, {`{"o":{"p":{`, `"":0,`, `"q":1}}}`},
+		} {
+			for size := range 5 {
+				n := (200<<10 + size + i*10<<10) / len(shape[1])
+				bodies = append(bodies, shape[0]+strings.Repeat(shape[1], n)+shape[2])
+			}
+		}
+		w.deliver("ci", `{}`)
+
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		sent, started := 0, 0
+		for _, body := range bodies {
+			r := w.deliver("ci", body)
+			want(t, r, 202)
+			started += len(w.runs(r.deliveryID()))
+			sent += len(body)
+		}
+		runtime.ReadMemStats(&after)
+
+		if started != 15 {
+			t.Errorf("%d runs started", started)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > uint64(20*sent) {
+			t.Errorf("%d bytes allocated for %d", took, sent)
 		}
 	})
 }

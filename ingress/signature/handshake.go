@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
+
+	"github.com/tidwall/gjson"
 )
 
 // Answer is what a provider wants to hear before it enables a URL.
@@ -35,29 +38,29 @@ func (v *Verifier) Handshake(m Message) (Answer, bool) {
 	}
 	switch v.scheme.row.handshake {
 	case handshakeSlack:
-		body := object(m.Body)
-		if text(body["type"]) == "url_verification" {
-			return echo(text(body["challenge"]))
+		found := members(m.Body, "type", "challenge")
+		if text(found[0]) == "url_verification" {
+			return echo(text(found[1]))
 		}
 	case handshakeTwitch:
 		if values := m.Header["Twitch-Eventsub-Message-Type"]; len(values) == 1 && values[0] == "webhook_callback_verification" {
-			return echo(text(object(m.Body)["challenge"]))
+			return echo(text(members(m.Body, "challenge")[0]))
 		}
 	case handshakeZoom:
-		body := object(m.Body)
-		plain := text(object(body["payload"])["plainToken"])
+		found := members(m.Body, "event", "payload")
+		plain := text(members([]byte(found[1]), "plainToken")[0])
 		// A token of this form would make the answer a signature of a request.
-		if text(body["event"]) == "endpoint.url_validation" && plain != "" && len(plain) <= maxChallenge && !strings.HasPrefix(plain, "v0:") {
+		if text(found[0]) == "endpoint.url_validation" && plain != "" && len(plain) <= maxChallenge && !strings.HasPrefix(plain, "v0:") {
 			mac := hmac.New(sha256.New, v.forms[0].key.mac)
 			mac.Write([]byte(plain))
 			return asJSON(map[string]string{"plainToken": plain, "encryptedToken": hex.EncodeToString(mac.Sum(nil))})
 		}
 	case handshakeDiscord:
-		body := object(m.Body)
-		if _, event := body["event"]; event { // an event is of type 1, as the ping of an interaction is
+		found := members(m.Body, "type", "event")
+		if found[1] != "" { // an event is of type 1, as the ping of an interaction is
 			break
 		}
-		switch string(body["type"]) {
+		switch found[0] {
 		case "1":
 			return asJSON(map[string]int{"type": 1})
 		case "0":
@@ -77,24 +80,36 @@ func (s *Scheme) PendingToken(m Message) (string, bool) {
 	case "asana":
 		token, _ = single(m.Header, "X-Hook-Secret")
 	case "notion":
-		token = text(object(m.Body)["verification_token"])
+		token = text(members(m.Body, "verification_token")[0])
 	}
 	return token, token != "" && len(token) <= maxChallenge
 }
 
-// object reads a JSON object, keys case-sensitive; nil when it is none.
-func object(raw []byte) map[string]json.RawMessage {
-	var o map[string]json.RawMessage
-	if json.Unmarshal(raw, &o) != nil {
-		return nil
+// members returns the values of a JSON object's members with these keys as the object writes them: of a
+// repeated key the last, and an empty text where there is none. Keys are case-sensitive.
+func members(object []byte, keys ...string) []string {
+	found := make([]string, len(keys))
+	if !json.Valid(object) {
+		return found
 	}
-	return o
+	parsed := gjson.ParseBytes(object)
+	if !parsed.IsObject() {
+		return found
+	}
+
+	parsed.ForEach(func(key, value gjson.Result) bool {
+		if i := slices.Index(keys, key.Str); i >= 0 {
+			found[i] = value.Raw
+		}
+		return true
+	})
+	return found
 }
 
-// text reads a JSON string; empty when it is none.
-func text(raw json.RawMessage) string {
+// text reads a JSON string; empty when it is none, or longer than any challenge.
+func text(raw string) string {
 	var s string
-	if json.Unmarshal(raw, &s) != nil {
+	if len(raw) > 6*maxChallenge+2 || json.Unmarshal([]byte(raw), &s) != nil {
 		return ""
 	}
 	return s

@@ -4,7 +4,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -30,6 +32,12 @@ func TestHandshake(t *testing.T) {
 		{"slack", `{"type":"url_verification"}`, nil, 0, "", ""},
 		{"slack", `{"type":"url_verification","challenge":7}`, nil, 0, "", ""},
 		{"slack", `{"type":"url_verification","challenge":"` + strings.Repeat("x", 5000) + `"}`, nil, 0, "", ""},
+		{"slack", `{"type":"x","\u0074ype":"url_verification","challenge":"a","challenge":"\u0062"}`, nil, 200, "text/plain; charset=utf-8", "b"},
+		{"slack", `{"type":"url_verification","challenge":"x","challenge":null}`, nil, 0, "", ""},
+		{"slack", `{"type":"url_verification","challenge":"` + strings.Repeat(`\n`, 4096) + `"}`, nil, 200, "text/plain; charset=utf-8", strings.Repeat("\n", 4096)},
+		{"slack", `{"event":{"type":"url_verification","challenge":"x"}}`, nil, 0, "", ""},
+		{"slack", `{"type":"url_verification","challenge":"x"`, nil, 0, "", ""},
+		{"slack", `[{"type":"url_verification","challenge":"x"}]`, nil, 0, "", ""},
 		{"slack", `[]`, nil, 0, "", ""},
 		{"slack", ``, nil, 0, "", ""},
 		{
@@ -89,6 +97,33 @@ func TestPendingToken(t *testing.T) {
 		token, ok := lookup(t, c.scheme).PendingToken(signature.Message{Header: c.header, Body: []byte(c.body)})
 		if token != c.want || ok != (c.want != "") {
 			t.Errorf("%s: %q, %t, want %q", c.scheme, token, ok, c.want)
+		}
+	}
+}
+
+// TestHandshakeDoesNotGrow looks for a probe in bodies of many members.
+func TestHandshakeDoesNotGrow(t *testing.T) {
+	var many strings.Builder
+	for i := range 30_000 {
+		fmt.Fprintf(&many, `"%x":0,`, i)
+	}
+	body := []byte(`{` + many.String() + `"payload":{` + many.String() + `"x":{}}}`)
+	header := http.Header{"Twitch-Eventsub-Message-Type": {"webhook_callback_verification"}}
+	for _, scheme := range []string{"slack", "twitch", "zoom", "discord", "notion"} {
+		v := newVerifier(t, lookup(t, scheme), strings.Repeat("ab", 32))
+		m := signature.Message{Method: "POST", Header: header, Body: body}
+
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, probe := v.Handshake(m)
+		_, pending := lookup(t, scheme).PendingToken(m)
+		runtime.ReadMemStats(&after)
+
+		if probe || pending {
+			t.Errorf("%s: taken for a probe", scheme)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > uint64(4*len(body)) {
+			t.Errorf("%s: %d bytes allocated for %d", scheme, took, len(body))
 		}
 	}
 }
