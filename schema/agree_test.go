@@ -45,7 +45,7 @@ var goodDocuments = map[string][]string{
 var otherValues = []string{
 	`null`, `true`, `false`, `0`, `1`, `-1`, `86401`, `1.5`, `[]`, `{}`, `[1]`, `[[]]`, `["A", "A"]`, `{"a": 1}`, `{"in": ["x"]}`, `{"exists": false, "in": ["x"]}`, `""`, `"A"`, `"b-c"`, `"é"`,
 	`"token"`, `"signature"`, `"github"`, `"slack"`, `"custom"`, `"authorization"`, `"Host"`, `"X-HUB-signature-256"`, `"a b"`, `"t="`, `"ed25519"`, `"ecdsa-p256"`, `"spki"`, `"space"`,
-	`"{body}"`, `"{ts}{ts}{body}"`, `"{id}{body}"`, `"{nope}{body}"`, `"webhook"`, `"schedule"`, `"received"`, `"cron_fired"`, `"@daily"`, `"@dialy"`, `"@every 5m"`, `"60 * * * *"`, `"0 0 * * MON-fri/2"`,
+	`"{body}"`, `"{ts}{ts}{body}"`, `"{id}{body}"`, `"{id}{ts}.{body}"`, `"{id}.{url}{ts}{body}"`, `"{url}\n{id}.{body}"`, `"{ts}{body}"`, `"{nope}{body}"`, `"webhook"`, `"schedule"`, `"received"`, `"cron_fired"`, `"@daily"`, `"@dialy"`, `"@every 5m"`, `"60 * * * *"`, `"0 0 * * MON-fri/2"`,
 	`"0 0 * *"`, `"managedSecret"`, `"workerEnvironment"`, `"linux"`, `"macos"`, `"jira"`, `"linear"`, `[{"type": "jira"}, {"type": "linear"}]`, `"FOREMAN"`,
 }
 

@@ -149,7 +149,7 @@ func TestPayloadsDoNotGrow(t *testing.T) {
 				t.Errorf("%s: %d leaves", name, len(e.Leaves))
 			}
 		})
-		if limit := uint64(4*len(body) + 32<<10); took > limit {
+		if limit := uint64(8*len(body) + 32<<10); took > limit {
 			t.Errorf("%s: %d bytes allocated for %d", name, took, len(body))
 		}
 	}

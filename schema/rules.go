@@ -166,7 +166,7 @@ var rules = []Rule{
 	},
 	{
 		Code: "custom-scheme", Severity: SeverityError, Title: "a custom scheme that is missing, out of place or unsafe",
-		Doc: "customScheme is required with signatureScheme: custom and refused otherwise. {body} must be in the template, and so must a timestamp that is checked, because an attacker could write whatever is not signed.",
+		Doc: "customScheme is required with signatureScheme: custom and refused otherwise. {body} must be in the template, and so must a timestamp that is checked, because an attacker could write whatever is not signed. {id} wants a separator: directly beside another placeholder, bytes could be moved between the two under one signature.",
 	},
 	{
 		Code: "handshake", Severity: SeverityError, Title: "a handshake that the scheme does not have",

@@ -168,7 +168,7 @@ func (d *document) customScheme(w *Webhook, n *yaml.Node) {
 		if at == n { // the key is not there: show the key of the whole
 			at, _ = find(d.root, "customScheme")
 		}
-		d.report(d.spanOf(at), SeverityError, "custom-scheme", fmt.Sprintf("customScheme.%s: %s", clip(p.Field), p.Message), "")
+		d.report(d.spanOf(at), SeverityError, "custom-scheme", fmt.Sprintf("customScheme.%s: %s", clip(p.Field), p.Message), p.Hint)
 	}
 }
 

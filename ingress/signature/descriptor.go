@@ -134,8 +134,9 @@ const (
 )
 
 // DescriptorError is one thing that is wrong with a descriptor. Field is the
-// path of the offending key, as written in a file ("timestamp.header").
-type DescriptorError struct{ Field, Message string }
+// path of the offending key, as written in a file ("timestamp.header"). Hint
+// may be empty.
+type DescriptorError struct{ Field, Message, Hint string }
 
 func (e DescriptorError) Error() string { return e.Field + ": " + e.Message }
 
@@ -183,7 +184,7 @@ func check(d *Descriptor) (errs DescriptorErrors) {
 	unreadable := []string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Cookie", "Trailer"}
 	secret := append([]string{"Authorization", "Proxy-Authorization"}, unreadable...)
 	add := func(field, format string, args ...any) {
-		errs = append(errs, DescriptorError{field, fmt.Sprintf(format, args...)})
+		errs = append(errs, DescriptorError{Field: field, Message: fmt.Sprintf(format, args...)})
 	}
 	oneOf := func(field, value string, allowed ...string) {
 		switch {
@@ -226,6 +227,9 @@ func check(d *Descriptor) (errs DescriptorErrors) {
 	checkPrefix(d, add)
 	checkTimestamp(d, add, func(field, name string) { header(field, name, secret...) })
 	checkTemplate(d, add)
+	if parts, problem := parseTemplate(d.Template); problem == "" {
+		errs = append(errs, checkBesideID(parts)...)
+	}
 	if d.DeliveryHeader != "" {
 		header("deliveryHeader", d.DeliveryHeader, secret...)
 		if d.Signs(d.DeliveryHeader) || Reserved(d.DeliveryHeader) {
@@ -319,12 +323,35 @@ func checkTemplate(d *Descriptor, add adder) {
 	if has(partID) && d.DeliveryHeader == "" {
 		add("template", "contains {id}, which is the value of deliveryHeader, and there is none")
 	}
-	for i := 1; i < len(parts); i++ {
-		a, b := parts[i-1].kind, parts[i].kind
-		if a == partID && b == partBody || a == partBody && b == partID {
-			add("template", "has {id} directly beside {body}: bytes could be moved from one to the other under the same signature")
+}
+
+// checkBesideID refuses templates under which one signature fits several deliveries. {id} is any text, so
+// something has to tell where it ends. The other placeholders tell themselves apart: a time has one form, a
+// body is JSON, and the URL's beginning is known.
+func checkBesideID(parts []part) (errs DescriptorErrors) {
+	for i, a := range parts {
+		between, rest := "", parts[i+1:]
+		if len(rest) > 0 && rest[0].kind == partText {
+			between, rest = rest[0].text, rest[1:]
 		}
+		if len(rest) == 0 || a.kind == partText || a.kind != partID && rest[0].kind != partID {
+			continue
+		}
+
+		b := rest[0]
+		e := DescriptorError{Field: "template", Hint: "write the separator that the sender signs; without one it cannot be verified safely"}
+		switch url := a.kind == partURL || b.kind == partURL; {
+		case between == "":
+			e.Message = fmt.Sprintf("has %s directly beside %s", a.text, b.text)
+		case url && !strings.ContainsAny(between, " \n"):
+			e.Message = fmt.Sprintf("has only %s between %s and %s, which a URL may hold", preview(between), a.text, b.text)
+		default:
+			continue
+		}
+		e.Message += ": bytes could be moved from one to the other under the same signature"
+		errs = append(errs, e)
 	}
+	return errs
 }
 
 type partKind uint8
@@ -342,7 +369,7 @@ const (
 // part is one piece of a template.
 type part struct {
 	kind partKind
-	text string // of partText
+	text string // as the template writes it
 }
 
 // parseTemplate takes a template apart. The second result says what is wrong
@@ -369,7 +396,7 @@ func parseTemplate(template string) (parts []part, problem string) {
 		if slices.ContainsFunc(parts, func(p part) bool { return p.kind == kind }) {
 			return nil, "contains {" + name + "} twice"
 		}
-		parts = append(parts, part{kind: kind})
+		parts = append(parts, part{kind, "{" + name + "}"})
 		rest = rest[open+end+1:]
 	}
 	return parts, ""

@@ -75,7 +75,7 @@ customScheme:
   deliveryHeader: Acme-Delivery
 ` + "```" + `
 
-A descriptor is refused when its template lacks ` + "`{body}`" + `, when it checks a time that the template does not sign, when ` + "`{id}`" + ` stands directly beside ` + "`{body}`" + `, or when the delivery header is one that carries a credential. ` + "`alg: token`" + ` compares the header with the secret; it signs nothing, so it has no template and no time.
+A descriptor is refused when its template lacks ` + "`{body}`" + `, when it checks a time that the template does not sign, when ` + "`{id}`" + ` stands directly beside another placeholder or is told from ` + "`{url}`" + ` by neither a space nor a line end, or when the delivery header is one that carries a credential. ` + "`alg: token`" + ` compares the header with the secret; it signs nothing, so it has no template and no time.
 `
 
 const handshakes = `

@@ -252,13 +252,13 @@ func (f *form) checkTime(req *request, now time.Time) *Refusal {
 func unitText(unit string) string {
 	switch unit {
 	case UnitMillis:
-		return "1 to 20 ASCII digits (milliseconds since 1970)"
+		return "1 to 20 ASCII digits (milliseconds since 1970) without leading zeros"
 	case UnitRFC3339:
 		return "a time as in RFC 3339"
 	case UnitHTTPDate:
 		return "an HTTP date"
 	}
-	return "1 to 20 ASCII digits (seconds since 1970)"
+	return "1 to 20 ASCII digits (seconds since 1970) without leading zeros"
 }
 
 // farFuture stands for every time that no clock will show: year 10000.
@@ -275,7 +275,7 @@ func parseTime(unit, text string) (time.Time, bool) {
 		at, err := time.Parse("Mon, 02 Jan 2006 15:04:05 GMT", text[:min(len(text), 64)])
 		return at, err == nil
 	}
-	if len(text) == 0 || len(text) > 20 {
+	if len(text) == 0 || len(text) > 20 || text[0] == '0' && len(text) > 1 {
 		return time.Time{}, false
 	}
 	perSecond := int64(1)
