@@ -37,10 +37,10 @@ func (s *service) registerListen() {
 	s.api.Huma().OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Delivery](), true, "")
 	api.Register(s.api, api.EventStream(api.Explained(api.Operation(http.MethodGet, path+"/events", "streamDeliveries", state.RoleViewer,
 		"Follow the accepted deliveries of a webhook"),
-		"Server-sent events: first listening, with no data, then delivery with a Delivery for each that is accepted from then on. While a stream is open, and for a minute after, the headers of deliveries are kept for getDeliveryRequest. A stream that is resumed may repeat deliveries of the last half minute: tell them apart by their IDs.")), s.listen)
+		"Server-sent events: first listening, with no data, then delivery with a Delivery for each that is accepted from then on. While a stream of a key of role runner is open, and for a minute after, the headers of deliveries are kept for getDeliveryRequest. A stream that is resumed may repeat deliveries of the last half minute: tell them apart by their IDs.")), s.listen)
 
-	op := api.Explained(api.Operation(http.MethodGet, path+"/{delivery_id}/request", "getDeliveryRequest", state.RoleViewer, "Get an accepted delivery as it was sent"),
-		"The request in the form of HTTP/1.1: its line, the headers where they were kept, an empty line, and the body byte for byte. Credentials are left out, and a token in the URL is shown as {token}; signatures are not. Others wrote it: do not trust it.")
+	op := api.Explained(api.Operation(http.MethodGet, path+"/{delivery_id}/request", "getDeliveryRequest", state.RoleRunner, "Get an accepted delivery as it was sent"),
+		"The request in the form of HTTP/1.1: its line, the headers where they were kept, an empty line, and the body byte for byte. Credentials are left out, and a token in the URL is shown as {token}; signatures are not: whoever reads one can send the request again under another ID. Others wrote it: do not trust it.")
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The request",
 		Content:     map[string]*huma.MediaType{"message/http": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
@@ -84,7 +84,10 @@ func (s *service) listen(ctx context.Context, in *listenInput) (*huma.StreamResp
 	if w.Deleted != nil {
 		return nil, api.Problem("resource_not_found", "webhook %q is deleted", w.Spec.Name)
 	}
-	l := &listener{service: s, factoryUID: f.UID, webhookUID: w.UID, sent: map[string]bool{}}
+	l := &listener{
+		service: s, factoryUID: f.UID, webhookUID: w.UID, sent: map[string]bool{},
+		keepsHeaders: api.KeyOf(ctx).Role.Allows(state.RoleRunner),
+	}
 	if in.LastEventID != "" {
 		if !state.ValidID(state.PrefixDelivery, in.LastEventID) {
 			return nil, api.InvalidField("Last-Event-ID", "not an ID of an event of this stream")
@@ -109,6 +112,7 @@ type listener struct {
 	factoryUID, webhookUID string
 	after                  string          // what comes before is written or was never asked for
 	sent                   map[string]bool // UIDs greater than after that are written
+	keepsHeaders           bool            // its key may read them
 }
 
 const (
@@ -127,7 +131,7 @@ func (l *listener) resume(last string) {
 func (l *listener) follow(ctx context.Context) error {
 	notices, end := l.Store.Subscribe(64, state.TopicDelivery)
 	defer end()
-	l.Store.Listen(ctx, l.webhookUID)
+	l.keepHeaders(ctx)
 	start := l.after
 	if len(l.sent) > 0 {
 		start = "" // resumed
@@ -152,12 +156,19 @@ func (l *listener) follow(ctx context.Context) error {
 			case <-poll.C:
 				waiting = false
 			case <-renew.C:
-				l.Store.Listen(ctx, l.webhookUID)
+				l.keepHeaders(ctx)
 				if err := l.Waiting(); err != nil {
 					return err
 				}
 			}
 		}
+	}
+}
+
+// keepHeaders has the headers of deliveries kept for the next minute, if the listener may read them.
+func (l *listener) keepHeaders(ctx context.Context) {
+	if l.keepsHeaders {
+		l.Store.Listen(ctx, l.webhookUID)
 	}
 }
 

@@ -16,14 +16,14 @@ import (
 
 // follow opens a stream of deliveries and returns what reads its next event: its name, its ID, and the
 // delivery that it tells of.
-func (w *world) follow(path, after string) (next func() (name, id, delivery string), stop func()) {
+func (w *world) follow(role state.Role, path, after string) (next func() (name, id, delivery string), stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), statetest.Patience)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+path, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+w.keys[state.RoleViewer])
+	req.Header.Set("Authorization", "Bearer "+w.keys[role])
 	if after != "" {
 		req.Header.Set("Last-Event-ID", after)
 	}
@@ -68,7 +68,7 @@ func TestFollowDeliveries(t *testing.T) {
 		if w.store.Listened(hook.UID) {
 			t.Error("listened to before anybody does")
 		}
-		next, stop := w.follow(path, "")
+		next, stop := w.follow(state.RoleRunner, path, "")
 		if name, id, _ := next(); name != "listening" || !state.ValidID(state.PrefixDelivery, id) {
 			t.Fatalf("first %s %q", name, id)
 		}
@@ -90,7 +90,7 @@ func TestFollowDeliveries(t *testing.T) {
 
 		// What was accepted meanwhile is not missed; what is repeated has its ID.
 		third := w.accept(f, hook, "3", `{}`).DeliveryUID
-		next, stop = w.follow(path, second)
+		next, stop = w.follow(state.RoleRunner, path, second)
 		defer stop()
 		if name, id, _ := next(); name != "listening" || id != "" {
 			t.Errorf("resumed with %s %q, which would move the place", name, id)
@@ -109,8 +109,31 @@ func TestFollowDeliveries(t *testing.T) {
 		one := strings.TrimSuffix(path, "events") + first + "/request"
 		w.call("", "GET", one, "").problem(401, "authentication_required")
 		w.call(state.RoleWorker, "GET", one, "").problem(403, "not_authorized")
+		w.call(state.RoleViewer, "GET", one, "").problem(403, "not_authorized")
+		w.call(state.RoleRunner, "GET", one, "").want(200)
+		w.call(state.RoleAdmin, "GET", one, "").want(200)
 		w.apply(f.UID, map[string]string{})
 		w.call(state.RoleViewer, "GET", path, "").problem(404, "resource_not_found")
+	})
+}
+
+// TestViewerKeepsNoHeaders follows with a key that may see deliveries and not send them again.
+func TestViewerKeepsNoHeaders(t *testing.T) {
+	each(t, admin.Config{}, func(w *world) {
+		f, byName := w.withHooks("payments")
+		hook := byName["signed"]
+		next, stop := w.follow(state.RoleViewer, "/factory/"+f.UID+"/webhooks/"+hook.UID+"/deliveries/events", "")
+		defer stop()
+		if name, _, _ := next(); name != "listening" {
+			t.Fatalf("first %s", name)
+		}
+		if w.store.Listened(hook.UID) {
+			t.Error("headers are kept for a viewer")
+		}
+		uid := w.accept(f, hook, "1", `{}`).DeliveryUID
+		if name, _, got := next(); name != "delivery" || got != uid {
+			t.Errorf("%s %s, want %s", name, got, uid)
+		}
 	})
 }
 

@@ -251,32 +251,36 @@ const maxArgument = 16 << 10
 // secret is, stands in its place.
 func curl(publicURL string, w state.Webhook, body []byte) string {
 	address := admin.IngressURL(publicURL, w)
+	secret := `"$` + w.Spec.SecretName + `"`
 	var b strings.Builder
-	secret := "$" + w.Spec.SecretName
 	switch w.Spec.AuthMode {
 	case schema.AuthURLToken:
-		fmt.Fprintf(&b, "curl -i %s", `"`+strings.ReplaceAll(address, "{token}", secret)+`"`)
+		fmt.Fprintf(&b, "curl -i %s%s", schema.ShellWord(strings.TrimSuffix(address, "{token}")), secret)
 	case schema.AuthToken:
-		fmt.Fprintf(&b, "curl -i %s \\\n  -H \"Authorization: Bearer %s\"", shellWord(address), secret)
+		fmt.Fprintf(&b, "curl -i %s \\\n  -H 'Authorization: Bearer '%s", schema.ShellWord(address), secret)
 	default:
-		if len(body) > maxArgument || strings.ContainsRune(string(body), 0) {
-			return fmt.Sprintf("# the payload, downloaded as %s, signed as the provider does:\nmillwright webhook send --scheme %s --secret-file SECRET %s %s", state.PayloadName, w.Spec.SignatureScheme, state.PayloadName, shellWord(address))
-		}
-		return fmt.Sprintf("printf %%s %s > %s\nmillwright webhook send --scheme %s --secret-file SECRET %s %s", shellWord(string(body)), state.PayloadName, w.Spec.SignatureScheme, state.PayloadName, shellWord(address))
+		return sendLine(address, w.Spec.SignatureScheme, body)
 	}
+
 	header := w.Spec.DeliveryIDHeader
 	if header == "" {
 		header = "X-Service-Delivery-Id"
 	}
-	fmt.Fprintf(&b, " \\\n  -H \"%s: $(date +%%s%%N)\"", header) // a new identity, or it is a duplicate
+	fmt.Fprintf(&b, " \\\n  -H %s\"$(date +%%s%%N)\"", schema.ShellWord(header+": ")) // a new identity, or it is a duplicate
 	if len(body) > maxArgument {
 		fmt.Fprintf(&b, " \\\n  --data-binary @%s", state.PayloadName)
-	} else {
-		fmt.Fprintf(&b, " \\\n  --data-binary %s", shellWord(string(body)))
+	} else { // a body that began with @ would be taken for a file's name, but no JSON does
+		fmt.Fprintf(&b, " \\\n  --data-binary %s", schema.ShellWord(string(body)))
 	}
 	return b.String()
 }
 
-// shellWord quotes text for a POSIX shell. A body that begins with @ would be taken for a file's name, but
-// no JSON does.
-func shellWord(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+// sendLine writes a command that signs the body as the provider does, and sends it.
+func sendLine(address, scheme string, body []byte) string {
+	send := fmt.Sprintf("millwright webhook send --scheme %s --secret-file SECRET %s %s",
+		schema.ShellWord(scheme), state.PayloadName, schema.ShellWord(address))
+	if len(body) > maxArgument || strings.ContainsRune(string(body), 0) {
+		return "# the payload, downloaded as " + state.PayloadName + ", signed as the provider does:\n" + send
+	}
+	return "printf %s " + schema.ShellWord(string(body)) + " > " + state.PayloadName + "\n" + send
+}

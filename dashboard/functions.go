@@ -23,6 +23,7 @@ func (d *dashboard) functions() template.FuncMap {
 		"stamp":      func(t time.Time) string { return t.UTC().Format(stampFormat) },
 		"line":       func(v any) string { return line(text(v)) },
 		"prose":      func(v any) string { return prose(text(v)) },
+		"shell":      schema.ShellWord,
 		"pretty":     func(b []byte) string { return pretty(b) },
 		"editable":   editable,
 		"bytes":      byteCount,

@@ -371,7 +371,7 @@ func TestDeliveryPage(t *testing.T) {
 		d := w.ciDelivery(`{"status":"failed","note":"it's <b>"}`)
 		page := b.page(w.deliveryPath(d))
 		says(t, page, "Accepted", "triage", "would trigger", `in ["failed"]`, "off", "disabled", "QUEUED", `"status": "failed"`,
-			"Authorization: Bearer $CI_TOKEN", "X-Service-Delivery-Id", `it'\''s <b>`, "hash of the body")
+			`'Authorization: Bearer '"$CI_TOKEN"`, "X-Service-Delivery-Id", `it'\''s <b>`, "hash of the body")
 		saysNot(t, page, ciToken)
 
 		quiet := w.ciDelivery(`{"status":"ok"}`)
@@ -399,7 +399,7 @@ func TestDeliveryPage(t *testing.T) {
 		w.deliver(w.webhook(w.repo, "ping").UID+"/ping-token", `{"up":false}`)
 		ping := w.deliveries(w.webhook(w.repo, "ping"))[0]
 		page = b.page(w.deliveryPath(ping))
-		says(t, page, "/$PING", "No automation selects this webhook")
+		says(t, page, `/"$PING"`, "No automation selects this webhook")
 		saysNot(t, page, "ping-token")
 	})
 }

@@ -1,10 +1,14 @@
 package dashboard_test
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"html"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -112,24 +116,56 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// TestCurl has a shell run the command line with a curl that shows its arguments.
 func TestCurl(t *testing.T) {
-	hook := state.Webhook{UID: "wh_1", Spec: schema.Webhook{AuthMode: schema.AuthToken, SecretName: "KEY", DeliveryIDHeader: "X-Event"}}
-	got := dashboard.Curl("https://x.example", hook, []byte(`{"a":"it's $(rm -rf /) `+"`x`"+`"}`))
-	for _, want := range []string{`'https://x.example/webhooks/w/wh_1'`, `"Authorization: Bearer $KEY"`, `"X-Event: $(date`, `--data-binary '{"a":"it'\''s $(rm -rf /) ` + "`x`" + `"}'`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%s has no %s", got, want)
+	dir := t.TempDir()
+	const show = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"
+	for _, program := range []string{"curl", "millwright"} {
+		if err := os.WriteFile(filepath.Join(dir, program), []byte(show), 0o755); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if got := dashboard.Curl("https://x.example", hook, json.RawMessage(strings.Repeat(" ", 20_000))); !strings.Contains(got, "@event-payload.json") || len(got) > 1000 {
-		t.Errorf("a large payload: %s", got)
+	run := func(line string) string {
+		t.Helper()
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Dir, cmd.Env = dir, []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "KEY=s3cret"}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v: %s", line, err, out)
+		}
+		return string(out)
 	}
-	hook.Spec.AuthMode = schema.AuthURLToken
-	if got := dashboard.Curl("https://x.example", hook, []byte(`1`)); !strings.Contains(got, `"https://x.example/webhooks/w/wh_1/$KEY"`) || strings.Contains(got, "Authorization") {
-		t.Errorf("a URL token: %s", got)
+	const body = `{"a":"it's $(touch own) ` + "`touch own`" + ` \\ !!"}`
+	hook := state.Webhook{UID: "wh_1", Spec: schema.Webhook{SecretName: "KEY", SignatureScheme: "github"}}
+	const address = "https://x.example/webhooks/w/wh_1"
+
+	for mode, arguments := range map[schema.AuthMode][]string{
+		schema.AuthToken:     {"-i", address, "-H", "Authorization: Bearer s3cret", "-H", "ID", "--data-binary", body},
+		schema.AuthURLToken:  {"-i", address + "/s3cret", "-H", "ID", "--data-binary", body},
+		schema.AuthSignature: {"webhook", "send", "--scheme", "github", "--secret-file", "SECRET", "event-payload.json", address},
+	} {
+		hook.Spec.AuthMode = mode
+		for _, header := range []string{"", "X-Event", "X-`touch${IFS}own`", "X-$(touch own)", "X-'own'", `X-"own"`} {
+			hook.Spec.DeliveryIDHeader = header
+			name := regexp.QuoteMeta(cmp.Or(header, "X-Service-Delivery-Id")) + `: [0-9]{19}`
+			want := strings.Replace(regexp.QuoteMeta(strings.Join(arguments, "\n")+"\n"), "\nID\n", "\n"+name+"\n", 1)
+			line := dashboard.Curl("https://x.example", hook, []byte(body))
+			if got := run(line); !regexp.MustCompile("^" + want + "$").MatchString(got) {
+				t.Errorf("%s: %s\nruns with %s", mode, line, got)
+			}
+			if strings.Contains(line, "s3cret") {
+				t.Errorf("%s: a secret in %s", mode, line)
+			}
+		}
+		if got := dashboard.Curl("https://x.example", hook, []byte(strings.Repeat(" ", 20_000))); !strings.Contains(got, "event-payload.json") || len(got) > 1000 {
+			t.Errorf("%s: a large payload: %s", mode, got)
+		}
 	}
-	hook.Spec.AuthMode, hook.Spec.SignatureScheme = schema.AuthSignature, "github"
-	if got := dashboard.Curl("https://x.example", hook, []byte(`{"a":1}`)); !strings.Contains(got, "millwright webhook send --scheme github") || !strings.Contains(got, `'{"a":1}'`) {
-		t.Errorf("a signature: %s", got)
+	if sent, err := os.ReadFile(filepath.Join(dir, "event-payload.json")); err != nil || string(sent) != body {
+		t.Errorf("the body to sign is %q (%v)", sent, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "own")); err == nil {
+		t.Error("a command of the sender's was run")
 	}
 }
 

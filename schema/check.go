@@ -197,7 +197,7 @@ func (c *stateCheck) secret(f *fact) {
 	if !ok {
 		near := c.suggest(f.value, c.secretNames())
 		p := c.report(f, SeverityError, "secret-missing", fmt.Sprintf("the team secret %s does not exist", quoted(f.value)),
-			didYouMean(near, "make it first: millwright secret set "+f.value))
+			didYouMean(near, "make it first: millwright secret set "+ShellWord(f.value)))
 		if near != "" {
 			p.Fix = f.fix(near)
 		}
@@ -227,7 +227,7 @@ func (c *stateCheck) grant(f *fact) {
 	if _, ok := c.known.Secrets[f.value]; !ok {
 		near := c.suggest(f.value, c.secretNames())
 		p := c.report(f, SeverityError, "secret-not-granted", fmt.Sprintf("the team secret %s does not exist", quoted(f.value)),
-			didYouMean(near, "make it first: millwright secret set "+f.value))
+			didYouMean(near, "make it first: millwright secret set "+ShellWord(f.value)))
 		if near != "" && f.kind == factGrant {
 			p.Fix = f.fix(near)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"millwright/reconcile"
 	"millwright/reconcile/plan"
+	"millwright/schema"
 	"millwright/state"
 )
 
@@ -67,7 +68,7 @@ func (c *controllers) secret(name string) func(context.Context) ([]byte, error) 
 	return func(ctx context.Context) ([]byte, error) {
 		value, err := c.store.SecretValue(ctx, name)
 		if errors.Is(err, state.ErrNotFound) {
-			return nil, fmt.Errorf("the source's secret %q does not exist: millwright secret set %s", name, name)
+			return nil, fmt.Errorf("the source's secret %q does not exist: millwright secret set %s", name, schema.ShellWord(name))
 		}
 		return value, err
 	}

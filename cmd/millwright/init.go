@@ -54,13 +54,13 @@ not be running.`,
 					return err
 				}
 			}
-			fmt.Fprintf(s.out, `wrote %[1]s/webhooks/ci.yaml and %[1]s/automations/triage/automation.md
+			fmt.Fprintf(s.out, `wrote %[2]s/webhooks/ci.yaml and %[2]s/automations/triage/automation.md
 next:
   millwright serve --dir %[1]s
 and in another terminal, until which it is refused:
   openssl rand -hex 32 | millwright secret set CI_TOKEN
   millwright webhook uids --write %[1]s
-`, dir)
+`, schema.ShellWord(dir), dir)
 			return nil
 		},
 	}
@@ -172,14 +172,23 @@ func printDemo(w io.Writer, dir, publicURL string, uids, secrets map[string]stri
 	for _, name := range []string{"CI_TOKEN", "GITHUB_SECRET", "UPTIME_TOKEN"} {
 		fmt.Fprintf(w, "  %-14s %s\n", name, secrets[name])
 	}
+
+	curl := func(what, url, header, body string) {
+		fmt.Fprintf(w, "\n# %s\ncurl -i %s \\\n", what, schema.ShellWord(url))
+		if header != "" {
+			fmt.Fprintf(w, "  -H %s \\\n", schema.ShellWord(header))
+		}
+		fmt.Fprintf(w, "  -d %s\n", schema.ShellWord(body))
+	}
 	fmt.Fprintf(w, "\nWhile it is served, in another terminal:\n")
 	failed := `{"status": "failed", "branch": "main", "build": 1741}`
-	fmt.Fprintf(w, "\n# a build fails (bearer token)\ncurl -i %s \\\n  -H 'Authorization: Bearer %s' \\\n  -d '%s'\n", url("ci"), secrets["CI_TOKEN"], failed)
+	curl("a build fails (bearer token)", url("ci"), "Authorization: Bearer "+secrets["CI_TOKEN"], failed)
 	down := `{"service": "checkout", "state": "down"}`
-	fmt.Fprintf(w, "\n# a service goes down (token in the URL)\ncurl -i %s/%s \\\n  -d '%s'\n", url("uptime"), secrets["UPTIME_TOKEN"], down)
+	curl("a service goes down (token in the URL)", url("uptime")+"/"+secrets["UPTIME_TOKEN"], "", down)
 	opened := `{"action": "opened", "pull_request": {"number": 7, "draft": false}}`
 	mac := hmac.New(sha256.New, []byte(secrets["GITHUB_SECRET"]))
 	io.WriteString(mac, opened)
-	fmt.Fprintf(w, "\n# a pull request is opened (signed as GitHub does)\ncurl -i %s \\\n  -H 'X-Hub-Signature-256: sha256=%x' \\\n  -d '%s'\n", url("github"), mac.Sum(nil), opened)
+	signature := fmt.Sprintf("X-Hub-Signature-256: sha256=%x", mac.Sum(nil))
+	curl("a pull request is opened (signed as GitHub does)", url("github"), signature, opened)
 	fmt.Fprintf(w, "\nThen: millwright run list, and millwright run logs RUN\n\n")
 }

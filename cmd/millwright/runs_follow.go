@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"millwright/schema"
 )
 
 // followRun prints what happens in a run until it ends. It connects again when the connection is lost, and
@@ -33,7 +35,7 @@ func followRun(ctx context.Context, s streams, c *client, id string) error {
 		case last == "" || !again:
 			return err
 		case away > maxAway:
-			return &exit{exitUnreachable, fmt.Errorf("%w; to go on: millwright run logs --follow %s", err, id)}
+			return &exit{exitUnreachable, fmt.Errorf("%w; to go on: millwright run logs --follow %s", err, schema.ShellWord(clean(id)))}
 		}
 		fmt.Fprintf(s.err, "the connection to %s was lost: trying again\n", c.server)
 		select {

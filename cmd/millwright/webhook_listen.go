@@ -25,7 +25,8 @@ func webhookListen(s streams, c *client) *cobra.Command {
 		Long: `Shows each delivery that the webhook accepts from now on, and posts it to --forward with
 the bytes and the headers that its sender sent, so that what verifies its signature there
 can be tried. Credentials are left out: Authorization, cookies, and headers that carry a
-secret or a token itself. A replay is forwarded like any other. The server's own answer and
+secret or a token itself. --forward takes a key of role runner: with a signature, a delivery
+can be sent again. A replay is forwarded like any other. The server's own answer and
 runs do not depend on it. A lost connection is made again, and nothing in between is missed
 or forwarded twice. It ends with Ctrl-C.`,
 		Example: `  millwright webhook listen ci --forward http://localhost:3000/hook`,
@@ -38,8 +39,14 @@ or forwarded twice. It ends with Ctrl-C.`,
 			if err != nil {
 				return err
 			}
+			path := "/factory/" + f.UID + "/webhooks/" + w.UID + "/deliveries"
+			if forward != "" {
+				if err := c.mayRead(cmd.Context(), path); err != nil {
+					return err
+				}
+			}
 			l := &listening{
-				s: s, c: c, path: "/factory/" + f.UID + "/webhooks/" + w.UID + "/deliveries", name: w.Name, forward: forward, seen: map[string]bool{},
+				s: s, c: c, path: path, name: w.Name, forward: forward, seen: map[string]bool{},
 				local: &http.Client{
 					Timeout:       30 * time.Second,
 					Transport:     &http.Transport{DisableCompression: true},
@@ -51,6 +58,16 @@ or forwarded twice. It ends with Ctrl-C.`,
 	}
 	cmd.Flags().StringVar(&forward, "forward", "", "post each delivery to this `URL`; when absent they are only shown")
 	return cmd
+}
+
+// mayRead returns the refusal of a server that does not give the key's holder deliveries as they were sent.
+func (c *client) mayRead(ctx context.Context, deliveries string) error {
+	_, err := c.call(ctx, http.MethodGet, deliveries+"/"+state.DeliveryUIDAt(time.Now())+"/request", nil)
+	var no *refusal
+	if errors.As(err, &no) && no.status == http.StatusNotFound {
+		return nil
+	}
+	return err
 }
 
 // listening follows the deliveries of a webhook.

@@ -653,7 +653,7 @@ export interface paths {
         };
         /**
          * Follow the accepted deliveries of a webhook
-         * @description Server-sent events: first listening, with no data, then delivery with a Delivery for each that is accepted from then on. While a stream is open, and for a minute after, the headers of deliveries are kept for getDeliveryRequest. A stream that is resumed may repeat deliveries of the last half minute: tell them apart by their IDs. Needs a key of role viewer or above.
+         * @description Server-sent events: first listening, with no data, then delivery with a Delivery for each that is accepted from then on. While a stream of a key of role runner is open, and for a minute after, the headers of deliveries are kept for getDeliveryRequest. A stream that is resumed may repeat deliveries of the last half minute: tell them apart by their IDs. Needs a key of role viewer or above.
          */
         get: operations["streamDeliveries"];
         put?: never;
@@ -713,7 +713,7 @@ export interface paths {
         };
         /**
          * Get an accepted delivery as it was sent
-         * @description The request in the form of HTTP/1.1: its line, the headers where they were kept, an empty line, and the body byte for byte. Credentials are left out, and a token in the URL is shown as {token}; signatures are not. Others wrote it: do not trust it. Needs a key of role viewer or above.
+         * @description The request in the form of HTTP/1.1: its line, the headers where they were kept, an empty line, and the body byte for byte. Credentials are left out, and a token in the URL is shown as {token}; signatures are not: whoever reads one can send the request again under another ID. Others wrote it: do not trust it. Needs a key of role runner or above.
          */
         get: operations["getDeliveryRequest"];
         put?: never;

@@ -99,8 +99,9 @@ export class Deliveries {
   }
 
   /**
-   * Return an accepted delivery as it was sent, in the form of HTTP/1.1 and without credentials. Its headers
-   * are there when somebody followed the deliveries as it came. Others wrote it: do not trust it.
+   * Return an accepted delivery as it was sent, in the form of HTTP/1.1 and without credentials. Needs a key of
+   * role `runner`. Its headers are there when such a key followed the deliveries as it came. Others wrote it: do
+   * not trust it.
    */
   request(
     factoryUid: string,

@@ -79,7 +79,8 @@ class Deliveries:
     ) -> bytes:
         """Return an accepted delivery as it was sent, in the form of HTTP/1.1 and without credentials.
 
-        Its headers are there when somebody followed the deliveries as it came. Others wrote it: do not trust it.
+        Needs a key of role ``runner``. Its headers are there when such a key followed the deliveries as it came.
+        Others wrote it: do not trust it.
         """
         path = f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}/deliveries/{segment('delivery_id', delivery_id)}/request"
         return self._client.call("GET", path, options, bytes)
