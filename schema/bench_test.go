@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"millwright/schema"
@@ -84,4 +85,31 @@ func BenchmarkLoadMemory(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.N*len(files))/b.Elapsed().Seconds(), "files/s")
+}
+
+// BenchmarkFilter parses a body and matches a filter that looks three levels deep.
+func BenchmarkFilter(b *testing.B) {
+	const user = `"login":"octocat","id":583231,"site_admin":false,"url":"https://api.github.com/users/octocat",`
+	filter, problems := schema.CompileFilter([]byte(`{"action":["closed"],"repository":{"owner":{"x":[null]}}}`))
+	if len(problems) > 0 {
+		b.Fatal(problems)
+	}
+	for _, c := range []struct{ name, body string }{
+		{"2KB", `{"event":"benchmark","text":"` + strings.Repeat("x", 2000) + `"}`},
+		{"8KB", `{"action":"opened","repository":{"owner":{` + strings.Repeat(user, 80) + `"x":null}}}`},
+		{"256KB-of-zeros", `{"action":[` + strings.Repeat("0,", 131_000) + `0]}`},
+		{"256KB-of-objects", `{"repository":[` + strings.Repeat("{},", 87_000) + `{}]}`},
+	} {
+		body := []byte(c.body)
+		b.Run(c.name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				p, err := schema.ParsePayload(body)
+				if err != nil || filter.Match(p) {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
