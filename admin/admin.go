@@ -9,7 +9,6 @@ package admin
 import (
 	"context"
 	"log/slog"
-	"net/netip"
 	"strings"
 
 	"millwright/api"
@@ -30,8 +29,6 @@ type Config struct {
 	// SourceSecrets returns the secrets that the sources of factories use, with what each is used for, and
 	// those of them that no definition may name; nil means not known.
 	SourceSecrets func() (used, reserved map[string]string)
-	// TrustedProxies are believed when they say who the sender is.
-	TrustedProxies []netip.Prefix
 	// Log receives what went wrong inside; nil discards it.
 	Log *slog.Logger
 
@@ -56,11 +53,8 @@ type Config struct {
 // service holds what the handlers share.
 type service struct {
 	Config
-	api       *api.API
-	reading   chan struct{} // slots for requests without a key whose body is being read
-	loading   chan struct{} // slots for trees without a key that are being validated
-	turns     turns
-	listeners chan struct{} // slots for streams of deliveries
+	api   *api.API
+	turns turns
 }
 
 // Register adds the endpoints of the management API to a.
@@ -69,7 +63,7 @@ func Register(a *api.API, cfg Config) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.PublicURL = strings.TrimSuffix(cfg.PublicURL, "/")
-	s := &service{Config: cfg, api: a, reading: make(chan struct{}, 8), loading: make(chan struct{}, 2), listeners: make(chan struct{}, maxListeners)}
+	s := &service{Config: cfg, api: a}
 	s.describe()
 	s.registerFactories()
 	s.registerSecrets()

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"millwright/api"
+	"millwright/bounds"
 )
 
 // requestKey is the context key of the request, for endpoints that need more of it than their input has.
@@ -20,31 +21,22 @@ func requestOf(ctx context.Context) *http.Request {
 	return r
 }
 
-// perSender answers 429 to senders whose budget is spent. It charges each request if asked to; if not,
-// the endpoint charges what it minds.
-func (s *service) perSender(budget *api.Budget, charge bool) func(huma.Context, func(huma.Context)) {
+// perSender answers 429 to senders without a key whose rate is spent. It charges each request if asked to;
+// if not, the endpoint charges what it minds.
+func (s *service) perSender(rate *bounds.Rate, charge bool) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, _ := humachi.Unwrap(ctx)
-		sender := api.SenderOf(r, s.TrustedProxies).Key
-		if wait := budget.Spent(sender, time.Now()); wait > 0 {
-			s.refuse(ctx, api.Problem("rate_limited", "too many requests without a key from this address").WithRetryAfter(wait))
-			return
-		}
-		if charge {
-			budget.Charge(sender, time.Now())
+		if api.KeyOf(ctx.Context()).UID == "" {
+			allow := rate.Spent
+			if charge {
+				allow = rate.Charge
+			}
+			if wait := allow(s.api.SenderOf(r), time.Now()); wait > 0 {
+				s.refuse(ctx, api.Problem("rate_limited", "too many requests without a key from this address").WithRetryAfter(api.Seconds(wait)))
+				return
+			}
 		}
 		next(huma.WithValue(ctx, requestKey{}, r))
-	}
-}
-
-// inSlot bounds how many bodies are read at once from those who show no key.
-func (s *service) inSlot(ctx huma.Context, next func(huma.Context)) {
-	select {
-	case s.reading <- struct{}{}:
-		defer func() { <-s.reading }()
-		next(ctx)
-	default:
-		s.refuse(ctx, api.Problem("resource_unavailable", "too many requests without a key at once: try again soon").WithRetryAfter(2))
 	}
 }
 

@@ -91,6 +91,7 @@ func (s *service) registerFiles() {
 	api.Register(s.api, export, s.exportTar)
 	whole = editOperation(http.MethodPut, "/files.tar", "importTar", "Replace the definition by the files of a tar")
 	whole.MaxBodyBytes, whole.SkipValidateBody = maxTarBytes, true
+	whole = api.WithBounds(whole, api.Bounded{Raw: true})
 	api.Handle(s.api, whole, s.importTar)
 
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete} {

@@ -14,9 +14,6 @@ import (
 	"millwright/state"
 )
 
-// maxListeners is how many streams of deliveries are open at once.
-const maxListeners = 200
-
 // requestOutput is a stored request as a browser can do nothing with but save it: others wrote it.
 type requestOutput struct {
 	ContentType        string `header:"Content-Type"`
@@ -96,7 +93,7 @@ func (s *service) listen(ctx context.Context, in *listenInput) (*huma.StreamResp
 	} else {
 		l.after = state.DeliveryUIDAt(time.Now())
 	}
-	return s.api.StreamEvents(s.listeners, func(ctx context.Context, events *api.Events) {
+	return s.api.StreamEvents(ctx, s.api.Bounds().DeliveryStreams, func(ctx context.Context, events *api.Events) {
 		l.Events = events
 		if err := l.follow(ctx); err != nil && ctx.Err() == nil {
 			s.Log.Warn("stream of deliveries ended", "webhook", w.UID, "error", err)

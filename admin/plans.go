@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"millwright/api"
+	"millwright/bounds"
 	"millwright/reconcile/plan"
 	"millwright/schema"
 	"millwright/state"
@@ -33,8 +34,7 @@ type ValidateFilesResponse struct {
 }
 
 const (
-	validationsPerMinute = 30 // for each sender (contract.md, section 5)
-	validationTime       = 2 * time.Second
+	validationTime = 2 * time.Second
 	// maxDiagnostics bounds the answer of a validation.
 	maxDiagnostics = 5000
 )
@@ -48,9 +48,10 @@ func (s *service) registerPlans() {
 
 	op = api.Explained(api.Also(api.Operation(http.MethodPost, "/factory-files/validate", "validateFactoryFiles", "",
 		"Say what is wrong with a definition tree"), http.StatusTooManyRequests),
-		"Needs no key, never looks at state, and takes 30 requests a minute from a sender.")
-	op.BodyReadTimeout = 10 * time.Second
-	op.Middlewares = append(op.Middlewares, s.perSender(api.NewBudget(validationsPerMinute), true), s.inSlot)
+		"Never looks at state. Needs no key; without one it takes 2 MiB, and 30 requests a minute from a sender.")
+	limits := s.api.Bounds()
+	op = api.WithBounds(op, api.Bounded{Keyless: bounds.MaxKeyless, Keyed: limits.Plans, Strangers: limits.Validations})
+	op.Middlewares = append(op.Middlewares, s.perSender(limits.Validating, true))
 	api.Handle(s.api, op, s.validate)
 }
 
@@ -66,6 +67,11 @@ func (s *service) plan(ctx context.Context, in *struct {
 	if in.Body == nil || in.Body.Files == nil {
 		return s.planHead(ctx, f)
 	}
+	leave, ok := s.api.Bounds().Plans.Enter(ctx, api.KeyOf(ctx).UID)
+	if !ok {
+		return plan.Plan{}, api.Problem("resource_unavailable", "too many trees are being planned: try again soon").WithRetryAfter(2)
+	}
+	defer leave()
 	tree, err := newTree(*in.Body.Files)
 	if err != nil {
 		return plan.Plan{}, err
@@ -144,29 +150,10 @@ func (s *service) validate(ctx context.Context, in *struct{ Body ValidateFilesRe
 	if err != nil {
 		return ValidateFilesResponse{}, err
 	}
-	busy := api.Problem("resource_unavailable", "too many trees are being validated: try again soon").WithRetryAfter(2)
-	wait := time.NewTimer(validationTime)
-	defer wait.Stop()
-	select {
-	case s.loading <- struct{}{}:
-	case <-wait.C:
-		return ValidateFilesResponse{}, busy
-	case <-ctx.Done():
-		return ValidateFilesResponse{}, busy
-	}
 	ctx, cancel := context.WithTimeout(ctx, validationTime)
 	defer cancel()
-	done := make(chan *schema.Result, 1)
-	go func() {
-		defer func() { <-s.loading }() // not before the work has ended
-		done <- schema.Load(hurried{tree, ctx}, nil)
-	}()
-	select {
-	case r := <-done:
-		if r.Err == nil {
-			return newValidation(r), nil
-		}
-	case <-ctx.Done():
+	if r := schema.LoadContext(ctx, tree, nil); r.Err == nil {
+		return newValidation(r), nil
 	}
 	return ValidateFilesResponse{}, api.Problem("resource_unavailable", "validating this tree takes longer than %s: run millwright validate instead", validationTime)
 }

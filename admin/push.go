@@ -6,19 +6,19 @@ import (
 	"time"
 
 	"millwright/api"
+	"millwright/bounds"
 	"millwright/ingress/signature"
 )
-
-// wrongPushesPerMinute is how many push notices that are not signed right one sender may send.
-const wrongPushesPerMinute = 20
 
 func (s *service) registerPush() {
 	op := api.Explained(api.Also(api.Operation(http.MethodPost, "/factory/{uid}/push", "notifyPush", "",
 		"Take a git host's push notice, which wakes the factory's source"), http.StatusUnauthorized, http.StatusTooManyRequests),
 		"Needs no key: the notice is signed by the git host with the team secret that the settings of the source name.")
 	op.SkipValidateBody = true // a notice is read for its signature only, and may be a form
-	wrong := api.NewBudget(wrongPushesPerMinute)
-	op.Middlewares = append(op.Middlewares, s.perSender(wrong, false), s.inSlot)
+	op.MaxBodyBytes = bounds.MaxPushNotice + 1
+	op = api.WithBounds(op, api.Bounded{Bytes: s.api.Bounds().Pushes, Raw: true})
+	wrong := s.api.Bounds().WrongPushes
+	op.Middlewares = append(op.Middlewares, s.perSender(wrong, false))
 	api.HandleEmpty(s.api, op, func(ctx context.Context, in *struct {
 		FactoryUID
 		RawBody []byte `contentType:"application/json"`
@@ -26,7 +26,7 @@ func (s *service) registerPush() {
 	) error {
 		r := requestOf(ctx)
 		if why := s.verifyPush(ctx, in.Factory, r, in.RawBody); why != nil {
-			wrong.Charge(api.SenderOf(r, s.TrustedProxies).Key, time.Now())
+			wrong.Charge(s.api.SenderOf(r), time.Now())
 			s.Log.Warn("push notice refused", "request_id", api.RequestID(ctx), "factory", in.Factory, "reason", why)
 			return api.Problem("authentication_required", "the notice is not signed with the push secret of this factory's source")
 		}

@@ -3,7 +3,6 @@ package admin
 import (
 	"archive/zip"
 	"bytes"
-	"context"
 	"fmt"
 	"io/fs"
 	"path"
@@ -74,18 +73,4 @@ func newTree(files []DefinitionFile) (fs.FS, error) {
 // is none.
 func validPath(p string) bool {
 	return fs.ValidPath(p) && p != "." && !strings.Contains(p, `\`)
-}
-
-// hurried is a file system that cannot be read any more once ctx has ended.
-type hurried struct {
-	fs.FS
-	ctx context.Context
-}
-
-// Open opens a file or directory.
-func (h hurried) Open(name string) (fs.File, error) {
-	if err := h.ctx.Err(); err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
-	}
-	return h.FS.Open(name)
 }

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"slices"
@@ -67,14 +66,5 @@ func TestNewTreeIsAFileSystem(t *testing.T) {
 	}
 	if err := fstest.TestFS(tree, "factory.yaml", "webhooks/a.yaml", "webhooks/b.yaml", "automations/ci/automation.md"); err != nil {
 		t.Error(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	slow := hurried{tree, ctx}
-	if _, err := fs.ReadDir(slow, "webhooks"); err != nil {
-		t.Error(err)
-	}
-	cancel()
-	if _, err := fs.ReadFile(slow, "factory.yaml"); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end: %v", err)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"reflect"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,18 +21,13 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
+	"millwright/bounds"
 	"millwright/schema"
 	"millwright/state"
 )
 
 // Base is the path under which every endpoint lives (service.md, Versioning).
 const Base = "/api/v1"
-
-// maxBody is the most that a request body may have, in bytes (contract.md, section 11).
-const maxBody = 8 << 20
-
-// bodyTimeout is how long the holder of a key may take to send a request body.
-const bodyTimeout = 30 * time.Second
 
 // VersionHeader is the header of every answer in which the server says which version it is, and which
 // definition files it reads: "v1.2.0; definitions=v1alpha1". A client that is older can say so.
@@ -50,6 +44,8 @@ type Config struct {
 	CORSOrigins []string
 	// TrustedProxies are believed when they say who the sender is.
 	TrustedProxies []netip.Prefix
+	// Bounds are those of the server; nil: the API has its own.
+	Bounds *bounds.Bounds
 	// Done is closed when the server is told to stop: event streams end then. nil is never closed.
 	Done <-chan struct{}
 	// Log receives one line for each answer of status 500 and above; nil discards them.
@@ -61,7 +57,6 @@ type API struct {
 	cfg    Config
 	router chi.Router
 	huma   huma.API
-	wrong  *Budget
 }
 
 var useOurErrors sync.Once
@@ -77,7 +72,10 @@ func New(cfg Config) *API {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &API{cfg: cfg, router: chi.NewRouter(), wrong: NewBudget(wrongKeysPerMinute)}
+	if cfg.Bounds == nil {
+		cfg.Bounds = bounds.New(bounds.Config{})
+	}
+	a := &API{cfg: cfg, router: chi.NewRouter()}
 	a.router.Use(middleware.GetHead)
 	a.router.NotFound(func(w http.ResponseWriter, r *http.Request) {
 		a.write(w, r, Problem("resource_not_found", "no such endpoint: %s", r.URL.Path))
@@ -93,6 +91,12 @@ func New(cfg Config) *API {
 	a.router.Get(Base+"/openapi.yaml", a.serveDocument)
 	return a
 }
+
+// Bounds returns the bounds of the server.
+func (a *API) Bounds() *bounds.Bounds { return a.cfg.Bounds }
+
+// SenderOf returns who a request counts as.
+func (a *API) SenderOf(r *http.Request) string { return SenderOf(r, a.cfg.TrustedProxies).Key }
 
 // Huma returns what endpoints are registered on.
 func (a *API) Huma() huma.API { return a.huma }
@@ -234,12 +238,11 @@ func (a *API) cors(w http.ResponseWriter, r *http.Request) (answered bool) {
 func Operation(method, path, id string, role state.Role, summary string) huma.Operation {
 	op := huma.Operation{
 		Method: method, Path: Base + path, OperationID: id, Summary: summary,
-		MaxBodyBytes: maxBody + 1, // the first size that is refused
+		MaxBodyBytes: bounds.MaxBody + 1, // the first size that is refused
 		Metadata:     map[string]any{"role": role},
 		Errors:       []int{http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable},
 	}
 	if role != "" {
-		op.BodyReadTimeout = bodyTimeout
 		op.Security = []map[string][]string{{"apiKey": {}}}
 		op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
 		op.Description = "Needs a key of role " + string(role) + " or above."

@@ -33,6 +33,8 @@ func Register[I, O any](a *API, op huma.Operation, f func(context.Context, *I) (
 	if op.Responses == nil {
 		op.Responses = map[string]*huma.Response{}
 	}
+	op.BodyReadTimeout = -1 // receive has read the body
+	op.Middlewares = append(slices.Clip(op.Middlewares), a.receive)
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := f(ctx, in)
 		if err != nil {

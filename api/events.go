@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"millwright/bounds"
 	"millwright/state"
 )
 
@@ -24,16 +25,16 @@ const (
 	keyCheck = 2 * time.Second
 )
 
-// StreamEvents returns the answer that keeps one of slots while follow writes a stream, until its context
-// ends; with the server, or soon after the caller's key is revoked or expires. It is the problem resource_unavailable when all slots are taken.
-func (a *API) StreamEvents(slots chan struct{}, follow func(context.Context, *Events)) (*huma.StreamResponse, error) {
-	select {
-	case slots <- struct{}{}:
-	default:
+// StreamEvents returns the answer that holds one of streams while follow writes a stream, until its context
+// ends; with the server, or soon after the caller's key is revoked or expires. It is the problem
+// resource_unavailable when too many streams are open, of this key or in all.
+func (a *API) StreamEvents(ctx context.Context, streams *bounds.Pool, follow func(context.Context, *Events)) (*huma.StreamResponse, error) {
+	key := KeyOf(ctx).UID
+	if !streams.Take(key, 1) {
 		return nil, Problem("resource_unavailable", "too many event streams are open")
 	}
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
-		defer func() { <-slots }()
+		defer streams.Give(key, 1)
 		ctx.SetHeader("Content-Type", "text/event-stream")
 		ctx.SetHeader("Cache-Control", "no-store")
 		ctx.SetHeader("X-Accel-Buffering", "no")
@@ -96,6 +97,7 @@ func (e *Events) Waiting() error { return e.write(": waiting\n\n") }
 func (e *Events) write(text string) error {
 	if d, ok := e.w.(interface{ SetWriteDeadline(time.Time) error }); ok {
 		d.SetWriteDeadline(time.Now().Add(eventWrite))
+		defer d.SetWriteDeadline(time.Time{}) // over HTTP/2 it would end the stream, though nobody writes
 	}
 	if _, err := e.w.Write([]byte(text)); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
+	"millwright/bounds"
 	"millwright/state"
 )
 
@@ -20,19 +21,20 @@ func KeyOf(ctx context.Context) state.Key {
 	return k
 }
 
-// authorise lets a request through to its endpoint when its key may call it, and its body is not too large.
+// authorise lets a request through to its endpoint when its key may call it. Where none is needed, one is
+// asked for all the same, since more is held for its holder than for a stranger.
 func (a *API) authorise(ctx huma.Context, next func(huma.Context)) {
 	r, w := humachi.Unwrap(ctx)
-	if role, _ := ctx.Operation().Metadata["role"].(state.Role); role != "" {
-		key, problem := a.key(r, role)
-		if problem != nil {
-			a.write(w, r, problem)
-			return
-		}
-		ctx = huma.WithValue(ctx, keyKey, key)
+	role, _ := ctx.Operation().Metadata["role"].(state.Role)
+	if role == "" && ctx.Operation().RequestBody == nil {
+		next(ctx)
+		return
 	}
-	if limit := ctx.Operation().MaxBodyBytes; limit > 0 && r.ContentLength >= limit && r.Header.Get("Expect") != "" { // it is not sent yet
-		a.write(w, r, tooLarge(limit-1))
+	switch key, problem := a.key(r, role); {
+	case problem == nil:
+		ctx = huma.WithValue(ctx, keyKey, key)
+	case role != "":
+		a.write(w, r, problem)
 		return
 	}
 	next(ctx)
@@ -58,25 +60,48 @@ func (a *API) key(r *http.Request, need state.Role) (state.Key, *Error) {
 	if !ok {
 		return state.Key{}, Problem("authentication_required", "send an API key: Authorization: Bearer mw_…")
 	}
-	sender := SenderOf(r, a.cfg.TrustedProxies).Key
-	if wait := a.wrong.Spent(sender, time.Now()); wait > 0 {
-		return state.Key{}, Problem("rate_limited", "too many wrong API keys from this address").WithRetryAfter(wait)
-	}
-	key, err := a.cfg.Store.KeyBySecret(r.Context(), secret)
-	if errors.Is(err, state.ErrNotFound) {
-		a.wrong.Charge(sender, time.Now())
-		return state.Key{}, Problem("authentication_required", "this API key is unknown, revoked or expired")
-	}
-	if err != nil {
-		a.cfg.Log.Error("API key look-up", "request_id", RequestID(r.Context()), "error", err)
-		return state.Key{}, Problem("resource_unavailable", "the state cannot be reached just now")
+	key, problem := a.Identify(r.Context(), a.cfg.Bounds.WrongKeys, a.SenderOf(r), secret)
+	if problem != nil {
+		return state.Key{}, problem
 	}
 	return key, allowed(key, need)
 }
 
+// Identify returns the key with this secret. Wrong ones are charged to the sender's rate. A sender that has
+// spent it is still asked for a key, and let through with a right one: others may share its address. Its
+// look-ups wait for each other, so that they do not keep the state busy.
+func (a *API) Identify(ctx context.Context, wrong *bounds.Rate, sender, secret string) (state.Key, *Error) {
+	wait := wrong.Spent(sender, time.Now())
+	if wait > 0 {
+		leave, ok := a.cfg.Bounds.Suspects.Enter(ctx, sender)
+		if !ok {
+			return state.Key{}, Problem("resource_unavailable", "too many wrong API keys at once: try again soon")
+		}
+		defer leave()
+	}
+
+	key, err := a.cfg.Store.KeyBySecret(ctx, secret)
+	switch {
+	case err == nil:
+		return key, nil
+	case !errors.Is(err, state.ErrNotFound):
+		a.cfg.Log.Error("API key look-up", "request_id", RequestID(ctx), "error", err)
+		return state.Key{}, Problem("resource_unavailable", "the state cannot be reached just now")
+	case wait == 0:
+		wait = wrong.Charge(sender, time.Now())
+	}
+	if wait > 0 {
+		return state.Key{}, Problem("rate_limited", "too many wrong API keys from this address").WithRetryAfter(Seconds(wait))
+	}
+	return state.Key{}, Problem("authentication_required", "this API key is unknown, revoked or expired")
+}
+
+// Seconds returns the whole seconds after which a retry succeeds.
+func Seconds(d time.Duration) int { return max(int((d+time.Second-1)/time.Second), 1) }
+
 // allowed returns nil when the holder of key may do what needs role need.
 func allowed(key state.Key, need state.Role) *Error {
-	if key.Role.Allows(need) {
+	if need == "" && key.Role.Allows(state.RoleViewer) || key.Role.Allows(need) {
 		return nil
 	}
 	return Problem("not_authorized", "this needs role %s; the key %q has role %s", need, key.Name, key.Role)
@@ -91,6 +116,3 @@ func bearer(h http.Header) (string, bool) {
 	token := strings.Trim(values[0][7:], " ")
 	return token, token != ""
 }
-
-// wrongKeysPerMinute is how many wrong keys one sender may try in a minute.
-const wrongKeysPerMinute = 30

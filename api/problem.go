@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"millwright/bounds"
 	"millwright/state"
 )
 
@@ -189,7 +190,7 @@ func fromHuma(status int, msg string, errs ...error) huma.StatusError {
 	e.Detail = strings.Join(details, "; ")
 	switch {
 	case status == http.StatusRequestEntityTooLarge:
-		limit := int64(maxBody + 1)
+		limit := int64(bounds.MaxBody + 1)
 		fmt.Sscanf(msg, "request body is too large limit=%d", &limit)
 		return tooLarge(limit - 1)
 	case status == http.StatusRequestTimeout:

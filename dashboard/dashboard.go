@@ -10,6 +10,7 @@
 package dashboard
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"html/template"
@@ -24,6 +25,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"millwright/api"
+	"millwright/bounds"
 	"millwright/state"
 )
 
@@ -62,14 +64,12 @@ var files embed.FS
 // dashboard holds what the handlers share.
 type dashboard struct {
 	Config
-	views    map[string]*template.Template
-	assets   map[string]asset
-	attempts *api.Budget
-	origins  *http.CrossOriginProtection
-	csrfKey  []byte
-	secure   bool
-	figures  figures
-	live     chan struct{} // slots for live streams
+	views   map[string]*template.Template
+	assets  map[string]asset
+	origins *http.CrossOriginProtection
+	csrfKey []byte
+	secure  bool
+	figures figures
 }
 
 // New returns the handler of every page: "/", "/login", "/assets/", "/factories/…", "/runs/…" and others.
@@ -88,9 +88,8 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	cfg.PublicURL = strings.TrimSuffix(cfg.PublicURL, "/")
 	d := &dashboard{
-		Config: cfg, attempts: api.NewBudget(signInsPerMinute), origins: http.NewCrossOriginProtection(),
+		Config: cfg, origins: http.NewCrossOriginProtection(),
 		csrfKey: cfg.Store.DeriveKey("dashboard csrf"), secure: strings.HasPrefix(cfg.PublicURL, "https://"),
-		live: make(chan struct{}, maxStreams),
 	}
 	if cfg.PublicURL != "" {
 		if err := d.origins.AddTrustedOrigin(cfg.PublicURL); err != nil {
@@ -190,10 +189,11 @@ func (d *dashboard) unlessPosted(status int, f func(*request) error) http.Handle
 // nothing framed.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// maxForm bounds the body of a form, in bytes: a definition file, or a payload, written in percent signs.
-const maxForm = 1 << 20
+// whole is the context key of the body of a request beyond what is read of it before its sender is known.
+type whole struct{}
 
-// guard sets the headers of every answer, bounds what is read, and turns a panic into an error page.
+// guard sets the headers of every answer, bounds what is read of strangers, and turns a panic into an error
+// page.
 func (d *dashboard) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -204,11 +204,8 @@ func (d *dashboard) guard(next http.Handler) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Cache-Control", "no-store")
-		limit := int64(maxForm)
-		if strings.HasSuffix(r.URL.Path, "/files/import") {
-			limit = maxImport
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, limit)
+		r = r.WithContext(context.WithValue(r.Context(), whole{}, r.Body))
+		r.Body = http.MaxBytesReader(w, r.Body, bounds.MaxSignIn)
 		defer func() {
 			if v := recover(); v != nil {
 				if v == http.ErrAbortHandler {

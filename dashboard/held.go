@@ -86,9 +86,6 @@ func (q *request) exportFiles() error {
 	return nil
 }
 
-// maxImport bounds the body of an import.
-const maxImport = 17 << 20
-
 // importFiles replaces the definition by the files of a tar.
 func (q *request) importFiles() error {
 	_, f, err := q.heldPage("", "")
@@ -103,7 +100,7 @@ func (q *request) importFiles() error {
 		return q.showFiles(http.StatusUnprocessableEntity, v)
 	}
 	defer upload.Close()
-	text, err := io.ReadAll(upload) // within maxImport
+	text, err := io.ReadAll(upload) // within bounds.MaxImport
 	if err != nil {
 		return api.Problem("invalid_request", "the file cannot be read")
 	}

@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	maxStreams  = 512                    // live streams at a time, of all browsers
 	maxTopics   = 32                     // of one stream
 	streamPause = 250 * time.Millisecond // changes within it are told as one
 	streamWrite = 15 * time.Second       // to hand a line to the browser
@@ -49,10 +48,9 @@ func (q *request) stream() error {
 	if err != nil {
 		return err
 	}
-	select {
-	case q.live <- struct{}{}:
-		defer func() { <-q.live }()
-	default:
+	streams := q.API.Bounds().PageStreams.Hold(q.key.UID)
+	defer streams.Release()
+	if !streams.Grow(1) {
 		return api.Problem("resource_unavailable", "too many pages are being watched").WithRetryAfter(30)
 	}
 	notices, end := q.Store.Subscribe(64, topics...)
@@ -61,13 +59,16 @@ func (q *request) stream() error {
 	q.w.Header().Set("Content-Type", "text/event-stream")
 	q.w.Header().Set("X-Accel-Buffering", "no")
 	send := func(text string) error {
-		if err := out.SetWriteDeadline(time.Now().Add(streamWrite)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		if err := ignoreUnsupported(out.SetWriteDeadline(time.Now().Add(streamWrite))); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprint(q.w, text, "\n\n"); err != nil {
 			return err
 		}
-		return out.Flush()
+		if err := out.Flush(); err != nil {
+			return err
+		}
+		return ignoreUnsupported(out.SetWriteDeadline(time.Time{})) // over HTTP/2 it would end the stream, though nobody writes
 	}
 	if send("retry: 3000\n: watching") != nil {
 		return nil
@@ -105,4 +106,12 @@ func (q *request) stream() error {
 			}
 		}
 	}
+}
+
+// ignoreUnsupported returns err, or nil when it says that there is no connection to set a deadline of.
+func ignoreUnsupported(err error) error {
+	if errors.Is(err, http.ErrNotSupported) {
+		return nil
+	}
+	return err
 }

@@ -5,19 +5,20 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
 	"millwright/api"
+	"millwright/bounds"
 	"millwright/state"
 )
 
 const (
-	sessionLife      = 12 * time.Hour // contract.md, section 2
-	signInLife       = time.Hour      // of the page that asks for a key
-	signInsPerMinute = 10             // wrong keys of one sender
+	sessionLife = 12 * time.Hour // contract.md, section 2
+	signInLife  = time.Hour      // of the page that asks for a key
 )
 
 // cookies are named so that over https no other host, and no page over http, can set them.
@@ -68,11 +69,14 @@ func (d *dashboard) sameSite(r *http.Request, cookie string) error {
 	}
 	err := r.ParseForm()
 	if err == nil && strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/form-data") {
-		err = r.ParseMultipartForm(maxForm) // what is more goes to files, which end with the request
+		err = r.ParseMultipartForm(bounds.MaxForm) // what is more goes to files, which end with the request
 	}
 	if err != nil {
 		var large *http.MaxBytesError
-		if errors.As(err, &large) {
+		switch {
+		case errors.Is(err, bounds.ErrNoRoom):
+			return api.Problem("resource_unavailable", "too many forms are being sent: try again soon")
+		case errors.As(err, &large):
 			return api.Problem("payload_too_large", "a form may have %s at most", byteCount(large.Limit))
 		}
 		return api.Problem("invalid_request", "the form cannot be read")
@@ -101,6 +105,9 @@ func (d *dashboard) signedIn(f func(*request) error) http.HandlerFunc {
 			return
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			form := d.API.Bounds().Keyed.Hold(q.key.UID)
+			defer form.Release()
+			q.takeForm(&form)
 			err := d.sameSite(r, q.session)
 			if r.MultipartForm != nil {
 				defer r.MultipartForm.RemoveAll()
@@ -114,6 +121,16 @@ func (d *dashboard) signedIn(f func(*request) error) http.HandlerFunc {
 			q.fail(err)
 		}
 	}
+}
+
+// takeForm makes the whole form of somebody who is signed in readable.
+func (q *request) takeForm(hold *bounds.Hold) {
+	limit := int64(bounds.MaxForm)
+	if strings.HasSuffix(q.URL.Path, "/files/import") {
+		limit = bounds.MaxImport
+	}
+	body, _ := q.Context().Value(whole{}).(io.ReadCloser)
+	q.Body = hold.Reader(http.MaxBytesReader(q.w, body, limit))
 }
 
 func (q *request) askToSignIn() {
@@ -167,10 +184,6 @@ func (q *request) login(status int, message string) {
 func (d *dashboard) signIn(w http.ResponseWriter, r *http.Request) {
 	q := &request{Request: r, dashboard: d, w: w, began: time.Now()}
 	sender := api.SenderOf(r, d.TrustedProxies).Key
-	if wait := d.attempts.Spent(sender, time.Now()); wait > 0 {
-		q.fail(api.Problem("rate_limited", "too many wrong keys from this address: try again in %d seconds", wait).WithRetryAfter(wait))
-		return
-	}
 	nonce := d.cookieOf(r, signInCookie)
 	if err := d.sameSite(r, nonce); err != nil {
 		var problem *api.Error
@@ -181,14 +194,13 @@ func (d *dashboard) signIn(w http.ResponseWriter, r *http.Request) {
 		q.fail(err)
 		return
 	}
-	key, err := d.Store.KeyBySecret(r.Context(), strings.TrimSpace(r.PostForm.Get("key")))
+	key, problem := d.API.Identify(r.Context(), d.API.Bounds().SignIns, sender, strings.TrimSpace(r.PostForm.Get("key")))
 	switch {
-	case errors.Is(err, state.ErrNotFound):
-		d.attempts.Charge(sender, time.Now())
+	case problem != nil && problem.Status == http.StatusUnauthorized:
 		q.login(http.StatusUnauthorized, "This key is unknown, revoked or expired.")
 		return
-	case err != nil:
-		q.fail(err)
+	case problem != nil:
+		q.fail(problem)
 		return
 	case !key.Role.Allows(state.RoleViewer):
 		q.login(http.StatusForbidden, "This key is for a worker. Sign in with a key of role viewer, runner or admin.")

@@ -18,19 +18,20 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"millwright/bounds"
 	"millwright/state"
 	"millwright/trace"
 )
 
 // MaxBody is the most that a delivery's body may have, in bytes (contract.md, section 8).
-const MaxBody = 256 << 10
+const MaxBody = bounds.MaxDelivery
 
 // Defaults of Config (contract.md, section 11).
 const (
 	DefaultDeliveriesPerMinute = 60
 	DefaultFailedAuthPerMinute = 20
-	DefaultInFlightBytes       = 64 << 20
-	DefaultBodyTimeout         = 15 * time.Second
+	DefaultInFlightBytes       = bounds.DefaultDeliveryBytes
+	DefaultBodyTimeout         = bounds.DeliveryTime
 )
 
 // Config says how to receive. Store is required; the zero value of everything else works.
@@ -45,7 +46,10 @@ type Config struct {
 	DeliveriesPerMinute int
 	// FailedAuthPerMinute is the same for failed authentications.
 	FailedAuthPerMinute int
-	// InFlightBytes bounds the bodies in memory; what would exceed it is answered 503.
+	// Bounds are those of the server; nil: the ingress has its own.
+	Bounds *bounds.Bounds
+	// InFlightBytes bounds the deliveries in memory; what would exceed it is answered 503. A sender may hold
+	// half of what is free. 0 means DefaultInFlightBytes.
 	InFlightBytes int64
 	// BodyTimeout is how long a sender may take to send a body.
 	BodyTimeout time.Duration
@@ -65,10 +69,9 @@ type Ingress struct {
 	replica    *state.Replica
 	current    atomic.Pointer[snapshot]
 	closed     atomic.Bool
-	deliveries *budget
-	failures   *budget
-	inFlight   atomic.Int64
-	room       atomic.Int64 // for bodies in flight
+	bounds     *bounds.Bounds
+	deliveries *bounds.Budget[bounds.WebhookSender]
+	failures   *bounds.Budget[bounds.WebhookSender]
 	metrics    *metrics
 	forwarded  forwarded
 	outage     outage
@@ -90,9 +93,12 @@ func New(ctx context.Context, cfg Config) (*Ingress, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Bounds == nil {
+		cfg.Bounds = bounds.New(bounds.Config{})
+	}
 	in := &Ingress{
-		cfg: cfg, store: cfg.Store, log: cfg.Log,
-		deliveries: newBudget(0), failures: newBudget(0),
+		cfg: cfg, store: cfg.Store, log: cfg.Log, bounds: cfg.Bounds,
+		deliveries: cfg.Bounds.WebhookDeliveries, failures: cfg.Bounds.WebhookFailures,
 	}
 	in.SetLimits(cfg.DeliveriesPerMinute, cfg.FailedAuthPerMinute, cfg.InFlightBytes)
 	in.metrics = newMetrics(in, cfg.Registerer)
@@ -114,9 +120,9 @@ func New(ctx context.Context, cfg Config) (*Ingress, error) {
 // SetLimits changes the limits of Config with these names, which mean what they mean there, for the
 // requests that come from now on. What was charged to a budget stays charged.
 func (in *Ingress) SetLimits(deliveriesPerMinute, failedAuthPerMinute int, inFlightBytes int64) {
-	in.deliveries.setLimit(cmp.Or(deliveriesPerMinute, DefaultDeliveriesPerMinute))
-	in.failures.setLimit(cmp.Or(failedAuthPerMinute, DefaultFailedAuthPerMinute))
-	in.room.Store(cmp.Or(inFlightBytes, DefaultInFlightBytes))
+	in.deliveries.SetLimit(cmp.Or(deliveriesPerMinute, DefaultDeliveriesPerMinute))
+	in.failures.SetLimit(cmp.Or(failedAuthPerMinute, DefaultFailedAuthPerMinute))
+	in.bounds.Deliveries.SetLimit(cmp.Or(inFlightBytes, DefaultInFlightBytes))
 }
 
 // start joins with what is loaded, and then loads again: a change between the two did not wait for us.
@@ -182,8 +188,8 @@ func (in *Ingress) follow(ctx context.Context, notices <-chan state.Notice) {
 			return
 		case <-notices:
 		case now := <-tick.C:
-			in.deliveries.sweep(now)
-			in.failures.sweep(now)
+			in.deliveries.Sweep(now)
+			in.failures.Sweep(now)
 		}
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		if err := in.reload(limited); err != nil && ctx.Err() == nil {
@@ -240,7 +246,14 @@ type Counts struct {
 // TakeCounts returns what was charged here since the last call. The first call begins the counting.
 // Call it at least every 250 milliseconds where there are several replicas (contract.md, section 8).
 func (in *Ingress) TakeCounts() []Counts {
-	return in.failures.take(in.deliveries.take(nil, false), true)
+	var counts []Counts
+	for k, n := range in.deliveries.Taken() {
+		counts = append(counts, Counts{Webhook: k.Webhook, Sender: k.Sender, N: n})
+	}
+	for k, n := range in.failures.Taken() {
+		counts = append(counts, Counts{Failed: true, Webhook: k.Webhook, Sender: k.Sender, N: n})
+	}
+	return counts
 }
 
 // AddCounts charges what other replicas charged.
@@ -254,6 +267,6 @@ func (in *Ingress) AddCounts(counts []Counts) {
 				in.store.RejectedElsewhere(w.id, c.N)
 			}
 		}
-		b.add(budgetKey{c.Webhook, c.Sender}, c.N, now)
+		b.Add(bounds.WebhookSender{Webhook: c.Webhook, Sender: c.Sender}, c.N, now)
 	}
 }

@@ -73,7 +73,7 @@ func newMetrics(in *Ingress, reg prometheus.Registerer) *metrics {
 	})
 	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "millwright_ingress_in_flight_bytes", Help: "Bytes of bodies in memory.",
-	}, func() float64 { return float64(in.inFlight.Load()) })
+	}, func() float64 { return float64(in.bounds.Deliveries.Held()) })
 	m := &metrics{refusals: refusals, seconds: latency, forwarded: forwarded}
 	for r := range results {
 		m.requests[r] = requests.WithLabelValues(r.String())

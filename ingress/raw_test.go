@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"millwright/bounds"
 	"millwright/ingress"
 	"millwright/state"
 	"millwright/state/statetest"
@@ -298,7 +300,9 @@ func TestConnectionsOfASenderAreBounded(t *testing.T) {
 	}
 	srv := ingress.NewServer(ingress.ServerConfig{Ingress: w.in})
 	defer srv.Close()
-	go func() { _ = srv.Serve(ingress.Limit(ln, ingress.ServerConfig{MaxConnectionsPerSender: 2})) }()
+	go func() {
+		_ = srv.Serve(ingress.Limit(ln, ingress.ServerConfig{Bounds: bounds.New(bounds.Config{SenderConnections: 2})}))
+	}()
 	w.addr = ln.Addr().String()
 	request := w.head("live", "Content-Length: 1") + "1"
 	first, r1 := w.raw(request)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millwright/api"
+	"millwright/bounds"
 	"millwright/ingress/signature"
 	"millwright/schema"
 	"millwright/state"
@@ -25,9 +26,9 @@ type request struct {
 	target  target
 	hook    *webhook
 	sender  string
-	bearer  bool  // a 401 asks for a bearer token
-	charged bool  // the delivery budget
-	room    int64 // held of the bytes in flight
+	bearer  bool        // a 401 asks for a bearer token
+	charged bool        // the delivery budget
+	room    bounds.Hold // of the bytes of deliveries
 	body    []byte
 	size    int64           // of what was read
 	ended   bool            // the body was read to its end
@@ -38,7 +39,6 @@ type request struct {
 const (
 	maxJudged     = 5 // times that a request is judged, when the definition changes meanwhile
 	acceptTimeout = 12 * time.Second
-	maxHeaders    = 256 // header lines of a request
 )
 
 // ServeHTTP answers a request for which Handles says true.
@@ -52,7 +52,7 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // decide gives back the room of the body before the answer is sent, which the sender may take its time to read.
 func (q *request) decide() answer {
-	defer q.release()
+	defer q.room.Release()
 	return q.in.receive(q)
 }
 
@@ -65,7 +65,7 @@ func (in *Ingress) receive(q *request) answer {
 	if q.r.Method != http.MethodPost { // 2
 		return refused(http.StatusMethodNotAllowed, resultMethod)
 	}
-	if lines(q.r.Header) > maxHeaders {
+	if lines(q.r.Header) > bounds.MaxFields {
 		return refused(http.StatusRequestHeaderFieldsTooLarge, resultHeaders)
 	}
 	for range maxJudged {
@@ -110,7 +110,7 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 	q.hook, q.bearer = w, w.mode == schema.AuthToken
 	q.traced()
 	q.identifySender()
-	if wait := in.failures.spent(q.budget(), q.now); wait > 0 { // 4
+	if wait := in.failures.Spent(q.budget(), q.now); wait > 0 { // 4
 		return tooMany(resultFailures, wait), nil
 	}
 	if w.mode != schema.AuthSignature { // 5
@@ -122,16 +122,16 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 		}
 	}
 	switch err := q.readBody(); { // 7
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, bounds.ErrTooLarge):
 		reason := "the body is larger than 262144 bytes"
 		if w.mode == schema.AuthSignature {
 			return q.rejectFailed(http.StatusRequestEntityTooLarge, state.DeliveryTooLarge, reason)
 		}
 		return q.reject(http.StatusRequestEntityTooLarge, state.DeliveryTooLarge, reason)
-	case errors.Is(err, errNoRoom):
+	case errors.Is(err, bounds.ErrNoRoom):
 		return unavailable(), nil
 	case err != nil:
-		return refused(http.StatusBadRequest, resultBroken), nil
+		return q.broken(), nil
 	}
 	var proof signature.Proof
 	m := signature.Message{Method: q.r.Method, Header: q.r.Header, Body: q.body}
@@ -173,14 +173,16 @@ func (q *request) identifySender() {
 	}
 }
 
-func (q *request) budget() budgetKey { return budgetKey{q.hook.uid, q.sender} }
+func (q *request) budget() bounds.WebhookSender {
+	return bounds.WebhookSender{Webhook: q.hook.uid, Sender: q.sender}
+}
 
 // charge charges the delivery budget, once a request.
 func (q *request) charge() time.Duration {
 	if q.charged {
 		return 0
 	}
-	wait := q.in.deliveries.charge(q.budget(), q.now)
+	wait := q.in.deliveries.Charge(q.budget(), q.now)
 	q.charged = wait == 0
 	return wait
 }
@@ -254,10 +256,21 @@ func (q *request) refuseSigned(m signature.Message, reason string) (answer, erro
 
 // rejectFailed is reject for a request that proved nothing: it charges the budget of failed authentications.
 func (q *request) rejectFailed(status int, outcome state.DeliveryOutcome, reason string) (answer, error) {
-	if wait := q.in.failures.charge(q.budget(), q.now); wait > 0 { // others spent it meanwhile
+	if wait := q.in.failures.Charge(q.budget(), q.now); wait > 0 { // others spent it meanwhile
 		return tooMany(resultFailures, wait), nil
 	}
 	return q.reject(status, outcome, reason)
+}
+
+// broken refuses a request whose body did not arrive. On a signature webhook nothing proved the sender, so
+// it charges the budget of failed authentications.
+func (q *request) broken() answer {
+	if q.hook.mode == schema.AuthSignature {
+		if wait := q.in.failures.Charge(q.budget(), q.now); wait > 0 {
+			return tooMany(resultFailures, wait)
+		}
+	}
+	return refused(http.StatusBadRequest, resultBroken)
 }
 
 // reject logs the request with its precise cause for the owner, and answers with the status alone.

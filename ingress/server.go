@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millwright/api"
+	"millwright/bounds"
 )
 
 // ServerConfig says how to serve the ingress over HTTP. Ingress is required.
@@ -17,31 +18,28 @@ type ServerConfig struct {
 	Ingress *Ingress
 	// Fallback serves what is not the ingress's; nil answers 404.
 	Fallback http.Handler
-	// TrustedProxies may have any number of connections.
+	// TrustedProxies are believed when they say who the sender is, and may have any number of connections.
 	TrustedProxies []netip.Prefix
-	// MaxConnections and MaxConnectionsPerSender bound the open connections. 0 means 10,000 and 256.
-	MaxConnections, MaxConnectionsPerSender int
+	// Bounds are those of the server; nil: it has its own.
+	Bounds *bounds.Bounds
 	// TLS says that the connections are TLS: those beyond the bounds are closed without a word.
 	TLS bool
 	// Log receives what the server has to say; nil discards it.
 	Log *slog.Logger
 }
 
-// Deadlines and sizes of the server. They bound what a sender can hold before its request is judged.
-const (
-	readHeaderTimeout = 10 * time.Second
-	idleTimeout       = 75 * time.Second
-	maxHeaderBytes    = 32 << 10
-	maxStreams        = 100 // of one HTTP/2 connection at a time
-)
-
-// NewServer returns a server for HTTP/1.1 and, over TLS, HTTP/2. It has no write timeout, since streams of
-// the API may be long. Serve it on a listener from Limit.
+// NewServer returns a server for HTTP/1.1 and, over TLS, HTTP/2. Serve it on a listener from Limit.
 func NewServer(cfg ServerConfig) *http.Server {
+	limits := cfg.Bounds
+	if limits == nil {
+		limits = bounds.New(bounds.Config{})
+	}
+	senderOf := func(r *http.Request) string { return api.SenderOf(r, cfg.TrustedProxies).Key }
 	fallback := cfg.Fallback
 	if fallback == nil {
 		fallback = http.NotFoundHandler()
 	}
+	fallback = limits.Guard(fallback, senderOf)
 	log := cfg.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -53,18 +51,27 @@ func NewServer(cfg ServerConfig) *http.Server {
 				// the connection must end (RFC 9112, section 6.3).
 				w.Header().Set("Connection", "close")
 			}
+			if r.ProtoMajor == 2 { // of HTTP/1 a connection has one request at a time
+				stream := limits.Streams.Hold(senderOf(r))
+				defer stream.Release()
+				if !stream.Grow(1) {
+					bounds.Refuse(w)
+					return
+				}
+			}
 			if cfg.Ingress.Handles(r) {
 				cfg.Ingress.ServeHTTP(w, r)
 				return
 			}
 			fallback.ServeHTTP(w, r)
 		}),
-		ReadHeaderTimeout: readHeaderTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
+		ReadHeaderTimeout: bounds.HeaderTime,
+		WriteTimeout:      bounds.AnswerTime,
+		IdleTimeout:       bounds.IdleTime,
+		MaxHeaderBytes:    bounds.MaxHeader,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // faults of senders, mostly
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: maxStreams,
+			MaxConcurrentStreams: bounds.MaxStreams,
 			SendPingTimeout:      30 * time.Second,
 			PingTimeout:          15 * time.Second,
 			WriteByteTimeout:     15 * time.Second,
@@ -75,22 +82,16 @@ func NewServer(cfg ServerConfig) *http.Server {
 // Limit returns a listener that bounds the connections of ln, in all and of each sender. A connection
 // beyond that is told 503 with Retry-After, unless it is TLS, and closed.
 func Limit(ln net.Listener, cfg ServerConfig) net.Listener {
-	l := &limited{Listener: ln, cfg: cfg, senders: map[string]int{}}
-	if l.cfg.MaxConnections == 0 {
-		l.cfg.MaxConnections = 10_000
+	if cfg.Bounds == nil {
+		cfg.Bounds = bounds.New(bounds.Config{})
 	}
-	if l.cfg.MaxConnectionsPerSender == 0 {
-		l.cfg.MaxConnectionsPerSender = 256
-	}
-	return l
+	return &limited{Listener: ln, cfg: cfg, room: cfg.Bounds.Connections}
 }
 
 type limited struct {
 	net.Listener
-	cfg     ServerConfig
-	mu      sync.Mutex
-	open    int
-	senders map[string]int
+	cfg  ServerConfig
+	room *bounds.Pool
 }
 
 const overCapacity = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 32\r\n\r\n{\"error\":\"service unavailable\"}\n"
@@ -103,8 +104,11 @@ func (l *limited) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		sender, trusted := api.SenderNetwork(c.RemoteAddr().String(), l.cfg.TrustedProxies)
-		if l.enter(sender, trusted) {
-			return &counted{Conn: c, end: sync.OnceFunc(func() { l.end(sender) }), gone: sync.OnceFunc(l.gone)}, nil
+		if trusted {
+			sender = "" // it has no share
+		}
+		if l.room.Take(sender, 1) {
+			return &counted{Conn: c, room: l.room, sender: sender}, nil
 		}
 		if !l.cfg.TLS {
 			_ = c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
@@ -114,54 +118,44 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-func (l *limited) enter(sender string, trusted bool) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open >= l.cfg.MaxConnections || !trusted && l.senders[sender] >= l.cfg.MaxConnectionsPerSender {
-		return false
-	}
-	l.open++
-	l.senders[sender]++
-	return true
-}
-
-// end gives back the sender's place.
-func (l *limited) end(sender string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.senders[sender]--; l.senders[sender] == 0 {
-		delete(l.senders, sender)
-	}
-}
-
-// gone gives back the place among all.
-func (l *limited) gone() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open--
-}
-
-// counted is a connection that gives its places back when it is closed.
+// counted is a connection that gives its place back when it is closed.
 type counted struct {
 	net.Conn
-	end, gone func()
+	room *bounds.Pool
+
+	mu     sync.Mutex
+	sender string
+	closed bool
 }
 
 // Close closes the connection.
 func (c *counted) Close() error {
-	defer c.gone()
-	defer c.end()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		defer c.room.Give(c.sender, 1)
+	}
 	return c.Conn.Close()
 }
 
 // CloseWrite ends the sending side, where the connection can, so that the last answer arrives before the
 // end. A connection that lingers so is the sender's no more.
 func (c *counted) CloseWrite() error {
-	c.end()
+	c.disown()
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
 	return nil
+}
+
+func (c *counted) disown() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.room.Disown(c.sender, 1)
+		c.sender = ""
+	}
 }
 
 // Shutdown ends srv in good order: it takes no new connections, waits for requests under way until ctx

@@ -60,7 +60,7 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*huma.StreamResp
 			return &huma.StreamResponse{Body: func(ctx huma.Context) { ctx.SetStatus(http.StatusNoContent) }}, nil
 		}
 	}
-	return s.api.StreamEvents(s.streams, func(ctx context.Context, events *api.Events) {
+	return s.api.StreamEvents(ctx, s.api.Bounds().RunStreams, func(ctx context.Context, events *api.Events) {
 		stream.Events = events
 		if err := stream.follow(ctx); err != nil && ctx.Err() == nil {
 			s.Log.Warn("event stream ended", "run_id", r.ID, "error", err)

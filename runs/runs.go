@@ -34,12 +34,8 @@ type Config struct {
 // service holds what the handlers share.
 type service struct {
 	Config
-	api     *api.API
-	streams chan struct{} // slots for event streams
+	api *api.API
 }
-
-// maxStreams is how many event streams are open at once.
-const maxStreams = 1000
 
 // Register adds the endpoints of the runs API to a.
 func Register(a *api.API, cfg Config) {
@@ -47,7 +43,7 @@ func Register(a *api.API, cfg Config) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	cfg.PublicURL = strings.TrimSuffix(cfg.PublicURL, "/")
-	s := &service{Config: cfg, api: a, streams: make(chan struct{}, maxStreams)}
+	s := &service{Config: cfg, api: a}
 	s.registerCreate()
 	s.registerRead()
 	s.registerSteer()

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"millwright/bounds"
 	"millwright/ingress"
 	"millwright/schema"
 	"millwright/state"
@@ -86,7 +87,7 @@ func serve(ctx context.Context, kind string, o options) error {
 		<-ctx.Done()
 		_ = srv.Close()
 	}()
-	if err := srv.Serve(ingress.Limit(ln, ingress.ServerConfig{MaxConnectionsPerSender: 10_000})); err != http.ErrServerClosed {
+	if err := srv.Serve(ingress.Limit(ln, ingress.ServerConfig{Bounds: bounds.New(bounds.Config{SenderConnections: -1})})); err != http.ErrServerClosed {
 		return err
 	}
 	return nil

@@ -25,6 +25,7 @@ import (
 
 	"millwright/admin"
 	"millwright/api"
+	"millwright/bounds"
 	"millwright/dashboard"
 	"millwright/ingress"
 	"millwright/reconcile"
@@ -42,6 +43,7 @@ type server struct {
 	out         streams
 	log         *slog.Logger
 	registry    *prometheus.Registry
+	bounds      *bounds.Bounds
 	store       *state.Store
 	condition   *condition
 	ingress     *ingress.Ingress
@@ -67,6 +69,7 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 			srv.close()
 		}
 	}()
+	srv.bounds = bounds.New(bounds.Config{Registerer: srv.registry})
 	srv.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	proxies, err := cfg.proxies()
 	if err != nil {
@@ -101,7 +104,7 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 	if srv.ingress, err = ingress.New(ctx, ingress.Config{
 		Store: srv.store, PublicURL: cfg.PublicURL, TrustedProxies: proxies,
 		DeliveriesPerMinute: cfg.Limits.DeliveriesPerMinute, FailedAuthPerMinute: cfg.Limits.FailedAuthPerMinute,
-		InFlightBytes: int64(cfg.Limits.InFlightBytes), Log: log, Registerer: srv.registry, Tracer: srv.tracer,
+		Bounds: srv.bounds, InFlightBytes: int64(cfg.Limits.InFlightBytes), Log: log, Registerer: srv.registry, Tracer: srv.tracer,
 	}); err != nil {
 		return nil, err
 	}
@@ -126,7 +129,7 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 	if err := srv.controllers.check(cfg.Factories); err != nil {
 		return nil, &exit{exitUsage, err}
 	}
-	srv.api = api.New(api.Config{Store: srv.store, Version: programVersion(), PublicURL: cfg.PublicURL, CORSOrigins: cfg.CORSOrigins, TrustedProxies: proxies, Done: ctx.Done(), Log: log})
+	srv.api = api.New(api.Config{Store: srv.store, Version: programVersion(), PublicURL: cfg.PublicURL, CORSOrigins: cfg.CORSOrigins, TrustedProxies: proxies, Bounds: srv.bounds, Done: ctx.Done(), Log: log})
 	srv.registerAPI()
 	pages, err := dashboard.New(dashboard.Config{
 		Store: srv.store, API: srv.api, PublicURL: cfg.PublicURL, TrustedProxies: proxies, Notices: srv.notices,
@@ -317,6 +320,9 @@ func (srv *server) ready(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
+// maxMetricsConnections bounds the connections to metricsListen.
+const maxMetricsConnections = 256
+
 // run serves until ctx ends, then takes nothing new, finishes what is in flight, and hands running runs
 // back, within the grace period.
 func (srv *server) run(ctx context.Context, reload func() (settings, error)) error {
@@ -324,7 +330,7 @@ func (srv *server) run(ctx context.Context, reload func() (settings, error)) err
 	if err != nil {
 		return err
 	}
-	serverCfg := ingress.ServerConfig{Ingress: srv.ingress, Fallback: srv.handler, TrustedProxies: proxies, TLS: srv.certificate != nil, Log: srv.log}
+	serverCfg := ingress.ServerConfig{Ingress: srv.ingress, Fallback: srv.handler, TrustedProxies: proxies, Bounds: srv.bounds, TLS: srv.certificate != nil, Log: srv.log}
 	public := ingress.NewServer(serverCfg)
 	listener := ingress.Limit(srv.listeners[0], serverCfg)
 	if srv.certificate != nil {
@@ -341,8 +347,12 @@ func (srv *server) run(ctx context.Context, reload func() (settings, error)) err
 		}
 	}()
 	if len(srv.listeners) > 1 {
-		private := &http.Server{Handler: promhttp.HandlerFor(srv.registry, promhttp.HandlerOpts{}), ReadHeaderTimeout: 10 * time.Second, WriteTimeout: time.Minute}
-		go func() { failed <- private.Serve(srv.listeners[1]) }()
+		private := &http.Server{
+			Handler:     promhttp.HandlerFor(srv.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}),
+			ReadTimeout: bounds.BodyTime, WriteTimeout: time.Minute, IdleTimeout: bounds.IdleTime, MaxHeaderBytes: bounds.MaxHeader,
+		}
+		own := ingress.ServerConfig{Bounds: bounds.New(bounds.Config{Connections: maxMetricsConnections})}
+		go func() { failed <- private.Serve(ingress.Limit(srv.listeners[1], own)) }()
 		defer private.Close()
 	}
 

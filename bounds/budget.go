@@ -1,4 +1,4 @@
-package ingress
+package bounds
 
 import (
 	"sync"
@@ -7,35 +7,34 @@ import (
 
 const (
 	budgetWindow = time.Minute
-	// budgetEntries bounds the senders that are told apart at one time.
-	budgetEntries = 32 << 10
 	// budgetSample is how many entries are looked at to make room for a new one.
 	budgetSample = 16
 )
 
-// budgetKey is whose budget it is: a sender's on a webhook. Only webhooks that exist have budgets.
-type budgetKey struct{ webhook, sender string }
-
-// budget allows limit events in any minute, exactly: it remembers when each was. Times are distances on
-// the monotonic clock, so that setting the clock changes nothing.
-type budget struct {
+// Budget allows each K a number of events in any minute, exactly: it remembers when each was. Times are
+// distances on the monotonic clock, so that setting the clock changes nothing. It is safe for concurrent
+// use.
+type Budget[K comparable] struct {
+	about
 	base time.Time
+	room int // for entries
 
 	mu      sync.Mutex
 	limit   int // below 0: no limit
-	entries map[budgetKey]*spending
-	fresh   map[budgetKey]int // charged since the last take; nil until the first
+	refused int64
+	entries map[K]*spending
+	fresh   map[K]int // charged since the last Taken; nil until the first
 }
 
 // spending is when the events of the last minute were, oldest first; at most limit of them.
 type spending struct{ at []time.Duration }
 
-func newBudget(limit int) *budget {
-	return &budget{limit: limit, base: time.Now(), entries: map[budgetKey]*spending{}}
+func newBudget[K comparable](a about, limit, room int) *Budget[K] {
+	return &Budget[K]{about: a, limit: limit, room: room, base: time.Now(), entries: map[K]*spending{}}
 }
 
-// spent returns 0 while the budget of k has room, else how long it will have none if nothing is charged.
-func (b *budget) spent(k budgetKey, now time.Time) time.Duration {
+// Spent returns 0 while the budget of k has room, else how long it will have none if nothing is charged.
+func (b *Budget[K]) Spent(k K, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.limit < 0 {
@@ -45,10 +44,24 @@ func (b *budget) spent(k budgetKey, now time.Time) time.Duration {
 	if e == nil {
 		return 0
 	}
-	return b.wait(e, now.Sub(b.base))
+	return b.refuse(b.wait(e, now.Sub(b.base)))
 }
 
-func (b *budget) wait(e *spending, now time.Duration) time.Duration {
+// refuse counts a refusal when there is something to wait for.
+func (b *Budget[K]) refuse(wait time.Duration) time.Duration {
+	if wait > 0 {
+		b.refused++
+	}
+	return wait
+}
+
+func (b *Budget[K]) measure() (held, limit, refused int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return int64(len(b.entries)), int64(b.room), b.refused
+}
+
+func (b *Budget[K]) wait(e *spending, now time.Duration) time.Duration {
 	e.expire(now)
 	if len(e.at) < b.limit {
 		return 0
@@ -56,15 +69,15 @@ func (b *budget) wait(e *spending, now time.Duration) time.Duration {
 	return e.at[len(e.at)-b.limit] + budgetWindow - now // those before it are of a limit that was higher
 }
 
-// setLimit changes the limit; what was charged stays charged.
-func (b *budget) setLimit(limit int) {
+// SetLimit changes the limit; what was charged stays charged.
+func (b *Budget[K]) SetLimit(limit int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.limit = limit
 }
 
-// charge counts an event and returns 0, or counts nothing and returns what spent would.
-func (b *budget) charge(k budgetKey, now time.Time) time.Duration {
+// Charge counts an event and returns 0, or counts nothing and returns what Spent would.
+func (b *Budget[K]) Charge(k K, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.limit < 0 {
@@ -73,7 +86,7 @@ func (b *budget) charge(k budgetKey, now time.Time) time.Duration {
 	at := now.Sub(b.base)
 	e := b.entry(k, at)
 	if wait := b.wait(e, at); wait > 0 {
-		return wait
+		return b.refuse(wait)
 	}
 	e.at = append(e.at, at)
 	if b.fresh != nil {
@@ -82,8 +95,8 @@ func (b *budget) charge(k budgetKey, now time.Time) time.Duration {
 	return 0
 }
 
-// add counts n events of another replica, whatever room there is.
-func (b *budget) add(k budgetKey, n int, now time.Time) {
+// Add counts n events of another replica, whatever room there is.
+func (b *Budget[K]) Add(k K, n int, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.limit < 0 || n <= 0 {
@@ -100,22 +113,20 @@ func (b *budget) add(k budgetKey, n int, now time.Time) {
 	}
 }
 
-// take moves what was charged since the last take to counts.
-func (b *budget) take(counts []Counts, failed bool) []Counts {
+// Taken returns what was charged since it was last called. The first call begins the counting.
+func (b *Budget[K]) Taken() map[K]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for k, n := range b.fresh {
-		counts = append(counts, Counts{Failed: failed, Webhook: k.webhook, Sender: k.sender, N: n})
-	}
-	b.fresh = map[budgetKey]int{}
-	return counts
+	fresh := b.fresh
+	b.fresh = map[K]int{}
+	return fresh
 }
 
 // entry returns the entry of k, made if needed.
-func (b *budget) entry(k budgetKey, now time.Duration) *spending {
+func (b *Budget[K]) entry(k K, now time.Duration) *spending {
 	e := b.entries[k]
 	if e == nil {
-		if len(b.entries) >= budgetEntries {
+		if len(b.entries) >= b.room {
 			b.evict(now)
 		}
 		e = &spending{}
@@ -125,10 +136,10 @@ func (b *budget) entry(k budgetKey, now time.Duration) *spending {
 }
 
 // evict makes room: of a random few entries, those that ran out go, or the one with the least spent. A
-// spent budget goes only when all that are drawn are spent too, so a sender would have to spend the
+// Spent budget goes only when all that are drawn are spent too, so a sender would have to spend the
 // budgets of about as many addresses as there is room for to get one of its own back.
-func (b *budget) evict(now time.Duration) {
-	var least budgetKey
+func (b *Budget[K]) evict(now time.Duration) {
+	var least K
 	fewest, drawn := -1, 0
 	for k, e := range b.entries { // begins at a random place
 		e.expire(now)
@@ -141,13 +152,13 @@ func (b *budget) evict(now time.Duration) {
 			break
 		}
 	}
-	if len(b.entries) >= budgetEntries {
+	if len(b.entries) >= b.room {
 		delete(b.entries, least)
 	}
 }
 
-// sweep forgets the entries that ran out.
-func (b *budget) sweep(now time.Time) {
+// Sweep forgets the entries that ran out.
+func (b *Budget[K]) Sweep(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	at := now.Sub(b.base)
@@ -156,7 +167,7 @@ func (b *budget) sweep(now time.Time) {
 			delete(b.entries, k)
 		}
 	}
-	if len(b.fresh) > budgetEntries { // nobody takes them any more
+	if len(b.fresh) > b.room { // nobody takes them any more
 		b.fresh = nil
 	}
 }

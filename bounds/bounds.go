@@ -1,0 +1,183 @@
+// Package bounds declares what strangers can make the server hold: bytes, connections, work under way,
+// what is remembered of senders, and how long a request may take.
+//
+// Everything that answers a request takes what it holds from here first: the ingress, the API, the pages of
+// the dashboard. Each bound has a share for each sender, so that no sender exhausts it for the others, and
+// is a metric. docs/limits.md is written from this package.
+package bounds
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Sizes of one request, in bytes.
+const (
+	MaxDelivery   = 256 << 10 // body of a delivery
+	MaxBody       = 8 << 20   // body of a request to the API with a key
+	MaxKeyless    = 2 << 20   // body of a request to the API without a key
+	MaxPushNotice = 4 << 20   // body of a push notice
+	MaxSignIn     = 4 << 10   // body of a request to a page without a session
+	MaxForm       = 1 << 20   // body of a form
+	MaxImport     = 17 << 20  // body of a form with files
+	MaxHeader     = 32 << 10  // headers
+	MaxFields     = 256       // header fields of a delivery
+	MaxValues     = 50_000    // JSON values in a body that the API parses
+)
+
+// Times of one request.
+const (
+	HeaderTime   = 10 * time.Second // until the headers have arrived
+	DeliveryTime = 15 * time.Second // until the body of a delivery has arrived
+	BodyTime     = 30 * time.Second // until any other body has arrived
+	WriteTime    = 30 * time.Second // until a part of an answer is received, and longer the larger it is
+	AnswerTime   = 2 * time.Minute  // until an answer to a delivery is received
+	IdleTime     = 75 * time.Second // between the requests of a connection
+)
+
+// MaxStreams is how many requests one HTTP/2 connection may have at once.
+const MaxStreams = 100
+
+// Rows that rejected deliveries may add to the log.
+const (
+	RejectedRows       = 1000 // of one webhook in a minute; those beyond share rows
+	SharedRejectedRows = 4096 // shared rows that wait to be written
+)
+
+// Config says what differs from the defaults. The zero value works.
+type Config struct {
+	// Connections bounds the open connections. 0 means 10,000.
+	Connections int64
+	// SenderConnections bounds those of one sender. 0 means 256, a negative number none.
+	SenderConnections int64
+	// DeliveryBytes bounds the deliveries in memory. 0 means 64 MiB.
+	DeliveryBytes int64
+	// Registerer receives the metrics; nil keeps them unseen.
+	Registerer prometheus.Registerer
+}
+
+// Bounds are the bounds of one server.
+type Bounds struct {
+	Connections *Pool
+	Streams     *Pool // requests over HTTP/2 under way
+
+	Deliveries *Pool // bytes of deliveries
+	Keyless    *Pool // bytes of requests without a key
+	Pushes     *Pool // bytes of push notices
+	Keyed      *Pool // bytes of requests with a key
+	Parsed     *Pool // bytes that bodies take once they are parsed
+
+	Validations *Slots // of trees without a key
+	Plans       *Slots // of trees with a key
+	Suspects    *Slots // look-ups of keys for senders of wrong keys
+
+	DeliveryStreams *Pool // event streams of deliveries
+	RunStreams      *Pool // event streams of runs
+	PageStreams     *Pool // pages that follow what they show
+
+	WebhookDeliveries *Budget[WebhookSender]
+	WebhookFailures   *Budget[WebhookSender]
+	WrongKeys         *Rate
+	SignIns           *Rate
+	Validating        *Rate
+	WrongPushes       *Rate
+}
+
+// WebhookSender is whose budget of deliveries it is. Only webhooks that exist have budgets.
+type WebhookSender struct{ Webhook, Sender string }
+
+// DefaultDeliveryBytes is the default of Config.DeliveryBytes.
+const DefaultDeliveryBytes = 64 << 20
+
+// New returns the bounds of a server that holds nothing yet.
+func New(cfg Config) *Bounds {
+	senderConnections, connectionShare := cmp.Or(cfg.SenderConnections, 256), int64(4)
+	if cfg.SenderConnections < 0 {
+		senderConnections, connectionShare = 0, 0
+	}
+	b := &Bounds{
+		Connections: newPool(connections, cmp.Or(cfg.Connections, 10_000), connectionShare, senderConnections),
+		Streams:     newPool(streams, 4096, 4, 0),
+
+		Deliveries: newPool(deliveries, cmp.Or(cfg.DeliveryBytes, DefaultDeliveryBytes), 2, 0),
+		Keyless:    newPool(keyless, 16<<20, 2, 0),
+		Pushes:     newPool(pushes, 32<<20, 2, 0),
+		Keyed:      newPool(keyed, 64<<20, 2, 0),
+		Parsed:     newPool(parsed, 96<<20, 2, 0),
+
+		Validations: newSlots(validations, 2, 16, 4, 2*time.Second),
+		Plans:       newSlots(plans, 2, 64, 32, 30*time.Second),
+		Suspects:    newSlots(suspects, 2, 4096, 0, 30*time.Second),
+
+		DeliveryStreams: newPool(deliveryStreams, 200, 2, 0),
+		RunStreams:      newPool(runStreams, 1000, 2, 0),
+		PageStreams:     newPool(pageStreams, 512, 2, 0),
+
+		WebhookDeliveries: newBudget[WebhookSender](webhookDeliveries, 60, 32<<10),
+		WebhookFailures:   newBudget[WebhookSender](webhookFailures, 20, 32<<10),
+		WrongKeys:         newRate(wrongKeys, 30, 4096),
+		SignIns:           newRate(signIns, 10, 4096),
+		Validating:        newRate(validating, 30, 4096),
+		WrongPushes:       newRate(wrongPushes, 20, 4096),
+	}
+	if cfg.Registerer != nil {
+		cfg.Registerer.MustRegister(b)
+	}
+	return b
+}
+
+// about says what a bound is of, for its metrics and for docs/limits.md.
+type about struct{ name, what, unit, share, setting, answer string }
+
+func (a about) describe() about { return a }
+
+const (
+	noRoom     = "503 with `Retry-After`"
+	overBudget = "429 with `Retry-After`"
+	halfFree   = "half of what is free"
+)
+
+var (
+	connections = about{"connections", "open connections", "", "256, and a quarter of what is free; none for `trustedProxies`", "", noRoom + "; over TLS the connection is closed"}
+	streams     = about{"http2_requests", "requests over HTTP/2 at once", "", "a quarter of what is free", "", noRoom}
+
+	deliveries = about{"delivery_bytes", "deliveries that are received or stored", "bytes", halfFree, "`limits.inFlightBytes`", noRoom}
+	keyless    = about{"keyless_bytes", "requests without a key", "bytes", halfFree, "", noRoom}
+	pushes     = about{"push_bytes", "push notices", "bytes", halfFree, "", noRoom}
+	keyed      = about{"keyed_bytes", "requests with a key", "bytes", halfFree + ", for each key", "", noRoom}
+	parsed     = about{"parsed_bytes", "bodies once they are parsed", "bytes", halfFree, "", noRoom}
+
+	validations = about{"validations", "validations without a key, two of them under way", "", "4", "", noRoom}
+	plans       = about{"plans", "plans and validations with a key, two of them under way", "", "32, for each key", "", noRoom}
+	suspects    = about{"key_lookups", "look-ups of keys for senders of too many wrong ones, two of them under way", "", "", "", noRoom}
+
+	deliveryStreams = about{"delivery_streams", "open event streams of deliveries", "", halfFree + ", for each key", "", noRoom}
+	runStreams      = about{"run_streams", "open event streams of runs", "", halfFree + ", for each key", "", noRoom}
+	pageStreams     = about{"page_streams", "dashboard pages that follow what they show", "", halfFree + ", for each key", "", noRoom}
+
+	webhookDeliveries = about{"delivery_senders", "senders of deliveries", "", "60 deliveries a minute to one webhook", "`limits.deliveriesPerMinute`", overBudget}
+	webhookFailures   = about{"failed_senders", "senders of deliveries that prove nothing", "", "20 a minute to one webhook", "`limits.failedAuthPerMinute`", overBudget}
+	wrongKeys         = about{"wrong_key_senders", "senders of wrong API keys", "", "30 a minute; a right key is still answered", "", overBudget}
+	signIns           = about{"sign_in_senders", "senders of wrong keys to the dashboard", "", "10 a minute; a right key still signs in", "", overBudget}
+	validating        = about{"validation_senders", "senders of validations without a key", "", "30 a minute", "", overBudget}
+	wrongPushes       = about{"wrong_push_senders", "senders of push notices that are not signed right", "", "20 a minute", "", overBudget}
+)
+
+// bound is one of the bounds.
+type bound interface {
+	describe() about
+	measure() (held, limit, refused int64)
+}
+
+// all returns every bound, in the order of docs/limits.md.
+func (b *Bounds) all() []bound {
+	return []bound{
+		b.Connections, b.Streams,
+		b.Deliveries, b.Keyless, b.Pushes, b.Keyed, b.Parsed,
+		b.Validations, b.Plans, b.Suspects,
+		b.DeliveryStreams, b.RunStreams, b.PageStreams,
+		b.WebhookDeliveries, b.WebhookFailures, b.WrongKeys, b.SignIns, b.Validating, b.WrongPushes,
+	}
+}
