@@ -20,7 +20,7 @@ var rooms = map[string][]string{
 	"bounds":               {},
 	"schema":               {"ingress/signature"},
 	"schema/report":        {"schema"},
-	"state":                {"schema"},
+	"state":                {"bounds", "schema"},
 	"state/statetest":      {"state"},
 	"trace":                {},
 	"api":                  {"bounds", "state", "schema"},

@@ -15,6 +15,7 @@ import (
 
 	"millwright/admin"
 	"millwright/api"
+	"millwright/bounds"
 	"millwright/reconcile/plan"
 	"millwright/state"
 	"millwright/state/statetest"
@@ -22,10 +23,11 @@ import (
 
 // world is a server of the management API over a real state, with a key of each role.
 type world struct {
-	t     *testing.T
-	store *state.Store
-	url   string
-	keys  map[state.Role]string
+	t      *testing.T
+	store  *state.Store
+	url    string
+	keys   map[state.Role]string
+	bounds *bounds.Bounds
 }
 
 // each runs f against a server over every database.
@@ -44,7 +46,7 @@ func serve(t *testing.T, store *state.Store, cfg admin.Config) *world {
 	admin.Register(a, cfg)
 	srv := httptest.NewServer(a)
 	t.Cleanup(srv.Close)
-	w := &world{t: t, store: store, url: srv.URL + api.Base, keys: map[state.Role]string{}}
+	w := &world{t: t, store: store, url: srv.URL + api.Base, keys: map[state.Role]string{}, bounds: a.Bounds()}
 	for _, role := range []state.Role{state.RoleViewer, state.RoleRunner, state.RoleAdmin, state.RoleWorker} {
 		_, secret, err := store.CreateKey(context.Background(), string(role), role, nil)
 		if err != nil {

@@ -42,8 +42,9 @@ const MaxStreams = 100
 
 // Rows that rejected deliveries may add to the log.
 const (
-	RejectedRows       = 1000 // of one webhook in a minute; those beyond share rows
-	SharedRejectedRows = 4096 // shared rows that wait to be written
+	RejectedRows                = 1000 // of one webhook in a minute; those beyond share rows
+	SharedRejectedRows          = 4096 // shared rows that wait to be written
+	SharedRejectedRowsOfWebhook = 256  // of these, those of one webhook
 )
 
 // Config says what differs from the defaults. The zero value works.
@@ -93,27 +94,28 @@ const DefaultDeliveryBytes = 64 << 20
 
 // New returns the bounds of a server that holds nothing yet.
 func New(cfg Config) *Bounds {
-	senderConnections, connectionShare := cmp.Or(cfg.SenderConnections, 256), int64(4)
+	ofConnections := shares{part: 0.25, least: 1, most: cmp.Or(cfg.SenderConnections, 256)}
 	if cfg.SenderConnections < 0 {
-		senderConnections, connectionShare = 0, 0
+		ofConnections = shares{}
 	}
+	ofBytes, ofStreams := shares{part: 0.5, least: firstRead}, shares{part: 0.5, least: 1}
 	b := &Bounds{
-		Connections: newPool(connections, cmp.Or(cfg.Connections, 10_000), connectionShare, senderConnections),
-		Streams:     newPool(streams, 4096, 4, 0),
+		Connections: newPool(connections, cmp.Or(cfg.Connections, 10_000), ofConnections),
+		Streams:     newPool(streams, 4096, shares{part: 0.25, least: 1}),
 
-		Deliveries: newPool(deliveries, cmp.Or(cfg.DeliveryBytes, DefaultDeliveryBytes), 2, 0),
-		Keyless:    newPool(keyless, 16<<20, 2, 0),
-		Pushes:     newPool(pushes, 32<<20, 2, 0),
-		Keyed:      newPool(keyed, 64<<20, 2, 0),
-		Parsed:     newPool(parsed, 96<<20, 2, 0),
+		Deliveries: newPool(deliveries, cmp.Or(cfg.DeliveryBytes, DefaultDeliveryBytes), ofBytes),
+		Keyless:    newPool(keyless, 16<<20, ofBytes),
+		Pushes:     newPool(pushes, 32<<20, ofBytes),
+		Keyed:      newPool(keyed, 64<<20, ofBytes),
+		Parsed:     newPool(parsed, 96<<20, ofBytes),
 
 		Validations: newSlots(validations, 2, 16, 4, 2*time.Second),
 		Plans:       newSlots(plans, 2, 64, 32, 30*time.Second),
 		Suspects:    newSlots(suspects, 2, 4096, 0, 30*time.Second),
 
-		DeliveryStreams: newPool(deliveryStreams, 200, 2, 0),
-		RunStreams:      newPool(runStreams, 1000, 2, 0),
-		PageStreams:     newPool(pageStreams, 512, 2, 0),
+		DeliveryStreams: newPool(deliveryStreams, 200, ofStreams),
+		RunStreams:      newPool(runStreams, 1000, ofStreams),
+		PageStreams:     newPool(pageStreams, 512, ofStreams),
 
 		WebhookDeliveries: newBudget[WebhookSender](webhookDeliveries, 60, 32<<10),
 		WebhookFailures:   newBudget[WebhookSender](webhookFailures, 20, 32<<10),
@@ -136,26 +138,26 @@ func (a about) describe() about { return a }
 const (
 	noRoom     = "503 with `Retry-After`"
 	overBudget = "429 with `Retry-After`"
-	halfFree   = "half of what is free"
+	half       = "half, the smaller the less is free"
 )
 
 var (
-	connections = about{"connections", "open connections", "", "256, and a quarter of what is free; none for `trustedProxies`", "", noRoom + "; over TLS the connection is closed"}
-	streams     = about{"http2_requests", "requests over HTTP/2 at once", "", "a quarter of what is free", "", noRoom}
+	connections = about{"connections", "open connections", "", "256, fewer when fewer than 3,200 are free; no bound for `trustedProxies`", "", noRoom + "; over TLS the connection is closed"}
+	streams     = about{"http2_requests", "requests over HTTP/2 at once", "", "a quarter, the smaller the less is free", "", noRoom}
 
-	deliveries = about{"delivery_bytes", "deliveries that are received or stored", "bytes", halfFree, "`limits.inFlightBytes`", noRoom}
-	keyless    = about{"keyless_bytes", "requests without a key", "bytes", halfFree, "", noRoom}
-	pushes     = about{"push_bytes", "push notices", "bytes", halfFree, "", noRoom}
-	keyed      = about{"keyed_bytes", "requests with a key", "bytes", halfFree + ", for each key", "", noRoom}
-	parsed     = about{"parsed_bytes", "bodies once they are parsed", "bytes", halfFree, "", noRoom}
+	deliveries = about{"delivery_bytes", "deliveries that are received or stored", "bytes", half, "`limits.inFlightBytes`", noRoom}
+	keyless    = about{"keyless_bytes", "requests without a key", "bytes", half, "", noRoom}
+	pushes     = about{"push_bytes", "push notices", "bytes", half, "", noRoom}
+	keyed      = about{"keyed_bytes", "requests with a key", "bytes", half + ", for each key", "", noRoom}
+	parsed     = about{"parsed_bytes", "bodies once they are parsed", "bytes", half, "", noRoom}
 
 	validations = about{"validations", "validations without a key, two of them under way", "", "4", "", noRoom}
 	plans       = about{"plans", "plans and validations with a key, two of them under way", "", "32, for each key", "", noRoom}
 	suspects    = about{"key_lookups", "look-ups of keys for senders of too many wrong ones, two of them under way", "", "", "", noRoom}
 
-	deliveryStreams = about{"delivery_streams", "open event streams of deliveries", "", halfFree + ", for each key", "", noRoom}
-	runStreams      = about{"run_streams", "open event streams of runs", "", halfFree + ", for each key", "", noRoom}
-	pageStreams     = about{"page_streams", "dashboard pages that follow what they show", "", halfFree + ", for each key", "", noRoom}
+	deliveryStreams = about{"delivery_streams", "open event streams of deliveries", "", half + ", for each key", "", noRoom}
+	runStreams      = about{"run_streams", "open event streams of runs", "", half + ", for each key", "", noRoom}
+	pageStreams     = about{"page_streams", "dashboard pages that follow what they show", "", half + ", for each key", "", noRoom}
 
 	webhookDeliveries = about{"delivery_senders", "senders of deliveries", "", "60 deliveries a minute to one webhook", "`limits.deliveriesPerMinute`", overBudget}
 	webhookFailures   = about{"failed_senders", "senders of deliveries that prove nothing", "", "20 a minute to one webhook", "`limits.failedAuthPerMinute`", overBudget}

@@ -9,14 +9,13 @@ import (
 // Pool is an amount, such as bytes or connections, of which all senders together hold no more than a
 // limit. It is safe for concurrent use.
 //
-// A sender may hold a part of what is free, not of the limit, so that some always stays free for the next
-// sender however many others take all they may (dynamic thresholds; Choudhury and Hahne, 1998). With a
-// share of 1/2, one greedy sender gets a third of the limit, and forty leave a twenty-first. The senders of
-// one IPv6 /48 network together may hold twice what one sender may.
+// What a sender may hold shrinks with the square of what is free, so that greedy senders who come one after
+// the other, and give nothing back, leave room for the next: with a share of a half, n of them leave
+// 2/(n+2) of the limit. A sender may always hold a little while anything is free. The senders of one IPv6
+// /48 network together may hold twice what one sender may.
 type Pool struct {
 	about
-	share int64 // a sender may hold free/share; 0: any part
-	most  int64 // a sender may hold at most this; 0: no such bound
+	shares
 
 	mu      sync.Mutex
 	limit   int64
@@ -25,8 +24,15 @@ type Pool struct {
 	of      map[string]int64 // held by sender and by network
 }
 
-func newPool(a about, limit, share, most int64) *Pool {
-	return &Pool{about: a, limit: limit, share: share, most: most, of: map[string]int64{}}
+// shares are what a sender may hold.
+type shares struct {
+	part  float64 // of the limit while all is free; 0: any part
+	least int64   // while anything is free
+	most  int64   // at any time; 0: no such bound
+}
+
+func newPool(a about, limit int64, s shares) *Pool {
+	return &Pool{about: a, limit: limit, shares: s, of: map[string]int64{}}
 }
 
 // Take takes n for the sender, or nothing when that exceeds the limit or the sender's share. The empty
@@ -90,10 +96,13 @@ func (p *Pool) mayHold(who string, n, free, times int64) bool {
 		return true
 	}
 	total := p.of[who] + n
-	if p.share > 0 && total > times*free/p.share {
+	if p.most > 0 && total > times*p.most {
 		return false
 	}
-	return p.most == 0 || total <= times*p.most
+	if p.part == 0 || total <= p.least {
+		return true
+	}
+	return float64(total) <= float64(times)*p.part*float64(free)*float64(free)/float64(p.limit)
 }
 
 func (p *Pool) add(who string, n int64) {

@@ -14,7 +14,7 @@ type Slots struct {
 }
 
 func newSlots(a about, working, places, most int64, patience time.Duration) *Slots {
-	return &Slots{newPool(a, places, 0, most), make(chan struct{}, working), patience}
+	return &Slots{newPool(a, places, shares{most: most}), make(chan struct{}, working), patience}
 }
 
 // Enter waits for a turn. It returns false when there is no place to wait, when ctx ends, or when the turn

@@ -295,13 +295,8 @@ func TestRejectedElsewhere(t *testing.T) {
 		f, w := h.routed("alerts")
 		_, other := h.routed("other")
 
-		// The cap is of one minute: all is received in the one that has the 1000.
-		received := time.Now()
+		received := time.Now() // all in one minute, and so in one shared row
 		s.RejectedElsewhere(w.ID, 1000)
-		if now := time.Now(); now.Unix()/60 != received.Unix()/60 {
-			received = now
-			s.RejectedElsewhere(w.ID, 1000)
-		}
 
 		reject := func(w state.RoutedWebhook) {
 			err := s.RecordRejected(t.Context(), state.Rejection{
@@ -329,6 +324,35 @@ func TestRejectedElsewhere(t *testing.T) {
 			if err != nil || len(rows) != c.rows || rows[0].Count != c.count {
 				t.Errorf("%d rows, %v: %+v", len(rows), err, rows)
 			}
+		}
+	})
+}
+
+// Rejections that were received in several minutes, in no order, count toward one cap.
+func TestRejectedRowsAreCappedWhateverTheMinute(t *testing.T) {
+	statetest.EachDSN(t, func(t *testing.T, dsn string) {
+		s := open(t, dsn)
+		h := newHooks(t, s, "alerts")
+		f, w := h.routed("alerts")
+		s.RejectedElsewhere(w.ID, 999)
+		now := time.Now()
+		for i := range 40 {
+			err := s.RecordRejected(t.Context(), state.Rejection{
+				FactoryUID: f.UID, WebhookID: w.ID, WebhookUID: w.UID, Outcome: state.DeliveryRejectedAuth, Sender: "192.0.2.1",
+				Generation: f.Generation, Received: now.Add(time.Duration(i%3-1) * time.Minute),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = open(t, dsn)
+		defer s.Close()
+		rows, err := s.Deliveries(t.Context(), f.UID, w.UID, state.DeliveryFilter{}, "", 100)
+		if err != nil || len(rows) > 1+4 { // one alone, and one for each minute
+			t.Errorf("%d rows of 40 rejections beyond the cap, %v", len(rows), err)
 		}
 	})
 }

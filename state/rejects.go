@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"millwright/bounds"
 )
 
 // Rejection is a request that was judged and starts nothing: refused, or a provider's set-up probe that
@@ -30,15 +32,8 @@ type Rejection struct {
 	last    *time.Time
 }
 
-const (
-	// rejectsAlone is how many rejections of a webhook get a row of their own in a minute.
-	rejectsAlone = 1000
-	// rejectsShared bounds the shared rows that wait to be written, and rejectsOfOne those of one webhook;
-	// beyond it senders share a row.
-	rejectsShared, rejectsOfOne = 4096, 256
-	// manySenders stands for senders that had no room of their own.
-	manySenders = "many"
-)
+// manySenders stands for senders that had no room of their own.
+const manySenders = "many"
 
 // RecordRejected logs a rejected request. When it returns nil, the row is on disk, unless the webhook
 // had more than 1,000 rejections in this minute: from then on, those of one outcome, sender and minute
@@ -58,14 +53,14 @@ func (s *Store) RejectedElsewhere(webhookID int64, n int) {
 	r := &s.accept.rejects
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.count(webhookID, n, time.Now().Unix()/60)
+	r.count(webhookID, n)
 }
 
 // rejects counts the rejections of each webhook and gathers those beyond the cap.
 type rejects struct {
 	mu      sync.Mutex
-	minute  int64
-	seen    map[int64]int // in this minute, by webhook
+	began   time.Time     // of the minute that is counted
+	seen    map[int64]int // in it, by webhook
 	waiting map[rejectKey]*sharedReject
 	rows    map[int64]int // of waiting, by webhook
 }
@@ -86,13 +81,12 @@ type sharedReject struct {
 func (r *rejects) share(one *Rejection) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	minute := one.Received.Unix() / 60
-	if r.count(one.WebhookID, 1, minute) <= rejectsAlone {
+	if r.count(one.WebhookID, 1) <= bounds.RejectedRows {
 		return false
 	}
-	key := rejectKey{one.WebhookID, one.Outcome, one.Sender, minute}
+	key := rejectKey{one.WebhookID, one.Outcome, one.Sender, one.Received.Unix() / 60}
 	row := r.waiting[key]
-	if row == nil && (len(r.waiting) >= rejectsShared || r.rows[one.WebhookID] >= rejectsOfOne) {
+	if row == nil && (len(r.waiting) >= bounds.SharedRejectedRows || r.rows[one.WebhookID] >= bounds.SharedRejectedRowsOfWebhook) {
 		key.sender = manySenders
 		row = r.waiting[key]
 	}
@@ -109,11 +103,11 @@ func (r *rejects) share(one *Rejection) bool {
 	return true
 }
 
-// count returns how many rejections a webhook had in the minute, with n more. Those of the minute before, which
-// come late, count in this one.
-func (r *rejects) count(webhook int64, n int, minute int64) int {
-	if minute > r.minute || minute < r.minute-1 || r.seen == nil {
-		r.minute, r.seen = minute, map[int64]int{}
+// count returns how many rejections a webhook had in the minute, with n more. The minute is one of the
+// monotonic clock: neither a request that began earlier nor a clock that is set begins another.
+func (r *rejects) count(webhook int64, n int) int {
+	if now := time.Now(); r.seen == nil || now.Sub(r.began) >= time.Minute {
+		r.began, r.seen = now, map[int64]int{}
 	}
 	r.seen[webhook] += n
 	return r.seen[webhook]

@@ -1,0 +1,205 @@
+package attack
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Attack is something that hostile senders do.
+type Attack struct {
+	Name string
+	// run attacks until ctx ends, and calls started once all of it has been under way.
+	run func(ctx context.Context, s *Server, started func())
+}
+
+// All returns every attack.
+func All() []Attack {
+	return []Attack{
+		{"256 slow bodies", slowBodies},
+		{"10,000 idle connections", idle},
+		{"8 validations of 8 MB", validations},
+		{"240 arrays of zeros", zeros},
+		{"wrong keys", wrongKeys},
+	}
+}
+
+// Run makes the attacks until stop is called. started is closed once all of them have been under way.
+func (s *Server) Run(attacks ...Attack) (started <-chan struct{}, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running, beginning sync.WaitGroup
+	for _, a := range attacks {
+		beginning.Add(1)
+		running.Go(func() { a.run(ctx, s, sync.OnceFunc(beginning.Done)) })
+	}
+	all := make(chan struct{})
+	go func() {
+		beginning.Wait()
+		close(all)
+	}()
+	return all, func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// slowBodies announces 256 large bodies to a webhook that needs no credential up to then, and sends
+// nothing of half of them, and a byte in a while of the rest.
+func slowBodies(ctx context.Context, s *Server, started func()) {
+	head := "POST " + s.signed.path + " HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: sha256=00\r\nContent-Length: 262144\r\n\r\n"
+	s.hold(ctx, 256, func(i int) string { return "127.0.1.1" }, func(i int) string { return head }, func(i int) string {
+		return strings.Repeat("x", i%2)
+	}, started)
+}
+
+// idle holds connections from forty addresses: half of them begin no request, half never send its body.
+func idle(ctx context.Context, s *Server, started func()) {
+	s.hold(ctx, 10_000, func(i int) string { return fmt.Sprintf("127.0.2.%d", 1+i%40) }, func(i int) string {
+		if i%2 == 0 {
+			return ""
+		}
+		return "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n"
+	}, nil, started)
+}
+
+// hold opens n connections, writes the head of a request to each, and then, once a second, what more says.
+// Those that the server ends are opened anew.
+func (s *Server) hold(ctx context.Context, n int, from, head func(int) string, more func(int) string, started func()) {
+	conns := make([]net.Conn, n)
+	defer func() {
+		for _, c := range conns {
+			if c != nil {
+				_ = c.Close()
+			}
+		}
+	}()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		for i := range conns {
+			if ctx.Err() != nil {
+				return
+			}
+			if conns[i] != nil && ended(conns[i]) {
+				_ = conns[i].Close()
+				conns[i] = nil
+			}
+			if conns[i] == nil {
+				if conns[i] = s.dial(ctx, from(i)); conns[i] != nil {
+					_, _ = io.WriteString(conns[i], head(i))
+				}
+			} else if more != nil {
+				_, _ = io.WriteString(conns[i], more(i))
+			}
+		}
+		started()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// ended reports whether the server has ended a connection.
+func ended(c net.Conn) bool {
+	var b [512]byte
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Microsecond))
+	_, err := c.Read(b[:])
+	timeout, ok := err.(net.Error)
+	return err != nil && !(ok && timeout.Timeout())
+}
+
+// dial connects from an address, or returns nil.
+func (s *Server) dial(ctx context.Context, from string) net.Conn {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 5 * time.Second}
+	c, err := d.DialContext(ctx, "tcp", s.addr)
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// validations sends eight trees of no file, whose rest grows a hundred times when it is parsed wholly.
+func validations(ctx context.Context, s *Server, started func()) {
+	large := `{"files":[],"x":[` + strings.Repeat(`{"":0},`, 8<<20/7-4) + `0]}`
+	small := `{"files":[],"x":[` + strings.Repeat(`{"":0},`, 2<<20/7-4) + `0]}`
+	s.flood(ctx, 8, 8, func(i int) string { return fmt.Sprintf("127.0.3.%d", 1+i) }, func(i, round int) string {
+		body := large
+		if round%2 == 1 {
+			body = small
+		}
+		return fmt.Sprintf("POST /api/v1/factory-files/validate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	}, started)
+}
+
+// zeros sends deliveries with the right token that grow a hundred times when they are parsed wholly.
+func zeros(ctx context.Context, s *Server, started func()) {
+	body := "[" + strings.Repeat("0,", 131_060) + "0]"
+	s.flood(ctx, 240, 240, func(i int) string { return fmt.Sprintf("127.0.4.%d", 1+i%4) }, func(i, round int) string {
+		unique := fmt.Sprintf("[%d,%s", 100_000*round+i, body[1:]) // not the same body twice
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX-Service-Delivery-Id: zeros-%d-%d\r\nContent-Length: %d\r\n\r\n%s",
+			s.filtered.path, s.filtered.token, i, round, len(unique), unique)
+	}, started)
+}
+
+// wrongKeys tries one key after the other.
+func wrongKeys(ctx context.Context, s *Server, started func()) {
+	s.flood(ctx, 8, 500, func(i int) string { return fmt.Sprintf("127.0.5.%d", 1+i%4) }, func(i, round int) string {
+		return fmt.Sprintf("GET /api/v1/factory HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer mw_wrong-%d-%d\r\n\r\n", i, round)
+	}, started)
+}
+
+// flood sends requests over n connections, each as fast as it is answered, and calls started after enough
+// of them were answered or broken off.
+func (s *Server) flood(ctx context.Context, n, enough int, from func(int) string, request func(i, round int) string, started func()) {
+	var done atomic.Int64
+	var senders sync.WaitGroup
+	for i := range n {
+		senders.Go(func() {
+			for round := 0; ctx.Err() == nil; round++ {
+				s.exchange(ctx, from(i), request(i, round))
+				if done.Add(1) >= int64(enough) {
+					started()
+				}
+			}
+		})
+	}
+	senders.Wait()
+}
+
+// exchange sends one request over a connection of its own and returns the status of the answer, 0 when there
+// is none.
+func (s *Server) exchange(ctx context.Context, from, request string) int {
+	c := s.dial(ctx, from)
+	if c == nil {
+		return 0
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
+	_, _ = io.WriteString(c, request) // it may be answered before its end
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	return resp.StatusCode
+}
+
+// Deliver sends a small delivery with the right token from an address of nobody else, over a connection of
+// its own, and returns the status of the answer, 0 when there is none within a minute.
+func (s *Server) Deliver(ctx context.Context, number int) int {
+	body := fmt.Sprintf(`{"status":"ok","n":%d}`, number)
+	return s.exchange(ctx, "127.0.9.9", fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX-Service-Delivery-Id: honest-%d\r\nContent-Length: %d\r\n\r\n%s",
+		s.token.path, s.token.token, number, len(body), body))
+}
