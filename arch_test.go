@@ -28,7 +28,7 @@ var rooms = map[string][]string{
 	"reconcile":            {"reconcile/plan", "state", "schema"},
 	"ingress":              {"ingress/signature", "trace", "api", "bounds", "state", "schema"},
 	"ingress/conformance":  {"ingress/signature"},
-	"runs":                 {"runs/dispatch", "trace", "bounds", "api", "state", "schema"},
+	"runs":                 {"runs/dispatch", "trace", "api", "state", "schema"},
 	"runs/dispatch":        {"trace", "state", "schema"},
 	"runs/worker":          {"runs/dispatch", "trace"},
 	"admin":                {"bounds", "reconcile/plan", "ingress/signature", "api", "state", "schema"},

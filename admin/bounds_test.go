@@ -87,19 +87,13 @@ func TestTooLargeIsAnswered(t *testing.T) {
 // What validate works on is bounded: trees wait for their turn.
 func TestValidationsWaitForTheirTurn(t *testing.T) {
 	each(t, admin.Config{}, func(w *world) {
-		var leave []func()
-		for range 2 {
-			done, ok := w.bounds.Validations.Enter(context.Background(), "192.0.2.1")
-			if !ok {
-				t.Fatal("no slot")
-			}
-			leave = append(leave, done)
+		leave, ok := w.bounds.Validations.Enter(context.Background(), "192.0.2.1")
+		if !ok {
+			t.Fatal("no slot")
 		}
 		w.call("", "POST", "/factory-files/validate", `{"files": []}`).problem(503, "resource_unavailable")
 		w.call(state.RoleViewer, "POST", "/factory-files/validate", `{"files": []}`).want(200)
-		for _, done := range leave {
-			done()
-		}
+		leave()
 		w.call("", "POST", "/factory-files/validate", `{"files": []}`).want(200)
 	})
 }

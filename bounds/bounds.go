@@ -109,7 +109,7 @@ func New(cfg Config) *Bounds {
 		Keyed:      newPool(keyed, 64<<20, ofBytes),
 		Parsed:     newPool(parsed, 96<<20, ofBytes),
 
-		Validations: newSlots(validations, 2, 16, 4, 2*time.Second),
+		Validations: newSlots(validations, 1, 16, 4, 2*time.Second),
 		Plans:       newSlots(plans, 2, 64, 32, 30*time.Second),
 		Suspects:    newSlots(suspects, 2, 4096, 0, 30*time.Second),
 
@@ -151,7 +151,7 @@ var (
 	keyed      = about{"keyed_bytes", "requests with a key", "bytes", half + ", for each key", "", noRoom}
 	parsed     = about{"parsed_bytes", "bodies once they are parsed", "bytes", half, "", noRoom}
 
-	validations = about{"validations", "validations without a key, two of them under way", "", "4", "", noRoom}
+	validations = about{"validations", "validations without a key, one of them under way", "", "4", "", noRoom}
 	plans       = about{"plans", "plans and validations with a key, two of them under way", "", "32, for each key", "", noRoom}
 	suspects    = about{"key_lookups", "look-ups of keys for senders of too many wrong ones, two of them under way", "", "", "", noRoom}
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"millwright/bounds"
 	"millwright/state"
 	"millwright/state/statetest"
 )
@@ -114,8 +115,31 @@ func TestSignInAttemptsAreLimited(t *testing.T) {
 	if refused < 5 {
 		t.Fatalf("%d of 25 attempts were refused", refused)
 	}
-	if a := b.post("/login", "key", w.keys[state.RoleAdmin]); a.StatusCode != http.StatusTooManyRequests && a.StatusCode != http.StatusSeeOther {
-		t.Errorf("after that: %d", a.StatusCode)
+	if a := b.post("/login", "key", w.keys[state.RoleAdmin]); a.StatusCode != http.StatusSeeOther {
+		t.Errorf("the right key after that: %d", a.StatusCode)
+	}
+}
+
+// Before the sign-in little is read of a form, after it as much as a definition file may have.
+func TestFormsOfStrangersAreSmall(t *testing.T) {
+	w := newWorld(t, statetest.Open(t, statetest.SQLite(t)), "")
+	b := w.browser()
+	b.get("/login")
+	for _, size := range []int{bounds.MaxSignIn, 100_000, 2 << 20} {
+		if a := b.post("/login", "key", strings.Repeat("x", size)); a.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("a sign-in of %d bytes: %d", size, a.StatusCode)
+		}
+	}
+	if a := b.post("/login", "key", w.keys[state.RoleAdmin]); a.StatusCode != http.StatusSeeOther {
+		t.Errorf("the right key: %d", a.StatusCode)
+	}
+
+	in := w.signedIn(state.RoleAdmin)
+	if a := in.post("/secrets", "name", "LARGE", "value", strings.Repeat("x", 60_000)); a.StatusCode >= 400 {
+		t.Errorf("a large form of somebody who is signed in: %d", a.StatusCode)
+	}
+	if a := in.post("/secrets", "name", "LARGE", "value", strings.Repeat("x", bounds.MaxForm)); a.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("a form beyond the bound: %d", a.StatusCode)
 	}
 }
 

@@ -125,6 +125,7 @@ func manyBodies(t *testing.T) {
 	all := make(chan struct{})
 	for range 100 {
 		c, r := w.raw("POST /webhooks/w/" + w.uids["gh"] + " HTTP/1.1\r\nHost: x\r\nContent-Length: 262144\r\n\r\n")
+		wg.Go(func() { _, _ = io.WriteString(c, strings.Repeat("x", 262143)) }) // of some, not all is taken
 		wg.Go(func() {
 			if b, err := r.Peek(1); err == nil && len(b) == 1 { // refused at once
 				resp, err := http.ReadResponse(r, nil)
@@ -150,7 +151,7 @@ func manyBodies(t *testing.T) {
 	}
 	close(all)
 	wg.Wait()
-	if got[503] != 100-bound/262144 {
+	if got[503] < 100-bound/262144 || got[503] == 100 {
 		t.Errorf("answers %v", got)
 	}
 	statetest.Until(t, "the room of all bodies is free", func() bool {

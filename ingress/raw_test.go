@@ -217,11 +217,11 @@ func TestManyOneByteChunks(t *testing.T) {
 
 func TestInFlightBytesAreBounded(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	w := onSQLite(t, ingress.Config{InFlightBytes: 300_000, BodyTimeout: time.Hour, Registerer: reg})
+	w := onSQLite(t, ingress.Config{InFlightBytes: 1 << 20, BodyTimeout: time.Hour, Registerer: reg})
 	w.hook(enabled("live"))
 
-	c, r := w.raw(w.head("live", "Content-Length: 262144"))
-	statetest.Until(t, "the first request holds its room", func() bool {
+	c, r := w.raw(w.head("live", "Content-Length: 262144") + `"` + strings.Repeat("x", 200_000))
+	statetest.Until(t, "the first request holds room for what has arrived", func() bool {
 		return gauge(t, reg, "millwright_ingress_in_flight_bytes") == 262144
 	})
 
@@ -232,7 +232,7 @@ func TestInFlightBytesAreBounded(t *testing.T) {
 	}
 	want(t, w.deliver("live", `1`), 202)
 
-	if _, err := io.WriteString(c, `"`+strings.Repeat("x", 262142)+`"`); err != nil {
+	if _, err := io.WriteString(c, strings.Repeat("x", 62_142)+`"`); err != nil {
 		t.Fatal(err)
 	}
 	want(t, w.answer(r), 202)

@@ -81,8 +81,8 @@ var rules = []Rule{
 		Doc: "A resource takes its name from its path: 1 to 64 characters of a-z A-Z 0-9 . _ -, not starting with a dot.",
 	},
 	{
-		Code: "file-too-large", Severity: SeverityError, Title: "a file over 256 KiB",
-		Doc: "A definition file has at most 256 KiB. The file is not read.",
+		Code: "file-too-large", Severity: SeverityError, Title: "a file over 256 KiB, or of too many values",
+		Doc: "A definition file has at most 256 KiB, and its YAML at most 20,000 values. The rest of the file is not checked.",
 	},
 	{
 		Code: "tree-too-large", Severity: SeverityError, Title: "too many files, or too much in them",

@@ -16,6 +16,12 @@ import (
 // maxYAMLDepth is how deep the values of a definition may nest.
 const maxYAMLDepth = 64
 
+// A parsed file takes a hundred times the memory of its text when it holds little but values.
+const (
+	maxYAMLValues     = 20_000
+	maxYAMLIndicators = 3 * maxYAMLValues // prose has some too
+)
+
 // maxNumberText bounds the text of a number outside a payload filter, and with
 // it the cost of its arithmetic.
 const maxNumberText = 32
@@ -24,7 +30,7 @@ const maxNumberText = 32
 // read differently from how it looks. When the text cannot be read at all, root
 // stays nil. A value that was refused is nil in data and marked in bad.
 func (d *document) parse() {
-	if !d.checkText() {
+	if !d.checkText() || d.holdsTooMuch(indicators(d.text), maxYAMLIndicators) {
 		return
 	}
 	first, second, err := decode(d.text)
@@ -44,6 +50,9 @@ func (d *document) parse() {
 		return
 	}
 	root := first.Content[0]
+	if d.holdsTooMuch(values(root), maxYAMLValues) {
+		return
+	}
 	if root.Kind == yaml.ScalarNode && root.Value == "" && root.Style == 0 && root.Tag == "!!null" {
 		d.data = map[string]any{}
 		return
@@ -55,6 +64,35 @@ func (d *document) parse() {
 	}
 	d.root = root
 	d.data, _ = data.(map[string]any)
+}
+
+// holdsTooMuch reports a file that holds more than most of something, values or what stands between them.
+func (d *document) holdsTooMuch(n, most int) bool {
+	if n <= most {
+		return false
+	}
+	d.report(fileSpan(), SeverityError, "file-too-large", fmt.Sprintf("the file holds more than %d values", maxYAMLValues), "")
+	return true
+}
+
+// indicators counts what separates the values of a YAML text, before it is parsed.
+func indicators(text []byte) (n int) {
+	for _, c := range text {
+		switch c {
+		case ',', ':', '[', '{', '\n':
+			n++
+		}
+	}
+	return n
+}
+
+// values counts the values in n.
+func values(n *yaml.Node) int {
+	total := 1
+	for _, inner := range n.Content {
+		total += values(inner)
+	}
+	return total
 }
 
 // rootHint says how a file became something other than a mapping.
