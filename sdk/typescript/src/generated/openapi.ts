@@ -267,7 +267,7 @@ export interface paths {
         put?: never;
         /**
          * Say what is wrong with a definition tree
-         * @description Needs no key, never looks at state, and takes 30 requests a minute from a sender.
+         * @description Never looks at state. Needs no key; without one it takes 2 MiB, and 30 requests a minute from a sender.
          */
         post: operations["validateFactoryFiles"];
         delete?: never;
