@@ -23,7 +23,7 @@ type Attack struct {
 // All returns every attack.
 func All() []Attack {
 	return []Attack{
-		{"256 slow bodies", slowBodies},
+		{"320 slow bodies", slowBodies},
 		{"10,000 idle connections", idle},
 		{"8 validations of 8 MB", validations},
 		{"240 arrays of zeros", zeros},
@@ -50,11 +50,11 @@ func (s *Server) Run(attacks ...Attack) (started <-chan struct{}, stop func()) {
 	}
 }
 
-// slowBodies announces 256 large bodies to a webhook that needs no credential up to then, and sends
-// nothing of half of them, and a byte in a while of the rest.
+// slowBodies announces 320 large bodies to a webhook that needs no credential up to then, more than old
+// servers had room for, and sends nothing of half of them, and a byte in a while of the rest.
 func slowBodies(ctx context.Context, s *Server, started func()) {
 	head := "POST " + s.signed.path + " HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: sha256=00\r\nContent-Length: 262144\r\n\r\n"
-	s.hold(ctx, 256, func(i int) string { return "127.0.1.1" }, func(i int) string { return head }, func(i int) string {
+	s.hold(ctx, 320, func(i int) string { return fmt.Sprintf("127.0.1.%d", 1+i%2) }, func(int) string { return head }, func(i int) string {
 		return strings.Repeat("x", i%2)
 	}, started)
 }
