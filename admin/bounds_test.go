@@ -57,7 +57,7 @@ func TestStalledBodiesTakeNoSlot(t *testing.T) {
 		f := w.factory("hub", state.Source{Kind: "git"}, nil)
 		push := "/factory/" + f.UID + "/push"
 		for _, path := range []string{push, "/factory-files/validate"} {
-			w.stall(30, "POST /api/v1"+path+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n{")
+			w.stall(12, "POST /api/v1"+path+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n{")
 		}
 		w.call("", "POST", "/factory-files/validate", `{"files": []}`).want(200)
 		w.call("", "POST", push, "{}").problem(401, "authentication_required")

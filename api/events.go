@@ -95,10 +95,7 @@ func (e *Events) Send(name, id string, data any) error {
 func (e *Events) Waiting() error { return e.write(": waiting\n\n") }
 
 func (e *Events) write(text string) error {
-	if d, ok := e.w.(interface{ SetWriteDeadline(time.Time) error }); ok {
-		d.SetWriteDeadline(time.Now().Add(eventWrite))
-		defer d.SetWriteDeadline(time.Time{}) // over HTTP/2 it would end the stream, though nobody writes
-	}
+	e.until(time.Now().Add(eventWrite))
 	if _, err := e.w.Write([]byte(text)); err != nil {
 		return err
 	}
@@ -106,8 +103,19 @@ func (e *Events) write(text string) error {
 	return nil
 }
 
+// flush sends what was written. It leaves no deadline: over HTTP/2 that would end the stream, though nobody
+// writes.
 func (e *Events) flush() {
+	e.until(time.Now().Add(eventWrite))
 	if f, ok := e.w.(http.Flusher); ok {
 		f.Flush()
+	}
+	e.until(time.Time{})
+}
+
+// until sets the time at which writing fails, where the connection has one.
+func (e *Events) until(deadline time.Time) {
+	if d, ok := e.w.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		_ = d.SetWriteDeadline(deadline)
 	}
 }

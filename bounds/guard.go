@@ -82,12 +82,23 @@ type timedWriter struct {
 	own     bool // the handler sets deadlines
 }
 
+// WriteHeader begins the answer.
+func (w *timedWriter) WriteHeader(status int) {
+	w.extend(0)
+	w.ResponseWriter.WriteHeader(status)
+}
+
 // Write writes a part of the answer.
 func (w *timedWriter) Write(p []byte) (int, error) {
-	if !w.own {
-		_ = w.control.SetWriteDeadline(time.Now().Add(WriteTime + time.Duration(len(p)/slowest)*time.Second))
-	}
+	w.extend(len(p))
 	return w.ResponseWriter.Write(p)
+}
+
+// extend gives the receiver the time for n bytes.
+func (w *timedWriter) extend(n int) {
+	if !w.own {
+		_ = w.control.SetWriteDeadline(time.Now().Add(WriteTime + time.Duration(n/slowest)*time.Second))
+	}
 }
 
 // Flush sends what was written.
