@@ -145,9 +145,6 @@ func SecretNameFor(webhook string, taken func(name string) bool) string {
 	return name
 }
 
-// tokenPrefix begins every token that is made for a webhook, so that a leaked one can be told.
-const tokenPrefix = "mwt_"
-
 // newCredential returns the new secret of a webhook: the given one where the provider issues it, "" when it
 // has not yet, and one made here in every other case.
 func newCredential(w schema.Webhook, given string) (string, error) {
@@ -155,7 +152,7 @@ func newCredential(w schema.Webhook, given string) (string, error) {
 		if given != "" {
 			return "", api.InvalidField("secret", "is made by the server when auth_mode is %s: leave it out", w.AuthMode)
 		}
-		return state.NewToken(tokenPrefix), nil
+		return state.NewToken(state.TokenPrefix), nil
 	}
 	name := w.SignatureScheme
 	if w.SignatureSchemeAlias != "" {

@@ -72,6 +72,9 @@ func ValidID(prefix, s string) bool {
 	return true
 }
 
+// TokenPrefix begins every token that is made up for a webhook, so that a leaked one can be told.
+const TokenPrefix = "mwt_"
+
 // NewToken returns prefix and 32 random bytes as URL-safe text.
 func NewToken(prefix string) string {
 	var b [32]byte

@@ -25,6 +25,7 @@ import (
 // client calls a server's API for the commands that need one.
 type client struct {
 	server, key, factory string
+	keyFile              string // where a local server's key was looked for; empty: nowhere
 	http                 *http.Client
 }
 
@@ -57,7 +58,8 @@ func (c *client) prepare() error {
 	c.server = strings.TrimSuffix(strings.TrimSuffix(c.server, "/"), api.Base)
 	if c.key = os.Getenv("MILLWRIGHT_API_KEY"); c.key == "" && isLoopback(u.Hostname()) {
 		if path, ok := state.SQLitePath(envOr("MILLWRIGHT_STATE", defaultState)); ok {
-			key, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "admin-key"))
+			c.keyFile = adminKeyFile(path)
+			key, _ := os.ReadFile(c.keyFile)
 			c.key = strings.TrimSpace(string(key))
 		}
 	}
@@ -152,13 +154,31 @@ func (c *client) refused(resp *http.Response) error {
 		text = p.Title
 	}
 	if p.Code == "authentication_required" {
-		text += ": set MILLWRIGHT_API_KEY"
+		text += ": " + c.whereKeys()
 	}
 	status := exitProblem
 	if resp.StatusCode >= 500 || resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusTooManyRequests {
 		status = exitUnreachable
 	}
 	return &exit{status, &refusal{p.Code, clean(text), resp.StatusCode}}
+}
+
+// whereKeys says where the API key of a request comes from, for one that was refused.
+func (c *client) whereKeys() string {
+	switch {
+	case c.keyFile != "" && c.key == "":
+		return fmt.Sprintf("set MILLWRIGHT_API_KEY; there is no key of a local server in %s (MILLWRIGHT_STATE says where its state is)", absolute(c.keyFile))
+	case c.keyFile != "":
+		return fmt.Sprintf("the key in %s is of another state, revoked or expired: set MILLWRIGHT_API_KEY, or make a key with millwright key create --local", absolute(c.keyFile))
+	}
+	return "set MILLWRIGHT_API_KEY"
+}
+
+func absolute(file string) string {
+	if abs, err := filepath.Abs(file); err == nil {
+		return abs
+	}
+	return file
 }
 
 // refusal is a problem that the server answered with.

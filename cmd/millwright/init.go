@@ -58,7 +58,7 @@ not be running.`,
 next:
   millwright serve --dir %[1]s
 and in another terminal, until which it is refused:
-  openssl rand -hex 32 | millwright secret set CI_TOKEN
+  millwright secret set CI_TOKEN --generate
   millwright webhook uids --write %[1]s
 `, schema.ShellWord(dir), dir)
 			return nil
@@ -74,7 +74,7 @@ and in another terminal, until which it is refused:
 var scaffold = map[string]string{
 	"webhooks/ci.yaml": `# Who may post, and how they prove it. The URL is shown by: millwright webhook show ci
 authMode: token
-# A team secret; make it with: openssl rand -hex 32 | millwright secret set CI_TOKEN
+# A team secret; make it with: millwright secret set CI_TOKEN --generate
 secretName: CI_TOKEN
 `,
 	"automations/triage/automation.md": `---

@@ -26,29 +26,45 @@ func newKey(s streams) *cobra.Command {
 
 func keyCreate(s streams, c *client) *cobra.Command {
 	var role, expires string
+	var local bool
+	var f stateFlags
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create an API key and show it once",
 		Long: `Roles: viewer reads; runner also creates and steers runs and plans a source's
 head; admin may do all; worker executes runs and has no API.
 
-The key alone is printed on standard output, what is said about it on standard error.`,
+The key alone is printed on standard output, what is said about it on standard error.
+
+With --local the key is made in the state itself, which needs no key: so a lost admin key
+is replaced. Stop the server of a SQLite state first; a PostgreSQL state may be in use. An
+admin key goes into the file admin-key beside a SQLite state too, unless a key that works
+is there.`,
 		Example: `  millwright key create ci --role runner
   millwright key create build-host --role worker > worker.key
-  millwright key create visitor --role viewer --expires-in 24h`,
+  millwright key create visitor --role viewer --expires-in 24h
+  millwright key create admin --role admin --local`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := map[string]any{"name": args[0], "role": role}
 			if expires != "" {
 				in["expires_in"] = expires
 			}
-			body, err := c.call(cmd.Context(), http.MethodPost, "/keys", in)
-			if err != nil {
-				return err
-			}
 			var key struct{ UID, Role, Secret string }
-			if err := c.decode(body, &key); err != nil {
-				return err
+			if local {
+				made, secret, err := localKey(cmd.Context(), s, &f, args[0], state.Role(role), expires)
+				if err != nil {
+					return err
+				}
+				key.UID, key.Role, key.Secret = made.UID, string(made.Role), secret
+			} else {
+				body, err := c.call(cmd.Context(), http.MethodPost, "/keys", in)
+				if err != nil {
+					return err
+				}
+				if err := c.decode(body, &key); err != nil {
+					return err
+				}
 			}
 			fmt.Fprintf(s.err, "API key %s, role %s; it is shown once:\n", key.UID, key.Role)
 			if key.Role == "worker" {
@@ -62,6 +78,8 @@ The key alone is printed on standard output, what is said about it on standard e
 	}
 	cmd.Flags().StringVar(&role, "role", "viewer", "`viewer|runner|admin|worker`")
 	cmd.Flags().StringVar(&expires, "expires-in", "", "end the key after this `DURATION`, for example 720h")
+	cmd.Flags().BoolVar(&local, "local", false, "make the key in the state itself, without a server")
+	f.add(cmd)
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"millwright/ingress/signature"
+	"millwright/state"
 )
 
 func newSecret(s streams) *cobra.Command {
@@ -31,24 +35,38 @@ applied: run millwright sync to pick up a new one.`,
 }
 
 func secretSet(s streams, c *client) *cobra.Command {
-	var pending bool
+	var pending, generate bool
+	var scheme string
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Create a secret or give it a new value",
-		Long:  "Reads the value from standard input, less one trailing line end; on a terminal it asks for it without showing it.",
-		Example: `  millwright secret set CI_TOKEN < token.txt
-  openssl rand -hex 32 | millwright secret set CI_TOKEN
+		Long: `Reads the value from standard input, less one trailing line end; on a terminal it asks
+for it without showing it.
+
+With --generate it makes up the value and prints it once, alone on standard output: give
+it to the sender. It has letters, digits, - and _ only; for a webhook of a scheme like
+Standard Webhooks it is a signing secret that begins with whsec_.`,
+		Example: `  millwright secret set CI_TOKEN --generate
+  millwright secret set CI_TOKEN < token.txt
   millwright secret set STRIPE_SECRET --pending      the provider issues it later`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var value string
+			var err error
 			body := map[string]any{"pending": true}
+			switch {
+			case generate:
+				value, err = c.newSecret(cmd.Context(), args[0], scheme)
+			case !pending:
+				value, err = readSecret(s, args[0])
+			}
+			if err != nil {
+				return err
+			}
 			if !pending {
-				value, err := readSecret(s, args[0])
-				if err != nil {
-					return err
-				}
 				body = map[string]any{"value": value}
 			}
+
 			answer, err := c.call(cmd.Context(), http.MethodPut, "/secrets/"+url.PathEscape(args[0]), body)
 			if err != nil {
 				return err
@@ -56,19 +74,79 @@ func secretSet(s streams, c *client) *cobra.Command {
 			var secret struct {
 				Version  int64    `json:"version"`
 				Webhooks []string `json:"webhooks"`
+				Warnings []string `json:"warnings"`
 			}
 			if err := c.decode(answer, &secret); err != nil {
 				return err
 			}
-			fmt.Fprintf(s.out, "secret %s is at version %d\n", args[0], secret.Version)
+			out := s.out
+			if generate {
+				out = s.err // the value alone is on standard output
+			}
+			fmt.Fprintf(out, "secret %s is at version %d\n", args[0], secret.Version)
 			if len(secret.Webhooks) > 0 {
-				fmt.Fprintf(s.out, "%d webhook(s) go on with the value that was applied: pick up the new one with millwright sync\n", len(secret.Webhooks))
+				fmt.Fprintf(out, "%d webhook(s) go on with the value that was applied: pick up the new one with millwright sync\n", len(secret.Webhooks))
+			}
+			for _, warning := range secret.Warnings {
+				fmt.Fprintf(s.err, "warning: %s\n", clean(warning))
+			}
+			if generate {
+				fmt.Fprintln(s.err, "it is shown once:")
+				fmt.Fprintln(s.out, value)
 			}
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&pending, "pending", false, "make the name now and give the value later; until then its webhook answers 401")
+	cmd.Flags().BoolVar(&generate, "generate", false, "make up the value, and print it once")
+	cmd.Flags().StringVar(&scheme, "scheme", "", "with --generate: the signature `SCHEME` that the value is for, where no applied webhook says it")
+	cmd.MarkFlagsMutuallyExclusive("pending", "generate")
+	cmd.MarkFlagsMutuallyExclusive("pending", "scheme")
 	return cmd
+}
+
+// newSecret makes up the value of a secret: a signing secret for the given scheme, or for that of the applied
+// webhooks that use the secret, and else a token.
+func (c *client) newSecret(ctx context.Context, name, scheme string) (string, error) {
+	if scheme != "" {
+		if _, known := signature.Lookup(scheme); !known {
+			return "", usage("--scheme %q: millwright webhook schemes lists them", scheme)
+		}
+		return newSecretFor(scheme), nil
+	}
+
+	factories, err := c.factories(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, f := range factories {
+		var list struct {
+			Webhooks []struct {
+				SecretName      string `json:"secret_name"`
+				SignatureScheme string `json:"signature_scheme"`
+			} `json:"webhooks"`
+		}
+		if err := c.get(ctx, "/factory/"+f.UID+"/webhooks?limit=500", &list); err != nil {
+			return "", err
+		}
+		for _, w := range list.Webhooks {
+			if w.SecretName == name && w.SignatureScheme != "" {
+				return newSecretFor(w.SignatureScheme), nil
+			}
+		}
+	}
+	return newSecretFor(""), nil
+}
+
+// newSecretFor makes up the value of a secret for a signature scheme, or a token.
+func newSecretFor(scheme string) string {
+	const standard = "standard_webhooks"
+	wanted, known := signature.Lookup(scheme)
+	if s, _ := signature.Lookup(standard); known && s == wanted {
+		value, _ := signature.NewSecret(standard)
+		return value
+	}
+	return state.NewToken(state.TokenPrefix)
 }
 
 // readSecret takes a value from a terminal, hidden, or from standard input less one line end.

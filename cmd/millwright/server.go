@@ -218,18 +218,26 @@ func (srv *server) openState(ctx context.Context) error {
 	for _, name := range []string{"MILLWRIGHT_MASTER_KEY", "MILLWRIGHT_BOOTSTRAP_KEY"} {
 		os.Unsetenv(name) // a harness of this process tree must not find them
 	}
-	return bootstrap(ctx, srv.out, srv.store, cfg.State, given)
+	return bootstrap(ctx, srv.out, srv.store, cfg.State, given, srv.log)
 }
 
 // bootstrap makes the first API key: the given one, or a random one that is written beside a SQLite
 // state and shown on a terminal. The file comes first, so that no key is made that nobody has.
-func bootstrap(ctx context.Context, s streams, store *state.Store, dsn, given string) error {
+func bootstrap(ctx context.Context, s streams, store *state.Store, dsn, given string, log *slog.Logger) error {
 	if given != "" {
 		if len(given) < 32 {
 			return errors.New("MILLWRIGHT_BOOTSTRAP_KEY is too short: want at least 32 characters")
 		}
-		_, err := store.Bootstrap(ctx, given)
-		return err
+		made, err := store.Bootstrap(ctx, given)
+		if err != nil || made {
+			return err
+		}
+		if _, err = store.KeyBySecret(ctx, given); !errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+		log.Warn("MILLWRIGHT_BOOTSTRAP_KEY is ignored: the state has API keys already, and this is none of them; " +
+			"make one with millwright key create NAME --role admin --local")
+		return nil
 	}
 	keys, err := store.Keys(ctx)
 	if err != nil || len(keys) > 0 {

@@ -98,6 +98,18 @@ func Connect(ctx context.Context, address, file, uid string, log *slog.Logger) (
 	return newClient(nc, uid), nil
 }
 
+// deniesCredentials reports whether err says that NATS does not take our credentials.
+func deniesCredentials(err error) bool {
+	for _, denied := range []error{
+		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired,
+	} {
+		if errors.Is(err, denied) {
+			return true
+		}
+	}
+	return false
+}
+
 // UID returns the worker's UID.
 func (c *Client) UID() string { return c.uid }
 
@@ -117,6 +129,9 @@ func (c *Client) ask(ctx context.Context, verb string, r request, timeout time.D
 	m, err := c.nc.RequestWithContext(ctx, subject(c.uid, verb), body)
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return answer{}, fmt.Errorf("%s: %w: %w", verb, err, ErrRefused)
+	}
+	if err != nil && !c.nc.IsConnected() && deniesCredentials(c.nc.LastError()) {
+		return answer{}, fmt.Errorf("%s: NATS refuses the worker's credentials: %w", verb, ErrRefused)
 	}
 	if err != nil {
 		return answer{}, fmt.Errorf("%s: no server answers: %w: %w", verb, err, state.ErrUnavailable)

@@ -286,3 +286,34 @@ func TestListeners(t *testing.T) {
 		t.Error("an unknown certificate is trusted")
 	}
 }
+
+// TestRevokedKeyAfterARestart has a worker find its server again after its key was revoked.
+func TestRevokedKeyAfterARestart(t *testing.T) {
+	s := statetest.Open(t, statetest.SQLite(t))
+	address := freeAddresses(t, 1)[0]
+	d, err := dispatch.Start(t.Context(), dispatch.Config{Store: s, Listen: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, _, file := workerKey(t, s, state.RoleWorker)
+	c, err := dispatch.Connect(t.Context(), "nats://"+address, file, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+
+	d.Close(t.Context())
+	if _, err := c.Claim(t.Context(), "", time.Second); !errors.Is(err, state.ErrUnavailable) {
+		t.Errorf("without a server: %v", err)
+	}
+	if err := s.RevokeKey(t.Context(), key.UID); err != nil {
+		t.Fatal(err)
+	}
+	startDispatch(t, dispatch.Config{Store: s, Listen: address})
+	deadline := time.Now().Add(time.Minute)
+	for err = nil; !errors.Is(err, dispatch.ErrRefused); _, err = c.Claim(t.Context(), "", 50*time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("a request with a revoked key: %v, want ErrRefused", err)
+		}
+	}
+}

@@ -35,6 +35,9 @@ type Config struct {
 	// Grace is how long runs may go on after the worker is told to end; 10 seconds when zero. Half of it
 	// they may use to finish, then they are stopped and handed back.
 	Grace time.Duration
+	// MaxRefused is how long every request for work may be refused before the worker gives up: its key was
+	// revoked or has expired; a minute when zero.
+	MaxRefused time.Duration
 	// MaxDir is how many bytes a working directory may hold; 10 GiB when zero. The run that fills it ends
 	// as ERROR.
 	MaxDir int64
@@ -56,7 +59,7 @@ const claimWait = 20 * time.Second
 
 // Run takes runs and executes them until ctx ends; then it takes no more, and returns when every run is
 // finished or handed back, within the grace period. It returns an error only when the configuration
-// cannot work.
+// cannot work, and [ErrKeyRefused] when the server goes on refusing the worker's key.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -66,6 +69,9 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = 10 * time.Second
+	}
+	if cfg.MaxRefused == 0 {
+		cfg.MaxRefused = time.Minute
 	}
 	if cfg.MaxDir == 0 {
 		cfg.MaxDir = 10 << 30
@@ -97,6 +103,10 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer end()
 
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	w.giveUp = giveUp
+
 	// Jobs outlive ctx by up to the grace period.
 	jobs, handBack := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer handBack(nil)
@@ -111,8 +121,15 @@ func Run(ctx context.Context, cfg Config) error {
 	case <-idle:
 	}
 	w.leave(idle, handBack)
+	if cause := context.Cause(ctx); errors.Is(cause, ErrKeyRefused) {
+		return cause
+	}
 	return nil
 }
+
+// ErrKeyRefused says that the server takes the worker's key no more.
+var ErrKeyRefused = errors.New("the server refuses this worker's key: it was revoked or has expired; " +
+	"make another with millwright key create NAME --role worker")
 
 type worker struct {
 	cfg       Config
@@ -122,6 +139,22 @@ type worker struct {
 	harnesses map[string]Executor
 	fallback  string // the harness of runs that name none
 	jobs      map[string]*job
+	giveUp    context.CancelCauseFunc
+	refused   time.Time // since when every request for work is refused
+}
+
+// answered notes how a request for work ended, and gives up when all have been refused for long.
+func (w *worker) answered(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case !errors.Is(err, dispatch.ErrRefused):
+		w.refused = time.Time{}
+	case w.refused.IsZero():
+		w.refused = time.Now()
+	case time.Since(w.refused) >= w.cfg.MaxRefused:
+		w.giveUp(ErrKeyRefused)
+	}
 }
 
 // register adds the metrics of the slots.
@@ -166,6 +199,7 @@ func (w *worker) slot(ctx, jobs context.Context) {
 	pause := shortest
 	for ctx.Err() == nil {
 		order, err := w.cfg.Client.Claim(ctx, w.cfg.Name, claimWait)
+		w.answered(err)
 		if err != nil {
 			if ctx.Err() == nil {
 				w.cfg.Log.Warn("worker: ask for work", "error", err)
