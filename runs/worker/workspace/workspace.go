@@ -1,0 +1,270 @@
+//go:build unix
+
+// Package workspace reads, gives away and removes directories that a harness writes. Whoever wrote such a
+// directory may be hostile and may still be at work: every walk goes from one open directory to the next,
+// follows no link, stays on one file system, holds a bounded number of descriptors and has no limit of depth.
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// batch is how many names of a directory are read at once.
+const batch = 512
+
+// openDir opens a directory below another one, or at a path with unix.AT_FDCWD. It follows no link in the
+// last element.
+func openDir(at int, name string) (*os.File, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	for {
+		fd, err := unix.Openat(at, name, flags, 0)
+		if err == nil {
+			return os.NewFile(uintptr(fd), "directory"), nil
+		}
+		if err != unix.EINTR {
+			return nil, err
+		}
+	}
+}
+
+// place identifies a directory.
+type place struct{ dev, ino uint64 }
+
+// placeOf returns the identity of an open directory.
+func placeOf(dir *os.File) (place, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &stat); err != nil {
+		return place{}, err
+	}
+	return place{uint64(stat.Dev), uint64(stat.Ino)}, nil
+}
+
+// entry is one name in a directory.
+type entry struct {
+	name string
+	stat unix.Stat_t
+}
+
+func (e entry) isDir() bool { return e.stat.Mode&unix.S_IFMT == unix.S_IFDIR }
+
+func (e entry) isFile() bool { return e.stat.Mode&unix.S_IFMT == unix.S_IFREG }
+
+// each calls f with the entries of a directory until it returns false. Entries that vanish meanwhile are left
+// out.
+func each(dir *os.File, f func(entry) (more bool)) error {
+	if _, err := dir.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+
+	for {
+		names, err := dir.Readdirnames(batch)
+		for _, name := range names {
+			e := entry{name: name}
+			if unix.Fstatat(int(dir.Fd()), name, &e.stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
+				continue
+			}
+			if !f(e) {
+				return nil
+			}
+		}
+		if errors.Is(err, io.EOF) || err == nil && len(names) == 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Give makes a user the owner of a directory and of what lies directly in it. Links are given, not followed.
+func Give(path string, uid, gid int) error {
+	dir, err := openDir(unix.AT_FDCWD, path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+
+	var failed error
+	err = each(dir, func(e entry) bool {
+		failed = unix.Fchownat(int(dir.Fd()), e.name, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
+		return failed == nil
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return err
+	}
+	return dir.Chown(uid, gid)
+}
+
+// Remove removes a directory with everything in it. It goes on behind what cannot be removed, such as another
+// file system that is mounted there, and returns the first reason. Nothing of the run may live any more.
+func Remove(path string) error {
+	parent, err := openDir(unix.AT_FDCWD, filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+
+	name := filepath.Base(path)
+	top, err := openOwn(parent, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+
+	r := remover{top: top}
+	if r.place, err = placeOf(top); err != nil {
+		return err
+	}
+	if err := r.run(); err != nil {
+		return err
+	}
+	return unix.Unlinkat(int(parent.Fd()), name, unix.AT_REMOVEDIR)
+}
+
+// remover empties a directory. It moves each directory that is not empty up to the top before it looks into
+// it, so that no depth needs descriptors, recursion or paths.
+type remover struct {
+	top   *os.File
+	place place
+	moved int   // directories that were moved to the top
+	left  error // the first reason why something stays
+}
+
+func (r *remover) run() error {
+	kept := map[string]bool{} // what stays at the top
+
+	for {
+		var dirs []string
+		removed := false
+		err := each(r.top, func(e entry) bool {
+			switch {
+			case kept[e.name]:
+			case e.isDir():
+				dirs = append(dirs, e.name)
+			case r.unlink(r.top, e):
+				removed = true
+			default:
+				kept[e.name] = true
+			}
+			return len(dirs) < batch
+		})
+		if err != nil {
+			return err
+		}
+		if len(dirs) == 0 && !removed {
+			return r.left
+		}
+
+		for _, name := range dirs {
+			if !r.empty(name) {
+				kept[name] = true
+			}
+		}
+	}
+}
+
+// empty removes a directory at the top. What it holds in directories is at the top afterwards.
+func (r *remover) empty(name string) (gone bool) {
+	dir, err := openOwn(r.top, name)
+	if err != nil {
+		return r.fail(err)
+	}
+	defer dir.Close()
+	if at, err := placeOf(dir); err != nil || at.dev != r.place.dev {
+		return r.fail(fmt.Errorf("another file system is mounted in it: %w", errors.Join(err, unix.EXDEV)))
+	}
+
+	for {
+		left, removed := 0, false
+		err := each(dir, func(e entry) bool {
+			if e.isDir() && r.lift(dir, e) || !e.isDir() && r.unlink(dir, e) {
+				removed = true
+			} else {
+				left++
+			}
+			return true
+		})
+		if err != nil {
+			return r.fail(err)
+		}
+		if left > 0 && !removed {
+			return false
+		}
+		if !removed {
+			break
+		}
+	}
+	return r.fail(unix.Unlinkat(int(r.top.Fd()), name, unix.AT_REMOVEDIR))
+}
+
+// lift removes an empty directory, and moves another one to the top.
+func (r *remover) lift(dir *os.File, e entry) bool {
+	if unix.Unlinkat(int(dir.Fd()), e.name, unix.AT_REMOVEDIR) == nil {
+		return true
+	}
+
+	// To move a directory writes into it: an owner may have to make it writable first.
+	if child, err := openOwn(dir, e.name); err == nil {
+		child.Close()
+	}
+	const tries = 1000 // names that the harness chose may be in the way
+	var err error
+	for range tries {
+		r.moved++
+		err = unix.Renameat(int(dir.Fd()), e.name, int(r.top.Fd()), fmt.Sprintf(".millwright-removed-%d", r.moved))
+		if err == nil || err != unix.ENOTEMPTY && err != unix.EEXIST && err != unix.ENOTDIR {
+			break
+		}
+	}
+	return r.fail(err)
+}
+
+// unlink removes what is no directory.
+func (r *remover) unlink(dir *os.File, e entry) bool {
+	return r.fail(unix.Unlinkat(int(dir.Fd()), e.name, 0))
+}
+
+// fail notes the first reason why something stays, and reports whether there was none.
+func (r *remover) fail(err error) bool {
+	if err != nil && r.left == nil {
+		r.left = err
+	}
+	return err == nil
+}
+
+// openOwn opens a directory for removal: one that is closed to its owner is opened to it first.
+func openOwn(parent *os.File, name string) (*os.File, error) {
+	const all = 0o700
+	dir, err := openClosed(parent, name, all)
+	if err != nil || os.Geteuid() == 0 {
+		return dir, err
+	}
+
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &stat); err == nil && stat.Mode&all != all {
+		dir.Chmod(all)
+	}
+	return dir, nil
+}
+
+// openClosed opens a directory that may be closed to its owner: then it adds these bits to the mode first.
+func openClosed(parent *os.File, name string, bits uint32) (*os.File, error) {
+	dir, err := openDir(int(parent.Fd()), name)
+	if !errors.Is(err, fs.ErrPermission) {
+		return dir, err
+	}
+	if err := addMode(int(parent.Fd()), name, bits); err != nil {
+		return nil, err
+	}
+	return openDir(int(parent.Fd()), name)
+}
