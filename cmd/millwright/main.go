@@ -15,9 +15,18 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"millwright/runs/worker/confine"
 )
 
+// keepRun is the command by which this program calls itself to keep the processes of a run together. Nobody
+// types it.
+const keepRun = "keep-run"
+
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == keepRun {
+		os.Exit(confine.Keep(os.Args[2:]))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

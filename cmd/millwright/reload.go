@@ -113,7 +113,8 @@ func (cfg *settings) harnessUpdate() worker.Update {
 	u := worker.Update{Default: cfg.Harness, Harnesses: make(map[string]worker.Harness, len(cfg.Harnesses))}
 	for name, h := range cfg.Harnesses {
 		u.Harnesses[name] = worker.Harness{
-			Command: h.Command, Adapter: h.Adapter, Env: h.Env, Timeout: h.Timeout.or(0), User: h.User, SameUser: h.SameUser, Container: h.Container,
+			Command: h.Command, Adapter: h.Adapter, Env: h.Env, Timeout: h.Timeout.or(0), Path: h.Path,
+			User: h.User, Users: h.Users, UIDRange: h.UIDRange, SameUser: h.SameUser, Container: h.Container,
 		}
 	}
 	return u

@@ -27,14 +27,30 @@ const runMain = "MILLWRIGHT_TEST_RUN_MAIN"
 
 // TestMain lets the scripts run the program, and a small curl for the lines that the program prints.
 func TestMain(m *testing.M) {
-	if os.Getenv(runMain) != "" {
+	if os.Getenv(runMain) != "" || len(os.Args) > 1 && os.Args[1] == keepRun {
 		main()
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(outsideTmp{m}, map[string]func(){
 		"millwright": main,
 		"curl":       func() { os.Exit(curl(os.Args[1:], os.Stdout, os.Stderr)) },
 		"figures":    func() { os.Exit(figures(os.Stdout, os.Stderr)) },
 	})
+}
+
+// outsideTmp runs the tests with temporary directories outside /tmp: where runs have a /tmp of their own,
+// what a test shares with a harness has to lie elsewhere.
+type outsideTmp struct{ *testing.M }
+
+// Run runs the tests and returns their exit status.
+func (m outsideTmp) Run() int {
+	dir, err := os.MkdirTemp("/var/lib", "millwright-test-")
+	if err != nil { // not root: runs share /tmp
+		return m.M.Run()
+	}
+	defer os.RemoveAll(dir)
+	os.Chmod(dir, 0o711)
+	os.Setenv("TMPDIR", dir)
+	return m.M.Run()
 }
 
 // TestScripts runs the stories of testdata/scripts against the real program. Each gets a port of its own

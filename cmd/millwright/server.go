@@ -32,6 +32,7 @@ import (
 	"millwright/runs"
 	"millwright/runs/dispatch"
 	"millwright/runs/worker"
+	"millwright/runs/worker/confine"
 	"millwright/state"
 	"millwright/trace"
 )
@@ -214,11 +215,19 @@ func (srv *server) openState(ctx context.Context) error {
 		return err
 	}
 	srv.onClose(srv.store.Close)
+	hideMemory(srv.log)
 	given := os.Getenv("MILLWRIGHT_BOOTSTRAP_KEY")
 	for _, name := range []string{"MILLWRIGHT_MASTER_KEY", "MILLWRIGHT_BOOTSTRAP_KEY"} {
 		os.Unsetenv(name) // a harness of this process tree must not find them
 	}
 	return bootstrap(ctx, srv.out, srv.store, cfg.State, given, srv.log)
+}
+
+// hideMemory closes the memory of this process to harnesses of its own user.
+func hideMemory(log *slog.Logger) {
+	if err := confine.HideMemory(); err != nil {
+		log.Warn("harnesses with sameUser can read the secrets in the memory of this process", "error", err)
+	}
 }
 
 // bootstrap makes the first API key: the given one, or a random one that is written beside a SQLite
@@ -449,7 +458,10 @@ func workerGrace(grace time.Duration) time.Duration {
 // worker says how this process executes runs.
 func (cfg *settings) worker() worker.Config {
 	u := cfg.harnessUpdate()
-	return worker.Config{Slots: *cfg.Workers, Default: u.Default, Grace: workerGrace(time.Duration(cfg.Grace)), Harnesses: u.Harnesses}
+	return worker.Config{
+		Slots: *cfg.Workers, Default: u.Default, Grace: workerGrace(time.Duration(cfg.Grace)), Harnesses: u.Harnesses,
+		Keeper: []string{os.Args[0], keepRun},
+	}
 }
 
 // tracer makes what sends traces, nil when the settings and the environment name no receiver.

@@ -92,7 +92,10 @@ type harness struct {
 	Adapter   string            `json:"adapter"`
 	Env       []string          `json:"env"`
 	Timeout   duration          `json:"timeout"`
+	Path      string            `json:"path"`
 	User      string            `json:"user"`
+	Users     []string          `json:"users"`
+	UIDRange  string            `json:"uidRange"`
 	SameUser  bool              `json:"sameUser"`
 	Container *worker.Container `json:"container"`
 }
@@ -195,14 +198,21 @@ func (s *settings) check() error {
 			}
 		}
 	}
+	harnesses := s.harnessUpdate()
 	for _, name := range slices.Sorted(maps.Keys(s.Harnesses)) {
 		h := s.Harnesses[name]
 		if len(h.Command) == 0 && h.Container == nil {
 			return bad("harnesses."+name+".command", " is missing")
 		}
-		if h.User == "" && h.Container == nil && !h.SameUser {
-			return bad("harnesses."+name, ": agents work on text that outsiders wrote: give user (another account to run as), container, or sameUser: true")
+		if h.User == "" && len(h.Users) == 0 && h.UIDRange == "" && h.Container == nil && !h.SameUser {
+			return bad("harnesses."+name, ": agents work on text that outsiders wrote: give user, users or uidRange (other accounts to run as), container, or sameUser: true")
 		}
+		if err := harnesses.Harnesses[name].Check(); err != nil {
+			return bad("harnesses."+name, ": %w", err)
+		}
+	}
+	if name, err := harnesses.Overlap(); err != nil {
+		return bad("harnesses."+name+".uidRange", " %w", err)
 	}
 	if s.Harness != "" && s.Harness != "echo" {
 		if _, ok := s.Harnesses[s.Harness]; !ok {

@@ -205,6 +205,15 @@ func TestSettingsSchemaAgrees(t *testing.T) {
 		"half of tls":      {"{ cert: cert.pem, key: key.pem }", "{ cert: cert.pem }", false},
 		"unsafe harness":   {"    user: agent\n", "", false},
 		"not so safe":      {"user: agent", "sameUser: true", true},
+		"two ways":         {"    user: agent\n", "    user: agent\n    sameUser: true\n", false},
+		"one way":          {"    user: agent\n", "    user: agent\n    sameUser: false\n", true},
+		"users":            {"user: agent", "users: [a, b]", true},
+		"user twice":       {"user: agent", "users: [a, a]", false},
+		"no users":         {"user: agent", "users: []", false},
+		"range":            {"user: agent", "uidRange: 70000-70063", true},
+		"bad range":        {"user: agent", "uidRange: 70000", false},
+		"path":             {"user: agent", "user: agent\n    path: /opt/agent/bin:/bin", true},
+		"bad path":         {"user: agent", "user: agent\n    path: bin", false},
 		"push scheme":      {"pushScheme: github", "pushScheme: sourcehut", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,6 +52,7 @@ the harnesses of its settings file again.`,
 			if err != nil {
 				return err
 			}
+			hideMemory(log)
 			client, err := dispatch.Connect(cmd.Context(), natsURL, credentials, name, log)
 			if err != nil {
 				return &exit{exitUnreachable, err}

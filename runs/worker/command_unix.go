@@ -10,115 +10,119 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
 	"millwright/runs/dispatch"
+	"millwright/runs/worker/confine"
+	"millwright/runs/worker/workspace"
 )
 
 // killAfter is how long a harness has between SIGTERM and SIGKILL (contract.md, section 10).
 const killAfter = 5 * time.Second
 
-// workDirVariable names the working directory to a command, and tells its processes from those of others.
+// workDirVariable names the working directory to a command.
 const workDirVariable = "MILLWRIGHT_WORK_DIR"
 
 // exitBlocked is the exit status of a harness whose agent waits for input.
 const exitBlocked = 10
 
-// command runs a harness as a process group on this machine.
+// command runs a harness as processes of this machine.
 type command struct {
 	harness Harness
 	adapt   func() adapter
-	home    string
-	as      *syscall.Credential // nil: as this process's user
+	pool    []confine.Account // empty: as this process's user
 }
 
-// lookUp finds the user that the command runs as.
-func (c *command) lookUp(name string) error {
-	u, err := user.Lookup(name)
-	if err != nil {
-		return fmt.Errorf("user %q does not exist on this machine", name)
-	}
-	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
-	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
-	if err := errors.Join(err1, err2); err != nil {
-		return fmt.Errorf("user %q: %w", name, err)
-	}
-	if int(uid) == os.Getuid() {
-		return fmt.Errorf("user %q is the user of this process: choose another one, or say sameUser: true", name)
-	}
-	if os.Getuid() != 0 {
-		return fmt.Errorf("only root can start commands as user %q: run this process as root, or use a container", name)
-	}
-	c.home = u.HomeDir
-	c.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	return nil
-}
+// accounts returns the accounts of which a run needs one.
+func (c *command) accounts() []confine.Account { return c.pool }
 
 // Execute runs the command in the task's directory.
 func (c *command) Execute(ctx context.Context, t Task) outcome {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.harness.Timeout, timeoutError{c.harness.Timeout})
 	defer cancel()
-	if c.as != nil {
-		if err := giveTo(t.Dir, int(c.as.Uid), int(c.as.Gid)); err != nil {
-			return failed("environment_setup_failed", "working directory: %v", underlying(err))
-		}
+
+	run := confine.Run{Name: filepath.Base(t.Root), Dir: t.Root, Account: t.account}
+	if err := c.prepare(t, run); err != nil {
+		return failed("environment_setup_failed", "working directory: %v", underlying(err))
 	}
 	stdin, err := os.Open(filepath.Join(t.Dir, dispatch.PromptFile))
 	if err != nil {
 		return failed("environment_setup_failed", "prompt: %v", underlying(err))
 	}
 	defer stdin.Close()
-	cmd := exec.Command(c.harness.Command[0], c.harness.Command[1:]...)
-	cmd.Dir, cmd.Stdin, cmd.Env = t.Dir, stdin, c.environment(t)
-	cmd.SysProcAttr = processGroup(c.as)
-	began := time.Now()
-	defer func() {
-		if p := cmd.Process; p != nil && time.Since(began) < recent {
-			killLeft(t.Dir+"\x00", p.Pid)
-		} else if p != nil {
-			killLeft(t.Dir+"\x00", 0)
-		}
-	}()
-	return judge(ctx, t, execute(ctx, cmd, t, c.adapt(), nil))
+
+	path := cmp.Or(c.harness.Path, confine.DefaultPath)
+	program, err := confine.LookUp(c.harness.Command[0], path)
+	if err != nil {
+		return judge(ctx, exit{start: fmt.Errorf("%s: %w", c.harness.Command[0], err)})
+	}
+	cmd := &exec.Cmd{
+		Path: program, Args: c.harness.Command, Stdin: stdin,
+		Dir: filepath.Join(t.host.Seen(t.Root), confine.Work), Env: c.environment(t, path),
+	}
+	start := func(cmd *exec.Cmd) (confine.Process, error) { return t.host.Start(cmd, run) }
+	e := execute(ctx, cmd, start, t, c.adapt(), nil)
+	o := judge(ctx, e)
+	o.alive = e.alive
+	return o
 }
 
-// recent is less than the time in which the numbers of processes come round.
-const recent = 2 * time.Second
+// prepare makes the directories of a run, and makes them its account's, of which nothing may live.
+func (c *command) prepare(t Task, run confine.Run) error {
+	if a := run.Account; a != nil {
+		if err := confine.KillUser(a.UID); err != nil {
+			return err
+		}
+		if err := workspace.Give(t.Dir, int(a.UID), int(a.GID)); err != nil {
+			return err
+		}
+	}
+	return confine.Give(run, t.host.Private())
+}
 
 // exit is how a process ended.
 type exit struct {
 	start   error  // it could not be started
 	err     error  // of waiting for it
+	alive   error  // why something that it started lives on
 	stderr  string // its last words
 	failure string // what its output says went wrong
 }
 
-// execute runs cmd as a process group, with its output becoming the conversation. When ctx ends it calls
-// stop, or sends SIGTERM where that is nil, and SIGKILL 5 seconds later.
-func execute(ctx context.Context, cmd *exec.Cmd, t Task, adapt adapter, stop func()) exit {
+// starter starts a command in one of the ways of confine.
+type starter func(*exec.Cmd) (confine.Process, error)
+
+// execute runs cmd with its output becoming the conversation, and ends everything that it started. When ctx
+// ends it calls stop, or sends SIGTERM where that is nil, and SIGKILL 5 seconds later.
+func execute(ctx context.Context, cmd *exec.Cmd, start starter, t Task, adapt adapter, stop func()) exit {
 	stderr := &tail{}
 	readers, err := pipes(cmd, t, adapt, stderr)
 	if err != nil {
 		return exit{start: err}
 	}
-	if err := cmd.Start(); err != nil {
-		readers.started()
+	process, err := start(cmd)
+	readers.started()
+	if err != nil {
 		readers.finish(0)
 		return exit{start: fmt.Errorf("%s: %w", filepath.Base(cmd.Path), underlying(err))}
 	}
-	readers.started()
-	err = wait(ctx, cmd, stop)
+
+	err = wait(ctx, process, stop)
+	alive := process.Kill()
 	readers.finish(3 * time.Second)
-	return exit{err: err, failure: cut(adapt.end(t.out), maxTail), stderr: stderr.text(t.out.redact)}
+	return exit{
+		err:     err,
+		alive:   alive,
+		failure: cut(t.out.redact.text(adapt.end(t.out)), maxTail),
+		stderr:  stderr.text(t.out.redact),
+	}
 }
 
 // judge says what the end of a harness means (contract.md, section 10).
-func judge(ctx context.Context, t Task, e exit) outcome {
+func judge(ctx context.Context, e exit) outcome {
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
 	}
@@ -131,22 +135,20 @@ func judge(ctx context.Context, t Task, e exit) outcome {
 	return ended(e.err, cmp.Or(e.stderr, e.failure))
 }
 
-// wait returns when the command and all of its group have ended, by themselves or, after the end of ctx,
-// because they were told to.
-func wait(ctx context.Context, cmd *exec.Cmd, stop func()) error {
-	group := -cmd.Process.Pid
-	defer syscall.Kill(group, syscall.SIGKILL) // whatever the command left running
+// wait returns when the process has ended, by itself or, after the end of ctx, because it was told to.
+func wait(ctx context.Context, p confine.Process, stop func()) error {
 	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
+	go func() { done <- p.Wait() }()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 	}
+
 	if stop != nil {
 		stop()
 	} else {
-		syscall.Kill(group, syscall.SIGTERM)
+		p.Terminate()
 	}
 	timer := time.NewTimer(killAfter)
 	defer timer.Stop()
@@ -155,23 +157,23 @@ func wait(ctx context.Context, cmd *exec.Cmd, stop func()) error {
 		return err
 	case <-timer.C:
 	}
-	syscall.Kill(group, syscall.SIGKILL)
+	p.Kill()
 	return <-done
 }
 
 // ended says what the exit of a command means.
 func ended(err error, stderr string) outcome {
-	var e *exec.ExitError
+	var e *confine.ExitError
 	if err == nil {
 		return endedWith(0, stderr)
 	}
 	if !errors.As(err, &e) {
 		return failed("agent_process_failed", "the harness cannot be waited for: %v", underlying(err))
 	}
-	if status, ok := e.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return gaveUp(fmt.Sprintf("the harness was ended by signal %d (%s)", status.Signal(), status.Signal()), stderr)
+	if s := e.Status; s.Signaled() {
+		return gaveUp(fmt.Sprintf("the harness was ended by signal %d (%s)", s.Signal(), s.Signal()), stderr)
 	}
-	return endedWith(e.ExitCode(), stderr)
+	return endedWith(e.Status.ExitStatus(), stderr)
 }
 
 // endedWith says what an exit status means.
@@ -215,10 +217,11 @@ func pipes(cmd *exec.Cmd, t Task, adapt adapter, stderr io.Writer) (*readers, er
 	r.wg.Go(func() {
 		readLines(r.ours[0], func(line []byte, left int) {
 			text := string(line)
-			if left > 0 { // a secret may be cut in two here
-				text = shortened(text[:max(0, len(text)-t.out.redact.longest)], left+t.out.redact.longest)
+			if left > 0 { // a secret may be cut in two here, each of its bytes written with six
+				most := 6 * t.out.redact.longest
+				text = shortened(text[:max(0, len(text)-most)], left+most)
 			}
-			adapt.line(t.out, clean(t.out.redact.text(text)))
+			adapt.line(t.out, clean(text))
 		})
 	})
 	r.wg.Go(func() { io.Copy(stderr, r.ours[1]) })
@@ -245,34 +248,27 @@ func (r *readers) finish(patience time.Duration) {
 }
 
 // environment is a clean one: what the contract names, what the operator lists, the granted secrets.
-func (c *command) environment(t Task) []string {
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + c.home, "TMPDIR=" + os.TempDir(), "LANG=C.UTF-8", "PWD=" + t.Dir, workDirVariable + "=" + t.Dir}
+func (c *command) environment(t Task, path string) []string {
+	root := t.host.Seen(t.Root)
+	work, tmp, home := filepath.Join(root, confine.Work), filepath.Join(root, confine.Tmp), os.Getenv("HOME")
+	if t.host.Private() {
+		tmp = "/tmp"
+	}
+	if t.account != nil {
+		home = filepath.Join(root, confine.Home)
+	}
+	env := []string{
+		"PATH=" + path, "HOME=" + home, "LANG=C.UTF-8", "PWD=" + work, workDirVariable + "=" + work,
+		"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp,
+	}
 	for name, value := range variables(c.harness, t.Order) {
 		env = append(env, name+"="+value)
 	}
 	return env
 }
 
-// giveTo makes another user the owner of the working directory and what is in it.
-func giveTo(dir string, uid, gid int) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if err := root.Lchown(e.Name(), uid, gid); err != nil {
-			return err
-		}
-	}
-	return os.Chown(dir, uid, gid)
-}
-
-// ours reports whether a directory belongs to this process's user, so that nobody else can put things into it.
+// ours reports whether a directory belongs to this process's user, so that nobody else can put things into
+// it.
 func ours(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {

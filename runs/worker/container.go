@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"millwright/runs/dispatch"
+	"millwright/runs/worker/confine"
+	"millwright/runs/worker/workspace"
 )
 
 // nobody is the user and group inside a container when the worker is root.
@@ -105,10 +107,9 @@ func (d *docker) Execute(ctx context.Context, t Task) outcome {
 	defer stdin.Close()
 	cmd := exec.Command(d.program, args...)
 	cmd.Stdin, cmd.Env = stdin, append(os.Environ(), env...)
-	cmd.SysProcAttr = processGroup(nil)
 	name := containerName(t.Order)
 	release := guard(d.program, "rm", "--force", name)
-	e := execute(ctx, cmd, t, d.adapt(), func() { d.engine("stop", "-t", strconv.Itoa(int(killAfter.Seconds())), name) })
+	e := execute(ctx, cmd, confine.StartGroup, t, d.adapt(), func() { d.engine("stop", "-t", strconv.Itoa(int(killAfter.Seconds())), name) })
 	removed := true
 	if ctx.Err() != nil || e.err != nil {
 		_, removed = d.engine("rm", "--force", name)
@@ -117,25 +118,25 @@ func (d *docker) Execute(ctx context.Context, t Task) outcome {
 	if o, unusable := engineFailure(ctx, e); unusable {
 		return o
 	}
-	var status *exec.ExitError
+	var status *confine.ExitError
 	if errors.As(e.err, &status) && ctx.Err() == nil {
-		switch status.ExitCode() {
+		switch status.Status.ExitStatus() {
 		case statusKilled:
 			return gaveUp("the harness was killed: perhaps its container needs more memory", e.stderr)
 		case statusTerminated:
 			return gaveUp("the harness was ended by SIGTERM: perhaps its engine was stopped", e.stderr)
 		}
 	}
-	return judge(ctx, t, e)
+	return judge(ctx, e)
 }
 
 // engineFailure tells the exit statuses by which an engine says that it could not run the command.
 func engineFailure(ctx context.Context, e exit) (outcome, bool) {
-	var status *exec.ExitError
+	var status *confine.ExitError
 	if ctx.Err() != nil || !errors.As(e.err, &status) {
 		return outcome{}, false
 	}
-	return notRun(status.ExitCode(), e.stderr)
+	return notRun(status.Status.ExitStatus(), e.stderr)
 }
 
 // notRun says what the exit statuses mean that engines, shells and our own set-up keep for a command that
@@ -174,7 +175,7 @@ func (d *docker) arguments(t Task) (args, env []string, done func(), err error) 
 	uid, gid := os.Getuid(), os.Getgid()
 	if uid == 0 {
 		uid, gid = nobody, nobody
-		if err := giveTo(t.Dir, uid, gid); err != nil {
+		if err := errors.Join(workspace.Give(t.Dir, uid, gid), os.Chmod(t.Root, 0o711)); err != nil {
 			return nil, nil, nil, err
 		}
 	}
@@ -198,7 +199,7 @@ func (d *docker) arguments(t Task) (args, env []string, done func(), err error) 
 	if memory != "" {
 		args = append(args, "--memory", memory, "--memory-swap", memory)
 	}
-	file, inherited, err := envFile(filepath.Dir(t.Dir), variables(d.harness, t.Order))
+	file, inherited, err := envFile(t.Root, variables(d.harness, t.Order))
 	if err != nil {
 		return nil, nil, nil, err
 	}

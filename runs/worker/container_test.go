@@ -8,11 +8,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"millwright/runs/dispatch"
 	"millwright/runs/worker"
+	"millwright/runs/worker/confine"
 	"millwright/schema"
 	"millwright/state"
 	"millwright/state/statetest"
@@ -27,7 +29,8 @@ func inContainer(engine, script string) worker.Harness {
 	return worker.Harness{Command: []string{"sh", "-c", script}, Container: c}
 }
 
-// factory applies a definition that grants secrets to its runs and has the given runners, and returns its UID.
+// factory applies a definition that grants secrets to its runs and has the given runners, and returns its
+// UID.
 func (b *bench) factory(secrets []string, runners ...schema.Runner) string {
 	b.t.Helper()
 	f, err := b.store.EnsureFactory(b.t.Context(), "f", state.Source{Kind: "dir"}, false)
@@ -220,15 +223,73 @@ func TestContainersThatFail(t *testing.T) {
 	}
 }
 
-// workerProcess is a worker in a process of its own, with a harness in a container.
+// workerProcess is a worker in a process of its own, with one harness: a script in a container of the engine,
+// or as this user.
 func workerProcess(args []string) int {
 	address, credentials, dir, engine, script := args[0], args[1], args[2], args[3], args[4]
+	if err := confine.HideMemory(); err != nil {
+		return refuse(1, "%v", err)
+	}
 	client, err := dispatch.Connect(context.Background(), address, credentials, "", nil)
 	if err != nil {
 		return refuse(1, "%v", err)
 	}
-	harnesses := map[string]worker.Harness{"c": inContainer(engine, script)}
-	return refuse(1, "%v", worker.Run(context.Background(), worker.Config{Client: client, Dir: dir, Harnesses: harnesses, Default: "c"}))
+	cfg := worker.Config{Client: client, Dir: dir, Default: "c", Keeper: []string{"keeper"}}
+	switch engine {
+	case withCgroup, withKeeper:
+		cfg.Harnesses, cfg.NoCgroup = map[string]worker.Harness{"c": sh(script)}, engine == withKeeper
+	default:
+		cfg.Harnesses = map[string]worker.Harness{"c": inContainer(engine, script)}
+	}
+	return refuse(1, "%v", worker.Run(context.Background(), cfg))
+}
+
+// newWorkerProcess starts a worker in a process of its own; as may be nil.
+func newWorkerProcess(t *testing.T, as *syscall.Credential, engine, script string) (*bench, *exec.Cmd) {
+	t.Helper()
+	s := statetest.Open(t, statetest.SQLite(t))
+	d, err := dispatch.Start(t.Context(), dispatch.Config{Store: s, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close(context.Background()) })
+	b := &bench{t: t, store: s, d: d, dir: t.TempDir()}
+	key, secret, err := s.CreateKey(t.Context(), "remote", state.RoleWorker, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	credentials := filepath.Join(t.TempDir(), "worker.key")
+	if err := os.WriteFile(credentials, []byte(key.UID+"\n"+secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	program := os.Args[0]
+	if as != nil { // who may not reach this program, nor these files
+		passThrough(t, credentials, b.dir)
+		program = filepath.Join(t.TempDir(), "worker")
+		text, err := os.ReadFile(os.Args[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(program, text, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		passThrough(t, program)
+		for _, file := range []string{credentials, b.dir} {
+			if err := os.Chown(file, int(as.Uid), int(as.Gid)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	process := exec.Command(program, "nats://"+d.Addr(), credentials, b.dir, engine, script)
+	process.Args[0], process.Stderr = "worker", os.Stderr
+	process.Env = append(os.Environ(), serverSecret+"="+serverSecretValue)
+	process.SysProcAttr = &syscall.SysProcAttr{Credential: as}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { process.Process.Kill(); process.Wait() })
+	return b, process
 }
 
 // TestContainersOfAKilledWorker kills a worker with SIGKILL: its container ends, without another worker.
@@ -236,37 +297,19 @@ func TestContainersOfAKilledWorker(t *testing.T) {
 	for _, engine := range []string{"docker", "kubernetes"} {
 		t.Run(engine, func(t *testing.T) {
 			dir := engines(t)
-			s := statetest.Open(t, statetest.SQLite(t))
-			d, err := dispatch.Start(t.Context(), dispatch.Config{Store: s, Listen: "127.0.0.1:0"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer d.Close(context.Background())
-			b := &bench{t: t, store: s, d: d, dir: t.TempDir()}
-			key, secret, err := s.CreateKey(t.Context(), "remote", state.RoleWorker, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			credentials := filepath.Join(t.TempDir(), "worker.key")
-			if err := os.WriteFile(credentials, []byte(key.UID+"\n"+secret+"\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
 			mark := filepath.Join(dir, "mark")
-			process := exec.Command(os.Args[0], "nats://"+d.Addr(), credentials, b.dir, engine, "trap '' TERM; echo $$ > "+mark+"; while :; do sleep 0.1; done")
-			process.Args[0], process.Stderr = "worker", os.Stderr
-			if err := process.Start(); err != nil {
-				t.Fatal(err)
-			}
+			b, process := newWorkerProcess(t, nil, engine, "trap '' TERM; echo $$ > "+mark+"; while :; do sleep 0.1; done")
 			b.until(b.create(nil), func(state.Run) bool { info, err := os.Stat(mark); return err == nil && info.Size() > 0 })
 			process.Process.Kill()
 			process.Wait()
 			gone(t, mark)
+			b.work(worker.Config{}) // it removes what the killed one left
 		})
 	}
 }
 
-// TestContainersOfAnEngineThatWasAway has the engine lose sight of a container, as one that is restarted: it is
-// removed when the engine is back.
+// TestContainersOfAnEngineThatWasAway has the engine lose sight of a container, as one that is restarted: it
+// is removed when the engine is back.
 func TestContainersOfAnEngineThatWasAway(t *testing.T) {
 	dir := engines(t)
 	b := newBench(t, 0)

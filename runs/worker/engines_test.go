@@ -13,12 +13,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"millwright/runs/worker/confine"
 )
 
-// TestMain lets this binary stand in for docker and kubectl, and for a worker that can be killed, by the name
-// that it is called by. No engine is
-// at hand where the tests run: the stand-ins take the same command lines, refuse what they do not know, and
-// run the command on this machine.
+// TestMain lets this binary stand in for docker and kubectl, for a worker that can be killed, and for a
+// keeper, by the name that it is called by. No engine is at hand where the tests run: the stand-ins take the
+// same command lines, refuse what they do not know, and run the command on this machine.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "docker":
@@ -29,8 +30,23 @@ func TestMain(m *testing.M) {
 		os.Exit(fakeKubelet(os.Args[1]))
 	case "worker":
 		os.Exit(workerProcess(os.Args[1:]))
+	case "keeper":
+		os.Exit(confine.Keep(os.Args[1:]))
 	}
-	os.Exit(m.Run())
+	os.Exit(outsideTmp(m))
+}
+
+// outsideTmp runs the tests with temporary directories that harnesses share with them: where runs have a /tmp
+// of their own, those in /tmp would be hidden.
+func outsideTmp(m *testing.M) int {
+	dir, err := os.MkdirTemp("/var/lib", "millwright-test-")
+	if err != nil { // not root: no run has a /tmp of its own
+		return m.Run()
+	}
+	defer os.RemoveAll(dir)
+	os.Chmod(dir, 0o711)
+	os.Setenv("TMPDIR", dir)
+	return m.Run()
 }
 
 const engineDir = "FAKE_ENGINE_DIR"
@@ -80,8 +96,8 @@ func flags(args []string, known, switches []string) (values map[string][]string,
 	return values, args, nil
 }
 
-// container runs a command, and returns its status. A file names its process before the command begins, so that
-// whoever sees a sign of the command can end it, even if this process was killed.
+// container runs a command, and returns its status. A file names its process before the command begins, so
+// that whoever sees a sign of the command can end it, even if this process was killed.
 func container(name string, cmd *exec.Cmd) int {
 	if cmd.Err != nil {
 		return refuse(127, "exec: %q: executable file not found", cmd.Args[0])

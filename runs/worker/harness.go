@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"millwright/runs/dispatch"
+	"millwright/runs/worker/confine"
 )
 
 // Harness is how to execute runs: a command that the operator configures (cli.md, Settings file).
@@ -23,8 +25,14 @@ type Harness struct {
 	Env []string
 	// Timeout is how long it may take; 1 hour when zero.
 	Timeout time.Duration
-	// User is the name of the user that it runs as.
+	// Path is the PATH of the command; confine.DefaultPath when empty.
+	Path string
+	// User is the name of the user that it runs as, one run at a time.
 	User string
+	// Users are the names of users, each of which one run at a time runs as.
+	Users []string
+	// UIDRange are user IDs without accounts, such as 70000-70063, each of which one run at a time runs as.
+	UIDRange string
 	// SameUser lets it run as the user of this process, where it can read all that this process can.
 	SameUser bool
 	// Container runs it in a container.
@@ -61,10 +69,13 @@ type Executor interface {
 // Task is what a harness is to do.
 type Task struct {
 	Order *dispatch.Order
-	Dir   string // the working directory, with the order's files in it
+	Root  string // holds the directories of the run
+	Dir   string // the working directory in it, with the order's files
 	// MaxDir is how many bytes a working directory elsewhere may hold; the job watches this one.
-	MaxDir int64
-	out    *recorder
+	MaxDir  int64
+	account *confine.Account // nil: the executor needs none
+	host    *confine.Host
+	out     *recorder
 }
 
 // Update is what can change of a worker's configuration while it works.
@@ -79,16 +90,36 @@ func (u Update) Check() error {
 	return err
 }
 
+// configured is a harness that is ready to execute runs.
+type configured struct {
+	Executor
+	env []string // the variables of this process that it gets
+}
+
+// pool returns the accounts of which a run needs one.
+func (c configured) pool() []confine.Account {
+	if e, ok := c.Executor.(interface{ accounts() []confine.Account }); ok {
+		return e.accounts()
+	}
+	return nil
+}
+
 // executors makes the executors of the configured harnesses, and names the default one.
-func (u Update) executors(label string) (all map[string]Executor, fallback string, err error) {
-	all = map[string]Executor{Echo: echo{}}
+func (u Update) executors(label string) (all map[string]configured, fallback string, err error) {
+	if name, err := u.Overlap(); err != nil {
+		return nil, "", fmt.Errorf("harness %q: uidRange %w", name, err)
+	}
+	all = map[string]configured{Echo: {Executor: echo{}}}
 	for _, name := range slices.Sorted(maps.Keys(u.Harnesses)) {
-		if all[name], err = newExecutor(u.Harnesses[name], label); err != nil {
+		h := u.Harnesses[name]
+		e, err := newExecutor(h, label)
+		if err != nil {
 			return nil, "", fmt.Errorf("harness %q: %w", name, err)
 		}
+		all[name] = configured{e, h.Env}
 	}
 	fallback = cmp.Or(u.Default, Echo)
-	if all[fallback] == nil {
+	if all[fallback].Executor == nil {
 		return nil, "", fmt.Errorf("harness %q does not exist: configure it under harnesses, or choose one of %v", fallback, slices.Sorted(maps.Keys(all)))
 	}
 	return all, fallback, nil
@@ -105,10 +136,29 @@ func (w *worker) set(u Update) error {
 			w.cfg.Log.Warn("harness runs as the same user as this process: agents that act on what outsiders wrote can read all that it can", "harness", name)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if n := len(all[name].pool()); n > 0 && n < w.cfg.Slots {
+			w.cfg.Log.Warn("harness has fewer accounts than this process has slots: no more runs than accounts are executed at once", "harness", name, "accounts", n, "slots", w.cfg.Slots)
+		}
+	}
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.harnesses, w.fallback = all, fallback
 	return nil
+}
+
+// pools returns the accounts of each harness that needs one.
+func (w *worker) pools() [][]confine.Account {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all [][]confine.Account
+	for _, name := range slices.Sorted(maps.Keys(w.harnesses)) {
+		if pool := w.harnesses[name].pool(); len(pool) > 0 {
+			all = append(all, pool)
+		}
+	}
+	return all
 }
 
 // update takes updates until done is closed.
@@ -125,8 +175,9 @@ func (w *worker) update(done <-chan struct{}) {
 	}
 }
 
-// harness returns the name and the executor of the harness that an order asks for; nil: there is none.
-func (w *worker) harness(o *dispatch.Order) (string, Executor) {
+// harness returns the name of the harness that an order asks for, and the harness; without an executor there
+// is none.
+func (w *worker) harness(o *dispatch.Order) (string, configured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name := o.Harness
@@ -136,49 +187,116 @@ func (w *worker) harness(o *dispatch.Order) (string, Executor) {
 	return name, w.harnesses[name]
 }
 
-// sweep removes what processes left behind that ended without doing so.
-func (w *worker) sweep(stale []string) {
-	for _, e := range w.harnesses {
-		if e, ok := e.(interface{ sweep(label string) }); ok {
-			for _, label := range stale {
-				e.sweep(label)
+// sweep kills and removes what processes left behind that ended without doing so.
+func (w *worker) sweep(left []stale) {
+	for _, pool := range w.pools() {
+		if err := confine.Sweep(pool); err != nil {
+			w.cfg.Log.Error("worker: clean up the accounts of harnesses", "error", err)
+		}
+	}
+	for _, s := range left {
+		for _, h := range w.harnesses {
+			if e, ok := h.Executor.(interface{ sweep(label string) }); ok {
+				e.sweep(s.label())
 			}
+		}
+		if err := s.remove(); err != nil {
+			w.cfg.Log.Error("worker: clean up after one that was killed", "directory", s.path, "error", err)
 		}
 	}
 }
 
-func newExecutor(h Harness, label string) (Executor, error) {
+// Check reports what is wrong with a harness on any machine.
+func (h Harness) Check() error {
 	if h.Container == nil && len(h.Command) == 0 || len(h.Command) > 0 && h.Command[0] == "" {
-		return nil, fmt.Errorf("it has no command")
-	}
-	if h.Timeout == 0 {
-		h.Timeout = defaultTimeout
+		return fmt.Errorf("it has no command")
 	}
 	if h.Timeout < 0 {
-		return nil, fmt.Errorf("timeout %s is negative", h.Timeout)
-	}
-	adapt, err := adapterOf(h.Adapter)
-	if err != nil {
-		return nil, err
+		return fmt.Errorf("timeout %s is negative", h.Timeout)
 	}
 	ways := 0
-	for _, chosen := range []bool{h.User != "", h.SameUser, h.Container != nil} {
+	for _, chosen := range []bool{h.User != "", len(h.Users) > 0, h.UIDRange != "", h.SameUser, h.Container != nil} {
 		if chosen {
 			ways++
 		}
 	}
 	if ways != 1 {
-		return nil, fmt.Errorf("say where it runs, in one way: user: NAME (another user), container: {image: …}, or sameUser: true (agents read what outsiders wrote, and as this user they can read all that the server can)")
+		return fmt.Errorf("say where it runs, in one way: user: NAME (another user), users: [NAME, …], uidRange: FIRST-LAST, container: {image: …}, or sameUser: true (agents read what outsiders wrote, and as this user they can read all that the server can)")
+	}
+
+	for i, name := range h.Users {
+		if name == "" || slices.Contains(h.Users[:i], name) {
+			return fmt.Errorf("users: %q is there twice, or empty", name)
+		}
+	}
+	if h.UIDRange != "" {
+		if _, _, err := confine.Range(h.UIDRange); err != nil {
+			return err
+		}
+	}
+	if h.Path != "" && h.Container != nil {
+		return fmt.Errorf("path: a container has the PATH of its image")
+	}
+	for _, dir := range filepath.SplitList(h.Path) {
+		if !filepath.IsAbs(dir) {
+			return fmt.Errorf("path: %q is not an absolute directory", dir)
+		}
+	}
+	return nil
+}
+
+// Overlap reports the name of a harness whose range of user IDs is neither that of another one nor apart from
+// it. The same accounts are no mistake: their runs wait for one another.
+func (u Update) Overlap() (harness string, err error) {
+	names := slices.Sorted(maps.Keys(u.Harnesses))
+	for i, name := range names {
+		mine := u.Harnesses[name].UIDRange
+		first, last, err := confine.Range(mine)
+		if err != nil {
+			continue // none, or Check reports it
+		}
+		for _, other := range names[:i] {
+			theirs := u.Harnesses[other].UIDRange
+			otherFirst, otherLast, err := confine.Range(theirs)
+			same := first == otherFirst && last == otherLast
+			if err == nil && !same && first <= otherLast && otherFirst <= last {
+				return name, fmt.Errorf("%q overlaps %q of harness %q: give both the same range, or ranges apart", mine, theirs, other)
+			}
+		}
+	}
+	return "", nil
+}
+
+func newExecutor(h Harness, label string) (Executor, error) {
+	if err := h.Check(); err != nil {
+		return nil, err
+	}
+	h.Timeout = cmp.Or(h.Timeout, defaultTimeout)
+	adapt, err := adapterOf(h.Adapter)
+	if err != nil {
+		return nil, err
 	}
 	if h.Container != nil {
 		return newContainer(h, adapt, label)
 	}
+
 	c := &command{harness: h, adapt: adapt}
-	if h.SameUser {
-		c.home = os.Getenv("HOME")
-		return c, nil
+	if h.UIDRange != "" {
+		c.pool, err = confine.Ranged(h.UIDRange)
+		return c, err
 	}
-	return c, c.lookUp(h.User)
+	users := h.Users
+	if h.User != "" {
+		users = []string{h.User}
+	}
+	for _, name := range users {
+		a, err := confine.Named(name)
+		if err != nil {
+			return nil, err
+		}
+		c.pool = append(c.pool, a)
+	}
+	return c, nil
 }
 
 // variables are what every harness gets in its environment beside what the machine needs.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"millwright/runs/dispatch"
+	"millwright/runs/worker/confine"
+	"millwright/runs/worker/workspace"
 	"millwright/trace"
 )
 
@@ -41,6 +43,7 @@ func (e fullError) Error() string {
 type job struct {
 	worker *worker
 	order  *dispatch.Order
+	held   []confine.Account // until it is known which one the run needs
 	stop   context.CancelCauseFunc
 	log    *slog.Logger
 }
@@ -48,6 +51,7 @@ type job struct {
 // run executes the order and tells the server how it ended.
 func (j *job) run(ctx context.Context) {
 	client := j.worker.cfg.Client
+	defer func() { j.worker.accounts.Return(j.held...) }()
 	var beat sync.WaitGroup
 	beating, still := context.WithCancel(context.WithoutCancel(ctx))
 	asked := time.Now()
@@ -64,8 +68,9 @@ func (j *job) run(ctx context.Context) {
 		j.stop(errCancelled)
 	}
 	beat.Go(func() { j.heartbeats(beating, asked) })
-	rec := newRecorder(client, j.order)
-	result := j.traced(ctx, rec)
+	name, harness := j.worker.harness(j.order)
+	rec := newRecorder(client, j.order, harness.env)
+	result := j.traced(ctx, rec, name, harness)
 	closing, closed := context.WithTimeout(beating, 10*time.Second)
 	rec.close(closing)
 	closed()
@@ -89,6 +94,7 @@ type outcome struct {
 	state   dispatch.RunState
 	message string
 	code    string
+	alive   error // why processes of the run live on
 }
 
 func failed(code, format string, args ...any) outcome {
@@ -96,31 +102,46 @@ func failed(code, format string, args ...any) outcome {
 }
 
 // traced is execute as a part of the run's trace.
-func (j *job) traced(ctx context.Context, rec *recorder) outcome {
+func (j *job) traced(ctx context.Context, rec *recorder, name string, harness configured) outcome {
 	ctx, span := j.worker.cfg.Tracer.Start(trace.Continue(ctx, j.order.Traceparent), "harness", time.Time{})
 	defer span.End()
-	name, executor := j.worker.harness(j.order)
 	span.Set(trace.Run, j.order.RunID).Set(trace.Worker, j.worker.cfg.Client.UID()).Count(trace.Execution, j.order.Execution).Count(trace.Attempt, j.order.Attempt)
-	if executor != nil { // else it is a word of the run's creator
+	if harness.Executor != nil { // else it is a word of the run's creator
 		span.Set(trace.Harness, name)
 	}
-	o := j.execute(ctx, rec, name, executor)
+	o := j.execute(ctx, rec, name, harness)
 	if span.Set(trace.State, string(o.state)); o.code != "" {
 		span.Fail(o.code)
 	}
 	return o
 }
 
-// execute prepares the working directory and runs the harness in it.
-func (j *job) execute(ctx context.Context, rec *recorder, name string, executor Executor) outcome {
-	if executor == nil {
+// execute prepares the directories of the run and runs the harness in them.
+func (j *job) execute(ctx context.Context, rec *recorder, name string, harness configured) (o outcome) {
+	w := j.worker
+	account, err := w.choose(ctx, j.held, harness.pool())
+	if j.held = nil; err != nil {
+		if o, stopped := stoppedBy(ctx); stopped {
+			return o
+		}
+		return failed("environment_setup_failed", "%v", underlying(err))
+	}
+	if account != nil {
+		defer func() { w.giveBack(*account, o.alive) }()
+	}
+	if harness.Executor == nil {
 		return failed("environment_setup_failed", "this worker has no harness %q", name)
 	}
-	dir, err := os.MkdirTemp(j.worker.dir, "run-")
+
+	root, err := os.MkdirTemp(w.dir, "run-")
 	if err != nil {
 		return failed("environment_setup_failed", "working directory: %v", underlying(err))
 	}
-	defer removeAll(dir)
+	defer func() { j.clean(root, o.alive) }()
+	dir := filepath.Join(root, confine.Work)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return failed("environment_setup_failed", "working directory: %v", underlying(err))
+	}
 	if err := j.fill(ctx, dir); err != nil {
 		if o, stopped := stoppedBy(ctx); stopped {
 			return o
@@ -130,12 +151,26 @@ func (j *job) execute(ctx context.Context, rec *recorder, name string, executor 
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
 	}
+
 	watched, done := context.WithCancel(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() { j.watch(watched, dir) })
+	watch.Go(func() { j.watch(watched, root) })
 	defer watch.Wait()
 	defer done()
-	return executor.Execute(ctx, Task{Order: j.order, Dir: dir, MaxDir: j.worker.cfg.MaxDir, out: rec})
+	return harness.Execute(ctx, Task{
+		Order: j.order, Root: root, Dir: dir, MaxDir: w.cfg.MaxDir, account: account, host: w.host, out: rec,
+	})
+}
+
+// clean removes the directories of a run of which nothing lives. Others are left to the next worker.
+func (j *job) clean(root string, alive error) {
+	err := alive
+	if err == nil {
+		err = workspace.Remove(root)
+	}
+	if err != nil {
+		j.log.Error("worker: the directories of a run are left", "directory", root, "error", err)
+	}
 }
 
 // watch stops the job when its directory holds too much.
@@ -148,7 +183,7 @@ func (j *job) watch(ctx context.Context, dir string) {
 			return
 		case <-tick.C:
 		}
-		if maximum := j.worker.cfg.MaxDir; holdsMore(dir, maximum) {
+		if maximum := j.worker.cfg.MaxDir; workspace.Exceeds(dir, maximum) {
 			j.stop(fullError{maximum})
 			return
 		}

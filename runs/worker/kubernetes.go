@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"millwright/runs/dispatch"
+	"millwright/runs/worker/confine"
 )
 
 // kubernetes runs a harness as a Job, through kubectl. The working directory goes into the pod as a tar
@@ -115,7 +116,7 @@ func (k *kubernetes) kubectl(ctx context.Context, input []byte, args ...string) 
 	cmd := exec.CommandContext(ctx, k.program, k.arguments(args...)...)
 	var stderr tail
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &stderr
-	cmd.SysProcAttr = processGroup(nil)
+	cmd.SysProcAttr = confine.GroupAttributes()
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, apiError{fmt.Errorf("%w: %s", err, strings.TrimSpace(clean(string(stderr.kept))))}
@@ -232,9 +233,8 @@ func (k *kubernetes) follow(ctx context.Context, name, pod string, t Task) (end 
 			args = append(args, "--since-time", lines.seen.UTC().Format(time.RFC3339))
 		}
 		cmd := exec.Command(k.program, k.arguments(append(args, pod)...)...)
-		cmd.SysProcAttr = processGroup(nil)
 		began := time.Now()
-		e := execute(ctx, cmd, t, lines, func() { k.remove(name, true) })
+		e := execute(ctx, cmd, confine.StartGroup, t, lines, func() { k.remove(name, true) })
 		switch {
 		case ctx.Err() != nil:
 			return false, context.Cause(ctx)
@@ -251,7 +251,7 @@ func (k *kubernetes) follow(ctx context.Context, name, pod string, t Task) (end 
 		}
 		return false, err
 	})
-	return end, lines.adapter.end(t.out), err
+	return end, t.out.redact.text(lines.adapter.end(t.out)), err
 }
 
 // dated is an adapter for lines that begin with the time at which they were written. It takes those that are

@@ -85,7 +85,7 @@ func shortened(line string, left int) string {
 
 // adapter turns a harness's output into blocks of the conversation. It is made anew for each execution.
 type adapter interface {
-	// line takes one line, which is valid UTF-8 and has no secrets.
+	// line takes one line, which is valid UTF-8. Secrets are redacted in the blocks that it becomes.
 	line(out *recorder, line string)
 	// end takes the end of the output. The text, unless it is empty, says why the work failed whatever the
 	// exit status.

@@ -59,9 +59,9 @@ func (s sized) block() dispatch.Block {
 	return s.Block
 }
 
-func newRecorder(client *dispatch.Client, order *dispatch.Order) *recorder {
+func newRecorder(client *dispatch.Client, order *dispatch.Order, env []string) *recorder {
 	r := &recorder{
-		client: client, order: order, redact: newRedactor(order),
+		client: client, order: order, redact: newRedactor(order, env),
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	r.room = sync.NewCond(&r.mu)
@@ -72,15 +72,13 @@ func newRecorder(client *dispatch.Client, order *dispatch.Order) *recorder {
 // text records assistant text.
 func (r *recorder) text(text string) { r.add(dispatch.Text(text)) }
 
-// add records a block, unless it lacks what its type needs. Secrets are redacted in its text, which may have
-// been escaped in the line that it comes from; in its JSON they are redacted already.
-// Consecutive texts become one. It waits while the server is far behind.
+// add records a block, with its secrets redacted, unless it lacks what its type needs. Consecutive texts
+// become one. It waits while the server is far behind.
 func (r *recorder) add(b dispatch.Block) {
 	if !b.Valid() || r.stopped() {
 		return
 	}
-	b.Text = r.redact.text(b.Text)
-	item := bounded(b)
+	item := bounded(r.redact.block(b))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.size > maxWaiting && !r.ended {
@@ -107,7 +105,7 @@ func (r *recorder) add(b dispatch.Block) {
 func (r *recorder) setSkills(skills json.RawMessage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.skills = skills
+	r.skills = r.redact.json(skills)
 	r.signal()
 }
 

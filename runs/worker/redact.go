@@ -1,9 +1,11 @@
 package worker
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"os"
 	"sort"
 	"strings"
 	"unicode/utf16"
@@ -12,17 +14,19 @@ import (
 )
 
 // shortestSecret is the length in bytes below which a value is not looked for: it would be found
-// everywhere.
-const shortestSecret = 4
+// everywhere (agents.md, section 2).
+const shortestSecret = 8
 
-// redactor replaces the secret values of an order wherever a harness puts them out: as they are, as JSON
-// writes them, in ASCII too, in base64, and each longer line of a value with several.
+// redactor replaces secret values wherever a harness puts them out: those of an order and those of the
+// variables that the harness gets. It finds them as they are, as JSON writes them, in ASCII too, in base64,
+// and each longer line of a value with several. It works on decoded text, so that no value can break a line
+// of JSON.
 type redactor struct {
-	replacer *strings.Replacer
+	replacer *strings.Replacer // nil: there is nothing to look for
 	longest  int
 }
 
-func newRedactor(o *dispatch.Order) *redactor {
+func newRedactor(o *dispatch.Order, env []string) *redactor {
 	forms := map[string]bool{}
 	add := func(s string) {
 		if len(s) >= shortestSecret {
@@ -32,6 +36,9 @@ func newRedactor(o *dispatch.Order) *redactor {
 	values := append([]string(nil), o.Redact...)
 	for _, v := range o.Secrets {
 		values = append(values, v)
+	}
+	for _, name := range env {
+		values = append(values, os.Getenv(name))
 	}
 	for _, v := range values {
 		if len(v) < shortestSecret {
@@ -44,7 +51,7 @@ func newRedactor(o *dispatch.Order) *redactor {
 		add(inASCII(inJSON(v, false)))
 		add(base64.StdEncoding.EncodeToString([]byte(v)))
 		for line := range strings.Lines(v) {
-			if line = strings.TrimSpace(line); len(line) >= 2*shortestSecret {
+			if line = strings.TrimSpace(line); len(line) >= shortestSecret {
 				add(line)
 				add(inJSON(line, true))
 				add(inJSON(line, false))
@@ -63,7 +70,9 @@ func newRedactor(o *dispatch.Order) *redactor {
 		pairs = append(pairs, f, "***")
 		r.longest = max(r.longest, len(f))
 	}
-	r.replacer = strings.NewReplacer(pairs...)
+	if len(pairs) > 0 {
+		r.replacer = strings.NewReplacer(pairs...)
+	}
 	return r
 }
 
@@ -93,4 +102,76 @@ func inASCII(text string) string {
 }
 
 // text returns text with the secrets replaced by ***.
-func (r *redactor) text(text string) string { return r.replacer.Replace(text) }
+func (r *redactor) text(text string) string {
+	if r.replacer == nil {
+		return text
+	}
+	return r.replacer.Replace(text)
+}
+
+// block returns a block with the secrets replaced in all of its texts.
+func (r *redactor) block(b dispatch.Block) dispatch.Block {
+	for _, text := range []*string{&b.Text, &b.ID, &b.ActionID, &b.Category, &b.Name, &b.State} {
+		*text = r.text(*text)
+	}
+	for _, raw := range []*json.RawMessage{&b.Input, &b.Output, &b.Data} {
+		*raw = r.json(*raw)
+	}
+	return b
+}
+
+// json returns a value with the secrets replaced in its strings, keys and numbers. A value without any stays
+// as it was written.
+func (r *redactor) json(raw json.RawMessage) json.RawMessage {
+	if r.replacer == nil || len(raw) == 0 {
+		return raw
+	}
+	var value any
+	in := json.NewDecoder(bytes.NewReader(raw))
+	in.UseNumber()
+	if in.Decode(&value) != nil {
+		return quoted(r.text(string(raw)))
+	}
+	value, changed := r.value(value)
+	if !changed {
+		return raw
+	}
+
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(value) != nil {
+		return quoted("***")
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+// value replaces the secrets in a decoded value, and reports whether there were any.
+func (r *redactor) value(v any) (_ any, changed bool) {
+	switch v := v.(type) {
+	case string:
+		text := r.text(v)
+		return text, text != v
+	case json.Number:
+		if text := r.text(v.String()); text != v.String() {
+			return text, true
+		}
+	case []any:
+		for i := range v {
+			item, c := r.value(v[i])
+			v[i], changed = item, changed || c
+		}
+		return v, changed
+	case map[string]any:
+		for key, item := range v {
+			item, c := r.value(item)
+			v[key], changed = item, changed || c
+			if text := r.text(key); text != key {
+				delete(v, key)
+				v[text], changed = item, true
+			}
+		}
+		return v, changed
+	}
+	return v, false
+}

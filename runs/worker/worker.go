@@ -9,12 +9,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"millwright/runs/dispatch"
+	"millwright/runs/worker/confine"
 	"millwright/trace"
 )
 
@@ -41,6 +43,11 @@ type Config struct {
 	// MaxDir is how many bytes a working directory may hold; 10 GiB when zero. The run that fills it ends
 	// as ERROR.
 	MaxDir int64
+	// NoCgroup does without control groups, as on a machine that has none.
+	NoCgroup bool
+	// Keeper is the command line with which this program calls confine.Keep, for machines without control
+	// groups. nil: there only the process group of a harness ends with its run.
+	Keeper []string
 	// Name is shown as the runs' executor; the host's name when empty.
 	Name string
 	// Log receives notices; nil discards them.
@@ -79,7 +86,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Name == "" {
 		cfg.Name, _ = os.Hostname()
 	}
-	dir, stale, done, err := workspace(cfg.Dir)
+	dir, left, done, err := ownDir(cfg.Dir, cfg.Log)
 	if err != nil {
 		return err
 	}
@@ -88,7 +95,11 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := w.set(Update{cfg.Harnesses, cfg.Default}); err != nil {
 		return err
 	}
-	w.sweep(stale)
+	w.sweep(left)
+	if err := w.confine(); err != nil {
+		return err
+	}
+	defer w.host.Close()
 	unregister, err := w.register()
 	if err != nil {
 		return err
@@ -131,12 +142,28 @@ func Run(ctx context.Context, cfg Config) error {
 var ErrKeyRefused = errors.New("the server refuses this worker's key: it was revoked or has expired; " +
 	"make another with millwright key create NAME --role worker")
 
+// confine prepares to start harnesses, and notes for the next worker what to kill should this one be killed.
+func (w *worker) confine() error {
+	w.host = confine.Open(confine.Config{Label: w.label, NoCgroup: w.cfg.NoCgroup, Keeper: w.cfg.Keeper})
+	if err := os.WriteFile(filepath.Join(w.dir, cgroupFile), []byte(w.host.Mark()), 0o600); err != nil {
+		w.host.Close()
+		return fmt.Errorf("working directories: %w", err)
+	}
+	if !w.host.Sweeps() {
+		w.cfg.Log.Warn("processes that leave the process group of a command harness outlive its run", "ends_by", w.host.Describe())
+	}
+	w.cfg.Log.Debug("worker: isolation", "ends_by", w.host.Describe(), "private_tmp", w.host.Private())
+	return nil
+}
+
 type worker struct {
 	cfg       Config
 	dir       string // of the working directories
 	label     string // marks what belongs to this process
+	host      *confine.Host
+	accounts  confine.Accounts
 	mu        sync.Mutex
-	harnesses map[string]Executor
+	harnesses map[string]configured
 	fallback  string // the harness of runs that name none
 	jobs      map[string]*job
 	giveUp    context.CancelCauseFunc
@@ -198,7 +225,7 @@ func (w *worker) slot(ctx, jobs context.Context) {
 	const shortest, longest = 250 * time.Millisecond, 5 * time.Second
 	pause := shortest
 	for ctx.Err() == nil {
-		order, err := w.cfg.Client.Claim(ctx, w.cfg.Name, claimWait)
+		order, held, err := w.claim(ctx)
 		w.answered(err)
 		if err != nil {
 			if ctx.Err() == nil {
@@ -216,11 +243,71 @@ func (w *worker) slot(ctx, jobs context.Context) {
 			continue
 		}
 		if ctx.Err() != nil {
+			w.accounts.Return(held...)
 			w.release(jobs, order)
 			return
 		}
-		w.do(jobs, order)
+		w.do(jobs, order, held)
 	}
+}
+
+// claim asks for a run. It waits first until an account of every harness that needs one is free, and holds
+// them meanwhile, so that whichever run comes can begin: one that has to wait is left to other workers.
+func (w *worker) claim(ctx context.Context) (*dispatch.Order, []confine.Account, error) {
+	held, err := w.accounts.Take(ctx, w.pools()...)
+	if err != nil {
+		return nil, nil, err
+	}
+	order, err := w.cfg.Client.Claim(ctx, w.cfg.Name, claimWait)
+	if err != nil || order == nil {
+		w.accounts.Return(held...)
+		return nil, nil, err
+	}
+	return order, held, nil
+}
+
+// choose keeps the account that a run of the pool needs, of those that are held, and gives the others back.
+// The harnesses may have changed since they were taken: then it waits for one.
+func (w *worker) choose(ctx context.Context, held, pool []confine.Account) (*confine.Account, error) {
+	var chosen *confine.Account
+	for _, a := range held {
+		if chosen == nil && slices.Contains(pool, a) {
+			chosen = &a
+			continue
+		}
+		w.accounts.Return(a)
+	}
+	if len(pool) == 0 {
+		return nil, nil
+	}
+
+	if chosen == nil {
+		taken, err := w.accounts.Take(ctx, pool)
+		if err != nil {
+			return nil, err
+		}
+		chosen = &taken[0]
+	}
+	if err := w.accounts.Use(ctx, *chosen); err != nil {
+		w.accounts.Return(*chosen)
+		return nil, err
+	}
+	return chosen, nil
+}
+
+// giveBack returns the account of a run that has ended, as soon as nothing of it lives.
+func (w *worker) giveBack(a confine.Account, alive error) {
+	if alive == nil {
+		w.accounts.Return(a)
+		return
+	}
+	w.cfg.Log.Error("worker: an account waits for processes that do not end", "account", a.Name, "error", alive)
+	go func() {
+		for confine.KillUser(a.UID) != nil {
+			time.Sleep(time.Second)
+		}
+		w.accounts.Return(a)
+	}()
 }
 
 func (w *worker) release(ctx context.Context, o *dispatch.Order) {
@@ -231,11 +318,11 @@ func (w *worker) release(ctx context.Context, o *dispatch.Order) {
 	}
 }
 
-// do executes one order.
-func (w *worker) do(ctx context.Context, o *dispatch.Order) {
+// do executes one order. The accounts are held for it.
+func (w *worker) do(ctx context.Context, o *dispatch.Order, held []confine.Account) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	j := &job{worker: w, order: o, stop: stop, log: w.cfg.Log.With("run_id", o.RunID, "attempt", o.Attempt)}
+	j := &job{worker: w, order: o, held: held, stop: stop, log: w.cfg.Log.With("run_id", o.RunID, "attempt", o.Attempt)}
 	w.mu.Lock()
 	w.jobs[o.RunID] = j
 	w.mu.Unlock()

@@ -1,0 +1,140 @@
+//go:build unix
+
+// Package confine starts the processes of runs so that they end with their run and do not reach into other
+// runs.
+//
+// On Linux every run has a control group of its own, which is killed as a whole. Where no cgroup v2 hierarchy
+// can be written, a keeper, a process of this program, adopts and kills what the run leaves behind. A run
+// under an account of its own is ended by that account too. Where mount namespaces can be made, each run has
+// its own /tmp. Elsewhere only the process group is killed.
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// DefaultPath is the PATH of a harness that names none.
+const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// endWithin is how long the processes of a run may take to die from SIGKILL.
+const endWithin = 15 * time.Second
+
+// The directories of a run. Work is where the harness starts, Tmp takes the places of the machine's temporary
+// directories, Home that of an account's home.
+const (
+	Work = "work"
+	Tmp  = "tmp"
+	Home = "home"
+)
+
+// Config says how to confine.
+type Config struct {
+	// Label names the control groups of this worker.
+	Label string
+	// NoCgroup does without control groups.
+	NoCgroup bool
+	// Keeper is the command line with which this program calls Keep; nil: there is none.
+	Keeper []string
+}
+
+// Run says what is to be started.
+type Run struct {
+	// Name is unique among the runs of this worker.
+	Name string
+	// Dir holds the directories of the run.
+	Dir string
+	// Account is whom it runs as; nil: the user of this process.
+	Account *Account
+}
+
+// Process is what was started, with everything that it starts.
+type Process interface {
+	// Terminate asks it to end.
+	Terminate()
+	// Wait returns when the process that was started has ended: an ExitError unless its status is 0.
+	Wait() error
+	// Kill kills it with everything that it started, and returns when none of it lives.
+	Kill() error
+}
+
+// ExitError is the status of a process that did not succeed.
+type ExitError struct{ Status syscall.WaitStatus }
+
+func (e *ExitError) Error() string {
+	if e.Status.Signaled() {
+		return "signal: " + e.Status.Signal().String()
+	}
+	return fmt.Sprintf("exit status %d", e.Status.ExitStatus())
+}
+
+// exitOf is the end of a process as Wait returns it.
+func exitOf(err error) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok {
+		return &ExitError{status}
+	}
+	return err
+}
+
+// group is a process that leads a process group, and nothing more.
+type group struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error
+}
+
+// StartGroup starts a command of our own as the leader of a process group, such as the client of a container
+// engine.
+func StartGroup(cmd *exec.Cmd) (Process, error) {
+	cmd.SysProcAttr = GroupAttributes()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return waitFor(cmd), nil
+}
+
+func waitFor(cmd *exec.Cmd) *group {
+	g := &group{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		defer close(g.done)
+		g.err = exitOf(cmd.Wait())
+	}()
+	return g
+}
+
+func (g *group) Terminate() { syscall.Kill(-g.cmd.Process.Pid, syscall.SIGTERM) }
+
+func (g *group) Wait() error {
+	<-g.done
+	return g.err
+}
+
+func (g *group) Kill() error {
+	syscall.Kill(-g.cmd.Process.Pid, syscall.SIGKILL)
+	<-g.done
+	return nil
+}
+
+// LookUp finds a program in the directories of a PATH. A name with a slash is taken as it is.
+func LookUp(program, path string) (string, error) {
+	if strings.Contains(program, "/") {
+		return program, nil
+	}
+	for _, dir := range filepath.SplitList(path) {
+		file := filepath.Join(dir, program)
+		if found, err := exec.LookPath(file); err == nil {
+			return found, nil
+		}
+	}
+	return "", fmt.Errorf(
+		"there is no such program in its PATH, %s: give the program with its directory, or set path", path)
+}

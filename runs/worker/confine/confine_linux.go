@@ -1,0 +1,178 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+)
+
+// GroupAttributes makes a command the leader of a process group, and has it killed should this process die.
+func GroupAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// Host starts the runs of one worker.
+type Host struct {
+	cfg     Config
+	cgroup  cgroup // empty: there is none
+	why     error  // why there is none
+	private bool
+}
+
+// Open prepares to start runs, in the best way that this machine has.
+func Open(cfg Config) *Host {
+	h := &Host{cfg: cfg, private: canMount()}
+	if cfg.NoCgroup {
+		h.why = errors.New("control groups are switched off")
+	} else {
+		h.cgroup, h.why = openCgroup(cfg.Label)
+	}
+	if h.why != nil {
+		h.cgroup = ""
+	}
+	return h
+}
+
+// Describe names how runs end.
+func (h *Host) Describe() string {
+	switch {
+	case h.cgroup != "":
+		return "control groups"
+	case h.cfg.Keeper != nil:
+		return fmt.Sprintf("a keeper process, as there are no control groups: %v", h.why)
+	}
+	return fmt.Sprintf("process groups, as there are no control groups: %v", h.why)
+}
+
+// Sweeps reports whether everything of a run can be killed, also what leaves its process group.
+func (h *Host) Sweeps() bool { return h.cgroup != "" || h.cfg.Keeper != nil }
+
+// Private reports whether runs have their own /tmp, /var/tmp and /dev/shm, which are one directory.
+func (h *Host) Private() bool { return h.private }
+
+// Seen is where the processes of a run see its directory.
+func (h *Host) Seen(dir string) string {
+	if h.private {
+		return seenAt
+	}
+	return dir
+}
+
+// Mark names what SweepWorker needs to know of this worker, should it be killed.
+func (h *Host) Mark() string { return string(h.cgroup) }
+
+// Close removes what the host made.
+func (h *Host) Close() {
+	if h.cgroup != "" {
+		h.cgroup.end()
+	}
+}
+
+// process is a run that leads a process group and may have a control group and an account.
+type process struct {
+	*group
+	cgroup  cgroup
+	account *Account
+}
+
+// Start starts the command of a run. Its directories have to be there.
+func (h *Host) Start(cmd *exec.Cmd, run Run) (Process, error) {
+	if h.cgroup == "" && run.Account == nil && h.cfg.Keeper != nil {
+		return h.startKept(cmd, run)
+	}
+
+	cmd.SysProcAttr = GroupAttributes()
+	p := &process{account: run.Account}
+	if a := run.Account; a != nil {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.UID, Gid: a.GID}
+	}
+	if h.cgroup != "" {
+		var err error
+		if p.cgroup, err = h.cgroup.child(run.Name); err != nil {
+			return nil, err
+		}
+		dir, err := p.cgroup.open()
+		if err != nil {
+			return nil, err
+		}
+		defer dir.Close()
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
+	}
+
+	g, err := h.start(cmd, run)
+	if err != nil {
+		if p.cgroup != "" {
+			p.cgroup.end()
+		}
+		return nil, err
+	}
+	p.group = g
+	return p, nil
+}
+
+// start starts a command behind the walls of its run.
+func (h *Host) start(cmd *exec.Cmd, run Run) (*group, error) {
+	if !h.private && run.Account == nil {
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		return waitFor(cmd), nil
+	}
+
+	// A thread of its own goes behind the walls, and what it starts with it. The thread stays until the process
+	// has ended: the kernel kills a process with Pdeathsig when the thread that started it ends.
+	g := &group{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error, 1)
+	onOwnThread(func() {
+		defer close(g.done)
+		err := h.enclose(run)
+		if err == nil {
+			err = cmd.Start()
+		}
+		started <- err
+		if err == nil {
+			g.err = exitOf(cmd.Wait())
+		}
+	})
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// onOwnThread calls f in a goroutine whose thread runs nothing else, neither before nor after. It is never
+// the first thread, which the process shows as itself.
+func onOwnThread(f func()) {
+	go func() {
+		runtime.LockOSThread() // never undone: the thread ends with this goroutine
+		if syscall.Gettid() != os.Getpid() {
+			f()
+			return
+		}
+
+		var other sync.WaitGroup
+		other.Add(1)
+		onOwnThread(func() {
+			defer other.Done()
+			f()
+		})
+		other.Wait()
+		runtime.UnlockOSThread()
+	}()
+}
+
+// Kill kills the process group, the control group and everything else of the account.
+func (p *process) Kill() error {
+	err := p.group.Kill()
+	if p.cgroup != "" {
+		err = errors.Join(err, p.cgroup.end())
+	}
+	if p.account != nil {
+		err = errors.Join(err, KillUser(p.account.UID))
+	}
+	return err
+}

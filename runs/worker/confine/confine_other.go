@@ -1,0 +1,62 @@
+//go:build unix && !linux
+
+package confine
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// GroupAttributes makes a command the leader of a process group.
+func GroupAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// ownDir is where the program keeps what belongs to the machine: locks of accounts.
+const ownDir = "/var/run/millwright"
+
+// Host starts the runs of one worker.
+type Host struct{}
+
+// Open prepares to start runs.
+func Open(Config) *Host { return &Host{} }
+
+// Describe names how runs end.
+func (*Host) Describe() string { return "process groups" }
+
+// Sweeps reports whether everything of a run can be killed.
+func (*Host) Sweeps() bool { return false }
+
+// Private reports whether runs have their own /tmp.
+func (*Host) Private() bool { return false }
+
+// Seen is where the processes of a run see its directory.
+func (*Host) Seen(dir string) string { return dir }
+
+// Mark names what SweepWorker needs to know of this worker.
+func (*Host) Mark() string { return "" }
+
+// Close removes what the host made.
+func (*Host) Close() {}
+
+// SweepWorker kills what is left of a worker.
+func SweepWorker(string) error { return nil }
+
+// Start starts the command of a run.
+func (*Host) Start(cmd *exec.Cmd, run Run) (Process, error) {
+	cmd.SysProcAttr = GroupAttributes()
+	if a := run.Account; a != nil {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.UID, Gid: a.GID}
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return waitFor(cmd), nil
+}
+
+// KillUser does nothing: a user's processes cannot be killed at once here.
+func KillUser(uint32) error { return nil }
+
+// HideMemory does nothing here.
+func HideMemory() error { return nil }
+
+// Keep is not supported here.
+func Keep([]string) int { return 125 }

@@ -1,0 +1,263 @@
+package confine
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The keeper is a process of this program between the worker and the harness. As a subreaper it becomes the
+// parent of every descendant of the harness that loses its own, also of those that leave the session and the
+// environment. It lives until none of them does. It reads orders from the worker and kills everything when
+// they end, so that a run ends with its worker too.
+const (
+	keeperOrders  = 3 // descriptors of the keeper
+	keeperReports = 4
+
+	orderTerminate = 'T'
+	reportStarted  = "started"
+	reportRefused  = "refused" // with the errno
+	reportEnded    = "ended"   // with the wait status
+)
+
+// kept is a run under a keeper.
+type kept struct {
+	keeper  *group
+	orders  *os.File
+	reports *bufio.Scanner
+	done    chan struct{}
+	err     error
+}
+
+// startKept starts a command under a keeper.
+func (h *Host) startKept(cmd *exec.Cmd, run Run) (Process, error) {
+	theirOrders, orders, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer theirOrders.Close()
+	reports, theirReports, err := os.Pipe()
+	if err != nil {
+		orders.Close()
+		return nil, err
+	}
+	defer theirReports.Close()
+
+	keeper := *cmd
+	keeper.Path = "/proc/self/exe"
+	keeper.Args = append(append(append([]string(nil), h.cfg.Keeper...), cmd.Path), cmd.Args...)
+	keeper.ExtraFiles = []*os.File{theirOrders, theirReports}
+	keeper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	g, err := h.start(&keeper, run)
+	if err != nil {
+		orders.Close()
+		reports.Close()
+		return nil, err
+	}
+	theirReports.Close()
+
+	k := &kept{keeper: g, orders: orders, reports: bufio.NewScanner(reports), done: make(chan struct{})}
+	word, number := k.report()
+	if word != reportStarted {
+		defer reports.Close()
+		k.orders.Close()
+		g.Wait()
+		if word == reportRefused {
+			return nil, syscall.Errno(number)
+		}
+		return nil, errors.New("its keeper ended")
+	}
+	go func() {
+		defer close(k.done)
+		defer reports.Close()
+		k.err = k.wait()
+	}()
+	return k, nil
+}
+
+// report reads a line of the keeper.
+func (k *kept) report() (word string, number int) {
+	if !k.reports.Scan() {
+		return "", 0
+	}
+	word, text, _ := strings.Cut(k.reports.Text(), " ")
+	number, err := strconv.Atoi(text)
+	if err != nil {
+		return "", 0
+	}
+	return word, number
+}
+
+// errKeeper is the end of a keeper that did not tell that nothing of its run lives.
+var errKeeper = errors.New("the keeper of the run was killed")
+
+func (k *kept) wait() error {
+	word, number := k.report()
+	k.keeper.Wait()
+	switch status := syscall.WaitStatus(number); {
+	case word != reportEnded:
+		return errKeeper
+	case status != 0:
+		return &ExitError{status}
+	}
+	return nil
+}
+
+func (k *kept) Terminate() { k.orders.Write([]byte{orderTerminate}) }
+
+func (k *kept) Wait() error {
+	<-k.done
+	return k.err
+}
+
+func (k *kept) Kill() error {
+	k.orders.Close()
+	patience := time.NewTimer(endWithin)
+	defer patience.Stop()
+	select {
+	case <-k.done:
+	case <-patience.C:
+		return errors.New("processes of the run do not end")
+	}
+	if errors.Is(k.err, errKeeper) {
+		return k.err
+	}
+	return nil
+}
+
+// Keep is the main function of a keeper: args are the path of a program and its arguments, the name included.
+// The result is its exit status.
+func Keep(args []string) int {
+	runtime.LockOSThread() // Pdeathsig is about the thread
+	syscall.CloseOnExec(keeperOrders)
+	syscall.CloseOnExec(keeperReports)
+	orders, reports := os.NewFile(keeperOrders, "orders"), os.NewFile(keeperReports, "reports")
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil || len(args) < 2 {
+		return 1
+	}
+
+	harness, err := os.StartProcess(args[0], args[1:], &os.ProcAttr{
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		Sys:   GroupAttributes(),
+	})
+	if err != nil {
+		errno := syscall.EINVAL
+		errors.As(err, &errno)
+		fmt.Fprintln(reports, reportRefused, int(errno))
+		return 1
+	}
+	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
+		f.Close()
+	}
+	fmt.Fprintln(reports, reportStarted, harness.Pid)
+
+	var ended atomic.Bool
+	go func() {
+		for in := bufio.NewReader(orders); ; {
+			if _, err := in.ReadByte(); err != nil {
+				killDescendants()
+				return
+			}
+			if !ended.Load() {
+				syscall.Kill(-harness.Pid, syscall.SIGTERM)
+			}
+		}
+	}()
+
+	// Nobody else waits for children here.
+	var result syscall.WaitStatus
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil: // none is left
+			fmt.Fprintln(reports, reportEnded, int(result))
+			return 0
+		case pid == harness.Pid:
+			ended.Store(true)
+			result = status
+			go killDescendants()
+		}
+	}
+}
+
+// killDescendants kills the descendants of this process again and again: one may fork meanwhile.
+func killDescendants() {
+	for {
+		family := map[int]bool{os.Getpid(): true}
+		found := 0
+		for _, pid := range processes() {
+			if family[parentOf(pid)] {
+				family[pid] = true
+				found++
+				killChild(pid, family)
+			}
+		}
+		if found == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// killChild kills a process, unless its number has become that of a stranger meanwhile.
+func killChild(pid int, family map[int]bool) {
+	p, err := os.FindProcess(pid) // held from here on
+	if err != nil {
+		return
+	}
+	defer p.Release()
+	if family[parentOf(pid)] {
+		p.Kill()
+	}
+}
+
+// processes returns the numbers of all processes, in order.
+func processes() []int {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	var all []int
+	for {
+		names, err := dir.Readdirnames(512)
+		for _, name := range names {
+			if pid, err := strconv.Atoi(name); err == nil {
+				all = append(all, pid)
+			}
+		}
+		if err == io.EOF || len(names) == 0 {
+			return all
+		}
+	}
+}
+
+// parentOf returns the number of a process's parent; 0: it is gone, or dead.
+func parentOf(pid int) int {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	// The name, in parentheses, may hold anything.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
+		return 0
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	return parent
+}

@@ -1,0 +1,85 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+
+	"millwright/runs/worker/confine"
+	"millwright/runs/worker/workspace"
+)
+
+// cgroupFile names the control group of a worker, for the next worker should this one be killed.
+const cgroupFile = "cgroup"
+
+// stale is the directory of a worker that ended without removing it.
+type stale struct {
+	path string
+	lock *flock.Flock
+}
+
+// label marks what belonged to that worker.
+func (s stale) label() string { return filepath.Base(s.path) }
+
+// remove kills what that worker left running and removes its directory.
+func (s stale) remove() error {
+	defer s.lock.Close()
+	mark, err := os.ReadFile(filepath.Join(s.path, cgroupFile))
+	if err == nil {
+		err = confine.SweepWorker(string(mark))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return workspace.Remove(s.path)
+}
+
+// ownDir makes a directory for the working directories of this process, and finds those of workers that ended
+// without removing theirs.
+func ownDir(parent string, log *slog.Logger) (dir string, left []stale, done func(), err error) {
+	if parent == "" {
+		parent = filepath.Join(os.TempDir(), fmt.Sprintf("millwright-runs-%d", os.Getuid()))
+	}
+	if err := os.MkdirAll(parent, 0o711); err != nil {
+		return "", nil, nil, fmt.Errorf("working directories: %w", err)
+	}
+	if !ours(parent) {
+		return "", nil, nil, fmt.Errorf(
+			"working directories: %s must belong to this user, and nobody else may write to it", parent)
+	}
+
+	old, err := filepath.Glob(filepath.Join(parent, "worker-*"))
+	if err != nil {
+		return "", nil, nil, fmt.Errorf("working directories: %w", err)
+	}
+	for _, path := range old {
+		lock := flock.New(filepath.Join(path, "lock"))
+		if ok, err := lock.TryLock(); err == nil && ok {
+			left = append(left, stale{path, lock})
+		}
+	}
+
+	if dir, err = os.MkdirTemp(parent, "worker-"); err != nil {
+		return "", nil, nil, fmt.Errorf("working directories: %w", err)
+	}
+	if err := os.Chmod(dir, 0o711); err != nil { // a harness of another user passes through, and lists nothing
+		return "", nil, nil, fmt.Errorf("working directories: %w", err)
+	}
+	lock := flock.New(filepath.Join(dir, "lock"))
+	if ok, err := lock.TryLock(); err != nil || !ok {
+		return "", nil, nil, fmt.Errorf("working directory %s cannot be locked: %v", dir, err)
+	}
+
+	done = func() {
+		if err := workspace.Remove(dir); err != nil {
+			log.Error("worker: remove the working directories", "error", err)
+		}
+		lock.Close()
+	}
+	return dir, left, done, nil
+}
