@@ -92,7 +92,7 @@ The metrics ` + "`millwright_bound_held`, `millwright_bound_limit` and `millwrig
 | --- | --- | --- |
 | rejected deliveries of one webhook in a minute, each with a row | %s | those of one outcome and sender share a row |
 | shared rows that wait to be written | %s, and %s of one webhook | senders share a row |
-`, group(RejectedRows), group(SharedRejectedRows), group(WebhookSharedRows))
+`, group(RejectedRows), group(SharedRejectedRows), group(SharedRejectedRowsOfWebhook))
 	return b.String()
 }
 

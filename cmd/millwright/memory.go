@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"os"
 	"runtime/debug"
+	"runtime/metrics"
+	"time"
 )
 
 // A check of a tree of usual size ends before any garbage is worth collecting, and one of 10,000 files
@@ -34,11 +37,39 @@ func allowMemory(opened int64) {
 // has few of the latter, and a delivery costs less processor time so. bench/ingress measures it.
 const serverCollection = 200 // percent
 
-// lavish sets the collector up for a server, unless the user did.
-func lavish() {
-	if !chosen() {
-		debug.SetGCPercent(serverCollection)
+// A server that holds much for its senders collects garbage in earnest from serverMemory on, so that twice
+// as much garbage does not come on top of it. One that needs more by itself gets more.
+const (
+	serverMemory = 224 << 20 // bytes
+	memoryCheck  = time.Second
+)
+
+// lavish sets the collector up for a server, unless the user did, until ctx ends.
+func lavish(ctx context.Context) {
+	if chosen() {
+		return
 	}
+	debug.SetGCPercent(serverCollection)
+	debug.SetMemoryLimit(serverMemory)
+	go func() {
+		tick := time.NewTicker(memoryCheck)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				debug.SetMemoryLimit(max(serverMemory, inUse()*5/4))
+			}
+		}
+	}()
+}
+
+// inUse returns how many bytes the live objects and the stacks take.
+func inUse() int64 {
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64() + samples[1].Value.Uint64())
 }
 
 // chosen reports whether the user told the collector what to do.

@@ -45,7 +45,7 @@ settings file for several. Ctrl-C ends it in order.`,
 			if err != nil {
 				return err
 			}
-			lavish()
+			lavish(cmd.Context())
 			return serve(cmd.Context(), s, cfg, f.reload(cmd), log)
 		},
 	}

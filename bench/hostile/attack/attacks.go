@@ -131,7 +131,7 @@ func (s *Server) dial(ctx context.Context, from string) net.Conn {
 func validations(ctx context.Context, s *Server, started func()) {
 	large := `{"files":[],"x":[` + strings.Repeat(`{"":0},`, 8<<20/7-4) + `0]}`
 	small := `{"files":[],"x":[` + strings.Repeat(`{"":0},`, 2<<20/7-4) + `0]}`
-	s.flood(ctx, 8, 8, func(i int) string { return fmt.Sprintf("127.0.3.%d", 1+i) }, func(i, round int) string {
+	s.flood(ctx, 8, 8, 0, func(i int) string { return fmt.Sprintf("127.0.3.%d", 1+i) }, func(i, round int) string {
 		body := large
 		if round%2 == 1 {
 			body = small
@@ -140,10 +140,11 @@ func validations(ctx context.Context, s *Server, started func()) {
 	}, started)
 }
 
-// zeros sends deliveries with the right token that grow a hundred times when they are parsed wholly.
+// zeros sends, every fifteen seconds, 240 deliveries at once with the right token that grow a hundred times
+// when they are parsed wholly. By default four senders may send so many in a minute.
 func zeros(ctx context.Context, s *Server, started func()) {
 	body := "[" + strings.Repeat("0,", 131_060) + "0]"
-	s.flood(ctx, 240, 240, func(i int) string { return fmt.Sprintf("127.0.4.%d", 1+i%4) }, func(i, round int) string {
+	s.flood(ctx, 240, 240, 15*time.Second, func(i int) string { return fmt.Sprintf("127.0.4.%d", 1+i%4) }, func(i, round int) string {
 		unique := fmt.Sprintf("[%d,%s", 100_000*round+i, body[1:]) // not the same body twice
 		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX-Service-Delivery-Id: zeros-%d-%d\r\nContent-Length: %d\r\n\r\n%s",
 			s.filtered.path, s.filtered.token, i, round, len(unique), unique)
@@ -152,14 +153,14 @@ func zeros(ctx context.Context, s *Server, started func()) {
 
 // wrongKeys tries one key after the other.
 func wrongKeys(ctx context.Context, s *Server, started func()) {
-	s.flood(ctx, 8, 500, func(i int) string { return fmt.Sprintf("127.0.5.%d", 1+i%4) }, func(i, round int) string {
+	s.flood(ctx, 8, 500, 0, func(i int) string { return fmt.Sprintf("127.0.5.%d", 1+i%4) }, func(i, round int) string {
 		return fmt.Sprintf("GET /api/v1/factory HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer mw_wrong-%d-%d\r\n\r\n", i, round)
 	}, started)
 }
 
-// flood sends requests over n connections, each as fast as it is answered, and calls started after enough
-// of them were answered or broken off.
-func (s *Server) flood(ctx context.Context, n, enough int, from func(int) string, request func(i, round int) string, started func()) {
+// flood sends requests from n senders at once, each again when it is answered and the pause is over, and
+// calls started after enough of them were answered or broken off.
+func (s *Server) flood(ctx context.Context, n, enough int, pause time.Duration, from func(int) string, request func(i, round int) string, started func()) {
 	var done atomic.Int64
 	var senders sync.WaitGroup
 	for i := range n {
@@ -168,6 +169,10 @@ func (s *Server) flood(ctx context.Context, n, enough int, from func(int) string
 				s.exchange(ctx, from(i), request(i, round))
 				if done.Add(1) >= int64(enough) {
 					started()
+				}
+				select {
+				case <-time.After(pause):
+				case <-ctx.Done():
 				}
 			}
 		})
