@@ -20,7 +20,8 @@ var rooms = map[string][]string{
 	"bounds":                {},
 	"schema":                {"ingress/signature"},
 	"schema/report":         {"schema"},
-	"state":                 {"bounds", "schema"},
+	"state":                 {"state/runlist", "bounds", "schema"},
+	"state/runlist":         {},
 	"state/statetest":       {"state"},
 	"trace":                 {},
 	"api":                   {"bounds", "state", "schema"},
@@ -43,7 +44,7 @@ var rooms = map[string][]string{
 
 // reserved lists the imports from outside that only some rooms may use; a name ending in / is a prefix.
 var reserved = map[string][]string{
-	"database/sql":                {"state", "state/statetest"},
+	"database/sql":                {"state", "state/runlist", "state/statetest"},
 	"modernc.org/sqlite":          {"state"},
 	"github.com/jackc/pgx/":       {"state", "state/statetest"},
 	"github.com/pressly/goose/":   {"state"},

@@ -13,10 +13,7 @@ import (
 	"millwright/state"
 )
 
-const (
-	runRows  = 25
-	runLooks = 25 * time.Millisecond // for one page: where no index serves a filter, a look at the list may find nothing yet
-)
+const runRows = 25
 
 // runQuery is the filter of the list of runs, as it was typed.
 type runQuery struct {
@@ -129,19 +126,14 @@ func (q *request) runs() error {
 		}
 		v.First = v.Query.address("")
 	}
-	next, first := after, after == nil
-	for tries := 0; tries == 0 || next != nil && len(v.Runs) < runRows && time.Since(q.began) < runLooks; tries++ {
-		var more []state.Run
-		var err error
-		if more, next, err = q.Store.Runs(q.Context(), f, state.RunOrder{}, next, runRows-len(v.Runs)); err != nil {
-			return err
-		}
-		v.Runs = append(v.Runs, more...)
+	var next *state.RunPosition
+	var err error
+	if v.Runs, next, err = q.Store.Runs(q.Context(), f, state.RunOrder{}, after, runRows); err != nil {
+		return err
 	}
 	if next != nil {
 		v.Next = v.Query.address(api.EncodeCursor(next))
 	}
-	var err error
 	if v.Factories, err = q.Store.Factories(q.Context()); err != nil {
 		return err
 	}
@@ -149,7 +141,7 @@ func (q *request) runs() error {
 		v.Names[f.UID] = f.Name
 	}
 	v.Queue = q.queue()
-	if first {
+	if after == nil {
 		tallies, known := q.runTallies()
 		c := runChart(time.Now(), tallies, known)
 		v.Chart = &c

@@ -89,7 +89,8 @@ type cursor struct {
 
 func (s *service) registerRead() {
 	list := api.Explained(api.Operation(http.MethodGet, "/agent/runs", "listRuns", state.RoleViewer, "List runs"),
-		"Conditions on different fields must all hold; the values of a repeated parameter are alternatives. metadata[key]=value selects runs by their metadata. No run is shown twice or skipped because others are added meanwhile.")
+		"Conditions on different fields must all hold; the values of a repeated parameter are alternatives. metadata[key]=value selects runs by their metadata. "+
+			"No run is shown twice or skipped because others are added meanwhile. The server looks at a bounded number of runs for a page: it may have fewer than limit, or none, and the list go on while has_next_page is true.")
 	list.Parameters = append(list.Parameters, &huma.Param{
 		Name: "metadata", In: "query", Style: "deepObject", Explode: ptr(true), Description: "Only runs with these values in their metadata: metadata[key]=value",
 		Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},

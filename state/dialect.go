@@ -123,7 +123,8 @@ func (s *Store) checkVersion(ctx context.Context) (fresh bool, err error) {
 	}
 	sources := p.ListSources()
 	if known := sources[len(sources)-1].Version; have > known {
-		return false, fmt.Errorf("this state has schema version %d and this millwright knows versions up to %d: run a millwright that knows version %d", have, known, have)
+		return false, fmt.Errorf("this state has schema version %d, and this millwright knows versions up to %d: "+
+			"a newer millwright made it, or one from before the first release, whose states are not read", have, known)
 	}
 	return false, nil
 }

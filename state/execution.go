@@ -46,7 +46,7 @@ func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, lea
 		now := time.Now()
 		var err error
 		r, err = scanRun(tx.QueryRowContext(ctx, `UPDATE runs SET state = 'CLAIMED', worker = $2, worker_name = $3, claim_hash = $4, lease_until = $5,
-			appended = 0, status_message = '', error_code = '', in_backlog = 0, next_seq = next_seq + 1, updated_at = $6 WHERE id = $1 AND state = 'QUEUED' RETURNING `+runColumns,
+			appended = 0, status_message = '', error_code = '', next_seq = next_seq + 1, updated_at = $6 WHERE id = $1 AND state = 'QUEUED' RETURNING `+runColumns,
 			id, worker, workerName, claim.hash(), s.leaseEnd(lease), micros(now)))
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("run %s is not queued: %w", id, ErrConflict)
@@ -56,9 +56,6 @@ func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, lea
 		}
 		if r.unreadable != nil {
 			return r.unreadable
-		}
-		if err := r.settle(ctx, tx, nil); err != nil {
-			return err
 		}
 		return r.entered(ctx, tx, now)
 	})
@@ -233,19 +230,7 @@ func (r *Run) end(ctx context.Context, tx write, result Result) error {
 		return err
 	}
 	r.nextSeq++
-	if err := r.settle(ctx, tx, micros(now)); err != nil {
-		return err
-	}
 	return r.entered(ctx, tx, now)
-}
-
-// settle tells the run's metadata when it was updated last: at, where it is settled, or nil while it moves.
-func (r *Run) settle(ctx context.Context, tx write, at any) error {
-	if len(r.Metadata) == 0 {
-		return nil
-	}
-	_, err := tx.ExecContext(ctx, `UPDATE run_metadata SET settled_at = $2 WHERE run_id = $1`, r.ID, at)
-	return err
 }
 
 // again puts a locked run back into the queue for the same execution. The messages that waited for its
@@ -283,15 +268,12 @@ func (r *Run) requeue(ctx context.Context, tx write) error {
 	now := time.Now()
 	r.State = RunQueued
 	err := one(tx.ExecContext(ctx, `UPDATE runs SET state = 'QUEUED', execution = $2, attempt = $3, status_message = $4, error_code = $5, queued_at = $6, updated_at = $6,
-		started_at = NULL, finished_at = NULL, in_backlog = 0, cancel_requested_at = NULL, claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1 WHERE id = $1`,
+		started_at = NULL, finished_at = NULL, cancel_requested_at = NULL, claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1 WHERE id = $1`,
 		r.ID, r.Execution, r.Attempt, r.StatusMessage, r.ErrorCode, micros(now)))
 	if err != nil {
 		return err
 	}
 	r.nextSeq++
-	if err := r.settle(ctx, tx, nil); err != nil {
-		return err
-	}
 	return r.entered(ctx, tx, now)
 }
 
@@ -374,7 +356,7 @@ func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 		}
 		now := time.Now().Truncate(time.Microsecond).UTC()
 		r.CancelRequested = &now
-		if _, err := tx.ExecContext(ctx, `UPDATE runs SET cancel_requested_at = $2, updated_at = $2, in_backlog = 0, state = CASE state WHEN 'QUEUED' THEN 'CANCELLED' ELSE state END,
+		if _, err := tx.ExecContext(ctx, `UPDATE runs SET cancel_requested_at = $2, updated_at = $2, state = CASE state WHEN 'QUEUED' THEN 'CANCELLED' ELSE state END,
 			finished_at = CASE state WHEN 'QUEUED' THEN $2 ELSE finished_at END, next_seq = next_seq + CASE state WHEN 'QUEUED' THEN 1 ELSE 0 END WHERE id = $1`, id, micros(now)); err != nil {
 			return err
 		}
@@ -383,9 +365,6 @@ func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 		}
 		r.State, r.Finished = RunCancelled, &now
 		r.nextSeq++
-		if err := r.settle(ctx, tx, micros(now)); err != nil {
-			return err
-		}
 		return r.entered(ctx, tx, now)
 	})
 	if err != nil {
@@ -407,7 +386,7 @@ func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
 	var q QueueStats
 	var oldest sql.NullInt64
 	err := reader{s}.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM runs WHERE state = 'QUEUED'), (SELECT min(queued_at) FROM runs WHERE state = 'QUEUED'),
-		(SELECT count(*) FROM runs WHERE lease_until IS NOT NULL)`).Scan(&q.Queued, &oldest, &q.Held)
+		(SELECT count(*) FROM runs WHERE claim_hash IS NOT NULL)`).Scan(&q.Queued, &oldest, &q.Held)
 	q.Oldest = timeOrNil(oldest)
 	return q, s.classify(err)
 }

@@ -71,10 +71,8 @@ func (s *Store) Followup(ctx context.Context, id, message string, idem Idempoten
 				return err
 			}
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE runs SET updated_at = $2, in_backlog = 0 WHERE id = $1`, id, micros(now)); err != nil {
-			return err
-		}
-		return r.settle(ctx, tx, nil)
+		_, err = tx.ExecContext(ctx, `UPDATE runs SET updated_at = $2 WHERE id = $1`, id, micros(now))
+		return err
 	})
 	if err != nil {
 		return "", "", err

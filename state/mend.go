@@ -16,7 +16,6 @@ import (
 const (
 	loopReap    = "lease recovery"
 	loopRetain  = "retention"
-	loopSettle  = "settling"
 	loopRejects = "rejected deliveries"
 )
 
@@ -84,14 +83,11 @@ func (s *Store) endUnfit(ctx context.Context, id string, cause error, condition 
 		now := time.Now()
 		err := tx.Tx.QueryRowContext(ctx, `UPDATE runs
 			SET state = 'ERROR', error_code = 'internal_error', status_message = $2, finished_at = $3, updated_at = $3,
-			claim_hash = NULL, lease_until = NULL, in_backlog = 0, next_seq = next_seq + 1
+			claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1
 			WHERE id = $1 AND `+condition+`
 			RETURNING factory_uid, worker, execution, attempt, next_seq`, append([]any{id, message, micros(now)}, args...)...).
 			Scan(&r.FactoryUID, &r.Worker, &r.Execution, &r.Attempt, &r.nextSeq)
 		if err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, `UPDATE run_metadata SET settled_at = $2 WHERE run_id = $1`, id, micros(now)); err != nil {
 			return err
 		}
 		r.Updated, r.Finished = now, &now

@@ -2,7 +2,6 @@ package state_test
 
 import (
 	"bytes"
-	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -36,26 +35,28 @@ func TestWrongMasterKeyIsRefused(t *testing.T) {
 	})
 }
 
-func TestNewerStateIsRefused(t *testing.T) {
-	dsn := statetest.SQLite(t)
-	s, err := state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9000, 1)`); err != nil {
-		t.Fatal(err)
-	}
-	db.Close()
-	_, err = state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()})
-	if err == nil || !strings.Contains(err.Error(), "9000") {
-		t.Errorf("open of a newer state: %v, want the version it needs", err)
+// TestForeignVersionIsRefused opens states whose schema a newer millwright made, or one before the first release, which
+// had more migrations.
+func TestForeignVersionIsRefused(t *testing.T) {
+	for _, version := range []string{"12", "9000"} {
+		statetest.EachDSN(t, func(t *testing.T, dsn string) {
+			s, err := state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+
+			db := openDB(t, dsn)
+			if _, err := db.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (`+version+`, true)`); err != nil {
+				t.Fatal(err)
+			}
+			_, err = state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()})
+			if err == nil || !strings.Contains(err.Error(), "schema version "+version+",") || !strings.Contains(err.Error(), "before the first release") {
+				t.Errorf("open of a state of version %s: %v, want its version and who made it", version, err)
+			}
+		})
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -343,42 +342,6 @@ func TestPoisonedRetention(t *testing.T) {
 		text := p.skipped()
 		if !strings.Contains(text, "delivery "+deliveries[0]) || !strings.Contains(text, "run "+runs[0]) || len(p.Skipped()) != 2 {
 			t.Errorf("skipped: %s", text)
-		}
-	})
-}
-
-// TestPoisonedSettling settles a backlog that has a run which no index takes, and one that cannot change.
-func TestPoisonedSettling(t *testing.T) {
-	eachPoisoned(t, func(t *testing.T, p *poisoned) {
-		var mu sync.Mutex
-		var ids []string
-		var all sync.WaitGroup
-		for range 20 {
-			all.Go(func() {
-				for range 28 {
-					id := create(t, p.Store, of("fac_1")).ID
-					mu.Lock()
-					ids = append(ids, id)
-					mu.Unlock()
-				}
-			})
-		}
-		all.Wait()
-		slices.Sort(ids) // the oldest first, which wait behind the others
-		p.exec(`UPDATE runs SET model_id = $2, updated_at = 1 WHERE id = $1`, ids[0], long(3000))
-		p.exec(`UPDATE runs SET updated_at = 2 WHERE id = $1`, ids[1])
-		p.forbid("UPDATE", "runs", "id", ids[1])
-		for range 5 {
-			if _, err := p.Settle(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		var settled int
-		if err := p.db.QueryRow(`SELECT count(*) FROM runs WHERE in_backlog = 1`).Scan(&settled); err != nil || settled != 59 {
-			t.Errorf("%d runs are settled, want 59: %v", settled, err)
-		}
-		if !strings.Contains(p.skipped(), "settling: run "+ids[1]) {
-			t.Errorf("skipped: %s", p.skipped())
 		}
 	})
 }

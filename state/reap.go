@@ -18,12 +18,12 @@ func (s *Store) ReapRuns(ctx context.Context, deadline time.Time, limit int) ([]
 	if !s.clock.steady() {
 		return nil, nil
 	}
-	return s.reap(ctx, lost{`lease_until IS NOT NULL AND lease_until < $1`, micros(deadline.Add(-s.ClockSkew()))}, limit)
+	return s.reap(ctx, lost{`claim_hash IS NOT NULL AND lease_until < $1`, micros(deadline.Add(-s.ClockSkew()))}, limit)
 }
 
 // ReapWorker takes every run away from a worker that is known to have ended, as ReapRuns does.
 func (s *Store) ReapWorker(ctx context.Context, worker string) ([]Run, error) {
-	return s.reap(ctx, lost{`lease_until IS NOT NULL AND worker = $1`, worker}, 1_000_000)
+	return s.reap(ctx, lost{`claim_hash IS NOT NULL AND worker = $1`, worker}, 1_000_000)
 }
 
 // lost is a condition of runs whose worker is gone, with its argument.

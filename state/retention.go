@@ -71,7 +71,7 @@ func (s *Store) trimRuns(ctx context.Context, st RunState, before int64, after e
 // endedRuns returns a batch of runs that ended in state st and come after one of them.
 func (s *Store) endedRuns(ctx context.Context, st RunState, before int64, after endedRun) ([]endedRun, error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT id, factory_uid, delivery_uid, webhook_uid, updated_at FROM runs
-		WHERE state = $1 AND updated_at < $2 AND (updated_at, id) > ($3, $4) AND `+isSettled+`
+		WHERE state = $1 AND updated_at < $2 AND (updated_at, id) > ($3, $4) AND finished_at IS NOT NULL
 		ORDER BY updated_at, id LIMIT $5`, string(st), before, after.updated, after.id, trimBatch)
 	if err != nil {
 		return nil, s.classify(err)

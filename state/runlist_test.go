@@ -7,15 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/database"
+	gocmp "github.com/google/go-cmp/cmp"
 	_ "modernc.org/sqlite" // the driver that changes times
 
 	"millwright/state"
@@ -79,21 +77,24 @@ func newWorld(t *testing.T, dsn string, n int) *world {
 		wg.Wait()
 	}
 	for i := range w.runs {
-		if i%9 != 4 { // the others stay queued
-			wg.Go(func() {
-				ended, err := w.RequestCancel(t.Context(), w.runs[i].ID)
-				if w.runs[i].Run = ended; err != nil {
-					t.Error(err)
-				}
-			})
+		if i%18 == 4 { // stays queued
+			continue
 		}
+		wg.Go(func() {
+			var err error
+			if r := &w.runs[i]; i%18 == 13 {
+				_, r.Run, err = w.ClaimRun(t.Context(), r.ID, "wrk_1", "worker", time.Hour)
+			} else {
+				r.Run, err = w.RequestCancel(t.Context(), r.ID)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	wg.Wait()
 	i := 0
 	w.update(t, dsn, func(r *listed) {
-		if r.State == state.RunQueued {
-			return
-		}
 		took := time.Duration(i%50) * time.Second
 		switch {
 		case i%13 == 5:
@@ -110,7 +111,6 @@ func newWorld(t *testing.T, dsn string, n int) *world {
 }
 
 // update changes state and end of the runs that have ended, behind the store's back: nobody waits for weeks.
-// Every other one that is queued is as if many others waited behind it.
 func (w *world) update(t *testing.T, dsn string, change func(*listed)) {
 	t.Helper()
 	tx, err := openDB(t, dsn).BeginTx(t.Context(), nil)
@@ -119,20 +119,13 @@ func (w *world) update(t *testing.T, dsn string, change func(*listed)) {
 	}
 	for i := range w.runs {
 		r := &w.runs[i]
-		row := `UPDATE runs SET state = '%s', updated_at = %[2]d, finished_at = %[2]d WHERE id = '%s'`
 		if !r.State.Ended() {
-			if row = `UPDATE runs SET state = '%s', updated_at = %d, in_backlog = 1 WHERE id = '%s'`; i%2 == 0 {
-				continue
-			}
+			continue
 		}
 		change(r)
-		for _, statement := range []string{
-			fmt.Sprintf(row, r.State, r.Updated.UnixMicro(), r.ID),
-			fmt.Sprintf(`UPDATE run_metadata SET settled_at = %d WHERE run_id = '%s'`, r.Updated.UnixMicro(), r.ID),
-		} {
-			if _, err := tx.ExecContext(t.Context(), statement); err != nil {
-				t.Fatal(err)
-			}
+		row := `UPDATE runs SET state = '%s', updated_at = %[2]d, finished_at = %[2]d WHERE id = '%s'`
+		if _, err := tx.ExecContext(t.Context(), fmt.Sprintf(row, r.State, r.Updated.UnixMicro(), r.ID)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	if err := tx.Commit(); err != nil {
@@ -144,7 +137,7 @@ func (w *world) update(t *testing.T, dsn string, change func(*listed)) {
 func (w *world) pick(rnd *rand.Rand) (f state.RunFilter) {
 	for range rnd.IntN(3) + 1 {
 		r := w.runs[rnd.IntN(len(w.runs))]
-		switch rnd.IntN(11) {
+		switch rnd.IntN(13) {
 		case 0:
 			f.Metadata = map[string]string{"team": r.asked.Metadata["team"]}
 		case 1:
@@ -169,6 +162,10 @@ func (w *world) pick(rnd *rand.Rand) (f state.RunFilter) {
 			f.CreatedAfter = &r.Created
 		case 10:
 			f.UpdatedAfter = &r.Updated
+		case 11:
+			f.States = []state.RunState{state.RunClaimed}
+		case 12:
+			f.Query = r.Title
 		}
 	}
 	return f
@@ -189,7 +186,7 @@ func (w *world) matches(f state.RunFilter, l listed) bool {
 			return false
 		}
 	}
-	return (len(f.States) == 0 || slices.Contains(f.States, l.State)) &&
+	return strings.Contains(l.Title, f.Query) && (len(f.States) == 0 || slices.Contains(f.States, l.State)) &&
 		(len(f.Factories) == 0 || slices.Contains(f.Factories, l.FactoryUID)) &&
 		(f.AutomationUID == "" || f.AutomationUID == l.AutomationUID) &&
 		(f.Name == "" || f.Name == l.asked.ConfigName) &&
@@ -235,6 +232,9 @@ func TestListsAreComplete(t *testing.T) {
 			limit := []int{20, 60, 500}[rnd.IntN(3)]
 			w.complete(t, f, o, limit)
 		}
+		if n := w.complete(t, state.RunFilter{Query: "nowhere"}, state.RunOrder{}, 20); n != 2 {
+			t.Errorf("the list of no run has %d pages, want 2: one that looks at 1000 runs, and one at the rest", n)
+		}
 		// Now more were at work at one moment than are sorted in memory, and the first made are the last updated.
 		end := w.runs[len(w.runs)-1].Created.Add(time.Hour)
 		w.update(t, dsn, func(r *listed) { r.Updated = end.Add(end.Sub(r.Created)) })
@@ -246,8 +246,8 @@ func TestListsAreComplete(t *testing.T) {
 	})
 }
 
-// complete pages through a list.
-func (w *world) complete(t *testing.T, f state.RunFilter, o state.RunOrder, limit int) {
+// complete pages through a list and returns how many pages it has.
+func (w *world) complete(t *testing.T, f state.RunFilter, o state.RunOrder, limit int) (pages int) {
 	t.Helper()
 	want := sorted(slices.DeleteFunc(slices.Clone(w.runs), func(l listed) bool { return !w.matches(f, l) }), o)
 	var got []string
@@ -257,14 +257,20 @@ func (w *world) complete(t *testing.T, f state.RunFilter, o state.RunOrder, limi
 		if err != nil {
 			t.Fatal(err)
 		}
+		again, nextAgain, err := w.Runs(t.Context(), f, o, after, limit)
+		if diff := gocmp.Diff(runs, again, gocmp.AllowUnexported(state.Run{})); diff != "" || !gocmp.Equal(next, nextAgain) || err != nil {
+			t.Errorf("%+v in the order %+v: the same request has another page: %v, %s", f, o, err, diff)
+		}
 		for _, r := range runs {
 			got = append(got, r.ID)
 		}
 		after = next
+		pages++
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v in the order %+v, pages of %d: %d runs, want %d", f, o, limit, len(got), len(want))
 	}
+	return pages
 }
 
 // TestListsWhileRunsChange pages while runs are added, end, and are gone on with: each of the others is
@@ -356,54 +362,6 @@ func (w *world) all(t *testing.T, f state.RunFilter) (all []state.Run) {
 	return all
 }
 
-// TestUpgradeOfLists lists runs that were made before metadata knew the end of their run.
-func TestUpgradeOfLists(t *testing.T) {
-	statetest.EachDSN(t, func(t *testing.T, dsn string) {
-		db, folder, dialect := openDB(t, dsn), "migrations/postgres", database.DialectPostgres
-		if _, ok := state.SQLitePath(dsn); ok {
-			folder, dialect = "migrations/sqlite", database.DialectSQLite3
-		}
-		old, err := goose.NewProvider(dialect, db, os.DirFS(folder))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := old.UpTo(t.Context(), 10); err != nil {
-			t.Fatal(err)
-		}
-		gone, want := state.NewRunID(), make([]string, 3)
-		for i := range want {
-			want[i] = state.NewRunID()
-			status, finished := "SUCCEEDED", fmt.Sprint(2000-i)
-			if i == 0 {
-				status, finished = "QUEUED", "NULL"
-			}
-			for _, statement := range []string{
-				fmt.Sprintf(`INSERT INTO runs (id, title, prompt, state, source, creator_type, creator_uid, creator_name, conversation_id, parent_run_id, root_run_id, metadata, created_at, updated_at, queued_at, finished_at)
-					VALUES ('%s', 't', 'p', '%s', 'API', 'user', 'u', 'u', 'c', '%s', '%s', '{"team":"a","x":"y"}', 1000, %d, 1000, %s)`, want[i], status, gone, gone, 2000-i, finished),
-				fmt.Sprintf(`INSERT INTO run_metadata (run_id, key, value) VALUES ('%[1]s', 'team', 'a'), ('%[1]s', 'x', 'y')`, want[i]),
-			} {
-				if _, err := db.ExecContext(t.Context(), statement); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		s := statetest.Open(t, dsn)
-		before := time.UnixMicro(1500)
-		for name, f := range map[string]state.RunFilter{
-			"metadata": {Metadata: map[string]string{"team": "a"}}, "ancestor": {Ancestor: gone}, "time": {CreatedBefore: &before},
-		} {
-			runs, next, err := s.Runs(t.Context(), f, state.RunOrder{}, nil, 10)
-			var got []string
-			for _, r := range runs {
-				got = append(got, r.ID)
-			}
-			if err != nil || next != nil || !slices.Equal(got, want) {
-				t.Errorf("%s: %v, %v, %v, want %v", name, got, next, err, want)
-			}
-		}
-	})
-}
-
 // TestListsWhileOneRunEnds lists while a run that was read among the live ones ends, and is read among those
 // that have ended: the list goes on behind it.
 func TestListsWhileOneRunEnds(t *testing.T) {
@@ -447,39 +405,44 @@ func TestListsWhileOneRunEnds(t *testing.T) {
 	})
 }
 
-// TestListsWhileRunsSettle pages while runs settle, which changes nothing that a list shows: each is shown once.
-func TestListsWhileRunsSettle(t *testing.T) {
+// TestListsWhileRunsAreHeld pages while workers take runs and hand them back, which changes neither their title nor
+// their creation: each is shown once.
+func TestListsWhileRunsAreHeld(t *testing.T) {
 	statetest.EachDSN(t, func(t *testing.T, dsn string) {
-		s, db := statetest.Open(t, dsn), openDB(t, dsn)
-		const n = 1500
+		s := statetest.Open(t, dsn)
+		const n = 900
+		ids := make([]string, n)
 		var made sync.WaitGroup
 		for w := range 30 {
 			made.Go(func() {
 				for i := w; i < n; i += 30 {
-					create(t, s, newRun(fmt.Sprint("title ", i%700)))
+					ids[i] = create(t, s, newRun(fmt.Sprint("title ", i%400))).ID
 				}
 			})
 		}
 		made.Wait()
+
 		ctx, end := context.WithCancel(t.Context())
-		var settled sync.WaitGroup
-		settled.Go(func() {
-			for ctx.Err() == nil {
-				n, err := s.Settle(t.Context())
-				if err == nil && n == 0 { // over again
-					_, err = db.ExecContext(t.Context(), `UPDATE runs SET in_backlog = 0`)
+		var held sync.WaitGroup
+		for w := range 4 {
+			held.Go(func() {
+				for i := w; ctx.Err() == nil; i = (i + 4) % n {
+					claim, _, err := s.ClaimRun(t.Context(), ids[i], "wrk_1", "worker", time.Hour)
+					if err == nil {
+						err = s.ReleaseRun(t.Context(), claim)
+					}
+					if err != nil {
+						t.Error(err)
+					}
 				}
-				if err != nil {
-					t.Error(err)
-				}
-			}
-		})
-		for i := range 30 {
-			o := state.RunOrder{By: []state.RunSort{state.SortTitle, state.SortAgent, state.SortCreated}[i%3], Ascending: i%2 == 0}
+			})
+		}
+		for i := range 20 {
+			o := state.RunOrder{By: []state.RunSort{state.SortTitle, state.SortCreated}[i%2], Ascending: i%3 == 0}
 			seen := map[string]bool{}
 			var after *state.RunPosition
 			for more := true; more; more = after != nil {
-				runs, next, err := s.Runs(t.Context(), state.RunFilter{Sources: []string{"API"}}, o, after, 500)
+				runs, next, err := s.Runs(t.Context(), state.RunFilter{Sources: []string{"API"}}, o, after, 200)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -496,6 +459,6 @@ func TestListsWhileRunsSettle(t *testing.T) {
 			}
 		}
 		end()
-		settled.Wait()
+		held.Wait()
 	})
 }

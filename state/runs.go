@@ -81,7 +81,6 @@ type Run struct {
 	Traceparent string // the trace that it belongs to, as of W3C Trace Context; may be empty
 
 	nextSeq    int64
-	configName string
 	unreadable error // why something of the row could not be read; that part is empty
 }
 
@@ -91,7 +90,7 @@ func (r Run) LastEntry() int64 { return r.nextSeq - 1 }
 const runColumns = `id, factory_uid, title, prompt, envelope, state, source, creator_type, creator_uid, creator_name,
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, trigger_url, config, secrets, metadata,
 	skills, execution, attempt, next_seq, worker, worker_name, status_message, error_code, cancel_requested_at,
-	created_at, updated_at, queued_at, started_at, finished_at, config_name, traceparent`
+	created_at, updated_at, queued_at, started_at, finished_at, traceparent`
 
 func scanRun(row scanner) (Run, error) {
 	var r Run
@@ -101,7 +100,7 @@ func scanRun(row scanner) (Run, error) {
 	err := row.Scan(&r.ID, &r.FactoryUID, &r.Title, &r.Prompt, &r.Envelope, &r.State, &r.Source, &r.Creator.Type, &r.Creator.UID, &r.Creator.DisplayName,
 		&r.ConversationID, &r.ParentRunID, &r.RootRunID, &r.AutomationUID, &r.WebhookUID, &r.DeliveryUID, &r.AgentUID, &r.TriggerURL, &config, &secrets, &metadata,
 		&skills, &r.Execution, &r.Attempt, &r.nextSeq, &r.Worker, &r.WorkerName, &r.StatusMessage, &r.ErrorCode, &cancel,
-		&created, &updated, &queued, &started, &finished, &r.configName, &r.Traceparent)
+		&created, &updated, &queued, &started, &finished, &r.Traceparent)
 	if err != nil {
 		return Run{}, err
 	}

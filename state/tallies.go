@@ -42,12 +42,19 @@ type RunTally struct {
 // RunTallies counts the runs that last changed since a time, in spans of the given length. Spans and
 // states without a run are left out. Its cost grows with the number of runs since then.
 func (s *Store) RunTallies(ctx context.Context, since time.Time, span time.Duration) ([]RunTally, error) {
-	// Each state is a range of an index, which alone is read.
+	// Each state is a range of an index, which alone is read; live runs have another one.
+	const tally = `
+		SELECT updated_at / $1 AS span, count(*)
+		FROM (
+			SELECT updated_at FROM runs WHERE state = $2 AND updated_at >= $3 AND finished_at IS NOT NULL
+			UNION ALL
+			SELECT updated_at FROM runs WHERE state = $2 AND updated_at >= $3 AND finished_at IS NULL
+		) AS found
+		GROUP BY span
+		ORDER BY span`
 	var all []RunTally
 	for _, in := range RunStates() {
-		const of = `SELECT updated_at FROM runs WHERE state = $2 AND updated_at >= $3 AND `
-		rows, err := s.read.QueryContext(ctx, `SELECT updated_at / $1 AS span, count(*) FROM (`+of+isSettled+` UNION ALL `+of+isMoving+`) AS found GROUP BY span ORDER BY span`,
-			span.Microseconds(), string(in), micros(since))
+		rows, err := s.read.QueryContext(ctx, tally, span.Microseconds(), string(in), micros(since))
 		if err != nil {
 			return nil, s.classify(err)
 		}

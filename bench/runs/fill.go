@@ -94,13 +94,7 @@ func (o options) fill(ctx context.Context, dsn string, n int) error {
 	if err == nil {
 		err = vacuum(ctx, dsn)
 	}
-	if err != nil || !o.backlog {
-		return err
-	}
-	if err := settle(ctx, dsn); err != nil {
-		return err
-	}
-	return vacuum(ctx, dsn)
+	return err
 }
 
 // vacuum does what PostgreSQL does by itself within minutes.
@@ -115,23 +109,6 @@ func vacuum(ctx context.Context, dsn string) error {
 	defer conn.Close(ctx)
 	_, err = conn.Exec(ctx, "VACUUM ANALYZE")
 	return err
-}
-
-// settle does what a server does with queued runs behind which many others wait.
-func settle(ctx context.Context, dsn string) error {
-	store, err := state.Open(ctx, state.Config{DSN: dsn, MasterKey: make([]byte, 32)})
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	began, total := time.Now(), 0
-	for {
-		n, err := store.Settle(ctx)
-		if total += n; err != nil || n == 0 {
-			fmt.Fprintf(os.Stderr, "%d runs settled in %s\n", total, time.Since(began).Round(time.Millisecond))
-			return err
-		}
-	}
 }
 
 func (h history) fillSQLite(ctx context.Context, path string) error {
@@ -213,7 +190,7 @@ func filledColumns() map[string][]string {
 			"parent_run_id", "root_run_id", "automation_uid", "webhook_uid", "delivery_uid", "config", "config_name", "model_id", "environment_id", "skill_spec",
 			"worker", "worker_name", "claim_hash", "lease_until", "metadata", "created_at", "updated_at", "queued_at", "started_at", "finished_at",
 		},
-		"run_metadata": {"run_id", "key", "value", "settled_at"},
+		"run_metadata": {"run_id", "key", "value"},
 	}
 }
 
@@ -226,9 +203,7 @@ func (h history) rows(table string, i int) [][]any {
 	if web {
 		return nil
 	}
-	run := h.run(i, web)
-	ended := run[len(run)-1]
-	return [][]any{{h.id(i), "team", fmt.Sprint("team-", i%12), ended}, {h.id(i), "build", fmt.Sprint("build-", i), ended}}
+	return [][]any{{h.id(i), "team", fmt.Sprint("team-", i%12)}, {h.id(i), "build", fmt.Sprint("build-", i)}}
 }
 
 func (h history) at(i int) time.Time { return h.begin.Add(time.Duration(i) * time.Second) }

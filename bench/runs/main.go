@@ -2,6 +2,7 @@
 // begins.
 //
 //	go run ./bench/runs lists        time at the server for each list, with 1,000 runs and with 1,000,000
+//	go run ./bench/runs writes       what the database writes for a run
 //	go run ./bench/runs compare      creating and listing, beside PocketBase
 //	go run ./bench/runs start        from an accepted delivery to the start of the harness, at 200 a second
 //	go run ./bench/runs drain        10,000 queued runs, and how long workers wait for one
@@ -56,10 +57,10 @@ func run(ctx context.Context, o options) error {
 		defer os.RemoveAll(dir)
 		o.dir = dir
 	}
-	parts := map[string]func(context.Context, options) error{"lists": lists, "compare": compare, "start": start, "drain": drain, "serve": serve}
+	parts := map[string]func(context.Context, options) error{"lists": lists, "writes": writes, "compare": compare, "start": start, "drain": drain, "serve": serve}
 	f, ok := parts[flag.Arg(0)]
 	if !ok || flag.NArg() != 1 {
-		return fmt.Errorf("want one of lists, compare, start and drain, and not %q", strings.Join(flag.Args(), " "))
+		return fmt.Errorf("want one of lists, writes, compare, start and drain, and not %q", strings.Join(flag.Args(), " "))
 	}
 	return f(ctx, o)
 }

@@ -74,34 +74,6 @@ func (srv *server) housekeeping(ctx context.Context) {
 	}
 }
 
-// settle settles the runs of a backlog: in most of the time, but in a tenth of it while more are queued.
-func (srv *server) settle(ctx context.Context) {
-	notices, end := srv.store.Subscribe(1, state.TopicQueued)
-	defer end()
-	for {
-		began := time.Now()
-		n, err := srv.store.Settle(ctx)
-		if err != nil && ctx.Err() == nil {
-			srv.log.Warn("settling queued runs", "error", err)
-		}
-		pause := time.Second
-		if n > 0 {
-			took := time.Since(began)
-			pause = took / 4
-			select {
-			case <-notices:
-				pause = 9 * took
-			default:
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
-	}
-}
-
 // lonely reports whether replicas of this server would have an embedded NATS of their own each.
 func (srv *server) lonely() bool {
 	return srv.store.Shared() && srv.cfg.NATS.URL == "" && len(srv.cfg.NATS.Cluster) == 0

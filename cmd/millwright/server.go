@@ -378,7 +378,6 @@ func (srv *server) run(ctx context.Context, reload func() (settings, error)) err
 	var tasks sync.WaitGroup
 	tasks.Go(func() { srv.announceApplies(background) })
 	tasks.Go(func() { srv.housekeeping(background) })
-	tasks.Go(func() { srv.settle(background) })
 	tasks.Go(func() { srv.exchangeBudgets(background) })
 	tasks.Go(func() { runs.Clock(background, srv.store, srv.tracer, srv.log) })
 	workers, stopWorkers := context.WithCancel(background)

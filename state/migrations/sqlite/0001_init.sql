@@ -1,25 +1,30 @@
 -- +goose Up
 
--- CHECKs of the tables on the hot path are chains of OR: for IN with a list, SQLite makes a temporary table in each statement.
+-- Everything that millwright remembers. Times are microseconds since the Unix epoch, UTC. Every index names
+-- the query that needs it. CHECKs of the tables that deliveries write are chains of OR: for IN with a list,
+-- SQLite makes a temporary table in each statement.
 
--- One row a state: facts about the state itself.
+-- One row a fact about the state itself.
 CREATE TABLE facts (
   name  TEXT PRIMARY KEY,
   value BLOB NOT NULL
 ) WITHOUT ROWID;
 
+-- The generation of what ingress serves.
 CREATE TABLE routing (
   id         INTEGER PRIMARY KEY CHECK (id = 1),
   generation INTEGER NOT NULL
 );
 INSERT INTO routing (id, generation) VALUES (1, 1);
 
+-- The servers of this state, and the generation that each has loaded.
 CREATE TABLE replicas (
   uid         TEXT PRIMARY KEY,
   generation  INTEGER NOT NULL,
   lease_until INTEGER NOT NULL
 );
 
+-- What one server at a time may do.
 CREATE TABLE locks (
   name        TEXT PRIMARY KEY,
   factory_uid TEXT NOT NULL DEFAULT '',
@@ -36,7 +41,9 @@ CREATE TABLE factories (
   spec               TEXT NOT NULL DEFAULT 'null',
   detached           INTEGER NOT NULL DEFAULT 0 CHECK (detached IN (0, 1)),
   suspended          INTEGER NOT NULL DEFAULT 0 CHECK (suspended IN (0, 1)),
-  sync_state         TEXT NOT NULL DEFAULT 'pending' CHECK (sync_state IN ('pending', 'applied', 'refused', 'failed')),
+  sync_state         TEXT NOT NULL DEFAULT 'pending' CHECK (
+    sync_state IN ('pending', 'applied', 'refused', 'failed')
+  ),
   sync_since         INTEGER NOT NULL,
   attempted_revision TEXT NOT NULL DEFAULT '{}',
   applied_revision   TEXT NOT NULL DEFAULT '{}',
@@ -48,7 +55,7 @@ CREATE TABLE factories (
   updated_at         INTEGER NOT NULL
 );
 
--- One row an attempt to apply.
+-- One row an attempt to apply. source is where the definition came from at that time.
 CREATE TABLE syncs (
   id          INTEGER PRIMARY KEY AUTOINCREMENT,
   factory_uid TEXT NOT NULL REFERENCES factories (uid),
@@ -58,11 +65,14 @@ CREATE TABLE syncs (
   outcome     TEXT NOT NULL CHECK (outcome IN ('applied', 'refused', 'unchanged', 'failed')),
   counts      TEXT NOT NULL,
   problems    TEXT NOT NULL,
-  message     TEXT NOT NULL
+  message     TEXT NOT NULL,
+  source      TEXT NOT NULL DEFAULT '{}'
 );
+-- Lists a factory's attempts, the newest first.
 CREATE INDEX syncs_by_factory ON syncs (factory_uid, id);
 
--- Secrets belong to the team, as API keys do: factory_uid is empty. A version without a sealed value is pending.
+-- Secrets belong to the team, as API keys do: factory_uid is empty. A version without a sealed value is
+-- pending.
 CREATE TABLE secrets (
   name        TEXT PRIMARY KEY,
   factory_uid TEXT NOT NULL DEFAULT '',
@@ -98,10 +108,25 @@ CREATE TABLE webhooks (
   CHECK ((deleted_at IS NULL) = (secret_version IS NOT NULL)),
   FOREIGN KEY (secret_name, secret_version) REFERENCES secret_versions (name, version)
 );
-CREATE UNIQUE INDEX webhooks_live ON webhooks (factory_uid, name) WHERE deleted_at IS NULL;
+-- Forbids two webhooks of one name that are not deleted, and finds the one.
+CREATE UNIQUE INDEX webhooks_live ON webhooks (factory_uid, name)
+  WHERE deleted_at IS NULL;
+-- Finds the webhooks that use a secret, before it is deleted.
 CREATE INDEX webhooks_by_secret ON webhooks (secret_name);
 
--- Automations, agents, runners and skills.
+-- What a provider sent, unsigned, as the secret of a webhook that waits for it: the last, until its owner
+-- decides.
+CREATE TABLE offered_secrets (
+  webhook_uid TEXT PRIMARY KEY REFERENCES webhooks (uid),
+  factory_uid TEXT NOT NULL,
+  sealed      BLOB NOT NULL,
+  sender      TEXT NOT NULL,
+  received_at INTEGER NOT NULL,
+  count       INTEGER NOT NULL
+);
+
+-- Automations, agents, runners and skills. base is the factory's generation that the last change was
+-- planned with.
 CREATE TABLE resources (
   uid         TEXT PRIMARY KEY,
   factory_uid TEXT NOT NULL REFERENCES factories (uid),
@@ -110,9 +135,52 @@ CREATE TABLE resources (
   spec        TEXT NOT NULL,
   created_at  INTEGER NOT NULL,
   updated_at  INTEGER NOT NULL,
-  deleted_at  INTEGER
+  deleted_at  INTEGER,
+  base        INTEGER NOT NULL DEFAULT 0
 );
-CREATE UNIQUE INDEX resources_live ON resources (factory_uid, kind, name) WHERE deleted_at IS NULL;
+-- Forbids two resources of one kind and name that are not deleted, and lists those of a factory.
+CREATE UNIQUE INDEX resources_live ON resources (factory_uid, kind, name)
+  WHERE deleted_at IS NULL;
+-- Finds what changed since a generation that is held in memory.
+CREATE INDEX resources_by_base ON resources (factory_uid, base);
+
+-- When a schedule of an automation last fired, or was first seen.
+CREATE TABLE schedules (
+  automation_uid TEXT NOT NULL REFERENCES resources (uid) ON DELETE CASCADE,
+  schedule       TEXT NOT NULL,
+  factory_uid    TEXT NOT NULL,
+  last_at        INTEGER NOT NULL,
+  PRIMARY KEY (automation_uid, schedule)
+) WITHOUT ROWID;
+
+-- Revisions of the definitions that the server itself holds. tree names the content of all files of one.
+CREATE TABLE file_revisions (
+  factory_uid TEXT NOT NULL REFERENCES factories (uid),
+  number      INTEGER NOT NULL CHECK (number > 0),
+  tree        TEXT NOT NULL,
+  author      TEXT NOT NULL,
+  subject     TEXT NOT NULL,
+  files       INTEGER NOT NULL,
+  created_at  INTEGER NOT NULL,
+  PRIMARY KEY (factory_uid, number)
+) WITHOUT ROWID;
+
+-- Their files. A row is part of the revisions from since up to, not including, until; of the newest when
+-- until is NULL.
+CREATE TABLE revision_files (
+  factory_uid TEXT NOT NULL REFERENCES factories (uid),
+  path        TEXT NOT NULL,
+  since       INTEGER NOT NULL,
+  until       INTEGER CHECK (until > since),
+  size        INTEGER NOT NULL,
+  content     BLOB NOT NULL,
+  PRIMARY KEY (factory_uid, path, since)
+);
+-- Forbids two contents of one path, and lists the files of the newest revision.
+CREATE UNIQUE INDEX revision_files_newest ON revision_files (factory_uid, path)
+  WHERE until IS NULL;
+-- Finds the files of revisions that are no longer kept.
+CREATE INDEX revision_files_by_end ON revision_files (factory_uid, until);
 
 CREATE TABLE api_keys (
   uid         TEXT PRIMARY KEY,
@@ -125,7 +193,19 @@ CREATE TABLE api_keys (
   revoked_at  INTEGER
 );
 
--- Which identities a webhook has accepted. Narrow, because its keys are random and it is on the hot path.
+-- Signed-in browsers. A session lives no longer than its key.
+CREATE TABLE sessions (
+  hash        BLOB PRIMARY KEY,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  key_uid     TEXT NOT NULL REFERENCES api_keys (uid),
+  created_at  INTEGER NOT NULL,
+  expires_at  INTEGER NOT NULL
+) WITHOUT ROWID;
+-- Finds the oldest sessions of a key that has too many.
+CREATE INDEX sessions_by_key ON sessions (key_uid, created_at);
+
+-- Which identities a webhook has accepted. Narrow, because its keys are random and every delivery writes
+-- it.
 CREATE TABLE identities (
   webhook_id   INTEGER NOT NULL,
   hash         BLOB NOT NULL,
@@ -133,18 +213,32 @@ CREATE TABLE identities (
   PRIMARY KEY (webhook_id, hash)
 ) WITHOUT ROWID;
 
--- The delivery log, newest last in the order of uid. A row with count above 1 stands for several rejected requests.
+-- The delivery log, newest last in the order of uid. A row with count above 1 stands for several rejected
+-- requests.
 CREATE TABLE deliveries (
   webhook_id      INTEGER NOT NULL REFERENCES webhooks (id),
   uid             TEXT NOT NULL,
   factory_uid     TEXT NOT NULL,
-  outcome         TEXT NOT NULL CHECK (outcome = 'accepted' OR outcome = 'duplicate' OR outcome = 'rejected_auth' OR outcome = 'rejected_invalid_json' OR outcome = 'rejected_too_large' OR outcome = 'handshake'),
+  outcome         TEXT NOT NULL CHECK (
+    outcome = 'accepted'
+    OR outcome = 'duplicate'
+    OR outcome = 'rejected_auth'
+    OR outcome = 'rejected_invalid_json'
+    OR outcome = 'rejected_too_large'
+    OR outcome = 'handshake'
+  ),
   reason          TEXT NOT NULL DEFAULT '',
   size_bytes      INTEGER,
   size_max        INTEGER,
   received_at     INTEGER NOT NULL,
   identity        TEXT NOT NULL DEFAULT '',
-  identity_source TEXT NOT NULL DEFAULT '' CHECK (identity_source = '' OR identity_source = 'header' OR identity_source = 'provider' OR identity_source = 'service_header' OR identity_source = 'body_hash'),
+  identity_source TEXT NOT NULL DEFAULT '' CHECK (
+    identity_source = ''
+    OR identity_source = 'header'
+    OR identity_source = 'provider'
+    OR identity_source = 'service_header'
+    OR identity_source = 'body_hash'
+  ),
   sender          TEXT NOT NULL,
   duplicate_of    TEXT NOT NULL DEFAULT '',
   replay_of       TEXT NOT NULL DEFAULT '',
@@ -154,22 +248,37 @@ CREATE TABLE deliveries (
   last_at         INTEGER,
   PRIMARY KEY (webhook_id, uid)
 ) WITHOUT ROWID;
+-- Lists a webhook's deliveries of one outcome that is rare. Accepted ones are most, and cost nothing here.
+CREATE INDEX deliveries_by_outcome ON deliveries (webhook_id, outcome, uid)
+  WHERE outcome <> 'accepted';
 
+-- headers are those of deliveries that somebody listened to, as lines "Name: value"; of all others NULL.
 CREATE TABLE payloads (
   delivery_uid TEXT PRIMARY KEY,
   factory_uid  TEXT NOT NULL,
-  body         BLOB NOT NULL
+  body         BLOB NOT NULL,
+  headers      BLOB
 );
 
+-- A run is live until it has ended, and indexed from then on: its row changes often while it is live, and
+-- each change would write every index on what lists select by. A worker holds a run while claim_hash is
+-- set. traceparent is the trace that the run belongs to, in the form of W3C Trace Context. Columns that
+-- lists compare come before those that may be long.
 CREATE TABLE runs (
   id                  TEXT PRIMARY KEY,
   factory_uid         TEXT NOT NULL DEFAULT '',
-  title               TEXT NOT NULL,
-  prompt              TEXT NOT NULL,
-  envelope            TEXT NOT NULL DEFAULT '',
-  state               TEXT NOT NULL CHECK (state = 'QUEUED' OR state = 'CLAIMED' OR state = 'INPROGRESS' OR state = 'SUCCEEDED' OR state = 'FAILED' OR state = 'ERROR' OR state = 'BLOCKED' OR state = 'CANCELLED'),
+  state               TEXT NOT NULL CHECK (
+    state = 'QUEUED'
+    OR state = 'CLAIMED'
+    OR state = 'INPROGRESS'
+    OR state = 'SUCCEEDED'
+    OR state = 'FAILED'
+    OR state = 'ERROR'
+    OR state = 'BLOCKED'
+    OR state = 'CANCELLED'
+  ),
   source              TEXT NOT NULL,
-  creator_type        TEXT NOT NULL CHECK (creator_type IN ('user', 'service_account')),
+  creator_type        TEXT NOT NULL CHECK (creator_type = 'user' OR creator_type = 'service_account'),
   creator_uid         TEXT NOT NULL,
   creator_name        TEXT NOT NULL,
   conversation_id     TEXT NOT NULL,
@@ -179,16 +288,10 @@ CREATE TABLE runs (
   webhook_uid         TEXT NOT NULL DEFAULT '',
   delivery_uid        TEXT NOT NULL DEFAULT '',
   agent_uid           TEXT NOT NULL DEFAULT '',
-  trigger_url         TEXT NOT NULL DEFAULT '',
-  config              TEXT NOT NULL DEFAULT '{}',
-  sealed              BLOB,
-  secrets             TEXT NOT NULL DEFAULT '[]',
   config_name         TEXT NOT NULL DEFAULT '',
   model_id            TEXT NOT NULL DEFAULT '',
   environment_id      TEXT NOT NULL DEFAULT '',
   skill_spec          TEXT NOT NULL DEFAULT '',
-  metadata            TEXT NOT NULL DEFAULT '{}',
-  skills              TEXT NOT NULL DEFAULT '[]',
   execution           INTEGER NOT NULL DEFAULT 1,
   attempt             INTEGER NOT NULL DEFAULT 1,
   next_seq            INTEGER NOT NULL DEFAULT 1,
@@ -198,48 +301,140 @@ CREATE TABLE runs (
   claim_hash          BLOB,
   lease_until         INTEGER,
   cancel_requested_at INTEGER,
-  status_message      TEXT NOT NULL DEFAULT '',
-  error_code          TEXT NOT NULL DEFAULT '',
   created_at          INTEGER NOT NULL,
   updated_at          INTEGER NOT NULL,
   queued_at           INTEGER NOT NULL,
   started_at          INTEGER,
   finished_at         INTEGER,
-  CHECK ((state IN ('CLAIMED', 'INPROGRESS')) = (claim_hash IS NOT NULL)),
+  error_code          TEXT NOT NULL DEFAULT '',
+  traceparent         TEXT NOT NULL DEFAULT '',
+  title               TEXT NOT NULL,
+  prompt              TEXT NOT NULL,
+  envelope            TEXT NOT NULL DEFAULT '',
+  trigger_url         TEXT NOT NULL DEFAULT '',
+  config              TEXT NOT NULL DEFAULT '{}',
+  sealed              BLOB,
+  secrets             TEXT NOT NULL DEFAULT '[]',
+  metadata            TEXT NOT NULL DEFAULT '{}',
+  skills              TEXT NOT NULL DEFAULT '[]',
+  status_message      TEXT NOT NULL DEFAULT '',
+  CHECK ((state = 'CLAIMED' OR state = 'INPROGRESS') = (claim_hash IS NOT NULL)),
   CHECK ((claim_hash IS NULL) = (lease_until IS NULL)),
-  CHECK ((state = 'SUCCEEDED' OR state = 'FAILED' OR state = 'ERROR' OR state = 'BLOCKED' OR state = 'CANCELLED') = (finished_at IS NOT NULL)),
+  CHECK (
+    (state = 'SUCCEEDED' OR state = 'FAILED' OR state = 'ERROR' OR state = 'BLOCKED' OR state = 'CANCELLED')
+    = (finished_at IS NOT NULL)
+  ),
   CHECK (state <> 'QUEUED' OR cancel_requested_at IS NULL)
 );
--- Every filter that may match much has an index that is in the order of the default list, so that a page
--- costs the same however many runs there are.
-CREATE INDEX runs_by_update ON runs (updated_at, id);
-CREATE INDEX runs_by_creation ON runs (created_at, id);
-CREATE INDEX runs_by_title ON runs (title, id);
-CREATE INDEX runs_by_name ON runs (config_name, updated_at, id);
-CREATE INDEX runs_by_state ON runs (state, updated_at, id);
-CREATE INDEX runs_by_source ON runs (source, updated_at, id);
-CREATE INDEX runs_by_factory ON runs (factory_uid, updated_at, id);
-CREATE INDEX runs_by_creator ON runs (creator_uid, updated_at, id);
-CREATE INDEX runs_by_automation ON runs (automation_uid, updated_at, id) WHERE automation_uid <> '';
-CREATE INDEX runs_by_webhook ON runs (webhook_uid, updated_at, id) WHERE webhook_uid <> '';
-CREATE INDEX runs_by_model ON runs (model_id, updated_at, id) WHERE model_id <> '';
-CREATE INDEX runs_by_environment ON runs (environment_id, updated_at, id) WHERE environment_id <> '';
-CREATE INDEX runs_by_skill ON runs (skill_spec, updated_at, id) WHERE skill_spec <> '';
-CREATE INDEX runs_by_worker ON runs (worker, updated_at, id) WHERE worker <> '';
-CREATE INDEX runs_by_parent ON runs (parent_run_id) WHERE parent_run_id <> '';
-CREATE UNIQUE INDEX runs_by_delivery ON runs (delivery_uid, automation_uid) WHERE delivery_uid <> '';
-CREATE INDEX runs_queued ON runs (queued_at, id) WHERE state = 'QUEUED';
-CREATE INDEX runs_leased ON runs (lease_until) WHERE lease_until IS NOT NULL;
+
+-- The run's own life. No index has lease_until, so that a heartbeat writes the row alone.
+
+-- Claims the runs that wait, the oldest first, and counts them.
+CREATE INDEX runs_queued ON runs (queued_at, id)
+  WHERE state = 'QUEUED';
+-- Finds the runs whose lease ran out, or whose worker ended. Filter state, where only workers hold such
+-- runs.
+CREATE INDEX runs_held ON runs (updated_at, id)
+  WHERE claim_hash IS NOT NULL;
+-- Forbids a second run of a delivery and automation. Filter delivery_id.
+CREATE UNIQUE INDEX runs_by_delivery ON runs (delivery_uid, automation_uid)
+  WHERE delivery_uid <> '';
+-- Finds the runs of a conversation.
 CREATE INDEX runs_by_conversation ON runs (conversation_id);
+
+-- The live runs of every list. It has what lists select by, so that no row of another run is read. (SQLite
+-- reads a row for its finished_at too, though the index implies it.)
+CREATE INDEX runs_live ON runs (
+  updated_at,
+  id,
+  created_at,
+  state,
+  source,
+  factory_uid,
+  creator_uid,
+  automation_uid,
+  webhook_uid,
+  config_name,
+  finished_at
+) WHERE finished_at IS NULL;
+-- The same, in the order agent.
+CREATE INDEX runs_live_by_agent ON runs (config_name, updated_at, id)
+  WHERE finished_at IS NULL;
+
+-- Lists in the order of the last update: the runs that have ended, by one filter each.
+
+-- No filter, and filter updated_after.
+CREATE INDEX runs_by_update ON runs (updated_at, id)
+  WHERE finished_at IS NOT NULL;
+-- Filter state. Retention of the runs that ended in a state, the oldest first. Counts of the dashboard's
+-- chart.
+CREATE INDEX runs_by_state ON runs (state, updated_at, id)
+  WHERE finished_at IS NOT NULL;
+-- Filter source.
+CREATE INDEX runs_by_source ON runs (source, updated_at, id)
+  WHERE finished_at IS NOT NULL;
+-- Filter factory_uid.
+CREATE INDEX runs_by_factory ON runs (factory_uid, updated_at, id)
+  WHERE finished_at IS NOT NULL;
+-- Filter creator.
+CREATE INDEX runs_by_creator ON runs (creator_uid, updated_at, id)
+  WHERE finished_at IS NOT NULL;
+-- Filter name. Order agent.
+CREATE INDEX runs_by_agent ON runs (config_name, updated_at, id)
+  WHERE finished_at IS NOT NULL;
+-- Filter automation_id.
+CREATE INDEX runs_by_automation ON runs (automation_uid, updated_at, id)
+  WHERE finished_at IS NOT NULL AND automation_uid <> '';
+-- Filter webhook_id.
+CREATE INDEX runs_by_webhook ON runs (webhook_uid, updated_at, id)
+  WHERE finished_at IS NOT NULL AND webhook_uid <> '';
+-- Filter executor.
+CREATE INDEX runs_by_worker ON runs (worker, updated_at, id)
+  WHERE finished_at IS NOT NULL AND worker <> '';
+-- Filter model_id.
+CREATE INDEX runs_by_model ON runs (model_id, updated_at, id)
+  WHERE finished_at IS NOT NULL AND model_id <> '';
+-- Filter environment_id.
+CREATE INDEX runs_by_environment ON runs (environment_id, updated_at, id)
+  WHERE finished_at IS NOT NULL AND environment_id <> '';
+-- Filter skill.
+CREATE INDEX runs_by_skill ON runs (skill_spec, updated_at, id)
+  WHERE finished_at IS NOT NULL AND skill_spec <> '';
+-- Filter ancestor_run_id: the descendants of a run have its root.
+CREATE INDEX runs_by_root ON runs (root_run_id, updated_at, id)
+  WHERE parent_run_id <> '';
+-- Filter created_before: what was made before a time and updated after it is found by how long it took.
+CREATE INDEX runs_by_duration ON runs (
+  (CASE
+    WHEN updated_at - created_at < 16000000 THEN 0
+    WHEN updated_at - created_at < 256000000 THEN 1
+    WHEN updated_at - created_at < 4096000000 THEN 2
+    WHEN updated_at - created_at < 65536000000 THEN 3
+    WHEN updated_at - created_at < 1048576000000 THEN 4
+    ELSE 5
+  END),
+  updated_at,
+  id,
+  created_at,
+  finished_at
+) WHERE finished_at IS NOT NULL;
+
+-- Lists in other orders: all runs.
+
+-- Order created_at, filters created_after and created_before.
+CREATE INDEX runs_by_creation ON runs (created_at, id);
+-- Order title.
+CREATE INDEX runs_by_title ON runs (title, id);
 
 CREATE TABLE run_metadata (
   run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
   factory_uid TEXT NOT NULL DEFAULT '',
   key         TEXT NOT NULL,
   value       TEXT NOT NULL,
-  PRIMARY KEY (key, value, run_id)
+  PRIMARY KEY (run_id, key)
 ) WITHOUT ROWID;
-CREATE INDEX run_metadata_by_run ON run_metadata (run_id);
+-- Filter metadata[key]: the runs that have a value.
+CREATE INDEX run_metadata_by_value ON run_metadata (key, value, run_id);
 
 -- What happened in a run, in order: messages of the conversation and changes of state.
 CREATE TABLE run_entries (
@@ -261,6 +456,7 @@ CREATE TABLE followups (
   execution   INTEGER NOT NULL,
   created_at  INTEGER NOT NULL
 );
+-- Lists the messages that were sent to a run, in order.
 CREATE INDEX followups_by_run ON followups (run_id, uid);
 
 CREATE TABLE attachments (
@@ -272,6 +468,7 @@ CREATE TABLE attachments (
   PRIMARY KEY (run_id, file_name)
 );
 
+-- What the first request with an Idempotency-Key made.
 CREATE TABLE idempotency (
   key_uid      TEXT NOT NULL,
   factory_uid  TEXT NOT NULL DEFAULT '',
@@ -281,14 +478,5 @@ CREATE TABLE idempotency (
   created_at   INTEGER NOT NULL,
   PRIMARY KEY (key_uid, hash)
 );
+-- Deletes what is older than it is kept.
 CREATE INDEX idempotency_by_age ON idempotency (created_at);
-
--- Signed-in browsers. A session lives no longer than its key.
-CREATE TABLE sessions (
-  hash        BLOB PRIMARY KEY,
-  factory_uid TEXT NOT NULL DEFAULT '',
-  key_uid     TEXT NOT NULL REFERENCES api_keys (uid),
-  created_at  INTEGER NOT NULL,
-  expires_at  INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX sessions_by_key ON sessions (key_uid, created_at);

@@ -30,7 +30,7 @@ export interface paths {
         };
         /**
          * List runs
-         * @description Conditions on different fields must all hold; the values of a repeated parameter are alternatives. metadata[key]=value selects runs by their metadata. No run is shown twice or skipped because others are added meanwhile. Needs a key of role viewer or above.
+         * @description Conditions on different fields must all hold; the values of a repeated parameter are alternatives. metadata[key]=value selects runs by their metadata. No run is shown twice or skipped because others are added meanwhile. The server looks at a bounded number of runs for a page: it may have fewer than limit, or none, and the list go on while has_next_page is true. Needs a key of role viewer or above.
          */
         get: operations["listRuns"];
         put?: never;
