@@ -9,8 +9,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -489,4 +491,37 @@ func (w *world) raw(method, path string, body []byte, status int) []byte {
 		w.t.Fatalf("%s %s: %d, want %d: %s", method, path, res.StatusCode, status, answer)
 	}
 	return answer
+}
+
+func TestDeleteAWebhookWithItsSecret(t *testing.T) {
+	eachOps(t, func(o *ops) {
+		remaining := func() string {
+			infos, err := o.store.Secrets(context.Background())
+			if err != nil {
+				o.t.Fatal(err)
+			}
+			return strings.Join(slices.Sorted(maps.Keys(infos)), " ")
+		}
+		left := o.text(o.create(`{"name": "left", "secret_name": "LEFT"}`), "uid")
+		own := o.text(o.create(`{"name": "own", "secret_name": "OWN"}`), "uid")
+		one := o.text(o.create(`{"name": "one", "secret_name": "SHARED"}`), "uid")
+		two := o.text(o.create(`{"name": "two", "secret_name": "SHARED"}`), "uid")
+		before := remaining()
+		for _, step := range []struct{ query, gone string }{
+			{left, ""},
+			{own + "?delete_secret=true", "OWN"},
+			{one + "?delete_secret=true", ""},
+			{two + "?delete_secret=true", "SHARED"},
+		} {
+			o.call(state.RoleAdmin, "DELETE", o.in+"/webhooks/"+step.query, "").want(204)
+			want := before
+			if step.gone != "" {
+				want = strings.Join(strings.Fields(strings.Replace(" "+before+" ", " "+step.gone+" ", " ", 1)), " ")
+			}
+			if before = remaining(); before != want {
+				o.t.Errorf("after %s: secrets %s, want %s", step.query, before, want)
+			}
+		}
+		o.call(state.RoleAdmin, "DELETE", o.in+"/webhooks/"+left+"?delete_secret=maybe", "").want(400)
+	})
 }

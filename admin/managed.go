@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -21,7 +22,7 @@ type CreateWebhookRequest struct {
 	AuthMode         string `json:"auth_mode,omitempty" enum:"token,url_token,signature" default:"token" doc:"How senders show who they are"`
 	SignatureScheme  string `json:"signature_scheme,omitempty" doc:"The provider's signing scheme, with signature"`
 	SecretName       string `json:"secret_name,omitempty" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" patternDescription:"up to 128 letters, digits and _, the first no digit" doc:"Name for its secret, or of an existing one; absent for a name made from the webhook's"`
-	Secret           string `json:"secret,omitempty" maxLength:"65536" doc:"The provider's signing secret, with signature; absent for one that is yet to come, or, with standard_webhooks, to be made here"`
+	Secret           string `json:"secret,omitempty" maxLength:"65536" doc:"The provider's signing secret, with signature; absent for one that is yet to come, or, with standard_webhooks and svix, to be made here"`
 	DeliveryIDHeader string `json:"delivery_id_header,omitempty" maxLength:"256" doc:"Header in which the sender puts its own event ID"`
 	Enabled          *bool  `json:"enabled,omitempty" doc:"Whether it takes deliveries; true when absent"`
 	Handshake        bool   `json:"handshake,omitempty" doc:"Whether the provider's set-up probes are answered"`
@@ -297,8 +298,12 @@ func (u *UpdateWebhookRequest) change(w *schema.Webhook) {
 	}
 }
 
-func (s *service) deleteWebhook(ctx context.Context, in *WebhookUID) error {
-	f, w, err := s.liveWebhook(ctx, *in, "delete %[1]s there")
+func (s *service) deleteWebhook(ctx context.Context, in *struct {
+	WebhookUID
+	DeleteSecret bool `query:"delete_secret" doc:"Delete its secret too, unless something else uses it"`
+},
+) error {
+	f, w, err := s.liveWebhook(ctx, in.WebhookUID, "delete %[1]s there")
 	if err != nil {
 		return err
 	}
@@ -310,7 +315,15 @@ func (s *service) deleteWebhook(ctx context.Context, in *WebhookUID) error {
 		delete(d.files, now.Spec.Path)
 		return nil
 	})
-	return answered(err, inFiles)
+	if err != nil || !in.DeleteSecret {
+		return answered(err, inFiles)
+	}
+
+	err = s.deleteSecret(ctx, &SecretName{w.Spec.SecretName})
+	if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 func (s *service) rotate(ctx context.Context, in *struct {

@@ -2,12 +2,15 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"time"
 
 	"millwright/api"
+	"millwright/ingress/signature"
+	"millwright/schema"
 	"millwright/state"
 )
 
@@ -18,6 +21,8 @@ type Secret struct {
 	Pending   bool      `json:"pending" doc:"Its value is yet to come: every request to its webhooks is refused with 401"`
 	Webhooks  []string  `json:"webhooks" nullable:"false" doc:"UIDs of the webhooks that use it"`
 	UsedBy    []string  `json:"used_by" nullable:"false" doc:"What uses it, in words: webhooks, agents and automations that give it to runs, sources. A secret in use cannot be deleted" example:"webhook ci of factory default"`
+	Reserved  bool      `json:"reserved" doc:"A source uses it, so that no definition may name it"`
+	Warnings  []string  `json:"warnings,omitempty" doc:"In the answer to a new value: webhooks that cannot use it"`
 	CreatedAt time.Time `json:"created_at" doc:"When it was created"`
 	UpdatedAt time.Time `json:"updated_at" doc:"When it was last given a value"`
 }
@@ -56,10 +61,11 @@ func (s *service) newSecret(i state.SecretInfo) Secret {
 		Name: i.Name, Version: i.Version, Pending: i.Pending,
 		Webhooks: append([]string{}, i.Webhooks...), UsedBy: append([]string{}, i.Users...), CreatedAt: i.Created, UpdatedAt: i.Updated,
 	}
-	used, _ := s.sourceSecrets()
+	used, reserved := s.sourceSecrets()
 	if use, ok := used[i.Name]; ok {
 		out.UsedBy = append(out.UsedBy, use)
 	}
+	_, out.Reserved = reserved[i.Name]
 	return out
 }
 
@@ -99,10 +105,65 @@ func (s *service) setSecret(ctx context.Context, in *struct {
 		return Secret{}, err
 	}
 	all, err := s.Store.Secrets(ctx)
+	if err != nil {
+		return Secret{}, err
+	}
 	if stored, ok := all[in.Name]; ok { // unless it was deleted meanwhile
 		info = stored
 	}
-	return s.newSecret(info), err
+	out := s.newSecret(info)
+	out.Warnings, err = s.unusable(ctx, in.Name, value)
+	return out, err
+}
+
+// unusable says which live webhooks cannot use a value of their secret, and what happens when their
+// definition next applies.
+func (s *service) unusable(ctx context.Context, name string, value []byte) ([]string, error) {
+	if value == nil {
+		return nil, nil
+	}
+
+	factories, err := s.Store.Factories(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var warnings []string
+	for _, f := range factories {
+		hooks, err := s.Store.Webhooks(ctx, f.UID, false)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range hooks {
+			if w.Spec.SecretName != name {
+				continue
+			}
+			if why := unusableBy(w.Spec, value); why != "" {
+				warnings = append(warnings, fmt.Sprintf("Webhook %s of factory %s cannot use it: %s.", w.Spec.Name, f.Name, why))
+			}
+		}
+	}
+	return warnings, nil
+}
+
+// unusableBy says why a webhook cannot use a value of its secret; empty when it can.
+func unusableBy(w schema.Webhook, value []byte) string {
+	switch {
+	case w.AuthMode == schema.AuthURLToken && !schema.URLSafe(string(value)):
+		return "it is part of the URL, and may hold only letters, digits, -, ., _ and ~; the next apply is refused"
+	case w.AuthMode == schema.AuthToken && !schema.VisibleASCII(string(value)):
+		return "many senders cannot put blanks or characters beyond ASCII into a header"
+	}
+	scheme, known := signature.Lookup(w.SignatureScheme)
+	if w.CustomScheme != nil {
+		custom, err := signature.Custom(*w.CustomScheme)
+		scheme, known = custom, err == nil
+	}
+	if known {
+		if _, err := scheme.Verifier(value); err != nil {
+			return fmt.Sprintf("it is no signing secret of %s: %s", w.SignatureScheme, err)
+		}
+	}
+	return ""
 }
 
 // deleteSecret deletes a secret that neither a source nor a definition uses.

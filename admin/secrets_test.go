@@ -19,7 +19,7 @@ func TestSecrets(t *testing.T) {
 		r.length(0, "secrets")
 
 		r = w.call(boss, "PUT", "/secrets/ALERTS", `{"value": "s3cret-value", "unknown": [1]}`).want(200)
-		r.hasKeys("name version pending webhooks used_by created_at updated_at")
+		r.hasKeys("name version pending webhooks used_by reserved created_at updated_at")
 		if strings.Contains(string(r.body), "s3cret") {
 			t.Errorf("the value is in the answer: %s", r.body)
 		}
@@ -156,5 +156,35 @@ func TestSecretsOfSources(t *testing.T) {
 		if got := plan("GIT_TOKE"); !strings.Contains(got, "secret-missing") || strings.Contains(got, "GIT_TOKEN") {
 			t.Errorf("plan with a name like it: %s", got)
 		}
+	})
+}
+
+// TestSecretsThatTheirWebhooksCannotUse sets values that the next apply or every sender would stumble over.
+func TestSecretsThatTheirWebhooksCannotUse(t *testing.T) {
+	each(t, admin.Config{}, func(w *world) {
+		for _, name := range []string{"LINK", "BEARER", "SIGNED", "UNUSED"} {
+			w.secret(name, "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
+		}
+		w.secret("LINK", "safe")
+		w.factory("payments", state.Source{Kind: "dir", Path: "/srv"}, map[string]string{
+			"webhooks/link.yaml":   "authMode: url_token\nsecretName: LINK\n",
+			"webhooks/bearer.yaml": "secretName: BEARER\n",
+			"webhooks/signed.yaml": "authMode: signature\nsignatureScheme: standard_webhooks\nsecretName: SIGNED\n",
+		})
+		for _, c := range []struct{ name, value, want string }{
+			{"LINK", "a/b", "Webhook link of factory payments cannot use it: it is part of the URL"},
+			{"LINK", "a-b", ""},
+			{"BEARER", "two words", "Webhook bearer of factory payments cannot use it: many senders"},
+			{"BEARER", "a/b", ""},
+			{"SIGNED", "not-base64!", "Webhook signed of factory payments cannot use it: it is no signing secret of standard_webhooks"},
+			{"SIGNED", "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", ""},
+			{"UNUSED", "two words / more", ""},
+		} {
+			r := w.call(state.RoleAdmin, "PUT", "/secrets/"+c.name, string(mustJSON(map[string]string{"value": c.value}))).want(200)
+			if got := string(r.body); !strings.Contains(got, c.want) || strings.Contains(got, "warnings") != (c.want != "") || strings.Contains(got, c.value) {
+				t.Errorf("%s %q: %s", c.name, c.value, got)
+			}
+		}
+		w.call(state.RoleAdmin, "PUT", "/secrets/LINK", `{"pending": true}`).want(200)
 	})
 }

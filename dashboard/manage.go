@@ -1,9 +1,7 @@
 package dashboard
 
 import (
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 
 	"millwright/admin"
@@ -36,11 +34,19 @@ func (q *request) showNewWebhook(status int, f form) error {
 	if err != nil {
 		return err
 	}
-	infos, err := q.Store.Secrets(q.Context())
-	if err != nil {
+	var list admin.ListSecretsResponse
+	if err := q.call(http.MethodGet, "/secrets?limit=500", nil, &list); err != nil {
 		return err
 	}
-	v := newWebhookView{Form: f, Schemes: admin.SignatureSchemes(), Managed: managed(factory), Where: placeOf(factory, "webhooks/<name>.yaml"), Count: len(hooks), Max: schema.MaxWebhooks, Secrets: slices.Sorted(maps.Keys(infos))}
+	v := newWebhookView{
+		Form: f, Schemes: admin.SignatureSchemes(), Managed: managed(factory),
+		Where: placeOf(factory, "webhooks/<name>.yaml"), Count: len(hooks), Max: schema.MaxWebhooks,
+	}
+	for _, s := range list.Secrets {
+		if !s.Reserved {
+			v.Secrets = append(v.Secrets, s.Name)
+		}
+	}
 	p.Crumbs = append(p.Crumbs, crumb{"Webhooks", "/factories/" + factory.UID + "/webhooks"})
 	p.Data = v
 	return q.renderStatus(status, "webhook-new", p)
@@ -130,7 +136,11 @@ func (q *request) deleteWebhook() error {
 	if err != nil {
 		return err
 	}
-	if err := q.call(http.MethodDelete, "/factory/"+f.UID+"/webhooks/"+w.UID, nil, nil); err != nil {
+	path := "/factory/" + f.UID + "/webhooks/" + w.UID
+	if q.PostForm.Get("secret") == "yes" {
+		path += "?delete_secret=true"
+	}
+	if err := q.call(http.MethodDelete, path, nil, nil); err != nil {
 		return err
 	}
 	return q.redirect("/factories/"+f.UID+"/webhooks", "deleted")
@@ -195,11 +205,15 @@ func (q *request) setSecret() error {
 		typed.Errors["name"] = "is a letter or _, then letters, digits and _, at most 128 in all"
 		return q.showSecrets(http.StatusUnprocessableEntity, typed)
 	}
-	if err := q.call(http.MethodPut, "/secrets/"+name, in, nil); err != nil {
+	var set admin.Secret
+	if err := q.call(http.MethodPut, "/secrets/"+name, in, &set); err != nil {
 		if !typed.take(err) {
 			return err
 		}
 		return q.showSecrets(http.StatusUnprocessableEntity, typed)
+	}
+	if len(set.Warnings) > 0 {
+		return q.showSecrets(http.StatusOK, form{Error: "The new value is stored. " + strings.Join(set.Warnings, " ")})
 	}
 	if in.Value == nil {
 		return q.redirect("/secrets", "pending")

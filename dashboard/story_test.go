@@ -203,12 +203,24 @@ func TestWebhookModes(t *testing.T) {
 	// standard_webhooks: a blank secret is generated.
 	a = b.post(base+"/webhooks/new", "name", "std", "auth_mode", "signature", "signature_scheme", "standard_webhooks")
 	says(t, a.Text, "whsec_")
+	a = b.post(base+"/webhooks/new", "name", "svix", "auth_mode", "signature", "signature_scheme", "svix")
+	says(t, a.Text, "whsec_")
+	svix := base + "/webhooks/" + w.webhook(w.held, "svix").UID
+	says(t, b.page(svix), "Delete its secret SVIX_SECRET too, which nothing else uses")
+	b.post("/secrets", "name", "SVIX_SECRET", "value", "no base64")
+	a = b.post("/secrets", "name", "SVIX_SECRET", "value", "no base64")
+	says(t, a.Text, "The new value is stored. Webhook svix of factory ", " cannot use it: it is no signing secret of svix: the secret is not base64.")
+	b.page(svix)
+	b.post(svix+"/delete", "secret", "yes")
+	saysNot(t, b.page("/secrets"), "SVIX_SECRET")
 	// An existing secret: its value is not shown, and rotating it names its other users.
 	a = b.post(base+"/webhooks/new", "name", "shared", "auth_mode", "token", "secret_name", "CI_TOKEN")
 	says(t, a.Text, "already has")
 	saysNot(t, a.Text, ciToken)
 	path = base + "/webhooks/" + w.webhook(w.held, "shared").UID
-	says(t, b.page(path), "also used by repo / ci")
+	page = b.page(path)
+	says(t, page, "also used by repo / ci")
+	saysNot(t, page, "Delete its secret")
 	if a = b.post(path + "/rotate"); a.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("rotating a shared secret: %d", a.StatusCode)
 	}

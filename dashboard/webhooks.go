@@ -117,6 +117,7 @@ type webhookView struct {
 	Log         deliveryList
 	Automations []selection
 	SharedWith  []string // names of other webhooks that use the secret
+	OwnSecret   bool     // nothing else uses the secret
 	Rotate      form
 	Secret      string // shown once
 	URL         string // with the token in it, shown once
@@ -163,7 +164,7 @@ func (q *request) showWebhook(status int, rotate form, made *admin.WebhookWithSe
 	if v.Automations, err = q.selecting(f.UID, w.UID); err != nil {
 		return err
 	}
-	if v.SharedWith, err = q.sharedWith(w); err != nil {
+	if v.SharedWith, v.OwnSecret, err = q.sharedWith(w); err != nil {
 		return err
 	}
 	p.Title, p.Self, p.Crumbs = w.Spec.Name, p.Crumbs[len(p.Crumbs)-1].Path, p.Crumbs[:len(p.Crumbs)-1]
@@ -188,23 +189,26 @@ func (q *request) selecting(factoryUID, webhookUID string) (all []selection, err
 	return all, nil
 }
 
-// sharedWith returns the names of the other live webhooks that use a webhook's secret.
-func (q *request) sharedWith(w state.Webhook) (names []string, err error) {
+// sharedWith returns the names of the other live webhooks that use a webhook's secret, and whether nothing
+// else uses it at all.
+func (q *request) sharedWith(w state.Webhook) (names []string, own bool, err error) {
 	infos, err := q.Store.Secrets(q.Context())
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	users := infos[w.Spec.SecretName].Webhooks
+	own = len(infos[w.Spec.SecretName].Users) == 1
 	if len(users) < 2 {
-		return nil, nil
+		return nil, own, nil
 	}
+
 	known, err := q.webhookNames()
 	for _, uid := range users {
 		if uid != w.UID {
 			names = append(names, known[uid].Name)
 		}
 	}
-	return names, err
+	return names, own, err
 }
 
 // webhookLink names a webhook and where its page is.

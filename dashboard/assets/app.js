@@ -2,6 +2,7 @@
 import { keepTimes } from './times.js';
 import { offerCopies } from './copy.js';
 import { watch } from './live.js';
+import { suggestSecretNames } from './suggest.js';
 
 for (const bar of document.querySelectorAll('.tabs, .side nav')) { // on a phone they scroll sideways
   const current = bar.querySelector('[aria-current="page"]');
@@ -9,6 +10,7 @@ for (const bar of document.querySelectorAll('.tabs, .side nav')) { // on a phone
 }
 keepTimes();
 offerCopies(document);
+suggestSecretNames(document);
 if (document.body.dataset.live) {
   watch(document.body.dataset.live.split(' '));
 }

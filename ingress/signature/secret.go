@@ -106,10 +106,10 @@ func base64Secret(text []byte) ([]byte, error) {
 }
 
 // NewSecret makes a secret to give to the sender: "whsec_" and the base64 of 32
-// random bytes for standard_webhooks. Of every other scheme, aliases included,
+// random bytes, for standard_webhooks and svix. Of every other scheme, aliases included,
 // the provider issues the secret, and ok is false.
 func NewSecret(schemeName string) (secret string, ok bool) {
-	if schemeName != "standard_webhooks" {
+	if schemeName != "standard_webhooks" && schemeName != "svix" {
 		return "", false
 	}
 	raw := make([]byte, 32)

@@ -459,7 +459,7 @@ def test_a_managed_factory(api: Api) -> None:
     assert off.enabled is False
     with pytest.raises(millwright.NotFoundError):
         api.send(made.ingress_url, {"a": 3}, signing_secret=rotated.secret)
-    assert api(lambda c: c.factories.webhooks.delete(ops.uid, made.uid)) is None
+    assert api(lambda c: c.factories.webhooks.delete(ops.uid, made.uid, delete_secret=True)) is None
     assert made.uid not in [w.uid for w in api.all(lambda c: c.factories.webhooks.list(ops.uid))]
     gone = api.all(lambda c: c.factories.webhooks.list(ops.uid, include_deleted=True))
     assert next(w for w in gone if w.uid == made.uid).deleted_at is not None

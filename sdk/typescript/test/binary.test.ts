@@ -346,7 +346,7 @@ test("the webhooks of a managed factory", async () => {
 
   expect((await factories.webhooks.update(ops.uid, made.uid, { enabled: false })).enabled).toBe(false);
   await expect(signing(rotated.secret).send({ a: 3 })).rejects.toThrow(NotFoundError);
-  expect(await factories.webhooks.delete(ops.uid, made.uid)).toBeUndefined();
+  expect(await factories.webhooks.delete(ops.uid, made.uid, { delete_secret: true })).toBeUndefined();
   const left = await collect(factories.webhooks.list(ops.uid));
   expect(left.map((w) => w.uid)).not.toContain(made.uid);
   const all = await collect(factories.webhooks.list(ops.uid, { include_deleted: true }));

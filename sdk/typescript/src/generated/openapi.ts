@@ -1089,7 +1089,7 @@ export interface components {
              * @example alerts
              */
             name: string;
-            /** @description The provider's signing secret, with signature; absent for one that is yet to come, or, with standard_webhooks, to be made here */
+            /** @description The provider's signing secret, with signature; absent for one that is yet to come, or, with standard_webhooks and svix, to be made here */
             secret?: string;
             /** @description Name for its secret, or of an existing one; absent for a name made from the webhook's */
             secret_name?: string;
@@ -2038,6 +2038,8 @@ export interface components {
             name: string;
             /** @description Its value is yet to come: every request to its webhooks is refused with 401 */
             pending: boolean;
+            /** @description A source uses it, so that no definition may name it */
+            reserved: boolean;
             /**
              * Format: date-time
              * @description When it was last given a value
@@ -2055,6 +2057,8 @@ export interface components {
              * @description Counts the values it has had; webhooks use the one that was current when their definition last applied
              */
             version: number;
+            /** @description In the answer to a new value: webhooks that cannot use it */
+            warnings?: string[] | null;
             /** @description UIDs of the webhooks that use it */
             webhooks: string[];
         };
@@ -3357,7 +3361,10 @@ export interface operations {
     };
     deleteWebhook: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Delete its secret too, unless something else uses it */
+                delete_secret?: boolean;
+            };
             header?: never;
             path: {
                 /** @description UID of the factory */

@@ -202,12 +202,17 @@ export class Webhooks {
   }
 
   /** Delete a webhook of a managed factory. Its senders get 404 from now on. */
-  delete(factoryUid: string, webhookUid: string, options?: RequestOptions): APIPromise<void> {
+  delete(
+    factoryUid: string,
+    webhookUid: string,
+    query?: Query<"deleteWebhook">,
+    options?: RequestOptions,
+  ): APIPromise<void> {
     return call(
       this.#client,
       "DELETE",
       path`/factory/${factoryUid}/webhooks/${webhookUid}`,
-      {},
+      { query },
       options,
       nothing,
     );

@@ -168,12 +168,14 @@ class AsyncWebhooks:
         )
         return await self._client.call("PATCH", path, params, types.Webhook, types.UpdateWebhookParams)
 
-    async def delete(self, factory_uid: str, webhook_uid: str, **options: Unpack[RequestOptions]) -> None:
+    async def delete(
+        self, factory_uid: str, webhook_uid: str, **params: Unpack[types.DeleteWebhookParams]
+    ) -> None:
         """Delete a webhook of a managed factory. Its senders get 404 from now on."""
         path = (
             f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}"
         )
-        await self._client.call("DELETE", path, options, type(None))
+        await self._client.call("DELETE", path, params, type(None), types.DeleteWebhookParams)
 
     async def rotate(
         self, factory_uid: str, webhook_uid: str, **params: Unpack[types.RotateSecretParams]

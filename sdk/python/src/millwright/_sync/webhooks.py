@@ -164,12 +164,12 @@ class Webhooks:
         )
         return self._client.call("PATCH", path, params, types.Webhook, types.UpdateWebhookParams)
 
-    def delete(self, factory_uid: str, webhook_uid: str, **options: Unpack[RequestOptions]) -> None:
+    def delete(self, factory_uid: str, webhook_uid: str, **params: Unpack[types.DeleteWebhookParams]) -> None:
         """Delete a webhook of a managed factory. Its senders get 404 from now on."""
         path = (
             f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}"
         )
-        self._client.call("DELETE", path, options, type(None))
+        self._client.call("DELETE", path, params, type(None), types.DeleteWebhookParams)
 
     def rotate(
         self, factory_uid: str, webhook_uid: str, **params: Unpack[types.RotateSecretParams]

@@ -453,12 +453,16 @@ class Secret(Model):
     """Name, as in secretName of a webhook"""
     pending: bool = MISSING
     """Its value is yet to come: every request to its webhooks is refused with 401"""
+    reserved: bool = MISSING
+    """A source uses it, so that no definition may name it"""
     updated_at: datetime = MISSING
     """When it was last given a value"""
     used_by: list[str] = []
     """What uses it, in words: webhooks, agents and automations that give it to runs, sources. A secret in use cannot be deleted"""
     version: int = MISSING
     """Counts the values it has had; webhooks use the one that was current when their definition last applied"""
+    warnings: list[str] | None = None
+    """In the answer to a new value: webhooks that cannot use it"""
     webhooks: list[str] = []
     """UIDs of the webhooks that use it"""
 

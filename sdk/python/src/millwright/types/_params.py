@@ -75,7 +75,7 @@ class CreateWebhookRequest(TypedDict):
     name: str
     """Its name"""
     secret: NotRequired[str]
-    """The provider's signing secret, with signature; absent for one that is yet to come, or, with standard_webhooks, to be made here"""
+    """The provider's signing secret, with signature; absent for one that is yet to come, or, with standard_webhooks and svix, to be made here"""
     secret_name: NotRequired[str]
     """Name for its secret, or of an existing one; absent for a name made from the webhook's"""
     signature_scheme: NotRequired[str]
@@ -510,6 +510,13 @@ class ListWebhooksParams(RequestOptions):
 
 class CreateWebhookParams(CreateWebhookRequest, RequestOptions):
     """What ``createWebhook`` takes."""
+
+
+class DeleteWebhookParams(RequestOptions):
+    """What ``deleteWebhook`` takes."""
+
+    delete_secret: NotRequired[bool]
+    """Delete its secret too, unless something else uses it"""
 
 
 class UpdateWebhookParams(UpdateWebhookRequest, RequestOptions):
