@@ -120,6 +120,19 @@ for p in $PPID $parent; do tr '\0' '\n' </proc/$p/environ | grep `+serverSecret+
 			t.Errorf("the secret of the server is in %s", record)
 		}
 	})
+	for _, engine := range []string{"container", "kubernetes"} {
+		t.Run(engine+"/other runs", func(t *testing.T) {
+			engines(t)
+			b := newBench(t, 0)
+			h := inContainer(strings.Replace(engine, "container", "docker", 1), "ls; pwd >mine; echo end")
+			b.work(worker.Config{Harnesses: map[string]worker.Harness{"h": h}, Default: "h"})
+			for range 2 {
+				if r := b.end(b.create(nil)); strings.Contains(b.said(r), "mine") || !strings.HasSuffix(b.said(r), "end") {
+					t.Errorf("%s %s: said %q", r.State, r.StatusMessage, b.said(r))
+				}
+			}
+		})
+	}
 	t.Run("kubernetes/files", func(t *testing.T) {
 		testEngine(t, "kubernetes", `"runAsNonRoot":true`, `"drop":["ALL"]`, `"emptyDir":`)
 	})

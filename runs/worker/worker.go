@@ -226,7 +226,6 @@ func (w *worker) slot(ctx, jobs context.Context) {
 	pause := shortest
 	for ctx.Err() == nil {
 		order, held, err := w.claim(ctx)
-		w.answered(err)
 		if err != nil {
 			if ctx.Err() == nil {
 				w.cfg.Log.Warn("worker: ask for work", "error", err)
@@ -259,6 +258,7 @@ func (w *worker) claim(ctx context.Context) (*dispatch.Order, []confine.Account,
 		return nil, nil, err
 	}
 	order, err := w.cfg.Client.Claim(ctx, w.cfg.Name, claimWait)
+	w.answered(err)
 	if err != nil || order == nil {
 		w.accounts.Return(held...)
 		return nil, nil, err
