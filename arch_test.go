@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -29,9 +30,10 @@ var rooms = map[string][]string{
 	"reconcile":             {"reconcile/plan", "state", "schema"},
 	"ingress":               {"ingress/signature", "trace", "api", "bounds", "state", "schema"},
 	"ingress/conformance":   {"ingress/signature"},
-	"runs":                  {"runs/dispatch", "trace", "api", "state", "schema"},
-	"runs/dispatch":         {"trace", "state", "schema"},
-	"runs/worker":           {"runs/dispatch", "runs/worker/confine", "runs/worker/workspace", "trace"},
+	"runs":                  {"runs/dispatch", "runs/wire", "trace", "api", "state", "schema"},
+	"runs/dispatch":         {"runs/wire", "trace", "state", "schema"},
+	"runs/wire":             {},
+	"runs/worker":           {"runs/wire", "runs/worker/confine", "runs/worker/workspace", "trace"},
 	"runs/worker/confine":   {},
 	"runs/worker/workspace": {},
 	"admin":                 {"bounds", "reconcile/plan", "ingress/signature", "api", "state", "schema"},
@@ -50,7 +52,7 @@ var reserved = map[string][]string{
 	"github.com/pressly/goose/":   {"state"},
 	"github.com/go-git/":          {"reconcile"},
 	"github.com/fsnotify/":        {"reconcile", "cmd/millwright"},
-	"github.com/nats-io/":         {"runs/dispatch"},
+	"github.com/nats-io/":         {"runs/dispatch", "runs/wire"},
 	"go.yaml.in/yaml/":            {"schema", "cmd/millwright"},
 	"sigs.k8s.io/yaml":            {"schema", "cmd/millwright"},
 	"github.com/adrg/frontmatter": {"schema"},
@@ -69,6 +71,7 @@ var never = map[string][]string{
 	"ingress/signature": {"net/http"},
 	"reconcile/plan":    {"net/http", "os"},
 	"runs/worker":       {"database/sql"},
+	"runs/wire":         {"database/sql"},
 }
 
 // buckets are names of packages whose contents a newcomer cannot guess.
@@ -134,6 +137,30 @@ func TestImports(t *testing.T) {
 	for _, room := range []string{"schema", "reconcile", "ingress", "runs", "state", "cmd/millwright"} {
 		if !seen[room] {
 			t.Errorf("the room %s is empty", room)
+		}
+	}
+}
+
+// TestWorkerLinks holds that a worker on another machine links neither the state, nor a database, nor a
+// NATS server (docs/decisions/0001-folders.md).
+func TestWorkerLinks(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./runs/worker").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	linked := strings.Fields(string(out))
+	if !slices.Contains(linked, module+"/runs/wire") {
+		t.Errorf("what the worker links is not listed: %s", out)
+	}
+
+	for _, name := range linked {
+		for _, part := range []string{"jackc/pgx", "pressly/goose", "sqlite", "nats-server"} {
+			if strings.Contains(name, part) {
+				t.Errorf("runs/worker links %s", name)
+			}
+		}
+		if name == module+"/state" || name == "database/sql" {
+			t.Errorf("runs/worker links %s", name)
 		}
 	}
 }

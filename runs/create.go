@@ -20,7 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"millwright/api"
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 	"millwright/schema"
 	"millwright/state"
 	"millwright/trace"
@@ -382,8 +382,8 @@ func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *probl
 // kept adds a problem for a value that clients of other languages could not read when it is returned.
 func kept(field string, rest map[string]json.RawMessage, p *problems) {
 	for key, value := range rest {
-		if dispatch.Deep(value) {
-			p.add(field+"."+key, "at most %d levels of lists and objects", dispatch.MaxDepth)
+		if wire.Deep(value) {
+			p.add(field+"."+key, "at most %d levels of lists and objects", wire.MaxDepth)
 		}
 	}
 }
@@ -464,7 +464,7 @@ func attachments(in []AttachmentRequest, p *problems) []state.Attachment {
 			p.add(field+".file_name", "want a file name without a directory or control characters")
 		case len(name) > maxFileName:
 			p.add(field+".file_name", "at most %d bytes", maxFileName)
-		case dispatch.ReservedFile(strings.ToLower(name)): // a worker's file system may not tell the cases apart
+		case wire.ReservedFile(strings.ToLower(name)): // a worker's file system may not tell the cases apart
 			p.add(field+".file_name", "%s is the name of a file that every run has", name)
 		case seen[strings.ToLower(name)]:
 			p.add(field+".file_name", "another attachment has this name")

@@ -76,7 +76,7 @@ func (s *service) cancel(ctx context.Context, in *RunPath) (string, error) {
 		return "", err
 	}
 	if s.Dispatcher != nil {
-		s.Dispatcher.Cancel(r)
+		s.Dispatcher.Cancelled(r)
 	}
 	patience := time.NewTimer(cancelWait)
 	defer patience.Stop()

@@ -11,8 +11,12 @@ type Topic string
 const (
 	// TopicRouting: the routing facts changed; Generation says to what.
 	TopicRouting Topic = "routing"
-	// TopicQueued: a run was queued; ID names it.
+	// TopicQueued: a run was queued; ID names it. Without an ID another replica has runs for which it has
+	// no worker.
 	TopicQueued Topic = "queued"
+	// TopicCancel: the end of a held run was asked for; ID is the worker's UID and the run's, with a space
+	// between them.
+	TopicCancel Topic = "cancel"
 	// TopicRun: a run changed; ID names it.
 	TopicRun Topic = "run"
 	// TopicDelivery: a delivery was logged; ID names its webhook.

@@ -34,21 +34,6 @@ type Block struct {
 	Data     json.RawMessage `json:"data,omitempty"`
 }
 
-// Valid reports whether the block is of a known type, with the fields that this type needs.
-func (b Block) Valid() bool {
-	switch b.Type {
-	case "text":
-		return true
-	case "action":
-		return b.Name != ""
-	case "action_result":
-		return b.ActionID != ""
-	case "event":
-		return b.Name != ""
-	}
-	return false
-}
-
 // Message is one turn of a conversation.
 type Message struct {
 	Role    MessageRole `json:"role"`

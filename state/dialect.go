@@ -293,7 +293,7 @@ func (s *Store) listenOnce(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
-	s.Publish(Notice{Topic: TopicRouting}) // whatever was said meanwhile
+	s.Publish(Notice{Topic: TopicRouting}, Notice{Topic: TopicQueued}) // whatever was said meanwhile
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {

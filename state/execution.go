@@ -2,9 +2,7 @@ package state
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,64 +11,6 @@ import (
 
 // MaxAttempts is how often an execution is begun at most before the run ends as ERROR.
 const MaxAttempts = 3
-
-// Claim is a worker's hold on one attempt of a run. Every change that the worker makes carries it, and is
-// refused with ErrLost when the run is no longer held by it.
-type Claim struct {
-	RunID  string
-	Worker string // UID of the worker that the claim is bound to
-	Token  string // 128 random bits; only a hash is stored
-}
-
-func (c Claim) hash() []byte { return HashToken(c.Token) }
-
-// held is the condition that a claim still holds its run, for parameters $1 to $3 of a statement.
-const held = ` id = $1 AND worker = $2 AND claim_hash = $3 `
-
-// maxWorker is how many bytes the UID of a worker has at most, and how many characters its name.
-const maxWorker = 200
-
-// ClaimRun gives a queued run to a worker for the time of the lease: QUEUED to CLAIMED. It returns the
-// claim and the run as it now is. ErrConflict when the run is not queued, or ended as ERROR because its row
-// cannot be read.
-func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, lease time.Duration) (Claim, Run, error) {
-	var token [16]byte
-	rand.Read(token[:])
-	claim := Claim{RunID: id, Worker: worker, Token: hex.EncodeToString(token[:])}
-	if len(worker) > maxWorker || storable(worker) != worker {
-		return Claim{}, Run{}, fmt.Errorf("the UID of a worker is text of at most %d bytes", maxWorker)
-	}
-	workerName = bounded(workerName, maxWorker)
-	var r Run
-	err := s.commit(ctx, func(ctx context.Context, tx write) error {
-		now := time.Now()
-		var err error
-		r, err = scanRun(tx.QueryRowContext(ctx, `UPDATE runs SET state = 'CLAIMED', worker = $2, worker_name = $3, claim_hash = $4, lease_until = $5,
-			appended = 0, status_message = '', error_code = '', next_seq = next_seq + 1, updated_at = $6 WHERE id = $1 AND state = 'QUEUED' RETURNING `+runColumns,
-			id, worker, workerName, claim.hash(), s.leaseEnd(lease), micros(now)))
-		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("run %s is not queued: %w", id, ErrConflict)
-		}
-		if err != nil {
-			return err
-		}
-		if r.unreadable != nil {
-			return r.unreadable
-		}
-		return r.entered(ctx, tx, now)
-	})
-	if ofRow(err) {
-		if _, end := s.endUnfit(ctx, id, err, `state = 'QUEUED'`); end != nil {
-			return Claim{}, Run{}, errors.Join(err, end)
-		}
-		return Claim{}, Run{}, fmt.Errorf("run %s cannot be executed as it is stored: %w", id, ErrConflict)
-	}
-	if err != nil {
-		return Claim{}, Run{}, err
-	}
-	s.notify(ctx, Notice{Topic: TopicRun, ID: id})
-	return claim, r, nil
-}
 
 // StartRun says that the worker begins: CLAIMED to INPROGRESS. It prolongs the lease. cancel says that the run is to be stopped
 // already. ErrLost when the claim no longer holds.
@@ -279,11 +219,10 @@ func (r *Run) requeue(ctx context.Context, tx write) error {
 
 // moved tells of a run that ended or returned to the queue.
 func (s *Store) moved(ctx context.Context, r Run) {
-	notices := []Notice{{Topic: TopicRun, ID: r.ID}}
+	s.notify(ctx, Notice{Topic: TopicRun, ID: r.ID})
 	if r.State == RunQueued {
-		notices = append(notices, Notice{Topic: TopicQueued, ID: r.ID})
+		s.Publish(Notice{Topic: TopicQueued, ID: r.ID})
 	}
-	s.notify(ctx, notices...)
 }
 
 // ReleaseRun hands a run back that the worker cannot go on with, through no fault of the run: to QUEUED,
@@ -308,35 +247,6 @@ func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
 		s.moved(ctx, r)
 	}
 	return err
-}
-
-// QueuedRun is what an announcement of a queued run says.
-type QueuedRun struct {
-	ID        string
-	Execution int
-	Attempt   int
-	Queued    time.Time
-}
-
-// QueuedRuns returns at most limit runs that have been in the queue since before olderThan and come after
-// the given one, oldest first. The zero QueuedRun is before all.
-func (s *Store) QueuedRuns(ctx context.Context, olderThan time.Time, after QueuedRun, limit int) ([]QueuedRun, error) {
-	var since int64
-	if !after.Queued.IsZero() {
-		since = micros(after.Queued)
-	}
-	rows, err := reader{s}.QueryContext(ctx, `SELECT id, execution, attempt, queued_at FROM runs
-		WHERE state = 'QUEUED' AND queued_at < $1 AND (queued_at, id) > ($2, $3) ORDER BY queued_at, id LIMIT $4`, micros(olderThan), since, after.ID, limit)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-	all, err := scanAll(rows, func(row scanner) (q QueuedRun, err error) {
-		var at int64
-		err = row.Scan(&q.ID, &q.Execution, &q.Attempt, &at)
-		q.Queued = timeOf(at)
-		return q, err
-	})
-	return all, s.classify(err)
 }
 
 // RequestCancel asks for the end of a run. A queued run is CANCELLED at once; for one that a worker holds
@@ -371,22 +281,8 @@ func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 		return Run{}, err
 	}
 	s.notify(ctx, Notice{Topic: TopicRun, ID: id})
+	if r.State.Held() {
+		s.notify(ctx, Notice{Topic: TopicCancel, ID: r.Worker + " " + id})
+	}
 	return r, nil
-}
-
-// QueueStats describes the queue of runs.
-type QueueStats struct {
-	Queued int
-	Oldest *time.Time // when the longest waiting run was queued; nil when none waits
-	Held   int        // runs that a worker holds
-}
-
-// Queue returns how many runs wait and are held just now.
-func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
-	var q QueueStats
-	var oldest sql.NullInt64
-	err := reader{s}.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM runs WHERE state = 'QUEUED'), (SELECT min(queued_at) FROM runs WHERE state = 'QUEUED'),
-		(SELECT count(*) FROM runs WHERE claim_hash IS NOT NULL)`).Scan(&q.Queued, &oldest, &q.Held)
-	q.Oldest = timeOrNil(oldest)
-	return q, s.classify(err)
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // ReapRuns takes at most limit runs away from workers whose lease ran out before deadline, and returns
-// them as they now are: QUEUED for the next attempt; ERROR after the last; CANCELLED where that was asked. A
-// run that its row keeps from all of that ends as ERROR too or, where even that cannot be, is skipped.
+// them as they now are: QUEUED for the next attempt, or for the same one when it had not begun; ERROR after the
+// last; CANCELLED where that was asked. A run that its row keeps from all of that ends as ERROR too or, where even that cannot be, is skipped.
 //
 // deadline is by this machine's clock. None are taken for a while after the database's clock was set.
 func (s *Store) ReapRuns(ctx context.Context, deadline time.Time, limit int) ([]Run, error) {
@@ -101,6 +101,8 @@ func (r *Run) lose(ctx context.Context, tx write) error {
 	switch {
 	case r.CancelRequested != nil:
 		return r.end(ctx, tx, Result{State: RunCancelled})
+	case r.State == RunClaimed: // it never began: the worker may not even have heard of it
+		return r.again(ctx, tx)
 	case r.Attempt < MaxAttempts:
 		r.Attempt++
 		return r.again(ctx, tx)

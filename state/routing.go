@@ -261,17 +261,6 @@ func (r *Replica) Leave(ctx context.Context) error {
 	return r.s.classify(err)
 }
 
-// Replicas counts the processes that serve the ingress from this state now.
-func (s *Store) Replicas(ctx context.Context) (n int, err error) {
-	if !s.Shared() {
-		s.local.mu.Lock()
-		defer s.local.mu.Unlock()
-		return len(s.local.all), nil
-	}
-	err = s.read.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE lease_until > $1`, micros(s.clock.now())).Scan(&n)
-	return n, s.classify(err)
-}
-
 // served waits until every live replica has loaded generation. The change is durable already, so the
 // end of ctx is the only way to fail.
 func (s *Store) served(ctx context.Context, generation int64) error {

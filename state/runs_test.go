@@ -56,8 +56,12 @@ func TestCreateRun(t *testing.T) {
 		if got, _ := s.SubmittedPrompt(ctx, r); got != "Look at this\n\nThe envelope." {
 			t.Errorf("submitted prompt %q", got)
 		}
-		if n, _ := statetest.Receive(t, "the notice of the run", notices); n.ID != r.ID {
-			t.Errorf("announced %q, want %q", n.ID, r.ID)
+		notice, _ := statetest.Receive(t, "the notice of the run", notices)
+		if notice.ID == "" { // that we listen to other replicas now
+			notice, _ = statetest.Receive(t, "the notice of the run", notices)
+		}
+		if notice.ID != r.ID {
+			t.Errorf("announced %q, want %q", notice.ID, r.ID)
 		}
 		if strings.Contains(string(r.Config), "hunter2") {
 			t.Error("the configuration shows a sealed value")

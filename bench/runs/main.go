@@ -6,6 +6,7 @@
 //	go run ./bench/runs compare      creating and listing, beside PocketBase
 //	go run ./bench/runs start        from an accepted delivery to the start of the harness, at 200 a second
 //	go run ./bench/runs drain        10,000 queued runs, and how long workers wait for one
+//	go run ./bench/runs queue        pickup and recovery with servers as processes, beside another program
 package main
 
 import (
@@ -19,10 +20,10 @@ import (
 )
 
 type options struct {
-	few, many, rounds, connections, rate, queued, workers int
-	duration                                              time.Duration
-	dir, postgres                                         string
-	keep, backlog                                         bool
+	few, many, rounds, connections, rate, queued, workers, pairs int
+	duration                                                     time.Duration
+	dir, postgres, before, restart, only                         string
+	keep, backlog                                                bool
 }
 
 func main() {
@@ -38,6 +39,10 @@ func main() {
 	flag.BoolVar(&o.backlog, "backlog", false, "let all runs whose lists are measured wait in the queue, as if no worker had ever come")
 	flag.StringVar(&o.dir, "keep", "", "directory for the states, which are kept and used again; a temporary one if not given")
 	flag.StringVar(&o.postgres, "postgres", "", "address of a PostgreSQL server, whose lists are measured instead of SQLite's, in schemas that are dropped unless -keep is given")
+	flag.IntVar(&o.pairs, "pairs", 3, "how often queue measures each program")
+	flag.StringVar(&o.before, "before", "", "path of another millwright that queue measures in turns with this one")
+	flag.StringVar(&o.restart, "restart", "", "shell command that starts the PostgreSQL server again, for queue")
+	flag.StringVar(&o.only, "only", "", "part of the names of what queue measures; all if not given")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -57,10 +62,10 @@ func run(ctx context.Context, o options) error {
 		defer os.RemoveAll(dir)
 		o.dir = dir
 	}
-	parts := map[string]func(context.Context, options) error{"lists": lists, "writes": writes, "compare": compare, "start": start, "drain": drain, "serve": serve}
+	parts := map[string]func(context.Context, options) error{"lists": lists, "writes": writes, "compare": compare, "start": start, "drain": drain, "queue": queue, "serve": serve}
 	f, ok := parts[flag.Arg(0)]
 	if !ok || flag.NArg() != 1 {
-		return fmt.Errorf("want one of lists, writes, compare, start and drain, and not %q", strings.Join(flag.Args(), " "))
+		return fmt.Errorf("want one of lists, writes, compare, start, drain and queue, and not %q", strings.Join(flag.Args(), " "))
 	}
 	return f(ctx, o)
 }

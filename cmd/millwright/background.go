@@ -55,7 +55,6 @@ func (srv *server) announce(ctx context.Context, f state.Factory) error {
 func (srv *server) housekeeping(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
-	lonely := false
 	for {
 		kept := srv.retention.Load()
 		keep, days := max(kept.Deliveries.Keep, 50), max(kept.Deliveries.Days, 7)
@@ -65,31 +64,12 @@ func (srv *server) housekeeping(ctx context.Context) {
 		if _, err := srv.store.TrimRuns(ctx, time.Duration(kept.Runs.Days)*24*time.Hour); err != nil && ctx.Err() == nil {
 			srv.log.Warn("forgetting old runs", "error", err)
 		}
-		lonely = srv.warnLonely(ctx, lonely)
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 	}
-}
-
-// lonely reports whether replicas of this server would have an embedded NATS of their own each.
-func (srv *server) lonely() bool {
-	return srv.store.Shared() && srv.cfg.NATS.URL == "" && len(srv.cfg.NATS.Cluster) == 0
-}
-
-// warnLonely warns once of replicas that share a database and no NATS.
-func (srv *server) warnLonely(ctx context.Context, warned bool) bool {
-	if warned || !srv.lonely() {
-		return warned
-	}
-	n, err := srv.store.Replicas(ctx)
-	if err != nil || n < 2 {
-		return false
-	}
-	srv.log.Warn("several servers share this database and no NATS: a run that one of them queued may wait for a second until the workers of another see it, and a worker on another machine that loses its server has no other; give them --nats-cluster or --nats-url", "servers", n)
-	return true
 }
 
 // budgetNotice is the ID of a notice about budgets. Number makes each one different.

@@ -110,12 +110,8 @@ func newServer(ctx context.Context, s streams, cfg settings, log *slog.Logger) (
 		return nil, err
 	}
 	srv.onClose(func() error { return srv.ingress.Close(context.WithoutCancel(ctx)) })
-	var sweep time.Duration
-	if srv.lonely() {
-		sweep = time.Second // what the other servers queued is found by looking
-	}
 	if srv.dispatch, err = dispatch.Start(ctx, dispatch.Config{
-		Store: srv.store, Sweep: sweep, Listen: cmp.Or(cfg.NATS.Listen, clusterListen(cfg.NATS)), Cluster: cfg.NATS.Cluster, URL: cfg.NATS.URL, Credentials: cfg.NATS.Credentials,
+		Store: srv.store, Listen: cmp.Or(cfg.NATS.Listen, clusterListen(cfg.NATS)), Cluster: cfg.NATS.Cluster, URL: cfg.NATS.URL, Credentials: cfg.NATS.Credentials,
 		Certificate: srv.certificate, Log: log, Registerer: srv.registry, Tracer: srv.tracer,
 	}); err != nil {
 		return nil, err

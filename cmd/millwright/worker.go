@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 	"millwright/runs/worker"
 )
 
@@ -53,7 +53,7 @@ the harnesses of its settings file again.`,
 				return err
 			}
 			hideMemory(log)
-			client, err := dispatch.Connect(cmd.Context(), natsURL, credentials, name, log)
+			client, err := wire.Connect(cmd.Context(), natsURL, credentials, name, log)
 			if err != nil {
 				return &exit{exitUnreachable, err}
 			}

@@ -34,7 +34,6 @@ func (d *Dispatcher) cluster(opts *server.Options) error {
 	if err != nil {
 		return fmt.Errorf("nats: cluster: %w", err)
 	}
-	opts.ServerName = "millwright-" + strings.NewReplacer(":", "-", ".", "-").Replace(d.cfg.Cluster[0])
 	opts.Cluster = server.ClusterOpts{
 		Name: "millwright", Host: host, Port: port, Username: serverUser, Password: password, AuthTimeout: 5,
 		TLSConfig: mutual, TLSTimeout: 5, NoAdvertise: true, PoolSize: 3,

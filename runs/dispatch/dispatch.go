@@ -1,12 +1,10 @@
-// Package dispatch brings queued runs to workers over NATS: announcing, claiming, heartbeats, cancelling.
+// Package dispatch gives queued runs to workers, and answers what workers ask about the runs that they hold.
 //
-// The database is the only truth. After a run is queued, a server announces it on a JetStream work queue;
-// a worker asks for work on a subject of its own; a server takes the next announcement, claims the run in
-// the database and answers with the work order. From then on the lease in the database says whether the
-// worker lives, and each of its writes carries the claim's token. JetStream may lose everything at any
-// time: a sweeper announces again what has waited for long, or hands it out from the database while there is
-// no work queue, and a reaper takes runs back whose lease ran out. A worker uses the subjects worker.<uid>.>
-// and its own inbox, nothing else.
+// The rows of runs are the queue. Workers ask for work over NATS, and their asks wait at a server; it is
+// woken by the state's notice of a queued run, claims the oldest ones for the asks that wait, and answers
+// with work orders. From then on the lease in the database says whether the worker lives, and each of its
+// writes carries the claim's token. A claim that did not reach its worker is given back, and a reaper takes
+// runs back whose lease ran out. NATS keeps nothing: what it loses is asked for again.
 package dispatch
 
 import (
@@ -15,16 +13,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"millwright/runs/wire"
 	"millwright/state"
 	"millwright/trace"
 )
@@ -39,19 +36,17 @@ type Config struct {
 	// then the addresses of the peers. The servers of a cluster share the state, and trust each other by
 	// a secret derived from its master key.
 	Cluster []string
-	// URL is the address of an existing NATS with JetStream to use in place of the embedded one.
+	// URL is the address of an existing NATS to use in place of the embedded one.
 	URL string
-	// Credentials is a file that says who we are at URL; see [ReadCredentials]. Empty: nobody.
+	// Credentials is a file that says who we are at URL; see [wire.ReadCredentials]. Empty: nobody.
 	Credentials string
 	// Certificate returns the certificate of Listen at each handshake. Off loopback it is required.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	// StoreDir is where an embedded server of a cluster keeps what it knows of its peers; a new temporary
-	// directory when empty. Runs are not kept there.
-	StoreDir string
 	// Lease is how long a worker may be silent before its run is taken away; 30 seconds when zero.
 	Lease time.Duration
-	// Sweep is how long a run waits in the queue before it is announced again; 3 seconds when zero.
-	Sweep time.Duration
+	// Poll is how often a server with waiting workers looks at the queue, though no notice tells of a
+	// run; a second when zero.
+	Poll time.Duration
 	// Log receives notices; nil discards them.
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: none.
@@ -62,27 +57,27 @@ type Config struct {
 
 // Dispatcher is the server's side of dispatch.
 type Dispatcher struct {
-	cfg       Config
-	embedded  *server.Server
-	tempDir   string
-	password  string // of our own connections to the embedded server
-	nc        *nats.Conn
-	js        jetstream.JetStream
-	mu        sync.Mutex
-	consumer  jetstream.Consumer // nil until the work queue is made
-	ready     chan struct{}      // closed when it is
-	announced atomic.Int64       // how many announcements the work queue holds, or noQueue
-	direct    chan string        // hands the IDs of queued runs to claims while there is no work queue
-	metrics   *metrics
-	waits     waits
-	slots     chan struct{} // bounds the requests of workers that are handled at once
-	stop      context.CancelFunc
-	ctx       context.Context
-	wg        sync.WaitGroup
+	cfg         Config
+	embedded    *server.Server
+	password    string // of our own connections to the embedded server
+	nc          *nats.Conn
+	served      []*nats.Subscription
+	undelivered string // subject below which NATS tells of orders that reached nobody
+	metrics     *metrics
+	asks        asks
+	slots       chan struct{} // bounds the requests of workers that are handled at once
+	orders      chan struct{} // bounds the claimed runs whose orders are made at once
+	stop        context.CancelFunc
+	ctx         context.Context
+	mu          sync.Mutex // of the beginning of what wg waits for
+	wg          sync.WaitGroup
 }
 
-// maxRequests is how many requests of workers are handled at once, claims that wait aside.
-const maxRequests = 64
+// Bounds of what is done at once.
+const (
+	maxRequests = 64 // requests of workers, asks aside
+	maxOrders   = 32 // runs that were claimed, and whose orders are not sent yet
+)
 
 // Start begins to dispatch. It returns an error when the configuration cannot work or NATS cannot be
 // reached; later losses of NATS heal by themselves.
@@ -93,16 +88,21 @@ func Start(ctx context.Context, cfg Config) (*Dispatcher, error) {
 	if cfg.Lease == 0 {
 		cfg.Lease = 30 * time.Second
 	}
-	if cfg.Sweep == 0 {
-		cfg.Sweep = 3 * time.Second
+	if cfg.Poll == 0 {
+		cfg.Poll = time.Second
 	}
 	if cfg.URL != "" && (cfg.Listen != "" || len(cfg.Cluster) > 0) {
 		return nil, errors.New("nats: give either the address of an existing NATS or what the embedded one listens on, not both")
 	}
-	d := &Dispatcher{cfg: cfg, metrics: newMetrics(cfg.Store), slots: make(chan struct{}, maxRequests), ready: make(chan struct{}), direct: make(chan string)}
-	d.announced.Store(noQueue)
+	d := &Dispatcher{
+		cfg:         cfg,
+		metrics:     newMetrics(cfg.Store),
+		undelivered: nats.NewInbox(),
+		slots:       make(chan struct{}, maxRequests),
+		orders:      make(chan struct{}, maxOrders),
+	}
+	d.asks.init(func(a *ask) { d.answer(a.reply, wire.Answer{}) })
 	d.ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
-	d.waits.init()
 	if err := d.start(ctx); err != nil {
 		d.Close(ctx)
 		return nil, err
@@ -120,9 +120,6 @@ func (d *Dispatcher) start(ctx context.Context) error {
 	if d.nc, err = d.connect(ctx, nats.NoEcho()); err != nil {
 		return err
 	}
-	if d.js, err = jetstream.New(d.nc); err != nil {
-		return err
-	}
 	if d.cfg.Registerer != nil {
 		if err := d.cfg.Registerer.Register(d.metrics); err != nil {
 			return fmt.Errorf("metrics: %w", err)
@@ -136,53 +133,37 @@ func (d *Dispatcher) start(ctx context.Context) error {
 	if err := d.serveWorkers(); err != nil {
 		return err
 	}
-	notices, end := d.cfg.Store.Subscribe(10_000, state.TopicQueued)
-	d.wg.Go(func() { defer end(); d.announceLoop(notices) })
-	d.wg.Go(d.queueLoop)
-	d.wg.Go(d.sweepLoop)
+	queued, endQueued := d.cfg.Store.Subscribe(1000, state.TopicQueued)
+	d.wg.Go(func() { defer endQueued(); d.handOutLoop(queued) })
+	cancels, endCancels := d.cfg.Store.Subscribe(1000, state.TopicCancel)
+	d.wg.Go(func() { defer endCancels(); d.cancelLoop(cancels) })
 	d.wg.Go(d.reapLoop)
 	return nil
 }
 
 // connect opens a connection of a server, or of a worker in its process.
 func (d *Dispatcher) connect(ctx context.Context, opts ...nats.Option) (*nats.Conn, error) {
-	opts = append(opts, commonOptions(d.cfg.Log)...)
+	opts = append(opts, wire.Options(d.cfg.Log)...)
 	if d.embedded != nil {
 		opts = append(opts, nats.InProcessServer(d.embedded), nats.UserInfo(serverUser, d.password))
 		return nats.Connect("", opts...)
 	}
-	creds, err := ReadCredentials(d.cfg.Credentials)
+	creds, err := wire.ReadCredentials(d.cfg.Credentials)
 	if err != nil {
 		return nil, err
 	}
-	nc, err := nats.Connect(d.cfg.URL, append(opts, creds.options()...)...)
+	nc, err := nats.Connect(d.cfg.URL, append(opts, creds.Options()...)...)
 	if err != nil {
-		return nil, fmt.Errorf("nats: connect to %s: %w", redactedURL(d.cfg.URL), err)
+		return nil, fmt.Errorf("nats: connect to %s: %w", wire.RedactedURL(d.cfg.URL), err)
 	}
 	return nc, nil
-}
-
-// commonOptions make a connection that never gives up.
-func commonOptions(log *slog.Logger) []nats.Option {
-	return []nats.Option{
-		nats.Name("millwright"),
-		nats.MaxReconnects(-1),
-		nats.ReconnectWait(250 * time.Millisecond),
-		nats.ReconnectBufSize(-1),
-		nats.IgnoreAuthErrorAbort(),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("nats", "error", err) }),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			if err != nil {
-				log.Warn("nats: disconnected", "error", err)
-			}
-		}),
-		nats.ReconnectHandler(func(*nats.Conn) { log.Info("nats: connected again") }),
-	}
 }
 
 // Close ends the dispatch and, with it, the embedded NATS server. Workers keep what they have; those in
 // this process are to be ended before.
 func (d *Dispatcher) Close(ctx context.Context) {
+	d.unsubscribe()
+	d.asks.close()
 	d.mu.Lock() // nothing begins after this
 	d.stop()
 	d.mu.Unlock()
@@ -197,9 +178,6 @@ func (d *Dispatcher) Close(ctx context.Context) {
 		d.embedded.Shutdown()
 		d.embedded.WaitForShutdown()
 	}
-	if d.tempDir != "" {
-		os.RemoveAll(d.tempDir)
-	}
 }
 
 // LocalWorker is the UID of the worker in the process of a server that has the state to itself. The
@@ -207,25 +185,38 @@ func (d *Dispatcher) Close(ctx context.Context) {
 const LocalWorker = "local"
 
 // Client returns a connection for the worker in this process. Close it when the worker has ended.
-func (d *Dispatcher) Client() (*Client, error) {
+func (d *Dispatcher) Client() (*wire.Client, error) {
 	uid := LocalWorker
 	if d.cfg.Store.Shared() {
 		uid = state.NewID(LocalWorker)
 	}
-	nc, err := d.connect(d.ctx, nats.CustomInboxPrefix(inbox(uid)))
+	nc, err := d.connect(d.ctx, nats.CustomInboxPrefix(wire.Inbox(uid)))
 	if err != nil {
 		return nil, err
 	}
-	return newClient(nc, uid), nil
+	return wire.NewClient(nc, uid), nil
 }
 
-// Cancel tells the worker that holds r that its end was asked for, without waiting for its next heartbeat.
-// r is the run as state.RequestCancel returned it.
-func (d *Dispatcher) Cancel(r state.Run) {
+// Cancelled ends the trace of a run that was cancelled before a worker had it. r is the run as
+// [state.Store.RequestCancel] returned it.
+func (d *Dispatcher) Cancelled(r state.Run) {
 	if r.State.Ended() {
 		d.ended(r, time.Now())
 	}
-	if r.State.Held() {
-		d.nc.Publish(subject(r.Worker, verbCancel), []byte(r.ID))
+}
+
+// cancelLoop tells workers that the end of a run which they hold was asked for, without waiting for their
+// next heartbeats. The worker may be at any server's NATS.
+func (d *Dispatcher) cancelLoop(notices <-chan state.Notice) {
+	for {
+		select {
+		case <-d.ctx.Done():
+			return
+		case n := <-notices:
+			worker, run, _ := strings.Cut(n.ID, " ")
+			if err := d.nc.Publish(wire.Subject(worker, wire.VerbCancel), []byte(run)); err != nil {
+				d.cfg.Log.Debug("dispatch: tell a worker to end a run", "run_id", run, "error", err)
+			}
+		}
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"millwright/runs/wire"
 	"millwright/state"
 )
 
@@ -26,28 +26,17 @@ const serverUser = "millwright-server"
 
 // embed starts the embedded NATS server.
 func (d *Dispatcher) embed() error {
-	dir := d.cfg.StoreDir
-	if dir == "" {
-		var err error
-		if dir, err = os.MkdirTemp("", "millwright-nats-"); err != nil {
-			return fmt.Errorf("nats: %w", err)
-		}
-		d.tempDir = dir
-	}
 	var secret [16]byte
 	rand.Read(secret[:])
 	d.password = hex.EncodeToString(secret[:])
 	opts := &server.Options{
-		ServerName:             "millwright-" + hex.EncodeToString(secret[:4]),
-		DontListen:             true,
-		NoSigs:                 true,
-		JetStream:              true,
-		DisableJetStreamBanner: true,
-		JetStreamMaxMemory:     256 << 20,
-		JetStreamMaxStore:      1 << 30,
-		StoreDir:               dir,
-		MaxPayload:             maxPayload,
-		AuthTimeout:            5,
+		ServerName:   "millwright-" + hex.EncodeToString(secret[:4]),
+		DontListen:   true,
+		NoSigs:       true,
+		MaxPayload:   wire.MaxPayload,
+		AuthTimeout:  5,
+		PingInterval: wire.PingInterval,
+		MaxPingsOut:  wire.MaxPings,
 		CustomClientAuthentication: &gate{
 			store: d.cfg.Store, password: d.password, log: d.cfg.Log,
 		},
@@ -167,8 +156,8 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 // Permissions are what a worker with this UID may do: what an external NATS is to be told.
 func Permissions(uid string) *server.Permissions {
 	return &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: []string{subject(uid, ">")}},
-		Subscribe: &server.SubjectPermission{Allow: []string{subject(uid, verbCancel), inbox(uid) + ".>"}},
+		Publish:   &server.SubjectPermission{Allow: []string{wire.Subject(uid, ">")}},
+		Subscribe: &server.SubjectPermission{Allow: []string{wire.Subject(uid, wire.VerbCancel), wire.Inbox(uid) + ".>"}},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 	"millwright/schema"
 	"millwright/state"
 	"millwright/state/statetest"
@@ -113,7 +114,7 @@ func TestGrantsAreCheckedWhenARunIsClaimed(t *testing.T) {
 				if _, err := c.Start(t.Context(), o); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := c.Finish(t.Context(), o, state.Result{State: state.RunSucceeded}); err != nil {
+				if _, err := c.Finish(t.Context(), o, wire.Result{State: wire.Succeeded}); err != nil {
 					t.Fatal(err)
 				}
 			})

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"millwright/runs/wire"
 	"millwright/schema"
 	"millwright/state"
 )
@@ -18,7 +19,7 @@ type unfitError struct{ error }
 func unfit(format string, args ...any) error { return unfitError{fmt.Errorf(format, args...)} }
 
 // order makes the work order of a claimed run. An unfitError says that none can be made.
-func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*Order, error) {
+func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wire.Order, error) {
 	var config struct {
 		ModelID       string `json:"model_id"`
 		EnvironmentID string `json:"environment_id"`
@@ -31,7 +32,7 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*Or
 	if err := json.Unmarshal(r.Config, &config); err != nil {
 		return nil, unfit("the configuration cannot be read")
 	}
-	o := &Order{
+	o := &wire.Order{
 		RunID: r.ID, Token: c.Token, Execution: r.Execution, Attempt: r.Attempt, Lease: d.cfg.Lease,
 		Harness: config.Harness.Type, ModelID: config.ModelID, EnvironmentID: config.EnvironmentID, Skill: config.SkillSpec,
 		Secrets: map[string]string{},
@@ -50,32 +51,30 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*Or
 		}
 		o.Secrets[name] = value
 	}
-	_, used, err := d.servers(ctx, r)
-	if err != nil {
+	if _, o.Redact, err = d.servers(ctx, r); err != nil {
 		return nil, err
 	}
-	o.Redact = used
-	names := []string{PromptFile, BasePromptFile, ConversationFile, ConfigFile, ServersFile}
+	names := []string{wire.PromptFile, wire.BasePromptFile, wire.ConversationFile, wire.ConfigFile, wire.ServersFile}
 	attachments, err := d.cfg.Store.Attachments(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	inline := 0
+	used := 0
 	for _, name := range names {
 		body, err := d.fileBody(ctx, r, name)
 		if err != nil {
 			return nil, err
 		}
-		f := File{Name: name, MimeType: "text/markdown", Size: len(body)}
-		if name == ConversationFile || name == ConfigFile || name == ServersFile {
+		f := wire.File{Name: name, MimeType: "text/markdown", Size: len(body)}
+		if name == wire.ConversationFile || name == wire.ConfigFile || name == wire.ServersFile {
 			f.MimeType = "application/json"
 		}
-		f.inline(body, &inline)
+		inline(&f, body, &used)
 		o.Files = append(o.Files, f)
 	}
 	for _, a := range attachments {
-		f := File{Name: a.Name, MimeType: a.MimeType, Size: int(a.Size), Attachment: true}
-		if inline+f.Size <= maxInline {
+		f := wire.File{Name: a.Name, MimeType: a.MimeType, Size: int(a.Size), Attachment: true}
+		if used+f.Size <= wire.MaxInline {
 			a, err := d.cfg.Store.Attachment(ctx, r, a.Name)
 			if errors.Is(err, state.ErrNotFound) {
 				continue // the payload was forgotten meanwhile
@@ -84,7 +83,7 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*Or
 				return nil, err
 			}
 			f.Size = len(a.Body)
-			f.inline(a.Body, &inline)
+			inline(&f, a.Body, &used)
 		}
 		o.Files = append(o.Files, f)
 	}
@@ -92,7 +91,7 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*Or
 }
 
 // runner looks up what a definition says of a runner. One that is not of the factory asks for nothing.
-func (d *Dispatcher) runner(ctx context.Context, factoryUID, name string) (*Runner, error) {
+func (d *Dispatcher) runner(ctx context.Context, factoryUID, name string) (*wire.Runner, error) {
 	if factoryUID == "" || name == "" {
 		return nil, nil
 	}
@@ -103,7 +102,7 @@ func (d *Dispatcher) runner(ctx context.Context, factoryUID, name string) (*Runn
 	if err != nil {
 		return nil, err
 	}
-	out := &Runner{Setup: def.SetupCommands}
+	out := &wire.Runner{Setup: def.SetupCommands}
 	if shape := def.InstanceShape; shape != nil {
 		out.CPUs, out.MemoryGB = shape.VCPUs, shape.MemoryGB
 	}
@@ -114,8 +113,8 @@ func (d *Dispatcher) runner(ctx context.Context, factoryUID, name string) (*Runn
 }
 
 // inline puts the body into the order if there is room.
-func (f *File) inline(body []byte, used *int) {
-	if *used+len(body) > maxInline {
+func inline(f *wire.File, body []byte, used *int) {
+	if *used+len(body) > wire.MaxInline {
 		return
 	}
 	f.Inline, f.Data = true, body
@@ -125,21 +124,21 @@ func (f *File) inline(body []byte, used *int) {
 // fileBody returns a file of a run's working directory. ErrNotFound when it has none of this name.
 func (d *Dispatcher) fileBody(ctx context.Context, r state.Run, name string) ([]byte, error) {
 	switch name {
-	case PromptFile:
+	case wire.PromptFile:
 		prompt, err := d.cfg.Store.SubmittedPrompt(ctx, r)
 		return []byte(prompt), err
-	case BasePromptFile:
+	case wire.BasePromptFile:
 		var config struct {
 			BasePrompt string `json:"base_prompt"`
 		}
 		err := json.Unmarshal(r.Config, &config)
 		return []byte(config.BasePrompt), err
-	case ConfigFile:
+	case wire.ConfigFile:
 		return r.Config, nil
-	case ServersFile:
+	case wire.ServersFile:
 		body, _, err := d.servers(ctx, r)
 		return body, err
-	case ConversationFile:
+	case wire.ConversationFile:
 		return d.conversation(ctx, r)
 	}
 	a, err := d.cfg.Store.Attachment(ctx, r, name)

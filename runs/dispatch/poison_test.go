@@ -38,7 +38,7 @@ func TestPoisonedRunsAreHandedOut(t *testing.T) {
 			}
 			bad = append(bad, id)
 		}
-		good := create(t, s, nil).ID
+		good := create(t, s, func(n *state.NewRun) { n.FactoryUID = "fac_bad" }).ID // behind them
 
 		d := startDispatch(t, dispatch.Config{Store: s})
 		if o := order(t, localClient(t, d)); o.RunID != good {

@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 	"millwright/state"
 	"millwright/state/statetest"
 )
@@ -45,7 +46,7 @@ func TestRemoteWorker(t *testing.T) {
 		ctx := t.Context()
 		d := startDispatch(t, dispatch.Config{Store: s, Listen: "127.0.0.1:0"})
 		key, _, file := workerKey(t, s, state.RoleWorker)
-		c, err := dispatch.Connect(ctx, "nats://"+d.Addr(), file, "", nil)
+		c, err := wire.Connect(ctx, "nats://"+d.Addr(), file, "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,11 +74,13 @@ func TestRemoteWorker(t *testing.T) {
 		if held.Worker != key.UID {
 			t.Errorf("worker %s", held.Worker)
 		}
-		d.Cancel(held)
+		if _, err := s.RequestCancel(ctx, r.ID); err != nil {
+			t.Fatal(err)
+		}
 		if got := <-told; got != r.ID {
 			t.Errorf("told to end %s", got)
 		}
-		if now, err := c.Finish(ctx, o, state.Result{State: state.RunSucceeded}); err != nil || now != state.RunSucceeded {
+		if now, err := c.Finish(ctx, o, wire.Result{State: wire.Cancelled}); err != nil || now != wire.Cancelled {
 			t.Errorf("finish: %v %v", now, err)
 		}
 
@@ -95,9 +98,9 @@ func TestRemoteWorker(t *testing.T) {
 		r = create(t, s, nil)
 		_, start := c.Start(ctx, o)
 		_, heartbeat := c.Heartbeat(ctx, o)
-		_, finish := c.Finish(ctx, o, state.Result{State: state.RunSucceeded})
+		_, finish := c.Finish(ctx, o, wire.Result{State: wire.Succeeded})
 		for what, err := range map[string]error{"a waiting claim": <-waiting, "start": start, "heartbeat": heartbeat, "finish": finish} {
-			if !errors.Is(err, dispatch.ErrRefused) {
+			if !errors.Is(err, wire.ErrRefused) {
 				t.Errorf("%s with a revoked key: %v", what, err)
 			}
 		}
@@ -141,7 +144,7 @@ func TestWrongCredentials(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if c, err := dispatch.Connect(t.Context(), address, file, "", nil); err == nil {
+		if c, err := wire.Connect(t.Context(), address, file, "", nil); err == nil {
 			c.Close()
 			t.Errorf("credentials with %s are accepted", name)
 		} else if strings.Contains(err.Error(), secret) {
@@ -193,7 +196,7 @@ func TestWorkersReachNothingElse(t *testing.T) {
 	}
 
 	// With the subjects of its own, it cannot act on a run that another holds.
-	c, err := dispatch.Connect(t.Context(), "nats://"+d.Addr(), victimFile, "", nil)
+	c, err := wire.Connect(t.Context(), "nats://"+d.Addr(), victimFile, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,14 +299,14 @@ func TestRevokedKeyAfterARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	key, _, file := workerKey(t, s, state.RoleWorker)
-	c, err := dispatch.Connect(t.Context(), "nats://"+address, file, "", nil)
+	c, err := wire.Connect(t.Context(), "nats://"+address, file, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 
 	d.Close(t.Context())
-	if _, err := c.Claim(t.Context(), "", time.Second); !errors.Is(err, state.ErrUnavailable) {
+	if _, err := c.Claim(t.Context(), "", time.Second); !errors.Is(err, wire.ErrUnavailable) {
 		t.Errorf("without a server: %v", err)
 	}
 	if err := s.RevokeKey(t.Context(), key.UID); err != nil {
@@ -311,7 +314,7 @@ func TestRevokedKeyAfterARestart(t *testing.T) {
 	}
 	startDispatch(t, dispatch.Config{Store: s, Listen: address})
 	deadline := time.Now().Add(time.Minute)
-	for err = nil; !errors.Is(err, dispatch.ErrRefused); _, err = c.Claim(t.Context(), "", 50*time.Millisecond) {
+	for err = nil; !errors.Is(err, wire.ErrRefused); _, err = c.Claim(t.Context(), "", 50*time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("a request with a revoked key: %v, want ErrRefused", err)
 		}

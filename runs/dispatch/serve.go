@@ -9,74 +9,33 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"millwright/runs/wire"
 	"millwright/state"
 	"millwright/trace"
 )
 
-// waits are the claims that wait for work, so that a worker that leaves can call them off.
-type waits struct {
-	mu  sync.Mutex
-	all map[string]map[int]context.CancelFunc // by worker and instance
-	n   int
-}
-
-func (w *waits) init() { w.all = map[string]map[int]context.CancelFunc{} }
-
-// maxWaits is how many claims wait on one server at most.
-const maxWaits = 10_000
-
-func (w *waits) add(who string, cancel context.CancelFunc) (done func(), ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.all) >= maxWaits || len(w.all[who]) >= maxWaits {
-		return nil, false
-	}
-	if w.all[who] == nil {
-		w.all[who] = map[int]context.CancelFunc{}
-	}
-	w.n++
-	id := w.n
-	w.all[who][id] = cancel
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		delete(w.all[who], id)
-		if len(w.all[who]) == 0 {
-			delete(w.all, who)
-		}
-	}, true
-}
-
-func (w *waits) leave(who string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, cancel := range w.all[who] {
-		cancel()
-	}
-}
-
 // serveWorkers answers what workers ask. Any server may answer; the queue group picks one.
 func (d *Dispatcher) serveWorkers() error {
-	handlers := map[string]func(context.Context, string, request) answer{
-		verbStart: d.onStart, verbHeartbeat: d.onHeartbeat, verbAppend: d.onAppend,
-		verbFinish: d.onFinish, verbRelease: d.onRelease, verbFile: d.onFile,
+	handlers := map[string]func(context.Context, string, wire.Request) wire.Answer{
+		wire.VerbStart:     d.onStart,
+		wire.VerbHeartbeat: d.onHeartbeat,
+		wire.VerbAppend:    d.onAppend,
+		wire.VerbFinish:    d.onFinish,
+		wire.VerbRelease:   d.onRelease,
+		wire.VerbFile:      d.onFile,
 	}
 	for verb, handle := range handlers {
-		if _, err := d.nc.QueueSubscribe(subject("*", verb), "servers", func(m *nats.Msg) {
-			if !repliesToSender(m) {
-				return
-			}
-
+		if err := d.serve(verb, func(m *nats.Msg) {
 			select {
 			case d.slots <- struct{}{}:
 			case <-d.ctx.Done():
 				return
 			}
+
 			if !d.spawn(func() {
 				defer func() { <-d.slots }()
 				d.handle(m, handle)
@@ -87,22 +46,49 @@ func (d *Dispatcher) serveWorkers() error {
 			return err
 		}
 	}
-	if _, err := d.nc.QueueSubscribe(subject("*", verbClaim), "servers", func(m *nats.Msg) {
-		if repliesToSender(m) {
-			d.spawn(func() { d.handle(m, d.onClaim) })
-		}
-	}); err != nil {
+	if err := d.serve(wire.VerbClaim, d.onClaim); err != nil {
 		return err
 	}
-	if _, err := d.nc.Subscribe(subject("*", verbLeave), func(m *nats.Msg) {
-		var r request
-		if json.Unmarshal(m.Data, &r) == nil {
-			d.waits.leave(workerOf(m.Subject) + "/" + r.Instance)
+
+	for subject, handle := range map[string]nats.MsgHandler{
+		wire.Subject("*", wire.VerbLeave): d.onLeave,
+		d.undelivered + ".*.*.*":          d.onUndelivered,
+	} {
+		if _, err := d.nc.Subscribe(subject, handle); err != nil {
+			return err
 		}
-	}); err != nil {
-		return err
 	}
 	return d.nc.Flush()
+}
+
+// serve answers the requests of a verb that name the inbox of their worker.
+func (d *Dispatcher) serve(verb string, handle nats.MsgHandler) error {
+	sub, err := d.nc.QueueSubscribe(wire.Subject("*", verb), "servers", func(m *nats.Msg) {
+		if repliesToSender(m) {
+			handle(m)
+		}
+	})
+	d.served = append(d.served, sub)
+	return err
+}
+
+// unsubscribe has the other servers asked from now on. What was on its way to this one is handled.
+func (d *Dispatcher) unsubscribe() {
+	if d.nc == nil {
+		return
+	}
+	for _, sub := range d.served {
+		_ = sub.Drain() // it fails without a connection: then nobody asks
+	}
+
+	handled := make(chan struct{})
+	if d.nc.FlushTimeout(time.Second) != nil || d.nc.Barrier(func() { close(handled) }) != nil {
+		return
+	}
+	select {
+	case <-handled:
+	case <-time.After(time.Second):
+	}
 }
 
 // spawn runs f beside what else is done, unless we are closing.
@@ -125,13 +111,13 @@ func workerOf(subject string) string {
 // repliesToSender reports whether the answer to a request goes to the inbox of the worker that sent it. A
 // server answers with rights of its own, so to any other subject it would send what the worker may not.
 func repliesToSender(m *nats.Msg) bool {
-	rest, own := strings.CutPrefix(m.Reply, inbox(workerOf(m.Subject))+".")
+	rest, own := strings.CutPrefix(m.Reply, wire.Inbox(workerOf(m.Subject))+".")
 	return own && rest != "" && !strings.ContainsAny(rest, "*> \t\r\n")
 }
 
-func (d *Dispatcher) handle(m *nats.Msg, f func(context.Context, string, request) answer) {
-	var r request
-	a := failure(fmt.Errorf("request is not JSON: %w", ErrRefused))
+func (d *Dispatcher) handle(m *nats.Msg, f func(context.Context, string, wire.Request) wire.Answer) {
+	var r wire.Request
+	a := failure(fmt.Errorf("request is not JSON: %w", wire.ErrRefused))
 	if json.Unmarshal(m.Data, &r) == nil {
 		worker := workerOf(m.Subject)
 		if err := d.admitted(d.ctx, worker); err != nil {
@@ -140,77 +126,38 @@ func (d *Dispatcher) handle(m *nats.Msg, f func(context.Context, string, request
 			a = f(d.ctx, worker, r)
 		}
 	}
-	if a.Error == codeUnavailable && d.ctx.Err() != nil {
+	if a.Error == wire.CodeUnavailable && d.ctx.Err() != nil {
 		return // we are closing; another server, or we when we are back, will answer the repeat
 	}
+	d.answer(m.Reply, a)
+}
+
+// answer sends an answer to the inbox of the worker that asked.
+func (d *Dispatcher) answer(inbox string, a wire.Answer) {
 	body, err := json.Marshal(a)
 	if err == nil {
-		err = m.Respond(body)
+		err = d.nc.Publish(inbox, body)
 	}
-	if err != nil && !errors.Is(err, nats.ErrMsgNoReply) {
-		d.cfg.Log.Warn("dispatch: answer a worker", "worker", workerOf(m.Subject), "error", err)
+	if err != nil {
+		d.cfg.Log.Warn("dispatch: answer a worker", "error", err)
 	}
 }
 
-func (r request) claim(worker string) state.Claim {
+// failure says what kind of failure an error is to a worker.
+func failure(err error) wire.Answer {
+	switch {
+	case errors.Is(err, state.ErrLost):
+		return wire.Answer{Error: wire.CodeLost}
+	case errors.Is(err, state.ErrNotFound):
+		return wire.Answer{Error: wire.CodeNotFound, Detail: err.Error()}
+	case errors.Is(err, wire.ErrRefused), errors.Is(err, state.ErrConflict):
+		return wire.Answer{Error: wire.CodeRefused, Detail: err.Error()}
+	}
+	return wire.Answer{Error: wire.CodeUnavailable, Detail: "try again"}
+}
+
+func claimOf(worker string, r wire.Request) state.Claim {
 	return state.Claim{RunID: r.Run, Worker: worker, Token: r.Token}
-}
-
-// maxWait is how long a claim waits for work at most, and maxInstance how long the name of a process is.
-const (
-	maxWait     = time.Minute
-	maxInstance = 64
-)
-
-// onClaim waits for an announcement, claims its run and answers with the work order.
-func (d *Dispatcher) onClaim(ctx context.Context, worker string, r request) answer {
-	if len(r.Instance) > maxInstance {
-		return failure(fmt.Errorf("instance of %d bytes: at most %d: %w", len(r.Instance), maxInstance, ErrRefused))
-	}
-
-	ctx, cancel := context.WithTimeout(ctx, min(max(r.Wait, 0), maxWait))
-	defer cancel()
-	done, ok := d.waits.add(worker+"/"+r.Instance, cancel)
-	if !ok {
-		return answer{Error: codeUnavailable, Detail: "too many claims wait"}
-	}
-	defer done()
-	name := r.Name
-	if name == "" || len(name) > 200 {
-		name = worker
-	}
-	for {
-		next, err := d.next(ctx)
-		if err != nil {
-			return answer{} // nothing yet
-		}
-		if err := d.admitted(ctx, worker); err != nil { // it may have waited for long
-			next.later()
-			return failure(err)
-		}
-		claimed, run, err := d.cfg.Store.ClaimRun(context.WithoutCancel(ctx), next.run, worker, name, d.cfg.Lease)
-		switch {
-		case errors.Is(err, state.ErrConflict):
-			next.done() // someone has it, or it was cancelled
-			continue
-		case err != nil:
-			next.later()
-			return failure(err)
-		}
-		next.done()
-		d.metrics.claimed(run)
-		d.cfg.Log.Info("run claimed", "run_id", run.ID, "delivery_id", run.DeliveryUID, "worker", worker, "execution", run.Execution, "attempt", run.Attempt)
-		traced, span := d.span(ctx, "dispatch", run, run.Queued)
-		order, err := d.order(context.WithoutCancel(ctx), claimed, run)
-		if err == nil {
-			order.Traceparent = trace.Position(traced)
-			span.End()
-			return answer{Order: order}
-		}
-		span.Fail("environment_setup_failed").End()
-		d.cfg.Log.Warn("run cannot be prepared", "run_id", run.ID, "error", err)
-		d.giveUp(context.WithoutCancel(ctx), claimed, err)
-	}
 }
 
 // span begins a part of a run's trace.
@@ -240,43 +187,25 @@ func (d *Dispatcher) admitted(ctx context.Context, worker string) error {
 		return err
 	}
 	if !key.Live(time.Now()) || key.Role != state.RoleWorker {
-		return fmt.Errorf("the worker's key %s is revoked, has expired, or is of another role: %w", worker, ErrRefused)
+		return fmt.Errorf("the worker's key %s is revoked, has expired, or is of another role: %w", worker, wire.ErrRefused)
 	}
 	return nil
 }
 
-// giveUp ends a run that was claimed and for which no work order can be made.
-func (d *Dispatcher) giveUp(ctx context.Context, c state.Claim, cause error) {
-	var unfit unfitError
-	code := "internal_error"
-	if errors.As(cause, &unfit) {
-		code = "environment_setup_failed"
-	}
-	var err error
-	if errors.Is(cause, state.ErrUnavailable) || ctx.Err() != nil {
-		err = d.cfg.Store.ReleaseRun(ctx, c) // the state cannot be read just now
-	} else if _, err = d.cfg.Store.StartRun(ctx, c, d.cfg.Lease); err == nil {
-		_, err = d.cfg.Store.FinishRun(ctx, c, state.Result{State: state.RunError, ErrorCode: code, Message: cause.Error()})
-	}
-	if err != nil {
-		d.cfg.Log.Warn("dispatch: give up a run", "run_id", c.RunID, "error", err)
-	}
-}
-
-func (d *Dispatcher) onStart(ctx context.Context, worker string, r request) answer {
-	cancel, err := d.cfg.Store.StartRun(ctx, r.claim(worker), d.cfg.Lease)
+func (d *Dispatcher) onStart(ctx context.Context, worker string, r wire.Request) wire.Answer {
+	cancel, err := d.cfg.Store.StartRun(ctx, claimOf(worker, r), d.cfg.Lease)
 	if err != nil {
 		return failure(err)
 	}
-	return answer{Cancel: cancel}
+	return wire.Answer{Cancel: cancel}
 }
 
-func (d *Dispatcher) onHeartbeat(ctx context.Context, worker string, r request) answer {
-	cancel, err := d.cfg.Store.RenewLease(ctx, r.claim(worker), d.cfg.Lease)
+func (d *Dispatcher) onHeartbeat(ctx context.Context, worker string, r wire.Request) wire.Answer {
+	cancel, err := d.cfg.Store.RenewLease(ctx, claimOf(worker, r), d.cfg.Lease)
 	if err != nil {
 		return failure(err)
 	}
-	return answer{Cancel: cancel}
+	return wire.Answer{Cancel: cancel}
 }
 
 // Limits of what a worker may send about a run.
@@ -286,28 +215,33 @@ const (
 	maxStatusMessage = 8 << 10
 )
 
-func checkMessages(messages []state.Message) error {
-	if len(messages) > maxMessages {
-		return fmt.Errorf("%d messages at once: at most %d: %w", len(messages), maxMessages, ErrRefused)
+// messagesOf checks the messages that a worker sends, and returns them as the state has them.
+func messagesOf(r wire.Request) ([]state.Message, error) {
+	if len(r.Messages) > maxMessages {
+		return nil, fmt.Errorf("%d messages at once: at most %d: %w", len(r.Messages), maxMessages, wire.ErrRefused)
 	}
-	now := time.Now()
-	for i := range messages {
-		m := &messages[i]
-		if m.Role != state.RoleAssistant || len(m.Content) == 0 {
-			return fmt.Errorf("message %d: only the assistant's words are taken: %w", i, ErrRefused)
+
+	now := time.Now() // by our clock
+	var all []state.Message
+	for i, m := range r.Messages {
+		if m.Role != wire.Assistant || len(m.Content) == 0 {
+			return nil, fmt.Errorf("message %d: only the assistant's words are taken: %w", i, wire.ErrRefused)
 		}
+		taken := state.Message{Role: state.RoleAssistant, At: now}
 		for _, b := range m.Content {
 			if !b.Valid() {
-				return fmt.Errorf("message %d: not a block: %w", i, ErrRefused)
+				return nil, fmt.Errorf("message %d: not a block: %w", i, wire.ErrRefused)
 			}
+			taken.Content = append(taken.Content, state.Block(b))
 		}
-		m.At = now // by our clock
+		all = append(all, taken)
 	}
-	return nil
+	return all, nil
 }
 
-func (d *Dispatcher) onAppend(ctx context.Context, worker string, r request) answer {
-	if err := checkMessages(r.Messages); err != nil {
+func (d *Dispatcher) onAppend(ctx context.Context, worker string, r wire.Request) wire.Answer {
+	messages, err := messagesOf(r)
+	if err != nil {
 		return failure(err)
 	}
 	if r.Skills != nil {
@@ -315,36 +249,37 @@ func (d *Dispatcher) onAppend(ctx context.Context, worker string, r request) ans
 			Name string `json:"name"`
 		}
 		if err := json.Unmarshal(r.Skills, &skills); err != nil || len(r.Skills) > maxSkills {
-			return failure(fmt.Errorf("skills: want a list of at most %d bytes: %w", maxSkills, ErrRefused))
+			return failure(fmt.Errorf("skills: want a list of at most %d bytes: %w", maxSkills, wire.ErrRefused))
 		}
-		if err := d.cfg.Store.SetSkills(ctx, r.claim(worker), r.Skills); err != nil {
+		if err := d.cfg.Store.SetSkills(ctx, claimOf(worker, r), r.Skills); err != nil {
 			return failure(err)
 		}
 	}
 	if len(r.Messages) == 0 && r.Skills != nil {
-		return answer{}
+		return wire.Answer{}
 	}
-	if err := d.cfg.Store.AppendEntries(ctx, r.claim(worker), r.From, r.Messages); err != nil {
+	if err := d.cfg.Store.AppendEntries(ctx, claimOf(worker, r), r.From, messages); err != nil {
 		return failure(err)
 	}
-	return answer{}
+	return wire.Answer{}
 }
 
-func (d *Dispatcher) onFinish(ctx context.Context, worker string, r request) answer {
-	if err := checkMessages(r.Messages); err != nil {
+func (d *Dispatcher) onFinish(ctx context.Context, worker string, r wire.Request) wire.Answer {
+	messages, err := messagesOf(r)
+	if err != nil {
 		return failure(err)
 	}
 	switch r.Code {
 	case "", "environment_setup_failed", "agent_process_failed", "infrastructure_timeout", "internal_error":
 	default:
-		return failure(fmt.Errorf("error code %q: %w", r.Code, ErrRefused))
+		return failure(fmt.Errorf("error code %q: %w", r.Code, wire.ErrRefused))
 	}
-	if !r.State.Ended() {
-		return failure(fmt.Errorf("state %q: %w", r.State, ErrRefused))
+	result := state.Result{State: state.RunState(r.State), Message: clean(r.Message, maxStatusMessage), ErrorCode: r.Code, From: r.From, Messages: messages}
+	if !result.State.Ended() {
+		return failure(fmt.Errorf("state %q: %w", r.State, wire.ErrRefused))
 	}
-	result := state.Result{State: r.State, Message: clean(r.Message, maxStatusMessage), ErrorCode: r.Code, From: r.From, Messages: r.Messages}
 	began := time.Now()
-	now, err := d.cfg.Store.FinishRun(ctx, r.claim(worker), result)
+	now, err := d.cfg.Store.FinishRun(ctx, claimOf(worker, r), result)
 	if err != nil {
 		return failure(err)
 	}
@@ -352,7 +287,7 @@ func (d *Dispatcher) onFinish(ctx context.Context, worker string, r request) ans
 		d.metrics.finished(run)
 		d.ended(run, began)
 	}
-	return answer{State: now}
+	return wire.Answer{State: wire.RunState(now)}
 }
 
 // clean makes text that any database and terminal takes: valid UTF-8 without NUL, at most max bytes.
@@ -364,16 +299,16 @@ func clean(text string, max int) string {
 	return text
 }
 
-func (d *Dispatcher) onRelease(ctx context.Context, worker string, r request) answer {
-	if err := d.cfg.Store.ReleaseRun(ctx, r.claim(worker)); err != nil {
+func (d *Dispatcher) onRelease(ctx context.Context, worker string, r wire.Request) wire.Answer {
+	if err := d.cfg.Store.ReleaseRun(ctx, claimOf(worker, r)); err != nil {
 		return failure(err)
 	}
-	return answer{}
+	return wire.Answer{}
 }
 
 // onFile answers with a part of a file of the run that the worker holds.
-func (d *Dispatcher) onFile(ctx context.Context, worker string, r request) answer {
-	if _, err := d.cfg.Store.RenewLease(ctx, r.claim(worker), d.cfg.Lease); err != nil {
+func (d *Dispatcher) onFile(ctx context.Context, worker string, r wire.Request) wire.Answer {
+	if _, err := d.cfg.Store.RenewLease(ctx, claimOf(worker, r), d.cfg.Lease); err != nil {
 		return failure(err)
 	}
 	run, err := d.cfg.Store.Run(ctx, r.Run)
@@ -385,8 +320,8 @@ func (d *Dispatcher) onFile(ctx context.Context, worker string, r request) answe
 		return failure(err)
 	}
 	if r.Offset < 0 || r.Offset > len(body) {
-		return failure(fmt.Errorf("offset %d of %d: %w", r.Offset, len(body), ErrRefused))
+		return failure(fmt.Errorf("offset %d of %d: %w", r.Offset, len(body), wire.ErrRefused))
 	}
 	digest := sha256.Sum256(body)
-	return answer{Data: body[r.Offset:min(r.Offset+chunk, len(body))], Size: len(body), Digest: hex.EncodeToString(digest[:])}
+	return wire.Answer{Data: body[r.Offset:min(r.Offset+wire.Chunk, len(body))], Size: len(body), Digest: hex.EncodeToString(digest[:])}
 }

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 )
 
 // Words of the blocks that the adapters make.
@@ -27,12 +27,12 @@ func outcomeOf(isError bool) string {
 }
 
 // event is a block that tells of something.
-func event(name string, data any) dispatch.Block {
-	return dispatch.Block{Type: "event", Name: name, Data: quoted(data)}
+func event(name string, data any) wire.Block {
+	return wire.Block{Type: "event", Name: name, Data: quoted(data)}
 }
 
 // names remembers which action an ID belongs to, for the block of its result. It is bounded.
-type names map[string]dispatch.Block
+type names map[string]wire.Block
 
 // maxNames is how many actions are remembered, and maxName how long their IDs and names may be, in bytes.
 const (
@@ -40,20 +40,20 @@ const (
 	maxName  = 500
 )
 
-func (n names) note(b dispatch.Block) dispatch.Block {
+func (n names) note(b wire.Block) wire.Block {
 	if len(n) < maxNames && len(b.ID) <= maxName && len(b.Name) <= maxName {
-		n[b.ID] = dispatch.Block{Name: b.Name, Category: b.Category}
+		n[b.ID] = wire.Block{Name: b.Name, Category: b.Category}
 	}
 	return b
 }
 
-func (n names) result(id string, isError bool, output json.RawMessage) dispatch.Block {
-	return dispatch.Block{Type: "action_result", ActionID: id, Category: cmp.Or(n[id].Category, categoryTool), Name: n[id].Name, State: outcomeOf(isError), Output: output}
+func (n names) result(id string, isError bool, output json.RawMessage) wire.Block {
+	return wire.Block{Type: "action_result", ActionID: id, Category: cmp.Or(n[id].Category, categoryTool), Name: n[id].Name, State: outcomeOf(isError), Output: output}
 }
 
 // action is a tool's use or, when the tool loads a skill, the load of the skill.
-func action(id, tool string, input json.RawMessage) dispatch.Block {
-	b := dispatch.Block{Type: "action", ID: id, Category: categoryTool, Name: tool, Input: input}
+func action(id, tool string, input json.RawMessage) wire.Block {
+	b := wire.Block{Type: "action", ID: id, Category: categoryTool, Name: tool, Input: input}
 	switch strings.ToLower(tool) {
 	case "skill", "activate_skill", readSkill:
 		var asked struct{ Skill, Command, Name, Path string }
@@ -78,7 +78,7 @@ func decode(out *recorder, line string, v any) bool {
 	}
 	var kind *json.UnmarshalTypeError
 	if err != nil && !errors.As(err, &kind) {
-		out.add(dispatch.Text(line))
+		out.add(wire.Text(line))
 		return false
 	}
 	return true
@@ -149,7 +149,7 @@ func (c *claude) line(out *recorder, line string) {
 		}
 	case "result":
 		if !c.said && l.Result != "" { // as after a command that the model never saw
-			out.add(dispatch.Text(l.Result))
+			out.add(wire.Text(l.Result))
 		}
 		out.add(event("result", map[string]any{"subtype": l.Subtype, "is_error": l.IsError, "num_turns": l.NumTurns, "duration_ms": l.DurationMS, "total_cost_usd": l.Cost, "usage": l.Usage}))
 		c.failure = ""
@@ -166,7 +166,7 @@ func (c *claude) part(out *recorder, by string, p claudePart) {
 	case p.Type == "text":
 		if by == "assistant" && p.Text != "" {
 			c.said = true
-			out.add(dispatch.Text(p.Text))
+			out.add(wire.Text(p.Text))
 		}
 	case p.Type == "thinking":
 		out.add(event("thinking", map[string]string{"text": p.Thinking}))
@@ -239,7 +239,7 @@ func (c *codex) item(out *recorder, i codexItem, completed bool) {
 	switch kind {
 	case "agent_message", "assistant_message", "plan":
 		if completed {
-			out.add(dispatch.Text(i.Text))
+			out.add(wire.Text(i.Text))
 		}
 	case "reasoning":
 		if completed {
@@ -278,10 +278,10 @@ func (c *codex) pair(out *recorder, id, name string, input json.RawMessage, comp
 		if len(c.begun) < maxNames && len(id) <= maxName {
 			c.begun[id] = true
 		}
-		out.add(dispatch.Block{Type: "action", ID: id, Category: categoryTool, Name: name, Input: input})
+		out.add(wire.Block{Type: "action", ID: id, Category: categoryTool, Name: name, Input: input})
 	}
 	if completed {
-		out.add(dispatch.Block{Type: "action_result", ActionID: id, Category: categoryTool, Name: name, State: outcomeOf(failed), Output: output})
+		out.add(wire.Block{Type: "action_result", ActionID: id, Category: categoryTool, Name: name, State: outcomeOf(failed), Output: output})
 	}
 }
 
@@ -351,7 +351,7 @@ func (g *gemini) line(out *recorder, line string) {
 
 func (g *gemini) flush(out *recorder) {
 	if g.text.Len() > 0 {
-		out.add(dispatch.Text(g.text.String()))
+		out.add(wire.Text(g.text.String()))
 		g.text.Reset()
 	}
 }

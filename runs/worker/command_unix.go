@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
 	"millwright/runs/worker/workspace"
 )
@@ -48,7 +48,7 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 	if err := c.prepare(t, run); err != nil {
 		return failed("environment_setup_failed", "working directory: %v", underlying(err))
 	}
-	stdin, err := os.Open(filepath.Join(t.Dir, dispatch.PromptFile))
+	stdin, err := os.Open(filepath.Join(t.Dir, wire.PromptFile))
 	if err != nil {
 		return failed("environment_setup_failed", "prompt: %v", underlying(err))
 	}
@@ -130,7 +130,7 @@ func judge(ctx context.Context, e exit) outcome {
 		return failed("agent_process_failed", "the harness cannot be started: %v", e.start)
 	}
 	if e.err == nil && e.failure != "" {
-		return outcome{ended: true, state: dispatch.Failed, code: "agent_process_failed", message: e.failure}
+		return outcome{ended: true, state: wire.Failed, code: "agent_process_failed", message: e.failure}
 	}
 	return ended(e.err, cmp.Or(e.stderr, e.failure))
 }
@@ -180,9 +180,9 @@ func ended(err error, stderr string) outcome {
 func endedWith(status int, stderr string) outcome {
 	switch status {
 	case 0:
-		return outcome{ended: true, state: dispatch.Succeeded}
+		return outcome{ended: true, state: wire.Succeeded}
 	case exitBlocked:
-		return outcome{ended: true, state: dispatch.Blocked, message: stderr}
+		return outcome{ended: true, state: wire.Blocked, message: stderr}
 	}
 	return gaveUp(fmt.Sprintf("the harness ended with exit status %d", status), stderr)
 }
@@ -191,7 +191,7 @@ func gaveUp(how, stderr string) outcome {
 	if stderr != "" {
 		how += ": " + stderr
 	}
-	return outcome{ended: true, state: dispatch.Failed, code: "agent_process_failed", message: how}
+	return outcome{ended: true, state: wire.Failed, code: "agent_process_failed", message: how}
 }
 
 // readers read what a command puts out.

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
 	"millwright/runs/worker/workspace"
 )
@@ -87,7 +87,7 @@ type docker struct {
 }
 
 // containerName names the container, or job, of one attempt.
-func containerName(o *dispatch.Order) string {
+func containerName(o *wire.Order) string {
 	return fmt.Sprintf("millwright-%s-%d-%d", o.RunID, o.Execution, o.Attempt)
 }
 
@@ -100,7 +100,7 @@ func (d *docker) Execute(ctx context.Context, t Task) outcome {
 		return failed("environment_setup_failed", "%v", err)
 	}
 	defer done()
-	stdin, err := os.Open(filepath.Join(t.Dir, dispatch.PromptFile))
+	stdin, err := os.Open(filepath.Join(t.Dir, wire.PromptFile))
 	if err != nil {
 		return failed("environment_setup_failed", "prompt: %v", underlying(err))
 	}
@@ -213,7 +213,7 @@ func (d *docker) arguments(t Task) (args, env []string, done func(), err error) 
 }
 
 // command is the image and what to run in it.
-func (d *docker) command(image string, r *dispatch.Runner) []string {
+func (d *docker) command(image string, r *wire.Runner) []string {
 	command := d.harness.Command
 	switch {
 	case len(command) == 0:
@@ -258,7 +258,7 @@ func envFile(dir string, env map[string]string) (file string, inherited []string
 }
 
 // limits are the image and the limits of a run: what its runner asks for, at most what the harness gives.
-func (c Container) limits(r *dispatch.Runner) (image string, cpus float64, memory string) {
+func (c Container) limits(r *wire.Runner) (image string, cpus float64, memory string) {
 	image, cpus, memory = c.Image, c.CPUs, strings.ToLower(c.Memory)
 	if r == nil {
 		return image, cpus, memory

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 	"millwright/runs/worker"
 	"millwright/runs/worker/confine"
 	"millwright/schema"
@@ -204,11 +205,9 @@ func TestContainersThatFail(t *testing.T) {
 			}
 			id := runs["cancelled"]
 			b.until(id, func(state.Run) bool { info, err := os.Stat(marks + "/cancelled"); return err == nil && info.Size() > 0 })
-			r, err := b.store.RequestCancel(t.Context(), id)
-			if err != nil {
+			if _, err := b.store.RequestCancel(t.Context(), id); err != nil {
 				t.Fatal(err)
 			}
-			b.d.Cancel(r)
 			if r := b.end(id); r.State != state.RunCancelled {
 				t.Errorf("run is %s", r.State)
 			}
@@ -230,7 +229,7 @@ func workerProcess(args []string) int {
 	if err := confine.HideMemory(); err != nil {
 		return refuse(1, "%v", err)
 	}
-	client, err := dispatch.Connect(context.Background(), address, credentials, "", nil)
+	client, err := wire.Connect(context.Background(), address, credentials, "", nil)
 	if err != nil {
 		return refuse(1, "%v", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 )
 
 // echo is the built-in harness: it shows what an agent would receive, and does nothing.
@@ -29,9 +29,9 @@ func (echo) Execute(ctx context.Context, t Task) outcome {
 		return shown(string(body))
 	}
 	t.out.text("This is the echo harness. It runs no agent: it shows what one would receive. Configure a harness to let an agent do the work.")
-	t.out.text("\nThe prompt, on standard input:\n\n" + read(dispatch.PromptFile))
-	if base := read(dispatch.BasePromptFile); base != "" {
-		t.out.text("\nThe base prompt, in " + dispatch.BasePromptFile + ":\n\n" + base)
+	t.out.text("\nThe prompt, on standard input:\n\n" + read(wire.PromptFile))
+	if base := read(wire.BasePromptFile); base != "" {
+		t.out.text("\nThe base prompt, in " + wire.BasePromptFile + ":\n\n" + base)
 	}
 	var list strings.Builder
 	for _, f := range t.Order.Files {
@@ -43,11 +43,11 @@ func (echo) Execute(ctx context.Context, t Task) outcome {
 		t.out.text("\nThe attached files:\n" + list.String())
 	}
 	for _, f := range t.Order.Files {
-		if f.Attachment && f.Name == dispatch.PayloadFile {
+		if f.Attachment && f.Name == wire.PayloadFile {
 			t.out.text("\n" + f.Name + ":\n\n" + read(f.Name))
 		}
 	}
-	return outcome{ended: true, state: dispatch.Succeeded}
+	return outcome{ended: true, state: wire.Succeeded}
 }
 
 // shown bounds a text and makes it valid UTF-8.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 )
 
 // FuzzOutput feeds what a harness may print to each adapter, and checks that only sound, bounded blocks
@@ -33,7 +33,7 @@ func FuzzOutput(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rec := &recorder{wake: make(chan struct{}, 1), redact: newRedactor(&dispatch.Order{Secrets: map[string]string{"S": "hunter2-secret"}}, nil)}
+			rec := &recorder{wake: make(chan struct{}, 1), redact: newRedactor(&wire.Order{Secrets: map[string]string{"S": "hunter2-secret"}}, nil)}
 			rec.room = sync.NewCond(&rec.mu)
 			adapt := adapters()
 			if err := readLines(bytes.NewReader(output), func(line []byte, _ int) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
 )
 
@@ -68,7 +68,7 @@ type Executor interface {
 
 // Task is what a harness is to do.
 type Task struct {
-	Order *dispatch.Order
+	Order *wire.Order
 	Root  string // holds the directories of the run
 	Dir   string // the working directory in it, with the order's files
 	// MaxDir is how many bytes a working directory elsewhere may hold; the job watches this one.
@@ -177,7 +177,7 @@ func (w *worker) update(done <-chan struct{}) {
 
 // harness returns the name of the harness that an order asks for, and the harness; without an executor there
 // is none.
-func (w *worker) harness(o *dispatch.Order) (string, configured) {
+func (w *worker) harness(o *wire.Order) (string, configured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name := o.Harness
@@ -300,7 +300,7 @@ func newExecutor(h Harness, label string) (Executor, error) {
 }
 
 // variables are what every harness gets in its environment beside what the machine needs.
-func variables(h Harness, o *dispatch.Order) map[string]string {
+func variables(h Harness, o *wire.Order) map[string]string {
 	env := map[string]string{
 		"MILLWRIGHT_RUN_ID": o.RunID, "MILLWRIGHT_MODEL_ID": o.ModelID,
 		"MILLWRIGHT_ENVIRONMENT_ID": o.EnvironmentID, "MILLWRIGHT_SKILL": o.Skill,

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
 	"millwright/runs/worker/workspace"
 	"millwright/trace"
@@ -42,7 +42,7 @@ func (e fullError) Error() string {
 // job is one order while it is executed.
 type job struct {
 	worker *worker
-	order  *dispatch.Order
+	order  *wire.Order
 	held   []confine.Account // until it is known which one the run needs
 	stop   context.CancelCauseFunc
 	log    *slog.Logger
@@ -57,7 +57,7 @@ func (j *job) run(ctx context.Context) {
 	asked := time.Now()
 	cancel, err := client.Start(ctx, j.order)
 	if err != nil {
-		if !errors.Is(err, dispatch.ErrLost) {
+		if !errors.Is(err, wire.ErrLost) {
 			j.log.Warn("worker: begin a run", "error", err)
 			j.worker.release(ctx, j.order)
 		}
@@ -91,14 +91,14 @@ func (j *job) run(ctx context.Context) {
 // outcome is how a harness ended.
 type outcome struct {
 	ended   bool // by itself
-	state   dispatch.RunState
+	state   wire.RunState
 	message string
 	code    string
 	alive   error // why processes of the run live on
 }
 
 func failed(code, format string, args ...any) outcome {
-	return outcome{ended: true, state: dispatch.Error, code: code, message: fmt.Sprintf(format, args...)}
+	return outcome{ended: true, state: wire.Error, code: code, message: fmt.Sprintf(format, args...)}
 }
 
 // traced is execute as a part of the run's trace.
@@ -199,7 +199,7 @@ func stoppedBy(ctx context.Context) (outcome, bool) {
 	case cause == nil:
 		return outcome{}, false
 	case errors.Is(cause, errCancelled):
-		return outcome{ended: true, state: dispatch.Cancelled}, true
+		return outcome{ended: true, state: wire.Cancelled}, true
 	case errors.As(cause, &late):
 		return failed("infrastructure_timeout", "%v", late), true
 	case errors.As(cause, &full):
@@ -215,7 +215,7 @@ func (j *job) fill(ctx context.Context, dir string) error {
 			return fmt.Errorf("attachment %q: not a file name", f.Name)
 		}
 		body, err := j.worker.cfg.Client.File(ctx, j.order, f)
-		if errors.Is(err, dispatch.ErrNotFound) && f.Attachment {
+		if errors.Is(err, wire.ErrNotFound) && f.Attachment {
 			continue // the payload was forgotten by the retention policy
 		}
 		if err != nil {
@@ -260,7 +260,7 @@ func (j *job) heartbeats(ctx context.Context, granted time.Time) {
 			if cancel {
 				j.stop(errCancelled)
 			}
-		case errors.Is(err, dispatch.ErrLost), errors.Is(err, dispatch.ErrRefused): // the key was revoked
+		case errors.Is(err, wire.ErrLost), errors.Is(err, wire.ErrRefused): // the key was revoked
 			j.stop(errLost)
 			return
 		case time.Since(granted) > lease*2/3: // end before the server gives the run to another
@@ -272,7 +272,7 @@ func (j *job) heartbeats(ctx context.Context, granted time.Time) {
 
 // finish tells the server the outcome, again and again while the lease may still hold.
 func (j *job) finish(ctx context.Context, rec *recorder, o outcome) {
-	result := dispatch.Result{State: o.state, Message: o.message, ErrorCode: o.code}
+	result := wire.Result{State: o.state, Message: o.message, ErrorCode: o.code}
 	deadline := time.Now().Add(j.order.Lease)
 	for {
 		result.From, result.Messages = rec.rest()
@@ -281,13 +281,13 @@ func (j *job) finish(ctx context.Context, rec *recorder, o outcome) {
 		case err == nil:
 			j.log.Info("run ended", "outcome", o.state, "state", now)
 			return
-		case errors.Is(err, dispatch.ErrLost):
+		case errors.Is(err, wire.ErrLost):
 			j.log.Warn("worker: the run was lost before its end could be told")
 			return
-		case errors.Is(err, dispatch.ErrRefused) && len(result.Messages) > 0:
+		case errors.Is(err, wire.ErrRefused) && len(result.Messages) > 0:
 			rec.drop() // the run's end matters more than its last words
 			continue
-		case errors.Is(err, dispatch.ErrRefused) || time.Now().After(deadline):
+		case errors.Is(err, wire.ErrRefused) || time.Now().After(deadline):
 			j.log.Error("worker: tell the end of a run", "error", err)
 			return
 		}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
 )
 
@@ -140,7 +140,7 @@ func removal(name string, wait bool) []string {
 
 // supersede removes the jobs of earlier attempts and executions of the run, and waits until their pods are
 // gone, so that never two work on one run. A job of a later attempt means that the run is no longer ours.
-func (k *kubernetes) supersede(ctx context.Context, o *dispatch.Order) error {
+func (k *kubernetes) supersede(ctx context.Context, o *wire.Order) error {
 	var jobs []string
 	err := insist(ctx, podPatience, func() (bool, error) {
 		out, err := k.kubectl(ctx, nil, "get", "jobs", "--selector", "millwright/run="+o.RunID, "--output", "name")

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 )
 
 // maxLine is how much of a line of output is read, in bytes; the rest of the line is left out.
@@ -122,14 +122,14 @@ func (plainLines) line(out *recorder, line string) {
 				out.setSkills(quoted(known(head.Skills)))
 				return
 			}
-			var b dispatch.Block
+			var b wire.Block
 			if json.Unmarshal([]byte(line), &b) == nil && b.Valid() {
 				out.add(b)
 				return
 			}
 		}
 	}
-	out.add(dispatch.Text(line))
+	out.add(wire.Text(line))
 }
 
 func (plainLines) end(*recorder) string { return "" }

@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 )
 
 // The containers of a job's pod: the first takes the files and ends, then the second begins.
@@ -30,7 +30,7 @@ const (
 
 type object = map[string]any
 
-func (k *kubernetes) labels(name string, o *dispatch.Order) object {
+func (k *kubernetes) labels(name string, o *wire.Order) object {
 	return object{
 		"app.kubernetes.io/managed-by": "millwright", "millwright/worker": k.label, "millwright/run": o.RunID, "millwright/job": name,
 		"millwright/network": cmp.Or(k.container.Network, "none"), // for a network policy to select
@@ -43,7 +43,7 @@ func script(commands []string) string {
 	return "exec 2>>/errors/log\n" +
 		"trap 'tail -c " + strconv.Itoa(maxTail) + " /errors/log >/dev/termination-log' EXIT\n" +
 		setup(commands) +
-		`"$@" <` + dispatch.PromptFile + " &\n" +
+		`"$@" <` + wire.PromptFile + " &\n" +
 		"trap 'kill -s TERM $!' TERM\n" +
 		"while wait $!; status=$?; kill -0 $! 2>/dev/null; do :; done\n" +
 		"exit $status"
@@ -105,7 +105,7 @@ func (k *kubernetes) job(name string, t Task) object {
 const maxErrors = 1 << 30
 
 // secret holds the variables of the job with this UID.
-func (k *kubernetes) secret(name, uid string, o *dispatch.Order) object {
+func (k *kubernetes) secret(name, uid string, o *wire.Order) object {
 	env := variables(k.harness, o)
 	env["HOME"] = workDir
 	return object{

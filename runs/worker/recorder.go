@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 )
 
 // Bounds of what one execution may add to its conversation. Sizes are of JSON, in bytes.
@@ -26,8 +26,8 @@ const flushEvery = 100 * time.Millisecond
 // recorder takes the blocks that a harness puts out and appends them to the run's conversation, several
 // in a message. It is safe for use by several goroutines.
 type recorder struct {
-	client *dispatch.Client
-	order  *dispatch.Order
+	client *wire.Client
+	order  *wire.Order
 	redact *redactor
 	wake   chan struct{} // something waits
 	quit   chan struct{} // closed by close
@@ -38,28 +38,28 @@ type recorder struct {
 	waiting []sized
 	size    int // of waiting
 	total   int
-	ended   bool              // nothing more is taken
-	sent    int               // messages that the server has
-	message *dispatch.Message // on its way; kept until the server has it
-	skills  json.RawMessage   // on their way
+	ended   bool            // nothing more is taken
+	sent    int             // messages that the server has
+	message *wire.Message   // on its way; kept until the server has it
+	skills  json.RawMessage // on their way
 }
 
 // sized is a block, or texts that become one, and its size as JSON.
 type sized struct {
-	dispatch.Block
+	wire.Block
 	texts []string
 	size  int
 }
 
 // block returns the block with its texts joined.
-func (s sized) block() dispatch.Block {
+func (s sized) block() wire.Block {
 	if len(s.texts) > 0 {
 		s.Text = strings.Join(s.texts, "\n")
 	}
 	return s.Block
 }
 
-func newRecorder(client *dispatch.Client, order *dispatch.Order, env []string) *recorder {
+func newRecorder(client *wire.Client, order *wire.Order, env []string) *recorder {
 	r := &recorder{
 		client: client, order: order, redact: newRedactor(order, env),
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
@@ -70,11 +70,11 @@ func newRecorder(client *dispatch.Client, order *dispatch.Order, env []string) *
 }
 
 // text records assistant text.
-func (r *recorder) text(text string) { r.add(dispatch.Text(text)) }
+func (r *recorder) text(text string) { r.add(wire.Text(text)) }
 
 // add records a block, with its secrets redacted, unless it lacks what its type needs. Consecutive texts
 // become one. It waits while the server is far behind.
-func (r *recorder) add(b dispatch.Block) {
+func (r *recorder) add(b wire.Block) {
 	if !b.Valid() || r.stopped() {
 		return
 	}
@@ -89,7 +89,7 @@ func (r *recorder) add(b dispatch.Block) {
 	}
 	if r.total += item.size; r.total > maxOutput {
 		r.ended = true
-		item = bounded(dispatch.Text(fmt.Sprintf("[The output goes on; its first %d MiB are kept.]", maxOutput>>20)))
+		item = bounded(wire.Text(fmt.Sprintf("[The output goes on; its first %d MiB are kept.]", maxOutput>>20)))
 	}
 	if last := len(r.waiting) - 1; item.Type == "text" && last >= 0 && r.waiting[last].Type == "text" && r.waiting[last].size+item.size < maxText {
 		r.waiting[last].texts = append(r.waiting[last].texts, item.Text)
@@ -117,10 +117,10 @@ func (r *recorder) signal() {
 }
 
 // bounded cuts what is too long, and makes a text of what is nested too deep.
-func bounded(b dispatch.Block) sized {
+func bounded(b wire.Block) sized {
 	b.Text = cut(b.Text, maxText)
 	for _, raw := range []*json.RawMessage{&b.Input, &b.Output, &b.Data} {
-		if len(*raw) > maxText || dispatch.Deep(*raw) {
+		if len(*raw) > maxText || wire.Deep(*raw) {
 			*raw = quoted(cut(string(*raw), maxText/2))
 		}
 	}
@@ -172,11 +172,11 @@ func (r *recorder) loop() {
 			}
 		}
 		more, err := r.flush(context.Background())
-		if errors.Is(err, dispatch.ErrLost) {
+		if errors.Is(err, wire.ErrLost) {
 			r.end() // nobody will take it
 			return
 		}
-		if err != nil && !errors.Is(err, dispatch.ErrRefused) {
+		if err != nil && !errors.Is(err, wire.ErrRefused) {
 			select {
 			case <-r.quit:
 				return
@@ -215,7 +215,7 @@ func (r *recorder) take() {
 	if r.message != nil || len(r.waiting) == 0 {
 		return
 	}
-	m := &dispatch.Message{Role: dispatch.Assistant, At: time.Now()}
+	m := &wire.Message{Role: wire.Assistant, At: time.Now()}
 	for size := 0; len(r.waiting) > 0; r.waiting = r.waiting[1:] {
 		b := r.waiting[0]
 		if size += b.size; size > maxBatch && len(m.Content) > 0 {
@@ -239,9 +239,9 @@ func (r *recorder) flush(ctx context.Context) (more bool, err error) {
 	r.take()
 	message, from, skills := r.message, r.sent, r.skills
 	r.mu.Unlock()
-	var messages []dispatch.Message
+	var messages []wire.Message
 	if message != nil {
-		messages = []dispatch.Message{*message}
+		messages = []wire.Message{*message}
 	}
 	if message != nil || skills != nil {
 		err = r.client.Append(ctx, r.order, from, messages, skills)
@@ -251,7 +251,7 @@ func (r *recorder) flush(ctx context.Context) (more bool, err error) {
 	if err == nil {
 		r.sent += len(messages)
 	}
-	if err == nil || errors.Is(err, dispatch.ErrRefused) {
+	if err == nil || errors.Is(err, wire.ErrRefused) {
 		r.message = nil
 		if string(r.skills) == string(skills) {
 			r.skills = nil
@@ -274,7 +274,7 @@ func (r *recorder) close(ctx context.Context) {
 		if last {
 			return
 		}
-		if _, err := r.flush(ctx); errors.Is(err, dispatch.ErrLost) {
+		if _, err := r.flush(ctx); errors.Is(err, wire.ErrLost) {
 			return
 		} else if err != nil {
 			select {
@@ -286,14 +286,14 @@ func (r *recorder) close(ctx context.Context) {
 }
 
 // rest returns the message that the server does not have yet, if there is one, and how many it has.
-func (r *recorder) rest() (from int, messages []dispatch.Message) {
+func (r *recorder) rest() (from int, messages []wire.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.take()
 	if r.message == nil {
 		return r.sent, nil
 	}
-	return r.sent, []dispatch.Message{*r.message}
+	return r.sent, []wire.Message{*r.message}
 }
 
 // drop lets go of the message that the server refuses.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 )
 
 // shortestSecret is the length in bytes below which a value is not looked for: it would be found
@@ -26,7 +26,7 @@ type redactor struct {
 	longest  int
 }
 
-func newRedactor(o *dispatch.Order, env []string) *redactor {
+func newRedactor(o *wire.Order, env []string) *redactor {
 	forms := map[string]bool{}
 	add := func(s string) {
 		if len(s) >= shortestSecret {
@@ -110,7 +110,7 @@ func (r *redactor) text(text string) string {
 }
 
 // block returns a block with the secrets replaced in all of its texts.
-func (r *redactor) block(b dispatch.Block) dispatch.Block {
+func (r *redactor) block(b wire.Block) wire.Block {
 	for _, text := range []*string{&b.Text, &b.ID, &b.ActionID, &b.Category, &b.Name, &b.State} {
 		*text = r.text(*text)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 	"millwright/runs/worker"
 	"millwright/state"
 	"millwright/state/statetest"
@@ -28,7 +29,7 @@ func TestWorkerWithARevokedKeyEnds(t *testing.T) {
 	if err := os.WriteFile(file, []byte(key.UID+" "+secret), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	client, err := dispatch.Connect(t.Context(), "nats://"+d.Addr(), file, "", nil)
+	client, err := wire.Connect(t.Context(), "nats://"+d.Addr(), file, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
 	"millwright/trace"
 )
@@ -23,7 +23,7 @@ import (
 // Config says how to work. Client is required; with the rest zero, one run at a time is executed by the
 // built-in harness named echo.
 type Config struct {
-	Client *dispatch.Client
+	Client *wire.Client
 	// Slots is how many runs are executed at once; 1 when zero.
 	Slots int
 	// Harnesses are the configured ones by name. echo is built in.
@@ -62,7 +62,7 @@ type Config struct {
 const Echo = "echo"
 
 // claimWait is how long one request for work waits.
-const claimWait = 20 * time.Second
+const claimWait = 5 * time.Second
 
 // Run takes runs and executes them until ctx ends; then it takes no more, and returns when every run is
 // finished or handed back, within the grace period. It returns an error only when the configuration
@@ -175,7 +175,7 @@ func (w *worker) answered(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case !errors.Is(err, dispatch.ErrRefused):
+	case !errors.Is(err, wire.ErrRefused):
 		w.refused = time.Time{}
 	case w.refused.IsZero():
 		w.refused = time.Now()
@@ -252,7 +252,7 @@ func (w *worker) slot(ctx, jobs context.Context) {
 
 // claim asks for a run. It waits first until an account of every harness that needs one is free, and holds
 // them meanwhile, so that whichever run comes can begin: one that has to wait is left to other workers.
-func (w *worker) claim(ctx context.Context) (*dispatch.Order, []confine.Account, error) {
+func (w *worker) claim(ctx context.Context) (*wire.Order, []confine.Account, error) {
 	held, err := w.accounts.Take(ctx, w.pools()...)
 	if err != nil {
 		return nil, nil, err
@@ -310,16 +310,16 @@ func (w *worker) giveBack(a confine.Account, alive error) {
 	}()
 }
 
-func (w *worker) release(ctx context.Context, o *dispatch.Order) {
+func (w *worker) release(ctx context.Context, o *wire.Order) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if err := w.cfg.Client.Release(ctx, o); err != nil && !errors.Is(err, dispatch.ErrLost) {
+	if err := w.cfg.Client.Release(ctx, o); err != nil && !errors.Is(err, wire.ErrLost) {
 		w.cfg.Log.Warn("worker: hand back a run", "run_id", o.RunID, "error", err)
 	}
 }
 
 // do executes one order. The accounts are held for it.
-func (w *worker) do(ctx context.Context, o *dispatch.Order, held []confine.Account) {
+func (w *worker) do(ctx context.Context, o *wire.Order, held []confine.Account) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	j := &job{worker: w, order: o, held: held, stop: stop, log: w.cfg.Log.With("run_id", o.RunID, "attempt", o.Attempt)}

@@ -34,7 +34,7 @@ func newBench(t *testing.T, lease time.Duration) *bench {
 
 func newBenchOn(t *testing.T, s *state.Store, lease time.Duration) *bench {
 	t.Helper()
-	d, err := dispatch.Start(t.Context(), dispatch.Config{Store: s, Lease: lease, Sweep: 50 * time.Millisecond})
+	d, err := dispatch.Start(t.Context(), dispatch.Config{Store: s, Lease: lease})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,11 +289,9 @@ func TestCancelKillsTheWholeGroup(t *testing.T) {
 		_, err2 := os.Stat(marks + "/parent")
 		return err1 == nil && err2 == nil
 	})
-	r, err := b.store.RequestCancel(t.Context(), id)
-	if err != nil {
+	if _, err := b.store.RequestCancel(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	b.d.Cancel(r)
 	if r := b.end(id); r.State != state.RunCancelled {
 		t.Errorf("run is %s", r.State)
 	}

@@ -329,8 +329,8 @@ CREATE TABLE runs (
 
 -- The run's own life. No index has lease_until, so that a heartbeat writes the row alone.
 
--- Claims the runs that wait, the oldest first, and counts them.
-CREATE INDEX runs_queued ON runs (queued_at, id)
+-- Claims the runs that wait, the oldest of one factory after the other, and counts them.
+CREATE INDEX runs_queued ON runs (factory_uid, queued_at, id)
   WHERE state = 'QUEUED';
 -- Finds the runs whose lease ran out, or whose worker ended. Filter state, where only workers hold such
 -- runs.

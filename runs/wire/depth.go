@@ -1,4 +1,4 @@
-package dispatch
+package wire
 
 import "encoding/json"
 

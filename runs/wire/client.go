@@ -1,4 +1,4 @@
-package dispatch
+package wire
 
 import (
 	"context"
@@ -8,24 +8,44 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
-
-	"millwright/state"
 )
 
-// Client is a worker's side of dispatch.
+// Client is a worker's connection to its servers.
 type Client struct {
 	nc       *nats.Conn
 	uid      string
 	instance string
 }
 
-func newClient(nc *nats.Conn, uid string) *Client {
+// NewClient makes a worker's connection of one to NATS, which is to have [Inbox] as its prefix of inboxes.
+func NewClient(nc *nats.Conn, uid string) *Client {
 	return &Client{nc: nc, uid: uid, instance: nuid.Next()}
+}
+
+// Options make a connection to NATS that never gives up.
+func Options(log *slog.Logger) []nats.Option {
+	return []nats.Option{
+		nats.Name("millwright"),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(250 * time.Millisecond),
+		nats.ReconnectBufSize(-1),
+		nats.PingInterval(PingInterval),
+		nats.MaxPingsOutstanding(MaxPings),
+		nats.IgnoreAuthErrorAbort(),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("nats", "error", err) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				log.Warn("nats: disconnected", "error", err)
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { log.Info("nats: connected again") }),
+	}
 }
 
 // Credentials say who a worker is, or a server at an external NATS: a user and password, or a NATS
@@ -56,7 +76,8 @@ func ReadCredentials(path string) (Credentials, error) {
 	return Credentials{User: words[0], Password: words[1]}, nil
 }
 
-func (c Credentials) options() []nats.Option {
+// Options sign a connection to NATS in.
+func (c Credentials) Options() []nats.Option {
 	switch {
 	case c.File != "":
 		return []nats.Option{nats.UserCredentials(c.File)}
@@ -66,13 +87,17 @@ func (c Credentials) options() []nats.Option {
 	return nil
 }
 
-func redactedURL(address string) string {
+// RedactedURL returns an address for people, without its password.
+func RedactedURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
 		return "the given address"
 	}
 	return u.Redacted()
 }
+
+// validKey is the UID of an API key. It becomes a part of NATS subjects.
+var validKey = regexp.MustCompile(`^key_[0-7][0-9a-hjkmnp-tv-z]{25}$`)
 
 // Connect connects a worker on its own to the NATS at address with the credentials in file. uid names the
 // worker where the credentials do not: those of an external NATS.
@@ -87,15 +112,15 @@ func Connect(ctx context.Context, address, file, uid string, log *slog.Logger) (
 	if uid == "" {
 		uid = creds.User
 	}
-	if !state.ValidID(state.PrefixKey, uid) {
+	if !validKey.MatchString(uid) {
 		return nil, fmt.Errorf("worker: the credentials do not name an API key (key_…): make one with `millwright key create --role worker`")
 	}
-	opts := append(commonOptions(log), creds.options()...)
-	nc, err := nats.Connect(address, append(opts, nats.CustomInboxPrefix(inbox(uid)))...)
+	opts := append(Options(log), creds.Options()...)
+	nc, err := nats.Connect(address, append(opts, nats.CustomInboxPrefix(Inbox(uid)))...)
 	if err != nil {
-		return nil, fmt.Errorf("nats: connect to %s: %w", redactedURL(address), err)
+		return nil, fmt.Errorf("nats: connect to %s: %w", RedactedURL(address), err)
 	}
-	return newClient(nc, uid), nil
+	return NewClient(nc, uid), nil
 }
 
 // deniesCredentials reports whether err says that NATS does not take our credentials.
@@ -119,31 +144,31 @@ func (c *Client) Close() { c.nc.Close() }
 // requestTimeout is how long an answer may take.
 const requestTimeout = 5 * time.Second
 
-func (c *Client) ask(ctx context.Context, verb string, r request, timeout time.Duration) (answer, error) {
+func (c *Client) ask(ctx context.Context, verb string, r Request, timeout time.Duration) (Answer, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	m, err := c.nc.RequestWithContext(ctx, subject(c.uid, verb), body)
+	m, err := c.nc.RequestWithContext(ctx, Subject(c.uid, verb), body)
 	if errors.Is(err, nats.ErrMaxPayload) {
-		return answer{}, fmt.Errorf("%s: %w: %w", verb, err, ErrRefused)
+		return Answer{}, fmt.Errorf("%s: %w: %w", verb, err, ErrRefused)
 	}
 	if err != nil && !c.nc.IsConnected() && deniesCredentials(c.nc.LastError()) {
-		return answer{}, fmt.Errorf("%s: NATS refuses the worker's credentials: %w", verb, ErrRefused)
+		return Answer{}, fmt.Errorf("%s: NATS refuses the worker's credentials: %w", verb, ErrRefused)
 	}
 	if err != nil {
-		return answer{}, fmt.Errorf("%s: no server answers: %w: %w", verb, err, state.ErrUnavailable)
+		return Answer{}, fmt.Errorf("%s: no server answers: %w: %w", verb, err, ErrUnavailable)
 	}
-	var a answer
+	var a Answer
 	if err := json.Unmarshal(m.Data, &a); err != nil {
-		return answer{}, fmt.Errorf("%s: the answer cannot be read: %w", verb, err)
+		return Answer{}, fmt.Errorf("%s: the answer cannot be read: %w", verb, err)
 	}
 	return a, a.err()
 }
 
-func (o *Order) request() request { return request{Run: o.RunID, Token: o.Token} }
+func (o *Order) request() Request { return Request{Run: o.RunID, Token: o.Token} }
 
 // Claim waits up to wait for work and returns its order, or nil when there was none. name is shown as the
 // run's executor. Even after ctx ends it waits for the answer, called off by Leave, so that no order is
@@ -167,50 +192,50 @@ func (c *Client) Claim(ctx context.Context, name string, wait time.Duration) (*O
 			stop()
 		}
 	}()
-	a, err := c.ask(ctx, verbClaim, request{Instance: c.instance, Name: name, Wait: wait}, wait+requestTimeout)
+	a, err := c.ask(ctx, VerbClaim, Request{Instance: c.instance, Name: name, Wait: wait}, wait+requestTimeout)
 	return a.Order, err
 }
 
 // Leave calls off the claims that wait, so that they answer at once.
 func (c *Client) Leave() {
-	body, err := json.Marshal(request{Instance: c.instance})
+	body, err := json.Marshal(Request{Instance: c.instance})
 	if err == nil {
-		c.nc.Publish(subject(c.uid, verbLeave), body)
+		c.nc.Publish(Subject(c.uid, VerbLeave), body)
 	}
 }
 
 // Start says that the worker begins with the order. cancel says that its end was asked for already.
 func (c *Client) Start(ctx context.Context, o *Order) (cancel bool, err error) {
-	a, err := c.ask(ctx, verbStart, o.request(), requestTimeout)
+	a, err := c.ask(ctx, VerbStart, o.request(), requestTimeout)
 	return a.Cancel, err
 }
 
 // Heartbeat prolongs the order's lease, counted from now. cancel says that its end was asked for.
 func (c *Client) Heartbeat(ctx context.Context, o *Order) (cancel bool, err error) {
-	a, err := c.ask(ctx, verbHeartbeat, o.request(), requestTimeout)
+	a, err := c.ask(ctx, VerbHeartbeat, o.request(), requestTimeout)
 	return a.Cancel, err
 }
 
 // Append adds messages to the run's conversation; from is how many of this order came before. skills,
 // unless it is nil, is what the agent says it has.
-func (c *Client) Append(ctx context.Context, o *Order, from int, messages []state.Message, skills json.RawMessage) error {
+func (c *Client) Append(ctx context.Context, o *Order, from int, messages []Message, skills json.RawMessage) error {
 	r := o.request()
 	r.From, r.Messages, r.Skills = from, messages, skills
-	_, err := c.ask(ctx, verbAppend, r, requestTimeout)
+	_, err := c.ask(ctx, VerbAppend, r, requestTimeout)
 	return err
 }
 
 // Finish ends the execution and returns the run's state, which is QUEUED when follow-ups wait.
-func (c *Client) Finish(ctx context.Context, o *Order, result state.Result) (state.RunState, error) {
+func (c *Client) Finish(ctx context.Context, o *Order, result Result) (RunState, error) {
 	r := o.request()
 	r.State, r.Message, r.Code, r.From, r.Messages = result.State, result.Message, result.ErrorCode, result.From, result.Messages
-	a, err := c.ask(ctx, verbFinish, r, requestTimeout)
+	a, err := c.ask(ctx, VerbFinish, r, requestTimeout)
 	return a.State, err
 }
 
 // Release hands the run back to the queue.
 func (c *Client) Release(ctx context.Context, o *Order) error {
-	_, err := c.ask(ctx, verbRelease, o.request(), requestTimeout)
+	_, err := c.ask(ctx, VerbRelease, o.request(), requestTimeout)
 	return err
 }
 
@@ -227,7 +252,7 @@ func (c *Client) File(ctx context.Context, o *Order, f File) ([]byte, error) {
 	for changed := 0; changed < 5; {
 		r := o.request()
 		r.Name, r.Offset = f.Name, len(body)
-		a, err := c.ask(ctx, verbFile, r, 4*requestTimeout)
+		a, err := c.ask(ctx, VerbFile, r, 4*requestTimeout)
 		if err != nil {
 			return nil, fmt.Errorf("file %q: %w", f.Name, err)
 		}
@@ -248,13 +273,13 @@ func (c *Client) File(ctx context.Context, o *Order, f File) ([]byte, error) {
 			break
 		}
 	}
-	return nil, fmt.Errorf("file %q cannot be fetched: %w", f.Name, state.ErrUnavailable)
+	return nil, fmt.Errorf("file %q cannot be fetched: %w", f.Name, ErrUnavailable)
 }
 
 // OnCancel calls f with the ID of each run whose end is asked for, until end is called. Heartbeats tell
 // of the same, later.
 func (c *Client) OnCancel(f func(runID string)) (end func(), err error) {
-	sub, err := c.nc.Subscribe(subject(c.uid, verbCancel), func(m *nats.Msg) { f(string(m.Data)) })
+	sub, err := c.nc.Subscribe(Subject(c.uid, VerbCancel), func(m *nats.Msg) { f(string(m.Data)) })
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,136 @@
+package dispatch
+
+import (
+	"container/list"
+	"sync"
+	"time"
+)
+
+// maxAsks is how many asks wait on one server at most.
+const maxAsks = 10_000
+
+// ask is a worker's request for a run, which waits until there is one.
+type ask struct {
+	worker, instance string
+	name             string // for people
+	reply            string // subject that is answered
+	until            time.Time
+	expire           *time.Timer
+	place            *list.Element // nil while it does not wait
+}
+
+// asks are those that wait on this server, in the order in which they came.
+type asks struct {
+	nothing func(*ask) // answers that there is no run yet
+	came    chan struct{}
+
+	mu      sync.Mutex
+	waiting list.List
+	closed  bool
+}
+
+func (q *asks) init(nothing func(*ask)) {
+	q.nothing = nothing
+	q.came = make(chan struct{}, 1)
+}
+
+// add lets an ask wait. It reports whether there is room.
+func (q *asks) add(a *ask) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting.Len() >= maxAsks {
+		return false
+	}
+
+	left := time.Until(a.until)
+	if q.closed || left <= 0 {
+		q.nothing(a)
+		return true
+	}
+
+	a.place = q.waiting.PushBack(a)
+	a.expire = time.AfterFunc(left, func() { q.expire(a) })
+	q.wake()
+	return true
+}
+
+// expire ends the wait of an ask whose time is over.
+func (q *asks) expire(a *ask) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if a.place != nil {
+		q.remove(a)
+		q.nothing(a)
+	}
+}
+
+func (q *asks) wake() {
+	select {
+	case q.came <- struct{}{}:
+	default:
+	}
+}
+
+func (q *asks) len() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.waiting.Len()
+}
+
+// take returns the first asks, at most n, which no longer wait.
+func (q *asks) take(n int) []*ask {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var taken []*ask
+	for len(taken) < n && q.waiting.Len() > 0 {
+		a := q.waiting.Front().Value.(*ask)
+		q.remove(a)
+		taken = append(taken, a)
+	}
+	return taken
+}
+
+// remove takes a waiting ask out.
+func (q *asks) remove(a *ask) {
+	q.waiting.Remove(a.place)
+	a.place = nil
+	a.expire.Stop()
+}
+
+// giveBack lets asks that were taken wait on, before all others.
+func (q *asks) giveBack(taken []*ask) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range taken {
+		a := taken[len(taken)-1-i]
+		left := time.Until(a.until)
+		if q.closed || left <= 0 {
+			q.nothing(a)
+			continue
+		}
+		a.place = q.waiting.PushFront(a)
+		a.expire.Reset(left)
+	}
+}
+
+// leave ends the wait of all asks that are called off.
+func (q *asks) leave(off func(*ask) bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for e := q.waiting.Front(); e != nil; {
+		a := e.Value.(*ask)
+		e = e.Next()
+		if off(a) {
+			q.remove(a)
+			q.nothing(a)
+		}
+	}
+}
+
+// close ends the wait of all asks, and of those that come.
+func (q *asks) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.leave(func(*ask) bool { return true })
+}

@@ -1,0 +1,125 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Message is one turn of a conversation.
+type Message struct {
+	Role    string    `json:"role"`
+	Content []Block   `json:"content"`
+	At      time.Time `json:"timestamp"`
+}
+
+// Assistant is the role of the agent in a conversation.
+const Assistant = "assistant"
+
+// Block is a part of a message. Which fields count depends on Type.
+type Block struct {
+	Type     string          `json:"type"` // text, action, action_result or event
+	Text     string          `json:"text,omitempty"`
+	ID       string          `json:"id,omitempty"`
+	ActionID string          `json:"action_id,omitempty"`
+	Category string          `json:"category,omitempty"`
+	Name     string          `json:"name,omitempty"`
+	State    string          `json:"state,omitempty"`
+	Input    json.RawMessage `json:"input,omitempty"`
+	Output   json.RawMessage `json:"output,omitempty"`
+	Data     json.RawMessage `json:"data,omitempty"`
+}
+
+// Text returns a block of plain text.
+func Text(text string) Block { return Block{Type: "text", Text: text} }
+
+// Valid reports whether the block is of a known type, with the fields that this type needs.
+func (b Block) Valid() bool {
+	switch b.Type {
+	case "text":
+		return true
+	case "action", "event":
+		return b.Name != ""
+	case "action_result":
+		return b.ActionID != ""
+	}
+	return false
+}
+
+// RunState is where a run stands.
+type RunState string
+
+// The states in which a worker leaves a run. Finish may answer Queued instead: follow-ups wait.
+const (
+	Succeeded RunState = "SUCCEEDED"
+	Failed    RunState = "FAILED"
+	Error     RunState = "ERROR"
+	Blocked   RunState = "BLOCKED"
+	Cancelled RunState = "CANCELLED"
+	Queued    RunState = "QUEUED"
+)
+
+// Result is how an execution ended.
+type Result struct {
+	State     RunState
+	Message   string // what to tell; empty when it succeeded
+	ErrorCode string // empty unless the platform failed
+	From      int    // how many messages of this order came before
+	Messages  []Message
+}
+
+// Order is what a worker needs to execute one attempt of a run.
+type Order struct {
+	RunID         string            `json:"run_id"`
+	Token         string            `json:"token"` // fences every write; the harness never gets it
+	Execution     int               `json:"execution"`
+	Attempt       int               `json:"attempt"`
+	Lease         time.Duration     `json:"lease"`   // how long the worker may be silent, once it has started
+	Harness       string            `json:"harness"` // by name; empty: the default
+	ModelID       string            `json:"model_id"`
+	EnvironmentID string            `json:"environment_id"`
+	Skill         string            `json:"skill"`
+	Runner        *Runner           `json:"runner,omitempty"`  // what the definition asks of the machine
+	Secrets       map[string]string `json:"secrets,omitempty"` // environment variables for the harness
+	Redact        []string          `json:"redact,omitempty"`  // further values to keep out of the conversation
+	Files         []File            `json:"files"`             // of the working directory
+	Traceparent   string            `json:"traceparent,omitempty"`
+}
+
+// Runner is what a definition asks of the machine that executes a run. Zero values ask for nothing.
+type Runner struct {
+	Image    string   `json:"image,omitempty"`
+	CPUs     float64  `json:"cpus,omitempty"`
+	MemoryGB float64  `json:"memory_gb,omitempty"`
+	Setup    []string `json:"setup,omitempty"` // commands to run before the harness
+}
+
+// The files that every working directory has beside the run's attachments (contract.md, section 10).
+const (
+	PromptFile       = "prompt.md"
+	BasePromptFile   = "base-prompt.md"
+	ConversationFile = "conversation.json"
+	ConfigFile       = "config.json"
+	ServersFile      = "mcp.json"
+)
+
+// PayloadFile is the attachment of a run that a delivery started: the delivery's body, byte for byte.
+const PayloadFile = "event-payload.json"
+
+// ReservedFile reports whether an attachment of this name would stand in the way of another file.
+func ReservedFile(name string) bool {
+	switch name {
+	case PromptFile, BasePromptFile, ConversationFile, ConfigFile, ServersFile:
+		return true
+	}
+	return false
+}
+
+// File is a file of a run's working directory.
+type File struct {
+	Name       string `json:"name"`
+	MimeType   string `json:"mime_type"`
+	Size       int    `json:"size"`
+	Attachment bool   `json:"attachment,omitempty"` // came with the run
+	Inline     bool   `json:"inline,omitempty"`     // Data holds it; else it is to be fetched
+	Data       []byte `json:"data,omitempty"`
+}

@@ -1,0 +1,115 @@
+// Package wire is what servers and workers say to each other over NATS: subjects, requests, answers, and
+// the worker's side of the connection. It knows neither the state nor a NATS server.
+//
+// A worker uses the subjects worker.<uid>.> and its own inbox, nothing else. The only truth about a run is
+// the server's: a worker asks for one, and each of its writes carries the claim's token.
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// The verbs of a worker's subjects: worker.<uid>.<verb>. All but Cancel are requests of the worker.
+const (
+	VerbClaim     = "claim"
+	VerbStart     = "start"
+	VerbHeartbeat = "heartbeat"
+	VerbAppend    = "append"
+	VerbFinish    = "finish"
+	VerbRelease   = "release"
+	VerbFile      = "file"
+	VerbLeave     = "leave"
+	VerbCancel    = "cancel" // from a server: the run's ID
+)
+
+// Sizes on the wire, in bytes.
+const (
+	MaxPayload = 1 << 20   // of a message; the default of an external NATS
+	MaxInline  = 256 << 10 // files of a work order that travel inside it, together
+	Chunk      = 512 << 10 // of a file that is fetched
+)
+
+// A peer that is cut off is noticed well within a lease.
+const (
+	PingInterval = 5 * time.Second
+	MaxPings     = 2 // without an answer
+)
+
+// Subject returns the subject of a worker's verb.
+func Subject(uid, verb string) string { return "worker." + uid + "." + verb }
+
+// Inbox is the first token of the subjects on which a worker receives answers. A server answers on no others.
+func Inbox(uid string) string { return "_INBOX_" + uid }
+
+// Request is what a worker sends. The claim's fields are empty in claim and leave.
+type Request struct {
+	Run      string          `json:"run,omitempty"`
+	Token    string          `json:"token,omitempty"`
+	Instance string          `json:"instance,omitempty"` // which of the processes that share a key
+	Name     string          `json:"name,omitempty"`     // claim: the worker's display name; file: the file
+	Wait     time.Duration   `json:"wait,omitempty"`     // claim: how long to wait for work
+	Offset   int             `json:"offset,omitempty"`   // file
+	From     int             `json:"from,omitempty"`     // append, finish
+	Messages []Message       `json:"messages,omitempty"` // append, finish
+	Skills   json.RawMessage `json:"skills,omitempty"`   // append
+	State    RunState        `json:"state,omitempty"`    // finish
+	Message  string          `json:"message,omitempty"`  // finish
+	Code     string          `json:"code,omitempty"`     // finish
+}
+
+// Answer is what a server answers.
+type Answer struct {
+	Error  string   `json:"error,omitempty"` // one of the codes below
+	Detail string   `json:"detail,omitempty"`
+	Order  *Order   `json:"order,omitempty"`  // claim; nil: nothing yet
+	Cancel bool     `json:"cancel,omitempty"` // start, heartbeat
+	State  RunState `json:"state,omitempty"`  // finish: the run's state now
+	Data   []byte   `json:"data,omitempty"`   // file
+	Size   int      `json:"size,omitempty"`   // file: of the whole
+	Digest string   `json:"digest,omitempty"` // file: of the whole
+}
+
+// The codes of failures.
+const (
+	CodeLost        = "lost"
+	CodeNotFound    = "not_found"
+	CodeRefused     = "refused"
+	CodeUnavailable = "unavailable"
+)
+
+var (
+	// ErrLost says that the worker no longer holds the run.
+	ErrLost = errors.New("the claim on this run is lost")
+	// ErrNotFound says that what was asked for does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrRefused says that a request was malformed or over a limit; a repeat will not help.
+	ErrRefused = errors.New("refused")
+	// ErrUnavailable says that no server can answer just now; a retry may help.
+	ErrUnavailable = errors.New("unavailable")
+)
+
+// failure is an error that a server answered.
+type failure struct {
+	detail string
+	kind   error
+}
+
+func (f failure) Error() string { return f.detail }
+func (f failure) Unwrap() error { return f.kind }
+
+// err returns the failure that an answer tells of.
+func (a Answer) err() error {
+	switch a.Error {
+	case "":
+		return nil
+	case CodeLost:
+		return ErrLost
+	case CodeNotFound:
+		return failure{a.Detail, ErrNotFound}
+	case CodeRefused:
+		return failure{a.Detail, ErrRefused}
+	}
+	return failure{a.Detail, ErrUnavailable}
+}

@@ -1,0 +1,219 @@
+package state
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Claim is a worker's hold on one attempt of a run. Every change that the worker makes carries it, and is
+// refused with ErrLost when the run is no longer held by it.
+type Claim struct {
+	RunID  string
+	Worker string // UID of the worker that the claim is bound to
+	Token  string // 128 random bits; only a hash is stored
+}
+
+func (c Claim) hash() []byte { return HashToken(c.Token) }
+
+// held is the condition that a claim still holds its run, for parameters $1 to $3 of a statement.
+const held = ` id = $1 AND worker = $2 AND claim_hash = $3 `
+
+// claimSQL gives the queued run that a condition picks to a worker. The picked row is locked, so that the
+// outer statement needs nothing but its ID.
+const claimSQL = `UPDATE runs
+SET state = 'CLAIMED',
+	worker = $1,
+	worker_name = $2,
+	claim_hash = $3,
+	lease_until = $4,
+	appended = 0,
+	status_message = '',
+	error_code = '',
+	next_seq = next_seq + 1,
+	updated_at = $5
+WHERE id = (
+	SELECT id
+	FROM runs
+	WHERE state = 'QUEUED' %s
+	ORDER BY factory_uid, queued_at, id
+	LIMIT 1 %s
+)
+RETURNING ` + runColumns
+
+// What claimSQL picks from. The index runs_queued has the queue in its order: each factory's runs are a lane
+// of their own, and the next run is the oldest of the lane behind the one served last, or of the first lane.
+const (
+	nextLane  = `AND factory_uid > $6`
+	firstLane = ``
+	oneRun    = `AND id = $6`
+)
+
+func (s *Store) claimSQL(picked string) string {
+	lock := ""
+	if s.dialect == postgres {
+		lock = `FOR UPDATE SKIP LOCKED`
+	}
+	return fmt.Sprintf(claimSQL, picked, lock)
+}
+
+// Ask is a worker's request for a run.
+type Ask struct {
+	Worker     string // UID that the claim is bound to
+	WorkerName string // for people
+}
+
+// Claimed is a run that was given to a worker.
+type Claimed struct {
+	Claim Claim
+	Run   Run
+}
+
+// ClaimRuns gives queued runs to workers, one to each ask in turn, until the queue is empty: QUEUED to
+// CLAIMED. It takes the oldest run of one factory after the other, beginning behind the factory served
+// last, so that none waits for another's backlog. A worker that has not called StartRun when hold is over
+// loses the run to ReapRuns. Callers in several processes never get the same run. A run that its row keeps
+// from being claimed ends as ERROR. With an error it returns the runs that were claimed before.
+func (s *Store) ClaimRuns(ctx context.Context, served string, asks []Ask, hold time.Duration) ([]Claimed, error) {
+	var all []Claimed
+	err := s.commit(ctx, func(ctx context.Context, tx write) error {
+		all = all[:0]
+		lane := served
+
+		for _, ask := range asks {
+			c, err := s.claim(ctx, tx, nextLane, ask, hold, lane)
+			if errors.Is(err, sql.ErrNoRows) {
+				c, err = s.claim(ctx, tx, firstLane, ask, hold)
+			}
+			if errors.Is(err, sql.ErrNoRows) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+
+			lane = c.Run.FactoryUID
+			all = append(all, c)
+		}
+		return nil
+	})
+	if ofRow(err) {
+		return s.claimApart(ctx, served, asks, hold)
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	for _, c := range all {
+		s.notify(ctx, Notice{Topic: TopicRun, ID: c.Run.ID})
+	}
+	return all, nil
+}
+
+// claimApart is ClaimRuns with a transaction for each run, so that one which fails fails alone.
+func (s *Store) claimApart(ctx context.Context, served string, asks []Ask, hold time.Duration) (all []Claimed, err error) {
+	for len(all) < len(asks) {
+		var id string
+		err := s.read.QueryRowContext(ctx, headSQL, served).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return all, nil
+		}
+		if err != nil {
+			return all, s.classify(err)
+		}
+
+		ask := asks[len(all)]
+		claim, run, err := s.ClaimRun(ctx, id, ask.Worker, ask.WorkerName, hold)
+		if errors.Is(err, ErrConflict) {
+			continue // another worker has it, or it has ended
+		}
+		if err != nil {
+			return all, err
+		}
+		served = run.FactoryUID
+		all = append(all, Claimed{claim, run})
+	}
+	return all, nil
+}
+
+// headSQL finds the next run of the queue.
+const headSQL = `SELECT id
+FROM runs
+WHERE state = 'QUEUED'
+ORDER BY factory_uid <= $1, factory_uid, queued_at, id
+LIMIT 1`
+
+// ClaimRun gives one queued run to a worker, as ClaimRuns does. ErrConflict when the run is not queued, or
+// ended as ERROR because its row cannot be read.
+func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, hold time.Duration) (Claim, Run, error) {
+	var c Claimed
+	err := s.commit(ctx, func(ctx context.Context, tx write) (err error) {
+		c, err = s.claim(ctx, tx, oneRun, Ask{worker, workerName}, hold, id)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("run %s is not queued: %w", id, ErrConflict)
+		}
+		return err
+	})
+	if ofRow(err) {
+		if _, end := s.endUnfit(ctx, id, err, `state = 'QUEUED'`); end != nil {
+			return Claim{}, Run{}, errors.Join(err, end)
+		}
+		return Claim{}, Run{}, fmt.Errorf("run %s cannot be executed as it is stored: %w", id, ErrConflict)
+	}
+	if err != nil {
+		return Claim{}, Run{}, err
+	}
+
+	s.notify(ctx, Notice{Topic: TopicRun, ID: id})
+	return c.Claim, c.Run, nil
+}
+
+// maxWorker is how many bytes the UID of a worker has at most, and how many characters its name.
+const maxWorker = 200
+
+// claim gives the run that is picked to a worker.
+func (s *Store) claim(ctx context.Context, tx write, picked string, a Ask, hold time.Duration, picks ...any) (Claimed, error) {
+	if len(a.Worker) > maxWorker || storable(a.Worker) != a.Worker {
+		return Claimed{}, fmt.Errorf("the UID of a worker is text of at most %d bytes: %w", maxWorker, ErrConflict)
+	}
+	var token [16]byte
+	rand.Read(token[:])
+	c := Claim{Worker: a.Worker, Token: hex.EncodeToString(token[:])}
+	now := time.Now()
+
+	args := append([]any{a.Worker, bounded(a.WorkerName, maxWorker), c.hash(), s.leaseEnd(hold), micros(now)}, picks...)
+	r, err := scanRun(tx.QueryRowContext(ctx, s.claimSQL(picked), args...))
+	if err != nil {
+		return Claimed{}, err
+	}
+	if r.unreadable != nil {
+		return Claimed{}, r.unreadable
+	}
+	c.RunID = r.ID
+
+	return Claimed{c, r}, r.entered(ctx, tx, now)
+}
+
+// QueueStats describes the queue of runs.
+type QueueStats struct {
+	Queued int
+	Oldest *time.Time // when the longest waiting run was queued; nil when none waits
+	Held   int        // runs that a worker holds
+}
+
+const queueSQL = `SELECT count(*), min(queued_at), (SELECT count(*) FROM runs WHERE claim_hash IS NOT NULL)
+FROM runs
+WHERE state = 'QUEUED'`
+
+// Queue returns how many runs wait and are held just now.
+func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
+	var q QueueStats
+	var oldest sql.NullInt64
+	err := reader{s}.QueryRowContext(ctx, queueSQL).Scan(&q.Queued, &oldest, &q.Held)
+	q.Oldest = timeOrNil(oldest)
+	return q, s.classify(err)
+}

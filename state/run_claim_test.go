@@ -1,0 +1,178 @@
+package state_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"millwright/state"
+	"millwright/state/statetest"
+)
+
+func ask(n int) []state.Ask {
+	return slices.Repeat([]state.Ask{{Worker: "key_w", WorkerName: "worker"}}, n)
+}
+
+// claimed returns the runs that n asks get, in their order.
+func claimed(t *testing.T, s *state.Store, served string, n int) (ids []string) {
+	t.Helper()
+	all, err := s.ClaimRuns(t.Context(), served, ask(n), lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		if c.Run.State != state.RunClaimed || c.Run.Worker != "key_w" || c.Claim.RunID != c.Run.ID {
+			t.Errorf("claimed: %+v", c)
+		}
+		ids = append(ids, c.Run.ID)
+	}
+	return ids
+}
+
+func TestQueueIsOldestFirst(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		var ids []string
+		for range 5 {
+			ids = append(ids, create(t, s, newRun("x")).ID)
+		}
+		start(t, s, ids[1])
+		q, err := s.Queue(t.Context())
+		if err != nil || q.Queued != 4 || q.Held != 1 || q.Oldest == nil || !q.Oldest.Equal(run(t, s, ids[0]).Queued) {
+			t.Errorf("queue %+v, %v", q, err)
+		}
+
+		got := claimed(t, s, "", 2)
+		got = append(got, claimed(t, s, "", 3)...)
+		if want := []string{ids[0], ids[2], ids[3], ids[4]}; !cmp.Equal(got, want) {
+			t.Errorf("claimed %v, want %v", got, want)
+		}
+		if got := claimed(t, s, "", 1); got != nil {
+			t.Errorf("claimed %v from an empty queue", got)
+		}
+	})
+}
+
+// TestNoFactoryStarves queues one run each of two factories, and one without a factory, behind the many of
+// another: however the claims are batched, each gets a run within one round.
+func TestNoFactoryStarves(t *testing.T) {
+	for batch := 1; batch <= 5; batch++ {
+		t.Run(fmt.Sprint(batch), func(t *testing.T) {
+			statetest.Each(t, func(t *testing.T, s *state.Store) {
+				queue := func(factory string) string {
+					n := newRun("x")
+					n.FactoryUID = factory
+					return create(t, s, n).ID
+				}
+				var many []string
+				for range 12 {
+					many = append(many, queue("fac_m"))
+				}
+				got := claimed(t, s, "", batch)
+				if !cmp.Equal(got, many[:batch]) {
+					t.Errorf("claimed %v of one factory, want %v", got, many[:batch])
+				}
+
+				few := []string{queue("fac_a"), queue("fac_z"), queue("")}
+				served := "fac_m"
+				got = nil
+				for len(got) < 4 {
+					all, err := s.ClaimRuns(t.Context(), served, ask(min(batch, 4-len(got))), lease)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, c := range all {
+						got, served = append(got, c.Run.ID), c.Run.FactoryUID
+					}
+				}
+				if want := []string{few[1], few[2], few[0], many[batch]}; !cmp.Equal(got, want) {
+					t.Errorf("claimed %v, want %v", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestClaimsOfMany has claimers of several processes empty a queue at once, beside those who cancel: no run
+// is claimed twice, none is left.
+func TestClaimsOfMany(t *testing.T) {
+	statetest.EachDSN(t, func(t *testing.T, dsn string) {
+		stores := []*state.Store{statetest.Open(t, dsn)}
+		for len(stores) < 3 && stores[0].Shared() {
+			stores = append(stores, statetest.Open(t, dsn))
+		}
+		const n = 300
+		var ids []string
+		for i := range n {
+			r := newRun("x")
+			r.FactoryUID = fmt.Sprint("fac_", i%7)
+			ids = append(ids, create(t, stores[0], r).ID)
+		}
+
+		var mu sync.Mutex
+		var got []string
+		var work sync.WaitGroup
+		for i := range 9 {
+			work.Go(func() {
+				served := ""
+				for {
+					all, err := stores[i%len(stores)].ClaimRuns(t.Context(), served, ask(1+i), lease)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if len(all) == 0 {
+						return
+					}
+					mu.Lock()
+					for _, c := range all {
+						got, served = append(got, c.Run.ID), c.Run.FactoryUID
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		cancelled := map[string]bool{}
+		work.Go(func() {
+			for i := 0; i < n; i += 10 {
+				r, err := stores[0].RequestCancel(t.Context(), ids[i])
+				if err != nil {
+					t.Error(err)
+				}
+				if r.State == state.RunCancelled {
+					cancelled[r.ID] = true
+				}
+			}
+		})
+		work.Wait()
+
+		want := slices.DeleteFunc(ids, func(id string) bool { return cancelled[id] })
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("claimed: %s", diff)
+		}
+	})
+}
+
+// TestHeldBackRunReturns has a worker never begin with what it was given: the hold is over long before a
+// lease would be, and no attempt is counted.
+func TestHeldBackRunReturns(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		id := create(t, s, newRun("x")).ID
+		all, err := s.ClaimRuns(t.Context(), "", ask(1), time.Second)
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		reaped, err := s.ReapRuns(t.Context(), time.Now().Add(2*time.Second), 10)
+		if err != nil || len(reaped) != 1 || reaped[0].ID != id || reaped[0].Attempt != 1 {
+			t.Errorf("reaped %+v, %v", reaped, err)
+		}
+		if got := claimed(t, s, "", 1); !cmp.Equal(got, []string{id}) {
+			t.Errorf("claimed %v", got)
+		}
+	})
+}
