@@ -10,7 +10,7 @@ import (
 )
 
 // secretUsers returns what uses each secret, in words: webhooks, and what in the applied definitions of
-// attached factories gives it to runs.
+// attached factories gives it to runs. It passes over a definition that cannot be read.
 func (s *Store) secretUsers(ctx context.Context, tx *sql.Tx) (map[string][]string, error) {
 	users := map[string][]string{}
 	rows, err := tx.QueryContext(ctx, `
@@ -46,9 +46,14 @@ func (s *Store) secretUsers(ctx context.Context, tx *sql.Tx) (map[string][]strin
 	}
 	for _, f := range attached {
 		applied, err := s.applied(ctx, tx, f.UID, f.Generation)
+		if ofRow(err) {
+			s.Skip("secret users", f.UID, "factory "+f.UID, err)
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
+
 		grants(f, applied.tree, users)
 	}
 	return users, nil
