@@ -12,7 +12,7 @@ help: ## Show this list
 
 build: ## Build bin/millwright
 	@mkdir -p bin
-	$(GO) build -ldflags "-X main.version=$(VERSION)" -o bin/millwright ./cmd/millwright
+	$(GO) build -ldflags "-X millwright/cmd/cli.version=$(VERSION)" -o bin/millwright ./cmd/millwright
 
 run: build ## Serve a demo factory: prints its webhooks and a curl line for each
 	@test -d .millwright/demo || bin/millwright init --demo .millwright/demo

@@ -40,7 +40,10 @@ var rooms = map[string][]string{
 	"dashboard":             {"bounds", "admin", "runs", "reconcile/plan", "schema", "state", "api"},
 	"testdata/factories":    {},
 	"testdata/conformance":  {},
-	"cmd/millwright":        {"*"},
+	"cmd/settings":          {"runs/worker", "reconcile", "trace", "schema", "state"},
+	"cmd/cli":               {"*"},
+	"cmd/server":            {"*"},
+	"cmd/millwright":        {"cmd/cli", "cmd/server", "runs/worker/confine"},
 	"bench":                 {"*"},
 }
 
@@ -51,15 +54,15 @@ var reserved = map[string][]string{
 	"github.com/jackc/pgx/":       {"state", "state/statetest"},
 	"github.com/pressly/goose/":   {"state"},
 	"github.com/go-git/":          {"reconcile"},
-	"github.com/fsnotify/":        {"reconcile", "cmd/millwright"},
+	"github.com/fsnotify/":        {"reconcile", "cmd/cli"},
 	"github.com/nats-io/":         {"runs/dispatch", "runs/wire"},
-	"go.yaml.in/yaml/":            {"schema", "cmd/millwright"},
-	"sigs.k8s.io/yaml":            {"schema", "cmd/millwright"},
+	"go.yaml.in/yaml/":            {"schema", "cmd/settings"},
+	"sigs.k8s.io/yaml":            {"schema", "cmd/cli", "cmd/settings"},
 	"github.com/adrg/frontmatter": {"schema"},
 	"github.com/santhosh-tekuri/": {"schema", "schema/report"},
 	"github.com/go-chi/":          {"api", "admin", "runs", "dashboard"},
 	"github.com/danielgtaylor/":   {"api", "admin", "runs"},
-	"github.com/spf13/":           {"cmd/millwright"},
+	"github.com/spf13/":           {"cmd/cli", "cmd/server"},
 	"go.opentelemetry.io/":        {"trace"},
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"millwright/admin"
 	"millwright/api"
+	"millwright/cmd/cli"
 	"millwright/reconcile/plan"
 	"millwright/state"
 	"millwright/state/statetest"
@@ -61,14 +62,14 @@ func newBrowserWorld(t *testing.T, port string) *browserWorld {
 	w := &browserWorld{t: t, dir: t.TempDir(), url: "http://127.0.0.1:" + port, hooks: map[string]state.Webhook{}}
 	dsn := filepath.Join(w.dir, "state.db")
 	t.Setenv("MILLWRIGHT_MASTER_KEY", base64.StdEncoding.EncodeToString(statetest.MasterKey()))
-	w.must(initDemo(t.Context(), streams{out: io.Discard, err: io.Discard}, filepath.Join(w.dir, "acme"), dsn, w.url, "acme"))
+	w.must(cli.InitDemo(t.Context(), cli.Streams{Out: io.Discard, Err: io.Discard}, filepath.Join(w.dir, "acme"), dsn, w.url, "acme"))
 	var err error
 	w.store, err = state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()})
 	w.must(err)
 	w.furnish()
 	w.must(w.store.Close())
 	statetest.Age(t, dsn)
-	w.must(writeNew(filepath.Join(w.dir, "millwright.yaml"), []byte("listen: 127.0.0.1:"+port+"\nfactories:\n"+
+	w.must(cli.WriteNew(filepath.Join(w.dir, "millwright.yaml"), []byte("listen: 127.0.0.1:"+port+"\nfactories:\n"+
 		"  - {name: acme, source: {dir: acme}}\n  - {name: mobile, source: {dir: mobile}}\n  - {name: ops, source: {managed: {}}}\n")))
 
 	p := exec.Command(os.Args[0], "serve", "--config", filepath.Join(w.dir, "millwright.yaml"), "--state", dsn)
@@ -83,10 +84,10 @@ func newBrowserWorld(t *testing.T, port string) *browserWorld {
 			t.Logf("the server said:\n%s", log.String())
 		}
 	})
-	c := client{server: w.url, key: browserKey, http: http.DefaultClient}
+	c := cli.Client{Server: w.url, Key: browserKey, HTTP: http.DefaultClient}
 	statetest.Until(w.t, "every source was read", func() bool {
 		var list admin.ListFactoriesResponse
-		if c.get(t.Context(), "/factory", &list) != nil || len(list.Factories) != 3 {
+		if c.Get(t.Context(), "/factory", &list) != nil || len(list.Factories) != 3 {
 			return false
 		}
 		acme, mobile := list.Factories[0].Sync, list.Factories[1].Sync
@@ -115,12 +116,12 @@ func (w *browserWorld) furnish() {
 		"automations/crash/automation.md":  "---\ntriggers:\n  - provider: github\n    event: push\n---\n\nRead the crash.\n",
 		"automations/weekly/automation.md": "---\ntriggers:\n  - provider: cron\n    event: fired\n    filter:\n      cron: \"0 6 * * 1\"\n---\n\nSum up the week.\n",
 	} {
-		w.must(writeNew(filepath.Join(w.dir, "mobile", name), []byte(content)))
+		w.must(cli.WriteNew(filepath.Join(w.dir, "mobile", name), []byte(content)))
 	}
 	_, err = w.store.SetSecret(ctx, "SENTRY_SECRET", []byte("made-up"))
 	w.must(err)
 	w.mobile = w.apply("mobile", state.Source{Kind: "dir", Path: filepath.Join(w.dir, "mobile")}, began)
-	w.must(writeNew(filepath.Join(w.dir, "mobile/webhooks/pager.yaml"), []byte("# Who is on call\nauthMode: bearer\nsecretName: PAGER_SECRET\n")))
+	w.must(cli.WriteNew(filepath.Join(w.dir, "mobile/webhooks/pager.yaml"), []byte("# Who is on call\nauthMode: bearer\nsecretName: PAGER_SECRET\n")))
 	w.hold()
 	w.day(began)
 }

@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	"millwright/cmd/cli"
+	"millwright/cmd/settings"
 	"millwright/schema"
 	"millwright/state"
 	"millwright/state/statetest"
@@ -130,7 +132,7 @@ func newCrashWorld(t *testing.T, dsn string) *crashWorld {
 		"millwright.yaml": "listen: 127.0.0.1:" + port + "\nworkers: 8\nlimits: {deliveriesPerMinute: -1}\n" +
 			"factories:\n  - name: crash\n    source: {dir: factory}\n",
 	} {
-		if err := writeNew(filepath.Join(w.dir, name), []byte(content)); err != nil {
+		if err := cli.WriteNew(filepath.Join(w.dir, name), []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -398,7 +400,7 @@ func TestCrashWorldIsValid(t *testing.T) {
 	if r := schema.Load(os.DirFS(filepath.Join(w.dir, "factory")), nil); !r.Valid() {
 		t.Errorf("problems: %v", r.Problems)
 	}
-	if _, err := readSettings(filepath.Join(w.dir, "millwright.yaml")); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if _, err := settings.Read(filepath.Join(w.dir, "millwright.yaml")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }

@@ -13,10 +13,17 @@ import (
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/schema"
+
+	"millwright/cmd/settings"
+
 	apps "k8s.io/api/apps/v1"
+
 	core "k8s.io/api/core/v1"
+
 	networking "k8s.io/api/networking/v1"
+
 	policy "k8s.io/api/policy/v1"
+
 	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -215,7 +222,7 @@ func TestAcceptanceKustomize(t *testing.T) {
 // TestDeployedSettings reads the settings files of the deployments as the program does.
 func TestDeployedSettings(t *testing.T) {
 	for _, file := range []string{"kubernetes/server-settings.yaml", "kubernetes/worker-settings.yaml", "compose/millwright.yaml", "compose/worker.yaml"} {
-		if _, err := readSettings(filepath.Join(deployDir, file)); err != nil {
+		if _, err := settings.Read(filepath.Join(deployDir, file)); err != nil {
 			t.Error(err)
 		}
 	}

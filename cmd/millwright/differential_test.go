@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"millwright/api"
+	"millwright/cmd/cli"
 	"millwright/reconcile/plan"
 	"millwright/schema"
 	"millwright/state"
@@ -116,9 +117,9 @@ func agree(t *testing.T, s *judgeServer, cur state.Current, secretsFile string, 
 		good bool
 		by   []schema.Problem
 	}{
-		{"the program", aloneStatus == exitGood, alone},
-		{"the program with secrets", listedStatus == exitGood, listed},
-		{"the program with a server", askedStatus == exitGood, asked},
+		{"the program", aloneStatus == cli.ExitGood, alone},
+		{"the program with secrets", listedStatus == cli.ExitGood, listed},
+		{"the program with a server", askedStatus == cli.ExitGood, asked},
 		{"the API", valid, remote},
 		{"the plan", p.WouldApply, p.Problems},
 		{"the application", app != nil, p.Problems},
@@ -146,7 +147,7 @@ func checked(t *testing.T, dir string, args ...string) ([]schema.Problem, int) {
 	t.Helper()
 	status, out, errs := program(t, append([]string{"validate", dir, "--format", "json"}, args...)...)
 	var doc struct{ Problems []schema.Problem }
-	if err := json.Unmarshal([]byte(out), &doc); err != nil || status == exitUnreachable || status == exitUsage {
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || status == cli.ExitUnreachable || status == cli.ExitUsage {
 		t.Fatalf("status %d, %v: %s%s", status, err, out, errs)
 	}
 	wd, err := os.Getwd()

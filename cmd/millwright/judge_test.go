@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +17,7 @@ import (
 
 	"millwright/admin"
 	"millwright/api"
+	"millwright/cmd/cli"
 	"millwright/reconcile/plan"
 	"millwright/schema"
 	"millwright/schema/report"
@@ -37,7 +37,7 @@ type judgeServer struct {
 func newJudgeServer(t testing.TB) *judgeServer {
 	t.Helper()
 	s := &judgeServer{t: t, store: statetest.Open(t, statetest.SQLite(t))}
-	a := api.New(api.Config{Store: s.store, Version: programVersion()})
+	a := api.New(api.Config{Store: s.store, Version: cli.Version()})
 	admin.Register(a, admin.Config{Store: s.store, HarnessTypes: []string{"echo"}, SourceSecrets: func() (used, reserved map[string]string) {
 		return nil, map[string]string{}
 	}})
@@ -175,7 +175,7 @@ func TestValidateCannotAsk(t *testing.T) {
 	wantProgram(t, 3, []string{"validate", tree, "--server", s.url, "--factory", "third"}, "no factory")
 
 	many := map[string]string{}
-	for i := range maxSentFiles + 1 {
+	for i := range cli.MaxSentFiles + 1 {
 		many[fmt.Sprintf("automations/a%d/automation.md", i)] = "---\ntriggers: [{provider: slack, event: mention}]\n---\nGo.\n"
 	}
 	wantProgram(t, 3, []string{"validate", files(t, many), "--server", s.url, "--factory", "default", "--format", "github"}, "it has 2001 files", "not checked: .*secret-missing")
@@ -232,7 +232,7 @@ func TestOlderThanTheServer(t *testing.T) {
 	}{
 		"newer definitions": {"v2.0.0; definitions=v1beta1", same, "older than the server \\(v2.0.0, definitions v1beta1\\)"},
 		"older definitions": {"v0.1.0; definitions=v0", same, "newer than the server"},
-		"the same":          {programVersion() + "; definitions=" + schema.SchemaVersion, same, "!than the server"},
+		"the same":          {cli.Version() + "; definitions=" + schema.SchemaVersion, same, "!than the server"},
 		"says nothing":      {"", same, "!than the server"},
 		"an unknown rule": {
 			"", func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("secret-missing"), []byte("secret-vanished")) },
@@ -247,25 +247,6 @@ func TestOlderThanTheServer(t *testing.T) {
 			wantProgram(t, 1, []string{"validate", tree, "--server", s.url}, c.want)
 			wantProgram(t, 1, []string{"plan", tree, "--server", s.url, "--format", "json"}, c.want)
 		})
-	}
-}
-
-func TestCompareVersions(t *testing.T) {
-	ordered := []string{"v1alpha1", "v1alpha2", "v1beta1", "v1", "v2alpha1", "v2"}
-	programs := []string{"v0.9.0", "v1.0.0-rc1", "v1.0.0-rc2", "v1.0.0", "v1.0.10", "v1.2.0", "v10.0.0"}
-	for _, list := range [][]string{ordered, programs} {
-		for i, a := range list {
-			for j, b := range list {
-				if got := compareVersions(a, b); (got < 0) != (i < j) || (got > 0) != (i > j) {
-					t.Errorf("%s against %s: %d", a, b, got)
-				}
-			}
-		}
-	}
-	for _, odd := range []string{"", "dev", "dev-0123456789ab", "v1.2.3-14-gabcdef0", "abcdef0"} {
-		if compareVersions("v1.0.0", odd) != 0 || compareVersions(odd, "v1.0.0") != 0 {
-			t.Errorf("%q has an order", odd)
-		}
 	}
 }
 
@@ -414,28 +395,5 @@ func TestFixWithAServer(t *testing.T) {
 	now, err := os.ReadFile(filepath.Join(tree, "automations", "go", "automation.md"))
 	if err != nil || !regexp.MustCompile(`webhook_ids: \[wh_[0-9a-z]{26}\]`).Match(now) {
 		t.Errorf("%v: %s", err, now)
-	}
-}
-
-func TestFixLeavesWhatHasChanged(t *testing.T) {
-	tree := files(t, map[string]string{hookFile: "secretname: A\n"})
-	v := validation{streams: streams{out: &bytes.Buffer{}, err: &bytes.Buffer{}}, fix: true}
-	var err error
-	if v.roots, err = roots([]string{tree}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := v.check(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(tree, filepath.FromSlash(hookFile))
-	if err := os.WriteFile(file, []byte("secretname: B\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var e *exit
-	if n, err := v.mend(); n != 0 || !errors.As(err, &e) || e.status != exitUnreachable {
-		t.Errorf("%d fixes, error %v", n, err)
-	}
-	if now, _ := os.ReadFile(file); string(now) != "secretname: B\n" {
-		t.Errorf("the file was overwritten: %s", now)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"millwright/cmd/cli"
 	"millwright/state/statetest"
 )
 
@@ -138,11 +139,11 @@ func (w *crashWorld) spoil(t *testing.T, i int) (undo func()) {
 // settles waits until the server has attempted a commit, with this outcome.
 func (w *crashWorld) settles(t *testing.T, commit, want string) {
 	t.Helper()
-	c := client{server: "http://127.0.0.1:" + w.port, key: crashKey}
-	c.http = http.DefaultClient
+	c := cli.Client{Server: "http://127.0.0.1:" + w.port, Key: crashKey}
+	c.HTTP = http.DefaultClient
 	statetest.Until(t, "commit "+commit+" is "+want, func() bool {
-		var f factoryItem
-		err := c.get(t.Context(), "/factory/"+w.factory, &f)
+		var f cli.FactoryItem
+		err := c.Get(t.Context(), "/factory/"+w.factory, &f)
 		return err == nil && f.Sync.AttemptedRevision == commit && f.Sync.State == want
 	})
 }

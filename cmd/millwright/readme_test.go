@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"millwright/cmd/cli"
 )
 
 // TestReadme holds the first screen of the README: its file, in a directory of its own, draws its complaint.
@@ -27,7 +29,7 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if status := run(t.Context(), []string{"validate"}, strings.NewReader(""), &out, &errs); status != exitProblem {
+	if status := run(t.Context(), []string{"validate"}, strings.NewReader(""), &out, &errs); status != cli.ExitProblem {
 		t.Errorf("status %d: %s", status, errs.String())
 	}
 	if want := string(m[3]); !strings.HasPrefix(out.String(), want) {

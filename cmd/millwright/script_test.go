@@ -19,6 +19,10 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"millwright/cmd/cli"
+	"millwright/cmd/server"
+	"millwright/cmd/settings"
 	"millwright/state/statetest"
 )
 
@@ -27,7 +31,7 @@ const runMain = "MILLWRIGHT_TEST_RUN_MAIN"
 
 // TestMain lets the scripts run the program, and a small curl for the lines that the program prints.
 func TestMain(m *testing.M) {
-	if os.Getenv(runMain) != "" || len(os.Args) > 1 && os.Args[1] == keepRun {
+	if os.Getenv(runMain) != "" || len(os.Args) > 1 && os.Args[1] == server.KeepRun {
 		main()
 	}
 	testscript.Main(outsideTmp{m}, map[string]func(){
@@ -306,8 +310,8 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"serve", "--dir", "x", "--log-level", "loud"}, "want debug, info, warn or error"},
 	} {
 		var out, errw bytes.Buffer
-		if got := run(t.Context(), c.args, strings.NewReader(""), &out, &errw); got != exitUsage {
-			t.Errorf("%v: status %d, want %d", c.args, got, exitUsage)
+		if got := run(t.Context(), c.args, strings.NewReader(""), &out, &errw); got != cli.ExitUsage {
+			t.Errorf("%v: status %d, want %d", c.args, got, cli.ExitUsage)
 		}
 		if !strings.Contains(errw.String(), c.want) {
 			t.Errorf("%v: %q does not say %q", c.args, errw.String(), c.want)
@@ -322,8 +326,8 @@ func TestUnreachableServer(t *testing.T) {
 	}
 	for _, args := range [][]string{{"status"}, {"run", "list"}, {"sync"}, {"webhook", "list"}} {
 		var out, errw bytes.Buffer
-		if got := run(t.Context(), append(args, "--server", "http://127.0.0.1:"+port), nil, &out, &errw); got != exitUnreachable {
-			t.Errorf("%v: status %d, want %d: %s", args, got, exitUnreachable, errw.String())
+		if got := run(t.Context(), append(args, "--server", "http://127.0.0.1:"+port), nil, &out, &errw); got != cli.ExitUnreachable {
+			t.Errorf("%v: status %d, want %d: %s", args, got, cli.ExitUnreachable, errw.String())
 		}
 	}
 }
@@ -357,9 +361,9 @@ func TestSettings(t *testing.T) {
 			if err := os.WriteFile(file, []byte(c.file), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := readSettings(file)
-			var e *exit
-			if !errors.As(err, &e) || e.status != exitUsage || !strings.Contains(err.Error(), c.want) {
+			_, err := settings.Read(file)
+			var e *cli.Exit
+			if !errors.As(err, &e) || e.Status != cli.ExitUsage || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want one of usage that says %q", err, c.want)
 			}
 		})

@@ -27,6 +27,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"millwright/cmd/cli"
 	"millwright/ingress/signature"
 	"millwright/state"
 	"millwright/state/statetest"
@@ -170,12 +171,12 @@ func newSecretWorld(t *testing.T, dsn string) *secretWorld {
 		default:
 			text += "authMode: signature\nsignatureScheme: " + mode + "\n"
 		}
-		if err := writeNew(filepath.Join(w.dir, factory, "webhooks", name+".yaml"), []byte(text)); err != nil {
+		if err := cli.WriteNew(filepath.Join(w.dir, factory, "webhooks", name+".yaml"), []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 		w.hooks = append(w.hooks, h)
 	}
-	if err := writeNew(filepath.Join(w.dir, "millwright.yaml"), []byte(settings)); err != nil {
+	if err := cli.WriteNew(filepath.Join(w.dir, "millwright.yaml"), []byte(settings)); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -359,7 +360,7 @@ func (w *secretWorld) define() {
 		}
 	}
 	// An automation whose harness has a secret among its variables, and prints all of them.
-	err := writeNew(filepath.Join(w.dir, "f0", "automations", "leaky", "automation.md"), []byte("---\nharness: {type: env}\nsecrets: [TOKEN]\ntriggers:\n  - provider: webhook\n    event: received\n    filter: {webhook_ids: ["+
+	err := cli.WriteNew(filepath.Join(w.dir, "f0", "automations", "leaky", "automation.md"), []byte("---\nharness: {type: env}\nsecrets: [TOKEN]\ntriggers:\n  - provider: webhook\n    event: received\n    filter: {webhook_ids: ["+
 		w.hooks[0].uid+"]}\n---\nPrint all.\n"))
 	if err != nil {
 		w.t.Fatal(err)

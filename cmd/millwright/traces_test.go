@@ -15,7 +15,11 @@ import (
 	"syscall"
 	"testing"
 
+	"millwright/cmd/cli"
+	"millwright/cmd/settings"
+
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -114,7 +118,7 @@ func TestTraces(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	var key struct{ UID, Secret string }
-	if body, err := io.ReadAll(resp.Body); err != nil || (&client{}).decode(body, &key) != nil {
+	if body, err := io.ReadAll(resp.Body); err != nil || (&cli.Client{}).Decode(body, &key) != nil {
 		t.Fatalf("%s, %v", body, err)
 	}
 	creds := filepath.Join(w.dir, "worker.key")
@@ -225,7 +229,7 @@ func TestTracesEndpoint(t *testing.T) {
 		if err := os.WriteFile(file, []byte("otlpEndpoint: "+endpoint+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readSettings(file); err == nil || !strings.Contains(err.Error(), "otlpEndpoint: want") || strings.Contains(err.Error(), "canary") {
+		if _, err := settings.Read(file); err == nil || !strings.Contains(err.Error(), "otlpEndpoint: want") || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v", endpoint, err)
 		}
 	}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"millwright/cmd/settings"
+	"millwright/state"
+)
+
+// stateFlags say which state a command works on that talks to no server.
+type stateFlags struct{ config, state, masterKeyFile string }
+
+func (f *stateFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.config, "config", os.Getenv("MILLWRIGHT_CONFIG"), "the server's settings `FILE`, for its state and masterKeyFile (MILLWRIGHT_CONFIG)")
+	cmd.Flags().StringVar(&f.state, "state", "", "the state: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE, default "+settings.DefaultState+")")
+	cmd.Flags().StringVar(&f.masterKeyFile, "master-key-file", "", "`FILE` with the key that seals secrets; or MILLWRIGHT_MASTER_KEY; the file beside a SQLite state when absent")
+}
+
+// resolve finds the state as serve does: the flag, the settings file, the environment.
+func (f *stateFlags) resolve() error {
+	if f.config != "" {
+		cfg, err := settings.Read(f.config)
+		if err != nil {
+			return err
+		}
+		if f.state == "" {
+			f.state = cfg.State
+		}
+		if f.masterKeyFile == "" {
+			f.masterKeyFile = cfg.MasterKeyFile
+		}
+	}
+	if f.state == "" {
+		f.state = EnvOr("MILLWRIGHT_STATE", settings.DefaultState)
+	}
+	return nil
+}
+
+// sqlite resolves the path of a SQLite state; for a PostgreSQL state it says what to do instead.
+func (f *stateFlags) sqlite(instead string) (string, error) {
+	if err := f.resolve(); err != nil {
+		return "", err
+	}
+	path, ok := state.SQLitePath(f.state)
+	if !ok {
+		return "", Usagef("the state is a PostgreSQL database: %s (docs/operating.md, Backups, has the commands)", instead)
+	}
+	return path, nil
+}
+
+func newBackup(s Streams) *cobra.Command {
+	var f stateFlags
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Copy a SQLite state to a file, also while it is served",
+		Long: `Writes a consistent copy of a SQLite state to FILE, also while a server uses it, and
+checks the copy before it gets its name. A FILE that exists is not replaced.
+
+The copy holds neither the master key nor the admin key. Keep a copy of the master key
+apart: without it the secrets in the backup cannot be opened, by you as by a thief.
+
+A PostgreSQL state is backed up with pg_dump: docs/operating.md has the commands.`,
+		Example: `  millwright backup /var/backups/millwright-$(date +%F).db
+  millwright backup --state /srv/millwright/state.db copy.db`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := f.sqlite("back it up with pg_dump")
+			if err != nil {
+				return err
+			}
+			c, err := state.Backup(cmd.Context(), path, args[0])
+			if errors.Is(err, state.ErrExists) {
+				return fmt.Errorf("%w: choose another name", err)
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(s.Out, "backup of %s in %s: %d bytes, schema version %d, integrity checked\n", path, args[0], c.Bytes, c.Version)
+			fmt.Fprintf(s.Err, "The master key is not in it. Keep a copy of it apart (%s): without it the secrets in the backup cannot be opened.\n", f.keyPlace(path))
+			return nil
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// keyPlace says where the master key of a SQLite state is.
+func (f *stateFlags) keyPlace(path string) string {
+	switch {
+	case os.Getenv("MILLWRIGHT_MASTER_KEY") != "":
+		return "MILLWRIGHT_MASTER_KEY"
+	case f.masterKeyFile != "":
+		return f.masterKeyFile
+	}
+	return state.MasterKeyFile(path)
+}
+
+func newRestore(s Streams) *cobra.Command {
+	var f stateFlags
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make a backup the SQLite state again",
+		Long: `Checks a backup wholly and then makes it the SQLite state. A state that a server uses
+is refused. One that is there already is refused without --force; with it, it is kept
+under another name beside it.
+
+Give the master key that the backup was made under back before serve: it is not in the
+backup.`,
+		Example: `  millwright restore /var/backups/millwright-2027-01-31.db
+  millwright restore --force --state /srv/millwright/state.db copy.db`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path, err := f.sqlite("restore it with pg_restore")
+			if err != nil {
+				return err
+			}
+			c, err := state.Restore(cmd.Context(), args[0], path, force)
+			if errors.Is(err, state.ErrExists) {
+				return fmt.Errorf("%w: --force replaces it, and keeps it under another name", err)
+			}
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(s.Out, "restored %s from %s: %d bytes, schema version %d, integrity checked\n", path, args[0], c.Bytes, c.Version)
+			if c.Replaced != "" {
+				fmt.Fprintf(s.Out, "the state that was there is kept as %s\n", c.Replaced)
+			}
+			fmt.Fprintln(s.Err, f.keyAdvice(cmd.Context(), path))
+			return nil
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().BoolVar(&force, "force", false, "replace a state that is there; it is kept under another name")
+	return cmd
+}
+
+// keyAdvice says whether the master key at hand is that of a restored state.
+func (f *stateFlags) keyAdvice(ctx context.Context, path string) string {
+	key, err := state.LoadMasterKey(path, os.Getenv("MILLWRIGHT_MASTER_KEY"), f.masterKeyFile)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("The master key is not there: put the one that the backup was made under into %s before serve (and the admin key, if you have it, into %s).",
+			f.keyPlace(path), filepath.Clean(settings.AdminKeyFile(path)))
+	case !state.OpensWith(ctx, path, key):
+		return fmt.Sprintf("The master key in %s is not the one that the backup was made under: serve will refuse it.", f.keyPlace(path))
+	}
+	return "The master key fits."
+}

@@ -1,0 +1,300 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"millwright/api"
+	"millwright/cmd/settings"
+	"millwright/state"
+)
+
+// Client calls a server's API for the commands that need one.
+type Client struct {
+	Server, Key, factory string
+	keyFile              string // where a local server's key was looked for; empty: nowhere
+	HTTP                 *http.Client
+}
+
+// addClientFlags gives cmd the flags that say which server and factory to talk about.
+func addClientFlags(cmd *cobra.Command, c *Client, factory bool) {
+	cmd.PersistentFlags().StringVar(&c.Server, "server", EnvOr("MILLWRIGHT_SERVER", "http://127.0.0.1:8080"), "the server's `URL` (MILLWRIGHT_SERVER)")
+	if factory {
+		cmd.PersistentFlags().StringVar(&c.factory, "factory", "", "the factory, by `NAME|UID`; needed when there is more than one")
+	}
+}
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 64 << 20
+
+func (c *Client) prepare() error {
+	if c.HTTP != nil && c.Key != "" {
+		return nil
+	}
+	u, err := url.Parse(c.Server)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return Usagef("--server %q: want a URL like http://127.0.0.1:8080", c.Server)
+	}
+	c.Server = strings.TrimSuffix(strings.TrimSuffix(c.Server, "/"), api.Base)
+	if c.Key = os.Getenv("MILLWRIGHT_API_KEY"); c.Key == "" && IsLoopback(u.Hostname()) {
+		if path, ok := state.SQLitePath(EnvOr("MILLWRIGHT_STATE", settings.DefaultState)); ok {
+			c.keyFile = settings.AdminKeyFile(path)
+			key, _ := os.ReadFile(c.keyFile)
+			c.Key = strings.TrimSpace(string(key))
+		}
+	}
+	c.HTTP = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return nil
+}
+
+// IsLoopback reports whether host is this machine: localhost or a loopback address.
+func IsLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// call sends in as JSON (nothing when nil) and returns the body of a good answer.
+func (c *Client) call(ctx context.Context, method, path string, in any, header ...string) ([]byte, error) {
+	resp, err := c.send(ctx, method, path, in, header...)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, &Exit{ExitUnreachable, fmt.Errorf("reading the answer of %s: %w", c.Server, err)}
+	}
+	return body, nil
+}
+
+// send is call for answers that are read as they come.
+func (c *Client) send(ctx context.Context, method, path string, in any, header ...string) (*http.Response, error) {
+	if err := c.prepare(); err != nil {
+		return nil, err
+	}
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.Server+api.Base+path, body)
+	if err != nil {
+		return nil, Usagef("%w", err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Key)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := c.HTTP.Do(req)
+	if err != nil {
+		return nil, c.unreachable(err)
+	}
+	if resp.StatusCode < 300 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusUnauthorized && c.Key == "" {
+		if err := c.prepare(); err == nil && c.Key != "" {
+			return c.send(ctx, method, path, in, header...) // a server that just started has made its first key
+		}
+	}
+	return nil, c.refused(resp)
+}
+
+// noServer is the error of a server that does not answer, and may later.
+type noServer struct{ error }
+
+func (c *Client) unreachable(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return &Exit{ExitUnreachable, &noServer{fmt.Errorf("cannot reach %s: %w: is the server running? (millwright serve; or set --server)", c.Server, err)}}
+}
+
+// refused makes an error of an answer that is not a success.
+func (c *Client) refused(resp *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	var p api.Error
+	if json.Unmarshal(body, &p) != nil || p.Code == "" {
+		return &Exit{ExitUnreachable, fmt.Errorf("%s answered %s: is it a millwright server?", c.Server, resp.Status)}
+	}
+	text := p.Detail
+	if text == "" {
+		text = p.Title
+	}
+	if p.Code == "authentication_required" {
+		text += ": " + c.whereKeys()
+	}
+	status := ExitProblem
+	if resp.StatusCode >= 500 || resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusTooManyRequests {
+		status = ExitUnreachable
+	}
+	return &Exit{status, &refusal{p.Code, clean(text), resp.StatusCode}}
+}
+
+// whereKeys says where the API key of a request comes from, for one that was refused.
+func (c *Client) whereKeys() string {
+	switch {
+	case c.keyFile != "" && c.Key == "":
+		return fmt.Sprintf("set MILLWRIGHT_API_KEY; there is no key of a local server in %s (MILLWRIGHT_STATE says where its state is)", absolute(c.keyFile))
+	case c.keyFile != "":
+		return fmt.Sprintf("the key in %s is of another state, revoked or expired: set MILLWRIGHT_API_KEY, or make a key with millwright key create --local", absolute(c.keyFile))
+	}
+	return "set MILLWRIGHT_API_KEY"
+}
+
+func absolute(file string) string {
+	if abs, err := filepath.Abs(file); err == nil {
+		return abs
+	}
+	return file
+}
+
+// refusal is a problem that the server answered with.
+type refusal struct {
+	code, text string
+	status     int
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// Get reads a resource into out.
+func (c *Client) Get(ctx context.Context, path string, out any) error {
+	body, err := c.call(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	return c.Decode(body, out)
+}
+
+// Decode reads an answer of the server into out. The error names the server.
+func (c *Client) Decode(body []byte, out any) error {
+	if err := json.Unmarshal(body, out); err != nil {
+		return &Exit{ExitUnreachable, fmt.Errorf("%s answered with something that is not the API's: %w", c.Server, err)}
+	}
+	return nil
+}
+
+// factoryRef is what commands need to know of a factory.
+type factoryRef struct {
+	UID  string `json:"uid"`
+	Name string `json:"name"`
+}
+
+func (c *Client) factories(ctx context.Context) ([]factoryRef, error) {
+	var list struct {
+		Factories []factoryRef `json:"factories"`
+	}
+	if err := c.Get(ctx, "/factory?limit=500", &list); err != nil {
+		return nil, err
+	}
+	return list.Factories, nil
+}
+
+// chosen returns the factories that --factory names, or all.
+func (c *Client) chosen(ctx context.Context) ([]factoryRef, error) {
+	all, err := c.factories(ctx)
+	if err != nil || c.factory == "" {
+		return all, err
+	}
+	var names []string
+	for _, f := range all {
+		if f.UID == c.factory || f.Name == c.factory {
+			return []factoryRef{f}, nil
+		}
+		names = append(names, f.Name)
+	}
+	return nil, &Exit{ExitProblem, fmt.Errorf("no factory %q: there is %s", clean(c.factory), cmp.Or(strings.Join(names, ", "), "none"))}
+}
+
+// one returns the factory that --factory names, or the only one.
+func (c *Client) one(ctx context.Context) (factoryRef, error) {
+	all, err := c.chosen(ctx)
+	if err != nil {
+		return factoryRef{}, err
+	}
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	if len(all) == 0 {
+		return factoryRef{}, &Exit{ExitProblem, errors.New("the server has no factory")}
+	}
+	var names []string
+	for _, f := range all {
+		names = append(names, f.Name)
+	}
+	return factoryRef{}, &Exit{ExitUnreachable, fmt.Errorf("there are %d factories: choose one with --factory %s", len(all), strings.Join(names, "|"))}
+}
+
+// webhookRef is what commands need to know of a webhook.
+type webhookRef struct {
+	UID             string  `json:"uid"`
+	Name            string  `json:"name"`
+	AuthMode        string  `json:"auth_mode"`
+	SignatureScheme string  `json:"signature_scheme"`
+	IngressURL      string  `json:"ingress_url"`
+	DeletedAt       *string `json:"deleted_at"`
+}
+
+// webhook finds a webhook by UID, or by a name that only one has, in the factories that --factory names.
+func (c *Client) webhook(ctx context.Context, ref string) (factoryRef, webhookRef, error) {
+	factories, err := c.chosen(ctx)
+	if err != nil {
+		return factoryRef{}, webhookRef{}, err
+	}
+	var known, in []string // in: the factories that have one of this name
+	var factory factoryRef
+	var found webhookRef
+	for _, f := range factories {
+		var list struct {
+			Webhooks []webhookRef `json:"webhooks"`
+		}
+		if err := c.Get(ctx, "/factory/"+f.UID+"/webhooks?limit=500&include_deleted="+fmt.Sprint(strings.HasPrefix(ref, "wh_")), &list); err != nil {
+			return factoryRef{}, webhookRef{}, err
+		}
+		for _, w := range list.Webhooks {
+			if w.UID == ref {
+				return f, w, nil
+			}
+			if w.Name == ref && w.DeletedAt == nil {
+				factory, found, in = f, w, append(in, f.Name)
+			}
+			known = append(known, w.Name)
+		}
+	}
+	switch len(in) {
+	case 0:
+		return factoryRef{}, webhookRef{}, &Exit{ExitProblem, fmt.Errorf("no webhook %q: there is %s", clean(ref), cmp.Or(strings.Join(known, ", "), "none"))}
+	case 1:
+		return factory, found, nil
+	}
+	return factoryRef{}, webhookRef{}, Usagef("%d factories have a webhook %q: choose one with --factory %s, or give its UID", len(in), clean(ref), strings.Join(in, "|"))
+}
+
+const pollEvery = 200 * time.Millisecond

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"millwright/schema"
+)
+
+func newFilter(s Streams) *cobra.Command {
+	var c Client
+	cmd := &cobra.Command{
+		Use: "filter", Short: "Test a payload filter", Args: noCommand,
+		RunE: help,
+	}
+	addClientFlags(cmd, &c, true)
+	cmd.AddCommand(filterTest(s, &c))
+	return cmd
+}
+
+func filterTest(s Streams, c *Client) *cobra.Command {
+	var payloadFile, webhook, delivery string
+	cmd := &cobra.Command{
+		Use:   "test FILTER",
+		Short: "Say whether a filter would trigger on a payload, and why",
+		Long: `FILTER is a file with the filter as YAML or JSON (- for standard input), or the
+filter itself. The payload is a file, or a delivery that the server has stored.
+Exit status 0 when it would trigger, 1 when not.`,
+		Example: `  millwright filter test '{"action": ["opened"]}' --payload body.json
+  millwright filter test filter.yaml --webhook ci --delivery dlv_…`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			raw, err := readFilter(s, args[0])
+			if err != nil {
+				return err
+			}
+			filter, problems := schema.CompileFilter(raw)
+			for _, p := range problems {
+				fmt.Fprintf(s.Err, "filter %s: %s\n", clean(strings.Join(p.Path, ".")), clean(p.Message))
+			}
+			if len(problems) > 0 {
+				return &Exit{ExitUsage, fmt.Errorf("the filter has %d problem(s)", len(problems))}
+			}
+			body, err := filterPayload(cmd, s, c, payloadFile, webhook, delivery)
+			if err != nil {
+				return err
+			}
+			payload, err := schema.ParsePayload(body)
+			if err != nil {
+				return &Exit{ExitUsage, fmt.Errorf("payload: %w", err)}
+			}
+			e := filter.Explain(payload)
+			printExplanation(s.Out, e)
+			if !e.Matched {
+				return &Exit{ExitProblem, nil}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&payloadFile, "payload", "", "`FILE` with the payload as JSON")
+	cmd.Flags().StringVar(&webhook, "webhook", "", "with --delivery: the webhook, by `NAME|UID`")
+	cmd.Flags().StringVar(&delivery, "delivery", "", "take the payload of this stored delivery, by `UID`")
+	return cmd
+}
+
+func readFilter(s Streams, arg string) ([]byte, error) {
+	name, text := arg, []byte(arg)
+	var err error
+	switch {
+	case arg == "-":
+		name = "filter"
+		text, err = io.ReadAll(io.LimitReader(s.In, 1<<20))
+	case strings.HasPrefix(strings.TrimSpace(arg), "{"):
+		name = "filter"
+	default:
+		text, err = os.ReadFile(arg)
+	}
+	if err != nil {
+		return nil, Usagef("filter: %w", err)
+	}
+	raw, problems := schema.FilterText(name, text)
+	for _, p := range problems {
+		fmt.Fprintf(s.Err, "%s:%d:%d: %s\n", clean(p.Path), p.Line, p.Column, clean(p.Message))
+	}
+	if len(problems) > 0 {
+		return nil, Usagef("the filter is neither JSON nor the YAML of a definition file")
+	}
+	return raw, nil
+}
+
+func filterPayload(cmd *cobra.Command, s Streams, c *Client, file, webhook, delivery string) ([]byte, error) {
+	switch {
+	case file == "" && delivery == "" || file != "" && delivery != "":
+		return nil, Usagef("give the payload: --payload FILE, or --webhook NAME --delivery UID")
+	case file != "":
+		body, err := os.ReadFile(file)
+		if err != nil {
+			return nil, Usagef("--payload: %w", err)
+		}
+		return body, nil
+	}
+	f, w, err := c.webhook(cmd.Context(), webhook)
+	if err != nil {
+		return nil, err
+	}
+	var d struct {
+		Payload json.RawMessage
+	}
+	if err := c.Get(cmd.Context(), "/factory/"+f.UID+"/webhooks/"+w.UID+"/deliveries/"+delivery, &d); err != nil {
+		return nil, err
+	}
+	if len(d.Payload) == 0 {
+		return nil, fmt.Errorf("delivery %s has no stored payload", clean(delivery))
+	}
+	return d.Payload, nil
+}
+
+func printExplanation(w io.Writer, e schema.Explanation) {
+	if e.Matched {
+		fmt.Fprintln(w, "Would trigger")
+	} else {
+		fmt.Fprintln(w, "Would not trigger")
+	}
+	if e.Reason != "" {
+		fmt.Fprintf(w, "  %s\n", clean(e.Reason))
+	}
+	for _, leaf := range e.Leaves {
+		mark := "✗"
+		if leaf.Passed {
+			mark = "✓"
+		}
+		fmt.Fprintf(w, "  %s %s\n", mark, clean(leafText(leaf)))
+	}
+}
+
+// leafText says what one operator of a filter looked at and found.
+func leafText(l schema.LeafExplanation) string {
+	found := "absent"
+	if l.Present {
+		found = l.Found
+	}
+	return fmt.Sprintf("%s %s %s: found %s", strings.Join(l.Path, "."), l.Operator, l.Expected, found)
+}

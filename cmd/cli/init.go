@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"millwright/cmd/settings"
+	"millwright/schema"
+	"millwright/state"
+	"millwright/testdata/factories"
+)
+
+func newInit(s Streams) *cobra.Command {
+	var demo bool
+	var dsn, publicURL, factory string
+	cmd := &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Scaffold a definition tree; with --demo one that is ready to serve",
+		Long: `Writes a definition tree to DIR (default .), which must not have one yet.
+
+With --demo it writes a tree of three webhooks and three automations, makes up their
+secrets in the state, and prints each webhook's URL and a curl line. The server must
+not be running.`,
+		Example: `  millwright init ./factory
+  millwright init --demo .millwright/demo && millwright serve --dir .millwright/demo`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			for _, sub := range []string{"webhooks", "automations"} {
+				if _, err := os.Stat(filepath.Join(dir, sub)); err == nil {
+					return &Exit{ExitProblem, fmt.Errorf("%s exists already: nothing was changed", filepath.Join(dir, sub))}
+				}
+			}
+			if demo {
+				return InitDemo(cmd.Context(), s, dir, dsn, publicURL, factory)
+			}
+			for name, content := range scaffold {
+				if err := WriteNew(filepath.Join(dir, name), []byte(content)); err != nil {
+					return err
+				}
+			}
+			fmt.Fprintf(s.Out, `wrote %[2]s/webhooks/ci.yaml and %[2]s/automations/triage/automation.md
+next:
+  millwright serve --dir %[1]s
+and in another terminal, until which it is refused:
+  millwright secret set CI_TOKEN --generate
+  millwright webhook uids --write %[1]s
+`, schema.ShellWord(dir), dir)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&demo, "demo", false, "write the demonstration, with secrets made up")
+	cmd.Flags().StringVar(&dsn, "state", EnvOr("MILLWRIGHT_STATE", settings.DefaultState), "with --demo: the state that serve will use (MILLWRIGHT_STATE)")
+	cmd.Flags().StringVar(&publicURL, "public-url", EnvOr("MILLWRIGHT_PUBLIC_URL", "http://127.0.0.1:8080"), "with --demo: the `URL` to print (MILLWRIGHT_PUBLIC_URL)")
+	cmd.Flags().StringVar(&factory, "factory", "default", "with --demo: the factory's `NAME`")
+	return cmd
+}
+
+var scaffold = map[string]string{
+	"webhooks/ci.yaml": `# Who may post, and how they prove it. The URL is shown by: millwright webhook show ci
+authMode: token
+# A team secret; make it with: millwright secret set CI_TOKEN --generate
+secretName: CI_TOKEN
+`,
+	"automations/triage/automation.md": `---
+triggers:
+  - provider: webhook
+    event: received
+    filter:
+      # The webhook's UID. A plan names it: millwright webhook uids --write puts it in.
+      webhook_ids: [ci]
+      payload:
+        status: [failed]
+---
+
+A build failed. Read event-payload.json, find the cause, and say what to do.
+`,
+}
+
+// WriteNew writes a file that must not exist yet, and makes its directories.
+func WriteNew(file string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
+}
+
+// InitDemo writes the demonstration to dir with the UIDs that its webhooks will get in the state, and
+// gives the state secrets for them.
+func InitDemo(ctx context.Context, s Streams, dir, dsn, publicURL, factory string) error {
+	key, err := state.LoadMasterKey(dsn, os.Getenv("MILLWRIGHT_MASTER_KEY"), "")
+	if err != nil {
+		return StartError(err)
+	}
+	store, err := state.Open(ctx, state.Config{DSN: dsn, MasterKey: key, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return StartError(err)
+	}
+	defer store.Close()
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	row, err := store.EnsureFactory(ctx, factory, state.Source{Kind: "dir", Path: abs}, false)
+	if err != nil {
+		return err
+	}
+	cur, err := store.Current(ctx, row.UID)
+	if err != nil {
+		return err
+	}
+	uids := map[string]string{}    // webhook name: UID
+	samples := map[string]string{} // UID in the demonstration: UID
+	for sample, name := range factories.DemoWebhooks() {
+		uids[name] = state.WebhookUID(cur.Key, name, cur.Ordinals[name])
+		samples[sample] = uids[name]
+	}
+	secrets := map[string]string{}
+	for _, name := range []string{"CI_TOKEN", "GITHUB_SECRET", "UPTIME_TOKEN"} {
+		var b [24]byte
+		rand.Read(b[:])
+		secrets[name] = hex.EncodeToString(b[:])
+		if _, err := store.SetSecret(ctx, name, []byte(secrets[name])); err != nil {
+			return err
+		}
+	}
+	tree := factories.Demo()
+	err = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		src, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		if path.Base(name) == "automation.md" {
+			if src, err = schema.RewriteWebhookIDs(src, name, samples); err != nil {
+				return err
+			}
+		}
+		return WriteNew(filepath.Join(dir, filepath.FromSlash(name)), src)
+	})
+	if err != nil {
+		return err
+	}
+	printDemo(s.Out, dir, publicURL, uids, secrets)
+	return nil
+}
+
+func printDemo(w io.Writer, dir, publicURL string, uids, secrets map[string]string) {
+	url := func(name string) string { return publicURL + "/webhooks/w/" + uids[name] }
+	fmt.Fprintf(w, "The demonstration is in %s. Its secrets, shown this once:\n\n", dir)
+	for _, name := range []string{"CI_TOKEN", "GITHUB_SECRET", "UPTIME_TOKEN"} {
+		fmt.Fprintf(w, "  %-14s %s\n", name, secrets[name])
+	}
+
+	curl := func(what, url, header, body string) {
+		fmt.Fprintf(w, "\n# %s\ncurl -i %s \\\n", what, schema.ShellWord(url))
+		if header != "" {
+			fmt.Fprintf(w, "  -H %s \\\n", schema.ShellWord(header))
+		}
+		fmt.Fprintf(w, "  -d %s\n", schema.ShellWord(body))
+	}
+	fmt.Fprintf(w, "\nWhile it is served, in another terminal:\n")
+	failed := `{"status": "failed", "branch": "main", "build": 1741}`
+	curl("a build fails (bearer token)", url("ci"), "Authorization: Bearer "+secrets["CI_TOKEN"], failed)
+	down := `{"service": "checkout", "state": "down"}`
+	curl("a service goes down (token in the URL)", url("uptime")+"/"+secrets["UPTIME_TOKEN"], "", down)
+	opened := `{"action": "opened", "pull_request": {"number": 7, "draft": false}}`
+	mac := hmac.New(sha256.New, []byte(secrets["GITHUB_SECRET"]))
+	io.WriteString(mac, opened)
+	signature := fmt.Sprintf("X-Hub-Signature-256: sha256=%x", mac.Sum(nil))
+	curl("a pull request is opened (signed as GitHub does)", url("github"), signature, opened)
+	fmt.Fprintf(w, "\nThen: millwright run list, and millwright run logs RUN\n\n")
+}

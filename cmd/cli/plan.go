@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"millwright/schema"
+)
+
+func newPlan(s Streams) *cobra.Command {
+	c := &Client{}
+	cmd := &cobra.Command{
+		Use:        "plan [DIR]",
+		SuggestFor: []string{"diff", "preview"},
+		Short:      "Show what applying a tree would change, and whether it would be accepted",
+		Long: `Asks a server what applying the definition tree in DIR would change: what is created,
+updated with old and new values, and deleted, which secrets would be picked up, and
+whether it would be accepted. Without DIR it plans the current head of the factory's
+source. Nothing is changed.
+
+Status 0: nothing to do; 2: changes; 1: it would be refused; 3: wrong usage, or could
+not check.`,
+		Example: `  millwright plan factory --server https://hooks.example.com --factory payments
+  millwright plan . --format markdown=comment.md --format text   for a pull request`,
+		SilenceUsage: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return couldNotCheck(cobra.MaximumNArgs(1)(cmd, args))
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			status, err := runPlan(cmd, s, c, args)
+			if err != nil {
+				return couldNotCheck(err)
+			}
+			return status
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return couldNotCheck(flagError(cmd, err)) })
+	addClientFlags(cmd, c, true)
+	addFormatFlag(cmd, planFormats)
+	return cmd
+}
+
+var planFormats = []string{"text", "json", "markdown"}
+
+// runPlan asks for a plan and prints it. The first error holds the exit status that the plan itself has;
+// the second is why there is none.
+func runPlan(cmd *cobra.Command, s Streams, c *Client, args []string) (status, err error) {
+	all, err := targets(cmd, planFormats)
+	if err != nil {
+		return nil, err
+	}
+	view := planView{source: func(schema.Problem) []byte { return nil }}
+	if len(args) == 0 {
+		view.judgement, err = c.plan(cmd.Context(), nil)
+	} else {
+		err = view.ask(cmd, c, args[0])
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = s.write(all, view.render)
+	if err != nil {
+		return nil, err
+	}
+	if all[0].format == "json" || !all[0].stdout() {
+		for _, n := range view.notices {
+			fmt.Fprintf(s.Err, "note: %s\n", clean(n))
+		}
+	}
+	switch p := view.plan; {
+	case !p.WouldApply:
+		return &Exit{ExitProblem, nil}, nil
+	case view.changes() > 0 || len(p.Secrets) > 0:
+		return &Exit{exitChanges, nil}, nil
+	}
+	return nil, nil
+}
+
+// exitChanges is the status of a plan that would change something.
+const exitChanges = 2

@@ -1,0 +1,190 @@
+// Package cli has the client commands of the program, and what all commands share: streams, exit statuses,
+// errors of usage.
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"millwright/schema"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// The exit statuses of every command (docs/cli.md).
+const (
+	ExitGood        = 0
+	ExitProblem     = 1 // at least one error, or a refused request
+	ExitUsage       = 2
+	ExitUnreachable = 3 // could not check, or could not reach
+)
+
+// Exit is an error with the status that the program ends with. A nil err prints nothing more.
+type Exit struct {
+	Status int
+	err    error
+}
+
+func (e *Exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.Status)
+	}
+	return e.err.Error()
+}
+
+func (e *Exit) Unwrap() error { return e.err }
+
+// Usagef returns an error of wrong usage, which ends the program with ExitUsage.
+func Usagef(format string, args ...any) error { return &Exit{ExitUsage, fmt.Errorf(format, args...)} }
+
+// Streams are where a command reads and writes.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Run executes the command that args name, one of the client commands or of more, and returns the
+// program's exit status.
+func Run(ctx context.Context, args []string, s Streams, more ...func(Streams) *cobra.Command) int {
+	root := newRoot(s, more...)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitGood
+	}
+	if _, set, ok := strings.Cut(err.Error(), " none of the others can be; ["); ok {
+		names, _, _ := strings.Cut(set, "]")
+		err = Usagef("--%s exclude one another: give one of them", strings.Join(strings.Fields(names), " and --"))
+	}
+	var e *Exit
+	if !errors.As(err, &e) {
+		e = &Exit{ExitProblem, err}
+		if isUsage(err) {
+			e.Status = ExitUsage
+		}
+	}
+	if e.err != nil {
+		fmt.Fprintf(s.Err, "millwright: %s\n", e.err)
+	}
+	return e.Status
+}
+
+// isUsage recognises the errors that cobra itself makes of wrong arguments.
+func isUsage(err error) bool {
+	for _, prefix := range []string{"unknown command", "accepts ", "requires ", "required flag", "at least one of the flags"} {
+		if strings.HasPrefix(err.Error(), prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func newRoot(s Streams, more ...func(Streams) *cobra.Command) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "millwright",
+		Short: "GitOps for software factories",
+		Long: `millwright watches the definition files of a software factory (webhooks/*.yaml,
+automations/*/automation.md), validates and applies them, and serves the webhook
+ingress, the runs API and the dashboard that they describe.`,
+		Example: `  millwright init --demo .millwright/demo      make a factory to try
+  millwright serve --dir ./factory             serve a directory
+  millwright validate                          check the definition files here
+  millwright run list                          what ran`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noCommand,
+		RunE:          help,
+	}
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(
+		newValidate(s), newPlan(s), newSync(s), newStatus(s), newSecret(s), newWebhook(s),
+		newRun(s), newFilter(s), newKey(s), newBackup(s), newRestore(s), newSchema(s), newExplain(s), newConformance(s), newInit(s), newVersion(s),
+	)
+	for _, command := range more {
+		root.AddCommand(command(s))
+	}
+	nameArguments(root)
+	for _, c := range root.Commands() {
+		c.SuggestFor = append(c.SuggestFor, suggestions[c.Name()]...)
+	}
+	return root
+}
+
+// help is what a command does that only has commands of its own.
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// noCommand refuses what is not a command of cmd, and names the one that was probably meant.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	if all := cmd.SuggestionsFor(args[0]); len(all) > 0 {
+		near := slices.MaxFunc(all, func(a, b string) int { return cmp.Compare(commonPrefix(a, args[0]), commonPrefix(b, args[0])) })
+		for _, c := range cmd.Commands() {
+			if slices.Contains(c.SuggestFor, args[0]) {
+				near = c.Name()
+			}
+		}
+		return Usagef("unknown command %q for %q: did you mean %q?", args[0], cmd.CommandPath(), near)
+	}
+	return Usagef("unknown command %q for %q (see %s --help)", args[0], cmd.CommandPath(), cmd.CommandPath())
+}
+
+// commonPrefix returns how many bytes a and b have in common at their beginning.
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// suggestions are what people of other tools type.
+var suggestions = map[string][]string{
+	"serve":    {"server", "start", "up", "controller"},
+	"validate": {"check", "lint", "test", "verify"},
+	"plan":     {"diff"},
+	"sync":     {"apply", "reconcile"},
+	"webhook":  {"webhooks", "hook", "hooks"},
+	"run":      {"runs", "job"},
+	"secret":   {"secrets"},
+	"key":      {"keys", "apikey", "token"},
+	"backup":   {"dump", "snapshot"},
+}
+
+// flagError names the flag that was probably meant.
+func flagError(cmd *cobra.Command, err error) error {
+	if name, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
+		if near := nearestFlag(cmd, name); near != "" {
+			return Usagef("unknown flag --%s: did you mean --%s? (see %s --help)", name, near, cmd.CommandPath())
+		}
+		return Usagef("unknown flag --%s (see %s --help)", name, cmd.CommandPath())
+	}
+	return Usagef("%w (see %s --help)", err, cmd.CommandPath())
+}
+
+func nearestFlag(cmd *cobra.Command, name string) string {
+	var known []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	return schema.Nearest(strings.SplitN(name, "=", 2)[0], known)
+}
+
+// StartError gives the reasons why a server cannot start the status of "could not".
+func StartError(err error) error {
+	var e *Exit
+	if errors.As(err, &e) {
+		return err
+	}
+	return &Exit{ExitUnreachable, err}
+}

@@ -1,0 +1,381 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newRun(s Streams) *cobra.Command {
+	var c Client
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Start, follow and cancel agent runs",
+		Args:  noCommand,
+		RunE:  help,
+	}
+	addClientFlags(cmd, &c, true)
+	cmd.AddCommand(runStart(s, &c), runList(s, &c), runGet(s, &c), runLogs(s, &c), runFollowup(s, &c), runCancel(s, &c))
+	return cmd
+}
+
+func runPath(id string) string { return "/agent/runs/" + url.PathEscape(id) }
+
+func runStart(s Streams, c *Client) *cobra.Command {
+	var name, title, model, environment, basePrompt, skill, mcp string
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "start [PROMPT]",
+		Short: "Start a run; the prompt may come on standard input",
+		Example: `  millwright run start "Summarise the open pull requests" --follow
+  millwright run start --skill acme/skills:triage
+  millwright run start --name nightly --model large < prompt.md`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := map[string]any{}
+			config := map[string]any{}
+			for key, value := range map[string]string{"name": name, "model_id": model, "environment_id": environment, "base_prompt": basePrompt, "skill_spec": skill} {
+				if value != "" {
+					config[key] = value
+				}
+			}
+			if title != "" {
+				in["title"] = title
+			}
+			switch {
+			case len(args) == 1:
+				in["prompt"] = args[0]
+			case skill == "":
+				prompt, err := io.ReadAll(io.LimitReader(s.In, 8<<20))
+				if err != nil {
+					return err
+				}
+				if strings.TrimSpace(string(prompt)) == "" {
+					return Usagef("no prompt: give it as an argument or on standard input, or give --skill")
+				}
+				in["prompt"] = string(prompt)
+			}
+			if mcp != "" {
+				servers, err := os.ReadFile(mcp)
+				if err != nil {
+					return Usagef("--mcp: %w", err)
+				}
+				if !json.Valid(servers) {
+					return Usagef("--mcp %s: not JSON", mcp)
+				}
+				config["mcp_servers"] = json.RawMessage(servers)
+			}
+			if len(config) > 0 {
+				in["config"] = config
+			}
+			path := "/agent/runs"
+			if c.factory != "" {
+				f, err := c.one(cmd.Context())
+				if err != nil {
+					return err
+				}
+				path = "/factory/" + f.UID + "/runs"
+			}
+			body, err := c.call(cmd.Context(), http.MethodPost, path, in, "X-Millwright-Client", "cli")
+			if err != nil {
+				return err
+			}
+			var run struct {
+				RunID string `json:"run_id"`
+				State string `json:"state"`
+			}
+			if err := c.Decode(body, &run); err != nil {
+				return err
+			}
+			fmt.Fprintln(s.Out, run.RunID)
+			if !follow {
+				return nil
+			}
+			return followRun(cmd.Context(), s, c, run.RunID)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&name, "name", "", "label for grouping and filtering")
+	f.StringVar(&title, "title", "", "title; the prompt's first line when absent")
+	f.StringVar(&model, "model", "", "language model")
+	f.StringVar(&environment, "environment", "", "environment `ID`")
+	f.StringVar(&basePrompt, "base-prompt", "", "text that shapes the agent's behaviour")
+	f.StringVar(&skill, "skill", "", "skill as base prompt: `owner/repo:name`")
+	f.StringVar(&mcp, "mcp", "", "JSON `FILE` with a map of MCP servers")
+	f.BoolVar(&follow, "follow", false, "print the conversation as it grows, and end with the run")
+	return cmd
+}
+
+func runList(s Streams, c *Client) *cobra.Command {
+	var out output
+	var states []string
+	var name, webhook, delivery string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List runs, the latest first",
+		Example: `  millwright run list --state FAILED --state ERROR
+  millwright run list --delivery dlv_… -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q := url.Values{"limit": {fmt.Sprint(limit)}, "state": states}
+			for key, value := range map[string]string{"name": name, "webhook_id": webhook, "delivery_id": delivery} {
+				if value != "" {
+					q.Set(key, value)
+				}
+			}
+			if c.factory != "" {
+				f, err := c.one(cmd.Context())
+				if err != nil {
+					return err
+				}
+				q.Set("factory_uid", f.UID)
+			}
+			body, err := c.call(cmd.Context(), http.MethodGet, "/agent/runs?"+q.Encode(), nil)
+			if err != nil {
+				return err
+			}
+			return out.print(s.Out, body, func() error {
+				var list struct {
+					Runs []struct {
+						RunID     string `json:"run_id"`
+						State     string
+						Title     string
+						Source    string
+						UpdatedAt string `json:"updated_at"`
+					}
+				}
+				if err := c.Decode(body, &list); err != nil {
+					return err
+				}
+				var lines [][]string
+				for _, r := range list.Runs {
+					lines = append(lines, []string{r.RunID, r.State, r.Source, ago(r.UpdatedAt), shorten(r.Title, 60)})
+				}
+				return rows(s.Out, "RUN STATE SOURCE UPDATED TITLE", lines)
+			})
+		},
+	}
+	addOutputFlag(cmd, &out)
+	f := cmd.Flags()
+	f.StringSliceVar(&states, "state", nil, "only runs in this state; may be repeated")
+	f.StringVar(&name, "name", "", "only runs with this config name")
+	f.StringVar(&webhook, "webhook", "", "only runs that this webhook `UID` started")
+	f.StringVar(&delivery, "delivery", "", "only runs that this delivery `UID` started")
+	f.IntVar(&limit, "limit", 20, "at most so many, 1 to 500")
+	return cmd
+}
+
+func shorten(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return string(r[:n-1]) + "…"
+}
+
+func runGet(s Streams, c *Client) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use: "get RUN", Short: "Show one run in full", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := c.call(cmd.Context(), http.MethodGet, runPath(args[0]), nil)
+			if err != nil {
+				return err
+			}
+			return out.print(s.Out, body, func() error {
+				var r runItem
+				if err := c.Decode(body, &r); err != nil {
+					return err
+				}
+				return r.print(s.Out)
+			})
+		},
+	}
+	addOutputFlag(cmd, &out)
+	return cmd
+}
+
+// runItem is what the program shows of a RunItem.
+type runItem struct {
+	RunID       string `json:"run_id"`
+	Title       string
+	State       string
+	Source      string
+	Prompt      string
+	CreatedAt   string  `json:"created_at"`
+	UpdatedAt   string  `json:"updated_at"`
+	StartedAt   *string `json:"started_at"`
+	FinishedAt  *string `json:"finished_at"`
+	SessionLink string  `json:"session_link"`
+	TriggerURL  string  `json:"trigger_url"`
+	Status      *struct {
+		Message   string
+		ErrorCode string `json:"error_code"`
+	} `json:"status_message"`
+	Metadata    map[string]string
+	Attachments []struct {
+		FileName  string `json:"file_name"`
+		SizeBytes int64  `json:"size_bytes"`
+	}
+}
+
+func (r runItem) ended() bool {
+	switch r.State {
+	case "SUCCEEDED", "FAILED", "ERROR", "BLOCKED", "CANCELLED":
+		return true
+	}
+	return false
+}
+
+func (r runItem) print(w io.Writer) error {
+	line := func(key, value string) {
+		if value != "" {
+			fmt.Fprintf(w, "%-12s %s\n", key, clean(value))
+		}
+	}
+	line("run", r.RunID)
+	line("title", r.Title)
+	line("state", r.State)
+	if r.Status != nil {
+		line("message", strings.TrimSpace(r.Status.ErrorCode+" "+r.Status.Message))
+	}
+	line("source", r.Source)
+	line("created", r.CreatedAt)
+	if r.StartedAt != nil {
+		line("started", *r.StartedAt)
+	}
+	if r.FinishedAt != nil {
+		line("finished", *r.FinishedAt)
+	}
+	line("page", r.SessionLink)
+	for _, key := range []string{"delivery_id", "webhook_id", "automation_id"} {
+		line(strings.TrimSuffix(key, "_id"), r.Metadata[key])
+	}
+	for _, a := range r.Attachments {
+		line("attachment", fmt.Sprintf("%s (%d bytes)", a.FileName, a.SizeBytes))
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", cleanText(r.Prompt))
+	return err
+}
+
+func runLogs(s Streams, c *Client) *cobra.Command {
+	var out output
+	var follow bool
+	cmd := &cobra.Command{
+		Use: "logs RUN", Short: "Print a run's conversation", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if follow {
+				return followRun(cmd.Context(), s, c, args[0])
+			}
+			body, err := c.call(cmd.Context(), http.MethodGet, runPath(args[0])+"/conversation", nil)
+			if err != nil {
+				return err
+			}
+			return out.print(s.Out, body, func() error {
+				var conv struct {
+					Steps []struct {
+						Messages []struct {
+							Role    string
+							Content []json.RawMessage
+						}
+					}
+				}
+				if err := c.Decode(body, &conv); err != nil {
+					return err
+				}
+				for _, step := range conv.Steps {
+					for _, m := range step.Messages {
+						printMessage(s.Out, m.Role, m.Content)
+					}
+				}
+				return nil
+			})
+		},
+	}
+	addOutputFlag(cmd, &out)
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
+	return cmd
+}
+
+func printMessage(w io.Writer, role string, content []json.RawMessage) {
+	fmt.Fprintf(w, "── %s\n", clean(role))
+	for _, raw := range content {
+		var b struct {
+			Type, Text, Name, State string
+			Input, Output, Data     json.RawMessage
+		}
+		if json.Unmarshal(raw, &b) != nil {
+			continue
+		}
+		switch b.Type {
+		case "text":
+			fmt.Fprintln(w, cleanText(b.Text))
+		case "action":
+			fmt.Fprintf(w, "→ %s %s\n", clean(b.Name), clean(string(b.Input)))
+		case "action_result":
+			fmt.Fprintf(w, "← %s %s %s\n", clean(b.Name), clean(b.State), clean(string(b.Output)))
+		default:
+			fmt.Fprintf(w, "· %s %s\n", clean(b.Name), clean(string(b.Data)))
+		}
+	}
+}
+
+func runFollowup(s Streams, c *Client) *cobra.Command {
+	return &cobra.Command{
+		Use: "followup RUN MESSAGE", Short: "Send a message to a run", Args: cobra.ExactArgs(2),
+		Example: `  millwright run followup 0197… "also update the changelog"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := c.call(cmd.Context(), http.MethodPost, runPath(args[0])+"/followups", map[string]string{"message": args[1]})
+			if err != nil {
+				return err
+			}
+			var answer struct{ Outcome string }
+			if err := c.Decode(body, &answer); err != nil {
+				return err
+			}
+			said := map[string]string{
+				"queued_prompt":     "the run is still queued: the message joins its prompt",
+				"queue_pending":     "the run is at work: the message is next when it has finished",
+				"handoff_execution": "the run had ended: it goes on with the message",
+			}[answer.Outcome]
+			if said == "" {
+				said = clean(answer.Outcome)
+			}
+			fmt.Fprintln(s.Out, said)
+			return nil
+		},
+	}
+}
+
+func runCancel(s Streams, c *Client) *cobra.Command {
+	return &cobra.Command{
+		Use: "cancel RUN", Short: "Cancel a run", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := c.call(cmd.Context(), http.MethodPost, runPath(args[0])+"/cancel", nil)
+			if err != nil {
+				return err
+			}
+			var id string
+			if err := c.Decode(body, &id); err != nil {
+				return err
+			}
+			var r runItem
+			if err := c.Get(cmd.Context(), runPath(id), &r); err != nil {
+				return err
+			}
+			if r.State == "CANCELLED" {
+				fmt.Fprintf(s.Out, "run %s is cancelled\n", id)
+			} else {
+				fmt.Fprintf(s.Out, "run %s is asked to stop (it is %s)\n", id, r.State)
+			}
+			return nil
+		},
+	}
+}

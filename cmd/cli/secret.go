@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"millwright/ingress/signature"
+	"millwright/state"
+)
+
+func newSecret(s Streams) *cobra.Command {
+	var c Client
+	cmd := &cobra.Command{
+		Use:   "secret",
+		Short: "Set, list and delete the team's secrets",
+		Long: `Secrets are kept by the server, sealed at rest. Their values never leave it again.
+A webhook goes on with the value that its secret had when its definition last
+applied: run millwright sync to pick up a new one.`,
+		Args: noCommand,
+		RunE: help,
+	}
+	addClientFlags(cmd, &c, false)
+	cmd.AddCommand(secretSet(s, &c), secretList(s, &c), secretDelete(s, &c))
+	return cmd
+}
+
+func secretSet(s Streams, c *Client) *cobra.Command {
+	var pending, generate bool
+	var scheme string
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Create a secret or give it a new value",
+		Long: `Reads the value from standard input, less one trailing line end; on a terminal it asks
+for it without showing it.
+
+With --generate it makes up the value and prints it once, alone on standard output: give
+it to the sender. It has letters, digits, - and _ only; for a webhook of a scheme like
+Standard Webhooks it is a signing secret that begins with whsec_.`,
+		Example: `  millwright secret set CI_TOKEN --generate
+  millwright secret set CI_TOKEN < token.txt
+  millwright secret set STRIPE_SECRET --pending      the provider issues it later`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var value string
+			var err error
+			body := map[string]any{"pending": true}
+			switch {
+			case generate:
+				value, err = c.newSecret(cmd.Context(), args[0], scheme)
+			case !pending:
+				value, err = readSecret(s, args[0])
+			}
+			if err != nil {
+				return err
+			}
+			if !pending {
+				body = map[string]any{"value": value}
+			}
+
+			answer, err := c.call(cmd.Context(), http.MethodPut, "/secrets/"+url.PathEscape(args[0]), body)
+			if err != nil {
+				return err
+			}
+			var secret struct {
+				Version  int64    `json:"version"`
+				Webhooks []string `json:"webhooks"`
+				Warnings []string `json:"warnings"`
+			}
+			if err := c.Decode(answer, &secret); err != nil {
+				return err
+			}
+			out := s.Out
+			if generate {
+				out = s.Err // the value alone is on standard output
+			}
+			fmt.Fprintf(out, "secret %s is at version %d\n", args[0], secret.Version)
+			if len(secret.Webhooks) > 0 {
+				fmt.Fprintf(out, "%d webhook(s) go on with the value that was applied: pick up the new one with millwright sync\n", len(secret.Webhooks))
+			}
+			for _, warning := range secret.Warnings {
+				fmt.Fprintf(s.Err, "warning: %s\n", clean(warning))
+			}
+			if generate {
+				fmt.Fprintln(s.Err, "it is shown once:")
+				fmt.Fprintln(s.Out, value)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&pending, "pending", false, "make the name now and give the value later; until then its webhook answers 401")
+	cmd.Flags().BoolVar(&generate, "generate", false, "make up the value, and print it once")
+	cmd.Flags().StringVar(&scheme, "scheme", "", "with --generate: the signature `SCHEME` that the value is for, where no applied webhook says it")
+	cmd.MarkFlagsMutuallyExclusive("pending", "generate")
+	cmd.MarkFlagsMutuallyExclusive("pending", "scheme")
+	return cmd
+}
+
+// newSecret makes up the value of a secret: a signing secret for the given scheme, or for that of the applied
+// webhooks that use the secret, and else a token.
+func (c *Client) newSecret(ctx context.Context, name, scheme string) (string, error) {
+	if scheme != "" {
+		if _, known := signature.Lookup(scheme); !known {
+			return "", Usagef("--scheme %q: millwright webhook schemes lists them", scheme)
+		}
+		return newSecretFor(scheme), nil
+	}
+
+	factories, err := c.factories(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, f := range factories {
+		var list struct {
+			Webhooks []struct {
+				SecretName      string `json:"secret_name"`
+				SignatureScheme string `json:"signature_scheme"`
+			} `json:"webhooks"`
+		}
+		if err := c.Get(ctx, "/factory/"+f.UID+"/webhooks?limit=500", &list); err != nil {
+			return "", err
+		}
+		for _, w := range list.Webhooks {
+			if w.SecretName == name && w.SignatureScheme != "" {
+				return newSecretFor(w.SignatureScheme), nil
+			}
+		}
+	}
+	return newSecretFor(""), nil
+}
+
+// newSecretFor makes up the value of a secret for a signature scheme, or a token.
+func newSecretFor(scheme string) string {
+	const standard = "standard_webhooks"
+	wanted, known := signature.Lookup(scheme)
+	if s, _ := signature.Lookup(standard); known && s == wanted {
+		value, _ := signature.NewSecret(standard)
+		return value
+	}
+	return state.NewToken(state.TokenPrefix)
+}
+
+// readSecret takes a value from a terminal, hidden, or from standard input less one line end.
+func readSecret(s Streams, name string) (string, error) {
+	var value []byte
+	var err error
+	if f, ok := s.In.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		fmt.Fprintf(s.Err, "value of %s: ", name)
+		value, err = term.ReadPassword(int(f.Fd()))
+		fmt.Fprintln(s.Err)
+	} else {
+		value, err = io.ReadAll(io.LimitReader(bufio.NewReader(s.In), 1<<20))
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the value: %w", err)
+	}
+	text := strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r")
+	if text == "" {
+		return "", Usagef("the value of %s is empty: give it on standard input", name)
+	}
+	return text, nil
+}
+
+func secretList(s Streams, c *Client) *cobra.Command {
+	var out output
+	cmd := &cobra.Command{
+		Use: "list", Short: "List secrets: names, versions and users, never values", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			body, err := c.call(cmd.Context(), http.MethodGet, "/secrets?limit=500", nil)
+			if err != nil {
+				return err
+			}
+			return out.print(s.Out, body, func() error {
+				var list struct {
+					Secrets []struct {
+						Name      string
+						Version   int64
+						Pending   bool
+						Webhooks  []json.RawMessage
+						UsedBy    []string `json:"used_by"`
+						UpdatedAt string   `json:"updated_at"`
+					}
+				}
+				if err := c.Decode(body, &list); err != nil {
+					return err
+				}
+				var lines [][]string
+				for _, x := range list.Secrets {
+					state := "set"
+					if x.Pending {
+						state = "pending"
+					}
+					lines = append(lines, []string{x.Name, fmt.Sprint(x.Version), state, fmt.Sprint(len(x.Webhooks)), fmt.Sprint(len(x.UsedBy)), ago(x.UpdatedAt)})
+				}
+				return rows(s.Out, "NAME VERSION VALUE WEBHOOKS USERS UPDATED", lines)
+			})
+		},
+	}
+	addOutputFlag(cmd, &out)
+	return cmd
+}
+
+func secretDelete(s Streams, c *Client) *cobra.Command {
+	return &cobra.Command{
+		Use: "delete NAME", Short: "Delete a secret that nothing uses", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := c.call(cmd.Context(), http.MethodDelete, "/secrets/"+url.PathEscape(args[0]), nil); err != nil {
+				return err
+			}
+			fmt.Fprintf(s.Out, "secret %s is deleted\n", args[0])
+			return nil
+		},
+	}
+}

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"millwright/schema"
+)
+
+// root is a tree to check: a directory, or files of one.
+type root struct {
+	wd   string   // the working directory
+	dir  string   // where it is
+	show string   // the same, relative to the working directory, with forward slashes
+	only []string // the files of it to speak of, relative to it; nil for all
+	err  error    // why there is nothing to check
+}
+
+// roots finds the trees that paths name. A file stands for itself in the tree that it belongs to. What
+// cannot be found is a root too, so that it is reported with the rest.
+func roots(paths []string) ([]root, error) {
+	wd, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	var all []root
+	for _, p := range paths {
+		r := rootOf(wd, p)
+		if i := slices.IndexFunc(all, func(o root) bool { return o.dir == r.dir && o.err == nil && r.err == nil }); i < 0 {
+			all = append(all, r)
+		} else if all[i].only == nil || r.only == nil {
+			all[i].only = nil // the whole tree was asked for as well
+		} else {
+			all[i].only = append(all[i].only, r.only...)
+		}
+	}
+	return all, nil
+}
+
+func rootOf(wd, p string) root {
+	abs := p
+	if !filepath.IsAbs(abs) {
+		abs = filepath.Join(wd, p)
+	}
+	r := root{wd: wd, dir: filepath.Clean(abs), show: shownPath(wd, abs)}
+	info, err := os.Stat(abs)
+	if err != nil || info.IsDir() {
+		return r // the loader says what is wrong with a directory
+	}
+	dir, file, ok := definitionRoot(abs)
+	if !ok {
+		r.err = errors.New("no definition is read from a file here: give the directory that holds webhooks/ and automations/")
+		return r
+	}
+	return root{wd: wd, dir: dir, show: shownPath(wd, dir), only: []string{file}}
+}
+
+func shownPath(wd, abs string) string {
+	rel, err := filepath.Rel(wd, abs)
+	if err != nil {
+		rel = abs
+	}
+	return filepath.ToSlash(rel)
+}
+
+// definitionRoot returns the root of the tree that a definition file belongs to, by the file's path, and
+// where in that tree it is.
+func definitionRoot(abs string) (dir, file string, ok bool) {
+	if base := filepath.Base(abs); base == "factory.yaml" || base == "factory.yml" {
+		return filepath.Dir(abs), base, true
+	}
+	for at := filepath.Dir(abs); at != filepath.Dir(at); at = filepath.Dir(at) {
+		switch filepath.Base(at) {
+		case "skills":
+			if agents := filepath.Dir(filepath.Dir(at)); filepath.Base(agents) == "agents" { // of one agent
+				at = agents
+			}
+		case "webhooks", "automations", "agents", "runners":
+		default:
+			continue
+		}
+		file, err := filepath.Rel(filepath.Dir(at), abs)
+		return filepath.Dir(at), filepath.ToSlash(file), err == nil
+	}
+	return "", "", false
+}
+
+// shown is a path of the tree as it is to be shown.
+func (r root) shown(p string) string {
+	if p == "." {
+		return r.show
+	}
+	return shownPath(r.wd, filepath.Join(r.dir, filepath.FromSlash(p)))
+}
+
+// emptiness says that a tree has no definition, and where there may be one: an empty tree is valid, and a
+// good check of the wrong directory says nothing.
+func (r root) emptiness() string {
+	text := "no definition is in " + r.show
+	if dir, _, ok := definitionRoot(filepath.Join(r.dir, "x")); ok {
+		return text + ": the directory to check is " + shownPath(r.wd, dir)
+	}
+	for _, pattern := range []string{"*/webhooks/*.yaml", "*/automations/*/automation.md", "*/factory.yaml"} {
+		if found, _ := filepath.Glob(filepath.Join(r.dir, pattern)); len(found) > 0 {
+			dir, _, _ := definitionRoot(found[0])
+			return text + "; there is one in " + shownPath(r.wd, dir)
+		}
+	}
+	return text
+}
+
+// wants reports whether problems of a path of the tree are to be shown.
+func (r root) wants(p string) bool {
+	return r.only == nil || p == "." || slices.Contains(r.only, p)
+}
+
+// reading is a directory that notes, if asked to, what the loader looks at.
+type reading struct {
+	fs.FS
+	noting bool
+	opens  atomic.Int64
+	mu     sync.Mutex
+	opened map[string]bool
+	listed map[string][]fs.DirEntry
+}
+
+func newReading(dir string, noting bool) *reading {
+	return &reading{FS: os.DirFS(dir), noting: noting, opened: map[string]bool{}, listed: map[string][]fs.DirEntry{}}
+}
+
+// Open opens a file or directory.
+func (r *reading) Open(name string) (fs.File, error) {
+	f, err := r.FS.Open(name)
+	if n := r.opens.Add(1); n%4096 == 0 {
+		allowMemory(n)
+	}
+	if !r.noting {
+		return f, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.opened[name] = true
+	if d, ok := f.(fs.ReadDirFile); ok && err == nil {
+		return &openedFile{d, r, name}, nil
+	}
+	return f, err
+}
+
+type openedFile struct {
+	fs.ReadDirFile
+	in   *reading
+	name string
+}
+
+// ReadDir lists a directory.
+func (f *openedFile) ReadDir(n int) ([]fs.DirEntry, error) {
+	entries, err := f.ReadDirFile.ReadDir(n)
+	f.in.mu.Lock()
+	defer f.in.mu.Unlock()
+	f.in.listed[f.name] = append(f.in.listed[f.name], entries...)
+	return entries, err
+}
+
+// files returns what a server needs to judge the tree as the loader did: the files at resource paths with
+// their contents, and the names of those that are nearly there. Some trees cannot be sent.
+func (r *reading) files(loaded *schema.Result) ([]schema.File, error) {
+	if loaded.Err != nil {
+		return nil, errors.New("the tree cannot be read in full")
+	}
+	var out []schema.File
+	size := 0
+	for name := range r.opened {
+		if _, dir := r.listed[name]; dir {
+			continue
+		}
+		src := loaded.Source(name)
+		switch {
+		case src == nil:
+			return nil, fmt.Errorf("%s is too large to send", name)
+		case !utf8.Valid(src):
+			return nil, fmt.Errorf("%s is not UTF-8", name)
+		}
+		size += len(src)
+		out = append(out, schema.File{Path: name, Content: string(src)})
+	}
+	for dir, entries := range r.listed {
+		for _, e := range entries {
+			p := path.Join(dir, e.Name())
+			if !r.opened[p] && e.Type().IsRegular() && nearDefinition(dir, e.Name()) && fs.ValidPath(p) {
+				out = append(out, schema.File{Path: p})
+			}
+		}
+	}
+	if len(out) > MaxSentFiles || size > maxSentBytes {
+		return nil, fmt.Errorf("it has %d files with %d bytes; a server takes %d files and %d bytes", len(out), size, MaxSentFiles, maxSentBytes)
+	}
+	slices.SortFunc(out, func(a, b schema.File) int { return strings.Compare(a.Path, b.Path) })
+	return out, nil
+}
+
+// What a server takes of a tree (definitions.md, section 1); the rest of 8 MiB is for the JSON around it.
+const (
+	MaxSentFiles = 2000
+	maxSentBytes = 7 << 20
+)
+
+// nearDefinition reports whether the loader could have something to say about a file that it did not open.
+func nearDefinition(dir, name string) bool {
+	ext := strings.ToLower(path.Ext(name))
+	if dir == "." {
+		switch strings.ToLower(strings.TrimSuffix(name, path.Ext(name))) {
+		case "factory", "webhooks", "automations", "automation", "agents", "runners", "skills":
+			return true
+		}
+		return false
+	}
+	return slices.Contains([]string{".yaml", ".yml", ".json", ".md", ".markdown"}, ext)
+}
+
+// mark is a hash of everything that the loader looked at.
+func (r *reading) mark(loaded *schema.Result) [sha256.Size]byte {
+	h := sha256.New()
+	names := make([]string, 0, len(r.opened))
+	for name := range r.opened {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(h, "%q %d\n", name, len(loaded.Source(name)))
+		h.Write(loaded.Source(name))
+		for _, e := range r.listed[name] {
+			if dir := name; e.IsDir() || nearDefinition(dir, e.Name()) {
+				fmt.Fprintf(h, "%q %v\n", e.Name(), e.Type())
+			}
+		}
+	}
+	for _, p := range loaded.Problems { // such as a file that was too large to keep
+		fmt.Fprintf(h, "%q %d %d %q\n", p.Path, p.Line, p.Column, p.Message)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// dirs returns the directories that the loader listed.
+func (r *reading) dirs() []string {
+	out := make([]string, 0, len(r.listed))
+	for dir := range r.listed {
+		out = append(out, dir)
+	}
+	return out
+}
+
+// replaceFile writes a file anew, all at once, and keeps its mode.
+func replaceFile(name string, content []byte) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".millwright-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // gone already when all went well
+	_, err = tmp.Write(content)
+	if err = errors.Join(err, tmp.Chmod(info.Mode().Perm()), tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), name)
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"millwright/reconcile/plan"
+	"millwright/schema"
+)
+
+func webhookUIDs(s Streams, c *Client) *cobra.Command {
+	var write bool
+	cmd := &cobra.Command{
+		Use:   "uids [DIR]",
+		Short: "Show the UIDs that the webhooks of a tree have or will get, and write them into webhook_ids",
+		Long: `Asks a server for the UIDs of the webhooks in the tree at DIR (default .): those they
+have, and those that new ones will get when the tree is applied to this factory. With
+--write, webhook_ids that name a webhook by its file are given the UID in its place;
+every other byte of the files stays as it is. One commit can so add a webhook and the
+automation that selects it.`,
+		Example: `  millwright webhook uids
+  millwright webhook uids --write factory --server https://hooks.example.com --factory payments`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir := "."
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			all, err := roots([]string{dir})
+			if err != nil {
+				return couldNotCheck(err)
+			}
+			tree := all[0]
+			if tree.err != nil || tree.only != nil {
+				return Usagef("%s is a file: give the directory that holds webhooks/ and automations/", clean(dir))
+			}
+			note := newReading(tree.dir, true)
+			loaded := schema.Load(note, nil)
+			if loaded.Err != nil {
+				return couldNotCheck(fmt.Errorf("%s: %s", clean(tree.show), cause(loaded)))
+			}
+			j, err := c.judge(cmd.Context(), note, loaded)
+			if err != nil {
+				return couldNotCheck(err)
+			}
+			return rewriteUIDs(s, j.plan, tree, loaded, note, write)
+		},
+	}
+	cmd.Flags().BoolVar(&write, "write", false, "write the UIDs into the files")
+	return cmd
+}
+
+// rewriteUIDs shows the webhooks' UIDs and, with write, puts them into the automations. It is an error
+// when a file could not be read as an automation.
+func rewriteUIDs(s Streams, p plan.Plan, tree root, loaded *schema.Result, note *reading, write bool) error {
+	names := loaded.WebhookNames()
+	lines := make([][]string, 0, len(names))
+	ids := map[string]string{}
+	for _, name := range names {
+		uid := p.WebhookUIDs[name]
+		if !schema.ParseUID(uid) {
+			return &Exit{ExitUnreachable, fmt.Errorf("the server named no UID for webhook %q: is it older than this program?", clean(name))}
+		}
+		ids[name] = uid
+		lines = append(lines, []string{name, uid})
+	}
+	if err := rows(s.Out, "WEBHOOK UID", lines); err != nil {
+		return err
+	}
+	changed, failed := 0, false
+	for _, file := range automationFiles(note) {
+		src := loaded.Source(file)
+		out, err := schema.RewriteWebhookIDs(src, file, ids)
+		switch {
+		case err != nil:
+			failed = true
+			fmt.Fprintf(s.Err, "not changed: %s\n", err)
+		case bytes.Equal(src, out):
+		case !write:
+			changed++
+			fmt.Fprintf(s.Out, "to change: %s\n", clean(tree.shown(file)))
+		default:
+			if err := replaceFile(filepath.Join(tree.dir, filepath.FromSlash(file)), out); err != nil {
+				return &Exit{ExitUnreachable, err}
+			}
+			changed++
+			fmt.Fprintf(s.Out, "changed: %s\n", clean(tree.shown(file)))
+		}
+	}
+	if changed > 0 && !write {
+		fmt.Fprintln(s.Err, "nothing was written: run it again with --write")
+	}
+	if failed {
+		return &Exit{ExitProblem, nil}
+	}
+	return nil
+}
+
+// automationFiles are the files of automations that the loader read, sorted.
+func automationFiles(note *reading) []string {
+	var out []string
+	for name := range note.opened {
+		if _, dir := note.listed[name]; !dir && strings.HasPrefix(name, "automations/") && path.Ext(name) == ".md" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,118 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"millwright/admin"
+	"millwright/cmd/cli"
+	"millwright/ingress"
+	"millwright/state"
+)
+
+// announceApplies prints one readable line for each factory when it first applies.
+func (srv *server) announceApplies(ctx context.Context) {
+	notices, end := srv.store.Subscribe(64, state.TopicSync)
+	defer end()
+	said := map[string]bool{}
+	tick := time.NewTicker(5 * time.Second) // a notice may be lost
+	defer tick.Stop()
+	for {
+		all, err := srv.store.Factories(ctx)
+		for _, f := range all {
+			if err == nil && !said[f.UID] && !f.Detached && f.SyncState == state.SyncApplied {
+				said[f.UID] = srv.announce(ctx, f) == nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-notices:
+		case <-tick.C:
+		}
+	}
+}
+
+func (srv *server) announce(ctx context.Context, f state.Factory) error {
+	webhooks, err := srv.store.Webhooks(ctx, f.UID, false)
+	if err != nil {
+		return err
+	}
+	var line strings.Builder
+	fmt.Fprintf(&line, "factory %s: serving %s, %d webhook(s)\n", f.Name, cli.ShortRevision(f.Applied.ID), len(webhooks))
+	for _, w := range webhooks {
+		fmt.Fprintf(&line, "  %-20s %s\n", w.Spec.Name, admin.IngressURL(srv.cfg.PublicURL, w))
+	}
+	_, err = fmt.Fprint(srv.out.Out, line.String())
+	return err
+}
+
+// housekeeping trims the delivery log, forgets old idempotency keys and, where the settings say so, old
+// runs.
+func (srv *server) housekeeping(ctx context.Context) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		kept := srv.retention.Load()
+		keep, days := max(kept.Deliveries.Keep, 50), max(kept.Deliveries.Days, 7)
+		if _, err := srv.store.TrimDeliveries(ctx, keep, time.Duration(days)*24*time.Hour); err != nil && ctx.Err() == nil {
+			srv.log.Warn("trimming the delivery log", "error", err)
+		}
+		if _, err := srv.store.TrimRuns(ctx, time.Duration(kept.Runs.Days)*24*time.Hour); err != nil && ctx.Err() == nil {
+			srv.log.Warn("forgetting old runs", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// budgetNotice is the ID of a notice about budgets. Number makes each one different.
+type budgetNotice struct {
+	Number int              `json:"n"`
+	Counts []ingress.Counts `json:"counts"`
+}
+
+// maxCounts is how many counts fit into a notice, whatever their senders are.
+const maxCounts = 40
+
+// exchangeBudgets shares what senders used of their budgets with the other replicas, through the database.
+func (srv *server) exchangeBudgets(ctx context.Context) {
+	if !srv.store.Shared() {
+		return
+	}
+	notices, end := srv.store.Subscribe(10_000, state.TopicBudgets)
+	defer end()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	number := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case n := <-notices:
+			var b budgetNotice
+			if json.Unmarshal([]byte(n.ID), &b) == nil {
+				srv.ingress.AddCounts(b.Counts)
+			}
+		case <-tick.C:
+			for counts := range slices.Chunk(srv.ingress.TakeCounts(), maxCounts) {
+				number++
+				data, err := json.Marshal(budgetNotice{number, counts})
+				if err == nil {
+					err = srv.store.Broadcast(state.Notice{Topic: state.TopicBudgets, ID: string(data)})
+				}
+				if err != nil {
+					srv.log.Warn("sharing budgets with the other replicas", "error", err)
+					break
+				}
+			}
+		}
+	}
+}

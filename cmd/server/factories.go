@@ -1,0 +1,304 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"millwright/cmd/settings"
+	"millwright/reconcile"
+	"millwright/reconcile/plan"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// controllers run one reconcile loop for each configured factory.
+type controllers struct {
+	store     *state.Store
+	cloneDir  string
+	harnesses []string
+	metrics   *reconcile.Metrics
+	log       *slog.Logger
+	turns     chan struct{} // shared by the git sources, so that few unpack at once
+
+	secrets atomic.Pointer[sourceSecrets]
+
+	mu  sync.Mutex
+	all map[string]*controller // by factory UID
+}
+
+type controller struct {
+	settings settings.Factory
+	source   reconcile.Source
+	loop     *reconcile.Loop
+	stop     context.CancelFunc
+	done     chan struct{}
+}
+
+// source makes the source that the settings describe. It reads nothing yet.
+func (c *controllers) source(f settings.Factory) (reconcile.Source, error) {
+	switch {
+	case f.Source.Dir != "":
+		dir, err := filepath.Abs(f.Source.Dir)
+		if err != nil {
+			return nil, err
+		}
+		return reconcile.Dir(reconcile.DirConfig{Dir: dir, Log: c.log})
+	case f.Source.Git != nil:
+		g := f.Source.Git
+		return reconcile.Git(reconcile.GitConfig{
+			URL: g.URL, Branch: g.Branch, Tag: g.Tag, Commit: g.Commit, Path: g.Path,
+			CloneDir: filepath.Join(c.cloneDir, f.Name), Username: g.Username,
+			Token: c.secret(g.TokenSecret), SSHKey: c.secret(g.SSHKeySecret), KnownHosts: g.KnownHosts, Turns: c.turns, Log: c.log,
+		})
+	}
+	return reconcile.Managed(reconcile.ManagedConfig{Store: c.store, Factory: f.Name})
+}
+
+// secret returns what reads the named secret's present value, or nil when there is no name.
+func (c *controllers) secret(name string) func(context.Context) ([]byte, error) {
+	if name == "" {
+		return nil
+	}
+	return func(ctx context.Context) ([]byte, error) {
+		value, err := c.store.SecretValue(ctx, name)
+		if errors.Is(err, state.ErrNotFound) {
+			return nil, fmt.Errorf("the source's secret %q does not exist: millwright secret set %s", name, schema.ShellWord(name))
+		}
+		return value, err
+	}
+}
+
+// check says what is wrong with the sources of factories, without reading them.
+func (c *controllers) check(factories []settings.Factory) error {
+	for _, f := range factories {
+		if f.Source.Managed != nil {
+			continue
+		}
+		source, err := c.source(f)
+		if err != nil {
+			return fmt.Errorf("factory %q: %w", f.Name, err)
+		}
+		source.Close()
+	}
+	return nil
+}
+
+// sourceSecrets are the secrets that the sources of factories use, with what each is used for.
+type sourceSecrets struct {
+	used     map[string]string
+	reserved map[string]string // those that no definition may name
+}
+
+// secretsOf returns the secrets that the sources of factories use. shared names those that definitions may
+// name all the same.
+func secretsOf(factories []settings.Factory, shared []string) *sourceSecrets {
+	all := &sourceSecrets{used: map[string]string{}, reserved: map[string]string{}}
+	for _, f := range factories {
+		g := f.Source.Git
+		if g == nil {
+			continue
+		}
+		for _, setting := range [][2]string{
+			{"tokenSecret", g.TokenSecret}, {"sshKeySecret", g.SSHKeySecret}, {"pushSecret", g.PushSecret},
+		} {
+			key, name := setting[0], setting[1]
+			if name == "" || all.used[name] != "" {
+				continue
+			}
+			all.used[name] = fmt.Sprintf("the %s of the source of factory %s", key, f.Name)
+			if !slices.Contains(shared, name) {
+				all.reserved[name] = all.used[name]
+			}
+		}
+	}
+	return all
+}
+
+func (c *controllers) sourceSecrets() (used, reserved map[string]string) {
+	all := c.secrets.Load()
+	if all == nil {
+		return nil, nil
+	}
+	return all.used, all.reserved
+}
+
+// configure makes the running loops those of the given factories. It changes nothing when it fails: what
+// the state knows of them changes in one transaction, before a loop is stopped. Loops whose settings did
+// not change go on.
+func (c *controllers) configure(ctx context.Context, factories []settings.Factory, sharedSecrets []string) (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	running := map[string]*controller{} // by name
+	for _, n := range c.all {
+		running[n.settings.Name] = n
+	}
+	next := make([]*controller, len(factories))
+	defer func() {
+		for i, n := range next {
+			if err != nil && n != nil && n != running[factories[i].Name] {
+				n.source.Close()
+			}
+		}
+	}()
+	for i, f := range factories {
+		if old := running[f.Name]; old != nil && sameFactory(old.settings, f) {
+			next[i] = old
+			continue
+		}
+		if f.Source.Dir != "" {
+			if info, err := os.Stat(f.Source.Dir); err == nil && !info.IsDir() {
+				return fmt.Errorf("factory %q: %s is not a directory", f.Name, f.Source.Dir)
+			}
+		}
+		source, err := c.source(f)
+		if err != nil {
+			return fmt.Errorf("factory %q: %w", f.Name, err)
+		}
+		next[i] = &controller{settings: f, source: source}
+	}
+	want := make([]state.FactorySettings, len(next))
+	for i, n := range next {
+		want[i] = state.FactorySettings{Name: n.settings.Name, Source: n.source.Describe(), Suspended: n.settings.Suspended}
+	}
+	rows, err := c.store.ConfigureFactories(ctx, want)
+	if err != nil {
+		return err
+	}
+	c.secrets.Store(secretsOf(factories, sharedSecrets))
+	all := map[string]*controller{}
+	for i, n := range next {
+		all[rows[i].UID] = n
+		if n.loop == nil {
+			n.loop = c.newLoop(n, rows[i])
+		}
+	}
+	for uid, old := range c.all {
+		if all[uid] != old {
+			old.end()
+			if all[uid] == nil {
+				c.metrics.Forget(old.settings.Name)
+			}
+		}
+	}
+	for _, n := range all {
+		if n.done == nil {
+			n.start()
+		}
+	}
+	c.all = all
+	return nil
+}
+
+func (c *controllers) newLoop(n *controller, row state.Factory) *reconcile.Loop {
+	interval := n.settings.Source.Interval
+	if g := n.settings.Source.Git; g != nil && g.Interval != 0 {
+		interval = g.Interval
+	}
+	return reconcile.New(reconcile.Config{
+		Store: c.store, Factory: row, Source: n.source, Interval: interval.Or(0),
+		AllowPrune: n.settings.Source.AllowPrune, AllowRename: n.settings.Source.AllowRename,
+		HarnessTypes: c.harnesses, Log: c.log, Metrics: c.metrics,
+		Reserved: func() map[string]string {
+			_, reserved := c.sourceSecrets()
+			return reserved
+		},
+	})
+}
+
+func sameFactory(a, b settings.Factory) bool {
+	return fmt.Sprintf("%+v %+v", a, a.Source.Git) == fmt.Sprintf("%+v %+v", b, b.Source.Git)
+}
+
+func (n *controller) start() {
+	ctx, stop := context.WithCancel(context.Background())
+	n.stop, n.done = stop, make(chan struct{})
+	go func() {
+		defer close(n.done)
+		n.loop.Run(ctx)
+		n.source.Close()
+	}()
+}
+
+func (n *controller) end() {
+	n.stop()
+	<-n.done
+}
+
+func (c *controllers) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.all {
+		n.stop()
+	}
+	for _, n := range c.all {
+		<-n.done
+	}
+	c.all = nil
+}
+
+var errNoController = fmt.Errorf("this factory is not configured on this server: %w", state.ErrConflict)
+
+func (c *controllers) loop(uid string) (*controller, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.all[uid]
+	if n == nil {
+		return nil, errNoController
+	}
+	return n, nil
+}
+
+// sync applies a factory's source now and returns what became of it.
+func (c *controllers) sync(ctx context.Context, uid string, allowPrune, allowRename bool) (state.Attempt, error) {
+	n, err := c.loop(uid)
+	if err != nil {
+		return state.Attempt{}, err
+	}
+	r, err := n.loop.Sync(ctx, reconcile.SyncOptions{AllowPrune: allowPrune, AllowRename: allowRename})
+	return state.Attempt{FactoryUID: uid, Revision: r.Revision, Outcome: r.Outcome, Counts: r.Counts, Problems: r.Problems, Message: r.Message}, err
+}
+
+// planHead plans a factory's source as it is now.
+func (c *controllers) planHead(ctx context.Context, uid string) (plan.Plan, error) {
+	n, err := c.loop(uid)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	return n.loop.Plan(ctx)
+}
+
+// allowed says what the settings of a factory allow its applies.
+func (c *controllers) allowed(uid string) (prune, rename bool) {
+	n, err := c.loop(uid)
+	if err != nil {
+		return false, false
+	}
+	return n.settings.Source.AllowPrune, n.settings.Source.AllowRename
+}
+
+// notice wakes a factory's source.
+func (c *controllers) notice(uid string) {
+	if n, err := c.loop(uid); err == nil {
+		n.loop.Notice()
+	}
+}
+
+// pushSecret names the scheme and the secret that verify push notices of a factory's git host.
+func (c *controllers) pushSecret(uid string) (scheme, secret string, ok bool) {
+	n, err := c.loop(uid)
+	if err != nil || n.settings.Source.Git == nil || n.settings.Source.Git.PushSecret == "" {
+		return "", "", false
+	}
+	g := n.settings.Source.Git
+	if scheme = g.PushScheme; scheme == "" {
+		scheme = "github"
+	}
+	return scheme, g.PushSecret, true
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"reflect"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"millwright/cmd/cli"
+	"millwright/cmd/settings"
+	"millwright/runs/worker"
+)
+
+// hangUps returns the signals that ask for the settings to be read again.
+func hangUps() (hup <-chan os.Signal, stop func()) {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP)
+	return c, func() { signal.Stop(c) }
+}
+
+// reload returns what reads the settings anew, flags included, or nil when there is no settings file.
+func (f *serveFlags) reload(cmd *cobra.Command) func() (settings.Settings, error) {
+	if f.config == "" || f.dir != "" || f.git != "" {
+		return nil
+	}
+	return func() (settings.Settings, error) {
+		cfg, err := settings.Read(f.config)
+		if err != nil {
+			return cfg, err
+		}
+		if len(cfg.Factories) == 0 {
+			return cfg, cli.Usagef("%s: factories is missing or empty, which would end every factory: name at least one", f.config)
+		}
+		return f.settings(cmd)
+	}
+}
+
+// reload makes the new settings those in force, as far as they can change while the server runs, and says
+// by name which wait for a restart. All that can fail is tried before anything changes.
+func (srv *server) reload(ctx context.Context, next settings.Settings) error {
+	live, waiting := srv.running.Changed(next)
+	update := live.HarnessUpdate()
+	if *srv.cfg.Workers > 0 {
+		if err := update.Check(); err != nil {
+			return err
+		}
+	}
+	if err := srv.controllers.configure(ctx, next.Factories, next.SharedSecrets); err != nil {
+		return err
+	}
+	srv.ingress.SetLimits(live.Limits.DeliveriesPerMinute, live.Limits.FailedAuthPerMinute, int64(live.Limits.InFlightBytes))
+	srv.retention.Store(&live.Retention)
+	if *srv.cfg.Workers > 0 && !reflect.DeepEqual(update, srv.running.HarnessUpdate()) {
+		latest(srv.updates, update)
+	}
+	srv.running = live
+	if len(waiting) > 0 {
+		srv.log.Warn("these settings changed and wait for a restart: "+strings.Join(waiting, ", "), "settings", waiting)
+	}
+	srv.log.Info("settings reloaded", "factories", len(next.Factories))
+	return nil
+}
+
+// latest puts an update into a channel with room for one, in place of one that nobody took yet.
+func latest(updates chan worker.Update, u worker.Update) {
+	select {
+	case <-updates:
+	default:
+	}
+	updates <- u
+}
+
+// reloadHarnesses gives a worker on its own the harnesses of its settings file again and again, each time
+// that it is asked to.
+func reloadHarnesses(ctx context.Context, read func() (settings.Settings, error), updates chan worker.Update, log *slog.Logger) {
+	hup, stop := hangUps()
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hup:
+		}
+		cfg, err := read()
+		update := cfg.HarnessUpdate()
+		if err == nil {
+			err = update.Check()
+		}
+		if err != nil {
+			log.Error("the settings were not reloaded; the old ones stay", "error", err)
+			continue
+		}
+		latest(updates, update)
+		log.Info("settings reloaded", "harnesses", len(update.Harnesses))
+	}
+}

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"millwright/cmd/cli"
+	"millwright/cmd/settings"
+	"millwright/runs/wire"
+	"millwright/runs/worker"
+)
+
+// KeepRun is the command by which the program calls itself to keep the processes of a run together. Nobody
+// types it.
+const KeepRun = "keep-run"
+
+// NewWorker returns the command that runs workers alone.
+func NewWorker(s cli.Streams) *cobra.Command {
+	var config, natsURL, credentials, harness, name, logFormat, logLevel string
+	var slots int
+	var grace time.Duration
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Run workers only, on any machine",
+		Long: `Executes runs for a server elsewhere. It needs the server's NATS address and a
+worker's credentials, and has no access to the database or the master key. SIGHUP reads
+the harnesses of its settings file again.`,
+		Example: `  millwright key create build-host --role worker > worker.key        on the server
+  millwright worker --nats tls://factory.example.com:4222 --credentials worker.key`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			read := func() (settings.Settings, error) {
+				cfg := settings.Settings{Workers: &slots, Harness: harness, Grace: settings.Duration(grace)}
+				if config == "" {
+					return cfg, nil
+				}
+				cfg, err := settings.Read(config)
+				cfg.Workers = &slots // the file's workers are those of a server
+				cfg.Harness = cmp.Or(harness, cfg.Harness)
+				cfg.Grace = cmp.Or(cfg.Grace, settings.Duration(grace))
+				return cfg, err
+			}
+			cfg, err := read()
+			if err != nil {
+				return err
+			}
+			natsURL, credentials = cmp.Or(natsURL, cfg.NATS.URL), cmp.Or(credentials, cfg.NATS.Credentials)
+			if natsURL == "" {
+				return cli.Usagef("no server: give --nats URL")
+			}
+			if slots < 1 || slots > 1000 {
+				return cli.Usagef("--slots: want 1 to 1000")
+			}
+			log, err := newLog(s, logFormat, logLevel)
+			if err != nil {
+				return err
+			}
+			hideMemory(log)
+			client, err := wire.Connect(cmd.Context(), natsURL, credentials, name, log)
+			if err != nil {
+				return cli.StartError(err)
+			}
+			defer client.Close()
+			w := workerConfig(&cfg)
+			if w.Tracer, err = newTracer(cmd.Context(), &cfg, log); err != nil {
+				return err
+			}
+			defer closeTracer(w.Tracer)
+			updates := make(chan worker.Update, 1)
+			w.Client, w.Log, w.Updates = client, log, updates
+			go reloadHarnesses(cmd.Context(), read, updates, log)
+			fmt.Fprintf(s.Out, "worker %s takes runs, %d at once\n", client.UID(), *cfg.Workers)
+			return worker.Run(cmd.Context(), w)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&config, "config", os.Getenv("MILLWRIGHT_CONFIG"), "settings `FILE`, for its harnesses (MILLWRIGHT_CONFIG)")
+	f.StringVar(&natsURL, "nats", os.Getenv("MILLWRIGHT_NATS_URL"), "`URL` of the server's NATS (MILLWRIGHT_NATS_URL)")
+	f.StringVar(&credentials, "credentials", os.Getenv("MILLWRIGHT_NATS_CREDENTIALS"), "credentials `FILE` (MILLWRIGHT_NATS_CREDENTIALS)")
+	f.StringVar(&name, "name", "", "this worker's UID where the credentials do not say it")
+	f.StringVar(&harness, "harness", "", "the default harness, by `NAME` (default echo)")
+	f.IntVar(&slots, "slots", 2, "runs executed at once")
+	f.DurationVar(&grace, "grace", 10*time.Second, "time to hand running runs back at the end")
+	f.StringVar(&logFormat, "log-format", "", "`text|json`; text on a terminal and json elsewhere when absent")
+	f.StringVar(&logLevel, "log-level", "info", "`debug|info|warn|error`")
+	return cmd
+}

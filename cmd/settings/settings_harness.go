@@ -1,0 +1,63 @@
+package settings
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"millwright/runs/worker"
+)
+
+// HarnessTypes returns the names of the harnesses that a run may ask for.
+func (cfg *Settings) HarnessTypes() []string {
+	types := []string{"echo"}
+	for name := range cfg.Harnesses {
+		types = append(types, name)
+	}
+	return types
+}
+
+// Changed returns the settings that are in force when next is asked for, and the names of those in which
+// the two differ. Factories, shared secrets, limits, retention and what harnesses of known names do can change at once.
+func (cfg *Settings) Changed(next Settings) (live Settings, waiting []string) {
+	live = *cfg
+	live.Factories, live.SharedSecrets = next.Factories, next.SharedSecrets
+	live.Limits, live.Retention = next.Limits, next.Retention
+	live.Harnesses = maps.Clone(cfg.Harnesses)
+	for _, name := range slices.Sorted(maps.Keys(cfg.Harnesses)) {
+		if h, ok := next.Harnesses[name]; ok {
+			live.Harnesses[name] = h
+		} else {
+			waiting = append(waiting, "harnesses."+name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(next.Harnesses)) {
+		if _, ok := cfg.Harnesses[name]; !ok {
+			waiting = append(waiting, "harnesses."+name)
+		}
+	}
+	if _, ok := live.Harnesses[next.Harness]; ok || next.Harness == "" || next.Harness == worker.Echo {
+		live.Harness = next.Harness
+	}
+	was, is := reflect.ValueOf(live), reflect.ValueOf(next)
+	for i := range was.NumField() {
+		name := was.Type().Field(i).Tag.Get("json")
+		if name != "harnesses" && !reflect.DeepEqual(was.Field(i).Interface(), is.Field(i).Interface()) {
+			waiting = append(waiting, name)
+		}
+	}
+	slices.Sort(waiting)
+	return live, waiting
+}
+
+// HarnessUpdate is what the settings say of harnesses.
+func (cfg *Settings) HarnessUpdate() worker.Update {
+	u := worker.Update{Default: cfg.Harness, Harnesses: make(map[string]worker.Harness, len(cfg.Harnesses))}
+	for name, h := range cfg.Harnesses {
+		u.Harnesses[name] = worker.Harness{
+			Command: h.Command, Adapter: h.Adapter, Env: h.Env, Timeout: h.Timeout.Or(0), Path: h.Path,
+			User: h.User, Users: h.Users, UIDRange: h.UIDRange, SameUser: h.SameUser, Container: h.Container,
+		}
+	}
+	return u
+}
