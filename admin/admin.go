@@ -62,6 +62,7 @@ func Register(a *api.API, cfg Config) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+
 	cfg.PublicURL = strings.TrimSuffix(cfg.PublicURL, "/")
 	s := &service{Config: cfg, api: a}
 	s.describe()

@@ -31,11 +31,17 @@ func (s *service) perSender(rate *bounds.Rate, charge bool) func(huma.Context, f
 			if charge {
 				allow = rate.Charge
 			}
+
 			if wait := allow(s.api.SenderOf(r), time.Now()); wait > 0 {
-				s.refuse(ctx, api.Problem("rate_limited", "too many requests without a key from this address").WithRetryAfter(api.Seconds(wait)))
+				s.refuse(
+					ctx,
+					api.Problem("rate_limited", "too many requests without a key from this address").
+						WithRetryAfter(api.Seconds(wait)),
+				)
 				return
 			}
 		}
+
 		next(huma.WithValue(ctx, requestKey{}, r))
 	}
 }

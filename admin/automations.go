@@ -73,20 +73,34 @@ func (s *service) listAutomations(ctx context.Context, in *struct {
 	if err != nil {
 		return ListAutomationsResponse{}, err
 	}
+
 	cur, err := s.Store.Current(ctx, f.UID)
 	if err != nil {
 		return ListAutomationsResponse{}, err
 	}
+
 	hooks, err := s.Store.Webhooks(ctx, f.UID, true)
 	if err != nil {
 		return ListAutomationsResponse{}, err
 	}
-	automations := slices.SortedFunc(slices.Values(cur.Tree.Automations), func(a, b schema.Automation) int { return cmp.Compare(a.Name, b.Name) })
-	rows, info, err := paginate(in.PageQuery, "automations "+f.UID, automations, func(a schema.Automation) string { return a.Name }, false)
+
+	automations := slices.SortedFunc(
+		slices.Values(cur.Tree.Automations),
+		func(a, b schema.Automation) int { return cmp.Compare(a.Name, b.Name) },
+	)
+	rows, info, err := paginate(
+		in.PageQuery,
+		"automations "+f.UID,
+		automations,
+		func(a schema.Automation) string { return a.Name },
+		false,
+	)
+
 	out := ListAutomationsResponse{[]Automation{}, info}
 	for _, a := range rows {
 		out.Automations = append(out.Automations, newAutomation(cur, hooks, a))
 	}
+
 	return out, err
 }
 
@@ -97,20 +111,33 @@ func newAutomation(cur state.Current, hooks []state.Webhook, a schema.Automation
 	}
 	selected := map[string]bool{}
 	for _, t := range a.Triggers {
-		trigger := AutomationTrigger{Provider: t.Provider, Event: t.Event, Supported: t.Fires(), WebhookIDs: t.WebhookIDs, Payload: t.Payload, Filter: t.Filter}
+		trigger := AutomationTrigger{
+			Provider:   t.Provider,
+			Event:      t.Event,
+			Supported:  t.Fires(),
+			WebhookIDs: t.WebhookIDs,
+			Payload:    t.Payload,
+			Filter:     t.Filter,
+		}
 		if t.Schedule != nil {
 			trigger.Cron = t.Schedule.Cron
 		}
+
 		out.Triggers = append(out.Triggers, trigger)
 		if !t.Fires() {
-			out.WhyNot = append(out.WhyNot, fmt.Sprintf("triggers of %s are not fired by this server", t.Provider+" / "+t.Event))
+			out.WhyNot = append(
+				out.WhyNot,
+				fmt.Sprintf("triggers of %s are not fired by this server", t.Provider+" / "+t.Event),
+			)
 			continue
 		}
+
 		out.Fires = out.Fires || t.Schedule != nil
 		for _, uid := range t.WebhookIDs {
 			if selected[uid] {
 				continue
 			}
+
 			selected[uid] = true
 			w, why := selectedWebhook(hooks, uid)
 			out.Webhooks = append(out.Webhooks, w)
@@ -119,12 +146,17 @@ func newAutomation(cur state.Current, hooks []state.Webhook, a schema.Automation
 			}
 		}
 	}
+
 	if cur.Factory.Detached {
 		out.Fires, out.WhyNot = false, append([]string{"the factory is no longer configured"}, out.WhyNot...)
 	}
+
 	if !a.Enabled {
-		out.Fires, out.WhyNot = false, append([]string{"the automation is disabled: " + a.Path + " says enabled: false"}, out.WhyNot...)
+		out.Fires, out.WhyNot = false, append(
+			[]string{"the automation is disabled: " + a.Path + " says enabled: false"},
+			out.WhyNot...)
 	}
+
 	return out
 }
 
@@ -134,29 +166,45 @@ func selectedWebhook(hooks []state.Webhook, uid string) (w SelectedWebhook, why 
 	if i < 0 {
 		return SelectedWebhook{uid, "", "unknown"}, "this factory has no webhook " + uid
 	}
+
 	name := hooks[i].Spec.Name
 	switch {
 	case hooks[i].Deleted != nil:
 		return SelectedWebhook{uid, name, "deleted"}, fmt.Sprintf("webhook %q (%s) is deleted", name, uid)
 	case !hooks[i].Spec.Enabled:
-		return SelectedWebhook{uid, name, "disabled"}, fmt.Sprintf("webhook %q is disabled: %s says enabled: false", name, hooks[i].Spec.Path)
+		return SelectedWebhook{
+			uid,
+			name,
+			"disabled",
+		}, fmt.Sprintf(
+			"webhook %q is disabled: %s says enabled: false",
+			name,
+			hooks[i].Spec.Path,
+		)
 	}
+
 	return SelectedWebhook{uid, name, "enabled"}, ""
 }
 
 // verdicts returns what each automation that selects a webhook makes of a payload, by name. A nil
 // payload is one that is not kept.
-func (s *service) verdicts(ctx context.Context, factoryUID, webhookUID string, payload []byte) ([]AutomationVerdict, error) {
+func (s *service) verdicts(
+	ctx context.Context,
+	factoryUID, webhookUID string,
+	payload []byte,
+) ([]AutomationVerdict, error) {
 	cur, err := s.Store.Current(ctx, factoryUID)
 	if err != nil {
 		return nil, err
 	}
+
 	var parsed schema.Payload
 	if payload != nil {
 		if parsed, err = schema.ParsePayload(payload); err != nil {
 			return nil, err
 		}
 	}
+
 	all := []AutomationVerdict{}
 	for _, a := range cur.Tree.Automations {
 		v := AutomationVerdict{AutomationID: cur.UIDs[state.ResourceKey("automation", a.Name)], Name: a.Name}
@@ -164,11 +212,13 @@ func (s *service) verdicts(ctx context.Context, factoryUID, webhookUID string, p
 			if t.Provider != "webhook" || !t.Fires() || !slices.Contains(t.WebhookIDs, webhookUID) {
 				continue
 			}
+
 			v.Verdict = cmp.Or(v.Verdict, "not_matched")
 			if payload == nil {
 				v.Verdict = "unknown"
 				continue
 			}
+
 			filter, problems := schema.CompileFilter(t.Payload)
 			if len(problems) > 0 {
 				continue // such a filter is never applied, and never matches
@@ -180,14 +230,17 @@ func (s *service) verdicts(ctx context.Context, factoryUID, webhookUID string, p
 				v.Verdict = "matched"
 			}
 		}
+
 		if v.Verdict == "" {
 			continue
 		}
 		if !a.Enabled {
 			v.Verdict = "disabled"
 		}
+
 		all = append(all, v)
 	}
+
 	slices.SortFunc(all, func(a, b AutomationVerdict) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
 }

@@ -72,8 +72,17 @@ func (s *service) registerDeliveries() {
 		"List a webhook's deliveries, newest first"), s.listDeliveries)
 	api.Handle(s.api, api.Operation(http.MethodGet, path+"/{delivery_id}", "getDelivery", state.RoleViewer,
 		"Get a delivery with its payload, and what each automation made of it"), s.getDelivery)
-	api.Handle(s.api, api.Also(api.Operation(http.MethodPost, path+"/{delivery_id}/replay", "replayDelivery", state.RoleRunner,
-		"Start the matching runs of a delivery again, as a new delivery"), http.StatusConflict, http.StatusUnprocessableEntity), s.replay)
+	api.Handle(
+		s.api,
+		api.Also(api.Operation(
+			http.MethodPost,
+			path+"/{delivery_id}/replay",
+			"replayDelivery",
+			state.RoleRunner,
+			"Start the matching runs of a delivery again, as a new delivery",
+		), http.StatusConflict, http.StatusUnprocessableEntity),
+		s.replay,
+	)
 }
 
 func newDelivery(d state.Delivery, runs []state.DeliveryRun) Delivery {
@@ -102,25 +111,37 @@ func (s *service) listDeliveries(ctx context.Context, in *struct {
 	if err != nil {
 		return ListDeliveriesResponse{}, err
 	}
+
 	list := "deliveries " + w.UID
 	after, err := in.after(list)
 	if err != nil {
 		return ListDeliveriesResponse{}, err
 	}
-	rows, err := s.Store.Deliveries(ctx, f.UID, w.UID, state.DeliveryFilter{Outcome: state.DeliveryOutcome(in.Outcome)}, after, in.Limit+1)
+
+	rows, err := s.Store.Deliveries(
+		ctx,
+		f.UID,
+		w.UID,
+		state.DeliveryFilter{Outcome: state.DeliveryOutcome(in.Outcome)},
+		after,
+		in.Limit+1,
+	)
 	if err != nil {
 		return ListDeliveriesResponse{}, err
 	}
+
 	rows, info := page(in.PageQuery, list, rows, func(d state.Delivery) string { return d.UID })
 	var uids []string
 	for _, d := range rows {
 		uids = append(uids, d.UID)
 	}
+
 	runs, err := s.Store.RunsOfDeliveries(ctx, uids...)
 	out := ListDeliveriesResponse{[]Delivery{}, info}
 	for _, d := range rows {
 		out.Deliveries = append(out.Deliveries, newDelivery(d, runs[d.UID]))
 	}
+
 	return out, err
 }
 
@@ -129,14 +150,17 @@ func (s *service) delivery(ctx context.Context, factoryUID, webhookUID, uid stri
 	if !state.ValidID(state.PrefixDelivery, uid) {
 		return state.Delivery{}, nil, api.Problem("resource_not_found", "delivery %q does not exist", uid)
 	}
+
 	d, err := s.Store.Delivery(ctx, factoryUID, webhookUID, uid)
 	if err != nil || d.Outcome != state.DeliveryAccepted {
 		return d, nil, err
 	}
+
 	payload, err := s.Store.Payload(ctx, factoryUID, uid)
 	if errors.Is(err, state.ErrNotFound) {
 		return d, nil, nil
 	}
+
 	return d, payload, err
 }
 
@@ -145,19 +169,27 @@ func (s *service) getDelivery(ctx context.Context, in *DeliveryUID) (DeliveryDet
 	if err != nil {
 		return DeliveryDetail{}, err
 	}
+
 	d, payload, err := s.delivery(ctx, f.UID, w.UID, in.Delivery)
 	if err != nil {
 		return DeliveryDetail{}, err
 	}
+
 	runs, err := s.Store.RunsOfDeliveries(ctx, d.UID)
 	if err != nil {
 		return DeliveryDetail{}, err
 	}
-	out := DeliveryDetail{Delivery: newDelivery(d, runs[d.UID]), Automations: []AutomationVerdict{}, DefinitionChanged: d.Generation != f.Generation}
+
+	out := DeliveryDetail{
+		Delivery:          newDelivery(d, runs[d.UID]),
+		Automations:       []AutomationVerdict{},
+		DefinitionChanged: d.Generation != f.Generation,
+	}
 	if d.Outcome == state.DeliveryAccepted {
 		out.Payload = embeddable(payload)
 		out.Automations, err = s.verdicts(ctx, f.UID, w.UID, payload)
 	}
+
 	return out, err
 }
 
@@ -175,25 +207,38 @@ func (s *service) replay(ctx context.Context, in *DeliveryUID) (ReplayResponse, 
 	if err != nil {
 		return ReplayResponse{}, err
 	}
+
 	d, payload, err := s.delivery(ctx, f.UID, w.UID, in.Delivery)
 	switch {
 	case err != nil:
 		return ReplayResponse{}, err
 	case d.Outcome != state.DeliveryAccepted:
-		return ReplayResponse{}, api.Problem("conflict", "the delivery was not accepted (%s), so it has no payload to start runs with", d.Outcome.Label())
+		return ReplayResponse{}, api.Problem(
+			"conflict",
+			"the delivery was not accepted (%s), so it has no payload to start runs with",
+			d.Outcome.Label(),
+		)
+
 	case payload == nil:
 		return ReplayResponse{}, api.Problem("conflict", "the payload of this delivery is kept no longer")
 	case w.Deleted != nil:
-		return ReplayResponse{}, api.Problem("conflict", "webhook %q is deleted, so no automation fires for it", w.Spec.Name)
+		return ReplayResponse{}, api.Problem(
+			"conflict",
+			"webhook %q is deleted, so no automation fires for it",
+			w.Spec.Name,
+		)
+
 	case f.Detached:
 		return ReplayResponse{}, detached(f)
 	case s.Replay == nil:
 		return ReplayResponse{}, api.Problem("operation_not_supported", "this server takes no deliveries")
 	}
+
 	uid, err := s.Replay(ctx, f.UID, w.UID, d.UID, api.KeyOf(ctx))
 	if err != nil {
 		return ReplayResponse{}, err
 	}
+
 	runs, err := s.Store.RunsOfDeliveries(ctx, uid)
 	return ReplayResponse{uid, d.UID, deliveryRuns(runs[uid])}, err
 }

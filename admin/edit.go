@@ -38,11 +38,13 @@ func (t *turns) take(ctx context.Context, factoryUID string) (release func(), er
 	if t.all == nil {
 		t.all = map[string]chan struct{}{}
 	}
+
 	turn := t.all[factoryUID]
 	if turn == nil {
 		turn = make(chan struct{}, 1)
 		t.all[factoryUID] = turn
 	}
+
 	t.mu.Unlock()
 	select {
 	case turn <- struct{}{}:
@@ -103,52 +105,86 @@ func (s *service) edit(ctx context.Context, factoryUID string, e editing, change
 		return edited{}, err
 	}
 	defer release()
+
 	done, err := s.editOnce(ctx, factoryUID, e, change)
 	if errors.Is(err, state.ErrMoved) {
 		done, err = s.editOnce(ctx, factoryUID, e, change)
 	}
+
 	if err == nil && done.attempt.Outcome != state.OutcomeUnchanged {
-		s.Log.Info("definition edited", "factory", factoryUID, "revision", done.attempt.Revision.ID, "key", api.KeyOf(ctx).UID, "subject", e.subject)
+		s.Log.Info(
+			"definition edited",
+			"factory",
+			factoryUID,
+			"revision",
+			done.attempt.Revision.ID,
+			"key",
+			api.KeyOf(ctx).UID,
+			"subject",
+			e.subject,
+		)
 	}
+
 	return done, err
 }
 
-func (s *service) editOnce(ctx context.Context, factoryUID string, e editing, change func(*draft) error) (edited, error) {
+func (s *service) editOnce(
+	ctx context.Context,
+	factoryUID string,
+	e editing,
+	change func(*draft) error,
+) (edited, error) {
 	started := time.Now().UTC()
 	d, err := s.draft(ctx, factoryUID, e)
 	if err != nil {
 		return edited{}, err
 	}
+
 	before := make(map[string]string, len(d.files))
 	for p, content := range d.files {
 		before[p] = content
 	}
+
 	if err := change(d); err != nil {
 		return edited{}, err
 	}
+
 	next := difference(d.head.Number, before, d.files)
 	if len(next.Write)+len(next.Delete)+len(d.secrets) == 0 {
 		return edited{attempt: state.Attempt{
 			FactoryUID: factoryUID, Started: started, Finished: time.Now().UTC(), Revision: d.head.Revision, Outcome: state.OutcomeUnchanged,
 		}}, nil
 	}
+
 	files, err := checkHeldFiles(d.files)
 	if err != nil {
 		return edited{}, err
 	}
+
 	tree, err := schema.FilesFS(files)
 	if err != nil {
 		return edited{}, api.InvalidField("path", "%s", err)
 	}
+
 	revision := state.Revision{
-		ID: state.HeldID(d.head.Number + 1), Author: api.KeyOf(ctx).Name, Subject: e.subject, At: &started, Tree: state.HeldTree(files), Held: true,
+		ID: state.HeldID(
+			d.head.Number + 1,
+		), Author: api.KeyOf(ctx).Name, Subject: e.subject, At: &started, Tree: state.HeldTree(files), Held: true,
 	}
-	opts := plan.Options{AllowPrune: e.allowPrune, AllowRename: e.allowRename, HarnessTypes: s.HarnessTypes, Revision: revision, Now: started}
+	opts := plan.Options{
+		AllowPrune:   e.allowPrune,
+		AllowRename:  e.allowRename,
+		HarnessTypes: s.HarnessTypes,
+		Revision:     revision,
+		Now:          started,
+	}
+
 	_, opts.Reserved = s.sourceSecrets()
 	if s.Allowed != nil {
 		prune, rename := s.Allowed(factoryUID)
 		opts.AllowPrune, opts.AllowRename = opts.AllowPrune || prune, opts.AllowRename || rename
 	}
+
 	p, app := plan.Make(d.Current, tree, opts)
 	if p.Err != nil {
 		return edited{}, p.Err
@@ -156,14 +192,17 @@ func (s *service) editOnce(ctx context.Context, factoryUID string, e editing, ch
 	if app == nil {
 		return edited{}, refusedEdit{p.Problems, d.files}
 	}
+
 	app.Edit, app.Secrets = next, d.secrets
 	if err := s.Store.Apply(ctx, *app); err != nil {
 		return edited{}, err
 	}
+
 	outcome := state.OutcomeApplied
 	if app.Empty() {
 		outcome = state.OutcomeUnchanged
 	}
+
 	return edited{state.Attempt{
 		FactoryUID: factoryUID, Started: started, Finished: time.Now().UTC(), Revision: revision, Outcome: outcome, Counts: app.Counts, Problems: app.Problems,
 	}, p.WebhookUIDs}, nil
@@ -175,6 +214,7 @@ func (s *service) draft(ctx context.Context, factoryUID string, e editing) (*dra
 	if err != nil {
 		return nil, err
 	}
+
 	f := cur.Factory
 	switch {
 	case f.Source.Kind != sourceManaged:
@@ -184,15 +224,29 @@ func (s *service) draft(ctx context.Context, factoryUID string, e editing) (*dra
 	case f.Suspended:
 		return nil, api.Problem("conflict", "factory %q is suspended: resume it in the settings", f.Name)
 	}
+
 	if head.Number == 0 && f.Applied.ID != "" && !f.Applied.Held && !e.whole {
-		return nil, api.Problem("conflict", "the server holds no definition of factory %q yet, and the applied one came from elsewhere: import its files first", f.Name)
+		return nil, api.Problem(
+			"conflict",
+			"the server holds no definition of factory %q yet, and the applied one came from elsewhere: import its files first",
+			f.Name,
+		)
 	}
+
 	if _, ok := state.ParseHeldID(e.base); e.base != "" && !ok {
 		return nil, api.InvalidField("base_revision", "%q is not the ID of a revision, such as r12", e.base)
 	}
+
 	if e.whole && e.base != "" && e.base != head.ID {
-		return nil, api.Problem("conflict", "the newest revision is %s, by %q, and not %s: look at it first", head.ID, head.Author, e.base)
+		return nil, api.Problem(
+			"conflict",
+			"the newest revision is %s, by %q, and not %s: look at it first",
+			head.ID,
+			head.Author,
+			e.base,
+		)
 	}
+
 	return &draft{Current: cur, head: head, files: contents(files)}, nil
 }
 
@@ -212,11 +266,13 @@ func difference(base int64, before, after map[string]string) *state.HeldEdit {
 			edit.Write = append(edit.Write, schema.File{Path: p, Content: content})
 		}
 	}
+
 	for p := range before {
 		if _, there := after[p]; !there {
 			edit.Delete = append(edit.Delete, p)
 		}
 	}
+
 	return edit
 }
 
@@ -226,16 +282,24 @@ func (s *service) unchanged(ctx context.Context, d *draft, base, file string) er
 	if base == "" || number == d.head.Number {
 		return nil
 	}
+
 	files, err := s.Store.HeldFiles(ctx, d.Factory.UID, number)
 	if errors.Is(err, state.ErrNotFound) {
-		return api.Problem("conflict", "there is no revision %s any more: look at the file in %s first", base, d.head.ID)
+		return api.Problem(
+			"conflict",
+			"there is no revision %s any more: look at the file in %s first",
+			base,
+			d.head.ID,
+		)
 	} else if err != nil {
 		return err
 	}
+
 	old, was := contents(files)[file]
 	if now, is := d.files[file]; is != was || now != old {
 		return api.Problem("conflict", "%s was changed after %s: look at it in %s first", file, base, d.head.ID)
 	}
+
 	return nil
 }
 
@@ -246,21 +310,43 @@ func checkHeldFiles(all map[string]string) ([]schema.File, error) {
 	for p, content := range all {
 		switch {
 		case !validPath(p) || len(p) > maxPathBytes || strings.Count(p, "/") >= maxPathDepth:
-			return nil, api.InvalidField("path", "%q is not a path that the server holds: it is relative, with forward slashes, and has at most %d elements and %d bytes", p, maxPathDepth, maxPathBytes)
+			return nil, api.InvalidField(
+				"path",
+				"%q is not a path that the server holds: it is relative, with forward slashes, and has at most %d elements and %d bytes",
+				p,
+				maxPathDepth,
+				maxPathBytes,
+			)
+
 		case len(content) > schema.MaxFileBytes:
-			return nil, api.InvalidField(p, "the file has %d bytes; at most %d are held", len(content), schema.MaxFileBytes)
+			return nil, api.InvalidField(
+				p,
+				"the file has %d bytes; at most %d are held",
+				len(content),
+				schema.MaxFileBytes,
+			)
+
 		case !utf8.ValidString(content):
 			return nil, api.InvalidField(p, "the file is not text in UTF-8: leave it out")
 		}
+
 		bytes += len(content)
 		files = append(files, schema.File{Path: p, Content: content})
 	}
+
 	if len(files) > maxHeldFiles {
-		return nil, api.InvalidField("files", "there are %d files; the server holds at most %d", len(files), maxHeldFiles)
+		return nil, api.InvalidField(
+			"files",
+			"there are %d files; the server holds at most %d",
+			len(files),
+			maxHeldFiles,
+		)
 	}
+
 	if bytes > maxHeldBytes {
 		return nil, api.InvalidField("files", "they have %d bytes; the server holds at most %d", bytes, maxHeldBytes)
 	}
+
 	return files, nil
 }
 
@@ -282,9 +368,11 @@ func (r refusedEdit) Error() string {
 			more++
 		}
 	}
+
 	if more > 0 {
 		first += fmt.Sprintf(", and %d more", more)
 	}
+
 	return "the definition would be refused, and nothing was changed: " + first
 }
 
@@ -298,16 +386,20 @@ func (r refusedEdit) problem(field func(schema.Problem) string) *api.Error {
 		if p.Severity != schema.SeverityError || len(e.Errors) == maxProblems {
 			continue
 		}
+
 		message := p.Message + " [" + p.Code + "]"
 		if p.Hint != "" {
 			message += ": " + p.Hint
 		}
+
 		f := api.FieldError{Field: place(p), Message: message}
 		if name := field(p); name != "" {
 			f = api.FieldError{Field: name, Message: f.Field + ": " + message}
 		}
+
 		e.Errors = append(e.Errors, f)
 	}
+
 	return e
 }
 
@@ -340,7 +432,19 @@ func (s *service) held(ctx context.Context, uid, file, todo string) (state.Facto
 func elsewhere(f state.Factory, file, todo string, more ...any) error {
 	where := fmt.Sprintf(todo, append([]any{path.Join(f.Source.Path, file)}, more...)...)
 	if f.Source.Kind == "git" {
-		return api.Problem("operation_not_supported", "factory %q is defined in the branch %s of a git repository: %s", f.Name, f.Source.Branch, where)
+		return api.Problem(
+			"operation_not_supported",
+			"factory %q is defined in the branch %s of a git repository: %s",
+			f.Name,
+			f.Source.Branch,
+			where,
+		)
 	}
-	return api.Problem("operation_not_supported", "factory %q is defined in a directory of the server: %s", f.Name, where)
+
+	return api.Problem(
+		"operation_not_supported",
+		"factory %q is defined in a directory of the server: %s",
+		f.Name,
+		where,
+	)
 }

@@ -87,8 +87,16 @@ type FactoryUID struct {
 }
 
 func (s *service) registerFactories() {
-	api.Handle(s.api, api.Operation(http.MethodGet, "/factory", "listFactories", state.RoleViewer, "List the factories"), s.listFactories)
-	api.Handle(s.api, api.Operation(http.MethodGet, "/factory/{uid}", "getFactory", state.RoleViewer, "Get a factory"), s.getFactory)
+	api.Handle(
+		s.api,
+		api.Operation(http.MethodGet, "/factory", "listFactories", state.RoleViewer, "List the factories"),
+		s.listFactories,
+	)
+	api.Handle(
+		s.api,
+		api.Operation(http.MethodGet, "/factory/{uid}", "getFactory", state.RoleViewer, "Get a factory"),
+		s.getFactory,
+	)
 	api.Handle(s.api, api.Operation(http.MethodGet, "/factory/{uid}/syncs", "listSyncs", state.RoleViewer,
 		"List the attempts to apply a factory's definition, newest first"), s.listSyncs)
 	api.Handle(s.api, api.Also(api.Operation(http.MethodPost, "/factory/{uid}/sync", "syncFactory", state.RoleAdmin,
@@ -114,15 +122,18 @@ func (s *service) listFactories(ctx context.Context, in *struct {
 	if err != nil {
 		return ListFactoriesResponse{}, err
 	}
+
 	search := strings.ToLower(in.Search)
 	all = slices.DeleteFunc(all, func(f state.Factory) bool {
 		alias := ""
 		if f.Spec != nil {
 			alias = f.Spec.Alias
 		}
+
 		return f.Detached && !in.IncludeDetached ||
 			!strings.Contains(strings.ToLower(f.Name), search) && !strings.Contains(strings.ToLower(alias), search)
 	})
+
 	slices.SortFunc(all, func(a, b state.Factory) int { return cmp.Compare(a.Name, b.Name) })
 	rows, info, err := paginate(in.PageQuery, "factories", all, func(f state.Factory) string { return f.Name }, false)
 	out := ListFactoriesResponse{[]Factory{}, info}
@@ -131,8 +142,10 @@ func (s *service) listFactories(ctx context.Context, in *struct {
 		if err != nil {
 			return ListFactoriesResponse{}, err
 		}
+
 		out.Factories = append(out.Factories, described)
 	}
+
 	return out, err
 }
 
@@ -153,6 +166,7 @@ func (s *service) describeFactory(ctx context.Context, uid string) (Factory, err
 	if err != nil {
 		return Factory{}, err
 	}
+
 	out := Factory{
 		UID: f.UID, Name: f.Name, CreatedAt: f.Created, UpdatedAt: f.Updated,
 		Repositories: []Repository{}, Agents: []FactoryAgent{},
@@ -167,15 +181,21 @@ func (s *service) describeFactory(ctx context.Context, uid string) (Factory, err
 		},
 		Suspended: f.Suspended, Detached: f.Detached, Conditions: f.Conditions(),
 	}
+
 	if f.Spec != nil {
 		out.DisplayName, out.Alias, out.Description = f.Spec.Name, f.Spec.Alias, f.Spec.Description
 		for _, r := range f.Spec.Repositories {
 			out.Repositories = append(out.Repositories, Repository(r))
 		}
 	}
+
 	for _, a := range cur.Tree.Agents {
-		out.Agents = append(out.Agents, FactoryAgent{cur.UIDs[state.ResourceKey("agent", a.Name)], a.Name, a.AgentType})
+		out.Agents = append(
+			out.Agents,
+			FactoryAgent{cur.UIDs[state.ResourceKey("agent", a.Name)], a.Name, a.AgentType},
+		)
 	}
+
 	return out, nil
 }
 
@@ -244,26 +264,40 @@ func (s *service) listSyncs(ctx context.Context, in *struct {
 	if err != nil {
 		return ListSyncsResponse{}, err
 	}
+
 	list := "syncs " + f.UID
 	after, err := in.after(list)
 	if err != nil {
 		return ListSyncsResponse{}, err
 	}
+
 	before := int64(0)
 	if after != "" {
 		if before, err = strconv.ParseInt(after, 10, 64); err != nil || before <= 0 {
-			return ListSyncsResponse{}, api.InvalidField("cursor", "not a cursor of this list: take next_cursor of the page before")
+			return ListSyncsResponse{}, api.InvalidField(
+				"cursor",
+				"not a cursor of this list: take next_cursor of the page before",
+			)
 		}
 	}
+
 	attempts, err := s.Store.Attempts(ctx, f.UID, before, in.Limit+1)
 	if err != nil {
 		return ListSyncsResponse{}, err
 	}
-	rows, info := page(in.PageQuery, list, attempts, func(a state.Attempt) string { return strconv.FormatInt(a.ID, 10) })
+
+	rows, info := page(
+		in.PageQuery,
+		list,
+		attempts,
+		func(a state.Attempt) string { return strconv.FormatInt(a.ID, 10) },
+	)
+
 	out := ListSyncsResponse{[]Sync{}, info}
 	for _, a := range rows {
 		out.Syncs = append(out.Syncs, newSync(a))
 	}
+
 	return out, nil
 }
 
@@ -276,6 +310,7 @@ func (s *service) sync(ctx context.Context, in *struct {
 	if err != nil {
 		return Sync{}, err
 	}
+
 	switch {
 	case f.Detached:
 		return Sync{}, detached(f)
@@ -284,10 +319,12 @@ func (s *service) sync(ctx context.Context, in *struct {
 	case s.Sync == nil:
 		return Sync{}, api.Problem("operation_not_supported", "this server does not apply definitions")
 	}
+
 	var allow SyncRequest
 	if in.Body != nil {
 		allow = *in.Body
 	}
+
 	started := time.Now().UTC()
 	a, err := s.Sync(ctx, f.UID, allow.AllowPrune, allow.AllowRename)
 	if err != nil && (a.Outcome != state.OutcomeFailed || errors.Is(err, state.ErrUnavailable) || ctx.Err() != nil) {
@@ -296,11 +333,16 @@ func (s *service) sync(ctx context.Context, in *struct {
 	if a.Started.IsZero() {
 		a.Started, a.Finished = started, time.Now().UTC()
 	}
+
 	a.Source = f.Source
 	return newSync(a), nil
 }
 
 // detached is the answer where a factory that is no longer configured would have to be read anew.
 func detached(f state.Factory) error {
-	return api.Problem("conflict", "factory %q is no longer configured, so it has no source: add it to the settings again", f.Name)
+	return api.Problem(
+		"conflict",
+		"factory %q is no longer configured, so it has no source: add it to the settings again",
+		f.Name,
+	)
 }

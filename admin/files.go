@@ -75,18 +75,34 @@ const tarType = "application/x-tar"
 
 func (s *service) registerFiles() {
 	read := func(path, id string, role state.Role, summary string) huma.Operation {
-		return api.Explained(api.Also(api.Operation(http.MethodGet, "/factory/{uid}"+path, id, role, summary), http.StatusUnprocessableEntity),
-			"Only for a factory whose definition the server itself holds.")
+		return api.Explained(
+			api.Also(
+				api.Operation(http.MethodGet, "/factory/{uid}"+path, id, role, summary),
+				http.StatusUnprocessableEntity,
+			),
+			"Only for a factory whose definition the server itself holds.",
+		)
 	}
+
 	api.Handle(s.api, read("/files", "listFiles", state.RoleViewer, "List the files of a definition"), s.listFiles)
 	api.Handle(s.api, read("/files/{path}", "getFile", state.RoleAdmin, "Read a definition file"), s.getFile)
 	api.Handle(s.api, editOperation(http.MethodPut, "/files/{path}", "putFile", "Write a definition file"), s.putFile)
-	api.Handle(s.api, editOperation(http.MethodDelete, "/files/{path}", "deleteFile", "Delete a definition file"), s.deleteFile)
+	api.Handle(
+		s.api,
+		editOperation(http.MethodDelete, "/files/{path}", "deleteFile", "Delete a definition file"),
+		s.deleteFile,
+	)
 	whole := editOperation(http.MethodPut, "/files", "importFiles", "Replace the definition by a tree of files")
 	api.Handle(s.api, whole, s.importFiles)
 
 	content := map[string]*huma.MediaType{tarType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
-	export := read("/files.tar", "exportFiles", state.RoleAdmin, "Export the definition as a tar of its files, which a git or directory source takes as it is")
+	export := read(
+		"/files.tar",
+		"exportFiles",
+		state.RoleAdmin,
+		"Export the definition as a tar of its files, which a git or directory source takes as it is",
+	)
+
 	export.Responses = map[string]*huma.Response{"200": {Description: "The files", Content: content}}
 	api.Register(s.api, export, s.exportTar)
 	whole = editOperation(http.MethodPut, "/files.tar", "importTar", "Replace the definition by the files of a tar")
@@ -110,7 +126,11 @@ func (s *service) slashes(w http.ResponseWriter, r *http.Request) {
 }
 
 // filesOf returns the files of a revision of a factory's definition, by path.
-func (s *service) filesOf(ctx context.Context, uid, file string, q RevisionQuery) (state.Factory, state.HeldRevision, []schema.File, error) {
+func (s *service) filesOf(
+	ctx context.Context,
+	uid, file string,
+	q RevisionQuery,
+) (state.Factory, state.HeldRevision, []schema.File, error) {
 	f, err := s.held(ctx, uid, file, "read %s there")
 	if err != nil {
 		return f, state.HeldRevision{}, nil, err
@@ -133,11 +153,20 @@ func (s *service) listFiles(ctx context.Context, in *struct {
 	if err != nil {
 		return ListFilesResponse{}, err
 	}
-	rows, info, err := paginate(in.PageQuery, "files "+f.UID+" "+revision.ID, files, func(f schema.File) string { return f.Path }, false)
+
+	rows, info, err := paginate(
+		in.PageQuery,
+		"files "+f.UID+" "+revision.ID,
+		files,
+		func(f schema.File) string { return f.Path },
+		false,
+	)
+
 	out := ListFilesResponse{revision.ID, []HeldFile{}, info}
 	for _, f := range rows {
 		out.Files = append(out.Files, HeldFile{f.Path, len(f.Content)})
 	}
+
 	return out, err
 }
 
@@ -183,7 +212,12 @@ func (s *service) deleteFile(ctx context.Context, in *struct {
 	})
 }
 
-func (s *service) editFile(ctx context.Context, in FilePath, base, verb string, change func(*draft) error) (Sync, error) {
+func (s *service) editFile(
+	ctx context.Context,
+	in FilePath,
+	base, verb string,
+	change func(*draft) error,
+) (Sync, error) {
 	f, err := s.held(ctx, in.Factory, in.Path, verb+" %s there")
 	if !validPath(in.Path) && (err == nil || f.UID != "") {
 		return Sync{}, api.InvalidField("path", "%q is not a path relative to the root of the definition", in.Path)
@@ -191,6 +225,7 @@ func (s *service) editFile(ctx context.Context, in FilePath, base, verb string, 
 	if err != nil {
 		return Sync{}, err
 	}
+
 	return s.editFiles(ctx, f, editing{subject: verb + " " + in.Path, base: base}, func(d *draft) error {
 		if err := s.unchanged(ctx, d, base, in.Path); err != nil {
 			return err
@@ -200,7 +235,12 @@ func (s *service) editFile(ctx context.Context, in FilePath, base, verb string, 
 }
 
 // editFiles makes an edit of files, and answers with what became of it.
-func (s *service) editFiles(ctx context.Context, f state.Factory, e editing, change func(*draft) error) (Sync, error) {
+func (s *service) editFiles(
+	ctx context.Context,
+	f state.Factory,
+	e editing,
+	change func(*draft) error,
+) (Sync, error) {
 	done, err := s.edit(ctx, f.UID, e, change)
 	if err != nil {
 		return Sync{}, answered(err, inFiles)
@@ -226,12 +266,26 @@ func (s *service) importFiles(ctx context.Context, in *struct {
 	return s.replace(ctx, f, in.BaseQuery, in.AllowQuery, in.Body.Files)
 }
 
-func (s *service) replace(ctx context.Context, f state.Factory, base BaseQuery, allow AllowQuery, files []DefinitionFile) (Sync, error) {
+func (s *service) replace(
+	ctx context.Context,
+	f state.Factory,
+	base BaseQuery,
+	allow AllowQuery,
+	files []DefinitionFile,
+) (Sync, error) {
 	all := make(map[string]string, len(files))
 	for _, f := range files {
 		all[f.Path] = f.Content
 	}
-	e := editing{subject: "import a tree of files", whole: true, base: base.Base, allowPrune: allow.AllowPrune, allowRename: allow.AllowRename}
+
+	e := editing{
+		subject:     "import a tree of files",
+		whole:       true,
+		base:        base.Base,
+		allowPrune:  allow.AllowPrune,
+		allowRename: allow.AllowRename,
+	}
+
 	return s.editFiles(ctx, f, e, func(d *draft) error {
 		d.files = all
 		return nil
@@ -274,10 +328,12 @@ func (s *service) exportTar(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
+
 	at := f.Created
 	if revision.At != nil {
 		at = *revision.At
 	}
+
 	body, err := writeTar(files, at)
 	return &tarOutput{
 		tarType, mime.FormatMediaType("attachment", map[string]string{"filename": f.Name + "-" + revision.ID + ".tar"}),

@@ -45,6 +45,7 @@ func (s *service) testFilter(ctx context.Context, in *struct {
 	if err != nil {
 		return FilterTestResponse{}, err
 	}
+
 	req := in.Body
 	if (req.DeliveryID == "") == (req.Payload == nil) {
 		return FilterTestResponse{}, api.InvalidField("payload", "give either delivery_id or payload")
@@ -52,24 +53,29 @@ func (s *service) testFilter(ctx context.Context, in *struct {
 	if string(req.Filter) == "null" {
 		req.Filter = nil
 	}
+
 	filter, wrong := schema.CompileFilter(req.Filter)
 	if len(wrong) > 0 {
 		return FilterTestResponse{}, invalidFilter(wrong)
 	}
+
 	hooks, err := s.Store.Webhooks(ctx, f.UID, true)
 	if err != nil {
 		return FilterTestResponse{}, err
 	}
+
 	body, from := []byte(req.Payload), ""
 	if req.DeliveryID != "" {
 		if body, from, err = s.storedPayload(ctx, f.UID, hooks, req.DeliveryID); err != nil {
 			return FilterTestResponse{}, err
 		}
 	}
+
 	payload, err := schema.ParsePayload(body)
 	if err != nil {
 		return FilterTestResponse{}, api.InvalidField("payload", "%s", err)
 	}
+
 	out := FilterTestResponse{Explanation: filter.Explain(payload)}
 	out.PayloadCheck = out.Explanation.Matched
 	out.WebhookCheck, out.WebhookReason = checkWebhook(hooks, req.WebhookIDs, from)
@@ -78,7 +84,12 @@ func (s *service) testFilter(ctx context.Context, in *struct {
 }
 
 // storedPayload returns the payload of a delivery of a factory, and the UID of its webhook.
-func (s *service) storedPayload(ctx context.Context, factoryUID string, hooks []state.Webhook, uid string) ([]byte, string, error) {
+func (s *service) storedPayload(
+	ctx context.Context,
+	factoryUID string,
+	hooks []state.Webhook,
+	uid string,
+) ([]byte, string, error) {
 	for _, w := range hooks {
 		d, payload, err := s.delivery(ctx, factoryUID, w.UID, uid)
 		switch {
@@ -87,10 +98,17 @@ func (s *service) storedPayload(ctx context.Context, factoryUID string, hooks []
 		case err != nil:
 			return nil, "", err
 		case payload == nil:
-			return nil, "", api.Problem("conflict", "delivery %q has no payload (any longer): its outcome was %s", uid, d.Outcome.Label())
+			return nil, "", api.Problem(
+				"conflict",
+				"delivery %q has no payload (any longer): its outcome was %s",
+				uid,
+				d.Outcome.Label(),
+			)
 		}
+
 		return payload, w.UID, nil
 	}
+
 	return nil, "", api.Problem("resource_not_found", "delivery %q does not exist", uid)
 }
 
@@ -105,14 +123,17 @@ func checkWebhook(hooks []state.Webhook, selected *[]string, from string) (bool,
 	case from != "":
 		return false, "the delivery came to " + from + ", which is not selected"
 	}
+
 	reason := "no webhook is selected"
 	for _, uid := range *selected {
 		w, why := selectedWebhook(hooks, uid)
 		if why == "" {
 			return true, "webhook " + w.Name + " is selected and enabled"
 		}
+
 		reason = why
 	}
+
 	return false, reason
 }
 
@@ -125,7 +146,12 @@ func invalidFilter(wrong []schema.FilterProblem) error {
 		if p.Hint != "" {
 			message += ": " + p.Hint
 		}
-		first.Errors = append(first.Errors, api.FieldError{Field: strings.Join(append([]string{"filter"}, p.Path...), "."), Message: message})
+
+		first.Errors = append(
+			first.Errors,
+			api.FieldError{Field: strings.Join(append([]string{"filter"}, p.Path...), "."), Message: message},
+		)
 	}
+
 	return first
 }

@@ -42,14 +42,29 @@ type CreateAPIKeyRequest struct {
 }
 
 func (s *service) registerKeys() {
-	api.Handle(s.api, api.Operation(http.MethodGet, "/keys", "listKeys", state.RoleAdmin, "List the API keys"), s.listKeys)
-	api.Handle(s.api, api.Operation(http.MethodPost, "/keys", "createKey", state.RoleAdmin, "Make an API key"), s.createKey)
+	api.Handle(
+		s.api,
+		api.Operation(http.MethodGet, "/keys", "listKeys", state.RoleAdmin, "List the API keys"),
+		s.listKeys,
+	)
+	api.Handle(
+		s.api,
+		api.Operation(http.MethodPost, "/keys", "createKey", state.RoleAdmin, "Make an API key"),
+		s.createKey,
+	)
 	api.HandleEmpty(s.api, api.Also(api.Operation(http.MethodDelete, "/keys/{uid}", "revokeKey", state.RoleAdmin,
 		"Revoke an API key, at once"), http.StatusConflict), s.revokeKey)
 }
 
 func newKey(k state.Key) APIKey {
-	return APIKey{UID: k.UID, Name: k.Name, Role: string(k.Role), CreatedAt: k.Created.Truncate(time.Microsecond), ExpiresAt: k.Expires, RevokedAt: k.Revoked}
+	return APIKey{
+		UID:       k.UID,
+		Name:      k.Name,
+		Role:      string(k.Role),
+		CreatedAt: k.Created.Truncate(time.Microsecond),
+		ExpiresAt: k.Expires,
+		RevokedAt: k.Revoked,
+	}
 }
 
 func (s *service) listKeys(ctx context.Context, in *struct{ PageQuery }) (ListAPIKeysResponse, error) {
@@ -71,20 +86,25 @@ func (s *service) createKey(ctx context.Context, in *struct{ Body CreateAPIKeyRe
 		if expires != nil {
 			return CreatedAPIKey{}, api.InvalidField("expires_at", "cannot be given together with expires_in")
 		}
+
 		d, err := lifetime(*in.Body.ExpiresIn)
 		if err != nil {
 			return CreatedAPIKey{}, err
 		}
+
 		at := time.Now().Add(d)
 		expires = &at
 	}
+
 	if expires != nil {
 		if !expires.After(time.Now()) || expires.Year() > 9999 {
 			return CreatedAPIKey{}, api.InvalidField("expires_at", "is not a time in the future")
 		}
+
 		at := expires.UTC().Truncate(time.Microsecond)
 		expires = &at
 	}
+
 	k, secret, err := s.Store.CreateKey(ctx, in.Body.Name, state.Role(in.Body.Role), expires)
 	return CreatedAPIKey{newKey(k), secret}, err
 }
@@ -98,18 +118,23 @@ func lifetime(text string) (time.Duration, error) {
 		if err != nil {
 			return 0, wrong
 		}
+
 		d, text = time.Duration(n)*24*time.Hour, rest
 	}
+
 	if text != "" {
 		more, err := time.ParseDuration(text)
 		if err != nil {
 			return 0, wrong
 		}
+
 		d += more
 	}
+
 	if d < time.Second {
 		return 0, wrong
 	}
+
 	return d, nil
 }
 
@@ -123,14 +148,17 @@ func (s *service) revokeKey(ctx context.Context, in *struct {
 	if err != nil {
 		return err
 	}
+
 	var revoked, others bool
 	for _, k := range keys {
 		live := k.Role == state.RoleAdmin && k.Revoked == nil && (k.Expires == nil || k.Expires.After(time.Now()))
 		revoked = revoked || live && k.UID == in.UID
 		others = others || live && k.UID != in.UID
 	}
+
 	if revoked && !others {
 		return api.Problem("conflict", "this is the last admin key that works: make another one first")
 	}
+
 	return s.Store.RevokeKey(ctx, in.UID)
 }

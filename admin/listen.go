@@ -32,16 +32,34 @@ type listenInput struct {
 func (s *service) registerListen() {
 	const path = "/factory/{uid}/webhooks/{webhook_uid}/deliveries"
 	s.api.Huma().OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Delivery](), true, "")
-	api.Register(s.api, api.EventStream(api.Explained(api.Operation(http.MethodGet, path+"/events", "streamDeliveries", state.RoleViewer,
-		"Follow the accepted deliveries of a webhook"),
-		"Server-sent events: first listening, with no data, then delivery with a Delivery for each that is accepted from then on. While a stream of a key of role runner is open, and for a minute after, the headers of deliveries are kept for getDeliveryRequest. A stream that is resumed may repeat deliveries of the last half minute: tell them apart by their IDs.")), s.listen)
+	api.Register(
+		s.api,
+		api.EventStream(api.Explained(
+			api.Operation(http.MethodGet, path+"/events", "streamDeliveries", state.RoleViewer,
+				"Follow the accepted deliveries of a webhook"),
+			"Server-sent events: first listening, with no data, then delivery with a Delivery for each that is accepted from then on. While a stream of a key of role runner is open, and for a minute after, the headers of deliveries are kept for getDeliveryRequest. A stream that is resumed may repeat deliveries of the last half minute: tell them apart by their IDs.",
+		)),
+		s.listen,
+	)
 
-	op := api.Explained(api.Operation(http.MethodGet, path+"/{delivery_id}/request", "getDeliveryRequest", state.RoleRunner, "Get an accepted delivery as it was sent"),
-		"The request in the form of HTTP/1.1: its line, the headers where they were kept, an empty line, and the body byte for byte. Credentials are left out, and a token in the URL is shown as {token}; signatures are not: whoever reads one can send the request again under another ID. Others wrote it: do not trust it.")
+	op := api.Explained(
+		api.Operation(
+			http.MethodGet,
+			path+"/{delivery_id}/request",
+			"getDeliveryRequest",
+			state.RoleRunner,
+			"Get an accepted delivery as it was sent",
+		),
+		"The request in the form of HTTP/1.1: its line, the headers where they were kept, an empty line, and the body byte for byte. Credentials are left out, and a token in the URL is shown as {token}; signatures are not: whoever reads one can send the request again under another ID. Others wrote it: do not trust it.",
+	)
+
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The request",
-		Content:     map[string]*huma.MediaType{"message/http": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
+		Content: map[string]*huma.MediaType{
+			"message/http": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
+		},
 	}}
+
 	api.Register(s.api, op, s.request)
 }
 
@@ -51,6 +69,7 @@ func (s *service) request(ctx context.Context, in *DeliveryUID) (*requestOutput,
 	if err != nil {
 		return nil, err
 	}
+
 	d, payload, err := s.delivery(ctx, f.UID, w.UID, in.Delivery)
 	if err != nil {
 		return nil, err
@@ -58,10 +77,12 @@ func (s *service) request(ctx context.Context, in *DeliveryUID) (*requestOutput,
 	if payload == nil {
 		return nil, api.Problem("resource_not_found", "the payload of delivery %s is not kept", d.UID)
 	}
+
 	headers, body, err := s.Store.Request(ctx, f.UID, d.UID)
 	if err != nil {
 		return nil, err
 	}
+
 	text := bytes.NewBufferString("POST " + IngressURL("", w) + " HTTP/1.1\r\n")
 	text.Write(headers)
 	text.WriteString("\r\n")
@@ -81,6 +102,7 @@ func (s *service) listen(ctx context.Context, in *listenInput) (*huma.StreamResp
 	if w.Deleted != nil {
 		return nil, api.Problem("resource_not_found", "webhook %q is deleted", w.Spec.Name)
 	}
+
 	l := &listener{
 		service: s, factoryUID: f.UID, webhookUID: w.UID, sent: map[string]bool{},
 		keepsHeaders: api.KeyOf(ctx).Role.Allows(state.RoleRunner),
@@ -93,6 +115,7 @@ func (s *service) listen(ctx context.Context, in *listenInput) (*huma.StreamResp
 	} else {
 		l.after = state.DeliveryUIDAt(time.Now())
 	}
+
 	return s.api.StreamEvents(ctx, s.api.Bounds().DeliveryStreams, func(ctx context.Context, events *api.Events) {
 		l.Events = events
 		if err := l.follow(ctx); err != nil && ctx.Err() == nil {
@@ -128,6 +151,7 @@ func (l *listener) resume(last string) {
 func (l *listener) follow(ctx context.Context) error {
 	notices, end := l.Store.Subscribe(64, state.TopicDelivery)
 	defer end()
+
 	l.keepHeaders(ctx)
 	start := l.after
 	if len(l.sent) > 0 {
@@ -136,10 +160,13 @@ func (l *listener) follow(ctx context.Context) error {
 	if err := l.Send("listening", start, struct{}{}); err != nil {
 		return err
 	}
+
 	poll := time.NewTicker(listenerPoll)
 	defer poll.Stop()
+
 	renew := time.NewTicker(listenerRenews)
 	defer renew.Stop()
+
 	for {
 		if err := l.catchUp(ctx); err != nil {
 			return err
@@ -178,11 +205,13 @@ func (l *listener) catchUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		for _, d := range rows {
 			cursor = d.UID
 			if l.sent[d.UID] {
 				continue
 			}
+
 			runs, err := l.Store.RunsOfDeliveries(ctx, d.UID)
 			if err != nil {
 				return err
@@ -194,10 +223,12 @@ func (l *listener) catchUp(ctx context.Context) error {
 				l.sent[d.UID] = true
 			}
 		}
+
 		if len(rows) < page {
 			break
 		}
 	}
+
 	l.after = max(l.after, old)
 	maps.DeleteFunc(l.sent, func(uid string, _ bool) bool { return uid <= l.after })
 	return nil

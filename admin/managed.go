@@ -51,19 +51,43 @@ type WebhookWithSecret struct {
 }
 
 func (s *service) registerManaged() {
-	api.Handle(s.api, editOperation(http.MethodPost, "/webhooks", "createWebhook", "Create a webhook"), s.createWebhook)
-	api.Handle(s.api, editOperation(http.MethodPatch, "/webhooks/{webhook_uid}", "updateWebhook", "Change a webhook"), s.updateWebhook)
-	api.HandleEmpty(s.api, editOperation(http.MethodDelete, "/webhooks/{webhook_uid}", "deleteWebhook", "Delete a webhook"), s.deleteWebhook)
-	api.Handle(s.api, editOperation(http.MethodPost, "/webhooks/{webhook_uid}/rotate", "rotateSecret", "Give a webhook a new secret; the old one stops working at once"), s.rotate)
+	api.Handle(
+		s.api,
+		editOperation(http.MethodPost, "/webhooks", "createWebhook", "Create a webhook"),
+		s.createWebhook,
+	)
+	api.Handle(
+		s.api,
+		editOperation(http.MethodPatch, "/webhooks/{webhook_uid}", "updateWebhook", "Change a webhook"),
+		s.updateWebhook,
+	)
+	api.HandleEmpty(
+		s.api,
+		editOperation(http.MethodDelete, "/webhooks/{webhook_uid}", "deleteWebhook", "Delete a webhook"),
+		s.deleteWebhook,
+	)
+	api.Handle(
+		s.api,
+		editOperation(
+			http.MethodPost,
+			"/webhooks/{webhook_uid}/rotate",
+			"rotateSecret",
+			"Give a webhook a new secret; the old one stops working at once",
+		),
+		s.rotate,
+	)
+
 	s.registerFiles()
 	s.registerRevisions()
 }
 
 // editOperation describes an endpoint that edits a definition.
 func editOperation(method, path, id, summary string) huma.Operation {
-	return api.Explained(api.Also(api.Operation(method, "/factory/{uid}"+path, id, state.RoleAdmin, summary),
-		http.StatusConflict, http.StatusUnprocessableEntity),
-		"Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why.")
+	return api.Explained(
+		api.Also(api.Operation(method, "/factory/{uid}"+path, id, state.RoleAdmin, summary),
+			http.StatusConflict, http.StatusUnprocessableEntity),
+		"Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why.",
+	)
 }
 
 func (s *service) createWebhook(ctx context.Context, in *struct {
@@ -76,11 +100,13 @@ func (s *service) createWebhook(ctx context.Context, in *struct {
 	if err != nil {
 		return WebhookWithSecret{}, err
 	}
+
 	var secret string
 	done, err := s.edit(ctx, f.UID, editing{subject: "create webhook " + in.Body.Name}, func(d *draft) error {
 		if _, exists := d.files[file]; exists {
 			return api.Problem("conflict", "a webhook named %q exists already", in.Body.Name)
 		}
+
 		w := schema.Webhook{
 			Name: in.Body.Name, Path: file, AuthMode: schema.AuthMode(in.Body.AuthMode), SignatureScheme: in.Body.SignatureScheme,
 			SecretName: in.Body.SecretName, DeliveryIDHeader: in.Body.DeliveryIDHeader,
@@ -90,11 +116,13 @@ func (s *service) createWebhook(ctx context.Context, in *struct {
 		if secret, err = d.credential(&w, in.Body.Secret); err != nil {
 			return err
 		}
+
 		return d.writeWebhook(w)
 	})
 	if err != nil {
 		return WebhookWithSecret{}, answered(err, inWebhook(file))
 	}
+
 	return s.withSecret(ctx, f.UID, done.uids[in.Body.Name], secret)
 }
 
@@ -105,21 +133,30 @@ func webhookFile(name string) string { return "webhooks/" + name + ".yaml" }
 func (d *draft) credential(w *schema.Webhook, given string) (string, error) {
 	if _, exists := d.Secrets[w.SecretName]; exists {
 		if given != "" {
-			return "", api.InvalidField("secret", "the secret %s exists already and would be used as it is: leave this out, or choose another secret_name", w.SecretName)
+			return "", api.InvalidField(
+				"secret",
+				"the secret %s exists already and would be used as it is: leave this out, or choose another secret_name",
+				w.SecretName,
+			)
 		}
+
 		return "", nil
 	}
+
 	if w.SecretName == "" {
 		w.SecretName = SecretNameFor(w.Name, func(name string) bool { _, taken := d.Secrets[name]; return taken })
 	}
+
 	value, err := newCredential(*w, given)
 	if err != nil {
 		return "", err
 	}
+
 	var stored []byte
 	if value != "" {
 		stored = []byte(value)
 	}
+
 	d.setSecret(w.SecretName, stored)
 	return value, nil
 }
@@ -134,15 +171,18 @@ func SecretNameFor(webhook string, taken func(name string) bool) string {
 		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
 			return r
 		}
+
 		return '_'
 	}, webhook) + "_SECRET"
 	if base[0] >= '0' && base[0] <= '9' {
 		base = "WEBHOOK_" + base
 	}
+
 	name := base
 	for i := 2; taken(name); i++ {
 		name = fmt.Sprintf("%s_%d", base, i)
 	}
+
 	return name
 }
 
@@ -151,10 +191,16 @@ func SecretNameFor(webhook string, taken func(name string) bool) string {
 func newCredential(w schema.Webhook, given string) (string, error) {
 	if w.AuthMode != schema.AuthSignature {
 		if given != "" {
-			return "", api.InvalidField("secret", "is made by the server when auth_mode is %s: leave it out", w.AuthMode)
+			return "", api.InvalidField(
+				"secret",
+				"is made by the server when auth_mode is %s: leave it out",
+				w.AuthMode,
+			)
 		}
+
 		return state.NewToken(state.TokenPrefix), nil
 	}
+
 	name := w.SignatureScheme
 	if w.SignatureSchemeAlias != "" {
 		name = w.SignatureSchemeAlias
@@ -166,6 +212,7 @@ func newCredential(w schema.Webhook, given string) (string, error) {
 	if len(given) > maxSecretBytes {
 		return "", api.InvalidField("secret", "has %d bytes; at most %d are kept", len(given), maxSecretBytes)
 	}
+
 	scheme, known := signature.Lookup(name)
 	if w.CustomScheme != nil {
 		custom, err := signature.Custom(*w.CustomScheme)
@@ -177,6 +224,7 @@ func newCredential(w schema.Webhook, given string) (string, error) {
 	if _, err := scheme.Verifier([]byte(given)); err != nil {
 		return "", api.InvalidField("secret", "is no signing secret of %s: %s", name, err)
 	}
+
 	return given, nil
 }
 
@@ -187,10 +235,12 @@ func (d *draft) writeWebhook(w schema.Webhook) error {
 	if text, exists := d.files[file]; exists {
 		src = []byte(text)
 	}
+
 	text, err := schema.EditWebhookFile(src, w)
 	if err != nil {
 		return err
 	}
+
 	d.files[file] = string(text)
 	return nil
 }
@@ -247,23 +297,28 @@ func (s *service) updateWebhook(ctx context.Context, in *struct {
 	if err != nil {
 		return Webhook{}, err
 	}
+
 	_, err = s.edit(ctx, f.UID, editing{subject: in.Body.subject(w.Spec.Name)}, func(d *draft) error {
 		now, err := d.webhook(w.UID)
 		if err != nil {
 			return err
 		}
+
 		in.Body.change(&now.Spec)
 		return d.writeWebhook(now.Spec)
 	})
 	if err != nil {
 		return Webhook{}, answered(err, inWebhook(w.Spec.Path))
 	}
+
 	changed, err := s.withSecret(ctx, f.UID, w.UID, "")
 	return changed.Webhook, err
 }
 
 func (u *UpdateWebhookRequest) subject(name string) string {
-	onlyEnabled := u.Enabled != nil && u.AuthMode == nil && u.SignatureScheme == nil && u.SecretName == nil && u.DeliveryIDHeader == nil && u.Handshake == nil
+	onlyEnabled := u.Enabled != nil && u.AuthMode == nil && u.SignatureScheme == nil && u.SecretName == nil &&
+		u.DeliveryIDHeader == nil &&
+		u.Handshake == nil
 	switch {
 	case onlyEnabled && *u.Enabled:
 		return "enable webhook " + name
@@ -279,11 +334,13 @@ func (u *UpdateWebhookRequest) change(w *schema.Webhook) {
 			w.SignatureScheme, w.SignatureSchemeAlias, w.CustomScheme, w.Handshake = "", "", nil, false
 		}
 	}
+
 	if u.SignatureScheme != nil {
 		if w.SignatureScheme, w.SignatureSchemeAlias = *u.SignatureScheme, ""; w.SignatureScheme != signature.CustomName {
 			w.CustomScheme = nil
 		}
 	}
+
 	if u.SecretName != nil {
 		w.SecretName = *u.SecretName
 	}
@@ -307,11 +364,13 @@ func (s *service) deleteWebhook(ctx context.Context, in *struct {
 	if err != nil {
 		return err
 	}
+
 	_, err = s.edit(ctx, f.UID, editing{subject: "delete webhook " + w.Spec.Name}, func(d *draft) error {
 		now, err := d.webhook(w.UID)
 		if err != nil {
 			return err
 		}
+
 		delete(d.files, now.Spec.Path)
 		return nil
 	})
@@ -323,6 +382,7 @@ func (s *service) deleteWebhook(ctx context.Context, in *struct {
 	if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrNotFound) {
 		return nil
 	}
+
 	return err
 }
 
@@ -335,34 +395,50 @@ func (s *service) rotate(ctx context.Context, in *struct {
 	if err != nil {
 		return WebhookWithSecret{}, err
 	}
+
 	var how RotateSecretRequest
 	if in.Body != nil {
 		how = *in.Body
 	}
+
 	var secret string
-	_, err = s.edit(ctx, f.UID, editing{subject: "rotate the secret of webhook " + w.Spec.Name}, func(d *draft) error {
-		now, err := d.webhook(w.UID)
-		if err != nil {
-			return err
-		}
-		if !how.Shared {
-			others, err := s.otherUsers(ctx, now)
+	_, err = s.edit(
+		ctx,
+		f.UID,
+		editing{subject: "rotate the secret of webhook " + w.Spec.Name},
+		func(d *draft) error {
+			now, err := d.webhook(w.UID)
 			if err != nil {
 				return err
 			}
-			if len(others) > 0 {
-				return api.Problem("conflict", "the secret %s is also used by %s: they would need the new value too; rotate with shared: true if that is meant", now.Spec.SecretName, strings.Join(others, ", "))
+
+			if !how.Shared {
+				others, err := s.otherUsers(ctx, now)
+				if err != nil {
+					return err
+				}
+
+				if len(others) > 0 {
+					return api.Problem(
+						"conflict",
+						"the secret %s is also used by %s: they would need the new value too; rotate with shared: true if that is meant",
+						now.Spec.SecretName,
+						strings.Join(others, ", "),
+					)
+				}
 			}
-		}
-		if secret, err = newCredential(now.Spec, how.Secret); err != nil {
-			return err
-		}
-		if secret == "" {
-			return api.InvalidField("secret", "is required: the new signing secret that the provider issued")
-		}
-		d.setSecret(now.Spec.SecretName, []byte(secret))
-		return nil
-	})
+
+			if secret, err = newCredential(now.Spec, how.Secret); err != nil {
+				return err
+			}
+			if secret == "" {
+				return api.InvalidField("secret", "is required: the new signing secret that the provider issued")
+			}
+
+			d.setSecret(now.Spec.SecretName, []byte(secret))
+			return nil
+		},
+	)
 	if err != nil {
 		return WebhookWithSecret{}, answered(err, func(p schema.Problem) string {
 			if strings.HasPrefix(p.Code, "secret-") {
@@ -371,6 +447,7 @@ func (s *service) rotate(ctx context.Context, in *struct {
 			return ""
 		})
 	}
+
 	return s.withSecret(ctx, f.UID, w.UID, secret)
 }
 
@@ -381,30 +458,37 @@ func (s *service) otherUsers(ctx context.Context, w state.Webhook) ([]string, er
 	if err != nil {
 		return nil, err
 	}
+
 	users := infos[w.Spec.SecretName].Webhooks
 	if len(users) == 1 && users[0] == w.UID {
 		return nil, nil
 	}
+
 	factories, err := s.Store.Factories(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	var names []string
 	for _, f := range factories {
 		hooks, err := s.Store.Webhooks(ctx, f.UID, false)
 		if err != nil {
 			return nil, err
 		}
+
 		for _, other := range hooks {
 			if other.UID == w.UID || !slices.Contains(users, other.UID) {
 				continue
 			}
+
 			name := fmt.Sprintf("webhook %q", other.Spec.Name)
 			if f.UID != w.FactoryUID {
 				name += fmt.Sprintf(" of factory %q", f.Name)
 			}
+
 			names = append(names, name)
 		}
 	}
+
 	return names, nil
 }

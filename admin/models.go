@@ -127,5 +127,6 @@ func WithoutCredentials(address string) string {
 	default:
 		u.User = nil
 	}
+
 	return u.String()
 }

@@ -23,6 +23,7 @@ func (q PageQuery) after(list string) (string, error) {
 	if q.Cursor == "" {
 		return "", nil
 	}
+
 	var c cursor
 	if err := api.DecodeCursor(q.Cursor, &c); err != nil {
 		return "", err
@@ -30,6 +31,7 @@ func (q PageQuery) after(list string) (string, error) {
 	if c.List != list || c.After == "" {
 		return "", api.InvalidField("cursor", "not a cursor of this list: take next_cursor of the page before")
 	}
+
 	return c.After, nil
 }
 
@@ -40,11 +42,18 @@ func page[T any](q PageQuery, list string, rows []T, key func(T) string) ([]T, a
 
 // paginate cuts a page out of a list that is in memory as a whole, in the order of its keys: ascending,
 // or descending.
-func paginate[T any](q PageQuery, list string, all []T, key func(T) string, descending bool) ([]T, api.PageInfo, error) {
+func paginate[T any](
+	q PageQuery,
+	list string,
+	all []T,
+	key func(T) string,
+	descending bool,
+) ([]T, api.PageInfo, error) {
 	after, err := q.after(list)
 	if err != nil {
 		return nil, api.PageInfo{}, err
 	}
+
 	rows := []T{}
 	for _, row := range all {
 		k := key(row)
@@ -55,6 +64,7 @@ func paginate[T any](q PageQuery, list string, all []T, key func(T) string, desc
 			break
 		}
 	}
+
 	rows, info := page(q, list, rows, key)
 	return rows, info, nil
 }

@@ -40,17 +40,23 @@ const (
 )
 
 func (s *service) registerPlans() {
-	op := api.Explained(api.Also(api.Operation(http.MethodPost, "/factory/{uid}/plan", "planFactory", state.RoleViewer,
-		"Say what applying a tree to a factory would change, or why it would be refused; changes nothing"),
-		http.StatusConflict, http.StatusUnprocessableEntity),
-		"Without files it plans the current head of the factory's source, which needs a key of role runner. A key holder can learn from a plan whether a team secret of some name exists.")
+	op := api.Explained(
+		api.Also(api.Operation(http.MethodPost, "/factory/{uid}/plan", "planFactory", state.RoleViewer,
+			"Say what applying a tree to a factory would change, or why it would be refused; changes nothing"),
+			http.StatusConflict, http.StatusUnprocessableEntity),
+		"Without files it plans the current head of the factory's source, which needs a key of role runner. A key holder can learn from a plan whether a team secret of some name exists.",
+	)
+
 	api.Handle(s.api, op, s.plan)
 
 	op = api.Explained(api.Also(api.Operation(http.MethodPost, "/factory-files/validate", "validateFactoryFiles", "",
 		"Say what is wrong with a definition tree"), http.StatusTooManyRequests),
 		"Never looks at state. Needs no key; without one it takes 2 MiB, and 30 requests a minute from a sender.")
 	limits := s.api.Bounds()
-	op = api.WithBounds(op, api.Bounded{Keyless: bounds.MaxKeyless, Keyed: limits.Plans, Strangers: limits.Validations})
+	op = api.WithBounds(
+		op,
+		api.Bounded{Keyless: bounds.MaxKeyless, Keyed: limits.Plans, Strangers: limits.Validations},
+	)
 	op.Middlewares = append(op.Middlewares, s.perSender(limits.Validating, true))
 	api.Handle(s.api, op, s.validate)
 }
@@ -67,24 +73,30 @@ func (s *service) plan(ctx context.Context, in *struct {
 	if in.Body == nil || in.Body.Files == nil {
 		return s.planHead(ctx, f)
 	}
+
 	leave, ok := s.api.Bounds().Plans.Enter(ctx, api.KeyOf(ctx).UID)
 	if !ok {
-		return plan.Plan{}, api.Problem("resource_unavailable", "too many trees are being planned: try again soon").WithRetryAfter(2)
+		return plan.Plan{}, api.Problem("resource_unavailable", "too many trees are being planned: try again soon").
+			WithRetryAfter(2)
 	}
 	defer leave()
+
 	tree, err := newTree(*in.Body.Files)
 	if err != nil {
 		return plan.Plan{}, err
 	}
+
 	cur, err := s.Store.Current(ctx, f.UID)
 	if err != nil {
 		return plan.Plan{}, err
 	}
+
 	opts := plan.Options{HarnessTypes: s.HarnessTypes, Now: time.Now()}
 	_, opts.Reserved = s.sourceSecrets()
 	if s.Allowed != nil {
 		opts.AllowPrune, opts.AllowRename = s.Allowed(f.UID)
 	}
+
 	p, _ := plan.Make(cur, tree, opts)
 	return masked(p), p.Err
 }
@@ -116,6 +128,7 @@ func mask(v any) any {
 				v[key] = mask(member)
 				continue
 			}
+
 			for name, value := range inner {
 				if text, _ := value.(string); !strings.HasPrefix(text, "${secret:") || !strings.HasSuffix(text, "}") {
 					inner[name] = "***"
@@ -123,39 +136,58 @@ func mask(v any) any {
 			}
 		}
 	}
+
 	return v
 }
 
 func (s *service) planHead(ctx context.Context, f state.Factory) (plan.Plan, error) {
 	if key := api.KeyOf(ctx); !key.Role.Allows(state.RoleRunner) {
-		return plan.Plan{}, api.Problem("not_authorized", "planning the source's head needs role runner; the key %q has role %s", key.Name, key.Role)
+		return plan.Plan{}, api.Problem(
+			"not_authorized",
+			"planning the source's head needs role runner; the key %q has role %s",
+			key.Name,
+			key.Role,
+		)
 	}
+
 	switch {
 	case f.Detached:
 		return plan.Plan{}, detached(f)
 	case s.PlanHead == nil:
 		return plan.Plan{}, api.Problem("operation_not_supported", "this server reads no sources")
 	}
+
 	p, err := s.PlanHead(ctx, f.UID)
 	var known *api.Error
 	if err == nil || errors.As(api.FromState(err), &known) {
 		return masked(p), err
 	}
+
 	s.Log.Warn("planning a source's head", "factory", f.Name, "error", err)
 	return p, api.Problem("resource_unavailable", "the source cannot be read just now: %s", err)
 }
 
-func (s *service) validate(ctx context.Context, in *struct{ Body ValidateFilesRequest }) (ValidateFilesResponse, error) {
+func (s *service) validate(
+	ctx context.Context,
+	in *struct{ Body ValidateFilesRequest },
+) (ValidateFilesResponse, error) {
 	tree, err := newTree(in.Body.Files)
 	if err != nil {
 		return ValidateFilesResponse{}, err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, validationTime)
 	defer cancel()
+
 	if r := schema.LoadContext(ctx, tree, nil); r.Err == nil {
 		return newValidation(r), nil
 	}
-	return ValidateFilesResponse{}, api.Problem("resource_unavailable", "validating this tree takes longer than %s: run millwright validate instead", validationTime)
+
+	return ValidateFilesResponse{}, api.Problem(
+		"resource_unavailable",
+		"validating this tree takes longer than %s: run millwright validate instead",
+		validationTime,
+	)
 }
 
 func newValidation(r *schema.Result) ValidateFilesResponse {

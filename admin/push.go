@@ -11,9 +11,17 @@ import (
 )
 
 func (s *service) registerPush() {
-	op := api.Explained(api.Also(api.Operation(http.MethodPost, "/factory/{uid}/push", "notifyPush", "",
-		"Take a git host's push notice, which wakes the factory's source"), http.StatusUnauthorized, http.StatusTooManyRequests),
-		"Needs no key: the notice is signed by the git host with the team secret that the settings of the source name.")
+	op := api.Explained(
+		api.Also(api.Operation(
+			http.MethodPost,
+			"/factory/{uid}/push",
+			"notifyPush",
+			"",
+			"Take a git host's push notice, which wakes the factory's source",
+		), http.StatusUnauthorized, http.StatusTooManyRequests),
+		"Needs no key: the notice is signed by the git host with the team secret that the settings of the source name.",
+	)
+
 	op.SkipValidateBody = true // a notice is read for its signature only, and may be a form
 	op.MaxBodyBytes = bounds.MaxPushNotice + 1
 	op = api.WithBounds(op, api.Bounded{Bytes: s.api.Bounds().Pushes, Raw: true})
@@ -28,8 +36,12 @@ func (s *service) registerPush() {
 		if why := s.verifyPush(ctx, in.Factory, r, in.RawBody); why != nil {
 			wrong.Charge(s.api.SenderOf(r), time.Now())
 			s.Log.Warn("push notice refused", "request_id", api.RequestID(ctx), "factory", in.Factory, "reason", why)
-			return api.Problem("authentication_required", "the notice is not signed with the push secret of this factory's source")
+			return api.Problem(
+				"authentication_required",
+				"the notice is not signed with the push secret of this factory's source",
+			)
 		}
+
 		s.Notice(in.Factory)
 		return nil
 	})
@@ -40,22 +52,33 @@ func (s *service) verifyPush(ctx context.Context, factoryUID string, r *http.Req
 	if s.PushSecret == nil || s.Notice == nil {
 		return &signature.Refusal{Code: signature.CodeNoSecret, Reason: "this server takes no push notices"}
 	}
+
 	scheme, name, ok := s.PushSecret(factoryUID)
 	if !ok {
-		return &signature.Refusal{Code: signature.CodeNoSecret, Reason: "there is no such factory, or its source has no pushSecret"}
+		return &signature.Refusal{
+			Code:   signature.CodeNoSecret,
+			Reason: "there is no such factory, or its source has no pushSecret",
+		}
 	}
+
 	known, ok := signature.Lookup(scheme)
 	if !ok {
 		return &signature.Refusal{Code: signature.CodeNoSecret, Reason: "the source's pushScheme is unknown"}
 	}
+
 	secret, err := s.Store.SecretValue(ctx, name)
 	if err != nil {
 		return err
 	}
+
 	verifier, err := known.Verifier(secret)
 	if err != nil {
 		return err
 	}
-	_, err = verifier.Verify(signature.Message{Method: r.Method, URL: s.PublicURL + r.URL.RequestURI(), Header: r.Header, Body: body}, time.Now())
+
+	_, err = verifier.Verify(
+		signature.Message{Method: r.Method, URL: s.PublicURL + r.URL.RequestURI(), Header: r.Header, Body: body},
+		time.Now(),
+	)
 	return err
 }

@@ -53,12 +53,35 @@ const maxDifferences = 1 << 20
 
 func (s *service) registerRevisions() {
 	read := func(path, id string, role state.Role, summary string) huma.Operation {
-		return api.Explained(api.Also(api.Operation(http.MethodGet, "/factory/{uid}/revisions"+path, id, role, summary), http.StatusUnprocessableEntity),
-			"Only for a factory whose definition the server itself holds. The last 200 are kept, fewer when their files are large.")
+		return api.Explained(
+			api.Also(
+				api.Operation(http.MethodGet, "/factory/{uid}/revisions"+path, id, role, summary),
+				http.StatusUnprocessableEntity,
+			),
+			"Only for a factory whose definition the server itself holds. The last 200 are kept, fewer when their files are large.",
+		)
 	}
-	api.Handle(s.api, read("", "listRevisions", state.RoleViewer, "List the revisions of a definition, newest first"), s.listRevisions)
-	api.Handle(s.api, read("/{revision}", "getRevision", state.RoleAdmin, "Get a revision, with what it changed"), s.getRevision)
-	api.Handle(s.api, editOperation(http.MethodPost, "/revisions/{revision}/restore", "restoreRevision", "Make a new revision with the files of an earlier one"), s.restore)
+
+	api.Handle(
+		s.api,
+		read("", "listRevisions", state.RoleViewer, "List the revisions of a definition, newest first"),
+		s.listRevisions,
+	)
+	api.Handle(
+		s.api,
+		read("/{revision}", "getRevision", state.RoleAdmin, "Get a revision, with what it changed"),
+		s.getRevision,
+	)
+	api.Handle(
+		s.api,
+		editOperation(
+			http.MethodPost,
+			"/revisions/{revision}/restore",
+			"restoreRevision",
+			"Make a new revision with the files of an earlier one",
+		),
+		s.restore,
+	)
 }
 
 // revision returns the revision of a factory's definition that has this ID, the newest for "".
@@ -90,26 +113,40 @@ func (s *service) listRevisions(ctx context.Context, in *struct {
 	if err != nil {
 		return ListRevisionsResponse{}, err
 	}
+
 	list := "revisions " + f.UID
 	after, err := in.after(list)
 	if err != nil {
 		return ListRevisionsResponse{}, err
 	}
+
 	before := int64(0)
 	if after != "" {
 		if before, err = strconv.ParseInt(after, 10, 64); err != nil || before <= 0 {
-			return ListRevisionsResponse{}, api.InvalidField("cursor", "not a cursor of this list: take next_cursor of the page before")
+			return ListRevisionsResponse{}, api.InvalidField(
+				"cursor",
+				"not a cursor of this list: take next_cursor of the page before",
+			)
 		}
 	}
+
 	held, err := s.Store.HeldRevisions(ctx, f.UID, before, in.Limit+1)
 	if err != nil {
 		return ListRevisionsResponse{}, err
 	}
-	rows, info := page(in.PageQuery, list, held, func(h state.HeldRevision) string { return strconv.FormatInt(h.Number, 10) })
+
+	rows, info := page(
+		in.PageQuery,
+		list,
+		held,
+		func(h state.HeldRevision) string { return strconv.FormatInt(h.Number, 10) },
+	)
+
 	out := ListRevisionsResponse{[]Revision{}, info}
 	for _, h := range rows {
 		out.Revisions = append(out.Revisions, newRevision(h))
 	}
+
 	return out, nil
 }
 
@@ -118,14 +155,17 @@ func (s *service) getRevision(ctx context.Context, in *RevisionPath) (RevisionWi
 	if err != nil {
 		return RevisionWithDifference{}, err
 	}
+
 	h, err := s.revision(ctx, f, in.Revision)
 	if err != nil {
 		return RevisionWithDifference{}, err
 	}
+
 	changes, err := s.Store.HeldChanges(ctx, f.UID, h.Number)
 	if err != nil {
 		return RevisionWithDifference{}, err
 	}
+
 	out := RevisionWithDifference{newRevision(h), []FileDifference{}}
 	room := maxDifferences
 	for _, c := range changes {
@@ -133,8 +173,10 @@ func (s *service) getRevision(ctx context.Context, in *RevisionPath) (RevisionWi
 		if room -= len(d.Difference); room < 0 {
 			d.Difference = ""
 		}
+
 		out.Files = append(out.Files, d)
 	}
+
 	return out, nil
 }
 
@@ -147,15 +189,18 @@ func newDifference(c state.HeldChange) FileDifference {
 	} else {
 		d.Action, oldName = "create", "/dev/null"
 	}
+
 	if c.New != nil {
 		now = *c.New
 	} else {
 		d.Action, newName = "delete", "/dev/null"
 	}
+
 	text := string(diff.Diff(oldName, []byte(old), newName, []byte(now)))
 	if header, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(header, "diff ") {
 		text = rest
 	}
+
 	d.Difference = text
 	return d
 }
@@ -170,15 +215,25 @@ func (s *service) restore(ctx context.Context, in *struct {
 	if err != nil {
 		return Sync{}, err
 	}
+
 	h, err := s.revision(ctx, f, in.Revision)
 	if err != nil {
 		return Sync{}, err
 	}
+
 	files, err := s.Store.HeldFiles(ctx, f.UID, h.Number)
 	if err != nil {
 		return Sync{}, err
 	}
-	e := editing{subject: "restore " + h.ID, whole: true, base: in.Base, allowPrune: in.AllowPrune, allowRename: in.AllowRename}
+
+	e := editing{
+		subject:     "restore " + h.ID,
+		whole:       true,
+		base:        in.Base,
+		allowPrune:  in.AllowPrune,
+		allowRename: in.AllowRename,
+	}
+
 	return s.editFiles(ctx, f, e, func(d *draft) error {
 		d.files = contents(files)
 		return nil

@@ -46,11 +46,17 @@ type cacheable[T any] struct {
 }
 
 func (s *service) registerSchemas() {
-	handleCacheable(s, api.Operation(http.MethodGet, "/factory-files/schemas", "listSchemas", "",
-		"List the versions of the definition files"), func(context.Context, *struct{ Conditional }) (SchemaVersions, error) {
+	handleCacheable(s, api.Operation(
+		http.MethodGet,
+		"/factory-files/schemas",
+		"listSchemas",
+		"",
+		"List the versions of the definition files",
+	), func(context.Context, *struct{ Conditional }) (SchemaVersions, error) {
 		url := s.PublicURL + api.Base + "/factory-files/schemas/" + schema.SchemaVersion
 		return SchemaVersions{schema.SchemaVersion, []SchemaVersion{{schema.SchemaVersion, url}}}, nil
 	})
+
 	handleCacheable(s, api.Operation(http.MethodGet, "/factory-files/schemas/{version}", "getSchemas", "",
 		"Get the JSON Schemas of all definition files"), func(_ context.Context, in *struct {
 		Conditional
@@ -62,8 +68,10 @@ func (s *service) registerSchemas() {
 			text, _ := schema.JSONSchema(name)
 			out.Documents[name] = text
 		}
+
 		return out, checkVersion(in.Version)
 	})
+
 	handleCacheable(s, api.Operation(http.MethodGet, "/factory-files/schemas/{version}/{document}", "getSchema", "",
 		"Get the JSON Schema of one kind of definition file"), func(_ context.Context, in *struct {
 		Conditional
@@ -75,16 +83,28 @@ func (s *service) registerSchemas() {
 		if err := checkVersion(in.Version); err != nil {
 			return nil, err
 		}
+
 		if !ok {
-			return nil, api.Problem("resource_not_found", "there is no schema %q: there are %s", in.Document, strings.Join(schema.JSONSchemaNames(), ", "))
+			return nil, api.Problem(
+				"resource_not_found",
+				"there is no schema %q: there are %s",
+				in.Document,
+				strings.Join(schema.JSONSchemaNames(), ", "),
+			)
 		}
+
 		return text, nil
 	})
 }
 
 func checkVersion(version string) error {
 	if version != schema.SchemaVersion {
-		return api.Problem("resource_not_found", "there is no version %q of the definition files: there is %s", version, schema.SchemaVersion)
+		return api.Problem(
+			"resource_not_found",
+			"there is no version %q of the definition files: there is %s",
+			version,
+			schema.SchemaVersion,
+		)
 	}
 	return nil
 }
@@ -102,15 +122,18 @@ func handleCacheable[I, T any](s *service, op huma.Operation, f func(context.Con
 		if err != nil {
 			return nil, err
 		}
+
 		text, err := json.Marshal(v)
 		if err != nil {
 			return nil, err
 		}
+
 		sum := sha256.Sum256(text)
 		out := &cacheable[T]{http.StatusOK, `"` + hex.EncodeToString(sum[:16]) + `"`, "public, max-age=300", v}
 		if c, ok := any(in).(conditional); ok && matches(c.noneMatch(), out.ETag) {
 			out.Status = http.StatusNotModified
 		}
+
 		return out, nil
 	})
 }

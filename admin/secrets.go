@@ -50,21 +50,35 @@ const maxSecretBytes = 64 << 10
 func (s *service) registerSecrets() {
 	api.Handle(s.api, api.Operation(http.MethodGet, "/secrets", "listSecrets", state.RoleViewer,
 		"List the team's secrets: names, versions and users, never values"), s.listSecrets)
-	api.Handle(s.api, api.Operation(http.MethodPut, "/secrets/{name}", "setSecret", state.RoleAdmin,
-		"Create a secret, or give it a new value, which webhooks pick up when their definition next applies"), s.setSecret)
-	api.HandleEmpty(s.api, api.Also(api.Operation(http.MethodDelete, "/secrets/{name}", "deleteSecret", state.RoleAdmin,
-		"Delete a secret that no source, webhook, agent or automation uses"), http.StatusConflict), s.deleteSecret)
+	api.Handle(s.api, api.Operation(
+		http.MethodPut,
+		"/secrets/{name}",
+		"setSecret",
+		state.RoleAdmin,
+		"Create a secret, or give it a new value, which webhooks pick up when their definition next applies",
+	), s.setSecret)
+
+	api.HandleEmpty(
+		s.api,
+		api.Also(api.Operation(http.MethodDelete, "/secrets/{name}", "deleteSecret", state.RoleAdmin,
+			"Delete a secret that no source, webhook, agent or automation uses"), http.StatusConflict),
+		s.deleteSecret,
+	)
 }
 
 func (s *service) newSecret(i state.SecretInfo) Secret {
 	out := Secret{
 		Name: i.Name, Version: i.Version, Pending: i.Pending,
-		Webhooks: append([]string{}, i.Webhooks...), UsedBy: append([]string{}, i.Users...), CreatedAt: i.Created, UpdatedAt: i.Updated,
+		Webhooks: append(
+			[]string{},
+			i.Webhooks...), UsedBy: append([]string{}, i.Users...), CreatedAt: i.Created, UpdatedAt: i.Updated,
 	}
+
 	used, reserved := s.sourceSecrets()
 	if use, ok := used[i.Name]; ok {
 		out.UsedBy = append(out.UsedBy, use)
 	}
+
 	_, out.Reserved = reserved[i.Name]
 	return out
 }
@@ -97,13 +111,16 @@ func (s *service) setSecret(ctx context.Context, in *struct {
 	case in.Body.Value != nil:
 		value = []byte(*in.Body.Value)
 	}
+
 	if len(value) > maxSecretBytes {
 		return Secret{}, api.InvalidField("value", "has %d bytes; at most %d are kept", len(value), maxSecretBytes)
 	}
+
 	info, err := s.Store.SetSecret(ctx, in.Name, value)
 	if err != nil {
 		return Secret{}, err
 	}
+
 	all, err := s.Store.Secrets(ctx)
 	if err != nil {
 		return Secret{}, err
@@ -111,6 +128,7 @@ func (s *service) setSecret(ctx context.Context, in *struct {
 	if stored, ok := all[in.Name]; ok { // unless it was deleted meanwhile
 		info = stored
 	}
+
 	out := s.newSecret(info)
 	out.Warnings, err = s.unusable(ctx, in.Name, value)
 	return out, err
@@ -127,21 +145,27 @@ func (s *service) unusable(ctx context.Context, name string, value []byte) ([]st
 	if err != nil {
 		return nil, err
 	}
+
 	var warnings []string
 	for _, f := range factories {
 		hooks, err := s.Store.Webhooks(ctx, f.UID, false)
 		if err != nil {
 			return nil, err
 		}
+
 		for _, w := range hooks {
 			if w.Spec.SecretName != name {
 				continue
 			}
 			if why := unusableBy(w.Spec, value); why != "" {
-				warnings = append(warnings, fmt.Sprintf("Webhook %s of factory %s cannot use it: %s.", w.Spec.Name, f.Name, why))
+				warnings = append(
+					warnings,
+					fmt.Sprintf("Webhook %s of factory %s cannot use it: %s.", w.Spec.Name, f.Name, why),
+				)
 			}
 		}
 	}
+
 	return warnings, nil
 }
 
@@ -153,16 +177,19 @@ func unusableBy(w schema.Webhook, value []byte) string {
 	case w.AuthMode == schema.AuthToken && !schema.VisibleASCII(string(value)):
 		return "many senders cannot put blanks or characters beyond ASCII into a header"
 	}
+
 	scheme, known := signature.Lookup(w.SignatureScheme)
 	if w.CustomScheme != nil {
 		custom, err := signature.Custom(*w.CustomScheme)
 		scheme, known = custom, err == nil
 	}
+
 	if known {
 		if _, err := scheme.Verifier(value); err != nil {
 			return fmt.Sprintf("it is no signing secret of %s: %s", w.SignatureScheme, err)
 		}
 	}
+
 	return ""
 }
 

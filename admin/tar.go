@@ -19,7 +19,13 @@ func writeTar(files []schema.File, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	for _, f := range files {
-		h := &tar.Header{Name: f.Path, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(f.Content)), ModTime: at.Truncate(time.Second)}
+		h := &tar.Header{
+			Name:     f.Path,
+			Typeflag: tar.TypeReg,
+			Mode:     0o644,
+			Size:     int64(len(f.Content)),
+			ModTime:  at.Truncate(time.Second),
+		}
 		if err := w.WriteHeader(h); err != nil {
 			return nil, err
 		}
@@ -27,6 +33,7 @@ func writeTar(files []schema.File, at time.Time) ([]byte, error) {
 			return nil, err
 		}
 	}
+
 	err := w.Close()
 	return out.Bytes(), err
 }
@@ -43,16 +50,21 @@ func readTar(r io.Reader) ([]DefinitionFile, error) {
 	for archive := tar.NewReader(io.TeeReader(r, &end)); ; {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) && !bytes.Equal(end, endOfTar) {
-			return nil, api.Problem("invalid_request", "the body is a tar that was cut off: the mark of its end is missing")
+			return nil, api.Problem(
+				"invalid_request",
+				"the body is a tar that was cut off: the mark of its end is missing",
+			)
 		} else if errors.Is(err, io.EOF) {
 			return files, checkPaths(files)
 		} else if err != nil {
 			return nil, api.Problem("invalid_request", "the body is not a tar that can be read")
 		}
+
 		name := strings.TrimSuffix(strings.TrimPrefix(path.Clean(h.Name), "./"), "/")
 		if name == "." || name == ".git" || strings.HasPrefix(name, ".git/") {
 			continue
 		}
+
 		switch h.Typeflag {
 		case tar.TypeReg:
 		case tar.TypeDir, tar.TypeXGlobalHeader:
@@ -60,21 +72,36 @@ func readTar(r io.Reader) ([]DefinitionFile, error) {
 		default:
 			return nil, api.InvalidField(field(name), "is neither a file nor a directory: a definition has no links")
 		}
+
 		if h.Size > schema.MaxFileBytes {
-			return nil, api.InvalidField(field(name), "the file has %d bytes; at most %d are held", h.Size, schema.MaxFileBytes)
+			return nil, api.InvalidField(
+				field(name),
+				"the file has %d bytes; at most %d are held",
+				h.Size,
+				schema.MaxFileBytes,
+			)
 		}
+
 		content, err := io.ReadAll(io.LimitReader(archive, schema.MaxFileBytes+1))
 		if err != nil {
 			return nil, api.Problem("invalid_request", "the body is not a tar that can be read")
 		}
+
 		if left -= int64(len(content)); left < 0 || len(files) >= maxHeldFiles {
-			return nil, api.InvalidField("files", "there are more than %d files, or more than %d bytes in them", maxHeldFiles, maxHeldBytes)
+			return nil, api.InvalidField(
+				"files",
+				"there are more than %d files, or more than %d bytes in them",
+				maxHeldFiles,
+				maxHeldBytes,
+			)
 		}
+
 		f := DefinitionFile{Path: name, Content: string(content)}
 		if i, again := at[name]; again {
 			files[i] = f
 			continue
 		}
+
 		at[name] = len(files)
 		files = append(files, f)
 	}

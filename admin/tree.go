@@ -27,21 +27,34 @@ func checkPaths(files []DefinitionFile) error {
 		field := fmt.Sprintf("files[%d].path", i)
 		switch {
 		case !validPath(f.Path):
-			return api.InvalidField(field, "%q is not a path relative to the root of the tree: elements are separated by single forward slashes, and none is . or ..", f.Path)
+			return api.InvalidField(
+				field,
+				"%q is not a path relative to the root of the tree: elements are separated by single forward slashes, and none is . or ..",
+				f.Path,
+			)
+
 		case strings.Count(f.Path, "/") >= maxPathDepth:
 			return api.InvalidField(field, "has more than %d elements", maxPathDepth)
 		case seen[f.Path]:
 			return api.InvalidField(field, "%q is here twice", f.Path)
 		}
+
 		seen[f.Path] = true
 	}
+
 	for i, f := range files {
 		for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
 			if seen[dir] {
-				return api.InvalidField(fmt.Sprintf("files[%d].path", i), "%q lies in %q, which is a file", f.Path, dir)
+				return api.InvalidField(
+					fmt.Sprintf("files[%d].path", i),
+					"%q lies in %q, which is a file",
+					f.Path,
+					dir,
+				)
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -52,6 +65,7 @@ func newTree(files []DefinitionFile) (fs.FS, error) {
 	if err := checkPaths(files); err != nil {
 		return nil, err
 	}
+
 	var archive bytes.Buffer
 	w := zip.NewWriter(&archive)
 	for _, f := range files {
@@ -63,9 +77,11 @@ func newTree(files []DefinitionFile) (fs.FS, error) {
 			return nil, err
 		}
 	}
+
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
+
 	return zip.NewReader(bytes.NewReader(archive.Bytes()), int64(archive.Len()))
 }
 

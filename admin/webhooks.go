@@ -56,8 +56,28 @@ type WebhookUID struct {
 }
 
 func (s *service) registerWebhooks() {
-	api.Handle(s.api, api.Operation(http.MethodGet, "/factory/{uid}/webhooks", "listWebhooks", state.RoleViewer, "List a factory's webhooks"), s.listWebhooks)
-	api.Handle(s.api, api.Operation(http.MethodGet, "/factory/{uid}/webhooks/{webhook_uid}", "getWebhook", state.RoleViewer, "Get a webhook, live or deleted"), s.getWebhook)
+	api.Handle(
+		s.api,
+		api.Operation(
+			http.MethodGet,
+			"/factory/{uid}/webhooks",
+			"listWebhooks",
+			state.RoleViewer,
+			"List a factory's webhooks",
+		),
+		s.listWebhooks,
+	)
+	api.Handle(
+		s.api,
+		api.Operation(
+			http.MethodGet,
+			"/factory/{uid}/webhooks/{webhook_uid}",
+			"getWebhook",
+			state.RoleViewer,
+			"Get a webhook, live or deleted",
+		),
+		s.getWebhook,
+	)
 }
 
 // webhook returns a webhook of a factory, live or deleted.
@@ -78,11 +98,15 @@ func (s *service) newWebhook(w state.Webhook, counts map[state.DeliveryOutcome]i
 	if w.Spec.SignatureSchemeAlias != "" {
 		scheme = w.Spec.SignatureSchemeAlias
 	}
+
 	return Webhook{
 		UID: w.UID, Name: w.Spec.Name, AuthMode: string(w.Spec.AuthMode), SignatureScheme: scheme,
 		SecretName: w.Spec.SecretName, SecretVersion: w.SecretVersion, SecretStale: w.SecretStale, SecretPending: w.SecretPending,
 		DeliveryIDHeader: w.Spec.DeliveryIDHeader, Enabled: w.Spec.Enabled, Handshake: w.Spec.Handshake,
-		IngressURL: IngressURL(s.PublicURL, w), CreatedAt: w.Created, UpdatedAt: w.Updated, DeletedAt: w.Deleted, File: w.Spec.Path, Line: max(w.Spec.Line, 1),
+		IngressURL: IngressURL(
+			s.PublicURL,
+			w,
+		), CreatedAt: w.Created, UpdatedAt: w.Updated, DeletedAt: w.Deleted, File: w.Spec.Path, Line: max(w.Spec.Line, 1),
 		Counts: DeliveryCounts{
 			Accepted: counts[state.DeliveryAccepted], Duplicate: counts[state.DeliveryDuplicate], RejectedAuth: counts[state.DeliveryRejectedAuth],
 			RejectedInvalidJSON: counts[state.DeliveryInvalidJSON], RejectedTooLarge: counts[state.DeliveryTooLarge], Handshake: counts[state.DeliveryHandshake],
@@ -110,19 +134,23 @@ func (s *service) listWebhooks(ctx context.Context, in *struct {
 	if err != nil {
 		return ListWebhooksResponse{}, err
 	}
+
 	hooks, err := s.Store.Webhooks(ctx, f.UID, in.IncludeDeleted)
 	if err != nil {
 		return ListWebhooksResponse{}, err
 	}
+
 	rows, info, err := paginate(in.PageQuery, "webhooks "+f.UID, hooks, webhookKey, false)
 	if err != nil {
 		return ListWebhooksResponse{}, err
 	}
+
 	counts, err := s.Store.DeliveryCounts(ctx, f.UID)
 	out := ListWebhooksResponse{[]Webhook{}, info}
 	for _, w := range rows {
 		out.Webhooks = append(out.Webhooks, s.newWebhook(w, counts[w.UID]))
 	}
+
 	return out, err
 }
 

@@ -75,6 +75,7 @@ func New(cfg Config) *API {
 	if cfg.Bounds == nil {
 		cfg.Bounds = bounds.New(bounds.Config{})
 	}
+
 	a := &API{cfg: cfg, router: chi.NewRouter()}
 	a.router.Use(middleware.GetHead)
 	a.router.NotFound(func(w http.ResponseWriter, r *http.Request) {
@@ -86,6 +87,7 @@ func New(cfg Config) *API {
 		e.header.Set("Allow", a.allowed(r.URL.Path))
 		a.write(w, r, e)
 	})
+
 	a.huma = humachi.New(a.router, a.document())
 	a.huma.UseMiddleware(a.authorise)
 	a.router.Get(Base+"/openapi.yaml", a.serveDocument)
@@ -132,6 +134,7 @@ func (a *API) document() huma.Config {
 	if a.cfg.PublicURL != "" {
 		cfg.Servers = []*huma.Server{{URL: strings.TrimSuffix(a.cfg.PublicURL, "/") + Base}}
 	}
+
 	return cfg
 }
 
@@ -187,17 +190,35 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if v == http.ErrAbortHandler {
 				panic(v)
 			}
-			a.cfg.Log.Error("API request failed", "request_id", requestID, "method", r.Method, "path", r.URL.Path, "panic", reflect.TypeOf(v).String())
+
+			a.cfg.Log.Error(
+				"API request failed",
+				"request_id",
+				requestID,
+				"method",
+				r.Method,
+				"path",
+				r.URL.Path,
+				"panic",
+				reflect.TypeOf(v).String(),
+			)
+
 			a.write(w, r, Problem("internal_error", ""))
 		}
 	}()
+
 	if a.cors(w, r) {
 		return
 	}
+
 	switch kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); strings.ToLower(strings.TrimSpace(kind)) {
-	case "application/json", "text/json", "application/x-www-form-urlencoded", "text/plain": // the last two: what curl -d and fetch say of JSON unless told
+	case "application/json",
+		"text/json",
+		"application/x-www-form-urlencoded",
+		"text/plain": // the last two: what curl -d and fetch say of JSON unless told
 		r.Header.Set("Content-Type", "application/json")
 	}
+
 	if !utf8.ValidString(r.URL.Path) || strings.Contains(r.URL.Path, "\x00") {
 		a.write(w, r, Problem("resource_not_found", "the path holds a NUL character or invalid UTF-8"))
 		return
@@ -206,6 +227,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.write(w, r, Problem("invalid_request", "the query is not well-formed: %v", err))
 		return
 	}
+
 	a.router.ServeHTTP(w, r)
 }
 
@@ -215,22 +237,27 @@ func (a *API) cors(w http.ResponseWriter, r *http.Request) (answered bool) {
 	if origin == "" || len(a.cfg.CORSOrigins) == 0 {
 		return false
 	}
+
 	w.Header().Add("Vary", "Origin")
 	for _, allowed := range a.cfg.CORSOrigins {
 		if origin != allowed {
 			continue
 		}
+
 		w.Header().Set("Access-Control-Allow-Origin", origin)
 		w.Header().Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, X-Should-Retry")
 		if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 			return false
 		}
+
 		w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")
-		w.Header().Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID")
+		w.Header().
+			Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID")
 		w.Header().Set("Access-Control-Max-Age", "600")
 		w.WriteHeader(http.StatusNoContent)
 		return true
 	}
+
 	return false
 }
 
@@ -242,10 +269,12 @@ func Operation(method, path, id string, role state.Role, summary string) huma.Op
 		Metadata:     map[string]any{"role": role},
 		Errors:       []int{http.StatusBadRequest, http.StatusNotFound, http.StatusServiceUnavailable},
 	}
+
 	if role != "" {
 		op.Security = []map[string][]string{{"apiKey": {}}}
 		op.Errors = append(op.Errors, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests)
 		op.Description = "Needs a key of role " + string(role) + " or above."
 	}
+
 	return op
 }

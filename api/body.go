@@ -47,6 +47,7 @@ func (a *API) receive(ctx huma.Context, next func(huma.Context)) {
 		next(ctx)
 		return
 	}
+
 	r, w := humachi.Unwrap(ctx)
 	b, _ := op.Metadata[bounded].(Bounded)
 	sender, raw, limit, slots := a.holder(r, ctx, b)
@@ -61,23 +62,37 @@ func (a *API) receive(ctx huma.Context, next func(huma.Context)) {
 	if slots != nil {
 		leave, ok := slots.Enter(r.Context(), sender)
 		if !ok {
-			a.write(w, r, Problem("resource_unavailable", "too many requests of this kind at once: try again soon").WithRetryAfter(2))
+			a.write(
+				w,
+				r,
+				Problem(
+					"resource_unavailable",
+					"too many requests of this kind at once: try again soon",
+				).WithRetryAfter(2),
+			)
 			return
 		}
 		defer leave()
 	}
+
 	parsed := a.cfg.Bounds.Parsed.Hold(sender)
 	defer parsed.Release()
+
 	if problem := parse(&parsed, body, op.SkipValidateBody, b.Raw); problem != nil {
 		a.write(w, r, problem)
 		return
 	}
+
 	r.Body = &received{body}
 	next(ctx)
 }
 
 // holder returns for whom, and how, the body of a request is held.
-func (a *API) holder(r *http.Request, ctx huma.Context, b Bounded) (sender string, raw bounds.Hold, limit int64, slots *bounds.Slots) {
+func (a *API) holder(
+	r *http.Request,
+	ctx huma.Context,
+	b Bounded,
+) (sender string, raw bounds.Hold, limit int64, slots *bounds.Slots) {
 	limit = ctx.Operation().MaxBodyBytes - 1
 	if key := KeyOf(ctx.Context()).UID; key != "" {
 		if r.Context().Value(callerKey) == nil { // else it is in memory, and whoever calls holds it
@@ -89,10 +104,12 @@ func (a *API) holder(r *http.Request, ctx huma.Context, b Bounded) (sender strin
 	if b.Keyless > 0 {
 		limit = b.Keyless
 	}
+
 	pool := b.Bytes
 	if pool == nil {
 		pool = a.cfg.Bounds.Keyless
 	}
+
 	sender = a.SenderOf(r)
 	return sender, pool.Hold(sender), limit, b.Strangers
 }
@@ -102,10 +119,12 @@ func readBody(hold *bounds.Hold, r *http.Request, limit int64) ([]byte, *Error) 
 	if r.Body == nil {
 		return nil, nil
 	}
+
 	length := r.ContentLength
 	if length == 0 && r.Body != http.NoBody { // of a Call
 		length = -1
 	}
+
 	body, err := hold.ReadBody(r.Body, length, limit)
 	var network net.Error
 	switch {
@@ -118,6 +137,7 @@ func readBody(hold *bounds.Hold, r *http.Request, limit int64) ([]byte, *Error) 
 	case errors.As(err, &network) && network.Timeout():
 		return nil, Problem("invalid_request", "the body did not arrive in time")
 	}
+
 	return nil, Problem("invalid_request", "the body broke off, or is not as its headers say")
 }
 
@@ -127,10 +147,12 @@ func parse(hold *bounds.Hold, body []byte, itself, raw bool) *Error {
 	if raw {
 		return nil
 	}
+
 	values := bounds.Values(body)
 	if values > bounds.MaxValues && !itself {
 		return Problem("payload_too_large", "the body holds more than %d values", bounds.MaxValues)
 	}
+
 	estimate := parsedTimes * len(body)
 	if !itself {
 		estimate += parsedValue * values
@@ -138,6 +160,7 @@ func parse(hold *bounds.Hold, body []byte, itself, raw bool) *Error {
 	if !hold.Grow(int64(estimate)) {
 		return Problem("resource_unavailable", "too many requests are being parsed: try again soon")
 	}
+
 	return nil
 }
 

@@ -32,8 +32,10 @@ func (a *API) Call(ctx context.Context, key state.Key, method, path string, in, 
 		if err != nil {
 			return fmt.Errorf("call %s %s: %w", method, path, err)
 		}
+
 		body = bytes.NewReader(text)
 	}
+
 	ctx = context.WithValue(ctx, chi.RouteCtxKey, (*chi.Context)(nil)) // routed anew
 	r, err := http.NewRequestWithContext(context.WithValue(ctx, callerKey, key), method, Base+path, body)
 	if err != nil {
@@ -42,10 +44,12 @@ func (a *API) Call(ctx context.Context, key state.Key, method, path string, in, 
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
+
 	answer := &answered{header: http.Header{}}
 	if w, ok := out.(io.Writer); ok {
 		answer.to = w
 	}
+
 	a.ServeHTTP(answer, r)
 	switch {
 	case answer.status >= 300:
@@ -53,15 +57,18 @@ func (a *API) Call(ctx context.Context, key state.Key, method, path string, in, 
 		if err := json.Unmarshal(answer.body.Bytes(), problem); err != nil || problem.Code == "" {
 			return Problem("internal_error", "")
 		}
+
 		return problem
 	case out == nil || answer.to != nil:
 		return nil
 	}
+
 	d := json.NewDecoder(&answer.body)
 	d.UseNumber()
 	if err := d.Decode(out); err != nil {
 		return fmt.Errorf("call %s %s: %w", method, path, err)
 	}
+
 	return nil
 }
 

@@ -33,6 +33,7 @@ func Register[I, O any](a *API, op huma.Operation, f func(context.Context, *I) (
 	if op.Responses == nil {
 		op.Responses = map[string]*huma.Response{}
 	}
+
 	op.BodyReadTimeout = -1 // receive has read the body
 	op.Middlewares = append(slices.Clip(op.Middlewares), a.receive)
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
@@ -40,8 +41,10 @@ func Register[I, O any](a *API, op huma.Operation, f func(context.Context, *I) (
 		if err != nil {
 			return nil, a.problem(ctx, op, err)
 		}
+
 		return out, nil
 	})
+
 	a.correct(op)
 }
 
@@ -54,9 +57,13 @@ func (a *API) correct(op huma.Operation) {
 			if content := listed.RequestBody.Content; content["application/json"] != nil {
 				delete(content, "application/octet-stream") // of those that want the body as it came, too
 			}
-			op.Responses["413"] = &huma.Response{Description: http.StatusText(http.StatusRequestEntityTooLarge), Content: op.Responses["400"].Content}
+			op.Responses["413"] = &huma.Response{
+				Description: http.StatusText(http.StatusRequestEntityTooLarge),
+				Content:     op.Responses["400"].Content,
+			}
 		}
 	}
+
 	if !slices.Contains(op.Errors, http.StatusUnprocessableEntity) {
 		delete(op.Responses, "422")
 	}

@@ -28,13 +28,19 @@ const (
 // StreamEvents returns the answer that holds one of streams while follow writes a stream, until its context
 // ends; with the server, or soon after the caller's key is revoked or expires. It is the problem
 // resource_unavailable when too many streams are open, of this key or in all.
-func (a *API) StreamEvents(ctx context.Context, streams *bounds.Pool, follow func(context.Context, *Events)) (*huma.StreamResponse, error) {
+func (a *API) StreamEvents(
+	ctx context.Context,
+	streams *bounds.Pool,
+	follow func(context.Context, *Events),
+) (*huma.StreamResponse, error) {
 	key := KeyOf(ctx).UID
 	if !streams.Take(key, 1) {
 		return nil, Problem("resource_unavailable", "too many event streams are open")
 	}
+
 	return &huma.StreamResponse{Body: func(ctx huma.Context) {
 		defer streams.Give(key, 1)
+
 		ctx.SetHeader("Content-Type", "text/event-stream")
 		ctx.SetHeader("Cache-Control", "no-store")
 		ctx.SetHeader("X-Accel-Buffering", "no")
@@ -44,12 +50,16 @@ func (a *API) StreamEvents(ctx context.Context, streams *bounds.Pool, follow fun
 		if ctx.Method() == http.MethodHead {
 			return
 		}
+
 		until, cancel := context.WithCancel(ctx.Context())
 		defer cancel()
+
 		go func() {
 			defer cancel()
+
 			check := time.NewTicker(keyCheck)
 			defer check.Stop()
+
 			for {
 				select {
 				case <-a.cfg.Done:
@@ -64,6 +74,7 @@ func (a *API) StreamEvents(ctx context.Context, streams *bounds.Pool, follow fun
 				}
 			}
 		}()
+
 		follow(until, events)
 	}}, nil
 }
@@ -72,7 +83,9 @@ func (a *API) StreamEvents(ctx context.Context, streams *bounds.Pool, follow fun
 func EventStream(op huma.Operation) huma.Operation {
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The events",
-		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString, Description: "Server-sent events"}}},
+		Content: map[string]*huma.MediaType{
+			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString, Description: "Server-sent events"}},
+		},
 	}}
 	op.DefaultStatus = http.StatusOK
 	return op

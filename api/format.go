@@ -17,6 +17,7 @@ func jsonFormat() huma.Format {
 		if !utf8.Valid(body) {
 			return errors.New("not valid UTF-8")
 		}
+
 		err := json.Unmarshal(body, v)
 		var kind *json.UnmarshalTypeError
 		switch _, whole := v.(*any); {
@@ -27,6 +28,7 @@ func jsonFormat() huma.Format {
 		case kind.Type.Kind() == reflect.Int:
 			return fmt.Errorf("%s: want a whole number", kind.Field)
 		}
+
 		return fmt.Errorf("%s: does not fit", kind.Field)
 	}}
 }

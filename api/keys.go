@@ -30,6 +30,7 @@ func (a *API) authorise(ctx huma.Context, next func(huma.Context)) {
 		next(ctx)
 		return
 	}
+
 	switch key, problem := a.key(r, role); {
 	case problem == nil:
 		ctx = huma.WithValue(ctx, keyKey, key)
@@ -37,6 +38,7 @@ func (a *API) authorise(ctx huma.Context, next func(huma.Context)) {
 		a.write(w, r, problem)
 		return
 	}
+
 	next(ctx)
 }
 
@@ -56,14 +58,17 @@ func (a *API) key(r *http.Request, need state.Role) (state.Key, *Error) {
 	if key, ok := r.Context().Value(callerKey).(state.Key); ok {
 		return key, allowed(key, need)
 	}
+
 	secret, ok := bearer(r.Header)
 	if !ok {
 		return state.Key{}, Problem("authentication_required", "send an API key: Authorization: Bearer mw_…")
 	}
+
 	key, problem := a.Identify(r.Context(), a.cfg.Bounds.WrongKeys, a.SenderOf(r), secret)
 	if problem != nil {
 		return state.Key{}, problem
 	}
+
 	return key, allowed(key, need)
 }
 
@@ -90,9 +95,14 @@ func (a *API) Identify(ctx context.Context, wrong *bounds.Rate, sender, secret s
 	case wait == 0:
 		wait = wrong.Charge(sender, time.Now())
 	}
+
 	if wait > 0 {
-		return state.Key{}, Problem("rate_limited", "too many wrong API keys from this address").WithRetryAfter(Seconds(wait))
+		return state.Key{}, Problem(
+			"rate_limited",
+			"too many wrong API keys from this address",
+		).WithRetryAfter(Seconds(wait))
 	}
+
 	return state.Key{}, Problem("authentication_required", "this API key is unknown, revoked or expired")
 }
 

@@ -59,10 +59,12 @@ func Problem(code, detail string, args ...any) *Error {
 	if len(args) > 0 {
 		detail = fmt.Sprintf(detail, args...)
 	}
+
 	c, ok := codes[code]
 	if !ok {
 		code, c = "internal_error", codes["internal_error"]
 	}
+
 	e := &Error{
 		Type: "/errors/" + strings.ReplaceAll(code, "_", "-"), Title: c.title, Status: c.status,
 		Detail: detail, Code: code, Retryable: c.retryable, header: http.Header{},
@@ -75,6 +77,7 @@ func Problem(code, detail string, args ...any) *Error {
 	case "authentication_required":
 		e.header.Set("WWW-Authenticate", "Bearer")
 	}
+
 	return e
 }
 
@@ -120,6 +123,7 @@ func FromState(err error) error {
 	case errors.Is(err, state.ErrUnavailable):
 		return Problem("resource_unavailable", "the state cannot be reached just now")
 	}
+
 	return fmt.Errorf("internal: %w", err)
 }
 
@@ -167,16 +171,22 @@ func fromHuma(status int, msg string, errs ...error) huma.StatusError {
 			code = name
 		}
 	}
+
 	switch status {
-	case http.StatusUnprocessableEntity, http.StatusUnsupportedMediaType, http.StatusNotAcceptable, http.StatusRequestTimeout:
+	case http.StatusUnprocessableEntity,
+		http.StatusUnsupportedMediaType,
+		http.StatusNotAcceptable,
+		http.StatusRequestTimeout:
 		code = "invalid_request"
 	}
+
 	switch {
 	case msg == "cannot read request body": // of huma; the sender broke off, or the chunks are malformed
 		return Problem("invalid_request", "the body broke off, or is not as its headers say")
 	case code == "internal_error":
 		return Problem(code, "")
 	}
+
 	e := Problem(code, "")
 	var details []string
 	for _, err := range errs {
@@ -184,9 +194,11 @@ func fromHuma(status int, msg string, errs ...error) huma.StatusError {
 		if f.Message == "" {
 			continue
 		}
+
 		e.Errors = append(e.Errors, f)
 		details = append(details, strings.TrimPrefix(f.Field+": "+f.Message, ": "))
 	}
+
 	e.Detail = strings.Join(details, "; ")
 	switch {
 	case status == http.StatusRequestEntityTooLarge:
@@ -198,6 +210,7 @@ func fromHuma(status int, msg string, errs ...error) huma.StatusError {
 	case e.Detail == "":
 		e.Detail = msg
 	}
+
 	return e
 }
 
@@ -219,20 +232,24 @@ func fieldError(err error) FieldError {
 	if err == nil {
 		return FieldError{}
 	}
+
 	var detailer huma.ErrorDetailer
 	if !errors.As(err, &detailer) {
 		return FieldError{Message: err.Error()}
 	}
+
 	d := detailer.ErrorDetail()
 	field := d.Location
 	for _, prefix := range []string{"body.", "query.", "path.", "header."} {
 		field = strings.TrimPrefix(field, prefix)
 	}
+
 	for _, w := range wording {
 		if strings.HasPrefix(d.Message, w[0]) {
 			return FieldError{Field: field, Message: w[1]}
 		}
 	}
+
 	return FieldError{Field: field, Message: d.Message}
 }
 

@@ -24,6 +24,7 @@ func SenderOf(r *http.Request, trusted []netip.Prefix) Sender {
 	if !ok {
 		return Sender{Key: "local"} // a socket without an address
 	}
+
 	forwarded := r.Header["X-Forwarded-For"]
 	if len(forwarded) == 0 {
 		return Sender{Key: network(addr)}
@@ -31,6 +32,7 @@ func SenderOf(r *http.Request, trusted []netip.Prefix) Sender {
 	if !contains(trusted, addr) {
 		return Sender{Key: network(addr), Unheeded: true}
 	}
+
 	hops := 0
 	for i := len(forwarded) - 1; i >= 0; i-- {
 		for rest, more := forwarded[i], true; more; hops++ {
@@ -40,6 +42,7 @@ func SenderOf(r *http.Request, trusted []netip.Prefix) Sender {
 			} else {
 				hop, more = rest, false
 			}
+
 			next, ok := addrOf(strings.Trim(hop, " \t"))
 			if !ok || hops == maxHops {
 				return Sender{Key: network(addr)} // what a trusted proxy did not write is not believed
@@ -49,6 +52,7 @@ func SenderOf(r *http.Request, trusted []netip.Prefix) Sender {
 			}
 		}
 	}
+
 	return Sender{Key: network(addr)}
 }
 

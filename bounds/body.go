@@ -24,10 +24,12 @@ func (h *Hold) ReadBody(from io.Reader, length, most int64) ([]byte, error) {
 	if length > most {
 		return nil, ErrTooLarge
 	}
+
 	whole := most + 1
 	if length >= 0 {
 		whole = length
 	}
+
 	body := []byte{}
 	for int64(len(body)) < whole {
 		if len(body) == cap(body) {
@@ -35,10 +37,12 @@ func (h *Hold) ReadBody(from io.Reader, length, most int64) ([]byte, error) {
 			if !h.Grow(size - int64(cap(body))) {
 				return body, ErrNoRoom
 			}
+
 			grown := make([]byte, len(body), size)
 			copy(grown, body)
 			body = grown
 		}
+
 		n, err := from.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		switch {
@@ -54,6 +58,7 @@ func (h *Hold) ReadBody(from io.Reader, length, most int64) ([]byte, error) {
 			return body, err
 		}
 	}
+
 	return body, nil
 }
 
@@ -90,5 +95,6 @@ func Values(body []byte) (n int) {
 			}
 		}
 	}
+
 	return n
 }

@@ -98,6 +98,7 @@ func New(cfg Config) *Bounds {
 	if cfg.SenderConnections < 0 {
 		ofConnections = shares{}
 	}
+
 	ofBytes, ofStreams := shares{part: 0.5, least: firstRead}, shares{part: 0.5, least: 1}
 	b := &Bounds{
 		Connections: newPool(connections, cmp.Or(cfg.Connections, 10_000), ofConnections),
@@ -127,6 +128,7 @@ func New(cfg Config) *Bounds {
 	if cfg.Registerer != nil {
 		cfg.Registerer.MustRegister(b)
 	}
+
 	return b
 }
 
@@ -142,29 +144,120 @@ const (
 )
 
 var (
-	connections = about{"connections", "open connections", "", "256, fewer when fewer than 3,200 are free; no bound for `trustedProxies`", "", noRoom + "; over TLS the connection is closed"}
-	streams     = about{"http2_requests", "requests over HTTP/2 at once", "", "a quarter, the smaller the less is free", "", noRoom}
+	connections = about{
+		"connections",
+		"open connections",
+		"",
+		"256, fewer when fewer than 3,200 are free; no bound for `trustedProxies`",
+		"",
+		noRoom + "; over TLS the connection is closed",
+	}
+	streams = about{
+		"http2_requests",
+		"requests over HTTP/2 at once",
+		"",
+		"a quarter, the smaller the less is free",
+		"",
+		noRoom,
+	}
 
-	deliveries = about{"delivery_bytes", "deliveries that are received or stored", "bytes", half, "`limits.inFlightBytes`", noRoom}
-	keyless    = about{"keyless_bytes", "requests without a key", "bytes", half, "", noRoom}
-	pushes     = about{"push_bytes", "push notices", "bytes", half, "", noRoom}
-	keyed      = about{"keyed_bytes", "requests with a key", "bytes", half + ", for each key", "", noRoom}
-	parsed     = about{"parsed_bytes", "bodies once they are parsed", "bytes", half, "", noRoom}
+	deliveries = about{
+		"delivery_bytes",
+		"deliveries that are received or stored",
+		"bytes",
+		half,
+		"`limits.inFlightBytes`",
+		noRoom,
+	}
+	keyless = about{"keyless_bytes", "requests without a key", "bytes", half, "", noRoom}
+	pushes  = about{"push_bytes", "push notices", "bytes", half, "", noRoom}
+	keyed   = about{"keyed_bytes", "requests with a key", "bytes", half + ", for each key", "", noRoom}
+	parsed  = about{"parsed_bytes", "bodies once they are parsed", "bytes", half, "", noRoom}
 
 	validations = about{"validations", "validations without a key, one of them under way", "", "4", "", noRoom}
-	plans       = about{"plans", "plans and validations with a key, two of them under way", "", "32, for each key", "", noRoom}
-	suspects    = about{"key_lookups", "look-ups of keys for senders of too many wrong ones, two of them under way", "", "", "", noRoom}
+	plans       = about{
+		"plans",
+		"plans and validations with a key, two of them under way",
+		"",
+		"32, for each key",
+		"",
+		noRoom,
+	}
+	suspects = about{
+		"key_lookups",
+		"look-ups of keys for senders of too many wrong ones, two of them under way",
+		"",
+		"",
+		"",
+		noRoom,
+	}
 
-	deliveryStreams = about{"delivery_streams", "open event streams of deliveries", "", half + ", for each key", "", noRoom}
-	runStreams      = about{"run_streams", "open event streams of runs", "", half + ", for each key", "", noRoom}
-	pageStreams     = about{"page_streams", "dashboard pages that follow what they show", "", half + ", for each key", "", noRoom}
+	deliveryStreams = about{
+		"delivery_streams",
+		"open event streams of deliveries",
+		"",
+		half + ", for each key",
+		"",
+		noRoom,
+	}
+	runStreams  = about{"run_streams", "open event streams of runs", "", half + ", for each key", "", noRoom}
+	pageStreams = about{
+		"page_streams",
+		"dashboard pages that follow what they show",
+		"",
+		half + ", for each key",
+		"",
+		noRoom,
+	}
 
-	webhookDeliveries = about{"delivery_senders", "senders of deliveries", "", "60 deliveries a minute to one webhook", "`limits.deliveriesPerMinute`", overBudget}
-	webhookFailures   = about{"failed_senders", "senders of deliveries that prove nothing", "", "20 a minute to one webhook", "`limits.failedAuthPerMinute`", overBudget}
-	wrongKeys         = about{"wrong_key_senders", "senders of wrong API keys", "", "30 a minute; a right key is still answered", "", overBudget}
-	signIns           = about{"sign_in_senders", "senders of wrong keys to the dashboard", "", "10 a minute; a right key still signs in", "", overBudget}
-	validating        = about{"validation_senders", "senders of validations without a key", "", "30 a minute", "", overBudget}
-	wrongPushes       = about{"wrong_push_senders", "senders of push notices that are not signed right", "", "20 a minute", "", overBudget}
+	webhookDeliveries = about{
+		"delivery_senders",
+		"senders of deliveries",
+		"",
+		"60 deliveries a minute to one webhook",
+		"`limits.deliveriesPerMinute`",
+		overBudget,
+	}
+	webhookFailures = about{
+		"failed_senders",
+		"senders of deliveries that prove nothing",
+		"",
+		"20 a minute to one webhook",
+		"`limits.failedAuthPerMinute`",
+		overBudget,
+	}
+	wrongKeys = about{
+		"wrong_key_senders",
+		"senders of wrong API keys",
+		"",
+		"30 a minute; a right key is still answered",
+		"",
+		overBudget,
+	}
+	signIns = about{
+		"sign_in_senders",
+		"senders of wrong keys to the dashboard",
+		"",
+		"10 a minute; a right key still signs in",
+		"",
+		overBudget,
+	}
+	validating = about{
+		"validation_senders",
+		"senders of validations without a key",
+		"",
+		"30 a minute",
+		"",
+		overBudget,
+	}
+	wrongPushes = about{
+		"wrong_push_senders",
+		"senders of push notices that are not signed right",
+		"",
+		"20 a minute",
+		"",
+		overBudget,
+	}
 )
 
 // bound is one of the bounds.

@@ -80,18 +80,22 @@ func (b *Budget[K]) SetLimit(limit int) {
 func (b *Budget[K]) Charge(k K, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	if b.limit < 0 {
 		return 0
 	}
+
 	at := now.Sub(b.base)
 	e := b.entry(k, at)
 	if wait := b.wait(e, at); wait > 0 {
 		return b.refuse(wait)
 	}
+
 	e.at = append(e.at, at)
 	if b.fresh != nil {
 		b.fresh[k]++
 	}
+
 	return 0
 }
 
@@ -99,15 +103,18 @@ func (b *Budget[K]) Charge(k K, now time.Time) time.Duration {
 func (b *Budget[K]) Add(k K, n int, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	if b.limit < 0 || n <= 0 {
 		return
 	}
+
 	at := now.Sub(b.base)
 	e := b.entry(k, at)
 	e.expire(at)
 	for range min(n, b.limit) {
 		e.at = append(e.at, at)
 	}
+
 	if over := len(e.at) - b.limit; over > 0 { // the newest ones decide
 		e.at = append(e.at[:0], e.at[over:]...)
 	}
@@ -148,10 +155,12 @@ func (b *Budget[K]) evict(now time.Duration) {
 		} else if fewest < 0 || len(e.at) < fewest {
 			least, fewest = k, len(e.at)
 		}
+
 		if drawn++; drawn == budgetSample {
 			break
 		}
 	}
+
 	if len(b.entries) >= b.room {
 		delete(b.entries, least)
 	}
@@ -161,12 +170,14 @@ func (b *Budget[K]) evict(now time.Duration) {
 func (b *Budget[K]) Sweep(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+
 	at := now.Sub(b.base)
 	for k, e := range b.entries {
 		if e.expire(at); len(e.at) == 0 {
 			delete(b.entries, k)
 		}
 	}
+
 	if len(b.fresh) > b.room { // nobody takes them any more
 		b.fresh = nil
 	}

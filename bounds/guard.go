@@ -27,6 +27,7 @@ func (b *Bounds) Guard(next http.Handler, senderOf func(*http.Request) string) h
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		headers := b.Keyless.Hold(senderOf(r))
 		defer headers.Release()
+
 		if !headers.Grow(HeaderBytes(r.Header)) {
 			Refuse(w)
 			return
@@ -36,12 +37,14 @@ func (b *Bounds) Guard(next http.Handler, senderOf func(*http.Request) string) h
 		if r.ProtoMajor == 2 {
 			_ = control.SetWriteDeadline(time.Time{}) // or the stream ends though nobody writes
 		}
+
 		if r.Body != nil && r.Body != http.NoBody {
 			_ = control.SetReadDeadline(time.Now().Add(BodyTime))
 			body := r.Body
 			r = r.WithContext(r.Context())
 			r.Body = &timedBody{body, control}
 		}
+
 		next.ServeHTTP(&timedWriter{ResponseWriter: w, control: control}, r)
 	})
 }

@@ -4,9 +4,24 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // The metrics have the name of the bound as their only label: nothing that a sender chose.
 var (
-	heldMetric    = prometheus.NewDesc("millwright_bound_held", "How much of a bound is held.", []string{"bound"}, nil)
-	limitMetric   = prometheus.NewDesc("millwright_bound_limit", "How much of a bound may be held.", []string{"bound"}, nil)
-	refusedMetric = prometheus.NewDesc("millwright_bound_refused_total", "Requests that a bound refused.", []string{"bound"}, nil)
+	heldMetric = prometheus.NewDesc(
+		"millwright_bound_held",
+		"How much of a bound is held.",
+		[]string{"bound"},
+		nil,
+	)
+	limitMetric = prometheus.NewDesc(
+		"millwright_bound_limit",
+		"How much of a bound may be held.",
+		[]string{"bound"},
+		nil,
+	)
+	refusedMetric = prometheus.NewDesc(
+		"millwright_bound_refused_total",
+		"Requests that a bound refused.",
+		[]string{"bound"},
+		nil,
+	)
 )
 
 // Describe implements prometheus.Collector.

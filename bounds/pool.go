@@ -42,6 +42,7 @@ func (p *Pool) Take(sender string, n int64) bool {
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	free := p.limit - p.held
 	if n > free || !p.mayHold(sender, n, free, 1) || !p.mayHold(network, n, free, 2) {
 		p.refused++
@@ -95,6 +96,7 @@ func (p *Pool) mayHold(who string, n, free, times int64) bool {
 	if who == "" {
 		return true
 	}
+
 	total := p.of[who] + n
 	if p.most > 0 && total > times*p.most {
 		return false
@@ -102,6 +104,7 @@ func (p *Pool) mayHold(who string, n, free, times int64) bool {
 	if p.part == 0 || total <= p.least {
 		return true
 	}
+
 	return float64(total) <= float64(times)*p.part*float64(free)*float64(free)/float64(p.limit)
 }
 
@@ -156,13 +159,16 @@ func networkOf(sender string) string {
 	if !strings.HasSuffix(sender, "/64") {
 		return ""
 	}
+
 	prefix, err := netip.ParsePrefix(sender)
 	if err != nil {
 		return ""
 	}
+
 	wider, err := prefix.Addr().Prefix(48)
 	if err != nil {
 		return ""
 	}
+
 	return wider.String()
 }

@@ -23,6 +23,7 @@ func (s *Slots) Enter(ctx context.Context, sender string) (leave func(), ok bool
 	if !s.Take(sender, 1) {
 		return nil, false
 	}
+
 	patience := time.NewTimer(s.patience)
 	defer patience.Stop()
 
@@ -35,6 +36,7 @@ func (s *Slots) Enter(ctx context.Context, sender string) (leave func(), ok bool
 	case <-patience.C:
 	case <-ctx.Done():
 	}
+
 	s.Give(sender, 1)
 	return nil, false
 }

@@ -35,21 +35,26 @@ func (q *request) automationRows(factoryUID string) ([]automationRow, error) {
 	if err := q.call(http.MethodGet, "/factory/"+factoryUID+"/automations?limit=500", nil, &list); err != nil {
 		return nil, err
 	}
+
 	cur, err := q.Store.Current(q.Context(), factoryUID)
 	if err != nil {
 		return nil, err
 	}
+
 	var rows []automationRow
 	for _, a := range list.Automations {
 		row := automationRow{Automation: a, Why: strings.Join(a.WhyNot, "; ")}
 		if i := slices.IndexFunc(cur.Tree.Automations, func(s schema.Automation) bool { return s.Name == a.Name }); i >= 0 {
 			row.Spec = cur.Tree.Automations[i]
 		}
+
 		for _, t := range a.Triggers {
 			row.Pretty = append(row.Pretty, pretty(t.Payload))
 		}
+
 		rows = append(rows, row)
 	}
+
 	return rows, nil
 }
 
@@ -64,10 +69,12 @@ func (q *request) automations() error {
 	if err != nil {
 		return err
 	}
+
 	rows, err := q.automationRows(f.UID)
 	if err != nil {
 		return err
 	}
+
 	p.Live = []string{"sync." + f.UID}
 	p.Data = automationsView{rows, managed(f), placeOf(f, "automations/<name>/automation.md")}
 	return q.render("automations", p)
@@ -85,19 +92,23 @@ func (q *request) automation() error {
 	if err != nil {
 		return err
 	}
+
 	rows, err := q.automationRows(f.UID)
 	if err != nil {
 		return err
 	}
+
 	name := q.param("automation")
 	i := slices.IndexFunc(rows, func(a automationRow) bool { return a.Name == name || a.UID == name })
 	if i < 0 {
 		return api.Problem("resource_not_found", "there is no automation %s in the applied definition", line(name))
 	}
+
 	v := automationView{automationRow: rows[i], Managed: managed(f), Where: placeOf(f, rows[i].File).at(rows[i].Line)}
 	if v.Runs, _, err = q.Store.Runs(q.Context(), state.RunFilter{AutomationUID: v.UID}, state.RunOrder{}, nil, 10); err != nil {
 		return err
 	}
+
 	p.Title = v.Name
 	p.Crumbs = append(p.Crumbs, crumb{"Automations", "/factories/" + f.UID + "/automations"})
 	p.Live, p.Data = []string{"sync." + f.UID, "run"}, v
@@ -138,6 +149,7 @@ func (q *request) showFilter() error {
 		if err != nil {
 			return err
 		}
+
 		for _, a := range rows {
 			for i, t := range a.Triggers {
 				if a.Name == name && t.Provider == "webhook" && f.Values["automation"] == "" {
@@ -149,6 +161,7 @@ func (q *request) showFilter() error {
 			}
 		}
 	}
+
 	return q.showFilterForm(http.StatusOK, filterView{Form: f, Chosen: chosen[:min(len(chosen), 64)]})
 }
 
@@ -160,18 +173,25 @@ func (q *request) showFilterForm(status int, v filterView) error {
 	if v.Webhooks, err = q.Store.Webhooks(q.Context(), f.UID, false); err != nil {
 		return err
 	}
+
 	selected := v.Webhooks
 	if len(v.Chosen) > 0 {
-		selected = slices.DeleteFunc(slices.Clone(v.Webhooks), func(w state.Webhook) bool { return !slices.Contains(v.Chosen, w.UID) })
+		selected = slices.DeleteFunc(
+			slices.Clone(v.Webhooks),
+			func(w state.Webhook) bool { return !slices.Contains(v.Chosen, w.UID) },
+		)
 	}
+
 	if v.Stored, err = q.deliveryRows(q.Context(), selected, state.DeliveryFilter{Outcome: state.DeliveryAccepted}, "", testedDeliveries); err != nil {
 		return err
 	}
+
 	if v.Tested {
 		if err := q.tryFilter(&v); err != nil {
 			return err
 		}
 	}
+
 	p.Data = v
 	return q.renderStatus(status, "filter", p)
 }
@@ -188,22 +208,27 @@ func (q *request) testFilter() error {
 		}
 		in.Filter = json.RawMessage(text)
 	}
+
 	if len(v.Chosen) > 0 {
 		in.WebhookIDs = &v.Chosen
 	}
+
 	switch body := strings.TrimSpace(v.Form.Values["payload"]); {
 	case body != "":
 		if wrong := notJSON(body); wrong != "" {
 			v.Form.Errors["payload"] = wrong
 			return q.showFilterForm(http.StatusUnprocessableEntity, v)
 		}
+
 		in.Payload = json.RawMessage(body)
 		v.Form.Values["delivery"] = ""
+
 	case v.Form.Values["delivery"] != "":
 		in.DeliveryID = v.Form.Values["delivery"]
 	default:
 		in.Payload = json.RawMessage("{}") // to have the filter checked
 	}
+
 	var result admin.FilterTestResponse
 	if err := q.call(http.MethodPost, "/factory/"+q.param("factory")+"/filter-tests", in, &result); err != nil {
 		if api.IsNotFound(err) && in.DeliveryID != "" {
@@ -211,11 +236,14 @@ func (q *request) testFilter() error {
 		} else if !v.Form.take(err) {
 			return err
 		}
+
 		return q.showFilterForm(http.StatusUnprocessableEntity, v)
 	}
+
 	if v.Form.Values["delivery"] != "" || strings.TrimSpace(v.Form.Values["payload"]) != "" {
 		v.Result = &result
 	}
+
 	v.Tested = true
 	return q.showFilterForm(http.StatusOK, v)
 }
@@ -235,6 +263,7 @@ func (q *request) tryFilter(v *filterView) error {
 	if len(wrong) > 0 {
 		return nil // the API has said so
 	}
+
 	read := 0
 	for _, row := range v.Stored {
 		body, err := q.Store.Payload(q.Context(), row.FactoryUID, row.UID)
@@ -243,21 +272,26 @@ func (q *request) tryFilter(v *filterView) error {
 		} else if err != nil {
 			return err
 		}
+
 		if read += len(body); read > maxTestedBytes {
 			break
 		}
+
 		payload, err := schema.ParsePayload(body)
 		if err != nil {
 			continue
 		}
+
 		t := triedDelivery{deliveryRow: row, Matched: filter.Match(payload)}
 		if t.Matched {
 			v.Fired++
 		} else {
 			t.Why = whyNot(filter.Explain(payload))
 		}
+
 		v.Tried = append(v.Tried, t)
 	}
+
 	return context.Cause(q.Context())
 }
 

@@ -34,22 +34,31 @@ const (
 	chartBottom             = 24
 )
 
-func newChart(id, title string, now time.Time, known bool, names []series, index func(add func(name int, at time.Time, n int64))) chart {
+func newChart(
+	id, title string,
+	now time.Time,
+	known bool,
+	names []series,
+	index func(add func(name int, at time.Time, n int64)),
+) chart {
 	c := chart{ID: id, Title: title, From: chartStart(now), Span: chartSpan, Known: known}
 	for i := range names {
 		names[i].Counts = make([]int64, chartSpans)
 	}
+
 	index(func(name int, at time.Time, n int64) {
 		if i := int(at.Sub(c.From) / chartSpan); name >= 0 && i >= 0 && i < chartSpans {
 			names[name].Counts[i] += n
 			names[name].Total += n
 		}
 	})
+
 	for _, s := range names {
 		if s.Total > 0 {
 			c.Series = append(c.Series, s)
 		}
 	}
+
 	return c
 }
 
@@ -62,29 +71,55 @@ func deliveryChart(now time.Time, tallies []state.DeliveryTally, known bool) cha
 		place[o] = i
 		names = append(names, series{Name: o.Label(), Class: strings.ReplaceAll(string(o), "_", "-")})
 	}
-	return newChart("chart-deliveries", "Deliveries in the last 24 hours", now, known, names, func(add func(int, time.Time, int64)) {
-		for _, t := range tallies {
-			add(place[t.Outcome], t.From, t.Count)
-		}
-	})
+
+	return newChart(
+		"chart-deliveries",
+		"Deliveries in the last 24 hours",
+		now,
+		known,
+		names,
+		func(add func(int, time.Time, int64)) {
+			for _, t := range tallies {
+				add(place[t.Outcome], t.From, t.Count)
+			}
+		},
+	)
 }
 
 // runChart counts runs by state.
 func runChart(now time.Time, tallies []state.RunTally, known bool) chart {
-	order := []state.RunState{state.RunSucceeded, state.RunFailed, state.RunError, state.RunBlocked, state.RunCancelled, state.RunInProgress, state.RunClaimed, state.RunQueued}
+	order := []state.RunState{
+		state.RunSucceeded,
+		state.RunFailed,
+		state.RunError,
+		state.RunBlocked,
+		state.RunCancelled,
+		state.RunInProgress,
+		state.RunClaimed,
+		state.RunQueued,
+	}
+
 	var names []series
 	place := map[state.RunState]int{}
 	for i, s := range order {
 		place[s] = i
 		names = append(names, series{Name: runWord(s), Class: strings.ToLower(string(s))})
 	}
-	return newChart("chart-runs", "Runs in the last 24 hours", now, known, names, func(add func(int, time.Time, int64)) {
-		for _, t := range tallies {
-			if i, ok := place[t.State]; ok {
-				add(i, t.From, t.Count)
+
+	return newChart(
+		"chart-runs",
+		"Runs in the last 24 hours",
+		now,
+		known,
+		names,
+		func(add func(int, time.Time, int64)) {
+			for _, t := range tallies {
+				if i, ok := place[t.State]; ok {
+					add(i, t.From, t.Count)
+				}
 			}
-		}
-	})
+		},
+	)
 }
 
 // runWord is a run's state for people to read.
@@ -126,27 +161,54 @@ func (c chart) Drawing() template.HTML {
 		for _, s := range c.Series {
 			sum += s.Counts[i]
 		}
+
 		most = max(most, sum)
 	}
+
 	top := nice(most)
 	height := float64(chartHeight - chartTop - chartBottom)
 	step := float64(chartWidth-chartLeft) / chartSpans
 	y := func(n int64) float64 { return float64(chartTop) + height - height*float64(n)/float64(top) }
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%[3]s-title %[3]s-desc"><title id="%[3]s-title">%s</title><desc id="%[3]s-desc">%s</desc>`,
-		chartWidth, chartHeight, c.ID, c.Title, c.Summary())
+	fmt.Fprintf(
+		&b,
+		`<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%[3]s-title %[3]s-desc"><title id="%[3]s-title">%s</title><desc id="%[3]s-desc">%s</desc>`,
+		chartWidth,
+		chartHeight,
+		c.ID,
+		c.Title,
+		c.Summary(),
+	)
+
 	for _, n := range []int64{0, top / 2, top} {
 		if n == top/2 && top < 2 {
 			continue
 		}
-		fmt.Fprintf(&b, `<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text class="tick" x="%d" y="%.1f" text-anchor="end">%s</text>`,
-			chartLeft, chartWidth, y(n), y(n), chartLeft-6, y(n)+4, compact(n))
+		fmt.Fprintf(
+			&b,
+			`<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text class="tick" x="%d" y="%.1f" text-anchor="end">%s</text>`,
+			chartLeft,
+			chartWidth,
+			y(n),
+			y(n),
+			chartLeft-6,
+			y(n)+4,
+			compact(n),
+		)
 	}
+
 	for i := range chartSpans {
 		at := c.From.Add(time.Duration(i) * c.Span)
 		if at.Hour()%6 == 0 {
-			fmt.Fprintf(&b, `<text class="tick" x="%.1f" y="%d" text-anchor="middle">%s</text>`, float64(chartLeft)+step*float64(i), chartHeight-6, at.UTC().Format("15:04"))
+			fmt.Fprintf(
+				&b,
+				`<text class="tick" x="%.1f" y="%d" text-anchor="middle">%s</text>`,
+				float64(chartLeft)+step*float64(i),
+				chartHeight-6,
+				at.UTC().Format("15:04"),
+			)
 		}
+
 		var bars, words strings.Builder
 		sum := int64(0)
 		for _, s := range c.Series {
@@ -154,15 +216,34 @@ func (c chart) Drawing() template.HTML {
 			if n == 0 {
 				continue
 			}
+
 			from, to := y(sum), y(sum+n)
-			fmt.Fprintf(&bars, `<rect class="bar %s" x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="1.5"/>`, s.Class, float64(chartLeft)+step*float64(i)+2, to, step-4, max(from-to, 1))
+			fmt.Fprintf(
+				&bars,
+				`<rect class="bar %s" x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="1.5"/>`,
+				s.Class,
+				float64(chartLeft)+step*float64(i)+2,
+				to,
+				step-4,
+				max(from-to, 1),
+			)
+
 			fmt.Fprintf(&words, "\n%s: %d", s.Name, n)
 			sum += n
 		}
+
 		if sum > 0 {
-			fmt.Fprintf(&b, `<g><title>%s – %s UTC%s</title>%s</g>`, at.UTC().Format("15:04"), at.Add(c.Span).UTC().Format("15:04"), words.String(), bars.String())
+			fmt.Fprintf(
+				&b,
+				`<g><title>%s – %s UTC%s</title>%s</g>`,
+				at.UTC().Format("15:04"),
+				at.Add(c.Span).UTC().Format("15:04"),
+				words.String(),
+				bars.String(),
+			)
 		}
 	}
+
 	b.WriteString(`</svg>`)
 	return template.HTML(b.String())
 }

@@ -86,6 +86,7 @@ func New(cfg Config) (http.Handler, error) {
 	if cfg.LiveCheck == 0 {
 		cfg.LiveCheck = 15 * time.Second
 	}
+
 	cfg.PublicURL = strings.TrimSuffix(cfg.PublicURL, "/")
 	d := &dashboard{
 		Config: cfg, origins: http.NewCrossOriginProtection(),
@@ -96,6 +97,7 @@ func New(cfg Config) (http.Handler, error) {
 			return nil, err
 		}
 	}
+
 	var err error
 	if d.assets, err = readAssets(); err != nil {
 		return nil, err
@@ -103,6 +105,7 @@ func New(cfg Config) (http.Handler, error) {
 	if d.views, err = d.parseTemplates(); err != nil {
 		return nil, err
 	}
+
 	return d.routes(), nil
 }
 
@@ -153,6 +156,7 @@ func (d *dashboard) routes() http.Handler {
 		show("/filter", (*request).showFilter)
 		change("/filter", (*request).testFilter)
 	})
+
 	show("/runs", (*request).runs)
 	show("/runs/{run}", (*request).run)
 	change("/runs/{run}/followups", (*request).followup)
@@ -166,7 +170,9 @@ func (d *dashboard) routes() http.Handler {
 	change("/keys/{key}/revoke", (*request).revokeKey)
 	missing := func(q *request) error { return api.Problem("resource_not_found", "there is no page %s", q.URL.Path) }
 	r.NotFound(d.unlessPosted(http.StatusNotFound, missing))
-	r.MethodNotAllowed(d.unlessPosted(http.StatusMethodNotAllowed, missing)) // a page that there is only as the answer to a form
+	r.MethodNotAllowed(
+		d.unlessPosted(http.StatusMethodNotAllowed, missing),
+	) // a page that there is only as the answer to a form
 	return r
 }
 
@@ -211,10 +217,12 @@ func (d *dashboard) guard(next http.Handler) http.Handler {
 				if v == http.ErrAbortHandler {
 					panic(v)
 				}
+
 				d.Log.Error("dashboard page failed", "method", r.Method, "path", r.URL.Path, "panic", panicKind(v))
 				http.Error(w, "something went wrong inside", http.StatusInternalServerError)
 			}
 		}()
+
 		next.ServeHTTP(w, r)
 	})
 }
@@ -232,10 +240,12 @@ func readAssets() (map[string]asset, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	err = fs.WalkDir(dir, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
+
 		body, err := fs.ReadFile(dir, name)
 		kind := "text/plain; charset=utf-8"
 		switch {
@@ -246,9 +256,11 @@ func readAssets() (map[string]asset, error) {
 		case strings.HasSuffix(name, ".svg"):
 			kind = "image/svg+xml"
 		}
+
 		all[name] = asset{body, kind, contentHash(body)}
 		return err
 	})
+
 	return all, err
 }
 
@@ -260,17 +272,20 @@ func (d *dashboard) serveAsset(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache")
 	if r.URL.Query().Get("v") == a.version {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
+
 	tag := `"` + a.version + `"`
 	h.Set("ETag", tag)
 	if r.Header.Get("If-None-Match") == tag {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
+
 	h.Set("Content-Type", a.contentType)
 	w.Write(a.body)
 }

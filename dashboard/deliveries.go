@@ -50,6 +50,7 @@ func (v deliveryQuery) filter() (state.DeliveryFilter, map[string]string) {
 		wrong["outcome"] = "is none of the outcomes"
 		f.Outcome = ""
 	}
+
 	for _, at := range []struct {
 		name, text string
 		to         *time.Time
@@ -57,6 +58,7 @@ func (v deliveryQuery) filter() (state.DeliveryFilter, map[string]string) {
 		if at.text == "" {
 			continue
 		}
+
 		t, err := time.Parse(inputTime, at.text)
 		if err != nil {
 			t, err = time.Parse(time.RFC3339, at.text)
@@ -65,8 +67,10 @@ func (v deliveryQuery) filter() (state.DeliveryFilter, map[string]string) {
 			wrong[at.name] = "is not a time such as 2026-01-31T08:30"
 			continue
 		}
+
 		*at.to = t
 	}
+
 	return f, wrong
 }
 
@@ -87,13 +91,18 @@ func (v deliveryQuery) address(path, before string) string {
 func (q *request) deliveryList(hooks []state.Webhook) (deliveryList, error) {
 	in := q.URL.Query()
 	v := deliveryList{Outcomes: state.DeliveryOutcomes(), Query: deliveryQuery{
-		Webhook: clip(64, in.Get("webhook")), Outcome: clip(64, in.Get("outcome")), From: clip(64, in.Get("from")), To: clip(64, in.Get("to")), Before: in.Get("before"),
+		Webhook: clip(
+			64,
+			in.Get("webhook"),
+		), Outcome: clip(64, in.Get("outcome")), From: clip(64, in.Get("from")), To: clip(64, in.Get("to")), Before: in.Get("before"),
 	}}
+
 	f, wrong := v.Query.filter()
 	v.Query.Errors = wrong
 	if v.Query.Before != "" && !state.ValidID(state.PrefixDelivery, v.Query.Before) {
 		return v, api.InvalidField("before", "is not a place in this list")
 	}
+
 	if v.Query.Webhook != "" {
 		var chosen []state.Webhook
 		for _, w := range hooks {
@@ -101,11 +110,14 @@ func (q *request) deliveryList(hooks []state.Webhook) (deliveryList, error) {
 				chosen = append(chosen, w)
 			}
 		}
+
 		if len(chosen) == 0 {
 			v.Query.Errors["webhook"] = "is none of this factory"
 		}
+
 		hooks = chosen
 	}
+
 	rows, err := q.deliveryRows(q.Context(), hooks, f, v.Query.Before, deliveryRowsShown+1)
 	if err != nil {
 		return v, err
@@ -117,6 +129,7 @@ func (q *request) deliveryList(hooks []state.Webhook) (deliveryList, error) {
 	if v.Query.Before != "" {
 		v.First = v.Query.address(q.URL.Path, "")
 	}
+
 	return v, nil
 }
 
@@ -126,10 +139,12 @@ func (q *request) deliveries() error {
 	if err != nil {
 		return err
 	}
+
 	hooks, err := q.Store.Webhooks(q.Context(), f.UID, true)
 	if err != nil {
 		return err
 	}
+
 	v, err := q.deliveryList(hooks)
 	v.Webhooks = hooks
 	p.Data = v
@@ -139,9 +154,11 @@ func (q *request) deliveries() error {
 			p.Live = append(p.Live, "delivery."+w.UID)
 		}
 	}
+
 	if err != nil {
 		return err
 	}
+
 	return q.render("deliveries", p)
 }
 
@@ -163,11 +180,13 @@ func (q *request) deliveryPage() (page, deliveryView, error) {
 	if err != nil {
 		return p, deliveryView{}, err
 	}
+
 	v := deliveryView{Webhook: w}
 	uid := q.param("delivery")
 	if !state.ValidID(state.PrefixDelivery, uid) {
 		return p, v, api.Problem("resource_not_found", "there is no delivery %s", line(uid))
 	}
+
 	v.Delivery, err = q.Store.Delivery(q.Context(), f.UID, w.UID, uid)
 	return p, v, err
 }
@@ -178,15 +197,18 @@ func (q *request) delivery() error {
 	if err != nil {
 		return err
 	}
+
 	d := v.Delivery
 	if err := q.call(http.MethodGet, q.apiPath(d), nil, &v.Detail); err != nil {
 		return err
 	}
+
 	v.Runs = nil
 	runs, err := q.Store.RunsOfDeliveries(q.Context(), d.UID)
 	if err != nil {
 		return err
 	}
+
 	v.Runs = runs[d.UID]
 	if d.Outcome == state.DeliveryAccepted {
 		body, err := q.Store.Payload(q.Context(), d.FactoryUID, d.UID)
@@ -198,6 +220,7 @@ func (q *request) delivery() error {
 			v.Curl = curl(q.PublicURL, v.Webhook, body)
 		}
 	}
+
 	p.Live, p.Data = []string{"run"}, v
 	return q.render("delivery", p)
 }
@@ -266,12 +289,18 @@ func curl(publicURL string, w state.Webhook, body []byte) string {
 	if header == "" {
 		header = "X-Service-Delivery-Id"
 	}
-	fmt.Fprintf(&b, " \\\n  -H %s\"$(date +%%s%%N)\"", schema.ShellWord(header+": ")) // a new identity, or it is a duplicate
+
+	fmt.Fprintf(
+		&b,
+		" \\\n  -H %s\"$(date +%%s%%N)\"",
+		schema.ShellWord(header+": "),
+	) // a new identity, or it is a duplicate
 	if len(body) > maxArgument {
 		fmt.Fprintf(&b, " \\\n  --data-binary @%s", state.PayloadName)
 	} else { // a body that began with @ would be taken for a file's name, but no JSON does
 		fmt.Fprintf(&b, " \\\n  --data-binary %s", schema.ShellWord(string(body)))
 	}
+
 	return b.String()
 }
 

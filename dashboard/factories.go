@@ -20,6 +20,7 @@ func (q *request) factories() error {
 	if err != nil {
 		return err
 	}
+
 	var live, detached []factoryCard
 	for _, f := range all {
 		cur, err := q.Store.Current(q.Context(), f.UID)
@@ -29,6 +30,7 @@ func (q *request) factories() error {
 		if err != nil {
 			return err
 		}
+
 		card := factoryCard{f, len(cur.Webhooks), len(cur.Tree.Automations)}
 		if f.Detached {
 			detached = append(detached, card)
@@ -36,7 +38,11 @@ func (q *request) factories() error {
 			live = append(live, card)
 		}
 	}
-	return q.render("factories", page{Title: "Factories", Section: "factories", Live: []string{"sync"}, Data: append(live, detached...)})
+
+	return q.render(
+		"factories",
+		page{Title: "Factories", Section: "factories", Live: []string{"sync"}, Data: append(live, detached...)},
+	)
 }
 
 // factoryPage reads the factory that the path names, and begins a page of it.
@@ -45,8 +51,16 @@ func (q *request) factoryPage(title, tab string) (page, state.Factory, error) {
 	if !state.ValidID(state.PrefixFactory, uid) {
 		return page{}, state.Factory{}, api.Problem("resource_not_found", "there is no factory %s", line(uid))
 	}
+
 	f, err := q.Store.Factory(q.Context(), uid)
-	p := page{Title: title, Section: "factories", Tab: tab, Factory: &f, Crumbs: []crumb{{"Factories", "/factories"}, {f.Name, "/factories/" + f.UID}}}
+	p := page{
+		Title:   title,
+		Section: "factories",
+		Tab:     tab,
+		Factory: &f,
+		Crumbs:  []crumb{{"Factories", "/factories"}, {f.Name, "/factories/" + f.UID}},
+	}
+
 	return p, f, err
 }
 
@@ -63,21 +77,26 @@ func (q *request) factory() error {
 	if err != nil {
 		return err
 	}
+
 	v := factoryView{}
 	if v.Current, err = q.Store.Current(q.Context(), f.UID); err != nil {
 		return err
 	}
+
 	for _, w := range v.Current.Webhooks {
 		if w.SecretStale {
 			v.Stale = append(v.Stale, w)
 		}
 	}
+
 	for _, found := range f.Problems {
 		v.Codes = append(v.Codes, found.Code)
 	}
+
 	if v.Attempts, err = q.Store.Attempts(q.Context(), f.UID, 0, 5); err != nil {
 		return err
 	}
+
 	tallies, known := q.deliveryTallies(f.UID)
 	v.Deliveries = deliveryChart(time.Now(), tallies, known)
 	p.Title, p.Crumbs = f.Name, p.Crumbs[:1]
@@ -91,11 +110,16 @@ func (q *request) sync() error {
 	if err != nil {
 		return err
 	}
+
 	var result admin.Sync
-	in := admin.SyncRequest{AllowPrune: q.PostForm.Get("allow_prune") == "yes", AllowRename: q.PostForm.Get("allow_rename") == "yes"}
+	in := admin.SyncRequest{
+		AllowPrune:  q.PostForm.Get("allow_prune") == "yes",
+		AllowRename: q.PostForm.Get("allow_rename") == "yes",
+	}
 	if err := q.call(http.MethodPost, "/factory/"+f.UID+"/sync", in, &result); err != nil {
 		return err
 	}
+
 	return q.redirect("/factories/"+f.UID, result.Outcome)
 }
 
@@ -113,14 +137,17 @@ func (q *request) plan() error {
 	if err != nil {
 		return err
 	}
+
 	v := planView{Counts: map[string]int{}}
 	if err := q.call(http.MethodPost, "/factory/"+f.UID+"/plan", nil, &v.Plan); err != nil {
 		problem := problemOf(err)
 		if problem.Status == http.StatusForbidden || problem.Status == http.StatusInternalServerError {
 			return err
 		}
+
 		v.Error = problem.Detail
 	}
+
 	for _, c := range v.Plan.Changes {
 		v.Counts[c.Action]++
 		if c.Action == plan.ActionUnchanged {
@@ -129,6 +156,7 @@ func (q *request) plan() error {
 			v.Changed = append(v.Changed, c)
 		}
 	}
+
 	p.Data = v
 	return q.render("plan", p)
 }
@@ -149,20 +177,24 @@ func (q *request) history() error {
 	if err != nil {
 		return err
 	}
+
 	before := int64(0)
 	if text := q.URL.Query().Get("before"); text != "" {
 		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before <= 0 {
 			return api.InvalidField("before", "is not a place in this list")
 		}
 	}
+
 	v := historyView{Held: managed(f)}
 	if v.Held && before == 0 {
 		var list admin.ListRevisionsResponse
 		if err := q.call(http.MethodGet, "/factory/"+f.UID+"/revisions?limit=30&cursor="+url.QueryEscape(q.URL.Query().Get("revisions")), nil, &list); err != nil {
 			return err
 		}
+
 		v.Revisions, v.NextHeld = list.Revisions, list.PageInfo.NextCursor
 	}
+
 	if v.Attempts, err = q.Store.Attempts(q.Context(), f.UID, before, historyRows+1); err != nil {
 		return err
 	}
@@ -170,6 +202,7 @@ func (q *request) history() error {
 		v.Attempts = v.Attempts[:historyRows]
 		v.Next = strconv.FormatInt(v.Attempts[historyRows-1].ID, 10)
 	}
+
 	p.Live, p.Data = []string{"sync." + f.UID}, v
 	return q.render("history", p)
 }
@@ -191,10 +224,15 @@ func placeOf(f state.Factory, file string) place {
 	at := path.Join(f.Source.Path, file)
 	switch f.Source.Kind {
 	case "git":
-		return place{Path: at, Where: "on branch " + f.Source.Branch + " of " + admin.WithoutCredentials(f.Source.URL), Commit: true}
+		return place{
+			Path:   at,
+			Where:  "on branch " + f.Source.Branch + " of " + admin.WithoutCredentials(f.Source.URL),
+			Commit: true,
+		}
 	case "dir":
 		return place{Path: at, Where: "on the server"}
 	}
+
 	return place{Path: file}
 }
 

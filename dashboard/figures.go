@@ -40,16 +40,24 @@ type figure struct {
 
 // counted returns what count returned lately under this name, and when. It is nil when nothing has been
 // counted yet. asked is when the page was asked for; zero: it will ask again, and only begins the count.
-func counted[T any](f *figures, asked time.Time, log func(error), name string, count func(context.Context) (T, error)) (value *T, at time.Time) {
+func counted[T any](
+	f *figures,
+	asked time.Time,
+	log func(error),
+	name string,
+	count func(context.Context) (T, error),
+) (value *T, at time.Time) {
 	f.mu.Lock()
 	if f.all == nil || len(f.all) >= maxFigures {
 		f.all = map[string]*figure{}
 	}
+
 	g := f.all[name]
 	if g == nil {
 		g = &figure{}
 		f.all[name] = g
 	}
+
 	rested := time.Since(g.at) >= g.cost*figureRest || g.cost < figurePatience
 	fresh := !asked.IsZero() && g.at.After(asked)
 	if g.running == nil && rested && !fresh {
@@ -57,34 +65,42 @@ func counted[T any](f *figures, asked time.Time, log func(error), name string, c
 		go func() {
 			ctx, stop := context.WithTimeout(context.Background(), figureTime)
 			defer stop()
+
 			began := time.Now()
 			v, err := count(ctx)
 			f.mu.Lock()
 			defer f.mu.Unlock()
+
 			if g.cost = time.Since(began); err == nil {
 				g.value, g.at = &v, began
 			} else {
 				log(err)
 			}
+
 			close(g.running)
 			g.running = nil
 		}()
 	}
+
 	running := g.running
 	if g.value != nil && g.cost > figurePatience || asked.IsZero() {
 		running = nil // it would be waited for in vain
 	}
+
 	f.mu.Unlock()
 	if running != nil {
 		patience := time.NewTimer(max(figureGrace, time.Until(asked.Add(figurePatience))))
 		defer patience.Stop()
+
 		select {
 		case <-running:
 		case <-patience.C:
 		}
 	}
+
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	value, _ = g.value.(*T)
 	return value, g.at
 }
@@ -107,12 +123,19 @@ func chartStart(now time.Time) time.Time {
 
 // deliveryTallies counts the deliveries of a factory, or of all, over the last day.
 func (q *request) deliveryTallies(factoryUID string) (tallies []state.DeliveryTally, known bool) {
-	v, _ := counted(&q.figures, q.began, q.countFailed, "deliveries "+factoryUID, func(ctx context.Context) ([]state.DeliveryTally, error) {
-		return q.Store.DeliveryTallies(ctx, factoryUID, chartStart(time.Now()), chartSpan)
-	})
+	v, _ := counted(
+		&q.figures,
+		q.began,
+		q.countFailed,
+		"deliveries "+factoryUID,
+		func(ctx context.Context) ([]state.DeliveryTally, error) {
+			return q.Store.DeliveryTallies(ctx, factoryUID, chartStart(time.Now()), chartSpan)
+		},
+	)
 	if v == nil {
 		return nil, false
 	}
+
 	return *v, true
 }
 
@@ -129,12 +152,19 @@ func (q *request) runTallies() (tallies []state.RunTally, known bool) {
 
 // deliveryCounts counts what the logs of a factory's webhooks hold, by webhook.
 func (q *request) deliveryCounts(factoryUID string) (counts map[string]map[state.DeliveryOutcome]int64, known bool) {
-	v, _ := counted(&q.figures, q.began, q.countFailed, "logs "+factoryUID, func(ctx context.Context) (map[string]map[state.DeliveryOutcome]int64, error) {
-		return q.Store.DeliveryCounts(ctx, factoryUID)
-	})
+	v, _ := counted(
+		&q.figures,
+		q.began,
+		q.countFailed,
+		"logs "+factoryUID,
+		func(ctx context.Context) (map[string]map[state.DeliveryOutcome]int64, error) {
+			return q.Store.DeliveryCounts(ctx, factoryUID)
+		},
+	)
 	if v == nil {
 		return nil, false
 	}
+
 	return *v, true
 }
 

@@ -65,6 +65,7 @@ func text(v any) string {
 	case error:
 		return v.Error()
 	}
+
 	return ""
 }
 
@@ -96,8 +97,10 @@ func difference(text string) (lines []diffLine) {
 		case strings.HasPrefix(l, "-"):
 			class = "removed"
 		}
+
 		lines = append(lines, diffLine{class, l})
 	}
+
 	return lines
 }
 
@@ -119,15 +122,22 @@ func commitPage(s state.Source, revision string) string {
 	if rest, ok := strings.CutPrefix(address, "git@"); ok && !strings.Contains(address, "://") { // git@host:path
 		address = "ssh://git@" + strings.Replace(rest, ":", "/", 1)
 	}
+
 	u, err := url.Parse(address)
 	if s.Kind != "git" || err != nil || u.Scheme != "https" && u.Scheme != "ssh" {
 		return ""
 	}
+
 	of := map[string]string{"github.com": "commit", "gitlab.com": "-/commit", "bitbucket.org": "commits", "codeberg.org": "commit"}[u.Hostname()]
 	if of == "" {
 		return ""
 	}
-	page := url.URL{Scheme: "https", Host: u.Hostname(), Path: strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), ".git")}
+
+	page := url.URL{
+		Scheme: "https",
+		Host:   u.Hostname(),
+		Path:   strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), ".git"),
+	}
 	return page.JoinPath(of, revision).String()
 }
 
@@ -146,6 +156,7 @@ func tone(v any) string {
 	case schema.Severity:
 		s = string(v)
 	}
+
 	switch s {
 	case "accepted", "SUCCEEDED", "applied", "enabled", "matched", "create", "ok":
 		return "good"
@@ -153,9 +164,21 @@ func tone(v any) string {
 		return "busy"
 	case "duplicate", "BLOCKED", "warning", "disabled", "warn", "pending":
 		return "odd"
-	case "rejected_auth", "rejected_invalid_json", "rejected_too_large", "FAILED", "ERROR", "refused", "failed", "error", "deleted", "unknown", "delete", "bad":
+	case "rejected_auth",
+		"rejected_invalid_json",
+		"rejected_too_large",
+		"FAILED",
+		"ERROR",
+		"refused",
+		"failed",
+		"error",
+		"deleted",
+		"unknown",
+		"delete",
+		"bad":
 		return "bad"
 	}
+
 	return "quiet"
 }
 
@@ -171,6 +194,7 @@ func tier(s state.IdentitySource) string {
 	case state.IdentityBodyHash:
 		return "hash of the body"
 	}
+
 	return ""
 }
 
@@ -205,6 +229,7 @@ func standingOf(f state.Factory) standing {
 	case f.Suspended:
 		return standing{"odd", "Suspended", "its settings suspend it: nothing is applied"}
 	}
+
 	switch f.SyncState {
 	case state.SyncApplied:
 		return standing{"good", "Applied", "what the source says is what serves"}
@@ -213,9 +238,12 @@ func standingOf(f state.Factory) standing {
 		if f.Applied.ID == "" {
 			detail = "the source's definition has errors, and none was ever applied"
 		}
+
 		return standing{"bad", "Refused", detail}
+
 	case state.SyncFailed:
 		return standing{"bad", "Source failed", "the source cannot be read; the server keeps trying"}
 	}
+
 	return standing{"busy", "Pending", "no attempt to apply has ended yet"}
 }

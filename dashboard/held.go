@@ -32,7 +32,11 @@ type filesView struct {
 func (q *request) heldPage(title, tab string) (page, state.Factory, error) {
 	p, f, err := q.factoryPage(title, tab)
 	if err == nil && !managed(f) {
-		err = api.Problem("resource_not_found", "the definition of factory %s is not held by this server", line(f.Name))
+		err = api.Problem(
+			"resource_not_found",
+			"the definition of factory %s is not held by this server",
+			line(f.Name),
+		)
 	}
 	return p, f, err
 }
@@ -45,11 +49,13 @@ func (q *request) heldFiles(factoryUID string) (admin.ListFilesResponse, error) 
 		if err := q.call(http.MethodGet, "/factory/"+factoryUID+"/files?limit=500&cursor="+cursor, nil, &list); err != nil {
 			return all, err
 		}
+
 		all.Revision, all.Files = list.Revision, append(all.Files, list.Files...)
 		if cursor = list.PageInfo.NextCursor; !list.PageInfo.HasNextPage {
 			break
 		}
 	}
+
 	return all, nil
 }
 
@@ -63,10 +69,12 @@ func (q *request) showFiles(status int, v filesView) error {
 	if err != nil {
 		return err
 	}
+
 	list, err := q.heldFiles(f.UID)
 	if err != nil {
 		return err
 	}
+
 	v.Revision, v.Files = list.Revision, list.Files
 	p.Live, p.Data = []string{"sync." + f.UID}, v
 	return q.renderStatus(status, "files", p)
@@ -92,6 +100,7 @@ func (q *request) importFiles() error {
 	if err != nil {
 		return err
 	}
+
 	v := filesView{Form: q.formOf("allow_prune", "allow_rename")}
 	v.Form.Values["tar"] = ""
 	upload, _, err := q.FormFile("tar")
@@ -100,14 +109,21 @@ func (q *request) importFiles() error {
 		return q.showFiles(http.StatusUnprocessableEntity, v)
 	}
 	defer upload.Close()
+
 	text, err := io.ReadAll(upload) // within bounds.MaxImport
 	if err != nil {
 		return api.Problem("invalid_request", "the file cannot be read")
 	}
+
 	address := "/factory/" + f.UID + "/files.tar?" + url.Values{
 		"allow_prune": {yes(v.Form.Values["allow_prune"])}, "allow_rename": {yes(v.Form.Values["allow_rename"])},
 	}.Encode()
-	return q.edited(f.UID, q.call(http.MethodPut, address, text, nil), &v.Form, func() error { return q.showFiles(http.StatusUnprocessableEntity, v) })
+	return q.edited(
+		f.UID,
+		q.call(http.MethodPut, address, text, nil),
+		&v.Form,
+		func() error { return q.showFiles(http.StatusUnprocessableEntity, v) },
+	)
 }
 
 func yes(value string) string {
@@ -144,6 +160,7 @@ func (q *request) file() error {
 	if err != nil {
 		return err
 	}
+
 	name := clip(1024, q.URL.Query().Get("path"))
 	v := fileView{Path: name, New: name == "", Form: form{Values: map[string]string{"path": name}}}
 	if v.New {
@@ -151,13 +168,16 @@ func (q *request) file() error {
 		if err != nil {
 			return err
 		}
+
 		v.Base = list.Revision
 		return q.showFile(http.StatusOK, v)
 	}
+
 	var now admin.FileContent
 	if err := q.call(http.MethodGet, filePath(f.UID, name), nil, &now); err != nil {
 		return err
 	}
+
 	v.Base, v.Form.Values["content"] = now.Revision, now.Content
 	return q.showFile(http.StatusOK, v)
 }
@@ -171,6 +191,7 @@ func (q *request) showFile(status int, v fileView) error {
 	if v.New {
 		title = "New file"
 	}
+
 	p, f, err := q.heldPage(line(title), "files")
 	if err != nil {
 		return err
@@ -178,6 +199,7 @@ func (q *request) showFile(status int, v fileView) error {
 	if dir, file := path.Split(v.Path); !v.New && strings.HasPrefix(dir, "automations/") && file == "automation.md" {
 		v.Filter = path.Base(dir)
 	}
+
 	p.Crumbs = append(p.Crumbs, crumb{"Files", "/factories/" + f.UID + "/files"})
 	p.Data = v
 	return q.renderStatus(status, "file", p)
@@ -189,7 +211,12 @@ func (q *request) saveFile() error {
 	if err != nil {
 		return err
 	}
-	v := fileView{Form: q.formOf("path", "content"), New: q.PostForm.Get("new") == "yes", Base: clip(40, q.PostForm.Get("base"))}
+
+	v := fileView{
+		Form: q.formOf("path", "content"),
+		New:  q.PostForm.Get("new") == "yes",
+		Base: clip(40, q.PostForm.Get("base")),
+	}
 	v.Path = strings.TrimSpace(v.Form.Values["path"])
 	content := unixLines(v.Form.Values["content"])
 	v.Form.Values["content"] = content
@@ -197,6 +224,7 @@ func (q *request) saveFile() error {
 		v.Form.Errors["path"] = "is empty: write for example webhooks/alerts.yaml"
 		return q.showFile(http.StatusUnprocessableEntity, v)
 	}
+
 	if v.New {
 		list, err := q.heldFiles(f.UID)
 		if err != nil {
@@ -207,7 +235,14 @@ func (q *request) saveFile() error {
 			return q.showFile(http.StatusUnprocessableEntity, v)
 		}
 	}
-	err = q.call(http.MethodPut, filePath(f.UID, v.Path)+"?base_revision="+url.QueryEscape(v.Base), admin.EditFileRequest{Content: content}, nil)
+
+	err = q.call(
+		http.MethodPut,
+		filePath(f.UID, v.Path)+"?base_revision="+url.QueryEscape(v.Base),
+		admin.EditFileRequest{Content: content},
+		nil,
+	)
+
 	return q.edited(f.UID, err, &v.Form, func() error {
 		if v.Problems, err = q.refusals(f.UID, v.Path, content); err != nil {
 			return err
@@ -222,23 +257,30 @@ func (q *request) refusals(factoryUID, name, content string) ([]schema.Problem, 
 	if err != nil {
 		return nil, err
 	}
+
 	files, err := q.Store.HeldFiles(q.Context(), factoryUID, head.Number)
 	if err != nil {
 		return nil, err
 	}
+
 	in := admin.PlanRequest{Files: &[]admin.DefinitionFile{{Path: name, Content: content}}}
 	for _, f := range files {
 		if f.Path != name {
 			*in.Files = append(*in.Files, admin.DefinitionFile(f))
 		}
 	}
+
 	var p plan.Plan
 	err = q.call(http.MethodPost, "/factory/"+factoryUID+"/plan", in, &p)
 	var problem *api.Error
 	if errors.As(err, &problem) && problem.Status < 500 {
 		return nil, nil // the path, for one; the edit's own error says so
 	}
-	p.Problems = slices.DeleteFunc(p.Problems, func(p schema.Problem) bool { return p.Severity != schema.SeverityError })
+
+	p.Problems = slices.DeleteFunc(
+		p.Problems,
+		func(p schema.Problem) bool { return p.Severity != schema.SeverityError },
+	)
 	return p.Problems[:min(len(p.Problems), 100)], err
 }
 
@@ -251,9 +293,16 @@ func (q *request) deleteFile() error {
 	if err != nil {
 		return err
 	}
+
 	name := q.PostForm.Get("path")
 	v := filesView{Form: q.formOf()}
-	err = q.call(http.MethodDelete, filePath(f.UID, name)+"?base_revision="+url.QueryEscape(clip(40, q.PostForm.Get("base"))), nil, nil)
+	err = q.call(
+		http.MethodDelete,
+		filePath(f.UID, name)+"?base_revision="+url.QueryEscape(clip(40, q.PostForm.Get("base"))),
+		nil,
+		nil,
+	)
+
 	return q.edited(f.UID, err, &v.Form, func() error { return q.showFiles(http.StatusUnprocessableEntity, v) })
 }
 
@@ -266,7 +315,10 @@ type newAutomationView struct {
 
 // newAutomation shows a form that writes the file of a first version of an automation.
 func (q *request) newAutomation() error {
-	return q.showNewAutomation(http.StatusOK, newAutomationView{Form: form{Values: map[string]string{}}, Chosen: q.URL.Query()["webhook"]})
+	return q.showNewAutomation(
+		http.StatusOK,
+		newAutomationView{Form: form{Values: map[string]string{}}, Chosen: q.URL.Query()["webhook"]},
+	)
 }
 
 func (q *request) showNewAutomation(status int, v newAutomationView) error {
@@ -288,6 +340,7 @@ func (q *request) createAutomation() error {
 	if err != nil {
 		return err
 	}
+
 	v := newAutomationView{Form: q.formOf("name", "filter", "prompt"), Chosen: q.PostForm["webhook"]}
 	name := strings.TrimSpace(v.Form.Values["name"])
 	a := schema.Automation{
@@ -303,14 +356,17 @@ func (q *request) createAutomation() error {
 	if name == "" || strings.ContainsAny(name, "/\\") {
 		v.Form.Errors["name"] = "is a name of letters, digits, dots, _ and -"
 	}
+
 	if filter := strings.TrimSpace(v.Form.Values["filter"]); filter != "" {
 		if wrong := notJSON(filter); wrong != "" {
 			v.Form.Errors["filter"] = wrong
 		} else if _, wrong := schema.CompileFilter([]byte(filter)); len(wrong) > 0 {
 			v.Form.Errors["filter"] = strings.Join(append(wrong[0].Path, wrong[0].Message), ": ")
 		}
+
 		a.Triggers[0].Payload = json.RawMessage(filter)
 	}
+
 	text, err := schema.AutomationFile(a)
 	if err != nil && len(v.Form.Errors) == 0 {
 		v.Form.Error = err.Error()
@@ -318,6 +374,7 @@ func (q *request) createAutomation() error {
 	if len(v.Form.Errors) > 0 || v.Form.Error != "" {
 		return q.showNewAutomation(http.StatusUnprocessableEntity, v)
 	}
+
 	list, err := q.heldFiles(f.UID)
 	if err != nil {
 		return err
@@ -326,10 +383,12 @@ func (q *request) createAutomation() error {
 		v.Form.Errors["name"] = "there is an automation of this name already"
 		return q.showNewAutomation(http.StatusUnprocessableEntity, v)
 	}
+
 	err = q.call(http.MethodPut, filePath(f.UID, a.Path), admin.EditFileRequest{Content: string(text)}, nil)
 	if err == nil {
 		return q.redirect("/factories/"+f.UID+"/automations/"+url.PathEscape(name), "saved")
 	}
+
 	return q.edited(f.UID, err, &v.Form, func() error {
 		if v.Problems, err = q.refusals(f.UID, a.Path, string(text)); err != nil {
 			return err
@@ -352,14 +411,17 @@ func (q *request) showRevision(status int, typed form) error {
 	if err != nil {
 		return err
 	}
+
 	v := revisionView{Form: typed}
 	if err := q.call(http.MethodGet, "/factory/"+f.UID+"/revisions/"+url.PathEscape(q.param("revision")), nil, &v.RevisionWithDifference); err != nil {
 		return err
 	}
+
 	head, err := q.Store.HeldHead(q.Context(), f.UID)
 	if err != nil {
 		return err
 	}
+
 	v.Newest = head.ID
 	p.Title = "Revision " + v.Revision.Revision
 	p.Crumbs = append(p.Crumbs, crumb{"History", "/factories/" + f.UID + "/history"})
@@ -373,9 +435,17 @@ func (q *request) restore() error {
 	if err != nil {
 		return err
 	}
+
 	typed := q.formOf("allow_prune", "allow_rename")
 	address := "/factory/" + f.UID + "/revisions/" + url.PathEscape(q.param("revision")) + "/restore?" + url.Values{
-		"base_revision": {clip(40, q.PostForm.Get("base"))}, "allow_prune": {yes(typed.Values["allow_prune"])}, "allow_rename": {yes(typed.Values["allow_rename"])},
+		"base_revision": {
+			clip(40, q.PostForm.Get("base")),
+		}, "allow_prune": {yes(typed.Values["allow_prune"])}, "allow_rename": {yes(typed.Values["allow_rename"])},
 	}.Encode()
-	return q.edited(f.UID, q.call(http.MethodPost, address, nil, nil), &typed, func() error { return q.showRevision(http.StatusUnprocessableEntity, typed) })
+	return q.edited(
+		f.UID,
+		q.call(http.MethodPost, address, nil, nil),
+		&typed,
+		func() error { return q.showRevision(http.StatusUnprocessableEntity, typed) },
+	)
 }

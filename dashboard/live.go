@@ -24,6 +24,7 @@ func topicsOf(texts []string) (topics []state.Topic, wanted map[state.Notice]boo
 	if len(texts) == 0 || len(texts) > maxTopics {
 		return nil, nil, api.InvalidField("on", "give 1 to %d topics", maxTopics)
 	}
+
 	for _, text := range texts {
 		name, id, _ := strings.Cut(text, ".")
 		topic := state.Topic(name)
@@ -32,12 +33,14 @@ func topicsOf(texts []string) (topics []state.Topic, wanted map[state.Notice]boo
 		default:
 			return nil, nil, api.InvalidField("on", "there is no topic %q", clip(40, name))
 		}
+
 		wanted[state.Notice{Topic: topic, ID: id}] = true
 		if !seen[topic] {
 			seen[topic] = true
 			topics = append(topics, topic)
 		}
 	}
+
 	return topics, wanted, nil
 }
 
@@ -48,13 +51,17 @@ func (q *request) stream() error {
 	if err != nil {
 		return err
 	}
+
 	streams := q.API.Bounds().PageStreams.Hold(q.key.UID)
 	defer streams.Release()
+
 	if !streams.Grow(1) {
 		return api.Problem("resource_unavailable", "too many pages are being watched").WithRetryAfter(30)
 	}
+
 	notices, end := q.Store.Subscribe(64, topics...)
 	defer end()
+
 	out := http.NewResponseController(q.w)
 	q.w.Header().Set("Content-Type", "text/event-stream")
 	q.w.Header().Set("X-Accel-Buffering", "no")
@@ -68,16 +75,22 @@ func (q *request) stream() error {
 		if err := out.Flush(); err != nil {
 			return err
 		}
-		return ignoreUnsupported(out.SetWriteDeadline(time.Time{})) // over HTTP/2 it would end the stream, though nobody writes
+
+		return ignoreUnsupported(
+			out.SetWriteDeadline(time.Time{}),
+		) // over HTTP/2 it would end the stream, though nobody writes
 	}
 	if send("retry: 3000\n: watching") != nil {
 		return nil
 	}
+
 	check := time.NewTicker(q.LiveCheck)
 	defer check.Stop()
+
 	pause := time.NewTimer(0)
 	<-pause.C
 	defer pause.Stop()
+
 	waiting := false
 	for {
 		select {

@@ -30,14 +30,17 @@ func (q *request) showNewWebhook(status int, f form) error {
 	if err != nil {
 		return err
 	}
+
 	hooks, err := q.Store.Webhooks(q.Context(), factory.UID, false)
 	if err != nil {
 		return err
 	}
+
 	var list admin.ListSecretsResponse
 	if err := q.call(http.MethodGet, "/secrets?limit=500", nil, &list); err != nil {
 		return err
 	}
+
 	v := newWebhookView{
 		Form: f, Schemes: admin.SignatureSchemes(), Managed: managed(factory),
 		Where: placeOf(factory, "webhooks/<name>.yaml"), Count: len(hooks), Max: schema.MaxWebhooks,
@@ -47,6 +50,7 @@ func (q *request) showNewWebhook(status int, f form) error {
 			v.Secrets = append(v.Secrets, s.Name)
 		}
 	}
+
 	p.Crumbs = append(p.Crumbs, crumb{"Webhooks", "/factories/" + factory.UID + "/webhooks"})
 	p.Data = v
 	return q.renderStatus(status, "webhook-new", p)
@@ -65,16 +69,21 @@ func (q *request) createWebhook() error {
 	if err != nil {
 		return err
 	}
+
 	typed := q.formOf("name", "auth_mode", "signature_scheme", "secret_name", "delivery_id_header", "handshake")
 	in := admin.CreateWebhookRequest{
-		Name: strings.TrimSpace(typed.Values["name"]), AuthMode: typed.Values["auth_mode"], SecretName: strings.TrimSpace(typed.Values["secret_name"]),
+		Name: strings.TrimSpace(
+			typed.Values["name"],
+		), AuthMode: typed.Values["auth_mode"], SecretName: strings.TrimSpace(typed.Values["secret_name"]),
 		DeliveryIDHeader: strings.TrimSpace(typed.Values["delivery_id_header"]),
 	}
+
 	if in.AuthMode == string(schema.AuthSignature) {
 		in.SignatureScheme = typed.Values["signature_scheme"]
 		in.Secret = strings.TrimRight(q.PostForm.Get("secret"), "\r\n")
 		in.Handshake = typed.Values["handshake"] == "yes"
 	}
+
 	var made admin.WebhookWithSecret
 	if err := q.call(http.MethodPost, "/factory/"+f.UID+"/webhooks", in, &made); err != nil {
 		if !typed.take(err) {
@@ -82,14 +91,22 @@ func (q *request) createWebhook() error {
 		}
 		return q.showNewWebhook(http.StatusUnprocessableEntity, typed)
 	}
+
 	w, err := q.Store.Webhook(q.Context(), f.UID, made.UID)
 	if err != nil {
 		return err
 	}
-	v := createdView{Webhook: made, Path: "/factories/" + f.UID + "/webhooks/" + made.UID, URL: made.IngressURL, Pending: w.SecretPending}
+
+	v := createdView{
+		Webhook: made,
+		Path:    "/factories/" + f.UID + "/webhooks/" + made.UID,
+		URL:     made.IngressURL,
+		Pending: w.SecretPending,
+	}
 	if made.Secret != "" && w.Spec.AuthMode == schema.AuthURLToken {
 		v.URL = strings.Replace(v.URL, "{token}", made.Secret, 1)
 	}
+
 	p.Crumbs = append(p.Crumbs, crumb{"Webhooks", "/factories/" + f.UID + "/webhooks"})
 	p.Data = v
 	return q.render("webhook-created", p)
@@ -114,12 +131,14 @@ func (q *request) rotateSecret() error {
 	if err != nil {
 		return err
 	}
+
 	typed := q.formOf("shared")
 	typed.Values["secret"] = "" // so that what is wrong with it stands beside it
 	in := admin.RotateSecretRequest{Shared: typed.Values["shared"] == "yes"}
 	if w.Spec.AuthMode == schema.AuthSignature {
 		in.Secret = strings.TrimRight(q.PostForm.Get("secret"), "\r\n")
 	}
+
 	var made admin.WebhookWithSecret
 	if err := q.call(http.MethodPost, "/factory/"+f.UID+"/webhooks/"+w.UID+"/rotate", in, &made); err != nil {
 		if !typed.take(err) {
@@ -127,6 +146,7 @@ func (q *request) rotateSecret() error {
 		}
 		return q.showWebhook(http.StatusUnprocessableEntity, typed, nil)
 	}
+
 	return q.showWebhook(http.StatusOK, form{}, &made)
 }
 
@@ -136,6 +156,7 @@ func (q *request) deleteWebhook() error {
 	if err != nil {
 		return err
 	}
+
 	path := "/factory/" + f.UID + "/webhooks/" + w.UID
 	if q.PostForm.Get("secret") == "yes" {
 		path += "?delete_secret=true"
@@ -143,6 +164,7 @@ func (q *request) deleteWebhook() error {
 	if err := q.call(http.MethodDelete, path, nil, nil); err != nil {
 		return err
 	}
+
 	return q.redirect("/factories/"+f.UID+"/webhooks", "deleted")
 }
 
@@ -166,10 +188,12 @@ func (q *request) showSecrets(status int, f form) error {
 	if err := q.call(http.MethodGet, "/secrets?limit=500", nil, &list); err != nil {
 		return err
 	}
+
 	known, err := q.webhookNames()
 	if err != nil {
 		return err
 	}
+
 	v := secretsView{Form: f}
 	for _, s := range list.Secrets {
 		row := secretRow{Secret: s}
@@ -178,14 +202,21 @@ func (q *request) showSecrets(status int, f form) error {
 				row.Users = append(row.Users, w)
 			}
 		}
+
 		for _, user := range s.UsedBy {
 			if !strings.HasPrefix(user, "webhook ") {
 				row.Others = append(row.Others, user)
 			}
 		}
+
 		v.Secrets = append(v.Secrets, row)
 	}
-	return q.renderStatus(status, "secrets", page{Title: "Secrets", Section: "secrets", Live: []string{"secret", "sync"}, Self: "/secrets", Data: v})
+
+	return q.renderStatus(
+		status,
+		"secrets",
+		page{Title: "Secrets", Section: "secrets", Live: []string{"secret", "sync"}, Self: "/secrets", Data: v},
+	)
 }
 
 // setSecret creates a secret or gives it a new value.
@@ -205,6 +236,7 @@ func (q *request) setSecret() error {
 		typed.Errors["name"] = "is a letter or _, then letters, digits and _, at most 128 in all"
 		return q.showSecrets(http.StatusUnprocessableEntity, typed)
 	}
+
 	var set admin.Secret
 	if err := q.call(http.MethodPut, "/secrets/"+name, in, &set); err != nil {
 		if !typed.take(err) {
@@ -212,12 +244,18 @@ func (q *request) setSecret() error {
 		}
 		return q.showSecrets(http.StatusUnprocessableEntity, typed)
 	}
+
 	if len(set.Warnings) > 0 {
-		return q.showSecrets(http.StatusOK, form{Error: "The new value is stored. " + strings.Join(set.Warnings, " ")})
+		return q.showSecrets(
+			http.StatusOK,
+			form{Error: "The new value is stored. " + strings.Join(set.Warnings, " ")},
+		)
 	}
+
 	if in.Value == nil {
 		return q.redirect("/secrets", "pending")
 	}
+
 	return q.redirect("/secrets", "secret")
 }
 
@@ -236,13 +274,16 @@ func (q *request) deleteSecret() error {
 	if !secretName(name) {
 		return api.Problem("resource_not_found", "there is no secret %s", line(name))
 	}
+
 	if err := q.call(http.MethodDelete, "/secrets/"+name, nil, nil); err != nil {
 		f := form{Values: map[string]string{}, Errors: map[string]string{}}
 		if !f.take(err) {
 			return err
 		}
+
 		return q.showSecrets(http.StatusConflict, f)
 	}
+
 	return q.redirect("/secrets", "deleted")
 }
 
@@ -277,6 +318,7 @@ func (q *request) createKey() error {
 	if life := v.Form.Values["expires_in"]; life != "" {
 		in["expires_in"] = life
 	}
+
 	var made admin.CreatedAPIKey
 	if err := q.call(http.MethodPost, "/keys", in, &made); err != nil {
 		if !v.Form.take(err) {
@@ -284,6 +326,7 @@ func (q *request) createKey() error {
 		}
 		return q.showKeys(http.StatusUnprocessableEntity, v)
 	}
+
 	return q.showKeys(http.StatusOK, keysView{Made: &made})
 }
 
@@ -292,12 +335,15 @@ func (q *request) revokeKey() error {
 	if !state.ValidID(state.PrefixKey, uid) {
 		return api.Problem("resource_not_found", "there is no API key %s", line(uid))
 	}
+
 	if err := q.call(http.MethodDelete, "/keys/"+uid, nil, nil); err != nil {
 		f := form{Values: map[string]string{}, Errors: map[string]string{}}
 		if !f.take(err) {
 			return err
 		}
+
 		return q.showKeys(http.StatusConflict, keysView{Form: f})
 	}
+
 	return q.redirect("/keys", "revoked")
 }

@@ -105,30 +105,36 @@ func (q *request) renderStatus(status int, view string, p page) error {
 	} else if p.Self == "" {
 		p.Live = nil
 	}
+
 	p.Can = abilities{Run: q.key.Role.Allows(state.RoleRunner), Admin: q.key.Role.Allows(state.RoleAdmin)}
 	p.Done = done[q.URL.Query().Get("done")]
 	if q.session != "" {
 		p.CSRF = q.proof(q.session)
 	}
+
 	if q.key.UID != "" && p.Factories == nil {
 		all, err := q.Store.Factories(q.Context())
 		if err != nil && view != "error" {
 			return err
 		}
+
 		for _, f := range all {
 			if len(p.Factories) < maxLinks && !f.Detached {
 				p.Factories = append(p.Factories, factoryLink{f.Name, f.UID, standingOf(f).Level})
 			}
 		}
 	}
+
 	t := q.views[view]
 	if t == nil {
 		return fmt.Errorf("no template %q", view)
 	}
+
 	var body bytes.Buffer
 	if err := t.ExecuteTemplate(&body, "layout", p); err != nil {
 		return fmt.Errorf("page %s: %w", view, err)
 	}
+
 	q.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	q.w.Header().Set("Server-Timing", fmt.Sprintf("page;dur=%.1f", float64(time.Since(q.began).Microseconds())/1000))
 	q.w.WriteHeader(status)
@@ -164,12 +170,20 @@ func (q *request) fail(err error) {
 	case q.Context().Err() != nil:
 		return // nobody waits any more
 	}
+
 	for k, values := range problem.GetHeaders() {
 		if k == "Retry-After" {
 			q.w.Header()[k] = values
 		}
 	}
-	view := errorView{Status: problem.Status, Heading: heading(problem), Detail: problem.Detail, Fields: problem.Errors}
+
+	view := errorView{
+		Status:  problem.Status,
+		Heading: heading(problem),
+		Detail:  problem.Detail,
+		Fields:  problem.Errors,
+	}
+
 	p := page{Title: view.Heading, Data: view}
 	if problem.Status >= 500 {
 		p.Factories = []factoryLink{} // the state may be out of reach
@@ -203,6 +217,7 @@ func heading(e *api.Error) string {
 	case http.StatusServiceUnavailable:
 		return "Not available just now"
 	}
+
 	return e.Title
 }
 
@@ -229,6 +244,7 @@ func (f *form) take(err error) bool {
 	if problem.Status >= 500 || problem.Status == http.StatusForbidden || problem.Status == http.StatusNotFound {
 		return false
 	}
+
 	for _, wrong := range problem.Errors {
 		name := wrong.Field
 		if i := strings.LastIndexByte(name, '.'); i >= 0 {
@@ -236,37 +252,46 @@ func (f *form) take(err error) bool {
 				name = name[i+1:]
 			}
 		}
+
 		if _, known := f.Values[name]; !known {
 			f.Error = strings.TrimPrefix(f.Error+"; "+strings.TrimPrefix(wrong.Field+": "+wrong.Message, ": "), "; ")
 			continue
 		}
+
 		f.Errors[name] = strings.TrimPrefix(f.Errors[name]+"; "+wrong.Message, "; ")
 	}
+
 	if len(problem.Errors) == 0 {
 		f.Error = problem.Detail
 		if f.Error == "" {
 			f.Error = problem.Title
 		}
 	}
+
 	return true
 }
 
 // parseTemplates makes a set of each page: the layout, the parts, and the page's own file.
 func (d *dashboard) parseTemplates() (map[string]*template.Template, error) {
-	base, err := template.New("base").Funcs(d.functions()).ParseFS(files, "templates/layout.html", "templates/parts.html")
+	base, err := template.New("base").
+		Funcs(d.functions()).
+		ParseFS(files, "templates/layout.html", "templates/parts.html")
 	if err != nil {
 		return nil, err
 	}
+
 	names, err := fs.Glob(files, "templates/*.html")
 	if err != nil {
 		return nil, err
 	}
+
 	views := map[string]*template.Template{}
 	for _, name := range names {
 		view := strings.TrimSuffix(path.Base(name), ".html")
 		if view == "layout" || view == "parts" {
 			continue
 		}
+
 		set, err := base.Clone()
 		if err != nil {
 			return nil, err
@@ -275,5 +300,6 @@ func (d *dashboard) parseTemplates() (map[string]*template.Template, error) {
 			return nil, err
 		}
 	}
+
 	return views, nil
 }

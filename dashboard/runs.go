@@ -49,29 +49,42 @@ func (v runQuery) address(cursor string) string {
 			values.Set(name, *text)
 		}
 	}
+
 	if cursor != "" {
 		values.Set("cursor", cursor)
 	}
 	if len(values) == 0 {
 		return "/runs"
 	}
+
 	return "/runs?" + values.Encode()
 }
 
 func (v *runQuery) filter() state.RunFilter {
 	v.Errors = map[string]string{}
-	f := state.RunFilter{Name: v.Name, ModelID: v.Model, Creator: v.Creator, Query: v.Search, WebhookUID: v.Webhook, DeliveryUID: v.Delivery, AutomationUID: v.Automation}
+	f := state.RunFilter{
+		Name:          v.Name,
+		ModelID:       v.Model,
+		Creator:       v.Creator,
+		Query:         v.Search,
+		WebhookUID:    v.Webhook,
+		DeliveryUID:   v.Delivery,
+		AutomationUID: v.Automation,
+	}
+
 	if v.State != "" {
 		if f.States = []state.RunState{state.RunState(v.State)}; !slices.Contains(state.RunStates(), f.States[0]) {
 			f.States, v.Errors["state"] = nil, "is none of the states"
 		}
 	}
+
 	if v.Source != "" {
 		f.Sources = []string{v.Source}
 	}
 	if v.Factory != "" {
 		f.Factories = []string{v.Factory}
 	}
+
 	for _, at := range []struct {
 		name, text string
 		to         **time.Time
@@ -79,13 +92,16 @@ func (v *runQuery) filter() state.RunFilter {
 		if at.text == "" {
 			continue
 		}
+
 		t, err := time.Parse(inputTime, at.text)
 		if err != nil || t.Year() < 1970 || t.Year() > 9999 {
 			v.Errors[at.name] = "is not a time such as 2026-01-31T08:30"
 			continue
 		}
+
 		*at.to = &t
 	}
+
 	return f
 }
 
@@ -116,7 +132,13 @@ func (v runsView) Empty() string {
 var runSources = []string{"API", "CLI", "WEB_APP", "CUSTOM_WEBHOOK", "SCHEDULED_AGENT", "ORCHESTRATION"}
 
 func (q *request) runs() error {
-	v := runsView{Query: runQueryOf(q.URL.Query()), States: state.RunStates()[1:], Sources: runSources, Names: map[string]string{}}
+	v := runsView{
+		Query:   runQueryOf(q.URL.Query()),
+		States:  state.RunStates()[1:],
+		Sources: runSources,
+		Names:   map[string]string{},
+	}
+
 	f := v.Query.filter()
 	var after *state.RunPosition
 	if cursor := q.URL.Query().Get("cursor"); cursor != "" {
@@ -124,8 +146,10 @@ func (q *request) runs() error {
 		if err := api.DecodeCursor(clip(1024, cursor), after); err != nil {
 			return err
 		}
+
 		v.First = v.Query.address("")
 	}
+
 	var next *state.RunPosition
 	var err error
 	if v.Runs, next, err = q.Store.Runs(q.Context(), f, state.RunOrder{}, after, runRows); err != nil {
@@ -137,15 +161,18 @@ func (q *request) runs() error {
 	if v.Factories, err = q.Store.Factories(q.Context()); err != nil {
 		return err
 	}
+
 	for _, f := range v.Factories {
 		v.Names[f.UID] = f.Name
 	}
+
 	v.Queue = q.queue()
 	if after == nil {
 		tallies, known := q.runTallies()
 		c := runChart(time.Now(), tallies, known)
 		v.Chart = &c
 	}
+
 	return q.render("runs", page{Title: "Runs", Section: "runs", Live: []string{"run"}, Data: v})
 }
 
@@ -215,6 +242,7 @@ func (q *request) showRun(status int, typed form) error {
 	if err != nil {
 		return err
 	}
+
 	v := runView{Run: r, Form: typed}
 	if _, err := fmt.Sscan(q.URL.Query().Get("after"), &v.After); err != nil || v.After < 0 {
 		v.After = 0
@@ -228,10 +256,12 @@ func (q *request) showRun(status int, typed form) error {
 	if v.Timeline, err = q.timeline(r); err != nil {
 		return err
 	}
+
 	entries, err := q.Store.Entries(ctx, r.ID, v.After, runEntries+1)
 	if err != nil {
 		return err
 	}
+
 	v.converse(entries)
 	if err := q.nameOrigin(&v); err != nil {
 		return err
@@ -242,6 +272,7 @@ func (q *request) showRun(status int, typed form) error {
 	if string(r.Config) != "{}" {
 		v.Config = pretty(r.Config)
 	}
+
 	switch {
 	case r.State == state.RunQueued:
 		v.Followup = "It joins the prompt, since the run has not started yet."
@@ -250,7 +281,19 @@ func (q *request) showRun(status int, typed form) error {
 	default:
 		v.Followup = "It reopens the run as a new execution."
 	}
-	return q.renderStatus(status, "run", page{Title: line(r.Title), Section: "runs", Crumbs: []crumb{{"Runs", "/runs"}}, Live: []string{"run." + r.ID}, Self: "/runs/" + r.ID, Data: v})
+
+	return q.renderStatus(
+		status,
+		"run",
+		page{
+			Title:   line(r.Title),
+			Section: "runs",
+			Crumbs:  []crumb{{"Runs", "/runs"}},
+			Live:    []string{"run." + r.ID},
+			Self:    "/runs/" + r.ID,
+			Data:    v,
+		},
+	)
 }
 
 // converse makes messages of entries, as many as a page may show.
@@ -261,6 +304,7 @@ func (v *runView) converse(entries []state.Entry) {
 			v.Next = entries[i-1].Seq
 			return
 		}
+
 		if e.Message == nil {
 			for i := range v.Messages {
 				m := &v.Messages[i]
@@ -268,12 +312,14 @@ func (v *runView) converse(entries []state.Entry) {
 			}
 			continue
 		}
+
 		m := message{Role: e.Message.Role, Execution: e.Execution, At: e.At}
 		for _, b := range e.Message.Content[:min(len(e.Message.Content), 100)] {
 			seen := newBlock(b)
 			shown += len(seen.Text) + len(seen.Detail)
 			m.Blocks = append(m.Blocks, seen)
 		}
+
 		v.Messages = append(v.Messages, m)
 	}
 }
@@ -290,12 +336,14 @@ func newBlock(b state.Block) blockView {
 			}
 		}
 	}
+
 	if b.Type == "action" && b.Name == "read_skill" {
 		v.Skill = &skill{}
 		if json.Unmarshal(b.Input, v.Skill) != nil {
 			v.Skill = &skill{}
 		}
 	}
+
 	return v
 }
 
@@ -308,18 +356,27 @@ func (q *request) timeline(r state.Run) ([]moment, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	all := []moment{{State: state.RunQueued, At: r.Created, Detail: "created", Attempt: 1}}
 	last := r.Created
 	for _, e := range changes {
-		m := moment{State: e.Change.State, At: e.At, Took: spell(max(e.At.Sub(last), 0)), Attempt: e.Change.Attempt, Detail: e.Change.Message}
+		m := moment{
+			State:   e.Change.State,
+			At:      e.At,
+			Took:    spell(max(e.At.Sub(last), 0)),
+			Attempt: e.Change.Attempt,
+			Detail:  e.Change.Message,
+		}
 		if m.Detail == "" && e.Change.Worker != "" {
 			m.Detail = "by " + e.Change.Worker
 		}
 		if e.Change.ErrorCode != "" {
 			m.Detail = strings.TrimPrefix(m.Detail+" ("+e.Change.ErrorCode+")", " ")
 		}
+
 		all, last = append(all, m), e.At
 	}
+
 	return all, nil
 }
 
@@ -329,25 +386,30 @@ func (q *request) nameOrigin(v *runView) error {
 	if r.FactoryUID == "" {
 		return nil
 	}
+
 	cur, err := q.Store.Current(q.Context(), r.FactoryUID)
 	if api.IsNotFound(err) {
 		return nil
 	} else if err != nil {
 		return err
 	}
+
 	v.Factory = cur.Factory.Name
 	for _, a := range cur.Tree.Automations {
 		if cur.UIDs[state.ResourceKey("automation", a.Name)] == r.AutomationUID && r.AutomationUID != "" {
 			v.Automation = a.Name
 		}
 	}
+
 	if r.WebhookUID != "" {
 		w, err := q.Store.Webhook(q.Context(), r.FactoryUID, r.WebhookUID)
 		if err != nil && !api.IsNotFound(err) {
 			return err
 		}
+
 		v.Webhook = w.Spec.Name
 	}
+
 	return nil
 }
 
@@ -360,12 +422,14 @@ func (q *request) followup() error {
 		typed.Errors["message"] = "is empty: write what the agent should do next"
 		return q.showRun(http.StatusUnprocessableEntity, typed)
 	}
+
 	if err := q.call(http.MethodPost, "/agent/runs/"+url.PathEscape(id)+"/followups", in, nil); err != nil {
 		if !typed.take(err) {
 			return err
 		}
 		return q.showRun(http.StatusUnprocessableEntity, typed)
 	}
+
 	return q.redirect("/runs/"+url.PathEscape(id), "followup")
 }
 
@@ -375,11 +439,16 @@ func (q *request) cancel() error {
 	if err := q.call(http.MethodPost, "/agent/runs/"+url.PathEscape(id)+"/cancel", nil, nil); err != nil {
 		return err
 	}
+
 	r, err := q.Store.Run(q.Context(), id)
 	if err != nil {
 		return err
 	}
-	return q.redirect("/runs/"+r.ID, map[bool]string{true: "cancelled", false: "cancel"}[r.State == state.RunCancelled])
+
+	return q.redirect(
+		"/runs/"+r.ID,
+		map[bool]string{true: "cancelled", false: "cancel"}[r.State == state.RunCancelled],
+	)
 }
 
 // attachment sends a file of a run.

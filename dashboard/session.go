@@ -23,13 +23,22 @@ const (
 
 // cookies are named so that over https no other host, and no page over http, can set them.
 func (d *dashboard) cookie(name, value string, life time.Duration, site http.SameSite) *http.Cookie {
-	c := &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, SameSite: site, Secure: d.secure, MaxAge: int(life / time.Second)}
+	c := &http.Cookie{
+		Name:     name,
+		Value:    value,
+		Path:     "/",
+		HttpOnly: true,
+		SameSite: site,
+		Secure:   d.secure,
+		MaxAge:   int(life / time.Second),
+	}
 	if d.secure {
 		c.Name = "__Host-" + name
 	}
 	if value == "" {
 		c.MaxAge = -1
 	}
+
 	return c
 }
 
@@ -67,10 +76,12 @@ func (d *dashboard) sameSite(r *http.Request, cookie string) error {
 	if err := d.origins.Check(r); err != nil && !unknown {
 		return api.Problem("not_authorized", "this request came from another site")
 	}
+
 	err := r.ParseForm()
 	if err == nil && strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/form-data") {
 		err = r.ParseMultipartForm(bounds.MaxForm) // what is more goes to files, which end with the request
 	}
+
 	if err != nil {
 		var large *http.MaxBytesError
 		switch {
@@ -79,11 +90,17 @@ func (d *dashboard) sameSite(r *http.Request, cookie string) error {
 		case errors.As(err, &large):
 			return api.Problem("payload_too_large", "a form may have %s at most", byteCount(large.Limit))
 		}
+
 		return api.Problem("invalid_request", "the form cannot be read")
 	}
+
 	if cookie == "" || !hmac.Equal([]byte(r.PostForm.Get("csrf")), []byte(d.proof(cookie))) {
-		return api.Problem("not_authorized", "this form is too old, or did not come from this site: open the page again")
+		return api.Problem(
+			"not_authorized",
+			"this form is too old, or did not come from this site: open the page again",
+		)
 	}
+
 	return nil
 }
 
@@ -95,18 +112,22 @@ func (d *dashboard) signedIn(f func(*request) error) http.HandlerFunc {
 		q.session = d.cookieOf(r, sessionCookie)
 		if q.session != "" {
 			var err error
-			if q.key, err = d.Store.SessionKey(r.Context(), q.session); err != nil && !errors.Is(err, state.ErrNotFound) {
+			if q.key, err = d.Store.SessionKey(r.Context(), q.session); err != nil &&
+				!errors.Is(err, state.ErrNotFound) {
 				q.fail(err)
 				return
 			}
 		}
+
 		if !q.key.Role.Allows(state.RoleViewer) {
 			q.askToSignIn()
 			return
 		}
+
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			form := d.API.Bounds().Keyed.Hold(q.key.UID)
 			defer form.Release()
+
 			q.takeForm(&form)
 			err := d.sameSite(r, q.session)
 			if r.MultipartForm != nil {
@@ -117,6 +138,7 @@ func (d *dashboard) signedIn(f func(*request) error) http.HandlerFunc {
 				return
 			}
 		}
+
 		if err := f(q); err != nil {
 			q.fail(err)
 		}
@@ -137,6 +159,7 @@ func (q *request) askToSignIn() {
 	if q.session != "" {
 		http.SetCookie(q.w, q.sessionCookie(""))
 	}
+
 	to := "/login"
 	if q.Method == http.MethodGet && q.URL.Path != "/" && q.URL.Path != "/live" {
 		to += "?next=" + url.QueryEscape(q.URL.RequestURI())
@@ -145,16 +168,19 @@ func (q *request) askToSignIn() {
 		http.Error(q.w, "signed out", http.StatusUnauthorized)
 		return
 	}
+
 	http.Redirect(q.w, q.Request, to, http.StatusSeeOther)
 }
 
 // ownPath returns next when it is a path of this site, and "/" otherwise.
 func ownPath(next string) string {
-	if len(next) > 2048 || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\x00\r\n\t") {
+	if len(next) > 2048 || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
+		strings.ContainsAny(next, "\\\x00\r\n\t") {
 		return "/"
 	}
 	u, err := url.Parse(next)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") {
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, "/") ||
+		strings.HasPrefix(u.Path, "//") {
 		return "/"
 	}
 	return u.RequestURI()
@@ -188,13 +214,24 @@ func (d *dashboard) signIn(w http.ResponseWriter, r *http.Request) {
 	if err := d.sameSite(r, nonce); err != nil {
 		var problem *api.Error
 		if errors.As(err, &problem) && problem.Code == "not_authorized" && nonce == "" {
-			q.login(http.StatusForbidden, "Your browser did not send the cookie of this page. Allow cookies for this site, then try again.")
+			q.login(
+				http.StatusForbidden,
+				"Your browser did not send the cookie of this page. Allow cookies for this site, then try again.",
+			)
 			return
 		}
+
 		q.fail(err)
 		return
 	}
-	key, problem := d.API.Identify(r.Context(), d.API.Bounds().SignIns, sender, strings.TrimSpace(r.PostForm.Get("key")))
+
+	key, problem := d.API.Identify(
+		r.Context(),
+		d.API.Bounds().SignIns,
+		sender,
+		strings.TrimSpace(r.PostForm.Get("key")),
+	)
+
 	switch {
 	case problem != nil && problem.Status == http.StatusUnauthorized:
 		q.login(http.StatusUnauthorized, "This key is unknown, revoked or expired.")
@@ -206,17 +243,20 @@ func (d *dashboard) signIn(w http.ResponseWriter, r *http.Request) {
 		q.login(http.StatusForbidden, "This key is for a worker. Sign in with a key of role viewer, runner or admin.")
 		return
 	}
+
 	if old := d.cookieOf(r, sessionCookie); old != "" {
 		if err := d.Store.EndSession(r.Context(), old); err != nil {
 			q.fail(err)
 			return
 		}
 	}
+
 	token, err := d.Store.CreateSession(r.Context(), key.UID, sessionLife)
 	if err != nil {
 		q.fail(err)
 		return
 	}
+
 	http.SetCookie(w, d.sessionCookie(token))
 	http.SetCookie(w, d.cookie(signInCookie, "", 0, http.SameSiteStrictMode))
 	d.Log.Info("signed in", "key", key.UID, "role", string(key.Role), "sender", sender)

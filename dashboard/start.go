@@ -49,12 +49,14 @@ func (q *request) start() error {
 	if err != nil {
 		return err
 	}
+
 	v := startView{Notices: q.Notices()}
 	var hooks []state.Webhook
 	for _, f := range all {
 		if f.Detached {
 			continue
 		}
+
 		cur, err := q.Store.Current(ctx, f.UID)
 		if errors.Is(err, state.ErrUnreadable) { // the others are shown
 			f.SyncState, f.Message, err = state.SyncFailed, err.Error(), nil
@@ -62,6 +64,7 @@ func (q *request) start() error {
 		if err != nil {
 			return err
 		}
+
 		v.Factories = append(v.Factories, factoryCard{f, len(cur.Webhooks), len(cur.Tree.Automations)})
 		hooks = append(hooks, cur.Webhooks...)
 		v.Findings = append(v.Findings, factoryFindings(f, cur.Webhooks)...)
@@ -69,14 +72,17 @@ func (q *request) start() error {
 		if err != nil {
 			return err
 		}
+
 		v.Findings = append(v.Findings, more...)
 	}
+
 	if v.Recent, err = q.recentDeliveries(ctx, hooks, recentRows); err != nil {
 		return err
 	}
 	if v.LatestRuns, _, err = q.Store.Runs(ctx, state.RunFilter{}, state.RunOrder{}, nil, recentRows); err != nil {
 		return err
 	}
+
 	tallies, known := q.deliveryTallies("")
 	v.Deliveries = deliveryChart(now, tallies, known)
 	runs, known := q.runTallies()
@@ -85,7 +91,10 @@ func (q *request) start() error {
 	v.Findings = append(v.Findings, v.deliveryFindings(tallies, hooks)...)
 	v.Queue = q.queue()
 	v.judge(len(hooks))
-	return q.render("start", page{Title: "Overview", Section: "overview", Live: []string{"delivery", "run", "sync", "secret"}, Data: v})
+	return q.render(
+		"start",
+		page{Title: "Overview", Section: "overview", Live: []string{"delivery", "run", "sync", "secret"}, Data: v},
+	)
 }
 
 // judge sums up.
@@ -99,6 +108,7 @@ func (v *startView) judge(hooks int) {
 			bad++
 		}
 	}
+
 	v.Tone, v.Headline = "good", "All is well"
 	switch {
 	case bad > 0:
@@ -111,8 +121,14 @@ func (v *startView) judge(hooks int) {
 	case len(v.Factories) == 0:
 		v.Tone, v.Headline = "quiet", "No factory is configured"
 	}
-	v.Summary = fmt.Sprintf("%s and %s. In the last 24 hours: %s, %s.", count(len(v.Factories), "factory", "factories"), count(hooks, "webhook", "webhooks"),
-		count(int(v.Deliveries.Total()), "request", "requests"), count(int(v.Runs.Total()), "run", "runs"))
+
+	v.Summary = fmt.Sprintf(
+		"%s and %s. In the last 24 hours: %s, %s.",
+		count(len(v.Factories), "factory", "factories"),
+		count(hooks, "webhook", "webhooks"),
+		count(int(v.Deliveries.Total()), "request", "requests"),
+		count(int(v.Runs.Total()), "run", "runs"),
+	)
 	if v.Queue.Queued > 0 {
 		v.Summary += fmt.Sprintf(" %s for a worker.", count(v.Queue.Queued, "run waits", "runs wait"))
 	}
@@ -128,16 +144,45 @@ func count(n int, one, many string) string {
 func factoryFindings(f state.Factory, hooks []state.Webhook) (all []finding) {
 	path := "/factories/" + f.UID
 	if s := standingOf(f); s.Level == "bad" || s.Level == "odd" {
-		all = append(all, finding{s.Level, fmt.Sprintf("Factory %s: %s", f.Name, s.Word), cmp.Or(f.Message, s.Detail), path, "See why"})
+		all = append(
+			all,
+			finding{
+				s.Level,
+				fmt.Sprintf("Factory %s: %s", f.Name, s.Word),
+				cmp.Or(f.Message, s.Detail),
+				path,
+				"See why",
+			},
+		)
 	}
+
 	for _, w := range hooks {
 		switch {
 		case w.SecretStale:
-			all = append(all, finding{"odd", fmt.Sprintf("Webhook %s / %s uses an old secret", f.Name, w.Spec.Name), w.Spec.SecretName + " has a newer value, which waits for the next apply", path, "Sync now"})
+			all = append(
+				all,
+				finding{
+					"odd",
+					fmt.Sprintf("Webhook %s / %s uses an old secret", f.Name, w.Spec.Name),
+					w.Spec.SecretName + " has a newer value, which waits for the next apply",
+					path,
+					"Sync now",
+				},
+			)
 		case w.SecretPending:
-			all = append(all, finding{"odd", fmt.Sprintf("Webhook %s / %s waits for its secret", f.Name, w.Spec.Name), "every request is refused with 401 until " + w.Spec.SecretName + " has a value", path + "/webhooks/" + w.UID, "Open"})
+			all = append(
+				all,
+				finding{
+					"odd",
+					fmt.Sprintf("Webhook %s / %s waits for its secret", f.Name, w.Spec.Name),
+					"every request is refused with 401 until " + w.Spec.SecretName + " has a value",
+					path + "/webhooks/" + w.UID,
+					"Open",
+				},
+			)
 		}
 	}
+
 	return all
 }
 
@@ -147,11 +192,22 @@ func (q *request) automationFindings(f state.Factory) (all []finding, err error)
 	if err := q.call("GET", "/factory/"+f.UID+"/automations?limit=500", nil, &list); err != nil {
 		return nil, err
 	}
+
 	for _, a := range list.Automations {
 		if a.Enabled && !a.Fires && len(a.WhyNot) > 0 {
-			all = append(all, finding{"odd", fmt.Sprintf("Automation %s / %s does not fire", f.Name, a.Name), a.WhyNot[0], "/factories/" + f.UID + "/automations/" + a.Name, "See why"})
+			all = append(
+				all,
+				finding{
+					"odd",
+					fmt.Sprintf("Automation %s / %s does not fire", f.Name, a.Name),
+					a.WhyNot[0],
+					"/factories/" + f.UID + "/automations/" + a.Name,
+					"See why",
+				},
+			)
 		}
 	}
+
 	return all, nil
 }
 
@@ -163,6 +219,7 @@ func runFindings(tallies []state.RunTally, now time.Time) (all []finding) {
 			sums[t.State] += t.Count
 		}
 	}
+
 	for _, s := range []struct {
 		state  state.RunState
 		tone   string
@@ -173,9 +230,19 @@ func runFindings(tallies []state.RunTally, now time.Time) (all []finding) {
 		{state.RunBlocked, "odd", "the agent waits for input: a follow-up lets it go on"},
 	} {
 		if n := sums[s.state]; n > 0 {
-			all = append(all, finding{s.tone, fmt.Sprintf("%s %s in the last 24 hours", count(int(n), "run", "runs"), string(s.state)), s.detail, "/runs?state=" + string(s.state), "Show"})
+			all = append(
+				all,
+				finding{
+					s.tone,
+					fmt.Sprintf("%s %s in the last 24 hours", count(int(n), "run", "runs"), string(s.state)),
+					s.detail,
+					"/runs?state=" + string(s.state),
+					"Show",
+				},
+			)
 		}
 	}
+
 	return all
 }
 
@@ -185,6 +252,7 @@ func (v *startView) deliveryFindings(tallies []state.DeliveryTally, hooks []stat
 	for _, f := range v.Factories {
 		names[f.UID] = f.Name
 	}
+
 	type sums struct{ taken, refused int64 }
 	by := map[string]*sums{}
 	for _, t := range tallies {
@@ -193,6 +261,7 @@ func (v *startView) deliveryFindings(tallies []state.DeliveryTally, hooks []stat
 			s = &sums{}
 			by[t.WebhookUID] = s
 		}
+
 		switch t.Outcome {
 		case state.DeliveryAccepted, state.DeliveryDuplicate, state.DeliveryHandshake:
 			s.taken += t.Count
@@ -200,14 +269,19 @@ func (v *startView) deliveryFindings(tallies []state.DeliveryTally, hooks []stat
 			s.refused += t.Count
 		}
 	}
+
 	for _, w := range hooks {
 		if s := by[w.UID]; s != nil && s.refused > 0 && s.refused >= s.taken {
 			all = append(all, finding{
 				"odd", fmt.Sprintf("Webhook %s / %s refused %s in the last 24 hours", names[w.FactoryUID], w.Spec.Name, count(int(s.refused), "request", "requests")),
-				fmt.Sprintf("and took %d; the log has the reason of each", s.taken), "/factories/" + w.FactoryUID + "/deliveries?webhook=" + w.UID, "Show",
+				fmt.Sprintf(
+					"and took %d; the log has the reason of each",
+					s.taken,
+				), "/factories/" + w.FactoryUID + "/deliveries?webhook=" + w.UID, "Show",
 			})
 		}
 	}
+
 	return all
 }
 
@@ -224,26 +298,36 @@ func (q *request) recentDeliveries(ctx context.Context, hooks []state.Webhook, n
 }
 
 // deliveryRows merges the logs of webhooks, newest first, before the cursor, and adds the runs.
-func (q *request) deliveryRows(ctx context.Context, hooks []state.Webhook, f state.DeliveryFilter, before string, n int) ([]deliveryRow, error) {
+func (q *request) deliveryRows(
+	ctx context.Context,
+	hooks []state.Webhook,
+	f state.DeliveryFilter,
+	before string,
+	n int,
+) ([]deliveryRow, error) {
 	var rows []deliveryRow
 	for _, w := range hooks {
 		list, err := q.Store.Deliveries(ctx, w.FactoryUID, w.UID, f, before, n)
 		if err != nil {
 			return nil, err
 		}
+
 		for _, d := range list {
 			rows = append(rows, deliveryRow{Delivery: d, Webhook: w})
 		}
 	}
+
 	slices.SortFunc(rows, func(a, b deliveryRow) int { return cmp.Compare(b.UID, a.UID) })
 	rows = rows[:min(len(rows), n)]
 	var uids []string
 	for _, r := range rows {
 		uids = append(uids, r.UID)
 	}
+
 	runs, err := q.Store.RunsOfDeliveries(ctx, uids...)
 	for i := range rows {
 		rows[i].Runs = runs[rows[i].UID]
 	}
+
 	return rows, err
 }

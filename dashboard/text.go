@@ -38,9 +38,11 @@ func visible(page []byte) []byte {
 			break
 		}
 	}
+
 	if clean {
 		return page
 	}
+
 	out := make([]byte, 0, len(page)+256)
 	for len(page) > 0 {
 		r, n := utf8.DecodeRune(page)
@@ -52,8 +54,10 @@ func visible(page []byte) []byte {
 		default:
 			out = append(out, page[:n]...)
 		}
+
 		page = page[n:]
 	}
+
 	return out
 }
 
@@ -63,7 +67,9 @@ func hidden(r rune) bool {
 	case '\n', '\t', 0x200c, 0x200d:
 		return false
 	}
-	return r < ' ' || r >= 0x7f && (unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs))
+	return r < ' ' ||
+		r >= 0x7f &&
+			(unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Co, unicode.Cs))
 }
 
 func appendEscape(out []byte, r rune) []byte {
@@ -86,6 +92,7 @@ func editable(text string) template.HTML {
 			b.WriteString(html.EscapeString(string(r)))
 		}
 	}
+
 	return template.HTML("\n" + b.String()) // a parser drops the first line end of a textarea
 }
 
@@ -148,6 +155,7 @@ func indented(body []byte) (deepest, size int) {
 			size++
 		}
 	}
+
 	return deepest, size
 }
 
@@ -187,11 +195,20 @@ func ago(now func() time.Time, v any) template.HTML {
 		}
 		t = *v
 	}
+
 	if t.IsZero() {
 		return "never"
 	}
+
 	t = t.UTC()
-	return template.HTML(fmt.Sprintf(`<time datetime="%s" title="%s">%s</time>`, t.Format(time.RFC3339), t.Format(stampFormat), since(now().Sub(t), t)))
+	return template.HTML(
+		fmt.Sprintf(
+			`<time datetime="%s" title="%s">%s</time>`,
+			t.Format(time.RFC3339),
+			t.Format(stampFormat),
+			since(now().Sub(t), t),
+		),
+	)
 }
 
 func since(d time.Duration, t time.Time) string {
@@ -199,6 +216,7 @@ func since(d time.Duration, t time.Time) string {
 	if !past {
 		d = -d
 	}
+
 	var text string
 	switch {
 	case d < 10*time.Second:
@@ -214,9 +232,11 @@ func since(d time.Duration, t time.Time) string {
 	default:
 		return t.Format("2 Jan 2006")
 	}
+
 	if past {
 		return text + " ago"
 	}
+
 	return "in " + text
 }
 

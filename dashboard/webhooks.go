@@ -76,12 +76,20 @@ func (q *request) webhooks() error {
 	if err != nil {
 		return err
 	}
+
 	hooks, err := q.Store.Webhooks(q.Context(), f.UID, true)
 	if err != nil {
 		return err
 	}
+
 	counts, known := q.deliveryCounts(f.UID)
-	v := webhooksView{Counted: known, Managed: managed(f), Max: schema.MaxWebhooks, Where: placeOf(f, "webhooks/<name>.yaml")}
+	v := webhooksView{
+		Counted: known,
+		Managed: managed(f),
+		Max:     schema.MaxWebhooks,
+		Where:   placeOf(f, "webhooks/<name>.yaml"),
+	}
+
 	for _, w := range hooks {
 		if row := q.webhookRow(w, counts); w.Deleted == nil {
 			v.Live = append(v.Live, row)
@@ -89,6 +97,7 @@ func (q *request) webhooks() error {
 			v.Deleted = append(v.Deleted, row)
 		}
 	}
+
 	p.Live, p.Data = []string{"sync." + f.UID, "secret", "delivery"}, v
 	return q.render("webhooks", p)
 }
@@ -99,12 +108,18 @@ func (q *request) webhookPage(title, tab string) (page, state.Factory, state.Web
 	if err != nil {
 		return p, f, state.Webhook{}, err
 	}
+
 	uid := q.param("webhook")
 	if !state.ValidID(state.PrefixWebhook, uid) {
 		return p, f, state.Webhook{}, api.Problem("resource_not_found", "there is no webhook %s", line(uid))
 	}
+
 	w, err := q.Store.Webhook(q.Context(), f.UID, uid)
-	p.Crumbs = append(p.Crumbs, crumb{"Webhooks", "/factories/" + f.UID + "/webhooks"}, crumb{w.Spec.Name, "/factories/" + f.UID + "/webhooks/" + w.UID})
+	p.Crumbs = append(
+		p.Crumbs,
+		crumb{"Webhooks", "/factories/" + f.UID + "/webhooks"},
+		crumb{w.Spec.Name, "/factories/" + f.UID + "/webhooks/" + w.UID},
+	)
 	return p, f, w, err
 }
 
@@ -139,6 +154,7 @@ func (q *request) showWebhook(status int, rotate form, made *admin.WebhookWithSe
 	if err != nil {
 		return err
 	}
+
 	counts, known := q.deliveryCounts(f.UID)
 	v := webhookView{
 		Webhook: q.webhookRow(w, counts), Counted: known, Managed: managed(f) && w.Deleted == nil,
@@ -150,6 +166,7 @@ func (q *request) showWebhook(status int, rotate form, made *admin.WebhookWithSe
 			v.URL = strings.Replace(made.IngressURL, "{token}", url.PathEscape(made.Secret), 1)
 		}
 	}
+
 	if w.SecretPending && w.Deleted == nil && q.key.Role.Allows(state.RoleAdmin) {
 		offered, err := q.Store.OfferedSecret(q.Context(), f.UID, w.UID)
 		if err == nil {
@@ -158,6 +175,7 @@ func (q *request) showWebhook(status int, rotate form, made *admin.WebhookWithSe
 			return err
 		}
 	}
+
 	if v.Log, err = q.deliveryList([]state.Webhook{w}); err != nil {
 		return err
 	}
@@ -167,6 +185,7 @@ func (q *request) showWebhook(status int, rotate form, made *admin.WebhookWithSe
 	if v.SharedWith, v.OwnSecret, err = q.sharedWith(w); err != nil {
 		return err
 	}
+
 	p.Title, p.Self, p.Crumbs = w.Spec.Name, p.Crumbs[len(p.Crumbs)-1].Path, p.Crumbs[:len(p.Crumbs)-1]
 	p.Live, p.Data = []string{"delivery." + w.UID, "run", "sync." + f.UID, "secret." + w.Spec.SecretName}, v
 	return q.renderStatus(status, "webhook", p)
@@ -178,6 +197,7 @@ func (q *request) selecting(factoryUID, webhookUID string) (all []selection, err
 	if err := q.call(http.MethodGet, "/factory/"+factoryUID+"/automations?limit=500", nil, &list); err != nil {
 		return nil, err
 	}
+
 	for _, a := range list.Automations {
 		for _, t := range a.Triggers {
 			if slices.Contains(t.WebhookIDs, webhookUID) {
@@ -186,6 +206,7 @@ func (q *request) selecting(factoryUID, webhookUID string) (all []selection, err
 			}
 		}
 	}
+
 	return all, nil
 }
 
@@ -196,6 +217,7 @@ func (q *request) sharedWith(w state.Webhook) (names []string, own bool, err err
 	if err != nil {
 		return nil, false, err
 	}
+
 	users := infos[w.Spec.SecretName].Webhooks
 	own = len(infos[w.Spec.SecretName].Users) == 1
 	if len(users) < 2 {
@@ -208,6 +230,7 @@ func (q *request) sharedWith(w state.Webhook) (names []string, own bool, err err
 			names = append(names, known[uid].Name)
 		}
 	}
+
 	return names, own, err
 }
 
@@ -223,15 +246,22 @@ func (q *request) webhookNames() (map[string]webhookLink, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	all := map[string]webhookLink{}
 	for _, f := range factories {
 		hooks, err := q.Store.Webhooks(q.Context(), f.UID, false)
 		if err != nil {
 			return nil, err
 		}
+
 		for _, w := range hooks {
-			all[w.UID] = webhookLink{f.Name + " / " + w.Spec.Name, "/factories/" + f.UID + "/webhooks/" + w.UID, w.SecretStale}
+			all[w.UID] = webhookLink{
+				f.Name + " / " + w.Spec.Name,
+				"/factories/" + f.UID + "/webhooks/" + w.UID,
+				w.SecretStale,
+			}
 		}
 	}
+
 	return all, nil
 }

@@ -17,9 +17,15 @@ import (
 var errUnknownScheme = errors.New("its signatureScheme is not one that this millwright knows")
 
 // accept is step 10, for a delivery that proved who sent it.
-func (in *Ingress) accept(q *request, m signature.Message, proof signature.Proof, payload schema.Payload) (answer, error) {
+func (in *Ingress) accept(
+	q *request,
+	m signature.Message,
+	proof signature.Proof,
+	payload schema.Payload,
+) (answer, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.ctx), acceptTimeout)
 	defer cancel()
+
 	w := q.hook
 	reason, event := "", w.event(proof, q.body)
 	if w.scheme != nil && w.scheme.HasHandshake() {
@@ -27,11 +33,17 @@ func (in *Ingress) accept(q *request, m signature.Message, proof signature.Proof
 			r := q.rejection(state.DeliveryHandshake, "a set-up probe of "+w.scheme.Name()+", answered")
 			r.Event = event
 			err := in.store.RecordRejected(ctx, r)
-			return answer{status: probe.Status, result: resultHandshake, body: probe.Body, contentType: probe.ContentType}, err
+			return answer{
+				status:      probe.Status,
+				result:      resultHandshake,
+				body:        probe.Body,
+				contentType: probe.ContentType,
+			}, err
 		} else if ok {
 			reason = "looks like a set-up probe of " + w.scheme.Name() + ": handshake: true in the webhook's file would answer it"
 		}
 	}
+
 	id, signed := identify(w, q.r.Header, q.body, proof)
 	a := w.acceptance(q.body, payload, q.now)
 	a.Identity, a.Sender, a.Reason, a.Event = id, q.sender, reason, event
@@ -41,10 +53,12 @@ func (in *Ingress) accept(q *request, m signature.Message, proof signature.Proof
 	if in.store.Listened(w.uid) {
 		a.Headers = w.keptHeaders(q.r.Header, q.target)
 	}
+
 	done, err := in.storeTraced(ctx, a)
 	if err != nil {
 		return answer{}, err
 	}
+
 	q.span.Set(trace.Delivery, done.DeliveryUID)
 	return accepted(done.DeliveryUID, done.Duplicate), nil
 }
@@ -56,28 +70,44 @@ const maxLoggedRuns = 100
 func (in *Ingress) storeTraced(ctx context.Context, a state.Acceptance) (state.Accepted, error) {
 	ctx, span := in.cfg.Tracer.Start(ctx, "accept", time.Time{})
 	defer span.End()
+
 	position := trace.Position(ctx)
 	for i := range a.Runs {
 		a.Runs[i].Traceparent = position
 	}
+
 	done, err := in.store.Accept(ctx, a)
 	if err != nil {
 		span.Fail("not_stored")
 		return done, err
 	}
+
 	span.Set(trace.Delivery, done.DeliveryUID)
 	if done.Duplicate {
 		in.log.Debug("delivery repeated", "webhook", a.WebhookUID, "delivery_id", done.DeliveryUID)
 		return done, nil
 	}
+
 	span.Count(trace.Runs, len(a.Runs))
 	if in.log.Enabled(ctx, slog.LevelInfo) {
 		runs := make([]string, min(len(a.Runs), maxLoggedRuns))
 		for i := range runs {
 			runs[i] = a.Runs[i].ID
 		}
-		in.log.Info("delivery accepted", "webhook", a.WebhookUID, "delivery_id", done.DeliveryUID, "run_ids", runs, "runs", len(a.Runs))
+
+		in.log.Info(
+			"delivery accepted",
+			"webhook",
+			a.WebhookUID,
+			"delivery_id",
+			done.DeliveryUID,
+			"run_ids",
+			runs,
+			"runs",
+			len(a.Runs),
+		)
 	}
+
 	return done, nil
 }
 
@@ -103,11 +133,13 @@ func (a *automation) matches(payload schema.Payload) (ok bool) {
 			ok = false
 		}
 	}()
+
 	for _, f := range a.filters {
 		if f.Match(payload) {
 			return true
 		}
 	}
+
 	return false
 }
 

@@ -19,7 +19,11 @@ type answer struct {
 
 // refused is an answer that says no more than its status.
 func refused(status int, r result) answer {
-	return answer{status: status, result: r, body: []byte(`{"error":"` + strings.ToLower(http.StatusText(status)) + `"}` + "\n")}
+	return answer{
+		status: status,
+		result: r,
+		body:   []byte(`{"error":"` + strings.ToLower(http.StatusText(status)) + `"}` + "\n"),
+	}
 }
 
 func tooMany(r result, wait time.Duration) answer {
@@ -39,9 +43,18 @@ func seconds(d time.Duration) int { return max(int((d+time.Second-1)/time.Second
 
 func accepted(deliveryUID string, duplicate bool) answer {
 	if duplicate {
-		return answer{status: http.StatusAccepted, result: resultDuplicate, body: []byte(`{"delivery_id":"` + deliveryUID + `","duplicate":true}` + "\n")}
+		return answer{
+			status: http.StatusAccepted,
+			result: resultDuplicate,
+			body:   []byte(`{"delivery_id":"` + deliveryUID + `","duplicate":true}` + "\n"),
+		}
 	}
-	return answer{status: http.StatusAccepted, result: resultAccepted, body: []byte(`{"delivery_id":"` + deliveryUID + `"}` + "\n")}
+
+	return answer{
+		status: http.StatusAccepted,
+		result: resultAccepted,
+		body:   []byte(`{"delivery_id":"` + deliveryUID + `"}` + "\n"),
+	}
 }
 
 // writeTimeout is how long a stream of HTTP/2 may take to read its answer.
@@ -58,6 +71,7 @@ func (q *request) write(a answer) {
 	case a.status != http.StatusNoContent:
 		h.Set("Content-Length", "0")
 	}
+
 	switch a.status {
 	case http.StatusMethodNotAllowed:
 		h.Set("Allow", http.MethodPost)
@@ -66,9 +80,11 @@ func (q *request) write(a answer) {
 			h.Set("WWW-Authenticate", "Bearer")
 		}
 	}
+
 	if a.wait > 0 {
 		h.Set("Retry-After", strconv.Itoa(a.wait))
 	}
+
 	early := !q.ended && q.r.ContentLength != 0
 	if early && q.r.ProtoMajor == 1 {
 		h.Set("Connection", "close")
@@ -77,6 +93,7 @@ func (q *request) write(a answer) {
 	if q.r.ProtoMajor == 2 { // or a stream whose window is closed stays for ever
 		_ = http.NewResponseController(q.w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
+
 	q.w.WriteHeader(a.status)
 	if q.r.Method != http.MethodHead {
 		_, _ = q.w.Write(a.body) // a sender that is gone will send again

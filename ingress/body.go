@@ -14,10 +14,12 @@ func (q *request) readBody() error {
 	if q.body != nil {
 		return nil
 	}
+
 	q.room = q.in.bounds.Deliveries.Hold(q.sender)
 	if !q.room.Grow(bounds.HeaderBytes(q.r.Header)) {
 		return bounds.ErrNoRoom
 	}
+
 	length := q.r.ContentLength
 	if length > MaxBody {
 		return bounds.ErrTooLarge
@@ -32,16 +34,19 @@ func (q *request) readBody() error {
 	if err := control.SetReadDeadline(deadline); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
+
 	body, err := q.room.ReadBody(q.r.Body, length, MaxBody)
 	q.size = int64(len(body))
 	if err != nil {
 		return err
 	}
+
 	q.body, q.ended = body, true
 
 	// Without a deadline again, or its end would look as if the sender had gone.
 	if err := control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
+
 	return nil
 }

@@ -17,15 +17,20 @@ func (w *webhook) keptHeaders(h http.Header, t target) []byte {
 	if w.scheme != nil {
 		signed, secret = w.scheme.SignatureHeaders(), w.scheme.SecretHeaders()
 	}
+
 	token, _ := bearer(h["Authorization"])
 	presented := []string{t.token, token}
 	for _, name := range secret {
 		presented = append(presented, h[name]...)
 	}
+
 	leave := map[string]bool{}
 	for name, values := range h {
-		leave[name] = ofConnection(name) || slices.Contains(secret, name) || credential(name) && !slices.Contains(signed, name) || repeats(values, presented)
+		leave[name] = ofConnection(name) || slices.Contains(secret, name) ||
+			credential(name) && !slices.Contains(signed, name) ||
+			repeats(values, presented)
 	}
+
 	var lines bytes.Buffer
 	_ = h.WriteSubset(&lines, leave) // a buffer takes all
 	return lines.Bytes()
@@ -34,9 +39,18 @@ func (w *webhook) keptHeaders(h http.Header, t target) []byte {
 // ofConnection reports whether a header speaks of the connection and not of the message (RFC 9110, 7.6.1).
 func ofConnection(name string) bool {
 	switch name {
-	case "Connection", "Content-Length", "Expect", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
+	case "Connection",
+		"Content-Length",
+		"Expect",
+		"Keep-Alive",
+		"Proxy-Connection",
+		"Te",
+		"Trailer",
+		"Transfer-Encoding",
+		"Upgrade":
 		return true
 	}
+
 	return false
 }
 
@@ -53,7 +67,23 @@ func repeats(values, secrets []string) bool {
 // credential reports whether a header is by its name more than the proof of one message.
 func credential(name string) bool {
 	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"authorization", "cookie", "token", "secret", "password", "credential", "session", "jwt", "api-key", "apikey", "access-key", "auth-key"}, func(word string) bool {
-		return strings.Contains(name, word)
-	})
+	return slices.ContainsFunc(
+		[]string{
+			"authorization",
+			"cookie",
+			"token",
+			"secret",
+			"password",
+			"credential",
+			"session",
+			"jwt",
+			"api-key",
+			"apikey",
+			"access-key",
+			"auth-key",
+		},
+		func(word string) bool {
+			return strings.Contains(name, word)
+		},
+	)
 }

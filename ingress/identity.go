@@ -18,15 +18,21 @@ const serviceHeader = "X-Service-Delivery-Id"
 func identify(w *webhook, h http.Header, body []byte, proof signature.Proof) (id state.Identity, signed bool) {
 	if w.idHeader != "" {
 		if value := joined(h[w.idHeader]); value != "" {
-			return state.IdentityOf(state.IdentityHeader, value), proof.DeliveryIDSigned && w.idHeader == proof.DeliveryHeader
+			return state.IdentityOf(
+					state.IdentityHeader,
+					value,
+				), proof.DeliveryIDSigned &&
+					w.idHeader == proof.DeliveryHeader
 		}
 	}
+
 	if proof.DeliveryID != "" {
 		return state.IdentityOf(state.IdentityProvider, proof.DeliveryID), proof.DeliveryIDSigned
 	}
 	if value := joined(h[serviceHeader]); value != "" {
 		return state.IdentityOf(state.IdentityServiceHeader, value), false
 	}
+
 	sum := sha256.Sum256(body)
 	return state.IdentityOf(state.IdentityBodyHash, "sha256:"+hex.EncodeToString(sum[:])), true
 }

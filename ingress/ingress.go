@@ -88,6 +88,7 @@ func New(ctx context.Context, cfg Config) (*Ingress, error) {
 	if cfg.Store == nil {
 		return nil, errors.New("ingress: a store is needed")
 	}
+
 	cfg.BodyTimeout = cmp.Or(cfg.BodyTimeout, DefaultBodyTimeout)
 	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
 	if cfg.Log == nil {
@@ -96,6 +97,7 @@ func New(ctx context.Context, cfg Config) (*Ingress, error) {
 	if cfg.Bounds == nil {
 		cfg.Bounds = bounds.New(bounds.Config{})
 	}
+
 	in := &Ingress{
 		cfg: cfg, store: cfg.Store, log: cfg.Log, bounds: cfg.Bounds,
 		deliveries: cfg.Bounds.WebhookDeliveries, failures: cfg.Bounds.WebhookFailures,
@@ -107,6 +109,7 @@ func New(ctx context.Context, cfg Config) (*Ingress, error) {
 		unsubscribe()
 		return nil, err
 	}
+
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	in.stop = stop
 	in.background.Go(func() {
@@ -154,20 +157,24 @@ func (in *Ingress) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if generation > old.generation {
 		routing, err := in.store.Routing(ctx)
 		if err != nil {
 			return err
 		}
+
 		old = newSnapshot(routing, old, in.log)
 		in.current.Store(old)
 	}
+
 	if in.recorded == old.generation {
 		return nil
 	}
 	if err := in.replica.Loaded(ctx, old.generation); err != nil {
 		return err
 	}
+
 	in.recorded = old.generation
 	return nil
 }
@@ -182,6 +189,7 @@ const (
 func (in *Ingress) follow(ctx context.Context, notices <-chan state.Notice) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -191,10 +199,12 @@ func (in *Ingress) follow(ctx context.Context, notices <-chan state.Notice) {
 			in.deliveries.Sweep(now)
 			in.failures.Sweep(now)
 		}
+
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		if err := in.reload(limited); err != nil && ctx.Err() == nil {
 			in.outage.say(in.log, "loading the webhooks", err)
 		}
+
 		cancel()
 	}
 }
@@ -204,19 +214,23 @@ func (in *Ingress) follow(ctx context.Context, notices <-chan state.Notice) {
 func (in *Ingress) renew(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+
 		if in.behind.Load() {
 			continue
 		}
+
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		if err := in.replica.Renew(limited); err != nil && ctx.Err() == nil {
 			in.outage.say(in.log, "renewing the lease of this replica", err)
 		}
+
 		cancel()
 	}
 }
@@ -267,6 +281,7 @@ func (in *Ingress) AddCounts(counts []Counts) {
 				in.store.RejectedElsewhere(w.id, c.N)
 			}
 		}
+
 		b.Add(bounds.WebhookSender{Webhook: c.Webhook, Sender: c.Sender}, c.N, now)
 	}
 }

@@ -78,9 +78,11 @@ func newMetrics(in *Ingress, reg prometheus.Registerer) *metrics {
 	for r := range results {
 		m.requests[r] = requests.WithLabelValues(r.String())
 	}
+
 	if reg != nil {
 		reg.MustRegister(requests, refusals, latency, forwarded, inFlight)
 	}
+
 	return m
 }
 

@@ -15,14 +15,17 @@ func rawPath(r *http.Request) string {
 	if target == "" { // made by a test or another handler, not by a server
 		target = r.URL.EscapedPath()
 	}
+
 	if !strings.HasPrefix(target, "/") { // absolute form: scheme://host/path
 		_, rest, ok := strings.Cut(target, "://")
 		slash := strings.IndexByte(rest, '/')
 		if !ok || slash < 0 {
 			return ""
 		}
+
 		target = rest[slash:]
 	}
+
 	target, _, _ = strings.Cut(target, "?")
 	return target
 }
@@ -48,10 +51,12 @@ func parsePath(raw string) (t target, ok bool) {
 	if !ok {
 		return t, false
 	}
+
 	uid, token, hasToken := strings.Cut(rest, "/")
 	if uid == "" || hasToken && (token == "" || strings.IndexByte(token, '/') >= 0) {
 		return t, false
 	}
+
 	t = target{uid: uid, hasToken: hasToken}
 	if hasToken {
 		var err error
@@ -59,6 +64,7 @@ func parsePath(raw string) (t target, ok bool) {
 			t.token = "" // equals no secret
 		}
 	}
+
 	return t, true
 }
 

@@ -68,10 +68,12 @@ func (in *Ingress) receive(q *request) answer {
 	if lines(q.r.Header) > bounds.MaxFields {
 		return refused(http.StatusRequestHeaderFieldsTooLarge, resultHeaders)
 	}
+
 	for range maxJudged {
 		if !in.live() {
 			return unavailable()
 		}
+
 		a, err := in.judge(q, in.current.Load())
 		if err == nil {
 			return a
@@ -80,6 +82,7 @@ func (in *Ingress) receive(q *request) answer {
 			in.outage.say(in.log, "storing a delivery", err)
 			return unavailable()
 		}
+
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), storeTimeout)
 		err = in.reload(ctx)
 		cancel()
@@ -87,6 +90,7 @@ func (in *Ingress) receive(q *request) answer {
 			return unavailable()
 		}
 	}
+
 	return unavailable()
 }
 
@@ -107,12 +111,14 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 	if w == nil || !w.enabled || q.target.hasToken && w.mode != schema.AuthURLToken {
 		return refused(http.StatusNotFound, resultNotFound), nil
 	}
+
 	q.hook, q.bearer = w, w.mode == schema.AuthToken
 	q.traced()
 	q.identifySender()
 	if wait := in.failures.Spent(q.budget(), q.now); wait > 0 { // 4
 		return tooMany(resultFailures, wait), nil
 	}
+
 	if w.mode != schema.AuthSignature { // 5
 		if reason := w.checkToken(q.r.Header, q.target); reason != "" {
 			return q.rejectFailed(http.StatusUnauthorized, state.DeliveryRejectedAuth, reason)
@@ -121,18 +127,22 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 			return tooMany(resultDeliveries, wait), nil
 		}
 	}
+
 	switch err := q.readBody(); { // 7
 	case errors.Is(err, bounds.ErrTooLarge):
 		reason := "the body is larger than 262144 bytes"
 		if w.mode == schema.AuthSignature {
 			return q.rejectFailed(http.StatusRequestEntityTooLarge, state.DeliveryTooLarge, reason)
 		}
+
 		return q.reject(http.StatusRequestEntityTooLarge, state.DeliveryTooLarge, reason)
+
 	case errors.Is(err, bounds.ErrNoRoom):
 		return unavailable(), nil
 	case err != nil:
 		return q.broken(), nil
 	}
+
 	var proof signature.Proof
 	m := signature.Message{Method: q.r.Method, Header: q.r.Header, Body: q.body}
 	if w.mode == schema.AuthSignature { // 8
@@ -146,10 +156,12 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 			return tooMany(resultDeliveries, wait), nil
 		}
 	}
+
 	payload, err := w.parse(q.body) // 9
 	if err != nil {
 		return q.reject(http.StatusBadRequest, state.DeliveryInvalidJSON, err.Error())
 	}
+
 	return in.accept(q, m, proof, payload) // 10
 }
 
@@ -198,6 +210,7 @@ func (w *webhook) checkToken(h http.Header, t target) (reason string) {
 	} else if !t.hasToken {
 		return "the URL has no token"
 	}
+
 	sum := sha256.Sum256([]byte(token))
 	same := subtle.ConstantTimeCompare(sum[:], w.tokenHash[:]) == 1
 	switch {
@@ -208,6 +221,7 @@ func (w *webhook) checkToken(h http.Header, t target) (reason string) {
 	case !same:
 		return "the token in the URL is not this webhook's secret"
 	}
+
 	return ""
 }
 
@@ -216,15 +230,18 @@ func bearer(values []string) (token, reason string) {
 	if len(values) == 0 {
 		return "", "there is no Authorization header"
 	}
+
 	for _, v := range values[1:] {
 		if v != values[0] {
 			return "", "there are several Authorization headers that differ"
 		}
 	}
+
 	scheme, token, ok := strings.Cut(strings.Trim(values[0], " "), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") {
 		return "", "the Authorization header is not of the form Bearer <token>"
 	}
+
 	return strings.TrimLeft(token, " "), ""
 }
 
@@ -244,13 +261,16 @@ func (q *request) refuseSigned(m signature.Message, reason string) (answer, erro
 		if token, ok := w.scheme.PendingToken(m); ok {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), storeTimeout)
 			defer cancel()
+
 			offer := state.OfferedSecret{Value: token, Sender: q.sender, Received: q.now}
 			if err := q.in.store.OfferSecret(ctx, w.factory.uid, w.uid, offer); err != nil {
 				return answer{}, err
 			}
+
 			reason = "the webhook's secret is still pending, and this request brought one: the webhook's page in the dashboard shows it"
 		}
 	}
+
 	return q.rejectFailed(http.StatusUnauthorized, state.DeliveryRejectedAuth, reason)
 }
 

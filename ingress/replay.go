@@ -24,39 +24,56 @@ func (in *Ingress) Replay(ctx context.Context, factoryUID, webhookUID, deliveryU
 	if err != nil {
 		return Replayed{}, err
 	}
+
 	headers, body, err := in.store.Request(ctx, factoryUID, deliveryUID)
 	if errors.Is(err, state.ErrNotFound) {
-		return Replayed{}, fmt.Errorf("delivery %q has no stored payload to replay: %w", deliveryUID, state.ErrConflict)
+		return Replayed{}, fmt.Errorf(
+			"delivery %q has no stored payload to replay: %w",
+			deliveryUID,
+			state.ErrConflict,
+		)
 	}
+
 	if err != nil {
 		return Replayed{}, err
 	}
+
 	for range maxJudged {
 		w := in.current.Load().webhooks[webhookUID]
 		if w == nil || w.factory.uid != factoryUID {
 			return Replayed{}, fmt.Errorf("webhook %q is deleted: %w", webhookUID, state.ErrConflict)
 		}
+
 		if w.unreadable {
-			return Replayed{}, fmt.Errorf("%w: webhook %q cannot be read as it is stored", state.ErrUnavailable, webhookUID)
+			return Replayed{}, fmt.Errorf(
+				"%w: webhook %q cannot be read as it is stored",
+				state.ErrUnavailable,
+				webhookUID,
+			)
 		}
+
 		payload, err := w.parse(body)
 		if err != nil {
 			return Replayed{}, err
 		}
+
 		a := w.acceptance(body, payload, time.Now())
 		a.ReplayOf, a.Sender, a.Event, a.Headers = old.UID, old.Sender, old.Event, headers
 		done := Replayed{DeliveryUID: a.UID, Runs: []string{}}
 		for _, r := range a.Runs {
 			done.Runs = append(done.Runs, r.ID)
 		}
+
 		if _, err = in.storeTraced(ctx, a); err == nil {
 			return done, nil
 		} else if !errors.Is(err, state.ErrMoved) {
 			return Replayed{}, err
 		}
+
 		if err := in.reload(ctx); err != nil {
 			return Replayed{}, err
 		}
 	}
+
 	return Replayed{}, fmt.Errorf("%w: the definition changes all the time", state.ErrUnavailable)
 }

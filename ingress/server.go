@@ -34,16 +34,19 @@ func NewServer(cfg ServerConfig) *http.Server {
 	if limits == nil {
 		limits = bounds.New(bounds.Config{})
 	}
+
 	senderOf := func(r *http.Request) string { return api.SenderOf(r, cfg.TrustedProxies).Key }
 	fallback := cfg.Fallback
 	if fallback == nil {
 		fallback = http.NotFoundHandler()
 	}
+
 	fallback = limits.Guard(fallback, senderOf)
 	log := cfg.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+
 	return &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
@@ -51,18 +54,22 @@ func NewServer(cfg ServerConfig) *http.Server {
 				// the connection must end (RFC 9112, section 6.3).
 				w.Header().Set("Connection", "close")
 			}
+
 			if r.ProtoMajor == 2 { // of HTTP/1 a connection has one request at a time
 				stream := limits.Streams.Hold(senderOf(r))
 				defer stream.Release()
+
 				if !stream.Grow(1) {
 					bounds.Refuse(w)
 					return
 				}
 			}
+
 			if cfg.Ingress.Handles(r) {
 				cfg.Ingress.ServeHTTP(w, r)
 				return
 			}
+
 			fallback.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: bounds.HeaderTime,
@@ -103,6 +110,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		sender, trusted := api.SenderNetwork(c.RemoteAddr().String(), l.cfg.TrustedProxies)
 		if trusted {
 			sender = "" // it has no share
@@ -114,6 +122,7 @@ func (l *limited) Accept() (net.Conn, error) {
 			_ = c.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
 			_, _ = c.Write([]byte(overCapacity))
 		}
+
 		_ = c.Close()
 	}
 }

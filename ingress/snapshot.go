@@ -62,11 +62,13 @@ func newSnapshot(r state.Routing, old *snapshot, log *slog.Logger) *snapshot {
 		if f == nil || f.generation != rf.Generation {
 			f = newFactory(rf, log)
 		}
+
 		s.factories[f.uid] = f
 		for _, w := range f.webhooks {
 			s.webhooks[w.uid] = w
 		}
 	}
+
 	return s
 }
 
@@ -86,9 +88,11 @@ func newWebhook(f *factory, rw state.RoutedWebhook, log *slog.Logger) *webhook {
 	if rw.Err != nil {
 		return &webhook{id: rw.ID, uid: rw.UID, factory: f, unreadable: true}
 	}
+
 	w := &webhook{
 		id: rw.ID, uid: rw.UID, name: rw.Spec.Name, factory: f, enabled: rw.Spec.Enabled, mode: rw.Spec.AuthMode,
-		hasSecret: !rw.Pending && len(rw.Secret) > 0, handshake: rw.Spec.Handshake, envelope: newEnvelope(rw.Spec.Name, rw.UID),
+		hasSecret: !rw.Pending &&
+			len(rw.Secret) > 0, handshake: rw.Spec.Handshake, envelope: newEnvelope(rw.Spec.Name, rw.UID),
 	}
 	if name := rw.Spec.DeliveryIDHeader; name != "" {
 		w.idHeader = textproto.CanonicalMIMEHeaderKey(name)
@@ -97,13 +101,24 @@ func newWebhook(f *factory, rw state.RoutedWebhook, log *slog.Logger) *webhook {
 		w.tokenHash = sha256.Sum256(rw.Secret)
 		return w
 	}
+
 	var err error
 	if w.scheme, err = schemeOf(rw.Spec); err == nil && w.hasSecret {
 		w.verifier, err = w.scheme.Verifier(rw.Secret)
 	}
+
 	if err != nil { // it stays without a verifier, and so refuses every request
-		log.Error("webhook cannot verify signatures: every request to it is refused", "webhook", w.uid, "name", w.name, "error", err)
+		log.Error(
+			"webhook cannot verify signatures: every request to it is refused",
+			"webhook",
+			w.uid,
+			"name",
+			w.name,
+			"error",
+			err,
+		)
 	}
+
 	return w
 }
 
@@ -126,19 +141,31 @@ func (w *webhook) subscribe(ra state.RoutedAutomation, log *slog.Logger) {
 	if !ra.Spec.Enabled {
 		return
 	}
+
 	a := &automation{RoutedAutomation: ra, title: title(ra.Spec.Name, w.name)}
 	for _, t := range ra.Spec.Triggers {
 		if t.Provider != "webhook" || !t.Fires() || !slices.Contains(t.WebhookIDs, w.uid) {
 			continue
 		}
+
 		filter, problems := schema.CompileFilter(t.Payload)
 		if len(problems) > 0 {
-			log.Error("payload filter cannot be read: the automation does not fire by it", "webhook", w.uid, "automation", ra.UID, "problem", problems[0].Message)
+			log.Error(
+				"payload filter cannot be read: the automation does not fire by it",
+				"webhook",
+				w.uid,
+				"automation",
+				ra.UID,
+				"problem",
+				problems[0].Message,
+			)
 			continue
 		}
+
 		a.filters = append(a.filters, filter)
 		w.filtered = w.filtered || filter != nil
 	}
+
 	if len(a.filters) > 0 {
 		w.automations = append(w.automations, a)
 	}

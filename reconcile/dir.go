@@ -45,6 +45,7 @@ func Dir(cfg DirConfig) (Source, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("the directory of the source is not set")
 	}
+
 	abs, err := filepath.Abs(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("directory %s: %w", cfg.Dir, err)
@@ -52,6 +53,7 @@ func Dir(cfg DirConfig) (Source, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+
 	return &dirSource{dir: abs, log: cfg.Log, scanned: make(chan struct{}, 1)}, nil
 }
 
@@ -73,11 +75,13 @@ func (d *dirSource) Fetch(ctx context.Context) (Snapshot, error) {
 		default:
 		}
 	}()
+
 	err := errors.New("it keeps changing while it is read")
 	for range scans {
 		if ctx.Err() != nil {
 			return Snapshot{}, ctx.Err()
 		}
+
 		var snap Snapshot
 		var ok bool
 		if snap, ok, err = d.scan(); ok {
@@ -87,6 +91,7 @@ func (d *dirSource) Fetch(ctx context.Context) (Snapshot, error) {
 			break
 		}
 	}
+
 	return Snapshot{}, fmt.Errorf("directory %s: %w", d.dir, err)
 }
 
@@ -99,21 +104,25 @@ func (d *dirSource) scan() (_ Snapshot, ok bool, err error) {
 		return Snapshot{}, false, fmt.Errorf("%w: %w", errNoRoot, err)
 	}
 	defer root.Close()
+
 	if d.last != nil && d.last.same(&dirBacking{root}) {
 		d.mu.Lock()
 		d.root = path
 		d.mu.Unlock()
 		return d.snapshot(), true, nil
 	}
+
 	fresh, err := root.OpenRoot(".")
 	if err != nil {
 		return Snapshot{}, false, err
 	}
+
 	tree := freeze(&dirBacking{fresh})
 	loaded := schema.Load(tree, nil) // what the loader looks at is what the definition consists of
 	if err := errors.Join(loaded.Err, fresh.Close()); err != nil {
 		return Snapshot{}, false, err
 	}
+
 	tree.close()
 	d.mu.Lock()
 	d.last, d.loaded, d.revision, d.root = tree, loaded, tree.hash(loaded.Problems), path
@@ -135,23 +144,28 @@ func openRoot(dir string) (*os.Root, string, error) {
 	if err != nil {
 		return nil, "", withoutPath(err)
 	}
+
 	root, err := os.OpenRoot(resolved)
 	if err != nil {
 		return nil, "", withoutPath(err)
 	}
+
 	info, err := root.Lstat(kubernetesData)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return root, resolved, nil
 	}
 	defer root.Close()
+
 	target, err := root.Readlink(kubernetesData)
 	if err != nil {
 		return nil, "", withoutPath(err)
 	}
+
 	data, err := root.OpenRoot(target)
 	if err != nil {
 		return nil, "", fmt.Errorf("%s: %w", kubernetesData, withoutPath(err))
 	}
+
 	return data, filepath.Join(resolved, target), nil
 }
 
@@ -190,12 +204,14 @@ func (b *dirBacking) list(name string, info fs.FileInfo, max int) ([]entry, erro
 		return nil, err
 	}
 	defer dir.Close()
+
 	var list []entry
 	for {
 		part, err := dir.ReadDir(1024)
 		for _, e := range part {
 			list = append(list, entry{e.Name(), e.Type()})
 		}
+
 		if errors.Is(err, io.EOF) {
 			return list, nil
 		}

@@ -113,8 +113,10 @@ func (f *frozen) same(other backing) bool {
 			!bytes.Equal(is.data, was.data) || !slices.Equal(is.entries, was.entries) {
 			return false
 		}
+
 		is.data = nil // one file at a time
 	}
+
 	return true
 }
 
@@ -122,18 +124,22 @@ func (f *frozen) same(other backing) bool {
 func (f *frozen) look(name string, read bool) (*node, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	n := f.nodes[name]
 	if n == nil {
 		if f.from == nil {
 			return nil, f.absent(name)
 		}
+
 		info, err := f.from.stat(name)
 		if err != nil {
 			return nil, err
 		}
+
 		n = &node{info: info}
 		f.nodes[name] = n
 	}
+
 	if read && n.err != nil {
 		return nil, n.err
 	}
@@ -143,12 +149,14 @@ func (f *frozen) look(name string, read bool) (*node, error) {
 	if f.from == nil {
 		return nil, fmt.Errorf("%s: %w", name, errNotFrozen)
 	}
+
 	if err := f.fill(name, n); err != nil {
 		if errors.As(err, new(schema.Malformed)) {
 			n.err = err
 		}
 		return nil, err
 	}
+
 	n.read = true
 	return n, nil
 }
@@ -159,8 +167,10 @@ func (f *frozen) fill(name string, n *node) (err error) {
 		if n.entries, err = f.from.list(name, n.info, frozenEntries-f.entries); err != nil {
 			return err
 		}
+
 		f.entries += len(n.entries)
 		slices.SortFunc(n.entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+
 	case n.info.Mode().IsRegular():
 		if n.data, err = f.from.read(name, n.info, frozenFile); err != nil {
 			return err
@@ -168,16 +178,19 @@ func (f *frozen) fill(name string, n *node) (err error) {
 		if f.bytes += len(n.data); f.bytes > frozenTotal {
 			return malformed("more than %d MiB of definition files", frozenTotal>>20)
 		}
+
 	default:
 		return fmt.Errorf("%s is neither a file nor a directory", name)
 	}
+
 	return nil
 }
 
 // absent says why a closed snapshot does not have name.
 func (f *frozen) absent(name string) error {
 	parent := f.nodes[path.Dir(name)]
-	if parent == nil || parent.read && !slices.ContainsFunc(parent.entries, func(e entry) bool { return e.name == path.Base(name) }) {
+	if parent == nil ||
+		parent.read && !slices.ContainsFunc(parent.entries, func(e entry) bool { return e.name == path.Base(name) }) {
 		return &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	return fmt.Errorf("%s: %w", name, errNotFrozen)
@@ -264,9 +277,11 @@ func (f *frozen) at(op, name string, read bool) (*node, error) {
 func (f *frozen) Identity(name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	if known, asked := f.identities[name]; asked || !fs.ValidPath(name) {
 		return known
 	}
+
 	from, ok := f.from.(interface{ identity(name string) string })
 	if !ok {
 		return ""
@@ -274,6 +289,7 @@ func (f *frozen) Identity(name string) string {
 	if f.identities == nil {
 		f.identities = map[string]string{}
 	}
+
 	f.identities[name] = from.identity(name)
 	return f.identities[name]
 }

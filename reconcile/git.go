@@ -94,6 +94,7 @@ func Git(cfg GitConfig) (Source, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+
 	cfg.Path = path.Clean(strings.Trim(filepath.ToSlash(cfg.Path), "/"))
 	if !fs.ValidPath(cfg.Path) {
 		return nil, fmt.Errorf("git path %q: want a path inside the repository", cfg.Path)
@@ -101,14 +102,17 @@ func Git(cfg GitConfig) (Source, error) {
 	if cfg.Commit != "" && !plumbing.IsHash(cfg.Commit) {
 		return nil, fmt.Errorf("git commit %q: want 40 hexadecimal digits", cfg.Commit)
 	}
+
 	for _, name := range []plumbing.ReferenceName{plumbing.NewBranchReferenceName(cfg.Branch), plumbing.NewTagReferenceName(cmp.Or(cfg.Tag, "x"))} {
 		if err := name.Validate(); err != nil {
 			return nil, fmt.Errorf("%q cannot be the name of a branch or tag", name.Short())
 		}
 	}
+
 	if cfg.CloneDir == "" {
 		return nil, errors.New("the directory for the clone is not set")
 	}
+
 	r, err := newRemote(cfg)
 	if err != nil {
 		return nil, err
@@ -116,11 +120,22 @@ func Git(cfg GitConfig) (Source, error) {
 	if err := os.MkdirAll(cfg.CloneDir, 0o700); err != nil {
 		return nil, fmt.Errorf("directory for the clone: %w", err)
 	}
-	return &gitSource{cfg: cfg, remote: r, lock: flock.New(filepath.Join(cfg.CloneDir, "lock")), clone: filepath.Join(cfg.CloneDir, "clone.git")}, nil
+
+	return &gitSource{
+		cfg:    cfg,
+		remote: r,
+		lock:   flock.New(filepath.Join(cfg.CloneDir, "lock")),
+		clone:  filepath.Join(cfg.CloneDir, "clone.git"),
+	}, nil
 }
 
 func (g *gitSource) Describe() state.Source {
-	return state.Source{Kind: "git", URL: g.cfg.URL, Branch: cmp.Or(g.cfg.Commit, g.cfg.Tag, g.cfg.Branch), Path: g.cfg.Path}
+	return state.Source{
+		Kind:   "git",
+		URL:    g.cfg.URL,
+		Branch: cmp.Or(g.cfg.Commit, g.cfg.Tag, g.cfg.Branch),
+		Path:   g.cfg.Path,
+	}
 }
 
 // Watch does nothing: a host says that there is something new by a push notice, or not at all.
@@ -135,6 +150,7 @@ func (g *gitSource) Fetch(ctx context.Context) (Snapshot, error) {
 	before := g.remote.received.Load()
 	limited, cancel := context.WithTimeout(ctx, g.cfg.Timeout)
 	defer cancel()
+
 	snap, err := g.fetch(limited)
 	if err != nil {
 		snap = Snapshot{}
@@ -142,6 +158,7 @@ func (g *gitSource) Fetch(ctx context.Context) (Snapshot, error) {
 			err = g.remote.explain(limited, err)
 		}
 	}
+
 	snap.Bytes = g.remote.received.Load() - before
 	return snap, err
 }
@@ -151,12 +168,14 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 	if ok, err := g.lock.TryLock(); err != nil || !ok {
 		return Snapshot{}, errors.Join(err, fmt.Errorf("%s is in use by another source", g.cfg.CloneDir))
 	}
+
 	if g.objects != nil && g.objects.damaged {
 		g.cfg.Log.Warn("the clone is damaged; it is made afresh", "dir", g.clone)
 		if err := g.wipe(); err != nil {
 			return Snapshot{}, err
 		}
 	}
+
 	if hash := plumbing.NewHash(g.cfg.Commit); g.cfg.Commit != "" {
 		if hash == g.target {
 			return g.snap, nil
@@ -165,15 +184,18 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 			return snap, nil // it is here, and never changes
 		}
 	}
+
 	session, err := g.remote.session(ctx)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer session.Close()
+
 	adv, err := session.AdvertisedReferencesContext(ctx)
 	if err != nil {
 		return Snapshot{}, err
 	}
+
 	want, err := g.wanted(adv)
 	if err != nil {
 		return Snapshot{}, err
@@ -184,10 +206,12 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 	if want == g.over {
 		return Snapshot{}, g.overErr
 	}
+
 	snap, err := g.read(want)
 	if settled(err) {
 		return snap, err
 	}
+
 	have := g.have()
 	err = g.download(ctx, session, adv, want, have)
 	if errors.As(err, new(limitError)) {
@@ -196,6 +220,7 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 	if err != nil && !errors.Is(err, errDamagedPack) {
 		return Snapshot{}, err
 	}
+
 	g.closeStore()
 	if err == nil {
 		snap, err = g.read(want)
@@ -203,16 +228,19 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 	if settled(err) || have.IsZero() {
 		return snap, err
 	}
+
 	// The host left out what it thought was here. Without a have it cannot.
 	g.cfg.Log.Info("the clone lacks a part of the new commit; it is made afresh", "dir", g.clone, "error", err)
 	if err := g.wipe(); err != nil {
 		return Snapshot{}, err
 	}
+
 	again, err := g.remote.session(ctx)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer again.Close()
+
 	if adv, err = again.AdvertisedReferencesContext(ctx); err != nil {
 		return Snapshot{}, err
 	}
@@ -222,6 +250,7 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 	if err := g.download(ctx, again, adv, want, plumbing.ZeroHash); err != nil {
 		return Snapshot{}, err
 	}
+
 	return g.read(want)
 }
 
@@ -230,14 +259,17 @@ func (g *gitSource) wanted(adv *packp.AdvRefs) (plumbing.Hash, error) {
 	if g.cfg.Commit != "" {
 		return plumbing.NewHash(g.cfg.Commit), nil
 	}
+
 	kind, name := "branch", plumbing.NewBranchReferenceName(g.cfg.Branch)
 	if g.cfg.Tag != "" {
 		kind, name = "tag", plumbing.NewTagReferenceName(g.cfg.Tag)
 	}
+
 	hash, found := adv.References[name.String()]
 	if !found {
 		return hash, fmt.Errorf("there is no %s %q", kind, name.Short())
 	}
+
 	return hash, nil
 }
 
@@ -249,14 +281,17 @@ func (g *gitSource) read(target plumbing.Hash) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("commit %s: %w", target, err)
 	}
+
 	root, err := objects.subtree(commit.TreeHash, g.cfg.Path)
 	if err != nil && !errors.As(err, new(schema.Malformed)) {
 		return Snapshot{}, fmt.Errorf("commit %s: %w", commit.Hash, err)
 	}
+
 	revision := revisionOf(commit)
 	if err == nil {
 		revision.Tree = root.String()
 	}
+
 	g.objects, g.target = objects, target
 	tree := freeze(&treeBacking{objects: objects, root: root, broken: err, dirs: map[string]directory{}})
 	g.snap = Snapshot{Revision: revision, FS: tree, release: func() {
@@ -270,13 +305,22 @@ func (g *gitSource) read(target plumbing.Hash) (Snapshot, error) {
 func revisionOf(commit *object.Commit) state.Revision {
 	at := commit.Committer.When.UTC()
 	subject, _, _ := strings.Cut(strings.TrimSpace(commit.Message), "\n")
-	return state.Revision{ID: commit.Hash.String(), Author: oneLine(commit.Author.Name, 100), Subject: oneLine(subject, 200), At: &at}
+	return state.Revision{
+		ID:      commit.Hash.String(),
+		Author:  oneLine(commit.Author.Name, 100),
+		Subject: oneLine(subject, 200),
+		At:      &at,
+	}
 }
 
 // storage opens the clone.
 func (g *gitSource) storage() *filesystem.Storage {
 	if g.stored == nil {
-		g.stored = filesystem.NewStorageWithOptions(osfs.New(g.clone), cache.NewObjectLRU(4*cache.MiByte), filesystem.Options{ExclusiveAccess: true, KeepDescriptors: true})
+		g.stored = filesystem.NewStorageWithOptions(
+			osfs.New(g.clone),
+			cache.NewObjectLRU(4*cache.MiByte),
+			filesystem.Options{ExclusiveAccess: true, KeepDescriptors: true},
+		)
 	}
 	return g.stored
 }
@@ -311,6 +355,7 @@ func (g *gitSource) have() plumbing.Hash {
 	for _, file := range leftovers {
 		_ = os.Remove(file)
 	}
+
 	text, _ := os.ReadFile(filepath.Join(g.clone, "have"))
 	lines := strings.Fields(string(text))
 	if len(lines) > 0 && len(lines) < maxFetches && plumbing.IsHash(lines[len(lines)-1]) {
@@ -322,8 +367,10 @@ func (g *gitSource) have() plumbing.Hash {
 			}
 		}
 	}
+
 	if err := g.wipe(); err != nil {
 		g.cfg.Log.Warn("the clone cannot be made afresh", "dir", g.clone, "error", err)
 	}
+
 	return plumbing.ZeroHash
 }

@@ -24,7 +24,12 @@ import (
 
 // download fetches one commit, without its history. have is a commit whose files are here already, or
 // zero: what the two have in common is not sent.
-func (g *gitSource) download(ctx context.Context, session transport.UploadPackSession, adv *packp.AdvRefs, want, have plumbing.Hash) error {
+func (g *gitSource) download(
+	ctx context.Context,
+	session transport.UploadPackSession,
+	adv *packp.AdvRefs,
+	want, have plumbing.Hash,
+) error {
 	req := packp.NewUploadPackRequestFromCapabilities(adv.Capabilities)
 	req.Wants = []plumbing.Hash{want}
 	if adv.Capabilities.Supports(capability.Shallow) {
@@ -32,8 +37,10 @@ func (g *gitSource) download(ctx context.Context, session transport.UploadPackSe
 		if err := req.Capabilities.Set(capability.Shallow); err != nil {
 			return err
 		}
+
 		if !have.IsZero() {
 			req.Haves, req.Shallows = []plumbing.Hash{have}, []plumbing.Hash{have}
+
 			// Of commits without a history, git leaves out what they have in common only from a thin pack,
 			// one whose deltas may build on objects that are not in it.
 			if err := req.Capabilities.Set(capability.ThinPack); err != nil {
@@ -41,11 +48,13 @@ func (g *gitSource) download(ctx context.Context, session transport.UploadPackSe
 			}
 		}
 	}
+
 	if adv.Capabilities.Supports(capability.NoProgress) {
 		if err := req.Capabilities.Set(capability.NoProgress); err != nil {
 			return err
 		}
 	}
+
 	res, err := session.UploadPack(ctx, req)
 	if errors.Is(err, transport.ErrEmptyUploadPackRequest) {
 		return nil // the host thinks that everything is here
@@ -53,10 +62,13 @@ func (g *gitSource) download(ctx context.Context, session transport.UploadPackSe
 	if err != nil {
 		return err
 	}
+
 	end := sync.OnceFunc(func() { _ = res.Close() })
 	defer end()
+
 	stop := context.AfterFunc(ctx, end)
 	defer stop()
+
 	var pack io.Reader = res
 	switch {
 	case req.Capabilities.Supports(capability.Sideband64k):
@@ -64,6 +76,7 @@ func (g *gitSource) download(ctx context.Context, session transport.UploadPackSe
 	case req.Capabilities.Supports(capability.Sideband):
 		pack = sideband.NewDemuxer(sideband.Sideband, res)
 	}
+
 	return g.store(pack, !have.IsZero())
 }
 
@@ -73,12 +86,14 @@ func (g *gitSource) store(pack io.Reader, thin bool) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
+
 	file, err := os.CreateTemp(dir, "tmp_pack_")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
+
 	n, err := io.Copy(file, io.LimitReader(pack, g.cfg.MaxFetchBytes+1))
 	if g.remote.endpoint.Protocol == "ssh" || g.remote.endpoint.Protocol == "file" {
 		g.remote.received.Add(n)
@@ -105,6 +120,7 @@ func (g *gitSource) store(pack io.Reader, thin bool) error {
 	if thin {
 		return g.unpack(file)
 	}
+
 	return index(file, dir)
 }
 
@@ -129,6 +145,7 @@ func (g *gitSource) inspect(file io.ReadSeeker) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
+
 	scanner := packfile.NewScanner(file)
 	_, count, err := scanner.Header()
 	if err != nil {
@@ -137,6 +154,7 @@ func (g *gitSource) inspect(file io.ReadSeeker) error {
 	if int64(count) > g.cfg.MaxObjects {
 		return tooLarge("the commit has %d new objects: more than %d", count, g.cfg.MaxObjects)
 	}
+
 	var total int64
 	add := func(size int64) error {
 		if size < 0 || size > g.cfg.MaxObjectBytes {
@@ -145,8 +163,10 @@ func (g *gitSource) inspect(file io.ReadSeeker) error {
 		if total += size; total > g.cfg.MaxUnpackedBytes {
 			return tooLarge("the commit has more than %d MiB of new objects", g.cfg.MaxUnpackedBytes>>20)
 		}
+
 		return nil
 	}
+
 	for range count {
 		header, err := scanner.NextObjectHeader()
 		if err != nil {
@@ -155,10 +175,12 @@ func (g *gitSource) inspect(file io.ReadSeeker) error {
 		if err := add(header.Length); err != nil {
 			return err
 		}
+
 		head := &prefix{max: 2 * binary.MaxVarintLen64}
 		if n, _, err := scanner.NextObject(head); err != nil || n != header.Length {
 			return fmt.Errorf("%w: %w", errDamagedPack, cmp.Or(err, io.ErrUnexpectedEOF))
 		}
+
 		if header.Type.IsDelta() {
 			size, err := deltaTarget(head.data)
 			if err != nil {
@@ -169,6 +191,7 @@ func (g *gitSource) inspect(file io.ReadSeeker) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -211,21 +234,26 @@ func index(file *os.File, dir string) error {
 	if err != nil {
 		return err
 	}
+
 	sum, err := parser.Parse()
 	if err != nil {
 		return fmt.Errorf("%w: %w", errDamagedPack, err)
 	}
+
 	list, err := entries.Index()
 	if err != nil {
 		return err
 	}
+
 	var idx bytes.Buffer
 	if _, err := idxfile.NewEncoder(&idx).Encode(list); err != nil {
 		return err
 	}
+
 	base := filepath.Join(dir, "pack-"+sum.String())
 	if err := os.WriteFile(base+".idx", idx.Bytes(), 0o600); err != nil {
 		return err
 	}
+
 	return os.Rename(file.Name(), base+".pack")
 }

@@ -45,30 +45,40 @@ func newRemote(cfg GitConfig) (*remote, error) {
 	if err != nil {
 		return nil, fmt.Errorf("git URL: %w", err)
 	}
+
 	r := &remote{endpoint: ep, cfg: cfg, dialing: make(chan struct{}, 1)}
 	switch ep.Protocol {
 	case "https", "http":
 		if cfg.Token != nil && !private(ep) {
 			return nil, errors.New("git URL: a token is not sent over http: use https")
 		}
+
 		base := http.DefaultTransport.(*http.Transport).Clone()
 		base.ResponseHeaderTimeout = connectTimeout
 		r.transport = githttp.NewClient(&http.Client{Transport: &meter{base, r}, CheckRedirect: sameOrigin})
+
 	case "ssh":
 		if cfg.SSHKey == nil || cfg.KnownHosts == "" {
-			return nil, errors.New("git over ssh needs a key (sshKeySecret) and the host's key (knownHosts: a file, or a line of one)")
+			return nil, errors.New(
+				"git over ssh needs a key (sshKeySecret) and the host's key (knownHosts: a file, or a line of one)",
+			)
 		}
+
 		r.transport = gitssh.NewClient(nil)
+
 	case "file":
 		r.transport = file.DefaultClient
 	}
+
 	return r, nil
 }
 
 // sameOrigin follows a redirect only to the same scheme, host and port, so that credentials stay there.
 func sameOrigin(req *http.Request, via []*http.Request) error {
 	if from := via[0].URL; req.URL.Scheme != from.Scheme || !strings.EqualFold(req.URL.Host, from.Host) {
-		return errors.New("the host redirects to another one: use the address of that in the settings, if it is right")
+		return errors.New(
+			"the host redirects to another one: use the address of that in the settings, if it is right",
+		)
 	}
 	return nil
 }
@@ -84,6 +94,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	limit := int64(advertLimit)
 	switch {
 	case res.StatusCode >= 300:
@@ -91,6 +102,7 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	case req.Method == http.MethodPost:
 		limit = m.to.cfg.MaxFetchBytes
 	}
+
 	res.Body = &metered{res.Body, m.to, limit, res.StatusCode >= 300}
 	return res, nil
 }
@@ -124,6 +136,7 @@ func (r *remote) session(ctx context.Context) (transport.UploadPackSession, erro
 	if err != nil {
 		return nil, err
 	}
+
 	type connected struct {
 		session transport.UploadPackSession
 		err     error
@@ -131,11 +144,13 @@ func (r *remote) session(ctx context.Context) (transport.UploadPackSession, erro
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	select {
 	case r.dialing <- struct{}{}:
 	default:
 		return nil, errors.New("the host still does not answer the last attempt to connect")
 	}
+
 	result := make(chan connected, 1)
 	go func() { // ssh connects without a context
 		ep := *r.endpoint
@@ -143,9 +158,11 @@ func (r *remote) session(ctx context.Context) (transport.UploadPackSession, erro
 		if err == nil && ctx.Err() != nil {
 			err = errors.Join(ctx.Err(), s.Close())
 		}
+
 		<-r.dialing // before the caller goes on, who may connect again at once
 		result <- connected{s, err}
 	}()
+
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -160,14 +177,17 @@ func (r *remote) auth(ctx context.Context) (transport.AuthMethod, error) {
 		if r.cfg.Token == nil {
 			return nil, nil
 		}
+
 		token, err := r.cfg.Token(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("the token: %w", err)
 		}
+
 		return &githttp.BasicAuth{Username: r.cfg.Username, Password: strings.TrimSpace(string(token))}, nil
 	case "ssh":
 		return r.sshAuth(ctx)
 	}
+
 	return nil, nil
 }
 
@@ -192,14 +212,17 @@ func (r *remote) sshAuth(ctx context.Context) (transport.AuthMethod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the ssh key: %w", err)
 	}
+
 	user := r.endpoint.User
 	if user == "" {
 		user = gitssh.DefaultUsername
 	}
+
 	keys, err := gitssh.NewPublicKeys(user, key, "")
 	if err != nil {
 		return nil, errors.New("the ssh key cannot be read: want a private key in PEM form without a passphrase")
 	}
+
 	known := r.cfg.KnownHosts
 	if strings.ContainsAny(known, " \n") {
 		known = filepath.Join(r.cfg.CloneDir, "known_hosts")
@@ -207,19 +230,26 @@ func (r *remote) sshAuth(ctx context.Context) (transport.AuthMethod, error) {
 			return nil, fmt.Errorf("known hosts: %w", err)
 		}
 	}
+
 	db, err := gitssh.NewKnownHostsDb(known)
 	if err != nil {
 		return nil, fmt.Errorf("known hosts: %w", err)
 	}
+
 	port := r.endpoint.Port
 	if port <= 0 {
 		port = gitssh.DefaultPort
 	}
+
 	host := net.JoinHostPort(strings.Trim(r.endpoint.Host, "[]"), strconv.Itoa(port))
 	algorithms := db.HostKeyAlgorithms(host)
 	if len(algorithms) == 0 {
-		return nil, fmt.Errorf("no key of host %s is in knownHosts: add what ssh-keyscan says, once you have compared it", host)
+		return nil, fmt.Errorf(
+			"no key of host %s is in knownHosts: add what ssh-keyscan says, once you have compared it",
+			host,
+		)
 	}
+
 	keys.HostKeyCallback = db.HostKeyCallback()
 	return &sshAuth{keys, algorithms}, nil
 }
@@ -229,6 +259,7 @@ func (r *remote) explain(ctx context.Context, err error) error {
 	if ended := ctx.Err(); errors.Is(ended, context.Canceled) {
 		return ended
 	}
+
 	var text string
 	switch said := err.Error(); {
 	case errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
@@ -250,6 +281,7 @@ func (r *remote) explain(ctx context.Context, err error) error {
 	default:
 		text = r.scrub(ctx, said)
 	}
+
 	return fmt.Errorf("git %s: %s", r.cfg.URL, text)
 }
 
@@ -276,9 +308,11 @@ func oneLine(text string, max int) string {
 		}
 		return r
 	}, text)
+
 	text = strings.TrimSpace(text)
 	if len(text) > max {
 		text = strings.ToValidUTF8(text[:max], "") + "…"
 	}
+
 	return text
 }

@@ -34,7 +34,11 @@ const (
 type directory []object.TreeEntry
 
 func (d directory) entry(name string) (object.TreeEntry, bool) {
-	i, found := slices.BinarySearchFunc(d, name, func(e object.TreeEntry, name string) int { return strings.Compare(e.Name, name) })
+	i, found := slices.BinarySearchFunc(
+		d,
+		name,
+		func(e object.TreeEntry, name string) int { return strings.Compare(e.Name, name) },
+	)
 	if !found {
 		return object.TreeEntry{}, false
 	}
@@ -86,6 +90,7 @@ func (o *objects) tree(hash plumbing.Hash) (directory, error) {
 	if d, known := o.known[hash]; known {
 		return d, nil
 	}
+
 	d, known := o.before[hash]
 	if !known {
 		var err error
@@ -93,9 +98,11 @@ func (o *objects) tree(hash plumbing.Hash) (directory, error) {
 			return nil, err
 		}
 	}
+
 	if o.kept += len(d) + 1; o.kept <= maxKnownEntries {
 		o.known[hash] = d
 	}
+
 	return d, nil
 }
 
@@ -103,14 +110,17 @@ func (o *objects) readTree(hash plumbing.Hash) (directory, error) {
 	if size, err := o.from.EncodedObjectSize(hash); err == nil && size > maxTreeObject {
 		return nil, malformed("a directory of %d bytes, more than %d MiB: tree %s", size, maxTreeObject>>20, hash)
 	}
+
 	obj, err := o.open(plumbing.TreeObject, hash)
 	if err != nil {
 		return nil, err
 	}
+
 	var t object.Tree
 	if err := t.Decode(obj); err != nil {
 		return nil, malformed("%w: tree %s", err, hash)
 	}
+
 	d := directory(t.Entries)
 	slices.SortFunc(d, func(a, b object.TreeEntry) int { return strings.Compare(a.Name, b.Name) })
 	for i, e := range d {
@@ -121,6 +131,7 @@ func (o *objects) readTree(hash plumbing.Hash) (directory, error) {
 			return nil, malformed("two entries named %q: tree %s", e.Name, hash)
 		}
 	}
+
 	return d, nil
 }
 
@@ -131,19 +142,24 @@ func (o *objects) commit(hash plumbing.Hash) (*object.Commit, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		if obj.Type() != plumbing.TagObject {
 			var c object.Commit
 			if err := c.Decode(obj); err != nil {
 				return nil, fmt.Errorf("%s is not a commit: %w", hash, err)
 			}
+
 			return &c, nil
 		}
+
 		var t object.Tag
 		if err := t.Decode(obj); err != nil {
 			return nil, err
 		}
+
 		hash = t.Target
 	}
+
 	return nil, errors.New("a tag of a tag of a tag")
 }
 
@@ -155,17 +171,21 @@ func (o *objects) subtree(hash plumbing.Hash, at string) (plumbing.Hash, error) 
 	if at == "." {
 		return hash, nil
 	}
+
 	for name := range strings.SplitSeq(at, "/") {
 		entries, err := o.tree(hash)
 		if err != nil {
 			return hash, err
 		}
+
 		e, found := entries.entry(name)
 		if !found || e.Mode != filemode.Dir {
 			return hash, fmt.Errorf("%w: %s", errNoPath, at)
 		}
+
 		hash = e.Hash
 	}
+
 	_, err := o.tree(hash)
 	return hash, err
 }
@@ -194,10 +214,12 @@ func (b *treeBacking) dir(name string) (directory, error) {
 	if entries, seen := b.dirs[name]; seen {
 		return entries, nil
 	}
+
 	hash := b.root
 	if b.broken != nil {
 		return nil, b.broken
 	}
+
 	if name != "." {
 		e, err := b.entry(name)
 		if err != nil {
@@ -206,15 +228,19 @@ func (b *treeBacking) dir(name string) (directory, error) {
 		if e.Mode != filemode.Dir {
 			return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 		}
+
 		hash = e.Hash
 	}
+
 	if b.bytes > maxDirectoryBytes {
 		return nil, malformed("more than %d MiB of directories", maxDirectoryBytes>>20)
 	}
+
 	entries, err := b.objects.tree(hash)
 	if err != nil {
 		return nil, err
 	}
+
 	b.dirs[name] = entries
 	b.bytes += entries.bytes()
 	return entries, nil
@@ -236,10 +262,12 @@ func (b *treeBacking) stat(name string) (fs.FileInfo, error) {
 	if name == "." {
 		return treeInfo{name: ".", mode: fs.ModeDir | 0o755}, nil
 	}
+
 	e, err := b.entry(name)
 	if err != nil {
 		return nil, err
 	}
+
 	info := treeInfo{name: path.Base(name), mode: modeOf(e.Mode)}
 	if info.mode.IsRegular() {
 		if info.size, err = b.objects.from.EncodedObjectSize(e.Hash); err != nil {
@@ -247,6 +275,7 @@ func (b *treeBacking) stat(name string) (fs.FileInfo, error) {
 			return nil, fmt.Errorf("%s: blob %s cannot be read from the clone: %w", name, e.Hash, err)
 		}
 	}
+
 	return info, nil
 }
 
@@ -267,10 +296,12 @@ func (b *treeBacking) list(name string, _ fs.FileInfo, max int) ([]entry, error)
 	if len(entries) > max {
 		return nil, malformed("%s: more than %d directory entries", name, max)
 	}
+
 	list := make([]entry, 0, len(entries))
 	for _, e := range entries {
 		list = append(list, entry{e.Name, modeOf(e.Mode).Type()})
 	}
+
 	return list, nil
 }
 
@@ -279,18 +310,22 @@ func (b *treeBacking) read(name string, _ fs.FileInfo, max int64) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
+
 	obj, err := b.objects.open(plumbing.BlobObject, e.Hash)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+
 	r, err := obj.Reader()
 	if err == nil {
 		defer r.Close()
+
 		var data []byte
 		if data, err = io.ReadAll(io.LimitReader(r, max)); err == nil {
 			return data, nil
 		}
 	}
+
 	b.objects.damaged = true
 	return nil, fmt.Errorf("%s: blob %s cannot be read from the clone: %w", name, e.Hash, err)
 }

@@ -32,16 +32,22 @@ func endpoint(address string) (*transport.Endpoint, error) {
 		}
 		return transport.NewEndpoint(address)
 	}
+
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, errors.New("it is not a URL")
 	}
+
 	if _, given := u.User.Password(); given || u.User != nil && u.Scheme != "ssh" {
-		return nil, errors.New("it holds a credential: put that into a team secret, and name the secret in the settings")
+		return nil, errors.New(
+			"it holds a credential: put that into a team secret, and name the secret in the settings",
+		)
 	}
+
 	if u.RawQuery != "" || u.Fragment != "" || u.Opaque != "" {
 		return nil, errors.New("it has a query or a fragment")
 	}
+
 	switch u.Scheme {
 	case "https", "http", "ssh":
 		if u.Hostname() == "" || strings.HasPrefix(u.Hostname(), "-") || strings.HasPrefix(u.User.Username(), "-") {
@@ -54,6 +60,7 @@ func endpoint(address string) (*transport.Endpoint, error) {
 	default:
 		return nil, fmt.Errorf("scheme %q is not supported: want https, ssh or file", u.Scheme)
 	}
+
 	return transport.NewEndpoint(address)
 }
 

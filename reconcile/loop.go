@@ -31,8 +31,8 @@ type Config struct {
 	// Reserved returns the secrets that no definition may name, with what the server uses each for; nil:
 	// not known.
 	Reserved func() map[string]string
-	Log          *slog.Logger
-	Metrics      *Metrics // nil: none
+	Log      *slog.Logger
+	Metrics  *Metrics // nil: none
 }
 
 // Loop keeps one factory equal to its source. Its methods are safe for concurrent use; attempts take
@@ -57,12 +57,14 @@ func New(cfg Config) *Loop {
 			cfg.Interval = 10 * time.Second
 		}
 	}
+
 	if cfg.MaxBackoff <= 0 {
 		cfg.MaxBackoff = 10 * cfg.Interval
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+
 	cfg.Log = cfg.Log.With("factory", cfg.Factory.Name)
 	return &Loop{
 		cfg: cfg, holder: state.NewID(state.PrefixReplica),
@@ -101,6 +103,7 @@ func (l *Loop) Once(ctx context.Context, req Request) Result {
 	case <-ctx.Done():
 		return Result{Outcome: state.OutcomeFailed, Message: ctx.Err().Error(), Err: ctx.Err()}
 	}
+
 	started := time.Now()
 	result := l.once(ctx, req, started)
 	l.cfg.Metrics.observe(l.cfg.Factory.Name, result, time.Since(started))
@@ -109,6 +112,7 @@ func (l *Loop) Once(ctx context.Context, req Request) Result {
 			m.waiting(l.cfg.Factory.Name, webhooks)
 		}
 	}
+
 	return result
 }
 
@@ -117,15 +121,18 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 	if err != nil {
 		return l.fail(ctx, started, state.Revision{}, err)
 	}
+
 	if !req.Force {
 		if result, done := l.settle(ctx, snap, started); done {
 			return result
 		}
 	}
+
 	snap, loaded, err := l.load(ctx, snap)
 	if err != nil {
 		return l.fail(ctx, started, state.Revision{}, err)
 	}
+
 	err = state.ErrMoved
 	for try := 0; try < moves && errors.Is(err, state.ErrMoved); try++ {
 		if errors.Is(err, state.ErrSuperseded) {
@@ -136,25 +143,31 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 				return l.fail(ctx, started, state.Revision{}, err)
 			}
 		}
+
 		var cur state.Current
 		if cur, err = l.cfg.Store.Current(ctx, l.cfg.Factory.UID); err != nil {
 			break
 		}
+
 		p, app := plan.Compare(cur, loaded, l.options(snap, req, started))
 		if p.Err != nil {
 			return l.fail(ctx, started, snap.Revision, p.Err)
 		}
+
 		if app == nil {
 			var result Result
 			if result, err = l.refuse(ctx, started, snap, cur, p); errors.Is(err, state.ErrSuperseded) {
 				continue
 			}
+
 			return result
 		}
+
 		if err = l.cfg.Store.Apply(ctx, *app); err == nil {
 			return l.applied(*app)
 		}
 	}
+
 	return l.fail(ctx, started, snap.Revision, fmt.Errorf("apply: %w", err))
 }
 
@@ -173,11 +186,14 @@ func (l *Loop) load(ctx context.Context, snap Snapshot) (Snapshot, *schema.Resul
 		if snap, err = l.fetch(ctx); err != nil {
 			return snap, nil, err
 		}
+
 		loaded = snap.load(ctx, &l.parsed)
 	}
+
 	if loaded.Err == nil && snap.release != nil {
 		snap.release()
 	}
+
 	return snap, loaded, nil
 }
 
@@ -199,6 +215,7 @@ func (l *Loop) settle(ctx context.Context, snap Snapshot, started time.Time) (Re
 	if err != nil {
 		return l.fail(ctx, started, snap.Revision, err), true
 	}
+
 	switch {
 	case f.SyncState == state.SyncApplied && same(f.Applied, snap.Revision):
 		return l.settled(f, state.OutcomeUnchanged), true
@@ -207,20 +224,33 @@ func (l *Loop) settle(ctx context.Context, snap Snapshot, started time.Time) (Re
 		if err != nil || versions(secrets) != l.refusedWith {
 			return Result{}, false
 		}
+
 		return l.settled(f, state.OutcomeRefused), true
+
 	case same(f.Applied, snap.Revision) || f.Applied.Tree != "" && f.Applied.Tree == snap.Revision.Tree:
 		problems, ok := l.standing(ctx, f)
 		if !ok {
 			return Result{}, false
 		}
-		app := state.Application{FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: started, Revision: snap.Revision, Problems: problems}
+
+		app := state.Application{
+			FactoryUID:   f.UID,
+			Base:         f.Generation,
+			BaseRevision: f.Applied.ID,
+			Started:      started,
+			Revision:     snap.Revision,
+			Problems:     problems,
+		}
+
 		if err := l.cfg.Store.Apply(ctx, app); errors.Is(err, state.ErrMoved) {
 			return Result{}, false
 		} else if err != nil {
 			return l.fail(ctx, started, snap.Revision, fmt.Errorf("apply: %w", err)), true
 		}
+
 		return l.applied(app), true
 	}
+
 	return Result{}, false
 }
 
@@ -234,11 +264,13 @@ func (l *Loop) standing(ctx context.Context, f state.Factory) ([]schema.Problem,
 	if f.SyncState != state.SyncFailed || !same(f.Attempted, f.Applied) {
 		return nil, false
 	}
+
 	attempts, err := l.cfg.Store.Attempts(ctx, f.UID, 0, 50)
 	last := slices.IndexFunc(attempts, func(a state.Attempt) bool { return a.Outcome != state.OutcomeFailed })
 	if err != nil || last < 0 || attempts[last].Outcome == state.OutcomeRefused {
 		return nil, false
 	}
+
 	return attempts[last].Problems, true
 }
 
@@ -265,28 +297,81 @@ func (l *Loop) applied(app state.Application) Result {
 	if app.Empty() {
 		outcome = state.OutcomeUnchanged
 	}
-	l.cfg.Log.Info("applied", "revision", app.Revision.ID, "outcome", outcome,
-		"created", app.Counts.Created, "updated", app.Counts.Updated, "deleted", app.Counts.Deleted, "secrets", app.Counts.Secrets)
-	return Result{Outcome: outcome, Recorded: true, Revision: app.Revision, Counts: app.Counts, Problems: app.Problems}
+
+	l.cfg.Log.Info(
+		"applied",
+		"revision",
+		app.Revision.ID,
+		"outcome",
+		outcome,
+		"created",
+		app.Counts.Created,
+		"updated",
+		app.Counts.Updated,
+		"deleted",
+		app.Counts.Deleted,
+		"secrets",
+		app.Counts.Secrets,
+	)
+
+	return Result{
+		Outcome:  outcome,
+		Recorded: true,
+		Revision: app.Revision,
+		Counts:   app.Counts,
+		Problems: app.Problems,
+	}
 }
 
 // refuse records a revision that has errors, once; again only when its problems changed. Its error says
 // why that was not recorded.
-func (l *Loop) refuse(ctx context.Context, started time.Time, snap Snapshot, cur state.Current, p plan.Plan) (Result, error) {
+func (l *Loop) refuse(
+	ctx context.Context,
+	started time.Time,
+	snap Snapshot,
+	cur state.Current,
+	p plan.Plan,
+) (Result, error) {
 	clear(l.failures)
 	l.refusedWith = versions(cur.Secrets)
-	result := Result{Outcome: state.OutcomeRefused, Revision: snap.Revision, Problems: p.Problems, Message: refusal(p.Problems)}
+	result := Result{
+		Outcome:  state.OutcomeRefused,
+		Revision: snap.Revision,
+		Problems: p.Problems,
+		Message:  refusal(p.Problems),
+	}
+
 	f := cur.Factory
-	if f.SyncState == state.SyncRefused && same(f.Attempted, snap.Revision) && slices.EqualFunc(f.Problems, p.Problems, sameProblem) {
+	if f.SyncState == state.SyncRefused && same(f.Attempted, snap.Revision) &&
+		slices.EqualFunc(f.Problems, p.Problems, sameProblem) {
 		return result, nil
 	}
-	attempt := state.Attempt{FactoryUID: f.UID, Started: started, Revision: snap.Revision, Outcome: state.OutcomeRefused, Problems: p.Problems, Message: result.Message}
+
+	attempt := state.Attempt{
+		FactoryUID: f.UID,
+		Started:    started,
+		Revision:   snap.Revision,
+		Outcome:    state.OutcomeRefused,
+		Problems:   p.Problems,
+		Message:    result.Message,
+	}
+
 	if err := l.cfg.Store.Refuse(ctx, attempt); errors.Is(err, state.ErrSuperseded) {
 		return Result{}, err
 	} else if err != nil {
 		return l.fail(ctx, started, snap.Revision, err), err
 	}
-	l.cfg.Log.Warn("refused; the last applied definition serves on", "revision", snap.Revision.ID, "applied", f.Applied.ID, "problem", result.Message)
+
+	l.cfg.Log.Warn(
+		"refused; the last applied definition serves on",
+		"revision",
+		snap.Revision.ID,
+		"applied",
+		f.Applied.ID,
+		"problem",
+		result.Message,
+	)
+
 	result.Recorded = true
 	return result, nil
 }
@@ -308,9 +393,11 @@ func refusal(problems []schema.Problem) string {
 			first = oneLine(fmt.Sprintf("%s:%d:%d: %s [%s]", p.Path, p.Line, p.Column, p.Message, p.Code), 500)
 		}
 	}
+
 	if n > 1 {
 		first += fmt.Sprintf(" and %d more", n-1)
 	}
+
 	return first
 }
 
@@ -319,7 +406,13 @@ const maxFailures = 8
 
 // fail records a failure the first time it happens in a row of them. The end of ctx is none.
 func (l *Loop) fail(ctx context.Context, started time.Time, revision state.Revision, err error) Result {
-	result := Result{Outcome: state.OutcomeFailed, Revision: revision, Problems: []schema.Problem{}, Message: err.Error(), Err: err}
+	result := Result{
+		Outcome:  state.OutcomeFailed,
+		Revision: revision,
+		Problems: []schema.Problem{},
+		Message:  err.Error(),
+		Err:      err,
+	}
 	if ctx.Err() != nil {
 		return result
 	}
@@ -327,16 +420,26 @@ func (l *Loop) fail(ctx context.Context, started time.Time, revision state.Revis
 		l.cfg.Log.Debug("failed again", "error", err)
 		return result
 	}
+
 	l.cfg.Log.Warn("failed; the last applied definition serves on, and there will be another try", "error", err)
-	if f, err := l.cfg.Store.Factory(ctx, l.cfg.Factory.UID); err == nil && f.SyncState == state.SyncFailed && f.Message == result.Message {
+	if f, err := l.cfg.Store.Factory(ctx, l.cfg.Factory.UID); err == nil && f.SyncState == state.SyncFailed &&
+		f.Message == result.Message {
 		l.failures[result.Message] = true // recorded before this process began
 		return result
 	}
-	attempt := state.Attempt{FactoryUID: l.cfg.Factory.UID, Started: started, Revision: revision, Outcome: state.OutcomeFailed, Message: result.Message}
+
+	attempt := state.Attempt{
+		FactoryUID: l.cfg.Factory.UID,
+		Started:    started,
+		Revision:   revision,
+		Outcome:    state.OutcomeFailed,
+		Message:    result.Message,
+	}
 	if err := l.cfg.Store.Refuse(ctx, attempt); err != nil {
 		l.cfg.Log.Warn("the failure could not be recorded", "error", err)
 		return result
 	}
+
 	l.failures[result.Message] = true
 	result.Recorded = true
 	return result

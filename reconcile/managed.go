@@ -44,23 +44,32 @@ func (m *managedSource) Fetch(ctx context.Context) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
+
 	head, err := m.cfg.Store.HeldHead(ctx, f.UID)
 	switch {
 	case err != nil:
 		return Snapshot{}, err
 	case head.Number == 0 && f.Applied.ID != "" && !f.Applied.Held:
-		return Snapshot{}, fmt.Errorf("the server holds no definition of this factory yet, and the applied revision %s came from elsewhere: import its files (PUT /factory/%s/files)", f.Applied.ID, f.UID)
+		return Snapshot{}, fmt.Errorf(
+			"the server holds no definition of this factory yet, and the applied revision %s came from elsewhere: import its files (PUT /factory/%s/files)",
+			f.Applied.ID,
+			f.UID,
+		)
+
 	case m.last.FS != nil && same(m.last.Revision, head.Revision):
 		return m.last, nil
 	}
+
 	files, err := m.cfg.Store.HeldFiles(ctx, f.UID, head.Number)
 	if err != nil {
 		return Snapshot{}, err
 	}
+
 	tree, err := schema.FilesFS(files)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("revision %s: %w", head.ID, err)
 	}
+
 	m.last = Snapshot{Revision: head.Revision, FS: tree}
 	return m.last, nil
 }

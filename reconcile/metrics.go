@@ -43,11 +43,13 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "millwright_webhooks_secret_stale", Help: "Webhooks whose secret has a newer value that waits for the next apply.",
 		}, []string{"factory"}),
 	}
+
 	for _, c := range m.all() {
 		if err := reg.Register(c.(prometheus.Collector)); err != nil {
 			return nil, err
 		}
 	}
+
 	return m, nil
 }
 
@@ -80,6 +82,7 @@ func (m *Metrics) observe(factory string, r Result, took time.Duration) {
 	if m == nil {
 		return
 	}
+
 	m.duration.WithLabelValues(factory, string(r.Outcome)).Observe(took.Seconds())
 	if r.Err != nil {
 		return
@@ -87,6 +90,7 @@ func (m *Metrics) observe(factory string, r Result, took time.Duration) {
 	if r.Outcome != state.OutcomeRefused {
 		m.lastSuccess.WithLabelValues(factory).SetToCurrentTime()
 	}
+
 	m.problems.DeletePartialMatch(prometheus.Labels{"factory": factory})
 	for _, p := range r.Problems {
 		m.problems.WithLabelValues(factory, p.Code, string(p.Severity)).Inc()

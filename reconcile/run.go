@@ -35,18 +35,22 @@ func (l *Loop) Plan(ctx context.Context) (plan.Plan, error) {
 	case <-ctx.Done():
 		return plan.Plan{}, ctx.Err()
 	}
+
 	snap, err := l.fetch(ctx)
 	if err != nil {
 		return plan.Plan{}, err
 	}
+
 	snap, loaded, err := l.load(ctx, snap)
 	if err != nil {
 		return plan.Plan{}, err
 	}
+
 	cur, err := l.cfg.Store.Current(ctx, l.cfg.Factory.UID)
 	if err != nil {
 		return plan.Plan{}, err
 	}
+
 	p, _ := plan.Compare(cur, loaded, l.options(snap, Request{}, time.Now()))
 	return p, p.Err
 }
@@ -79,15 +83,19 @@ func (l *Loop) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
+
 	var leading atomic.Bool
 	leading.Store(!l.cfg.Store.Shared())
 	var background sync.WaitGroup
 	defer background.Wait()
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	if l.cfg.Store.Shared() {
 		background.Go(func() { l.lead(ctx, &leading) })
 	}
+
 	background.Go(func() {
 		l.cfg.Source.Watch(ctx, func() {
 			if leading.Load() {
@@ -95,11 +103,13 @@ func (l *Loop) Run(ctx context.Context) error {
 			}
 		})
 	})
+
 	notices, unsubscribe := l.cfg.Store.Subscribe(16, state.TopicSource, state.TopicSecret)
 	defer unsubscribe()
 
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+
 	refused := false
 	for failures := 0; ; {
 		passed := false
@@ -107,10 +117,12 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case n := <-notices:
-			ours := n.Topic == state.TopicSource && n.ID == l.cfg.Factory.UID || n.Topic == state.TopicSecret && refused
+			ours := n.Topic == state.TopicSource && n.ID == l.cfg.Factory.UID ||
+				n.Topic == state.TopicSecret && refused
 			if !leading.Load() || !ours {
 				continue
 			}
+
 		case <-l.cue:
 			if passed = !leading.Load(); passed {
 				l.cfg.Store.Wake(ctx, l.cfg.Factory.UID)
@@ -118,16 +130,19 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-timer.C:
 			passed = !leading.Load()
 		}
+
 		if passed {
 			timer.Reset(l.cfg.Interval)
 			continue
 		}
+
 		result := l.Once(ctx, Request{})
 		refused = result.Outcome == state.OutcomeRefused
 		failures++
 		if result.Err == nil {
 			failures = 0
 		}
+
 		timer.Reset(l.wait(failures))
 		pause(ctx, cueGap)
 	}
@@ -155,24 +170,29 @@ func (l *Loop) lead(ctx context.Context, leading *atomic.Bool) {
 	name := "reconcile/" + l.cfg.Factory.UID
 	tick := time.NewTicker(leaseRenewal)
 	defer tick.Stop()
+
 	for until := time.Now(); ; {
 		asked := time.Now()
 		held, err := l.cfg.Store.Lease(ctx, name, l.holder, leaseTTL)
 		if held {
 			until = asked.Add(leaseTTL)
 		}
+
 		now := held || err != nil && leading.Load() && time.Now().Before(until)
 		if was := leading.Swap(now); now && !was {
 			l.cfg.Log.Debug("this replica reconciles the factory")
 			l.Notice()
 		}
+
 		select {
 		case <-ctx.Done():
 			release, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
+
 			if err := l.cfg.Store.Release(release, name, l.holder); err != nil {
 				l.cfg.Log.Debug("release the lease", "error", err)
 			}
+
 			return
 		case <-tick.C:
 		}

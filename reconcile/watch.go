@@ -26,22 +26,32 @@ const (
 func (d *dirSource) Watch(ctx context.Context, cue func()) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		d.log.Warn("no notice of file changes from the system; the directory is read at intervals", "dir", d.dir, "error", err)
+		d.log.Warn(
+			"no notice of file changes from the system; the directory is read at intervals",
+			"dir",
+			d.dir,
+			"error",
+			err,
+		)
 		return
 	}
 	defer w.Close()
+
 	watched := map[string]string{} // directory to the one name of interest in it, "" for all
 	d.follow(w, watched)
 	timer := time.NewTimer(0) // something may have changed before the watch began
 	defer timer.Stop()
+
 	var first time.Time // of the events that wait for the timer
 	expect := func() {
 		now := time.Now()
 		if first.IsZero() {
 			first = now
 		}
+
 		timer.Reset(max(0, min(quiet, first.Add(unrest).Sub(now))))
 	}
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -50,15 +60,20 @@ func (d *dirSource) Watch(ctx context.Context, cue func()) {
 			if !ok {
 				return
 			}
-			if name, known := watched[filepath.Dir(event.Name)]; !known || name == "" || name == filepath.Base(event.Name) || event.Name == d.dir {
+			if name, known := watched[filepath.Dir(event.Name)]; !known || name == "" ||
+				name == filepath.Base(event.Name) ||
+				event.Name == d.dir {
 				expect()
 			}
+
 		case err, ok := <-w.Errors: // an overflow, most likely: events were lost
 			if !ok {
 				return
 			}
+
 			d.log.Debug("watching for file changes", "dir", d.dir, "error", err)
 			expect()
+
 		case <-d.scanned:
 			if d.follow(w, watched) {
 				expect() // something may have changed before its directory was watched
@@ -94,6 +109,7 @@ func (d *dirSource) follow(w *fsnotify.Watcher, watched map[string]string) bool 
 			delete(watched, dir)
 		}
 	}
+
 	present := w.WatchList()
 	slices.Sort(present)
 	added := false
@@ -104,10 +120,13 @@ func (d *dirSource) follow(w *fsnotify.Watcher, watched map[string]string) bool 
 				delete(watched, dir)
 				continue
 			}
+
 			added = true
 		}
+
 		watched[dir] = name
 	}
+
 	return added
 }
 
@@ -118,11 +137,13 @@ func (d *dirSource) watchable() map[string]string {
 	swapPoints(want, filepath.Join(d.dir, kubernetesData))
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	if d.last != nil {
 		for _, name := range d.last.dirs() {
 			want[filepath.Join(d.root, filepath.FromSlash(name))] = ""
 		}
 	}
+
 	return want
 }
 
@@ -136,6 +157,7 @@ func swapPoints(points map[string]string, path string) {
 		}
 		points[dir] = name
 	}
+
 	sep := string(filepath.Separator)
 	at := filepath.VolumeName(path) + sep
 	rest := strings.Split(strings.Trim(path[len(at)-1:], sep), sep)
@@ -149,19 +171,23 @@ func swapPoints(points map[string]string, path string) {
 			at = filepath.Dir(at)
 			continue
 		}
+
 		next := filepath.Join(at, name)
 		info, err := os.Lstat(next)
 		if err != nil {
 			note(at, name)
 			return
 		}
+
 		if info.Mode()&os.ModeSymlink == 0 {
 			if len(rest) == 0 {
 				note(at, name)
 			}
+
 			at = next
 			continue
 		}
+
 		note(at, name)
 		links++
 		target, err := os.Readlink(next)
@@ -172,6 +198,7 @@ func swapPoints(points map[string]string, path string) {
 			at = filepath.VolumeName(target) + sep
 			target = target[len(at)-1:]
 		}
+
 		rest = append(strings.Split(target, sep), rest...)
 	}
 }

@@ -27,21 +27,35 @@ type attachmentOutput struct {
 }
 
 func (s *service) registerAttachment() {
-	op := api.Explained(api.Operation(http.MethodGet, "/agent/runs/{runId}/attachments/{fileName}", "getAttachment", state.RoleViewer, "Download a file of a run"),
-		"Others wrote it: do not trust it.")
+	op := api.Explained(
+		api.Operation(
+			http.MethodGet,
+			"/agent/runs/{runId}/attachments/{fileName}",
+			"getAttachment",
+			state.RoleViewer,
+			"Download a file of a run",
+		),
+		"Others wrote it: do not trust it.",
+	)
+
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The file",
-		Content:     map[string]*huma.MediaType{"*/*": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
+		Content: map[string]*huma.MediaType{
+			"*/*": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
+		},
 	}}
+
 	api.Register(s.api, op, func(ctx context.Context, in *attachmentInput) (*attachmentOutput, error) {
 		r, err := s.run(ctx, in.RunPath)
 		if err != nil {
 			return nil, err
 		}
+
 		a, err := s.Store.Attachment(ctx, r, in.FileName)
 		if err != nil {
 			return nil, err
 		}
+
 		return &attachmentOutput{
 			ContentType: a.MimeType, ContentDisposition: mime.FormatMediaType("attachment", map[string]string{"filename": a.Name}),
 			NoSniff: "nosniff", Policy: "default-src 'none'; sandbox", CacheControl: "private, no-store", Body: a.Body,

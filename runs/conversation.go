@@ -52,28 +52,55 @@ type conversationInput struct {
 const leftOut = "Of more than 16 MiB the newest is shown, and an event block named left_out stands for what was said before."
 
 func (s *service) registerConversation() {
-	api.Handle(s.api, api.Explained(api.Operation(http.MethodGet, "/agent/runs/{runId}/conversation", "getRunConversation", state.RoleViewer, "Show the conversation of a run"), "Only what was said in this run. "+leftOut),
+	api.Handle(
+		s.api,
+		api.Explained(
+			api.Operation(
+				http.MethodGet,
+				"/agent/runs/{runId}/conversation",
+				"getRunConversation",
+				state.RoleViewer,
+				"Show the conversation of a run",
+			),
+			"Only what was said in this run. "+leftOut,
+		),
 		func(ctx context.Context, in *RunPath) (Conversation, error) {
 			r, err := s.run(ctx, *in)
 			if err != nil {
 				return Conversation{}, err
 			}
+
 			steps, err := s.Store.Steps(ctx, r, 0)
 			return Conversation{r.ConversationID, conversationSteps(steps)}, err
-		})
-	api.Handle(s.api, api.Explained(api.Operation(http.MethodGet, "/agent/conversations/{id}", "getConversation", state.RoleViewer, "Show a conversation"), "All runs that belong to it, oldest first. "+leftOut),
+		},
+	)
+	api.Handle(
+		s.api,
+		api.Explained(
+			api.Operation(
+				http.MethodGet,
+				"/agent/conversations/{id}",
+				"getConversation",
+				state.RoleViewer,
+				"Show a conversation",
+			),
+			"All runs that belong to it, oldest first. "+leftOut,
+		),
 		func(ctx context.Context, in *conversationInput) (Conversation, error) {
 			id, err := uuid.Parse(in.ID)
 			if err != nil {
 				return Conversation{}, api.Problem("resource_not_found", "no such conversation")
 			}
+
 			runs, err := s.Store.Conversation(ctx, id.String(), "")
 			c := Conversation{id.String(), []ConversationStep{}}
 			for _, r := range runs {
 				c.Steps = append(c.Steps, conversationSteps(r.Steps)...)
 			}
+
 			return c, err
-		})
+		},
+	)
 }
 
 func conversationSteps(steps []state.Step) []ConversationStep {
@@ -91,7 +118,15 @@ func conversationSteps(steps []state.Step) []ConversationStep {
 func message(m state.Message) ConversationMessage {
 	out := ConversationMessage{Role: m.Role, Content: []ConversationBlock{}, Timestamp: m.At}
 	for _, b := range m.Content {
-		block := ConversationBlock{Type: b.Type, Text: b.Text, ID: b.ID, ActionID: b.ActionID, Category: b.Category, Name: b.Name, State: b.State}
+		block := ConversationBlock{
+			Type:     b.Type,
+			Text:     b.Text,
+			ID:       b.ID,
+			ActionID: b.ActionID,
+			Category: b.Category,
+			Name:     b.Name,
+			State:    b.State,
+		}
 		if b.Input != nil {
 			block.Input = b.Input
 		}
@@ -101,7 +136,9 @@ func message(m state.Message) ConversationMessage {
 		if b.Data != nil {
 			block.Data = b.Data
 		}
+
 		out.Content = append(out.Content, block)
 	}
+
 	return out
 }

@@ -81,15 +81,45 @@ type createInput struct {
 }
 
 func (s *service) registerCreate() {
-	op := api.Also(api.Explained(api.Operation(http.MethodPost, "/agent/runs", "createRun", state.RoleRunner, "Start a run"),
-		"The run is queued. An Idempotency-Key header makes a repeat return the first answer for 24 hours."), http.StatusConflict)
+	op := api.Also(
+		api.Explained(
+			api.Operation(http.MethodPost, "/agent/runs", "createRun", state.RoleRunner, "Start a run"),
+			"The run is queued. An Idempotency-Key header makes a repeat return the first answer for 24 hours.",
+		),
+		http.StatusConflict,
+	)
+
 	api.Handle(s.api, op, s.create)
-	alias := api.Also(api.Explained(api.Operation(http.MethodPost, "/agent/run", "createRunAlias", state.RoleRunner, "Start a run (older path)"),
-		"The same as POST /agent/runs."), http.StatusConflict)
+	alias := api.Also(
+		api.Explained(
+			api.Operation(
+				http.MethodPost,
+				"/agent/run",
+				"createRunAlias",
+				state.RoleRunner,
+				"Start a run (older path)",
+			),
+			"The same as POST /agent/runs.",
+		),
+		http.StatusConflict,
+	)
+
 	alias.Deprecated = true
 	api.Handle(s.api, alias, s.create)
-	api.Handle(s.api, api.Also(api.Explained(api.Operation(http.MethodPost, "/factory/{uid}/runs", "createFactoryRun", state.RoleRunner, "Send work to a factory"),
-		"The factory's foreman agent does it, where the definition has one: its prompt becomes the base prompt."), http.StatusConflict), s.createForFactory)
+	api.Handle(
+		s.api,
+		api.Also(api.Explained(
+			api.Operation(
+				http.MethodPost,
+				"/factory/{uid}/runs",
+				"createFactoryRun",
+				state.RoleRunner,
+				"Send work to a factory",
+			),
+			"The factory's foreman agent does it, where the definition has one: its prompt becomes the base prompt.",
+		), http.StatusConflict),
+		s.createForFactory,
+	)
 }
 
 func (s *service) create(ctx context.Context, in *createInput) (RunAgentResponse, error) {
@@ -131,19 +161,26 @@ func (s *service) createForFactory(ctx context.Context, in *factoryCreateInput) 
 	if err != nil {
 		return FactoryRunResponse{}, err
 	}
+
 	body := RunAgentRequest{Prompt: in.Body.Prompt, Title: in.Body.Title, Config: in.Body.Config}
 	if in.Body.TicketRef != "" {
 		body.Metadata = map[string]string{metaTicket: in.Body.TicketRef}
 	}
+
 	raw := append([]byte(in.UID+"\n"), in.RawBody...)
 	create := createInput{IdempotencyKey: in.IdempotencyKey, Client: in.Client, Body: body, RawBody: raw}
 	n, files, err := s.newRun(ctx, &create, def)
 	if err != nil {
 		return FactoryRunResponse{}, err
 	}
-	if n.TriggerURL = in.Body.TicketURL; !strings.HasPrefix(n.TriggerURL, "https://") && !strings.HasPrefix(n.TriggerURL, "http://") && n.TriggerURL != "" || !clean(n.TriggerURL) {
+
+	if n.TriggerURL = in.Body.TicketURL; !strings.HasPrefix(n.TriggerURL, "https://") &&
+		!strings.HasPrefix(n.TriggerURL, "http://") &&
+		n.TriggerURL != "" ||
+		!clean(n.TriggerURL) {
 		return FactoryRunResponse{}, api.InvalidField("ticket_url", "want an http or https address")
 	}
+
 	r, err := s.save(ctx, n, files, &create)
 	return FactoryRunResponse{in.UID, def.Name, r.ID, queued, in.Body.TicketRef, s.link(r.ID)}, err
 }
@@ -161,24 +198,40 @@ func idempotency(ctx context.Context, key string, request []byte) state.Idempote
 	return state.Idempotency{KeyUID: api.KeyOf(ctx).UID, Key: key, Request: sha256.Sum256(request)}
 }
 
-func (s *service) save(ctx context.Context, n state.NewRun, files []state.Attachment, in *createInput) (state.Run, error) {
+func (s *service) save(
+	ctx context.Context,
+	n state.NewRun,
+	files []state.Attachment,
+	in *createInput,
+) (state.Run, error) {
 	idem := idempotency(ctx, in.IdempotencyKey, in.RawBody)
 	ctx, span := s.Tracer.Start(ctx, "create", time.Time{})
 	defer span.End()
+
 	n.Traceparent = trace.Position(ctx)
 	r, err := s.Store.CreateRun(ctx, n, files, idem)
 	if span.Set(trace.Run, r.ID); err != nil {
 		span.Fail("not_stored")
 	}
+
 	if errors.Is(err, state.ErrNotFound) { // what the request names, not what it asks for
-		return r, api.Problem("invalid_request", "%s", strings.TrimSuffix(err.Error(), ": "+state.ErrNotFound.Error())+" does not exist")
+		return r, api.Problem(
+			"invalid_request",
+			"%s",
+			strings.TrimSuffix(err.Error(), ": "+state.ErrNotFound.Error())+" does not exist",
+		)
 	}
+
 	return r, err
 }
 
 // newRun turns a request into the run that it asks for, or says all that is wrong with it. def is what a
 // definition says about it.
-func (s *service) newRun(ctx context.Context, in *createInput, def state.AgentDefinition) (state.NewRun, []state.Attachment, error) {
+func (s *service) newRun(
+	ctx context.Context,
+	in *createInput,
+	def state.AgentDefinition,
+) (state.NewRun, []state.Attachment, error) {
 	b := &in.Body
 	var p problems
 	p.text("prompt", b.Prompt)
@@ -186,6 +239,7 @@ func (s *service) newRun(ctx context.Context, in *createInput, def state.AgentDe
 	if utf8.RuneCountInString(b.Title) > maxTitle {
 		p.add("title", "at most %d characters", maxTitle)
 	}
+
 	if p.text("agent_identity_uid", b.AgentIdentityUID); b.AgentIdentityUID != "" && len(p) == 0 {
 		agent, err := s.Store.Agent(ctx, b.AgentIdentityUID)
 		switch {
@@ -197,11 +251,13 @@ func (s *service) newRun(ctx context.Context, in *createInput, def state.AgentDe
 			def = agent
 		}
 	}
+
 	config := s.config(b, def, &p)
 	servers, err := config.servers()
 	if err != nil {
 		return state.NewRun{}, nil, err
 	}
+
 	ungranted(ctx, def, servers, &p)
 	files := attachments(b.Attachments, &p)
 	metadata(b.Metadata, &p)
@@ -209,12 +265,15 @@ func (s *service) newRun(ctx context.Context, in *createInput, def state.AgentDe
 		if *id == "" {
 			continue
 		}
+
 		parsed, err := uuid.Parse(*id)
 		if err != nil || len(*id) != 36 {
 			p.add(field, "not a UUID")
 		}
+
 		*id = parsed.String()
 	}
+
 	if blank(b.Prompt) && config.SkillSpec == "" && !config.skills() && b.ConversationID == "" {
 		p.add("prompt", "required unless a skill or a conversation_id is given")
 	}
@@ -239,6 +298,7 @@ func (s *service) newRun(ctx context.Context, in *createInput, def state.AgentDe
 		n.Sealed = servers
 		config.mask()
 	}
+
 	n.Config, err = json.Marshal(config)
 	return n, files, err
 }
@@ -301,14 +361,20 @@ func title(prompt string) string {
 		if r := []rune(line); len(r) > maxTitle {
 			line = string(r[:maxTitle-1]) + "…"
 		}
+
 		return line
 	}
+
 	return "Untitled"
 }
 
 var (
-	fullSkill  = regexp.MustCompile(`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+:([A-Za-z0-9_.-]+|([A-Za-z0-9_. -]+/)*SKILL\.md)$`)
-	shortSkill = regexp.MustCompile(`^([A-Za-z0-9_.-]+/)?[A-Za-z0-9_.-]+:([A-Za-z0-9_.-]+|([A-Za-z0-9_. -]+/)*[A-Za-z0-9_. -]+)$`)
+	fullSkill = regexp.MustCompile(
+		`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+:([A-Za-z0-9_.-]+|([A-Za-z0-9_. -]+/)*SKILL\.md)$`,
+	)
+	shortSkill = regexp.MustCompile(
+		`^([A-Za-z0-9_.-]+/)?[A-Za-z0-9_.-]+:([A-Za-z0-9_.-]+|([A-Za-z0-9_. -]+/)*[A-Za-z0-9_. -]+)$`,
+	)
 )
 
 // skillName is what a skill is called: its name, or the directory of its SKILL.md.
@@ -328,26 +394,31 @@ func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *probl
 	if c == nil {
 		c = &AmbientAgentConfig{}
 	}
+
 	given := c.BasePrompt
 	c.inherit(def.Config, p)
 	if b.Skill != "" {
-		if c.SkillSpec = b.Skill; !shortSkill.MatchString(b.Skill) || strings.Contains(b.Skill, "..") || blank(skillName(b.Skill)) {
+		if c.SkillSpec = b.Skill; !shortSkill.MatchString(b.Skill) || strings.Contains(b.Skill, "..") ||
+			blank(skillName(b.Skill)) {
 			p.add("skill", "want owner/repo:skill-name, owner/repo:path/to/SKILL.md, repo:name or repo:path")
 		}
 	} else if c.SkillSpec != "" && (!fullSkill.MatchString(c.SkillSpec) || strings.Contains(c.SkillSpec, "..")) {
 		p.add("config.skill_spec", "want owner/repo:skill-name or owner/repo:path/to/SKILL.md")
 	}
+
 	if c.SkillSpec != "" {
 		name := skillName(c.SkillSpec)
 		if b.Config == nil || b.Config.Name == "" || c.Name == def.Config.Name && def.Config.Name != "" {
 			c.Name = name
 		}
+
 		for _, skill := range def.Skills {
 			if skill.Name == name {
 				c.BasePrompt = strings.TrimSpace(skill.Body + "\n\n" + given)
 			}
 		}
 	}
+
 	p.text("config.base_prompt", c.BasePrompt)
 	lines := map[string]string{
 		"config.name": c.Name, "config.model_id": c.ModelID, "config.environment_id": c.EnvironmentID,
@@ -357,12 +428,21 @@ func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *probl
 		lines["config.harness.type"], lines["config.harness.reasoning_level"] = h.Type, h.ReasoningLevel
 		lines["config.harness.model_id"] = h.ModelID
 	}
+
 	for _, field := range slices.Sorted(maps.Keys(lines)) {
 		p.line(field, lines[field])
 	}
-	if h := c.Harness; h != nil && h.Type != "" && h.Type != "oz" && s.Harnesses != nil && !slices.Contains(s.Harnesses, h.Type) {
-		p.add("config.harness.type", "unknown harness %q: this server has %s", h.Type, strings.Join(slices.Sorted(slices.Values(s.Harnesses)), ", "))
+
+	if h := c.Harness; h != nil && h.Type != "" && h.Type != "oz" && s.Harnesses != nil &&
+		!slices.Contains(s.Harnesses, h.Type) {
+		p.add(
+			"config.harness.type",
+			"unknown harness %q: this server has %s",
+			h.Type,
+			strings.Join(slices.Sorted(slices.Values(s.Harnesses)), ", "),
+		)
 	}
+
 	for name, server := range c.MCPServers {
 		ways := 0
 		for _, v := range []string{server.Command, server.URL, server.WarpID} {
@@ -370,11 +450,14 @@ func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *probl
 				ways++
 			}
 		}
+
 		if ways != 1 {
 			p.add("config.mcp_servers."+name, "want exactly one of command, url and warp_id")
 		}
+
 		kept("config.mcp_servers."+name, server.rest, p)
 	}
+
 	kept("config", c.rest, p)
 	return c
 }
@@ -407,6 +490,7 @@ func (c *AmbientAgentConfig) inherit(def state.AgentConfig, p *problems) {
 			*to = from
 		}
 	}
+
 	if c.Harness == nil && def.Harness != nil {
 		c.Harness = &Harness{def.Harness.Type, def.Harness.ModelID, def.Harness.ReasoningLevel}
 	}
@@ -416,10 +500,12 @@ func (c *AmbientAgentConfig) inherit(def state.AgentConfig, p *problems) {
 	if c.ModelID == "" {
 		c.ModelID = def.ModelID
 	}
+
 	for name, raw := range def.MCPServers {
 		if _, ok := c.MCPServers[name]; ok {
 			continue
 		}
+
 		var server MCPServerConfig
 		if err := json.Unmarshal(raw, &server); err != nil {
 			p.add("agent_identity_uid", "the definition's MCP server %q cannot be read", name)
@@ -428,6 +514,7 @@ func (c *AmbientAgentConfig) inherit(def state.AgentConfig, p *problems) {
 		if c.MCPServers == nil {
 			c.MCPServers = map[string]MCPServerConfig{}
 		}
+
 		c.MCPServers[name] = server
 	}
 }
@@ -469,6 +556,7 @@ func attachments(in []AttachmentRequest, p *problems) []state.Attachment {
 		case seen[strings.ToLower(name)]:
 			p.add(field+".file_name", "another attachment has this name")
 		}
+
 		seen[strings.ToLower(name)] = true
 		body, err := base64.StdEncoding.DecodeString(a.Data)
 		if err != nil {
@@ -476,12 +564,15 @@ func attachments(in []AttachmentRequest, p *problems) []state.Attachment {
 		} else if len(body) > maxAttachment {
 			p.add(field+".data", "at most %d bytes", maxAttachment)
 		}
+
 		if a.MimeType == "" {
 			a.MimeType = "application/octet-stream"
 		} else if _, _, err := mime.ParseMediaType(a.MimeType); err != nil || !clean(a.MimeType) {
 			p.add(field+".mime_type", "not a media type")
 		}
+
 		files = append(files, state.Attachment{Name: name, MimeType: a.MimeType, Body: body})
 	}
+
 	return files
 }

@@ -29,8 +29,17 @@ type eventsInput struct {
 }
 
 func (s *service) registerEvents() {
-	op := api.Explained(api.Operation(http.MethodGet, "/agent/runs/{runId}/events", "streamRunEvents", state.RoleViewer, "Follow a run"),
-		"Server-sent events: state with a RunStateEvent, message with a ConversationMessage. The stream ends when the run has ended; a client that reconnects then is answered 204.")
+	op := api.Explained(
+		api.Operation(
+			http.MethodGet,
+			"/agent/runs/{runId}/events",
+			"streamRunEvents",
+			state.RoleViewer,
+			"Follow a run",
+		),
+		"Server-sent events: state with a RunStateEvent, message with a ConversationMessage. The stream ends when the run has ended; a client that reconnects then is answered 204.",
+	)
+
 	schemas := s.api.Huma().OpenAPI().Components.Schemas
 	schemas.Schema(typeOf[RunStateEvent](), true, "")
 	schemas.Schema(typeOf[ConversationMessage](), true, "")
@@ -45,12 +54,15 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*huma.StreamResp
 	if err != nil {
 		return nil, err
 	}
+
 	stream := &eventStream{service: s, run: r, last: -1}
 	if in.LastEventID != "" {
-		if stream.last, err = strconv.ParseInt(in.LastEventID, 10, 64); err != nil || stream.last < 0 || stream.last > r.LastEntry() {
+		if stream.last, err = strconv.ParseInt(in.LastEventID, 10, 64); err != nil || stream.last < 0 ||
+			stream.last > r.LastEntry() {
 			return nil, api.InvalidField("Last-Event-ID", "not an ID of an event of this stream")
 		}
 	}
+
 	if r.State.Ended() && stream.last >= 0 {
 		entries, err := s.Store.Entries(ctx, r.ID, stream.last, 1)
 		if err != nil {
@@ -60,6 +72,7 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*huma.StreamResp
 			return &huma.StreamResponse{Body: func(ctx huma.Context) { ctx.SetStatus(http.StatusNoContent) }}, nil
 		}
 	}
+
 	return s.api.StreamEvents(ctx, s.api.Bounds().RunStreams, func(ctx context.Context, events *api.Events) {
 		stream.Events = events
 		if err := stream.follow(ctx); err != nil && ctx.Err() == nil {
@@ -83,10 +96,13 @@ const keepAlive = 15 * time.Second
 func (e *eventStream) follow(ctx context.Context) error {
 	notices, end := e.Store.Subscribe(64, state.TopicRun)
 	defer end()
+
 	poll := time.NewTicker(2 * time.Second) // a notice may be lost
 	defer poll.Stop()
+
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
+
 	for {
 		if err := e.catchUp(ctx); err != nil {
 			return err
@@ -94,6 +110,7 @@ func (e *eventStream) follow(ctx context.Context) error {
 		if e.run.State.Ended() {
 			return nil
 		}
+
 		for waiting := true; waiting; {
 			select {
 			case <-ctx.Done():
@@ -117,6 +134,7 @@ func (e *eventStream) catchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	e.run = r
 	if e.last < 0 {
 		if err := e.send("state", 0, RunStateEvent{RunID: r.ID, State: queued, Execution: 1, Attempt: 1, Timestamp: r.Created}); err != nil {
@@ -124,18 +142,21 @@ func (e *eventStream) catchUp(ctx context.Context) error {
 		}
 		e.last = 0
 	}
+
 	const page = 50 // each may be large
 	for {
 		entries, err := e.Store.Entries(ctx, r.ID, e.last, page)
 		if err != nil {
 			return err
 		}
+
 		for _, entry := range entries {
 			if err := e.entry(ctx, entry); err != nil {
 				return err
 			}
 			e.last = entry.Seq
 		}
+
 		if len(entries) < page {
 			return nil
 		}
@@ -146,18 +167,21 @@ func (e *eventStream) entry(ctx context.Context, entry state.Entry) error {
 	if entry.Message != nil {
 		return e.send("message", entry.Seq, message(*entry.Message))
 	}
+
 	c := entry.Change
 	if c.State == state.RunClaimed && c.Attempt == 1 { // from now on the prompt of this execution is fixed
 		steps, err := e.Store.Steps(ctx, e.run, 1)
 		if err != nil {
 			return err
 		}
+
 		if i := c.Execution - 1; i < len(steps) && len(steps[i].Messages[0].Content) > 0 {
 			if err := e.send("message", -1, message(steps[i].Messages[0])); err != nil {
 				return err
 			}
 		}
 	}
+
 	return e.send("state", entry.Seq, RunStateEvent{
 		RunID: e.run.ID, State: RunState(c.State), Execution: c.Execution, Attempt: c.Attempt, Message: c.Message, ErrorCode: c.ErrorCode, Timestamp: entry.At,
 	})

@@ -15,9 +15,12 @@ func ungranted(ctx context.Context, def state.AgentDefinition, servers json.RawM
 		return
 	}
 	for _, u := range def.Ungranted(servers) {
-		p.add("config.mcp_servers."+u.Server+"."+u.Part+"."+u.Key,
+		p.add(
+			"config.mcp_servers."+u.Server+"."+u.Part+"."+u.Key,
 			"no applied definition gives the secret %q to this server: give an agent the server, with the same address or "+
-				"command, and the secret, and start the run with its agent_identity_uid; or use a key of role admin", u.Secret)
+				"command, and the secret, and start the run with its agent_identity_uid; or use a key of role admin",
+			u.Secret,
+		)
 	}
 }
 
@@ -32,14 +35,22 @@ func (s *service) mayContinue(ctx context.Context, runID string) error {
 	if err != nil {
 		return err
 	}
+
 	servers, err := s.Store.Servers(ctx, r)
 	if err != nil {
 		return err
 	}
+
 	found, err := s.Store.UngrantedReferences(ctx, r, servers)
 	if err != nil || len(found) == 0 {
 		return err
 	}
-	return api.Problem("not_authorized", "mcp_servers.%s of this run holds the secret %q, which its definition does not grant: "+
-		"only a key of role admin may send it messages", found[0].Server, found[0].Secret)
+
+	return api.Problem(
+		"not_authorized",
+		"mcp_servers.%s of this run holds the secret %q, which its definition does not grant: "+
+			"only a key of role admin may send it messages",
+		found[0].Server,
+		found[0].Secret,
+	)
 }

@@ -54,27 +54,45 @@ func (in *listInput) Resolve(ctx huma.Context) []error {
 	u := ctx.URL()
 	var errs []error
 	known := func(name string) bool {
-		return slices.ContainsFunc(ctx.Operation().Parameters, func(p *huma.Param) bool { return p.Name == name || strings.HasPrefix(name, "metadata[") })
+		return slices.ContainsFunc(
+			ctx.Operation().Parameters,
+			func(p *huma.Param) bool { return p.Name == name || strings.HasPrefix(name, "metadata[") },
+		)
 	}
+
 	for name, values := range u.Query() {
 		for _, v := range values {
 			if !clean(v) && known(name) {
-				errs = append(errs, &huma.ErrorDetail{Location: "query." + name, Message: "holds a NUL character or invalid UTF-8"})
+				errs = append(
+					errs,
+					&huma.ErrorDetail{Location: "query." + name, Message: "holds a NUL character or invalid UTF-8"},
+				)
 			}
 		}
+
 		key, ok := strings.CutPrefix(name, "metadata[")
 		if !ok {
 			continue
 		}
+
 		if key, ok = strings.CutSuffix(key, "]"); !ok || !metadataKey.MatchString(key) || len(values) != 1 {
-			errs = append(errs, &huma.ErrorDetail{Location: "query." + name, Message: "want metadata[key]=value, once for each key"})
+			errs = append(
+				errs,
+				&huma.ErrorDetail{Location: "query." + name, Message: "want metadata[key]=value, once for each key"},
+			)
 			continue
 		}
+
 		in.metadata[key] = values[0]
 	}
+
 	if len(in.metadata) > maxMetadata {
-		errs = append(errs, &huma.ErrorDetail{Location: "query.metadata", Message: fmt.Sprintf("at most %d keys", maxMetadata)})
+		errs = append(
+			errs,
+			&huma.ErrorDetail{Location: "query.metadata", Message: fmt.Sprintf("at most %d keys", maxMetadata)},
+		)
 	}
+
 	return errs
 }
 
@@ -88,15 +106,25 @@ type cursor struct {
 }
 
 func (s *service) registerRead() {
-	list := api.Explained(api.Operation(http.MethodGet, "/agent/runs", "listRuns", state.RoleViewer, "List runs"),
+	list := api.Explained(
+		api.Operation(http.MethodGet, "/agent/runs", "listRuns", state.RoleViewer, "List runs"),
 		"Conditions on different fields must all hold; the values of a repeated parameter are alternatives. metadata[key]=value selects runs by their metadata. "+
-			"No run is shown twice or skipped because others are added meanwhile. The server looks at a bounded number of runs for a page: it may have fewer than limit, or none, and the list go on while has_next_page is true.")
+			"No run is shown twice or skipped because others are added meanwhile. The server looks at a bounded number of runs for a page: it may have fewer than limit, or none, and the list go on while has_next_page is true.",
+	)
 	list.Parameters = append(list.Parameters, &huma.Param{
 		Name: "metadata", In: "query", Style: "deepObject", Explode: ptr(true), Description: "Only runs with these values in their metadata: metadata[key]=value",
 		Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
 	})
 	api.Handle(s.api, list, s.list)
-	api.Handle(s.api, api.Explained(api.Operation(http.MethodGet, "/agent/runs/{runId}", "getRun", state.RoleViewer, "Show a run"), "In full, with the prompt that was given to the agent."), s.get)
+	api.Handle(
+		s.api,
+		api.Explained(
+			api.Operation(http.MethodGet, "/agent/runs/{runId}", "getRun", state.RoleViewer, "Show a run"),
+			"In full, with the prompt that was given to the agent.",
+		),
+		s.get,
+	)
+
 	s.registerAttachment()
 }
 
@@ -107,10 +135,12 @@ func (s *service) get(ctx context.Context, in *RunPath) (RunItem, error) {
 	if err != nil {
 		return RunItem{}, err
 	}
+
 	files, err := s.Store.Attachments(ctx, r)
 	if err != nil {
 		return RunItem{}, err
 	}
+
 	item := s.item(r, files)
 	item.SubmittedPrompt, err = s.Store.SubmittedPrompt(ctx, r)
 	return item, err
@@ -124,33 +154,49 @@ func (s *service) list(ctx context.Context, in *listInput) (ListRunsResponse, er
 		if err := api.DecodeCursor(in.Cursor, &c); err != nil {
 			return ListRunsResponse{}, err
 		}
-		if c.By != order.By || c.Up != order.Ascending || c.Position.ID == "" || !clean(c.Position.ID) || !clean(c.Position.Text) {
-			return ListRunsResponse{}, api.InvalidField("cursor", "not a cursor of this list: take next_cursor of the page before, with the same sort_by and sort_order")
+
+		if c.By != order.By || c.Up != order.Ascending || c.Position.ID == "" || !clean(c.Position.ID) ||
+			!clean(c.Position.Text) {
+			return ListRunsResponse{}, api.InvalidField(
+				"cursor",
+				"not a cursor of this list: take next_cursor of the page before, with the same sort_by and sort_order",
+			)
 		}
+
 		after = &c.Position
 	}
+
 	filter, some, err := in.filter()
 	if err != nil {
 		return ListRunsResponse{}, err
 	}
+
 	page := ListRunsResponse{Runs: []RunItem{}}
 	if !some {
 		return page, nil
 	}
+
 	found, next, err := s.Store.Runs(ctx, filter, order, after, in.Limit)
 	if err != nil {
 		return ListRunsResponse{}, err
 	}
+
 	files, err := s.Store.AttachmentsOf(ctx, found)
 	if err != nil {
 		return ListRunsResponse{}, err
 	}
+
 	for _, r := range found {
 		page.Runs = append(page.Runs, s.item(r, files[r.ID]))
 	}
+
 	if next != nil {
-		page.PageInfo = api.PageInfo{HasNextPage: true, NextCursor: api.EncodeCursor(cursor{order.By, order.Ascending, *next})}
+		page.PageInfo = api.PageInfo{
+			HasNextPage: true,
+			NextCursor:  api.EncodeCursor(cursor{order.By, order.Ascending, *next}),
+		}
 	}
+
 	return page, nil
 }
 
@@ -167,13 +213,16 @@ func (in *listInput) filter() (f state.RunFilter, some bool, err error) {
 			*to = &from
 		}
 	}
+
 	if in.AncestorRunID != "" {
 		id, ok := runID(in.AncestorRunID)
 		if !ok {
 			return f, false, api.InvalidField("ancestor_run_id", "not a run ID")
 		}
+
 		f.Ancestor = id
 	}
+
 	both := func(to *string, v string) { // two parameters of the same meaning
 		if *to != "" && *to != v {
 			some = false
@@ -183,23 +232,28 @@ func (in *listInput) filter() (f state.RunFilter, some bool, err error) {
 	if in.SkillSpec != "" {
 		both(&f.Skill, in.SkillSpec)
 	}
+
 	for key, to := range map[string]*string{metaAutomation: &f.AutomationUID, metaWebhook: &f.WebhookUID, metaDelivery: &f.DeliveryUID} {
 		if v, ok := f.Metadata[key]; ok {
 			both(to, v)
 			delete(f.Metadata, key)
 		}
 	}
+
 	for _, st := range in.State {
 		f.States = append(f.States, state.RunState(st))
 	}
+
 	if len(in.TaskStatus) > 0 {
 		kinds := statesOf(in.TaskStatus)
 		if len(f.States) > 0 {
 			kinds = slices.DeleteFunc(kinds, func(st state.RunState) bool { return !slices.Contains(f.States, st) })
 		}
+
 		f.States = kinds
 		some = some && len(kinds) > 0
 	}
+
 	return f, some, nil
 }
 
@@ -212,11 +266,13 @@ func statesOf(kinds []string) []state.RunState {
 		"cancelled": {state.RunCancelled},
 		"complete":  {state.RunSucceeded},
 	}
+
 	set := map[state.RunState]bool{}
 	for _, kind := range kinds {
 		for _, st := range all[kind] {
 			set[st] = true
 		}
 	}
+
 	return slices.Sorted(maps.Keys(set))
 }

@@ -115,31 +115,41 @@ func (s *service) item(r state.Run, files []state.Attachment) RunItem {
 	item := RunItem{
 		RunID: r.ID, TaskID: r.ID, RootRunID: r.RootRunID, ParentRunID: r.ParentRunID, Title: r.Title, Prompt: r.Prompt, State: RunState(r.State),
 		CreatedAt: r.Created, UpdatedAt: r.Updated, StartedAt: r.Started, FinishedAt: r.Finished, Source: RunSourceType(r.Source),
-		Creator: RunCreatorInfo{r.Creator.Type, r.Creator.UID, r.Creator.DisplayName}, SessionID: r.ID, SessionLink: s.link(r.ID),
+		Creator: RunCreatorInfo{
+			r.Creator.Type,
+			r.Creator.UID,
+			r.Creator.DisplayName,
+		}, SessionID: r.ID, SessionLink: s.link(r.ID),
 		ConversationID: r.ConversationID, FactoryUID: r.FactoryUID, TriggerURL: r.TriggerURL, Cancellable: true,
 		CancelRequestedAt: r.CancelRequested, Metadata: map[string]string{}, AdvertisedSkills: []AdvertisedSkill{}, Attachments: []AttachmentInfo{},
 	}
+
 	for k, v := range r.Metadata {
 		item.Metadata[k] = v
 	}
+
 	for k, v := range map[string]string{metaAutomation: r.AutomationUID, metaWebhook: r.WebhookUID, metaDelivery: r.DeliveryUID} {
 		if v != "" {
 			item.Metadata[k] = v
 		}
 	}
+
 	if r.Worker != "" {
 		item.Executor = &RunCreatorInfo{"service_account", r.Worker, r.WorkerName}
 	}
 	if r.StatusMessage != "" || r.ErrorCode != "" {
 		item.StatusMessage = &RunStatusMessage{r.StatusMessage, r.ErrorCode, r.State == state.RunError}
 	}
+
 	if r.Started != nil {
 		end := time.Now()
 		if r.Finished != nil {
 			end = *r.Finished
 		}
+
 		item.RunTime = duration(end.Sub(*r.Started))
 	}
+
 	if item.AgentConfig = new(AmbientAgentConfig); !bytes.Contains(r.Config, []byte(`"mcp_servers"`)) {
 		item.AgentConfig.stored = r.Config
 	} else {
@@ -148,14 +158,17 @@ func (s *service) item(r state.Run, files []state.Attachment) RunItem {
 		}
 		item.AgentConfig.mask()
 	}
+
 	if string(r.Skills) != "[]" {
 		if err := json.Unmarshal(r.Skills, &item.AdvertisedSkills); err != nil || item.AdvertisedSkills == nil {
 			item.AdvertisedSkills = []AdvertisedSkill{}
 		}
 	}
+
 	for _, f := range files {
 		item.Attachments = append(item.Attachments, AttachmentInfo{f.Name, f.MimeType, f.Size})
 	}
+
 	return item
 }
 
@@ -173,6 +186,7 @@ func duration(d time.Duration) string {
 	if rest := d % time.Minute; rest > 0 || d == 0 {
 		fmt.Fprintf(&b, "%sS", strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.3f", rest.Seconds()), "0"), "."))
 	}
+
 	return b.String()
 }
 
@@ -254,17 +268,20 @@ func merged(rest map[string]json.RawMessage, listed any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	all := maps.Clone(rest)
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(listed)) {
 		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		maps.DeleteFunc(all, func(k string, _ json.RawMessage) bool { return strings.EqualFold(k, key) })
 	}
+
 	if all == nil {
 		all = map[string]json.RawMessage{}
 	}
 	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, err
 	}
+
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)

@@ -24,9 +24,11 @@ func Clock(ctx context.Context, store *state.Store, tracer *trace.Tracer, log *s
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+
 	c := &clock{store: store, tracer: tracer, log: log, failing: map[state.ScheduleKey]failure{}}
 	notices, end := store.Subscribe(8, state.TopicRouting)
 	defer end()
+
 	for {
 		next := c.round(ctx, time.Now())
 		timer := time.NewTimer(max(time.Until(next), 10*time.Millisecond))
@@ -90,6 +92,7 @@ func (c *clock) round(ctx context.Context, now time.Time) time.Time {
 			return now.Add(time.Second)
 		}
 	}
+
 	next := c.loaded.Add(clockReload)
 	for _, e := range c.entries {
 		at, err := c.visit(ctx, e, now)
@@ -104,6 +107,7 @@ func (c *clock) round(ctx context.Context, now time.Time) time.Time {
 			next = at
 		}
 	}
+
 	return next
 }
 
@@ -114,6 +118,7 @@ func (c *clock) visit(ctx context.Context, e *entry, now time.Time) (time.Time, 
 	if now.Before(failed.until) {
 		return failed.until, nil
 	}
+
 	tick := lastTick(e.schedule, e.last, now)
 	if tick.IsZero() {
 		return e.schedule.Next(e.last), nil
@@ -131,6 +136,7 @@ func (c *clock) visit(ctx context.Context, e *entry, now time.Time) (time.Time, 
 		c.stale = true
 		return now, err
 	}
+
 	c.skip(e.factory, e.key, err)
 	failed.wait = min(max(2*failed.wait, time.Second), maxBackoff)
 	failed.until = now.Add(failed.wait)
@@ -152,16 +158,19 @@ func lastTick(s cron.Schedule, last, now time.Time) time.Time {
 	if every, ok := s.(cron.ConstantDelaySchedule); ok {
 		return tick.Add(now.Sub(tick) / every.Delay * every.Delay)
 	}
+
 	if from := now.Add(-2 * madeUpFor); tick.Before(from) { // ticks that are gone need not be counted one by one
 		if later := s.Next(from); !later.After(now) {
 			tick = later
 		}
 	}
+
 	for {
 		next := s.Next(tick)
 		if next.IsZero() || next.After(now) {
 			return tick
 		}
+
 		tick = next
 	}
 }
@@ -170,13 +179,19 @@ func lastTick(s cron.Schedule, last, now time.Time) time.Time {
 func (c *clock) fire(ctx context.Context, e *entry, tick, now time.Time) error {
 	ctx, span := c.tracer.Start(ctx, "tick", tick)
 	defer span.End()
+
 	var run *state.NewRun
 	if e.automation.Spec.Enabled && now.Sub(tick) <= madeUpFor {
 		r := e.run(now)
 		r.Traceparent = trace.Position(ctx)
 		run = &r
 	}
-	fired, err := c.store.Fire(ctx, state.Tick{FactoryUID: e.factory, Generation: e.generation, Key: e.key, Last: e.last, At: tick}, run)
+
+	fired, err := c.store.Fire(
+		ctx,
+		state.Tick{FactoryUID: e.factory, Generation: e.generation, Key: e.key, Last: e.last, At: tick},
+		run,
+	)
 	if err != nil {
 		span.Fail("not_stored")
 		return err
@@ -188,6 +203,7 @@ func (c *clock) fire(ctx context.Context, e *entry, tick, now time.Time) error {
 		span.Set(trace.Run, run.ID)
 		c.log.Info("schedule fired", "automation", e.automation.Spec.Name, "run_id", run.ID, "tick", tick)
 	}
+
 	e.last = tick
 	return nil
 }
@@ -205,6 +221,7 @@ func (e *entry) run(now time.Time) state.NewRun {
 	if e.name != "" {
 		r.Metadata = map[string]string{"schedule": e.name}
 	}
+
 	return r
 }
 
@@ -214,12 +231,14 @@ func (c *clock) load(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+
 	var entries []*entry
 	for _, f := range routing.Factories {
 		of := scheduled(f)
 		if len(of) == 0 {
 			continue
 		}
+
 		err := c.resume(ctx, f.UID, of, now)
 		if errors.Is(err, state.ErrUnavailable) || ctx.Err() != nil {
 			return err
@@ -228,18 +247,21 @@ func (c *clock) load(ctx context.Context, now time.Time) error {
 			c.store.Skip(loopSchedules, f.UID, "schedules of factory "+f.UID, err)
 			continue
 		}
+
 		for _, e := range of {
 			if !e.last.IsZero() {
 				entries = append(entries, e)
 			}
 		}
 	}
+
 	c.entries, c.loaded, c.stale = entries, now, false
 
 	present := map[state.ScheduleKey]bool{}
 	for _, e := range entries {
 		present[e.key] = true
 	}
+
 	maps.DeleteFunc(c.failing, func(key state.ScheduleKey, _ failure) bool { return !present[key] })
 	return nil
 }
@@ -251,15 +273,25 @@ func scheduled(f state.RoutedFactory) (all []*entry) {
 			if !t.Fires() || t.Schedule == nil {
 				continue
 			}
+
 			schedule, err := schema.ParseCron(t.Schedule.Cron)
 			if err != nil {
 				continue // a definition of another version
 			}
-			e := &entry{factory: f.UID, generation: f.Generation, automation: a, schedule: schedule, name: t.Schedule.Name}
+
+			e := &entry{
+				factory:    f.UID,
+				generation: f.Generation,
+				automation: a,
+				schedule:   schedule,
+				name:       t.Schedule.Name,
+			}
+
 			e.key = state.ScheduleKey{AutomationUID: a.UID, Schedule: t.Schedule.Cron + "\n" + t.Schedule.Name}
 			all = append(all, e)
 		}
 	}
+
 	return all
 }
 
@@ -270,11 +302,13 @@ func (c *clock) resume(ctx context.Context, factory string, all []*entry, now ti
 	if err != nil {
 		return err
 	}
+
 	for _, e := range all {
 		last, ok := known[e.key]
 		if !ok {
 			last, err = c.store.AddSchedule(ctx, factory, e.key, now.Truncate(time.Second))
 		}
+
 		switch {
 		case errors.Is(err, state.ErrUnavailable), ctx.Err() != nil:
 			return err
@@ -285,5 +319,6 @@ func (c *clock) resume(ctx context.Context, factory string, all []*entry, now ti
 			e.last = last
 		}
 	}
+
 	return nil
 }

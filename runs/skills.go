@@ -22,14 +22,25 @@ type BundledSkills struct {
 }
 
 func (s *service) registerSkills() {
-	api.Handle(s.api, api.Explained(api.Operation(http.MethodGet, "/agent/skills", "listBundledSkills", state.RoleViewer, "List the bundled skills"),
-		"For grouping the use of skills across conversations. It is not an availability manifest: what a run had is its advertised_skills."),
+	api.Handle(
+		s.api,
+		api.Explained(
+			api.Operation(
+				http.MethodGet,
+				"/agent/skills",
+				"listBundledSkills",
+				state.RoleViewer,
+				"List the bundled skills",
+			),
+			"For grouping the use of skills across conversations. It is not an availability manifest: what a run had is its advertised_skills.",
+		),
 		func(context.Context, *struct{}) (BundledSkills, error) {
 			return BundledSkills{
 				Skills: catalog(),
 				Note:   "This catalog is for grouping the use of skills across conversations. It is not an availability manifest: a run's advertised_skills tell what it had, its read_skill actions what it used. Integrations can add IDs that are not listed.",
 			}, nil
-		})
+		},
+	)
 }
 
 func catalog() []BundledSkill {
@@ -40,12 +51,18 @@ func catalog() []BundledSkill {
 		{"create-skill", "Create, improve and evaluate skills"},
 		{"create-tab-config", "Create a tab configuration"},
 		{"factory-files", "Create and validate file-based factory definitions"},
-		{"factory-mcp", "Send work to a factory and collaborate through the factory MCP; appears only where that MCP is available"},
+		{
+			"factory-mcp",
+			"Send work to a factory and collaborate through the factory MCP; appears only where that MCP is available",
+		},
 		{"modify-settings", "View or change settings using the bundled settings schema"},
 		{"service-platform", "Run, configure and inspect cloud agents through the API and command line"},
 		{"pr-comments", "Fetch pull-request review comments for the current branch"},
 		{"tab-configs", "Look up the tab configuration schema and validation rules"},
-		{"tui-migrate-setup", "Migrate supported settings into the terminal agent command-line client; specific to that client"},
+		{
+			"tui-migrate-setup",
+			"Migrate supported settings into the terminal agent command-line client; specific to that client",
+		},
 		{"update-tab-config", "Update an existing tab configuration"},
 		{"appctl", "Control and inspect a running desktop application"},
 	}

@@ -33,10 +33,34 @@ type followupInput struct {
 const cancelWait = 10 * time.Second
 
 func (s *service) registerSteer() {
-	api.Handle(s.api, api.Also(api.Explained(api.Operation(http.MethodPost, "/agent/runs/{runId}/followups", "createFollowup", state.RoleRunner, "Send a message to a run"),
-		"A run that has ended is queued again, as a new execution of the same run. An Idempotency-Key header makes a repeat return the first answer for 24 hours."), http.StatusConflict), s.followup)
-	api.Handle(s.api, api.Explained(api.Operation(http.MethodPost, "/agent/runs/{runId}/cancel", "cancelRun", state.RoleRunner, "Cancel a run"),
-		"A queued run is cancelled at once. A run in progress is told to stop, and killed after 5 seconds; the answer comes when it is CANCELLED, or after 10 seconds, with cancel_requested_at recorded. The answer is the run's ID."), s.cancel)
+	api.Handle(
+		s.api,
+		api.Also(api.Explained(
+			api.Operation(
+				http.MethodPost,
+				"/agent/runs/{runId}/followups",
+				"createFollowup",
+				state.RoleRunner,
+				"Send a message to a run",
+			),
+			"A run that has ended is queued again, as a new execution of the same run. An Idempotency-Key header makes a repeat return the first answer for 24 hours.",
+		), http.StatusConflict),
+		s.followup,
+	)
+	api.Handle(
+		s.api,
+		api.Explained(
+			api.Operation(
+				http.MethodPost,
+				"/agent/runs/{runId}/cancel",
+				"cancelRun",
+				state.RoleRunner,
+				"Cancel a run",
+			),
+			"A queued run is cancelled at once. A run in progress is told to stop, and killed after 5 seconds; the answer comes when it is CANCELLED, or after 10 seconds, with cancel_requested_at recorded. The answer is the run's ID.",
+		),
+		s.cancel,
+	)
 }
 
 func (s *service) followup(ctx context.Context, in *followupInput) (RunFollowupResponse, error) {
@@ -54,10 +78,17 @@ func (s *service) followup(ctx context.Context, in *followupInput) (RunFollowupR
 		return RunFollowupResponse{}, err
 	}
 
-	uid, outcome, err := s.Store.Followup(ctx, id, in.Body.Message, idempotency(ctx, in.IdempotencyKey, append([]byte(id+"\n"), in.RawBody...)))
+	uid, outcome, err := s.Store.Followup(
+		ctx,
+		id,
+		in.Body.Message,
+		idempotency(ctx, in.IdempotencyKey, append([]byte(id+"\n"), in.RawBody...)),
+	)
 	if errors.Is(err, state.ErrFull) { // they go when the execution ends
-		return RunFollowupResponse{}, api.Problem("conflict", "%s", strings.TrimSuffix(err.Error(), ": "+state.ErrFull.Error())).WaitingHelps()
+		return RunFollowupResponse{}, api.Problem("conflict", "%s", strings.TrimSuffix(err.Error(), ": "+state.ErrFull.Error())).
+			WaitingHelps()
 	}
+
 	return RunFollowupResponse{uid, outcome}, err
 }
 
@@ -66,31 +97,48 @@ func (s *service) cancel(ctx context.Context, in *RunPath) (string, error) {
 	if !ok {
 		return "", noRun(in.RunID)
 	}
+
 	notices, end := s.Store.Subscribe(64, state.TopicRun)
 	defer end()
+
 	r, err := s.Store.RequestCancel(ctx, id)
 	if errors.Is(err, state.ErrConflict) {
-		return "", api.Problem("invalid_request", "%s", strings.TrimSuffix(err.Error(), ": "+state.ErrConflict.Error()))
+		return "", api.Problem(
+			"invalid_request",
+			"%s",
+			strings.TrimSuffix(err.Error(), ": "+state.ErrConflict.Error()),
+		)
 	}
+
 	if err != nil {
 		return "", err
 	}
 	if s.Dispatcher != nil {
 		s.Dispatcher.Cancelled(r)
 	}
+
 	patience := time.NewTimer(cancelWait)
 	defer patience.Stop()
+
 	poll := time.NewTicker(500 * time.Millisecond) // a notice may be lost
 	defer poll.Stop()
+
 	for {
 		switch {
 		case r.State == state.RunCancelled:
 			return r.ID, nil
 		case r.State.Ended():
-			return "", api.Problem("invalid_request", "run %s ended as %s before it could be cancelled", r.ID, r.State)
+			return "", api.Problem(
+				"invalid_request",
+				"run %s ended as %s before it could be cancelled",
+				r.ID,
+				r.State,
+			)
+
 		case r.CancelRequested == nil: // it was cancelled, and a follow-up reopened it meanwhile
 			return r.ID, nil
 		}
+
 		for waiting := true; waiting; {
 			select {
 			case <-ctx.Done():
@@ -103,6 +151,7 @@ func (s *service) cancel(ctx context.Context, in *RunPath) (string, error) {
 				waiting = false
 			}
 		}
+
 		if r, err = s.Store.Run(ctx, id); err != nil {
 			return "", err
 		}

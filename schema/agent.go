@@ -94,20 +94,29 @@ func (d *document) agent(name string) Agent {
 	if a.IsForeman() {
 		d.fact(factForeman, d.value("agentType"), a.AgentType)
 	}
+
 	return a
 }
 
 func (d *document) runner(name string) Runner {
 	d.loose = true
 	d.checkStructure("runner")
-	r := Runner{Name: name, Path: d.path, Line: d.line(), Description: text(d.data, "description"), SetupCommands: texts(d.data, "setupCommands")}
+	r := Runner{
+		Name:          name,
+		Path:          d.path,
+		Line:          d.line(),
+		Description:   text(d.data, "description"),
+		SetupCommands: texts(d.data, "setupCommands"),
+	}
 	if m, ok := d.data["instanceShape"].(map[string]any); ok {
 		r.InstanceShape = &InstanceShape{VCPUs: number(m, "vcpus"), MemoryGB: number(m, "memoryGb")}
 	}
+
 	m, ok := d.data["platform"].(map[string]any)
 	if !ok {
 		return r
 	}
+
 	r.Platform = &Platform{OS: text(m, "os"), Arch: text(m, "arch")}
 	if l, ok := m["linux"].(map[string]any); ok {
 		r.Platform.Linux = &LinuxPlatform{DockerImage: text(l, "dockerImage")}
@@ -115,19 +124,33 @@ func (d *document) runner(name string) Runner {
 	if l, ok := m["mac"].(map[string]any); ok {
 		r.Platform.Mac = &MacPlatform{Version: text(l, "version")}
 	}
+
 	platform := d.value("platform")
 	for os, key := range map[string]string{"linux": "mac", "macos": "linux"} {
 		if k, _ := find(platform, key); k != nil && r.Platform.OS == os {
-			d.errorAt(k, "invalid-value", fmt.Sprintf("platform.%s does not go with os: %s", key, os), "delete this key, or change os")
+			d.errorAt(
+				k,
+				"invalid-value",
+				fmt.Sprintf("platform.%s does not go with os: %s", key, os),
+				"delete this key, or change os",
+			)
 		}
 	}
+
 	return r
 }
 
 func (d *document) skill(name, agent string) Skill {
 	d.loose = true
 	d.checkStructure("skill")
-	return Skill{Name: name, Path: d.path, Line: d.line(), Agent: agent, Description: text(d.data, "description"), Body: string(d.body)}
+	return Skill{
+		Name:        name,
+		Path:        d.path,
+		Line:        d.line(),
+		Agent:       agent,
+		Description: text(d.data, "description"),
+		Body:        string(d.body),
+	}
 }
 
 func (d *document) factoryFile() *FactoryFile {
@@ -142,13 +165,16 @@ func (d *document) factoryFile() *FactoryFile {
 		Secrets:            texts(d.data, "secrets"),
 		MCPServers:         d.servers(d.value("mcpServers")),
 	}
+
 	d.grants(d.value("secrets"))
 	if n := d.value("cloudProviders"); n != nil && !d.anyBad(n) {
 		f.CloudProviders = nodeJSON(n)
 	}
+
 	for _, m := range objects(d.data, "repositories") {
 		f.Repositories = append(f.Repositories, Repository{Owner: text(m, "owner"), Name: text(m, "name")})
 	}
+
 	trackers := 0
 	for i, m := range objects(d.data, "integrations") {
 		in := Integration{Type: text(m, "type")}
@@ -156,15 +182,22 @@ func (d *document) factoryFile() *FactoryFile {
 		if in.Type == "linear" || in.Type == "jira" {
 			if trackers++; trackers > 1 {
 				if n := child(d.value("integrations"), fmt.Sprint(i)); n != nil {
-					d.errorAt(n, "invalid-value", "a second issue tracker; a factory has at most one of linear and jira", "keep one")
+					d.errorAt(
+						n,
+						"invalid-value",
+						"a second issue tracker; a factory has at most one of linear and jira",
+						"keep one",
+					)
 				}
 			}
 		}
 	}
+
 	if n := d.value("agentDefaults"); n != nil && n.Kind == yaml.MappingNode {
 		m, _ := d.data["agentDefaults"].(map[string]any)
 		f.AgentDefaults = d.execution(n, m, true)
 	}
+
 	return f
 }
 
@@ -183,12 +216,29 @@ func (d *document) execution(n *yaml.Node, m map[string]any, required bool) Exec
 		if modelKey.Line > harnessKey.Line {
 			later = modelKey
 		}
-		d.errorAt(later, "model-or-harness", "model and harness exclude one another", "keep one of the two; a harness takes its model as harness.model")
+
+		d.errorAt(
+			later,
+			"model-or-harness",
+			"model and harness exclude one another",
+			"keep one of the two; a harness takes its model as harness.model",
+		)
 	case required && modelKey == nil && harnessKey == nil && n != nil:
-		d.report(d.spanOf(d.keyOf(n)), SeverityError, "model-or-harness", "agentDefaults needs model or harness", "write one of the two, for example: model: auto")
+		d.report(
+			d.spanOf(d.keyOf(n)),
+			SeverityError,
+			"model-or-harness",
+			"agentDefaults needs model or harness",
+			"write one of the two, for example: model: auto",
+		)
 	}
+
 	if h, ok := m["harness"].(map[string]any); ok {
-		e.Harness = &Harness{Type: text(h, "type"), Model: text(h, "model"), ReasoningLevel: text(h, "reasoningLevel")}
+		e.Harness = &Harness{
+			Type:           text(h, "type"),
+			Model:          text(h, "model"),
+			ReasoningLevel: text(h, "reasoningLevel"),
+		}
 		if _, v := find(harness, "type"); v != nil && e.Harness.Type != "" {
 			d.fact(factHarness, v, e.Harness.Type)
 		}
@@ -197,9 +247,11 @@ func (d *document) execution(n *yaml.Node, m map[string]any, required bool) Exec
 			d.harnessAuth(child(harness, "auth"), e.Harness.Auth)
 		}
 	}
+
 	if r := child(n, "runner"); r != nil && e.Runner != "" {
 		d.fact(factRunner, r, e.Runner)
 	}
+
 	d.grants(child(n, "secrets"))
 	e.MCPServers = d.servers(child(n, "mcpServers"))
 	return e
@@ -210,9 +262,21 @@ func (d *document) harnessAuth(n *yaml.Node, a *HarnessAuth) {
 	secretKey, secret := find(n, "secretName")
 	switch {
 	case a.Source == "managedSecret" && secretKey == nil:
-		d.errorAt(sourceKey, "missing-key", "harness.auth: source: managedSecret needs secretName", "name the team secret that holds the credential")
+		d.errorAt(
+			sourceKey,
+			"missing-key",
+			"harness.auth: source: managedSecret needs secretName",
+			"name the team secret that holds the credential",
+		)
+
 	case a.Source == "workerEnvironment" && secretKey != nil:
-		d.errorAt(secretKey, "invalid-value", "harness.auth: secretName does not go with source: workerEnvironment", "delete this key, or write source: managedSecret")
+		d.errorAt(
+			secretKey,
+			"invalid-value",
+			"harness.auth: secretName does not go with source: workerEnvironment",
+			"delete this key, or write source: managedSecret",
+		)
+
 	case secretKey != nil && a.SecretName != "":
 		d.fact(factGrant, secret, a.SecretName)
 	}
@@ -237,6 +301,7 @@ func (d *document) references(server *yaml.Node) {
 		if values == nil || values.Kind != yaml.MappingNode {
 			continue
 		}
+
 		for i := 1; i < len(values.Content); i += 2 {
 			for _, name := range SecretReferences(values.Content[i].Value) {
 				d.fact(factReference, values.Content[i], name)

@@ -72,6 +72,7 @@ func (d *document) automation(name string) Automation {
 	if n := d.value("agent"); n != nil && a.Agent != "" {
 		d.fact(factAgent, n, a.Agent)
 	}
+
 	list, _ := d.data["triggers"].([]any)
 	nodes := d.value("triggers")
 	for i := range list {
@@ -79,9 +80,17 @@ func (d *document) automation(name string) Automation {
 			a.Triggers = append(a.Triggers, d.trigger(nodes.Content[i], m, i))
 		}
 	}
+
 	if len(d.body) == 0 {
-		d.report(d.spanAt(d.close, d.close+3), SeverityError, "empty-prompt", "the automation has no prompt", "write below this line what the run is to do")
+		d.report(
+			d.spanAt(d.close, d.close+3),
+			SeverityError,
+			"empty-prompt",
+			"the automation has no prompt",
+			"write below this line what the run is to do",
+		)
 	}
+
 	return a
 }
 
@@ -95,9 +104,16 @@ func (d *document) trigger(n *yaml.Node, m map[string]any, i int) Trigger {
 	if t.Provider == "" || d.bad[provider] {
 		return t
 	}
+
 	if t.Provider != providerSchedule && scheduleKey != nil {
-		d.errorAt(scheduleKey, "trigger", "schedule belongs to a trigger with provider: schedule", "delete this key, or write provider: schedule and event: cron_fired")
+		d.errorAt(
+			scheduleKey,
+			"trigger",
+			"schedule belongs to a trigger with provider: schedule",
+			"delete this key, or write provider: schedule and event: cron_fired",
+		)
 	}
+
 	switch t.Provider {
 	case providerWebhook:
 		if d.eventIs(event, t, eventReceived) {
@@ -110,19 +126,33 @@ func (d *document) trigger(n *yaml.Node, m map[string]any, i int) Trigger {
 		if key, _ := find(n, "filter"); key != nil {
 			d.errorAt(key, "trigger", "a schedule trigger takes no filter", "delete this key")
 		}
+
 	default:
-		if near := suggest(t.Provider, []string{providerWebhook, providerSchedule}); near != "" && editDistance(fold(t.Provider), near) <= 1 {
+		if near := suggest(t.Provider, []string{providerWebhook, providerSchedule}); near != "" &&
+			editDistance(fold(t.Provider), near) <= 1 {
 			if p := d.errorAt(provider, "trigger", fmt.Sprintf("%s is no provider", quoted(t.Provider)), didYouMean(near, "")); p != nil {
 				p.Fix = d.replace(provider, near)
 			}
 			return t
 		}
+
 		if filter != nil && !d.anyBad(filter) {
 			t.Filter = nodeJSON(filter)
 		}
-		d.report(d.spanOf(provider), SeverityInfo, "trigger-not-fired",
-			fmt.Sprintf("%s/%s is not fired by this server", clip(t.Provider), clip(t.Event)), "the trigger is kept; webhook/received and schedule/cron_fired are fired here")
+
+		d.report(
+			d.spanOf(provider),
+			SeverityInfo,
+			"trigger-not-fired",
+			fmt.Sprintf(
+				"%s/%s is not fired by this server",
+				clip(t.Provider),
+				clip(t.Event),
+			),
+			"the trigger is kept; webhook/received and schedule/cron_fired are fired here",
+		)
 	}
+
 	return t
 }
 
@@ -133,9 +163,11 @@ func (d *document) eventIs(n *yaml.Node, t Trigger, want string) bool {
 	if t.Event == want {
 		return true
 	}
-	if p := d.errorAt(n, "trigger", fmt.Sprintf("provider %s has no event %s", t.Provider, quoted(t.Event)), "write event: "+want); p != nil && suggest(t.Event, []string{want}) != "" {
+	if p := d.errorAt(n, "trigger", fmt.Sprintf("provider %s has no event %s", t.Provider, quoted(t.Event)), "write event: "+want); p != nil &&
+		suggest(t.Event, []string{want}) != "" {
 		p.Fix = d.replace(n, want)
 	}
+
 	return true // the rest of the trigger is checked all the same
 }
 
@@ -145,14 +177,17 @@ func (d *document) webhookFilter(trigger, filter *yaml.Node, m map[string]any, t
 		if misplaced, _ := find(trigger, "webhook_ids"); misplaced != nil {
 			return // reported as an unknown key
 		}
+
 		at, _ := find(trigger, "provider")
 		d.errorAt(at, "webhook-ids", where+": a webhook trigger needs filter.webhook_ids", hint)
 		return
 	}
+
 	fm, ok := m["filter"].(map[string]any)
 	if !ok || filter.Kind != yaml.MappingNode {
 		return
 	}
+
 	d.unknownKeys(filter, []string{"payload", "webhook_ids"}, where+".filter")
 	_, ids := find(filter, "webhook_ids")
 	list, isList := fm["webhook_ids"].([]any)
@@ -166,13 +201,26 @@ func (d *document) webhookFilter(trigger, filter *yaml.Node, m map[string]any, t
 		key, _ := find(filter, "webhook_ids")
 		d.errorAt(key, "webhook-ids", where+".filter.webhook_ids has no value", "list the UIDs of the webhooks")
 	case !isList:
-		d.errorAt(ids, "webhook-ids", where+".filter.webhook_ids takes a list of UIDs, not "+nodeArticle(ids), "write ["+shown(ids)+"]")
+		d.errorAt(
+			ids,
+			"webhook-ids",
+			where+".filter.webhook_ids takes a list of UIDs, not "+nodeArticle(ids),
+			"write ["+shown(ids)+"]",
+		)
+
 	case len(list) == 0:
-		d.errorAt(ids, "webhook-ids", where+".filter.webhook_ids is empty, so the trigger can never fire", "list the UIDs of the webhooks")
+		d.errorAt(
+			ids,
+			"webhook-ids",
+			where+".filter.webhook_ids is empty, so the trigger can never fire",
+			"list the UIDs of the webhooks",
+		)
 	}
+
 	for i := range list {
 		d.webhookID(ids.Content[i], list[i], t)
 	}
+
 	if _, payload := find(filter, "payload"); payload != nil {
 		d.payload(payload, t, where)
 	}
@@ -181,9 +229,15 @@ func (d *document) webhookFilter(trigger, filter *yaml.Node, m map[string]any, t
 func (d *document) webhookID(n *yaml.Node, v any, t *Trigger) {
 	id, ok := v.(string)
 	if !ok {
-		d.errorAt(n, "webhook-ids", fmt.Sprintf("a UID is a string, not %s", nodeArticle(n)), "a UID is wh_ and 26 characters")
+		d.errorAt(
+			n,
+			"webhook-ids",
+			fmt.Sprintf("a UID is a string, not %s", nodeArticle(n)),
+			"a UID is wh_ and 26 characters",
+		)
 		return
 	}
+
 	t.WebhookIDs = append(t.WebhookIDs, id)
 	d.fact(factWebhookID, n, id)
 }
@@ -192,6 +246,7 @@ func (d *document) payload(n *yaml.Node, t *Trigger, where string) {
 	if d.anyBad(n) {
 		return
 	}
+
 	raw := nodeJSON(n)
 	_, problems := CompileFilter(raw)
 	for _, p := range problems {
@@ -203,13 +258,16 @@ func (d *document) payload(n *yaml.Node, t *Trigger, where string) {
 			}
 			at = child(at, step)
 		}
+
 		if at == nil {
 			at = n
 		}
+
 		place := where + ".filter.payload"
 		if len(p.Path) > 0 {
 			place = wherePath(p.Path)
 		}
+
 		if v, ok := yaml11Bool(at.Value); ok && at.Style == 0 && strings.HasPrefix(p.Message, "exists ") {
 			p.Hint = fmt.Sprintf("%s is a string in YAML 1.2: write %s", at.Value, v)
 		} else if (at.Value == "true" || at.Value == "false") && at.Style != 0 && strings.HasPrefix(p.Message, "exists ") {
@@ -219,8 +277,10 @@ func (d *document) payload(n *yaml.Node, t *Trigger, where string) {
 		} else if list, ok := strings.CutPrefix(p.Hint, "write ["); ok && near != "" {
 			p.Hint = "the operators are in, not_in and exists: write " + near + ": [" + list
 		}
+
 		d.report(d.spanOf(at), SeverityError, "filter", place+": "+p.Message, p.Hint)
 	}
+
 	if len(problems) == 0 {
 		t.Payload = raw
 		d.nearOperators(n, true)
@@ -236,9 +296,15 @@ func (d *document) nearOperators(n *yaml.Node, root bool) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if near := operatorOf(key.Value); near != "" && near != key.Value && !root {
-			d.report(d.spanOf(key), SeverityWarning, "filter-operator", fmt.Sprintf("%s is the name of a field here, not an operator", quoted(key.Value)),
-				didYouMean(near, "")+" If the body has such a field, this is right")
+			d.report(
+				d.spanOf(key),
+				SeverityWarning,
+				"filter-operator",
+				fmt.Sprintf("%s is the name of a field here, not an operator", quoted(key.Value)),
+				didYouMean(near, "")+" If the body has such a field, this is right",
+			)
 		}
+
 		d.nearOperators(n.Content[i+1], false)
 	}
 }

@@ -46,6 +46,7 @@ func (c *Cache) LoadContext(ctx context.Context, fsys fs.FS, known *Known) *Resu
 	if !ok {
 		return LoadContext(ctx, fsys, known)
 	}
+
 	c.mu.Lock()
 	m := memory{
 		tree: tree, last: c.last, next: make(map[string]kept, len(c.last)),
@@ -58,6 +59,7 @@ func (c *Cache) LoadContext(ctx context.Context, fsys fs.FS, known *Known) *Resu
 		c.last, c.parts = m.next, m.nextParts
 		c.mu.Unlock()
 	}
+
 	return r
 }
 
@@ -78,6 +80,7 @@ func (m *memory) walk(t *tree, dir string, look func() error) error {
 	if m == nil {
 		return look()
 	}
+
 	identity := m.tree.Identity(dir)
 	was, known := m.lastParts[dir]
 	if known = known && identity != "" && was.identity == identity; known {
@@ -85,6 +88,7 @@ func (m *memory) walk(t *tree, dir string, look func() error) error {
 		for i := range t.entries {
 			t.entries[i].same = true
 		}
+
 		if t.count.Add(int64(len(t.entries))) > MaxFiles || t.dirs.Add(t.listed) > maxDirectories {
 			return errTooMany
 		}
@@ -93,8 +97,10 @@ func (m *memory) walk(t *tree, dir string, look func() error) error {
 	} else {
 		was = keptFolder{identity, slices.Clone(t.entries), t.listed}
 	}
+
 	m.mu.Lock()
 	defer m.mu.Unlock()
+
 	m.nextParts[dir] = was
 	return nil
 }
@@ -104,16 +110,19 @@ func (m *memory) recall(e entry) (hit loaded, ok bool, identity string) {
 	if m == nil {
 		return loaded{}, false, ""
 	}
+
 	was, known := m.last[e.path]
 	if known && e.same && was.kind == e.kind {
 		m.keep(e, was.identity, was.loaded)
 		return was.loaded, true, was.identity
 	}
+
 	identity = m.tree.Identity(e.path)
 	if known && identity != "" && was.identity == identity && was.kind == e.kind {
 		m.keep(e, identity, was.loaded)
 		return was.loaded, true, identity
 	}
+
 	return loaded{}, false, identity
 }
 

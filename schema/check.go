@@ -54,15 +54,24 @@ func (d *document) fact(kind factKind, n *yaml.Node, value string) {
 	if d.bad[n] {
 		return
 	}
+
 	if len(d.facts) >= maxFacts {
 		if len(d.facts) == maxFacts && !d.crowded {
 			d.crowded = true
-			d.errorAt(n, "invalid-value", fmt.Sprintf("this file names more than %d webhooks, secrets and other resources", maxFacts), "")
+			d.errorAt(
+				n,
+				"invalid-value",
+				fmt.Sprintf("this file names more than %d webhooks, secrets and other resources", maxFacts),
+				"",
+			)
 		}
+
 		return
 	}
+
 	start, end := d.extent(n)
 	s := d.spanAt(start, end)
+
 	// A file has at most MaxFileBytes, so every place in it fits.
 	f := fact{
 		kind: kind, path: d.path, value: value, start: int32(start), end: int32(end),
@@ -74,6 +83,7 @@ func (d *document) fact(kind factKind, n *yaml.Node, value string) {
 	case n.Style&yaml.SingleQuotedStyle != 0:
 		f.quote = '\''
 	}
+
 	d.facts = append(d.facts, f)
 }
 
@@ -100,6 +110,7 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 	if f == nil {
 		f = &Factory{}
 	}
+
 	skipped := map[string]bool{"webhook-renamed": true, "prune-guard": true, "sender-contract": true} // see the plan
 	if known.Secrets == nil {
 		skipped["secret-missing"], skipped["secret-not-granted"] = true, true
@@ -114,6 +125,7 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 	if known.HarnessTypes == nil {
 		skipped["harness-unknown"] = true
 	}
+
 	c := stateCheck{known: known, factory: f, skipped: skipped}
 	for i := range f.facts {
 		switch fact := &f.facts[i]; fact.kind {
@@ -127,6 +139,7 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 			c.harness(fact)
 		}
 	}
+
 	return c.problems, sortedKeys(skipped)
 }
 
@@ -157,6 +170,7 @@ func (c *stateCheck) report(f *fact, severity Severity, code, message, hint stri
 	if c.counts == nil {
 		c.counts = map[string]int{}
 	}
+
 	if c.counts[f.path]++; c.counts[f.path] > maxProblems {
 		if c.counts[f.path] == maxProblems+1 {
 			p.Code, p.Message, p.Hint, p.Severity = "more-problems", "more problems like these in this file are not shown", "mend the first ones and check again", SeverityError
@@ -164,6 +178,7 @@ func (c *stateCheck) report(f *fact, severity Severity, code, message, hint stri
 		}
 		return &p
 	}
+
 	c.problems = append(c.problems, p)
 	return &c.problems[len(c.problems)-1]
 }
@@ -193,30 +208,53 @@ func (c *stateCheck) secret(f *fact) {
 	if c.reserved(f) || c.known.Secrets == nil {
 		return
 	}
+
 	s, ok := c.known.Secrets[f.value]
 	if !ok {
 		near := c.suggest(f.value, c.secretNames())
-		p := c.report(f, SeverityError, "secret-missing", fmt.Sprintf("the team secret %s does not exist", quoted(f.value)),
-			didYouMean(near, "make it first: millwright secret set "+ShellWord(f.value)))
+		p := c.report(
+			f,
+			SeverityError,
+			"secret-missing",
+			fmt.Sprintf("the team secret %s does not exist", quoted(f.value)),
+			didYouMean(near, "make it first: millwright secret set "+ShellWord(f.value)),
+		)
 		if near != "" {
 			p.Fix = f.fix(near)
 		}
+
 		return
 	}
+
 	if s.Pending {
 		return
 	}
+
 	switch {
 	case f.urlToken && s.URLSafe == nil:
 		c.skipped["secret-not-url-safe"] = true
 	case f.urlToken && !*s.URLSafe:
-		c.report(f, SeverityError, "secret-not-url-safe", fmt.Sprintf("the value of the secret %s cannot be part of a URL", quoted(f.value)),
-			"with authMode: url_token the value may hold only letters, digits, -, ., _ and ~")
+		c.report(
+			f,
+			SeverityError,
+			"secret-not-url-safe",
+			fmt.Sprintf("the value of the secret %s cannot be part of a URL", quoted(f.value)),
+			"with authMode: url_token the value may hold only letters, digits, -, ., _ and ~",
+		)
+
 	case f.token && s.VisibleASCII == nil:
 		c.skipped["secret-not-visible"] = true
 	case f.token && !*s.VisibleASCII:
-		c.report(f, SeverityWarning, "secret-not-visible", fmt.Sprintf("the value of the secret %s holds blanks or characters beyond ASCII, which many senders cannot put into a header", quoted(f.value)),
-			"give the secret a value of visible ASCII characters")
+		c.report(
+			f,
+			SeverityWarning,
+			"secret-not-visible",
+			fmt.Sprintf(
+				"the value of the secret %s holds blanks or characters beyond ASCII, which many senders cannot put into a header",
+				quoted(f.value),
+			),
+			"give the secret a value of visible ASCII characters",
+		)
 	}
 }
 
@@ -226,8 +264,13 @@ func (c *stateCheck) grant(f *fact) {
 	}
 	if _, ok := c.known.Secrets[f.value]; !ok {
 		near := c.suggest(f.value, c.secretNames())
-		p := c.report(f, SeverityError, "secret-not-granted", fmt.Sprintf("the team secret %s does not exist", quoted(f.value)),
-			didYouMean(near, "make it first: millwright secret set "+ShellWord(f.value)))
+		p := c.report(
+			f,
+			SeverityError,
+			"secret-not-granted",
+			fmt.Sprintf("the team secret %s does not exist", quoted(f.value)),
+			didYouMean(near, "make it first: millwright secret set "+ShellWord(f.value)),
+		)
 		if near != "" && f.kind == factGrant {
 			p.Fix = f.fix(near)
 		}
@@ -248,18 +291,28 @@ func (c *stateCheck) webhookID(f *fact) {
 		c.uid(f)
 		return
 	}
+
 	if name, ok := c.factory.webhookFile(f.value); ok {
 		uid := c.known.UIDs[name]
 		hint := "webhook_ids takes UIDs; put it in with: millwright webhook uids --write"
 		if uid != "" {
 			hint = fmt.Sprintf("write %s, the UID of %s", uid, name)
 		}
-		p := c.report(f, SeverityError, "webhook-ids", fmt.Sprintf("%s is the name of a webhook's file, not its UID", quoted(f.value)), hint)
+
+		p := c.report(
+			f,
+			SeverityError,
+			"webhook-ids",
+			fmt.Sprintf("%s is the name of a webhook's file, not its UID", quoted(f.value)),
+			hint,
+		)
 		if uid != "" {
 			p.Fix = f.fix(uid)
 		}
+
 		return
 	}
+
 	hint := "a UID is wh_ and 26 of the characters 0-9 a-z without i, l, o, u"
 	near := c.suggest(f.value, c.factory.webhookNames)
 	if uid := c.known.UIDs[near]; uid != "" {
@@ -271,7 +324,14 @@ func (c *stateCheck) webhookID(f *fact) {
 	if found := uidText.FindAllString(f.value, 2); len(found) == 1 {
 		near = strings.ToLower(found[0])
 	}
-	p := c.report(f, SeverityError, "webhook-ids", fmt.Sprintf("%s is no UID of a webhook", quoted(f.value)), didYouMean(near, hint))
+
+	p := c.report(
+		f,
+		SeverityError,
+		"webhook-ids",
+		fmt.Sprintf("%s is no UID of a webhook", quoted(f.value)),
+		didYouMean(near, hint),
+	)
 	if ParseUID(near) {
 		p.Fix = f.fix(near)
 	}
@@ -292,8 +352,13 @@ func (c *stateCheck) uid(f *fact) {
 		return
 	}
 	if _, ok := c.known.KnownUIDs[f.value]; !ok {
-		c.report(f, SeverityWarning, "webhook-unknown", fmt.Sprintf("%s is no webhook of this factory, so the automation does not fire for it", f.value),
-			didYouMean(c.nearUID(f.value), "list the UIDs with: millwright webhook list"))
+		c.report(
+			f,
+			SeverityWarning,
+			"webhook-unknown",
+			fmt.Sprintf("%s is no webhook of this factory, so the automation does not fire for it", f.value),
+			didYouMean(c.nearUID(f.value), "list the UIDs with: millwright webhook list"),
+		)
 	}
 }
 

@@ -44,19 +44,33 @@ func (c *crossed) names() {
 			seen[k] = e
 			continue
 		}
+
 		message := fmt.Sprintf("the name %s is also that of %s", quoted(e.name), clip(first.path))
 		if e.name != first.name || e.agent != first.agent {
-			message = fmt.Sprintf("the name %s differs only in case from that of %s", quoted(e.name), clip(first.path))
+			message = fmt.Sprintf(
+				"the name %s differs only in case from that of %s",
+				quoted(e.name),
+				clip(first.path),
+			)
 		}
+
 		c.report(e.path, fileSpan(), "duplicate-name", message, "rename one of the two")
 	}
 }
 
 func (c *crossed) webhookLimit() {
 	if names := c.factory.webhookNames; len(names) > MaxWebhooks {
-		c.report("webhooks/"+names[MaxWebhooks]+".yaml", fileSpan(), "webhook-limit",
-			fmt.Sprintf("this is the first of %d webhooks, in name order, that is over the limit of %d", len(names), MaxWebhooks),
-			fmt.Sprintf("delete %d, or split the factory", len(names)-MaxWebhooks))
+		c.report(
+			"webhooks/"+names[MaxWebhooks]+".yaml",
+			fileSpan(),
+			"webhook-limit",
+			fmt.Sprintf(
+				"this is the first of %d webhooks, in name order, that is over the limit of %d",
+				len(names),
+				MaxWebhooks,
+			),
+			fmt.Sprintf("delete %d, or split the factory", len(names)-MaxWebhooks),
+		)
 	}
 }
 
@@ -72,6 +86,7 @@ func (c *crossed) references() {
 			runners[e.name] = true
 		}
 	}
+
 	agentNames, runnerNames := sortedKeys(agents), sortedKeys(runners)
 	for i := range c.factory.facts {
 		f := &c.factory.facts[i]
@@ -83,11 +98,19 @@ func (c *crossed) references() {
 		default:
 			continue
 		}
+
 		if there {
 			continue
 		}
+
 		near := c.suggest(f.value, names)
-		p := c.report(f.path, f.span(), "reference", fmt.Sprintf("the %s %s is not in this tree", kind, quoted(f.value)), didYouMean(near, "add "+clip(place)))
+		p := c.report(
+			f.path,
+			f.span(),
+			"reference",
+			fmt.Sprintf("the %s %s is not in this tree", kind, quoted(f.value)),
+			didYouMean(near, "add "+clip(place)),
+		)
 		if near != "" {
 			p.Fix = f.fix(near)
 		}
@@ -103,6 +126,7 @@ func (c *crossed) foreman() {
 			places[f.path] = f.span()
 		}
 	}
+
 	read := make(map[string]bool, len(c.factory.Agents))
 	for _, a := range c.factory.Agents {
 		read[a.Path] = true
@@ -113,15 +137,31 @@ func (c *crossed) foreman() {
 			first = a.Path
 			continue
 		}
-		c.report(a.Path, places[a.Path], "foreman", fmt.Sprintf("a second foreman; %s is one already", clip(first)), "give one of the two another agentType")
+
+		c.report(
+			a.Path,
+			places[a.Path],
+			"foreman",
+			fmt.Sprintf("a second foreman; %s is one already", clip(first)),
+			"give one of the two another agentType",
+		)
 	}
+
 	if first != "" || !slices.ContainsFunc(c.entries, func(e entry) bool { return e.kind == kindFactory }) {
 		return
 	}
+
 	for _, e := range c.entries {
 		if e.kind == kindAgent && !read[e.path] {
 			return // it may be the agent that cannot be read
 		}
 	}
-	c.report("factory.yaml", fileSpan(), "foreman", "a factory with a factory.yaml needs one foreman, and no agent is it", "write agentType: FOREMAN in one agents/<name>/agent.md")
+
+	c.report(
+		"factory.yaml",
+		fileSpan(),
+		"foreman",
+		"a factory with a factory.yaml needs one foreman, and no agent is it",
+		"write agentType: FOREMAN in one agents/<name>/agent.md",
+	)
 }

@@ -36,12 +36,14 @@ func texts(m map[string]any, key string) []string {
 	if !ok {
 		return nil
 	}
+
 	out := make([]string, 0, len(list))
 	for _, v := range list {
 		if s, ok := v.(string); ok {
 			out = append(out, s)
 		}
 	}
+
 	return out
 }
 
@@ -60,12 +62,14 @@ func child(n *yaml.Node, step string) *yaml.Node {
 	if n == nil {
 		return nil
 	}
+
 	if n.Kind == yaml.SequenceNode {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Content) {
 			return n.Content[i]
 		}
 		return nil
 	}
+
 	_, v := find(n, step)
 	return v
 }
@@ -88,11 +92,13 @@ func (d *document) anyBad(n *yaml.Node) bool {
 	if d.bad[n] {
 		return true
 	}
+
 	for _, c := range n.Content {
 		if d.anyBad(c) {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -113,11 +119,14 @@ func writeJSON(b *bytes.Buffer, n *yaml.Node) {
 			if i > 0 {
 				b.WriteByte(',')
 			}
+
 			writeJSONString(b, n.Content[i].Value)
 			b.WriteByte(':')
 			writeJSON(b, n.Content[i+1])
 		}
+
 		b.WriteByte('}')
+
 	case yaml.SequenceNode:
 		b.WriteByte('[')
 		for i, c := range n.Content {
@@ -126,12 +135,15 @@ func writeJSON(b *bytes.Buffer, n *yaml.Node) {
 			}
 			writeJSON(b, c)
 		}
+
 		b.WriteByte(']')
+
 	case yaml.ScalarNode:
 		kind := scalarString
 		if n.Style == 0 {
 			kind = classify(n.Value)
 		}
+
 		switch kind {
 		case scalarNull:
 			b.WriteString("null")
@@ -142,6 +154,7 @@ func writeJSON(b *bytes.Buffer, n *yaml.Node) {
 		default:
 			writeJSONString(b, n.Value)
 		}
+
 	default:
 		b.WriteString("null")
 	}
@@ -160,6 +173,7 @@ func FilterText(name string, text []byte) (json.RawMessage, []Problem) {
 	if ValidJSON(text) == nil {
 		return text, nil
 	}
+
 	d := &document{path: name, src: text, text: bytes.TrimPrefix(text, byteOrderMark)}
 	d.at = len(d.src) - len(d.text)
 	d.parse()
@@ -171,5 +185,6 @@ func FilterText(name string, text []byte) (json.RawMessage, []Problem) {
 	if d.root == nil {
 		return json.RawMessage("null"), nil
 	}
+
 	return nodeJSON(d.root), nil
 }

@@ -25,6 +25,7 @@ func (d *document) diagnose(budget int) int {
 	if d.parseErr == nil {
 		return budget
 	}
+
 	text := d.parseErr.Error()
 	m := parserLine.FindStringSubmatch(text)
 	said := ""
@@ -35,6 +36,7 @@ func (d *document) diagnose(budget int) int {
 			line, _ = strconv.Atoi(m[1])
 		}
 	}
+
 	p := parseFailure{d: d, said: said, line: line, budget: budget}
 	p.report()
 	return p.budget
@@ -60,49 +62,80 @@ func (p *parseFailure) report() {
 	if m := unknownAnchor.FindStringSubmatch(p.said); m != nil {
 		for start := 0; start < len(p.d.text); start++ {
 			if bytes.HasPrefix(p.d.text[start:], []byte("*"+m[1])) && startsValue(p.d.text, start) {
-				p.at(start, start+1+len(m[1]), "yaml-anchor", "an alias stands for text written elsewhere, and nothing has that name",
-					"write the value out; put a text that begins with * in quotes")
+				p.at(
+					start,
+					start+1+len(m[1]),
+					"yaml-anchor",
+					"an alias stands for text written elsewhere, and nothing has that name",
+					"write the value out; put a text that begins with * in quotes",
+				)
 				return
 			}
 		}
 	}
+
 	if found := conflictMark.FindIndex(p.d.text); found != nil {
-		p.at(found[0], found[1], "invalid-yaml", "a merge that git could not finish stands here", "keep what is right of the two, and delete the lines with <<<<<<<, ======= and >>>>>>>")
+		p.at(
+			found[0],
+			found[1],
+			"invalid-yaml",
+			"a merge that git could not finish stands here",
+			"keep what is right of the two, and delete the lines with <<<<<<<, ======= and >>>>>>>",
+		)
 		return
 	}
+
 	if start, ok := p.indentTab(); ok {
-		p.at(start, start+1, "invalid-yaml", "a tab in the indentation; YAML indents with spaces only", "replace the tab by spaces")
+		p.at(
+			start,
+			start+1,
+			"invalid-yaml",
+			"a tab in the indentation; YAML indents with spaces only",
+			"replace the tab by spaces",
+		)
 		return
 	}
-	if start, word, ok := p.openBracket(); ok && (strings.Contains(p.said, "',' or") || strings.Contains(p.said, "node content")) {
+
+	if start, word, ok := p.openBracket(); ok &&
+		(strings.Contains(p.said, "',' or") || strings.Contains(p.said, "node content")) {
 		message := "this " + word + " is never closed"
 		if word == "]" || word == "}" {
 			message = "this " + word + " closes nothing"
 		}
+
 		p.at(start, start+1, "invalid-yaml", message, "")
 		return
 	}
-	if strings.Contains(p.said, "unexpected end of stream") || strings.Contains(p.said, "unexpected document indicator") {
+
+	if strings.Contains(p.said, "unexpected end of stream") ||
+		strings.Contains(p.said, "unexpected document indicator") {
 		if start, ok := p.openQuote(); ok {
 			p.at(start, start+1, "invalid-yaml", "this quote is never closed", "")
 			return
 		}
 	}
+
 	message, hint := p.words()
 	start, ok := p.bisect(!strings.Contains(p.said, "could not find expected ':'"))
 	if !ok {
 		start = p.lineStart(min(p.line, bytes.Count(p.d.text, []byte{'\n'})+1))
 	}
+
 	rest := p.d.text[start:]
 	if strings.Contains(p.said, "could not find expected ':'") {
 		// The parser notices one line late that a key has no colon.
 		p.at(start, start+lineLen(rest), "invalid-yaml", message, hint)
 		return
 	}
+
 	end := start + max(wordLen(rest), min(1, lineLen(rest)))
-	if at := bytes.LastIndexByte(p.d.text[:min(start+1, len(p.d.text))], '\\'); at >= 0 && start-at <= len(`\U0001F600`) && ok && p.escape() {
+	if at := bytes.LastIndexByte(p.d.text[:min(start+1, len(p.d.text))], '\\'); at >= 0 &&
+		start-at <= len(`\U0001F600`) &&
+		ok &&
+		p.escape() {
 		start, end = at, at+escapeLen(p.d.text[at:])
 	}
+
 	p.at(start, end, "invalid-yaml", message, hint)
 }
 
@@ -191,11 +224,13 @@ func (p *parseFailure) bisect(exact bool) (offset int, ok bool) {
 	if len(p.d.text) > most || p.budget < 20*len(p.d.text) || p.said == "" {
 		return 0, false
 	}
+
 	var ends []int
 	for at := 0; at < len(p.d.text); {
 		_, at = lineAt(p.d.text, at)
 		ends = append(ends, at)
 	}
+
 	lo, hi := -1, len(ends)-1 // the text up to ends[hi] fails, up to ends[lo] does not
 	for hi-lo > 1 {
 		if mid := (lo + hi) / 2; p.fails(ends[mid]) {
@@ -204,19 +239,24 @@ func (p *parseFailure) bisect(exact bool) (offset int, ok bool) {
 			lo = mid
 		}
 	}
+
 	if hi < 0 {
 		return 0, false
 	}
+
 	start := 0
 	if hi > 0 {
 		start = ends[hi-1]
 	}
+
 	if !exact {
-		if strings.Contains(p.said, "could not find expected ':'") && hi > 0 && !p.loneWord(start) && p.loneWord(p.previous(start)) {
+		if strings.Contains(p.said, "could not find expected ':'") && hi > 0 && !p.loneWord(start) &&
+			p.loneWord(p.previous(start)) {
 			start = p.previous(start)
 		}
 		return start + indentation(p.d.text[start:]), true
 	}
+
 	a, b := start, ends[hi]
 	for b-a > 1 {
 		if mid := (a + b) / 2; p.fails(mid) {
@@ -225,14 +265,17 @@ func (p *parseFailure) bisect(exact bool) (offset int, ok bool) {
 			a = mid
 		}
 	}
+
 	at := b - 1
 	for at > start && !utf8.RuneStart(p.d.text[at]) {
 		at--
 	}
+
 	// A mistake that shows at the line's end lies in the line.
 	if at < len(p.d.text) && (p.d.text[at] == '\n' || p.d.text[at] == '\r') {
 		at = start + indentation(p.d.text[start:])
 	}
+
 	return at, true
 }
 
@@ -244,7 +287,8 @@ func (p *parseFailure) previous(start int) int {
 func (p *parseFailure) loneWord(start int) bool {
 	line, _ := lineAt(p.d.text, start)
 	line = bytes.TrimSpace(line)
-	return len(line) > 0 && line[0] != '#' && !bytes.Contains(line, []byte(": ")) && !bytes.HasSuffix(line, []byte(":"))
+	return len(line) > 0 && line[0] != '#' && !bytes.Contains(line, []byte(": ")) &&
+		!bytes.HasSuffix(line, []byte(":"))
 }
 
 func indentation(text []byte) int {
@@ -261,14 +305,17 @@ func (p *parseFailure) indentTab() (int, bool) {
 	if !strings.Contains(p.said, "tab") && !strings.Contains(p.said, "cannot start any token") {
 		return 0, false
 	}
+
 	for at, line := 0, 1; at < len(p.d.text) && line <= p.line+1; line++ {
 		text, next := lineAt(p.d.text, at)
 		indent := text[:indentation(text)]
 		if i := bytes.IndexByte(indent, '\t'); i >= 0 && line >= p.line-1 && len(bytes.TrimSpace(text)) > 0 {
 			return at + i, true
 		}
+
 		at = next
 	}
+
 	return 0, false
 }
 
@@ -283,11 +330,14 @@ func (p *parseFailure) openBracket() (at int, word string, ok bool) {
 			if !startsValue(text, i) {
 				continue
 			}
+
 			end := closingQuote(text, i)
 			if end < 0 {
 				return 0, "", false
 			}
+
 			i = end
+
 		case '#':
 			if i == 0 || text[i-1] == ' ' || text[i-1] == '\t' || text[i-1] == '\n' {
 				n := bytes.IndexByte(text[i:], '\n')
@@ -297,6 +347,7 @@ func (p *parseFailure) openBracket() (at int, word string, ok bool) {
 					i += n
 				}
 			}
+
 		case '[', '{':
 			if len(open) > 0 || startsValue(text, i) {
 				open = append(open, i)
@@ -308,12 +359,15 @@ func (p *parseFailure) openBracket() (at int, word string, ok bool) {
 				}
 				continue
 			}
+
 			open = open[:len(open)-1]
 		}
 	}
+
 	if len(open) == 0 {
 		return 0, "", false
 	}
+
 	at = open[len(open)-1]
 	return at, string(text[at]), true
 }
@@ -328,15 +382,18 @@ func (p *parseFailure) openQuote() (int, bool) {
 			if end < 0 {
 				return i, true
 			}
+
 			i = end
 		case c == '#' && (i == 0 || text[i-1] == ' ' || text[i-1] == '\n'):
 			n := bytes.IndexByte(text[i:], '\n')
 			if n < 0 {
 				return 0, false
 			}
+
 			i += n
 		}
 	}
+
 	return 0, false
 }
 
@@ -347,12 +404,14 @@ func startsValue(text []byte, i int) bool {
 	if len(before) == 0 {
 		return true
 	}
+
 	switch before[len(before)-1] {
 	case '\n', '[', '{', ',':
 		return true
 	case ':', '-', '?':
 		return len(before) < i
 	}
+
 	return false
 }
 
@@ -371,5 +430,6 @@ func closingQuote(text []byte, i int) int {
 			return j
 		}
 	}
+
 	return -1
 }

@@ -61,12 +61,14 @@ func (d *document) settle() {
 	if d.dropped == 0 {
 		return
 	}
+
 	at := fileSpan()
 	for _, p := range d.problems {
 		if p.Line > at.line || p.Line == at.line && p.Column >= at.col {
 			at = span{p.Line, p.Column, p.EndLine, p.EndColumn}
 		}
 	}
+
 	d.problems = append(d.problems, newProblem(d.path, at, d.worst, "more-problems",
 		fmt.Sprintf("%d more problems in this file are not shown", d.dropped), "mend the first ones and check again"))
 	d.dropped = 0
@@ -80,11 +82,13 @@ func lineStarts(src []byte) []int {
 	if bytes.HasPrefix(src, byteOrderMark) {
 		starts[0] = len(byteOrderMark)
 	}
+
 	for i := 0; ; {
 		n := bytes.IndexByte(src[i:], '\n')
 		if n < 0 {
 			return starts
 		}
+
 		i += n + 1
 		starts = append(starts, i)
 	}
@@ -109,9 +113,11 @@ func (d *document) position(offset int) (line, col int) {
 			hi = mid
 		}
 	}
+
 	if offset < starts[lo] {
 		return lo + 1, 1
 	}
+
 	return lo + 1, utf8.RuneCount(d.src[starts[lo]:offset]) + 1
 }
 
@@ -126,19 +132,24 @@ func (d *document) offset(line, col int) int {
 	if line > len(starts) {
 		return len(d.src)
 	}
+
 	i := starts[line-1]
+
 	// Values come mostly in order: on a long line, go on from the last one.
 	at := col
 	if c := &d.cursor; c.line == line && c.col <= col {
 		i, col = c.offset, col-c.col+1
 	}
+
 	for ; col > 1 && i < len(d.src) && d.src[i] != '\n'; col-- {
 		_, n := utf8.DecodeRune(d.src[i:])
 		i += n
 	}
+
 	if col == 1 {
 		d.cursor.line, d.cursor.col, d.cursor.offset = line, at, i
 	}
+
 	return i
 }
 
@@ -155,6 +166,7 @@ func (d *document) extentEnd(n *yaml.Node, start int) int {
 	if n.Anchor != "" || n.Kind == yaml.AliasNode || n.Style&yaml.TaggedStyle != 0 {
 		return start + wordLen(rest)
 	}
+
 	switch n.Kind {
 	case yaml.ScalarNode:
 		return start + scalarLen(n, rest)
@@ -162,11 +174,14 @@ func (d *document) extentEnd(n *yaml.Node, start int) int {
 		end := start
 		if len(n.Content) > 0 {
 			last := n.Content[len(n.Content)-1]
-			if last.Kind == yaml.ScalarNode && last.Value == "" && last.Style == 0 && len(n.Content) > 1 && n.Kind == yaml.MappingNode {
+			if last.Kind == yaml.ScalarNode && last.Value == "" && last.Style == 0 && len(n.Content) > 1 &&
+				n.Kind == yaml.MappingNode {
 				last = n.Content[len(n.Content)-2] // an empty value has no place of its own
 			}
+
 			_, end = d.extent(last)
 		}
+
 		if n.Style&yaml.FlowStyle != 0 {
 			end = max(end, start+min(1, len(rest)))
 			for i := end; i < limit; i++ {
@@ -182,8 +197,10 @@ func (d *document) extentEnd(n *yaml.Node, start int) int {
 				}
 			}
 		}
+
 		return max(end, start)
 	}
+
 	return start
 }
 
@@ -214,6 +231,7 @@ func scalarLen(n *yaml.Node, text []byte) int {
 				return i + 1
 			}
 		}
+
 	case n.Style&yaml.SingleQuotedStyle != 0:
 		for i := 1; i < len(text); i++ {
 			if text[i] != '\'' {
@@ -223,13 +241,16 @@ func scalarLen(n *yaml.Node, text []byte) int {
 				i++
 				continue
 			}
+
 			return i + 1
 		}
+
 	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
 		return lineLen(text)
 	case strings.HasPrefix(string(text[:min(len(text), len(n.Value))]), n.Value):
 		return len(n.Value)
 	}
+
 	return lineLen(text)
 }
 
@@ -288,7 +309,10 @@ func (d *document) spoil(n *yaml.Node) {
 
 func newProblem(path string, s span, severity Severity, code, message, hint string) Problem {
 	return Problem{
-		Path: strings.ToValidUTF8(path, "\uFFFD"), Line: s.line, Column: s.col, EndLine: s.endLine, EndColumn: s.endCol,
+		Path: strings.ToValidUTF8(
+			path,
+			"\uFFFD",
+		), Line: s.line, Column: s.col, EndLine: s.endLine, EndColumn: s.endCol,
 		Severity: severity, Code: code, Message: message, Hint: hint,
 	}
 }

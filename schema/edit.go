@@ -27,6 +27,7 @@ func EditWebhookFile(src []byte, w Webhook) ([]byte, error) {
 	if text, ok := editKeys(src, keys); ok {
 		return text, nil
 	}
+
 	text, err := json.Marshal(keys)
 	if err == nil {
 		text, err = writer.JSONToYAML(unprintable.ReplaceAllFunc(text, func(c []byte) []byte {
@@ -34,9 +35,11 @@ func EditWebhookFile(src []byte, w Webhook) ([]byte, error) {
 			return fmt.Appendf(nil, `\u%04x`, r)
 		}))
 	}
+
 	if err != nil {
 		return nil, fmt.Errorf("webhook %q: %w", w.Name, err)
 	}
+
 	return text, nil
 }
 
@@ -78,6 +81,7 @@ func editKeys(src []byte, want map[string]any) ([]byte, bool) {
 	if d.root == nil || d.root.Style&yaml.FlowStyle != 0 {
 		return nil, false
 	}
+
 	var fixes []Fix
 	for i := 0; i+1 < len(d.root.Content); i += 2 {
 		k, v := d.root.Content[i], d.root.Content[i+1]
@@ -85,6 +89,7 @@ func editKeys(src []byte, want map[string]any) ([]byte, bool) {
 		if reflect.DeepEqual(d.data[k.Value], wanted) {
 			continue
 		}
+
 		start, end := d.extent(v)
 		text, ok := scalarText(wanted)
 		if wanted == nil {
@@ -92,17 +97,21 @@ func editKeys(src []byte, want map[string]any) ([]byte, bool) {
 		} else if !ok || v.Kind != yaml.ScalarNode {
 			return nil, false
 		}
+
 		fixes = append(fixes, Fix{Start: start, End: end, Text: text})
 	}
+
 	out := ApplyFixes(src, fixes)
 	lineEnd := "\n"
 	if bytes.Contains(src, []byte("\r\n")) {
 		lineEnd = "\r\n"
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if _, there := d.data[key]; there || reflect.DeepEqual(want[key], webhookDefault(key)) {
 			continue
 		}
+
 		text, ok := scalarText(want[key])
 		if !ok {
 			return nil, false
@@ -110,8 +119,10 @@ func editKeys(src []byte, want map[string]any) ([]byte, bool) {
 		if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
 			out = append(out, lineEnd...)
 		}
+
 		out = append(out, strings.Repeat(" ", d.root.Column-1)+key+": "+text+lineEnd...)
 	}
+
 	return out, says(out, want)
 }
 
@@ -129,16 +140,19 @@ func says(src []byte, want map[string]any) bool {
 	if d.root == nil || len(d.problems) > 0 {
 		return false
 	}
+
 	for key := range d.data {
 		if !reflect.DeepEqual(d.data[key], orDefault(want, key)) {
 			return false
 		}
 	}
+
 	for key := range want {
 		if !reflect.DeepEqual(want[key], orDefault(d.data, key)) {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -171,8 +185,10 @@ func scalarText(v any) (string, bool) {
 		if plainScalar.MatchString(v) && !slices.Contains([]string{"true", "false", "null"}, strings.ToLower(v)) {
 			return v, true
 		}
+
 		text, err := json.Marshal(v)
 		return string(text), err == nil
 	}
+
 	return "", false
 }

@@ -36,7 +36,10 @@ type LeafExplanation struct {
 // of objects, it explains the first element that matches or, when none does,
 // the one that comes closest. Values from the body are cut to 200 bytes.
 func (f *Filter) Explain(p Payload) Explanation {
-	e := explainer{Explanation: Explanation{Matched: f.Match(p), Leaves: []LeafExplanation{}}, scanner: scanner{text: p.body}}
+	e := explainer{
+		Explanation: Explanation{Matched: f.Match(p), Leaves: []LeafExplanation{}},
+		scanner:     scanner{text: p.body},
+	}
 	switch {
 	case f == nil:
 		e.Reason = "there is no payload filter: every body matches"
@@ -50,6 +53,7 @@ func (f *Filter) Explain(p Payload) Explanation {
 	default:
 		e.object(&f.root, p.places(&e.scanner, &f.root), "")
 	}
+
 	return e.Explanation
 }
 
@@ -90,6 +94,7 @@ func (e *explainer) nested(p *pattern, at int32, where string) {
 			}
 		}
 	}
+
 	e.object(p, placesOf(p, unreached), where+".")
 }
 
@@ -100,6 +105,7 @@ func (e *explainer) leaf(f *field, at int32, where string) {
 		e.at = int(at)
 		leaf.Present, leaf.Found = true, preview(e.skip())
 	}
+
 	add := func(operator, expected string, only operators) {
 		one := field{path: f.path, ops: &only}
 		leaf.Operator, leaf.Expected, leaf.Passed = operator, preview(expected), e.passed(&one, at) == 1

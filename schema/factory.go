@@ -126,11 +126,13 @@ func (f *Factory) Resolve(a Automation) (exec Execution, basePrompt, agentName s
 		exec = exec.with(agent.Execution)
 		basePrompt, agentName = agent.Prompt, agent.Name
 	}
+
 	exec = exec.with(a.Execution)
 	if f != nil && f.File != nil {
 		exec.Secrets = union(f.File.Secrets, exec.Secrets)
 		exec.MCPServers = merged(f.File.MCPServers, exec.MCPServers)
 	}
+
 	return exec, basePrompt, agentName
 }
 
@@ -162,6 +164,7 @@ func (e Execution) with(o Execution) Execution {
 	if o.WorkerHost != "" {
 		e.WorkerHost = o.WorkerHost
 	}
+
 	return e
 }
 
@@ -176,6 +179,7 @@ func union(a, b []string) []string {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -183,12 +187,15 @@ func merged(a, b map[string]json.RawMessage) map[string]json.RawMessage {
 	if len(a)+len(b) == 0 {
 		return nil
 	}
+
 	out := make(map[string]json.RawMessage, len(a)+len(b))
 	for k, v := range a {
 		out[k] = v
 	}
+
 	for k, v := range b {
 		out[k] = v
 	}
+
 	return out
 }

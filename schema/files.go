@@ -29,6 +29,7 @@ func FilesFS(files []File) (fs.FS, error) {
 		if _, twice := m[f.Path]; twice {
 			return nil, fmt.Errorf("path %s is there twice", quoted(f.Path))
 		}
+
 		m[f.Path] = &memoryFile{name: path.Base(f.Path), content: f.Content}
 		child := f.Path
 		for dir := path.Dir(child); ; dir = path.Dir(dir) {
@@ -40,16 +41,20 @@ func FilesFS(files []File) (fs.FS, error) {
 			if !parent.dir {
 				return nil, fmt.Errorf("path %s is both a file and a directory", quoted(dir))
 			}
+
 			parent.children = append(parent.children, m[child])
 			if ok || dir == "." {
 				break
 			}
+
 			child = dir
 		}
 	}
+
 	for _, f := range m {
 		slices.SortFunc(f.children, func(a, b *memoryFile) int { return strings.Compare(a.name, b.name) })
 	}
+
 	return m, nil
 }
 
@@ -67,6 +72,7 @@ func (m memoryFS) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
+
 	f, ok := m[name]
 	if !ok {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
@@ -74,6 +80,7 @@ func (m memoryFS) Open(name string) (fs.File, error) {
 	if f.dir {
 		return &openDir{memoryFile: f}, nil
 	}
+
 	return &openFile{memoryFile: f, Reader: strings.NewReader(f.content)}, nil
 }
 
@@ -121,10 +128,12 @@ func (d *openDir) ReadDir(n int) ([]fs.DirEntry, error) {
 		}
 		rest = rest[:min(n, len(rest))]
 	}
+
 	d.at += len(rest)
 	out := make([]fs.DirEntry, len(rest))
 	for i, c := range rest {
 		out[i] = c
 	}
+
 	return out, nil
 }

@@ -59,24 +59,33 @@ func CompileFilter(rawJSON []byte) (*Filter, []FilterProblem) {
 	if err := ValidJSON(rawJSON); err != nil {
 		return nil, []FilterProblem{{Message: strings.Replace(err.Error(), "the body", "the filter", 1)}}
 	}
+
 	r := filterReader{scanner: scanner{text: rawJSON}, whole: string(rawJSON)}
 	root := r.value()
 	if r.values > maxFilterText {
 		message := fmt.Sprintf("the filter has more than %d fields and values", maxFilterText)
 		return nil, []FilterProblem{{Message: message}}
 	}
+
 	c := &filterCompiler{}
 	if root.kind != kindObject {
 		c.problem(nil, "a filter is an object that mirrors the body, not "+root.kind.article(), "")
 		return nil, c.problems
 	}
+
 	f := &Filter{root: c.pattern(&root, nil)}
 	if c.leaves > MaxFilterLeaves {
-		c.problem(nil, fmt.Sprintf("the filter has %d leaf fields; at most %d are allowed", c.leaves, MaxFilterLeaves), "split it over several automations")
+		c.problem(
+			nil,
+			fmt.Sprintf("the filter has %d leaf fields; at most %d are allowed", c.leaves, MaxFilterLeaves),
+			"split it over several automations",
+		)
 	}
+
 	if len(c.problems) > 0 {
 		return nil, c.problems
 	}
+
 	return f, nil
 }
 
@@ -90,7 +99,10 @@ func (c *filterCompiler) problem(path []string, message, hint string) {
 }
 
 func (c *filterCompiler) problemAtKey(path []string, message, hint string) {
-	c.problems = append(c.problems, FilterProblem{Path: slices.Clone(path), Message: message, Hint: hint, onKey: true})
+	c.problems = append(
+		c.problems,
+		FilterProblem{Path: slices.Clone(path), Message: message, Hint: hint, onKey: true},
+	)
 }
 
 func (c *filterCompiler) pattern(v *value, path []string) (p pattern) {
@@ -98,9 +110,14 @@ func (c *filterCompiler) pattern(v *value, path []string) (p pattern) {
 	for i, key := range v.keys {
 		at := append(path[:len(path):len(path)], key)
 		if seen[key] {
-			c.problemAtKey(at, fmt.Sprintf("the field %q is here twice", key), "put all its operators into one object")
+			c.problemAtKey(
+				at,
+				fmt.Sprintf("the field %q is here twice", key),
+				"put all its operators into one object",
+			)
 			continue
 		}
+
 		seen[key] = true
 		if f, ok := c.field(&v.items[i], at); ok {
 			p.fields = append(p.fields, f)
@@ -110,6 +127,7 @@ func (c *filterCompiler) pattern(v *value, path []string) (p pattern) {
 			}
 		}
 	}
+
 	return p
 }
 
@@ -122,21 +140,33 @@ func (c *filterCompiler) field(v *value, path []string) (field, bool) {
 		return f, true
 	case kindObject:
 	default:
-		c.problem(path, "a field takes a list of allowed values or an object, not "+v.kind.article(), "write ["+preview(v.raw)+"]")
+		c.problem(
+			path,
+			"a field takes a list of allowed values or an object, not "+v.kind.article(),
+			"write ["+preview(v.raw)+"]",
+		)
 		return f, false
 	}
+
 	switch operatorKeys(v) {
 	case 0:
 		if len(v.keys) == 0 {
-			c.problem(path, "an empty object matches nothing in particular", `write {"exists": true} to ask only that the field is there`)
+			c.problem(
+				path,
+				"an empty object matches nothing in particular",
+				`write {"exists": true} to ask only that the field is there`,
+			)
 			return f, false
 		}
+
 		if len(path) >= MaxFilterLevels {
 			c.problem(path, fmt.Sprintf("the filter is more than %d levels deep", MaxFilterLevels), "")
 			return f, false
 		}
+
 		nested := c.pattern(v, path)
 		f.nested = &nested
+
 	case len(v.keys):
 		c.leaves++
 		f.ops = c.operators(v, path)
@@ -148,8 +178,10 @@ func (c *filterCompiler) field(v *value, path []string) (field, bool) {
 					"an object holds either operators (in, not_in, exists) or field names, not both")
 			}
 		}
+
 		return f, false
 	}
+
 	return f, true
 }
 
@@ -173,6 +205,7 @@ func (c *filterCompiler) operators(v *value, path []string) *operators {
 			c.problemAtKey(at, fmt.Sprintf("the operator %q is here twice", key), "")
 			continue
 		}
+
 		seen[key] = true
 		item := &v.items[i]
 		switch {
@@ -181,8 +214,10 @@ func (c *filterCompiler) operators(v *value, path []string) *operators {
 				c.problem(at, "exists takes true or false, not "+item.kind.article(), "")
 				continue
 			}
+
 			yes := item.text == "true"
 			o.exists = &yes
+
 		case item.kind != kindArray:
 			c.problem(at, key+" takes a list of values, not "+item.kind.article(), "write ["+preview(item.raw)+"]")
 		case key == "in":
@@ -191,15 +226,27 @@ func (c *filterCompiler) operators(v *value, path []string) *operators {
 			o.notIn = c.set(item, at, key)
 		}
 	}
+
 	for i := range o.notIn {
 		if slices.ContainsFunc(o.in, func(in value) bool { return in.equal(&o.notIn[i]) }) {
-			c.problem(append(path[:len(path):len(path)], "not_in", strconv.Itoa(i)),
-				preview(o.notIn[i].raw)+" is in both in and not_in, so the field can never match by it", "take it out of one of them")
+			c.problem(
+				append(path[:len(path):len(path)], "not_in", strconv.Itoa(i)),
+				preview(
+					o.notIn[i].raw,
+				)+" is in both in and not_in, so the field can never match by it",
+				"take it out of one of them",
+			)
 		}
 	}
+
 	if o.exists != nil && !*o.exists && o.in != nil {
-		c.problem(append(path[:len(path):len(path)], "exists"), "exists: false together with in can never match", "take out one of them")
+		c.problem(
+			append(path[:len(path):len(path)], "exists"),
+			"exists: false together with in can never match",
+			"take out one of them",
+		)
 	}
+
 	return o
 }
 
@@ -207,14 +254,25 @@ func (c *filterCompiler) set(v *value, path []string, name string) []value {
 	if len(v.items) == 0 {
 		c.problem(path, "the list of values is empty", `write {"exists": true} to ask only that the field is there`)
 	}
+
 	if len(v.items) > MaxFilterValues {
-		c.problem(path, fmt.Sprintf("%s has %d values; at most %d are allowed", name, len(v.items), MaxFilterValues), "")
+		c.problem(
+			path,
+			fmt.Sprintf("%s has %d values; at most %d are allowed", name, len(v.items), MaxFilterValues),
+			"",
+		)
 	}
+
 	for i := range v.items {
 		if k := v.items[i].kind; k >= kindArray {
-			c.problem(append(path[:len(path):len(path)], strconv.Itoa(i)), "a value is a string, a number, true, false or null, not "+k.article(), "")
+			c.problem(
+				append(path[:len(path):len(path)], strconv.Itoa(i)),
+				"a value is a string, a number, true, false or null, not "+k.article(),
+				"",
+			)
 		}
 	}
+
 	return v.items
 }
 

@@ -12,6 +12,7 @@ func (f *Filter) Match(p Payload) bool {
 	if p.body == nil {
 		return false
 	}
+
 	s := scanner{text: p.body}
 	if s.kind() != kindObject {
 		return len(f.root.fields) == 0
@@ -23,6 +24,7 @@ func (f *Filter) Match(p Payload) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -60,6 +62,7 @@ func (p *Payload) member(s *scanner, key string) int32 {
 		if string(text) == key {
 			return m.value
 		}
+
 		if len(text) > len(key) && slices.Contains(text, '\\') {
 			s.room = appendUnescaped(s.room[:0], text)
 			if string(s.room) == key {
@@ -67,6 +70,7 @@ func (p *Payload) member(s *scanner, key string) int32 {
 			}
 		}
 	}
+
 	return absent
 }
 
@@ -104,6 +108,7 @@ func (s *scanner) passed(f *field, at int32) int {
 	if at >= 0 {
 		s.at = int(at)
 	}
+
 	switch {
 	case f.ops != nil:
 		if at >= 0 && s.holds(f.ops) || at == absent && f.ops.holdsAbsent() {
@@ -115,6 +120,7 @@ func (s *scanner) passed(f *field, at int32) int {
 	case s.kind() == kindArray:
 		return s.closest(f.nested).passed
 	}
+
 	return 0
 }
 
@@ -142,6 +148,7 @@ func (s *scanner) closest(p *pattern) element {
 			s.skip()
 			continue
 		}
+
 		at := s.at
 		if n := s.passedAll(p); best.index < 0 || n > best.passed {
 			best = element{n, i, at}
@@ -150,6 +157,7 @@ func (s *scanner) closest(p *pattern) element {
 			break
 		}
 	}
+
 	return best
 }
 
@@ -180,9 +188,11 @@ func (s *scanner) holds(o *operators) bool {
 			s.skip()
 			continue
 		}
+
 		isIn, isNotIn := s.among(o, k)
 		in, notIn = in || isIn, notIn || isNotIn
 	}
+
 	return (o.in == nil || in) && !notIn
 }
 

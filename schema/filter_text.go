@@ -30,6 +30,7 @@ func (r *filterReader) value() (v value) {
 	if r.values++; r.values > maxFilterText {
 		return v
 	}
+
 	v.kind = r.kind()
 	start := r.at
 
@@ -46,6 +47,7 @@ func (r *filterReader) value() (v value) {
 	default:
 		v.text = string(r.scalar(v.kind))
 	}
+
 	v.raw = r.whole[start:r.at]
 	return v
 }

@@ -34,14 +34,20 @@ func (d *document) splitFrontMatter() bool {
 			message, hint = "the line --- that opens the front matter is indented", "put it at the start of the line"
 		case bytes.HasPrefix(trimmed, []byte("+++")), bytes.HasPrefix(trimmed, []byte("---toml")):
 			message, hint = "TOML front matter is not supported", "write YAML between two lines ---"
-		case bytes.HasPrefix(trimmed, []byte("{")), bytes.HasPrefix(trimmed, []byte(";;;")), bytes.HasPrefix(trimmed, []byte("---json")):
+		case bytes.HasPrefix(trimmed, []byte("{")),
+			bytes.HasPrefix(trimmed, []byte(";;;")),
+			bytes.HasPrefix(trimmed, []byte("---json")):
 			message, hint = "JSON front matter is not supported", "write YAML between two lines ---"
 		case bytes.HasPrefix(trimmed, []byte("--")) && len(bytes.Trim(trimmed, "-")) == 0,
 			bytes.HasPrefix(trimmed, []byte("---")), bytes.HasPrefix(trimmed, []byte("\u2014")), bytes.HasPrefix(trimmed, []byte("\u2013")):
-			message, hint = "the front matter opens with "+quoted(string(trimmed)), "the first line must be exactly ---"
+			message, hint = "the front matter opens with "+quoted(
+				string(trimmed),
+			), "the first line must be exactly ---"
 		}
+
 		return fail(0, len(bytes.TrimRight(first, " \t\r")), message, hint)
 	}
+
 	close, after := -1, 0
 	almost := -1
 	for at := next; at < len(text); {
@@ -50,31 +56,46 @@ func (d *document) splitFrontMatter() bool {
 			close, after = at, following
 			break
 		}
+
 		if almost < 0 {
-			if t := bytes.TrimSpace(line); len(t) >= 2 && len(bytes.Trim(t, "-")) == 0 || bytes.Equal(t, []byte("...")) {
+			if t := bytes.TrimSpace(line); len(t) >= 2 && len(bytes.Trim(t, "-")) == 0 ||
+				bytes.Equal(t, []byte("...")) {
 				almost = at
 			}
 		}
+
 		at = following
 	}
+
 	if close < 0 {
 		if almost >= 0 {
 			line, _ := lineAt(text, almost)
-			return fail(almost, almost+len(bytes.TrimRight(line, " \t\r")),
-				fmt.Sprintf("the front matter is never closed; this line is %s", quoted(string(bytes.TrimRight(line, " \t\r")))), "the closing line must be exactly ---, at the start of the line")
+			return fail(
+				almost,
+				almost+len(bytes.TrimRight(line, " \t\r")),
+				fmt.Sprintf(
+					"the front matter is never closed; this line is %s",
+					quoted(string(bytes.TrimRight(line, " \t\r"))),
+				),
+				"the closing line must be exactly ---, at the start of the line",
+			)
 		}
+
 		return fail(0, 3, "the front matter opens here and is never closed", "put a line --- after the last key")
 	}
+
 	var raw []byte
 	reader, _ := readers.Get().(*bufio.Reader)
 	reader.Reset(bytes.NewReader(text))
 	defer readers.Put(reader)
+
 	body, err := frontmatter.MustParse(reader, &raw, frontmatter.NewFormat("---", "---", captureRaw))
 	if err != nil || !bytes.Equal(raw, text[next:close]) {
 		// The library also takes an indented line for a fence; such a line can
 		// only stand in a multi-line value, and the file's own fence counts.
 		body = text[after:]
 	}
+
 	d.text, d.at, d.base = text[next:close], skipped+next, 1
 	d.close = skipped + close
 	d.body = trimBlankLines(body)

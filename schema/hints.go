@@ -21,6 +21,7 @@ func elsewhere(what, key string, known []string) string {
 		case "cron":
 			return "it belongs under schedule, one level deeper"
 		}
+
 	case strings.HasSuffix(what, ".schedule") && (folded == "timezone" || folded == "tz"):
 		return "schedules are always UTC: delete this key"
 	case what != "the file":
@@ -49,6 +50,7 @@ func elsewhere(what, key string, known []string) string {
 		case "provider", "scheme":
 			return "a provider's signing scheme is authMode: signature with signatureScheme"
 		}
+
 	case slices.Contains(known, "triggers"): // an automation
 		switch folded {
 		case "name":
@@ -61,6 +63,7 @@ func elsewhere(what, key string, known []string) string {
 			return "it belongs into a trigger: triggers: with - provider: schedule, event: cron_fired and schedule: below it"
 		}
 	}
+
 	return ""
 }
 
@@ -91,6 +94,7 @@ func mainKey(what string) string {
 	case strings.HasPrefix(what, "integrations["):
 		return "type"
 	}
+
 	return ""
 }
 
@@ -103,4 +107,6 @@ func asWritten(n *yaml.Node) string {
 }
 
 // secretReference is how other tools write the name of a secret, and a name with what belongs to JSON.
-var secretReference = regexp.MustCompile(`^(?:\$\{?\{? *(?:secrets\.)?)?([A-Za-z_][A-Za-z0-9_]{0,127})(?: *\}?\}|[,;])?$`)
+var secretReference = regexp.MustCompile(
+	`^(?:\$\{?\{? *(?:secrets\.)?)?([A-Za-z_][A-Za-z0-9_]{0,127})(?: *\}?\}|[,;])?$`,
+)

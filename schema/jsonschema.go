@@ -44,10 +44,12 @@ func JSONSchema(document string) ([]byte, bool) {
 	if !slices.Contains(JSONSchemaNames(), document) {
 		return nil, false
 	}
+
 	text, err := schemaFiles.ReadFile("jsonschema/" + document + ".json")
 	if err != nil {
 		return nil, false
 	}
+
 	// What the table of schemes knows is filled in, so that the schema can never lag behind it.
 	text = []byte(fillLimits(string(text)))
 	text = bytes.ReplaceAll(text, []byte(`"@schemes"`), quotedList(signature.Names()))
@@ -57,6 +59,7 @@ func JSONSchema(document string) ([]byte, bool) {
 		if names[0] == "reserved" {
 			names = signature.ReservedHeaders()
 		}
+
 		return []byte(`"` + anyCase(names) + `"`)
 	}), true
 }
@@ -79,6 +82,7 @@ func anyCase(names []string) string {
 			}
 		}
 	}
+
 	return b.String() + ")$"
 }
 
@@ -105,21 +109,25 @@ func compileStructure(name string) (structureSchema, error) {
 	if err := json.Unmarshal(text, &raw); err != nil {
 		return structureSchema{}, err
 	}
+
 	dropConditions(raw)
 	text, err := json.Marshal(raw)
 	if err != nil {
 		return structureSchema{}, err
 	}
+
 	url := "mem:///" + name + ".json"
 	c := jsonschema.NewCompiler()
 	c.Draft = jsonschema.Draft2020
 	if err := c.AddResource(url, bytes.NewReader(text)); err != nil {
 		return structureSchema{}, err
 	}
+
 	compiled, err := c.Compile(url)
 	if err != nil {
 		return structureSchema{}, err
 	}
+
 	return structureSchema{compiled, raw}, nil
 }
 
@@ -145,13 +153,21 @@ func dropConditions(v any) {
 func (d *document) checkStructure(name string) {
 	s, err := structures[name]()
 	if err != nil {
-		d.report(fileSpan(), SeverityError, "invalid-value", "the schema of this kind of file cannot be read: "+err.Error(), "")
+		d.report(
+			fileSpan(),
+			SeverityError,
+			"invalid-value",
+			"the schema of this kind of file cannot be read: "+err.Error(),
+			"",
+		)
 		return
 	}
+
 	verr, failed := s.compiled.Validate(d.data).(*jsonschema.ValidationError)
 	if !failed {
 		return
 	}
+
 	var leaves []*jsonschema.ValidationError
 	collectLeaves(verr, &leaves)
 	slices.SortStableFunc(leaves, func(a, b *jsonschema.ValidationError) int {
@@ -160,20 +176,24 @@ func (d *document) checkStructure(name string) {
 		}
 		return strings.Compare(a.KeywordLocation, b.KeywordLocation)
 	})
+
 	for i, leaf := range leaves {
 		if d.full() {
 			severity := SeverityError
 			if d.loose && d.worst != SeverityError {
 				severity = SeverityWarning
 			}
+
 			for _, rest := range leaves[i:] {
 				if !strings.HasSuffix(rest.KeywordLocation, "/additionalProperties") {
 					severity = SeverityError
 				}
 			}
+
 			d.drop(len(leaves)-i, severity)
 			return
 		}
+
 		d.structureProblem(name, s.raw, leaf)
 	}
 }
@@ -192,6 +212,7 @@ func pointer(location string) []string {
 	if location == "" {
 		return nil
 	}
+
 	parts := strings.Split(location, "/")
 	for i, p := range parts {
 		if u, err := url.PathUnescape(p); err == nil {
@@ -199,6 +220,7 @@ func pointer(location string) []string {
 		}
 		parts[i] = strings.ReplaceAll(strings.ReplaceAll(p, "~1", "/"), "~0", "~")
 	}
+
 	return parts
 }
 
@@ -216,10 +238,13 @@ func (d *document) node(path []string) *yaml.Node {
 			if err != nil || i < 0 || i >= len(n.Content) {
 				return nil
 			}
+
 			n = n.Content[i]
+
 		default:
 			return nil
 		}
 	}
+
 	return n
 }

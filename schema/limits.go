@@ -72,16 +72,20 @@ func (d *document) checkControls(n *yaml.Node, path []string) {
 	if n == nil {
 		return
 	}
+
 	if n.Kind == yaml.ScalarNode {
 		if r, _, found := ControlCharacter(n.Value, true); found {
 			what := "the file"
 			if len(path) > 0 {
 				what = wherePath(path)
 			}
+
 			d.controlCharacter(n, what, r)
 		}
+
 		return
 	}
+
 	for i, c := range n.Content {
 		switch {
 		case n.Kind == yaml.SequenceNode:
@@ -102,16 +106,19 @@ func (d *document) checkBody(kind fileKind) {
 	if len(d.body) == 0 || from > len(d.src) {
 		return
 	}
+
 	text := string(d.src[from:])
 	r, at, found := ControlCharacter(text, true)
 	if !found {
 		return
 	}
+
 	size := utf8.RuneLen(r)
 	what := "the prompt"
 	if kind == kindSkill {
 		what = "the text"
 	}
+
 	message, hint := controlMessage(what, r)
 	more := 0
 	for rest := text[at:]; found; {
@@ -122,9 +129,11 @@ func (d *document) checkBody(kind fileKind) {
 			rest = rest[next:]
 		}
 	}
+
 	if more > 0 {
 		message += fmt.Sprintf(", and %d more like it", more)
 	}
+
 	first := from + at
 	d.report(d.spanAt(first, first+size), SeverityError, "control-character", message, hint)
 }

@@ -36,22 +36,35 @@ func LoadContext(ctx context.Context, fsys fs.FS, known *Known) *Result {
 
 func load(ctx context.Context, fsys fs.FS, known *Known, m *memory) *Result {
 	r := &Result{tree: &Factory{}, sources: map[string][]byte{}}
+
 	// Compiling the schemas takes a while the first time: it goes on beside the walk.
 	var compiling sync.WaitGroup
 	for _, name := range []string{"automation", "webhook"} {
 		compiling.Go(func() { _, _ = structures[name]() })
 	}
 	defer compiling.Wait()
+
 	t, err := walk(fsys, m)
 	switch {
 	case errors.Is(err, errTooMany):
-		r.base = []Problem{newProblem(".", fileSpan(), SeverityError, "tree-too-large",
-			fmt.Sprintf("the tree has more than %d files at or near resource paths", MaxFiles), "split it over several factories")}
+		r.base = []Problem{newProblem(
+			".",
+			fileSpan(),
+			SeverityError,
+			"tree-too-large",
+			fmt.Sprintf(
+				"the tree has more than %d files at or near resource paths",
+				MaxFiles,
+			),
+			"split it over several factories",
+		)}
+
 		r.finish(known)
 		return r
 	case err != nil:
 		r.Err = err
 	}
+
 	l := loader{ctx: ctx, fsys: fsys, memory: m, entries: t.entries, budget: diagnosisBudget}
 	r.base = t.problems
 	l.run(r)
@@ -60,19 +73,41 @@ func load(ctx context.Context, fsys fs.FS, known *Known, m *memory) *Result {
 		r.finish(known)
 		return r
 	}
+
 	if l.bytes.Load() > MaxTreeBytes {
 		r = &Result{Err: r.Err, tree: &Factory{}} // which files were still read is chance
-		r.base = []Problem{newProblem(".", fileSpan(), SeverityError, "tree-too-large",
-			fmt.Sprintf("the files at resource paths have more than %d MiB together", MaxTreeBytes>>20), "split the tree over several factories")}
+		r.base = []Problem{newProblem(
+			".",
+			fileSpan(),
+			SeverityError,
+			"tree-too-large",
+			fmt.Sprintf(
+				"the files at resource paths have more than %d MiB together",
+				MaxTreeBytes>>20,
+			),
+			"split the tree over several factories",
+		)}
+
 		r.finish(known)
 		return r
 	}
+
 	r.tree.sort()
 	r.base = append(r.base, crossCheck(r.tree, l.entries)...)
 	if r.unfolded() > MaxUnfoldedBytes {
-		r.base = append(r.base, newProblem(".", fileSpan(), SeverityError, "tree-too-large",
-			fmt.Sprintf("the automations have more than %d MiB when each is counted with its agent and factory.yaml", MaxUnfoldedBytes>>20), "move long prompts into skills, or split the tree over several factories"))
+		r.base = append(r.base, newProblem(
+			".",
+			fileSpan(),
+			SeverityError,
+			"tree-too-large",
+			fmt.Sprintf(
+				"the automations have more than %d MiB when each is counted with its agent and factory.yaml",
+				MaxUnfoldedBytes>>20,
+			),
+			"move long prompts into skills, or split the tree over several factories",
+		))
 	}
+
 	r.finish(known)
 	return r
 }
@@ -138,6 +173,7 @@ func (l *loader) run(r *Result) {
 			automations++
 		}
 	}
+
 	r.tree.Automations = make([]Automation, 0, automations)
 	docs := make([]loaded, min(batch, len(l.entries)))
 	for first := 0; first < len(l.entries); first += batch {
@@ -151,6 +187,7 @@ func (l *loader) run(r *Result) {
 		for i := range part {
 			l.collect(r, part[i], &docs[i])
 		}
+
 		if len(r.base) > maxTreeProblems {
 			limit = 1
 		}
@@ -167,6 +204,7 @@ func parallel(n int, f func(i int)) {
 		}
 		return
 	}
+
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range workers {
@@ -176,6 +214,7 @@ func parallel(n int, f func(i int)) {
 			}
 		})
 	}
+
 	group.Wait()
 }
 
@@ -186,21 +225,34 @@ func (l *loader) load(e entry, limit int) (out loaded) {
 				clip(fmt.Sprintf("this file cannot be checked: %v", p)), "")}}
 		}
 	}()
+
 	hit, ok, identity := l.memory.recall(e)
 	if ok {
 		l.bytes.Add(int64(len(hit.src)))
 		return hit
 	}
+
 	src, err := l.read(e.path)
 	switch {
 	case errors.Is(err, errTooLarge):
 		return loaded{problems: []Problem{newProblem(e.path, fileSpan(), SeverityError, "file-too-large",
 			fmt.Sprintf("the file has more than %d KiB", MaxFileBytes>>10), "")}}
 	case errors.As(err, new(Malformed)):
-		return loaded{problems: []Problem{newProblem(e.path, fileSpan(), SeverityError, "unreadable", "cannot be read: "+cause(err), "")}}
+		return loaded{
+			problems: []Problem{
+				newProblem(e.path, fileSpan(), SeverityError, "unreadable", "cannot be read: "+cause(err), ""),
+			},
+		}
+
 	case err != nil:
-		return loaded{err: err, problems: []Problem{newProblem(e.path, fileSpan(), SeverityError, "unreadable", "cannot be read: "+cause(err), "")}}
+		return loaded{
+			err: err,
+			problems: []Problem{
+				newProblem(e.path, fileSpan(), SeverityError, "unreadable", "cannot be read: "+cause(err), ""),
+			},
+		}
 	}
+
 	l.bytes.Add(int64(len(src)))
 	d := &document{path: e.path, src: src, limit: limit}
 	out.resource = d.resource(e)
@@ -209,6 +261,7 @@ func (l *loader) load(e entry, limit int) (out loaded) {
 	if d.parseErr != nil {
 		out.doc = d
 	}
+
 	l.memory.keep(e, identity, out)
 	return out
 }
@@ -225,35 +278,42 @@ func (l *loader) read(p string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
+
 	first, _ := l.firsts.Get().(*[firstRead]byte)
 	if first == nil {
 		first = new([firstRead]byte)
 	}
 	defer l.firsts.Put(first)
+
 	n, err := f.Read(first[:])
 	buf := slices.Clone(first[:n])
 	if err == nil && n < firstRead && n > 0 && ofSystem(f) {
 		return buf, nil
 	}
+
 	for err == nil {
 		if len(buf) > MaxFileBytes {
 			return nil, errTooLarge
 		}
+
 		if len(buf) < len(first) { // at its end, most likely: the text may be kept, so no room is made in it
 			n, err = f.Read(first[:])
 			buf = append(buf, first[:n]...)
 			continue
 		}
+
 		buf = slices.Grow(buf, firstRead)
 		n, err = f.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 	}
+
 	switch {
 	case !errors.Is(err, io.EOF):
 		return nil, err
 	case len(buf) > MaxFileBytes:
 		return nil, errTooLarge
 	}
+
 	return buf, nil
 }
 
@@ -262,10 +322,18 @@ func (d *document) resource(e entry) any {
 	if !d.checkEncoding() {
 		return nil
 	}
+
 	if bytes.HasPrefix(d.src, []byte("version https://git-lfs.github.com/spec/")) {
-		d.report(fileSpan(), SeverityError, "invalid-yaml", "the file is a pointer of Git LFS, and not what it points to", "keep definition files out of LFS: see .gitattributes")
+		d.report(
+			fileSpan(),
+			SeverityError,
+			"invalid-yaml",
+			"the file is a pointer of Git LFS, and not what it points to",
+			"keep definition files out of LFS: see .gitattributes",
+		)
 		return nil
 	}
+
 	switch e.kind {
 	case kindAutomation, kindAgent, kindSkill:
 		if !d.splitFrontMatter() {
@@ -274,12 +342,14 @@ func (d *document) resource(e entry) any {
 	default:
 		d.wholeText()
 	}
+
 	d.parse()
 	d.checkBody(e.kind)
 	if d.data == nil {
 		return nil
 	}
 	defer d.checkControls(d.root, nil) // after the rules that certain values have of their own
+
 	switch e.kind {
 	case kindFactory:
 		return d.factoryFile()
@@ -315,13 +385,22 @@ func (d *document) checkEncoding() bool {
 	if utf8.Valid(d.src) {
 		return true
 	}
+
 	at := invalidUTF8(d.src)
 	hint := "save the file as UTF-8"
 	if bytes.HasPrefix(d.src, []byte{0xff, 0xfe}) || bytes.HasPrefix(d.src, []byte{0xfe, 0xff}) {
 		hint = "the file is UTF-16: save it as UTF-8"
 	}
+
 	line, col := d.position(at)
-	d.report(span{line, col, line, col + 1}, SeverityError, "not-utf8", fmt.Sprintf("the file is not valid UTF-8 at byte %d", at), hint)
+	d.report(
+		span{line, col, line, col + 1},
+		SeverityError,
+		"not-utf8",
+		fmt.Sprintf("the file is not valid UTF-8 at byte %d", at),
+		hint,
+	)
+
 	return false
 }
 
@@ -344,6 +423,7 @@ func (l *loader) collect(r *Result, e entry, doc *loaded) {
 		r.Files++
 		r.sources[e.path] = doc.src
 	}
+
 	r.base = append(r.base, doc.problems...)
 	f := r.tree
 	f.facts = append(f.facts, doc.facts...)
@@ -361,6 +441,7 @@ func (l *loader) collect(r *Result, e entry, doc *loaded) {
 	case Skill:
 		f.Skills = append(f.Skills, res)
 	}
+
 	if e.kind == kindWebhook {
 		f.webhookNames = append(f.webhookNames, e.name)
 	}

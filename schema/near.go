@@ -36,6 +36,7 @@ func (t *tree) nearRoot(name string, root []fs.DirEntry) string {
 	if isMarkdown(name) && stem(name) == strings.ToUpper(stem(name)) { // AUTOMATION.md: a document for readers
 		return ""
 	}
+
 	right := "automations/<name>/automation.md"
 	switch {
 	case (dir == "automation" || dir == "automations") && (isYAML(name) || isMarkdown(name)):
@@ -45,9 +46,11 @@ func (t *tree) nearRoot(name string, root []fs.DirEntry) string {
 	default:
 		return ""
 	}
+
 	if slices.ContainsFunc(root, func(e fs.DirEntry) bool { return e.Name() == dir }) {
 		return ""
 	}
+
 	return right
 }
 
@@ -63,6 +66,7 @@ func (t *tree) nested(dir, top string, depth int) error {
 		if err != nil {
 			return err
 		}
+
 		p := dir + "/" + e.Name()
 		switch {
 		case !e.IsDir():
@@ -70,18 +74,26 @@ func (t *tree) nested(dir, top string, depth int) error {
 			if strings.EqualFold(name, top) || strings.EqualFold(name+"s", top) { // webhooks/ci/webhook.yaml
 				name = path.Base(dir)
 			}
+
 			err = t.misplaced(p, top+"/"+name+".yaml")
+
 		case depth < maxNesting:
 			err = t.nested(p, top, depth+1)
 		default:
 			t.tooDeep(p)
 		}
 	}
+
 	return err
 }
 
 func (t *tree) tooDeep(dir string) {
-	t.report(dir, "unsupported-path", "no definition is read from here, and what is below is not looked at", "move what it holds")
+	t.report(
+		dir,
+		"unsupported-path",
+		"no definition is read from here, and what is below is not looked at",
+		"move what it holds",
+	)
 }
 
 // nearMain says whether a file was probably meant to be the main file of its
@@ -98,11 +110,15 @@ func nearMain(name string, kind fileKind) bool {
 // nestedFolders reports main files that lie too deep: below a directory of a resource, or, when that has no
 // main file itself, at any depth.
 func (t *tree) nestedFolders(dir, top string, kind fileKind, depth int) error {
-	list, err := t.list(dir, func(e fs.DirEntry) bool { return e.Name()[0] != '.' && (e.IsDir() || e.Name() == mainFile(kind)) })
+	list, err := t.list(
+		dir,
+		func(e fs.DirEntry) bool { return e.Name()[0] != '.' && (e.IsDir() || e.Name() == mainFile(kind)) },
+	)
 	for _, e := range list {
 		if err != nil {
 			return err
 		}
+
 		p := dir + "/" + e.Name()
 		switch {
 		case e.Name() == mainFile(kind) && !e.IsDir():
@@ -114,6 +130,7 @@ func (t *tree) nestedFolders(dir, top string, kind fileKind, depth int) error {
 			t.tooDeep(p)
 		}
 	}
+
 	return err
 }
 
@@ -122,14 +139,19 @@ func (t *tree) nestedFolders(dir, top string, kind fileKind, depth int) error {
 func (t *tree) nearly(dir, right string) error {
 	switch right {
 	case "webhooks", "runners":
-		list, err := t.list(dir, func(e fs.DirEntry) bool { return !e.IsDir() && e.Name()[0] != '.' && isYAML(e.Name()) })
+		list, err := t.list(
+			dir,
+			func(e fs.DirEntry) bool { return !e.IsDir() && e.Name()[0] != '.' && isYAML(e.Name()) },
+		)
 		for _, e := range list {
 			if err != nil {
 				return err
 			}
 			err = t.misplaced(dir+"/"+e.Name(), right+"/"+stem(e.Name())+".yaml")
 		}
+
 		return err
+
 	case "automations":
 		return t.nearFolders(dir, right, kindAutomation)
 	case "agents":
@@ -142,11 +164,13 @@ func (t *tree) nearly(dir, right string) error {
 func (t *tree) nearFolders(dir, right string, kind fileKind) error {
 	want := mainFile(kind)
 	list, err := t.list(dir, func(e fs.DirEntry) bool {
-		return e.Name()[0] != '.' && (e.IsDir() || kind == kindAutomation && path.Ext(e.Name()) == ".md" && isMarkdown(e.Name()))
+		return e.Name()[0] != '.' &&
+			(e.IsDir() || kind == kindAutomation && path.Ext(e.Name()) == ".md" && isMarkdown(e.Name()))
 	})
 	if err != nil {
 		return err
 	}
+
 	for _, e := range list {
 		sub := dir + "/" + e.Name()
 		if !e.IsDir() {
@@ -155,15 +179,21 @@ func (t *tree) nearFolders(dir, right string, kind fileKind) error {
 			}
 			continue
 		}
-		files, err := t.list(sub, func(e fs.DirEntry) bool { return !e.IsDir() && (e.Name() == want || nearMain(e.Name(), kind)) })
+
+		files, err := t.list(
+			sub,
+			func(e fs.DirEntry) bool { return !e.IsDir() && (e.Name() == want || nearMain(e.Name(), kind)) },
+		)
 		if err != nil {
 			return err
 		}
+
 		for _, f := range files {
 			if err := t.misplaced(sub+"/"+f.Name(), right+"/"+e.Name()+"/"+want); err != nil {
 				return err
 			}
 		}
 	}
+
 	return nil
 }

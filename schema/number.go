@@ -14,6 +14,7 @@ func appendNumber(out, text []byte) []byte {
 	if text[0] == '-' {
 		out, text = append(out, '-'), text[1:]
 	}
+
 	first := len(out)
 	mantissa, exponent := text, []byte(nil)
 	if i := bytes.IndexAny(text, "eE"); i >= 0 {
@@ -25,6 +26,7 @@ func appendNumber(out, text []byte) []byte {
 	if whole = bytes.TrimLeft(whole, "0"); len(whole) == 0 {
 		fraction = bytes.TrimLeft(fraction, "0")
 	}
+
 	out = append(append(out, whole...), fraction...)
 	if len(out) == first {
 		return append(out[:start], '0')
@@ -49,6 +51,7 @@ func appendExponent(out, exponent []byte, shift int) []byte {
 		if n += int64(shift); n == 0 {
 			return out
 		}
+
 		return strconv.AppendInt(append(out, 'e'), n, 10)
 	}
 
@@ -57,15 +60,18 @@ func appendExponent(out, exponent []byte, shift int) []byte {
 	if negative {
 		out, shift = append(out, '-'), -shift
 	}
+
 	first := len(out)
 	out = append(out, digits...)
 	for i := len(out) - 1; shift != 0; i-- {
 		if i < first {
 			out, i = slices.Insert(out, first, '0'), first
 		}
+
 		sum := int(out[i]-'0') + shift
 		digit := (sum%10 + 10) % 10
 		out[i], shift = byte('0'+digit), (sum-digit)/10
 	}
+
 	return append(out[:first], bytes.TrimLeft(out[first:], "0")...)
 }

@@ -33,11 +33,13 @@ func ValidJSON(body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return errors.New("the body is empty")
 	}
+
 	var syntax *json.SyntaxError
 	var v json.RawMessage
 	if errors.As(json.Unmarshal(body, &v), &syntax) {
 		return fmt.Errorf("the body is not valid JSON at byte %d: %s", max(syntax.Offset-1, 0), syntax)
 	}
+
 	return errors.New("the body is not valid JSON")
 }
 
@@ -58,6 +60,7 @@ func tooDeep(body []byte) int {
 	if bytes.Count(body, []byte{'['})+bytes.Count(body, []byte{'{'}) <= MaxJSONDepth {
 		return -1
 	}
+
 	depth, quoted := 0, false
 	for i := 0; i < len(body); i++ {
 		switch c := body[i]; {
@@ -67,6 +70,7 @@ func tooDeep(body []byte) int {
 			} else if c == '"' {
 				quoted = false
 			}
+
 		case c == '"':
 			quoted = true
 		case c == '[' || c == '{':
@@ -77,6 +81,7 @@ func tooDeep(body []byte) int {
 			depth--
 		}
 	}
+
 	return -1
 }
 
@@ -100,6 +105,7 @@ func ParsePayload(body []byte) (Payload, error) {
 	if err := ValidJSON(body); err != nil {
 		return Payload{}, err
 	}
+
 	p := Payload{body: body}
 	s := scanner{text: body}
 	if s.kind() != kindObject {
@@ -111,6 +117,7 @@ func ParsePayload(body []byte) (Payload, error) {
 		if len(members) == maxMembers {
 			return p, nil
 		}
+
 		m := member{key: int32(s.at + 1)}
 		s.skipString()
 		m.end = int32(s.at - 1)
@@ -120,6 +127,7 @@ func ParsePayload(body []byte) (Payload, error) {
 		m.value = int32(s.at)
 		members = append(members, m)
 	}
+
 	p.members = members
 	return p, nil
 }

@@ -40,6 +40,7 @@ func ServerSecrets(server json.RawMessage) []string {
 		if json.Unmarshal(parts[part], &values) != nil {
 			continue
 		}
+
 		for _, raw := range values {
 			var value string
 			if json.Unmarshal(raw, &value) == nil {
@@ -47,5 +48,6 @@ func ServerSecrets(server json.RawMessage) []string {
 			}
 		}
 	}
+
 	return names
 }

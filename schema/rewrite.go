@@ -20,8 +20,10 @@ func RewriteWebhookIDs(src []byte, filePath string, ids map[string]string) ([]by
 		for _, p := range d.problems {
 			return src, fmt.Errorf("%s:%d:%d: %s", clean(p.Path), p.Line, p.Column, clean(p.Message))
 		}
+
 		return src, fmt.Errorf("%s: cannot be read", clean(filePath))
 	}
+
 	names := &Factory{webhookNames: sortedKeys(ids)}
 	var fixes []Fix
 	for i := range d.facts {
@@ -29,6 +31,7 @@ func RewriteWebhookIDs(src []byte, filePath string, ids map[string]string) ([]by
 		if f.kind != factWebhookID {
 			continue
 		}
+
 		uid, ok := ids[f.value]
 		if name, isName := names.webhookFile(f.value); !ok && isName {
 			uid, ok = ids[name], true
@@ -37,5 +40,6 @@ func RewriteWebhookIDs(src []byte, filePath string, ids map[string]string) ([]by
 			fixes = append(fixes, *f.fix(uid))
 		}
 	}
+
 	return ApplyFixes(src, fixes), nil
 }

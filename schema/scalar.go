@@ -32,6 +32,7 @@ func classify(text string) scalarKind {
 	if text == "" {
 		return scalarNull
 	}
+
 	switch c := text[0]; {
 	case c >= '0' && c <= '9', c == '-', c == '+', c == '.':
 		switch {
@@ -42,14 +43,17 @@ func classify(text string) scalarKind {
 		case dateText.MatchString(text):
 			return scalarDate
 		}
+
 		return scalarString
 	}
+
 	switch text {
 	case "~", "null", "Null", "NULL":
 		return scalarNull
 	case "true", "True", "TRUE", "false", "False", "FALSE":
 		return scalarBool
 	}
+
 	return scalarString
 }
 

@@ -56,6 +56,7 @@ func (s *scanner) kind() kind {
 	case 'n':
 		return kindNull
 	}
+
 	return kindNumber
 }
 
@@ -109,6 +110,7 @@ func (s *scanner) skip() []byte {
 	default:
 		s.token()
 	}
+
 	return s.text[start:s.at]
 }
 
@@ -123,6 +125,7 @@ func (s *scanner) skipNested() {
 		case ']', '}':
 			depth--
 		}
+
 		s.at++
 		if depth == 0 {
 			return
@@ -138,6 +141,7 @@ func (s *scanner) skipString() {
 		for i := s.at - 1; i >= start && s.text[i] == '\\'; i-- {
 			escapes++
 		}
+
 		if escapes%2 == 0 {
 			s.at++
 			return
@@ -169,6 +173,7 @@ func (s *scanner) number() []byte {
 		if c != '.' && c != 'e' && c != 'E' && c != '+' {
 			break
 		}
+
 		plain = false
 	}
 
@@ -176,6 +181,7 @@ func (s *scanner) number() []byte {
 	if plain && (len(text) == 1 || text[len(text)-1] != '0') {
 		return text
 	}
+
 	s.room = appendNumber(s.room[:0], text)
 	return s.room
 }
@@ -200,6 +206,7 @@ func appendUnescaped(out, text []byte) []byte {
 		if i < 0 {
 			return append(out, text...)
 		}
+
 		out = append(out, text[:i]...)
 		c := text[i+1]
 		text = text[i+2:]
@@ -223,11 +230,13 @@ func appendUnescaped(out, text []byte) []byte {
 					r, text = pair, text[6:]
 				}
 			}
+
 			if utf16.IsSurrogate(r) {
 				out = append(out, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f)
 			} else {
 				out = utf8.AppendRune(out, r)
 			}
+
 		default:
 			out = append(out, c)
 		}

@@ -32,6 +32,7 @@ func ParseCron(text string) (cron.Schedule, error) {
 	if err := checkCron(text); err != nil {
 		return nil, err
 	}
+
 	if strings.HasPrefix(text, "@every ") {
 		every, err := time.ParseDuration(strings.TrimPrefix(text, "@every "))
 		if err != nil {
@@ -40,21 +41,27 @@ func ParseCron(text string) (cron.Schedule, error) {
 		if every < minEvery || every%time.Second != 0 {
 			return nil, errors.New("@every takes whole seconds, at least one")
 		}
+
 		return cron.Every(every), nil
 	}
+
 	parsed, err := cron.ParseStandard(text)
 	if err != nil {
 		return nil, err
 	}
+
 	s, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
 		return parsed, nil
 	}
+
 	s.Location = time.UTC
+
 	// Every day that there is comes in 2024, a leap year.
 	if s.Next(time.Date(2023, 12, 31, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, errors.New("there is no such day, so it would never fire")
 	}
+
 	return s, nil
 }
 
@@ -78,19 +85,24 @@ func checkCron(text string) error {
 				return nil
 			}
 		}
+
 		if text == "@every" {
 			return errors.New("@every takes a duration, for example: @every 90m")
 		}
+
 		return fmt.Errorf("%s is not known", quoted(text))
 	}
+
 	fields := strings.Fields(text)
 	if len(fields) != 5 {
 		err := fmt.Errorf("a schedule has five fields, and this has %d", len(fields))
 		if len(fields) > 5 {
 			err = fmt.Errorf("%w: there is none for seconds or years", err)
 		}
+
 		return err
 	}
+
 	names := [...]string{"minute", "hour", "day of the month", "month", "day of the week"}
 	for i, f := range fields {
 		for item := range strings.SplitSeq(f, ",") {
@@ -99,6 +111,7 @@ func checkCron(text string) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -107,21 +120,27 @@ func (d *document) schedule(trigger, key, n *yaml.Node, m map[string]any, t *Tri
 		if misplaced, _ := find(trigger, "cron"); misplaced != nil {
 			return // reported as an unknown key
 		}
+
 		at, _ := find(trigger, "provider")
 		d.errorAt(at, "schedule", "a schedule trigger needs schedule.cron", missingHints["cron"])
 		return
 	}
+
 	s, ok := m["schedule"].(map[string]any)
 	if !ok {
 		return
 	}
+
 	t.Schedule = &Schedule{Cron: text(s, "cron"), Name: text(s, "name")}
 	at := child(n, "cron")
 	if at == nil || d.bad[at] {
 		return
 	}
+
 	if _, err := ParseCron(t.Schedule.Cron); err != nil {
-		hint := "five fields in UTC (minute hour day month weekday), or " + listed(append(append([]string{}, cronWords...), "@every 90m"))
+		hint := "five fields in UTC (minute hour day month weekday), or " + listed(
+			append(append([]string{}, cronWords...), "@every 90m"),
+		)
 		near := ""
 		if strings.HasPrefix(t.Schedule.Cron, "@") {
 			near = suggest(t.Schedule.Cron, cronWords)
@@ -130,7 +149,8 @@ func (d *document) schedule(trigger, key, n *yaml.Node, m map[string]any, t *Tri
 		if strings.Contains(err.Error(), "above maximum (6)") {
 			hint = "the days of the week are 0 (Sunday) to 6, or SUN to SAT"
 		}
-		if p := d.errorAt(at, "schedule", fmt.Sprintf("%s is no schedule: %v", shown(at), err), hint); p != nil && near != "" {
+		if p := d.errorAt(at, "schedule", fmt.Sprintf("%s is no schedule: %v", shown(at), err), hint); p != nil &&
+			near != "" {
 			p.Fix = d.replaceQuoted(at, near)
 		}
 	}

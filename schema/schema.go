@@ -86,7 +86,8 @@ type Result struct {
 
 // Valid reports whether the tree was read in full and no problem is an error.
 func (r *Result) Valid() bool {
-	return r.Err == nil && !slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Severity == SeverityError })
+	return r.Err == nil &&
+		!slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Severity == SeverityError })
 }
 
 // Source returns the bytes of a file that has a problem, as they were read, and
@@ -114,10 +115,12 @@ func ApplyFixes(src []byte, fixes []Fix) []byte {
 		if f.Start < at || f.End < f.Start || f.End > len(src) {
 			continue
 		}
+
 		out.Write(src[at:f.Start])
 		out.WriteString(f.Text)
 		at = f.End
 	}
+
 	out.Write(src[at:])
 	return out.Bytes()
 }
@@ -138,6 +141,7 @@ func sortProblems(problems []Problem) {
 		if c := strings.Compare(a.Code, b.Code); c != 0 {
 			return c
 		}
+
 		return strings.Compare(a.Message, b.Message)
 	})
 }

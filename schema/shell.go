@@ -6,7 +6,8 @@ import "strings"
 // stays as it is.
 func ShellWord(text string) string {
 	special := func(r rune) bool {
-		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && !strings.ContainsRune("%+,-./:=@_", r)
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') &&
+			!strings.ContainsRune("%+,-./:=@_", r)
 	}
 	if text != "" && !strings.ContainsFunc(text, special) {
 		return text

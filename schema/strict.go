@@ -33,11 +33,13 @@ func (d *document) parse() {
 	if !d.checkText() || d.holdsTooMuch(indicators(d.text), maxYAMLIndicators) {
 		return
 	}
+
 	first, second, err := decode(d.text)
 	if err != nil {
 		d.parseErr = err // placed later: see diagnose.go
 		return
 	}
+
 	if second != nil {
 		n := second
 		start := d.offset(n.Line, n.Column)
@@ -45,10 +47,12 @@ func (d *document) parse() {
 			"a second YAML document begins here; a file holds one",
 			"move it to a file of its own, or delete the line with ---")
 	}
+
 	if first == nil || len(first.Content) == 0 {
 		d.data = map[string]any{}
 		return
 	}
+
 	root := first.Content[0]
 	if d.holdsTooMuch(values(root), maxYAMLValues) {
 		return
@@ -57,11 +61,18 @@ func (d *document) parse() {
 		d.data = map[string]any{}
 		return
 	}
+
 	data := d.convert(root, 0)
 	if root.Kind != yaml.MappingNode {
-		d.errorAt(root, "type-mismatch", "the file holds "+nodeArticle(root)+"; it must be a mapping of keys to values", d.rootHint(root))
+		d.errorAt(
+			root,
+			"type-mismatch",
+			"the file holds "+nodeArticle(root)+"; it must be a mapping of keys to values",
+			d.rootHint(root),
+		)
 		return
 	}
+
 	d.root = root
 	d.data, _ = data.(map[string]any)
 }
@@ -71,7 +82,15 @@ func (d *document) holdsTooMuch(n, most int) bool {
 	if n <= most {
 		return false
 	}
-	d.report(fileSpan(), SeverityError, "file-too-large", fmt.Sprintf("the file holds more than %d values", maxYAMLValues), "")
+
+	d.report(
+		fileSpan(),
+		SeverityError,
+		"file-too-large",
+		fmt.Sprintf("the file holds more than %d values", maxYAMLValues),
+		"",
+	)
+
 	return true
 }
 
@@ -109,6 +128,7 @@ func (d *document) rootHint(root *yaml.Node) string {
 	case equals:
 		return `write "key: value", with a colon`
 	}
+
 	return "begin with a line like: key: value"
 }
 
@@ -123,9 +143,15 @@ func (d *document) falseBlank(from, to int) string {
 		case line > to:
 			return ""
 		case line >= from && isFalseBlank(r):
-			return fmt.Sprintf("the character at %d:%d is U+%04X, which YAML takes for text: type it anew", line+d.base, utf8.RuneCount(d.text[start:i])+1, r)
+			return fmt.Sprintf(
+				"the character at %d:%d is U+%04X, which YAML takes for text: type it anew",
+				line+d.base,
+				utf8.RuneCount(d.text[start:i])+1,
+				r,
+			)
 		}
 	}
+
 	return ""
 }
 
@@ -142,6 +168,7 @@ func decode(text []byte) (first, second *yaml.Node, err error) {
 			first, second, err = nil, nil, fmt.Errorf("yaml: %v", r)
 		}
 	}()
+
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var one, two yaml.Node
 	switch err := dec.Decode(&one); {
@@ -150,12 +177,14 @@ func decode(text []byte) (first, second *yaml.Node, err error) {
 	case err != nil:
 		return nil, nil, err
 	}
+
 	switch err := dec.Decode(&two); {
 	case errors.Is(err, io.EOF):
 		return &one, nil, nil
 	case err != nil:
 		return nil, nil, err
 	}
+
 	return &one, &two, nil
 }
 
@@ -172,11 +201,13 @@ func (d *document) checkText() bool {
 			i++
 			continue
 		}
+
 		r, n := utf8.DecodeRune(d.text[i:])
 		if r >= 0xa0 && r != 0x2028 && r != 0x2029 && r != 0xfeff && r != 0xfffe && r != 0xffff {
 			i += n
 			continue
 		}
+
 		what := "control character"
 		switch r {
 		case '\r':
@@ -186,11 +217,13 @@ func (d *document) checkText() bool {
 		case 0xfeff:
 			what = "byte-order mark inside the text"
 		}
+
 		d.report(d.spanAt(d.at+i, d.at+i+n), SeverityError, "invalid-yaml",
 			fmt.Sprintf("%s U+%04X is not allowed here", what, r),
 			fmt.Sprintf(`delete it, or write it as "\u%04x" in a double-quoted string`, r))
 		return false
 	}
+
 	return true
 }
 
@@ -204,6 +237,7 @@ func (d *document) convert(n *yaml.Node, depth int) any {
 	if !d.checkProperties(n) {
 		return nil
 	}
+
 	switch n.Kind {
 	case yaml.MappingNode:
 		return d.convertMapping(n, depth)
@@ -212,10 +246,13 @@ func (d *document) convert(n *yaml.Node, depth int) any {
 		for i, c := range n.Content {
 			list[i] = d.convert(c, depth+1)
 		}
+
 		return list
+
 	case yaml.ScalarNode:
 		return d.convertScalar(n)
 	}
+
 	return nil
 }
 
@@ -223,14 +260,33 @@ func (d *document) convert(n *yaml.Node, depth int) any {
 func (d *document) checkProperties(n *yaml.Node) bool {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		d.errorAt(n, "yaml-anchor", fmt.Sprintf("the alias *%s stands for text written elsewhere", n.Value), "write the value out")
+		d.errorAt(
+			n,
+			"yaml-anchor",
+			fmt.Sprintf("the alias *%s stands for text written elsewhere", n.Value),
+			"write the value out",
+		)
+
 	case n.Anchor != "":
-		d.errorAt(n, "yaml-anchor", fmt.Sprintf("the anchor &%s is not allowed", n.Anchor), "delete the anchor, and write the value out where it is used")
+		d.errorAt(
+			n,
+			"yaml-anchor",
+			fmt.Sprintf("the anchor &%s is not allowed", n.Anchor),
+			"delete the anchor, and write the value out where it is used",
+		)
+
 	case n.Style&yaml.TaggedStyle != 0:
-		d.errorAt(n, "yaml-tag", fmt.Sprintf("the tag %s is not allowed", shortTag(n.Tag)), "delete the tag; put a string in quotes")
+		d.errorAt(
+			n,
+			"yaml-tag",
+			fmt.Sprintf("the tag %s is not allowed", shortTag(n.Tag)),
+			"delete the tag; put a string in quotes",
+		)
+
 	default:
 		return true
 	}
+
 	return false
 }
 
@@ -252,15 +308,24 @@ func (d *document) convertMapping(n *yaml.Node, depth int) any {
 				if lines == nil {
 					lines = keyLines(n)
 				}
-				d.errorAt(key, "duplicate-key", fmt.Sprintf("the key %s is already on line %d", quoted(key.Value), lines[key.Value]+d.base), "keep one of the two")
+
+				d.errorAt(
+					key,
+					"duplicate-key",
+					fmt.Sprintf("the key %s is already on line %d", quoted(key.Value), lines[key.Value]+d.base),
+					"keep one of the two",
+				)
+
 				ok = false
 			}
 		}
+
 		v := d.convert(val, depth+1)
 		if ok {
 			out[key.Value] = v
 		}
 	}
+
 	return out
 }
 
@@ -276,10 +341,12 @@ func keyLines(n *yaml.Node) map[string]int {
 }
 
 func (d *document) checkKey(key *yaml.Node) bool {
-	if key.Kind == yaml.ScalarNode && key.Value == "<<" && key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 {
+	if key.Kind == yaml.ScalarNode && key.Value == "<<" &&
+		key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 {
 		d.errorAt(key, "yaml-anchor", "the merge key << is not allowed", "write the keys out")
 		return false
 	}
+
 	if !d.checkProperties(key) {
 		return false
 	}
@@ -287,6 +354,7 @@ func (d *document) checkKey(key *yaml.Node) bool {
 		d.errorAt(key, "yaml-key", "a key must be a plain name, not "+nodeArticle(key), "")
 		return false
 	}
+
 	if key.Style == 0 {
 		if k := classify(key.Value); k != scalarString {
 			if key.Value == "" {
@@ -294,9 +362,11 @@ func (d *document) checkKey(key *yaml.Node) bool {
 			} else {
 				d.errorAt(key, "yaml-key", fmt.Sprintf("the key %s is %s, not a string", key.Value, k.article()), "put it in quotes: "+doubleQuoted(key.Value))
 			}
+
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -304,6 +374,7 @@ func (d *document) convertScalar(n *yaml.Node) any {
 	if n.Style != 0 {
 		return n.Value
 	}
+
 	switch classify(n.Value) {
 	case scalarNull:
 		return nil
@@ -315,12 +386,27 @@ func (d *document) convertScalar(n *yaml.Node) any {
 		}
 		return json.Number(n.Value)
 	case scalarOdd:
-		d.errorAt(n, "type-mismatch", fmt.Sprintf("%s is not the same to every reader: some take it for a number, and not all for the same one", clip(n.Value)), oddHint(n.Value))
+		d.errorAt(
+			n,
+			"type-mismatch",
+			fmt.Sprintf(
+				"%s is not the same to every reader: some take it for a number, and not all for the same one",
+				clip(n.Value),
+			),
+			oddHint(n.Value),
+		)
 		return nil
+
 	case scalarDate:
-		d.errorAt(n, "type-mismatch", fmt.Sprintf("%s is a date to some readers and text to others", clip(n.Value)), "put it in quotes: "+doubleQuoted(n.Value))
+		d.errorAt(
+			n,
+			"type-mismatch",
+			fmt.Sprintf("%s is a date to some readers and text to others", clip(n.Value)),
+			"put it in quotes: "+doubleQuoted(n.Value),
+		)
 		return nil
 	}
+
 	return n.Value
 }
 
@@ -352,8 +438,10 @@ func nodeArticle(n *yaml.Node) string {
 	case yaml.AliasNode:
 		return "an alias"
 	}
+
 	if n.Style != 0 {
 		return "a string"
 	}
+
 	return classify(n.Value).article()
 }

@@ -22,12 +22,14 @@ func (d *document) structureProblem(name string, raw any, e *jsonschema.Validati
 	if len(steps) == 0 {
 		return
 	}
+
 	keyword := steps[len(steps)-1]
 	rule, _ := lookup(raw, steps[:len(steps)-1]).(map[string]any)
 	what := "the file"
 	if len(path) > 0 {
 		what = wherePath(path)
 	}
+
 	code := valueCode(name, path)
 	switch keyword {
 	case "additionalProperties":
@@ -41,6 +43,7 @@ func (d *document) structureProblem(name string, raw any, e *jsonschema.Validati
 				d.missingKey(n, path, key)
 			}
 		}
+
 	case "type":
 		d.typeMismatch(n, what, rule["type"])
 	case "enum":
@@ -51,7 +54,9 @@ func (d *document) structureProblem(name string, raw any, e *jsonschema.Validati
 				values = append(values, s)
 			}
 		}
+
 		d.notOneOf(n, code, what, values)
+
 	case "pattern", "minLength", "maxLength":
 		if n != nil {
 			d.badText(n, code, what, keyword, rule)
@@ -63,7 +68,9 @@ func (d *document) structureProblem(name string, raw any, e *jsonschema.Validati
 		if extremeNumber(n.Value) {
 			hint = "write a number of ordinary size"
 		}
+
 		d.errorAt(n, code, fmt.Sprintf("%s is %s, which is out of range", what, clip(n.Value)), hint)
+
 	default:
 		if n != nil {
 			d.errorAt(n, code, what+": "+e.Message, "")
@@ -71,7 +78,11 @@ func (d *document) structureProblem(name string, raw any, e *jsonschema.Validati
 	}
 }
 
-var boundWords = map[string]string{"minimum": "the least is", "maximum": "the greatest is", "exclusiveMinimum": "it must be above"}
+var boundWords = map[string]string{
+	"minimum":          "the least is",
+	"maximum":          "the greatest is",
+	"exclusiveMinimum": "it must be above",
+}
 
 func lookup(v any, steps []string) any {
 	for _, s := range steps {
@@ -83,11 +94,14 @@ func lookup(v any, steps []string) any {
 			if err != nil || i >= len(t) {
 				return nil
 			}
+
 			v = t[i]
+
 		default:
 			return nil
 		}
 	}
+
 	return v
 }
 
@@ -96,6 +110,7 @@ func valueCode(name string, path []string) string {
 	if len(path) == 0 {
 		return "invalid-value"
 	}
+
 	if name == "webhook" {
 		switch path[0] {
 		case "authMode":
@@ -108,6 +123,7 @@ func valueCode(name string, path []string) string {
 			return "custom-scheme"
 		}
 	}
+
 	switch last := path[len(path)-1]; {
 	case last == "secretName", len(path) > 1 && path[len(path)-2] == "secrets":
 		return "secret-name"
@@ -116,6 +132,7 @@ func valueCode(name string, path []string) string {
 	case last == "cron":
 		return "schedule"
 	}
+
 	return "invalid-value"
 }
 
@@ -130,8 +147,10 @@ func wherePath(path []string) string {
 		if i > 0 {
 			b.WriteByte('.')
 		}
+
 		b.WriteString(clip(step))
 	}
+
 	return b.String()
 }
 
@@ -145,11 +164,13 @@ func (d *document) unknownKeys(n *yaml.Node, known []string, what string) {
 		if key.Kind != yaml.ScalarNode || d.bad[key] || slices.Contains(known, key.Value) {
 			continue
 		}
+
 		d.spoil(key)
 		if d.full() {
 			d.drop(1, d.unknownSeverity())
 			continue
 		}
+
 		d.unknownKey(n, key, known, what)
 	}
 }
@@ -167,6 +188,7 @@ func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
 	if what == "the file" {
 		message = fmt.Sprintf("unknown key %s", quoted(key.Value))
 	}
+
 	near := suggest(key.Value, known)
 	hint := didYouMean(near, "known keys: "+listed(known))
 	twin, _ := find(n, near)
@@ -182,6 +204,7 @@ func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
 	case strings.EqualFold(near, key.Value):
 		hint = "keys are case-sensitive: write " + near
 	}
+
 	p := d.report(d.spanOf(key), severity, "unknown-key", message, hint)
 	if near != "" && twin == nil {
 		p.Fix = d.replace(key, near)
@@ -225,40 +248,60 @@ func (d *document) missingKey(n *yaml.Node, path []string, key string) {
 	if d.meant[meantKey{n, key}] {
 		return // it is there, misspelt, and that is reported
 	}
+
 	s := fileSpan()
 	if d.at > 0 && len(d.text) > 0 || d.base > 0 {
 		s = d.spanAt(d.at, d.at)
 	}
+
 	where := ""
 	if n != nil {
 		if d.bad[n] {
 			return
 		}
+
 		start, end := d.extent(n)
 		if len(n.Content) > 0 && n.Style&yaml.FlowStyle == 0 {
 			_, end = d.extent(n.Content[0])
 		}
+
 		s = d.spanAt(start, end)
 	}
+
 	if len(path) > 0 {
 		where = wherePath(path) + ": "
 	}
-	d.report(s, SeverityError, "missing-key", fmt.Sprintf("%sthe required key %s is missing", where, quoted(key)), missingHints[key])
+
+	d.report(
+		s,
+		SeverityError,
+		"missing-key",
+		fmt.Sprintf("%sthe required key %s is missing", where, quoted(key)),
+		missingHints[key],
+	)
 }
 
 func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 	if n == nil || d.bad[n] {
 		return
 	}
+
 	word := typeWord(want)
 	if n.Kind == yaml.ScalarNode && n.Style == 0 && n.Value == "" {
-		d.errorAt(n, "type-mismatch", fmt.Sprintf("%s has no value; it takes %s", what, word), "write a value, or delete the key")
+		d.errorAt(
+			n,
+			"type-mismatch",
+			fmt.Sprintf("%s has no value; it takes %s", what, word),
+			"write a value, or delete the key",
+		)
 		return
 	}
+
 	message, hint := fmt.Sprintf("%s takes %s, not %s", what, word, nodeArticle(n)), ""
 	if want == "array" && n.Kind == yaml.MappingNode {
 		hint = `begin each item of the list with "- "`
 	}
+
 	if n.Kind == yaml.ScalarNode {
 		message = fmt.Sprintf("%s takes %s; %s is %s", what, word, shown(n), nodeArticle(n))
 		null := n.Style == 0 && classify(n.Value) == scalarNull
@@ -266,6 +309,7 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 			message = fmt.Sprintf("%s takes %s; %s is no value", what, word, shown(n))
 			hint = "write a value, or delete the key"
 		}
+
 		switch want {
 		case "string":
 			if null {
@@ -273,24 +317,29 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 				break
 			}
 			hint = "put it in quotes: " + doubleQuoted(n.Value)
+
 		case "boolean":
-			if v, ok := map[string]string{"0": "false", "1": "true", "true,": "true", "false,": "false"}[n.Value]; ok && n.Style == 0 {
+			if v, ok := map[string]string{"0": "false", "1": "true", "true,": "true", "false,": "false"}[n.Value]; ok &&
+				n.Style == 0 {
 				hint = "write " + v
 			} else if v, ok := yaml11Bool(n.Value); ok || strings.EqualFold(n.Value, "true") || strings.EqualFold(n.Value, "false") {
 				if v == "" {
 					v = strings.ToLower(n.Value)
 				}
+
 				hint = "write " + v
 				if n.Style == 0 {
 					hint = fmt.Sprintf("%s is a string in YAML 1.2: write %s", n.Value, v)
 				}
 			}
+
 		case "number", "integer":
 			if n.Style != 0 && jsonNumber.MatchString(n.Value) {
 				hint = "write it without quotes: " + n.Value
 			} else if every, err := time.ParseDuration(n.Value); err == nil && strings.HasSuffix(what, ".tolerance") {
 				hint = fmt.Sprintf("write it in seconds: %.0f", every.Seconds())
 			}
+
 		case "object":
 			if key := mainKey(what); key != "" && !null {
 				hint = fmt.Sprintf("write {%s: %s}", key, asWritten(n))
@@ -306,6 +355,7 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 			}
 		}
 	}
+
 	d.errorAt(n, "type-mismatch", message, hint)
 }
 
@@ -332,13 +382,16 @@ func typeWord(want any) string {
 	case "number":
 		return "a number"
 	}
+
 	if list, ok := want.([]any); ok {
 		words := make([]string, len(list))
 		for i, w := range list {
 			words[i] = typeWord(w)
 		}
+
 		return listed(words)
 	}
+
 	return "another type"
 }
 
@@ -346,6 +399,7 @@ func (d *document) notOneOf(n *yaml.Node, code, what string, values []string) {
 	if n == nil || n.Kind != yaml.ScalarNode || d.bad[n] {
 		return
 	}
+
 	near := suggest(n.Value, values)
 	rest := "one of " + listed(values)
 	if code == "auth-mode" {
@@ -358,9 +412,11 @@ func (d *document) notOneOf(n *yaml.Node, code, what string, values []string) {
 			rest = "a webhook always authenticates its sender: " + rest
 		}
 	}
+
 	if near == "" && code == "signature-scheme" {
 		rest = didYouMean(within(n.Value, values), rest)
 	}
+
 	p := d.errorAt(n, code, fmt.Sprintf("%s cannot be %s", what, shown(n)), didYouMean(near, rest))
 	if near != "" && p != nil {
 		p.Fix = d.replace(n, near)
@@ -377,13 +433,27 @@ func (d *document) badText(n *yaml.Node, code, what, keyword string, rule map[st
 		if m := secretReference.FindStringSubmatch(n.Value); m != nil {
 			hint = "write the name alone: " + m[1]
 		}
+
 		d.errorAt(n, code, fmt.Sprintf("%s is no name of a secret", quoted(n.Value)), hint)
+
 	case code == "delivery-id-header":
-		d.errorAt(n, code, fmt.Sprintf("%s is no name of a header", quoted(n.Value)), "letters, digits and hyphens, for example X-Request-Id")
+		d.errorAt(
+			n,
+			code,
+			fmt.Sprintf("%s is no name of a header", quoted(n.Value)),
+			"letters, digits and hyphens, for example X-Request-Id",
+		)
+
 	case keyword == "minLength":
 		d.errorAt(n, code, what+" is empty", "write a value, or delete the key")
 	case keyword == "maxLength":
-		d.errorAt(n, code, fmt.Sprintf("%s is too long; at most %v characters are allowed", what, rule["maxLength"]), "")
+		d.errorAt(
+			n,
+			code,
+			fmt.Sprintf("%s is too long; at most %v characters are allowed", what, rule["maxLength"]),
+			"",
+		)
+
 	default:
 		d.errorAt(n, code, fmt.Sprintf("%s cannot be %s", what, shown(n)), "")
 	}

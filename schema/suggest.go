@@ -18,6 +18,7 @@ func suggest(text string, candidates []string) string {
 	if text == "" || len(text) > 128 {
 		return ""
 	}
+
 	folded := fold(text)
 	length := utf8.RuneCountInString(folded)
 	best, bestDistance, tie := "", 1+max(1, min(3, utf8.RuneCountInString(text)/3)), false
@@ -25,6 +26,7 @@ func suggest(text string, candidates []string) string {
 		if c == text || c == "" {
 			continue
 		}
+
 		distance := 0
 		if f := fold(c); f != folded {
 			if d := utf8.RuneCountInString(f) - length; d > bestDistance || -d > bestDistance {
@@ -32,6 +34,7 @@ func suggest(text string, candidates []string) string {
 			}
 			distance = editDistance(folded, f)
 		}
+
 		switch {
 		case distance < bestDistance:
 			best, bestDistance, tie = c, distance, false
@@ -39,9 +42,11 @@ func suggest(text string, candidates []string) string {
 			tie = true
 		}
 	}
+
 	if tie {
 		return ""
 	}
+
 	return best
 }
 
@@ -56,12 +61,14 @@ func within(text string, candidates []string) (found string) {
 			return r
 		}, strings.ToLower(s)) + "_"
 	}
+
 	text = words(text)
 	for _, c := range candidates {
 		if len(c) > max(3, len(found)) && strings.Contains(text, words(c)) {
 			found = c
 		}
 	}
+
 	return found
 }
 
@@ -83,6 +90,7 @@ func editDistance(a, b string) int {
 	for j := range last {
 		last[j] = j
 	}
+
 	for i := 1; i <= len(x); i++ {
 		row[0] = i
 		for j := 1; j <= len(y); j++ {
@@ -90,13 +98,16 @@ func editDistance(a, b string) int {
 			if x[i-1] == y[j-1] {
 				cost = 0
 			}
+
 			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
 			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
 				row[j] = min(row[j], before[j-2]+1)
 			}
 		}
+
 		before, last, row = last, row, before
 	}
+
 	return last[len(y)]
 }
 

@@ -36,6 +36,7 @@ func Text(p Problem, src []byte) string {
 		b.WriteString("\n  hint: ")
 		b.WriteString(clean(p.Hint))
 	}
+
 	return b.String()
 }
 
@@ -48,10 +49,12 @@ func Excerpt(src []byte, p Problem) string {
 	if len(src) == 0 || p.Line < 1 || p == wholeFile(p) {
 		return ""
 	}
+
 	line, ok := sourceLine(src, p.Line)
 	if !ok {
 		return ""
 	}
+
 	line, skipped, cut := around(line, p.Column-1)
 	cells := cellsOf(line)
 	from := min(max(p.Column-1-skipped, 0), len(cells))
@@ -59,10 +62,17 @@ func Excerpt(src []byte, p Problem) string {
 	if p.EndLine == p.Line {
 		to = min(max(p.EndColumn-1-skipped, from), len(cells))
 	}
+
 	shown, before, marked := window(cells, from, to, skipped > 0, cut)
 	number := strconv.Itoa(p.Line)
-	return fmt.Sprintf("  %s | %s\n  %s | %s%s", number, strings.TrimRight(shown, " "), strings.Repeat(" ", len(number)),
-		strings.Repeat(" ", before), strings.Repeat("^", max(marked, 1)))
+	return fmt.Sprintf(
+		"  %s | %s\n  %s | %s%s",
+		number,
+		strings.TrimRight(shown, " "),
+		strings.Repeat(" ", len(number)),
+		strings.Repeat(" ", before),
+		strings.Repeat("^", max(marked, 1)),
+	)
 }
 
 // wholeFile is p with the place of a problem that concerns a whole file and has
@@ -82,11 +92,14 @@ func sourceLine(src []byte, line int) ([]byte, bool) {
 		if n < 0 {
 			return nil, false
 		}
+
 		src = src[n+1:]
 	}
+
 	if n := bytes.IndexByte(src, '\n'); n >= 0 {
 		src = src[:n]
 	}
+
 	return bytes.TrimSuffix(src, []byte{'\r'}), true
 }
 
@@ -98,16 +111,19 @@ func around(line []byte, at int) (near []byte, skipped int, cut bool) {
 	if len(line) <= 4*most {
 		return line, 0, false
 	}
+
 	for at-skipped > most && len(line) > 0 {
 		_, n := utf8.DecodeRune(line)
 		line = line[n:]
 		skipped++
 	}
+
 	end := 0
 	for n := 0; n < 2*most && end < len(line); n++ {
 		_, size := utf8.DecodeRune(line[end:])
 		end += size
 	}
+
 	return line[:end], skipped, end < len(line)
 }
 
@@ -138,6 +154,7 @@ func cellsOf(line []byte) []cell {
 				last.width = 2
 				column++
 			}
+
 		case hidden(r):
 			c = escaped(escape(r))
 		case joined, unicode.In(r, unicode.Mn, unicode.Me), r >= 0x1f3fb && r <= 0x1f3ff && len(cells) > 0:
@@ -147,11 +164,13 @@ func cellsOf(line []byte) []cell {
 				c.width = 2
 			}
 		}
+
 		joined = r == 0x200d
 		column += c.width
 		cells = append(cells, c)
 		line = line[n:]
 	}
+
 	return cells
 }
 
@@ -175,6 +194,7 @@ func clean(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return hidden(r) || r == utf8.RuneError }) < 0 {
 		return s
 	}
+
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
@@ -186,8 +206,10 @@ func clean(s string) string {
 		default:
 			b.WriteString(s[i : i+n])
 		}
+
 		i += n
 	}
+
 	return b.String()
 }
 
@@ -199,21 +221,25 @@ func window(cells []cell, from, to int, cutStart, cutEnd bool) (shown string, be
 	for _, c := range cells {
 		total += c.width
 	}
+
 	if total > excerptWidth {
 		lead := 0
 		for start = from; start > 0 && lead+cells[start-1].width <= excerptLead; start-- {
 			lead += cells[start-1].width
 		}
+
 		used := lead
 		for end = from; end < len(cells) && used+cells[end].width <= excerptWidth; end++ {
 			used += cells[end].width
 		}
 	}
+
 	var b strings.Builder
 	if start > 0 || cutStart {
 		b.WriteString("…")
 		before++
 	}
+
 	for i := start; i < end; i++ {
 		b.WriteString(cells[i].text)
 		switch {
@@ -223,9 +249,11 @@ func window(cells []cell, from, to int, cutStart, cutEnd bool) (shown string, be
 			marked += cells[i].width
 		}
 	}
+
 	if end < len(cells) || cutEnd {
 		b.WriteString("…")
 	}
+
 	return b.String(), before, marked
 }
 

@@ -87,11 +87,13 @@ func walk(fsys fs.FS, m *memory) (*tree, error) {
 	if err != nil {
 		return t, err
 	}
+
 	for _, e := range root {
 		if err := t.top(e, root); err != nil {
 			return t, err
 		}
 	}
+
 	slices.SortFunc(t.entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	return t, t.err
 }
@@ -102,15 +104,18 @@ func (t *tree) list(dir string, keep func(fs.DirEntry) bool) ([]fs.DirEntry, err
 	if t.dirs.Add(1) > maxDirectories {
 		return nil, errTooMany
 	}
+
 	f, err := t.fsys.Open(dir)
 	if err != nil {
 		return nil, t.unreadable(dir, err)
 	}
 	defer func() { _ = f.Close() }()
+
 	r, ok := f.(fs.ReadDirFile)
 	if !ok {
 		return nil, t.unreadable(dir, errors.New("not a directory"))
 	}
+
 	var out []fs.DirEntry
 	for {
 		part, err := r.ReadDir(dirPart)
@@ -119,6 +124,7 @@ func (t *tree) list(dir string, keep func(fs.DirEntry) bool) ([]fs.DirEntry, err
 				out = append(out, e)
 			}
 		}
+
 		if len(out) > 2*MaxFiles {
 			return nil, errTooMany
 		}
@@ -129,6 +135,7 @@ func (t *tree) list(dir string, keep func(fs.DirEntry) bool) ([]fs.DirEntry, err
 			return nil, t.unreadable(dir, err)
 		}
 	}
+
 	slices.SortFunc(out, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return out, nil
 }
@@ -157,18 +164,22 @@ func (t *tree) unreadable(p string, err error) error {
 		t.report(p, "unreadable", "cannot be read: "+cause(err), "")
 		return nil
 	}
+
 	if p == "." {
 		if errors.Is(err, fs.ErrNotExist) {
 			t.report(p, "missing-path", "the definition's directory does not exist", "check the path")
 		} else {
 			t.report(p, "unreadable", "the definition's directory cannot be read: "+cause(err), "")
 		}
+
 		return err
 	}
+
 	t.report(p, "unreadable", "cannot be read: "+cause(err), "")
 	if t.err == nil {
 		t.err = fmt.Errorf("%s: %w", clip(p), err)
 	}
+
 	return nil
 }
 
@@ -202,33 +213,60 @@ func (t *tree) take(e fs.DirEntry, en entry) error {
 		t.report(en.path, "unsupported-path", "this is not a regular file", "put a file here, or nothing")
 		return nil
 	}
+
 	if en.kind != kindFactory {
 		t.checkName(en.path, en.name)
 		if en.agent != "" {
 			t.checkName(en.path, en.agent)
 		}
 	}
+
 	if !fs.ValidPath(en.path) {
 		return nil // the name was refused; such a path cannot even be opened
 	}
+
 	t.entries = append(t.entries, en)
 	return nil
 }
 
 func (t *tree) symlink(p string) {
-	t.report(p, "symlink", "a symbolic link or a submodule at a resource path is never followed", "put the file itself here")
+	t.report(
+		p,
+		"symlink",
+		"a symbolic link or a submodule at a resource path is never followed",
+		"put the file itself here",
+	)
 }
 
 func (t *tree) checkName(p, name string) {
 	switch {
 	case len(name) > MaxNameBytes:
-		t.report(p, "invalid-name", fmt.Sprintf("the name is %d characters long; at most %d are allowed", utf8.RuneCountInString(name), MaxNameBytes), "rename it")
+		t.report(
+			p,
+			"invalid-name",
+			fmt.Sprintf(
+				"the name is %d characters long; at most %d are allowed",
+				utf8.RuneCountInString(name),
+				MaxNameBytes,
+			),
+			"rename it",
+		)
+
 	case name[0] == '.':
 		t.report(p, "invalid-name", fmt.Sprintf("the name %s begins with a dot", quoted(name)), "rename it")
 	default:
 		for _, r := range name {
 			if r >= utf8.RuneSelf || !isAlnum(byte(r)) && !strings.ContainsRune("._-", r) {
-				t.report(p, "invalid-name", fmt.Sprintf("the name %s holds the character %q; a name consists of a-z A-Z 0-9 . _ -", quoted(name), r), "rename it")
+				t.report(
+					p,
+					"invalid-name",
+					fmt.Sprintf(
+						"the name %s holds the character %q; a name consists of a-z A-Z 0-9 . _ -",
+						quoted(name),
+						r,
+					),
+					"rename it",
+				)
 				return
 			}
 		}
@@ -249,6 +287,7 @@ func (t *tree) top(e fs.DirEntry, root []fs.DirEntry) error {
 	case name == "scorers" || name == "benchmarks" || strings.HasPrefix(name, "."):
 		return nil
 	}
+
 	if slices.Contains(directories, name) {
 		if e.Type()&fs.ModeSymlink != 0 {
 			t.symlink(name)
@@ -258,17 +297,20 @@ func (t *tree) top(e fs.DirEntry, root []fs.DirEntry) error {
 			t.report(name, "unsupported-path", "this is a file; a directory belongs here", "")
 			return nil
 		}
+
 		part := t.part()
 		err := t.memory.walk(part, name, func() error { return part.resources(name) })
 		t.add(part)
 		return err
 	}
+
 	if right := nearDirectory(name); right != "" && e.IsDir() {
 		return t.nearly(name, right)
 	}
 	if right := t.nearRoot(name, root); right != "" && !e.IsDir() {
 		return t.misplaced(name, right)
 	}
+
 	return nil
 }
 
@@ -302,18 +344,21 @@ func stem(name string) string { return strings.TrimSuffix(name, path.Ext(name)) 
 
 // litter says whether a dot file is what editors and systems leave behind.
 func litter(name string) bool {
-	return strings.HasPrefix(name, ".") && (strings.HasPrefix(name, "._") || strings.HasPrefix(name, ".#") || !isAlnum(append([]byte(name), 0)[1]) || stem(name) == "")
+	return strings.HasPrefix(name, ".") &&
+		(strings.HasPrefix(name, "._") || strings.HasPrefix(name, ".#") || !isAlnum(append([]byte(name), 0)[1]) || stem(name) == "")
 }
 
 // flat reads webhooks/ or runners/: one YAML file for each resource.
 func (t *tree) flat(dir string, kind fileKind) error {
 	list, err := t.list(dir, func(e fs.DirEntry) bool {
 		name := e.Name()
-		return !litter(name) && (isYAML(name) || name[0] != '.' && (e.IsDir() || path.Ext(name) == ".json" || e.Type()&fs.ModeSymlink != 0 && path.Ext(name) == ""))
+		return !litter(name) &&
+			(isYAML(name) || name[0] != '.' && (e.IsDir() || path.Ext(name) == ".json" || e.Type()&fs.ModeSymlink != 0 && path.Ext(name) == ""))
 	})
 	if err != nil {
 		return err
 	}
+
 	for _, e := range list {
 		p := dir + "/" + e.Name()
 		switch {
@@ -322,16 +367,24 @@ func (t *tree) flat(dir string, kind fileKind) error {
 		case path.Ext(p) == "": // it may lead to a directory of definitions
 			t.symlink(p)
 		case path.Ext(p) == ".json": // a payload to try, or a resource in the wrong language
-			t.warn(p, "unsupported-path", "no definition is read from here", "if it is one, move it to "+clip(dir+"/"+stem(e.Name())+".yaml"))
+			t.warn(
+				p,
+				"unsupported-path",
+				"no definition is read from here",
+				"if it is one, move it to "+clip(dir+"/"+stem(e.Name())+".yaml"),
+			)
+
 		case path.Ext(p) != ".yaml":
 			err = t.misplaced(p, dir+"/"+stem(e.Name())+".yaml")
 		default:
 			err = t.take(e, entry{path: p, kind: kind, name: stem(e.Name())})
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -345,11 +398,13 @@ func mainFile(kind fileKind) string {
 func (t *tree) folders(dir string, kind fileKind, agent string) error {
 	list, err := t.list(dir, func(e fs.DirEntry) bool {
 		name := e.Name()
-		return !litter(name) && (name[0] != '.' && (e.IsDir() || e.Type()&fs.ModeSymlink != 0) || isMarkdown(name) || isYAML(name))
+		return !litter(name) &&
+			(name[0] != '.' && (e.IsDir() || e.Type()&fs.ModeSymlink != 0) || isMarkdown(name) || isYAML(name))
 	})
 	if err != nil {
 		return err
 	}
+
 	// A directory for each resource makes this most of the walk: the directories
 	// are read side by side, and what they hold is taken in order.
 	parts := make([]*tree, len(list))
@@ -358,9 +413,14 @@ func (t *tree) folders(dir string, kind fileKind, agent string) error {
 		if e := list[i]; e.IsDir() {
 			part := t.part()
 			parts[i] = part
-			errs[i] = t.memory.walk(part, dir+"/"+e.Name(), func() error { return part.folder(dir, e.Name(), kind, agent) })
+			errs[i] = t.memory.walk(
+				part,
+				dir+"/"+e.Name(),
+				func() error { return part.folder(dir, e.Name(), kind, agent) },
+			)
 		}
 	})
+
 	for i, e := range list {
 		name := e.Name()
 		p := dir + "/" + name
@@ -370,18 +430,27 @@ func (t *tree) folders(dir string, kind fileKind, agent string) error {
 			err = errs[i]
 		case kind == kindAutomation && path.Ext(name) == ".md":
 			if e.Type().IsRegular() {
-				t.warn(p, "flat-automation", "an automation has a directory of its own", fmt.Sprintf("move it to %s/%s/automation.md", dir, clip(stem(name))))
+				t.warn(
+					p,
+					"flat-automation",
+					"an automation has a directory of its own",
+					fmt.Sprintf("move it to %s/%s/automation.md", dir, clip(stem(name))),
+				)
 			}
+
 			err = t.take(e, entry{path: p, kind: kind, name: stem(name), flat: true})
+
 		case isMarkdown(name), isYAML(name):
 			err = t.misplaced(p, dir+"/"+stem(name)+"/"+mainFile(kind))
 		default:
 			t.symlink(p)
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -394,12 +463,14 @@ func (t *tree) folder(parent, name string, kind fileKind, agent string) error {
 		if n[0] == '.' {
 			return false
 		}
+
 		files = files || !e.IsDir()
 		return n == want || nearMain(n, kind) || e.IsDir() || kind == kindAgent && fold(n) == "skills"
 	})
 	if err != nil {
 		return err
 	}
+
 	found := false
 	for _, e := range list {
 		n := e.Name()
@@ -411,7 +482,9 @@ func (t *tree) folder(parent, name string, kind fileKind, agent string) error {
 				t.report(p, "unsupported-path", "this is a directory; a file belongs here", "")
 				break
 			}
+
 			err = t.take(e, entry{path: p, kind: kind, name: name, agent: agent})
+
 		case !e.IsDir() && nearMain(n, kind):
 			found = true
 			err = t.misplaced(p, dir+"/"+want)
@@ -422,14 +495,18 @@ func (t *tree) folder(parent, name string, kind fileKind, agent string) error {
 		case kind == kindAgent && e.IsDir() && (fold(n) == "skill" || fold(n) == "skills"):
 			err = t.nearFolders(p, dir+"/skills", kindSkill)
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	for _, e := range list {
-		if !e.IsDir() || e.Name() == want || found && kind == kindSkill || kind == kindAgent && (fold(e.Name()) == "skill" || fold(e.Name()) == "skills") {
+		if !e.IsDir() || e.Name() == want || found && kind == kindSkill ||
+			kind == kindAgent && (fold(e.Name()) == "skill" || fold(e.Name()) == "skills") {
 			continue
 		}
+
 		depth := 1
 		if found {
 			depth = 0 // its own files are its own affair
@@ -438,8 +515,15 @@ func (t *tree) folder(parent, name string, kind fileKind, agent string) error {
 			return err
 		}
 	}
+
 	if !found && files && len(t.problems) == 0 {
-		t.warn(dir, "missing-path", fmt.Sprintf("this directory has no %s, so nothing is defined here", want), "add "+clip(dir)+"/"+want+", or move the files elsewhere")
+		t.warn(
+			dir,
+			"missing-path",
+			fmt.Sprintf("this directory has no %s, so nothing is defined here", want),
+			"add "+clip(dir)+"/"+want+", or move the files elsewhere",
+		)
 	}
+
 	return nil
 }

@@ -16,7 +16,9 @@ func AutomationFile(a Automation) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("automation %q: %w", a.Name, err)
 	}
+
 	dropDefault(keys, "enabled", true)
+
 	// The writer passes numbers through float64, which would change a filter:
 	// filters are put in afterwards, as JSON, which is YAML too.
 	var raw []json.RawMessage
@@ -30,30 +32,37 @@ func AutomationFile(a Automation) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("automation %q: %w", a.Name, err)
 		}
+
 		if t.Provider == providerWebhook {
 			filter := map[string]any{"webhook_ids": t.WebhookIDs}
 			if t.Payload != nil {
 				filter["payload"] = later(t.Payload)
 			}
+
 			m["filter"] = filter
 		} else if t.Filter != nil {
 			m["filter"] = later(t.Filter)
 		}
+
 		triggers[i] = m
 	}
+
 	keys["triggers"] = triggers
 	front, err := yaml.Marshal(keys)
 	if err != nil {
 		return nil, fmt.Errorf("automation %q: %w", a.Name, err)
 	}
+
 	for i, text := range raw {
 		exact, err := exactJSON(text)
 		if err != nil {
 			return nil, fmt.Errorf("automation %q: %w", a.Name, err)
 		}
+
 		mark := fmt.Appendf(nil, ": filter-%d-goes-here\n", i)
 		front = bytes.Replace(front, mark, fmt.Appendf(nil, ": %s\n", exact), 1)
 	}
+
 	text := fmt.Appendf(nil, "---\n%s---\n\n%s\n", front, a.Prompt)
 	return text, checkWritten(a.Name, text)
 }
@@ -76,15 +85,18 @@ func asKeys(v any, without ...string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	keys := map[string]any{}
 	if err := d.Decode(&keys); err != nil {
 		return nil, err
 	}
+
 	for _, k := range without {
 		delete(keys, k)
 	}
+
 	return keys, nil
 }
 
@@ -107,5 +119,6 @@ func checkWritten(name string, text []byte) error {
 			return fmt.Errorf("%s cannot be written: %s", clean(path), clean(p.Message))
 		}
 	}
+
 	return nil
 }

@@ -138,11 +138,13 @@ func (a *acceptor) submit(ctx context.Context, j *job) outcome {
 		return outcome{err: fmt.Errorf("%w: the state is closed", ErrUnavailable)}
 	default:
 	}
+
 	select {
 	case a.queue <- j:
 	default:
 		return outcome{err: fmt.Errorf("%w: too many deliveries are waiting to be written", ErrUnavailable)}
 	}
+
 	var why error
 	select {
 	case o := <-j.done:
@@ -152,6 +154,7 @@ func (a *acceptor) submit(ctx context.Context, j *job) outcome {
 	case <-a.closed:
 		why = errors.New("the state is closed")
 	}
+
 	if !j.state.CompareAndSwap(jobWaiting, jobWithdrawn) {
 		select { // a writer has it; it may be done by now
 		case o := <-j.done:
@@ -159,18 +162,22 @@ func (a *acceptor) submit(ctx context.Context, j *job) outcome {
 		default:
 		}
 	}
+
 	return outcome{err: fmt.Errorf("%w: %w", ErrUnavailable, why)}
 }
 
 // run serves the queue until ctx ends, and then what still waits.
 func (a *acceptor) run(ctx context.Context) {
 	defer close(a.closed)
+
 	var writers sync.WaitGroup
 	for range a.writers() {
 		writers.Go(func() { a.write(ctx) })
 	}
+
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -178,9 +185,11 @@ func (a *acceptor) run(ctx context.Context) {
 			a.flushRejects(ctx)
 		}
 	}
+
 	writers.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptDeadline)
 	defer cancel()
+
 	a.flushRejects(last)
 }
 
@@ -208,6 +217,7 @@ func (a *acceptor) write(ctx context.Context) {
 				}
 			}
 		}
+
 		if batch := a.take(first); len(batch) > 0 {
 			a.commit(context.WithoutCancel(ctx), batch)
 		}
@@ -226,6 +236,7 @@ func (a *acceptor) take(first *job) []*job {
 		if len(batch) == acceptBatch || bytes >= acceptBytes {
 			return batch
 		}
+
 		select {
 		case j = <-a.queue:
 		default:
@@ -239,6 +250,7 @@ func (a *acceptor) take(first *job) []*job {
 func (a *acceptor) commit(ctx context.Context, batch []*job) {
 	ctx, cancel := context.WithTimeout(ctx, acceptDeadline)
 	defer cancel()
+
 	slices.SortFunc(batch, (*job).order)
 	outcomes, err := a.protected(ctx, batch)
 	if err != nil && len(batch) > 1 && !errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
@@ -247,15 +259,19 @@ func (a *acceptor) commit(ctx context.Context, batch []*job) {
 		}
 		return
 	}
+
 	if err != nil {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
+
 		for _, j := range batch {
 			j.done <- outcome{err: err}
 		}
+
 		return
 	}
+
 	a.s.Publish(notices(batch, outcomes)...)
 	a.s.notify(ctx, listenedTo(batch)...)
 	for i, j := range batch {
@@ -286,8 +302,10 @@ func notices(batch []*job, outcomes []outcome) []Notice {
 				all = append(all, Notice{Topic: TopicQueued, ID: r.ID})
 			}
 		}
+
 		all = append(all, Notice{Topic: TopicDelivery, ID: j.accept.WebhookUID})
 	}
+
 	return all
 }
 

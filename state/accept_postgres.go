@@ -64,8 +64,15 @@ func unnest(query, types string) unnestedInsert {
 		params[i] = fmt.Sprintf("$%d::%s[]", i+1, map[rune]string{'t': "text", 'i': "bigint", 'b': "bytea"}[t])
 		names[i] = fmt.Sprintf("c%d", i+1)
 	}
+
 	return unnestedInsert{
-		text:  before + "SELECT " + values + " FROM unnest(" + strings.Join(params, ", ") + ") AS t (" + strings.Join(names, ", ") + ")" + after,
+		text: before + "SELECT " + values + " FROM unnest(" + strings.Join(
+			params,
+			", ",
+		) + ") AS t (" + strings.Join(
+			names,
+			", ",
+		) + ")" + after,
 		types: types,
 	}
 }
@@ -82,10 +89,12 @@ func (u unnestedInsert) arrays(rows [][]any) ([]any, error) {
 		case 'b':
 			all[col] = column[[]byte](rows, col)
 		}
+
 		if all[col] == nil {
 			return nil, fmt.Errorf("column %d is not of its type", col+1)
 		}
 	}
+
 	return all, nil
 }
 
@@ -98,17 +107,21 @@ func column[T any](rows [][]any, col int) any {
 		if !ok && row[col] != nil {
 			return nil
 		}
+
 		values[i], nulls = v, nulls || !ok
 	}
+
 	if !nulls {
 		return values
 	}
+
 	pointers := make([]*T, len(rows))
 	for i, row := range rows {
 		if row[col] != nil {
 			pointers[i] = &values[i]
 		}
 	}
+
 	return pointers
 }
 
@@ -128,6 +141,7 @@ func (a *acceptor) onPgx(ctx context.Context, batch []*job) (outcomes []outcome,
 		return nil, err
 	}
 	defer conn.Close()
+
 	var failed error
 	err = conn.Raw(func(c any) error {
 		pg := c.(*stdlib.Conn).Conn()
@@ -137,11 +151,13 @@ func (a *acceptor) onPgx(ctx context.Context, batch []*job) (outcomes []outcome,
 		if _, err := pg.Exec(ctx, "ROLLBACK"); err != nil {
 			return driver.ErrBadConn // never reused
 		}
+
 		return nil
 	})
 	if failed != nil {
 		return nil, failed
 	}
+
 	return outcomes, err
 }
 
@@ -151,10 +167,12 @@ func (s *Store) writePgx(ctx context.Context, pg *pgx.Conn, batch []*job) ([]out
 	if err := b.beginPgx(ctx, pg, batch); err != nil {
 		return nil, err
 	}
+
 	outcomes, err := b.decide(batch)
 	if err != nil {
 		return nil, err
 	}
+
 	var out pgx.Batch
 	for _, query := range b.queries {
 		u := unnested()[query]
@@ -162,8 +180,10 @@ func (s *Store) writePgx(ctx context.Context, pg *pgx.Conn, batch []*job) ([]out
 		if err != nil {
 			return nil, err
 		}
+
 		out.Queue(u.text, arrays...)
 	}
+
 	out.Queue("COMMIT")
 	return outcomes, pg.SendBatch(ctx, &out).Close()
 }
@@ -177,6 +197,7 @@ func (b *batchTx) beginPgx(ctx context.Context, pg *pgx.Conn, batch []*job) erro
 	for i, c := range claims {
 		webhooks[i], generations[i], hashes[i], deliveries[i], owners[i] = c.webhook, c.a.Generation, claims[i].hash[:], c.a.UID, c.a.FactoryUID
 	}
+
 	var in pgx.Batch
 	in.Queue("BEGIN")
 	if len(factories) > 0 {
@@ -191,6 +212,7 @@ func (b *batchTx) beginPgx(ctx context.Context, pg *pgx.Conn, batch []*job) erro
 			return err
 		})
 	}
+
 	if n > 0 {
 		in.Queue(insertIdentitiesSQL, webhooks, hashes, deliveries, owners, generations)
 		in.Queue(firstIdentitiesSQL, webhooks, hashes).Query(func(rows pgx.Rows) error {
@@ -205,5 +227,6 @@ func (b *batchTx) beginPgx(ctx context.Context, pg *pgx.Conn, batch []*job) erro
 			return err
 		})
 	}
+
 	return pg.SendBatch(ctx, &in).Close()
 }

@@ -23,16 +23,19 @@ func (a *acceptor) transactSQLite(batch []*job) (outcomes []outcome, err error) 
 	if err != nil {
 		return nil, a.s.classify(err)
 	}
+
 	err = a.s.tx(ctx, func(tx *sql.Tx) error {
 		b := newBatchTx(a.s, batch)
 		l := &liteTx{ctx: ctx, tx: tx, prepared: prepared, bound: map[string]*sql.Stmt{}}
 		if err := l.begin(b, batch); err != nil {
 			return err
 		}
+
 		var err error
 		if outcomes, err = b.decide(batch); err != nil {
 			return err
 		}
+
 		for _, query := range b.queries {
 			for _, row := range b.rows[query] { // one by one: a statement of many rows needs a journal of its own, which costs more than it saves
 				if _, err := l.stmt(query).ExecContext(ctx, row...); err != nil {
@@ -40,8 +43,10 @@ func (a *acceptor) transactSQLite(batch []*job) (outcomes []outcome, err error) 
 				}
 			}
 		}
+
 		return nil
 	})
+
 	return outcomes, err
 }
 
@@ -69,9 +74,14 @@ func (l *liteTx) begin(b *batchTx, batch []*job) error {
 		if err := l.stmt(readGenerationSQL).QueryRowContext(l.ctx, uid).Scan(&generation); noRows(err) != nil {
 			return err
 		}
+
 		b.generations[uid] = generation
 	}
-	claims := slices.DeleteFunc(claimsOf(batch), func(c claim) bool { return b.generations[c.a.FactoryUID] != c.a.Generation })
+
+	claims := slices.DeleteFunc(
+		claimsOf(batch),
+		func(c claim) bool { return b.generations[c.a.FactoryUID] != c.a.Generation },
+	)
 	for _, c := range claims {
 		err := one(l.stmt(insertIdentitySQL).ExecContext(l.ctx, c.webhook, c.hash[:], c.a.UID))
 		first := c.a.UID
@@ -81,8 +91,10 @@ func (l *liteTx) begin(b *batchTx, batch []*job) error {
 		if err != nil {
 			return err
 		}
+
 		b.firsts[c.identityKey] = first
 	}
+
 	return nil
 }
 
@@ -91,17 +103,21 @@ func (l *liteTx) begin(b *batchTx, batch []*job) error {
 func (a *acceptor) statements(ctx context.Context) (map[string]*sql.Stmt, error) {
 	a.prepare.Lock()
 	defer a.prepare.Unlock()
+
 	if a.stmts != nil {
 		return a.stmts, nil
 	}
+
 	all := map[string]*sql.Stmt{}
 	for _, query := range []string{readGenerationSQL, insertIdentitySQL, firstIdentitySQL, insertPayloadSQL, insertDeliverySQL, insertRunSQL, insertRunMetadataSQL} {
 		stmt, err := a.s.write.PrepareContext(ctx, unnamed(query))
 		if err != nil {
 			return nil, err
 		}
+
 		all[query] = stmt
 	}
+
 	a.stmts = all
 	return all, nil
 }

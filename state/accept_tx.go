@@ -49,7 +49,12 @@ type claim struct {
 }
 
 func newBatchTx(s *Store, batch []*job) *batchTx {
-	return &batchTx{s: s, generations: make(map[string]int64, 1), firsts: make(map[identityKey]string, len(batch)), rows: make(map[string][][]any, 3)}
+	return &batchTx{
+		s:           s,
+		generations: make(map[string]int64, 1),
+		firsts:      make(map[identityKey]string, len(batch)),
+		rows:        make(map[string][][]any, 3),
+	}
 }
 
 // factories returns the UIDs of the factories of a batch, sorted.
@@ -76,9 +81,15 @@ func claimsOf(batch []*job) []claim {
 			all = append(all, claim{identityKey{a.WebhookID, digestHash(a.Digest)}, a})
 		}
 	}
+
 	slices.SortFunc(all, func(x, y claim) int {
-		return cmp.Or(cmp.Compare(x.webhook, y.webhook), bytes.Compare(x.hash[:], y.hash[:]), cmp.Compare(x.a.UID, y.a.UID))
+		return cmp.Or(
+			cmp.Compare(x.webhook, y.webhook),
+			bytes.Compare(x.hash[:], y.hash[:]),
+			cmp.Compare(x.a.UID, y.a.UID),
+		)
 	})
+
 	return all
 }
 
@@ -93,11 +104,13 @@ func (b *batchTx) decide(batch []*job) ([]outcome, error) {
 			b.insertRejection(j.entry)
 			continue
 		}
+
 		var err error
 		if outcomes[i], err = b.accept(j.accept); err != nil {
 			return nil, err
 		}
 	}
+
 	return outcomes, nil
 }
 
@@ -105,6 +118,7 @@ func (b *batchTx) accept(a *Acceptance) (outcome, error) {
 	if b.generations[a.FactoryUID] != a.Generation {
 		return outcome{err: ErrMoved}, nil
 	}
+
 	reason := a.Reason
 	if a.Identity.Source != "" {
 		first, err := b.first(a, a.Identity.Hash)
@@ -116,6 +130,7 @@ func (b *batchTx) accept(a *Acceptance) (outcome, error) {
 			return outcome{Accepted: Accepted{DeliveryUID: first, Duplicate: true}}, nil
 		}
 	}
+
 	if a.Digest != nil {
 		first, err := b.first(a, digestHash(a.Digest))
 		if err != nil {
@@ -125,6 +140,7 @@ func (b *batchTx) accept(a *Acceptance) (outcome, error) {
 			reason = repeatReason(reason, first)
 		}
 	}
+
 	b.insertDelivery(a, DeliveryAccepted, reason, "")
 	b.insert(insertPayloadSQL, a.UID, a.FactoryUID, a.Body, bytesOrNull(a.Headers))
 	for _, r := range a.Runs {
@@ -136,6 +152,7 @@ func (b *batchTx) accept(a *Acceptance) (outcome, error) {
 			return outcome{}, err
 		}
 	}
+
 	return outcome{Accepted: Accepted{DeliveryUID: a.UID}}, nil
 }
 
@@ -156,13 +173,49 @@ func repeatReason(reason, first string) string {
 }
 
 func (b *batchTx) insertDelivery(a *Acceptance, outcome DeliveryOutcome, reason, duplicateOf string) {
-	b.insert(insertDeliverySQL, a.WebhookID, a.UID, a.FactoryUID, string(outcome), reason, int64(len(a.Body)), nil, micros(a.Received),
-		a.Identity.Preview, string(a.Identity.Source), a.Sender, duplicateOf, a.ReplayOf, a.Event, a.Generation, int64(1), nil)
+	b.insert(
+		insertDeliverySQL,
+		a.WebhookID,
+		a.UID,
+		a.FactoryUID,
+		string(outcome),
+		reason,
+		int64(len(a.Body)),
+		nil,
+		micros(a.Received),
+		a.Identity.Preview,
+		string(a.Identity.Source),
+		a.Sender,
+		duplicateOf,
+		a.ReplayOf,
+		a.Event,
+		a.Generation,
+		int64(1),
+		nil,
+	)
 }
 
 func (b *batchTx) insertRejection(r *Rejection) {
-	b.insert(insertDeliverySQL, r.WebhookID, r.uid, r.FactoryUID, string(r.Outcome), r.Reason, nullable(r.Size), nullable(r.sizeMax), micros(r.Received),
-		r.Identity.Preview, string(r.Identity.Source), r.Sender, "", "", r.Event, r.Generation, max(r.count, 1), microsOrNull(r.last))
+	b.insert(
+		insertDeliverySQL,
+		r.WebhookID,
+		r.uid,
+		r.FactoryUID,
+		string(r.Outcome),
+		r.Reason,
+		nullable(r.Size),
+		nullable(r.sizeMax),
+		micros(r.Received),
+		r.Identity.Preview,
+		string(r.Identity.Source),
+		r.Sender,
+		"",
+		"",
+		r.Event,
+		r.Generation,
+		max(r.count, 1),
+		microsOrNull(r.last),
+	)
 }
 
 func (b *batchTx) insert(query string, args ...any) {

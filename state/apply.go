@@ -96,7 +96,13 @@ func (a *Application) Empty() bool {
 func (s *Store) Apply(ctx context.Context, a Application) error {
 	var generation int64
 	err := s.tx(ctx, func(tx *sql.Tx) error {
-		have, err := scanFactory(tx.QueryRowContext(ctx, `SELECT `+factoryColumns+` FROM factories WHERE uid = $1`+s.dialect.forUpdate(), a.FactoryUID))
+		have, err := scanFactory(
+			tx.QueryRowContext(
+				ctx,
+				`SELECT `+factoryColumns+` FROM factories WHERE uid = $1`+s.dialect.forUpdate(),
+				a.FactoryUID,
+			),
+		)
 		if err != nil {
 			return err
 		}
@@ -106,6 +112,7 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 		if err := checkHeld(ctx, tx, a.FactoryUID, a.Revision, a.Edit); err != nil {
 			return err
 		}
+
 		now := time.Now()
 		for _, c := range a.Secrets {
 			if info, err := s.setSecret(ctx, tx, c.Name, c.Value, now); err != nil {
@@ -114,6 +121,7 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 				return fmt.Errorf("secret %q got another value: %w", c.Name, ErrMoved)
 			}
 		}
+
 		a := a
 		a.FileChanged = a.FileChanged || have.unreadable
 		outcome := OutcomeUnchanged
@@ -127,12 +135,26 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 				return err
 			}
 		}
+
 		if a.Edit != nil {
 			if err := hold(ctx, tx, a, now); err != nil {
 				return err
 			}
 		}
-		return s.record(ctx, tx, Attempt{FactoryUID: a.FactoryUID, Started: a.Started, Finished: now, Revision: a.Revision, Outcome: outcome, Counts: a.Counts, Problems: a.Problems})
+
+		return s.record(
+			ctx,
+			tx,
+			Attempt{
+				FactoryUID: a.FactoryUID,
+				Started:    a.Started,
+				Finished:   now,
+				Revision:   a.Revision,
+				Outcome:    outcome,
+				Counts:     a.Counts,
+				Problems:   a.Problems,
+			},
+		)
 	})
 	if isForeignKey(err) {
 		return fmt.Errorf("%w: a secret was deleted or replaced", ErrMoved)
@@ -140,13 +162,16 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 	if err != nil {
 		return err
 	}
+
 	for _, c := range a.Secrets {
 		s.notify(ctx, Notice{Topic: TopicSecret, ID: c.Name})
 	}
+
 	s.notify(ctx, Notice{Topic: TopicSync, ID: a.FactoryUID})
 	if generation == 0 {
 		return nil
 	}
+
 	return s.announce(ctx, generation)
 }
 
@@ -160,17 +185,20 @@ func (s *Store) change(ctx context.Context, tx *sql.Tx, a Application, now int64
 			return err
 		}
 	}
+
 	for _, uid := range a.DeleteWebhooks {
 		if err := one(tx.ExecContext(ctx, `UPDATE webhooks SET deleted_at = $1, updated_at = $1, secret_name = NULL, secret_version = NULL
 			WHERE uid = $2 AND deleted_at IS NULL`, now, uid)); err != nil {
 			return orMoved(err)
 		}
 	}
+
 	for _, w := range a.Webhooks {
 		spec, err := json.Marshal(w.Spec)
 		if err != nil {
 			return err
 		}
+
 		if _, err := tx.ExecContext(ctx, `INSERT INTO webhooks (uid, factory_uid, name, ordinal, spec, secret_name, secret_version, created_at, updated_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)
 			ON CONFLICT (uid) DO UPDATE SET spec = excluded.spec, secret_name = excluded.secret_name, secret_version = excluded.secret_version, updated_at = excluded.updated_at`,
@@ -178,16 +206,19 @@ func (s *Store) change(ctx context.Context, tx *sql.Tx, a Application, now int64
 			return err
 		}
 	}
+
 	for _, uid := range a.DeleteResources {
 		if err := one(tx.ExecContext(ctx, `UPDATE resources SET deleted_at = $1, updated_at = $1, base = $3 WHERE uid = $2 AND deleted_at IS NULL`, now, uid, a.Base)); err != nil {
 			return orMoved(err)
 		}
 	}
+
 	for _, r := range a.Resources {
 		spec, err := json.Marshal(r.Spec)
 		if err != nil {
 			return err
 		}
+
 		uid := r.UID
 		if uid == "" {
 			uid = NewID(resourcePrefix[r.Kind])
@@ -197,6 +228,7 @@ func (s *Store) change(ctx context.Context, tx *sql.Tx, a Application, now int64
 			return err
 		}
 	}
+
 	return s.trimSecretVersions(ctx, tx)
 }
 
@@ -227,6 +259,7 @@ func (s *Store) Refuse(ctx context.Context, a Attempt) error {
 	if a.Outcome != OutcomeRefused && a.Outcome != OutcomeFailed {
 		return fmt.Errorf("cannot record outcome %q as a refusal", a.Outcome)
 	}
+
 	a.Finished = time.Now()
 	err := s.tx(ctx, func(tx *sql.Tx) error {
 		var name string
@@ -236,11 +269,13 @@ func (s *Store) Refuse(ctx context.Context, a Attempt) error {
 		if err := checkHeld(ctx, tx, a.FactoryUID, a.Revision, nil); err != nil {
 			return err
 		}
+
 		return s.record(ctx, tx, a)
 	})
 	if err != nil {
 		return err
 	}
+
 	s.notify(ctx, Notice{Topic: TopicSync, ID: a.FactoryUID})
 	return nil
 }
@@ -254,14 +289,17 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, a Attempt) error {
 	if a.Problems == nil {
 		a.Problems = []schema.Problem{}
 	}
+
 	problems, err := json.Marshal(a.Problems)
 	if err != nil {
 		return err
 	}
+
 	counts, err := json.Marshal(a.Counts)
 	if err != nil {
 		return err
 	}
+
 	a.Message = storable(a.Message)
 	at := micros(a.Finished)
 	state := map[Outcome]SyncState{OutcomeApplied: SyncApplied, OutcomeUnchanged: SyncApplied, OutcomeRefused: SyncRefused, OutcomeFailed: SyncFailed}[a.Outcome]
@@ -270,20 +308,24 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, a Attempt) error {
 		string(state), at, string(problems), a.Message, a.FactoryUID); err != nil {
 		return err
 	}
+
 	if a.Revision.ID != "" {
 		if _, err := tx.ExecContext(ctx, `UPDATE factories SET attempted_revision = $1 WHERE uid = $2`, string(revision), a.FactoryUID); err != nil {
 			return err
 		}
 	}
+
 	if state == SyncApplied {
 		if _, err := tx.ExecContext(ctx, `UPDATE factories SET applied_revision = $1, last_applied_at = $2 WHERE uid = $3`, string(revision), at, a.FactoryUID); err != nil {
 			return err
 		}
 	}
+
 	if _, err := tx.ExecContext(ctx, `INSERT INTO syncs (factory_uid, started_at, finished_at, revision, outcome, counts, problems, message, source)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (SELECT source FROM factories WHERE uid = $1))`, a.FactoryUID, micros(a.Started), at, string(revision), string(a.Outcome), string(counts), string(problems), a.Message); err != nil {
 		return err
 	}
+
 	_, err = tx.ExecContext(ctx, `DELETE FROM syncs WHERE factory_uid = $1 AND id <= (
 		SELECT id FROM syncs WHERE factory_uid = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)`, a.FactoryUID, historyKept)
 	return err
@@ -294,19 +336,34 @@ func (s *Store) Attempts(ctx context.Context, factoryUID string, before int64, l
 	if before == 0 {
 		before = 1 << 62
 	}
-	rows, err := s.read.QueryContext(ctx, `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source
-		FROM syncs WHERE factory_uid = $1 AND id < $2 ORDER BY id DESC LIMIT $3`, factoryUID, before, limit)
+
+	rows, err := s.read.QueryContext(
+		ctx,
+		`SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source
+		FROM syncs WHERE factory_uid = $1 AND id < $2 ORDER BY id DESC LIMIT $3`,
+		factoryUID,
+		before,
+		limit,
+	)
 	if err != nil {
 		return nil, s.classify(err)
 	}
+
 	all, err := scanAll(rows, func(row scanner) (Attempt, error) {
 		a := Attempt{FactoryUID: factoryUID}
 		var started, finished int64
 		var revision, counts, problems, source string
 		err := row.Scan(&a.ID, &started, &finished, &revision, &a.Outcome, &counts, &problems, &a.Message, &source)
 		a.Started, a.Finished = timeOf(started), timeOf(finished)
-		return a, errors.Join(err, json.Unmarshal([]byte(revision), &a.Revision), json.Unmarshal([]byte(counts), &a.Counts), json.Unmarshal([]byte(problems), &a.Problems), json.Unmarshal([]byte(source), &a.Source))
+		return a, errors.Join(
+			err,
+			json.Unmarshal([]byte(revision), &a.Revision),
+			json.Unmarshal([]byte(counts), &a.Counts),
+			json.Unmarshal([]byte(problems), &a.Problems),
+			json.Unmarshal([]byte(source), &a.Source),
+		)
 	})
+
 	return all, s.classify(err)
 }
 
@@ -326,10 +383,18 @@ func (s *Store) Webhooks(ctx context.Context, factoryUID string, deleted bool) (
 
 // Webhook returns one webhook of a factory, live or deleted. ErrNotFound when there is none.
 func (s *Store) Webhook(ctx context.Context, factoryUID, uid string) (Webhook, error) {
-	w, err := scanWebhook(s.read.QueryRowContext(ctx, `SELECT `+webhookColumns+webhookTables+`WHERE w.factory_uid = $1 AND w.uid = $2`, factoryUID, uid))
+	w, err := scanWebhook(
+		s.read.QueryRowContext(
+			ctx,
+			`SELECT `+webhookColumns+webhookTables+`WHERE w.factory_uid = $1 AND w.uid = $2`,
+			factoryUID,
+			uid,
+		),
+	)
 	if errors.Is(err, sql.ErrNoRows) {
 		return w, fmt.Errorf("webhook %q: %w", uid, ErrNotFound)
 	}
+
 	return w, s.classify(err)
 }
 

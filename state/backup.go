@@ -39,19 +39,23 @@ func Backup(ctx context.Context, path, to string) (_ Copy, err error) {
 	if _, err := os.Lstat(to); err == nil {
 		return Copy{}, fmt.Errorf("%s: %w", to, ErrExists)
 	}
+
 	part, err := partial(to)
 	if err != nil {
 		return Copy{}, err
 	}
 	defer os.Remove(part)
+
 	db, err := sql.Open("sqlite", sqliteURL(path, "mode=ro&_pragma=busy_timeout(10000)"))
 	if err != nil {
 		return Copy{}, err
 	}
 	defer db.Close()
+
 	if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, part); err != nil {
 		return Copy{}, fmt.Errorf("state %s: copy: %w", path, err)
 	}
+
 	c, err := CheckCopy(ctx, part)
 	if err != nil {
 		return Copy{}, fmt.Errorf("state %s: the copy is not good: %w", path, err)
@@ -62,6 +66,7 @@ func Backup(ctx context.Context, path, to string) (_ Copy, err error) {
 	if err := syncFile(part); err != nil {
 		return Copy{}, err
 	}
+
 	if err := os.Link(part, to); errors.Is(err, os.ErrExist) { // unlike a rename it replaces nothing
 		return Copy{}, fmt.Errorf("%s: %w", to, ErrExists)
 	} else if err != nil { // a file system without links
@@ -69,6 +74,7 @@ func Backup(ctx context.Context, path, to string) (_ Copy, err error) {
 			return Copy{}, err
 		}
 	}
+
 	return c, syncFile(filepath.Dir(to))
 }
 
@@ -82,16 +88,22 @@ func CheckCopy(ctx context.Context, file string) (Copy, error) {
 	if !info.Mode().IsRegular() || info.Size() == 0 {
 		return Copy{}, fmt.Errorf("%s is empty or no file", file)
 	}
+
 	for _, suffix := range []string{"-wal", "-journal"} {
 		if rest, err := os.Stat(file + suffix); err == nil && rest.Size() > 0 {
-			return Copy{}, fmt.Errorf("%s lies beside it: this is the database of a server, not a backup of it (millwright backup makes one)", filepath.Base(file)+suffix)
+			return Copy{}, fmt.Errorf(
+				"%s lies beside it: this is the database of a server, not a backup of it (millwright backup makes one)",
+				filepath.Base(file)+suffix,
+			)
 		}
 	}
+
 	db, err := sql.Open("sqlite", sqliteURL(file, "mode=ro&immutable=1"))
 	if err != nil {
 		return Copy{}, err
 	}
 	defer db.Close()
+
 	var verdict string
 	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&verdict); err != nil {
 		return Copy{}, fmt.Errorf("%s is no SQLite database that can be read: %w", file, err)
@@ -99,6 +111,7 @@ func CheckCopy(ctx context.Context, file string) (Copy, error) {
 	if verdict != "ok" {
 		return Copy{}, fmt.Errorf("%s is damaged: %s", file, verdict)
 	}
+
 	s := &Store{read: db, write: db, dialect: sqlite}
 	fresh, err := s.checkVersion(ctx)
 	if err != nil {
@@ -110,6 +123,7 @@ func CheckCopy(ctx context.Context, file string) (Copy, error) {
 	if err := checkChecksum(file); err != nil {
 		return Copy{}, err
 	}
+
 	c := Copy{Bytes: info.Size()}
 	err = db.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version`).Scan(&c.Version)
 	return c, err
@@ -123,32 +137,39 @@ func Restore(ctx context.Context, from, path string, replace bool) (Copy, error)
 	if _, err := CheckCopy(ctx, from); err != nil {
 		return Copy{}, err
 	}
+
 	path = resolved(path)
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Copy{}, fmt.Errorf("state directory: %w", err)
 	}
+
 	lock, err := lockState(path)
 	if err != nil {
 		return Copy{}, err
 	}
 	defer lock.Unlock()
+
 	there := false
 	for _, suffix := range []string{"", "-wal"} {
 		info, err := os.Stat(path + suffix)
 		there = there || err == nil && info.Size() > 0
 	}
+
 	if there && !replace {
 		return Copy{}, fmt.Errorf("state %s: %w", path, ErrExists)
 	}
+
 	part, err := partial(path)
 	if err != nil {
 		return Copy{}, err
 	}
 	defer os.Remove(part)
+
 	if err := copyFile(from, part); err != nil {
 		return Copy{}, err
 	}
+
 	c, err := CheckCopy(ctx, part) // what was written, not what was read
 	if err == nil {
 		err = writeChecksum(part, checksum{}) // a state has none: it changes
@@ -156,20 +177,24 @@ func Restore(ctx context.Context, from, path string, replace bool) (Copy, error)
 	if err != nil {
 		return Copy{}, err
 	}
+
 	if there {
 		c.Replaced = path + ".replaced-" + time.Now().UTC().Format("20060102T150405.000Z")
 		if err := keepAside(ctx, path, c.Replaced); err != nil {
 			return Copy{}, err
 		}
 	}
+
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} { // one that is left would be taken for the new state's
 		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return Copy{}, err
 		}
 	}
+
 	if err := os.Rename(part, path); err != nil {
 		return Copy{}, err
 	}
+
 	return c, syncFile(dir)
 }
 
@@ -181,6 +206,7 @@ func keepAside(ctx context.Context, path, kept string) error {
 	if err != nil {
 		return err
 	}
+
 	var busy, pages, moved int
 	err = db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &moved)
 	err = errors.Join(err, db.Close())
@@ -196,12 +222,14 @@ func keepAside(ctx context.Context, path, kept string) error {
 			}
 		}
 	}
+
 	if err != nil {
 		return fmt.Errorf("state %s: it cannot be put aside: %w", path, err)
 	}
 	if err := os.Link(path, kept); err != nil { // a file system without links
 		return copyFile(path, kept)
 	}
+
 	return nil
 }
 
@@ -222,6 +250,7 @@ func resolved(path string) string {
 		if file, err := filepath.EvalSymlinks(path); err == nil {
 			return file
 		}
+
 		target, err := os.Readlink(path)
 		if err != nil { // no link, and no file yet
 			break
@@ -229,11 +258,14 @@ func resolved(path string) string {
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(filepath.Dir(path), target)
 		}
+
 		path = target
 	}
+
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		return filepath.Join(dir, filepath.Base(path))
 	}
+
 	return path
 }
 
@@ -246,13 +278,19 @@ func lockState(path string) (*flock.Flock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state %s: lock: %w", path, err)
 	}
+
 	if !ok {
-		return nil, fmt.Errorf("state %s is in use by another millwright process: stop it, or choose another --state", path)
+		return nil, fmt.Errorf(
+			"state %s is in use by another millwright process: stop it, or choose another --state",
+			path,
+		)
 	}
+
 	if err := removeRests(path); err != nil {
 		lock.Unlock()
 		return nil, fmt.Errorf("state %s: what a restore left: %w", path, err)
 	}
+
 	return lock, nil
 }
 
@@ -274,11 +312,13 @@ func removeBeside(path, suffix string, same os.FileInfo) error {
 		if !strings.HasPrefix(e.Name(), filepath.Base(path)+suffix) {
 			continue
 		}
+
 		name := filepath.Join(filepath.Dir(path), e.Name())
 		if info, e := os.Stat(name); same == nil || e == nil && os.SameFile(same, info) {
 			err = errors.Join(err, os.Remove(name))
 		}
 	}
+
 	return err
 }
 
@@ -301,10 +341,12 @@ func copyFile(from, to string) error {
 		return err
 	}
 	defer src.Close()
+
 	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
+
 	_, err = io.Copy(dst, src)
 	return errors.Join(err, dst.Sync(), dst.Close())
 }

@@ -21,6 +21,7 @@ func (s *Store) Broadcast(n Notice) error {
 	if len(n.ID) > maxBroadcast {
 		return fmt.Errorf("a notice of %d bytes is too long", len(n.ID))
 	}
+
 	select {
 	case s.outgoing <- n:
 		return nil

@@ -59,14 +59,17 @@ func (s *Store) Subscribe(buffer int, topics ...Topic) (<-chan Notice, func()) {
 	for _, t := range topics {
 		sub.topics[t] = true
 	}
+
 	s.bus.mu.Lock()
 	defer s.bus.mu.Unlock()
+
 	id := s.bus.next
 	s.bus.next++
 	s.bus.subs[id] = sub
 	return sub.ch, func() {
 		s.bus.mu.Lock()
 		defer s.bus.mu.Unlock()
+
 		delete(s.bus.subs, id)
 	}
 }
@@ -75,6 +78,7 @@ func (s *Store) Subscribe(buffer int, topics ...Topic) (<-chan Notice, func()) {
 func (s *Store) Publish(notices ...Notice) {
 	s.bus.mu.Lock()
 	defer s.bus.mu.Unlock()
+
 	for _, sub := range s.bus.subs {
 		for _, n := range notices {
 			if !sub.topics[n.Topic] {

@@ -55,19 +55,23 @@ func checksumOf(file string) (is, has checksum, err error) {
 		return is, has, err
 	}
 	defer f.Close()
+
 	header := make([]byte, headerSize)
 	if _, err := io.ReadFull(f, header); err != nil {
 		return is, has, err
 	}
+
 	for i, at := range []int{userVersionAt, applicationIDAt} {
 		copy(has[4*i:], header[at:at+4])
 		clear(header[at : at+4])
 	}
+
 	h := sha256.New()
 	h.Write(header)
 	if _, err := io.Copy(h, f); err != nil {
 		return is, has, err
 	}
+
 	copy(is[:], h.Sum(nil))
 	return is, has, nil
 }

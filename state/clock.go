@@ -57,10 +57,12 @@ func (c *clock) steady() bool {
 func (c *clock) set(asked, answered, said time.Time) (jumped bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	took := answered.Sub(asked)
 	if took > clockJump && !c.read.IsZero() {
 		return false
 	}
+
 	here := asked.Add(took / 2)
 	if !c.read.IsZero() {
 		off := said.Sub(c.said.Add(here.Sub(c.read))).Abs()
@@ -68,6 +70,7 @@ func (c *clock) set(asked, answered, said time.Time) (jumped bool) {
 			c.unsteady = answered
 		}
 	}
+
 	c.read, c.said = here, said
 	return jumped
 }
@@ -77,24 +80,36 @@ func (s *Store) readClock(ctx context.Context) error {
 	if s.dialect != postgres {
 		return nil
 	}
+
 	var us int64
 	asked := time.Now()
 	err := s.write.QueryRowContext(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`).Scan(&us)
 	if err != nil {
 		return s.classify(err)
 	}
+
 	if s.clock.set(asked, time.Now(), timeOf(us)) {
-		s.log.Warn("the database's clock was set, or this machine slept: no run is taken back from its worker for a while", "pause", clockSteady.String())
+		s.log.Warn(
+			"the database's clock was set, or this machine slept: no run is taken back from its worker for a while",
+			"pause",
+			clockSteady.String(),
+		)
 	}
 
 	skew := s.clock.skew()
 	far := skew.Abs() > clockWarn
 	if far && !s.clock.warned {
-		s.log.Warn("this machine's clock differs from the database's: leases go by the database's; let NTP set both", "ahead", skew.Round(time.Millisecond).String())
+		s.log.Warn(
+			"this machine's clock differs from the database's: leases go by the database's; let NTP set both",
+			"ahead",
+			skew.Round(time.Millisecond).String(),
+		)
 	}
+
 	if !far && s.clock.warned {
 		s.log.Info("this machine's clock agrees with the database's again")
 	}
+
 	s.clock.warned = far
 	return nil
 }
@@ -103,12 +118,14 @@ func (s *Store) readClock(ctx context.Context) error {
 func (s *Store) followClock(ctx context.Context) {
 	tick := time.NewTicker(clockEvery)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+
 		if err := s.readClock(ctx); err != nil && ctx.Err() == nil {
 			s.log.Debug("reading the database's clock", "error", err)
 		}

@@ -26,9 +26,11 @@ func (f Factory) Conditions() []Condition {
 	default:
 		reason, message, reconciling = "Pending", "no attempt yet", true
 	}
+
 	if f.Suspended && reconciling {
 		reconciling, stalled, reason = false, true, "Suspended"
 	}
+
 	status := map[bool]string{true: "True", false: "False"}
 	return []Condition{
 		{Type: "Ready", Status: status[ready], Reason: reason, Message: message, Since: f.SyncSince},

@@ -55,7 +55,10 @@ type Step struct {
 // giveUp moves what was said since the prompt into a step inside: another attempt begins.
 func (s *Step) giveUp() {
 	if said := s.Messages[1:]; len(said) > 0 {
-		s.Steps = append(s.Steps, Step{ID: fmt.Sprintf("%s.%d", s.ID, len(s.Steps)+1), Messages: slices.Clone(said), Steps: []Step{}})
+		s.Steps = append(
+			s.Steps,
+			Step{ID: fmt.Sprintf("%s.%d", s.ID, len(s.Steps)+1), Messages: slices.Clone(said), Steps: []Step{}},
+		)
 		s.Messages = s.Messages[:1]
 	}
 }
@@ -83,20 +86,37 @@ const kindState = "state"
 
 // entered records that the run is now in its State. The row's next_seq has been counted up for it.
 func (r *Run) entered(ctx context.Context, tx write, at time.Time) error {
-	info := ChangeInfo{State: r.State, Execution: r.Execution, Attempt: r.Attempt, Message: r.StatusMessage, ErrorCode: r.ErrorCode}
+	info := ChangeInfo{
+		State:     r.State,
+		Execution: r.Execution,
+		Attempt:   r.Attempt,
+		Message:   r.StatusMessage,
+		ErrorCode: r.ErrorCode,
+	}
 	if r.State.Held() {
 		info.Worker = r.WorkerName
 	}
+
 	content, err := json.Marshal(info)
 	if err != nil {
 		return err
 	}
+
 	return r.enter(ctx, tx, r.nextSeq-1, kindState, content, at)
 }
 
 func (r *Run) enter(ctx context.Context, tx write, seq int64, kind string, content []byte, at time.Time) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO run_entries (run_id, seq, factory_uid, execution, kind, content, at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		r.ID, seq, r.FactoryUID, r.Execution, kind, string(content), micros(at))
+	_, err := tx.ExecContext(
+		ctx,
+		`INSERT INTO run_entries (run_id, seq, factory_uid, execution, kind, content, at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		r.ID,
+		seq,
+		r.FactoryUID,
+		r.Execution,
+		kind,
+		string(content),
+		micros(at),
+	)
 	return err
 }
 
@@ -108,23 +128,32 @@ func (s *Store) Entries(ctx context.Context, runID string, after int64, limit in
 
 // entries reads at most $3 entries that meet a condition.
 func (s *Store) entries(ctx context.Context, condition string, args ...any) ([]Entry, error) {
-	rows, err := reader{s}.QueryContext(ctx, `SELECT seq, execution, kind, content, at FROM run_entries WHERE `+condition+` ORDER BY seq LIMIT $3`, args...)
+	rows, err := reader{
+		s,
+	}.QueryContext(
+		ctx,
+		`SELECT seq, execution, kind, content, at FROM run_entries WHERE `+condition+` ORDER BY seq LIMIT $3`,
+		args...)
 	if err != nil {
 		return nil, s.classify(err)
 	}
+
 	all, err := scanAll(rows, func(row scanner) (e Entry, err error) {
 		var kind, content string
 		var at int64
 		if err := row.Scan(&e.Seq, &e.Execution, &kind, &content, &at); err != nil {
 			return e, err
 		}
+
 		e.At = timeOf(at)
 		if kind == kindState {
 			return e, json.Unmarshal([]byte(content), &e.Change)
 		}
+
 		e.Message = &Message{Role: MessageRole(kind), At: e.At}
 		return e, json.Unmarshal([]byte(content), &e.Message.Content)
 	})
+
 	return all, s.classify(err)
 }
 
@@ -141,11 +170,20 @@ const maxConversationRuns = 1000
 // returns of one, the prompts of the runs included. Unless it is empty, last is the newest run to be read.
 // ErrNotFound when there is none.
 func (s *Store) Conversation(ctx context.Context, id, last string) ([]RunSteps, error) {
-	rows, err := reader{s}.QueryContext(ctx, `SELECT id, execution, created_at, octet_length(prompt) + octet_length(envelope) FROM runs
-		WHERE conversation_id = $1 AND ($2 = '' OR id <= $2) ORDER BY id DESC LIMIT $3`, id, last, maxConversationRuns)
+	rows, err := reader{
+		s,
+	}.QueryContext(
+		ctx,
+		`SELECT id, execution, created_at, octet_length(prompt) + octet_length(envelope) FROM runs
+		WHERE conversation_id = $1 AND ($2 = '' OR id <= $2) ORDER BY id DESC LIMIT $3`,
+		id,
+		last,
+		maxConversationRuns,
+	)
 	if err != nil {
 		return nil, s.classify(err)
 	}
+
 	type given struct {
 		Run
 		size int
@@ -162,27 +200,34 @@ func (s *Store) Conversation(ctx context.Context, id, last string) ([]RunSteps, 
 	if err != nil {
 		return nil, s.classify(err)
 	}
+
 	all, left := make([]RunSteps, len(runs)), room{maxSaid, maxSaid}
 	for i, r := range runs {
 		steps, err := s.steps(ctx, r.Run, 0, &left)
 		if err != nil {
 			return nil, err
 		}
+
 		if r.size > left.given {
 			left.given = 0
 			steps[0].Messages[0].Content = []Block{leftOut()}
 		} else if err := s.begin(ctx, r.Run, steps[0].Messages); err != nil {
 			return nil, err
 		}
+
 		left.given -= min(r.size, left.given)
 		all[len(all)-1-i] = RunSteps{r.ID, steps}
 	}
+
 	return all, nil
 }
 
 // begin reads what a run's agent was given first, into the first message.
 func (s *Store) begin(ctx context.Context, r Run, messages []Message) error {
-	err := reader{s}.QueryRowContext(ctx, `SELECT prompt, envelope FROM runs WHERE id = $1`, r.ID).Scan(&r.Prompt, &r.Envelope)
+	err := reader{
+		s,
+	}.QueryRowContext(ctx, `SELECT prompt, envelope FROM runs WHERE id = $1`, r.ID).
+		Scan(&r.Prompt, &r.Envelope)
 	messages[0].Content = r.given()
 	return s.classify(noRun(r.ID, err))
 }
@@ -205,7 +250,11 @@ type room struct{ said, given int }
 
 // leftOut stands for what is not read.
 func leftOut() Block {
-	return Block{Type: "event", Name: "left_out", Data: json.RawMessage(`{"reason":"the conversation is too long to be shown whole"}`)}
+	return Block{
+		Type: "event",
+		Name: "left_out",
+		Data: json.RawMessage(`{"reason":"the conversation is too long to be shown whole"}`),
+	}
 }
 
 // Steps returns what was said in a run: a step for each execution, which begins with what the agent was
@@ -220,17 +269,21 @@ func (s *Store) steps(ctx context.Context, r Run, before int64, left *room) ([]S
 	if err != nil {
 		return nil, err
 	}
+
 	steps := make([]Step, len(prompts))
 	for i, p := range prompts {
 		steps[i] = Step{ID: fmt.Sprintf("%s.%d", r.ID, i+1), Messages: []Message{p}, Steps: []Step{}}
 	}
+
 	if before == 0 {
 		before = math.MaxInt64
 	}
+
 	first, err := s.fitting(ctx, r.ID, before, &left.said)
 	if err != nil {
 		return nil, err
 	}
+
 	add := func(e Entry) {
 		if e.Execution > len(steps) { // of a follow-up that came meanwhile
 			return
@@ -242,31 +295,44 @@ func (s *Store) steps(ctx context.Context, r Run, before int64, left *room) ([]S
 			step.giveUp()
 		}
 	}
+
 	if first > 1 {
-		changes, err := s.entries(ctx, `run_id = $1 AND seq > $2 AND seq < $4 AND kind = '`+kindState+`'`, r.ID, 0, math.MaxInt32, first)
+		changes, err := s.entries(
+			ctx,
+			`run_id = $1 AND seq > $2 AND seq < $4 AND kind = '`+kindState+`'`,
+			r.ID,
+			0,
+			math.MaxInt32,
+			first,
+		)
 		if err != nil {
 			return nil, err
 		}
+
 		mark := Entry{Execution: 1, At: r.Created}
 		for _, e := range changes {
 			add(e)
 			mark.Execution, mark.At = e.Execution, e.At
 		}
+
 		mark.Message = &Message{Role: RoleAssistant, Content: []Block{leftOut()}, At: mark.At}
 		add(mark)
 	}
+
 	const page = 100
 	for after := first - 1; ; {
 		entries, err := s.Entries(ctx, r.ID, after, page)
 		if err != nil {
 			return nil, err
 		}
+
 		for _, e := range entries {
 			if after = e.Seq; after >= before {
 				return steps, nil
 			}
 			add(e)
 		}
+
 		if len(entries) < page {
 			return steps, nil
 		}
@@ -276,11 +342,19 @@ func (s *Store) steps(ctx context.Context, r Run, before int64, left *room) ([]S
 // fitting returns the number of the oldest entry before the given one that is to be read, so that the newest
 // are and fit into the room: 1 when all do. It takes their size from the room.
 func (s *Store) fitting(ctx context.Context, runID string, before int64, room *int) (int64, error) {
-	rows, err := reader{s}.QueryContext(ctx, `SELECT seq, length(content) FROM run_entries WHERE run_id = $1 AND seq < $2 ORDER BY seq DESC`, runID, before)
+	rows, err := reader{
+		s,
+	}.QueryContext(
+		ctx,
+		`SELECT seq, length(content) FROM run_entries WHERE run_id = $1 AND seq < $2 ORDER BY seq DESC`,
+		runID,
+		before,
+	)
 	if err != nil {
 		return 0, s.classify(err)
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var seq int64
 		var size int
@@ -291,8 +365,10 @@ func (s *Store) fitting(ctx context.Context, runID string, before int64, room *i
 			*room = 0
 			return seq + 1, nil
 		}
+
 		*room -= size
 	}
+
 	return 1, s.classify(rows.Err())
 }
 
@@ -303,16 +379,27 @@ func (s *Store) prompts(ctx context.Context, r Run, room *int) ([]Message, error
 	for i := range prompts {
 		prompts[i] = Message{Role: RoleUser, Content: []Block{}, At: r.Created}
 	}
+
 	prompts[0].Content = r.given()
 	if r.Execution == 1 {
 		return prompts, nil
 	}
-	rows, err := reader{s}.QueryContext(ctx, `SELECT execution, created_at, length(message), CASE WHEN size <= $3 THEN message END FROM (
+
+	rows, err := reader{
+		s,
+	}.QueryContext(
+		ctx,
+		`SELECT execution, created_at, length(message), CASE WHEN size <= $3 THEN message END FROM (
 		SELECT execution, uid, created_at, message, sum(length(message)) OVER (ORDER BY execution DESC, uid DESC) AS size FROM followups
-		WHERE run_id = $1 AND execution > 1 AND execution <= $2) AS newest ORDER BY execution, uid`, r.ID, r.Execution, *room)
+		WHERE run_id = $1 AND execution > 1 AND execution <= $2) AS newest ORDER BY execution, uid`,
+		r.ID,
+		r.Execution,
+		*room,
+	)
 	if err != nil {
 		return nil, s.classify(err)
 	}
+
 	_, err = scanAll(rows, func(row scanner) (struct{}, error) {
 		var execution, size int
 		var at int64
@@ -320,6 +407,7 @@ func (s *Store) prompts(ctx context.Context, r Run, room *int) ([]Message, error
 		if err := row.Scan(&execution, &at, &size, &message); err != nil {
 			return struct{}{}, err
 		}
+
 		p := &prompts[execution-1]
 		p.At = timeOf(at)
 		switch {
@@ -329,8 +417,10 @@ func (s *Store) prompts(ctx context.Context, r Run, room *int) ([]Message, error
 		case len(p.Content) == 0:
 			p.Content = append(p.Content, leftOut())
 		}
+
 		return struct{}{}, nil
 	})
+
 	return prompts, s.classify(err)
 }
 
@@ -348,11 +438,13 @@ func (s *Store) Servers(ctx context.Context, r Run) (json.RawMessage, error) {
 	if sealed != nil {
 		return s.seal.open("run "+r.ID, sealed)
 	}
+
 	var config struct {
 		Servers json.RawMessage `json:"mcp_servers"`
 	}
 	if err := json.Unmarshal(r.Config, &config); err != nil {
 		return nil, err
 	}
+
 	return config.Servers, nil
 }

@@ -65,28 +65,41 @@ func (s *Store) applied(ctx context.Context, tx *sql.Tx, factoryUID string, gene
 	if was != nil && was.generation == generation {
 		return was, nil
 	}
+
 	if was != nil && was.generation < generation {
-		rows, err := resourceRows(ctx, tx, `factory_uid = $1 AND base >= $2 ORDER BY deleted_at IS NULL LIMIT $3`, factoryUID, was.generation, maxChanges+1)
+		rows, err := resourceRows(
+			ctx,
+			tx,
+			`factory_uid = $1 AND base >= $2 ORDER BY deleted_at IS NULL LIMIT $3`,
+			factoryUID,
+			was.generation,
+			maxChanges+1,
+		)
 		if err != nil {
 			return nil, err
 		}
+
 		if len(rows) <= maxChanges {
 			next, err := was.with(rows, generation)
 			if err == nil {
 				s.definitions.put(factoryUID, next)
 			}
+
 			return next, err
 		}
 	}
+
 	rows, err := resourceRows(ctx, tx, `factory_uid = $1 AND deleted_at IS NULL`, factoryUID)
 	if err != nil {
 		return nil, err
 	}
+
 	slices.SortFunc(rows, func(a, b resourceRow) int { return strings.Compare(a.name, b.name) })
 	next, err := (&definition{uids: make(map[string]string, len(rows))}).with(rows, generation)
 	if err == nil && (was == nil || was.generation < generation) {
 		s.definitions.put(factoryUID, next)
 	}
+
 	return next, err
 }
 
@@ -104,6 +117,7 @@ func (d *definition) with(changes []resourceRow, generation int64) (*definition,
 		if !r.live && next.uids[key] != r.uid {
 			continue // it came and went in between
 		}
+
 		var err error
 		switch t := &next.tree; r.kind {
 		case "automation":
@@ -115,17 +129,24 @@ func (d *definition) with(changes []resourceRow, generation int64) (*definition,
 		case "runner":
 			t.Runners, err = change(t.Runners, r, func(v schema.Runner) string { return v.Name })
 		case "skill":
-			t.Skills, err = change(t.Skills, r, func(v schema.Skill) string { return strings.TrimPrefix(v.Agent+"/"+v.Name, "/") })
+			t.Skills, err = change(
+				t.Skills,
+				r,
+				func(v schema.Skill) string { return strings.TrimPrefix(v.Agent+"/"+v.Name, "/") },
+			)
 		}
+
 		if err != nil {
 			return nil, fmt.Errorf("%s %q: %w: %w", r.kind, r.name, ErrUnreadable, err)
 		}
+
 		if r.live {
 			next.uids[key] = r.uid
 		} else {
 			delete(next.uids, key)
 		}
 	}
+
 	return next, nil
 }
 
@@ -138,6 +159,7 @@ func change[T any](list []T, r resourceRow, name func(T) string) ([]T, error) {
 		}
 		return list, nil
 	}
+
 	var v T
 	err := json.Unmarshal([]byte(r.spec), &v)
 	if found {
@@ -145,6 +167,7 @@ func change[T any](list []T, r resourceRow, name func(T) string) ([]T, error) {
 	} else {
 		list = slices.Insert(list, i, v)
 	}
+
 	return list, err
 }
 
@@ -153,9 +176,11 @@ func change[T any](list []T, r resourceRow, name func(T) string) ([]T, error) {
 func (d *definition) route(spec string, file *schema.FactoryFile) ([]RoutedAutomation, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+
 	if d.routes == nil || d.file != spec {
 		d.routes, d.file = make(map[string]RoutedAutomation, len(d.tree.Automations)), spec
 	}
+
 	tree := d.tree
 	tree.File = file
 	all := make([]RoutedAutomation, 0, len(tree.Automations))
@@ -167,10 +192,13 @@ func (d *definition) route(spec string, file *schema.FactoryFile) ([]RoutedAutom
 			if routed, err = routeAutomation(tree, d.uids, a); err != nil {
 				return nil, err
 			}
+
 			d.routes[uid] = routed
 		}
+
 		all = append(all, routed)
 	}
+
 	return all, nil
 }
 
@@ -181,10 +209,14 @@ type resourceRow struct {
 }
 
 func resourceRows(ctx context.Context, tx *sql.Tx, where string, args ...any) ([]resourceRow, error) {
-	rows, err := tx.QueryContext(ctx, `SELECT uid, kind, name, spec, deleted_at IS NULL FROM resources WHERE `+where, args...)
+	rows, err := tx.QueryContext(
+		ctx,
+		`SELECT uid, kind, name, spec, deleted_at IS NULL FROM resources WHERE `+where,
+		args...)
 	if err != nil {
 		return nil, err
 	}
+
 	return scanAll(rows, func(row scanner) (r resourceRow, err error) {
 		err = row.Scan(&r.uid, &r.kind, &r.name, &r.spec, &r.live)
 		return r, err

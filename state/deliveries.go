@@ -34,14 +34,32 @@ func scanDelivery(row scanner) (Delivery, error) {
 	var d Delivery
 	var size, sizeMax, last sql.NullInt64
 	var received int64
-	err := row.Scan(&d.UID, &d.FactoryUID, &d.WebhookUID, &d.Outcome, &d.Reason, &size, &sizeMax, &received, &d.Identity, &d.IdentitySource,
-		&d.Sender, &d.DuplicateOf, &d.ReplayOf, &d.Event, &d.Generation, &d.Count, &last)
+	err := row.Scan(
+		&d.UID,
+		&d.FactoryUID,
+		&d.WebhookUID,
+		&d.Outcome,
+		&d.Reason,
+		&size,
+		&sizeMax,
+		&received,
+		&d.Identity,
+		&d.IdentitySource,
+		&d.Sender,
+		&d.DuplicateOf,
+		&d.ReplayOf,
+		&d.Event,
+		&d.Generation,
+		&d.Count,
+		&last,
+	)
 	if size.Valid {
 		d.Size = &size.Int64
 	}
 	if sizeMax.Valid {
 		d.SizeMax = &sizeMax.Int64
 	}
+
 	d.Received, d.Last = timeOf(received), timeOrNil(last)
 	return d, err
 }
@@ -71,11 +89,18 @@ func DeliveryTime(uid string) time.Time {
 
 // Deliveries returns rows of a webhook's log, newest first, those before the UID cursor if it is not
 // empty. ErrNotFound when the factory has no such webhook, live or deleted.
-func (s *Store) Deliveries(ctx context.Context, factoryUID, webhookUID string, f DeliveryFilter, cursor string, limit int) ([]Delivery, error) {
+func (s *Store) Deliveries(
+	ctx context.Context,
+	factoryUID, webhookUID string,
+	f DeliveryFilter,
+	cursor string,
+	limit int,
+) ([]Delivery, error) {
 	webhook, err := s.webhookRow(ctx, factoryUID, webhookUID)
 	if err != nil {
 		return nil, err
 	}
+
 	// The UIDs are found first, because SQLite takes the index of outcomes only where it has all that is
 	// asked for.
 	query := `SELECT ` + deliveryColumns + ` FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.webhook_id = $1 AND d.uid IN
@@ -91,6 +116,7 @@ func (s *Store) Deliveries(ctx context.Context, factoryUID, webhookUID string, f
 			query += ` AND d.outcome <> 'accepted'` // as the index of outcomes has it
 		}
 	}
+
 	if !f.From.IsZero() {
 		where(`d.received_at >=`, micros(f.From))
 		where(`d.uid >=`, DeliveryUIDAt(f.From.Add(-clockSlack)))
@@ -102,22 +128,36 @@ func (s *Store) Deliveries(ctx context.Context, factoryUID, webhookUID string, f
 	if cursor != "" {
 		where(`d.uid <`, cursor)
 	}
+
 	// The limit is no parameter: PostgreSQL would plan for any, and read the whole log.
-	rows, err := s.read.QueryContext(ctx, query+` ORDER BY d.uid DESC LIMIT `+strconv.Itoa(limit)+`) ORDER BY d.uid DESC`, args...)
+	rows, err := s.read.QueryContext(
+		ctx,
+		query+` ORDER BY d.uid DESC LIMIT `+strconv.Itoa(limit)+`) ORDER BY d.uid DESC`,
+		args...)
 	if err != nil {
 		return nil, s.classify(err)
 	}
+
 	all, err := scanAll(rows, scanDelivery)
 	return all, s.classify(err)
 }
 
 // Delivery returns one row of a webhook's log. ErrNotFound when there is none.
 func (s *Store) Delivery(ctx context.Context, factoryUID, webhookUID, uid string) (Delivery, error) {
-	d, err := scanDelivery(s.read.QueryRowContext(ctx, `SELECT `+deliveryColumns+` FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
-		WHERE w.factory_uid = $1 AND w.uid = $2 AND d.webhook_id = w.id AND d.uid = $3`, factoryUID, webhookUID, uid))
+	d, err := scanDelivery(
+		s.read.QueryRowContext(
+			ctx,
+			`SELECT `+deliveryColumns+` FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
+		WHERE w.factory_uid = $1 AND w.uid = $2 AND d.webhook_id = w.id AND d.uid = $3`,
+			factoryUID,
+			webhookUID,
+			uid,
+		),
+	)
 	if errors.Is(err, sql.ErrNoRows) {
 		return d, fmt.Errorf("delivery %q: %w", uid, ErrNotFound)
 	}
+
 	return d, s.classify(err)
 }
 
@@ -135,10 +175,14 @@ func (s *Store) RunsOfDeliveries(ctx context.Context, deliveryUIDs ...string) (m
 		chunk := deliveryUIDs[:min(len(deliveryUIDs), 500)]
 		deliveryUIDs = deliveryUIDs[len(chunk):]
 		marks, args := placeholders(chunk)
-		rows, err := s.read.QueryContext(ctx, `SELECT delivery_uid, id, title, state, automation_uid FROM runs WHERE delivery_uid IN (`+marks+`) AND delivery_uid <> '' ORDER BY id`, args...)
+		rows, err := s.read.QueryContext(
+			ctx,
+			`SELECT delivery_uid, id, title, state, automation_uid FROM runs WHERE delivery_uid IN (`+marks+`) AND delivery_uid <> '' ORDER BY id`,
+			args...)
 		if err != nil {
 			return nil, s.classify(err)
 		}
+
 		_, err = scanAll(rows, func(row scanner) (r DeliveryRun, err error) {
 			var delivery string
 			err = row.Scan(&delivery, &r.ID, &r.Title, &r.State, &r.AutomationUID)
@@ -149,17 +193,23 @@ func (s *Store) RunsOfDeliveries(ctx context.Context, deliveryUIDs ...string) (m
 			return nil, s.classify(err)
 		}
 	}
+
 	return all, nil
 }
 
 // DeliveryCounts returns how many requests of each outcome the logs of a factory's webhooks hold, by
 // webhook UID, deleted webhooks included.
 func (s *Store) DeliveryCounts(ctx context.Context, factoryUID string) (map[string]map[DeliveryOutcome]int64, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT w.uid, d.outcome, sum(d.count) FROM webhooks w JOIN deliveries d ON d.webhook_id = w.id
-		WHERE w.factory_uid = $1 GROUP BY w.uid, d.outcome`, factoryUID)
+	rows, err := s.read.QueryContext(
+		ctx,
+		`SELECT w.uid, d.outcome, sum(d.count) FROM webhooks w JOIN deliveries d ON d.webhook_id = w.id
+		WHERE w.factory_uid = $1 GROUP BY w.uid, d.outcome`,
+		factoryUID,
+	)
 	if err != nil {
 		return nil, s.classify(err)
 	}
+
 	all := map[string]map[DeliveryOutcome]int64{}
 	_, err = scanAll(rows, func(row scanner) (n int64, err error) {
 		var webhook string
@@ -168,15 +218,18 @@ func (s *Store) DeliveryCounts(ctx context.Context, factoryUID string) (map[stri
 		if all[webhook] == nil {
 			all[webhook] = map[DeliveryOutcome]int64{}
 		}
+
 		all[webhook][o] = n
 		return n, err
 	})
+
 	return all, s.classify(err)
 }
 
 func (s *Store) webhookRow(ctx context.Context, factoryUID, webhookUID string) (int64, error) {
 	var id int64
-	err := s.read.QueryRowContext(ctx, `SELECT id FROM webhooks WHERE factory_uid = $1 AND uid = $2`, factoryUID, webhookUID).Scan(&id)
+	err := s.read.QueryRowContext(ctx, `SELECT id FROM webhooks WHERE factory_uid = $1 AND uid = $2`, factoryUID, webhookUID).
+		Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, fmt.Errorf("webhook %q: %w", webhookUID, ErrNotFound)
 	}

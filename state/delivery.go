@@ -23,7 +23,14 @@ const (
 
 // DeliveryOutcomes are all values of DeliveryOutcome.
 func DeliveryOutcomes() []DeliveryOutcome {
-	return []DeliveryOutcome{DeliveryAccepted, DeliveryDuplicate, DeliveryRejectedAuth, DeliveryInvalidJSON, DeliveryTooLarge, DeliveryHandshake}
+	return []DeliveryOutcome{
+		DeliveryAccepted,
+		DeliveryDuplicate,
+		DeliveryRejectedAuth,
+		DeliveryInvalidJSON,
+		DeliveryTooLarge,
+		DeliveryHandshake,
+	}
 }
 
 // Label is the outcome in the words of service.md.
@@ -42,6 +49,7 @@ func (o DeliveryOutcome) Label() string {
 	case DeliveryHandshake:
 		return "Handshake"
 	}
+
 	return string(o)
 }
 
@@ -83,6 +91,7 @@ func Preview(text string) string {
 	if len(text) <= previewLength && printable(text) {
 		return text
 	}
+
 	var b strings.Builder
 	for rest := text; rest != ""; {
 		_, size := utf8.DecodeRuneInString(rest)
@@ -92,9 +101,11 @@ func Preview(text string) string {
 			b.WriteString("...")
 			break
 		}
+
 		b.WriteString(piece)
 		rest = rest[size:]
 	}
+
 	return b.String()
 }
 

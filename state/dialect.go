@@ -50,6 +50,7 @@ func (s *Store) openSQLitePools(path string) error {
 	if s.write, err = sql.Open("sqlite", dsn("&_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=wal_autocheckpoint(2000)")); err != nil {
 		return err
 	}
+
 	s.write.SetMaxOpenConns(1)
 	if err := s.write.Ping(); err != nil {
 		return err
@@ -57,6 +58,7 @@ func (s *Store) openSQLitePools(path string) error {
 	if s.read, err = sql.Open("sqlite", dsn("&_pragma=query_only(1)")); err != nil {
 		return err
 	}
+
 	s.read.SetMaxOpenConns(8)
 	s.read.SetMaxIdleConns(8)
 	return nil
@@ -65,11 +67,15 @@ func (s *Store) openSQLitePools(path string) error {
 func (s *Store) openPostgres(dsn string) error {
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return errors.New("state: not a PostgreSQL address: want postgres://user@host/database") // the parser's own error may quote the password
+		return errors.New(
+			"state: not a PostgreSQL address: want postgres://user@host/database",
+		) // the parser's own error may quote the password
 	}
+
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = 5 * time.Second
 	}
+
 	s.dialect, s.postgres = postgres, cfg
 	s.write = stdlib.OpenDB(*cfg, stdlib.OptionAfterConnect(configureSession))
 	s.write.SetMaxOpenConns(20)
@@ -91,12 +97,15 @@ func (s *Store) provider() (*goose.Provider, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		opts = append(opts, goose.WithSessionLocker(locker))
 	}
+
 	files, err := fs.Sub(migrations, name)
 	if err != nil {
 		return nil, err
 	}
+
 	return goose.NewProvider(gd, s.write, files, append(opts, goose.WithDisableGlobalRegistry(true))...)
 }
 
@@ -106,6 +115,7 @@ func (s *Store) checkVersion(ctx context.Context) (fresh bool, err error) {
 	if s.dialect == postgres {
 		query = `SELECT count(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name IN ('goose_db_version', 'facts')`
 	}
+
 	var tables int
 	if err := s.write.QueryRowContext(ctx, query).Scan(&tables); err != nil {
 		return false, s.classify(err)
@@ -113,19 +123,23 @@ func (s *Store) checkVersion(ctx context.Context) (fresh bool, err error) {
 	if tables < 2 {
 		return true, nil
 	}
+
 	var have int64
 	if err := s.write.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE version_id > 0`).Scan(&have); err != nil {
 		return false, s.classify(err)
 	}
+
 	p, err := s.provider()
 	if err != nil {
 		return false, err
 	}
+
 	sources := p.ListSources()
 	if known := sources[len(sources)-1].Version; have > known {
 		return false, fmt.Errorf("this state has schema version %d, and this millwright knows versions up to %d: "+
 			"a newer millwright made it, or one from before the first release, whose states are not read", have, known)
 	}
+
 	return false, nil
 }
 
@@ -148,17 +162,25 @@ func (s *Store) retryable(err error) bool {
 
 // classify wraps errors that mean "the database cannot be reached or written" in ErrUnavailable.
 func (s *Store) classify(err error) error {
-	if err == nil || errors.Is(err, ErrUnavailable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || errors.Is(err, ErrUnavailable) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+
 	var lite *sqlitedriver.Error
 	if errors.As(err, &lite) {
 		switch lite.Code() & 0xff {
-		case sqlitelib.SQLITE_FULL, sqlitelib.SQLITE_IOERR, sqlitelib.SQLITE_READONLY, sqlitelib.SQLITE_BUSY, sqlitelib.SQLITE_CANTOPEN:
+		case sqlitelib.SQLITE_FULL,
+			sqlitelib.SQLITE_IOERR,
+			sqlitelib.SQLITE_READONLY,
+			sqlitelib.SQLITE_BUSY,
+			sqlitelib.SQLITE_CANTOPEN:
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
+
 		return err
 	}
+
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch pg.Code[:2] {
@@ -167,11 +189,16 @@ func (s *Store) classify(err error) error {
 		}
 		return err
 	}
+
 	var connect *pgconn.ConnectError
 	var network net.Error
-	if errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, sql.ErrConnDone) {
+	if errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) ||
+		errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, sql.ErrConnDone) {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
+
 	return err
 }
 
@@ -213,6 +240,7 @@ func (s *Store) tell(ctx context.Context) {
 		case n := <-s.outgoing:
 			texts = append(texts, s.instance+" "+string(n.Topic)+" "+n.ID)
 		}
+
 		for more := true; more && len(texts) < 1000; {
 			select {
 			case n := <-s.outgoing:
@@ -221,7 +249,9 @@ func (s *Store) tell(ctx context.Context) {
 				more = false
 			}
 		}
-		if _, err := s.write.ExecContext(ctx, `SELECT pg_notify($1, t) FROM unnest($2::text[]) AS t`, channel, texts); err != nil && ctx.Err() == nil {
+
+		if _, err := s.write.ExecContext(ctx, `SELECT pg_notify($1, t) FROM unnest($2::text[]) AS t`, channel, texts); err != nil &&
+			ctx.Err() == nil {
 			s.log.Debug("notify", "notices", len(texts), "error", err)
 		}
 	}
@@ -271,6 +301,7 @@ func (s *Store) useAgain(ctx context.Context) (*pgx.Conn, error) {
 			return nil, ctx.Err()
 		case <-time.After(500 * time.Millisecond):
 		}
+
 		conn, err := s.use(ctx)
 		if err != nil {
 			continue
@@ -278,10 +309,13 @@ func (s *Store) useAgain(ctx context.Context) (*pgx.Conn, error) {
 		if err = s.checkMasterKey(ctx); err == nil {
 			return conn, nil
 		}
+
 		conn.Close(context.WithoutCancel(ctx))
 		if errors.Is(err, ErrWrongMasterKey) {
 			s.rotated.Store(true)
-			s.log.Error("the master key was rotated while this server had no connection to the database: start it again, with the new key")
+			s.log.Error(
+				"the master key was rotated while this server had no connection to the database: start it again, with the new key",
+			)
 			return nil, err
 		}
 	}
@@ -290,15 +324,18 @@ func (s *Store) useAgain(ctx context.Context) (*pgx.Conn, error) {
 // listenOnce hands on notices until the session ends.
 func (s *Store) listenOnce(ctx context.Context, conn *pgx.Conn) error {
 	defer conn.Close(context.WithoutCancel(ctx))
+
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
+
 	s.Publish(Notice{Topic: TopicRouting}, Notice{Topic: TopicQueued}) // whatever was said meanwhile
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
 			return err
 		}
+
 		from, what, _ := strings.Cut(n.Payload, " ")
 		if topic, id, _ := strings.Cut(what, " "); from != s.instance {
 			if Topic(topic) == TopicListen {

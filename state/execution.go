@@ -17,20 +17,32 @@ const MaxAttempts = 3
 func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
 	err = s.commit(ctx, func(ctx context.Context, tx write) error {
 		now := time.Now()
-		r, err := scanRun(tx.QueryRowContext(ctx, `UPDATE runs SET state = 'INPROGRESS', started_at = $4, next_seq = next_seq + 1, updated_at = $4, lease_until = $5
-			WHERE`+held+`AND state = 'CLAIMED' RETURNING `+runColumns, c.RunID, c.Worker, c.hash(), micros(now), s.leaseEnd(lease)))
+		r, err := scanRun(
+			tx.QueryRowContext(
+				ctx,
+				`UPDATE runs SET state = 'INPROGRESS', started_at = $4, next_seq = next_seq + 1, updated_at = $4, lease_until = $5
+			WHERE`+held+`AND state = 'CLAIMED' RETURNING `+runColumns,
+				c.RunID,
+				c.Worker,
+				c.hash(),
+				micros(now),
+				s.leaseEnd(lease),
+			),
+		)
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrLost
 		}
 		if err != nil {
 			return err
 		}
+
 		cancel = r.CancelRequested != nil
 		return r.entered(ctx, tx, now)
 	})
 	if err != nil {
 		return false, err
 	}
+
 	s.notify(ctx, Notice{Topic: TopicRun, ID: c.RunID})
 	return cancel, nil
 }
@@ -40,7 +52,8 @@ func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (can
 func (s *Store) RenewLease(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
 	err = s.commit(ctx, func(ctx context.Context, tx write) error {
 		err := tx.QueryRowContext(ctx, `UPDATE runs SET lease_until = $4 WHERE`+held+`RETURNING cancel_requested_at IS NOT NULL`,
-			c.RunID, c.Worker, c.hash(), s.leaseEnd(lease)).Scan(&cancel)
+			c.RunID, c.Worker, c.hash(), s.leaseEnd(lease)).
+			Scan(&cancel)
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrLost
 		}
@@ -57,20 +70,31 @@ func (s *Store) AppendEntries(ctx context.Context, c Claim, from int, messages [
 		if err != nil {
 			return err
 		}
+
 		return r.append(ctx, tx, c, from, messages)
 	})
 	if err == nil {
 		s.notify(ctx, Notice{Topic: TopicRun, ID: c.RunID})
 	}
+
 	return err
 }
 
 // lockHeld reads a run that is in progress under the claim.
 func (s *Store) lockHeld(ctx context.Context, tx write, c Claim) (Run, error) {
-	r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE`+held+`AND state = 'INPROGRESS'`+s.dialect.forUpdate(), c.RunID, c.Worker, c.hash()))
+	r, err := scanRun(
+		tx.QueryRowContext(
+			ctx,
+			`SELECT `+runColumns+` FROM runs WHERE`+held+`AND state = 'INPROGRESS'`+s.dialect.forUpdate(),
+			c.RunID,
+			c.Worker,
+			c.hash(),
+		),
+	)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Run{}, ErrLost
 	}
+
 	return r, err
 }
 
@@ -79,14 +103,23 @@ func (r *Run) append(ctx context.Context, tx write, c Claim, from int, messages 
 	if err := tx.QueryRowContext(ctx, `SELECT appended FROM runs WHERE id = $1`, r.ID).Scan(&have); err != nil {
 		return err
 	}
+
 	if from > have {
-		return fmt.Errorf("run %s has %d messages of this claim, and these are to follow %d: %w", r.ID, have, from, ErrConflict)
+		return fmt.Errorf(
+			"run %s has %d messages of this claim, and these are to follow %d: %w",
+			r.ID,
+			have,
+			from,
+			ErrConflict,
+		)
 	}
+
 	if skip := have - from; skip < len(messages) {
 		messages = messages[skip:]
 	} else {
 		return nil
 	}
+
 	for i, m := range messages {
 		content, err := json.Marshal(m.Content)
 		if err != nil {
@@ -96,19 +129,36 @@ func (r *Run) append(ctx context.Context, tx write, c Claim, from int, messages 
 			return err
 		}
 	}
+
 	n := int64(len(messages))
 	r.nextSeq += n
-	_, err := tx.ExecContext(ctx, `UPDATE runs SET next_seq = next_seq + $2, appended = appended + $2 WHERE id = $1`, r.ID, n)
+	_, err := tx.ExecContext(
+		ctx,
+		`UPDATE runs SET next_seq = next_seq + $2, appended = appended + $2 WHERE id = $1`,
+		r.ID,
+		n,
+	)
+
 	return err
 }
 
 // SetSkills records what the agent says it has: a JSON list. ErrLost when the claim no longer holds.
 func (s *Store) SetSkills(ctx context.Context, c Claim, skills json.RawMessage) error {
 	err := s.commit(ctx, func(ctx context.Context, tx write) error {
-		err := one(tx.ExecContext(ctx, `UPDATE runs SET skills = $4 WHERE`+held, c.RunID, c.Worker, c.hash(), string(skills)))
+		err := one(
+			tx.ExecContext(
+				ctx,
+				`UPDATE runs SET skills = $4 WHERE`+held,
+				c.RunID,
+				c.Worker,
+				c.hash(),
+				string(skills),
+			),
+		)
 		if errors.Is(err, errNoRow) {
 			return ErrLost
 		}
+
 		return err
 	})
 	return err
@@ -130,6 +180,7 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 	if !result.State.Ended() {
 		return "", fmt.Errorf("run %s cannot end as %q", c.RunID, result.State)
 	}
+
 	var r Run
 	err := s.commitRun(ctx, c.RunID, func(ctx context.Context, tx write) (err error) {
 		if r, err = s.lockHeld(ctx, tx, c); err != nil {
@@ -138,11 +189,13 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 		if err := r.append(ctx, tx, c, result.From, result.Messages); err != nil {
 			return err
 		}
+
 		return r.end(ctx, tx, result)
 	})
 	if err != nil {
 		return "", err
 	}
+
 	s.moved(ctx, r)
 	return r.State, nil
 }
@@ -155,20 +208,32 @@ func (r *Run) end(ctx context.Context, tx write, result Result) error {
 			return err
 		}
 	}
+
 	r.StatusMessage, r.ErrorCode = storable(result.Message), result.ErrorCode
 	if pending > 0 {
 		r.Execution++
 		r.Attempt = 1
 		return r.requeue(ctx, tx)
 	}
+
 	now := time.Now()
 	r.State = result.State
-	err := one(tx.ExecContext(ctx, `UPDATE runs SET state = $2, status_message = $3, error_code = $4, finished_at = $5, updated_at = $5,
+	err := one(
+		tx.ExecContext(
+			ctx,
+			`UPDATE runs SET state = $2, status_message = $3, error_code = $4, finished_at = $5, updated_at = $5,
 		claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1 WHERE id = $1`,
-		r.ID, string(r.State), r.StatusMessage, r.ErrorCode, micros(now)))
+			r.ID,
+			string(r.State),
+			r.StatusMessage,
+			r.ErrorCode,
+			micros(now),
+		),
+	)
 	if err != nil {
 		return err
 	}
+
 	r.nextSeq++
 	return r.entered(ctx, tx, now)
 }
@@ -177,29 +242,43 @@ func (r *Run) end(ctx context.Context, tx write, result Result) error {
 // end join its prompt, as those do that come while it is queued, so that their order is kept.
 func (r *Run) again(ctx context.Context, tx write) error {
 	if r.Execution == 1 {
-		rows, err := tx.QueryContext(ctx, `SELECT message FROM followups WHERE run_id = $1 AND execution = 2 ORDER BY uid`, r.ID)
+		rows, err := tx.QueryContext(
+			ctx,
+			`SELECT message FROM followups WHERE run_id = $1 AND execution = 2 ORDER BY uid`,
+			r.ID,
+		)
 		if err != nil {
 			return err
 		}
+
 		messages, err := scanAll(rows, func(row scanner) (m string, err error) { return m, row.Scan(&m) })
 		if err != nil {
 			return err
 		}
+
 		for _, m := range messages {
 			if err := r.join(ctx, tx, m); err != nil {
 				return err
 			}
 		}
 	}
+
 	if _, err := tx.ExecContext(ctx, `UPDATE followups SET execution = $2 WHERE run_id = $1 AND execution = $3`, r.ID, r.Execution, r.Execution+1); err != nil {
 		return err
 	}
+
 	return r.requeue(ctx, tx)
 }
 
 // join adds a message to the prompt of a run in its first execution.
 func (r *Run) join(ctx context.Context, tx write, message string) error {
-	_, err := tx.ExecContext(ctx, `UPDATE runs SET prompt = CASE prompt WHEN '' THEN $2 ELSE prompt || $3 || $2 END WHERE id = $1`, r.ID, message, "\n\n")
+	_, err := tx.ExecContext(
+		ctx,
+		`UPDATE runs SET prompt = CASE prompt WHEN '' THEN $2 ELSE prompt || $3 || $2 END WHERE id = $1`,
+		r.ID,
+		message,
+		"\n\n",
+	)
 	return err
 }
 
@@ -207,12 +286,23 @@ func (r *Run) join(ctx context.Context, tx write, message string) error {
 func (r *Run) requeue(ctx context.Context, tx write) error {
 	now := time.Now()
 	r.State = RunQueued
-	err := one(tx.ExecContext(ctx, `UPDATE runs SET state = 'QUEUED', execution = $2, attempt = $3, status_message = $4, error_code = $5, queued_at = $6, updated_at = $6,
+	err := one(
+		tx.ExecContext(
+			ctx,
+			`UPDATE runs SET state = 'QUEUED', execution = $2, attempt = $3, status_message = $4, error_code = $5, queued_at = $6, updated_at = $6,
 		started_at = NULL, finished_at = NULL, cancel_requested_at = NULL, claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1 WHERE id = $1`,
-		r.ID, r.Execution, r.Attempt, r.StatusMessage, r.ErrorCode, micros(now)))
+			r.ID,
+			r.Execution,
+			r.Attempt,
+			r.StatusMessage,
+			r.ErrorCode,
+			micros(now),
+		),
+	)
 	if err != nil {
 		return err
 	}
+
 	r.nextSeq++
 	return r.entered(ctx, tx, now)
 }
@@ -231,7 +321,15 @@ func (s *Store) moved(ctx context.Context, r Run) {
 func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
 	var r Run
 	err := s.commitRun(ctx, c.RunID, func(ctx context.Context, tx write) (err error) {
-		r, err = scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE`+held+s.dialect.forUpdate(), c.RunID, c.Worker, c.hash()))
+		r, err = scanRun(
+			tx.QueryRowContext(
+				ctx,
+				`SELECT `+runColumns+` FROM runs WHERE`+held+s.dialect.forUpdate(),
+				c.RunID,
+				c.Worker,
+				c.hash(),
+			),
+		)
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrLost
 		}
@@ -241,11 +339,13 @@ func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
 		if r.CancelRequested != nil {
 			return r.end(ctx, tx, Result{State: RunCancelled})
 		}
+
 		return r.again(ctx, tx)
 	})
 	if err == nil {
 		s.moved(ctx, r)
 	}
+
 	return err
 }
 
@@ -264,6 +364,7 @@ func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 		if r.CancelRequested != nil {
 			return nil
 		}
+
 		now := time.Now().Truncate(time.Microsecond).UTC()
 		r.CancelRequested = &now
 		if _, err := tx.ExecContext(ctx, `UPDATE runs SET cancel_requested_at = $2, updated_at = $2, state = CASE state WHEN 'QUEUED' THEN 'CANCELLED' ELSE state END,
@@ -273,6 +374,7 @@ func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 		if r.State != RunQueued {
 			return nil
 		}
+
 		r.State, r.Finished = RunCancelled, &now
 		r.nextSeq++
 		return r.entered(ctx, tx, now)
@@ -280,9 +382,11 @@ func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
+
 	s.notify(ctx, Notice{Topic: TopicRun, ID: id})
 	if r.State.Held() {
 		s.notify(ctx, Notice{Topic: TopicCancel, ID: r.Worker + " " + id})
 	}
+
 	return r, nil
 }

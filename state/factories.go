@@ -88,11 +88,29 @@ func scanFactory(row scanner) (Factory, error) {
 	var source, spec, attempted, appliedRev, problems string
 	var lastAttempted, lastApplied sql.NullInt64
 	var since, created, updated int64
-	err := row.Scan(&f.UID, &f.Name, &f.Generation, &source, &spec, &f.Detached, &f.Suspended, &f.SyncState, &since, &attempted, &appliedRev,
-		&lastAttempted, &lastApplied, &problems, &f.Message, &created, &updated)
+	err := row.Scan(
+		&f.UID,
+		&f.Name,
+		&f.Generation,
+		&source,
+		&spec,
+		&f.Detached,
+		&f.Suspended,
+		&f.SyncState,
+		&since,
+		&attempted,
+		&appliedRev,
+		&lastAttempted,
+		&lastApplied,
+		&problems,
+		&f.Message,
+		&created,
+		&updated,
+	)
 	if err != nil {
 		return Factory{}, err
 	}
+
 	f.LastAttempted, f.LastApplied = timeOrNil(lastAttempted), timeOrNil(lastApplied)
 	f.SyncSince, f.Created, f.Updated = timeOf(since), timeOf(created), timeOf(updated)
 	broken := errors.Join(json.Unmarshal([]byte(source), &f.Source), json.Unmarshal([]byte(spec), &f.Spec),
@@ -100,8 +118,13 @@ func scanFactory(row scanner) (Factory, error) {
 		json.Unmarshal([]byte(problems), &f.Problems))
 	if broken != nil { // it must not hide the others; it is written anew by the next apply
 		f.unreadable, f.Applied, f.SyncState = true, Revision{}, SyncFailed
-		f.Message = "the state's row of this factory cannot be read: " + strings.ReplaceAll(broken.Error(), "\n", "; ")
+		f.Message = "the state's row of this factory cannot be read: " + strings.ReplaceAll(
+			broken.Error(),
+			"\n",
+			"; ",
+		)
 	}
+
 	return f, nil
 }
 
@@ -140,14 +163,20 @@ func (s *Store) configure(ctx context.Context, want []FactorySettings, alone boo
 		if err := s.insertFactories(ctx, tx, want, now); err != nil {
 			return err
 		}
-		rows, err := tx.QueryContext(ctx, `SELECT `+factoryColumns+` FROM factories ORDER BY uid`+s.dialect.forUpdate())
+
+		rows, err := tx.QueryContext(
+			ctx,
+			`SELECT `+factoryColumns+` FROM factories ORDER BY uid`+s.dialect.forUpdate(),
+		)
 		if err != nil {
 			return err
 		}
+
 		present, err := scanAll(rows, scanFactory)
 		if err != nil {
 			return err
 		}
+
 		for _, f := range present {
 			i := slices.IndexFunc(want, func(w FactorySettings) bool { return w.Name == f.Name })
 			is := f
@@ -156,35 +185,45 @@ func (s *Store) configure(ctx context.Context, want []FactorySettings, alone boo
 			} else if alone {
 				is.Detached = true
 			}
-			if f.Source != is.Source || f.Suspended != is.Suspended || f.Detached != is.Detached || i >= 0 && f.Generation == 0 {
+
+			if f.Source != is.Source || f.Suspended != is.Suspended || f.Detached != is.Detached ||
+				i >= 0 && f.Generation == 0 {
 				if is.Generation, err = s.updateFactory(ctx, tx, is, now); err != nil {
 					return err
 				}
 				generation = is.Generation
 			}
+
 			if i >= 0 {
 				all[i] = is
 			} else if is.Detached {
 				detached = append(detached, f.UID)
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	for _, uid := range detached {
 		s.definitions.drop(uid)
 	}
+
 	if generation == 0 {
 		return all, nil
 	}
+
 	return all, s.announce(ctx, generation)
 }
 
 // insertFactories makes those that do not exist yet, in an order that is the same on every replica.
 func (s *Store) insertFactories(ctx context.Context, tx *sql.Tx, want []FactorySettings, now time.Time) error {
-	want = slices.SortedFunc(slices.Values(want), func(a, b FactorySettings) int { return cmp.Compare(a.Name, b.Name) })
+	want = slices.SortedFunc(
+		slices.Values(want),
+		func(a, b FactorySettings) int { return cmp.Compare(a.Name, b.Name) },
+	)
 	for _, w := range want {
 		var key [32]byte
 		rand.Read(key[:])
@@ -194,6 +233,7 @@ func (s *Store) insertFactories(ctx context.Context, tx *sql.Tx, want []FactoryS
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -224,23 +264,33 @@ func (s *Store) Factories(ctx context.Context) ([]Factory, error) {
 		return nil, s.classify(err)
 	}
 	defer rows.Close()
+
 	var all []Factory
 	for rows.Next() {
 		f, err := scanFactory(rows)
 		if err != nil {
 			return nil, err
 		}
+
 		all = append(all, f)
 	}
+
 	return all, s.classify(rows.Err())
 }
 
 // Factory returns the factory with this UID or, failing that, this name. ErrNotFound when there is none.
 func (s *Store) Factory(ctx context.Context, uidOrName string) (Factory, error) {
-	f, err := scanFactory(s.read.QueryRowContext(ctx, `SELECT `+factoryColumns+` FROM factories WHERE uid = $1 OR name = $1 ORDER BY CASE WHEN uid = $1 THEN 0 ELSE 1 END LIMIT 1`, uidOrName))
+	f, err := scanFactory(
+		s.read.QueryRowContext(
+			ctx,
+			`SELECT `+factoryColumns+` FROM factories WHERE uid = $1 OR name = $1 ORDER BY CASE WHEN uid = $1 THEN 0 ELSE 1 END LIMIT 1`,
+			uidOrName,
+		),
+	)
 	if errors.Is(err, sql.ErrNoRows) {
 		return f, fmt.Errorf("factory %q: %w", uidOrName, ErrNotFound)
 	}
+
 	return f, s.classify(err)
 }
 
@@ -288,11 +338,13 @@ func scanWebhook(row scanner) (Webhook, error) {
 	if err := row.Scan(&w.ID, &w.UID, &w.FactoryUID, &spec, &w.Ordinal, &w.SecretVersion, &latest, &w.SecretPending, &created, &updated, &deleted); err != nil {
 		return Webhook{}, err
 	}
+
 	w.SecretStale = w.SecretVersion != 0 && latest > w.SecretVersion
 	w.Created, w.Updated, w.Deleted = timeOf(created), timeOf(updated), timeOrNil(deleted)
 	if err := json.Unmarshal([]byte(spec), &w.Spec); err != nil {
 		return w, fmt.Errorf("webhook %s: %w: %w", w.UID, ErrUnreadable, err)
 	}
+
 	return w, nil
 }
 
@@ -310,11 +362,15 @@ func (s *Store) Current(ctx context.Context, factoryUID string) (Current, error)
 func (s *Store) current(ctx context.Context, tx *sql.Tx, factoryUID string) (Current, error) {
 	c := Current{Ordinals: map[string]int{}}
 	var err error
-	if c.Factory, err = scanFactory(tx.QueryRowContext(ctx, `SELECT `+factoryColumns+` FROM factories WHERE uid = $1`, factoryUID)); errors.Is(err, sql.ErrNoRows) {
+	if c.Factory, err = scanFactory(tx.QueryRowContext(ctx, `SELECT `+factoryColumns+` FROM factories WHERE uid = $1`, factoryUID)); errors.Is(
+		err,
+		sql.ErrNoRows,
+	) {
 		return c, fmt.Errorf("factory %q: %w", factoryUID, ErrNotFound)
 	} else if err != nil {
 		return c, err
 	}
+
 	var sealed []byte
 	if err := tx.QueryRowContext(ctx, `SELECT uid_key FROM factories WHERE uid = $1`, factoryUID).Scan(&sealed); err != nil {
 		return c, err
@@ -322,27 +378,36 @@ func (s *Store) current(ctx context.Context, tx *sql.Tx, factoryUID string) (Cur
 	if c.Key, err = s.seal.open("factory "+factoryUID, sealed); err != nil {
 		return c, fmt.Errorf("key of factory %q: %w: %w", factoryUID, ErrUnreadable, err)
 	}
+
 	d, err := s.applied(ctx, tx, factoryUID, c.Factory.Generation)
 	if err != nil {
 		return c, err
 	}
+
 	c.Tree, c.UIDs = d.tree, d.uids
 	if c.Webhooks, err = liveWebhooks(ctx, tx, factoryUID); err != nil {
 		return c, err
 	}
+
 	c.Tree.File = c.Factory.Spec
 	for _, w := range c.Webhooks {
 		c.Tree.Webhooks = append(c.Tree.Webhooks, w.Spec)
 	}
+
 	if err := ordinals(ctx, tx, factoryUID, c.Ordinals); err != nil {
 		return c, err
 	}
+
 	c.Secrets, err = secretInfos(ctx, tx)
 	return c, err
 }
 
 func liveWebhooks(ctx context.Context, tx *sql.Tx, factoryUID string) ([]Webhook, error) {
-	rows, err := tx.QueryContext(ctx, `SELECT `+webhookColumns+webhookTables+`WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.name`, factoryUID)
+	rows, err := tx.QueryContext(
+		ctx,
+		`SELECT `+webhookColumns+webhookTables+`WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.name`,
+		factoryUID,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -364,18 +429,25 @@ func scanAll[T any](rows *sql.Rows, scan func(scanner) (T, error)) ([]T, error) 
 }
 
 func ordinals(ctx context.Context, tx *sql.Tx, factoryUID string, into map[string]int) error {
-	rows, err := tx.QueryContext(ctx, `SELECT name, count(*) FROM webhooks WHERE factory_uid = $1 GROUP BY name`, factoryUID)
+	rows, err := tx.QueryContext(
+		ctx,
+		`SELECT name, count(*) FROM webhooks WHERE factory_uid = $1 GROUP BY name`,
+		factoryUID,
+	)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var name string
 		var n int
 		if err := rows.Scan(&name, &n); err != nil {
 			return err
 		}
+
 		into[name] = n
 	}
+
 	return rows.Err()
 }

@@ -50,6 +50,7 @@ func (d AgentDefinition) Ungranted(servers json.RawMessage) []Ungranted {
 			}
 		}
 	}
+
 	return found
 }
 
@@ -75,16 +76,19 @@ func secretReferences(name string, server map[string]json.RawMessage) []Ungrante
 		if json.Unmarshal(server[part], &values) != nil {
 			continue
 		}
+
 		for _, key := range slices.Sorted(maps.Keys(values)) {
 			var value string
 			if json.Unmarshal(values[key], &value) != nil {
 				continue
 			}
+
 			for _, secret := range schema.SecretReferences(value) {
 				found = append(found, Ungranted{name, part, key, secret})
 			}
 		}
 	}
+
 	return found
 }
 
@@ -107,6 +111,7 @@ func destination(server map[string]json.RawMessage) map[string]any {
 		if key == "headers" || decoder.Decode(&value) != nil {
 			continue
 		}
+
 		switch v := value.(type) {
 		case nil:
 			continue
@@ -123,8 +128,10 @@ func destination(server map[string]json.RawMessage) map[string]any {
 				continue
 			}
 		}
+
 		out[key] = value
 	}
+
 	return out
 }
 
@@ -152,6 +159,7 @@ func (s *Store) definitionFor(ctx context.Context, missing error, automationUID 
 		if err == nil {
 			err = json.Unmarshal([]byte(spec), &automation)
 		}
+
 		return factoryUID, automation, err
 	})
 }

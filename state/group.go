@@ -41,6 +41,7 @@ func (s *Store) commit(ctx context.Context, f func(context.Context, write) error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+
 	g := &s.group
 	item := &grouped{ctx: context.WithoutCancel(ctx), f: f, done: make(chan error, 1), lead: make(chan struct{})}
 	g.mu.Lock()
@@ -56,6 +57,7 @@ func (s *Store) commit(ctx context.Context, f func(context.Context, write) error
 		g.busy = true
 		g.mu.Unlock()
 	}
+
 	s.lead(g)
 	return s.classify(<-item.done)
 }
@@ -72,7 +74,13 @@ func (s *Store) recovering(f func(context.Context, write) error) func(context.Co
 	return func(ctx context.Context, tx write) (err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				s.log.Error("a change of the state panicked", "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+				s.log.Error(
+					"a change of the state panicked",
+					"panic",
+					fmt.Sprintf("%T", p),
+					"stack",
+					string(debug.Stack()),
+				)
 				err = fmt.Errorf("%w: %T", errPanicked, p)
 			}
 		}()
@@ -131,6 +139,7 @@ func (s *Store) runGroup(batch []*grouped, outcomes []error) error {
 		return err
 	}
 	defer inner.Rollback()
+
 	tx := write{inner, s}
 	if len(batch) == 1 {
 		if outcomes[0] = batch[0].f(batch[0].ctx, tx); outcomes[0] != nil {
@@ -138,18 +147,22 @@ func (s *Store) runGroup(batch []*grouped, outcomes []error) error {
 		}
 		return tx.Commit()
 	}
+
 	for i, item := range batch {
 		if _, err := tx.ExecContext(ctx, "SAVEPOINT change"); err != nil {
 			return err
 		}
+
 		if outcomes[i] = item.f(item.ctx, tx); outcomes[i] != nil {
 			if _, err := tx.ExecContext(ctx, "ROLLBACK TO change"); err != nil {
 				return err
 			}
 		}
+
 		if _, err := tx.ExecContext(ctx, "RELEASE change"); err != nil {
 			return err
 		}
 	}
+
 	return tx.Commit()
 }

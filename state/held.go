@@ -58,7 +58,10 @@ func ParseHeldID(id string) (number int64, ok bool) {
 
 // HeldTree names the content of files, in whatever order they come.
 func HeldTree(files []schema.File) string {
-	sorted := slices.SortedFunc(slices.Values(files), func(a, b schema.File) int { return strings.Compare(a.Path, b.Path) })
+	sorted := slices.SortedFunc(
+		slices.Values(files),
+		func(a, b schema.File) int { return strings.Compare(a.Path, b.Path) },
+	)
 	h := sha256.New()
 	for _, f := range sorted {
 		fmt.Fprintf(h, "%q %x\n", f.Path, sha256.Sum256([]byte(f.Content)))
@@ -88,16 +91,26 @@ func heldHead(ctx context.Context, db interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
 }, factoryUID string,
 ) (HeldRevision, error) {
-	h, err := scanHeld(db.QueryRowContext(ctx, `SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 ORDER BY number DESC LIMIT 1`, factoryUID))
+	h, err := scanHeld(
+		db.QueryRowContext(
+			ctx,
+			`SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 ORDER BY number DESC LIMIT 1`,
+			factoryUID,
+		),
+	)
 	if errors.Is(err, sql.ErrNoRows) {
 		return HeldRevision{Revision: Revision{ID: HeldID(0), Tree: HeldTree(nil), Held: true}}, nil
 	}
+
 	return h, err
 }
 
 // HeldCurrent reads in one view what an edit of a definition that the server holds begins with: the newest
 // revision with its files, by path, and what a plan compares with.
-func (s *Store) HeldCurrent(ctx context.Context, factoryUID string) (c Current, head HeldRevision, files []schema.File, err error) {
+func (s *Store) HeldCurrent(
+	ctx context.Context,
+	factoryUID string,
+) (c Current, head HeldRevision, files []schema.File, err error) {
 	err = s.view(ctx, func(tx *sql.Tx) (err error) {
 		if c, err = s.current(ctx, tx, factoryUID); err != nil {
 			return err
@@ -105,9 +118,11 @@ func (s *Store) HeldCurrent(ctx context.Context, factoryUID string) (c Current, 
 		if head, err = heldHead(ctx, tx, factoryUID); err != nil {
 			return err
 		}
+
 		files, err = heldFiles(ctx, tx, factoryUID, head.Number)
 		return err
 	})
+
 	c.PlannedAt = time.Now()
 	return c, head, files, s.classify(err)
 }
@@ -115,23 +130,44 @@ func (s *Store) HeldCurrent(ctx context.Context, factoryUID string) (c Current, 
 // HeldRevision returns one of the revisions that the server holds. ErrNotFound when it does not, or no
 // longer.
 func (s *Store) HeldRevision(ctx context.Context, factoryUID string, number int64) (HeldRevision, error) {
-	h, err := scanHeld(s.read.QueryRowContext(ctx, `SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 AND number = $2`, factoryUID, number))
+	h, err := scanHeld(
+		s.read.QueryRowContext(
+			ctx,
+			`SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 AND number = $2`,
+			factoryUID,
+			number,
+		),
+	)
 	if errors.Is(err, sql.ErrNoRows) {
 		return h, fmt.Errorf("revision %s: %w", HeldID(number), ErrNotFound)
 	}
+
 	return h, s.classify(err)
 }
 
 // HeldRevisions returns the revisions that the server holds of a factory's definition, newest first, those
 // before the given number if it is not 0.
-func (s *Store) HeldRevisions(ctx context.Context, factoryUID string, before int64, limit int) ([]HeldRevision, error) {
+func (s *Store) HeldRevisions(
+	ctx context.Context,
+	factoryUID string,
+	before int64,
+	limit int,
+) ([]HeldRevision, error) {
 	if before == 0 {
 		before = 1 << 62
 	}
-	rows, err := s.read.QueryContext(ctx, `SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 AND number < $2 ORDER BY number DESC LIMIT $3`, factoryUID, before, limit)
+
+	rows, err := s.read.QueryContext(
+		ctx,
+		`SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 AND number < $2 ORDER BY number DESC LIMIT $3`,
+		factoryUID,
+		before,
+		limit,
+	)
 	if err != nil {
 		return nil, s.classify(err)
 	}
+
 	all, err := scanAll(rows, scanHeld)
 	return all, s.classify(err)
 }
@@ -151,16 +187,23 @@ func (s *Store) HeldFiles(ctx context.Context, factoryUID string, number int64) 
 }
 
 func heldFiles(ctx context.Context, tx *sql.Tx, factoryUID string, number int64) ([]schema.File, error) {
-	rows, err := tx.QueryContext(ctx, `SELECT path, content FROM revision_files WHERE factory_uid = $1 AND since <= $2 AND (until IS NULL OR until > $2)`, factoryUID, number)
+	rows, err := tx.QueryContext(
+		ctx,
+		`SELECT path, content FROM revision_files WHERE factory_uid = $1 AND since <= $2 AND (until IS NULL OR until > $2)`,
+		factoryUID,
+		number,
+	)
 	if err != nil {
 		return nil, err
 	}
+
 	files, err := scanAll(rows, func(row scanner) (f schema.File, err error) {
 		var content []byte
 		err = row.Scan(&f.Path, &content)
 		f.Content = string(content)
 		return f, err
 	})
+
 	slices.SortFunc(files, func(a, b schema.File) int { return strings.Compare(a.Path, b.Path) })
 	return files, err
 }
@@ -171,11 +214,17 @@ func (s *Store) HeldChanges(ctx context.Context, factoryUID string, number int64
 	var all []HeldChange
 	err := s.heldView(ctx, factoryUID, number, func(tx *sql.Tx) error {
 		all = nil
-		rows, err := tx.QueryContext(ctx, `SELECT path, since, content FROM revision_files WHERE factory_uid = $1 AND (since = $2 OR until = $2) ORDER BY since`, factoryUID, number)
+		rows, err := tx.QueryContext(
+			ctx,
+			`SELECT path, since, content FROM revision_files WHERE factory_uid = $1 AND (since = $2 OR until = $2) ORDER BY since`,
+			factoryUID,
+			number,
+		)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
+
 		at := map[string]int{}
 		for rows.Next() {
 			var path string
@@ -184,11 +233,13 @@ func (s *Store) HeldChanges(ctx context.Context, factoryUID string, number int64
 			if err := rows.Scan(&path, &since, &content); err != nil {
 				return err
 			}
+
 			i, known := at[path]
 			if !known {
 				i, all = len(all), append(all, HeldChange{Path: path})
 				at[path] = i
 			}
+
 			text := string(content)
 			if since == number {
 				all[i].New = &text
@@ -196,8 +247,10 @@ func (s *Store) HeldChanges(ctx context.Context, factoryUID string, number int64
 				all[i].Old = &text
 			}
 		}
+
 		return rows.Err()
 	})
+
 	slices.SortFunc(all, func(a, b HeldChange) int { return cmp.Compare(a.Path, b.Path) })
 	return all, err
 }
@@ -209,11 +262,13 @@ func (s *Store) heldView(ctx context.Context, factoryUID string, number int64, f
 		if err := tx.QueryRowContext(ctx, `SELECT 1 FROM file_revisions WHERE factory_uid = $1 AND number = $2`, factoryUID, number).Scan(&one); err != nil {
 			return err
 		}
+
 		return f(tx)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("revision %s: %w", HeldID(number), ErrNotFound)
 	}
+
 	return s.classify(err)
 }
 
@@ -222,10 +277,12 @@ func checkHeld(ctx context.Context, tx *sql.Tx, factoryUID string, revision Revi
 	if !revision.Held && edit == nil {
 		return nil
 	}
+
 	var newest int64
 	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(number), 0) FROM file_revisions WHERE factory_uid = $1`, factoryUID).Scan(&newest); err != nil {
 		return err
 	}
+
 	of := revision.ID
 	if edit != nil {
 		if of != HeldID(edit.Base+1) || !revision.Held {
@@ -233,9 +290,11 @@ func checkHeld(ctx context.Context, tx *sql.Tx, factoryUID string, revision Revi
 		}
 		of = HeldID(edit.Base)
 	}
+
 	if of != HeldID(newest) {
 		return ErrSuperseded
 	}
+
 	return nil
 }
 
@@ -246,11 +305,13 @@ func hold(ctx context.Context, tx *sql.Tx, a Application, now time.Time) error {
 		a.FactoryUID, number, a.Revision.Tree, storable(a.Revision.Author), storable(a.Revision.Subject), len(a.Edit.Write)+len(a.Edit.Delete), micros(now)); err != nil {
 		return err
 	}
+
 	for _, path := range a.Edit.Delete {
 		if err := one(endFile(ctx, tx, a.FactoryUID, path, number)); err != nil {
 			return orMoved(err)
 		}
 	}
+
 	for _, f := range a.Edit.Write {
 		if _, err := endFile(ctx, tx, a.FactoryUID, f.Path, number); err != nil {
 			return err
@@ -260,25 +321,38 @@ func hold(ctx context.Context, tx *sql.Tx, a Application, now time.Time) error {
 			return err
 		}
 	}
+
 	return trimHeld(ctx, tx, a.FactoryUID, number)
 }
 
 func endFile(ctx context.Context, tx *sql.Tx, factoryUID, path string, number int64) (sql.Result, error) {
-	return tx.ExecContext(ctx, `UPDATE revision_files SET until = $1 WHERE factory_uid = $2 AND path = $3 AND until IS NULL`, number, factoryUID, path)
+	return tx.ExecContext(
+		ctx,
+		`UPDATE revision_files SET until = $1 WHERE factory_uid = $2 AND path = $3 AND until IS NULL`,
+		number,
+		factoryUID,
+		path,
+	)
 }
 
 // trimHeld forgets revisions that are too old, or whose files would be too many. What the oldest one that
 // is kept did to the one before can still be told.
 func trimHeld(ctx context.Context, tx *sql.Tx, factoryUID string, newest int64) error {
-	rows, err := tx.QueryContext(ctx, `SELECT until, CAST(sum(size) AS BIGINT) FROM revision_files WHERE factory_uid = $1 AND until IS NOT NULL GROUP BY until ORDER BY until DESC`, factoryUID)
+	rows, err := tx.QueryContext(
+		ctx,
+		`SELECT until, CAST(sum(size) AS BIGINT) FROM revision_files WHERE factory_uid = $1 AND until IS NOT NULL GROUP BY until ORDER BY until DESC`,
+		factoryUID,
+	)
 	if err != nil {
 		return err
 	}
+
 	type ended struct{ at, bytes int64 }
 	all, err := scanAll(rows, func(row scanner) (e ended, err error) { return e, row.Scan(&e.at, &e.bytes) })
 	if err != nil {
 		return err
 	}
+
 	oldest, room := newest-heldRevisions+1, int64(heldBytes)
 	for _, e := range all {
 		if room -= e.bytes; room < 0 {
@@ -286,9 +360,17 @@ func trimHeld(ctx context.Context, tx *sql.Tx, factoryUID string, newest int64) 
 			break
 		}
 	}
+
 	if _, err := tx.ExecContext(ctx, `DELETE FROM file_revisions WHERE factory_uid = $1 AND number < $2`, factoryUID, oldest); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `DELETE FROM revision_files WHERE factory_uid = $1 AND until < $2`, factoryUID, oldest)
+
+	_, err = tx.ExecContext(
+		ctx,
+		`DELETE FROM revision_files WHERE factory_uid = $1 AND until < $2`,
+		factoryUID,
+		oldest,
+	)
+
 	return err
 }

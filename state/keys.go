@@ -57,7 +57,17 @@ const insertKeySQL = `INSERT INTO api_keys (uid, name, role, hash, created_at, e
 func (s *Store) CreateKey(ctx context.Context, name string, role Role, expires *time.Time) (Key, string, error) {
 	secret := NewToken(KeyPrefix)
 	k := Key{UID: NewID(PrefixKey), Name: name, Role: role, Created: time.Now().UTC(), Expires: expires}
-	_, err := s.write.ExecContext(ctx, insertKeySQL, k.UID, k.Name, string(k.Role), HashToken(secret), micros(k.Created), microsOrNull(k.Expires))
+	_, err := s.write.ExecContext(
+		ctx,
+		insertKeySQL,
+		k.UID,
+		k.Name,
+		string(k.Role),
+		HashToken(secret),
+		micros(k.Created),
+		microsOrNull(k.Expires),
+	)
+
 	return k, secret, s.classify(err)
 }
 
@@ -71,21 +81,36 @@ func (s *Store) Bootstrap(ctx context.Context, secret string) (bool, error) {
 				return err
 			}
 		}
+
 		var n int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM api_keys`).Scan(&n); err != nil || n > 0 {
 			return err
 		}
+
 		made = true
-		_, err := tx.ExecContext(ctx, insertKeySQL, NewID(PrefixKey), "bootstrap", string(RoleAdmin), HashToken(secret), micros(time.Now()), nil)
+		_, err := tx.ExecContext(
+			ctx,
+			insertKeySQL,
+			NewID(PrefixKey),
+			"bootstrap",
+			string(RoleAdmin),
+			HashToken(secret),
+			micros(time.Now()),
+			nil,
+		)
+
 		return err
 	})
+
 	return made, err
 }
 
 // KeyBySecret returns the key with this secret. ErrNotFound when there is none, or it is revoked or has
 // expired. The look-up is by the secret's hash, so that its time tells nothing of other secrets.
 func (s *Store) KeyBySecret(ctx context.Context, secret string) (Key, error) {
-	k, err := scanKey(s.read.QueryRowContext(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE hash = $1`, HashToken(secret)))
+	k, err := scanKey(
+		s.read.QueryRowContext(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE hash = $1`, HashToken(secret)),
+	)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && !k.Live(time.Now()) {
 		return Key{}, fmt.Errorf("API key: %w", ErrNotFound)
 	}
@@ -118,9 +143,17 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 
 // RevokeKey ends a key. ErrNotFound when there is none that is not revoked already.
 func (s *Store) RevokeKey(ctx context.Context, uid string) error {
-	err := one(s.write.ExecContext(ctx, `UPDATE api_keys SET revoked_at = $1 WHERE uid = $2 AND revoked_at IS NULL`, micros(time.Now()), uid))
+	err := one(
+		s.write.ExecContext(
+			ctx,
+			`UPDATE api_keys SET revoked_at = $1 WHERE uid = $2 AND revoked_at IS NULL`,
+			micros(time.Now()),
+			uid,
+		),
+	)
 	if errors.Is(err, errNoRow) {
 		return fmt.Errorf("API key %q: %w", uid, ErrNotFound)
 	}
+
 	return s.classify(err)
 }

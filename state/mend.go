@@ -34,12 +34,14 @@ func bounded(text string, characters int) string {
 	if len(text) <= characters {
 		return text
 	}
+
 	for i := range text {
 		if characters == 0 {
 			return text[:i]
 		}
 		characters--
 	}
+
 	return text
 }
 
@@ -61,6 +63,7 @@ func (s *Store) mending(ctx context.Context, id string, change func() error) err
 	if !ofRow(err) || errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
+
 	mend := s.commit(ctx, func(ctx context.Context, tx write) error {
 		_, err := tx.ExecContext(ctx, mendRunSQL, id)
 		return err
@@ -68,6 +71,7 @@ func (s *Store) mending(ctx context.Context, id string, change func() error) err
 	if mend != nil {
 		return errors.Join(err, mend)
 	}
+
 	return change()
 }
 
@@ -80,6 +84,7 @@ func (s *Store) endUnfit(ctx context.Context, id string, cause error, condition 
 		if _, err := tx.ExecContext(ctx, mendRunSQL, id); err != nil {
 			return err
 		}
+
 		now := time.Now()
 		err := tx.Tx.QueryRowContext(ctx, `UPDATE runs
 			SET state = 'ERROR', error_code = 'internal_error', status_message = $2, finished_at = $3, updated_at = $3,
@@ -90,12 +95,23 @@ func (s *Store) endUnfit(ctx context.Context, id string, cause error, condition 
 		if err != nil {
 			return err
 		}
+
 		r.Updated, r.Finished = now, &now
 		return r.entered(ctx, tx, now)
 	})
+
 	if err == nil {
-		s.log.Error("a run ended because it cannot go on as it is stored", "run_id", id, "factory_uid", r.FactoryUID, "error", cause)
+		s.log.Error(
+			"a run ended because it cannot go on as it is stored",
+			"run_id",
+			id,
+			"factory_uid",
+			r.FactoryUID,
+			"error",
+			cause,
+		)
 		s.moved(ctx, r)
 	}
+
 	return r, err
 }

@@ -59,12 +59,15 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 		if err != nil {
 			return err
 		}
+
 		metadata = string(text)
 	}
+
 	var sealed []byte
 	if r.Sealed != nil {
 		sealed = s.seal.seal("run "+r.ID, r.Sealed)
 	}
+
 	secrets := []byte("[]")
 	if len(r.Secrets) > 0 {
 		var err error
@@ -72,23 +75,53 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 			return err
 		}
 	}
+
 	config := r.Config
 	if len(config) == 0 {
 		config = json.RawMessage("{}")
 	}
+
 	r.bound()
-	err := exec(insertRunSQL, r.ID, r.FactoryUID, r.Title, r.Prompt, r.Envelope, r.Source,
-		r.Creator.Type, r.Creator.UID, r.Creator.DisplayName, r.ConversationID, r.ParentRunID, r.RootRunID,
-		r.AutomationUID, r.WebhookUID, r.DeliveryUID, r.AgentUID, string(config), sealed,
-		r.ConfigName, r.ModelID, r.EnvironmentID, r.SkillSpec, metadata, micros(r.At), string(secrets), r.TriggerURL, r.Traceparent)
+	err := exec(
+		insertRunSQL,
+		r.ID,
+		r.FactoryUID,
+		r.Title,
+		r.Prompt,
+		r.Envelope,
+		r.Source,
+		r.Creator.Type,
+		r.Creator.UID,
+		r.Creator.DisplayName,
+		r.ConversationID,
+		r.ParentRunID,
+		r.RootRunID,
+		r.AutomationUID,
+		r.WebhookUID,
+		r.DeliveryUID,
+		r.AgentUID,
+		string(config),
+		sealed,
+		r.ConfigName,
+		r.ModelID,
+		r.EnvironmentID,
+		r.SkillSpec,
+		metadata,
+		micros(r.At),
+		string(secrets),
+		r.TriggerURL,
+		r.Traceparent,
+	)
 	if err != nil {
 		return err
 	}
+
 	for k, v := range r.Metadata {
 		if err := exec(insertRunMetadataSQL, r.ID, r.FactoryUID, bounded(k, maxMetadataText), bounded(v, maxMetadataText)); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -100,7 +133,13 @@ const maxMetadataText = 256
 func (r *NewRun) bound() {
 	r.Title, r.Prompt, r.Envelope = bounded(r.Title, schema.MaxTitle), storable(r.Prompt), storable(r.Envelope)
 	r.ConfigName, r.ModelID = bounded(r.ConfigName, schema.MaxLabel), bounded(r.ModelID, schema.MaxModel)
-	r.EnvironmentID, r.SkillSpec = bounded(r.EnvironmentID, schema.MaxEnvironment), bounded(r.SkillSpec, schema.MaxSkillSpec)
+	r.EnvironmentID, r.SkillSpec = bounded(
+		r.EnvironmentID,
+		schema.MaxEnvironment,
+	), bounded(
+		r.SkillSpec,
+		schema.MaxSkillSpec,
+	)
 	r.Creator.DisplayName, r.TriggerURL = storable(r.Creator.DisplayName), storable(r.TriggerURL)
 }
 
@@ -112,10 +151,13 @@ func (r NewRun) run() Run {
 	if len(config) == 0 {
 		config = json.RawMessage("{}")
 	}
+
 	return Run{
 		ID: r.ID, FactoryUID: r.FactoryUID, Title: r.Title, Prompt: r.Prompt, Envelope: r.Envelope, State: RunQueued, Source: r.Source, Creator: r.Creator,
 		ConversationID: r.ConversationID, ParentRunID: r.ParentRunID, RootRunID: r.RootRunID, AutomationUID: r.AutomationUID, WebhookUID: r.WebhookUID,
 		DeliveryUID: r.DeliveryUID, AgentUID: r.AgentUID, TriggerURL: r.TriggerURL, Config: config, Secrets: r.Secrets, Metadata: r.Metadata,
-		Skills: json.RawMessage("[]"), Execution: 1, Attempt: 1, Created: at, Updated: at, Queued: at, nextSeq: 1, Traceparent: r.Traceparent,
+		Skills: json.RawMessage(
+			"[]",
+		), Execution: 1, Attempt: 1, Created: at, Updated: at, Queued: at, nextSeq: 1, Traceparent: r.Traceparent,
 	}
 }

@@ -21,12 +21,20 @@ type OfferedSecret struct {
 // before. ErrNotFound when the factory has no such webhook. It is forgotten when the delivery log forgets
 // rows as old.
 func (s *Store) OfferSecret(ctx context.Context, factoryUID, webhookUID string, o OfferedSecret) error {
-	_, err := s.write.ExecContext(ctx, `INSERT INTO offered_secrets (webhook_uid, factory_uid, sealed, sender, received_at, count) VALUES ($1, $2, $3, $4, $5, 1)
+	_, err := s.write.ExecContext(
+		ctx,
+		`INSERT INTO offered_secrets (webhook_uid, factory_uid, sealed, sender, received_at, count) VALUES ($1, $2, $3, $4, $5, 1)
 		ON CONFLICT (webhook_uid) DO UPDATE SET sealed = excluded.sealed, sender = excluded.sender, received_at = excluded.received_at, count = offered_secrets.count + 1`,
-		webhookUID, factoryUID, s.seal.seal("offered "+webhookUID, []byte(o.Value)), o.Sender, micros(o.Received))
+		webhookUID,
+		factoryUID,
+		s.seal.seal("offered "+webhookUID, []byte(o.Value)),
+		o.Sender,
+		micros(o.Received),
+	)
 	if isForeignKey(err) {
 		return fmt.Errorf("webhook %q: %w", webhookUID, ErrNotFound)
 	}
+
 	return s.classify(err)
 }
 
@@ -42,6 +50,7 @@ func (s *Store) OfferedSecret(ctx context.Context, factoryUID, webhookUID string
 	} else if err != nil {
 		return o, s.classify(err)
 	}
+
 	value, err := s.seal.open("offered "+webhookUID, sealed)
 	o.Value, o.Received = string(value), timeOf(received)
 	return o, err

@@ -25,14 +25,17 @@ func (p *prepared) find(query string) *sql.Stmt {
 	if st != nil {
 		return st
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if p.wanted == nil {
 		p.wanted = map[string]bool{}
 	}
 	if len(p.all)+len(p.wanted) < maxPrepared {
 		p.wanted[query] = true
 	}
+
 	return p.all[query]
 }
 
@@ -44,8 +47,10 @@ func (p *prepared) prepare(ctx context.Context, db *sql.DB) {
 	if n == 0 {
 		return
 	}
+
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	for query := range p.wanted {
 		if st, err := db.PrepareContext(ctx, query); err == nil {
 			if p.all == nil {
@@ -53,6 +58,7 @@ func (p *prepared) prepare(ctx context.Context, db *sql.DB) {
 			}
 			p.all[query] = st
 		}
+
 		delete(p.wanted, query)
 	}
 }
@@ -126,11 +132,14 @@ func (s *Store) listRows(ctx context.Context, tx *sql.Tx, query string, args ...
 				return tx.StmtContext(ctx, st).QueryContext(ctx, args...)
 			}
 		}
+
 		return tx.QueryContext(ctx, query, args...)
 	}
+
 	if st := s.prepared(ctx, &s.lists, query); st != nil {
 		return st.QueryContext(ctx, args...)
 	}
+
 	return s.read.QueryContext(ctx, query, args...)
 }
 

@@ -18,7 +18,11 @@ func (s *Store) ReapRuns(ctx context.Context, deadline time.Time, limit int) ([]
 	if !s.clock.steady() {
 		return nil, nil
 	}
-	return s.reap(ctx, lost{`claim_hash IS NOT NULL AND lease_until < $1`, micros(deadline.Add(-s.ClockSkew()))}, limit)
+	return s.reap(
+		ctx,
+		lost{`claim_hash IS NOT NULL AND lease_until < $1`, micros(deadline.Add(-s.ClockSkew()))},
+		limit,
+	)
 }
 
 // ReapWorker takes every run away from a worker that is known to have ended, as ReapRuns does.
@@ -47,6 +51,7 @@ func (s *Store) reap(ctx context.Context, where lost, limit int) (reaped []Run, 
 		if err != nil || len(page) == 0 {
 			return reaped, err
 		}
+
 		for _, h := range page {
 			last = h
 			r, err := s.reapRun(ctx, where, h.id)
@@ -62,6 +67,7 @@ func (s *Store) reap(ctx context.Context, where lost, limit int) (reaped []Run, 
 			}
 		}
 	}
+
 	return reaped, nil
 }
 
@@ -73,26 +79,40 @@ func (s *Store) lostRuns(ctx context.Context, where lost, after heldRun, limit i
 	if err != nil {
 		return nil, s.classify(err)
 	}
-	all, err := scanAll(rows, func(row scanner) (h heldRun, err error) { return h, row.Scan(&h.id, &h.factory, &h.until) })
+
+	all, err := scanAll(
+		rows,
+		func(row scanner) (h heldRun, err error) { return h, row.Scan(&h.id, &h.factory, &h.until) },
+	)
 	return all, s.classify(err)
 }
 
 // reapRun takes one run away from its worker.
 func (s *Store) reapRun(ctx context.Context, where lost, id string) (r Run, err error) {
 	err = s.commitRun(ctx, id, func(ctx context.Context, tx write) (err error) {
-		r, err = scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE `+where.sql+` AND id = $2`+s.dialect.forUpdate(), where.arg, id))
+		r, err = scanRun(
+			tx.QueryRowContext(
+				ctx,
+				`SELECT `+runColumns+` FROM runs WHERE `+where.sql+` AND id = $2`+s.dialect.forUpdate(),
+				where.arg,
+				id,
+			),
+		)
 		if err != nil {
 			return err
 		}
+
 		return r.lose(ctx, tx)
 	})
 	if !ofRow(err) || errors.Is(err, sql.ErrNoRows) {
 		return r, err
 	}
+
 	ended, end := s.endUnfit(ctx, id, err, strings.ReplaceAll(where.sql, "$1", "$4"), where.arg)
 	if end != nil {
 		return r, errors.Join(err, end)
 	}
+
 	return ended, nil
 }
 
@@ -107,6 +127,7 @@ func (r *Run) lose(ctx context.Context, tx write) error {
 		r.Attempt++
 		return r.again(ctx, tx)
 	}
+
 	return r.end(ctx, tx, Result{
 		State: RunError, ErrorCode: "infrastructure_timeout",
 		Message: fmt.Sprintf("the worker stopped answering, in each of %d attempts", MaxAttempts),

@@ -81,24 +81,32 @@ type sharedReject struct {
 func (r *rejects) share(one *Rejection) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if r.count(one.WebhookID, 1) <= bounds.RejectedRows {
 		return false
 	}
+
 	key := rejectKey{one.WebhookID, one.Outcome, one.Sender, one.Received.Unix() / 60}
 	row := r.waiting[key]
-	if row == nil && (len(r.waiting) >= bounds.SharedRejectedRows || r.rows[one.WebhookID] >= bounds.SharedRejectedRowsOfWebhook) {
+	if row == nil &&
+		(len(r.waiting) >= bounds.SharedRejectedRows || r.rows[one.WebhookID] >= bounds.SharedRejectedRowsOfWebhook) {
 		key.sender = manySenders
 		row = r.waiting[key]
 	}
+
 	if row == nil {
 		if r.waiting == nil {
 			r.waiting, r.rows = map[rejectKey]*sharedReject{}, map[int64]int{}
 		}
+
 		r.rows[one.WebhookID]++
 		row = &sharedReject{Rejection: *one}
-		row.uid, row.Sender, row.Identity, row.Event, row.Size = NewID(PrefixDelivery), key.sender, Identity{}, "", nil
+		row.uid, row.Sender, row.Identity, row.Event, row.Size = NewID(
+			PrefixDelivery,
+		), key.sender, Identity{}, "", nil
 		r.waiting[key] = row
 	}
+
 	row.add(one)
 	return true
 }
@@ -126,6 +134,7 @@ func (s *sharedReject) add(r *Rejection) {
 	if r.Size == nil {
 		return
 	}
+
 	if size := *r.Size; s.Size == nil {
 		smallest, largest := size, size
 		s.Size, s.sizeMax = &smallest, &largest
@@ -139,6 +148,7 @@ func (s *sharedReject) add(r *Rejection) {
 func (r *rejects) due(now time.Time) map[rejectKey]Rejection {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	rows := map[rejectKey]Rejection{}
 	for key, row := range r.waiting {
 		switch {
@@ -152,6 +162,7 @@ func (r *rejects) due(now time.Time) map[rejectKey]Rejection {
 			}
 		}
 	}
+
 	return rows
 }
 
@@ -187,16 +198,24 @@ func (a *acceptor) flushRejects(ctx context.Context) {
 				_, err = a.transact(ctx, batch[i:i+1])
 			}
 			if ofRow(err) {
-				a.s.Skip(loopRejects, batch[i].entry.FactoryUID, "rejections of webhook "+batch[i].entry.WebhookUID, err)
+				a.s.Skip(
+					loopRejects,
+					batch[i].entry.FactoryUID,
+					"rejections of webhook "+batch[i].entry.WebhookUID,
+					err,
+				)
 			} else if err != nil {
 				a.rejects.again(key)
 			}
 		}
+
 		if err != nil && !ofRow(err) {
 			a.s.log.Warn("writing shared rows of rejected deliveries", "error", err)
 		}
+
 		batch, keys = batch[:0], keys[:0]
 	}
+
 	order := slices.SortedFunc(maps.Keys(rows), func(x, y rejectKey) int {
 		return cmp.Or(cmp.Compare(x.webhook, y.webhook), cmp.Compare(rows[x].uid, rows[y].uid))
 	})
@@ -207,6 +226,7 @@ func (a *acceptor) flushRejects(ctx context.Context) {
 			flush()
 		}
 	}
+
 	if len(batch) > 0 {
 		flush()
 	}

@@ -7,7 +7,12 @@ import (
 	"millwright/schema"
 )
 
-var resourcePrefix = map[string]string{"automation": PrefixAutomation, "agent": PrefixAgent, "runner": PrefixRunner, "skill": PrefixSkill}
+var resourcePrefix = map[string]string{
+	"automation": PrefixAutomation,
+	"agent":      PrefixAgent,
+	"runner":     PrefixRunner,
+	"skill":      PrefixSkill,
+}
 
 // AgentConfig is AmbientAgentConfig (contract.md, section 4) as a definition resolves to it.
 type AgentConfig struct {
@@ -40,6 +45,7 @@ func ConfigOf(exec schema.Execution, basePrompt, name string) AgentConfig {
 			c.ModelID = h.Model
 		}
 	}
+
 	return c
 }
 
@@ -53,6 +59,7 @@ func (c *AgentConfig) mask() (servers []byte, err error) {
 		if err := json.Unmarshal(raw, &server); err != nil {
 			return nil, fmt.Errorf("MCP server %q: %w", name, err)
 		}
+
 		for _, key := range []string{"env", "headers"} {
 			var values map[string]json.RawMessage
 			if server[key] == nil {
@@ -61,20 +68,25 @@ func (c *AgentConfig) mask() (servers []byte, err error) {
 			if err := json.Unmarshal(server[key], &values); err != nil {
 				return nil, fmt.Errorf("MCP server %q: %s: %w", name, key, err)
 			}
+
 			for k := range values {
 				values[k], hides = json.RawMessage(`"***"`), true
 			}
+
 			if server[key], err = json.Marshal(values); err != nil {
 				return nil, err
 			}
 		}
+
 		if masked[name], err = json.Marshal(server); err != nil {
 			return nil, err
 		}
 	}
+
 	if !hides {
 		return nil, nil
 	}
+
 	servers, err = json.Marshal(c.MCPServers)
 	c.MCPServers = masked
 	return servers, err
@@ -87,10 +99,20 @@ func routeAutomation(tree schema.Factory, uids map[string]string, a schema.Autom
 	if err != nil {
 		return RoutedAutomation{}, err
 	}
+
 	raw, err := json.Marshal(config)
-	r := RoutedAutomation{UID: uids[ResourceKey("automation", a.Name)], Spec: a, Config: raw, Sealed: sealed, Model: config.ModelID, Env: config.EnvironmentID, Secrets: exec.Secrets}
+	r := RoutedAutomation{
+		UID:     uids[ResourceKey("automation", a.Name)],
+		Spec:    a,
+		Config:  raw,
+		Sealed:  sealed,
+		Model:   config.ModelID,
+		Env:     config.EnvironmentID,
+		Secrets: exec.Secrets,
+	}
 	if agent != "" {
 		r.Agent = uids[ResourceKey("agent", agent)]
 	}
+
 	return r, err
 }

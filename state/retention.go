@@ -14,12 +14,17 @@ const trimBatch = 200
 // the delivery when the delivery's row is gone too. It returns how many runs it forgot.
 func (s *Store) TrimRuns(ctx context.Context, age time.Duration) (int, error) {
 	err := s.commit(ctx, func(ctx context.Context, tx write) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM idempotency WHERE created_at <= $1`, micros(time.Now().Add(-idempotencyKept)))
+		_, err := tx.ExecContext(
+			ctx,
+			`DELETE FROM idempotency WHERE created_at <= $1`,
+			micros(time.Now().Add(-idempotencyKept)),
+		)
 		return err
 	})
 	if err != nil || age == 0 {
 		return 0, err
 	}
+
 	before, total := micros(time.Now().Add(-age)), 0
 	for _, st := range RunStates() {
 		var last endedRun
@@ -35,6 +40,7 @@ func (s *Store) TrimRuns(ctx context.Context, age time.Duration) (int, error) {
 			}
 		}
 	}
+
 	return total, ctx.Err()
 }
 
@@ -46,16 +52,23 @@ type endedRun struct {
 
 // trimRuns forgets one batch of the runs that ended in state st and come after one of them. When a run keeps
 // the batch from that, each is forgotten alone, and those that cannot be are skipped.
-func (s *Store) trimRuns(ctx context.Context, st RunState, before int64, after endedRun) (last endedRun, n int, err error) {
+func (s *Store) trimRuns(
+	ctx context.Context,
+	st RunState,
+	before int64,
+	after endedRun,
+) (last endedRun, n int, err error) {
 	runs, err := s.endedRuns(ctx, st, before, after)
 	if err != nil || len(runs) == 0 {
 		return after, 0, err
 	}
+
 	last = runs[len(runs)-1]
 	n, err = s.forgetRuns(ctx, runs, before)
 	if !ofRow(err) {
 		return last, n, err
 	}
+
 	for _, r := range runs {
 		one, err := s.forgetRuns(ctx, []endedRun{r}, before)
 		n += one
@@ -65,6 +78,7 @@ func (s *Store) trimRuns(ctx context.Context, st RunState, before int64, after e
 			return last, n, err
 		}
 	}
+
 	return last, n, nil
 }
 
@@ -87,27 +101,38 @@ func (s *Store) forgetRuns(ctx context.Context, runs []endedRun, before int64) (
 	err = s.commit(ctx, func(ctx context.Context, tx write) error {
 		n = 0
 		for _, r := range runs {
-			err := one(tx.ExecContext(ctx, `DELETE FROM runs WHERE id = $1 AND finished_at IS NOT NULL AND updated_at < $2`, r.id, before))
+			err := one(
+				tx.ExecContext(
+					ctx,
+					`DELETE FROM runs WHERE id = $1 AND finished_at IS NOT NULL AND updated_at < $2`,
+					r.id,
+					before,
+				),
+			)
 			if errors.Is(err, errNoRow) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
+
 			n++
 			if r.delivery == "" {
 				continue
 			}
+
 			if _, err := tx.ExecContext(ctx, `DELETE FROM payloads WHERE delivery_uid = $1
 				AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.delivery_uid = $1 AND runs.delivery_uid <> '')
 				AND NOT EXISTS (SELECT 1 FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE w.uid = $2 AND d.uid = $1)`, r.delivery, r.webhook); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
 		n = 0
 	}
+
 	return n, err
 }

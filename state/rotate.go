@@ -36,22 +36,30 @@ func RotateMasterKey(ctx context.Context, cfg Config, keyFile, newFile string) (
 		return Rotation{}, err
 	}
 	defer s.Close()
+
 	if newFile != "" {
 		next, err := readOrMakeKey(newFile)
 		if err != nil {
 			return Rotation{}, err
 		}
+
 		if bytes.Equal(next, s.seal.master) {
-			return Rotation{}, fmt.Errorf("the state is sealed under the key in %s already: name a file that does not exist to get a new key", newFile)
+			return Rotation{}, fmt.Errorf(
+				"the state is sealed under the key in %s already: name a file that does not exist to get a new key",
+				newFile,
+			)
 		}
+
 		return s.reseal(ctx, next)
 	}
+
 	if keyFile, err = filepath.EvalSymlinks(keyFile); err != nil {
 		return Rotation{}, fmt.Errorf("master key: %w", err)
 	}
 	if err := removeBeside(keyFile, ".partial-", nil); err != nil {
 		return Rotation{}, err
 	}
+
 	old, next := s.seal.master, newMasterKey()
 	r := Rotation{Kept: keyFile + ".until-" + time.Now().UTC().Format("20060102T150405.000Z")}
 	if err := writeNew(r.Kept, keyText(old)); err != nil {
@@ -61,6 +69,7 @@ func RotateMasterKey(ctx context.Context, cfg Config, keyFile, newFile string) (
 		os.Remove(r.Kept)
 		return Rotation{}, err
 	}
+
 	done, err := s.reseal(ctx, next)
 	r.Values, r.Unreadable = done.Values, done.Unreadable
 	if err != nil {
@@ -69,8 +78,10 @@ func RotateMasterKey(ctx context.Context, cfg Config, keyFile, newFile string) (
 		if s.checkMasterKey(context.WithoutCancel(ctx)) == nil {
 			err = errors.Join(err, replaceKeys(keyFile, s.seal.master))
 		}
+
 		return Rotation{}, err
 	}
+
 	return r, replaceKeys(keyFile, next)
 }
 
@@ -83,10 +94,12 @@ func readOrMakeKey(file string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new master key: %w", err)
 	}
+
 	key, err := parseMasterKey(strings.TrimSpace(string(text)), file)
 	if err == nil && len(key) != masterKeySize {
 		err = fmt.Errorf("%s holds two keys: want one", file)
 	}
+
 	return key, err
 }
 
@@ -96,32 +109,54 @@ func replaceKeys(file string, keys ...[]byte) error {
 	if err != nil {
 		return fmt.Errorf("master key: %w", err)
 	}
+
 	part, err := partial(file)
 	if err != nil {
 		return fmt.Errorf("master key: its directory must be writable, or give --new-key-file: %w", err)
 	}
 	defer os.Remove(part)
+
 	if err := os.WriteFile(part, keyText(keys...), 0o600); err != nil {
 		return fmt.Errorf("master key: %w", err)
 	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok && (int(owner.Uid) != os.Getuid() || int(owner.Gid) != os.Getgid()) {
+
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok &&
+		(int(owner.Uid) != os.Getuid() || int(owner.Gid) != os.Getgid()) {
 		if err := os.Chown(part, int(owner.Uid), int(owner.Gid)); err != nil {
 			return fmt.Errorf("master key: run this as the owner of %s: %w", file, err)
 		}
 	}
+
 	if err := errors.Join(os.Chmod(part, info.Mode().Perm()), syncFile(part), os.Rename(part, file)); err != nil {
 		return fmt.Errorf("master key: %w", err)
 	}
+
 	return syncFile(filepath.Dir(file))
 }
 
 // sealedColumns are all the columns that hold sealed values: how to list those after a key, what each is
 // sealed as, and how to replace one.
 var sealedColumns = [...]struct{ list, purpose, update string }{
-	{`SELECT name, version, sealed FROM secret_versions WHERE sealed IS NOT NULL AND (name, version) > ($1, $2) ORDER BY name, version LIMIT $3`, "secret ", `UPDATE secret_versions SET sealed = $3 WHERE name = $1 AND version = $2`},
-	{`SELECT uid, 0, uid_key FROM factories WHERE (uid, 0) > ($1, $2) ORDER BY uid LIMIT $3`, "factory ", `UPDATE factories SET uid_key = $3 WHERE uid = $1 AND $2 = 0`},
-	{`SELECT id, 0, sealed FROM runs WHERE sealed IS NOT NULL AND (id, 0) > ($1, $2) ORDER BY id LIMIT $3`, "run ", `UPDATE runs SET sealed = $3 WHERE id = $1 AND $2 = 0`},
-	{`SELECT webhook_uid, 0, sealed FROM offered_secrets WHERE (webhook_uid, 0) > ($1, $2) ORDER BY webhook_uid LIMIT $3`, "offered ", `UPDATE offered_secrets SET sealed = $3 WHERE webhook_uid = $1 AND $2 = 0`},
+	{
+		`SELECT name, version, sealed FROM secret_versions WHERE sealed IS NOT NULL AND (name, version) > ($1, $2) ORDER BY name, version LIMIT $3`,
+		"secret ",
+		`UPDATE secret_versions SET sealed = $3 WHERE name = $1 AND version = $2`,
+	},
+	{
+		`SELECT uid, 0, uid_key FROM factories WHERE (uid, 0) > ($1, $2) ORDER BY uid LIMIT $3`,
+		"factory ",
+		`UPDATE factories SET uid_key = $3 WHERE uid = $1 AND $2 = 0`,
+	},
+	{
+		`SELECT id, 0, sealed FROM runs WHERE sealed IS NOT NULL AND (id, 0) > ($1, $2) ORDER BY id LIMIT $3`,
+		"run ",
+		`UPDATE runs SET sealed = $3 WHERE id = $1 AND $2 = 0`,
+	},
+	{
+		`SELECT webhook_uid, 0, sealed FROM offered_secrets WHERE (webhook_uid, 0) > ($1, $2) ORDER BY webhook_uid LIMIT $3`,
+		"offered ",
+		`UPDATE offered_secrets SET sealed = $3 WHERE webhook_uid = $1 AND $2 = 0`,
+	},
 }
 
 // resealBatch is how many sealed values are in memory at once.
@@ -136,21 +171,32 @@ func (s *Store) reseal(ctx context.Context, key []byte) (r Rotation, err error) 
 			return r, err
 		}
 	}
+
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		r = Rotation{}
 		if err := s.nobodyServes(ctx, tx); err != nil {
 			return err
 		}
+
 		for _, column := range sealedColumns {
 			if err := s.resealColumn(ctx, tx, next, column.list, column.purpose, column.update, &r); err != nil {
 				return err
 			}
 		}
-		return one(tx.ExecContext(ctx, `UPDATE facts SET value = $2 WHERE name = $1`, masterKeyFact, next.seal(masterKeyFact, []byte("millwright"))))
+
+		return one(
+			tx.ExecContext(
+				ctx,
+				`UPDATE facts SET value = $2 WHERE name = $1`,
+				masterKeyFact,
+				next.seal(masterKeyFact, []byte("millwright")),
+			),
+		)
 	})
 	if err == nil {
 		s.seal = next
 	}
+
 	return r, err
 }
 
@@ -160,17 +206,24 @@ func (s *Store) nobodyServes(ctx context.Context, tx *sql.Tx) error {
 	if !s.Shared() { // we hold the lock of the state
 		return nil
 	}
+
 	var alone bool
 	if err := tx.QueryRowContext(ctx, aloneSQL).Scan(&alone); err != nil {
 		return err
 	}
+
 	var leases int
 	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE lease_until > $1`, micros(s.clock.now())).Scan(&leases); err != nil {
 		return err
 	}
+
 	if !alone || leases > 0 {
-		return fmt.Errorf("servers use this state: stop them all first (one that was killed counts for some seconds more): %w", ErrConflict)
+		return fmt.Errorf(
+			"servers use this state: stop them all first (one that was killed counts for some seconds more): %w",
+			ErrConflict,
+		)
 	}
+
 	return nil
 }
 
@@ -182,7 +235,13 @@ func (s *Store) checkRotated() error {
 	return nil
 }
 
-func (s *Store) resealColumn(ctx context.Context, tx *sql.Tx, next *sealer, list, purpose, update string, r *Rotation) error {
+func (s *Store) resealColumn(
+	ctx context.Context,
+	tx *sql.Tx,
+	next *sealer,
+	list, purpose, update string,
+	r *Rotation,
+) error {
 	type value struct {
 		name    string
 		version int64
@@ -194,10 +253,15 @@ func (s *Store) resealColumn(ctx context.Context, tx *sql.Tx, next *sealer, list
 		if err != nil {
 			return err
 		}
-		values, err := scanAll(rows, func(row scanner) (v value, err error) { return v, row.Scan(&v.name, &v.version, &v.sealed) })
+
+		values, err := scanAll(
+			rows,
+			func(row scanner) (v value, err error) { return v, row.Scan(&v.name, &v.version, &v.sealed) },
+		)
 		if err != nil {
 			return err
 		}
+
 		for _, v := range values {
 			last = v
 			plain, err := s.seal.open(purpose+v.name, v.sealed)
@@ -208,8 +272,10 @@ func (s *Store) resealColumn(ctx context.Context, tx *sql.Tx, next *sealer, list
 			if err := one(tx.ExecContext(ctx, update, v.name, v.version, next.seal(purpose+v.name, plain))); err != nil {
 				return err
 			}
+
 			r.Values++
 		}
+
 		if len(values) < resealBatch {
 			return nil
 		}

@@ -72,32 +72,42 @@ func (s *Store) Routing(ctx context.Context) (Routing, error) {
 		if err := tx.QueryRowContext(ctx, `SELECT generation FROM routing WHERE id = 1`).Scan(&r.Generation); err != nil {
 			return err
 		}
-		rows, err := tx.QueryContext(ctx, `SELECT uid, name, generation, spec FROM factories WHERE detached = 0 ORDER BY name`)
+
+		rows, err := tx.QueryContext(
+			ctx,
+			`SELECT uid, name, generation, spec FROM factories WHERE detached = 0 ORDER BY name`,
+		)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
+
 		for rows.Next() {
 			var f RoutedFactory
 			if err := rows.Scan(&f.UID, &f.Name, &f.Generation, &f.spec); err != nil {
 				return err
 			}
+
 			f.Err = json.Unmarshal([]byte(f.spec), &f.file)
 			r.Factories = append(r.Factories, f)
 		}
+
 		if err := rows.Err(); err != nil {
 			return err
 		}
+
 		for i := range r.Factories {
 			if err := s.routeFactory(ctx, tx, &r.Factories[i]); err != nil {
 				return fmt.Errorf("factory %q: %w", r.Factories[i].Name, err)
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
 		return r, s.classify(err)
 	}
+
 	for _, f := range r.Factories {
 		s.Skip(LoopRouting, f.UID, "factory "+f.UID, f.Err)
 		for _, w := range f.Webhooks {
@@ -106,6 +116,7 @@ func (s *Store) Routing(ctx context.Context) (Routing, error) {
 			}
 		}
 	}
+
 	return r, nil
 }
 
@@ -119,6 +130,7 @@ func (s *Store) routeFactory(ctx context.Context, tx *sql.Tx, f *RoutedFactory) 
 		return err
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var w RoutedWebhook
 		var spec, name string
@@ -126,15 +138,19 @@ func (s *Store) routeFactory(ctx context.Context, tx *sql.Tx, f *RoutedFactory) 
 		if err := rows.Scan(&w.ID, &w.UID, &spec, &name, &sealed); err != nil {
 			return err
 		}
+
 		w.Err = json.Unmarshal([]byte(spec), &w.Spec)
 		if w.Pending = sealed == nil; !w.Pending && w.Err == nil {
 			w.Secret, w.Err = s.seal.open("secret "+name, sealed)
 		}
+
 		f.Webhooks = append(f.Webhooks, w)
 	}
+
 	if err := rows.Err(); err != nil {
 		return err
 	}
+
 	d, err := s.applied(ctx, tx, f.UID, f.Generation)
 	switch {
 	case errors.Is(err, ErrUnreadable):
@@ -144,12 +160,14 @@ func (s *Store) routeFactory(ctx context.Context, tx *sql.Tx, f *RoutedFactory) 
 	case f.Err == nil:
 		f.Automations, f.Err = d.route(f.spec, f.file)
 	}
+
 	if f.Err != nil {
 		f.Automations = nil
 		for i := range f.Webhooks {
 			f.Webhooks[i].Err = f.Err
 		}
 	}
+
 	return nil
 }
 
@@ -195,12 +213,15 @@ func (s *Store) Join(ctx context.Context, generation int64) (*Replica, error) {
 	if !s.Shared() {
 		s.local.mu.Lock()
 		defer s.local.mu.Unlock()
+
 		if s.local.all == nil {
 			s.local.all, s.local.cond = map[*Replica]struct{}{}, make(chan struct{})
 		}
+
 		s.local.all[r] = struct{}{}
 		return r, nil
 	}
+
 	return r, r.Renew(ctx)
 }
 
@@ -231,6 +252,7 @@ func (r *Replica) Renew(ctx context.Context) error {
 	if err := r.s.checkRotated(); err != nil {
 		return err
 	}
+
 	asked := time.Since(r.base) // the lease counts from before the write, so that others see it end later than we do
 	_, err := r.s.write.ExecContext(ctx, `INSERT INTO replicas (uid, generation, lease_until) VALUES ($1, $2, $3)
 		ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation, lease_until = excluded.lease_until`,
@@ -238,6 +260,7 @@ func (r *Replica) Renew(ctx context.Context) error {
 	if err != nil {
 		return r.s.classify(err)
 	}
+
 	r.until.Store(int64(asked + replicaLease))
 	return nil
 }
@@ -267,14 +290,18 @@ func (s *Store) served(ctx context.Context, generation int64) error {
 	if !s.Shared() {
 		return s.local.served(ctx, generation)
 	}
+
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
+
 	for {
 		var behind int
-		err := s.read.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE generation < $1 AND lease_until > $2`, generation, micros(s.clock.now())).Scan(&behind)
+		err := s.read.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE generation < $1 AND lease_until > $2`, generation, micros(s.clock.now())).
+			Scan(&behind)
 		if err == nil && behind == 0 {
 			return nil
 		}
+
 		select {
 		case <-ctx.Done():
 			return errors.Join(ctx.Err(), err)
@@ -290,11 +317,13 @@ func (l *localReplicas) served(ctx context.Context, generation int64) error {
 		for r := range l.all {
 			behind = behind || r.loaded.Load() < generation
 		}
+
 		cond := l.cond
 		l.mu.Unlock()
 		if !behind {
 			return nil
 		}
+
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -310,10 +339,12 @@ func (s *Store) bump(ctx context.Context, tx *sql.Tx, factoryUID string) (int64,
 			return 0, err
 		}
 	}
+
 	var generation int64
 	if err := tx.QueryRowContext(ctx, `UPDATE routing SET generation = generation + 1 WHERE id = 1 RETURNING generation`).Scan(&generation); err != nil {
 		return 0, err
 	}
+
 	_, err := tx.ExecContext(ctx, `UPDATE factories SET generation = $1 WHERE uid = $2`, generation, factoryUID)
 	return generation, err
 }

@@ -99,6 +99,7 @@ func (s *Store) ClaimRuns(ctx context.Context, served string, asks []Ask, hold t
 			lane = c.Run.FactoryUID
 			all = append(all, c)
 		}
+
 		return nil
 	})
 	if ofRow(err) {
@@ -111,11 +112,17 @@ func (s *Store) ClaimRuns(ctx context.Context, served string, asks []Ask, hold t
 	for _, c := range all {
 		s.notify(ctx, Notice{Topic: TopicRun, ID: c.Run.ID})
 	}
+
 	return all, nil
 }
 
 // claimApart is ClaimRuns with a transaction for each run, so that one which fails fails alone.
-func (s *Store) claimApart(ctx context.Context, served string, asks []Ask, hold time.Duration) (all []Claimed, err error) {
+func (s *Store) claimApart(
+	ctx context.Context,
+	served string,
+	asks []Ask,
+	hold time.Duration,
+) (all []Claimed, err error) {
 	for len(all) < len(asks) {
 		var id string
 		err := s.read.QueryRowContext(ctx, headSQL, served).Scan(&id)
@@ -134,9 +141,11 @@ func (s *Store) claimApart(ctx context.Context, served string, asks []Ask, hold 
 		if err != nil {
 			return all, err
 		}
+
 		served = run.FactoryUID
 		all = append(all, Claimed{claim, run})
 	}
+
 	return all, nil
 }
 
@@ -156,14 +165,17 @@ func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, hol
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("run %s is not queued: %w", id, ErrConflict)
 		}
+
 		return err
 	})
+
 	if ofRow(err) {
 		if _, end := s.endUnfit(ctx, id, err, `state = 'QUEUED'`); end != nil {
 			return Claim{}, Run{}, errors.Join(err, end)
 		}
 		return Claim{}, Run{}, fmt.Errorf("run %s cannot be executed as it is stored: %w", id, ErrConflict)
 	}
+
 	if err != nil {
 		return Claim{}, Run{}, err
 	}
@@ -176,16 +188,26 @@ func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, hol
 const maxWorker = 200
 
 // claim gives the run that is picked to a worker.
-func (s *Store) claim(ctx context.Context, tx write, picked string, a Ask, hold time.Duration, picks ...any) (Claimed, error) {
+func (s *Store) claim(
+	ctx context.Context,
+	tx write,
+	picked string,
+	a Ask,
+	hold time.Duration,
+	picks ...any,
+) (Claimed, error) {
 	if len(a.Worker) > maxWorker || storable(a.Worker) != a.Worker {
 		return Claimed{}, fmt.Errorf("the UID of a worker is text of at most %d bytes: %w", maxWorker, ErrConflict)
 	}
+
 	var token [16]byte
 	rand.Read(token[:])
 	c := Claim{Worker: a.Worker, Token: hex.EncodeToString(token[:])}
 	now := time.Now()
 
-	args := append([]any{a.Worker, bounded(a.WorkerName, maxWorker), c.hash(), s.leaseEnd(hold), micros(now)}, picks...)
+	args := append(
+		[]any{a.Worker, bounded(a.WorkerName, maxWorker), c.hash(), s.leaseEnd(hold), micros(now)},
+		picks...)
 	r, err := scanRun(tx.QueryRowContext(ctx, s.claimSQL(picked), args...))
 	if err != nil {
 		return Claimed{}, err
@@ -193,6 +215,7 @@ func (s *Store) claim(ctx context.Context, tx write, picked string, a Ask, hold 
 	if r.unreadable != nil {
 		return Claimed{}, r.unreadable
 	}
+
 	c.RunID = r.ID
 
 	return Claimed{c, r}, r.entered(ctx, tx, now)

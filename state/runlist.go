@@ -51,6 +51,7 @@ func (s *Store) Runs(
 		if err != nil {
 			return err
 		}
+
 		runs, err = runsAt(ctx, read, page.Runs)
 		if err != nil {
 			return err
@@ -60,8 +61,10 @@ func (s *Store) Runs(
 		if n := len(runs); n < len(page.Runs) {
 			next = &page.Runs[n-1]
 		}
+
 		return nil
 	})
+
 	return runs, next, s.classify(err)
 }
 
@@ -81,10 +84,12 @@ func runsAt(ctx context.Context, read runlist.Read, found []RunPosition) (runs [
 		if err != nil {
 			return nil, err
 		}
+
 		part, err := scanAll(rows, scanRun)
 		if err != nil {
 			return nil, err
 		}
+
 		slices.SortFunc(part, func(a, b Run) int { return place[a.ID] - place[b.ID] })
 
 		for _, r := range part {
@@ -94,6 +99,7 @@ func runsAt(ctx context.Context, read runlist.Read, found []RunPosition) (runs [
 			runs = append(runs, r)
 		}
 	}
+
 	return runs, nil
 }
 

@@ -34,7 +34,17 @@ const (
 
 // RunStates returns every state that a filter accepts.
 func RunStates() []RunState {
-	return []RunState{RunPending, RunQueued, RunClaimed, RunInProgress, RunSucceeded, RunFailed, RunError, RunBlocked, RunCancelled}
+	return []RunState{
+		RunPending,
+		RunQueued,
+		RunClaimed,
+		RunInProgress,
+		RunSucceeded,
+		RunFailed,
+		RunError,
+		RunBlocked,
+		RunCancelled,
+	}
 }
 
 // Ended reports whether an execution in this state is over. Only a follow-up moves the run on.
@@ -97,13 +107,48 @@ func scanRun(row scanner) (Run, error) {
 	var config, secrets, metadata, skills string
 	var created, updated, queued int64
 	var cancel, started, finished sql.NullInt64
-	err := row.Scan(&r.ID, &r.FactoryUID, &r.Title, &r.Prompt, &r.Envelope, &r.State, &r.Source, &r.Creator.Type, &r.Creator.UID, &r.Creator.DisplayName,
-		&r.ConversationID, &r.ParentRunID, &r.RootRunID, &r.AutomationUID, &r.WebhookUID, &r.DeliveryUID, &r.AgentUID, &r.TriggerURL, &config, &secrets, &metadata,
-		&skills, &r.Execution, &r.Attempt, &r.nextSeq, &r.Worker, &r.WorkerName, &r.StatusMessage, &r.ErrorCode, &cancel,
-		&created, &updated, &queued, &started, &finished, &r.Traceparent)
+	err := row.Scan(
+		&r.ID,
+		&r.FactoryUID,
+		&r.Title,
+		&r.Prompt,
+		&r.Envelope,
+		&r.State,
+		&r.Source,
+		&r.Creator.Type,
+		&r.Creator.UID,
+		&r.Creator.DisplayName,
+		&r.ConversationID,
+		&r.ParentRunID,
+		&r.RootRunID,
+		&r.AutomationUID,
+		&r.WebhookUID,
+		&r.DeliveryUID,
+		&r.AgentUID,
+		&r.TriggerURL,
+		&config,
+		&secrets,
+		&metadata,
+		&skills,
+		&r.Execution,
+		&r.Attempt,
+		&r.nextSeq,
+		&r.Worker,
+		&r.WorkerName,
+		&r.StatusMessage,
+		&r.ErrorCode,
+		&cancel,
+		&created,
+		&updated,
+		&queued,
+		&started,
+		&finished,
+		&r.Traceparent,
+	)
 	if err != nil {
 		return Run{}, err
 	}
+
 	r.Config, r.Skills = json.RawMessage(config), json.RawMessage(skills)
 	r.Created, r.Updated, r.Queued = timeOf(created), timeOf(updated), timeOf(queued)
 	r.CancelRequested, r.Started, r.Finished = timeOrNil(cancel), timeOrNil(started), timeOrNil(finished)
@@ -120,11 +165,13 @@ func (r *Run) readJSON(metadata, secrets string) {
 			broken = append(broken, fmt.Errorf("metadata: %w", err))
 		}
 	}
+
 	if r.Secrets = []string{}; secrets != "[]" {
 		if err := json.Unmarshal([]byte(secrets), &r.Secrets); err != nil {
 			broken = append(broken, fmt.Errorf("secrets: %w", err))
 		}
 	}
+
 	if !json.Valid(r.Config) {
 		broken = append(broken, errors.New("config: not JSON"))
 		r.Config = json.RawMessage("{}")
@@ -133,6 +180,7 @@ func (r *Run) readJSON(metadata, secrets string) {
 		broken = append(broken, errors.New("skills: not JSON"))
 		r.Skills = json.RawMessage("[]")
 	}
+
 	r.unreadable = errors.Join(broken...)
 }
 
@@ -151,7 +199,9 @@ func noRun(id string, err error) error {
 
 // lockRun reads a run that the transaction is about to change.
 func (s *Store) lockRun(ctx context.Context, tx write, id string) (Run, error) {
-	r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`+s.dialect.forUpdate(), id))
+	r, err := scanRun(
+		tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`+s.dialect.forUpdate(), id),
+	)
 	return r, noRun(id, err)
 }
 
@@ -188,6 +238,7 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 	if r.At.IsZero() {
 		r.At = time.Now()
 	}
+
 	var run Run // made; empty when the first request made it
 	first := ""
 	err := s.commit(ctx, func(ctx context.Context, tx write) error {
@@ -198,34 +249,41 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 				return err
 			}
 		}
+
 		if r.ParentRunID != "" {
-			err := tx.QueryRowContext(ctx, `SELECT root_run_id FROM runs WHERE id = $1`, r.ParentRunID).Scan(&r.RootRunID)
+			err := tx.QueryRowContext(ctx, `SELECT root_run_id FROM runs WHERE id = $1`, r.ParentRunID).
+				Scan(&r.RootRunID)
 			if errors.Is(err, sql.ErrNoRows) {
 				return fmt.Errorf("parent run %q: %w", r.ParentRunID, ErrNotFound)
 			} else if err != nil {
 				return err
 			}
 		}
+
 		if r.RootRunID == "" {
 			r.RootRunID = r.ID
 		}
+
 		if r.ConversationID == "" {
 			r.ConversationID = uuid.Must(uuid.NewV7()).String()
 		} else if err := conversationExists(ctx, tx, r.ConversationID); err != nil {
 			return err
 		}
+
 		if err := s.insertRunWith(r, func(query string, args ...any) error {
 			_, err := tx.ExecContext(ctx, query, args...)
 			return err
 		}); err != nil {
 			return err
 		}
+
 		for _, f := range files {
 			if _, err := tx.ExecContext(ctx, `INSERT INTO attachments (run_id, factory_uid, file_name, mime_type, body) VALUES ($1, $2, $3, $4, $5)`,
 				r.ID, r.FactoryUID, f.Name, f.MimeType, f.Body); err != nil {
 				return err
 			}
 		}
+
 		run = r.run()
 		return nil
 	})
@@ -235,6 +293,7 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 	if first != "" {
 		return s.Run(ctx, first)
 	}
+
 	s.moved(ctx, run)
 	return run, nil
 }
@@ -247,19 +306,36 @@ func (s *Store) first(ctx context.Context, tx write, idem Idempotency, factoryUI
 	if _, err := tx.ExecContext(ctx, `DELETE FROM idempotency WHERE key_uid = $1 AND hash = $2 AND created_at <= $3`, idem.KeyUID, hash[:], micros(now.Add(-idempotencyKept))); err != nil {
 		return "", err
 	}
-	err := one(tx.ExecContext(ctx, `INSERT INTO idempotency (key_uid, factory_uid, hash, request_hash, run_id, created_at) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_uid, hash) DO NOTHING`,
-		idem.KeyUID, factoryUID, hash[:], idem.Request[:], made, micros(now)))
+
+	err := one(
+		tx.ExecContext(
+			ctx,
+			`INSERT INTO idempotency (key_uid, factory_uid, hash, request_hash, run_id, created_at) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_uid, hash) DO NOTHING`,
+			idem.KeyUID,
+			factoryUID,
+			hash[:],
+			idem.Request[:],
+			made,
+			micros(now),
+		),
+	)
 	if !errors.Is(err, errNoRow) {
 		return "", err
 	}
+
 	var first string
 	var request []byte
 	if err := tx.QueryRowContext(ctx, `SELECT run_id, request_hash FROM idempotency WHERE key_uid = $1 AND hash = $2`, idem.KeyUID, hash[:]).Scan(&first, &request); err != nil {
 		return "", err
 	}
+
 	if subtle.ConstantTimeCompare(request, idem.Request[:]) == 0 {
-		return "", fmt.Errorf("this idempotency key was used for a different request within the last 24 hours: %w", ErrConflict)
+		return "", fmt.Errorf(
+			"this idempotency key was used for a different request within the last 24 hours: %w",
+			ErrConflict,
+		)
 	}
+
 	return first, nil
 }
 
@@ -275,11 +351,19 @@ func conversationExists(ctx context.Context, tx write, id string) error {
 // Attachments lists the files of a run, without their bodies, by name; the payload of the delivery that
 // started it is one of them for as long as it is kept.
 func (s *Store) Attachments(ctx context.Context, r Run) ([]Attachment, error) {
-	rows, err := reader{s}.QueryContext(ctx, `SELECT file_name, mime_type, length(body) FROM attachments WHERE run_id = $1
-		UNION ALL SELECT '`+PayloadName+`', 'application/json', length(body) FROM payloads WHERE delivery_uid = $2 ORDER BY 1`, r.ID, r.DeliveryUID)
+	rows, err := reader{
+		s,
+	}.QueryContext(
+		ctx,
+		`SELECT file_name, mime_type, length(body) FROM attachments WHERE run_id = $1
+		UNION ALL SELECT '`+PayloadName+`', 'application/json', length(body) FROM payloads WHERE delivery_uid = $2 ORDER BY 1`,
+		r.ID,
+		r.DeliveryUID,
+	)
 	if err != nil {
 		return nil, s.classify(err)
 	}
+
 	all, err := scanAll(rows, func(row scanner) (a Attachment, err error) {
 		return a, row.Scan(&a.Name, &a.MimeType, &a.Size)
 	})
@@ -292,6 +376,7 @@ func (s *Store) AttachmentsOf(ctx context.Context, runs []Run) (map[string][]Att
 	if len(runs) == 0 {
 		return all, nil
 	}
+
 	var args []any
 	var ids []string
 	for n := 1; len(args) < len(runs); n *= 2 { // few texts, that can be kept prepared
@@ -300,12 +385,18 @@ func (s *Store) AttachmentsOf(ctx context.Context, runs []Run) (map[string][]Att
 			ids = append(ids, fmt.Sprintf("$%d", len(args)))
 		}
 	}
+
 	in := strings.Join(ids, ", ")
-	rows, err := s.listRows(ctx, nil, `SELECT run_id, file_name, mime_type, length(body) FROM attachments WHERE run_id IN (`+in+`)
-		UNION ALL SELECT r.id, '`+PayloadName+`', 'application/json', length(p.body) FROM runs r JOIN payloads p ON p.delivery_uid = r.delivery_uid WHERE r.id IN (`+in+`) ORDER BY 1, 2`, args...)
+	rows, err := s.listRows(
+		ctx,
+		nil,
+		`SELECT run_id, file_name, mime_type, length(body) FROM attachments WHERE run_id IN (`+in+`)
+		UNION ALL SELECT r.id, '`+PayloadName+`', 'application/json', length(p.body) FROM runs r JOIN payloads p ON p.delivery_uid = r.delivery_uid WHERE r.id IN (`+in+`) ORDER BY 1, 2`,
+		args...)
 	if err != nil {
 		return nil, s.classify(err)
 	}
+
 	_, err = scanAll(rows, func(row scanner) (struct{}, error) {
 		var id string
 		var a Attachment
@@ -313,6 +404,7 @@ func (s *Store) AttachmentsOf(ctx context.Context, runs []Run) (map[string][]Att
 		all[id] = append(all[id], a)
 		return struct{}{}, err
 	})
+
 	return all, s.classify(err)
 }
 
@@ -323,10 +415,12 @@ func (s *Store) Attachment(ctx context.Context, r Run, name string) (Attachment,
 	if name == PayloadName && r.DeliveryUID != "" {
 		query, key = `SELECT 'application/json', body FROM payloads WHERE delivery_uid = $1 AND $2 <> ''`, r.DeliveryUID
 	}
+
 	err := s.read.QueryRowContext(ctx, query, key, name).Scan(&a.MimeType, &a.Body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return a, fmt.Errorf("attachment %q of run %s: %w", name, r.ID, ErrNotFound)
 	}
+
 	a.Size = int64(len(a.Body))
 	return a, s.classify(err)
 }
@@ -337,10 +431,19 @@ func (s *Store) SubmittedPrompt(ctx context.Context, r Run) (string, error) {
 	if r.Execution == 1 {
 		return r.Text(), nil
 	}
-	rows, err := reader{s}.QueryContext(ctx, `SELECT message FROM followups WHERE run_id = $1 AND execution = $2 ORDER BY uid`, r.ID, r.Execution)
+
+	rows, err := reader{
+		s,
+	}.QueryContext(
+		ctx,
+		`SELECT message FROM followups WHERE run_id = $1 AND execution = $2 ORDER BY uid`,
+		r.ID,
+		r.Execution,
+	)
 	if err != nil {
 		return "", s.classify(err)
 	}
+
 	messages, err := scanAll(rows, func(row scanner) (m string, err error) { return m, row.Scan(&m) })
 	return strings.Join(messages, "\n\n"), s.classify(err)
 }

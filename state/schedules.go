@@ -16,10 +16,15 @@ type ScheduleKey struct {
 
 // Schedules returns when each of a factory's schedules last fired or, before that, was first seen.
 func (s *Store) Schedules(ctx context.Context, factoryUID string) (map[ScheduleKey]time.Time, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT automation_uid, schedule, last_at FROM schedules WHERE factory_uid = $1`, factoryUID)
+	rows, err := s.read.QueryContext(
+		ctx,
+		`SELECT automation_uid, schedule, last_at FROM schedules WHERE factory_uid = $1`,
+		factoryUID,
+	)
 	if err != nil {
 		return nil, s.classify(err)
 	}
+
 	all := map[ScheduleKey]time.Time{}
 	_, err = scanAll(rows, func(row scanner) (struct{}, error) {
 		var k ScheduleKey
@@ -28,6 +33,7 @@ func (s *Store) Schedules(ctx context.Context, factoryUID string) (map[ScheduleK
 		all[k] = timeOf(last)
 		return struct{}{}, err
 	})
+
 	return all, s.classify(err)
 }
 
@@ -37,7 +43,8 @@ func (s *Store) AddSchedule(ctx context.Context, factoryUID string, k ScheduleKe
 	var last int64
 	err := s.commit(ctx, func(ctx context.Context, tx write) error {
 		return tx.QueryRowContext(ctx, `INSERT INTO schedules (automation_uid, schedule, factory_uid, last_at) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (automation_uid, schedule) DO UPDATE SET last_at = schedules.last_at RETURNING last_at`, k.AutomationUID, k.Schedule, factoryUID, micros(now)).Scan(&last)
+			ON CONFLICT (automation_uid, schedule) DO UPDATE SET last_at = schedules.last_at RETURNING last_at`, k.AutomationUID, k.Schedule, factoryUID, micros(now)).
+			Scan(&last)
 	})
 	if isForeignKey(err) {
 		return time.Time{}, fmt.Errorf("automation %q: %w", k.AutomationUID, ErrNotFound)
@@ -61,21 +68,32 @@ func (s *Store) Fire(ctx context.Context, t Tick, run *NewRun) (bool, error) {
 	err := s.commit(ctx, func(ctx context.Context, tx write) error {
 		fired = false
 		var generation int64
-		err := tx.QueryRowContext(ctx, `SELECT generation FROM factories WHERE uid = $1 AND detached = 0`+s.dialect.forUpdate(), t.FactoryUID).Scan(&generation)
+		err := tx.QueryRowContext(ctx, `SELECT generation FROM factories WHERE uid = $1 AND detached = 0`+s.dialect.forUpdate(), t.FactoryUID).
+			Scan(&generation)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && generation != t.Generation {
 			return ErrMoved
 		}
 		if err != nil {
 			return err
 		}
-		err = one(tx.ExecContext(ctx, `UPDATE schedules SET last_at = $4 WHERE automation_uid = $1 AND schedule = $2 AND last_at = $3`,
-			t.Key.AutomationUID, t.Key.Schedule, micros(t.Last), micros(t.At)))
+
+		err = one(
+			tx.ExecContext(
+				ctx,
+				`UPDATE schedules SET last_at = $4 WHERE automation_uid = $1 AND schedule = $2 AND last_at = $3`,
+				t.Key.AutomationUID,
+				t.Key.Schedule,
+				micros(t.Last),
+				micros(t.At),
+			),
+		)
 		if errors.Is(err, errNoRow) {
 			return nil
 		}
 		if fired = err == nil; err != nil || run == nil {
 			return err
 		}
+
 		return s.insertRunWith(*run, func(query string, args ...any) error {
 			_, err := tx.ExecContext(ctx, query, args...)
 			return err
@@ -84,6 +102,7 @@ func (s *Store) Fire(ctx context.Context, t Tick, run *NewRun) (bool, error) {
 	if err != nil || !fired || run == nil {
 		return fired && err == nil, err
 	}
+
 	s.moved(ctx, run.run())
 	return true, nil
 }

@@ -20,7 +20,9 @@ import (
 const masterKeySize = 32
 
 // ErrWrongMasterKey says that the state is sealed under another master key.
-var ErrWrongMasterKey = errors.New("wrong master key: this state is sealed under another one; give the key it was made with (MILLWRIGHT_MASTER_KEY or --master-key-file)")
+var ErrWrongMasterKey = errors.New(
+	"wrong master key: this state is sealed under another one; give the key it was made with (MILLWRIGHT_MASTER_KEY or --master-key-file)",
+)
 
 // sealer encrypts secrets at rest: AES-256-GCM with a random nonce, under a key derived from the master
 // key by HKDF-SHA-256, with the purpose and name of what is sealed as associated data.
@@ -34,14 +36,17 @@ func newSealer(master []byte) *sealer {
 	if err != nil {
 		panic(err) // only for lengths that are constants here
 	}
+
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		panic(err)
 	}
+
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
 		panic(err)
 	}
+
 	return &sealer{aead, master}
 }
 
@@ -85,6 +90,7 @@ func (s *Store) checkMasterKey(ctx context.Context) error {
 	if err != nil {
 		return s.classify(err)
 	}
+
 	for _, key := range append([]*sealer{s.seal}, s.otherKeys...) {
 		if _, err := key.open(masterKeyFact, sealed); err == nil {
 			if key != s.seal {
@@ -93,6 +99,7 @@ func (s *Store) checkMasterKey(ctx context.Context) error {
 			return nil
 		}
 	}
+
 	return ErrWrongMasterKey
 }
 
@@ -109,8 +116,12 @@ func (s *Store) setMasterKey(key []byte) error {
 }
 
 func (s *Store) rememberMasterKey(ctx context.Context) error {
-	_, err := s.write.ExecContext(ctx, `INSERT INTO facts (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`,
-		masterKeyFact, s.seal.seal(masterKeyFact, []byte("millwright")))
+	_, err := s.write.ExecContext(
+		ctx,
+		`INSERT INTO facts (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`,
+		masterKeyFact,
+		s.seal.seal(masterKeyFact, []byte("millwright")),
+	)
 	if err != nil {
 		return s.classify(err)
 	}
@@ -126,20 +137,26 @@ func LoadMasterKey(dsn, value, file string) ([]byte, error) {
 	if value != "" {
 		return parseMasterKey(value, "MILLWRIGHT_MASTER_KEY")
 	}
+
 	if file == "" {
 		path, ok := SQLitePath(dsn)
 		if !ok {
-			return nil, errors.New("a PostgreSQL state needs a master key: set MILLWRIGHT_MASTER_KEY or --master-key-file (make one with: openssl rand -base64 32)")
+			return nil, errors.New(
+				"a PostgreSQL state needs a master key: set MILLWRIGHT_MASTER_KEY or --master-key-file (make one with: openssl rand -base64 32)",
+			)
 		}
+
 		file = MasterKeyFile(path)
 		if err := makeMasterKey(path, file); err != nil {
 			return nil, err
 		}
 	}
+
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("master key: %w", err)
 	}
+
 	return parseMasterKey(strings.TrimSpace(string(text)), file)
 }
 
@@ -193,12 +210,18 @@ func parseMasterKey(text, from string) ([]byte, error) {
 			return append(old, next...), nil
 		}
 	}
+
 	if key, err := base64.StdEncoding.DecodeString(text); err == nil && len(key) == masterKeySize {
 		return key, nil
 	}
+
 	if len(text) < 32 {
-		return nil, fmt.Errorf("master key in %s is too short: need 32 bytes in base64, or at least 32 characters", from)
+		return nil, fmt.Errorf(
+			"master key in %s is too short: need 32 bytes in base64, or at least 32 characters",
+			from,
+		)
 	}
+
 	sum := sha256.Sum256([]byte(text))
 	return sum[:], nil
 }

@@ -22,6 +22,7 @@ func (s *Store) secretUsers(ctx context.Context, tx *sql.Tx) (map[string][]strin
 	if err != nil {
 		return nil, err
 	}
+
 	_, err = scanAll(rows, func(row scanner) (struct{}, error) {
 		var secret, webhook, factory string
 		err := row.Scan(&secret, &webhook, &factory)
@@ -40,10 +41,12 @@ func (s *Store) secretUsers(ctx context.Context, tx *sql.Tx) (map[string][]strin
 	if err != nil {
 		return nil, err
 	}
+
 	attached, err := scanAll(factories, scanFactory)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, f := range attached {
 		applied, err := s.applied(ctx, tx, f.UID, f.Generation)
 		if ofRow(err) {
@@ -56,6 +59,7 @@ func (s *Store) secretUsers(ctx context.Context, tx *sql.Tx) (map[string][]strin
 
 		grants(f, applied.tree, users)
 	}
+
 	return users, nil
 }
 
@@ -67,15 +71,18 @@ func grants(f Factory, tree schema.Factory, users map[string][]string) {
 			for _, secret := range exec.Secrets {
 				names[secret] = true
 			}
+
 			if h := exec.Harness; h != nil && h.Auth != nil && h.Auth.SecretName != "" {
 				names[h.Auth.SecretName] = true
 			}
+
 			for _, server := range exec.MCPServers {
 				for _, secret := range schema.ServerSecrets(server) {
 					names[secret] = true
 				}
 			}
 		}
+
 		for secret := range names {
 			users[secret] = append(users[secret], user+" of factory "+f.Name)
 		}
@@ -84,9 +91,11 @@ func grants(f Factory, tree schema.Factory, users map[string][]string) {
 	if file := f.Spec; file != nil {
 		add("factory.yaml", schema.Execution{Secrets: file.Secrets, MCPServers: file.MCPServers}, file.AgentDefaults)
 	}
+
 	for _, a := range tree.Agents {
 		add("agent "+a.Name, a.Execution)
 	}
+
 	for _, a := range tree.Automations {
 		add("automation "+a.Name, a.Execution)
 	}

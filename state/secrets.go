@@ -32,11 +32,15 @@ func (i SecretInfo) Fact() schema.SecretFact {
 }
 
 func secretInfos(ctx context.Context, tx *sql.Tx) (map[string]SecretInfo, error) {
-	rows, err := tx.QueryContext(ctx, `SELECT s.name, s.version, v.sealed IS NULL, v.url_safe, v.visible_ascii, s.created_at, s.updated_at
-		FROM secrets s JOIN secret_versions v ON v.name = s.name AND v.version = s.version`)
+	rows, err := tx.QueryContext(
+		ctx,
+		`SELECT s.name, s.version, v.sealed IS NULL, v.url_safe, v.visible_ascii, s.created_at, s.updated_at
+		FROM secrets s JOIN secret_versions v ON v.name = s.name AND v.version = s.version`,
+	)
 	if err != nil {
 		return nil, err
 	}
+
 	infos, err := scanAll(rows, func(row scanner) (SecretInfo, error) {
 		var i SecretInfo
 		var created, updated int64
@@ -44,10 +48,12 @@ func secretInfos(ctx context.Context, tx *sql.Tx) (map[string]SecretInfo, error)
 		i.Created, i.Updated = timeOf(created), timeOf(updated)
 		return i, err
 	})
+
 	all := make(map[string]SecretInfo, len(infos))
 	for _, i := range infos {
 		all[i.Name] = i
 	}
+
 	return all, err
 }
 
@@ -59,20 +65,27 @@ func (s *Store) Secrets(ctx context.Context) (map[string]SecretInfo, error) {
 		if all, err = secretInfos(ctx, tx); err != nil {
 			return err
 		}
-		rows, err := tx.QueryContext(ctx, `SELECT secret_name, uid FROM webhooks WHERE deleted_at IS NULL ORDER BY factory_uid, name`)
+
+		rows, err := tx.QueryContext(
+			ctx,
+			`SELECT secret_name, uid FROM webhooks WHERE deleted_at IS NULL ORDER BY factory_uid, name`,
+		)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
+
 		for rows.Next() {
 			var name, uid string
 			if err := rows.Scan(&name, &uid); err != nil {
 				return err
 			}
+
 			info := all[name]
 			info.Webhooks = append(info.Webhooks, uid)
 			all[name] = info
 		}
+
 		if err := rows.Err(); err != nil {
 			return err
 		}
@@ -82,8 +95,10 @@ func (s *Store) Secrets(ctx context.Context) (map[string]SecretInfo, error) {
 			info.Users = users[name]
 			all[name] = info
 		}
+
 		return err
 	})
+
 	return all, s.classify(err)
 }
 
@@ -104,21 +119,36 @@ func (s *Store) SetSecret(ctx context.Context, name string, value []byte) (Secre
 	if err != nil {
 		return SecretInfo{}, err
 	}
+
 	s.notify(ctx, Notice{Topic: TopicSecret, ID: name})
 	return info, nil
 }
 
-func (s *Store) setSecret(ctx context.Context, tx *sql.Tx, name string, value []byte, now time.Time) (SecretInfo, error) {
+func (s *Store) setSecret(
+	ctx context.Context,
+	tx *sql.Tx,
+	name string,
+	value []byte,
+	now time.Time,
+) (SecretInfo, error) {
 	if value != nil && len(value) == 0 {
 		return SecretInfo{}, fmt.Errorf("secret %q: the value is empty", name)
 	}
+
 	if len(value) > maxSecret {
-		return SecretInfo{}, fmt.Errorf("secret %q: the value has %d bytes; at most %d are kept", name, len(value), maxSecret)
+		return SecretInfo{}, fmt.Errorf(
+			"secret %q: the value has %d bytes; at most %d are kept",
+			name,
+			len(value),
+			maxSecret,
+		)
 	}
+
 	var sealed []byte
 	if value != nil {
 		sealed = s.seal.seal("secret "+name, value)
 	}
+
 	info := NewSecretInfo(name, value)
 	var created int64
 	if err := tx.QueryRowContext(ctx, `INSERT INTO secrets (name, version, created_at, updated_at) VALUES ($1, 1, $2, $2)
@@ -126,22 +156,40 @@ func (s *Store) setSecret(ctx context.Context, tx *sql.Tx, name string, value []
 		name, micros(now)).Scan(&info.Version, &created); err != nil {
 		return SecretInfo{}, err
 	}
+
 	info.Created, info.Updated = timeOf(created), now.UTC()
-	_, err := tx.ExecContext(ctx, `INSERT INTO secret_versions (name, version, sealed, url_safe, visible_ascii, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-		name, info.Version, sealed, flag(info.URLSafe), flag(info.ASCII), micros(now))
+	_, err := tx.ExecContext(
+		ctx,
+		`INSERT INTO secret_versions (name, version, sealed, url_safe, visible_ascii, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+		name,
+		info.Version,
+		sealed,
+		flag(info.URLSafe),
+		flag(info.ASCII),
+		micros(now),
+	)
+
 	return info, err
 }
 
 // NewSecretInfo returns what may be told of a secret of this value, nil for a pending one, before it is
 // stored: what a plan needs for a secret that is to come.
 func NewSecretInfo(name string, value []byte) SecretInfo {
-	return SecretInfo{Name: name, Pending: value == nil, URLSafe: schema.URLSafe(string(value)), ASCII: schema.VisibleASCII(string(value))}
+	return SecretInfo{
+		Name:    name,
+		Pending: value == nil,
+		URLSafe: schema.URLSafe(string(value)),
+		ASCII:   schema.VisibleASCII(string(value)),
+	}
 }
 
 // trimSecretVersions forgets the versions that are neither the latest of their secret nor applied.
 func (s *Store) trimSecretVersions(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, `DELETE FROM secret_versions WHERE NOT EXISTS (SELECT 1 FROM secrets s WHERE s.name = secret_versions.name AND s.version = secret_versions.version)
-		AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.secret_name = secret_versions.name AND w.secret_version = secret_versions.version)`)
+	_, err := tx.ExecContext(
+		ctx,
+		`DELETE FROM secret_versions WHERE NOT EXISTS (SELECT 1 FROM secrets s WHERE s.name = secret_versions.name AND s.version = secret_versions.version)
+		AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.secret_name = secret_versions.name AND w.secret_version = secret_versions.version)`,
+	)
 	return err
 }
 
@@ -162,11 +210,13 @@ func (s *Store) DeleteSecret(ctx context.Context, name string, others ...string)
 		} else if err != nil {
 			return err
 		}
+
 		return nil
 	})
 	if isForeignKey(err) {
 		return fmt.Errorf("secret %q is used by a webhook: %w", name, ErrConflict)
 	}
+
 	return err
 }
 
@@ -174,7 +224,8 @@ func (s *Store) DeleteSecret(ctx context.Context, name string, others ...string)
 // or a secret that a run was granted. ErrNotFound when there is none or it is pending.
 func (s *Store) SecretValue(ctx context.Context, name string) ([]byte, error) {
 	var sealed []byte
-	err := s.read.QueryRowContext(ctx, `SELECT v.sealed FROM secrets s JOIN secret_versions v ON v.name = s.name AND v.version = s.version WHERE s.name = $1`, name).Scan(&sealed)
+	err := s.read.QueryRowContext(ctx, `SELECT v.sealed FROM secrets s JOIN secret_versions v ON v.name = s.name AND v.version = s.version WHERE s.name = $1`, name).
+		Scan(&sealed)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && sealed == nil {
 		return nil, fmt.Errorf("secret %q: %w", name, ErrNotFound)
 	}

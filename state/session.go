@@ -24,14 +24,21 @@ func (s *Store) warnOfServer(ctx context.Context) error {
 	if s.dialect != postgres {
 		return nil
 	}
+
 	for _, name := range []string{"fsync", "full_page_writes"} {
 		var value string
 		if err := s.read.QueryRowContext(ctx, `SELECT current_setting($1)`, name).Scan(&value); err != nil {
 			return s.classify(err)
 		}
+
 		if value == "off" {
-			s.log.Warn("the PostgreSQL server runs with "+name+" off: a crash of its machine may lose or damage deliveries that were answered 202", "setting", name)
+			s.log.Warn(
+				"the PostgreSQL server runs with "+name+" off: a crash of its machine may lose or damage deliveries that were answered 202",
+				"setting",
+				name,
+			)
 		}
 	}
+
 	return nil
 }

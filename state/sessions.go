@@ -23,12 +23,22 @@ func (s *Store) CreateSession(ctx context.Context, keyUID string, ttl time.Durat
 			OR key_uid = $2 AND hash NOT IN (SELECT hash FROM sessions WHERE key_uid = $2 ORDER BY created_at DESC LIMIT $3)`, micros(now), keyUID, maxSessions-1); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO sessions (hash, key_uid, created_at, expires_at) VALUES ($1, $2, $3, $4)`, HashToken(token), keyUID, micros(now), micros(now.Add(ttl)))
+
+		_, err := tx.ExecContext(
+			ctx,
+			`INSERT INTO sessions (hash, key_uid, created_at, expires_at) VALUES ($1, $2, $3, $4)`,
+			HashToken(token),
+			keyUID,
+			micros(now),
+			micros(now.Add(ttl)),
+		)
+
 		return err
 	})
 	if isForeignKey(err) {
 		return "", fmt.Errorf("API key %q: %w", keyUID, ErrNotFound)
 	}
+
 	return token, err
 }
 
@@ -36,8 +46,10 @@ func (s *Store) CreateSession(ctx context.Context, keyUID string, ttl time.Durat
 // such session, it has ended, or its key is revoked or has expired.
 func (s *Store) SessionKey(ctx context.Context, token string) (Key, error) {
 	now := time.Now()
-	k, err := scanKey(s.read.QueryRowContext(ctx, `SELECT k.uid, k.name, k.role, k.created_at, k.expires_at, k.revoked_at
-		FROM sessions s JOIN api_keys k ON k.uid = s.key_uid WHERE s.hash = $1 AND s.expires_at > $2`, HashToken(token), micros(now)))
+	k, err := scanKey(
+		s.read.QueryRowContext(ctx, `SELECT k.uid, k.name, k.role, k.created_at, k.expires_at, k.revoked_at
+		FROM sessions s JOIN api_keys k ON k.uid = s.key_uid WHERE s.hash = $1 AND s.expires_at > $2`, HashToken(token), micros(now)),
+	)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && !k.Live(now) {
 		return Key{}, fmt.Errorf("session: %w", ErrNotFound)
 	}

@@ -42,28 +42,44 @@ func (s *Store) Skip(loop, factoryUID, row string, err error) {
 	if !ofRow(err) {
 		return
 	}
+
 	now := time.Now()
 	k := &s.skips
 	k.mu.Lock()
 	defer k.mu.Unlock()
+
 	k.expire(now)
 	key := skipKey{loop, row}
 	if had := k.all[key]; had != nil {
 		had.last, had.Err = now, err.Error()
 		return
 	}
+
 	if len(k.all) >= maxSkipped {
 		if !k.full {
 			s.log.Error("more rows are skipped than are remembered", "skipped", maxSkipped)
 		}
+
 		k.full = true
 		return
 	}
+
 	if k.all == nil {
 		k.all = map[skipKey]*Skipped{}
 	}
+
 	k.all[key] = &Skipped{Loop: loop, FactoryUID: factoryUID, Row: row, Err: err.Error(), Since: now, last: now}
-	s.log.Error("a row is skipped; the others go on", "loop", loop, "factory_uid", factoryUID, "row", row, "error", err)
+	s.log.Error(
+		"a row is skipped; the others go on",
+		"loop",
+		loop,
+		"factory_uid",
+		factoryUID,
+		"row",
+		row,
+		"error",
+		err,
+	)
 }
 
 func (k *skips) expire(now time.Time) {
@@ -79,12 +95,17 @@ func (k *skips) expire(now time.Time) {
 func (s *Store) Skipped() []Skipped {
 	s.skips.mu.Lock()
 	defer s.skips.mu.Unlock()
+
 	s.skips.expire(time.Now())
 	all := make([]Skipped, 0, len(s.skips.all))
 	for _, v := range s.skips.all {
 		all = append(all, *v)
 	}
-	slices.SortFunc(all, func(a, b Skipped) int { return cmp.Or(cmp.Compare(a.Loop, b.Loop), cmp.Compare(a.Row, b.Row)) })
+
+	slices.SortFunc(
+		all,
+		func(a, b Skipped) int { return cmp.Or(cmp.Compare(a.Loop, b.Loop), cmp.Compare(a.Row, b.Row)) },
+	)
 	return all
 }
 

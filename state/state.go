@@ -94,19 +94,23 @@ func open(ctx context.Context, cfg Config, use bool) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+
 	s := &Store{log: cfg.Log, instance: NewID(PrefixReplica), outgoing: make(chan Notice, 10_000)}
 	err := s.setMasterKey(cfg.MasterKey)
 	if err != nil {
 		return nil, err
 	}
+
 	if path, ok := SQLitePath(cfg.DSN); ok {
 		err = s.openSQLite(path)
 	} else {
 		err = s.openPostgres(cfg.DSN)
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	var session *pgx.Conn
 	if use && s.dialect == postgres { // before the master key is checked
 		if session, err = s.use(ctx); err != nil {
@@ -114,13 +118,16 @@ func open(ctx context.Context, cfg Config, use bool) (*Store, error) {
 			return nil, err
 		}
 	}
+
 	if err := s.prepare(ctx); err != nil {
 		if session != nil {
 			session.Close(context.WithoutCancel(ctx))
 		}
+
 		s.closeDatabases()
 		return nil, err
 	}
+
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.bus.init()
@@ -133,6 +140,7 @@ func open(ctx context.Context, cfg Config, use bool) (*Store, error) {
 	if session != nil {
 		s.background.Go(func() { s.listen(background, session) })
 	}
+
 	return s, nil
 }
 
@@ -142,10 +150,12 @@ func (s *Store) openSQLite(path string) error {
 			return fmt.Errorf("state directory: %w", err)
 		}
 	}
+
 	var err error
 	if s.lock, err = lockState(path); err != nil {
 		return err
 	}
+
 	s.dialect = sqlite
 	if f, err := os.OpenFile(path, os.O_CREATE, 0o600); err == nil { // it holds payloads: nobody else's business
 		f.Close()
@@ -154,6 +164,7 @@ func (s *Store) openSQLite(path string) error {
 		s.closeDatabases()
 		return fmt.Errorf("state %s: %w", path, err)
 	}
+
 	return nil
 }
 
@@ -163,11 +174,13 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if !fresh {
 		if err := s.checkMasterKey(ctx); err != nil {
 			return err
 		}
 	}
+
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
@@ -177,6 +190,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	if err := s.readClock(ctx); err != nil {
 		return err
 	}
+
 	return s.rememberMasterKey(ctx)
 }
 

@@ -17,16 +17,21 @@ const trimChunk = 500
 // with its row, unless a run refers to it. Identities go when their webhook is deleted, offered secrets after
 // age.
 func (s *Store) TrimDeliveries(ctx context.Context, keep int, age time.Duration) (int, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT id, uid, factory_uid, deleted_at IS NOT NULL FROM webhooks ORDER BY id`)
+	rows, err := s.read.QueryContext(
+		ctx,
+		`SELECT id, uid, factory_uid, deleted_at IS NOT NULL FROM webhooks ORDER BY id`,
+	)
 	if err != nil {
 		return 0, s.classify(err)
 	}
+
 	webhooks, err := scanAll(rows, func(row scanner) (w trimmed, err error) {
 		return w, row.Scan(&w.id, &w.uid, &w.factory, &w.deleted)
 	})
 	if err != nil {
 		return 0, s.classify(err)
 	}
+
 	total := 0
 	for _, w := range webhooks {
 		n, err := s.trimWebhook(ctx, w, keep, time.Now().Add(-age))
@@ -34,12 +39,14 @@ func (s *Store) TrimDeliveries(ctx context.Context, keep int, age time.Duration)
 		if err == nil && w.deleted {
 			err = s.forgetIdentities(ctx, w.id)
 		}
+
 		if err = s.classify(err); ofRow(err) {
 			s.Skip(loopRetain, w.factory, "webhook "+w.uid, err)
 		} else if err != nil {
 			return total, err
 		}
 	}
+
 	return total, s.forgetOffered(ctx, time.Now().Add(-age))
 }
 
@@ -52,36 +59,63 @@ type trimmed struct {
 
 func (s *Store) trimWebhook(ctx context.Context, w trimmed, keep int, cutoff time.Time) (int, error) {
 	webhook := w.id
-	newest, err := s.nthNewest(ctx, webhook, keep, `SELECT uid FROM deliveries WHERE webhook_id = $1 ORDER BY uid DESC LIMIT 1 OFFSET $2`)
+	newest, err := s.nthNewest(
+		ctx,
+		webhook,
+		keep,
+		`SELECT uid FROM deliveries WHERE webhook_id = $1 ORDER BY uid DESC LIMIT 1 OFFSET $2`,
+	)
 	if err != nil || newest == "" {
 		return 0, err
 	}
+
 	oldest := DeliveryUIDAt(cutoff.Add(clockSlack))
 	var any int
-	err = s.read.QueryRowContext(ctx, `SELECT 1 FROM deliveries WHERE webhook_id = $1 AND uid < $2 AND uid < $3 LIMIT 1`, webhook, newest, oldest).Scan(&any)
+	err = s.read.QueryRowContext(ctx, `SELECT 1 FROM deliveries WHERE webhook_id = $1 AND uid < $2 AND uid < $3 LIMIT 1`, webhook, newest, oldest).
+		Scan(&any)
 	if err != nil {
 		return 0, noRows(err)
 	}
-	accepted, err := s.nthNewest(ctx, webhook, keep, `SELECT uid FROM deliveries WHERE webhook_id = $1 AND outcome = 'accepted' ORDER BY uid DESC LIMIT 1 OFFSET $2`)
+
+	accepted, err := s.nthNewest(
+		ctx,
+		webhook,
+		keep,
+		`SELECT uid FROM deliveries WHERE webhook_id = $1 AND outcome = 'accepted' ORDER BY uid DESC LIMIT 1 OFFSET $2`,
+	)
 	if err != nil {
 		return 0, err
 	}
+
 	total, last := 0, ""
 	for {
-		rows, err := s.read.QueryContext(ctx, `SELECT uid FROM deliveries WHERE webhook_id = $1 AND uid < $2 AND uid < $3 AND received_at < $4
-			AND (outcome <> 'accepted' OR uid < $5) AND uid > $6 ORDER BY uid LIMIT $7`, webhook, newest, oldest, micros(cutoff), accepted, last, trimChunk)
+		rows, err := s.read.QueryContext(
+			ctx,
+			`SELECT uid FROM deliveries WHERE webhook_id = $1 AND uid < $2 AND uid < $3 AND received_at < $4
+			AND (outcome <> 'accepted' OR uid < $5) AND uid > $6 ORDER BY uid LIMIT $7`,
+			webhook,
+			newest,
+			oldest,
+			micros(cutoff),
+			accepted,
+			last,
+			trimChunk,
+		)
 		if err != nil {
 			return total, err
 		}
+
 		uids, err := scanAll(rows, func(row scanner) (uid string, err error) { return uid, row.Scan(&uid) })
 		if err != nil || len(uids) == 0 {
 			return total, err
 		}
+
 		n, err := s.trimRows(ctx, w, uids)
 		total += n
 		if err != nil {
 			return total, err
 		}
+
 		last = uids[len(uids)-1]
 	}
 }
@@ -111,6 +145,7 @@ func (s *Store) trimRows(ctx context.Context, w trimmed, uids []string) (int, er
 			return n, err
 		}
 	}
+
 	return n, nil
 }
 
@@ -134,14 +169,23 @@ func deleteDeliveries(ctx context.Context, tx *sql.Tx, webhook int64, uids []str
 		AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.delivery_uid = payloads.delivery_uid AND runs.delivery_uid <> '')`, args...); err != nil {
 		return err
 	}
+
 	args = append(args, webhook)
-	_, err := tx.ExecContext(ctx, `DELETE FROM deliveries WHERE uid IN (`+marks+`) AND webhook_id = $`+strconv.Itoa(len(args)), args...)
+	_, err := tx.ExecContext(
+		ctx,
+		`DELETE FROM deliveries WHERE uid IN (`+marks+`) AND webhook_id = $`+strconv.Itoa(len(args)),
+		args...)
 	return err
 }
 
 func (s *Store) forgetIdentities(ctx context.Context, webhook int64) error {
 	for {
-		res, err := s.write.ExecContext(ctx, `DELETE FROM identities WHERE webhook_id = $1 AND hash IN (SELECT hash FROM identities WHERE webhook_id = $1 LIMIT $2)`, webhook, trimChunk)
+		res, err := s.write.ExecContext(
+			ctx,
+			`DELETE FROM identities WHERE webhook_id = $1 AND hash IN (SELECT hash FROM identities WHERE webhook_id = $1 LIMIT $2)`,
+			webhook,
+			trimChunk,
+		)
 		if err != nil {
 			return err
 		}

@@ -69,10 +69,12 @@ type Tracer struct {
 // and what finds no room is dropped. The standard variables OTEL_EXPORTER_OTLP_*, OTEL_BSP_*,
 // OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES are heeded.
 func New(ctx context.Context, cfg Config) (*Tracer, error) {
-	if cfg.Endpoint == "" && os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" ||
+	if cfg.Endpoint == "" && os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" &&
+		os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" ||
 		strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return nil, nil
 	}
+
 	otel.SetLogger(logr.FromSlogHandler(words{cfg.Log}))
 	otel.SetErrorHandler(&complaints{log: cfg.Log})
 	var opts []otlptracehttp.Option
@@ -81,16 +83,27 @@ func New(ctx context.Context, cfg Config) (*Tracer, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		opts = append(opts, otlptracehttp.WithEndpointURL(u.JoinPath("v1/traces").String()))
 	}
+
 	exporter, err := otlptracehttp.New(ctx, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
-	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "millwright"), attribute.String("service.version", cfg.Version)), resource.WithFromEnv())
+
+	about, err := resource.New(
+		ctx,
+		resource.WithAttributes(
+			attribute.String("service.name", "millwright"),
+			attribute.String("service.version", cfg.Version),
+		),
+		resource.WithFromEnv(),
+	)
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
+
 	p := sdk.NewTracerProvider(sdk.WithResource(about), sdk.WithBatcher(exporter))
 	return &Tracer{provider: p, tracer: p.Tracer("millwright")}, nil
 }
@@ -99,8 +112,11 @@ func New(ctx context.Context, cfg Config) (*Tracer, error) {
 // credentials, which belong into OTEL_EXPORTER_OTLP_HEADERS.
 func CheckEndpoint(endpoint string) (*url.URL, error) {
 	u, err := url.Parse(endpoint)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("want the address of an OTLP receiver over HTTP, like http://127.0.0.1:4318, without credentials (OTEL_EXPORTER_OTLP_HEADERS takes them)")
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
+		return nil, errors.New(
+			"want the address of an OTLP receiver over HTTP, like http://127.0.0.1:4318, without credentials (OTEL_EXPORTER_OTLP_HEADERS takes them)",
+		)
 	}
 	return u, nil
 }
@@ -203,9 +219,14 @@ type complaints struct {
 func (c *complaints) Handle(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if now := time.Now(); c.log != nil && now.Sub(c.last) >= time.Minute {
 		c.last = now
 		text := err.Error()
-		c.log.Warn("traces are not delivered; what does not fit into the queue is dropped", "error", text[:min(len(text), maxComplaint)])
+		c.log.Warn(
+			"traces are not delivered; what does not fit into the queue is dropped",
+			"error",
+			text[:min(len(text), maxComplaint)],
+		)
 	}
 }

@@ -44,36 +44,44 @@ func run(ctx context.Context, n, rounds int, dsn string) error {
 			return err
 		}
 		defer os.RemoveAll(dir)
+
 		dsn = filepath.Join(dir, "state.db")
 	}
+
 	store, err := state.Open(ctx, state.Config{DSN: dsn, MasterKey: make([]byte, 32)})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
+
 	w := &world{store: store}
 	began := time.Now()
 	if err := w.fill(ctx, n); err != nil {
 		return err
 	}
+
 	fmt.Printf("%d deliveries and as many runs, made in %s\n\n", n, time.Since(began).Round(time.Second))
 	if strings.HasPrefix(dsn, "postgres") {
 		if err := analyze(ctx, dsn); err != nil {
 			return err
 		}
 	}
+
 	pages, err := w.pages()
 	if err != nil {
 		return err
 	}
+
 	key, _, err := store.CreateKey(ctx, "bench", state.RoleAdmin, nil)
 	if err != nil {
 		return err
 	}
+
 	session, err := store.CreateSession(ctx, key.UID, time.Hour)
 	if err != nil {
 		return err
 	}
+
 	out := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(out, "page\tfirst\tmedian\tslowest\tbytes\t")
 	for _, p := range w.addresses() {
@@ -89,13 +97,24 @@ func run(ctx context.Context, n, rounds int, dsn string) error {
 			if answer.Code != http.StatusOK {
 				return fmt.Errorf("%s: %d", p.path, answer.Code)
 			}
+
 			size = answer.Body.Len()
 			time.Sleep(100 * time.Millisecond) // as between the clicks of a few people
 		}
+
 		first := times[0]
 		slices.Sort(times)
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%d\t\n", p.name, ms(first), ms(times[len(times)/2]), ms(times[len(times)-1]), size)
+		fmt.Fprintf(
+			out,
+			"%s\t%s\t%s\t%s\t%d\t\n",
+			p.name,
+			ms(first),
+			ms(times[len(times)/2]),
+			ms(times[len(times)-1]),
+			size,
+		)
 	}
+
 	return out.Flush()
 }
 
@@ -165,10 +184,12 @@ func (w *world) fill(ctx context.Context, n int) error {
 	if _, err := w.store.SetSecret(ctx, "KEY", []byte("k3y")); err != nil {
 		return err
 	}
+
 	f, err := w.store.EnsureFactory(ctx, "bench", state.Source{Kind: "dir", Path: "/srv/factory"}, false)
 	if err != nil {
 		return err
 	}
+
 	w.factory = f.UID
 	if err := w.apply(ctx, f.UID); err != nil {
 		return err
@@ -176,10 +197,12 @@ func (w *world) fill(ctx context.Context, n int) error {
 	if w.webhooks, err = w.store.Webhooks(ctx, f.UID, false); err != nil {
 		return err
 	}
+
 	routing, err := w.store.Routing(ctx)
 	if err != nil {
 		return err
 	}
+
 	generation := routing.Factories[0].Generation
 	numbers, failed := make(chan int), make(chan error, 1)
 	var group sync.WaitGroup
@@ -195,9 +218,11 @@ func (w *world) fill(ctx context.Context, n int) error {
 			}
 		})
 	}
+
 	for i := range n {
 		numbers <- i
 	}
+
 	close(numbers)
 	group.Wait()
 	select {
@@ -205,6 +230,7 @@ func (w *world) fill(ctx context.Context, n int) error {
 		return err
 	default:
 	}
+
 	return w.finish(ctx)
 }
 
@@ -213,51 +239,104 @@ func (w *world) apply(ctx context.Context, factory string) error {
 	if err != nil {
 		return err
 	}
-	app := state.Application{FactoryUID: factory, Base: cur.Factory.Generation, BaseRevision: cur.Factory.Applied.ID, Started: time.Now(), Revision: state.Revision{ID: "bench"}}
+
+	app := state.Application{
+		FactoryUID:   factory,
+		Base:         cur.Factory.Generation,
+		BaseRevision: cur.Factory.Applied.ID,
+		Started:      time.Now(),
+		Revision:     state.Revision{ID: "bench"},
+	}
+
 	for i := range hooks {
 		name := fmt.Sprintf("w%d", i)
 		hook := state.WebhookUID(cur.Key, name, 0)
 		app.Webhooks = append(app.Webhooks, state.WebhookChange{
 			UID: hook, SecretVersion: 1,
-			Spec: schema.Webhook{Name: name, Path: "webhooks/" + name + ".yaml", AuthMode: schema.AuthToken, SecretName: "KEY", Enabled: true},
+			Spec: schema.Webhook{
+				Name:       name,
+				Path:       "webhooks/" + name + ".yaml",
+				AuthMode:   schema.AuthToken,
+				SecretName: "KEY",
+				Enabled:    true,
+			},
 		})
+
 		name = fmt.Sprintf("a%d", i)
-		app.Resources = append(app.Resources, state.ResourceChange{Kind: "automation", Name: name, Spec: schema.Automation{
-			Name: name, Path: "automations/" + name + "/automation.md", Enabled: true, Prompt: "Look.",
-			Triggers: []schema.Trigger{{Provider: "webhook", Event: "received", WebhookIDs: []string{hook}, Payload: []byte(`{"status":["failed"]}`)}},
-		}})
+		app.Resources = append(
+			app.Resources,
+			state.ResourceChange{Kind: "automation", Name: name, Spec: schema.Automation{
+				Name: name, Path: "automations/" + name + "/automation.md", Enabled: true, Prompt: "Look.",
+				Triggers: []schema.Trigger{
+					{
+						Provider:   "webhook",
+						Event:      "received",
+						WebhookIDs: []string{hook},
+						Payload:    []byte(`{"status":["failed"]}`),
+					},
+				},
+			}},
+		)
 	}
+
 	return w.store.Apply(ctx, app)
 }
 
 func (w *world) deliver(ctx context.Context, i int, generation int64) error {
 	hook := w.webhooks[i%hooks]
 	d := state.Acceptance{
-		UID: state.NewID(state.PrefixDelivery), FactoryUID: w.factory, Generation: generation, WebhookID: hook.ID, WebhookUID: hook.UID,
-		Identity: state.IdentityOf(state.IdentityBodyHash, fmt.Sprint(i)), Sender: "192.0.2.1", Body: fmt.Appendf(nil, `{"status":"failed","n":%d}`, i), Received: time.Now(),
+		UID: state.NewID(
+			state.PrefixDelivery,
+		), FactoryUID: w.factory, Generation: generation, WebhookID: hook.ID, WebhookUID: hook.UID,
+		Identity: state.IdentityOf(
+			state.IdentityBodyHash,
+			fmt.Sprint(i),
+		), Sender: "192.0.2.1", Body: fmt.Appendf(nil, `{"status":"failed","n":%d}`, i), Received: time.Now(),
 	}
+
 	id := state.NewRunID()
 	d.Runs = []state.NewRun{{
 		ID: id, FactoryUID: w.factory, Title: fmt.Sprintf("run %d", i), Prompt: "Look.", Source: "CUSTOM_WEBHOOK", Creator: state.Creator{Type: "service_account", UID: "auto_1", DisplayName: "a"},
 		ConversationID: state.NewRunID(), RootRunID: id, WebhookUID: hook.UID, DeliveryUID: d.UID, At: d.Received,
 	}}
 	if i%50 == 0 {
-		return w.store.RecordRejected(ctx, state.Rejection{FactoryUID: w.factory, WebhookID: hook.ID, WebhookUID: hook.UID, Outcome: state.DeliveryRejectedAuth, Reason: "the bearer token is not this webhook's secret", Sender: "192.0.2.2", Received: time.Now()})
+		return w.store.RecordRejected(
+			ctx,
+			state.Rejection{
+				FactoryUID: w.factory,
+				WebhookID:  hook.ID,
+				WebhookUID: hook.UID,
+				Outcome:    state.DeliveryRejectedAuth,
+				Reason:     "the bearer token is not this webhook's secret",
+				Sender:     "192.0.2.2",
+				Received:   time.Now(),
+			},
+		)
 	}
+
 	_, err := w.store.Accept(ctx, d)
 	return err
 }
 
 // finish ends a few runs, so that their pages have something to show.
 func (w *world) finish(ctx context.Context) error {
-	all, err := w.store.Deliveries(ctx, w.factory, w.webhooks[0].UID, state.DeliveryFilter{Outcome: state.DeliveryAccepted}, "", 1)
+	all, err := w.store.Deliveries(
+		ctx,
+		w.factory,
+		w.webhooks[0].UID,
+		state.DeliveryFilter{Outcome: state.DeliveryAccepted},
+		"",
+		1,
+	)
 	if err != nil {
 		return err
 	}
+
 	started, err := w.store.RunsOfDeliveries(ctx, all[0].UID)
 	if err != nil {
 		return err
 	}
+
 	w.delivery, w.run = all[0].UID, started[all[0].UID][0].ID
 	c, _, err := w.store.ClaimRun(ctx, w.run, "w1", "bench", time.Minute)
 	if err != nil {
@@ -266,10 +345,19 @@ func (w *world) finish(ctx context.Context) error {
 	if _, err := w.store.StartRun(ctx, c, time.Minute); err != nil {
 		return err
 	}
+
 	var said []state.Message
 	for i := range 200 {
-		said = append(said, state.Message{Role: state.RoleAssistant, Content: []state.Block{state.Text(fmt.Sprintf("line %d", i))}, At: time.Now()})
+		said = append(
+			said,
+			state.Message{
+				Role:    state.RoleAssistant,
+				Content: []state.Block{state.Text(fmt.Sprintf("line %d", i))},
+				At:      time.Now(),
+			},
+		)
 	}
+
 	_, err = w.store.FinishRun(ctx, c, state.Result{State: state.RunFailed, Message: "exit 2", Messages: said})
 	return err
 }

@@ -28,6 +28,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+
 	if err := compare(ctx, *binaries, *only, *deliveries, *longest); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -41,6 +42,7 @@ func compare(ctx context.Context, binaries, only string, deliveries int, longest
 		return err
 	}
 	defer os.RemoveAll(dir)
+
 	programs := strings.Split(binaries, ",")
 	if binaries == "" {
 		programs[0] = filepath.Join(dir, "millwright")
@@ -49,16 +51,29 @@ func compare(ctx context.Context, binaries, only string, deliveries int, longest
 		}
 	}
 
-	fmt.Printf("| attack | program | p50 | p99 | answered 202 | most memory |\n| --- | --- | --- | --- | --- | --- |\n")
+	fmt.Printf(
+		"| attack | program | p50 | p99 | answered 202 | most memory |\n| --- | --- | --- | --- | --- | --- |\n",
+	)
 	for _, a := range rows(only) {
 		for _, program := range programs {
 			m, err := measure(ctx, program, a.attacks, deliveries, longest)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", program, a.name, err)
 			}
-			fmt.Printf("| %s | %s | %v | %v | %d of %d | %d MB |\n", a.name, filepath.Base(program), at(m.took, 50), at(m.took, 99), m.accepted, m.sent, m.peak>>20)
+
+			fmt.Printf(
+				"| %s | %s | %v | %v | %d of %d | %d MB |\n",
+				a.name,
+				filepath.Base(program),
+				at(m.took, 50),
+				at(m.took, 99),
+				m.accepted,
+				m.sent,
+				m.peak>>20,
+			)
 		}
 	}
+
 	return nil
 }
 
@@ -84,12 +99,19 @@ type measurement struct {
 }
 
 // measure sends honest deliveries while the attacks go on.
-func measure(ctx context.Context, program string, attacks []attack.Attack, deliveries int, longest time.Duration) (m measurement, err error) {
+func measure(
+	ctx context.Context,
+	program string,
+	attacks []attack.Attack,
+	deliveries int,
+	longest time.Duration,
+) (m measurement, err error) {
 	dir, err := os.MkdirTemp("", "bench-hostile-")
 	if err != nil {
 		return m, err
 	}
 	defer os.RemoveAll(dir)
+
 	s, err := attack.Start(ctx, program, dir)
 	if err != nil {
 		return m, err
@@ -98,14 +120,17 @@ func measure(ctx context.Context, program string, attacks []attack.Attack, deliv
 
 	started, stop := s.Run(attacks...)
 	defer stop()
+
 	select {
 	case <-started:
 	case <-time.After(longest):
 	case <-ctx.Done():
 		return m, ctx.Err()
 	}
+
 	pace := time.NewTicker(20 * time.Millisecond)
 	defer pace.Stop()
+
 	for end := time.Now().Add(longest); m.sent < deliveries && time.Now().Before(end); <-pace.C {
 		sent := time.Now()
 		status := s.Deliver(ctx, m.sent)
@@ -114,6 +139,7 @@ func measure(ctx context.Context, program string, attacks []attack.Attack, deliv
 			m.took = append(m.took, time.Since(sent))
 		}
 	}
+
 	m.peak, err = s.Peak()
 	return m, err
 }

@@ -31,19 +31,27 @@ func main() {
 	flag.IntVar(&o.size, "size", 2048, "bytes of a body")
 	flag.IntVar(&o.automations, "automations", 1, "automations on the webhook; all but the first filter it out")
 	flag.IntVar(&o.slow, "slow", 0, "connections beside those, on which a request comes at a byte a second")
-	flag.StringVar(&o.postgres, "postgres", os.Getenv("MILLWRIGHT_TEST_POSTGRES"), "address of a PostgreSQL server to measure too")
+	flag.StringVar(
+		&o.postgres,
+		"postgres",
+		os.Getenv("MILLWRIGHT_TEST_POSTGRES"),
+		"address of a PostgreSQL server to measure too",
+	)
+
 	flag.StringVar(&o.only, "only", "", "comma-separated kinds: bare,append,sqlite,postgres")
 	flag.StringVar(&o.profile, "profile", "", "file for a CPU profile of the server")
 	kind := flag.String("serve", "", "serve this kind (used by the program itself)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+
 	var err error
 	if *kind != "" {
 		err = serve(ctx, *kind, o)
 	} else {
 		err = compare(ctx, o)
 	}
+
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -65,6 +73,7 @@ func compare(ctx context.Context, o options) error {
 	if o.only != "" {
 		kinds = strings.Split(o.only, ",")
 	}
+
 	measured := map[string][]measurement{}
 	for round := range o.rounds {
 		for _, kind := range kinds {
@@ -72,23 +81,64 @@ func compare(ctx context.Context, o options) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", kind, err)
 			}
+
 			measured[kind] = append(measured[kind], m)
-			fmt.Fprintf(os.Stderr, "round %d %-8s %7.0f/s  p50 %v  p99 %v  %d MB  %v\n", round+1, kind, m.rate, m.p50.Round(10*time.Microsecond), m.p99.Round(10*time.Microsecond), m.memory>>20, m.cpu)
+			fmt.Fprintf(
+				os.Stderr,
+				"round %d %-8s %7.0f/s  p50 %v  p99 %v  %d MB  %v\n",
+				round+1,
+				kind,
+				m.rate,
+				m.p50.Round(10*time.Microsecond),
+				m.p99.Round(10*time.Microsecond),
+				m.memory>>20,
+				m.cpu,
+			)
 		}
 	}
-	fmt.Printf("%d connections, %d slow ones, %d-byte bodies, %d automations, medians of %d rounds of %s\n\n", o.connections, o.slow, o.size, o.automations, o.rounds, o.duration)
-	fmt.Printf("%-10s %10s %10s %10s %10s %10s %8s %8s\n", "", "per second", "to bare", "to append", "p50", "p99", "memory", "cpu")
+
+	fmt.Printf(
+		"%d connections, %d slow ones, %d-byte bodies, %d automations, medians of %d rounds of %s\n\n",
+		o.connections,
+		o.slow,
+		o.size,
+		o.automations,
+		o.rounds,
+		o.duration,
+	)
+
+	fmt.Printf(
+		"%-10s %10s %10s %10s %10s %10s %8s %8s\n",
+		"",
+		"per second",
+		"to bare",
+		"to append",
+		"p50",
+		"p99",
+		"memory",
+		"cpu",
+	)
+
 	rate := func(kind string) float64 {
 		return median(measured[kind], func(m measurement) float64 { return m.rate })
 	}
 	for _, kind := range kinds {
 		all := measured[kind]
-		fmt.Printf("%-10s %10.0f %10s %10s %10v %10v %6.0fMB %8v\n", kind, rate(kind), ratio(rate(kind), rate("bare")), ratio(rate(kind), rate("append")),
-			time.Duration(median(all, func(m measurement) float64 { return float64(m.p50) })).Round(10*time.Microsecond),
-			time.Duration(median(all, func(m measurement) float64 { return float64(m.p99) })).Round(10*time.Microsecond),
+		fmt.Printf(
+			"%-10s %10.0f %10s %10s %10v %10v %6.0fMB %8v\n",
+			kind,
+			rate(kind),
+			ratio(rate(kind), rate("bare")),
+			ratio(rate(kind), rate("append")),
+			time.Duration(median(all, func(m measurement) float64 { return float64(m.p50) })).
+				Round(10*time.Microsecond),
+			time.Duration(median(all, func(m measurement) float64 { return float64(m.p99) })).
+				Round(10*time.Microsecond),
 			median(all, func(m measurement) float64 { return float64(m.memory) })/(1<<20),
-			time.Duration(median(all, func(m measurement) float64 { return float64(m.cpu) })).Round(time.Microsecond))
+			time.Duration(median(all, func(m measurement) float64 { return float64(m.cpu) })).Round(time.Microsecond),
+		)
 	}
+
 	return nil
 }
 
@@ -121,16 +171,27 @@ type measurement struct {
 
 // measure starts a server of its own process, so that it shares nothing with the load generator.
 func measure(ctx context.Context, kind string, o options) (measurement, error) {
-	args := []string{"-serve", kind, "-size", strconv.Itoa(o.size), "-automations", strconv.Itoa(o.automations), "-postgres", o.postgres}
+	args := []string{
+		"-serve",
+		kind,
+		"-size",
+		strconv.Itoa(o.size),
+		"-automations",
+		strconv.Itoa(o.automations),
+		"-postgres",
+		o.postgres,
+	}
 	if o.profile != "" {
 		args = append(args, "-profile", o.profile)
 	}
+
 	child := exec.CommandContext(ctx, os.Args[0], args...)
 	child.Stderr = os.Stderr
 	stdin, err := child.StdinPipe()
 	if err != nil {
 		return measurement{}, err
 	}
+
 	stdout, err := child.StdoutPipe()
 	if err != nil {
 		return measurement{}, err
@@ -138,26 +199,31 @@ func measure(ctx context.Context, kind string, o options) (measurement, error) {
 	if err := child.Start(); err != nil {
 		return measurement{}, err
 	}
+
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		return measurement{}, fmt.Errorf("the server did not start: %w", err)
 	}
+
 	addr, path, _ := strings.Cut(strings.TrimSpace(line), " ")
 	stop, err := dribble(addr, o.slow)
 	if err != nil {
 		return measurement{}, err
 	}
 	defer stop()
+
 	warm, err := load(addr, path, o, 500*time.Millisecond)
 	if err != nil {
 		return measurement{}, err
 	}
+
 	m, err := load(addr, path, o, o.duration)
 	m.memory = resident(child.Process.Pid)
 	_ = stdin.Close() // ends it
 	if waited := child.Wait(); err == nil {
 		err = waited
 	}
+
 	m.cpu = (child.ProcessState.UserTime() + child.ProcessState.SystemTime()) / time.Duration(m.answers+warm.answers)
 	return m, err
 }
@@ -167,11 +233,13 @@ func resident(pid int) int64 {
 	if err != nil {
 		return 0
 	}
+
 	for line := range strings.Lines(string(status)) {
 		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
 			kb, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 			return kb << 10
 		}
 	}
+
 	return 0
 }

@@ -30,6 +30,7 @@ import (
 func serve(ctx context.Context, kind string, o options) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
@@ -39,6 +40,7 @@ func serve(ctx context.Context, kind string, o options) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+
 	path := "/bench"
 	var srv *http.Server
 	switch kind {
@@ -49,7 +51,9 @@ func serve(ctx context.Context, kind string, o options) error {
 		if err != nil {
 			return err
 		}
+
 		srv = &http.Server{Handler: verifying(f.append)}
+
 	case "sqlite", "postgres":
 		dsn := filepath.Join(dir, "state.db")
 		if kind == "postgres" {
@@ -59,15 +63,18 @@ func serve(ctx context.Context, kind string, o options) error {
 			}
 			defer drop()
 		}
+
 		var end func()
 		debug.SetGCPercent(200) // as millwright serve does
 		if srv, path, end, err = millwright(ctx, dsn, o.automations); err != nil {
 			return err
 		}
 		defer end()
+
 	default:
 		return fmt.Errorf("unknown kind %q", kind)
 	}
+
 	if o.profile != "" {
 		f, err := os.Create(o.profile)
 		if err != nil {
@@ -78,10 +85,12 @@ func serve(ctx context.Context, kind string, o options) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
+
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
+
 	fmt.Println(ln.Addr(), path)
 	go func() {
 		<-ctx.Done()
@@ -90,6 +99,7 @@ func serve(ctx context.Context, kind string, o options) error {
 	if err := srv.Serve(ingress.Limit(ln, ingress.ServerConfig{Bounds: bounds.New(bounds.Config{SenderConnections: -1})})); err != http.ErrServerClosed {
 		return err
 	}
+
 	return nil
 }
 
@@ -103,6 +113,7 @@ func verifying(then func([]byte) error) http.Handler {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
+
 		mac := hmac.New(sha256.New, key)
 		io.WriteString(mac, r.Header.Get("webhook-id")+"."+r.Header.Get("webhook-timestamp")+".")
 		mac.Write(body)
@@ -115,6 +126,7 @@ func verifying(then func([]byte) error) http.Handler {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
+
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusAccepted)
 		io.WriteString(w, `{"delivery_id":"dlv_00000000000000000000000000"}`+"\n")
@@ -159,10 +171,12 @@ func (a *appender) run() {
 				break more
 			}
 		}
+
 		_, err := a.f.Write(buf)
 		if err == nil {
 			err = a.f.Sync()
 		}
+
 		for _, j := range batch {
 			j.done <- err
 		}
@@ -170,19 +184,26 @@ func (a *appender) run() {
 }
 
 // millwright serves the ingress with one signature webhook on a new state.
-func millwright(ctx context.Context, dsn string, automations int) (srv *http.Server, path string, end func(), err error) {
+func millwright(
+	ctx context.Context,
+	dsn string,
+	automations int,
+) (srv *http.Server, path string, end func(), err error) {
 	s, err := state.Open(ctx, state.Config{DSN: dsn, MasterKey: make([]byte, 32)})
 	if err != nil {
 		return nil, "", nil, err
 	}
+
 	uid := state.NewID(state.PrefixWebhook)
 	if err := define(ctx, s, uid, automations); err != nil {
 		return nil, "", nil, err
 	}
+
 	in, err := ingress.New(ctx, ingress.Config{Store: s, DeliveriesPerMinute: -1})
 	if err != nil {
 		return nil, "", nil, err
 	}
+
 	return ingress.NewServer(ingress.ServerConfig{Ingress: in}), "/webhooks/w/" + uid, sync.OnceFunc(func() {
 		_ = in.Close(context.WithoutCancel(ctx))
 		_ = s.Close()
@@ -193,15 +214,25 @@ func define(ctx context.Context, s *state.Store, uid string, automations int) er
 	if _, err := s.SetSecret(ctx, "KEY", []byte(secret)); err != nil {
 		return err
 	}
+
 	f, err := s.EnsureFactory(ctx, "bench", state.Source{Kind: "managed"}, false)
 	if err != nil {
 		return err
 	}
+
 	current, err := s.Current(ctx, f.UID)
 	if err != nil {
 		return err
 	}
-	a := state.Application{FactoryUID: f.UID, Base: current.Factory.Generation, BaseRevision: current.Factory.Applied.ID, Started: time.Now(), Revision: state.Revision{ID: "bench"}}
+
+	a := state.Application{
+		FactoryUID:   f.UID,
+		Base:         current.Factory.Generation,
+		BaseRevision: current.Factory.Applied.ID,
+		Started:      time.Now(),
+		Revision:     state.Revision{ID: "bench"},
+	}
+
 	a.Webhooks = []state.WebhookChange{{UID: uid, SecretVersion: current.Secrets["KEY"].Version, Spec: schema.Webhook{
 		Name: "bench", Path: "webhooks/bench.yaml", AuthMode: schema.AuthSignature, SignatureScheme: "standard_webhooks", SecretName: "KEY", Enabled: true,
 	}}}
@@ -211,11 +242,23 @@ func define(ctx context.Context, s *state.Store, uid string, automations int) er
 		if i > 0 {
 			filter = `{"event":["other"],"text":{"exists":true}}`
 		}
-		a.Resources = append(a.Resources, state.ResourceChange{Kind: "automation", Name: name, Spec: schema.Automation{
-			Name: name, Path: "automations/" + name + "/automation.md", Enabled: true, Prompt: "Look into the event and report what it means.",
-			Triggers: []schema.Trigger{{Provider: "webhook", Event: "received", WebhookIDs: []string{uid}, Payload: json.RawMessage(filter)}},
-		}})
+
+		a.Resources = append(
+			a.Resources,
+			state.ResourceChange{Kind: "automation", Name: name, Spec: schema.Automation{
+				Name: name, Path: "automations/" + name + "/automation.md", Enabled: true, Prompt: "Look into the event and report what it means.",
+				Triggers: []schema.Trigger{
+					{
+						Provider:   "webhook",
+						Event:      "received",
+						WebhookIDs: []string{uid},
+						Payload:    json.RawMessage(filter),
+					},
+				},
+			}},
+		)
 	}
+
 	return s.Apply(ctx, a)
 }
 
@@ -225,10 +268,12 @@ func schemaOf(dsn string) (string, func(), error) {
 	if err != nil {
 		return "", nil, err
 	}
+
 	name := fmt.Sprintf("bench%d", time.Now().UnixNano())
 	if err := psql(dsn, "CREATE SCHEMA "+name); err != nil {
 		return "", nil, err
 	}
+
 	q := u.Query()
 	q.Set("search_path", name)
 	u.RawQuery = q.Encode()

@@ -14,21 +14,26 @@ func dribble(addr string, n int) (stop func(), err error) {
 		if err == nil {
 			_, err = c.Write([]byte("POST /webhooks/w/slow HTTP/1.1\r\nHost: bench\r\nX-Slow: "))
 		}
+
 		return c, err
 	}
+
 	conns := make([]net.Conn, 0, n)
 	for range n {
 		c, err := open()
 		if err != nil {
 			return nil, err
 		}
+
 		conns = append(conns, c)
 	}
+
 	done := make(chan struct{})
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
+
 		for {
 			select {
 			case <-done:
@@ -38,10 +43,12 @@ func dribble(addr string, n int) (stop func(), err error) {
 				return
 			case <-tick.C:
 			}
+
 			for i, c := range conns {
 				if _, err := c.Write([]byte("x")); err == nil {
 					continue
 				}
+
 				_ = c.Close()
 				if again, err := open(); err == nil {
 					conns[i] = again
@@ -49,5 +56,6 @@ func dribble(addr string, n int) (stop func(), err error) {
 			}
 		}
 	})
+
 	return func() { close(done); writer.Wait() }, nil
 }

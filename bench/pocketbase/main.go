@@ -33,24 +33,36 @@ func serve(dir, address string) error {
 	if err := app.RunAllMigrations(); err != nil {
 		return err
 	}
+
 	if _, err := app.FindCollectionByNameOrId("runs"); err != nil {
 		c := core.NewBaseCollection("runs")
 		c.ListRule, c.ViewRule, c.CreateRule = types.Pointer(""), types.Pointer(""), types.Pointer("")
 		for _, name := range []string{"title", "prompt", "state", "source", "name", "model_id", "creator"} {
 			c.Fields.Add(&core.TextField{Name: name, Max: 10_000})
 		}
-		c.Fields.Add(&core.JSONField{Name: "config"}, &core.JSONField{Name: "metadata"},
-			&core.AutodateField{Name: "created", OnCreate: true}, &core.AutodateField{Name: "updated", OnCreate: true, OnUpdate: true})
+
+		c.Fields.Add(
+			&core.JSONField{Name: "config"},
+			&core.JSONField{Name: "metadata"},
+			&core.AutodateField{
+				Name:     "created",
+				OnCreate: true,
+			},
+			&core.AutodateField{Name: "updated", OnCreate: true, OnUpdate: true},
+		)
+
 		c.AddIndex("runs_by_update", false, "updated, id", "")
 		c.AddIndex("runs_by_state", false, "state, updated, id", "")
 		if err := app.Save(c); err != nil {
 			return err
 		}
 	}
+
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
 	}
+
 	ln.Close()
 	return apis.Serve(app, apis.ServeConfig{HttpAddr: address, ShowStartBanner: false})
 }

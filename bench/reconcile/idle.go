@@ -31,10 +31,12 @@ func host(root string) error {
 	if err != nil {
 		return err
 	}
+
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
+
 	fmt.Println("http://" + l.Addr().String())
 	go func() {
 		_ = http.Serve(l, &cgi.Handler{
@@ -42,10 +44,12 @@ func host(root string) error {
 			Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_GLOBAL=" + os.DevNull},
 		})
 	}()
+
 	_, err = bufio.NewReader(os.Stdin).ReadString(0)
 	if err.Error() == "EOF" {
 		return nil
 	}
+
 	return err
 }
 
@@ -57,6 +61,7 @@ func measureIdle(ctx context.Context, files, factories int, idle time.Duration) 
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
 	r := repository{dir: dir}
 	each := files / factories
 	if err := r.create(ctx, files, func(i int) string {
@@ -64,12 +69,14 @@ func measureIdle(ctx context.Context, files, factories int, idle time.Duration) 
 	}); err != nil {
 		return err
 	}
+
 	server := exec.CommandContext(ctx, os.Args[0])
 	server.Env = append(os.Environ(), hostRoot+"="+dir)
 	stdin, err := server.StdinPipe()
 	if err != nil {
 		return err
 	}
+
 	stdout, err := server.StdoutPipe()
 	if err != nil {
 		return err
@@ -78,15 +85,18 @@ func measureIdle(ctx context.Context, files, factories int, idle time.Duration) 
 		return err
 	}
 	defer func() { stdin.Close(); err = errors.Join(err, server.Wait()) }()
+
 	address, err := bufio.NewReader(stdout).ReadString('\n')
 	if err != nil {
 		return err
 	}
+
 	s, err := state.Open(ctx, state.Config{DSN: filepath.Join(dir, "state.db"), MasterKey: make([]byte, 32)})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+
 	serving, err := ingress.New(ctx, ingress.Config{Store: s})
 	if err != nil {
 		return err
@@ -98,27 +108,34 @@ func measureIdle(ctx context.Context, files, factories int, idle time.Duration) 
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer end()
+
 	turns := make(chan struct{}, 2)
 	began := time.Now()
 	for i := range factories {
 		source, err := reconcile.Git(reconcile.GitConfig{
-			URL: strings.TrimSpace(address) + "/bare.git", Path: fmt.Sprintf("f%d", i), CloneDir: filepath.Join(dir, fmt.Sprintf("clone%d", i)), Turns: turns,
+			URL: strings.TrimSpace(
+				address,
+			) + "/bare.git", Path: fmt.Sprintf("f%d", i), CloneDir: filepath.Join(dir, fmt.Sprintf("clone%d", i)), Turns: turns,
 		})
 		if err != nil {
 			return err
 		}
+
 		f, err := s.EnsureFactory(ctx, fmt.Sprintf("bench-%d", i), source.Describe(), false)
 		if err != nil {
 			return err
 		}
+
 		loop := reconcile.New(reconcile.Config{Store: s, Factory: f, Source: source, Interval: 30 * time.Second})
 		all.Go(func() { _ = loop.Run(running); _ = source.Close() })
 	}
+
 	for applied := 0; applied < factories; time.Sleep(100 * time.Millisecond) {
 		list, err := s.Factories(ctx)
 		if err != nil {
 			return err
 		}
+
 		applied = 0
 		for _, f := range list {
 			if f.SyncState == state.SyncRefused || f.SyncState == state.SyncFailed {
@@ -129,15 +146,30 @@ func measureIdle(ctx context.Context, files, factories int, idle time.Duration) 
 			}
 		}
 	}
-	fmt.Printf("%d factories of %d files each: applied in %s\n", factories, each, time.Since(began).Round(100*time.Millisecond))
+
+	fmt.Printf(
+		"%d factories of %d files each: applied in %s\n",
+		factories,
+		each,
+		time.Since(began).Round(100*time.Millisecond),
+	)
+
 	before, since := processorTime(), time.Now()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(idle):
 	}
+
 	share := 100 * float64(processorTime()-before) / float64(time.Since(since))
-	fmt.Printf("idle for %s, polled every 30s: %.2f %% of a core; memory %s, at most %s\n", idle, share, memory("VmRSS:"), memory("VmHWM:"))
+	fmt.Printf(
+		"idle for %s, polled every 30s: %.2f %% of a core; memory %s, at most %s\n",
+		idle,
+		share,
+		memory("VmRSS:"),
+		memory("VmHWM:"),
+	)
+
 	return nil
 }
 

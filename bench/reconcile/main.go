@@ -38,6 +38,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+
 	if root := os.Getenv(hostRoot); root != "" {
 		fail(host(root))
 		return
@@ -46,6 +47,7 @@ func main() {
 		fail(measureIdle(ctx, *files, *factories, *idle))
 		return
 	}
+
 	fmt.Printf("%-34s %12s %12s %8s %10s\n", "one file changes, of", "git", "millwright", "ratio", "worst")
 	for _, part := range []int{100, 10, 1} {
 		fail(measure(ctx, *files, *files/part, *rounds))
@@ -66,6 +68,7 @@ func measure(ctx context.Context, files, definition, rounds int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+
 	r := repository{dir: dir}
 	if err := r.create(ctx, files, func(i int) string {
 		if i < definition {
@@ -75,58 +78,80 @@ func measure(ctx context.Context, files, definition, rounds int) (err error) {
 	}); err != nil {
 		return err
 	}
+
 	s, err := state.Open(ctx, state.Config{DSN: filepath.Join(dir, "state.db"), MasterKey: make([]byte, 32)})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+
 	serving, err := ingress.New(ctx, ingress.Config{Store: s})
 	if err != nil {
 		return err
 	}
 	defer serving.Close(ctx)
-	source, err := reconcile.Git(reconcile.GitConfig{URL: "file://" + r.bare(), Path: "factory", CloneDir: filepath.Join(dir, "clone")})
+
+	source, err := reconcile.Git(
+		reconcile.GitConfig{URL: "file://" + r.bare(), Path: "factory", CloneDir: filepath.Join(dir, "clone")},
+	)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
+
 	factory, err := s.EnsureFactory(ctx, "bench", source.Describe(), false)
 	if err != nil {
 		return err
 	}
+
 	loop := reconcile.New(reconcile.Config{Store: s, Factory: factory, Source: source})
+
 	// A notice only wakes the loop. The attempt that it then makes returns when the commit is served.
 	attempt := func() error {
 		result := loop.Once(ctx, reconcile.Request{})
 		if result.Outcome != state.OutcomeApplied || result.Revision.ID != r.head {
 			return fmt.Errorf("%s: %s %s", r.head, result.Outcome, result.Message)
 		}
+
 		return nil
 	}
 	if err := attempt(); err != nil {
 		return err
 	}
+
 	var git, ours []time.Duration
 	for round := range rounds {
 		if err := r.change(ctx, round); err != nil {
 			return err
 		}
+
 		began := time.Now()
 		if err := r.fetchAndDiff(ctx); err != nil {
 			return err
 		}
+
 		git = append(git, time.Since(began))
 		began = time.Now()
 		if err := attempt(); err != nil {
 			return err
 		}
+
 		ours = append(ours, time.Since(began))
 	}
+
 	slices.Sort(git)
 	slices.Sort(ours)
 	g, o := git[len(git)/2], ours[len(ours)/2]
-	fmt.Printf("%6d files, %6d of a definition %12s %12s %8.1f %10s\n", files, definition, g.Round(10*time.Microsecond), o.Round(10*time.Microsecond),
-		float64(o)/float64(g), ours[len(ours)-1].Round(10*time.Microsecond))
+	fmt.Printf(
+		"%6d files, %6d of a definition %12s %12s %8.1f %10s\n",
+		files,
+		definition,
+		g.Round(10*time.Microsecond),
+		o.Round(10*time.Microsecond),
+		float64(o)/float64(g),
+		ours[len(ours)-1].Round(10*time.Microsecond),
+	)
+
 	return nil
 }
 
@@ -146,6 +171,7 @@ func (r *repository) create(ctx context.Context, files int, name func(i int) str
 			return err
 		}
 	}
+
 	for _, args := range [][]string{
 		{r.dir, "init", "-q", "--bare", "-b", "main", r.bare()},
 		{r.work(), "init", "-q", "-b", "main", "."},
@@ -154,9 +180,11 @@ func (r *repository) create(ctx context.Context, files int, name func(i int) str
 			return err
 		}
 	}
+
 	if err := r.push(ctx, "Begin"); err != nil {
 		return err
 	}
+
 	_, err := git(ctx, r.dir, "clone", "-q", "file://"+r.bare(), r.other())
 	return err
 }
@@ -166,7 +194,14 @@ func (r *repository) put(name string, i, edition int) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("---\ntriggers:\n  - provider: schedule\n    event: cron_fired\n    schedule:\n      cron: %d 3 * * *\n---\nLook at what happened since yesterday, say which build failed and why, and\nopen a pull request when the cause is clear. Edition %d of %d.\n", i%60, edition, i)
+
+	text := fmt.Sprintf(
+		"---\ntriggers:\n  - provider: schedule\n    event: cron_fired\n    schedule:\n      cron: %d 3 * * *\n---\nLook at what happened since yesterday, say which build failed and why, and\nopen a pull request when the cause is clear. Edition %d of %d.\n",
+		i%60,
+		edition,
+		i,
+	)
+
 	return os.WriteFile(file, []byte(text), 0o600)
 }
 
@@ -203,13 +238,22 @@ func (r *repository) fetchAndDiff(ctx context.Context) error {
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull, "GIT_AUTHOR_NAME=Bench",
-		"GIT_AUTHOR_EMAIL=bench@example.com", "GIT_COMMITTER_NAME=Bench", "GIT_COMMITTER_EMAIL=bench@example.com")
+	cmd.Env = append(
+		os.Environ(),
+		"GIT_CONFIG_GLOBAL="+os.DevNull,
+		"GIT_CONFIG_SYSTEM="+os.DevNull,
+		"GIT_AUTHOR_NAME=Bench",
+		"GIT_AUTHOR_EMAIL=bench@example.com",
+		"GIT_COMMITTER_NAME=Bench",
+		"GIT_COMMITTER_EMAIL=bench@example.com",
+	)
+
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("git %s: %w: %s", args[0], err, stderr.String())
 	}
+
 	return strings.TrimSpace(string(out)), nil
 }

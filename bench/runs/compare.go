@@ -31,18 +31,31 @@ func compare(ctx context.Context, o options) error {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build PocketBase: %w\n%s", err, out)
 	}
-	fmt.Printf("%d connections, medians of %d rounds of %s, answers a second\n\n", o.connections, o.rounds, o.duration)
+
+	fmt.Printf(
+		"%d connections, medians of %d rounds of %s, answers a second\n\n",
+		o.connections,
+		o.rounds,
+		o.duration,
+	)
+
 	for _, n := range []int{o.few, o.many} {
 		path, _, err := o.filled(ctx, "compare", n)
 		if err != nil {
 			return err
 		}
+
 		base := filepath.Join(o.dir, fmt.Sprintf("pocketbase-%d", n))
 		if err := fillPocketBase(ctx, program, base, n); err != nil {
 			return err
 		}
+
 		ours := load{kind: "millwright", method: http.MethodGet, path: api.Base + "/agent/runs", key: apiKey}
-		theirs := load{kind: "pocketbase", method: http.MethodGet, path: "/api/collections/runs/records?perPage=20&sort=-updated"}
+		theirs := load{
+			kind:   "pocketbase",
+			method: http.MethodGet,
+			path:   "/api/collections/runs/records?perPage=20&sort=-updated",
+		}
 		create := ours
 		create.method, create.body = http.MethodPost, `{"prompt": "Look into the event and report what it means.", "title": "Look into the event", "config": {"name": "agent-1", "model_id": "model-1"}, "metadata": {"team": "team-1"}}`
 		insert := theirs
@@ -57,17 +70,31 @@ func compare(ctx context.Context, o options) error {
 				if l.kind == "pocketbase" {
 					state = base
 				}
+
 				rate, err := o.under(ctx, program, state, l)
 				if err != nil {
 					return fmt.Errorf("%s %s: %w", l.kind, l.method, err)
 				}
+
 				rates[l] = append(rates[l], rate)
 			}
 		}
+
 		of := func(l load) float64 { slices.SortFunc(rates[l], cmp.Compare); return rates[l][len(rates[l])/2] }
-		fmt.Printf("%d runs\n  first page: %6.0f, PocketBase %6.0f, ratio %.1f (without its total %6.0f, ratio %.1f)\n  create:     %6.0f, PocketBase %6.0f, ratio %.1f\n",
-			n, of(ours), of(theirs), of(ours)/of(theirs), of(untold), of(ours)/of(untold), of(create), of(insert), of(create)/of(insert))
+		fmt.Printf(
+			"%d runs\n  first page: %6.0f, PocketBase %6.0f, ratio %.1f (without its total %6.0f, ratio %.1f)\n  create:     %6.0f, PocketBase %6.0f, ratio %.1f\n",
+			n,
+			of(ours),
+			of(theirs),
+			of(ours)/of(theirs),
+			of(untold),
+			of(ours)/of(untold),
+			of(create),
+			of(insert),
+			of(create)/of(insert),
+		)
 	}
+
 	return nil
 }
 
@@ -103,6 +130,7 @@ func serveKind(ctx context.Context, program, dir, kind string) (address string, 
 		if err != nil {
 			return "", nil, err
 		}
+
 		address = ln.Addr().String()
 		ln.Close()
 		cmd = exec.CommandContext(ctx, mustAbs(program), dir, address)
@@ -111,6 +139,7 @@ func serveKind(ctx context.Context, program, dir, kind string) (address string, 
 		if err != nil {
 			return "", nil, err
 		}
+
 		cmd = exec.CommandContext(ctx, self, "serve")
 		cmd.Env = append(os.Environ(), "BENCH_STATE="+dir)
 		out, err := cmd.StdoutPipe()
@@ -124,10 +153,12 @@ func serveKind(ctx context.Context, program, dir, kind string) (address string, 
 			}
 		}()
 	}
+
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		return "", nil, err
 	}
+
 	end = func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
 	if kind == "pocketbase" {
 		for range 500 {
@@ -137,9 +168,11 @@ func serveKind(ctx context.Context, program, dir, kind string) (address string, 
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
+
 		end()
 		return "", nil, errors.New("PocketBase does not come up")
 	}
+
 	return address, end, nil
 }
 
@@ -150,12 +183,14 @@ func serve(ctx context.Context, _ options) error {
 		return err
 	}
 	defer store.Close()
+
 	a := api.New(api.Config{Store: store})
 	runs.Register(a, runs.Config{Store: store})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
+
 	fmt.Println(ln.Addr())
 	return http.Serve(ln, a)
 }
@@ -164,6 +199,7 @@ func serve(ctx context.Context, _ options) error {
 func (o options) repeat(ctx context.Context, address string, l load, d time.Duration) (float64, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.connections, DisableCompression: true}}
 	defer client.CloseIdleConnections()
+
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var answers int
@@ -178,28 +214,35 @@ func (o options) repeat(ctx context.Context, address string, l load, d time.Dura
 				if r, err = http.NewRequestWithContext(ctx, l.method, "http://"+address+l.path, strings.NewReader(l.body)); err != nil {
 					break
 				}
+
 				r.Header.Set("Content-Type", "application/json")
 				if l.key != "" {
 					r.Header.Set("Authorization", "Bearer "+l.key)
 				}
+
 				var resp *http.Response
 				if resp, err = client.Do(r); err != nil {
 					break
 				}
+
 				var text []byte
 				text, err = io.ReadAll(resp.Body)
 				resp.Body.Close()
 				if err == nil && resp.StatusCode != http.StatusOK {
 					err = fmt.Errorf("%d %s", resp.StatusCode, text)
 				}
+
 				n++
 			}
+
 			mu.Lock()
 			defer mu.Unlock()
+
 			answers += n
 			failed = errors.Join(failed, err)
 		})
 	}
+
 	wg.Wait()
 	return float64(answers) / time.Since(began).Seconds(), failed
 }
@@ -209,16 +252,19 @@ func fillPocketBase(ctx context.Context, program, dir string, n int) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
+
 	_, end, err := serveKind(ctx, program, dir, "pocketbase") // makes the collection
 	if err != nil {
 		return err
 	}
+
 	end()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "data.db")+"?_pragma=synchronous(OFF)")
 	if err != nil {
 		return err
 	}
 	defer db.Close()
+
 	db.SetMaxOpenConns(1)
 	_, err = db.ExecContext(ctx, `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < $1)
 		INSERT INTO runs (id, title, prompt, state, source, name, model_id, creator, config, metadata, created, updated)

@@ -31,10 +31,12 @@ func (o options) filled(ctx context.Context, name string, n int) (dsn string, do
 			return dsn, done, err
 		}
 	}
+
 	if err := o.fill(ctx, dsn, n); err != nil {
 		done()
 		return "", nil, err
 	}
+
 	fmt.Fprintf(os.Stderr, "%d runs made in %s\n", n, time.Since(began).Round(time.Second))
 	return dsn, done, nil
 }
@@ -45,6 +47,7 @@ func (o options) schema(ctx context.Context, name string) (dsn string, there boo
 	if err != nil {
 		return "", false, nil, err
 	}
+
 	q := u.Query()
 	q.Set("search_path", name)
 	u.RawQuery = q.Encode()
@@ -54,9 +57,11 @@ func (o options) schema(ctx context.Context, name string) (dsn string, there boo
 			return err
 		}
 		defer conn.Close(ctx)
+
 		_, err = conn.Exec(ctx, statement)
 		return err
 	}
+
 	done = func() {
 		if o.keep {
 			return
@@ -65,10 +70,12 @@ func (o options) schema(ctx context.Context, name string) (dsn string, there boo
 			fmt.Fprintln(os.Stderr, "drop", name+":", err)
 		}
 	}
+
 	err = execute(ctx, "CREATE SCHEMA "+name)
 	if err != nil && o.keep && strings.Contains(err.Error(), "42P06") {
 		return u.String(), true, done, nil
 	}
+
 	return u.String(), false, done, err
 }
 
@@ -85,15 +92,18 @@ func (o options) fill(ctx context.Context, dsn string, n int) error {
 	if err := store.Close(); err != nil {
 		return err
 	}
+
 	rows := history{n: n, begin: time.Now().Add(-time.Duration(n) * time.Second), queued: o.backlog}
 	if path, ok := state.SQLitePath(dsn); ok {
 		err = rows.fillSQLite(ctx, path)
 	} else {
 		err = rows.fillPostgres(ctx, dsn)
 	}
+
 	if err == nil {
 		err = vacuum(ctx, dsn)
 	}
+
 	return err
 }
 
@@ -112,11 +122,15 @@ func vacuum(ctx context.Context, dsn string) error {
 }
 
 func (h history) fillSQLite(ctx context.Context, path string) error {
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=synchronous(OFF)&_pragma=cache_size(-400000)&_pragma=foreign_keys(0)")
+	db, err := sql.Open(
+		"sqlite",
+		"file:"+path+"?_pragma=synchronous(OFF)&_pragma=cache_size(-400000)&_pragma=foreign_keys(0)",
+	)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
+
 	db.SetMaxOpenConns(1)
 	const chunk = 100_000
 	for from := 0; from < h.n; from += chunk {
@@ -125,12 +139,17 @@ func (h history) fillSQLite(ctx context.Context, path string) error {
 			return err
 		}
 		defer tx.Rollback()
+
 		for table, columns := range filledColumns() {
 			marks := strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")
-			insert, err := tx.PrepareContext(ctx, "INSERT INTO "+table+" ("+strings.Join(columns, ", ")+") VALUES ("+marks+")")
+			insert, err := tx.PrepareContext(
+				ctx,
+				"INSERT INTO "+table+" ("+strings.Join(columns, ", ")+") VALUES ("+marks+")",
+			)
 			if err != nil {
 				return err
 			}
+
 			for i := from; i < min(from+chunk, h.n); i++ {
 				for _, row := range h.rows(table, i) {
 					if _, err := insert.ExecContext(ctx, row...); err != nil {
@@ -139,10 +158,12 @@ func (h history) fillSQLite(ctx context.Context, path string) error {
 				}
 			}
 		}
+
 		if err := tx.Commit(); err != nil {
 			return err
 		}
 	}
+
 	_, err = db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	return err
 }
@@ -153,24 +174,33 @@ func (h history) fillPostgres(ctx context.Context, dsn string) error {
 		return err
 	}
 	defer conn.Close(ctx)
+
 	for _, table := range []string{"runs", "run_metadata"} {
 		i, waiting := 0, [][]any(nil)
-		_, err := conn.CopyFrom(ctx, pgx.Identifier{table}, filledColumns()[table], pgx.CopyFromFunc(func() ([]any, error) {
-			for len(waiting) == 0 && i < h.n {
-				waiting = h.rows(table, i)
-				i++
-			}
-			if len(waiting) == 0 {
-				return nil, nil
-			}
-			row := waiting[0]
-			waiting = waiting[1:]
-			return row, nil
-		}))
+		_, err := conn.CopyFrom(
+			ctx,
+			pgx.Identifier{table},
+			filledColumns()[table],
+			pgx.CopyFromFunc(func() ([]any, error) {
+				for len(waiting) == 0 && i < h.n {
+					waiting = h.rows(table, i)
+					i++
+				}
+
+				if len(waiting) == 0 {
+					return nil, nil
+				}
+
+				row := waiting[0]
+				waiting = waiting[1:]
+				return row, nil
+			}),
+		)
 		if err != nil {
 			return fmt.Errorf("fill %s: %w", table, err)
 		}
 	}
+
 	return nil
 }
 
@@ -219,6 +249,7 @@ func (h history) run(i int, web bool) []any {
 	if i%1000 == 500 {
 		lasted = 3 * 24 * time.Hour
 	}
+
 	updated := at.Add(lasted)
 	if updated.After(end) {
 		updated = end
@@ -226,12 +257,14 @@ func (h history) run(i int, web bool) []any {
 	if h.queued {
 		updated = at
 	}
+
 	pick := func(when bool, yes, no string) string {
 		if when {
 			return yes
 		}
 		return no
 	}
+
 	status := "SUCCEEDED"
 	switch {
 	case h.queued || i >= h.n-100 && i%4 == 0:
@@ -247,10 +280,12 @@ func (h history) run(i int, web bool) []any {
 	case i%200 == 11:
 		status = "BLOCKED"
 	}
+
 	automation := fmt.Sprint("auto_", i%40)
 	if i < h.n/10 {
 		automation = "auto_old"
 	}
+
 	var hash []byte
 	var lease, started, finished any
 	metadata, parent, root := "{}", "", id
@@ -260,6 +295,7 @@ func (h history) run(i int, web bool) []any {
 	if i > 99 && (i%1000 == 99 || i < 1000 && i%40 == 39) {
 		parent, root = h.id(99), h.id(99)
 	}
+
 	switch status {
 	case "QUEUED":
 	case "INPROGRESS":
@@ -267,12 +303,20 @@ func (h history) run(i int, web bool) []any {
 	default:
 		started, finished = at.UnixMicro(), updated.UnixMicro()
 	}
+
 	return []any{
 		id, pick(web, fmt.Sprint("fac_", i%7), ""), fmt.Sprint("Look into event ", i%5000),
-		fmt.Sprintf("Look into event %d and report what it means. %s", i, strings.Repeat("00", 100)), status, pick(web, "CUSTOM_WEBHOOK", pick(i%100 == 99, "CLI", "API")),
+		fmt.Sprintf(
+			"Look into event %d and report what it means. %s",
+			i,
+			strings.Repeat("00", 100),
+		), status, pick(web, "CUSTOM_WEBHOOK", pick(i%100 == 99, "CLI", "API")),
 		"service_account", pick(web, automation, fmt.Sprint("key_", i%3)), "name", fmt.Sprintf("%032x", i),
 		parent, root, pick(web, automation, ""), pick(web, fmt.Sprint("wh_", i%20), ""), pick(web, fmt.Sprint("dlv_", i), ""),
-		fmt.Sprintf(`{"name":"agent-%d"}`, i%30), fmt.Sprint("agent-", i%30), fmt.Sprint("model-", i%4), pick(i%3 == 0, fmt.Sprint("env-", i%2), ""),
+		fmt.Sprintf(
+			`{"name":"agent-%d"}`,
+			i%30,
+		), fmt.Sprint("agent-", i%30), fmt.Sprint("model-", i%4), pick(i%3 == 0, fmt.Sprint("env-", i%2), ""),
 		pick(i%17 == 0, fmt.Sprint("owner/repo:skill-", i%5), ""),
 		pick(status == "QUEUED", "", fmt.Sprint("local", i%9)), "worker", hash, lease, metadata,
 		at.UnixMicro(), updated.UnixMicro(), at.UnixMicro(), started, finished,

@@ -30,13 +30,19 @@ func lists(ctx context.Context, o options) error {
 			return err
 		}
 		defer s.close()
+
 		subjects = append(subjects, s)
 	}
+
 	warm := 1
 	if o.postgres != "" {
 		warm = 6 // it plans a statement anew five times before it keeps a plan
 	}
-	fmt.Printf("\nTime at the server for a page of 20, medians (and slowest) of %d, and how many runs it has; ratio of pages with equally many\n\n", o.rounds)
+
+	fmt.Printf(
+		"\nTime at the server for a page of 20, medians (and slowest) of %d, and how many runs it has; ratio of pages with equally many\n\n",
+		o.rounds,
+	)
 	out := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(out, "list\t%d runs\t\t\t%d runs\t\t\tratio\t\n", o.few, o.many)
 	for _, q := range asked() {
@@ -44,22 +50,31 @@ func lists(ctx context.Context, o options) error {
 		if err != nil {
 			return err
 		}
+
 		fmt.Fprintf(out, "%s\t", q.name)
 		for j := range subjects {
 			fmt.Fprintf(out, "%s\t(%s)\t%d\t", ms(times[j][o.rounds/2]), ms(times[j][o.rounds-1]), found[j])
 		}
+
 		if found[0] > 0 && found[0] < found[1] {
 			if times, _, err = o.page(ctx, subjects, fmt.Sprintf("%s&limit=%d", q.query, found[0]), warm); err != nil {
 				return err
 			}
 		}
+
 		fmt.Fprintf(out, "%.2f\t\n", float64(times[1][o.rounds/2])/float64(times[0][o.rounds/2]))
 	}
+
 	return out.Flush()
 }
 
 // page asks each subject for a page in turns, and returns how long that took, sorted, and how many runs it has.
-func (o options) page(ctx context.Context, subjects []*subject, query string, warm int) (times [2][]time.Duration, found [2]int, err error) {
+func (o options) page(
+	ctx context.Context,
+	subjects []*subject,
+	query string,
+	warm int,
+) (times [2][]time.Duration, found [2]int, err error) {
 	for i := range warm + o.rounds {
 		for j, s := range subjects {
 			p, took, err := s.ask(ctx, s.meant.Replace(query))
@@ -71,9 +86,11 @@ func (o options) page(ctx context.Context, subjects []*subject, query string, wa
 			}
 		}
 	}
+
 	for j := range times {
 		slices.Sort(times[j])
 	}
+
 	return times, found, nil
 }
 
@@ -91,14 +108,17 @@ func (o options) subject(ctx context.Context, n int) (*subject, error) {
 	if o.backlog {
 		name = "backlog"
 	}
+
 	dsn, done, err := o.filled(ctx, name, n)
 	if err != nil {
 		return nil, err
 	}
+
 	store, err := state.Open(ctx, state.Config{DSN: dsn, MasterKey: make([]byte, 32)})
 	if err != nil {
 		return nil, err
 	}
+
 	a := api.New(api.Config{Store: store})
 	runs.Register(a, runs.Config{Store: store})
 	s := &subject{api: a, close: func() { store.Close(); done() }}
@@ -106,13 +126,25 @@ func (o options) subject(ctx context.Context, n int) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	parent, _, err := s.ask(ctx, "metadata[build]=build-99")
 	if err != nil || len(parent.Runs) != 1 {
 		return nil, fmt.Errorf("the ancestor is not there: %v", err)
 	}
+
 	before := func(d int) time.Time { return newest.Runs[0].UpdatedAt.Add(-time.Duration(d) * time.Second) }
-	deep := api.EncodeCursor(map[string]any{"b": "updated_at", "p": state.RunPosition{ID: "0", Time: before(n * 9 / 10).UnixMicro()}})
-	s.meant = strings.NewReplacer("HALF", before(n/2).UTC().Format(time.RFC3339), "DEEP", url.QueryEscape(deep), "PARENT", parent.Runs[0].RunID)
+	deep := api.EncodeCursor(
+		map[string]any{"b": "updated_at", "p": state.RunPosition{ID: "0", Time: before(n * 9 / 10).UnixMicro()}},
+	)
+	s.meant = strings.NewReplacer(
+		"HALF",
+		before(n/2).UTC().Format(time.RFC3339),
+		"DEEP",
+		url.QueryEscape(deep),
+		"PARENT",
+		parent.Runs[0].RunID,
+	)
+
 	return s, nil
 }
 

@@ -36,9 +36,27 @@ func main() {
 	flag.IntVar(&o.rate, "rate", 200, "deliveries a second")
 	flag.IntVar(&o.queued, "queued", 10_000, "runs to drain")
 	flag.IntVar(&o.workers, "workers", 8, "worker slots")
-	flag.BoolVar(&o.backlog, "backlog", false, "let all runs whose lists are measured wait in the queue, as if no worker had ever come")
-	flag.StringVar(&o.dir, "keep", "", "directory for the states, which are kept and used again; a temporary one if not given")
-	flag.StringVar(&o.postgres, "postgres", "", "address of a PostgreSQL server, whose lists are measured instead of SQLite's, in schemas that are dropped unless -keep is given")
+	flag.BoolVar(
+		&o.backlog,
+		"backlog",
+		false,
+		"let all runs whose lists are measured wait in the queue, as if no worker had ever come",
+	)
+
+	flag.StringVar(
+		&o.dir,
+		"keep",
+		"",
+		"directory for the states, which are kept and used again; a temporary one if not given",
+	)
+
+	flag.StringVar(
+		&o.postgres,
+		"postgres",
+		"",
+		"address of a PostgreSQL server, whose lists are measured instead of SQLite's, in schemas that are dropped unless -keep is given",
+	)
+
 	flag.IntVar(&o.pairs, "pairs", 3, "how often queue measures each program")
 	flag.StringVar(&o.before, "before", "", "path of another millwright that queue measures in turns with this one")
 	flag.StringVar(&o.restart, "restart", "", "shell command that starts the PostgreSQL server again, for queue")
@@ -46,6 +64,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+
 	if err := run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/runs:", err)
 		os.Exit(1)
@@ -60,12 +79,27 @@ func run(ctx context.Context, o options) error {
 			return err
 		}
 		defer os.RemoveAll(dir)
+
 		o.dir = dir
 	}
-	parts := map[string]func(context.Context, options) error{"lists": lists, "writes": writes, "compare": compare, "start": start, "drain": drain, "queue": queue, "serve": serve}
+
+	parts := map[string]func(context.Context, options) error{
+		"lists":   lists,
+		"writes":  writes,
+		"compare": compare,
+		"start":   start,
+		"drain":   drain,
+		"queue":   queue,
+		"serve":   serve,
+	}
+
 	f, ok := parts[flag.Arg(0)]
 	if !ok || flag.NArg() != 1 {
-		return fmt.Errorf("want one of lists, writes, compare, start, drain and queue, and not %q", strings.Join(flag.Args(), " "))
+		return fmt.Errorf(
+			"want one of lists, writes, compare, start, drain and queue, and not %q",
+			strings.Join(flag.Args(), " "),
+		)
 	}
+
 	return f(ctx, o)
 }

@@ -34,6 +34,7 @@ func queue(ctx context.Context, o options) error {
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", after, "./cmd/millwright").CombinedOutput(); err != nil {
 		return fmt.Errorf("build the program: %w\n%s", err, out)
 	}
+
 	programs := []string{mustAbs(after)}
 	if o.before != "" {
 		programs = append(programs, mustAbs(o.before))
@@ -52,8 +53,10 @@ func queue(ctx context.Context, o options) error {
 		{"one of three killed", 3, killed},
 		{"database restarted", 3, restarted},
 	}
+
 	for _, s := range scenarios {
-		if o.postgres == "" && s.servers > 0 || o.restart == "" && s.name == "database restarted" || !strings.Contains(s.name, o.only) {
+		if o.postgres == "" && s.servers > 0 || o.restart == "" && s.name == "database restarted" ||
+			!strings.Contains(s.name, o.only) {
 			continue
 		}
 
@@ -65,11 +68,14 @@ func queue(ctx context.Context, o options) error {
 				if err != nil {
 					return fmt.Errorf("%s: %s: %w", s.name, programs[i], err)
 				}
+
 				found[i] = append(found[i], f)
 			}
 		}
+
 		report(s.name, found)
 	}
+
 	return nil
 }
 
@@ -84,13 +90,16 @@ func report(name string, found [][]figures) {
 			for _, f := range rounds {
 				all = append(all, f[figure])
 			}
+
 			slices.Sort(all)
 			medians = append(medians, all[len(all)/2])
 			line += fmt.Sprintf(" %10.1f (%.1f to %.1f)", all[len(all)/2], all[0], all[len(all)-1])
 		}
+
 		if len(medians) == 2 && medians[1] != 0 {
 			line += fmt.Sprintf("  ratio %.2f", medians[0]/medians[1])
 		}
+
 		fmt.Println(line)
 	}
 }
@@ -118,12 +127,18 @@ type fleet struct {
 const fleetKey = "mw_benchmark-key-of-thirty-two-characters"
 
 // inFleet measures one program with so many servers, 0 for one on SQLite.
-func (o options) inFleet(ctx context.Context, program string, servers int, measure func(context.Context, *fleet, options) error) (figures, error) {
+func (o options) inFleet(
+	ctx context.Context,
+	program string,
+	servers int,
+	measure func(context.Context, *fleet, options) error,
+) (figures, error) {
 	dir, err := os.MkdirTemp(o.dir, "fleet-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
+
 	f := &fleet{program: program, dir: mustAbs(dir), driver: "sqlite", found: figures{}}
 	f.dsn = filepath.Join(f.dir, "state.db")
 	if servers > 0 {
@@ -132,6 +147,7 @@ func (o options) inFleet(ctx context.Context, program string, servers int, measu
 			return nil, err
 		}
 		defer drop()
+
 		f.dsn, f.driver = dsn, "pgx"
 	}
 	defer f.stop()
@@ -139,6 +155,7 @@ func (o options) inFleet(ctx context.Context, program string, servers int, measu
 	if err := f.define(ctx, max(servers, 1)); err != nil {
 		return nil, err
 	}
+
 	f.busy = 0
 	err = measure(ctx, f, o)
 	f.stop()
@@ -147,6 +164,7 @@ func (o options) inFleet(ctx context.Context, program string, servers int, measu
 		log, _ := os.ReadFile(filepath.Join(f.dir, "log"))
 		err = fmt.Errorf("%w; the servers said:\n%s", err, log[max(0, len(log)-2000):])
 	}
+
 	return f.found, err
 }
 
@@ -158,13 +176,16 @@ func (f *fleet) define(ctx context.Context, servers int) error {
 			return err
 		}
 		defer l.Close()
+
 		if len(f.ports) < servers {
 			f.ports = append(f.ports, l.Addr().String())
 		} else {
 			f.peers = append(f.peers, l.Addr().String())
 		}
+
 		l.Close()
 	}
+
 	automation := "---\ntriggers:\n  - provider: webhook\n    event: received\n    filter:\n      webhook_ids: [%s]\n---\nGo.\n"
 	for name, content := range map[string]string{
 		"factory/webhooks/hook.yaml": "secretName: TOKEN\n",
@@ -174,6 +195,7 @@ func (f *fleet) define(ctx context.Context, servers int) error {
 			return err
 		}
 	}
+
 	if err := f.start(ctx, 0, 0); err != nil {
 		return err
 	}
@@ -181,6 +203,7 @@ func (f *fleet) define(ctx context.Context, servers int) error {
 	if err := f.call(ctx, http.MethodPut, "/secrets/TOKEN", `{"value": "`+token+`"}`, nil); err != nil {
 		return err
 	}
+
 	var factories struct{ Factories []struct{ UID string } }
 	err := await(ctx, "the factory", func() bool {
 		return f.call(ctx, http.MethodGet, "/factory", "", &factories) == nil && len(factories.Factories) == 1
@@ -188,12 +211,14 @@ func (f *fleet) define(ctx context.Context, servers int) error {
 	if err != nil {
 		return err
 	}
+
 	path := "/factory/" + factories.Factories[0].UID
 	err = await(ctx, "the webhook", func() bool {
 		var all struct{ Webhooks []struct{ UID string } }
 		if f.call(ctx, http.MethodGet, path+"/webhooks", "", &all) == nil && len(all.Webhooks) == 1 {
 			f.webhook = all.Webhooks[0].UID
 		}
+
 		return f.webhook != ""
 	})
 	if err != nil {
@@ -202,6 +227,7 @@ func (f *fleet) define(ctx context.Context, servers int) error {
 	if err = f.write("factory/automations/a/automation.md", fmt.Sprintf(automation, f.webhook)); err != nil {
 		return err
 	}
+
 	err = await(ctx, "the automation", func() bool {
 		var all struct{ Automations []any }
 		return f.call(ctx, http.MethodGet, path+"/automations", "", &all) == nil && len(all.Automations) == 1
@@ -234,11 +260,13 @@ func (f *fleet) start(ctx context.Context, i, slots int) error {
 		peers := append([]string{f.peers[i]}, slices.Delete(slices.Clone(f.peers), i, i+1)...)
 		args = append(args, "--nats-cluster", strings.Join(peers, ","))
 	}
+
 	log, err := os.OpenFile(filepath.Join(f.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
+
 	p := exec.Command(f.program, args...)
 	p.Stderr, p.Dir = log, f.dir
 	p.Env = append(os.Environ(), "MILLWRIGHT_BOOTSTRAP_KEY="+fleetKey, "TMPDIR="+f.dir,
@@ -246,12 +274,14 @@ func (f *fleet) start(ctx context.Context, i, slots int) error {
 	if err := p.Start(); err != nil {
 		return err
 	}
+
 	f.servers = append(f.servers, p)
 	return await(ctx, "the server", func() bool {
 		resp, err := http.Get("http://" + f.ports[i] + "/readyz")
 		if err != nil {
 			return false
 		}
+
 		resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
 	})
@@ -273,6 +303,7 @@ func (f *fleet) call(ctx context.Context, method, path, body string, into any) e
 	if err != nil {
 		return err
 	}
+
 	r.Header.Set("Authorization", "Bearer "+fleetKey)
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(r)
@@ -280,6 +311,7 @@ func (f *fleet) call(ctx context.Context, method, path, body string, into any) e
 		return err
 	}
 	defer resp.Body.Close()
+
 	if resp.StatusCode >= 300 {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
 		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, text)
@@ -287,6 +319,7 @@ func (f *fleet) call(ctx context.Context, method, path, body string, into any) e
 	if into == nil {
 		return nil
 	}
+
 	return json.NewDecoder(resp.Body).Decode(into)
 }
 
@@ -302,6 +335,7 @@ func await(ctx context.Context, what string, done func() bool) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+
 	return nil
 }
 
@@ -310,11 +344,13 @@ func await(ctx context.Context, what string, done func() bool) error {
 func (f *fleet) send(ctx context.Context, n, rate int, ports func() []string, at func()) int {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	defer client.CloseIdleConnections()
+
 	var senders sync.WaitGroup
 	var accepted atomic.Int64
 	free := make(chan struct{}, 64)
 	tick := time.NewTicker(time.Second / time.Duration(cmp.Or(rate, 1_000_000)))
 	defer tick.Stop()
+
 	for i := range n {
 		if i == n/2 && at != nil {
 			senders.Go(at)
@@ -322,15 +358,18 @@ func (f *fleet) send(ctx context.Context, n, rate int, ports func() []string, at
 		if rate > 0 {
 			<-tick.C
 		}
+
 		free <- struct{}{}
 		senders.Go(func() {
 			defer func() { <-free }()
+
 			to := ports()
 			if _, err := deliver(ctx, client, "http://"+to[i%len(to)]+"/webhooks/w/"+f.webhook, i); err == nil {
 				accepted.Add(1)
 			}
 		})
 	}
+
 	senders.Wait()
 	return int(accepted.Load())
 }
@@ -346,6 +385,7 @@ func (f *fleet) drained(ctx context.Context, accepted int) ([]ran, error) {
 		return nil, err
 	}
 	defer db.Close()
+
 	var left int
 	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		err := db.QueryRowContext(ctx, `SELECT count(*) FROM runs WHERE finished_at IS NULL`).Scan(&left)
@@ -357,11 +397,15 @@ func (f *fleet) drained(ctx context.Context, accepted int) ([]ran, error) {
 		}
 	}
 
-	rows, err := db.QueryContext(ctx, `SELECT queued_at, coalesce(started_at, 0), finished_at, attempt, state FROM runs`)
+	rows, err := db.QueryContext(
+		ctx,
+		`SELECT queued_at, coalesce(started_at, 0), finished_at, attempt, state FROM runs`,
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
+
 	var all []ran
 	f.found["runs lost"] = 0
 	for rows.Next() {
@@ -373,8 +417,10 @@ func (f *fleet) drained(ctx context.Context, accepted int) ([]ran, error) {
 		if state != "SUCCEEDED" {
 			f.found["runs lost"]++
 		}
+
 		all = append(all, r)
 	}
+
 	f.found["runs lost"] += math.Max(0, float64(accepted-len(all)))
 	var twice int
 	err = db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT run_id FROM run_entries
@@ -402,11 +448,13 @@ func paced(ctx context.Context, f *fleet, o options) error {
 	if err := f.startAll(ctx, o.workers/len(f.ports)+1); err != nil {
 		return err
 	}
+
 	all := func() []string { return f.ports }
 	f.send(ctx, o.rate/2, o.rate, all, nil) // warm
 	if _, err := f.drained(ctx, 0); err != nil {
 		return err
 	}
+
 	began := time.Now().UnixMicro()
 	accepted := f.send(ctx, int(o.duration.Seconds()*float64(o.rate)), o.rate, all, nil)
 	runs, err := f.drained(ctx, accepted)
@@ -419,15 +467,18 @@ func backlog(ctx context.Context, f *fleet, o options) error {
 	if err := f.startAll(ctx, 0); err != nil {
 		return err
 	}
+
 	accepted := f.send(ctx, o.queued, 0, func() []string { return f.ports }, nil)
 	f.stop()
 	if err := f.startAll(ctx, 16); err != nil {
 		return err
 	}
+
 	runs, err := f.drained(ctx, accepted)
 	if err != nil || len(runs) == 0 {
 		return fmt.Errorf("%d runs: %w", len(runs), err)
 	}
+
 	first := slices.MinFunc(runs, func(a, b ran) int { return cmp.Compare(a.started, b.started) }).started
 	last := slices.MaxFunc(runs, func(a, b ran) int { return cmp.Compare(a.finished, b.finished) }).finished
 	f.found["drained, s"] = float64(last-first) / 1e6
@@ -439,6 +490,7 @@ func killed(ctx context.Context, f *fleet, o options) error {
 	if err := f.startAll(ctx, o.workers/len(f.ports)+1); err != nil {
 		return err
 	}
+
 	var dead atomic.Int64
 	ports := func() []string {
 		if dead.Load() > 0 {
@@ -446,18 +498,23 @@ func killed(ctx context.Context, f *fleet, o options) error {
 		}
 		return f.ports
 	}
+
 	accepted := f.send(ctx, int(2*o.duration.Seconds()*float64(o.rate)), o.rate, ports, func() {
 		dead.Store(time.Now().UnixMicro())
 		_ = f.servers[2].Process.Kill()
 	})
 	runs, err := f.drained(ctx, accepted)
-	f.pickups("pickup after the kill", slices.DeleteFunc(slices.Clone(runs), func(r ran) bool { return r.queued < dead.Load() || r.attempt > 1 }))
+	f.pickups(
+		"pickup after the kill",
+		slices.DeleteFunc(slices.Clone(runs), func(r ran) bool { return r.queued < dead.Load() || r.attempt > 1 }),
+	)
 	again := 0.0
 	for _, r := range runs {
 		if r.attempt > 1 {
 			again = max(again, float64(r.started-dead.Load())/1e6)
 		}
 	}
+
 	f.found["held by the killed until begun again, s"] = again
 	return err
 }
@@ -467,22 +524,32 @@ func restarted(ctx context.Context, f *fleet, o options) error {
 	if err := f.startAll(ctx, o.workers/len(f.ports)+1); err != nil {
 		return err
 	}
+
 	var back atomic.Int64
 	var failed error
-	accepted := f.send(ctx, int(2*o.duration.Seconds()*float64(o.rate)), o.rate, func() []string { return f.ports }, func() {
-		out, err := exec.CommandContext(ctx, "sh", "-c", o.restart).CombinedOutput()
-		if err != nil {
-			failed = fmt.Errorf("%s: %w: %s", o.restart, err, out)
-		}
-		back.Store(time.Now().UnixMicro())
-	})
+	accepted := f.send(
+		ctx,
+		int(2*o.duration.Seconds()*float64(o.rate)),
+		o.rate,
+		func() []string { return f.ports },
+		func() {
+			out, err := exec.CommandContext(ctx, "sh", "-c", o.restart).CombinedOutput()
+			if err != nil {
+				failed = fmt.Errorf("%s: %w: %s", o.restart, err, out)
+			}
+
+			back.Store(time.Now().UnixMicro())
+		},
+	)
 	if failed != nil {
 		return failed
 	}
+
 	// The load may have ended before the database was back.
 	if err := await(ctx, "the servers", func() bool { return f.send(ctx, 3, o.rate, func() []string { return f.ports }, nil) == 3 }); err != nil {
 		return err
 	}
+
 	runs, err := f.drained(ctx, accepted)
 	first := math.Inf(1)
 	for _, r := range runs {
@@ -490,6 +557,7 @@ func restarted(ctx context.Context, f *fleet, o options) error {
 			first = min(first, float64(r.started-back.Load())/1000)
 		}
 	}
+
 	f.found["first run after the restart, ms"] = first
 	f.pickups("pickup", runs)
 	return err

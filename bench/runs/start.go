@@ -45,6 +45,7 @@ func open(ctx context.Context, o options) (*at, error) {
 	if a.store, err = state.Open(ctx, state.Config{DSN: filepath.Join(o.dir, fmt.Sprintf("new-%d.db", time.Now().UnixNano())), MasterKey: make([]byte, 32)}); err != nil {
 		return nil, err
 	}
+
 	a.closes = append(a.closes, func() { _ = a.store.Close() })
 	if err := a.define(ctx); err != nil {
 		return a, err
@@ -52,6 +53,7 @@ func open(ctx context.Context, o options) (*at, error) {
 	if a.ingest, err = ingress.New(ctx, ingress.Config{Store: a.store, DeliveriesPerMinute: -1}); err != nil {
 		return a, err
 	}
+
 	a.closes = append(a.closes, func() { _ = a.ingest.Close(context.WithoutCancel(ctx)) })
 	return a, nil
 }
@@ -60,19 +62,24 @@ func (a *at) define(ctx context.Context) error {
 	if _, err := a.store.SetSecret(ctx, "TOKEN", []byte(token)); err != nil {
 		return err
 	}
+
 	f, err := a.store.EnsureFactory(ctx, "bench", state.Source{Kind: "managed"}, false)
 	if err != nil {
 		return err
 	}
+
 	current, err := a.store.Current(ctx, f.UID)
 	if err != nil {
 		return err
 	}
+
 	return a.store.Apply(ctx, state.Application{
 		FactoryUID: f.UID, Base: current.Factory.Generation, BaseRevision: current.Factory.Applied.ID, Started: time.Now(), Revision: state.Revision{ID: "bench"},
-		Webhooks: []state.WebhookChange{{UID: a.uid, SecretVersion: current.Secrets["TOKEN"].Version, Spec: schema.Webhook{
-			Name: "bench", Path: "webhooks/bench.yaml", AuthMode: schema.AuthToken, SecretName: "TOKEN", Enabled: true,
-		}}},
+		Webhooks: []state.WebhookChange{
+			{UID: a.uid, SecretVersion: current.Secrets["TOKEN"].Version, Spec: schema.Webhook{
+				Name: "bench", Path: "webhooks/bench.yaml", AuthMode: schema.AuthToken, SecretName: "TOKEN", Enabled: true,
+			}},
+		},
 		Resources: []state.ResourceChange{{Kind: "automation", Name: "a", Spec: schema.Automation{
 			Name: "a", Path: "automations/a/automation.md", Enabled: true, Prompt: "Look into the event and report what it means.",
 			Triggers: []schema.Trigger{{Provider: "webhook", Event: "received", WebhookIDs: []string{a.uid}}},
@@ -86,11 +93,13 @@ func (a *at) work(ctx context.Context, o options, command ...string) error {
 	if err != nil {
 		return err
 	}
+
 	a.closes = append(a.closes, func() { d.Close(context.WithoutCancel(ctx)) })
 	client, err := d.Client()
 	if err != nil {
 		return err
 	}
+
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -101,6 +110,7 @@ func (a *at) work(ctx context.Context, o options, command ...string) error {
 			fmt.Fprintln(os.Stderr, "worker:", err)
 		}
 	})
+
 	a.closes = append(a.closes, func() { stop(); running.Wait(); client.Close() })
 	return nil
 }
@@ -118,10 +128,12 @@ func start(ctx context.Context, o options) error {
 	if err := a.work(ctx, o, "date", "+%s%N"); err != nil {
 		return err
 	}
+
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
+
 	srv := ingress.NewServer(ingress.ServerConfig{Ingress: a.ingest})
 	go srv.Serve(ln)
 	defer srv.Close()
@@ -133,6 +145,7 @@ func start(ctx context.Context, o options) error {
 	var wg sync.WaitGroup
 	tick := time.NewTicker(time.Second / time.Duration(o.rate))
 	defer tick.Stop()
+
 	n := int(o.duration.Seconds() * float64(o.rate))
 	for i := range n {
 		<-tick.C
@@ -141,13 +154,16 @@ func start(ctx context.Context, o options) error {
 			at := time.Now()
 			mu.Lock()
 			defer mu.Unlock()
+
 			answered[delivery], failed = at, errors.Join(failed, err)
 		})
 	}
+
 	wg.Wait()
 	if failed != nil {
 		return failed
 	}
+
 	var took []time.Duration
 	for len(took) < n {
 		if q, err := a.store.Queue(ctx); err != nil || q.Queued+q.Held > 0 {
@@ -159,32 +175,50 @@ func start(ctx context.Context, o options) error {
 			if err != nil {
 				return err
 			}
+
 			took = append(took, began.Sub(accepted))
 		}
 	}
+
 	slices.Sort(took)
-	fmt.Printf("%d deliveries at %d a second, %d worker slots: from the 202 to the running harness p50 %s, p99 %s, slowest %s\n",
-		n, o.rate, o.workers, ms(took[n/2]), ms(took[n*99/100]), ms(took[n-1]))
+	fmt.Printf(
+		"%d deliveries at %d a second, %d worker slots: from the 202 to the running harness p50 %s, p99 %s, slowest %s\n",
+		n,
+		o.rate,
+		o.workers,
+		ms(took[n/2]),
+		ms(took[n*99/100]),
+		ms(took[n-1]),
+	)
+
 	return nil
 }
 
 func deliver(ctx context.Context, client *http.Client, url string, i int) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(fmt.Sprintf(`{"event": %d}`, i)))
+	r, err := http.NewRequestWithContext(
+		ctx,
+		http.MethodPost,
+		url,
+		strings.NewReader(fmt.Sprintf(`{"event": %d}`, i)),
+	)
 	if err != nil {
 		return "", err
 	}
+
 	r.Header.Set("Authorization", "Bearer "+token)
 	resp, err := client.Do(r)
 	if err != nil {
 		return "", err
 	}
 	defer resp.Body.Close()
+
 	var body struct {
 		DeliveryID string `json:"delivery_id"`
 	}
 	if resp.StatusCode != http.StatusAccepted {
 		return "", errors.New(resp.Status)
 	}
+
 	err = json.NewDecoder(resp.Body).Decode(&body)
 	return body.DeliveryID, err
 }
@@ -213,24 +247,38 @@ func drain(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 64)
 	for i := range o.queued {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			_, _ = a.store.CreateRun(ctx, state.NewRun{Title: fmt.Sprint(i), Prompt: "x", Source: "API", Creator: state.Creator{Type: "service_account", UID: "key_1"}}, nil, state.Idempotency{})
+			_, _ = a.store.CreateRun(
+				ctx,
+				state.NewRun{
+					Title:   fmt.Sprint(i),
+					Prompt:  "x",
+					Source:  "API",
+					Creator: state.Creator{Type: "service_account", UID: "key_1"},
+				},
+				nil,
+				state.Idempotency{},
+			)
 		})
 	}
+
 	wg.Wait()
 	q, err := a.store.Queue(ctx)
 	if err != nil || q.Queued != o.queued {
 		return fmt.Errorf("%d runs are queued: %w", q.Queued, err)
 	}
+
 	const each = 100 * time.Millisecond
 	if err := a.work(ctx, o, "sleep", "0.1"); err != nil {
 		return err
 	}
+
 	began := time.Now()
 	idle, looks := 0, 0
 	for {
@@ -244,11 +292,23 @@ func drain(ctx context.Context, o options) error {
 		if q.Queued > o.workers {
 			idle, looks = idle+max(o.workers-q.Held, 0), looks+1
 		}
+
 		time.Sleep(20 * time.Millisecond)
 	}
+
 	took := time.Since(began)
 	least := time.Duration(o.queued) * each / time.Duration(o.workers)
-	fmt.Printf("%d queued runs of %s, %d worker slots: drained in %s; the least possible is %s, ratio %.2f; of %d looks, slots without a run %.1f%%\n",
-		o.queued, each, o.workers, took.Round(100*time.Millisecond), least, float64(took)/float64(least), looks, 100*float64(idle)/float64(max(looks, 1)*o.workers))
+	fmt.Printf(
+		"%d queued runs of %s, %d worker slots: drained in %s; the least possible is %s, ratio %.2f; of %d looks, slots without a run %.1f%%\n",
+		o.queued,
+		each,
+		o.workers,
+		took.Round(100*time.Millisecond),
+		least,
+		float64(took)/float64(least),
+		looks,
+		100*float64(idle)/float64(max(looks, 1)*o.workers),
+	)
+
 	return nil
 }

@@ -22,6 +22,7 @@ func writes(ctx context.Context, o options) error {
 		return err
 	}
 	defer done()
+
 	store, err := state.Open(ctx, state.Config{DSN: dsn, MasterKey: make([]byte, 32)})
 	if err != nil {
 		return err
@@ -54,11 +55,13 @@ func writes(ctx context.Context, o options) error {
 		for i := range wave {
 			wave[i].number = w*o.connections + i
 		}
+
 		for k, p := range phases {
 			n, err := writtenBy(ctx, dsn, wave, p.live)
 			if err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
+
 			bytes[k] += n
 		}
 	}
@@ -69,6 +72,7 @@ func writes(ctx context.Context, o options) error {
 		total += bytes[k]
 		fmt.Printf("%-10s %6.2f KiB a run\n", p.name, kib(bytes[k]))
 	}
+
 	fmt.Printf("%-10s %6.2f KiB a run, %d at a time, beside %d\n", "life", kib(total), o.connections, o.many)
 	return nil
 }
@@ -79,11 +83,13 @@ func writtenBy(ctx context.Context, dsn string, wave []life, do func(*life) erro
 	if err != nil {
 		return 0, err
 	}
+
 	errs := make([]error, len(wave))
 	var wg sync.WaitGroup
 	for i := range wave {
 		wg.Go(func() { errs[i] = do(&wave[i]) })
 	}
+
 	wg.Wait()
 	after, err := written(ctx, dsn)
 	return after - before, errors.Join(append(errs, err)...)
@@ -118,14 +124,17 @@ func written(ctx context.Context, dsn string) (n int64, err error) {
 		if err != nil {
 			return 0, err
 		}
+
 		_, after, _ := strings.Cut(string(counters), "wchar: ")
 		_, err = fmt.Sscan(after, &n)
 		return n, err
 	}
+
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close(ctx)
+
 	return n, conn.QueryRow(ctx, "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&n)
 }

@@ -50,29 +50,50 @@ func run(ctx context.Context, rounds int) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	b := &bench{ctx: ctx, dir: dir, program: filepath.Join(dir, "millwright"), processes: runtime.GOMAXPROCS(0), rounds: rounds}
+
+	b := &bench{
+		ctx:       ctx,
+		dir:       dir,
+		program:   filepath.Join(dir, "millwright"),
+		processes: runtime.GOMAXPROCS(0),
+		rounds:    rounds,
+	}
 	if out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.program, "./cmd/millwright").CombinedOutput(); err != nil {
 		return fmt.Errorf("building the program (run this from the module's root): %w\n%s", err, out)
 	}
+
 	install := exec.CommandContext(ctx, "go", "install", kubeconform)
 	install.Dir, install.Env = dir, append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-mod=mod")
 	if out, err := install.CombinedOutput(); err != nil {
-		fmt.Printf("%s: not compared, since it could not be had here: %s\n", kubeconform, strings.TrimSpace(lastLine(out)))
+		fmt.Printf(
+			"%s: not compared, since it could not be had here: %s\n",
+			kubeconform,
+			strings.TrimSpace(lastLine(out)),
+		)
 	} else {
 		b.other = filepath.Join(dir, "kubeconform")
 	}
+
 	for _, program := range []string{b.program, b.other} {
 		if err := settle(program); err != nil {
 			return err
 		}
 	}
-	fmt.Printf("%s, %d processors, %s, files in the page cache, medians of %d runs in turns, process start included\n\n",
-		runtime.Version(), b.processes, runtime.GOARCH, rounds)
+
+	fmt.Printf(
+		"%s, %d processors, %s, files in the page cache, medians of %d runs in turns, process start included\n\n",
+		runtime.Version(),
+		b.processes,
+		runtime.GOARCH,
+		rounds,
+	)
+
 	for _, part := range []func() error{b.throughput, b.linear, b.coldStart, b.watch} {
 		if err := part(); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -82,11 +103,13 @@ func settle(program string) error {
 	if program == "" {
 		return nil
 	}
+
 	from, err := os.Open(program)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
+
 	to, err := os.OpenFile(program+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o755)
 	if err != nil {
 		return err
@@ -97,6 +120,7 @@ func settle(program string) error {
 	if err := to.Close(); err != nil {
 		return err
 	}
+
 	return os.Rename(to.Name(), program)
 }
 
@@ -121,14 +145,17 @@ func (b *bench) time(args ...string) (sample, error) {
 	if err != nil {
 		return sample{}, fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out[:min(len(out), 2000)])
 	}
+
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
 		return sample{}, errors.New("this system does not say how much memory a process took")
 	}
+
 	unit := int64(1024)
 	if runtime.GOOS == "darwin" {
 		unit = 1
 	}
+
 	return sample{took, cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), int64(usage.Maxrss) * unit}, nil
 }
 
@@ -147,6 +174,7 @@ func (b *bench) inTurns(commands ...[]string) ([]sample, error) {
 			}
 		}
 	}
+
 	out := make([]sample, len(commands))
 	for i, samples := range all {
 		slices.SortFunc(samples, func(x, y sample) int { return cmp.Compare(x.cpu, y.cpu) })
@@ -157,6 +185,7 @@ func (b *bench) inTurns(commands ...[]string) ([]sample, error) {
 			out[i].memory = max(out[i].memory, s.memory)
 		}
 	}
+
 	return out, nil
 }
 
@@ -170,30 +199,48 @@ func (b *bench) throughput() error {
 	if err != nil {
 		return err
 	}
+
 	commands := [][]string{b.validate(tree)}
 	if b.other != "" {
 		manifests, schemas, err := writeManifests(filepath.Join(b.dir, "manifests"), n)
 		if err != nil {
 			return err
 		}
+
 		commands = append(commands, []string{
 			b.other, "-n", fmt.Sprint(b.processes), "-strict", "-schema-location", filepath.Join(schemas, "{{ .ResourceKind }}.json"), manifests,
 		})
 	}
+
 	got, err := b.inTurns(commands...)
 	if err != nil {
 		return err
 	}
+
 	rate := func(s sample) float64 { return n / s.took.Seconds() }
 	fmt.Printf("%d definition files of %d bytes\n", n, size/n)
 	line := func(name string, s sample) {
-		fmt.Printf("  %-36s %6.0f files/s  %5.0f ms  %5.0f ms of CPU  %3.0f MB\n", name, rate(s), ms(s.took), ms(s.cpu), mb(s))
+		fmt.Printf(
+			"  %-36s %6.0f files/s  %5.0f ms  %5.0f ms of CPU  %3.0f MB\n",
+			name,
+			rate(s),
+			ms(s.took),
+			ms(s.cpu),
+			mb(s),
+		)
 	}
+
 	line("millwright validate, with positions", got[0])
 	if b.other != "" {
 		line("kubeconform -strict, without", got[1])
-		fmt.Printf("  %-36s %6.2f by time, %.2f by CPU\n", "ratio", rate(got[0])/rate(got[1]), got[1].cpu.Seconds()/got[0].cpu.Seconds())
+		fmt.Printf(
+			"  %-36s %6.2f by time, %.2f by CPU\n",
+			"ratio",
+			rate(got[0])/rate(got[1]),
+			got[1].cpu.Seconds()/got[0].cpu.Seconds(),
+		)
 	}
+
 	fmt.Println()
 	return nil
 }
@@ -209,15 +256,24 @@ func (b *bench) linear() error {
 		if err != nil {
 			return err
 		}
+
 		got, err := b.inTurns(b.validate(tree))
 		if err != nil {
 			return err
 		}
-		fmt.Printf("  %6d files  %5.1f  %5.1f of CPU  %3.0f MB\n", n, 1000*ms(got[0].took)/float64(n), 1000*ms(got[0].cpu)/float64(n), mb(got[0]))
+
+		fmt.Printf(
+			"  %6d files  %5.1f  %5.1f of CPU  %3.0f MB\n",
+			n,
+			1000*ms(got[0].took)/float64(n),
+			1000*ms(got[0].cpu)/float64(n),
+			mb(got[0]),
+		)
 		if err := os.RemoveAll(tree); err != nil {
 			return err
 		}
 	}
+
 	fmt.Println()
 	return nil
 }
@@ -227,12 +283,21 @@ func (b *bench) coldStart() error {
 	if err != nil {
 		return err
 	}
+
 	got, err := b.inTurns(b.validate(tree), []string{b.program, "version"})
 	if err != nil {
 		return err
 	}
-	fmt.Printf("20 webhooks and 500 automations, from process start to exit\n  millwright validate  %5.1f ms  %5.1f ms of CPU  %3.0f MB\n  millwright version   %5.1f ms  %5.1f ms of CPU, part of that\n\n",
-		ms(got[0].took), ms(got[0].cpu), mb(got[0]), ms(got[1].took), ms(got[1].cpu))
+
+	fmt.Printf(
+		"20 webhooks and 500 automations, from process start to exit\n  millwright validate  %5.1f ms  %5.1f ms of CPU  %3.0f MB\n  millwright version   %5.1f ms  %5.1f ms of CPU, part of that\n\n",
+		ms(got[0].took),
+		ms(got[0].cpu),
+		mb(got[0]),
+		ms(got[1].took),
+		ms(got[1].cpu),
+	)
+
 	return nil
 }
 
@@ -242,25 +307,30 @@ func (b *bench) watch() error {
 	report := filepath.Join(b.dir, "watch.json")
 	ctx, stop := context.WithCancel(b.ctx)
 	defer stop()
+
 	cmd := exec.CommandContext(ctx, b.program, "validate", tree, "--watch", "--format", "json="+report)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	defer func() { stop(); _ = cmd.Wait() }()
+
 	if err := b.says(report, `"outcome": "good"`); err != nil {
 		return err
 	}
+
 	file := filepath.Join(tree, "webhooks", "w0.yaml")
 	good, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
+
 	var took []time.Duration
 	for i := range 4 * b.rounds {
 		text, want := append(slices.Clone(good), "unknown: 1\n"...), `"outcome": "problems"`
 		if i%2 == 1 {
 			text, want = good, `"outcome": "good"`
 		}
+
 		began := time.Now()
 		if err := os.WriteFile(file, text, 0o644); err != nil {
 			return err
@@ -268,8 +338,10 @@ func (b *bench) watch() error {
 		if err := b.says(report, want); err != nil {
 			return err
 		}
+
 		took = append(took, time.Since(began))
 	}
+
 	slices.Sort(took)
 	fmt.Printf("--watch on the same tree, from a save to the new report: median %.0f ms, slowest of %d %.0f ms\n",
 		ms(took[len(took)/2]), len(took), ms(took[len(took)-1]))

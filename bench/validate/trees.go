@@ -42,12 +42,15 @@ func writeTree(dir string, webhooks, automations int) (_ string, size int, err e
 			err = writeFile(filepath.Join(dir, name), text)
 		}
 	}
+
 	for i := range webhooks {
 		write(fmt.Sprintf("webhooks/w%d.yaml", i), webhook)
 	}
+
 	for i := range automations {
 		write(fmt.Sprintf("automations/a%d/automation.md", i), "---\n"+frontMatter(i)+"---\n\n"+prompt)
 	}
+
 	write("agents/foreman/agent.md", "---\nagentType: FOREMAN\n---\nYou plan the work.\n")
 	return dir, size, err
 }
@@ -60,23 +63,28 @@ func writeManifests(dir string, n int) (manifests, schemas string, err error) {
 	if !ok || json.Unmarshal(text, &doc) != nil {
 		return "", "", errors.New("there is no schema of an automation")
 	}
+
 	properties, _ := doc["properties"].(map[string]any)
 	for _, key := range []string{"apiVersion", "kind", "prompt"} {
 		properties[key] = map[string]any{"type": "string"}
 	}
+
 	if text, err = json.Marshal(doc); err != nil {
 		return "", "", err
 	}
+
 	manifests, schemas = filepath.Join(dir, "files"), filepath.Join(dir, "schemas")
 	if err := writeFile(filepath.Join(schemas, "automation.json"), string(text)); err != nil {
 		return "", "", err
 	}
+
 	body := "prompt: |\n  " + strings.ReplaceAll(strings.TrimSpace(prompt), "\n", "\n  ") + "\n"
 	for i := range n {
 		if err := writeFile(filepath.Join(manifests, fmt.Sprintf("a%d", i), "automation.yaml"), "apiVersion: v1\nkind: Automation\n"+frontMatter(i)+body); err != nil {
 			return "", "", err
 		}
 	}
+
 	return manifests, schemas, nil
 }
 

@@ -13,20 +13,34 @@ func nameArguments(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		nameArguments(c)
 	}
+
 	check := cmd.Args
 	if check == nil || cmd.HasSubCommands() {
 		return
 	}
+
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		err := check(cmd, args)
 		var decided *Exit
 		if err == nil || errors.As(err, &decided) || !strings.Contains(err.Error(), " arg(s), ") {
 			return err
 		}
+
 		names := strings.Fields(cmd.Use)[1:]
 		if len(args) < len(names) {
-			return Usagef("%s is missing: want %s (see %s --help)", names[len(args)], cmd.UseLine(), cmd.CommandPath())
+			return Usagef(
+				"%s is missing: want %s (see %s --help)",
+				names[len(args)],
+				cmd.UseLine(),
+				cmd.CommandPath(),
+			)
 		}
-		return Usagef("unexpected argument %q: want %s (see %s --help)", args[len(names)], cmd.UseLine(), cmd.CommandPath())
+
+		return Usagef(
+			"unexpected argument %q: want %s (see %s --help)",
+			args[len(names)],
+			cmd.UseLine(),
+			cmd.CommandPath(),
+		)
 	}
 }

@@ -17,9 +17,12 @@ import (
 type stateFlags struct{ config, state, masterKeyFile string }
 
 func (f *stateFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.config, "config", os.Getenv("MILLWRIGHT_CONFIG"), "the server's settings `FILE`, for its state and masterKeyFile (MILLWRIGHT_CONFIG)")
-	cmd.Flags().StringVar(&f.state, "state", "", "the state: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE, default "+settings.DefaultState+")")
-	cmd.Flags().StringVar(&f.masterKeyFile, "master-key-file", "", "`FILE` with the key that seals secrets; or MILLWRIGHT_MASTER_KEY; the file beside a SQLite state when absent")
+	cmd.Flags().
+		StringVar(&f.config, "config", os.Getenv("MILLWRIGHT_CONFIG"), "the server's settings `FILE`, for its state and masterKeyFile (MILLWRIGHT_CONFIG)")
+	cmd.Flags().
+		StringVar(&f.state, "state", "", "the state: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE, default "+settings.DefaultState+")")
+	cmd.Flags().
+		StringVar(&f.masterKeyFile, "master-key-file", "", "`FILE` with the key that seals secrets; or MILLWRIGHT_MASTER_KEY; the file beside a SQLite state when absent")
 }
 
 // resolve finds the state as serve does: the flag, the settings file, the environment.
@@ -36,9 +39,11 @@ func (f *stateFlags) resolve() error {
 			f.masterKeyFile = cfg.MasterKeyFile
 		}
 	}
+
 	if f.state == "" {
 		f.state = EnvOr("MILLWRIGHT_STATE", settings.DefaultState)
 	}
+
 	return nil
 }
 
@@ -47,10 +52,15 @@ func (f *stateFlags) sqlite(instead string) (string, error) {
 	if err := f.resolve(); err != nil {
 		return "", err
 	}
+
 	path, ok := state.SQLitePath(f.state)
 	if !ok {
-		return "", Usagef("the state is a PostgreSQL database: %s (docs/operating.md, Backups, has the commands)", instead)
+		return "", Usagef(
+			"the state is a PostgreSQL database: %s (docs/operating.md, Backups, has the commands)",
+			instead,
+		)
 	}
+
 	return path, nil
 }
 
@@ -74,6 +84,7 @@ A PostgreSQL state is backed up with pg_dump: docs/operating.md has the commands
 			if err != nil {
 				return err
 			}
+
 			c, err := state.Backup(cmd.Context(), path, args[0])
 			if errors.Is(err, state.ErrExists) {
 				return fmt.Errorf("%w: choose another name", err)
@@ -81,11 +92,25 @@ A PostgreSQL state is backed up with pg_dump: docs/operating.md has the commands
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(s.Out, "backup of %s in %s: %d bytes, schema version %d, integrity checked\n", path, args[0], c.Bytes, c.Version)
-			fmt.Fprintf(s.Err, "The master key is not in it. Keep a copy of it apart (%s): without it the secrets in the backup cannot be opened.\n", f.keyPlace(path))
+
+			fmt.Fprintf(
+				s.Out,
+				"backup of %s in %s: %d bytes, schema version %d, integrity checked\n",
+				path,
+				args[0],
+				c.Bytes,
+				c.Version,
+			)
+
+			fmt.Fprintf(
+				s.Err,
+				"The master key is not in it. Keep a copy of it apart (%s): without it the secrets in the backup cannot be opened.\n",
+				f.keyPlace(path),
+			)
 			return nil
 		},
 	}
+
 	f.add(cmd)
 	return cmd
 }
@@ -121,6 +146,7 @@ backup.`,
 			if err != nil {
 				return err
 			}
+
 			c, err := state.Restore(cmd.Context(), args[0], path, force)
 			if errors.Is(err, state.ErrExists) {
 				return fmt.Errorf("%w: --force replaces it, and keeps it under another name", err)
@@ -128,14 +154,24 @@ backup.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(s.Out, "restored %s from %s: %d bytes, schema version %d, integrity checked\n", path, args[0], c.Bytes, c.Version)
+
+			fmt.Fprintf(
+				s.Out,
+				"restored %s from %s: %d bytes, schema version %d, integrity checked\n",
+				path,
+				args[0],
+				c.Bytes,
+				c.Version,
+			)
 			if c.Replaced != "" {
 				fmt.Fprintf(s.Out, "the state that was there is kept as %s\n", c.Replaced)
 			}
+
 			fmt.Fprintln(s.Err, f.keyAdvice(cmd.Context(), path))
 			return nil
 		},
 	}
+
 	f.add(cmd)
 	cmd.Flags().BoolVar(&force, "force", false, "replace a state that is there; it is kept under another name")
 	return cmd
@@ -146,10 +182,17 @@ func (f *stateFlags) keyAdvice(ctx context.Context, path string) string {
 	key, err := state.LoadMasterKey(path, os.Getenv("MILLWRIGHT_MASTER_KEY"), f.masterKeyFile)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("The master key is not there: put the one that the backup was made under into %s before serve (and the admin key, if you have it, into %s).",
-			f.keyPlace(path), filepath.Clean(settings.AdminKeyFile(path)))
+		return fmt.Sprintf(
+			"The master key is not there: put the one that the backup was made under into %s before serve (and the admin key, if you have it, into %s).",
+			f.keyPlace(path),
+			filepath.Clean(settings.AdminKeyFile(path)),
+		)
 	case !state.OpensWith(ctx, path, key):
-		return fmt.Sprintf("The master key in %s is not the one that the backup was made under: serve will refuse it.", f.keyPlace(path))
+		return fmt.Sprintf(
+			"The master key in %s is not the one that the backup was made under: serve will refuse it.",
+			f.keyPlace(path),
+		)
 	}
+
 	return "The master key fits."
 }

@@ -33,6 +33,7 @@ type loadedAt struct {
 // check loads and checks all trees.
 func (c *checker) check(ctx context.Context) (*report.Report, error) {
 	defer thrift()()
+
 	rep := &report.Report{Version: Version(), Strict: c.strict}
 	sources := map[string][]byte{}
 	rep.Source = func(p string) []byte { return sources[p] }
@@ -43,6 +44,7 @@ func (c *checker) check(ctx context.Context) (*report.Report, error) {
 			rep.Trees = append(rep.Trees, report.Tree{Path: r.show, Err: r.err.Error()})
 			continue
 		}
+
 		note := newReading(r.dir, c.noting || c.server != nil)
 		loaded := schema.LoadContext(ctx, note, c.known)
 		if loaded.Err == nil && loaded.Files == 0 && len(loaded.Problems) == 0 {
@@ -51,14 +53,19 @@ func (c *checker) check(ctx context.Context) (*report.Report, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+
 		c.reading, c.result = append(c.reading, note), append(c.result, loadedAt{r, loaded})
 		tree := report.Tree{Path: r.show, Files: loaded.Files}
 		if r.only != nil {
-			tree.Files = len(slices.DeleteFunc(slices.Clone(r.only), func(p string) bool { return loaded.Source(p) == nil }))
+			tree.Files = len(
+				slices.DeleteFunc(slices.Clone(r.only), func(p string) bool { return loaded.Source(p) == nil }),
+			)
 		}
+
 		if loaded.Err != nil {
 			tree.Err = cause(loaded)
 		}
+
 		found, unchecked := loaded.Problems, loaded.NotChecked
 		if c.server != nil {
 			answer, err := c.server.judge(ctx, note, loaded)
@@ -73,28 +80,36 @@ func (c *checker) check(ctx context.Context) (*report.Report, error) {
 				if errors.As(err, &e) && e.Status == ExitUsage || ctx.Err() != nil {
 					return nil, err
 				}
+
 				tree.Err = "the server was not asked: " + err.Error()
+
 			default:
 				found, unchecked = answer.problems, answer.plan.NotChecked
 				rep.Notices = append(rep.Notices, answer.notices...)
 			}
 		}
+
 		for _, p := range found {
 			if !r.wants(p.Path) {
 				continue
 			}
+
 			src := loaded.Source(p.Path)
 			p.Path = r.shown(p.Path)
 			if src != nil {
 				sources[p.Path] = src
 			}
+
 			rep.Problems = append(rep.Problems, p)
 		}
+
 		for _, code := range unchecked {
 			notChecked[code] = true
 		}
+
 		rep.Trees = append(rep.Trees, tree)
 	}
+
 	rep.NotChecked = slices.Sorted(maps.Keys(notChecked))
 	return rep, nil
 }
@@ -116,6 +131,7 @@ func readSecrets(file string) (*schema.Known, error) {
 	if err != nil {
 		return nil, &Exit{ExitUnreachable, fmt.Errorf("--secrets: %w", err)}
 	}
+
 	known := &schema.Known{Secrets: map[string]schema.SecretFact{}}
 	n := 0
 	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
@@ -124,19 +140,31 @@ func readSecrets(file string) (*schema.Known, error) {
 		if trimmed := strings.TrimSpace(line); trimmed == "" || trimmed[0] == '#' {
 			continue
 		}
+
 		name, value, given := strings.Cut(line, "=")
 		name = strings.TrimSpace(name)
 		switch {
 		case !isSecretName(name):
-			return nil, Usagef("--secrets: %s:%d: want a secret's name, or NAME=value: a letter or an underscore, then letters, digits and underscores", file, n)
+			return nil, Usagef(
+				"--secrets: %s:%d: want a secret's name, or NAME=value: a letter or an underscore, then letters, digits and underscores",
+				file,
+				n,
+			)
+
 		case given && value == "":
-			return nil, Usagef("--secrets: %s:%d: the value is empty: write the name alone when the value is not known", file, n)
+			return nil, Usagef(
+				"--secrets: %s:%d: the value is empty: write the name alone when the value is not known",
+				file,
+				n,
+			)
+
 		case given:
 			known.Secrets[name] = schema.FactOf(value)
 		default:
 			known.Secrets[name] = schema.SecretFact{}
 		}
 	}
+
 	return known, nil
 }
 

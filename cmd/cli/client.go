@@ -32,9 +32,11 @@ type Client struct {
 
 // addClientFlags gives cmd the flags that say which server and factory to talk about.
 func addClientFlags(cmd *cobra.Command, c *Client, factory bool) {
-	cmd.PersistentFlags().StringVar(&c.Server, "server", EnvOr("MILLWRIGHT_SERVER", "http://127.0.0.1:8080"), "the server's `URL` (MILLWRIGHT_SERVER)")
+	cmd.PersistentFlags().
+		StringVar(&c.Server, "server", EnvOr("MILLWRIGHT_SERVER", "http://127.0.0.1:8080"), "the server's `URL` (MILLWRIGHT_SERVER)")
 	if factory {
-		cmd.PersistentFlags().StringVar(&c.factory, "factory", "", "the factory, by `NAME|UID`; needed when there is more than one")
+		cmd.PersistentFlags().
+			StringVar(&c.factory, "factory", "", "the factory, by `NAME|UID`; needed when there is more than one")
 	}
 }
 
@@ -45,10 +47,12 @@ func (c *Client) prepare() error {
 	if c.HTTP != nil && c.Key != "" {
 		return nil
 	}
+
 	u, err := url.Parse(c.Server)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return Usagef("--server %q: want a URL like http://127.0.0.1:8080", c.Server)
 	}
+
 	c.Server = strings.TrimSuffix(strings.TrimSuffix(c.Server, "/"), api.Base)
 	if c.Key = os.Getenv("MILLWRIGHT_API_KEY"); c.Key == "" && IsLoopback(u.Hostname()) {
 		if path, ok := state.SQLitePath(EnvOr("MILLWRIGHT_STATE", settings.DefaultState)); ok {
@@ -57,7 +61,10 @@ func (c *Client) prepare() error {
 			c.Key = strings.TrimSpace(string(key))
 		}
 	}
-	c.HTTP = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+	c.HTTP = &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	return nil
 }
 
@@ -86,14 +93,17 @@ func (c *Client) send(ctx context.Context, method, path string, in any, header .
 	if err := c.prepare(); err != nil {
 		return nil, err
 	}
+
 	var body io.Reader
 	if in != nil {
 		b, err := json.Marshal(in)
 		if err != nil {
 			return nil, err
 		}
+
 		body = bytes.NewReader(b)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, method, c.Server+api.Base+path, body)
 	if err != nil {
 		return nil, Usagef("%w", err)
@@ -104,9 +114,11 @@ func (c *Client) send(ctx context.Context, method, path string, in any, header .
 	if c.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Key)
 	}
+
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
+
 	resp, err := c.HTTP.Do(req)
 	if err != nil {
 		return nil, c.unreachable(err)
@@ -115,11 +127,13 @@ func (c *Client) send(ctx context.Context, method, path string, in any, header .
 		return resp, nil
 	}
 	defer resp.Body.Close()
+
 	if resp.StatusCode == http.StatusUnauthorized && c.Key == "" {
 		if err := c.prepare(); err == nil && c.Key != "" {
 			return c.send(ctx, method, path, in, header...) // a server that just started has made its first key
 		}
 	}
+
 	return nil, c.refused(resp)
 }
 
@@ -130,11 +144,22 @@ func (c *Client) unreachable(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
+
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	return &Exit{ExitUnreachable, &noServer{fmt.Errorf("cannot reach %s: %w: is the server running? (millwright serve; or set --server)", c.Server, err)}}
+
+	return &Exit{
+		ExitUnreachable,
+		&noServer{
+			fmt.Errorf(
+				"cannot reach %s: %w: is the server running? (millwright serve; or set --server)",
+				c.Server,
+				err,
+			),
+		},
+	}
 }
 
 // refused makes an error of an answer that is not a success.
@@ -144,6 +169,7 @@ func (c *Client) refused(resp *http.Response) error {
 	if json.Unmarshal(body, &p) != nil || p.Code == "" {
 		return &Exit{ExitUnreachable, fmt.Errorf("%s answered %s: is it a millwright server?", c.Server, resp.Status)}
 	}
+
 	text := p.Detail
 	if text == "" {
 		text = p.Title
@@ -151,10 +177,14 @@ func (c *Client) refused(resp *http.Response) error {
 	if p.Code == "authentication_required" {
 		text += ": " + c.whereKeys()
 	}
+
 	status := ExitProblem
-	if resp.StatusCode >= 500 || resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden || resp.StatusCode == http.StatusTooManyRequests {
+	if resp.StatusCode >= 500 || resp.StatusCode == http.StatusUnauthorized ||
+		resp.StatusCode == http.StatusForbidden ||
+		resp.StatusCode == http.StatusTooManyRequests {
 		status = ExitUnreachable
 	}
+
 	return &Exit{status, &refusal{p.Code, clean(text), resp.StatusCode}}
 }
 
@@ -162,10 +192,17 @@ func (c *Client) refused(resp *http.Response) error {
 func (c *Client) whereKeys() string {
 	switch {
 	case c.keyFile != "" && c.Key == "":
-		return fmt.Sprintf("set MILLWRIGHT_API_KEY; there is no key of a local server in %s (MILLWRIGHT_STATE says where its state is)", absolute(c.keyFile))
+		return fmt.Sprintf(
+			"set MILLWRIGHT_API_KEY; there is no key of a local server in %s (MILLWRIGHT_STATE says where its state is)",
+			absolute(c.keyFile),
+		)
 	case c.keyFile != "":
-		return fmt.Sprintf("the key in %s is of another state, revoked or expired: set MILLWRIGHT_API_KEY, or make a key with millwright key create --local", absolute(c.keyFile))
+		return fmt.Sprintf(
+			"the key in %s is of another state, revoked or expired: set MILLWRIGHT_API_KEY, or make a key with millwright key create --local",
+			absolute(c.keyFile),
+		)
 	}
+
 	return "set MILLWRIGHT_API_KEY"
 }
 
@@ -196,7 +233,10 @@ func (c *Client) Get(ctx context.Context, path string, out any) error {
 // Decode reads an answer of the server into out. The error names the server.
 func (c *Client) Decode(body []byte, out any) error {
 	if err := json.Unmarshal(body, out); err != nil {
-		return &Exit{ExitUnreachable, fmt.Errorf("%s answered with something that is not the API's: %w", c.Server, err)}
+		return &Exit{
+			ExitUnreachable,
+			fmt.Errorf("%s answered with something that is not the API's: %w", c.Server, err),
+		}
 	}
 	return nil
 }
@@ -223,6 +263,7 @@ func (c *Client) chosen(ctx context.Context) ([]factoryRef, error) {
 	if err != nil || c.factory == "" {
 		return all, err
 	}
+
 	var names []string
 	for _, f := range all {
 		if f.UID == c.factory || f.Name == c.factory {
@@ -230,7 +271,11 @@ func (c *Client) chosen(ctx context.Context) ([]factoryRef, error) {
 		}
 		names = append(names, f.Name)
 	}
-	return nil, &Exit{ExitProblem, fmt.Errorf("no factory %q: there is %s", clean(c.factory), cmp.Or(strings.Join(names, ", "), "none"))}
+
+	return nil, &Exit{
+		ExitProblem,
+		fmt.Errorf("no factory %q: there is %s", clean(c.factory), cmp.Or(strings.Join(names, ", "), "none")),
+	}
 }
 
 // one returns the factory that --factory names, or the only one.
@@ -245,11 +290,16 @@ func (c *Client) one(ctx context.Context) (factoryRef, error) {
 	if len(all) == 0 {
 		return factoryRef{}, &Exit{ExitProblem, errors.New("the server has no factory")}
 	}
+
 	var names []string
 	for _, f := range all {
 		names = append(names, f.Name)
 	}
-	return factoryRef{}, &Exit{ExitUnreachable, fmt.Errorf("there are %d factories: choose one with --factory %s", len(all), strings.Join(names, "|"))}
+
+	return factoryRef{}, &Exit{
+		ExitUnreachable,
+		fmt.Errorf("there are %d factories: choose one with --factory %s", len(all), strings.Join(names, "|")),
+	}
 }
 
 // webhookRef is what commands need to know of a webhook.
@@ -268,6 +318,7 @@ func (c *Client) webhook(ctx context.Context, ref string) (factoryRef, webhookRe
 	if err != nil {
 		return factoryRef{}, webhookRef{}, err
 	}
+
 	var known, in []string // in: the factories that have one of this name
 	var factory factoryRef
 	var found webhookRef
@@ -278,6 +329,7 @@ func (c *Client) webhook(ctx context.Context, ref string) (factoryRef, webhookRe
 		if err := c.Get(ctx, "/factory/"+f.UID+"/webhooks?limit=500&include_deleted="+fmt.Sprint(strings.HasPrefix(ref, "wh_")), &list); err != nil {
 			return factoryRef{}, webhookRef{}, err
 		}
+
 		for _, w := range list.Webhooks {
 			if w.UID == ref {
 				return f, w, nil
@@ -285,16 +337,27 @@ func (c *Client) webhook(ctx context.Context, ref string) (factoryRef, webhookRe
 			if w.Name == ref && w.DeletedAt == nil {
 				factory, found, in = f, w, append(in, f.Name)
 			}
+
 			known = append(known, w.Name)
 		}
 	}
+
 	switch len(in) {
 	case 0:
-		return factoryRef{}, webhookRef{}, &Exit{ExitProblem, fmt.Errorf("no webhook %q: there is %s", clean(ref), cmp.Or(strings.Join(known, ", "), "none"))}
+		return factoryRef{}, webhookRef{}, &Exit{
+			ExitProblem,
+			fmt.Errorf("no webhook %q: there is %s", clean(ref), cmp.Or(strings.Join(known, ", "), "none")),
+		}
 	case 1:
 		return factory, found, nil
 	}
-	return factoryRef{}, webhookRef{}, Usagef("%d factories have a webhook %q: choose one with --factory %s, or give its UID", len(in), clean(ref), strings.Join(in, "|"))
+
+	return factoryRef{}, webhookRef{}, Usagef(
+		"%d factories have a webhook %q: choose one with --factory %s, or give its UID",
+		len(in),
+		clean(ref),
+		strings.Join(in, "|"),
+	)
 }
 
 const pollEvery = 200 * time.Millisecond

@@ -38,11 +38,14 @@ Cases whose webhook is not at hand are counted as skipped, never as passed.`,
 				if err != nil {
 					return err
 				}
+
 				name := mode
 				if mode == "signature" {
 					name = scheme
 				}
+
 				targets[name] = conformance.Target{Mode: mode, Scheme: scheme, URL: args[0], Secret: string(secret)}
+
 			case len(args) == 0 && targetsFile != "":
 				src, err := os.ReadFile(targetsFile)
 				if err != nil {
@@ -51,24 +54,37 @@ Cases whose webhook is not at hand are counted as skipped, never as passed.`,
 				if err := json.Unmarshal(src, &targets); err != nil {
 					return Usagef("--targets %s: %w", targetsFile, err)
 				}
+
 			default:
 				return Usagef("give either a webhook's URL or --targets FILE")
 			}
+
 			for _, name := range slices.Sorted(maps.Keys(targets)) {
 				if problem := targets[name].Problem(); problem != "" {
 					return Usagef("webhook %q: %s", name, problem)
 				}
 			}
+
 			cases, err := conformance.Load(kit.Files)
 			if err != nil {
 				return err
 			}
+
 			report, err := conformance.Run(cmd.Context(), conformance.Config{
 				Cases: cases, Targets: targets, Senders: senders, InsecureTLS: insecure,
 				Each: func(r conformance.Result) {
 					switch {
 					case r.Err != nil:
-						fmt.Fprintf(s.Out, "FAIL %s: %s\n     %s (%s:%d)\n", r.Case.ID, clean(r.Err.Error()), r.Case.Why, r.Case.File, r.Case.Line)
+						fmt.Fprintf(
+							s.Out,
+							"FAIL %s: %s\n     %s (%s:%d)\n",
+							r.Case.ID,
+							clean(r.Err.Error()),
+							r.Case.Why,
+							r.Case.File,
+							r.Case.Line,
+						)
+
 					case verbose && r.Skipped != "":
 						fmt.Fprintf(s.Out, "skip %s: %s\n", r.Case.ID, r.Skipped)
 					case verbose:
@@ -79,22 +95,48 @@ Cases whose webhook is not at hand are counted as skipped, never as passed.`,
 			if err != nil {
 				return &Exit{ExitUnreachable, err}
 			}
-			fmt.Fprintf(s.Out, "%d cases passed, %d failed, %d skipped; %d requests\n", report.Passed, report.Failed, report.Skipped, report.Requests)
+
+			fmt.Fprintf(
+				s.Out,
+				"%d cases passed, %d failed, %d skipped; %d requests\n",
+				report.Passed,
+				report.Failed,
+				report.Skipped,
+				report.Requests,
+			)
+
 			switch {
 			case report.Failed > 0:
 				return &Exit{ExitProblem, nil}
 			case report.Passed == 0:
-				return &Exit{ExitUnreachable, fmt.Errorf("nothing was checked: the kit has no case for the webhooks given (see --help)")}
+				return &Exit{
+					ExitUnreachable,
+					fmt.Errorf("nothing was checked: the kit has no case for the webhooks given (see --help)"),
+				}
 			}
+
 			return nil
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&mode, "mode", "token", "how the webhook at URL authenticates: `token|url_token|signature`")
 	f.StringVar(&scheme, "scheme", "", "with --mode signature: `github|standard_webhooks|stripe|slack`")
-	f.StringVar(&secretFile, "secret-file", "", "`FILE` with the webhook's secret; MILLWRIGHT_WEBHOOK_SECRET when absent")
+	f.StringVar(
+		&secretFile,
+		"secret-file",
+		"",
+		"`FILE` with the webhook's secret; MILLWRIGHT_WEBHOOK_SECRET when absent",
+	)
+
 	f.StringVar(&targetsFile, "targets", "", "JSON `FILE` with the webhooks to send to")
-	f.BoolVar(&senders, "senders", false, "the receiver trusts this machine as a proxy: give each case a sender of its own")
+	f.BoolVar(
+		&senders,
+		"senders",
+		false,
+		"the receiver trusts this machine as a proxy: give each case a sender of its own",
+	)
+
 	f.BoolVar(&insecure, "insecure", false, "accept any certificate")
 	f.BoolVarP(&verbose, "verbose", "v", false, "name the cases that pass and are skipped, too")
 	return cmd

@@ -26,10 +26,12 @@ Without DOCUMENT it lists them.`,
 				}
 				return nil
 			}
+
 			doc, ok := schema.JSONSchema(args[0])
 			if !ok {
 				return Usagef("no document %q: %s", clean(args[0]), meant(args[0], schema.JSONSchemaNames()))
 			}
+
 			_, err := s.Out.Write(doc)
 			return err
 		},
@@ -49,17 +51,21 @@ func newExplain(s Streams) *cobra.Command {
 				for _, r := range schema.Rules() {
 					lines = append(lines, []string{r.Code, string(r.Severity), r.Title})
 				}
+
 				return rows(s.Out, "RULE SEVERITY MEANING", lines)
 			}
+
 			code := strings.Trim(args[0], "[]") // as it stands in the output
 			rule, known := schema.LookupRule(code)
 			if !known {
 				return Usagef("no rule %q: %s", clean(code), meant(code, schema.RuleCodes()))
 			}
+
 			doc, ok := schema.RuleDoc(code)
 			if !ok {
 				doc = fmt.Sprintf("## %s\n\n%s: %s.\n\n%s\n", rule.Code, rule.Severity, rule.Title, rule.Doc)
 			}
+
 			_, err := fmt.Fprint(s.Out, doc)
 			return err
 		},

@@ -39,29 +39,36 @@ Exit status 0 when it would trigger, 1 when not.`,
 			if err != nil {
 				return err
 			}
+
 			filter, problems := schema.CompileFilter(raw)
 			for _, p := range problems {
 				fmt.Fprintf(s.Err, "filter %s: %s\n", clean(strings.Join(p.Path, ".")), clean(p.Message))
 			}
+
 			if len(problems) > 0 {
 				return &Exit{ExitUsage, fmt.Errorf("the filter has %d problem(s)", len(problems))}
 			}
+
 			body, err := filterPayload(cmd, s, c, payloadFile, webhook, delivery)
 			if err != nil {
 				return err
 			}
+
 			payload, err := schema.ParsePayload(body)
 			if err != nil {
 				return &Exit{ExitUsage, fmt.Errorf("payload: %w", err)}
 			}
+
 			e := filter.Explain(payload)
 			printExplanation(s.Out, e)
 			if !e.Matched {
 				return &Exit{ExitProblem, nil}
 			}
+
 			return nil
 		},
 	}
+
 	cmd.Flags().StringVar(&payloadFile, "payload", "", "`FILE` with the payload as JSON")
 	cmd.Flags().StringVar(&webhook, "webhook", "", "with --delivery: the webhook, by `NAME|UID`")
 	cmd.Flags().StringVar(&delivery, "delivery", "", "take the payload of this stored delivery, by `UID`")
@@ -80,16 +87,20 @@ func readFilter(s Streams, arg string) ([]byte, error) {
 	default:
 		text, err = os.ReadFile(arg)
 	}
+
 	if err != nil {
 		return nil, Usagef("filter: %w", err)
 	}
+
 	raw, problems := schema.FilterText(name, text)
 	for _, p := range problems {
 		fmt.Fprintf(s.Err, "%s:%d:%d: %s\n", clean(p.Path), p.Line, p.Column, clean(p.Message))
 	}
+
 	if len(problems) > 0 {
 		return nil, Usagef("the filter is neither JSON nor the YAML of a definition file")
 	}
+
 	return raw, nil
 }
 
@@ -102,12 +113,15 @@ func filterPayload(cmd *cobra.Command, s Streams, c *Client, file, webhook, deli
 		if err != nil {
 			return nil, Usagef("--payload: %w", err)
 		}
+
 		return body, nil
 	}
+
 	f, w, err := c.webhook(cmd.Context(), webhook)
 	if err != nil {
 		return nil, err
 	}
+
 	var d struct {
 		Payload json.RawMessage
 	}
@@ -117,6 +131,7 @@ func filterPayload(cmd *cobra.Command, s Streams, c *Client, file, webhook, deli
 	if len(d.Payload) == 0 {
 		return nil, fmt.Errorf("delivery %s has no stored payload", clean(delivery))
 	}
+
 	return d.Payload, nil
 }
 
@@ -126,14 +141,17 @@ func printExplanation(w io.Writer, e schema.Explanation) {
 	} else {
 		fmt.Fprintln(w, "Would not trigger")
 	}
+
 	if e.Reason != "" {
 		fmt.Fprintf(w, "  %s\n", clean(e.Reason))
 	}
+
 	for _, leaf := range e.Leaves {
 		mark := "✗"
 		if leaf.Passed {
 			mark = "✓"
 		}
+
 		fmt.Fprintf(w, "  %s %s\n", mark, clean(leafText(leaf)))
 	}
 }

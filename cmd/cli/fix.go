@@ -29,14 +29,17 @@ func (v *validation) mend() (int, error) {
 				byFile[p.Path] = append(byFile[p.Path], p)
 			}
 		}
+
 		for _, file := range files {
 			made, err := v.mendFile(at, file, byFile[file])
 			if err != nil {
 				return n, &Exit{ExitUnreachable, fmt.Errorf("fixing %s: %w", clean(at.shown(file)), err)}
 			}
+
 			n += made
 		}
 	}
+
 	return n, nil
 }
 
@@ -50,14 +53,26 @@ func (v *validation) mendFile(at loadedAt, file string, problems []schema.Proble
 	if !bytes.Equal(src, now) {
 		return 0, errors.New("it has changed meanwhile: run the command again")
 	}
+
 	slices.SortStableFunc(problems, func(a, b schema.Problem) int { return a.Fix.Start - b.Fix.Start })
 	var fixes []schema.Fix
 	for _, p := range problems {
 		if len(fixes) > 0 && p.Fix.Start < fixes[len(fixes)-1].End { // it may still be there next time
 			continue
 		}
+
 		fixes = append(fixes, *p.Fix)
-		fmt.Fprintf(v.Err, "fixed %s:%d:%d: %s → %s [%s]\n", clean(at.shown(file)), p.Line, p.Column, clean(string(src[p.Fix.Start:p.Fix.End])), clean(p.Fix.Text), p.Code)
+		fmt.Fprintf(
+			v.Err,
+			"fixed %s:%d:%d: %s → %s [%s]\n",
+			clean(at.shown(file)),
+			p.Line,
+			p.Column,
+			clean(string(src[p.Fix.Start:p.Fix.End])),
+			clean(p.Fix.Text),
+			p.Code,
+		)
 	}
+
 	return len(fixes), replaceFile(name, schema.ApplyFixes(src, fixes))
 }

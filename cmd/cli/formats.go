@@ -19,7 +19,8 @@ func (t target) stdout() bool { return t.file == "" || t.file == "-" }
 
 // addFormatFlag gives cmd --format with the forms that it knows, the first of which is the default.
 func addFormatFlag(cmd *cobra.Command, formats []string) {
-	cmd.Flags().StringArrayP("format", "f", nil, "print as `"+strings.Join(formats, "|")+"`, or FORMAT=FILE to a file; several at once")
+	cmd.Flags().
+		StringArrayP("format", "f", nil, "print as `"+strings.Join(formats, "|")+"`, or FORMAT=FILE to a file; several at once")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -32,6 +33,7 @@ func targets(cmd *cobra.Command, formats []string) ([]target, error) {
 	if len(given) == 0 {
 		given = formats[:1]
 	}
+
 	var all []target
 	taken := map[string]string{}
 	for _, g := range given {
@@ -39,21 +41,36 @@ func targets(cmd *cobra.Command, formats []string) ([]target, error) {
 		var named bool
 		t.format, t.file, named = strings.Cut(g, "=")
 		if !slices.Contains(formats, t.format) {
-			return nil, Usagef("--format %s: want one of %s, or one with =FILE", clean(g), strings.Join(formats, ", "))
+			return nil, Usagef(
+				"--format %s: want one of %s, or one with =FILE",
+				clean(g),
+				strings.Join(formats, ", "),
+			)
 		}
+
 		if named && t.file == "" {
 			return nil, Usagef("--format %s: the file's name is missing", clean(g))
 		}
+
 		where := t.file
 		if t.stdout() {
 			where = "standard output"
 		}
+
 		if other, twice := taken[where]; twice {
-			return nil, Usagef("--format: %s and %s would both go to %s: give one of them a file, like %s=FILE", other, t.format, clean(where), t.format)
+			return nil, Usagef(
+				"--format: %s and %s would both go to %s: give one of them a file, like %s=FILE",
+				other,
+				t.format,
+				clean(where),
+				t.format,
+			)
 		}
+
 		taken[where] = t.format
 		all = append(all, t)
 	}
+
 	return all, nil
 }
 
@@ -66,10 +83,12 @@ func (s Streams) write(all []target, render func(format string, color bool) ([]b
 		} else if err == nil {
 			err = os.WriteFile(t.file, out, 0o644)
 		}
+
 		if err != nil {
 			return &Exit{ExitUnreachable, fmt.Errorf("writing %s: %w", t.format, err)}
 		}
 	}
+
 	return nil
 }
 

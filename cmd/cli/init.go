@@ -42,19 +42,26 @@ not be running.`,
 			if len(args) == 1 {
 				dir = args[0]
 			}
+
 			for _, sub := range []string{"webhooks", "automations"} {
 				if _, err := os.Stat(filepath.Join(dir, sub)); err == nil {
-					return &Exit{ExitProblem, fmt.Errorf("%s exists already: nothing was changed", filepath.Join(dir, sub))}
+					return &Exit{
+						ExitProblem,
+						fmt.Errorf("%s exists already: nothing was changed", filepath.Join(dir, sub)),
+					}
 				}
 			}
+
 			if demo {
 				return InitDemo(cmd.Context(), s, dir, dsn, publicURL, factory)
 			}
+
 			for name, content := range scaffold {
 				if err := WriteNew(filepath.Join(dir, name), []byte(content)); err != nil {
 					return err
 				}
 			}
+
 			fmt.Fprintf(s.Out, `wrote %[2]s/webhooks/ci.yaml and %[2]s/automations/triage/automation.md
 next:
   millwright serve --dir %[1]s
@@ -62,12 +69,16 @@ and in another terminal, until which it is refused:
   millwright secret set CI_TOKEN --generate
   millwright webhook uids --write %[1]s
 `, schema.ShellWord(dir), dir)
+
 			return nil
 		},
 	}
+
 	cmd.Flags().BoolVar(&demo, "demo", false, "write the demonstration, with secrets made up")
-	cmd.Flags().StringVar(&dsn, "state", EnvOr("MILLWRIGHT_STATE", settings.DefaultState), "with --demo: the state that serve will use (MILLWRIGHT_STATE)")
-	cmd.Flags().StringVar(&publicURL, "public-url", EnvOr("MILLWRIGHT_PUBLIC_URL", "http://127.0.0.1:8080"), "with --demo: the `URL` to print (MILLWRIGHT_PUBLIC_URL)")
+	cmd.Flags().
+		StringVar(&dsn, "state", EnvOr("MILLWRIGHT_STATE", settings.DefaultState), "with --demo: the state that serve will use (MILLWRIGHT_STATE)")
+	cmd.Flags().
+		StringVar(&publicURL, "public-url", EnvOr("MILLWRIGHT_PUBLIC_URL", "http://127.0.0.1:8080"), "with --demo: the `URL` to print (MILLWRIGHT_PUBLIC_URL)")
 	cmd.Flags().StringVar(&factory, "factory", "default", "with --demo: the factory's `NAME`")
 	return cmd
 }
@@ -113,29 +124,35 @@ func InitDemo(ctx context.Context, s Streams, dir, dsn, publicURL, factory strin
 	if err != nil {
 		return StartError(err)
 	}
+
 	store, err := state.Open(ctx, state.Config{DSN: dsn, MasterKey: key, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return StartError(err)
 	}
 	defer store.Close()
+
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return err
 	}
+
 	row, err := store.EnsureFactory(ctx, factory, state.Source{Kind: "dir", Path: abs}, false)
 	if err != nil {
 		return err
 	}
+
 	cur, err := store.Current(ctx, row.UID)
 	if err != nil {
 		return err
 	}
+
 	uids := map[string]string{}    // webhook name: UID
 	samples := map[string]string{} // UID in the demonstration: UID
 	for sample, name := range factories.DemoWebhooks() {
 		uids[name] = state.WebhookUID(cur.Key, name, cur.Ordinals[name])
 		samples[sample] = uids[name]
 	}
+
 	secrets := map[string]string{}
 	for _, name := range []string{"CI_TOKEN", "GITHUB_SECRET", "UPTIME_TOKEN"} {
 		var b [24]byte
@@ -145,25 +162,30 @@ func InitDemo(ctx context.Context, s Streams, dir, dsn, publicURL, factory strin
 			return err
 		}
 	}
+
 	tree := factories.Demo()
 	err = fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
+
 		src, err := fs.ReadFile(tree, name)
 		if err != nil {
 			return err
 		}
+
 		if path.Base(name) == "automation.md" {
 			if src, err = schema.RewriteWebhookIDs(src, name, samples); err != nil {
 				return err
 			}
 		}
+
 		return WriteNew(filepath.Join(dir, filepath.FromSlash(name)), src)
 	})
 	if err != nil {
 		return err
 	}
+
 	printDemo(s.Out, dir, publicURL, uids, secrets)
 	return nil
 }
@@ -180,8 +202,10 @@ func printDemo(w io.Writer, dir, publicURL string, uids, secrets map[string]stri
 		if header != "" {
 			fmt.Fprintf(w, "  -H %s \\\n", schema.ShellWord(header))
 		}
+
 		fmt.Fprintf(w, "  -d %s\n", schema.ShellWord(body))
 	}
+
 	fmt.Fprintf(w, "\nWhile it is served, in another terminal:\n")
 	failed := `{"status": "failed", "branch": "main", "build": 1741}`
 	curl("a build fails (bearer token)", url("ci"), "Authorization: Bearer "+secrets["CI_TOKEN"], failed)

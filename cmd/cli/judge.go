@@ -39,18 +39,22 @@ func (c *Client) judge(ctx context.Context, note *reading, loaded *schema.Result
 	if files == nil {
 		files = []schema.File{}
 	}
+
 	j, err := c.plan(ctx, map[string]any{"files": files})
 	if err != nil {
 		var r *refusal
 		if errors.As(err, &r) && r.status == http.StatusBadRequest && !loaded.Valid() {
 			return nil, fmt.Errorf("%w: it takes no such tree", errNotAsked) // such as one with impossible paths
 		}
+
 		return nil, err
 	}
+
 	names := make(map[string]string, len(j.plan.WebhookUIDs))
 	for name, uid := range j.plan.WebhookUIDs {
 		names[uid] = name
 	}
+
 	loaded.Check(schema.Known{UIDs: j.plan.WebhookUIDs, KnownUIDs: names})
 	j.merge(loaded.Problems)
 	return j, nil
@@ -62,11 +66,13 @@ func (c *Client) plan(ctx context.Context, body any) (*judgement, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	resp, err := c.send(ctx, http.MethodPost, "/factory/"+f.UID+"/plan", body)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
+
 	j := &judgement{}
 	if j.body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
 		return nil, &Exit{ExitUnreachable, fmt.Errorf("reading the answer of %s: %w", c.Server, err)}
@@ -74,10 +80,12 @@ func (c *Client) plan(ctx context.Context, body any) (*judgement, error) {
 	if err := c.Decode(j.body, &j.plan); err != nil {
 		return nil, err
 	}
+
 	j.problems = j.plan.Problems
 	if n := versionNotice(resp.Header.Get(api.VersionHeader), j.plan.Problems); n != "" {
 		j.notices = append(j.notices, n)
 	}
+
 	return j, nil
 }
 
@@ -93,7 +101,17 @@ func (j *judgement) merge(own []schema.Problem) {
 	for i, p := range j.problems {
 		at[keyOf(p)] = i
 	}
-	onlyHere := []string{"symlink", "unreadable", "not-utf8", "missing-path", "unsupported-path", "file-too-large", "tree-too-large"}
+
+	onlyHere := []string{
+		"symlink",
+		"unreadable",
+		"not-utf8",
+		"missing-path",
+		"unsupported-path",
+		"file-too-large",
+		"tree-too-large",
+	}
+
 	for _, p := range own {
 		if i, both := at[keyOf(p)]; both {
 			j.problems[i].Fix = p.Fix
@@ -104,9 +122,16 @@ func (j *judgement) merge(own []schema.Problem) {
 			}
 		}
 	}
+
 	slices.SortStableFunc(j.problems, func(a, b schema.Problem) int {
-		return cmp.Or(strings.Compare(a.Path, b.Path), a.Line-b.Line, a.Column-b.Column, strings.Compare(a.Code, b.Code))
+		return cmp.Or(
+			strings.Compare(a.Path, b.Path),
+			a.Line-b.Line,
+			a.Column-b.Column,
+			strings.Compare(a.Code, b.Code),
+		)
 	})
+
 	j.plan.Problems = j.problems
 }
 
@@ -116,13 +141,16 @@ func (j *judgement) json() ([]byte, error) {
 	if err := json.Unmarshal(j.body, &members); err != nil {
 		return nil, err
 	}
+
 	for name, v := range map[string]any{"would_apply": j.plan.WouldApply, "problems": j.problems} {
 		text, err := json.Marshal(v)
 		if err != nil {
 			return nil, err
 		}
+
 		members[name] = text
 	}
+
 	return json.Marshal(members)
 }
 
@@ -136,12 +164,20 @@ func versionNotice(header string, problems []schema.Problem) string {
 			order = -1
 		}
 	}
+
 	if order == 0 {
 		return ""
 	}
+
 	word := map[bool]string{true: "older", false: "newer"}[order < 0]
-	return fmt.Sprintf("this program (%s, definitions %s) is %s than the server (%s, definitions %s), whose judgement is shown",
-		Version(), schema.SchemaVersion, word, cmp.Or(clean(server), "unknown"), cmp.Or(clean(definitions), "unknown"))
+	return fmt.Sprintf(
+		"this program (%s, definitions %s) is %s than the server (%s, definitions %s), whose judgement is shown",
+		Version(),
+		schema.SchemaVersion,
+		word,
+		cmp.Or(clean(server), "unknown"),
+		cmp.Or(clean(definitions), "unknown"),
+	)
 }
 
 // versionForm are versions of programs (v1.2.3, v1.2.3-rc1) and of definitions (v1, v1beta2).
@@ -153,14 +189,17 @@ func compareVersions(a, b string) int {
 	if x == nil || y == nil {
 		return 0
 	}
+
 	number := func(s string) int { n, _ := strconv.Atoi(s); return n }
 	for i := 1; i <= 3; i++ {
 		if c := number(x[i]) - number(y[i]); c != 0 {
 			return c
 		}
 	}
+
 	if (x[4] == "") != (y[4] == "") { // a release comes after what led to it
 		return map[bool]int{true: 1, false: -1}[x[4] == ""]
 	}
+
 	return cmp.Or(strings.Compare(x[4], y[4]), number(x[5])-number(y[5]))
 }

@@ -50,12 +50,14 @@ is there.`,
 			if expires != "" {
 				in["expires_in"] = expires
 			}
+
 			var key struct{ UID, Role, Secret string }
 			if local {
 				made, secret, err := localKey(cmd.Context(), s, &f, args[0], state.Role(role), expires)
 				if err != nil {
 					return err
 				}
+
 				key.UID, key.Role, key.Secret = made.UID, string(made.Role), secret
 			} else {
 				body, err := c.call(cmd.Context(), http.MethodPost, "/keys", in)
@@ -66,16 +68,19 @@ is there.`,
 					return err
 				}
 			}
+
 			fmt.Fprintf(s.Err, "API key %s, role %s; it is shown once:\n", key.UID, key.Role)
 			if key.Role == "worker" {
 				// The file that `millwright worker --credentials` reads: the key's UID and its secret.
 				fmt.Fprintf(s.Out, "%s %s\n", key.UID, key.Secret)
 				return nil
 			}
+
 			fmt.Fprintln(s.Out, key.Secret)
 			return nil
 		},
 	}
+
 	cmd.Flags().StringVar(&role, "role", "viewer", "`viewer|runner|admin|worker`")
 	cmd.Flags().StringVar(&expires, "expires-in", "", "end the key after this `DURATION`, for example 720h")
 	cmd.Flags().BoolVar(&local, "local", false, "make the key in the state itself, without a server")
@@ -92,6 +97,7 @@ func keyList(s Streams, c *Client) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			return out.print(s.Out, body, func() error {
 				var list struct {
 					Keys []struct {
@@ -104,22 +110,27 @@ func keyList(s Streams, c *Client) *cobra.Command {
 				if err := c.Decode(body, &list); err != nil {
 					return err
 				}
+
 				var lines [][]string
 				for _, k := range list.Keys {
 					state := "active"
 					if k.RevokedAt != nil {
 						state = "revoked"
 					}
+
 					expires := ""
 					if k.ExpiresAt != nil {
 						expires = *k.ExpiresAt
 					}
+
 					lines = append(lines, []string{k.UID, k.Name, k.Role, state, ago(k.CreatedAt), expires})
 				}
+
 				return rows(s.Out, "UID NAME ROLE STATE CREATED EXPIRES", lines)
 			})
 		},
 	}
+
 	addOutputFlag(cmd, &out)
 	return cmd
 }
@@ -158,10 +169,14 @@ is none, and you hand it to the servers.`,
 			if err := f.resolve(); err != nil {
 				return err
 			}
+
 			value, keyFile := os.Getenv("MILLWRIGHT_MASTER_KEY"), f.masterKeyFile
 			if value != "" && newFile == "" {
-				return Usagef("the key is in MILLWRIGHT_MASTER_KEY, where it cannot be replaced: give --new-key-file FILE, and its contents to the servers afterwards")
+				return Usagef(
+					"the key is in MILLWRIGHT_MASTER_KEY, where it cannot be replaced: give --new-key-file FILE, and its contents to the servers afterwards",
+				)
 			}
+
 			if path, ok := state.SQLitePath(f.state); ok {
 				if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 					return fmt.Errorf("state %s: there is none", path)
@@ -170,30 +185,56 @@ is none, and you hand it to the servers.`,
 					keyFile = state.MasterKeyFile(path)
 				}
 			}
+
 			key, err := state.LoadMasterKey(f.state, value, f.masterKeyFile)
 			if err != nil {
 				return err
 			}
-			r, err := state.RotateMasterKey(cmd.Context(), state.Config{DSN: f.state, MasterKey: key}, keyFile, newFile)
+
+			r, err := state.RotateMasterKey(
+				cmd.Context(),
+				state.Config{DSN: f.state, MasterKey: key},
+				keyFile,
+				newFile,
+			)
 			if err != nil {
 				return err
 			}
+
 			for _, name := range r.Unreadable[:min(len(r.Unreadable), 20)] {
-				fmt.Fprintf(s.Err, "warning: %s cannot be opened with the old key and stays as it is: set it anew\n", name)
+				fmt.Fprintf(
+					s.Err,
+					"warning: %s cannot be opened with the old key and stays as it is: set it anew\n",
+					name,
+				)
 			}
+
 			if more := len(r.Unreadable) - 20; more > 0 {
 				fmt.Fprintf(s.Err, "warning: %d more sealed values cannot be opened\n", more)
 			}
+
 			if newFile != "" {
-				fmt.Fprintf(s.Out, "%d sealed values are under the key in %s now: give it to every server (--master-key-file, MILLWRIGHT_MASTER_KEY)\n", r.Values, newFile)
+				fmt.Fprintf(
+					s.Out,
+					"%d sealed values are under the key in %s now: give it to every server (--master-key-file, MILLWRIGHT_MASTER_KEY)\n",
+					r.Values,
+					newFile,
+				)
 				return nil
 			}
+
 			fmt.Fprintf(s.Out, "%d sealed values are under a new key now, in %s\n", r.Values, keyFile)
-			fmt.Fprintf(s.Err, "The old key is kept in %s, for backups made before: destroy it when they are gone.\n", r.Kept)
+			fmt.Fprintf(
+				s.Err,
+				"The old key is kept in %s, for backups made before: destroy it when they are gone.\n",
+				r.Kept,
+			)
 			return nil
 		},
 	}
+
 	f.add(cmd)
-	cmd.Flags().StringVar(&newFile, "new-key-file", "", "`FILE` with the new key, made when there is none; the old key file is left alone")
+	cmd.Flags().
+		StringVar(&newFile, "new-key-file", "", "`FILE` with the new key, made when there is none; the old key file is left alone")
 	return cmd
 }

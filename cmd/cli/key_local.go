@@ -14,16 +14,25 @@ import (
 )
 
 // localKey makes a key in the state, without a server.
-func localKey(ctx context.Context, s Streams, f *stateFlags, name string, role state.Role, expires string) (state.Key, string, error) {
+func localKey(
+	ctx context.Context,
+	s Streams,
+	f *stateFlags,
+	name string,
+	role state.Role,
+	expires string,
+) (state.Key, string, error) {
 	if !role.Valid() {
 		return state.Key{}, "", Usagef("--role %q: want viewer, runner, admin or worker", role)
 	}
+
 	var end *time.Time
 	if expires != "" {
 		life, err := time.ParseDuration(expires)
 		if err != nil || life <= 0 {
 			return state.Key{}, "", Usagef("--expires-in %q: want a duration like 720h", expires)
 		}
+
 		at := time.Now().Add(life)
 		end = &at
 	}
@@ -33,6 +42,7 @@ func localKey(ctx context.Context, s Streams, f *stateFlags, name string, role s
 		return state.Key{}, "", err
 	}
 	defer store.Close()
+
 	key, secret, err := store.CreateKey(ctx, name, role, end)
 	if err != nil {
 		return state.Key{}, "", err
@@ -40,6 +50,7 @@ func localKey(ctx context.Context, s Streams, f *stateFlags, name string, role s
 	if path, sqlite := state.SQLitePath(f.state); sqlite && role == state.RoleAdmin {
 		err = replaceAdminKey(ctx, s, store, settings.AdminKeyFile(path), secret)
 	}
+
 	return key, secret, err
 }
 
@@ -48,6 +59,7 @@ func (f *stateFlags) open(ctx context.Context) (*state.Store, error) {
 	if err := f.resolve(); err != nil {
 		return nil, err
 	}
+
 	if path, sqlite := state.SQLitePath(f.state); sqlite {
 		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 			return nil, &Exit{ExitProblem, fmt.Errorf("state %s: there is none", path)}
@@ -58,10 +70,12 @@ func (f *stateFlags) open(ctx context.Context) (*state.Store, error) {
 	if err != nil {
 		return nil, StartError(err)
 	}
+
 	store, err := state.Open(ctx, state.Config{DSN: f.state, MasterKey: key, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, StartError(err)
 	}
+
 	return store, nil
 }
 
@@ -83,6 +97,7 @@ func replaceAdminKey(ctx context.Context, s Streams, store *state.Store, file, s
 	if err := os.Rename(next, file); err != nil {
 		return err
 	}
+
 	fmt.Fprintf(s.Err, "Commands on this machine take it from %s.\n", file)
 	return nil
 }

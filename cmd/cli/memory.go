@@ -49,11 +49,13 @@ func CollectLate(ctx context.Context) {
 	if chosen() {
 		return
 	}
+
 	debug.SetGCPercent(serverCollection)
 	debug.SetMemoryLimit(serverMemory)
 	go func() {
 		tick := time.NewTicker(memoryCheck)
 		defer tick.Stop()
+
 		for {
 			select {
 			case <-ctx.Done():

@@ -43,6 +43,7 @@ func (o output) print(w io.Writer, body []byte, table func() error) error {
 		if err := json.Indent(&out, body, "", "  "); err != nil {
 			return err
 		}
+
 		out.WriteByte('\n')
 		_, err := out.WriteTo(w)
 		return err
@@ -51,9 +52,11 @@ func (o output) print(w io.Writer, body []byte, table func() error) error {
 		if err != nil {
 			return err
 		}
+
 		_, err = w.Write(out)
 		return err
 	}
+
 	return table()
 }
 
@@ -68,15 +71,19 @@ func rows(w io.Writer, header string, lines [][]string) error {
 				line[i] = "-"
 			}
 		}
+
 		fmt.Fprintln(t, strings.Join(line, "\t"))
 	}
+
 	return t.Flush()
 }
 
 // clean makes text from outside harmless on a terminal: one line, no control or direction characters.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar ||
+			unicode.Is(unicode.Zl, r) ||
+			unicode.Is(unicode.Zp, r) {
 			return '\uFFFD'
 		}
 		return r
@@ -98,6 +105,7 @@ func ago(text string) string {
 	if err != nil {
 		return text
 	}
+
 	d := time.Since(t)
 	switch {
 	case d < 0:
@@ -109,5 +117,6 @@ func ago(text string) string {
 	case d < 48*time.Hour:
 		return fmt.Sprintf("%dh ago", int(d.Hours()))
 	}
+
 	return fmt.Sprintf("%dd ago", int(d.Hours()/24))
 }

@@ -32,9 +32,11 @@ not check.`,
 			if err != nil {
 				return couldNotCheck(err)
 			}
+
 			return status
 		},
 	}
+
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return couldNotCheck(flagError(cmd, err)) })
 	addClientFlags(cmd, c, true)
 	addFormatFlag(cmd, planFormats)
@@ -50,30 +52,36 @@ func runPlan(cmd *cobra.Command, s Streams, c *Client, args []string) (status, e
 	if err != nil {
 		return nil, err
 	}
+
 	view := planView{source: func(schema.Problem) []byte { return nil }}
 	if len(args) == 0 {
 		view.judgement, err = c.plan(cmd.Context(), nil)
 	} else {
 		err = view.ask(cmd, c, args[0])
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	err = s.write(all, view.render)
 	if err != nil {
 		return nil, err
 	}
+
 	if all[0].format == "json" || !all[0].stdout() {
 		for _, n := range view.notices {
 			fmt.Fprintf(s.Err, "note: %s\n", clean(n))
 		}
 	}
+
 	switch p := view.plan; {
 	case !p.WouldApply:
 		return &Exit{ExitProblem, nil}, nil
 	case view.changes() > 0 || len(p.Secrets) > 0:
 		return &Exit{exitChanges, nil}, nil
 	}
+
 	return nil, nil
 }
 

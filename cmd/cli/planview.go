@@ -29,21 +29,31 @@ func (v *planView) ask(cmd *cobra.Command, c *Client, dir string) error {
 	if err != nil {
 		return err
 	}
+
 	v.root = all[0]
 	if v.err != nil || v.only != nil {
 		return fmt.Errorf("%s is a file: give the directory that holds webhooks/ and automations/", clean(dir))
 	}
+
 	note := newReading(v.dir, true)
 	loaded := schema.Load(note, nil)
 	if loaded.Err != nil {
 		return fmt.Errorf("%s: %s", clean(v.show), cause(loaded))
 	}
+
 	v.judgement, err = c.judge(cmd.Context(), note, loaded)
 	if errors.Is(err, errNotAsked) && !loaded.Valid() { // it cannot be sent, and would be refused for all that
-		refused := plan.Plan{Changes: []plan.Change{}, Secrets: []plan.Secret{}, Problems: loaded.Problems, NotChecked: loaded.NotChecked}
+		refused := plan.Plan{
+			Changes:    []plan.Change{},
+			Secrets:    []plan.Secret{},
+			Problems:   loaded.Problems,
+			NotChecked: loaded.NotChecked,
+		}
+
 		v.judgement = &judgement{plan: refused, problems: loaded.Problems, notices: []string{err.Error()}}
 		v.body, err = json.Marshal(refused)
 	}
+
 	v.source = func(p schema.Problem) []byte { return loaded.Source(p.Path) }
 	return err
 }
@@ -66,12 +76,14 @@ func (v *planView) render(format string, colored bool) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		var b bytes.Buffer
 		err = json.Indent(&b, text, "", "  ")
 		return append(b.Bytes(), '\n'), err
 	case "markdown":
 		return v.markdown(), nil
 	}
+
 	return v.text(colored), nil
 }
 
@@ -82,7 +94,11 @@ var (
 )
 
 func (v *planView) text(colored bool) []byte {
-	paint := map[string]*color.Color{plan.ActionCreate: color.New(color.FgGreen), plan.ActionUpdate: color.New(color.FgYellow), plan.ActionDelete: color.New(color.FgRed)}
+	paint := map[string]*color.Color{
+		plan.ActionCreate: color.New(color.FgGreen),
+		plan.ActionUpdate: color.New(color.FgYellow),
+		plan.ActionDelete: color.New(color.FgRed),
+	}
 	var b bytes.Buffer
 	for _, item := range v.items(textMarks) {
 		line, rest, more := strings.Cut(item.text, "\n")
@@ -90,11 +106,13 @@ func (v *planView) text(colored bool) []byte {
 			c.EnableColor()
 			line = c.Sprint(line)
 		}
+
 		b.WriteString(line + "\n")
 		if more {
 			b.WriteString(rest + "\n")
 		}
 	}
+
 	if len(v.problems) > 0 { // as validate prints them
 		rep := &report.Report{Color: colored}
 		sources := map[string][]byte{}
@@ -103,12 +121,15 @@ func (v *planView) text(colored bool) []byte {
 			sources[shown.Path] = v.source(p)
 			rep.Problems = append(rep.Problems, shown)
 		}
+
 		rep.Source = func(p string) []byte { return sources[p] }
 		b.Write(rep.ProblemText())
 	}
+
 	for _, n := range v.notices {
 		b.WriteString("note: " + clean(n) + "\n")
 	}
+
 	b.WriteString(v.summary() + "\n")
 	return b.Bytes()
 }
@@ -128,29 +149,36 @@ func (v *planView) markdown() []byte {
 	for _, n := range v.notices {
 		foot += "\n" + report.Fenced("text", []string{"note: " + clean(n)}, 4096)
 	}
+
 	room := report.MarkdownLimit - len(head) - len(foot)
 	var problems, changes []string
 	for _, p := range v.problems {
 		problems = append(problems, schema.Text(v.shownProblem(p), v.source(p)))
 	}
+
 	for _, item := range v.items(diffMarks) {
 		changes = append(changes, item.text)
 	}
+
 	body := ""
 	if problems != nil {
 		limit := room
 		if changes != nil {
 			limit = room / 2
 		}
+
 		body = report.Fenced("text", problems, limit)
 	}
+
 	if changes != nil {
 		block := report.Fenced("diff", changes, room-len(body)-1)
 		if body != "" {
 			block += "\n"
 		}
+
 		body = block + body
 	}
+
 	return []byte(head + body + foot)
 }
 
@@ -170,28 +198,39 @@ func (v *planView) summary() string {
 	for _, c := range v.plan.Changes {
 		counts[c.Action]++
 	}
+
 	text := v.verdict()
 	if v.plan.WouldApply {
-		text += fmt.Sprintf(": %d to create, %d to update, %d to delete, %d unchanged", counts[plan.ActionCreate], counts[plan.ActionUpdate], counts[plan.ActionDelete], counts[plan.ActionUnchanged])
+		text += fmt.Sprintf(
+			": %d to create, %d to update, %d to delete, %d unchanged",
+			counts[plan.ActionCreate],
+			counts[plan.ActionUpdate],
+			counts[plan.ActionDelete],
+			counts[plan.ActionUnchanged],
+		)
 		if n := len(v.plan.Secrets); n > 0 {
 			text += fmt.Sprintf(", %d to pick up a new value of", n)
 		}
 	}
+
 	severities := map[schema.Severity]int{}
 	for _, p := range v.problems {
 		severities[p.Severity]++
 	}
+
 	for _, s := range []schema.Severity{schema.SeverityError, schema.SeverityWarning, schema.SeverityInfo} {
 		if n := severities[s]; n > 0 {
 			text += fmt.Sprintf("; %d %s%s", n, s, map[bool]string{true: "s"}[n > 1])
 		}
 	}
+
 	if v.plan.BaseRevision != "" {
 		text += "; compared with revision " + clean(ShortRevision(v.plan.BaseRevision))
 	}
 	if len(v.plan.NotChecked) > 0 {
 		text += "; not checked: " + clean(strings.Join(v.plan.NotChecked, ", "))
 	}
+
 	return text
 }
 
@@ -204,6 +243,7 @@ func (v *planView) items(marks map[string]string) []planItem {
 		if c.Action == plan.ActionUnchanged {
 			continue
 		}
+
 		text := fmt.Sprintf("%s %s %s", marks[c.Action], clean(c.Kind), clean(c.Name))
 		switch {
 		case c.Kind == plan.KindWebhook && c.Action == plan.ActionCreate:
@@ -211,20 +251,37 @@ func (v *planView) items(marks map[string]string) []planItem {
 		case c.Kind == plan.KindWebhook && c.Action == plan.ActionDelete:
 			text += ": the URL of " + clean(c.UID) + " will answer 404"
 		}
+
 		for _, f := range c.Fields {
 			old, now := shownValues(f)
 			text += fmt.Sprintf("\n    %s: %s → %s", clean(f.Name), old, now)
 		}
+
 		out = append(out, planItem{c.Action, text})
 	}
+
 	for _, s := range v.plan.Secrets {
 		names := make([]string, len(s.Webhooks))
 		for i, w := range s.Webhooks {
 			names[i] = clean(w)
 		}
+
 		mark := marks[plan.ActionUpdate]
-		out = append(out, planItem{plan.ActionUpdate, fmt.Sprintf("%s secret %s: version %d is picked up by %s", mark, clean(s.Name), s.Version, strings.Join(names, ", "))})
+		out = append(
+			out,
+			planItem{
+				plan.ActionUpdate,
+				fmt.Sprintf(
+					"%s secret %s: version %d is picked up by %s",
+					mark,
+					clean(s.Name),
+					s.Version,
+					strings.Join(names, ", "),
+				),
+			},
+		)
 	}
+
 	return out
 }
 
@@ -237,22 +294,27 @@ func shownValues(f plan.Field) (old, now string) {
 			texts[i] = "(none)"
 			continue
 		}
+
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
 		if e.Encode(masked(v)) != nil {
 			b.WriteString("?")
 		}
+
 		texts[i] = schema.Printable(strings.TrimSpace(b.String()))
 	}
+
 	if utf8.RuneCountInString(texts[0]) <= most && utf8.RuneCountInString(texts[1]) <= most {
 		return texts[0], texts[1]
 	}
+
 	a, b := []rune(texts[0]), []rune(texts[1])
 	same := 0
 	for same < len(a) && same < len(b) && a[same] == b[same] {
 		same++
 	}
+
 	from := max(0, same-lead)
 	cut := func(r []rune) string {
 		before, after, to := "", "", len(r)
@@ -262,8 +324,10 @@ func shownValues(f plan.Field) (old, now string) {
 		if to > from+most {
 			to, after = from+most, "…"
 		}
+
 		return before + string(r[min(from, len(r)):to]) + after
 	}
+
 	return cut(a), cut(b)
 }
 
@@ -279,18 +343,23 @@ func masked(v any) any {
 				for name := range values {
 					hidden[name] = "***"
 				}
+
 				out[k] = hidden
 				continue
 			}
+
 			out[k] = masked(item)
 		}
+
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
 			out[i] = masked(v[i])
 		}
+
 		return out
 	}
+
 	return v
 }

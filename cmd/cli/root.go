@@ -62,6 +62,7 @@ func Run(ctx context.Context, args []string, s Streams, more ...func(Streams) *c
 		names, _, _ := strings.Cut(set, "]")
 		err = Usagef("--%s exclude one another: give one of them", strings.Join(strings.Fields(names), " and --"))
 	}
+
 	var e *Exit
 	if !errors.As(err, &e) {
 		e = &Exit{ExitProblem, err}
@@ -69,9 +70,11 @@ func Run(ctx context.Context, args []string, s Streams, more ...func(Streams) *c
 			e.Status = ExitUsage
 		}
 	}
+
 	if e.err != nil {
 		fmt.Fprintf(s.Err, "millwright: %s\n", e.err)
 	}
+
 	return e.Status
 }
 
@@ -101,21 +104,41 @@ ingress, the runs API and the dashboard that they describe.`,
 		Args:          noCommand,
 		RunE:          help,
 	}
+
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
-		newValidate(s), newPlan(s), newSync(s), newStatus(s), newSecret(s), newWebhook(s),
-		newRun(s), newFilter(s), newKey(s), newBackup(s), newRestore(s), newSchema(s), newExplain(s), newConformance(s), newInit(s), newVersion(s),
+		newValidate(s),
+		newPlan(s),
+		newSync(s),
+		newStatus(s),
+		newSecret(s),
+		newWebhook(s),
+		newRun(
+			s,
+		),
+		newFilter(s),
+		newKey(s),
+		newBackup(s),
+		newRestore(s),
+		newSchema(s),
+		newExplain(s),
+		newConformance(s),
+		newInit(s),
+		newVersion(s),
 	)
+
 	for _, command := range more {
 		root.AddCommand(command(s))
 	}
+
 	nameArguments(root)
 	for _, c := range root.Commands() {
 		c.SuggestFor = append(c.SuggestFor, suggestions[c.Name()]...)
 	}
+
 	return root
 }
 
@@ -127,16 +150,22 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+
 	cmd.SuggestionsMinimumDistance = 2
 	if all := cmd.SuggestionsFor(args[0]); len(all) > 0 {
-		near := slices.MaxFunc(all, func(a, b string) int { return cmp.Compare(commonPrefix(a, args[0]), commonPrefix(b, args[0])) })
+		near := slices.MaxFunc(
+			all,
+			func(a, b string) int { return cmp.Compare(commonPrefix(a, args[0]), commonPrefix(b, args[0])) },
+		)
 		for _, c := range cmd.Commands() {
 			if slices.Contains(c.SuggestFor, args[0]) {
 				near = c.Name()
 			}
 		}
+
 		return Usagef("unknown command %q for %q: did you mean %q?", args[0], cmd.CommandPath(), near)
 	}
+
 	return Usagef("unknown command %q for %q (see %s --help)", args[0], cmd.CommandPath(), cmd.CommandPath())
 }
 

@@ -20,8 +20,17 @@ func newRun(s Streams) *cobra.Command {
 		Args:  noCommand,
 		RunE:  help,
 	}
+
 	addClientFlags(cmd, &c, true)
-	cmd.AddCommand(runStart(s, &c), runList(s, &c), runGet(s, &c), runLogs(s, &c), runFollowup(s, &c), runCancel(s, &c))
+	cmd.AddCommand(
+		runStart(s, &c),
+		runList(s, &c),
+		runGet(s, &c),
+		runLogs(s, &c),
+		runFollowup(s, &c),
+		runCancel(s, &c),
+	)
+
 	return cmd
 }
 
@@ -45,9 +54,11 @@ func runStart(s Streams, c *Client) *cobra.Command {
 					config[key] = value
 				}
 			}
+
 			if title != "" {
 				in["title"] = title
 			}
+
 			switch {
 			case len(args) == 1:
 				in["prompt"] = args[0]
@@ -59,8 +70,10 @@ func runStart(s Streams, c *Client) *cobra.Command {
 				if strings.TrimSpace(string(prompt)) == "" {
 					return Usagef("no prompt: give it as an argument or on standard input, or give --skill")
 				}
+
 				in["prompt"] = string(prompt)
 			}
+
 			if mcp != "" {
 				servers, err := os.ReadFile(mcp)
 				if err != nil {
@@ -69,23 +82,29 @@ func runStart(s Streams, c *Client) *cobra.Command {
 				if !json.Valid(servers) {
 					return Usagef("--mcp %s: not JSON", mcp)
 				}
+
 				config["mcp_servers"] = json.RawMessage(servers)
 			}
+
 			if len(config) > 0 {
 				in["config"] = config
 			}
+
 			path := "/agent/runs"
 			if c.factory != "" {
 				f, err := c.one(cmd.Context())
 				if err != nil {
 					return err
 				}
+
 				path = "/factory/" + f.UID + "/runs"
 			}
+
 			body, err := c.call(cmd.Context(), http.MethodPost, path, in, "X-Millwright-Client", "cli")
 			if err != nil {
 				return err
 			}
+
 			var run struct {
 				RunID string `json:"run_id"`
 				State string `json:"state"`
@@ -93,13 +112,16 @@ func runStart(s Streams, c *Client) *cobra.Command {
 			if err := c.Decode(body, &run); err != nil {
 				return err
 			}
+
 			fmt.Fprintln(s.Out, run.RunID)
 			if !follow {
 				return nil
 			}
+
 			return followRun(cmd.Context(), s, c, run.RunID)
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&name, "name", "", "label for grouping and filtering")
 	f.StringVar(&title, "title", "", "title; the prompt's first line when absent")
@@ -130,17 +152,21 @@ func runList(s Streams, c *Client) *cobra.Command {
 					q.Set(key, value)
 				}
 			}
+
 			if c.factory != "" {
 				f, err := c.one(cmd.Context())
 				if err != nil {
 					return err
 				}
+
 				q.Set("factory_uid", f.UID)
 			}
+
 			body, err := c.call(cmd.Context(), http.MethodGet, "/agent/runs?"+q.Encode(), nil)
 			if err != nil {
 				return err
 			}
+
 			return out.print(s.Out, body, func() error {
 				var list struct {
 					Runs []struct {
@@ -154,14 +180,20 @@ func runList(s Streams, c *Client) *cobra.Command {
 				if err := c.Decode(body, &list); err != nil {
 					return err
 				}
+
 				var lines [][]string
 				for _, r := range list.Runs {
-					lines = append(lines, []string{r.RunID, r.State, r.Source, ago(r.UpdatedAt), shorten(r.Title, 60)})
+					lines = append(
+						lines,
+						[]string{r.RunID, r.State, r.Source, ago(r.UpdatedAt), shorten(r.Title, 60)},
+					)
 				}
+
 				return rows(s.Out, "RUN STATE SOURCE UPDATED TITLE", lines)
 			})
 		},
 	}
+
 	addOutputFlag(cmd, &out)
 	f := cmd.Flags()
 	f.StringSliceVar(&states, "state", nil, "only runs in this state; may be repeated")
@@ -189,15 +221,18 @@ func runGet(s Streams, c *Client) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			return out.print(s.Out, body, func() error {
 				var r runItem
 				if err := c.Decode(body, &r); err != nil {
 					return err
 				}
+
 				return r.print(s.Out)
 			})
 		},
 	}
+
 	addOutputFlag(cmd, &out)
 	return cmd
 }
@@ -246,6 +281,7 @@ func (r runItem) print(w io.Writer) error {
 	if r.Status != nil {
 		line("message", strings.TrimSpace(r.Status.ErrorCode+" "+r.Status.Message))
 	}
+
 	line("source", r.Source)
 	line("created", r.CreatedAt)
 	if r.StartedAt != nil {
@@ -254,13 +290,16 @@ func (r runItem) print(w io.Writer) error {
 	if r.FinishedAt != nil {
 		line("finished", *r.FinishedAt)
 	}
+
 	line("page", r.SessionLink)
 	for _, key := range []string{"delivery_id", "webhook_id", "automation_id"} {
 		line(strings.TrimSuffix(key, "_id"), r.Metadata[key])
 	}
+
 	for _, a := range r.Attachments {
 		line("attachment", fmt.Sprintf("%s (%d bytes)", a.FileName, a.SizeBytes))
 	}
+
 	_, err := fmt.Fprintf(w, "\n%s\n", cleanText(r.Prompt))
 	return err
 }
@@ -274,10 +313,12 @@ func runLogs(s Streams, c *Client) *cobra.Command {
 			if follow {
 				return followRun(cmd.Context(), s, c, args[0])
 			}
+
 			body, err := c.call(cmd.Context(), http.MethodGet, runPath(args[0])+"/conversation", nil)
 			if err != nil {
 				return err
 			}
+
 			return out.print(s.Out, body, func() error {
 				var conv struct {
 					Steps []struct {
@@ -290,15 +331,18 @@ func runLogs(s Streams, c *Client) *cobra.Command {
 				if err := c.Decode(body, &conv); err != nil {
 					return err
 				}
+
 				for _, step := range conv.Steps {
 					for _, m := range step.Messages {
 						printMessage(s.Out, m.Role, m.Content)
 					}
 				}
+
 				return nil
 			})
 		},
 	}
+
 	addOutputFlag(cmd, &out)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
 	return cmd
@@ -314,6 +358,7 @@ func printMessage(w io.Writer, role string, content []json.RawMessage) {
 		if json.Unmarshal(raw, &b) != nil {
 			continue
 		}
+
 		switch b.Type {
 		case "text":
 			fmt.Fprintln(w, cleanText(b.Text))
@@ -332,14 +377,21 @@ func runFollowup(s Streams, c *Client) *cobra.Command {
 		Use: "followup RUN MESSAGE", Short: "Send a message to a run", Args: cobra.ExactArgs(2),
 		Example: `  millwright run followup 0197… "also update the changelog"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			body, err := c.call(cmd.Context(), http.MethodPost, runPath(args[0])+"/followups", map[string]string{"message": args[1]})
+			body, err := c.call(
+				cmd.Context(),
+				http.MethodPost,
+				runPath(args[0])+"/followups",
+				map[string]string{"message": args[1]},
+			)
 			if err != nil {
 				return err
 			}
+
 			var answer struct{ Outcome string }
 			if err := c.Decode(body, &answer); err != nil {
 				return err
 			}
+
 			said := map[string]string{
 				"queued_prompt":     "the run is still queued: the message joins its prompt",
 				"queue_pending":     "the run is at work: the message is next when it has finished",
@@ -348,6 +400,7 @@ func runFollowup(s Streams, c *Client) *cobra.Command {
 			if said == "" {
 				said = clean(answer.Outcome)
 			}
+
 			fmt.Fprintln(s.Out, said)
 			return nil
 		},
@@ -362,19 +415,23 @@ func runCancel(s Streams, c *Client) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			var id string
 			if err := c.Decode(body, &id); err != nil {
 				return err
 			}
+
 			var r runItem
 			if err := c.Get(cmd.Context(), runPath(id), &r); err != nil {
 				return err
 			}
+
 			if r.State == "CANCELLED" {
 				fmt.Fprintf(s.Out, "run %s is cancelled\n", id)
 			} else {
 				fmt.Fprintf(s.Out, "run %s is asked to stop (it is %s)\n", id, r.State)
 			}
+
 			return nil
 		},
 	}

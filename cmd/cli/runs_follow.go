@@ -24,9 +24,12 @@ func followRun(ctx context.Context, s Streams, c *Client, id string) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+
 		var none *noServer
 		var no *refusal
-		again := errors.As(err, &none) || errors.As(err, &no) && (no.status >= http.StatusInternalServerError || no.status == http.StatusTooManyRequests)
+		again := errors.As(err, &none) ||
+			errors.As(err, &no) &&
+				(no.status >= http.StatusInternalServerError || no.status == http.StatusTooManyRequests)
 		switch {
 		case err == nil && r.ended():
 			return r.outcome()
@@ -35,8 +38,12 @@ func followRun(ctx context.Context, s Streams, c *Client, id string) error {
 		case last == "" || !again:
 			return err
 		case away > maxAway:
-			return &Exit{ExitUnreachable, fmt.Errorf("%w; to go on: millwright run logs --follow %s", err, schema.ShellWord(clean(id)))}
+			return &Exit{
+				ExitUnreachable,
+				fmt.Errorf("%w; to go on: millwright run logs --follow %s", err, schema.ShellWord(clean(id))),
+			}
 		}
+
 		fmt.Fprintf(s.Err, "the connection to %s was lost: trying again\n", c.Server)
 		select {
 		case <-ctx.Done():
@@ -56,11 +63,13 @@ func printEvents(ctx context.Context, s Streams, c *Client, id string, last *str
 	if *last != "" {
 		header = append(header, "Last-Event-ID", *last)
 	}
+
 	resp, err := c.send(ctx, http.MethodGet, runPath(id)+"/events", nil, header...)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
+
 	return readEvents(resp.Body, func(e event) error {
 		var data struct {
 			Role    string
@@ -73,11 +82,13 @@ func printEvents(ctx context.Context, s Streams, c *Client, id string, last *str
 		if json.Unmarshal(e.data, &data) != nil {
 			return nil
 		}
+
 		if e.name == "state" {
 			fmt.Fprintf(s.Err, "%s\n", clean(data.State))
 		} else if len(data.Content) > 0 {
 			printMessage(s.Out, data.Role, data.Content)
 		}
+
 		return nil
 	})
 }

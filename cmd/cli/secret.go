@@ -29,6 +29,7 @@ applied: run millwright sync to pick up a new one.`,
 		Args: noCommand,
 		RunE: help,
 	}
+
 	addClientFlags(cmd, &c, false)
 	cmd.AddCommand(secretSet(s, &c), secretList(s, &c), secretDelete(s, &c))
 	return cmd
@@ -60,6 +61,7 @@ Standard Webhooks it is a signing secret that begins with whsec_.`,
 			case !pending:
 				value, err = readSecret(s, args[0])
 			}
+
 			if err != nil {
 				return err
 			}
@@ -71,6 +73,7 @@ Standard Webhooks it is a signing secret that begins with whsec_.`,
 			if err != nil {
 				return err
 			}
+
 			var secret struct {
 				Version  int64    `json:"version"`
 				Webhooks []string `json:"webhooks"`
@@ -79,27 +82,39 @@ Standard Webhooks it is a signing secret that begins with whsec_.`,
 			if err := c.Decode(answer, &secret); err != nil {
 				return err
 			}
+
 			out := s.Out
 			if generate {
 				out = s.Err // the value alone is on standard output
 			}
+
 			fmt.Fprintf(out, "secret %s is at version %d\n", args[0], secret.Version)
 			if len(secret.Webhooks) > 0 {
-				fmt.Fprintf(out, "%d webhook(s) go on with the value that was applied: pick up the new one with millwright sync\n", len(secret.Webhooks))
+				fmt.Fprintf(
+					out,
+					"%d webhook(s) go on with the value that was applied: pick up the new one with millwright sync\n",
+					len(secret.Webhooks),
+				)
 			}
+
 			for _, warning := range secret.Warnings {
 				fmt.Fprintf(s.Err, "warning: %s\n", clean(warning))
 			}
+
 			if generate {
 				fmt.Fprintln(s.Err, "it is shown once:")
 				fmt.Fprintln(s.Out, value)
 			}
+
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&pending, "pending", false, "make the name now and give the value later; until then its webhook answers 401")
+
+	cmd.Flags().
+		BoolVar(&pending, "pending", false, "make the name now and give the value later; until then its webhook answers 401")
 	cmd.Flags().BoolVar(&generate, "generate", false, "make up the value, and print it once")
-	cmd.Flags().StringVar(&scheme, "scheme", "", "with --generate: the signature `SCHEME` that the value is for, where no applied webhook says it")
+	cmd.Flags().
+		StringVar(&scheme, "scheme", "", "with --generate: the signature `SCHEME` that the value is for, where no applied webhook says it")
 	cmd.MarkFlagsMutuallyExclusive("pending", "generate")
 	cmd.MarkFlagsMutuallyExclusive("pending", "scheme")
 	return cmd
@@ -119,6 +134,7 @@ func (c *Client) newSecret(ctx context.Context, name, scheme string) (string, er
 	if err != nil {
 		return "", err
 	}
+
 	for _, f := range factories {
 		var list struct {
 			Webhooks []struct {
@@ -129,12 +145,14 @@ func (c *Client) newSecret(ctx context.Context, name, scheme string) (string, er
 		if err := c.Get(ctx, "/factory/"+f.UID+"/webhooks?limit=500", &list); err != nil {
 			return "", err
 		}
+
 		for _, w := range list.Webhooks {
 			if w.SecretName == name && w.SignatureScheme != "" {
 				return newSecretFor(w.SignatureScheme), nil
 			}
 		}
 	}
+
 	return newSecretFor(""), nil
 }
 
@@ -160,13 +178,16 @@ func readSecret(s Streams, name string) (string, error) {
 	} else {
 		value, err = io.ReadAll(io.LimitReader(bufio.NewReader(s.In), 1<<20))
 	}
+
 	if err != nil {
 		return "", fmt.Errorf("reading the value: %w", err)
 	}
+
 	text := strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r")
 	if text == "" {
 		return "", Usagef("the value of %s is empty: give it on standard input", name)
 	}
+
 	return text, nil
 }
 
@@ -179,6 +200,7 @@ func secretList(s Streams, c *Client) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			return out.print(s.Out, body, func() error {
 				var list struct {
 					Secrets []struct {
@@ -193,18 +215,32 @@ func secretList(s Streams, c *Client) *cobra.Command {
 				if err := c.Decode(body, &list); err != nil {
 					return err
 				}
+
 				var lines [][]string
 				for _, x := range list.Secrets {
 					state := "set"
 					if x.Pending {
 						state = "pending"
 					}
-					lines = append(lines, []string{x.Name, fmt.Sprint(x.Version), state, fmt.Sprint(len(x.Webhooks)), fmt.Sprint(len(x.UsedBy)), ago(x.UpdatedAt)})
+
+					lines = append(
+						lines,
+						[]string{
+							x.Name,
+							fmt.Sprint(x.Version),
+							state,
+							fmt.Sprint(len(x.Webhooks)),
+							fmt.Sprint(len(x.UsedBy)),
+							ago(x.UpdatedAt),
+						},
+					)
 				}
+
 				return rows(s.Out, "NAME VERSION VALUE WEBHOOKS USERS UPDATED", lines)
 			})
 		},
 	}
+
 	addOutputFlag(cmd, &out)
 	return cmd
 }

@@ -51,22 +51,27 @@ applied (status 0) or one of them is refused (status 1).`,
 			if !wait {
 				return Usagef("--wait=false: sync always waits until the source is applied or refused")
 			}
+
 			factories, err := c.chosen(cmd.Context())
 			if err != nil {
 				return err
 			}
+
 			var refused error
 			for _, f := range factories {
 				if err := syncOne(cmd.Context(), s, &c, f, map[string]any{"allow_prune": prune, "allow_rename": rename}); err != nil {
 					refused = err
 				}
 			}
+
 			return refused
 		},
 	}
+
 	addClientFlags(cmd, &c, true)
 	cmd.Flags().BoolVar(&prune, "allow-prune", false, "allow this apply to delete all or most webhooks")
-	cmd.Flags().BoolVar(&rename, "allow-rename", false, "allow this apply to replace a webhook by one of another name and a new URL")
+	cmd.Flags().
+		BoolVar(&rename, "allow-rename", false, "allow this apply to replace a webhook by one of another name and a new URL")
 	cmd.Flags().BoolVar(&wait, "wait", true, "wait until applied or refused, as it always does")
 	return cmd
 }
@@ -77,10 +82,12 @@ func syncOne(ctx context.Context, s Streams, c *Client, f factoryRef, in any) er
 	if err != nil && !errors.As(err, &r) {
 		return err
 	}
+
 	var item FactoryItem
 	if err := c.Get(ctx, "/factory/"+f.UID, &item); err != nil {
 		return err
 	}
+
 	item.print(s.Out)
 	if err != nil {
 		return err
@@ -88,6 +95,7 @@ func syncOne(ctx context.Context, s Streams, c *Client, f factoryRef, in any) er
 	if item.Sync.State != "applied" {
 		return &Exit{ExitProblem, nil}
 	}
+
 	return nil
 }
 
@@ -113,6 +121,7 @@ func (f FactoryItem) print(w io.Writer) {
 	if f.Sync.LastAppliedAt != nil {
 		fmt.Fprintf(w, ", applied %s", ago(*f.Sync.LastAppliedAt))
 	}
+
 	fmt.Fprintln(w)
 	said := ""
 	for _, c := range f.Conditions {
@@ -121,10 +130,21 @@ func (f FactoryItem) print(w io.Writer) {
 			said = c.Message
 			fmt.Fprintf(w, ": %s", clean(said))
 		}
+
 		fmt.Fprintln(w)
 	}
+
 	for _, p := range f.Sync.Problems {
-		fmt.Fprintf(w, "  %s:%d:%d: %s: %s [%s]\n", clean(p.Path), p.Line, p.Column, p.Severity, clean(p.Message), p.Code)
+		fmt.Fprintf(
+			w,
+			"  %s:%d:%d: %s: %s [%s]\n",
+			clean(p.Path),
+			p.Line,
+			p.Column,
+			p.Severity,
+			clean(p.Message),
+			p.Code,
+		)
 		if p.Hint != "" {
 			fmt.Fprintf(w, "    hint: %s\n", clean(p.Hint))
 		}
@@ -151,12 +171,14 @@ func newStatus(s Streams) *cobra.Command {
 				ctx, stop = context.WithTimeout(ctx, timeout)
 				defer stop()
 			}
+
 			before := ""
 			for {
 				body, items, err := c.status(ctx)
 				if err != nil && (!wait || !unreachable(err)) {
 					return waited(err, wait, timeout)
 				}
+
 				settled, good := standing(items, revision)
 				settled = settled && err == nil
 				if now := string(body); now != before && err == nil && (watch || !wait || settled) {
@@ -165,12 +187,14 @@ func newStatus(s Streams) *cobra.Command {
 						return err
 					}
 				}
+
 				if !watch && (!wait || settled) {
 					if !good {
 						return &Exit{ExitProblem, nil}
 					}
 					return nil
 				}
+
 				select {
 				case <-ctx.Done():
 					return waited(ctx.Err(), wait, timeout)
@@ -179,6 +203,7 @@ func newStatus(s Streams) *cobra.Command {
 			}
 		},
 	}
+
 	addClientFlags(cmd, &c, true)
 	addOutputFlag(cmd, &out)
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until every factory is applied or refused")
@@ -208,13 +233,15 @@ func waited(err error, wait bool, timeout time.Duration) error {
 func standing(items []FactoryItem, revision string) (settled, good bool) {
 	settled, good = true, true
 	for _, f := range items {
-		if f.Sync.State == "pending" || f.Sync.State == "failed" || revision != "" && f.Sync.AttemptedRevision != revision {
+		if f.Sync.State == "pending" || f.Sync.State == "failed" ||
+			revision != "" && f.Sync.AttemptedRevision != revision {
 			settled = false
 		}
 		if f.Sync.State != "applied" {
 			good = false
 		}
 	}
+
 	return settled, good
 }
 
@@ -223,6 +250,7 @@ func (c *Client) status(ctx context.Context) ([]byte, []FactoryItem, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+
 	items := make([]FactoryItem, len(chosen))
 	list := struct {
 		Factories []json.RawMessage `json:"factories"`
@@ -235,8 +263,10 @@ func (c *Client) status(ctx context.Context) ([]byte, []FactoryItem, error) {
 		if err := c.Decode(body, &items[i]); err != nil {
 			return nil, nil, err
 		}
+
 		list.Factories = append(list.Factories, body)
 	}
+
 	body, err := json.Marshal(list)
 	return body, items, err
 }
@@ -248,11 +278,18 @@ func (c *Client) printStatus(ctx context.Context, s Streams, items []FactoryItem
 		if err := c.Get(ctx, "/factory/"+f.UID+"/webhooks?limit=500", &list); err != nil {
 			return err
 		}
+
 		for _, w := range list.Webhooks {
 			if w.SecretStale {
-				fmt.Fprintf(s.Out, "  webhook %s: a new value of %s waits for the next apply (millwright sync)\n", clean(w.Name), clean(w.SecretName))
+				fmt.Fprintf(
+					s.Out,
+					"  webhook %s: a new value of %s waits for the next apply (millwright sync)\n",
+					clean(w.Name),
+					clean(w.SecretName),
+				)
 			}
 		}
 	}
+
 	return nil
 }

@@ -33,6 +33,7 @@ func roots(paths []string) ([]root, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var all []root
 	for _, p := range paths {
 		r := rootOf(wd, p)
@@ -44,6 +45,7 @@ func roots(paths []string) ([]root, error) {
 			all[i].only = append(all[i].only, r.only...)
 		}
 	}
+
 	return all, nil
 }
 
@@ -52,16 +54,21 @@ func rootOf(wd, p string) root {
 	if !filepath.IsAbs(abs) {
 		abs = filepath.Join(wd, p)
 	}
+
 	r := root{wd: wd, dir: filepath.Clean(abs), show: shownPath(wd, abs)}
 	info, err := os.Stat(abs)
 	if err != nil || info.IsDir() {
 		return r // the loader says what is wrong with a directory
 	}
+
 	dir, file, ok := definitionRoot(abs)
 	if !ok {
-		r.err = errors.New("no definition is read from a file here: give the directory that holds webhooks/ and automations/")
+		r.err = errors.New(
+			"no definition is read from a file here: give the directory that holds webhooks/ and automations/",
+		)
 		return r
 	}
+
 	return root{wd: wd, dir: dir, show: shownPath(wd, dir), only: []string{file}}
 }
 
@@ -79,6 +86,7 @@ func definitionRoot(abs string) (dir, file string, ok bool) {
 	if base := filepath.Base(abs); base == "factory.yaml" || base == "factory.yml" {
 		return filepath.Dir(abs), base, true
 	}
+
 	for at := filepath.Dir(abs); at != filepath.Dir(at); at = filepath.Dir(at) {
 		switch filepath.Base(at) {
 		case "skills":
@@ -89,9 +97,11 @@ func definitionRoot(abs string) (dir, file string, ok bool) {
 		default:
 			continue
 		}
+
 		file, err := filepath.Rel(filepath.Dir(at), abs)
 		return filepath.Dir(at), filepath.ToSlash(file), err == nil
 	}
+
 	return "", "", false
 }
 
@@ -110,12 +120,14 @@ func (r root) emptiness() string {
 	if dir, _, ok := definitionRoot(filepath.Join(r.dir, "x")); ok {
 		return text + ": the directory to check is " + shownPath(r.wd, dir)
 	}
+
 	for _, pattern := range []string{"*/webhooks/*.yaml", "*/automations/*/automation.md", "*/factory.yaml"} {
 		if found, _ := filepath.Glob(filepath.Join(r.dir, pattern)); len(found) > 0 {
 			dir, _, _ := definitionRoot(found[0])
 			return text + "; there is one in " + shownPath(r.wd, dir)
 		}
 	}
+
 	return text
 }
 
@@ -147,12 +159,15 @@ func (r *reading) Open(name string) (fs.File, error) {
 	if !r.noting {
 		return f, err
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	r.opened[name] = true
 	if d, ok := f.(fs.ReadDirFile); ok && err == nil {
 		return &openedFile{d, r, name}, nil
 	}
+
 	return f, err
 }
 
@@ -177,12 +192,14 @@ func (r *reading) files(loaded *schema.Result) ([]schema.File, error) {
 	if loaded.Err != nil {
 		return nil, errors.New("the tree cannot be read in full")
 	}
+
 	var out []schema.File
 	size := 0
 	for name := range r.opened {
 		if _, dir := r.listed[name]; dir {
 			continue
 		}
+
 		src := loaded.Source(name)
 		switch {
 		case src == nil:
@@ -190,9 +207,11 @@ func (r *reading) files(loaded *schema.Result) ([]schema.File, error) {
 		case !utf8.Valid(src):
 			return nil, fmt.Errorf("%s is not UTF-8", name)
 		}
+
 		size += len(src)
 		out = append(out, schema.File{Path: name, Content: string(src)})
 	}
+
 	for dir, entries := range r.listed {
 		for _, e := range entries {
 			p := path.Join(dir, e.Name())
@@ -201,9 +220,17 @@ func (r *reading) files(loaded *schema.Result) ([]schema.File, error) {
 			}
 		}
 	}
+
 	if len(out) > MaxSentFiles || size > maxSentBytes {
-		return nil, fmt.Errorf("it has %d files with %d bytes; a server takes %d files and %d bytes", len(out), size, MaxSentFiles, maxSentBytes)
+		return nil, fmt.Errorf(
+			"it has %d files with %d bytes; a server takes %d files and %d bytes",
+			len(out),
+			size,
+			MaxSentFiles,
+			maxSentBytes,
+		)
 	}
+
 	slices.SortFunc(out, func(a, b schema.File) int { return strings.Compare(a.Path, b.Path) })
 	return out, nil
 }
@@ -234,6 +261,7 @@ func (r *reading) mark(loaded *schema.Result) [sha256.Size]byte {
 	for name := range r.opened {
 		names = append(names, name)
 	}
+
 	slices.Sort(names)
 	for _, name := range names {
 		fmt.Fprintf(h, "%q %d\n", name, len(loaded.Source(name)))
@@ -244,9 +272,11 @@ func (r *reading) mark(loaded *schema.Result) [sha256.Size]byte {
 			}
 		}
 	}
+
 	for _, p := range loaded.Problems { // such as a file that was too large to keep
 		fmt.Fprintf(h, "%q %d %d %q\n", p.Path, p.Line, p.Column, p.Message)
 	}
+
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
@@ -265,14 +295,17 @@ func replaceFile(name string, content []byte) error {
 	if err != nil {
 		return err
 	}
+
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".millwright-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name()) // gone already when all went well
+
 	_, err = tmp.Write(content)
 	if err = errors.Join(err, tmp.Chmod(info.Mode().Perm()), tmp.Close()); err != nil {
 		return err
 	}
+
 	return os.Rename(tmp.Name(), name)
 }

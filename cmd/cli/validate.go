@@ -46,9 +46,11 @@ usage; 3: could not check everything.`,
 			} else if c.factory != "" {
 				return Usagef("--factory goes with --server")
 			}
+
 			if len(args) == 0 {
 				args = []string{"."}
 			}
+
 			var err error
 			if v.targets, err = targets(cmd, report.Formats()); err != nil {
 				return err
@@ -62,17 +64,31 @@ usage; 3: could not check everything.`,
 			if v.watch {
 				return v.watching(cmd.Context())
 			}
+
 			_, err = v.once(cmd.Context())
 			return err
 		},
 	}
+
 	f := cmd.Flags()
 	addFormatFlag(cmd, report.Formats())
 	f.StringVar(&secrets, "secrets", "", "`FILE` that names the team secrets: a NAME a line, or NAME=value")
 	f.StringVar(&c.Server, "server", "", "ask the server at `URL` about what only it knows")
-	f.StringVar(&c.factory, "factory", "", "with --server: the factory, by `NAME|UID`; needed when there is more than one")
+	f.StringVar(
+		&c.factory,
+		"factory",
+		"",
+		"with --server: the factory, by `NAME|UID`; needed when there is more than one",
+	)
+
 	f.BoolVar(&v.strict, "strict", false, "let warnings fail the check as errors do")
-	f.BoolVar(&v.fix, "fix", false, "first mend what has one safe repair: a misspelt word with one candidate, a file name in place of a UID")
+	f.BoolVar(
+		&v.fix,
+		"fix",
+		false,
+		"first mend what has one safe repair: a misspelt word with one candidate, a file name in place of a UID",
+	)
+
 	f.BoolVarP(&v.watch, "watch", "w", false, "go on, and check again whenever a file is saved")
 	cmd.MarkFlagsMutuallyExclusive("secrets", "server")
 	return cmd
@@ -106,6 +122,7 @@ func (v *validation) judge(ctx context.Context) (*report.Report, error) {
 			return nil, err
 		}
 	}
+
 	v.noting = v.watch
 	fixed := 0
 	for range maxFixes {
@@ -113,19 +130,23 @@ func (v *validation) judge(ctx context.Context) (*report.Report, error) {
 		if err != nil || !v.fix {
 			return rep, err
 		}
+
 		n, err := v.mend()
 		if err != nil {
 			return nil, err
 		}
+
 		fixed += n
 		if rep.Fixed = fixed; n == 0 {
 			return rep, nil
 		}
 	}
+
 	rep, err := v.check(ctx)
 	if err == nil {
 		rep.Fixed = fixed
 	}
+
 	return rep, err
 }
 
@@ -141,6 +162,7 @@ func (v *validation) print(rep *report.Report, took time.Duration) error {
 	if err != nil {
 		return err
 	}
+
 	line := ""
 	if !v.speaks() {
 		line = rep.Summary() + "; "
@@ -148,6 +170,7 @@ func (v *validation) print(rep *report.Report, took time.Duration) error {
 			fmt.Fprintf(v.Err, "note: %s\n", clean(n))
 		}
 	}
+
 	fmt.Fprintf(v.Err, "%stook %s\n", line, took.Round(100*time.Microsecond))
 	switch rep.Outcome() {
 	case report.Good:
@@ -155,6 +178,7 @@ func (v *validation) print(rep *report.Report, took time.Duration) error {
 	case report.Bad:
 		return &Exit{ExitProblem, nil}
 	}
+
 	return &Exit{ExitUnreachable, nil}
 }
 

@@ -30,7 +30,15 @@ func newVersion(s Streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(s.Out, "millwright %s (definition schema %s, %s, %s/%s)\n", Version(), schema.SchemaVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(
+				s.Out,
+				"millwright %s (definition schema %s, %s, %s/%s)\n",
+				Version(),
+				schema.SchemaVersion,
+				runtime.Version(),
+				runtime.GOOS,
+				runtime.GOARCH,
+			)
 			return err
 		},
 	}

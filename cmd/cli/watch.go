@@ -28,6 +28,7 @@ func (v *validation) watching(ctx context.Context) error {
 		return couldNotCheck(fmt.Errorf("watching for changes: %w", err))
 	}
 	defer w.Close()
+
 	fmt.Fprintln(v.Err, "watching for changes; Ctrl-C ends it")
 	var last [sha256.Size]byte
 	var status error
@@ -38,6 +39,7 @@ func (v *validation) watching(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return status
 		}
+
 		var e *Exit
 		switch {
 		case err != nil && (first || !errors.As(err, &e)):
@@ -52,10 +54,12 @@ func (v *validation) watching(ctx context.Context) error {
 				if last = mark; !first {
 					fmt.Fprintf(v.Err, "--- %s\n", began.Format(time.TimeOnly))
 				}
+
 				status = v.print(rep, time.Since(began))
 				first = false
 			}
 		}
+
 		if v.follow(w) {
 			continue // something may have changed before its directory was watched
 		}
@@ -72,11 +76,13 @@ func (v *validation) mark() [sha256.Size]byte {
 		sum := v.reading[i].mark(at.Result)
 		h.Write(sum[:])
 	}
+
 	if v.known != nil {
 		names := make([]string, 0, len(v.known.Secrets))
 		for name := range v.known.Secrets {
 			names = append(names, name)
 		}
+
 		slices.Sort(names)
 		for _, name := range names {
 			fact := v.known.Secrets[name]
@@ -84,6 +90,7 @@ func (v *validation) mark() [sha256.Size]byte {
 			fmt.Fprintf(h, "%s %t %t\n", name, known, known && *fact.URLSafe)
 		}
 	}
+
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
@@ -97,19 +104,23 @@ func (v *validation) follow(w *fsnotify.Watcher) bool {
 			want[filepath.Join(at.dir, filepath.FromSlash(dir))] = true
 		}
 	}
+
 	if v.secrets != "" {
 		want[filepath.Dir(v.secrets)] = true
 	}
+
 	for _, dir := range w.WatchList() {
 		if !want[dir] {
 			_ = w.Remove(dir) // it is gone already, more often than not
 		}
 		delete(want, dir)
 	}
+
 	added := false
 	for dir := range want {
 		added = w.Add(dir) == nil || added // what cannot be watched is looked at anyway
 	}
+
 	return added
 }
 
@@ -117,6 +128,7 @@ func (v *validation) follow(w *fsnotify.Watcher) bool {
 func (v *validation) changed(ctx context.Context, w *fsnotify.Watcher) bool {
 	timer := time.NewTimer(lookAnyway)
 	defer timer.Stop()
+
 	var first time.Time
 	for {
 		select {
@@ -130,10 +142,12 @@ func (v *validation) changed(ctx context.Context, w *fsnotify.Watcher) bool {
 		case <-timer.C:
 			return true
 		}
+
 		now := time.Now()
 		if first.IsZero() {
 			first = now
 		}
+
 		timer.Reset(max(0, min(settle, first.Add(3*settle).Sub(now))))
 	}
 }

@@ -29,8 +29,20 @@ func newWebhook(s Streams) *cobra.Command {
 		Args:       noCommand,
 		RunE:       help,
 	}
+
 	addClientFlags(cmd, &c, true)
-	cmd.AddCommand(webhookList(s, &c), webhookShow(s, &c), webhookDeliveries(s, &c), webhookReplay(s, &c), webhookListen(s, &c), webhookSend(s), webhookExplain(s), webhookSchemes(s), webhookUIDs(s, &c))
+	cmd.AddCommand(
+		webhookList(s, &c),
+		webhookShow(s, &c),
+		webhookDeliveries(s, &c),
+		webhookReplay(s, &c),
+		webhookListen(s, &c),
+		webhookSend(s),
+		webhookExplain(s),
+		webhookSchemes(s),
+		webhookUIDs(s, &c),
+	)
+
 	return cmd
 }
 
@@ -77,31 +89,42 @@ func webhookList(s Streams, c *Client) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			if out != "table" && len(factories) != 1 {
 				if _, err := c.one(cmd.Context()); err != nil {
 					return err
 				}
 			}
+
 			var lines [][]string
 			for _, f := range factories {
-				body, err := c.call(cmd.Context(), http.MethodGet, fmt.Sprintf("/factory/%s/webhooks?limit=500&include_deleted=%t", f.UID, deleted), nil)
+				body, err := c.call(
+					cmd.Context(),
+					http.MethodGet,
+					fmt.Sprintf("/factory/%s/webhooks?limit=500&include_deleted=%t", f.UID, deleted),
+					nil,
+				)
 				if err != nil {
 					return err
 				}
 				if out != "table" {
 					return out.print(s.Out, body, nil)
 				}
+
 				var list struct{ Webhooks []webhookItem }
 				if err := c.Decode(body, &list); err != nil {
 					return err
 				}
+
 				for _, w := range list.Webhooks {
 					lines = append(lines, []string{f.Name, w.Name, w.UID, w.mode(), w.standing(), w.IngressURL})
 				}
 			}
+
 			return rows(s.Out, "FACTORY NAME UID AUTH STATE URL", lines)
 		},
 	}
+
 	addOutputFlag(cmd, &out)
 	cmd.Flags().BoolVar(&deleted, "deleted", false, "deleted ones too")
 	return cmd
@@ -116,15 +139,18 @@ func webhookShow(s Streams, c *Client) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			body, err := c.call(cmd.Context(), http.MethodGet, "/factory/"+f.UID+"/webhooks/"+ref.UID, nil)
 			if err != nil {
 				return err
 			}
+
 			return out.print(s.Out, body, func() error {
 				var w webhookItem
 				if err := c.Decode(body, &w); err != nil {
 					return err
 				}
+
 				for _, kv := range [][2]string{
 					{"name", w.Name},
 					{"uid", w.UID},
@@ -141,15 +167,18 @@ func webhookShow(s Streams, c *Client) *cobra.Command {
 						fmt.Fprintf(s.Out, "%-10s %s\n", kv[0], clean(kv[1]))
 					}
 				}
+
 				for _, outcome := range []string{"accepted", "duplicate", "handshake", "rejected_auth", "rejected_invalid_json", "rejected_too_large"} {
 					if n := w.Counts[outcome]; n > 0 {
 						fmt.Fprintf(s.Out, "%-10s %d %s\n", "", n, strings.ReplaceAll(outcome, "_", " "))
 					}
 				}
+
 				return nil
 			})
 		},
 	}
+
 	addOutputFlag(cmd, &out)
 	return cmd
 }
@@ -170,6 +199,7 @@ func webhookDeliveries(s Streams, c *Client) *cobra.Command {
 			if err != nil {
 				return err
 			}
+
 			path := "/factory/" + f.UID + "/webhooks/" + w.UID + "/deliveries"
 			if len(args) == 2 {
 				body, err := c.call(cmd.Context(), http.MethodGet, path+"/"+url.PathEscape(args[1]), nil)
@@ -179,16 +209,20 @@ func webhookDeliveries(s Streams, c *Client) *cobra.Command {
 				if out == "table" {
 					out = "yaml"
 				}
+
 				return out.print(s.Out, body, nil)
 			}
+
 			q := url.Values{"limit": {fmt.Sprint(limit)}}
 			if outcome != "" {
 				q.Set("outcome", outcome)
 			}
+
 			body, err := c.call(cmd.Context(), http.MethodGet, path+"?"+q.Encode(), nil)
 			if err != nil {
 				return err
 			}
+
 			return out.print(s.Out, body, func() error {
 				var list struct {
 					Deliveries []struct {
@@ -204,24 +238,33 @@ func webhookDeliveries(s Streams, c *Client) *cobra.Command {
 				if err := c.Decode(body, &list); err != nil {
 					return err
 				}
+
 				var lines [][]string
 				for _, d := range list.Deliveries {
 					size := ""
 					if d.SizeBytes != nil {
 						size = fmt.Sprint(*d.SizeBytes)
 					}
+
 					label := d.Label
 					if d.Count > 1 {
 						label = fmt.Sprintf("%s ×%d", label, d.Count)
 					}
-					lines = append(lines, []string{d.DeliveryID, label, size, ago(d.ReceivedAt), d.Sender, shorten(d.Reason, 80)})
+
+					lines = append(
+						lines,
+						[]string{d.DeliveryID, label, size, ago(d.ReceivedAt), d.Sender, shorten(d.Reason, 80)},
+					)
 				}
+
 				return rows(s.Out, "DELIVERY OUTCOME BYTES RECEIVED SENDER REASON", lines)
 			})
 		},
 	}
+
 	addOutputFlag(cmd, &out)
-	cmd.Flags().StringVar(&outcome, "outcome", "", "only this outcome: `accepted|duplicate|rejected_auth|rejected_invalid_json|rejected_too_large|handshake`")
+	cmd.Flags().
+		StringVar(&outcome, "outcome", "", "only this outcome: `accepted|duplicate|rejected_auth|rejected_invalid_json|rejected_too_large|handshake`")
 	cmd.Flags().IntVar(&limit, "limit", 20, "at most so many, 1 to 500")
 	return cmd
 }
@@ -234,16 +277,24 @@ func webhookReplay(s Streams, c *Client) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			body, err := c.call(cmd.Context(), http.MethodPost, "/factory/"+f.UID+"/webhooks/"+w.UID+"/deliveries/"+url.PathEscape(args[1])+"/replay", map[string]any{})
+
+			body, err := c.call(
+				cmd.Context(),
+				http.MethodPost,
+				"/factory/"+f.UID+"/webhooks/"+w.UID+"/deliveries/"+url.PathEscape(args[1])+"/replay",
+				map[string]any{},
+			)
 			if err != nil {
 				return err
 			}
+
 			var d struct {
 				DeliveryID string `json:"delivery_id"`
 			}
 			if err := c.Decode(body, &d); err != nil {
 				return err
 			}
+
 			fmt.Fprintln(s.Out, d.DeliveryID)
 			return nil
 		},
@@ -273,21 +324,26 @@ that provider does.`,
 			} else {
 				body, err = os.ReadFile(args[0])
 			}
+
 			if err != nil {
 				return Usagef("%w", err)
 			}
+
 			target := args[1]
 			if scheme == "url_token" && strings.Contains(target, urlTokenMark) {
 				secret, err := secretFrom(secretFile)
 				if err != nil {
 					return err
 				}
+
 				target = strings.Replace(target, urlTokenMark, url.PathEscape(string(secret)), 1)
 			}
+
 			req, err := http.NewRequestWithContext(cmd.Context(), http.MethodPost, target, bytes.NewReader(body))
 			if err != nil || req.URL.Scheme != "http" && req.URL.Scheme != "https" || req.URL.Host == "" {
 				return Usagef("URL is not an http or https URL") // which may hold a token
 			}
+
 			req.Header.Set("Content-Type", contentType)
 			if err := authenticate(req, body, scheme, secretFile, id); err != nil {
 				return err
@@ -295,12 +351,20 @@ that provider does.`,
 			if idHeader != "" {
 				req.Header.Set(idHeader, id)
 			}
+
 			return deliver(s.Out, req)
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&scheme, "scheme", "token", "`SCHEME`: token, url_token, or one of millwright webhook schemes")
-	f.StringVar(&secretFile, "secret-file", "", "`FILE` with the secret, less one line end; MILLWRIGHT_WEBHOOK_SECRET when absent")
+	f.StringVar(
+		&secretFile,
+		"secret-file",
+		"",
+		"`FILE` with the secret, less one line end; MILLWRIGHT_WEBHOOK_SECRET when absent",
+	)
+
 	f.StringVar(&id, "id", state.NewID("evt"), "the event's own `ID`")
 	f.StringVar(&idHeader, "id-header", "", "send the ID in this `HEADER` too")
 	f.StringVar(&contentType, "content-type", "application/json", "the body's type")
@@ -312,6 +376,7 @@ func authenticate(req *http.Request, body []byte, scheme, secretFile, id string)
 	if scheme == "url_token" {
 		return nil
 	}
+
 	secret, err := secretFrom(secretFile)
 	if err != nil {
 		return err
@@ -320,17 +385,26 @@ func authenticate(req *http.Request, body []byte, scheme, secretFile, id string)
 		req.Header.Set("Authorization", "Bearer "+string(secret))
 		return nil
 	}
+
 	sch, ok := signature.Lookup(scheme)
 	if !ok {
 		return Usagef("unknown scheme %q: see millwright webhook schemes", scheme)
 	}
-	headers, err := sch.Sign(secret, signature.Message{Method: req.Method, URL: req.URL.String(), Header: req.Header, Body: body}, id, time.Now())
+
+	headers, err := sch.Sign(
+		secret,
+		signature.Message{Method: req.Method, URL: req.URL.String(), Header: req.Header, Body: body},
+		id,
+		time.Now(),
+	)
 	if err != nil {
 		return Usagef("%w", err)
 	}
+
 	for name, value := range headers {
 		req.Header.Set(name, value)
 	}
+
 	return nil
 }
 
@@ -342,17 +416,22 @@ func secretFrom(file string) ([]byte, error) {
 		if secret, err = os.ReadFile(file); err != nil {
 			return nil, Usagef("--secret-file: %w", err)
 		}
+
 		secret = bytes.TrimSuffix(bytes.TrimSuffix(secret, []byte("\n")), []byte("\r"))
 	}
+
 	if len(secret) == 0 {
 		return nil, Usagef("no secret: give --secret-file or MILLWRIGHT_WEBHOOK_SECRET")
 	}
+
 	return secret, nil
 }
 
 // deliver sends req and prints the answer. Any status but 202 is exit status 1.
 func deliver(w io.Writer, req *http.Request) error {
-	resp, err := (&http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(req)
+	resp, err := (&http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(
+		req,
+	)
 	if err != nil {
 		var u *url.Error
 		if errors.As(err, &u) {
@@ -361,9 +440,11 @@ func deliver(w io.Writer, req *http.Request) error {
 		if errors.Is(err, context.Canceled) {
 			return err
 		}
+
 		return &Exit{ExitUnreachable, fmt.Errorf("cannot reach the webhook: %w", err)}
 	}
 	defer resp.Body.Close()
+
 	answer, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	fmt.Fprintf(w, "%d %s\n", resp.StatusCode, clean(strings.TrimSpace(string(answer))))
 	if retry := resp.Header.Get("Retry-After"); retry != "" {
@@ -372,6 +453,7 @@ func deliver(w io.Writer, req *http.Request) error {
 	if resp.StatusCode != http.StatusAccepted {
 		return &Exit{ExitProblem, nil}
 	}
+
 	return nil
 }
 
@@ -400,13 +482,16 @@ func schemeItemOf(sch *signature.Scheme) schemeItem {
 		if d.Numbered > 0 {
 			d.Header = fmt.Sprintf("%s-1 to -%d", d.Header, d.Numbered)
 		}
+
 		for _, name := range append([]string{d.Header}, d.AlsoHeaders...) {
 			add(&item.SignedIn, name)
 		}
+
 		for _, name := range append([]string{d.DeliveryHeader}, d.AlsoDelivery...) {
 			add(&item.DeliveryHeaders, name)
 		}
 	}
+
 	return item
 }
 
@@ -421,19 +506,31 @@ func webhookSchemes(s Streams) *cobra.Command {
 			for _, sch := range signature.Schemes() {
 				list.Schemes = append(list.Schemes, schemeItemOf(sch))
 			}
+
 			body, err := json.Marshal(list)
 			if err != nil {
 				return err
 			}
+
 			return out.print(s.Out, body, func() error {
 				var lines [][]string
 				for _, item := range list.Schemes {
-					lines = append(lines, []string{item.Name, strings.Join(item.Aliases, ","), strings.Join(item.SignedIn, ","), strings.Join(item.DeliveryHeaders, ",")})
+					lines = append(
+						lines,
+						[]string{
+							item.Name,
+							strings.Join(item.Aliases, ","),
+							strings.Join(item.SignedIn, ","),
+							strings.Join(item.DeliveryHeaders, ","),
+						},
+					)
 				}
+
 				return rows(s.Out, "SCHEME ALIASES SIGNED-IN DELIVERY-ID", lines)
 			})
 		},
 	}
+
 	addOutputFlag(cmd, &out)
 	return cmd
 }

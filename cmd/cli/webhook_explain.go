@@ -31,29 +31,35 @@ empty line, and the body, byte for byte (- for standard input). Nothing is sent.
 			if !ok {
 				return Usagef("unknown scheme %q: see millwright webhook schemes", scheme)
 			}
+
 			secret, err := secretFrom(secretFile)
 			if err != nil {
 				return err
 			}
+
 			now := time.Now()
 			if at != "" {
 				if now, err = time.Parse(time.RFC3339, at); err != nil {
 					return Usagef("--at: want a time like 2026-01-02T15:04:05Z")
 				}
 			}
+
 			m, err := readRequest(s, args[0])
 			if err != nil {
 				return err
 			}
+
 			if url != "" {
 				if _, query, ok := strings.Cut(m.URL, "?"); ok && !strings.Contains(url, "?") {
 					url += "?" + query // which is received, and signed, behind the webhook's own URL
 				}
 				m.URL = url
 			}
+
 			for _, line := range sch.Explain(secret, m, now) {
 				fmt.Fprintln(s.Out, clean(line))
 			}
+
 			v, err := sch.Verifier(secret)
 			if err == nil {
 				_, err = v.Verify(m, now)
@@ -61,12 +67,20 @@ empty line, and the body, byte for byte (- for standard input). Nothing is sent.
 			if err != nil {
 				return &Exit{ExitProblem, nil}
 			}
+
 			return nil
 		},
 	}
+
 	f := cmd.Flags()
 	f.StringVar(&scheme, "scheme", "", "the webhook's `SCHEME`, as in millwright webhook schemes")
-	f.StringVar(&secretFile, "secret-file", "", "`FILE` with the webhook's secret; MILLWRIGHT_WEBHOOK_SECRET when absent")
+	f.StringVar(
+		&secretFile,
+		"secret-file",
+		"",
+		"`FILE` with the webhook's secret; MILLWRIGHT_WEBHOOK_SECRET when absent",
+	)
+
 	f.StringVar(&url, "url", "", "the webhook's public `URL`, for schemes that sign it")
 	f.StringVar(&at, "at", "", "judge as if it were this `TIME` (RFC 3339); now when absent")
 	return cmd
@@ -82,17 +96,28 @@ func readRequest(s Streams, file string) (signature.Message, error) {
 	} else {
 		src, err = os.ReadFile(file)
 	}
+
 	if err != nil {
 		return signature.Message{}, Usagef("%w", err)
 	}
+
 	empty := regexp.MustCompile(`\r?\n\r?\n`).FindIndex(src)
 	if empty == nil {
 		return signature.Message{}, Usagef("%s: no empty line between headers and body", file)
 	}
+
 	head, body := src[:empty[0]], src[empty[1]:]
-	req, err := http.ReadRequest(bufio.NewReader(io.MultiReader(bytes.NewReader(head), bytes.NewReader([]byte("\r\n\r\n")))))
+	req, err := http.ReadRequest(
+		bufio.NewReader(io.MultiReader(bytes.NewReader(head), bytes.NewReader([]byte("\r\n\r\n")))),
+	)
 	if err != nil {
 		return signature.Message{}, Usagef("%s: not a request: %w", file, err)
 	}
-	return signature.Message{Method: req.Method, URL: "https://" + req.Host + req.RequestURI, Header: req.Header, Body: body}, nil
+
+	return signature.Message{
+		Method: req.Method,
+		URL:    "https://" + req.Host + req.RequestURI,
+		Header: req.Header,
+		Body:   body,
+	}, nil
 }

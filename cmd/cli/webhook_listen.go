@@ -32,19 +32,23 @@ or forwarded twice. It ends with Ctrl-C.`,
 		Example: `  millwright webhook listen ci --forward http://localhost:3000/hook`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if u, err := url.Parse(forward); forward != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+			if u, err := url.Parse(forward); forward != "" &&
+				(err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 				return Usagef("--forward %q: want a URL like http://localhost:3000", clean(forward))
 			}
+
 			f, w, err := c.webhook(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
+
 			path := "/factory/" + f.UID + "/webhooks/" + w.UID + "/deliveries"
 			if forward != "" {
 				if err := c.mayRead(cmd.Context(), path); err != nil {
 					return err
 				}
 			}
+
 			l := &listening{
 				s: s, c: c, path: path, name: w.Name, forward: forward, seen: map[string]bool{},
 				local: &http.Client{
@@ -53,10 +57,13 @@ or forwarded twice. It ends with Ctrl-C.`,
 					CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 				},
 			}
+
 			return l.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&forward, "forward", "", "post each delivery to this `URL`; when absent they are only shown")
+
+	cmd.Flags().
+		StringVar(&forward, "forward", "", "post each delivery to this `URL`; when absent they are only shown")
 	return cmd
 }
 
@@ -97,14 +104,17 @@ func (l *listening) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && l.latest == "", errors.As(err, &no) && no.status < http.StatusInternalServerError && no.status != http.StatusTooManyRequests:
+		case err != nil && l.latest == "",
+			errors.As(err, &no) && no.status < http.StatusInternalServerError && no.status != http.StatusTooManyRequests:
 			return err
 		case err != nil && !errors.As(err, &none) && !errors.As(err, &no):
 			return err
 		}
+
 		if l.latest != before {
 			wait = reconnectFirst
 		}
+
 		fmt.Fprintf(l.s.Err, "the connection to %s was lost: trying again\n", l.c.Server)
 		select {
 		case <-ctx.Done():
@@ -120,11 +130,13 @@ func (l *listening) follow(ctx context.Context) error {
 	if l.latest != "" {
 		header = append(header, "Last-Event-ID", l.latest)
 	}
+
 	resp, err := l.c.send(ctx, http.MethodGet, l.path+"/events", nil, header...)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
+
 	return readEvents(resp.Body, func(e event) error {
 		switch e.name {
 		case "listening":
@@ -135,6 +147,7 @@ func (l *listening) follow(ctx context.Context) error {
 		case "delivery":
 			return l.handle(ctx, e)
 		}
+
 		return nil
 	})
 }
@@ -153,6 +166,7 @@ func (l *listening) handle(ctx context.Context, e event) error {
 	if l.seen[d.DeliveryID] || d.DeliveryID < l.first { // of before we listened
 		return nil
 	}
+
 	result := ""
 	if l.forward != "" {
 		var err error
@@ -160,17 +174,20 @@ func (l *listening) handle(ctx context.Context, e event) error {
 			return err
 		}
 	}
+
 	l.seen[d.DeliveryID], l.latest = true, max(l.latest, d.DeliveryID)
 	if len(l.seen) > 10_000 {
 		old := state.DeliveryUIDAt(state.DeliveryTime(l.latest).Add(-2 * time.Minute))
 		maps.DeleteFunc(l.seen, func(uid string, _ bool) bool { return uid < old })
 	}
+
 	line := fmt.Sprintf("%s  %s  %d bytes", d.ReceivedAt.Local().Format(time.TimeOnly), d.DeliveryID, d.SizeBytes)
 	for _, more := range []string{clean(d.Event), result} {
 		if more != "" {
 			line += "  " + more
 		}
 	}
+
 	_, err := fmt.Fprintln(l.s.Out, line)
 	return err
 }
@@ -185,15 +202,23 @@ func (l *listening) deliver(ctx context.Context, uid string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	head, body, _ := bytes.Cut(stored, []byte("\r\n\r\n"))
-	sent, err := http.ReadRequest(bufio.NewReader(io.MultiReader(bytes.NewReader(head), bytes.NewReader([]byte("\r\n\r\n")))))
+	sent, err := http.ReadRequest(
+		bufio.NewReader(io.MultiReader(bytes.NewReader(head), bytes.NewReader([]byte("\r\n\r\n")))),
+	)
 	if err != nil {
-		return "", &Exit{ExitUnreachable, fmt.Errorf("%s answered with something that is not the API's: %w", l.c.Server, err)}
+		return "", &Exit{
+			ExitUnreachable,
+			fmt.Errorf("%s answered with something that is not the API's: %w", l.c.Server, err),
+		}
 	}
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.forward, bytes.NewReader(body))
 	if err != nil {
 		return "", Usagef("--forward: %w", err)
 	}
+
 	note := ""
 	if len(sent.Header) == 0 {
 		note = " (its headers were not kept)"
@@ -201,6 +226,7 @@ func (l *listening) deliver(ctx context.Context, uid string) (string, error) {
 	if req.Header = sent.Header; req.Header["User-Agent"] == nil {
 		req.Header["User-Agent"] = nil // not the client's own
 	}
+
 	began := time.Now()
 	resp, err := l.local.Do(req)
 	if err != nil {
@@ -208,9 +234,11 @@ func (l *listening) deliver(ctx context.Context, uid string) (string, error) {
 		if errors.As(err, &u) {
 			err = u.Err
 		}
+
 		return "→ " + clean(err.Error()) + note, nil
 	}
 	defer resp.Body.Close()
+
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
 	return fmt.Sprintf("→ %d in %d ms%s", resp.StatusCode, time.Since(began).Milliseconds(), note), nil
 }
@@ -238,9 +266,11 @@ func readEvents(r io.Reader, f func(event) error) error {
 					return err
 				}
 			}
+
 			e = event{}
 			continue
 		}
+
 		switch field, value, _ := bytes.Cut(line, []byte(": ")); string(field) {
 		case "id":
 			e.id = string(value)
@@ -250,5 +280,6 @@ func readEvents(r io.Reader, f func(event) error) error {
 			e.data = bytes.Clone(value)
 		}
 	}
+
 	return nil
 }

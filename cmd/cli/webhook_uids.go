@@ -32,26 +32,32 @@ automation that selects it.`,
 			if len(args) == 1 {
 				dir = args[0]
 			}
+
 			all, err := roots([]string{dir})
 			if err != nil {
 				return couldNotCheck(err)
 			}
+
 			tree := all[0]
 			if tree.err != nil || tree.only != nil {
 				return Usagef("%s is a file: give the directory that holds webhooks/ and automations/", clean(dir))
 			}
+
 			note := newReading(tree.dir, true)
 			loaded := schema.Load(note, nil)
 			if loaded.Err != nil {
 				return couldNotCheck(fmt.Errorf("%s: %s", clean(tree.show), cause(loaded)))
 			}
+
 			j, err := c.judge(cmd.Context(), note, loaded)
 			if err != nil {
 				return couldNotCheck(err)
 			}
+
 			return rewriteUIDs(s, j.plan, tree, loaded, note, write)
 		},
 	}
+
 	cmd.Flags().BoolVar(&write, "write", false, "write the UIDs into the files")
 	return cmd
 }
@@ -65,14 +71,20 @@ func rewriteUIDs(s Streams, p plan.Plan, tree root, loaded *schema.Result, note 
 	for _, name := range names {
 		uid := p.WebhookUIDs[name]
 		if !schema.ParseUID(uid) {
-			return &Exit{ExitUnreachable, fmt.Errorf("the server named no UID for webhook %q: is it older than this program?", clean(name))}
+			return &Exit{
+				ExitUnreachable,
+				fmt.Errorf("the server named no UID for webhook %q: is it older than this program?", clean(name)),
+			}
 		}
+
 		ids[name] = uid
 		lines = append(lines, []string{name, uid})
 	}
+
 	if err := rows(s.Out, "WEBHOOK UID", lines); err != nil {
 		return err
 	}
+
 	changed, failed := 0, false
 	for _, file := range automationFiles(note) {
 		src := loaded.Source(file)
@@ -89,16 +101,19 @@ func rewriteUIDs(s Streams, p plan.Plan, tree root, loaded *schema.Result, note 
 			if err := replaceFile(filepath.Join(tree.dir, filepath.FromSlash(file)), out); err != nil {
 				return &Exit{ExitUnreachable, err}
 			}
+
 			changed++
 			fmt.Fprintf(s.Out, "changed: %s\n", clean(tree.shown(file)))
 		}
 	}
+
 	if changed > 0 && !write {
 		fmt.Fprintln(s.Err, "nothing was written: run it again with --write")
 	}
 	if failed {
 		return &Exit{ExitProblem, nil}
 	}
+
 	return nil
 }
 

@@ -18,9 +18,11 @@ import (
 func (srv *server) announceApplies(ctx context.Context) {
 	notices, end := srv.store.Subscribe(64, state.TopicSync)
 	defer end()
+
 	said := map[string]bool{}
 	tick := time.NewTicker(5 * time.Second) // a notice may be lost
 	defer tick.Stop()
+
 	for {
 		all, err := srv.store.Factories(ctx)
 		for _, f := range all {
@@ -28,6 +30,7 @@ func (srv *server) announceApplies(ctx context.Context) {
 				said[f.UID] = srv.announce(ctx, f) == nil
 			}
 		}
+
 		select {
 		case <-ctx.Done():
 			return
@@ -42,11 +45,20 @@ func (srv *server) announce(ctx context.Context, f state.Factory) error {
 	if err != nil {
 		return err
 	}
+
 	var line strings.Builder
-	fmt.Fprintf(&line, "factory %s: serving %s, %d webhook(s)\n", f.Name, cli.ShortRevision(f.Applied.ID), len(webhooks))
+	fmt.Fprintf(
+		&line,
+		"factory %s: serving %s, %d webhook(s)\n",
+		f.Name,
+		cli.ShortRevision(f.Applied.ID),
+		len(webhooks),
+	)
+
 	for _, w := range webhooks {
 		fmt.Fprintf(&line, "  %-20s %s\n", w.Spec.Name, admin.IngressURL(srv.cfg.PublicURL, w))
 	}
+
 	_, err = fmt.Fprint(srv.out.Out, line.String())
 	return err
 }
@@ -56,15 +68,19 @@ func (srv *server) announce(ctx context.Context, f state.Factory) error {
 func (srv *server) housekeeping(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
+
 	for {
 		kept := srv.retention.Load()
 		keep, days := max(kept.Deliveries.Keep, 50), max(kept.Deliveries.Days, 7)
-		if _, err := srv.store.TrimDeliveries(ctx, keep, time.Duration(days)*24*time.Hour); err != nil && ctx.Err() == nil {
+		if _, err := srv.store.TrimDeliveries(ctx, keep, time.Duration(days)*24*time.Hour); err != nil &&
+			ctx.Err() == nil {
 			srv.log.Warn("trimming the delivery log", "error", err)
 		}
-		if _, err := srv.store.TrimRuns(ctx, time.Duration(kept.Runs.Days)*24*time.Hour); err != nil && ctx.Err() == nil {
+		if _, err := srv.store.TrimRuns(ctx, time.Duration(kept.Runs.Days)*24*time.Hour); err != nil &&
+			ctx.Err() == nil {
 			srv.log.Warn("forgetting old runs", "error", err)
 		}
+
 		select {
 		case <-ctx.Done():
 			return
@@ -87,10 +103,13 @@ func (srv *server) exchangeBudgets(ctx context.Context) {
 	if !srv.store.Shared() {
 		return
 	}
+
 	notices, end := srv.store.Subscribe(10_000, state.TopicBudgets)
 	defer end()
+
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
+
 	number := 0
 	for {
 		select {

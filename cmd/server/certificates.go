@@ -55,6 +55,7 @@ func (c *certificates) stamp() (s stamp) {
 func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	if now := time.Now(); now.Sub(c.looked) > time.Second {
 		c.looked = now
 		if s := c.stamp(); s != c.seen { // taken before the files are read, so that a later change is seen
@@ -66,5 +67,6 @@ func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			}
 		}
 	}
+
 	return c.cert, nil
 }

@@ -19,9 +19,19 @@ type condition struct {
 
 func newCondition(store *state.Store) *condition {
 	return &condition{
-		store:   store,
-		skipped: prometheus.NewDesc("millwright_rows_skipped", "Rows of the state that a loop passes over because they cannot be read or changed, by what the loop does.", []string{"loop"}, nil),
-		skew:    prometheus.NewDesc("millwright_clock_skew_seconds", "By how much this machine's clock is ahead of the database's, by which leases are judged.", nil, nil),
+		store: store,
+		skipped: prometheus.NewDesc(
+			"millwright_rows_skipped",
+			"Rows of the state that a loop passes over because they cannot be read or changed, by what the loop does.",
+			[]string{"loop"},
+			nil,
+		),
+		skew: prometheus.NewDesc(
+			"millwright_clock_skew_seconds",
+			"By how much this machine's clock is ahead of the database's, by which leases are judged.",
+			nil,
+			nil,
+		),
 	}
 }
 
@@ -55,15 +65,33 @@ func (c *condition) Notices() (all []dashboard.Notice) {
 	skipped := c.store.Skipped()
 	for i, s := range skipped {
 		if i == maxNoticed {
-			all = append(all, dashboard.Notice{Message: fmt.Sprintf("%d more rows of the state are skipped; the log names them.", len(skipped)-i), Since: s.Since})
+			all = append(
+				all,
+				dashboard.Notice{
+					Message: fmt.Sprintf(
+						"%d more rows of the state are skipped; the log names them.",
+						len(skipped)-i,
+					),
+					Since: s.Since,
+				},
+			)
 			break
 		}
-		all = append(all, dashboard.Notice{Message: fmt.Sprintf("%s skips %s: %s", s.Loop, s.Row, s.Err), Since: s.Since})
+
+		all = append(
+			all,
+			dashboard.Notice{Message: fmt.Sprintf("%s skips %s: %s", s.Loop, s.Row, s.Err), Since: s.Since},
+		)
 	}
+
 	if skew := c.store.ClockSkew(); skew.Abs() > noticedSkew {
 		all = append(all, dashboard.Notice{
-			Message: fmt.Sprintf("This machine's clock is %s ahead of the database's. Let NTP set both.", skew.Round(time.Millisecond)), Since: time.Now(),
+			Message: fmt.Sprintf(
+				"This machine's clock is %s ahead of the database's. Let NTP set both.",
+				skew.Round(time.Millisecond),
+			), Since: time.Now(),
 		})
 	}
+
 	return all
 }

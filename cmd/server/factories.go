@@ -49,15 +49,19 @@ func (c *controllers) source(f settings.Factory) (reconcile.Source, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		return reconcile.Dir(reconcile.DirConfig{Dir: dir, Log: c.log})
 	case f.Source.Git != nil:
 		g := f.Source.Git
 		return reconcile.Git(reconcile.GitConfig{
 			URL: g.URL, Branch: g.Branch, Tag: g.Tag, Commit: g.Commit, Path: g.Path,
 			CloneDir: filepath.Join(c.cloneDir, f.Name), Username: g.Username,
-			Token: c.secret(g.TokenSecret), SSHKey: c.secret(g.SSHKeySecret), KnownHosts: g.KnownHosts, Turns: c.turns, Log: c.log,
+			Token: c.secret(
+				g.TokenSecret,
+			), SSHKey: c.secret(g.SSHKeySecret), KnownHosts: g.KnownHosts, Turns: c.turns, Log: c.log,
 		})
 	}
+
 	return reconcile.Managed(reconcile.ManagedConfig{Store: c.store, Factory: f.Name})
 }
 
@@ -69,8 +73,13 @@ func (c *controllers) secret(name string) func(context.Context) ([]byte, error) 
 	return func(ctx context.Context) ([]byte, error) {
 		value, err := c.store.SecretValue(ctx, name)
 		if errors.Is(err, state.ErrNotFound) {
-			return nil, fmt.Errorf("the source's secret %q does not exist: millwright secret set %s", name, schema.ShellWord(name))
+			return nil, fmt.Errorf(
+				"the source's secret %q does not exist: millwright secret set %s",
+				name,
+				schema.ShellWord(name),
+			)
 		}
+
 		return value, err
 	}
 }
@@ -81,12 +90,15 @@ func (c *controllers) check(factories []settings.Factory) error {
 		if f.Source.Managed != nil {
 			continue
 		}
+
 		source, err := c.source(f)
 		if err != nil {
 			return fmt.Errorf("factory %q: %w", f.Name, err)
 		}
+
 		source.Close()
 	}
+
 	return nil
 }
 
@@ -105,6 +117,7 @@ func secretsOf(factories []settings.Factory, shared []string) *sourceSecrets {
 		if g == nil {
 			continue
 		}
+
 		for _, setting := range [][2]string{
 			{"tokenSecret", g.TokenSecret}, {"sshKeySecret", g.SSHKeySecret}, {"pushSecret", g.PushSecret},
 		} {
@@ -112,12 +125,14 @@ func secretsOf(factories []settings.Factory, shared []string) *sourceSecrets {
 			if name == "" || all.used[name] != "" {
 				continue
 			}
+
 			all.used[name] = fmt.Sprintf("the %s of the source of factory %s", key, f.Name)
 			if !slices.Contains(shared, name) {
 				all.reserved[name] = all.used[name]
 			}
 		}
 	}
+
 	return all
 }
 
@@ -132,13 +147,19 @@ func (c *controllers) sourceSecrets() (used, reserved map[string]string) {
 // configure makes the running loops those of the given factories. It changes nothing when it fails: what
 // the state knows of them changes in one transaction, before a loop is stopped. Loops whose settings did
 // not change go on.
-func (c *controllers) configure(ctx context.Context, factories []settings.Factory, sharedSecrets []string) (err error) {
+func (c *controllers) configure(
+	ctx context.Context,
+	factories []settings.Factory,
+	sharedSecrets []string,
+) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+
 	running := map[string]*controller{} // by name
 	for _, n := range c.all {
 		running[n.settings.Name] = n
 	}
+
 	next := make([]*controller, len(factories))
 	defer func() {
 		for i, n := range next {
@@ -147,30 +168,41 @@ func (c *controllers) configure(ctx context.Context, factories []settings.Factor
 			}
 		}
 	}()
+
 	for i, f := range factories {
 		if old := running[f.Name]; old != nil && sameFactory(old.settings, f) {
 			next[i] = old
 			continue
 		}
+
 		if f.Source.Dir != "" {
 			if info, err := os.Stat(f.Source.Dir); err == nil && !info.IsDir() {
 				return fmt.Errorf("factory %q: %s is not a directory", f.Name, f.Source.Dir)
 			}
 		}
+
 		source, err := c.source(f)
 		if err != nil {
 			return fmt.Errorf("factory %q: %w", f.Name, err)
 		}
+
 		next[i] = &controller{settings: f, source: source}
 	}
+
 	want := make([]state.FactorySettings, len(next))
 	for i, n := range next {
-		want[i] = state.FactorySettings{Name: n.settings.Name, Source: n.source.Describe(), Suspended: n.settings.Suspended}
+		want[i] = state.FactorySettings{
+			Name:      n.settings.Name,
+			Source:    n.source.Describe(),
+			Suspended: n.settings.Suspended,
+		}
 	}
+
 	rows, err := c.store.ConfigureFactories(ctx, want)
 	if err != nil {
 		return err
 	}
+
 	c.secrets.Store(secretsOf(factories, sharedSecrets))
 	all := map[string]*controller{}
 	for i, n := range next {
@@ -179,6 +211,7 @@ func (c *controllers) configure(ctx context.Context, factories []settings.Factor
 			n.loop = c.newLoop(n, rows[i])
 		}
 	}
+
 	for uid, old := range c.all {
 		if all[uid] != old {
 			old.end()
@@ -187,11 +220,13 @@ func (c *controllers) configure(ctx context.Context, factories []settings.Factor
 			}
 		}
 	}
+
 	for _, n := range all {
 		if n.done == nil {
 			n.start()
 		}
 	}
+
 	c.all = all
 	return nil
 }
@@ -201,6 +236,7 @@ func (c *controllers) newLoop(n *controller, row state.Factory) *reconcile.Loop 
 	if g := n.settings.Source.Git; g != nil && g.Interval != 0 {
 		interval = g.Interval
 	}
+
 	return reconcile.New(reconcile.Config{
 		Store: c.store, Factory: row, Source: n.source, Interval: interval.Or(0),
 		AllowPrune: n.settings.Source.AllowPrune, AllowRename: n.settings.Source.AllowRename,
@@ -261,8 +297,16 @@ func (c *controllers) sync(ctx context.Context, uid string, allowPrune, allowRen
 	if err != nil {
 		return state.Attempt{}, err
 	}
+
 	r, err := n.loop.Sync(ctx, reconcile.SyncOptions{AllowPrune: allowPrune, AllowRename: allowRename})
-	return state.Attempt{FactoryUID: uid, Revision: r.Revision, Outcome: r.Outcome, Counts: r.Counts, Problems: r.Problems, Message: r.Message}, err
+	return state.Attempt{
+		FactoryUID: uid,
+		Revision:   r.Revision,
+		Outcome:    r.Outcome,
+		Counts:     r.Counts,
+		Problems:   r.Problems,
+		Message:    r.Message,
+	}, err
 }
 
 // planHead plans a factory's source as it is now.

@@ -33,9 +33,14 @@ func (f *serveFlags) reload(cmd *cobra.Command) func() (settings.Settings, error
 		if err != nil {
 			return cfg, err
 		}
+
 		if len(cfg.Factories) == 0 {
-			return cfg, cli.Usagef("%s: factories is missing or empty, which would end every factory: name at least one", f.config)
+			return cfg, cli.Usagef(
+				"%s: factories is missing or empty, which would end every factory: name at least one",
+				f.config,
+			)
 		}
+
 		return f.settings(cmd)
 	}
 }
@@ -50,18 +55,30 @@ func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 			return err
 		}
 	}
+
 	if err := srv.controllers.configure(ctx, next.Factories, next.SharedSecrets); err != nil {
 		return err
 	}
-	srv.ingress.SetLimits(live.Limits.DeliveriesPerMinute, live.Limits.FailedAuthPerMinute, int64(live.Limits.InFlightBytes))
+
+	srv.ingress.SetLimits(
+		live.Limits.DeliveriesPerMinute,
+		live.Limits.FailedAuthPerMinute,
+		int64(live.Limits.InFlightBytes),
+	)
 	srv.retention.Store(&live.Retention)
 	if *srv.cfg.Workers > 0 && !reflect.DeepEqual(update, srv.running.HarnessUpdate()) {
 		latest(srv.updates, update)
 	}
+
 	srv.running = live
 	if len(waiting) > 0 {
-		srv.log.Warn("these settings changed and wait for a restart: "+strings.Join(waiting, ", "), "settings", waiting)
+		srv.log.Warn(
+			"these settings changed and wait for a restart: "+strings.Join(waiting, ", "),
+			"settings",
+			waiting,
+		)
 	}
+
 	srv.log.Info("settings reloaded", "factories", len(next.Factories))
 	return nil
 }
@@ -77,15 +94,22 @@ func latest(updates chan worker.Update, u worker.Update) {
 
 // reloadHarnesses gives a worker on its own the harnesses of its settings file again and again, each time
 // that it is asked to.
-func reloadHarnesses(ctx context.Context, read func() (settings.Settings, error), updates chan worker.Update, log *slog.Logger) {
+func reloadHarnesses(
+	ctx context.Context,
+	read func() (settings.Settings, error),
+	updates chan worker.Update,
+	log *slog.Logger,
+) {
 	hup, stop := hangUps()
 	defer stop()
+
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-hup:
 		}
+
 		cfg, err := read()
 		update := cfg.HarnessUpdate()
 		if err == nil {
@@ -95,6 +119,7 @@ func reloadHarnesses(ctx context.Context, read func() (settings.Settings, error)
 			log.Error("the settings were not reloaded; the old ones stay", "error", err)
 			continue
 		}
+
 		latest(updates, update)
 		log.Info("settings reloaded", "harnesses", len(update.Harnesses))
 	}

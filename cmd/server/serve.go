@@ -44,37 +44,100 @@ settings file for several. Ctrl-C ends it in order.`,
 			if err != nil {
 				return err
 			}
+
 			log, err := newLog(s, f.logFormat, f.logLevel)
 			if err != nil {
 				return err
 			}
+
 			cli.CollectLate(cmd.Context())
 			return serve(cmd.Context(), s, cfg, f.reload(cmd), log)
 		},
 	}
+
 	fl := cmd.Flags()
 	fl.StringVar(&f.config, "config", os.Getenv("MILLWRIGHT_CONFIG"), "settings `FILE` (MILLWRIGHT_CONFIG)")
-	fl.StringVar(&f.state, "state", cli.EnvOr("MILLWRIGHT_STATE", settings.DefaultState), "where to remember: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE)")
-	fl.StringVar(&f.listen, "listen", cli.EnvOr("MILLWRIGHT_LISTEN", "127.0.0.1:8080"), "`ADDRESS` to listen on (MILLWRIGHT_LISTEN)")
-	fl.StringVar(&f.publicURL, "public-url", os.Getenv("MILLWRIGHT_PUBLIC_URL"), "`URL` under which senders reach the server; http:// and the listen address when absent (MILLWRIGHT_PUBLIC_URL)")
-	fl.StringVar(&f.masterKeyFile, "master-key-file", "", "`FILE` with the key that seals secrets; or MILLWRIGHT_MASTER_KEY; a file beside a SQLite state when absent")
+	fl.StringVar(
+		&f.state,
+		"state",
+		cli.EnvOr("MILLWRIGHT_STATE", settings.DefaultState),
+		"where to remember: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE)",
+	)
+
+	fl.StringVar(
+		&f.listen,
+		"listen",
+		cli.EnvOr("MILLWRIGHT_LISTEN", "127.0.0.1:8080"),
+		"`ADDRESS` to listen on (MILLWRIGHT_LISTEN)",
+	)
+
+	fl.StringVar(
+		&f.publicURL,
+		"public-url",
+		os.Getenv("MILLWRIGHT_PUBLIC_URL"),
+		"`URL` under which senders reach the server; http:// and the listen address when absent (MILLWRIGHT_PUBLIC_URL)",
+	)
+
+	fl.StringVar(
+		&f.masterKeyFile,
+		"master-key-file",
+		"",
+		"`FILE` with the key that seals secrets; or MILLWRIGHT_MASTER_KEY; a file beside a SQLite state when absent",
+	)
+
 	fl.StringVar(&f.dir, "dir", "", "watch this `DIRECTORY`")
 	fl.StringVar(&f.git, "git", "", "watch a branch of this git repository: https, ssh or file `URL`")
 	fl.StringVar(&f.branch, "branch", "", "with --git: the branch (default main)")
 	fl.StringVar(&f.path, "path", ".", "with --git: the definition's `DIRECTORY` in the repository")
 	fl.StringVar(&f.factory, "factory", "default", "the factory's `NAME`, which is its identity")
-	fl.DurationVar(&f.interval, "interval", 0, "time between looks at the source (default 30s for git, 10s for a directory)")
+	fl.DurationVar(
+		&f.interval,
+		"interval",
+		0,
+		"time between looks at the source (default 30s for git, 10s for a directory)",
+	)
+
 	fl.IntVar(&f.workers, "workers", 2, "runs executed at once in this process; 0 with workers elsewhere")
-	fl.StringVar(&f.natsListen, "nats-listen", os.Getenv("MILLWRIGHT_NATS_LISTEN"), "`ADDRESS` for workers on other machines (MILLWRIGHT_NATS_LISTEN)")
-	fl.StringSliceVar(&f.natsCluster, "nats-cluster", envList("MILLWRIGHT_NATS_CLUSTER"), "`ADDRESSES` of a cluster of embedded NATS servers: where this one takes its peers, then theirs (MILLWRIGHT_NATS_CLUSTER)")
-	fl.StringVar(&f.natsURL, "nats-url", os.Getenv("MILLWRIGHT_NATS_URL"), "use the NATS servers at this `URL` (MILLWRIGHT_NATS_URL)")
-	fl.StringVar(&f.natsCredentials, "nats-credentials", os.Getenv("MILLWRIGHT_NATS_CREDENTIALS"), "with --nats-url: credentials `FILE` (MILLWRIGHT_NATS_CREDENTIALS)")
+	fl.StringVar(
+		&f.natsListen,
+		"nats-listen",
+		os.Getenv("MILLWRIGHT_NATS_LISTEN"),
+		"`ADDRESS` for workers on other machines (MILLWRIGHT_NATS_LISTEN)",
+	)
+
+	fl.StringSliceVar(
+		&f.natsCluster,
+		"nats-cluster",
+		envList("MILLWRIGHT_NATS_CLUSTER"),
+		"`ADDRESSES` of a cluster of embedded NATS servers: where this one takes its peers, then theirs (MILLWRIGHT_NATS_CLUSTER)",
+	)
+
+	fl.StringVar(
+		&f.natsURL,
+		"nats-url",
+		os.Getenv("MILLWRIGHT_NATS_URL"),
+		"use the NATS servers at this `URL` (MILLWRIGHT_NATS_URL)",
+	)
+
+	fl.StringVar(
+		&f.natsCredentials,
+		"nats-credentials",
+		os.Getenv("MILLWRIGHT_NATS_CREDENTIALS"),
+		"with --nats-url: credentials `FILE` (MILLWRIGHT_NATS_CREDENTIALS)",
+	)
+
 	fl.StringVar(&f.harness, "harness", "", "the default harness, by `NAME` (default echo)")
 	fl.StringVar(&f.logFormat, "log-format", "", "`text|json`; text on a terminal and json elsewhere when absent")
 	fl.StringVar(&f.logLevel, "log-level", "info", "`debug|info|warn|error`")
 	fl.StringVar(&f.tlsCert, "tls-cert", "", "certificate `FILE`; serves https")
 	fl.StringVar(&f.tlsKey, "tls-key", "", "key `FILE` of the certificate")
-	fl.StringVar(&f.metricsListen, "metrics-listen", "", "`ADDRESS` for /metrics without a key; on the main address with one when absent")
+	fl.StringVar(
+		&f.metricsListen,
+		"metrics-listen",
+		"",
+		"`ADDRESS` for /metrics without a key; on the main address with one when absent",
+	)
+
 	fl.DurationVar(&f.grace, "grace", 10*time.Second, "time to finish what is in flight at the end")
 	cmd.MarkFlagsMutuallyExclusive("dir", "git", "config")
 	return cmd
@@ -96,6 +159,7 @@ func (f *serveFlags) settings(cmd *cobra.Command) (settings.Settings, error) {
 			return cfg, err
 		}
 	}
+
 	given := cmd.Flags().Changed
 	text := func(to *string, flag, value string) {
 		if given(flag) || *to == "" {
@@ -125,25 +189,45 @@ func (f *serveFlags) settings(cmd *cobra.Command) (settings.Settings, error) {
 	if *cfg.Workers < 0 || *cfg.Workers > 1000 {
 		return cfg, cli.Usagef("workers: want 0 to 1000")
 	}
+
 	switch {
 	case f.dir != "":
-		cfg.Factories = []settings.Factory{{Name: f.factory, Source: settings.Source{Dir: f.dir, Interval: settings.Duration(f.interval)}}}
+		cfg.Factories = []settings.Factory{
+			{Name: f.factory, Source: settings.Source{Dir: f.dir, Interval: settings.Duration(f.interval)}},
+		}
 	case f.git != "":
-		cfg.Factories = []settings.Factory{{Name: f.factory, Source: settings.Source{Git: &settings.Git{URL: f.git, Branch: f.branch, Path: f.path, Interval: settings.Duration(f.interval)}}}}
+		cfg.Factories = []settings.Factory{
+			{
+				Name: f.factory,
+				Source: settings.Source{
+					Git: &settings.Git{
+						URL:      f.git,
+						Branch:   f.branch,
+						Path:     f.path,
+						Interval: settings.Duration(f.interval),
+					},
+				},
+			},
+		}
 	}
+
 	if len(cfg.Factories) == 0 {
 		return cfg, cli.Usagef("nothing to serve: give --dir DIRECTORY, --git URL, or --config FILE with factories")
 	}
+
 	if cfg.PublicURL == "" {
 		scheme := "http://"
 		if cfg.TLS.Cert != "" {
 			scheme = "https://"
 		}
+
 		cfg.PublicURL = scheme + cfg.Listen
 	}
+
 	if err := cfg.Check(); err != nil {
 		return cfg, cli.Usagef("settings: %w", err)
 	}
+
 	return cfg, nil
 }
 
@@ -152,6 +236,7 @@ func newLog(s cli.Streams, format, level string) (*slog.Logger, error) {
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, cli.Usagef("--log-level %q: want debug, info, warn or error", level)
 	}
+
 	opts := &slog.HandlerOptions{Level: l}
 	if format == "" {
 		format = "json"
@@ -159,17 +244,25 @@ func newLog(s cli.Streams, format, level string) (*slog.Logger, error) {
 			format = "text"
 		}
 	}
+
 	switch format {
 	case "text":
 		return slog.New(slog.NewTextHandler(s.Err, opts)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(s.Err, opts)), nil
 	}
+
 	return nil, cli.Usagef("--log-format %q: want text or json", format)
 }
 
 // serve runs the server until ctx ends.
-func serve(ctx context.Context, s cli.Streams, cfg settings.Settings, reload func() (settings.Settings, error), log *slog.Logger) (err error) {
+func serve(
+	ctx context.Context,
+	s cli.Streams,
+	cfg settings.Settings,
+	reload func() (settings.Settings, error),
+	log *slog.Logger,
+) (err error) {
 	srv, err := newServer(ctx, s, cfg, log)
 	if ctx.Err() != nil {
 		return nil // told to end while starting

@@ -66,37 +66,54 @@ type server struct {
 // newServer opens the state and everything on it, and listens. Nothing is served yet. What it opened is
 // closed again when it fails.
 func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *slog.Logger) (_ *server, err error) {
-	srv := &server{cfg: cfg, out: s, log: log, registry: prometheus.NewRegistry(), updates: make(chan worker.Update, 1), running: cfg}
+	srv := &server{
+		cfg:      cfg,
+		out:      s,
+		log:      log,
+		registry: prometheus.NewRegistry(),
+		updates:  make(chan worker.Update, 1),
+		running:  cfg,
+	}
+
 	srv.retention.Store(&cfg.Retention)
 	defer func() {
 		if err != nil {
 			srv.close()
 		}
 	}()
+
 	srv.bounds = bounds.New(bounds.Config{Registerer: srv.registry})
-	srv.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	srv.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
 	proxies, err := cfg.Proxies()
 	if err != nil {
 		return nil, err
 	}
+
 	if cfg.TLS.Cert != "" {
 		certs, err := newCertificates(cfg.TLS.Cert, cfg.TLS.Key, log)
 		if err != nil {
 			return nil, err
 		}
+
 		srv.certificate = certs.get
 	}
+
 	if *cfg.Workers > 0 {
 		if err := cfg.HarnessUpdate().Check(); err != nil {
 			return nil, err
 		}
 	}
+
 	if err := srv.listen(); err != nil {
 		return nil, err
 	}
 	if err := srv.openState(ctx); err != nil {
 		return nil, err
 	}
+
 	srv.condition = newCondition(srv.store)
 	if err := srv.registry.Register(srv.condition); err != nil {
 		return nil, err
@@ -104,6 +121,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 	if srv.tracer, err = newTracer(ctx, &cfg, log); err != nil {
 		return nil, err
 	}
+
 	srv.onClose(func() error { return closeTracer(srv.tracer) })
 	if srv.ingress, err = ingress.New(ctx, ingress.Config{
 		Store: srv.store, PublicURL: cfg.PublicURL, TrustedProxies: proxies,
@@ -112,6 +130,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 	}); err != nil {
 		return nil, err
 	}
+
 	srv.onClose(func() error { return srv.ingress.Close(context.WithoutCancel(ctx)) })
 	if srv.dispatch, err = dispatch.Start(ctx, dispatch.Config{
 		Store: srv.store, Listen: cmp.Or(cfg.NATS.Listen, clusterListen(cfg.NATS)), Cluster: cfg.NATS.Cluster, URL: cfg.NATS.URL, Credentials: cfg.NATS.Credentials,
@@ -119,17 +138,40 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 	}); err != nil {
 		return nil, err
 	}
+
 	srv.onClose(func() error { srv.dispatch.Close(context.WithoutCancel(ctx)); return nil })
 	metrics, err := reconcile.NewMetrics(srv.registry)
 	if err != nil {
 		return nil, err
 	}
-	srv.controllers = &controllers{store: srv.store, cloneDir: srv.cloneDir(), harnesses: cfg.HarnessTypes(), metrics: metrics, log: log, turns: make(chan struct{}, 4)}
+
+	srv.controllers = &controllers{
+		store:     srv.store,
+		cloneDir:  srv.cloneDir(),
+		harnesses: cfg.HarnessTypes(),
+		metrics:   metrics,
+		log:       log,
+		turns:     make(chan struct{}, 4),
+	}
+
 	srv.onClose(func() error { srv.controllers.close(); return nil })
 	if err := srv.controllers.check(cfg.Factories); err != nil {
 		return nil, cli.Usagef("%w", err)
 	}
-	srv.api = api.New(api.Config{Store: srv.store, Version: cli.Version(), PublicURL: cfg.PublicURL, CORSOrigins: cfg.CORSOrigins, TrustedProxies: proxies, Bounds: srv.bounds, Done: ctx.Done(), Log: log})
+
+	srv.api = api.New(
+		api.Config{
+			Store:          srv.store,
+			Version:        cli.Version(),
+			PublicURL:      cfg.PublicURL,
+			CORSOrigins:    cfg.CORSOrigins,
+			TrustedProxies: proxies,
+			Bounds:         srv.bounds,
+			Done:           ctx.Done(),
+			Log:            log,
+		},
+	)
+
 	srv.registerAPI()
 	pages, err := dashboard.New(dashboard.Config{
 		Store: srv.store, API: srv.api, PublicURL: cfg.PublicURL, TrustedProxies: proxies, Notices: srv.notices,
@@ -138,6 +180,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 	if err != nil {
 		return nil, err
 	}
+
 	srv.handler = srv.routes(pages)
 	return srv, nil
 }
@@ -162,7 +205,18 @@ func (srv *server) notices() []dashboard.Notice {
 
 func (srv *server) registerAPI() {
 	cfg, c := srv.cfg, srv.controllers
-	runs.Register(srv.api, runs.Config{Store: srv.store, Dispatcher: srv.dispatch, PublicURL: cfg.PublicURL, Harnesses: cfg.HarnessTypes(), Log: srv.log, Tracer: srv.tracer})
+	runs.Register(
+		srv.api,
+		runs.Config{
+			Store:      srv.store,
+			Dispatcher: srv.dispatch,
+			PublicURL:  cfg.PublicURL,
+			Harnesses:  cfg.HarnessTypes(),
+			Log:        srv.log,
+			Tracer:     srv.tracer,
+		},
+	)
+
 	admin.Register(srv.api, admin.Config{
 		Store: srv.store, PublicURL: cfg.PublicURL, Version: cli.Version(), HarnessTypes: cfg.HarnessTypes(), Log: srv.log,
 		Sync: c.sync, PlanHead: c.planHead, PushSecret: c.pushSecret, Notice: c.notice, Allowed: c.allowed, SourceSecrets: c.sourceSecrets,
@@ -191,16 +245,23 @@ func (srv *server) listen() error {
 		if addr == "" {
 			continue
 		}
+
 		l, err := net.Listen("tcp", addr)
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return fmt.Errorf("cannot listen on %s: the port is in use: stop what listens there, or choose another with --listen", addr)
+			return fmt.Errorf(
+				"cannot listen on %s: the port is in use: stop what listens there, or choose another with --listen",
+				addr,
+			)
 		}
+
 		if err != nil {
 			return fmt.Errorf("cannot listen on %s: %w", addr, err)
 		}
+
 		srv.listeners = append(srv.listeners, l)
 		srv.onClose(func() error { l.Close(); return nil })
 	}
+
 	return nil
 }
 
@@ -213,12 +274,14 @@ func (srv *server) openState(ctx context.Context) error {
 	if srv.store, err = state.Open(ctx, state.Config{DSN: cfg.State, MasterKey: key, Log: srv.log}); err != nil {
 		return err
 	}
+
 	srv.onClose(srv.store.Close)
 	hideMemory(srv.log)
 	given := os.Getenv("MILLWRIGHT_BOOTSTRAP_KEY")
 	for _, name := range []string{"MILLWRIGHT_MASTER_KEY", "MILLWRIGHT_BOOTSTRAP_KEY"} {
 		os.Unsetenv(name) // a harness of this process tree must not find them
 	}
+
 	return bootstrap(ctx, srv.out, srv.store, cfg.State, given, srv.log)
 }
 
@@ -236,6 +299,7 @@ func bootstrap(ctx context.Context, s cli.Streams, store *state.Store, dsn, give
 		if len(given) < 32 {
 			return errors.New("MILLWRIGHT_BOOTSTRAP_KEY is too short: want at least 32 characters")
 		}
+
 		made, err := store.Bootstrap(ctx, given)
 		if err != nil || made {
 			return err
@@ -243,14 +307,17 @@ func bootstrap(ctx context.Context, s cli.Streams, store *state.Store, dsn, give
 		if _, err = store.KeyBySecret(ctx, given); !errors.Is(err, state.ErrNotFound) {
 			return err
 		}
+
 		log.Warn("MILLWRIGHT_BOOTSTRAP_KEY is ignored: the state has API keys already, and this is none of them; " +
 			"make one with millwright key create NAME --role admin --local")
 		return nil
 	}
+
 	keys, err := store.Keys(ctx)
 	if err != nil || len(keys) > 0 {
 		return err
 	}
+
 	f, terminal := s.Out.(*os.File)
 	terminal = terminal && term.IsTerminal(int(f.Fd()))
 	key := state.NewToken(state.KeyPrefix)
@@ -261,10 +328,12 @@ func bootstrap(ctx context.Context, s cli.Streams, store *state.Store, dsn, give
 	} else if !terminal {
 		return errors.New("the state has no API key yet: set MILLWRIGHT_BOOTSTRAP_KEY for the first start")
 	}
+
 	made, err := store.Bootstrap(ctx, key)
 	if err == nil && made && terminal {
 		fmt.Fprintf(s.Out, "admin key, shown once: %s\n", key)
 	}
+
 	return err
 }
 
@@ -277,11 +346,14 @@ func adminKey(file, key string) (string, error) {
 		if err == nil && len(bytes.TrimSpace(have)) < 32 {
 			err = fmt.Errorf("%s holds no key: remove it", file)
 		}
+
 		return string(bytes.TrimSpace(have)), err
 	}
+
 	if err != nil {
 		return "", err
 	}
+
 	_, err = f.WriteString(key + "\n")
 	return key, errors.Join(err, f.Sync(), f.Close())
 }
@@ -308,11 +380,14 @@ func (srv *server) routes(pages http.Handler) http.Handler {
 	if srv.cfg.MetricsListen == "" {
 		mux.Handle("GET /metrics", srv.api.Authorised(state.RoleViewer, metrics))
 	}
+
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/api" || strings.HasPrefix(r.URL.Path, "/api/") { // as it is: no cleaning, no redirect, no page
+		if r.URL.Path == "/api" ||
+			strings.HasPrefix(r.URL.Path, "/api/") { // as it is: no cleaning, no redirect, no page
 			srv.api.ServeHTTP(w, r)
 			return
 		}
+
 		mux.ServeHTTP(w, r)
 	})
 }
@@ -338,12 +413,26 @@ func (srv *server) run(ctx context.Context, reload func() (settings.Settings, er
 	if err != nil {
 		return err
 	}
-	serverCfg := ingress.ServerConfig{Ingress: srv.ingress, Fallback: srv.handler, TrustedProxies: proxies, Bounds: srv.bounds, TLS: srv.certificate != nil, Log: srv.log}
+
+	serverCfg := ingress.ServerConfig{
+		Ingress:        srv.ingress,
+		Fallback:       srv.handler,
+		TrustedProxies: proxies,
+		Bounds:         srv.bounds,
+		TLS:            srv.certificate != nil,
+		Log:            srv.log,
+	}
+
 	public := ingress.NewServer(serverCfg)
 	listener := ingress.Limit(srv.listeners[0], serverCfg)
 	if srv.certificate != nil {
-		public.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: srv.certificate, NextProtos: []string{"h2", "http/1.1"}}
+		public.TLSConfig = &tls.Config{
+			MinVersion:     tls.VersionTLS12,
+			GetCertificate: srv.certificate,
+			NextProtos:     []string{"h2", "http/1.1"},
+		}
 	}
+
 	srv.warn()
 
 	failed := make(chan error, 2)
@@ -354,6 +443,7 @@ func (srv *server) run(ctx context.Context, reload func() (settings.Settings, er
 			failed <- public.Serve(listener)
 		}
 	}()
+
 	if len(srv.listeners) > 1 {
 		private := &http.Server{
 			Handler:     promhttp.HandlerFor(srv.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}),
@@ -366,6 +456,7 @@ func (srv *server) run(ctx context.Context, reload func() (settings.Settings, er
 
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+
 	var tasks sync.WaitGroup
 	tasks.Go(func() { srv.announceApplies(background) })
 	tasks.Go(func() { srv.housekeeping(background) })
@@ -373,6 +464,7 @@ func (srv *server) run(ctx context.Context, reload func() (settings.Settings, er
 	tasks.Go(func() { runs.Clock(background, srv.store, srv.tracer, srv.log) })
 	workers, stopWorkers := context.WithCancel(background)
 	defer stopWorkers()
+
 	var working sync.WaitGroup
 	if *srv.cfg.Workers > 0 {
 		working.Go(func() {
@@ -381,14 +473,17 @@ func (srv *server) run(ctx context.Context, reload func() (settings.Settings, er
 			}
 		})
 	}
+
 	fmt.Fprintf(srv.out.Out, "millwright %s listens on %s\n", cli.Version(), srv.listeners[0].Addr())
 	if err = srv.controllers.configure(ctx, srv.cfg.Factories, srv.cfg.SharedSecrets); err == nil {
 		err = srv.wait(ctx, failed, reload)
 	} else if ctx.Err() != nil {
 		err = nil // told to end while starting
 	}
+
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(srv.cfg.Grace))
 	defer cancel()
+
 	srv.log.Info("stopping", "grace", time.Duration(srv.cfg.Grace).String())
 	stopWorkers()
 	shutdown := ingress.Shutdown(grace, public)
@@ -399,6 +494,7 @@ func (srv *server) run(ctx context.Context, reload func() (settings.Settings, er
 	if errors.Is(shutdown, context.DeadlineExceeded) {
 		shutdown = nil
 	}
+
 	return errors.Join(err, shutdown)
 }
 
@@ -406,6 +502,7 @@ func (srv *server) run(ctx context.Context, reload func() (settings.Settings, er
 func (srv *server) wait(ctx context.Context, failed <-chan error, reload func() (settings.Settings, error)) error {
 	hup, stop := hangUps()
 	defer stop()
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -417,6 +514,7 @@ func (srv *server) wait(ctx context.Context, failed <-chan error, reload func() 
 				srv.log.Warn("no settings file to reload: the server was started with flags")
 				continue
 			}
+
 			next, err := reload()
 			if err == nil {
 				err = srv.reload(ctx, next)
@@ -471,12 +569,21 @@ func closeTracer(t *trace.Tracer) error {
 func (srv *server) warn() {
 	host, _, _ := net.SplitHostPort(srv.cfg.Listen)
 	if srv.cfg.TLS.Cert == "" && !cli.IsLoopback(host) {
-		srv.log.Warn("listening off loopback without TLS: credentials travel in clear unless a proxy in front has a certificate", "listen", srv.cfg.Listen)
+		srv.log.Warn(
+			"listening off loopback without TLS: credentials travel in clear unless a proxy in front has a certificate",
+			"listen",
+			srv.cfg.Listen,
+		)
 	}
+
 	public := strings.TrimPrefix(srv.cfg.PublicURL, "http://")
 	if public != srv.cfg.PublicURL {
 		if host, _, err := net.SplitHostPort(public); err != nil || !cli.IsLoopback(host) {
-			srv.log.Warn("the public URL is http: senders are told to send credentials in clear", "public_url", srv.cfg.PublicURL)
+			srv.log.Warn(
+				"the public URL is http: senders are told to send credentials in clear",
+				"public_url",
+				srv.cfg.PublicURL,
+			)
 		}
 	}
 }

@@ -38,16 +38,19 @@ the harnesses of its settings file again.`,
 				if config == "" {
 					return cfg, nil
 				}
+
 				cfg, err := settings.Read(config)
 				cfg.Workers = &slots // the file's workers are those of a server
 				cfg.Harness = cmp.Or(harness, cfg.Harness)
 				cfg.Grace = cmp.Or(cfg.Grace, settings.Duration(grace))
 				return cfg, err
 			}
+
 			cfg, err := read()
 			if err != nil {
 				return err
 			}
+
 			natsURL, credentials = cmp.Or(natsURL, cfg.NATS.URL), cmp.Or(credentials, cfg.NATS.Credentials)
 			if natsURL == "" {
 				return cli.Usagef("no server: give --nats URL")
@@ -55,21 +58,25 @@ the harnesses of its settings file again.`,
 			if slots < 1 || slots > 1000 {
 				return cli.Usagef("--slots: want 1 to 1000")
 			}
+
 			log, err := newLog(s, logFormat, logLevel)
 			if err != nil {
 				return err
 			}
+
 			hideMemory(log)
 			client, err := wire.Connect(cmd.Context(), natsURL, credentials, name, log)
 			if err != nil {
 				return cli.StartError(err)
 			}
 			defer client.Close()
+
 			w := workerConfig(&cfg)
 			if w.Tracer, err = newTracer(cmd.Context(), &cfg, log); err != nil {
 				return err
 			}
 			defer closeTracer(w.Tracer)
+
 			updates := make(chan worker.Update, 1)
 			w.Client, w.Log, w.Updates = client, log, updates
 			go reloadHarnesses(cmd.Context(), read, updates, log)
@@ -77,10 +84,29 @@ the harnesses of its settings file again.`,
 			return worker.Run(cmd.Context(), w)
 		},
 	}
+
 	f := cmd.Flags()
-	f.StringVar(&config, "config", os.Getenv("MILLWRIGHT_CONFIG"), "settings `FILE`, for its harnesses (MILLWRIGHT_CONFIG)")
-	f.StringVar(&natsURL, "nats", os.Getenv("MILLWRIGHT_NATS_URL"), "`URL` of the server's NATS (MILLWRIGHT_NATS_URL)")
-	f.StringVar(&credentials, "credentials", os.Getenv("MILLWRIGHT_NATS_CREDENTIALS"), "credentials `FILE` (MILLWRIGHT_NATS_CREDENTIALS)")
+	f.StringVar(
+		&config,
+		"config",
+		os.Getenv("MILLWRIGHT_CONFIG"),
+		"settings `FILE`, for its harnesses (MILLWRIGHT_CONFIG)",
+	)
+
+	f.StringVar(
+		&natsURL,
+		"nats",
+		os.Getenv("MILLWRIGHT_NATS_URL"),
+		"`URL` of the server's NATS (MILLWRIGHT_NATS_URL)",
+	)
+
+	f.StringVar(
+		&credentials,
+		"credentials",
+		os.Getenv("MILLWRIGHT_NATS_CREDENTIALS"),
+		"credentials `FILE` (MILLWRIGHT_NATS_CREDENTIALS)",
+	)
+
 	f.StringVar(&name, "name", "", "this worker's UID where the credentials do not say it")
 	f.StringVar(&harness, "harness", "", "the default harness, by `NAME` (default echo)")
 	f.IntVar(&slots, "slots", 2, "runs executed at once")

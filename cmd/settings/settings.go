@@ -157,7 +157,9 @@ func (n *byteSize) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("%s is not a size: want one like 64MiB", b)
 	}
 	v, err := strconv.ParseInt(m[1], 10, 64)
-	*n = byteSize(v * map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "KB": 1e3, "MB": 1e6, "GB": 1e9}[m[2]])
+	*n = byteSize(
+		v * map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "KB": 1e3, "MB": 1e6, "GB": 1e9}[m[2]],
+	)
 	return err
 }
 
@@ -179,11 +181,17 @@ func (s *Settings) Check() error {
 	seen := map[string]bool{}
 	for i, f := range s.Factories {
 		if !factoryNameForm.MatchString(f.Name) {
-			return bad(fmt.Sprintf("factories[%d].name", i), " %q: want 1 to 64 letters, digits, '.', '_' or '-'", f.Name)
+			return bad(
+				fmt.Sprintf("factories[%d].name", i),
+				" %q: want 1 to 64 letters, digits, '.', '_' or '-'",
+				f.Name,
+			)
 		}
+
 		if seen[f.Name] {
 			return bad(fmt.Sprintf("factories[%d].name", i), ": %q is there twice", f.Name)
 		}
+
 		seen[f.Name] = true
 		kinds := 0
 		for _, given := range []bool{f.Source.Dir != "", f.Source.Git != nil, f.Source.Managed != nil} {
@@ -191,57 +199,78 @@ func (s *Settings) Check() error {
 				kinds++
 			}
 		}
+
 		if kinds != 1 {
 			return bad(fmt.Sprintf("factories[%d].source", i), ": want exactly one of dir, git and managed")
 		}
+
 		if g := f.Source.Git; g != nil {
 			if g.URL == "" {
 				return bad(fmt.Sprintf("factories[%d].source.git.url", i), " is missing")
 			}
 			if g.PushScheme != "" && !slices.Contains([]string{"github", "gitlab", "gitea"}, g.PushScheme) {
-				return bad(fmt.Sprintf("factories[%d].source.git.pushScheme", i), " %q: want github, gitlab or gitea", g.PushScheme)
+				return bad(
+					fmt.Sprintf("factories[%d].source.git.pushScheme", i),
+					" %q: want github, gitlab or gitea",
+					g.PushScheme,
+				)
 			}
 		}
 	}
+
 	harnesses := s.HarnessUpdate()
 	for _, name := range slices.Sorted(maps.Keys(s.Harnesses)) {
 		h := s.Harnesses[name]
 		if len(h.Command) == 0 && h.Container == nil {
 			return bad("harnesses."+name+".command", " is missing")
 		}
+
 		if h.User == "" && len(h.Users) == 0 && h.UIDRange == "" && h.Container == nil && !h.SameUser {
-			return bad("harnesses."+name, ": agents work on text that outsiders wrote: give user, users or uidRange (other accounts to run as), container, or sameUser: true")
+			return bad(
+				"harnesses."+name,
+				": agents work on text that outsiders wrote: give user, users or uidRange (other accounts to run as), container, or sameUser: true",
+			)
 		}
+
 		if err := harnesses.Harnesses[name].Check(); err != nil {
 			return bad("harnesses."+name, ": %w", err)
 		}
 	}
+
 	if name, err := harnesses.Overlap(); err != nil {
 		return bad("harnesses."+name+".uidRange", " %w", err)
 	}
+
 	if s.Harness != "" && s.Harness != "echo" {
 		if _, ok := s.Harnesses[s.Harness]; !ok {
 			return bad("harness", " %q is not one of harnesses", s.Harness)
 		}
 	}
+
 	if _, err := s.Proxies(); err != nil {
 		return bad("trustedProxies", ": %w", err)
 	}
+
 	if s.PublicURL != "" {
-		if u, err := url.Parse(s.PublicURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+		if u, err := url.Parse(s.PublicURL); err != nil || u.Scheme != "http" && u.Scheme != "https" ||
+			u.Host == "" ||
+			strings.Trim(u.Path, "/") != "" {
 			return bad("publicUrl", " %q: want an origin like https://hooks.example.com", s.PublicURL)
 		}
 	}
+
 	if s.OTLPEndpoint != "" {
 		if _, err := trace.CheckEndpoint(s.OTLPEndpoint); err != nil {
 			return bad("otlpEndpoint", ": %w", err)
 		}
 	}
+
 	if strings.Contains(s.State, "://") {
 		if _, ok := state.SQLitePath(s.State); ok {
 			return bad("state", ": want a path, sqlite:PATH or postgres://…")
 		}
 	}
+
 	if l := s.Limits; min(l.DeliveriesPerMinute, l.FailedAuthPerMinute) < -1 {
 		return bad("limits", ": want a number of requests a minute, 0 for the default, or -1 for no limit")
 	}
@@ -251,6 +280,7 @@ func (s *Settings) Check() error {
 	if (s.TLS.Cert == "") != (s.TLS.Key == "") {
 		return bad("tls", ": give both cert and key")
 	}
+
 	return nil
 }
 
@@ -264,10 +294,13 @@ func (s *Settings) Proxies() ([]netip.Prefix, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%q is not an address or a network like 10.0.0.0/8", text)
 			}
+
 			p = netip.PrefixFrom(a, a.BitLen())
 		}
+
 		all = append(all, p.Masked())
 	}
+
 	return all, nil
 }
 

@@ -29,12 +29,14 @@ func Read(file string) (Settings, error) {
 	if len(src) > maxSettings {
 		return s, fmt.Errorf("%s: more than %d bytes", file, maxSettings)
 	}
+
 	doc := &document{file: file}
 	doc.check(src)
 	var whole any
 	if err := yaml.UnmarshalStrict(src, &whole); err != nil && len(doc.problems) == 0 {
 		return s, fmt.Errorf("%s: %s", file, decodingError(err)) // such as an anchor that holds itself
 	}
+
 	root := doc.parse(src)
 	if root != nil && len(doc.problems) == 0 {
 		doc.walk(root, reflect.TypeFor[Settings](), "", 0)
@@ -42,6 +44,7 @@ func Read(file string) (Settings, error) {
 	if len(doc.problems) > 0 {
 		return s, fmt.Errorf("%s", strings.Join(doc.problems, "\n  "))
 	}
+
 	if root != nil {
 		text, err := yamlnode.Marshal(root)
 		if err == nil {
@@ -51,16 +54,19 @@ func Read(file string) (Settings, error) {
 			return s, fmt.Errorf("%s: %s", file, decodingError(err))
 		}
 	}
+
 	base := filepath.Dir(file)
 	for i := range s.Factories {
 		if dir := &s.Factories[i].Source.Dir; *dir != "" && !filepath.IsAbs(*dir) {
 			*dir = filepath.Join(base, *dir)
 		}
 	}
+
 	var wrong *settingError
 	if err := s.Check(); errors.As(err, &wrong) {
 		return s, fmt.Errorf("%s: %w", doc.place(wrong.at), err)
 	}
+
 	return s, nil
 }
 
@@ -90,6 +96,7 @@ func (d *document) check(src []byte) {
 			if p.Hint != "" {
 				text += ": " + p.Hint
 			}
+
 			d.problems = append(d.problems, text)
 		}
 	}
@@ -143,6 +150,7 @@ func (d *document) walk(n *yamlnode.Node, t reflect.Type, at string, depth int) 
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+
 	if n.Kind == yamlnode.AliasNode {
 		n = n.Alias
 	}
@@ -152,6 +160,7 @@ func (d *document) walk(n *yamlnode.Node, t reflect.Type, at string, depth int) 
 	if depth > maxNesting || n.Tag == "!!null" {
 		return
 	}
+
 	want := map[reflect.Kind]yamlnode.Kind{reflect.Struct: yamlnode.MappingNode, reflect.Map: yamlnode.MappingNode, reflect.Slice: yamlnode.SequenceNode}[t.Kind()]
 	switch {
 	case want == 0:
@@ -169,6 +178,7 @@ func (d *document) walk(n *yamlnode.Node, t reflect.Type, at string, depth int) 
 				d.walk(value, t, at, depth+1)
 				continue
 			}
+
 			d.entry(key, value, t, strings.TrimPrefix(at+"."+key.Value, "."), depth+1)
 		}
 	}
@@ -180,6 +190,7 @@ func (d *document) entry(key, value *yamlnode.Node, t reflect.Type, place string
 		d.walk(value, t.Elem(), place, depth)
 		return
 	}
+
 	field, known := jsonField(t, key.Value)
 	if field != nil {
 		d.walk(value, field, place, depth)
@@ -196,10 +207,12 @@ func (d *document) value(n *yamlnode.Node, t reflect.Type, at string) {
 		d.bad(n, "%s: want text: put it in quotes: %q", at, n.Value)
 		return
 	}
+
 	text, err := yamlnode.Marshal(n)
 	if err == nil {
 		err = yaml.Unmarshal(text, reflect.New(t).Interface())
 	}
+
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
 		d.bad(n, "%s: want %s, not %s", at, kindOf(t), wrong.Value)
@@ -222,6 +235,7 @@ func kindOf(t reflect.Type) string {
 	case reflect.Slice:
 		return "a list"
 	}
+
 	return "keys and values"
 }
 
@@ -235,7 +249,9 @@ func jsonField(t reflect.Type, key string) (reflect.Type, []string) {
 		if name == key {
 			return t.Field(i).Type, nil
 		}
+
 		known = append(known, name)
 	}
+
 	return nil, known
 }

@@ -31,14 +31,17 @@ func (cfg *Settings) Changed(next Settings) (live Settings, waiting []string) {
 			waiting = append(waiting, "harnesses."+name)
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(next.Harnesses)) {
 		if _, ok := cfg.Harnesses[name]; !ok {
 			waiting = append(waiting, "harnesses."+name)
 		}
 	}
+
 	if _, ok := live.Harnesses[next.Harness]; ok || next.Harness == "" || next.Harness == worker.Echo {
 		live.Harness = next.Harness
 	}
+
 	was, is := reflect.ValueOf(live), reflect.ValueOf(next)
 	for i := range was.NumField() {
 		name := was.Type().Field(i).Tag.Get("json")
@@ -46,6 +49,7 @@ func (cfg *Settings) Changed(next Settings) (live Settings, waiting []string) {
 			waiting = append(waiting, name)
 		}
 	}
+
 	slices.Sort(waiting)
 	return live, waiting
 }

@@ -105,6 +105,7 @@ func Load(dir fs.FS) ([]Case, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var all []Case
 	seen := map[string]bool{}
 	for _, file := range files {
@@ -112,12 +113,14 @@ func Load(dir fs.FS) ([]Case, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		lines := bufio.NewScanner(bytes.NewReader(text))
 		lines.Buffer(nil, 1<<20)
 		for n := 1; lines.Scan(); n++ {
 			if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 				continue
 			}
+
 			c := Case{File: file, Line: n}
 			strict := json.NewDecoder(bytes.NewReader(lines.Bytes()))
 			strict.DisallowUnknownFields()
@@ -130,13 +133,16 @@ func Load(dir fs.FS) ([]Case, error) {
 			if seen[c.ID] {
 				return nil, fmt.Errorf("%s:%d: the ID %q is there twice", file, n, c.ID)
 			}
+
 			seen[c.ID] = true
 			all = append(all, c)
 		}
+
 		if err := lines.Err(); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
+
 	return all, nil
 }
 
@@ -144,6 +150,7 @@ func (c *Case) check() error {
 	if c.ID == "" || c.Why == "" || len(c.Steps) == 0 {
 		return errors.New("a case needs id, why and steps")
 	}
+
 	for i, s := range c.Steps {
 		switch {
 		case len(s.Expect.Status) == 0:
@@ -153,10 +160,12 @@ func (c *Case) check() error {
 		case strings.Count("length chunked bytes none", s.Framing) != 1 && s.Framing != "":
 			return fmt.Errorf("step %d has an unknown framing %q", i+1, s.Framing)
 		}
+
 		if _, err := base64.StdEncoding.DecodeString(s.Base64); err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
 		}
 	}
+
 	return nil
 }
 

@@ -36,9 +36,11 @@ func (t Target) Problem() string {
 	case t.Mode != "signature":
 		return fmt.Sprintf("the mode is %q, not token, url_token or signature", t.Mode)
 	}
+
 	if _, ok := signature.Lookup(t.Scheme); !ok {
 		return fmt.Sprintf("the mode signature needs a scheme, and there is no scheme %q", t.Scheme)
 	}
+
 	return ""
 }
 
@@ -53,10 +55,12 @@ func (s *Step) build(t Target, unique, sender string, now time.Time) (request, e
 	if err != nil {
 		return request{}, fmt.Errorf("target: %w", err)
 	}
+
 	fill := filler(t, u, unique)
 	if s.Raw != "" {
 		return request{head: []byte(fill(s.Raw))}, nil
 	}
+
 	body := s.body(fill)
 	target := fill(s.Target)
 	if target == "" {
@@ -65,21 +69,35 @@ func (s *Step) build(t Target, unique, sender string, now time.Time) (request, e
 			target += "/" + t.Secret
 		}
 	}
+
 	headers := []string{"Host: " + u.Host}
 	if sender != "" {
 		headers = append(headers, "X-Forwarded-For: "+sender)
 	}
+
 	credential, err := s.credential(t, u, body, fill, unique, now)
 	if err != nil {
 		return request{}, err
 	}
+
 	headers = append(headers, credential...)
 	for _, h := range s.Headers {
 		headers = append(headers, fill(h))
 	}
+
 	framed, framing := s.frame(body)
 	headers = append(headers, framing...)
-	head := orElse(s.Method, "POST") + " " + target + " HTTP/" + orElse(s.Version, "1.1") + "\r\n" + strings.Join(headers, "\r\n") + "\r\n\r\n"
+	head := orElse(
+		s.Method,
+		"POST",
+	) + " " + target + " HTTP/" + orElse(
+		s.Version,
+		"1.1",
+	) + "\r\n" + strings.Join(
+		headers,
+		"\r\n",
+	) + "\r\n\r\n"
+
 	return request{head: []byte(head), body: framed}, nil
 }
 
@@ -93,7 +111,16 @@ func orElse(text, otherwise string) string {
 // filler replaces what the data leaves open: {path}, {secret}, {host}, {unique}, {hex:00ff} (bytes) and
 // {repeat:text:count}.
 func filler(t Target, u *url.URL, unique string) func(string) string {
-	known := strings.NewReplacer("{path}", u.EscapedPath(), "{secret}", t.Secret, "{host}", u.Host, "{unique}", unique)
+	known := strings.NewReplacer(
+		"{path}",
+		u.EscapedPath(),
+		"{secret}",
+		t.Secret,
+		"{host}",
+		u.Host,
+		"{unique}",
+		unique,
+	)
 	return func(text string) string {
 		text = replace(text, "{hex:", func(arg string) string {
 			raw, _ := hex.DecodeString(arg)
@@ -118,6 +145,7 @@ func replace(text, open string, with func(string) string) string {
 			b.WriteString(text)
 			return b.String()
 		}
+
 		b.WriteString(before + with(arg))
 		text = after
 	}
@@ -135,30 +163,52 @@ func (s *Step) body(fill func(string) string) []byte {
 }
 
 // credential returns the header lines that show who sends.
-func (s *Step) credential(t Target, u *url.URL, body []byte, fill func(string) string, unique string, now time.Time) ([]string, error) {
+func (s *Step) credential(
+	t Target,
+	u *url.URL,
+	body []byte,
+	fill func(string) string,
+	unique string,
+	now time.Time,
+) ([]string, error) {
 	if s.Auth == "none" || t.Mode == "url_token" && s.Sign == nil {
 		return nil, nil
 	}
 	if t.Mode == "token" && s.Sign == nil {
 		return []string{"Authorization: Bearer " + t.Secret}, nil
 	}
+
 	sign := Sign{}
 	if s.Sign != nil {
 		sign = *s.Sign
 	}
+
 	name := orElse(sign.Scheme, t.Scheme)
 	scheme, ok := signature.Lookup(name)
 	if !ok {
 		return nil, fmt.Errorf("unknown scheme %q", name)
 	}
-	m := signature.Message{Method: orElse(s.Method, "POST"), URL: u.String(), Body: body, Header: map[string][]string{}}
+
+	m := signature.Message{
+		Method: orElse(s.Method, "POST"),
+		URL:    u.String(),
+		Body:   body,
+		Header: map[string][]string{},
+	}
 	if sign.Body != "" {
 		m.Body = []byte(fill(sign.Body))
 	}
-	made, err := scheme.Sign([]byte(orElse(fill(sign.Secret), t.Secret)), m, orElse(fill(sign.ID), unique), now.Add(-time.Duration(sign.Age)*time.Second))
+
+	made, err := scheme.Sign(
+		[]byte(orElse(fill(sign.Secret), t.Secret)),
+		m,
+		orElse(fill(sign.ID), unique),
+		now.Add(-time.Duration(sign.Age)*time.Second),
+	)
 	if err != nil {
 		return nil, err
 	}
+
 	var lines []string
 	for name, value := range made {
 		for key, set := range sign.Set {
@@ -166,10 +216,12 @@ func (s *Step) credential(t Target, u *url.URL, body []byte, fill func(string) s
 				value = fill(strings.ReplaceAll(set, "{value}", value))
 			}
 		}
+
 		if value != "" {
 			lines = append(lines, name+": "+value)
 		}
 	}
+
 	slices.Sort(lines)
 	return lines, nil
 }
@@ -186,11 +238,14 @@ func (s *Step) frame(body []byte) (framed []byte, headers []string) {
 		if s.Framing == "bytes" {
 			size = 1
 		}
+
 		for chunk := range slices.Chunk(body, size) {
 			framed = append(framed, strconv.FormatInt(int64(len(chunk)), 16)+"\r\n"...)
 			framed = append(append(framed, chunk...), "\r\n"...)
 		}
+
 		return append(framed, "0\r\n\r\n"...), []string{"Transfer-Encoding: chunked"}
 	}
+
 	return body, []string{"Content-Length: " + strconv.Itoa(len(body))}
 }

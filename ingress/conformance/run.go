@@ -56,23 +56,28 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Second
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(cfg.Targets)) {
 		conn, err := (&runner{cfg: cfg}).dial(ctx, cfg.Targets[name])
 		if err != nil {
 			return Report{}, fmt.Errorf("webhook %s cannot be reached: %w", name, err)
 		}
+
 		_ = conn.Close()
 	}
+
 	var report Report
 	run := rand.Text()[:8]
 	for i, c := range cfg.Cases {
 		if ctx.Err() != nil {
 			return report, ctx.Err()
 		}
+
 		r := &runner{cfg: cfg, unique: fmt.Sprintf("%s-%d", run, i), labels: map[string]answer{}}
 		if cfg.Senders {
 			r.sender = fmt.Sprintf("198.18.%d.%d", i>>8&255, i&255)
 		}
+
 		result := Result{Case: c}
 		start := time.Now()
 		if missing := r.missing(c); missing != "" {
@@ -83,12 +88,14 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		} else {
 			report.Passed++
 		}
+
 		result.Took = time.Since(start)
 		report.Requests += r.sent
 		if cfg.Each != nil {
 			cfg.Each(result)
 		}
 	}
+
 	return report, nil
 }
 
@@ -136,36 +143,45 @@ func (r *runner) step(ctx context.Context, s Step, t Target, n int) error {
 		if s.Times > 1 {
 			unique += "-" + strconv.Itoa(n)
 		}
+
 		req, err := s.build(t, unique, r.sender, time.Now())
 		if err != nil {
 			return err
 		}
+
 		got, open, err := r.exchange(ctx, s, t, req)
 		if err != nil {
 			return err
 		}
+
 		r.sent++
 		last := got[len(got)-1]
-		if last.status == http.StatusTooManyRequests && !slices.Contains(s.Expect.Status, http.StatusTooManyRequests) && waits < maxWaits {
+		if last.status == http.StatusTooManyRequests &&
+			!slices.Contains(s.Expect.Status, http.StatusTooManyRequests) &&
+			waits < maxWaits {
 			seconds, _ := strconv.Atoi(last.header.Get("Retry-After"))
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-time.After(time.Duration(max(seconds, 1)) * time.Second):
 			}
+
 			continue
 		}
+
 		for _, a := range got {
 			if err := r.judge(s, t, a); err != nil {
 				return err
 			}
 		}
+
 		if open != nil {
 			return open
 		}
 		if s.Label != "" {
 			r.labels[s.Label] = last
 		}
+
 		return nil
 	}
 }
@@ -178,23 +194,30 @@ func (r *runner) exchange(ctx context.Context, s Step, t Target, req request) (a
 		return nil, nil, err
 	}
 	defer conn.Close()
+
 	_ = conn.SetDeadline(time.Now().Add(r.cfg.Timeout))
 	send := req.head
 	if !s.Hold {
-		send = slices.Concat(req.head, req.body) // in one piece: what arrives at a closed connection can cost the answer
+		send = slices.Concat(
+			req.head,
+			req.body,
+		) // in one piece: what arrives at a closed connection can cost the answer
 	}
+
 	go func() { // a receiver may answer, and stop reading, before all is sent
 		_, _ = conn.Write(send)
 		if half, ok := conn.(interface{ CloseWrite() error }); ok && s.Half {
 			_ = half.CloseWrite()
 		}
 	}()
+
 	in := bufio.NewReader(conn)
 	for len(all) < max(s.Expect.Answers, 1) {
 		a, continued, err := readAnswer(in, s.Method)
 		if err != nil {
 			return nil, nil, fmt.Errorf("no answer: %w", err)
 		}
+
 		if continued {
 			if !s.Expect.Continue {
 				return nil, nil, errors.New("100 Continue came, and the body was not to be asked for")
@@ -202,10 +225,13 @@ func (r *runner) exchange(ctx context.Context, s Step, t Target, req request) (a
 			if _, err := conn.Write(req.body); err != nil {
 				return nil, nil, err
 			}
+
 			continue
 		}
+
 		all = append(all, a)
 	}
+
 	if s.Expect.Closes {
 		var timeout net.Error
 		if b, err := in.ReadByte(); err == nil {
@@ -214,6 +240,7 @@ func (r *runner) exchange(ctx context.Context, s Step, t Target, req request) (a
 			open = errors.New("the connection stays open")
 		}
 	}
+
 	return all, open, nil
 }
 
@@ -222,16 +249,19 @@ func (r *runner) dial(ctx context.Context, t Target) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	host := u.Host
 	if u.Port() == "" {
 		host = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	}
+
 	dialer := &net.Dialer{Timeout: r.cfg.Timeout}
 	if u.Scheme == "https" {
 		return (&tls.Dialer{NetDialer: dialer, Config: &tls.Config{
 			NextProtos: []string{"http/1.1"}, InsecureSkipVerify: r.cfg.InsecureTLS, //nolint:gosec // asked for
 		}}).DialContext(ctx, "tcp", host)
 	}
+
 	return dialer.DialContext(ctx, "tcp", host)
 }
 
@@ -265,6 +295,7 @@ func (r *runner) judge(s Step, t Target, a answer) error {
 	if t.Secret != "" && strings.Contains(a.body+fmt.Sprint(a.header), t.Secret) {
 		return errors.New("the answer contains the secret")
 	}
+
 	for name, want := range s.Expect.Headers {
 		got := a.header.Get(name)
 		n, err := strconv.Atoi(got)
@@ -272,14 +303,17 @@ func (r *runner) judge(s Step, t Target, a answer) error {
 			return fmt.Errorf("header %s is %q, want %q", name, got, want)
 		}
 	}
+
 	if same, ok := r.labels[s.Expect.Same]; ok {
 		if err := equal(a, same); err != nil {
 			return fmt.Errorf("differs from the answer of %q: %w", s.Expect.Same, err)
 		}
 	}
+
 	if a.status == http.StatusAccepted {
 		return r.judgeDelivery(s, a)
 	}
+
 	return nil
 }
 
@@ -288,6 +322,7 @@ func (r *runner) judgeDelivery(s Step, a answer) error {
 	if err != nil {
 		return err
 	}
+
 	switch s.Expect.Delivery {
 	case "new":
 		if got.Duplicate {
@@ -298,10 +333,17 @@ func (r *runner) judgeDelivery(s Step, a answer) error {
 		if err != nil {
 			return err
 		}
+
 		if !got.Duplicate || got.ID != first.ID {
-			return fmt.Errorf("answers delivery %q, duplicate %t; want a duplicate of %q", got.ID, got.Duplicate, first.ID)
+			return fmt.Errorf(
+				"answers delivery %q, duplicate %t; want a duplicate of %q",
+				got.ID,
+				got.Duplicate,
+				first.ID,
+			)
 		}
 	}
+
 	return nil
 }
 
@@ -323,6 +365,7 @@ func equal(a, b answer) error {
 		h.Del("Date")
 		h.Del("X-Request-Id")
 	}
+
 	switch {
 	case a.status != b.status:
 		return fmt.Errorf("status %d and %d", a.status, b.status)
@@ -331,5 +374,6 @@ func equal(a, b answer) error {
 	case fmt.Sprint(ha) != fmt.Sprint(hb):
 		return errors.New("the headers")
 	}
+
 	return nil
 }

@@ -195,6 +195,7 @@ func check(d *Descriptor) (errs DescriptorErrors) {
 			add(field, "%s is not one of %s", preview(value), strings.Join(allowed, ", "))
 		}
 	}
+
 	header := func(field, name string, forbidden ...string) {
 		switch {
 		case !validName(name):
@@ -215,6 +216,7 @@ func check(d *Descriptor) (errs DescriptorErrors) {
 	default:
 		oneOf("key", cmp.Or(d.Key, KeyUTF8), KeyUTF8, KeyBase64, KeyHex, KeyWhsec)
 	}
+
 	header("header", d.Header, unreadable...)
 	oneOf("parse", cmp.Or(d.Parse, ParseWhole), ParseWhole, ParseSpace, ParseComma, ParseSemicolon)
 	if d.Alg == AlgToken {
@@ -224,18 +226,25 @@ func check(d *Descriptor) (errs DescriptorErrors) {
 	} else {
 		oneOf("encoding", d.Encoding, EncodingHex, EncodingBase64, EncodingBase64URL)
 	}
+
 	checkPrefix(d, add)
 	checkTimestamp(d, add, func(field, name string) { header(field, name, secret...) })
 	checkTemplate(d, add)
 	if parts, problem := parseTemplate(d.Template); problem == "" {
 		errs = append(errs, checkBesideID(parts)...)
 	}
+
 	if d.DeliveryHeader != "" {
 		header("deliveryHeader", d.DeliveryHeader, secret...)
 		if d.Signs(d.DeliveryHeader) || Reserved(d.DeliveryHeader) {
-			add("deliveryHeader", "%s carries a signature, a token or a time, which is no name for a delivery", preview(d.DeliveryHeader))
+			add(
+				"deliveryHeader",
+				"%s carries a signature, a token or a time, which is no name for a delivery",
+				preview(d.DeliveryHeader),
+			)
 		}
 	}
+
 	return errs
 }
 
@@ -251,7 +260,12 @@ func checkPrefix(d *Descriptor, add adder) {
 	case strings.HasPrefix(d.Prefix, " "):
 		add("prefix", "begins with a space, and neither the value of a header nor an element of a list does")
 	case list && d.Prefix == "":
-		add("prefix", `is required with parse %s: the key of the elements that are signatures, such as "v1="`, d.Parse)
+		add(
+			"prefix",
+			`is required with parse %s: the key of the elements that are signatures, such as "v1="`,
+			d.Parse,
+		)
+
 	case list && strings.IndexByte(d.Prefix, sep) >= 0:
 		add("prefix", "contains the character at which parse %s splits", d.Parse)
 	}
@@ -262,11 +276,17 @@ func checkTimestamp(d *Descriptor, add adder, header func(field, name string)) {
 	if ts == nil {
 		return
 	}
+
 	if strings.HasSuffix(ts.Header, "=") {
 		sep, list := separator(d.Parse)
 		switch {
 		case !list:
-			add("timestamp.header", "%s names an element of the signature header, which needs parse space, comma or semicolon", preview(ts.Header))
+			add(
+				"timestamp.header",
+				"%s names an element of the signature header, which needs parse space, comma or semicolon",
+				preview(ts.Header),
+			)
+
 		case ts.Header == d.Prefix:
 			add("timestamp.header", "is also the prefix of the signatures")
 		case len(ts.Header) < 2 || len(ts.Header) > maxPrefix || strings.IndexByte(ts.Header, sep) >= 0 || !validName(ts.Header[:len(ts.Header)-1]):
@@ -278,6 +298,7 @@ func checkTimestamp(d *Descriptor, add adder, header func(field, name string)) {
 			add("timestamp.header", `is also the signature header; name the element of it that carries the time, such as "t="`)
 		}
 	}
+
 	units := []string{UnitSeconds, UnitMillis, UnitRFC3339, UnitHTTPDate}
 	if unit := cmp.Or(ts.Unit, UnitSeconds); !slices.Contains(units, unit) {
 		add("timestamp.unit", "%s is not one of %s", preview(unit), strings.Join(units, ", "))
@@ -285,6 +306,7 @@ func checkTimestamp(d *Descriptor, add adder, header func(field, name string)) {
 	if ts.Tolerance < 0 || ts.Tolerance > maxTolerance {
 		add("timestamp.tolerance", "%d is not a number of seconds from 1 to %d", ts.Tolerance, maxTolerance)
 	}
+
 	if d.Alg == AlgToken {
 		add("timestamp", "alg token signs nothing, so anybody could write the timestamp")
 	} else if !strings.Contains(d.Template, "{ts}") {
@@ -299,15 +321,18 @@ func checkTemplate(d *Descriptor, add adder) {
 		}
 		return
 	}
+
 	if len(d.Template) > maxTemplate || !utf8.ValidString(d.Template) {
 		add("template", "is longer than %d bytes, or not UTF-8", maxTemplate)
 		return
 	}
+
 	parts, problem := parseTemplate(d.Template)
 	if problem != "" {
 		add("template", "%s", problem)
 		return
 	}
+
 	has := func(k partKind) bool {
 		return slices.ContainsFunc(parts, func(p part) bool { return p.kind == k })
 	}
@@ -339,18 +364,29 @@ func checkBesideID(parts []part) (errs DescriptorErrors) {
 		}
 
 		b := rest[0]
-		e := DescriptorError{Field: "template", Hint: "write the separator that the sender signs; without one it cannot be verified safely"}
+		e := DescriptorError{
+			Field: "template",
+			Hint:  "write the separator that the sender signs; without one it cannot be verified safely",
+		}
 		switch url := a.kind == partURL || b.kind == partURL; {
 		case between == "":
 			e.Message = fmt.Sprintf("has %s directly beside %s", a.text, b.text)
 		case url && !strings.ContainsAny(between, " \n"):
-			e.Message = fmt.Sprintf("has only %s between %s and %s, which a URL may hold", preview(between), a.text, b.text)
+			e.Message = fmt.Sprintf(
+				"has only %s between %s and %s, which a URL may hold",
+				preview(between),
+				a.text,
+				b.text,
+			)
+
 		default:
 			continue
 		}
+
 		e.Message += ": bytes could be moved from one to the other under the same signature"
 		errs = append(errs, e)
 	}
+
 	return errs
 }
 
@@ -375,7 +411,15 @@ type part struct {
 // parseTemplate takes a template apart. The second result says what is wrong
 // with it, in words.
 func parseTemplate(template string) (parts []part, problem string) {
-	kinds := map[string]partKind{"body": partBody, "ts": partTime, "id": partID, "url": partURL, "method": partMethod, "headers": partHeaders}
+	kinds := map[string]partKind{
+		"body":    partBody,
+		"ts":      partTime,
+		"id":      partID,
+		"url":     partURL,
+		"method":  partMethod,
+		"headers": partHeaders,
+	}
+
 	for rest := template; rest != ""; {
 		open := strings.IndexAny(rest, "{}")
 		if open < 0 {
@@ -384,10 +428,12 @@ func parseTemplate(template string) (parts []part, problem string) {
 		if open > 0 {
 			parts = append(parts, part{text: rest[:open]})
 		}
+
 		end := strings.IndexByte(rest[open:], '}')
 		if rest[open] == '}' || end < 0 {
 			return nil, "has a brace without its partner"
 		}
+
 		name := rest[open+1 : open+end]
 		kind, ok := kinds[name]
 		if !ok {
@@ -396,9 +442,11 @@ func parseTemplate(template string) (parts []part, problem string) {
 		if slices.ContainsFunc(parts, func(p part) bool { return p.kind == kind }) {
 			return nil, "contains {" + name + "} twice"
 		}
+
 		parts = append(parts, part{kind, "{" + name + "}"})
 		rest = rest[open+end+1:]
 	}
+
 	return parts, ""
 }
 
@@ -421,6 +469,7 @@ func validName(name string) bool {
 	if name == "" || len(name) > maxName {
 		return false
 	}
+
 	for i := 0; i < len(name); i++ {
 		c := name[i]
 		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' {
@@ -430,6 +479,7 @@ func validName(name string) bool {
 			return false
 		}
 	}
+
 	return true
 }
 

@@ -28,6 +28,7 @@ func (s *Scheme) Explain(secret []byte, m Message, now time.Time) []string {
 		say("result: refused")
 		return lines
 	}
+
 	f := v.forms[pick(v.forms, m.Header)]
 	say("secret: %d bytes, read as %s", len(secret), f.d.Key)
 	f.explainHeaders(&m, now, say)
@@ -36,14 +37,17 @@ func (s *Scheme) Explain(secret []byte, m Message, now time.Time) []string {
 	} else {
 		say("signed: %s of %q, body of %d bytes", f.d.Alg, f.d.Template, len(m.Body))
 	}
+
 	p, err := v.Verify(m, now)
 	if err == nil {
 		say("result: accepted")
 		if p.DeliveryID != "" {
 			say("delivery: %s from %s, signed: %t", preview(p.DeliveryID), p.DeliveryHeader, p.DeliveryIDSigned)
 		}
+
 		return lines
 	}
+
 	say("result: refused, %s", err)
 	var r *Refusal
 	if errors.As(err, &r) && (r.Code == CodeMismatch || r.Code == CodeMissingHeader || r.Code == CodeMalformed) {
@@ -51,6 +55,7 @@ func (s *Scheme) Explain(secret []byte, m Message, now time.Time) []string {
 			say("hint: %s", hint)
 		}
 	}
+
 	return lines
 }
 
@@ -66,14 +71,22 @@ func (f *keyedForm) explainHeaders(m *Message, now time.Time, say func(string, .
 			say("header %s: missing", name)
 		}
 	}
+
 	req, _ := f.read(m.Header, now, nil)
 	if ts := f.d.Timestamp; ts != nil && req.ts != "" {
 		if at, ok := parseTime(ts.Unit, req.ts); ok {
-			say("time: %s is %s, %d s ago; accepted are %d s either way", preview(req.ts), at.UTC().Format(time.RFC3339), now.Unix()-at.Unix(), f.tolerance)
+			say(
+				"time: %s is %s, %d s ago; accepted are %d s either way",
+				preview(req.ts),
+				at.UTC().Format(time.RFC3339),
+				now.Unix()-at.Unix(),
+				f.tolerance,
+			)
 		} else {
 			say("time: %s is not %s", preview(req.ts), unitText(ts.Unit))
 		}
 	}
+
 	if f.sep != 0 {
 		say("list: %d elements begin with %s", len(req.candidates), preview(f.d.Prefix))
 	}
@@ -85,13 +98,16 @@ func (s *Scheme) hints(secret []byte, m Message, now time.Time) (hints []string)
 		if len(secret) == 0 {
 			return false
 		}
+
 		v, err := s.Verifier(secret)
 		if err != nil {
 			return false
 		}
+
 		_, err = v.Verify(m, now)
 		return err == nil
 	}
+
 	bodies := []struct {
 		what string
 		body []byte
@@ -102,6 +118,7 @@ func (s *Scheme) hints(secret []byte, m Message, now time.Time) (hints []string)
 		{"with LF in place of CRLF", bytes.ReplaceAll(m.Body, []byte("\r\n"), []byte("\n"))},
 		{"when it is empty", nil},
 	}
+
 	for _, b := range bodies {
 		changed := m
 		changed.Body = b.body
@@ -109,6 +126,7 @@ func (s *Scheme) hints(secret []byte, m Message, now time.Time) (hints []string)
 			hints = append(hints, "the signature fits the body "+b.what+": something changed it on the way")
 		}
 	}
+
 	secrets := []struct {
 		what   string
 		secret []byte
@@ -117,16 +135,19 @@ func (s *Scheme) hints(secret []byte, m Message, now time.Time) (hints []string)
 		{"without its first word up to the underscore", cutWord(secret)},
 		{"decoded from base64", fromBase64(bytes.TrimPrefix(secret, []byte(whsec)))},
 	}
+
 	for _, c := range secrets {
 		if !bytes.Equal(c.secret, secret) && accepts(s, c.secret, m) {
 			hints = append(hints, "the signature fits the secret "+c.what)
 		}
 	}
+
 	for _, other := range table().sorted {
 		if other != s && accepts(other, secret, m) {
 			hints = append(hints, "the request is signed as scheme "+other.row.name+" would")
 		}
 	}
+
 	return hints
 }
 

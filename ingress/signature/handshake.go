@@ -36,6 +36,7 @@ func (v *Verifier) Handshake(m Message) (Answer, bool) {
 	if v == nil || len(v.forms) == 0 {
 		return Answer{}, false
 	}
+
 	switch v.scheme.row.handshake {
 	case handshakeSlack:
 		found := members(m.Body, "type", "challenge")
@@ -43,23 +44,28 @@ func (v *Verifier) Handshake(m Message) (Answer, bool) {
 			return echo(text(found[1]))
 		}
 	case handshakeTwitch:
-		if values := m.Header["Twitch-Eventsub-Message-Type"]; len(values) == 1 && values[0] == "webhook_callback_verification" {
+		if values := m.Header["Twitch-Eventsub-Message-Type"]; len(values) == 1 &&
+			values[0] == "webhook_callback_verification" {
 			return echo(text(members(m.Body, "challenge")[0]))
 		}
 	case handshakeZoom:
 		found := members(m.Body, "event", "payload")
 		plain := text(members([]byte(found[1]), "plainToken")[0])
+
 		// A token of this form would make the answer a signature of a request.
-		if text(found[0]) == "endpoint.url_validation" && plain != "" && len(plain) <= maxChallenge && !strings.HasPrefix(plain, "v0:") {
+		if text(found[0]) == "endpoint.url_validation" && plain != "" && len(plain) <= maxChallenge &&
+			!strings.HasPrefix(plain, "v0:") {
 			mac := hmac.New(sha256.New, v.forms[0].key.mac)
 			mac.Write([]byte(plain))
 			return asJSON(map[string]string{"plainToken": plain, "encryptedToken": hex.EncodeToString(mac.Sum(nil))})
 		}
+
 	case handshakeDiscord:
 		found := members(m.Body, "type", "event")
 		if found[1] != "" { // an event is of type 1, as the ping of an interaction is
 			break
 		}
+
 		switch found[0] {
 		case "1":
 			return asJSON(map[string]int{"type": 1})
@@ -67,6 +73,7 @@ func (v *Verifier) Handshake(m Message) (Answer, bool) {
 			return Answer{Status: 204}, true
 		}
 	}
+
 	return Answer{}, false
 }
 
@@ -92,6 +99,7 @@ func members(object []byte, keys ...string) []string {
 	if !json.Valid(object) {
 		return found
 	}
+
 	parsed := gjson.ParseBytes(object)
 	if !parsed.IsObject() {
 		return found
@@ -103,6 +111,7 @@ func members(object []byte, keys ...string) []string {
 		}
 		return true
 	})
+
 	return found
 }
 

@@ -40,6 +40,7 @@ func (f *form) read(header map[string][]string, now time.Time, room []string) (r
 		if value == "" {
 			continue
 		}
+
 		present = true
 		if len(value) > maxValue {
 			return req, refuse(CodeMalformed, "%s has %d bytes; %d are read", f.sigs[i], len(value), maxValue)
@@ -48,31 +49,38 @@ func (f *form) read(header map[string][]string, now time.Time, room []string) (r
 			return req, r
 		}
 	}
+
 	if !present {
 		return req, f.missing(header)
 	}
+
 	if f.tsHeader != "" {
 		if req.ts, r = single(header, f.tsHeader); r != nil {
 			return req, r
 		}
 	}
+
 	if f.d.Timestamp != nil {
 		if r := f.checkTime(&req, now); r != nil {
 			return req, r
 		}
 	}
+
 	if r := f.readID(&req, header); r != nil {
 		return req, r
 	}
+
 	if f.d.HeaderNames != "" {
 		if r := f.readNamed(&req, header); r != nil {
 			return req, r
 		}
 	}
+
 	if len(req.candidates) == 0 {
 		return req, refuse(CodeMalformed, "%s has nothing that begins with %s (its value has %d bytes)",
 			f.d.Header, preview(f.d.Prefix), f.valueLength(header))
 	}
+
 	return req, nil
 }
 
@@ -99,6 +107,7 @@ func (f *form) split(req *request, value string) *Refusal {
 		}
 		return nil
 	}
+
 	named := f.d.HeaderNames == ""
 	for more := true; more; {
 		var element string
@@ -112,26 +121,37 @@ func (f *form) split(req *request, value string) *Refusal {
 				if ts == "" {
 					return refuse(CodeMalformed, "%s has an empty element %s", f.d.Header, f.tsElement)
 				}
+
 				req.ts = ts
 				continue
 			}
 		}
+
 		if f.d.HeaderNames != "" {
 			if names, ok := strings.CutPrefix(element, f.d.HeaderNames); ok {
 				if named {
 					return refuse(CodeDuplicateHeader, "%s has more than one element %s", f.d.Header, f.d.HeaderNames)
 				}
+
 				named, req.headers = true, names
 				continue
 			}
 		}
+
 		if text, ok := strings.CutPrefix(element, f.d.Prefix); ok && len(req.candidates) < f.candidates {
 			req.candidates = append(req.candidates, text)
 		}
 	}
+
 	if !named {
-		return refuse(CodeMalformed, "%s has no element %s, which is part of what is signed", f.d.Header, f.d.HeaderNames)
+		return refuse(
+			CodeMalformed,
+			"%s has no element %s, which is part of what is signed",
+			f.d.Header,
+			f.d.HeaderNames,
+		)
 	}
+
 	return nil
 }
 
@@ -151,16 +171,19 @@ func (f *form) readNamed(req *request, header map[string][]string) *Refusal {
 	if len(names) > maxNamed {
 		return refuse(CodeMalformed, "%s names %d headers; %d are read", f.d.Header, len(names), maxNamed)
 	}
+
 	values := make([]string, len(names))
 	for i, name := range names {
 		if !validName(name) {
 			return refuse(CodeMalformed, "%s names %s, which is not a header", f.d.Header, preview(name))
 		}
+
 		var r *Refusal
 		if values[i], r = single(header, canonical(name)); r != nil {
 			return r
 		}
 	}
+
 	req.headers += "." + strings.Join(values, ".")
 	return nil
 }
@@ -172,17 +195,25 @@ func (f *form) readID(req *request, header map[string][]string) *Refusal {
 		if r != nil {
 			return r
 		}
+
 		if id == "" {
-			return refuse(CodeMissingHeader, "%s is missing or empty; it is part of what is signed", f.d.DeliveryHeader)
+			return refuse(
+				CodeMissingHeader,
+				"%s is missing or empty; it is part of what is signed",
+				f.d.DeliveryHeader,
+			)
 		}
+
 		req.id, req.idHeader = id, f.deliveries[0]
 		return nil
 	}
+
 	for _, name := range f.deliveries {
 		values := header[name]
 		if len(values) == 0 {
 			continue
 		}
+
 		id := values[0]
 		if len(values) > 1 {
 			id = strings.Join(values, ", ")
@@ -192,6 +223,7 @@ func (f *form) readID(req *request, header map[string][]string) *Refusal {
 			return nil
 		}
 	}
+
 	return nil
 }
 
@@ -203,6 +235,7 @@ func (f *form) missing(header map[string][]string) *Refusal {
 			seen = append(seen, name)
 		}
 	}
+
 	name := f.d.Header
 	if f.d.Numbered > 0 {
 		name += "-1"
@@ -210,9 +243,15 @@ func (f *form) missing(header map[string][]string) *Refusal {
 	if len(seen) == 0 {
 		return refuse(CodeMissingHeader, "%s is missing or empty", name)
 	}
+
 	slices.Sort(seen)
 	seen = seen[:min(len(seen), 3)]
-	return refuse(CodeMissingHeader, "%s is missing or empty; the request has %s, which this scheme does not use", name, strings.Join(seen, ", "))
+	return refuse(
+		CodeMissingHeader,
+		"%s is missing or empty; the request has %s, which this scheme does not use",
+		name,
+		strings.Join(seen, ", "),
+	)
 }
 
 func (f *form) valueLength(header map[string][]string) (n int) {
@@ -234,18 +273,35 @@ func (f *form) checkTime(req *request, now time.Time) *Refusal {
 	if req.ts == "" {
 		return refuse(CodeMissingHeader, "%s is missing or empty; it is part of what is signed", name)
 	}
+
 	at, ok := parseTime(f.d.Timestamp.Unit, req.ts)
 	if !ok {
 		return refuse(CodeMalformed, "%s is %s, not %s", name, preview(req.ts), unitText(f.d.Timestamp.Unit))
 	}
+
 	req.signedAt = at
 	age := now.Unix() - at.Unix()
 	switch {
 	case age > f.tolerance:
-		return refuse(CodeStale, "%s %s is %d s old; at most %d s are accepted", name, preview(req.ts), age, f.tolerance)
+		return refuse(
+			CodeStale,
+			"%s %s is %d s old; at most %d s are accepted",
+			name,
+			preview(req.ts),
+			age,
+			f.tolerance,
+		)
 	case age < -f.tolerance:
-		return refuse(CodeFuture, "%s %s is %d s in the future; at most %d s are accepted", name, preview(req.ts), -age, f.tolerance)
+		return refuse(
+			CodeFuture,
+			"%s %s is %d s in the future; at most %d s are accepted",
+			name,
+			preview(req.ts),
+			-age,
+			f.tolerance,
+		)
 	}
+
 	return nil
 }
 
@@ -275,13 +331,16 @@ func parseTime(unit, text string) (time.Time, bool) {
 		at, err := time.Parse("Mon, 02 Jan 2006 15:04:05 GMT", text[:min(len(text), 64)])
 		return at, err == nil
 	}
+
 	if len(text) == 0 || len(text) > 20 || text[0] == '0' && len(text) > 1 {
 		return time.Time{}, false
 	}
+
 	perSecond := int64(1)
 	if unit == UnitMillis {
 		perSecond = 1000
 	}
+
 	n, most := int64(0), farFuture*perSecond
 	for i := 0; i < len(text); i++ {
 		if text[i] < '0' || text[i] > '9' {
@@ -289,6 +348,7 @@ func parseTime(unit, text string) (time.Time, bool) {
 		}
 		n = min(n*10+int64(text[i]-'0'), most)
 	}
+
 	return time.Unix(n/perSecond, n%perSecond*int64(time.Second)/perSecond), true
 }
 
@@ -304,6 +364,7 @@ func decodeSignature(encoding, text string, dst []byte) int {
 	if len(text) == 0 || len(text) > len(src) {
 		return -1
 	}
+
 	n := copy(src[:], text)
 	var err error
 	switch encoding {
@@ -314,9 +375,11 @@ func decodeSignature(encoding, text string, dst []byte) int {
 	default:
 		n, err = decodeBase64(strictURL, dst, src[:n])
 	}
+
 	if err != nil {
 		return -1
 	}
+
 	return n
 }
 

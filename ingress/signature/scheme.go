@@ -57,6 +57,7 @@ func compile(r row) *Scheme {
 	for _, d := range append([]Descriptor{r.descriptor}, r.others...) {
 		s.forms = append(s.forms, compileForm(d))
 	}
+
 	for i, f := range s.forms {
 		f.decisive = slices.DeleteFunc(slices.Clone(f.headers), func(name string) bool {
 			return slices.ContainsFunc(s.forms[i+1:], func(later *form) bool {
@@ -64,6 +65,7 @@ func compile(r row) *Scheme {
 			})
 		})
 	}
+
 	return s
 }
 
@@ -78,6 +80,7 @@ func compileForm(d Descriptor) *form {
 		f.signsTime = f.signsTime || p.kind == partTime
 		f.signsURL = f.signsURL || p.kind == partURL
 	}
+
 	if d.Numbered > 0 {
 		for n := 1; n <= d.Numbered; n++ {
 			f.sigs = append(f.sigs, canonical(d.Header+"-"+strconv.Itoa(n)))
@@ -87,6 +90,7 @@ func compileForm(d Descriptor) *form {
 			f.sigs = append(f.sigs, canonical(name))
 		}
 	}
+
 	f.headers = slices.Clone(f.sigs)
 	if ts := d.Timestamp; ts != nil {
 		copied := *ts
@@ -101,6 +105,7 @@ func compileForm(d Descriptor) *form {
 			f.headers = append(f.headers, f.tsHeader)
 		}
 	}
+
 	if d.DeliveryHeader != "" {
 		for _, name := range append([]string{d.DeliveryHeader}, d.AlsoDelivery...) {
 			f.deliveries = append(f.deliveries, canonical(name))
@@ -109,6 +114,7 @@ func compileForm(d Descriptor) *form {
 			f.headers = append(f.headers, f.deliveries[0])
 		}
 	}
+
 	return f
 }
 

@@ -34,6 +34,7 @@ func (f *form) verifyKey(secret []byte) (k key, err error) {
 	if err != nil {
 		return key{}, err
 	}
+
 	switch f.d.Alg {
 	case AlgToken:
 		k.token = sha256.Sum256(raw)
@@ -44,25 +45,30 @@ func (f *form) verifyKey(secret []byte) (k key, err error) {
 			if err != nil || !ok {
 				return key{}, errors.New("the secret is not an Ed25519 public key in DER")
 			}
+
 			k.ed = ed
 		} else if len(raw) != ed25519.PublicKeySize {
 			return key{}, fmt.Errorf("an Ed25519 public key has 32 bytes, the secret has %d", len(raw))
 		} else {
 			k.ed = raw
 		}
+
 	case AlgECDSAP256:
 		pub, err := x509.ParsePKIXPublicKey(raw)
 		ec, ok := pub.(*ecdsa.PublicKey)
 		if err != nil || !ok || ec.Curve != elliptic.P256() {
 			return key{}, errors.New("the secret is not a P-256 public key in DER")
 		}
+
 		k.ec = ec
+
 	default:
 		if len(raw) == 0 {
 			return key{}, errors.New("the secret decodes to an empty key")
 		}
 		k.mac = raw
 	}
+
 	return k, nil
 }
 
@@ -76,7 +82,9 @@ func (f *form) decodeSecret(secret []byte) ([]byte, error) {
 		if _, err := hex.Decode(raw, secret); err != nil {
 			return nil, errors.New("the secret is not hexadecimal")
 		}
+
 		return raw, nil
+
 	case KeyWhsec:
 		raw, err := base64Secret(bytes.TrimPrefix(secret, []byte(whsec)))
 		if err != nil {
@@ -85,14 +93,18 @@ func (f *form) decodeSecret(secret []byte) ([]byte, error) {
 		if len(raw) < 24 || len(raw) > 64 {
 			return nil, fmt.Errorf("the secret has %d bytes; Standard Webhooks asks for 24 to 64", len(raw))
 		}
+
 		return raw, nil
+
 	case KeyWhpk:
 		rest, ok := bytes.CutPrefix(secret, []byte(whpk))
 		if !ok {
 			return nil, errors.New("the secret is not a public key that begins with whpk_")
 		}
+
 		return base64Secret(rest)
 	}
+
 	return bytes.Clone(secret), nil
 }
 

@@ -27,6 +27,7 @@ func (s *Scheme) Sign(secret []byte, m Message, id string, now time.Time) (map[s
 	if len(secret) == 0 {
 		return nil, errors.New("cannot sign with an empty secret")
 	}
+
 	f := s.formsFor(secret)[0]
 	req := request{id: id}
 	headers := map[string]string{}
@@ -36,6 +37,7 @@ func (s *Scheme) Sign(secret []byte, m Message, id string, now time.Time) (map[s
 	case f.signsID:
 		return nil, fmt.Errorf("scheme %s signs %s: a delivery ID is needed", s.row.name, f.d.DeliveryHeader)
 	}
+
 	value := ""
 	if ts := f.d.Timestamp; ts != nil {
 		req.ts = formatTime(ts.Unit, now)
@@ -45,26 +47,32 @@ func (s *Scheme) Sign(secret []byte, m Message, id string, now time.Time) (map[s
 			value = f.tsElement + req.ts + string(f.sep)
 		}
 	}
+
 	if f.d.HeaderNames != "" {
 		if len(m.Header["Content-Type"]) > 0 {
 			req.headers = "content-type"
 		}
+
 		value += f.d.HeaderNames + req.headers + string(f.sep)
 		if r := f.readNamed(&req, m.Header); r != nil {
 			return nil, r
 		}
 	}
+
 	if f.signsURL && m.URL == "" {
 		return nil, fmt.Errorf("scheme %s signs the URL, and there is none", s.row.name)
 	}
+
 	sig, err := f.sign(secret, &req, &m)
 	if err != nil {
 		return nil, fmt.Errorf("sign like %s: %w", s.row.name, err)
 	}
+
 	name := f.d.Header
 	if f.d.Numbered > 0 {
 		name += "-1"
 	}
+
 	headers[name] = value + f.d.Prefix + encode(f.d.Encoding, sig)
 	return headers, nil
 }
@@ -74,6 +82,7 @@ func (f *form) sign(secret []byte, req *request, m *Message) ([]byte, error) {
 	for _, p := range f.parts {
 		signed = appendPart(signed, p, req, m)
 	}
+
 	switch f.d.Alg {
 	case AlgToken:
 		return f.decodeSecret(secret)
@@ -82,24 +91,30 @@ func (f *form) sign(secret []byte, req *request, m *Message) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+
 		return ed25519.Sign(private, signed), nil
+
 	case AlgECDSAP256:
 		private, err := ecPrivate(secret)
 		if err != nil {
 			return nil, err
 		}
+
 		digest := sha256.Sum256(signed)
 		return ecdsa.SignASN1(rand.Reader, private, digest[:])
 	}
+
 	k, err := f.verifyKey(secret)
 	if err != nil {
 		return nil, err
 	}
+
 	if f.d.BodyHashInURL {
 		if err := checkBodyHash(m); err != nil {
 			return nil, err
 		}
 	}
+
 	mac := hmac.New(newHash(f.d.Alg), k.mac)
 	mac.Write(signed)
 	return mac.Sum(nil), nil
@@ -113,10 +128,12 @@ func (f *form) edPrivate(secret []byte) (ed25519.PrivateKey, error) {
 		if !ok {
 			return nil, errors.New("signing needs the private key, which begins with whsk_")
 		}
+
 		raw, err = base64Secret(rest)
 	} else {
 		raw, err = f.decodeSecret(secret)
 	}
+
 	switch {
 	case err != nil:
 		return nil, err
@@ -125,6 +142,7 @@ func (f *form) edPrivate(secret []byte) (ed25519.PrivateKey, error) {
 	case len(raw) == ed25519.PrivateKeySize:
 		return raw, nil
 	}
+
 	return nil, fmt.Errorf("an Ed25519 private key has 32 or 64 bytes, the secret has %d", len(raw))
 }
 
@@ -133,6 +151,7 @@ func ecPrivate(secret []byte) (*ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	private, err := x509.ParseECPrivateKey(der)
 	if err != nil {
 		parsed, _ := x509.ParsePKCS8PrivateKey(der)
@@ -141,6 +160,7 @@ func ecPrivate(secret []byte) (*ecdsa.PrivateKey, error) {
 	if private == nil || private.Curve != elliptic.P256() {
 		return nil, errors.New("signing needs the P-256 private key as PKCS #8 or SEC 1 in base64")
 	}
+
 	return private, nil
 }
 

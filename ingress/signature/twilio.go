@@ -26,8 +26,10 @@ func (f *keyedForm) matchTwilio(req *request, m *Message) *Refusal {
 	} else if !formBody(m.Body) {
 		return refuse(CodeMalformed, "the URL has no %s, so %s does not cover this body", bodyHashParam, f.d.Header)
 	}
+
 	s := f.scratch()
 	defer f.release(s)
+
 	var refusal *Refusal
 	for _, signed := range ports(m.URL) {
 		variant := *m
@@ -37,12 +39,15 @@ func (f *keyedForm) matchTwilio(req *request, m *Message) *Refusal {
 			if !ok {
 				return refuse(CodeMalformed, "the body is not a form")
 			}
+
 			variant.URL += fields
 		}
+
 		if refusal = f.matchMAC(req, &variant, s); refusal == nil {
 			return nil
 		}
 	}
+
 	return refusal
 }
 
@@ -83,14 +88,17 @@ func sortedFields(body []byte) (string, bool) {
 	if strings.Count(string(body), "&") >= maxFields {
 		return "", false
 	}
+
 	fields, err := url.ParseQuery(string(body))
 	if err != nil {
 		return "", false
 	}
+
 	var names []string
 	for name := range fields {
 		names = append(names, name)
 	}
+
 	slices.Sort(names)
 	var b strings.Builder
 	for _, name := range names {
@@ -101,6 +109,7 @@ func sortedFields(body []byte) (string, bool) {
 			b.WriteString(value)
 		}
 	}
+
 	return b.String(), true
 }
 
@@ -112,10 +121,12 @@ func ports(raw string) []string {
 	if !ok || port == "" {
 		return []string{raw}
 	}
+
 	end := strings.IndexAny(rest, "/?#")
 	if end < 0 {
 		end = len(rest)
 	}
+
 	host, path := rest[:end], rest[end:]
 	if bare, had := strings.CutSuffix(host, port); had {
 		return []string{raw, scheme + "://" + bare + path}
@@ -123,5 +134,6 @@ func ports(raw string) []string {
 	if strings.LastIndexByte(host, ':') > strings.LastIndexByte(host, ']') {
 		return []string{raw} // another port, which is signed as it is
 	}
+
 	return []string{raw, scheme + "://" + host + port + path}
 }

@@ -94,13 +94,16 @@ func (s *Scheme) Verifier(secret []byte) (*Verifier, error) {
 	if len(secret) == 0 {
 		return v, nil
 	}
+
 	for _, f := range s.formsFor(secret) {
 		k, err := f.verifyKey(secret)
 		if err != nil {
 			return nil, err
 		}
+
 		v.forms = append(v.forms, &keyedForm{form: f, key: k})
 	}
+
 	return v, nil
 }
 
@@ -119,9 +122,11 @@ func (s *Scheme) formsFor(secret []byte) (claimed []*form) {
 			}
 		}
 	}
+
 	if claimed != nil {
 		return claimed
 	}
+
 	return rest
 }
 
@@ -132,8 +137,12 @@ func (v *Verifier) Scheme() *Scheme { return v.scheme }
 // error is always a *Refusal.
 func (v *Verifier) Verify(m Message, now time.Time) (Proof, error) {
 	if v == nil || len(v.forms) == 0 {
-		return Proof{}, refuse(CodeNoSecret, "the webhook's secret is empty or still pending: every request is refused")
+		return Proof{}, refuse(
+			CodeNoSecret,
+			"the webhook's secret is empty or still pending: every request is refused",
+		)
 	}
+
 	var room [maxCandidates]string
 	f := v.forms[pick(v.forms, m.Header)]
 	req, refusal := f.read(m.Header, now, room[:0])
@@ -143,6 +152,7 @@ func (v *Verifier) Verify(m Message, now time.Time) (Proof, error) {
 	if refusal != nil {
 		return Proof{}, refusal
 	}
+
 	p := Proof{
 		DeliveryID:       req.id,
 		DeliveryIDSigned: f.signsID,
@@ -153,6 +163,7 @@ func (v *Verifier) Verify(m Message, now time.Time) (Proof, error) {
 	if values := m.Header[v.scheme.event]; len(values) > 0 {
 		p.Event = values[0]
 	}
+
 	return p, nil
 }
 
@@ -191,17 +202,21 @@ func (f *keyedForm) match(req *request, m *Message) *Refusal {
 	if f.signsURL && m.URL == "" {
 		return refuse(CodeMalformed, "%s signs the URL, and the server's public URL is not set", f.d.Header)
 	}
+
 	switch f.d.Alg {
 	case AlgToken:
 		return f.matchToken(req, m)
 	case AlgEd25519, AlgECDSAP256:
 		return f.matchPublicKey(req, m)
 	}
+
 	if f.d.BodyHashInURL {
 		return f.matchTwilio(req, m)
 	}
+
 	s := f.scratch()
 	defer f.release(s)
+
 	return f.matchMAC(req, m, s)
 }
 
@@ -216,12 +231,14 @@ func (f *keyedForm) matchMAC(req *request, m *Message, s *scratch) *Refusal {
 		if n != len(sum) {
 			continue
 		}
+
 		wellFormed++
 		if hmac.Equal(got[:n], sum) {
 			req.digest = sha256.Sum256(sum)
 			return nil
 		}
 	}
+
 	return f.mismatch(req, m, wellFormed)
 }
 
@@ -234,11 +251,14 @@ func (f *form) writeParts(s *scratch, req *request, m *Message) {
 				s.mac.Write(s.buf)
 				s.buf = s.buf[:0]
 			}
+
 			s.mac.Write(m.Body)
 			continue
 		}
+
 		s.buf = appendPart(s.buf, p, req, m)
 	}
+
 	if len(s.buf) > 0 {
 		s.mac.Write(s.buf)
 	}
@@ -259,6 +279,7 @@ func appendPart(buf []byte, p part, req *request, m *Message) []byte {
 	case partHeaders:
 		return append(buf, req.headers...)
 	}
+
 	return append(buf, p.text...)
 }
 
@@ -280,6 +301,7 @@ func (f *keyedForm) matchPublicKey(req *request, m *Message) *Refusal {
 	for _, p := range f.parts {
 		signed = appendPart(signed, p, req, m)
 	}
+
 	digest := sha256.Sum256(signed)
 	wellFormed := 0
 	var got [maxDecoded]byte
@@ -296,6 +318,7 @@ func (f *keyedForm) matchPublicKey(req *request, m *Message) *Refusal {
 		default:
 			ok = ed25519.Verify(f.key.ed, signed, got[:n])
 		}
+
 		wellFormed++
 		if ok {
 			req.digest = digest
@@ -305,6 +328,7 @@ func (f *keyedForm) matchPublicKey(req *request, m *Message) *Refusal {
 			break
 		}
 	}
+
 	return f.mismatch(req, m, wellFormed)
 }
 
@@ -317,8 +341,15 @@ func (f *form) mismatch(req *request, m *Message, wellFormed int) *Refusal {
 		return refuse(CodeMalformed, "%s holds no %s signature of the right length for %s after %s (%d looked at)",
 			f.d.Header, f.d.Encoding, f.d.Alg, preview(f.d.Prefix), len(req.candidates))
 	}
-	return refuse(CodeMismatch, "%s does not match %s of %q under this webhook's secret (%d signatures compared, body of %d bytes)",
-		f.d.Header, f.d.Alg, f.d.Template, wellFormed, len(m.Body))
+	return refuse(
+		CodeMismatch,
+		"%s does not match %s of %q under this webhook's secret (%d signatures compared, body of %d bytes)",
+		f.d.Header,
+		f.d.Alg,
+		f.d.Template,
+		wellFormed,
+		len(m.Body),
+	)
 }
 
 func (f *keyedForm) scratch() *scratch {

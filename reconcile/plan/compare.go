@@ -13,7 +13,15 @@ import (
 )
 
 func (p *Plan) compareFile(cur state.Current, file *schema.FactoryFile, app *state.Application) {
-	c := Change{Kind: KindFactory, Name: "factory.yaml", Fields: []Field{}, UID: cur.Factory.UID, File: "factory.yaml", Line: 1}
+	c := Change{
+		Kind:   KindFactory,
+		Name:   "factory.yaml",
+		Fields: []Field{},
+		UID:    cur.Factory.UID,
+		File:   "factory.yaml",
+		Line:   1,
+	}
+
 	switch old := cur.Tree.File; {
 	case old == nil && file == nil:
 		return
@@ -24,6 +32,7 @@ func (p *Plan) compareFile(cur state.Current, file *schema.FactoryFile, app *sta
 	default:
 		c.update(old, file)
 	}
+
 	app.FileChanged = c.Action != ActionUnchanged
 	p.Changes = append(p.Changes, c)
 }
@@ -44,6 +53,7 @@ func (p *Plan) compareWebhooks(cur state.Current, webhooks []schema.Webhook, app
 		} else {
 			moved = c.update(old.Spec, w)
 		}
+
 		stale := exists && old.Spec.SecretName == w.SecretName && old.SecretVersion != version
 		if stale {
 			s := picked[w.SecretName]
@@ -51,26 +61,47 @@ func (p *Plan) compareWebhooks(cur state.Current, webhooks []schema.Webhook, app
 				s = &Secret{Name: w.SecretName, Version: version}
 				picked[w.SecretName] = s
 			}
+
 			s.Webhooks = append(s.Webhooks, w.Name)
 			app.Counts.Secrets++
 		}
+
 		if stale || moved || c.Action != ActionUnchanged {
-			app.Webhooks = append(app.Webhooks, state.WebhookChange{UID: c.UID, Ordinal: ordinal, Spec: w, SecretVersion: version})
+			app.Webhooks = append(
+				app.Webhooks,
+				state.WebhookChange{UID: c.UID, Ordinal: ordinal, Spec: w, SecretVersion: version},
+			)
 		}
+
 		changes = append(changes, c)
 	}
+
 	for name, w := range live {
-		changes = append(changes, Change{Kind: KindWebhook, Name: name, Action: ActionDelete, Fields: []Field{}, UID: w.UID, File: w.Spec.Path, Line: max(w.Spec.Line, 1)})
+		changes = append(
+			changes,
+			Change{
+				Kind:   KindWebhook,
+				Name:   name,
+				Action: ActionDelete,
+				Fields: []Field{},
+				UID:    w.UID,
+				File:   w.Spec.Path,
+				Line:   max(w.Spec.Line, 1),
+			},
+		)
 	}
+
 	p.add(changes)
 	for _, c := range changes {
 		if c.Action == ActionDelete {
 			app.DeleteWebhooks = append(app.DeleteWebhooks, c.UID)
 		}
 	}
+
 	for _, s := range picked {
 		p.Secrets = append(p.Secrets, *s)
 	}
+
 	slices.SortFunc(p.Secrets, func(a, b Secret) int { return strings.Compare(a.Name, b.Name) })
 }
 
@@ -87,19 +118,24 @@ func resources(tree *schema.Factory) []resource {
 	for _, a := range tree.Automations {
 		all = append(all, resource{KindAutomation, a.Name, a.Path, a.Line, a})
 	}
+
 	for _, a := range tree.Agents {
 		all = append(all, resource{KindAgent, a.Name, a.Path, a.Line, a})
 	}
+
 	for _, r := range tree.Runners {
 		all = append(all, resource{KindRunner, r.Name, r.Path, r.Line, r})
 	}
+
 	for _, s := range tree.Skills {
 		name := s.Name
 		if s.Agent != "" {
 			name = s.Agent + "/" + s.Name
 		}
+
 		all = append(all, resource{KindSkill, name, s.Path, s.Line, s})
 	}
+
 	return all
 }
 
@@ -108,6 +144,7 @@ func (p *Plan) compareResources(cur state.Current, tree *schema.Factory, app *st
 	for _, r := range resources(&cur.Tree) {
 		applied[state.ResourceKey(r.kind, r.name)] = r
 	}
+
 	var changes []Change
 	for _, r := range resources(tree) {
 		key := state.ResourceKey(r.kind, r.name)
@@ -119,14 +156,32 @@ func (p *Plan) compareResources(cur state.Current, tree *schema.Factory, app *st
 		} else {
 			c.Action = ActionCreate
 		}
+
 		if moved || c.Action != ActionUnchanged {
-			app.Resources = append(app.Resources, state.ResourceChange{UID: c.UID, Kind: r.kind, Name: r.name, Spec: r.spec})
+			app.Resources = append(
+				app.Resources,
+				state.ResourceChange{UID: c.UID, Kind: r.kind, Name: r.name, Spec: r.spec},
+			)
 		}
+
 		changes = append(changes, c)
 	}
+
 	for key, r := range applied {
-		changes = append(changes, Change{Kind: r.kind, Name: r.name, Action: ActionDelete, Fields: []Field{}, UID: cur.UIDs[key], File: r.file, Line: max(r.line, 1)})
+		changes = append(
+			changes,
+			Change{
+				Kind:   r.kind,
+				Name:   r.name,
+				Action: ActionDelete,
+				Fields: []Field{},
+				UID:    cur.UIDs[key],
+				File:   r.file,
+				Line:   max(r.line, 1),
+			},
+		)
 	}
+
 	p.add(changes)
 	for _, c := range changes {
 		if c.Action == ActionDelete {
@@ -140,7 +195,10 @@ var kindOrder = []string{KindFactory, KindWebhook, KindAutomation, KindAgent, Ki
 // add appends changes in their order, which it also gives to the argument.
 func (p *Plan) add(changes []Change) {
 	slices.SortFunc(changes, func(a, b Change) int {
-		return cmp.Or(slices.Index(kindOrder, a.Kind)-slices.Index(kindOrder, b.Kind), strings.Compare(a.Name, b.Name))
+		return cmp.Or(
+			slices.Index(kindOrder, a.Kind)-slices.Index(kindOrder, b.Kind),
+			strings.Compare(a.Name, b.Name),
+		)
 	})
 	p.Changes = append(p.Changes, changes...)
 }
@@ -152,6 +210,7 @@ func (c *Change) update(old, new any) (moved bool) {
 		c.Action = ActionUnchanged
 		return false
 	}
+
 	before, after := members(old), members(new)
 	moved = before["line"] != after["line"]
 	delete(before, "line")
@@ -161,16 +220,19 @@ func (c *Change) update(old, new any) (moved bool) {
 			c.Fields = append(c.Fields, Field{Name: name, Old: before[name], New: value})
 		}
 	}
+
 	for name, value := range before {
 		if _, kept := after[name]; !kept {
 			c.Fields = append(c.Fields, Field{Name: name, Old: value})
 		}
 	}
+
 	slices.SortFunc(c.Fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
 	c.Action = ActionUnchanged
 	if len(c.Fields) > 0 {
 		c.Action = ActionUpdate
 	}
+
 	return moved
 }
 
@@ -183,8 +245,10 @@ func members(spec any) map[string]any {
 		d.UseNumber()
 		err = d.Decode(&m)
 	}
+
 	if err != nil { // not for specs that came from a loaded tree or from the state; it shows as a change
 		return map[string]any{"error": err.Error()}
 	}
+
 	return m
 }

@@ -19,24 +19,37 @@ func (p *Plan) guard(cur state.Current, tree *schema.Factory, opts Options) {
 			added = append(added, w)
 			continue
 		}
+
 		delete(live, w.Name)
-		if old.Spec.AuthMode != w.AuthMode || old.Spec.SignatureScheme != w.SignatureScheme || !reflect.DeepEqual(old.Spec.CustomScheme, w.CustomScheme) {
+		if old.Spec.AuthMode != w.AuthMode || old.Spec.SignatureScheme != w.SignatureScheme ||
+			!reflect.DeepEqual(old.Spec.CustomScheme, w.CustomScheme) {
 			how := fmt.Sprintf("from %s to %s", contract(old.Spec), contract(w))
 			if contract(old.Spec) == contract(w) {
 				how = "by another customScheme"
 			}
+
 			p.Problems = append(p.Problems, fileProblem(w.Path, schema.SeverityWarning, CodeContract,
 				fmt.Sprintf("webhook %q changes how its sender authenticates, %s", w.Name, how),
 				"change the sender at the same time: deliveries made the old way will be answered 401"))
 		}
 	}
+
 	if !opts.AllowRename {
 		p.guardRenames(cur, live, added)
 	}
+
 	if deleted, total := len(live), len(cur.Webhooks); !opts.AllowPrune && prunes(deleted, total) {
-		p.Problems = append(p.Problems, fileProblem("webhooks", schema.SeverityError, CodePrune,
-			fmt.Sprintf("this would delete %d of %d webhooks, and their URLs would answer 404 from then on", deleted, total),
-			"if it is meant, run millwright sync --allow-prune, or set allowPrune: true beside the source in the settings; if not, look at the branch and path of the source"))
+		p.Problems = append(p.Problems, fileProblem(
+			"webhooks",
+			schema.SeverityError,
+			CodePrune,
+			fmt.Sprintf(
+				"this would delete %d of %d webhooks, and their URLs would answer 404 from then on",
+				deleted,
+				total,
+			),
+			"if it is meant, run millwright sync --allow-prune, or set allowPrune: true beside the source in the settings; if not, look at the branch and path of the source",
+		))
 	}
 }
 
@@ -56,10 +69,24 @@ func (p *Plan) guardRenames(cur state.Current, removed map[string]state.Webhook,
 			if _, gone := removed[name]; !gone || used[name] || !sameContent(old.Spec, w) {
 				continue
 			}
+
 			used[name] = true
-			p.Problems = append(p.Problems, fileProblem(w.Path, schema.SeverityError, CodeRenamed,
-				fmt.Sprintf("webhook %q is webhook %q under another name: renaming is not supported, since the URL that its sender has (UID %s) would stop working", w.Name, name, old.UID),
-				fmt.Sprintf("keep webhooks/%s.yaml, or apply the new file first and delete the old one in a later revision, or, if it is meant, run millwright sync --allow-rename or set allowRename: true beside the source in the settings", name)))
+			p.Problems = append(p.Problems, fileProblem(
+				w.Path,
+				schema.SeverityError,
+				CodeRenamed,
+				fmt.Sprintf(
+					"webhook %q is webhook %q under another name: renaming is not supported, since the URL that its sender has (UID %s) would stop working",
+					w.Name,
+					name,
+					old.UID,
+				),
+				fmt.Sprintf(
+					"keep webhooks/%s.yaml, or apply the new file first and delete the old one in a later revision, or, if it is meant, run millwright sync --allow-rename or set allowRename: true beside the source in the settings",
+					name,
+				),
+			))
+
 			break
 		}
 	}
@@ -80,5 +107,15 @@ func contract(w schema.Webhook) string {
 
 // fileProblem returns a problem of a whole file or directory.
 func fileProblem(path string, severity schema.Severity, code, message, hint string) schema.Problem {
-	return schema.Problem{Path: path, Line: 1, Column: 1, EndLine: 1, EndColumn: 1, Severity: severity, Code: code, Message: message, Hint: hint}
+	return schema.Problem{
+		Path:      path,
+		Line:      1,
+		Column:    1,
+		EndLine:   1,
+		EndColumn: 1,
+		Severity:  severity,
+		Code:      code,
+		Message:   message,
+		Hint:      hint,
+	}
 }

@@ -122,6 +122,7 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 			p.NotChecked = append(p.NotChecked, rule)
 		}
 	}
+
 	if loaded.Err != nil {
 		p.Err = fmt.Errorf("read the definition: %w", loaded.Err)
 		return p, nil
@@ -129,6 +130,7 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 	if loaded.Factory == nil {
 		return p, nil
 	}
+
 	app := &state.Application{
 		FactoryUID: cur.Factory.UID, Base: cur.Factory.Generation, BaseRevision: cur.Factory.Applied.ID,
 		Started: opts.Now, Revision: opts.Revision, File: loaded.Factory.File,
@@ -141,9 +143,11 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 	for _, c := range p.Changes {
 		count(&app.Counts, c.Action)
 	}
+
 	if slices.ContainsFunc(p.Problems, func(q schema.Problem) bool { return q.Severity == schema.SeverityError }) {
 		return p, nil
 	}
+
 	p.WouldApply = true
 	app.Problems = p.Problems
 	return p, app
@@ -161,11 +165,13 @@ func Known(cur state.Current, names []string, opts Options) *schema.Known {
 	for name, info := range cur.Secrets {
 		k.Secrets[name] = info.Fact()
 	}
+
 	live := liveByName(cur)
 	for _, name := range names {
 		uid := plannedUID(cur, live, name)
 		k.UIDs[name], k.KnownUIDs[uid] = uid, name
 	}
+
 	return k
 }
 
@@ -200,6 +206,11 @@ func count(c *state.Counts, action string) {
 
 func sortProblems(problems []schema.Problem) {
 	slices.SortStableFunc(problems, func(a, b schema.Problem) int {
-		return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Code, b.Code))
+		return cmp.Or(
+			strings.Compare(a.Path, b.Path),
+			cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Column, b.Column),
+			strings.Compare(a.Code, b.Code),
+		)
 	})
 }

@@ -38,6 +38,7 @@ func (q *asks) init(nothing func(*ask)) {
 func (q *asks) add(a *ask) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+
 	if q.waiting.Len() >= maxAsks {
 		return false
 	}
@@ -101,6 +102,7 @@ func (q *asks) remove(a *ask) {
 func (q *asks) giveBack(taken []*ask) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+
 	for i := range taken {
 		a := taken[len(taken)-1-i]
 		left := time.Until(a.until)
@@ -108,6 +110,7 @@ func (q *asks) giveBack(taken []*ask) {
 			q.nothing(a)
 			continue
 		}
+
 		a.place = q.waiting.PushFront(a)
 		a.expire.Reset(left)
 	}

@@ -26,14 +26,20 @@ func (d *Dispatcher) cluster(opts *server.Options) error {
 	if err != nil {
 		return fmt.Errorf("nats: cluster address %q: %w", d.cfg.Cluster[0], err)
 	}
+
 	if err := probe(host, port); err != nil {
-		return fmt.Errorf("nats: cluster: %w: the first address is this server's own, the others are those of its peers", err)
+		return fmt.Errorf(
+			"nats: cluster: %w: the first address is this server's own, the others are those of its peers",
+			err,
+		)
 	}
+
 	password := hex.EncodeToString(d.cfg.Store.DeriveKey("nats cluster password"))
 	mutual, err := peerTLS(d.cfg.Store.DeriveKey("nats cluster key"))
 	if err != nil {
 		return fmt.Errorf("nats: cluster: %w", err)
 	}
+
 	opts.Cluster = server.ClusterOpts{
 		Name: "millwright", Host: host, Port: port, Username: serverUser, Password: password, AuthTimeout: 5,
 		TLSConfig: mutual, TLSTimeout: 5, NoAdvertise: true, PoolSize: 3,
@@ -42,13 +48,16 @@ func (d *Dispatcher) cluster(opts *server.Options) error {
 		if !strings.Contains(peer, "://") {
 			peer = "nats://" + peer
 		}
+
 		u, err := url.Parse(peer)
 		if err != nil || u.Port() == "" || u.Hostname() == "" {
 			return fmt.Errorf("nats: cluster peer %q is not an address: want host:port", peer)
 		}
+
 		u.User = url.UserPassword(serverUser, password)
 		opts.Routes = append(opts.Routes, u)
 	}
+
 	return nil
 }
 
@@ -61,14 +70,17 @@ func peerTLS(seed []byte) (*tls.Config, error) {
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
+
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, err
 	}
+
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil, err
 	}
+
 	pool := x509.NewCertPool()
 	pool.AddCert(cert)
 	return &tls.Config{

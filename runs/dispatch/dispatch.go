@@ -91,9 +91,13 @@ func Start(ctx context.Context, cfg Config) (*Dispatcher, error) {
 	if cfg.Poll == 0 {
 		cfg.Poll = time.Second
 	}
+
 	if cfg.URL != "" && (cfg.Listen != "" || len(cfg.Cluster) > 0) {
-		return nil, errors.New("nats: give either the address of an existing NATS or what the embedded one listens on, not both")
+		return nil, errors.New(
+			"nats: give either the address of an existing NATS or what the embedded one listens on, not both",
+		)
 	}
+
 	d := &Dispatcher{
 		cfg:         cfg,
 		metrics:     newMetrics(cfg.Store),
@@ -101,12 +105,14 @@ func Start(ctx context.Context, cfg Config) (*Dispatcher, error) {
 		slots:       make(chan struct{}, maxRequests),
 		orders:      make(chan struct{}, maxOrders),
 	}
+
 	d.asks.init(func(a *ask) { d.answer(a.reply, wire.Answer{}) })
 	d.ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := d.start(ctx); err != nil {
 		d.Close(ctx)
 		return nil, err
 	}
+
 	return d, nil
 }
 
@@ -116,23 +122,28 @@ func (d *Dispatcher) start(ctx context.Context) error {
 			return err
 		}
 	}
+
 	var err error
 	if d.nc, err = d.connect(ctx, nats.NoEcho()); err != nil {
 		return err
 	}
+
 	if d.cfg.Registerer != nil {
 		if err := d.cfg.Registerer.Register(d.metrics); err != nil {
 			return fmt.Errorf("metrics: %w", err)
 		}
 	}
+
 	if !d.cfg.Store.Shared() { // no other process can hold a run of ours: we, or our worker, died
 		if err := d.reapOwn(ctx); err != nil {
 			return err
 		}
 	}
+
 	if err := d.serveWorkers(); err != nil {
 		return err
 	}
+
 	queued, endQueued := d.cfg.Store.Subscribe(1000, state.TopicQueued)
 	d.wg.Go(func() { defer endQueued(); d.handOutLoop(queued) })
 	cancels, endCancels := d.cfg.Store.Subscribe(1000, state.TopicCancel)
@@ -148,14 +159,17 @@ func (d *Dispatcher) connect(ctx context.Context, opts ...nats.Option) (*nats.Co
 		opts = append(opts, nats.InProcessServer(d.embedded), nats.UserInfo(serverUser, d.password))
 		return nats.Connect("", opts...)
 	}
+
 	creds, err := wire.ReadCredentials(d.cfg.Credentials)
 	if err != nil {
 		return nil, err
 	}
+
 	nc, err := nats.Connect(d.cfg.URL, append(opts, creds.Options()...)...)
 	if err != nil {
 		return nil, fmt.Errorf("nats: connect to %s: %w", wire.RedactedURL(d.cfg.URL), err)
 	}
+
 	return nc, nil
 }
 

@@ -41,26 +41,31 @@ func (d *Dispatcher) embed() error {
 			store: d.cfg.Store, password: d.password, log: d.cfg.Log,
 		},
 	}
+
 	if d.cfg.Listen != "" {
 		if err := d.listen(opts); err != nil {
 			return err
 		}
 	}
+
 	if len(d.cfg.Cluster) > 0 {
 		if err := d.cluster(opts); err != nil {
 			return err
 		}
 	}
+
 	ns, err := server.NewServer(opts)
 	if err != nil {
 		return fmt.Errorf("nats: %w", err)
 	}
+
 	ns.SetLogger(&natsLog{log: d.cfg.Log}, false, false)
 	d.embedded = ns
 	ns.Start()
 	if !ns.ReadyForConnections(10 * time.Second) {
 		return fmt.Errorf("nats: the embedded server does not come up; is %q in use?", d.cfg.Listen)
 	}
+
 	return nil
 }
 
@@ -72,13 +77,18 @@ func (d *Dispatcher) listen(opts *server.Options) error {
 	if err := probe(host, port); err != nil {
 		return fmt.Errorf("nats: %w", err)
 	}
+
 	opts.DontListen, opts.Host, opts.Port = false, host, port
 	if d.cfg.Certificate == nil {
 		if ip, err := netip.ParseAddr(host); err != nil && host != "localhost" || err == nil && !ip.IsLoopback() {
-			return fmt.Errorf("nats: a listener off loopback needs TLS, because workers' keys pass it: give a certificate, or listen on 127.0.0.1")
+			return fmt.Errorf(
+				"nats: a listener off loopback needs TLS, because workers' keys pass it: give a certificate, or listen on 127.0.0.1",
+			)
 		}
+
 		return nil
 	}
+
 	opts.TLS, opts.TLSTimeout = true, 5
 	opts.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.cfg.Certificate}
 	return nil
@@ -98,6 +108,7 @@ func splitAddress(address string) (host string, port int, err error) {
 	if err != nil {
 		return "", 0, errors.New("want host:port")
 	}
+
 	port, err = strconv.Atoi(text)
 	if err != nil || port < 0 || port > 65535 {
 		return "", 0, errors.New("want host:port")
@@ -108,6 +119,7 @@ func splitAddress(address string) (host string, port int, err error) {
 	if host == "" {
 		host = "0.0.0.0"
 	}
+
 	return host, port, nil
 }
 
@@ -137,11 +149,14 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 		if subtle.ConstantTimeCompare([]byte(opts.Password), []byte(g.password)) == 0 {
 			return false
 		}
+
 		c.RegisterUser(&server.User{Username: serverUser})
 		return true
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 	defer cancel()
+
 	key, err := g.store.KeyBySecret(ctx, opts.Password)
 	if err != nil || key.Role != state.RoleWorker || key.UID != opts.Username {
 		if !errors.Is(err, state.ErrNotFound) && err != nil {
@@ -149,6 +164,7 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 		}
 		return false
 	}
+
 	c.RegisterUser(&server.User{Username: key.UID, Permissions: Permissions(key.UID)})
 	return true
 }
@@ -156,8 +172,10 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 // Permissions are what a worker with this UID may do: what an external NATS is to be told.
 func Permissions(uid string) *server.Permissions {
 	return &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: []string{wire.Subject(uid, ">")}},
-		Subscribe: &server.SubjectPermission{Allow: []string{wire.Subject(uid, wire.VerbCancel), wire.Inbox(uid) + ".>"}},
+		Publish: &server.SubjectPermission{Allow: []string{wire.Subject(uid, ">")}},
+		Subscribe: &server.SubjectPermission{
+			Allow: []string{wire.Subject(uid, wire.VerbCancel), wire.Inbox(uid) + ".>"},
+		},
 	}
 }
 

@@ -22,11 +22,13 @@ func (d *Dispatcher) checkSecrets(ctx context.Context, r state.Run) error {
 	if err != nil && !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
+
 	for _, name := range r.Secrets {
 		if !slices.Contains(def.Secrets, name) {
 			return unfit("the applied definition no longer grants the secret %q to this run: start a new run", name)
 		}
 	}
+
 	return nil
 }
 
@@ -45,7 +47,13 @@ func (d *Dispatcher) checkReferences(ctx context.Context, r state.Run, servers [
 	if key.Role == state.RoleAdmin && key.Revoked == nil {
 		return nil
 	}
+
 	u := ungranted[0]
-	return unfit("mcp_servers.%s.%s.%s: the applied definition does not give the secret %q to this server: start a new run",
-		u.Server, u.Part, u.Key, u.Secret)
+	return unfit(
+		"mcp_servers.%s.%s.%s: the applied definition does not give the secret %q to this server: start a new run",
+		u.Server,
+		u.Part,
+		u.Key,
+		u.Secret,
+	)
 }

@@ -69,6 +69,7 @@ func (d *Dispatcher) await(m *nats.Msg) error {
 	if !d.asks.add(a) {
 		return errors.New("too many asks wait")
 	}
+
 	return nil
 }
 
@@ -86,6 +87,7 @@ func (d *Dispatcher) onLeave(m *nats.Msg) {
 func (d *Dispatcher) handOutLoop(queued <-chan state.Notice) {
 	tick := time.NewTicker(d.cfg.Poll)
 	defer tick.Stop()
+
 	empty := false // the queue was empty, and nothing was heard of a run since
 	ours := false  // a run was queued here that the other servers may not know of
 	served := ""   // the factory whose run was handed out last
@@ -99,6 +101,7 @@ func (d *Dispatcher) handOutLoop(queued <-chan state.Notice) {
 		case <-tick.C:
 			empty = false
 		}
+
 		for len(queued) > 0 {
 			n := <-queued
 			empty, ours = false, ours || n.ID != ""
@@ -109,11 +112,13 @@ func (d *Dispatcher) handOutLoop(queued <-chan state.Notice) {
 			if len(wait) == 0 {
 				break
 			}
+
 			n, err := d.handOut(wait, &served)
 			if err != nil {
 				d.cfg.Log.Warn("dispatch: claim queued runs", "error", err)
 				break
 			}
+
 			empty = n < len(wait)
 		}
 
@@ -122,6 +127,7 @@ func (d *Dispatcher) handOutLoop(queued <-chan state.Notice) {
 				d.cfg.Log.Debug("dispatch: tell the other servers of a run", "error", err)
 			}
 		}
+
 		ours = ours && !empty && d.asks.len() > 0
 	}
 }
@@ -131,6 +137,7 @@ func (d *Dispatcher) take() []*ask {
 	if d.asks.len() == 0 {
 		return nil
 	}
+
 	select {
 	case d.orders <- struct{}{}:
 	case <-d.ctx.Done():
@@ -174,6 +181,7 @@ func (d *Dispatcher) handOut(taken []*ask, served *string) (int, error) {
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), claimTimeout)
 	defer cancel()
+
 	claimed, err := d.cfg.Store.ClaimRuns(ctx, *served, workers, min(hold, d.cfg.Lease))
 	for i, c := range claimed {
 		*served = c.Run.FactoryUID
@@ -218,12 +226,14 @@ func (d *Dispatcher) sendOrder(a *ask, c state.Claimed) {
 	if errors.As(err, &unfit) {
 		code = "environment_setup_failed"
 	}
+
 	span.Fail(code).End()
 	d.cfg.Log.Warn("run cannot be prepared", "run_id", c.Run.ID, "error", err)
 	if errors.Is(err, state.ErrUnavailable) || errors.Is(err, errUndelivered) { // it returns when the hold is over
 		d.answer(a.reply, failure(err))
 		return
 	}
+
 	d.giveUp(ctx, c.Claim, code, err)
 	d.asks.giveBack([]*ask{a})
 	d.asks.wake()
@@ -247,6 +257,7 @@ func (d *Dispatcher) deliver(a *ask, o *wire.Order) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUndelivered, err)
 	}
+
 	return nil
 }
 
@@ -272,8 +283,13 @@ func (d *Dispatcher) release(ctx context.Context, c state.Claim) {
 func (d *Dispatcher) giveUp(ctx context.Context, c state.Claim, code string, cause error) {
 	_, err := d.cfg.Store.StartRun(ctx, c, d.cfg.Lease)
 	if err == nil {
-		_, err = d.cfg.Store.FinishRun(ctx, c, state.Result{State: state.RunError, ErrorCode: code, Message: cause.Error()})
+		_, err = d.cfg.Store.FinishRun(
+			ctx,
+			c,
+			state.Result{State: state.RunError, ErrorCode: code, Message: cause.Error()},
+		)
 	}
+
 	if err != nil {
 		d.cfg.Log.Warn("dispatch: give up a run", "run_id", c.RunID, "error", err)
 	}

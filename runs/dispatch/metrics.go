@@ -23,8 +23,13 @@ func newMetrics(store *state.Store) *metrics {
 	return &metrics{
 		store:  store,
 		queued: prometheus.NewDesc("millwright_runs_queued", "Runs that wait for a worker.", nil, nil),
-		oldest: prometheus.NewDesc("millwright_runs_oldest_queued_seconds", "How long the run that waits longest has waited.", nil, nil),
-		held:   prometheus.NewDesc("millwright_runs_held", "Runs that a worker holds.", nil, nil),
+		oldest: prometheus.NewDesc(
+			"millwright_runs_oldest_queued_seconds",
+			"How long the run that waits longest has waited.",
+			nil,
+			nil,
+		),
+		held: prometheus.NewDesc("millwright_runs_held", "Runs that a worker holds.", nil, nil),
 		pickup: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "millwright_run_pickup_seconds", Help: "From queued to claimed.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60, 600},
@@ -57,15 +62,18 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
+
 	if q, err := m.store.Queue(ctx); err == nil {
 		oldest := 0.0
 		if q.Oldest != nil {
 			oldest = max(0, time.Since(*q.Oldest).Seconds())
 		}
+
 		ch <- prometheus.MustNewConstMetric(m.queued, prometheus.GaugeValue, float64(q.Queued))
 		ch <- prometheus.MustNewConstMetric(m.oldest, prometheus.GaugeValue, oldest)
 		ch <- prometheus.MustNewConstMetric(m.held, prometheus.GaugeValue, float64(q.Held))
 	}
+
 	m.pickup.Collect(ch)
 	m.duration.Collect(ch)
 }

@@ -32,6 +32,7 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 	if err := json.Unmarshal(r.Config, &config); err != nil {
 		return nil, unfit("the configuration cannot be read")
 	}
+
 	o := &wire.Order{
 		RunID: r.ID, Token: c.Token, Execution: r.Execution, Attempt: r.Attempt, Lease: d.cfg.Lease,
 		Harness: config.Harness.Type, ModelID: config.ModelID, EnvironmentID: config.EnvironmentID, Skill: config.SkillSpec,
@@ -44,34 +45,42 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 	if err := d.checkSecrets(ctx, r); err != nil {
 		return nil, err
 	}
+
 	for _, name := range r.Secrets {
 		value, err := d.secret(ctx, name)
 		if err != nil {
 			return nil, err
 		}
+
 		o.Secrets[name] = value
 	}
+
 	if _, o.Redact, err = d.servers(ctx, r); err != nil {
 		return nil, err
 	}
+
 	names := []string{wire.PromptFile, wire.BasePromptFile, wire.ConversationFile, wire.ConfigFile, wire.ServersFile}
 	attachments, err := d.cfg.Store.Attachments(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+
 	used := 0
 	for _, name := range names {
 		body, err := d.fileBody(ctx, r, name)
 		if err != nil {
 			return nil, err
 		}
+
 		f := wire.File{Name: name, MimeType: "text/markdown", Size: len(body)}
 		if name == wire.ConversationFile || name == wire.ConfigFile || name == wire.ServersFile {
 			f.MimeType = "application/json"
 		}
+
 		inline(&f, body, &used)
 		o.Files = append(o.Files, f)
 	}
+
 	for _, a := range attachments {
 		f := wire.File{Name: a.Name, MimeType: a.MimeType, Size: int(a.Size), Attachment: true}
 		if used+f.Size <= wire.MaxInline {
@@ -82,11 +91,14 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 			if err != nil {
 				return nil, err
 			}
+
 			f.Size = len(a.Body)
 			inline(&f, a.Body, &used)
 		}
+
 		o.Files = append(o.Files, f)
 	}
+
 	return o, nil
 }
 
@@ -95,6 +107,7 @@ func (d *Dispatcher) runner(ctx context.Context, factoryUID, name string) (*wire
 	if factoryUID == "" || name == "" {
 		return nil, nil
 	}
+
 	def, err := d.cfg.Store.Runner(ctx, factoryUID, name)
 	if errors.Is(err, state.ErrNotFound) {
 		return nil, nil
@@ -102,6 +115,7 @@ func (d *Dispatcher) runner(ctx context.Context, factoryUID, name string) (*wire
 	if err != nil {
 		return nil, err
 	}
+
 	out := &wire.Runner{Setup: def.SetupCommands}
 	if shape := def.InstanceShape; shape != nil {
 		out.CPUs, out.MemoryGB = shape.VCPUs, shape.MemoryGB
@@ -109,6 +123,7 @@ func (d *Dispatcher) runner(ctx context.Context, factoryUID, name string) (*wire
 	if p := def.Platform; p != nil && p.Linux != nil {
 		out.Image = p.Linux.DockerImage
 	}
+
 	return out, nil
 }
 
@@ -133,6 +148,7 @@ func (d *Dispatcher) fileBody(ctx context.Context, r state.Run, name string) ([]
 		}
 		err := json.Unmarshal(r.Config, &config)
 		return []byte(config.BasePrompt), err
+
 	case wire.ConfigFile:
 		return r.Config, nil
 	case wire.ServersFile:
@@ -141,6 +157,7 @@ func (d *Dispatcher) fileBody(ctx context.Context, r state.Run, name string) ([]
 	case wire.ConversationFile:
 		return d.conversation(ctx, r)
 	}
+
 	a, err := d.cfg.Store.Attachment(ctx, r, name)
 	return a.Body, err
 }
@@ -152,14 +169,17 @@ func (d *Dispatcher) conversation(ctx context.Context, r state.Run) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
+
 	steps := []state.Step{}
 	for _, other := range runs {
 		said := other.Steps
 		if last := r.Execution - 1; other.RunID == r.ID && len(said[last].Steps) == 0 {
 			said = said[:last] // nothing was said yet of what this attempt is given
 		}
+
 		steps = append(steps, said...)
 	}
+
 	return json.Marshal(struct {
 		ConversationID string       `json:"conversation_id"`
 		Steps          []state.Step `json:"steps"`
@@ -180,6 +200,7 @@ func (d *Dispatcher) servers(ctx context.Context, r state.Run) (body []byte, use
 	if err := json.Unmarshal(raw, &servers); err != nil {
 		return nil, nil, unfit("mcp_servers cannot be read")
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		for _, part := range schema.SecretParts() {
 			var values map[string]string
@@ -189,18 +210,22 @@ func (d *Dispatcher) servers(ctx context.Context, r state.Run) (body []byte, use
 			if err := json.Unmarshal(servers[name][part], &values); err != nil {
 				return nil, nil, unfit("mcp_servers.%s.%s cannot be read", name, part)
 			}
+
 			for _, k := range slices.Sorted(maps.Keys(values)) {
 				values[k], err = d.resolve(ctx, values[k], &used)
 				if err != nil {
 					return nil, nil, err
 				}
+
 				used = append(used, values[k])
 			}
+
 			if servers[name][part], err = json.Marshal(values); err != nil {
 				return nil, nil, err
 			}
 		}
 	}
+
 	body, err = json.Marshal(servers)
 	return body, used, err
 }
@@ -220,7 +245,10 @@ func (d *Dispatcher) resolve(ctx context.Context, value string, used *[]string) 
 func (d *Dispatcher) secret(ctx context.Context, name string) (string, error) {
 	value, err := d.cfg.Store.SecretValue(ctx, name)
 	if errors.Is(err, state.ErrNotFound) {
-		return "", unfit("the team secret %q does not exist or has no value: set it with millwright secret set, or take it out of the definition", name)
+		return "", unfit(
+			"the team secret %q does not exist or has no value: set it with millwright secret set, or take it out of the definition",
+			name,
+		)
 	}
 	return string(value), err
 }

@@ -12,16 +12,19 @@ func (d *Dispatcher) reapLoop() {
 	slack := d.cfg.Lease / 6 // for servers whose clocks differ
 	tick := time.NewTicker(slack)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-d.ctx.Done():
 			return
 		case <-tick.C:
 		}
+
 		runs, err := d.cfg.Store.ReapRuns(d.ctx, time.Now().Add(-slack), 1000)
 		if err != nil && d.ctx.Err() == nil {
 			d.cfg.Log.Warn("dispatch: take back lost runs", "error", err)
 		}
+
 		d.noteReaped(runs)
 	}
 }
@@ -35,7 +38,17 @@ func (d *Dispatcher) reapOwn(ctx context.Context) error {
 
 func (d *Dispatcher) noteReaped(runs []state.Run) {
 	for _, r := range runs {
-		d.cfg.Log.Warn("run lost by its worker", "run_id", r.ID, "worker", r.Worker, "state", r.State, "attempt", r.Attempt)
+		d.cfg.Log.Warn(
+			"run lost by its worker",
+			"run_id",
+			r.ID,
+			"worker",
+			r.Worker,
+			"state",
+			r.State,
+			"attempt",
+			r.Attempt,
+		)
 		if r.State.Ended() {
 			d.metrics.finished(r)
 			d.ended(r, time.Now())

@@ -28,6 +28,7 @@ func (d *Dispatcher) serveWorkers() error {
 		wire.VerbRelease:   d.onRelease,
 		wire.VerbFile:      d.onFile,
 	}
+
 	for verb, handle := range handlers {
 		if err := d.serve(verb, func(m *nats.Msg) {
 			select {
@@ -46,6 +47,7 @@ func (d *Dispatcher) serveWorkers() error {
 			return err
 		}
 	}
+
 	if err := d.serve(wire.VerbClaim, d.onClaim); err != nil {
 		return err
 	}
@@ -58,6 +60,7 @@ func (d *Dispatcher) serveWorkers() error {
 			return err
 		}
 	}
+
 	return d.nc.Flush()
 }
 
@@ -77,6 +80,7 @@ func (d *Dispatcher) unsubscribe() {
 	if d.nc == nil {
 		return
 	}
+
 	for _, sub := range d.served {
 		_ = sub.Drain() // it fails without a connection: then nobody asks
 	}
@@ -85,6 +89,7 @@ func (d *Dispatcher) unsubscribe() {
 	if d.nc.FlushTimeout(time.Second) != nil || d.nc.Barrier(func() { close(handled) }) != nil {
 		return
 	}
+
 	select {
 	case <-handled:
 	case <-time.After(time.Second):
@@ -126,9 +131,11 @@ func (d *Dispatcher) handle(m *nats.Msg, f func(context.Context, string, wire.Re
 			a = f(d.ctx, worker, r)
 		}
 	}
+
 	if a.Error == wire.CodeUnavailable && d.ctx.Err() != nil {
 		return // we are closing; another server, or we when we are back, will answer the repeat
 	}
+
 	d.answer(m.Reply, a)
 }
 
@@ -161,9 +168,18 @@ func claimOf(worker string, r wire.Request) state.Claim {
 }
 
 // span begins a part of a run's trace.
-func (d *Dispatcher) span(ctx context.Context, name string, r state.Run, at time.Time) (context.Context, *trace.Span) {
+func (d *Dispatcher) span(
+	ctx context.Context,
+	name string,
+	r state.Run,
+	at time.Time,
+) (context.Context, *trace.Span) {
 	ctx, span := d.cfg.Tracer.Start(trace.Continue(ctx, r.Traceparent), name, at)
-	span.Set(trace.Run, r.ID).Set(trace.Delivery, r.DeliveryUID).Set(trace.Worker, r.Worker).Count(trace.Execution, r.Execution).Count(trace.Attempt, r.Attempt)
+	span.Set(trace.Run, r.ID).
+		Set(trace.Delivery, r.DeliveryUID).
+		Set(trace.Worker, r.Worker).
+		Count(trace.Execution, r.Execution).
+		Count(trace.Attempt, r.Attempt)
 	return ctx, span
 }
 
@@ -182,13 +198,20 @@ func (d *Dispatcher) admitted(ctx context.Context, worker string) error {
 	if !state.ValidID(state.PrefixKey, worker) {
 		return nil // in a server's own process
 	}
+
 	key, err := d.cfg.Store.Key(ctx, worker)
 	if err != nil {
 		return err
 	}
+
 	if !key.Live(time.Now()) || key.Role != state.RoleWorker {
-		return fmt.Errorf("the worker's key %s is revoked, has expired, or is of another role: %w", worker, wire.ErrRefused)
+		return fmt.Errorf(
+			"the worker's key %s is revoked, has expired, or is of another role: %w",
+			worker,
+			wire.ErrRefused,
+		)
 	}
+
 	return nil
 }
 
@@ -227,6 +250,7 @@ func messagesOf(r wire.Request) ([]state.Message, error) {
 		if m.Role != wire.Assistant || len(m.Content) == 0 {
 			return nil, fmt.Errorf("message %d: only the assistant's words are taken: %w", i, wire.ErrRefused)
 		}
+
 		taken := state.Message{Role: state.RoleAssistant, At: now}
 		for _, b := range m.Content {
 			if !b.Valid() {
@@ -234,8 +258,10 @@ func messagesOf(r wire.Request) ([]state.Message, error) {
 			}
 			taken.Content = append(taken.Content, state.Block(b))
 		}
+
 		all = append(all, taken)
 	}
+
 	return all, nil
 }
 
@@ -244,6 +270,7 @@ func (d *Dispatcher) onAppend(ctx context.Context, worker string, r wire.Request
 	if err != nil {
 		return failure(err)
 	}
+
 	if r.Skills != nil {
 		var skills []struct {
 			Name string `json:"name"`
@@ -255,12 +282,14 @@ func (d *Dispatcher) onAppend(ctx context.Context, worker string, r wire.Request
 			return failure(err)
 		}
 	}
+
 	if len(r.Messages) == 0 && r.Skills != nil {
 		return wire.Answer{}
 	}
 	if err := d.cfg.Store.AppendEntries(ctx, claimOf(worker, r), r.From, messages); err != nil {
 		return failure(err)
 	}
+
 	return wire.Answer{}
 }
 
@@ -269,15 +298,24 @@ func (d *Dispatcher) onFinish(ctx context.Context, worker string, r wire.Request
 	if err != nil {
 		return failure(err)
 	}
+
 	switch r.Code {
 	case "", "environment_setup_failed", "agent_process_failed", "infrastructure_timeout", "internal_error":
 	default:
 		return failure(fmt.Errorf("error code %q: %w", r.Code, wire.ErrRefused))
 	}
-	result := state.Result{State: state.RunState(r.State), Message: clean(r.Message, maxStatusMessage), ErrorCode: r.Code, From: r.From, Messages: messages}
+
+	result := state.Result{
+		State:     state.RunState(r.State),
+		Message:   clean(r.Message, maxStatusMessage),
+		ErrorCode: r.Code,
+		From:      r.From,
+		Messages:  messages,
+	}
 	if !result.State.Ended() {
 		return failure(fmt.Errorf("state %q: %w", r.State, wire.ErrRefused))
 	}
+
 	began := time.Now()
 	now, err := d.cfg.Store.FinishRun(ctx, claimOf(worker, r), result)
 	if err != nil {
@@ -287,6 +325,7 @@ func (d *Dispatcher) onFinish(ctx context.Context, worker string, r wire.Request
 		d.metrics.finished(run)
 		d.ended(run, began)
 	}
+
 	return wire.Answer{State: wire.RunState(now)}
 }
 
@@ -311,10 +350,12 @@ func (d *Dispatcher) onFile(ctx context.Context, worker string, r wire.Request) 
 	if _, err := d.cfg.Store.RenewLease(ctx, claimOf(worker, r), d.cfg.Lease); err != nil {
 		return failure(err)
 	}
+
 	run, err := d.cfg.Store.Run(ctx, r.Run)
 	if err != nil {
 		return failure(err)
 	}
+
 	body, err := d.fileBody(ctx, run, r.Name)
 	if err != nil {
 		return failure(err)
@@ -322,6 +363,11 @@ func (d *Dispatcher) onFile(ctx context.Context, worker string, r wire.Request) 
 	if r.Offset < 0 || r.Offset > len(body) {
 		return failure(fmt.Errorf("offset %d of %d: %w", r.Offset, len(body), wire.ErrRefused))
 	}
+
 	digest := sha256.Sum256(body)
-	return wire.Answer{Data: body[r.Offset:min(r.Offset+wire.Chunk, len(body))], Size: len(body), Digest: hex.EncodeToString(digest[:])}
+	return wire.Answer{
+		Data:   body[r.Offset:min(r.Offset+wire.Chunk, len(body))],
+		Size:   len(body),
+		Digest: hex.EncodeToString(digest[:]),
+	}
 }

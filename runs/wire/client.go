@@ -62,6 +62,7 @@ func ReadCredentials(path string) (Credentials, error) {
 	if path == "" {
 		return Credentials{}, nil
 	}
+
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return Credentials{}, fmt.Errorf("credentials: %w", err)
@@ -69,10 +70,15 @@ func ReadCredentials(path string) (Credentials, error) {
 	if strings.Contains(string(text), "BEGIN NATS USER JWT") {
 		return Credentials{File: path}, nil
 	}
+
 	words := strings.Fields(string(text))
 	if len(words) != 2 {
-		return Credentials{}, fmt.Errorf("credentials %s: want the UID and the secret of a worker's key, as `millwright key create --role worker` prints them", path)
+		return Credentials{}, fmt.Errorf(
+			"credentials %s: want the UID and the secret of a worker's key, as `millwright key create --role worker` prints them",
+			path,
+		)
 	}
+
 	return Credentials{User: words[0], Password: words[1]}, nil
 }
 
@@ -105,6 +111,7 @@ func Connect(ctx context.Context, address, file, uid string, log *slog.Logger) (
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+
 	creds, err := ReadCredentials(file)
 	if err != nil {
 		return nil, err
@@ -112,14 +119,19 @@ func Connect(ctx context.Context, address, file, uid string, log *slog.Logger) (
 	if uid == "" {
 		uid = creds.User
 	}
+
 	if !validKey.MatchString(uid) {
-		return nil, fmt.Errorf("worker: the credentials do not name an API key (key_…): make one with `millwright key create --role worker`")
+		return nil, fmt.Errorf(
+			"worker: the credentials do not name an API key (key_…): make one with `millwright key create --role worker`",
+		)
 	}
+
 	opts := append(Options(log), creds.Options()...)
 	nc, err := nats.Connect(address, append(opts, nats.CustomInboxPrefix(Inbox(uid)))...)
 	if err != nil {
 		return nil, fmt.Errorf("nats: connect to %s: %w", RedactedURL(address), err)
 	}
+
 	return NewClient(nc, uid), nil
 }
 
@@ -149,8 +161,10 @@ func (c *Client) ask(ctx context.Context, verb string, r Request, timeout time.D
 	if err != nil {
 		return Answer{}, err
 	}
+
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+
 	m, err := c.nc.RequestWithContext(ctx, Subject(c.uid, verb), body)
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return Answer{}, fmt.Errorf("%s: %w: %w", verb, err, ErrRefused)
@@ -161,10 +175,12 @@ func (c *Client) ask(ctx context.Context, verb string, r Request, timeout time.D
 	if err != nil {
 		return Answer{}, fmt.Errorf("%s: no server answers: %w: %w", verb, err, ErrUnavailable)
 	}
+
 	var a Answer
 	if err := json.Unmarshal(m.Data, &a); err != nil {
 		return Answer{}, fmt.Errorf("%s: the answer cannot be read: %w", verb, err)
 	}
+
 	return a, a.err()
 }
 
@@ -177,14 +193,18 @@ func (c *Client) Claim(ctx context.Context, name string, wait time.Duration) (*O
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+
 	connected := c.nc.StatusChanged(nats.CONNECTED)
 	defer c.nc.RemoveStatusListener(connected)
+
 	go func() { // a server that is gone will not answer, and others do when the claim is called off
 		if _, again := <-connected; !again {
 			return // closed, for the claim is answered
 		}
+
 		c.Leave()
 		select {
 		case <-ctx.Done():
@@ -192,6 +212,7 @@ func (c *Client) Claim(ctx context.Context, name string, wait time.Duration) (*O
 			stop()
 		}
 	}()
+
 	a, err := c.ask(ctx, VerbClaim, Request{Instance: c.instance, Name: name, Wait: wait}, wait+requestTimeout)
 	return a.Order, err
 }
@@ -247,6 +268,7 @@ func (c *Client) File(ctx context.Context, o *Order, f File) ([]byte, error) {
 	if f.Inline {
 		return f.Data, nil
 	}
+
 	var body []byte
 	digest := ""
 	for changed := 0; changed < 5; {
@@ -256,14 +278,23 @@ func (c *Client) File(ctx context.Context, o *Order, f File) ([]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("file %q: %w", f.Name, err)
 		}
+
 		if a.Size > maxFile {
-			return nil, fmt.Errorf("file %q has %d bytes; at most %d are fetched: %w", f.Name, a.Size, maxFile, ErrRefused)
+			return nil, fmt.Errorf(
+				"file %q has %d bytes; at most %d are fetched: %w",
+				f.Name,
+				a.Size,
+				maxFile,
+				ErrRefused,
+			)
 		}
+
 		if digest != "" && a.Digest != digest { // the conversation went on meanwhile
 			body, digest = nil, ""
 			changed++
 			continue
 		}
+
 		digest = a.Digest
 		body = append(body, a.Data...)
 		if len(body) >= a.Size {
@@ -273,6 +304,7 @@ func (c *Client) File(ctx context.Context, o *Order, f File) ([]byte, error) {
 			break
 		}
 	}
+
 	return nil, fmt.Errorf("file %q cannot be fetched: %w", f.Name, ErrUnavailable)
 }
 

@@ -24,5 +24,6 @@ func Deep(value json.RawMessage) bool {
 			depth--
 		}
 	}
+
 	return false
 }

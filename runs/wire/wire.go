@@ -111,5 +111,6 @@ func (a Answer) err() error {
 	case CodeRefused:
 		return failure{a.Detail, ErrRefused}
 	}
+
 	return failure{a.Detail, ErrUnavailable}
 }

@@ -48,7 +48,14 @@ func (n names) note(b wire.Block) wire.Block {
 }
 
 func (n names) result(id string, isError bool, output json.RawMessage) wire.Block {
-	return wire.Block{Type: "action_result", ActionID: id, Category: cmp.Or(n[id].Category, categoryTool), Name: n[id].Name, State: outcomeOf(isError), Output: output}
+	return wire.Block{
+		Type:     "action_result",
+		ActionID: id,
+		Category: cmp.Or(n[id].Category, categoryTool),
+		Name:     n[id].Name,
+		State:    outcomeOf(isError),
+		Output:   output,
+	}
 }
 
 // action is a tool's use or, when the tool loads a skill, the load of the skill.
@@ -63,6 +70,7 @@ func action(id, tool string, input json.RawMessage) wire.Block {
 			}
 		}
 	}
+
 	return b
 }
 
@@ -72,15 +80,18 @@ func decode(out *recorder, line string, v any) bool {
 	if strings.TrimSpace(line) == "" {
 		return false
 	}
+
 	err := errors.New("no object")
 	if strings.HasPrefix(line, "{") {
 		err = json.Unmarshal([]byte(line), v)
 	}
+
 	var kind *json.UnmarshalTypeError
 	if err != nil && !errors.As(err, &kind) {
 		out.add(wire.Text(line))
 		return false
 	}
+
 	return true
 }
 
@@ -122,40 +133,61 @@ func (c *claude) line(out *recorder, line string) {
 	if !decode(out, line, &l) {
 		return
 	}
+
 	switch l.Type {
 	case "system":
 		if l.Subtype != "init" {
 			return
 		}
+
 		out.add(event("session", map[string]string{"model": l.Model, "session_id": l.SessionID}))
 		if l.Skills != nil {
 			var skills []skill
 			for _, name := range l.Skills {
 				skills = append(skills, skill{Name: name})
 			}
+
 			out.setSkills(quoted(known(skills)))
 		}
+
 	case "assistant", "user":
 		var text string
 		if json.Unmarshal(l.Message.Content, &text) == nil {
 			c.part(out, l.Type, claudePart{Type: "text", Text: text})
 			return
 		}
+
 		var parts []claudePart
 		if json.Unmarshal(l.Message.Content, &parts) == nil {
 			for _, p := range parts {
 				c.part(out, l.Type, p)
 			}
 		}
+
 	case "result":
 		if !c.said && l.Result != "" { // as after a command that the model never saw
 			out.add(wire.Text(l.Result))
 		}
-		out.add(event("result", map[string]any{"subtype": l.Subtype, "is_error": l.IsError, "num_turns": l.NumTurns, "duration_ms": l.DurationMS, "total_cost_usd": l.Cost, "usage": l.Usage}))
+
+		out.add(
+			event(
+				"result",
+				map[string]any{
+					"subtype":        l.Subtype,
+					"is_error":       l.IsError,
+					"num_turns":      l.NumTurns,
+					"duration_ms":    l.DurationMS,
+					"total_cost_usd": l.Cost,
+					"usage":          l.Usage,
+				},
+			),
+		)
+
 		c.failure = ""
 		if l.IsError || l.Subtype != "success" {
 			c.failure = cmp.Or(l.Result, strings.Join(l.Errors, "; "), "the agent ended with "+l.Subtype)
 		}
+
 	case "error":
 		out.add(event("error", map[string]string{"message": l.Error.Message}))
 	}
@@ -218,6 +250,7 @@ func (c *codex) line(out *recorder, line string) {
 	if !decode(out, line, &l) {
 		return
 	}
+
 	switch l.Type {
 	case "thread.started":
 		out.add(event("session", map[string]string{"session_id": l.ThreadID}))
@@ -255,14 +288,25 @@ func (c *codex) item(out *recorder, i codexItem, completed bool) {
 		}
 	case "command_execution":
 		failed := i.Status == "failed" || i.Status == "declined" || i.ExitCode != nil && *i.ExitCode != 0
-		c.pair(out, i.ID, kind, quoted(map[string]string{"command": i.Command}), completed, failed, quoted(map[string]any{"output": i.Output, "exit_code": i.ExitCode}))
+		c.pair(
+			out,
+			i.ID,
+			kind,
+			quoted(map[string]string{"command": i.Command}),
+			completed,
+			failed,
+			quoted(map[string]any{"output": i.Output, "exit_code": i.ExitCode}),
+		)
+
 	case "mcp_tool_call":
 		result := i.Result
 		failed := i.Status == "failed"
 		if failed && len(i.Error) > 0 {
 			result = i.Error
 		}
+
 		c.pair(out, i.ID, i.Server+"."+i.Tool, i.Arguments, completed, failed, result)
+
 	case "collab_tool_call":
 		c.pair(out, i.ID, i.Tool, quoted(map[string]string{"prompt": i.Prompt}), completed, i.Status == "failed", nil)
 	case "file_change":
@@ -273,15 +317,31 @@ func (c *codex) item(out *recorder, i codexItem, completed bool) {
 }
 
 // pair puts out an action once and, when it is completed, its result.
-func (c *codex) pair(out *recorder, id, name string, input json.RawMessage, completed, failed bool, output json.RawMessage) {
+func (c *codex) pair(
+	out *recorder,
+	id, name string,
+	input json.RawMessage,
+	completed, failed bool,
+	output json.RawMessage,
+) {
 	if !c.begun[id] {
 		if len(c.begun) < maxNames && len(id) <= maxName {
 			c.begun[id] = true
 		}
 		out.add(wire.Block{Type: "action", ID: id, Category: categoryTool, Name: name, Input: input})
 	}
+
 	if completed {
-		out.add(wire.Block{Type: "action_result", ActionID: id, Category: categoryTool, Name: name, State: outcomeOf(failed), Output: output})
+		out.add(
+			wire.Block{
+				Type:     "action_result",
+				ActionID: id,
+				Category: categoryTool,
+				Name:     name,
+				State:    outcomeOf(failed),
+				Output:   output,
+			},
+		)
 	}
 }
 
@@ -314,6 +374,7 @@ func (g *gemini) line(out *recorder, line string) {
 	if !decode(out, line, &l) {
 		return
 	}
+
 	if l.Type == "message" && l.Role == "assistant" {
 		if !l.Delta {
 			g.flush(out)
@@ -321,12 +382,15 @@ func (g *gemini) line(out *recorder, line string) {
 		if g.text.WriteString(l.Content); !l.Delta || g.text.Len() > maxText/2 {
 			g.flush(out)
 		}
+
 		return
 	}
+
 	switch l.Type {
 	case "message", "init", "tool_use", "tool_result", "error", "result":
 		g.flush(out)
 	}
+
 	switch l.Type {
 	case "init":
 		out.add(event("session", map[string]string{"model": l.Model, "session_id": l.SessionID}))
@@ -337,7 +401,9 @@ func (g *gemini) line(out *recorder, line string) {
 		if len(output) == 0 && l.Error.Message != "" {
 			output = quoted(l.Error.Message)
 		}
+
 		out.add(g.names.result(l.ToolID, l.Status != "success", output))
+
 	case "error":
 		out.add(event("error", map[string]string{"severity": l.Severity, "message": l.Message}))
 	case "result":

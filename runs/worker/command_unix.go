@@ -48,6 +48,7 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 	if err := c.prepare(t, run); err != nil {
 		return failed("environment_setup_failed", "working directory: %v", underlying(err))
 	}
+
 	stdin, err := os.Open(filepath.Join(t.Dir, wire.PromptFile))
 	if err != nil {
 		return failed("environment_setup_failed", "prompt: %v", underlying(err))
@@ -59,6 +60,7 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 	if err != nil {
 		return judge(ctx, exit{start: fmt.Errorf("%s: %w", c.harness.Command[0], err)})
 	}
+
 	cmd := &exec.Cmd{
 		Path: program, Args: c.harness.Command, Stdin: stdin,
 		Dir: filepath.Join(t.host.Seen(t.Root), confine.Work), Env: c.environment(t, path),
@@ -103,6 +105,7 @@ func execute(ctx context.Context, cmd *exec.Cmd, start starter, t Task, adapt ad
 	if err != nil {
 		return exit{start: err}
 	}
+
 	process, err := start(cmd)
 	readers.started()
 	if err != nil {
@@ -150,13 +153,16 @@ func wait(ctx context.Context, p confine.Process, stop func()) error {
 	} else {
 		p.Terminate()
 	}
+
 	timer := time.NewTimer(killAfter)
 	defer timer.Stop()
+
 	select {
 	case err := <-done:
 		return err
 	case <-timer.C:
 	}
+
 	p.Kill()
 	return <-done
 }
@@ -173,6 +179,7 @@ func ended(err error, stderr string) outcome {
 	if s := e.Status; s.Signaled() {
 		return gaveUp(fmt.Sprintf("the harness was ended by signal %d (%s)", s.Signal(), s.Signal()), stderr)
 	}
+
 	return endedWith(e.Status.ExitStatus(), stderr)
 }
 
@@ -211,8 +218,10 @@ func pipes(cmd *exec.Cmd, t Task, adapt adapter, stderr io.Writer) (*readers, er
 			r.finish(0)
 			return nil, err
 		}
+
 		r.ours, r.theirs = append(r.ours, ours), append(r.theirs, theirs)
 	}
+
 	cmd.Stdout, cmd.Stderr = r.theirs[0], r.theirs[1]
 	r.wg.Go(func() {
 		readLines(r.ours[0], func(line []byte, left int) {
@@ -221,9 +230,11 @@ func pipes(cmd *exec.Cmd, t Task, adapt adapter, stderr io.Writer) (*readers, er
 				most := 6 * t.out.redact.longest
 				text = shortened(text[:max(0, len(text)-most)], left+most)
 			}
+
 			adapt.line(t.out, clean(text))
 		})
 	})
+
 	r.wg.Go(func() { io.Copy(stderr, r.ours[1]) })
 	return r, nil
 }
@@ -257,6 +268,7 @@ func (c *command) environment(t Task, path string) []string {
 	if t.account != nil {
 		home = filepath.Join(root, confine.Home)
 	}
+
 	env := []string{
 		"PATH=" + path, "HOME=" + home, "LANG=C.UTF-8", "PWD=" + work, workDirVariable + "=" + work,
 		"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp,
@@ -264,6 +276,7 @@ func (c *command) environment(t Task, path string) []string {
 	for name, value := range variables(c.harness, t.Order) {
 		env = append(env, name+"="+value)
 	}
+
 	return env
 }
 

@@ -47,6 +47,7 @@ func newContainer(h Harness, adapt func() adapter, label string) (Executor, erro
 	if c.CPUs < 0 || c.Memory != "" && !memorySize.MatchString(strings.ToLower(c.Memory)) {
 		return nil, fmt.Errorf("container: want cpus as 1.5 and memory as 512m or 2g")
 	}
+
 	engines := []string{c.Engine}
 	switch c.Engine {
 	case "":
@@ -57,12 +58,18 @@ func newContainer(h Harness, adapt func() adapter, label string) (Executor, erro
 		if len(h.Command) == 0 {
 			return nil, fmt.Errorf("container: with kubernetes a command is needed")
 		}
+
 		if c.Network != "" && !labelValue.MatchString(c.Network) {
-			return nil, fmt.Errorf("container: with kubernetes the network %q becomes a label: want at most 63 letters, digits, ., _ and -", c.Network)
+			return nil, fmt.Errorf(
+				"container: with kubernetes the network %q becomes a label: want at most 63 letters, digits, ., _ and -",
+				c.Network,
+			)
 		}
+
 	default:
 		return nil, fmt.Errorf("container: engine %q is not one of docker, podman and kubernetes", c.Engine)
 	}
+
 	for _, engine := range engines {
 		program, err := exec.LookPath(engine)
 		if err != nil {
@@ -71,8 +78,17 @@ func newContainer(h Harness, adapt func() adapter, label string) (Executor, erro
 		if engine == "kubectl" {
 			return &kubernetes{harness: h, container: c, adapt: adapt, program: program, label: label}, nil
 		}
-		return &docker{harness: h, container: c, adapt: adapt, program: program, podman: engine == "podman", label: label}, nil
+
+		return &docker{
+			harness:   h,
+			container: c,
+			adapt:     adapt,
+			program:   program,
+			podman:    engine == "podman",
+			label:     label,
+		}, nil
 	}
+
 	return nil, fmt.Errorf("container: %s is not installed on this machine", strings.Join(engines, " or "))
 }
 
@@ -95,29 +111,42 @@ func containerName(o *wire.Order) string {
 func (d *docker) Execute(ctx context.Context, t Task) outcome {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.harness.Timeout, timeoutError{d.harness.Timeout})
 	defer cancel()
+
 	args, env, done, err := d.arguments(t)
 	if err != nil {
 		return failed("environment_setup_failed", "%v", err)
 	}
 	defer done()
+
 	stdin, err := os.Open(filepath.Join(t.Dir, wire.PromptFile))
 	if err != nil {
 		return failed("environment_setup_failed", "prompt: %v", underlying(err))
 	}
 	defer stdin.Close()
+
 	cmd := exec.Command(d.program, args...)
 	cmd.Stdin, cmd.Env = stdin, append(os.Environ(), env...)
 	name := containerName(t.Order)
 	release := guard(d.program, "rm", "--force", name)
-	e := execute(ctx, cmd, confine.StartGroup, t, d.adapt(), func() { d.engine("stop", "-t", strconv.Itoa(int(killAfter.Seconds())), name) })
+	e := execute(
+		ctx,
+		cmd,
+		confine.StartGroup,
+		t,
+		d.adapt(),
+		func() { d.engine("stop", "-t", strconv.Itoa(int(killAfter.Seconds())), name) },
+	)
+
 	removed := true
 	if ctx.Err() != nil || e.err != nil {
 		_, removed = d.engine("rm", "--force", name)
 	}
+
 	release(removed)
 	if o, unusable := engineFailure(ctx, e); unusable {
 		return o
 	}
+
 	var status *confine.ExitError
 	if errors.As(e.err, &status) && ctx.Err() == nil {
 		switch status.Status.ExitStatus() {
@@ -127,6 +156,7 @@ func (d *docker) Execute(ctx context.Context, t Task) outcome {
 			return gaveUp("the harness was ended by SIGTERM: perhaps its engine was stopped", e.stderr)
 		}
 	}
+
 	return judge(ctx, e)
 }
 
@@ -172,6 +202,7 @@ func (d *docker) arguments(t Task) (args, env []string, done func(), err error) 
 	if strings.ContainsAny(t.Dir, `,"`) {
 		return nil, nil, nil, fmt.Errorf("container: the directory %q cannot be mounted: no commas or quotes", t.Dir)
 	}
+
 	uid, gid := os.Getuid(), os.Getgid()
 	if uid == 0 {
 		uid, gid = nobody, nobody
@@ -179,10 +210,12 @@ func (d *docker) arguments(t Task) (args, env []string, done func(), err error) 
 			return nil, nil, nil, err
 		}
 	}
+
 	network := d.container.Network
 	if network == "" {
 		network = "none"
 	}
+
 	args = []string{
 		"run", "--rm", "--interactive", "--init", "--name", containerName(t.Order),
 		"--log-driver", "none", // else the engine keeps a copy of all that the harness says, without bounds
@@ -199,15 +232,18 @@ func (d *docker) arguments(t Task) (args, env []string, done func(), err error) 
 	if memory != "" {
 		args = append(args, "--memory", memory, "--memory-swap", memory)
 	}
+
 	file, inherited, err := envFile(t.Root, variables(d.harness, t.Order))
 	if err != nil {
 		return nil, nil, nil, err
 	}
+
 	args = append(args, "--env-file", file, "--env", "HOME="+workDir)
 	for _, v := range inherited {
 		name, _, _ := strings.Cut(v, "=")
 		args = append(args, "--env", name)
 	}
+
 	args = append(args, d.command(image, t.Order.Runner)...)
 	return args, inherited, func() { os.Remove(file) }, nil
 }
@@ -233,7 +269,9 @@ func setup(commands []string) string {
 }
 
 // engineVariable matches the variables that an engine's command line itself goes by.
-var engineVariable = regexp.MustCompile(`^(PATH|HOME|TMPDIR|LD_.*|DYLD_.*|DOCKER_.*|BUILDKIT_.*|CONTAINER.*|REGISTRY_.*|XDG_.*|SSH_.*|GO.*|(?i:.*_proxy))$`)
+var engineVariable = regexp.MustCompile(
+	`^(PATH|HOME|TMPDIR|LD_.*|DYLD_.*|DOCKER_.*|BUILDKIT_.*|CONTAINER.*|REGISTRY_.*|XDG_.*|SSH_.*|GO.*|(?i:.*_proxy))$`,
+)
 
 // envFile writes variables for an engine to read, so that no value is on its command line. A value of
 // several lines cannot be written so: those variables are returned, for the engine's own environment.
@@ -244,15 +282,20 @@ func envFile(dir string, env map[string]string) (file string, inherited []string
 		case !strings.ContainsAny(value, "\r\n"):
 			fmt.Fprintf(&text, "%s=%s\n", name, value)
 		case engineVariable.MatchString(name):
-			return "", nil, fmt.Errorf("container: the variable %s means something to the engine, and cannot have several lines", name)
+			return "", nil, fmt.Errorf(
+				"container: the variable %s means something to the engine, and cannot have several lines",
+				name,
+			)
 		default:
 			inherited = append(inherited, name+"="+value)
 		}
 	}
+
 	f, err := os.CreateTemp(dir, "env-")
 	if err != nil {
 		return "", nil, underlying(err)
 	}
+
 	_, err = f.Write(text.Bytes())
 	return f.Name(), inherited, errors.Join(err, f.Close())
 }
@@ -269,11 +312,13 @@ func (c Container) limits(r *wire.Runner) (image string, cpus float64, memory st
 	if r.CPUs > 0 && (cpus == 0 || r.CPUs < cpus) {
 		cpus = r.CPUs
 	}
+
 	if r.MemoryGB > 0 {
 		if asked := int64(math.Ceil(r.MemoryGB * 1024)); memory == "" || asked<<20 < bytesOf(memory) {
 			memory = strconv.FormatInt(asked, 10) + "m"
 		}
 	}
+
 	return image, cpus, memory
 }
 

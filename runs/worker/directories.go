@@ -57,6 +57,7 @@ func ownDir(parent string, log *slog.Logger) (dir string, left []stale, done fun
 	if err != nil {
 		return "", nil, nil, fmt.Errorf("working directories: %w", err)
 	}
+
 	for _, path := range old {
 		lock := flock.New(filepath.Join(path, "lock"))
 		if ok, err := lock.TryLock(); err == nil && ok {
@@ -70,6 +71,7 @@ func ownDir(parent string, log *slog.Logger) (dir string, left []stale, done fun
 	if err := os.Chmod(dir, 0o711); err != nil { // a harness of another user passes through, and lists nothing
 		return "", nil, nil, fmt.Errorf("working directories: %w", err)
 	}
+
 	lock := flock.New(filepath.Join(dir, "lock"))
 	if ok, err := lock.TryLock(); err != nil || !ok {
 		return "", nil, nil, fmt.Errorf("working directory %s cannot be locked: %v", dir, err)
@@ -81,5 +83,6 @@ func ownDir(parent string, log *slog.Logger) (dir string, left []stale, done fun
 		}
 		lock.Close()
 	}
+
 	return dir, left, done, nil
 }

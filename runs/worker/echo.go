@@ -21,32 +21,41 @@ func (echo) Execute(ctx context.Context, t Task) outcome {
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
 	}
+
 	read := func(name string) string {
 		body, err := os.ReadFile(filepath.Join(t.Dir, name))
 		if err != nil {
 			return ""
 		}
+
 		return shown(string(body))
 	}
-	t.out.text("This is the echo harness. It runs no agent: it shows what one would receive. Configure a harness to let an agent do the work.")
+
+	t.out.text(
+		"This is the echo harness. It runs no agent: it shows what one would receive. Configure a harness to let an agent do the work.",
+	)
 	t.out.text("\nThe prompt, on standard input:\n\n" + read(wire.PromptFile))
 	if base := read(wire.BasePromptFile); base != "" {
 		t.out.text("\nThe base prompt, in " + wire.BasePromptFile + ":\n\n" + base)
 	}
+
 	var list strings.Builder
 	for _, f := range t.Order.Files {
 		if f.Attachment {
 			fmt.Fprintf(&list, "\n- %s (%s, %d bytes)", f.Name, f.MimeType, f.Size)
 		}
 	}
+
 	if list.Len() > 0 {
 		t.out.text("\nThe attached files:\n" + list.String())
 	}
+
 	for _, f := range t.Order.Files {
 		if f.Attachment && f.Name == wire.PayloadFile {
 			t.out.text("\n" + f.Name + ":\n\n" + read(f.Name))
 		}
 	}
+
 	return outcome{ended: true, state: wire.Succeeded}
 }
 

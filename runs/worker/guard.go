@@ -24,12 +24,15 @@ func guard(program string, args ...string) (release func(removed bool)) {
 	if err != nil || cmd.Start() != nil {
 		return func(bool) {}
 	}
+
 	return func(removed bool) {
 		defer in.Close()
+
 		if !removed && time.Since(began) > killAfter { // of what failed sooner nothing is left: the engine is away
 			go cmd.Wait()
 			return
 		}
+
 		io.WriteString(in, "\n")
 		cmd.Wait()
 	}

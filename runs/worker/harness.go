@@ -109,6 +109,7 @@ func (u Update) executors(label string) (all map[string]configured, fallback str
 	if name, err := u.Overlap(); err != nil {
 		return nil, "", fmt.Errorf("harness %q: uidRange %w", name, err)
 	}
+
 	all = map[string]configured{Echo: {Executor: echo{}}}
 	for _, name := range slices.Sorted(maps.Keys(u.Harnesses)) {
 		h := u.Harnesses[name]
@@ -116,12 +117,19 @@ func (u Update) executors(label string) (all map[string]configured, fallback str
 		if err != nil {
 			return nil, "", fmt.Errorf("harness %q: %w", name, err)
 		}
+
 		all[name] = configured{e, h.Env}
 	}
+
 	fallback = cmp.Or(u.Default, Echo)
 	if all[fallback].Executor == nil {
-		return nil, "", fmt.Errorf("harness %q does not exist: configure it under harnesses, or choose one of %v", fallback, slices.Sorted(maps.Keys(all)))
+		return nil, "", fmt.Errorf(
+			"harness %q does not exist: configure it under harnesses, or choose one of %v",
+			fallback,
+			slices.Sorted(maps.Keys(all)),
+		)
 	}
+
 	return all, fallback, nil
 }
 
@@ -131,19 +139,34 @@ func (w *worker) set(u Update) error {
 	if err != nil {
 		return err
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(u.Harnesses)) {
 		if u.Harnesses[name].SameUser {
-			w.cfg.Log.Warn("harness runs as the same user as this process: agents that act on what outsiders wrote can read all that it can", "harness", name)
+			w.cfg.Log.Warn(
+				"harness runs as the same user as this process: agents that act on what outsiders wrote can read all that it can",
+				"harness",
+				name,
+			)
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if n := len(all[name].pool()); n > 0 && n < w.cfg.Slots {
-			w.cfg.Log.Warn("harness has fewer accounts than this process has slots: no more runs than accounts are executed at once", "harness", name, "accounts", n, "slots", w.cfg.Slots)
+			w.cfg.Log.Warn(
+				"harness has fewer accounts than this process has slots: no more runs than accounts are executed at once",
+				"harness",
+				name,
+				"accounts",
+				n,
+				"slots",
+				w.cfg.Slots,
+			)
 		}
 	}
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	w.harnesses, w.fallback = all, fallback
 	return nil
 }
@@ -194,12 +217,14 @@ func (w *worker) sweep(left []stale) {
 			w.cfg.Log.Error("worker: clean up the accounts of harnesses", "error", err)
 		}
 	}
+
 	for _, s := range left {
 		for _, h := range w.harnesses {
 			if e, ok := h.Executor.(interface{ sweep(label string) }); ok {
 				e.sweep(s.label())
 			}
 		}
+
 		if err := s.remove(); err != nil {
 			w.cfg.Log.Error("worker: clean up after one that was killed", "directory", s.path, "error", err)
 		}
@@ -214,14 +239,18 @@ func (h Harness) Check() error {
 	if h.Timeout < 0 {
 		return fmt.Errorf("timeout %s is negative", h.Timeout)
 	}
+
 	ways := 0
 	for _, chosen := range []bool{h.User != "", len(h.Users) > 0, h.UIDRange != "", h.SameUser, h.Container != nil} {
 		if chosen {
 			ways++
 		}
 	}
+
 	if ways != 1 {
-		return fmt.Errorf("say where it runs, in one way: user: NAME (another user), users: [NAME, …], uidRange: FIRST-LAST, container: {image: …}, or sameUser: true (agents read what outsiders wrote, and as this user they can read all that the server can)")
+		return fmt.Errorf(
+			"say where it runs, in one way: user: NAME (another user), users: [NAME, …], uidRange: FIRST-LAST, container: {image: …}, or sameUser: true (agents read what outsiders wrote, and as this user they can read all that the server can)",
+		)
 	}
 
 	for i, name := range h.Users {
@@ -229,19 +258,23 @@ func (h Harness) Check() error {
 			return fmt.Errorf("users: %q is there twice, or empty", name)
 		}
 	}
+
 	if h.UIDRange != "" {
 		if _, _, err := confine.Range(h.UIDRange); err != nil {
 			return err
 		}
 	}
+
 	if h.Path != "" && h.Container != nil {
 		return fmt.Errorf("path: a container has the PATH of its image")
 	}
+
 	for _, dir := range filepath.SplitList(h.Path) {
 		if !filepath.IsAbs(dir) {
 			return fmt.Errorf("path: %q is not an absolute directory", dir)
 		}
 	}
+
 	return nil
 }
 
@@ -255,15 +288,22 @@ func (u Update) Overlap() (harness string, err error) {
 		if err != nil {
 			continue // none, or Check reports it
 		}
+
 		for _, other := range names[:i] {
 			theirs := u.Harnesses[other].UIDRange
 			otherFirst, otherLast, err := confine.Range(theirs)
 			same := first == otherFirst && last == otherLast
 			if err == nil && !same && first <= otherLast && otherFirst <= last {
-				return name, fmt.Errorf("%q overlaps %q of harness %q: give both the same range, or ranges apart", mine, theirs, other)
+				return name, fmt.Errorf(
+					"%q overlaps %q of harness %q: give both the same range, or ranges apart",
+					mine,
+					theirs,
+					other,
+				)
 			}
 		}
 	}
+
 	return "", nil
 }
 
@@ -271,6 +311,7 @@ func newExecutor(h Harness, label string) (Executor, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
 	}
+
 	h.Timeout = cmp.Or(h.Timeout, defaultTimeout)
 	adapt, err := adapterOf(h.Adapter)
 	if err != nil {
@@ -285,17 +326,21 @@ func newExecutor(h Harness, label string) (Executor, error) {
 		c.pool, err = confine.Ranged(h.UIDRange)
 		return c, err
 	}
+
 	users := h.Users
 	if h.User != "" {
 		users = []string{h.User}
 	}
+
 	for _, name := range users {
 		a, err := confine.Named(name)
 		if err != nil {
 			return nil, err
 		}
+
 		c.pool = append(c.pool, a)
 	}
+
 	return c, nil
 }
 
@@ -310,11 +355,13 @@ func variables(h Harness, o *wire.Order) map[string]string {
 			env[name] = value
 		}
 	}
+
 	maps.Copy(env, o.Secrets)
 	for name, value := range env {
 		if strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
 			delete(env, name)
 		}
 	}
+
 	return env
 }

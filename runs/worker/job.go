@@ -52,6 +52,7 @@ type job struct {
 func (j *job) run(ctx context.Context) {
 	client := j.worker.cfg.Client
 	defer func() { j.worker.accounts.Return(j.held...) }()
+
 	var beat sync.WaitGroup
 	beating, still := context.WithCancel(context.WithoutCancel(ctx))
 	asked := time.Now()
@@ -61,12 +62,15 @@ func (j *job) run(ctx context.Context) {
 			j.log.Warn("worker: begin a run", "error", err)
 			j.worker.release(ctx, j.order)
 		}
+
 		still()
 		return
 	}
+
 	if cancel {
 		j.stop(errCancelled)
 	}
+
 	beat.Go(func() { j.heartbeats(beating, asked) })
 	name, harness := j.worker.harness(j.order)
 	rec := newRecorder(client, j.order, harness.env)
@@ -84,6 +88,7 @@ func (j *job) run(ctx context.Context) {
 	default:
 		j.finish(beating, rec, result)
 	}
+
 	still()
 	beat.Wait()
 }
@@ -105,14 +110,20 @@ func failed(code, format string, args ...any) outcome {
 func (j *job) traced(ctx context.Context, rec *recorder, name string, harness configured) outcome {
 	ctx, span := j.worker.cfg.Tracer.Start(trace.Continue(ctx, j.order.Traceparent), "harness", time.Time{})
 	defer span.End()
-	span.Set(trace.Run, j.order.RunID).Set(trace.Worker, j.worker.cfg.Client.UID()).Count(trace.Execution, j.order.Execution).Count(trace.Attempt, j.order.Attempt)
+
+	span.Set(trace.Run, j.order.RunID).
+		Set(trace.Worker, j.worker.cfg.Client.UID()).
+		Count(trace.Execution, j.order.Execution).
+		Count(trace.Attempt, j.order.Attempt)
 	if harness.Executor != nil { // else it is a word of the run's creator
 		span.Set(trace.Harness, name)
 	}
+
 	o := j.execute(ctx, rec, name, harness)
 	if span.Set(trace.State, string(o.state)); o.code != "" {
 		span.Fail(o.code)
 	}
+
 	return o
 }
 
@@ -126,6 +137,7 @@ func (j *job) execute(ctx context.Context, rec *recorder, name string, harness c
 		}
 		return failed("environment_setup_failed", "%v", underlying(err))
 	}
+
 	if account != nil {
 		defer func() { w.giveBack(*account, o.alive) }()
 	}
@@ -138,16 +150,19 @@ func (j *job) execute(ctx context.Context, rec *recorder, name string, harness c
 		return failed("environment_setup_failed", "working directory: %v", underlying(err))
 	}
 	defer func() { j.clean(root, o.alive) }()
+
 	dir := filepath.Join(root, confine.Work)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return failed("environment_setup_failed", "working directory: %v", underlying(err))
 	}
+
 	if err := j.fill(ctx, dir); err != nil {
 		if o, stopped := stoppedBy(ctx); stopped {
 			return o
 		}
 		return failed("environment_setup_failed", "%v", err)
 	}
+
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
 	}
@@ -157,6 +172,7 @@ func (j *job) execute(ctx context.Context, rec *recorder, name string, harness c
 	watch.Go(func() { j.watch(watched, root) })
 	defer watch.Wait()
 	defer done()
+
 	return harness.Execute(ctx, Task{
 		Order: j.order, Root: root, Dir: dir, MaxDir: w.cfg.MaxDir, account: account, host: w.host, out: rec,
 	})
@@ -177,12 +193,14 @@ func (j *job) clean(root string, alive error) {
 func (j *job) watch(ctx context.Context, dir string) {
 	tick := time.NewTicker(j.order.Lease / 6)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+
 		if maximum := j.worker.cfg.MaxDir; workspace.Exceeds(dir, maximum) {
 			j.stop(fullError{maximum})
 			return
@@ -205,6 +223,7 @@ func stoppedBy(ctx context.Context) (outcome, bool) {
 	case errors.As(cause, &full):
 		return failed("environment_setup_failed", "%v", full), true
 	}
+
 	return outcome{}, true
 }
 
@@ -214,6 +233,7 @@ func (j *job) fill(ctx context.Context, dir string) error {
 		if f.Name == "" || strings.ContainsAny(f.Name, "/\\\x00") || !filepath.IsLocal(f.Name) {
 			return fmt.Errorf("attachment %q: not a file name", f.Name)
 		}
+
 		body, err := j.worker.cfg.Client.File(ctx, j.order, f)
 		if errors.Is(err, wire.ErrNotFound) && f.Attachment {
 			continue // the payload was forgotten by the retention policy
@@ -225,6 +245,7 @@ func (j *job) fill(ctx context.Context, dir string) error {
 			return fmt.Errorf("file %q: %v", f.Name, underlying(err))
 		}
 	}
+
 	return nil
 }
 
@@ -246,12 +267,14 @@ func (j *job) heartbeats(ctx context.Context, granted time.Time) {
 	lease := j.order.Lease
 	tick := time.NewTicker(lease / 3)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+
 		asked := time.Now()
 		cancel, err := j.worker.cfg.Client.Heartbeat(ctx, j.order)
 		switch {
@@ -291,6 +314,7 @@ func (j *job) finish(ctx context.Context, rec *recorder, o outcome) {
 			j.log.Error("worker: tell the end of a run", "error", err)
 			return
 		}
+
 		select {
 		case <-ctx.Done():
 			return

@@ -42,23 +42,32 @@ const (
 func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
 	ctx, cancel := context.WithTimeoutCause(ctx, k.harness.Timeout, timeoutError{k.harness.Timeout})
 	defer cancel()
+
 	name := containerName(t.Order)
 	image, _, _ := k.container.limits(t.Order.Runner)
 	if image == "" {
-		return failed("environment_setup_failed", "container: neither the harness nor the run's runner names an image")
+		return failed(
+			"environment_setup_failed",
+			"container: neither the harness nor the run's runner names an image",
+		)
 	}
+
 	if err := k.supersede(ctx, t.Order); err != nil {
 		return k.unless(ctx, "the job cannot be made: %v", err)
 	}
+
 	release := guard(k.program, k.arguments(removal(name, false)...)...)
 	defer func() { release(k.remove(name, ctx.Err() != nil) == nil) }()
+
 	if err := k.create(ctx, name, t); err != nil {
 		return k.unless(ctx, "the job cannot be made: %v", err)
 	}
+
 	pod, err := k.deliver(ctx, name, t.Dir)
 	if err != nil {
 		return k.unless(ctx, "the job's pod does not start: %v", err)
 	}
+
 	end, failure, err := k.follow(ctx, name, pod, t)
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
@@ -66,10 +75,12 @@ func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
 	if err != nil {
 		return failed("agent_process_failed", "the job's pod was lost: %v", err)
 	}
+
 	stderr := lastWords(end.Message, t.out.redact)
 	if o, unusable := notRun(end.ExitCode, stderr); unusable {
 		return o
 	}
+
 	switch {
 	case end.Reason == "StartError":
 		return failed("environment_setup_failed", "the container cannot be set up: %s", stderr)
@@ -78,6 +89,7 @@ func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
 	case end.ExitCode == 0 && failure != "":
 		return gaveUp("the harness failed", failure)
 	}
+
 	return endedWith(end.ExitCode, stderr)
 }
 
@@ -113,6 +125,7 @@ func (k *kubernetes) arguments(args ...string) []string {
 func (k *kubernetes) kubectl(ctx context.Context, input []byte, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, endPatience+5*time.Second)
 	defer cancel()
+
 	cmd := exec.CommandContext(ctx, k.program, k.arguments(args...)...)
 	var stderr tail
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &stderr
@@ -121,6 +134,7 @@ func (k *kubernetes) kubectl(ctx context.Context, input []byte, args ...string) 
 	if err != nil {
 		return nil, apiError{fmt.Errorf("%w: %s", err, strings.TrimSpace(clean(string(stderr.kept))))}
 	}
+
 	return out, nil
 }
 
@@ -150,6 +164,7 @@ func (k *kubernetes) supersede(ctx context.Context, o *wire.Order) error {
 	if err != nil {
 		return err
 	}
+
 	for _, job := range jobs {
 		_, name, _ := strings.Cut(job, "/")
 		var execution, attempt int
@@ -163,6 +178,7 @@ func (k *kubernetes) supersede(ctx context.Context, o *wire.Order) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -173,20 +189,24 @@ func (k *kubernetes) create(ctx context.Context, name string, t Task) error {
 	if err != nil {
 		return err
 	}
+
 	out, err := k.kubectl(ctx, job, "create", "--output", "json", "--filename", "-")
 	if err != nil {
 		return err
 	}
+
 	var made struct {
 		Metadata struct{ UID string }
 	}
 	if err := json.Unmarshal(out, &made); err != nil || made.Metadata.UID == "" {
 		return errors.New("kubectl does not tell the job's UID")
 	}
+
 	secret, err := json.Marshal(k.secret(name, made.Metadata.UID, t.Order))
 	if err != nil {
 		return err
 	}
+
 	_, err = k.kubectl(ctx, secret, "create", "--filename", "-")
 	return err
 }
@@ -198,6 +218,7 @@ func (k *kubernetes) deliver(ctx context.Context, name, dir string) (pod string,
 	if err != nil {
 		return "", underlying(err)
 	}
+
 	sent := false
 	var waits string
 	err = insist(ctx, podPatience, func() (bool, error) {
@@ -205,6 +226,7 @@ func (k *kubernetes) deliver(ctx context.Context, name, dir string) (pod string,
 		if err != nil {
 			return false, err
 		}
+
 		pod, waits = p.name, p.waits
 		switch files := p.files; {
 		case files.Running != nil && !sent:
@@ -214,17 +236,23 @@ func (k *kubernetes) deliver(ctx context.Context, name, dir string) (pod string,
 		case files.Terminated != nil && files.Terminated.ExitCode != 0:
 			return false, fmt.Errorf("its files cannot be unpacked: %s", files.Terminated)
 		}
+
 		return p.harness.Running != nil || p.harness.Terminated != nil, nil
 	})
 	if late := (timeoutError{}); waits != "" && (errors.Is(err, errPatience) || errors.As(err, &late)) {
 		err = fmt.Errorf("%w: it waits: %s", err, waits)
 	}
+
 	return pod, err
 }
 
 // follow has the harness's output become the conversation, and returns how its container ended. failure is what
 // the output says went wrong. A log that breaks off is read on from there.
-func (k *kubernetes) follow(ctx context.Context, name, pod string, t Task) (end terminated, failure string, err error) {
+func (k *kubernetes) follow(
+	ctx context.Context,
+	name, pod string,
+	t Task,
+) (end terminated, failure string, err error) {
 	lines := &dated{adapter: k.adapt()}
 	ended := false
 	err = insist(ctx, k.harness.Timeout, func() (bool, error) {
@@ -232,6 +260,7 @@ func (k *kubernetes) follow(ctx context.Context, name, pod string, t Task) (end 
 		if lines.seen = lines.last; !lines.seen.IsZero() {
 			args = append(args, "--since-time", lines.seen.UTC().Format(time.RFC3339))
 		}
+
 		cmd := exec.Command(k.program, k.arguments(append(args, pod)...)...)
 		began := time.Now()
 		e := execute(ctx, cmd, confine.StartGroup, t, lines, func() { k.remove(name, true) })
@@ -245,12 +274,15 @@ func (k *kubernetes) follow(ctx context.Context, name, pod string, t Task) (end 
 		case e.err == nil && ended: // before this look at the log: it is whole
 			return true, nil
 		}
+
 		p, err := k.look(ctx, name)
 		if err == nil && p.harness.Terminated != nil {
 			ended, end = true, *p.harness.Terminated
 		}
+
 		return false, err
 	})
+
 	return end, t.out.redact.text(lines.adapter.end(t.out)), err
 }
 
@@ -276,5 +308,14 @@ func (d *dated) end(*recorder) string { return "" }
 
 // sweep removes the jobs of a process that ended without doing so.
 func (k *kubernetes) sweep(label string) {
-	k.kubectl(context.Background(), nil, "delete", "jobs", "--selector", "millwright/worker="+label, "--ignore-not-found", "--wait=false")
+	k.kubectl(
+		context.Background(),
+		nil,
+		"delete",
+		"jobs",
+		"--selector",
+		"millwright/worker="+label,
+		"--ignore-not-found",
+		"--wait=false",
+	)
 }

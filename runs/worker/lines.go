@@ -32,6 +32,7 @@ func readLines(r io.Reader, f func(line []byte, left int)) error {
 			left += len(part) - room
 			part = part[:room]
 		}
+
 		line = append(line, part...)
 		if ended || err != bufio.ErrBufferFull && len(line) > 0 {
 			f(bytes.TrimSuffix(line, []byte("\r")), left)
@@ -40,6 +41,7 @@ func readLines(r io.Reader, f func(line []byte, left int)) error {
 				line = nil
 			}
 		}
+
 		if err != nil && err != bufio.ErrBufferFull {
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -56,6 +58,7 @@ func shortened(line string, left int) string {
 	if !strings.HasPrefix(line, "{") {
 		return line + note
 	}
+
 	var open []byte
 	inString, escaped := false, false
 	for _, c := range []byte(line) {
@@ -72,6 +75,7 @@ func shortened(line string, left int) string {
 			open = open[:len(open)-1]
 		}
 	}
+
 	slices.Reverse(open)
 	text := line
 	if i := strings.LastIndexByte(text, '\\'); i >= len(text)-6 { // half an escape, perhaps
@@ -80,6 +84,7 @@ func shortened(line string, left int) string {
 	if closed := text + note + `"` + string(open); inString && json.Valid([]byte(closed)) {
 		return closed
 	}
+
 	return line + note
 }
 
@@ -104,6 +109,7 @@ func adapterOf(name string) (func() adapter, error) {
 	case "gemini":
 		return func() adapter { return &gemini{names: names{}} }, nil
 	}
+
 	return nil, fmt.Errorf("adapter %q does not exist: want lines, claude, codex or gemini", name)
 }
 
@@ -122,6 +128,7 @@ func (plainLines) line(out *recorder, line string) {
 				out.setSkills(quoted(known(head.Skills)))
 				return
 			}
+
 			var b wire.Block
 			if json.Unmarshal([]byte(line), &b) == nil && b.Valid() {
 				out.add(b)
@@ -129,6 +136,7 @@ func (plainLines) line(out *recorder, line string) {
 			}
 		}
 	}
+
 	out.add(wire.Text(line))
 }
 

@@ -59,19 +59,29 @@ func (k *kubernetes) job(name string, t Task) object {
 	if memory != "" {
 		limits["memory"] = strconv.FormatInt(bytesOf(memory), 10)
 	}
+
 	var commands []string
 	if t.Order.Runner != nil {
 		commands = t.Order.Runner.Setup
 	}
+
 	container := func(name string, more object) object {
 		c := object{
 			"name": name, "image": image, "workingDir": workDir, "resources": object{"limits": limits},
-			"volumeMounts":    []object{{"name": "work", "mountPath": workDir}, {"name": "errors", "mountPath": "/errors"}},
-			"securityContext": object{"allowPrivilegeEscalation": false, "capabilities": object{"drop": []string{"ALL"}}},
+			"volumeMounts": []object{
+				{"name": "work", "mountPath": workDir},
+				{"name": "errors", "mountPath": "/errors"},
+			},
+			"securityContext": object{
+				"allowPrivilegeEscalation": false,
+				"capabilities":             object{"drop": []string{"ALL"}},
+			},
 		}
+
 		maps.Copy(c, more)
 		return c
 	}
+
 	return object{
 		"apiVersion": "batch/v1", "kind": "Job",
 		"metadata": object{"name": name, "labels": k.labels(name, t.Order)},
@@ -83,7 +93,13 @@ func (k *kubernetes) job(name string, t Task) object {
 				"spec": object{
 					"restartPolicy": "Never", "automountServiceAccountToken": false, "enableServiceLinks": false,
 					"terminationGracePeriodSeconds": int(killAfter / time.Second),
-					"securityContext":               object{"runAsNonRoot": true, "runAsUser": nobody, "runAsGroup": nobody, "fsGroup": nobody, "seccompProfile": object{"type": "RuntimeDefault"}},
+					"securityContext": object{
+						"runAsNonRoot":   true,
+						"runAsUser":      nobody,
+						"runAsGroup":     nobody,
+						"fsGroup":        nobody,
+						"seccompProfile": object{"type": "RuntimeDefault"},
+					},
 					"volumes": []object{
 						{"name": "work", "emptyDir": object{"sizeLimit": strconv.FormatInt(t.MaxDir, 10)}},
 						{"name": "errors", "emptyDir": object{"sizeLimit": strconv.Itoa(maxErrors)}},
@@ -174,10 +190,12 @@ func (k *kubernetes) look(ctx context.Context, name string) (p podView, err erro
 	if err != nil {
 		return p, err
 	}
+
 	var list struct{ Items []item }
 	if err := json.Unmarshal(out, &list); err != nil {
 		return p, apiError{err}
 	}
+
 	job := false
 	for _, i := range list.Items {
 		if i.Kind == "Job" {
@@ -185,13 +203,17 @@ func (k *kubernetes) look(ctx context.Context, name string) (p podView, err erro
 			if p.waits = i.condition("Failed", "True"); p.waits != "" && len(list.Items) == 1 {
 				return p, errors.New(p.waits)
 			}
+
 			continue
 		}
+
 		return p.of(i)
 	}
+
 	if !job {
 		return p, errors.New("it was deleted")
 	}
+
 	return p, nil
 }
 
@@ -205,6 +227,7 @@ func (p podView) of(pod item) (podView, error) {
 		case w != nil && w.Message != "": // an image that cannot be had just now, too
 			p.waits = w.Reason + ": " + w.Message
 		}
+
 		switch c.Name {
 		case filesContainer:
 			p.files = c.State
@@ -212,12 +235,14 @@ func (p podView) of(pod item) (podView, error) {
 			p.harness = c.State
 		}
 	}
+
 	switch {
 	case pod.Metadata.DeletionTimestamp != "":
 		return p, errors.New("it was deleted")
 	case pod.Status.Reason != "": // evicted, or its node is gone
 		return p, fmt.Errorf("%s: %s", pod.Status.Reason, pod.Status.Message)
 	}
+
 	return p, nil
 }
 
@@ -232,8 +257,10 @@ var errPatience = errors.New("it takes too long")
 func insist(ctx context.Context, patience time.Duration, ask func() (done bool, err error)) error {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
+
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
+
 	var away time.Time // since when
 	for {
 		done, err := ask()
@@ -250,6 +277,7 @@ func insist(ctx context.Context, patience time.Duration, ask func() (done bool, 
 		case time.Since(away) > apiPatience:
 			return err
 		}
+
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -268,10 +296,12 @@ func archiveOf(dir string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, e := range entries {
 		if e.Type()&fs.ModeType != 0 {
 			continue
 		}
+
 		body, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return nil, err
@@ -283,6 +313,7 @@ func archiveOf(dir string) ([]byte, error) {
 			return nil, err
 		}
 	}
+
 	err = w.Close()
 	return out.Bytes(), err
 }

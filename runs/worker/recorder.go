@@ -78,12 +78,15 @@ func (r *recorder) add(b wire.Block) {
 	if !b.Valid() || r.stopped() {
 		return
 	}
+
 	item := bounded(r.redact.block(b))
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	for r.size > maxWaiting && !r.ended {
 		r.room.Wait()
 	}
+
 	if r.ended {
 		return
 	}
@@ -91,12 +94,15 @@ func (r *recorder) add(b wire.Block) {
 		r.ended = true
 		item = bounded(wire.Text(fmt.Sprintf("[The output goes on; its first %d MiB are kept.]", maxOutput>>20)))
 	}
-	if last := len(r.waiting) - 1; item.Type == "text" && last >= 0 && r.waiting[last].Type == "text" && r.waiting[last].size+item.size < maxText {
+
+	if last := len(r.waiting) - 1; item.Type == "text" && last >= 0 && r.waiting[last].Type == "text" &&
+		r.waiting[last].size+item.size < maxText {
 		r.waiting[last].texts = append(r.waiting[last].texts, item.Text)
 		r.waiting[last].size += item.size
 	} else {
 		r.waiting = append(r.waiting, item)
 	}
+
 	r.size += item.size
 	r.signal()
 }
@@ -124,18 +130,22 @@ func bounded(b wire.Block) sized {
 			*raw = quoted(cut(string(*raw), maxText/2))
 		}
 	}
+
 	for _, name := range []*string{&b.ID, &b.ActionID, &b.Category, &b.Name, &b.State} {
 		*name = cut(*name, 1000)
 	}
+
 	size := len(quoted(b))
 	if size > 4*maxText { // characters that JSON writes with six
 		b.Text, b.Input, b.Output, b.Data = cut(b.Text, maxText/8), nil, nil, nil
 		size = len(quoted(b))
 	}
+
 	item := sized{Block: b, size: size}
 	if b.Type == "text" {
 		item.texts = []string{b.Text}
 	}
+
 	return item
 }
 
@@ -164,6 +174,7 @@ func (r *recorder) loop() {
 			return
 		case <-r.wake:
 		}
+
 		if !r.plenty() {
 			select {
 			case <-r.quit:
@@ -171,11 +182,13 @@ func (r *recorder) loop() {
 			case <-time.After(flushEvery):
 			}
 		}
+
 		more, err := r.flush(context.Background())
 		if errors.Is(err, wire.ErrLost) {
 			r.end() // nobody will take it
 			return
 		}
+
 		if err != nil && !errors.Is(err, wire.ErrRefused) {
 			select {
 			case <-r.quit:
@@ -183,6 +196,7 @@ func (r *recorder) loop() {
 			case <-time.After(flushEvery):
 			}
 		}
+
 		if more {
 			r.signal()
 		}
@@ -215,6 +229,7 @@ func (r *recorder) take() {
 	if r.message != nil || len(r.waiting) == 0 {
 		return
 	}
+
 	m := &wire.Message{Role: wire.Assistant, At: time.Now()}
 	for size := 0; len(r.waiting) > 0; r.waiting = r.waiting[1:] {
 		b := r.waiting[0]
@@ -224,11 +239,14 @@ func (r *recorder) take() {
 		if block := b.block(); block.Type != "text" || block.Text != "" { // a blank line alone says nothing
 			m.Content = append(m.Content, block)
 		}
+
 		r.size -= b.size
 	}
+
 	if len(m.Content) > 0 {
 		r.message = m
 	}
+
 	r.room.Broadcast()
 }
 
@@ -246,17 +264,21 @@ func (r *recorder) flush(ctx context.Context) (more bool, err error) {
 	if message != nil || skills != nil {
 		err = r.client.Append(ctx, r.order, from, messages, skills)
 	}
+
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	if err == nil {
 		r.sent += len(messages)
 	}
+
 	if err == nil || errors.Is(err, wire.ErrRefused) {
 		r.message = nil
 		if string(r.skills) == string(skills) {
 			r.skills = nil
 		}
 	}
+
 	return r.message != nil || len(r.waiting) > 0, err
 }
 
@@ -274,6 +296,7 @@ func (r *recorder) close(ctx context.Context) {
 		if last {
 			return
 		}
+
 		if _, err := r.flush(ctx); errors.Is(err, wire.ErrLost) {
 			return
 		} else if err != nil {

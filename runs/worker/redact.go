@@ -37,13 +37,16 @@ func newRedactor(o *wire.Order, env []string) *redactor {
 	for _, v := range o.Secrets {
 		values = append(values, v)
 	}
+
 	for _, name := range env {
 		values = append(values, os.Getenv(name))
 	}
+
 	for _, v := range values {
 		if len(v) < shortestSecret {
 			continue
 		}
+
 		add(v)
 		add(strings.TrimSpace(v))
 		add(inJSON(v, true))
@@ -59,20 +62,27 @@ func newRedactor(o *wire.Order, env []string) *redactor {
 			}
 		}
 	}
+
 	all := make([]string, 0, len(forms))
 	for f := range forms {
 		all = append(all, f)
 	}
-	sort.Slice(all, func(i, j int) bool { return len(all[i]) > len(all[j]) || len(all[i]) == len(all[j]) && all[i] < all[j] })
+
+	sort.Slice(
+		all,
+		func(i, j int) bool { return len(all[i]) > len(all[j]) || len(all[i]) == len(all[j]) && all[i] < all[j] },
+	)
 	r := &redactor{}
 	var pairs []string
 	for _, f := range all {
 		pairs = append(pairs, f, "***")
 		r.longest = max(r.longest, len(f))
 	}
+
 	if len(pairs) > 0 {
 		r.replacer = strings.NewReplacer(pairs...)
 	}
+
 	return r
 }
 
@@ -126,12 +136,14 @@ func (r *redactor) json(raw json.RawMessage) json.RawMessage {
 	if r.replacer == nil || len(raw) == 0 {
 		return raw
 	}
+
 	var value any
 	in := json.NewDecoder(bytes.NewReader(raw))
 	in.UseNumber()
 	if in.Decode(&value) != nil {
 		return quoted(r.text(string(raw)))
 	}
+
 	value, changed := r.value(value)
 	if !changed {
 		return raw
@@ -143,6 +155,7 @@ func (r *redactor) json(raw json.RawMessage) json.RawMessage {
 	if enc.Encode(value) != nil {
 		return quoted("***")
 	}
+
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
@@ -162,6 +175,7 @@ func (r *redactor) value(v any) (_ any, changed bool) {
 			v[i], changed = item, changed || c
 		}
 		return v, changed
+
 	case map[string]any:
 		for key, item := range v {
 			item, c := r.value(item)
@@ -171,7 +185,9 @@ func (r *redactor) value(v any) (_ any, changed bool) {
 				v[text], changed = item, true
 			}
 		}
+
 		return v, changed
 	}
+
 	return v, false
 }

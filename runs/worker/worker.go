@@ -86,27 +86,33 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Name == "" {
 		cfg.Name, _ = os.Hostname()
 	}
+
 	dir, left, done, err := ownDir(cfg.Dir, cfg.Log)
 	if err != nil {
 		return err
 	}
 	defer done()
+
 	w := &worker{cfg: cfg, dir: dir, label: filepath.Base(dir), jobs: map[string]*job{}}
 	if err := w.set(Update{cfg.Harnesses, cfg.Default}); err != nil {
 		return err
 	}
+
 	w.sweep(left)
 	if err := w.confine(); err != nil {
 		return err
 	}
 	defer w.host.Close()
+
 	unregister, err := w.register()
 	if err != nil {
 		return err
 	}
 	defer unregister()
+
 	updating := make(chan struct{})
 	defer close(updating)
+
 	go w.update(updating)
 	end, err := cfg.Client.OnCancel(w.cancel)
 	if err != nil {
@@ -116,25 +122,30 @@ func Run(ctx context.Context, cfg Config) error {
 
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
+
 	w.giveUp = giveUp
 
 	// Jobs outlive ctx by up to the grace period.
 	jobs, handBack := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer handBack(nil)
+
 	var slots sync.WaitGroup
 	for range cfg.Slots {
 		slots.Go(func() { w.slot(ctx, jobs) })
 	}
+
 	idle := make(chan struct{})
 	go func() { slots.Wait(); close(idle) }()
 	select {
 	case <-ctx.Done():
 	case <-idle:
 	}
+
 	w.leave(idle, handBack)
 	if cause := context.Cause(ctx); errors.Is(cause, ErrKeyRefused) {
 		return cause
 	}
+
 	return nil
 }
 
@@ -149,9 +160,15 @@ func (w *worker) confine() error {
 		w.host.Close()
 		return fmt.Errorf("working directories: %w", err)
 	}
+
 	if !w.host.Sweeps() {
-		w.cfg.Log.Warn("processes that leave the process group of a command harness outlive its run", "ends_by", w.host.Describe())
+		w.cfg.Log.Warn(
+			"processes that leave the process group of a command harness outlive its run",
+			"ends_by",
+			w.host.Describe(),
+		)
 	}
+
 	w.cfg.Log.Debug("worker: isolation", "ends_by", w.host.Describe(), "private_tmp", w.host.Private())
 	return nil
 }
@@ -189,16 +206,27 @@ func (w *worker) register() (unregister func(), err error) {
 	if w.cfg.Registerer == nil {
 		return func() {}, nil
 	}
-	slots := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "millwright_worker_slots", Help: "How many runs this process executes at once."},
-		func() float64 { return float64(w.cfg.Slots) })
-	busy := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "millwright_worker_slots_busy", Help: "How many runs this process executes just now."}, func() float64 {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return float64(len(w.jobs))
-	})
+
+	slots := prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: "millwright_worker_slots", Help: "How many runs this process executes at once."},
+		func() float64 { return float64(w.cfg.Slots) },
+	)
+	busy := prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{
+			Name: "millwright_worker_slots_busy",
+			Help: "How many runs this process executes just now.",
+		},
+		func() float64 {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+
+			return float64(len(w.jobs))
+		},
+	)
 	if err := errors.Join(w.cfg.Registerer.Register(slots), w.cfg.Registerer.Register(busy)); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
+
 	return func() { w.cfg.Registerer.Unregister(slots); w.cfg.Registerer.Unregister(busy) }, nil
 }
 
@@ -206,8 +234,10 @@ func (w *worker) register() (unregister func(), err error) {
 func (w *worker) leave(idle <-chan struct{}, handBack context.CancelCauseFunc) {
 	patience := time.NewTimer(w.cfg.Grace / 2)
 	defer patience.Stop()
+
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
+
 	for {
 		w.cfg.Client.Leave()
 		select {
@@ -230,22 +260,27 @@ func (w *worker) slot(ctx, jobs context.Context) {
 			if ctx.Err() == nil {
 				w.cfg.Log.Warn("worker: ask for work", "error", err)
 			}
+
 			select {
 			case <-ctx.Done():
 			case <-time.After(pause):
 			}
+
 			pause = min(2*pause, longest)
 			continue
 		}
+
 		pause = shortest
 		if order == nil {
 			continue
 		}
+
 		if ctx.Err() != nil {
 			w.accounts.Return(held...)
 			w.release(jobs, order)
 			return
 		}
+
 		w.do(jobs, order, held)
 	}
 }
@@ -257,12 +292,14 @@ func (w *worker) claim(ctx context.Context) (*wire.Order, []confine.Account, err
 	if err != nil {
 		return nil, nil, err
 	}
+
 	order, err := w.cfg.Client.Claim(ctx, w.cfg.Name, claimWait)
 	w.answered(err)
 	if err != nil || order == nil {
 		w.accounts.Return(held...)
 		return nil, nil, err
 	}
+
 	return order, held, nil
 }
 
@@ -277,6 +314,7 @@ func (w *worker) choose(ctx context.Context, held, pool []confine.Account) (*con
 		}
 		w.accounts.Return(a)
 	}
+
 	if len(pool) == 0 {
 		return nil, nil
 	}
@@ -286,12 +324,15 @@ func (w *worker) choose(ctx context.Context, held, pool []confine.Account) (*con
 		if err != nil {
 			return nil, err
 		}
+
 		chosen = &taken[0]
 	}
+
 	if err := w.accounts.Use(ctx, *chosen); err != nil {
 		w.accounts.Return(*chosen)
 		return nil, err
 	}
+
 	return chosen, nil
 }
 
@@ -301,6 +342,7 @@ func (w *worker) giveBack(a confine.Account, alive error) {
 		w.accounts.Return(a)
 		return
 	}
+
 	w.cfg.Log.Error("worker: an account waits for processes that do not end", "account", a.Name, "error", alive)
 	go func() {
 		for confine.KillUser(a.UID) != nil {
@@ -322,7 +364,15 @@ func (w *worker) release(ctx context.Context, o *wire.Order) {
 func (w *worker) do(ctx context.Context, o *wire.Order, held []confine.Account) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	j := &job{worker: w, order: o, held: held, stop: stop, log: w.cfg.Log.With("run_id", o.RunID, "attempt", o.Attempt)}
+
+	j := &job{
+		worker: w,
+		order:  o,
+		held:   held,
+		stop:   stop,
+		log:    w.cfg.Log.With("run_id", o.RunID, "attempt", o.Attempt),
+	}
+
 	w.mu.Lock()
 	w.jobs[o.RunID] = j
 	w.mu.Unlock()
@@ -331,8 +381,10 @@ func (w *worker) do(ctx context.Context, o *wire.Order, held []confine.Account) 
 		if w.jobs[o.RunID] == j {
 			delete(w.jobs, o.RunID)
 		}
+
 		w.mu.Unlock()
 	}()
+
 	j.run(ctx)
 }
 

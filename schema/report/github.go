@@ -17,20 +17,25 @@ func (r *Report) github() []byte {
 		if p.Severity == schema.SeverityInfo {
 			command = "notice"
 		}
+
 		fmt.Fprintf(&b, "::%s file=%s,line=%d,endLine=%d", command, commandProperty(p.Path), p.Line, p.EndLine)
 		if p.EndLine == p.Line { // columns count only within one line
 			fmt.Fprintf(&b, ",col=%d,endColumn=%d", p.Column, p.EndColumn)
 		}
+
 		fmt.Fprintf(&b, ",title=%s::%s\n", commandProperty("millwright "+p.Code), commandData(sentence(p, "\n")))
 	}
+
 	for _, t := range r.Trees {
 		if t.Err != "" {
 			fmt.Fprintf(&b, "::error title=could not check::%s\n", commandData(schema.Printable(t.Path+": "+t.Err)))
 		}
 	}
+
 	for _, n := range r.Notices {
 		fmt.Fprintf(&b, "::notice title=millwright::%s\n", commandData(schema.Printable(n)))
 	}
+
 	b.WriteString("millwright: " + r.Summary() + "\n")
 	return b.Bytes()
 }

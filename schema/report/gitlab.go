@@ -32,26 +32,46 @@ type gitlabLines struct {
 // not checked is an issue of its own, the same in every run, so that a merge
 // request that changes nothing about it does not show it as new.
 func (r *Report) gitlab() ([]byte, error) {
-	severities := map[schema.Severity]string{schema.SeverityError: "major", schema.SeverityWarning: "minor", schema.SeverityInfo: "info"}
+	severities := map[schema.Severity]string{
+		schema.SeverityError:   "major",
+		schema.SeverityWarning: "minor",
+		schema.SeverityInfo:    "info",
+	}
 	out := []gitlabIssue{}
 	fingerprints := r.fingerprints()
 	for i, p := range r.Problems {
 		out = append(out, gitlabIssue{
-			Description: sentence(p, "; "), CheckName: p.Code, Fingerprint: fingerprints[i], Severity: severities[p.Severity],
+			Description: sentence(
+				p,
+				"; ",
+			), CheckName: p.Code, Fingerprint: fingerprints[i], Severity: severities[p.Severity],
 			Location: gitlabLocation{p.Path, gitlabLines{p.Line, p.EndLine}},
 		})
 	}
+
 	about := func(check, severity, path, text string) {
 		sum := sha256.Sum256([]byte(check + "\x00" + path + "\x00" + text))
-		out = append(out, gitlabIssue{text, check, hex.EncodeToString(sum[:16]), severity, gitlabLocation{path, gitlabLines{Begin: 1}}})
+		out = append(
+			out,
+			gitlabIssue{
+				text,
+				check,
+				hex.EncodeToString(sum[:16]),
+				severity,
+				gitlabLocation{path, gitlabLines{Begin: 1}},
+			},
+		)
 	}
+
 	for _, t := range r.Trees {
 		if t.Err != "" {
 			about("incomplete", "major", t.Path, schema.Printable("could not check all of "+t.Path+": "+t.Err))
 		}
 	}
+
 	if len(r.NotChecked) > 0 && len(r.Trees) > 0 {
 		about("not-checked", "info", r.Trees[0].Path, "not checked: "+strings.Join(r.NotChecked, ", "))
 	}
+
 	return indented(out)
 }

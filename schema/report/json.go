@@ -42,18 +42,27 @@ type jsonTree struct {
 func (r *Report) json() ([]byte, error) {
 	out := jsonReport{
 		FormatVersion: FormatVersion, Version: r.Version, SchemaVersion: schema.SchemaVersion, Outcome: r.Outcome(),
-		Counts: jsonCounts{r.Files(), r.Count(schema.SeverityError), r.Count(schema.SeverityWarning), r.Count(schema.SeverityInfo), r.Fixed},
-		Trees:  []jsonTree{}, Problems: append([]schema.Problem{}, r.Problems...),
+		Counts: jsonCounts{
+			r.Files(),
+			r.Count(schema.SeverityError),
+			r.Count(schema.SeverityWarning),
+			r.Count(schema.SeverityInfo),
+			r.Fixed,
+		},
+		Trees: []jsonTree{}, Problems: append([]schema.Problem{}, r.Problems...),
 		NotChecked: append([]string{}, r.NotChecked...), Notices: append([]string{}, r.Notices...),
 	}
+
 	for i, p := range out.Problems {
 		if p.Excerpt == "" {
 			out.Problems[i].Excerpt = schema.Excerpt(r.source(p), p)
 		}
 	}
+
 	for _, t := range r.Trees {
 		out.Trees = append(out.Trees, jsonTree{t.Path, t.Files, t.Err == "", t.Err})
 	}
+
 	return indented(out)
 }
 

@@ -56,19 +56,30 @@ func (r *Report) junit() ([]byte, error) {
 	for _, rule := range schema.Rules() {
 		codes = append(codes, rule.Code)
 	}
+
 	for _, p := range r.Problems {
 		if byRule[p.Code] = append(byRule[p.Code], p); !slices.Contains(codes, p.Code) {
 			codes = append(codes, p.Code)
 		}
 	}
+
 	for _, code := range codes {
 		r.junitRule(&suite, code, byRule[code])
 	}
+
 	for _, t := range r.Trees {
 		if t.Err != "" {
-			suite.Cases = append(suite.Cases, junitCase{Name: t.Path, Class: "tree", Error: &junitResult{Type: "incomplete", Message: "could not check: " + schema.Printable(t.Err)}})
+			suite.Cases = append(
+				suite.Cases,
+				junitCase{
+					Name:  t.Path,
+					Class: "tree",
+					Error: &junitResult{Type: "incomplete", Message: "could not check: " + schema.Printable(t.Err)},
+				},
+			)
 		}
 	}
+
 	for _, c := range suite.Cases {
 		suite.Tests++
 		switch {
@@ -80,7 +91,15 @@ func (r *Report) junit() ([]byte, error) {
 			suite.Skipped++
 		}
 	}
-	all := junitSuites{Name: "millwright", Tests: suite.Tests, Failures: suite.Failures, Errors: suite.Errors, Suites: []junitSuite{suite}}
+
+	all := junitSuites{
+		Name:     "millwright",
+		Tests:    suite.Tests,
+		Failures: suite.Failures,
+		Errors:   suite.Errors,
+		Suites:   []junitSuite{suite},
+	}
+
 	var b bytes.Buffer
 	b.WriteString(xml.Header)
 	e := xml.NewEncoder(&b)
@@ -88,6 +107,7 @@ func (r *Report) junit() ([]byte, error) {
 	if err := e.Encode(all); err != nil {
 		return nil, err
 	}
+
 	b.WriteByte('\n')
 	return b.Bytes(), nil
 }
@@ -101,17 +121,31 @@ func (r *Report) junitRule(suite *junitSuite, code string, problems []schema.Pro
 			output = append(output, text)
 			continue
 		}
+
 		failed = true
 		suite.Cases = append(suite.Cases, junitCase{
 			Name: fmt.Sprintf("%s:%d:%d", schema.Printable(p.Path), p.Line, p.Column), Class: code,
 			Failure: &junitResult{Type: code, Message: schema.Printable(p.Message), Text: text},
 		})
 	}
+
 	switch {
 	case slices.Contains(r.NotChecked, code):
-		suite.Cases = append(suite.Cases, junitCase{Name: code, Class: code, Skipped: &junitResult{Message: "not checked"}})
+		suite.Cases = append(
+			suite.Cases,
+			junitCase{Name: code, Class: code, Skipped: &junitResult{Message: "not checked"}},
+		)
 	case r.Outcome() == Incomplete && !failed:
-		suite.Cases = append(suite.Cases, junitCase{Name: code, Class: code, Skipped: &junitResult{Message: "not checked in full"}, Output: strings.Join(output, "\n")})
+		suite.Cases = append(
+			suite.Cases,
+			junitCase{
+				Name:    code,
+				Class:   code,
+				Skipped: &junitResult{Message: "not checked in full"},
+				Output:  strings.Join(output, "\n"),
+			},
+		)
+
 	case !failed:
 		suite.Cases = append(suite.Cases, junitCase{Name: code, Class: code, Output: strings.Join(output, "\n")})
 	case output != nil:

@@ -23,15 +23,18 @@ func (r *Report) markdown() []byte {
 	for _, n := range r.Notices {
 		foot.WriteString("\n" + Fenced("text", []string{"note: " + schema.Printable(n)}, 4096))
 	}
+
 	foot.WriteString("\n" + Fenced("text", []string{r.Summary()}, 8192))
 	var items []string
 	for _, p := range r.Problems {
 		items = append(items, schema.Text(p, r.source(p)))
 	}
+
 	body := ""
 	if items != nil {
 		body = Fenced("text", items, MarkdownLimit-head.Len()-foot.Len())
 	}
+
 	return []byte(head.String() + body + foot.String())
 }
 
@@ -58,6 +61,7 @@ func Fenced(language string, items []string, limit int) string {
 			longest = max(longest, len(run))
 		}
 	}
+
 	if longest > 32 { // only text that is meant to break out has so many
 		longest = 2
 		items = slices.Clone(items)
@@ -65,6 +69,7 @@ func Fenced(language string, items []string, limit int) string {
 			items[i] = strings.ReplaceAll(items[i], "`", "'")
 		}
 	}
+
 	fence := strings.Repeat("`", longest+1)
 	note := func(left int) string {
 		if left == 0 {
@@ -72,6 +77,7 @@ func Fenced(language string, items []string, limit int) string {
 		}
 		return fmt.Sprintf("\n… and %d more that did not fit here.\n", left)
 	}
+
 	room := limit - 2*len(fence) - len(language) - len("\n\n") - len(note(len(items)))
 	var b strings.Builder
 	shown := 0
@@ -79,13 +85,16 @@ func Fenced(language string, items []string, limit int) string {
 		if len(item)+1 > room {
 			break
 		}
+
 		b.WriteString(item + "\n")
 		room -= len(item) + 1
 		shown++
 	}
+
 	if shown == 0 && len(items) > 0 && room > 16 {
 		b.WriteString(strings.ToValidUTF8(items[0][:room-8], "") + "…\n")
 		shown = 1
 	}
+
 	return fence + language + "\n" + b.String() + fence + "\n" + note(len(items)-shown)
 }

@@ -112,12 +112,14 @@ func (r *Report) Summary() string {
 			fmt.Fprintf(&b, "could not check all of %s: %s; ", schema.Printable(t.Path), schema.Printable(t.Err))
 		}
 	}
+
 	fmt.Fprintf(&b, "checked %s", plural(r.Files(), "file"))
 	if len(r.Trees) != 1 {
 		fmt.Fprintf(&b, " in %s", plural(len(r.Trees), "tree"))
 	} else if r.Trees[0].Path != "." {
 		fmt.Fprintf(&b, " in %s", schema.Printable(r.Trees[0].Path))
 	}
+
 	if r.Fixed > 0 {
 		fmt.Fprintf(&b, ", fixed %s", plural(r.Fixed, "problem"))
 	}
@@ -127,6 +129,7 @@ func (r *Report) Summary() string {
 	if len(r.NotChecked) > 0 {
 		fmt.Fprintf(&b, "; not checked: %s", strings.Join(r.NotChecked, ", "))
 	}
+
 	return b.String()
 }
 
@@ -189,9 +192,11 @@ func Write(w io.Writer, format string, r *Report) error {
 	default:
 		return fmt.Errorf("%w %q: there is %s", ErrUnknownFormat, format, strings.Join(Formats(), ", "))
 	}
+
 	if err != nil {
 		return fmt.Errorf("write the report as %s: %w", format, err)
 	}
+
 	_, err = w.Write(out)
 	return err
 }
@@ -209,9 +214,11 @@ func (r *Report) fingerprints() []string {
 		if n > 0 {
 			what += "\x00" + strconv.Itoa(n)
 		}
+
 		sum := sha256.Sum256([]byte(what))
 		out[i] = hex.EncodeToString(sum[:16])
 	}
+
 	return out
 }
 

@@ -19,12 +19,14 @@ func (r *Report) sarif() ([]byte, error) {
 		index[rule.Code] = i
 		driver.AddRule(sarifRule(rule))
 	}
+
 	run := sarif.NewRun().WithTool(sarif.NewTool().WithDriver(driver)).
 		WithColumnKind("unicodeCodePoints") // as schema.Problem counts them
 	fingerprints := r.fingerprints()
 	for i, p := range r.Problems {
 		run.AddResult(sarifResult(p, index, fingerprints[i]))
 	}
+
 	run.AddInvocation(r.sarifInvocation())
 	log := sarif.NewReport()
 	log.Schema = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -58,7 +60,12 @@ func sarifResult(p schema.Problem, index map[string]int, fingerprint string) *sa
 	if !known { // of a server that knows more rules
 		i = -1
 	}
-	region := sarif.NewRegion().WithStartLine(p.Line).WithStartColumn(p.Column).WithEndLine(p.EndLine).WithEndColumn(p.EndColumn)
+
+	region := sarif.NewRegion().
+		WithStartLine(p.Line).
+		WithStartColumn(p.Column).
+		WithEndLine(p.EndLine).
+		WithEndColumn(p.EndColumn)
 	place := sarif.NewPhysicalLocation().WithRegion(region).WithArtifactLocation(
 		sarif.NewArtifactLocation().WithURI(reference(p.Path)).WithURIBaseID("%SRCROOT%"))
 	return sarif.NewRuleResult(p.Code).WithRuleIndex(i).WithLevel(sarifLevel(p.Severity)).
@@ -79,12 +86,18 @@ func (r *Report) sarifInvocation() *sarif.Invocation {
 			note("error", "could not check all of "+t.Path+": "+t.Err)
 		}
 	}
+
 	for _, code := range r.NotChecked {
-		note("note", "the rule "+code+" was not checked").WithAssociatedRule(sarif.NewReportingDescriptorReference().WithID(code))
+		note(
+			"note",
+			"the rule "+code+" was not checked",
+		).WithAssociatedRule(sarif.NewReportingDescriptorReference().WithID(code))
 	}
+
 	for _, n := range r.Notices {
 		note("note", n)
 	}
+
 	return inv
 }
 

@@ -19,6 +19,7 @@ func (r *Report) text() []byte {
 	for _, n := range r.Notices {
 		b.WriteString(paint.note.Sprint("note: ") + schema.Printable(n) + "\n")
 	}
+
 	summary := r.Summary()
 	switch r.Outcome() {
 	case Good:
@@ -26,6 +27,7 @@ func (r *Report) text() []byte {
 	default:
 		summary = paint.severity[schema.SeverityError].Sprint(summary)
 	}
+
 	b.WriteString(summary + "\n")
 	return b.Bytes()
 }
@@ -55,12 +57,18 @@ func newPainter(on bool) painter {
 		} else {
 			col.DisableColor()
 		}
+
 		return col
 	}
 	return painter{
-		place: c(color.Bold), code: c(color.Faint), hint: c(color.FgCyan), note: c(color.FgCyan), good: c(color.FgGreen),
+		place: c(
+			color.Bold,
+		), code: c(color.Faint), hint: c(color.FgCyan), note: c(color.FgCyan), good: c(color.FgGreen),
 		severity: map[schema.Severity]*color.Color{
-			schema.SeverityError: c(color.FgRed, color.Bold), schema.SeverityWarning: c(color.FgYellow, color.Bold), schema.SeverityInfo: c(color.FgBlue, color.Bold),
+			schema.SeverityError: c(
+				color.FgRed,
+				color.Bold,
+			), schema.SeverityWarning: c(color.FgYellow, color.Bold), schema.SeverityInfo: c(color.FgBlue, color.Bold),
 		},
 	}
 }
@@ -71,9 +79,19 @@ func (c painter) problem(p schema.Problem, text string) string {
 	head := fmt.Sprintf(":%d:%d: ", p.Line, p.Column)
 	tail := " [" + p.Code + "]"
 	if place, rest, ok := strings.Cut(lines[0], head+string(p.Severity)+": "); ok && strings.HasSuffix(rest, tail) {
-		lines[0] = c.place.Sprint(place+strings.TrimSuffix(head, " ")) + " " + c.severity[p.Severity].Sprint(string(p.Severity)+":") + " " +
-			strings.TrimSuffix(rest, tail) + " " + c.code.Sprint(strings.TrimSpace(tail))
+		lines[0] = c.place.Sprint(
+			place+strings.TrimSuffix(head, " "),
+		) + " " + c.severity[p.Severity].Sprint(
+			string(p.Severity)+":",
+		) + " " +
+			strings.TrimSuffix(
+				rest,
+				tail,
+			) + " " + c.code.Sprint(
+			strings.TrimSpace(tail),
+		)
 	}
+
 	for i := 1; i < len(lines); i++ {
 		if margin, hint, ok := strings.Cut(lines[i], "hint: "); ok && i == len(lines)-1 && margin == "  " {
 			lines[i] = margin + c.hint.Sprint("hint:") + " " + hint
@@ -81,5 +99,6 @@ func (c painter) problem(p schema.Problem, text string) string {
 			lines[i] = lines[i][:at] + c.severity[p.Severity].Sprint(lines[i][at:])
 		}
 	}
+
 	return strings.Join(lines, "\n")
 }

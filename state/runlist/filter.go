@@ -90,8 +90,10 @@ func (read Read) scan(ctx context.Context, o Order, st *statement) (all []Positi
 		if err := rows.Scan(values...); err != nil {
 			return nil, err
 		}
+
 		all = append(all, p)
 	}
+
 	return all, rows.Err()
 }
 

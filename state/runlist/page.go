@@ -27,6 +27,7 @@ func Find[S ~string](ctx context.Context, read Read, f Filter[S], o Order, after
 	if err != nil {
 		return Page{}, err
 	}
+
 	p, s := newPlan(f, o, root), stretch{after: after}
 	mostLive, most := maxLive, maxLooked
 	if p.row {
@@ -35,6 +36,7 @@ func Find[S ~string](ctx context.Context, read Read, f Filter[S], o Order, after
 	if p.text {
 		mostLive, most = maxTextLooked, maxTextLooked
 	}
+
 	if p.sifts {
 		live := plan{order: p.order, keys: p.keys, arms: []arm{{where{{sql: isLive}}, p.span}}}
 		last, err := read.scan(ctx, p.order, live.last(s, mostLive))
@@ -45,6 +47,7 @@ func Find[S ~string](ctx context.Context, read Read, f Filter[S], o Order, after
 			s.until = &last[0]
 		}
 	}
+
 	if p.exact {
 		return p.walk(ctx, read, s, limit, most)
 	}
@@ -53,11 +56,13 @@ func Find[S ~string](ctx context.Context, read Read, f Filter[S], o Order, after
 	if err != nil {
 		return Page{}, err
 	}
+
 	for _, c := range p.filters {
 		// In a crowd, nobody knows how many live runs meet a condition that only indexed ones are found by.
 		if c.ids == nil || crowd != "" && c.column != "" {
 			continue
 		}
+
 		many, err := read.text(ctx, more(*c.ids, maxFew))
 		if err != nil {
 			return Page{}, err
@@ -67,6 +72,7 @@ func Find[S ~string](ctx context.Context, read Read, f Filter[S], o Order, after
 			return cut(found, limit, nil), err
 		}
 	}
+
 	return p.walk(ctx, read, s, limit, most)
 }
 
@@ -78,6 +84,7 @@ func (p *plan) walk(ctx context.Context, read Read, s stretch, limit, most int) 
 		if err != nil {
 			return Page{}, err
 		}
+
 		page = cut(append(page.Runs, part...), limit, s.until)
 		if p.exact || page.Next != s.until {
 			return page, nil
@@ -87,11 +94,13 @@ func (p *plan) walk(ctx context.Context, read Read, s stretch, limit, most int) 
 		if err != nil || len(last) == 0 {
 			return page, err
 		}
+
 		s.after = &last[0]
 		if looked += n; looked >= most {
 			page.Next = s.after
 			return page, nil
 		}
+
 		n = min(4*n, most-looked)
 	}
 }

@@ -71,6 +71,7 @@ func newPlan[S ~string](f Filter[S], o Order, root string) *plan {
 		c.ids = &condition{sql: "SELECT id FROM runs WHERE " + c.sql, args: c.args}
 		p.add(c)
 	}
+
 	p.descends(f.Ancestor, root)
 	p.metadata(f.Metadata)
 	p.equals("automation_uid", f.AutomationUID)
@@ -87,6 +88,7 @@ func newPlan[S ~string](f Filter[S], o Order, root string) *plan {
 	if f.FactoryOnly {
 		p.add(condition{sql: "factory_uid <> ''"})
 	}
+
 	p.contains(f.Query)
 
 	p.bound("created_at", f.CreatedAfter, f.CreatedBefore)
@@ -120,11 +122,13 @@ func (s span) within(after, before *time.Time) span {
 			s.low = &low
 		}
 	}
+
 	if before != nil {
 		if high := before.UnixMicro(); s.high == nil || *s.high > high {
 			s.high = &high
 		}
 	}
+
 	return s
 }
 
@@ -134,6 +138,7 @@ func (p *plan) choose(states []string, before *time.Time) {
 		p.arms, p.exact = []arm{{span: p.span}}, len(p.filters) == 0
 		return
 	}
+
 	lead, led := p.lead()
 	p.exact = len(p.filters) == 0 || len(p.filters) == 1 && led
 	add := func(s span, conditions ...condition) { p.arms = append(p.arms, arm{conditions, s}) }
@@ -153,6 +158,7 @@ func (p *plan) choose(states []string, before *time.Time) {
 	default:
 		add(p.span, append(where{{sql: isHeld}}, p.meets()...)...)
 	}
+
 	if len(states) > 0 && !slices.ContainsFunc(states, ended) {
 		p.exact = p.exact || p.order.By == SortUpdated
 		return
@@ -163,6 +169,7 @@ func (p *plan) choose(states []string, before *time.Time) {
 		p.lasted(*before)
 		indexed = indexed.within(nil, before)
 	}
+
 	for _, value := range lead {
 		add(indexed, append(where{{sql: isIndexed}}, value...)...)
 	}
@@ -209,6 +216,7 @@ func (p *plan) lasted(t time.Time) {
 		if k < last {
 			s = s.within(nil, &end)
 		}
+
 		p.arms = append(p.arms, arm{where{{sql: isIndexed}, {sql: fmt.Sprint(class, " = ", k)}}, s})
 		longest *= 16
 	}
@@ -229,6 +237,7 @@ func (p *plan) listed(column string, values []string) {
 	if len(values) == 0 {
 		return
 	}
+
 	some := ""
 	if values[0] != "" {
 		some = " AND " + column + " <> ''"
@@ -240,6 +249,7 @@ func (p *plan) listed(column string, values []string) {
 		c.args = append(c.args, v)
 		c.values = append(c.values, where{{sql: column + " = ?" + some, args: []any{v}}})
 	}
+
 	c.ids = c.anywhere()
 	p.add(c)
 }
@@ -255,11 +265,13 @@ func (p *plan) descends(ancestor, root string) {
 	if ancestor == "" {
 		return
 	}
+
 	if root != "" {
 		c := condition{sql: "root_run_id = ? AND parent_run_id <> ''", args: []any{root}, row: true}
 		c.column, c.values, c.ids = "root_run_id", []where{{c}}, c.anywhere()
 		p.add(c)
 	}
+
 	if root != ancestor {
 		p.add(condition{
 			sql: `EXISTS (

@@ -35,6 +35,7 @@ func (p *plan) within(s stretch, t span) (all where) {
 			all = append(all, condition{sql: sql, args: values})
 		}
 	}
+
 	upper, lower, below, above := s.after, s.until, " < ", " >= "
 	if p.order.Ascending {
 		upper, lower, below, above = s.until, s.after, " <= ", " > "
@@ -45,6 +46,7 @@ func (p *plan) within(s stretch, t span) (all where) {
 	if t.low != nil && (lower == nil || *t.low > lower.Time) {
 		lower, above = &Position{Time: *t.low}, " >= "
 	}
+
 	limit(below, upper)
 	limit(above, lower)
 	return all
@@ -79,16 +81,19 @@ func (st *statement) merged(p *plan, s stretch, each, limit int) {
 		st.tail(p, limit)
 		return
 	}
+
 	st.WriteString("SELECT " + p.columns() + " FROM (")
 	for i, a := range p.arms {
 		if i > 0 {
 			st.WriteString(" UNION ALL ")
 		}
+
 		st.WriteString("SELECT * FROM (SELECT " + p.columns() + " FROM runs")
 		st.where(append(p.within(s, a.span), a.where...)...)
 		st.tail(p, each)
 		fmt.Fprintf(st, ") AS arm%d", i)
 	}
+
 	st.WriteString(") AS merged")
 	st.tail(p, limit)
 }
@@ -101,6 +106,7 @@ func (p *plan) matches(s stretch, n, limit int) *statement {
 		st.merged(p, s, limit, limit)
 		return &st
 	}
+
 	st.WriteString("SELECT " + p.columns() + " FROM (SELECT id AS looked_id FROM (")
 	st.merged(p, s, n, n)
 	st.WriteString(") AS looked_keys) AS looked CROSS JOIN runs")

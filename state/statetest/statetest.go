@@ -55,24 +55,29 @@ func Postgres(t testing.TB) string {
 		}
 		t.Skipf("%s is not set: no PostgreSQL to test with (make test starts one)", Variable)
 	}
+
 	admin, err := sql.Open("pgx", base)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	name := fmt.Sprintf("t%d", time.Now().UnixNano())
 	if _, err := admin.Exec("CREATE SCHEMA " + name); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if _, err := admin.Exec("DROP SCHEMA " + name + " CASCADE"); err != nil {
 			t.Error(err)
 		}
 		admin.Close()
 	})
+
 	u, err := url.Parse(base)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	q := u.Query()
 	q.Set("search_path", name)
 	u.RawQuery = q.Encode()
@@ -111,10 +116,12 @@ func Open(t testing.TB, dsn string) *state.Store {
 			}
 		}
 	}
+
 	s, err := state.Open(context.Background(), state.Config{DSN: dsn, MasterKey: masterKey})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -132,6 +139,7 @@ func Age(t testing.TB, dsn string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
+
 	for _, change := range []string{
 		`UPDATE run_entries SET at = (SELECT created_at FROM runs WHERE id = run_id) + seq * 9000000`, // microseconds
 		`UPDATE runs SET updated_at = (SELECT max(at) FROM run_entries WHERE run_id = id) WHERE finished_at IS NOT NULL`,

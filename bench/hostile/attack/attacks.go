@@ -39,6 +39,7 @@ func (s *Server) Run(attacks ...Attack) (started <-chan struct{}, stop func()) {
 		beginning.Add(1)
 		running.Go(func() { a.run(ctx, s, sync.OnceFunc(beginning.Done)) })
 	}
+
 	all := make(chan struct{})
 	go func() {
 		beginning.Wait()
@@ -54,9 +55,16 @@ func (s *Server) Run(attacks ...Attack) (started <-chan struct{}, stop func()) {
 // servers had room for, and sends nothing of half of them, and a byte in a while of the rest.
 func slowBodies(ctx context.Context, s *Server, started func()) {
 	head := "POST " + s.signed.path + " HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: sha256=00\r\nContent-Length: 262144\r\n\r\n"
-	s.hold(ctx, 320, func(i int) string { return fmt.Sprintf("127.0.1.%d", 1+i%2) }, func(int) string { return head }, func(i int) string {
-		return strings.Repeat("x", i%2)
-	}, started)
+	s.hold(
+		ctx,
+		320,
+		func(i int) string { return fmt.Sprintf("127.0.1.%d", 1+i%2) },
+		func(int) string { return head },
+		func(i int) string {
+			return strings.Repeat("x", i%2)
+		},
+		started,
+	)
 }
 
 // idle holds connections from forty addresses: half of them begin no request, half never send its body.
@@ -71,7 +79,13 @@ func idle(ctx context.Context, s *Server, started func()) {
 
 // hold opens n connections, writes the head of a request to each, and then, once a second, what more says.
 // Those that the server ends are opened anew.
-func (s *Server) hold(ctx context.Context, n int, from, head func(int) string, more func(int) string, started func()) {
+func (s *Server) hold(
+	ctx context.Context,
+	n int,
+	from, head func(int) string,
+	more func(int) string,
+	started func(),
+) {
 	conns := make([]net.Conn, n)
 	defer func() {
 		for _, c := range conns {
@@ -80,8 +94,10 @@ func (s *Server) hold(ctx context.Context, n int, from, head func(int) string, m
 			}
 		}
 	}()
+
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+
 	for {
 		for i := range conns {
 			if ctx.Err() != nil {
@@ -91,6 +107,7 @@ func (s *Server) hold(ctx context.Context, n int, from, head func(int) string, m
 				_ = conns[i].Close()
 				conns[i] = nil
 			}
+
 			if conns[i] == nil {
 				if conns[i] = s.dial(ctx, from(i)); conns[i] != nil {
 					_, _ = io.WriteString(conns[i], head(i))
@@ -99,6 +116,7 @@ func (s *Server) hold(ctx context.Context, n int, from, head func(int) string, m
 				_, _ = io.WriteString(conns[i], more(i))
 			}
 		}
+
 		started()
 		select {
 		case <-ctx.Done():
@@ -136,7 +154,12 @@ func validations(ctx context.Context, s *Server, started func()) {
 		if round%2 == 1 {
 			body = small
 		}
-		return fmt.Sprintf("POST /api/v1/factory-files/validate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+
+		return fmt.Sprintf(
+			"POST /api/v1/factory-files/validate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			len(body),
+			body,
+		)
 	}, started)
 }
 
@@ -144,23 +167,57 @@ func validations(ctx context.Context, s *Server, started func()) {
 // when they are parsed wholly. By default four senders may send so many in a minute.
 func zeros(ctx context.Context, s *Server, started func()) {
 	body := "[" + strings.Repeat("0,", 131_060) + "0]"
-	s.flood(ctx, 240, 240, 15*time.Second, func(i int) string { return fmt.Sprintf("127.0.4.%d", 1+i%4) }, func(i, round int) string {
-		unique := fmt.Sprintf("[%d,%s", 100_000*round+i, body[1:]) // not the same body twice
-		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX-Service-Delivery-Id: zeros-%d-%d\r\nContent-Length: %d\r\n\r\n%s",
-			s.filtered.path, s.filtered.token, i, round, len(unique), unique)
-	}, started)
+	s.flood(
+		ctx,
+		240,
+		240,
+		15*time.Second,
+		func(i int) string { return fmt.Sprintf("127.0.4.%d", 1+i%4) },
+		func(i, round int) string {
+			unique := fmt.Sprintf("[%d,%s", 100_000*round+i, body[1:]) // not the same body twice
+			return fmt.Sprintf(
+				"POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX-Service-Delivery-Id: zeros-%d-%d\r\nContent-Length: %d\r\n\r\n%s",
+				s.filtered.path,
+				s.filtered.token,
+				i,
+				round,
+				len(unique),
+				unique,
+			)
+		},
+		started,
+	)
 }
 
 // wrongKeys tries one key after the other.
 func wrongKeys(ctx context.Context, s *Server, started func()) {
-	s.flood(ctx, 8, 500, 0, func(i int) string { return fmt.Sprintf("127.0.5.%d", 1+i%4) }, func(i, round int) string {
-		return fmt.Sprintf("GET /api/v1/factory HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer mw_wrong-%d-%d\r\n\r\n", i, round)
-	}, started)
+	s.flood(
+		ctx,
+		8,
+		500,
+		0,
+		func(i int) string { return fmt.Sprintf("127.0.5.%d", 1+i%4) },
+		func(i, round int) string {
+			return fmt.Sprintf(
+				"GET /api/v1/factory HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer mw_wrong-%d-%d\r\n\r\n",
+				i,
+				round,
+			)
+		},
+		started,
+	)
 }
 
 // flood sends requests from n senders at once, each again when it is answered and the pause is over, and
 // calls started after enough of them were answered or broken off.
-func (s *Server) flood(ctx context.Context, n, enough int, pause time.Duration, from func(int) string, request func(i, round int) string, started func()) {
+func (s *Server) flood(
+	ctx context.Context,
+	n, enough int,
+	pause time.Duration,
+	from func(int) string,
+	request func(i, round int) string,
+	started func(),
+) {
 	var done atomic.Int64
 	var senders sync.WaitGroup
 	for i := range n {
@@ -170,6 +227,7 @@ func (s *Server) flood(ctx context.Context, n, enough int, pause time.Duration, 
 				if done.Add(1) >= int64(enough) {
 					started()
 				}
+
 				select {
 				case <-time.After(pause):
 				case <-ctx.Done():
@@ -177,6 +235,7 @@ func (s *Server) flood(ctx context.Context, n, enough int, pause time.Duration, 
 			}
 		})
 	}
+
 	senders.Wait()
 }
 
@@ -188,14 +247,17 @@ func (s *Server) exchange(ctx context.Context, from, request string) int {
 		return 0
 	}
 	defer c.Close()
+
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
+
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	_, _ = io.WriteString(c, request) // it may be answered before its end
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		return 0
 	}
+
 	_, _ = io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
 	return resp.StatusCode
@@ -205,6 +267,16 @@ func (s *Server) exchange(ctx context.Context, from, request string) int {
 // its own, and returns the status of the answer, 0 when there is none within a minute.
 func (s *Server) Deliver(ctx context.Context, number int) int {
 	body := fmt.Sprintf(`{"status":"ok","n":%d}`, number)
-	return s.exchange(ctx, "127.0.9.9", fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX-Service-Delivery-Id: honest-%d\r\nContent-Length: %d\r\n\r\n%s",
-		s.token.path, s.token.token, number, len(body), body))
+	return s.exchange(
+		ctx,
+		"127.0.9.9",
+		fmt.Sprintf(
+			"POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX-Service-Delivery-Id: honest-%d\r\nContent-Length: %d\r\n\r\n%s",
+			s.token.path,
+			s.token.token,
+			number,
+			len(body),
+			body,
+		),
+	)
 }

@@ -42,6 +42,7 @@ func Start(ctx context.Context, program, dir string, environment ...string) (*Se
 	if err != nil {
 		return nil, err
 	}
+
 	s := &Server{addr: "127.0.0.1:" + port, key: "mw_hostile-key-of-thirty-two-characters"}
 	config := filepath.Join(dir, "millwright.yaml")
 	settings := "listen: 0.0.0.0:" + port + "\nworkers: 0\nlimits: {deliveriesPerMinute: -1}\n" +
@@ -50,7 +51,17 @@ func Start(ctx context.Context, program, dir string, environment ...string) (*Se
 		return nil, err
 	}
 
-	s.process = exec.Command(program, "serve", "--config", config, "--state", filepath.Join(dir, "state.db"), "--log-level", "error")
+	s.process = exec.Command(
+		program,
+		"serve",
+		"--config",
+		config,
+		"--state",
+		filepath.Join(dir, "state.db"),
+		"--log-level",
+		"error",
+	)
+
 	s.process.Env = append(os.Environ(), environment...)
 	s.process.Env = append(s.process.Env, "TMPDIR="+dir, "MILLWRIGHT_BOOTSTRAP_KEY="+s.key,
 		"MILLWRIGHT_MASTER_KEY="+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)))
@@ -62,6 +73,7 @@ func Start(ctx context.Context, program, dir string, environment ...string) (*Se
 		s.Stop()
 		return nil, fmt.Errorf("%w\n%s", err, s.log.String())
 	}
+
 	return s, nil
 }
 
@@ -77,12 +89,14 @@ func (s *Server) Peak() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	for line := range strings.Lines(string(status)) {
 		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
 			kb, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
 			return kb << 10, err
 		}
 	}
+
 	return 0, errors.New("the system does not tell how much memory a process has")
 }
 
@@ -90,6 +104,7 @@ func (s *Server) Peak() (int64, error) {
 func (s *Server) define(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+
 	var list struct{ Factories []struct{ UID string } }
 	for len(list.Factories) == 0 {
 		_ = s.call(ctx, http.MethodGet, "/factory", "", &list)
@@ -106,6 +121,7 @@ func (s *Server) define(ctx context.Context) error {
 		if h == &s.signed {
 			mode = `"signature", "signature_scheme": "github", "secret": "a secret of the hub"`
 		}
+
 		var made struct {
 			URL    string `json:"ingress_url"`
 			Secret string
@@ -113,6 +129,7 @@ func (s *Server) define(ctx context.Context) error {
 		if err := s.call(ctx, http.MethodPost, factory+"/webhooks", `{"name": "`+name+`", "auth_mode": `+mode+`}`, &made); err != nil {
 			return err
 		}
+
 		*h = hook{made.URL[strings.Index(made.URL, "/webhooks/"):], made.Secret}
 	}
 
@@ -123,6 +140,7 @@ func (s *Server) define(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	return s.call(ctx, http.MethodPut, factory+"/files/automations/triage/automation.md", string(body), nil)
 }
 
@@ -131,6 +149,7 @@ func (s *Server) call(ctx context.Context, method, endpoint, body string, out an
 	if err != nil {
 		return err
 	}
+
 	r.Header.Set("Authorization", "Bearer "+s.key)
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(r)
@@ -138,6 +157,7 @@ func (s *Server) call(ctx context.Context, method, endpoint, body string, out an
 		return err
 	}
 	defer resp.Body.Close()
+
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	if err != nil || resp.StatusCode >= 300 {
 		return fmt.Errorf("%s %s: %d %s: %v", method, endpoint, resp.StatusCode, text, err)
@@ -145,6 +165,7 @@ func (s *Server) call(ctx context.Context, method, endpoint, body string, out an
 	if out == nil {
 		return nil
 	}
+
 	return json.Unmarshal(text, out)
 }
 

@@ -31,11 +31,13 @@ func Named(name string) (Account, error) {
 	if err != nil {
 		return Account{}, fmt.Errorf("user %q does not exist on this machine", name)
 	}
+
 	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
 	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
 	if err := errors.Join(err1, err2); err != nil {
 		return Account{}, fmt.Errorf("user %q: %w", name, err)
 	}
+
 	a := Account{Name: name, UID: uint32(uid), GID: uint32(gid), Home: u.HomeDir}
 	switch {
 	case int(uid) == os.Getuid():
@@ -47,6 +49,7 @@ func Named(name string) (Account, error) {
 		return Account{}, fmt.Errorf(
 			"only root can start commands as user %q: run this process as root, or use a container", name)
 	}
+
 	return a, nil
 }
 
@@ -73,6 +76,7 @@ func Range(text string) (first, last uint32, err error) {
 		return 0, 0, fmt.Errorf(
 			"uidRange %q: it has %d user IDs, and at most %d are used", text, high-low+1, maxInPool)
 	}
+
 	return uint32(low), uint32(high), nil
 }
 
@@ -83,19 +87,29 @@ func Ranged(text string) ([]Account, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if os.Getuid() != 0 {
 		return nil, fmt.Errorf(
-			"only root can start commands as other users, with uidRange %q: run this process as root, or use a container", text)
+			"only root can start commands as other users, with uidRange %q: run this process as root, or use a container",
+			text,
+		)
 	}
+
 	var all []Account
 	for uid := first; uid <= last; uid++ {
 		number := strconv.FormatUint(uint64(uid), 10)
 		if u, err := user.LookupId(number); err == nil {
 			return nil, fmt.Errorf(
-				"uidRange %q: user ID %s is the account %q: choose a range that no account uses", text, number, u.Username)
+				"uidRange %q: user ID %s is the account %q: choose a range that no account uses",
+				text,
+				number,
+				u.Username,
+			)
 		}
+
 		all = append(all, Account{Name: number, UID: uid, GID: uid})
 	}
+
 	return all, nil
 }
 
@@ -116,6 +130,7 @@ func makeOwnDir() error {
 	if err := os.MkdirAll(ownDir, 0o711); err != nil {
 		return err
 	}
+
 	var stat syscall.Stat_t
 	if err := syscall.Lstat(ownDir, &stat); err != nil {
 		return err
@@ -123,6 +138,7 @@ func makeOwnDir() error {
 	if int(stat.Uid) != os.Getuid() || stat.Mode&0o022 != 0 {
 		return fmt.Errorf("%s must belong to this user, and nobody else may write to it", ownDir)
 	}
+
 	return nil
 }
 
@@ -148,12 +164,15 @@ func (a *Accounts) Use(ctx context.Context, account Account) error {
 		if err != nil {
 			return err
 		}
+
 		if lock != nil {
 			a.mu.Lock()
 			defer a.mu.Unlock()
+
 			a.taken[account.UID] = lock
 			return nil
 		}
+
 		if err := wait(ctx, nil); err != nil {
 			return err
 		}
@@ -177,6 +196,7 @@ func wait(ctx context.Context, changed <-chan struct{}) error {
 func (a *Accounts) try(pools [][]Account) (held []Account, changed <-chan struct{}, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	if a.changed == nil {
 		a.taken, a.changed = map[uint32]*flock.Flock{}, make(chan struct{})
 	}
@@ -190,12 +210,14 @@ func (a *Accounts) try(pools [][]Account) (held []Account, changed <-chan struct
 			}
 			return nil, a.changed, err
 		}
+
 		if !got[account.UID] {
 			got[account.UID] = true
 			a.taken[account.UID] = nil
 			held = append(held, account)
 		}
 	}
+
 	return held, a.changed, nil
 }
 
@@ -206,10 +228,12 @@ func (a *Accounts) first(pool []Account, got map[uint32]bool) (Account, bool, er
 			return account, true, nil
 		}
 	}
+
 	for _, account := range pool {
 		if _, taken := a.taken[account.UID]; taken {
 			continue
 		}
+
 		lock, err := tryLock(account)
 		if err != nil {
 			return Account{}, false, err
@@ -219,6 +243,7 @@ func (a *Accounts) first(pool []Account, got map[uint32]bool) (Account, bool, er
 			return account, true, nil
 		}
 	}
+
 	return Account{}, false, nil
 }
 
@@ -227,6 +252,7 @@ func tryLock(account Account) (*flock.Flock, error) {
 	if err := makeOwnDir(); err != nil {
 		return nil, fmt.Errorf("lock account %s: %w", account.Name, err)
 	}
+
 	lock := flock.New(filepath.Join(ownDir, fmt.Sprintf("uid-%d.lock", account.UID)))
 	ok, err := lock.TryLock()
 	if err != nil {
@@ -235,6 +261,7 @@ func tryLock(account Account) (*flock.Flock, error) {
 	if !ok {
 		return nil, nil
 	}
+
 	return lock, nil
 }
 
@@ -243,14 +270,17 @@ func (a *Accounts) Return(accounts ...Account) {
 	if len(accounts) == 0 {
 		return
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
+
 	for _, account := range accounts {
 		if lock := a.taken[account.UID]; lock != nil {
 			lock.Close()
 		}
 		delete(a.taken, account.UID)
 	}
+
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
@@ -276,6 +306,7 @@ func Give(run Run, shared bool) error {
 	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return err
 	}
+
 	a := run.Account
 	if a == nil && shared {
 		return os.Chmod(tmp, 0o777|os.ModeSticky)
@@ -288,11 +319,13 @@ func Give(run Run, shared bool) error {
 	if err := os.Mkdir(home, 0o700); err != nil {
 		return err
 	}
+
 	for _, dir := range []string{tmp, home} {
 		if err := os.Lchown(dir, int(a.UID), int(a.GID)); err != nil {
 			return err
 		}
 	}
+
 	const passThrough = 0o711
 	return os.Chmod(run.Dir, passThrough)
 }

@@ -34,10 +34,12 @@ func openCgroup(label string) (cgroup, error) {
 	if err := os.Mkdir(string(g), 0o755); err != nil {
 		return "", err
 	}
+
 	err = g.probe()
 	if err != nil {
 		os.Remove(string(g))
 	}
+
 	return g, err
 }
 
@@ -47,12 +49,14 @@ func ownCgroup() (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	own := ""
 	for line := range strings.Lines(string(text)) {
 		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
 			own = path
 		}
 	}
+
 	if own == "" {
 		return "", errors.New("no cgroup v2 hierarchy is mounted")
 	}
@@ -62,17 +66,20 @@ func ownCgroup() (string, error) {
 		return "", err
 	}
 	defer mounts.Close()
+
 	for lines := bufio.NewScanner(mounts); lines.Scan(); {
 		where, what, _ := strings.Cut(lines.Text(), " - ")
 		fields := strings.Fields(where)
 		if !strings.HasPrefix(what, "cgroup2 ") || len(fields) < 5 {
 			continue
 		}
+
 		below, err := filepath.Rel(fields[3], own)
 		if err == nil && filepath.IsLocal(below) {
 			return filepath.Join(fields[4], below), nil
 		}
 	}
+
 	return "", errors.New("the control group of this process is not mounted")
 }
 
@@ -81,6 +88,7 @@ func (g cgroup) probe() error {
 	if err := unix.Access(filepath.Join(string(g), "cgroup.kill"), unix.W_OK); err != nil {
 		return err
 	}
+
 	dir, err := g.open()
 	if err != nil {
 		return err
@@ -94,6 +102,7 @@ func (g cgroup) probe() error {
 	if err == syscall.ENOENT {
 		return nil
 	}
+
 	return fmt.Errorf("start a process in %s: %w", g, err)
 }
 
@@ -118,10 +127,12 @@ func (g cgroup) end() error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("processes of the run do not end: control group %s: %w", g, err)
 		}
+
 		err = os.WriteFile(filepath.Join(string(g), "cgroup.kill"), []byte("1"), 0)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+
 		time.Sleep(pause)
 	}
 }
@@ -132,6 +143,7 @@ func (g cgroup) remove() error {
 	if err == nil || err == unix.ENOENT {
 		return nil
 	}
+
 	entries, _ := os.ReadDir(string(g))
 	for _, e := range entries {
 		if e.IsDir() {
@@ -140,9 +152,11 @@ func (g cgroup) remove() error {
 			}
 		}
 	}
+
 	if err = unix.Rmdir(string(g)); err == unix.ENOENT {
 		return nil
 	}
+
 	return err
 }
 
@@ -155,9 +169,11 @@ func SweepWorker(mark string) error {
 	if !strings.HasPrefix(filepath.Base(mark), groupPrefix) || filepath.Clean(mark) != mark {
 		return fmt.Errorf("%q is no control group of a worker", mark)
 	}
+
 	var stat unix.Statfs_t
 	if err := unix.Statfs(mark, &stat); err != nil || stat.Type != unix.CGROUP2_SUPER_MAGIC {
 		return nil // it is gone
 	}
+
 	return cgroup(mark).end()
 }

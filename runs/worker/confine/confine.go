@@ -129,12 +129,14 @@ func LookUp(program, path string) (string, error) {
 	if strings.Contains(program, "/") {
 		return program, nil
 	}
+
 	for _, dir := range filepath.SplitList(path) {
 		file := filepath.Join(dir, program)
 		if found, err := exec.LookPath(file); err == nil {
 			return found, nil
 		}
 	}
+
 	return "", fmt.Errorf(
 		"there is no such program in its PATH, %s: give the program with its directory, or set path", path)
 }

@@ -90,16 +90,19 @@ func (h *Host) Start(cmd *exec.Cmd, run Run) (Process, error) {
 	if a := run.Account; a != nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.UID, Gid: a.GID}
 	}
+
 	if h.cgroup != "" {
 		var err error
 		if p.cgroup, err = h.cgroup.child(run.Name); err != nil {
 			return nil, err
 		}
+
 		dir, err := p.cgroup.open()
 		if err != nil {
 			return nil, err
 		}
 		defer dir.Close()
+
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
 	}
 
@@ -110,6 +113,7 @@ func (h *Host) Start(cmd *exec.Cmd, run Run) (Process, error) {
 		}
 		return nil, err
 	}
+
 	p.group = g
 	return p, nil
 }
@@ -129,10 +133,12 @@ func (h *Host) start(cmd *exec.Cmd, run Run) (*group, error) {
 	started := make(chan error, 1)
 	onOwnThread(func() {
 		defer close(g.done)
+
 		err := h.enclose(run)
 		if err == nil {
 			err = cmd.Start()
 		}
+
 		started <- err
 		if err == nil {
 			g.err = exitOf(cmd.Wait())
@@ -141,6 +147,7 @@ func (h *Host) start(cmd *exec.Cmd, run Run) (*group, error) {
 	if err := <-started; err != nil {
 		return nil, err
 	}
+
 	return g, nil
 }
 

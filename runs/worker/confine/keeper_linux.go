@@ -49,6 +49,7 @@ func (h *Host) startKept(cmd *exec.Cmd, run Run) (Process, error) {
 		return nil, err
 	}
 	defer theirOrders.Close()
+
 	reports, theirReports, err := os.Pipe()
 	if err != nil {
 		orders.Close()
@@ -67,22 +68,27 @@ func (h *Host) startKept(cmd *exec.Cmd, run Run) (Process, error) {
 		reports.Close()
 		return nil, err
 	}
+
 	theirReports.Close()
 
 	k := &kept{keeper: g, orders: orders, reports: bufio.NewScanner(reports), done: make(chan struct{})}
 	word, number := k.report()
 	if word != reportStarted {
 		defer reports.Close()
+
 		k.orders.Close()
 		g.Wait()
 		if word == reportRefused {
 			return nil, syscall.Errno(number)
 		}
+
 		return nil, errors.New("its keeper ended")
 	}
+
 	go func() {
 		defer close(k.done)
 		defer reports.Close()
+
 		k.err = k.wait()
 	}()
 	return k, nil
@@ -127,14 +133,17 @@ func (k *kept) Kill() error {
 	k.orders.Close()
 	patience := time.NewTimer(endWithin)
 	defer patience.Stop()
+
 	select {
 	case <-k.done:
 	case <-patience.C:
 		return errors.New("processes of the run do not end")
 	}
+
 	if errors.Is(k.err, errKeeper) {
 		return k.err
 	}
+
 	return nil
 }
 
@@ -160,9 +169,11 @@ func Keep(args []string) int {
 		fmt.Fprintln(reports, reportRefused, int(errno))
 		return 1
 	}
+
 	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
 		f.Close()
 	}
+
 	fmt.Fprintln(reports, reportStarted, harness.Pid)
 
 	var ended atomic.Bool
@@ -208,6 +219,7 @@ func killDescendants() {
 				killChild(pid, family)
 			}
 		}
+
 		if found == 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -233,6 +245,7 @@ func processes() []int {
 		return nil
 	}
 	defer dir.Close()
+
 	var all []int
 	for {
 		names, err := dir.Readdirnames(512)
@@ -241,6 +254,7 @@ func processes() []int {
 				all = append(all, pid)
 			}
 		}
+
 		if err == io.EOF || len(names) == 0 {
 			return all
 		}
@@ -253,11 +267,13 @@ func parentOf(pid int) int {
 	if err != nil {
 		return 0
 	}
+
 	// The name, in parentheses, may hold anything.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
 		return 0
 	}
+
 	parent, _ := strconv.Atoi(fields[1])
 	return parent
 }

@@ -32,17 +32,20 @@ func wipeEnvironment() error {
 	if err != nil {
 		return err
 	}
+
 	afterName := bytes.LastIndexByte(stat, ')') + 1
 	fields := strings.Fields(string(stat[afterName:]))
 	const skipped = 2 // the fields before and of the name
 	if len(fields) < endField-skipped {
 		return errors.New("the kernel does not tell where it is")
 	}
+
 	start, err1 := strconv.ParseInt(fields[startField-skipped-1], 10, 64)
 	end, err2 := strconv.ParseInt(fields[endField-skipped-1], 10, 64)
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
+
 	const most = 8 << 20
 	if start <= 0 || end < start || end-start > most {
 		return errors.New("the kernel does not tell where it is")
@@ -53,6 +56,7 @@ func wipeEnvironment() error {
 		return err
 	}
 	defer memory.Close()
+
 	_, err = memory.WriteAt(make([]byte, end-start), start)
 	return err
 }

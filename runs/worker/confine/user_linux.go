@@ -34,6 +34,7 @@ func KillUser(uid uint32) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("processes of user %d do not end", uid)
 		}
+
 		time.Sleep(pause)
 	}
 }
@@ -56,6 +57,7 @@ func killAs(uid int) error {
 	if real != uid || effective != uid || saved != uid || caps[0].Effective != 0 || caps[1].Effective != 0 {
 		return errors.New("the thread did not become that user")
 	}
+
 	return unix.Kill(-1, unix.SIGKILL)
 }
 
@@ -65,10 +67,12 @@ func lives(uid uint32) bool {
 	if err != nil {
 		return true
 	}
+
 	for _, e := range entries {
 		if _, err := strconv.Atoi(e.Name()); err != nil {
 			continue
 		}
+
 		text, err := os.ReadFile("/proc/" + e.Name() + "/status")
 		if err != nil {
 			continue
@@ -77,6 +81,7 @@ func lives(uid uint32) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -93,5 +98,6 @@ func ownerOf(status string) (uid string, dead bool) {
 			uid = fields[0]
 		}
 	}
+
 	return uid, dead
 }

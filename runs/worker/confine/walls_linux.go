@@ -43,6 +43,7 @@ func (h *Host) enclose(run Run) error {
 			return fmt.Errorf("give up new privileges: %w", err)
 		}
 	}
+
 	if !h.private {
 		return nil
 	}
@@ -57,6 +58,7 @@ func (h *Host) enclose(run Run) error {
 	if err := unix.Mount(run.Dir, seenAt, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("show the directory of the run: %w", err)
 	}
+
 	for _, place := range shared {
 		if !isDir(place) {
 			continue
@@ -65,12 +67,14 @@ func (h *Host) enclose(run Run) error {
 			return fmt.Errorf("make %s private: %w", place, err)
 		}
 	}
+
 	if run.Account == nil {
 		return nil
 	}
 	if err := closeHome(run.Account.Home); err != nil {
 		return fmt.Errorf("protect the home of the account: %w", err)
 	}
+
 	return hideProcesses()
 }
 
@@ -87,10 +91,12 @@ func closeHome(home string) error {
 	if err := unix.Mount(home, home, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return err
 	}
+
 	var stat unix.Statfs_t
 	if err := unix.Statfs(home, &stat); err != nil {
 		return err
 	}
+
 	const kept = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC // the flags have the same values in both calls
 	return unix.Mount("", home, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|uintptr(stat.Flags)&kept, "")
 }

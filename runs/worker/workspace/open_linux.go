@@ -18,5 +18,6 @@ func addMode(parent int, name string, bits uint32) error {
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return err
 	}
+
 	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), stat.Mode&0o7777|bits)
 }

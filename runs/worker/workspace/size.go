@@ -26,8 +26,10 @@ func Exceeds(path string, max int64) bool {
 	if err != nil {
 		return false // it is gone
 	}
+
 	m := measure{max: max}
 	defer m.close()
+
 	m.enter(top)
 
 	for len(m.levels) > 0 && !m.exceeds() {
@@ -37,6 +39,7 @@ func Exceeds(path string, max int64) bool {
 			m.enter(child)
 		}
 	}
+
 	return m.exceeds()
 }
 
@@ -79,6 +82,7 @@ func (m *measure) enter(dir *os.File) {
 			l.dirs = append(l.dirs, e.name)
 			m.pending += len(e.name)
 		}
+
 		return !m.exceeds()
 	})
 
@@ -88,6 +92,7 @@ func (m *measure) enter(dir *os.File) {
 	if len(m.levels) < heldOpen {
 		l.held = dir
 	}
+
 	m.levels, m.at = append(m.levels, l), dir
 }
 
@@ -110,6 +115,7 @@ func (m *measure) leave() {
 	n := len(m.levels) - 1
 	left := m.at
 	defer left.Close()
+
 	m.levels, m.at = m.levels[:n], nil
 	if n == 0 {
 		return
@@ -125,11 +131,13 @@ func (m *measure) leave() {
 		}
 		up.Close()
 	}
+
 	for _, l := range m.levels[heldOpen:] {
 		for _, name := range l.dirs {
 			m.pending -= len(name)
 		}
 	}
+
 	m.levels = m.levels[:heldOpen]
 	m.at = m.levels[heldOpen-1].held
 }

@@ -74,6 +74,7 @@ func each(dir *os.File, f func(entry) (more bool)) error {
 				return nil
 			}
 		}
+
 		if errors.Is(err, io.EOF) || err == nil && len(names) == 0 {
 			return nil
 		}
@@ -99,6 +100,7 @@ func Give(path string, uid, gid int) error {
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
+
 	return dir.Chown(uid, gid)
 }
 
@@ -128,6 +130,7 @@ func Remove(path string) error {
 	if err := r.run(); err != nil {
 		return err
 	}
+
 	return unix.Unlinkat(int(parent.Fd()), name, unix.AT_REMOVEDIR)
 }
 
@@ -156,6 +159,7 @@ func (r *remover) run() error {
 			default:
 				kept[e.name] = true
 			}
+
 			return len(dirs) < batch
 		})
 		if err != nil {
@@ -180,6 +184,7 @@ func (r *remover) empty(name string) (gone bool) {
 		return r.fail(err)
 	}
 	defer dir.Close()
+
 	if at, err := placeOf(dir); err != nil || at.dev != r.place.dev {
 		return r.fail(fmt.Errorf("another file system is mounted in it: %w", errors.Join(err, unix.EXDEV)))
 	}
@@ -192,6 +197,7 @@ func (r *remover) empty(name string) (gone bool) {
 			} else {
 				left++
 			}
+
 			return true
 		})
 		if err != nil {
@@ -204,6 +210,7 @@ func (r *remover) empty(name string) (gone bool) {
 			break
 		}
 	}
+
 	return r.fail(unix.Unlinkat(int(r.top.Fd()), name, unix.AT_REMOVEDIR))
 }
 
@@ -217,6 +224,7 @@ func (r *remover) lift(dir *os.File, e entry) bool {
 	if child, err := openOwn(dir, e.name); err == nil {
 		child.Close()
 	}
+
 	const tries = 1000 // names that the harness chose may be in the way
 	var err error
 	for range tries {
@@ -226,6 +234,7 @@ func (r *remover) lift(dir *os.File, e entry) bool {
 			break
 		}
 	}
+
 	return r.fail(err)
 }
 
@@ -254,6 +263,7 @@ func openOwn(parent *os.File, name string) (*os.File, error) {
 	if err := unix.Fstat(int(dir.Fd()), &stat); err == nil && stat.Mode&all != all {
 		dir.Chmod(all)
 	}
+
 	return dir, nil
 }
 
