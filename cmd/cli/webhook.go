@@ -1,23 +1,16 @@
 package cli
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"millwright/ingress/signature"
-	"millwright/state"
 )
 
 func newWebhook(s Streams) *cobra.Command {
@@ -299,162 +292,6 @@ func webhookReplay(s Streams, c *Client) *cobra.Command {
 			return nil
 		},
 	}
-}
-
-// urlTokenMark stands for the URL token in the URL of a webhook, wherever it is shown.
-const urlTokenMark = "{token}"
-
-func webhookSend(s Streams) *cobra.Command {
-	var scheme, secretFile, id, idHeader, contentType string
-	cmd := &cobra.Command{
-		Use:   "send BODY URL",
-		Short: "Send a delivery as a provider would: signed, or with a bearer token",
-		Long: `Sends the file BODY (- for standard input) to a webhook's URL and prints the answer.
-With --scheme token the secret is sent as a bearer token; with --scheme url_token it
-takes the place of {token} in the URL, or is there already; any other scheme signs as
-that provider does.`,
-		Example: `  millwright webhook send --scheme token --secret-file token.txt body.json http://127.0.0.1:8080/webhooks/w/wh_…
-  millwright webhook send --scheme github --secret-file secret.txt body.json http://127.0.0.1:8080/webhooks/w/wh_…`,
-		Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var body []byte
-			var err error
-			if args[0] == "-" {
-				body, err = io.ReadAll(s.In)
-			} else {
-				body, err = os.ReadFile(args[0])
-			}
-
-			if err != nil {
-				return Usagef("%w", err)
-			}
-
-			target := args[1]
-			if scheme == "url_token" && strings.Contains(target, urlTokenMark) {
-				secret, err := secretFrom(secretFile)
-				if err != nil {
-					return err
-				}
-
-				target = strings.Replace(target, urlTokenMark, url.PathEscape(string(secret)), 1)
-			}
-
-			req, err := http.NewRequestWithContext(cmd.Context(), http.MethodPost, target, bytes.NewReader(body))
-			if err != nil || req.URL.Scheme != "http" && req.URL.Scheme != "https" || req.URL.Host == "" {
-				return Usagef("URL is not an http or https URL") // which may hold a token
-			}
-
-			req.Header.Set("Content-Type", contentType)
-			if err := authenticate(req, body, scheme, secretFile, id); err != nil {
-				return err
-			}
-			if idHeader != "" {
-				req.Header.Set(idHeader, id)
-			}
-
-			return deliver(s.Out, req)
-		},
-	}
-
-	f := cmd.Flags()
-	f.StringVar(&scheme, "scheme", "token", "`SCHEME`: token, url_token, or one of millwright webhook schemes")
-	f.StringVar(
-		&secretFile,
-		"secret-file",
-		"",
-		"`FILE` with the secret, less one line end; MILLWRIGHT_WEBHOOK_SECRET when absent",
-	)
-
-	f.StringVar(&id, "id", state.NewID("evt"), "the event's own `ID`")
-	f.StringVar(&idHeader, "id-header", "", "send the ID in this `HEADER` too")
-	f.StringVar(&contentType, "content-type", "application/json", "the body's type")
-	return cmd
-}
-
-// authenticate gives req what its sender would: a bearer token or a provider's signature.
-func authenticate(req *http.Request, body []byte, scheme, secretFile, id string) error {
-	if scheme == "url_token" {
-		return nil
-	}
-
-	secret, err := secretFrom(secretFile)
-	if err != nil {
-		return err
-	}
-	if scheme == "token" {
-		req.Header.Set("Authorization", "Bearer "+string(secret))
-		return nil
-	}
-
-	sch, ok := signature.Lookup(scheme)
-	if !ok {
-		return Usagef("unknown scheme %q: see millwright webhook schemes", scheme)
-	}
-
-	headers, err := sch.Sign(
-		secret,
-		signature.Message{Method: req.Method, URL: req.URL.String(), Header: req.Header, Body: body},
-		id,
-		time.Now(),
-	)
-	if err != nil {
-		return Usagef("%w", err)
-	}
-
-	for name, value := range headers {
-		req.Header.Set(name, value)
-	}
-
-	return nil
-}
-
-// secretFrom reads a webhook's secret from a file, less one line end, or from the environment.
-func secretFrom(file string) ([]byte, error) {
-	secret := []byte(os.Getenv("MILLWRIGHT_WEBHOOK_SECRET"))
-	if file != "" {
-		var err error
-		if secret, err = os.ReadFile(file); err != nil {
-			return nil, Usagef("--secret-file: %w", err)
-		}
-
-		secret = bytes.TrimSuffix(bytes.TrimSuffix(secret, []byte("\n")), []byte("\r"))
-	}
-
-	if len(secret) == 0 {
-		return nil, Usagef("no secret: give --secret-file or MILLWRIGHT_WEBHOOK_SECRET")
-	}
-
-	return secret, nil
-}
-
-// deliver sends req and prints the answer. Any status but 202 is exit status 1.
-func deliver(w io.Writer, req *http.Request) error {
-	resp, err := (&http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(
-		req,
-	)
-	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
-			err = u.Err // without the URL, which may hold a token
-		}
-		if errors.Is(err, context.Canceled) {
-			return err
-		}
-
-		return &Exit{ExitUnreachable, fmt.Errorf("cannot reach the webhook: %w", err)}
-	}
-	defer resp.Body.Close()
-
-	answer, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	fmt.Fprintf(w, "%d %s\n", resp.StatusCode, clean(strings.TrimSpace(string(answer))))
-	if retry := resp.Header.Get("Retry-After"); retry != "" {
-		fmt.Fprintf(w, "Retry-After: %s\n", clean(retry))
-	}
-	if resp.StatusCode != http.StatusAccepted {
-		return &Exit{ExitProblem, nil}
-	}
-
-	return nil
 }
 
 // schemeItem is what the program shows of a signature scheme.

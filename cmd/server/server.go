@@ -2,7 +2,6 @@
 package server
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -22,7 +21,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/term"
 
 	"millwright/admin"
 	"millwright/api"
@@ -35,7 +33,6 @@ import (
 	"millwright/runs"
 	"millwright/runs/dispatch"
 	"millwright/runs/worker"
-	"millwright/runs/worker/confine"
 	"millwright/state"
 	"millwright/trace"
 )
@@ -265,99 +262,6 @@ func (srv *server) listen() error {
 	return nil
 }
 
-func (srv *server) openState(ctx context.Context) error {
-	cfg := srv.cfg
-	key, err := state.LoadMasterKey(cfg.State, os.Getenv("MILLWRIGHT_MASTER_KEY"), cfg.MasterKeyFile)
-	if err != nil {
-		return err
-	}
-	if srv.store, err = state.Open(ctx, state.Config{DSN: cfg.State, MasterKey: key, Log: srv.log}); err != nil {
-		return err
-	}
-
-	srv.onClose(srv.store.Close)
-	hideMemory(srv.log)
-	given := os.Getenv("MILLWRIGHT_BOOTSTRAP_KEY")
-	for _, name := range []string{"MILLWRIGHT_MASTER_KEY", "MILLWRIGHT_BOOTSTRAP_KEY"} {
-		os.Unsetenv(name) // a harness of this process tree must not find them
-	}
-
-	return bootstrap(ctx, srv.out, srv.store, cfg.State, given, srv.log)
-}
-
-// hideMemory closes the memory of this process to harnesses of its own user.
-func hideMemory(log *slog.Logger) {
-	if err := confine.HideMemory(); err != nil {
-		log.Warn("harnesses with sameUser can read the secrets in the memory of this process", "error", err)
-	}
-}
-
-// bootstrap makes the first API key: the given one, or a random one that is written beside a SQLite
-// state and shown on a terminal. The file comes first, so that no key is made that nobody has.
-func bootstrap(ctx context.Context, s cli.Streams, store *state.Store, dsn, given string, log *slog.Logger) error {
-	if given != "" {
-		if len(given) < 32 {
-			return errors.New("MILLWRIGHT_BOOTSTRAP_KEY is too short: want at least 32 characters")
-		}
-
-		made, err := store.Bootstrap(ctx, given)
-		if err != nil || made {
-			return err
-		}
-		if _, err = store.KeyBySecret(ctx, given); !errors.Is(err, state.ErrNotFound) {
-			return err
-		}
-
-		log.Warn("MILLWRIGHT_BOOTSTRAP_KEY is ignored: the state has API keys already, and this is none of them; " +
-			"make one with millwright key create NAME --role admin --local")
-		return nil
-	}
-
-	keys, err := store.Keys(ctx)
-	if err != nil || len(keys) > 0 {
-		return err
-	}
-
-	f, terminal := s.Out.(*os.File)
-	terminal = terminal && term.IsTerminal(int(f.Fd()))
-	key := state.NewToken(state.KeyPrefix)
-	if path, ok := state.SQLitePath(dsn); ok {
-		if key, err = adminKey(settings.AdminKeyFile(path), key); err != nil {
-			return fmt.Errorf("admin key: %w", err)
-		}
-	} else if !terminal {
-		return errors.New("the state has no API key yet: set MILLWRIGHT_BOOTSTRAP_KEY for the first start")
-	}
-
-	made, err := store.Bootstrap(ctx, key)
-	if err == nil && made && terminal {
-		fmt.Fprintf(s.Out, "admin key, shown once: %s\n", key)
-	}
-
-	return err
-}
-
-// adminKey writes a new key to file and returns it, or the one that is there: that of another state in
-// the same directory, or of a start that was cut short.
-func adminKey(file, key string) (string, error) {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, os.ErrExist) {
-		have, err := os.ReadFile(file)
-		if err == nil && len(bytes.TrimSpace(have)) < 32 {
-			err = fmt.Errorf("%s holds no key: remove it", file)
-		}
-
-		return string(bytes.TrimSpace(have)), err
-	}
-
-	if err != nil {
-		return "", err
-	}
-
-	_, err = f.WriteString(key + "\n")
-	return key, errors.Join(err, f.Sync(), f.Close())
-}
-
 // cloneDir is where git sources keep their clones.
 func (srv *server) cloneDir() string {
 	if path, ok := state.SQLitePath(srv.cfg.State); ok {
@@ -524,45 +428,6 @@ func (srv *server) wait(ctx context.Context, failed <-chan error, reload func() 
 			}
 		}
 	}
-}
-
-func (srv *server) work(ctx context.Context) error {
-	client, err := srv.dispatch.Client()
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	cfg := workerConfig(&srv.cfg)
-	cfg.Client, cfg.Log, cfg.Registerer, cfg.Tracer, cfg.Updates = client, srv.log, srv.registry, srv.tracer, srv.updates
-	return worker.Run(ctx, cfg)
-}
-
-// workerGrace is how long runs may go on at the end, so that a harness which has to be killed, five
-// seconds after it was asked to stop, is gone when the program's own grace is over.
-func workerGrace(grace time.Duration) time.Duration {
-	return max(time.Millisecond, min(grace, 2*(grace-5500*time.Millisecond)))
-}
-
-// worker says how this process executes runs.
-func workerConfig(cfg *settings.Settings) worker.Config {
-	u := cfg.HarnessUpdate()
-	return worker.Config{
-		Slots: *cfg.Workers, Default: u.Default, Grace: workerGrace(time.Duration(cfg.Grace)), Harnesses: u.Harnesses,
-		Keeper: []string{os.Args[0], KeepRun},
-	}
-}
-
-// tracer makes what sends traces, nil when the settings and the environment name no receiver.
-func newTracer(ctx context.Context, cfg *settings.Settings, log *slog.Logger) (*trace.Tracer, error) {
-	return trace.New(ctx, trace.Config{Endpoint: cfg.OTLPEndpoint, Version: cli.Version(), Log: log})
-}
-
-// closeTracer sends the last spans. A receiver that is not there holds up the end for two seconds.
-func closeTracer(t *trace.Tracer) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	t.Close(ctx) // why it cannot was logged
-	return nil
 }
 
 // warn says at start what an operator should not have to find out.

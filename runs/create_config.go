@@ -1,0 +1,154 @@
+package runs
+
+import (
+	"encoding/json"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"millwright/runs/wire"
+	"millwright/state"
+)
+
+// skillName is what a skill is called: its name, or the directory of its SKILL.md.
+func skillName(spec string) string {
+	_, rest, _ := strings.Cut(spec, ":")
+	if path.Base(rest) == "SKILL.md" {
+		if dir := path.Base(path.Dir(rest)); dir != "." {
+			return dir
+		}
+	}
+	return path.Base(rest)
+}
+
+// config resolves the configuration of a run: what the request says, over what the definition says.
+func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *problems) *AmbientAgentConfig {
+	c := b.Config
+	if c == nil {
+		c = &AmbientAgentConfig{}
+	}
+
+	given := c.BasePrompt
+	c.inherit(def.Config, p)
+	if b.Skill != "" {
+		if c.SkillSpec = b.Skill; !shortSkill.MatchString(b.Skill) || strings.Contains(b.Skill, "..") ||
+			blank(skillName(b.Skill)) {
+			p.add("skill", "want owner/repo:skill-name, owner/repo:path/to/SKILL.md, repo:name or repo:path")
+		}
+	} else if c.SkillSpec != "" && (!fullSkill.MatchString(c.SkillSpec) || strings.Contains(c.SkillSpec, "..")) {
+		p.add("config.skill_spec", "want owner/repo:skill-name or owner/repo:path/to/SKILL.md")
+	}
+
+	if c.SkillSpec != "" {
+		name := skillName(c.SkillSpec)
+		if b.Config == nil || b.Config.Name == "" || c.Name == def.Config.Name && def.Config.Name != "" {
+			c.Name = name
+		}
+
+		for _, skill := range def.Skills {
+			if skill.Name == name {
+				c.BasePrompt = strings.TrimSpace(skill.Body + "\n\n" + given)
+			}
+		}
+	}
+
+	p.text("config.base_prompt", c.BasePrompt)
+	lines := map[string]string{
+		"config.name": c.Name, "config.model_id": c.ModelID, "config.environment_id": c.EnvironmentID,
+		"config.worker_host": c.WorkerHost, "config.runner_id": c.RunnerID,
+	}
+	if h := c.Harness; h != nil {
+		lines["config.harness.type"], lines["config.harness.reasoning_level"] = h.Type, h.ReasoningLevel
+		lines["config.harness.model_id"] = h.ModelID
+	}
+
+	for _, field := range slices.Sorted(maps.Keys(lines)) {
+		p.line(field, lines[field])
+	}
+
+	if h := c.Harness; h != nil && h.Type != "" && h.Type != "oz" && s.Harnesses != nil &&
+		!slices.Contains(s.Harnesses, h.Type) {
+		p.add(
+			"config.harness.type",
+			"unknown harness %q: this server has %s",
+			h.Type,
+			strings.Join(slices.Sorted(slices.Values(s.Harnesses)), ", "),
+		)
+	}
+
+	for name, server := range c.MCPServers {
+		ways := 0
+		for _, v := range []string{server.Command, server.URL, server.WarpID} {
+			if v != "" {
+				ways++
+			}
+		}
+
+		if ways != 1 {
+			p.add("config.mcp_servers."+name, "want exactly one of command, url and warp_id")
+		}
+
+		kept("config.mcp_servers."+name, server.rest, p)
+	}
+
+	kept("config", c.rest, p)
+	return c
+}
+
+// kept adds a problem for a value that clients of other languages could not read when it is returned.
+func kept(field string, rest map[string]json.RawMessage, p *problems) {
+	for key, value := range rest {
+		if wire.Deep(value) {
+			p.add(field+"."+key, "at most %d levels of lists and objects", wire.MaxDepth)
+		}
+	}
+}
+
+// skills reports whether the configuration lists skills, a key that is kept and not looked into.
+func (c *AmbientAgentConfig) skills() bool {
+	switch string(c.rest["skills"]) {
+	case "", "null", "[]", "{}", `""`:
+		return false
+	}
+	return true
+}
+
+// inherit fills in what a definition says and the request leaves open.
+func (c *AmbientAgentConfig) inherit(def state.AgentConfig, p *problems) {
+	for to, from := range map[*string]string{
+		&c.Name: def.Name, &c.BasePrompt: def.BasePrompt, &c.EnvironmentID: def.EnvironmentID,
+		&c.WorkerHost: def.WorkerHost, &c.RunnerID: def.RunnerID,
+	} {
+		if *to == "" {
+			*to = from
+		}
+	}
+
+	if c.Harness == nil && def.Harness != nil {
+		c.Harness = &Harness{def.Harness.Type, def.Harness.ModelID, def.Harness.ReasoningLevel}
+	}
+	if c.ModelID == "" && c.Harness != nil {
+		c.ModelID = c.Harness.ModelID
+	}
+	if c.ModelID == "" {
+		c.ModelID = def.ModelID
+	}
+
+	for name, raw := range def.MCPServers {
+		if _, ok := c.MCPServers[name]; ok {
+			continue
+		}
+
+		var server MCPServerConfig
+		if err := json.Unmarshal(raw, &server); err != nil {
+			p.add("agent_identity_uid", "the definition's MCP server %q cannot be read", name)
+			continue
+		}
+		if c.MCPServers == nil {
+			c.MCPServers = map[string]MCPServerConfig{}
+		}
+
+		c.MCPServers[name] = server
+	}
+}
