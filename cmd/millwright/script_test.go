@@ -255,13 +255,15 @@ func figures(out, errw io.Writer) int {
 	return 0
 }
 
-// curl does what the lines need that the program prints: -i, -H and -d.
+// curl does what the lines need that the program prints: -i, -H and -d; and -G, which gets.
 func curl(args []string, out, errw io.Writer) int {
 	var url, body string
-	header := http.Header{}
+	method, header := http.MethodPost, http.Header{}
 	for i := 0; i < len(args); i++ {
 		switch args[i] {
 		case "-i":
+		case "-G":
+			method = http.MethodGet
 		case "-H":
 			i++
 			name, value, _ := strings.Cut(args[i], ": ")
@@ -273,7 +275,7 @@ func curl(args []string, out, errw io.Writer) int {
 			url = args[i]
 		}
 	}
-	req, err := http.NewRequest(http.MethodPost, url, strings.NewReader(body))
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err == nil {
 		req.Header = header
 		var resp *http.Response
