@@ -33,13 +33,13 @@ func TestAlertsUseMetricsThatExist(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	guide, err := os.ReadFile("docs/operating.md")
+	guide, err := os.ReadFile("docs/operating/monitoring.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for metric := range exported {
 		if !regexp.MustCompile("`" + metric + "[`{]").Match(guide) {
-			t.Errorf("docs/operating.md does not name %s", metric)
+			t.Errorf("docs/operating/monitoring.md does not name %s", metric)
 		}
 	}
 	used := regexp.MustCompile(`\bmillwright_[a-z_]+`).FindAllString(string(rules), -1)

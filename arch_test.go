@@ -145,7 +145,7 @@ func TestImports(t *testing.T) {
 }
 
 // TestWorkerLinks holds that a worker on another machine links neither the state, nor a database, nor a
-// NATS server (docs/decisions/0001-folders.md).
+// NATS server (docs/decisions/0001-rooms.md).
 func TestWorkerLinks(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./runs/worker").CombinedOutput()
 	if err != nil {

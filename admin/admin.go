@@ -1,5 +1,5 @@
 // Package admin is the management API: factories and their history, webhooks and their deliveries, team
-// secrets, API keys, and definition files. The shapes are those of contract.md, sections 5 to 8; the
+// secrets, API keys, and definition files. The shapes are those of docs/contract.md, sections 5 to 8; the
 // types here carry their names and make their part of openapi.yaml.
 //
 // What another part of the program has to do, such as applying a definition, comes in as a function of

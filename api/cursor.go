@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// PageInfo says whether a list goes on, and from where (contract.md).
+// PageInfo says whether a list goes on, and from where (docs/contract.md).
 type PageInfo struct {
 	HasNextPage bool   `json:"has_next_page" doc:"Whether more follows"`
 	NextCursor  string `json:"next_cursor" doc:"What to give as cursor for the next page; empty on the last"`

@@ -14,7 +14,7 @@ import (
 )
 
 // Error is the body of every answer that is not a success: problem details (RFC 9457) with the members
-// of contract.md, section 3. It is the model named Error in the document.
+// of docs/contract.md, section 3. It is the model named Error in the document.
 type Error struct {
 	Type      string       `json:"type" doc:"URI reference that ends in the code" example:"/errors/invalid-request"`
 	Title     string       `json:"title" doc:"Short text for the code"`
@@ -53,7 +53,7 @@ var codes = map[string]struct {
 	"internal_error":          {http.StatusInternalServerError, "Internal error", true},
 }
 
-// Problem returns the error of one of the codes of contract.md, section 3. The detail is a format for
+// Problem returns the error of one of the codes of docs/contract.md, section 3. The detail is a format for
 // args; it may be empty.
 func Problem(code, detail string, args ...any) *Error {
 	if len(args) > 0 {

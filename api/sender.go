@@ -17,7 +17,7 @@ type Sender struct {
 	Unheeded bool
 }
 
-// SenderOf returns who a request counts as (contract.md, section 8): the peer of its connection, unless
+// SenderOf returns who a request counts as (docs/contract.md, section 8): the peer of its connection, unless
 // the peer is one of the trusted proxies; then it is the right-most hop of X-Forwarded-For that is not.
 func SenderOf(r *http.Request, trusted []netip.Prefix) Sender {
 	addr, ok := addrOf(r.RemoteAddr)

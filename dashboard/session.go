@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	sessionLife = 12 * time.Hour // contract.md, section 2
+	sessionLife = 12 * time.Hour // docs/contract.md, section 2
 	signInLife  = time.Hour      // of the page that asks for a key
 )
 

@@ -1,7 +1,7 @@
 package ingress
 
 // The envelope is what a run that a delivery started is told besides the automation's prompt
-// (contract.md, section 9). It is constant but for the webhook and the delivery, which we named; nothing
+// (docs/contract.md, section 9). It is constant but for the webhook and the delivery, which we named; nothing
 // that a sender wrote is ever part of it.
 const (
 	envelopeWebhook  = "This run was started by a delivery to the webhook "

@@ -1,6 +1,6 @@
 // Package ingress receives deliveries: what external systems POST to a factory's webhooks.
 //
-// One function, receive, reads like the table of contract.md, section 8. What it judges by is a snapshot
+// One function, receive, reads like the table of docs/contract.md, section 8. What it judges by is a snapshot
 // of the routing facts, which never changes and is replaced as a whole; what it decides is stored by
 // state.Accept, which refuses what was judged by an outdated snapshot.
 package ingress
@@ -23,10 +23,10 @@ import (
 	"millwright/trace"
 )
 
-// MaxBody is the most that a delivery's body may have, in bytes (contract.md, section 8).
+// MaxBody is the most that a delivery's body may have, in bytes (docs/contract.md, section 8).
 const MaxBody = bounds.MaxDelivery
 
-// Defaults of Config (contract.md, section 11).
+// Defaults of Config (docs/contract.md, section 11).
 const (
 	DefaultDeliveriesPerMinute = 60
 	DefaultFailedAuthPerMinute = 20
@@ -258,7 +258,7 @@ type Counts struct {
 }
 
 // TakeCounts returns what was charged here since the last call. The first call begins the counting.
-// Call it at least every 250 milliseconds where there are several replicas (contract.md, section 8).
+// Call it at least every 250 milliseconds where there are several replicas (docs/contract.md, section 8).
 func (in *Ingress) TakeCounts() []Counts {
 	var counts []Counts
 	for k, n := range in.deliveries.Taken() {

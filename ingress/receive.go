@@ -56,7 +56,7 @@ func (q *request) decide() answer {
 	return q.in.receive(q)
 }
 
-// receive is contract.md, section 8.
+// receive is docs/contract.md, section 8.
 func (in *Ingress) receive(q *request) answer {
 	var ok bool
 	if q.target, ok = parsePath(rawPath(q.r)); !ok { // 1

@@ -171,7 +171,7 @@ func (w *webhook) subscribe(ra state.RoutedAutomation, log *slog.Logger) {
 	}
 }
 
-// titleLength is how long a run's title may be, in characters (contract.md, section 4).
+// titleLength is how long a run's title may be, in characters (docs/contract.md, section 4).
 const titleLength = 120
 
 func title(automation, webhook string) string {

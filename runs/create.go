@@ -23,7 +23,7 @@ import (
 	"millwright/trace"
 )
 
-// RunAgentRequest asks for a run (contract.md, section 4).
+// RunAgentRequest asks for a run (docs/contract.md, section 4).
 type RunAgentRequest struct {
 	Prompt           string              `json:"prompt,omitempty" nullable:"true" doc:"What the agent is to do; required unless a skill or a conversation is given"`
 	Title            string              `json:"title,omitempty" nullable:"true" maxLength:"120" doc:"Text for people; the prompt's first line when absent"`
@@ -50,7 +50,7 @@ type RunAgentResponse struct {
 	State  RunState `json:"state" doc:"Where the run stands"`
 }
 
-// Limits of a request (contract.md, section 4).
+// Limits of a request (docs/contract.md, section 4).
 const (
 	maxTitle         = schema.MaxTitle
 	maxMetadata      = 20

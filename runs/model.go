@@ -15,7 +15,7 @@ import (
 	"millwright/state"
 )
 
-// RunItem is a run in lists and alone (contract.md, section 4).
+// RunItem is a run in lists and alone (docs/contract.md, section 4).
 type RunItem struct {
 	RunID             string              `json:"run_id" doc:"The run's ID" example:"01960f3e-8a4b-7c3d-9e5f-0a1b2c3d4e5f"`
 	TaskID            string              `json:"task_id" doc:"The same as run_id"`

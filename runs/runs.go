@@ -1,5 +1,5 @@
 // Package runs is the runs API: creating, listing, steering and reading agent runs, and their
-// conversations. The shapes are those of contract.md, section 4; the types here carry the names of
+// conversations. The shapes are those of docs/contract.md, section 4; the types here carry the names of
 // service.md and make their part of openapi.yaml.
 package runs
 

@@ -29,7 +29,7 @@ type followupInput struct {
 	RawBody        []byte
 }
 
-// cancelWait is how long a cancel waits for the run to end (contract.md, section 4).
+// cancelWait is how long a cancel waits for the run to end (docs/contract.md, section 4).
 const cancelWait = 10 * time.Second
 
 func (s *service) registerSteer() {

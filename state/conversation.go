@@ -20,7 +20,7 @@ const (
 	RoleAssistant MessageRole = "assistant"
 )
 
-// Block is a part of a message (contract.md, section 4, Conversation). Which fields count depends on Type.
+// Block is a part of a message (docs/contract.md, section 4, Conversation). Which fields count depends on Type.
 type Block struct {
 	Type     string          `json:"type"` // text, action, action_result or event
 	Text     string          `json:"text,omitempty"`

@@ -168,7 +168,7 @@ func (s *Store) SetSkills(ctx context.Context, c Claim, skills json.RawMessage) 
 type Result struct {
 	State     RunState // one that is Ended
 	Message   string   // what to tell; empty when it succeeded
-	ErrorCode string   // of contract.md, section 3; empty unless the platform failed
+	ErrorCode string   // of docs/contract.md, section 3; empty unless the platform failed
 	From      int      // as of AppendEntries
 	Messages  []Message
 }

@@ -11,7 +11,7 @@ import (
 // FollowupOutcome says what became of a follow-up message.
 type FollowupOutcome string
 
-// The outcomes (contract.md, section 4).
+// The outcomes (docs/contract.md, section 4).
 const (
 	FollowupQueued  FollowupOutcome = "queued_prompt"     // the text joined the prompt of the queued run
 	FollowupPending FollowupOutcome = "queue_pending"     // it waits for the end of the execution

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Prefixes of identifiers (contract.md, section 1).
+// Prefixes of identifiers (docs/contract.md, section 1).
 const (
 	PrefixFactory    = "fac"
 	PrefixWebhook    = "wh"

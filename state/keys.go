@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Role says what the holder of an API key may do (contract.md, section 2).
+// Role says what the holder of an API key may do (docs/contract.md, section 2).
 type Role string
 
 // The roles. Each of the first three may do all that the one before it may.

@@ -14,7 +14,7 @@ var resourcePrefix = map[string]string{
 	"skill":      PrefixSkill,
 }
 
-// AgentConfig is AmbientAgentConfig (contract.md, section 4) as a definition resolves to it.
+// AgentConfig is AmbientAgentConfig (docs/contract.md, section 4) as a definition resolves to it.
 type AgentConfig struct {
 	Name          string                     `json:"name,omitempty"`
 	ModelID       string                     `json:"model_id,omitempty"`
@@ -50,7 +50,7 @@ func ConfigOf(exec schema.Execution, basePrompt, name string) AgentConfig {
 }
 
 // mask replaces the values of env and headers of every MCP server by "***", and returns the servers as
-// they were; nil when there was nothing to mask (contract.md, section 4).
+// they were; nil when there was nothing to mask (docs/contract.md, section 4).
 func (c *AgentConfig) mask() (servers []byte, err error) {
 	masked := make(map[string]json.RawMessage, len(c.MCPServers))
 	hides := false

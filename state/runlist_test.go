@@ -179,7 +179,7 @@ func (w *world) descends(l listed, ancestor string) bool {
 	return l.ParentRunID == ancestor
 }
 
-// matches says what contract.md, section 4, says of a filter.
+// matches says what docs/contract.md, section 4, says of a filter.
 func (w *world) matches(f state.RunFilter, l listed) bool {
 	for k, v := range f.Metadata {
 		if l.asked.Metadata[k] != v {

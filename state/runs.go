@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// RunState is where a run stands (contract.md, section 4, States).
+// RunState is where a run stands (docs/contract.md, section 4, States).
 type RunState string
 
 // The states. A run is made QUEUED; [Store.ClaimRun] makes it CLAIMED, [Store.StartRun] INPROGRESS, and
@@ -82,7 +82,7 @@ type Run struct {
 	Execution, Attempt int             // both count from 1; a follow-up to a run that ended begins a new execution
 	Worker, WorkerName string          // who executes or executed it
 	StatusMessage      string
-	ErrorCode          string // of contract.md, section 3; empty unless the run failed
+	ErrorCode          string // of docs/contract.md, section 3; empty unless the run failed
 	CancelRequested    *time.Time
 	Created, Updated   time.Time
 	Queued             time.Time
@@ -214,10 +214,10 @@ type Attachment struct {
 }
 
 // PayloadName is the attachment of a run that a delivery started: the delivery's body, byte for byte
-// (contract.md, section 9).
+// (docs/contract.md, section 9).
 const PayloadName = "event-payload.json"
 
-// Idempotency makes the repeat of a create, or of a follow-up, a look-up (contract.md, section 4). The zero
+// Idempotency makes the repeat of a create, or of a follow-up, a look-up (docs/contract.md, section 4). The zero
 // value does not.
 type Idempotency struct {
 	KeyUID  string   // whose request it is

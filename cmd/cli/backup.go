@@ -56,7 +56,7 @@ func (f *stateFlags) sqlite(instead string) (string, error) {
 	path, ok := state.SQLitePath(f.state)
 	if !ok {
 		return "", Usagef(
-			"the state is a PostgreSQL database: %s (docs/operating.md, Backups, has the commands)",
+			"the state is a PostgreSQL database: %s (docs/operating/backups.md has the commands)",
 			instead,
 		)
 	}
@@ -75,7 +75,7 @@ checks the copy before it gets its name. A FILE that exists is not replaced.
 The copy holds neither the master key nor the admin key. Keep a copy of the master key
 apart: without it the secrets in the backup cannot be opened, by you as by a thief.
 
-A PostgreSQL state is backed up with pg_dump: docs/operating.md has the commands.`,
+A PostgreSQL state is backed up with pg_dump: docs/operating/backups.md has the commands.`,
 		Example: `  millwright backup /var/backups/millwright-$(date +%F).db
   millwright backup --state /srv/millwright/state.db copy.db`,
 		Args: cobra.ExactArgs(1),

@@ -52,7 +52,7 @@ type Streams struct {
 // Run executes the command that args name, one of the client commands or of more, and returns the
 // program's exit status.
 func Run(ctx context.Context, args []string, s Streams, more ...func(Streams) *cobra.Command) int {
-	root := newRoot(s, more...)
+	root := Root(s, more...)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -88,7 +88,8 @@ func isUsage(err error) bool {
 	return false
 }
 
-func newRoot(s Streams, more ...func(Streams) *cobra.Command) *cobra.Command {
+// Root returns the program's command, with the client commands and more below it.
+func Root(s Streams, more ...func(Streams) *cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "millwright",
 		Short: "GitOps for software factories",

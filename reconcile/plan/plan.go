@@ -33,7 +33,7 @@ const (
 	KindSkill      = "skill"
 )
 
-// Plan is what applying a tree to a factory would do (contract.md, section 5). Its lists are never nil.
+// Plan is what applying a tree to a factory would do (docs/contract.md, section 5). Its lists are never nil.
 type Plan struct {
 	WouldApply   bool             `json:"would_apply"`
 	BaseRevision string           `json:"base_revision"` // applied now; empty before the first apply

@@ -134,7 +134,7 @@ func (d *Dispatcher) Addr() string {
 	return ""
 }
 
-// gate lets our own connections do all, and workers use their own subjects (contract.md, section 10).
+// gate lets our own connections do all, and workers use their own subjects (docs/contract.md, section 10).
 type gate struct {
 	store    *state.Store
 	password string

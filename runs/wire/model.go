@@ -93,7 +93,7 @@ type Runner struct {
 	Setup    []string `json:"setup,omitempty"` // commands to run before the harness
 }
 
-// The files that every working directory has beside the run's attachments (contract.md, section 10).
+// The files that every working directory has beside the run's attachments (docs/contract.md, section 10).
 const (
 	PromptFile       = "prompt.md"
 	BasePromptFile   = "base-prompt.md"

@@ -20,7 +20,7 @@ import (
 	"millwright/runs/worker/workspace"
 )
 
-// killAfter is how long a harness has between SIGTERM and SIGKILL (contract.md, section 10).
+// killAfter is how long a harness has between SIGTERM and SIGKILL (docs/contract.md, section 10).
 const killAfter = 5 * time.Second
 
 // workDirVariable names the working directory to a command.
@@ -124,7 +124,7 @@ func execute(ctx context.Context, cmd *exec.Cmd, start starter, t Task, adapt ad
 	}
 }
 
-// judge says what the end of a harness means (contract.md, section 10).
+// judge says what the end of a harness means (docs/contract.md, section 10).
 func judge(ctx context.Context, e exit) outcome {
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o

@@ -15,7 +15,7 @@ import (
 	"millwright/runs/worker/confine"
 )
 
-// Harness is how to execute runs: a command that the operator configures (cli.md, Settings file).
+// Harness is how to execute runs: a command that the operator configures (docs/operating/settings.md).
 type Harness struct {
 	// Command is the program and its arguments.
 	Command []string

@@ -113,7 +113,7 @@ func adapterOf(name string) (func() adapter, error) {
 	return nil, fmt.Errorf("adapter %q does not exist: want lines, claude, codex or gemini", name)
 }
 
-// plainLines is the protocol of contract.md, section 10: a line that is a JSON object with a known type is
+// plainLines is the protocol of docs/contract.md, section 10: a line that is a JSON object with a known type is
 // that block, any other text is the assistant's.
 type plainLines struct{}
 
@@ -142,7 +142,7 @@ func (plainLines) line(out *recorder, line string) {
 
 func (plainLines) end(*recorder) string { return "" }
 
-// skill is an entry of advertised_skills (contract.md, section 4).
+// skill is an entry of advertised_skills (docs/contract.md, section 4).
 type skill struct {
 	Name      string `json:"name"`
 	Path      string `json:"skill_path,omitempty"`
