@@ -17,9 +17,9 @@ import (
 // (AGENTS.md draws it). A package that is not here is a new room: give it a line, and a reason in
 // docs/decisions.
 var rooms = map[string][]string{
-	"ingress/signature":     {},
+	"signature":             {},
 	"bounds":                {},
-	"schema":                {"ingress/signature"},
+	"schema":                {"signature"},
 	"schema/report":         {"schema"},
 	"state":                 {"state/runlist", "bounds", "schema"},
 	"state/runlist":         {},
@@ -28,15 +28,15 @@ var rooms = map[string][]string{
 	"api":                   {"bounds", "state", "schema"},
 	"reconcile/plan":        {"state", "schema"},
 	"reconcile":             {"reconcile/plan", "state", "schema"},
-	"ingress":               {"ingress/signature", "trace", "api", "bounds", "state", "schema"},
-	"ingress/conformance":   {"ingress/signature"},
+	"ingress":               {"signature", "trace", "api", "bounds", "state", "schema"},
+	"ingress/conformance":   {"signature"},
 	"runs":                  {"runs/dispatch", "runs/wire", "trace", "api", "state", "schema"},
 	"runs/dispatch":         {"runs/wire", "trace", "state", "schema"},
 	"runs/wire":             {},
 	"runs/worker":           {"runs/wire", "runs/worker/confine", "runs/worker/workspace", "trace"},
 	"runs/worker/confine":   {},
 	"runs/worker/workspace": {},
-	"admin":                 {"bounds", "reconcile/plan", "ingress/signature", "api", "state", "schema"},
+	"admin":                 {"bounds", "reconcile/plan", "signature", "api", "state", "schema"},
 	"dashboard":             {"bounds", "admin", "runs", "reconcile/plan", "schema", "state", "api"},
 	"testdata/factories":    {},
 	"testdata/conformance":  {},
@@ -68,13 +68,13 @@ var reserved = map[string][]string{
 
 // never lists imports that a room must do without.
 var never = map[string][]string{
-	"schema":            {"net/http", "time/tzdata"},
-	"schema/report":     {"net/http"},
-	"state":             {"net/http"},
-	"ingress/signature": {"net/http"},
-	"reconcile/plan":    {"net/http", "os"},
-	"runs/worker":       {"database/sql"},
-	"runs/wire":         {"database/sql"},
+	"schema":         {"net/http", "time/tzdata"},
+	"schema/report":  {"net/http"},
+	"state":          {"net/http"},
+	"signature":      {"net/http"},
+	"reconcile/plan": {"net/http", "os"},
+	"runs/worker":    {"database/sql"},
+	"runs/wire":      {"database/sql"},
 }
 
 // buckets are names of packages whose contents a newcomer cannot guess.

@@ -19,7 +19,7 @@ import (
 
 	"millwright/admin"
 	"millwright/ingress"
-	"millwright/ingress/signature"
+	"millwright/signature"
 	"millwright/state"
 )
 

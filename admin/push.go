@@ -7,7 +7,7 @@ import (
 
 	"millwright/api"
 	"millwright/bounds"
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 func (s *service) registerPush() {

@@ -1,6 +1,6 @@
 package admin
 
-import "millwright/ingress/signature"
+import "millwright/signature"
 
 // SignatureSchemes returns the names of the schemes that a webhook's form offers, sorted. A custom scheme is
 // written in the webhook's file.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"millwright/api"
-	"millwright/ingress/signature"
 	"millwright/schema"
+	"millwright/signature"
 	"millwright/state"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"millwright/ingress/signature"
 	"millwright/schema"
+	"millwright/signature"
 	"millwright/state"
 	"millwright/trace"
 )

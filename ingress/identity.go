@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 	"millwright/state"
 )
 

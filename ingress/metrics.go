@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 	"millwright/state"
 )
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"millwright/ingress"
-	"millwright/ingress/signature"
 	"millwright/schema"
+	"millwright/signature"
 	"millwright/state"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"millwright/api"
 	"millwright/bounds"
-	"millwright/ingress/signature"
 	"millwright/schema"
+	"millwright/signature"
 	"millwright/state"
 	"millwright/trace"
 )

@@ -6,8 +6,8 @@ import (
 	"net/textproto"
 	"slices"
 
-	"millwright/ingress/signature"
 	"millwright/schema"
+	"millwright/signature"
 	"millwright/state"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 	"go.yaml.in/yaml/v3"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 //go:embed jsonschema/*.json

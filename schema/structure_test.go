@@ -16,8 +16,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v5"
 	"sigs.k8s.io/yaml"
 
-	"millwright/ingress/signature"
 	"millwright/schema"
+	"millwright/signature"
 )
 
 // compiled compiles a published schema as any other tool would.

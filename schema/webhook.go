@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 // MaxWebhooks is how many webhooks a factory may have.

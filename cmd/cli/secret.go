@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 	"millwright/state"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 func newWebhook(s Streams) *cobra.Command {

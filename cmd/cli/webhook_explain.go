@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 func webhookExplain(s Streams) *cobra.Command {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 	"millwright/state"
 )
 

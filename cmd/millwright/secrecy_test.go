@@ -28,7 +28,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"millwright/cmd/cli"
-	"millwright/ingress/signature"
+	"millwright/signature"
 	"millwright/state"
 	"millwright/state/statetest"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 // Target is a webhook of the receiver under test.

@@ -7,17 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 var update = flag.Bool("update", false, "write docs/schemes.md anew")
 
 // docs/schemes.md says what the table says.
 func TestDocs(t *testing.T) {
-	const path = "../../docs/schemes.md"
+	const path = "../docs/schemes.md"
 	want := page()
 	if *update {
-		if err := os.MkdirAll("../../docs", 0o755); err != nil {
+		if err := os.MkdirAll("../docs", 0o755); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -29,15 +29,15 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s is stale: run go test ./ingress/signature -run TestDocs -update", path)
+		t.Errorf("%s is stale: run go test ./signature -run TestDocs -update", path)
 	}
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../README.md")
 	if want := fmt.Sprintf("[%d schemes](docs/schemes.md)", len(signature.Schemes())); err != nil || !strings.Contains(string(readme), want) {
 		t.Errorf("README.md does not say %q: %v", want, err)
 	}
 }
 
-const head = `<!-- Generated from ingress/signature/schemes.go by go test ./ingress/signature -run TestDocs -update. Do not edit. -->
+const head = `<!-- Generated from signature/schemes.go by go test ./signature -run TestDocs -update. Do not edit. -->
 
 # Signature schemes
 

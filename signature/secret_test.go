@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 func TestSecretForms(t *testing.T) {

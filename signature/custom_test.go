@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 func base() signature.Descriptor {

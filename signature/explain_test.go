@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 func TestExplain(t *testing.T) {

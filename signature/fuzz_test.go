@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 // FuzzVerify sends anything at all to every scheme: nothing panics, nothing is

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 func TestHandshake(t *testing.T) {

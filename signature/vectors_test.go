@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 // vector is one signed request of testdata/vectors.
@@ -31,7 +31,7 @@ type vector struct {
 func vectors(t testing.TB) (all []vector) {
 	t.Helper()
 	for _, name := range []string{"scheme-vectors.json", "generated-vectors.json"} {
-		raw, err := os.ReadFile("../../testdata/vectors/" + name)
+		raw, err := os.ReadFile("../testdata/vectors/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}

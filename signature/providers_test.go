@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 // Twilio's form posts are verified, so that the answer is "not JSON" and not

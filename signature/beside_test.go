@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 var placeholders = regexp.MustCompile(`\{(\w+)\}`)

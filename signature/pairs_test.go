@@ -11,7 +11,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 // alike are the schemes that no request can tell apart: same header, same

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"millwright/ingress/signature"
+	"millwright/signature"
 )
 
 var now = time.Unix(1_750_000_000, 0)
