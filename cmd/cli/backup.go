@@ -30,7 +30,7 @@ func (f *stateFlags) resolve() error {
 	if f.config != "" {
 		cfg, err := settings.Read(f.config)
 		if err != nil {
-			return err
+			return Usagef("%w", err)
 		}
 		if f.state == "" {
 			f.state = cfg.State

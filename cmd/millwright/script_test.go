@@ -363,10 +363,8 @@ func TestSettings(t *testing.T) {
 			if err := os.WriteFile(file, []byte(c.file), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := settings.Read(file)
-			var e *cli.Exit
-			if !errors.As(err, &e) || e.Status != cli.ExitUsage || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v, want one of usage that says %q", err, c.want)
+			if _, err := settings.Read(file); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want one that says %q", err, c.want)
 			}
 		})
 	}

@@ -156,7 +156,7 @@ func (f *serveFlags) settings(cmd *cobra.Command) (settings.Settings, error) {
 	if f.config != "" && f.dir == "" && f.git == "" {
 		var err error
 		if cfg, err = settings.Read(f.config); err != nil {
-			return cfg, err
+			return cfg, cli.Usagef("%w", err)
 		}
 	}
 

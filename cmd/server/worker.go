@@ -48,7 +48,7 @@ the harnesses of its settings file again.`,
 
 			cfg, err := read()
 			if err != nil {
-				return err
+				return cli.Usagef("%w", err)
 			}
 
 			natsURL, credentials = cmp.Or(natsURL, cfg.NATS.URL), cmp.Or(credentials, cfg.NATS.Credentials)

@@ -18,8 +18,8 @@ import (
 // maxSettings bounds a settings file, in bytes.
 const maxSettings = 1 << 20
 
-// readSettings reads a settings file. Every key that is not known and every value of a wrong type is in
-// the error, which is a usage error, each with its place.
+// Read reads a settings file. The error has every key that is not known and every value of a wrong type,
+// each with its place.
 func Read(file string) (Settings, error) {
 	var s Settings
 	src, err := os.ReadFile(file)
