@@ -55,6 +55,9 @@ func (a *API) receive(ctx huma.Context, next func(huma.Context)) {
 
 	body, problem := readBody(&raw, r, limit)
 	if problem != nil {
+		if problem.Status == http.StatusRequestEntityTooLarge && KeyOf(ctx.Context()).UID != "" {
+			discard(r, 2*limit)
+		}
 		a.write(w, r, problem)
 		return
 	}
@@ -112,6 +115,17 @@ func (a *API) holder(
 
 	sender = a.SenderOf(r)
 	return sender, pool.Hold(sender), limit, b.Strangers
+}
+
+// discard reads up to most bytes of a body that is refused, within the time for bodies, and holds none of
+// them. A client that sends the whole body before it reads would else lose its connection, and with it the
+// answer.
+func discard(r *http.Request, most int64) {
+	if r.Body == nil || r.Header.Get("Expect") != "" || r.ContentLength > most {
+		return
+	}
+
+	io.CopyN(io.Discard, r.Body, most)
 }
 
 // readBody reads the whole body.
