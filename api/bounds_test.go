@@ -1,10 +1,12 @@
 package api_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -12,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"millwright/api"
 	"millwright/bounds"
@@ -209,5 +212,36 @@ func TestLookUpsOfSuspectsAreBounded(t *testing.T) {
 	_, problem := a.Identify(t.Context(), rate, "192.0.2.1", "mw_wrong")
 	if problem == nil || problem.Code != "rate_limited" || problem.GetHeaders().Get("Retry-After") == "" {
 		t.Errorf("spent: %v", errors.New(problem.Detail))
+	}
+}
+
+// TestTooLargeBodiesOfKeyHoldersAreAnswered has a client send its whole body before it reads the answer.
+func TestTooLargeBodiesOfKeyHoldersAreAnswered(t *testing.T) {
+	a, key := bodies(t, statetest.Open(t, statetest.SQLite(t)))
+	srv := httptest.NewServer(a)
+	defer srv.Close()
+
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+
+	const size = bounds.MaxBody + 1<<20
+	_, err = fmt.Fprintf(conn, "POST %s/keyed HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", api.Base, key, size, strings.Repeat("x", size))
+	if err != nil {
+		t.Fatalf("sending the body: %v", err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatalf("reading the answer: %v", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d, want 413", resp.StatusCode)
 	}
 }
