@@ -12,25 +12,26 @@ import (
 // MaxAttempts is how often an execution is begun at most before the run ends as ERROR.
 const MaxAttempts = 3
 
-// StartRun says that the worker begins: CLAIMED to INPROGRESS. It prolongs the lease. cancel says that the run is to be stopped
-// already. ErrLost when the claim no longer holds.
+const startSQL = `UPDATE runs
+SET state = 'INPROGRESS',
+	started_at = $4,
+	next_seq = next_seq + 1,
+	updated_at = $4,
+	lease_until = $5
+WHERE` + held + `AND state = 'CLAIMED'
+RETURNING ` + runColumns
+
+// StartRun says that the worker begins: CLAIMED to INPROGRESS. It prolongs the lease. A repeat, after an answer
+// that was lost, changes nothing. cancel says that the run is to be stopped already. ErrLost when the claim no
+// longer holds.
 func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
 	err = s.commit(ctx, func(ctx context.Context, tx write) error {
 		now := time.Now()
-		r, err := scanRun(
-			tx.QueryRowContext(
-				ctx,
-				`UPDATE runs SET state = 'INPROGRESS', started_at = $4, next_seq = next_seq + 1, updated_at = $4, lease_until = $5
-			WHERE`+held+`AND state = 'CLAIMED' RETURNING `+runColumns,
-				c.RunID,
-				c.Worker,
-				c.hash(),
-				micros(now),
-				s.leaseEnd(lease),
-			),
-		)
+		r, err := scanRun(tx.QueryRowContext(ctx, startSQL, c.RunID, c.Worker, c.hash(), micros(now), s.leaseEnd(lease)))
 		if errors.Is(err, sql.ErrNoRows) {
-			return ErrLost
+			r, err = s.lockHeld(ctx, tx, c)
+			cancel = r.CancelRequested != nil
+			return err
 		}
 		if err != nil {
 			return err

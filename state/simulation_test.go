@@ -83,7 +83,7 @@ func (m *simulation) act() {
 	case 2:
 		r.withClaim(m, func(c state.Claim, holds bool) {
 			_, err := m.s.StartRun(ctx, c, lease)
-			m.expect("start", err, holds && !r.started, state.ErrLost)
+			m.expect("start", err, holds, state.ErrLost)
 			if err == nil {
 				r.started = true
 			}

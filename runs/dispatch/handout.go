@@ -88,6 +88,7 @@ func (d *Dispatcher) handOutLoop(queued <-chan state.Notice) {
 	tick := time.NewTicker(d.cfg.Poll)
 	defer tick.Stop()
 
+	failing := false
 	empty := false // the queue was empty, and nothing was heard of a run since
 	ours := false  // a run was queued here that the other servers may not know of
 	served := ""   // the factory whose run was handed out last
@@ -115,11 +116,15 @@ func (d *Dispatcher) handOutLoop(queued <-chan state.Notice) {
 
 			n, err := d.handOut(wait, &served)
 			if err != nil {
-				d.cfg.Log.Warn("dispatch: claim queued runs", "error", err)
+				if !failing {
+					d.cfg.Log.Warn("dispatch: claim queued runs: trying again", "error", err)
+				}
+				time.AfterFunc(retryPause, d.asks.wake)
+				failing = true
 				break
 			}
 
-			empty = n < len(wait)
+			failing, empty = false, n < len(wait)
 		}
 
 		if ours && !empty && d.asks.len() == 0 {
@@ -167,8 +172,8 @@ func (d *Dispatcher) ordered(n int) {
 }
 
 const (
-	claimTimeout = 10 * time.Second // of a claim in the database
-	hold         = 5 * time.Second  // within which a worker begins with the run that it was given
+	claimTimeout = 10 * time.Second       // of a claim in the database
+	retryPause   = 100 * time.Millisecond // while the database is away
 )
 
 // handOut claims runs for asks and has their orders sent. It returns how many asks were served; the others
@@ -182,7 +187,7 @@ func (d *Dispatcher) handOut(taken []*ask, served *string) (int, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), claimTimeout)
 	defer cancel()
 
-	claimed, err := d.cfg.Store.ClaimRuns(ctx, *served, workers, min(hold, d.cfg.Lease))
+	claimed, err := d.cfg.Store.ClaimRuns(ctx, *served, workers, min(wire.Hold, d.cfg.Lease))
 	for i, c := range claimed {
 		*served = c.Run.FactoryUID
 		d.wg.Go(func() {
@@ -211,7 +216,7 @@ func (d *Dispatcher) sendOrder(a *ask, c state.Claimed) {
 		"execution", c.Run.Execution, "attempt", c.Run.Attempt)
 
 	traced, span := d.span(ctx, "dispatch", c.Run, c.Run.Queued)
-	order, err := d.order(ctx, c.Claim, c.Run)
+	order, err := d.orderInTime(ctx, c)
 	if err == nil {
 		order.Traceparent = trace.Position(traced)
 		err = d.deliver(a, order)
@@ -237,6 +242,23 @@ func (d *Dispatcher) sendOrder(a *ask, c state.Claimed) {
 	d.giveUp(ctx, c.Claim, code, err)
 	d.asks.giveBack([]*ask{a})
 	d.asks.wake()
+}
+
+// orderInTime makes a work order. While the state cannot be read it tries again, for as long as the worker has
+// time to begin.
+func (d *Dispatcher) orderInTime(ctx context.Context, c state.Claimed) (*wire.Order, error) {
+	for began := time.Now(); ; {
+		order, err := d.order(ctx, c.Claim, c.Run)
+		if !errors.Is(err, state.ErrUnavailable) || time.Since(began) > wire.Hold {
+			return order, err
+		}
+
+		select {
+		case <-d.ctx.Done():
+			return nil, err
+		case <-time.After(retryPause):
+		}
+	}
 }
 
 // errUndelivered says that an order could not be handed to NATS.

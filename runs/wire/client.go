@@ -225,10 +225,21 @@ func (c *Client) Leave() {
 	}
 }
 
-// Start says that the worker begins with the order. cancel says that its end was asked for already.
+// Start says that the worker begins with the order, and says it again while no server can take it. cancel
+// says that the run's end was asked for already.
 func (c *Client) Start(ctx context.Context, o *Order) (cancel bool, err error) {
-	a, err := c.ask(ctx, VerbStart, o.request(), requestTimeout)
-	return a.Cancel, err
+	for began := time.Now(); ; {
+		a, err := c.ask(ctx, VerbStart, o.request(), requestTimeout)
+		if !errors.Is(err, ErrUnavailable) || time.Since(began) > Hold {
+			return a.Cancel, err
+		}
+
+		select {
+		case <-ctx.Done():
+			return false, err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // Heartbeat prolongs the order's lease, counted from now. cancel says that its end was asked for.

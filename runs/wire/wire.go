@@ -31,6 +31,9 @@ const (
 	Chunk      = 512 << 10 // of a file that is fetched
 )
 
+// Hold is how long a worker may take to begin with a run that it was given.
+const Hold = 5 * time.Second
+
 // A peer that is cut off is noticed well within a lease.
 const (
 	PingInterval = 5 * time.Second
