@@ -34,6 +34,10 @@ that provider does.`,
   millwright webhook send --scheme github --secret-file secret.txt body.json http://127.0.0.1:8080/webhooks/w/wh_…`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if id == "" {
+				id = state.NewID("evt")
+			}
+
 			var body []byte
 			var err error
 			if args[0] == "-" {
@@ -82,7 +86,7 @@ that provider does.`,
 		"`FILE` with the secret, less one line end; MILLWRIGHT_WEBHOOK_SECRET when absent",
 	)
 
-	f.StringVar(&id, "id", state.NewID("evt"), "the event's own `ID`")
+	f.StringVar(&id, "id", "", "the event's own `ID`; a new one when absent")
 	f.StringVar(&idHeader, "id-header", "", "send the ID in this `HEADER` too")
 	f.StringVar(&contentType, "content-type", "application/json", "the body's type")
 	return cmd
