@@ -23,8 +23,7 @@ func (c Claim) hash() []byte { return HashToken(c.Token) }
 // held is the condition that a claim still holds its run, for parameters $1 to $3 of a statement.
 const held = ` id = $1 AND worker = $2 AND claim_hash = $3 `
 
-// claimSQL gives the queued run that a condition picks to a worker. The picked row is locked, so that the
-// outer statement needs nothing but its ID.
+// claimSQL gives the queued run that is picked to a worker.
 const claimSQL = `UPDATE runs
 SET state = 'CLAIMED',
 	worker = $1,
@@ -36,30 +35,34 @@ SET state = 'CLAIMED',
 	error_code = '',
 	next_seq = next_seq + 1,
 	updated_at = $5
-WHERE id = (
+WHERE id = %s
+RETURNING ` + runColumns
+
+// pickSQL locks the first run of the queue that meets a condition. The index runs_queued has the queue in this
+// order: each factory's runs are a lane of their own.
+const pickSQL = `(
 	SELECT id
 	FROM runs
 	WHERE state = 'QUEUED' %s
 	ORDER BY factory_uid, queued_at, id
 	LIMIT 1 %s
-)
-RETURNING ` + runColumns
+)`
 
-// What claimSQL picks from. The index runs_queued has the queue in its order: each factory's runs are a lane
-// of their own, and the next run is the oldest of the lane behind the one served last, or of the first lane.
-const (
-	nextLane  = `AND factory_uid > $6`
-	firstLane = ``
-	oneRun    = `AND id = $6`
-)
-
-func (s *Store) claimSQL(picked string) string {
+func (s *Store) pickSQL(condition string) string {
 	lock := ""
 	if s.dialect == postgres {
 		lock = `FOR UPDATE SKIP LOCKED`
 	}
-	return fmt.Sprintf(claimSQL, picked, lock)
+	return fmt.Sprintf(pickSQL, condition, lock)
 }
+
+// claimNextSQL claims the oldest run of the lane behind $6 or, behind the last lane, of the first.
+func (s *Store) claimNextSQL() string {
+	return fmt.Sprintf(claimSQL, `coalesce(`+s.pickSQL(`AND factory_uid > $6`)+`, `+s.pickSQL(``)+`)`)
+}
+
+// claimOneSQL claims the run $6.
+func (s *Store) claimOneSQL() string { return fmt.Sprintf(claimSQL, s.pickSQL(`AND id = $6`)) }
 
 // Ask is a worker's request for a run.
 type Ask struct {
@@ -79,16 +82,14 @@ type Claimed struct {
 // loses the run to ReapRuns. Callers in several processes never get the same run. A run that its row keeps
 // from being claimed ends as ERROR. With an error it returns the runs that were claimed before.
 func (s *Store) ClaimRuns(ctx context.Context, served string, asks []Ask, hold time.Duration) ([]Claimed, error) {
+	query := s.claimNextSQL()
 	var all []Claimed
 	err := s.commit(ctx, func(ctx context.Context, tx write) error {
 		all = all[:0]
 		lane := served
 
 		for _, ask := range asks {
-			c, err := s.claim(ctx, tx, nextLane, ask, hold, lane)
-			if errors.Is(err, sql.ErrNoRows) {
-				c, err = s.claim(ctx, tx, firstLane, ask, hold)
-			}
+			c, err := s.claim(ctx, tx, query, lane, ask, hold)
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil
 			}
@@ -161,7 +162,7 @@ LIMIT 1`
 func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, hold time.Duration) (Claim, Run, error) {
 	var c Claimed
 	err := s.commit(ctx, func(ctx context.Context, tx write) (err error) {
-		c, err = s.claim(ctx, tx, oneRun, Ask{worker, workerName}, hold, id)
+		c, err = s.claim(ctx, tx, s.claimOneSQL(), id, Ask{worker, workerName}, hold)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("run %s is not queued: %w", id, ErrConflict)
 		}
@@ -187,15 +188,8 @@ func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, hol
 // maxWorker is how many bytes the UID of a worker has at most, and how many characters its name.
 const maxWorker = 200
 
-// claim gives the run that is picked to a worker.
-func (s *Store) claim(
-	ctx context.Context,
-	tx write,
-	picked string,
-	a Ask,
-	hold time.Duration,
-	picks ...any,
-) (Claimed, error) {
+// claim gives the run that a statement picks by its parameter $6 to a worker.
+func (s *Store) claim(ctx context.Context, tx write, query, pick string, a Ask, hold time.Duration) (Claimed, error) {
 	if len(a.Worker) > maxWorker || storable(a.Worker) != a.Worker {
 		return Claimed{}, fmt.Errorf("the UID of a worker is text of at most %d bytes: %w", maxWorker, ErrConflict)
 	}
@@ -205,10 +199,8 @@ func (s *Store) claim(
 	c := Claim{Worker: a.Worker, Token: hex.EncodeToString(token[:])}
 	now := time.Now()
 
-	args := append(
-		[]any{a.Worker, bounded(a.WorkerName, maxWorker), c.hash(), s.leaseEnd(hold), micros(now)},
-		picks...)
-	r, err := scanRun(tx.QueryRowContext(ctx, s.claimSQL(picked), args...))
+	r, err := scanRun(tx.QueryRowContext(ctx, query,
+		a.Worker, bounded(a.WorkerName, maxWorker), c.hash(), s.leaseEnd(hold), micros(now), pick))
 	if err != nil {
 		return Claimed{}, err
 	}

@@ -65,6 +65,7 @@ type Dispatcher struct {
 	undelivered string // subject below which NATS tells of orders that reached nobody
 	metrics     *metrics
 	asks        asks
+	queue       queue
 	slots       chan struct{} // bounds the requests of workers that are handled at once
 	orders      chan struct{} // bounds the claimed runs whose orders are made at once
 	stop        context.CancelFunc
@@ -106,6 +107,7 @@ func Start(ctx context.Context, cfg Config) (*Dispatcher, error) {
 		orders:      make(chan struct{}, maxOrders),
 	}
 
+	d.queue.heard.Store(1) // runs may have waited before we came
 	d.asks.init(func(a *ask) { d.answer(a.reply, wire.Answer{}) })
 	d.ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := d.start(ctx); err != nil {
@@ -145,11 +147,23 @@ func (d *Dispatcher) start(ctx context.Context) error {
 	}
 
 	queued, endQueued := d.cfg.Store.Subscribe(1000, state.TopicQueued)
-	d.wg.Go(func() { defer endQueued(); d.handOutLoop(queued) })
+	d.wg.Go(func() { defer endQueued(); d.listenLoop(queued) })
+	for range d.claimers() {
+		d.wg.Go(d.claimLoop)
+	}
+
 	cancels, endCancels := d.cfg.Store.Subscribe(1000, state.TopicCancel)
 	d.wg.Go(func() { defer endCancels(); d.cancelLoop(cancels) })
 	d.wg.Go(d.reapLoop)
 	return nil
+}
+
+// claimers is how many claims may be under way: SQLite has one writer.
+func (d *Dispatcher) claimers() int {
+	if d.cfg.Store.Shared() {
+		return 3
+	}
+	return 1
 }
 
 // connect opens a connection of a server, or of a worker in its process.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -82,64 +83,67 @@ func (d *Dispatcher) onLeave(m *nats.Msg) {
 	}
 }
 
-// handOutLoop gives queued runs to the asks that wait here, when it is told of a run or an ask, and from
-// time to time. A run for which nobody waits here is told to the other servers.
-func (d *Dispatcher) handOutLoop(queued <-chan state.Notice) {
+// queue is what this server knows of the queue of runs.
+type queue struct {
+	heard   atomic.Int64 // counts what hints at a run
+	emptyAt atomic.Int64 // the value of heard when the queue was found empty
+	ours    atomic.Bool  // a run was queued here that the other servers may not know of
+	failing atomic.Bool  // the last claim failed
+	served  atomic.Value // string: the factory whose run was handed out last
+}
+
+// empty reports whether nothing was heard of a run since the queue was empty.
+func (q *queue) empty() bool { return q.emptyAt.Load() == q.heard.Load() }
+
+// listenLoop wakes a claimer when there may be a run, and from time to time.
+func (d *Dispatcher) listenLoop(queued <-chan state.Notice) {
 	tick := time.NewTicker(d.cfg.Poll)
 	defer tick.Stop()
 
-	failing := false
-	empty := false // the queue was empty, and nothing was heard of a run since
-	ours := false  // a run was queued here that the other servers may not know of
-	served := ""   // the factory whose run was handed out last
 	for {
 		select {
 		case <-d.ctx.Done():
 			return
 		case n := <-queued:
-			empty, ours = false, ours || n.ID != ""
-		case <-d.asks.came:
+			if n.ID != "" {
+				d.queue.ours.Store(true)
+			}
 		case <-tick.C:
-			empty = false
 		}
 
-		for len(queued) > 0 {
-			n := <-queued
-			empty, ours = false, ours || n.ID != ""
+		d.queue.heard.Add(1)
+		d.asks.wake()
+	}
+}
+
+// claimLoop gives queued runs to the asks that wait here, until the queue is empty. Runs for which nobody
+// waits are told to the other servers.
+func (d *Dispatcher) claimLoop() {
+	for {
+		select {
+		case <-d.ctx.Done():
+			return
+		case <-d.asks.came:
 		}
 
-		for !empty {
-			wait := d.take()
-			if len(wait) == 0 {
+		for n := 1; !d.queue.empty(); n = min(2*n, maxOrders) { // of a backlog more at once
+			if !d.handOut(n) {
 				break
 			}
-
-			n, err := d.handOut(wait, &served)
-			if err != nil {
-				if !failing {
-					d.cfg.Log.Warn("dispatch: claim queued runs: trying again", "error", err)
-				}
-				time.AfterFunc(retryPause, d.asks.wake)
-				failing = true
-				break
-			}
-
-			failing, empty = false, n < len(wait)
 		}
 
-		if ours && !empty && d.asks.len() == 0 {
+		if !d.queue.empty() && d.asks.len() == 0 && d.queue.ours.Swap(false) {
 			if err := d.cfg.Store.Broadcast(state.Notice{Topic: state.TopicQueued}); err != nil {
 				d.cfg.Log.Debug("dispatch: tell the other servers of a run", "error", err)
 			}
 		}
-
-		ours = ours && !empty && d.asks.len() > 0
 	}
 }
 
-// take returns the asks to serve next, as many as orders can be made for.
-func (d *Dispatcher) take() []*ask {
-	if d.asks.len() == 0 {
+// take returns the asks to serve next, at most n, and no more than orders can be made for.
+func (d *Dispatcher) take(n int) []*ask {
+	n = min(n, d.asks.len())
+	if n == 0 {
 		return nil
 	}
 
@@ -149,18 +153,18 @@ func (d *Dispatcher) take() []*ask {
 		return nil
 	}
 
-	n := 1
-	for more := true; more && n < d.asks.len(); {
+	room := 1
+	for full := false; !full && room < n; {
 		select {
 		case d.orders <- struct{}{}:
-			n++
+			room++
 		default:
-			more = false
+			full = true
 		}
 	}
 
-	taken := d.asks.take(n)
-	d.ordered(n - len(taken))
+	taken := d.asks.take(room)
+	d.ordered(room - len(taken))
 	return taken
 }
 
@@ -176,20 +180,30 @@ const (
 	retryPause   = 100 * time.Millisecond // while the database is away
 )
 
-// handOut claims runs for asks and has their orders sent. It returns how many asks were served; the others
-// wait on.
-func (d *Dispatcher) handOut(taken []*ask, served *string) (int, error) {
+// handOut claims runs for at most n asks and has their orders sent. It reports whether there were asks, and
+// the state could be reached.
+func (d *Dispatcher) handOut(n int) bool {
+	taken := d.take(n)
+	if len(taken) == 0 {
+		return false
+	}
+	if n > 1 && d.asks.len() > 0 { // another claimer helps with a backlog
+		d.asks.wake()
+	}
+
 	workers := make([]state.Ask, len(taken))
 	for i, a := range taken {
 		workers[i] = state.Ask{Worker: a.worker, WorkerName: a.name}
 	}
 
+	heard := d.queue.heard.Load()
+	served, _ := d.queue.served.Load().(string)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), claimTimeout)
 	defer cancel()
 
-	claimed, err := d.cfg.Store.ClaimRuns(ctx, *served, workers, min(wire.Hold, d.cfg.Lease))
+	claimed, err := d.cfg.Store.ClaimRuns(ctx, served, workers, min(wire.Hold, d.cfg.Lease))
 	for i, c := range claimed {
-		*served = c.Run.FactoryUID
+		d.queue.served.Store(c.Run.FactoryUID)
 		d.wg.Go(func() {
 			defer d.ordered(1)
 			d.sendOrder(taken[i], c)
@@ -198,7 +212,23 @@ func (d *Dispatcher) handOut(taken []*ask, served *string) (int, error) {
 
 	d.ordered(len(taken) - len(claimed))
 	d.asks.giveBack(taken[len(claimed):])
-	return len(claimed), err
+
+	if err != nil {
+		if !d.queue.failing.Swap(true) {
+			d.cfg.Log.Warn("dispatch: claim queued runs: trying again", "error", err)
+		}
+
+		d.queue.heard.Add(1) // another claimer may have found the queue empty but for what this one let go
+		time.AfterFunc(retryPause, d.asks.wake)
+		return false
+	}
+
+	d.queue.failing.Store(false)
+	if len(claimed) < len(taken) {
+		d.queue.emptyAt.Store(heard)
+	}
+
+	return true
 }
 
 // sendOrder makes the order of a claimed run and sends it to the worker that asked, unless the worker's key
