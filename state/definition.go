@@ -4,11 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"millwright/schema"
 )
@@ -221,4 +223,98 @@ func resourceRows(ctx context.Context, tx *sql.Tx, where string, args ...any) ([
 		err = row.Scan(&r.uid, &r.kind, &r.name, &r.spec, &r.live)
 		return r, err
 	})
+}
+
+// Current is what a plan compares a tree with: one consistent view of a factory's applied definition
+// and of the team's secrets. The tree and the UIDs are shared: read them only.
+type Current struct {
+	Factory   Factory
+	Key       []byte // of the factory, for WebhookUID
+	Tree      schema.Factory
+	Webhooks  []Webhook         // live, by name
+	UIDs      map[string]string // of live automations, agents, runners and skills, by ResourceKey
+	Ordinals  map[string]int    // how many webhooks of a name there have ever been, live one included
+	Secrets   map[string]SecretInfo
+	PlannedAt time.Time
+}
+
+// ResourceKey names a resource of a factory: its kind and name.
+func ResourceKey(kind, name string) string { return kind + "/" + name }
+
+// Current reads what a plan for the factory compares with. With ErrUnreadable the factory is returned too.
+func (s *Store) Current(ctx context.Context, factoryUID string) (Current, error) {
+	var c Current
+	err := s.view(ctx, func(tx *sql.Tx) (err error) {
+		c, err = s.current(ctx, tx, factoryUID)
+		return err
+	})
+	c.PlannedAt = time.Now()
+	return c, s.classify(err)
+}
+
+func (s *Store) current(ctx context.Context, tx *sql.Tx, factoryUID string) (Current, error) {
+	c := Current{Ordinals: map[string]int{}}
+	var err error
+	if c.Factory, err = scanFactory(tx.QueryRowContext(ctx, `SELECT `+factoryColumns+` FROM factories WHERE uid = $1`, factoryUID)); errors.Is(
+		err,
+		sql.ErrNoRows,
+	) {
+		return c, fmt.Errorf("factory %q: %w", factoryUID, ErrNotFound)
+	} else if err != nil {
+		return c, err
+	}
+
+	var sealed []byte
+	if err := tx.QueryRowContext(ctx, `SELECT uid_key FROM factories WHERE uid = $1`, factoryUID).Scan(&sealed); err != nil {
+		return c, err
+	}
+	if c.Key, err = s.seal.open("factory "+factoryUID, sealed); err != nil {
+		return c, fmt.Errorf("key of factory %q: %w: %w", factoryUID, ErrUnreadable, err)
+	}
+
+	d, err := s.applied(ctx, tx, factoryUID, c.Factory.Generation)
+	if err != nil {
+		return c, err
+	}
+
+	c.Tree, c.UIDs = d.tree, d.uids
+	if c.Webhooks, err = liveWebhooks(ctx, tx, factoryUID); err != nil {
+		return c, err
+	}
+
+	c.Tree.File = c.Factory.Spec
+	for _, w := range c.Webhooks {
+		c.Tree.Webhooks = append(c.Tree.Webhooks, w.Spec)
+	}
+
+	if err := ordinals(ctx, tx, factoryUID, c.Ordinals); err != nil {
+		return c, err
+	}
+
+	c.Secrets, err = secretInfos(ctx, tx)
+	return c, err
+}
+
+func ordinals(ctx context.Context, tx *sql.Tx, factoryUID string, into map[string]int) error {
+	rows, err := tx.QueryContext(
+		ctx,
+		`SELECT name, count(*) FROM webhooks WHERE factory_uid = $1 GROUP BY name`,
+		factoryUID,
+	)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+
+	for rows.Next() {
+		var name string
+		var n int
+		if err := rows.Scan(&name, &n); err != nil {
+			return err
+		}
+
+		into[name] = n
+	}
+
+	return rows.Err()
 }

@@ -14,10 +14,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gofrs/flock"
 	"github.com/jackc/pgx/v5"
@@ -270,4 +272,89 @@ func timeOrNil(us sql.NullInt64) *time.Time {
 	}
 	t := timeOf(us.Int64)
 	return &t
+}
+
+var errNoRow = errors.New("no such row")
+
+// one returns errNoRow when a statement changed nothing.
+func one(res sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	return errNoRow
+}
+
+func orMoved(err error) error {
+	if errors.Is(err, errNoRow) {
+		return ErrMoved
+	}
+	return err
+}
+
+type scanner interface{ Scan(...any) error }
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// scanAll reads every row, closes rows, and returns what scan makes of them.
+func scanAll[T any](rows *sql.Rows, scan func(scanner) (T, error)) ([]T, error) {
+	defer rows.Close()
+	var all []T
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, rows.Err()
+}
+
+// storable returns text that both databases take: valid UTF-8 without NUL.
+func storable(text string) string {
+	if !strings.Contains(text, "\x00") && utf8.ValidString(text) {
+		return text
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// bounded is storable of at most so many characters, for columns that an index has: PostgreSQL refuses a row
+// whose part of an index is larger than 2,704 bytes.
+func bounded(text string, characters int) string {
+	text = storable(text)
+	if len(text) <= characters {
+		return text
+	}
+
+	for i := range text {
+		if characters == 0 {
+			return text[:i]
+		}
+		characters--
+	}
+
+	return text
+}
+
+func noRows(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// placeholders returns "$1, $2, …" for values, and the values as arguments.
+func placeholders(values []string) (string, []any) {
+	marks, args := make([]string, len(values)), make([]any, len(values))
+	for i, v := range values {
+		marks[i], args[i] = "$"+strconv.Itoa(i+1), v
+	}
+	return strings.Join(marks, ", "), args
 }

@@ -81,8 +81,6 @@ type Factory struct {
 const factoryColumns = `uid, name, generation, source, spec, detached, suspended, sync_state, sync_since, attempted_revision, applied_revision,
 	last_attempted_at, last_applied_at, problems, message, created_at, updated_at`
 
-type scanner interface{ Scan(...any) error }
-
 func scanFactory(row scanner) (Factory, error) {
 	var f Factory
 	var source, spec, attempted, appliedRev, problems string
@@ -250,13 +248,6 @@ func (s *Store) updateFactory(ctx context.Context, tx *sql.Tx, f Factory, now ti
 	return s.bump(ctx, tx, f.UID)
 }
 
-func flag(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // Factories returns every factory, detached ones included, by name.
 func (s *Store) Factories(ctx context.Context) ([]Factory, error) {
 	rows, err := s.read.QueryContext(ctx, `SELECT `+factoryColumns+` FROM factories ORDER BY name`)
@@ -294,160 +285,39 @@ func (s *Store) Factory(ctx context.Context, uidOrName string) (Factory, error) 
 	return f, s.classify(err)
 }
 
-// Current is what a plan compares a tree with: one consistent view of a factory's applied definition
-// and of the team's secrets. The tree and the UIDs are shared: read them only.
-type Current struct {
-	Factory   Factory
-	Key       []byte // of the factory, for WebhookUID
-	Tree      schema.Factory
-	Webhooks  []Webhook         // live, by name
-	UIDs      map[string]string // of live automations, agents, runners and skills, by ResourceKey
-	Ordinals  map[string]int    // how many webhooks of a name there have ever been, live one included
-	Secrets   map[string]SecretInfo
-	PlannedAt time.Time
+// Condition is one statement on a factory, as in Kubernetes: whether it holds, why, and since when.
+type Condition struct {
+	Type    string    `json:"type"`   // Ready, Reconciling or Stalled
+	Status  string    `json:"status"` // True, False or Unknown
+	Reason  string    `json:"reason"` // one word
+	Message string    `json:"message"`
+	Since   time.Time `json:"last_transition_time"`
 }
 
-// ResourceKey names a resource of a factory: its kind and name.
-func ResourceKey(kind, name string) string { return kind + "/" + name }
-
-// Webhook is a webhook of a factory, live or deleted.
-type Webhook struct {
-	ID            int64
-	UID           string
-	FactoryUID    string
-	Spec          schema.Webhook
-	Ordinal       int
-	SecretVersion int64 // that was applied; 0 when deleted
-	SecretStale   bool  // the secret has a newer version, which waits for the next apply
-	SecretPending bool  // the applied version has no value yet
-	Created       time.Time
-	Updated       time.Time
-	Deleted       *time.Time
-}
-
-const webhookColumns = `w.id, w.uid, w.factory_uid, w.spec, w.ordinal, coalesce(w.secret_version, 0), coalesce(s.version, 0), coalesce(v.sealed IS NULL AND v.name IS NOT NULL, FALSE), w.created_at, w.updated_at, w.deleted_at`
-
-const webhookTables = ` FROM webhooks w LEFT JOIN secrets s ON s.name = w.secret_name
-	LEFT JOIN secret_versions v ON v.name = w.secret_name AND v.version = w.secret_version `
-
-func scanWebhook(row scanner) (Webhook, error) {
-	var w Webhook
-	var spec string
-	var latest, created, updated int64
-	var deleted sql.NullInt64
-	if err := row.Scan(&w.ID, &w.UID, &w.FactoryUID, &spec, &w.Ordinal, &w.SecretVersion, &latest, &w.SecretPending, &created, &updated, &deleted); err != nil {
-		return Webhook{}, err
+// Conditions says where the factory stands. Ready: the state is what the source said last. Reconciling:
+// it is not yet, and the server keeps trying. Stalled: it is not, and will not be before someone acts.
+func (f Factory) Conditions() []Condition {
+	var reason, message string
+	var ready, reconciling, stalled bool
+	switch f.SyncState {
+	case SyncApplied:
+		reason, message, ready = "Applied", "applied revision "+f.Applied.ID, true
+	case SyncRefused:
+		reason, message, stalled = "Refused", f.Message, true
+	case SyncFailed:
+		reason, message, reconciling = "Retrying", f.Message, true
+	default:
+		reason, message, reconciling = "Pending", "no attempt yet", true
 	}
 
-	w.SecretStale = w.SecretVersion != 0 && latest > w.SecretVersion
-	w.Created, w.Updated, w.Deleted = timeOf(created), timeOf(updated), timeOrNil(deleted)
-	if err := json.Unmarshal([]byte(spec), &w.Spec); err != nil {
-		return w, fmt.Errorf("webhook %s: %w: %w", w.UID, ErrUnreadable, err)
+	if f.Suspended && reconciling {
+		reconciling, stalled, reason = false, true, "Suspended"
 	}
 
-	return w, nil
-}
-
-// Current reads what a plan for the factory compares with. With ErrUnreadable the factory is returned too.
-func (s *Store) Current(ctx context.Context, factoryUID string) (Current, error) {
-	var c Current
-	err := s.view(ctx, func(tx *sql.Tx) (err error) {
-		c, err = s.current(ctx, tx, factoryUID)
-		return err
-	})
-	c.PlannedAt = time.Now()
-	return c, s.classify(err)
-}
-
-func (s *Store) current(ctx context.Context, tx *sql.Tx, factoryUID string) (Current, error) {
-	c := Current{Ordinals: map[string]int{}}
-	var err error
-	if c.Factory, err = scanFactory(tx.QueryRowContext(ctx, `SELECT `+factoryColumns+` FROM factories WHERE uid = $1`, factoryUID)); errors.Is(
-		err,
-		sql.ErrNoRows,
-	) {
-		return c, fmt.Errorf("factory %q: %w", factoryUID, ErrNotFound)
-	} else if err != nil {
-		return c, err
+	status := map[bool]string{true: "True", false: "False"}
+	return []Condition{
+		{Type: "Ready", Status: status[ready], Reason: reason, Message: message, Since: f.SyncSince},
+		{Type: "Reconciling", Status: status[reconciling], Reason: reason, Message: message, Since: f.SyncSince},
+		{Type: "Stalled", Status: status[stalled], Reason: reason, Message: message, Since: f.SyncSince},
 	}
-
-	var sealed []byte
-	if err := tx.QueryRowContext(ctx, `SELECT uid_key FROM factories WHERE uid = $1`, factoryUID).Scan(&sealed); err != nil {
-		return c, err
-	}
-	if c.Key, err = s.seal.open("factory "+factoryUID, sealed); err != nil {
-		return c, fmt.Errorf("key of factory %q: %w: %w", factoryUID, ErrUnreadable, err)
-	}
-
-	d, err := s.applied(ctx, tx, factoryUID, c.Factory.Generation)
-	if err != nil {
-		return c, err
-	}
-
-	c.Tree, c.UIDs = d.tree, d.uids
-	if c.Webhooks, err = liveWebhooks(ctx, tx, factoryUID); err != nil {
-		return c, err
-	}
-
-	c.Tree.File = c.Factory.Spec
-	for _, w := range c.Webhooks {
-		c.Tree.Webhooks = append(c.Tree.Webhooks, w.Spec)
-	}
-
-	if err := ordinals(ctx, tx, factoryUID, c.Ordinals); err != nil {
-		return c, err
-	}
-
-	c.Secrets, err = secretInfos(ctx, tx)
-	return c, err
-}
-
-func liveWebhooks(ctx context.Context, tx *sql.Tx, factoryUID string) ([]Webhook, error) {
-	rows, err := tx.QueryContext(
-		ctx,
-		`SELECT `+webhookColumns+webhookTables+`WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.name`,
-		factoryUID,
-	)
-	if err != nil {
-		return nil, err
-	}
-	return scanAll(rows, scanWebhook)
-}
-
-// scanAll reads every row, closes rows, and returns what scan makes of them.
-func scanAll[T any](rows *sql.Rows, scan func(scanner) (T, error)) ([]T, error) {
-	defer rows.Close()
-	var all []T
-	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-	return all, rows.Err()
-}
-
-func ordinals(ctx context.Context, tx *sql.Tx, factoryUID string, into map[string]int) error {
-	rows, err := tx.QueryContext(
-		ctx,
-		`SELECT name, count(*) FROM webhooks WHERE factory_uid = $1 GROUP BY name`,
-		factoryUID,
-	)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-
-	for rows.Next() {
-		var name string
-		var n int
-		if err := rows.Scan(&name, &n); err != nil {
-			return err
-		}
-
-		into[name] = n
-	}
-
-	return rows.Err()
 }

@@ -236,11 +236,81 @@ func (s *Store) webhookRow(ctx context.Context, factoryUID, webhookUID string) (
 	return id, s.classify(err)
 }
 
-// placeholders returns "$1, $2, …" for values, and the values as arguments.
-func placeholders(values []string) (string, []any) {
-	marks, args := make([]string, len(values)), make([]any, len(values))
-	for i, v := range values {
-		marks[i], args[i] = "$"+strconv.Itoa(i+1), v
+// AcceptedAfter returns the accepted deliveries of a webhook with UIDs greater than after, in their order,
+// which is that of the time at which they were judged; they are stored in a slightly different one.
+func (s *Store) AcceptedAfter(
+	ctx context.Context,
+	factoryUID, webhookUID, after string,
+	limit int,
+) ([]Delivery, error) {
+	webhook, err := s.webhookRow(ctx, factoryUID, webhookUID)
+	if err != nil {
+		return nil, err
 	}
-	return strings.Join(marks, ", "), args
+
+	rows, err := s.read.QueryContext(
+		ctx,
+		`SELECT `+deliveryColumns+` FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
+		WHERE d.webhook_id = $1 AND d.uid > $2 AND d.outcome = 'accepted' ORDER BY d.uid LIMIT $3`,
+		webhook,
+		after,
+		limit,
+	)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+
+	all, err := scanAll(rows, scanDelivery)
+	return all, s.classify(err)
+}
+
+// Request returns the body of an accepted delivery, byte for byte, and the headers that were kept of it, as
+// lines "Name: value" that end in CR LF; nil when none were. ErrNotFound as of Payload.
+func (s *Store) Request(ctx context.Context, factoryUID, deliveryUID string) (headers, body []byte, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT headers, body FROM payloads WHERE delivery_uid = $1 AND factory_uid = $2`, deliveryUID, factoryUID).
+		Scan(&headers, &body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil, fmt.Errorf("payload of delivery %q: %w", deliveryUID, ErrNotFound)
+	}
+	return headers, body, s.classify(err)
+}
+
+// DeliveryTally counts the requests of one outcome that a webhook's log holds, of one span of time.
+type DeliveryTally struct {
+	WebhookUID string
+	Outcome    DeliveryOutcome
+	From       time.Time // where the span begins: a multiple of its length since the Unix epoch
+	Count      int64
+}
+
+// DeliveryTallies counts what the logs of a factory's webhooks, or of all factories' if factoryUID is
+// empty, hold since a time, in spans of the given length. Spans and outcomes without a request are left
+// out. Its cost grows with the number of rows since then.
+func (s *Store) DeliveryTallies(
+	ctx context.Context,
+	factoryUID string,
+	since time.Time,
+	span time.Duration,
+) ([]DeliveryTally, error) {
+	rows, err := s.read.QueryContext(
+		ctx,
+		`SELECT w.uid, d.outcome, d.received_at / $1 AS span, sum(d.count) FROM webhooks w JOIN deliveries d ON d.webhook_id = w.id
+		WHERE (w.factory_uid = $2 OR $2 = '') AND d.uid >= $3 AND d.received_at >= $4 GROUP BY w.uid, d.outcome, span ORDER BY span, w.uid, d.outcome`,
+		span.Microseconds(),
+		factoryUID,
+		DeliveryUIDAt(since.Add(-clockSlack)),
+		micros(since),
+	)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+
+	all, err := scanAll(rows, func(row scanner) (t DeliveryTally, err error) {
+		var at int64
+		err = row.Scan(&t.WebhookUID, &t.Outcome, &at, &t.Count)
+		t.From = timeOf(at * span.Microseconds())
+		return t, err
+	})
+
+	return all, s.classify(err)
 }

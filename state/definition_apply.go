@@ -232,26 +232,6 @@ func (s *Store) change(ctx context.Context, tx *sql.Tx, a Application, now int64
 	return s.trimSecretVersions(ctx, tx)
 }
 
-var errNoRow = errors.New("no such row")
-
-// one returns errNoRow when a statement changed nothing.
-func one(res sql.Result, err error) error {
-	if err != nil {
-		return err
-	}
-	if n, err := res.RowsAffected(); err != nil || n > 0 {
-		return err
-	}
-	return errNoRow
-}
-
-func orMoved(err error) error {
-	if errors.Is(err, errNoRow) {
-		return ErrMoved
-	}
-	return err
-}
-
 // Refuse records an attempt that changes nothing: refused for its problems, or failed before there was
 // a tree. The last applied definition keeps serving. ErrSuperseded: what was attempted is no longer the
 // newest revision that the server holds, and nothing was recorded.
@@ -365,55 +345,4 @@ func (s *Store) Attempts(ctx context.Context, factoryUID string, before int64, l
 	})
 
 	return all, s.classify(err)
-}
-
-// Webhooks returns a factory's webhooks by name, deleted ones too when asked for.
-func (s *Store) Webhooks(ctx context.Context, factoryUID string, deleted bool) ([]Webhook, error) {
-	query := `SELECT ` + webhookColumns + webhookTables + `WHERE w.factory_uid = $1`
-	if !deleted {
-		query += ` AND w.deleted_at IS NULL`
-	}
-	rows, err := s.read.QueryContext(ctx, query+` ORDER BY w.name, w.ordinal`, factoryUID)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-	all, err := scanAll(rows, scanWebhook)
-	return all, s.classify(err)
-}
-
-// Webhook returns one webhook of a factory, live or deleted. ErrNotFound when there is none.
-func (s *Store) Webhook(ctx context.Context, factoryUID, uid string) (Webhook, error) {
-	w, err := scanWebhook(
-		s.read.QueryRowContext(
-			ctx,
-			`SELECT `+webhookColumns+webhookTables+`WHERE w.factory_uid = $1 AND w.uid = $2`,
-			factoryUID,
-			uid,
-		),
-	)
-	if errors.Is(err, sql.ErrNoRows) {
-		return w, fmt.Errorf("webhook %q: %w", uid, ErrNotFound)
-	}
-
-	return w, s.classify(err)
-}
-
-// Lease takes or prolongs the named lease for holder until ttl from now, and reports whether holder has
-// it. A lease that ran out is anyone's.
-func (s *Store) Lease(ctx context.Context, name, holder string, ttl time.Duration) (bool, error) {
-	now := s.clock.now()
-	res, err := s.write.ExecContext(ctx, `INSERT INTO locks (name, holder, lease_until) VALUES ($1, $2, $3)
-		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, lease_until = excluded.lease_until
-		WHERE locks.holder = excluded.holder OR locks.lease_until < $4`, name, holder, micros(now.Add(ttl)), micros(now))
-	err = one(res, err)
-	if errors.Is(err, errNoRow) {
-		return false, nil
-	}
-	return err == nil, s.classify(err)
-}
-
-// Release gives up the named lease if holder has it.
-func (s *Store) Release(ctx context.Context, name, holder string) error {
-	_, err := s.write.ExecContext(ctx, `DELETE FROM locks WHERE name = $1 AND holder = $2`, name, holder)
-	return s.classify(err)
 }

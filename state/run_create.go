@@ -1,10 +1,18 @@
 package state
 
 import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"database/sql"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
 	"millwright/schema"
+
+	"github.com/google/uuid"
 )
 
 // Creator is who created or executes a thing: RunCreatorInfo of service.md.
@@ -160,4 +168,135 @@ func (r NewRun) run() Run {
 			"[]",
 		), Execution: 1, Attempt: 1, Created: at, Updated: at, Queued: at, nextSeq: 1, Traceparent: r.Traceparent,
 	}
+}
+
+// Idempotency makes the repeat of a create, or of a follow-up, a look-up (docs/contract.md, section 4). The zero
+// value does not.
+type Idempotency struct {
+	KeyUID  string   // whose request it is
+	Key     string   // the Idempotency-Key header
+	Request [32]byte // a hash of the request: its body, and what it is sent to
+}
+
+const idempotencyKept = 24 * time.Hour
+
+// CreateRun makes a run with its attachments and returns it. Identifiers, times and the root that r
+// leaves empty are filled in. A repeat of a request within 24 hours, by r's idempotency, returns the
+// first run and makes none; ErrConflict when the repeat's body differs. ErrNotFound when the parent run
+// or the conversation does not exist.
+func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, idem Idempotency) (Run, error) {
+	if r.ID == "" {
+		r.ID = NewRunID()
+	}
+	if r.At.IsZero() {
+		r.At = time.Now()
+	}
+
+	var run Run // made; empty when the first request made it
+	first := ""
+	err := s.commit(ctx, func(ctx context.Context, tx write) error {
+		r := r
+		if idem.Key != "" {
+			var err error
+			if first, err = s.first(ctx, tx, idem, r.FactoryUID, r.ID); err != nil || first != "" {
+				return err
+			}
+		}
+
+		if r.ParentRunID != "" {
+			err := tx.QueryRowContext(ctx, `SELECT root_run_id FROM runs WHERE id = $1`, r.ParentRunID).
+				Scan(&r.RootRunID)
+			if errors.Is(err, sql.ErrNoRows) {
+				return fmt.Errorf("parent run %q: %w", r.ParentRunID, ErrNotFound)
+			} else if err != nil {
+				return err
+			}
+		}
+
+		if r.RootRunID == "" {
+			r.RootRunID = r.ID
+		}
+
+		if r.ConversationID == "" {
+			r.ConversationID = uuid.Must(uuid.NewV7()).String()
+		} else if err := conversationExists(ctx, tx, r.ConversationID); err != nil {
+			return err
+		}
+
+		if err := s.insertRunWith(r, func(query string, args ...any) error {
+			_, err := tx.ExecContext(ctx, query, args...)
+			return err
+		}); err != nil {
+			return err
+		}
+
+		for _, f := range files {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO attachments (run_id, factory_uid, file_name, mime_type, body) VALUES ($1, $2, $3, $4, $5)`,
+				r.ID, r.FactoryUID, f.Name, f.MimeType, f.Body); err != nil {
+				return err
+			}
+		}
+
+		run = r.run()
+		return nil
+	})
+	if err != nil {
+		return Run{}, err
+	}
+	if first != "" {
+		return s.Run(ctx, first)
+	}
+
+	s.moved(ctx, run)
+	return run, nil
+}
+
+// first returns what the first request with this key made, or "" and takes the key for what is made now: a
+// run's ID, or a follow-up's UID and outcome.
+func (s *Store) first(ctx context.Context, tx write, idem Idempotency, factoryUID, made string) (string, error) {
+	hash := sha256.Sum256([]byte(idem.Key))
+	now := time.Now()
+	if _, err := tx.ExecContext(ctx, `DELETE FROM idempotency WHERE key_uid = $1 AND hash = $2 AND created_at <= $3`, idem.KeyUID, hash[:], micros(now.Add(-idempotencyKept))); err != nil {
+		return "", err
+	}
+
+	err := one(
+		tx.ExecContext(
+			ctx,
+			`INSERT INTO idempotency (key_uid, factory_uid, hash, request_hash, run_id, created_at) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_uid, hash) DO NOTHING`,
+			idem.KeyUID,
+			factoryUID,
+			hash[:],
+			idem.Request[:],
+			made,
+			micros(now),
+		),
+	)
+	if !errors.Is(err, errNoRow) {
+		return "", err
+	}
+
+	var first string
+	var request []byte
+	if err := tx.QueryRowContext(ctx, `SELECT run_id, request_hash FROM idempotency WHERE key_uid = $1 AND hash = $2`, idem.KeyUID, hash[:]).Scan(&first, &request); err != nil {
+		return "", err
+	}
+
+	if subtle.ConstantTimeCompare(request, idem.Request[:]) == 0 {
+		return "", fmt.Errorf(
+			"this idempotency key was used for a different request within the last 24 hours: %w",
+			ErrConflict,
+		)
+	}
+
+	return first, nil
+}
+
+func conversationExists(ctx context.Context, tx write, id string) error {
+	var x int
+	err := tx.QueryRowContext(ctx, `SELECT 1 FROM runs WHERE conversation_id = $1 LIMIT 1`, id).Scan(&x)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("conversation %q: %w", id, ErrNotFound)
+	}
+	return err
 }

@@ -318,10 +318,3 @@ func listenedTo(batch []*job) (all []Notice) {
 	}
 	return all
 }
-
-// RoutingGeneration returns the present value of Routing.Generation, to see cheaply whether it moved.
-func (s *Store) RoutingGeneration(ctx context.Context) (int64, error) {
-	var generation int64
-	err := s.read.QueryRowContext(ctx, `SELECT generation FROM routing WHERE id = 1`).Scan(&generation)
-	return generation, s.classify(err)
-}

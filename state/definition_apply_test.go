@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -332,68 +331,4 @@ func TestLease(t *testing.T) {
 			t.Error("a released b's lease", err)
 		}
 	})
-}
-
-func TestKeys(t *testing.T) {
-	statetest.Each(t, func(t *testing.T, s *state.Store) {
-		ctx := t.Context()
-		first, err := s.Bootstrap(ctx, "mw_bootstrap")
-		if err != nil || !first {
-			t.Fatalf("bootstrap = %t, %v", first, err)
-		}
-		if again, err := s.Bootstrap(ctx, "mw_other"); err != nil || again {
-			t.Errorf("second bootstrap = %t, %v", again, err)
-		}
-		k, secret, err := s.CreateKey(ctx, "ci", state.RoleRunner, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := s.KeyBySecret(ctx, secret); err != nil || got.UID != k.UID || got.Role != state.RoleRunner {
-			t.Errorf("key = %+v, %v", got, err)
-		}
-		past := time.Now().Add(-time.Second)
-		_, expired, err := s.CreateKey(ctx, "old", state.RoleAdmin, &past)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.RevokeKey(ctx, k.UID); err != nil {
-			t.Fatal(err)
-		}
-		for what, secret := range map[string]string{"revoked": secret, "expired": expired, "unknown": "mw_nope", "empty": ""} {
-			if _, err := s.KeyBySecret(ctx, secret); !errors.Is(err, state.ErrNotFound) {
-				t.Errorf("%s key: %v, want ErrNotFound", what, err)
-			}
-		}
-		if err := s.RevokeKey(ctx, k.UID); !errors.Is(err, state.ErrNotFound) {
-			t.Errorf("revoking twice: %v", err)
-		}
-		all, err := s.Keys(ctx)
-		if err != nil || len(all) != 3 || !slices.IsSortedFunc(all, func(a, b state.Key) int { return -1 * compare(a.UID, b.UID) }) {
-			t.Errorf("keys = %+v, %v", all, err)
-		}
-	})
-}
-
-func compare(a, b string) int {
-	if a < b {
-		return -1
-	}
-	return 1
-}
-
-func TestRoles(t *testing.T) {
-	order := []state.Role{state.RoleViewer, state.RoleRunner, state.RoleAdmin}
-	for i, r := range order {
-		for j, need := range order {
-			if got := r.Allows(need); got != (i >= j) {
-				t.Errorf("%s allows %s = %t", r, need, got)
-			}
-		}
-		if state.RoleWorker.Allows(r) {
-			t.Errorf("worker allows %s", r)
-		}
-	}
-	if state.Role("root").Valid() || state.Role("").Allows(state.RoleViewer) {
-		t.Error("an unknown role is worth something")
-	}
 }

@@ -118,3 +118,10 @@ func ofRow(err error) bool {
 	}
 	return err != nil
 }
+
+// The loops over the runs of all factories, by the names that Skipped has for them.
+const (
+	loopReap    = "lease recovery"
+	loopRetain  = "retention"
+	loopRejects = "rejected deliveries"
+)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"time"
 
 	"millwright/state/runlist"
 )
@@ -109,4 +110,49 @@ func padded(ids []string) []string {
 		ids = append(ids, ids[len(ids)-1])
 	}
 	return ids
+}
+
+// RunTally counts the runs in one state that last changed within one span of time.
+type RunTally struct {
+	State RunState
+	From  time.Time // where the span begins: a multiple of its length since the Unix epoch
+	Count int64
+}
+
+// RunTallies counts the runs that last changed since a time, in spans of the given length. Spans and
+// states without a run are left out. Its cost grows with the number of runs since then.
+func (s *Store) RunTallies(ctx context.Context, since time.Time, span time.Duration) ([]RunTally, error) {
+	// Each state is a range of an index, which alone is read; live runs have another one.
+	const tally = `
+		SELECT updated_at / $1 AS span, count(*)
+		FROM (
+			SELECT updated_at FROM runs WHERE state = $2 AND updated_at >= $3 AND finished_at IS NOT NULL
+			UNION ALL
+			SELECT updated_at FROM runs WHERE state = $2 AND updated_at >= $3 AND finished_at IS NULL
+		) AS found
+		GROUP BY span
+		ORDER BY span`
+
+	var all []RunTally
+	for _, in := range RunStates() {
+		rows, err := s.read.QueryContext(ctx, tally, span.Microseconds(), string(in), micros(since))
+		if err != nil {
+			return nil, s.classify(err)
+		}
+
+		tallies, err := scanAll(rows, func(row scanner) (RunTally, error) {
+			t := RunTally{State: in}
+			var at int64
+			err := row.Scan(&at, &t.Count)
+			t.From = timeOf(at * span.Microseconds())
+			return t, err
+		})
+		if err != nil {
+			return nil, s.classify(err)
+		}
+
+		all = append(all, tallies...)
+	}
+
+	return all, nil
 }

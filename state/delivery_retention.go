@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"strconv"
 	"time"
 )
@@ -154,13 +153,6 @@ func (s *Store) nthNewest(ctx context.Context, webhook int64, keep int, query st
 	var uid string
 	err := s.read.QueryRowContext(ctx, query, webhook, max(keep-1, 0)).Scan(&uid)
 	return uid, noRows(err)
-}
-
-func noRows(err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	return err
 }
 
 func deleteDeliveries(ctx context.Context, tx *sql.Tx, webhook int64, uids []string) error {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"millwright/schema"
 	"time"
 )
 
@@ -239,155 +240,73 @@ func (r *Run) end(ctx context.Context, tx write, result Result) error {
 	return r.entered(ctx, tx, now)
 }
 
-// again puts a locked run back into the queue for the same execution. The messages that waited for its
-// end join its prompt, as those do that come while it is queued, so that their order is kept.
-func (r *Run) again(ctx context.Context, tx write) error {
-	if r.Execution == 1 {
-		rows, err := tx.QueryContext(
-			ctx,
-			`SELECT message FROM followups WHERE run_id = $1 AND execution = 2 ORDER BY uid`,
-			r.ID,
-		)
-		if err != nil {
-			return err
-		}
+// mendRunSQL bounds the columns of a run that indexes have.
+var mendRunSQL = fmt.Sprintf(`UPDATE runs
+	SET title = substr(title, 1, %d), config_name = substr(config_name, 1, %d), model_id = substr(model_id, 1, %d),
+	environment_id = substr(environment_id, 1, %d), skill_spec = substr(skill_spec, 1, %d)
+	WHERE id = $1`, schema.MaxTitle, schema.MaxLabel, schema.MaxModel, schema.MaxEnvironment, schema.MaxSkillSpec)
 
-		messages, err := scanAll(rows, func(row scanner) (m string, err error) { return m, row.Scan(&m) })
-		if err != nil {
-			return err
-		}
+// commitRun is commit for a change of one run, as mending makes it.
+func (s *Store) commitRun(ctx context.Context, id string, f func(context.Context, write) error) error {
+	return s.mending(ctx, id, func() error { return s.commit(ctx, f) })
+}
 
-		for _, m := range messages {
-			if err := r.join(ctx, tx, m); err != nil {
-				return err
-			}
-		}
-	}
-
-	if _, err := tx.ExecContext(ctx, `UPDATE followups SET execution = $2 WHERE run_id = $1 AND execution = $3`, r.ID, r.Execution, r.Execution+1); err != nil {
+// mending makes a change of a run and, when the run's row is why it fails, bounds what the row holds and tries
+// once more.
+func (s *Store) mending(ctx context.Context, id string, change func() error) error {
+	err := change()
+	if !ofRow(err) || errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
 
-	return r.requeue(ctx, tx)
-}
-
-// join adds a message to the prompt of a run in its first execution.
-func (r *Run) join(ctx context.Context, tx write, message string) error {
-	_, err := tx.ExecContext(
-		ctx,
-		`UPDATE runs SET prompt = CASE prompt WHEN '' THEN $2 ELSE prompt || $3 || $2 END WHERE id = $1`,
-		r.ID,
-		message,
-		"\n\n",
-	)
-	return err
-}
-
-// requeue puts a locked run back into the queue with its Execution and Attempt.
-func (r *Run) requeue(ctx context.Context, tx write) error {
-	now := time.Now()
-	r.State = RunQueued
-	err := one(
-		tx.ExecContext(
-			ctx,
-			`UPDATE runs SET state = 'QUEUED', execution = $2, attempt = $3, status_message = $4, error_code = $5, queued_at = $6, updated_at = $6,
-		started_at = NULL, finished_at = NULL, cancel_requested_at = NULL, claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1 WHERE id = $1`,
-			r.ID,
-			r.Execution,
-			r.Attempt,
-			r.StatusMessage,
-			r.ErrorCode,
-			micros(now),
-		),
-	)
-	if err != nil {
+	mend := s.commit(ctx, func(ctx context.Context, tx write) error {
+		_, err := tx.ExecContext(ctx, mendRunSQL, id)
 		return err
-	}
-
-	r.nextSeq++
-	return r.entered(ctx, tx, now)
-}
-
-// moved tells of a run that ended or returned to the queue.
-func (s *Store) moved(ctx context.Context, r Run) {
-	s.notify(ctx, Notice{Topic: TopicRun, ID: r.ID})
-	if r.State == RunQueued {
-		s.Publish(Notice{Topic: TopicQueued, ID: r.ID})
-	}
-}
-
-// ReleaseRun hands a run back that the worker cannot go on with, through no fault of the run: to QUEUED,
-// without counting an attempt, or to CANCELLED when that was asked for. ErrLost when the claim no longer
-// holds.
-func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
-	var r Run
-	err := s.commitRun(ctx, c.RunID, func(ctx context.Context, tx write) (err error) {
-		r, err = scanRun(
-			tx.QueryRowContext(
-				ctx,
-				`SELECT `+runColumns+` FROM runs WHERE`+held+s.dialect.forUpdate(),
-				c.RunID,
-				c.Worker,
-				c.hash(),
-			),
-		)
-		if errors.Is(err, sql.ErrNoRows) {
-			return ErrLost
-		}
-		if err != nil {
-			return err
-		}
-		if r.CancelRequested != nil {
-			return r.end(ctx, tx, Result{State: RunCancelled})
-		}
-
-		return r.again(ctx, tx)
 	})
+	if mend != nil {
+		return errors.Join(err, mend)
+	}
+
+	return change()
+}
+
+// endUnfit ends a run that its row keeps from going on: no part of it but its number of entries is read. The
+// condition is what must still hold of it, for parameters from $4 on.
+func (s *Store) endUnfit(ctx context.Context, id string, cause error, condition string, args ...any) (Run, error) {
+	message := bounded("the run cannot go on as it is stored: "+cause.Error(), 1000)
+	r := Run{ID: id, State: RunError, ErrorCode: "internal_error", StatusMessage: message, Execution: 1, Attempt: 1}
+	err := s.commit(ctx, func(ctx context.Context, tx write) error {
+		if _, err := tx.ExecContext(ctx, mendRunSQL, id); err != nil {
+			return err
+		}
+
+		now := time.Now()
+		err := tx.Tx.QueryRowContext(ctx, `UPDATE runs
+			SET state = 'ERROR', error_code = 'internal_error', status_message = $2, finished_at = $3, updated_at = $3,
+			claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1
+			WHERE id = $1 AND `+condition+`
+			RETURNING factory_uid, worker, execution, attempt, next_seq`, append([]any{id, message, micros(now)}, args...)...).
+			Scan(&r.FactoryUID, &r.Worker, &r.Execution, &r.Attempt, &r.nextSeq)
+		if err != nil {
+			return err
+		}
+
+		r.Updated, r.Finished = now, &now
+		return r.entered(ctx, tx, now)
+	})
+
 	if err == nil {
+		s.log.Error(
+			"a run ended because it cannot go on as it is stored",
+			"run_id",
+			id,
+			"factory_uid",
+			r.FactoryUID,
+			"error",
+			cause,
+		)
 		s.moved(ctx, r)
 	}
 
-	return err
-}
-
-// RequestCancel asks for the end of a run. A queued run is CANCELLED at once; for one that a worker holds
-// the request is recorded, and the worker ends it. It returns the run as it now is. ErrConflict when the
-// run has ended; ErrNotFound when there is none.
-func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
-	var r Run
-	err := s.commitRun(ctx, id, func(ctx context.Context, tx write) (err error) {
-		if r, err = s.lockRun(ctx, tx, id); err != nil {
-			return err
-		}
-		if r.State.Ended() {
-			return fmt.Errorf("run %s has ended as %s: %w", id, r.State, ErrConflict)
-		}
-		if r.CancelRequested != nil {
-			return nil
-		}
-
-		now := time.Now().Truncate(time.Microsecond).UTC()
-		r.CancelRequested = &now
-		if _, err := tx.ExecContext(ctx, `UPDATE runs SET cancel_requested_at = $2, updated_at = $2, state = CASE state WHEN 'QUEUED' THEN 'CANCELLED' ELSE state END,
-			finished_at = CASE state WHEN 'QUEUED' THEN $2 ELSE finished_at END, next_seq = next_seq + CASE state WHEN 'QUEUED' THEN 1 ELSE 0 END WHERE id = $1`, id, micros(now)); err != nil {
-			return err
-		}
-		if r.State != RunQueued {
-			return nil
-		}
-
-		r.State, r.Finished = RunCancelled, &now
-		r.nextSeq++
-		return r.entered(ctx, tx, now)
-	})
-	if err != nil {
-		return Run{}, err
-	}
-
-	s.notify(ctx, Notice{Topic: TopicRun, ID: id})
-	if r.State.Held() {
-		s.notify(ctx, Notice{Topic: TopicCancel, ID: r.Worker + " " + id})
-	}
-
-	return r, nil
+	return r, err
 }

@@ -1,0 +1,251 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// FollowupOutcome says what became of a follow-up message.
+type FollowupOutcome string
+
+// The outcomes (docs/contract.md, section 4).
+const (
+	FollowupQueued  FollowupOutcome = "queued_prompt"     // the text joined the prompt of the queued run
+	FollowupPending FollowupOutcome = "queue_pending"     // it waits for the end of the execution
+	FollowupHandoff FollowupOutcome = "handoff_execution" // the run had ended, and is queued again
+)
+
+// maxPending is how many messages may wait for one execution, and maxPendingText how many characters of them.
+const (
+	maxPending     = 100
+	maxPendingText = 8 << 20
+)
+
+// ErrFull says that as many messages wait for a run as may.
+var ErrFull = errors.New("full")
+
+// Followup sends a message to a run and returns its UID and what became of it. A repeat of a request within
+// 24 hours, by idem, returns what the first one did, and sends nothing. ErrNotFound when there is no such
+// run; ErrConflict when the repeat's request differs; ErrFull when too many messages wait already.
+func (s *Store) Followup(
+	ctx context.Context,
+	id, message string,
+	idem Idempotency,
+) (uid string, outcome FollowupOutcome, err error) {
+	var r Run
+	first := ""
+	err = s.commit(ctx, func(ctx context.Context, tx write) (err error) {
+		uid = NewID(PrefixFollowup)
+		if r, err = s.lockRun(ctx, tx, id); err != nil {
+			return err
+		}
+
+		execution := r.Execution + 1
+		switch outcome = FollowupPending; {
+		case r.State == RunQueued:
+			execution, outcome = r.Execution, FollowupQueued
+		case r.State.Ended():
+			outcome = FollowupHandoff
+		}
+
+		if idem.Key != "" {
+			if first, err = s.first(ctx, tx, idem, r.FactoryUID, uid+" "+string(outcome)); err != nil || first != "" {
+				return err
+			}
+		}
+
+		var waiting, size int
+		if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(message)), 0) FROM followups WHERE run_id = $1 AND execution = $2`, id, execution).Scan(&waiting, &size); err != nil {
+			return err
+		}
+		if full := waiting >= maxPending || waiting > 0 && size+len(message) > maxPendingText; full &&
+			!r.State.Ended() { // what waited when the run was cancelled goes with the message that reopens it
+			return fmt.Errorf("run %s has %d messages waiting already: %w", id, waiting, ErrFull)
+		}
+
+		now := time.Now()
+		if _, err := tx.ExecContext(ctx, `INSERT INTO followups (uid, run_id, factory_uid, message, execution, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+			uid, id, r.FactoryUID, message, execution, micros(now)); err != nil {
+			return err
+		}
+
+		switch {
+		case r.State.Ended():
+			r.Execution, r.Attempt, r.StatusMessage, r.ErrorCode = execution, 1, "", ""
+			return r.requeue(ctx, tx)
+		case r.State == RunQueued && r.Execution == 1:
+			if err := r.join(ctx, tx, message); err != nil {
+				return err
+			}
+		}
+
+		_, err = tx.ExecContext(ctx, `UPDATE runs SET updated_at = $2 WHERE id = $1`, id, micros(now))
+		return err
+	})
+	if err != nil {
+		return "", "", err
+	}
+	if uid, did, ok := strings.Cut(first, " "); ok {
+		return uid, FollowupOutcome(did), nil
+	}
+
+	s.moved(ctx, r)
+	return uid, outcome, nil
+}
+
+// again puts a locked run back into the queue for the same execution. The messages that waited for its
+// end join its prompt, as those do that come while it is queued, so that their order is kept.
+func (r *Run) again(ctx context.Context, tx write) error {
+	if r.Execution == 1 {
+		rows, err := tx.QueryContext(
+			ctx,
+			`SELECT message FROM followups WHERE run_id = $1 AND execution = 2 ORDER BY uid`,
+			r.ID,
+		)
+		if err != nil {
+			return err
+		}
+
+		messages, err := scanAll(rows, func(row scanner) (m string, err error) { return m, row.Scan(&m) })
+		if err != nil {
+			return err
+		}
+
+		for _, m := range messages {
+			if err := r.join(ctx, tx, m); err != nil {
+				return err
+			}
+		}
+	}
+
+	if _, err := tx.ExecContext(ctx, `UPDATE followups SET execution = $2 WHERE run_id = $1 AND execution = $3`, r.ID, r.Execution, r.Execution+1); err != nil {
+		return err
+	}
+
+	return r.requeue(ctx, tx)
+}
+
+// join adds a message to the prompt of a run in its first execution.
+func (r *Run) join(ctx context.Context, tx write, message string) error {
+	_, err := tx.ExecContext(
+		ctx,
+		`UPDATE runs SET prompt = CASE prompt WHEN '' THEN $2 ELSE prompt || $3 || $2 END WHERE id = $1`,
+		r.ID,
+		message,
+		"\n\n",
+	)
+	return err
+}
+
+// requeue puts a locked run back into the queue with its Execution and Attempt.
+func (r *Run) requeue(ctx context.Context, tx write) error {
+	now := time.Now()
+	r.State = RunQueued
+	err := one(
+		tx.ExecContext(
+			ctx,
+			`UPDATE runs SET state = 'QUEUED', execution = $2, attempt = $3, status_message = $4, error_code = $5, queued_at = $6, updated_at = $6,
+		started_at = NULL, finished_at = NULL, cancel_requested_at = NULL, claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1 WHERE id = $1`,
+			r.ID,
+			r.Execution,
+			r.Attempt,
+			r.StatusMessage,
+			r.ErrorCode,
+			micros(now),
+		),
+	)
+	if err != nil {
+		return err
+	}
+
+	r.nextSeq++
+	return r.entered(ctx, tx, now)
+}
+
+// moved tells of a run that ended or returned to the queue.
+func (s *Store) moved(ctx context.Context, r Run) {
+	s.notify(ctx, Notice{Topic: TopicRun, ID: r.ID})
+	if r.State == RunQueued {
+		s.Publish(Notice{Topic: TopicQueued, ID: r.ID})
+	}
+}
+
+// ReleaseRun hands a run back that the worker cannot go on with, through no fault of the run: to QUEUED,
+// without counting an attempt, or to CANCELLED when that was asked for. ErrLost when the claim no longer
+// holds.
+func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
+	var r Run
+	err := s.commitRun(ctx, c.RunID, func(ctx context.Context, tx write) (err error) {
+		r, err = scanRun(
+			tx.QueryRowContext(
+				ctx,
+				`SELECT `+runColumns+` FROM runs WHERE`+held+s.dialect.forUpdate(),
+				c.RunID,
+				c.Worker,
+				c.hash(),
+			),
+		)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrLost
+		}
+		if err != nil {
+			return err
+		}
+		if r.CancelRequested != nil {
+			return r.end(ctx, tx, Result{State: RunCancelled})
+		}
+
+		return r.again(ctx, tx)
+	})
+	if err == nil {
+		s.moved(ctx, r)
+	}
+
+	return err
+}
+
+// RequestCancel asks for the end of a run. A queued run is CANCELLED at once; for one that a worker holds
+// the request is recorded, and the worker ends it. It returns the run as it now is. ErrConflict when the
+// run has ended; ErrNotFound when there is none.
+func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
+	var r Run
+	err := s.commitRun(ctx, id, func(ctx context.Context, tx write) (err error) {
+		if r, err = s.lockRun(ctx, tx, id); err != nil {
+			return err
+		}
+		if r.State.Ended() {
+			return fmt.Errorf("run %s has ended as %s: %w", id, r.State, ErrConflict)
+		}
+		if r.CancelRequested != nil {
+			return nil
+		}
+
+		now := time.Now().Truncate(time.Microsecond).UTC()
+		r.CancelRequested = &now
+		if _, err := tx.ExecContext(ctx, `UPDATE runs SET cancel_requested_at = $2, updated_at = $2, state = CASE state WHEN 'QUEUED' THEN 'CANCELLED' ELSE state END,
+			finished_at = CASE state WHEN 'QUEUED' THEN $2 ELSE finished_at END, next_seq = next_seq + CASE state WHEN 'QUEUED' THEN 1 ELSE 0 END WHERE id = $1`, id, micros(now)); err != nil {
+			return err
+		}
+		if r.State != RunQueued {
+			return nil
+		}
+
+		r.State, r.Finished = RunCancelled, &now
+		r.nextSeq++
+		return r.entered(ctx, tx, now)
+	})
+	if err != nil {
+		return Run{}, err
+	}
+
+	s.notify(ctx, Notice{Topic: TopicRun, ID: id})
+	if r.State.Held() {
+		s.notify(ctx, Notice{Topic: TopicCancel, ID: r.Worker + " " + id})
+	}
+
+	return r, nil
+}

@@ -1,0 +1,93 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"millwright/schema"
+)
+
+// Webhook is a webhook of a factory, live or deleted.
+type Webhook struct {
+	ID            int64
+	UID           string
+	FactoryUID    string
+	Spec          schema.Webhook
+	Ordinal       int
+	SecretVersion int64 // that was applied; 0 when deleted
+	SecretStale   bool  // the secret has a newer version, which waits for the next apply
+	SecretPending bool  // the applied version has no value yet
+	Created       time.Time
+	Updated       time.Time
+	Deleted       *time.Time
+}
+
+const webhookColumns = `w.id, w.uid, w.factory_uid, w.spec, w.ordinal, coalesce(w.secret_version, 0), coalesce(s.version, 0), coalesce(v.sealed IS NULL AND v.name IS NOT NULL, FALSE), w.created_at, w.updated_at, w.deleted_at`
+
+const webhookTables = ` FROM webhooks w LEFT JOIN secrets s ON s.name = w.secret_name
+	LEFT JOIN secret_versions v ON v.name = w.secret_name AND v.version = w.secret_version `
+
+func scanWebhook(row scanner) (Webhook, error) {
+	var w Webhook
+	var spec string
+	var latest, created, updated int64
+	var deleted sql.NullInt64
+	if err := row.Scan(&w.ID, &w.UID, &w.FactoryUID, &spec, &w.Ordinal, &w.SecretVersion, &latest, &w.SecretPending, &created, &updated, &deleted); err != nil {
+		return Webhook{}, err
+	}
+
+	w.SecretStale = w.SecretVersion != 0 && latest > w.SecretVersion
+	w.Created, w.Updated, w.Deleted = timeOf(created), timeOf(updated), timeOrNil(deleted)
+	if err := json.Unmarshal([]byte(spec), &w.Spec); err != nil {
+		return w, fmt.Errorf("webhook %s: %w: %w", w.UID, ErrUnreadable, err)
+	}
+
+	return w, nil
+}
+
+func liveWebhooks(ctx context.Context, tx *sql.Tx, factoryUID string) ([]Webhook, error) {
+	rows, err := tx.QueryContext(
+		ctx,
+		`SELECT `+webhookColumns+webhookTables+`WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.name`,
+		factoryUID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	return scanAll(rows, scanWebhook)
+}
+
+// Webhooks returns a factory's webhooks by name, deleted ones too when asked for.
+func (s *Store) Webhooks(ctx context.Context, factoryUID string, deleted bool) ([]Webhook, error) {
+	query := `SELECT ` + webhookColumns + webhookTables + `WHERE w.factory_uid = $1`
+	if !deleted {
+		query += ` AND w.deleted_at IS NULL`
+	}
+	rows, err := s.read.QueryContext(ctx, query+` ORDER BY w.name, w.ordinal`, factoryUID)
+	if err != nil {
+		return nil, s.classify(err)
+	}
+	all, err := scanAll(rows, scanWebhook)
+	return all, s.classify(err)
+}
+
+// Webhook returns one webhook of a factory, live or deleted. ErrNotFound when there is none.
+func (s *Store) Webhook(ctx context.Context, factoryUID, uid string) (Webhook, error) {
+	w, err := scanWebhook(
+		s.read.QueryRowContext(
+			ctx,
+			`SELECT `+webhookColumns+webhookTables+`WHERE w.factory_uid = $1 AND w.uid = $2`,
+			factoryUID,
+			uid,
+		),
+	)
+	if errors.Is(err, sql.ErrNoRows) {
+		return w, fmt.Errorf("webhook %q: %w", uid, ErrNotFound)
+	}
+
+	return w, s.classify(err)
+}
