@@ -19,7 +19,8 @@ import (
 var rooms = map[string][]string{
 	"signature":             {},
 	"bounds":                {},
-	"schema":                {"signature"},
+	"docs":                  {},
+	"schema":                {"docs", "signature"},
 	"schema/report":         {"schema"},
 	"state":                 {"state/runlist", "bounds", "schema"},
 	"state/runlist":         {},

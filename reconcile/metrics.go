@@ -5,7 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"millwright/reconcile/plan"
 	"millwright/schema"
 	"millwright/state"
 )
@@ -94,7 +93,7 @@ func (m *Metrics) observe(factory string, r Result, took time.Duration) {
 	m.problems.DeletePartialMatch(prometheus.Labels{"factory": factory})
 	for _, p := range r.Problems {
 		m.problems.WithLabelValues(factory, p.Code, string(p.Severity)).Inc()
-		if r.Recorded && p.Code == plan.CodePrune && p.Severity == schema.SeverityError {
+		if r.Recorded && p.Code == schema.RulePruneGuard.Code() && p.Severity == schema.SeverityError {
 			m.prunes.WithLabelValues(factory).Inc()
 		}
 	}

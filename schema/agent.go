@@ -130,7 +130,7 @@ func (d *document) runner(name string) Runner {
 		if k, _ := find(platform, key); k != nil && r.Platform.OS == os {
 			d.errorAt(
 				k,
-				"invalid-value",
+				ruleInvalidValue,
 				fmt.Sprintf("platform.%s does not go with os: %s", key, os),
 				"delete this key, or change os",
 			)
@@ -184,7 +184,7 @@ func (d *document) factoryFile() *FactoryFile {
 				if n := child(d.value("integrations"), fmt.Sprint(i)); n != nil {
 					d.errorAt(
 						n,
-						"invalid-value",
+						ruleInvalidValue,
 						"a second issue tracker; a factory has at most one of linear and jira",
 						"keep one",
 					)
@@ -219,15 +219,14 @@ func (d *document) execution(n *yaml.Node, m map[string]any, required bool) Exec
 
 		d.errorAt(
 			later,
-			"model-or-harness",
+			ruleModelOrHarness,
 			"model and harness exclude one another",
 			"keep one of the two; a harness takes its model as harness.model",
 		)
 	case required && modelKey == nil && harnessKey == nil && n != nil:
 		d.report(
 			d.spanOf(d.keyOf(n)),
-			SeverityError,
-			"model-or-harness",
+			ruleModelOrHarness,
 			"agentDefaults needs model or harness",
 			"write one of the two, for example: model: auto",
 		)
@@ -264,7 +263,7 @@ func (d *document) harnessAuth(n *yaml.Node, a *HarnessAuth) {
 	case a.Source == "managedSecret" && secretKey == nil:
 		d.errorAt(
 			sourceKey,
-			"missing-key",
+			ruleMissingKey,
 			"harness.auth: source: managedSecret needs secretName",
 			"name the team secret that holds the credential",
 		)
@@ -272,7 +271,7 @@ func (d *document) harnessAuth(n *yaml.Node, a *HarnessAuth) {
 	case a.Source == "workerEnvironment" && secretKey != nil:
 		d.errorAt(
 			secretKey,
-			"invalid-value",
+			ruleInvalidValue,
 			"harness.auth: secretName does not go with source: workerEnvironment",
 			"delete this key, or write source: managedSecret",
 		)

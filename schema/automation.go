@@ -84,8 +84,7 @@ func (d *document) automation(name string) Automation {
 	if len(d.body) == 0 {
 		d.report(
 			d.spanAt(d.close, d.close+3),
-			SeverityError,
-			"empty-prompt",
+			ruleEmptyPrompt,
 			"the automation has no prompt",
 			"write below this line what the run is to do",
 		)
@@ -108,7 +107,7 @@ func (d *document) trigger(n *yaml.Node, m map[string]any, i int) Trigger {
 	if t.Provider != providerSchedule && scheduleKey != nil {
 		d.errorAt(
 			scheduleKey,
-			"trigger",
+			ruleTrigger,
 			"schedule belongs to a trigger with provider: schedule",
 			"delete this key, or write provider: schedule and event: cron_fired",
 		)
@@ -124,13 +123,13 @@ func (d *document) trigger(n *yaml.Node, m map[string]any, i int) Trigger {
 			d.schedule(n, scheduleKey, schedule, m, &t)
 		}
 		if key, _ := find(n, "filter"); key != nil {
-			d.errorAt(key, "trigger", "a schedule trigger takes no filter", "delete this key")
+			d.errorAt(key, ruleTrigger, "a schedule trigger takes no filter", "delete this key")
 		}
 
 	default:
 		if near := suggest(t.Provider, []string{providerWebhook, providerSchedule}); near != "" &&
 			editDistance(fold(t.Provider), near) <= 1 {
-			if p := d.errorAt(provider, "trigger", fmt.Sprintf("%s is no provider", quoted(t.Provider)), didYouMean(near, "")); p != nil {
+			if p := d.errorAt(provider, ruleTrigger, fmt.Sprintf("%s is no provider", quoted(t.Provider)), didYouMean(near, "")); p != nil {
 				p.Fix = d.replace(provider, near)
 			}
 			return t
@@ -142,8 +141,7 @@ func (d *document) trigger(n *yaml.Node, m map[string]any, i int) Trigger {
 
 		d.report(
 			d.spanOf(provider),
-			SeverityInfo,
-			"trigger-not-fired",
+			ruleTriggerNotFired,
 			fmt.Sprintf(
 				"%s/%s is not fired by this server",
 				clip(t.Provider),
@@ -163,7 +161,7 @@ func (d *document) eventIs(n *yaml.Node, t Trigger, want string) bool {
 	if t.Event == want {
 		return true
 	}
-	if p := d.errorAt(n, "trigger", fmt.Sprintf("provider %s has no event %s", t.Provider, quoted(t.Event)), "write event: "+want); p != nil &&
+	if p := d.errorAt(n, ruleTrigger, fmt.Sprintf("provider %s has no event %s", t.Provider, quoted(t.Event)), "write event: "+want); p != nil &&
 		suggest(t.Event, []string{want}) != "" {
 		p.Fix = d.replace(n, want)
 	}
@@ -179,7 +177,7 @@ func (d *document) webhookFilter(trigger, filter *yaml.Node, m map[string]any, t
 		}
 
 		at, _ := find(trigger, "provider")
-		d.errorAt(at, "webhook-ids", where+": a webhook trigger needs filter.webhook_ids", hint)
+		d.errorAt(at, ruleWebhookIDs, where+": a webhook trigger needs filter.webhook_ids", hint)
 		return
 	}
 
@@ -195,15 +193,15 @@ func (d *document) webhookFilter(trigger, filter *yaml.Node, m map[string]any, t
 	case ids == nil && d.meant[meantKey{filter, "webhook_ids"}]:
 	case ids == nil:
 		key, _ := find(trigger, "filter")
-		d.errorAt(key, "webhook-ids", where+".filter has no webhook_ids", "list the UIDs of the webhooks")
+		d.errorAt(key, ruleWebhookIDs, where+".filter has no webhook_ids", "list the UIDs of the webhooks")
 	case d.bad[ids]:
 	case !isList && ids.Kind == yaml.ScalarNode && ids.Value == "":
 		key, _ := find(filter, "webhook_ids")
-		d.errorAt(key, "webhook-ids", where+".filter.webhook_ids has no value", "list the UIDs of the webhooks")
+		d.errorAt(key, ruleWebhookIDs, where+".filter.webhook_ids has no value", "list the UIDs of the webhooks")
 	case !isList:
 		d.errorAt(
 			ids,
-			"webhook-ids",
+			ruleWebhookIDs,
 			where+".filter.webhook_ids takes a list of UIDs, not "+nodeArticle(ids),
 			"write ["+shown(ids)+"]",
 		)
@@ -211,7 +209,7 @@ func (d *document) webhookFilter(trigger, filter *yaml.Node, m map[string]any, t
 	case len(list) == 0:
 		d.errorAt(
 			ids,
-			"webhook-ids",
+			ruleWebhookIDs,
 			where+".filter.webhook_ids is empty, so the trigger can never fire",
 			"list the UIDs of the webhooks",
 		)
@@ -231,7 +229,7 @@ func (d *document) webhookID(n *yaml.Node, v any, t *Trigger) {
 	if !ok {
 		d.errorAt(
 			n,
-			"webhook-ids",
+			ruleWebhookIDs,
 			fmt.Sprintf("a UID is a string, not %s", nodeArticle(n)),
 			"a UID is wh_ and 26 characters",
 		)
@@ -278,7 +276,7 @@ func (d *document) payload(n *yaml.Node, t *Trigger, where string) {
 			p.Hint = "the operators are in, not_in and exists: write " + near + ": [" + list
 		}
 
-		d.report(d.spanOf(at), SeverityError, "filter", place+": "+p.Message, p.Hint)
+		d.report(d.spanOf(at), ruleFilter, place+": "+p.Message, p.Hint)
 	}
 
 	if len(problems) == 0 {
@@ -298,8 +296,7 @@ func (d *document) nearOperators(n *yaml.Node, root bool) {
 		if near := operatorOf(key.Value); near != "" && near != key.Value && !root {
 			d.report(
 				d.spanOf(key),
-				SeverityWarning,
-				"filter-operator",
+				ruleFilterOperator,
 				fmt.Sprintf("%s is the name of a field here, not an operator", quoted(key.Value)),
 				didYouMean(near, "")+" If the body has such a field, this is right",
 			)

@@ -60,7 +60,7 @@ func (d *document) fact(kind factKind, n *yaml.Node, value string) {
 			d.crowded = true
 			d.errorAt(
 				n,
-				"invalid-value",
+				ruleInvalidValue,
 				fmt.Sprintf("this file names more than %d webhooks, secrets and other resources", maxFacts),
 				"",
 			)
@@ -111,19 +111,19 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 		f = &Factory{}
 	}
 
-	skipped := map[string]bool{"webhook-renamed": true, "prune-guard": true, "sender-contract": true} // see the plan
+	skipped := map[RuleID]bool{RuleWebhookRenamed: true, RulePruneGuard: true, RuleSenderContract: true} // see the plan
 	if known.Secrets == nil {
-		skipped["secret-missing"], skipped["secret-not-granted"] = true, true
-		skipped["secret-not-url-safe"], skipped["secret-not-visible"] = true, true
+		skipped[ruleSecretMissing], skipped[ruleSecretNotGranted] = true, true
+		skipped[ruleSecretNotURLSafe], skipped[ruleSecretNotVisible] = true, true
 	}
 	if known.Reserved == nil {
-		skipped["secret-reserved"] = true
+		skipped[ruleSecretReserved] = true
 	}
 	if known.KnownUIDs == nil {
-		skipped["webhook-unknown"] = true
+		skipped[ruleWebhookUnknown] = true
 	}
 	if known.HarnessTypes == nil {
-		skipped["harness-unknown"] = true
+		skipped[ruleHarnessUnknown] = true
 	}
 
 	c := stateCheck{known: known, factory: f, skipped: skipped}
@@ -140,7 +140,12 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 		}
 	}
 
-	return c.problems, sortedKeys(skipped)
+	for rule := range skipped {
+		notChecked = append(notChecked, rule.Code())
+	}
+
+	slices.Sort(notChecked)
+	return c.problems, notChecked
 }
 
 // nearby bounds what is spent on suggestions over many names.
@@ -158,23 +163,23 @@ type stateCheck struct {
 	nearby
 	known    *Known
 	factory  *Factory
-	skipped  map[string]bool
+	skipped  map[RuleID]bool
 	problems []Problem
 	counts   map[string]int // of problems, by path
 	names    []string       // of the secrets, sorted
 	uids     []string       // known ones, sorted
 }
 
-func (c *stateCheck) report(f *fact, severity Severity, code, message, hint string) *Problem {
-	p := newProblem(f.path, f.span(), severity, code, message, hint)
+func (c *stateCheck) report(f *fact, rule RuleID, message, hint string) *Problem {
+	p := newProblem(f.path, f.span(), rule, message, hint)
 	if c.counts == nil {
 		c.counts = map[string]int{}
 	}
 
 	if c.counts[f.path]++; c.counts[f.path] > maxProblems {
 		if c.counts[f.path] == maxProblems+1 {
-			p.Code, p.Message, p.Hint, p.Severity = "more-problems", "more problems like these in this file are not shown", "mend the first ones and check again", SeverityError
-			c.problems = append(c.problems, p)
+			c.problems = append(c.problems, newProblem(f.path, f.span(), ruleMoreProblems,
+				"more problems like these in this file are not shown", "mend the first ones and check again"))
 		}
 		return &p
 	}
@@ -187,7 +192,7 @@ func (c *stateCheck) report(f *fact, severity Severity, code, message, hint stri
 func (c *stateCheck) reserved(f *fact) bool {
 	use, ok := c.known.Reserved[f.value]
 	if ok {
-		c.report(f, SeverityError, "secret-reserved", fmt.Sprintf("the team secret %s is %s", quoted(f.value), use),
+		c.report(f, ruleSecretReserved, fmt.Sprintf("the team secret %s is %s", quoted(f.value), use),
 			"name another secret, or allow this one with sharedSecrets in the server's settings")
 	}
 	return ok
@@ -214,8 +219,7 @@ func (c *stateCheck) secret(f *fact) {
 		near := c.suggest(f.value, c.secretNames())
 		p := c.report(
 			f,
-			SeverityError,
-			"secret-missing",
+			ruleSecretMissing,
 			fmt.Sprintf("the team secret %s does not exist", quoted(f.value)),
 			didYouMean(near, "make it first: millwright secret set "+ShellWord(f.value)),
 		)
@@ -232,23 +236,21 @@ func (c *stateCheck) secret(f *fact) {
 
 	switch {
 	case f.urlToken && s.URLSafe == nil:
-		c.skipped["secret-not-url-safe"] = true
+		c.skipped[ruleSecretNotURLSafe] = true
 	case f.urlToken && !*s.URLSafe:
 		c.report(
 			f,
-			SeverityError,
-			"secret-not-url-safe",
+			ruleSecretNotURLSafe,
 			fmt.Sprintf("the value of the secret %s cannot be part of a URL", quoted(f.value)),
 			"with authMode: url_token the value may hold only letters, digits, -, ., _ and ~",
 		)
 
 	case f.token && s.VisibleASCII == nil:
-		c.skipped["secret-not-visible"] = true
+		c.skipped[ruleSecretNotVisible] = true
 	case f.token && !*s.VisibleASCII:
 		c.report(
 			f,
-			SeverityWarning,
-			"secret-not-visible",
+			ruleSecretNotVisible,
 			fmt.Sprintf(
 				"the value of the secret %s holds blanks or characters beyond ASCII, which many senders cannot put into a header",
 				quoted(f.value),
@@ -266,8 +268,7 @@ func (c *stateCheck) grant(f *fact) {
 		near := c.suggest(f.value, c.secretNames())
 		p := c.report(
 			f,
-			SeverityError,
-			"secret-not-granted",
+			ruleSecretNotGranted,
 			fmt.Sprintf("the team secret %s does not exist", quoted(f.value)),
 			didYouMean(near, "make it first: millwright secret set "+ShellWord(f.value)),
 		)
@@ -282,7 +283,7 @@ func (c *stateCheck) harness(f *fact) {
 		return
 	}
 	near := c.suggest(f.value, c.known.HarnessTypes)
-	c.report(f, SeverityWarning, "harness-unknown", fmt.Sprintf("the server has no harness %s", quoted(f.value)),
+	c.report(f, ruleHarnessUnknown, fmt.Sprintf("the server has no harness %s", quoted(f.value)),
 		didYouMean(near, "it has "+listed(c.known.HarnessTypes)))
 }
 
@@ -301,8 +302,7 @@ func (c *stateCheck) webhookID(f *fact) {
 
 		p := c.report(
 			f,
-			SeverityError,
-			"webhook-ids",
+			ruleWebhookIDs,
 			fmt.Sprintf("%s is the name of a webhook's file, not its UID", quoted(f.value)),
 			hint,
 		)
@@ -327,8 +327,7 @@ func (c *stateCheck) webhookID(f *fact) {
 
 	p := c.report(
 		f,
-		SeverityError,
-		"webhook-ids",
+		ruleWebhookIDs,
 		fmt.Sprintf("%s is no UID of a webhook", quoted(f.value)),
 		didYouMean(near, hint),
 	)
@@ -354,8 +353,7 @@ func (c *stateCheck) uid(f *fact) {
 	if _, ok := c.known.KnownUIDs[f.value]; !ok {
 		c.report(
 			f,
-			SeverityWarning,
-			"webhook-unknown",
+			ruleWebhookUnknown,
 			fmt.Sprintf("%s is no webhook of this factory, so the automation does not fire for it", f.value),
 			didYouMean(c.nearUID(f.value), "list the UIDs with: millwright webhook list"),
 		)

@@ -25,8 +25,8 @@ type crossed struct {
 	problems []Problem
 }
 
-func (c *crossed) report(path string, s span, code, message, hint string) *Problem {
-	c.problems = append(c.problems, newProblem(path, s, SeverityError, code, message, hint))
+func (c *crossed) report(path string, s span, rule RuleID, message, hint string) *Problem {
+	c.problems = append(c.problems, newProblem(path, s, rule, message, hint))
 	return &c.problems[len(c.problems)-1]
 }
 
@@ -54,7 +54,7 @@ func (c *crossed) names() {
 			)
 		}
 
-		c.report(e.path, fileSpan(), "duplicate-name", message, "rename one of the two")
+		c.report(e.path, fileSpan(), ruleDuplicateName, message, "rename one of the two")
 	}
 }
 
@@ -63,7 +63,7 @@ func (c *crossed) webhookLimit() {
 		c.report(
 			"webhooks/"+names[MaxWebhooks]+".yaml",
 			fileSpan(),
-			"webhook-limit",
+			ruleWebhookLimit,
 			fmt.Sprintf(
 				"this is the first of %d webhooks, in name order, that is over the limit of %d",
 				len(names),
@@ -107,7 +107,7 @@ func (c *crossed) references() {
 		p := c.report(
 			f.path,
 			f.span(),
-			"reference",
+			ruleReference,
 			fmt.Sprintf("the %s %s is not in this tree", kind, quoted(f.value)),
 			didYouMean(near, "add "+clip(place)),
 		)
@@ -141,7 +141,7 @@ func (c *crossed) foreman() {
 		c.report(
 			a.Path,
 			places[a.Path],
-			"foreman",
+			ruleForeman,
 			fmt.Sprintf("a second foreman; %s is one already", clip(first)),
 			"give one of the two another agentType",
 		)
@@ -160,7 +160,7 @@ func (c *crossed) foreman() {
 	c.report(
 		"factory.yaml",
 		fileSpan(),
-		"foreman",
+		ruleForeman,
 		"a factory with a factory.yaml needs one foreman, and no agent is it",
 		"write agentType: FOREMAN in one agents/<name>/agent.md",
 	)

@@ -51,9 +51,9 @@ type parseFailure struct {
 	budget int
 }
 
-func (p *parseFailure) at(start, end int, code, message, hint string) {
+func (p *parseFailure) at(start, end int, rule RuleID, message, hint string) {
 	end = max(min(end, len(p.d.text)), start)
-	p.d.report(p.d.spanAt(p.d.at+start, p.d.at+end), SeverityError, code, message, hint)
+	p.d.report(p.d.spanAt(p.d.at+start, p.d.at+end), rule, message, hint)
 }
 
 var conflictMark = regexp.MustCompile(`(?m)^<{7} [^\r\n]*`)
@@ -65,7 +65,7 @@ func (p *parseFailure) report() {
 				p.at(
 					start,
 					start+1+len(m[1]),
-					"yaml-anchor",
+					ruleYAMLAnchor,
 					"an alias stands for text written elsewhere, and nothing has that name",
 					"write the value out; put a text that begins with * in quotes",
 				)
@@ -78,7 +78,7 @@ func (p *parseFailure) report() {
 		p.at(
 			found[0],
 			found[1],
-			"invalid-yaml",
+			ruleInvalidYAML,
 			"a merge that git could not finish stands here",
 			"keep what is right of the two, and delete the lines with <<<<<<<, ======= and >>>>>>>",
 		)
@@ -89,7 +89,7 @@ func (p *parseFailure) report() {
 		p.at(
 			start,
 			start+1,
-			"invalid-yaml",
+			ruleInvalidYAML,
 			"a tab in the indentation; YAML indents with spaces only",
 			"replace the tab by spaces",
 		)
@@ -103,14 +103,14 @@ func (p *parseFailure) report() {
 			message = "this " + word + " closes nothing"
 		}
 
-		p.at(start, start+1, "invalid-yaml", message, "")
+		p.at(start, start+1, ruleInvalidYAML, message, "")
 		return
 	}
 
 	if strings.Contains(p.said, "unexpected end of stream") ||
 		strings.Contains(p.said, "unexpected document indicator") {
 		if start, ok := p.openQuote(); ok {
-			p.at(start, start+1, "invalid-yaml", "this quote is never closed", "")
+			p.at(start, start+1, ruleInvalidYAML, "this quote is never closed", "")
 			return
 		}
 	}
@@ -124,7 +124,7 @@ func (p *parseFailure) report() {
 	rest := p.d.text[start:]
 	if strings.Contains(p.said, "could not find expected ':'") {
 		// The parser notices one line late that a key has no colon.
-		p.at(start, start+lineLen(rest), "invalid-yaml", message, hint)
+		p.at(start, start+lineLen(rest), ruleInvalidYAML, message, hint)
 		return
 	}
 
@@ -136,7 +136,7 @@ func (p *parseFailure) report() {
 		start, end = at, at+escapeLen(p.d.text[at:])
 	}
 
-	p.at(start, end, "invalid-yaml", message, hint)
+	p.at(start, end, ruleInvalidYAML, message, hint)
 }
 
 // escape says whether the parser stumbled over an escape in double quotes.

@@ -69,8 +69,10 @@ func (d *document) settle() {
 		}
 	}
 
-	d.problems = append(d.problems, newProblem(d.path, at, d.worst, "more-problems",
-		fmt.Sprintf("%d more problems in this file are not shown", d.dropped), "mend the first ones and check again"))
+	more := newProblem(d.path, at, ruleMoreProblems,
+		fmt.Sprintf("%d more problems in this file are not shown", d.dropped),
+		"mend the first ones and check again")
+	d.problems = append(d.problems, more.as(d.worst))
 	d.dropped = 0
 }
 
@@ -272,12 +274,22 @@ func (d *document) spanAt(start, end int) span {
 // start is the place where a file as a whole is marked.
 func fileSpan() span { return span{1, 1, 1, 1} }
 
-func (d *document) report(s span, severity Severity, code, message, hint string) *Problem {
-	p := newProblem(d.path, s, severity, code, message, hint)
+// report adds a problem with the severity of its rule.
+func (d *document) report(s span, rule RuleID, message, hint string) *Problem {
+	return d.add(newProblem(d.path, s, rule, message, hint))
+}
+
+// warn adds a warning by a rule whose problems are mostly errors.
+func (d *document) warn(s span, rule RuleID, message, hint string) *Problem {
+	return d.add(newProblem(d.path, s, rule, message, hint).as(SeverityWarning))
+}
+
+func (d *document) add(p Problem) *Problem {
 	if d.full() {
-		d.drop(1, severity)
+		d.drop(1, p.Severity)
 		return &p
 	}
+
 	d.problems = append(d.problems, p)
 	return &d.problems[len(d.problems)-1]
 }
@@ -290,14 +302,14 @@ func (d *document) drop(n int, severity Severity) {
 	}
 }
 
-// errorAt reports an error at a value, once: later problems of a value that was
+// errorAt reports a problem of a value, once: later problems of a value that was
 // already refused would only repeat the first.
-func (d *document) errorAt(n *yaml.Node, code, message, hint string) *Problem {
+func (d *document) errorAt(n *yaml.Node, rule RuleID, message, hint string) *Problem {
 	if d.bad[n] {
 		return nil
 	}
 	d.spoil(n)
-	return d.report(d.spanOf(n), SeverityError, code, message, hint)
+	return d.report(d.spanOf(n), rule, message, hint)
 }
 
 func (d *document) spoil(n *yaml.Node) {
@@ -307,14 +319,23 @@ func (d *document) spoil(n *yaml.Node) {
 	d.bad[n] = true
 }
 
-func newProblem(path string, s span, severity Severity, code, message, hint string) Problem {
+func newProblem(path string, s span, rule RuleID, message, hint string) Problem {
 	return Problem{
-		Path: strings.ToValidUTF8(
-			path,
-			"\uFFFD",
-		), Line: s.line, Column: s.col, EndLine: s.endLine, EndColumn: s.endCol,
-		Severity: severity, Code: code, Message: message, Hint: hint,
+		Path: strings.ToValidUTF8(path, "\uFFFD"),
+		Line: s.line, Column: s.col, EndLine: s.endLine, EndColumn: s.endCol,
+		Severity: rule.Rule().Severity, Code: rule.Code(), Message: message, Hint: hint,
 	}
+}
+
+// as is the problem with another severity than that of its rule.
+func (p Problem) as(s Severity) Problem {
+	p.Severity = s
+	return p
+}
+
+// FileProblem returns a problem of a whole file or directory, with the severity of its rule.
+func FileProblem(path string, rule RuleID, message, hint string) Problem {
+	return newProblem(path, fileSpan(), rule, message, hint)
 }
 
 // find returns the key and value nodes of a key of a mapping, or nils.

@@ -19,7 +19,7 @@ func (d *document) splitFrontMatter() bool {
 	text := bytes.TrimPrefix(d.src, byteOrderMark)
 	skipped := len(d.src) - len(text)
 	fail := func(start, end int, message, hint string) bool {
-		d.report(d.spanAt(skipped+start, skipped+end), SeverityError, "front-matter", message, hint)
+		d.report(d.spanAt(skipped+start, skipped+end), ruleFrontMatter, message, hint)
 		return false
 	}
 	first, next := lineAt(text, 0)

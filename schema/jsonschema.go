@@ -155,8 +155,7 @@ func (d *document) checkStructure(name string) {
 	if err != nil {
 		d.report(
 			fileSpan(),
-			SeverityError,
-			"invalid-value",
+			ruleInvalidValue,
 			"the schema of this kind of file cannot be read: "+err.Error(),
 			"",
 		)

@@ -64,7 +64,7 @@ func controlMessage(what string, r rune) (message, hint string) {
 
 func (d *document) controlCharacter(n *yaml.Node, what string, r rune) {
 	message, hint := controlMessage(what, r)
-	d.errorAt(n, "control-character", message, hint)
+	d.errorAt(n, ruleControlCharacter, message, hint)
 }
 
 // checkControls reports control characters, written as escapes, in the keys and values at and below a node.
@@ -135,7 +135,7 @@ func (d *document) checkBody(kind fileKind) {
 	}
 
 	first := from + at
-	d.report(d.spanAt(first, first+size), SeverityError, "control-character", message, hint)
+	d.report(d.spanAt(first, first+size), ruleControlCharacter, message, hint)
 }
 
 // fillLimits puts lengths and patterns into the text of a JSON Schema in place of their names.

@@ -50,8 +50,7 @@ func load(ctx context.Context, fsys fs.FS, known *Known, m *memory) *Result {
 		r.base = []Problem{newProblem(
 			".",
 			fileSpan(),
-			SeverityError,
-			"tree-too-large",
+			ruleTreeTooLarge,
 			fmt.Sprintf(
 				"the tree has more than %d files at or near resource paths",
 				MaxFiles,
@@ -79,8 +78,7 @@ func load(ctx context.Context, fsys fs.FS, known *Known, m *memory) *Result {
 		r.base = []Problem{newProblem(
 			".",
 			fileSpan(),
-			SeverityError,
-			"tree-too-large",
+			ruleTreeTooLarge,
 			fmt.Sprintf(
 				"the files at resource paths have more than %d MiB together",
 				MaxTreeBytes>>20,
@@ -98,8 +96,7 @@ func load(ctx context.Context, fsys fs.FS, known *Known, m *memory) *Result {
 		r.base = append(r.base, newProblem(
 			".",
 			fileSpan(),
-			SeverityError,
-			"tree-too-large",
+			ruleTreeTooLarge,
 			fmt.Sprintf(
 				"the automations have more than %d MiB when each is counted with its agent and factory.yaml",
 				MaxUnfoldedBytes>>20,
@@ -221,7 +218,7 @@ func parallel(n int, f func(i int)) {
 func (l *loader) load(e entry, limit int) (out loaded) {
 	defer func() {
 		if p := recover(); p != nil { // a bug here must not take a server down
-			out = loaded{problems: []Problem{newProblem(e.path, fileSpan(), SeverityError, "invalid-yaml",
+			out = loaded{problems: []Problem{newProblem(e.path, fileSpan(), ruleInvalidYAML,
 				clip(fmt.Sprintf("this file cannot be checked: %v", p)), "")}}
 		}
 	}()
@@ -235,12 +232,12 @@ func (l *loader) load(e entry, limit int) (out loaded) {
 	src, err := l.read(e.path)
 	switch {
 	case errors.Is(err, errTooLarge):
-		return loaded{problems: []Problem{newProblem(e.path, fileSpan(), SeverityError, "file-too-large",
+		return loaded{problems: []Problem{newProblem(e.path, fileSpan(), ruleFileTooLarge,
 			fmt.Sprintf("the file has more than %d KiB", MaxFileBytes>>10), "")}}
 	case errors.As(err, new(Malformed)):
 		return loaded{
 			problems: []Problem{
-				newProblem(e.path, fileSpan(), SeverityError, "unreadable", "cannot be read: "+cause(err), ""),
+				newProblem(e.path, fileSpan(), ruleUnreadable, "cannot be read: "+cause(err), ""),
 			},
 		}
 
@@ -248,7 +245,7 @@ func (l *loader) load(e entry, limit int) (out loaded) {
 		return loaded{
 			err: err,
 			problems: []Problem{
-				newProblem(e.path, fileSpan(), SeverityError, "unreadable", "cannot be read: "+cause(err), ""),
+				newProblem(e.path, fileSpan(), ruleUnreadable, "cannot be read: "+cause(err), ""),
 			},
 		}
 	}
@@ -326,8 +323,7 @@ func (d *document) resource(e entry) any {
 	if bytes.HasPrefix(d.src, []byte("version https://git-lfs.github.com/spec/")) {
 		d.report(
 			fileSpan(),
-			SeverityError,
-			"invalid-yaml",
+			ruleInvalidYAML,
 			"the file is a pointer of Git LFS, and not what it points to",
 			"keep definition files out of LFS: see .gitattributes",
 		)
@@ -395,8 +391,7 @@ func (d *document) checkEncoding() bool {
 	line, col := d.position(at)
 	d.report(
 		span{line, col, line, col + 1},
-		SeverityError,
-		"not-utf8",
+		ruleNotUTF8,
 		fmt.Sprintf("the file is not valid UTF-8 at byte %d", at),
 		hint,
 	)

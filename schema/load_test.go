@@ -541,3 +541,15 @@ func TestUnfoldedTreeIsBounded(t *testing.T) {
 		t.Errorf("800 automations: %+v", r.Problems)
 	}
 }
+
+// TestRulesHaveEntries holds that every constant of a rule has its entry in the table.
+func TestRulesHaveEntries(t *testing.T) {
+	for i, r := range schema.Rules() {
+		if r.Code == "" || r.Severity == "" {
+			t.Errorf("rule %d has no entry", i+1)
+		}
+		if id := schema.RuleID(i + 1); id.Rule() != r || id.Code() != r.Code {
+			t.Errorf("rule %d is %v and %v", i+1, id.Rule(), r)
+		}
+	}
+}

@@ -15,7 +15,7 @@ func (t *tree) misplaced(p, right string) error {
 	if t.count.Add(1) > MaxFiles {
 		return errTooMany
 	}
-	t.report(p, "unsupported-path", "no definition is read from here", "move it to "+clip(right))
+	t.report(p, ruleUnsupportedPath, "no definition is read from here", "move it to "+clip(right))
 	return nil
 }
 
@@ -90,7 +90,7 @@ func (t *tree) nested(dir, top string, depth int) error {
 func (t *tree) tooDeep(dir string) {
 	t.report(
 		dir,
-		"unsupported-path",
+		ruleUnsupportedPath,
 		"no definition is read from here, and what is below is not looked at",
 		"move what it holds",
 	)

@@ -1,9 +1,10 @@
 package schema
 
 import (
-	_ "embed"
 	"slices"
 	"strings"
+
+	"millwright/docs"
 )
 
 // Rule is one thing that Load checks. Its code never changes once it has
@@ -17,261 +18,51 @@ type Rule struct {
 	Doc        string `json:"doc"` // why it is a rule, and how to mend it
 }
 
+// RuleID names a rule to the code that checks it. The zero value names none.
+type RuleID uint8
+
+// Rule returns what the rule is.
+func (id RuleID) Rule() Rule { return rules[id] }
+
+// Code returns the rule's code.
+func (id RuleID) Code() string { return rules[id].Code }
+
 // Rules returns every rule in the order of the documentation.
-func Rules() []Rule { return slices.Clone(rules) }
+func Rules() []Rule { return slices.Clone(rules[1:]) }
 
 // LookupRule returns the rule of a code.
 func LookupRule(code string) (Rule, bool) {
-	i := slices.IndexFunc(rules, func(r Rule) bool { return r.Code == code })
+	i := slices.IndexFunc(rules[1:], func(r Rule) bool { return r.Code == code })
 	if i < 0 {
 		return Rule{}, false
 	}
-	return rules[i], true
+	return rules[1+i], true
 }
 
 // RuleCodes returns the codes of all rules, sorted.
 func RuleCodes() []string {
-	codes := make([]string, len(rules))
-	for i, r := range rules {
-		codes[i] = r.Code
+	codes := make([]string, 0, len(rules)-1)
+	for _, r := range rules[1:] {
+		codes = append(codes, r.Code)
 	}
 	slices.Sort(codes)
 	return codes
 }
 
-// checks is docs/checks.md, generated from the fixtures of the tests.
-//
-//go:embed checks.md
-var checks string
-
-// RuleDoc returns the page of a rule in Markdown, the same text as in
-// docs/checks.md: what it says, a broken definition, the exact output for it,
-// and the definition mended.
+// RuleDoc returns the section of a rule in docs/checks.md, in Markdown: its meaning, a broken definition,
+// the exact output for it, and the mended definition.
 func RuleDoc(code string) (string, bool) {
+	checks := docs.Checks()
 	start := strings.Index(checks, "\n## "+code+"\n")
 	if start < 0 {
 		return "", false
 	}
+
 	page := checks[start+1:]
 	if end := strings.Index(page, "\n## "); end >= 0 {
 		page = page[:end+1]
 	}
+
 	return strings.TrimRight(page, "\n") + "\n", true
 }
 
-var rules = []Rule{
-	{
-		Code: "missing-path", Severity: SeverityError, Title: "a directory or main file is not there",
-		Doc: "The definition's directory does not exist, or a directory of automations/, agents/ or skills/ holds files and not the one that defines something (then a warning). A missing root is never taken for an empty tree: that would delete every webhook.",
-	},
-	{
-		Code: "unsupported-path", Severity: SeverityError, Title: "a file that is nearly at a resource path",
-		Doc: "The path is nearly one that definitions are read from. A checker that skips such files reports a broken tree as clean, so it is an error that names the right path (of a JSON file, which may be a sample, a warning). README files, dot files and everything else outside the tree's directories are ignored.",
-	},
-	{
-		Code: "flat-automation", Severity: SeverityWarning, Title: "an automation without a directory of its own",
-		Doc: "automations/<name>.md is read as automations/<name>/automation.md would be. The directory is the form to write.",
-	},
-	{
-		Code: "duplicate-name", Severity: SeverityError, Title: "two resources with one name",
-		Doc: "Two resources of a kind have the same name, or names that differ only in case. Some file systems and tools do not tell such names apart.",
-	},
-	{
-		Code: "invalid-name", Severity: SeverityError, Title: "a name that resources cannot have",
-		Doc: "A resource takes its name from its path: 1 to 64 characters of a-z A-Z 0-9 . _ -, not starting with a dot.",
-	},
-	{
-		Code: "file-too-large", Severity: SeverityError, Title: "a file over 256 KiB, or of too many values",
-		Doc: "A definition file has at most 256 KiB, and its YAML at most 20,000 values. The rest of the file is not checked.",
-	},
-	{
-		Code: "tree-too-large", Severity: SeverityError, Title: "too many files, or too much in them",
-		Doc: "A tree has at most 20,000 files at or near resource paths and 16 MiB in them; nothing else is checked above that. Counted once for each automation, its agent's file and factory.yaml have at most 128 MiB together.",
-	},
-	{
-		Code: "symlink", Severity: SeverityError, Title: "a symbolic link at a resource path",
-		Doc: "Links are never followed, so that nothing outside the tree is ever read. Put the file itself at the path.",
-	},
-	{
-		Code: "unreadable", Severity: SeverityError, Title: "a file or directory that cannot be read",
-		Doc: "The system refused to open or read it, or it changed meanwhile. The tree is neither valid nor invalid: the check could not be made. A commit with a directory that git itself would not make (an entry named .., two of one name, a file in the place of a directory) or that has more than 4 MiB is refused.",
-	},
-	{
-		Code: "not-utf8", Severity: SeverityError, Title: "a file in another encoding",
-		Doc: "Definition files are UTF-8. A byte-order mark at the start is accepted.",
-	},
-	{
-		Code: "invalid-yaml", Severity: SeverityError, Title: "text that is not valid YAML",
-		Doc: "The YAML parser cannot read the text, or it holds characters that editors and readers of YAML treat differently: tabs in the indentation, control characters, line separators other than line feeds.",
-	},
-	{
-		Code: "control-character", Severity: SeverityError, Title: "a control character in a text",
-		Doc: "Texts hold no control characters (C0, DEL and C1), written as they are or as escapes such as \"\\0\": databases, terminals and other programs refuse them or obey them. Prompts, descriptions, commands and the values of a filter may have tabs and line breaks; names of all kinds are one line.",
-	},
-	{
-		Code: "multiple-documents", Severity: SeverityError, Title: "a second YAML document",
-		Doc: "A file holds one document. Many readers would silently use only the first.",
-	},
-	{
-		Code: "duplicate-key", Severity: SeverityError, Title: "a key that is there twice",
-		Doc: "Readers of YAML differ in which of the two they use.",
-	},
-	{
-		Code: "yaml-anchor", Severity: SeverityError, Title: "an anchor, an alias or a merge key",
-		Doc: "&name, *name and << make a file read differently from how it looks, and allow small files to expand without bound.",
-	},
-	{
-		Code: "yaml-tag", Severity: SeverityError, Title: "a tag",
-		Doc: "Tags such as !!str change what a value is. Quote a string instead.",
-	},
-	{
-		Code: "yaml-key", Severity: SeverityError, Title: "a key that is not a string",
-		Doc: "Keys are plain strings. A list, a mapping, a number, a boolean, a date or nothing is not; put a number that is meant as a name in quotes.",
-	},
-	{
-		Code: "front-matter", Severity: SeverityError, Title: "front matter that is missing, unclosed or in another format",
-		Doc: "A Markdown definition opens with --- on its first line and closes its front matter with --- on a line of its own, both at the start of the line. Anything else would silently become part of the prompt.",
-	},
-	{
-		Code: "empty-prompt", Severity: SeverityError, Title: "an automation without a prompt",
-		Doc: "The text below the front matter is what a run is told to do.",
-	},
-	{
-		Code: "unknown-key", Severity: SeverityError, Title: "a key that is not known",
-		Doc: "Keys are case-sensitive. In factory.yaml, agents, runners and skills an unknown key is a warning, so that a newer definition still applies; everywhere else it is an error.",
-	},
-	{
-		Code: "missing-key", Severity: SeverityError, Title: "a required key is missing",
-		Doc: "The key has no default.",
-	},
-	{
-		Code: "type-mismatch", Severity: SeverityError, Title: "a value of the wrong type",
-		Doc: "The value is not of the type that the key takes, or readers of YAML differ in what it is: 012, 1e3, true, null or a date where a string is meant belong in quotes. In YAML 1.2, yes, no, on and off are strings.",
-	},
-	{
-		Code: "invalid-value", Severity: SeverityError, Title: "a value that the key does not take",
-		Doc: "The value has the right type and is not among those allowed.",
-	},
-	{
-		Code: "model-or-harness", Severity: SeverityError, Title: "both model and harness, or neither",
-		Doc: "model and harness are two ways to say the same thing, so they exclude one another. agentDefaults in factory.yaml needs one of them.",
-	},
-	{
-		Code: "auth-mode", Severity: SeverityError, Title: "an unknown authentication mode",
-		Doc: "authMode is token (the default), url_token or signature.",
-	},
-	{
-		Code: "signature-scheme", Severity: SeverityError, Title: "a signature scheme that is unknown, missing or out of place",
-		Doc: "signatureScheme is required with authMode: signature and refused otherwise. It is a scheme's key or alias, or custom.",
-	},
-	{
-		Code: "custom-scheme", Severity: SeverityError, Title: "a custom scheme that is missing, out of place or unsafe",
-		Doc: "customScheme is required with signatureScheme: custom and refused otherwise. {body} must be in the template, and so must a timestamp that is checked, because an attacker could write whatever is not signed. {id} wants a separator: directly beside another placeholder, bytes could be moved between the two under one signature.",
-	},
-	{
-		Code: "handshake", Severity: SeverityError, Title: "a handshake that the scheme does not have",
-		Doc: "handshake: true answers the provider's verified set-up probes. Only some schemes have them.",
-	},
-	{
-		Code: "secret-name", Severity: SeverityError, Title: "a name that secrets cannot have",
-		Doc: "A secret's name is a letter or an underscore, then up to 127 letters, digits or underscores. The name stands in the file, never the value.",
-	},
-	{
-		Code: "delivery-id-header", Severity: SeverityError, Title: "a header that cannot name a delivery",
-		Doc: "deliveryIdHeader is the name of an HTTP header in which the sender puts its own event ID. Headers that carry credentials or signatures are refused, since what names a delivery is logged.",
-	},
-	{
-		Code: "delivery-id-shared", Severity: SeverityWarning, Title: "a header that does not tell deliveries apart",
-		Doc: "deliveryIdHeader names a header that is the same for many deliveries, such as User-Agent or the event's kind, or one that belongs to the connection. Of deliveries with the same value the first starts runs, and the others count as duplicates and start nothing.",
-	},
-	{
-		Code: "webhook-limit", Severity: SeverityError, Title: "more than 20 webhooks",
-		Doc: "A factory has at most 20 webhooks. The problem stands on the file that comes 21st in name order.",
-	},
-	{
-		Code: "webhook-ids", Severity: SeverityError, Title: "webhook_ids that name no UID",
-		Doc: "filter.webhook_ids is a non-empty list of webhook UIDs: wh_ and 26 characters of 0123456789abcdefghjkmnpqrstvwxyz, the first 0 to 7. The name of a webhook's file is not its UID; where a server is at hand, the problem shows the UID, and millwright webhook uids --write puts it in.",
-	},
-	{
-		Code: "trigger", Severity: SeverityError, Title: "a trigger that cannot be",
-		Doc: "An automation has at least one trigger. provider: webhook goes with event: received, provider: schedule with event: cron_fired and a schedule.",
-	},
-	{
-		Code: "trigger-not-fired", Severity: SeverityInfo, Title: "a trigger of another provider",
-		Doc: "Triggers of providers that this server does not fire are accepted, so that a definition written for a hosted service validates and applies unchanged.",
-	},
-	{
-		Code: "schedule", Severity: SeverityError, Title: "a schedule that cannot be read or never comes",
-		Doc: "schedule.cron is five fields (minute, hour, day of the month, month, day of the week) or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually, or @every and a duration. Times are always UTC.",
-	},
-	{
-		Code: "filter", Severity: SeverityError, Title: "a payload filter that cannot be",
-		Doc: "filter.payload mirrors the body: a field takes a list of allowed values, an object of the operators in, not_in and exists, or a nested object. At most 10 levels, 64 fields with operators and 32 values in a set.",
-	},
-	{
-		Code: "filter-operator", Severity: SeverityWarning, Title: "a field of a filter that reads like an operator",
-		Doc: "The operators are in, not_in and exists. Any other word is the name of a field, and notIn, $in or one_of would be looked for in the body. If the body has such a field, the filter is right.",
-	},
-	{
-		Code: "more-problems", Severity: SeverityError, Title: "a file with too many problems to show",
-		Doc: "At most 100 problems are shown of one file, fewer when the whole tree is full of them. The rest are counted.",
-	},
-	{
-		Code: "reference", Severity: SeverityError, Title: "a name that is not in the tree",
-		Doc: "agent and runner name resources of the same tree.",
-	},
-	{
-		Code: "foreman", Severity: SeverityError, Title: "no foreman, or more than one",
-		Doc: "At most one agent has agentType: FOREMAN (or MAIN). With a factory.yaml there is exactly one.",
-	},
-	{
-		Code: "secret-missing", Severity: SeverityError, Title: "a team secret that does not exist",
-		NeedsState: true,
-		Doc:        "secretName names a team secret that must exist before the definition is applied. A secret whose value the provider has yet to issue exists too: millwright secret set --pending.",
-	},
-	{
-		Code: "secret-not-url-safe", Severity: SeverityError, Title: "a secret that cannot be part of a URL",
-		NeedsState: true,
-		Doc:        "With authMode: url_token the secret's value is a segment of the webhook's URL: letters, digits, -, ., _ and ~ only, and neither . nor .. alone.",
-	},
-	{
-		Code: "secret-not-visible", Severity: SeverityWarning, Title: "a bearer token beyond visible ASCII",
-		NeedsState: true,
-		Doc:        "With authMode: token the secret's value is sent in a header. Many senders cannot put blanks or other characters there.",
-	},
-	{
-		Code: "secret-not-granted", Severity: SeverityError, Title: "a secret for runs that does not exist",
-		NeedsState: true,
-		Doc:        "secrets names team secrets that the harness gets as environment variables, and ${secret:NAME} in env and headers of mcpServers names those that an MCP server gets. A run that needs a secret that does not exist ends as ERROR.",
-	},
-	{
-		Code: "secret-reserved", Severity: SeverityError, Title: "a secret that the server itself uses",
-		NeedsState: true,
-		Doc:        "The source of a factory uses this secret (tokenSecret, sshKeySecret or pushSecret in the settings), so no webhook or run may have it. Make another secret for them. sharedSecrets in the settings names the exceptions.",
-	},
-	{
-		Code: "webhook-unknown", Severity: SeverityWarning, Title: "a UID of no webhook here",
-		NeedsState: true,
-		Doc:        "The UID is well formed and names no webhook of this factory, present or planned. The automation stays visible and does not fire for it.",
-	},
-	{
-		Code: "webhook-renamed", Severity: SeverityError, Title: "a webhook's file was renamed",
-		NeedsState: true,
-		Doc:        "One apply removes a webhook's file and adds one with the same content under another name. The new file would get a new URL and the sender's old one would die silently. Apply the removal and the addition one after the other, or say that it is meant: millwright sync --allow-rename, or allowRename: true in the source's settings.",
-	},
-	{
-		Code: "prune-guard", Severity: SeverityError, Title: "an apply that would delete most webhooks",
-		NeedsState: true,
-		Doc:        "An apply that would delete every webhook of a factory that has two or more, or more than half when it has four or more, is refused: a wrong branch or an empty checkout must not kill every URL. If it is meant, run millwright sync --allow-prune, or set allowPrune: true beside the source in the settings.",
-	},
-	{
-		Code: "sender-contract", Severity: SeverityWarning, Title: "a webhook whose sender must change too",
-		NeedsState: true,
-		Doc:        "authMode, signatureScheme or customScheme of a webhook that exists has changed. It applies, and from then on deliveries made the old way are answered 401. Change the sender at the same time; for a change without a gap, add a second webhook, move the sender, and delete the first.",
-	},
-	{
-		Code: "harness-unknown", Severity: SeverityWarning, Title: "a harness that the server does not have",
-		NeedsState: true,
-		Doc:        "harness.type names a harness of the server's settings. Runs that ask for another cannot start.",
-	},
-}

@@ -122,7 +122,7 @@ func (d *document) schedule(trigger, key, n *yaml.Node, m map[string]any, t *Tri
 		}
 
 		at, _ := find(trigger, "provider")
-		d.errorAt(at, "schedule", "a schedule trigger needs schedule.cron", missingHints["cron"])
+		d.errorAt(at, ruleSchedule, "a schedule trigger needs schedule.cron", missingHints["cron"])
 		return
 	}
 
@@ -149,7 +149,7 @@ func (d *document) schedule(trigger, key, n *yaml.Node, m map[string]any, t *Tri
 		if strings.Contains(err.Error(), "above maximum (6)") {
 			hint = "the days of the week are 0 (Sunday) to 6, or SUN to SAT"
 		}
-		if p := d.errorAt(at, "schedule", fmt.Sprintf("%s is no schedule: %v", shown(at), err), hint); p != nil &&
+		if p := d.errorAt(at, ruleSchedule, fmt.Sprintf("%s is no schedule: %v", shown(at), err), hint); p != nil &&
 			near != "" {
 			p.Fix = d.replaceQuoted(at, near)
 		}

@@ -43,7 +43,7 @@ func (d *document) parse() {
 	if second != nil {
 		n := second
 		start := d.offset(n.Line, n.Column)
-		d.report(d.spanAt(start, start+min(3, len(d.src)-start)), SeverityError, "multiple-documents",
+		d.report(d.spanAt(start, start+min(3, len(d.src)-start)), ruleMultipleDocuments,
 			"a second YAML document begins here; a file holds one",
 			"move it to a file of its own, or delete the line with ---")
 	}
@@ -66,7 +66,7 @@ func (d *document) parse() {
 	if root.Kind != yaml.MappingNode {
 		d.errorAt(
 			root,
-			"type-mismatch",
+			ruleTypeMismatch,
 			"the file holds "+nodeArticle(root)+"; it must be a mapping of keys to values",
 			d.rootHint(root),
 		)
@@ -85,8 +85,7 @@ func (d *document) holdsTooMuch(n, most int) bool {
 
 	d.report(
 		fileSpan(),
-		SeverityError,
-		"file-too-large",
+		ruleFileTooLarge,
 		fmt.Sprintf("the file holds more than %d values", maxYAMLValues),
 		"",
 	)
@@ -218,7 +217,7 @@ func (d *document) checkText() bool {
 			what = "byte-order mark inside the text"
 		}
 
-		d.report(d.spanAt(d.at+i, d.at+i+n), SeverityError, "invalid-yaml",
+		d.report(d.spanAt(d.at+i, d.at+i+n), ruleInvalidYAML,
 			fmt.Sprintf("%s U+%04X is not allowed here", what, r),
 			fmt.Sprintf(`delete it, or write it as "\u%04x" in a double-quoted string`, r))
 		return false
@@ -231,7 +230,7 @@ func (d *document) checkText() bool {
 // string, json.Number, bool or nil.
 func (d *document) convert(n *yaml.Node, depth int) any {
 	if depth > maxYAMLDepth {
-		d.errorAt(n, "invalid-yaml", fmt.Sprintf("values nest more than %d levels deep", maxYAMLDepth), "")
+		d.errorAt(n, ruleInvalidYAML, fmt.Sprintf("values nest more than %d levels deep", maxYAMLDepth), "")
 		return nil
 	}
 	if !d.checkProperties(n) {
@@ -262,7 +261,7 @@ func (d *document) checkProperties(n *yaml.Node) bool {
 	case n.Kind == yaml.AliasNode:
 		d.errorAt(
 			n,
-			"yaml-anchor",
+			ruleYAMLAnchor,
 			fmt.Sprintf("the alias *%s stands for text written elsewhere", n.Value),
 			"write the value out",
 		)
@@ -270,7 +269,7 @@ func (d *document) checkProperties(n *yaml.Node) bool {
 	case n.Anchor != "":
 		d.errorAt(
 			n,
-			"yaml-anchor",
+			ruleYAMLAnchor,
 			fmt.Sprintf("the anchor &%s is not allowed", n.Anchor),
 			"delete the anchor, and write the value out where it is used",
 		)
@@ -278,7 +277,7 @@ func (d *document) checkProperties(n *yaml.Node) bool {
 	case n.Style&yaml.TaggedStyle != 0:
 		d.errorAt(
 			n,
-			"yaml-tag",
+			ruleYAMLTag,
 			fmt.Sprintf("the tag %s is not allowed", shortTag(n.Tag)),
 			"delete the tag; put a string in quotes",
 		)
@@ -311,7 +310,7 @@ func (d *document) convertMapping(n *yaml.Node, depth int) any {
 
 				d.errorAt(
 					key,
-					"duplicate-key",
+					ruleDuplicateKey,
 					fmt.Sprintf("the key %s is already on line %d", quoted(key.Value), lines[key.Value]+d.base),
 					"keep one of the two",
 				)
@@ -343,7 +342,7 @@ func keyLines(n *yaml.Node) map[string]int {
 func (d *document) checkKey(key *yaml.Node) bool {
 	if key.Kind == yaml.ScalarNode && key.Value == "<<" &&
 		key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 {
-		d.errorAt(key, "yaml-anchor", "the merge key << is not allowed", "write the keys out")
+		d.errorAt(key, ruleYAMLAnchor, "the merge key << is not allowed", "write the keys out")
 		return false
 	}
 
@@ -351,16 +350,16 @@ func (d *document) checkKey(key *yaml.Node) bool {
 		return false
 	}
 	if key.Kind != yaml.ScalarNode {
-		d.errorAt(key, "yaml-key", "a key must be a plain name, not "+nodeArticle(key), "")
+		d.errorAt(key, ruleYAMLKey, "a key must be a plain name, not "+nodeArticle(key), "")
 		return false
 	}
 
 	if key.Style == 0 {
 		if k := classify(key.Value); k != scalarString {
 			if key.Value == "" {
-				d.errorAt(key, "yaml-key", "a key is missing before the colon", "")
+				d.errorAt(key, ruleYAMLKey, "a key is missing before the colon", "")
 			} else {
-				d.errorAt(key, "yaml-key", fmt.Sprintf("the key %s is %s, not a string", key.Value, k.article()), "put it in quotes: "+doubleQuoted(key.Value))
+				d.errorAt(key, ruleYAMLKey, fmt.Sprintf("the key %s is %s, not a string", key.Value, k.article()), "put it in quotes: "+doubleQuoted(key.Value))
 			}
 
 			return false
@@ -388,7 +387,7 @@ func (d *document) convertScalar(n *yaml.Node) any {
 	case scalarOdd:
 		d.errorAt(
 			n,
-			"type-mismatch",
+			ruleTypeMismatch,
 			fmt.Sprintf(
 				"%s is not the same to every reader: some take it for a number, and not all for the same one",
 				clip(n.Value),
@@ -400,7 +399,7 @@ func (d *document) convertScalar(n *yaml.Node) any {
 	case scalarDate:
 		d.errorAt(
 			n,
-			"type-mismatch",
+			ruleTypeMismatch,
 			fmt.Sprintf("%s is a date to some readers and text to others", clip(n.Value)),
 			"put it in quotes: "+doubleQuoted(n.Value),
 		)

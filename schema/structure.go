@@ -24,19 +24,19 @@ func (d *document) structureProblem(name string, raw any, e *jsonschema.Validati
 	}
 
 	keyword := steps[len(steps)-1]
-	rule, _ := lookup(raw, steps[:len(steps)-1]).(map[string]any)
+	constraint, _ := lookup(raw, steps[:len(steps)-1]).(map[string]any)
 	what := "the file"
 	if len(path) > 0 {
 		what = wherePath(path)
 	}
 
-	code := valueCode(name, path)
+	rule := valueRule(name, path)
 	switch keyword {
 	case "additionalProperties":
-		properties, _ := rule["properties"].(map[string]any)
+		properties, _ := constraint["properties"].(map[string]any)
 		d.unknownKeys(n, sortedKeys(properties), what)
 	case "required":
-		required, _ := rule["required"].([]any)
+		required, _ := constraint["required"].([]any)
 		for _, r := range required {
 			key, _ := r.(string)
 			if k, _ := find(n, key); k == nil {
@@ -45,35 +45,35 @@ func (d *document) structureProblem(name string, raw any, e *jsonschema.Validati
 		}
 
 	case "type":
-		d.typeMismatch(n, what, rule["type"])
+		d.typeMismatch(n, what, constraint["type"])
 	case "enum":
 		var values []string
-		list, _ := rule["enum"].([]any)
+		list, _ := constraint["enum"].([]any)
 		for _, v := range list {
 			if s, ok := v.(string); ok {
 				values = append(values, s)
 			}
 		}
 
-		d.notOneOf(n, code, what, values)
+		d.notOneOf(n, rule, what, values)
 
 	case "pattern", "minLength", "maxLength":
 		if n != nil {
-			d.badText(n, code, what, keyword, rule)
+			d.badText(n, rule, what, keyword, constraint)
 		}
 	case "minItems":
-		d.errorAt(n, code, what+" is empty", "")
+		d.errorAt(n, rule, what+" is empty", "")
 	case "minimum", "maximum", "exclusiveMinimum":
-		hint := fmt.Sprintf("%s: %v", boundWords[keyword], rule[keyword])
+		hint := fmt.Sprintf("%s: %v", boundWords[keyword], constraint[keyword])
 		if extremeNumber(n.Value) {
 			hint = "write a number of ordinary size"
 		}
 
-		d.errorAt(n, code, fmt.Sprintf("%s is %s, which is out of range", what, clip(n.Value)), hint)
+		d.errorAt(n, rule, fmt.Sprintf("%s is %s, which is out of range", what, clip(n.Value)), hint)
 
 	default:
 		if n != nil {
-			d.errorAt(n, code, what+": "+e.Message, "")
+			d.errorAt(n, rule, what+": "+e.Message, "")
 		}
 	}
 }
@@ -105,35 +105,35 @@ func lookup(v any, steps []string) any {
 	return v
 }
 
-// valueCode names the rule of a value that has the right type and is wrong.
-func valueCode(name string, path []string) string {
+// valueRule returns the rule of a value that has the right type and is wrong.
+func valueRule(name string, path []string) RuleID {
 	if len(path) == 0 {
-		return "invalid-value"
+		return ruleInvalidValue
 	}
 
 	if name == "webhook" {
 		switch path[0] {
 		case "authMode":
-			return "auth-mode"
+			return ruleAuthMode
 		case "signatureScheme":
-			return "signature-scheme"
+			return ruleSignatureScheme
 		case "deliveryIdHeader":
-			return "delivery-id-header"
+			return ruleDeliveryIDHeader
 		case "customScheme":
-			return "custom-scheme"
+			return ruleCustomScheme
 		}
 	}
 
 	switch last := path[len(path)-1]; {
 	case last == "secretName", len(path) > 1 && path[len(path)-2] == "secrets":
-		return "secret-name"
+		return ruleSecretName
 	case last == "triggers", last == "provider" && path[0] == "triggers", last == "event" && path[0] == "triggers":
-		return "trigger"
+		return ruleTrigger
 	case last == "cron":
-		return "schedule"
+		return ruleSchedule
 	}
 
-	return "invalid-value"
+	return ruleInvalidValue
 }
 
 // wherePath writes a path as people do: triggers[0].filter.
@@ -205,7 +205,7 @@ func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
 		hint = "keys are case-sensitive: write " + near
 	}
 
-	p := d.report(d.spanOf(key), severity, "unknown-key", message, hint)
+	p := d.add(newProblem(d.path, d.spanOf(key), ruleUnknownKey, message, hint).as(severity))
 	if near != "" && twin == nil {
 		p.Fix = d.replace(key, near)
 		if severity == SeverityError {
@@ -274,8 +274,7 @@ func (d *document) missingKey(n *yaml.Node, path []string, key string) {
 
 	d.report(
 		s,
-		SeverityError,
-		"missing-key",
+		ruleMissingKey,
 		fmt.Sprintf("%sthe required key %s is missing", where, quoted(key)),
 		missingHints[key],
 	)
@@ -290,7 +289,7 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 	if n.Kind == yaml.ScalarNode && n.Style == 0 && n.Value == "" {
 		d.errorAt(
 			n,
-			"type-mismatch",
+			ruleTypeMismatch,
 			fmt.Sprintf("%s has no value; it takes %s", what, word),
 			"write a value, or delete the key",
 		)
@@ -356,7 +355,7 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 		}
 	}
 
-	d.errorAt(n, "type-mismatch", message, hint)
+	d.errorAt(n, ruleTypeMismatch, message, hint)
 }
 
 // shown is a scalar as it stands in the file.
@@ -395,14 +394,14 @@ func typeWord(want any) string {
 	return "another type"
 }
 
-func (d *document) notOneOf(n *yaml.Node, code, what string, values []string) {
+func (d *document) notOneOf(n *yaml.Node, rule RuleID, what string, values []string) {
 	if n == nil || n.Kind != yaml.ScalarNode || d.bad[n] {
 		return
 	}
 
 	near := suggest(n.Value, values)
 	rest := "one of " + listed(values)
-	if code == "auth-mode" {
+	if rule == ruleAuthMode {
 		switch fold(n.Value) {
 		case "bearer", "bearertoken", "header", "apikey":
 			near = "token"
@@ -413,48 +412,48 @@ func (d *document) notOneOf(n *yaml.Node, code, what string, values []string) {
 		}
 	}
 
-	if near == "" && code == "signature-scheme" {
+	if near == "" && rule == ruleSignatureScheme {
 		rest = didYouMean(within(n.Value, values), rest)
 	}
 
-	p := d.errorAt(n, code, fmt.Sprintf("%s cannot be %s", what, shown(n)), didYouMean(near, rest))
+	p := d.errorAt(n, rule, fmt.Sprintf("%s cannot be %s", what, shown(n)), didYouMean(near, rest))
 	if near != "" && p != nil {
 		p.Fix = d.replace(n, near)
 	}
 }
 
-func (d *document) badText(n *yaml.Node, code, what, keyword string, rule map[string]any) {
+func (d *document) badText(n *yaml.Node, rule RuleID, what, keyword string, constraint map[string]any) {
 	switch {
-	case keyword == "pattern" && (rule["pattern"] == linePattern || rule["pattern"] == textPattern):
-		r, _, _ := ControlCharacter(n.Value, rule["pattern"] == textPattern)
+	case keyword == "pattern" && (constraint["pattern"] == linePattern || constraint["pattern"] == textPattern):
+		r, _, _ := ControlCharacter(n.Value, constraint["pattern"] == textPattern)
 		d.controlCharacter(n, what, r)
-	case code == "secret-name":
+	case rule == ruleSecretName:
 		hint := "a letter or an underscore, then up to 127 letters, digits or underscores"
 		if m := secretReference.FindStringSubmatch(n.Value); m != nil {
 			hint = "write the name alone: " + m[1]
 		}
 
-		d.errorAt(n, code, fmt.Sprintf("%s is no name of a secret", quoted(n.Value)), hint)
+		d.errorAt(n, rule, fmt.Sprintf("%s is no name of a secret", quoted(n.Value)), hint)
 
-	case code == "delivery-id-header":
+	case rule == ruleDeliveryIDHeader:
 		d.errorAt(
 			n,
-			code,
+			rule,
 			fmt.Sprintf("%s is no name of a header", quoted(n.Value)),
 			"letters, digits and hyphens, for example X-Request-Id",
 		)
 
 	case keyword == "minLength":
-		d.errorAt(n, code, what+" is empty", "write a value, or delete the key")
+		d.errorAt(n, rule, what+" is empty", "write a value, or delete the key")
 	case keyword == "maxLength":
 		d.errorAt(
 			n,
-			code,
-			fmt.Sprintf("%s is too long; at most %v characters are allowed", what, rule["maxLength"]),
+			rule,
+			fmt.Sprintf("%s is too long; at most %v characters are allowed", what, constraint["maxLength"]),
 			"",
 		)
 
 	default:
-		d.errorAt(n, code, fmt.Sprintf("%s cannot be %s", what, shown(n)), "")
+		d.errorAt(n, rule, fmt.Sprintf("%s cannot be %s", what, shown(n)), "")
 	}
 }

@@ -78,7 +78,7 @@ func Excerpt(src []byte, p Problem) string {
 // wholeFile is p with the place of a problem that concerns a whole file and has
 // nothing to point at.
 func wholeFile(p Problem) Problem {
-	if p.Code == "missing-key" || p.Code == "front-matter" {
+	if p.Code == ruleMissingKey.Code() || p.Code == ruleFrontMatter.Code() {
 		return Problem{}
 	}
 	p.Line, p.Column, p.EndLine, p.EndColumn = 1, 1, 1, 1

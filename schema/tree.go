@@ -160,21 +160,21 @@ func (m Malformed) Error() string { return m.Text }
 // what else is wrong is reported too.
 func (t *tree) unreadable(p string, err error) error {
 	if errors.As(err, new(Malformed)) {
-		t.report(p, "unreadable", "cannot be read: "+cause(err), "")
+		t.report(p, ruleUnreadable, "cannot be read: "+cause(err), "")
 		return nil
 	}
 
 	if p == "." {
 		if errors.Is(err, fs.ErrNotExist) {
-			t.report(p, "missing-path", "the definition's directory does not exist", "check the path")
+			t.report(p, ruleMissingPath, "the definition's directory does not exist", "check the path")
 		} else {
-			t.report(p, "unreadable", "the definition's directory cannot be read: "+cause(err), "")
+			t.report(p, ruleUnreadable, "the definition's directory cannot be read: "+cause(err), "")
 		}
 
 		return err
 	}
 
-	t.report(p, "unreadable", "cannot be read: "+cause(err), "")
+	t.report(p, ruleUnreadable, "cannot be read: "+cause(err), "")
 	if t.err == nil {
 		t.err = fmt.Errorf("%s: %w", clip(p), err)
 	}
@@ -191,12 +191,12 @@ func cause(err error) string {
 	return clip(err.Error())
 }
 
-func (t *tree) report(p, code, message, hint string) {
-	t.problems = append(t.problems, newProblem(p, fileSpan(), SeverityError, code, message, hint))
+func (t *tree) report(p string, rule RuleID, message, hint string) {
+	t.problems = append(t.problems, FileProblem(p, rule, message, hint))
 }
 
-func (t *tree) warn(p, code, message, hint string) {
-	t.problems = append(t.problems, newProblem(p, fileSpan(), SeverityWarning, code, message, hint))
+func (t *tree) warn(p string, rule RuleID, message, hint string) {
+	t.problems = append(t.problems, FileProblem(p, rule, message, hint).as(SeverityWarning))
 }
 
 // take adds a file at a resource path.
@@ -209,7 +209,7 @@ func (t *tree) take(e fs.DirEntry, en entry) error {
 		return nil
 	}
 	if !e.Type().IsRegular() {
-		t.report(en.path, "unsupported-path", "this is not a regular file", "put a file here, or nothing")
+		t.report(en.path, ruleUnsupportedPath, "this is not a regular file", "put a file here, or nothing")
 		return nil
 	}
 
@@ -231,7 +231,7 @@ func (t *tree) take(e fs.DirEntry, en entry) error {
 func (t *tree) symlink(p string) {
 	t.report(
 		p,
-		"symlink",
+		ruleSymlink,
 		"a symbolic link or a submodule at a resource path is never followed",
 		"put the file itself here",
 	)
@@ -242,7 +242,7 @@ func (t *tree) checkName(p, name string) {
 	case len(name) > MaxNameBytes:
 		t.report(
 			p,
-			"invalid-name",
+			ruleInvalidName,
 			fmt.Sprintf(
 				"the name is %d characters long; at most %d are allowed",
 				utf8.RuneCountInString(name),
@@ -252,13 +252,13 @@ func (t *tree) checkName(p, name string) {
 		)
 
 	case name[0] == '.':
-		t.report(p, "invalid-name", fmt.Sprintf("the name %s begins with a dot", quoted(name)), "rename it")
+		t.report(p, ruleInvalidName, fmt.Sprintf("the name %s begins with a dot", quoted(name)), "rename it")
 	default:
 		for _, r := range name {
 			if r >= utf8.RuneSelf || !isAlnum(byte(r)) && !strings.ContainsRune("._-", r) {
 				t.report(
 					p,
-					"invalid-name",
+					ruleInvalidName,
 					fmt.Sprintf(
 						"the name %s holds the character %q; a name consists of a-z A-Z 0-9 . _ -",
 						quoted(name),
@@ -293,7 +293,7 @@ func (t *tree) top(e fs.DirEntry, root []fs.DirEntry) error {
 			return nil
 		}
 		if !e.IsDir() { // a link that was checked out as text, for example
-			t.report(name, "unsupported-path", "this is a file; a directory belongs here", "")
+			t.report(name, ruleUnsupportedPath, "this is a file; a directory belongs here", "")
 			return nil
 		}
 

@@ -62,7 +62,7 @@ func (t *tree) flat(dir string, kind fileKind) error {
 		case path.Ext(p) == ".json": // a payload to try, or a resource in the wrong language
 			t.warn(
 				p,
-				"unsupported-path",
+				ruleUnsupportedPath,
 				"no definition is read from here",
 				"if it is one, move it to "+clip(dir+"/"+stem(e.Name())+".yaml"),
 			)
@@ -125,7 +125,7 @@ func (t *tree) folders(dir string, kind fileKind, agent string) error {
 			if e.Type().IsRegular() {
 				t.warn(
 					p,
-					"flat-automation",
+					ruleFlatAutomation,
 					"an automation has a directory of its own",
 					fmt.Sprintf("move it to %s/%s/automation.md", dir, clip(stem(name))),
 				)
@@ -172,7 +172,7 @@ func (t *tree) folder(parent, name string, kind fileKind, agent string) error {
 		case n == want:
 			found = true
 			if e.IsDir() {
-				t.report(p, "unsupported-path", "this is a directory; a file belongs here", "")
+				t.report(p, ruleUnsupportedPath, "this is a directory; a file belongs here", "")
 				break
 			}
 
@@ -212,7 +212,7 @@ func (t *tree) folder(parent, name string, kind fileKind, agent string) error {
 	if !found && files && len(t.problems) == 0 {
 		t.warn(
 			dir,
-			"missing-path",
+			ruleMissingPath,
 			fmt.Sprintf("this directory has no %s, so nothing is defined here", want),
 			"add "+clip(dir)+"/"+want+", or move the files elsewhere",
 		)

@@ -87,7 +87,7 @@ func (d *document) webhookScheme(w *Webhook) {
 		if schemeKey != nil {
 			d.errorAt(
 				schemeKey,
-				"signature-scheme",
+				ruleSignatureScheme,
 				fmt.Sprintf("signatureScheme belongs to authMode: signature; this webhook's is %s", w.AuthMode),
 				"write authMode: signature, or delete this key",
 			)
@@ -96,7 +96,7 @@ func (d *document) webhookScheme(w *Webhook) {
 		if customKey != nil {
 			d.errorAt(
 				customKey,
-				"custom-scheme",
+				ruleCustomScheme,
 				"customScheme belongs to authMode: signature with signatureScheme: custom",
 				"delete this key, or write those two",
 			)
@@ -105,7 +105,7 @@ func (d *document) webhookScheme(w *Webhook) {
 		if w.Handshake {
 			d.errorAt(
 				handshake,
-				"handshake",
+				ruleHandshake,
 				fmt.Sprintf("there is no handshake with authMode: %s", w.AuthMode),
 				"delete this key",
 			)
@@ -117,7 +117,7 @@ func (d *document) webhookScheme(w *Webhook) {
 	if schemeKey == nil {
 		d.errorAt(
 			modeKey,
-			"signature-scheme",
+			ruleSignatureScheme,
 			"authMode: signature needs signatureScheme",
 			"name the provider's scheme, for example: signatureScheme: standard_webhooks",
 		)
@@ -127,7 +127,7 @@ func (d *document) webhookScheme(w *Webhook) {
 	case written == signature.CustomName && customKey == nil:
 		d.errorAt(
 			scheme,
-			"custom-scheme",
+			ruleCustomScheme,
 			"signatureScheme: custom needs customScheme",
 			"describe how the provider signs: alg, header, encoding, template",
 		)
@@ -135,7 +135,7 @@ func (d *document) webhookScheme(w *Webhook) {
 	case written == signature.CustomName:
 		w.SignatureScheme = written
 		if w.Handshake {
-			d.errorAt(handshake, "handshake", "a custom scheme has no handshake", "delete this key")
+			d.errorAt(handshake, ruleHandshake, "a custom scheme has no handshake", "delete this key")
 		}
 
 		d.customScheme(w, custom)
@@ -144,7 +144,7 @@ func (d *document) webhookScheme(w *Webhook) {
 	case customKey != nil && !d.bad[scheme]:
 		d.errorAt(
 			customKey,
-			"custom-scheme",
+			ruleCustomScheme,
 			"customScheme belongs to signatureScheme: custom",
 			"write signatureScheme: custom, or delete this key",
 		)
@@ -163,7 +163,7 @@ func (d *document) webhookScheme(w *Webhook) {
 	if w.Handshake && !s.HasHandshake() {
 		d.errorAt(
 			handshake,
-			"handshake",
+			ruleHandshake,
 			fmt.Sprintf("the scheme %s has no handshake", written),
 			"delete this key; schemes that have one: "+listed(handshakeSchemes()),
 		)
@@ -229,8 +229,7 @@ func (d *document) customScheme(w *Webhook, n *yaml.Node) {
 
 		d.report(
 			d.spanOf(at),
-			SeverityError,
-			"custom-scheme",
+			ruleCustomScheme,
 			fmt.Sprintf("customScheme.%s: %s", clip(p.Field), p.Message),
 			p.Hint,
 		)
@@ -253,7 +252,7 @@ func (d *document) webhookDeliveryHeader(w *Webhook) {
 	case slices.Contains(forbiddenDeliveryHeaders, canonical):
 		d.errorAt(
 			n,
-			"delivery-id-header",
+			ruleDeliveryIDHeader,
 			fmt.Sprintf("%s carries credentials and cannot name a delivery", w.DeliveryIDHeader),
 			hint,
 		)
@@ -261,7 +260,7 @@ func (d *document) webhookDeliveryHeader(w *Webhook) {
 	case signature.Reserved(w.DeliveryIDHeader), w.CustomScheme != nil && w.CustomScheme.Signs(w.DeliveryIDHeader):
 		d.errorAt(
 			n,
-			"delivery-id-header",
+			ruleDeliveryIDHeader,
 			fmt.Sprintf("%s carries a signature and cannot name a delivery", w.DeliveryIDHeader),
 			hint,
 		)
@@ -269,8 +268,7 @@ func (d *document) webhookDeliveryHeader(w *Webhook) {
 	case sharedHeader(canonical):
 		d.report(
 			d.spanOf(n),
-			SeverityWarning,
-			"delivery-id-shared",
+			ruleDeliveryIDShared,
 			fmt.Sprintf(
 				"%s is the same for many deliveries: all but the first with a value would count as duplicates",
 				w.DeliveryIDHeader,

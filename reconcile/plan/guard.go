@@ -28,7 +28,7 @@ func (p *Plan) guard(cur state.Current, tree *schema.Factory, opts Options) {
 				how = "by another customScheme"
 			}
 
-			p.Problems = append(p.Problems, fileProblem(w.Path, schema.SeverityWarning, CodeContract,
+			p.Problems = append(p.Problems, schema.FileProblem(w.Path, schema.RuleSenderContract,
 				fmt.Sprintf("webhook %q changes how its sender authenticates, %s", w.Name, how),
 				"change the sender at the same time: deliveries made the old way will be answered 401"))
 		}
@@ -39,10 +39,9 @@ func (p *Plan) guard(cur state.Current, tree *schema.Factory, opts Options) {
 	}
 
 	if deleted, total := len(live), len(cur.Webhooks); !opts.AllowPrune && prunes(deleted, total) {
-		p.Problems = append(p.Problems, fileProblem(
+		p.Problems = append(p.Problems, schema.FileProblem(
 			"webhooks",
-			schema.SeverityError,
-			CodePrune,
+			schema.RulePruneGuard,
 			fmt.Sprintf(
 				"this would delete %d of %d webhooks, and their URLs would answer 404 from then on",
 				deleted,
@@ -71,10 +70,9 @@ func (p *Plan) guardRenames(cur state.Current, removed map[string]state.Webhook,
 			}
 
 			used[name] = true
-			p.Problems = append(p.Problems, fileProblem(
+			p.Problems = append(p.Problems, schema.FileProblem(
 				w.Path,
-				schema.SeverityError,
-				CodeRenamed,
+				schema.RuleWebhookRenamed,
 				fmt.Sprintf(
 					"webhook %q is webhook %q under another name: renaming is not supported, since the URL that its sender has (UID %s) would stop working",
 					w.Name,
@@ -103,19 +101,4 @@ func contract(w schema.Webhook) string {
 		return fmt.Sprintf("%s (%s)", w.AuthMode, w.SignatureScheme)
 	}
 	return string(w.AuthMode)
-}
-
-// fileProblem returns a problem of a whole file or directory.
-func fileProblem(path string, severity schema.Severity, code, message, hint string) schema.Problem {
-	return schema.Problem{
-		Path:      path,
-		Line:      1,
-		Column:    1,
-		EndLine:   1,
-		EndColumn: 1,
-		Severity:  severity,
-		Code:      code,
-		Message:   message,
-		Hint:      hint,
-	}
 }

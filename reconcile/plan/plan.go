@@ -85,13 +85,6 @@ type Options struct {
 	Now          time.Time // when the attempt began
 }
 
-// Problem codes of the rules that compare a tree with the state.
-const (
-	CodeRenamed  = "webhook-renamed"
-	CodePrune    = "prune-guard"
-	CodeContract = "sender-contract"
-)
-
 // Make loads the tree at the root of fsys and compares it with cur. The application makes the change; it
 // is nil when the tree would be refused or could not be read.
 func Make(cur state.Current, fsys fs.FS, opts Options) (Plan, *state.Application) {
@@ -116,9 +109,12 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 	loaded.Check(*known)
 	p.WebhookUIDs = known.UIDs
 	p.Problems = append(p.Problems, loaded.Problems...)
+
+	guarded := []string{ // checked by guard, below
+		schema.RuleWebhookRenamed.Code(), schema.RulePruneGuard.Code(), schema.RuleSenderContract.Code(),
+	}
 	for _, rule := range loaded.NotChecked {
-		guarded := rule == CodeRenamed || rule == CodePrune || rule == CodeContract // by guard, below
-		if !guarded || loaded.Factory == nil {
+		if loaded.Factory == nil || !slices.Contains(guarded, rule) {
 			p.NotChecked = append(p.NotChecked, rule)
 		}
 	}

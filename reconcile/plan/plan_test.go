@@ -259,16 +259,16 @@ func TestSenderContract(t *testing.T) {
 	b := newBench(t, statetest.Open(t, statetest.SQLite(t)))
 	b.apply(tree{"webhooks/a.yaml": hook("A")}, "r1")
 	p, _ := b.plan(tree{"webhooks/a.yaml": hook("A", "authMode: signature", "signatureScheme: github")}, plan.Options{})
-	if !p.WouldApply || !slices.Contains(codes(p, schema.SeverityWarning), plan.CodeContract) {
+	if !p.WouldApply || !slices.Contains(codes(p, schema.SeverityWarning), schema.RuleSenderContract.Code()) {
 		t.Errorf("changed mode: would apply %v, %+v", p.WouldApply, p.Problems)
 	}
 	b.apply(tree{"webhooks/a.yaml": hook("A", "authMode: signature", "signatureScheme: github")}, "r2")
 	p, _ = b.plan(tree{"webhooks/a.yaml": hook("A", "authMode: signature", "signatureScheme: stripe")}, plan.Options{})
-	if !slices.Contains(codes(p, schema.SeverityWarning), plan.CodeContract) {
+	if !slices.Contains(codes(p, schema.SeverityWarning), schema.RuleSenderContract.Code()) {
 		t.Errorf("changed scheme: %+v", p.Problems)
 	}
 	p, _ = b.plan(tree{"webhooks/a.yaml": hook("B", "authMode: signature", "signatureScheme: github")}, plan.Options{})
-	if slices.Contains(codes(p, schema.SeverityWarning), plan.CodeContract) {
+	if slices.Contains(codes(p, schema.SeverityWarning), schema.RuleSenderContract.Code()) {
 		t.Errorf("changed secret: %+v", p.Problems)
 	}
 	custom := func(header string) tree {
@@ -277,7 +277,7 @@ func TestSenderContract(t *testing.T) {
 	b.apply(custom("X-Sign"), "r3")
 	for header, want := range map[string]bool{"X-Sign": false, "X-Signature": true} {
 		p, _ = b.plan(custom(header), plan.Options{})
-		if !p.WouldApply || slices.Contains(codes(p, schema.SeverityWarning), plan.CodeContract) != want {
+		if !p.WouldApply || slices.Contains(codes(p, schema.SeverityWarning), schema.RuleSenderContract.Code()) != want {
 			t.Errorf("custom scheme with the header %s: %+v", header, p.Problems)
 		}
 	}
