@@ -65,4 +65,3 @@ func RuleDoc(code string) (string, bool) {
 
 	return strings.TrimRight(page, "\n") + "\n", true
 }
-

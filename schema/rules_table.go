@@ -121,7 +121,7 @@ var rules = [...]Rule{
 	ruleNotUTF8: {
 		Code: "not-utf8", Severity: SeverityError,
 		Title: "a file in another encoding",
-		Doc: "Definition files are UTF-8. A byte-order mark at the start is accepted.",
+		Doc:   "Definition files are UTF-8. A byte-order mark at the start is accepted.",
 	},
 	ruleInvalidYAML: {
 		Code: "invalid-yaml", Severity: SeverityError,
@@ -141,12 +141,12 @@ var rules = [...]Rule{
 	ruleMultipleDocuments: {
 		Code: "multiple-documents", Severity: SeverityError,
 		Title: "a second YAML document",
-		Doc: "A file holds one document. Many readers would silently use only the first.",
+		Doc:   "A file holds one document. Many readers would silently use only the first.",
 	},
 	ruleDuplicateKey: {
 		Code: "duplicate-key", Severity: SeverityError,
 		Title: "a key that is there twice",
-		Doc: "Readers of YAML differ in which of the two they use.",
+		Doc:   "Readers of YAML differ in which of the two they use.",
 	},
 	ruleYAMLAnchor: {
 		Code: "yaml-anchor", Severity: SeverityError,
@@ -157,7 +157,7 @@ var rules = [...]Rule{
 	ruleYAMLTag: {
 		Code: "yaml-tag", Severity: SeverityError,
 		Title: "a tag",
-		Doc: "Tags such as !!str change what a value is. Quote a string instead.",
+		Doc:   "Tags such as !!str change what a value is. Quote a string instead.",
 	},
 	ruleYAMLKey: {
 		Code: "yaml-key", Severity: SeverityError,
@@ -175,7 +175,7 @@ var rules = [...]Rule{
 	ruleEmptyPrompt: {
 		Code: "empty-prompt", Severity: SeverityError,
 		Title: "an automation without a prompt",
-		Doc: "The text below the front matter is what a run is told to do.",
+		Doc:   "The text below the front matter is what a run is told to do.",
 	},
 	ruleUnknownKey: {
 		Code: "unknown-key", Severity: SeverityError,
@@ -186,7 +186,7 @@ var rules = [...]Rule{
 	ruleMissingKey: {
 		Code: "missing-key", Severity: SeverityError,
 		Title: "a required key is missing",
-		Doc: "The key has no default.",
+		Doc:   "The key has no default.",
 	},
 	ruleTypeMismatch: {
 		Code: "type-mismatch", Severity: SeverityError,
@@ -198,7 +198,7 @@ var rules = [...]Rule{
 	ruleInvalidValue: {
 		Code: "invalid-value", Severity: SeverityError,
 		Title: "a value that the key does not take",
-		Doc: "The value has the right type and is not among those allowed.",
+		Doc:   "The value has the right type and is not among those allowed.",
 	},
 	ruleModelOrHarness: {
 		Code: "model-or-harness", Severity: SeverityError,
@@ -209,7 +209,7 @@ var rules = [...]Rule{
 	ruleAuthMode: {
 		Code: "auth-mode", Severity: SeverityError,
 		Title: "an unknown authentication mode",
-		Doc: "authMode is token (the default), url_token or signature.",
+		Doc:   "authMode is token (the default), url_token or signature.",
 	},
 	ruleSignatureScheme: {
 		Code: "signature-scheme", Severity: SeverityError,
@@ -228,7 +228,7 @@ var rules = [...]Rule{
 	ruleHandshake: {
 		Code: "handshake", Severity: SeverityError,
 		Title: "a handshake that the scheme does not have",
-		Doc: "handshake: true answers the provider's verified set-up probes. Only some schemes have them.",
+		Doc:   "handshake: true answers the provider's verified set-up probes. Only some schemes have them.",
 	},
 	ruleSecretName: {
 		Code: "secret-name", Severity: SeverityError,
@@ -306,7 +306,7 @@ var rules = [...]Rule{
 	ruleReference: {
 		Code: "reference", Severity: SeverityError,
 		Title: "a name that is not in the tree",
-		Doc: "agent and runner name resources of the same tree.",
+		Doc:   "agent and runner name resources of the same tree.",
 	},
 	ruleForeman: {
 		Code: "foreman", Severity: SeverityError,

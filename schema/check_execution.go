@@ -1,0 +1,127 @@
+package schema
+
+import (
+	"encoding/json"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// execution reads the execution keys of a mapping. With one of model and
+// harness required, their absence is an error too.
+func (d *document) execution(n *yaml.Node, m map[string]any, required bool) Execution {
+	e := Execution{
+		Model: text(m, "model"), Runner: text(m, "runner"), EnvironmentID: text(m, "environmentId"),
+		Secrets: texts(m, "secrets"), WorkerHost: text(m, "workerHost"),
+	}
+	modelKey, _ := find(n, "model")
+	harnessKey, harness := find(n, "harness")
+	switch {
+	case modelKey != nil && harnessKey != nil:
+		later := harnessKey
+		if modelKey.Line > harnessKey.Line {
+			later = modelKey
+		}
+
+		d.errorAt(
+			later,
+			ruleModelOrHarness,
+			"model and harness exclude one another",
+			"keep one of the two; a harness takes its model as harness.model",
+		)
+	case required && modelKey == nil && harnessKey == nil && n != nil:
+		d.report(
+			d.spanOf(d.keyOf(n)),
+			ruleModelOrHarness,
+			"agentDefaults needs model or harness",
+			"write one of the two, for example: model: auto",
+		)
+	}
+
+	if h, ok := m["harness"].(map[string]any); ok {
+		e.Harness = &Harness{
+			Type:           text(h, "type"),
+			Model:          text(h, "model"),
+			ReasoningLevel: text(h, "reasoningLevel"),
+		}
+		if _, v := find(harness, "type"); v != nil && e.Harness.Type != "" {
+			d.fact(factHarness, v, e.Harness.Type)
+		}
+		if a, ok := h["auth"].(map[string]any); ok {
+			e.Harness.Auth = &HarnessAuth{Source: text(a, "source"), SecretName: text(a, "secretName")}
+			d.harnessAuth(child(harness, "auth"), e.Harness.Auth)
+		}
+	}
+
+	if r := child(n, "runner"); r != nil && e.Runner != "" {
+		d.fact(factRunner, r, e.Runner)
+	}
+
+	d.grants(child(n, "secrets"))
+	e.MCPServers = d.servers(child(n, "mcpServers"))
+	return e
+}
+
+func (d *document) harnessAuth(n *yaml.Node, a *HarnessAuth) {
+	sourceKey, _ := find(n, "source")
+	secretKey, secret := find(n, "secretName")
+	switch {
+	case a.Source == "managedSecret" && secretKey == nil:
+		d.errorAt(
+			sourceKey,
+			ruleMissingKey,
+			"harness.auth: source: managedSecret needs secretName",
+			"name the team secret that holds the credential",
+		)
+
+	case a.Source == "workerEnvironment" && secretKey != nil:
+		d.errorAt(
+			secretKey,
+			ruleInvalidValue,
+			"harness.auth: secretName does not go with source: workerEnvironment",
+			"delete this key, or write source: managedSecret",
+		)
+
+	case secretKey != nil && a.SecretName != "":
+		d.fact(factGrant, secret, a.SecretName)
+	}
+}
+
+// grants notes the secrets that runs are given.
+func (d *document) grants(n *yaml.Node) {
+	if n == nil || n.Kind != yaml.SequenceNode {
+		return
+	}
+	for _, c := range n.Content {
+		if c.Kind == yaml.ScalarNode && !d.bad[c] {
+			d.fact(factGrant, c, c.Value)
+		}
+	}
+}
+
+// references notes the secrets that an MCP server refers to.
+func (d *document) references(server *yaml.Node) {
+	for _, part := range SecretParts() {
+		values := child(server, part)
+		if values == nil || values.Kind != yaml.MappingNode {
+			continue
+		}
+
+		for i := 1; i < len(values.Content); i += 2 {
+			for _, name := range SecretReferences(values.Content[i].Value) {
+				d.fact(factReference, values.Content[i], name)
+			}
+		}
+	}
+}
+
+func (d *document) servers(n *yaml.Node) map[string]json.RawMessage {
+	if n == nil || n.Kind != yaml.MappingNode || d.anyBad(n) {
+		return nil
+	}
+	out := make(map[string]json.RawMessage, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		out[n.Content[i].Value] = nodeJSON(n.Content[i+1])
+		d.references(n.Content[i+1])
+	}
+	return out
+}

@@ -1,0 +1,96 @@
+package schema
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// fact is a place in the tree that a rule beyond one file looks at. The facts
+// of a tree stay with its Factory, so that the rules that need state can run
+// again without the files.
+type fact struct {
+	path                       string
+	value                      string
+	line, col, endLine, endCol int32
+	start, end                 int32 // byte offsets of the value in its file, for fixes
+	kind                       factKind
+	quote                      byte // the quotes around the value, or 0
+	urlToken, token            bool // how the webhook whose secret this is uses it
+}
+
+func (f *fact) span() span {
+	return span{int(f.line), int(f.col), int(f.endLine), int(f.endCol)}
+}
+
+// fix puts text in the place of the value, in the same quotes.
+func (f *fact) fix(text string) *Fix {
+	if f.quote != 0 {
+		text = string(f.quote) + text + string(f.quote)
+	}
+	return &Fix{Start: int(f.start), End: int(f.end), Text: text}
+}
+
+// maxFacts bounds the facts of one file.
+const maxFacts = 2000
+
+type factKind uint8
+
+const (
+	factSecret    factKind = iota // secretName of a webhook
+	factGrant                     // a secret that runs are given
+	factReference                 // a secret that an MCP server of runs is given
+	factWebhookID                 // an entry of webhook_ids
+	factHarness                   // a harness type
+	factRunner                    // the name of a runner
+	factAgent                     // the name of an agent
+	factForeman                   // agentType of a foreman
+)
+
+func (d *document) fact(kind factKind, n *yaml.Node, value string) {
+	if d.bad[n] {
+		return
+	}
+
+	if len(d.facts) >= maxFacts {
+		if len(d.facts) == maxFacts && !d.crowded {
+			d.crowded = true
+			d.errorAt(
+				n,
+				ruleInvalidValue,
+				fmt.Sprintf("this file names more than %d webhooks, secrets and other resources", maxFacts),
+				"",
+			)
+		}
+
+		return
+	}
+
+	start, end := d.extent(n)
+	s := d.spanAt(start, end)
+
+	// A file has at most MaxFileBytes, so every place in it fits.
+	f := fact{
+		kind: kind, path: d.path, value: value, start: int32(start), end: int32(end),
+		line: int32(s.line), col: int32(s.col), endLine: int32(s.endLine), endCol: int32(s.endCol),
+	}
+	switch {
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		f.quote = '"'
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		f.quote = '\''
+	}
+
+	d.facts = append(d.facts, f)
+}
+
+// nearby bounds what is spent on suggestions over many names.
+type nearby struct{ spent int }
+
+func (b *nearby) suggest(text string, candidates []string) string {
+	const most = 1 << 20 // comparisons
+	if b.spent += len(candidates); b.spent > most {
+		return ""
+	}
+	return suggest(text, candidates)
+}
