@@ -57,6 +57,7 @@ type API struct {
 	cfg    Config
 	router chi.Router
 	huma   huma.API
+	right  rightKeys
 }
 
 var useOurErrors sync.Once

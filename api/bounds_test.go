@@ -186,8 +186,11 @@ func TestWrongKeysBehindAProxy(t *testing.T) {
 
 func TestLookUpsOfSuspectsAreBounded(t *testing.T) {
 	s := statetest.Open(t, statetest.SQLite(t))
-	a, _ := bodies(t, s)
+	a, key := bodies(t, s)
 	rate := bounds.New(bounds.Config{}).WrongKeys
+	if _, problem := a.Identify(t.Context(), rate, "192.0.2.7", key); problem != nil {
+		t.Fatal(problem)
+	}
 	for range 30 {
 		if _, problem := a.Identify(t.Context(), rate, "192.0.2.1", "mw_wrong"); problem.Code != "authentication_required" {
 			t.Fatal(problem)
@@ -205,6 +208,9 @@ func TestLookUpsOfSuspectsAreBounded(t *testing.T) {
 	cancel()
 	if _, problem := a.Identify(ctx, rate, "192.0.2.1", "mw_wrong"); problem == nil || problem.Code != "resource_unavailable" {
 		t.Errorf("no turn: %v", problem)
+	}
+	if _, problem := a.Identify(t.Context(), rate, "192.0.2.1", key); problem != nil {
+		t.Errorf("a key that was right before, of the same address: %v", problem)
 	}
 	for _, done := range leave {
 		done()

@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -74,10 +76,10 @@ func (a *API) key(r *http.Request, need state.Role) (state.Key, *Error) {
 
 // Identify returns the key with this secret. Wrong ones are charged to the sender's rate. A sender that has
 // spent it is still asked for a key, and let through with a right one: others may share its address. Its
-// look-ups wait for each other, so that they do not keep the state busy.
+// look-ups wait for each other, so that they do not keep the state busy, unless the key was right before.
 func (a *API) Identify(ctx context.Context, wrong *bounds.Rate, sender, secret string) (state.Key, *Error) {
 	wait := wrong.Spent(sender, time.Now())
-	if wait > 0 {
+	if wait > 0 && !a.right.has(secret) {
 		leave, ok := a.cfg.Bounds.Suspects.Enter(ctx, sender)
 		if !ok {
 			return state.Key{}, Problem("resource_unavailable", "too many wrong API keys at once: try again soon")
@@ -88,6 +90,7 @@ func (a *API) Identify(ctx context.Context, wrong *bounds.Rate, sender, secret s
 	key, err := a.cfg.Store.KeyBySecret(ctx, secret)
 	switch {
 	case err == nil:
+		a.right.add(secret)
 		return key, nil
 	case !errors.Is(err, state.ErrNotFound):
 		a.cfg.Log.Error("API key look-up", "request_id", RequestID(ctx), "error", err)
@@ -104,6 +107,36 @@ func (a *API) Identify(ctx context.Context, wrong *bounds.Rate, sender, secret s
 	}
 
 	return state.Key{}, Problem("authentication_required", "this API key is unknown, revoked or expired")
+}
+
+// rightKeys remembers the hashes of keys that were right, not that they still are.
+type rightKeys struct {
+	mu     sync.RWMutex
+	hashes map[[sha256.Size]byte]struct{}
+}
+
+// mostRightKeys bounds what is remembered. Strangers cannot add to it.
+const mostRightKeys = 4096
+
+func (k *rightKeys) has(secret string) bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	_, ok := k.hashes[sha256.Sum256([]byte(secret))]
+	return ok
+}
+
+func (k *rightKeys) add(secret string) {
+	if k.has(secret) {
+		return
+	}
+
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	if len(k.hashes) >= mostRightKeys || k.hashes == nil {
+		k.hashes = map[[sha256.Size]byte]struct{}{}
+	}
+	k.hashes[sha256.Sum256([]byte(secret))] = struct{}{}
 }
 
 // Seconds returns the whole seconds after which a retry succeeds.

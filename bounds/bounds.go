@@ -73,6 +73,7 @@ type Bounds struct {
 	Validations *Slots // of trees without a key
 	Plans       *Slots // of trees with a key
 	Suspects    *Slots // look-ups of keys for senders of wrong keys
+	Large       *Slots // deliveries of more than LargeDelivery bytes
 
 	DeliveryStreams *Pool // event streams of deliveries
 	RunStreams      *Pool // event streams of runs
@@ -88,6 +89,10 @@ type Bounds struct {
 
 // WebhookSender is whose budget of deliveries it is. Only webhooks that exist have budgets.
 type WebhookSender struct{ Webhook, Sender string }
+
+// LargeDelivery is the size in bytes above which deliveries wait for each other, so that small ones do not
+// wait for them.
+const LargeDelivery = 32 << 10
 
 // DefaultDeliveryBytes is the default of Config.DeliveryBytes.
 const DefaultDeliveryBytes = 64 << 20
@@ -112,7 +117,8 @@ func New(cfg Config) *Bounds {
 
 		Validations: newSlots(validations, 1, 16, 4, 2*time.Second),
 		Plans:       newSlots(plans, 2, 64, 32, 30*time.Second),
-		Suspects:    newSlots(suspects, 2, 4096, 0, 30*time.Second),
+		Suspects:    newSlots(suspects, 2, 4096, 0, 30*time.Second).paced(25 * time.Millisecond),
+		Large:       newSlots(large, 4, 2048, 0, 10*time.Second),
 
 		DeliveryStreams: newPool(deliveryStreams, 200, ofStreams),
 		RunStreams:      newPool(runStreams, 1000, ofStreams),
@@ -186,6 +192,15 @@ var (
 	suspects = about{
 		"key_lookups",
 		"look-ups of keys for senders of too many wrong ones, two of them under way",
+		"",
+		"any, 40 a second; keys that were right before do not wait",
+		"",
+		noRoom,
+	}
+
+	large = about{
+		"large_deliveries",
+		"deliveries of more than 32 KiB, four of them under way",
 		"",
 		"",
 		"",
@@ -271,7 +286,7 @@ func (b *Bounds) all() []bound {
 	return []bound{
 		b.Connections, b.Streams,
 		b.Deliveries, b.Keyless, b.Pushes, b.Keyed, b.Parsed,
-		b.Validations, b.Plans, b.Suspects,
+		b.Validations, b.Plans, b.Suspects, b.Large,
 		b.DeliveryStreams, b.RunStreams, b.PageStreams,
 		b.WebhookDeliveries, b.WebhookFailures, b.WrongKeys, b.SignIns, b.Validating, b.WrongPushes,
 	}

@@ -2,6 +2,8 @@ package bounds
 
 import (
 	"context"
+	"maps"
+	"sync"
 	"time"
 )
 
@@ -11,10 +13,25 @@ type Slots struct {
 	*Pool
 	turns    chan struct{}
 	patience time.Duration
+
+	pace time.Duration // between the turns of one sender; 0: none
+	mu   sync.Mutex
+	next map[string]time.Time // earliest next turn of a sender
 }
 
 func newSlots(a about, working, places, most int64, patience time.Duration) *Slots {
-	return &Slots{newPool(a, places, shares{most: most}), make(chan struct{}, working), patience}
+	return &Slots{
+		Pool:     newPool(a, places, shares{most: most}),
+		turns:    make(chan struct{}, working),
+		patience: patience,
+		next:     map[string]time.Time{},
+	}
+}
+
+// paced gives the turns of one sender a distance in time.
+func (s *Slots) paced(pace time.Duration) *Slots {
+	s.pace = pace
+	return s
 }
 
 // Enter waits for a turn. It returns false when there is no place to wait, when ctx ends, or when the turn
@@ -28,6 +45,16 @@ func (s *Slots) Enter(ctx context.Context, sender string) (leave func(), ok bool
 	defer patience.Stop()
 
 	select {
+	case <-s.due(sender, time.Now()):
+	case <-patience.C:
+		s.Give(sender, 1)
+		return nil, false
+	case <-ctx.Done():
+		s.Give(sender, 1)
+		return nil, false
+	}
+
+	select {
 	case s.turns <- struct{}{}:
 		return func() {
 			<-s.turns
@@ -39,4 +66,33 @@ func (s *Slots) Enter(ctx context.Context, sender string) (leave func(), ok bool
 
 	s.Give(sender, 1)
 	return nil, false
+}
+
+// closed is a channel that does not block.
+var closed = func() chan time.Time {
+	c := make(chan time.Time)
+	close(c)
+	return c
+}()
+
+// due returns a channel that yields when the sender's pace allows its next turn.
+func (s *Slots) due(sender string, now time.Time) <-chan time.Time {
+	if s.pace == 0 {
+		return closed
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if int64(len(s.next)) >= s.limit {
+		maps.DeleteFunc(s.next, func(_ string, at time.Time) bool { return at.Before(now) })
+	}
+
+	at := s.next[sender]
+	if at.Before(now) {
+		at = now
+	}
+
+	s.next[sender] = at.Add(s.pace)
+	return time.After(at.Sub(now))
 }

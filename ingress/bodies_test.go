@@ -41,6 +41,45 @@ func TestAnnouncedBodiesHoldNoRoom(t *testing.T) {
 	})
 }
 
+// Large deliveries wait for each other. Small ones do not wait for them.
+func TestLargeDeliveriesTakeTurns(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		b := bounds.New(bounds.Config{})
+		w := newWorld(t, s, ingress.Config{Bounds: b})
+		w.hook(enabled("live"))
+
+		var leave []func()
+		for range 4 {
+			done, ok := b.Large.Enter(t.Context(), "192.0.2.1")
+			if !ok {
+				t.Fatal("no slot")
+			}
+			leave = append(leave, done)
+		}
+
+		answer := make(chan reply, 1)
+		go func() {
+			answer <- w.deliver("live", `{"text":"`+strings.Repeat("y", bounds.LargeDelivery)+`"}`)
+		}()
+		statetest.Until(t, "the large delivery waits", func() bool { return b.Large.Held() == 5 })
+		want(t, w.deliver("live", `{"text":"small"}`), 202)
+
+		select {
+		case resp := <-answer:
+			t.Errorf("a large delivery did not wait: %d", resp.StatusCode)
+		default:
+		}
+		for _, done := range leave {
+			done()
+		}
+		large, _ := statetest.Receive(t, "the answer to the large delivery", answer)
+		want(t, large, 202)
+		if held := b.Large.Held(); held != 0 {
+			t.Errorf("%d slots are held in the end", held)
+		}
+	})
+}
+
 // A body that breaks off counts as a failed authentication where nothing proved who sent it.
 func TestBrokenBodiesAreCharged(t *testing.T) {
 	w := onSQLite(t, ingress.Config{FailedAuthPerMinute: 3})

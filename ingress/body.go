@@ -48,5 +48,20 @@ func (q *request) readBody() error {
 		return err
 	}
 
+	return q.waitForSlot()
+}
+
+// waitForSlot waits for the slot of a large delivery. The request keeps it until it is decided.
+func (q *request) waitForSlot() error {
+	if len(q.body) <= bounds.LargeDelivery {
+		return nil
+	}
+
+	leave, ok := q.in.bounds.Large.Enter(q.ctx, q.sender)
+	if !ok {
+		return bounds.ErrNoRoom
+	}
+
+	q.leave = leave
 	return nil
 }

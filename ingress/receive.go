@@ -29,6 +29,7 @@ type request struct {
 	bearer  bool        // a 401 asks for a bearer token
 	charged bool        // the delivery budget
 	room    bounds.Hold // of the bytes of deliveries
+	leave   func()      // the slot of a large delivery
 	body    []byte
 	size    int64           // of what was read
 	ended   bool            // the body was read to its end
@@ -43,16 +44,17 @@ const (
 
 // ServeHTTP answers a request for which Handles says true.
 func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := &request{in: in, w: w, r: r, now: time.Now(), ctx: r.Context()}
+	q := &request{in: in, w: w, r: r, now: time.Now(), ctx: r.Context(), leave: func() {}}
 	a := q.decide()
 	in.metrics.count(a.result, q.now)
 	q.span.Set(trace.Result, a.result.String()).Count(trace.Status, a.status).End()
 	q.write(a)
 }
 
-// decide gives back the room of the body before the answer is sent, which the sender may take its time to read.
+// decide gives back the room of the body, and its slot, before the answer is sent, which the sender may take its time to read.
 func (q *request) decide() answer {
 	defer q.room.Release()
+	defer func() { q.leave() }()
 	return q.in.receive(q)
 }
 

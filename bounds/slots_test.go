@@ -1,0 +1,71 @@
+package bounds
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestPacedSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := newSlots(about{}, 2, 100, 0, time.Second).paced(100 * time.Millisecond)
+		enter := func(sender string) (waited time.Duration, ok bool) {
+			began := time.Now()
+			leave, ok := slots.Enter(t.Context(), sender)
+			if ok {
+				leave()
+			}
+			return time.Since(began), ok
+		}
+
+		for i, want := range []time.Duration{0, 100 * time.Millisecond, 100 * time.Millisecond} {
+			if waited, ok := enter("192.0.2.1"); !ok || waited != want {
+				t.Errorf("turn %d of a sender: waited %v, %t; want %v", i, waited, ok, want)
+			}
+		}
+		if waited, ok := enter("192.0.2.2"); !ok || waited != 0 {
+			t.Errorf("another sender: waited %v, %t", waited, ok)
+		}
+	})
+}
+
+func TestPacedSlotsEndWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := newSlots(about{}, 2, 100, 0, time.Second).paced(time.Minute)
+		leave, ok := slots.Enter(t.Context(), "192.0.2.1")
+		if !ok {
+			t.Fatal("no first turn")
+		}
+		leave()
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, ok := slots.Enter(ctx, "192.0.2.1"); ok {
+			t.Error("a turn for a request that has ended")
+		}
+		if _, ok := slots.Enter(t.Context(), "192.0.2.1"); ok {
+			t.Error("a turn before the pace allows one")
+		}
+		if held := slots.Held(); held != 0 {
+			t.Errorf("%d places are held in the end", held)
+		}
+	})
+}
+
+func TestPacedSlotsForgetSenders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := newSlots(about{}, 2, 10, 0, time.Second).paced(time.Millisecond)
+		for i := range 100 {
+			leave, ok := slots.Enter(t.Context(), string(rune('a'+i)))
+			if !ok {
+				t.Fatal("no turn")
+			}
+			leave()
+			time.Sleep(2 * time.Millisecond)
+		}
+		if n := len(slots.next); n > 10 {
+			t.Errorf("%d senders are remembered", n)
+		}
+	})
+}
