@@ -39,6 +39,9 @@ func (e fullError) Error() string {
 	return fmt.Sprintf("the harness put more than %d bytes into its working directory", e.max)
 }
 
+// errScarce is the cause when a harness holds much of a disk that is nearly full.
+var errScarce = errors.New("the worker's disk is nearly full, and this run holds much of it")
+
 // job is one order while it is executed.
 type job struct {
 	worker *worker
@@ -189,20 +192,31 @@ func (j *job) clean(root string, alive error) {
 	}
 }
 
-// watch stops the job when its directory holds too much.
+// watch stops the job when its directory holds too much: more than a run may or, while the disk is nearly
+// full, more than is to stay free of it.
 func (j *job) watch(ctx context.Context, dir string) {
 	tick := time.NewTicker(j.order.Lease / 6)
 	defer tick.Stop()
 
+	disk := time.NewTicker(time.Second)
+	defer disk.Stop()
+
 	for {
+		maximum, cause := j.worker.cfg.MaxDir, error(fullError{j.worker.cfg.MaxDir})
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-disk.C:
+			reserve, scarce := workspace.Reserve(dir)
+			if !scarce {
+				continue
+			}
+			maximum, cause = min(maximum, reserve), errScarce
 		}
 
-		if maximum := j.worker.cfg.MaxDir; workspace.Exceeds(dir, maximum) {
-			j.stop(fullError{maximum})
+		if workspace.Exceeds(dir, maximum) {
+			j.stop(cause)
 			return
 		}
 	}
@@ -220,8 +234,8 @@ func stoppedBy(ctx context.Context) (outcome, bool) {
 		return outcome{ended: true, state: wire.Cancelled}, true
 	case errors.As(cause, &late):
 		return failed("infrastructure_timeout", "%v", late), true
-	case errors.As(cause, &full):
-		return failed("environment_setup_failed", "%v", full), true
+	case errors.As(cause, &full), errors.Is(cause, errScarce):
+		return failed("environment_setup_failed", "%v", cause), true
 	}
 
 	return outcome{}, true

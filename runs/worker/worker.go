@@ -17,6 +17,7 @@ import (
 
 	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
+	"millwright/runs/worker/workspace"
 	"millwright/trace"
 )
 
@@ -285,9 +286,16 @@ func (w *worker) slot(ctx, jobs context.Context) {
 	}
 }
 
-// claim asks for a run. It waits first until an account of every harness that needs one is free, and holds
+// errNoDisk keeps a worker from taking runs.
+var errNoDisk = errors.New("the disk of the working directories is nearly full")
+
+// claim asks for a run, unless the disk is nearly full. It waits first until an account of every harness that needs one is free, and holds
 // them meanwhile, so that whichever run comes can begin: one that has to wait is left to other workers.
 func (w *worker) claim(ctx context.Context) (*wire.Order, []confine.Account, error) {
+	if _, scarce := workspace.Reserve(w.dir); scarce {
+		return nil, nil, errNoDisk
+	}
+
 	held, err := w.accounts.Take(ctx, w.pools()...)
 	if err != nil {
 		return nil, nil, err

@@ -18,6 +18,23 @@ const (
 	maxPending = 64 << 20
 )
 
+// maxReserve is what stays free of a large file system, in bytes.
+const maxReserve = 2 << 30
+
+// Reserve returns how many bytes are to stay free on the file system of a directory for everything else on
+// the machine: a twentieth of it, and at most 2 GiB. scarce reports whether less is free. Of a file system
+// that cannot be asked, nothing is scarce.
+func Reserve(path string) (reserve int64, scarce bool) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); err != nil {
+		return 0, false
+	}
+
+	unit := int64(s.Bsize)
+	reserve = min(int64(s.Blocks)*unit/20, maxReserve)
+	return reserve, int64(s.Bavail)*unit < reserve
+}
+
 // Exceeds reports whether the files in a directory have more than max bytes together, each entry counted as
 // at least 4096. It may be called while a harness writes there: what is moved during the walk may be missed
 // this time. A directory with more sub-directories than the walk can remember exceeds every bound.
