@@ -193,7 +193,7 @@ var (
 		"key_lookups",
 		"look-ups of keys for senders of too many wrong ones, two of them under way",
 		"",
-		"any, 40 a second; keys that were right before do not wait",
+		"any number, 40 a second; keys that were right before do not wait",
 		"",
 		noRoom,
 	}
