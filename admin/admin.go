@@ -78,4 +78,5 @@ func Register(a *api.API, cfg Config) {
 	s.registerSchemas()
 	s.registerPush()
 	s.registerManaged()
+	s.registerWorkers()
 }

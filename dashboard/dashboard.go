@@ -162,6 +162,7 @@ func (d *dashboard) routes() http.Handler {
 	change("/runs/{run}/followups", (*request).followup)
 	change("/runs/{run}/cancel", (*request).cancel)
 	show("/runs/{run}/attachments/{name}", (*request).attachment)
+	show("/workers", (*request).workers)
 	show("/secrets", (*request).secrets)
 	change("/secrets", (*request).setSecret)
 	change("/secrets/{name}/delete", (*request).deleteSecret)

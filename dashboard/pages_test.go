@@ -33,7 +33,7 @@ func (w *world) everyPage() []string {
 		f + "/webhooks/" + w.webhook(w.repo, "hub").UID, f + "/webhooks/new", w.deliveryPath(d), f + "/automations", f + "/automations/triage", f + "/automations/off",
 		f + "/automations/deaf", f + "/filter", f + "/filter?automation=triage&delivery=" + d.UID,
 		h, h + "/webhooks", h + "/webhooks/new", h + "/automations", h + "/automations/new", h + "/files", h + "/history",
-		"/runs", "/runs?state=SUCCEEDED&source=API&q=x", "/runs/" + runs[0].ID, "/secrets",
+		"/runs", "/runs?state=SUCCEEDED&source=API&q=x", "/runs/" + runs[0].ID, "/workers", "/secrets",
 	}
 }
 

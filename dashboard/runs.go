@@ -184,6 +184,7 @@ const (
 
 type runView struct {
 	Run         state.Run
+	Unheard     string // what becomes of it, since its worker is silent
 	Factory     string // its name
 	Automation  string
 	Webhook     string
@@ -243,7 +244,7 @@ func (q *request) showRun(status int, typed form) error {
 		return err
 	}
 
-	v := runView{Run: r, Form: typed}
+	v := runView{Run: r, Form: typed, Unheard: q.Store.Unheard(r)}
 	if _, err := fmt.Sscan(q.URL.Query().Get("after"), &v.After); err != nil || v.After < 0 {
 		v.After = 0
 	}

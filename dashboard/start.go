@@ -90,6 +90,12 @@ func (q *request) start() error {
 	v.Findings = append(v.Findings, runFindings(runs, now)...)
 	v.Findings = append(v.Findings, v.deliveryFindings(tallies, hooks)...)
 	v.Queue = q.queue()
+	missing, err := q.workerFindings(v.Queue)
+	if err != nil {
+		return err
+	}
+
+	v.Findings = append(v.Findings, missing...)
 	v.judge(len(hooks))
 	return q.render(
 		"start",

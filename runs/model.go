@@ -140,6 +140,9 @@ func (s *service) item(r state.Run, files []state.Attachment) RunItem {
 	if r.StatusMessage != "" || r.ErrorCode != "" {
 		item.StatusMessage = &RunStatusMessage{r.StatusMessage, r.ErrorCode, r.State == state.RunError}
 	}
+	if text := s.Store.Unheard(r); text != "" {
+		item.StatusMessage = &RunStatusMessage{Message: text}
+	}
 
 	if r.Started != nil {
 		end := time.Now()

@@ -24,6 +24,7 @@ const (
 	PrefixKey        = "key"
 	PrefixReplica    = "rep"
 	PrefixFollowup   = "fup"
+	PrefixWorker     = "wrk"
 )
 
 const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"

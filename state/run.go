@@ -83,6 +83,7 @@ type Run struct {
 	Created, Updated   time.Time
 	Queued             time.Time
 	Started, Finished  *time.Time // of the current execution
+	LeaseUntil         *time.Time // when a worker that stays silent loses the run; nil unless one holds it
 
 	Traceparent string // the trace that it belongs to, as of W3C Trace Context; may be empty
 
@@ -96,13 +97,13 @@ func (r Run) LastEntry() int64 { return r.nextSeq - 1 }
 const runColumns = `id, factory_uid, title, prompt, envelope, state, source, creator_type, creator_uid, creator_name,
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, trigger_url, config, secrets, metadata,
 	skills, execution, attempt, next_seq, worker, worker_name, status_message, error_code, cancel_requested_at,
-	created_at, updated_at, queued_at, started_at, finished_at, traceparent`
+	created_at, updated_at, queued_at, started_at, finished_at, traceparent, lease_until`
 
 func scanRun(row scanner) (Run, error) {
 	var r Run
 	var config, secrets, metadata, skills string
 	var created, updated, queued int64
-	var cancel, started, finished sql.NullInt64
+	var cancel, started, finished, lease sql.NullInt64
 	err := row.Scan(
 		&r.ID,
 		&r.FactoryUID,
@@ -140,6 +141,7 @@ func scanRun(row scanner) (Run, error) {
 		&started,
 		&finished,
 		&r.Traceparent,
+		&lease,
 	)
 	if err != nil {
 		return Run{}, err
@@ -148,6 +150,7 @@ func scanRun(row scanner) (Run, error) {
 	r.Config, r.Skills = json.RawMessage(config), json.RawMessage(skills)
 	r.Created, r.Updated, r.Queued = timeOf(created), timeOf(updated), timeOf(queued)
 	r.CancelRequested, r.Started, r.Finished = timeOrNil(cancel), timeOrNil(started), timeOrNil(finished)
+	r.LeaseUntil = timeOrNil(lease)
 	r.readJSON(metadata, secrets)
 	return r, nil
 }

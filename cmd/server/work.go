@@ -34,7 +34,7 @@ func workerConfig(cfg *settings.Settings) worker.Config {
 	u := cfg.HarnessUpdate()
 	return worker.Config{
 		Slots: *cfg.Workers, Default: u.Default, Grace: workerGrace(time.Duration(cfg.Grace)), Harnesses: u.Harnesses,
-		Keeper: []string{os.Args[0], KeepRun},
+		Keeper: []string{os.Args[0], KeepRun}, Version: cli.Version(),
 	}
 }
 

@@ -27,6 +27,7 @@ func (d *Dispatcher) serveWorkers() error {
 		wire.VerbFinish:    d.onFinish,
 		wire.VerbRelease:   d.onRelease,
 		wire.VerbFile:      d.onFile,
+		wire.VerbReport:    d.onReport,
 	}
 
 	for verb, handle := range handlers {

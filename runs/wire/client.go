@@ -225,6 +225,12 @@ func (c *Client) Leave() {
 	}
 }
 
+// Report tells a server what this process is and does; nil tells that it ends.
+func (c *Client) Report(ctx context.Context, r *Report) error {
+	_, err := c.ask(ctx, VerbReport, Request{Instance: c.instance, Report: r}, requestTimeout)
+	return err
+}
+
 // Start says that the worker begins with the order, and says it again while no server can take it. cancel
 // says that the run's end was asked for already.
 func (c *Client) Start(ctx context.Context, o *Order) (cancel bool, err error) {

@@ -21,6 +21,7 @@ const (
 	VerbRelease   = "release"
 	VerbFile      = "file"
 	VerbLeave     = "leave"
+	VerbReport    = "report"
 	VerbCancel    = "cancel" // from a server: the run's ID
 )
 
@@ -60,6 +61,16 @@ type Request struct {
 	State    RunState        `json:"state,omitempty"`    // finish
 	Message  string          `json:"message,omitempty"`  // finish
 	Code     string          `json:"code,omitempty"`     // finish
+	Report   *Report         `json:"report,omitempty"`   // report; nil: the process ends
+}
+
+// Report is what a process that takes runs says of itself.
+type Report struct {
+	Name      string   `json:"name"`
+	Version   string   `json:"version"`
+	Slots     int      `json:"slots"`
+	Harnesses []string `json:"harnesses"`
+	Runs      []string `json:"runs"` // IDs of those that it executes
 }
 
 // Answer is what a server answers.

@@ -51,6 +51,8 @@ type Config struct {
 	Keeper []string
 	// Name is shown as the runs' executor; the host's name when empty.
 	Name string
+	// Version is the program's version, for people.
+	Version string
 	// Log receives notices; nil discards them.
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: none.
@@ -94,7 +96,13 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer done()
 
-	w := &worker{cfg: cfg, dir: dir, label: filepath.Base(dir), jobs: map[string]*job{}}
+	w := &worker{
+		cfg:     cfg,
+		dir:     dir,
+		label:   filepath.Base(dir),
+		jobs:    map[string]*job{},
+		changed: make(chan struct{}, 1),
+	}
 	if err := w.set(Update{cfg.Harnesses, cfg.Default}); err != nil {
 		return err
 	}
@@ -120,6 +128,9 @@ func Run(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("worker: %w", err)
 	}
 	defer end()
+
+	reported := w.reportUntil()
+	defer reported()
 
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -185,7 +196,8 @@ type worker struct {
 	fallback  string // the harness of runs that name none
 	jobs      map[string]*job
 	giveUp    context.CancelCauseFunc
-	refused   time.Time // since when every request for work is refused
+	refused   time.Time     // since when every request for work is refused
+	changed   chan struct{} // cap 1: what a report says
 }
 
 // answered notes how a request for work ended, and gives up when all have been refused for long.
@@ -384,6 +396,8 @@ func (w *worker) do(ctx context.Context, o *wire.Order, held []confine.Account) 
 	w.mu.Lock()
 	w.jobs[o.RunID] = j
 	w.mu.Unlock()
+	w.noteChange()
+	defer w.noteChange()
 	defer func() {
 		w.mu.Lock()
 		if w.jobs[o.RunID] == j {

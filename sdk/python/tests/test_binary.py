@@ -532,6 +532,11 @@ def test_keys(api: Api) -> None:
         api(lambda c: c.agent.skills.list(), api_key=made.secret)
 
 
+def test_workers(api: Api) -> None:
+    workers = api.all(lambda c: c.workers.list(limit=1))
+    assert all(w.busy <= w.slots for w in workers)
+
+
 def test_definition_files(api: Api) -> None:
     tree: list[t.DefinitionFile] = [
         {"path": str(f.relative_to(root)), "content": f.read_text()}

@@ -8,6 +8,7 @@ import { Factories } from "./resources/factories.js";
 import { FactoryFiles } from "./resources/factory-files.js";
 import { Keys } from "./resources/keys.js";
 import { Secrets } from "./resources/secrets.js";
+import { Workers } from "./resources/workers.js";
 
 /** Options of a call to any path. The body is sent as JSON, and a `Uint8Array` as it is. */
 export interface EndpointOptions extends Omit<RequestOptions, "body"> {
@@ -28,6 +29,8 @@ export class Millwright {
   readonly secrets: Secrets;
   /** API keys. */
   readonly keys: Keys;
+  /** The processes that take runs. */
+  readonly workers: Workers;
   /** Definition files, checked without a factory. */
   readonly factoryFiles: FactoryFiles;
   readonly #client: Caller;
@@ -39,6 +42,7 @@ export class Millwright {
     this.factories = new Factories(this.#client);
     this.secrets = new Secrets(this.#client);
     this.keys = new Keys(this.#client);
+    this.workers = new Workers(this.#client);
     this.factoryFiles = new FactoryFiles(this.#client);
   }
 

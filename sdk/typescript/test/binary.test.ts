@@ -422,6 +422,11 @@ test("keys", async () => {
   await expect(other.agent.skills.list()).rejects.toThrow(AuthenticationError);
 });
 
+test("workers", async () => {
+  const workers = await collect(client().workers.list({ limit: 1 }));
+  expect(workers.every((w) => w.busy <= w.slots)).toBe(true);
+});
+
 test("definition files", async () => {
   const { factoryFiles } = client();
   const root = join(server.folder, "demo");

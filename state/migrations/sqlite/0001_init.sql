@@ -436,6 +436,17 @@ CREATE TABLE run_metadata (
 -- Filter metadata[key]: the runs that have a value.
 CREATE INDEX run_metadata_by_value ON run_metadata (key, value, run_id);
 
+-- The processes that take runs, as each last said of itself. worker is what its claims are bound to.
+CREATE TABLE workers (
+  uid         TEXT PRIMARY KEY,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  worker      TEXT NOT NULL,
+  report      TEXT NOT NULL,
+  seen_at     INTEGER NOT NULL
+);
+-- Forgets the processes of a worker beyond the newest, and those that were not seen for long.
+CREATE INDEX workers_by_worker ON workers (worker, seen_at);
+
 -- What happened in a run, in order: messages of the conversation and changes of state.
 CREATE TABLE run_entries (
   run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,

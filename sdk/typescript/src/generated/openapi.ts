@@ -832,6 +832,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the workers
+         * @description A worker that ends in order leaves the list at once. One that is lost stays in it for a day, and is not live. Needs a key of role viewer or above.
+         */
+        get: operations["listWorkers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1632,6 +1652,12 @@ export interface components {
             /** @description The webhooks, by name */
             webhooks: components["schemas"]["Webhook"][];
         };
+        ListWorkersResponse: {
+            /** @description Whether the list goes on */
+            page_info: components["schemas"]["PageInfo"];
+            /** @description The workers seen within a day, by UID */
+            workers: components["schemas"]["Worker"][];
+        };
         MCPServerConfig: {
             /** @description Its arguments */
             args?: string[] | null;
@@ -2300,6 +2326,40 @@ export interface components {
              * @description When it last changed
              */
             updated_at: string;
+        };
+        Worker: {
+            /**
+             * Format: int64
+             * @description How many it executes now
+             */
+            busy: number;
+            /** @description The harnesses that it has */
+            harnesses: string[];
+            /** @description UID of the API key that it works with; empty for the worker in a server's own process */
+            key_uid: string;
+            /**
+             * Format: date-time
+             * @description When it last reported; it does so every 10 seconds
+             */
+            last_seen_at: string;
+            /** @description Whether it reported within the last 30 seconds */
+            live: boolean;
+            /** @description Its name: that of its host unless it was given another */
+            name: string;
+            /** @description IDs of the runs that it executes */
+            runs: string[];
+            /**
+             * Format: int64
+             * @description How many runs it executes at once
+             */
+            slots: number;
+            /**
+             * @description Identifier of the process
+             * @example wrk_2x4y6z8a0b1c3d5e7f9g1h3j5k
+             */
+            uid: string;
+            /** @description The version of the program that it runs */
+            version: string;
         };
     };
     responses: never;
@@ -3729,6 +3789,31 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    listWorkers: {
+        parameters: {
+            query?: {
+                /** @description How many to return at most */
+                limit?: number;
+                /** @description next_cursor of the page before; absent for the first page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListWorkersResponse"];
+                };
             };
         };
     };

@@ -23,6 +23,7 @@ from .factories import AsyncFactories
 from .factory_files import AsyncFactoryFiles
 from .keys import AsyncKeys
 from .secrets import AsyncSecrets
+from .workers import AsyncWorkers
 
 T = TypeVar("T", default=Any)
 
@@ -175,6 +176,11 @@ class AsyncMillwright(AsyncEndpoints):
     def keys(self) -> AsyncKeys:
         """API keys."""
         return AsyncKeys(self._client)
+
+    @cached_property
+    def workers(self) -> AsyncWorkers:
+        """The processes that take runs."""
+        return AsyncWorkers(self._client)
 
     @cached_property
     def factory_files(self) -> AsyncFactoryFiles:

@@ -23,6 +23,7 @@ from .factories import Factories
 from .factory_files import FactoryFiles
 from .keys import Keys
 from .secrets import Secrets
+from .workers import Workers
 
 T = TypeVar("T", default=Any)
 
@@ -175,6 +176,11 @@ class Millwright(Endpoints):
     def keys(self) -> Keys:
         """API keys."""
         return Keys(self._client)
+
+    @cached_property
+    def workers(self) -> Workers:
+        """The processes that take runs."""
+        return Workers(self._client)
 
     @cached_property
     def factory_files(self) -> FactoryFiles:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         ListSecretsResponse,
         ListSyncsResponse,
         ListWebhooksResponse,
+        ListWorkersResponse,
         MCPServerConfig,
         PageInfo,
         Plan,
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
         ValidateFilesResponse,
         Webhook,
         WebhookWithSecret,
+        Worker,
     )
     from ._params import (
         AmbientAgentConfigParam,
@@ -116,6 +118,7 @@ if TYPE_CHECKING:
         ListSecretsParams,
         ListSyncsParams,
         ListWebhooksParams,
+        ListWorkersParams,
         MCPServerConfigParam,
         PlanFactoryParams,
         PlanRequest,
@@ -188,6 +191,7 @@ else:
                 "ListSecretsResponse",
                 "ListSyncsResponse",
                 "ListWebhooksResponse",
+                "ListWorkersResponse",
                 "MCPServerConfig",
                 "PageInfo",
                 "Plan",
@@ -215,6 +219,7 @@ else:
                 "ValidateFilesResponse",
                 "Webhook",
                 "WebhookWithSecret",
+                "Worker",
             ],
             "._params": [
                 "AmbientAgentConfigParam",
@@ -250,6 +255,7 @@ else:
                 "ListSecretsParams",
                 "ListSyncsParams",
                 "ListWebhooksParams",
+                "ListWorkersParams",
                 "MCPServerConfigParam",
                 "PlanFactoryParams",
                 "PlanRequest",
@@ -352,6 +358,8 @@ __all__ = [
     "ListSyncsResponse",
     "ListWebhooksParams",
     "ListWebhooksResponse",
+    "ListWorkersParams",
+    "ListWorkersResponse",
     "MCPServerConfig",
     "MCPServerConfigParam",
     "PageInfo",
@@ -401,4 +409,5 @@ __all__ = [
     "ValidateFilesResponse",
     "Webhook",
     "WebhookWithSecret",
+    "Worker",
 ]

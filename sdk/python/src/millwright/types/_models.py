@@ -582,6 +582,29 @@ class WebhookWithSecret(Model):
     """When it last changed"""
 
 
+class Worker(Model):
+    busy: int = MISSING
+    """How many it executes now"""
+    harnesses: list[str] = []
+    """The harnesses that it has"""
+    key_uid: str = MISSING
+    """UID of the API key that it works with; empty for the worker in a server's own process"""
+    last_seen_at: datetime = MISSING
+    """When it last reported; it does so every 10 seconds"""
+    live: bool = MISSING
+    """Whether it reported within the last 30 seconds"""
+    name: str = MISSING
+    """Its name: that of its host unless it was given another"""
+    runs: list[str] = []
+    """IDs of the runs that it executes"""
+    slots: int = MISSING
+    """How many runs it executes at once"""
+    uid: str = MISSING
+    """Identifier of the process"""
+    version: str = MISSING
+    """The version of the program that it runs"""
+
+
 class AmbientAgentConfig(Model):
     base_prompt: str | None = None
     """Shapes the agent's behaviour"""
@@ -806,6 +829,13 @@ class ListWebhooksResponse(Model):
     """Whether the list goes on"""
     webhooks: list[Webhook] = []
     """The webhooks, by name"""
+
+
+class ListWorkersResponse(Model):
+    page_info: PageInfo = MISSING
+    """Whether the list goes on"""
+    workers: list[Worker] = []
+    """The workers seen within a day, by UID"""
 
 
 class PlanChange(Model):

@@ -572,3 +572,12 @@ class ListSecretsParams(RequestOptions):
 
 class SetSecretParams(SetSecretRequest, RequestOptions):
     """What ``setSecret`` takes."""
+
+
+class ListWorkersParams(RequestOptions):
+    """What ``listWorkers`` takes."""
+
+    limit: NotRequired[int]
+    """How many to return at most"""
+    cursor: NotRequired[str]
+    """next_cursor of the page before; absent for the first page"""

@@ -1,0 +1,24 @@
+package dashboard_test
+
+import (
+	"testing"
+
+	"millwright/state"
+)
+
+func TestWorkersPage(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		b := w.signedIn(state.RoleViewer)
+		says(t, b.page("/workers"), "No worker was seen within a day")
+		w.run("work")
+		says(t, b.page("/"), "No worker takes runs")
+
+		report := state.WorkerReport{Worker: "local", Instance: "1", Name: "<b>build</b>", Slots: 2, Harnesses: []string{"echo"}}
+		if err := w.store.SeeWorker(t.Context(), report); err != nil {
+			t.Fatal(err)
+		}
+		page := b.page("/workers")
+		says(t, page, "<b>build</b>", "0 of 2", "free", "echo", "in the server's own process")
+		saysNot(t, b.page("/"), "No worker takes runs")
+	})
+}

@@ -1,0 +1,254 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of what is remembered of workers.
+const (
+	workersKept   = 24 * time.Hour // after a process was last seen
+	maxProcesses  = 100            // of one key
+	maxWorkerList = 1000           // processes that Workers returns
+	maxHeldList   = 10_000         // runs that it looks at
+)
+
+// WorkerTimeout is how long a worker may be silent before it counts as gone.
+const WorkerTimeout = 30 * time.Second
+
+// WorkerReport is what a process that takes runs says of itself.
+type WorkerReport struct {
+	Worker    string   `json:"-"` // UID that its claims are bound to
+	Instance  string   `json:"-"` // which of the processes that share it
+	Name      string   `json:"name"`
+	Version   string   `json:"version"`
+	Slots     int      `json:"slots"`
+	Harnesses []string `json:"harnesses"`
+	Runs      []string `json:"runs"` // IDs of those that it executes
+}
+
+// Worker is a process that takes runs, as it was last seen.
+type Worker struct {
+	UID string
+	WorkerReport
+	Seen time.Time
+}
+
+// Live reports whether the worker was seen lately.
+func (w Worker) Live(now time.Time) bool { return now.Sub(w.Seen) < WorkerTimeout }
+
+// workerUID names a process.
+func workerUID(worker, instance string) string {
+	sum := sha256.Sum256([]byte(worker + "\x00" + instance))
+	return PrefixWorker + "_" + encodeID([16]byte(sum[:16]))
+}
+
+const seeWorkerSQL = `
+	INSERT INTO workers (uid, worker, report, seen_at)
+	VALUES ($1, $2, $3, $4)
+	ON CONFLICT (uid) DO UPDATE
+	SET report = excluded.report, seen_at = excluded.seen_at`
+
+// forgetWorkersSQL keeps the processes of a key that were seen last, and of other keys those seen since a time.
+const forgetWorkersSQL = `
+	DELETE FROM workers
+	WHERE seen_at < $1
+	OR uid IN (
+		SELECT uid
+		FROM workers
+		WHERE worker = $2
+		ORDER BY seen_at DESC, uid
+		LIMIT 1000 OFFSET $3
+	)`
+
+// SeeWorker notes what a process says of itself, and forgets those that were not seen for a day.
+func (s *Store) SeeWorker(ctx context.Context, r WorkerReport) error {
+	if len(r.Worker) > maxWorker || storable(r.Worker) != r.Worker {
+		return fmt.Errorf("the UID of a worker is text of at most %d bytes: %w", maxWorker, ErrConflict)
+	}
+
+	r.Name, r.Version = storable(r.Name), storable(r.Version)
+	report, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+
+	return s.commit(ctx, func(ctx context.Context, tx write) error {
+		now := time.Now()
+		uid := workerUID(r.Worker, r.Instance)
+		if _, err := tx.ExecContext(ctx, seeWorkerSQL, uid, r.Worker, string(report), micros(now)); err != nil {
+			return err
+		}
+
+		_, err := tx.ExecContext(ctx, forgetWorkersSQL, micros(now.Add(-workersKept)), r.Worker, maxProcesses)
+		return err
+	})
+}
+
+// ForgetWorker notes that a process has ended in order.
+func (s *Store) ForgetWorker(ctx context.Context, worker, instance string) error {
+	return s.commit(ctx, func(ctx context.Context, tx write) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM workers WHERE uid = $1`, workerUID(worker, instance))
+		return err
+	})
+}
+
+// Workers returns the processes that take runs, by UID: those that were seen within a day, at most 1000 of
+// them. Their Runs are those that they hold.
+func (s *Store) Workers(ctx context.Context) ([]Worker, error) {
+	var all []Worker
+	err := s.view(ctx, func(tx *sql.Tx) error {
+		held, err := heldRuns(ctx, tx)
+		if err != nil {
+			return err
+		}
+
+		rows, err := tx.QueryContext(ctx, `
+			SELECT uid, worker, report, seen_at
+			FROM workers
+			WHERE seen_at >= $1
+			ORDER BY seen_at DESC, uid
+			LIMIT $2`, micros(time.Now().Add(-workersKept)), maxWorkerList)
+		if err != nil {
+			return err
+		}
+
+		all, err = scanAll(rows, scanWorker)
+		for i := range all {
+			w := &all[i]
+			w.Runs = slices.DeleteFunc(w.Runs, func(id string) bool { return held[id] != w.Worker })
+		}
+
+		return err
+	})
+
+	slices.SortFunc(all, func(a, b Worker) int { return strings.Compare(a.UID, b.UID) })
+	return all, s.classify(err)
+}
+
+func scanWorker(row scanner) (Worker, error) {
+	var w Worker
+	var report string
+	var seen int64
+	if err := row.Scan(&w.UID, &w.Worker, &report, &seen); err != nil {
+		return w, err
+	}
+
+	worker := w.Worker
+	if err := json.Unmarshal([]byte(report), &w.WorkerReport); err != nil {
+		w.WorkerReport = WorkerReport{} // it says so again within seconds
+	}
+
+	w.Worker, w.Seen = worker, timeOf(seen)
+	return w, nil
+}
+
+// heldRuns returns the UID of the worker of every run that one holds, by the run's ID.
+func heldRuns(ctx context.Context, tx *sql.Tx) (map[string]string, error) {
+	rows, err := tx.QueryContext(ctx, `
+		SELECT id, worker
+		FROM runs
+		WHERE claim_hash IS NOT NULL
+		LIMIT $1`, maxHeldList)
+	if err != nil {
+		return nil, err
+	}
+
+	held := map[string]string{}
+	_, err = scanAll(rows, func(row scanner) (struct{}, error) {
+		var id, worker string
+		err := row.Scan(&id, &worker)
+		held[id] = worker
+		return struct{}{}, err
+	})
+	return held, err
+}
+
+// silence is how little of a lease is left when its worker has missed heartbeats, of which there are three in
+// a lease of half a minute.
+const silence = 15 * time.Second
+
+// Unheard says, of a run whose worker has missed heartbeats, what becomes of it. It is empty for every other
+// run.
+func (s *Store) Unheard(r Run) string {
+	if r.State != RunInProgress || r.LeaseUntil == nil || r.LeaseUntil.Sub(s.clock.now()) > silence {
+		return ""
+	}
+
+	next := "another worker may take the run then"
+	switch {
+	case r.CancelRequested != nil:
+		next = "the run is cancelled then"
+	case r.Attempt >= MaxAttempts:
+		next = "this was its last attempt"
+	}
+
+	return fmt.Sprintf(
+		"the worker %s has not been heard from; its lease ends at %s, and %s",
+		cmp.Or(r.WorkerName, r.Worker),
+		r.LeaseUntil.Format("15:04:05 UTC"),
+		next,
+	)
+}
+
+// HarnessesUsed returns the harnesses that the applied definitions of attached factories name, and by which
+// of them each is used. A definition that cannot be read is skipped.
+func (s *Store) HarnessesUsed(ctx context.Context) (map[string][]string, error) {
+	used := map[string][]string{}
+	err := s.view(ctx, func(tx *sql.Tx) error {
+		rows, err := tx.QueryContext(ctx, `
+			SELECT `+factoryColumns+`
+			FROM factories
+			WHERE detached = 0
+			ORDER BY name`)
+		if err != nil {
+			return err
+		}
+
+		factories, err := scanAll(rows, scanFactory)
+		if err != nil {
+			return err
+		}
+
+		for _, f := range factories {
+			d, err := s.applied(ctx, tx, f.UID, f.Generation)
+			if ofRow(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+
+			for _, harness := range harnessesOf(f, d) {
+				used[harness] = append(used[harness], f.Name)
+			}
+		}
+
+		return nil
+	})
+	return used, s.classify(err)
+}
+
+// harnessesOf returns the harnesses that a definition names, in order.
+func harnessesOf(f Factory, d *definition) []string {
+	var all []string
+	tree := d.tree
+	tree.File = f.Spec
+
+	for _, a := range tree.Automations {
+		exec, _, _ := tree.Resolve(a)
+		if a.Enabled && exec.Harness != nil {
+			all = append(all, exec.Harness.Type)
+		}
+	}
+
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,82 @@
+package state_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"millwright/state"
+	"millwright/state/statetest"
+)
+
+func TestWorkers(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		run := create(t, s, newRun("x"))
+		claim, _, err := s.ClaimRun(ctx, run.ID, "key_a", "build-1", time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report := state.WorkerReport{
+			Worker: "key_a", Instance: "1", Name: "build-1\x00", Version: "1.2", Slots: 2,
+			Harnesses: []string{"echo", "sh"}, Runs: []string{run.ID, "another"},
+		}
+		other := report
+		other.Worker = "key_b"
+		for _, r := range []state.WorkerReport{report, other} {
+			if err := s.SeeWorker(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		all, err := s.Workers(ctx)
+		if err != nil || len(all) != 2 {
+			t.Fatalf("workers %+v, %v", all, err)
+		}
+		for _, w := range all {
+			want := []string{}
+			if w.Worker == "key_a" {
+				want = []string{run.ID} // of what it says, what it holds
+			}
+			if !slices.Equal(w.Runs, want) {
+				t.Errorf("worker %s executes %q, want %q", w.Worker, w.Runs, want)
+			}
+			if !w.Live(time.Now()) || w.Live(time.Now().Add(time.Minute)) || w.Slots != 2 || w.Version != "1.2" {
+				t.Errorf("worker %+v", w)
+			}
+		}
+
+		if err := s.ReleaseRun(ctx, claim); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.ForgetWorker(ctx, "key_b", "1"); err != nil {
+			t.Fatal(err)
+		}
+		all, err = s.Workers(ctx)
+		if err != nil || len(all) != 1 || all[0].Worker != "key_a" || len(all[0].Runs) != 0 {
+			t.Errorf("at last: %+v, %v", all, err)
+		}
+	})
+}
+
+// TestWorkersAreBounded reports as more processes of one key than are remembered.
+func TestWorkersAreBounded(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		for i := range 120 {
+			r := state.WorkerReport{Worker: "key_a", Instance: fmt.Sprint(i), Name: fmt.Sprint(i)}
+			if err := s.SeeWorker(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, err := s.Workers(t.Context())
+		if err != nil || len(all) != 100 {
+			t.Fatalf("%d workers are remembered, want 100: %v", len(all), err)
+		}
+		for _, w := range all {
+			if w.Name == "0" || w.Name == "19" {
+				t.Errorf("process %s, which was seen long ago, is remembered", w.Name)
+			}
+		}
+	})
+}
