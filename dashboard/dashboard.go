@@ -23,6 +23,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
+	"github.com/yuin/goldmark"
 
 	"millwright/api"
 	"millwright/bounds"
@@ -65,6 +66,7 @@ var files embed.FS
 type dashboard struct {
 	Config
 	views   map[string]*template.Template
+	prose   goldmark.Markdown // what agents write
 	assets  map[string]asset
 	origins *http.CrossOriginProtection
 	csrfKey []byte
@@ -89,7 +91,7 @@ func New(cfg Config) (http.Handler, error) {
 
 	cfg.PublicURL = strings.TrimSuffix(cfg.PublicURL, "/")
 	d := &dashboard{
-		Config: cfg, origins: http.NewCrossOriginProtection(),
+		Config: cfg, origins: http.NewCrossOriginProtection(), prose: newMarkdown(),
 		csrfKey: cfg.Store.DeriveKey("dashboard csrf"), secure: strings.HasPrefix(cfg.PublicURL, "https://"),
 	}
 	if cfg.PublicURL != "" {
@@ -161,6 +163,7 @@ func (d *dashboard) routes() http.Handler {
 	show("/runs/{run}", (*request).run)
 	change("/runs/{run}/followups", (*request).followup)
 	change("/runs/{run}/cancel", (*request).cancel)
+	show("/runs/{run}/log", (*request).runLog)
 	show("/runs/{run}/attachments/{name}", (*request).attachment)
 	show("/workers", (*request).workers)
 	show("/secrets", (*request).secrets)

@@ -20,3 +20,9 @@ type Figures = figures
 
 // Counted is counted for numbers.
 var Counted = counted[int]
+
+// Markdown is markdown.
+func Markdown(text string) (string, bool) {
+	rendered, structured := (&dashboard{prose: newMarkdown()}).markdown(text)
+	return string(rendered), structured
+}

@@ -263,6 +263,12 @@ func (s *Store) Steps(ctx context.Context, r Run, before int64) ([]Step, error) 
 	return s.steps(ctx, r, before, &room{maxSaid, maxSaid})
 }
 
+// Prompts returns, for each execution so far, the message that began it: the run's prompt, and then follow-ups.
+func (s *Store) Prompts(ctx context.Context, r Run) ([]Message, error) {
+	left := maxSaid
+	return s.prompts(ctx, r, &left)
+}
+
 // steps is Steps, with so much room, of which it takes what it needs.
 func (s *Store) steps(ctx context.Context, r Run, before int64, left *room) ([]Step, error) {
 	prompts, err := s.prompts(ctx, r, &left.given)

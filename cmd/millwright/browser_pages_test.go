@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ const axeVariable = "MILLWRIGHT_TEST_AXE"
 
 var (
 	screenshots = flag.String("screenshots", "", "write the README's screenshots to this `directory`")
+	only        = flag.String("pages", "", "look only at pages whose names match this `pattern`")
 	look        = flag.String("look", "", "write a screenshot of every page, in every form, to this `directory`")
 )
 
@@ -36,7 +38,7 @@ func (w *browserWorld) pages() map[string]string {
 		"automations": acme + "/automations", "automation": acme + "/automations/triage-failed-build", "automation-deaf": mobile + "/automations/crash", "automation-new": ops + "/automations/new", "automation-long": ops + "/automations/" + longName,
 		"filter": acme + "/filter?automation=triage-failed-build&delivery=" + w.delivery.UID,
 		"files":  ops + "/files", "file": ops + "/files/edit?path=automations%2Fpage%2Fautomation.md", "file-new": ops + "/files/edit",
-		"runs": "/runs", "runs-filtered": "/runs?state=FAILED&source=API", "run": "/runs/" + w.run, "secrets": "/secrets", "keys": "/keys",
+		"runs": "/runs", "runs-filtered": "/runs?state=FAILED&source=API", "run": "/runs/" + w.run, "run-followed": "/runs/" + w.talked, "secrets": "/secrets", "keys": "/keys",
 		"not-found": "/no/such/page",
 	}
 }
@@ -51,7 +53,11 @@ var forms = []struct {
 // phone, and every page can be used by keyboard.
 func (b *tab) everyPage() {
 	fromEnvironment(b.T, axeVariable)
+	wanted := regexp.MustCompile(*only)
 	for name, path := range b.w.pages() {
+		if !wanted.MatchString(name) {
+			continue
+		}
 		status := http.StatusOK
 		if name == "not-found" {
 			status = http.StatusNotFound

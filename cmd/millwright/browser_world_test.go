@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -38,7 +37,7 @@ type browserWorld struct {
 	acme, ops, mobile string // UIDs of the factories
 	hooks             map[string]state.Webhook
 	delivery, refused state.Delivery
-	run               string
+	run, talked       string
 	alerts            string // secret of the webhook alerts of ops
 }
 
@@ -243,6 +242,7 @@ func (w *browserWorld) day(began time.Time) {
 			break
 		}
 	}
+	w.talk()
 	rejected, err := w.store.Deliveries(ctx, w.acme, w.hooks["ci"].UID, state.DeliveryFilter{Outcome: state.DeliveryRejectedAuth}, "", 1)
 	w.must(err)
 	w.refused = rejected[0]
@@ -269,11 +269,6 @@ func (w *browserWorld) newRun(cur state.Current, hook state.Webhook, delivery st
 // finish executes a run as a worker does.
 func (w *browserWorld) finish(id string, n int, at time.Time) {
 	w.t.Helper()
-	ctx := context.Background()
-	c, _, err := w.store.ClaimRun(ctx, id, "w1", "mill-1", time.Minute)
-	w.must(err)
-	_, err = w.store.StartRun(ctx, c, time.Minute)
-	w.must(err)
 	said := func(blocks ...state.Block) state.Message {
 		return state.Message{Role: state.RoleAssistant, Content: blocks, At: at}
 	}
@@ -282,7 +277,7 @@ func (w *browserWorld) finish(id string, n int, at time.Time) {
 		said(state.Block{Type: "action", ID: "1", Category: "skill", Name: "read_skill", Input: json.RawMessage(`{"skill_path":"skills/bisect/SKILL.md","bundled_skill_id":"pr-comments"}`)},
 			state.Block{Type: "action", ID: "2", Category: "shell", Name: "git bisect run make test", Input: json.RawMessage(`{"command":"git bisect run make test"}`)},
 			state.Block{Type: "action_result", ActionID: "2", Name: "git bisect run make test", State: "succeeded", Output: json.RawMessage(`"8c0ffee is the first bad commit"`)}),
-		said(state.Text("Commit 8c0ffee broke the build: it renames cache.Key to cache.ID, and session_test.go still has the old name.\n\nRename it there, in lines 41 and 77. The three tests that fail are the ones that use it.")),
+		said(state.Text("Commit `8c0ffee` broke the build: it renames `cache.Key` to `cache.ID`, and `session_test.go` still has the old name.\n\n1. Rename it there, in lines 41 and 77.\n2. Run `make test`: the **three tests** that fail are the ones that use it.\n\nSee [the log](https://ci.example.com/builds/1774).")),
 	}}
 	switch n % 11 {
 	case 3:
@@ -290,8 +285,7 @@ func (w *browserWorld) finish(id string, n int, at time.Time) {
 	case 7:
 		result.State, result.Message = state.RunBlocked, "which branch should it go to?"
 	}
-	_, err = w.store.FinishRun(ctx, c, result)
-	w.must(err)
+	w.execute(id, result)
 }
 
 // post sends a delivery and returns the status.
@@ -310,4 +304,38 @@ func (w *browserWorld) post(address, token, body string) int {
 
 func (w *browserWorld) factory(uid string, path ...string) string {
 	return "/factories/" + uid + strings.Join(path, "")
+}
+
+// talk makes a run that was reopened by a follow-up, of a harness that puts out lines.
+func (w *browserWorld) talk() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	r, err := w.store.CreateRun(ctx, state.NewRun{
+		Title: "Nightly build", Prompt: "Build the nightly, and say which tests are slow.", Source: "API",
+		Creator: state.Creator{Type: "service_account", UID: "key_1", DisplayName: "Ada"},
+	}, nil, state.Idempotency{})
+	w.must(err)
+	w.talked = r.ID
+
+	var lines []state.Message
+	for i := range 12 {
+		lines = append(lines, state.Message{Role: state.RoleAssistant, Content: []state.Block{state.Text(fmt.Sprintf("ok  \tacme/app/pkg%02d\t%d.%ds", i, i%4, i))}, At: time.Now()})
+	}
+	w.execute(r.ID, state.Result{State: state.RunSucceeded, Messages: lines})
+
+	_, _, err = w.store.Followup(ctx, r.ID, "Only the three slowest, please.", state.Idempotency{})
+	w.must(err)
+	answer := state.Text("| package | seconds |\n| --- | --- |\n| pkg11 | 3.11 |\n| pkg07 | 3.7 |\n| pkg03 | 3.3 |\n\n> All of them wait for the network.")
+	w.execute(r.ID, state.Result{State: state.RunSucceeded, Messages: []state.Message{{Role: state.RoleAssistant, Content: []state.Block{answer}, At: time.Now()}}})
+}
+
+// execute runs a run to its end as a worker does.
+func (w *browserWorld) execute(id string, result state.Result) {
+	w.t.Helper()
+	c, _, err := w.store.ClaimRun(w.t.Context(), id, "w1", "mill-1", time.Minute)
+	w.must(err)
+	_, err = w.store.StartRun(w.t.Context(), c, time.Minute)
+	w.must(err)
+	_, err = w.store.FinishRun(w.t.Context(), c, result)
+	w.must(err)
 }

@@ -31,21 +31,30 @@ function* folds(part) {
   for (const d of part.querySelectorAll('details')) yield [d.dataset.of ?? place++, d];
 }
 
+// follows reports whether the reader is at the end of a part that grows there.
+function follows(part) {
+  if (!('follow' in part.dataset)) return false;
+  const end = part.querySelector('#end').getBoundingClientRect();
+  return end.bottom > 0 && end.top < innerHeight;
+}
+
 function take(part, next) {
   if (bare(part) === bare(next)) return 0;
   const active = document.activeElement;
   if (part.contains(active) && active.matches('input, textarea, select')) return 0; // somebody types
   const focused = part.contains(active) ? active.getAttribute('href') : null;
   const known = new Set([...part.querySelectorAll('tbody tr')].map(rowKey));
-  const opened = new Set([...folds(part)].filter(([, d]) => d.open).map(([key]) => key));
+  const follow = follows(part);
+  const opened = new Map([...folds(part)].map(([key, d]) => [key, d.open]));
   part.replaceChildren(...next.childNodes);
-  for (const [key, d] of folds(part)) if (opened.has(key)) d.open = true;
+  for (const [key, d] of folds(part)) if (opened.has(key)) d.open = opened.get(key);
   let added = 0;
   if (known.size > 0 || part.dataset.part === 'log') {
     for (const row of part.querySelectorAll('tbody tr')) {
       if (!known.has(rowKey(row))) { row.classList.add('new'); added++; }
     }
   }
+  if (follow) part.querySelector('#end').scrollIntoView({ block: 'end' });
   if (focused) part.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   offerCopies(part);
   return added;
