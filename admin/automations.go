@@ -16,52 +16,52 @@ import (
 // Automation is an automation of an applied definition.
 type Automation struct {
 	UID      string              `json:"uid" doc:"Identifier" example:"auto_01h455vb4pex5vsknk084sn02q"`
-	Name     string              `json:"name" doc:"Its name: that of its directory"`
-	Enabled  bool                `json:"enabled" doc:"Whether it may start runs"`
-	Agent    string              `json:"agent" doc:"The agent it names, or empty"`
+	Name     string              `json:"name" doc:"Name, as its directory"`
+	Enabled  bool                `json:"enabled" doc:"Whether the automation is enabled"`
+	Agent    string              `json:"agent" doc:"Name of the agent, or empty"`
 	File     string              `json:"file" doc:"The definition file, relative to the root of the definition" example:"automations/ci/automation.md"`
-	Line     int                 `json:"line" doc:"The line of the file on which its first key stands, from 1"`
-	Triggers []AutomationTrigger `json:"triggers" nullable:"false" doc:"What starts it"`
-	Webhooks []SelectedWebhook   `json:"webhooks" nullable:"false" doc:"The webhooks that its triggers select"`
-	Fires    bool                `json:"fires" doc:"Whether anything can start it just now"`
-	WhyNot   []string            `json:"why_not" nullable:"false" doc:"Why it does not fire, or not for all that it selects; empty when there is nothing to say"`
+	Line     int                 `json:"line" doc:"Line of the automation's first key in the file, from 1"`
+	Triggers []AutomationTrigger `json:"triggers" nullable:"false" doc:"Triggers"`
+	Webhooks []SelectedWebhook   `json:"webhooks" nullable:"false" doc:"Webhooks that the triggers select"`
+	Fires    bool                `json:"fires" doc:"Whether a trigger can fire at present"`
+	WhyNot   []string            `json:"why_not" nullable:"false" doc:"Why the automation does not fire, or not for all selected webhooks; else empty"`
 }
 
 // AutomationTrigger is one thing that starts an automation.
 type AutomationTrigger struct {
-	Provider   string          `json:"provider" doc:"Who knows of the event" example:"webhook"`
-	Event      string          `json:"event" doc:"What happened" example:"received"`
-	Supported  bool            `json:"supported" doc:"Whether this server fires such triggers"`
-	WebhookIDs []string        `json:"webhook_ids,omitempty" nullable:"false" doc:"Of a webhook trigger: UIDs of the webhooks it selects"`
-	Payload    json.RawMessage `json:"payload,omitempty" doc:"Of a webhook trigger: its payload filter"`
-	Cron       string          `json:"cron,omitempty" doc:"Of a schedule trigger: when, in UTC"`
-	Filter     json.RawMessage `json:"filter,omitempty" doc:"Of any other trigger: its filter"`
+	Provider   string          `json:"provider" doc:"Provider of the event" example:"webhook"`
+	Event      string          `json:"event" doc:"Name of the event" example:"received"`
+	Supported  bool            `json:"supported" doc:"Whether this server supports the trigger"`
+	WebhookIDs []string        `json:"webhook_ids,omitempty" nullable:"false" doc:"Webhook triggers: UIDs of the selected webhooks"`
+	Payload    json.RawMessage `json:"payload,omitempty" doc:"Webhook triggers: the payload filter"`
+	Cron       string          `json:"cron,omitempty" doc:"Schedule triggers: the times, in UTC"`
+	Filter     json.RawMessage `json:"filter,omitempty" doc:"Other triggers: the filter"`
 }
 
 // SelectedWebhook is a webhook that an automation selects.
 type SelectedWebhook struct {
-	UID   string `json:"uid" doc:"UID, as the automation writes it"`
-	Name  string `json:"name" doc:"Its name; empty when there is none of that UID"`
-	State string `json:"state" enum:"enabled,disabled,deleted,unknown" doc:"Whether deliveries to it start the automation"`
+	UID   string `json:"uid" doc:"UID, as in the automation"`
+	Name  string `json:"name" doc:"Name; empty if no webhook has that UID"`
+	State string `json:"state" enum:"enabled,disabled,deleted,unknown" doc:"Whether its deliveries start the automation"`
 }
 
 // AutomationVerdict is what an automation makes of a delivery.
 type AutomationVerdict struct {
 	AutomationID string              `json:"automation_id" doc:"The automation"`
-	Name         string              `json:"name" doc:"Its name"`
-	Verdict      string              `json:"verdict" enum:"matched,not_matched,disabled,unknown" doc:"Whether it starts a run for the payload; unknown when the payload is not kept"`
-	Explanation  *schema.Explanation `json:"explanation,omitempty" doc:"How its payload filter fares; of several triggers the first that matches"`
+	Name         string              `json:"name" doc:"Name"`
+	Verdict      string              `json:"verdict" enum:"matched,not_matched,disabled,unknown" doc:"Whether the automation starts a run for the payload; unknown if the payload is not stored"`
+	Explanation  *schema.Explanation `json:"explanation,omitempty" doc:"Result of the payload filter; of several triggers, that of the first match"`
 }
 
 // ListAutomationsResponse is a page of automations, by name.
 type ListAutomationsResponse struct {
 	Automations []Automation `json:"automations" nullable:"false" doc:"The automations, by name"`
-	PageInfo    api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+	PageInfo    api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
 func (s *service) registerAutomations() {
 	api.Handle(s.api, api.Operation(http.MethodGet, "/factory/{uid}/automations", "listAutomations", state.RoleViewer,
-		"List a factory's automations, what they select, and why they do not fire"), s.listAutomations)
+		"List a factory's automations, with their webhooks and why they do not fire"), s.listAutomations)
 }
 
 func (s *service) listAutomations(ctx context.Context, in *struct {

@@ -14,50 +14,50 @@ import (
 // Delivery is a row of a webhook's log.
 type Delivery struct {
 	DeliveryID     string        `json:"delivery_id" doc:"Identifier" example:"dlv_01h455vb4pex5vsknk084sn02q"`
-	Outcome        string        `json:"outcome" enum:"accepted,duplicate,rejected_auth,rejected_invalid_json,rejected_too_large,handshake" doc:"What became of it"`
-	Label          string        `json:"label" doc:"The outcome, for people to read" example:"Rejected (auth)"`
+	Outcome        string        `json:"outcome" enum:"accepted,duplicate,rejected_auth,rejected_invalid_json,rejected_too_large,handshake" doc:"Outcome"`
+	Label          string        `json:"label" doc:"The outcome, as text for people" example:"Rejected (auth)"`
 	Reason         string        `json:"reason" doc:"The precise cause; may be empty"`
-	SizeBytes      *int64        `json:"size_bytes" doc:"Size of the body; null where it is not known, the smallest where count is above 1"`
-	SizeBytesMax   *int64        `json:"size_bytes_max,omitempty" doc:"The largest size, where count is above 1"`
-	ReceivedAt     time.Time     `json:"received_at" doc:"When it came, or the first of count"`
-	LastReceivedAt *time.Time    `json:"last_received_at,omitempty" doc:"When the last one came, where count is above 1"`
-	Count          int64         `json:"count" doc:"How many requests share this row; above 1 only in a flood of rejected ones"`
-	Identity       string        `json:"identity" doc:"What tells it apart from others, escaped, at most 128 characters; empty unless the request got that far"`
-	IdentitySource string        `json:"identity_source" enum:",header,provider,service_header,body_hash" doc:"Where the identity comes from; empty if there is none"`
+	SizeBytes      *int64        `json:"size_bytes" doc:"Size of the body in bytes; null if unknown; the smallest if count is above 1"`
+	SizeBytesMax   *int64        `json:"size_bytes_max,omitempty" doc:"The largest size, if count is above 1"`
+	ReceivedAt     time.Time     `json:"received_at" doc:"Time of arrival, or that of the first of count requests"`
+	LastReceivedAt *time.Time    `json:"last_received_at,omitempty" doc:"Time of the last request, if count is above 1"`
+	Count          int64         `json:"count" doc:"Number of requests that share this row; above 1 only if many were rejected"`
+	Identity       string        `json:"identity" doc:"Identity of the delivery, escaped, at most 128 characters; empty if an earlier check refused it"`
+	IdentitySource string        `json:"identity_source" enum:",header,provider,service_header,body_hash" doc:"Origin of the identity; empty without an identity"`
 	Sender         string        `json:"sender" doc:"Address of the sender, or its IPv6 network"`
 	Event          string        `json:"event,omitempty" doc:"The provider's name of the event, escaped, at most 128 characters"`
-	DuplicateOf    string        `json:"duplicate_of,omitempty" doc:"Of a duplicate: the delivery that was accepted first"`
-	ReplayOf       string        `json:"replay_of,omitempty" doc:"Of a replay: the delivery that was started again"`
-	Runs           []DeliveryRun `json:"runs" nullable:"false" doc:"The runs that it started, oldest first"`
+	DuplicateOf    string        `json:"duplicate_of,omitempty" doc:"For a duplicate: ID of the accepted delivery"`
+	ReplayOf       string        `json:"replay_of,omitempty" doc:"For a replay: ID of the original delivery"`
+	Runs           []DeliveryRun `json:"runs" nullable:"false" doc:"The started runs, oldest first"`
 }
 
 // DeliveryRun is a run that a delivery started.
 type DeliveryRun struct {
 	RunID        string `json:"run_id" doc:"Identifier of the run"`
-	Title        string `json:"title" doc:"Its title"`
-	State        string `json:"state" doc:"Its state"`
-	AutomationID string `json:"automation_id" doc:"The automation that it is a run of"`
+	Title        string `json:"title" doc:"Title"`
+	State        string `json:"state" doc:"State"`
+	AutomationID string `json:"automation_id" doc:"Automation that started the run"`
 }
 
 // DeliveryDetail is a delivery with its payload and what each automation made of it.
 type DeliveryDetail struct {
 	Delivery
-	Payload           json.RawMessage     `json:"payload,omitempty" doc:"The body, of an accepted delivery, for as long as it is kept"`
-	Automations       []AutomationVerdict `json:"automations" nullable:"false" doc:"What each automation that selects the webhook makes of the payload, worked out anew"`
-	DefinitionChanged bool                `json:"definition_changed" doc:"Whether the definition has changed since the delivery, so that the verdicts may differ from those of then"`
+	Payload           json.RawMessage     `json:"payload,omitempty" doc:"The body of an accepted delivery, while it is stored"`
+	Automations       []AutomationVerdict `json:"automations" nullable:"false" doc:"The verdict of each automation that selects the webhook, evaluated now"`
+	DefinitionChanged bool                `json:"definition_changed" doc:"Whether the definition has changed since the delivery, so the verdicts may have changed"`
 }
 
 // ListDeliveriesResponse is a page of a delivery log.
 type ListDeliveriesResponse struct {
 	Deliveries []Delivery   `json:"deliveries" nullable:"false" doc:"The deliveries, newest first"`
-	PageInfo   api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+	PageInfo   api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
 // ReplayResponse names the delivery that a replay made.
 type ReplayResponse struct {
 	DeliveryID string        `json:"delivery_id" doc:"The new delivery"`
-	ReplayOf   string        `json:"replay_of" doc:"The delivery that was started again"`
-	Runs       []DeliveryRun `json:"runs" nullable:"false" doc:"The runs that were started"`
+	ReplayOf   string        `json:"replay_of" doc:"The original delivery"`
+	Runs       []DeliveryRun `json:"runs" nullable:"false" doc:"The started runs"`
 }
 
 // DeliveryUID are the path parameters that name a delivery.
@@ -71,7 +71,7 @@ func (s *service) registerDeliveries() {
 	api.Handle(s.api, api.Operation(http.MethodGet, path, "listDeliveries", state.RoleViewer,
 		"List a webhook's deliveries, newest first"), s.listDeliveries)
 	api.Handle(s.api, api.Operation(http.MethodGet, path+"/{delivery_id}", "getDelivery", state.RoleViewer,
-		"Get a delivery with its payload, and what each automation made of it"), s.getDelivery)
+		"Get a delivery with its payload and the verdict of each automation"), s.getDelivery)
 	api.Handle(
 		s.api,
 		api.Also(api.Operation(
@@ -79,7 +79,7 @@ func (s *service) registerDeliveries() {
 			path+"/{delivery_id}/replay",
 			"replayDelivery",
 			state.RoleRunner,
-			"Start the matching runs of a delivery again, as a new delivery",
+			"Replay a delivery: start its matching runs again, as a new delivery",
 		), http.StatusConflict, http.StatusUnprocessableEntity),
 		s.replay,
 	)

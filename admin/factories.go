@@ -18,52 +18,52 @@ import (
 // Factory is a configured factory and where its definition stands.
 type Factory struct {
 	UID          string            `json:"uid" doc:"Identifier" example:"fac_01h455vb4pex5vsknk084sn02q"`
-	Name         string            `json:"name" doc:"Its identity: the name in the server's settings"`
-	DisplayName  string            `json:"display_name,omitempty" doc:"name of factory.yaml, which is for display only"`
+	Name         string            `json:"name" doc:"Name in the server's settings, which identifies the factory"`
+	DisplayName  string            `json:"display_name,omitempty" doc:"name of factory.yaml, for display only"`
 	Alias        string            `json:"alias" doc:"alias of factory.yaml, or empty"`
 	Description  string            `json:"description" doc:"description of factory.yaml, or empty"`
-	CreatedAt    time.Time         `json:"created_at" doc:"When it was first configured"`
-	UpdatedAt    time.Time         `json:"updated_at" doc:"When its settings or its factory.yaml last changed"`
+	CreatedAt    time.Time         `json:"created_at" doc:"Time at which the factory was first configured"`
+	UpdatedAt    time.Time         `json:"updated_at" doc:"Time of the last change of its settings or factory.yaml"`
 	Repositories []Repository      `json:"repositories" nullable:"false" doc:"repositories of factory.yaml"`
-	Source       FactorySource     `json:"source" doc:"Where its definition comes from"`
-	Sync         FactorySync       `json:"sync" doc:"Where its definition stands"`
+	Source       FactorySource     `json:"source" doc:"Source of the definition"`
+	Sync         FactorySync       `json:"sync" doc:"State of the definition"`
 	Agents       []FactoryAgent    `json:"agents" nullable:"false" doc:"The agents of the applied definition, by name"`
-	Counts       FactoryCounts     `json:"counts" doc:"How many resources the applied definition has"`
-	Suspended    bool              `json:"suspended" doc:"Whether its settings suspend it: it is applied only when asked"`
-	Detached     bool              `json:"detached" doc:"Whether it is no longer configured: its webhooks answer 404"`
-	Conditions   []state.Condition `json:"conditions" nullable:"false" doc:"Where it stands, as Ready, Reconciling and Stalled"`
+	Counts       FactoryCounts     `json:"counts" doc:"Number of resources in the applied definition"`
+	Suspended    bool              `json:"suspended" doc:"Whether the settings suspend the factory: it is applied only on request"`
+	Detached     bool              `json:"detached" doc:"Whether the settings no longer name the factory; its webhooks answer 404"`
+	Conditions   []state.Condition `json:"conditions" nullable:"false" doc:"Conditions Ready, Reconciling and Stalled"`
 }
 
 // Repository names a source repository.
 type Repository struct {
 	Owner string `json:"owner" doc:"Its owner"`
-	Name  string `json:"name" doc:"Its name"`
+	Name  string `json:"name" doc:"Name"`
 }
 
 // FactorySource says where a definition comes from.
 type FactorySource struct {
 	Kind   string `json:"kind" enum:"git,dir,managed" doc:"A git branch, a directory, or the server itself"`
 	URL    string `json:"url" doc:"Address of the repository, without credentials; empty unless kind is git"`
-	Branch string `json:"branch" doc:"Branch that is watched; empty unless kind is git"`
-	Path   string `json:"path" doc:"The directory, or the one inside the repository"`
+	Branch string `json:"branch" doc:"The watched branch; empty unless kind is git"`
+	Path   string `json:"path" doc:"The directory, or the path in the repository"`
 }
 
 // FactorySync says where a definition stands.
 type FactorySync struct {
-	State             string           `json:"state" enum:"pending,applied,refused,failed" doc:"What became of the last attempt to apply; refused and failed leave the last applied definition in place"`
-	AttemptedRevision string           `json:"attempted_revision" doc:"The revision last looked at; empty before the first"`
-	AppliedRevision   string           `json:"applied_revision" doc:"The revision that serves; empty before the first"`
-	LastAppliedAt     *time.Time       `json:"last_applied_at" doc:"When a revision was last applied"`
-	LastAttemptedAt   *time.Time       `json:"last_attempted_at" doc:"When the last attempt ended"`
-	Problems          []schema.Problem `json:"problems" nullable:"false" doc:"What the last attempt found in the definition"`
-	Message           string           `json:"message" doc:"Why the last attempt was refused or failed, in one line; else empty"`
+	State             string           `json:"state" enum:"pending,applied,refused,failed" doc:"Outcome of the last attempt to apply; after refused and failed, the last applied definition stays in force"`
+	AttemptedRevision string           `json:"attempted_revision" doc:"The revision of the last attempt; empty before the first attempt"`
+	AppliedRevision   string           `json:"applied_revision" doc:"The revision in force; empty before the first apply"`
+	LastAppliedAt     *time.Time       `json:"last_applied_at" doc:"Time of the last apply"`
+	LastAttemptedAt   *time.Time       `json:"last_attempted_at" doc:"Time at which the last attempt ended"`
+	Problems          []schema.Problem `json:"problems" nullable:"false" doc:"Problems that the last attempt found"`
+	Message           string           `json:"message" doc:"Reason why the last attempt was refused or failed, in one line; else empty"`
 }
 
 // FactoryAgent is an agent of a factory.
 type FactoryAgent struct {
 	UID  string `json:"uid" doc:"Identifier, for agent_identity_uid of a run"`
-	Name string `json:"name" doc:"Its name"`
-	Type string `json:"type" doc:"Its agentType" example:"FOREMAN"`
+	Name string `json:"name" doc:"Name"`
+	Type string `json:"type" doc:"agentType of the agent" example:"FOREMAN"`
 }
 
 // FactoryCounts says how many resources a definition has.
@@ -78,7 +78,7 @@ type FactoryCounts struct {
 // ListFactoriesResponse is a page of factories, by name.
 type ListFactoriesResponse struct {
 	Factories []Factory    `json:"factories" nullable:"false" doc:"The factories, by name"`
-	PageInfo  api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+	PageInfo  api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
 // FactoryUID is the path parameter that names a factory.
@@ -100,7 +100,7 @@ func (s *service) registerFactories() {
 	api.Handle(s.api, api.Operation(http.MethodGet, "/factory/{uid}/syncs", "listSyncs", state.RoleViewer,
 		"List the attempts to apply a factory's definition, newest first"), s.listSyncs)
 	api.Handle(s.api, api.Also(api.Operation(http.MethodPost, "/factory/{uid}/sync", "syncFactory", state.RoleAdmin,
-		"Apply the head of a factory's source now, and wait until it is applied or refused"),
+		"Apply the head of a factory's source, and wait until it is applied or refused"),
 		http.StatusConflict, http.StatusUnprocessableEntity), s.sync)
 }
 
@@ -115,7 +115,7 @@ func (s *service) factory(ctx context.Context, uid string) (state.Factory, error
 func (s *service) listFactories(ctx context.Context, in *struct {
 	PageQuery
 	Search          string `query:"search" maxLength:"200" doc:"Part of the name or alias, in any case"`
-	IncludeDetached bool   `query:"include_detached" doc:"Also those that are no longer configured"`
+	IncludeDetached bool   `query:"include_detached" doc:"Include detached factories"`
 },
 ) (ListFactoriesResponse, error) {
 	all, err := s.Store.Factories(ctx)
@@ -213,38 +213,38 @@ func problems(list []schema.Problem) []schema.Problem {
 
 // Sync is one attempt to make the state equal to a revision.
 type Sync struct {
-	StartedAt   time.Time        `json:"started_at" doc:"When it began"`
-	FinishedAt  time.Time        `json:"finished_at" doc:"When it ended"`
-	Source      FactorySource    `json:"source" doc:"Where the definition came from"`
-	Outcome     string           `json:"outcome" enum:"applied,refused,unchanged,failed" doc:"What became of it: refused for errors in the definition, failed because the source could not be read"`
-	Revision    string           `json:"revision" doc:"A git commit, sha256:… of the content, or r12 of one that the server holds; empty if the source could not be read"`
-	Author      string           `json:"author" doc:"Author of the commit, or name of the API key that made the edit, where there is one"`
-	Subject     string           `json:"subject" doc:"First line of the commit message, or what the edit did, where there is one"`
-	CommittedAt *time.Time       `json:"committed_at" doc:"Time of the commit or edit, where there is one"`
-	Counts      SyncCounts       `json:"counts" doc:"How many resources it changed"`
-	Problems    []schema.Problem `json:"problems" nullable:"false" doc:"What it found in the definition"`
-	Message     string           `json:"message" doc:"Why it was refused or failed, in one line; else empty"`
+	StartedAt   time.Time        `json:"started_at" doc:"Time at which it began"`
+	FinishedAt  time.Time        `json:"finished_at" doc:"Time of the end"`
+	Source      FactorySource    `json:"source" doc:"Source of the definition"`
+	Outcome     string           `json:"outcome" enum:"applied,refused,unchanged,failed" doc:"Outcome: refused if the definition has errors, failed if the source is unreadable"`
+	Revision    string           `json:"revision" doc:"A git commit, sha256:… of a directory's content, or r12 of a managed factory; empty if the source is unreadable"`
+	Author      string           `json:"author" doc:"Author of the commit, or name of the API key that made the edit"`
+	Subject     string           `json:"subject" doc:"First line of the commit message, or summary of the edit"`
+	CommittedAt *time.Time       `json:"committed_at" doc:"Time of the commit or edit"`
+	Counts      SyncCounts       `json:"counts" doc:"Number of changed resources"`
+	Problems    []schema.Problem `json:"problems" nullable:"false" doc:"Problems in the definition"`
+	Message     string           `json:"message" doc:"Reason why it was refused or failed, in one line; else empty"`
 }
 
 // SyncCounts says how many resources an attempt created, updated, deleted and left alone.
 type SyncCounts struct {
-	Created   int `json:"created" doc:"Resources created"`
-	Updated   int `json:"updated" doc:"Resources updated"`
-	Deleted   int `json:"deleted" doc:"Resources deleted"`
-	Unchanged int `json:"unchanged" doc:"Resources left alone"`
-	Secrets   int `json:"secrets" doc:"Webhooks that picked up a new value of their secret"`
+	Created   int `json:"created" doc:"Created resources"`
+	Updated   int `json:"updated" doc:"Updated resources"`
+	Deleted   int `json:"deleted" doc:"Deleted resources"`
+	Unchanged int `json:"unchanged" doc:"Unchanged resources"`
+	Secrets   int `json:"secrets" doc:"Webhooks with a new value of their secret"`
 }
 
 // ListSyncsResponse is a page of attempts, newest first.
 type ListSyncsResponse struct {
 	Syncs    []Sync       `json:"syncs" nullable:"false" doc:"The attempts, newest first"`
-	PageInfo api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+	PageInfo api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
 // SyncRequest says what an apply is allowed to do.
 type SyncRequest struct {
-	AllowPrune  bool `json:"allow_prune,omitempty" doc:"Delete all webhooks, or more than half of them, if the definition says so"`
-	AllowRename bool `json:"allow_rename,omitempty" doc:"Replace a webhook by one of the same content under another name"`
+	AllowPrune  bool `json:"allow_prune,omitempty" doc:"Allow an apply that deletes all webhooks, or more than half of them"`
+	AllowRename bool `json:"allow_rename,omitempty" doc:"Allow a renamed webhook, which gets a new URL"`
 }
 
 func newSync(a state.Attempt) Sync {

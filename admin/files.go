@@ -24,16 +24,16 @@ type HeldFile struct {
 
 // ListFilesResponse is a page of the files of a revision, by path.
 type ListFilesResponse struct {
-	Revision string       `json:"revision" doc:"The revision they are of" example:"r12"`
+	Revision string       `json:"revision" doc:"Revision of the files" example:"r12"`
 	Files    []HeldFile   `json:"files" nullable:"false" doc:"The files, by path"`
-	PageInfo api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+	PageInfo api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
 // FileContent is a file of a definition that the server holds, with its text.
 type FileContent struct {
-	Revision string `json:"revision" doc:"The revision it is of: base_revision of an edit of it" example:"r12"`
+	Revision string `json:"revision" doc:"Revision of the file: base_revision for an edit" example:"r12"`
 	Path     string `json:"path" doc:"Path relative to the root of the definition" example:"webhooks/alerts.yaml"`
-	Content  string `json:"content" doc:"Its text"`
+	Content  string `json:"content" doc:"Text of the file"`
 }
 
 // EditFileRequest is the new text of a definition file.
@@ -43,13 +43,13 @@ type EditFileRequest struct {
 
 // ImportFilesRequest is a whole definition tree.
 type ImportFilesRequest struct {
-	Files []DefinitionFile `json:"files" maxItems:"2000" nullable:"false" doc:"The whole tree; files that are not in it are deleted"`
+	Files []DefinitionFile `json:"files" maxItems:"2000" nullable:"false" doc:"The whole tree; the call deletes all other files"`
 }
 
 // FilePath are the path parameters that name a definition file.
 type FilePath struct {
 	FactoryUID
-	Path string `path:"path" doc:"Path of the file, relative to the root of the definition; its slashes may be written as they are" example:"automations/ci/automation.md"`
+	Path string `path:"path" doc:"Path of the file, relative to the root of the definition; slashes need no escaping" example:"automations/ci/automation.md"`
 }
 
 // RevisionQuery asks for one revision of a definition that the server holds.
@@ -59,13 +59,13 @@ type RevisionQuery struct {
 
 // BaseQuery says what an edit was made on.
 type BaseQuery struct {
-	Base string `query:"base_revision" doc:"The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says" example:"r12"`
+	Base string `query:"base_revision" doc:"Revision on which the edit is based: 409 if the file has changed since. Absent: the edit applies to the newest revision" example:"r12"`
 }
 
 // AllowQuery says what an edit may do.
 type AllowQuery struct {
-	AllowPrune  bool `query:"allow_prune" doc:"Delete all webhooks, or more than half of them"`
-	AllowRename bool `query:"allow_rename" doc:"Replace a webhook by one of the same content under another name"`
+	AllowPrune  bool `query:"allow_prune" doc:"Allow an edit that deletes all webhooks, or more than half of them"`
+	AllowRename bool `query:"allow_rename" doc:"Allow a renamed webhook, which gets a new URL"`
 }
 
 // maxTarBytes bounds the body of an import as a tar: the files and what the form adds to them.
@@ -80,7 +80,7 @@ func (s *service) registerFiles() {
 				api.Operation(http.MethodGet, "/factory/{uid}"+path, id, role, summary),
 				http.StatusUnprocessableEntity,
 			),
-			"Only for a factory whose definition the server itself holds.",
+			"Only for managed factories.",
 		)
 	}
 
@@ -92,7 +92,7 @@ func (s *service) registerFiles() {
 		editOperation(http.MethodDelete, "/files/{path}", "deleteFile", "Delete a definition file"),
 		s.deleteFile,
 	)
-	whole := editOperation(http.MethodPut, "/files", "importFiles", "Replace the definition by a tree of files")
+	whole := editOperation(http.MethodPut, "/files", "importFiles", "Replace the definition with a tree of files")
 	api.Handle(s.api, whole, s.importFiles)
 
 	content := map[string]*huma.MediaType{tarType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
@@ -100,12 +100,12 @@ func (s *service) registerFiles() {
 		"/files.tar",
 		"exportFiles",
 		state.RoleAdmin,
-		"Export the definition as a tar of its files, which a git or directory source takes as it is",
+		"Export the definition as a tar, for a git or directory source",
 	)
 
 	export.Responses = map[string]*huma.Response{"200": {Description: "The files", Content: content}}
 	api.Register(s.api, export, s.exportTar)
-	whole = editOperation(http.MethodPut, "/files.tar", "importTar", "Replace the definition by the files of a tar")
+	whole = editOperation(http.MethodPut, "/files.tar", "importTar", "Replace the definition with the files of a tar")
 	whole.MaxBodyBytes, whole.SkipValidateBody = maxTarBytes, true
 	whole = api.WithBounds(whole, api.Bounded{Raw: true})
 	api.Handle(s.api, whole, s.importTar)

@@ -15,18 +15,18 @@ import (
 // FilterTestRequest asks whether a trigger would fire for a delivery.
 type FilterTestRequest struct {
 	Filter     json.RawMessage `json:"filter,omitempty" doc:"The payload filter, an object; absent for none"`
-	WebhookIDs *[]string       `json:"webhook_ids,omitempty" doc:"The webhooks that the trigger selects; absent for any"`
+	WebhookIDs *[]string       `json:"webhook_ids,omitempty" doc:"Webhooks that the trigger selects; absent for any"`
 	DeliveryID string          `json:"delivery_id,omitempty" doc:"A stored delivery of this factory"`
-	Payload    json.RawMessage `json:"payload,omitempty" doc:"A body to test with, instead of delivery_id"`
+	Payload    json.RawMessage `json:"payload,omitempty" doc:"A body to test, instead of delivery_id"`
 }
 
 // FilterTestResponse says whether a trigger would fire, and why.
 type FilterTestResponse struct {
 	WouldTrigger  bool               `json:"would_trigger" doc:"Whether both checks pass"`
-	WebhookCheck  bool               `json:"webhook_check" doc:"Whether the delivery's webhook is among those selected or, without a delivery, whether any of them is enabled"`
-	WebhookReason string             `json:"webhook_reason" doc:"Why the webhook check came out as it did"`
+	WebhookCheck  bool               `json:"webhook_check" doc:"Whether the trigger selects the delivery's webhook; without a delivery, whether it selects an enabled webhook"`
+	WebhookReason string             `json:"webhook_reason" doc:"Reason for the result of the webhook check"`
 	PayloadCheck  bool               `json:"payload_check" doc:"Whether the payload matches the filter"`
-	Explanation   schema.Explanation `json:"explanation" doc:"How the filter fares on the payload, leaf by leaf"`
+	Explanation   schema.Explanation `json:"explanation" doc:"Result of the filter on the payload, for each leaf"`
 }
 
 func (s *service) registerFilters() {

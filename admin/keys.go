@@ -14,31 +14,31 @@ import (
 // APIKey is an API key without its secret, of which only a hash is stored.
 type APIKey struct {
 	UID       string     `json:"uid" doc:"Identifier" example:"key_01h455vb4pex5vsknk084sn02q"`
-	Name      string     `json:"name" doc:"What it is for"`
-	Role      string     `json:"role" enum:"viewer,runner,admin,worker" doc:"viewer reads, runner also creates and steers runs, admin may do everything, worker executes runs and has no API"`
-	CreatedAt time.Time  `json:"created_at" doc:"When it was made"`
-	ExpiresAt *time.Time `json:"expires_at" doc:"When it stops working; null for never"`
-	RevokedAt *time.Time `json:"revoked_at" doc:"When it was revoked; null if it was not"`
+	Name      string     `json:"name" doc:"Purpose"`
+	Role      string     `json:"role" enum:"viewer,runner,admin,worker" doc:"viewer reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API"`
+	CreatedAt time.Time  `json:"created_at" doc:"Time of creation"`
+	ExpiresAt *time.Time `json:"expires_at" doc:"Time of expiry; null if the key does not expire"`
+	RevokedAt *time.Time `json:"revoked_at" doc:"Time of revocation; null for a valid key"`
 }
 
 // CreatedAPIKey is a new API key with its secret.
 type CreatedAPIKey struct {
 	APIKey
-	Secret string `json:"secret" doc:"The key itself, shown this once"`
+	Secret string `json:"secret" doc:"The key; no other answer contains it"`
 }
 
 // ListAPIKeysResponse is a page of API keys, newest first.
 type ListAPIKeysResponse struct {
 	Keys     []APIKey     `json:"keys" nullable:"false" doc:"The keys, newest first, revoked ones included"`
-	PageInfo api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+	PageInfo api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
 // CreateAPIKeyRequest asks for a new API key.
 type CreateAPIKeyRequest struct {
-	Name      string     `json:"name" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" patternDescription:"text without control characters" doc:"What it is for"`
-	Role      string     `json:"role" enum:"viewer,runner,admin,worker" doc:"What its holder may do"`
-	ExpiresIn *string    `json:"expires_in,omitempty" pattern:"^([0-9]{1,5}d)?([0-9]{1,7}h)?([0-9]{1,9}m)?([0-9]{1,10}s)?$" patternDescription:"a duration such as 90d, 24h or 1h30m" example:"24h" doc:"How long it works: days, hours, minutes and seconds; absent for ever"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"When it stops working, instead of expires_in"`
+	Name      string     `json:"name" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" patternDescription:"text without control characters" doc:"Purpose"`
+	Role      string     `json:"role" enum:"viewer,runner,admin,worker" doc:"Role of the key"`
+	ExpiresIn *string    `json:"expires_in,omitempty" pattern:"^([0-9]{1,5}d)?([0-9]{1,7}h)?([0-9]{1,9}m)?([0-9]{1,10}s)?$" patternDescription:"a duration such as 90d, 24h or 1h30m" example:"24h" doc:"Lifetime in days, hours, minutes and seconds; absent: the key does not expire"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"Time of expiry, instead of expires_in"`
 }
 
 func (s *service) registerKeys() {
@@ -49,11 +49,11 @@ func (s *service) registerKeys() {
 	)
 	api.Handle(
 		s.api,
-		api.Operation(http.MethodPost, "/keys", "createKey", state.RoleAdmin, "Make an API key"),
+		api.Operation(http.MethodPost, "/keys", "createKey", state.RoleAdmin, "Create an API key"),
 		s.createKey,
 	)
 	api.HandleEmpty(s.api, api.Also(api.Operation(http.MethodDelete, "/keys/{uid}", "revokeKey", state.RoleAdmin,
-		"Revoke an API key, at once"), http.StatusConflict), s.revokeKey)
+		"Revoke an API key at once"), http.StatusConflict), s.revokeKey)
 }
 
 func newKey(k state.Key) APIKey {

@@ -26,7 +26,7 @@ type requestOutput struct {
 
 type listenInput struct {
 	WebhookUID
-	LastEventID string `header:"Last-Event-ID" maxLength:"30" doc:"The ID of the last event that was received; the stream goes on after it"`
+	LastEventID string `header:"Last-Event-ID" maxLength:"30" doc:"ID of the last received event; the stream continues after it"`
 }
 
 func (s *service) registerListen() {
@@ -37,7 +37,7 @@ func (s *service) registerListen() {
 		api.EventStream(api.Explained(
 			api.Operation(http.MethodGet, path+"/events", "streamDeliveries", state.RoleViewer,
 				"Follow the accepted deliveries of a webhook"),
-			"Server-sent events: first listening, with no data, then delivery with a Delivery for each that is accepted from then on. While a stream of a key of role runner is open, and for a minute after, the headers of deliveries are kept for getDeliveryRequest. A stream that is resumed may repeat deliveries of the last half minute: tell them apart by their IDs.",
+			"Server-sent events: first listening, without data, then delivery with a Delivery for each accepted delivery. While a key of role runner has an open stream, and for a minute after, the server stores headers for getDeliveryRequest. A resumed stream may repeat deliveries of the last half minute: compare their IDs.",
 		)),
 		s.listen,
 	)
@@ -50,7 +50,7 @@ func (s *service) registerListen() {
 			state.RoleRunner,
 			"Get an accepted delivery as it was sent",
 		),
-		"The request in the form of HTTP/1.1: its line, the headers where they were kept, an empty line, and the body byte for byte. Credentials are left out, and a token in the URL is shown as {token}; signatures are not: whoever reads one can send the request again under another ID. Others wrote it: do not trust it.",
+		"The request in the form of HTTP/1.1: request line, stored headers, an empty line, and the body byte for byte. Credentials are omitted, and {token} replaces a token in the URL. Signatures are included: a reader can send the request again under another ID. Outsiders wrote the content: do not trust it.",
 	)
 
 	op.Responses = map[string]*huma.Response{"200": {

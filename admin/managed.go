@@ -18,36 +18,36 @@ import (
 
 // CreateWebhookRequest asks for a new webhook of a managed factory.
 type CreateWebhookRequest struct {
-	Name             string `json:"name" pattern:"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" patternDescription:"up to 64 letters, digits, dots, _ and -, the first no dot" doc:"Its name" example:"alerts"`
-	AuthMode         string `json:"auth_mode,omitempty" enum:"token,url_token,signature" default:"token" doc:"How senders show who they are"`
-	SignatureScheme  string `json:"signature_scheme,omitempty" doc:"The provider's signing scheme, with signature"`
-	SecretName       string `json:"secret_name,omitempty" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" patternDescription:"up to 128 letters, digits and _, the first no digit" doc:"Name for its secret, or of an existing one; absent for a name made from the webhook's"`
-	Secret           string `json:"secret,omitempty" maxLength:"65536" doc:"The provider's signing secret, with signature; absent for one that is yet to come, or, with standard_webhooks and svix, to be made here"`
-	DeliveryIDHeader string `json:"delivery_id_header,omitempty" maxLength:"256" doc:"Header in which the sender puts its own event ID"`
-	Enabled          *bool  `json:"enabled,omitempty" doc:"Whether it takes deliveries; true when absent"`
-	Handshake        bool   `json:"handshake,omitempty" doc:"Whether the provider's set-up probes are answered"`
+	Name             string `json:"name" pattern:"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" patternDescription:"up to 64 letters, digits, dots, _ and -, the first no dot" doc:"Name" example:"alerts"`
+	AuthMode         string `json:"auth_mode,omitempty" enum:"token,url_token,signature" default:"token" doc:"How senders authenticate"`
+	SignatureScheme  string `json:"signature_scheme,omitempty" doc:"For auth_mode signature: the provider's signing scheme"`
+	SecretName       string `json:"secret_name,omitempty" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" patternDescription:"up to 128 letters, digits and _, the first no digit" doc:"Name of a new or existing secret; absent: a name derived from the webhook's"`
+	Secret           string `json:"secret,omitempty" maxLength:"65536" doc:"For auth_mode signature: the provider's signing secret. Absent: set later, or generated for standard_webhooks and svix"`
+	DeliveryIDHeader string `json:"delivery_id_header,omitempty" maxLength:"256" doc:"Header with the sender's own event ID"`
+	Enabled          *bool  `json:"enabled,omitempty" doc:"Whether the webhook accepts deliveries; true when absent"`
+	Handshake        bool   `json:"handshake,omitempty" doc:"Whether the webhook answers the provider's set-up probes"`
 }
 
 // UpdateWebhookRequest changes a webhook of a managed factory. What is absent stays.
 type UpdateWebhookRequest struct {
-	AuthMode         *string `json:"auth_mode,omitempty" enum:"token,url_token,signature" doc:"How senders show who they are; a signature_scheme that does not go with it goes away"`
+	AuthMode         *string `json:"auth_mode,omitempty" enum:"token,url_token,signature" doc:"How senders authenticate; removes a signature_scheme that does not fit"`
 	SignatureScheme  *string `json:"signature_scheme,omitempty" doc:"The provider's signing scheme; empty for none"`
 	SecretName       *string `json:"secret_name,omitempty" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" patternDescription:"up to 128 letters, digits and _, the first no digit" doc:"The team secret that holds the credential"`
-	DeliveryIDHeader *string `json:"delivery_id_header,omitempty" maxLength:"256" doc:"Header in which the sender puts its own event ID; empty for none"`
-	Enabled          *bool   `json:"enabled,omitempty" doc:"Whether it takes deliveries"`
-	Handshake        *bool   `json:"handshake,omitempty" doc:"Whether the provider's set-up probes are answered"`
+	DeliveryIDHeader *string `json:"delivery_id_header,omitempty" maxLength:"256" doc:"Header with the sender's own event ID; empty for none"`
+	Enabled          *bool   `json:"enabled,omitempty" doc:"Whether the webhook accepts deliveries"`
+	Handshake        *bool   `json:"handshake,omitempty" doc:"Whether the webhook answers the provider's set-up probes"`
 }
 
 // RotateSecretRequest gives a webhook of a managed factory a new secret.
 type RotateSecretRequest struct {
-	Secret string `json:"secret,omitempty" maxLength:"65536" doc:"The provider's new signing secret, with signature; absent where the server makes it"`
-	Shared bool   `json:"shared,omitempty" doc:"Rotate although other webhooks use the secret too"`
+	Secret string `json:"secret,omitempty" maxLength:"65536" doc:"For auth_mode signature: the provider's new signing secret; absent: the server generates it"`
+	Shared bool   `json:"shared,omitempty" doc:"Rotate even if other webhooks use the secret"`
 }
 
 // WebhookWithSecret is a webhook with the secret that it was just given. Its URL holds a URL token.
 type WebhookWithSecret struct {
 	Webhook
-	Secret string `json:"secret,omitempty" doc:"The secret, shown this once, as a URL token is in ingress_url; absent when it was there before or is yet to come"`
+	Secret string `json:"secret,omitempty" doc:"The secret; no other answer contains it. A URL token is in ingress_url. Absent for an existing or pending secret"`
 }
 
 func (s *service) registerManaged() {
@@ -72,7 +72,7 @@ func (s *service) registerManaged() {
 			http.MethodPost,
 			"/webhooks/{webhook_uid}/rotate",
 			"rotateSecret",
-			"Give a webhook a new secret; the old one stops working at once",
+			"Rotate a webhook's secret; the old one stops working at once",
 		),
 		s.rotate,
 	)
@@ -86,7 +86,7 @@ func editOperation(method, path, id, summary string) huma.Operation {
 	return api.Explained(
 		api.Also(api.Operation(method, "/factory/{uid}"+path, id, state.RoleAdmin, summary),
 			http.StatusConflict, http.StatusUnprocessableEntity),
-		"Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why.",
+		"Only for managed factories; for others the answer names the file to edit. The edit is in force when the answer comes. An edit with errors changes nothing; the answer lists them in errors.",
 	)
 }
 
@@ -357,7 +357,7 @@ func (u *UpdateWebhookRequest) change(w *schema.Webhook) {
 
 func (s *service) deleteWebhook(ctx context.Context, in *struct {
 	WebhookUID
-	DeleteSecret bool `query:"delete_secret" doc:"Delete its secret too, unless something else uses it"`
+	DeleteSecret bool `query:"delete_secret" doc:"Also delete its secret, unless something else uses it"`
 },
 ) error {
 	f, w, err := s.liveWebhook(ctx, in.WebhookUID, "delete %[1]s there")

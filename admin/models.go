@@ -22,50 +22,50 @@ type Problem struct {
 	EndColumn int             `json:"end_column" doc:"Column after the last character"`
 	Severity  schema.Severity `json:"severity" enum:"error,warning,info" doc:"Only an error keeps a definition from being applied"`
 	Code      string          `json:"code" doc:"Name of the rule" example:"secret-missing"`
-	Message   string          `json:"message" doc:"What is wrong"`
-	Hint      string          `json:"hint,omitempty" doc:"What to do"`
-	Excerpt   string          `json:"excerpt,omitempty" doc:"The line with a caret line below it, as validate prints it, where it is known"`
+	Message   string          `json:"message" doc:"The problem"`
+	Hint      string          `json:"hint,omitempty" doc:"The next step"`
+	Excerpt   string          `json:"excerpt,omitempty" doc:"The source line and a caret line below it, as validate prints them, if known"`
 
 	Fix *schema.Fix `json:"-"`
 }
 
 // Condition is state.Condition as the document describes it.
 type Condition struct {
-	Type    string    `json:"type" enum:"Ready,Reconciling,Stalled" doc:"What is said"`
-	Status  string    `json:"status" enum:"True,False,Unknown" doc:"Whether it holds"`
-	Reason  string    `json:"reason" doc:"Why, in one word"`
-	Message string    `json:"message" doc:"Why, in a sentence"`
-	Since   time.Time `json:"last_transition_time" doc:"Since when"`
+	Type    string    `json:"type" enum:"Ready,Reconciling,Stalled" doc:"Text of the message"`
+	Status  string    `json:"status" enum:"True,False,Unknown" doc:"Whether the condition holds"`
+	Reason  string    `json:"reason" doc:"The reason, as one word"`
+	Message string    `json:"message" doc:"The reason, as a sentence"`
+	Since   time.Time `json:"last_transition_time" doc:"Time of the last change"`
 }
 
 // Explanation is schema.Explanation as the document describes it.
 type Explanation struct {
 	Matched bool                     `json:"matched" doc:"Whether the filter matches"`
-	Reason  string                   `json:"reason,omitempty" doc:"Why, where the filter as a whole decides: there is none, it is empty, or the body is no object"`
+	Reason  string                   `json:"reason,omitempty" doc:"The reason, if the filter as a whole decides: it is absent or empty, or the body is not an object"`
 	Leaves  []schema.LeafExplanation `json:"leaves" nullable:"false" doc:"Every operator of every field, in the order of the filter"`
 }
 
 // LeafExplanation is schema.LeafExplanation as the document describes it.
 type LeafExplanation struct {
 	Path     []string `json:"path" nullable:"false" doc:"The field's keys in the filter"`
-	Where    string   `json:"where" doc:"The place looked at in the body" example:"commits[2].author"`
+	Where    string   `json:"where" doc:"Path in the body" example:"commits[2].author"`
 	Operator string   `json:"operator" enum:"in,not_in,exists" doc:"The operator"`
-	Expected string   `json:"expected" doc:"The operator's value as JSON, at most 200 bytes"`
-	Present  bool     `json:"present" doc:"Whether the field is there"`
-	Found    string   `json:"found,omitempty" doc:"The value found as JSON, at most 200 bytes"`
+	Expected string   `json:"expected" doc:"The operand as JSON, at most 200 bytes"`
+	Present  bool     `json:"present" doc:"Whether the body has the field"`
+	Found    string   `json:"found,omitempty" doc:"The value in the body as JSON, at most 200 bytes"`
 	Passed   bool     `json:"passed" doc:"Whether the operator holds"`
 }
 
 // Plan is plan.Plan as the document describes it.
 type Plan struct {
-	WouldApply   bool              `json:"would_apply" doc:"Whether applying the tree would be accepted"`
-	BaseRevision string            `json:"base_revision" doc:"The revision that is applied now; empty before the first"`
-	HeadRevision string            `json:"head_revision" doc:"The revision that was planned; empty for files that came with the request"`
-	Changes      []plan.Change     `json:"changes" nullable:"false" doc:"What becomes of every resource, by kind and name; none when the tree has errors"`
-	Secrets      []plan.Secret     `json:"secrets" nullable:"false" doc:"The secrets whose newer value would be picked up, by name"`
-	Problems     []schema.Problem  `json:"problems" nullable:"false" doc:"What is wrong with the tree, by file and place"`
-	WebhookUIDs  map[string]string `json:"webhook_uids,omitempty" doc:"The UID that each webhook of the tree has or will get, by name"`
-	NotChecked   []string          `json:"state_dependent_checks_not_run,omitempty" nullable:"false" doc:"The rules that were not checked"`
+	WouldApply   bool              `json:"would_apply" doc:"Whether the server would accept the tree"`
+	BaseRevision string            `json:"base_revision" doc:"The applied revision; empty before the first apply"`
+	HeadRevision string            `json:"head_revision" doc:"The planned revision; empty for files in the request"`
+	Changes      []plan.Change     `json:"changes" nullable:"false" doc:"Change of every resource, by kind and name; none if the tree has errors"`
+	Secrets      []plan.Secret     `json:"secrets" nullable:"false" doc:"Secrets whose newer value would come into force, by name"`
+	Problems     []schema.Problem  `json:"problems" nullable:"false" doc:"Problems of the tree, by file and place"`
+	WebhookUIDs  map[string]string `json:"webhook_uids,omitempty" doc:"The present or future UID of each webhook in the tree, by name"`
+	NotChecked   []string          `json:"state_dependent_checks_not_run,omitempty" nullable:"false" doc:"Rules that were not checked"`
 
 	Err error `json:"-"`
 }
@@ -73,26 +73,26 @@ type Plan struct {
 // PlanChange is plan.Change as the document describes it.
 type PlanChange struct {
 	Kind   string       `json:"kind" enum:"factory,webhook,automation,agent,runner,skill" doc:"Kind of the resource"`
-	Name   string       `json:"name" doc:"Its name; of a skill of one agent: agent/skill"`
-	Action string       `json:"action" enum:"create,update,delete,unchanged" doc:"What becomes of it"`
-	Fields []plan.Field `json:"fields" nullable:"false" doc:"Of an update: the keys that change"`
-	UID    string       `json:"uid,omitempty" doc:"The UID that it has or, a webhook, will get"`
+	Name   string       `json:"name" doc:"Name; agent/skill for the skill of an agent"`
+	Action string       `json:"action" enum:"create,update,delete,unchanged" doc:"Kind of change"`
+	Fields []plan.Field `json:"fields" nullable:"false" doc:"For an update: the changed keys"`
+	UID    string       `json:"uid,omitempty" doc:"The UID; for a new webhook, its future UID"`
 	File   string       `json:"file" doc:"The file that declares it"`
-	Line   int          `json:"line" doc:"The line of the file on which its first key stands, from 1"`
+	Line   int          `json:"line" doc:"Line of the automation's first key in the file, from 1"`
 }
 
 // PlanField is plan.Field as the document describes it.
 type PlanField struct {
 	Name string `json:"name" doc:"The key"`
-	Old  any    `json:"old" doc:"Its value now; null for none"`
-	New  any    `json:"new" doc:"Its value then; null for none"`
+	Old  any    `json:"old" doc:"The new value; null for none"`
+	New  any    `json:"new" doc:"The old value; null for none"`
 }
 
 // PlanSecret is plan.Secret as the document describes it.
 type PlanSecret struct {
 	Name     string   `json:"name" doc:"Name of the secret"`
-	Version  int64    `json:"version" doc:"The version that would be picked up"`
-	Webhooks []string `json:"webhooks" nullable:"false" doc:"Names of the webhooks that would pick it up"`
+	Version  int64    `json:"version" doc:"The new version"`
+	Webhooks []string `json:"webhooks" nullable:"false" doc:"Names of the webhooks that would use it"`
 }
 
 // describe makes the document speak of values of other packages in the words of the types above. The

@@ -8,8 +8,8 @@ import (
 
 // PageQuery asks for a page of a list.
 type PageQuery struct {
-	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"20" doc:"How many to return at most"`
-	Cursor string `query:"cursor" maxLength:"1024" doc:"next_cursor of the page before; absent for the first page"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"20" doc:"Maximum number of items"`
+	Cursor string `query:"cursor" maxLength:"1024" doc:"next_cursor of the previous page; absent for the first page"`
 }
 
 // cursor is where a page ended. List names the list, so that a cursor of another one is refused.

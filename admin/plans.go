@@ -16,7 +16,7 @@ import (
 
 // PlanRequest asks what applying a tree would do.
 type PlanRequest struct {
-	Files *[]DefinitionFile `json:"files,omitempty" maxItems:"2000" doc:"The whole tree; absent for the current head of the factory's source, which needs role runner"`
+	Files *[]DefinitionFile `json:"files,omitempty" maxItems:"2000" doc:"The whole tree; absent: the head of the factory's source, which needs the role runner"`
 }
 
 // ValidateFilesRequest asks what is wrong with a tree.
@@ -27,10 +27,10 @@ type ValidateFilesRequest struct {
 // ValidateFilesResponse says what is wrong with a tree.
 type ValidateFilesResponse struct {
 	SchemaVersion             string           `json:"schema_version" doc:"The version of the rules"`
-	Valid                     bool             `json:"valid" doc:"Whether no diagnostic is an error"`
-	Diagnostics               []schema.Problem `json:"diagnostics" nullable:"false" doc:"What was found, by file and place"`
-	DiagnosticsOmitted        int              `json:"diagnostics_omitted,omitempty" doc:"How many more there are"`
-	StateDependentChecksNoRun []string         `json:"state_dependent_checks_not_run" nullable:"false" doc:"The rules that were not checked, because they need a server's state"`
+	Valid                     bool             `json:"valid" doc:"Whether the tree has no errors"`
+	Diagnostics               []schema.Problem `json:"diagnostics" nullable:"false" doc:"Problems, by file and place"`
+	DiagnosticsOmitted        int              `json:"diagnostics_omitted,omitempty" doc:"Number of omitted problems"`
+	StateDependentChecksNoRun []string         `json:"state_dependent_checks_not_run" nullable:"false" doc:"Rules that were not checked because they need a server"`
 }
 
 const (
@@ -42,16 +42,16 @@ const (
 func (s *service) registerPlans() {
 	op := api.Explained(
 		api.Also(api.Operation(http.MethodPost, "/factory/{uid}/plan", "planFactory", state.RoleViewer,
-			"Say what applying a tree to a factory would change, or why it would be refused; changes nothing"),
+			"Plan the changes that a tree would make to a factory"),
 			http.StatusConflict, http.StatusUnprocessableEntity),
-		"Without files it plans the current head of the factory's source, which needs a key of role runner. A key holder can learn from a plan whether a team secret of some name exists.",
+		"Without files, plans the head of the factory's source, which needs a key of role runner. A plan reveals whether a team secret of a name exists.",
 	)
 
 	api.Handle(s.api, op, s.plan)
 
 	op = api.Explained(api.Also(api.Operation(http.MethodPost, "/factory-files/validate", "validateFactoryFiles", "",
-		"Say what is wrong with a definition tree"), http.StatusTooManyRequests),
-		"Never looks at state. Needs no key; without one it takes 2 MiB, and 30 requests a minute from a sender.")
+		"Validate a definition tree"), http.StatusTooManyRequests),
+		"Never reads the state. Needs no key; without a key the limits are 2 MiB, and 30 requests a minute from a sender.")
 	limits := s.api.Bounds()
 	op = api.WithBounds(
 		op,

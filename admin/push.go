@@ -17,9 +17,9 @@ func (s *service) registerPush() {
 			"/factory/{uid}/push",
 			"notifyPush",
 			"",
-			"Take a git host's push notice, which wakes the factory's source",
+			"Accept a git host's push notice, and read the factory's source",
 		), http.StatusUnauthorized, http.StatusTooManyRequests),
-		"Needs no key: the notice is signed by the git host with the team secret that the settings of the source name.",
+		"Needs no key: the git host signs the notice with the team secret that the source's settings name.",
 	)
 
 	op.SkipValidateBody = true // a notice is read for its signature only, and may be a form

@@ -18,28 +18,28 @@ import (
 type Revision struct {
 	Revision     string    `json:"revision" doc:"Identifier; later ones have higher numbers" example:"r12"`
 	Author       string    `json:"author" doc:"Name of the API key that made it"`
-	Subject      string    `json:"subject" doc:"What it did" example:"disable webhook alerts"`
-	CreatedAt    time.Time `json:"created_at" doc:"When it was made"`
-	FilesChanged int       `json:"files_changed" doc:"How many files it wrote or deleted; none for a new secret"`
+	Subject      string    `json:"subject" doc:"Summary of the edit" example:"disable webhook alerts"`
+	CreatedAt    time.Time `json:"created_at" doc:"Time of creation"`
+	FilesChanged int       `json:"files_changed" doc:"Number of files written or deleted; 0 for a new secret"`
 }
 
 // ListRevisionsResponse is a page of revisions, newest first.
 type ListRevisionsResponse struct {
 	Revisions []Revision   `json:"revisions" nullable:"false" doc:"The revisions, newest first"`
-	PageInfo  api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+	PageInfo  api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
 // RevisionWithDifference is a revision with what it changed.
 type RevisionWithDifference struct {
 	Revision
-	Files []FileDifference `json:"files" nullable:"false" doc:"The files that it changed, by path"`
+	Files []FileDifference `json:"files" nullable:"false" doc:"The changed files, by path"`
 }
 
 // FileDifference is what a revision did to a file.
 type FileDifference struct {
 	Path       string `json:"path" doc:"Path relative to the root of the definition"`
-	Action     string `json:"action" enum:"create,update,delete" doc:"What became of it"`
-	Difference string `json:"difference" doc:"The lines that changed, as a unified difference; empty when the answer has grown too long"`
+	Action     string `json:"action" enum:"create,update,delete" doc:"Kind of change"`
+	Difference string `json:"difference" doc:"The changed lines, as a unified diff; empty if the answer would be too long"`
 }
 
 // RevisionPath are the path parameters that name a revision.
@@ -58,7 +58,7 @@ func (s *service) registerRevisions() {
 				api.Operation(http.MethodGet, "/factory/{uid}/revisions"+path, id, role, summary),
 				http.StatusUnprocessableEntity,
 			),
-			"Only for a factory whose definition the server itself holds. The last 200 are kept, fewer when their files are large.",
+			"Only for managed factories. The server stores the last 200, fewer if their files are large.",
 		)
 	}
 
@@ -69,7 +69,7 @@ func (s *service) registerRevisions() {
 	)
 	api.Handle(
 		s.api,
-		read("/{revision}", "getRevision", state.RoleAdmin, "Get a revision, with what it changed"),
+		read("/{revision}", "getRevision", state.RoleAdmin, "Get a revision with its changes"),
 		s.getRevision,
 	)
 	api.Handle(
@@ -78,7 +78,7 @@ func (s *service) registerRevisions() {
 			http.MethodPost,
 			"/revisions/{revision}/restore",
 			"restoreRevision",
-			"Make a new revision with the files of an earlier one",
+			"Restore an earlier revision as a new one",
 		),
 		s.restore,
 	)

@@ -23,7 +23,7 @@ type SchemaVersions struct {
 // SchemaVersion is a version of the definition files.
 type SchemaVersion struct {
 	SchemaVersion string `json:"schema_version" doc:"Its name, as in schemaVersion of factory.yaml" example:"v1alpha1"`
-	SchemaURL     string `json:"schema_url" doc:"Where its schemas are"`
+	SchemaURL     string `json:"schema_url" doc:"URL of its schemas"`
 }
 
 // SchemaDocuments holds the JSON Schemas of one version.
@@ -34,13 +34,13 @@ type SchemaDocuments struct {
 
 // Conditional is the header with which a client asks only for what has changed.
 type Conditional struct {
-	IfNoneMatch string `header:"If-None-Match" doc:"ETag of the copy that the client has"`
+	IfNoneMatch string `header:"If-None-Match" doc:"ETag of the client's copy"`
 }
 
 // cacheable is an answer that a client may keep.
 type cacheable[T any] struct {
 	Status       int
-	ETag         string `header:"ETag" doc:"Changes when the answer does"`
+	ETag         string `header:"ETag" doc:"Identifies the answer's content"`
 	CacheControl string `header:"Cache-Control" doc:"How long the answer may be kept"`
 	Body         T
 }
@@ -116,7 +116,7 @@ func (c Conditional) noneMatch() string { return c.IfNoneMatch }
 
 // handleCacheable registers an endpoint whose answer has an ETag, and is 304 for who has it already.
 func handleCacheable[I, T any](s *service, op huma.Operation, f func(context.Context, *I) (T, error)) {
-	op.Responses = map[string]*huma.Response{"304": {Description: "The copy that the client has is still right"}}
+	op.Responses = map[string]*huma.Response{"304": {Description: "The client's copy is current"}}
 	api.Register(s.api, op, func(ctx context.Context, in *I) (*cacheable[T], error) {
 		v, err := f(ctx, in)
 		if err != nil {

@@ -17,26 +17,26 @@ import (
 // Secret is what may be told of a team secret; its value is never among that.
 type Secret struct {
 	Name      string    `json:"name" doc:"Name, as in secretName of a webhook"`
-	Version   int64     `json:"version" doc:"Counts the values it has had; webhooks use the one that was current when their definition last applied"`
-	Pending   bool      `json:"pending" doc:"Its value is yet to come: every request to its webhooks is refused with 401"`
+	Version   int64     `json:"version" doc:"Version of the value; webhooks use the version that was current at their last apply"`
+	Pending   bool      `json:"pending" doc:"The secret has no value yet: its webhooks answer 401"`
 	Webhooks  []string  `json:"webhooks" nullable:"false" doc:"UIDs of the webhooks that use it"`
-	UsedBy    []string  `json:"used_by" nullable:"false" doc:"What uses it, in words: webhooks, agents and automations that give it to runs, sources. A secret in use cannot be deleted" example:"webhook ci of factory default"`
-	Reserved  bool      `json:"reserved" doc:"A source uses it, so that no definition may name it"`
-	Warnings  []string  `json:"warnings,omitempty" doc:"In the answer to a new value: webhooks that cannot use it"`
+	UsedBy    []string  `json:"used_by" nullable:"false" doc:"Users of the secret: webhooks, sources, and agents and automations that grant it to runs. A secret in use cannot be deleted" example:"webhook ci of factory default"`
+	Reserved  bool      `json:"reserved" doc:"A source uses the secret, so definitions may not name it"`
+	Warnings  []string  `json:"warnings,omitempty" doc:"After a new value: webhooks that cannot use it"`
 	CreatedAt time.Time `json:"created_at" doc:"When it was created"`
-	UpdatedAt time.Time `json:"updated_at" doc:"When it was last given a value"`
+	UpdatedAt time.Time `json:"updated_at" doc:"Time of the last change of the value"`
 }
 
 // ListSecretsResponse is a page of secrets, by name.
 type ListSecretsResponse struct {
 	Secrets  []Secret     `json:"secrets" nullable:"false" doc:"The secrets, by name"`
-	PageInfo api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+	PageInfo api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
 // SetSecretRequest gives a secret a value, or says that it is yet to come.
 type SetSecretRequest struct {
 	Value   *string `json:"value,omitempty" minLength:"1" maxLength:"65536" doc:"The value; required unless pending is true"`
-	Pending *bool   `json:"pending,omitempty" doc:"true: the value is yet to come from the provider"`
+	Pending *bool   `json:"pending,omitempty" doc:"true: the provider has not issued the value yet"`
 }
 
 // SecretName is the path parameter that names a secret.
@@ -49,13 +49,13 @@ const maxSecretBytes = 64 << 10
 
 func (s *service) registerSecrets() {
 	api.Handle(s.api, api.Operation(http.MethodGet, "/secrets", "listSecrets", state.RoleViewer,
-		"List the team's secrets: names, versions and users, never values"), s.listSecrets)
+		"List the team's secrets, without values"), s.listSecrets)
 	api.Handle(s.api, api.Operation(
 		http.MethodPut,
 		"/secrets/{name}",
 		"setSecret",
 		state.RoleAdmin,
-		"Create a secret, or give it a new value, which webhooks pick up when their definition next applies",
+		"Create a secret or set its value, which webhooks use from their next apply",
 	), s.setSecret)
 
 	api.HandleEmpty(

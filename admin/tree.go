@@ -14,7 +14,7 @@ import (
 // DefinitionFile is a file of a definition tree.
 type DefinitionFile struct {
 	Path    string `json:"path" minLength:"1" maxLength:"1024" doc:"Path relative to the root of the tree, with forward slashes" example:"webhooks/alerts.yaml"`
-	Content string `json:"content" doc:"Its text"`
+	Content string `json:"content" doc:"Text of the file"`
 }
 
 // maxPathDepth bounds the elements of a path; the work for a path grows with their square.

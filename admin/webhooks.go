@@ -14,39 +14,39 @@ import (
 // Webhook is a webhook of a factory, live or deleted.
 type Webhook struct {
 	UID              string         `json:"uid" doc:"Identifier, part of the ingress URL" example:"wh_01h455vb4pex5vsknk084sn02q"`
-	Name             string         `json:"name" doc:"Its name: that of its file"`
-	AuthMode         string         `json:"auth_mode" enum:"token,url_token,signature" doc:"How senders show who they are"`
-	SignatureScheme  string         `json:"signature_scheme" doc:"The provider's signing scheme, as the file writes it; empty unless auth_mode is signature"`
+	Name             string         `json:"name" doc:"Name, as its file"`
+	AuthMode         string         `json:"auth_mode" enum:"token,url_token,signature" doc:"How senders authenticate"`
+	SignatureScheme  string         `json:"signature_scheme" doc:"The provider's signing scheme, as in the file; empty unless auth_mode is signature"`
 	SecretName       string         `json:"secret_name" doc:"The team secret that holds the credential"`
-	SecretVersion    int64          `json:"secret_version" doc:"The version of the secret that is in use; 0 when the webhook is deleted"`
+	SecretVersion    int64          `json:"secret_version" doc:"Version of the secret in use; 0 for a deleted webhook"`
 	SecretStale      bool           `json:"secret_stale" doc:"Whether a newer value of the secret waits for the next apply"`
-	SecretPending    bool           `json:"secret_pending" doc:"Whether the secret has no value yet, so that every request is refused with 401"`
-	DeliveryIDHeader string         `json:"delivery_id_header" doc:"Header in which the sender puts its own event ID, or empty"`
-	Enabled          bool           `json:"enabled" doc:"Whether it takes deliveries; if not, senders get 404"`
-	Handshake        bool           `json:"handshake" doc:"Whether the provider's set-up probes are answered"`
-	IngressURL       string         `json:"ingress_url" doc:"Where senders post to, {token} in place of a URL token" example:"https://hooks.example.com/webhooks/w/wh_01h455vb4pex5vsknk084sn02q"`
-	CreatedAt        time.Time      `json:"created_at" doc:"When it was first applied"`
-	UpdatedAt        time.Time      `json:"updated_at" doc:"When it last changed"`
-	DeletedAt        *time.Time     `json:"deleted_at" doc:"When it was deleted; null while it lives"`
+	SecretPending    bool           `json:"secret_pending" doc:"Whether the secret has no value yet; every request is then 401"`
+	DeliveryIDHeader string         `json:"delivery_id_header" doc:"Header with the sender's own event ID, or empty"`
+	Enabled          bool           `json:"enabled" doc:"Whether the webhook accepts deliveries; a disabled one answers 404"`
+	Handshake        bool           `json:"handshake" doc:"Whether the webhook answers the provider's set-up probes"`
+	IngressURL       string         `json:"ingress_url" doc:"URL for senders, with {token} in place of a URL token" example:"https://hooks.example.com/webhooks/w/wh_01h455vb4pex5vsknk084sn02q"`
+	CreatedAt        time.Time      `json:"created_at" doc:"Time of the first apply"`
+	UpdatedAt        time.Time      `json:"updated_at" doc:"Time of the last change"`
+	DeletedAt        *time.Time     `json:"deleted_at" doc:"Time of deletion; null for a live webhook"`
 	File             string         `json:"file" doc:"The definition file, relative to the root of the definition" example:"webhooks/alerts.yaml"`
-	Line             int            `json:"line" doc:"The line of the file on which its first key stands, from 1"`
-	Counts           DeliveryCounts `json:"counts" doc:"How many requests of each outcome its log holds"`
+	Line             int            `json:"line" doc:"Line of the automation's first key in the file, from 1"`
+	Counts           DeliveryCounts `json:"counts" doc:"Number of logged requests by outcome"`
 }
 
 // DeliveryCounts says how many requests of each outcome a log holds.
 type DeliveryCounts struct {
 	Accepted            int64 `json:"accepted" doc:"Accepted"`
-	Duplicate           int64 `json:"duplicate" doc:"Accepted before under the same identity"`
-	RejectedAuth        int64 `json:"rejected_auth" doc:"Not authenticated"`
-	RejectedInvalidJSON int64 `json:"rejected_invalid_json" doc:"Not valid JSON"`
-	RejectedTooLarge    int64 `json:"rejected_too_large" doc:"Over the size limit"`
-	Handshake           int64 `json:"handshake" doc:"Set-up probes that were answered"`
+	Duplicate           int64 `json:"duplicate" doc:"Duplicates of accepted deliveries"`
+	RejectedAuth        int64 `json:"rejected_auth" doc:"Failed authentications"`
+	RejectedInvalidJSON int64 `json:"rejected_invalid_json" doc:"Invalid JSON"`
+	RejectedTooLarge    int64 `json:"rejected_too_large" doc:"Too large"`
+	Handshake           int64 `json:"handshake" doc:"Answered set-up probes"`
 }
 
 // ListWebhooksResponse is a page of webhooks, by name.
 type ListWebhooksResponse struct {
 	Webhooks []Webhook    `json:"webhooks" nullable:"false" doc:"The webhooks, by name"`
-	PageInfo api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+	PageInfo api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
 // WebhookUID are the path parameters that name a webhook.
@@ -127,7 +127,7 @@ func IngressURL(publicURL string, w state.Webhook) string {
 func (s *service) listWebhooks(ctx context.Context, in *struct {
 	FactoryUID
 	PageQuery
-	IncludeDeleted bool `query:"include_deleted" doc:"Also deleted ones"`
+	IncludeDeleted bool `query:"include_deleted" doc:"Include deleted ones"`
 },
 ) (ListWebhooksResponse, error) {
 	f, err := s.factory(ctx, in.Factory)

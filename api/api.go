@@ -1,6 +1,6 @@
-// Package api is what every endpoint under /api/v1 shares: problem details, API keys and roles, cursors,
-// request IDs and limits. The endpoints themselves are in packages runs and admin; openapi.yaml, beside
-// this file, is made from them.
+// Package api has the parts that all endpoints under /api/v1 share: problem details, API keys and roles,
+// cursors, request IDs and limits. Packages runs and admin have the endpoints themselves. openapi.yaml,
+// beside this file, is generated from them.
 package api
 
 import (
@@ -26,33 +26,33 @@ import (
 	"millwright/state"
 )
 
-// Base is the path under which every endpoint lives (service.md, Versioning).
+// Base is the path prefix of every endpoint.
 const Base = "/api/v1"
 
-// VersionHeader is the header of every answer in which the server says which version it is, and which
-// definition files it reads: "v1.2.0; definitions=v1alpha1". A client that is older can say so.
+// VersionHeader is the header of every answer with the versions of the server and of the definition files
+// that it reads: "v1.2.0; definitions=v1alpha1". An older client can warn of it.
 const VersionHeader = "Millwright-Version"
 
-// Config says how to serve the API. Store is required.
+// Config configures an API. Store is required.
 type Config struct {
 	Store *state.Store
-	// Version is the program's version, told in every answer.
+	// Version is the version of the program, as answers report it.
 	Version string
-	// PublicURL is the origin under which clients reach the server, shown in the document.
+	// PublicURL is the origin under which clients reach the server, for the document.
 	PublicURL string
 	// CORSOrigins are the origins whose pages may call the API; none by default.
 	CORSOrigins []string
-	// TrustedProxies are believed when they say who the sender is.
+	// TrustedProxies are the networks whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
-	// Bounds are those of the server; nil: the API has its own.
+	// Bounds are the bounds of the server; nil: the API has its own.
 	Bounds *bounds.Bounds
-	// Done is closed when the server is told to stop: event streams end then. nil is never closed.
+	// Done is closed when the server stops. Event streams end then.
 	Done <-chan struct{}
 	// Log receives one line for each answer of status 500 and above; nil discards them.
 	Log *slog.Logger
 }
 
-// API is the HTTP side of /api/v1. Endpoints are added to it by Register of package huma.
+// API serves /api/v1. Register endpoints on Huma.
 type API struct {
 	cfg    Config
 	router chi.Router
@@ -62,7 +62,7 @@ type API struct {
 
 var useOurErrors sync.Once
 
-// New returns an API with no endpoints but its own document, openapi.yaml.
+// New returns an API that serves its own document, openapi.yaml, and no other endpoint.
 func New(cfg Config) *API {
 	useOurErrors.Do(func() {
 		huma.NewError = fromHuma
@@ -98,16 +98,16 @@ func New(cfg Config) *API {
 // Bounds returns the bounds of the server.
 func (a *API) Bounds() *bounds.Bounds { return a.cfg.Bounds }
 
-// SenderOf returns who a request counts as.
+// SenderOf returns the sender of a request.
 func (a *API) SenderOf(r *http.Request) string { return SenderOf(r, a.cfg.TrustedProxies).Key }
 
-// Huma returns what endpoints are registered on.
+// Huma returns the API on which to register endpoints.
 func (a *API) Huma() huma.API { return a.huma }
 
-// Router returns the router below, for endpoints that huma cannot describe. Wrap them in Authorised.
+// Router returns the router, for endpoints that huma cannot describe. Wrap them in Authorised.
 func (a *API) Router() chi.Router { return a.router }
 
-// allowed lists the methods that an endpoint has.
+// allowed lists the methods of an endpoint.
 func (a *API) allowed(path string) string {
 	var methods []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
@@ -139,7 +139,7 @@ func (a *API) document() huma.Config {
 	return cfg
 }
 
-// place puts the request's path and ID into a problem before it is written.
+// place sets the path and ID of the request in a problem.
 func place(ctx huma.Context, _ string, v any) (any, error) {
 	if e, ok := v.(*Error); ok {
 		u := ctx.URL()
@@ -171,20 +171,20 @@ const (
 	callerKey // of a Call
 )
 
-// RequestID returns the ID of the request that ctx belongs to, or "".
+// RequestID returns the ID of the request of ctx, or "".
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey).(string)
 	return id
 }
 
-// ServeHTTP answers a request to a path under Base.
+// ServeHTTP answers requests under Base.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var id [16]byte
 	rand.Read(id[:])
 	requestID := hex.EncodeToString(id[:])
 	w.Header().Set("X-Request-Id", requestID)
 	w.Header().Set(VersionHeader, a.cfg.Version+"; definitions="+schema.SchemaVersion)
-	w.Header().Set("Cache-Control", "no-store") // unless an endpoint says otherwise
+	w.Header().Set("Cache-Control", "no-store") // endpoints may override it
 	r = r.WithContext(context.WithValue(r.Context(), requestIDKey, requestID))
 	defer func() {
 		if v := recover(); v != nil {
@@ -216,7 +216,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "application/json",
 		"text/json",
 		"application/x-www-form-urlencoded",
-		"text/plain": // the last two: what curl -d and fetch say of JSON unless told
+		"text/plain": // curl -d and fetch send the last two by default
 		r.Header.Set("Content-Type", "application/json")
 	}
 
@@ -224,7 +224,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.write(w, r, Problem("resource_not_found", "the path holds a NUL character or invalid UTF-8"))
 		return
 	}
-	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // a condition that is not understood is not left out
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // a malformed condition must not be ignored
 		a.write(w, r, Problem("invalid_request", "the query is not well-formed: %v", err))
 		return
 	}
@@ -232,7 +232,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.router.ServeHTTP(w, r)
 }
 
-// cors answers preflight requests and marks answers, for the configured origins alone.
+// cors answers preflight requests and sets the CORS headers, for the configured origins only.
 func (a *API) cors(w http.ResponseWriter, r *http.Request) (answered bool) {
 	origin := r.Header.Get("Origin")
 	if origin == "" || len(a.cfg.CORSOrigins) == 0 {

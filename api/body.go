@@ -12,35 +12,35 @@ import (
 	"millwright/bounds"
 )
 
-// What a body is estimated to take once it is parsed.
+// Estimated memory of a parsed body.
 const (
-	parsedTimes = 2   // the bytes of its texts
-	parsedValue = 400 // each value: a map of one member
+	parsedTimes = 2   // per byte of text
+	parsedValue = 400 // per value: a map with one member
 )
 
-// bounded is the key of an operation's Metadata for what bounds its bodies.
+// bounded is the key of an operation's Metadata for its Bounded.
 const bounded = "bounded"
 
-// Bounded says how bodies of an operation are bounded. The zero value bounds them as usual.
+// Bounded configures the bounds of an operation's bodies. The zero value means the defaults.
 type Bounded struct {
-	// Keyless is the most that a body without a key may have, in bytes; 0: as much as with one.
+	// Keyless is the limit of a body without a key, in bytes; 0: the same as with a key.
 	Keyless int64
-	// Bytes holds the bodies without a key; nil: the pool that such operations share.
+	// Bytes is the pool for bodies without a key; nil: the shared pool of such operations.
 	Bytes *bounds.Pool
-	// Raw says that bodies are not parsed as JSON.
+	// Raw marks operations whose bodies are not parsed as JSON.
 	Raw bool
-	// Keyed and Strangers bound the work for a body, with a key and without.
+	// Keyed and Strangers bound concurrent work on bodies, with a key and without.
 	Keyed, Strangers *bounds.Slots
 }
 
-// WithBounds makes op an operation whose bodies are bounded so.
+// WithBounds sets the bounds of op.
 func WithBounds(op huma.Operation, b Bounded) huma.Operation {
 	op.Metadata[bounded] = b
 	return op
 }
 
-// receive reads the body of a request before it is parsed. It holds room for what arrives, and for what
-// parsing makes of it, until the request is answered; work that costs much begins when it is its turn.
+// receive reads the body of a request before it is parsed. It reserves room for the bytes that arrive and
+// for their parsed form, until the request is answered. Expensive work waits for its turn.
 func (a *API) receive(ctx huma.Context, next func(huma.Context)) {
 	op := ctx.Operation()
 	if op.RequestBody == nil {
@@ -90,7 +90,7 @@ func (a *API) receive(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// holder returns for whom, and how, the body of a request is held.
+// holder returns the sender and the pool that a request's body counts for.
 func (a *API) holder(
 	r *http.Request,
 	ctx huma.Context,
@@ -98,7 +98,7 @@ func (a *API) holder(
 ) (sender string, raw bounds.Hold, limit int64, slots *bounds.Slots) {
 	limit = ctx.Operation().MaxBodyBytes - 1
 	if key := KeyOf(ctx.Context()).UID; key != "" {
-		if r.Context().Value(callerKey) == nil { // else it is in memory, and whoever calls holds it
+		if r.Context().Value(callerKey) == nil { // else the body is in memory, and the caller holds it
 			raw = a.cfg.Bounds.Keyed.Hold(key)
 		}
 		return key, raw, limit, b.Keyed
@@ -117,9 +117,8 @@ func (a *API) holder(
 	return sender, pool.Hold(sender), limit, b.Strangers
 }
 
-// discard reads up to most bytes of a body that is refused, within the time for bodies, and holds none of
-// them. A client that sends the whole body before it reads would else lose its connection, and with it the
-// answer.
+// discard reads and drops up to most bytes of a refused body, within the time for bodies. Otherwise a
+// client that sends its whole body before it reads would lose the connection, and with it the answer.
 func discard(r *http.Request, most int64) {
 	if r.Body == nil || r.Header.Get("Expect") != "" || r.ContentLength > most {
 		return
@@ -155,8 +154,8 @@ func readBody(hold *bounds.Hold, r *http.Request, limit int64) ([]byte, *Error) 
 	return nil, Problem("invalid_request", "the body broke off, or is not as its headers say")
 }
 
-// parse takes room for what parsing makes of a body. Unless the endpoint looks into the body itself, it is
-// parsed wholly, and may hold so many values.
+// parse reserves room for the parsed form of a body. Unless the endpoint parses the body itself, it limits
+// the number of JSON values.
 func parse(hold *bounds.Hold, body []byte, itself, raw bool) *Error {
 	if raw {
 		return nil
@@ -178,10 +177,10 @@ func parse(hold *bounds.Hold, body []byte, itself, raw bool) *Error {
 	return nil
 }
 
-// received is a body in memory, which is let go of once it was read.
+// received is a body in memory, which is freed once read.
 type received struct{ rest []byte }
 
-// Read reads the next part.
+// Read implements io.Reader.
 func (b *received) Read(p []byte) (int, error) {
 	if len(b.rest) == 0 {
 		return 0, io.EOF

@@ -14,11 +14,11 @@ import (
 	"millwright/state"
 )
 
-// Call makes a request of the program itself, in the name of a key whose holder has shown who they are by
-// other means, such as a dashboard session. It goes to the same endpoint as a request from outside, with
-// the same checks of role and fields. path is relative to Base. in, unless it is nil, is sent as JSON, or
-// as it is when it is a []byte or an io.Reader. The answer is read into out, unless that is nil, or copied
-// when out is an io.Writer. An answer that is not a success is returned as an *Error.
+// Call sends a request to the program's own API in the name of a key that authenticated by other means,
+// such as a dashboard session. The request passes the same checks of role and fields as one from outside.
+// path is relative to Base. in is sent as JSON, or unchanged if it is a []byte or io.Reader. The answer is
+// decoded into out, or copied if out is an io.Writer; either may be nil. An answer that is not a success is
+// returned as an *Error.
 func (a *API) Call(ctx context.Context, key state.Key, method, path string, in, out any) error {
 	var body io.Reader
 	switch v := in.(type) {
@@ -36,7 +36,7 @@ func (a *API) Call(ctx context.Context, key state.Key, method, path string, in, 
 		body = bytes.NewReader(text)
 	}
 
-	ctx = context.WithValue(ctx, chi.RouteCtxKey, (*chi.Context)(nil)) // routed anew
+	ctx = context.WithValue(ctx, chi.RouteCtxKey, (*chi.Context)(nil)) // route it anew
 	r, err := http.NewRequestWithContext(context.WithValue(ctx, callerKey, key), method, Base+path, body)
 	if err != nil {
 		return fmt.Errorf("call %s %s: %w", method, path, err)
@@ -72,7 +72,7 @@ func (a *API) Call(ctx context.Context, key state.Key, method, path string, in, 
 	return nil
 }
 
-// answered receives the answer of a Call. A success is copied to to, if there is one.
+// answered records the answer to a Call. It copies a success to to, if set.
 type answered struct {
 	header http.Header
 	status int
@@ -83,14 +83,14 @@ type answered struct {
 // Header returns the headers of the answer.
 func (w *answered) Header() http.Header { return w.header }
 
-// WriteHeader takes the status of the answer.
+// WriteHeader records the status of the answer.
 func (w *answered) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
 	}
 }
 
-// Write takes a part of the body.
+// Write receives a part of the body.
 func (w *answered) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	if w.to != nil && w.status < 300 {
@@ -99,8 +99,8 @@ func (w *answered) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// SetReadDeadline does nothing: there is no connection to wait for.
+// SetReadDeadline does nothing: a Call has no connection.
 func (w *answered) SetReadDeadline(time.Time) error { return nil }
 
-// SetWriteDeadline does nothing either.
+// SetWriteDeadline does nothing.
 func (w *answered) SetWriteDeadline(time.Time) error { return nil }

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 )
 
-// PageInfo says whether a list goes on, and from where (docs/contract.md).
+// PageInfo tells whether a list has another page, and its cursor (docs/contract.md).
 type PageInfo struct {
-	HasNextPage bool   `json:"has_next_page" doc:"Whether more follows"`
-	NextCursor  string `json:"next_cursor" doc:"What to give as cursor for the next page; empty on the last"`
+	HasNextPage bool   `json:"has_next_page" doc:"Whether there is another page"`
+	NextCursor  string `json:"next_cursor" doc:"Cursor of the next page; empty on the last page"`
 }
 
-// EncodeCursor makes an opaque cursor of v.
+// EncodeCursor returns v as an opaque cursor.
 func EncodeCursor(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -20,8 +20,8 @@ func EncodeCursor(v any) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// DecodeCursor reads a cursor that EncodeCursor made into v, a pointer. A cursor that is not of this
-// list is an invalid_request.
+// DecodeCursor reads a cursor of EncodeCursor into v, a pointer. It returns an invalid_request for a cursor
+// of another list.
 func DecodeCursor(cursor string, v any) error {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil {
@@ -33,8 +33,7 @@ func DecodeCursor(cursor string, v any) error {
 	return nil
 }
 
-// Page cuts a list that was read with one row more than limit down to a page, and makes the cursor of
-// its last row.
+// Page cuts a list that was read with limit+1 rows to a page, and returns the cursor of its last row.
 func Page[T any](rows []T, limit int, cursor func(T) any) ([]T, PageInfo) {
 	if rows == nil {
 		rows = []T{}

@@ -13,7 +13,7 @@ import (
 // answer is a response with a JSON body.
 type answer[T any] struct{ Body T }
 
-// Handle registers an endpoint that answers with a JSON value. Its input is a struct as huma takes it.
+// Handle registers an endpoint that answers with a JSON value. Its input is a huma input struct.
 func Handle[I, T any](a *API, op huma.Operation, f func(context.Context, *I) (T, error)) {
 	Register(a, op, func(ctx context.Context, in *I) (*answer[T], error) {
 		v, err := f(ctx, in)
@@ -27,8 +27,8 @@ func HandleEmpty[I any](a *API, op huma.Operation, f func(context.Context, *I) e
 	Register(a, op, func(ctx context.Context, in *I) (*struct{}, error) { return nil, f(ctx, in) })
 }
 
-// Register registers an endpoint whose output is a struct as huma takes it. Errors of package state
-// become the problems that say them; whatever else goes wrong is logged and told to nobody.
+// Register registers an endpoint whose output is a huma output struct. It converts errors of package state
+// to problems. It logs any other error and answers internal_error.
 func Register[I, O any](a *API, op huma.Operation, f func(context.Context, *I) (*O, error)) {
 	if op.Responses == nil {
 		op.Responses = map[string]*huma.Response{}
@@ -48,14 +48,14 @@ func Register[I, O any](a *API, op huma.Operation, f func(context.Context, *I) (
 	a.correct(op)
 }
 
-// correct lists the statuses that an endpoint really answers: what is wrong with a request is 400 here
-// and not 422, and what has a body may be too large.
+// correct lists the statuses that an endpoint really answers: an invalid request is 400 here and not 422,
+// and a body may be too large.
 func (a *API) correct(op huma.Operation) {
 	item := a.huma.OpenAPI().Paths[op.Path]
 	for _, listed := range []*huma.Operation{item.Get, item.Put, item.Post, item.Delete, item.Patch} {
 		if listed != nil && listed.Method == op.Method && listed.RequestBody != nil {
 			if content := listed.RequestBody.Content; content["application/json"] != nil {
-				delete(content, "application/octet-stream") // of those that want the body as it came, too
+				delete(content, "application/octet-stream") // also of operations with raw bodies
 			}
 			op.Responses["413"] = &huma.Response{
 				Description: http.StatusText(http.StatusRequestEntityTooLarge),
@@ -84,13 +84,13 @@ func (a *API) problem(ctx context.Context, op huma.Operation, err error) error {
 	return Problem("internal_error", "")
 }
 
-// Also adds statuses that an operation answers beyond those that all do.
+// Also adds statuses to those that all operations answer.
 func Also(op huma.Operation, statuses ...int) huma.Operation {
 	op.Errors = append(slices.Clip(op.Errors), statuses...)
 	return op
 }
 
-// Explained adds a sentence to what an operation's document says.
+// Explained adds a sentence to an operation's description.
 func Explained(op huma.Operation, text string) huma.Operation {
 	op.Description = strings.TrimSpace(text + " " + op.Description)
 	return op

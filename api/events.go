@@ -13,21 +13,22 @@ import (
 	"millwright/state"
 )
 
-// Events is a stream of server-sent events under way.
+// Events is an open stream of server-sent events.
 type Events struct {
 	w interface{ Write([]byte) (int, error) }
 }
 
 const (
-	// eventWrite is how long a client may take to receive one event.
+	// eventWrite is how long a client may take to receive an event.
 	eventWrite = 10 * time.Second
-	// keyCheck is how often it is looked whether the key of a stream still holds.
+	// keyCheck is the interval at which a stream checks that its key is still valid.
 	keyCheck = 2 * time.Second
 )
 
-// StreamEvents returns the answer that holds one of streams while follow writes a stream, until its context
-// ends; with the server, or soon after the caller's key is revoked or expires. It is the problem
-// resource_unavailable when too many streams are open, of this key or in all.
+// StreamEvents returns an answer that runs follow to write a stream of events, while it holds one of
+// streams. The stream ends when follow returns, when the server stops, or soon after the caller's key is
+// revoked or expires. If too many streams are open, in all or of this key, the error is
+// resource_unavailable.
 func (a *API) StreamEvents(
 	ctx context.Context,
 	streams *bounds.Pool,
@@ -46,7 +47,7 @@ func (a *API) StreamEvents(
 		ctx.SetHeader("X-Accel-Buffering", "no")
 		ctx.SetStatus(http.StatusOK)
 		events := &Events{ctx.BodyWriter()}
-		events.flush() // the client learns at once that the stream is open
+		events.flush() // tell the client at once that the stream is open
 		if ctx.Method() == http.MethodHead {
 			return
 		}
@@ -79,7 +80,7 @@ func (a *API) StreamEvents(
 	}}, nil
 }
 
-// EventStream makes op an operation that answers with server-sent events.
+// EventStream marks op as an operation that answers with server-sent events.
 func EventStream(op huma.Operation) huma.Operation {
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "The events",
@@ -91,7 +92,7 @@ func EventStream(op huma.Operation) huma.Operation {
 	return op
 }
 
-// Send writes an event. One with an empty ID does not move the place where the stream would be resumed.
+// Send writes an event. An event with an empty ID does not change where the stream would resume.
 func (e *Events) Send(name, id string, data any) error {
 	body, err := json.Marshal(data)
 	if err != nil {
@@ -104,7 +105,7 @@ func (e *Events) Send(name, id string, data any) error {
 	return e.write(text + "event: " + name + "\ndata: " + string(body) + "\n\n")
 }
 
-// Waiting says that nothing happens, for proxies that would close a silent connection.
+// Waiting sends a comment, so that proxies do not close a silent connection.
 func (e *Events) Waiting() error { return e.write(": waiting\n\n") }
 
 func (e *Events) write(text string) error {
@@ -116,8 +117,8 @@ func (e *Events) write(text string) error {
 	return nil
 }
 
-// flush sends what was written. It leaves no deadline: over HTTP/2 that would end the stream, though nobody
-// writes.
+// flush sends the written bytes. It clears the deadline: over HTTP/2 a deadline would end the stream even
+// between writes.
 func (e *Events) flush() {
 	e.until(time.Now().Add(eventWrite))
 	if f, ok := e.w.(http.Flusher); ok {
@@ -126,7 +127,7 @@ func (e *Events) flush() {
 	e.until(time.Time{})
 }
 
-// until sets the time at which writing fails, where the connection has one.
+// until sets the write deadline, if the connection supports one.
 func (e *Events) until(deadline time.Time) {
 	if d, ok := e.w.(interface{ SetWriteDeadline(time.Time) error }); ok {
 		_ = d.SetWriteDeadline(deadline)

@@ -10,8 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// jsonFormat reads bodies as huma's own format does, but refuses what is not UTF-8, lets numbers of unknown
-// fields be of any size, and says what is wrong in words that do not speak of Go.
+// jsonFormat decodes bodies like huma's own format. It also refuses invalid UTF-8, accepts numbers of any
+// size in unknown fields, and describes errors without Go's terms.
 func jsonFormat() huma.Format {
 	return huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: func(body []byte, v any) error {
 		if !utf8.Valid(body) {
@@ -23,7 +23,7 @@ func jsonFormat() huma.Format {
 		switch _, whole := v.(*any); {
 		case !errors.As(err, &kind):
 			return err
-		case whole: // a number beyond float64, which counts as null; the rest was read
+		case whole: // a number beyond float64 counts as null
 			return nil
 		case kind.Type.Kind() == reflect.Int:
 			return fmt.Errorf("%s: want a whole number", kind.Field)

@@ -16,15 +16,14 @@ import (
 	"millwright/state"
 )
 
-// KeyOf returns the API key that the request of ctx was made with; the zero Key when the endpoint needs
-// none.
+// KeyOf returns the API key of the request of ctx; the zero Key if the endpoint needs none.
 func KeyOf(ctx context.Context) state.Key {
 	k, _ := ctx.Value(keyKey).(state.Key)
 	return k
 }
 
-// authorise lets a request through to its endpoint when its key may call it. Where none is needed, one is
-// asked for all the same, since more is held for its holder than for a stranger.
+// authorise lets a request through if its key may call the endpoint. Endpoints that need no key still check
+// one if present, since its holder has larger bounds than strangers.
 func (a *API) authorise(ctx huma.Context, next func(huma.Context)) {
 	r, w := humachi.Unwrap(ctx)
 	role, _ := ctx.Operation().Metadata["role"].(state.Role)
@@ -74,9 +73,9 @@ func (a *API) key(r *http.Request, need state.Role) (state.Key, *Error) {
 	return key, allowed(key, need)
 }
 
-// Identify returns the key with this secret. Wrong ones are charged to the sender's rate. A sender that has
-// spent it is still asked for a key, and let through with a right one: others may share its address. Its
-// look-ups wait for each other, so that they do not keep the state busy, unless the key was right before.
+// Identify returns the key with this secret. Wrong keys are charged to the sender's rate. It still looks up
+// the keys of a sender over its rate, one at a time, so that a right key works behind a shared address. Keys
+// that were right before do not wait.
 func (a *API) Identify(ctx context.Context, wrong *bounds.Rate, sender, secret string) (state.Key, *Error) {
 	wait := wrong.Spent(sender, time.Now())
 	if wait > 0 && !a.right.has(secret) {
@@ -109,13 +108,13 @@ func (a *API) Identify(ctx context.Context, wrong *bounds.Rate, sender, secret s
 	return state.Key{}, Problem("authentication_required", "this API key is unknown, revoked or expired")
 }
 
-// rightKeys remembers the hashes of keys that were right, not that they still are.
+// rightKeys remembers the hashes of keys that were right once.
 type rightKeys struct {
 	mu     sync.RWMutex
 	hashes map[[sha256.Size]byte]struct{}
 }
 
-// mostRightKeys bounds what is remembered. Strangers cannot add to it.
+// mostRightKeys bounds rightKeys. Strangers cannot add to it.
 const mostRightKeys = 4096
 
 func (k *rightKeys) has(secret string) bool {
@@ -139,10 +138,10 @@ func (k *rightKeys) add(secret string) {
 	k.hashes[sha256.Sum256([]byte(secret))] = struct{}{}
 }
 
-// Seconds returns the whole seconds after which a retry succeeds.
+// Seconds returns the seconds after which to retry, rounded up.
 func Seconds(d time.Duration) int { return max(int((d+time.Second-1)/time.Second), 1) }
 
-// allowed returns nil when the holder of key may do what needs role need.
+// allowed returns nil if key has the role need or a higher one.
 func allowed(key state.Key, need state.Role) *Error {
 	if need == "" && key.Role.Allows(state.RoleViewer) || key.Role.Allows(need) {
 		return nil
@@ -150,7 +149,8 @@ func allowed(key state.Key, need state.Role) *Error {
 	return Problem("not_authorized", "this needs role %s; the key %q has role %s", need, key.Name, key.Role)
 }
 
-// bearer reads the one Authorization header: the scheme in any case, then one or more spaces.
+// bearer returns the token of the single Authorization header: the scheme in any case, then one or more
+// spaces.
 func bearer(h http.Header) (string, bool) {
 	values := h.Values("Authorization")
 	if len(values) != 1 || len(values[0]) < 8 || !strings.EqualFold(values[0][:7], "bearer ") {

@@ -13,27 +13,27 @@ import (
 	"millwright/state"
 )
 
-// Error is the body of every answer that is not a success: problem details (RFC 9457) with the members
-// of docs/contract.md, section 3. It is the model named Error in the document.
+// Error is the body of every error answer: problem details (RFC 9457) with the members of docs/contract.md,
+// section 3. The document names this model Error.
 type Error struct {
 	Type      string       `json:"type" doc:"URI reference that ends in the code" example:"/errors/invalid-request"`
 	Title     string       `json:"title" doc:"Short text for the code"`
 	Status    int          `json:"status" doc:"HTTP status"`
-	Detail    string       `json:"detail,omitempty" doc:"What exactly was wrong"`
+	Detail    string       `json:"detail,omitempty" doc:"The exact problem"`
 	Instance  string       `json:"instance,omitempty" doc:"Path of the request"`
 	Err       string       `json:"error" doc:"Title, or title (detail)"`
-	Code      string       `json:"code" doc:"What kind of error" example:"invalid_request"`
+	Code      string       `json:"code" doc:"Kind of error" example:"invalid_request"`
 	Retryable bool         `json:"retryable" doc:"Whether the same request may succeed later"`
 	TraceID   string       `json:"trace_id,omitempty" doc:"ID of the request, also in the X-Request-Id header"`
-	Errors    []FieldError `json:"errors,omitempty" doc:"The fields that were wrong"`
+	Errors    []FieldError `json:"errors,omitempty" doc:"The invalid fields"`
 
 	header http.Header
 }
 
-// FieldError says what is wrong with one field of a request.
+// FieldError describes an invalid field of a request.
 type FieldError struct {
 	Field   string `json:"field" doc:"Path of the field" example:"config.skill_spec"`
-	Message string `json:"message" doc:"What is wrong with it"`
+	Message string `json:"message" doc:"The problem"`
 }
 
 var codes = map[string]struct {
@@ -53,8 +53,8 @@ var codes = map[string]struct {
 	"internal_error":          {http.StatusInternalServerError, "Internal error", true},
 }
 
-// Problem returns the error of one of the codes of docs/contract.md, section 3. The detail is a format for
-// args; it may be empty.
+// Problem returns an error with one of the codes of docs/contract.md, section 3. detail is a format for
+// args, and may be empty.
 func Problem(code, detail string, args ...any) *Error {
 	if len(args) > 0 {
 		detail = fmt.Sprintf(detail, args...)
@@ -91,13 +91,13 @@ func InvalidField(field, message string, args ...any) *Error {
 	return e
 }
 
-// WithRetryAfter sets the seconds after which a retry may succeed, and returns e.
+// WithRetryAfter sets the seconds after which to retry, and returns e.
 func (e *Error) WithRetryAfter(seconds int) *Error {
 	e.header.Set("Retry-After", fmt.Sprint(seconds))
 	return e
 }
 
-// WaitingHelps marks a conflict that goes away by itself, and returns e.
+// WaitingHelps marks a conflict as temporary, and returns e.
 func (e *Error) WaitingHelps() *Error {
 	e.Retryable = true
 	e.header.Set("X-Should-Retry", "true")
@@ -105,8 +105,8 @@ func (e *Error) WaitingHelps() *Error {
 	return e
 }
 
-// FromState turns an error of package state into the problem that says it; other problems pass through,
-// and any other error becomes an internal_error that tells nothing.
+// FromState converts errors of package state to problems. It returns problems unchanged, and an
+// internal_error without details for any other error.
 func FromState(err error) error {
 	var e *Error
 	switch {
@@ -127,8 +127,8 @@ func FromState(err error) error {
 	return fmt.Errorf("internal: %w", err)
 }
 
-// IsNotFound reports whether err says that what it names does not exist: as an error of package state, or as
-// the problem that is made of it.
+// IsNotFound reports whether err means that something does not exist, as an error of package state or as a
+// problem.
 func IsNotFound(err error) bool {
 	var e *Error
 	return errors.Is(err, state.ErrNotFound) || errors.As(err, &e) && e.Code == "resource_not_found"
@@ -151,10 +151,10 @@ func (e *Error) line() string {
 // GetStatus returns the HTTP status.
 func (e *Error) GetStatus() int { return e.Status }
 
-// GetHeaders returns the headers that go with the problem.
+// GetHeaders returns the headers of the answer.
 func (e *Error) GetHeaders() http.Header { return e.header }
 
-// ContentType says that the body is problem details.
+// ContentType returns the media type of problem details.
 func (e *Error) ContentType(string) string { return "application/problem+json" }
 
 func (e *Error) at(path, requestID string) *Error {
@@ -163,7 +163,7 @@ func (e *Error) at(path, requestID string) *Error {
 	return &out
 }
 
-// fromHuma makes our problem of what huma found wrong with a request.
+// fromHuma converts huma's validation errors to a problem.
 func fromHuma(status int, msg string, errs ...error) huma.StatusError {
 	code := "internal_error"
 	for name, c := range codes {
@@ -218,7 +218,7 @@ func tooLarge(limit int64) *Error {
 	return Problem("payload_too_large", "the body is larger than %d bytes", limit)
 }
 
-// wording says what huma says in few words, of the kinds of mistakes that are made often, by their beginning.
+// wording shortens huma's messages for common mistakes, by their beginning.
 var wording = [][2]string{
 	{"invalid date/time for format", "want a time such as 2026-01-02T15:04:05Z (RFC 3339)"},
 	{"expected string to be RFC 3339 date-time", "want a time such as 2026-01-02T15:04:05Z (RFC 3339)"},
@@ -227,7 +227,7 @@ var wording = [][2]string{
 	{"unexpected end of JSON input", "the JSON ends too early"},
 }
 
-// fieldError keeps the place and the reason, and leaves out the value, which may be a secret.
+// fieldError keeps the place and the reason, and drops the value, which may be a secret.
 func fieldError(err error) FieldError {
 	if err == nil {
 		return FieldError{}
@@ -253,7 +253,7 @@ func fieldError(err error) FieldError {
 	return FieldError{Field: field, Message: d.Message}
 }
 
-// write answers a request outside huma with a problem.
+// write answers a request outside of huma with a problem.
 func (a *API) write(w http.ResponseWriter, r *http.Request, e *Error) {
 	for k, values := range e.header {
 		w.Header()[k] = values

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// maxHops bounds the entries of X-Forwarded-For that are looked at, from the right.
+// maxHops is how many entries of X-Forwarded-For are read, from the right.
 const maxHops = 32
 
-// Sender is who a request counts as.
+// Sender identifies the sender of a request.
 type Sender struct {
 	// Key is the client's address or, for IPv6, its /64 network.
 	Key string
-	// Unheeded says that a peer that is not trusted sent X-Forwarded-For, which was not believed.
+	// Unheeded reports that an untrusted peer sent X-Forwarded-For, which was ignored.
 	Unheeded bool
 }
 
-// SenderOf returns who a request counts as (docs/contract.md, section 8): the peer of its connection, unless
-// the peer is one of the trusted proxies; then it is the right-most hop of X-Forwarded-For that is not.
+// SenderOf returns the sender of a request (docs/contract.md, section 8): the peer of its connection. If
+// the peer is a trusted proxy, it is the right-most untrusted hop of X-Forwarded-For.
 func SenderOf(r *http.Request, trusted []netip.Prefix) Sender {
 	addr, ok := addrOf(r.RemoteAddr)
 	if !ok {
@@ -45,7 +45,7 @@ func SenderOf(r *http.Request, trusted []netip.Prefix) Sender {
 
 			next, ok := addrOf(strings.Trim(hop, " \t"))
 			if !ok || hops == maxHops {
-				return Sender{Key: network(addr)} // what a trusted proxy did not write is not believed
+				return Sender{Key: network(addr)} // only trusted proxies are believed
 			}
 			if addr = next; !contains(trusted, addr) {
 				return Sender{Key: network(addr)}
@@ -86,8 +86,8 @@ func network(addr netip.Addr) string {
 	return addr.String()
 }
 
-// SenderNetwork returns the sender that a peer address (host and port) counts as, when no proxy is
-// asked, and whether it is in one of the trusted networks.
+// SenderNetwork returns the sender for a peer address (host and port) without any proxy, and whether the
+// peer is in a trusted network.
 func SenderNetwork(peer string, trusted []netip.Prefix) (sender string, isTrusted bool) {
 	addr, ok := addrOf(peer)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 
 var errUnknownScheme = errors.New("its signatureScheme is not one that this millwright knows")
 
-// accept is step 10, for a delivery that proved who sent it.
+// accept is step 10, for an authenticated delivery.
 func (in *Ingress) accept(
 	q *request,
 	m signature.Message,
@@ -63,10 +63,10 @@ func (in *Ingress) accept(
 	return accepted(done.DeliveryUID, done.Duplicate), nil
 }
 
-// maxLoggedRuns bounds the line of the log that names what a delivery started.
+// maxLoggedRuns is how many runs a log line names.
 const maxLoggedRuns = 100
 
-// storeTraced stores a delivery, as a part of the trace of ctx that its runs go on from.
+// storeTraced stores a delivery as a span of the trace of ctx, which its runs continue.
 func (in *Ingress) storeTraced(ctx context.Context, a state.Acceptance) (state.Accepted, error) {
 	ctx, span := in.cfg.Tracer.Start(ctx, "accept", time.Time{})
 	defer span.End()
@@ -111,7 +111,7 @@ func (in *Ingress) storeTraced(ctx context.Context, a state.Acceptance) (state.A
 	return done, nil
 }
 
-// acceptance is a delivery with this body, and the runs that it starts.
+// acceptance returns the delivery with this body and its runs.
 func (w *webhook) acceptance(body []byte, payload schema.Payload, now time.Time) state.Acceptance {
 	a := state.Acceptance{
 		UID: state.NewID(state.PrefixDelivery), FactoryUID: w.factory.uid, Generation: w.factory.generation,
@@ -125,7 +125,7 @@ func (w *webhook) acceptance(body []byte, payload schema.Payload, now time.Time)
 	return a
 }
 
-// matches reports whether one of the automation's triggers for the webhook matches. A filter that fails
+// matches reports whether one of the automation's triggers for the webhook matches. A filter with an error
 // does not match.
 func (a *automation) matches(payload schema.Payload) (ok bool) {
 	defer func() {
@@ -143,7 +143,7 @@ func (a *automation) matches(payload schema.Payload) (ok bool) {
 	return false
 }
 
-// run is the run that the automation starts for a delivery.
+// run returns the run that the automation starts for a delivery.
 func (w *webhook) run(a *automation, deliveryUID string, now time.Time) state.NewRun {
 	id := state.NewRunID()
 	return state.NewRun{
@@ -155,10 +155,10 @@ func (w *webhook) run(a *automation, deliveryUID string, now time.Time) state.Ne
 	}
 }
 
-// eventSearched is how much of a body is searched for the kind of event, which is for show only.
+// eventSearched is how many bytes of a body are searched for the event type, which is for display only.
 const eventSearched = 4 << 10
 
-// event is the provider's kind of event, for people to read.
+// event returns the provider's event type, for display.
 func (w *webhook) event(proof signature.Proof, body []byte) string {
 	if proof.Event != "" || w.scheme == nil {
 		return state.Preview(proof.Event)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// answer is what a request gets, and what it is counted as.
+// answer is the answer to a request, and the result that metrics count it as.
 type answer struct {
 	status      int
 	result      result
@@ -17,7 +17,7 @@ type answer struct {
 	wait        int    // seconds, for Retry-After
 }
 
-// refused is an answer that says no more than its status.
+// refused returns an answer that reveals only its status.
 func refused(status int, r result) answer {
 	return answer{
 		status: status,
@@ -38,7 +38,7 @@ func unavailable() answer {
 	return a
 }
 
-// seconds rounds up, so that a retry after that many succeeds.
+// seconds rounds up, so that a retry after that many seconds succeeds.
 func seconds(d time.Duration) int { return max(int((d+time.Second-1)/time.Second), 1) }
 
 func accepted(deliveryUID string, duplicate bool) answer {
@@ -57,11 +57,11 @@ func accepted(deliveryUID string, duplicate bool) answer {
 	}
 }
 
-// writeTimeout is how long a stream of HTTP/2 may take to read its answer.
+// writeTimeout is how long an HTTP/2 client may take to read its answer.
 const writeTimeout = 10 * time.Second
 
-// write sends the answer. An answer that is given before the body's end ends the connection: what is left
-// of the body is neither awaited nor read.
+// write sends the answer. If the body has not been read to its end, it closes the connection and does not
+// wait for the rest.
 func (q *request) write(a answer) {
 	h := q.w.Header()
 	switch {
@@ -90,23 +90,23 @@ func (q *request) write(a answer) {
 		h.Set("Connection", "close")
 		abandonBody(q.w)
 	}
-	if q.r.ProtoMajor == 2 { // or a stream whose window is closed stays for ever
+	if q.r.ProtoMajor == 2 { // or a stream whose window is closed stays open for ever
 		_ = http.NewResponseController(q.w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
 
 	q.w.WriteHeader(a.status)
 	if q.r.Method != http.MethodHead {
-		_, _ = q.w.Write(a.body) // a sender that is gone will send again
+		_, _ = q.w.Write(a.body) // a sender that went away will retry
 	}
 	if early && q.r.ProtoMajor == 1 {
-		// The server would wait for the rest of the body once the answer is out.
+		// Otherwise the server would read the rest of the body after the answer.
 		_ = http.NewResponseController(q.w).SetReadDeadline(time.Unix(1, 0))
 	}
 }
 
-// abandonBody makes the server end the connection in good order after the answer (its write side first, so
-// that the answer is not lost to a reset) though the body was not read. net/http does that for a body
-// beyond the limit of http.MaxBytesReader, so it is shown one.
+// abandonBody makes the server close the connection after the answer, write side first, although the body
+// was not read: otherwise a reset could lose the answer. net/http does that only for a body beyond the
+// limit of http.MaxBytesReader, so it gets one.
 func abandonBody(w http.ResponseWriter) {
 	var b [1]byte
 	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("x")), 0).Read(b[:])

@@ -8,8 +8,8 @@ import (
 	"millwright/bounds"
 )
 
-// readBody reads the body, once. It reads no more than one byte beyond MaxBody, under a deadline, and
-// holds room for what has arrived, and for large headers, until the request has been answered.
+// readBody reads the body, once. It reads at most one byte more than MaxBody, under a deadline. It reserves
+// room for the bytes that arrive and for large headers until the request is answered.
 func (q *request) readBody() error {
 	if q.body != nil {
 		return nil
@@ -43,7 +43,7 @@ func (q *request) readBody() error {
 
 	q.body, q.ended = body, true
 
-	// Without a deadline again, or its end would look as if the sender had gone.
+	// Clear the deadline. Otherwise its end would look like a disconnected sender.
 	if err := control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// keptHeaders are the headers of a delivery that somebody listens to, as lines "Name: value": all but those
-// of the connection, and those that are credentials. A signature is none, since it serves for this body
-// alone; a header that is the secret itself is, and so is any that repeats it, as that of a proxy which
-// hands on the URL that it was asked for.
+// keptHeaders returns the headers of a delivery for its followers, as lines "Name: value". It omits headers
+// of the connection and credentials. Signatures are not credentials here, since they fit this body only. A
+// header that contains the secret is one, also inside other text, as when a proxy passes on the requested
+// URL.
 func (w *webhook) keptHeaders(h http.Header, t target) []byte {
 	var signed, secret []string
 	if w.scheme != nil {
@@ -36,7 +36,7 @@ func (w *webhook) keptHeaders(h http.Header, t target) []byte {
 	return lines.Bytes()
 }
 
-// ofConnection reports whether a header speaks of the connection and not of the message (RFC 9110, 7.6.1).
+// ofConnection reports whether a header describes the connection and not the message (RFC 9110, 7.6.1).
 func ofConnection(name string) bool {
 	switch name {
 	case "Connection",
@@ -54,7 +54,7 @@ func ofConnection(name string) bool {
 	return false
 }
 
-// repeats reports whether one of the values holds one of the secrets, as it is or percent-encoded.
+// repeats reports whether a value contains one of the secrets, plain or percent-encoded.
 func repeats(values, secrets []string) bool {
 	return slices.ContainsFunc(values, func(value string) bool {
 		decoded, _ := url.PathUnescape(value)
@@ -64,7 +64,7 @@ func repeats(values, secrets []string) bool {
 	})
 }
 
-// credential reports whether a header is by its name more than the proof of one message.
+// credential reports whether a header of this name is a credential beyond this message.
 func credential(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(

@@ -10,10 +10,10 @@ import (
 	"millwright/state"
 )
 
-// serviceHeader names a delivery for senders that have no scheme of their own (service.md, Events, 3c).
+// serviceHeader identifies a delivery of senders without a scheme of their own.
 const serviceHeader = "X-Service-Delivery-Id"
 
-// identify returns the delivery's identity by the first tier that has one, and whether the provider's
+// identify returns the delivery's identity from the first source that has one, and whether the provider's
 // signature covers it.
 func identify(w *webhook, h http.Header, body []byte, proof signature.Proof) (id state.Identity, signed bool) {
 	if w.idHeader != "" {
@@ -37,7 +37,7 @@ func identify(w *webhook, h http.Header, body []byte, proof signature.Proof) (id
 	return state.IdentityOf(state.IdentityBodyHash, "sha256:"+hex.EncodeToString(sum[:])), true
 }
 
-// joined gives the values of a header as one; it is empty when all of them are.
+// joined joins the values of a header; the result is empty if all of them are.
 func joined(values []string) string {
 	if len(values) == 1 {
 		return values[0]

@@ -1,8 +1,8 @@
-// Package ingress receives deliveries: what external systems POST to a factory's webhooks.
+// Package ingress receives deliveries: requests that external systems POST to a factory's webhooks.
 //
-// One function, receive, reads like the table of docs/contract.md, section 8. What it judges by is a snapshot
-// of the routing facts, which never changes and is replaced as a whole; what it decides is stored by
-// state.Accept, which refuses what was judged by an outdated snapshot.
+// The function receive follows the steps of docs/contract.md, section 8. It judges a request by a snapshot
+// of the routing facts, which is immutable and replaced as a whole. state.Accept stores the result, unless
+// the snapshot is outdated.
 package ingress
 
 import (
@@ -23,7 +23,7 @@ import (
 	"millwright/trace"
 )
 
-// MaxBody is the most that a delivery's body may have, in bytes (docs/contract.md, section 8).
+// MaxBody is the maximum size of a delivery's body, in bytes (docs/contract.md, section 8).
 const MaxBody = bounds.MaxDelivery
 
 // Defaults of Config (docs/contract.md, section 11).
@@ -34,28 +34,29 @@ const (
 	DefaultBodyTimeout         = bounds.DeliveryTime
 )
 
-// Config says how to receive. Store is required; the zero value of everything else works.
+// Config configures an Ingress. Store is required; all other zero values have defaults.
 type Config struct {
 	Store *state.Store
-	// PublicURL is the origin that senders post to, for schemes that sign it. It is never taken from a request.
+	// PublicURL is the origin that senders post to, for schemes that sign it. The ingress never takes it
+	// from a request.
 	PublicURL string
-	// TrustedProxies are believed when they say who the sender is.
+	// TrustedProxies are the networks whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
-	// DeliveriesPerMinute is the delivery budget of a sender on a webhook in any minute. 0 means
-	// DefaultDeliveriesPerMinute, a negative number none.
+	// DeliveriesPerMinute is the delivery budget of a sender and webhook in any minute. 0 means
+	// DefaultDeliveriesPerMinute, a negative number no limit.
 	DeliveriesPerMinute int
 	// FailedAuthPerMinute is the same for failed authentications.
 	FailedAuthPerMinute int
-	// Bounds are those of the server; nil: the ingress has its own.
+	// Bounds are the bounds of the server; nil: the ingress has its own.
 	Bounds *bounds.Bounds
-	// InFlightBytes bounds the deliveries in memory; what would exceed it is answered 503. A sender may hold
-	// half of what is free. 0 means DefaultInFlightBytes.
+	// InFlightBytes bounds the bytes of deliveries in memory. Beyond it the answer is 503. A sender may
+	// hold half of the free bytes. 0 means DefaultInFlightBytes.
 	InFlightBytes int64
 	// BodyTimeout is how long a sender may take to send a body.
 	BodyTimeout time.Duration
-	// Log receives what an operator must know, and nothing of any request; nil discards it.
+	// Log receives messages for the operator, without content of requests; nil discards them.
 	Log *slog.Logger
-	// Registerer receives the metrics; nil keeps them unseen.
+	// Registerer receives the metrics; nil: they are not exported.
 	Registerer prometheus.Registerer
 	// Tracer traces the requests to webhooks that exist; nil: none.
 	Tracer *trace.Tracer
@@ -77,13 +78,13 @@ type Ingress struct {
 	outage     outage
 
 	loading    sync.Mutex
-	recorded   int64       // the generation that others know we serve
+	recorded   int64       // the generation that other replicas see
 	behind     atomic.Bool // the last attempt to load failed
 	stop       context.CancelFunc
 	background sync.WaitGroup
 }
 
-// New loads the routing facts, joins the replicas that serve them, and follows their changes until Close.
+// New loads the routing facts and registers this replica. It follows changes of the facts until Close.
 func New(ctx context.Context, cfg Config) (*Ingress, error) {
 	if cfg.Store == nil {
 		return nil, errors.New("ingress: a store is needed")
@@ -120,15 +121,15 @@ func New(ctx context.Context, cfg Config) (*Ingress, error) {
 	return in, nil
 }
 
-// SetLimits changes the limits of Config with these names, which mean what they mean there, for the
-// requests that come from now on. What was charged to a budget stays charged.
+// SetLimits changes the limits of Config of the same names for later requests. Charges to budgets remain.
 func (in *Ingress) SetLimits(deliveriesPerMinute, failedAuthPerMinute int, inFlightBytes int64) {
 	in.deliveries.SetLimit(cmp.Or(deliveriesPerMinute, DefaultDeliveriesPerMinute))
 	in.failures.SetLimit(cmp.Or(failedAuthPerMinute, DefaultFailedAuthPerMinute))
 	in.bounds.Deliveries.SetLimit(cmp.Or(inFlightBytes, DefaultInFlightBytes))
 }
 
-// start joins with what is loaded, and then loads again: a change between the two did not wait for us.
+// start registers this replica with the loaded generation, and loads again: a change in between did not
+// wait for this replica.
 func (in *Ingress) start(ctx context.Context) error {
 	routing, err := in.store.Routing(ctx)
 	if err != nil {
@@ -142,7 +143,7 @@ func (in *Ingress) start(ctx context.Context) error {
 	return in.reload(ctx)
 }
 
-// reload makes the present routing facts the ones that requests are judged by.
+// reload replaces the snapshot with the current routing facts.
 func (in *Ingress) reload(ctx context.Context) error {
 	in.loading.Lock()
 	defer in.loading.Unlock()
@@ -185,7 +186,7 @@ const (
 	storeTimeout = 2 * time.Second
 )
 
-// follow reloads when the facts are said to have changed, and looks from time to time all the same.
+// follow reloads the snapshot after notices of changes, and also at intervals.
 func (in *Ingress) follow(ctx context.Context, notices <-chan state.Notice) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -209,8 +210,8 @@ func (in *Ingress) follow(ctx context.Context, notices <-chan state.Notice) {
 	}
 }
 
-// renew keeps the lease under which requests are judged. A replica that cannot load what others wait for
-// lets its lease run out, so that they need not wait for ever.
+// renew renews the lease of this replica. A replica that cannot load a new generation lets its lease
+// expire, so that others do not wait for it for ever.
 func (in *Ingress) renew(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
@@ -241,7 +242,7 @@ func (in *Ingress) live() bool { return !in.closed.Load() && in.replica.Live() }
 // Ready reports whether the routing facts are loaded and deliveries are judged rather than answered 503.
 func (in *Ingress) Ready() bool { return in.current.Load() != nil && in.live() }
 
-// Close ends the membership among the replicas. Requests that come later are answered 503.
+// Close unregisters this replica. It answers later requests with 503.
 func (in *Ingress) Close(ctx context.Context) error {
 	in.closed.Store(true)
 	in.stop()
@@ -249,7 +250,7 @@ func (in *Ingress) Close(ctx context.Context) error {
 	return in.replica.Leave(ctx)
 }
 
-// Counts are events that were charged to a budget, to be shared between replicas.
+// Counts are charges to a budget, for other replicas.
 type Counts struct {
 	Failed  bool   `json:"failed,omitempty"` // of the budget of failed authentications
 	Webhook string `json:"webhook"`
@@ -257,8 +258,8 @@ type Counts struct {
 	N       int    `json:"n"`
 }
 
-// TakeCounts returns what was charged here since the last call. The first call begins the counting.
-// Call it at least every 250 milliseconds where there are several replicas (docs/contract.md, section 8).
+// TakeCounts returns the charges since the last call. The first call starts the counting. With several
+// replicas, call it at least every 250 milliseconds (docs/contract.md, section 8).
 func (in *Ingress) TakeCounts() []Counts {
 	var counts []Counts
 	for k, n := range in.deliveries.Taken() {
@@ -270,7 +271,7 @@ func (in *Ingress) TakeCounts() []Counts {
 	return counts
 }
 
-// AddCounts charges what other replicas charged.
+// AddCounts adds charges of other replicas.
 func (in *Ingress) AddCounts(counts []Counts) {
 	now := time.Now()
 	for _, c := range counts {

@@ -12,7 +12,7 @@ import (
 	"millwright/state"
 )
 
-// result is what a request is counted as.
+// result is the label under which metrics count a request.
 type result int
 
 const (
@@ -29,7 +29,7 @@ const (
 	resultFailures   // the budget of failed authentications is spent
 	resultBroken     // the body did not arrive
 	resultUnavailable
-	results // how many there are
+	results // number of results
 )
 
 func (r result) String() string {
@@ -49,7 +49,7 @@ func resultOf(o state.DeliveryOutcome) result {
 	return resultAuth
 }
 
-// metrics never have a label that a request decides.
+// metrics have no labels whose values a request chooses.
 type metrics struct {
 	requests  [results]prometheus.Counter
 	refusals  *prometheus.CounterVec
@@ -93,7 +93,7 @@ func (m *metrics) count(r result, start time.Time) {
 	}
 }
 
-// refusal counts the cause of a signature.Refusal; the codes are few.
+// refusal counts the code of a signature.Refusal.
 func (m *metrics) refusal(err error) {
 	var r *signature.Refusal
 	if errors.As(err, &r) {
@@ -101,14 +101,14 @@ func (m *metrics) refusal(err error) {
 	}
 }
 
-// Notice is something that the operator should know and can change.
+// Notice is a condition that the operator should know of and can change.
 type Notice struct {
 	Code    string
 	Message string
 	Since   time.Time
 }
 
-// forwarded remembers that X-Forwarded-For came from a peer that is not trusted.
+// forwarded records that an untrusted peer sent X-Forwarded-For.
 type forwarded struct {
 	mu    sync.Mutex
 	since time.Time
@@ -128,7 +128,7 @@ func (in *Ingress) noteForwarded(peer string) {
 
 const forwardedMessage = "requests come with X-Forwarded-For from a peer that is not trusted, so all of them count as sent by that peer: if it is your proxy, name it in trustedProxies"
 
-// Notices returns what the operator should know.
+// Notices returns the current notices for the operator.
 func (in *Ingress) Notices() []Notice {
 	f := &in.forwarded
 	f.mu.Lock()
@@ -139,7 +139,7 @@ func (in *Ingress) Notices() []Notice {
 	return []Notice{{Code: "trusted-proxies", Message: forwardedMessage + " (peer " + f.peer + ")", Since: f.since}}
 }
 
-// outage logs that the state cannot be used, once in a while.
+// outage logs that the state is unusable, at most once in a while.
 type outage struct {
 	mu   sync.Mutex
 	last time.Time

@@ -9,7 +9,7 @@ import (
 
 const pathPrefix = "/webhooks/w/"
 
-// rawPath returns the path of a request as it was sent: not decoded, not cleaned, without the query.
+// rawPath returns the path of a request as sent: not decoded, not cleaned, without the query.
 func rawPath(r *http.Request) string {
 	target := r.RequestURI
 	if target == "" { // made by a test or another handler, not by a server
@@ -30,7 +30,7 @@ func rawPath(r *http.Request) string {
 	return target
 }
 
-// rawQuery returns the query of a request as it was sent, with its question mark, or nothing.
+// rawQuery returns the query of a request as sent, with its question mark, or "".
 func rawQuery(r *http.Request) string {
 	if at := strings.IndexByte(r.RequestURI, '?'); at >= 0 {
 		return r.RequestURI[at:]
@@ -38,14 +38,15 @@ func rawQuery(r *http.Request) string {
 	return ""
 }
 
-// target is what a path of the ingress names.
+// target is the webhook, and maybe the token, of a path.
 type target struct {
 	uid      string // raw
 	token    string // decoded once
 	hasToken bool
 }
 
-// parsePath takes a raw path apart: /webhooks/w/{uid} or /webhooks/w/{uid}/{token}. Anything else is none.
+// parsePath splits a raw path of the form /webhooks/w/{uid} or /webhooks/w/{uid}/{token}. Any other path
+// has no target.
 func parsePath(raw string) (t target, ok bool) {
 	rest, ok := strings.CutPrefix(raw, pathPrefix)
 	if !ok {
@@ -68,9 +69,9 @@ func parsePath(raw string) (t target, ok bool) {
 	return t, true
 }
 
-// Handles reports whether a request is for the ingress: whether its path is below /webhooks, or would be
-// if it were decoded and cleaned, or has the ingress's prefix somewhere then. All but the first are answered
-// 404 here, so that no other handler redirects a request with a credential in it.
+// Handles reports whether the ingress must answer a request: its path is under /webhooks, or would be after
+// decoding and cleaning. The latter get 404 here, so that no other handler redirects a request with a
+// credential in its path.
 func (in *Ingress) Handles(r *http.Request) bool {
 	raw := rawPath(r)
 	if below(raw) {

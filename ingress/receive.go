@@ -17,7 +17,7 @@ import (
 	"millwright/trace"
 )
 
-// request is one request on its way through receive.
+// request is a request on its way through receive.
 type request struct {
 	in      *Ingress
 	w       http.ResponseWriter
@@ -31,18 +31,18 @@ type request struct {
 	room    bounds.Hold // of the bytes of deliveries
 	leave   func()      // the slot of a large delivery
 	body    []byte
-	size    int64           // of what was read
+	size    int64           // number of bytes read
 	ended   bool            // the body was read to its end
 	ctx     context.Context // of the request, in its trace
 	span    *trace.Span
 }
 
 const (
-	maxJudged     = 5 // times that a request is judged, when the definition changes meanwhile
+	maxJudged     = 5 // how often a request is judged again when the definition changes meanwhile
 	acceptTimeout = 12 * time.Second
 )
 
-// ServeHTTP answers a request for which Handles says true.
+// ServeHTTP answers a request for which Handles is true.
 func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := &request{in: in, w: w, r: r, now: time.Now(), ctx: r.Context(), leave: func() {}}
 	a := q.decide()
@@ -51,14 +51,15 @@ func (in *Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.write(a)
 }
 
-// decide gives back the room of the body, and its slot, before the answer is sent, which the sender may take its time to read.
+// decide releases the body's room and slot before the answer is sent, which a slow sender may take long to
+// read.
 func (q *request) decide() answer {
 	defer q.room.Release()
 	defer func() { q.leave() }()
 	return q.in.receive(q)
 }
 
-// receive is docs/contract.md, section 8.
+// receive implements docs/contract.md, section 8.
 func (in *Ingress) receive(q *request) answer {
 	var ok bool
 	if q.target, ok = parsePath(rawPath(q.r)); !ok { // 1
@@ -103,8 +104,8 @@ func lines(h http.Header) (n int) {
 	return n
 }
 
-// judge is steps 3 to 10, by one snapshot. An error means that nothing was decided: state.ErrMoved that the
-// snapshot is outdated, any other that the state cannot be written.
+// judge performs steps 3 to 10 with one snapshot. An error means that nothing was decided: state.ErrMoved
+// if the snapshot is outdated, any other if the state cannot be written.
 func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 	w := s.webhooks[q.target.uid] // 3
 	if w != nil && w.unreadable {
@@ -167,8 +168,8 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 	return in.accept(q, m, proof, payload) // 10
 }
 
-// traced begins the trace of a request to a webhook that exists. Senders do not continue traces of their
-// own: they are strangers.
+// traced starts the trace of a request to an existing webhook. It ignores trace headers of senders, who are
+// strangers.
 func (q *request) traced() {
 	if q.span == nil {
 		q.ctx, q.span = q.in.cfg.Tracer.Start(q.ctx, "receive", q.now)
@@ -176,7 +177,7 @@ func (q *request) traced() {
 	}
 }
 
-// identifySender says who the request counts as.
+// identifySender sets the sender of the request.
 func (q *request) identifySender() {
 	if q.sender != "" {
 		return
@@ -191,7 +192,7 @@ func (q *request) budget() bounds.WebhookSender {
 	return bounds.WebhookSender{Webhook: q.hook.uid, Sender: q.sender}
 }
 
-// charge charges the delivery budget, once a request.
+// charge charges the delivery budget, once for a request.
 func (q *request) charge() time.Duration {
 	if q.charged {
 		return 0
@@ -201,8 +202,8 @@ func (q *request) charge() time.Duration {
 	return wait
 }
 
-// checkToken compares the credential of a token or url_token webhook, and returns why it is refused, for
-// the owner. The comparison is of hashes and takes the same time whatever they are.
+// checkToken compares the credential of a token or url_token webhook. It returns the reason of a refusal,
+// for the owner. It compares hashes in constant time.
 func (w *webhook) checkToken(h http.Header, t target) (reason string) {
 	token, reason := t.token, ""
 	if w.mode == schema.AuthToken {
@@ -227,7 +228,7 @@ func (w *webhook) checkToken(h http.Header, t target) (reason string) {
 	return ""
 }
 
-// bearer finds the token of an Authorization header: "Bearer" in any case, spaces, the token.
+// bearer returns the token of an Authorization header: "Bearer" in any case, spaces, the token.
 func bearer(values []string) (token, reason string) {
 	if len(values) == 0 {
 		return "", "there is no Authorization header"
@@ -247,7 +248,7 @@ func bearer(values []string) (token, reason string) {
 	return strings.TrimLeft(token, " "), ""
 }
 
-// parse checks the body and, if an automation looks at it, takes it apart.
+// parse validates the body, and decodes it if an automation has a payload filter.
 func (w *webhook) parse(body []byte) (schema.Payload, error) {
 	if !w.filtered {
 		return schema.Payload{}, schema.ValidJSON(body)
@@ -255,8 +256,8 @@ func (w *webhook) parse(body []byte) (schema.Payload, error) {
 	return schema.ParsePayload(body)
 }
 
-// refuseSigned refuses a request whose signature does not hold. What a provider sends before it signs, for
-// its secret, is kept for the webhook's owner to decide on.
+// refuseSigned refuses a request with a wrong signature. It stores a secret that a provider sends before it
+// signs, for the webhook's owner.
 func (q *request) refuseSigned(m signature.Message, reason string) (answer, error) {
 	w := q.hook
 	if !w.hasSecret && w.scheme != nil {
@@ -276,16 +277,16 @@ func (q *request) refuseSigned(m signature.Message, reason string) (answer, erro
 	return q.rejectFailed(http.StatusUnauthorized, state.DeliveryRejectedAuth, reason)
 }
 
-// rejectFailed is reject for a request that proved nothing: it charges the budget of failed authentications.
+// rejectFailed rejects an unauthenticated request, and charges the budget of failed authentications.
 func (q *request) rejectFailed(status int, outcome state.DeliveryOutcome, reason string) (answer, error) {
-	if wait := q.in.failures.Charge(q.budget(), q.now); wait > 0 { // others spent it meanwhile
+	if wait := q.in.failures.Charge(q.budget(), q.now); wait > 0 { // other requests spent it meanwhile
 		return tooMany(resultFailures, wait), nil
 	}
 	return q.reject(status, outcome, reason)
 }
 
-// broken refuses a request whose body did not arrive. On a signature webhook nothing proved the sender, so
-// it charges the budget of failed authentications.
+// broken refuses a request whose body did not arrive. On a signature webhook the sender is unauthenticated,
+// so it charges the budget of failed authentications.
 func (q *request) broken() answer {
 	if q.hook.mode == schema.AuthSignature {
 		if wait := q.in.failures.Charge(q.budget(), q.now); wait > 0 {
@@ -310,7 +311,7 @@ func (q *request) rejection(outcome state.DeliveryOutcome, reason string) state.
 	}
 }
 
-// sizeKnown is what was read of the body, else what was announced, else nil.
+// sizeKnown returns the number of bytes read, else the announced size, else nil.
 func (q *request) sizeKnown() *int64 {
 	size := q.size
 	if size == 0 && !q.ended {

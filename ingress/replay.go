@@ -9,16 +9,16 @@ import (
 	"millwright/state"
 )
 
-// Replayed is what Replay started.
+// Replayed is the result of Replay.
 type Replayed struct {
 	DeliveryUID string
 	Runs        []string // IDs, one for each automation that matches now
 }
 
-// Replay takes the payload of a delivery that was accepted before as a new delivery, linked to the old
-// one, and starts the runs of the automations that match it now. It stores no identity and charges no
-// budget. state.ErrNotFound: the webhook's log has no such delivery. state.ErrConflict: its payload is
-// not kept (any longer), or the webhook was deleted.
+// Replay stores the payload of an accepted delivery as a new delivery, linked to the old one, and starts
+// the runs of the automations that match it now. It stores no identity and charges no budget. It returns
+// state.ErrNotFound if the webhook's log has no such delivery, and state.ErrConflict if its payload is gone
+// or the webhook deleted.
 func (in *Ingress) Replay(ctx context.Context, factoryUID, webhookUID, deliveryUID string) (Replayed, error) {
 	old, err := in.store.Delivery(ctx, factoryUID, webhookUID, deliveryUID)
 	if err != nil {

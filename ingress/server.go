@@ -13,18 +13,18 @@ import (
 	"millwright/bounds"
 )
 
-// ServerConfig says how to serve the ingress over HTTP. Ingress is required.
+// ServerConfig configures the HTTP server of an ingress. Ingress is required.
 type ServerConfig struct {
 	Ingress *Ingress
-	// Fallback serves what is not the ingress's; nil answers 404.
+	// Fallback answers requests to other paths; nil answers 404.
 	Fallback http.Handler
-	// TrustedProxies are believed when they say who the sender is, and may have any number of connections.
+	// TrustedProxies are the networks whose X-Forwarded-For is trusted. Their connections are not bounded.
 	TrustedProxies []netip.Prefix
-	// Bounds are those of the server; nil: it has its own.
+	// Bounds are the bounds of the server; nil: it has its own.
 	Bounds *bounds.Bounds
-	// TLS says that the connections are TLS: those beyond the bounds are closed without a word.
+	// TLS marks TLS connections: beyond the bounds they are closed without an answer.
 	TLS bool
-	// Log receives what the server has to say; nil discards it.
+	// Log receives messages of the server; nil discards them.
 	Log *slog.Logger
 }
 
@@ -50,12 +50,12 @@ func NewServer(cfg ServerConfig) *http.Server {
 	return &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-				// It may have had a Content-Length too, which net/http hides: then what follows is suspect, and
-				// the connection must end (RFC 9112, section 6.3).
+				// The request may also have had a Content-Length, which net/http hides. Then the following
+				// bytes are suspect, and the connection must be closed (RFC 9112, section 6.3).
 				w.Header().Set("Connection", "close")
 			}
 
-			if r.ProtoMajor == 2 { // of HTTP/1 a connection has one request at a time
+			if r.ProtoMajor == 2 { // an HTTP/1 connection has one request at a time
 				stream := limits.Streams.Hold(senderOf(r))
 				defer stream.Release()
 
@@ -76,7 +76,7 @@ func NewServer(cfg ServerConfig) *http.Server {
 		WriteTimeout:      bounds.AnswerTime,
 		IdleTimeout:       bounds.IdleTime,
 		MaxHeaderBytes:    bounds.MaxHeader,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // faults of senders, mostly
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug), // mostly faults of senders
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: bounds.MaxStreams,
 			SendPingTimeout:      30 * time.Second,
@@ -86,8 +86,8 @@ func NewServer(cfg ServerConfig) *http.Server {
 	}
 }
 
-// Limit returns a listener that bounds the connections of ln, in all and of each sender. A connection
-// beyond that is told 503 with Retry-After, unless it is TLS, and closed.
+// Limit returns a listener that bounds the connections of ln, in all and for each sender. A connection
+// beyond the bound gets a 503 with Retry-After, unless it uses TLS, and is closed.
 func Limit(ln net.Listener, cfg ServerConfig) net.Listener {
 	if cfg.Bounds == nil {
 		cfg.Bounds = bounds.New(bounds.Config{})
@@ -103,7 +103,7 @@ type limited struct {
 
 const overCapacity = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 32\r\n\r\n{\"error\":\"service unavailable\"}\n"
 
-// Accept waits for a connection that there is room for.
+// Accept returns the next connection within the bounds.
 func (l *limited) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -113,7 +113,7 @@ func (l *limited) Accept() (net.Conn, error) {
 
 		sender, trusted := api.SenderNetwork(c.RemoteAddr().String(), l.cfg.TrustedProxies)
 		if trusted {
-			sender = "" // it has no share
+			sender = "" // outside of the bounds
 		}
 		if l.room.Take(sender, 1) {
 			return &counted{Conn: c, room: l.room, sender: sender}, nil
@@ -127,7 +127,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// counted is a connection that gives its place back when it is closed.
+// counted is a connection that frees its slot when closed.
 type counted struct {
 	net.Conn
 	room *bounds.Pool
@@ -148,8 +148,8 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends the sending side, where the connection can, so that the last answer arrives before the
-// end. A connection that lingers so is the sender's no more.
+// CloseWrite closes the sending side, if possible, so that the last answer arrives before the end. A
+// lingering connection no longer counts for its sender.
 func (c *counted) CloseWrite() error {
 	c.disown()
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
@@ -167,8 +167,8 @@ func (c *counted) disown() {
 	}
 }
 
-// Shutdown ends srv in good order: it takes no new connections, waits for requests under way until ctx
-// ends, and then closes what is left.
+// Shutdown stops srv gracefully: it accepts no new connections, waits for requests in progress until ctx
+// ends, and then closes the remaining connections.
 func Shutdown(ctx context.Context, srv *http.Server) error {
 	if err := srv.Shutdown(ctx); err != nil {
 		_ = srv.Close()

@@ -11,7 +11,7 @@ import (
 	"millwright/state"
 )
 
-// snapshot is what requests are judged by. It never changes.
+// snapshot has the immutable facts by which requests are judged.
 type snapshot struct {
 	generation int64
 	webhooks   map[string]*webhook // by UID, of all factories
@@ -25,13 +25,13 @@ type factory struct {
 	webhooks   []*webhook
 }
 
-// webhook is one webhook, ready to judge by. Of a token only its hash is here.
+// webhook is a webhook in the form that requests are judged by. It has only the hash of a token.
 type webhook struct {
 	id          int64
 	uid, name   string
 	factory     *factory
 	enabled     bool
-	unreadable  bool // as it is stored: no request can be judged
+	unreadable  bool // unreadable: every request is answered 503
 	mode        schema.AuthMode
 	hasSecret   bool              // false: the secret is empty or pending, and every request is refused
 	tokenHash   [sha256.Size]byte // of the modes token and url_token
@@ -40,18 +40,18 @@ type webhook struct {
 	handshake   bool
 	idHeader    string // canonical name from deliveryIdHeader, or empty
 	automations []*automation
-	filtered    bool // some automation looks at the payload
+	filtered    bool // an automation has a payload filter
 	envelope    envelope
 }
 
-// automation is an enabled automation that selects the webhook it is listed under.
+// automation is an enabled automation that selects the webhook.
 type automation struct {
 	state.RoutedAutomation
 	title   string
-	filters []*schema.Filter // of its triggers for this webhook; any of them may match. A nil filter matches all
+	filters []*schema.Filter // triggers for this webhook; one must match. A nil filter matches every payload
 }
 
-// newSnapshot makes a snapshot of the routing facts. Factories that did not change since old are taken from it.
+// newSnapshot builds a snapshot of the routing facts. It reuses factories of old that did not change.
 func newSnapshot(r state.Routing, old *snapshot, log *slog.Logger) *snapshot {
 	s := &snapshot{generation: r.Generation, webhooks: map[string]*webhook{}, factories: map[string]*factory{}}
 	for _, rf := range r.Factories {
@@ -135,8 +135,8 @@ func schemeOf(spec schema.Webhook) (*signature.Scheme, error) {
 	return nil, errUnknownScheme
 }
 
-// subscribe lists the automation under the webhook if it is enabled and one of its triggers selects it.
-// A filter that does not compile never matches.
+// subscribe lists the automation under the webhook if it is enabled and one of its triggers selects the
+// webhook. An invalid filter never matches.
 func (w *webhook) subscribe(ra state.RoutedAutomation, log *slog.Logger) {
 	if !ra.Spec.Enabled {
 		return
@@ -171,7 +171,7 @@ func (w *webhook) subscribe(ra state.RoutedAutomation, log *slog.Logger) {
 	}
 }
 
-// titleLength is how long a run's title may be, in characters (docs/contract.md, section 4).
+// titleLength is the maximum length of a run's title, in characters (docs/contract.md, section 4).
 const titleLength = 120
 
 func title(automation, webhook string) string {

@@ -35,7 +35,7 @@ func (s *service) registerAttachment() {
 			state.RoleViewer,
 			"Download a file of a run",
 		),
-		"Others wrote it: do not trust it.",
+		"Outsiders may have written the content: do not trust it.",
 	)
 
 	op.Responses = map[string]*huma.Response{"200": {

@@ -14,42 +14,42 @@ import (
 // Conversation is what was said, in steps.
 type Conversation struct {
 	ConversationID string             `json:"conversation_id" doc:"The conversation's ID"`
-	Steps          []ConversationStep `json:"steps" nullable:"false" doc:"What was said, a step for each execution of a run"`
+	Steps          []ConversationStep `json:"steps" nullable:"false" doc:"The conversation, with one step for each execution"`
 }
 
 // ConversationStep is one execution of a run.
 type ConversationStep struct {
 	ID       string                `json:"id" doc:"The step's ID"`
 	Messages []ConversationMessage `json:"messages" nullable:"false" doc:"The messages, oldest first"`
-	Steps    []ConversationStep    `json:"steps" nullable:"false" doc:"Steps inside this one: what attempts said that were given up, when a worker was lost or handed the run back"`
+	Steps    []ConversationStep    `json:"steps" nullable:"false" doc:"Nested steps: output of earlier attempts, whose worker was lost or returned the run"`
 }
 
 // ConversationMessage is one turn.
 type ConversationMessage struct {
-	Role      state.MessageRole   `json:"role" enum:"user,assistant" doc:"Who speaks"`
+	Role      state.MessageRole   `json:"role" enum:"user,assistant" doc:"Author of the message"`
 	Content   []ConversationBlock `json:"content" nullable:"false" doc:"The parts of the message"`
-	Timestamp time.Time           `json:"timestamp" doc:"When it was said"`
+	Timestamp time.Time           `json:"timestamp" doc:"Time of the message"`
 }
 
 // ConversationBlock is a part of a message. Which fields count depends on its type.
 type ConversationBlock struct {
 	Type     string `json:"type" enum:"text,action,action_result,event" doc:"Kind of the block"`
-	Text     string `json:"text,omitempty" doc:"text: what is said"`
+	Text     string `json:"text,omitempty" doc:"text: the text"`
 	ID       string `json:"id,omitempty" doc:"action: its ID"`
 	ActionID string `json:"action_id,omitempty" doc:"action_result: the ID of its action"`
 	Category string `json:"category,omitempty" doc:"action, action_result: kind of action; skill for skills" example:"skill"`
-	Name     string `json:"name,omitempty" doc:"What is done, or what happened; read_skill for the load of a skill" example:"read_skill"`
-	State    string `json:"state,omitempty" doc:"action_result: how it ended"`
-	Input    any    `json:"input,omitempty" doc:"action: what it was given; of read_skill: skill_path and, for bundled skills, bundled_skill_id"`
-	Output   any    `json:"output,omitempty" doc:"action_result: what came out"`
-	Data     any    `json:"data,omitempty" doc:"event: what it tells"`
+	Name     string `json:"name,omitempty" doc:"Name of the action or event; read_skill if a skill was loaded" example:"read_skill"`
+	State    string `json:"state,omitempty" doc:"action_result: the end state"`
+	Input    any    `json:"input,omitempty" doc:"action: the input; for read_skill: skill_path and, for bundled skills, bundled_skill_id"`
+	Output   any    `json:"output,omitempty" doc:"action_result: the output"`
+	Data     any    `json:"data,omitempty" doc:"event: its data"`
 }
 
 type conversationInput struct {
 	ID string `path:"id" doc:"The conversation's ID"`
 }
 
-const leftOut = "Of more than 16 MiB the newest is shown, and an event block named left_out stands for what was said before."
+const leftOut = "If it exceeds 16 MiB, the answer has the newest part, after an event block named left_out."
 
 func (s *service) registerConversation() {
 	api.Handle(
@@ -62,7 +62,7 @@ func (s *service) registerConversation() {
 				state.RoleViewer,
 				"Show the conversation of a run",
 			),
-			"Only what was said in this run. "+leftOut,
+			"Returns the conversation of this run only. "+leftOut,
 		),
 		func(ctx context.Context, in *RunPath) (Conversation, error) {
 			r, err := s.run(ctx, *in)
@@ -84,7 +84,7 @@ func (s *service) registerConversation() {
 				state.RoleViewer,
 				"Show a conversation",
 			),
-			"All runs that belong to it, oldest first. "+leftOut,
+			"Returns all runs of the conversation, oldest first. "+leftOut,
 		),
 		func(ctx context.Context, in *conversationInput) (Conversation, error) {
 			id, err := uuid.Parse(in.ID)

@@ -25,10 +25,10 @@ import (
 
 // RunAgentRequest asks for a run (docs/contract.md, section 4).
 type RunAgentRequest struct {
-	Prompt           string              `json:"prompt,omitempty" nullable:"true" doc:"What the agent is to do; required unless a skill or a conversation is given"`
-	Title            string              `json:"title,omitempty" nullable:"true" maxLength:"120" doc:"Text for people; the prompt's first line when absent"`
+	Prompt           string              `json:"prompt,omitempty" nullable:"true" doc:"The task of the agent; required without a skill or conversation"`
+	Title            string              `json:"title,omitempty" nullable:"true" maxLength:"120" doc:"Title for people; the first line of the prompt when absent"`
 	Config           *AmbientAgentConfig `json:"config,omitempty" doc:"How to execute the run"`
-	Skill            string              `json:"skill,omitempty" nullable:"true" maxLength:"500" doc:"As config.skill_spec, which it replaces; also repo:name and repo:path"`
+	Skill            string              `json:"skill,omitempty" nullable:"true" maxLength:"500" doc:"Replaces config.skill_spec; also accepts repo:name and repo:path"`
 	AgentIdentityUID string              `json:"agent_identity_uid,omitempty" nullable:"true" maxLength:"100" doc:"An applied agent, whose prompt, model and settings apply"`
 	ConversationID   string              `json:"conversation_id,omitempty" nullable:"true" maxLength:"100" doc:"The conversation to continue"`
 	ParentRunID      string              `json:"parent_run_id,omitempty" nullable:"true" maxLength:"100" doc:"The run that starts this one"`
@@ -47,7 +47,7 @@ type AttachmentRequest struct {
 type RunAgentResponse struct {
 	RunID  string   `json:"run_id" doc:"The run's ID"`
 	TaskID string   `json:"task_id" doc:"The same as run_id"`
-	State  RunState `json:"state" doc:"Where the run stands"`
+	State  RunState `json:"state" doc:"State of the run"`
 }
 
 // Limits of a request (docs/contract.md, section 4).
@@ -71,8 +71,8 @@ const (
 const queued = RunState(state.RunQueued)
 
 type createInput struct {
-	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat with the same key and body within 24 hours answers as the first one did"`
-	Client         string `header:"X-Millwright-Client" maxLength:"100" doc:"What the request comes from: cli or web; the run's source is set by it"`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"Repeats with the same key and body within 24 hours get the first answer"`
+	Client         string `header:"X-Millwright-Client" maxLength:"100" doc:"Origin of the request: cli or web. It sets the run's source"`
 	Body           RunAgentRequest
 	RawBody        []byte
 }
@@ -81,7 +81,7 @@ func (s *service) registerCreate() {
 	op := api.Also(
 		api.Explained(
 			api.Operation(http.MethodPost, "/agent/runs", "createRun", state.RoleRunner, "Start a run"),
-			"The run is queued. An Idempotency-Key header makes a repeat return the first answer for 24 hours.",
+			"Queues a run. Repeats with the same Idempotency-Key get the first answer for 24 hours.",
 		),
 		http.StatusConflict,
 	)
@@ -113,7 +113,7 @@ func (s *service) registerCreate() {
 				state.RoleRunner,
 				"Send work to a factory",
 			),
-			"The factory's foreman agent does it, where the definition has one: its prompt becomes the base prompt.",
+			"The factory's foreman agent gets the work, if the definition has one: its prompt becomes the base prompt.",
 		), http.StatusConflict),
 		s.createForFactory,
 	)
@@ -126,27 +126,27 @@ func (s *service) create(ctx context.Context, in *createInput) (RunAgentResponse
 
 // FactoryRunRequest sends work to a factory.
 type FactoryRunRequest struct {
-	Prompt    string              `json:"prompt" minLength:"1" doc:"What is to be done"`
-	Title     string              `json:"title,omitempty" nullable:"true" maxLength:"120" doc:"Text for people; the prompt's first line when absent"`
-	TicketRef string              `json:"ticket_ref,omitempty" nullable:"true" maxLength:"256" doc:"The ticket that the work is for"`
-	TicketURL string              `json:"ticket_url,omitempty" nullable:"true" maxLength:"2000" doc:"Its address"`
-	Config    *AmbientAgentConfig `json:"config,omitempty" doc:"What to change of the configuration that the definition gives"`
+	Prompt    string              `json:"prompt" minLength:"1" doc:"The task"`
+	Title     string              `json:"title,omitempty" nullable:"true" maxLength:"120" doc:"Title for people; the first line of the prompt when absent"`
+	TicketRef string              `json:"ticket_ref,omitempty" nullable:"true" maxLength:"256" doc:"The ticket of the task"`
+	TicketURL string              `json:"ticket_url,omitempty" nullable:"true" maxLength:"2000" doc:"URL of the ticket"`
+	Config    *AmbientAgentConfig `json:"config,omitempty" doc:"Changes to the configuration in the definition"`
 }
 
 // FactoryRunResponse says which run was made for a factory.
 type FactoryRunResponse struct {
 	FactoryUID   string   `json:"factory_uid" doc:"The factory"`
-	ForemanAgent string   `json:"foreman_agent" doc:"Name of the agent that does it; empty when the definition has no foreman"`
+	ForemanAgent string   `json:"foreman_agent" doc:"Name of the foreman agent; empty if the definition has none"`
 	RunID        string   `json:"run_id" doc:"The run's ID"`
-	State        RunState `json:"state" doc:"Where the run stands"`
-	TicketRef    string   `json:"ticket_ref" doc:"As given"`
+	State        RunState `json:"state" doc:"State of the run"`
+	TicketRef    string   `json:"ticket_ref" doc:"As in the request"`
 	RunURL       string   `json:"run_url" doc:"The run's page on the dashboard"`
 }
 
 type factoryCreateInput struct {
 	UID            string `path:"uid" doc:"The factory's UID"`
-	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat with the same key and body within 24 hours answers as the first one did"`
-	Client         string `header:"X-Millwright-Client" maxLength:"100" doc:"What the request comes from: cli or web; the run's source is set by it"`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"Repeats with the same key and body within 24 hours get the first answer"`
+	Client         string `header:"X-Millwright-Client" maxLength:"100" doc:"Origin of the request: cli or web. It sets the run's source"`
 	Body           FactoryRunRequest
 	RawBody        []byte
 }

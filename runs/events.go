@@ -15,17 +15,17 @@ import (
 // RunStateEvent tells of a change of a run's state; it is the data of an event named state.
 type RunStateEvent struct {
 	RunID     string    `json:"run_id" doc:"The run's ID"`
-	State     RunState  `json:"state" doc:"The state that it is in now"`
-	Execution int       `json:"execution" doc:"Which execution, from 1; a follow-up to a run that ended begins a new one"`
-	Attempt   int       `json:"attempt" doc:"Which attempt of the execution, from 1"`
+	State     RunState  `json:"state" doc:"The new state"`
+	Execution int       `json:"execution" doc:"Number of the execution, from 1; a follow-up to an ended run starts a new one"`
+	Attempt   int       `json:"attempt" doc:"Number of the attempt, from 1"`
 	Message   string    `json:"message,omitempty" doc:"Text for people"`
-	ErrorCode string    `json:"error_code,omitempty" doc:"What kind of failure"`
-	Timestamp time.Time `json:"timestamp" doc:"When it changed"`
+	ErrorCode string    `json:"error_code,omitempty" doc:"Kind of failure"`
+	Timestamp time.Time `json:"timestamp" doc:"Time of the change"`
 }
 
 type eventsInput struct {
 	RunPath
-	LastEventID string `header:"Last-Event-ID" maxLength:"30" doc:"The ID of the last event that was received; the stream goes on after it"`
+	LastEventID string `header:"Last-Event-ID" maxLength:"30" doc:"ID of the last received event; the stream continues after it"`
 }
 
 func (s *service) registerEvents() {
@@ -37,14 +37,14 @@ func (s *service) registerEvents() {
 			state.RoleViewer,
 			"Follow a run",
 		),
-		"Server-sent events: state with a RunStateEvent, message with a ConversationMessage. The stream ends when the run has ended; a client that reconnects then is answered 204.",
+		"Server-sent events: state with a RunStateEvent, message with a ConversationMessage. The stream ends with the run; a client that reconnects then gets 204.",
 	)
 
 	schemas := s.api.Huma().OpenAPI().Components.Schemas
 	schemas.Schema(typeOf[RunStateEvent](), true, "")
 	schemas.Schema(typeOf[ConversationMessage](), true, "")
 	op = api.EventStream(op)
-	op.Responses["204"] = &huma.Response{Description: "The run has ended, and every event was received"}
+	op.Responses["204"] = &huma.Response{Description: "The run has ended, and the client has every event"}
 	api.Register(s.api, op, s.events)
 }
 

@@ -17,33 +17,33 @@ import (
 
 // listInput is what GET /agent/runs takes. Parameters that are not listed are ignored.
 type listInput struct {
-	Limit             int       `query:"limit" minimum:"1" maximum:"500" default:"20" doc:"How many to return at most"`
-	Cursor            string    `query:"cursor" maxLength:"4096" doc:"next_cursor of the page before; absent for the first page"`
-	SortBy            string    `query:"sort_by" enum:"updated_at,created_at,title,agent" default:"updated_at" doc:"What to order by"`
-	SortOrder         string    `query:"sort_order" enum:"desc,asc" default:"desc" doc:"In which direction"`
+	Limit             int       `query:"limit" minimum:"1" maximum:"500" default:"20" doc:"Maximum number of items"`
+	Cursor            string    `query:"cursor" maxLength:"4096" doc:"next_cursor of the previous page; absent for the first page"`
+	SortBy            string    `query:"sort_by" enum:"updated_at,created_at,title,agent" default:"updated_at" doc:"Sort key"`
+	SortOrder         string    `query:"sort_order" enum:"desc,asc" default:"desc" doc:"Sort direction"`
 	State             []string  `query:"state,explode" enum:"QUEUED,PENDING,CLAIMED,INPROGRESS,SUCCEEDED,FAILED,ERROR,BLOCKED,CANCELLED" maxItems:"50" doc:"Only runs in one of these states"`
 	TaskStatus        []string  `query:"task_status,explode" enum:"running,failed,blocked,cancelled,complete" maxItems:"50" doc:"Only runs whose state is one of these kinds"`
 	Source            []string  `query:"source,explode" maxItems:"50" doc:"Only runs of one of these sources: RunSourceType"`
 	Name              string    `query:"name" maxLength:"200" doc:"Only runs with this config name"`
 	ModelID           string    `query:"model_id" maxLength:"200" doc:"Only runs of this language model"`
-	Creator           string    `query:"creator" maxLength:"200" doc:"Only runs that the holder of this UID made"`
+	Creator           string    `query:"creator" maxLength:"200" doc:"Only runs created by the holder of this UID"`
 	Executor          string    `query:"executor" maxLength:"200" doc:"Only runs that the worker of this UID executes or executed"`
 	EnvironmentID     string    `query:"environment_id" maxLength:"200" doc:"Only runs of this environment"`
 	Skill             string    `query:"skill" maxLength:"500" doc:"Only runs of this skill"`
 	SkillSpec         string    `query:"skill_spec" maxLength:"500" doc:"The same as skill"`
-	CreatedAfter      time.Time `query:"created_after" doc:"Only runs made after this time (RFC 3339)"`
-	CreatedBefore     time.Time `query:"created_before" doc:"Only runs made before this time (RFC 3339)"`
+	CreatedAfter      time.Time `query:"created_after" doc:"Only runs created after this time (RFC 3339)"`
+	CreatedBefore     time.Time `query:"created_before" doc:"Only runs created before this time (RFC 3339)"`
 	UpdatedAfter      time.Time `query:"updated_after" doc:"Only runs changed after this time (RFC 3339)"`
 	FactoryUID        []string  `query:"factory_uid,explode" maxItems:"100" doc:"Only runs of one of these factories"`
 	FactoryOnly       bool      `query:"factory_only" doc:"Only runs of factories"`
 	AutomationID      string    `query:"automation_id" maxLength:"200" doc:"Only runs of this automation"`
 	WebhookID         string    `query:"webhook_id" maxLength:"200" doc:"Only runs that a delivery to this webhook started"`
 	DeliveryID        string    `query:"delivery_id" maxLength:"200" doc:"Only runs that this delivery started"`
-	AncestorRunID     string    `query:"ancestor_run_id" maxLength:"200" doc:"Only runs that this run led to, at any depth"`
-	Query             string    `query:"q" maxLength:"200" doc:"Only runs with this in their title or prompt, in any case, or with this ID"`
-	ExecutionLocation string    `query:"execution_location" enum:"LOCAL,REMOTE" doc:"LOCAL matches nothing here, REMOTE all"`
-	ScheduleID        string    `query:"schedule_id" maxLength:"200" doc:"Matches nothing here"`
-	ArtifactType      string    `query:"artifact_type" maxLength:"200" doc:"Matches nothing here"`
+	AncestorRunID     string    `query:"ancestor_run_id" maxLength:"200" doc:"Only descendants of this run"`
+	Query             string    `query:"q" maxLength:"200" doc:"Only runs with this text in their title or prompt, in any case, or with this ID"`
+	ExecutionLocation string    `query:"execution_location" enum:"LOCAL,REMOTE" doc:"LOCAL matches no run, REMOTE every run"`
+	ScheduleID        string    `query:"schedule_id" maxLength:"200" doc:"Matches no run"`
+	ArtifactType      string    `query:"artifact_type" maxLength:"200" doc:"Matches no run"`
 
 	metadata map[string]string
 }
@@ -109,7 +109,7 @@ func (s *service) registerRead() {
 	list := api.Explained(
 		api.Operation(http.MethodGet, "/agent/runs", "listRuns", state.RoleViewer, "List runs"),
 		"Conditions on different fields must all hold; the values of a repeated parameter are alternatives. metadata[key]=value selects runs by their metadata. "+
-			"No run is shown twice or skipped because others are added meanwhile. The server looks at a bounded number of runs for a page: it may have fewer than limit, or none, and the list go on while has_next_page is true.",
+			"Runs that are added meanwhile cause no run to appear twice or be skipped. The server examines a bounded number of runs for a page. A page may have fewer runs than limit, or none; the list continues while has_next_page is true.",
 	)
 	list.Parameters = append(list.Parameters, &huma.Param{
 		Name: "metadata", In: "query", Style: "deepObject", Explode: ptr(true), Description: "Only runs with these values in their metadata: metadata[key]=value",
@@ -120,7 +120,7 @@ func (s *service) registerRead() {
 		s.api,
 		api.Explained(
 			api.Operation(http.MethodGet, "/agent/runs/{runId}", "getRun", state.RoleViewer, "Show a run"),
-			"In full, with the prompt that was given to the agent.",
+			"Returns the full run, with the prompt that the agent got.",
 		),
 		s.get,
 	)

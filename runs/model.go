@@ -19,35 +19,35 @@ import (
 type RunItem struct {
 	RunID             string              `json:"run_id" doc:"The run's ID" example:"01960f3e-8a4b-7c3d-9e5f-0a1b2c3d4e5f"`
 	TaskID            string              `json:"task_id" doc:"The same as run_id"`
-	RootRunID         string              `json:"root_run_id" doc:"The first of the runs that led to this one; itself when it has no parent"`
+	RootRunID         string              `json:"root_run_id" doc:"The first ancestor of the run; the run itself if it has no parent"`
 	ParentRunID       string              `json:"parent_run_id,omitempty" doc:"The run that started this one"`
 	Title             string              `json:"title" doc:"Text for people"`
 	Prompt            string              `json:"prompt" doc:"Text that the agent executes"`
 	SubmittedPrompt   string              `json:"submitted_prompt,omitempty" doc:"The full text given to the agent, envelope included; not in lists"`
-	State             RunState            `json:"state" doc:"Where the run stands. FAILED: the agent's work failed; ERROR: the platform failed; BLOCKED: the agent waits for input"`
-	StatusMessage     *RunStatusMessage   `json:"status_message,omitempty" doc:"What to know about the state"`
-	CreatedAt         time.Time           `json:"created_at" doc:"When the run was made"`
-	UpdatedAt         time.Time           `json:"updated_at" doc:"When it last changed"`
-	StartedAt         *time.Time          `json:"started_at" nullable:"true" doc:"When its execution began"`
-	FinishedAt        *time.Time          `json:"finished_at" nullable:"true" doc:"When it ended"`
-	RunTime           string              `json:"run_time,omitempty" doc:"How long it has run, or ran, as an ISO 8601 duration" example:"PT12.5S"`
-	Source            RunSourceType       `json:"source" doc:"What made the run"`
-	Creator           RunCreatorInfo      `json:"creator" doc:"Who made the run"`
-	Executor          *RunCreatorInfo     `json:"executor,omitempty" doc:"The worker that executes it, or did"`
+	State             RunState            `json:"state" doc:"State of the run. FAILED: the agent's work failed; ERROR: the platform failed; BLOCKED: the agent waits for input"`
+	StatusMessage     *RunStatusMessage   `json:"status_message,omitempty" doc:"Details of the state"`
+	CreatedAt         time.Time           `json:"created_at" doc:"Time of creation"`
+	UpdatedAt         time.Time           `json:"updated_at" doc:"Time of the last change"`
+	StartedAt         *time.Time          `json:"started_at" nullable:"true" doc:"Start of the execution"`
+	FinishedAt        *time.Time          `json:"finished_at" nullable:"true" doc:"Time of the end"`
+	RunTime           string              `json:"run_time,omitempty" doc:"Duration of the run, in ISO 8601" example:"PT12.5S"`
+	Source            RunSourceType       `json:"source" doc:"Kind of creator"`
+	Creator           RunCreatorInfo      `json:"creator" doc:"Creator of the run"`
+	Executor          *RunCreatorInfo     `json:"executor,omitempty" doc:"The worker that executes or executed the run"`
 	SessionID         string              `json:"session_id" doc:"Identifier of the session"`
 	SessionLink       string              `json:"session_link" doc:"The run's page on the dashboard"`
 	ConversationID    string              `json:"conversation_id" doc:"The conversation that the run belongs to"`
 	AgentConfig       *AmbientAgentConfig `json:"agent_config" doc:"The resolved configuration"`
-	Metadata          map[string]string   `json:"metadata" doc:"What the creator attached; of a run that a delivery started also automation_id, webhook_id and delivery_id"`
+	Metadata          map[string]string   `json:"metadata" doc:"Metadata from the creator; for a run that a delivery started, also automation_id, webhook_id and delivery_id"`
 	FactoryUID        string              `json:"factory_uid,omitempty" doc:"The factory that the run belongs to"`
-	TriggerURL        string              `json:"trigger_url,omitempty" doc:"What started the run"`
+	TriggerURL        string              `json:"trigger_url,omitempty" doc:"Source of the run"`
 	Cancellable       bool                `json:"is_run_type_cancellable" doc:"Whether runs of this kind can be cancelled"`
-	CancelRequestedAt *time.Time          `json:"cancel_requested_at,omitempty" doc:"When the end of the run was asked for"`
-	AdvertisedSkills  []AdvertisedSkill   `json:"advertised_skills" nullable:"false" doc:"What the agent said it has"`
+	CancelRequestedAt *time.Time          `json:"cancel_requested_at,omitempty" doc:"Time of the request to cancel"`
+	AdvertisedSkills  []AdvertisedSkill   `json:"advertised_skills" nullable:"false" doc:"Skills that the agent advertised"`
 	Attachments       []AttachmentInfo    `json:"attachments" nullable:"false" doc:"The files that the agent gets"`
 }
 
-// RunState is where a run stands: state.RunState as the document describes it.
+// RunState is state.RunState with its description for the OpenAPI document.
 type RunState string
 
 // Schema describes RunState.
@@ -58,7 +58,7 @@ func (RunState) Schema(r huma.Registry) *huma.Schema {
 	}
 	return named(r, "RunState", &huma.Schema{
 		Type: huma.TypeString, Enum: values,
-		Description: "Where a run stands. FAILED: the agent's work failed, and the user must act; ERROR: the platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never produced.",
+		Description: "State of a run. FAILED: the agent's work failed, and the user must act; ERROR: the platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never produced.",
 	})
 }
 
@@ -69,7 +69,7 @@ type RunSourceType string
 func (RunSourceType) Schema(r huma.Registry) *huma.Schema {
 	return named(r, "RunSourceType", &huma.Schema{
 		Type: huma.TypeString, Examples: []any{"API", "CLI", "WEB_APP", "CUSTOM_WEBHOOK", "SCHEDULED_AGENT", "ORCHESTRATION"},
-		Description: "What made a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another.",
+		Description: "Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another.",
 	})
 }
 
@@ -85,21 +85,21 @@ func named(r huma.Registry, name string, schema *huma.Schema) *huma.Schema {
 // RunStatusMessage says what became of a run.
 type RunStatusMessage struct {
 	Message   string `json:"message" doc:"Text for people"`
-	ErrorCode string `json:"error_code,omitempty" doc:"What kind of failure" example:"agent_process_failed"`
-	Retryable bool   `json:"retryable" doc:"Whether the same run may succeed another time"`
+	ErrorCode string `json:"error_code,omitempty" doc:"Kind of failure" example:"agent_process_failed"`
+	Retryable bool   `json:"retryable" doc:"Whether a retry may succeed"`
 }
 
 // RunCreatorInfo says who made or executes a run.
 type RunCreatorInfo struct {
-	Type        string `json:"type" enum:"user,service_account" doc:"What it is"`
-	UID         string `json:"uid" doc:"Its identifier"`
-	DisplayName string `json:"display_name" doc:"Its name"`
+	Type        string `json:"type" enum:"user,service_account" doc:"Kind"`
+	UID         string `json:"uid" doc:"Identifier"`
+	DisplayName string `json:"display_name" doc:"Name"`
 }
 
 // AdvertisedSkill is a skill that an agent said it has.
 type AdvertisedSkill struct {
 	Name           string `json:"name" doc:"Name of the skill"`
-	SkillPath      string `json:"skill_path,omitempty" doc:"Path by which it is resolved"`
+	SkillPath      string `json:"skill_path,omitempty" doc:"Path of the skill"`
 	BundledSkillID string `json:"bundled_skill_id,omitempty" doc:"ID of a skill that comes with the service"`
 }
 
@@ -197,14 +197,14 @@ func duration(d time.Duration) string {
 type AmbientAgentConfig struct {
 	Name               string                     `json:"name,omitempty" nullable:"true" maxLength:"200" doc:"Label for grouping and filtering; the skill's name when a run is started from a skill"`
 	ModelID            string                     `json:"model_id,omitempty" nullable:"true" maxLength:"200" doc:"The language model"`
-	BasePrompt         string                     `json:"base_prompt,omitempty" nullable:"true" doc:"Shapes the agent's behaviour"`
+	BasePrompt         string                     `json:"base_prompt,omitempty" nullable:"true" doc:"Instructions that precede the prompt"`
 	EnvironmentID      string                     `json:"environment_id,omitempty" nullable:"true" maxLength:"200" doc:"The environment"`
 	SkillSpec          string                     `json:"skill_spec,omitempty" nullable:"true" maxLength:"500" doc:"Skill as base prompt: owner/repo:skill-name or owner/repo:path/to/SKILL.md"`
 	MCPServers         map[string]MCPServerConfig `json:"mcp_servers,omitempty" nullable:"true" doc:"Tools through MCP, by name"`
 	Harness            *Harness                   `json:"harness,omitempty" doc:"What executes the run"`
-	WorkerHost         string                     `json:"worker_host,omitempty" nullable:"true" maxLength:"200" doc:"Where to execute"`
+	WorkerHost         string                     `json:"worker_host,omitempty" nullable:"true" maxLength:"200" doc:"Where to execute the run"`
 	RunnerID           string                     `json:"runner_id,omitempty" nullable:"true" maxLength:"200" doc:"The runner"`
-	IdleTimeoutMinutes int                        `json:"idle_timeout_minutes,omitempty" nullable:"true" minimum:"0" maximum:"10080" doc:"How long a session may be idle"`
+	IdleTimeoutMinutes int                        `json:"idle_timeout_minutes,omitempty" nullable:"true" minimum:"0" maximum:"10080" doc:"Idle time of a session, in minutes; stored and returned, without effect here"`
 
 	rest   map[string]json.RawMessage // the keys as they came, listed ones too
 	stored json.RawMessage            // all of it, in place of the fields, where nothing in it is to be masked
@@ -214,19 +214,19 @@ type AmbientAgentConfig struct {
 type Harness struct {
 	Type           string `json:"type,omitempty" nullable:"true" maxLength:"100" doc:"Name of a configured harness; oz and absence mean the default"`
 	ModelID        string `json:"model_id,omitempty" nullable:"true" maxLength:"200" doc:"The language model"`
-	ReasoningLevel string `json:"reasoning_level,omitempty" nullable:"true" maxLength:"100" doc:"How hard the model is to think"`
+	ReasoningLevel string `json:"reasoning_level,omitempty" nullable:"true" maxLength:"100" doc:"Effort of the model"`
 }
 
 // MCPServerConfig is an MCP server: exactly one of command, url and warp_id. Values of env and headers are
 // sealed, and returned as ***; ${secret:NAME} in them is the team secret of that name, where the applied
 // definition gives it to the same server, or the key is an admin's.
 type MCPServerConfig struct {
-	Command string            `json:"command,omitempty" nullable:"true" doc:"Program to start"`
+	Command string            `json:"command,omitempty" nullable:"true" doc:"The program"`
 	Args    []string          `json:"args,omitempty" nullable:"true" doc:"Its arguments"`
-	URL     string            `json:"url,omitempty" nullable:"true" doc:"Address of a server"`
+	URL     string            `json:"url,omitempty" nullable:"true" doc:"URL of the server"`
 	WarpID  string            `json:"warp_id,omitempty" nullable:"true" doc:"Identifier of a shared server"`
-	Env     map[string]string `json:"env,omitempty" nullable:"true" doc:"Environment variables; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or in a server that the applied definition has just so"`
-	Headers map[string]string `json:"headers,omitempty" nullable:"true" doc:"HTTP headers; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or where the applied definition has the same server and grants it the secret"`
+	Env     map[string]string `json:"env,omitempty" nullable:"true" doc:"Environment variables; values are returned as ***. ${secret:NAME} is a team secret. It needs a key of role admin, or the same server in the applied definition"`
+	Headers map[string]string `json:"headers,omitempty" nullable:"true" doc:"HTTP headers; values are returned as ***. ${secret:NAME} is a team secret. It needs a key of role admin, or an applied definition that grants the secret to the same server"`
 
 	rest map[string]json.RawMessage
 }
@@ -318,5 +318,5 @@ func (c *AmbientAgentConfig) servers() ([]byte, error) {
 // ListRunsResponse is a page of runs.
 type ListRunsResponse struct {
 	Runs     []RunItem    `json:"runs" nullable:"false" doc:"The runs"`
-	PageInfo api.PageInfo `json:"page_info" doc:"Whether there are more"`
+	PageInfo api.PageInfo `json:"page_info" doc:"Whether the tree has more files"`
 }

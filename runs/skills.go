@@ -12,13 +12,13 @@ import (
 // BundledSkill is an entry of the catalog of skills that come with the service.
 type BundledSkill struct {
 	ID      string `json:"id" doc:"The skill's ID: input.bundled_skill_id of read_skill actions"`
-	Purpose string `json:"purpose" doc:"What it is for"`
+	Purpose string `json:"purpose" doc:"Purpose"`
 }
 
 // BundledSkills is the catalog of service.md.
 type BundledSkills struct {
 	Skills []BundledSkill `json:"skills" nullable:"false" doc:"The catalog"`
-	Note   string         `json:"note" doc:"What the catalog is, and is not"`
+	Note   string         `json:"note" doc:"Purpose of the catalog"`
 }
 
 func (s *service) registerSkills() {
@@ -32,7 +32,7 @@ func (s *service) registerSkills() {
 				state.RoleViewer,
 				"List the bundled skills",
 			),
-			"For grouping the use of skills across conversations. It is not an availability manifest: what a run had is its advertised_skills.",
+			"A catalog for grouping the use of skills across conversations. The skills that a run had are its advertised_skills.",
 		),
 		func(context.Context, *struct{}) (BundledSkills, error) {
 			return BundledSkills{

@@ -19,12 +19,12 @@ type RunFollowupRequest struct {
 // RunFollowupResponse says what became of a message.
 type RunFollowupResponse struct {
 	FollowupID string                `json:"followup_id" doc:"The message's ID"`
-	Outcome    state.FollowupOutcome `json:"outcome" enum:"queued_prompt,queue_pending,handoff_execution" doc:"queued_prompt: it joined the prompt of the queued run; queue_pending: it is next when the execution ends; handoff_execution: the run had ended, and is queued again"`
+	Outcome    state.FollowupOutcome `json:"outcome" enum:"queued_prompt,queue_pending,handoff_execution" doc:"queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again"`
 }
 
 type followupInput struct {
 	RunPath
-	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat with the same key and body within 24 hours answers as the first one did, and sends nothing"`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"Repeats with the same key and body within 24 hours get the first answer, and send nothing"`
 	Body           RunFollowupRequest
 	RawBody        []byte
 }
@@ -43,7 +43,7 @@ func (s *service) registerSteer() {
 				state.RoleRunner,
 				"Send a message to a run",
 			),
-			"A run that has ended is queued again, as a new execution of the same run. An Idempotency-Key header makes a repeat return the first answer for 24 hours.",
+			"Queues a run that has ended again, as a new execution of the same run. Repeats with the same Idempotency-Key get the first answer for 24 hours.",
 		), http.StatusConflict),
 		s.followup,
 	)
@@ -57,7 +57,7 @@ func (s *service) registerSteer() {
 				state.RoleRunner,
 				"Cancel a run",
 			),
-			"A queued run is cancelled at once. A run in progress is told to stop, and killed after 5 seconds; the answer comes when it is CANCELLED, or after 10 seconds, with cancel_requested_at recorded. The answer is the run's ID.",
+			"Cancels a queued run at once. A run in progress is stopped, and killed after 5 seconds; the answer comes when it is CANCELLED, or after 10 seconds, with cancel_requested_at set. The answer is the run's ID.",
 		),
 		s.cancel,
 	)

@@ -45,7 +45,7 @@ func (b Block) Valid() bool {
 	return false
 }
 
-// RunState is where a run stands.
+// RunState is the state of a run.
 type RunState string
 
 // The states in which a worker leaves a run. Finish may answer Queued instead: follow-ups wait.

@@ -25,7 +25,7 @@ export class Millwright {
   readonly agent: Agent;
   /** Factories, and their runs, webhooks, deliveries and definition files. */
   readonly factories: Factories;
-  /** Team secrets. Their values go in and never come out. */
+  /** Team secrets. The API accepts their values and never returns them. */
   readonly secrets: Secrets;
   /** API keys. */
   readonly keys: Keys;
@@ -46,7 +46,7 @@ export class Millwright {
     this.factoryFiles = new FactoryFiles(this.#client);
   }
 
-  /** Where the API is. */
+  /** The base URL of the API. */
   get baseURL(): string {
     return this.#client.settings.baseURL;
   }
@@ -92,7 +92,7 @@ export class Millwright {
   }
 }
 
-/** Keeps the settings, and with them the key, from being printed or written out. */
+/** Hides the settings, and so the key, when a client is printed or serialized. */
 class SecretiveCaller implements Caller {
   readonly #settings: Settings;
 

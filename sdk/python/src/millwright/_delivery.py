@@ -17,23 +17,23 @@ _TOKEN = re.compile(r"(/webhooks/w/[^/?#\s]+/)[^?#\s\"']+")
 
 
 class DeliveryReceipt(Model):
-    """What the server said of an accepted delivery."""
+    """The server's answer to an accepted delivery."""
 
     delivery_id: str
-    """The server's name of the delivery; of a duplicate, that of the first."""
+    """ID of the delivery; for a duplicate, that of the first."""
     duplicate: bool = False
-    """Whether a delivery of the same identity had been accepted before, so that nothing started."""
+    """Whether the server had accepted a delivery of the same identity before. A duplicate starts nothing."""
 
 
 class SenderOptions(TypedDict, total=False):
-    """Options of one delivery; they win over those of the sender."""
+    """Options of one delivery; they override those of the sender."""
 
     timeout: float | httpx.Timeout | None
     max_retries: int
 
 
 def resolve_url(url: str) -> tuple[str, str, str]:
-    """Check a webhook's URL. Return it, what it is called in errors, and the token in it, if any."""
+    """Check a webhook's URL. Return it, its name for errors, and its token, if any."""
     hint = "give the ingress URL of a webhook, such as https://hooks.example.com/webhooks/w/wh_…"
     try:
         urlsplit(url)

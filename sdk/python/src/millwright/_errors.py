@@ -1,4 +1,4 @@
-"""What a call can raise."""
+"""Errors that calls raise."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class APIError(MillwrightError):
     """A call failed. No error holds the API key, in its text or elsewhere."""
 
     message: str
-    """What went wrong, in one line."""
+    """The problem, in one line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -49,11 +49,11 @@ class APIConnectionError(APIError):
 
 
 class APITimeoutError(APIConnectionError, TimeoutError):
-    """The answer was not there in time."""
+    """The answer did not arrive in time."""
 
 
 class RunWaitTimeoutError(MillwrightError, TimeoutError):
-    """A run did not end in the time that ``wait`` was given."""
+    """A run did not end within the ``max_wait`` of ``wait``."""
 
     run: Any = None
     """The run as it was last seen, a ``RunItem``."""
@@ -67,7 +67,7 @@ class _AnswerError(APIError):
     text: str = ""
     """The body of the answer as it came."""
     request_id: str | None = None
-    """What the server calls the request in its log: ``trace_id``, or the header ``X-Request-Id``."""
+    """The server's ID of the request, as in its log: ``trace_id``, or the header ``X-Request-Id``."""
 
     def __init__(
         self, message: str, *, status_code: int = 0, headers: httpx.Headers | None = None, text: str = ""
@@ -80,18 +80,18 @@ class _AnswerError(APIError):
 
 
 class APIResponseValidationError(_AnswerError):
-    """The server said that it succeeded, and what it sent cannot be what was asked for."""
+    """The status is a success, but the body is unexpected."""
 
 
 class APIStatusError(_AnswerError):
     """The server answered with a status that is not a success."""
 
     code: str | None = None
-    """What kind of error, such as ``"resource_not_found"``; None when the answer was not the API's own."""
+    """Kind of error, such as ``"resource_not_found"``; None when the answer was not the API's own."""
     title: str | None = None
     """Short text for the code."""
     detail: str | None = None
-    """What exactly was wrong."""
+    """The exact problem."""
     retryable: bool = False
     """Whether the same request may succeed later."""
     errors: list[dict[str, str]]
@@ -121,7 +121,7 @@ class PermissionDeniedError(APIStatusError):
 
 
 class NotFoundError(APIStatusError):
-    """404: there is no such thing."""
+    """404: the resource does not exist."""
 
 
 class ConflictError(APIStatusError):
@@ -133,11 +133,11 @@ class PayloadTooLargeError(APIStatusError):
 
 
 class UnprocessableEntityError(APIStatusError):
-    """422: this cannot be done to this resource."""
+    """422: the resource does not support the operation."""
 
 
 class RateLimitError(APIStatusError):
-    """429: too many requests; ``retry_after`` says how long to wait."""
+    """429: too many requests; wait for ``retry_after``."""
 
 
 class InternalServerError(APIStatusError):
@@ -159,9 +159,9 @@ _CLASSES: dict[int, type[APIStatusError]] = {
 def status_error(
     status_code: int, headers: httpx.Headers, content: bytes, *, where: str, secrets: tuple[str, ...]
 ) -> APIStatusError:
-    """Make the error of an answer that is not a success. Whatever the body is, this does not fail.
+    """Make the error for an error status. Never fails, whatever the body.
 
-    ``where`` says what was called. Whatever of ``secrets`` the server echoed is taken out.
+    ``where`` names the call. Values of ``secrets`` that the server echoed are removed.
     """
     text = without(content.decode("utf-8", "replace"), secrets)
     try:
@@ -197,12 +197,12 @@ def status_error(
 
 
 def timed_out(where: str) -> APITimeoutError:
-    """Make the error of an answer that did not come in time."""
+    """Make the error for a late answer."""
     return APITimeoutError(f"{where}: no complete answer in time")
 
 
 def broken(where: str, url: str, cause: Exception, secrets: tuple[str, ...]) -> APIConnectionError:
-    """Make the error of a connection that could not be made, or that ended too early."""
+    """Make the error for a failed or broken connection."""
     target = httpx.URL(url)
     said = (
         f"cannot reach {target.scheme}://{target.netloc.decode()}"
@@ -221,7 +221,7 @@ def without(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def without_in(headers: httpx.Headers, secrets: tuple[str, ...]) -> httpx.Headers:
-    """Return headers without the secrets, which are shown with the error that they are in."""
+    """Return headers without secrets, since errors show them."""
     return httpx.Headers([(name, without(value, secrets)) for name, value in headers.multi_items()])
 
 

@@ -1,4 +1,4 @@
-"""What the events of streams mean. Pure."""
+"""Parses the events of streams. Pure."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from ._sse import ServerSentEvent
 
 @dataclass(frozen=True)
 class RunEvent:
-    """Something that happened in a run."""
+    """An event of a run."""
 
     event: str
-    """``"state"``, ``"message"``, or what a later server calls it."""
+    """``"state"``, ``"message"``, or a type of later servers."""
     data: types.RunStateEvent | types.ConversationMessage | Any
-    """What happened; of an event that this version does not know, a JSON value."""
+    """The event; a JSON value for events that this version does not know."""
     id: str | None = None
-    """Where the stream stands after it: what to resume from."""
+    """ID to resume from after this event."""
 
     @property
     def state(self) -> types.RunStateEvent | None:
-        """The change of the run's state, if that is what happened."""
+        """The state change, for events of that type."""
         return self.data if isinstance(self.data, types.RunStateEvent) else None
 
     @property
     def message(self) -> types.ConversationMessage | None:
-        """What was said, if that is what happened."""
+        """The message, for events of that type."""
         return self.data if isinstance(self.data, types.ConversationMessage) else None
 
 
 @dataclass(frozen=True)
 class DeliveryEvent:
-    """Something that happened at a webhook."""
+    """An event of a webhook."""
 
     event: str
-    """``"listening"``, ``"delivery"``, or what a later server calls it."""
+    """``"listening"``, ``"delivery"``, or a type of later servers."""
     data: types.Delivery | Any
-    """What was accepted; of other events, a JSON value."""
+    """The delivery; a JSON value for other events."""
     id: str | None = None
-    """Where the stream stands after it: what to resume from."""
+    """ID to resume from after this event."""
 
     @property
     def delivery(self) -> types.Delivery | None:
-        """What was accepted, if that is what happened."""
+        """The delivery, for events of that type."""
         return self.data if isinstance(self.data, types.Delivery) else None
 
 
 def read_run_event(event: ServerSentEvent) -> RunEvent:
-    """Read an event of a run's stream. What is not such an event is an APIResponseValidationError."""
+    """Read an event of a run's stream. Raises APIResponseValidationError for anything else."""
     data = _read(event, {"state": types.RunStateEvent, "message": types.ConversationMessage})
     return RunEvent(event.event, data, event.id)
 
@@ -68,7 +68,7 @@ class DeliveryReader:
         self._seen: dict[str, None] = {}
 
     def __call__(self, event: ServerSentEvent) -> DeliveryEvent | None:
-        """Read an event; None when it is a repeat. What is no such event is an APIResponseValidationError."""
+        """Read an event; None if it is a repeat. Raises APIResponseValidationError for anything else."""
         data = _read(event, {"delivery": types.Delivery})
         if isinstance(data, types.Delivery) and data.delivery_id:
             if data.delivery_id in self._seen:

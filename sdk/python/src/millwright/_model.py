@@ -1,4 +1,4 @@
-"""The base of every model that the API answers with."""
+"""The base of every model of the API."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _HIDDEN = frozenset({"secret", "token"})
 
 
 MISSING: Any = None
-"""What a field is when an answer should have it and does not."""
+"""Value of a field that an answer lacks."""
 
 
 class Model(BaseModel):
-    """A value of the API. Fields that this version does not know are kept, as attributes and in dumps.
+    """A value of the API. Unknown fields are preserved, as attributes and in dumps.
 
     A field that the server did not send, because it is older than this version, is None.
     """

@@ -1,4 +1,4 @@
-"""What every call accepts besides its own parameters."""
+"""Options that every call accepts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing_extensions import TypedDict
 
 
 class RequestOptions(TypedDict, total=False):
-    """Options of one call; they win over those of the client."""
+    """Options of one call; they override those of the client."""
 
     timeout: float | httpx.Timeout | None
     """Seconds for one attempt, its answer included; None for no limit."""
     max_retries: int
-    """How often to try again after the first attempt."""
+    """Number of retries after the first attempt."""
     idempotency_key: str
-    """Makes a repeat of a create return the first answer. Made up for every POST that has none."""
+    """Makes a repeated create return the first answer. Generated for every POST without one."""
     extra_headers: Mapping[str, str]
-    """Headers to send besides, or instead."""
+    """Additional headers; they replace defaults of the same name."""
     extra_query: Mapping[str, Any]
     """Query parameters that this version does not know."""
     extra_body: Mapping[str, Any]
@@ -33,7 +33,7 @@ class ClientOptions(TypedDict, total=False):
     timeout: float | httpx.Timeout | None
     max_retries: int
     default_headers: Mapping[str, str]
-    """Headers of every request, besides those there are."""
+    """Additional headers of every request."""
 
 
 OPTION_NAMES = frozenset(RequestOptions.__annotations__)
@@ -42,7 +42,7 @@ OPTION_NAMES = frozenset(RequestOptions.__annotations__)
 def split(
     params: Mapping[str, Any], takes: type[Any] | None, where: str
 ) -> tuple[dict[str, Any], RequestOptions]:
-    """Part what a call was given into the parameters of the API, named by a typed dictionary, and the options.
+    """Split the arguments of a call into API parameters, named by a typed dictionary, and options.
 
     A name that is neither is a TypeError, as for any function: the server would ignore it in silence.
     """

@@ -1,4 +1,4 @@
-"""One request, made of a method, a path and what the caller gave. Pure."""
+"""A request, from a method, a path and arguments. Pure."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ USER_AGENT = f"millwright-python/{__version__}"
 
 @dataclass(frozen=True)
 class Request:
-    """A request as often as it is sent. Its headers, which hold the key, are not shown."""
+    """A request, for all of its attempts. The repr omits the headers, which contain the key."""
 
     method: str
     url: str
     where: str
-    """What is called, for errors: the method and the path, without query."""
+    """The method and path, without query, for errors."""
     headers: Mapping[str, str] = field(repr=False)
     content: bytes | None = field(default=None, repr=False)
     timeout: float | httpx.Timeout | None = None
     max_retries: int = 0
     secrets: tuple[str, ...] = field(default=(), repr=False)
     sign: Callable[[], Mapping[str, str]] | None = field(default=None, repr=False)
-    """Makes the headers that are new in each attempt."""
+    """Makes the headers that differ between attempts."""
 
 
 def build(
@@ -85,7 +85,7 @@ def build(
 
 
 def segment(name: str, value: str) -> str:
-    """Return a path segment. What would lead to another endpoint is refused."""
+    """Return a path segment. Refuses text that would lead to another endpoint."""
     if type(value) is not str or value in ("", ".", ".."):
         raise ValueError(f"{name} must be a non-empty identifier, not {value!r}")
     return quote(value, safe="")

@@ -19,7 +19,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Answer:
-    """What came over the wire in answer to a request, complete. What may be secret of it is not shown."""
+    """The complete answer to a request. Its repr omits possible secrets."""
 
     status_code: int
     headers: httpx.Headers = field(repr=False)
@@ -30,7 +30,7 @@ class Answer:
 
 
 class APIResponse(Generic[T]):
-    """The answer of a call: its headers, status and body as they came, and what it means."""
+    """The answer to a call: headers, status and body, and the parsed value."""
 
     status_code: int
     """The HTTP status."""
@@ -48,7 +48,7 @@ class APIResponse(Generic[T]):
 
     @property
     def request_id(self) -> str | None:
-        """What the server calls the request in its log."""
+        """The server's ID of the request, as in its log."""
         return cast("str | None", self.headers.get("x-request-id"))
 
     @property
@@ -65,7 +65,7 @@ class APIResponse(Generic[T]):
     @overload
     def parse(self, *, to: type[U]) -> U: ...
     def parse(self, *, to: type[U] | None = None) -> T | U:
-        """Return what the call itself would have returned, or the body as a value of another type."""
+        """Return the parsed value, or the body as a value of another type."""
         return self._parse(self._answer) if to is None else parse(self._answer, to)
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class APIResponse(Generic[T]):
 
 
 def failure(answer: Answer) -> APIStatusError:
-    """Make the error of an answer that is not a success."""
+    """Make the error for an error status."""
     return status_error(
         answer.status_code, answer.headers, answer.content, where=answer.where, secrets=answer.secrets
     )

@@ -1,4 +1,4 @@
-"""Which answers are worth another attempt, and when. Pure but for the jitter."""
+"""Decides whether and when to retry. Pure except for the jitter."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ DEFAULT_TIMEOUT = 60.0
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 8.0
 LONGEST_RETRY_AFTER = 60.0
-"""A server that asks for more than this is not waited for: the error is raised at once."""
+"""If a server asks for a longer wait, the error is raised at once."""
 
 
 def is_worth_retrying(status_code: int, headers: httpx.Headers) -> bool:
-    """Say whether the same request may succeed later: what ``X-Should-Retry`` says, or else the status."""
+    """Report whether a retry may succeed, by ``X-Should-Retry`` or the status."""
     asked: str = headers.get("x-should-retry", "").strip().lower()
     if asked in ("true", "false"):
         return asked == "true"
@@ -27,7 +27,7 @@ def is_worth_retrying(status_code: int, headers: httpx.Headers) -> bool:
 
 
 def retry_after(headers: httpx.Headers, now: datetime | None = None) -> float | None:
-    """Read ``Retry-After``, in seconds or as a date. None when there is none that makes sense."""
+    """Read ``Retry-After``, in seconds or as a date. None if absent or invalid."""
     text = headers.get("retry-after", "").strip()
     if not text:
         return None
@@ -45,7 +45,7 @@ def retry_after(headers: httpx.Headers, now: datetime | None = None) -> float | 
 
 
 def delay(attempt: int, asked: float | None = None) -> float | None:
-    """Return the seconds to wait after the attempt of this number, from 0; None when it is not worth it.
+    """Return the seconds to wait after the attempt of this number, from 0; None to give up.
 
     What the server asked for is never cut short; a little is added, so that many clients that were told
     the same do not come back at the same instant.

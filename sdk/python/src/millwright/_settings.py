@@ -20,7 +20,7 @@ BASE_URL = "MILLWRIGHT_BASE_URL"
 
 @dataclass(frozen=True)
 class Settings:
-    """What a client was told. The key and the headers are not shown."""
+    """The settings of a client. The repr omits the key and the headers."""
 
     base_url: str
     api_key: str = field(repr=False)
@@ -31,7 +31,7 @@ class Settings:
 
 @cache
 def certificates() -> ssl.SSLContext:
-    """Return whom to trust. Reading that takes longer than all else that a client does, so it is done once."""
+    """Return the TLS context. Loading it is slow, so it is loaded once."""
     return httpx.create_ssl_context()
 
 
@@ -39,7 +39,7 @@ def resolve_key(api_key: str | None) -> str:
     """Return the key given, or that of the environment."""
     key = (os.environ.get(API_KEY, "") if api_key is None else api_key).strip()
     if not key:
-        raise MillwrightError(f"there is no API key: set the environment variable {API_KEY}, or give api_key")
+        raise MillwrightError(f"no API key: set the environment variable {API_KEY}, or pass api_key")
     if not all("!" <= c <= "~" for c in key):
         raise MillwrightError(
             f"the API key has characters that no key has: check api_key, or the environment variable {API_KEY}"
@@ -52,7 +52,7 @@ def resolve_base_url(base_url: str | None) -> str:
     text = (os.environ.get(BASE_URL, "") if base_url is None else base_url).strip()
     hint = f"set the environment variable {BASE_URL}, or give base_url, such as https://millwright.example.com/api/v1"
     if not text:
-        raise MillwrightError(f"there is no base URL: {hint}")
+        raise MillwrightError(f"no base URL: {hint}")
     try:
         urlsplit(text)
         url = httpx.URL(text)
@@ -66,7 +66,7 @@ def resolve_base_url(base_url: str | None) -> str:
 
 
 def checked_retries(max_retries: int) -> int:
-    """Return the number of retries, or say what is wrong with it."""
+    """Return the number of retries, or raise MillwrightError."""
     if type(max_retries) is not int or max_retries < 0:
         raise MillwrightError(f"max_retries must be 0 or more, not {max_retries!r}")
     return max_retries

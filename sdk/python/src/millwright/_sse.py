@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 LONGEST_EVENT = 16 << 20
-"""How many characters an event may have, and a line of it. A stream with more is not read on."""
+"""Maximum number of characters of an event, and of a line. A longer one ends the stream."""
 
 
 @dataclass(frozen=True)
@@ -17,23 +17,23 @@ class ServerSentEvent:
     """One event of a stream."""
 
     event: str
-    """Its type; ``"message"`` when the server named none."""
+    """The type; ``"message"`` by default."""
     data: str
-    """What it says, most often JSON."""
+    """The data, usually JSON."""
     id: str | None = None
-    """Where the stream stands after it: what to resume from."""
+    """ID to resume from after this event."""
 
     def json(self) -> Any:
-        """Return the data as a JSON value. ValueError when it is none."""
+        """Return the data as a JSON value. Raises ValueError if it is not JSON."""
         return json.loads(self.data)
 
 
 class TooLongError(ValueError):
-    """An event is longer than any that makes sense."""
+    """An event exceeds the maximum length."""
 
 
 class Decoder:
-    """Turns the bytes of a stream into events. An event that was not completed is dropped."""
+    """Turns the bytes of a stream into events. Drops incomplete events."""
 
     last_id: str | None = None
     """The last ID that the stream gave."""
@@ -53,12 +53,12 @@ class Decoder:
         self._event, self._data, self._size = "", list[str](), 0
 
     def reconnected(self) -> None:
-        """Forget what the last connection left unfinished."""
+        """Forget the incomplete event of the last connection."""
         self._reset()
         self._id = self.last_id
 
     def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
-        """Take what came, and return the events that it completed."""
+        """Feed bytes, and return the completed events."""
         text = self._text.decode(chunk)
         if self._start and text:
             self._start = False

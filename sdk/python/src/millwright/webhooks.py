@@ -1,4 +1,4 @@
-"""For senders: sign a delivery to a webhook, and send it."""
+"""For senders: sign and send deliveries."""
 
 from ._async.sender import AsyncWebhookSender
 from ._delivery import DeliveryReceipt

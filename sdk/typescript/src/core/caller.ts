@@ -8,12 +8,12 @@ import type { Settings } from "./settings.js";
 import { EventStream, PATIENCE, type StreamConfig } from "./stream.js";
 import { send } from "./transport.js";
 
-/** What every resource calls the API through. */
+/** The connection of a resource to the API. */
 export interface Caller {
   readonly settings: Settings;
 }
 
-/** A path, or what makes it when it is needed: what is wrong with it then fails the promise of the call. */
+/** A path, or a function that makes it, whose error rejects the call's promise. */
 export type Path = string | (() => string);
 
 type PageClass<P, T, R extends { page_info: PageInfo }> = new (
@@ -32,7 +32,7 @@ export function call<T>(
   return new APIPromise(sending(caller, made(caller, method, path, parts, options)), read);
 }
 
-/** Asks for a list. Its answer is the first page, which fetches the ones after it. */
+/** Requests a list. The answer is the first page, which fetches the later ones. */
 export function list<P extends Page<T, R>, T, R extends { page_info: PageInfo }>(
   caller: Caller,
   path: Path,
@@ -48,13 +48,13 @@ export function list<P extends Page<T, R>, T, R extends { page_info: PageInfo }>
   });
 }
 
-/** Options of following something that happens. */
+/** Options of a stream. */
 export interface EventsOptions extends RequestOptions {
-  /** Go on after this event of an earlier stream. */
+  /** Resume after this event of an earlier stream. */
   lastEventId?: string | undefined;
 }
 
-/** Asks for a stream, which is more patient than a call unless it is told how often to try. */
+/** Opens a stream. By default it retries more often than a call. */
 export function events<T>(
   { settings }: Caller,
   path: () => string,

@@ -14,25 +14,25 @@ export class APIError extends MillwrightError {}
 /** The server could not be reached, or the connection broke before the answer was complete. */
 export class APIConnectionError extends APIError {}
 
-/** The answer was not there in time. */
+/** The answer did not arrive in time. */
 export class APITimeoutError extends APIConnectionError {}
 
-/** What is known of an answer that made an error. */
+/** The answer behind an error. */
 export interface ErrorAnswer {
   status: number;
   headers: Headers;
   text: string;
 }
 
-/** The server said that it succeeded, and what it sent cannot be what was asked for. */
+/** The status is a success, but the body is unexpected. */
 export class APIResponseValidationError extends APIError {
   /** The HTTP status. */
   readonly status: number;
   /** The headers of the answer. */
   readonly headers: Headers;
-  /** The body as it came. */
+  /** The body. */
   readonly text: string;
-  /** What the server calls the request in its log. */
+  /** The server's ID of the request, as in its log. */
   readonly requestId: string | undefined;
 
   constructor(message: string, answer: ErrorAnswer) {
@@ -50,15 +50,15 @@ export class APIStatusError extends APIError {
   readonly status: number;
   /** The headers of the answer. */
   readonly headers: Headers;
-  /** The body as it came. */
+  /** The body. */
   readonly text: string;
   /** The body as a JSON value; undefined when it is not JSON. */
   readonly body: unknown;
-  /** What kind of error, such as `"resource_not_found"`; undefined when the answer was not the API's own. */
+  /** Kind of error, such as `"resource_not_found"`; undefined when the answer was not the API's own. */
   readonly code: string | undefined;
   /** Short text for the code. */
   readonly title: string | undefined;
-  /** What exactly was wrong. */
+  /** The exact problem. */
   readonly detail: string | undefined;
   /** What the server calls the request in its log: `trace_id`, or the header `X-Request-Id`. */
   readonly requestId: string | undefined;
@@ -97,13 +97,13 @@ export class BadRequestError extends APIStatusError {}
 export class AuthenticationError extends APIStatusError {}
 /** 403: the role of the API key is too low. */
 export class PermissionDeniedError extends APIStatusError {}
-/** 404: there is no such thing. */
+/** 404: the resource does not exist. */
 export class NotFoundError extends APIStatusError {}
 /** 409: the request contradicts the state. */
 export class ConflictError extends APIStatusError {}
 /** 413: the request is too large. */
 export class PayloadTooLargeError extends APIStatusError {}
-/** 422: this cannot be done to this resource. */
+/** 422: the resource does not support the operation. */
 export class UnprocessableEntityError extends APIStatusError {}
 /** 429: too many requests; `retryAfter` says how long to wait. */
 export class RateLimitError extends APIStatusError {}

@@ -4,9 +4,9 @@ import { APIPromise } from "./promise.js";
 import type { Request } from "./request.js";
 import { object, type APIResponse } from "./response.js";
 
-/** One page of a list. Iterating over it goes on through all pages after it. */
+/** One page of a list. Iterating over it continues through all later pages. */
 export class Page<T, R extends { page_info: PageInfo }> implements AsyncIterable<T> {
-  /** The answer that this page is made of. */
+  /** The answer behind this page. */
   readonly response: R;
   readonly #list: keyof R;
   readonly #request: Request;
@@ -29,7 +29,7 @@ export class Page<T, R extends { page_info: PageInfo }> implements AsyncIterable
     return (this.response[this.#list] as T[] | null | undefined) ?? [];
   }
 
-  /** Whether the list goes on, and from where. */
+  /** Whether there is a next page, and its cursor. */
   get pageInfo(): PageInfo {
     return this.response.page_info;
   }
@@ -43,7 +43,7 @@ export class Page<T, R extends { page_info: PageInfo }> implements AsyncIterable
   /** Fetches the page after this one. There must be one: see `hasNextPage`. */
   async getNextPage(): Promise<this> {
     if (!this.hasNextPage())
-      throw new MillwrightError("there is no page after this one: ask hasNextPage first");
+      throw new MillwrightError("this is the last page: call hasNextPage first");
     const cursor = this.pageInfo.next_cursor;
     const url = new URL(this.#request.url);
     if (url.searchParams.get("cursor") === cursor) {
@@ -79,7 +79,7 @@ export function readList<R>(response: APIResponse, list: keyof R): R {
   return value;
 }
 
-/** A list that was asked for: await it for its first page, or iterate over the items of all pages. */
+/** A list: await it for its first page, or iterate over the items of all pages. */
 export class PagePromise<P extends AsyncIterable<T>, T> extends APIPromise<P> implements AsyncIterable<T> {
   async *[Symbol.asyncIterator](): AsyncGenerator<T, void> {
     yield* await this;

@@ -1,8 +1,8 @@
 import type { APIResponse } from "./response.js";
 
 /**
- * The answer of a call that is under way. Await it for what the answer means; `withResponse` gives also how
- * it came, and `asResponse` only that, whatever the body is.
+ * The pending answer of a call. Await it for the parsed value. `withResponse` also returns the response, and
+ * `asResponse` only that, without parsing the body.
  */
 export class APIPromise<T> extends Promise<T> {
   readonly #response: Promise<APIResponse>;
@@ -21,12 +21,12 @@ export class APIPromise<T> extends Promise<T> {
     return Promise;
   }
 
-  /** The answer as it came: status, headers and body. */
+  /** The answer: status, headers and body. */
   asResponse(): Promise<APIResponse> {
     return this.#response;
   }
 
-  /** What the answer means, and the answer as it came. */
+  /** The parsed value and the answer. */
   async withResponse(): Promise<{ data: T; response: APIResponse }> {
     const response = await this.#response;
     return { data: await this.#read(response), response };

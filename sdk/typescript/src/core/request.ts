@@ -1,17 +1,17 @@
 import { VERSION } from "../version.js";
 import { checkedRetries, checkedTimeout, type Settings } from "./settings.js";
 
-/** Options of one call; they win over those of the client. */
+/** Options of one call; they override those of the client. */
 export interface RequestOptions {
   /** Milliseconds for one attempt, its answer included; `Infinity` for no limit. */
   timeout?: number | undefined;
-  /** How often to try again after the first attempt. */
+  /** Number of retries after the first attempt. */
   maxRetries?: number | undefined;
-  /** Ends the call, its waits included; the call then throws the signal's reason. */
+  /** Ends the call, also between retries; the call then throws the signal's reason. */
   signal?: AbortSignal | null | undefined;
-  /** Makes a repeat of a create return the first answer. Made up for every POST that has none. */
+  /** Makes a repeated create return the first answer. Generated for every POST without one. */
   idempotencyKey?: string | undefined;
-  /** Headers to send besides, or instead. */
+  /** Additional headers; they replace defaults of the same name. */
   headers?: Record<string, string> | undefined;
   /** Query parameters that this version does not know. */
   query?: Record<string, unknown> | undefined;
@@ -19,11 +19,11 @@ export interface RequestOptions {
   body?: Record<string, unknown> | undefined;
 }
 
-/** A request, as often as it is sent. */
+/** A request, for all of its attempts. */
 export interface Request {
   method: string;
   url: string;
-  /** What is called, for errors: the method and the path, without query. */
+  /** The method and path, without query, for errors. */
   where: string;
   headers: Record<string, string>;
   content?: string | Uint8Array | undefined;
@@ -31,11 +31,11 @@ export interface Request {
   maxRetries: number;
   signal?: AbortSignal | null | undefined;
   secrets: readonly string[];
-  /** Makes the headers that are new in each attempt. */
+  /** Makes the headers that differ between attempts. */
   sign?: (() => Promise<Record<string, string>>) | undefined;
 }
 
-/** What a method was given. */
+/** The arguments of a method. */
 export interface Parts {
   query?: object | undefined;
   body?: unknown;
@@ -148,7 +148,7 @@ export function base64(bytes: Uint8Array): string {
   return btoa(text);
 }
 
-/** Makes up a UUID, also where `crypto.randomUUID` is kept from pages without TLS. */
+/** Generates a UUID, also on pages without TLS, which lack `crypto.randomUUID`. */
 export function uuid(): string {
   if (typeof crypto.randomUUID === "function") return crypto.randomUUID();
   const bytes = crypto.getRandomValues(new Uint8Array(16));

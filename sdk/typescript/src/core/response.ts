@@ -1,6 +1,6 @@
 import { APIResponseValidationError, isRecord, statusError, without, withoutIn } from "./errors.js";
 
-/** An answer: its status, headers and body as they came. */
+/** An answer: status, headers and body. */
 export class APIResponse {
   /** The HTTP status. */
   readonly status: number;
@@ -29,7 +29,7 @@ export class APIResponse {
     this.#secrets = answer.secrets;
   }
 
-  /** What the server calls the request in its log. */
+  /** The server's ID of the request, as in its log. */
   get requestId(): string | undefined {
     return this.headers.get("x-request-id") ?? undefined;
   }
@@ -44,7 +44,7 @@ export class APIResponse {
     return new TextDecoder().decode(this.bytes);
   }
 
-  /** The body as a JSON value. A body that is none is an APIResponseValidationError. */
+  /** The body as a JSON value. Throws an APIResponseValidationError if it is not JSON. */
   json<T = unknown>(): T {
     try {
       return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(this.bytes)) as T;

@@ -5,17 +5,17 @@ export const DEFAULT_TIMEOUT = 60_000;
 
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 8_000;
-/** A server that asks for more than this is not waited for: the error is thrown at once. */
+/** If a server asks for a longer wait, the error is thrown at once. */
 const LONGEST_RETRY_AFTER = 60_000;
 
-/** Whether the same request may succeed later: what `X-Should-Retry` says, or else the status. */
+/** Whether a retry may succeed, by `X-Should-Retry` or the status. */
 export function isWorthRetrying(status: number, headers: Headers): boolean {
   const asked = headers.get("x-should-retry")?.trim().toLowerCase();
   if (asked === "true" || asked === "false") return asked === "true";
   return status === 408 || status === 409 || status === 429 || status >= 500;
 }
 
-/** Reads `Retry-After`, in seconds or as a date; undefined when there is none that makes sense. */
+/** Reads `Retry-After`, in seconds or as a date; undefined if absent or invalid. */
 export function retryAfter(headers: Headers, now = Date.now()): number | undefined {
   const text = headers.get("retry-after")?.trim() ?? "";
   if (/^\d+(\.\d+)?$/.test(text)) {
@@ -28,9 +28,9 @@ export function retryAfter(headers: Headers, now = Date.now()): number | undefin
 }
 
 /**
- * Returns how long to wait after the attempt of this number, from 0; undefined when it is not worth it.
- * What the server asked for is never cut short; a little is added, so that many clients that were told the
- * same do not come back at the same instant.
+ * Returns how long to wait after the attempt of this number, from 0; undefined to give up.
+ * It is at least as long as the server asked for, plus some jitter, so that clients do not return at the same
+ * instant.
  */
 export function delay(attempt: number, asked?: number): number | undefined {
   if (asked !== undefined)

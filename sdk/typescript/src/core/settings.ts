@@ -11,11 +11,11 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 export interface ClientOptions {
   /** The API key; by default that of the environment variable MILLWRIGHT_API_KEY. */
   apiKey?: string | undefined;
-  /** Where the API is, `/api/v1` included; by default as MILLWRIGHT_BASE_URL says. */
+  /** The base URL, which ends in `/api/v1`; by default that of MILLWRIGHT_BASE_URL. */
   baseURL?: string | undefined;
   /** Milliseconds for one attempt, its answer included; 60,000 by default, `Infinity` for no limit. */
   timeout?: number | undefined;
-  /** How often a call is tried again; 2 by default. */
+  /** Number of retries; 2 by default. */
   maxRetries?: number | undefined;
   /** Headers of every request. */
   defaultHeaders?: Record<string, string> | undefined;
@@ -23,7 +23,7 @@ export interface ClientOptions {
   fetch?: Fetch | undefined;
 }
 
-/** What a client was told, checked. */
+/** The checked settings of a client. */
 export interface Settings {
   baseURL: string;
   apiKey: string;
@@ -49,7 +49,7 @@ export function resolve(options: ClientOptions): Settings {
 export function resolveFetch(given: Fetch | undefined): Fetch {
   if (given !== undefined) return given;
   if (typeof globalThis.fetch !== "function") {
-    throw new MillwrightError("there is no global fetch here: give one as the option fetch");
+    throw new MillwrightError("no global fetch: pass one as the option fetch");
   }
   return (url, init) => globalThis.fetch(url, init);
 }
@@ -57,7 +57,7 @@ export function resolveFetch(given: Fetch | undefined): Fetch {
 function resolveKey(given: string | undefined): string {
   const key = given?.trim() ?? "";
   if (key === "") {
-    throw new MillwrightError(`there is no API key: set the environment variable ${API_KEY}, or give apiKey`);
+    throw new MillwrightError(`no API key: set the environment variable ${API_KEY}, or pass apiKey`);
   }
   if (!/^[!-~]+$/.test(key)) {
     throw new MillwrightError(
@@ -70,7 +70,7 @@ function resolveKey(given: string | undefined): string {
 function resolveBaseURL(given: string | undefined): string {
   const text = given?.trim() ?? "";
   const hint = `set the environment variable ${BASE_URL}, or give baseURL, such as https://millwright.example.com/api/v1`;
-  if (text === "") throw new MillwrightError(`there is no base URL: ${hint}`);
+  if (text === "") throw new MillwrightError(`no base URL: ${hint}`);
   const url = parseURL(text);
   if (url === undefined) throw new MillwrightError(`the base URL is not an http or https URL: ${hint}`);
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
@@ -89,7 +89,7 @@ export function parseURL(text: string): URL | undefined {
   }
 }
 
-/** Returns the number of retries, or says what is wrong with it. */
+/** Returns the number of retries, or throws a MillwrightError. */
 export function checkedRetries(value: number): number {
   if (!Number.isSafeInteger(value) || value < 0) {
     throw new MillwrightError(`maxRetries must be 0 or more, not ${String(value)}`);
@@ -97,7 +97,7 @@ export function checkedRetries(value: number): number {
   return value;
 }
 
-/** Returns the timeout, or says what is wrong with it. */
+/** Returns the timeout, or throws a MillwrightError. */
 export function checkedTimeout(value: number): number {
   if (typeof value !== "number" || !(value > 0)) {
     throw new MillwrightError(`timeout must be more than 0 milliseconds, not ${String(value)}`);

@@ -2,18 +2,18 @@
 
 /** One event of a stream. */
 export interface ServerSentEvent {
-  /** Its type; `"message"` when the server named none. */
+  /** The type; `"message"` by default. */
   event: string;
-  /** What it says, most often JSON. */
+  /** The data, usually JSON. */
   data: string;
-  /** Where the stream stands after it: what to resume from. */
+  /** ID to resume from after this event. */
   id: string | undefined;
 }
 
-/** How many characters an event may have, and a line of it. A stream with more is not read on. */
+/** Maximum number of characters of an event, and of a line. A longer one ends the stream. */
 const LONGEST_EVENT = 16 * 2 ** 20;
 
-/** Turns the bytes of a stream into events. An event that was not completed is dropped. */
+/** Turns the bytes of a stream into events. Drops incomplete events. */
 export class Decoder {
   /** The last ID that the stream gave. */
   lastId: string | undefined;
@@ -35,7 +35,7 @@ export class Decoder {
     this.#longest = longest;
   }
 
-  /** Forgets what the last connection left unfinished. */
+  /** Forgets the incomplete event of the last connection. */
   reconnected(): void {
     this.#text = new TextDecoder();
     this.#rest = [];
@@ -46,7 +46,7 @@ export class Decoder {
     this.#data = [];
   }
 
-  /** Takes what came, and returns the events that it completed. A flood is a RangeError. */
+  /** Feeds bytes, and returns the completed events. Throws a RangeError if an event is too long. */
   *feed(chunk: Uint8Array): Generator<ServerSentEvent, void> {
     let text = this.#text.decode(chunk, { stream: true });
     if (this.#skipNewline && text !== "") {

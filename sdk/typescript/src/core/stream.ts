@@ -7,7 +7,7 @@ import { Limit, pause, readAll, start } from "./transport.js";
 /** Milliseconds of silence, at the least, after which a stream counts as dropped. Servers break it more often. */
 const SILENCE = 60_000;
 
-/** How often a dropped connection is made again before the stream fails, unless an event came meanwhile. */
+/** Reconnects in a row before the stream fails; an event resets the count. */
 export const PATIENCE = 5;
 
 /** How a stream is read, and what can be changed in tests. */
@@ -16,7 +16,7 @@ export interface StreamConfig<T> {
   request: Request;
   /** Reads an event; null when it repeats an earlier one, undefined when it is not what was asked for. */
   read: (event: ServerSentEvent) => T | null | undefined;
-  /** Whether a stream that closes after this event is complete; undefined when the event does not tell. */
+  /** Whether a stream that closes after this event is complete; undefined if unknown. */
   ends: (value: T) => boolean | undefined;
   lastEventId?: string | undefined;
   silence?: number | undefined;
@@ -24,12 +24,12 @@ export interface StreamConfig<T> {
 }
 
 /**
- * Events as they happen. A connection that drops is made again, and the stream goes on where it stood.
+ * Events as they happen. After a lost connection the stream reconnects and resumes.
  * Iterate over it with `for await`; leaving the loop closes the connection. The request is sent when the
  * iteration begins.
  */
 export class EventStream<T> implements AsyncIterable<T> {
-  /** The headers of the answer to the newest connection; undefined before the first. */
+  /** The headers of the latest connection; undefined before the first. */
   headers: Headers | undefined;
   readonly #config: StreamConfig<T>;
   readonly #decoder: Decoder;
@@ -41,7 +41,7 @@ export class EventStream<T> implements AsyncIterable<T> {
     this.#decoder = new Decoder(config.lastEventId, config.longest);
   }
 
-  /** Where the stream stands: what another stream can be resumed from. */
+  /** The ID from which another stream can resume. */
   get lastEventId(): string | undefined {
     return this.#decoder.lastId;
   }
@@ -107,7 +107,7 @@ export class EventStream<T> implements AsyncIterable<T> {
     return value;
   }
 
-  /** Opens the stream where it stands; undefined when there is nothing more to come. */
+  /** Opens the stream where it stopped; undefined at its end. */
   async #connect(): Promise<AsyncGenerator<Uint8Array, void> | undefined> {
     const { fetch, request } = this.#config;
     const headers: Record<string, string> = { ...request.headers, accept: "text/event-stream" };

@@ -14,7 +14,7 @@ import type { Fetch } from "./settings.js";
 /** How many bytes of an answer are read. */
 const LONGEST_BODY = 64 * 2 ** 20;
 
-/** Sends a request until it is answered well, after as many attempts as are allowed. */
+/** Sends a request, with retries. */
 export async function send(fetch: Fetch, request: Request): Promise<APIResponse> {
   for (let attempt = 0; ; attempt++) {
     let error: APIError;
@@ -30,7 +30,7 @@ export async function send(fetch: Fetch, request: Request): Promise<APIResponse>
   }
 }
 
-/** Waits until the next attempt makes sense, or throws the error when none does. */
+/** Waits for the next attempt, or throws the error. */
 export async function pause(
   request: Request,
   attempt: number,
@@ -61,7 +61,7 @@ async function attemptOnce(fetch: Fetch, request: Request, attempt: number): Pro
   }
 }
 
-/** Sends a request and returns the answer, whose body is still to come. */
+/** Sends a request and returns the answer before its body. */
 export async function start(fetch: Fetch, request: Request, limit: Limit): Promise<Response> {
   const headers = request.sign ? { ...request.headers, ...(await request.sign()) } : request.headers;
   const init: RequestInit = { method: request.method, headers, signal: limit.signal, redirect: "manual" };
@@ -69,7 +69,7 @@ export async function start(fetch: Fetch, request: Request, limit: Limit): Promi
   return limit.during(fetch(request.url, init));
 }
 
-/** Reads the body of an answer, at most so much of it as makes sense. */
+/** Reads the body of an answer, up to a limit. */
 export async function readAll(response: Response, request: Request, attempt: number): Promise<APIResponse> {
   const chunks: Uint8Array[] = [];
   let size = 0;
@@ -112,7 +112,7 @@ export async function readAll(response: Response, request: Request, attempt: num
 /** The longest that a timer of JavaScript can wait. */
 const FOREVER = 2 ** 31 - 1;
 
-/** Ends an attempt when its time is over, or when the caller's signal says so. */
+/** Ends an attempt at its timeout, or when the caller's signal aborts. */
 export class Limit {
   readonly #controller = new AbortController();
   readonly #request: Request;
@@ -133,7 +133,7 @@ export class Limit {
     return this.#controller.signal;
   }
 
-  /** Begins the time anew. */
+  /** Restarts the timeout. */
   restart(timeout: number): void {
     clearTimeout(this.#timer);
     if (timeout > FOREVER) return;
@@ -143,7 +143,7 @@ export class Limit {
     }, timeout);
   }
 
-  /** Waits for a promise, but no longer than the limit, whatever the `fetch` in use makes of signals. */
+  /** Waits for a promise up to the limit, even if the `fetch` in use ignores signals. */
   async during<T>(promise: Promise<T>): Promise<T> {
     const { signal } = this;
     let abort: (() => void) | undefined;
@@ -173,7 +173,7 @@ export class Limit {
     this.#controller.abort();
   }
 
-  /** Says in our words what went wrong: `fetch` says it in those of the platform, which may hold the request. */
+  /** Describes an error without the platform's text, which may contain the request. */
   explain(e: unknown): unknown {
     const { signal, where, secrets } = this.#request;
     if (signal?.aborted) return signal.reason;

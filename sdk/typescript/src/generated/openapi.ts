@@ -10,7 +10,7 @@ export interface paths {
         };
         /**
          * Show a conversation
-         * @description All runs that belong to it, oldest first. Of more than 16 MiB the newest is shown, and an event block named left_out stands for what was said before. Needs a key of role viewer or above.
+         * @description Returns all runs of the conversation, oldest first. If it exceeds 16 MiB, the answer has the newest part, after an event block named left_out. Needs a key of role viewer or above.
          */
         get: operations["getConversation"];
         put?: never;
@@ -30,13 +30,13 @@ export interface paths {
         };
         /**
          * List runs
-         * @description Conditions on different fields must all hold; the values of a repeated parameter are alternatives. metadata[key]=value selects runs by their metadata. No run is shown twice or skipped because others are added meanwhile. The server looks at a bounded number of runs for a page: it may have fewer than limit, or none, and the list go on while has_next_page is true. Needs a key of role viewer or above.
+         * @description Conditions on different fields must all hold; the values of a repeated parameter are alternatives. metadata[key]=value selects runs by their metadata. Runs that are added meanwhile cause no run to appear twice or be skipped. The server examines a bounded number of runs for a page. A page may have fewer runs than limit, or none; the list continues while has_next_page is true. Needs a key of role viewer or above.
          */
         get: operations["listRuns"];
         put?: never;
         /**
          * Start a run
-         * @description The run is queued. An Idempotency-Key header makes a repeat return the first answer for 24 hours. Needs a key of role runner or above.
+         * @description Queues a run. Repeats with the same Idempotency-Key get the first answer for 24 hours. Needs a key of role runner or above.
          */
         post: operations["createRun"];
         delete?: never;
@@ -54,7 +54,7 @@ export interface paths {
         };
         /**
          * Show a run
-         * @description In full, with the prompt that was given to the agent. Needs a key of role viewer or above.
+         * @description Returns the full run, with the prompt that the agent got. Needs a key of role viewer or above.
          */
         get: operations["getRun"];
         put?: never;
@@ -74,7 +74,7 @@ export interface paths {
         };
         /**
          * Download a file of a run
-         * @description Others wrote it: do not trust it. Needs a key of role viewer or above.
+         * @description Outsiders may have written the content: do not trust it. Needs a key of role viewer or above.
          */
         get: operations["getAttachment"];
         put?: never;
@@ -96,7 +96,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel a run
-         * @description A queued run is cancelled at once. A run in progress is told to stop, and killed after 5 seconds; the answer comes when it is CANCELLED, or after 10 seconds, with cancel_requested_at recorded. The answer is the run's ID. Needs a key of role runner or above.
+         * @description Cancels a queued run at once. A run in progress is stopped, and killed after 5 seconds; the answer comes when it is CANCELLED, or after 10 seconds, with cancel_requested_at set. The answer is the run's ID. Needs a key of role runner or above.
          */
         post: operations["cancelRun"];
         delete?: never;
@@ -114,7 +114,7 @@ export interface paths {
         };
         /**
          * Show the conversation of a run
-         * @description Only what was said in this run. Of more than 16 MiB the newest is shown, and an event block named left_out stands for what was said before. Needs a key of role viewer or above.
+         * @description Returns the conversation of this run only. If it exceeds 16 MiB, the answer has the newest part, after an event block named left_out. Needs a key of role viewer or above.
          */
         get: operations["getRunConversation"];
         put?: never;
@@ -134,7 +134,7 @@ export interface paths {
         };
         /**
          * Follow a run
-         * @description Server-sent events: state with a RunStateEvent, message with a ConversationMessage. The stream ends when the run has ended; a client that reconnects then is answered 204. Needs a key of role viewer or above.
+         * @description Server-sent events: state with a RunStateEvent, message with a ConversationMessage. The stream ends with the run; a client that reconnects then gets 204. Needs a key of role viewer or above.
          */
         get: operations["streamRunEvents"];
         put?: never;
@@ -156,7 +156,7 @@ export interface paths {
         put?: never;
         /**
          * Send a message to a run
-         * @description A run that has ended is queued again, as a new execution of the same run. An Idempotency-Key header makes a repeat return the first answer for 24 hours. Needs a key of role runner or above.
+         * @description Queues a run that has ended again, as a new execution of the same run. Repeats with the same Idempotency-Key get the first answer for 24 hours. Needs a key of role runner or above.
          */
         post: operations["createFollowup"];
         delete?: never;
@@ -174,7 +174,7 @@ export interface paths {
         };
         /**
          * List the bundled skills
-         * @description For grouping the use of skills across conversations. It is not an availability manifest: what a run had is its advertised_skills. Needs a key of role viewer or above.
+         * @description A catalog for grouping the use of skills across conversations. The skills that a run had are its advertised_skills. Needs a key of role viewer or above.
          */
         get: operations["listBundledSkills"];
         put?: never;
@@ -266,8 +266,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say what is wrong with a definition tree
-         * @description Never looks at state. Needs no key; without one it takes 2 MiB, and 30 requests a minute from a sender.
+         * Validate a definition tree
+         * @description Never reads the state. Needs no key; without a key the limits are 2 MiB, and 30 requests a minute from a sender.
          */
         post: operations["validateFactoryFiles"];
         delete?: never;
@@ -304,7 +304,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List a factory's automations, what they select, and why they do not fire
+         * List a factory's automations, with their webhooks and why they do not fire
          * @description Needs a key of role viewer or above.
          */
         get: operations["listAutomations"];
@@ -325,12 +325,12 @@ export interface paths {
         };
         /**
          * List the files of a definition
-         * @description Only for a factory whose definition the server itself holds. Needs a key of role viewer or above.
+         * @description Only for managed factories. Needs a key of role viewer or above.
          */
         get: operations["listFiles"];
         /**
-         * Replace the definition by a tree of files
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
+         * Replace the definition with a tree of files
+         * @description Only for managed factories; for others the answer names the file to edit. The edit is in force when the answer comes. An edit with errors changes nothing; the answer lists them in errors. Needs a key of role admin or above.
          */
         put: operations["importFiles"];
         post?: never;
@@ -348,13 +348,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Export the definition as a tar of its files, which a git or directory source takes as it is
-         * @description Only for a factory whose definition the server itself holds. Needs a key of role admin or above.
+         * Export the definition as a tar, for a git or directory source
+         * @description Only for managed factories. Needs a key of role admin or above.
          */
         get: operations["exportFiles"];
         /**
-         * Replace the definition by the files of a tar
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
+         * Replace the definition with the files of a tar
+         * @description Only for managed factories; for others the answer names the file to edit. The edit is in force when the answer comes. An edit with errors changes nothing; the answer lists them in errors. Needs a key of role admin or above.
          */
         put: operations["importTar"];
         post?: never;
@@ -373,18 +373,18 @@ export interface paths {
         };
         /**
          * Read a definition file
-         * @description Only for a factory whose definition the server itself holds. Needs a key of role admin or above.
+         * @description Only for managed factories. Needs a key of role admin or above.
          */
         get: operations["getFile"];
         /**
          * Write a definition file
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
+         * @description Only for managed factories; for others the answer names the file to edit. The edit is in force when the answer comes. An edit with errors changes nothing; the answer lists them in errors. Needs a key of role admin or above.
          */
         put: operations["putFile"];
         post?: never;
         /**
          * Delete a definition file
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
+         * @description Only for managed factories; for others the answer names the file to edit. The edit is in force when the answer comes. An edit with errors changes nothing; the answer lists them in errors. Needs a key of role admin or above.
          */
         delete: operations["deleteFile"];
         options?: never;
@@ -422,8 +422,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say what applying a tree to a factory would change, or why it would be refused; changes nothing
-         * @description Without files it plans the current head of the factory's source, which needs a key of role runner. A key holder can learn from a plan whether a team secret of some name exists. Needs a key of role viewer or above.
+         * Plan the changes that a tree would make to a factory
+         * @description Without files, plans the head of the factory's source, which needs a key of role runner. A plan reveals whether a team secret of a name exists. Needs a key of role viewer or above.
          */
         post: operations["planFactory"];
         delete?: never;
@@ -442,8 +442,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Take a git host's push notice, which wakes the factory's source
-         * @description Needs no key: the notice is signed by the git host with the team secret that the settings of the source name.
+         * Accept a git host's push notice, and read the factory's source
+         * @description Needs no key: the git host signs the notice with the team secret that the source's settings name.
          */
         post: operations["notifyPush"];
         delete?: never;
@@ -461,7 +461,7 @@ export interface paths {
         };
         /**
          * List the revisions of a definition, newest first
-         * @description Only for a factory whose definition the server itself holds. The last 200 are kept, fewer when their files are large. Needs a key of role viewer or above.
+         * @description Only for managed factories. The server stores the last 200, fewer if their files are large. Needs a key of role viewer or above.
          */
         get: operations["listRevisions"];
         put?: never;
@@ -480,8 +480,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get a revision, with what it changed
-         * @description Only for a factory whose definition the server itself holds. The last 200 are kept, fewer when their files are large. Needs a key of role admin or above.
+         * Get a revision with its changes
+         * @description Only for managed factories. The server stores the last 200, fewer if their files are large. Needs a key of role admin or above.
          */
         get: operations["getRevision"];
         put?: never;
@@ -502,8 +502,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Make a new revision with the files of an earlier one
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
+         * Restore an earlier revision as a new one
+         * @description Only for managed factories; for others the answer names the file to edit. The edit is in force when the answer comes. An edit with errors changes nothing; the answer lists them in errors. Needs a key of role admin or above.
          */
         post: operations["restoreRevision"];
         delete?: never;
@@ -523,7 +523,7 @@ export interface paths {
         put?: never;
         /**
          * Send work to a factory
-         * @description The factory's foreman agent does it, where the definition has one: its prompt becomes the base prompt. Needs a key of role runner or above.
+         * @description The factory's foreman agent gets the work, if the definition has one: its prompt becomes the base prompt. Needs a key of role runner or above.
          */
         post: operations["createFactoryRun"];
         delete?: never;
@@ -542,7 +542,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Apply the head of a factory's source now, and wait until it is applied or refused
+         * Apply the head of a factory's source, and wait until it is applied or refused
          * @description Needs a key of role admin or above.
          */
         post: operations["syncFactory"];
@@ -587,7 +587,7 @@ export interface paths {
         put?: never;
         /**
          * Create a webhook
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
+         * @description Only for managed factories; for others the answer names the file to edit. The edit is in force when the answer comes. An edit with errors changes nothing; the answer lists them in errors. Needs a key of role admin or above.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -612,14 +612,14 @@ export interface paths {
         post?: never;
         /**
          * Delete a webhook
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
+         * @description Only for managed factories; for others the answer names the file to edit. The edit is in force when the answer comes. An edit with errors changes nothing; the answer lists them in errors. Needs a key of role admin or above.
          */
         delete: operations["deleteWebhook"];
         options?: never;
         head?: never;
         /**
          * Change a webhook
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
+         * @description Only for managed factories; for others the answer names the file to edit. The edit is in force when the answer comes. An edit with errors changes nothing; the answer lists them in errors. Needs a key of role admin or above.
          */
         patch: operations["updateWebhook"];
         trace?: never;
@@ -653,7 +653,7 @@ export interface paths {
         };
         /**
          * Follow the accepted deliveries of a webhook
-         * @description Server-sent events: first listening, with no data, then delivery with a Delivery for each that is accepted from then on. While a stream of a key of role runner is open, and for a minute after, the headers of deliveries are kept for getDeliveryRequest. A stream that is resumed may repeat deliveries of the last half minute: tell them apart by their IDs. Needs a key of role viewer or above.
+         * @description Server-sent events: first listening, without data, then delivery with a Delivery for each accepted delivery. While a key of role runner has an open stream, and for a minute after, the server stores headers for getDeliveryRequest. A resumed stream may repeat deliveries of the last half minute: compare their IDs. Needs a key of role viewer or above.
          */
         get: operations["streamDeliveries"];
         put?: never;
@@ -672,7 +672,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get a delivery with its payload, and what each automation made of it
+         * Get a delivery with its payload and the verdict of each automation
          * @description Needs a key of role viewer or above.
          */
         get: operations["getDelivery"];
@@ -694,7 +694,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Start the matching runs of a delivery again, as a new delivery
+         * Replay a delivery: start its matching runs again, as a new delivery
          * @description Needs a key of role runner or above.
          */
         post: operations["replayDelivery"];
@@ -713,7 +713,7 @@ export interface paths {
         };
         /**
          * Get an accepted delivery as it was sent
-         * @description The request in the form of HTTP/1.1: its line, the headers where they were kept, an empty line, and the body byte for byte. Credentials are left out, and a token in the URL is shown as {token}; signatures are not: whoever reads one can send the request again under another ID. Others wrote it: do not trust it. Needs a key of role runner or above.
+         * @description The request in the form of HTTP/1.1: request line, stored headers, an empty line, and the body byte for byte. Credentials are omitted, and {token} replaces a token in the URL. Signatures are included: a reader can send the request again under another ID. Outsiders wrote the content: do not trust it. Needs a key of role runner or above.
          */
         get: operations["getDeliveryRequest"];
         put?: never;
@@ -734,8 +734,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a webhook a new secret; the old one stops working at once
-         * @description Only for a factory whose definition the server itself holds; for others the answer names the file to edit. It is in force when the answer comes; a definition that would be refused changes nothing, and errors says why. Needs a key of role admin or above.
+         * Rotate a webhook's secret; the old one stops working at once
+         * @description Only for managed factories; for others the answer names the file to edit. The edit is in force when the answer comes. An edit with errors changes nothing; the answer lists them in errors. Needs a key of role admin or above.
          */
         post: operations["rotateSecret"];
         delete?: never;
@@ -758,7 +758,7 @@ export interface paths {
         get: operations["listKeys"];
         put?: never;
         /**
-         * Make an API key
+         * Create an API key
          * @description Needs a key of role admin or above.
          */
         post: operations["createKey"];
@@ -779,7 +779,7 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Revoke an API key, at once
+         * Revoke an API key at once
          * @description Needs a key of role admin or above.
          */
         delete: operations["revokeKey"];
@@ -796,7 +796,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the team's secrets: names, versions and users, never values
+         * List the team's secrets, without values
          * @description Needs a key of role viewer or above.
          */
         get: operations["listSecrets"];
@@ -817,7 +817,7 @@ export interface paths {
         };
         get?: never;
         /**
-         * Create a secret, or give it a new value, which webhooks pick up when their definition next applies
+         * Create a secret or set its value, which webhooks use from their next apply
          * @description Needs a key of role admin or above.
          */
         put: operations["setSecret"];
@@ -859,22 +859,22 @@ export interface components {
         APIKey: {
             /**
              * Format: date-time
-             * @description When it was made
+             * @description Time of creation
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it stops working; null for never
+             * @description Time of expiry; null if the key does not expire
              */
             expires_at: string | null;
-            /** @description What it is for */
+            /** @description Purpose */
             name: string;
             /**
              * Format: date-time
-             * @description When it was revoked; null if it was not
+             * @description Time of revocation; null for a valid key
              */
             revoked_at: string | null;
-            /** @description viewer reads, runner also creates and steers runs, admin may do everything, worker executes runs and has no API */
+            /** @description viewer reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API */
             role: "viewer" | "runner" | "admin" | "worker" | (string & {});
             /**
              * @description Identifier
@@ -887,11 +887,11 @@ export interface components {
             bundled_skill_id?: string;
             /** @description Name of the skill */
             name: string;
-            /** @description Path by which it is resolved */
+            /** @description Path of the skill */
             skill_path?: string;
         };
         AmbientAgentConfig: {
-            /** @description Shapes the agent's behaviour */
+            /** @description Instructions that precede the prompt */
             base_prompt?: string | null;
             /** @description The environment */
             environment_id?: string | null;
@@ -899,7 +899,7 @@ export interface components {
             harness?: components["schemas"]["Harness"];
             /**
              * Format: int64
-             * @description How long a session may be idle
+             * @description Idle time of a session, in minutes; stored and returned, without effect here
              */
             idle_timeout_minutes?: number | null;
             /** @description Tools through MCP, by name */
@@ -914,7 +914,7 @@ export interface components {
             runner_id?: string | null;
             /** @description Skill as base prompt: owner/repo:skill-name or owner/repo:path/to/SKILL.md */
             skill_spec?: string | null;
-            /** @description Where to execute */
+            /** @description Where to execute the run */
             worker_host?: string | null;
         };
         AttachmentInfo: {
@@ -937,76 +937,76 @@ export interface components {
             mime_type?: string | null;
         };
         Automation: {
-            /** @description The agent it names, or empty */
+            /** @description Name of the agent, or empty */
             agent: string;
-            /** @description Whether it may start runs */
+            /** @description Whether the automation is enabled */
             enabled: boolean;
             /**
              * @description The definition file, relative to the root of the definition
              * @example automations/ci/automation.md
              */
             file: string;
-            /** @description Whether anything can start it just now */
+            /** @description Whether a trigger can fire at present */
             fires: boolean;
             /**
              * Format: int64
-             * @description The line of the file on which its first key stands, from 1
+             * @description Line of the automation's first key in the file, from 1
              */
             line: number;
-            /** @description Its name: that of its directory */
+            /** @description Name, as its directory */
             name: string;
-            /** @description What starts it */
+            /** @description Triggers */
             triggers: components["schemas"]["AutomationTrigger"][];
             /**
              * @description Identifier
              * @example auto_01h455vb4pex5vsknk084sn02q
              */
             uid: string;
-            /** @description The webhooks that its triggers select */
+            /** @description Webhooks that the triggers select */
             webhooks: components["schemas"]["SelectedWebhook"][];
-            /** @description Why it does not fire, or not for all that it selects; empty when there is nothing to say */
+            /** @description Why the automation does not fire, or not for all selected webhooks; else empty */
             why_not: string[];
         };
         AutomationTrigger: {
-            /** @description Of a schedule trigger: when, in UTC */
+            /** @description Schedule triggers: the times, in UTC */
             cron?: string;
             /**
-             * @description What happened
+             * @description Name of the event
              * @example received
              */
             event: string;
-            /** @description Of any other trigger: its filter */
+            /** @description Other triggers: the filter */
             filter?: unknown;
-            /** @description Of a webhook trigger: its payload filter */
+            /** @description Webhook triggers: the payload filter */
             payload?: unknown;
             /**
-             * @description Who knows of the event
+             * @description Provider of the event
              * @example webhook
              */
             provider: string;
-            /** @description Whether this server fires such triggers */
+            /** @description Whether this server supports the trigger */
             supported: boolean;
-            /** @description Of a webhook trigger: UIDs of the webhooks it selects */
+            /** @description Webhook triggers: UIDs of the selected webhooks */
             webhook_ids?: string[];
         };
         AutomationVerdict: {
             /** @description The automation */
             automation_id: string;
-            /** @description How its payload filter fares; of several triggers the first that matches */
+            /** @description Result of the payload filter; of several triggers, that of the first match */
             explanation?: components["schemas"]["Explanation"];
-            /** @description Its name */
+            /** @description Name */
             name: string;
-            /** @description Whether it starts a run for the payload; unknown when the payload is not kept */
+            /** @description Whether the automation starts a run for the payload; unknown if the payload is not stored */
             verdict: "matched" | "not_matched" | "disabled" | "unknown" | (string & {});
         };
         BundledSkill: {
             /** @description The skill's ID: input.bundled_skill_id of read_skill actions */
             id: string;
-            /** @description What it is for */
+            /** @description Purpose */
             purpose: string;
         };
         BundledSkills: {
-            /** @description What the catalog is, and is not */
+            /** @description Purpose of the catalog */
             note: string;
             /** @description The catalog */
             skills: components["schemas"]["BundledSkill"][];
@@ -1014,22 +1014,22 @@ export interface components {
         Condition: {
             /**
              * Format: date-time
-             * @description Since when
+             * @description Time of the last change
              */
             last_transition_time: string;
-            /** @description Why, in a sentence */
+            /** @description The reason, as a sentence */
             message: string;
-            /** @description Why, in one word */
+            /** @description The reason, as one word */
             reason: string;
-            /** @description Whether it holds */
+            /** @description Whether the condition holds */
             status: "True" | "False" | "Unknown" | (string & {});
-            /** @description What is said */
+            /** @description Text of the message */
             type: "Ready" | "Reconciling" | "Stalled" | (string & {});
         };
         Conversation: {
             /** @description The conversation's ID */
             conversation_id: string;
-            /** @description What was said, a step for each execution of a run */
+            /** @description The conversation, with one step for each execution */
             steps: components["schemas"]["ConversationStep"][];
         };
         ConversationBlock: {
@@ -1040,22 +1040,22 @@ export interface components {
              * @example skill
              */
             category?: string;
-            /** @description event: what it tells */
+            /** @description event: its data */
             data?: unknown;
             /** @description action: its ID */
             id?: string;
-            /** @description action: what it was given; of read_skill: skill_path and, for bundled skills, bundled_skill_id */
+            /** @description action: the input; for read_skill: skill_path and, for bundled skills, bundled_skill_id */
             input?: unknown;
             /**
-             * @description What is done, or what happened; read_skill for the load of a skill
+             * @description Name of the action or event; read_skill if a skill was loaded
              * @example read_skill
              */
             name?: string;
-            /** @description action_result: what came out */
+            /** @description action_result: the output */
             output?: unknown;
-            /** @description action_result: how it ended */
+            /** @description action_result: the end state */
             state?: string;
-            /** @description text: what is said */
+            /** @description text: the text */
             text?: string;
             /** @description Kind of the block */
             type: "text" | "action" | "action_result" | "event" | (string & {});
@@ -1063,11 +1063,11 @@ export interface components {
         ConversationMessage: {
             /** @description The parts of the message */
             content: components["schemas"]["ConversationBlock"][];
-            /** @description Who speaks */
+            /** @description Author of the message */
             role: "user" | "assistant" | (string & {});
             /**
              * Format: date-time
-             * @description When it was said
+             * @description Time of the message
              */
             timestamp: string;
         };
@@ -1076,67 +1076,67 @@ export interface components {
             id: string;
             /** @description The messages, oldest first */
             messages: components["schemas"]["ConversationMessage"][];
-            /** @description Steps inside this one: what attempts said that were given up, when a worker was lost or handed the run back */
+            /** @description Nested steps: output of earlier attempts, whose worker was lost or returned the run */
             steps: components["schemas"]["ConversationStep"][];
         };
         CreateAPIKeyRequest: {
             /**
              * Format: date-time
-             * @description When it stops working, instead of expires_in
+             * @description Time of expiry, instead of expires_in
              */
             expires_at?: string | Date;
             /**
-             * @description How long it works: days, hours, minutes and seconds; absent for ever
+             * @description Lifetime in days, hours, minutes and seconds; absent: the key does not expire
              * @example 24h
              */
             expires_in?: string;
-            /** @description What it is for */
+            /** @description Purpose */
             name: string;
-            /** @description What its holder may do */
+            /** @description Role of the key */
             role: "viewer" | "runner" | "admin" | "worker" | (string & {});
         };
         CreateWebhookRequest: {
-            /** @description How senders show who they are */
+            /** @description How senders authenticate */
             auth_mode?: "token" | "url_token" | "signature" | (string & {});
-            /** @description Header in which the sender puts its own event ID */
+            /** @description Header with the sender's own event ID */
             delivery_id_header?: string;
-            /** @description Whether it takes deliveries; true when absent */
+            /** @description Whether the webhook accepts deliveries; true when absent */
             enabled?: boolean;
-            /** @description Whether the provider's set-up probes are answered */
+            /** @description Whether the webhook answers the provider's set-up probes */
             handshake?: boolean;
             /**
-             * @description Its name
+             * @description Name
              * @example alerts
              */
             name: string;
-            /** @description The provider's signing secret, with signature; absent for one that is yet to come, or, with standard_webhooks and svix, to be made here */
+            /** @description For auth_mode signature: the provider's signing secret. Absent: set later, or generated for standard_webhooks and svix */
             secret?: string;
-            /** @description Name for its secret, or of an existing one; absent for a name made from the webhook's */
+            /** @description Name of a new or existing secret; absent: a name derived from the webhook's */
             secret_name?: string;
-            /** @description The provider's signing scheme, with signature */
+            /** @description For auth_mode signature: the provider's signing scheme */
             signature_scheme?: string;
         };
         CreatedAPIKey: {
             /**
              * Format: date-time
-             * @description When it was made
+             * @description Time of creation
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it stops working; null for never
+             * @description Time of expiry; null if the key does not expire
              */
             expires_at: string | null;
-            /** @description What it is for */
+            /** @description Purpose */
             name: string;
             /**
              * Format: date-time
-             * @description When it was revoked; null if it was not
+             * @description Time of revocation; null for a valid key
              */
             revoked_at: string | null;
-            /** @description viewer reads, runner also creates and steers runs, admin may do everything, worker executes runs and has no API */
+            /** @description viewer reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API */
             role: "viewer" | "runner" | "admin" | "worker" | (string & {});
-            /** @description The key itself, shown this once */
+            /** @description The key; no other answer contains it */
             secret: string;
             /**
              * @description Identifier
@@ -1145,7 +1145,7 @@ export interface components {
             uid: string;
         };
         DefinitionFile: {
-            /** @description Its text */
+            /** @description Text of the file */
             content: string;
             /**
              * @description Path relative to the root of the tree, with forward slashes
@@ -1156,7 +1156,7 @@ export interface components {
         Delivery: {
             /**
              * Format: int64
-             * @description How many requests share this row; above 1 only in a flood of rejected ones
+             * @description Number of requests that share this row; above 1 only if many were rejected
              */
             count: number;
             /**
@@ -1164,47 +1164,47 @@ export interface components {
              * @example dlv_01h455vb4pex5vsknk084sn02q
              */
             delivery_id: string;
-            /** @description Of a duplicate: the delivery that was accepted first */
+            /** @description For a duplicate: ID of the accepted delivery */
             duplicate_of?: string;
             /** @description The provider's name of the event, escaped, at most 128 characters */
             event?: string;
-            /** @description What tells it apart from others, escaped, at most 128 characters; empty unless the request got that far */
+            /** @description Identity of the delivery, escaped, at most 128 characters; empty if an earlier check refused it */
             identity: string;
-            /** @description Where the identity comes from; empty if there is none */
+            /** @description Origin of the identity; empty without an identity */
             identity_source: "" | "header" | "provider" | "service_header" | "body_hash" | (string & {});
             /**
-             * @description The outcome, for people to read
+             * @description The outcome, as text for people
              * @example Rejected (auth)
              */
             label: string;
             /**
              * Format: date-time
-             * @description When the last one came, where count is above 1
+             * @description Time of the last request, if count is above 1
              */
             last_received_at?: string;
-            /** @description What became of it */
+            /** @description Outcome */
             outcome: "accepted" | "duplicate" | "rejected_auth" | "rejected_invalid_json" | "rejected_too_large" | "handshake" | (string & {});
             /** @description The precise cause; may be empty */
             reason: string;
             /**
              * Format: date-time
-             * @description When it came, or the first of count
+             * @description Time of arrival, or that of the first of count requests
              */
             received_at: string;
-            /** @description Of a replay: the delivery that was started again */
+            /** @description For a replay: ID of the original delivery */
             replay_of?: string;
-            /** @description The runs that it started, oldest first */
+            /** @description The started runs, oldest first */
             runs: components["schemas"]["DeliveryRun"][];
             /** @description Address of the sender, or its IPv6 network */
             sender: string;
             /**
              * Format: int64
-             * @description Size of the body; null where it is not known, the smallest where count is above 1
+             * @description Size of the body in bytes; null if unknown; the smallest if count is above 1
              */
             size_bytes: number | null;
             /**
              * Format: int64
-             * @description The largest size, where count is above 1
+             * @description The largest size, if count is above 1
              */
             size_bytes_max?: number;
         };
@@ -1216,99 +1216,99 @@ export interface components {
             accepted: number;
             /**
              * Format: int64
-             * @description Accepted before under the same identity
+             * @description Duplicates of accepted deliveries
              */
             duplicate: number;
             /**
              * Format: int64
-             * @description Set-up probes that were answered
+             * @description Answered set-up probes
              */
             handshake: number;
             /**
              * Format: int64
-             * @description Not authenticated
+             * @description Failed authentications
              */
             rejected_auth: number;
             /**
              * Format: int64
-             * @description Not valid JSON
+             * @description Invalid JSON
              */
             rejected_invalid_json: number;
             /**
              * Format: int64
-             * @description Over the size limit
+             * @description Too large
              */
             rejected_too_large: number;
         };
         DeliveryDetail: {
-            /** @description What each automation that selects the webhook makes of the payload, worked out anew */
+            /** @description The verdict of each automation that selects the webhook, evaluated now */
             automations: components["schemas"]["AutomationVerdict"][];
             /**
              * Format: int64
-             * @description How many requests share this row; above 1 only in a flood of rejected ones
+             * @description Number of requests that share this row; above 1 only if many were rejected
              */
             count: number;
-            /** @description Whether the definition has changed since the delivery, so that the verdicts may differ from those of then */
+            /** @description Whether the definition has changed since the delivery, so the verdicts may have changed */
             definition_changed: boolean;
             /**
              * @description Identifier
              * @example dlv_01h455vb4pex5vsknk084sn02q
              */
             delivery_id: string;
-            /** @description Of a duplicate: the delivery that was accepted first */
+            /** @description For a duplicate: ID of the accepted delivery */
             duplicate_of?: string;
             /** @description The provider's name of the event, escaped, at most 128 characters */
             event?: string;
-            /** @description What tells it apart from others, escaped, at most 128 characters; empty unless the request got that far */
+            /** @description Identity of the delivery, escaped, at most 128 characters; empty if an earlier check refused it */
             identity: string;
-            /** @description Where the identity comes from; empty if there is none */
+            /** @description Origin of the identity; empty without an identity */
             identity_source: "" | "header" | "provider" | "service_header" | "body_hash" | (string & {});
             /**
-             * @description The outcome, for people to read
+             * @description The outcome, as text for people
              * @example Rejected (auth)
              */
             label: string;
             /**
              * Format: date-time
-             * @description When the last one came, where count is above 1
+             * @description Time of the last request, if count is above 1
              */
             last_received_at?: string;
-            /** @description What became of it */
+            /** @description Outcome */
             outcome: "accepted" | "duplicate" | "rejected_auth" | "rejected_invalid_json" | "rejected_too_large" | "handshake" | (string & {});
-            /** @description The body, of an accepted delivery, for as long as it is kept */
+            /** @description The body of an accepted delivery, while it is stored */
             payload?: unknown;
             /** @description The precise cause; may be empty */
             reason: string;
             /**
              * Format: date-time
-             * @description When it came, or the first of count
+             * @description Time of arrival, or that of the first of count requests
              */
             received_at: string;
-            /** @description Of a replay: the delivery that was started again */
+            /** @description For a replay: ID of the original delivery */
             replay_of?: string;
-            /** @description The runs that it started, oldest first */
+            /** @description The started runs, oldest first */
             runs: components["schemas"]["DeliveryRun"][];
             /** @description Address of the sender, or its IPv6 network */
             sender: string;
             /**
              * Format: int64
-             * @description Size of the body; null where it is not known, the smallest where count is above 1
+             * @description Size of the body in bytes; null if unknown; the smallest if count is above 1
              */
             size_bytes: number | null;
             /**
              * Format: int64
-             * @description The largest size, where count is above 1
+             * @description The largest size, if count is above 1
              */
             size_bytes_max?: number;
         };
         DeliveryRun: {
-            /** @description The automation that it is a run of */
+            /** @description Automation that started the run */
             automation_id: string;
             /** @description Identifier of the run */
             run_id: string;
-            /** @description Its state */
+            /** @description State */
             state: string;
-            /** @description Its title */
+            /** @description Title */
             title: string;
         };
         EditFileRequest: {
@@ -1317,15 +1317,15 @@ export interface components {
         };
         Error: {
             /**
-             * @description What kind of error
+             * @description Kind of error
              * @example invalid_request
              */
             code: string;
-            /** @description What exactly was wrong */
+            /** @description The exact problem */
             detail?: string;
             /** @description Title, or title (detail) */
             error: string;
-            /** @description The fields that were wrong */
+            /** @description The invalid fields */
             errors?: components["schemas"]["FieldError"][] | null;
             /** @description Path of the request */
             instance?: string;
@@ -1351,7 +1351,7 @@ export interface components {
             leaves: components["schemas"]["LeafExplanation"][];
             /** @description Whether the filter matches */
             matched: boolean;
-            /** @description Why, where the filter as a whole decides: there is none, it is empty, or the body is no object */
+            /** @description The reason, if the filter as a whole decides: it is absent or empty, or the body is not an object */
             reason?: string;
         };
         Factory: {
@@ -1359,30 +1359,30 @@ export interface components {
             agents: components["schemas"]["FactoryAgent"][];
             /** @description alias of factory.yaml, or empty */
             alias: string;
-            /** @description Where it stands, as Ready, Reconciling and Stalled */
+            /** @description Conditions Ready, Reconciling and Stalled */
             conditions: components["schemas"]["Condition"][];
-            /** @description How many resources the applied definition has */
+            /** @description Number of resources in the applied definition */
             counts: components["schemas"]["FactoryCounts"];
             /**
              * Format: date-time
-             * @description When it was first configured
+             * @description Time at which the factory was first configured
              */
             created_at: string;
             /** @description description of factory.yaml, or empty */
             description: string;
-            /** @description Whether it is no longer configured: its webhooks answer 404 */
+            /** @description Whether the settings no longer name the factory; its webhooks answer 404 */
             detached: boolean;
-            /** @description name of factory.yaml, which is for display only */
+            /** @description name of factory.yaml, for display only */
             display_name?: string;
-            /** @description Its identity: the name in the server's settings */
+            /** @description Name in the server's settings, which identifies the factory */
             name: string;
             /** @description repositories of factory.yaml */
             repositories: components["schemas"]["Repository"][];
-            /** @description Where its definition comes from */
+            /** @description Source of the definition */
             source: components["schemas"]["FactorySource"];
-            /** @description Whether its settings suspend it: it is applied only when asked */
+            /** @description Whether the settings suspend the factory: it is applied only on request */
             suspended: boolean;
-            /** @description Where its definition stands */
+            /** @description State of the definition */
             sync: components["schemas"]["FactorySync"];
             /**
              * @description Identifier
@@ -1391,15 +1391,15 @@ export interface components {
             uid: string;
             /**
              * Format: date-time
-             * @description When its settings or its factory.yaml last changed
+             * @description Time of the last change of its settings or factory.yaml
              */
             updated_at: string;
         };
         FactoryAgent: {
-            /** @description Its name */
+            /** @description Name */
             name: string;
             /**
-             * @description Its agentType
+             * @description agentType of the agent
              * @example FOREMAN
              */
             type: string;
@@ -1434,61 +1434,61 @@ export interface components {
             webhooks: number;
         };
         FactoryRunRequest: {
-            /** @description What to change of the configuration that the definition gives */
+            /** @description Changes to the configuration in the definition */
             config?: components["schemas"]["AmbientAgentConfig"];
-            /** @description What is to be done */
+            /** @description The task */
             prompt: string;
-            /** @description The ticket that the work is for */
+            /** @description The ticket of the task */
             ticket_ref?: string | null;
-            /** @description Its address */
+            /** @description URL of the ticket */
             ticket_url?: string | null;
-            /** @description Text for people; the prompt's first line when absent */
+            /** @description Title for people; the first line of the prompt when absent */
             title?: string | null;
         };
         FactoryRunResponse: {
             /** @description The factory */
             factory_uid: string;
-            /** @description Name of the agent that does it; empty when the definition has no foreman */
+            /** @description Name of the foreman agent; empty if the definition has none */
             foreman_agent: string;
             /** @description The run's ID */
             run_id: string;
             /** @description The run's page on the dashboard */
             run_url: string;
-            /** @description Where the run stands */
+            /** @description State of the run */
             state: components["schemas"]["RunState"];
-            /** @description As given */
+            /** @description As in the request */
             ticket_ref: string;
         };
         FactorySource: {
-            /** @description Branch that is watched; empty unless kind is git */
+            /** @description The watched branch; empty unless kind is git */
             branch: string;
             /** @description A git branch, a directory, or the server itself */
             kind: "git" | "dir" | "managed" | (string & {});
-            /** @description The directory, or the one inside the repository */
+            /** @description The directory, or the path in the repository */
             path: string;
             /** @description Address of the repository, without credentials; empty unless kind is git */
             url: string;
         };
         FactorySync: {
-            /** @description The revision that serves; empty before the first */
+            /** @description The revision in force; empty before the first apply */
             applied_revision: string;
-            /** @description The revision last looked at; empty before the first */
+            /** @description The revision of the last attempt; empty before the first attempt */
             attempted_revision: string;
             /**
              * Format: date-time
-             * @description When a revision was last applied
+             * @description Time of the last apply
              */
             last_applied_at: string | null;
             /**
              * Format: date-time
-             * @description When the last attempt ended
+             * @description Time at which the last attempt ended
              */
             last_attempted_at: string | null;
-            /** @description Why the last attempt was refused or failed, in one line; else empty */
+            /** @description Reason why the last attempt was refused or failed, in one line; else empty */
             message: string;
-            /** @description What the last attempt found in the definition */
+            /** @description Problems that the last attempt found */
             problems: components["schemas"]["Problem"][];
-            /** @description What became of the last attempt to apply; refused and failed leave the last applied definition in place */
+            /** @description Outcome of the last attempt to apply; after refused and failed, the last applied definition stays in force */
             state: "pending" | "applied" | "refused" | "failed" | (string & {});
         };
         FieldError: {
@@ -1497,11 +1497,11 @@ export interface components {
              * @example config.skill_spec
              */
             field: string;
-            /** @description What is wrong with it */
+            /** @description The problem */
             message: string;
         };
         FileContent: {
-            /** @description Its text */
+            /** @description Text of the file */
             content: string;
             /**
              * @description Path relative to the root of the definition
@@ -1509,15 +1509,15 @@ export interface components {
              */
             path: string;
             /**
-             * @description The revision it is of: base_revision of an edit of it
+             * @description Revision of the file: base_revision for an edit
              * @example r12
              */
             revision: string;
         };
         FileDifference: {
-            /** @description What became of it */
+            /** @description Kind of change */
             action: "create" | "update" | "delete" | (string & {});
-            /** @description The lines that changed, as a unified difference; empty when the answer has grown too long */
+            /** @description The changed lines, as a unified diff; empty if the answer would be too long */
             difference: string;
             /** @description Path relative to the root of the definition */
             path: string;
@@ -1527,19 +1527,19 @@ export interface components {
             delivery_id?: string;
             /** @description The payload filter, an object; absent for none */
             filter?: unknown;
-            /** @description A body to test with, instead of delivery_id */
+            /** @description A body to test, instead of delivery_id */
             payload?: unknown;
-            /** @description The webhooks that the trigger selects; absent for any */
+            /** @description Webhooks that the trigger selects; absent for any */
             webhook_ids?: string[];
         };
         FilterTestResponse: {
-            /** @description How the filter fares on the payload, leaf by leaf */
+            /** @description Result of the filter on the payload, for each leaf */
             explanation: components["schemas"]["Explanation"];
             /** @description Whether the payload matches the filter */
             payload_check: boolean;
-            /** @description Whether the delivery's webhook is among those selected or, without a delivery, whether any of them is enabled */
+            /** @description Whether the trigger selects the delivery's webhook; without a delivery, whether it selects an enabled webhook */
             webhook_check: boolean;
-            /** @description Why the webhook check came out as it did */
+            /** @description Reason for the result of the webhook check */
             webhook_reason: string;
             /** @description Whether both checks pass */
             would_trigger: boolean;
@@ -1547,7 +1547,7 @@ export interface components {
         Harness: {
             /** @description The language model */
             model_id?: string | null;
-            /** @description How hard the model is to think */
+            /** @description Effort of the model */
             reasoning_level?: string | null;
             /** @description Name of a configured harness; oz and absence mean the default */
             type?: string | null;
@@ -1565,13 +1565,13 @@ export interface components {
             size: number;
         };
         ImportFilesRequest: {
-            /** @description The whole tree; files that are not in it are deleted */
+            /** @description The whole tree; the call deletes all other files */
             files: components["schemas"]["DefinitionFile"][];
         };
         LeafExplanation: {
-            /** @description The operator's value as JSON, at most 200 bytes */
+            /** @description The operand as JSON, at most 200 bytes */
             expected: string;
-            /** @description The value found as JSON, at most 200 bytes */
+            /** @description The value in the body as JSON, at most 200 bytes */
             found?: string;
             /** @description The operator */
             operator: "in" | "not_in" | "exists" | (string & {});
@@ -1579,10 +1579,10 @@ export interface components {
             passed: boolean;
             /** @description The field's keys in the filter */
             path: string[];
-            /** @description Whether the field is there */
+            /** @description Whether the body has the field */
             present: boolean;
             /**
-             * @description The place looked at in the body
+             * @description Path in the body
              * @example commits[2].author
              */
             where: string;
@@ -1590,64 +1590,64 @@ export interface components {
         ListAPIKeysResponse: {
             /** @description The keys, newest first, revoked ones included */
             keys: components["schemas"]["APIKey"][];
-            /** @description Whether the list goes on */
+            /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
         };
         ListAutomationsResponse: {
             /** @description The automations, by name */
             automations: components["schemas"]["Automation"][];
-            /** @description Whether the list goes on */
+            /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
         };
         ListDeliveriesResponse: {
             /** @description The deliveries, newest first */
             deliveries: components["schemas"]["Delivery"][];
-            /** @description Whether the list goes on */
+            /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
         };
         ListFactoriesResponse: {
             /** @description The factories, by name */
             factories: components["schemas"]["Factory"][];
-            /** @description Whether the list goes on */
+            /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
         };
         ListFilesResponse: {
             /** @description The files, by path */
             files: components["schemas"]["HeldFile"][];
-            /** @description Whether the list goes on */
+            /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
             /**
-             * @description The revision they are of
+             * @description Revision of the files
              * @example r12
              */
             revision: string;
         };
         ListRevisionsResponse: {
-            /** @description Whether the list goes on */
+            /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
             /** @description The revisions, newest first */
             revisions: components["schemas"]["Revision"][];
         };
         ListRunsResponse: {
-            /** @description Whether there are more */
+            /** @description Whether the tree has more files */
             page_info: components["schemas"]["PageInfo"];
             /** @description The runs */
             runs: components["schemas"]["RunItem"][];
         };
         ListSecretsResponse: {
-            /** @description Whether the list goes on */
+            /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
             /** @description The secrets, by name */
             secrets: components["schemas"]["Secret"][];
         };
         ListSyncsResponse: {
-            /** @description Whether the list goes on */
+            /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
             /** @description The attempts, newest first */
             syncs: components["schemas"]["Sync"][];
         };
         ListWebhooksResponse: {
-            /** @description Whether the list goes on */
+            /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
             /** @description The webhooks, by name */
             webhooks: components["schemas"]["Webhook"][];
@@ -1661,51 +1661,51 @@ export interface components {
         MCPServerConfig: {
             /** @description Its arguments */
             args?: string[] | null;
-            /** @description Program to start */
+            /** @description The program */
             command?: string | null;
-            /** @description Environment variables; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or in a server that the applied definition has just so */
+            /** @description Environment variables; values are returned as ***. ${secret:NAME} is a team secret. It needs a key of role admin, or the same server in the applied definition */
             env?: {
                 [key: string]: string;
             } | null;
-            /** @description HTTP headers; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or where the applied definition has the same server and grants it the secret */
+            /** @description HTTP headers; values are returned as ***. ${secret:NAME} is a team secret. It needs a key of role admin, or an applied definition that grants the secret to the same server */
             headers?: {
                 [key: string]: string;
             } | null;
-            /** @description Address of a server */
+            /** @description URL of the server */
             url?: string | null;
             /** @description Identifier of a shared server */
             warp_id?: string | null;
         };
         PageInfo: {
-            /** @description Whether more follows */
+            /** @description Whether there is another page */
             has_next_page: boolean;
-            /** @description What to give as cursor for the next page; empty on the last */
+            /** @description Cursor of the next page; empty on the last page */
             next_cursor: string;
         };
         Plan: {
-            /** @description The revision that is applied now; empty before the first */
+            /** @description The applied revision; empty before the first apply */
             base_revision: string;
-            /** @description What becomes of every resource, by kind and name; none when the tree has errors */
+            /** @description Change of every resource, by kind and name; none if the tree has errors */
             changes: components["schemas"]["PlanChange"][];
-            /** @description The revision that was planned; empty for files that came with the request */
+            /** @description The planned revision; empty for files in the request */
             head_revision: string;
-            /** @description What is wrong with the tree, by file and place */
+            /** @description Problems of the tree, by file and place */
             problems: components["schemas"]["Problem"][];
-            /** @description The secrets whose newer value would be picked up, by name */
+            /** @description Secrets whose newer value would come into force, by name */
             secrets: components["schemas"]["PlanSecret"][];
-            /** @description The rules that were not checked */
+            /** @description Rules that were not checked */
             state_dependent_checks_not_run?: string[];
-            /** @description The UID that each webhook of the tree has or will get, by name */
+            /** @description The present or future UID of each webhook in the tree, by name */
             webhook_uids?: {
                 [key: string]: string;
             };
-            /** @description Whether applying the tree would be accepted */
+            /** @description Whether the server would accept the tree */
             would_apply: boolean;
         };
         PlanChange: {
-            /** @description What becomes of it */
+            /** @description Kind of change */
             action: "create" | "update" | "delete" | "unchanged" | (string & {});
-            /** @description Of an update: the keys that change */
+            /** @description For an update: the changed keys */
             fields: components["schemas"]["PlanField"][];
             /** @description The file that declares it */
             file: string;
@@ -1713,24 +1713,24 @@ export interface components {
             kind: "factory" | "webhook" | "automation" | "agent" | "runner" | "skill" | (string & {});
             /**
              * Format: int64
-             * @description The line of the file on which its first key stands, from 1
+             * @description Line of the automation's first key in the file, from 1
              */
             line: number;
-            /** @description Its name; of a skill of one agent: agent/skill */
+            /** @description Name; agent/skill for the skill of an agent */
             name: string;
-            /** @description The UID that it has or, a webhook, will get */
+            /** @description The UID; for a new webhook, its future UID */
             uid?: string;
         };
         PlanField: {
             /** @description The key */
             name: string;
-            /** @description Its value then; null for none */
+            /** @description The old value; null for none */
             new: unknown;
-            /** @description Its value now; null for none */
+            /** @description The new value; null for none */
             old: unknown;
         };
         PlanRequest: {
-            /** @description The whole tree; absent for the current head of the factory's source, which needs role runner */
+            /** @description The whole tree; absent: the head of the factory's source, which needs the role runner */
             files?: components["schemas"]["DefinitionFile"][];
         };
         PlanSecret: {
@@ -1738,10 +1738,10 @@ export interface components {
             name: string;
             /**
              * Format: int64
-             * @description The version that would be picked up
+             * @description The new version
              */
             version: number;
-            /** @description Names of the webhooks that would pick it up */
+            /** @description Names of the webhooks that would use it */
             webhooks: string[];
         };
         Problem: {
@@ -1765,16 +1765,16 @@ export interface components {
              * @description Line where the place ends
              */
             end_line: number;
-            /** @description The line with a caret line below it, as validate prints it, where it is known */
+            /** @description The source line and a caret line below it, as validate prints them, if known */
             excerpt?: string;
-            /** @description What to do */
+            /** @description The next step */
             hint?: string;
             /**
              * Format: int64
              * @description Line, from 1
              */
             line: number;
-            /** @description What is wrong */
+            /** @description The problem */
             message: string;
             /** @description File, relative to the root of the tree */
             path: string;
@@ -1784,13 +1784,13 @@ export interface components {
         ReplayResponse: {
             /** @description The new delivery */
             delivery_id: string;
-            /** @description The delivery that was started again */
+            /** @description The original delivery */
             replay_of: string;
-            /** @description The runs that were started */
+            /** @description The started runs */
             runs: components["schemas"]["DeliveryRun"][];
         };
         Repository: {
-            /** @description Its name */
+            /** @description Name */
             name: string;
             /** @description Its owner */
             owner: string;
@@ -1800,12 +1800,12 @@ export interface components {
             author: string;
             /**
              * Format: date-time
-             * @description When it was made
+             * @description Time of creation
              */
             created_at: string;
             /**
              * Format: int64
-             * @description How many files it wrote or deleted; none for a new secret
+             * @description Number of files written or deleted; 0 for a new secret
              */
             files_changed: number;
             /**
@@ -1814,7 +1814,7 @@ export interface components {
              */
             revision: string;
             /**
-             * @description What it did
+             * @description Summary of the edit
              * @example disable webhook alerts
              */
             subject: string;
@@ -1824,14 +1824,14 @@ export interface components {
             author: string;
             /**
              * Format: date-time
-             * @description When it was made
+             * @description Time of creation
              */
             created_at: string;
-            /** @description The files that it changed, by path */
+            /** @description The changed files, by path */
             files: components["schemas"]["FileDifference"][];
             /**
              * Format: int64
-             * @description How many files it wrote or deleted; none for a new secret
+             * @description Number of files written or deleted; 0 for a new secret
              */
             files_changed: number;
             /**
@@ -1840,15 +1840,15 @@ export interface components {
              */
             revision: string;
             /**
-             * @description What it did
+             * @description Summary of the edit
              * @example disable webhook alerts
              */
             subject: string;
         };
         RotateSecretRequest: {
-            /** @description The provider's new signing secret, with signature; absent where the server makes it */
+            /** @description For auth_mode signature: the provider's new signing secret; absent: the server generates it */
             secret?: string;
-            /** @description Rotate although other webhooks use the secret too */
+            /** @description Rotate even if other webhooks use the secret */
             shared?: boolean;
         };
         RunAgentRequest: {
@@ -1866,27 +1866,27 @@ export interface components {
             } | null;
             /** @description The run that starts this one */
             parent_run_id?: string | null;
-            /** @description What the agent is to do; required unless a skill or a conversation is given */
+            /** @description The task of the agent; required without a skill or conversation */
             prompt?: string | null;
-            /** @description As config.skill_spec, which it replaces; also repo:name and repo:path */
+            /** @description Replaces config.skill_spec; also accepts repo:name and repo:path */
             skill?: string | null;
-            /** @description Text for people; the prompt's first line when absent */
+            /** @description Title for people; the first line of the prompt when absent */
             title?: string | null;
         };
         RunAgentResponse: {
             /** @description The run's ID */
             run_id: string;
-            /** @description Where the run stands */
+            /** @description State of the run */
             state: components["schemas"]["RunState"];
             /** @description The same as run_id */
             task_id: string;
         };
         RunCreatorInfo: {
-            /** @description Its name */
+            /** @description Name */
             display_name: string;
-            /** @description What it is */
+            /** @description Kind */
             type: "user" | "service_account" | (string & {});
-            /** @description Its identifier */
+            /** @description Identifier */
             uid: string;
         };
         RunFollowupRequest: {
@@ -1896,11 +1896,11 @@ export interface components {
         RunFollowupResponse: {
             /** @description The message's ID */
             followup_id: string;
-            /** @description queued_prompt: it joined the prompt of the queued run; queue_pending: it is next when the execution ends; handoff_execution: the run had ended, and is queued again */
+            /** @description queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again */
             outcome: "queued_prompt" | "queue_pending" | "handoff_execution" | (string & {});
         };
         RunItem: {
-            /** @description What the agent said it has */
+            /** @description Skills that the agent advertised */
             advertised_skills: components["schemas"]["AdvertisedSkill"][];
             /** @description The resolved configuration */
             agent_config: components["schemas"]["AmbientAgentConfig"];
@@ -1908,30 +1908,30 @@ export interface components {
             attachments: components["schemas"]["AttachmentInfo"][];
             /**
              * Format: date-time
-             * @description When the end of the run was asked for
+             * @description Time of the request to cancel
              */
             cancel_requested_at?: string;
             /** @description The conversation that the run belongs to */
             conversation_id: string;
             /**
              * Format: date-time
-             * @description When the run was made
+             * @description Time of creation
              */
             created_at: string;
-            /** @description Who made the run */
+            /** @description Creator of the run */
             creator: components["schemas"]["RunCreatorInfo"];
-            /** @description The worker that executes it, or did */
+            /** @description The worker that executes or executed the run */
             executor?: components["schemas"]["RunCreatorInfo"];
             /** @description The factory that the run belongs to */
             factory_uid?: string;
             /**
              * Format: date-time
-             * @description When it ended
+             * @description Time of the end
              */
             finished_at: string | null;
             /** @description Whether runs of this kind can be cancelled */
             is_run_type_cancellable: boolean;
-            /** @description What the creator attached; of a run that a delivery started also automation_id, webhook_id and delivery_id */
+            /** @description Metadata from the creator; for a run that a delivery started, also automation_id, webhook_id and delivery_id */
             metadata: {
                 [key: string]: string;
             };
@@ -1939,7 +1939,7 @@ export interface components {
             parent_run_id?: string;
             /** @description Text that the agent executes */
             prompt: string;
-            /** @description The first of the runs that led to this one; itself when it has no parent */
+            /** @description The first ancestor of the run; the run itself if it has no parent */
             root_run_id: string;
             /**
              * @description The run's ID
@@ -1947,7 +1947,7 @@ export interface components {
              */
             run_id: string;
             /**
-             * @description How long it has run, or ran, as an ISO 8601 duration
+             * @description Duration of the run, in ISO 8601
              * @example PT12.5S
              */
             run_time?: string;
@@ -1955,16 +1955,16 @@ export interface components {
             session_id: string;
             /** @description The run's page on the dashboard */
             session_link: string;
-            /** @description What made the run */
+            /** @description Kind of creator */
             source: components["schemas"]["RunSourceType"];
             /**
              * Format: date-time
-             * @description When its execution began
+             * @description Start of the execution
              */
             started_at: string | null;
-            /** @description Where the run stands. FAILED: the agent's work failed; ERROR: the platform failed; BLOCKED: the agent waits for input */
+            /** @description State of the run. FAILED: the agent's work failed; ERROR: the platform failed; BLOCKED: the agent waits for input */
             state: components["schemas"]["RunState"];
-            /** @description What to know about the state */
+            /** @description Details of the state */
             status_message?: components["schemas"]["RunStatusMessage"];
             /** @description The full text given to the agent, envelope included; not in lists */
             submitted_prompt?: string;
@@ -1972,16 +1972,16 @@ export interface components {
             task_id: string;
             /** @description Text for people */
             title: string;
-            /** @description What started the run */
+            /** @description Source of the run */
             trigger_url?: string;
             /**
              * Format: date-time
-             * @description When it last changed
+             * @description Time of the last change
              */
             updated_at: string;
         };
         /**
-         * @description What made a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another.
+         * @description Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another.
          * @example API
          * @example CLI
          * @example WEB_APP
@@ -1990,42 +1990,42 @@ export interface components {
          * @example ORCHESTRATION
          */
         RunSourceType: "API" | "CLI" | "WEB_APP" | "CUSTOM_WEBHOOK" | "SCHEDULED_AGENT" | "ORCHESTRATION" | (string & {});
-        /** @description Where a run stands. FAILED: the agent's work failed, and the user must act; ERROR: the platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never produced. */
+        /** @description State of a run. FAILED: the agent's work failed, and the user must act; ERROR: the platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never produced. */
         RunState: "PENDING" | "QUEUED" | "CLAIMED" | "INPROGRESS" | "SUCCEEDED" | "FAILED" | "ERROR" | "BLOCKED" | "CANCELLED" | (string & {});
         RunStateEvent: {
             /**
              * Format: int64
-             * @description Which attempt of the execution, from 1
+             * @description Number of the attempt, from 1
              */
             attempt: number;
-            /** @description What kind of failure */
+            /** @description Kind of failure */
             error_code?: string;
             /**
              * Format: int64
-             * @description Which execution, from 1; a follow-up to a run that ended begins a new one
+             * @description Number of the execution, from 1; a follow-up to an ended run starts a new one
              */
             execution: number;
             /** @description Text for people */
             message?: string;
             /** @description The run's ID */
             run_id: string;
-            /** @description The state that it is in now */
+            /** @description The new state */
             state: components["schemas"]["RunState"];
             /**
              * Format: date-time
-             * @description When it changed
+             * @description Time of the change
              */
             timestamp: string;
         };
         RunStatusMessage: {
             /**
-             * @description What kind of failure
+             * @description Kind of failure
              * @example agent_process_failed
              */
             error_code?: string;
             /** @description Text for people */
             message: string;
-            /** @description Whether the same run may succeed another time */
+            /** @description Whether a retry may succeed */
             retryable: boolean;
         };
         SchemaDocuments: {
@@ -2040,7 +2040,7 @@ export interface components {
             schema_version: string;
         };
         SchemaVersion: {
-            /** @description Where its schemas are */
+            /** @description URL of its schemas */
             schema_url: string;
             /**
              * @description Its name, as in schemaVersion of factory.yaml
@@ -2062,17 +2062,17 @@ export interface components {
             created_at: string;
             /** @description Name, as in secretName of a webhook */
             name: string;
-            /** @description Its value is yet to come: every request to its webhooks is refused with 401 */
+            /** @description The secret has no value yet: its webhooks answer 401 */
             pending: boolean;
-            /** @description A source uses it, so that no definition may name it */
+            /** @description A source uses the secret, so definitions may not name it */
             reserved: boolean;
             /**
              * Format: date-time
-             * @description When it was last given a value
+             * @description Time of the last change of the value
              */
             updated_at: string;
             /**
-             * @description What uses it, in words: webhooks, agents and automations that give it to runs, sources. A secret in use cannot be deleted
+             * @description Users of the secret: webhooks, sources, and agents and automations that grant it to runs. A secret in use cannot be deleted
              * @example [
              *       "webhook ci of factory default"
              *     ]
@@ -2080,102 +2080,102 @@ export interface components {
             used_by: string[];
             /**
              * Format: int64
-             * @description Counts the values it has had; webhooks use the one that was current when their definition last applied
+             * @description Version of the value; webhooks use the version that was current at their last apply
              */
             version: number;
-            /** @description In the answer to a new value: webhooks that cannot use it */
+            /** @description After a new value: webhooks that cannot use it */
             warnings?: string[] | null;
             /** @description UIDs of the webhooks that use it */
             webhooks: string[];
         };
         SelectedWebhook: {
-            /** @description Its name; empty when there is none of that UID */
+            /** @description Name; empty if no webhook has that UID */
             name: string;
-            /** @description Whether deliveries to it start the automation */
+            /** @description Whether its deliveries start the automation */
             state: "enabled" | "disabled" | "deleted" | "unknown" | (string & {});
-            /** @description UID, as the automation writes it */
+            /** @description UID, as in the automation */
             uid: string;
         };
         SetSecretRequest: {
-            /** @description true: the value is yet to come from the provider */
+            /** @description true: the provider has not issued the value yet */
             pending?: boolean;
             /** @description The value; required unless pending is true */
             value?: string;
         };
         Sync: {
-            /** @description Author of the commit, or name of the API key that made the edit, where there is one */
+            /** @description Author of the commit, or name of the API key that made the edit */
             author: string;
             /**
              * Format: date-time
-             * @description Time of the commit or edit, where there is one
+             * @description Time of the commit or edit
              */
             committed_at: string | null;
-            /** @description How many resources it changed */
+            /** @description Number of changed resources */
             counts: components["schemas"]["SyncCounts"];
             /**
              * Format: date-time
-             * @description When it ended
+             * @description Time of the end
              */
             finished_at: string;
-            /** @description Why it was refused or failed, in one line; else empty */
+            /** @description Reason why it was refused or failed, in one line; else empty */
             message: string;
-            /** @description What became of it: refused for errors in the definition, failed because the source could not be read */
+            /** @description Outcome: refused if the definition has errors, failed if the source is unreadable */
             outcome: "applied" | "refused" | "unchanged" | "failed" | (string & {});
-            /** @description What it found in the definition */
+            /** @description Problems in the definition */
             problems: components["schemas"]["Problem"][];
-            /** @description A git commit, sha256:… of the content, or r12 of one that the server holds; empty if the source could not be read */
+            /** @description A git commit, sha256:… of a directory's content, or r12 of a managed factory; empty if the source is unreadable */
             revision: string;
-            /** @description Where the definition came from */
+            /** @description Source of the definition */
             source: components["schemas"]["FactorySource"];
             /**
              * Format: date-time
-             * @description When it began
+             * @description Time at which it began
              */
             started_at: string;
-            /** @description First line of the commit message, or what the edit did, where there is one */
+            /** @description First line of the commit message, or summary of the edit */
             subject: string;
         };
         SyncCounts: {
             /**
              * Format: int64
-             * @description Resources created
+             * @description Created resources
              */
             created: number;
             /**
              * Format: int64
-             * @description Resources deleted
+             * @description Deleted resources
              */
             deleted: number;
             /**
              * Format: int64
-             * @description Webhooks that picked up a new value of their secret
+             * @description Webhooks with a new value of their secret
              */
             secrets: number;
             /**
              * Format: int64
-             * @description Resources left alone
+             * @description Unchanged resources
              */
             unchanged: number;
             /**
              * Format: int64
-             * @description Resources updated
+             * @description Updated resources
              */
             updated: number;
         };
         SyncRequest: {
-            /** @description Delete all webhooks, or more than half of them, if the definition says so */
+            /** @description Allow an apply that deletes all webhooks, or more than half of them */
             allow_prune?: boolean;
-            /** @description Replace a webhook by one of the same content under another name */
+            /** @description Allow a renamed webhook, which gets a new URL */
             allow_rename?: boolean;
         };
         UpdateWebhookRequest: {
-            /** @description How senders show who they are; a signature_scheme that does not go with it goes away */
+            /** @description How senders authenticate; removes a signature_scheme that does not fit */
             auth_mode?: "token" | "url_token" | "signature" | (string & {});
-            /** @description Header in which the sender puts its own event ID; empty for none */
+            /** @description Header with the sender's own event ID; empty for none */
             delivery_id_header?: string;
-            /** @description Whether it takes deliveries */
+            /** @description Whether the webhook accepts deliveries */
             enabled?: boolean;
-            /** @description Whether the provider's set-up probes are answered */
+            /** @description Whether the webhook answers the provider's set-up probes */
             handshake?: boolean;
             /** @description The team secret that holds the credential */
             secret_name?: string;
@@ -2187,70 +2187,70 @@ export interface components {
             files: components["schemas"]["DefinitionFile"][];
         };
         ValidateFilesResponse: {
-            /** @description What was found, by file and place */
+            /** @description Problems, by file and place */
             diagnostics: components["schemas"]["Problem"][];
             /**
              * Format: int64
-             * @description How many more there are
+             * @description Number of omitted problems
              */
             diagnostics_omitted?: number;
             /** @description The version of the rules */
             schema_version: string;
-            /** @description The rules that were not checked, because they need a server's state */
+            /** @description Rules that were not checked because they need a server */
             state_dependent_checks_not_run: string[];
-            /** @description Whether no diagnostic is an error */
+            /** @description Whether the tree has no errors */
             valid: boolean;
         };
         Webhook: {
-            /** @description How senders show who they are */
+            /** @description How senders authenticate */
             auth_mode: "token" | "url_token" | "signature" | (string & {});
-            /** @description How many requests of each outcome its log holds */
+            /** @description Number of logged requests by outcome */
             counts: components["schemas"]["DeliveryCounts"];
             /**
              * Format: date-time
-             * @description When it was first applied
+             * @description Time of the first apply
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it was deleted; null while it lives
+             * @description Time of deletion; null for a live webhook
              */
             deleted_at: string | null;
-            /** @description Header in which the sender puts its own event ID, or empty */
+            /** @description Header with the sender's own event ID, or empty */
             delivery_id_header: string;
-            /** @description Whether it takes deliveries; if not, senders get 404 */
+            /** @description Whether the webhook accepts deliveries; a disabled one answers 404 */
             enabled: boolean;
             /**
              * @description The definition file, relative to the root of the definition
              * @example webhooks/alerts.yaml
              */
             file: string;
-            /** @description Whether the provider's set-up probes are answered */
+            /** @description Whether the webhook answers the provider's set-up probes */
             handshake: boolean;
             /**
-             * @description Where senders post to, {token} in place of a URL token
+             * @description URL for senders, with {token} in place of a URL token
              * @example https://hooks.example.com/webhooks/w/wh_01h455vb4pex5vsknk084sn02q
              */
             ingress_url: string;
             /**
              * Format: int64
-             * @description The line of the file on which its first key stands, from 1
+             * @description Line of the automation's first key in the file, from 1
              */
             line: number;
-            /** @description Its name: that of its file */
+            /** @description Name, as its file */
             name: string;
             /** @description The team secret that holds the credential */
             secret_name: string;
-            /** @description Whether the secret has no value yet, so that every request is refused with 401 */
+            /** @description Whether the secret has no value yet; every request is then 401 */
             secret_pending: boolean;
             /** @description Whether a newer value of the secret waits for the next apply */
             secret_stale: boolean;
             /**
              * Format: int64
-             * @description The version of the secret that is in use; 0 when the webhook is deleted
+             * @description Version of the secret in use; 0 for a deleted webhook
              */
             secret_version: number;
-            /** @description The provider's signing scheme, as the file writes it; empty unless auth_mode is signature */
+            /** @description The provider's signing scheme, as in the file; empty unless auth_mode is signature */
             signature_scheme: string;
             /**
              * @description Identifier, part of the ingress URL
@@ -2259,62 +2259,62 @@ export interface components {
             uid: string;
             /**
              * Format: date-time
-             * @description When it last changed
+             * @description Time of the last change
              */
             updated_at: string;
         };
         WebhookWithSecret: {
-            /** @description How senders show who they are */
+            /** @description How senders authenticate */
             auth_mode: "token" | "url_token" | "signature" | (string & {});
-            /** @description How many requests of each outcome its log holds */
+            /** @description Number of logged requests by outcome */
             counts: components["schemas"]["DeliveryCounts"];
             /**
              * Format: date-time
-             * @description When it was first applied
+             * @description Time of the first apply
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description When it was deleted; null while it lives
+             * @description Time of deletion; null for a live webhook
              */
             deleted_at: string | null;
-            /** @description Header in which the sender puts its own event ID, or empty */
+            /** @description Header with the sender's own event ID, or empty */
             delivery_id_header: string;
-            /** @description Whether it takes deliveries; if not, senders get 404 */
+            /** @description Whether the webhook accepts deliveries; a disabled one answers 404 */
             enabled: boolean;
             /**
              * @description The definition file, relative to the root of the definition
              * @example webhooks/alerts.yaml
              */
             file: string;
-            /** @description Whether the provider's set-up probes are answered */
+            /** @description Whether the webhook answers the provider's set-up probes */
             handshake: boolean;
             /**
-             * @description Where senders post to, {token} in place of a URL token
+             * @description URL for senders, with {token} in place of a URL token
              * @example https://hooks.example.com/webhooks/w/wh_01h455vb4pex5vsknk084sn02q
              */
             ingress_url: string;
             /**
              * Format: int64
-             * @description The line of the file on which its first key stands, from 1
+             * @description Line of the automation's first key in the file, from 1
              */
             line: number;
-            /** @description Its name: that of its file */
+            /** @description Name, as its file */
             name: string;
-            /** @description The secret, shown this once, as a URL token is in ingress_url; absent when it was there before or is yet to come */
+            /** @description The secret; no other answer contains it. A URL token is in ingress_url. Absent for an existing or pending secret */
             secret?: string;
             /** @description The team secret that holds the credential */
             secret_name: string;
-            /** @description Whether the secret has no value yet, so that every request is refused with 401 */
+            /** @description Whether the secret has no value yet; every request is then 401 */
             secret_pending: boolean;
             /** @description Whether a newer value of the secret waits for the next apply */
             secret_stale: boolean;
             /**
              * Format: int64
-             * @description The version of the secret that is in use; 0 when the webhook is deleted
+             * @description Version of the secret in use; 0 for a deleted webhook
              */
             secret_version: number;
-            /** @description The provider's signing scheme, as the file writes it; empty unless auth_mode is signature */
+            /** @description The provider's signing scheme, as in the file; empty unless auth_mode is signature */
             signature_scheme: string;
             /**
              * @description Identifier, part of the ingress URL
@@ -2323,7 +2323,7 @@ export interface components {
             uid: string;
             /**
              * Format: date-time
-             * @description When it last changed
+             * @description Time of the last change
              */
             updated_at: string;
         };
@@ -2400,13 +2400,13 @@ export interface operations {
                 metadata?: {
                     [key: string]: string;
                 };
-                /** @description How many to return at most */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description next_cursor of the page before; absent for the first page */
+                /** @description next_cursor of the previous page; absent for the first page */
                 cursor?: string;
-                /** @description What to order by */
+                /** @description Sort key */
                 sort_by?: "updated_at" | "created_at" | "title" | "agent" | (string & {});
-                /** @description In which direction */
+                /** @description Sort direction */
                 sort_order?: "desc" | "asc" | (string & {});
                 /** @description Only runs in one of these states */
                 state?: ("QUEUED" | "PENDING" | "CLAIMED" | "INPROGRESS" | "SUCCEEDED" | "FAILED" | "ERROR" | "BLOCKED" | "CANCELLED" | (string & {})) | ("QUEUED" | "PENDING" | "CLAIMED" | "INPROGRESS" | "SUCCEEDED" | "FAILED" | "ERROR" | "BLOCKED" | "CANCELLED" | (string & {}))[];
@@ -2418,7 +2418,7 @@ export interface operations {
                 name?: string;
                 /** @description Only runs of this language model */
                 model_id?: string;
-                /** @description Only runs that the holder of this UID made */
+                /** @description Only runs created by the holder of this UID */
                 creator?: string;
                 /** @description Only runs that the worker of this UID executes or executed */
                 executor?: string;
@@ -2428,9 +2428,9 @@ export interface operations {
                 skill?: string;
                 /** @description The same as skill */
                 skill_spec?: string;
-                /** @description Only runs made after this time (RFC 3339) */
+                /** @description Only runs created after this time (RFC 3339) */
                 created_after?: string | Date;
-                /** @description Only runs made before this time (RFC 3339) */
+                /** @description Only runs created before this time (RFC 3339) */
                 created_before?: string | Date;
                 /** @description Only runs changed after this time (RFC 3339) */
                 updated_after?: string | Date;
@@ -2444,15 +2444,15 @@ export interface operations {
                 webhook_id?: string;
                 /** @description Only runs that this delivery started */
                 delivery_id?: string;
-                /** @description Only runs that this run led to, at any depth */
+                /** @description Only descendants of this run */
                 ancestor_run_id?: string;
-                /** @description Only runs with this in their title or prompt, in any case, or with this ID */
+                /** @description Only runs with this text in their title or prompt, in any case, or with this ID */
                 q?: string;
-                /** @description LOCAL matches nothing here, REMOTE all */
+                /** @description LOCAL matches no run, REMOTE every run */
                 execution_location?: "LOCAL" | "REMOTE" | (string & {});
-                /** @description Matches nothing here */
+                /** @description Matches no run */
                 schedule_id?: string;
-                /** @description Matches nothing here */
+                /** @description Matches no run */
                 artifact_type?: string;
             };
             header?: never;
@@ -2476,9 +2476,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeat with the same key and body within 24 hours answers as the first one did */
+                /** @description Repeats with the same key and body within 24 hours get the first answer */
                 "Idempotency-Key"?: string;
-                /** @description What the request comes from: cli or web; the run's source is set by it */
+                /** @description Origin of the request: cli or web. It sets the run's source */
                 "X-Millwright-Client"?: string;
             };
             path?: never;
@@ -2604,7 +2604,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ID of the last event that was received; the stream goes on after it */
+                /** @description ID of the last received event; the stream continues after it */
                 "Last-Event-ID"?: string;
             };
             path: {
@@ -2624,7 +2624,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description The run has ended, and every event was received */
+            /** @description The run has ended, and the client has every event */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -2637,7 +2637,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeat with the same key and body within 24 hours answers as the first one did, and sends nothing */
+                /** @description Repeats with the same key and body within 24 hours get the first answer, and send nothing */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -2686,13 +2686,13 @@ export interface operations {
     listFactories: {
         parameters: {
             query?: {
-                /** @description How many to return at most */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description next_cursor of the page before; absent for the first page */
+                /** @description next_cursor of the previous page; absent for the first page */
                 cursor?: string;
                 /** @description Part of the name or alias, in any case */
                 search?: string;
-                /** @description Also those that are no longer configured */
+                /** @description Include detached factories */
                 include_detached?: boolean;
             };
             header?: never;
@@ -2716,7 +2716,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETag of the copy that the client has */
+                /** @description ETag of the client's copy */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -2741,7 +2741,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETag of the copy that the client has */
+                /** @description ETag of the client's copy */
                 "If-None-Match"?: string;
             };
             path: {
@@ -2769,7 +2769,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description ETag of the copy that the client has */
+                /** @description ETag of the client's copy */
                 "If-None-Match"?: string;
             };
             path: {
@@ -2845,9 +2845,9 @@ export interface operations {
     listAutomations: {
         parameters: {
             query?: {
-                /** @description How many to return at most */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description next_cursor of the page before; absent for the first page */
+                /** @description next_cursor of the previous page; absent for the first page */
                 cursor?: string;
             };
             header?: never;
@@ -2875,9 +2875,9 @@ export interface operations {
             query?: {
                 /** @description ID of the revision; absent for the newest */
                 revision?: string;
-                /** @description How many to return at most */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description next_cursor of the page before; absent for the first page */
+                /** @description next_cursor of the previous page; absent for the first page */
                 cursor?: string;
             };
             header?: never;
@@ -2903,11 +2903,11 @@ export interface operations {
     importFiles: {
         parameters: {
             query?: {
-                /** @description The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says */
+                /** @description Revision on which the edit is based: 409 if the file has changed since. Absent: the edit applies to the newest revision */
                 base_revision?: string;
-                /** @description Delete all webhooks, or more than half of them */
+                /** @description Allow an edit that deletes all webhooks, or more than half of them */
                 allow_prune?: boolean;
-                /** @description Replace a webhook by one of the same content under another name */
+                /** @description Allow a renamed webhook, which gets a new URL */
                 allow_rename?: boolean;
             };
             header?: never;
@@ -2967,11 +2967,11 @@ export interface operations {
     importTar: {
         parameters: {
             query?: {
-                /** @description The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says */
+                /** @description Revision on which the edit is based: 409 if the file has changed since. Absent: the edit applies to the newest revision */
                 base_revision?: string;
-                /** @description Delete all webhooks, or more than half of them */
+                /** @description Allow an edit that deletes all webhooks, or more than half of them */
                 allow_prune?: boolean;
-                /** @description Replace a webhook by one of the same content under another name */
+                /** @description Allow a renamed webhook, which gets a new URL */
                 allow_rename?: boolean;
             };
             header?: never;
@@ -3008,7 +3008,7 @@ export interface operations {
             path: {
                 /** @description UID of the factory */
                 uid: string;
-                /** @description Path of the file, relative to the root of the definition; its slashes may be written as they are */
+                /** @description Path of the file, relative to the root of the definition; slashes need no escaping */
                 path: string;
             };
             cookie?: never;
@@ -3029,14 +3029,14 @@ export interface operations {
     putFile: {
         parameters: {
             query?: {
-                /** @description The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says */
+                /** @description Revision on which the edit is based: 409 if the file has changed since. Absent: the edit applies to the newest revision */
                 base_revision?: string;
             };
             header?: never;
             path: {
                 /** @description UID of the factory */
                 uid: string;
-                /** @description Path of the file, relative to the root of the definition; its slashes may be written as they are */
+                /** @description Path of the file, relative to the root of the definition; slashes need no escaping */
                 path: string;
             };
             cookie?: never;
@@ -3061,14 +3061,14 @@ export interface operations {
     deleteFile: {
         parameters: {
             query?: {
-                /** @description The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says */
+                /** @description Revision on which the edit is based: 409 if the file has changed since. Absent: the edit applies to the newest revision */
                 base_revision?: string;
             };
             header?: never;
             path: {
                 /** @description UID of the factory */
                 uid: string;
-                /** @description Path of the file, relative to the root of the definition; its slashes may be written as they are */
+                /** @description Path of the file, relative to the root of the definition; slashes need no escaping */
                 path: string;
             };
             cookie?: never;
@@ -3168,9 +3168,9 @@ export interface operations {
     listRevisions: {
         parameters: {
             query?: {
-                /** @description How many to return at most */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description next_cursor of the page before; absent for the first page */
+                /** @description next_cursor of the previous page; absent for the first page */
                 cursor?: string;
             };
             header?: never;
@@ -3221,11 +3221,11 @@ export interface operations {
     restoreRevision: {
         parameters: {
             query?: {
-                /** @description The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says */
+                /** @description Revision on which the edit is based: 409 if the file has changed since. Absent: the edit applies to the newest revision */
                 base_revision?: string;
-                /** @description Delete all webhooks, or more than half of them */
+                /** @description Allow an edit that deletes all webhooks, or more than half of them */
                 allow_prune?: boolean;
-                /** @description Replace a webhook by one of the same content under another name */
+                /** @description Allow a renamed webhook, which gets a new URL */
                 allow_rename?: boolean;
             };
             header?: never;
@@ -3254,9 +3254,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeat with the same key and body within 24 hours answers as the first one did */
+                /** @description Repeats with the same key and body within 24 hours get the first answer */
                 "Idempotency-Key"?: string;
-                /** @description What the request comes from: cli or web; the run's source is set by it */
+                /** @description Origin of the request: cli or web. It sets the run's source */
                 "X-Millwright-Client"?: string;
             };
             path: {
@@ -3312,9 +3312,9 @@ export interface operations {
     listSyncs: {
         parameters: {
             query?: {
-                /** @description How many to return at most */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description next_cursor of the page before; absent for the first page */
+                /** @description next_cursor of the previous page; absent for the first page */
                 cursor?: string;
             };
             header?: never;
@@ -3340,11 +3340,11 @@ export interface operations {
     listWebhooks: {
         parameters: {
             query?: {
-                /** @description How many to return at most */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description next_cursor of the page before; absent for the first page */
+                /** @description next_cursor of the previous page; absent for the first page */
                 cursor?: string;
-                /** @description Also deleted ones */
+                /** @description Include deleted ones */
                 include_deleted?: boolean;
             };
             header?: never;
@@ -3422,7 +3422,7 @@ export interface operations {
     deleteWebhook: {
         parameters: {
             query?: {
-                /** @description Delete its secret too, unless something else uses it */
+                /** @description Also delete its secret, unless something else uses it */
                 delete_secret?: boolean;
             };
             header?: never;
@@ -3477,9 +3477,9 @@ export interface operations {
     listDeliveries: {
         parameters: {
             query?: {
-                /** @description How many to return at most */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description next_cursor of the page before; absent for the first page */
+                /** @description next_cursor of the previous page; absent for the first page */
                 cursor?: string;
                 /** @description Only those with this outcome */
                 outcome?: "accepted" | "duplicate" | "rejected_auth" | "rejected_invalid_json" | "rejected_too_large" | "handshake" | (string & {});
@@ -3510,7 +3510,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The ID of the last event that was received; the stream goes on after it */
+                /** @description ID of the last received event; the stream continues after it */
                 "Last-Event-ID"?: string;
             };
             path: {
@@ -3652,9 +3652,9 @@ export interface operations {
     listKeys: {
         parameters: {
             query?: {
-                /** @description How many to return at most */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description next_cursor of the page before; absent for the first page */
+                /** @description next_cursor of the previous page; absent for the first page */
                 cursor?: string;
             };
             header?: never;
@@ -3722,9 +3722,9 @@ export interface operations {
     listSecrets: {
         parameters: {
             query?: {
-                /** @description How many to return at most */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description next_cursor of the page before; absent for the first page */
+                /** @description next_cursor of the previous page; absent for the first page */
                 cursor?: string;
             };
             header?: never;
@@ -3795,9 +3795,9 @@ export interface operations {
     listWorkers: {
         parameters: {
             query?: {
-                /** @description How many to return at most */
+                /** @description Maximum number of items */
                 limit?: number;
-                /** @description next_cursor of the page before; absent for the first page */
+                /** @description next_cursor of the previous page; absent for the first page */
                 cursor?: string;
             };
             header?: never;

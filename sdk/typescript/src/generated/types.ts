@@ -74,9 +74,9 @@ export type RunCreatorInfo = components["schemas"]["RunCreatorInfo"];
 export type RunFollowupRequest = components["schemas"]["RunFollowupRequest"];
 export type RunFollowupResponse = components["schemas"]["RunFollowupResponse"];
 export type RunItem = components["schemas"]["RunItem"];
-/** What made a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another. */
+/** Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another. */
 export type RunSourceType = components["schemas"]["RunSourceType"];
-/** Where a run stands. FAILED: the agent's work failed, and the user must act; ERROR: the platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never produced. */
+/** State of a run. FAILED: the agent's work failed, and the user must act; ERROR: the platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never produced. */
 export type RunState = components["schemas"]["RunState"];
 export type RunStateEvent = components["schemas"]["RunStateEvent"];
 export type RunStatusMessage = components["schemas"]["RunStatusMessage"];

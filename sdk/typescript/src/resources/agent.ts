@@ -37,7 +37,7 @@ export class RunsPage extends Page<RunItem, ListRunsResponse> {
 export interface WaitOptions extends RequestOptions {
   /** Milliseconds after which to give up, with a RunWaitTimeoutError; by default never. */
   maxWait?: number | undefined;
-  /** Milliseconds between two looks at the run, at the most; 5,000 by default. */
+  /** Longest pause between two looks at the run in milliseconds; 5,000 by default. */
   longestInterval?: number | undefined;
 }
 
@@ -79,19 +79,19 @@ export class Runs {
     return call(this.#client, "POST", where, { body }, options, object<RunFollowupResponse>);
   }
 
-  /** Return what the agent and others said and did. */
+  /** Return the conversation of the run. */
   conversation(runId: string, options?: RequestOptions): APIPromise<Conversation> {
     const where = path`/agent/runs/${runId}/conversation`;
     return call(this.#client, "GET", where, {}, options, object<Conversation>);
   }
 
-  /** Return the bytes of a file that the run was given. */
+  /** Return the bytes of a file of the run. */
   attachment(runId: string, fileName: string, options?: RequestOptions): APIPromise<Uint8Array> {
     return call(this.#client, "GET", path`/agent/runs/${runId}/attachments/${fileName}`, {}, options, bytes);
   }
 
   /**
-   * Follow a run: its changes of state and what is said, from the beginning, or after an event. The stream
+   * Follow the state changes and messages of a run, from the beginning or after an event. The stream
    * ends when the run has. A connection that drops is made again where it stood, up to `maxRetries` times in
    * a row, 5 by default.
    */
@@ -105,7 +105,7 @@ export class Runs {
     return this.events(runId, options);
   }
 
-  /** Wait until a run has ended, well or not, and return it. A run that is BLOCKED has ended too. */
+  /** Wait until a run has ended, and return it. BLOCKED is an end state. */
   async wait(runId: string, options: WaitOptions = {}): Promise<RunItem> {
     const { maxWait = Infinity, longestInterval = 5_000, ...rest } = options;
     const start = Date.now();
@@ -129,7 +129,7 @@ export class Conversations {
     this.#client = client;
   }
 
-  /** Return what was said and done in all runs of a conversation. */
+  /** Return the messages of all runs of a conversation. */
   retrieve(conversationId: string, options?: RequestOptions): APIPromise<Conversation> {
     const where = path`/agent/conversations/${conversationId}`;
     return call(this.#client, "GET", where, {}, options, object<Conversation>);
@@ -144,7 +144,7 @@ export class Skills {
     this.#client = client;
   }
 
-  /** Return the catalog. It is for grouping, and says nothing of what a run has at hand. */
+  /** Return the catalog, for grouping. The skills that a run had are its `advertised_skills`. */
   list(options?: RequestOptions): APIPromise<BundledSkills> {
     return call(this.#client, "GET", "/agent/skills", {}, options, object<BundledSkills>);
   }

@@ -2,13 +2,13 @@ import { isRecord } from "../core/errors.js";
 import type { ServerSentEvent } from "../core/sse.js";
 import type { ConversationMessage, Delivery, RunStateEvent } from "../generated/types.js";
 
-/** Something that happened in a run. An event that this version does not know is `other`. */
+/** An event of a run. Unknown events are `other`. */
 export type RunEvent =
   | { event: "state"; data: RunStateEvent; id: string | undefined }
   | { event: "message"; data: ConversationMessage; id: string | undefined }
   | { event: "other"; name: string; data: unknown; id: string | undefined };
 
-/** Something that happened at a webhook. An event that this version does not know is `other`. */
+/** An event of a webhook. Unknown events are `other`. */
 export type DeliveryEvent =
   | { event: "listening"; id: string | undefined }
   | { event: "delivery"; data: Delivery; id: string | undefined }
@@ -34,7 +34,7 @@ export function readRunEvent({ event, data, id }: ServerSentEvent): RunEvent | u
 const REMEMBERED = 10_000;
 
 /**
- * Makes what reads the events of one stream of deliveries. A server that is asked to go on repeats the
+ * Returns a reader for the events of one stream of deliveries. A resumed server repeats the
  * deliveries of the last half minute: a repeat is null.
  */
 export function deliveryReader(): (event: ServerSentEvent) => DeliveryEvent | null | undefined {

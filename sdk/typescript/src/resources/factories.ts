@@ -49,7 +49,7 @@ export class FactoryRuns {
     this.#client = client;
   }
 
-  /** Give work to the factory's foreman. What happens to the run from then on is at `client.agent.runs`. */
+  /** Give work to the factory's foreman. Follow the run with `client.agent.runs`. */
   create(
     factoryUid: string,
     body: Body<"createFactoryRun">,
@@ -74,7 +74,7 @@ export class Automations {
     this.#client = client;
   }
 
-  /** List a factory's automations, and say of each whether it fires. */
+  /** List a factory's automations, and whether each fires. */
   list(
     factoryUid: string,
     query?: Query<"listAutomations">,
@@ -91,7 +91,7 @@ export class Automations {
   }
 }
 
-/** The history of what was applied, and what was refused. */
+/** The history of applied and refused revisions. */
 export class Syncs {
   readonly #client: Caller;
 
@@ -117,7 +117,7 @@ export class Factories {
   readonly webhooks: Webhooks;
   /** The automations of a factory. */
   readonly automations: Automations;
-  /** The history of what was applied, and what was refused. */
+  /** The history of applied and refused revisions. */
   readonly syncs: Syncs;
   /** The definition files of a managed factory. */
   readonly files: Files;
@@ -140,25 +140,25 @@ export class Factories {
     return list(this.#client, "/factory", query, options, FactoriesPage, "factories");
   }
 
-  /** Return one factory: its source, where it stands, and what is in it. */
+  /** Return one factory: its source, state and contents. */
   retrieve(factoryUid: string, options?: RequestOptions): APIPromise<Factory> {
     return call(this.#client, "GET", path`/factory/${factoryUid}`, {}, options, object<Factory>);
   }
 
   /**
-   * Say what applying a tree would change, and whether it would be accepted: the files given, or else the head
+   * Plan a tree: its changes, and whether the server would accept it. Plans the given files, or the head
    * of the factory's source. Changes nothing.
    */
   plan(factoryUid: string, body?: Body<"planFactory">, options?: RequestOptions): APIPromise<Plan> {
     return call(this.#client, "POST", path`/factory/${factoryUid}/plan`, { body }, options, object<Plan>);
   }
 
-  /** Apply the head of the factory's source now, and return when it is applied or refused. */
+  /** Apply the head of the factory's source, and return when it is applied or refused. */
   sync(factoryUid: string, body?: Body<"syncFactory">, options?: RequestOptions): APIPromise<Sync> {
     return call(this.#client, "POST", path`/factory/${factoryUid}/sync`, { body }, options, object<Sync>);
   }
 
-  /** Say whether a delivery, or a payload, would start an automation with this filter, and why. */
+  /** Test whether a delivery or payload would match this filter, and why. */
   testFilter(
     factoryUid: string,
     body: Body<"testFilter">,
@@ -174,7 +174,7 @@ export class Factories {
     );
   }
 
-  /** Pass on a git host's push notice, as it came: the server verifies its signature. It wakes the source. */
+  /** Forward a git host's push notice unchanged: the server verifies its signature and reads the source. */
   notifyPush(
     factoryUid: string,
     body: Uint8Array,

@@ -53,7 +53,7 @@ export class FactoryFiles {
     this.schemas = new Schemas(client);
   }
 
-  /** Check a tree of definition files. Needs no state: what only a factory can tell is listed as not checked. */
+  /** Check a tree of definition files. Rules that need the state of a factory are listed as not checked. */
   validate(body: Body<"validateFactoryFiles">, options?: RequestOptions): APIPromise<ValidateFilesResponse> {
     return call(
       this.#client,

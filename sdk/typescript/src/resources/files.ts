@@ -56,7 +56,7 @@ export class Files {
     return call(this.#client, "GET", pathOf(factoryUid, file), { query }, options, object<FileContent>);
   }
 
-  /** Write a definition file and apply the definition that results, or refuse it as a whole. */
+  /** Write a definition file and apply the new definition, or refuse it as a whole. */
   put(
     factoryUid: string,
     file: string,
@@ -68,7 +68,7 @@ export class Files {
     return call(this.#client, "PUT", pathOf(factoryUid, file), { query, body }, options, object<Sync>);
   }
 
-  /** Delete a definition file and apply the definition that results, or refuse it as a whole. */
+  /** Delete a definition file and apply the new definition, or refuse it as a whole. */
   delete(
     factoryUid: string,
     file: string,
@@ -78,7 +78,7 @@ export class Files {
     return call(this.#client, "DELETE", pathOf(factoryUid, file), { query }, options, object<Sync>);
   }
 
-  /** Replace the definition by a tree of files: those that are not in it are deleted. */
+  /** Replace the definition with a tree of files. Deletes all other files. */
   replace(
     factoryUid: string,
     params: Body<"importFiles"> & Query<"importFiles">,
@@ -90,7 +90,7 @@ export class Files {
     return call(this.#client, "PUT", where, { query, body }, options, object<Sync>);
   }
 
-  /** Replace the definition by the files of a tar: those that are not in it are deleted. */
+  /** Replace the definition with the files of a tar. Deletes all other files. */
   importTar(
     factoryUid: string,
     tar: Uint8Array,
@@ -102,7 +102,7 @@ export class Files {
     return call(this.#client, "PUT", where, { query, body: tar, headers }, options, object<Sync>);
   }
 
-  /** Return a tar of the files, which a git or directory source takes as it is. */
+  /** Return a tar of the files, for a git or directory source. */
   exportTar(
     factoryUid: string,
     query?: Query<"exportFiles">,
@@ -130,7 +130,7 @@ export class Revisions {
     return list(this.#client, where, query, options, RevisionsPage, "revisions");
   }
 
-  /** Return a revision, with what it changed. */
+  /** Return a revision with its changes. */
   retrieve(
     factoryUid: string,
     revision: string,

@@ -26,12 +26,12 @@ export class Keys {
     return list(this.#client, "/keys", query, options, KeysPage, "keys");
   }
 
-  /** Make an API key. Its secret is in the answer, this once. */
+  /** Create an API key. No later answer contains its secret. */
   create(body: Body<"createKey">, options?: RequestOptions): APIPromise<CreatedAPIKey> {
     return call(this.#client, "POST", "/keys", { body }, options, object<CreatedAPIKey>);
   }
 
-  /** Revoke an API key. It has stopped working when this returns. */
+  /** Revoke an API key. It stops working before the call returns. */
   revoke(keyUid: string, options?: RequestOptions): APIPromise<void> {
     return call(this.#client, "DELETE", path`/keys/${keyUid}`, {}, options, nothing);
   }

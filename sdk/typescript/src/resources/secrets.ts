@@ -13,7 +13,7 @@ export class SecretsPage extends Page<Secret, ListSecretsResponse> {
   }
 }
 
-/** Team secrets. Their values go in and never come out. */
+/** Team secrets. The API accepts their values and never returns them. */
 export class Secrets {
   readonly #client: Caller;
 
@@ -26,7 +26,7 @@ export class Secrets {
     return list(this.#client, "/secrets", query, options, SecretsPage, "secrets");
   }
 
-  /** Create a secret or give it a new value; or make it pending, until its provider has issued it. */
+  /** Create a secret or set its value, or make it pending until its provider issues it. */
   set(name: string, body: Body<"setSecret">, options?: RequestOptions): APIPromise<Secret> {
     return call(this.#client, "PUT", path`/secrets/${name}`, { body }, options, object<Secret>);
   }

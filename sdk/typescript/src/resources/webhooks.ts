@@ -39,7 +39,7 @@ export class DeliveriesPage extends Page<Delivery, ListDeliveriesResponse> {
   }
 }
 
-/** What was delivered to a webhook. */
+/** The deliveries of a webhook. */
 export class Deliveries {
   readonly #client: Caller;
 
@@ -64,7 +64,7 @@ export class Deliveries {
     );
   }
 
-  /** Return one delivery: its payload, and why it started what it did. */
+  /** Return one delivery with its payload and the verdict of each automation. */
   retrieve(
     factoryUid: string,
     webhookUid: string,
@@ -81,7 +81,7 @@ export class Deliveries {
     );
   }
 
-  /** Start the runs of a delivery again, as a new delivery. */
+  /** Replay a delivery: start its runs again, as a new delivery. */
   replay(
     factoryUid: string,
     webhookUid: string,
@@ -114,7 +114,7 @@ export class Deliveries {
   }
 
   /**
-   * Follow the accepted deliveries of a webhook, from now on, or after an event. The first event says that the
+   * Follow the accepted deliveries of a webhook, from now on or after an event. The first event says that the
    * server listens. The stream has no end. A connection that drops is made again where it stood, up to
    * `maxRetries` times in a row, 5 by default, and repeats nothing.
    */
@@ -131,7 +131,7 @@ export class Deliveries {
 
 /** The webhooks of a factory. */
 export class Webhooks {
-  /** What was delivered to a webhook. */
+  /** The deliveries of a webhook. */
   readonly deliveries: Deliveries;
   readonly #client: Caller;
 
@@ -168,7 +168,7 @@ export class Webhooks {
     );
   }
 
-  /** Create a webhook of a managed factory. A secret that the server made is in the answer, this once. */
+  /** Create a webhook of a managed factory. Only this answer has a generated secret. */
   create(
     factoryUid: string,
     body: Body<"createWebhook">,
@@ -201,7 +201,7 @@ export class Webhooks {
     );
   }
 
-  /** Delete a webhook of a managed factory. Its senders get 404 from now on. */
+  /** Delete a webhook of a managed factory. It answers 404 from now on. */
   delete(
     factoryUid: string,
     webhookUid: string,
@@ -218,7 +218,7 @@ export class Webhooks {
     );
   }
 
-  /** Give a webhook a new secret. The old one has stopped working when this returns. */
+  /** Rotate the secret of a webhook. The old one stops working before the call returns. */
   rotate(
     factoryUid: string,
     webhookUid: string,

@@ -25,13 +25,13 @@ clock = time.monotonic
 
 @contextmanager
 def deadline(seconds: float | None) -> Generator[Callable[[], None], None, None]:
-    """Raise TimeoutError when what is inside takes longer. The value is to be called between reads."""
+    """Raise TimeoutError if the block takes longer. Call the yielded value between reads."""
     with anyio.fail_after(seconds):
         yield lambda: None
 
 
 class AsyncPageRequest(Generic[PageT, T]):
-    """A list that was asked for: ``await`` it for its first page, or iterate over the items of all pages."""
+    """A list: ``await`` it for its first page, or iterate over the items of all pages."""
 
     def __init__(self, fetch: Callable[[], Awaitable[PageT]]) -> None:
         self._fetch = fetch

@@ -37,7 +37,7 @@ class AsyncRuns:
 
     @cached_property
     def with_raw_response(self) -> AsyncRunsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncRunsWithRawResponse(self)
 
     async def create(self, **params: Unpack[types.CreateRunParams]) -> types.RunAgentResponse:
@@ -72,19 +72,19 @@ class AsyncRuns:
         )
 
     async def conversation(self, run_id: str, **options: Unpack[RequestOptions]) -> types.Conversation:
-        """Return what the agent and others said and did."""
+        """Return the conversation of the run."""
         path = f"/agent/runs/{segment('run_id', run_id)}/conversation"
         return await self._client.call("GET", path, options, types.Conversation)
 
     async def attachment(self, run_id: str, file_name: str, **options: Unpack[RequestOptions]) -> bytes:
-        """Return the bytes of a file that the run was given."""
+        """Return the bytes of a file of the run."""
         path = f"/agent/runs/{segment('run_id', run_id)}/attachments/{segment('file_name', file_name)}"
         return await self._client.call("GET", path, options, bytes)
 
     def events(
         self, run_id: str, *, last_event_id: str | None = None, **options: Unpack[RequestOptions]
     ) -> AsyncEventStream[RunEvent]:
-        """Follow a run: its changes of state and what is said, from the beginning, or after an event.
+        """Follow the state changes and messages of a run, from the beginning or after an event.
 
         The stream ends when the run has. A connection that drops is made again where it stood, up to
         ``max_retries`` times in a row, 5 by default.
@@ -102,7 +102,7 @@ class AsyncRuns:
         longest_interval: float = 5,
         **options: Unpack[RequestOptions],
     ) -> types.RunItem:
-        """Wait until a run has ended, well or not, and return it. A run that is BLOCKED has ended too.
+        """Wait until a run has ended, and return it. BLOCKED is an end state.
 
         After ``max_wait`` seconds, if given, it is a RunWaitTimeoutError that holds the run as last seen.
         """
@@ -144,11 +144,11 @@ class AsyncConversations:
 
     @cached_property
     def with_raw_response(self) -> AsyncConversationsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncConversationsWithRawResponse(self)
 
     async def retrieve(self, conversation_id: str, **options: Unpack[RequestOptions]) -> types.Conversation:
-        """Return what was said and done in all runs of a conversation."""
+        """Return the messages of all runs of a conversation."""
         path = f"/agent/conversations/{segment('conversation_id', conversation_id)}"
         return await self._client.call("GET", path, options, types.Conversation)
 
@@ -168,11 +168,11 @@ class AsyncSkills:
 
     @cached_property
     def with_raw_response(self) -> AsyncSkillsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncSkillsWithRawResponse(self)
 
     async def list(self, **options: Unpack[RequestOptions]) -> types.BundledSkills:
-        """Return the catalog. It is for grouping, and says nothing of what a run has at hand."""
+        """Return the catalog, for grouping. The skills that a run had are its ``advertised_skills``."""
         return await self._client.call("GET", "/agent/skills", options, types.BundledSkills)
 
 

@@ -1,4 +1,4 @@
-"""Factories: what they are made of, where they stand, and their webhooks."""
+"""Factories: their definitions, states and webhooks."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ class AsyncFactoryRuns:
 
     @cached_property
     def with_raw_response(self) -> AsyncFactoryRunsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncFactoryRunsWithRawResponse(self)
 
     async def create(
         self, factory_uid: str, **params: Unpack[types.CreateFactoryRunParams]
     ) -> types.FactoryRunResponse:
-        """Give work to the factory's foreman. What happens to the run from then on is at ``client.agent.runs``."""
+        """Give work to the factory's foreman. Follow the run with ``client.agent.runs``."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/runs"
         return await self._client.call(
             "POST", path, params, types.FactoryRunResponse, types.CreateFactoryRunParams
@@ -107,13 +107,13 @@ class AsyncAutomations:
 
     @cached_property
     def with_raw_response(self) -> AsyncAutomationsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncAutomationsWithRawResponse(self)
 
     def list(
         self, factory_uid: str, **params: Unpack[types.ListAutomationsParams]
     ) -> AsyncPageRequest[AsyncAutomationsPage, types.Automation]:
-        """List a factory's automations, and say of each whether it fires."""
+        """List a factory's automations, and whether each fires."""
         return self._client.pages(
             f"/factory/{segment('factory_uid', factory_uid)}/automations",
             params,
@@ -130,14 +130,14 @@ class AsyncAutomationsWithRawResponse:
 
 
 class AsyncSyncs:
-    """The history of what was applied, and what was refused."""
+    """The history of applied and refused revisions."""
 
     def __init__(self, client: AsyncCaller) -> None:
         self._client = client
 
     @cached_property
     def with_raw_response(self) -> AsyncSyncsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncSyncsWithRawResponse(self)
 
     def list(
@@ -153,7 +153,7 @@ class AsyncSyncs:
 
 
 class AsyncSyncsWithRawResponse:
-    """The history of what was applied, and what was refused, with whole responses."""
+    """The history of applied and refused revisions, with whole responses."""
 
     def __init__(self, resource: AsyncSyncs) -> None:
         self.list = raw(resource.list)
@@ -167,7 +167,7 @@ class AsyncFiles:
 
     @cached_property
     def with_raw_response(self) -> AsyncFilesWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncFilesWithRawResponse(self)
 
     def list(
@@ -185,7 +185,7 @@ class AsyncFiles:
         return await self._client.call("GET", where, params, types.FileContent, types.GetFileParams)
 
     async def put(self, factory_uid: str, path: str, **params: Unpack[types.PutFileParams]) -> types.Sync:
-        """Write a definition file and apply the definition that results, or refuse it as a whole."""
+        """Write a definition file and apply the new definition, or refuse it as a whole."""
         where = f"/factory/{segment('factory_uid', factory_uid)}/files/{segments('path', path)}"
         return await self._client.call(
             "PUT", where, params, types.Sync, types.PutFileParams, types.PutFileQuery
@@ -194,12 +194,12 @@ class AsyncFiles:
     async def delete(
         self, factory_uid: str, path: str, **params: Unpack[types.DeleteFileParams]
     ) -> types.Sync:
-        """Delete a definition file and apply the definition that results, or refuse it as a whole."""
+        """Delete a definition file and apply the new definition, or refuse it as a whole."""
         where = f"/factory/{segment('factory_uid', factory_uid)}/files/{segments('path', path)}"
         return await self._client.call("DELETE", where, params, types.Sync, types.DeleteFileParams)
 
     async def replace(self, factory_uid: str, **params: Unpack[types.ImportFilesParams]) -> types.Sync:
-        """Replace the definition by a tree of files: those that are not in it are deleted."""
+        """Replace the definition with a tree of files. Deletes all other files."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/files"
         takes, query = types.ImportFilesParams, types.ImportFilesQuery
         return await self._client.call("PUT", path, params, types.Sync, takes, query)
@@ -207,7 +207,7 @@ class AsyncFiles:
     async def import_tar(
         self, factory_uid: str, tar: bytes, **params: Unpack[types.ImportTarParams]
     ) -> types.Sync:
-        """Replace the definition by the files of a tar: those that are not in it are deleted."""
+        """Replace the definition with the files of a tar. Deletes all other files."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/files.tar"
         takes, query, headers = (
             types.ImportTarParams,
@@ -218,7 +218,7 @@ class AsyncFiles:
         return await self._client.send(request, types.Sync)
 
     async def export_tar(self, factory_uid: str, **params: Unpack[types.ExportFilesParams]) -> bytes:
-        """Return a tar of the files, which a git or directory source takes as it is."""
+        """Return a tar of the files, for a git or directory source."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/files.tar"
         return await self._client.call("GET", path, params, bytes, types.ExportFilesParams)
 
@@ -244,7 +244,7 @@ class AsyncRevisions:
 
     @cached_property
     def with_raw_response(self) -> AsyncRevisionsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncRevisionsWithRawResponse(self)
 
     def list(
@@ -257,7 +257,7 @@ class AsyncRevisions:
     async def retrieve(
         self, factory_uid: str, revision: str, **options: Unpack[RequestOptions]
     ) -> types.RevisionWithDifference:
-        """Return a revision, with what it changed."""
+        """Return a revision with its changes."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/revisions/{segment('revision', revision)}"
         return await self._client.call("GET", path, options, types.RevisionWithDifference)
 
@@ -302,7 +302,7 @@ class AsyncFactories:
 
     @cached_property
     def syncs(self) -> AsyncSyncs:
-        """The history of what was applied, and what was refused."""
+        """The history of applied and refused revisions."""
         return AsyncSyncs(self._client)
 
     @cached_property
@@ -317,7 +317,7 @@ class AsyncFactories:
 
     @cached_property
     def with_raw_response(self) -> AsyncFactoriesWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncFactoriesWithRawResponse(self)
 
     def list(
@@ -327,32 +327,32 @@ class AsyncFactories:
         return self._client.pages("/factory", params, AsyncFactoriesPage, types.ListFactoriesParams)
 
     async def retrieve(self, factory_uid: str, **options: Unpack[RequestOptions]) -> types.Factory:
-        """Return one factory: its source, where it stands, and what is in it."""
+        """Return one factory: its source, state and contents."""
         path = f"/factory/{segment('factory_uid', factory_uid)}"
         return await self._client.call("GET", path, options, types.Factory)
 
     async def plan(self, factory_uid: str, **params: Unpack[types.PlanFactoryParams]) -> types.Plan:
-        """Say what applying a tree would change, and whether it would be accepted: the files given, or else the head of the
+        """Plan a tree: its changes, and whether the server would accept it. Plans the given files, or the head of the
         factory's source. Changes nothing."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/plan"
         return await self._client.call("POST", path, params, types.Plan, types.PlanFactoryParams)
 
     async def sync(self, factory_uid: str, **params: Unpack[types.SyncFactoryParams]) -> types.Sync:
-        """Apply the head of the factory's source now, and return when it is applied or refused."""
+        """Apply the head of the factory's source, and return when it is applied or refused."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/sync"
         return await self._client.call("POST", path, params, types.Sync, types.SyncFactoryParams)
 
     async def test_filter(
         self, factory_uid: str, **params: Unpack[types.TestFilterParams]
     ) -> types.FilterTestResponse:
-        """Say whether a delivery, or a payload, would start an automation with this filter, and why."""
+        """Test whether a delivery or payload would match this filter, and why."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/filter-tests"
         return await self._client.call("POST", path, params, types.FilterTestResponse, types.TestFilterParams)
 
     async def notify_push(
         self, factory_uid: str, body: bytes, *, headers: Mapping[str, str], **options: Unpack[RequestOptions]
     ) -> None:
-        """Pass on a git host's push notice, as it came: the server verifies its signature. It wakes the source."""
+        """Forward a git host's push notice unchanged: the server verifies its signature and reads the source."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/push"
         request = self._client.request("POST", path, options, headers=headers, content=body)
         await self._client.send(request, type(None))

@@ -22,7 +22,7 @@ class AsyncSchemas:
 
     @cached_property
     def with_raw_response(self) -> AsyncSchemasWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncSchemasWithRawResponse(self)
 
     async def list(self, **options: Unpack[RequestOptions]) -> types.SchemaVersions:
@@ -65,13 +65,13 @@ class AsyncFactoryFiles:
 
     @cached_property
     def with_raw_response(self) -> AsyncFactoryFilesWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncFactoryFilesWithRawResponse(self)
 
     async def validate(
         self, **params: Unpack[types.ValidateFactoryFilesParams]
     ) -> types.ValidateFilesResponse:
-        """Check a tree of definition files. Needs no state: what only a factory can tell is listed as not checked."""
+        """Check a tree of definition files. Rules that need the state of a factory are listed as not checked."""
         path = "/factory-files/validate"
         return await self._client.call(
             "POST", path, params, types.ValidateFilesResponse, types.ValidateFactoryFilesParams

@@ -33,7 +33,7 @@ class AsyncKeys:
 
     @cached_property
     def with_raw_response(self) -> AsyncKeysWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncKeysWithRawResponse(self)
 
     def list(self, **params: Unpack[types.ListKeysParams]) -> AsyncPageRequest[AsyncKeysPage, types.APIKey]:
@@ -41,12 +41,12 @@ class AsyncKeys:
         return self._client.pages("/keys", params, AsyncKeysPage, types.ListKeysParams)
 
     async def create(self, **params: Unpack[types.CreateKeyParams]) -> types.CreatedAPIKey:
-        """Make an API key. Its secret is in the answer, this once."""
+        """Create an API key. No later answer contains its secret."""
         path = "/keys"
         return await self._client.call("POST", path, params, types.CreatedAPIKey, types.CreateKeyParams)
 
     async def revoke(self, key_uid: str, **options: Unpack[RequestOptions]) -> None:
-        """Revoke an API key. It has stopped working when this returns."""
+        """Revoke an API key. It stops working before the call returns."""
         path = f"/keys/{segment('key_uid', key_uid)}"
         await self._client.call("DELETE", path, options, type(None))
 

@@ -1,4 +1,4 @@
-"""Team secrets. Their values go in and never come out."""
+"""Team secrets. The API accepts their values and never returns them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class AsyncSecretsPage(AsyncPage["types.Secret", "types.ListSecretsResponse"]):
 
 
 class AsyncSecrets:
-    """Team secrets. Their values go in and never come out."""
+    """Team secrets. The API accepts their values and never returns them."""
 
     def __init__(self, client: AsyncCaller) -> None:
         self._client = client
 
     @cached_property
     def with_raw_response(self) -> AsyncSecretsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncSecretsWithRawResponse(self)
 
     def list(
@@ -43,7 +43,7 @@ class AsyncSecrets:
         return self._client.pages("/secrets", params, AsyncSecretsPage, types.ListSecretsParams)
 
     async def set(self, name: str, **params: Unpack[types.SetSecretParams]) -> types.Secret:
-        """Create a secret or give it a new value; or make it pending, until its provider has issued it."""
+        """Create a secret or set its value, or make it pending until its provider issues it."""
         path = f"/secrets/{segment('name', name)}"
         return await self._client.call("PUT", path, params, types.Secret, types.SetSecretParams)
 
@@ -54,7 +54,7 @@ class AsyncSecrets:
 
 
 class AsyncSecretsWithRawResponse:
-    """Team secrets. Their values go in and never come out, with whole responses."""
+    """Team secrets. The API accepts their values and never returns them, with whole responses."""
 
     def __init__(self, resource: AsyncSecrets) -> None:
         self.list = raw(resource.list)

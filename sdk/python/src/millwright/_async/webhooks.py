@@ -1,4 +1,4 @@
-"""Webhooks of a factory, and what was delivered to them."""
+"""Webhooks of a factory, and their deliveries."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class AsyncDeliveriesPage(AsyncPage["types.Delivery", "types.ListDeliveriesRespo
 
 
 class AsyncDeliveries:
-    """What was delivered to a webhook."""
+    """The deliveries of a webhook."""
 
     def __init__(self, client: AsyncCaller) -> None:
         self._client = client
 
     @cached_property
     def with_raw_response(self) -> AsyncDeliveriesWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncDeliveriesWithRawResponse(self)
 
     def list(
@@ -63,14 +63,14 @@ class AsyncDeliveries:
     async def retrieve(
         self, factory_uid: str, webhook_uid: str, delivery_id: str, **options: Unpack[RequestOptions]
     ) -> types.DeliveryDetail:
-        """Return one delivery: its payload, and why it started what it did."""
+        """Return one delivery with its payload and the verdict of each automation."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}/deliveries/{segment('delivery_id', delivery_id)}"
         return await self._client.call("GET", path, options, types.DeliveryDetail)
 
     async def replay(
         self, factory_uid: str, webhook_uid: str, delivery_id: str, **options: Unpack[RequestOptions]
     ) -> types.ReplayResponse:
-        """Start the runs of a delivery again, as a new delivery."""
+        """Replay a delivery: start its runs again, as a new delivery."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}/deliveries/{segment('delivery_id', delivery_id)}/replay"
         return await self._client.call("POST", path, options, types.ReplayResponse)
 
@@ -93,7 +93,7 @@ class AsyncDeliveries:
         last_event_id: str | None = None,
         **options: Unpack[RequestOptions],
     ) -> AsyncEventStream[DeliveryEvent]:
-        """Follow the accepted deliveries of a webhook, from now on, or after an event.
+        """Follow the accepted deliveries of a webhook, from now on or after an event.
 
         The first event says that the server listens. The stream has no end. A connection that drops is made
         again where it stood, up to ``max_retries`` times in a row, 5 by default, and repeats nothing.
@@ -105,7 +105,7 @@ class AsyncDeliveries:
 
 
 class AsyncDeliveriesWithRawResponse:
-    """What was delivered to a webhook, with whole responses."""
+    """The deliveries of a webhook, with whole responses."""
 
     def __init__(self, resource: AsyncDeliveries) -> None:
         self.list = raw(resource.list)
@@ -122,12 +122,12 @@ class AsyncWebhooks:
 
     @cached_property
     def deliveries(self) -> AsyncDeliveries:
-        """What was delivered to a webhook."""
+        """The deliveries of a webhook."""
         return AsyncDeliveries(self._client)
 
     @cached_property
     def with_raw_response(self) -> AsyncWebhooksWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AsyncWebhooksWithRawResponse(self)
 
     def list(
@@ -153,7 +153,7 @@ class AsyncWebhooks:
     async def create(
         self, factory_uid: str, **params: Unpack[types.CreateWebhookParams]
     ) -> types.WebhookWithSecret:
-        """Create a webhook of a managed factory. A secret that the server made is in the answer, this once."""
+        """Create a webhook of a managed factory. Only this answer has a generated secret."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/webhooks"
         return await self._client.call(
             "POST", path, params, types.WebhookWithSecret, types.CreateWebhookParams
@@ -171,7 +171,7 @@ class AsyncWebhooks:
     async def delete(
         self, factory_uid: str, webhook_uid: str, **params: Unpack[types.DeleteWebhookParams]
     ) -> None:
-        """Delete a webhook of a managed factory. Its senders get 404 from now on."""
+        """Delete a webhook of a managed factory. It answers 404 from now on."""
         path = (
             f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}"
         )
@@ -180,7 +180,7 @@ class AsyncWebhooks:
     async def rotate(
         self, factory_uid: str, webhook_uid: str, **params: Unpack[types.RotateSecretParams]
     ) -> types.WebhookWithSecret:
-        """Give a webhook a new secret. The old one has stopped working when this returns."""
+        """Rotate the secret of a webhook. The old one stops working before the call returns."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}/rotate"
         return await self._client.call(
             "POST", path, params, types.WebhookWithSecret, types.RotateSecretParams

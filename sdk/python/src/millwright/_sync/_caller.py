@@ -1,4 +1,4 @@
-"""What every resource calls the API through."""
+"""The connection of a resource to the API."""
 
 from __future__ import annotations
 

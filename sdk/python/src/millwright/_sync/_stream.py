@@ -22,11 +22,11 @@ SILENCE = 60.0
 """Seconds of silence, at the least, after which a stream counts as dropped. Servers break it more often."""
 
 PATIENCE = 5
-"""How often a dropped connection is made again before the stream fails, unless an event came meanwhile."""
+"""Reconnects in a row before the stream fails; an event resets the count."""
 
 
 class EventStream(Generic[T]):
-    """Events as they happen. A connection that drops is made again, and the stream goes on where it stood.
+    """Events as they happen. After a lost connection the stream reconnects and resumes.
 
     Iterate over it, best inside of ``with``, which closes the connection when you leave early. The
     request is sent when the iteration begins.
@@ -49,7 +49,7 @@ class EventStream(Generic[T]):
 
     @property
     def last_event_id(self) -> str | None:
-        """Where the stream stands: what another stream can be resumed from."""
+        """The ID from which another stream can resume."""
         return self._decoder.last_id
 
     def __iter__(self) -> Iterator[T]:

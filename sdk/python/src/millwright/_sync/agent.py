@@ -37,7 +37,7 @@ class Runs:
 
     @cached_property
     def with_raw_response(self) -> RunsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return RunsWithRawResponse(self)
 
     def create(self, **params: Unpack[types.CreateRunParams]) -> types.RunAgentResponse:
@@ -64,19 +64,19 @@ class Runs:
         return self._client.call("POST", path, params, types.RunFollowupResponse, types.CreateFollowupParams)
 
     def conversation(self, run_id: str, **options: Unpack[RequestOptions]) -> types.Conversation:
-        """Return what the agent and others said and did."""
+        """Return the conversation of the run."""
         path = f"/agent/runs/{segment('run_id', run_id)}/conversation"
         return self._client.call("GET", path, options, types.Conversation)
 
     def attachment(self, run_id: str, file_name: str, **options: Unpack[RequestOptions]) -> bytes:
-        """Return the bytes of a file that the run was given."""
+        """Return the bytes of a file of the run."""
         path = f"/agent/runs/{segment('run_id', run_id)}/attachments/{segment('file_name', file_name)}"
         return self._client.call("GET", path, options, bytes)
 
     def events(
         self, run_id: str, *, last_event_id: str | None = None, **options: Unpack[RequestOptions]
     ) -> EventStream[RunEvent]:
-        """Follow a run: its changes of state and what is said, from the beginning, or after an event.
+        """Follow the state changes and messages of a run, from the beginning or after an event.
 
         The stream ends when the run has. A connection that drops is made again where it stood, up to
         ``max_retries`` times in a row, 5 by default.
@@ -94,7 +94,7 @@ class Runs:
         longest_interval: float = 5,
         **options: Unpack[RequestOptions],
     ) -> types.RunItem:
-        """Wait until a run has ended, well or not, and return it. A run that is BLOCKED has ended too.
+        """Wait until a run has ended, and return it. BLOCKED is an end state.
 
         After ``max_wait`` seconds, if given, it is a RunWaitTimeoutError that holds the run as last seen.
         """
@@ -136,11 +136,11 @@ class Conversations:
 
     @cached_property
     def with_raw_response(self) -> ConversationsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return ConversationsWithRawResponse(self)
 
     def retrieve(self, conversation_id: str, **options: Unpack[RequestOptions]) -> types.Conversation:
-        """Return what was said and done in all runs of a conversation."""
+        """Return the messages of all runs of a conversation."""
         path = f"/agent/conversations/{segment('conversation_id', conversation_id)}"
         return self._client.call("GET", path, options, types.Conversation)
 
@@ -160,11 +160,11 @@ class Skills:
 
     @cached_property
     def with_raw_response(self) -> SkillsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return SkillsWithRawResponse(self)
 
     def list(self, **options: Unpack[RequestOptions]) -> types.BundledSkills:
-        """Return the catalog. It is for grouping, and says nothing of what a run has at hand."""
+        """Return the catalog, for grouping. The skills that a run had are its ``advertised_skills``."""
         return self._client.call("GET", "/agent/skills", options, types.BundledSkills)
 
 

@@ -169,7 +169,7 @@ class Millwright(Endpoints):
 
     @cached_property
     def secrets(self) -> Secrets:
-        """Team secrets. Their values go in and never come out."""
+        """Team secrets. The API accepts their values and never returns them."""
         return Secrets(self._client)
 
     @cached_property
@@ -194,7 +194,7 @@ class Millwright(Endpoints):
 
     @property
     def base_url(self) -> str:
-        """Where the API is."""
+        """The base URL of the API."""
         return self._client.settings.base_url
 
     def with_options(self, **options: Unpack[ClientOptions]) -> Self:

@@ -1,4 +1,4 @@
-"""Factories: what they are made of, where they stand, and their webhooks."""
+"""Factories: their definitions, states and webhooks."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ class FactoryRuns:
 
     @cached_property
     def with_raw_response(self) -> FactoryRunsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return FactoryRunsWithRawResponse(self)
 
     def create(
         self, factory_uid: str, **params: Unpack[types.CreateFactoryRunParams]
     ) -> types.FactoryRunResponse:
-        """Give work to the factory's foreman. What happens to the run from then on is at ``client.agent.runs``."""
+        """Give work to the factory's foreman. Follow the run with ``client.agent.runs``."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/runs"
         return self._client.call("POST", path, params, types.FactoryRunResponse, types.CreateFactoryRunParams)
 
@@ -105,11 +105,11 @@ class Automations:
 
     @cached_property
     def with_raw_response(self) -> AutomationsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return AutomationsWithRawResponse(self)
 
     def list(self, factory_uid: str, **params: Unpack[types.ListAutomationsParams]) -> AutomationsPage:
-        """List a factory's automations, and say of each whether it fires."""
+        """List a factory's automations, and whether each fires."""
         return self._client.pages(
             f"/factory/{segment('factory_uid', factory_uid)}/automations",
             params,
@@ -126,14 +126,14 @@ class AutomationsWithRawResponse:
 
 
 class Syncs:
-    """The history of what was applied, and what was refused."""
+    """The history of applied and refused revisions."""
 
     def __init__(self, client: Caller) -> None:
         self._client = client
 
     @cached_property
     def with_raw_response(self) -> SyncsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return SyncsWithRawResponse(self)
 
     def list(self, factory_uid: str, **params: Unpack[types.ListSyncsParams]) -> SyncsPage:
@@ -147,7 +147,7 @@ class Syncs:
 
 
 class SyncsWithRawResponse:
-    """The history of what was applied, and what was refused, with whole responses."""
+    """The history of applied and refused revisions, with whole responses."""
 
     def __init__(self, resource: Syncs) -> None:
         self.list = raw(resource.list)
@@ -161,7 +161,7 @@ class Files:
 
     @cached_property
     def with_raw_response(self) -> FilesWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return FilesWithRawResponse(self)
 
     def list(self, factory_uid: str, **params: Unpack[types.ListFilesParams]) -> FilesPage:
@@ -177,23 +177,23 @@ class Files:
         return self._client.call("GET", where, params, types.FileContent, types.GetFileParams)
 
     def put(self, factory_uid: str, path: str, **params: Unpack[types.PutFileParams]) -> types.Sync:
-        """Write a definition file and apply the definition that results, or refuse it as a whole."""
+        """Write a definition file and apply the new definition, or refuse it as a whole."""
         where = f"/factory/{segment('factory_uid', factory_uid)}/files/{segments('path', path)}"
         return self._client.call("PUT", where, params, types.Sync, types.PutFileParams, types.PutFileQuery)
 
     def delete(self, factory_uid: str, path: str, **params: Unpack[types.DeleteFileParams]) -> types.Sync:
-        """Delete a definition file and apply the definition that results, or refuse it as a whole."""
+        """Delete a definition file and apply the new definition, or refuse it as a whole."""
         where = f"/factory/{segment('factory_uid', factory_uid)}/files/{segments('path', path)}"
         return self._client.call("DELETE", where, params, types.Sync, types.DeleteFileParams)
 
     def replace(self, factory_uid: str, **params: Unpack[types.ImportFilesParams]) -> types.Sync:
-        """Replace the definition by a tree of files: those that are not in it are deleted."""
+        """Replace the definition with a tree of files. Deletes all other files."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/files"
         takes, query = types.ImportFilesParams, types.ImportFilesQuery
         return self._client.call("PUT", path, params, types.Sync, takes, query)
 
     def import_tar(self, factory_uid: str, tar: bytes, **params: Unpack[types.ImportTarParams]) -> types.Sync:
-        """Replace the definition by the files of a tar: those that are not in it are deleted."""
+        """Replace the definition with the files of a tar. Deletes all other files."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/files.tar"
         takes, query, headers = (
             types.ImportTarParams,
@@ -204,7 +204,7 @@ class Files:
         return self._client.send(request, types.Sync)
 
     def export_tar(self, factory_uid: str, **params: Unpack[types.ExportFilesParams]) -> bytes:
-        """Return a tar of the files, which a git or directory source takes as it is."""
+        """Return a tar of the files, for a git or directory source."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/files.tar"
         return self._client.call("GET", path, params, bytes, types.ExportFilesParams)
 
@@ -230,7 +230,7 @@ class Revisions:
 
     @cached_property
     def with_raw_response(self) -> RevisionsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return RevisionsWithRawResponse(self)
 
     def list(self, factory_uid: str, **params: Unpack[types.ListRevisionsParams]) -> RevisionsPage:
@@ -241,7 +241,7 @@ class Revisions:
     def retrieve(
         self, factory_uid: str, revision: str, **options: Unpack[RequestOptions]
     ) -> types.RevisionWithDifference:
-        """Return a revision, with what it changed."""
+        """Return a revision with its changes."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/revisions/{segment('revision', revision)}"
         return self._client.call("GET", path, options, types.RevisionWithDifference)
 
@@ -286,7 +286,7 @@ class Factories:
 
     @cached_property
     def syncs(self) -> Syncs:
-        """The history of what was applied, and what was refused."""
+        """The history of applied and refused revisions."""
         return Syncs(self._client)
 
     @cached_property
@@ -301,7 +301,7 @@ class Factories:
 
     @cached_property
     def with_raw_response(self) -> FactoriesWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return FactoriesWithRawResponse(self)
 
     def list(self, **params: Unpack[types.ListFactoriesParams]) -> FactoriesPage:
@@ -309,32 +309,32 @@ class Factories:
         return self._client.pages("/factory", params, FactoriesPage, types.ListFactoriesParams)
 
     def retrieve(self, factory_uid: str, **options: Unpack[RequestOptions]) -> types.Factory:
-        """Return one factory: its source, where it stands, and what is in it."""
+        """Return one factory: its source, state and contents."""
         path = f"/factory/{segment('factory_uid', factory_uid)}"
         return self._client.call("GET", path, options, types.Factory)
 
     def plan(self, factory_uid: str, **params: Unpack[types.PlanFactoryParams]) -> types.Plan:
-        """Say what applying a tree would change, and whether it would be accepted: the files given, or else the head of the
+        """Plan a tree: its changes, and whether the server would accept it. Plans the given files, or the head of the
         factory's source. Changes nothing."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/plan"
         return self._client.call("POST", path, params, types.Plan, types.PlanFactoryParams)
 
     def sync(self, factory_uid: str, **params: Unpack[types.SyncFactoryParams]) -> types.Sync:
-        """Apply the head of the factory's source now, and return when it is applied or refused."""
+        """Apply the head of the factory's source, and return when it is applied or refused."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/sync"
         return self._client.call("POST", path, params, types.Sync, types.SyncFactoryParams)
 
     def test_filter(
         self, factory_uid: str, **params: Unpack[types.TestFilterParams]
     ) -> types.FilterTestResponse:
-        """Say whether a delivery, or a payload, would start an automation with this filter, and why."""
+        """Test whether a delivery or payload would match this filter, and why."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/filter-tests"
         return self._client.call("POST", path, params, types.FilterTestResponse, types.TestFilterParams)
 
     def notify_push(
         self, factory_uid: str, body: bytes, *, headers: Mapping[str, str], **options: Unpack[RequestOptions]
     ) -> None:
-        """Pass on a git host's push notice, as it came: the server verifies its signature. It wakes the source."""
+        """Forward a git host's push notice unchanged: the server verifies its signature and reads the source."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/push"
         request = self._client.request("POST", path, options, headers=headers, content=body)
         self._client.send(request, type(None))

@@ -22,7 +22,7 @@ class Schemas:
 
     @cached_property
     def with_raw_response(self) -> SchemasWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return SchemasWithRawResponse(self)
 
     def list(self, **options: Unpack[RequestOptions]) -> types.SchemaVersions:
@@ -63,11 +63,11 @@ class FactoryFiles:
 
     @cached_property
     def with_raw_response(self) -> FactoryFilesWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return FactoryFilesWithRawResponse(self)
 
     def validate(self, **params: Unpack[types.ValidateFactoryFilesParams]) -> types.ValidateFilesResponse:
-        """Check a tree of definition files. Needs no state: what only a factory can tell is listed as not checked."""
+        """Check a tree of definition files. Rules that need the state of a factory are listed as not checked."""
         path = "/factory-files/validate"
         return self._client.call(
             "POST", path, params, types.ValidateFilesResponse, types.ValidateFactoryFilesParams

@@ -33,7 +33,7 @@ class Keys:
 
     @cached_property
     def with_raw_response(self) -> KeysWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return KeysWithRawResponse(self)
 
     def list(self, **params: Unpack[types.ListKeysParams]) -> KeysPage:
@@ -41,12 +41,12 @@ class Keys:
         return self._client.pages("/keys", params, KeysPage, types.ListKeysParams)
 
     def create(self, **params: Unpack[types.CreateKeyParams]) -> types.CreatedAPIKey:
-        """Make an API key. Its secret is in the answer, this once."""
+        """Create an API key. No later answer contains its secret."""
         path = "/keys"
         return self._client.call("POST", path, params, types.CreatedAPIKey, types.CreateKeyParams)
 
     def revoke(self, key_uid: str, **options: Unpack[RequestOptions]) -> None:
-        """Revoke an API key. It has stopped working when this returns."""
+        """Revoke an API key. It stops working before the call returns."""
         path = f"/keys/{segment('key_uid', key_uid)}"
         self._client.call("DELETE", path, options, type(None))
 

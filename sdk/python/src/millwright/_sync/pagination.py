@@ -24,7 +24,7 @@ R = TypeVar("R", bound="BaseModel")
 
 
 class Page(Generic[T, R]):
-    """One page of a list. Iterating over it goes on through all pages after it."""
+    """One page of a list. Iterating over it continues through all later pages."""
 
     model: ClassVar[str]
     """The name of the answer's model."""
@@ -32,7 +32,7 @@ class Page(Generic[T, R]):
     """The member of the answer that is the list."""
 
     response: R
-    """The answer that this page is made of."""
+    """The answer behind this page."""
 
     def __init__(self, response: R, request: Request, transport: Transport) -> None:
         self.response, self._request, self._transport = response, request, transport
@@ -49,7 +49,7 @@ class Page(Generic[T, R]):
 
     @property
     def page_info(self) -> types.PageInfo:
-        """Whether the list goes on, and from where."""
+        """Whether there is a next page, and its cursor."""
         return cast("types.PageInfo", getattr(self.response, "page_info"))  # noqa: B009
 
     def has_next_page(self) -> bool:
@@ -60,7 +60,7 @@ class Page(Generic[T, R]):
     def get_next_page(self) -> Self:
         """Fetch the page after this one. There must be one: see has_next_page."""
         if not self.has_next_page():
-            raise MillwrightError("there is no page after this one: ask has_next_page first")
+            raise MillwrightError("this is the last page: call has_next_page first")
         cursor, url = self.page_info.next_cursor, httpx.URL(self._request.url)
         if url.params.get("cursor") == cursor:
             raise MillwrightError(

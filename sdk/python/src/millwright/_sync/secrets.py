@@ -1,4 +1,4 @@
-"""Team secrets. Their values go in and never come out."""
+"""Team secrets. The API accepts their values and never returns them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class SecretsPage(Page["types.Secret", "types.ListSecretsResponse"]):
 
 
 class Secrets:
-    """Team secrets. Their values go in and never come out."""
+    """Team secrets. The API accepts their values and never returns them."""
 
     def __init__(self, client: Caller) -> None:
         self._client = client
 
     @cached_property
     def with_raw_response(self) -> SecretsWithRawResponse:
-        """The same methods, answering with headers, status and body."""
+        """The same methods, returning headers, status and body."""
         return SecretsWithRawResponse(self)
 
     def list(self, **params: Unpack[types.ListSecretsParams]) -> SecretsPage:
@@ -41,7 +41,7 @@ class Secrets:
         return self._client.pages("/secrets", params, SecretsPage, types.ListSecretsParams)
 
     def set(self, name: str, **params: Unpack[types.SetSecretParams]) -> types.Secret:
-        """Create a secret or give it a new value; or make it pending, until its provider has issued it."""
+        """Create a secret or set its value, or make it pending until its provider issues it."""
         path = f"/secrets/{segment('name', name)}"
         return self._client.call("PUT", path, params, types.Secret, types.SetSecretParams)
 
@@ -52,7 +52,7 @@ class Secrets:
 
 
 class SecretsWithRawResponse:
-    """Team secrets. Their values go in and never come out, with whole responses."""
+    """Team secrets. The API accepts their values and never returns them, with whole responses."""
 
     def __init__(self, resource: Secrets) -> None:
         self.list = raw(resource.list)

@@ -12,15 +12,15 @@ from .._model import MISSING, Model
 
 class APIKey(Model):
     created_at: datetime = MISSING
-    """When it was made"""
+    """Time of creation"""
     expires_at: datetime | None = MISSING
-    """When it stops working; null for never"""
+    """Time of expiry; null if the key does not expire"""
     name: str = MISSING
-    """What it is for"""
+    """Purpose"""
     revoked_at: datetime | None = MISSING
-    """When it was revoked; null if it was not"""
+    """Time of revocation; null for a valid key"""
     role: Literal["viewer", "runner", "admin", "worker"] | str = MISSING
-    """viewer reads, runner also creates and steers runs, admin may do everything, worker executes runs and has no API"""
+    """viewer reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API"""
     uid: str = MISSING
     """Identifier"""
 
@@ -31,7 +31,7 @@ class AdvertisedSkill(Model):
     name: str = MISSING
     """Name of the skill"""
     skill_path: str | None = None
-    """Path by which it is resolved"""
+    """Path of the skill"""
 
 
 class AttachmentInfo(Model):
@@ -45,46 +45,46 @@ class AttachmentInfo(Model):
 
 class AutomationTrigger(Model):
     cron: str | None = None
-    """Of a schedule trigger: when, in UTC"""
+    """Schedule triggers: the times, in UTC"""
     event: str = MISSING
-    """What happened"""
+    """Name of the event"""
     filter: Any | None = None
-    """Of any other trigger: its filter"""
+    """Other triggers: the filter"""
     payload: Any | None = None
-    """Of a webhook trigger: its payload filter"""
+    """Webhook triggers: the payload filter"""
     provider: str = MISSING
-    """Who knows of the event"""
+    """Provider of the event"""
     supported: bool = MISSING
-    """Whether this server fires such triggers"""
+    """Whether this server supports the trigger"""
     webhook_ids: list[str] | None = None
-    """Of a webhook trigger: UIDs of the webhooks it selects"""
+    """Webhook triggers: UIDs of the selected webhooks"""
 
 
 class BundledSkill(Model):
     id: str = MISSING
     """The skill's ID: input.bundled_skill_id of read_skill actions"""
     purpose: str = MISSING
-    """What it is for"""
+    """Purpose"""
 
 
 class BundledSkills(Model):
     note: str = MISSING
-    """What the catalog is, and is not"""
+    """Purpose of the catalog"""
     skills: list[BundledSkill] = []
     """The catalog"""
 
 
 class Condition(Model):
     last_transition_time: datetime = MISSING
-    """Since when"""
+    """Time of the last change"""
     message: str = MISSING
-    """Why, in a sentence"""
+    """The reason, as a sentence"""
     reason: str = MISSING
-    """Why, in one word"""
+    """The reason, as one word"""
     status: Literal["True", "False", "Unknown"] | str = MISSING
-    """Whether it holds"""
+    """Whether the condition holds"""
     type: Literal["Ready", "Reconciling", "Stalled"] | str = MISSING
-    """What is said"""
+    """Text of the message"""
 
 
 class ConversationBlock(Model):
@@ -93,19 +93,19 @@ class ConversationBlock(Model):
     category: str | None = None
     """action, action_result: kind of action; skill for skills"""
     data: Any | None = None
-    """event: what it tells"""
+    """event: its data"""
     id: str | None = None
     """action: its ID"""
     input: Any | None = None
-    """action: what it was given; of read_skill: skill_path and, for bundled skills, bundled_skill_id"""
+    """action: the input; for read_skill: skill_path and, for bundled skills, bundled_skill_id"""
     name: str | None = None
-    """What is done, or what happened; read_skill for the load of a skill"""
+    """Name of the action or event; read_skill if a skill was loaded"""
     output: Any | None = None
-    """action_result: what came out"""
+    """action_result: the output"""
     state: str | None = None
-    """action_result: how it ended"""
+    """action_result: the end state"""
     text: str | None = None
-    """text: what is said"""
+    """text: the text"""
     type: Literal["text", "action", "action_result", "event"] | str = MISSING
     """Kind of the block"""
 
@@ -114,9 +114,9 @@ class ConversationMessage(Model):
     content: list[ConversationBlock] = []
     """The parts of the message"""
     role: Literal["user", "assistant"] | str = MISSING
-    """Who speaks"""
+    """Author of the message"""
     timestamp: datetime = MISSING
-    """When it was said"""
+    """Time of the message"""
 
 
 class ConversationStep(Model):
@@ -125,22 +125,22 @@ class ConversationStep(Model):
     messages: list[ConversationMessage] = []
     """The messages, oldest first"""
     steps: list[ConversationStep] = []
-    """Steps inside this one: what attempts said that were given up, when a worker was lost or handed the run back"""
+    """Nested steps: output of earlier attempts, whose worker was lost or returned the run"""
 
 
 class CreatedAPIKey(Model):
     created_at: datetime = MISSING
-    """When it was made"""
+    """Time of creation"""
     expires_at: datetime | None = MISSING
-    """When it stops working; null for never"""
+    """Time of expiry; null if the key does not expire"""
     name: str = MISSING
-    """What it is for"""
+    """Purpose"""
     revoked_at: datetime | None = MISSING
-    """When it was revoked; null if it was not"""
+    """Time of revocation; null for a valid key"""
     role: Literal["viewer", "runner", "admin", "worker"] | str = MISSING
-    """viewer reads, runner also creates and steers runs, admin may do everything, worker executes runs and has no API"""
+    """viewer reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API"""
     secret: str = MISSING
-    """The key itself, shown this once"""
+    """The key; no other answer contains it"""
     uid: str = MISSING
     """Identifier"""
 
@@ -149,33 +149,33 @@ class DeliveryCounts(Model):
     accepted: int = MISSING
     """Accepted"""
     duplicate: int = MISSING
-    """Accepted before under the same identity"""
+    """Duplicates of accepted deliveries"""
     handshake: int = MISSING
-    """Set-up probes that were answered"""
+    """Answered set-up probes"""
     rejected_auth: int = MISSING
-    """Not authenticated"""
+    """Failed authentications"""
     rejected_invalid_json: int = MISSING
-    """Not valid JSON"""
+    """Invalid JSON"""
     rejected_too_large: int = MISSING
-    """Over the size limit"""
+    """Too large"""
 
 
 class DeliveryRun(Model):
     automation_id: str = MISSING
-    """The automation that it is a run of"""
+    """Automation that started the run"""
     run_id: str = MISSING
     """Identifier of the run"""
     state: str = MISSING
-    """Its state"""
+    """State"""
     title: str = MISSING
-    """Its title"""
+    """Title"""
 
 
 class FactoryAgent(Model):
     name: str = MISSING
-    """Its name"""
+    """Name"""
     type: str = MISSING
-    """Its agentType"""
+    """agentType of the agent"""
     uid: str = MISSING
     """Identifier, for agent_identity_uid of a run"""
 
@@ -195,11 +195,11 @@ class FactoryCounts(Model):
 
 class FactorySource(Model):
     branch: str = MISSING
-    """Branch that is watched; empty unless kind is git"""
+    """The watched branch; empty unless kind is git"""
     kind: Literal["git", "dir", "managed"] | str = MISSING
     """A git branch, a directory, or the server itself"""
     path: str = MISSING
-    """The directory, or the one inside the repository"""
+    """The directory, or the path in the repository"""
     url: str = MISSING
     """Address of the repository, without credentials; empty unless kind is git"""
 
@@ -208,23 +208,23 @@ class FieldError(Model):
     field: str = MISSING
     """Path of the field"""
     message: str = MISSING
-    """What is wrong with it"""
+    """The problem"""
 
 
 class FileContent(Model):
     content: str = MISSING
-    """Its text"""
+    """Text of the file"""
     path: str = MISSING
     """Path relative to the root of the definition"""
     revision: str = MISSING
-    """The revision it is of: base_revision of an edit of it"""
+    """Revision of the file: base_revision for an edit"""
 
 
 class FileDifference(Model):
     action: Literal["create", "update", "delete"] | str = MISSING
-    """What became of it"""
+    """Kind of change"""
     difference: str = MISSING
-    """The lines that changed, as a unified difference; empty when the answer has grown too long"""
+    """The changed lines, as a unified diff; empty if the answer would be too long"""
     path: str = MISSING
     """Path relative to the root of the definition"""
 
@@ -233,7 +233,7 @@ class Harness(Model):
     model_id: str | None = None
     """The language model"""
     reasoning_level: str | None = None
-    """How hard the model is to think"""
+    """Effort of the model"""
     type: str | None = None
     """Name of a configured harness; oz and absence mean the default"""
 
@@ -247,9 +247,9 @@ class HeldFile(Model):
 
 class LeafExplanation(Model):
     expected: str = MISSING
-    """The operator's value as JSON, at most 200 bytes"""
+    """The operand as JSON, at most 200 bytes"""
     found: str | None = None
-    """The value found as JSON, at most 200 bytes"""
+    """The value in the body as JSON, at most 200 bytes"""
     operator: Literal["in", "not_in", "exists"] | str = MISSING
     """The operator"""
     passed: bool = MISSING
@@ -257,49 +257,49 @@ class LeafExplanation(Model):
     path: list[str] = []
     """The field's keys in the filter"""
     present: bool = MISSING
-    """Whether the field is there"""
+    """Whether the body has the field"""
     where: str = MISSING
-    """The place looked at in the body"""
+    """Path in the body"""
 
 
 class MCPServerConfig(Model):
     args: list[str] | None = None
     """Its arguments"""
     command: str | None = None
-    """Program to start"""
+    """The program"""
     env: dict[str, str] | None = None
-    """Environment variables; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or in a server that the applied definition has just so"""
+    """Environment variables; values are returned as ***. ${secret:NAME} is a team secret. It needs a key of role admin, or the same server in the applied definition"""
     headers: dict[str, str] | None = None
-    """HTTP headers; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or where the applied definition has the same server and grants it the secret"""
+    """HTTP headers; values are returned as ***. ${secret:NAME} is a team secret. It needs a key of role admin, or an applied definition that grants the secret to the same server"""
     url: str | None = None
-    """Address of a server"""
+    """URL of the server"""
     warp_id: str | None = None
     """Identifier of a shared server"""
 
 
 class PageInfo(Model):
     has_next_page: bool = MISSING
-    """Whether more follows"""
+    """Whether there is another page"""
     next_cursor: str = MISSING
-    """What to give as cursor for the next page; empty on the last"""
+    """Cursor of the next page; empty on the last page"""
 
 
 class PlanField(Model):
     name: str = MISSING
     """The key"""
     new: Any = MISSING
-    """Its value then; null for none"""
+    """The old value; null for none"""
     old: Any = MISSING
-    """Its value now; null for none"""
+    """The new value; null for none"""
 
 
 class PlanSecret(Model):
     name: str = MISSING
     """Name of the secret"""
     version: int = MISSING
-    """The version that would be picked up"""
+    """The new version"""
     webhooks: list[str] = []
-    """Names of the webhooks that would pick it up"""
+    """Names of the webhooks that would use it"""
 
 
 class Problem(Model):
@@ -312,13 +312,13 @@ class Problem(Model):
     end_line: int = MISSING
     """Line where the place ends"""
     excerpt: str | None = None
-    """The line with a caret line below it, as validate prints it, where it is known"""
+    """The source line and a caret line below it, as validate prints them, if known"""
     hint: str | None = None
-    """What to do"""
+    """The next step"""
     line: int = MISSING
     """Line, from 1"""
     message: str = MISSING
-    """What is wrong"""
+    """The problem"""
     path: str = MISSING
     """File, relative to the root of the tree"""
     severity: Literal["error", "warning", "info"] | str = MISSING
@@ -329,14 +329,14 @@ class ReplayResponse(Model):
     delivery_id: str = MISSING
     """The new delivery"""
     replay_of: str = MISSING
-    """The delivery that was started again"""
+    """The original delivery"""
     runs: list[DeliveryRun] = []
-    """The runs that were started"""
+    """The started runs"""
 
 
 class Repository(Model):
     name: str = MISSING
-    """Its name"""
+    """Name"""
     owner: str = MISSING
     """Its owner"""
 
@@ -345,48 +345,48 @@ class Revision(Model):
     author: str = MISSING
     """Name of the API key that made it"""
     created_at: datetime = MISSING
-    """When it was made"""
+    """Time of creation"""
     files_changed: int = MISSING
-    """How many files it wrote or deleted; none for a new secret"""
+    """Number of files written or deleted; 0 for a new secret"""
     revision: str = MISSING
     """Identifier; later ones have higher numbers"""
     subject: str = MISSING
-    """What it did"""
+    """Summary of the edit"""
 
 
 class RevisionWithDifference(Model):
     author: str = MISSING
     """Name of the API key that made it"""
     created_at: datetime = MISSING
-    """When it was made"""
+    """Time of creation"""
     files: list[FileDifference] = []
-    """The files that it changed, by path"""
+    """The changed files, by path"""
     files_changed: int = MISSING
-    """How many files it wrote or deleted; none for a new secret"""
+    """Number of files written or deleted; 0 for a new secret"""
     revision: str = MISSING
     """Identifier; later ones have higher numbers"""
     subject: str = MISSING
-    """What it did"""
+    """Summary of the edit"""
 
 
 class RunCreatorInfo(Model):
     display_name: str = MISSING
-    """Its name"""
+    """Name"""
     type: Literal["user", "service_account"] | str = MISSING
-    """What it is"""
+    """Kind"""
     uid: str = MISSING
-    """Its identifier"""
+    """Identifier"""
 
 
 class RunFollowupResponse(Model):
     followup_id: str = MISSING
     """The message's ID"""
     outcome: Literal["queued_prompt", "queue_pending", "handoff_execution"] | str = MISSING
-    """queued_prompt: it joined the prompt of the queued run; queue_pending: it is next when the execution ends; handoff_execution: the run had ended, and is queued again"""
+    """queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again"""
 
 
 RunSourceType = TypeAliasType("RunSourceType", str)
-"""What made a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another."""
+"""Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another."""
 
 
 RunState = TypeAliasType(
@@ -396,33 +396,33 @@ RunState = TypeAliasType(
     ]
     | str,
 )
-"""Where a run stands. FAILED: the agent's work failed, and the user must act; ERROR: the platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never produced."""
+"""State of a run. FAILED: the agent's work failed, and the user must act; ERROR: the platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never produced."""
 
 
 class RunStateEvent(Model):
     attempt: int = MISSING
-    """Which attempt of the execution, from 1"""
+    """Number of the attempt, from 1"""
     error_code: str | None = None
-    """What kind of failure"""
+    """Kind of failure"""
     execution: int = MISSING
-    """Which execution, from 1; a follow-up to a run that ended begins a new one"""
+    """Number of the execution, from 1; a follow-up to an ended run starts a new one"""
     message: str | None = None
     """Text for people"""
     run_id: str = MISSING
     """The run's ID"""
     state: RunState = MISSING
-    """The state that it is in now"""
+    """The new state"""
     timestamp: datetime = MISSING
-    """When it changed"""
+    """Time of the change"""
 
 
 class RunStatusMessage(Model):
     error_code: str | None = None
-    """What kind of failure"""
+    """Kind of failure"""
     message: str = MISSING
     """Text for people"""
     retryable: bool = MISSING
-    """Whether the same run may succeed another time"""
+    """Whether a retry may succeed"""
 
 
 class SchemaDocuments(Model):
@@ -434,7 +434,7 @@ class SchemaDocuments(Model):
 
 class SchemaVersion(Model):
     schema_url: str = MISSING
-    """Where its schemas are"""
+    """URL of its schemas"""
     schema_version: str = MISSING
     """Its name, as in schemaVersion of factory.yaml"""
 
@@ -452,134 +452,134 @@ class Secret(Model):
     name: str = MISSING
     """Name, as in secretName of a webhook"""
     pending: bool = MISSING
-    """Its value is yet to come: every request to its webhooks is refused with 401"""
+    """The secret has no value yet: its webhooks answer 401"""
     reserved: bool = MISSING
-    """A source uses it, so that no definition may name it"""
+    """A source uses the secret, so definitions may not name it"""
     updated_at: datetime = MISSING
-    """When it was last given a value"""
+    """Time of the last change of the value"""
     used_by: list[str] = []
-    """What uses it, in words: webhooks, agents and automations that give it to runs, sources. A secret in use cannot be deleted"""
+    """Users of the secret: webhooks, sources, and agents and automations that grant it to runs. A secret in use cannot be deleted"""
     version: int = MISSING
-    """Counts the values it has had; webhooks use the one that was current when their definition last applied"""
+    """Version of the value; webhooks use the version that was current at their last apply"""
     warnings: list[str] | None = None
-    """In the answer to a new value: webhooks that cannot use it"""
+    """After a new value: webhooks that cannot use it"""
     webhooks: list[str] = []
     """UIDs of the webhooks that use it"""
 
 
 class SelectedWebhook(Model):
     name: str = MISSING
-    """Its name; empty when there is none of that UID"""
+    """Name; empty if no webhook has that UID"""
     state: Literal["enabled", "disabled", "deleted", "unknown"] | str = MISSING
-    """Whether deliveries to it start the automation"""
+    """Whether its deliveries start the automation"""
     uid: str = MISSING
-    """UID, as the automation writes it"""
+    """UID, as in the automation"""
 
 
 class SyncCounts(Model):
     created: int = MISSING
-    """Resources created"""
+    """Created resources"""
     deleted: int = MISSING
-    """Resources deleted"""
+    """Deleted resources"""
     secrets: int = MISSING
-    """Webhooks that picked up a new value of their secret"""
+    """Webhooks with a new value of their secret"""
     unchanged: int = MISSING
-    """Resources left alone"""
+    """Unchanged resources"""
     updated: int = MISSING
-    """Resources updated"""
+    """Updated resources"""
 
 
 class ValidateFilesResponse(Model):
     diagnostics: list[Problem] = []
-    """What was found, by file and place"""
+    """Problems, by file and place"""
     diagnostics_omitted: int | None = None
-    """How many more there are"""
+    """Number of omitted problems"""
     schema_version: str = MISSING
     """The version of the rules"""
     state_dependent_checks_not_run: list[str] = []
-    """The rules that were not checked, because they need a server's state"""
+    """Rules that were not checked because they need a server"""
     valid: bool = MISSING
-    """Whether no diagnostic is an error"""
+    """Whether the tree has no errors"""
 
 
 class Webhook(Model):
     auth_mode: Literal["token", "url_token", "signature"] | str = MISSING
-    """How senders show who they are"""
+    """How senders authenticate"""
     counts: DeliveryCounts = MISSING
-    """How many requests of each outcome its log holds"""
+    """Number of logged requests by outcome"""
     created_at: datetime = MISSING
-    """When it was first applied"""
+    """Time of the first apply"""
     deleted_at: datetime | None = MISSING
-    """When it was deleted; null while it lives"""
+    """Time of deletion; null for a live webhook"""
     delivery_id_header: str = MISSING
-    """Header in which the sender puts its own event ID, or empty"""
+    """Header with the sender's own event ID, or empty"""
     enabled: bool = MISSING
-    """Whether it takes deliveries; if not, senders get 404"""
+    """Whether the webhook accepts deliveries; a disabled one answers 404"""
     file: str = MISSING
     """The definition file, relative to the root of the definition"""
     handshake: bool = MISSING
-    """Whether the provider's set-up probes are answered"""
+    """Whether the webhook answers the provider's set-up probes"""
     ingress_url: str = MISSING
-    """Where senders post to, {token} in place of a URL token"""
+    """URL for senders, with {token} in place of a URL token"""
     line: int = MISSING
-    """The line of the file on which its first key stands, from 1"""
+    """Line of the automation's first key in the file, from 1"""
     name: str = MISSING
-    """Its name: that of its file"""
+    """Name, as its file"""
     secret_name: str = MISSING
     """The team secret that holds the credential"""
     secret_pending: bool = MISSING
-    """Whether the secret has no value yet, so that every request is refused with 401"""
+    """Whether the secret has no value yet; every request is then 401"""
     secret_stale: bool = MISSING
     """Whether a newer value of the secret waits for the next apply"""
     secret_version: int = MISSING
-    """The version of the secret that is in use; 0 when the webhook is deleted"""
+    """Version of the secret in use; 0 for a deleted webhook"""
     signature_scheme: str = MISSING
-    """The provider's signing scheme, as the file writes it; empty unless auth_mode is signature"""
+    """The provider's signing scheme, as in the file; empty unless auth_mode is signature"""
     uid: str = MISSING
     """Identifier, part of the ingress URL"""
     updated_at: datetime = MISSING
-    """When it last changed"""
+    """Time of the last change"""
 
 
 class WebhookWithSecret(Model):
     auth_mode: Literal["token", "url_token", "signature"] | str = MISSING
-    """How senders show who they are"""
+    """How senders authenticate"""
     counts: DeliveryCounts = MISSING
-    """How many requests of each outcome its log holds"""
+    """Number of logged requests by outcome"""
     created_at: datetime = MISSING
-    """When it was first applied"""
+    """Time of the first apply"""
     deleted_at: datetime | None = MISSING
-    """When it was deleted; null while it lives"""
+    """Time of deletion; null for a live webhook"""
     delivery_id_header: str = MISSING
-    """Header in which the sender puts its own event ID, or empty"""
+    """Header with the sender's own event ID, or empty"""
     enabled: bool = MISSING
-    """Whether it takes deliveries; if not, senders get 404"""
+    """Whether the webhook accepts deliveries; a disabled one answers 404"""
     file: str = MISSING
     """The definition file, relative to the root of the definition"""
     handshake: bool = MISSING
-    """Whether the provider's set-up probes are answered"""
+    """Whether the webhook answers the provider's set-up probes"""
     ingress_url: str = MISSING
-    """Where senders post to, {token} in place of a URL token"""
+    """URL for senders, with {token} in place of a URL token"""
     line: int = MISSING
-    """The line of the file on which its first key stands, from 1"""
+    """Line of the automation's first key in the file, from 1"""
     name: str = MISSING
-    """Its name: that of its file"""
+    """Name, as its file"""
     secret: str | None = None
-    """The secret, shown this once, as a URL token is in ingress_url; absent when it was there before or is yet to come"""
+    """The secret; no other answer contains it. A URL token is in ingress_url. Absent for an existing or pending secret"""
     secret_name: str = MISSING
     """The team secret that holds the credential"""
     secret_pending: bool = MISSING
-    """Whether the secret has no value yet, so that every request is refused with 401"""
+    """Whether the secret has no value yet; every request is then 401"""
     secret_stale: bool = MISSING
     """Whether a newer value of the secret waits for the next apply"""
     secret_version: int = MISSING
-    """The version of the secret that is in use; 0 when the webhook is deleted"""
+    """Version of the secret in use; 0 for a deleted webhook"""
     signature_scheme: str = MISSING
-    """The provider's signing scheme, as the file writes it; empty unless auth_mode is signature"""
+    """The provider's signing scheme, as in the file; empty unless auth_mode is signature"""
     uid: str = MISSING
     """Identifier, part of the ingress URL"""
     updated_at: datetime = MISSING
-    """When it last changed"""
+    """Time of the last change"""
 
 
 class Worker(Model):
@@ -607,13 +607,13 @@ class Worker(Model):
 
 class AmbientAgentConfig(Model):
     base_prompt: str | None = None
-    """Shapes the agent's behaviour"""
+    """Instructions that precede the prompt"""
     environment_id: str | None = None
     """The environment"""
     harness: Harness | None = None
     """What executes the run"""
     idle_timeout_minutes: int | None = None
-    """How long a session may be idle"""
+    """Idle time of a session, in minutes; stored and returned, without effect here"""
     mcp_servers: dict[str, MCPServerConfig] | None = None
     """Tools through MCP, by name"""
     model_id: str | None = None
@@ -625,56 +625,56 @@ class AmbientAgentConfig(Model):
     skill_spec: str | None = None
     """Skill as base prompt: owner/repo:skill-name or owner/repo:path/to/SKILL.md"""
     worker_host: str | None = None
-    """Where to execute"""
+    """Where to execute the run"""
 
 
 class Automation(Model):
     agent: str = MISSING
-    """The agent it names, or empty"""
+    """Name of the agent, or empty"""
     enabled: bool = MISSING
-    """Whether it may start runs"""
+    """Whether the automation is enabled"""
     file: str = MISSING
     """The definition file, relative to the root of the definition"""
     fires: bool = MISSING
-    """Whether anything can start it just now"""
+    """Whether a trigger can fire at present"""
     line: int = MISSING
-    """The line of the file on which its first key stands, from 1"""
+    """Line of the automation's first key in the file, from 1"""
     name: str = MISSING
-    """Its name: that of its directory"""
+    """Name, as its directory"""
     triggers: list[AutomationTrigger] = []
-    """What starts it"""
+    """Triggers"""
     uid: str = MISSING
     """Identifier"""
     webhooks: list[SelectedWebhook] = []
-    """The webhooks that its triggers select"""
+    """Webhooks that the triggers select"""
     why_not: list[str] = []
-    """Why it does not fire, or not for all that it selects; empty when there is nothing to say"""
+    """Why the automation does not fire, or not for all selected webhooks; else empty"""
 
 
 class Conversation(Model):
     conversation_id: str = MISSING
     """The conversation's ID"""
     steps: list[ConversationStep] = []
-    """What was said, a step for each execution of a run"""
+    """The conversation, with one step for each execution"""
 
 
 class Delivery(Model):
     count: int = MISSING
-    """How many requests share this row; above 1 only in a flood of rejected ones"""
+    """Number of requests that share this row; above 1 only if many were rejected"""
     delivery_id: str = MISSING
     """Identifier"""
     duplicate_of: str | None = None
-    """Of a duplicate: the delivery that was accepted first"""
+    """For a duplicate: ID of the accepted delivery"""
     event: str | None = None
     """The provider's name of the event, escaped, at most 128 characters"""
     identity: str = MISSING
-    """What tells it apart from others, escaped, at most 128 characters; empty unless the request got that far"""
+    """Identity of the delivery, escaped, at most 128 characters; empty if an earlier check refused it"""
     identity_source: Literal["", "header", "provider", "service_header", "body_hash"] | str = MISSING
-    """Where the identity comes from; empty if there is none"""
+    """Origin of the identity; empty without an identity"""
     label: str = MISSING
-    """The outcome, for people to read"""
+    """The outcome, as text for people"""
     last_received_at: datetime | None = None
-    """When the last one came, where count is above 1"""
+    """Time of the last request, if count is above 1"""
     outcome: (
         Literal[
             "accepted",
@@ -686,32 +686,32 @@ class Delivery(Model):
         ]
         | str
     ) = MISSING
-    """What became of it"""
+    """Outcome"""
     reason: str = MISSING
     """The precise cause; may be empty"""
     received_at: datetime = MISSING
-    """When it came, or the first of count"""
+    """Time of arrival, or that of the first of count requests"""
     replay_of: str | None = None
-    """Of a replay: the delivery that was started again"""
+    """For a replay: ID of the original delivery"""
     runs: list[DeliveryRun] = []
-    """The runs that it started, oldest first"""
+    """The started runs, oldest first"""
     sender: str = MISSING
     """Address of the sender, or its IPv6 network"""
     size_bytes: int | None = MISSING
-    """Size of the body; null where it is not known, the smallest where count is above 1"""
+    """Size of the body in bytes; null if unknown; the smallest if count is above 1"""
     size_bytes_max: int | None = None
-    """The largest size, where count is above 1"""
+    """The largest size, if count is above 1"""
 
 
 class Error(Model):
     code: str = MISSING
-    """What kind of error"""
+    """Kind of error"""
     detail: str | None = None
-    """What exactly was wrong"""
+    """The exact problem"""
     error: str = MISSING
     """Title, or title (detail)"""
     errors: list[FieldError] | None = None
-    """The fields that were wrong"""
+    """The invalid fields"""
     instance: str | None = None
     """Path of the request"""
     retryable: bool = MISSING
@@ -732,50 +732,50 @@ class Explanation(Model):
     matched: bool = MISSING
     """Whether the filter matches"""
     reason: str | None = None
-    """Why, where the filter as a whole decides: there is none, it is empty, or the body is no object"""
+    """The reason, if the filter as a whole decides: it is absent or empty, or the body is not an object"""
 
 
 class FactoryRunResponse(Model):
     factory_uid: str = MISSING
     """The factory"""
     foreman_agent: str = MISSING
-    """Name of the agent that does it; empty when the definition has no foreman"""
+    """Name of the foreman agent; empty if the definition has none"""
     run_id: str = MISSING
     """The run's ID"""
     run_url: str = MISSING
     """The run's page on the dashboard"""
     state: RunState = MISSING
-    """Where the run stands"""
+    """State of the run"""
     ticket_ref: str = MISSING
-    """As given"""
+    """As in the request"""
 
 
 class FactorySync(Model):
     applied_revision: str = MISSING
-    """The revision that serves; empty before the first"""
+    """The revision in force; empty before the first apply"""
     attempted_revision: str = MISSING
-    """The revision last looked at; empty before the first"""
+    """The revision of the last attempt; empty before the first attempt"""
     last_applied_at: datetime | None = MISSING
-    """When a revision was last applied"""
+    """Time of the last apply"""
     last_attempted_at: datetime | None = MISSING
-    """When the last attempt ended"""
+    """Time at which the last attempt ended"""
     message: str = MISSING
-    """Why the last attempt was refused or failed, in one line; else empty"""
+    """Reason why the last attempt was refused or failed, in one line; else empty"""
     problems: list[Problem] = []
-    """What the last attempt found in the definition"""
+    """Problems that the last attempt found"""
     state: Literal["pending", "applied", "refused", "failed"] | str = MISSING
-    """What became of the last attempt to apply; refused and failed leave the last applied definition in place"""
+    """Outcome of the last attempt to apply; after refused and failed, the last applied definition stays in force"""
 
 
 class FilterTestResponse(Model):
     explanation: Explanation = MISSING
-    """How the filter fares on the payload, leaf by leaf"""
+    """Result of the filter on the payload, for each leaf"""
     payload_check: bool = MISSING
     """Whether the payload matches the filter"""
     webhook_check: bool = MISSING
-    """Whether the delivery's webhook is among those selected or, without a delivery, whether any of them is enabled"""
+    """Whether the trigger selects the delivery's webhook; without a delivery, whether it selects an enabled webhook"""
     webhook_reason: str = MISSING
-    """Why the webhook check came out as it did"""
+    """Reason for the result of the webhook check"""
     would_trigger: bool = MISSING
     """Whether both checks pass"""
 
@@ -784,49 +784,49 @@ class ListAPIKeysResponse(Model):
     keys: list[APIKey] = []
     """The keys, newest first, revoked ones included"""
     page_info: PageInfo = MISSING
-    """Whether the list goes on"""
+    """Whether there is another page"""
 
 
 class ListAutomationsResponse(Model):
     automations: list[Automation] = []
     """The automations, by name"""
     page_info: PageInfo = MISSING
-    """Whether the list goes on"""
+    """Whether there is another page"""
 
 
 class ListDeliveriesResponse(Model):
     deliveries: list[Delivery] = []
     """The deliveries, newest first"""
     page_info: PageInfo = MISSING
-    """Whether the list goes on"""
+    """Whether there is another page"""
 
 
 class ListFilesResponse(Model):
     files: list[HeldFile] = []
     """The files, by path"""
     page_info: PageInfo = MISSING
-    """Whether the list goes on"""
+    """Whether there is another page"""
     revision: str = MISSING
-    """The revision they are of"""
+    """Revision of the files"""
 
 
 class ListRevisionsResponse(Model):
     page_info: PageInfo = MISSING
-    """Whether the list goes on"""
+    """Whether there is another page"""
     revisions: list[Revision] = []
     """The revisions, newest first"""
 
 
 class ListSecretsResponse(Model):
     page_info: PageInfo = MISSING
-    """Whether the list goes on"""
+    """Whether there is another page"""
     secrets: list[Secret] = []
     """The secrets, by name"""
 
 
 class ListWebhooksResponse(Model):
     page_info: PageInfo = MISSING
-    """Whether the list goes on"""
+    """Whether there is another page"""
     webhooks: list[Webhook] = []
     """The webhooks, by name"""
 
@@ -840,77 +840,77 @@ class ListWorkersResponse(Model):
 
 class PlanChange(Model):
     action: Literal["create", "update", "delete", "unchanged"] | str = MISSING
-    """What becomes of it"""
+    """Kind of change"""
     fields: list[PlanField] = []
-    """Of an update: the keys that change"""
+    """For an update: the changed keys"""
     file: str = MISSING
     """The file that declares it"""
     kind: Literal["factory", "webhook", "automation", "agent", "runner", "skill"] | str = MISSING
     """Kind of the resource"""
     line: int = MISSING
-    """The line of the file on which its first key stands, from 1"""
+    """Line of the automation's first key in the file, from 1"""
     name: str = MISSING
-    """Its name; of a skill of one agent: agent/skill"""
+    """Name; agent/skill for the skill of an agent"""
     uid: str | None = None
-    """The UID that it has or, a webhook, will get"""
+    """The UID; for a new webhook, its future UID"""
 
 
 class RunAgentResponse(Model):
     run_id: str = MISSING
     """The run's ID"""
     state: RunState = MISSING
-    """Where the run stands"""
+    """State of the run"""
     task_id: str = MISSING
     """The same as run_id"""
 
 
 class RunItem(Model):
     advertised_skills: list[AdvertisedSkill] = []
-    """What the agent said it has"""
+    """Skills that the agent advertised"""
     agent_config: AmbientAgentConfig = MISSING
     """The resolved configuration"""
     attachments: list[AttachmentInfo] = []
     """The files that the agent gets"""
     cancel_requested_at: datetime | None = None
-    """When the end of the run was asked for"""
+    """Time of the request to cancel"""
     conversation_id: str = MISSING
     """The conversation that the run belongs to"""
     created_at: datetime = MISSING
-    """When the run was made"""
+    """Time of creation"""
     creator: RunCreatorInfo = MISSING
-    """Who made the run"""
+    """Creator of the run"""
     executor: RunCreatorInfo | None = None
-    """The worker that executes it, or did"""
+    """The worker that executes or executed the run"""
     factory_uid: str | None = None
     """The factory that the run belongs to"""
     finished_at: datetime | None = MISSING
-    """When it ended"""
+    """Time of the end"""
     is_run_type_cancellable: bool = MISSING
     """Whether runs of this kind can be cancelled"""
     metadata: dict[str, str] = {}
-    """What the creator attached; of a run that a delivery started also automation_id, webhook_id and delivery_id"""
+    """Metadata from the creator; for a run that a delivery started, also automation_id, webhook_id and delivery_id"""
     parent_run_id: str | None = None
     """The run that started this one"""
     prompt: str = MISSING
     """Text that the agent executes"""
     root_run_id: str = MISSING
-    """The first of the runs that led to this one; itself when it has no parent"""
+    """The first ancestor of the run; the run itself if it has no parent"""
     run_id: str = MISSING
     """The run's ID"""
     run_time: str | None = None
-    """How long it has run, or ran, as an ISO 8601 duration"""
+    """Duration of the run, in ISO 8601"""
     session_id: str = MISSING
     """Identifier of the session"""
     session_link: str = MISSING
     """The run's page on the dashboard"""
     source: RunSourceType = MISSING
-    """What made the run"""
+    """Kind of creator"""
     started_at: datetime | None = MISSING
-    """When its execution began"""
+    """Start of the execution"""
     state: RunState = MISSING
-    """Where the run stands. FAILED: the agent's work failed; ERROR: the platform failed; BLOCKED: the agent waits for input"""
+    """State of the run. FAILED: the agent's work failed; ERROR: the platform failed; BLOCKED: the agent waits for input"""
     status_message: RunStatusMessage | None = None
-    """What to know about the state"""
+    """Details of the state"""
     submitted_prompt: str | None = None
     """The full text given to the agent, envelope included; not in lists"""
     task_id: str = MISSING
@@ -918,68 +918,68 @@ class RunItem(Model):
     title: str = MISSING
     """Text for people"""
     trigger_url: str | None = None
-    """What started the run"""
+    """Source of the run"""
     updated_at: datetime = MISSING
-    """When it last changed"""
+    """Time of the last change"""
 
 
 class Sync(Model):
     author: str = MISSING
-    """Author of the commit, or name of the API key that made the edit, where there is one"""
+    """Author of the commit, or name of the API key that made the edit"""
     committed_at: datetime | None = MISSING
-    """Time of the commit or edit, where there is one"""
+    """Time of the commit or edit"""
     counts: SyncCounts = MISSING
-    """How many resources it changed"""
+    """Number of changed resources"""
     finished_at: datetime = MISSING
-    """When it ended"""
+    """Time of the end"""
     message: str = MISSING
-    """Why it was refused or failed, in one line; else empty"""
+    """Reason why it was refused or failed, in one line; else empty"""
     outcome: Literal["applied", "refused", "unchanged", "failed"] | str = MISSING
-    """What became of it: refused for errors in the definition, failed because the source could not be read"""
+    """Outcome: refused if the definition has errors, failed if the source is unreadable"""
     problems: list[Problem] = []
-    """What it found in the definition"""
+    """Problems in the definition"""
     revision: str = MISSING
-    """A git commit, sha256:… of the content, or r12 of one that the server holds; empty if the source could not be read"""
+    """A git commit, sha256:… of a directory's content, or r12 of a managed factory; empty if the source is unreadable"""
     source: FactorySource = MISSING
-    """Where the definition came from"""
+    """Source of the definition"""
     started_at: datetime = MISSING
-    """When it began"""
+    """Time at which it began"""
     subject: str = MISSING
-    """First line of the commit message, or what the edit did, where there is one"""
+    """First line of the commit message, or summary of the edit"""
 
 
 class AutomationVerdict(Model):
     automation_id: str = MISSING
     """The automation"""
     explanation: Explanation | None = None
-    """How its payload filter fares; of several triggers the first that matches"""
+    """Result of the payload filter; of several triggers, that of the first match"""
     name: str = MISSING
-    """Its name"""
+    """Name"""
     verdict: Literal["matched", "not_matched", "disabled", "unknown"] | str = MISSING
-    """Whether it starts a run for the payload; unknown when the payload is not kept"""
+    """Whether the automation starts a run for the payload; unknown if the payload is not stored"""
 
 
 class DeliveryDetail(Model):
     automations: list[AutomationVerdict] = []
-    """What each automation that selects the webhook makes of the payload, worked out anew"""
+    """The verdict of each automation that selects the webhook, evaluated now"""
     count: int = MISSING
-    """How many requests share this row; above 1 only in a flood of rejected ones"""
+    """Number of requests that share this row; above 1 only if many were rejected"""
     definition_changed: bool = MISSING
-    """Whether the definition has changed since the delivery, so that the verdicts may differ from those of then"""
+    """Whether the definition has changed since the delivery, so the verdicts may have changed"""
     delivery_id: str = MISSING
     """Identifier"""
     duplicate_of: str | None = None
-    """Of a duplicate: the delivery that was accepted first"""
+    """For a duplicate: ID of the accepted delivery"""
     event: str | None = None
     """The provider's name of the event, escaped, at most 128 characters"""
     identity: str = MISSING
-    """What tells it apart from others, escaped, at most 128 characters; empty unless the request got that far"""
+    """Identity of the delivery, escaped, at most 128 characters; empty if an earlier check refused it"""
     identity_source: Literal["", "header", "provider", "service_header", "body_hash"] | str = MISSING
-    """Where the identity comes from; empty if there is none"""
+    """Origin of the identity; empty without an identity"""
     label: str = MISSING
-    """The outcome, for people to read"""
+    """The outcome, as text for people"""
     last_received_at: datetime | None = None
-    """When the last one came, where count is above 1"""
+    """Time of the last request, if count is above 1"""
     outcome: (
         Literal[
             "accepted",
@@ -991,23 +991,23 @@ class DeliveryDetail(Model):
         ]
         | str
     ) = MISSING
-    """What became of it"""
+    """Outcome"""
     payload: Any | None = None
-    """The body, of an accepted delivery, for as long as it is kept"""
+    """The body of an accepted delivery, while it is stored"""
     reason: str = MISSING
     """The precise cause; may be empty"""
     received_at: datetime = MISSING
-    """When it came, or the first of count"""
+    """Time of arrival, or that of the first of count requests"""
     replay_of: str | None = None
-    """Of a replay: the delivery that was started again"""
+    """For a replay: ID of the original delivery"""
     runs: list[DeliveryRun] = []
-    """The runs that it started, oldest first"""
+    """The started runs, oldest first"""
     sender: str = MISSING
     """Address of the sender, or its IPv6 network"""
     size_bytes: int | None = MISSING
-    """Size of the body; null where it is not known, the smallest where count is above 1"""
+    """Size of the body in bytes; null if unknown; the smallest if count is above 1"""
     size_bytes_max: int | None = None
-    """The largest size, where count is above 1"""
+    """The largest size, if count is above 1"""
 
 
 class Factory(Model):
@@ -1016,71 +1016,71 @@ class Factory(Model):
     alias: str = MISSING
     """alias of factory.yaml, or empty"""
     conditions: list[Condition] = []
-    """Where it stands, as Ready, Reconciling and Stalled"""
+    """Conditions Ready, Reconciling and Stalled"""
     counts: FactoryCounts = MISSING
-    """How many resources the applied definition has"""
+    """Number of resources in the applied definition"""
     created_at: datetime = MISSING
-    """When it was first configured"""
+    """Time at which the factory was first configured"""
     description: str = MISSING
     """description of factory.yaml, or empty"""
     detached: bool = MISSING
-    """Whether it is no longer configured: its webhooks answer 404"""
+    """Whether the settings no longer name the factory; its webhooks answer 404"""
     display_name: str | None = None
-    """name of factory.yaml, which is for display only"""
+    """name of factory.yaml, for display only"""
     name: str = MISSING
-    """Its identity: the name in the server's settings"""
+    """Name in the server's settings, which identifies the factory"""
     repositories: list[Repository] = []
     """repositories of factory.yaml"""
     source: FactorySource = MISSING
-    """Where its definition comes from"""
+    """Source of the definition"""
     suspended: bool = MISSING
-    """Whether its settings suspend it: it is applied only when asked"""
+    """Whether the settings suspend the factory: it is applied only on request"""
     sync: FactorySync = MISSING
-    """Where its definition stands"""
+    """State of the definition"""
     uid: str = MISSING
     """Identifier"""
     updated_at: datetime = MISSING
-    """When its settings or its factory.yaml last changed"""
+    """Time of the last change of its settings or factory.yaml"""
 
 
 class ListFactoriesResponse(Model):
     factories: list[Factory] = []
     """The factories, by name"""
     page_info: PageInfo = MISSING
-    """Whether the list goes on"""
+    """Whether there is another page"""
 
 
 class ListRunsResponse(Model):
     page_info: PageInfo = MISSING
-    """Whether there are more"""
+    """Whether the tree has more files"""
     runs: list[RunItem] = []
     """The runs"""
 
 
 class ListSyncsResponse(Model):
     page_info: PageInfo = MISSING
-    """Whether the list goes on"""
+    """Whether there is another page"""
     syncs: list[Sync] = []
     """The attempts, newest first"""
 
 
 class Plan(Model):
     base_revision: str = MISSING
-    """The revision that is applied now; empty before the first"""
+    """The applied revision; empty before the first apply"""
     changes: list[PlanChange] = []
-    """What becomes of every resource, by kind and name; none when the tree has errors"""
+    """Change of every resource, by kind and name; none if the tree has errors"""
     head_revision: str = MISSING
-    """The revision that was planned; empty for files that came with the request"""
+    """The planned revision; empty for files in the request"""
     problems: list[Problem] = []
-    """What is wrong with the tree, by file and place"""
+    """Problems of the tree, by file and place"""
     secrets: list[PlanSecret] = []
-    """The secrets whose newer value would be picked up, by name"""
+    """Secrets whose newer value would come into force, by name"""
     state_dependent_checks_not_run: list[str] | None = None
-    """The rules that were not checked"""
+    """Rules that were not checked"""
     webhook_uids: dict[str, str] | None = None
-    """The UID that each webhook of the tree has or will get, by name"""
+    """The present or future UID of each webhook in the tree, by name"""
     would_apply: bool = MISSING
-    """Whether applying the tree would be accepted"""
+    """Whether the server would accept the tree"""
 
 
 ConversationStep.model_rebuild()

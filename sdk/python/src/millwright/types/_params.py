@@ -16,13 +16,13 @@ class AmbientAgentConfigParam(TypedDict):
     """AmbientAgentConfigParam"""
 
     base_prompt: NotRequired[str | None]
-    """Shapes the agent's behaviour"""
+    """Instructions that precede the prompt"""
     environment_id: NotRequired[str | None]
     """The environment"""
     harness: NotRequired[HarnessParam | Harness]
     """What executes the run"""
     idle_timeout_minutes: NotRequired[int | None]
-    """How long a session may be idle"""
+    """Idle time of a session, in minutes; stored and returned, without effect here"""
     mcp_servers: NotRequired[Mapping[str, MCPServerConfigParam | MCPServerConfig] | None]
     """Tools through MCP, by name"""
     model_id: NotRequired[str | None]
@@ -34,7 +34,7 @@ class AmbientAgentConfigParam(TypedDict):
     skill_spec: NotRequired[str | None]
     """Skill as base prompt: owner/repo:skill-name or owner/repo:path/to/SKILL.md"""
     worker_host: NotRequired[str | None]
-    """Where to execute"""
+    """Where to execute the run"""
 
 
 class AttachmentRequest(TypedDict):
@@ -52,41 +52,41 @@ class CreateAPIKeyRequest(TypedDict):
     """CreateAPIKeyRequest"""
 
     expires_at: NotRequired[datetime | str]
-    """When it stops working, instead of expires_in"""
+    """Time of expiry, instead of expires_in"""
     expires_in: NotRequired[str]
-    """How long it works: days, hours, minutes and seconds; absent for ever"""
+    """Lifetime in days, hours, minutes and seconds; absent: the key does not expire"""
     name: str
-    """What it is for"""
+    """Purpose"""
     role: Literal["viewer", "runner", "admin", "worker"] | str
-    """What its holder may do"""
+    """Role of the key"""
 
 
 class CreateWebhookRequest(TypedDict):
     """CreateWebhookRequest"""
 
     auth_mode: NotRequired[Literal["token", "url_token", "signature"] | str]
-    """How senders show who they are"""
+    """How senders authenticate"""
     delivery_id_header: NotRequired[str]
-    """Header in which the sender puts its own event ID"""
+    """Header with the sender's own event ID"""
     enabled: NotRequired[bool]
-    """Whether it takes deliveries; true when absent"""
+    """Whether the webhook accepts deliveries; true when absent"""
     handshake: NotRequired[bool]
-    """Whether the provider's set-up probes are answered"""
+    """Whether the webhook answers the provider's set-up probes"""
     name: str
-    """Its name"""
+    """Name"""
     secret: NotRequired[str]
-    """The provider's signing secret, with signature; absent for one that is yet to come, or, with standard_webhooks and svix, to be made here"""
+    """For auth_mode signature: the provider's signing secret. Absent: set later, or generated for standard_webhooks and svix"""
     secret_name: NotRequired[str]
-    """Name for its secret, or of an existing one; absent for a name made from the webhook's"""
+    """Name of a new or existing secret; absent: a name derived from the webhook's"""
     signature_scheme: NotRequired[str]
-    """The provider's signing scheme, with signature"""
+    """For auth_mode signature: the provider's signing scheme"""
 
 
 class DefinitionFile(TypedDict):
     """DefinitionFile"""
 
     content: str
-    """Its text"""
+    """Text of the file"""
     path: str
     """Path relative to the root of the tree, with forward slashes"""
 
@@ -102,15 +102,15 @@ class FactoryRunRequest(TypedDict):
     """FactoryRunRequest"""
 
     config: NotRequired[AmbientAgentConfigParam | AmbientAgentConfig]
-    """What to change of the configuration that the definition gives"""
+    """Changes to the configuration in the definition"""
     prompt: str
-    """What is to be done"""
+    """The task"""
     ticket_ref: NotRequired[str | None]
-    """The ticket that the work is for"""
+    """The ticket of the task"""
     ticket_url: NotRequired[str | None]
-    """Its address"""
+    """URL of the ticket"""
     title: NotRequired[str | None]
-    """Text for people; the prompt's first line when absent"""
+    """Title for people; the first line of the prompt when absent"""
 
 
 class FilterTestRequest(TypedDict):
@@ -121,9 +121,9 @@ class FilterTestRequest(TypedDict):
     filter: NotRequired[Any]
     """The payload filter, an object; absent for none"""
     payload: NotRequired[Any]
-    """A body to test with, instead of delivery_id"""
+    """A body to test, instead of delivery_id"""
     webhook_ids: NotRequired[Sequence[str]]
-    """The webhooks that the trigger selects; absent for any"""
+    """Webhooks that the trigger selects; absent for any"""
 
 
 class HarnessParam(TypedDict):
@@ -132,7 +132,7 @@ class HarnessParam(TypedDict):
     model_id: NotRequired[str | None]
     """The language model"""
     reasoning_level: NotRequired[str | None]
-    """How hard the model is to think"""
+    """Effort of the model"""
     type: NotRequired[str | None]
     """Name of a configured harness; oz and absence mean the default"""
 
@@ -141,7 +141,7 @@ class ImportFilesRequest(TypedDict):
     """ImportFilesRequest"""
 
     files: Sequence[DefinitionFile]
-    """The whole tree; files that are not in it are deleted"""
+    """The whole tree; the call deletes all other files"""
 
 
 class MCPServerConfigParam(TypedDict):
@@ -150,13 +150,13 @@ class MCPServerConfigParam(TypedDict):
     args: NotRequired[Sequence[str] | None]
     """Its arguments"""
     command: NotRequired[str | None]
-    """Program to start"""
+    """The program"""
     env: NotRequired[Mapping[str, str] | None]
-    """Environment variables; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or in a server that the applied definition has just so"""
+    """Environment variables; values are returned as ***. ${secret:NAME} is a team secret. It needs a key of role admin, or the same server in the applied definition"""
     headers: NotRequired[Mapping[str, str] | None]
-    """HTTP headers; values are returned as ***. ${secret:NAME} is a team secret: with a key of role admin, or where the applied definition has the same server and grants it the secret"""
+    """HTTP headers; values are returned as ***. ${secret:NAME} is a team secret. It needs a key of role admin, or an applied definition that grants the secret to the same server"""
     url: NotRequired[str | None]
-    """Address of a server"""
+    """URL of the server"""
     warp_id: NotRequired[str | None]
     """Identifier of a shared server"""
 
@@ -165,16 +165,16 @@ class PlanRequest(TypedDict):
     """PlanRequest"""
 
     files: NotRequired[Sequence[DefinitionFile]]
-    """The whole tree; absent for the current head of the factory's source, which needs role runner"""
+    """The whole tree; absent: the head of the factory's source, which needs the role runner"""
 
 
 class RotateSecretRequest(TypedDict):
     """RotateSecretRequest"""
 
     secret: NotRequired[str]
-    """The provider's new signing secret, with signature; absent where the server makes it"""
+    """For auth_mode signature: the provider's new signing secret; absent: the server generates it"""
     shared: NotRequired[bool]
-    """Rotate although other webhooks use the secret too"""
+    """Rotate even if other webhooks use the secret"""
 
 
 class RunAgentRequest(TypedDict):
@@ -193,11 +193,11 @@ class RunAgentRequest(TypedDict):
     parent_run_id: NotRequired[str | None]
     """The run that starts this one"""
     prompt: NotRequired[str | None]
-    """What the agent is to do; required unless a skill or a conversation is given"""
+    """The task of the agent; required without a skill or conversation"""
     skill: NotRequired[str | None]
-    """As config.skill_spec, which it replaces; also repo:name and repo:path"""
+    """Replaces config.skill_spec; also accepts repo:name and repo:path"""
     title: NotRequired[str | None]
-    """Text for people; the prompt's first line when absent"""
+    """Title for people; the first line of the prompt when absent"""
 
 
 class RunFollowupRequest(TypedDict):
@@ -211,7 +211,7 @@ class SetSecretRequest(TypedDict):
     """SetSecretRequest"""
 
     pending: NotRequired[bool]
-    """true: the value is yet to come from the provider"""
+    """true: the provider has not issued the value yet"""
     value: NotRequired[str]
     """The value; required unless pending is true"""
 
@@ -220,22 +220,22 @@ class SyncRequest(TypedDict):
     """SyncRequest"""
 
     allow_prune: NotRequired[bool]
-    """Delete all webhooks, or more than half of them, if the definition says so"""
+    """Allow an apply that deletes all webhooks, or more than half of them"""
     allow_rename: NotRequired[bool]
-    """Replace a webhook by one of the same content under another name"""
+    """Allow a renamed webhook, which gets a new URL"""
 
 
 class UpdateWebhookRequest(TypedDict):
     """UpdateWebhookRequest"""
 
     auth_mode: NotRequired[Literal["token", "url_token", "signature"] | str]
-    """How senders show who they are; a signature_scheme that does not go with it goes away"""
+    """How senders authenticate; removes a signature_scheme that does not fit"""
     delivery_id_header: NotRequired[str]
-    """Header in which the sender puts its own event ID; empty for none"""
+    """Header with the sender's own event ID; empty for none"""
     enabled: NotRequired[bool]
-    """Whether it takes deliveries"""
+    """Whether the webhook accepts deliveries"""
     handshake: NotRequired[bool]
-    """Whether the provider's set-up probes are answered"""
+    """Whether the webhook answers the provider's set-up probes"""
     secret_name: NotRequired[str]
     """The team secret that holds the credential"""
     signature_scheme: NotRequired[str]
@@ -255,13 +255,13 @@ class ListRunsParams(RequestOptions):
     metadata: NotRequired[Mapping[str, str]]
     """Only runs with these values in their metadata: metadata[key]=value"""
     limit: NotRequired[int]
-    """How many to return at most"""
+    """Maximum number of items"""
     cursor: NotRequired[str]
-    """next_cursor of the page before; absent for the first page"""
+    """next_cursor of the previous page; absent for the first page"""
     sort_by: NotRequired[Literal["updated_at", "created_at", "title", "agent"] | str]
-    """What to order by"""
+    """Sort key"""
     sort_order: NotRequired[Literal["desc", "asc"] | str]
-    """In which direction"""
+    """Sort direction"""
     state: NotRequired[
         Literal[
             "QUEUED",
@@ -304,7 +304,7 @@ class ListRunsParams(RequestOptions):
     model_id: NotRequired[str]
     """Only runs of this language model"""
     creator: NotRequired[str]
-    """Only runs that the holder of this UID made"""
+    """Only runs created by the holder of this UID"""
     executor: NotRequired[str]
     """Only runs that the worker of this UID executes or executed"""
     environment_id: NotRequired[str]
@@ -314,9 +314,9 @@ class ListRunsParams(RequestOptions):
     skill_spec: NotRequired[str]
     """The same as skill"""
     created_after: NotRequired[datetime | str]
-    """Only runs made after this time (RFC 3339)"""
+    """Only runs created after this time (RFC 3339)"""
     created_before: NotRequired[datetime | str]
-    """Only runs made before this time (RFC 3339)"""
+    """Only runs created before this time (RFC 3339)"""
     updated_after: NotRequired[datetime | str]
     """Only runs changed after this time (RFC 3339)"""
     factory_uid: NotRequired[str | Sequence[str]]
@@ -330,15 +330,15 @@ class ListRunsParams(RequestOptions):
     delivery_id: NotRequired[str]
     """Only runs that this delivery started"""
     ancestor_run_id: NotRequired[str]
-    """Only runs that this run led to, at any depth"""
+    """Only descendants of this run"""
     q: NotRequired[str]
-    """Only runs with this in their title or prompt, in any case, or with this ID"""
+    """Only runs with this text in their title or prompt, in any case, or with this ID"""
     execution_location: NotRequired[Literal["LOCAL", "REMOTE"] | str]
-    """LOCAL matches nothing here, REMOTE all"""
+    """LOCAL matches no run, REMOTE every run"""
     schedule_id: NotRequired[str]
-    """Matches nothing here"""
+    """Matches no run"""
     artifact_type: NotRequired[str]
-    """Matches nothing here"""
+    """Matches no run"""
 
 
 class CreateRunParams(RunAgentRequest, RequestOptions):
@@ -353,13 +353,13 @@ class ListFactoriesParams(RequestOptions):
     """What ``listFactories`` takes."""
 
     limit: NotRequired[int]
-    """How many to return at most"""
+    """Maximum number of items"""
     cursor: NotRequired[str]
-    """next_cursor of the page before; absent for the first page"""
+    """next_cursor of the previous page; absent for the first page"""
     search: NotRequired[str]
     """Part of the name or alias, in any case"""
     include_detached: NotRequired[bool]
-    """Also those that are no longer configured"""
+    """Include detached factories"""
 
 
 class ValidateFactoryFilesParams(ValidateFilesRequest, RequestOptions):
@@ -370,9 +370,9 @@ class ListAutomationsParams(RequestOptions):
     """What ``listAutomations`` takes."""
 
     limit: NotRequired[int]
-    """How many to return at most"""
+    """Maximum number of items"""
     cursor: NotRequired[str]
-    """next_cursor of the page before; absent for the first page"""
+    """next_cursor of the previous page; absent for the first page"""
 
 
 class ListFilesParams(RequestOptions):
@@ -381,20 +381,20 @@ class ListFilesParams(RequestOptions):
     revision: NotRequired[str]
     """ID of the revision; absent for the newest"""
     limit: NotRequired[int]
-    """How many to return at most"""
+    """Maximum number of items"""
     cursor: NotRequired[str]
-    """next_cursor of the page before; absent for the first page"""
+    """next_cursor of the previous page; absent for the first page"""
 
 
 class ImportFilesQuery(TypedDict):
     """What ``importFiles`` takes as query."""
 
     base_revision: NotRequired[str]
-    """The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says"""
+    """Revision on which the edit is based: 409 if the file has changed since. Absent: the edit applies to the newest revision"""
     allow_prune: NotRequired[bool]
-    """Delete all webhooks, or more than half of them"""
+    """Allow an edit that deletes all webhooks, or more than half of them"""
     allow_rename: NotRequired[bool]
-    """Replace a webhook by one of the same content under another name"""
+    """Allow a renamed webhook, which gets a new URL"""
 
 
 class ImportFilesParams(ImportFilesRequest, ImportFilesQuery, RequestOptions):
@@ -412,11 +412,11 @@ class ImportTarQuery(TypedDict):
     """What ``importTar`` takes as query."""
 
     base_revision: NotRequired[str]
-    """The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says"""
+    """Revision on which the edit is based: 409 if the file has changed since. Absent: the edit applies to the newest revision"""
     allow_prune: NotRequired[bool]
-    """Delete all webhooks, or more than half of them"""
+    """Allow an edit that deletes all webhooks, or more than half of them"""
     allow_rename: NotRequired[bool]
-    """Replace a webhook by one of the same content under another name"""
+    """Allow a renamed webhook, which gets a new URL"""
 
 
 class ImportTarParams(ImportTarQuery, RequestOptions):
@@ -427,7 +427,7 @@ class DeleteFileParams(RequestOptions):
     """What ``deleteFile`` takes."""
 
     base_revision: NotRequired[str]
-    """The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says"""
+    """Revision on which the edit is based: 409 if the file has changed since. Absent: the edit applies to the newest revision"""
 
 
 class GetFileParams(RequestOptions):
@@ -441,7 +441,7 @@ class PutFileQuery(TypedDict):
     """What ``putFile`` takes as query."""
 
     base_revision: NotRequired[str]
-    """The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says"""
+    """Revision on which the edit is based: 409 if the file has changed since. Absent: the edit applies to the newest revision"""
 
 
 class PutFileParams(EditFileRequest, PutFileQuery, RequestOptions):
@@ -460,20 +460,20 @@ class ListRevisionsParams(RequestOptions):
     """What ``listRevisions`` takes."""
 
     limit: NotRequired[int]
-    """How many to return at most"""
+    """Maximum number of items"""
     cursor: NotRequired[str]
-    """next_cursor of the page before; absent for the first page"""
+    """next_cursor of the previous page; absent for the first page"""
 
 
 class RestoreRevisionQuery(TypedDict):
     """What ``restoreRevision`` takes as query."""
 
     base_revision: NotRequired[str]
-    """The revision that the edit was made on: 409 when what it changes was changed after that; absent to change the newest, whatever it says"""
+    """Revision on which the edit is based: 409 if the file has changed since. Absent: the edit applies to the newest revision"""
     allow_prune: NotRequired[bool]
-    """Delete all webhooks, or more than half of them"""
+    """Allow an edit that deletes all webhooks, or more than half of them"""
     allow_rename: NotRequired[bool]
-    """Replace a webhook by one of the same content under another name"""
+    """Allow a renamed webhook, which gets a new URL"""
 
 
 class RestoreRevisionParams(RestoreRevisionQuery, RequestOptions):
@@ -492,20 +492,20 @@ class ListSyncsParams(RequestOptions):
     """What ``listSyncs`` takes."""
 
     limit: NotRequired[int]
-    """How many to return at most"""
+    """Maximum number of items"""
     cursor: NotRequired[str]
-    """next_cursor of the page before; absent for the first page"""
+    """next_cursor of the previous page; absent for the first page"""
 
 
 class ListWebhooksParams(RequestOptions):
     """What ``listWebhooks`` takes."""
 
     limit: NotRequired[int]
-    """How many to return at most"""
+    """Maximum number of items"""
     cursor: NotRequired[str]
-    """next_cursor of the page before; absent for the first page"""
+    """next_cursor of the previous page; absent for the first page"""
     include_deleted: NotRequired[bool]
-    """Also deleted ones"""
+    """Include deleted ones"""
 
 
 class CreateWebhookParams(CreateWebhookRequest, RequestOptions):
@@ -516,7 +516,7 @@ class DeleteWebhookParams(RequestOptions):
     """What ``deleteWebhook`` takes."""
 
     delete_secret: NotRequired[bool]
-    """Delete its secret too, unless something else uses it"""
+    """Also delete its secret, unless something else uses it"""
 
 
 class UpdateWebhookParams(UpdateWebhookRequest, RequestOptions):
@@ -527,9 +527,9 @@ class ListDeliveriesParams(RequestOptions):
     """What ``listDeliveries`` takes."""
 
     limit: NotRequired[int]
-    """How many to return at most"""
+    """Maximum number of items"""
     cursor: NotRequired[str]
-    """next_cursor of the page before; absent for the first page"""
+    """next_cursor of the previous page; absent for the first page"""
     outcome: NotRequired[
         Literal[
             "accepted",
@@ -552,9 +552,9 @@ class ListKeysParams(RequestOptions):
     """What ``listKeys`` takes."""
 
     limit: NotRequired[int]
-    """How many to return at most"""
+    """Maximum number of items"""
     cursor: NotRequired[str]
-    """next_cursor of the page before; absent for the first page"""
+    """next_cursor of the previous page; absent for the first page"""
 
 
 class CreateKeyParams(CreateAPIKeyRequest, RequestOptions):
@@ -565,9 +565,9 @@ class ListSecretsParams(RequestOptions):
     """What ``listSecrets`` takes."""
 
     limit: NotRequired[int]
-    """How many to return at most"""
+    """Maximum number of items"""
     cursor: NotRequired[str]
-    """next_cursor of the page before; absent for the first page"""
+    """next_cursor of the previous page; absent for the first page"""
 
 
 class SetSecretParams(SetSecretRequest, RequestOptions):
@@ -578,6 +578,6 @@ class ListWorkersParams(RequestOptions):
     """What ``listWorkers`` takes."""
 
     limit: NotRequired[int]
-    """How many to return at most"""
+    """Maximum number of items"""
     cursor: NotRequired[str]
-    """next_cursor of the page before; absent for the first page"""
+    """next_cursor of the previous page; absent for the first page"""
