@@ -42,8 +42,7 @@ export class Page<T, R extends { page_info: PageInfo }> implements AsyncIterable
 
   /** Fetches the page after this one. There must be one: see `hasNextPage`. */
   async getNextPage(): Promise<this> {
-    if (!this.hasNextPage())
-      throw new MillwrightError("this is the last page: call hasNextPage first");
+    if (!this.hasNextPage()) throw new MillwrightError("this is the last page: call hasNextPage first");
     const cursor = this.pageInfo.next_cursor;
     const url = new URL(this.#request.url);
     if (url.searchParams.get("cursor") === cursor) {
