@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"millwright/runs/worker"
+	"millwright/runs/worker/preset"
 	"millwright/state"
 	"millwright/trace"
 )
@@ -92,6 +93,10 @@ type Git struct {
 
 type harness struct {
 	Command   []string          `json:"command"`
+	Preset    string            `json:"preset"`
+	Program   string            `json:"program"`
+	Args      []string          `json:"args"`
+	Trust     bool              `json:"trustRepositorySettings"`
 	Adapter   string            `json:"adapter"`
 	Env       []string          `json:"env"`
 	Timeout   Duration          `json:"timeout"`
@@ -221,8 +226,8 @@ func (s *Settings) Check() error {
 	harnesses := s.HarnessUpdate()
 	for _, name := range slices.Sorted(maps.Keys(s.Harnesses)) {
 		h := s.Harnesses[name]
-		if len(h.Command) == 0 && h.Container == nil {
-			return bad("harnesses."+name+".command", " is missing")
+		if len(h.Command) == 0 && h.Container == nil && h.Preset == "" {
+			return bad("harnesses."+name, ": give command, or preset for a coding agent: %s", strings.Join(preset.Names(), ", "))
 		}
 
 		if h.User == "" && len(h.Users) == 0 && h.UIDRange == "" && h.Container == nil && !h.SameUser {

@@ -107,7 +107,7 @@ func TestRunIsExecuted(t *testing.T) {
 			files[f.Name] = string(body)
 		}
 		for name, want := range map[string]string{
-			"prompt.md": "do it", "base-prompt.md": "Be kind.", "mcp.json": "{}",
+			"prompt.md": "do it", "base-prompt.md": "Be kind.", "mcp.json": `{"mcpServers":{}}`,
 			"conversation.json": `{"conversation_id":"` + r.ConversationID + `","steps":[]}`,
 		} {
 			if files[name] != want {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"millwright/runs/wire"
 	"millwright/schema"
@@ -73,7 +74,7 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 		}
 
 		f := wire.File{Name: name, MimeType: "text/markdown", Size: len(body)}
-		if name == wire.ConversationFile || name == wire.ConfigFile || name == wire.ServersFile {
+		if strings.HasSuffix(name, ".json") {
 			f.MimeType = "application/json"
 		}
 
@@ -156,10 +157,34 @@ func (d *Dispatcher) fileBody(ctx context.Context, r state.Run, name string) ([]
 		return body, err
 	case wire.ConversationFile:
 		return d.conversation(ctx, r)
+	case wire.SkillsFile:
+		return d.skills(ctx, r)
 	}
 
 	a, err := d.cfg.Store.Attachment(ctx, r, name)
 	return a.Body, err
+}
+
+// skills returns the skills of the factory's tree that the run's agent may use.
+func (d *Dispatcher) skills(ctx context.Context, r state.Run) ([]byte, error) {
+	skills := []wire.Skill{}
+	if r.FactoryUID == "" {
+		return json.Marshal(skills)
+	}
+
+	def, err := d.cfg.Store.DefinitionOf(ctx, r)
+	if errors.Is(err, state.ErrNotFound) {
+		return json.Marshal(skills) // the factory or the agent is gone
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	for _, s := range def.Skills {
+		skills = append(skills, wire.Skill{Name: s.Name, Description: s.Description, Body: s.Body})
+	}
+
+	return json.Marshal(skills)
 }
 
 // conversation returns all that was said before this attempt, the runs before it in its conversation
@@ -190,7 +215,7 @@ func (d *Dispatcher) conversation(ctx context.Context, r state.Run) ([]byte, err
 func (d *Dispatcher) servers(ctx context.Context, r state.Run) (body []byte, used []string, err error) {
 	raw, err := d.cfg.Store.Servers(ctx, r)
 	if err != nil || raw == nil {
-		return []byte("{}"), nil, err
+		return []byte(`{"mcpServers":{}}`), nil, err
 	}
 	if err := d.checkReferences(ctx, r, raw); err != nil {
 		return nil, nil, err
@@ -226,7 +251,7 @@ func (d *Dispatcher) servers(ctx context.Context, r state.Run) (body []byte, use
 		}
 	}
 
-	body, err = json.Marshal(servers)
+	body, err = json.Marshal(map[string]any{"mcpServers": servers})
 	return body, used, err
 }
 

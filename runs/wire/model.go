@@ -102,13 +102,24 @@ const (
 	ServersFile      = "mcp.json"
 )
 
+// SkillsFile is the list of the skills that a run's agent may use. It is in no order and no working directory: a
+// worker whose harness is a preset fetches it, and puts each skill where the agent looks for it.
+const SkillsFile = "skills.json"
+
+// Skill is a skill of the factory's tree.
+type Skill struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Body        string `json:"body"`
+}
+
 // PayloadFile is the attachment of a run that a delivery started: the delivery's body, byte for byte.
 const PayloadFile = "event-payload.json"
 
 // ReservedFile reports whether an attachment of this name would stand in the way of another file.
 func ReservedFile(name string) bool {
 	switch name {
-	case PromptFile, BasePromptFile, ConversationFile, ConfigFile, ServersFile:
+	case PromptFile, BasePromptFile, ConversationFile, ConfigFile, ServersFile, SkillsFile:
 		return true
 	}
 	return false

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
+	"millwright/runs/worker/preset"
 	"millwright/runs/worker/workspace"
 )
 
@@ -32,7 +34,6 @@ const exitBlocked = 10
 // command runs a harness as processes of this machine.
 type command struct {
 	harness Harness
-	adapt   func() adapter
 	pool    []confine.Account // empty: as this process's user
 }
 
@@ -56,21 +57,30 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 	defer stdin.Close()
 
 	path := cmp.Or(c.harness.Path, confine.DefaultPath)
-	program, err := confine.LookUp(c.harness.Command[0], path)
+	program, err := confine.LookUp(t.Command[0], path)
 	if err != nil {
-		return judge(ctx, exit{start: fmt.Errorf("%s: %w", c.harness.Command[0], err)})
+		return judge(ctx, exit{start: fmt.Errorf("%s: %w%s", t.Command[0], err, c.harness.installed())})
 	}
 
 	cmd := &exec.Cmd{
-		Path: program, Args: c.harness.Command, Stdin: stdin,
+		Path: program, Args: t.Command, Stdin: stdin,
 		Dir: filepath.Join(t.host.Seen(t.Root), confine.Work), Env: c.environment(t, path),
 	}
 	start := func(cmd *exec.Cmd) (confine.Process, error) { return t.host.Start(cmd, run) }
-	e := execute(ctx, cmd, start, t, c.adapt(), nil)
+	e := execute(ctx, cmd, start, t, t.adapter, nil)
 	o := judge(ctx, e)
 	o.alive = e.alive
 	return o
 }
+
+// seen returns where the command finds its home and its working directory.
+func (c *command) seen(t Task) places {
+	root := t.host.Seen(t.Root)
+	return places{filepath.Join(root, confine.Home), filepath.Join(root, confine.Work)}
+}
+
+// homeOf returns where the home of a task's agent is.
+func (c *command) homeOf(t Task) string { return filepath.Join(t.Root, confine.Home) }
 
 // prepare makes the directories of a run, and makes them its account's, of which nothing may live.
 func (c *command) prepare(t Task, run confine.Run) error {
@@ -78,8 +88,10 @@ func (c *command) prepare(t Task, run confine.Run) error {
 		if err := confine.KillUser(a.UID); err != nil {
 			return err
 		}
-		if err := workspace.Give(t.Dir, int(a.UID), int(a.GID)); err != nil {
-			return err
+		for _, dir := range []string{t.Dir, t.home} {
+			if err := workspace.Give(dir, int(a.UID), int(a.GID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
 		}
 	}
 	return confine.Give(run, t.host.Private())
@@ -99,7 +111,7 @@ type starter func(*exec.Cmd) (confine.Process, error)
 
 // execute runs cmd with its output becoming the conversation, and ends everything that it started. When ctx
 // ends it calls stop, or sends SIGTERM where that is nil, and SIGKILL 5 seconds later.
-func execute(ctx context.Context, cmd *exec.Cmd, start starter, t Task, adapt adapter, stop func()) exit {
+func execute(ctx context.Context, cmd *exec.Cmd, start starter, t Task, adapt preset.Adapter, stop func()) exit {
 	stderr := &tail{}
 	readers, err := pipes(cmd, t, adapt, stderr)
 	if err != nil {
@@ -119,7 +131,7 @@ func execute(ctx context.Context, cmd *exec.Cmd, start starter, t Task, adapt ad
 	return exit{
 		err:     err,
 		alive:   alive,
-		failure: cut(t.out.redact.text(adapt.end(t.out)), maxTail),
+		failure: cut(t.out.redact.text(adapt.End(t.out)), maxTail),
 		stderr:  stderr.text(t.out.redact),
 	}
 }
@@ -209,7 +221,7 @@ type readers struct {
 }
 
 // pipes connects the command's output to the conversation, and its errors to stderr.
-func pipes(cmd *exec.Cmd, t Task, adapt adapter, stderr io.Writer) (*readers, error) {
+func pipes(cmd *exec.Cmd, t Task, adapt preset.Adapter, stderr io.Writer) (*readers, error) {
 	r := &readers{}
 	for range 2 {
 		ours, theirs, err := os.Pipe()
@@ -231,7 +243,7 @@ func pipes(cmd *exec.Cmd, t Task, adapt adapter, stderr io.Writer) (*readers, er
 				text = shortened(text[:max(0, len(text)-most)], left+most)
 			}
 
-			adapt.line(t.out, clean(text))
+			adapt.Line(t.out, clean(text))
 		})
 	})
 
@@ -266,14 +278,14 @@ func (c *command) environment(t Task, path string) []string {
 		tmp = "/tmp"
 	}
 	if t.account != nil {
-		home = filepath.Join(root, confine.Home)
+		home = c.seen(t).home
 	}
 
 	env := []string{
 		"PATH=" + path, "HOME=" + home, "LANG=C.UTF-8", "PWD=" + work, workDirVariable + "=" + work,
 		"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp,
 	}
-	for name, value := range variables(c.harness, t.Order) {
+	for name, value := range variables(c.harness, t) {
 		env = append(env, name+"="+value)
 	}
 

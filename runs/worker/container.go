@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -42,7 +43,7 @@ var memorySize = regexp.MustCompile(`^([0-9]+)([bkmg])$`)
 var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
 // newContainer makes the executor of a harness in containers. label marks what belongs to this process.
-func newContainer(h Harness, adapt func() adapter, label string) (Executor, error) {
+func newContainer(h Harness, label string) (Executor, error) {
 	c := *h.Container
 	if c.CPUs < 0 || c.Memory != "" && !memorySize.MatchString(strings.ToLower(c.Memory)) {
 		return nil, fmt.Errorf("container: want cpus as 1.5 and memory as 512m or 2g")
@@ -55,7 +56,7 @@ func newContainer(h Harness, adapt func() adapter, label string) (Executor, erro
 	case "docker", "podman":
 	case "kubernetes":
 		engines = []string{"kubectl"}
-		if len(h.Command) == 0 {
+		if len(h.Command) == 0 && h.Preset == "" {
 			return nil, fmt.Errorf("container: with kubernetes a command is needed")
 		}
 
@@ -76,13 +77,12 @@ func newContainer(h Harness, adapt func() adapter, label string) (Executor, erro
 			continue
 		}
 		if engine == "kubectl" {
-			return &kubernetes{harness: h, container: c, adapt: adapt, program: program, label: label}, nil
+			return &kubernetes{harness: h, container: c, program: program, label: label}, nil
 		}
 
 		return &docker{
 			harness:   h,
 			container: c,
-			adapt:     adapt,
 			program:   program,
 			podman:    engine == "podman",
 			label:     label,
@@ -96,7 +96,6 @@ func newContainer(h Harness, adapt func() adapter, label string) (Executor, erro
 type docker struct {
 	harness   Harness
 	container Container
-	adapt     func() adapter
 	program   string
 	podman    bool
 	label     string
@@ -133,7 +132,7 @@ func (d *docker) Execute(ctx context.Context, t Task) outcome {
 		cmd,
 		confine.StartGroup,
 		t,
-		d.adapt(),
+		t.adapter,
 		func() { d.engine("stop", "-t", strconv.Itoa(int(killAfter.Seconds())), name) },
 	)
 
@@ -190,6 +189,15 @@ func (d *docker) engine(args ...string) (out []byte, ok bool) {
 	return out, err == nil
 }
 
+// containerHome is the home of an agent in its working directory, which is all that a container is given.
+const containerHome = ".millwright/home"
+
+// seen returns where the agent finds its home and its working directory.
+func (d *docker) seen(Task) places { return places{path.Join(workDir, containerHome), workDir} }
+
+// homeOf returns where the home of a task's agent is.
+func (d *docker) homeOf(t Task) string { return filepath.Join(t.Dir, containerHome) }
+
 // arguments returns the command line that runs the task, and what the engine's own environment is to hold.
 func (d *docker) arguments(t Task) (args, env []string, done func(), err error) {
 	image, cpus, memory := d.container.limits(t.Order.Runner)
@@ -233,24 +241,24 @@ func (d *docker) arguments(t Task) (args, env []string, done func(), err error) 
 		args = append(args, "--memory", memory, "--memory-swap", memory)
 	}
 
-	file, inherited, err := envFile(t.Root, variables(d.harness, t.Order))
+	file, inherited, err := envFile(t.Root, variables(d.harness, t))
 	if err != nil {
 		return nil, nil, nil, err
 	}
 
-	args = append(args, "--env-file", file, "--env", "HOME="+workDir)
+	args = append(args, "--env-file", file, "--env", "HOME="+cmp.Or(t.Env["HOME"], workDir))
 	for _, v := range inherited {
 		name, _, _ := strings.Cut(v, "=")
 		args = append(args, "--env", name)
 	}
 
-	args = append(args, d.command(image, t.Order.Runner)...)
+	args = append(args, d.command(image, t)...)
 	return args, inherited, func() { os.Remove(file) }, nil
 }
 
 // command is the image and what to run in it.
-func (d *docker) command(image string, r *wire.Runner) []string {
-	command := d.harness.Command
+func (d *docker) command(image string, t Task) []string {
+	command, r := t.Command, t.Order.Runner
 	switch {
 	case len(command) == 0:
 		return []string{image}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"millwright/runs/wire"
+	"millwright/runs/worker/preset"
 )
 
 // FuzzOutput feeds what a harness may print to each adapter, and checks that only sound, bounded blocks
@@ -28,20 +29,20 @@ func FuzzOutput(f *testing.F) {
 	f.Add([]byte("{\"type\":\"text\",\"text\":\"hunter2-secret\"}\n{\"type\":\"skills_advertised\",\"skills\":[{\"name\":\"x\"}]}\n\xff\x00\r\n{"))
 	f.Add([]byte(`{"type":"action","name":"x","input":` + string(bytes.Repeat([]byte("["), 2000)) + string(bytes.Repeat([]byte("]"), 2000)) + `}`))
 	f.Fuzz(func(t *testing.T, output []byte) {
-		for _, name := range []string{"lines", "claude", "codex", "gemini"} {
-			adapters, err := adapterOf(name)
+		for _, name := range append(preset.Names(), "lines") {
+			adapters, err := preset.AdapterOf(name)
 			if err != nil {
 				t.Fatal(err)
 			}
 			rec := &recorder{wake: make(chan struct{}, 1), redact: newRedactor(&wire.Order{Secrets: map[string]string{"S": "hunter2-secret"}}, nil)}
 			rec.room = sync.NewCond(&rec.mu)
-			adapt := adapters()
+			adapt := adapters(preset.Task{})
 			if err := readLines(bytes.NewReader(output), func(line []byte, _ int) {
-				adapt.line(rec, clean(string(line)))
+				adapt.Line(rec, clean(string(line)))
 			}); err != nil {
 				t.Fatal(err)
 			}
-			adapt.end(rec)
+			adapt.End(rec)
 			if bytes.Contains(rec.skills, []byte("hunter2-secret")) {
 				t.Errorf("%s: a secret in %s", name, rec.skills)
 			}

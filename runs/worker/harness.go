@@ -13,12 +13,21 @@ import (
 
 	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
+	"millwright/runs/worker/preset"
 )
 
 // Harness is how to execute runs: a command that the operator configures (docs/operating/settings.md).
 type Harness struct {
 	// Command is the program and its arguments.
 	Command []string
+	// Preset names a coding agent whose command line is known, in place of a command.
+	Preset string
+	// Program is the path of the agent's program; the preset's own name, looked up in Path, when empty.
+	Program string
+	// Args follow the arguments of the preset.
+	Args []string
+	// TrustRepositorySettings has the agent's program believe what the repository says to it.
+	TrustRepositorySettings bool
 	// Adapter names how its output becomes the conversation; lines when empty.
 	Adapter string
 	// Env names the variables of this process's environment that the command gets.
@@ -72,7 +81,13 @@ type Task struct {
 	Root  string // holds the directories of the run
 	Dir   string // the working directory in it, with the order's files
 	// MaxDir is how many bytes a working directory elsewhere may hold; the job watches this one.
-	MaxDir  int64
+	MaxDir int64
+	// Command is what is started.
+	Command []string
+	// Env are variables of the agent beside what every harness gets.
+	Env     map[string]string
+	home    string // of an agent
+	adapter preset.Adapter
 	account *confine.Account // nil: the executor needs none
 	host    *confine.Host
 	out     *recorder
@@ -93,7 +108,8 @@ func (u Update) Check() error {
 // configured is a harness that is ready to execute runs.
 type configured struct {
 	Executor
-	env []string // the variables of this process that it gets
+	harness Harness
+	adapter func(preset.Task) preset.Adapter
 }
 
 // pool returns the accounts of which a run needs one.
@@ -110,7 +126,12 @@ func (u Update) executors(label string) (all map[string]configured, fallback str
 		return nil, "", fmt.Errorf("harness %q: uidRange %w", name, err)
 	}
 
-	all = map[string]configured{Echo: {Executor: echo{}}}
+	lines, err := preset.AdapterOf("")
+	if err != nil {
+		return nil, "", err
+	}
+
+	all = map[string]configured{Echo: {Executor: echo{}, adapter: lines}}
 	for _, name := range slices.Sorted(maps.Keys(u.Harnesses)) {
 		h := u.Harnesses[name]
 		e, err := newExecutor(h, label)
@@ -118,7 +139,12 @@ func (u Update) executors(label string) (all map[string]configured, fallback str
 			return nil, "", fmt.Errorf("harness %q: %w", name, err)
 		}
 
-		all[name] = configured{e, h.Env}
+		adapter, err := preset.AdapterOf(cmp.Or(h.Preset, h.Adapter))
+		if err != nil {
+			return nil, "", fmt.Errorf("harness %q: %w", name, err)
+		}
+
+		all[name] = configured{e, h, adapter}
 	}
 
 	fallback = cmp.Or(u.Default, Echo)
@@ -231,10 +257,41 @@ func (w *worker) sweep(left []stale) {
 	}
 }
 
+// checkProgram reports what is wrong with what a harness starts.
+func (h Harness) checkProgram() error {
+	if h.Preset == "" {
+		switch {
+		case h.Program != "" || len(h.Args) > 0 || h.TrustRepositorySettings:
+			return fmt.Errorf("program, args and trustRepositorySettings belong to a preset: name one, or give command")
+		case h.Container == nil && len(h.Command) == 0, len(h.Command) > 0 && h.Command[0] == "":
+			return fmt.Errorf("it has no command")
+		}
+		return nil
+	}
+
+	if _, ok := preset.Find(h.Preset); !ok {
+		return fmt.Errorf("preset %q does not exist: want one of %s", h.Preset, strings.Join(preset.Names(), ", "))
+	}
+	if len(h.Command) > 0 || h.Adapter != "" {
+		return fmt.Errorf("a preset has its own command and adapter: give program and args, or command without preset")
+	}
+
+	return nil
+}
+
+// installed is a hint for a preset whose program is not there.
+func (h Harness) installed() string {
+	p, ok := preset.Find(h.Preset)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(": install it with npm install -g %s, or set program", p.Package)
+}
+
 // Check reports what is wrong with a harness on any machine.
 func (h Harness) Check() error {
-	if h.Container == nil && len(h.Command) == 0 || len(h.Command) > 0 && h.Command[0] == "" {
-		return fmt.Errorf("it has no command")
+	if err := h.checkProgram(); err != nil {
+		return err
 	}
 	if h.Timeout < 0 {
 		return fmt.Errorf("timeout %s is negative", h.Timeout)
@@ -313,16 +370,13 @@ func newExecutor(h Harness, label string) (Executor, error) {
 	}
 
 	h.Timeout = cmp.Or(h.Timeout, defaultTimeout)
-	adapt, err := adapterOf(h.Adapter)
-	if err != nil {
-		return nil, err
-	}
 	if h.Container != nil {
-		return newContainer(h, adapt, label)
+		return newContainer(h, label)
 	}
 
-	c := &command{harness: h, adapt: adapt}
+	c := &command{harness: h}
 	if h.UIDRange != "" {
+		var err error
 		c.pool, err = confine.Ranged(h.UIDRange)
 		return c, err
 	}
@@ -344,8 +398,9 @@ func newExecutor(h Harness, label string) (Executor, error) {
 	return c, nil
 }
 
-// variables are what every harness gets in its environment beside what the machine needs.
-func variables(h Harness, o *wire.Order) map[string]string {
+// variables are what a harness gets in its environment beside what the machine needs.
+func variables(h Harness, t Task) map[string]string {
+	o := t.Order
 	env := map[string]string{
 		"MILLWRIGHT_RUN_ID": o.RunID, "MILLWRIGHT_MODEL_ID": o.ModelID,
 		"MILLWRIGHT_ENVIRONMENT_ID": o.EnvironmentID, "MILLWRIGHT_SKILL": o.Skill,
@@ -357,6 +412,7 @@ func variables(h Harness, o *wire.Order) map[string]string {
 	}
 
 	maps.Copy(env, o.Secrets)
+	maps.Copy(env, t.Env)
 	for name, value := range env {
 		if strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
 			delete(env, name)

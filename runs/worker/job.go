@@ -76,7 +76,7 @@ func (j *job) run(ctx context.Context) {
 
 	beat.Go(func() { j.heartbeats(beating, asked) })
 	name, harness := j.worker.harness(j.order)
-	rec := newRecorder(client, j.order, harness.env)
+	rec := newRecorder(client, j.order, harness.harness.Env)
 	result := j.traced(ctx, rec, name, harness)
 	closing, closed := context.WithTimeout(beating, 10*time.Second)
 	rec.close(closing)
@@ -159,7 +159,10 @@ func (j *job) execute(ctx context.Context, rec *recorder, name string, harness c
 		return failed("environment_setup_failed", "working directory: %v", underlying(err))
 	}
 
-	if err := j.fill(ctx, dir); err != nil {
+	t := Task{
+		Order: j.order, Root: root, Dir: dir, MaxDir: w.cfg.MaxDir, account: account, host: w.host, out: rec,
+	}
+	if err := j.furnish(ctx, &t, name, harness); err != nil {
 		if o, stopped := stoppedBy(ctx); stopped {
 			return o
 		}
@@ -176,9 +179,7 @@ func (j *job) execute(ctx context.Context, rec *recorder, name string, harness c
 	defer watch.Wait()
 	defer done()
 
-	return harness.Execute(ctx, Task{
-		Order: j.order, Root: root, Dir: dir, MaxDir: w.cfg.MaxDir, account: account, host: w.host, out: rec,
-	})
+	return harness.Execute(ctx, t)
 }
 
 // clean removes the directories of a run of which nothing lives. Others are left to the next worker.
@@ -241,11 +242,12 @@ func stoppedBy(ctx context.Context) (outcome, bool) {
 	return outcome{}, true
 }
 
-// fill writes the order's files into the working directory.
-func (j *job) fill(ctx context.Context, dir string) error {
+// fill writes the order's files into the working directory, and returns those of our own by their names.
+func (j *job) fill(ctx context.Context, dir string) (own map[string][]byte, err error) {
+	own = map[string][]byte{}
 	for _, f := range j.order.Files {
 		if f.Name == "" || strings.ContainsAny(f.Name, "/\\\x00") || !filepath.IsLocal(f.Name) {
-			return fmt.Errorf("attachment %q: not a file name", f.Name)
+			return nil, fmt.Errorf("attachment %q: not a file name", f.Name)
 		}
 
 		body, err := j.worker.cfg.Client.File(ctx, j.order, f)
@@ -253,14 +255,17 @@ func (j *job) fill(ctx context.Context, dir string) error {
 			continue // the payload was forgotten by the retention policy
 		}
 		if err != nil {
-			return err
+			return nil, err
+		}
+		if !f.Attachment {
+			own[f.Name] = body
 		}
 		if err := os.WriteFile(filepath.Join(dir, f.Name), body, 0o600); err != nil {
-			return fmt.Errorf("file %q: %v", f.Name, underlying(err))
+			return nil, fmt.Errorf("file %q: %v", f.Name, underlying(err))
 		}
 	}
 
-	return nil
+	return own, nil
 }
 
 // underlying leaves the paths of this machine out of an error.

@@ -9,12 +9,15 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
+	"millwright/runs/worker/preset"
 )
 
 // kubernetes runs a harness as a Job, through kubectl. The working directory goes into the pod as a tar
@@ -23,7 +26,6 @@ import (
 type kubernetes struct {
 	harness   Harness
 	container Container
-	adapt     func() adapter
 	program   string
 	label     string
 }
@@ -202,7 +204,7 @@ func (k *kubernetes) create(ctx context.Context, name string, t Task) error {
 		return errors.New("kubectl does not tell the job's UID")
 	}
 
-	secret, err := json.Marshal(k.secret(name, made.Metadata.UID, t.Order))
+	secret, err := json.Marshal(k.secret(name, made.Metadata.UID, t))
 	if err != nil {
 		return err
 	}
@@ -253,7 +255,7 @@ func (k *kubernetes) follow(
 	name, pod string,
 	t Task,
 ) (end terminated, failure string, err error) {
-	lines := &dated{adapter: k.adapt()}
+	lines := &dated{Adapter: t.adapter}
 	ended := false
 	err = insist(ctx, k.harness.Timeout, func() (bool, error) {
 		args := []string{"logs", "--follow", "--timestamps", "--container", harnessContainer}
@@ -283,28 +285,35 @@ func (k *kubernetes) follow(
 		return false, err
 	})
 
-	return end, t.out.redact.text(lines.adapter.end(t.out)), err
+	return end, t.out.redact.text(lines.Adapter.End(t.out)), err
 }
 
 // dated is an adapter for lines that begin with the time at which they were written. It takes those that are
 // younger than what was seen.
 type dated struct {
-	adapter
+	preset.Adapter
 	seen, last time.Time
 }
 
-func (d *dated) line(out *recorder, line string) {
+// Line takes one line of the log.
+func (d *dated) Line(out preset.Out, line string) {
 	at, text, _ := strings.Cut(line, " ")
 	when, err := time.Parse(time.RFC3339Nano, at)
 	if err != nil || !when.After(d.seen) {
 		return
 	}
 	d.last = when
-	d.adapter.line(out, text)
+	d.Adapter.Line(out, text)
 }
 
-// end comes after each reading of the log; the adapter's own once.
-func (d *dated) end(*recorder) string { return "" }
+// End comes after each reading of the log; the adapter's own once.
+func (d *dated) End(preset.Out) string { return "" }
+
+// seen returns where the agent finds its home and its working directory.
+func (k *kubernetes) seen(Task) places { return places{path.Join(workDir, containerHome), workDir} }
+
+// homeOf returns where the home of a task's agent is.
+func (k *kubernetes) homeOf(t Task) string { return filepath.Join(t.Dir, containerHome) }
 
 // sweep removes the jobs of a process that ended without doing so.
 func (k *kubernetes) sweep(label string) {

@@ -9,8 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-
-	"millwright/runs/wire"
 )
 
 // maxLine is how much of a line of output is read, in bytes; the rest of the line is left out.
@@ -86,78 +84,6 @@ func shortened(line string, left int) string {
 	}
 
 	return line + note
-}
-
-// adapter turns a harness's output into blocks of the conversation. It is made anew for each execution.
-type adapter interface {
-	// line takes one line, which is valid UTF-8. Secrets are redacted in the blocks that it becomes.
-	line(out *recorder, line string)
-	// end takes the end of the output. The text, unless it is empty, says why the work failed whatever the
-	// exit status.
-	end(out *recorder) string
-}
-
-// adapterOf returns what makes the adapters of this name.
-func adapterOf(name string) (func() adapter, error) {
-	switch name {
-	case "", "lines":
-		return func() adapter { return plainLines{} }, nil
-	case "claude":
-		return func() adapter { return &claude{names: names{}} }, nil
-	case "codex":
-		return func() adapter { return &codex{begun: map[string]bool{}} }, nil
-	case "gemini":
-		return func() adapter { return &gemini{names: names{}} }, nil
-	}
-
-	return nil, fmt.Errorf("adapter %q does not exist: want lines, claude, codex or gemini", name)
-}
-
-// plainLines is the protocol of docs/contract.md, section 10: a line that is a JSON object with a known type is
-// that block, any other text is the assistant's.
-type plainLines struct{}
-
-func (plainLines) line(out *recorder, line string) {
-	if strings.HasPrefix(strings.TrimLeft(line, " \t"), "{") {
-		var head struct {
-			Type   string `json:"type"`
-			Skills []skill
-		}
-		if json.Unmarshal([]byte(line), &head) == nil {
-			if head.Type == "skills_advertised" {
-				out.setSkills(quoted(known(head.Skills)))
-				return
-			}
-
-			var b wire.Block
-			if json.Unmarshal([]byte(line), &b) == nil && b.Valid() {
-				out.add(b)
-				return
-			}
-		}
-	}
-
-	out.add(wire.Text(line))
-}
-
-func (plainLines) end(*recorder) string { return "" }
-
-// skill is an entry of advertised_skills (docs/contract.md, section 4).
-type skill struct {
-	Name      string `json:"name"`
-	Path      string `json:"skill_path,omitempty"`
-	BundledID string `json:"bundled_skill_id,omitempty"`
-}
-
-// known returns the skills that have a name, bounded.
-func known(skills []skill) []skill {
-	all := []skill{}
-	for _, s := range skills {
-		if s.Name != "" && len(s.Name) <= 200 && len(s.Path) <= 500 && len(s.BundledID) <= 200 && len(all) < 60 {
-			all = append(all, s)
-		}
-	}
-	return all
 }
 
 // clean makes text valid UTF-8 without NUL.

@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,7 +107,7 @@ func (k *kubernetes) job(name string, t Task) object {
 						"stdin": true, "stdinOnce": true, "command": []string{"tar", "-xf", "-"}, "terminationMessagePolicy": "FallbackToLogsOnError",
 					})},
 					"containers": []object{container(harnessContainer, object{
-						"command": append([]string{"sh", "-c", script(commands), "sh"}, k.harness.Command...),
+						"command": append([]string{"sh", "-c", script(commands), "sh"}, t.Command...),
 						"envFrom": []object{{"secretRef": object{"name": name}}},
 					})},
 				},
@@ -121,12 +120,12 @@ func (k *kubernetes) job(name string, t Task) object {
 const maxErrors = 1 << 30
 
 // secret holds the variables of the job with this UID.
-func (k *kubernetes) secret(name, uid string, o *wire.Order) object {
-	env := variables(k.harness, o)
-	env["HOME"] = workDir
+func (k *kubernetes) secret(name, uid string, t Task) object {
+	env := variables(k.harness, t)
+	env["HOME"] = cmp.Or(t.Env["HOME"], workDir)
 	return object{
 		"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "stringData": env,
-		"metadata": object{"name": name, "labels": k.labels(name, o), "ownerReferences": []object{{
+		"metadata": object{"name": name, "labels": k.labels(name, t.Order), "ownerReferences": []object{{
 			"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid,
 		}}},
 	}
@@ -288,30 +287,35 @@ func insist(ctx context.Context, patience time.Duration, ask func() (done bool, 
 	}
 }
 
-// archiveOf packs the files of a directory, which have no sub-directories.
+// archiveOf packs the regular files of a directory, which nobody writes to meanwhile.
 func archiveOf(dir string) ([]byte, error) {
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
-	entries, err := os.ReadDir(dir)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
+	defer root.Close()
 
-	for _, e := range entries {
-		if e.Type()&fs.ModeType != 0 {
-			continue
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	err = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
 		}
 
-		body, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		body, err := root.ReadFile(name)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if err := w.WriteHeader(&tar.Header{Name: e.Name(), Mode: 0o644, Size: int64(len(body)), ModTime: time.Now()}); err != nil {
-			return nil, err
+
+		header := tar.Header{Name: name, Mode: 0o644, Size: int64(len(body)), ModTime: time.Now()}
+		if err := w.WriteHeader(&header); err != nil {
+			return err
 		}
-		if _, err := w.Write(body); err != nil {
-			return nil, err
-		}
+		_, err = w.Write(body)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 
 	err = w.Close()

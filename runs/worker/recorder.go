@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millwright/runs/wire"
+	"millwright/runs/worker/preset"
 )
 
 // Bounds of what one execution may add to its conversation. Sizes are of JSON, in bytes.
@@ -42,6 +43,10 @@ type recorder struct {
 	sent    int             // messages that the server has
 	message *wire.Message   // on its way; kept until the server has it
 	skills  json.RawMessage // on their way
+	acted   bool            // a text or an action was recorded
+	session string          // of the agent
+	usage   wire.Usage      // of this execution
+	counted wire.Usage      // of the whole session, as the agent counts it
 }
 
 // sized is a block, or texts that become one, and its size as JSON.
@@ -70,11 +75,11 @@ func newRecorder(client *wire.Client, order *wire.Order, env []string) *recorder
 }
 
 // text records assistant text.
-func (r *recorder) text(text string) { r.add(wire.Text(text)) }
+func (r *recorder) text(text string) { r.Add(wire.Text(text)) }
 
-// add records a block, with its secrets redacted, unless it lacks what its type needs. Consecutive texts
+// Add records a block, with its secrets redacted, unless it lacks what its type needs. Consecutive texts
 // become one. It waits while the server is far behind.
-func (r *recorder) add(b wire.Block) {
+func (r *recorder) Add(b wire.Block) {
 	if !b.Valid() || r.stopped() {
 		return
 	}
@@ -90,6 +95,8 @@ func (r *recorder) add(b wire.Block) {
 	if r.ended {
 		return
 	}
+
+	r.acted = r.acted || b.Type != "event"
 	if r.total += item.size; r.total > maxOutput {
 		r.ended = true
 		item = bounded(wire.Text(fmt.Sprintf("[The output goes on; its first %d MiB are kept.]", maxOutput>>20)))
@@ -107,12 +114,34 @@ func (r *recorder) add(b wire.Block) {
 	r.signal()
 }
 
-// setSkills records what the agent says it has.
-func (r *recorder) setSkills(skills json.RawMessage) {
+// SetSkills records what the agent says it has.
+func (r *recorder) SetSkills(skills []preset.Skill) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.skills = r.redact.json(skills)
+	r.skills = r.redact.json(quoted(preset.Known(skills)))
 	r.signal()
+}
+
+// Session records which session the agent works in.
+func (r *recorder) Session(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.session = id
+}
+
+// Usage records what the execution has used so far, and what the agent has counted of its session.
+func (r *recorder) Usage(execution, session wire.Usage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.usage, r.counted = execution.Clean(), session
+	r.signal()
+}
+
+// spoke reports whether the agent did anything for the run: it said something, acted, or asked a model.
+func (r *recorder) spoke() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.acted || !r.usage.Zero()
 }
 
 func (r *recorder) signal() {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -316,7 +317,7 @@ func Give(run Run, shared bool) error {
 	}
 
 	home := filepath.Join(run.Dir, Home)
-	if err := os.Mkdir(home, 0o700); err != nil {
+	if err := os.Mkdir(home, 0o700); err != nil && !errors.Is(err, fs.ErrExist) { // an agent's has files already
 		return err
 	}
 

@@ -84,7 +84,8 @@ func each(dir *os.File, f func(entry) (more bool)) error {
 	}
 }
 
-// Give makes a user the owner of a directory and of what lies directly in it. Links are given, not followed.
+// Give makes a user the owner of a directory and of all that it holds. Links are given, not followed. Nobody
+// else may write to the directory yet.
 func Give(path string, uid, gid int) error {
 	dir, err := openDir(unix.AT_FDCWD, path)
 	if err != nil {
@@ -92,9 +93,22 @@ func Give(path string, uid, gid int) error {
 	}
 	defer dir.Close()
 
+	return give(dir, uid, gid)
+}
+
+func give(dir *os.File, uid, gid int) error {
 	var failed error
-	err = each(dir, func(e entry) bool {
-		failed = unix.Fchownat(int(dir.Fd()), e.name, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
+	err := each(dir, func(e entry) bool {
+		if !e.isDir() {
+			failed = unix.Fchownat(int(dir.Fd()), e.name, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
+			return failed == nil
+		}
+
+		child, err := openDir(int(dir.Fd()), e.name)
+		if failed = err; err == nil {
+			failed = give(child, uid, gid)
+			child.Close()
+		}
 		return failed == nil
 	})
 	if err := errors.Join(err, failed); err != nil {

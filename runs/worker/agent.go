@@ -1,0 +1,209 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"millwright/runs/wire"
+	"millwright/runs/worker/preset"
+)
+
+// places are where an agent finds its home and its working directory.
+type places struct{ home, dir string }
+
+// placer is an executor that knows the places of its agents.
+type placer interface {
+	seen(Task) places
+	homeOf(Task) string
+}
+
+// resolved is what is read of a run's configuration.
+type resolved struct {
+	ModelID       string `json:"model_id"`
+	SkillSpec     string `json:"skill_spec"`
+	EnvironmentID string `json:"environment_id"`
+	RunnerID      string `json:"runner_id"`
+	IdleTimeout   int    `json:"idle_timeout_minutes"`
+	Harness       struct {
+		ReasoningLevel string `json:"reasoning_level"`
+	} `json:"harness"`
+	Skills json.RawMessage `json:"skills"`
+}
+
+// furnish fills the directories of a task and makes its command. What of the configuration the harness does not
+// apply becomes an event.
+func (j *job) furnish(ctx context.Context, t *Task, name string, h configured) error {
+	files, err := j.fill(ctx, t.Dir)
+	if err != nil {
+		return err
+	}
+
+	t.Command = h.harness.Command
+	p, ok := preset.Find(h.harness.Preset)
+	if !ok {
+		t.adapter = h.adapter(preset.Task{})
+		return nil
+	}
+
+	var config resolved
+	if err := json.Unmarshal(files[wire.ConfigFile], &config); err != nil {
+		return fmt.Errorf("%s cannot be read", wire.ConfigFile)
+	}
+
+	if files[wire.SkillsFile], err = j.worker.cfg.Client.File(ctx, j.order, wire.File{Name: wire.SkillsFile}); err != nil {
+		return err
+	}
+
+	task, err := j.agentTask(*t, h, config, files)
+	if err != nil {
+		return err
+	}
+
+	l := p.Launch(task)
+	t.Command = append([]string{p.Program}, l.Args...)
+	if h.harness.Program != "" {
+		t.Command[0] = h.harness.Program
+	}
+	t.Env, t.adapter = l.Env, h.adapter(task)
+	t.home = h.Executor.(placer).homeOf(*t)
+
+	notApplied(l.NotApplied, config, task.Skills, h.harness.Container != nil && j.order.Runner != nil)
+	for _, field := range slices.Sorted(maps.Keys(l.NotApplied)) {
+		t.out.Add(preset.Event("config_not_applied", map[string]string{
+			"field": field, "harness": name, "reason": l.NotApplied[field],
+		}))
+	}
+	if len(task.Skills) > 0 {
+		var skills []preset.Skill
+		for _, s := range task.Skills {
+			skills = append(skills, preset.Skill{Name: s.Name})
+		}
+		t.out.SetSkills(skills)
+	}
+
+	if !task.Trust {
+		if err := hide(t.Root, t.Dir, p.Believed); err != nil {
+			return err
+		}
+	}
+
+	return writeBelow(t.home, l.Files)
+}
+
+// agentTask says what the agent of a preset is to do.
+func (j *job) agentTask(t Task, h configured, c resolved, files map[string][]byte) (preset.Task, error) {
+	at := h.Executor.(placer).seen(t)
+	task := preset.Task{
+		Home:       at.home,
+		Dir:        at.dir,
+		Args:       h.harness.Args,
+		Model:      c.ModelID,
+		Reasoning:  c.Harness.ReasoningLevel,
+		BasePrompt: string(files[wire.BasePromptFile]),
+		NewID:      uuid.NewString(),
+		Trust:      h.harness.TrustRepositorySettings,
+		Given:      variables(h.harness, t),
+	}
+
+	var mcp struct {
+		Servers map[string]preset.Server `json:"mcpServers"`
+	}
+	if err := json.Unmarshal(files[wire.ServersFile], &mcp); err != nil {
+		return task, fmt.Errorf("%s cannot be read", wire.ServersFile)
+	}
+	task.Servers = mcp.Servers
+
+	var skills []wire.Skill
+	if err := json.Unmarshal(files[wire.SkillsFile], &skills); err != nil {
+		return task, fmt.Errorf("%s cannot be read", wire.SkillsFile)
+	}
+	for _, s := range skills {
+		if filepath.IsLocal(s.Name) && !strings.ContainsAny(s.Name, `/\`) && s.Name != "." {
+			task.Skills = append(task.Skills, s)
+		}
+	}
+
+	return task, nil
+}
+
+// notApplied adds the fields that no preset applies. A runner is applied by containers.
+func notApplied(all map[string]string, c resolved, skills []wire.Skill, runner bool) {
+	if c.EnvironmentID != "" {
+		all["environment_id"] = "this server has no such environment"
+	}
+	if c.RunnerID != "" && !runner {
+		all["runner_id"] = "only a container of a known runner has its image, limits and set-up commands"
+	}
+	if c.IdleTimeout != 0 {
+		all["idle_timeout_minutes"] = "an execution is one process, which has no idle session"
+	}
+
+	if c.SkillSpec != "" {
+		_, rest, _ := strings.Cut(c.SkillSpec, ":")
+		name := strings.TrimSuffix(rest, "/SKILL.md")
+		name = name[strings.LastIndexByte(name, '/')+1:]
+		if !slices.ContainsFunc(skills, func(s wire.Skill) bool { return s.Name == name }) {
+			all["skill_spec"] = "the factory's tree has no such skill for this agent: it gets the name alone"
+		}
+	}
+	switch string(c.Skills) {
+	case "", "null", "[]", "{}":
+	default:
+		all["skills"] = "skills beside those of the factory's tree are not fetched"
+	}
+}
+
+// hidden is where files of a working directory are put that the agent's program is not to believe.
+const hidden = "hidden"
+
+// hide takes files out of a working directory that nobody else writes to yet.
+func hide(root, dir string, names []string) error {
+	for _, name := range names {
+		from := filepath.Join(dir, name)
+		if _, err := os.Lstat(from); err != nil {
+			continue
+		}
+
+		to := filepath.Join(root, hidden)
+		if err := os.MkdirAll(to, 0o700); err != nil {
+			return fmt.Errorf("%s: %v", name, underlying(err))
+		}
+		if err := os.Rename(from, filepath.Join(to, name)); err != nil {
+			return fmt.Errorf("%s: %v", name, underlying(err))
+		}
+	}
+
+	return nil
+}
+
+// writeBelow writes files into a new directory, by their paths with slashes.
+func writeBelow(dir string, files map[string][]byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("home: %v", underlying(err))
+	}
+
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("home: %v", underlying(err))
+	}
+	defer root.Close()
+
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if err := root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			return fmt.Errorf("%s: %v", name, underlying(err))
+		}
+		if err := root.WriteFile(name, files[name], 0o600); err != nil {
+			return fmt.Errorf("%s: %v", name, underlying(err))
+		}
+	}
+
+	return nil
+}

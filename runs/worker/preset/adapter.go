@@ -1,0 +1,198 @@
+package preset
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"millwright/runs/wire"
+)
+
+// Out takes what an agent puts out.
+type Out interface {
+	// Add records a block of the conversation.
+	Add(wire.Block)
+	// SetSkills records what the agent says it has.
+	SetSkills([]Skill)
+	// Session records which session the agent works in.
+	Session(id string)
+	// Usage records what this execution has used so far, in place of what was told before, and what the agent
+	// has counted of the whole session.
+	Usage(execution, session wire.Usage)
+}
+
+// Adapter turns an agent's output into blocks of the conversation. It is made anew for each execution.
+type Adapter interface {
+	// Line takes one line, which is valid UTF-8. Secrets are redacted in the blocks that it becomes.
+	Line(out Out, line string)
+	// End takes the end of the output. The text, unless it is empty, says why the work failed whatever the
+	// exit status.
+	End(out Out) string
+}
+
+// AdapterOf returns what makes the adapters of this name: those of presets, and lines for the protocol of
+// docs/contract.md.
+func AdapterOf(name string) (func(Task) Adapter, error) {
+	if name == "" || name == "lines" {
+		return func(Task) Adapter { return Lines{} }, nil
+	}
+	if p, ok := Find(name); ok {
+		return p.adapter, nil
+	}
+
+	names := Names()
+	last := len(names) - 1
+	return nil, fmt.Errorf(
+		"adapter %q does not exist: want lines, %s or %s", name, strings.Join(names[:last], ", "), names[last])
+}
+
+// Lines is the protocol of docs/contract.md, section 10: a line that is a JSON object with a known type is
+// that block, any other text is the assistant's.
+type Lines struct{}
+
+// Line reads one line.
+func (Lines) Line(out Out, line string) {
+	if strings.HasPrefix(strings.TrimLeft(line, " \t"), "{") {
+		var head struct {
+			Type   string `json:"type"`
+			Skills []Skill
+		}
+		if json.Unmarshal([]byte(line), &head) == nil {
+			if head.Type == "skills_advertised" {
+				out.SetSkills(head.Skills)
+				return
+			}
+
+			var b wire.Block
+			if json.Unmarshal([]byte(line), &b) == nil && b.Valid() {
+				out.Add(b)
+				return
+			}
+		}
+	}
+
+	out.Add(wire.Text(line))
+}
+
+// End tells of no failure: the exit status does.
+func (Lines) End(Out) string { return "" }
+
+// Skill is an entry of advertised_skills (docs/contract.md, section 4).
+type Skill struct {
+	Name      string `json:"name"`
+	Path      string `json:"skill_path,omitempty"`
+	BundledID string `json:"bundled_skill_id,omitempty"`
+}
+
+// Known returns the skills that have a name, bounded.
+func Known(skills []Skill) []Skill {
+	all := []Skill{}
+	for _, s := range skills {
+		if s.Name != "" && len(s.Name) <= 200 && len(s.Path) <= 500 && len(s.BundledID) <= 200 && len(all) < 60 {
+			all = append(all, s)
+		}
+	}
+	return slices.CompactFunc(all, func(a, b Skill) bool { return a == b })
+}
+
+// Words of the blocks that the adapters make.
+const (
+	categoryTool  = "tool"
+	categorySkill = "skill"
+	readSkill     = "read_skill"
+	succeeded     = "succeeded"
+	failedState   = "failed"
+)
+
+// maxPieces is how much of a message in pieces is joined, in bytes.
+const maxPieces = 32 << 10
+
+// outcomeOf names how an action ended.
+func outcomeOf(isError bool) string {
+	if isError {
+		return failedState
+	}
+	return succeeded
+}
+
+// Event is a block that tells of something.
+func Event(name string, data any) wire.Block {
+	return wire.Block{Type: "event", Name: name, Data: quoted(data)}
+}
+
+func quoted(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return text
+}
+
+func asError(err error, target **json.UnmarshalTypeError) bool { return errors.As(err, target) }
+
+// names remembers which action an ID belongs to, for the block of its result. It is bounded.
+type names map[string]wire.Block
+
+// maxNames is how many actions are remembered, and maxName how long their IDs and names may be, in bytes.
+const (
+	maxNames = 10_000
+	maxName  = 500
+)
+
+func (n names) note(b wire.Block) wire.Block {
+	if len(n) < maxNames && len(b.ID) <= maxName && len(b.Name) <= maxName {
+		n[b.ID] = wire.Block{Name: b.Name, Category: b.Category}
+	}
+	return b
+}
+
+func (n names) result(id string, isError bool, output json.RawMessage) wire.Block {
+	return wire.Block{
+		Type:     "action_result",
+		ActionID: id,
+		Category: cmp.Or(n[id].Category, categoryTool),
+		Name:     n[id].Name,
+		State:    outcomeOf(isError),
+		Output:   output,
+	}
+}
+
+// action is a tool's use or, when the tool loads a skill, the load of the skill.
+func action(id, tool string, input json.RawMessage) wire.Block {
+	b := wire.Block{Type: "action", ID: id, Category: categoryTool, Name: tool, Input: input}
+	switch strings.ToLower(tool) {
+	case "skill", "activate_skill", readSkill:
+		var asked struct{ Skill, Command, Name, Path string }
+		if json.Unmarshal(input, &asked) == nil {
+			if path := cmp.Or(asked.Skill, asked.Path, asked.Command, asked.Name); path != "" {
+				b.Category, b.Name, b.Input = categorySkill, readSkill, quoted(map[string]string{"skill_path": path})
+			}
+		}
+	}
+
+	return b
+}
+
+// decode reads a line of a JSON stream into v. What is no JSON object is the assistant's text; a field that
+// is not of the kind that was known when this was written is left out.
+func decode(out Out, line string, v any) bool {
+	if strings.TrimSpace(line) == "" {
+		return false
+	}
+
+	err := errors.New("no object")
+	if strings.HasPrefix(line, "{") {
+		err = json.Unmarshal([]byte(line), v)
+	}
+
+	var kind *json.UnmarshalTypeError
+	if err != nil && !asError(err, &kind) {
+		out.Add(wire.Text(line))
+		return false
+	}
+
+	return true
+}
