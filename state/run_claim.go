@@ -62,6 +62,9 @@ func (s *Store) claimNextSQL() string {
 	return fmt.Sprintf(claimSQL, `coalesce(`+s.pickSQL(`AND factory_uid > $6`)+`, `+s.pickSQL(``)+`)`)
 }
 
+// claimLaneSQL claims the oldest run of the factory $6.
+func (s *Store) claimLaneSQL() string { return fmt.Sprintf(claimSQL, s.pickSQL(`AND factory_uid = $6`)) }
+
 // claimOneSQL claims the run $6.
 func (s *Store) claimOneSQL() string { return fmt.Sprintf(claimSQL, s.pickSQL(`AND id = $6`)) }
 
@@ -79,18 +82,37 @@ type Claimed struct {
 
 // ClaimRuns gives queued runs to workers, one to each ask in turn, until the queue is empty: QUEUED to
 // CLAIMED. It takes the oldest run of one factory after the other, beginning behind the factory served
-// last, so that none waits for another's backlog. A worker that has not called StartRun when hold is over
-// loses the run to ReapRuns. Callers in several processes never get the same run. A run that its row keeps
-// from being claimed ends as ERROR. With an error it returns the runs that were claimed before.
-func (s *Store) ClaimRuns(ctx context.Context, served string, asks []Ask, hold time.Duration) ([]Claimed, error) {
-	query := s.claimNextSQL()
+// last, so that none waits for another's backlog. Of a factory, workers hold at most perFactory runs at once;
+// 0 is no such bound. A worker that has not called StartRun when hold is over loses the run to ReapRuns.
+// Callers in several processes never get the same run. A run that its row keeps from being claimed ends as
+// ERROR. With an error it returns the runs that were claimed before.
+func (s *Store) ClaimRuns(
+	ctx context.Context,
+	served string,
+	asks []Ask,
+	hold time.Duration,
+	perFactory int,
+) ([]Claimed, error) {
 	var all []Claimed
 	err := s.commit(ctx, func(ctx context.Context, tx write) error {
 		all = all[:0]
-		lane := served
+		query, lane := s.claimNextSQL(), served
+		room, err := s.roomOf(ctx, tx, perFactory)
+		if err != nil {
+			return err
+		}
 
 		for _, ask := range asks {
-			c, err := s.claim(ctx, tx, query, lane, ask, hold)
+			pick := lane
+			if room != nil {
+				query = s.claimLaneSQL()
+				pick, err = nextLane(ctx, tx, lane, room)
+			}
+
+			var c Claimed
+			if err == nil {
+				c, err = s.claim(ctx, tx, query, pick, ask, hold)
+			}
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil
 			}
@@ -99,13 +121,14 @@ func (s *Store) ClaimRuns(ctx context.Context, served string, asks []Ask, hold t
 			}
 
 			lane = c.Run.FactoryUID
+			room.take(lane)
 			all = append(all, c)
 		}
 
 		return nil
 	})
 	if ofRow(err) {
-		return s.claimApart(ctx, served, asks, hold)
+		return s.claimApart(ctx, served, asks, hold, perFactory)
 	}
 	if err != nil {
 		return nil, err
@@ -124,10 +147,10 @@ func (s *Store) claimApart(
 	served string,
 	asks []Ask,
 	hold time.Duration,
+	perFactory int,
 ) (all []Claimed, err error) {
 	for len(all) < len(asks) {
-		var id string
-		err := s.read.QueryRowContext(ctx, headSQL, served).Scan(&id)
+		id, err := s.head(ctx, served, perFactory)
 		if errors.Is(err, sql.ErrNoRows) {
 			return all, nil
 		}
@@ -151,12 +174,136 @@ func (s *Store) claimApart(
 	return all, nil
 }
 
-// headSQL finds the next run of the queue.
+// headSQL finds the next run of the queue, behind the lane $1; with $2 = 1 it stays in that lane.
 const headSQL = `SELECT id
 FROM runs
-WHERE state = 'QUEUED'
+WHERE state = 'QUEUED' AND ($2 = 0 OR factory_uid = $1)
 ORDER BY factory_uid <= $1, factory_uid, queued_at, id
 LIMIT 1`
+
+// head returns the run that ClaimRuns would give next; sql.ErrNoRows when there is none.
+func (s *Store) head(ctx context.Context, served string, perFactory int) (id string, err error) {
+	err = s.commit(ctx, func(ctx context.Context, tx write) error {
+		room, err := s.roomOf(ctx, tx, perFactory)
+		if err != nil {
+			return err
+		}
+		if room == nil {
+			return tx.QueryRowContext(ctx, headSQL, served, 0).Scan(&id)
+		}
+
+		lane, err := nextLane(ctx, tx, served, room)
+		if err != nil {
+			return err
+		}
+
+		return tx.QueryRowContext(ctx, headSQL, lane, 1).Scan(&id)
+	})
+	return id, err
+}
+
+// factoryRoom is how many more runs of a factory workers may hold: most, where a factory is not in it.
+type factoryRoom struct {
+	most int
+	left map[string]int
+}
+
+func (r *factoryRoom) of(factory string) int {
+	if left, ok := r.left[factory]; ok {
+		return left
+	}
+	return r.most
+}
+
+// take notes that a run of the factory is held. Of nil, which has room for all, it does nothing.
+func (r *factoryRoom) take(factory string) {
+	if r != nil {
+		r.left[factory] = r.of(factory) - 1
+	}
+}
+
+const (
+	// lockClaimsSQL has claims with a bound for each factory wait for each other, on PostgreSQL.
+	lockClaimsSQL = `SELECT pg_advisory_xact_lock(hashtextextended('millwright claims ' || current_schema(), 0))`
+
+	heldByFactorySQL = `SELECT factory_uid, count(*)
+		FROM runs
+		WHERE claim_hash IS NOT NULL
+		GROUP BY factory_uid`
+
+	nextLaneSQL = `SELECT factory_uid
+		FROM runs
+		WHERE state = 'QUEUED' AND factory_uid > $1
+		ORDER BY factory_uid
+		LIMIT 1`
+
+	firstLaneSQL = `SELECT factory_uid
+		FROM runs
+		WHERE state = 'QUEUED'
+		ORDER BY factory_uid
+		LIMIT 1`
+)
+
+// roomOf returns the room of each factory, and keeps it from being taken by others until tx ends; nil when
+// perFactory is 0.
+func (s *Store) roomOf(ctx context.Context, tx write, perFactory int) (*factoryRoom, error) {
+	if perFactory == 0 {
+		return nil, nil
+	}
+
+	if s.dialect == postgres {
+		if _, err := tx.ExecContext(ctx, lockClaimsSQL); err != nil {
+			return nil, err
+		}
+	}
+
+	rows, err := tx.QueryContext(ctx, heldByFactorySQL)
+	if err != nil {
+		return nil, err
+	}
+
+	type count struct {
+		factory string
+		runs    int
+	}
+	counts, err := scanAll(rows, func(row scanner) (c count, err error) {
+		return c, row.Scan(&c.factory, &c.runs)
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	room := &factoryRoom{most: perFactory, left: map[string]int{}}
+	for _, c := range counts {
+		room.left[c.factory] = perFactory - c.runs
+	}
+
+	return room, nil
+}
+
+// nextLane returns the next factory behind one, in a circle, that has queued runs and room; sql.ErrNoRows
+// when there is none.
+func nextLane(ctx context.Context, tx write, behind string, room *factoryRoom) (lane string, err error) {
+	seen := map[string]bool{}
+	for lane = behind; ; {
+		after := lane
+		err = tx.QueryRowContext(ctx, nextLaneSQL, after).Scan(&lane)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = tx.QueryRowContext(ctx, firstLaneSQL).Scan(&lane)
+		}
+		if err != nil {
+			return "", err
+		}
+
+		if room.of(lane) > 0 {
+			return lane, nil
+		}
+		if seen[lane] {
+			return "", sql.ErrNoRows
+		}
+		seen[lane] = true
+	}
+}
 
 // ClaimRun gives one queued run to a worker, as ClaimRuns does. ErrConflict when the run is not queued, or
 // ended as ERROR because its row cannot be read.

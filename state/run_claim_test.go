@@ -20,7 +20,7 @@ func ask(n int) []state.Ask {
 // claimed returns the runs that n asks get, in their order.
 func claimed(t *testing.T, s *state.Store, served string, n int) (ids []string) {
 	t.Helper()
-	all, err := s.ClaimRuns(t.Context(), served, ask(n), lease)
+	all, err := s.ClaimRuns(t.Context(), served, ask(n), lease, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestNoFactoryStarves(t *testing.T) {
 				served := "fac_m"
 				got = nil
 				for len(got) < 4 {
-					all, err := s.ClaimRuns(t.Context(), served, ask(min(batch, 4-len(got))), lease)
+					all, err := s.ClaimRuns(t.Context(), served, ask(min(batch, 4-len(got))), lease, 0)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -119,7 +119,7 @@ func TestClaimsOfMany(t *testing.T) {
 			work.Go(func() {
 				served := ""
 				for {
-					all, err := stores[i%len(stores)].ClaimRuns(t.Context(), served, ask(1+i), lease)
+					all, err := stores[i%len(stores)].ClaimRuns(t.Context(), served, ask(1+i), lease, 0)
 					if err != nil {
 						t.Error(err)
 						return
@@ -163,7 +163,7 @@ func TestClaimsOfMany(t *testing.T) {
 func TestHeldBackRunReturns(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		id := create(t, s, newRun("x")).ID
-		all, err := s.ClaimRuns(t.Context(), "", ask(1), time.Second)
+		all, err := s.ClaimRuns(t.Context(), "", ask(1), time.Second, 0)
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
@@ -173,6 +173,104 @@ func TestHeldBackRunReturns(t *testing.T) {
 		}
 		if got := claimed(t, s, "", 1); !cmp.Equal(got, []string{id}) {
 			t.Errorf("claimed %v", got)
+		}
+	})
+}
+
+func emptyFactory(t *testing.T, s *state.Store, name string) (uid string) {
+	t.Helper()
+	f, err := s.EnsureFactory(t.Context(), name, state.Source{Kind: "managed"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.UID
+}
+
+// TestRunsPerFactory has one factory queue more runs than workers may hold of it. The others' runs are
+// claimed, and its own once it has room again.
+func TestRunsPerFactory(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		full, other := emptyFactory(t, s, "full"), emptyFactory(t, s, "other")
+		of := func(factory string, n int) (ids []string) {
+			for range n {
+				r := newRun("x")
+				r.FactoryUID = factory
+				ids = append(ids, create(t, s, r).ID)
+			}
+			return ids
+		}
+		claim := func(n, perFactory int) (all []state.Claimed) {
+			t.Helper()
+			all, err := s.ClaimRuns(t.Context(), "", ask(n), lease, perFactory)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		count := func(all []state.Claimed) (ofFull, ofOthers int) {
+			for _, c := range all {
+				if c.Run.FactoryUID == full {
+					ofFull++
+				} else {
+					ofOthers++
+				}
+			}
+			return ofFull, ofOthers
+		}
+
+		greedy := of(full, 6)
+		of(other, 3)
+		of("", 1)
+		first := claim(10, 2)
+		if ofFull, ofOthers := count(first); ofFull != 2 || ofOthers != 3 {
+			t.Errorf("claimed %d of the full factory, %d of the others", ofFull, ofOthers)
+		}
+		if again := claim(10, 2); len(again) != 0 {
+			t.Errorf("claimed %d beyond the bound", len(again))
+		}
+
+		for _, c := range first {
+			if c.Run.ID == greedy[0] {
+				if err := s.ReleaseRun(t.Context(), c.Claim); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if next := claim(10, 2); len(next) != 1 || next[0].Run.FactoryUID != full {
+			t.Errorf("with room for one again, %d are claimed", len(next))
+		}
+		if ofFull, ofOthers := count(claim(10, 3)); ofFull != 1 || ofOthers != 1 {
+			t.Errorf("with another bound, %d and %d are claimed", ofFull, ofOthers)
+		}
+		if ofFull, _ := count(claim(10, 0)); ofFull != 3 {
+			t.Errorf("without a bound %d are claimed", ofFull)
+		}
+	})
+}
+
+// TestRunsPerFactoryOverServers has several servers claim at once. Together they never pass the bound.
+func TestRunsPerFactoryOverServers(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		uid := emptyFactory(t, s, "full")
+		for range 20 {
+			r := newRun("x")
+			r.FactoryUID = uid
+			create(t, s, r)
+		}
+
+		var claims sync.WaitGroup
+		for range 8 {
+			claims.Go(func() {
+				if _, err := s.ClaimRuns(t.Context(), "", ask(5), lease, 3); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		claims.Wait()
+
+		q, err := s.Queue(t.Context())
+		if err != nil || q.Held != 3 || q.Queued != 17 {
+			t.Errorf("queue %+v, %v", q, err)
 		}
 	})
 }

@@ -65,6 +65,7 @@ func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 		live.Limits.FailedAuthPerMinute,
 		int64(live.Limits.InFlightBytes),
 	)
+	srv.dispatch.SetFactoryRuns(live.Limits.RunsPerFactory)
 	srv.retention.Store(&live.Retention)
 	if *srv.cfg.Workers > 0 && !reflect.DeepEqual(update, srv.running.HarnessUpdate()) {
 		latest(srv.updates, update)

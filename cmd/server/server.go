@@ -131,7 +131,8 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 	srv.onClose(func() error { return srv.ingress.Close(context.WithoutCancel(ctx)) })
 	if srv.dispatch, err = dispatch.Start(ctx, dispatch.Config{
 		Store: srv.store, Listen: cmp.Or(cfg.NATS.Listen, clusterListen(cfg.NATS)), Cluster: cfg.NATS.Cluster, URL: cfg.NATS.URL, Credentials: cfg.NATS.Credentials,
-		Certificate: srv.certificate, Log: log, Registerer: srv.registry, Tracer: srv.tracer,
+		Certificate: srv.certificate, FactoryRuns: cfg.Limits.RunsPerFactory,
+		Log: log, Registerer: srv.registry, Tracer: srv.tracer,
 	}); err != nil {
 		return nil, err
 	}

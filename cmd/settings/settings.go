@@ -112,6 +112,7 @@ type limits struct {
 	DeliveriesPerMinute int      `json:"deliveriesPerMinute"`
 	FailedAuthPerMinute int      `json:"failedAuthPerMinute"`
 	InFlightBytes       byteSize `json:"inFlightBytes"`
+	RunsPerFactory      int      `json:"runsPerFactory"`
 }
 
 // Retention is what the server keeps, and for how long.
@@ -278,6 +279,9 @@ func (s *Settings) Check() error {
 
 	if l := s.Limits; min(l.DeliveriesPerMinute, l.FailedAuthPerMinute) < -1 {
 		return bad("limits", ": want a number of requests a minute, 0 for the default, or -1 for no limit")
+	}
+	if s.Limits.RunsPerFactory < 0 {
+		return bad("limits", ".runsPerFactory: want a number of runs, or 0 for no limit")
 	}
 	if r := s.Retention; r.Deliveries.Keep < 0 || r.Deliveries.Days < 0 || r.Runs.Days < 0 {
 		return bad("retention", ": want 0 or more")

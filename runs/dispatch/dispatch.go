@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -47,6 +48,8 @@ type Config struct {
 	// Poll is how often a server with waiting workers looks at the queue, though no notice tells of a
 	// run; a second when zero.
 	Poll time.Duration
+	// FactoryRuns is how many runs of one factory workers hold at once, over all servers; 0 is any number.
+	FactoryRuns int
 	// Log receives notices; nil discards them.
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: none.
@@ -66,6 +69,7 @@ type Dispatcher struct {
 	metrics     *metrics
 	asks        asks
 	queue       queue
+	perFactory  atomic.Int64  // runs of one factory that workers hold at once; 0: any number
 	slots       chan struct{} // bounds the requests of workers that are handled at once
 	orders      chan struct{} // bounds the claimed runs whose orders are made at once
 	stop        context.CancelFunc
@@ -109,6 +113,7 @@ func Start(ctx context.Context, cfg Config) (*Dispatcher, error) {
 
 	d.queue.heard.Store(1) // runs may have waited before we came
 	d.asks.init(func(a *ask) { d.answer(a.reply, wire.Answer{}) })
+	d.SetFactoryRuns(cfg.FactoryRuns)
 	d.ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := d.start(ctx); err != nil {
 		d.Close(ctx)

@@ -111,9 +111,21 @@ func (d *Dispatcher) listenLoop(queued <-chan state.Notice) {
 		case <-tick.C:
 		}
 
-		d.queue.heard.Add(1)
-		d.asks.wake()
+		d.look()
 	}
+}
+
+// SetFactoryRuns changes how many runs of one factory workers hold at once; 0 is any number. Runs that are
+// held beyond that go on.
+func (d *Dispatcher) SetFactoryRuns(most int) {
+	d.perFactory.Store(int64(most))
+	d.look()
+}
+
+// look wakes a claimer that looks at the queue.
+func (d *Dispatcher) look() {
+	d.queue.heard.Add(1)
+	d.asks.wake()
 }
 
 // claimLoop gives queued runs to the asks that wait here, until the queue is empty. Runs for which nobody
@@ -201,7 +213,8 @@ func (d *Dispatcher) handOut(n int) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.ctx), claimTimeout)
 	defer cancel()
 
-	claimed, err := d.cfg.Store.ClaimRuns(ctx, served, workers, min(wire.Hold, d.cfg.Lease))
+	hold := min(wire.Hold, d.cfg.Lease)
+	claimed, err := d.cfg.Store.ClaimRuns(ctx, served, workers, hold, int(d.perFactory.Load()))
 	for i, c := range claimed {
 		d.queue.served.Store(c.Run.FactoryUID)
 		d.wg.Go(func() {
