@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"millwright/bounds"
 	"millwright/schema"
 	"millwright/state"
 	"millwright/state/statetest"
@@ -409,6 +410,52 @@ func TestRecordRejectedSharesRowsBeyondTheCap(t *testing.T) {
 		}
 		if rows != 1001 || shared != 100 {
 			t.Errorf("%d rows, %d requests share one; want 1001 and 100", rows, shared)
+		}
+	})
+}
+
+// Beyond the cap, senders of one webhook have shared rows of their own up to a bound, and then one together.
+func TestSharedRowsOfAWebhookAreBounded(t *testing.T) {
+	statetest.EachDSN(t, func(t *testing.T, dsn string) {
+		const senders = 400
+		s := open(t, dsn)
+		h := newHooks(t, s, "alerts")
+		f, w := h.routed("alerts")
+		s.RejectedElsewhere(w.ID, bounds.RejectedRows)
+		at := time.Now().Truncate(time.Minute)
+		for i := range senders {
+			err := s.RecordRejected(t.Context(), state.Rejection{
+				FactoryUID: f.UID,
+				WebhookID:  w.ID,
+				WebhookUID: w.UID,
+				Outcome:    state.DeliveryRejectedAuth,
+				Sender:     fmt.Sprintf("192.0.%d.%d", i/200, i%200),
+				Generation: f.Generation,
+				Received:   at,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(); err != nil { // writes what is gathered
+			t.Fatal(err)
+		}
+
+		s = open(t, dsn)
+		defer s.Close()
+		rows, err := s.Deliveries(t.Context(), f.UID, w.UID, state.DeliveryFilter{}, "", senders)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total, many := int64(0), int64(0)
+		for _, d := range rows {
+			total += d.Count
+			if d.Sender == "many" {
+				many = d.Count
+			}
+		}
+		if len(rows) != bounds.SharedRejectedRowsOfWebhook+1 || total != senders || many != senders-bounds.SharedRejectedRowsOfWebhook {
+			t.Errorf("%d rows of %d requests, %d of them of many senders", len(rows), total, many)
 		}
 	})
 }
