@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"millwright/api"
 	"millwright/bounds"
 	"millwright/reconcile/plan"
 	"millwright/schema"
+	"millwright/schema/agentconfig"
 	"millwright/state"
 )
 
@@ -107,37 +107,10 @@ func masked(p plan.Plan) plan.Plan {
 	for i := range p.Changes {
 		for j := range p.Changes[i].Fields {
 			f := &p.Changes[i].Fields[j]
-			f.Old, f.New = mask(f.Old), mask(f.New)
+			f.Old, f.New = agentconfig.MaskValue(f.Old), agentconfig.MaskValue(f.New)
 		}
 	}
 	return p
-}
-
-// mask returns a value of a definition, as JSON, with every member of every env and headers masked,
-// except references to secrets.
-func mask(v any) any {
-	switch v := v.(type) {
-	case []any:
-		for i := range v {
-			v[i] = mask(v[i])
-		}
-	case map[string]any:
-		for key, member := range v {
-			inner, ok := member.(map[string]any)
-			if !ok || key != "env" && key != "headers" {
-				v[key] = mask(member)
-				continue
-			}
-
-			for name, value := range inner {
-				if text, _ := value.(string); !strings.HasPrefix(text, "${secret:") || !strings.HasSuffix(text, "}") {
-					inner[name] = "***"
-				}
-			}
-		}
-	}
-
-	return v
 }
 
 func (s *service) planHead(ctx context.Context, f state.Factory) (plan.Plan, error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millwright/api"
+	"millwright/schema/agentconfig"
 	"millwright/state"
 )
 
@@ -90,8 +91,9 @@ func (q *request) showRun(status int, typed form) error {
 	if json.Unmarshal(r.Skills, &v.Skills) != nil || len(v.Skills) > 200 {
 		v.Skills = nil
 	}
-	if string(r.Config) != "{}" {
-		v.Config = pretty(r.Config)
+	if config, err := agentconfig.Stored(r.Config); err == nil && string(r.Config) != "{}" {
+		text, _ := json.Marshal(config) // what was read is written
+		v.Config = pretty(text)
 	}
 
 	switch {

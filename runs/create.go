@@ -19,21 +19,22 @@ import (
 	"millwright/api"
 	"millwright/runs/wire"
 	"millwright/schema"
+	"millwright/schema/agentconfig"
 	"millwright/state"
 	"millwright/trace"
 )
 
 // RunAgentRequest asks for a run (docs/contract.md, section 4).
 type RunAgentRequest struct {
-	Prompt           string              `json:"prompt,omitempty" nullable:"true" doc:"The task of the agent; required without a skill or conversation"`
-	Title            string              `json:"title,omitempty" nullable:"true" maxLength:"120" doc:"Title for people; the first line of the prompt when absent"`
-	Config           *AmbientAgentConfig `json:"config,omitempty" doc:"How to execute the run"`
-	Skill            string              `json:"skill,omitempty" nullable:"true" maxLength:"500" doc:"Replaces config.skill_spec; also accepts repo:name and repo:path"`
-	AgentIdentityUID string              `json:"agent_identity_uid,omitempty" nullable:"true" maxLength:"100" doc:"An applied agent, whose prompt, model and settings apply"`
-	ConversationID   string              `json:"conversation_id,omitempty" nullable:"true" maxLength:"100" doc:"The conversation to continue"`
-	ParentRunID      string              `json:"parent_run_id,omitempty" nullable:"true" maxLength:"100" doc:"The run that starts this one"`
-	Metadata         map[string]string   `json:"metadata,omitempty" nullable:"true" doc:"At most 20 keys of 1 to 64 letters, digits, dots, underscores and dashes, with values of at most 256 bytes"`
-	Attachments      []AttachmentRequest `json:"attachments,omitempty" nullable:"true" maxItems:"5" doc:"Files for the agent, at most 1 MiB each"`
+	Prompt           string                          `json:"prompt,omitempty" nullable:"true" doc:"The task of the agent; required without a skill or conversation"`
+	Title            string                          `json:"title,omitempty" nullable:"true" maxLength:"120" doc:"Title for people; the first line of the prompt when absent"`
+	Config           *agentconfig.AmbientAgentConfig `json:"config,omitempty" doc:"How to execute the run"`
+	Skill            string                          `json:"skill,omitempty" nullable:"true" maxLength:"500" doc:"Replaces config.skill_spec; also accepts repo:name and repo:path"`
+	AgentIdentityUID string                          `json:"agent_identity_uid,omitempty" nullable:"true" maxLength:"100" doc:"An applied agent, whose prompt, model and settings apply"`
+	ConversationID   string                          `json:"conversation_id,omitempty" nullable:"true" maxLength:"100" doc:"The conversation to continue"`
+	ParentRunID      string                          `json:"parent_run_id,omitempty" nullable:"true" maxLength:"100" doc:"The run that starts this one"`
+	Metadata         map[string]string               `json:"metadata,omitempty" nullable:"true" doc:"At most 20 keys of 1 to 64 letters, digits, dots, underscores and dashes, with values of at most 256 bytes"`
+	Attachments      []AttachmentRequest             `json:"attachments,omitempty" nullable:"true" maxItems:"5" doc:"Files for the agent, at most 1 MiB each"`
 }
 
 // AttachmentRequest is a file for the agent.
@@ -126,11 +127,11 @@ func (s *service) create(ctx context.Context, in *createInput) (RunAgentResponse
 
 // FactoryRunRequest sends work to a factory.
 type FactoryRunRequest struct {
-	Prompt    string              `json:"prompt" minLength:"1" doc:"The task"`
-	Title     string              `json:"title,omitempty" nullable:"true" maxLength:"120" doc:"Title for people; the first line of the prompt when absent"`
-	TicketRef string              `json:"ticket_ref,omitempty" nullable:"true" maxLength:"256" doc:"The ticket of the task"`
-	TicketURL string              `json:"ticket_url,omitempty" nullable:"true" maxLength:"2000" doc:"URL of the ticket"`
-	Config    *AmbientAgentConfig `json:"config,omitempty" doc:"Changes to the configuration in the definition"`
+	Prompt    string                          `json:"prompt" minLength:"1" doc:"The task"`
+	Title     string                          `json:"title,omitempty" nullable:"true" maxLength:"120" doc:"Title for people; the first line of the prompt when absent"`
+	TicketRef string                          `json:"ticket_ref,omitempty" nullable:"true" maxLength:"256" doc:"The ticket of the task"`
+	TicketURL string                          `json:"ticket_url,omitempty" nullable:"true" maxLength:"2000" doc:"URL of the ticket"`
+	Config    *agentconfig.AmbientAgentConfig `json:"config,omitempty" doc:"Changes to the configuration in the definition"`
 }
 
 // FactoryRunResponse says which run was made for a factory.
@@ -250,7 +251,7 @@ func (s *service) newRun(
 	}
 
 	config := s.config(b, def, &p)
-	servers, err := config.servers()
+	servers, err := config.Mask()
 	if err != nil {
 		return state.NewRun{}, nil, err
 	}
@@ -271,7 +272,7 @@ func (s *service) newRun(
 		*id = parsed.String()
 	}
 
-	if blank(b.Prompt) && config.SkillSpec == "" && !config.skills() && b.ConversationID == "" {
+	if blank(b.Prompt) && config.SkillSpec == "" && !listsSkills(config) && b.ConversationID == "" {
 		p.add("prompt", "required unless a skill or a conversation_id is given")
 	}
 	if len(p) > 0 {
@@ -291,11 +292,7 @@ func (s *service) newRun(
 	if blank(n.Title) {
 		n.Title = title(n.Prompt)
 	}
-	if servers != nil {
-		n.Sealed = servers
-		config.mask()
-	}
-
+	n.Sealed = servers
 	n.Config, err = json.Marshal(config)
 	return n, files, err
 }

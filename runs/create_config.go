@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"millwright/runs/wire"
+	"millwright/schema/agentconfig"
 	"millwright/state"
 )
 
@@ -23,14 +24,14 @@ func skillName(spec string) string {
 }
 
 // config resolves the configuration of a run: what the request says, over what the definition says.
-func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *problems) *AmbientAgentConfig {
+func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *problems) *agentconfig.AmbientAgentConfig {
 	c := b.Config
 	if c == nil {
-		c = &AmbientAgentConfig{}
+		c = &agentconfig.AmbientAgentConfig{}
 	}
 
 	given := c.BasePrompt
-	c.inherit(def.Config, p)
+	c.Inherit(def.Config)
 	if b.Skill != "" {
 		if c.SkillSpec = b.Skill; !shortSkill.MatchString(b.Skill) || strings.Contains(b.Skill, "..") ||
 			blank(skillName(b.Skill)) {
@@ -89,10 +90,10 @@ func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *probl
 			p.add("config.mcp_servers."+name, "want exactly one of command, url and warp_id")
 		}
 
-		kept("config.mcp_servers."+name, server.rest, p)
+		kept("config.mcp_servers."+name, server.Given(), p)
 	}
 
-	kept("config", c.rest, p)
+	kept("config", c.Given(), p)
 	return c
 }
 
@@ -105,50 +106,11 @@ func kept(field string, rest map[string]json.RawMessage, p *problems) {
 	}
 }
 
-// skills reports whether the configuration lists skills, a key that is kept and not looked into.
-func (c *AmbientAgentConfig) skills() bool {
-	switch string(c.rest["skills"]) {
+// listsSkills reports whether a configuration lists skills, a key that is kept and not looked into.
+func listsSkills(c *agentconfig.AmbientAgentConfig) bool {
+	switch string(c.Given()["skills"]) {
 	case "", "null", "[]", "{}", `""`:
 		return false
 	}
 	return true
-}
-
-// inherit fills in what a definition says and the request leaves open.
-func (c *AmbientAgentConfig) inherit(def state.AgentConfig, p *problems) {
-	for to, from := range map[*string]string{
-		&c.Name: def.Name, &c.BasePrompt: def.BasePrompt, &c.EnvironmentID: def.EnvironmentID,
-		&c.WorkerHost: def.WorkerHost, &c.RunnerID: def.RunnerID,
-	} {
-		if *to == "" {
-			*to = from
-		}
-	}
-
-	if c.Harness == nil && def.Harness != nil {
-		c.Harness = &Harness{def.Harness.Type, def.Harness.ModelID, def.Harness.ReasoningLevel}
-	}
-	if c.ModelID == "" && c.Harness != nil {
-		c.ModelID = c.Harness.ModelID
-	}
-	if c.ModelID == "" {
-		c.ModelID = def.ModelID
-	}
-
-	for name, raw := range def.MCPServers {
-		if _, ok := c.MCPServers[name]; ok {
-			continue
-		}
-
-		var server MCPServerConfig
-		if err := json.Unmarshal(raw, &server); err != nil {
-			p.add("agent_identity_uid", "the definition's MCP server %q cannot be read", name)
-			continue
-		}
-		if c.MCPServers == nil {
-			c.MCPServers = map[string]MCPServerConfig{}
-		}
-
-		c.MCPServers[name] = server
-	}
 }

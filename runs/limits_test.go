@@ -7,16 +7,17 @@ import (
 
 	"millwright/runs"
 	"millwright/schema"
+	"millwright/schema/agentconfig"
 )
 
 // TestLimitsAreThoseOfDefinitions compares the lengths that requests may have with those of definition files.
 func TestLimitsAreThoseOfDefinitions(t *testing.T) {
 	limited(t, runs.RunAgentRequest{}, map[string]int{"Title": schema.MaxTitle, "Skill": schema.MaxSkillSpec})
-	limited(t, runs.AmbientAgentConfig{}, map[string]int{
+	limited(t, agentconfig.AmbientAgentConfig{}, map[string]int{
 		"Name": schema.MaxLabel, "ModelID": schema.MaxModel, "EnvironmentID": schema.MaxEnvironment, "SkillSpec": schema.MaxSkillSpec,
 		"WorkerHost": schema.MaxWorkerHost, "RunnerID": schema.MaxRunner,
 	})
-	limited(t, runs.Harness{}, map[string]int{"Type": schema.MaxHarness, "ModelID": schema.MaxModel, "ReasoningLevel": schema.MaxReasoning})
+	limited(t, agentconfig.Harness{}, map[string]int{"Type": schema.MaxHarness, "ModelID": schema.MaxModel, "ReasoningLevel": schema.MaxReasoning})
 }
 
 func limited(t *testing.T, of any, want map[string]int) {

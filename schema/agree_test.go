@@ -27,7 +27,7 @@ var goodDocuments = map[string][]string{
 		`{"triggers": [{"provider": "github", "event": "push", "filter": {"x": 1}}], "harness": {"type": "claude", "auth": {"source": "workerEnvironment"}}}`,
 	},
 	"agents/x/agent.md": {
-		`{"description": "d", "agentType": "CUSTOM", "credentialStrategy": "EXECUTOR", "secrets": ["A"], "mcpServers": {"d": {}}, "environmentId": "e", "workerHost": "h",
+		`{"description": "d", "agentType": "CUSTOM", "credentialStrategy": "EXECUTOR", "secrets": ["A"], "mcpServers": {"d": {"command": "c", "env": {"A": "b"}}}, "environmentId": "e", "workerHost": "h",
 			"harness": {"type": "claude", "model": "m", "reasoningLevel": "high", "auth": {"source": "managedSecret", "secretName": "K"}}}`,
 	},
 	"factory.yaml": {
@@ -106,7 +106,7 @@ func mutateJSON(t *testing.T, r *rand.Rand, v any) {
 	case map[string]any:
 		keys := slices.Sorted(maps.Keys(v))
 		if len(keys) == 0 || r.IntN(6) == 0 {
-			v[[]string{"foo", "model", "handshake", "filter", "schedule"}[r.IntN(5)]] = value()
+			v[[]string{"foo", "model", "handshake", "filter", "schedule", "Env"}[r.IntN(6)]] = value()
 			return
 		}
 		key := keys[r.IntN(len(keys))]

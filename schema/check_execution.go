@@ -2,6 +2,8 @@ package schema
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -120,8 +122,28 @@ func (d *document) servers(n *yaml.Node) map[string]json.RawMessage {
 	}
 	out := make(map[string]json.RawMessage, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
+		d.serverKeys(n.Content[i+1])
 		out[n.Content[i].Value] = nodeJSON(n.Content[i+1])
 		d.references(n.Content[i+1])
 	}
 	return out
+}
+
+// serverKeys refuses keys of an MCP server that differ only in case from a known one: readers of JSON take
+// Env for env, or do not.
+func (d *document) serverKeys(server *yaml.Node) {
+	for i := 0; i+1 < len(server.Content); i += 2 {
+		key := server.Content[i]
+		for _, known := range []string{"command", "args", "url", "warp_id", "env", "headers"} {
+			if key.Value == known || !strings.EqualFold(key.Value, known) {
+				continue
+			}
+
+			p := d.errorAt(key, ruleUnknownKey, fmt.Sprintf("an MCP server has no key %s", quoted(key.Value)),
+				"keys are case-sensitive: write "+known)
+			if twin, _ := find(server, known); p != nil && twin == nil {
+				p.Fix = d.replace(key, known)
+			}
+		}
+	}
 }

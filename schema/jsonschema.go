@@ -67,7 +67,7 @@ func JSONSchema(document string) ([]byte, bool) {
 func quotedList(names []string) []byte { return []byte(`"` + strings.Join(names, `", "`) + `"`) }
 
 // headerNames stands in a schema for a pattern of those names of headers.
-var headerNames = regexp.MustCompile(`"@headers ([A-Za-z -]+)"`)
+var headerNames = regexp.MustCompile(`"@headers ([A-Za-z_ -]+)"`)
 
 // anyCase is a pattern that the names match in any case, for readers whose patterns have no flags.
 func anyCase(names []string) string {

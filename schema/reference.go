@@ -17,6 +17,9 @@ func SecretReferences(value string) []string {
 	return names
 }
 
+// IsSecretReference reports whether a value is one reference to a team secret and nothing else.
+func IsSecretReference(value string) bool { return secretInText.FindString(value) == value && value != "" }
+
 // ExpandSecrets replaces each ${secret:NAME} in a value by what secret returns for the name.
 func ExpandSecrets(value string, secret func(name string) string) string {
 	return secretInText.ReplaceAllStringFunc(value, func(ref string) string {

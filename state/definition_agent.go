@@ -1,26 +1,25 @@
 package state
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"millwright/schema"
+	"millwright/schema/agentconfig"
 )
 
 // AgentDefinition is what an applied definition says about runs of one agent, or of no agent.
 type AgentDefinition struct {
 	FactoryUID string
-	UID, Name  string         // of the agent; empty for runs of no agent
-	Config     AgentConfig    // resolved; its BasePrompt is the agent's prompt
-	Secrets    []string       // names of the team secrets that the harness gets
-	Skills     []schema.Skill // those of the tree that the agent may use
+	UID, Name  string                         // of the agent; empty for runs of no agent
+	Config     agentconfig.AmbientAgentConfig // resolved; its BasePrompt is the agent's prompt
+	Secrets    []string                       // names of the team secrets that the harness gets
+	Skills     []schema.Skill                 // those of the tree that the agent may use
 }
 
 // Agent returns the applied agent with this UID. ErrNotFound when there is none.
@@ -86,11 +85,16 @@ func (s *Store) agent(
 		}
 
 		exec, prompt, agent := tree.Resolve(run)
+		config, err := agentconfig.FromDefinition(exec, prompt, agent)
+		if err != nil {
+			return err
+		}
+
 		d = AgentDefinition{
 			FactoryUID: factoryUID,
 			UID:        uids[ResourceKey("agent", agent)],
 			Name:       agent,
-			Config:     ConfigOf(exec, prompt, agent),
+			Config:     config,
 			Secrets:    exec.Secrets,
 		}
 
@@ -126,9 +130,7 @@ func (s *Store) Runner(ctx context.Context, factoryUID, name string) (schema.Run
 // get it.
 type Ungranted struct {
 	Server string // name of the MCP server
-	Part   string // env or headers
-	Key    string // of the value with the reference
-	Secret string // name of the secret
+	agentconfig.Reference
 }
 
 // Ungranted returns the references to team secrets in servers, a map of MCP servers by name as JSON, that
@@ -137,24 +139,23 @@ type Ungranted struct {
 // the secrets of the run. So a secret goes where a definition says, and to no other address or command.
 // What cannot be read holds no reference.
 func (d AgentDefinition) Ungranted(servers json.RawMessage) []Ungranted {
-	var all map[string]map[string]json.RawMessage
-	if json.Unmarshal(servers, &all) != nil {
+	all, err := agentconfig.DecodeServers(servers)
+	if err != nil {
 		return nil
 	}
 
 	var found []Ungranted
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		references := secretReferences(name, all[name])
-		if len(references) == 0 {
-			continue
+		defined, same := d.Config.MCPServers[name]
+		same = same && defined.SameDestination(all[name])
+		granted := slices.Clone(d.Secrets)
+		for _, r := range defined.References() {
+			granted = append(granted, r.Secret)
 		}
 
-		defined, same := d.Config.MCPServers[name]
-		same = same && sameDestination(defined, all[name])
-		granted := append(schema.ServerSecrets(defined), d.Secrets...)
-		for _, r := range references {
+		for _, r := range all[name].References() {
 			if !same || !slices.Contains(granted, r.Secret) {
-				found = append(found, r)
+				found = append(found, Ungranted{name, r})
 			}
 		}
 	}
@@ -174,73 +175,6 @@ func (s *Store) UngrantedReferences(ctx context.Context, r Run, servers json.Raw
 		return all, nil
 	}
 	return def.Ungranted(servers), err
-}
-
-// secretReferences returns the references to team secrets in a server, in the order of part and key.
-func secretReferences(name string, server map[string]json.RawMessage) []Ungranted {
-	var found []Ungranted
-	for _, part := range schema.SecretParts() {
-		var values map[string]json.RawMessage
-		if json.Unmarshal(server[part], &values) != nil {
-			continue
-		}
-
-		for _, key := range slices.Sorted(maps.Keys(values)) {
-			var value string
-			if json.Unmarshal(values[key], &value) != nil {
-				continue
-			}
-
-			for _, secret := range schema.SecretReferences(value) {
-				found = append(found, Ungranted{name, part, key, secret})
-			}
-		}
-	}
-
-	return found
-}
-
-// sameDestination reports whether two servers are the same in all but their headers. An empty member is as
-// good as none.
-func sameDestination(defined json.RawMessage, server map[string]json.RawMessage) bool {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(defined, &members) != nil {
-		return false
-	}
-	return reflect.DeepEqual(destination(members), destination(server))
-}
-
-func destination(server map[string]json.RawMessage) map[string]any {
-	out := map[string]any{}
-	for key, raw := range server {
-		var value any
-		decoder := json.NewDecoder(bytes.NewReader(raw))
-		decoder.UseNumber()
-		if key == "headers" || decoder.Decode(&value) != nil {
-			continue
-		}
-
-		switch v := value.(type) {
-		case nil:
-			continue
-		case string:
-			if v == "" {
-				continue
-			}
-		case []any:
-			if len(v) == 0 {
-				continue
-			}
-		case map[string]any:
-			if len(v) == 0 {
-				continue
-			}
-		}
-
-		out[key] = value
-	}
-
-	return out
 }
 
 // DefinitionOf returns what the applied definition says now about runs like r: those of its automation, of

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"millwright/schema"
+	"millwright/schema/agentconfig"
 	"millwright/state"
 	"millwright/state/statetest"
 )
@@ -80,7 +81,11 @@ func TestAppliedFollowsEveryChange(t *testing.T) {
 			}
 			for i, a := range cur.Tree.Automations {
 				exec, prompt, _ := cur.Tree.Resolve(a)
-				if r := routing.Factories[0].Automations[i]; string(r.Config) != inJSON(t, state.ConfigOf(exec, prompt, a.Name)) {
+				want, err := agentconfig.FromDefinition(exec, prompt, a.Name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r := routing.Factories[0].Automations[i]; string(r.Config) != inJSON(t, want) {
 					t.Fatalf("round %d: runs of %s get %s", round, a.Name, r.Config)
 				}
 			}

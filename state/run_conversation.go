@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"millwright/schema/agentconfig"
 	"slices"
 	"time"
 )
@@ -445,14 +446,12 @@ func (s *Store) Servers(ctx context.Context, r Run) (json.RawMessage, error) {
 		return s.seal.open("run "+r.ID, sealed)
 	}
 
-	var config struct {
-		Servers json.RawMessage `json:"mcp_servers"`
-	}
-	if err := json.Unmarshal(r.Config, &config); err != nil {
+	config, err := agentconfig.Decode(r.Config)
+	if err != nil || config.MCPServers == nil {
 		return nil, err
 	}
 
-	return config.Servers, nil
+	return json.Marshal(config.MCPServers)
 }
 
 // Changes returns the changes of a run's state, oldest first: the latest limit of them. The run's creation

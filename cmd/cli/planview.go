@@ -13,6 +13,7 @@ import (
 
 	"millwright/reconcile/plan"
 	"millwright/schema"
+	"millwright/schema/agentconfig"
 	"millwright/schema/report"
 )
 
@@ -298,7 +299,7 @@ func shownValues(f plan.Field) (old, now string) {
 		var b bytes.Buffer
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
-		if e.Encode(masked(v)) != nil {
+		if e.Encode(agentconfig.MaskValue(v)) != nil {
 			b.WriteString("?")
 		}
 
@@ -329,37 +330,4 @@ func shownValues(f plan.Field) (old, now string) {
 	}
 
 	return cut(a), cut(b)
-}
-
-// masked hides what an agent's tools are given: it may be a credential.
-func masked(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, item := range v {
-			values, isMap := item.(map[string]any)
-			if (k == "env" || k == "headers") && isMap {
-				hidden := make(map[string]string, len(values))
-				for name := range values {
-					hidden[name] = "***"
-				}
-
-				out[k] = hidden
-				continue
-			}
-
-			out[k] = masked(item)
-		}
-
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = masked(v[i])
-		}
-
-		return out
-	}
-
-	return v
 }

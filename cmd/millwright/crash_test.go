@@ -25,6 +25,7 @@ import (
 	"millwright/cmd/cli"
 	"millwright/cmd/settings"
 	"millwright/schema"
+	"millwright/schema/agentconfig"
 	"millwright/state"
 	"millwright/state/statetest"
 )
@@ -379,7 +380,7 @@ func (w *crashWorld) runs(t *testing.T, store *state.Store) map[string]map[strin
 			if ran[r.DeliveryUID] == nil {
 				ran[r.DeliveryUID] = map[string]int{}
 			}
-			var config state.AgentConfig
+			var config agentconfig.AmbientAgentConfig
 			if err := json.Unmarshal(r.Config, &config); err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"millwright/runs/wire"
 	"millwright/schema"
+	"millwright/schema/agentconfig"
 	"millwright/state"
 )
 
@@ -144,10 +145,7 @@ func (d *Dispatcher) fileBody(ctx context.Context, r state.Run, name string) ([]
 		prompt, err := d.cfg.Store.SubmittedPrompt(ctx, r)
 		return []byte(prompt), err
 	case wire.BasePromptFile:
-		var config struct {
-			BasePrompt string `json:"base_prompt"`
-		}
-		err := json.Unmarshal(r.Config, &config)
+		config, err := agentconfig.Decode(r.Config)
 		return []byte(config.BasePrompt), err
 
 	case wire.ConfigFile:
@@ -221,33 +219,20 @@ func (d *Dispatcher) servers(ctx context.Context, r state.Run) (body []byte, use
 		return nil, nil, err
 	}
 
-	var servers map[string]map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &servers); err != nil {
+	servers, err := agentconfig.DecodeServers(raw)
+	if err != nil {
 		return nil, nil, unfit("mcp_servers cannot be read")
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		for _, part := range schema.SecretParts() {
-			var values map[string]string
-			if servers[name][part] == nil {
-				continue
-			}
-			if err := json.Unmarshal(servers[name][part], &values); err != nil {
-				return nil, nil, unfit("mcp_servers.%s.%s cannot be read", name, part)
-			}
-
-			for _, k := range slices.Sorted(maps.Keys(values)) {
-				values[k], err = d.resolve(ctx, values[k], &used)
-				if err != nil {
-					return nil, nil, err
-				}
-
-				used = append(used, values[k])
-			}
-
-			if servers[name][part], err = json.Marshal(values); err != nil {
-				return nil, nil, err
-			}
+		server := servers[name]
+		err := server.Expand(func(value string) (string, error) {
+			value, err := d.resolve(ctx, value, &used)
+			used = append(used, value)
+			return value, err
+		})
+		if err != nil {
+			return nil, nil, err
 		}
 	}
 
