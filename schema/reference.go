@@ -18,7 +18,9 @@ func SecretReferences(value string) []string {
 }
 
 // IsSecretReference reports whether a value is one reference to a team secret and nothing else.
-func IsSecretReference(value string) bool { return secretInText.FindString(value) == value && value != "" }
+func IsSecretReference(value string) bool {
+	return secretInText.FindString(value) == value && value != ""
+}
 
 // ExpandSecrets replaces each ${secret:NAME} in a value by what secret returns for the name.
 func ExpandSecrets(value string, secret func(name string) string) string {
