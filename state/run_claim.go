@@ -63,7 +63,9 @@ func (s *Store) claimNextSQL() string {
 }
 
 // claimLaneSQL claims the oldest run of the factory $6.
-func (s *Store) claimLaneSQL() string { return fmt.Sprintf(claimSQL, s.pickSQL(`AND factory_uid = $6`)) }
+func (s *Store) claimLaneSQL() string {
+	return fmt.Sprintf(claimSQL, s.pickSQL(`AND factory_uid = $6`))
+}
 
 // claimOneSQL claims the run $6.
 func (s *Store) claimOneSQL() string { return fmt.Sprintf(claimSQL, s.pickSQL(`AND id = $6`)) }
