@@ -6,8 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"millwright/schema"
 	"time"
+
+	"millwright/schema"
 )
 
 // MaxAttempts is how often an execution is begun at most before the run ends as ERROR.
