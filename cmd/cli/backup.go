@@ -20,7 +20,7 @@ func (f *stateFlags) add(cmd *cobra.Command) {
 	cmd.Flags().
 		StringVar(&f.config, "config", os.Getenv("MILLWRIGHT_CONFIG"), "the server's settings `FILE`, for its state and masterKeyFile (MILLWRIGHT_CONFIG)")
 	cmd.Flags().
-		StringVar(&f.state, "state", "", "the state: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE, default "+settings.DefaultState+")")
+		StringVar(&f.state, "state", "", "the state, by `DSN`: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE, default "+settings.DefaultState+")")
 	cmd.Flags().
 		StringVar(&f.masterKeyFile, "master-key-file", "", "`FILE` with the key that seals secrets; or MILLWRIGHT_MASTER_KEY; the file beside a SQLite state when absent")
 }

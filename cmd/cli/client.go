@@ -32,12 +32,16 @@ type Client struct {
 
 // addClientFlags gives cmd the flags that say which server and factory to talk about.
 func addClientFlags(cmd *cobra.Command, c *Client, factory bool) {
-	cmd.PersistentFlags().
-		StringVar(&c.Server, "server", EnvOr("MILLWRIGHT_SERVER", "http://127.0.0.1:8080"), "the server's `URL` (MILLWRIGHT_SERVER)")
+	f := cmd.PersistentFlags()
+	f.StringVar(&c.Server, "server", defaultServer(), "the server's `URL` (MILLWRIGHT_SERVER)")
 	if factory {
-		cmd.PersistentFlags().
-			StringVar(&c.factory, "factory", "", "the factory, by `NAME|UID`; needed when there is more than one")
+		f.StringVar(&c.factory, "factory", "", "the `FACTORY`, by name or UID; needed when there is more than one")
 	}
+}
+
+// defaultServer returns the server that the environment names: MILLWRIGHT_BASE_URL is how the SDKs call it.
+func defaultServer() string {
+	return EnvOr("MILLWRIGHT_SERVER", EnvOr("MILLWRIGHT_BASE_URL", "http://127.0.0.1:8080"))
 }
 
 // maxAnswer bounds what is read of an answer, in bytes.
@@ -185,7 +189,14 @@ func (c *Client) refused(resp *http.Response) error {
 		status = ExitUnreachable
 	}
 
-	return &Exit{status, &refusal{p.Code, clean(text), resp.StatusCode}}
+	text = clean(text)
+	for _, e := range p.Errors { // the first is in the detail
+		if line := clean(e.Field + ": " + e.Message); !strings.Contains(text, clean(e.Message)) {
+			text += "\n  " + line
+		}
+	}
+
+	return &Exit{status, &refusal{p.Code, text, resp.StatusCode}}
 }
 
 // whereKeys says where the API key of a request comes from, for one that was refused.
@@ -248,13 +259,16 @@ type factoryRef struct {
 }
 
 func (c *Client) factories(ctx context.Context) ([]factoryRef, error) {
+	body, _, err := c.list(ctx, "/factory", "factories", nil, whole)
+	if err != nil {
+		return nil, err
+	}
+
 	var list struct {
 		Factories []factoryRef `json:"factories"`
 	}
-	if err := c.Get(ctx, "/factory?limit=500", &list); err != nil {
-		return nil, err
-	}
-	return list.Factories, nil
+	err = c.Decode(body, &list)
+	return list.Factories, err
 }
 
 // chosen returns the factories that --factory names, or all.
@@ -323,19 +337,17 @@ func (c *Client) webhook(ctx context.Context, ref string) (factoryRef, webhookRe
 	var factory factoryRef
 	var found webhookRef
 	for _, f := range factories {
-		var list struct {
-			Webhooks []webhookRef `json:"webhooks"`
-		}
-		if err := c.Get(ctx, "/factory/"+f.UID+"/webhooks?limit=500&include_deleted="+fmt.Sprint(strings.HasPrefix(ref, "wh_")), &list); err != nil {
+		hooks, err := c.webhooks(ctx, f, strings.HasPrefix(ref, "wh_"))
+		if err != nil {
 			return factoryRef{}, webhookRef{}, err
 		}
 
-		for _, w := range list.Webhooks {
+		for _, w := range hooks {
 			if w.UID == ref {
-				return f, w, nil
+				return f, w.webhookRef, nil
 			}
 			if w.Name == ref && w.DeletedAt == nil {
-				factory, found, in = f, w, append(in, f.Name)
+				factory, found, in = f, w.webhookRef, append(in, f.Name)
 			}
 
 			known = append(known, w.Name)
@@ -358,6 +370,30 @@ func (c *Client) webhook(ctx context.Context, ref string) (factoryRef, webhookRe
 		clean(ref),
 		strings.Join(in, "|"),
 	)
+}
+
+// webhooks returns the webhooks of a factory.
+func (c *Client) webhooks(ctx context.Context, f factoryRef, deleted bool) ([]webhookItem, error) {
+	body, err := c.webhookList(ctx, f, deleted)
+	if err != nil {
+		return nil, err
+	}
+
+	var list struct{ Webhooks []webhookItem }
+	err = c.Decode(body, &list)
+	return list.Webhooks, err
+}
+
+// webhookList returns the webhooks of a factory, as the API answers.
+func (c *Client) webhookList(ctx context.Context, f factoryRef, deleted bool) ([]byte, error) {
+	q := url.Values{"include_deleted": {fmt.Sprint(deleted)}}
+	body, _, err := c.list(ctx, "/factory/"+f.UID+"/webhooks", "webhooks", q, whole)
+	return body, err
+}
+
+// webhookPath is where the API has a webhook.
+func webhookPath(f factoryRef, w webhookRef) string {
+	return "/factory/" + f.UID + "/webhooks/" + w.UID
 }
 
 const pollEvery = 200 * time.Millisecond

@@ -70,8 +70,8 @@ Exit status 0 when it would trigger, 1 when not.`,
 	}
 
 	cmd.Flags().StringVar(&payloadFile, "payload", "", "`FILE` with the payload as JSON")
-	cmd.Flags().StringVar(&webhook, "webhook", "", "with --delivery: the webhook, by `NAME|UID`")
-	cmd.Flags().StringVar(&delivery, "delivery", "", "take the payload of this stored delivery, by `UID`")
+	cmd.Flags().StringVar(&webhook, "webhook", "", "with --delivery: the `WEBHOOK`, by name or UID")
+	cmd.Flags().StringVar(&delivery, "delivery", "", "take the payload of this stored `DELIVERY`")
 	return cmd
 }
 
@@ -146,6 +146,11 @@ func printExplanation(w io.Writer, e schema.Explanation) {
 		fmt.Fprintf(w, "  %s\n", clean(e.Reason))
 	}
 
+	printLeaves(w, e)
+}
+
+// printLeaves prints what each operator of a filter found.
+func printLeaves(w io.Writer, e schema.Explanation) {
 	for _, leaf := range e.Leaves {
 		mark := "✗"
 		if leaf.Passed {

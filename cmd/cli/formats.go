@@ -17,11 +17,12 @@ type target struct{ format, file string }
 // stdout reports whether the target is standard output.
 func (t target) stdout() bool { return t.file == "" || t.file == "-" }
 
-// addFormatFlag gives cmd --format with the forms that it knows, the first of which is the default.
+// addFormatFlag gives cmd --format with the forms that it knows, the first of which is the default. --output,
+// which lists have, is taken for it.
 func addFormatFlag(cmd *cobra.Command, formats []string) {
 	cmd.Flags().
 		StringArrayP("format", "f", nil, "print as `"+strings.Join(formats, "|")+"`, or FORMAT=FILE to a file; several at once")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	AddAlias(cmd, "format", "output", "o")
 }
 
 // targets reads --format. At most one goes to standard output.

@@ -76,7 +76,7 @@ and in another terminal, until which it is refused:
 
 	cmd.Flags().BoolVar(&demo, "demo", false, "write the demonstration, with secrets made up")
 	cmd.Flags().
-		StringVar(&dsn, "state", EnvOr("MILLWRIGHT_STATE", settings.DefaultState), "with --demo: the state that serve will use (MILLWRIGHT_STATE)")
+		StringVar(&dsn, "state", EnvOr("MILLWRIGHT_STATE", settings.DefaultState), "with --demo: the state that serve will use, by `DSN` (MILLWRIGHT_STATE)")
 	cmd.Flags().
 		StringVar(&publicURL, "public-url", EnvOr("MILLWRIGHT_PUBLIC_URL", "http://127.0.0.1:8080"), "with --demo: the `URL` to print (MILLWRIGHT_PUBLIC_URL)")
 	cmd.Flags().StringVar(&factory, "factory", "default", "with --demo: the factory's `NAME`")

@@ -71,7 +71,7 @@ is there.`,
 
 			fmt.Fprintf(s.Err, "API key %s, role %s; it is shown once:\n", key.UID, key.Role)
 			if key.Role == "worker" {
-				// The file that `millwright worker --credentials` reads: the key's UID and its secret.
+				// The file that `millwright worker --nats-credentials` reads: the key's UID and its secret.
 				fmt.Fprintf(s.Out, "%s %s\n", key.UID, key.Secret)
 				return nil
 			}
@@ -88,25 +88,26 @@ is there.`,
 	return cmd
 }
 
+// keyItem is what the program shows of an API key.
+type keyItem struct {
+	UID, Name, Role string
+	CreatedAt       string  `json:"created_at"`
+	ExpiresAt       *string `json:"expires_at"`
+	RevokedAt       *string `json:"revoked_at"`
+}
+
 func keyList(s Streams, c *Client) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use: "list", Short: "List API keys, without their secrets", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			body, err := c.call(cmd.Context(), http.MethodGet, "/keys?limit=500", nil)
+			body, _, err := c.list(cmd.Context(), "/keys", "keys", nil, whole)
 			if err != nil {
 				return err
 			}
 
 			return out.print(s.Out, body, func() error {
-				var list struct {
-					Keys []struct {
-						UID, Name, Role string
-						CreatedAt       string  `json:"created_at"`
-						ExpiresAt       *string `json:"expires_at"`
-						RevokedAt       *string `json:"revoked_at"`
-					}
-				}
+				var list struct{ Keys []keyItem }
 				if err := c.Decode(body, &list); err != nil {
 					return err
 				}
@@ -137,7 +138,7 @@ func keyList(s Streams, c *Client) *cobra.Command {
 
 func keyRevoke(s Streams, c *Client) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke UID", Short: "End an API key", Args: cobra.ExactArgs(1),
+		Use: "revoke KEY", Short: "End an API key", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := c.call(cmd.Context(), http.MethodDelete, "/keys/"+url.PathEscape(args[0]), nil); err != nil {
 				return err

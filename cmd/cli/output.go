@@ -17,9 +17,21 @@ import (
 // output is the form in which a listing command prints.
 type output string
 
+// addOutputFlag gives cmd --output. --format, which reports have, is taken for it.
 func addOutputFlag(cmd *cobra.Command, o *output) {
 	*o = "table"
-	cmd.Flags().VarP(o, "output", "o", "`table|json|yaml`; json is exactly the API's")
+	cmd.Flags().VarP(o, "output", "o", "print as `table|json|yaml`; json is exactly the API's")
+	AddAlias(cmd, "output", "format", "f")
+}
+
+// AddAlias gives a flag of cmd another name, which the help does not show, and a letter unless it is taken.
+func AddAlias(cmd *cobra.Command, flag, name, letter string) {
+	alias := *cmd.Flags().Lookup(flag)
+	alias.Name, alias.Shorthand, alias.Hidden = name, "", true
+	if letter != "" && cmd.Flags().ShorthandLookup(letter) == nil {
+		alias.Shorthand = letter
+	}
+	cmd.Flags().AddFlag(&alias)
 }
 
 func (o *output) String() string { return string(*o) }

@@ -102,10 +102,12 @@ ingress, the runs API and the dashboard that they describe.`,
   millwright run list                          what ran`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Version:       versionLine(),
 		Args:          noCommand,
 		RunE:          help,
 	}
 
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
@@ -117,9 +119,9 @@ ingress, the runs API and the dashboard that they describe.`,
 		newStatus(s),
 		newSecret(s),
 		newWebhook(s),
-		newRun(
-			s,
-		),
+		newRun(s),
+		newFile(s),
+		newRevision(s),
 		newFilter(s),
 		newKey(s),
 		newBackup(s),
@@ -136,6 +138,7 @@ ingress, the runs API and the dashboard that they describe.`,
 	}
 
 	nameArguments(root)
+	completable(root)
 	for _, c := range root.Commands() {
 		c.SuggestFor = append(c.SuggestFor, suggestions[c.Name()]...)
 	}
@@ -188,6 +191,8 @@ var suggestions = map[string][]string{
 	"webhook":  {"webhooks", "hook", "hooks"},
 	"run":      {"runs", "job"},
 	"secret":   {"secrets"},
+	"file":     {"files"},
+	"revision": {"revisions", "history", "rollback", "restore-revision"},
 	"key":      {"keys", "apikey", "token"},
 	"backup":   {"dump", "snapshot"},
 }
@@ -205,8 +210,14 @@ func flagError(cmd *cobra.Command, err error) error {
 
 func nearestFlag(cmd *cobra.Command, name string) string {
 	var known []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	shown := func(f *pflag.Flag) {
+		if !f.Hidden {
+			known = append(known, f.Name)
+		}
+	}
+
+	cmd.Flags().VisitAll(shown)
+	cmd.InheritedFlags().VisitAll(shown)
 	return schema.Nearest(strings.SplitN(name, "=", 2)[0], known)
 }
 

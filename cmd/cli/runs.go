@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -37,7 +39,7 @@ func newRun(s Streams) *cobra.Command {
 func runPath(id string) string { return "/agent/runs/" + url.PathEscape(id) }
 
 func runStart(s Streams, c *Client) *cobra.Command {
-	var name, title, model, environment, basePrompt, skill, mcp string
+	var name, title, model, environment, basePrompt, skill, harness, mcp string
 	var follow bool
 	cmd := &cobra.Command{
 		Use:   "start [PROMPT]",
@@ -55,6 +57,9 @@ func runStart(s Streams, c *Client) *cobra.Command {
 				}
 			}
 
+			if harness != "" {
+				config["harness"] = map[string]string{"type": harness}
+			}
 			if title != "" {
 				in["title"] = title
 			}
@@ -123,11 +128,12 @@ func runStart(s Streams, c *Client) *cobra.Command {
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&name, "name", "", "label for grouping and filtering")
-	f.StringVar(&title, "title", "", "title; the prompt's first line when absent")
-	f.StringVar(&model, "model", "", "language model")
+	f.StringVar(&name, "name", "", "label the run with `NAME`, for grouping and filtering")
+	f.StringVar(&title, "title", "", "`TITLE` for people; the prompt's first line when absent")
+	f.StringVar(&model, "model", "", "language `MODEL`")
+	f.StringVar(&harness, "harness", "", "execute it with the `HARNESS` of this name in the server's settings")
 	f.StringVar(&environment, "environment", "", "environment `ID`")
-	f.StringVar(&basePrompt, "base-prompt", "", "text that shapes the agent's behaviour")
+	f.StringVar(&basePrompt, "base-prompt", "", "`TEXT` that shapes the agent's behaviour")
 	f.StringVar(&skill, "skill", "", "skill as base prompt: `owner/repo:name`")
 	f.StringVar(&mcp, "mcp", "", "JSON `FILE` with a map of MCP servers")
 	f.BoolVar(&follow, "follow", false, "print the conversation as it grows, and end with the run")
@@ -137,20 +143,30 @@ func runStart(s Streams, c *Client) *cobra.Command {
 func runList(s Streams, c *Client) *cobra.Command {
 	var out output
 	var states []string
-	var name, webhook, delivery string
-	var limit int
+	var name, webhook, delivery, since string
+	var show listing
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List runs, the latest first",
 		Example: `  millwright run list --state FAILED --state ERROR
+  millwright run list --since 2h --all
   millwright run list --delivery dlv_… -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			q := url.Values{"limit": {fmt.Sprint(limit)}, "state": states}
-			for key, value := range map[string]string{"name": name, "webhook_id": webhook, "delivery_id": delivery} {
+			q := url.Values{"state": states}
+			for key, value := range map[string]string{"name": name, "delivery_id": delivery} {
 				if value != "" {
 					q.Set(key, value)
 				}
+			}
+
+			if since != "" {
+				from, err := sinceTime(since, time.Now())
+				if err != nil {
+					return err
+				}
+
+				q.Set("created_after", from.UTC().Format(time.RFC3339Nano))
 			}
 
 			if c.factory != "" {
@@ -161,22 +177,24 @@ func runList(s Streams, c *Client) *cobra.Command {
 
 				q.Set("factory_uid", f.UID)
 			}
+			if webhook != "" {
+				_, w, err := c.webhook(cmd.Context(), webhook)
+				if err != nil {
+					return err
+				}
 
-			body, err := c.call(cmd.Context(), http.MethodGet, "/agent/runs?"+q.Encode(), nil)
+				q.Set("webhook_id", w.UID)
+			}
+
+			body, left, err := c.list(cmd.Context(), "/agent/runs", "runs", q, show)
 			if err != nil {
 				return err
 			}
 
 			return out.print(s.Out, body, func() error {
-				var list struct {
-					Runs []struct {
-						RunID     string `json:"run_id"`
-						State     string
-						Title     string
-						Source    string
-						UpdatedAt string `json:"updated_at"`
-					}
-				}
+				defer left.note(s)
+
+				var list struct{ Runs []runItem }
 				if err := c.Decode(body, &list); err != nil {
 					return err
 				}
@@ -195,14 +213,34 @@ func runList(s Streams, c *Client) *cobra.Command {
 	}
 
 	addOutputFlag(cmd, &out)
+	show.add(cmd)
 	f := cmd.Flags()
-	f.StringSliceVar(&states, "state", nil, "only runs in this state; may be repeated")
-	f.StringVar(&name, "name", "", "only runs with this config name")
-	f.StringVar(&webhook, "webhook", "", "only runs that this webhook `UID` started")
-	f.StringVar(&delivery, "delivery", "", "only runs that this delivery `UID` started")
-	f.IntVar(&limit, "limit", 20, "at most so many, 1 to 500")
+	f.StringSliceVar(&states, "state", nil, "only runs in this `STATE`; may be repeated")
+	f.StringVar(&name, "name", "", "only runs with this config `NAME`")
+	f.StringVar(&since, "since", "", "only runs made in the last `DURATION`, such as 2h or 7d, or since a time (RFC 3339)")
+	f.StringVar(&webhook, "webhook", "", "only runs that this `WEBHOOK` started, by name or UID")
+	f.StringVar(&delivery, "delivery", "", "only runs that this `DELIVERY` started")
 	return cmd
 }
+
+// sinceTime reads --since: how long before now, or a time.
+func sinceTime(text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+
+	whole, days := strings.CutSuffix(text, "d")
+	if n, err := strconv.Atoi(whole); days && err == nil && n > 0 && n <= maxDays {
+		return now.Add(-time.Duration(n) * 24 * time.Hour), nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(-d), nil
+	}
+
+	return time.Time{}, Usagef("--since %q: want a duration like 90m, 2h or 7d, or a time like 2026-01-02T15:04:05Z", clean(text))
+}
+
+const maxDays = 36_500
 
 func shorten(s string, n int) string {
 	r := []rune(s)
@@ -215,7 +253,7 @@ func shorten(s string, n int) string {
 func runGet(s Streams, c *Client) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
-		Use: "get RUN", Short: "Show one run in full", Args: cobra.ExactArgs(1),
+		Use: "get RUN", Aliases: []string{"show"}, Short: "Show one run in full", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := c.call(cmd.Context(), http.MethodGet, runPath(args[0]), nil)
 			if err != nil {
@@ -343,8 +381,8 @@ func runLogs(s Streams, c *Client) *cobra.Command {
 		},
 	}
 
-	addOutputFlag(cmd, &out)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
+	addOutputFlag(cmd, &out)
 	return cmd
 }
 

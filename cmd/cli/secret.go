@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -39,7 +38,7 @@ func secretSet(s Streams, c *Client) *cobra.Command {
 	var pending, generate bool
 	var scheme string
 	cmd := &cobra.Command{
-		Use:   "set NAME",
+		Use:   "set SECRET",
 		Short: "Create a secret or give it a new value",
 		Long: `Reads the value from standard input, less one trailing line end; on a terminal it asks
 for it without showing it.
@@ -136,17 +135,12 @@ func (c *Client) newSecret(ctx context.Context, name, scheme string) (string, er
 	}
 
 	for _, f := range factories {
-		var list struct {
-			Webhooks []struct {
-				SecretName      string `json:"secret_name"`
-				SignatureScheme string `json:"signature_scheme"`
-			} `json:"webhooks"`
-		}
-		if err := c.Get(ctx, "/factory/"+f.UID+"/webhooks?limit=500", &list); err != nil {
+		hooks, err := c.webhooks(ctx, f, false)
+		if err != nil {
 			return "", err
 		}
 
-		for _, w := range list.Webhooks {
+		for _, w := range hooks {
 			if w.SecretName == name && w.SignatureScheme != "" {
 				return newSecretFor(w.SignatureScheme), nil
 			}
@@ -191,44 +185,48 @@ func readSecret(s Streams, name string) (string, error) {
 	return text, nil
 }
 
+// secretItem is what the program shows of a secret.
+type secretItem struct {
+	Name      string
+	Version   int64
+	Pending   bool
+	Webhooks  []string
+	UsedBy    []string `json:"used_by"`
+	UpdatedAt string   `json:"updated_at"`
+}
+
+// standing says whether the secret has a value.
+func (x secretItem) standing() string {
+	if x.Pending {
+		return "pending"
+	}
+	return "set"
+}
+
 func secretList(s Streams, c *Client) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
 		Use: "list", Short: "List secrets: names, versions and users, never values", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			body, err := c.call(cmd.Context(), http.MethodGet, "/secrets?limit=500", nil)
+			body, _, err := c.list(cmd.Context(), "/secrets", "secrets", nil, whole)
 			if err != nil {
 				return err
 			}
 
 			return out.print(s.Out, body, func() error {
-				var list struct {
-					Secrets []struct {
-						Name      string
-						Version   int64
-						Pending   bool
-						Webhooks  []json.RawMessage
-						UsedBy    []string `json:"used_by"`
-						UpdatedAt string   `json:"updated_at"`
-					}
-				}
+				var list struct{ Secrets []secretItem }
 				if err := c.Decode(body, &list); err != nil {
 					return err
 				}
 
 				var lines [][]string
 				for _, x := range list.Secrets {
-					state := "set"
-					if x.Pending {
-						state = "pending"
-					}
-
 					lines = append(
 						lines,
 						[]string{
 							x.Name,
 							fmt.Sprint(x.Version),
-							state,
+							x.standing(),
 							fmt.Sprint(len(x.Webhooks)),
 							fmt.Sprint(len(x.UsedBy)),
 							ago(x.UpdatedAt),
@@ -247,7 +245,7 @@ func secretList(s Streams, c *Client) *cobra.Command {
 
 func secretDelete(s Streams, c *Client) *cobra.Command {
 	return &cobra.Command{
-		Use: "delete NAME", Short: "Delete a secret that nothing uses", Args: cobra.ExactArgs(1),
+		Use: "delete SECRET", Short: "Delete a secret that nothing uses", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := c.call(cmd.Context(), http.MethodDelete, "/secrets/"+url.PathEscape(args[0]), nil); err != nil {
 				return err

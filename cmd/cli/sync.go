@@ -2,12 +2,10 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +25,7 @@ type FactoryItem struct {
 		Message           string
 		Problems          []schema.Problem
 	}
+	Suspended  bool
 	Conditions []struct {
 		Type, Status, Reason, Message string
 		Since                         string `json:"last_transition_time"`
@@ -149,147 +148,4 @@ func (f FactoryItem) print(w io.Writer) {
 			fmt.Fprintf(w, "    hint: %s\n", clean(p.Hint))
 		}
 	}
-}
-
-func newStatus(s Streams) *cobra.Command {
-	var c Client
-	var out output
-	var wait, watch bool
-	var revision string
-	var timeout time.Duration
-	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Show the attempted and applied revision and the problems of each factory",
-		Example: `  millwright status
-  millwright status --wait --revision "$(git rev-parse HEAD)" --timeout 2m     in a pipeline
-  millwright status --watch`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			if wait {
-				var stop context.CancelFunc
-				ctx, stop = context.WithTimeout(ctx, timeout)
-				defer stop()
-			}
-
-			before := ""
-			for {
-				body, items, err := c.status(ctx)
-				if err != nil && (!wait || !unreachable(err)) {
-					return waited(err, wait, timeout)
-				}
-
-				settled, good := standing(items, revision)
-				settled = settled && err == nil
-				if now := string(body); now != before && err == nil && (watch || !wait || settled) {
-					before = now
-					if err := out.print(s.Out, body, func() error { return c.printStatus(ctx, s, items) }); err != nil {
-						return err
-					}
-				}
-
-				if !watch && (!wait || settled) {
-					if !good {
-						return &Exit{ExitProblem, nil}
-					}
-					return nil
-				}
-
-				select {
-				case <-ctx.Done():
-					return waited(ctx.Err(), wait, timeout)
-				case <-time.After(pollEvery):
-				}
-			}
-		},
-	}
-
-	addClientFlags(cmd, &c, true)
-	addOutputFlag(cmd, &out)
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until every factory is applied or refused")
-	cmd.Flags().BoolVar(&watch, "watch", false, "go on, and print whenever something changes")
-	cmd.Flags().StringVar(&revision, "revision", "", "with --wait: until this `REVISION` was attempted")
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "with --wait: give up after this time, with status 3")
-	return cmd
-}
-
-// unreachable reports an error that a server which is about to start, or to come back, makes go away.
-func unreachable(err error) bool {
-	var e *noServer
-	return errors.As(err, &e)
-}
-
-func waited(err error, wait bool, timeout time.Duration) error {
-	if wait && errors.Is(err, context.DeadlineExceeded) {
-		return &Exit{ExitUnreachable, fmt.Errorf("not settled after %s", timeout)}
-	}
-	if errors.Is(err, context.Canceled) {
-		return &Exit{ExitGood, nil}
-	}
-	return err
-}
-
-// standing says whether every factory has attempted the revision, and whether all are applied.
-func standing(items []FactoryItem, revision string) (settled, good bool) {
-	settled, good = true, true
-	for _, f := range items {
-		if f.Sync.State == "pending" || f.Sync.State == "failed" ||
-			revision != "" && f.Sync.AttemptedRevision != revision {
-			settled = false
-		}
-		if f.Sync.State != "applied" {
-			good = false
-		}
-	}
-
-	return settled, good
-}
-
-func (c *Client) status(ctx context.Context) ([]byte, []FactoryItem, error) {
-	chosen, err := c.chosen(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	items := make([]FactoryItem, len(chosen))
-	list := struct {
-		Factories []json.RawMessage `json:"factories"`
-	}{Factories: []json.RawMessage{}}
-	for i, f := range chosen {
-		body, err := c.call(ctx, http.MethodGet, "/factory/"+f.UID, nil)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := c.Decode(body, &items[i]); err != nil {
-			return nil, nil, err
-		}
-
-		list.Factories = append(list.Factories, body)
-	}
-
-	body, err := json.Marshal(list)
-	return body, items, err
-}
-
-func (c *Client) printStatus(ctx context.Context, s Streams, items []FactoryItem) error {
-	for _, f := range items {
-		f.print(s.Out)
-		var list struct{ Webhooks []webhookItem }
-		if err := c.Get(ctx, "/factory/"+f.UID+"/webhooks?limit=500", &list); err != nil {
-			return err
-		}
-
-		for _, w := range list.Webhooks {
-			if w.SecretStale {
-				fmt.Fprintf(
-					s.Out,
-					"  webhook %s: a new value of %s waits for the next apply (millwright sync)\n",
-					clean(w.Name),
-					clean(w.SecretName),
-				)
-			}
-		}
-	}
-
-	return nil
 }

@@ -78,7 +78,7 @@ usage; 3: could not check everything.`,
 		&c.factory,
 		"factory",
 		"",
-		"with --server: the factory, by `NAME|UID`; needed when there is more than one",
+		"with --server: the `FACTORY`, by name or UID; needed when there is more than one",
 	)
 
 	f.BoolVar(&v.strict, "strict", false, "let warnings fail the check as errors do")

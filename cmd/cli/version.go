@@ -14,7 +14,7 @@ import (
 // version is the program's version; a release build sets it with -ldflags "-X millwright/cmd/cli.version=…".
 var version = "dev"
 
-// programVersion returns the version, with the commit where the build knows it.
+// Version returns the version, with the commit where the build knows it.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && version == "dev" {
 		for _, s := range info.Settings {
@@ -30,18 +30,22 @@ func newVersion(s Streams) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(
-				s.Out,
-				"millwright %s (definition schema %s, %s, %s/%s)\n",
-				Version(),
-				schema.SchemaVersion,
-				runtime.Version(),
-				runtime.GOOS,
-				runtime.GOARCH,
-			)
+			_, err := fmt.Fprintln(s.Out, versionLine())
 			return err
 		},
 	}
+}
+
+// versionLine is what --version prints.
+func versionLine() string {
+	return fmt.Sprintf(
+		"millwright %s (definition schema %s, %s, %s/%s)",
+		Version(),
+		schema.SchemaVersion,
+		runtime.Version(),
+		runtime.GOOS,
+		runtime.GOARCH,
+	)
 }
 
 // EnvOr returns the environment variable, or fallback where it is unset or empty.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -18,7 +17,7 @@ func newWebhook(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "webhook",
 		SuggestFor: []string{"deliveries", "listen", "replay", "send", "uids"},
-		Short:      "Look at webhooks and their deliveries, and send to them",
+		Short:      "Look at webhooks and their deliveries, send to them, and edit those that the server holds",
 		Args:       noCommand,
 		RunE:       help,
 	}
@@ -29,6 +28,10 @@ func newWebhook(s Streams) *cobra.Command {
 		webhookShow(s, &c),
 		webhookDeliveries(s, &c),
 		webhookReplay(s, &c),
+		webhookCreate(s, &c),
+		webhookUpdate(s, &c),
+		webhookRotate(s, &c),
+		webhookDelete(s, &c),
 		webhookListen(s, &c),
 		webhookSend(s),
 		webhookExplain(s),
@@ -83,38 +86,33 @@ func webhookList(s Streams, c *Client) *cobra.Command {
 				return err
 			}
 
-			if out != "table" && len(factories) != 1 {
-				if _, err := c.one(cmd.Context()); err != nil {
+			bodies := make([][]byte, len(factories))
+			for i, f := range factories {
+				if bodies[i], err = c.webhookList(cmd.Context(), f, deleted); err != nil {
 					return err
 				}
 			}
 
-			var lines [][]string
-			for _, f := range factories {
-				body, err := c.call(
-					cmd.Context(),
-					http.MethodGet,
-					fmt.Sprintf("/factory/%s/webhooks?limit=500&include_deleted=%t", f.UID, deleted),
-					nil,
-				)
-				if err != nil {
-					return err
-				}
-				if out != "table" {
-					return out.print(s.Out, body, nil)
-				}
-
-				var list struct{ Webhooks []webhookItem }
-				if err := c.Decode(body, &list); err != nil {
-					return err
-				}
-
-				for _, w := range list.Webhooks {
-					lines = append(lines, []string{f.Name, w.Name, w.UID, w.mode(), w.standing(), w.IngressURL})
-				}
+			body, err := c.joined(bodies, "webhooks")
+			if err != nil {
+				return err
 			}
 
-			return rows(s.Out, "FACTORY NAME UID AUTH STATE URL", lines)
+			return out.print(s.Out, body, func() error {
+				var lines [][]string
+				for i, f := range factories {
+					var list struct{ Webhooks []webhookItem }
+					if err := c.Decode(bodies[i], &list); err != nil {
+						return err
+					}
+
+					for _, w := range list.Webhooks {
+						lines = append(lines, []string{f.Name, w.Name, w.UID, w.mode(), w.standing(), w.IngressURL})
+					}
+				}
+
+				return rows(s.Out, "FACTORY NAME UID AUTH STATE URL", lines)
+			})
 		},
 	}
 
@@ -126,14 +124,14 @@ func webhookList(s Streams, c *Client) *cobra.Command {
 func webhookShow(s Streams, c *Client) *cobra.Command {
 	var out output
 	cmd := &cobra.Command{
-		Use: "show NAME|UID", Short: "Show one webhook", Args: cobra.ExactArgs(1),
+		Use: "show WEBHOOK", Aliases: []string{"get"}, Short: "Show one webhook", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, ref, err := c.webhook(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 
-			body, err := c.call(cmd.Context(), http.MethodGet, "/factory/"+f.UID+"/webhooks/"+ref.UID, nil)
+			body, err := c.call(cmd.Context(), http.MethodGet, webhookPath(f, ref), nil)
 			if err != nil {
 				return err
 			}
@@ -174,124 +172,6 @@ func webhookShow(s Streams, c *Client) *cobra.Command {
 
 	addOutputFlag(cmd, &out)
 	return cmd
-}
-
-func webhookDeliveries(s Streams, c *Client) *cobra.Command {
-	var out output
-	var outcome string
-	var limit int
-	cmd := &cobra.Command{
-		Use:   "deliveries NAME|UID [DELIVERY]",
-		Short: "List recent deliveries, newest first; or show one with its payload and verdicts",
-		Example: `  millwright webhook deliveries ci
-  millwright webhook deliveries ci --outcome rejected_auth
-  millwright webhook deliveries ci dlv_… -o json`,
-		Args: cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f, w, err := c.webhook(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-
-			path := "/factory/" + f.UID + "/webhooks/" + w.UID + "/deliveries"
-			if len(args) == 2 {
-				body, err := c.call(cmd.Context(), http.MethodGet, path+"/"+url.PathEscape(args[1]), nil)
-				if err != nil {
-					return err
-				}
-				if out == "table" {
-					out = "yaml"
-				}
-
-				return out.print(s.Out, body, nil)
-			}
-
-			q := url.Values{"limit": {fmt.Sprint(limit)}}
-			if outcome != "" {
-				q.Set("outcome", outcome)
-			}
-
-			body, err := c.call(cmd.Context(), http.MethodGet, path+"?"+q.Encode(), nil)
-			if err != nil {
-				return err
-			}
-
-			return out.print(s.Out, body, func() error {
-				var list struct {
-					Deliveries []struct {
-						DeliveryID string `json:"delivery_id"`
-						Label      string
-						Reason     string
-						SizeBytes  *int64 `json:"size_bytes"`
-						ReceivedAt string `json:"received_at"`
-						Sender     string
-						Count      int
-					}
-				}
-				if err := c.Decode(body, &list); err != nil {
-					return err
-				}
-
-				var lines [][]string
-				for _, d := range list.Deliveries {
-					size := ""
-					if d.SizeBytes != nil {
-						size = fmt.Sprint(*d.SizeBytes)
-					}
-
-					label := d.Label
-					if d.Count > 1 {
-						label = fmt.Sprintf("%s ×%d", label, d.Count)
-					}
-
-					lines = append(
-						lines,
-						[]string{d.DeliveryID, label, size, ago(d.ReceivedAt), d.Sender, shorten(d.Reason, 80)},
-					)
-				}
-
-				return rows(s.Out, "DELIVERY OUTCOME BYTES RECEIVED SENDER REASON", lines)
-			})
-		},
-	}
-
-	addOutputFlag(cmd, &out)
-	cmd.Flags().
-		StringVar(&outcome, "outcome", "", "only this outcome: `accepted|duplicate|rejected_auth|rejected_invalid_json|rejected_too_large|handshake`")
-	cmd.Flags().IntVar(&limit, "limit", 20, "at most so many, 1 to 500")
-	return cmd
-}
-
-func webhookReplay(s Streams, c *Client) *cobra.Command {
-	return &cobra.Command{
-		Use: "replay NAME|UID DELIVERY", Short: "Start the matching runs of an accepted delivery again, as a new delivery", Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f, w, err := c.webhook(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-
-			body, err := c.call(
-				cmd.Context(),
-				http.MethodPost,
-				"/factory/"+f.UID+"/webhooks/"+w.UID+"/deliveries/"+url.PathEscape(args[1])+"/replay",
-				map[string]any{},
-			)
-			if err != nil {
-				return err
-			}
-
-			var d struct {
-				DeliveryID string `json:"delivery_id"`
-			}
-			if err := c.Decode(body, &d); err != nil {
-				return err
-			}
-
-			fmt.Fprintln(s.Out, d.DeliveryID)
-			return nil
-		},
-	}
 }
 
 // schemeItem is what the program shows of a signature scheme.

@@ -20,7 +20,7 @@ import (
 func webhookListen(s Streams, c *Client) *cobra.Command {
 	var forward string
 	cmd := &cobra.Command{
-		Use:   "listen NAME|UID",
+		Use:   "listen WEBHOOK",
 		Short: "Forward live deliveries to a local address, bytes and signature headers unchanged",
 		Long: `Shows each delivery that the webhook accepts from now on, and posts it to --forward with
 the bytes and the headers that its sender sent, so that what verifies its signature there
@@ -42,7 +42,7 @@ or forwarded twice. It ends with Ctrl-C.`,
 				return err
 			}
 
-			path := "/factory/" + f.UID + "/webhooks/" + w.UID + "/deliveries"
+			path := webhookPath(f, w) + "/deliveries"
 			if forward != "" {
 				if err := c.mayRead(cmd.Context(), path); err != nil {
 					return err

@@ -78,7 +78,7 @@ that provider does.`,
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&scheme, "scheme", "token", "`SCHEME`: token, url_token, or one of millwright webhook schemes")
+	f.StringVar(&scheme, "scheme", "token", "sign as `token|url_token|SCHEME`, one of millwright webhook schemes")
 	f.StringVar(
 		&secretFile,
 		"secret-file",

@@ -303,7 +303,7 @@ func TestUsageErrors(t *testing.T) {
 		{[]string{"serve", "--listne=:1"}, "did you mean --listen?"},
 		{[]string{"run", "lst"}, "list"},
 		{[]string{"serve"}, "nothing to serve"},
-		{[]string{"secret", "set"}, "NAME is missing"},
+		{[]string{"secret", "set"}, "SECRET is missing"},
 		{[]string{"run", "get"}, "RUN is missing: want millwright run get RUN"},
 		{[]string{"run", "followup", "x"}, "MESSAGE is missing"},
 		{[]string{"run", "cancel", "x", "y"}, `unexpected argument "y"`},

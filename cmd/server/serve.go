@@ -61,7 +61,7 @@ settings file for several. Ctrl-C ends it in order.`,
 		&f.state,
 		"state",
 		cli.EnvOr("MILLWRIGHT_STATE", settings.DefaultState),
-		"where to remember: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE)",
+		"where to remember, by `DSN`: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE)",
 	)
 
 	fl.StringVar(

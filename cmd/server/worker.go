@@ -25,12 +25,12 @@ func NewWorker(s cli.Streams) *cobra.Command {
 	var grace time.Duration
 	cmd := &cobra.Command{
 		Use:   "worker",
-		Short: "Run workers only, on any machine",
+		Short: "Run workers only, on any machine; or list the workers of a server",
 		Long: `Executes runs for a server elsewhere. It needs the server's NATS address and a
 worker's credentials, and has no access to the database or the master key. SIGHUP reads
 the harnesses of its settings file again.`,
 		Example: `  millwright key create build-host --role worker > worker.key        on the server
-  millwright worker --nats tls://factory.example.com:4222 --credentials worker.key`,
+  millwright worker --nats-url tls://factory.example.com:4222 --nats-credentials worker.key`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			read := func() (settings.Settings, error) {
@@ -53,7 +53,7 @@ the harnesses of its settings file again.`,
 
 			natsURL, credentials = cmp.Or(natsURL, cfg.NATS.URL), cmp.Or(credentials, cfg.NATS.Credentials)
 			if natsURL == "" {
-				return cli.Usagef("no server: give --nats URL")
+				return cli.Usagef("no server: give --nats-url URL")
 			}
 			if slots < 1 || slots > 1000 {
 				return cli.Usagef("--slots: want 1 to 1000")
@@ -95,23 +95,26 @@ the harnesses of its settings file again.`,
 
 	f.StringVar(
 		&natsURL,
-		"nats",
+		"nats-url",
 		os.Getenv("MILLWRIGHT_NATS_URL"),
 		"`URL` of the server's NATS (MILLWRIGHT_NATS_URL)",
 	)
 
 	f.StringVar(
 		&credentials,
-		"credentials",
+		"nats-credentials",
 		os.Getenv("MILLWRIGHT_NATS_CREDENTIALS"),
 		"credentials `FILE` (MILLWRIGHT_NATS_CREDENTIALS)",
 	)
 
+	cli.AddAlias(cmd, "nats-url", "nats", "")
+	cli.AddAlias(cmd, "nats-credentials", "credentials", "")
 	f.StringVar(&name, "name", "", "this worker's UID where the credentials do not say it")
 	f.StringVar(&harness, "harness", "", "the default harness, by `NAME` (default echo)")
 	f.IntVar(&slots, "slots", 2, "runs executed at once")
 	f.DurationVar(&grace, "grace", 10*time.Second, "time to hand running runs back at the end")
 	f.StringVar(&logFormat, "log-format", "", "`text|json`; text on a terminal and json elsewhere when absent")
 	f.StringVar(&logLevel, "log-level", "info", "`debug|info|warn|error`")
+	cmd.AddCommand(cli.NewWorkerList(s))
 	return cmd
 }

@@ -17,7 +17,8 @@ KEY = "mw_0123456789abcdefghijklmnopqrstuvwxyz"
 
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MILLWRIGHT_API_KEY", "MILLWRIGHT_BASE_URL", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+    ours = ("MILLWRIGHT_API_KEY", "MILLWRIGHT_BASE_URL", "MILLWRIGHT_SERVER")
+    for name in (*ours, "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
 

@@ -56,6 +56,17 @@ def test_the_environment(hostile: Hostile, both: Both, monkeypatch: pytest.Monke
     assert first.path == "/api/v1/x"
 
 
+@pytest.mark.parametrize("path", ["", "/", "/api/v1"])
+def test_the_server_that_the_program_reads(
+    path: str, hostile: Hostile, both: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile.play(answer(200, {}))
+    monkeypatch.setenv("MILLWRIGHT_API_KEY", KEY)
+    monkeypatch.setenv("MILLWRIGHT_SERVER", hostile.base_url.removesuffix("/api/v1") + path)
+    both(lambda c: c.get("/x"))
+    assert {r.path for r in hostile.requests} == {"/api/v1/x"}
+
+
 def test_options_change_a_copy(hostile: Hostile, both: Both) -> None:
     hostile.play(answer(200, {}))
 

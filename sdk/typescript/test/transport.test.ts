@@ -517,6 +517,17 @@ describe("settings", () => {
     expect(keys).toEqual(["Bearer mw_from_the_environment", `Bearer ${KEY}`]);
   });
 
+  test.each(["", "/", "/api/v1"])("from the variable of the program, with the path %j", async (path) => {
+    hostile.play(answer(200, {}));
+    process.env["MILLWRIGHT_SERVER"] = hostile.baseURL.replace(/\/api\/v1$/, "") + path;
+    try {
+      await new Millwright({ apiKey: KEY }).get("/x");
+    } finally {
+      delete process.env["MILLWRIGHT_SERVER"];
+    }
+    expect(hostile.requests.map((r) => r.path)).toEqual(["/api/v1/x"]);
+  });
+
   test("a fetch of one's own", async () => {
     const seen: string[] = [];
     const own = (url: string) => {

@@ -16,6 +16,8 @@ from ._retry import DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT
 
 API_KEY = "MILLWRIGHT_API_KEY"
 BASE_URL = "MILLWRIGHT_BASE_URL"
+SERVER = "MILLWRIGHT_SERVER"
+API = "/api/v1"
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,17 @@ def resolve_key(api_key: str | None) -> str:
     return key
 
 
+def environment_base_url() -> str:
+    """Return the base URL of the environment. MILLWRIGHT_SERVER, which the program reads, may lack the path."""
+    server = os.environ.get(SERVER, "").strip().rstrip("/")
+    if server and not server.endswith(API):
+        server += API
+    return os.environ.get(BASE_URL, "") or server
+
+
 def resolve_base_url(base_url: str | None) -> str:
     """Return the base URL given, or that of the environment, without a slash at its end."""
-    text = (os.environ.get(BASE_URL, "") if base_url is None else base_url).strip()
+    text = (environment_base_url() if base_url is None else base_url).strip()
     hint = f"set the environment variable {BASE_URL}, or give base_url, such as https://millwright.example.com/api/v1"
     if not text:
         raise MillwrightError(f"no base URL: {hint}")

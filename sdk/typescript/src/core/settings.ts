@@ -3,6 +3,8 @@ import { DEFAULT_MAX_RETRIES, DEFAULT_TIMEOUT } from "./retry.js";
 
 const API_KEY = "MILLWRIGHT_API_KEY";
 const BASE_URL = "MILLWRIGHT_BASE_URL";
+const SERVER = "MILLWRIGHT_SERVER";
+const API = "/api/v1";
 
 /** A function that does what the global `fetch` does. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -36,7 +38,7 @@ export interface Settings {
 /** Returns the settings, from the options and the environment. */
 export function resolve(options: ClientOptions): Settings {
   return {
-    baseURL: resolveBaseURL(options.baseURL ?? environment(BASE_URL)),
+    baseURL: resolveBaseURL(options.baseURL ?? environmentBaseURL()),
     apiKey: resolveKey(options.apiKey ?? environment(API_KEY)),
     timeout: checkedTimeout(options.timeout ?? DEFAULT_TIMEOUT),
     maxRetries: checkedRetries(options.maxRetries ?? DEFAULT_MAX_RETRIES),
@@ -65,6 +67,15 @@ function resolveKey(given: string | undefined): string {
     );
   }
   return key;
+}
+
+/** Returns the base URL of the environment. MILLWRIGHT_SERVER, which the program reads, may lack the path. */
+function environmentBaseURL(): string | undefined {
+  const given = environment(BASE_URL);
+  if (given !== undefined && given !== "") return given;
+  const server = environment(SERVER)?.trim().replace(/\/+$/, "");
+  if (server === undefined || server === "") return given;
+  return server.endsWith(API) ? server : server + API;
 }
 
 function resolveBaseURL(given: string | undefined): string {

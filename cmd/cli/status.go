@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func newStatus(s Streams) *cobra.Command {
+	var c Client
+	var out output
+	var wait, watch bool
+	var revision string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the attempted and applied revision and the problems of each factory",
+		Long: `Shows where each factory stands. Status 1: the last attempt of one of them did not
+apply.
+
+With --wait it returns when each factory is applied, refused or suspended.
+
+With --revision it is about one revision of one factory: status 0 when that revision
+serves, or one that contains it; 1 when it was refused, or cannot be applied. A commit may
+be shortened, and is looked up in the repository of the working directory: what is newer
+there is fetched to find out whether it contains the commit.`,
+		Example: `  millwright status
+  millwright status --wait --factory payments --revision "$(git rev-parse HEAD)" --timeout 2m     in a pipeline
+  millwright status --watch`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			if wait {
+				var stop context.CancelFunc
+				ctx, stop = context.WithTimeout(ctx, timeout)
+				defer stop()
+			}
+
+			before, look := "", lookout{Client: &c, revision: revision}
+			for {
+				body, items, err := c.status(ctx)
+				if err != nil && (!wait || !unreachable(err)) {
+					return look.ended(err, wait, timeout)
+				}
+
+				v := notYet("the server does not answer")
+				if err == nil {
+					if v, err = look.at(ctx, items); err != nil {
+						return look.ended(err, wait, timeout)
+					}
+				}
+
+				if now := string(body); now != before && body != nil && (watch || !wait || v.settled) {
+					before = now
+					if err := out.print(s.Out, body, func() error { return c.printStatus(ctx, s, items) }); err != nil {
+						return err
+					}
+				}
+
+				if !watch && (!wait || v.settled) {
+					if revision == "" {
+						v.why = "" // the table says it
+					}
+
+					return v.end(s)
+				}
+				if wait && v.why != look.why {
+					look.why = v.why
+					fmt.Fprintf(s.Err, "waiting: %s\n", v.why)
+				}
+
+				select {
+				case <-ctx.Done():
+					return look.ended(ctx.Err(), wait, timeout)
+				case <-time.After(pollEvery):
+				}
+			}
+		},
+	}
+
+	addClientFlags(cmd, &c, true)
+	addOutputFlag(cmd, &out)
+	f := cmd.Flags()
+	f.BoolVar(&wait, "wait", false, "wait until every factory is applied or refused, or --revision is")
+	f.BoolVarP(&watch, "watch", "w", false, "go on, and print whenever something changes")
+	f.StringVar(&revision, "revision", "", "whether this `REVISION` serves: a commit, sha256:… of a directory, or r12")
+	f.DurationVar(&timeout, "timeout", 5*time.Minute, "with --wait: give up after this `DURATION`, with status 3")
+	return cmd
+}
+
+// unreachable reports an error that a server which is about to start, or to come back, makes go away.
+func unreachable(err error) bool {
+	var e *noServer
+	return errors.As(err, &e)
+}
+
+// verdict is what one look at the factories came to.
+type verdict struct {
+	settled, good bool
+	why           string // it is not settled, or not good; or what else there is to say
+}
+
+func notYet(format string, args ...any) verdict { return verdict{why: fmt.Sprintf(format, args...)} }
+
+func never(format string, args ...any) verdict {
+	return verdict{settled: true, why: fmt.Sprintf(format, args...)}
+}
+
+// end returns the error of a verdict.
+func (v verdict) end(s Streams) error {
+	switch {
+	case v.good && v.why != "":
+		fmt.Fprintln(s.Err, v.why)
+		return nil
+	case v.good:
+		return nil
+	case v.why != "":
+		return &Exit{ExitProblem, errors.New(v.why)}
+	}
+	return &Exit{ExitProblem, nil}
+}
+
+// lookout watches factories until they stand as they should.
+type lookout struct {
+	*Client
+	revision string // that one factory should have; empty: each factory is to settle
+	history  checkout
+	attempts []attempt // the latest of that factory
+	why      string    // of the last look
+}
+
+// ended returns the error of a wait that an error ended.
+func (l *lookout) ended(err error, wait bool, timeout time.Duration) error {
+	if wait && errors.Is(err, context.DeadlineExceeded) {
+		return &Exit{ExitUnreachable, fmt.Errorf("not settled after %s: %s", timeout, l.why)}
+	}
+	if errors.Is(err, context.Canceled) {
+		return &Exit{ExitGood, nil}
+	}
+	return err
+}
+
+// at judges how the factories stand.
+func (l *lookout) at(ctx context.Context, items []FactoryItem) (verdict, error) {
+	if l.revision == "" {
+		return standing(items), nil
+	}
+	if len(items) != 1 {
+		_, err := l.one(ctx)
+		return verdict{}, err
+	}
+	return l.revisionAt(ctx, items[0])
+}
+
+// standing says whether every factory is settled, and whether none is refused or failed.
+func standing(items []FactoryItem) verdict {
+	v := verdict{settled: true, good: true}
+	var open []string
+	for _, f := range items {
+		pending := f.Sync.State == "pending" || f.Sync.State == "failed"
+		if pending && f.Suspended {
+			continue
+		}
+		if pending {
+			v.settled = false
+			open = append(open, strings.TrimSuffix(f.Name+" is "+f.Sync.State+": "+f.Sync.Message, ": "))
+		}
+		if f.Sync.State != "applied" {
+			v.good = false
+		}
+	}
+
+	v.why = clean(strings.Join(open, "; "))
+	return v
+}
+
+func (c *Client) status(ctx context.Context) ([]byte, []FactoryItem, error) {
+	chosen, err := c.chosen(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	items := make([]FactoryItem, len(chosen))
+	list := struct {
+		Factories []json.RawMessage `json:"factories"`
+	}{Factories: []json.RawMessage{}}
+	for i, f := range chosen {
+		body, err := c.call(ctx, http.MethodGet, "/factory/"+f.UID, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := c.Decode(body, &items[i]); err != nil {
+			return nil, nil, err
+		}
+
+		list.Factories = append(list.Factories, body)
+	}
+
+	body, err := json.Marshal(list)
+	return body, items, err
+}
+
+func (c *Client) printStatus(ctx context.Context, s Streams, items []FactoryItem) error {
+	for _, f := range items {
+		f.print(s.Out)
+		hooks, err := c.webhooks(ctx, factoryRef{UID: f.UID, Name: f.Name}, false)
+		if err != nil {
+			return err
+		}
+
+		for _, w := range hooks {
+			if w.SecretStale {
+				fmt.Fprintf(
+					s.Out,
+					"  webhook %s: a new value of %s waits for the next apply (millwright sync)\n",
+					clean(w.Name),
+					clean(w.SecretName),
+				)
+			}
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"millwright/schema"
+)
+
+func webhookDeliveries(s Streams, c *Client) *cobra.Command {
+	var out output
+	var outcome string
+	var show listing
+	cmd := &cobra.Command{
+		Use:   "deliveries WEBHOOK [DELIVERY]",
+		Short: "List recent deliveries, newest first; or show one with its payload and verdicts",
+		Example: `  millwright webhook deliveries ci
+  millwright webhook deliveries ci --outcome rejected_auth
+  millwright webhook deliveries ci dlv_… -o json`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, w, err := c.webhook(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+
+			path := webhookPath(f, w) + "/deliveries"
+			if len(args) == 2 {
+				body, err := c.call(cmd.Context(), http.MethodGet, path+"/"+url.PathEscape(args[1]), nil)
+				if err != nil {
+					return err
+				}
+
+				return out.print(s.Out, body, func() error {
+					var d deliveryItem
+					if err := c.Decode(body, &d); err != nil {
+						return err
+					}
+
+					return d.print(s.Out)
+				})
+			}
+
+			q := url.Values{}
+			if outcome != "" {
+				q.Set("outcome", outcome)
+			}
+
+			body, left, err := c.list(cmd.Context(), path, "deliveries", q, show)
+			if err != nil {
+				return err
+			}
+
+			return out.print(s.Out, body, func() error {
+				defer left.note(s)
+
+				var list struct{ Deliveries []deliveryItem }
+				if err := c.Decode(body, &list); err != nil {
+					return err
+				}
+
+				var lines [][]string
+				for _, d := range list.Deliveries {
+					lines = append(
+						lines,
+						[]string{d.DeliveryID, d.outcome(), d.size(), ago(d.ReceivedAt), d.Sender, shorten(d.Reason, 80)},
+					)
+				}
+
+				return rows(s.Out, "DELIVERY OUTCOME BYTES RECEIVED SENDER REASON", lines)
+			})
+		},
+	}
+
+	addOutputFlag(cmd, &out)
+	show.add(cmd)
+	cmd.Flags().StringVar(
+		&outcome,
+		"outcome",
+		"",
+		"only `accepted|duplicate|rejected_auth|rejected_invalid_json|rejected_too_large|handshake`",
+	)
+	return cmd
+}
+
+// deliveryItem is what the program shows of a delivery.
+type deliveryItem struct {
+	DeliveryID     string `json:"delivery_id"`
+	Label          string
+	Reason         string
+	SizeBytes      *int64 `json:"size_bytes"`
+	ReceivedAt     string `json:"received_at"`
+	Count          int
+	Identity       string
+	IdentitySource string `json:"identity_source"`
+	Sender         string
+	Event          string
+	DuplicateOf    string `json:"duplicate_of"`
+	ReplayOf       string `json:"replay_of"`
+	Runs           []struct {
+		RunID string `json:"run_id"`
+		State string
+		Title string
+	}
+	Payload     json.RawMessage
+	Automations []struct {
+		Name, Verdict string
+		Explanation   *schema.Explanation
+	}
+	DefinitionChanged bool `json:"definition_changed"`
+}
+
+func (d deliveryItem) outcome() string {
+	if d.Count > 1 {
+		return fmt.Sprintf("%s ×%d", d.Label, d.Count)
+	}
+	return d.Label
+}
+
+func (d deliveryItem) size() string {
+	if d.SizeBytes == nil {
+		return ""
+	}
+	return fmt.Sprint(*d.SizeBytes)
+}
+
+func (d deliveryItem) print(w io.Writer) error {
+	line := func(key, value string) {
+		if value != "" {
+			fmt.Fprintf(w, "%-12s %s\n", key, clean(value))
+		}
+	}
+	line("delivery", d.DeliveryID)
+	line("outcome", d.outcome())
+	line("reason", d.Reason)
+	line("received", d.ReceivedAt)
+	line("sender", d.Sender)
+	line("bytes", d.size())
+	line("event", d.Event)
+	if d.Identity != "" {
+		line("identity", d.Identity+" ("+d.IdentitySource+")")
+	}
+
+	line("duplicate of", d.DuplicateOf)
+	line("replay of", d.ReplayOf)
+	for _, r := range d.Runs {
+		line("run", r.RunID+" "+r.State+" "+r.Title)
+	}
+
+	for _, a := range d.Automations {
+		line("automation", a.Name+": "+map[string]string{
+			"matched":     "matches",
+			"not_matched": "does not match",
+			"disabled":    "is disabled",
+			"unknown":     "unknown: the payload is not kept",
+		}[a.Verdict])
+		if a.Explanation != nil {
+			printLeaves(w, *a.Explanation)
+		}
+	}
+
+	if d.DefinitionChanged {
+		fmt.Fprintln(w, "The definition has changed since: these verdicts are those of the present one.")
+	}
+	if len(d.Payload) == 0 {
+		return nil
+	}
+
+	var payload bytes.Buffer
+	if json.Indent(&payload, d.Payload, "", "  ") != nil {
+		payload.Write(d.Payload)
+	}
+
+	_, err := fmt.Fprintf(w, "\n%s\n", cleanText(payload.String()))
+	return err
+}
+
+func webhookReplay(s Streams, c *Client) *cobra.Command {
+	return &cobra.Command{
+		Use:   "replay WEBHOOK DELIVERY",
+		Short: "Start the matching runs of an accepted delivery again, as a new delivery",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, w, err := c.webhook(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+
+			body, err := c.call(
+				cmd.Context(),
+				http.MethodPost,
+				webhookPath(f, w)+"/deliveries/"+url.PathEscape(args[1])+"/replay",
+				map[string]any{},
+			)
+			if err != nil {
+				return err
+			}
+
+			var d struct {
+				DeliveryID string `json:"delivery_id"`
+			}
+			if err := c.Decode(body, &d); err != nil {
+				return err
+			}
+
+			fmt.Fprintln(s.Out, d.DeliveryID)
+			return nil
+		},
+	}
+}

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+)
+
+// webhookFlags say what a webhook of a managed factory is like.
+type webhookFlags struct {
+	authMode, scheme, secretName, deliveryID string
+	enabled, handshake                       bool
+}
+
+func (w *webhookFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&w.authMode, "auth-mode", "", "how senders authenticate: `token|url_token|signature`")
+	f.StringVar(&w.scheme, "scheme", "", "with signature: the provider's `SCHEME`")
+	f.StringVar(&w.secretName, "secret-name", "", "the `SECRET` that holds the credential; made when there is none of this name")
+	f.StringVar(&w.deliveryID, "delivery-id-header", "", "the `HEADER` in which the sender puts its own event ID")
+	f.BoolVar(&w.enabled, "enabled", true, "take deliveries; --enabled=false answers 404")
+	f.BoolVar(&w.handshake, "handshake", false, "answer the provider's set-up probes")
+}
+
+// body returns the members of a request for the flags that were given. --scheme alone means a signature.
+func (w *webhookFlags) body(cmd *cobra.Command) map[string]any {
+	given := cmd.Flags().Changed
+	if w.scheme != "" && !given("auth-mode") {
+		w.authMode = "signature"
+	}
+
+	in := map[string]any{}
+	for flag, member := range map[string]struct {
+		name  string
+		value any
+	}{
+		"auth-mode":          {"auth_mode", w.authMode},
+		"scheme":             {"signature_scheme", w.scheme},
+		"secret-name":        {"secret_name", w.secretName},
+		"delivery-id-header": {"delivery_id_header", w.deliveryID},
+		"enabled":            {"enabled", w.enabled},
+		"handshake":          {"handshake", w.handshake},
+	} {
+		if given(flag) || flag == "auth-mode" && w.authMode != "" {
+			in[member.name] = member.value
+		}
+	}
+
+	return in
+}
+
+func webhookCreate(s Streams, c *Client) *cobra.Command {
+	var w webhookFlags
+	var secretFile string
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a webhook of a factory whose definition the server holds",
+		Long: `Creates a webhook, which serves when the command returns. Standard output has its URL
+and then, alone on the last line, the secret that the server made for it, shown this once;
+no second line where the secret exists already or the provider issues it.`,
+		Example: `  millwright webhook create alerts
+  millwright webhook create pushes --scheme github --secret-file secret.txt
+  millwright webhook create uptime --auth-mode url_token --delivery-id-header X-Event`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := w.body(cmd)
+			in["name"] = args[0]
+			if err := addSecret(in, secretFile); err != nil {
+				return err
+			}
+
+			f, err := c.one(cmd.Context())
+			if err != nil {
+				return err
+			}
+
+			body, err := c.call(cmd.Context(), http.MethodPost, "/factory/"+f.UID+"/webhooks", in)
+			if err != nil {
+				return err
+			}
+
+			return printNewSecret(s, c, body)
+		},
+	}
+
+	w.add(cmd)
+	cmd.Flags().StringVar(&secretFile, "secret-file", "", "`FILE` with the signing secret that the provider issued")
+	return cmd
+}
+
+// addSecret adds the secret in a file, less one line end, to a request.
+func addSecret(in map[string]any, file string) error {
+	if file == "" {
+		return nil
+	}
+	secret, err := secretFrom(file)
+	in["secret"] = string(secret)
+	return err
+}
+
+// printNewSecret prints a webhook's URL and the secret that it was just given.
+func printNewSecret(s Streams, c *Client, body []byte) error {
+	var w struct {
+		webhookItem
+		Secret  string
+		Pending bool `json:"secret_pending"`
+	}
+	if err := c.Decode(body, &w); err != nil {
+		return err
+	}
+
+	fmt.Fprintln(s.Out, clean(w.IngressURL))
+	switch {
+	case w.Secret != "":
+		fmt.Fprintf(s.Err, "the secret %s, shown once:\n", clean(w.SecretName))
+		fmt.Fprintln(s.Out, w.Secret)
+	case w.Pending:
+		fmt.Fprintf(
+			s.Err,
+			"every request is refused with 401 until the secret has a value: millwright webhook rotate %s --secret-file FILE\n",
+			clean(w.Name),
+		)
+	}
+
+	return nil
+}
+
+func webhookUpdate(s Streams, c *Client) *cobra.Command {
+	var w webhookFlags
+	cmd := &cobra.Command{
+		Use:   "update WEBHOOK",
+		Short: "Change a webhook of a factory whose definition the server holds",
+		Example: `  millwright webhook update alerts --enabled=false
+  millwright webhook update pushes --scheme gitlab --secret-name GITLAB_SECRET`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := w.body(cmd)
+			if len(in) == 0 {
+				return Usagef("nothing to change: give a flag (see %s --help)", cmd.CommandPath())
+			}
+
+			f, ref, err := c.webhook(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+
+			body, err := c.call(cmd.Context(), http.MethodPatch, webhookPath(f, ref), in)
+			if err != nil {
+				return err
+			}
+
+			var now webhookItem
+			if err := c.Decode(body, &now); err != nil {
+				return err
+			}
+
+			fmt.Fprintf(s.Out, "webhook %s: %s, %s\n", clean(now.Name), now.mode(), now.standing())
+			return nil
+		},
+	}
+
+	w.add(cmd)
+	return cmd
+}
+
+func webhookRotate(s Streams, c *Client) *cobra.Command {
+	var secretFile string
+	var shared bool
+	cmd := &cobra.Command{
+		Use:   "rotate WEBHOOK",
+		Short: "Give a webhook a new secret; the old one stops working at once",
+		Long: `Makes a new secret for a webhook of a factory whose definition the server holds, or takes
+the one in --secret-file. Prints the webhook's URL and then, alone on the last line, a
+secret that the server made, shown this once.`,
+		Example: `  millwright webhook rotate alerts
+  millwright webhook rotate pushes --secret-file secret.txt`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := map[string]any{"shared": shared}
+			if err := addSecret(in, secretFile); err != nil {
+				return err
+			}
+
+			f, ref, err := c.webhook(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+
+			body, err := c.call(cmd.Context(), http.MethodPost, webhookPath(f, ref)+"/rotate", in)
+			if err != nil {
+				return err
+			}
+
+			return printNewSecret(s, c, body)
+		},
+	}
+
+	cmd.Flags().StringVar(&secretFile, "secret-file", "", "`FILE` with the new signing secret that the provider issued")
+	cmd.Flags().BoolVar(&shared, "shared", false, "rotate although other webhooks use the secret too")
+	return cmd
+}
+
+func webhookDelete(s Streams, c *Client) *cobra.Command {
+	var withSecret bool
+	var ask confirmation
+	cmd := &cobra.Command{
+		Use:   "delete WEBHOOK",
+		Short: "Delete a webhook of a factory whose definition the server holds",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, ref, err := c.webhook(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := ask.of(s, "delete webhook %s of factory %s: its URL will answer 404", ref.Name, f.Name); err != nil {
+				return err
+			}
+
+			path := fmt.Sprintf("%s?delete_secret=%t", webhookPath(f, ref), withSecret)
+			if _, err := c.call(cmd.Context(), http.MethodDelete, path, nil); err != nil {
+				return err
+			}
+
+			fmt.Fprintf(s.Out, "webhook %s is deleted\n", clean(ref.Name))
+			return nil
+		},
+	}
+
+	cmd.Flags().BoolVar(&withSecret, "delete-secret", false, "delete its secret too, unless something else uses it")
+	ask.add(cmd)
+	return cmd
+}
