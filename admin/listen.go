@@ -12,6 +12,7 @@ import (
 
 	"millwright/api"
 	"millwright/state"
+	"millwright/state/notice"
 )
 
 // requestOutput is a stored request as a browser can do nothing with but save it: others wrote it.
@@ -149,7 +150,7 @@ func (l *listener) resume(last string) {
 
 // follow writes events until ctx ends.
 func (l *listener) follow(ctx context.Context) error {
-	notices, end := l.Store.Subscribe(64, state.TopicDelivery)
+	notices, end := l.Store.Subscribe(64, notice.Delivery)
 	defer end()
 
 	l.keepHeaders(ctx)
@@ -192,7 +193,7 @@ func (l *listener) follow(ctx context.Context) error {
 // keepHeaders has the headers of deliveries kept for the next minute, if the listener may read them.
 func (l *listener) keepHeaders(ctx context.Context) {
 	if l.keepsHeaders {
-		l.Store.Listen(ctx, l.webhookUID)
+		l.Store.Follow(l.webhookUID)
 	}
 }
 

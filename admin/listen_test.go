@@ -65,14 +65,14 @@ func TestFollowDeliveries(t *testing.T) {
 		hook := byName["bearer"]
 		path := "/factory/" + f.UID + "/webhooks/" + hook.UID + "/deliveries/events"
 		w.accept(f, hook, "before", `{}`)
-		if w.store.Listened(hook.UID) {
+		if w.store.Followed(hook.UID) {
 			t.Error("listened to before anybody does")
 		}
 		next, stop := w.follow(state.RoleRunner, path, "")
 		if name, id, _ := next(); name != "listening" || !state.ValidID(state.PrefixDelivery, id) {
 			t.Fatalf("first %s %q", name, id)
 		}
-		if !w.store.Listened(hook.UID) || w.store.Listened(byName["signed"].UID) {
+		if !w.store.Followed(hook.UID) || w.store.Followed(byName["signed"].UID) {
 			t.Error("the headers of the wrong deliveries are kept")
 		}
 		first := w.accept(f, hook, "1", `{}`).DeliveryUID
@@ -127,7 +127,7 @@ func TestViewerKeepsNoHeaders(t *testing.T) {
 		if name, _, _ := next(); name != "listening" {
 			t.Fatalf("first %s", name)
 		}
-		if w.store.Listened(hook.UID) {
+		if w.store.Followed(hook.UID) {
 			t.Error("headers are kept for a viewer")
 		}
 		uid := w.accept(f, hook, "1", `{}`).DeliveryUID

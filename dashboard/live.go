@@ -9,6 +9,7 @@ import (
 
 	"millwright/api"
 	"millwright/state"
+	"millwright/state/notice"
 )
 
 const (
@@ -18,23 +19,23 @@ const (
 )
 
 // topicsOf reads what a stream is about: "delivery.UID", or "delivery" for all deliveries.
-func topicsOf(texts []string) (topics []state.Topic, wanted map[state.Notice]bool, err error) {
-	wanted = map[state.Notice]bool{}
-	seen := map[state.Topic]bool{}
+func topicsOf(texts []string) (topics []notice.Topic, wanted map[notice.Notice]bool, err error) {
+	wanted = map[notice.Notice]bool{}
+	seen := map[notice.Topic]bool{}
 	if len(texts) == 0 || len(texts) > maxTopics {
 		return nil, nil, api.InvalidField("on", "give 1 to %d topics", maxTopics)
 	}
 
 	for _, text := range texts {
 		name, id, _ := strings.Cut(text, ".")
-		topic := state.Topic(name)
+		topic := notice.Topic(name)
 		switch topic {
-		case state.TopicDelivery, state.TopicRun, state.TopicSync, state.TopicSecret:
+		case notice.Delivery, notice.Run, notice.Sync, notice.Secret:
 		default:
 			return nil, nil, api.InvalidField("on", "there is no topic %q", clip(40, name))
 		}
 
-		wanted[state.Notice{Topic: topic, ID: id}] = true
+		wanted[notice.Notice{Topic: topic, ID: id}] = true
 		if !seen[topic] {
 			seen[topic] = true
 			topics = append(topics, topic)
@@ -99,7 +100,7 @@ func (q *request) stream() error {
 		case <-q.Done:
 			return nil
 		case n := <-notices:
-			if !waiting && (wanted[n] || wanted[state.Notice{Topic: n.Topic}]) {
+			if !waiting && (wanted[n] || wanted[notice.Notice{Topic: n.Topic}]) {
 				waiting = true
 				pause.Reset(streamPause)
 			}

@@ -50,7 +50,7 @@ func (in *Ingress) accept(
 	if w.mode == schema.AuthSignature && !signed {
 		a.Digest = proof.Digest[:]
 	}
-	if in.store.Listened(w.uid) {
+	if in.store.Followed(w.uid) {
 		a.Headers = w.keptHeaders(q.r.Header, q.target)
 	}
 

@@ -20,6 +20,7 @@ import (
 
 	"millwright/bounds"
 	"millwright/state"
+	"millwright/state/notice"
 	"millwright/trace"
 )
 
@@ -105,7 +106,7 @@ func New(ctx context.Context, cfg Config) (*Ingress, error) {
 	}
 	in.SetLimits(cfg.DeliveriesPerMinute, cfg.FailedAuthPerMinute, cfg.InFlightBytes)
 	in.metrics = newMetrics(in, cfg.Registerer)
-	notices, unsubscribe := in.store.Subscribe(1, state.TopicRouting)
+	notices, unsubscribe := in.store.Subscribe(1, notice.Routing)
 	if err := in.start(ctx); err != nil {
 		unsubscribe()
 		return nil, err
@@ -187,7 +188,7 @@ const (
 )
 
 // follow reloads the snapshot after notices of changes, and also at intervals.
-func (in *Ingress) follow(ctx context.Context, notices <-chan state.Notice) {
+func (in *Ingress) follow(ctx context.Context, notices <-chan notice.Notice) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 

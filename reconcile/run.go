@@ -9,6 +9,7 @@ import (
 
 	"millwright/reconcile/plan"
 	"millwright/state"
+	"millwright/state/notice"
 )
 
 // SyncOptions say what an explicit sync may do.
@@ -104,7 +105,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		})
 	})
 
-	notices, unsubscribe := l.cfg.Store.Subscribe(16, state.TopicSource, state.TopicSecret)
+	notices, unsubscribe := l.cfg.Store.Subscribe(16, notice.Source, notice.Secret)
 	defer unsubscribe()
 
 	timer := time.NewTimer(0)
@@ -117,15 +118,15 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case n := <-notices:
-			ours := n.Topic == state.TopicSource && n.ID == l.cfg.Factory.UID ||
-				n.Topic == state.TopicSecret && refused
+			ours := n.Topic == notice.Source && n.ID == l.cfg.Factory.UID ||
+				n.Topic == notice.Secret && refused
 			if !leading.Load() || !ours {
 				continue
 			}
 
 		case <-l.cue:
 			if passed = !leading.Load(); passed {
-				l.cfg.Store.Wake(ctx, l.cfg.Factory.UID)
+				l.cfg.Store.Notify(notice.Source, l.cfg.Factory.UID)
 			}
 		case <-timer.C:
 			passed = !leading.Load()

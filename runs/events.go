@@ -10,6 +10,7 @@ import (
 
 	"millwright/api"
 	"millwright/state"
+	"millwright/state/notice"
 )
 
 // RunStateEvent tells of a change of a run's state; it is the data of an event named state.
@@ -94,7 +95,7 @@ const keepAlive = 15 * time.Second
 
 // follow writes events until the run has ended, or ctx has.
 func (e *eventStream) follow(ctx context.Context) error {
-	notices, end := e.Store.Subscribe(64, state.TopicRun)
+	notices, end := e.Store.Subscribe(64, notice.Run)
 	defer end()
 
 	poll := time.NewTicker(2 * time.Second) // a notice may be lost

@@ -12,6 +12,7 @@ import (
 	"millwright/runs"
 	"millwright/schema"
 	"millwright/state"
+	"millwright/state/notice"
 	"millwright/state/statetest"
 )
 
@@ -59,7 +60,7 @@ tidy' AS TEXT), factory_uid, -9000000000000000000 FROM resources WHERE factory_u
 		ctx, cancel := context.WithCancel(t.Context())
 		var clock sync.WaitGroup
 		clock.Go(func() { runs.Clock(ctx, s, nil, nil) })
-		notices, end := s.Subscribe(100, state.TopicRun)
+		notices, end := s.Subscribe(100, notice.Run)
 		defer end()
 		deadline := time.After(time.Minute)
 		fired := map[string]int{}

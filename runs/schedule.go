@@ -12,6 +12,7 @@ import (
 
 	"millwright/schema"
 	"millwright/state"
+	"millwright/state/notice"
 	"millwright/trace"
 )
 
@@ -26,7 +27,7 @@ func Clock(ctx context.Context, store *state.Store, tracer *trace.Tracer, log *s
 	}
 
 	c := &clock{store: store, tracer: tracer, log: log, failing: map[state.ScheduleKey]failure{}}
-	notices, end := store.Subscribe(8, state.TopicRouting)
+	notices, end := store.Subscribe(8, notice.Routing)
 	defer end()
 
 	for {

@@ -9,6 +9,7 @@ import (
 
 	"millwright/api"
 	"millwright/state"
+	"millwright/state/notice"
 )
 
 // RunFollowupRequest is a message to a run.
@@ -98,7 +99,7 @@ func (s *service) cancel(ctx context.Context, in *RunPath) (string, error) {
 		return "", noRun(in.RunID)
 	}
 
-	notices, end := s.Store.Subscribe(64, state.TopicRun)
+	notices, end := s.Store.Subscribe(64, notice.Run)
 	defer end()
 
 	r, err := s.Store.RequestCancel(ctx, id)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"millwright/schema"
+	"millwright/state/db"
 )
 
 // definition is the automations, agents, runners and skills of a factory as one generation of it has them.
@@ -62,7 +63,7 @@ const maxChanges = 64
 
 // applied returns what a factory has at its present generation, as tx sees it. Only what changed since the
 // last time is read. What is returned is shared: read it only.
-func (s *Store) applied(ctx context.Context, tx *sql.Tx, factoryUID string, generation int64) (*definition, error) {
+func (s *Store) applied(ctx context.Context, tx db.Reader, factoryUID string, generation int64) (*definition, error) {
 	was := s.definitions.get(factoryUID)
 	if was != nil && was.generation == generation {
 		return was, nil
@@ -210,19 +211,12 @@ type resourceRow struct {
 	live                  bool
 }
 
-func resourceRows(ctx context.Context, tx *sql.Tx, where string, args ...any) ([]resourceRow, error) {
-	rows, err := tx.QueryContext(
-		ctx,
-		`SELECT uid, kind, name, spec, deleted_at IS NULL FROM resources WHERE `+where,
-		args...)
-	if err != nil {
-		return nil, err
-	}
-
-	return scanAll(rows, func(row scanner) (r resourceRow, err error) {
+func resourceRows(ctx context.Context, tx db.Reader, where string, args ...any) ([]resourceRow, error) {
+	return db.All(ctx, tx, func(row db.Row) (r resourceRow, err error) {
 		err = row.Scan(&r.uid, &r.kind, &r.name, &r.spec, &r.live)
 		return r, err
-	})
+	}, `SELECT uid, kind, name, spec, deleted_at IS NULL FROM resources WHERE `+where,
+		args...)
 }
 
 // Current is what a plan compares a tree with: one consistent view of a factory's applied definition
@@ -244,18 +238,18 @@ func ResourceKey(kind, name string) string { return kind + "/" + name }
 // Current reads what a plan for the factory compares with. With ErrUnreadable the factory is returned too.
 func (s *Store) Current(ctx context.Context, factoryUID string) (Current, error) {
 	var c Current
-	err := s.view(ctx, func(tx *sql.Tx) (err error) {
-		c, err = s.current(ctx, tx, factoryUID)
+	err := s.db.View(ctx, func(tx db.View) (err error) {
+		c, err = s.current(ctx, tx.Reader, factoryUID)
 		return err
 	})
 	c.PlannedAt = time.Now()
-	return c, s.classify(err)
+	return c, err
 }
 
-func (s *Store) current(ctx context.Context, tx *sql.Tx, factoryUID string) (Current, error) {
+func (s *Store) current(ctx context.Context, tx db.Reader, factoryUID string) (Current, error) {
 	c := Current{Ordinals: map[string]int{}}
 	var err error
-	if c.Factory, err = scanFactory(tx.QueryRowContext(ctx, `SELECT `+factoryColumns+` FROM factories WHERE uid = $1`, factoryUID)); errors.Is(
+	if c.Factory, err = scanFactory(tx.QueryRow(ctx, `SELECT `+factoryColumns+` FROM factories WHERE uid = $1`, factoryUID)); errors.Is(
 		err,
 		sql.ErrNoRows,
 	) {
@@ -265,10 +259,10 @@ func (s *Store) current(ctx context.Context, tx *sql.Tx, factoryUID string) (Cur
 	}
 
 	var sealed []byte
-	if err := tx.QueryRowContext(ctx, `SELECT uid_key FROM factories WHERE uid = $1`, factoryUID).Scan(&sealed); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT uid_key FROM factories WHERE uid = $1`, factoryUID).Scan(&sealed); err != nil {
 		return c, err
 	}
-	if c.Key, err = s.seal.open("factory "+factoryUID, sealed); err != nil {
+	if c.Key, err = s.seal.Open("factory "+factoryUID, sealed); err != nil {
 		return c, fmt.Errorf("key of factory %q: %w: %w", factoryUID, ErrUnreadable, err)
 	}
 
@@ -295,8 +289,8 @@ func (s *Store) current(ctx context.Context, tx *sql.Tx, factoryUID string) (Cur
 	return c, err
 }
 
-func ordinals(ctx context.Context, tx *sql.Tx, factoryUID string, into map[string]int) error {
-	rows, err := tx.QueryContext(
+func ordinals(ctx context.Context, tx db.Reader, factoryUID string, into map[string]int) error {
+	rows, err := tx.Query(
 		ctx,
 		`SELECT name, count(*) FROM webhooks WHERE factory_uid = $1 GROUP BY name`,
 		factoryUID,

@@ -11,6 +11,7 @@ import (
 
 	"millwright/schema"
 	"millwright/schema/agentconfig"
+	"millwright/state/db"
 )
 
 // AgentDefinition is what an applied definition says about runs of one agent, or of no agent.
@@ -27,8 +28,8 @@ func (s *Store) Agent(ctx context.Context, uid string) (AgentDefinition, error) 
 	return s.agent(
 		ctx,
 		fmt.Errorf("agent %q: %w", uid, ErrNotFound),
-		func(tx *sql.Tx) (factoryUID string, run schema.Automation, err error) {
-			err = tx.QueryRowContext(ctx, `
+		func(tx db.Reader) (factoryUID string, run schema.Automation, err error) {
+			err = tx.QueryRow(ctx, `
 			SELECT factory_uid, name
 			FROM resources
 			WHERE uid = $1 AND kind = 'agent' AND deleted_at IS NULL`, uid).Scan(&factoryUID, &run.Agent)
@@ -43,7 +44,7 @@ func (s *Store) Foreman(ctx context.Context, factoryUID string) (AgentDefinition
 	return s.agent(
 		ctx,
 		fmt.Errorf("factory %q: %w", factoryUID, ErrNotFound),
-		func(*sql.Tx) (string, schema.Automation, error) {
+		func(db.Reader) (string, schema.Automation, error) {
 			return factoryUID, schema.Automation{}, nil
 		},
 	)
@@ -54,15 +55,15 @@ func (s *Store) Foreman(ctx context.Context, factoryUID string) (AgentDefinition
 func (s *Store) agent(
 	ctx context.Context,
 	missing error,
-	find func(*sql.Tx) (factoryUID string, run schema.Automation, err error),
+	find func(db.Reader) (factoryUID string, run schema.Automation, err error),
 ) (AgentDefinition, error) {
 	var d AgentDefinition
-	err := s.view(ctx, func(tx *sql.Tx) error {
+	err := s.db.View(ctx, func(tx db.View) error {
 		var spec string
 		var generation int64
-		factoryUID, run, err := find(tx)
+		factoryUID, run, err := find(tx.Reader)
 		if err == nil {
-			err = tx.QueryRowContext(ctx, `
+			err = tx.QueryRow(ctx, `
 				SELECT spec, generation
 				FROM factories
 				WHERE uid = $1 AND detached = 0`, factoryUID).Scan(&spec, &generation)
@@ -74,7 +75,7 @@ func (s *Store) agent(
 			return err
 		}
 
-		applied, err := s.applied(ctx, tx, factoryUID, generation)
+		applied, err := s.applied(ctx, tx.Reader, factoryUID, generation)
 		if err != nil {
 			return err
 		}
@@ -107,20 +108,20 @@ func (s *Store) agent(
 		return nil
 	})
 
-	return d, s.classify(err)
+	return d, err
 }
 
 // Runner returns the applied runner of a factory with this name. ErrNotFound when there is none.
 func (s *Store) Runner(ctx context.Context, factoryUID, name string) (schema.Runner, error) {
 	var r schema.Runner
 	var spec string
-	err := s.read.QueryRowContext(ctx, `SELECT spec FROM resources WHERE factory_uid = $1 AND kind = 'runner' AND name = $2 AND deleted_at IS NULL`, factoryUID, name).
+	err := s.db.QueryRow(ctx, `SELECT spec FROM resources WHERE factory_uid = $1 AND kind = 'runner' AND name = $2 AND deleted_at IS NULL`, factoryUID, name).
 		Scan(&spec)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, fmt.Errorf("runner %q: %w", name, ErrNotFound)
 	}
 	if err != nil {
-		return r, s.classify(err)
+		return r, err
 	}
 
 	return r, json.Unmarshal([]byte(spec), &r)
@@ -192,9 +193,9 @@ func (s *Store) DefinitionOf(ctx context.Context, r Run) (AgentDefinition, error
 }
 
 func (s *Store) definitionFor(ctx context.Context, missing error, automationUID string) (AgentDefinition, error) {
-	return s.agent(ctx, missing, func(tx *sql.Tx) (factoryUID string, automation schema.Automation, err error) {
+	return s.agent(ctx, missing, func(tx db.Reader) (factoryUID string, automation schema.Automation, err error) {
 		var spec string
-		err = tx.QueryRowContext(ctx, `
+		err = tx.QueryRow(ctx, `
 			SELECT factory_uid, spec
 			FROM resources
 			WHERE uid = $1 AND kind = 'automation' AND deleted_at IS NULL`, automationUID).Scan(&factoryUID, &spec)

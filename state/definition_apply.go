@@ -2,13 +2,14 @@ package state
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"millwright/schema"
+	"millwright/state/db"
+	"millwright/state/notice"
 )
 
 // Attempt is one attempt to make the state equal to a revision.
@@ -95,11 +96,11 @@ func (a *Application) Empty() bool {
 // the server holds. Any other error before the commit changes nothing either.
 func (s *Store) Apply(ctx context.Context, a Application) error {
 	var generation int64
-	err := s.tx(ctx, func(tx *sql.Tx) error {
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		have, err := scanFactory(
-			tx.QueryRowContext(
+			tx.QueryRow(
 				ctx,
-				`SELECT `+factoryColumns+` FROM factories WHERE uid = $1`+s.dialect.forUpdate(),
+				`SELECT `+factoryColumns+` FROM factories WHERE uid = $1`+s.db.ForUpdate(),
 				a.FactoryUID,
 			),
 		)
@@ -128,7 +129,7 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 		generation = 0
 		if !a.Empty() {
 			outcome = OutcomeApplied
-			if err := s.change(ctx, tx, a, micros(now)); err != nil {
+			if err := s.change(ctx, tx, a, db.Micros(now)); err != nil {
 				return err
 			}
 			if generation, err = s.bump(ctx, tx, a.FactoryUID); err != nil {
@@ -156,7 +157,7 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 			},
 		)
 	})
-	if isForeignKey(err) {
+	if db.IsForeignKey(err) {
 		return fmt.Errorf("%w: a secret was deleted or replaced", ErrMoved)
 	}
 	if err != nil {
@@ -164,10 +165,10 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 	}
 
 	for _, c := range a.Secrets {
-		s.notify(ctx, Notice{Topic: TopicSecret, ID: c.Name})
+		s.Notify(notice.Secret, c.Name)
 	}
 
-	s.notify(ctx, Notice{Topic: TopicSync, ID: a.FactoryUID})
+	s.Notify(notice.Sync, a.FactoryUID)
 	if generation == 0 {
 		return nil
 	}
@@ -175,20 +176,20 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 	return s.announce(ctx, generation)
 }
 
-func (s *Store) change(ctx context.Context, tx *sql.Tx, a Application, now int64) error {
+func (s *Store) change(ctx context.Context, tx *db.Tx, a Application, now int64) error {
 	if a.FileChanged {
 		file, err := json.Marshal(a.File)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE factories SET spec = $1, updated_at = $2 WHERE uid = $3`, string(file), now, a.FactoryUID); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE factories SET spec = $1, updated_at = $2 WHERE uid = $3`, string(file), now, a.FactoryUID); err != nil {
 			return err
 		}
 	}
 
 	for _, uid := range a.DeleteWebhooks {
-		if err := one(tx.ExecContext(ctx, `UPDATE webhooks SET deleted_at = $1, updated_at = $1, secret_name = NULL, secret_version = NULL
-			WHERE uid = $2 AND deleted_at IS NULL`, now, uid)); err != nil {
+		if err := tx.ExecOne(ctx, `UPDATE webhooks SET deleted_at = $1, updated_at = $1, secret_name = NULL, secret_version = NULL
+			WHERE uid = $2 AND deleted_at IS NULL`, now, uid); err != nil {
 			return orMoved(err)
 		}
 	}
@@ -199,7 +200,7 @@ func (s *Store) change(ctx context.Context, tx *sql.Tx, a Application, now int64
 			return err
 		}
 
-		if _, err := tx.ExecContext(ctx, `INSERT INTO webhooks (uid, factory_uid, name, ordinal, spec, secret_name, secret_version, created_at, updated_at)
+		if _, err := tx.Exec(ctx, `INSERT INTO webhooks (uid, factory_uid, name, ordinal, spec, secret_name, secret_version, created_at, updated_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)
 			ON CONFLICT (uid) DO UPDATE SET spec = excluded.spec, secret_name = excluded.secret_name, secret_version = excluded.secret_version, updated_at = excluded.updated_at`,
 			w.UID, a.FactoryUID, w.Spec.Name, w.Ordinal, string(spec), w.Spec.SecretName, w.SecretVersion, now); err != nil {
@@ -208,7 +209,7 @@ func (s *Store) change(ctx context.Context, tx *sql.Tx, a Application, now int64
 	}
 
 	for _, uid := range a.DeleteResources {
-		if err := one(tx.ExecContext(ctx, `UPDATE resources SET deleted_at = $1, updated_at = $1, base = $3 WHERE uid = $2 AND deleted_at IS NULL`, now, uid, a.Base)); err != nil {
+		if err := tx.ExecOne(ctx, `UPDATE resources SET deleted_at = $1, updated_at = $1, base = $3 WHERE uid = $2 AND deleted_at IS NULL`, now, uid, a.Base); err != nil {
 			return orMoved(err)
 		}
 	}
@@ -223,7 +224,7 @@ func (s *Store) change(ctx context.Context, tx *sql.Tx, a Application, now int64
 		if uid == "" {
 			uid = NewID(resourcePrefix[r.Kind])
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO resources (uid, factory_uid, kind, name, spec, base, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
+		if _, err := tx.Exec(ctx, `INSERT INTO resources (uid, factory_uid, kind, name, spec, base, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
 			ON CONFLICT (uid) DO UPDATE SET spec = excluded.spec, base = excluded.base, updated_at = excluded.updated_at`, uid, a.FactoryUID, r.Kind, r.Name, string(spec), a.Base, now); err != nil {
 			return err
 		}
@@ -241,9 +242,9 @@ func (s *Store) Refuse(ctx context.Context, a Attempt) error {
 	}
 
 	a.Finished = time.Now()
-	err := s.tx(ctx, func(tx *sql.Tx) error {
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		var name string
-		if err := tx.QueryRowContext(ctx, `SELECT name FROM factories WHERE uid = $1`+s.dialect.forUpdate(), a.FactoryUID).Scan(&name); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT name FROM factories WHERE uid = $1`+s.db.ForUpdate(), a.FactoryUID).Scan(&name); err != nil {
 			return err
 		}
 		if err := checkHeld(ctx, tx, a.FactoryUID, a.Revision, nil); err != nil {
@@ -256,12 +257,12 @@ func (s *Store) Refuse(ctx context.Context, a Attempt) error {
 		return err
 	}
 
-	s.notify(ctx, Notice{Topic: TopicSync, ID: a.FactoryUID})
+	s.Notify(notice.Sync, a.FactoryUID)
 	return nil
 }
 
 // record writes an attempt to the factory's status and history.
-func (s *Store) record(ctx context.Context, tx *sql.Tx, a Attempt) error {
+func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 	revision, err := json.Marshal(a.Revision)
 	if err != nil {
 		return err
@@ -280,33 +281,33 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, a Attempt) error {
 		return err
 	}
 
-	a.Message = storable(a.Message)
-	at := micros(a.Finished)
+	a.Message = db.Text(a.Message)
+	at := db.Micros(a.Finished)
 	state := map[Outcome]SyncState{OutcomeApplied: SyncApplied, OutcomeUnchanged: SyncApplied, OutcomeRefused: SyncRefused, OutcomeFailed: SyncFailed}[a.Outcome]
-	if _, err := tx.ExecContext(ctx, `UPDATE factories SET sync_since = CASE WHEN sync_state = $1 THEN sync_since ELSE $2 END,
+	if _, err := tx.Exec(ctx, `UPDATE factories SET sync_since = CASE WHEN sync_state = $1 THEN sync_since ELSE $2 END,
 		sync_state = $1, last_attempted_at = $2, problems = $3, message = $4 WHERE uid = $5`,
 		string(state), at, string(problems), a.Message, a.FactoryUID); err != nil {
 		return err
 	}
 
 	if a.Revision.ID != "" {
-		if _, err := tx.ExecContext(ctx, `UPDATE factories SET attempted_revision = $1 WHERE uid = $2`, string(revision), a.FactoryUID); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE factories SET attempted_revision = $1 WHERE uid = $2`, string(revision), a.FactoryUID); err != nil {
 			return err
 		}
 	}
 
 	if state == SyncApplied {
-		if _, err := tx.ExecContext(ctx, `UPDATE factories SET applied_revision = $1, last_applied_at = $2 WHERE uid = $3`, string(revision), at, a.FactoryUID); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE factories SET applied_revision = $1, last_applied_at = $2 WHERE uid = $3`, string(revision), at, a.FactoryUID); err != nil {
 			return err
 		}
 	}
 
-	if _, err := tx.ExecContext(ctx, `INSERT INTO syncs (factory_uid, started_at, finished_at, revision, outcome, counts, problems, message, source)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (SELECT source FROM factories WHERE uid = $1))`, a.FactoryUID, micros(a.Started), at, string(revision), string(a.Outcome), string(counts), string(problems), a.Message); err != nil {
+	if _, err := tx.Exec(ctx, `INSERT INTO syncs (factory_uid, started_at, finished_at, revision, outcome, counts, problems, message, source)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (SELECT source FROM factories WHERE uid = $1))`, a.FactoryUID, db.Micros(a.Started), at, string(revision), string(a.Outcome), string(counts), string(problems), a.Message); err != nil {
 		return err
 	}
 
-	_, err = tx.ExecContext(ctx, `DELETE FROM syncs WHERE factory_uid = $1 AND id <= (
+	_, err = tx.Exec(ctx, `DELETE FROM syncs WHERE factory_uid = $1 AND id <= (
 		SELECT id FROM syncs WHERE factory_uid = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)`, a.FactoryUID, historyKept)
 	return err
 }
@@ -317,24 +318,12 @@ func (s *Store) Attempts(ctx context.Context, factoryUID string, before int64, l
 		before = 1 << 62
 	}
 
-	rows, err := s.read.QueryContext(
-		ctx,
-		`SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source
-		FROM syncs WHERE factory_uid = $1 AND id < $2 ORDER BY id DESC LIMIT $3`,
-		factoryUID,
-		before,
-		limit,
-	)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-
-	all, err := scanAll(rows, func(row scanner) (Attempt, error) {
+	all, err := db.All(ctx, s.db.Reader, func(row db.Row) (Attempt, error) {
 		a := Attempt{FactoryUID: factoryUID}
 		var started, finished int64
 		var revision, counts, problems, source string
 		err := row.Scan(&a.ID, &started, &finished, &revision, &a.Outcome, &counts, &problems, &a.Message, &source)
-		a.Started, a.Finished = timeOf(started), timeOf(finished)
+		a.Started, a.Finished = db.Time(started), db.Time(finished)
 		return a, errors.Join(
 			err,
 			json.Unmarshal([]byte(revision), &a.Revision),
@@ -342,7 +331,11 @@ func (s *Store) Attempts(ctx context.Context, factoryUID string, before int64, l
 			json.Unmarshal([]byte(problems), &a.Problems),
 			json.Unmarshal([]byte(source), &a.Source),
 		)
-	})
+	}, `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source
+		FROM syncs WHERE factory_uid = $1 AND id < $2 ORDER BY id DESC LIMIT $3`,
+		factoryUID,
+		before,
+		limit)
 
-	return all, s.classify(err)
+	return all, err
 }

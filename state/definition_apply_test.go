@@ -283,7 +283,7 @@ func TestFactoriesAreConfiguredWholly(t *testing.T) {
 	if err != nil || len(before) != 3 || before[0].Name != "c" || before[1].Name != "a" {
 		t.Fatalf("%+v, %v", before, err)
 	}
-	execute(t, dsn, `CREATE TRIGGER refuse BEFORE UPDATE ON factories WHEN new.name = 'c' AND new.detached = 1 BEGIN SELECT RAISE(ABORT, 'no'); END`)
+	execAll(t, openDB(t, dsn), `CREATE TRIGGER refuse BEFORE UPDATE ON factories WHEN new.name = 'c' AND new.detached = 1 BEGIN SELECT RAISE(ABORT, 'no'); END`)
 	if _, err := configure(true, "a", "b", "new"); err == nil {
 		t.Fatal("the change that the database refuses was made")
 	}
@@ -296,7 +296,7 @@ func TestFactoriesAreConfiguredWholly(t *testing.T) {
 			t.Errorf("%s changed: %+v", f.Name, f)
 		}
 	}
-	execute(t, dsn, `DROP TRIGGER refuse`)
+	execAll(t, openDB(t, dsn), `DROP TRIGGER refuse`)
 	after, err := configure(true, "a", "b", "new")
 	if err != nil || after[0].UID != before[1].UID || !after[0].Suspended || after[2].Name != "new" {
 		t.Errorf("%+v, %v", after, err)

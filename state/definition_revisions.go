@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"millwright/schema"
+	"millwright/state/db"
 )
 
 // ErrSuperseded says that a definition that the server holds got a newer revision than the one that was
@@ -71,11 +72,11 @@ func HeldTree(files []schema.File) string {
 
 const heldColumns = `number, tree, author, subject, files, created_at`
 
-func scanHeld(row scanner) (HeldRevision, error) {
+func scanHeld(row db.Row) (HeldRevision, error) {
 	var h HeldRevision
 	var created int64
 	err := row.Scan(&h.Number, &h.Tree, &h.Author, &h.Subject, &h.Files, &created)
-	at := timeOf(created)
+	at := db.Time(created)
 	h.ID, h.At, h.Held = HeldID(h.Number), &at, true
 	return h, err
 }
@@ -83,21 +84,18 @@ func scanHeld(row scanner) (HeldRevision, error) {
 // HeldHead returns the newest revision that the server holds of a factory's definition; before the first,
 // the empty one of number 0.
 func (s *Store) HeldHead(ctx context.Context, factoryUID string) (HeldRevision, error) {
-	h, err := heldHead(ctx, s.read, factoryUID)
-	return h, s.classify(err)
+	h, err := heldHead(ctx, s.db.Reader, factoryUID)
+	return h, err
 }
 
-func heldHead(ctx context.Context, db interface {
-	QueryRowContext(context.Context, string, ...any) *sql.Row
-}, factoryUID string,
-) (HeldRevision, error) {
-	h, err := scanHeld(
-		db.QueryRowContext(
-			ctx,
-			`SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 ORDER BY number DESC LIMIT 1`,
-			factoryUID,
-		),
-	)
+const newestRevisionSQL = `SELECT ` + heldColumns + `
+FROM file_revisions
+WHERE factory_uid = $1
+ORDER BY number DESC
+LIMIT 1`
+
+func heldHead(ctx context.Context, r db.Reader, factoryUID string) (HeldRevision, error) {
+	h, err := scanHeld(r.QueryRow(ctx, newestRevisionSQL, factoryUID))
 	if errors.Is(err, sql.ErrNoRows) {
 		return HeldRevision{Revision: Revision{ID: HeldID(0), Tree: HeldTree(nil), Held: true}}, nil
 	}
@@ -111,27 +109,27 @@ func (s *Store) HeldCurrent(
 	ctx context.Context,
 	factoryUID string,
 ) (c Current, head HeldRevision, files []schema.File, err error) {
-	err = s.view(ctx, func(tx *sql.Tx) (err error) {
-		if c, err = s.current(ctx, tx, factoryUID); err != nil {
+	err = s.db.View(ctx, func(tx db.View) (err error) {
+		if c, err = s.current(ctx, tx.Reader, factoryUID); err != nil {
 			return err
 		}
-		if head, err = heldHead(ctx, tx, factoryUID); err != nil {
+		if head, err = heldHead(ctx, tx.Reader, factoryUID); err != nil {
 			return err
 		}
 
-		files, err = heldFiles(ctx, tx, factoryUID, head.Number)
+		files, err = heldFiles(ctx, tx.Reader, factoryUID, head.Number)
 		return err
 	})
 
 	c.PlannedAt = time.Now()
-	return c, head, files, s.classify(err)
+	return c, head, files, err
 }
 
 // HeldRevision returns one of the revisions that the server holds. ErrNotFound when it does not, or no
 // longer.
 func (s *Store) HeldRevision(ctx context.Context, factoryUID string, number int64) (HeldRevision, error) {
 	h, err := scanHeld(
-		s.read.QueryRowContext(
+		s.db.QueryRow(
 			ctx,
 			`SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 AND number = $2`,
 			factoryUID,
@@ -142,7 +140,7 @@ func (s *Store) HeldRevision(ctx context.Context, factoryUID string, number int6
 		return h, fmt.Errorf("revision %s: %w", HeldID(number), ErrNotFound)
 	}
 
-	return h, s.classify(err)
+	return h, err
 }
 
 // HeldRevisions returns the revisions that the server holds of a factory's definition, newest first, those
@@ -157,19 +155,11 @@ func (s *Store) HeldRevisions(
 		before = 1 << 62
 	}
 
-	rows, err := s.read.QueryContext(
-		ctx,
-		`SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 AND number < $2 ORDER BY number DESC LIMIT $3`,
+	all, err := db.All(ctx, s.db.Reader, scanHeld, `SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 AND number < $2 ORDER BY number DESC LIMIT $3`,
 		factoryUID,
 		before,
-		limit,
-	)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-
-	all, err := scanAll(rows, scanHeld)
-	return all, s.classify(err)
+		limit)
+	return all, err
 }
 
 // HeldFiles returns the files of a revision that the server holds, by path. Revision 0 has none.
@@ -179,30 +169,22 @@ func (s *Store) HeldFiles(ctx context.Context, factoryUID string, number int64) 
 		return nil, nil
 	}
 	var files []schema.File
-	err := s.heldView(ctx, factoryUID, number, func(tx *sql.Tx) (err error) {
+	err := s.heldView(ctx, factoryUID, number, func(tx db.Reader) (err error) {
 		files, err = heldFiles(ctx, tx, factoryUID, number)
 		return err
 	})
 	return files, err
 }
 
-func heldFiles(ctx context.Context, tx *sql.Tx, factoryUID string, number int64) ([]schema.File, error) {
-	rows, err := tx.QueryContext(
-		ctx,
-		`SELECT path, content FROM revision_files WHERE factory_uid = $1 AND since <= $2 AND (until IS NULL OR until > $2)`,
-		factoryUID,
-		number,
-	)
-	if err != nil {
-		return nil, err
-	}
-
-	files, err := scanAll(rows, func(row scanner) (f schema.File, err error) {
+func heldFiles(ctx context.Context, tx db.Reader, factoryUID string, number int64) ([]schema.File, error) {
+	files, err := db.All(ctx, tx, func(row db.Row) (f schema.File, err error) {
 		var content []byte
 		err = row.Scan(&f.Path, &content)
 		f.Content = string(content)
 		return f, err
-	})
+	}, `SELECT path, content FROM revision_files WHERE factory_uid = $1 AND since <= $2 AND (until IS NULL OR until > $2)`,
+		factoryUID,
+		number)
 
 	slices.SortFunc(files, func(a, b schema.File) int { return strings.Compare(a.Path, b.Path) })
 	return files, err
@@ -212,9 +194,9 @@ func heldFiles(ctx context.Context, tx *sql.Tx, factoryUID string, number int64)
 // there is no such revision, or no longer.
 func (s *Store) HeldChanges(ctx context.Context, factoryUID string, number int64) ([]HeldChange, error) {
 	var all []HeldChange
-	err := s.heldView(ctx, factoryUID, number, func(tx *sql.Tx) error {
+	err := s.heldView(ctx, factoryUID, number, func(tx db.Reader) error {
 		all = nil
-		rows, err := tx.QueryContext(
+		rows, err := tx.Query(
 			ctx,
 			`SELECT path, since, content FROM revision_files WHERE factory_uid = $1 AND (since = $2 OR until = $2) ORDER BY since`,
 			factoryUID,
@@ -256,30 +238,30 @@ func (s *Store) HeldChanges(ctx context.Context, factoryUID string, number int64
 }
 
 // heldView runs f in one view that has the revision.
-func (s *Store) heldView(ctx context.Context, factoryUID string, number int64, f func(*sql.Tx) error) error {
-	err := s.view(ctx, func(tx *sql.Tx) error {
+func (s *Store) heldView(ctx context.Context, factoryUID string, number int64, f func(db.Reader) error) error {
+	err := s.db.View(ctx, func(tx db.View) error {
 		var one int
-		if err := tx.QueryRowContext(ctx, `SELECT 1 FROM file_revisions WHERE factory_uid = $1 AND number = $2`, factoryUID, number).Scan(&one); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT 1 FROM file_revisions WHERE factory_uid = $1 AND number = $2`, factoryUID, number).Scan(&one); err != nil {
 			return err
 		}
 
-		return f(tx)
+		return f(tx.Reader)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("revision %s: %w", HeldID(number), ErrNotFound)
 	}
 
-	return s.classify(err)
+	return err
 }
 
 // checkHeld makes sure that a revision is the newest one that the server holds, or what edit makes of that.
-func checkHeld(ctx context.Context, tx *sql.Tx, factoryUID string, revision Revision, edit *HeldEdit) error {
+func checkHeld(ctx context.Context, tx *db.Tx, factoryUID string, revision Revision, edit *HeldEdit) error {
 	if !revision.Held && edit == nil {
 		return nil
 	}
 
 	var newest int64
-	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(number), 0) FROM file_revisions WHERE factory_uid = $1`, factoryUID).Scan(&newest); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT coalesce(max(number), 0) FROM file_revisions WHERE factory_uid = $1`, factoryUID).Scan(&newest); err != nil {
 		return err
 	}
 
@@ -299,24 +281,25 @@ func checkHeld(ctx context.Context, tx *sql.Tx, factoryUID string, revision Revi
 }
 
 // hold stores the next revision of a definition.
-func hold(ctx context.Context, tx *sql.Tx, a Application, now time.Time) error {
+func hold(ctx context.Context, tx *db.Tx, a Application, now time.Time) error {
 	number := a.Edit.Base + 1
-	if _, err := tx.ExecContext(ctx, `INSERT INTO file_revisions (factory_uid, number, tree, author, subject, files, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		a.FactoryUID, number, a.Revision.Tree, storable(a.Revision.Author), storable(a.Revision.Subject), len(a.Edit.Write)+len(a.Edit.Delete), micros(now)); err != nil {
+	if _, err := tx.Exec(ctx, `INSERT INTO file_revisions (factory_uid, number, tree, author, subject, files, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		a.FactoryUID, number, a.Revision.Tree, db.Text(a.Revision.Author), db.Text(a.Revision.Subject), len(a.Edit.Write)+len(a.Edit.Delete), db.Micros(now)); err != nil {
 		return err
 	}
 
 	for _, path := range a.Edit.Delete {
-		if err := one(endFile(ctx, tx, a.FactoryUID, path, number)); err != nil {
+		if err := endFile(ctx, tx, a.FactoryUID, path, number); err != nil {
 			return orMoved(err)
 		}
 	}
 
 	for _, f := range a.Edit.Write {
-		if _, err := endFile(ctx, tx, a.FactoryUID, f.Path, number); err != nil {
+		err := endFile(ctx, tx, a.FactoryUID, f.Path, number)
+		if err != nil && !errors.Is(err, db.ErrNoRow) {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO revision_files (factory_uid, path, since, size, content) VALUES ($1, $2, $3, $4, $5)`,
+		if _, err := tx.Exec(ctx, `INSERT INTO revision_files (factory_uid, path, since, size, content) VALUES ($1, $2, $3, $4, $5)`,
 			a.FactoryUID, f.Path, number, len(f.Content), []byte(f.Content)); err != nil {
 			return err
 		}
@@ -325,30 +308,26 @@ func hold(ctx context.Context, tx *sql.Tx, a Application, now time.Time) error {
 	return trimHeld(ctx, tx, a.FactoryUID, number)
 }
 
-func endFile(ctx context.Context, tx *sql.Tx, factoryUID, path string, number int64) (sql.Result, error) {
-	return tx.ExecContext(
-		ctx,
-		`UPDATE revision_files SET until = $1 WHERE factory_uid = $2 AND path = $3 AND until IS NULL`,
-		number,
-		factoryUID,
-		path,
-	)
+const endFileSQL = `UPDATE revision_files
+SET until = $1
+WHERE factory_uid = $2 AND path = $3 AND until IS NULL`
+
+func endFile(ctx context.Context, tx *db.Tx, factoryUID, path string, number int64) error {
+	return tx.ExecOne(ctx, endFileSQL, number, factoryUID, path)
 }
+
+const endedFilesSQL = `SELECT until, CAST(sum(size) AS BIGINT)
+FROM revision_files
+WHERE factory_uid = $1 AND until IS NOT NULL
+GROUP BY until
+ORDER BY until DESC`
 
 // trimHeld forgets revisions that are too old, or whose files would be too many. What the oldest one that
 // is kept did to the one before can still be told.
-func trimHeld(ctx context.Context, tx *sql.Tx, factoryUID string, newest int64) error {
-	rows, err := tx.QueryContext(
-		ctx,
-		`SELECT until, CAST(sum(size) AS BIGINT) FROM revision_files WHERE factory_uid = $1 AND until IS NOT NULL GROUP BY until ORDER BY until DESC`,
-		factoryUID,
-	)
-	if err != nil {
-		return err
-	}
-
+func trimHeld(ctx context.Context, tx *db.Tx, factoryUID string, newest int64) error {
 	type ended struct{ at, bytes int64 }
-	all, err := scanAll(rows, func(row scanner) (e ended, err error) { return e, row.Scan(&e.at, &e.bytes) })
+	scan := func(row db.Row) (e ended, err error) { return e, row.Scan(&e.at, &e.bytes) }
+	all, err := db.All(ctx, tx.Reader, scan, endedFilesSQL, factoryUID)
 	if err != nil {
 		return err
 	}
@@ -361,11 +340,11 @@ func trimHeld(ctx context.Context, tx *sql.Tx, factoryUID string, newest int64) 
 		}
 	}
 
-	if _, err := tx.ExecContext(ctx, `DELETE FROM file_revisions WHERE factory_uid = $1 AND number < $2`, factoryUID, oldest); err != nil {
+	if _, err := tx.Exec(ctx, `DELETE FROM file_revisions WHERE factory_uid = $1 AND number < $2`, factoryUID, oldest); err != nil {
 		return err
 	}
 
-	_, err = tx.ExecContext(
+	_, err = tx.Exec(
 		ctx,
 		`DELETE FROM revision_files WHERE factory_uid = $1 AND until < $2`,
 		factoryUID,

@@ -14,6 +14,7 @@ import (
 
 	"millwright/schema"
 	"millwright/state"
+	"millwright/state/notice"
 	"millwright/state/statetest"
 )
 
@@ -291,7 +292,7 @@ func TestSecretsChangeTogetherWithTheDefinition(t *testing.T) {
 		if got := routed(); got != "first" {
 			t.Errorf("after a refused change the secret is %q", got)
 		}
-		notices, end := s.Subscribe(4, state.TopicSecret)
+		notices, end := s.Subscribe(4, notice.Secret)
 		defer end()
 		if err := rotate(2); err != nil {
 			t.Fatal(err)

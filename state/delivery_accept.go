@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"millwright/state/notice"
 )
 
 // Acceptance is a delivery that was judged good, with the runs that it starts.
@@ -122,9 +123,6 @@ type acceptor struct {
 	queue   chan *job
 	closed  chan struct{} // closed when no writer will take a job any more
 	rejects rejects
-
-	prepare sync.Mutex
-	stmts   map[string]*sql.Stmt // complete, or nil
 }
 
 func newAcceptor(s *Store) *acceptor {
@@ -195,7 +193,7 @@ func (a *acceptor) run(ctx context.Context) {
 
 // writers is how many transactions may be under way: SQLite has one writer.
 func (a *acceptor) writers() int {
-	if a.s.dialect == postgres {
+	if a.s.db.Postgres() {
 		return 3
 	}
 	return 1
@@ -252,7 +250,7 @@ func (a *acceptor) commit(ctx context.Context, batch []*job) {
 	defer cancel()
 
 	slices.SortFunc(batch, (*job).order)
-	outcomes, err := a.protected(ctx, batch)
+	outcomes, err := a.transact(ctx, batch)
 	if err != nil && len(batch) > 1 && !errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
 		for i := range batch {
 			a.commit(ctx, batch[i:i+1])
@@ -273,48 +271,42 @@ func (a *acceptor) commit(ctx context.Context, batch []*job) {
 	}
 
 	a.s.Publish(notices(batch, outcomes)...)
-	a.s.notify(ctx, listenedTo(batch)...)
+	for _, webhookUID := range followed(batch) {
+		a.s.Notify(notice.Delivery, webhookUID)
+	}
+
 	for i, j := range batch {
 		j.done <- outcomes[i]
 	}
 }
 
-// protected is transact whose panics are errors: they must not end the writer.
-func (a *acceptor) protected(ctx context.Context, batch []*job) (outcomes []outcome, err error) {
-	err = a.s.recovering(func(ctx context.Context, _ write) (err error) {
-		outcomes, err = a.transact(ctx, batch)
-		return err
-	})(ctx, write{})
-	return outcomes, err
-}
-
-func notices(batch []*job, outcomes []outcome) []Notice {
-	all := make([]Notice, 0, 2*len(batch))
+func notices(batch []*job, outcomes []outcome) []notice.Notice {
+	all := make([]notice.Notice, 0, 2*len(batch))
 	for i, j := range batch {
 		switch {
 		case outcomes[i].err != nil:
 			continue
 		case j.entry != nil:
-			all = append(all, Notice{Topic: TopicDelivery, ID: j.entry.WebhookUID})
+			all = append(all, notice.Notice{Topic: notice.Delivery, ID: j.entry.WebhookUID})
 			continue
 		case !outcomes[i].Duplicate:
 			for _, r := range j.accept.Runs {
-				all = append(all, Notice{Topic: TopicQueued, ID: r.ID})
+				all = append(all, notice.Notice{Topic: notice.Queued, ID: r.ID})
 			}
 		}
 
-		all = append(all, Notice{Topic: TopicDelivery, ID: j.accept.WebhookUID})
+		all = append(all, notice.Notice{Topic: notice.Delivery, ID: j.accept.WebhookUID})
 	}
 
 	return all
 }
 
-// listenedTo are notices for whoever follows one of the batch's webhooks on another replica.
-func listenedTo(batch []*job) (all []Notice) {
+// followed returns the webhooks of a batch that somebody may follow on another replica.
+func followed(batch []*job) (webhookUIDs []string) {
 	for _, j := range batch {
 		if j.accept != nil && j.accept.Headers != nil {
-			all = append(all, Notice{Topic: TopicDelivery, ID: j.accept.WebhookUID})
+			webhookUIDs = append(webhookUIDs, j.accept.WebhookUID)
 		}
 	}
-	return all
+	return webhookUIDs
 }

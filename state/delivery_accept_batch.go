@@ -4,25 +4,116 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+
+	"millwright/state/db"
+
+	"github.com/jackc/pgx/v5"
 )
 
+// Statements that write one row.
 const (
-	insertPayloadSQL  = `INSERT INTO payloads (delivery_uid, factory_uid, body, headers) VALUES ($1, $2, $3, $4)`
-	insertDeliverySQL = `INSERT INTO deliveries (webhook_id, uid, factory_uid, outcome, reason, size_bytes, size_max, received_at, identity,
-		identity_source, sender, duplicate_of, replay_of, event, generation, count, last_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
-		ON CONFLICT (webhook_id, uid) DO UPDATE SET size_bytes = excluded.size_bytes, size_max = excluded.size_max,
-		count = excluded.count, last_at = excluded.last_at`
+	insertPayloadSQL = `INSERT INTO payloads (delivery_uid, factory_uid, body, headers)
+VALUES ($1, $2, $3, $4)`
+
+	// A shared row of rejections is written again as it grows.
+	insertDeliverySQL = `INSERT INTO deliveries (
+	webhook_id, uid, factory_uid, outcome, reason, size_bytes, size_max, received_at,
+	identity, identity_source, sender, duplicate_of, replay_of, event, generation, count, last_at
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+ON CONFLICT (webhook_id, uid) DO UPDATE SET
+	size_bytes = excluded.size_bytes,
+	size_max = excluded.size_max,
+	count = excluded.count,
+	last_at = excluded.last_at`
+)
+
+// Statements that hold generations and store identities on SQLite.
+const (
+	readGenerationSQL = `SELECT generation FROM factories WHERE uid = $1`
+
+	insertIdentitySQL = `INSERT INTO identities (webhook_id, hash, delivery_uid)
+VALUES ($1, $2, $3)
+ON CONFLICT DO NOTHING`
+
+	firstIdentitySQL = `SELECT delivery_uid FROM identities WHERE webhook_id = $1 AND hash = $2`
 )
 
 // transact writes a sorted batch in one transaction and returns each job's outcome, in the same order.
-func (a *acceptor) transact(ctx context.Context, batch []*job) ([]outcome, error) {
-	if a.s.dialect == postgres {
-		return a.transactPostgres(ctx, batch)
+func (a *acceptor) transact(ctx context.Context, batch []*job) (outcomes []outcome, err error) {
+	if a.s.db.Postgres() {
+		err = a.s.db.Pipeline(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+			outcomes, err = a.s.writePostgres(ctx, conn, batch)
+			return err
+		})
+		return outcomes, err
 	}
-	return a.transactSQLite(batch)
+
+	// Without a deadline: that would cost a goroutine for each statement, and a disk does not heed it.
+	err = a.s.db.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *db.Tx) (err error) {
+		outcomes, err = a.s.writeSQLite(ctx, tx, batch)
+		return err
+	})
+	return outcomes, err
+}
+
+// writeSQLite writes a sorted batch. It writes row by row: a statement of many rows needs a journal of its
+// own, which costs more than it saves.
+func (s *Store) writeSQLite(ctx context.Context, tx *db.Tx, batch []*job) ([]outcome, error) {
+	b := newBatchTx(s, batch)
+	if err := b.beginSQLite(ctx, tx, batch); err != nil {
+		return nil, err
+	}
+
+	outcomes, err := b.decide(batch)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, query := range b.queries {
+		for _, row := range b.rows[query] {
+			if _, err := tx.Exec(ctx, query, row...); err != nil {
+				return nil, err
+			}
+		}
+	}
+
+	return outcomes, nil
+}
+
+// beginSQLite reads the generations and stores the identities of what did not move.
+func (b *batchTx) beginSQLite(ctx context.Context, tx *db.Tx, batch []*job) error {
+	for _, uid := range factoriesOf(batch) {
+		var generation int64
+		err := tx.QueryRow(ctx, readGenerationSQL, uid).Scan(&generation)
+		if db.NoRows(err) != nil {
+			return err
+		}
+
+		b.generations[uid] = generation
+	}
+
+	for _, c := range claimsOf(batch) {
+		if b.generations[c.a.FactoryUID] != c.a.Generation {
+			continue
+		}
+
+		first := c.a.UID
+		err := tx.ExecOne(ctx, insertIdentitySQL, c.webhook, c.hash[:], c.a.UID)
+		if errors.Is(err, db.ErrNoRow) {
+			err = tx.QueryRow(ctx, firstIdentitySQL, c.webhook, c.hash[:]).Scan(&first)
+		}
+		if err != nil {
+			return err
+		}
+
+		b.firsts[c.identityKey] = first
+	}
+
+	return nil
 }
 
 // batchTx is one transaction of the group commit. It has three steps, of which the middle one is the same
@@ -182,7 +273,7 @@ func (b *batchTx) insertDelivery(a *Acceptance, outcome DeliveryOutcome, reason,
 		reason,
 		int64(len(a.Body)),
 		nil,
-		micros(a.Received),
+		db.Micros(a.Received),
 		a.Identity.Preview,
 		string(a.Identity.Source),
 		a.Sender,
@@ -205,7 +296,7 @@ func (b *batchTx) insertRejection(r *Rejection) {
 		r.Reason,
 		nullable(r.Size),
 		nullable(r.sizeMax),
-		micros(r.Received),
+		db.Micros(r.Received),
 		r.Identity.Preview,
 		string(r.Identity.Source),
 		r.Sender,
@@ -214,7 +305,7 @@ func (b *batchTx) insertRejection(r *Rejection) {
 		r.Event,
 		r.Generation,
 		max(r.count, 1),
-		microsOrNull(r.last),
+		db.MicrosOrNull(r.last),
 	)
 }
 

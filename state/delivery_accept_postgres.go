@@ -2,83 +2,110 @@ package state
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
-	"regexp"
-	"strings"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // On PostgreSQL a batch takes two round trips, whatever its size. The first holds the generations of its
 // factories, stores the identities, and reads who stored each of them first. The second inserts all rows
 // of a table by one statement, and commits.
 
+// Statements of the first round trip.
 const (
 	// A generation is held by an advisory lock, not by a row lock: those queue in order, so that a change of
 	// the definition does not wait for ever behind deliveries that overlap, and a batch writes no row for it.
 	lockGenerationSQL  = `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`
-	holdGenerationsSQL = `SELECT pg_advisory_xact_lock_shared(hashtextextended(uid, 0)) FROM unnest($1::text[]) AS t (uid)`
+	holdGenerationsSQL = `SELECT pg_advisory_xact_lock_shared(hashtextextended(uid, 0))
+FROM unnest($1::text[]) AS t (uid)`
+
 	readGenerationsSQL = `SELECT uid, generation FROM factories WHERE uid = ANY($1)`
 
-	// The generation is looked at again here, so that both go in one round trip: what moved stores nothing.
+	// The generation is compared again here, so that both go in one round trip: a delivery that was judged by
+	// another one stores nothing.
 	insertIdentitiesSQL = `INSERT INTO identities (webhook_id, hash, delivery_uid)
-		SELECT t.webhook_id, t.hash, t.delivery_uid
-		FROM unnest($1::bigint[], $2::bytea[], $3::text[], $4::text[], $5::bigint[]) WITH ORDINALITY AS t (webhook_id, hash, delivery_uid, factory_uid, generation, at)
-		JOIN factories f ON f.uid = t.factory_uid AND f.generation = t.generation
-		ORDER BY t.at ON CONFLICT DO NOTHING`
+SELECT t.webhook_id, t.hash, t.delivery_uid
+FROM unnest($1::bigint[], $2::bytea[], $3::text[], $4::text[], $5::bigint[])
+	WITH ORDINALITY AS t (webhook_id, hash, delivery_uid, factory_uid, generation, at)
+JOIN factories f ON f.uid = t.factory_uid AND f.generation = t.generation
+ORDER BY t.at
+ON CONFLICT DO NOTHING`
 
-	firstIdentitiesSQL = `SELECT i.webhook_id, i.hash, i.delivery_uid FROM unnest($1::bigint[], $2::bytea[]) AS t (webhook_id, hash)
-		JOIN identities i ON i.webhook_id = t.webhook_id AND i.hash = t.hash`
+	firstIdentitiesSQL = `SELECT i.webhook_id, i.hash, i.delivery_uid
+FROM unnest($1::bigint[], $2::bytea[]) AS t (webhook_id, hash)
+JOIN identities i ON i.webhook_id = t.webhook_id AND i.hash = t.hash`
 )
 
-// unnested are the inserts of the hot path in the form that takes many rows at once.
-var unnested = sync.OnceValue(func() map[string]unnestedInsert {
-	all := map[string]unnestedInsert{}
-	for query, types := range map[string]string{
-		insertDeliverySQL:    "itttt iii tttttt iii",
-		insertPayloadSQL:     "ttbb",
-		insertRunSQL:         "ttttttttttttttttt b ttttt i ttt",
-		insertRunMetadataSQL: "tttt",
-	} {
-		all[query] = unnest(query, strings.ReplaceAll(types, " ", ""))
-	}
-	return all
-})
-
-// unnestedInsert is an INSERT whose parameters are arrays, one for each column.
-type unnestedInsert struct {
+// bulkInsert is an INSERT whose parameters are arrays, one for each column.
+type bulkInsert struct {
 	text  string
 	types string // of each parameter: t text, i bigint, b bytea
 }
 
-// unnest makes INSERT … VALUES ($1, …) into INSERT … SELECT … FROM unnest($1::text[], …).
-func unnest(query, types string) unnestedInsert {
-	before, rest, _ := strings.Cut(query, "VALUES (")
-	values, after, _ := strings.Cut(rest, ")") // there are no parentheses among the values
-	values = regexp.MustCompile(`\$(\d+)`).ReplaceAllString(values, "t.c$1")
-	params, names := make([]string, len(types)), make([]string, len(types))
-	for i, t := range types {
-		params[i] = fmt.Sprintf("$%d::%s[]", i+1, map[rune]string{'t': "text", 'i': "bigint", 'b': "bytea"}[t])
-		names[i] = fmt.Sprintf("c%d", i+1)
+// bulkInserts are the inserts of the hot path that take many rows at once, by those that take one.
+func bulkInserts(query string) bulkInsert {
+	switch query {
+	case insertDeliverySQL:
+		return bulkInsert{insertDeliveriesSQL, "itttt" + "iii" + "tttttt" + "iii"}
+	case insertPayloadSQL:
+		return bulkInsert{insertPayloadsSQL, "ttbb"}
+	case insertRunSQL:
+		return bulkInsert{insertRunsSQL, "ttttttttttttttttt" + "b" + "ttttt" + "i" + "ttt"}
+	case insertRunMetadataSQL:
+		return bulkInsert{insertRunsMetadataSQL, "tttt"}
 	}
 
-	return unnestedInsert{
-		text: before + "SELECT " + values + " FROM unnest(" + strings.Join(
-			params,
-			", ",
-		) + ") AS t (" + strings.Join(
-			names,
-			", ",
-		) + ")" + after,
-		types: types,
-	}
+	return bulkInsert{}
 }
 
+// Statements of the second round trip. They are those of one row, with the columns in the same order.
+const (
+	insertDeliveriesSQL = `INSERT INTO deliveries (
+	webhook_id, uid, factory_uid, outcome, reason, size_bytes, size_max, received_at,
+	identity, identity_source, sender, duplicate_of, replay_of, event, generation, count, last_at
+)
+SELECT *
+FROM unnest(
+	$1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[],
+	$9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bigint[], $16::bigint[],
+	$17::bigint[]
+)
+ON CONFLICT (webhook_id, uid) DO UPDATE SET
+	size_bytes = excluded.size_bytes,
+	size_max = excluded.size_max,
+	count = excluded.count,
+	last_at = excluded.last_at`
+
+	insertPayloadsSQL = `INSERT INTO payloads (delivery_uid, factory_uid, body, headers)
+SELECT *
+FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[])`
+
+	insertRunsMetadataSQL = `INSERT INTO run_metadata (run_id, factory_uid, key, value)
+SELECT *
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])`
+
+	insertRunsSQL = `INSERT INTO runs (
+	id, factory_uid, title, prompt, envelope, source, creator_type, creator_uid, creator_name,
+	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, config,
+	sealed, config_name, model_id, environment_id, skill_spec, metadata, created_at, secrets, trigger_url,
+	traceparent, state, updated_at, queued_at
+)
+SELECT t.*, 'QUEUED', t.created_at, t.created_at
+FROM unnest(
+	$1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+	$10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],
+	$18::bytea[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::bigint[], $25::text[],
+	$26::text[], $27::text[]
+) AS t (
+	id, factory_uid, title, prompt, envelope, source, creator_type, creator_uid, creator_name,
+	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, config,
+	sealed, config_name, model_id, environment_id, skill_spec, metadata, created_at, secrets, trigger_url,
+	traceparent
+)`
+)
+
 // arrays turns rows into one array for each column.
-func (u unnestedInsert) arrays(rows [][]any) ([]any, error) {
+func (u bulkInsert) arrays(rows [][]any) ([]any, error) {
 	all := make([]any, len(u.types))
 	for col, t := range u.types {
 		switch t {
@@ -125,46 +152,10 @@ func column[T any](rows [][]any, col int) any {
 	return pointers
 }
 
-// transactPostgres is transact on PostgreSQL. It is tried again when the database asks for that.
-func (a *acceptor) transactPostgres(ctx context.Context, batch []*job) (outcomes []outcome, err error) {
-	for try := 0; ; try++ {
-		outcomes, err = a.onPgx(ctx, batch)
-		if err == nil || try == 4 || !a.s.retryable(err) {
-			return outcomes, a.s.classify(err)
-		}
-	}
-}
-
-func (a *acceptor) onPgx(ctx context.Context, batch []*job) (outcomes []outcome, err error) {
-	conn, err := a.s.write.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close()
-
-	var failed error
-	err = conn.Raw(func(c any) error {
-		pg := c.(*stdlib.Conn).Conn()
-		if outcomes, failed = a.s.writePgx(ctx, pg, batch); failed == nil || pg.IsClosed() {
-			return nil
-		}
-		if _, err := pg.Exec(ctx, "ROLLBACK"); err != nil {
-			return driver.ErrBadConn // never reused
-		}
-
-		return nil
-	})
-	if failed != nil {
-		return nil, failed
-	}
-
-	return outcomes, err
-}
-
-// writePgx writes a sorted batch. After an error the connection may be inside a transaction.
-func (s *Store) writePgx(ctx context.Context, pg *pgx.Conn, batch []*job) ([]outcome, error) {
+// writePostgres writes a sorted batch. After an error the connection may be inside a transaction.
+func (s *Store) writePostgres(ctx context.Context, pg *pgx.Conn, batch []*job) ([]outcome, error) {
 	b := newBatchTx(s, batch)
-	if err := b.beginPgx(ctx, pg, batch); err != nil {
+	if err := b.beginPostgres(ctx, pg, batch); err != nil {
 		return nil, err
 	}
 
@@ -175,7 +166,7 @@ func (s *Store) writePgx(ctx context.Context, pg *pgx.Conn, batch []*job) ([]out
 
 	var out pgx.Batch
 	for _, query := range b.queries {
-		u := unnested()[query]
+		u := bulkInserts(query)
 		arrays, err := u.arrays(b.rows[query])
 		if err != nil {
 			return nil, err
@@ -188,14 +179,15 @@ func (s *Store) writePgx(ctx context.Context, pg *pgx.Conn, batch []*job) ([]out
 	return outcomes, pg.SendBatch(ctx, &out).Close()
 }
 
-// beginPgx is the first round trip.
-func (b *batchTx) beginPgx(ctx context.Context, pg *pgx.Conn, batch []*job) error {
+// beginPostgres is the first round trip.
+func (b *batchTx) beginPostgres(ctx context.Context, pg *pgx.Conn, batch []*job) error {
 	factories, claims := factoriesOf(batch), claimsOf(batch)
 	n := len(claims)
 	webhooks, generations, hashes := make([]int64, n), make([]int64, n), make([][]byte, n)
 	deliveries, owners := make([]string, n), make([]string, n)
 	for i, c := range claims {
-		webhooks[i], generations[i], hashes[i], deliveries[i], owners[i] = c.webhook, c.a.Generation, claims[i].hash[:], c.a.UID, c.a.FactoryUID
+		webhooks[i], hashes[i] = c.webhook, claims[i].hash[:]
+		deliveries[i], owners[i], generations[i] = c.a.UID, c.a.FactoryUID, c.a.Generation
 	}
 
 	var in pgx.Batch

@@ -13,6 +13,7 @@ import (
 	"millwright/bounds"
 	"millwright/schema"
 	"millwright/state"
+	"millwright/state/notice"
 	"millwright/state/statetest"
 )
 
@@ -115,7 +116,7 @@ func (h *hooks) runs(uid string) int {
 func TestAcceptStoresDeliveryPayloadAndRuns(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		h := newHooks(t, s, "alerts")
-		notices, end := s.Subscribe(16, state.TopicQueued, state.TopicDelivery)
+		notices, end := s.Subscribe(16, notice.Queued, notice.Delivery)
 		defer end()
 		a := h.acceptance("alerts", "one", 2)
 		got, err := s.Accept(t.Context(), a)
@@ -134,7 +135,7 @@ func TestAcceptStoresDeliveryPayloadAndRuns(t *testing.T) {
 		}
 		queued := map[string]bool{}
 		for range 3 {
-			if n, _ := statetest.Receive(t, "three notices", notices); n.Topic == state.TopicQueued {
+			if n, _ := statetest.Receive(t, "three notices", notices); n.Topic == notice.Queued {
 				queued[n.ID] = true
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"millwright/state/db"
+
 	"github.com/google/uuid"
 )
 
@@ -30,7 +32,7 @@ type DeliveryRun struct {
 const deliveryColumns = `d.uid, d.factory_uid, w.uid, d.outcome, d.reason, d.size_bytes, d.size_max, d.received_at, d.identity, d.identity_source,
 	d.sender, d.duplicate_of, d.replay_of, d.event, d.generation, d.count, d.last_at`
 
-func scanDelivery(row scanner) (Delivery, error) {
+func scanDelivery(row db.Row) (Delivery, error) {
 	var d Delivery
 	var size, sizeMax, last sql.NullInt64
 	var received int64
@@ -60,7 +62,7 @@ func scanDelivery(row scanner) (Delivery, error) {
 		d.SizeMax = &sizeMax.Int64
 	}
 
-	d.Received, d.Last = timeOf(received), timeOrNil(last)
+	d.Received, d.Last = db.Time(received), db.TimeOrNil(last)
 	return d, err
 }
 
@@ -118,11 +120,11 @@ func (s *Store) Deliveries(
 	}
 
 	if !f.From.IsZero() {
-		where(`d.received_at >=`, micros(f.From))
+		where(`d.received_at >=`, db.Micros(f.From))
 		where(`d.uid >=`, DeliveryUIDAt(f.From.Add(-clockSlack)))
 	}
 	if !f.To.IsZero() {
-		where(`d.received_at <`, micros(f.To))
+		where(`d.received_at <`, db.Micros(f.To))
 		where(`d.uid <`, DeliveryUIDAt(f.To.Add(clockSlack)))
 	}
 	if cursor != "" {
@@ -130,22 +132,15 @@ func (s *Store) Deliveries(
 	}
 
 	// The limit is no parameter: PostgreSQL would plan for any, and read the whole log.
-	rows, err := s.read.QueryContext(
-		ctx,
-		query+` ORDER BY d.uid DESC LIMIT `+strconv.Itoa(limit)+`) ORDER BY d.uid DESC`,
+	all, err := db.All(ctx, s.db.Built(), scanDelivery, query+` ORDER BY d.uid DESC LIMIT `+strconv.Itoa(limit)+`) ORDER BY d.uid DESC`,
 		args...)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-
-	all, err := scanAll(rows, scanDelivery)
-	return all, s.classify(err)
+	return all, err
 }
 
 // Delivery returns one row of a webhook's log. ErrNotFound when there is none.
 func (s *Store) Delivery(ctx context.Context, factoryUID, webhookUID, uid string) (Delivery, error) {
 	d, err := scanDelivery(
-		s.read.QueryRowContext(
+		s.db.QueryRow(
 			ctx,
 			`SELECT `+deliveryColumns+` FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
 		WHERE w.factory_uid = $1 AND w.uid = $2 AND d.webhook_id = w.id AND d.uid = $3`,
@@ -158,7 +153,7 @@ func (s *Store) Delivery(ctx context.Context, factoryUID, webhookUID, uid string
 		return d, fmt.Errorf("delivery %q: %w", uid, ErrNotFound)
 	}
 
-	return d, s.classify(err)
+	return d, err
 }
 
 // Payload returns the body of an accepted delivery, byte for byte. ErrNotFound when it was never kept, or
@@ -174,66 +169,60 @@ func (s *Store) RunsOfDeliveries(ctx context.Context, deliveryUIDs ...string) (m
 	for len(deliveryUIDs) > 0 {
 		chunk := deliveryUIDs[:min(len(deliveryUIDs), 500)]
 		deliveryUIDs = deliveryUIDs[len(chunk):]
-		marks, args := placeholders(chunk)
-		rows, err := s.read.QueryContext(
-			ctx,
-			`SELECT delivery_uid, id, title, state, automation_uid FROM runs WHERE delivery_uid IN (`+marks+`) AND delivery_uid <> '' ORDER BY id`,
-			args...)
-		if err != nil {
-			return nil, s.classify(err)
-		}
-
-		_, err = scanAll(rows, func(row scanner) (r DeliveryRun, err error) {
+		marks, args := db.Placeholders(chunk)
+		query := `SELECT delivery_uid, id, title, state, automation_uid
+FROM runs
+WHERE delivery_uid IN (` + marks + `) AND delivery_uid <> ''
+ORDER BY id`
+		err := db.Each(ctx, s.db.Built(), func(row db.Row) error {
 			var delivery string
-			err = row.Scan(&delivery, &r.ID, &r.Title, &r.State, &r.AutomationUID)
+			var r DeliveryRun
+			err := row.Scan(&delivery, &r.ID, &r.Title, &r.State, &r.AutomationUID)
 			all[delivery] = append(all[delivery], r)
-			return r, err
-		})
+			return err
+		}, query, args...)
 		if err != nil {
-			return nil, s.classify(err)
+			return nil, err
 		}
 	}
 
 	return all, nil
 }
 
+const countDeliveriesSQL = `SELECT w.uid, d.outcome, sum(d.count)
+FROM webhooks w
+JOIN deliveries d ON d.webhook_id = w.id
+WHERE w.factory_uid = $1
+GROUP BY w.uid, d.outcome`
+
 // DeliveryCounts returns how many requests of each outcome the logs of a factory's webhooks hold, by
 // webhook UID, deleted webhooks included.
 func (s *Store) DeliveryCounts(ctx context.Context, factoryUID string) (map[string]map[DeliveryOutcome]int64, error) {
-	rows, err := s.read.QueryContext(
-		ctx,
-		`SELECT w.uid, d.outcome, sum(d.count) FROM webhooks w JOIN deliveries d ON d.webhook_id = w.id
-		WHERE w.factory_uid = $1 GROUP BY w.uid, d.outcome`,
-		factoryUID,
-	)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-
 	all := map[string]map[DeliveryOutcome]int64{}
-	_, err = scanAll(rows, func(row scanner) (n int64, err error) {
+	err := db.Each(ctx, s.db.Reader, func(row db.Row) error {
 		var webhook string
 		var o DeliveryOutcome
-		err = row.Scan(&webhook, &o, &n)
+		var n int64
+		err := row.Scan(&webhook, &o, &n)
 		if all[webhook] == nil {
 			all[webhook] = map[DeliveryOutcome]int64{}
 		}
 
 		all[webhook][o] = n
-		return n, err
-	})
+		return err
+	}, countDeliveriesSQL, factoryUID)
 
-	return all, s.classify(err)
+	return all, err
 }
 
 func (s *Store) webhookRow(ctx context.Context, factoryUID, webhookUID string) (int64, error) {
 	var id int64
-	err := s.read.QueryRowContext(ctx, `SELECT id FROM webhooks WHERE factory_uid = $1 AND uid = $2`, factoryUID, webhookUID).
+	err := s.db.QueryRow(ctx, `SELECT id FROM webhooks WHERE factory_uid = $1 AND uid = $2`, factoryUID, webhookUID).
 		Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, fmt.Errorf("webhook %q: %w", webhookUID, ErrNotFound)
 	}
-	return id, s.classify(err)
+	return id, err
 }
 
 // AcceptedAfter returns the accepted deliveries of a webhook with UIDs greater than after, in their order,
@@ -248,31 +237,23 @@ func (s *Store) AcceptedAfter(
 		return nil, err
 	}
 
-	rows, err := s.read.QueryContext(
-		ctx,
-		`SELECT `+deliveryColumns+` FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
+	all, err := db.All(ctx, s.db.Reader, scanDelivery, `SELECT `+deliveryColumns+` FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
 		WHERE d.webhook_id = $1 AND d.uid > $2 AND d.outcome = 'accepted' ORDER BY d.uid LIMIT $3`,
 		webhook,
 		after,
-		limit,
-	)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-
-	all, err := scanAll(rows, scanDelivery)
-	return all, s.classify(err)
+		limit)
+	return all, err
 }
 
 // Request returns the body of an accepted delivery, byte for byte, and the headers that were kept of it, as
 // lines "Name: value" that end in CR LF; nil when none were. ErrNotFound as of Payload.
 func (s *Store) Request(ctx context.Context, factoryUID, deliveryUID string) (headers, body []byte, err error) {
-	err = s.read.QueryRowContext(ctx, `SELECT headers, body FROM payloads WHERE delivery_uid = $1 AND factory_uid = $2`, deliveryUID, factoryUID).
+	err = s.db.QueryRow(ctx, `SELECT headers, body FROM payloads WHERE delivery_uid = $1 AND factory_uid = $2`, deliveryUID, factoryUID).
 		Scan(&headers, &body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil, fmt.Errorf("payload of delivery %q: %w", deliveryUID, ErrNotFound)
 	}
-	return headers, body, s.classify(err)
+	return headers, body, err
 }
 
 // DeliveryTally counts the requests of one outcome that a webhook's log holds, of one span of time.
@@ -292,25 +273,17 @@ func (s *Store) DeliveryTallies(
 	since time.Time,
 	span time.Duration,
 ) ([]DeliveryTally, error) {
-	rows, err := s.read.QueryContext(
-		ctx,
-		`SELECT w.uid, d.outcome, d.received_at / $1 AS span, sum(d.count) FROM webhooks w JOIN deliveries d ON d.webhook_id = w.id
+	all, err := db.All(ctx, s.db.Reader, func(row db.Row) (t DeliveryTally, err error) {
+		var at int64
+		err = row.Scan(&t.WebhookUID, &t.Outcome, &at, &t.Count)
+		t.From = db.Time(at * span.Microseconds())
+		return t, err
+	}, `SELECT w.uid, d.outcome, d.received_at / $1 AS span, sum(d.count) FROM webhooks w JOIN deliveries d ON d.webhook_id = w.id
 		WHERE (w.factory_uid = $2 OR $2 = '') AND d.uid >= $3 AND d.received_at >= $4 GROUP BY w.uid, d.outcome, span ORDER BY span, w.uid, d.outcome`,
 		span.Microseconds(),
 		factoryUID,
 		DeliveryUIDAt(since.Add(-clockSlack)),
-		micros(since),
-	)
-	if err != nil {
-		return nil, s.classify(err)
-	}
+		db.Micros(since))
 
-	all, err := scanAll(rows, func(row scanner) (t DeliveryTally, err error) {
-		var at int64
-		err = row.Scan(&t.WebhookUID, &t.Outcome, &at, &t.Count)
-		t.From = timeOf(at * span.Microseconds())
-		return t, err
-	})
-
-	return all, s.classify(err)
+	return all, err
 }

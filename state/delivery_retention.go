@@ -2,9 +2,10 @@ package state
 
 import (
 	"context"
-	"database/sql"
 	"strconv"
 	"time"
+
+	"millwright/state/db"
 )
 
 // trimChunk is how many rows one transaction of a trim deletes, so that deliveries never wait long.
@@ -16,19 +17,11 @@ const trimChunk = 500
 // with its row, unless a run refers to it. Identities go when their webhook is deleted, offered secrets after
 // age.
 func (s *Store) TrimDeliveries(ctx context.Context, keep int, age time.Duration) (int, error) {
-	rows, err := s.read.QueryContext(
-		ctx,
-		`SELECT id, uid, factory_uid, deleted_at IS NOT NULL FROM webhooks ORDER BY id`,
-	)
-	if err != nil {
-		return 0, s.classify(err)
-	}
-
-	webhooks, err := scanAll(rows, func(row scanner) (w trimmed, err error) {
+	webhooks, err := db.All(ctx, s.db.Reader, func(row db.Row) (w trimmed, err error) {
 		return w, row.Scan(&w.id, &w.uid, &w.factory, &w.deleted)
-	})
+	}, `SELECT id, uid, factory_uid, deleted_at IS NOT NULL FROM webhooks ORDER BY id`)
 	if err != nil {
-		return 0, s.classify(err)
+		return 0, err
 	}
 
 	total := 0
@@ -39,7 +32,7 @@ func (s *Store) TrimDeliveries(ctx context.Context, keep int, age time.Duration)
 			err = s.forgetIdentities(ctx, w.id)
 		}
 
-		if err = s.classify(err); ofRow(err) {
+		if ofRow(err) {
 			s.Skip(loopRetain, w.factory, "webhook "+w.uid, err)
 		} else if err != nil {
 			return total, err
@@ -70,10 +63,10 @@ func (s *Store) trimWebhook(ctx context.Context, w trimmed, keep int, cutoff tim
 
 	oldest := DeliveryUIDAt(cutoff.Add(clockSlack))
 	var any int
-	err = s.read.QueryRowContext(ctx, `SELECT 1 FROM deliveries WHERE webhook_id = $1 AND uid < $2 AND uid < $3 LIMIT 1`, webhook, newest, oldest).
+	err = s.db.QueryRow(ctx, `SELECT 1 FROM deliveries WHERE webhook_id = $1 AND uid < $2 AND uid < $3 LIMIT 1`, webhook, newest, oldest).
 		Scan(&any)
 	if err != nil {
-		return 0, noRows(err)
+		return 0, db.NoRows(err)
 	}
 
 	accepted, err := s.nthNewest(
@@ -88,23 +81,15 @@ func (s *Store) trimWebhook(ctx context.Context, w trimmed, keep int, cutoff tim
 
 	total, last := 0, ""
 	for {
-		rows, err := s.read.QueryContext(
-			ctx,
-			`SELECT uid FROM deliveries WHERE webhook_id = $1 AND uid < $2 AND uid < $3 AND received_at < $4
+		uids, err := db.All(ctx, s.db.Reader, func(row db.Row) (uid string, err error) { return uid, row.Scan(&uid) }, `SELECT uid FROM deliveries WHERE webhook_id = $1 AND uid < $2 AND uid < $3 AND received_at < $4
 			AND (outcome <> 'accepted' OR uid < $5) AND uid > $6 ORDER BY uid LIMIT $7`,
 			webhook,
 			newest,
 			oldest,
-			micros(cutoff),
+			db.Micros(cutoff),
 			accepted,
 			last,
-			trimChunk,
-		)
-		if err != nil {
-			return total, err
-		}
-
-		uids, err := scanAll(rows, func(row scanner) (uid string, err error) { return uid, row.Scan(&uid) })
+			trimChunk)
 		if err != nil || len(uids) == 0 {
 			return total, err
 		}
@@ -122,7 +107,7 @@ func (s *Store) trimWebhook(ctx context.Context, w trimmed, keep int, cutoff tim
 // trimRows deletes rows of a log, all at once or, when one of them keeps it from that, each alone.
 func (s *Store) trimRows(ctx context.Context, w trimmed, uids []string) (int, error) {
 	remove := func(uids []string) error {
-		return s.tx(ctx, func(tx *sql.Tx) error { return deleteDeliveries(ctx, tx, w.id, uids) })
+		return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error { return deleteDeliveries(ctx, tx, w.id, uids) })
 	}
 	err := remove(uids)
 	if err == nil {
@@ -151,37 +136,39 @@ func (s *Store) trimRows(ctx context.Context, w trimmed, uids []string) (int, er
 // nthNewest returns the UID of the oldest row that is kept for its rank, or "" when fewer than keep exist.
 func (s *Store) nthNewest(ctx context.Context, webhook int64, keep int, query string) (string, error) {
 	var uid string
-	err := s.read.QueryRowContext(ctx, query, webhook, max(keep-1, 0)).Scan(&uid)
-	return uid, noRows(err)
+	err := s.db.QueryRow(ctx, query, webhook, max(keep-1, 0)).Scan(&uid)
+	return uid, db.NoRows(err)
 }
 
-func deleteDeliveries(ctx context.Context, tx *sql.Tx, webhook int64, uids []string) error {
-	marks, args := placeholders(uids)
-	if _, err := tx.ExecContext(ctx, `DELETE FROM payloads WHERE delivery_uid IN (`+marks+`)
-		AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.delivery_uid = payloads.delivery_uid AND runs.delivery_uid <> '')`, args...); err != nil {
+func deleteDeliveries(ctx context.Context, tx *db.Tx, webhook int64, uids []string) error {
+	marks, args := db.Placeholders(uids)
+	err := tx.ExecBuilt(ctx, `DELETE FROM payloads
+WHERE delivery_uid IN (`+marks+`)
+	AND NOT EXISTS (
+		SELECT 1
+		FROM runs
+		WHERE runs.delivery_uid = payloads.delivery_uid AND runs.delivery_uid <> ''
+	)`, args...)
+	if err != nil {
 		return err
 	}
 
 	args = append(args, webhook)
-	_, err := tx.ExecContext(
-		ctx,
-		`DELETE FROM deliveries WHERE uid IN (`+marks+`) AND webhook_id = $`+strconv.Itoa(len(args)),
-		args...)
-	return err
+	return tx.ExecBuilt(ctx, `DELETE FROM deliveries
+WHERE uid IN (`+marks+`) AND webhook_id = $`+strconv.Itoa(len(args)), args...)
 }
+
+const expireIdentitiesSQL = `DELETE FROM identities
+WHERE webhook_id = $1 AND hash IN (SELECT hash FROM identities WHERE webhook_id = $1 LIMIT $2)`
 
 func (s *Store) forgetIdentities(ctx context.Context, webhook int64) error {
 	for {
-		res, err := s.write.ExecContext(
-			ctx,
-			`DELETE FROM identities WHERE webhook_id = $1 AND hash IN (SELECT hash FROM identities WHERE webhook_id = $1 LIMIT $2)`,
-			webhook,
-			trimChunk,
-		)
-		if err != nil {
+		var n int64
+		err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) (err error) {
+			n, err = tx.Exec(ctx, expireIdentitiesSQL, webhook, trimChunk)
 			return err
-		}
-		if n, err := res.RowsAffected(); err != nil || n == 0 {
+		})
+		if err != nil || n == 0 {
 			return err
 		}
 	}

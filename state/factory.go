@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"millwright/schema"
+	"millwright/state/db"
 )
 
 // Source says where a factory's definition comes from.
@@ -81,7 +82,7 @@ type Factory struct {
 const factoryColumns = `uid, name, generation, source, spec, detached, suspended, sync_state, sync_since, attempted_revision, applied_revision,
 	last_attempted_at, last_applied_at, problems, message, created_at, updated_at`
 
-func scanFactory(row scanner) (Factory, error) {
+func scanFactory(row db.Row) (Factory, error) {
 	var f Factory
 	var source, spec, attempted, appliedRev, problems string
 	var lastAttempted, lastApplied sql.NullInt64
@@ -109,8 +110,8 @@ func scanFactory(row scanner) (Factory, error) {
 		return Factory{}, err
 	}
 
-	f.LastAttempted, f.LastApplied = timeOrNil(lastAttempted), timeOrNil(lastApplied)
-	f.SyncSince, f.Created, f.Updated = timeOf(since), timeOf(created), timeOf(updated)
+	f.LastAttempted, f.LastApplied = db.TimeOrNil(lastAttempted), db.TimeOrNil(lastApplied)
+	f.SyncSince, f.Created, f.Updated = db.Time(since), db.Time(created), db.Time(updated)
 	broken := errors.Join(json.Unmarshal([]byte(source), &f.Source), json.Unmarshal([]byte(spec), &f.Spec),
 		json.Unmarshal([]byte(attempted), &f.Attempted), json.Unmarshal([]byte(appliedRev), &f.Applied),
 		json.Unmarshal([]byte(problems), &f.Problems))
@@ -155,22 +156,14 @@ func (s *Store) configure(ctx context.Context, want []FactorySettings, alone boo
 	all := make([]Factory, len(want))
 	var generation int64
 	var detached []string
-	err := s.tx(ctx, func(tx *sql.Tx) error {
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		generation, detached = 0, nil
 		now := time.Now()
 		if err := s.insertFactories(ctx, tx, want, now); err != nil {
 			return err
 		}
 
-		rows, err := tx.QueryContext(
-			ctx,
-			`SELECT `+factoryColumns+` FROM factories ORDER BY uid`+s.dialect.forUpdate(),
-		)
-		if err != nil {
-			return err
-		}
-
-		present, err := scanAll(rows, scanFactory)
+		present, err := db.All(ctx, tx.Reader, scanFactory, `SELECT `+factoryColumns+` FROM factories ORDER BY uid`+s.db.ForUpdate())
 		if err != nil {
 			return err
 		}
@@ -217,7 +210,7 @@ func (s *Store) configure(ctx context.Context, want []FactorySettings, alone boo
 }
 
 // insertFactories makes those that do not exist yet, in an order that is the same on every replica.
-func (s *Store) insertFactories(ctx context.Context, tx *sql.Tx, want []FactorySettings, now time.Time) error {
+func (s *Store) insertFactories(ctx context.Context, tx *db.Tx, want []FactorySettings, now time.Time) error {
 	want = slices.SortedFunc(
 		slices.Values(want),
 		func(a, b FactorySettings) int { return cmp.Compare(a.Name, b.Name) },
@@ -226,8 +219,8 @@ func (s *Store) insertFactories(ctx context.Context, tx *sql.Tx, want []FactoryS
 		var key [32]byte
 		rand.Read(key[:])
 		uid := NewID(PrefixFactory)
-		if _, err := tx.ExecContext(ctx, `INSERT INTO factories (uid, name, uid_key, generation, source, sync_since, created_at, updated_at)
-			VALUES ($1, $2, $3, 0, '{}', $4, $4, $4) ON CONFLICT (name) DO NOTHING`, uid, w.Name, s.seal.seal("factory "+uid, key[:]), micros(now)); err != nil {
+		if _, err := tx.Exec(ctx, `INSERT INTO factories (uid, name, uid_key, generation, source, sync_since, created_at, updated_at)
+			VALUES ($1, $2, $3, 0, '{}', $4, $4, $4) ON CONFLICT (name) DO NOTHING`, uid, w.Name, s.seal.Seal("factory "+uid, key[:]), db.Micros(now)); err != nil {
 			return err
 		}
 	}
@@ -236,13 +229,13 @@ func (s *Store) insertFactories(ctx context.Context, tx *sql.Tx, want []FactoryS
 }
 
 // updateFactory writes what the settings say of a factory and returns its new generation.
-func (s *Store) updateFactory(ctx context.Context, tx *sql.Tx, f Factory, now time.Time) (int64, error) {
+func (s *Store) updateFactory(ctx context.Context, tx *db.Tx, f Factory, now time.Time) (int64, error) {
 	source, err := json.Marshal(f.Source)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := tx.ExecContext(ctx, `UPDATE factories SET source = $1, detached = $2, suspended = $3, updated_at = $4 WHERE uid = $5`,
-		string(source), flag(f.Detached), flag(f.Suspended), micros(now), f.UID); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE factories SET source = $1, detached = $2, suspended = $3, updated_at = $4 WHERE uid = $5`,
+		string(source), db.Flag(f.Detached), db.Flag(f.Suspended), db.Micros(now), f.UID); err != nil {
 		return 0, err
 	}
 	return s.bump(ctx, tx, f.UID)
@@ -250,9 +243,9 @@ func (s *Store) updateFactory(ctx context.Context, tx *sql.Tx, f Factory, now ti
 
 // Factories returns every factory, detached ones included, by name.
 func (s *Store) Factories(ctx context.Context) ([]Factory, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT `+factoryColumns+` FROM factories ORDER BY name`)
+	rows, err := s.db.Query(ctx, `SELECT `+factoryColumns+` FROM factories ORDER BY name`)
 	if err != nil {
-		return nil, s.classify(err)
+		return nil, err
 	}
 	defer rows.Close()
 
@@ -266,13 +259,13 @@ func (s *Store) Factories(ctx context.Context) ([]Factory, error) {
 		all = append(all, f)
 	}
 
-	return all, s.classify(rows.Err())
+	return all, rows.Err()
 }
 
 // Factory returns the factory with this UID or, failing that, this name. ErrNotFound when there is none.
 func (s *Store) Factory(ctx context.Context, uidOrName string) (Factory, error) {
 	f, err := scanFactory(
-		s.read.QueryRowContext(
+		s.db.QueryRow(
 			ctx,
 			`SELECT `+factoryColumns+` FROM factories WHERE uid = $1 OR name = $1 ORDER BY CASE WHEN uid = $1 THEN 0 ELSE 1 END LIMIT 1`,
 			uidOrName,
@@ -282,7 +275,7 @@ func (s *Store) Factory(ctx context.Context, uidOrName string) (Factory, error) 
 		return f, fmt.Errorf("factory %q: %w", uidOrName, ErrNotFound)
 	}
 
-	return f, s.classify(err)
+	return f, err
 }
 
 // Condition is one statement on a factory, as in Kubernetes: whether it holds, why, and since when.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"millwright/state/db"
 )
 
 // Role says what the holder of an API key may do (docs/contract.md, section 2).
@@ -42,12 +44,12 @@ const KeyPrefix = "mw_"
 
 const keyColumns = `uid, name, role, created_at, expires_at, revoked_at`
 
-func scanKey(row scanner) (Key, error) {
+func scanKey(row db.Row) (Key, error) {
 	var k Key
 	var created int64
 	var expires, revoked sql.NullInt64
 	err := row.Scan(&k.UID, &k.Name, &k.Role, &created, &expires, &revoked)
-	k.Created, k.Expires, k.Revoked = timeOf(created), timeOrNil(expires), timeOrNil(revoked)
+	k.Created, k.Expires, k.Revoked = db.Time(created), db.TimeOrNil(expires), db.TimeOrNil(revoked)
 	return k, err
 }
 
@@ -57,45 +59,45 @@ const insertKeySQL = `INSERT INTO api_keys (uid, name, role, hash, created_at, e
 func (s *Store) CreateKey(ctx context.Context, name string, role Role, expires *time.Time) (Key, string, error) {
 	secret := NewToken(KeyPrefix)
 	k := Key{UID: NewID(PrefixKey), Name: name, Role: role, Created: time.Now().UTC(), Expires: expires}
-	_, err := s.write.ExecContext(
+	err := s.db.Exec(
 		ctx,
 		insertKeySQL,
 		k.UID,
 		k.Name,
 		string(k.Role),
 		HashToken(secret),
-		micros(k.Created),
-		microsOrNull(k.Expires),
+		db.Micros(k.Created),
+		db.MicrosOrNull(k.Expires),
 	)
 
-	return k, secret, s.classify(err)
+	return k, secret, err
 }
 
 // Bootstrap makes an admin key of the given secret if no key exists yet, and reports whether it did.
 func (s *Store) Bootstrap(ctx context.Context, secret string) (bool, error) {
 	made := false
-	err := s.tx(ctx, func(tx *sql.Tx) error {
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		made = false
-		if s.dialect == postgres {
-			if _, err := tx.ExecContext(ctx, `LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE`); err != nil {
+		if s.db.Postgres() {
+			if _, err := tx.Exec(ctx, `LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE`); err != nil {
 				return err
 			}
 		}
 
 		var n int
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM api_keys`).Scan(&n); err != nil || n > 0 {
+		if err := tx.QueryRow(ctx, `SELECT count(*) FROM api_keys`).Scan(&n); err != nil || n > 0 {
 			return err
 		}
 
 		made = true
-		_, err := tx.ExecContext(
+		_, err := tx.Exec(
 			ctx,
 			insertKeySQL,
 			NewID(PrefixKey),
 			"bootstrap",
 			string(RoleAdmin),
 			HashToken(secret),
-			micros(time.Now()),
+			db.Micros(time.Now()),
 			nil,
 		)
 
@@ -109,12 +111,12 @@ func (s *Store) Bootstrap(ctx context.Context, secret string) (bool, error) {
 // expired. The look-up is by the secret's hash, so that its time tells nothing of other secrets.
 func (s *Store) KeyBySecret(ctx context.Context, secret string) (Key, error) {
 	k, err := scanKey(
-		s.read.QueryRowContext(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE hash = $1`, HashToken(secret)),
+		s.db.QueryRow(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE hash = $1`, HashToken(secret)),
 	)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && !k.Live(time.Now()) {
 		return Key{}, fmt.Errorf("API key: %w", ErrNotFound)
 	}
-	return k, s.classify(err)
+	return k, err
 }
 
 // Live reports whether the key may be used at the given time: it is not revoked and has not expired.
@@ -124,38 +126,32 @@ func (k Key) Live(at time.Time) bool {
 
 // Key returns the key with this UID, revoked or expired ones included. ErrNotFound when there is none.
 func (s *Store) Key(ctx context.Context, uid string) (Key, error) {
-	k, err := scanKey(s.read.QueryRowContext(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE uid = $1`, uid))
+	k, err := scanKey(s.db.QueryRow(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE uid = $1`, uid))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Key{}, fmt.Errorf("API key %q: %w", uid, ErrNotFound)
 	}
-	return k, s.classify(err)
+	return k, err
 }
 
 // Keys returns every key, newest first, revoked ones included.
 func (s *Store) Keys(ctx context.Context) ([]Key, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT `+keyColumns+` FROM api_keys ORDER BY uid DESC`)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-	all, err := scanAll(rows, scanKey)
-	return all, s.classify(err)
+	all, err := db.All(ctx, s.db.Reader, scanKey, `SELECT `+keyColumns+` FROM api_keys ORDER BY uid DESC`)
+	return all, err
 }
 
 // RevokeKey ends a key. ErrNotFound when there is none that is not revoked already.
 func (s *Store) RevokeKey(ctx context.Context, uid string) error {
-	err := one(
-		s.write.ExecContext(
-			ctx,
-			`UPDATE api_keys SET revoked_at = $1 WHERE uid = $2 AND revoked_at IS NULL`,
-			micros(time.Now()),
-			uid,
-		),
+	err := s.db.ExecOne(
+		ctx,
+		`UPDATE api_keys SET revoked_at = $1 WHERE uid = $2 AND revoked_at IS NULL`,
+		db.Micros(time.Now()),
+		uid,
 	)
-	if errors.Is(err, errNoRow) {
+	if errors.Is(err, db.ErrNoRow) {
 		return fmt.Errorf("API key %q: %w", uid, ErrNotFound)
 	}
 
-	return s.classify(err)
+	return err
 }
 
 // SessionPrefix begins every session token.
@@ -168,24 +164,24 @@ const maxSessions = 100
 // is stored. ErrNotFound when the key does not exist. Of a key with many sessions the oldest end.
 func (s *Store) CreateSession(ctx context.Context, keyUID string, ttl time.Duration) (string, error) {
 	token, now := NewToken(SessionPrefix), time.Now()
-	err := s.tx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM sessions WHERE expires_at <= $1
-			OR key_uid = $2 AND hash NOT IN (SELECT hash FROM sessions WHERE key_uid = $2 ORDER BY created_at DESC LIMIT $3)`, micros(now), keyUID, maxSessions-1); err != nil {
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE expires_at <= $1
+			OR key_uid = $2 AND hash NOT IN (SELECT hash FROM sessions WHERE key_uid = $2 ORDER BY created_at DESC LIMIT $3)`, db.Micros(now), keyUID, maxSessions-1); err != nil {
 			return err
 		}
 
-		_, err := tx.ExecContext(
+		_, err := tx.Exec(
 			ctx,
 			`INSERT INTO sessions (hash, key_uid, created_at, expires_at) VALUES ($1, $2, $3, $4)`,
 			HashToken(token),
 			keyUID,
-			micros(now),
-			micros(now.Add(ttl)),
+			db.Micros(now),
+			db.Micros(now.Add(ttl)),
 		)
 
 		return err
 	})
-	if isForeignKey(err) {
+	if db.IsForeignKey(err) {
 		return "", fmt.Errorf("API key %q: %w", keyUID, ErrNotFound)
 	}
 
@@ -197,17 +193,17 @@ func (s *Store) CreateSession(ctx context.Context, keyUID string, ttl time.Durat
 func (s *Store) SessionKey(ctx context.Context, token string) (Key, error) {
 	now := time.Now()
 	k, err := scanKey(
-		s.read.QueryRowContext(ctx, `SELECT k.uid, k.name, k.role, k.created_at, k.expires_at, k.revoked_at
-		FROM sessions s JOIN api_keys k ON k.uid = s.key_uid WHERE s.hash = $1 AND s.expires_at > $2`, HashToken(token), micros(now)),
+		s.db.QueryRow(ctx, `SELECT k.uid, k.name, k.role, k.created_at, k.expires_at, k.revoked_at
+		FROM sessions s JOIN api_keys k ON k.uid = s.key_uid WHERE s.hash = $1 AND s.expires_at > $2`, HashToken(token), db.Micros(now)),
 	)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && !k.Live(now) {
 		return Key{}, fmt.Errorf("session: %w", ErrNotFound)
 	}
-	return k, s.classify(err)
+	return k, err
 }
 
 // EndSession ends the session of this token, if there is one.
 func (s *Store) EndSession(ctx context.Context, token string) error {
-	_, err := s.write.ExecContext(ctx, `DELETE FROM sessions WHERE hash = $1`, HashToken(token))
-	return s.classify(err)
+	err := s.db.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, HashToken(token))
+	return err
 }

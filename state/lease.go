@@ -2,11 +2,13 @@ package state
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"millwright/state/db"
+	"millwright/state/notice"
 )
 
 // replicaLease is how long a replica may serve without word from the database. A change of the routing
@@ -68,21 +70,20 @@ func (l *localReplicas) wake() {
 	}
 }
 
+const renewSQL = `INSERT INTO replicas (uid, generation, lease_until)
+VALUES ($1, $2, $3)
+ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation, lease_until = excluded.lease_until`
+
 // Renew prolongs the replica's lease. Call it at least every second; it is free on SQLite.
 func (r *Replica) Renew(ctx context.Context) error {
 	if !r.s.Shared() {
 		return nil
 	}
-	if err := r.s.checkRotated(); err != nil {
-		return err
-	}
 
-	asked := time.Since(r.base) // the lease counts from before the write, so that others see it end later than we do
-	_, err := r.s.write.ExecContext(ctx, `INSERT INTO replicas (uid, generation, lease_until) VALUES ($1, $2, $3)
-		ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation, lease_until = excluded.lease_until`,
-		r.uid, r.loaded.Load(), r.s.leaseEnd(2*replicaLease))
+	asked := time.Since(r.base) // before the write, so that others see the lease end later than we do
+	err := r.s.db.Exec(ctx, renewSQL, r.uid, r.loaded.Load(), r.s.db.LeaseEnd(2*replicaLease))
 	if err != nil {
-		return r.s.classify(err)
+		return err
 	}
 
 	r.until.Store(int64(asked + replicaLease))
@@ -103,10 +104,12 @@ func (r *Replica) Leave(ctx context.Context) error {
 		r.s.local.wake()
 		return nil
 	}
+
 	r.until.Store(0)
-	_, err := r.s.write.ExecContext(ctx, `DELETE FROM replicas WHERE uid = $1`, r.uid)
-	return r.s.classify(err)
+	return r.s.db.Exec(ctx, `DELETE FROM replicas WHERE uid = $1`, r.uid)
 }
+
+const behindSQL = `SELECT count(*) FROM replicas WHERE generation < $1 AND lease_until > $2`
 
 // served waits until every live replica has loaded generation. The change is durable already, so the
 // end of ctx is the only way to fail.
@@ -120,8 +123,7 @@ func (s *Store) served(ctx context.Context, generation int64) error {
 
 	for {
 		var behind int
-		err := s.read.QueryRowContext(ctx, `SELECT count(*) FROM replicas WHERE generation < $1 AND lease_until > $2`, generation, micros(s.clock.now())).
-			Scan(&behind)
+		err := s.db.QueryRow(ctx, behindSQL, generation, db.Micros(s.db.Now())).Scan(&behind)
 		if err == nil && behind == 0 {
 			return nil
 		}
@@ -156,46 +158,53 @@ func (l *localReplicas) served(ctx context.Context, generation int64) error {
 	}
 }
 
+const nextGenerationSQL = `UPDATE routing
+SET generation = generation + 1
+WHERE id = 1
+RETURNING generation`
+
 // bump gives the factory a new generation inside a transaction that changes its routing facts.
-func (s *Store) bump(ctx context.Context, tx *sql.Tx, factoryUID string) (int64, error) {
-	if s.dialect == postgres {
-		if _, err := tx.ExecContext(ctx, lockGenerationSQL, factoryUID); err != nil {
+func (s *Store) bump(ctx context.Context, tx *db.Tx, factoryUID string) (int64, error) {
+	if s.db.Postgres() {
+		if _, err := tx.Exec(ctx, lockGenerationSQL, factoryUID); err != nil {
 			return 0, err
 		}
 	}
 
 	var generation int64
-	if err := tx.QueryRowContext(ctx, `UPDATE routing SET generation = generation + 1 WHERE id = 1 RETURNING generation`).Scan(&generation); err != nil {
+	err := tx.QueryRow(ctx, nextGenerationSQL).Scan(&generation)
+	if err != nil {
 		return 0, err
 	}
 
-	_, err := tx.ExecContext(ctx, `UPDATE factories SET generation = $1 WHERE uid = $2`, generation, factoryUID)
+	_, err = tx.Exec(ctx, `UPDATE factories SET generation = $1 WHERE uid = $2`, generation, factoryUID)
 	return generation, err
 }
 
 // announce tells this process and, on PostgreSQL, every replica that the routing facts changed, and
 // waits until all serve them.
 func (s *Store) announce(ctx context.Context, generation int64) error {
-	s.notify(ctx, Notice{Topic: TopicRouting})
+	s.Notify(notice.Routing, "")
 	return s.served(ctx, generation)
 }
+
+const leaseSQL = `INSERT INTO locks (name, holder, lease_until)
+VALUES ($1, $2, $3)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, lease_until = excluded.lease_until
+WHERE locks.holder = excluded.holder OR locks.lease_until < $4`
 
 // Lease takes or prolongs the named lease for holder until ttl from now, and reports whether holder has
 // it. A lease that ran out is anyone's.
 func (s *Store) Lease(ctx context.Context, name, holder string, ttl time.Duration) (bool, error) {
-	now := s.clock.now()
-	res, err := s.write.ExecContext(ctx, `INSERT INTO locks (name, holder, lease_until) VALUES ($1, $2, $3)
-		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, lease_until = excluded.lease_until
-		WHERE locks.holder = excluded.holder OR locks.lease_until < $4`, name, holder, micros(now.Add(ttl)), micros(now))
-	err = one(res, err)
-	if errors.Is(err, errNoRow) {
+	now := s.db.Now()
+	err := s.db.ExecOne(ctx, leaseSQL, name, holder, db.Micros(now.Add(ttl)), db.Micros(now))
+	if errors.Is(err, db.ErrNoRow) {
 		return false, nil
 	}
-	return err == nil, s.classify(err)
+	return err == nil, err
 }
 
 // Release gives up the named lease if holder has it.
 func (s *Store) Release(ctx context.Context, name, holder string) error {
-	_, err := s.write.ExecContext(ctx, `DELETE FROM locks WHERE name = $1 AND holder = $2`, name, holder)
-	return s.classify(err)
+	return s.db.Exec(ctx, `DELETE FROM locks WHERE name = $1 AND holder = $2`, name, holder)
 }

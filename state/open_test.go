@@ -2,13 +2,19 @@ package state_test
 
 import (
 	"bytes"
+	"database/sql"
 	"errors"
+	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"millwright/state"
+	"millwright/state/backup"
+	"millwright/state/seal"
 	"millwright/state/statetest"
 )
 
@@ -25,7 +31,7 @@ func TestWrongMasterKeyIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: bytes.Repeat([]byte("x"), 32)})
-		if !errors.Is(err, state.ErrWrongMasterKey) {
+		if !errors.Is(err, seal.ErrWrongKey) {
 			t.Fatalf("open with another key: %v", err)
 		}
 		s = statetest.Open(t, dsn)
@@ -75,10 +81,10 @@ func TestSQLiteStateHasOneServer(t *testing.T) {
 		t.Errorf("second open by another name: %v", err)
 	}
 	copied := filepath.Join(t.TempDir(), "copy.db")
-	if _, err := state.Backup(t.Context(), link, copied); err != nil {
+	if _, err := backup.Make(t.Context(), link, copied); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := state.Restore(t.Context(), copied, link, true); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := backup.Restore(t.Context(), copied, link, true); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("restore by another name: %v", err)
 	}
 }
@@ -141,39 +147,6 @@ func TestSecretsAreSealed(t *testing.T) {
 	}
 }
 
-func TestMasterKeyFile(t *testing.T) {
-	dsn := filepath.Join(t.TempDir(), "deep", "state.db")
-	key, err := state.LoadMasterKey(dsn, "", "")
-	if err != nil || len(key) != 32 {
-		t.Fatalf("%d bytes, %v", len(key), err)
-	}
-	again, err := state.LoadMasterKey("sqlite:"+dsn, "", "")
-	if err != nil || !bytes.Equal(key, again) {
-		t.Errorf("the key changed: %v", err)
-	}
-	info, err := os.Stat(filepath.Join(filepath.Dir(dsn), "master-key"))
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
-	}
-	if err := os.WriteFile(dsn, []byte("something"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(filepath.Dir(dsn), "master-key")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := state.LoadMasterKey(dsn, "", ""); !errors.Is(err, state.ErrWrongMasterKey) {
-		t.Errorf("a state whose key file is lost: %v", err)
-	}
-	for _, dsn := range []string{"postgres://u@h/d", "postgresql://u@h/d"} {
-		if _, err := state.LoadMasterKey(dsn, "", ""); err == nil {
-			t.Errorf("%s: no key asked for", dsn)
-		}
-	}
-	if _, err := state.LoadMasterKey(dsn, "short", ""); err == nil || strings.Contains(err.Error(), "short\"") {
-		t.Errorf("a short key: %v", err)
-	}
-}
-
 func TestPostgresAddressIsNotShown(t *testing.T) {
 	_, err := state.Open(t.Context(), state.Config{DSN: "postgres://u:canary-pw@[bad", MasterKey: statetest.MasterKey()})
 	if err == nil || strings.Contains(err.Error(), "canary-pw") {
@@ -196,4 +169,86 @@ func TestIDs(t *testing.T) {
 	if x != state.WebhookUID(key, "ci", 0) || !state.ValidID("wh", x) {
 		t.Errorf("UID %s", x)
 	}
+}
+
+// TestSessionSettings opens a state as a role whose own settings promise less than the state does. What
+// its transactions run with is written down by triggers.
+func TestSessionSettings(t *testing.T) {
+	for name, c := range map[string]struct{ set, commit string }{
+		"off":             {"synchronous_commit = off", "on"},
+		"local":           {"synchronous_commit = local", "local"},
+		"stronger":        {"synchronous_commit = remote_apply", "remote_apply"},
+		"repeatable read": {"default_transaction_isolation = 'repeatable read'", "on"},
+		"serializable":    {"default_transaction_isolation = 'serializable'", "on"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := statetest.Postgres(t)
+			statetest.Open(t, dsn).Close() // makes the tables
+			db := openDB(t, dsn)
+			role := fmt.Sprintf("role%d", time.Now().UnixNano())
+			execAll(t, db,
+				`CREATE ROLE `+role+` LOGIN SUPERUSER`, `ALTER ROLE `+role+` SET `+c.set,
+				`CREATE TABLE seen (what TEXT, synchronous TEXT, isolation TEXT)`,
+				`CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+					INSERT INTO seen VALUES (tg_table_name, current_setting('synchronous_commit'), current_setting('transaction_isolation'));
+					RETURN NEW; END $$`)
+			for _, table := range []string{"runs", "deliveries", "secrets", "replicas", "syncs"} {
+				execAll(t, db, `CREATE TRIGGER note AFTER INSERT OR UPDATE ON `+table+` FOR EACH ROW EXECUTE FUNCTION note()`)
+			}
+			t.Cleanup(func() { execAll(t, db, `DROP OWNED BY `+role, `DROP ROLE `+role) })
+
+			s := statetest.Open(t, asRole(t, dsn, role))
+			h := newHooks(t, s, "ci") // applies
+			if _, err := s.Accept(t.Context(), h.acceptance("ci", "one", 1)); err != nil {
+				t.Fatal(err)
+			}
+			id := create(t, s, newRun("a prompt")).ID
+			claim(t, s, id)
+			r, err := s.Join(t.Context(), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Leave(t.Context())
+			s.Close()
+
+			rows, err := db.Query(`SELECT DISTINCT what, synchronous, isolation FROM seen ORDER BY what`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rows.Close()
+			tables := 0
+			for rows.Next() {
+				var what, synchronous, isolation string
+				if err := rows.Scan(&what, &synchronous, &isolation); err != nil {
+					t.Fatal(err)
+				}
+				tables++
+				if synchronous != c.commit || isolation != "read committed" {
+					t.Errorf("%s was written with synchronous_commit %s and isolation %s", what, synchronous, isolation)
+				}
+			}
+			if err := rows.Err(); err != nil || tables != 5 {
+				t.Errorf("writes of %d tables were seen: %v", tables, err)
+			}
+		})
+	}
+}
+
+func execAll(t testing.TB, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+func asRole(t *testing.T, dsn, role string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(role)
+	return u.String()
 }

@@ -2,12 +2,12 @@ package state
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 
 	"millwright/schema"
+	"millwright/state/db"
 )
 
 // Routing is what the ingress needs to judge a delivery: the live webhooks of every attached factory
@@ -60,41 +60,37 @@ type RoutedAutomation struct {
 // LoopRouting is the reading of the routing facts, as a loop that may skip rows.
 const LoopRouting = "routing"
 
+const routingGenerationSQL = `SELECT generation FROM routing WHERE id = 1`
+
+const attachedFactoriesSQL = `SELECT uid, name, generation, spec
+FROM factories
+WHERE detached = 0
+ORDER BY name`
+
+func scanRoutedFactory(row db.Row) (f RoutedFactory, err error) {
+	err = row.Scan(&f.UID, &f.Name, &f.Generation, &f.spec)
+	f.Err = json.Unmarshal([]byte(f.spec), &f.file)
+	return f, err
+}
+
 // Routing reads the routing facts in one consistent view. A factory or webhook that cannot be read as it is
 // stored says so by its Err, and is skipped.
 func (s *Store) Routing(ctx context.Context) (Routing, error) {
 	var r Routing
-	err := s.view(ctx, func(tx *sql.Tx) error {
+	err := s.db.View(ctx, func(tx db.View) error {
 		r = Routing{}
-		if err := tx.QueryRowContext(ctx, `SELECT generation FROM routing WHERE id = 1`).Scan(&r.Generation); err != nil {
-			return err
-		}
-
-		rows, err := tx.QueryContext(
-			ctx,
-			`SELECT uid, name, generation, spec FROM factories WHERE detached = 0 ORDER BY name`,
-		)
+		err := tx.QueryRow(ctx, routingGenerationSQL).Scan(&r.Generation)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
 
-		for rows.Next() {
-			var f RoutedFactory
-			if err := rows.Scan(&f.UID, &f.Name, &f.Generation, &f.spec); err != nil {
-				return err
-			}
-
-			f.Err = json.Unmarshal([]byte(f.spec), &f.file)
-			r.Factories = append(r.Factories, f)
-		}
-
-		if err := rows.Err(); err != nil {
+		r.Factories, err = db.All(ctx, tx.Reader, scanRoutedFactory, attachedFactoriesSQL)
+		if err != nil {
 			return err
 		}
 
 		for i := range r.Factories {
-			if err := s.routeFactory(ctx, tx, &r.Factories[i]); err != nil {
+			if err := s.routeFactory(ctx, tx.Reader, &r.Factories[i]); err != nil {
 				return fmt.Errorf("factory %q: %w", r.Factories[i].Name, err)
 			}
 		}
@@ -102,7 +98,7 @@ func (s *Store) Routing(ctx context.Context) (Routing, error) {
 		return nil
 	})
 	if err != nil {
-		return r, s.classify(err)
+		return r, err
 	}
 
 	for _, f := range r.Factories {
@@ -117,38 +113,38 @@ func (s *Store) Routing(ctx context.Context) (Routing, error) {
 	return r, nil
 }
 
+const routedWebhooksSQL = `SELECT w.id, w.uid, w.spec, v.name, v.sealed
+FROM webhooks w
+JOIN secret_versions v ON v.name = w.secret_name AND v.version = w.secret_version
+WHERE w.factory_uid = $1 AND w.deleted_at IS NULL
+ORDER BY w.name`
+
+func (s *Store) scanRoutedWebhook(row db.Row) (w RoutedWebhook, err error) {
+	var spec, name string
+	var sealed []byte
+	if err := row.Scan(&w.ID, &w.UID, &spec, &name, &sealed); err != nil {
+		return w, err
+	}
+
+	w.Err = json.Unmarshal([]byte(spec), &w.Spec)
+	w.Pending = sealed == nil
+	if !w.Pending && w.Err == nil {
+		w.Secret, w.Err = s.seal.Open("secret "+name, sealed)
+	}
+
+	return w, nil
+}
+
 // routeFactory reads the webhooks and automations of a factory. Its error is the database's; what is wrong
 // with rows is noted at the webhook or the factory.
-func (s *Store) routeFactory(ctx context.Context, tx *sql.Tx, f *RoutedFactory) error {
-	rows, err := tx.QueryContext(ctx, `SELECT w.id, w.uid, w.spec, v.name, v.sealed FROM webhooks w
-		JOIN secret_versions v ON v.name = w.secret_name AND v.version = w.secret_version
-		WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.name`, f.UID)
+func (s *Store) routeFactory(ctx context.Context, r db.Reader, f *RoutedFactory) error {
+	var err error
+	f.Webhooks, err = db.All(ctx, r, s.scanRoutedWebhook, routedWebhooksSQL, f.UID)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
 
-	for rows.Next() {
-		var w RoutedWebhook
-		var spec, name string
-		var sealed []byte
-		if err := rows.Scan(&w.ID, &w.UID, &spec, &name, &sealed); err != nil {
-			return err
-		}
-
-		w.Err = json.Unmarshal([]byte(spec), &w.Spec)
-		if w.Pending = sealed == nil; !w.Pending && w.Err == nil {
-			w.Secret, w.Err = s.seal.open("secret "+name, sealed)
-		}
-
-		f.Webhooks = append(f.Webhooks, w)
-	}
-
-	if err := rows.Err(); err != nil {
-		return err
-	}
-
-	d, err := s.applied(ctx, tx, f.UID, f.Generation)
+	d, err := s.applied(ctx, r, f.UID, f.Generation)
 	switch {
 	case errors.Is(err, ErrUnreadable):
 		f.Err = err
@@ -168,23 +164,9 @@ func (s *Store) routeFactory(ctx context.Context, tx *sql.Tx, f *RoutedFactory) 
 	return nil
 }
 
-// view runs f in a read-only transaction with one consistent view.
-func (s *Store) view(ctx context.Context, f func(*sql.Tx) error) error {
-	opts := &sql.TxOptions{ReadOnly: true}
-	if s.dialect == postgres {
-		opts.Isolation = sql.LevelRepeatableRead
-	}
-	tx, err := s.read.BeginTx(ctx, opts)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback()
-	return f(tx)
-}
-
 // RoutingGeneration returns the present value of Routing.Generation, to see cheaply whether it moved.
 func (s *Store) RoutingGeneration(ctx context.Context) (int64, error) {
 	var generation int64
-	err := s.read.QueryRowContext(ctx, `SELECT generation FROM routing WHERE id = 1`).Scan(&generation)
-	return generation, s.classify(err)
+	err := s.db.QueryRow(ctx, routingGenerationSQL).Scan(&generation)
+	return generation, err
 }

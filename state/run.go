@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"millwright/state/db"
 )
 
 // RunState is where a run stands (docs/contract.md, section 4, States).
@@ -99,7 +101,7 @@ const runColumns = `id, factory_uid, title, prompt, envelope, state, source, cre
 	skills, execution, attempt, next_seq, worker, worker_name, status_message, error_code, cancel_requested_at,
 	created_at, updated_at, queued_at, started_at, finished_at, traceparent, lease_until`
 
-func scanRun(row scanner) (Run, error) {
+func scanRun(row db.Row) (Run, error) {
 	var r Run
 	var config, secrets, metadata, skills string
 	var created, updated, queued int64
@@ -148,9 +150,9 @@ func scanRun(row scanner) (Run, error) {
 	}
 
 	r.Config, r.Skills = json.RawMessage(config), json.RawMessage(skills)
-	r.Created, r.Updated, r.Queued = timeOf(created), timeOf(updated), timeOf(queued)
-	r.CancelRequested, r.Started, r.Finished = timeOrNil(cancel), timeOrNil(started), timeOrNil(finished)
-	r.LeaseUntil = timeOrNil(lease)
+	r.Created, r.Updated, r.Queued = db.Time(created), db.Time(updated), db.Time(queued)
+	r.CancelRequested, r.Started, r.Finished = db.TimeOrNil(cancel), db.TimeOrNil(started), db.TimeOrNil(finished)
+	r.LeaseUntil = db.TimeOrNil(lease)
 	r.readJSON(metadata, secrets)
 	return r, nil
 }
@@ -185,8 +187,8 @@ func (r *Run) readJSON(metadata, secrets string) {
 
 // Run returns one run. ErrNotFound when there is none of this ID.
 func (s *Store) Run(ctx context.Context, id string) (Run, error) {
-	r, err := scanRun(reader{s}.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`, id))
-	return r, s.classify(noRun(id, err))
+	r, err := scanRun(s.db.QueryRow(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`, id))
+	return r, noRun(id, err)
 }
 
 func noRun(id string, err error) error {
@@ -197,9 +199,9 @@ func noRun(id string, err error) error {
 }
 
 // lockRun reads a run that the transaction is about to change.
-func (s *Store) lockRun(ctx context.Context, tx write, id string) (Run, error) {
+func (s *Store) lockRun(ctx context.Context, tx *db.Tx, id string) (Run, error) {
 	r, err := scanRun(
-		tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`+s.dialect.forUpdate(), id),
+		tx.QueryRow(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`+s.db.ForUpdate(), id),
 	)
 	return r, noRun(id, err)
 }
@@ -216,26 +218,20 @@ type Attachment struct {
 // (docs/contract.md, section 9).
 const PayloadName = "event-payload.json"
 
+const attachmentsSQL = `SELECT file_name, mime_type, length(body)
+FROM attachments
+WHERE run_id = $1
+UNION ALL
+SELECT '` + PayloadName + `', 'application/json', length(body)
+FROM payloads
+WHERE delivery_uid = $2
+ORDER BY 1`
+
 // Attachments lists the files of a run, without their bodies, by name; the payload of the delivery that
 // started it is one of them for as long as it is kept.
 func (s *Store) Attachments(ctx context.Context, r Run) ([]Attachment, error) {
-	rows, err := reader{
-		s,
-	}.QueryContext(
-		ctx,
-		`SELECT file_name, mime_type, length(body) FROM attachments WHERE run_id = $1
-		UNION ALL SELECT '`+PayloadName+`', 'application/json', length(body) FROM payloads WHERE delivery_uid = $2 ORDER BY 1`,
-		r.ID,
-		r.DeliveryUID,
-	)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-
-	all, err := scanAll(rows, func(row scanner) (a Attachment, err error) {
-		return a, row.Scan(&a.Name, &a.MimeType, &a.Size)
-	})
-	return all, s.classify(err)
+	scan := func(row db.Row) (a Attachment, err error) { return a, row.Scan(&a.Name, &a.MimeType, &a.Size) }
+	return db.All(ctx, s.db.Reader, scan, attachmentsSQL, r.ID, r.DeliveryUID)
 }
 
 // AttachmentsOf is Attachments for several runs, by run ID.
@@ -255,25 +251,24 @@ func (s *Store) AttachmentsOf(ctx context.Context, runs []Run) (map[string][]Att
 	}
 
 	in := strings.Join(ids, ", ")
-	rows, err := s.listRows(
-		ctx,
-		nil,
-		`SELECT run_id, file_name, mime_type, length(body) FROM attachments WHERE run_id IN (`+in+`)
-		UNION ALL SELECT r.id, '`+PayloadName+`', 'application/json', length(p.body) FROM runs r JOIN payloads p ON p.delivery_uid = r.delivery_uid WHERE r.id IN (`+in+`) ORDER BY 1, 2`,
-		args...)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-
-	_, err = scanAll(rows, func(row scanner) (struct{}, error) {
+	query := `SELECT run_id, file_name, mime_type, length(body)
+FROM attachments
+WHERE run_id IN (` + in + `)
+UNION ALL
+SELECT r.id, '` + PayloadName + `', 'application/json', length(p.body)
+FROM runs r
+JOIN payloads p ON p.delivery_uid = r.delivery_uid
+WHERE r.id IN (` + in + `)
+ORDER BY 1, 2`
+	err := db.Each(ctx, s.db.Built(), func(row db.Row) error {
 		var id string
 		var a Attachment
 		err := row.Scan(&id, &a.Name, &a.MimeType, &a.Size)
 		all[id] = append(all[id], a)
-		return struct{}{}, err
-	})
+		return err
+	}, query, args...)
 
-	return all, s.classify(err)
+	return all, err
 }
 
 // Attachment returns one file of a run with its body. ErrNotFound when the run has none of this name.
@@ -284,13 +279,13 @@ func (s *Store) Attachment(ctx context.Context, r Run, name string) (Attachment,
 		query, key = `SELECT 'application/json', body FROM payloads WHERE delivery_uid = $1 AND $2 <> ''`, r.DeliveryUID
 	}
 
-	err := s.read.QueryRowContext(ctx, query, key, name).Scan(&a.MimeType, &a.Body)
+	err := s.db.QueryRow(ctx, query, key, name).Scan(&a.MimeType, &a.Body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return a, fmt.Errorf("attachment %q of run %s: %w", name, r.ID, ErrNotFound)
 	}
 
 	a.Size = int64(len(a.Body))
-	return a, s.classify(err)
+	return a, err
 }
 
 // SubmittedPrompt returns the whole text that the agent gets for the run's current execution: the prompt
@@ -300,20 +295,10 @@ func (s *Store) SubmittedPrompt(ctx context.Context, r Run) (string, error) {
 		return r.Text(), nil
 	}
 
-	rows, err := reader{
-		s,
-	}.QueryContext(
-		ctx,
-		`SELECT message FROM followups WHERE run_id = $1 AND execution = $2 ORDER BY uid`,
+	messages, err := db.All(ctx, s.db.Reader, func(row db.Row) (m string, err error) { return m, row.Scan(&m) }, `SELECT message FROM followups WHERE run_id = $1 AND execution = $2 ORDER BY uid`,
 		r.ID,
-		r.Execution,
-	)
-	if err != nil {
-		return "", s.classify(err)
-	}
-
-	messages, err := scanAll(rows, func(row scanner) (m string, err error) { return m, row.Scan(&m) })
-	return strings.Join(messages, "\n\n"), s.classify(err)
+		r.Execution)
+	return strings.Join(messages, "\n\n"), err
 }
 
 // Text returns the prompt and, after a blank line, the envelope if there is one.

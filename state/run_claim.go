@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"millwright/state/db"
+	"millwright/state/notice"
 )
 
 // Claim is a worker's hold on one attempt of a run. Every change that the worker makes carries it, and is
@@ -51,7 +54,7 @@ const pickSQL = `(
 
 func (s *Store) pickSQL(condition string) string {
 	lock := ""
-	if s.dialect == postgres {
+	if s.db.Postgres() {
 		lock = `FOR UPDATE SKIP LOCKED`
 	}
 	return fmt.Sprintf(pickSQL, condition, lock)
@@ -96,7 +99,7 @@ func (s *Store) ClaimRuns(
 	perFactory int,
 ) ([]Claimed, error) {
 	var all []Claimed
-	err := s.commit(ctx, func(ctx context.Context, tx write) error {
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		all = all[:0]
 		query, lane := s.claimNextSQL(), served
 		room, err := s.roomOf(ctx, tx, perFactory)
@@ -137,7 +140,7 @@ func (s *Store) ClaimRuns(
 	}
 
 	for _, c := range all {
-		s.notify(ctx, Notice{Topic: TopicRun, ID: c.Run.ID})
+		s.Notify(notice.Run, c.Run.ID)
 	}
 
 	return all, nil
@@ -157,7 +160,7 @@ func (s *Store) claimApart(
 			return all, nil
 		}
 		if err != nil {
-			return all, s.classify(err)
+			return all, err
 		}
 
 		ask := asks[len(all)]
@@ -185,13 +188,13 @@ LIMIT 1`
 
 // head returns the run that ClaimRuns would give next; sql.ErrNoRows when there is none.
 func (s *Store) head(ctx context.Context, served string, perFactory int) (id string, err error) {
-	err = s.commit(ctx, func(ctx context.Context, tx write) error {
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		room, err := s.roomOf(ctx, tx, perFactory)
 		if err != nil {
 			return err
 		}
 		if room == nil {
-			return tx.QueryRowContext(ctx, headSQL, served, 0).Scan(&id)
+			return tx.QueryRow(ctx, headSQL, served, 0).Scan(&id)
 		}
 
 		lane, err := nextLane(ctx, tx, served, room)
@@ -199,7 +202,7 @@ func (s *Store) head(ctx context.Context, served string, perFactory int) (id str
 			return err
 		}
 
-		return tx.QueryRowContext(ctx, headSQL, lane, 1).Scan(&id)
+		return tx.QueryRow(ctx, headSQL, lane, 1).Scan(&id)
 	})
 	return id, err
 }
@@ -248,36 +251,27 @@ const (
 
 // roomOf returns the room of each factory, and keeps it from being taken by others until tx ends; nil when
 // perFactory is 0.
-func (s *Store) roomOf(ctx context.Context, tx write, perFactory int) (*factoryRoom, error) {
+func (s *Store) roomOf(ctx context.Context, tx *db.Tx, perFactory int) (*factoryRoom, error) {
 	if perFactory == 0 {
 		return nil, nil
 	}
 
-	if s.dialect == postgres {
-		if _, err := tx.ExecContext(ctx, lockClaimsSQL); err != nil {
+	if s.db.Postgres() {
+		if _, err := tx.Exec(ctx, lockClaimsSQL); err != nil {
 			return nil, err
 		}
 	}
 
-	rows, err := tx.QueryContext(ctx, heldByFactorySQL)
-	if err != nil {
-		return nil, err
-	}
-
-	type count struct {
-		factory string
-		runs    int
-	}
-	counts, err := scanAll(rows, func(row scanner) (c count, err error) {
-		return c, row.Scan(&c.factory, &c.runs)
-	})
-	if err != nil {
-		return nil, err
-	}
-
 	room := &factoryRoom{most: perFactory, left: map[string]int{}}
-	for _, c := range counts {
-		room.left[c.factory] = perFactory - c.runs
+	err := db.Each(ctx, tx.Reader, func(row db.Row) error {
+		var factory string
+		var runs int
+		err := row.Scan(&factory, &runs)
+		room.left[factory] = perFactory - runs
+		return err
+	}, heldByFactorySQL)
+	if err != nil {
+		return nil, err
 	}
 
 	return room, nil
@@ -285,13 +279,13 @@ func (s *Store) roomOf(ctx context.Context, tx write, perFactory int) (*factoryR
 
 // nextLane returns the next factory behind one, in a circle, that has queued runs and room; sql.ErrNoRows
 // when there is none.
-func nextLane(ctx context.Context, tx write, behind string, room *factoryRoom) (lane string, err error) {
+func nextLane(ctx context.Context, tx *db.Tx, behind string, room *factoryRoom) (lane string, err error) {
 	seen := map[string]bool{}
 	for lane = behind; ; {
 		after := lane
-		err = tx.QueryRowContext(ctx, nextLaneSQL, after).Scan(&lane)
+		err = tx.QueryRow(ctx, nextLaneSQL, after).Scan(&lane)
 		if errors.Is(err, sql.ErrNoRows) {
-			err = tx.QueryRowContext(ctx, firstLaneSQL).Scan(&lane)
+			err = tx.QueryRow(ctx, firstLaneSQL).Scan(&lane)
 		}
 		if err != nil {
 			return "", err
@@ -311,7 +305,7 @@ func nextLane(ctx context.Context, tx write, behind string, room *factoryRoom) (
 // ended as ERROR because its row cannot be read.
 func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, hold time.Duration) (Claim, Run, error) {
 	var c Claimed
-	err := s.commit(ctx, func(ctx context.Context, tx write) (err error) {
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) (err error) {
 		c, err = s.claim(ctx, tx, s.claimOneSQL(), id, Ask{worker, workerName}, hold)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("run %s is not queued: %w", id, ErrConflict)
@@ -331,7 +325,7 @@ func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, hol
 		return Claim{}, Run{}, err
 	}
 
-	s.notify(ctx, Notice{Topic: TopicRun, ID: id})
+	s.Notify(notice.Run, id)
 	return c.Claim, c.Run, nil
 }
 
@@ -339,8 +333,8 @@ func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, hol
 const maxWorker = 200
 
 // claim gives the run that a statement picks by its parameter $6 to a worker.
-func (s *Store) claim(ctx context.Context, tx write, query, pick string, a Ask, hold time.Duration) (Claimed, error) {
-	if len(a.Worker) > maxWorker || storable(a.Worker) != a.Worker {
+func (s *Store) claim(ctx context.Context, tx *db.Tx, query, pick string, a Ask, hold time.Duration) (Claimed, error) {
+	if len(a.Worker) > maxWorker || db.Text(a.Worker) != a.Worker {
 		return Claimed{}, fmt.Errorf("the UID of a worker is text of at most %d bytes: %w", maxWorker, ErrConflict)
 	}
 
@@ -349,8 +343,8 @@ func (s *Store) claim(ctx context.Context, tx write, query, pick string, a Ask, 
 	c := Claim{Worker: a.Worker, Token: hex.EncodeToString(token[:])}
 	now := time.Now()
 
-	r, err := scanRun(tx.QueryRowContext(ctx, query,
-		a.Worker, bounded(a.WorkerName, maxWorker), c.hash(), s.leaseEnd(hold), micros(now), pick))
+	r, err := scanRun(tx.QueryRow(ctx, query,
+		a.Worker, db.Bounded(a.WorkerName, maxWorker), c.hash(), s.db.LeaseEnd(hold), db.Micros(now), pick))
 	if err != nil {
 		return Claimed{}, err
 	}
@@ -378,9 +372,9 @@ WHERE state = 'QUEUED'`
 func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
 	var q QueueStats
 	var oldest sql.NullInt64
-	err := reader{s}.QueryRowContext(ctx, queueSQL).Scan(&q.Queued, &oldest, &q.Held)
-	q.Oldest = timeOrNil(oldest)
-	return q, s.classify(err)
+	err := s.db.QueryRow(ctx, queueSQL).Scan(&q.Queued, &oldest, &q.Held)
+	q.Oldest = db.TimeOrNil(oldest)
+	return q, err
 }
 
 // ReapRuns takes at most limit runs away from workers whose lease ran out before deadline, and returns
@@ -389,12 +383,12 @@ func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
 //
 // deadline is by this machine's clock. None are taken for a while after the database's clock was set.
 func (s *Store) ReapRuns(ctx context.Context, deadline time.Time, limit int) ([]Run, error) {
-	if !s.clock.steady() {
+	if !s.db.ClockSteady() {
 		return nil, nil
 	}
 	return s.reap(
 		ctx,
-		lost{`claim_hash IS NOT NULL AND lease_until < $1`, micros(deadline.Add(-s.ClockSkew()))},
+		lost{`claim_hash IS NOT NULL AND lease_until < $1`, db.Micros(deadline.Add(-s.ClockSkew()))},
 		limit,
 	)
 }
@@ -447,27 +441,19 @@ func (s *Store) reap(ctx context.Context, where lost, limit int) (reaped []Run, 
 
 // lostRuns returns at most limit runs that meet the condition and come after one of them.
 func (s *Store) lostRuns(ctx context.Context, where lost, after heldRun, limit int) ([]heldRun, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT id, factory_uid, lease_until FROM runs
+	all, err := db.All(ctx, s.db.Reader, func(row db.Row) (h heldRun, err error) { return h, row.Scan(&h.id, &h.factory, &h.until) }, `SELECT id, factory_uid, lease_until FROM runs
 		WHERE `+where.sql+` AND (lease_until, id) > ($2, $3)
 		ORDER BY lease_until, id LIMIT $4`, where.arg, after.until, after.id, limit)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-
-	all, err := scanAll(
-		rows,
-		func(row scanner) (h heldRun, err error) { return h, row.Scan(&h.id, &h.factory, &h.until) },
-	)
-	return all, s.classify(err)
+	return all, err
 }
 
 // reapRun takes one run away from its worker.
 func (s *Store) reapRun(ctx context.Context, where lost, id string) (r Run, err error) {
-	err = s.commitRun(ctx, id, func(ctx context.Context, tx write) (err error) {
+	err = s.commitRun(ctx, id, func(ctx context.Context, tx *db.Tx) (err error) {
 		r, err = scanRun(
-			tx.QueryRowContext(
+			tx.QueryRow(
 				ctx,
-				`SELECT `+runColumns+` FROM runs WHERE `+where.sql+` AND id = $2`+s.dialect.forUpdate(),
+				`SELECT `+runColumns+` FROM runs WHERE `+where.sql+` AND id = $2`+s.db.ForUpdate(),
 				where.arg,
 				id,
 			),
@@ -491,7 +477,7 @@ func (s *Store) reapRun(ctx context.Context, where lost, id string) (r Run, err 
 }
 
 // lose moves a locked run on whose worker is gone.
-func (r *Run) lose(ctx context.Context, tx write) error {
+func (r *Run) lose(ctx context.Context, tx *db.Tx) error {
 	switch {
 	case r.CancelRequested != nil:
 		return r.end(ctx, tx, Result{State: RunCancelled})

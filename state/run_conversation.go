@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"millwright/schema/agentconfig"
 	"slices"
 	"time"
+
+	"millwright/schema/agentconfig"
+
+	"millwright/state/db"
 )
 
 // MessageRole says who speaks in a conversation.
@@ -86,7 +89,7 @@ type ChangeInfo struct {
 const kindState = "state"
 
 // entered records that the run is now in its State. The row's next_seq has been counted up for it.
-func (r *Run) entered(ctx context.Context, tx write, at time.Time) error {
+func (r *Run) entered(ctx context.Context, tx *db.Tx, at time.Time) error {
 	info := ChangeInfo{
 		State:     r.State,
 		Execution: r.Execution,
@@ -106,8 +109,8 @@ func (r *Run) entered(ctx context.Context, tx write, at time.Time) error {
 	return r.enter(ctx, tx, r.nextSeq-1, kindState, content, at)
 }
 
-func (r *Run) enter(ctx context.Context, tx write, seq int64, kind string, content []byte, at time.Time) error {
-	_, err := tx.ExecContext(
+func (r *Run) enter(ctx context.Context, tx *db.Tx, seq int64, kind string, content []byte, at time.Time) error {
+	_, err := tx.Exec(
 		ctx,
 		`INSERT INTO run_entries (run_id, seq, factory_uid, execution, kind, content, at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		r.ID,
@@ -116,7 +119,7 @@ func (r *Run) enter(ctx context.Context, tx write, seq int64, kind string, conte
 		r.Execution,
 		kind,
 		string(content),
-		micros(at),
+		db.Micros(at),
 	)
 	return err
 }
@@ -129,33 +132,24 @@ func (s *Store) Entries(ctx context.Context, runID string, after int64, limit in
 
 // entries reads at most $3 entries that meet a condition.
 func (s *Store) entries(ctx context.Context, condition string, args ...any) ([]Entry, error) {
-	rows, err := reader{
-		s,
-	}.QueryContext(
-		ctx,
-		`SELECT seq, execution, kind, content, at FROM run_entries WHERE `+condition+` ORDER BY seq LIMIT $3`,
-		args...)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-
-	all, err := scanAll(rows, func(row scanner) (e Entry, err error) {
+	all, err := db.All(ctx, s.db.Reader, func(row db.Row) (e Entry, err error) {
 		var kind, content string
 		var at int64
 		if err := row.Scan(&e.Seq, &e.Execution, &kind, &content, &at); err != nil {
 			return e, err
 		}
 
-		e.At = timeOf(at)
+		e.At = db.Time(at)
 		if kind == kindState {
 			return e, json.Unmarshal([]byte(content), &e.Change)
 		}
 
 		e.Message = &Message{Role: MessageRole(kind), At: e.At}
 		return e, json.Unmarshal([]byte(content), &e.Message.Content)
-	})
+	}, `SELECT seq, execution, kind, content, at FROM run_entries WHERE `+condition+` ORDER BY seq LIMIT $3`,
+		args...)
 
-	return all, s.classify(err)
+	return all, err
 }
 
 // RunSteps is what was said in one run of a conversation.
@@ -167,39 +161,31 @@ type RunSteps struct {
 // maxConversationRuns is how many runs of a conversation are read at most, the newest.
 const maxConversationRuns = 1000
 
+const conversationSQL = `SELECT id, execution, created_at, octet_length(prompt) + octet_length(envelope)
+FROM runs
+WHERE conversation_id = $1 AND ($2 = '' OR id <= $2)
+ORDER BY id DESC
+LIMIT $3`
+
 // Conversation returns what was said in the runs of a conversation, oldest first: together no more than Steps
 // returns of one, the prompts of the runs included. Unless it is empty, last is the newest run to be read.
 // ErrNotFound when there is none.
 func (s *Store) Conversation(ctx context.Context, id, last string) ([]RunSteps, error) {
-	rows, err := reader{
-		s,
-	}.QueryContext(
-		ctx,
-		`SELECT id, execution, created_at, octet_length(prompt) + octet_length(envelope) FROM runs
-		WHERE conversation_id = $1 AND ($2 = '' OR id <= $2) ORDER BY id DESC LIMIT $3`,
-		id,
-		last,
-		maxConversationRuns,
-	)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-
 	type given struct {
 		Run
 		size int
 	}
-	runs, err := scanAll(rows, func(row scanner) (g given, err error) {
+	runs, err := db.All(ctx, s.db.Reader, func(row db.Row) (g given, err error) {
 		var at int64
 		err = row.Scan(&g.ID, &g.Execution, &at, &g.size)
-		g.Created = timeOf(at)
+		g.Created = db.Time(at)
 		return g, err
-	})
+	}, conversationSQL, id, last, maxConversationRuns)
 	if err == nil && len(runs) == 0 {
 		return nil, fmt.Errorf("conversation %q: %w", id, ErrNotFound)
 	}
 	if err != nil {
-		return nil, s.classify(err)
+		return nil, err
 	}
 
 	all, left := make([]RunSteps, len(runs)), room{maxSaid, maxSaid}
@@ -225,12 +211,10 @@ func (s *Store) Conversation(ctx context.Context, id, last string) ([]RunSteps, 
 
 // begin reads what a run's agent was given first, into the first message.
 func (s *Store) begin(ctx context.Context, r Run, messages []Message) error {
-	err := reader{
-		s,
-	}.QueryRowContext(ctx, `SELECT prompt, envelope FROM runs WHERE id = $1`, r.ID).
+	err := s.db.QueryRow(ctx, `SELECT prompt, envelope FROM runs WHERE id = $1`, r.ID).
 		Scan(&r.Prompt, &r.Envelope)
 	messages[0].Content = r.given()
-	return s.classify(noRun(r.ID, err))
+	return noRun(r.ID, err)
 }
 
 // given is what the agent is given first.
@@ -349,16 +333,14 @@ func (s *Store) steps(ctx context.Context, r Run, before int64, left *room) ([]S
 // fitting returns the number of the oldest entry before the given one that is to be read, so that the newest
 // are and fit into the room: 1 when all do. It takes their size from the room.
 func (s *Store) fitting(ctx context.Context, runID string, before int64, room *int) (int64, error) {
-	rows, err := reader{
-		s,
-	}.QueryContext(
+	rows, err := s.db.Query(
 		ctx,
 		`SELECT seq, length(content) FROM run_entries WHERE run_id = $1 AND seq < $2 ORDER BY seq DESC`,
 		runID,
 		before,
 	)
 	if err != nil {
-		return 0, s.classify(err)
+		return 0, err
 	}
 	defer rows.Close()
 
@@ -366,7 +348,7 @@ func (s *Store) fitting(ctx context.Context, runID string, before int64, room *i
 		var seq int64
 		var size int
 		if err := rows.Scan(&seq, &size); err != nil {
-			return 0, s.classify(err)
+			return 0, err
 		}
 		if size > *room {
 			*room = 0
@@ -376,7 +358,7 @@ func (s *Store) fitting(ctx context.Context, runID string, before int64, room *i
 		*room -= size
 	}
 
-	return 1, s.classify(rows.Err())
+	return 1, rows.Err()
 }
 
 // prompts returns, for each execution so far, the message that began it. It takes the size of the
@@ -392,22 +374,7 @@ func (s *Store) prompts(ctx context.Context, r Run, room *int) ([]Message, error
 		return prompts, nil
 	}
 
-	rows, err := reader{
-		s,
-	}.QueryContext(
-		ctx,
-		`SELECT execution, created_at, length(message), CASE WHEN size <= $3 THEN message END FROM (
-		SELECT execution, uid, created_at, message, sum(length(message)) OVER (ORDER BY execution DESC, uid DESC) AS size FROM followups
-		WHERE run_id = $1 AND execution > 1 AND execution <= $2) AS newest ORDER BY execution, uid`,
-		r.ID,
-		r.Execution,
-		*room,
-	)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-
-	_, err = scanAll(rows, func(row scanner) (struct{}, error) {
+	_, err := db.All(ctx, s.db.Reader, func(row db.Row) (struct{}, error) {
 		var execution, size int
 		var at int64
 		var message *string
@@ -416,7 +383,7 @@ func (s *Store) prompts(ctx context.Context, r Run, room *int) ([]Message, error
 		}
 
 		p := &prompts[execution-1]
-		p.At = timeOf(at)
+		p.At = db.Time(at)
 		switch {
 		case message != nil:
 			p.Content = append(p.Content, Text(*message))
@@ -426,24 +393,29 @@ func (s *Store) prompts(ctx context.Context, r Run, room *int) ([]Message, error
 		}
 
 		return struct{}{}, nil
-	})
+	}, `SELECT execution, created_at, length(message), CASE WHEN size <= $3 THEN message END FROM (
+		SELECT execution, uid, created_at, message, sum(length(message)) OVER (ORDER BY execution DESC, uid DESC) AS size FROM followups
+		WHERE run_id = $1 AND execution > 1 AND execution <= $2) AS newest ORDER BY execution, uid`,
+		r.ID,
+		r.Execution,
+		*room)
 
-	return prompts, s.classify(err)
+	return prompts, err
 }
 
 // Servers returns the mcp_servers of a run's configuration with the values that are sealed at rest, as
 // JSON; nil when it has none.
 func (s *Store) Servers(ctx context.Context, r Run) (json.RawMessage, error) {
 	var sealed []byte
-	err := reader{s}.QueryRowContext(ctx, `SELECT sealed FROM runs WHERE id = $1`, r.ID).Scan(&sealed)
+	err := s.db.QueryRow(ctx, `SELECT sealed FROM runs WHERE id = $1`, r.ID).Scan(&sealed)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, noRun(r.ID, err)
 	}
 	if err != nil {
-		return nil, s.classify(err)
+		return nil, err
 	}
 	if sealed != nil {
-		return s.seal.open("run "+r.ID, sealed)
+		return s.seal.Open("run "+r.ID, sealed)
 	}
 
 	config, err := agentconfig.Decode(r.Config)
@@ -457,27 +429,19 @@ func (s *Store) Servers(ctx context.Context, r Run) (json.RawMessage, error) {
 // Changes returns the changes of a run's state, oldest first: the latest limit of them. The run's creation
 // is not among them.
 func (s *Store) Changes(ctx context.Context, runID string, limit int) ([]Entry, error) {
-	rows, err := s.read.QueryContext(
-		ctx,
-		`SELECT seq, execution, content, at FROM (SELECT seq, execution, content, at FROM run_entries
-		WHERE run_id = $1 AND kind = '`+kindState+`' ORDER BY seq DESC LIMIT $2) AS latest ORDER BY seq`,
-		runID,
-		limit,
-	)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-
-	all, err := scanAll(rows, func(row scanner) (e Entry, err error) {
+	all, err := db.All(ctx, s.db.Reader, func(row db.Row) (e Entry, err error) {
 		var content string
 		var at int64
 		if err := row.Scan(&e.Seq, &e.Execution, &content, &at); err != nil {
 			return e, err
 		}
 
-		e.At = timeOf(at)
+		e.At = db.Time(at)
 		return e, json.Unmarshal([]byte(content), &e.Change)
-	})
+	}, `SELECT seq, execution, content, at FROM (SELECT seq, execution, content, at FROM run_entries
+		WHERE run_id = $1 AND kind = '`+kindState+`' ORDER BY seq DESC LIMIT $2) AS latest ORDER BY seq`,
+		runID,
+		limit)
 
-	return all, s.classify(err)
+	return all, err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"millwright/schema"
+	"millwright/state/db"
 
 	"github.com/google/uuid"
 )
@@ -51,12 +52,21 @@ type NewRun struct {
 	Traceparent    string            // the trace that the run belongs to, as of W3C Trace Context; may be empty
 }
 
-const insertRunSQL = `INSERT INTO runs (id, factory_uid, title, prompt, envelope, state, source, creator_type, creator_uid, creator_name,
-	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, config, sealed,
-	config_name, model_id, environment_id, skill_spec, metadata, created_at, updated_at, queued_at, secrets, trigger_url, traceparent)
-	VALUES ($1, $2, $3, $4, $5, 'QUEUED', $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $24, $24, $25, $26, $27)`
+const insertRunSQL = `INSERT INTO runs (
+	id, factory_uid, title, prompt, envelope, source, creator_type, creator_uid, creator_name,
+	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, config,
+	sealed, config_name, model_id, environment_id, skill_spec, metadata, created_at, secrets, trigger_url,
+	traceparent, state, updated_at, queued_at
+)
+VALUES (
+	$1, $2, $3, $4, $5, $6, $7, $8, $9,
+	$10, $11, $12, $13, $14, $15, $16, $17,
+	$18, $19, $20, $21, $22, $23, $24, $25, $26,
+	$27, 'QUEUED', $24, $24
+)`
 
-const insertRunMetadataSQL = `INSERT INTO run_metadata (run_id, factory_uid, key, value) VALUES ($1, $2, $3, $4)`
+const insertRunMetadataSQL = `INSERT INTO run_metadata (run_id, factory_uid, key, value)
+VALUES ($1, $2, $3, $4)`
 
 // insertRunWith writes a run by the statements that it hands to exec. It is part of the transaction that
 // makes the reason for the run durable.
@@ -73,7 +83,7 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 
 	var sealed []byte
 	if r.Sealed != nil {
-		sealed = s.seal.seal("run "+r.ID, r.Sealed)
+		sealed = s.seal.Seal("run "+r.ID, r.Sealed)
 	}
 
 	secrets := []byte("[]")
@@ -115,7 +125,7 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 		r.EnvironmentID,
 		r.SkillSpec,
 		metadata,
-		micros(r.At),
+		db.Micros(r.At),
 		string(secrets),
 		r.TriggerURL,
 		r.Traceparent,
@@ -125,7 +135,7 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 	}
 
 	for k, v := range r.Metadata {
-		if err := exec(insertRunMetadataSQL, r.ID, r.FactoryUID, bounded(k, maxMetadataText), bounded(v, maxMetadataText)); err != nil {
+		if err := exec(insertRunMetadataSQL, r.ID, r.FactoryUID, db.Bounded(k, maxMetadataText), db.Bounded(v, maxMetadataText)); err != nil {
 			return err
 		}
 	}
@@ -139,22 +149,22 @@ const maxMetadataText = 256
 // bound makes the texts of a run such that every database takes them and no index is too small for them,
 // whatever definition or request they are from. The configuration keeps what is cut off here.
 func (r *NewRun) bound() {
-	r.Title, r.Prompt, r.Envelope = bounded(r.Title, schema.MaxTitle), storable(r.Prompt), storable(r.Envelope)
-	r.ConfigName, r.ModelID = bounded(r.ConfigName, schema.MaxLabel), bounded(r.ModelID, schema.MaxModel)
-	r.EnvironmentID, r.SkillSpec = bounded(
+	r.Title, r.Prompt, r.Envelope = db.Bounded(r.Title, schema.MaxTitle), db.Text(r.Prompt), db.Text(r.Envelope)
+	r.ConfigName, r.ModelID = db.Bounded(r.ConfigName, schema.MaxLabel), db.Bounded(r.ModelID, schema.MaxModel)
+	r.EnvironmentID, r.SkillSpec = db.Bounded(
 		r.EnvironmentID,
 		schema.MaxEnvironment,
-	), bounded(
+	), db.Bounded(
 		r.SkillSpec,
 		schema.MaxSkillSpec,
 	)
-	r.Creator.DisplayName, r.TriggerURL = storable(r.Creator.DisplayName), storable(r.TriggerURL)
+	r.Creator.DisplayName, r.TriggerURL = db.Text(r.Creator.DisplayName), db.Text(r.TriggerURL)
 }
 
 // run returns the run as it is right after it was made.
 func (r NewRun) run() Run {
 	r.bound()
-	at := timeOf(micros(r.At))
+	at := db.Time(db.Micros(r.At))
 	config := r.Config
 	if len(config) == 0 {
 		config = json.RawMessage("{}")
@@ -194,7 +204,7 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 
 	var run Run // made; empty when the first request made it
 	first := ""
-	err := s.commit(ctx, func(ctx context.Context, tx write) error {
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		r := r
 		if idem.Key != "" {
 			var err error
@@ -204,7 +214,7 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 		}
 
 		if r.ParentRunID != "" {
-			err := tx.QueryRowContext(ctx, `SELECT root_run_id FROM runs WHERE id = $1`, r.ParentRunID).
+			err := tx.QueryRow(ctx, `SELECT root_run_id FROM runs WHERE id = $1`, r.ParentRunID).
 				Scan(&r.RootRunID)
 			if errors.Is(err, sql.ErrNoRows) {
 				return fmt.Errorf("parent run %q: %w", r.ParentRunID, ErrNotFound)
@@ -224,14 +234,14 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 		}
 
 		if err := s.insertRunWith(r, func(query string, args ...any) error {
-			_, err := tx.ExecContext(ctx, query, args...)
+			_, err := tx.Exec(ctx, query, args...)
 			return err
 		}); err != nil {
 			return err
 		}
 
 		for _, f := range files {
-			if _, err := tx.ExecContext(ctx, `INSERT INTO attachments (run_id, factory_uid, file_name, mime_type, body) VALUES ($1, $2, $3, $4, $5)`,
+			if _, err := tx.Exec(ctx, `INSERT INTO attachments (run_id, factory_uid, file_name, mime_type, body) VALUES ($1, $2, $3, $4, $5)`,
 				r.ID, r.FactoryUID, f.Name, f.MimeType, f.Body); err != nil {
 				return err
 			}
@@ -253,32 +263,30 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 
 // first returns what the first request with this key made, or "" and takes the key for what is made now: a
 // run's ID, or a follow-up's UID and outcome.
-func (s *Store) first(ctx context.Context, tx write, idem Idempotency, factoryUID, made string) (string, error) {
+func (s *Store) first(ctx context.Context, tx *db.Tx, idem Idempotency, factoryUID, made string) (string, error) {
 	hash := sha256.Sum256([]byte(idem.Key))
 	now := time.Now()
-	if _, err := tx.ExecContext(ctx, `DELETE FROM idempotency WHERE key_uid = $1 AND hash = $2 AND created_at <= $3`, idem.KeyUID, hash[:], micros(now.Add(-idempotencyKept))); err != nil {
+	if _, err := tx.Exec(ctx, `DELETE FROM idempotency WHERE key_uid = $1 AND hash = $2 AND created_at <= $3`, idem.KeyUID, hash[:], db.Micros(now.Add(-idempotencyKept))); err != nil {
 		return "", err
 	}
 
-	err := one(
-		tx.ExecContext(
-			ctx,
-			`INSERT INTO idempotency (key_uid, factory_uid, hash, request_hash, run_id, created_at) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_uid, hash) DO NOTHING`,
-			idem.KeyUID,
-			factoryUID,
-			hash[:],
-			idem.Request[:],
-			made,
-			micros(now),
-		),
+	err := tx.ExecOne(
+		ctx,
+		`INSERT INTO idempotency (key_uid, factory_uid, hash, request_hash, run_id, created_at) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_uid, hash) DO NOTHING`,
+		idem.KeyUID,
+		factoryUID,
+		hash[:],
+		idem.Request[:],
+		made,
+		db.Micros(now),
 	)
-	if !errors.Is(err, errNoRow) {
+	if !errors.Is(err, db.ErrNoRow) {
 		return "", err
 	}
 
 	var first string
 	var request []byte
-	if err := tx.QueryRowContext(ctx, `SELECT run_id, request_hash FROM idempotency WHERE key_uid = $1 AND hash = $2`, idem.KeyUID, hash[:]).Scan(&first, &request); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT run_id, request_hash FROM idempotency WHERE key_uid = $1 AND hash = $2`, idem.KeyUID, hash[:]).Scan(&first, &request); err != nil {
 		return "", err
 	}
 
@@ -292,9 +300,9 @@ func (s *Store) first(ctx context.Context, tx write, idem Idempotency, factoryUI
 	return first, nil
 }
 
-func conversationExists(ctx context.Context, tx write, id string) error {
+func conversationExists(ctx context.Context, tx *db.Tx, id string) error {
 	var x int
-	err := tx.QueryRowContext(ctx, `SELECT 1 FROM runs WHERE conversation_id = $1 LIMIT 1`, id).Scan(&x)
+	err := tx.QueryRow(ctx, `SELECT 1 FROM runs WHERE conversation_id = $1 LIMIT 1`, id).Scan(&x)
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("conversation %q: %w", id, ErrNotFound)
 	}

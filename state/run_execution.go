@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"millwright/schema"
+	"millwright/state/db"
+	"millwright/state/notice"
 )
 
 // MaxAttempts is how often an execution is begun at most before the run ends as ERROR.
@@ -27,9 +29,9 @@ RETURNING ` + runColumns
 // that was lost, changes nothing. cancel says that the run is to be stopped already. ErrLost when the claim no
 // longer holds.
 func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
-	err = s.commit(ctx, func(ctx context.Context, tx write) error {
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		now := time.Now()
-		r, err := scanRun(tx.QueryRowContext(ctx, startSQL, c.RunID, c.Worker, c.hash(), micros(now), s.leaseEnd(lease)))
+		r, err := scanRun(tx.QueryRow(ctx, startSQL, c.RunID, c.Worker, c.hash(), db.Micros(now), s.db.LeaseEnd(lease)))
 		if errors.Is(err, sql.ErrNoRows) {
 			r, err = s.lockHeld(ctx, tx, c)
 			cancel = r.CancelRequested != nil
@@ -46,16 +48,16 @@ func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (can
 		return false, err
 	}
 
-	s.notify(ctx, Notice{Topic: TopicRun, ID: c.RunID})
+	s.Notify(notice.Run, c.RunID)
 	return cancel, nil
 }
 
 // RenewLease prolongs the claim to lease from now. cancel says that the run is to be stopped. ErrLost
 // when the claim no longer holds.
 func (s *Store) RenewLease(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
-	err = s.commit(ctx, func(ctx context.Context, tx write) error {
-		err := tx.QueryRowContext(ctx, `UPDATE runs SET lease_until = $4 WHERE`+held+`RETURNING cancel_requested_at IS NOT NULL`,
-			c.RunID, c.Worker, c.hash(), s.leaseEnd(lease)).
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		err := tx.QueryRow(ctx, `UPDATE runs SET lease_until = $4 WHERE`+held+`RETURNING cancel_requested_at IS NOT NULL`,
+			c.RunID, c.Worker, c.hash(), s.db.LeaseEnd(lease)).
 			Scan(&cancel)
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrLost
@@ -68,7 +70,7 @@ func (s *Store) RenewLease(ctx context.Context, c Claim, lease time.Duration) (c
 // AppendEntries adds messages to the run's conversation. from is how many messages of this claim came
 // before, so that a repeat after a lost answer adds nothing twice. ErrLost when the claim no longer holds.
 func (s *Store) AppendEntries(ctx context.Context, c Claim, from int, messages []Message) error {
-	err := s.commit(ctx, func(ctx context.Context, tx write) error {
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		r, err := s.lockHeld(ctx, tx, c)
 		if err != nil {
 			return err
@@ -77,18 +79,18 @@ func (s *Store) AppendEntries(ctx context.Context, c Claim, from int, messages [
 		return r.append(ctx, tx, c, from, messages)
 	})
 	if err == nil {
-		s.notify(ctx, Notice{Topic: TopicRun, ID: c.RunID})
+		s.Notify(notice.Run, c.RunID)
 	}
 
 	return err
 }
 
 // lockHeld reads a run that is in progress under the claim.
-func (s *Store) lockHeld(ctx context.Context, tx write, c Claim) (Run, error) {
+func (s *Store) lockHeld(ctx context.Context, tx *db.Tx, c Claim) (Run, error) {
 	r, err := scanRun(
-		tx.QueryRowContext(
+		tx.QueryRow(
 			ctx,
-			`SELECT `+runColumns+` FROM runs WHERE`+held+`AND state = 'INPROGRESS'`+s.dialect.forUpdate(),
+			`SELECT `+runColumns+` FROM runs WHERE`+held+`AND state = 'INPROGRESS'`+s.db.ForUpdate(),
 			c.RunID,
 			c.Worker,
 			c.hash(),
@@ -101,9 +103,9 @@ func (s *Store) lockHeld(ctx context.Context, tx write, c Claim) (Run, error) {
 	return r, err
 }
 
-func (r *Run) append(ctx context.Context, tx write, c Claim, from int, messages []Message) error {
+func (r *Run) append(ctx context.Context, tx *db.Tx, c Claim, from int, messages []Message) error {
 	var have int
-	if err := tx.QueryRowContext(ctx, `SELECT appended FROM runs WHERE id = $1`, r.ID).Scan(&have); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT appended FROM runs WHERE id = $1`, r.ID).Scan(&have); err != nil {
 		return err
 	}
 
@@ -135,7 +137,7 @@ func (r *Run) append(ctx context.Context, tx write, c Claim, from int, messages 
 
 	n := int64(len(messages))
 	r.nextSeq += n
-	_, err := tx.ExecContext(
+	_, err := tx.Exec(
 		ctx,
 		`UPDATE runs SET next_seq = next_seq + $2, appended = appended + $2 WHERE id = $1`,
 		r.ID,
@@ -147,18 +149,16 @@ func (r *Run) append(ctx context.Context, tx write, c Claim, from int, messages 
 
 // SetSkills records what the agent says it has: a JSON list. ErrLost when the claim no longer holds.
 func (s *Store) SetSkills(ctx context.Context, c Claim, skills json.RawMessage) error {
-	err := s.commit(ctx, func(ctx context.Context, tx write) error {
-		err := one(
-			tx.ExecContext(
-				ctx,
-				`UPDATE runs SET skills = $4 WHERE`+held,
-				c.RunID,
-				c.Worker,
-				c.hash(),
-				string(skills),
-			),
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		err := tx.ExecOne(
+			ctx,
+			`UPDATE runs SET skills = $4 WHERE`+held,
+			c.RunID,
+			c.Worker,
+			c.hash(),
+			string(skills),
 		)
-		if errors.Is(err, errNoRow) {
+		if errors.Is(err, db.ErrNoRow) {
 			return ErrLost
 		}
 
@@ -185,7 +185,7 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 	}
 
 	var r Run
-	err := s.commitRun(ctx, c.RunID, func(ctx context.Context, tx write) (err error) {
+	err := s.commitRun(ctx, c.RunID, func(ctx context.Context, tx *db.Tx) (err error) {
 		if r, err = s.lockHeld(ctx, tx, c); err != nil {
 			return err
 		}
@@ -204,15 +204,15 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 }
 
 // end ends the current execution of a locked run and begins the next one where messages wait for it.
-func (r *Run) end(ctx context.Context, tx write, result Result) error {
+func (r *Run) end(ctx context.Context, tx *db.Tx, result Result) error {
 	var pending int
 	if r.CancelRequested == nil && result.State != RunCancelled {
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM followups WHERE run_id = $1 AND execution = $2`, r.ID, r.Execution+1).Scan(&pending); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT count(*) FROM followups WHERE run_id = $1 AND execution = $2`, r.ID, r.Execution+1).Scan(&pending); err != nil {
 			return err
 		}
 	}
 
-	r.StatusMessage, r.ErrorCode = storable(result.Message), result.ErrorCode
+	r.StatusMessage, r.ErrorCode = db.Text(result.Message), result.ErrorCode
 	if pending > 0 {
 		r.Execution++
 		r.Attempt = 1
@@ -221,17 +221,15 @@ func (r *Run) end(ctx context.Context, tx write, result Result) error {
 
 	now := time.Now()
 	r.State = result.State
-	err := one(
-		tx.ExecContext(
-			ctx,
-			`UPDATE runs SET state = $2, status_message = $3, error_code = $4, finished_at = $5, updated_at = $5,
+	err := tx.ExecOne(
+		ctx,
+		`UPDATE runs SET state = $2, status_message = $3, error_code = $4, finished_at = $5, updated_at = $5,
 		claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1 WHERE id = $1`,
-			r.ID,
-			string(r.State),
-			r.StatusMessage,
-			r.ErrorCode,
-			micros(now),
-		),
+		r.ID,
+		string(r.State),
+		r.StatusMessage,
+		r.ErrorCode,
+		db.Micros(now),
 	)
 	if err != nil {
 		return err
@@ -248,8 +246,8 @@ var mendRunSQL = fmt.Sprintf(`UPDATE runs
 	WHERE id = $1`, schema.MaxTitle, schema.MaxLabel, schema.MaxModel, schema.MaxEnvironment, schema.MaxSkillSpec)
 
 // commitRun is commit for a change of one run, as mending makes it.
-func (s *Store) commitRun(ctx context.Context, id string, f func(context.Context, write) error) error {
-	return s.mending(ctx, id, func() error { return s.commit(ctx, f) })
+func (s *Store) commitRun(ctx context.Context, id string, f func(context.Context, *db.Tx) error) error {
+	return s.mending(ctx, id, func() error { return s.db.Write(ctx, f) })
 }
 
 // mending makes a change of a run and, when the run's row is why it fails, bounds what the row holds and tries
@@ -260,8 +258,8 @@ func (s *Store) mending(ctx context.Context, id string, change func() error) err
 		return err
 	}
 
-	mend := s.commit(ctx, func(ctx context.Context, tx write) error {
-		_, err := tx.ExecContext(ctx, mendRunSQL, id)
+	mend := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		_, err := tx.Exec(ctx, mendRunSQL, id)
 		return err
 	})
 	if mend != nil {
@@ -274,19 +272,19 @@ func (s *Store) mending(ctx context.Context, id string, change func() error) err
 // endUnfit ends a run that its row keeps from going on: no part of it but its number of entries is read. The
 // condition is what must still hold of it, for parameters from $4 on.
 func (s *Store) endUnfit(ctx context.Context, id string, cause error, condition string, args ...any) (Run, error) {
-	message := bounded("the run cannot go on as it is stored: "+cause.Error(), 1000)
+	message := db.Bounded("the run cannot go on as it is stored: "+cause.Error(), 1000)
 	r := Run{ID: id, State: RunError, ErrorCode: "internal_error", StatusMessage: message, Execution: 1, Attempt: 1}
-	err := s.commit(ctx, func(ctx context.Context, tx write) error {
-		if _, err := tx.ExecContext(ctx, mendRunSQL, id); err != nil {
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		if _, err := tx.Exec(ctx, mendRunSQL, id); err != nil {
 			return err
 		}
 
 		now := time.Now()
-		err := tx.Tx.QueryRowContext(ctx, `UPDATE runs
+		err := tx.QueryRow(ctx, `UPDATE runs
 			SET state = 'ERROR', error_code = 'internal_error', status_message = $2, finished_at = $3, updated_at = $3,
 			claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1
 			WHERE id = $1 AND `+condition+`
-			RETURNING factory_uid, worker, execution, attempt, next_seq`, append([]any{id, message, micros(now)}, args...)...).
+			RETURNING factory_uid, worker, execution, attempt, next_seq`, append([]any{id, message, db.Micros(now)}, args...)...).
 			Scan(&r.FactoryUID, &r.Worker, &r.Execution, &r.Attempt, &r.nextSeq)
 		if err != nil {
 			return err

@@ -2,10 +2,10 @@ package state
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"time"
 
+	"millwright/state/db"
 	"millwright/state/runlist"
 )
 
@@ -43,17 +43,13 @@ const (
 func (s *Store) Runs(
 	ctx context.Context, f RunFilter, o RunOrder, after *RunPosition, limit int,
 ) (runs []Run, next *RunPosition, err error) {
-	s.lists.prepare(ctx, s.read)
-	err = s.view(ctx, func(tx *sql.Tx) error {
-		read := func(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-			return s.listRows(ctx, tx, query, args...)
-		}
-		page, err := runlist.Find(ctx, read, f, o, after, limit)
+	err = s.db.View(ctx, func(tx db.View) error {
+		page, err := runlist.Find(ctx, tx.Built().Query, f, o, after, limit)
 		if err != nil {
 			return err
 		}
 
-		runs, err = runsAt(ctx, read, page.Runs)
+		runs, err = runsAt(ctx, tx.Built(), page.Runs)
 		if err != nil {
 			return err
 		}
@@ -66,11 +62,11 @@ func (s *Store) Runs(
 		return nil
 	})
 
-	return runs, next, s.classify(err)
+	return runs, next, err
 }
 
 // runsAt returns the runs at these positions, in their order: as many as their text allows.
-func runsAt(ctx context.Context, read runlist.Read, found []RunPosition) (runs []Run, err error) {
+func runsAt(ctx context.Context, r db.Reader, found []RunPosition) (runs []Run, err error) {
 	size := 0
 	for some := range slices.Chunk(found, readRuns) {
 		place := map[string]int{}
@@ -80,13 +76,9 @@ func runsAt(ctx context.Context, read runlist.Read, found []RunPosition) (runs [
 			ids = append(ids, p.ID)
 		}
 
-		marks, args := placeholders(padded(ids))
-		rows, err := read(ctx, `SELECT `+runColumns+` FROM runs WHERE id IN (`+marks+`)`, args...)
-		if err != nil {
-			return nil, err
-		}
-
-		part, err := scanAll(rows, scanRun)
+		marks, args := db.Placeholders(padded(ids))
+		query := `SELECT ` + runColumns + ` FROM runs WHERE id IN (` + marks + `)`
+		part, err := db.All(ctx, r, scanRun, query, args...)
 		if err != nil {
 			return nil, err
 		}
@@ -135,20 +127,15 @@ func (s *Store) RunTallies(ctx context.Context, since time.Time, span time.Durat
 
 	var all []RunTally
 	for _, in := range RunStates() {
-		rows, err := s.read.QueryContext(ctx, tally, span.Microseconds(), string(in), micros(since))
-		if err != nil {
-			return nil, s.classify(err)
-		}
-
-		tallies, err := scanAll(rows, func(row scanner) (RunTally, error) {
+		tallies, err := db.All(ctx, s.db.Reader, func(row db.Row) (RunTally, error) {
 			t := RunTally{State: in}
 			var at int64
 			err := row.Scan(&at, &t.Count)
-			t.From = timeOf(at * span.Microseconds())
+			t.From = db.Time(at * span.Microseconds())
 			return t, err
-		})
+		}, tally, span.Microseconds(), string(in), db.Micros(since))
 		if err != nil {
-			return nil, s.classify(err)
+			return nil, err
 		}
 
 		all = append(all, tallies...)

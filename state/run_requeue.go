@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"millwright/state/db"
+	"millwright/state/notice"
 )
 
 // FollowupOutcome says what became of a follow-up message.
@@ -38,7 +41,7 @@ func (s *Store) Followup(
 ) (uid string, outcome FollowupOutcome, err error) {
 	var r Run
 	first := ""
-	err = s.commit(ctx, func(ctx context.Context, tx write) (err error) {
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) (err error) {
 		uid = NewID(PrefixFollowup)
 		if r, err = s.lockRun(ctx, tx, id); err != nil {
 			return err
@@ -59,7 +62,7 @@ func (s *Store) Followup(
 		}
 
 		var waiting, size int
-		if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(message)), 0) FROM followups WHERE run_id = $1 AND execution = $2`, id, execution).Scan(&waiting, &size); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(length(message)), 0) FROM followups WHERE run_id = $1 AND execution = $2`, id, execution).Scan(&waiting, &size); err != nil {
 			return err
 		}
 		if full := waiting >= maxPending || waiting > 0 && size+len(message) > maxPendingText; full &&
@@ -68,8 +71,8 @@ func (s *Store) Followup(
 		}
 
 		now := time.Now()
-		if _, err := tx.ExecContext(ctx, `INSERT INTO followups (uid, run_id, factory_uid, message, execution, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-			uid, id, r.FactoryUID, message, execution, micros(now)); err != nil {
+		if _, err := tx.Exec(ctx, `INSERT INTO followups (uid, run_id, factory_uid, message, execution, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+			uid, id, r.FactoryUID, message, execution, db.Micros(now)); err != nil {
 			return err
 		}
 
@@ -83,7 +86,7 @@ func (s *Store) Followup(
 			}
 		}
 
-		_, err = tx.ExecContext(ctx, `UPDATE runs SET updated_at = $2 WHERE id = $1`, id, micros(now))
+		_, err = tx.Exec(ctx, `UPDATE runs SET updated_at = $2 WHERE id = $1`, id, db.Micros(now))
 		return err
 	})
 	if err != nil {
@@ -99,18 +102,10 @@ func (s *Store) Followup(
 
 // again puts a locked run back into the queue for the same execution. The messages that waited for its
 // end join its prompt, as those do that come while it is queued, so that their order is kept.
-func (r *Run) again(ctx context.Context, tx write) error {
+func (r *Run) again(ctx context.Context, tx *db.Tx) error {
 	if r.Execution == 1 {
-		rows, err := tx.QueryContext(
-			ctx,
-			`SELECT message FROM followups WHERE run_id = $1 AND execution = 2 ORDER BY uid`,
-			r.ID,
-		)
-		if err != nil {
-			return err
-		}
-
-		messages, err := scanAll(rows, func(row scanner) (m string, err error) { return m, row.Scan(&m) })
+		messages, err := db.All(ctx, tx.Reader, func(row db.Row) (m string, err error) { return m, row.Scan(&m) }, `SELECT message FROM followups WHERE run_id = $1 AND execution = 2 ORDER BY uid`,
+			r.ID)
 		if err != nil {
 			return err
 		}
@@ -122,7 +117,7 @@ func (r *Run) again(ctx context.Context, tx write) error {
 		}
 	}
 
-	if _, err := tx.ExecContext(ctx, `UPDATE followups SET execution = $2 WHERE run_id = $1 AND execution = $3`, r.ID, r.Execution, r.Execution+1); err != nil {
+	if _, err := tx.Exec(ctx, `UPDATE followups SET execution = $2 WHERE run_id = $1 AND execution = $3`, r.ID, r.Execution, r.Execution+1); err != nil {
 		return err
 	}
 
@@ -130,8 +125,8 @@ func (r *Run) again(ctx context.Context, tx write) error {
 }
 
 // join adds a message to the prompt of a run in its first execution.
-func (r *Run) join(ctx context.Context, tx write, message string) error {
-	_, err := tx.ExecContext(
+func (r *Run) join(ctx context.Context, tx *db.Tx, message string) error {
+	_, err := tx.Exec(
 		ctx,
 		`UPDATE runs SET prompt = CASE prompt WHEN '' THEN $2 ELSE prompt || $3 || $2 END WHERE id = $1`,
 		r.ID,
@@ -142,21 +137,19 @@ func (r *Run) join(ctx context.Context, tx write, message string) error {
 }
 
 // requeue puts a locked run back into the queue with its Execution and Attempt.
-func (r *Run) requeue(ctx context.Context, tx write) error {
+func (r *Run) requeue(ctx context.Context, tx *db.Tx) error {
 	now := time.Now()
 	r.State = RunQueued
-	err := one(
-		tx.ExecContext(
-			ctx,
-			`UPDATE runs SET state = 'QUEUED', execution = $2, attempt = $3, status_message = $4, error_code = $5, queued_at = $6, updated_at = $6,
+	err := tx.ExecOne(
+		ctx,
+		`UPDATE runs SET state = 'QUEUED', execution = $2, attempt = $3, status_message = $4, error_code = $5, queued_at = $6, updated_at = $6,
 		started_at = NULL, finished_at = NULL, cancel_requested_at = NULL, claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1 WHERE id = $1`,
-			r.ID,
-			r.Execution,
-			r.Attempt,
-			r.StatusMessage,
-			r.ErrorCode,
-			micros(now),
-		),
+		r.ID,
+		r.Execution,
+		r.Attempt,
+		r.StatusMessage,
+		r.ErrorCode,
+		db.Micros(now),
 	)
 	if err != nil {
 		return err
@@ -168,9 +161,9 @@ func (r *Run) requeue(ctx context.Context, tx write) error {
 
 // moved tells of a run that ended or returned to the queue.
 func (s *Store) moved(ctx context.Context, r Run) {
-	s.notify(ctx, Notice{Topic: TopicRun, ID: r.ID})
+	s.Notify(notice.Run, r.ID)
 	if r.State == RunQueued {
-		s.Publish(Notice{Topic: TopicQueued, ID: r.ID})
+		s.Publish(notice.Notice{Topic: notice.Queued, ID: r.ID})
 	}
 }
 
@@ -179,11 +172,11 @@ func (s *Store) moved(ctx context.Context, r Run) {
 // holds.
 func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
 	var r Run
-	err := s.commitRun(ctx, c.RunID, func(ctx context.Context, tx write) (err error) {
+	err := s.commitRun(ctx, c.RunID, func(ctx context.Context, tx *db.Tx) (err error) {
 		r, err = scanRun(
-			tx.QueryRowContext(
+			tx.QueryRow(
 				ctx,
-				`SELECT `+runColumns+` FROM runs WHERE`+held+s.dialect.forUpdate(),
+				`SELECT `+runColumns+` FROM runs WHERE`+held+s.db.ForUpdate(),
 				c.RunID,
 				c.Worker,
 				c.hash(),
@@ -213,7 +206,7 @@ func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
 // run has ended; ErrNotFound when there is none.
 func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 	var r Run
-	err := s.commitRun(ctx, id, func(ctx context.Context, tx write) (err error) {
+	err := s.commitRun(ctx, id, func(ctx context.Context, tx *db.Tx) (err error) {
 		if r, err = s.lockRun(ctx, tx, id); err != nil {
 			return err
 		}
@@ -226,8 +219,8 @@ func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 
 		now := time.Now().Truncate(time.Microsecond).UTC()
 		r.CancelRequested = &now
-		if _, err := tx.ExecContext(ctx, `UPDATE runs SET cancel_requested_at = $2, updated_at = $2, state = CASE state WHEN 'QUEUED' THEN 'CANCELLED' ELSE state END,
-			finished_at = CASE state WHEN 'QUEUED' THEN $2 ELSE finished_at END, next_seq = next_seq + CASE state WHEN 'QUEUED' THEN 1 ELSE 0 END WHERE id = $1`, id, micros(now)); err != nil {
+		if _, err := tx.Exec(ctx, `UPDATE runs SET cancel_requested_at = $2, updated_at = $2, state = CASE state WHEN 'QUEUED' THEN 'CANCELLED' ELSE state END,
+			finished_at = CASE state WHEN 'QUEUED' THEN $2 ELSE finished_at END, next_seq = next_seq + CASE state WHEN 'QUEUED' THEN 1 ELSE 0 END WHERE id = $1`, id, db.Micros(now)); err != nil {
 			return err
 		}
 		if r.State != RunQueued {
@@ -242,9 +235,9 @@ func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 		return Run{}, err
 	}
 
-	s.notify(ctx, Notice{Topic: TopicRun, ID: id})
+	s.Notify(notice.Run, id)
 	if r.State.Held() {
-		s.notify(ctx, Notice{Topic: TopicCancel, ID: r.Worker + " " + id})
+		s.Notify(notice.Cancel, r.Worker+" "+id)
 	}
 
 	return r, nil

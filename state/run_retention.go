@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"millwright/state/db"
 )
 
 // trimBatch is how many runs are forgotten in one transaction.
@@ -13,11 +15,11 @@ const trimBatch = 200
 // ended longer than age ago, with all that belongs to them: conversation, attachments, and the payload of
 // the delivery when the delivery's row is gone too. It returns how many runs it forgot.
 func (s *Store) TrimRuns(ctx context.Context, age time.Duration) (int, error) {
-	err := s.commit(ctx, func(ctx context.Context, tx write) error {
-		_, err := tx.ExecContext(
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		_, err := tx.Exec(
 			ctx,
 			`DELETE FROM idempotency WHERE created_at <= $1`,
-			micros(time.Now().Add(-idempotencyKept)),
+			db.Micros(time.Now().Add(-idempotencyKept)),
 		)
 		return err
 	})
@@ -25,7 +27,7 @@ func (s *Store) TrimRuns(ctx context.Context, age time.Duration) (int, error) {
 		return 0, err
 	}
 
-	before, total := micros(time.Now().Add(-age)), 0
+	before, total := db.Micros(time.Now().Add(-age)), 0
 	for _, st := range RunStates() {
 		var last endedRun
 		for st.Ended() && ctx.Err() == nil {
@@ -84,32 +86,26 @@ func (s *Store) trimRuns(
 
 // endedRuns returns a batch of runs that ended in state st and come after one of them.
 func (s *Store) endedRuns(ctx context.Context, st RunState, before int64, after endedRun) ([]endedRun, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT id, factory_uid, delivery_uid, webhook_uid, updated_at FROM runs
+	all, err := db.All(ctx, s.db.Reader, func(row db.Row) (e endedRun, err error) {
+		return e, row.Scan(&e.id, &e.factory, &e.delivery, &e.webhook, &e.updated)
+	}, `SELECT id, factory_uid, delivery_uid, webhook_uid, updated_at FROM runs
 		WHERE state = $1 AND updated_at < $2 AND (updated_at, id) > ($3, $4) AND finished_at IS NOT NULL
 		ORDER BY updated_at, id LIMIT $5`, string(st), before, after.updated, after.id, trimBatch)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-	all, err := scanAll(rows, func(row scanner) (e endedRun, err error) {
-		return e, row.Scan(&e.id, &e.factory, &e.delivery, &e.webhook, &e.updated)
-	})
-	return all, s.classify(err)
+	return all, err
 }
 
 // forgetRuns forgets those of the runs, in one transaction, that have not begun again meanwhile.
 func (s *Store) forgetRuns(ctx context.Context, runs []endedRun, before int64) (n int, err error) {
-	err = s.commit(ctx, func(ctx context.Context, tx write) error {
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		n = 0
 		for _, r := range runs {
-			err := one(
-				tx.ExecContext(
-					ctx,
-					`DELETE FROM runs WHERE id = $1 AND finished_at IS NOT NULL AND updated_at < $2`,
-					r.id,
-					before,
-				),
+			err := tx.ExecOne(
+				ctx,
+				`DELETE FROM runs WHERE id = $1 AND finished_at IS NOT NULL AND updated_at < $2`,
+				r.id,
+				before,
 			)
-			if errors.Is(err, errNoRow) {
+			if errors.Is(err, db.ErrNoRow) {
 				continue
 			}
 			if err != nil {
@@ -121,7 +117,7 @@ func (s *Store) forgetRuns(ctx context.Context, runs []endedRun, before int64) (
 				continue
 			}
 
-			if _, err := tx.ExecContext(ctx, `DELETE FROM payloads WHERE delivery_uid = $1
+			if _, err := tx.Exec(ctx, `DELETE FROM payloads WHERE delivery_uid = $1
 				AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.delivery_uid = $1 AND runs.delivery_uid <> '')
 				AND NOT EXISTS (SELECT 1 FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE w.uid = $2 AND d.uid = $1)`, r.delivery, r.webhook); err != nil {
 				return err

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"millwright/state"
+	"millwright/state/notice"
 	"millwright/state/statetest"
 )
 
@@ -36,7 +37,7 @@ func create(t *testing.T, s *state.Store, r state.NewRun, files ...state.Attachm
 func TestCreateRun(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		ctx := t.Context()
-		notices, end := s.Subscribe(10, state.TopicQueued)
+		notices, end := s.Subscribe(10, notice.Queued)
 		defer end()
 		n := newRun("Look at this")
 		n.Envelope = "The envelope."

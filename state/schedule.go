@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"millwright/state/db"
 )
 
 // ScheduleKey names one schedule of an automation.
@@ -16,40 +18,31 @@ type ScheduleKey struct {
 
 // Schedules returns when each of a factory's schedules last fired or, before that, was first seen.
 func (s *Store) Schedules(ctx context.Context, factoryUID string) (map[ScheduleKey]time.Time, error) {
-	rows, err := s.read.QueryContext(
-		ctx,
-		`SELECT automation_uid, schedule, last_at FROM schedules WHERE factory_uid = $1`,
-		factoryUID,
-	)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-
 	all := map[ScheduleKey]time.Time{}
-	_, err = scanAll(rows, func(row scanner) (struct{}, error) {
+	err := db.Each(ctx, s.db.Reader, func(row db.Row) error {
 		var k ScheduleKey
 		var last int64
 		err := row.Scan(&k.AutomationUID, &k.Schedule, &last)
-		all[k] = timeOf(last)
-		return struct{}{}, err
-	})
+		all[k] = db.Time(last)
+		return err
+	}, `SELECT automation_uid, schedule, last_at FROM schedules WHERE factory_uid = $1`, factoryUID)
 
-	return all, s.classify(err)
+	return all, err
 }
 
 // AddSchedule notes that a schedule exists since now, and returns when it last fired or was first seen:
 // another replica may have been first.
 func (s *Store) AddSchedule(ctx context.Context, factoryUID string, k ScheduleKey, now time.Time) (time.Time, error) {
 	var last int64
-	err := s.commit(ctx, func(ctx context.Context, tx write) error {
-		return tx.QueryRowContext(ctx, `INSERT INTO schedules (automation_uid, schedule, factory_uid, last_at) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (automation_uid, schedule) DO UPDATE SET last_at = schedules.last_at RETURNING last_at`, k.AutomationUID, k.Schedule, factoryUID, micros(now)).
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		return tx.QueryRow(ctx, `INSERT INTO schedules (automation_uid, schedule, factory_uid, last_at) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (automation_uid, schedule) DO UPDATE SET last_at = schedules.last_at RETURNING last_at`, k.AutomationUID, k.Schedule, factoryUID, db.Micros(now)).
 			Scan(&last)
 	})
-	if isForeignKey(err) {
+	if db.IsForeignKey(err) {
 		return time.Time{}, fmt.Errorf("automation %q: %w", k.AutomationUID, ErrNotFound)
 	}
-	return timeOf(last), err
+	return db.Time(last), err
 }
 
 // Tick is a moment at which a schedule fires.
@@ -65,10 +58,10 @@ type Tick struct {
 // whether this call was the one. ErrMoved: the factory's definition changed since the schedule was read.
 func (s *Store) Fire(ctx context.Context, t Tick, run *NewRun) (bool, error) {
 	fired := false
-	err := s.commit(ctx, func(ctx context.Context, tx write) error {
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		fired = false
 		var generation int64
-		err := tx.QueryRowContext(ctx, `SELECT generation FROM factories WHERE uid = $1 AND detached = 0`+s.dialect.forUpdate(), t.FactoryUID).
+		err := tx.QueryRow(ctx, `SELECT generation FROM factories WHERE uid = $1 AND detached = 0`+s.db.ForUpdate(), t.FactoryUID).
 			Scan(&generation)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && generation != t.Generation {
 			return ErrMoved
@@ -77,17 +70,15 @@ func (s *Store) Fire(ctx context.Context, t Tick, run *NewRun) (bool, error) {
 			return err
 		}
 
-		err = one(
-			tx.ExecContext(
-				ctx,
-				`UPDATE schedules SET last_at = $4 WHERE automation_uid = $1 AND schedule = $2 AND last_at = $3`,
-				t.Key.AutomationUID,
-				t.Key.Schedule,
-				micros(t.Last),
-				micros(t.At),
-			),
+		err = tx.ExecOne(
+			ctx,
+			`UPDATE schedules SET last_at = $4 WHERE automation_uid = $1 AND schedule = $2 AND last_at = $3`,
+			t.Key.AutomationUID,
+			t.Key.Schedule,
+			db.Micros(t.Last),
+			db.Micros(t.At),
 		)
-		if errors.Is(err, errNoRow) {
+		if errors.Is(err, db.ErrNoRow) {
 			return nil
 		}
 		if fired = err == nil; err != nil || run == nil {
@@ -95,7 +86,7 @@ func (s *Store) Fire(ctx context.Context, t Tick, run *NewRun) (bool, error) {
 		}
 
 		return s.insertRunWith(*run, func(query string, args ...any) error {
-			_, err := tx.ExecContext(ctx, query, args...)
+			_, err := tx.Exec(ctx, query, args...)
 			return err
 		})
 	})

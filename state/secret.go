@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"millwright/schema"
+	"millwright/state/db"
+	"millwright/state/notice"
 )
 
 // SecretInfo is what may be told of a secret; never its value.
@@ -31,23 +33,15 @@ func (i SecretInfo) Fact() schema.SecretFact {
 	return schema.SecretFact{URLSafe: &i.URLSafe, VisibleASCII: &i.ASCII}
 }
 
-func secretInfos(ctx context.Context, tx *sql.Tx) (map[string]SecretInfo, error) {
-	rows, err := tx.QueryContext(
-		ctx,
-		`SELECT s.name, s.version, v.sealed IS NULL, v.url_safe, v.visible_ascii, s.created_at, s.updated_at
-		FROM secrets s JOIN secret_versions v ON v.name = s.name AND v.version = s.version`,
-	)
-	if err != nil {
-		return nil, err
-	}
-
-	infos, err := scanAll(rows, func(row scanner) (SecretInfo, error) {
+func secretInfos(ctx context.Context, tx db.Reader) (map[string]SecretInfo, error) {
+	infos, err := db.All(ctx, tx, func(row db.Row) (SecretInfo, error) {
 		var i SecretInfo
 		var created, updated int64
 		err := row.Scan(&i.Name, &i.Version, &i.Pending, &i.URLSafe, &i.ASCII, &created, &updated)
-		i.Created, i.Updated = timeOf(created), timeOf(updated)
+		i.Created, i.Updated = db.Time(created), db.Time(updated)
 		return i, err
-	})
+	}, `SELECT s.name, s.version, v.sealed IS NULL, v.url_safe, v.visible_ascii, s.created_at, s.updated_at
+		FROM secrets s JOIN secret_versions v ON v.name = s.name AND v.version = s.version`)
 
 	all := make(map[string]SecretInfo, len(infos))
 	for _, i := range infos {
@@ -60,13 +54,13 @@ func secretInfos(ctx context.Context, tx *sql.Tx) (map[string]SecretInfo, error)
 // Secrets returns what may be told of every secret, with the UIDs of the live webhooks that use it.
 func (s *Store) Secrets(ctx context.Context) (map[string]SecretInfo, error) {
 	var all map[string]SecretInfo
-	err := s.view(ctx, func(tx *sql.Tx) error {
+	err := s.db.View(ctx, func(tx db.View) error {
 		var err error
-		if all, err = secretInfos(ctx, tx); err != nil {
+		if all, err = secretInfos(ctx, tx.Reader); err != nil {
 			return err
 		}
 
-		rows, err := tx.QueryContext(
+		rows, err := tx.Query(
 			ctx,
 			`SELECT secret_name, uid FROM webhooks WHERE deleted_at IS NULL ORDER BY factory_uid, name`,
 		)
@@ -90,7 +84,7 @@ func (s *Store) Secrets(ctx context.Context) (map[string]SecretInfo, error) {
 			return err
 		}
 
-		users, err := s.secretUsers(ctx, tx)
+		users, err := s.secretUsers(ctx, tx.Reader)
 		for name, info := range all {
 			info.Users = users[name]
 			all[name] = info
@@ -99,7 +93,7 @@ func (s *Store) Secrets(ctx context.Context) (map[string]SecretInfo, error) {
 		return err
 	})
 
-	return all, s.classify(err)
+	return all, err
 }
 
 // maxSecret bounds a secret's value, in bytes.
@@ -110,7 +104,7 @@ const maxSecret = 64 << 10
 // applied.
 func (s *Store) SetSecret(ctx context.Context, name string, value []byte) (SecretInfo, error) {
 	var info SecretInfo
-	err := s.tx(ctx, func(tx *sql.Tx) (err error) {
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) (err error) {
 		if info, err = s.setSecret(ctx, tx, name, value, time.Now()); err != nil {
 			return err
 		}
@@ -120,13 +114,13 @@ func (s *Store) SetSecret(ctx context.Context, name string, value []byte) (Secre
 		return SecretInfo{}, err
 	}
 
-	s.notify(ctx, Notice{Topic: TopicSecret, ID: name})
+	s.Notify(notice.Secret, name)
 	return info, nil
 }
 
 func (s *Store) setSecret(
 	ctx context.Context,
-	tx *sql.Tx,
+	tx *db.Tx,
 	name string,
 	value []byte,
 	now time.Time,
@@ -146,27 +140,27 @@ func (s *Store) setSecret(
 
 	var sealed []byte
 	if value != nil {
-		sealed = s.seal.seal("secret "+name, value)
+		sealed = s.seal.Seal("secret "+name, value)
 	}
 
 	info := NewSecretInfo(name, value)
 	var created int64
-	if err := tx.QueryRowContext(ctx, `INSERT INTO secrets (name, version, created_at, updated_at) VALUES ($1, 1, $2, $2)
+	if err := tx.QueryRow(ctx, `INSERT INTO secrets (name, version, created_at, updated_at) VALUES ($1, 1, $2, $2)
 		ON CONFLICT (name) DO UPDATE SET version = secrets.version + 1, updated_at = excluded.updated_at RETURNING version, created_at`,
-		name, micros(now)).Scan(&info.Version, &created); err != nil {
+		name, db.Micros(now)).Scan(&info.Version, &created); err != nil {
 		return SecretInfo{}, err
 	}
 
-	info.Created, info.Updated = timeOf(created), now.UTC()
-	_, err := tx.ExecContext(
+	info.Created, info.Updated = db.Time(created), now.UTC()
+	_, err := tx.Exec(
 		ctx,
 		`INSERT INTO secret_versions (name, version, sealed, url_safe, visible_ascii, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
 		name,
 		info.Version,
 		sealed,
-		flag(info.URLSafe),
-		flag(info.ASCII),
-		micros(now),
+		db.Flag(info.URLSafe),
+		db.Flag(info.ASCII),
+		db.Micros(now),
 	)
 
 	return info, err
@@ -184,8 +178,8 @@ func NewSecretInfo(name string, value []byte) SecretInfo {
 }
 
 // trimSecretVersions forgets the versions that are neither the latest of their secret nor applied.
-func (s *Store) trimSecretVersions(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(
+func (s *Store) trimSecretVersions(ctx context.Context, tx *db.Tx) error {
+	_, err := tx.Exec(
 		ctx,
 		`DELETE FROM secret_versions WHERE NOT EXISTS (SELECT 1 FROM secrets s WHERE s.name = secret_versions.name AND s.version = secret_versions.version)
 		AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.secret_name = secret_versions.name AND w.secret_version = secret_versions.version)`,
@@ -196,8 +190,8 @@ func (s *Store) trimSecretVersions(ctx context.Context, tx *sql.Tx) error {
 // DeleteSecret forgets a secret. ErrNotFound when there is none, ErrConflict with its users while a webhook, a
 // definition or one of the others, in words, uses it.
 func (s *Store) DeleteSecret(ctx context.Context, name string, others ...string) error {
-	err := s.tx(ctx, func(tx *sql.Tx) error {
-		users, err := s.secretUsers(ctx, tx)
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		users, err := s.secretUsers(ctx, tx.Reader)
 		if err != nil {
 			return err
 		}
@@ -205,7 +199,7 @@ func (s *Store) DeleteSecret(ctx context.Context, name string, others ...string)
 			return fmt.Errorf("secret %q is in use by %s: %w", name, listed(used), ErrConflict)
 		}
 
-		if err := one(tx.ExecContext(ctx, `DELETE FROM secrets WHERE name = $1`, name)); errors.Is(err, errNoRow) {
+		if err := tx.ExecOne(ctx, `DELETE FROM secrets WHERE name = $1`, name); errors.Is(err, db.ErrNoRow) {
 			return fmt.Errorf("secret %q: %w", name, ErrNotFound)
 		} else if err != nil {
 			return err
@@ -213,7 +207,7 @@ func (s *Store) DeleteSecret(ctx context.Context, name string, others ...string)
 
 		return nil
 	})
-	if isForeignKey(err) {
+	if db.IsForeignKey(err) {
 		return fmt.Errorf("secret %q is used by a webhook: %w", name, ErrConflict)
 	}
 
@@ -224,15 +218,15 @@ func (s *Store) DeleteSecret(ctx context.Context, name string, others ...string)
 // or a secret that a run was granted. ErrNotFound when there is none or it is pending.
 func (s *Store) SecretValue(ctx context.Context, name string) ([]byte, error) {
 	var sealed []byte
-	err := s.read.QueryRowContext(ctx, `SELECT v.sealed FROM secrets s JOIN secret_versions v ON v.name = s.name AND v.version = s.version WHERE s.name = $1`, name).
+	err := s.db.QueryRow(ctx, `SELECT v.sealed FROM secrets s JOIN secret_versions v ON v.name = s.name AND v.version = s.version WHERE s.name = $1`, name).
 		Scan(&sealed)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && sealed == nil {
 		return nil, fmt.Errorf("secret %q: %w", name, ErrNotFound)
 	}
 	if err != nil {
-		return nil, s.classify(err)
+		return nil, err
 	}
-	return s.seal.open("secret "+name, sealed)
+	return s.seal.Open("secret "+name, sealed)
 }
 
 // OfferedSecret is what a request brought as the secret of a webhook that waits for one. The request proved
@@ -248,21 +242,21 @@ type OfferedSecret struct {
 // before. ErrNotFound when the factory has no such webhook. It is forgotten when the delivery log forgets
 // rows as old.
 func (s *Store) OfferSecret(ctx context.Context, factoryUID, webhookUID string, o OfferedSecret) error {
-	_, err := s.write.ExecContext(
+	err := s.db.Exec(
 		ctx,
 		`INSERT INTO offered_secrets (webhook_uid, factory_uid, sealed, sender, received_at, count) VALUES ($1, $2, $3, $4, $5, 1)
 		ON CONFLICT (webhook_uid) DO UPDATE SET sealed = excluded.sealed, sender = excluded.sender, received_at = excluded.received_at, count = offered_secrets.count + 1`,
 		webhookUID,
 		factoryUID,
-		s.seal.seal("offered "+webhookUID, []byte(o.Value)),
+		s.seal.Seal("offered "+webhookUID, []byte(o.Value)),
 		o.Sender,
-		micros(o.Received),
+		db.Micros(o.Received),
 	)
-	if isForeignKey(err) {
+	if db.IsForeignKey(err) {
 		return fmt.Errorf("webhook %q: %w", webhookUID, ErrNotFound)
 	}
 
-	return s.classify(err)
+	return err
 }
 
 // OfferedSecret returns what OfferSecret kept last. ErrNotFound when there is nothing.
@@ -270,21 +264,21 @@ func (s *Store) OfferedSecret(ctx context.Context, factoryUID, webhookUID string
 	var o OfferedSecret
 	var sealed []byte
 	var received int64
-	err := s.read.QueryRowContext(ctx, `SELECT sealed, sender, received_at, count FROM offered_secrets WHERE webhook_uid = $1 AND factory_uid = $2`, webhookUID, factoryUID).
+	err := s.db.QueryRow(ctx, `SELECT sealed, sender, received_at, count FROM offered_secrets WHERE webhook_uid = $1 AND factory_uid = $2`, webhookUID, factoryUID).
 		Scan(&sealed, &o.Sender, &received, &o.Count)
 	if errors.Is(err, sql.ErrNoRows) {
 		return o, fmt.Errorf("offered secret of %q: %w", webhookUID, ErrNotFound)
 	} else if err != nil {
-		return o, s.classify(err)
+		return o, err
 	}
 
-	value, err := s.seal.open("offered "+webhookUID, sealed)
-	o.Value, o.Received = string(value), timeOf(received)
+	value, err := s.seal.Open("offered "+webhookUID, sealed)
+	o.Value, o.Received = string(value), db.Time(received)
 	return o, err
 }
 
 // forgetOffered forgets the secrets that were offered before a time.
 func (s *Store) forgetOffered(ctx context.Context, before time.Time) error {
-	_, err := s.write.ExecContext(ctx, `DELETE FROM offered_secrets WHERE received_at < $1`, micros(before))
-	return s.classify(err)
+	err := s.db.Exec(ctx, `DELETE FROM offered_secrets WHERE received_at < $1`, db.Micros(before))
+	return err
 }

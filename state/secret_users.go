@@ -2,18 +2,23 @@ package state
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
 	"millwright/schema"
+	"millwright/state/db"
 )
 
 // secretUsers returns what uses each secret, in words: webhooks, and what in the applied definitions of
 // attached factories gives it to runs. It passes over a definition that cannot be read.
-func (s *Store) secretUsers(ctx context.Context, tx *sql.Tx) (map[string][]string, error) {
+func (s *Store) secretUsers(ctx context.Context, tx db.Reader) (map[string][]string, error) {
 	users := map[string][]string{}
-	rows, err := tx.QueryContext(ctx, `
+	_, err := db.All(ctx, tx, func(row db.Row) (struct{}, error) {
+		var secret, webhook, factory string
+		err := row.Scan(&secret, &webhook, &factory)
+		users[secret] = append(users[secret], fmt.Sprintf("webhook %s of factory %s", webhook, factory))
+		return struct{}{}, err
+	}, `
 		SELECT w.secret_name, w.name, f.name
 		FROM webhooks w
 		JOIN factories f ON f.uid = w.factory_uid
@@ -23,26 +28,11 @@ func (s *Store) secretUsers(ctx context.Context, tx *sql.Tx) (map[string][]strin
 		return nil, err
 	}
 
-	_, err = scanAll(rows, func(row scanner) (struct{}, error) {
-		var secret, webhook, factory string
-		err := row.Scan(&secret, &webhook, &factory)
-		users[secret] = append(users[secret], fmt.Sprintf("webhook %s of factory %s", webhook, factory))
-		return struct{}{}, err
-	})
-	if err != nil {
-		return nil, err
-	}
-
-	factories, err := tx.QueryContext(ctx, `
+	attached, err := db.All(ctx, tx, scanFactory, `
 		SELECT `+factoryColumns+`
 		FROM factories
 		WHERE detached = 0
 		ORDER BY name`)
-	if err != nil {
-		return nil, err
-	}
-
-	attached, err := scanAll(factories, scanFactory)
 	if err != nil {
 		return nil, err
 	}

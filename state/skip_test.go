@@ -13,6 +13,7 @@ import (
 
 	"millwright/schema"
 	"millwright/state"
+	"millwright/state/seal"
 	"millwright/state/statetest"
 )
 
@@ -356,11 +357,11 @@ func TestPoisonedRotation(t *testing.T) {
 		p.exec(`UPDATE secret_versions SET sealed = $1 WHERE name = 'LOST'`, []byte("\x01 what is not sealed by any key"))
 		dsn := p.reopened()
 		file := t.TempDir() + "/next-key"
-		r, err := state.RotateMasterKey(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()}, "", file)
+		r, err := seal.Rotate(t.Context(), dsn, statetest.MasterKey(), "", file)
 		if err != nil || !slices.Equal(r.Unreadable, []string{"secret LOST"}) || r.Values != 2 {
 			t.Fatalf("rotation: %+v %v", r, err)
 		}
-		key, err := state.LoadMasterKey(dsn, "", file)
+		key, err := seal.LoadKey(dsn, "", file)
 		if err != nil {
 			t.Fatal(err)
 		}

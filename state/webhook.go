@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"millwright/schema"
+	"millwright/state/db"
 )
 
 // Webhook is a webhook of a factory, live or deleted.
@@ -31,7 +32,7 @@ const webhookColumns = `w.id, w.uid, w.factory_uid, w.spec, w.ordinal, coalesce(
 const webhookTables = ` FROM webhooks w LEFT JOIN secrets s ON s.name = w.secret_name
 	LEFT JOIN secret_versions v ON v.name = w.secret_name AND v.version = w.secret_version `
 
-func scanWebhook(row scanner) (Webhook, error) {
+func scanWebhook(row db.Row) (Webhook, error) {
 	var w Webhook
 	var spec string
 	var latest, created, updated int64
@@ -41,7 +42,7 @@ func scanWebhook(row scanner) (Webhook, error) {
 	}
 
 	w.SecretStale = w.SecretVersion != 0 && latest > w.SecretVersion
-	w.Created, w.Updated, w.Deleted = timeOf(created), timeOf(updated), timeOrNil(deleted)
+	w.Created, w.Updated, w.Deleted = db.Time(created), db.Time(updated), db.TimeOrNil(deleted)
 	if err := json.Unmarshal([]byte(spec), &w.Spec); err != nil {
 		return w, fmt.Errorf("webhook %s: %w: %w", w.UID, ErrUnreadable, err)
 	}
@@ -49,16 +50,9 @@ func scanWebhook(row scanner) (Webhook, error) {
 	return w, nil
 }
 
-func liveWebhooks(ctx context.Context, tx *sql.Tx, factoryUID string) ([]Webhook, error) {
-	rows, err := tx.QueryContext(
-		ctx,
-		`SELECT `+webhookColumns+webhookTables+`WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.name`,
-		factoryUID,
-	)
-	if err != nil {
-		return nil, err
-	}
-	return scanAll(rows, scanWebhook)
+func liveWebhooks(ctx context.Context, tx db.Reader, factoryUID string) ([]Webhook, error) {
+	return db.All(ctx, tx, scanWebhook, `SELECT `+webhookColumns+webhookTables+`WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.name`,
+		factoryUID)
 }
 
 // Webhooks returns a factory's webhooks by name, deleted ones too when asked for.
@@ -67,18 +61,14 @@ func (s *Store) Webhooks(ctx context.Context, factoryUID string, deleted bool) (
 	if !deleted {
 		query += ` AND w.deleted_at IS NULL`
 	}
-	rows, err := s.read.QueryContext(ctx, query+` ORDER BY w.name, w.ordinal`, factoryUID)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-	all, err := scanAll(rows, scanWebhook)
-	return all, s.classify(err)
+	all, err := db.All(ctx, s.db.Reader, scanWebhook, query+` ORDER BY w.name, w.ordinal`, factoryUID)
+	return all, err
 }
 
 // Webhook returns one webhook of a factory, live or deleted. ErrNotFound when there is none.
 func (s *Store) Webhook(ctx context.Context, factoryUID, uid string) (Webhook, error) {
 	w, err := scanWebhook(
-		s.read.QueryRowContext(
+		s.db.QueryRow(
 			ctx,
 			`SELECT `+webhookColumns+webhookTables+`WHERE w.factory_uid = $1 AND w.uid = $2`,
 			factoryUID,
@@ -89,5 +79,5 @@ func (s *Store) Webhook(ctx context.Context, factoryUID, uid string) (Webhook, e
 		return w, fmt.Errorf("webhook %q: %w", uid, ErrNotFound)
 	}
 
-	return w, s.classify(err)
+	return w, err
 }

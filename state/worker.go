@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"millwright/state/db"
 )
 
 // Bounds of what is remembered of workers.
@@ -70,57 +71,54 @@ const forgetWorkersSQL = `
 
 // SeeWorker notes what a process says of itself, and forgets those that were not seen for a day.
 func (s *Store) SeeWorker(ctx context.Context, r WorkerReport) error {
-	if len(r.Worker) > maxWorker || storable(r.Worker) != r.Worker {
+	if len(r.Worker) > maxWorker || db.Text(r.Worker) != r.Worker {
 		return fmt.Errorf("the UID of a worker is text of at most %d bytes: %w", maxWorker, ErrConflict)
 	}
 
-	r.Name, r.Version = storable(r.Name), storable(r.Version)
+	r.Name, r.Version = db.Text(r.Name), db.Text(r.Version)
 	report, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
 
-	return s.commit(ctx, func(ctx context.Context, tx write) error {
+	return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		now := time.Now()
 		uid := workerUID(r.Worker, r.Instance)
-		if _, err := tx.ExecContext(ctx, seeWorkerSQL, uid, r.Worker, string(report), micros(now)); err != nil {
+		if _, err := tx.Exec(ctx, seeWorkerSQL, uid, r.Worker, string(report), db.Micros(now)); err != nil {
 			return err
 		}
 
-		_, err := tx.ExecContext(ctx, forgetWorkersSQL, micros(now.Add(-workersKept)), r.Worker, maxProcesses)
+		_, err := tx.Exec(ctx, forgetWorkersSQL, db.Micros(now.Add(-workersKept)), r.Worker, maxProcesses)
 		return err
 	})
 }
 
 // ForgetWorker notes that a process has ended in order.
 func (s *Store) ForgetWorker(ctx context.Context, worker, instance string) error {
-	return s.commit(ctx, func(ctx context.Context, tx write) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM workers WHERE uid = $1`, workerUID(worker, instance))
+	return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM workers WHERE uid = $1`, workerUID(worker, instance))
 		return err
 	})
 }
+
+const seenWorkersSQL = `SELECT uid, worker, report, seen_at
+FROM workers
+WHERE seen_at >= $1
+ORDER BY seen_at DESC, uid
+LIMIT $2`
 
 // Workers returns the processes that take runs, by UID: those that were seen within a day, at most 1000 of
 // them. Their Runs are those that they hold.
 func (s *Store) Workers(ctx context.Context) ([]Worker, error) {
 	var all []Worker
-	err := s.view(ctx, func(tx *sql.Tx) error {
-		held, err := heldRuns(ctx, tx)
+	err := s.db.View(ctx, func(tx db.View) error {
+		held, err := heldRuns(ctx, tx.Reader)
 		if err != nil {
 			return err
 		}
 
-		rows, err := tx.QueryContext(ctx, `
-			SELECT uid, worker, report, seen_at
-			FROM workers
-			WHERE seen_at >= $1
-			ORDER BY seen_at DESC, uid
-			LIMIT $2`, micros(time.Now().Add(-workersKept)), maxWorkerList)
-		if err != nil {
-			return err
-		}
-
-		all, err = scanAll(rows, scanWorker)
+		since := db.Micros(time.Now().Add(-workersKept))
+		all, err = db.All(ctx, tx.Reader, scanWorker, seenWorkersSQL, since, maxWorkerList)
 		for i := range all {
 			w := &all[i]
 			w.Runs = slices.DeleteFunc(w.Runs, func(id string) bool { return held[id] != w.Worker })
@@ -130,10 +128,10 @@ func (s *Store) Workers(ctx context.Context) ([]Worker, error) {
 	})
 
 	slices.SortFunc(all, func(a, b Worker) int { return strings.Compare(a.UID, b.UID) })
-	return all, s.classify(err)
+	return all, err
 }
 
-func scanWorker(row scanner) (Worker, error) {
+func scanWorker(row db.Row) (Worker, error) {
 	var w Worker
 	var report string
 	var seen int64
@@ -146,28 +144,25 @@ func scanWorker(row scanner) (Worker, error) {
 		w.WorkerReport = WorkerReport{} // it says so again within seconds
 	}
 
-	w.Worker, w.Seen = worker, timeOf(seen)
+	w.Worker, w.Seen = worker, db.Time(seen)
 	return w, nil
 }
 
-// heldRuns returns the UID of the worker of every run that one holds, by the run's ID.
-func heldRuns(ctx context.Context, tx *sql.Tx) (map[string]string, error) {
-	rows, err := tx.QueryContext(ctx, `
-		SELECT id, worker
-		FROM runs
-		WHERE claim_hash IS NOT NULL
-		LIMIT $1`, maxHeldList)
-	if err != nil {
-		return nil, err
-	}
+const heldRunsSQL = `SELECT id, worker
+FROM runs
+WHERE claim_hash IS NOT NULL
+LIMIT $1`
 
+// heldRuns returns the UID of the worker of every run that one holds, by the run's ID.
+func heldRuns(ctx context.Context, r db.Reader) (map[string]string, error) {
 	held := map[string]string{}
-	_, err = scanAll(rows, func(row scanner) (struct{}, error) {
+	err := db.Each(ctx, r, func(row db.Row) error {
 		var id, worker string
 		err := row.Scan(&id, &worker)
 		held[id] = worker
-		return struct{}{}, err
-	})
+		return err
+	}, heldRunsSQL, maxHeldList)
+
 	return held, err
 }
 
@@ -178,7 +173,7 @@ const silence = 15 * time.Second
 // Unheard says, of a run whose worker has missed heartbeats, what becomes of it. It is empty for every other
 // run.
 func (s *Store) Unheard(r Run) string {
-	if r.State != RunInProgress || r.LeaseUntil == nil || r.LeaseUntil.Sub(s.clock.now()) > silence {
+	if r.State != RunInProgress || r.LeaseUntil == nil || r.LeaseUntil.Sub(s.db.Now()) > silence {
 		return ""
 	}
 
@@ -202,8 +197,8 @@ func (s *Store) Unheard(r Run) string {
 // of them each is used. A definition that cannot be read is skipped.
 func (s *Store) HarnessesUsed(ctx context.Context) (map[string][]string, error) {
 	used := map[string][]string{}
-	err := s.view(ctx, func(tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, `
+	err := s.db.View(ctx, func(tx db.View) error {
+		factories, err := db.All(ctx, tx.Reader, scanFactory, `
 			SELECT `+factoryColumns+`
 			FROM factories
 			WHERE detached = 0
@@ -212,13 +207,8 @@ func (s *Store) HarnessesUsed(ctx context.Context) (map[string][]string, error) 
 			return err
 		}
 
-		factories, err := scanAll(rows, scanFactory)
-		if err != nil {
-			return err
-		}
-
 		for _, f := range factories {
-			d, err := s.applied(ctx, tx, f.UID, f.Generation)
+			d, err := s.applied(ctx, tx.Reader, f.UID, f.Generation)
 			if ofRow(err) {
 				continue
 			}
@@ -233,7 +223,7 @@ func (s *Store) HarnessesUsed(ctx context.Context) (map[string][]string, error) 
 
 		return nil
 	})
-	return used, s.classify(err)
+	return used, err
 }
 
 // harnessesOf returns the harnesses that a definition names, in order.

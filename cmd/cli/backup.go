@@ -11,6 +11,8 @@ import (
 
 	"millwright/cmd/settings"
 	"millwright/state"
+	"millwright/state/backup"
+	"millwright/state/seal"
 )
 
 // stateFlags say which state a command works on that talks to no server.
@@ -85,8 +87,8 @@ A PostgreSQL state is backed up with pg_dump: docs/operating/backups.md has the 
 				return err
 			}
 
-			c, err := state.Backup(cmd.Context(), path, args[0])
-			if errors.Is(err, state.ErrExists) {
+			c, err := backup.Make(cmd.Context(), path, args[0])
+			if errors.Is(err, backup.ErrExists) {
 				return fmt.Errorf("%w: choose another name", err)
 			}
 			if err != nil {
@@ -123,7 +125,7 @@ func (f *stateFlags) keyPlace(path string) string {
 	case f.masterKeyFile != "":
 		return f.masterKeyFile
 	}
-	return state.MasterKeyFile(path)
+	return seal.KeyFile(path)
 }
 
 func newRestore(s Streams) *cobra.Command {
@@ -147,8 +149,8 @@ backup.`,
 				return err
 			}
 
-			c, err := state.Restore(cmd.Context(), args[0], path, force)
-			if errors.Is(err, state.ErrExists) {
+			c, err := backup.Restore(cmd.Context(), args[0], path, force)
+			if errors.Is(err, backup.ErrExists) {
 				return fmt.Errorf("%w: --force replaces it, and keeps it under another name", err)
 			}
 			if err != nil {
@@ -179,7 +181,7 @@ backup.`,
 
 // keyAdvice says whether the master key at hand is that of a restored state.
 func (f *stateFlags) keyAdvice(ctx context.Context, path string) string {
-	key, err := state.LoadMasterKey(path, os.Getenv("MILLWRIGHT_MASTER_KEY"), f.masterKeyFile)
+	key, err := seal.LoadKey(path, os.Getenv("MILLWRIGHT_MASTER_KEY"), f.masterKeyFile)
 	switch {
 	case err != nil:
 		return fmt.Sprintf(
@@ -187,7 +189,7 @@ func (f *stateFlags) keyAdvice(ctx context.Context, path string) string {
 			f.keyPlace(path),
 			filepath.Clean(settings.AdminKeyFile(path)),
 		)
-	case !state.OpensWith(ctx, path, key):
+	case !seal.Fits(ctx, path, key):
 		return fmt.Sprintf(
 			"The master key in %s is not the one that the backup was made under: serve will refuse it.",
 			f.keyPlace(path),

@@ -20,6 +20,7 @@ import (
 	"millwright/cmd/settings"
 	"millwright/schema"
 	"millwright/state"
+	"millwright/state/seal"
 	"millwright/testdata/factories"
 )
 
@@ -120,7 +121,7 @@ func WriteNew(file string, content []byte) error {
 // InitDemo writes the demonstration to dir with the UIDs that its webhooks will get in the state, and
 // gives the state secrets for them.
 func InitDemo(ctx context.Context, s Streams, dir, dsn, publicURL, factory string) error {
-	key, err := state.LoadMasterKey(dsn, os.Getenv("MILLWRIGHT_MASTER_KEY"), "")
+	key, err := seal.LoadKey(dsn, os.Getenv("MILLWRIGHT_MASTER_KEY"), "")
 	if err != nil {
 		return StartError(err)
 	}

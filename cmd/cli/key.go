@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"millwright/state"
+	"millwright/state/seal"
 )
 
 func newKey(s Streams) *cobra.Command {
@@ -183,21 +184,16 @@ is none, and you hand it to the servers.`,
 					return fmt.Errorf("state %s: there is none", path)
 				}
 				if keyFile == "" {
-					keyFile = state.MasterKeyFile(path)
+					keyFile = seal.KeyFile(path)
 				}
 			}
 
-			key, err := state.LoadMasterKey(f.state, value, f.masterKeyFile)
+			key, err := seal.LoadKey(f.state, value, f.masterKeyFile)
 			if err != nil {
 				return err
 			}
 
-			r, err := state.RotateMasterKey(
-				cmd.Context(),
-				state.Config{DSN: f.state, MasterKey: key},
-				keyFile,
-				newFile,
-			)
+			r, err := seal.Rotate(cmd.Context(), f.state, key, keyFile, newFile)
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 
 	"millwright/cmd/settings"
 	"millwright/state"
+	"millwright/state/seal"
 )
 
 // localKey makes a key in the state, without a server.
@@ -66,7 +67,7 @@ func (f *stateFlags) open(ctx context.Context) (*state.Store, error) {
 		}
 	}
 
-	key, err := state.LoadMasterKey(f.state, os.Getenv("MILLWRIGHT_MASTER_KEY"), f.masterKeyFile)
+	key, err := seal.LoadKey(f.state, os.Getenv("MILLWRIGHT_MASTER_KEY"), f.masterKeyFile)
 	if err != nil {
 		return nil, StartError(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"millwright/state"
+	"millwright/state/backup"
+	"millwright/state/seal"
 	"millwright/state/statetest"
 )
 
@@ -20,7 +22,7 @@ func TestRotationSurvivesKill(t *testing.T) {
 	dsn := filepath.Join(t.TempDir(), "state.db")
 	open := func() *state.Store {
 		t.Helper()
-		key, err := state.LoadMasterKey(dsn, "", "")
+		key, err := seal.LoadKey(dsn, "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +84,7 @@ func TestRestoreSurvivesKill(t *testing.T) {
 		}
 	}
 	run(at("new.db"), "NEW")
-	if _, err := state.Backup(t.Context(), at("new.db"), at("copy.db")); err != nil {
+	if _, err := backup.Make(t.Context(), at("new.db"), at("copy.db")); err != nil {
 		t.Fatal(err)
 	}
 	run(at("old.db"), "OLD")

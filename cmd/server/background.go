@@ -12,11 +12,12 @@ import (
 	"millwright/cmd/cli"
 	"millwright/ingress"
 	"millwright/state"
+	"millwright/state/notice"
 )
 
 // announceApplies prints one readable line for each factory when it first applies.
 func (srv *server) announceApplies(ctx context.Context) {
-	notices, end := srv.store.Subscribe(64, state.TopicSync)
+	notices, end := srv.store.Subscribe(64, notice.Sync)
 	defer end()
 
 	said := map[string]bool{}
@@ -104,7 +105,7 @@ func (srv *server) exchangeBudgets(ctx context.Context) {
 		return
 	}
 
-	notices, end := srv.store.Subscribe(10_000, state.TopicBudgets)
+	notices, end := srv.store.Subscribe(10_000, notice.Budgets)
 	defer end()
 
 	tick := time.NewTicker(200 * time.Millisecond)
@@ -125,7 +126,7 @@ func (srv *server) exchangeBudgets(ctx context.Context) {
 				number++
 				data, err := json.Marshal(budgetNotice{number, counts})
 				if err == nil {
-					err = srv.store.Broadcast(state.Notice{Topic: state.TopicBudgets, ID: string(data)})
+					err = srv.store.Broadcast(notice.Notice{Topic: notice.Budgets, ID: string(data)})
 				}
 				if err != nil {
 					srv.log.Warn("sharing budgets with the other replicas", "error", err)

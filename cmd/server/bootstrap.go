@@ -14,11 +14,12 @@ import (
 	"millwright/cmd/settings"
 	"millwright/runs/worker/confine"
 	"millwright/state"
+	"millwright/state/seal"
 )
 
 func (srv *server) openState(ctx context.Context) error {
 	cfg := srv.cfg
-	key, err := state.LoadMasterKey(cfg.State, os.Getenv("MILLWRIGHT_MASTER_KEY"), cfg.MasterKeyFile)
+	key, err := seal.LoadKey(cfg.State, os.Getenv("MILLWRIGHT_MASTER_KEY"), cfg.MasterKeyFile)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 
 	"millwright/runs/wire"
 	"millwright/state"
+	"millwright/state/notice"
 	"millwright/trace"
 )
 
@@ -151,13 +152,13 @@ func (d *Dispatcher) start(ctx context.Context) error {
 		return err
 	}
 
-	queued, endQueued := d.cfg.Store.Subscribe(1000, state.TopicQueued)
+	queued, endQueued := d.cfg.Store.Subscribe(1000, notice.Queued)
 	d.wg.Go(func() { defer endQueued(); d.listenLoop(queued) })
 	for range d.claimers() {
 		d.wg.Go(d.claimLoop)
 	}
 
-	cancels, endCancels := d.cfg.Store.Subscribe(1000, state.TopicCancel)
+	cancels, endCancels := d.cfg.Store.Subscribe(1000, notice.Cancel)
 	d.wg.Go(func() { defer endCancels(); d.cancelLoop(cancels) })
 	d.wg.Go(d.reapLoop)
 	return nil
@@ -240,7 +241,7 @@ func (d *Dispatcher) Cancelled(r state.Run) {
 
 // cancelLoop tells workers that the end of a run which they hold was asked for, without waiting for their
 // next heartbeats. The worker may be at any server's NATS.
-func (d *Dispatcher) cancelLoop(notices <-chan state.Notice) {
+func (d *Dispatcher) cancelLoop(notices <-chan notice.Notice) {
 	for {
 		select {
 		case <-d.ctx.Done():

@@ -13,6 +13,7 @@ import (
 
 	"millwright/runs/wire"
 	"millwright/state"
+	"millwright/state/notice"
 	"millwright/trace"
 )
 
@@ -96,7 +97,7 @@ type queue struct {
 func (q *queue) empty() bool { return q.emptyAt.Load() == q.heard.Load() }
 
 // listenLoop wakes a claimer when there may be a run, and from time to time.
-func (d *Dispatcher) listenLoop(queued <-chan state.Notice) {
+func (d *Dispatcher) listenLoop(queued <-chan notice.Notice) {
 	tick := time.NewTicker(d.cfg.Poll)
 	defer tick.Stop()
 
@@ -145,7 +146,7 @@ func (d *Dispatcher) claimLoop() {
 		}
 
 		if !d.queue.empty() && d.asks.len() == 0 && d.queue.ours.Swap(false) {
-			if err := d.cfg.Store.Broadcast(state.Notice{Topic: state.TopicQueued}); err != nil {
+			if err := d.cfg.Store.Broadcast(notice.Notice{Topic: notice.Queued}); err != nil {
 				d.cfg.Log.Debug("dispatch: tell the other servers of a run", "error", err)
 			}
 		}

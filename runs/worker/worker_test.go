@@ -16,6 +16,7 @@ import (
 	"millwright/runs/dispatch"
 	"millwright/runs/worker"
 	"millwright/state"
+	"millwright/state/notice"
 	"millwright/state/statetest"
 )
 
@@ -99,7 +100,7 @@ func (b *bench) create(change func(*state.NewRun), files ...state.Attachment) st
 // until waits until ok says so of the run.
 func (b *bench) until(id string, ok func(state.Run) bool) state.Run {
 	b.t.Helper()
-	notices, end := b.store.Subscribe(100, state.TopicRun)
+	notices, end := b.store.Subscribe(100, notice.Run)
 	defer end()
 	deadline := time.After(2 * time.Minute)
 	poll := time.NewTicker(20 * time.Millisecond) // for what the state does not tell of

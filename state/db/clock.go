@@ -1,4 +1,4 @@
-package state
+package db
 
 import (
 	"context"
@@ -75,47 +75,47 @@ func (c *clock) set(asked, answered, said time.Time) (jumped bool) {
 	return jumped
 }
 
-// readClock reads the database's clock once.
-func (s *Store) readClock(ctx context.Context) error {
-	if s.dialect != postgres {
+// ReadClock reads the database's clock once more.
+func (d *DB) ReadClock(ctx context.Context) error {
+	if d.dialect != postgres {
 		return nil
 	}
 
 	var us int64
 	asked := time.Now()
-	err := s.write.QueryRowContext(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`).Scan(&us)
+	err := d.write.QueryRowContext(ctx, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`).Scan(&us)
 	if err != nil {
-		return s.classify(err)
+		return classify(err)
 	}
 
-	if s.clock.set(asked, time.Now(), timeOf(us)) {
-		s.log.Warn(
+	if d.clock.set(asked, time.Now(), Time(us)) {
+		d.log.Warn(
 			"the database's clock was set, or this machine slept: no run is taken back from its worker for a while",
 			"pause",
 			clockSteady.String(),
 		)
 	}
 
-	skew := s.clock.skew()
+	skew := d.clock.skew()
 	far := skew.Abs() > clockWarn
-	if far && !s.clock.warned {
-		s.log.Warn(
+	if far && !d.clock.warned {
+		d.log.Warn(
 			"this machine's clock differs from the database's: leases go by the database's; let NTP set both",
 			"ahead",
 			skew.Round(time.Millisecond).String(),
 		)
 	}
 
-	if !far && s.clock.warned {
-		s.log.Info("this machine's clock agrees with the database's again")
+	if !far && d.clock.warned {
+		d.log.Info("this machine's clock agrees with the database's again")
 	}
 
-	s.clock.warned = far
+	d.clock.warned = far
 	return nil
 }
 
 // followClock reads the database's clock again and again until ctx ends.
-func (s *Store) followClock(ctx context.Context) {
+func (d *DB) followClock(ctx context.Context) {
 	tick := time.NewTicker(clockEvery)
 	defer tick.Stop()
 
@@ -126,15 +126,21 @@ func (s *Store) followClock(ctx context.Context) {
 		case <-tick.C:
 		}
 
-		if err := s.readClock(ctx); err != nil && ctx.Err() == nil {
-			s.log.Debug("reading the database's clock", "error", err)
+		if err := d.ReadClock(ctx); err != nil && ctx.Err() == nil {
+			d.log.Debug("reading the database's clock", "error", err)
 		}
 	}
 }
 
 // ClockSkew returns by how much this machine's clock is ahead of the clock that leases go by, at the last
 // reading of that; 0 with SQLite.
-func (s *Store) ClockSkew() time.Duration { return s.clock.skew() }
+func (d *DB) ClockSkew() time.Duration { return d.clock.skew() }
 
-// leaseEnd is the end of a lease that begins now.
-func (s *Store) leaseEnd(lease time.Duration) int64 { return micros(s.clock.now().Add(lease)) }
+// Now returns the time by the clock that leases go by.
+func (d *DB) Now() time.Time { return d.clock.now() }
+
+// LeaseEnd returns the end of a lease that begins now, as it is stored.
+func (d *DB) LeaseEnd(lease time.Duration) int64 { return Micros(d.Now().Add(lease)) }
+
+// ClockSteady reports whether leases can be judged: the clock that they go by was not set lately.
+func (d *DB) ClockSteady() bool { return d.clock.steady() }

@@ -1,4 +1,4 @@
-package state
+package backup
 
 import (
 	"crypto/sha256"

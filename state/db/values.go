@@ -1,0 +1,75 @@
+package db
+
+import (
+	"database/sql"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Micros returns a time as it is stored.
+func Micros(t time.Time) int64 { return t.UnixMicro() }
+
+// MicrosOrNull returns a time as it is stored, NULL for nil.
+func MicrosOrNull(t *time.Time) any {
+	if t == nil {
+		return nil
+	}
+	return t.UnixMicro()
+}
+
+// Time returns the time that is stored as us.
+func Time(us int64) time.Time { return time.UnixMicro(us).UTC() }
+
+// TimeOrNil returns the time that is stored as us, nil for NULL.
+func TimeOrNil(us sql.NullInt64) *time.Time {
+	if !us.Valid {
+		return nil
+	}
+	t := Time(us.Int64)
+	return &t
+}
+
+// Flag returns a truth value as it is stored.
+func Flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Text returns text that both databases take: valid UTF-8 without NUL.
+func Text(text string) string {
+	if !strings.Contains(text, "\x00") && utf8.ValidString(text) {
+		return text
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// Bounded is Text of at most so many characters, for columns that an index has: PostgreSQL refuses a row
+// whose part of an index is larger than 2,704 bytes.
+func Bounded(text string, characters int) string {
+	text = Text(text)
+	if len(text) <= characters {
+		return text
+	}
+
+	for i := range text {
+		if characters == 0 {
+			return text[:i]
+		}
+		characters--
+	}
+
+	return text
+}
+
+// Placeholders returns "$1, $2, …" for values, and the values as arguments.
+func Placeholders(values []string) (string, []any) {
+	marks, args := make([]string, len(values)), make([]any, len(values))
+	for i, v := range values {
+		marks[i], args[i] = "$"+strconv.Itoa(i+1), v
+	}
+	return strings.Join(marks, ", "), args
+}
