@@ -71,6 +71,7 @@ var reserved = map[string][]string{
 	"github.com/danielgtaylor/":   {"api", "admin", "runs"},
 	"github.com/spf13/":           {"cmd/cli", "cmd/server"},
 	"go.opentelemetry.io/":        {"trace"},
+	"github.com/yuin/":            {"dashboard"},
 }
 
 // never lists imports that a room must do without.

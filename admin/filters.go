@@ -23,7 +23,7 @@ type FilterTestRequest struct {
 // FilterTestResponse says whether a trigger would fire, and why.
 type FilterTestResponse struct {
 	WouldTrigger  bool               `json:"would_trigger" doc:"Whether both checks pass"`
-	WebhookCheck  bool               `json:"webhook_check" doc:"Whether the trigger selects the delivery's webhook; without a delivery, whether it selects an enabled webhook"`
+	WebhookCheck  bool               `json:"webhook_check" doc:"Whether the trigger selects the delivery's webhook, and that is enabled; without a delivery, whether it selects an enabled webhook"`
 	WebhookReason string             `json:"webhook_reason" doc:"Reason for the result of the webhook check"`
 	PayloadCheck  bool               `json:"payload_check" doc:"Whether the payload matches the filter"`
 	Explanation   schema.Explanation `json:"explanation" doc:"Result of the filter on the payload, for each leaf"`
@@ -118,10 +118,13 @@ func checkWebhook(hooks []state.Webhook, selected *[]string, from string) (bool,
 	switch {
 	case selected == nil:
 		return true, "no webhooks were given to check"
-	case from != "" && slices.Contains(*selected, from):
-		return true, "the delivery came to " + from + ", which is selected"
-	case from != "":
+	case from != "" && !slices.Contains(*selected, from):
 		return false, "the delivery came to " + from + ", which is not selected"
+	case from != "":
+		if _, why := selectedWebhook(hooks, from); why != "" {
+			return false, why
+		}
+		return true, "the delivery came to " + from + ", which is selected"
 	}
 
 	reason := "no webhook is selected"

@@ -106,6 +106,9 @@ func (s *service) createWebhook(ctx context.Context, in *struct {
 		if _, exists := d.files[file]; exists {
 			return api.Problem("conflict", "a webhook named %q exists already", in.Body.Name)
 		}
+		if len(d.Webhooks) >= schema.MaxWebhooks {
+			return api.InvalidField("name", "a factory has at most %d webhooks: delete one first [webhook-limit]", schema.MaxWebhooks)
+		}
 
 		w := schema.Webhook{
 			Name: in.Body.Name, Path: file, AuthMode: schema.AuthMode(in.Body.AuthMode), SignatureScheme: in.Body.SignatureScheme,

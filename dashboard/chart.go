@@ -22,9 +22,69 @@ type chart struct {
 	ID     string
 	Title  string
 	From   time.Time
-	Span   time.Duration
+	Span   timespan
+	Ranges []rangeLink
 	Series []series // the lowest first; those without a count are left out
 	Known  bool     // whether it has been counted
+}
+
+// timespan is how far back a chart looks, in steps.
+type timespan struct {
+	Name  string // in addresses
+	Title string
+	Step  time.Duration
+	Steps int
+}
+
+// timespans are the spans to choose from; the first is a page's own.
+func timespans() []timespan {
+	return []timespan{
+		{"24h", "24 hours", time.Hour, 24},
+		{"7d", "7 days", 6 * time.Hour, 28},
+		{"30d", "30 days", 24 * time.Hour, 30},
+	}
+}
+
+// start is when the span begins that now is in the last step of.
+func (t timespan) start(now time.Time) time.Time {
+	return now.Truncate(t.Step).Add(-time.Duration(t.Steps-1) * t.Step)
+}
+
+// rangeLink leads to a page with the charts of another span.
+type rangeLink struct {
+	Label, Path string
+	Current     bool
+}
+
+// timespan returns the span that the page's address asks for.
+func (q *request) timespan() timespan {
+	all := timespans()
+	for _, t := range all {
+		if t.Name == q.URL.Query().Get("range") {
+			return t
+		}
+	}
+	return all[0]
+}
+
+// ranges leads to this page with each span.
+func (q *request) ranges() (links []rangeLink) {
+	chosen := q.timespan()
+	for i, t := range timespans() {
+		values := q.URL.Query()
+		values.Del("done")
+		values.Del("range")
+		if i > 0 {
+			values.Set("range", t.Name)
+		}
+
+		links = append(links, rangeLink{
+			Label:   t.Name,
+			Path:    q.URL.Path + "?" + values.Encode(),
+			Current: t.Name == chosen.Name,
+		})
+	}
+	return links
 }
 
 // The size of a chart's drawing, in its own units.
@@ -37,17 +97,18 @@ const (
 func newChart(
 	id, title string,
 	now time.Time,
+	span timespan,
 	known bool,
 	names []series,
 	index func(add func(name int, at time.Time, n int64)),
 ) chart {
-	c := chart{ID: id, Title: title, From: chartStart(now), Span: chartSpan, Known: known}
+	c := chart{ID: id, Title: title + span.Title, From: span.start(now), Span: span, Known: known}
 	for i := range names {
-		names[i].Counts = make([]int64, chartSpans)
+		names[i].Counts = make([]int64, span.Steps)
 	}
 
 	index(func(name int, at time.Time, n int64) {
-		if i := int(at.Sub(c.From) / chartSpan); name >= 0 && i >= 0 && i < chartSpans {
+		if i := int(at.Sub(c.From) / span.Step); name >= 0 && i >= 0 && i < span.Steps {
 			names[name].Counts[i] += n
 			names[name].Total += n
 		}
@@ -63,7 +124,7 @@ func newChart(
 }
 
 // deliveryChart counts deliveries by outcome.
-func deliveryChart(now time.Time, tallies []state.DeliveryTally, known bool) chart {
+func deliveryChart(now time.Time, span timespan, tallies []state.DeliveryTally, known bool) chart {
 	outcomes := state.DeliveryOutcomes()
 	var names []series
 	place := map[state.DeliveryOutcome]int{}
@@ -74,8 +135,9 @@ func deliveryChart(now time.Time, tallies []state.DeliveryTally, known bool) cha
 
 	return newChart(
 		"chart-deliveries",
-		"Deliveries in the last 24 hours",
+		"Deliveries in the last ",
 		now,
+		span,
 		known,
 		names,
 		func(add func(int, time.Time, int64)) {
@@ -87,7 +149,7 @@ func deliveryChart(now time.Time, tallies []state.DeliveryTally, known bool) cha
 }
 
 // runChart counts runs by state.
-func runChart(now time.Time, tallies []state.RunTally, known bool) chart {
+func runChart(now time.Time, span timespan, tallies []state.RunTally, known bool) chart {
 	order := []state.RunState{
 		state.RunSucceeded,
 		state.RunFailed,
@@ -108,8 +170,9 @@ func runChart(now time.Time, tallies []state.RunTally, known bool) chart {
 
 	return newChart(
 		"chart-runs",
-		"Runs in the last 24 hours",
+		"Runs in the last ",
 		now,
+		span,
 		known,
 		names,
 		func(add func(int, time.Time, int64)) {
@@ -156,7 +219,7 @@ func (c chart) Summary() string {
 // Drawing draws the chart. All that is in it are numbers, times, and names of this package.
 func (c chart) Drawing() template.HTML {
 	most := int64(1)
-	for i := range chartSpans {
+	for i := range c.Span.Steps {
 		sum := int64(0)
 		for _, s := range c.Series {
 			sum += s.Counts[i]
@@ -167,7 +230,7 @@ func (c chart) Drawing() template.HTML {
 
 	top := nice(most)
 	height := float64(chartHeight - chartTop - chartBottom)
-	step := float64(chartWidth-chartLeft) / chartSpans
+	step := float64(chartWidth-chartLeft) / float64(c.Span.Steps)
 	y := func(n int64) float64 { return float64(chartTop) + height - height*float64(n)/float64(top) }
 	var b strings.Builder
 	fmt.Fprintf(
@@ -197,15 +260,15 @@ func (c chart) Drawing() template.HTML {
 		)
 	}
 
-	for i := range chartSpans {
-		at := c.From.Add(time.Duration(i) * c.Span)
-		if at.Hour()%6 == 0 {
+	for i := range c.Span.Steps {
+		at := c.From.Add(time.Duration(i) * c.Span.Step).UTC()
+		if label := c.tick(i, at); label != "" {
 			fmt.Fprintf(
 				&b,
 				`<text class="tick" x="%.1f" y="%d" text-anchor="middle">%s</text>`,
 				float64(chartLeft)+step*float64(i),
 				chartHeight-6,
-				at.UTC().Format("15:04"),
+				label,
 			)
 		}
 
@@ -236,8 +299,8 @@ func (c chart) Drawing() template.HTML {
 			fmt.Fprintf(
 				&b,
 				`<g><title>%s – %s UTC%s</title>%s</g>`,
-				at.UTC().Format("15:04"),
-				at.Add(c.Span).UTC().Format("15:04"),
+				at.Format(c.stamp()),
+				at.Add(c.Span.Step).Format(c.stamp()),
 				words.String(),
 				bars.String(),
 			)
@@ -246,6 +309,29 @@ func (c chart) Drawing() template.HTML {
 
 	b.WriteString(`</svg>`)
 	return template.HTML(b.String())
+}
+
+// tick labels a step of the time axis, with "" for most of them.
+func (c chart) tick(i int, at time.Time) string {
+	switch day := 24 * time.Hour; {
+	case c.Span.Step == day && (c.Span.Steps-1-i)%5 == 0:
+		return at.Format("2 Jan")
+	case c.Span.Step == day:
+		return ""
+	case c.Span.Step > time.Hour && at.Hour() == 0:
+		return at.Format("Mon 2")
+	case c.Span.Step == time.Hour && at.Hour()%6 == 0:
+		return at.Format("15:04")
+	}
+	return ""
+}
+
+// stamp is the format of times in the chart's tooltips.
+func (c chart) stamp() string {
+	if c.Span.Step == time.Hour {
+		return "15:04"
+	}
+	return "2 Jan 15:04"
 }
 
 // nice returns the least of 2, 4, 10, 20, 40, 100, … that is not below n.

@@ -132,6 +132,7 @@ func (d *dashboard) routes() http.Handler {
 		change("/sync", (*request).sync)
 		show("/plan", (*request).plan)
 		show("/history", (*request).history)
+		show("/history/{attempt}", (*request).attempt)
 		show("/deliveries", (*request).deliveries)
 		show("/webhooks", (*request).webhooks)
 		show("/webhooks/new", (*request).newWebhook)

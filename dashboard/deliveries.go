@@ -163,15 +163,24 @@ func (q *request) deliveries() error {
 }
 
 type deliveryView struct {
-	Delivery   state.Delivery
-	Webhook    state.Webhook
-	Runs       []state.DeliveryRun
-	Detail     admin.DeliveryDetail
-	Kept       bool
-	Payload    string // pretty-printed
-	Bytes      int64
-	Curl       string
-	ReplayedAs string
+	Delivery state.Delivery
+	Webhook  state.Webhook
+	Runs     []state.DeliveryRun
+	Detail   admin.DeliveryDetail
+	Kept     bool
+	Payload  string // pretty-printed
+	Bytes    int64
+	Curl     string
+}
+
+// Started returns the runs of an automation that the delivery started.
+func (v deliveryView) Started(automationUID string) (runs []state.DeliveryRun) {
+	for _, r := range v.Runs {
+		if r.AutomationUID == automationUID {
+			runs = append(runs, r)
+		}
+	}
+	return runs
 }
 
 // deliveryPage reads the delivery that the path names.

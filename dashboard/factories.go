@@ -1,12 +1,13 @@
 package dashboard
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"path"
 	"strconv"
-	"time"
 
 	"millwright/admin"
 	"millwright/api"
@@ -97,8 +98,7 @@ func (q *request) factory() error {
 		return err
 	}
 
-	tallies, known := q.deliveryTallies(f.UID)
-	v.Deliveries = deliveryChart(time.Now(), tallies, known)
+	v.Deliveries = q.deliveryChart(f.UID)
 	p.Title, p.Crumbs = f.Name, p.Crumbs[:1]
 	p.Live, p.Data = []string{"sync." + f.UID, "secret"}, v
 	return q.render("factory", p)
@@ -205,6 +205,41 @@ func (q *request) history() error {
 
 	p.Live, p.Data = []string{"sync." + f.UID}, v
 	return q.render("history", p)
+}
+
+type attemptView struct {
+	Attempt state.Attempt
+	Changes []plan.Change
+	Whole   bool // every change is there
+}
+
+// attempt shows what one attempt to apply changed.
+func (q *request) attempt() error {
+	p, f, err := q.factoryPage("Attempt", "history")
+	if err != nil {
+		return err
+	}
+
+	id, err := strconv.ParseInt(q.param("attempt"), 10, 64)
+	if err != nil {
+		return api.Problem("resource_not_found", "there is no attempt %s", line(q.param("attempt")))
+	}
+
+	v := attemptView{}
+	if v.Attempt, err = q.Store.Attempt(q.Context(), f.UID, id); err != nil {
+		return err
+	}
+	changes := json.NewDecoder(bytes.NewReader(v.Attempt.Changes))
+	changes.UseNumber()
+	if err := changes.Decode(&v.Changes); err != nil {
+		return err
+	}
+
+	n := v.Attempt.Counts
+	v.Whole = len(v.Changes) >= n.Created+n.Updated+n.Deleted
+	p.Crumbs = append(p.Crumbs, crumb{"History", "/factories/" + f.UID + "/history"})
+	p.Data = v
+	return q.render("attempt", p)
 }
 
 // place is where a definition file is edited, when it is not here.

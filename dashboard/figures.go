@@ -19,12 +19,6 @@ const (
 	maxFigures     = 256
 )
 
-// chartSpan and chartSpans are what a chart over time shows: a day.
-const (
-	chartSpan  = time.Hour
-	chartSpans = 24
-)
-
 // figures are the latest counts, by what was counted. The zero value is ready.
 type figures struct {
 	mu  sync.Mutex
@@ -109,27 +103,27 @@ func counted[T any](
 func (q *request) expectFigures() {
 	later := *q
 	later.began = time.Time{}
-	later.deliveryTallies("")
-	later.runTallies()
+	for _, span := range []timespan{timespans()[0], q.timespan()} {
+		later.deliveryTallies("", span)
+		later.runTallies(span)
+	}
 	later.queue()
 }
 
 func (d *dashboard) countFailed(err error) { d.Log.Warn("dashboard figures", "error", err) }
 
-// chartStart is when the day that charts show begins.
-func chartStart(now time.Time) time.Time {
-	return now.Truncate(chartSpan).Add(-(chartSpans - 1) * chartSpan)
-}
-
-// deliveryTallies counts the deliveries of a factory, or of all, over the last day.
-func (q *request) deliveryTallies(factoryUID string) (tallies []state.DeliveryTally, known bool) {
+// deliveryTallies counts the deliveries of a factory, or of all, over a span.
+func (q *request) deliveryTallies(
+	factoryUID string,
+	span timespan,
+) (tallies []state.DeliveryTally, known bool) {
 	v, _ := counted(
 		&q.figures,
 		q.began,
 		q.countFailed,
-		"deliveries "+factoryUID,
+		"deliveries "+span.Name+" "+factoryUID,
 		func(ctx context.Context) ([]state.DeliveryTally, error) {
-			return q.Store.DeliveryTallies(ctx, factoryUID, chartStart(time.Now()), chartSpan)
+			return q.Store.DeliveryTallies(ctx, factoryUID, span.start(time.Now()), span.Step)
 		},
 	)
 	if v == nil {
@@ -139,15 +133,33 @@ func (q *request) deliveryTallies(factoryUID string) (tallies []state.DeliveryTa
 	return *v, true
 }
 
-// runTallies counts the runs over the last day.
-func (q *request) runTallies() (tallies []state.RunTally, known bool) {
-	v, _ := counted(&q.figures, q.began, q.countFailed, "runs", func(ctx context.Context) ([]state.RunTally, error) {
-		return q.Store.RunTallies(ctx, chartStart(time.Now()), chartSpan)
-	})
+// runTallies counts the runs over a span.
+func (q *request) runTallies(span timespan) (tallies []state.RunTally, known bool) {
+	count := func(ctx context.Context) ([]state.RunTally, error) {
+		return q.Store.RunTallies(ctx, span.start(time.Now()), span.Step)
+	}
+
+	v, _ := counted(&q.figures, q.began, q.countFailed, "runs "+span.Name, count)
 	if v == nil {
 		return nil, false
 	}
 	return *v, true
+}
+
+// deliveryChart draws the deliveries of a factory, or of all, over the span that the page asks for.
+func (q *request) deliveryChart(factoryUID string) chart {
+	tallies, known := q.deliveryTallies(factoryUID, q.timespan())
+	c := deliveryChart(time.Now(), q.timespan(), tallies, known)
+	c.Ranges = q.ranges()
+	return c
+}
+
+// runChart draws the runs over the span that the page asks for.
+func (q *request) runChart() chart {
+	tallies, known := q.runTallies(q.timespan())
+	c := runChart(time.Now(), q.timespan(), tallies, known)
+	c.Ranges = q.ranges()
+	return c
 }
 
 // deliveryCounts counts what the logs of a factory's webhooks hold, by webhook.

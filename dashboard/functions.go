@@ -10,7 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rogpeppe/go-internal/diff"
+
 	"millwright/admin"
+	"millwright/reconcile/plan"
 	"millwright/schema"
 	"millwright/state"
 )
@@ -46,6 +49,13 @@ func (d *dashboard) functions() template.FuncMap {
 		"repository": admin.WithoutCredentials,
 		"took":       func(from, to time.Time) string { return spell(max(to.Sub(from), 0)) },
 		"value":      value,
+		"fieldDiff":  fieldDifference,
+		"choose": func(list []string, some, none string) string {
+			if len(list) > 0 {
+				return some
+			}
+			return none
+		},
 	}
 }
 
@@ -102,6 +112,40 @@ func difference(text string) (lines []diffLine) {
 	}
 
 	return lines
+}
+
+// fieldDifference returns how a long value of a plan changes, in lines; nil for a value that fits into one.
+func fieldDifference(f plan.Field) []diffLine {
+	was, now := lines(f.Old), lines(f.New)
+	if strings.Count(was, "\n") < 2 && strings.Count(now, "\n") < 2 && len(was)+len(now) <= 2*maxShortValue {
+		return nil
+	}
+
+	text := string(diff.Diff("a", []byte(was), "b", []byte(now)))
+	if _, hunks, found := strings.Cut(text, "\n@@"); found {
+		return difference("@@" + hunks)
+	}
+	return nil
+}
+
+// maxShortValue is how long a value is, in bytes, that a plan shows in a line.
+const maxShortValue = 100
+
+// lines writes a value of a plan as text of whole lines: text as it is, lists and objects as JSON.
+func lines(v any) string {
+	text, isText := v.(string)
+	if !isText && v != nil {
+		body, err := json.Marshal(v)
+		if err != nil {
+			return ""
+		}
+		text = pretty(body)
+	}
+
+	if text == "" {
+		return ""
+	}
+	return strings.TrimSuffix(clip(maxText, text), "\n") + "\n"
 }
 
 // value writes a value of a plan, as JSON.
@@ -232,7 +276,7 @@ func standingOf(f state.Factory) standing {
 
 	switch f.SyncState {
 	case state.SyncApplied:
-		return standing{"good", "Applied", "what the source says is what serves"}
+		return standing{"good", "Applied", "the newest revision of the source serves"}
 	case state.SyncRefused:
 		detail := "the source's definition has errors; the last applied one serves"
 		if f.Applied.ID == "" {

@@ -311,6 +311,8 @@ type newAutomationView struct {
 	Webhooks []state.Webhook
 	Chosen   []string
 	Problems []schema.Problem
+	Tested   bool
+	Tried    trial
 }
 
 // newAutomation shows a form that writes the file of a first version of an automation.
@@ -350,21 +352,24 @@ func (q *request) createAutomation() error {
 	if strings.TrimSpace(a.Prompt) == "" {
 		v.Form.Errors["prompt"] = "write what the agent is to do"
 	}
-	if len(v.Chosen) == 0 {
+	if v.Chosen = v.Chosen[:min(len(v.Chosen), 64)]; len(v.Chosen) == 0 {
 		v.Form.Errors["webhook"] = "choose at least one"
 	}
 	if name == "" || strings.ContainsAny(name, "/\\") {
 		v.Form.Errors["name"] = "is a name of letters, digits, dots, _ and -"
 	}
 
-	if filter := strings.TrimSpace(v.Form.Values["filter"]); filter != "" {
-		if wrong := notJSON(filter); wrong != "" {
-			v.Form.Errors["filter"] = wrong
-		} else if _, wrong := schema.CompileFilter([]byte(filter)); len(wrong) > 0 {
-			v.Form.Errors["filter"] = strings.Join(append(wrong[0].Path, wrong[0].Message), ": ")
-		}
+	v.Form.Values["filter"] = unixLines(v.Form.Values["filter"])
+	filter, unreadable := filterOf(v.Form.Values["filter"])
+	if unreadable != "" {
+		v.Form.Errors["filter"] = unreadable
+	} else if _, wrong := schema.CompileFilter(filter); len(wrong) > 0 {
+		v.Form.Errors["filter"] = strings.Join(append(wrong[0].Path, wrong[0].Message), ": ")
+	}
+	a.Triggers[0].Payload = filter
 
-		a.Triggers[0].Payload = json.RawMessage(filter)
+	if q.PostForm.Get("test") == "yes" {
+		return q.tryNewFilter(f.UID, v, filter)
 	}
 
 	text, err := schema.AutomationFile(a)
@@ -395,6 +400,29 @@ func (q *request) createAutomation() error {
 		}
 		return q.showNewAutomation(http.StatusUnprocessableEntity, v)
 	})
+}
+
+// tryNewFilter shows the form again, with what its filter makes of stored deliveries. What else is missing in
+// the form does not matter yet.
+func (q *request) tryNewFilter(factoryUID string, v newAutomationView, filter json.RawMessage) error {
+	delete(v.Form.Errors, "name")
+	delete(v.Form.Errors, "prompt")
+	if len(v.Form.Errors) > 0 {
+		return q.showNewAutomation(http.StatusUnprocessableEntity, v)
+	}
+
+	hooks, err := q.Store.Webhooks(q.Context(), factoryUID, false)
+	if err != nil {
+		return err
+	}
+
+	stored, err := q.storedDeliveries(hooks, v.Chosen)
+	if err != nil {
+		return err
+	}
+
+	v.Tested, v.Tried = true, try(filter, stored)
+	return q.showNewAutomation(http.StatusOK, v)
 }
 
 // revision shows what one revision of a definition changed.

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 
 type newWebhookView struct {
 	Form    form
-	Schemes []string
+	Schemes []admin.SignatureScheme
 	Managed bool
 	Where   place
 	Count   int
@@ -144,17 +145,32 @@ func (q *request) rotateSecret() error {
 		if !typed.take(err) {
 			return err
 		}
-		return q.showWebhook(http.StatusUnprocessableEntity, typed, nil)
+		if problemOf(err).Code == "conflict" && !in.Shared {
+			if others, _, err := q.sharedWith(w); err == nil && len(others) > 0 {
+				typed.Error = fmt.Sprintf(
+					"The secret %s is also used by %s, and they need the new value too: tick the box to rotate it all the same.",
+					w.Spec.SecretName,
+					strings.Join(others, ", "),
+				)
+			}
+		}
+		return q.showWebhook(http.StatusUnprocessableEntity, webhookView{Rotate: typed}, nil)
 	}
 
-	return q.showWebhook(http.StatusOK, form{}, &made)
+	return q.showWebhook(http.StatusOK, webhookView{Entered: w.SecretPending}, &made)
 }
 
-// deleteWebhook deletes a webhook of a managed factory.
+// deleteWebhook deletes a webhook of a managed factory, once its name has been typed.
 func (q *request) deleteWebhook() error {
 	_, f, w, err := q.webhookPage("", "")
 	if err != nil {
 		return err
+	}
+
+	typed := q.formOf("name", "secret")
+	if managed(f) && strings.TrimSpace(typed.Values["name"]) != w.Spec.Name {
+		typed.Errors["name"] = "is not the name of this webhook: type " + w.Spec.Name
+		return q.showWebhook(http.StatusUnprocessableEntity, webhookView{Delete: typed}, nil)
 	}
 
 	path := "/factory/" + f.UID + "/webhooks/" + w.UID

@@ -165,8 +165,7 @@ func (q *request) runs() error {
 
 	v.Queue = q.queue()
 	if after == nil {
-		tallies, known := q.runTallies()
-		c := runChart(time.Now(), tallies, known)
+		c := q.runChart()
 		v.Chart = &c
 	}
 

@@ -28,6 +28,7 @@ type startView struct {
 	Factories               []factoryCard
 	Deliveries              chart
 	Runs                    chart
+	Requests, Started       int64 // deliveries and runs in the last 24 hours
 	Recent                  []deliveryRow
 	LatestRuns              []state.Run
 	Queue                   state.QueueStats
@@ -83,10 +84,13 @@ func (q *request) start() error {
 		return err
 	}
 
-	tallies, known := q.deliveryTallies("")
-	v.Deliveries = deliveryChart(now, tallies, known)
-	runs, known := q.runTallies()
-	v.Runs = runChart(now, runs, known)
+	// The charts show the chosen span; what is found, and summed up, is of the last day.
+	v.Deliveries, v.Runs = q.deliveryChart(""), q.runChart()
+	day := timespans()[0]
+	tallies, known := q.deliveryTallies("", day)
+	v.Requests = deliveryChart(now, day, tallies, known).Total()
+	runs, known := q.runTallies(day)
+	v.Started = runChart(now, day, runs, known).Total()
 	v.Findings = append(v.Findings, runFindings(runs, now)...)
 	v.Findings = append(v.Findings, v.deliveryFindings(tallies, hooks)...)
 	v.Queue = q.queue()
@@ -132,8 +136,8 @@ func (v *startView) judge(hooks int) {
 		"%s and %s. In the last 24 hours: %s, %s.",
 		count(len(v.Factories), "factory", "factories"),
 		count(hooks, "webhook", "webhooks"),
-		count(int(v.Deliveries.Total()), "request", "requests"),
-		count(int(v.Runs.Total()), "run", "runs"),
+		count(int(v.Requests), "request", "requests"),
+		count(int(v.Started), "run", "runs"),
 	)
 	if v.Queue.Queued > 0 {
 		v.Summary += fmt.Sprintf(" %s for a worker.", count(v.Queue.Queued, "run waits", "runs wait"))
@@ -221,7 +225,7 @@ func (q *request) automationFindings(f state.Factory) (all []finding, err error)
 func runFindings(tallies []state.RunTally, now time.Time) (all []finding) {
 	sums := map[state.RunState]int64{}
 	for _, t := range tallies {
-		if t.From.After(now.Add(-chartSpans * chartSpan)) {
+		if t.From.After(now.Add(-24 * time.Hour)) {
 			sums[t.State] += t.Count
 		}
 	}

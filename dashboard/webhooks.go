@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -53,10 +54,7 @@ func (w webhookRow) Mode() string {
 	case schema.AuthURLToken:
 		return "URL token"
 	}
-	if w.Spec.SignatureSchemeAlias != "" {
-		return "Provider signature (" + w.Spec.SignatureSchemeAlias + ")"
-	}
-	return "Provider signature (" + w.Spec.SignatureScheme + ")"
+	return "Provider signature (" + admin.Provider(cmp.Or(w.Spec.SignatureSchemeAlias, w.Spec.SignatureScheme)) + ")"
 }
 
 func (q *request) webhookRow(w state.Webhook, counts map[string]map[state.DeliveryOutcome]int64) webhookRow {
@@ -134,9 +132,11 @@ type webhookView struct {
 	SharedWith  []string // names of other webhooks that use the secret
 	OwnSecret   bool     // nothing else uses the secret
 	Rotate      form
+	Delete      form
 	Secret      string // shown once
 	URL         string // with the token in it, shown once
 	Rotated     bool
+	Entered     bool                 // what was rotated was pending
 	Offered     *state.OfferedSecret // by a provider, while the secret is pending; for admins
 }
 
@@ -146,20 +146,18 @@ type selection struct {
 	Filtered bool
 }
 
-func (q *request) webhook() error { return q.showWebhook(http.StatusOK, form{}, nil) }
+func (q *request) webhook() error { return q.showWebhook(http.StatusOK, webhookView{}, nil) }
 
-// showWebhook shows a webhook: with a form that was not right, or with a secret that was just made.
-func (q *request) showWebhook(status int, rotate form, made *admin.WebhookWithSecret) error {
+// showWebhook shows a webhook: with a form of v that was not right, or with a secret that was just made.
+func (q *request) showWebhook(status int, v webhookView, made *admin.WebhookWithSecret) error {
 	p, f, w, err := q.webhookPage("", "webhooks")
 	if err != nil {
 		return err
 	}
 
 	counts, known := q.deliveryCounts(f.UID)
-	v := webhookView{
-		Webhook: q.webhookRow(w, counts), Counted: known, Managed: managed(f) && w.Deleted == nil,
-		Where: placeOf(f, w.Spec.Path).at(w.Spec.Line), File: w.Spec.Path, Rotate: rotate,
-	}
+	v.Webhook, v.Counted, v.Managed = q.webhookRow(w, counts), known, managed(f) && w.Deleted == nil
+	v.Where, v.File = placeOf(f, w.Spec.Path).at(w.Spec.Line), w.Spec.Path
 	if made != nil {
 		v.Rotated, v.Secret = true, made.Secret
 		if w.Spec.AuthMode == schema.AuthURLToken && made.Secret != "" {

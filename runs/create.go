@@ -288,6 +288,8 @@ func (s *service) newRun(
 	}
 	if blank(n.Prompt) && config.SkillSpec != "" {
 		n.Prompt = "Use skill " + config.SkillSpec
+	} else if specs := listedSkills(config); blank(n.Prompt) && len(specs) > 0 {
+		n.Prompt = "Use " + map[bool]string{true: "skill ", false: "skills "}[len(specs) == 1] + strings.Join(specs, ", ")
 	}
 	if blank(n.Title) {
 		n.Title = title(n.Prompt)

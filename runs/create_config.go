@@ -12,14 +12,23 @@ import (
 	"millwright/state"
 )
 
-// skillName is what a skill is called: its name, or the directory of its SKILL.md.
+// skillName is what a skill is called: its name, or the directory of its SKILL.md, which at the root of a
+// repository is the repository.
 func skillName(spec string) string {
-	_, rest, _ := strings.Cut(spec, ":")
+	repository, rest, qualified := strings.Cut(spec, ":")
+	if !qualified {
+		repository, rest = "", spec
+	}
+
 	if path.Base(rest) == "SKILL.md" {
 		if dir := path.Base(path.Dir(rest)); dir != "." {
 			return dir
 		}
+		if repository != "" {
+			return path.Base(repository)
+		}
 	}
+
 	return path.Base(rest)
 }
 
@@ -52,6 +61,10 @@ func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *probl
 				c.BasePrompt = strings.TrimSpace(skill.Body + "\n\n" + given)
 			}
 		}
+	}
+
+	if specs := listedSkills(c); len(specs) > 0 && c.SkillSpec == "" && c.Name == "" {
+		c.Name = skillName(specs[0])
 	}
 
 	p.text("config.base_prompt", c.BasePrompt)
@@ -106,7 +119,16 @@ func kept(field string, rest map[string]json.RawMessage, p *problems) {
 	}
 }
 
-// listsSkills reports whether a configuration lists skills, a key that is kept and not looked into.
+// listedSkills returns the skills that a configuration lists by their specifications.
+func listedSkills(c *agentconfig.AmbientAgentConfig) []string {
+	var specs []string
+	if json.Unmarshal(c.Given()["skills"], &specs) != nil {
+		return nil
+	}
+	return slices.DeleteFunc(specs, blank)
+}
+
+// listsSkills reports whether a configuration lists skills, in whatever form.
 func listsSkills(c *agentconfig.AmbientAgentConfig) bool {
 	switch string(c.Given()["skills"]) {
 	case "", "null", "[]", "{}", `""`:

@@ -458,6 +458,20 @@ func TestSourcesAndAlias(t *testing.T) {
 	if config["name"] != "triage" || config["skill_spec"] != "acme/tools:skills/triage/SKILL.md" || got["prompt"] != "Use skill acme/tools:skills/triage/SKILL.md" || got["title"] != got["prompt"] {
 		t.Errorf("run of a skill: %v", got)
 	}
+
+	for body, want := range map[string][2]string{
+		`{"config": {"skills": ["o/r:a"]}}`:                                {"a", "Use skill o/r:a"},
+		`{"config": {"skills": ["o/r:x/b/SKILL.md", "o/r:c"]}}`:            {"b", "Use skills o/r:x/b/SKILL.md, o/r:c"},
+		`{"config": {"skills": ["a"], "name": "mine"}, "prompt": "Do it"}`: {"mine", "Do it"},
+		`{"skill": "acme/tools:SKILL.md"}`:                                 {"tools", "Use skill acme/tools:SKILL.md"},
+		`{"config": {"skill_spec": "acme/tools:SKILL.md"}}`:                {"tools", "Use skill acme/tools:SKILL.md"},
+	} {
+		got := w.get(w.create(body))
+		config, _ := got["agent_config"].(map[string]any)
+		if config["name"] != want[0] || got["prompt"] != want[1] {
+			t.Errorf("%s: name %v, prompt %v; want %q", body, config["name"], got["prompt"], want)
+		}
+	}
 	parent := w.create(`{"prompt": "x"}`)
 	child := w.get(w.create(`{"prompt": "x", "parent_run_id": "` + strings.ToUpper(parent) + `", "conversation_id": "` + w.get(parent)["conversation_id"].(string) + `"}`))
 	if child["parent_run_id"] != parent || child["root_run_id"] != parent || child["conversation_id"] != w.get(parent)["conversation_id"] {

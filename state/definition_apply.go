@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +24,8 @@ type Attempt struct {
 	Outcome    Outcome
 	Counts     Counts
 	Problems   []schema.Problem
-	Message    string // why it failed or was refused, in one line; empty when it was applied
+	Message    string          // why it failed or was refused, in one line; empty when it was applied
+	Changes    json.RawMessage // what was applied, as the planner wrote it; only [Store.Attempt] reads it
 }
 
 // Counts says how many resources an attempt created, updated, deleted and left alone.
@@ -47,6 +49,7 @@ type Application struct {
 	Started      time.Time
 	Revision     Revision
 	Counts       Counts
+	Changes      json.RawMessage  // what the application does, for people who look at it later
 	Problems     []schema.Problem // warnings and notices
 
 	File            *schema.FactoryFile
@@ -153,6 +156,7 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 				Revision:   a.Revision,
 				Outcome:    outcome,
 				Counts:     a.Counts,
+				Changes:    a.Changes,
 				Problems:   a.Problems,
 			},
 		)
@@ -302,8 +306,28 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 		}
 	}
 
-	if _, err := tx.Exec(ctx, `INSERT INTO syncs (factory_uid, started_at, finished_at, revision, outcome, counts, problems, message, source)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (SELECT source FROM factories WHERE uid = $1))`, a.FactoryUID, db.Micros(a.Started), at, string(revision), string(a.Outcome), string(counts), string(problems), a.Message); err != nil {
+	if len(a.Changes) == 0 {
+		a.Changes = json.RawMessage("[]")
+	}
+
+	const insert = `
+		INSERT INTO syncs (
+			factory_uid, started_at, finished_at, revision, outcome, counts, problems, message, changes, source
+		)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT source FROM factories WHERE uid = $1))`
+	if _, err := tx.Exec(
+		ctx,
+		insert,
+		a.FactoryUID,
+		db.Micros(a.Started),
+		at,
+		string(revision),
+		string(a.Outcome),
+		string(counts),
+		string(problems),
+		a.Message,
+		string(a.Changes),
+	); err != nil {
 		return err
 	}
 
@@ -318,24 +342,45 @@ func (s *Store) Attempts(ctx context.Context, factoryUID string, before int64, l
 		before = 1 << 62
 	}
 
-	all, err := db.All(ctx, s.db.Reader, func(row db.Row) (Attempt, error) {
-		a := Attempt{FactoryUID: factoryUID}
-		var started, finished int64
-		var revision, counts, problems, source string
-		err := row.Scan(&a.ID, &started, &finished, &revision, &a.Outcome, &counts, &problems, &a.Message, &source)
-		a.Started, a.Finished = db.Time(started), db.Time(finished)
-		return a, errors.Join(
-			err,
-			json.Unmarshal([]byte(revision), &a.Revision),
-			json.Unmarshal([]byte(counts), &a.Counts),
-			json.Unmarshal([]byte(problems), &a.Problems),
-			json.Unmarshal([]byte(source), &a.Source),
-		)
-	}, `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source
-		FROM syncs WHERE factory_uid = $1 AND id < $2 ORDER BY id DESC LIMIT $3`,
-		factoryUID,
-		before,
-		limit)
+	const list = `
+		SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source, '[]'
+		FROM syncs
+		WHERE factory_uid = $1 AND id < $2
+		ORDER BY id DESC
+		LIMIT $3`
+	scan := func(row db.Row) (Attempt, error) { return scanAttempt(factoryUID, row) }
+	return db.All(ctx, s.db.Reader, scan, list, factoryUID, before, limit)
+}
 
-	return all, err
+// Attempt returns one attempt to apply, with its changes. ErrNotFound when it is not among those kept.
+func (s *Store) Attempt(ctx context.Context, factoryUID string, id int64) (Attempt, error) {
+	const one = `
+		SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source, changes
+		FROM syncs
+		WHERE factory_uid = $1 AND id = $2`
+	a, err := scanAttempt(factoryUID, s.db.QueryRow(ctx, one, factoryUID, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return a, fmt.Errorf("attempt %d of factory %s: %w", id, factoryUID, ErrNotFound)
+	}
+	return a, err
+}
+
+func scanAttempt(factoryUID string, row db.Row) (Attempt, error) {
+	a := Attempt{FactoryUID: factoryUID}
+	var started, finished int64
+	var revision, counts, problems, source, changes string
+	err := row.Scan(
+		&a.ID, &started, &finished, &revision, &a.Outcome, &counts, &problems, &a.Message, &source, &changes,
+	)
+	if err != nil {
+		return a, err
+	}
+
+	a.Started, a.Finished, a.Changes = db.Time(started), db.Time(finished), json.RawMessage(changes)
+	return a, errors.Join(
+		json.Unmarshal([]byte(revision), &a.Revision),
+		json.Unmarshal([]byte(counts), &a.Counts),
+		json.Unmarshal([]byte(problems), &a.Problems),
+		json.Unmarshal([]byte(source), &a.Source),
+	)
 }

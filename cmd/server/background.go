@@ -10,6 +10,7 @@ import (
 
 	"millwright/admin"
 	"millwright/cmd/cli"
+	"millwright/cmd/settings"
 	"millwright/ingress"
 	"millwright/state"
 	"millwright/state/notice"
@@ -72,7 +73,8 @@ func (srv *server) housekeeping(ctx context.Context) {
 
 	for {
 		kept := srv.retention.Load()
-		keep, days := max(kept.Deliveries.Keep, 50), max(kept.Deliveries.Days, 7)
+		keep := max(int(kept.Deliveries.Keep), settings.MinDeliveries)
+		days := max(int(kept.Deliveries.Days), settings.MinDeliveryDays)
 		if _, err := srv.store.TrimDeliveries(ctx, keep, time.Duration(days)*24*time.Hour); err != nil &&
 			ctx.Err() == nil {
 			srv.log.Warn("trimming the delivery log", "error", err)

@@ -61,8 +61,8 @@ func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 	}
 
 	srv.ingress.SetLimits(
-		live.Limits.DeliveriesPerMinute,
-		live.Limits.FailedAuthPerMinute,
+		int(live.Limits.DeliveriesPerMinute),
+		int(live.Limits.FailedAuthPerMinute),
 		int64(live.Limits.InFlightBytes),
 	)
 	srv.dispatch.SetFactoryRuns(live.Limits.RunsPerFactory)

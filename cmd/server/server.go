@@ -122,7 +122,8 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 	srv.onClose(func() error { return closeTracer(srv.tracer) })
 	if srv.ingress, err = ingress.New(ctx, ingress.Config{
 		Store: srv.store, PublicURL: cfg.PublicURL, TrustedProxies: proxies,
-		DeliveriesPerMinute: cfg.Limits.DeliveriesPerMinute, FailedAuthPerMinute: cfg.Limits.FailedAuthPerMinute,
+		DeliveriesPerMinute: int(cfg.Limits.DeliveriesPerMinute),
+		FailedAuthPerMinute: int(cfg.Limits.FailedAuthPerMinute),
 		Bounds: srv.bounds, InFlightBytes: int64(cfg.Limits.InFlightBytes), Log: log, Registerer: srv.registry, Tracer: srv.tracer,
 	}); err != nil {
 		return nil, err

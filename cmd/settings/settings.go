@@ -109,17 +109,23 @@ type harness struct {
 }
 
 type limits struct {
-	DeliveriesPerMinute int      `json:"deliveriesPerMinute"`
-	FailedAuthPerMinute int      `json:"failedAuthPerMinute"`
+	DeliveriesPerMinute rate     `json:"deliveriesPerMinute"`
+	FailedAuthPerMinute rate     `json:"failedAuthPerMinute"`
 	InFlightBytes       byteSize `json:"inFlightBytes"`
 	RunsPerFactory      int      `json:"runsPerFactory"`
 }
 
+// What a webhook's log keeps at least.
+const (
+	MinDeliveries   = 50
+	MinDeliveryDays = 7
+)
+
 // Retention is what the server keeps, and for how long.
 type Retention struct {
 	Deliveries struct {
-		Keep int `json:"keep"`
-		Days int `json:"days"`
+		Keep keptDeliveries `json:"keep"`
+		Days keptDays       `json:"days"`
 	} `json:"deliveries"`
 	Runs struct {
 		Days int `json:"days"`
@@ -149,6 +155,42 @@ func (d Duration) Or(fallback time.Duration) time.Duration {
 		return fallback
 	}
 	return time.Duration(d)
+}
+
+// rate is a number of requests a minute, or -1 for no limit; 0 where the settings leave it out.
+type rate int
+
+// UnmarshalJSON reads a rate. It refuses 0, which would mean the default.
+func (r *rate) UnmarshalJSON(b []byte) error {
+	n, err := strconv.Atoi(string(b))
+	if err != nil || n < -1 || n == 0 {
+		return fmt.Errorf("%s is not a limit: want 1 or more, or -1 for none; leave it out for the default", b)
+	}
+	*r = rate(n)
+	return nil
+}
+
+// keptDeliveries and keptDays are what a webhook's log keeps, or 0 where the settings leave them out.
+type (
+	keptDeliveries int
+	keptDays       int
+)
+
+// UnmarshalJSON refuses less than every log keeps.
+func (k *keptDeliveries) UnmarshalJSON(b []byte) error {
+	return atLeast((*int)(k), b, MinDeliveries)
+}
+
+// UnmarshalJSON refuses less than every log keeps.
+func (k *keptDays) UnmarshalJSON(b []byte) error { return atLeast((*int)(k), b, MinDeliveryDays) }
+
+func atLeast(to *int, b []byte, least int) error {
+	n, err := strconv.Atoi(string(b))
+	if err != nil || n < least {
+		return fmt.Errorf("%s is not possible: want %d or more", b, least)
+	}
+	*to = n
+	return nil
 }
 
 // byteSize is a number of bytes, written as it is or like 64MiB.
@@ -277,14 +319,11 @@ func (s *Settings) Check() error {
 		}
 	}
 
-	if l := s.Limits; min(l.DeliveriesPerMinute, l.FailedAuthPerMinute) < -1 {
-		return bad("limits", ": want a number of requests a minute, 0 for the default, or -1 for no limit")
-	}
 	if s.Limits.RunsPerFactory < 0 {
 		return bad("limits", ".runsPerFactory: want a number of runs, or 0 for no limit")
 	}
-	if r := s.Retention; r.Deliveries.Keep < 0 || r.Deliveries.Days < 0 || r.Runs.Days < 0 {
-		return bad("retention", ": want 0 or more")
+	if days := s.Retention.Runs.Days; days < 0 {
+		return bad("retention.runs.days", " %d: want 0 or more", days)
 	}
 	if (s.TLS.Cert == "") != (s.TLS.Key == "") {
 		return bad("tls", ": give both cert and key")

@@ -4,7 +4,9 @@
 package plan
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -145,8 +147,37 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 	}
 
 	p.WouldApply = true
-	app.Problems = p.Problems
+	app.Problems, app.Changes = p.Problems, record(p.Changes)
 	return p, app
+}
+
+// maxRecord bounds the changes that are kept of an application, in bytes.
+const maxRecord = 128 << 10
+
+// record writes changes for those who look at the application later. Where there is no room for the values of
+// a change, its fields are left out, and where there is none for the change, it is.
+func record(changes []Change) json.RawMessage {
+	kept := [][]byte{}
+	size := 2
+	for _, c := range changes {
+		if c.Action == ActionUnchanged {
+			continue
+		}
+
+		text, err := json.Marshal(c)
+		if err == nil && size+len(text) > maxRecord*3/4 {
+			c.Fields = nil
+			text, err = json.Marshal(c)
+		}
+		if err != nil || size+len(text) > maxRecord {
+			continue
+		}
+
+		kept = append(kept, text)
+		size += len(text) + 1
+	}
+
+	return slices.Concat([]byte("["), bytes.Join(kept, []byte(",")), []byte("]"))
 }
 
 // Known returns what the rules that need state may know when a tree with webhooks of these names is

@@ -1537,7 +1537,7 @@ export interface components {
             explanation: components["schemas"]["Explanation"];
             /** @description Whether the payload matches the filter */
             payload_check: boolean;
-            /** @description Whether the trigger selects the delivery's webhook; without a delivery, whether it selects an enabled webhook */
+            /** @description Whether the trigger selects the delivery's webhook, and that is enabled; without a delivery, whether it selects an enabled webhook */
             webhook_check: boolean;
             /** @description Reason for the result of the webhook check */
             webhook_reason: string;

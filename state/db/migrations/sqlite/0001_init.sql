@@ -55,7 +55,7 @@ CREATE TABLE factories (
   updated_at         INTEGER NOT NULL
 );
 
--- One row an attempt to apply. source is where the definition came from at that time.
+-- One row an attempt to apply. source is where the definition came from at that time, changes what was applied.
 CREATE TABLE syncs (
   id          INTEGER PRIMARY KEY AUTOINCREMENT,
   factory_uid TEXT NOT NULL REFERENCES factories (uid),
@@ -66,7 +66,8 @@ CREATE TABLE syncs (
   counts      TEXT NOT NULL,
   problems    TEXT NOT NULL,
   message     TEXT NOT NULL,
-  source      TEXT NOT NULL DEFAULT '{}'
+  source      TEXT NOT NULL DEFAULT '{}',
+  changes     TEXT NOT NULL DEFAULT '[]'
 );
 -- Lists a factory's attempts, the newest first.
 CREATE INDEX syncs_by_factory ON syncs (factory_uid, id);

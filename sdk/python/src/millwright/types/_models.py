@@ -773,7 +773,7 @@ class FilterTestResponse(Model):
     payload_check: bool = MISSING
     """Whether the payload matches the filter"""
     webhook_check: bool = MISSING
-    """Whether the trigger selects the delivery's webhook; without a delivery, whether it selects an enabled webhook"""
+    """Whether the trigger selects the delivery's webhook, and that is enabled; without a delivery, whether it selects an enabled webhook"""
     webhook_reason: str = MISSING
     """Reason for the result of the webhook check"""
     would_trigger: bool = MISSING

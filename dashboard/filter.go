@@ -1,0 +1,263 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"millwright/admin"
+	"millwright/api"
+	"millwright/schema"
+	"millwright/state"
+)
+
+// Bounds of a test of a filter.
+const (
+	testedDeliveries = 50      // the latest
+	maxTestedBytes   = 4 << 20 // of their payloads
+	maxLook          = 2000    // bytes that are shown of one payload
+)
+
+type filterView struct {
+	Form     form
+	Webhooks []state.Webhook
+	Chosen   []string
+	Stored   []storedDelivery // to choose from
+	Result   *admin.FilterTestResponse
+	Tested   bool
+	Tried    trial
+	filter   json.RawMessage
+}
+
+// Listed reports whether a delivery is among those to choose from.
+func (v filterView) Listed(uid string) bool {
+	return slices.ContainsFunc(v.Stored, func(d storedDelivery) bool { return d.UID == uid })
+}
+
+// storedDelivery is an accepted delivery whose payload is kept.
+type storedDelivery struct {
+	deliveryRow
+	Look string // the beginning of the payload, pretty-printed
+	body []byte
+}
+
+// trial is a filter tested with stored deliveries.
+type trial struct {
+	Rows  []triedDelivery
+	Fired int
+}
+
+// triedDelivery is a stored delivery that a filter was tested with.
+type triedDelivery struct {
+	storedDelivery
+	Enabled bool   // its webhook takes deliveries: the webhook check
+	Matched bool   // the payload check
+	Why     string // the first leaf that failed
+}
+
+// Fires reports whether the delivery would start a run.
+func (t triedDelivery) Fires() bool { return t.Enabled && t.Matched }
+
+// showFilter shows the filter tester, filled from an automation or with a delivery if the address says so.
+func (q *request) showFilter() error {
+	in := q.URL.Query()
+	f := form{Values: map[string]string{"filter": "", "delivery": clip(64, in.Get("delivery")), "payload": ""}}
+	chosen := in["webhook"]
+	if name := in.Get("automation"); name != "" {
+		rows, err := q.automationRows(q.param("factory"))
+		if err != nil {
+			return err
+		}
+
+		for _, a := range rows {
+			for i, t := range a.Triggers {
+				if a.Name == name && t.Provider == "webhook" && f.Values["automation"] == "" {
+					f.Values["automation"] = a.Name
+					if chosen = t.WebhookIDs; len(t.Payload) > 0 {
+						f.Values["filter"] = a.Pretty[i]
+					}
+				}
+			}
+		}
+	}
+
+	return q.showFilterForm(http.StatusOK, filterView{Form: f, Chosen: chosen[:min(len(chosen), 64)]})
+}
+
+func (q *request) showFilterForm(status int, v filterView) error {
+	p, f, err := q.factoryPage("Filter tester", "filter")
+	if err != nil {
+		return err
+	}
+	if v.Webhooks, err = q.Store.Webhooks(q.Context(), f.UID, false); err != nil {
+		return err
+	}
+	if v.Stored, err = q.storedDeliveries(v.Webhooks, v.Chosen); err != nil {
+		return err
+	}
+	if v.Tested {
+		v.Tried = try(v.filter, v.Stored)
+	}
+
+	p.Data = v
+	return q.renderStatus(status, "filter", p)
+}
+
+// storedDeliveries returns the latest accepted deliveries to the chosen webhooks, or to all when none is chosen.
+func (q *request) storedDeliveries(hooks []state.Webhook, chosen []string) (all []storedDelivery, err error) {
+	if len(chosen) > 0 {
+		hooks = slices.DeleteFunc(
+			slices.Clone(hooks),
+			func(w state.Webhook) bool { return !slices.Contains(chosen, w.UID) },
+		)
+	}
+
+	accepted := state.DeliveryFilter{Outcome: state.DeliveryAccepted}
+	rows, err := q.deliveryRows(q.Context(), hooks, accepted, "", testedDeliveries)
+	if err != nil {
+		return nil, err
+	}
+
+	read := 0
+	for _, row := range rows {
+		body, err := q.Store.Payload(q.Context(), row.FactoryUID, row.UID)
+		if errors.Is(err, state.ErrNotFound) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+
+		if read += len(body); read > maxTestedBytes {
+			break
+		}
+		all = append(all, storedDelivery{row, clip(maxLook, pretty(body)), body})
+	}
+
+	return all, nil
+}
+
+// testFilter tests a filter: with one delivery or body, through the API, and with the latest deliveries.
+func (q *request) testFilter() error {
+	v := filterView{Form: q.formOf("filter", "delivery", "payload", "automation"), Chosen: q.PostForm["webhook"]}
+	v.Chosen = v.Chosen[:min(len(v.Chosen), 64)]
+	v.Form.Values["filter"] = unixLines(v.Form.Values["filter"])
+
+	var wrong string
+	if v.filter, wrong = filterOf(v.Form.Values["filter"]); wrong != "" {
+		v.Form.Errors["filter"] = wrong
+		return q.showFilterForm(http.StatusUnprocessableEntity, v)
+	}
+
+	in := admin.FilterTestRequest{Filter: v.filter}
+	if len(v.Chosen) > 0 {
+		in.WebhookIDs = &v.Chosen
+	}
+
+	switch body := strings.TrimSpace(v.Form.Values["payload"]); {
+	case body != "":
+		if wrong := notJSON(body); wrong != "" {
+			v.Form.Errors["payload"] = wrong
+			return q.showFilterForm(http.StatusUnprocessableEntity, v)
+		}
+
+		in.Payload = json.RawMessage(body)
+		v.Form.Values["delivery"] = ""
+
+	case v.Form.Values["delivery"] != "":
+		in.DeliveryID = v.Form.Values["delivery"]
+	default:
+		in.Payload = json.RawMessage("{}") // to have the filter checked
+	}
+
+	var result admin.FilterTestResponse
+	if err := q.call(http.MethodPost, "/factory/"+q.param("factory")+"/filter-tests", in, &result); err != nil {
+		if api.IsNotFound(err) && in.DeliveryID != "" {
+			v.Form.Errors["delivery"] = "does not exist in this factory"
+		} else if !v.Form.take(err) {
+			return err
+		}
+
+		return q.showFilterForm(http.StatusUnprocessableEntity, v)
+	}
+
+	if v.Form.Values["delivery"] != "" || strings.TrimSpace(v.Form.Values["payload"]) != "" {
+		v.Result = &result
+	}
+
+	v.Tested = true
+	return q.showFilterForm(http.StatusOK, v)
+}
+
+// filterOf reads a payload filter that was typed as YAML or JSON. It is nil for none; wrong says why it cannot
+// be read.
+func filterOf(text string) (filter json.RawMessage, wrong string) {
+	if strings.TrimSpace(text) == "" {
+		return nil, ""
+	}
+
+	filter, problems := schema.FilterText("filter", []byte(text))
+	if len(problems) == 0 {
+		return filter, ""
+	}
+
+	if wrong := notJSON(text); wrong != "" && strings.HasPrefix(strings.TrimSpace(text), "{") {
+		return nil, wrong
+	}
+	return nil, fmt.Sprintf("cannot be read: line %d: %s", problems[0].Line, problems[0].Message)
+}
+
+// notJSON says what keeps a text of a form from being JSON, nothing if it is.
+func notJSON(text string) string {
+	if err := schema.ValidJSON([]byte(text)); err != nil {
+		return strings.TrimPrefix(err.Error(), "the body ")
+	}
+	return ""
+}
+
+// try tests a filter with stored deliveries.
+func try(text json.RawMessage, stored []storedDelivery) (t trial) {
+	filter, wrong := schema.CompileFilter(text)
+	if len(wrong) > 0 {
+		return t // the API has said so
+	}
+
+	for _, d := range stored {
+		payload, err := schema.ParsePayload(d.body)
+		if err != nil {
+			continue
+		}
+
+		row := triedDelivery{
+			storedDelivery: d,
+			Enabled:        d.Webhook.Spec.Enabled && d.Webhook.Deleted == nil,
+			Matched:        filter.Match(payload),
+		}
+		if !row.Matched {
+			row.Why = whyNot(filter.Explain(payload))
+		}
+		if row.Fires() {
+			t.Fired++
+		}
+
+		t.Rows = append(t.Rows, row)
+	}
+
+	return t
+}
+
+// whyNot says in a line why a filter does not match.
+func whyNot(e schema.Explanation) string {
+	for _, l := range e.Leaves {
+		if !l.Passed {
+			found := "absent"
+			if l.Present {
+				found = l.Found
+			}
+			return fmt.Sprintf("%s is %s; %s %s", l.Where, found, l.Operator, l.Expected)
+		}
+	}
+	return e.Reason
+}
