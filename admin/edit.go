@@ -16,11 +16,11 @@ import (
 	"millwright/state"
 )
 
-// What a definition that the server holds may have (definitions.md, section 1).
+// What a managed definition may have (definitions.md, section 1).
 const (
-	maxHeldFiles = 2000
-	maxHeldBytes = 8 << 20 // of all files together
-	maxPathBytes = 1024
+	maxManagedFiles = 2000
+	maxManagedBytes = 8 << 20 // of all files together
+	maxPathBytes    = 1024
 )
 
 // maxProblems bounds the problems that one answer lists.
@@ -66,7 +66,7 @@ type editing struct {
 // draft is a definition in the middle of an edit: the newest revision, and what is to become of it.
 type draft struct {
 	state.Current
-	head    state.HeldRevision
+	head    state.ManagedRevision
 	files   map[string]string // content by path
 	secrets []state.SecretChange
 }
@@ -95,7 +95,7 @@ type edited struct {
 	uids    map[string]string // of webhooks, by name
 }
 
-// edit changes a definition that the server holds: the one way in which that is done. It returns when the
+// edit changes a managed definition: the one way in which that is done. It returns when the
 // changed definition is in force on every replica. A definition that would be refused changes nothing: the
 // error is a refusedEdit. change is called with the newest revision, and again when another edit came
 // first; it must change nothing but the draft.
@@ -156,7 +156,7 @@ func (s *service) editOnce(
 		}}, nil
 	}
 
-	files, err := checkHeldFiles(d.files)
+	files, err := checkManagedFiles(d.files)
 	if err != nil {
 		return edited{}, err
 	}
@@ -167,9 +167,9 @@ func (s *service) editOnce(
 	}
 
 	revision := state.Revision{
-		ID: state.HeldID(
+		ID: state.ManagedID(
 			d.head.Number + 1,
-		), Author: api.KeyOf(ctx).Name, Subject: e.subject, At: &started, Tree: state.HeldTree(files), Held: true,
+		), Author: api.KeyOf(ctx).Name, Subject: e.subject, At: &started, Tree: state.ManagedTree(files), Managed: true,
 	}
 	opts := plan.Options{
 		AllowPrune:   e.allowPrune,
@@ -210,7 +210,7 @@ func (s *service) editOnce(
 
 // draft reads what an edit begins with, and refuses one that cannot begin.
 func (s *service) draft(ctx context.Context, factoryUID string, e editing) (*draft, error) {
-	cur, head, files, err := s.Store.HeldCurrent(ctx, factoryUID)
+	cur, head, files, err := s.Store.ManagedCurrent(ctx, factoryUID)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func (s *service) draft(ctx context.Context, factoryUID string, e editing) (*dra
 		return nil, api.Problem("conflict", "factory %q is suspended: resume it in the settings", f.Name)
 	}
 
-	if head.Number == 0 && f.Applied.ID != "" && !f.Applied.Held && !e.whole {
+	if head.Number == 0 && f.Applied.ID != "" && !f.Applied.Managed && !e.whole {
 		return nil, api.Problem(
 			"conflict",
 			"the server holds no definition of factory %q yet, and the applied one came from elsewhere: import its files first",
@@ -233,7 +233,7 @@ func (s *service) draft(ctx context.Context, factoryUID string, e editing) (*dra
 		)
 	}
 
-	if _, ok := state.ParseHeldID(e.base); e.base != "" && !ok {
+	if _, ok := state.ParseManagedID(e.base); e.base != "" && !ok {
 		return nil, api.InvalidField("base_revision", "%q is not the ID of a revision, such as r12", e.base)
 	}
 
@@ -259,8 +259,8 @@ func contents(files []schema.File) map[string]string {
 }
 
 // difference returns the edit that makes after of before.
-func difference(base int64, before, after map[string]string) *state.HeldEdit {
-	edit := &state.HeldEdit{Base: base}
+func difference(base int64, before, after map[string]string) *state.ManagedEdit {
+	edit := &state.ManagedEdit{Base: base}
 	for p, content := range after {
 		if old, there := before[p]; !there || old != content {
 			edit.Write = append(edit.Write, schema.File{Path: p, Content: content})
@@ -278,12 +278,12 @@ func difference(base int64, before, after map[string]string) *state.HeldEdit {
 
 // unchanged makes sure that a file is as it was in the revision that the author of an edit looked at.
 func (s *service) unchanged(ctx context.Context, d *draft, base, file string) error {
-	number, _ := state.ParseHeldID(base)
+	number, _ := state.ParseManagedID(base)
 	if base == "" || number == d.head.Number {
 		return nil
 	}
 
-	files, err := s.Store.HeldFiles(ctx, d.Factory.UID, number)
+	files, err := s.Store.ManagedFiles(ctx, d.Factory.UID, number)
 	if errors.Is(err, state.ErrNotFound) {
 		return api.Problem(
 			"conflict",
@@ -303,9 +303,9 @@ func (s *service) unchanged(ctx context.Context, d *draft, base, file string) er
 	return nil
 }
 
-// checkHeldFiles returns the files of a definition if the server may hold them. What they say is not looked
+// checkManagedFiles returns the files of a definition if the server may hold them. What they say is not looked
 // at.
-func checkHeldFiles(all map[string]string) ([]schema.File, error) {
+func checkManagedFiles(all map[string]string) ([]schema.File, error) {
 	files, bytes := make([]schema.File, 0, len(all)), 0
 	for p, content := range all {
 		switch {
@@ -334,17 +334,17 @@ func checkHeldFiles(all map[string]string) ([]schema.File, error) {
 		files = append(files, schema.File{Path: p, Content: content})
 	}
 
-	if len(files) > maxHeldFiles {
+	if len(files) > maxManagedFiles {
 		return nil, api.InvalidField(
 			"files",
 			"there are %d files; the server holds at most %d",
 			len(files),
-			maxHeldFiles,
+			maxManagedFiles,
 		)
 	}
 
-	if bytes > maxHeldBytes {
-		return nil, api.InvalidField("files", "they have %d bytes; the server holds at most %d", bytes, maxHeldBytes)
+	if bytes > maxManagedBytes {
+		return nil, api.InvalidField("files", "they have %d bytes; the server holds at most %d", bytes, maxManagedBytes)
 	}
 
 	return files, nil
@@ -417,9 +417,9 @@ func inFiles(schema.Problem) string { return "" }
 
 const sourceManaged = "managed"
 
-// held returns the factory if the server itself holds its definition. Otherwise the error says which file to
+// managed returns the factory if the server itself holds its definition. Otherwise the error says which file to
 // change elsewhere; todo says how, with %s for the file.
-func (s *service) held(ctx context.Context, uid, file, todo string) (state.Factory, error) {
+func (s *service) managed(ctx context.Context, uid, file, todo string) (state.Factory, error) {
 	f, err := s.factory(ctx, uid)
 	if err == nil && f.Source.Kind != sourceManaged {
 		err = elsewhere(f, file, todo)

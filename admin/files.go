@@ -16,7 +16,7 @@ import (
 	"millwright/state"
 )
 
-// HeldFile is a file of a definition that the server holds.
+// HeldFile is a file of a managed definition.
 type HeldFile struct {
 	Path string `json:"path" doc:"Path relative to the root of the definition" example:"webhooks/alerts.yaml"`
 	Size int    `json:"size" doc:"Its size in bytes"`
@@ -29,7 +29,7 @@ type ListFilesResponse struct {
 	PageInfo api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
-// FileContent is a file of a definition that the server holds, with its text.
+// FileContent is a file of a managed definition, with its text.
 type FileContent struct {
 	Revision string `json:"revision" doc:"Revision of the file: base_revision for an edit" example:"r12"`
 	Path     string `json:"path" doc:"Path relative to the root of the definition" example:"webhooks/alerts.yaml"`
@@ -52,7 +52,7 @@ type FilePath struct {
 	Path string `path:"path" doc:"Path of the file, relative to the root of the definition; slashes need no escaping" example:"automations/ci/automation.md"`
 }
 
-// RevisionQuery asks for one revision of a definition that the server holds.
+// RevisionQuery asks for one revision of a managed definition.
 type RevisionQuery struct {
 	Revision string `query:"revision" doc:"ID of the revision; absent for the newest" example:"r12"`
 }
@@ -69,7 +69,7 @@ type AllowQuery struct {
 }
 
 // maxTarBytes bounds the body of an import as a tar: the files and what the form adds to them.
-const maxTarBytes = 2 * maxHeldBytes
+const maxTarBytes = 2 * maxManagedBytes
 
 const tarType = "application/x-tar"
 
@@ -130,16 +130,16 @@ func (s *service) filesOf(
 	ctx context.Context,
 	uid, file string,
 	q RevisionQuery,
-) (state.Factory, state.HeldRevision, []schema.File, error) {
-	f, err := s.held(ctx, uid, file, "read %s there")
+) (state.Factory, state.ManagedRevision, []schema.File, error) {
+	f, err := s.managed(ctx, uid, file, "read %s there")
 	if err != nil {
-		return f, state.HeldRevision{}, nil, err
+		return f, state.ManagedRevision{}, nil, err
 	}
 	revision, err := s.revision(ctx, f, q.Revision)
 	if err != nil {
 		return f, revision, nil, err
 	}
-	files, err := s.Store.HeldFiles(ctx, f.UID, revision.Number)
+	files, err := s.Store.ManagedFiles(ctx, f.UID, revision.Number)
 	return f, revision, files, err
 }
 
@@ -218,7 +218,7 @@ func (s *service) editFile(
 	base, verb string,
 	change func(*draft) error,
 ) (Sync, error) {
-	f, err := s.held(ctx, in.Factory, in.Path, verb+" %s there")
+	f, err := s.managed(ctx, in.Factory, in.Path, verb+" %s there")
 	if !validPath(in.Path) && (err == nil || f.UID != "") {
 		return Sync{}, api.InvalidField("path", "%q is not a path relative to the root of the definition", in.Path)
 	}
@@ -256,7 +256,7 @@ func (s *service) importFiles(ctx context.Context, in *struct {
 	Body ImportFilesRequest
 },
 ) (Sync, error) {
-	f, err := s.held(ctx, in.Factory, "", "change %s there")
+	f, err := s.managed(ctx, in.Factory, "", "change %s there")
 	if err != nil {
 		return Sync{}, err
 	}
@@ -299,7 +299,7 @@ func (s *service) importTar(ctx context.Context, in *struct {
 	RawBody []byte `contentType:"application/x-tar"`
 },
 ) (Sync, error) {
-	f, err := s.held(ctx, in.Factory, "", "change %s there")
+	f, err := s.managed(ctx, in.Factory, "", "change %s there")
 	if err != nil {
 		return Sync{}, err
 	}

@@ -336,7 +336,7 @@ func TestManagedEditsAtOnce(t *testing.T) {
 		// Each revision is what its subject says on top of the one before.
 		head := o.head().Number
 		for n := int64(3); n <= head; n++ {
-			changes, err := o.store.HeldChanges(context.Background(), o.uid, n)
+			changes, err := o.store.ManagedChanges(context.Background(), o.uid, n)
 			if err != nil || len(changes) != 1 {
 				t.Errorf("r%d changed %d files: %v", n, len(changes), err)
 			}

@@ -96,7 +96,7 @@ func (s *service) createWebhook(ctx context.Context, in *struct {
 },
 ) (WebhookWithSecret, error) {
 	file := webhookFile(in.Body.Name)
-	f, err := s.held(ctx, in.Factory, file, "write %s and commit it there")
+	f, err := s.managed(ctx, in.Factory, file, "write %s and commit it there")
 	if err != nil {
 		return WebhookWithSecret{}, err
 	}
@@ -277,7 +277,7 @@ func inWebhook(file string) func(schema.Problem) string {
 	}
 }
 
-// liveWebhook returns a live webhook of a factory whose definition the server holds. Otherwise todo says how
+// liveWebhook returns a live webhook of a managed factory. Otherwise todo says how
 // to change it elsewhere, with its file and its secret as the first and second operand.
 func (s *service) liveWebhook(ctx context.Context, in WebhookUID, todo string) (state.Factory, state.Webhook, error) {
 	f, w, err := s.webhook(ctx, in)

@@ -14,7 +14,7 @@ import (
 	"millwright/state"
 )
 
-// Revision is a revision of a definition that the server holds.
+// Revision is a revision of a managed definition.
 type Revision struct {
 	Revision     string    `json:"revision" doc:"Identifier; later ones have higher numbers" example:"r12"`
 	Author       string    `json:"author" doc:"Name of the API key that made it"`
@@ -85,18 +85,18 @@ func (s *service) registerRevisions() {
 }
 
 // revision returns the revision of a factory's definition that has this ID, the newest for "".
-func (s *service) revision(ctx context.Context, f state.Factory, id string) (state.HeldRevision, error) {
+func (s *service) revision(ctx context.Context, f state.Factory, id string) (state.ManagedRevision, error) {
 	if id == "" {
-		return s.Store.HeldHead(ctx, f.UID)
+		return s.Store.ManagedHead(ctx, f.UID)
 	}
-	number, ok := state.ParseHeldID(id)
+	number, ok := state.ParseManagedID(id)
 	if !ok {
-		return state.HeldRevision{}, api.Problem("resource_not_found", "revision %q does not exist", id)
+		return state.ManagedRevision{}, api.Problem("resource_not_found", "revision %q does not exist", id)
 	}
-	return s.Store.HeldRevision(ctx, f.UID, number)
+	return s.Store.ManagedRevision(ctx, f.UID, number)
 }
 
-func newRevision(h state.HeldRevision) Revision {
+func newRevision(h state.ManagedRevision) Revision {
 	r := Revision{Revision: h.ID, Author: h.Author, Subject: h.Subject, FilesChanged: h.Files}
 	if h.At != nil {
 		r.CreatedAt = *h.At
@@ -109,7 +109,7 @@ func (s *service) listRevisions(ctx context.Context, in *struct {
 	PageQuery
 },
 ) (ListRevisionsResponse, error) {
-	f, err := s.held(ctx, in.Factory, "", "look at the history of %s there")
+	f, err := s.managed(ctx, in.Factory, "", "look at the history of %s there")
 	if err != nil {
 		return ListRevisionsResponse{}, err
 	}
@@ -130,7 +130,7 @@ func (s *service) listRevisions(ctx context.Context, in *struct {
 		}
 	}
 
-	held, err := s.Store.HeldRevisions(ctx, f.UID, before, in.Limit+1)
+	held, err := s.Store.ManagedRevisions(ctx, f.UID, before, in.Limit+1)
 	if err != nil {
 		return ListRevisionsResponse{}, err
 	}
@@ -139,7 +139,7 @@ func (s *service) listRevisions(ctx context.Context, in *struct {
 		in.PageQuery,
 		list,
 		held,
-		func(h state.HeldRevision) string { return strconv.FormatInt(h.Number, 10) },
+		func(h state.ManagedRevision) string { return strconv.FormatInt(h.Number, 10) },
 	)
 
 	out := ListRevisionsResponse{[]Revision{}, info}
@@ -151,7 +151,7 @@ func (s *service) listRevisions(ctx context.Context, in *struct {
 }
 
 func (s *service) getRevision(ctx context.Context, in *RevisionPath) (RevisionWithDifference, error) {
-	f, err := s.held(ctx, in.Factory, "", "look at the history of %s there")
+	f, err := s.managed(ctx, in.Factory, "", "look at the history of %s there")
 	if err != nil {
 		return RevisionWithDifference{}, err
 	}
@@ -161,7 +161,7 @@ func (s *service) getRevision(ctx context.Context, in *RevisionPath) (RevisionWi
 		return RevisionWithDifference{}, err
 	}
 
-	changes, err := s.Store.HeldChanges(ctx, f.UID, h.Number)
+	changes, err := s.Store.ManagedChanges(ctx, f.UID, h.Number)
 	if err != nil {
 		return RevisionWithDifference{}, err
 	}
@@ -181,7 +181,7 @@ func (s *service) getRevision(ctx context.Context, in *RevisionPath) (RevisionWi
 }
 
 // newDifference writes a change as git does, with /dev/null for no file.
-func newDifference(c state.HeldChange) FileDifference {
+func newDifference(c state.ManagedChange) FileDifference {
 	d := FileDifference{Path: c.Path, Action: "update"}
 	oldName, newName, old, now := "a/"+c.Path, "b/"+c.Path, "", ""
 	if c.Old != nil {
@@ -211,7 +211,7 @@ func (s *service) restore(ctx context.Context, in *struct {
 	AllowQuery
 },
 ) (Sync, error) {
-	f, err := s.held(ctx, in.Factory, "", "bring the earlier content of %s back there")
+	f, err := s.managed(ctx, in.Factory, "", "bring the earlier content of %s back there")
 	if err != nil {
 		return Sync{}, err
 	}
@@ -221,7 +221,7 @@ func (s *service) restore(ctx context.Context, in *struct {
 		return Sync{}, err
 	}
 
-	files, err := s.Store.HeldFiles(ctx, f.UID, h.Number)
+	files, err := s.Store.ManagedFiles(ctx, f.UID, h.Number)
 	if err != nil {
 		return Sync{}, err
 	}

@@ -40,12 +40,12 @@ func writeTar(files []schema.File, at time.Time) ([]byte, error) {
 
 // readTar returns the files of a tar: the last one of each path, as unpacking it would leave them. What is
 // in .git is left out, so that a checkout may be sent as it is. Links are refused, because a definition has
-// none; so is what a definition that the server holds cannot have, and a tar without its end: what was cut off
+// none; so is what a managed definition cannot have, and a tar without its end: what was cut off
 // would be deleted.
 func readTar(r io.Reader) ([]DefinitionFile, error) {
 	var files []DefinitionFile
 	at := map[string]int{}
-	left := int64(maxHeldBytes)
+	left := int64(maxManagedBytes)
 	var end tail
 	for archive := tar.NewReader(io.TeeReader(r, &end)); ; {
 		h, err := archive.Next()
@@ -87,12 +87,12 @@ func readTar(r io.Reader) ([]DefinitionFile, error) {
 			return nil, api.Problem("invalid_request", "the body is not a tar that can be read")
 		}
 
-		if left -= int64(len(content)); left < 0 || len(files) >= maxHeldFiles {
+		if left -= int64(len(content)); left < 0 || len(files) >= maxManagedFiles {
 			return nil, api.InvalidField(
 				"files",
 				"there are more than %d files, or more than %d bytes in them",
-				maxHeldFiles,
-				maxHeldBytes,
+				maxManagedFiles,
+				maxManagedBytes,
 			)
 		}
 

@@ -45,7 +45,7 @@ func FuzzReadTar(f *testing.F) {
 			list[i] = schema.File(file)
 			total += len(file.Content)
 		}
-		if total > maxHeldBytes || len(files) > maxHeldFiles {
+		if total > maxManagedBytes || len(files) > maxManagedFiles {
 			t.Fatalf("%d files of %d bytes", len(files), total)
 		}
 		packed, err := writeTar(list, time.Unix(1, 0))

@@ -36,7 +36,7 @@ type world struct {
 	ingress *ingress.Ingress
 	keys    map[state.Role]string // secrets
 	uids    map[state.Role]string
-	held    string // UID of a factory that the server holds
+	held    string // UID of a managed factory
 	repo    string // UID of a factory of a git source
 	notices []dashboard.Notice
 	log     *safeBuffer
@@ -171,7 +171,7 @@ func (w *world) withUIDs(ctx context.Context, uid string, all []schema.File) ([]
 	return out, nil
 }
 
-func (w *world) made(ctx context.Context, uid string, all []schema.File) (plan.Plan, *state.Application, error) {
+func (w *world) made(ctx context.Context, uid string, all []schema.File) (plan.Plan, *state.ChangeSet, error) {
 	all, err := w.withUIDs(ctx, uid, all)
 	if err != nil {
 		return plan.Plan{}, nil, err

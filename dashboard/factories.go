@@ -162,11 +162,11 @@ func (q *request) plan() error {
 }
 
 type historyView struct {
-	Attempts  []state.Attempt
-	Next      string
-	Held      bool
-	Revisions []admin.Revision
-	NextHeld  string
+	Attempts    []state.Attempt
+	Next        string
+	Managed     bool
+	Revisions   []admin.Revision
+	NextManaged string
 }
 
 const historyRows = 30
@@ -185,14 +185,14 @@ func (q *request) history() error {
 		}
 	}
 
-	v := historyView{Held: managed(f)}
-	if v.Held && before == 0 {
+	v := historyView{Managed: managed(f)}
+	if v.Managed && before == 0 {
 		var list admin.ListRevisionsResponse
 		if err := q.call(http.MethodGet, "/factory/"+f.UID+"/revisions?limit=30&cursor="+url.QueryEscape(q.URL.Query().Get("revisions")), nil, &list); err != nil {
 			return err
 		}
 
-		v.Revisions, v.NextHeld = list.Revisions, list.PageInfo.NextCursor
+		v.Revisions, v.NextManaged = list.Revisions, list.PageInfo.NextCursor
 	}
 
 	if v.Attempts, err = q.Store.Attempts(q.Context(), f.UID, before, historyRows+1); err != nil {

@@ -381,7 +381,7 @@ func TestRoles(t *testing.T) {
 	if err != nil || infos["SPARE"].Version != 1 {
 		t.Errorf("secrets %+v, %v", infos, err)
 	}
-	if files, err := w.store.HeldHead(t.Context(), w.held); err != nil || files.Number != 0 {
+	if files, err := w.store.ManagedHead(t.Context(), w.held); err != nil || files.Number != 0 {
 		t.Errorf("the held definition changed: %+v, %v", files, err)
 	}
 }

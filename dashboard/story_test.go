@@ -35,7 +35,7 @@ func find(t *testing.T, pattern *regexp.Regexp, page string) string {
 	return html.UnescapeString(m[1])
 }
 
-// TestWebhookStory creates a webhook of a factory that the server holds, and does to it all that can be
+// TestWebhookStory creates a webhook of a managed factory, and does to it all that can be
 // done.
 func TestWebhookStory(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
@@ -321,7 +321,7 @@ func TestFiles(t *testing.T) {
 		if a.StatusCode != http.StatusSeeOther {
 			t.Errorf("a good one: %d %s", a.StatusCode, plain(a.Text))
 		}
-		files, err := w.store.HeldFiles(t.Context(), w.held, 2)
+		files, err := w.store.ManagedFiles(t.Context(), w.held, 2)
 		if err != nil || len(files) != 1 || files[0].Content != "# changed here\nsecretName: ALERTS_SECRET\n" {
 			t.Errorf("files %q, %v", files, err)
 		}

@@ -88,7 +88,7 @@ func TestUnknownDisabledAndDeletedAnswerTheSame(t *testing.T) {
 		w.hook(schema.Webhook{Name: "off"})
 		w.hook(enabled("gone"))
 		want(t, w.deliver("gone", `1`), 202)
-		w.apply(state.Application{DeleteWebhooks: []string{w.uids["gone"]}})
+		w.apply(state.ChangeSet{DeleteWebhooks: []string{w.uids["gone"]}})
 		unknown := "http://" + w.addr + "/webhooks/w/" + state.NewID(state.PrefixWebhook)
 		first := w.post(unknown, `{}`, "Authorization", "Bearer "+tokenSecret)
 		want(t, first, 404)
@@ -416,7 +416,7 @@ func TestOfferedSecrets(t *testing.T) {
 			t.Errorf("asana: %+v", o)
 		}
 		// Old offers are forgotten with old rows.
-		if _, err := w.store.TrimDeliveries(t.Context(), 1000, -time.Minute); err != nil {
+		if _, err := w.store.ExpireDeliveries(t.Context(), 1000, -time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		if o := offered("notion"); o.Count != 0 {
@@ -561,7 +561,7 @@ func TestReplay(t *testing.T) {
 		if _, err := w.in.Replay(t.Context(), w.factory, w.uids["live"], "dlv_none"); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("replay of nothing: %v", err)
 		}
-		w.apply(state.Application{DeleteWebhooks: []string{w.uids["live"]}})
+		w.apply(state.ChangeSet{DeleteWebhooks: []string{w.uids["live"]}})
 		if _, err := w.in.Replay(t.Context(), w.factory, w.uids["live"], first.deliveryID()); !errors.Is(err, state.ErrConflict) {
 			t.Errorf("replay on a deleted webhook: %v", err)
 		}
@@ -615,7 +615,7 @@ func TestAcceptedLogLineIsBounded(t *testing.T) {
 			Name: name, Path: "automations/" + name + "/automation.md", Enabled: true, Triggers: []schema.Trigger{trigger}, Prompt: "look",
 		}})
 	}
-	w.apply(state.Application{Resources: all})
+	w.apply(state.ChangeSet{Resources: all})
 	if r := w.post(w.url("many"), `{}`, "Authorization", "Bearer "+tokenSecret); r.StatusCode != http.StatusAccepted {
 		t.Fatalf("%d %s", r.StatusCode, r.body)
 	}

@@ -131,7 +131,7 @@ func (w *world) hook(spec schema.Webhook) string {
 		uid = state.NewID(state.PrefixWebhook)
 		w.uids[spec.Name] = uid
 	}
-	w.apply(state.Application{Webhooks: []state.WebhookChange{{UID: uid, Spec: spec, SecretVersion: secrets[spec.SecretName].Version}}})
+	w.apply(state.ChangeSet{Webhooks: []state.WebhookChange{{UID: uid, Spec: spec, SecretVersion: secrets[spec.SecretName].Version}}})
 	return uid
 }
 
@@ -156,10 +156,10 @@ func (w *world) automation(name, webhook, filter string) {
 func (w *world) automationOf(a schema.Automation) {
 	w.t.Helper()
 	a.Path = "automations/" + a.Name + "/automation.md"
-	w.apply(state.Application{Resources: []state.ResourceChange{{Kind: "automation", Name: a.Name, Spec: a}}})
+	w.apply(state.ChangeSet{Resources: []state.ResourceChange{{Kind: "automation", Name: a.Name, Spec: a}}})
 }
 
-func (w *world) apply(a state.Application) {
+func (w *world) apply(a state.ChangeSet) {
 	w.t.Helper()
 	c, err := w.store.Current(context.Background(), w.factory)
 	if err != nil {

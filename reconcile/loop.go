@@ -233,7 +233,7 @@ func (l *Loop) settle(ctx context.Context, snap Snapshot, started time.Time) (Re
 			return Result{}, false
 		}
 
-		app := state.Application{
+		app := state.ChangeSet{
 			FactoryUID:   f.UID,
 			Base:         f.Generation,
 			BaseRevision: f.Applied.ID,
@@ -291,7 +291,7 @@ func (l *Loop) settled(f state.Factory, outcome state.Outcome) Result {
 	return Result{Outcome: outcome, Revision: f.Attempted, Problems: f.Problems, Message: f.Message}
 }
 
-func (l *Loop) applied(app state.Application) Result {
+func (l *Loop) applied(app state.ChangeSet) Result {
 	clear(l.failures)
 	outcome := state.OutcomeApplied
 	if app.Empty() {

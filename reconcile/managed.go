@@ -15,7 +15,7 @@ type ManagedConfig struct {
 	Factory string // its name in the settings
 }
 
-// managedSource is a definition that the server itself holds in the state. Edits are applied together with
+// managedSource is a managed definition in the state. Edits are applied together with
 // the revision that they make, so that a Loop finds something to do only before the first of them, when it
 // is asked to apply again, and when the factory's definition came from elsewhere until now.
 type managedSource struct {
@@ -23,7 +23,7 @@ type managedSource struct {
 	last Snapshot
 }
 
-// Managed returns the source of a definition that the server itself holds. Its revision is the newest one;
+// Managed returns the source of a managed definition. Its revision is the newest one;
 // before the first it is an empty tree.
 func Managed(cfg ManagedConfig) (Source, error) {
 	if cfg.Store == nil || cfg.Factory == "" {
@@ -45,11 +45,11 @@ func (m *managedSource) Fetch(ctx context.Context) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 
-	head, err := m.cfg.Store.HeldHead(ctx, f.UID)
+	head, err := m.cfg.Store.ManagedHead(ctx, f.UID)
 	switch {
 	case err != nil:
 		return Snapshot{}, err
-	case head.Number == 0 && f.Applied.ID != "" && !f.Applied.Held:
+	case head.Number == 0 && f.Applied.ID != "" && !f.Applied.Managed:
 		return Snapshot{}, fmt.Errorf(
 			"the server holds no definition of this factory yet, and the applied revision %s came from elsewhere: import its files (PUT /factory/%s/files)",
 			f.Applied.ID,
@@ -60,7 +60,7 @@ func (m *managedSource) Fetch(ctx context.Context) (Snapshot, error) {
 		return m.last, nil
 	}
 
-	files, err := m.cfg.Store.HeldFiles(ctx, f.UID, head.Number)
+	files, err := m.cfg.Store.ManagedFiles(ctx, f.UID, head.Number)
 	if err != nil {
 		return Snapshot{}, err
 	}

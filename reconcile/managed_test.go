@@ -30,15 +30,15 @@ func (t tree) edit(s *state.Store, factoryUID string) error {
 		if err != nil {
 			return err
 		}
-		head, err := s.HeldHead(ctx, factoryUID)
+		head, err := s.ManagedHead(ctx, factoryUID)
 		if err != nil {
 			return err
 		}
-		old, err := s.HeldFiles(ctx, factoryUID, head.Number)
+		old, err := s.ManagedFiles(ctx, factoryUID, head.Number)
 		if err != nil {
 			return err
 		}
-		edit := &state.HeldEdit{Base: head.Number}
+		edit := &state.ManagedEdit{Base: head.Number}
 		for _, f := range old {
 			if _, kept := t[f.Path]; !kept {
 				edit.Delete = append(edit.Delete, f.Path)
@@ -51,7 +51,7 @@ func (t tree) edit(s *state.Store, factoryUID string) error {
 		if err != nil {
 			return err
 		}
-		revision := state.Revision{ID: state.HeldID(head.Number + 1), Author: "ada", Subject: "edit", Tree: state.HeldTree(edit.Write), Held: true}
+		revision := state.Revision{ID: state.ManagedID(head.Number + 1), Author: "ada", Subject: "edit", Tree: state.ManagedTree(edit.Write), Managed: true}
 		p, app := plan.Make(cur, fsys, plan.Options{Revision: revision, Now: time.Now()})
 		if app == nil {
 			return errors.New(p.Problems[0].Message)

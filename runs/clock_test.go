@@ -26,7 +26,7 @@ func scheduled(t *testing.T, s *state.Store, a schema.Automation) state.Factory 
 	}
 	a.Name = "nightly"
 	change := state.ResourceChange{UID: current.UIDs[state.ResourceKey("automation", a.Name)], Kind: "automation", Name: a.Name, Spec: a}
-	if err := s.Apply(t.Context(), state.Application{FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: time.Now(), Resources: []state.ResourceChange{change}}); err != nil {
+	if err := s.Apply(t.Context(), state.ChangeSet{FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: time.Now(), Resources: []state.ResourceChange{change}}); err != nil {
 		t.Fatal(err)
 	}
 	if f, err = s.Factory(t.Context(), f.UID); err != nil {

@@ -17,7 +17,7 @@ func (w *world) factory(name string, resources ...state.ResourceChange) state.Fa
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	err = w.store.Apply(w.t.Context(), state.Application{
+	err = w.store.Apply(w.t.Context(), state.ChangeSet{
 		FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: time.Now(), Revision: state.Revision{ID: "r1"}, Resources: resources,
 		FileChanged: true, File: &schema.FactoryFile{Name: "Display", Secrets: []string{"ALL"}, AgentDefaults: schema.Execution{Model: "default-model"}},
 	})
@@ -116,7 +116,7 @@ func TestRunOfADelivery(t *testing.T) {
 			w.t.Fatal(err)
 		}
 		uid := state.WebhookUID(current.Key, "hook", 0)
-		if err := w.store.Apply(ctx, state.Application{FactoryUID: f.UID, Base: current.Factory.Generation, BaseRevision: current.Factory.Applied.ID, Started: time.Now(), Webhooks: []state.WebhookChange{
+		if err := w.store.Apply(ctx, state.ChangeSet{FactoryUID: f.UID, Base: current.Factory.Generation, BaseRevision: current.Factory.Applied.ID, Started: time.Now(), Webhooks: []state.WebhookChange{
 			{UID: uid, Spec: schema.Webhook{Name: "hook", AuthMode: "token", SecretName: "S", Enabled: true}, SecretVersion: 1},
 		}}); err != nil {
 			w.t.Fatal(err)

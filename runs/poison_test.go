@@ -36,7 +36,7 @@ func TestPoisonedSchedules(t *testing.T) {
 				t.Fatal(err)
 			}
 			uids[name] = f.UID
-			if err := s.Apply(t.Context(), state.Application{FactoryUID: f.UID, Base: f.Generation, Started: time.Now(), Resources: []state.ResourceChange{{Kind: "automation", Name: a.Name, Spec: a}}}); err != nil {
+			if err := s.Apply(t.Context(), state.ChangeSet{FactoryUID: f.UID, Base: f.Generation, Started: time.Now(), Resources: []state.ResourceChange{{Kind: "automation", Name: a.Name, Spec: a}}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -40,9 +40,9 @@ type Counts struct {
 // historyKept is how many attempts are kept of each factory.
 const historyKept = 200
 
-// Application is a planned change of a factory, ready to be made. Everything that can be wrong with it
+// ChangeSet is a planned change of a factory, ready to be made. Everything that can be wrong with it
 // has been looked at, except what others did since the plan was made.
-type Application struct {
+type ChangeSet struct {
 	FactoryUID   string
 	Base         int64  // the factory's generation that the plan compared with
 	BaseRevision string // the ID of the applied revision that it compared with
@@ -60,9 +60,9 @@ type Application struct {
 	DeleteResources []string // UIDs
 
 	// Secrets get new values together with the change, and Edit, if it is not nil, is the next revision of
-	// a definition that the server holds: Revision names it.
+	// a managed definition: Revision names it.
 	Secrets []SecretChange
-	Edit    *HeldEdit
+	Edit    *ManagedEdit
 }
 
 // SecretChange gives a secret a new value; nil makes it pending.
@@ -89,7 +89,7 @@ type ResourceChange struct {
 }
 
 // Empty reports whether the application changes nothing but the revision.
-func (a *Application) Empty() bool {
+func (a *ChangeSet) Empty() bool {
 	return !a.FileChanged && len(a.Webhooks)+len(a.DeleteWebhooks)+len(a.Resources)+len(a.DeleteResources) == 0
 }
 
@@ -97,7 +97,7 @@ func (a *Application) Empty() bool {
 // ErrMoved: the factory, or a secret it needs, changed since the plan was made; nothing was changed,
 // plan again. ErrSuperseded, which is one of these: what was planned is no longer the newest revision that
 // the server holds. Any other error before the commit changes nothing either.
-func (s *Store) Apply(ctx context.Context, a Application) error {
+func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 	var generation int64
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		have, err := scanFactory(
@@ -113,7 +113,7 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 		if have.Generation != a.Base || have.Applied.ID != a.BaseRevision {
 			return ErrMoved
 		}
-		if err := checkHeld(ctx, tx, a.FactoryUID, a.Revision, a.Edit); err != nil {
+		if err := checkNewest(ctx, tx, a.FactoryUID, a.Revision, a.Edit); err != nil {
 			return err
 		}
 
@@ -141,7 +141,7 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 		}
 
 		if a.Edit != nil {
-			if err := hold(ctx, tx, a, now); err != nil {
+			if err := addRevision(ctx, tx, a, now); err != nil {
 				return err
 			}
 		}
@@ -180,7 +180,7 @@ func (s *Store) Apply(ctx context.Context, a Application) error {
 	return s.announce(ctx, generation)
 }
 
-func (s *Store) change(ctx context.Context, tx *db.Tx, a Application, now int64) error {
+func (s *Store) change(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) error {
 	if a.FileChanged {
 		file, err := json.Marshal(a.File)
 		if err != nil {
@@ -234,7 +234,7 @@ func (s *Store) change(ctx context.Context, tx *db.Tx, a Application, now int64)
 		}
 	}
 
-	return s.trimSecretVersions(ctx, tx)
+	return s.expireSecretVersions(ctx, tx)
 }
 
 // Refuse records an attempt that changes nothing: refused for its problems, or failed before there was
@@ -251,7 +251,7 @@ func (s *Store) Refuse(ctx context.Context, a Attempt) error {
 		if err := tx.QueryRow(ctx, `SELECT name FROM factories WHERE uid = $1`+s.db.ForUpdate(), a.FactoryUID).Scan(&name); err != nil {
 			return err
 		}
-		if err := checkHeld(ctx, tx, a.FactoryUID, a.Revision, nil); err != nil {
+		if err := checkNewest(ctx, tx, a.FactoryUID, a.Revision, nil); err != nil {
 			return err
 		}
 

@@ -36,13 +36,13 @@ func factory(t *testing.T, s *state.Store, names ...string) (state.Factory, map[
 	return f, uids
 }
 
-func application(t *testing.T, s *state.Store, uid string) state.Application {
+func application(t *testing.T, s *state.Store, uid string) state.ChangeSet {
 	t.Helper()
 	cur, err := s.Current(t.Context(), uid)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return state.Application{FactoryUID: uid, Base: cur.Factory.Generation, BaseRevision: cur.Factory.Applied.ID, Started: time.Now(), Revision: state.Revision{ID: fmt.Sprint("r", cur.Factory.Generation)}}
+	return state.ChangeSet{FactoryUID: uid, Base: cur.Factory.Generation, BaseRevision: cur.Factory.Applied.ID, Started: time.Now(), Revision: state.Revision{ID: fmt.Sprint("r", cur.Factory.Generation)}}
 }
 
 func change(t *testing.T, s *state.Store, factoryUID, name string) state.WebhookChange {
@@ -84,7 +84,7 @@ func TestApplyAndRouting(t *testing.T) {
 		}
 
 		stale := application(t, s, f.UID)
-		if err := s.Apply(ctx, func() state.Application {
+		if err := s.Apply(ctx, func() state.ChangeSet {
 			a := application(t, s, f.UID)
 			a.DeleteWebhooks = []string{uids["ci"]}
 			return a

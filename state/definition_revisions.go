@@ -17,48 +17,48 @@ import (
 	"millwright/state/db"
 )
 
-// ErrSuperseded says that a definition that the server holds got a newer revision than the one that was
+// ErrSuperseded says that a managed definition got a newer revision than the one that was
 // to be applied. It is an ErrMoved.
 var ErrSuperseded = fmt.Errorf("a newer revision was made: %w", ErrMoved)
 
 const (
-	// heldRevisions is how many revisions are kept of each definition that the server holds, and
-	heldRevisions = 200
-	// heldBytes how many bytes of files that the newest one no longer has.
-	heldBytes = 64 << 20
+	// managedRevisions is how many revisions are kept of each definition that the server holds, and
+	managedRevisions = 200
+	// managedBytes how many bytes of files that the newest one no longer has.
+	managedBytes = 64 << 20
 )
 
-// HeldRevision is a revision of a definition that the server itself holds.
-type HeldRevision struct {
+// ManagedRevision is a revision of a managed definition.
+type ManagedRevision struct {
 	Revision
 	Number int64 // from 1 in the order of making; 0 for the empty one before the first
 	Files  int   // that it wrote or deleted
 }
 
-// HeldEdit is what makes the next revision of a definition that the server holds out of revision Base.
-type HeldEdit struct {
+// ManagedEdit is what makes the next revision of a managed definition out of revision Base.
+type ManagedEdit struct {
 	Base   int64
 	Write  []schema.File // new ones, and new content of others
 	Delete []string      // paths
 }
 
-// HeldChange is what a revision did to one file: nil stands for no file.
-type HeldChange struct {
+// ManagedChange is what a revision did to one file: nil stands for no file.
+type ManagedChange struct {
 	Path     string
 	Old, New *string
 }
 
-// HeldID returns the ID of a held revision by its number: r0, r1 and so on.
-func HeldID(number int64) string { return "r" + strconv.FormatInt(number, 10) }
+// ManagedID returns the ID of a held revision by its number: r0, r1 and so on.
+func ManagedID(number int64) string { return "r" + strconv.FormatInt(number, 10) }
 
-// ParseHeldID returns the number of a held revision by its ID, in the one form that HeldID gives it.
-func ParseHeldID(id string) (number int64, ok bool) {
+// ParseManagedID returns the number of a held revision by its ID, in the one form that ManagedID gives it.
+func ParseManagedID(id string) (number int64, ok bool) {
 	number, err := strconv.ParseInt(strings.TrimPrefix(id, "r"), 10, 64)
-	return number, err == nil && number >= 0 && HeldID(number) == id
+	return number, err == nil && number >= 0 && ManagedID(number) == id
 }
 
-// HeldTree names the content of files, in whatever order they come.
-func HeldTree(files []schema.File) string {
+// ManagedTree names the content of files, in whatever order they come.
+func ManagedTree(files []schema.File) string {
 	sorted := slices.SortedFunc(
 		slices.Values(files),
 		func(a, b schema.File) int { return strings.Compare(a.Path, b.Path) },
@@ -70,54 +70,54 @@ func HeldTree(files []schema.File) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-const heldColumns = `number, tree, author, subject, files, created_at`
+const revisionColumns = `number, tree, author, subject, files, created_at`
 
-func scanHeld(row db.Row) (HeldRevision, error) {
-	var h HeldRevision
+func scanManaged(row db.Row) (ManagedRevision, error) {
+	var h ManagedRevision
 	var created int64
 	err := row.Scan(&h.Number, &h.Tree, &h.Author, &h.Subject, &h.Files, &created)
 	at := db.Time(created)
-	h.ID, h.At, h.Held = HeldID(h.Number), &at, true
+	h.ID, h.At, h.Managed = ManagedID(h.Number), &at, true
 	return h, err
 }
 
-// HeldHead returns the newest revision that the server holds of a factory's definition; before the first,
+// ManagedHead returns the newest revision that the server holds of a factory's definition; before the first,
 // the empty one of number 0.
-func (s *Store) HeldHead(ctx context.Context, factoryUID string) (HeldRevision, error) {
-	h, err := heldHead(ctx, s.db.Reader, factoryUID)
+func (s *Store) ManagedHead(ctx context.Context, factoryUID string) (ManagedRevision, error) {
+	h, err := managedHead(ctx, s.db.Reader, factoryUID)
 	return h, err
 }
 
-const newestRevisionSQL = `SELECT ` + heldColumns + `
+const newestRevisionSQL = `SELECT ` + revisionColumns + `
 FROM file_revisions
 WHERE factory_uid = $1
 ORDER BY number DESC
 LIMIT 1`
 
-func heldHead(ctx context.Context, r db.Reader, factoryUID string) (HeldRevision, error) {
-	h, err := scanHeld(r.QueryRow(ctx, newestRevisionSQL, factoryUID))
+func managedHead(ctx context.Context, r db.Reader, factoryUID string) (ManagedRevision, error) {
+	h, err := scanManaged(r.QueryRow(ctx, newestRevisionSQL, factoryUID))
 	if errors.Is(err, sql.ErrNoRows) {
-		return HeldRevision{Revision: Revision{ID: HeldID(0), Tree: HeldTree(nil), Held: true}}, nil
+		return ManagedRevision{Revision: Revision{ID: ManagedID(0), Tree: ManagedTree(nil), Managed: true}}, nil
 	}
 
 	return h, err
 }
 
-// HeldCurrent reads in one view what an edit of a definition that the server holds begins with: the newest
+// ManagedCurrent reads in one view what an edit of a managed definition begins with: the newest
 // revision with its files, by path, and what a plan compares with.
-func (s *Store) HeldCurrent(
+func (s *Store) ManagedCurrent(
 	ctx context.Context,
 	factoryUID string,
-) (c Current, head HeldRevision, files []schema.File, err error) {
+) (c Current, head ManagedRevision, files []schema.File, err error) {
 	err = s.db.View(ctx, func(tx db.View) (err error) {
 		if c, err = s.current(ctx, tx.Reader, factoryUID); err != nil {
 			return err
 		}
-		if head, err = heldHead(ctx, tx.Reader, factoryUID); err != nil {
+		if head, err = managedHead(ctx, tx.Reader, factoryUID); err != nil {
 			return err
 		}
 
-		files, err = heldFiles(ctx, tx.Reader, factoryUID, head.Number)
+		files, err = managedFiles(ctx, tx.Reader, factoryUID, head.Number)
 		return err
 	})
 
@@ -125,58 +125,58 @@ func (s *Store) HeldCurrent(
 	return c, head, files, err
 }
 
-// HeldRevision returns one of the revisions that the server holds. ErrNotFound when it does not, or no
+// ManagedRevision returns one of the revisions that the server holds. ErrNotFound when it does not, or no
 // longer.
-func (s *Store) HeldRevision(ctx context.Context, factoryUID string, number int64) (HeldRevision, error) {
-	h, err := scanHeld(
+func (s *Store) ManagedRevision(ctx context.Context, factoryUID string, number int64) (ManagedRevision, error) {
+	h, err := scanManaged(
 		s.db.QueryRow(
 			ctx,
-			`SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 AND number = $2`,
+			`SELECT `+revisionColumns+` FROM file_revisions WHERE factory_uid = $1 AND number = $2`,
 			factoryUID,
 			number,
 		),
 	)
 	if errors.Is(err, sql.ErrNoRows) {
-		return h, fmt.Errorf("revision %s: %w", HeldID(number), ErrNotFound)
+		return h, fmt.Errorf("revision %s: %w", ManagedID(number), ErrNotFound)
 	}
 
 	return h, err
 }
 
-// HeldRevisions returns the revisions that the server holds of a factory's definition, newest first, those
+// ManagedRevisions returns the revisions that the server holds of a factory's definition, newest first, those
 // before the given number if it is not 0.
-func (s *Store) HeldRevisions(
+func (s *Store) ManagedRevisions(
 	ctx context.Context,
 	factoryUID string,
 	before int64,
 	limit int,
-) ([]HeldRevision, error) {
+) ([]ManagedRevision, error) {
 	if before == 0 {
 		before = 1 << 62
 	}
 
-	all, err := db.All(ctx, s.db.Reader, scanHeld, `SELECT `+heldColumns+` FROM file_revisions WHERE factory_uid = $1 AND number < $2 ORDER BY number DESC LIMIT $3`,
+	all, err := db.All(ctx, s.db.Reader, scanManaged, `SELECT `+revisionColumns+` FROM file_revisions WHERE factory_uid = $1 AND number < $2 ORDER BY number DESC LIMIT $3`,
 		factoryUID,
 		before,
 		limit)
 	return all, err
 }
 
-// HeldFiles returns the files of a revision that the server holds, by path. Revision 0 has none.
+// ManagedFiles returns the files of a revision that the server holds, by path. Revision 0 has none.
 // ErrNotFound when there is no such revision, or no longer.
-func (s *Store) HeldFiles(ctx context.Context, factoryUID string, number int64) ([]schema.File, error) {
+func (s *Store) ManagedFiles(ctx context.Context, factoryUID string, number int64) ([]schema.File, error) {
 	if number == 0 {
 		return nil, nil
 	}
 	var files []schema.File
-	err := s.heldView(ctx, factoryUID, number, func(tx db.Reader) (err error) {
-		files, err = heldFiles(ctx, tx, factoryUID, number)
+	err := s.managedView(ctx, factoryUID, number, func(tx db.Reader) (err error) {
+		files, err = managedFiles(ctx, tx, factoryUID, number)
 		return err
 	})
 	return files, err
 }
 
-func heldFiles(ctx context.Context, tx db.Reader, factoryUID string, number int64) ([]schema.File, error) {
+func managedFiles(ctx context.Context, tx db.Reader, factoryUID string, number int64) ([]schema.File, error) {
 	files, err := db.All(ctx, tx, func(row db.Row) (f schema.File, err error) {
 		var content []byte
 		err = row.Scan(&f.Path, &content)
@@ -190,11 +190,11 @@ func heldFiles(ctx context.Context, tx db.Reader, factoryUID string, number int6
 	return files, err
 }
 
-// HeldChanges returns what a revision did to the files of the one before it, by path. ErrNotFound when
+// ManagedChanges returns what a revision did to the files of the one before it, by path. ErrNotFound when
 // there is no such revision, or no longer.
-func (s *Store) HeldChanges(ctx context.Context, factoryUID string, number int64) ([]HeldChange, error) {
-	var all []HeldChange
-	err := s.heldView(ctx, factoryUID, number, func(tx db.Reader) error {
+func (s *Store) ManagedChanges(ctx context.Context, factoryUID string, number int64) ([]ManagedChange, error) {
+	var all []ManagedChange
+	err := s.managedView(ctx, factoryUID, number, func(tx db.Reader) error {
 		all = nil
 		rows, err := tx.Query(
 			ctx,
@@ -218,7 +218,7 @@ func (s *Store) HeldChanges(ctx context.Context, factoryUID string, number int64
 
 			i, known := at[path]
 			if !known {
-				i, all = len(all), append(all, HeldChange{Path: path})
+				i, all = len(all), append(all, ManagedChange{Path: path})
 				at[path] = i
 			}
 
@@ -233,12 +233,12 @@ func (s *Store) HeldChanges(ctx context.Context, factoryUID string, number int64
 		return rows.Err()
 	})
 
-	slices.SortFunc(all, func(a, b HeldChange) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(all, func(a, b ManagedChange) int { return cmp.Compare(a.Path, b.Path) })
 	return all, err
 }
 
-// heldView runs f in one view that has the revision.
-func (s *Store) heldView(ctx context.Context, factoryUID string, number int64, f func(db.Reader) error) error {
+// managedView runs f in one view that has the revision.
+func (s *Store) managedView(ctx context.Context, factoryUID string, number int64, f func(db.Reader) error) error {
 	err := s.db.View(ctx, func(tx db.View) error {
 		var one int
 		if err := tx.QueryRow(ctx, `SELECT 1 FROM file_revisions WHERE factory_uid = $1 AND number = $2`, factoryUID, number).Scan(&one); err != nil {
@@ -248,15 +248,15 @@ func (s *Store) heldView(ctx context.Context, factoryUID string, number int64, f
 		return f(tx.Reader)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("revision %s: %w", HeldID(number), ErrNotFound)
+		return fmt.Errorf("revision %s: %w", ManagedID(number), ErrNotFound)
 	}
 
 	return err
 }
 
-// checkHeld makes sure that a revision is the newest one that the server holds, or what edit makes of that.
-func checkHeld(ctx context.Context, tx *db.Tx, factoryUID string, revision Revision, edit *HeldEdit) error {
-	if !revision.Held && edit == nil {
+// checkNewest makes sure that a revision is the newest one that the server holds, or what edit makes of that.
+func checkNewest(ctx context.Context, tx *db.Tx, factoryUID string, revision Revision, edit *ManagedEdit) error {
+	if !revision.Managed && edit == nil {
 		return nil
 	}
 
@@ -267,21 +267,21 @@ func checkHeld(ctx context.Context, tx *db.Tx, factoryUID string, revision Revis
 
 	of := revision.ID
 	if edit != nil {
-		if of != HeldID(edit.Base+1) || !revision.Held {
-			return fmt.Errorf("revision %q does not follow revision %s", of, HeldID(edit.Base))
+		if of != ManagedID(edit.Base+1) || !revision.Managed {
+			return fmt.Errorf("revision %q does not follow revision %s", of, ManagedID(edit.Base))
 		}
-		of = HeldID(edit.Base)
+		of = ManagedID(edit.Base)
 	}
 
-	if of != HeldID(newest) {
+	if of != ManagedID(newest) {
 		return ErrSuperseded
 	}
 
 	return nil
 }
 
-// hold stores the next revision of a definition.
-func hold(ctx context.Context, tx *db.Tx, a Application, now time.Time) error {
+// addRevision stores the next revision of a definition.
+func addRevision(ctx context.Context, tx *db.Tx, a ChangeSet, now time.Time) error {
 	number := a.Edit.Base + 1
 	if _, err := tx.Exec(ctx, `INSERT INTO file_revisions (factory_uid, number, tree, author, subject, files, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		a.FactoryUID, number, a.Revision.Tree, db.Text(a.Revision.Author), db.Text(a.Revision.Subject), len(a.Edit.Write)+len(a.Edit.Delete), db.Micros(now)); err != nil {
@@ -305,7 +305,7 @@ func hold(ctx context.Context, tx *db.Tx, a Application, now time.Time) error {
 		}
 	}
 
-	return trimHeld(ctx, tx, a.FactoryUID, number)
+	return expireRevisions(ctx, tx, a.FactoryUID, number)
 }
 
 const endFileSQL = `UPDATE revision_files
@@ -322,9 +322,9 @@ WHERE factory_uid = $1 AND until IS NOT NULL
 GROUP BY until
 ORDER BY until DESC`
 
-// trimHeld forgets revisions that are too old, or whose files would be too many. What the oldest one that
+// expireRevisions forgets revisions that are too old, or whose files would be too many. What the oldest one that
 // is kept did to the one before can still be told.
-func trimHeld(ctx context.Context, tx *db.Tx, factoryUID string, newest int64) error {
+func expireRevisions(ctx context.Context, tx *db.Tx, factoryUID string, newest int64) error {
 	type ended struct{ at, bytes int64 }
 	scan := func(row db.Row) (e ended, err error) { return e, row.Scan(&e.at, &e.bytes) }
 	all, err := db.All(ctx, tx.Reader, scan, endedFilesSQL, factoryUID)
@@ -332,7 +332,7 @@ func trimHeld(ctx context.Context, tx *db.Tx, factoryUID string, newest int64) e
 		return err
 	}
 
-	oldest, room := newest-heldRevisions+1, int64(heldBytes)
+	oldest, room := newest-managedRevisions+1, int64(managedBytes)
 	for _, e := range all {
 		if room -= e.bytes; room < 0 {
 			oldest = max(oldest, min(e.at+1, newest))

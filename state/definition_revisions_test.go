@@ -18,7 +18,7 @@ import (
 	"millwright/state/statetest"
 )
 
-// held makes a factory whose definition the server holds.
+// held makes a managed factory.
 func held(t *testing.T, s *state.Store) string {
 	t.Helper()
 	f, err := s.EnsureFactory(t.Context(), "ops", state.Source{Kind: "managed"}, false)
@@ -29,14 +29,14 @@ func held(t *testing.T, s *state.Store) string {
 }
 
 // edit plans the next revision of a held definition: content "" deletes the file.
-func edit(t *testing.T, s *state.Store, factoryUID, author string, files map[string]string) state.Application {
+func edit(t *testing.T, s *state.Store, factoryUID, author string, files map[string]string) state.ChangeSet {
 	t.Helper()
-	head, err := s.HeldHead(t.Context(), factoryUID)
+	head, err := s.ManagedHead(t.Context(), factoryUID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	app := application(t, s, factoryUID)
-	app.Edit = &state.HeldEdit{Base: head.Number}
+	app.Edit = &state.ManagedEdit{Base: head.Number}
 	for path, content := range files {
 		if content == "" {
 			app.Edit.Delete = append(app.Edit.Delete, path)
@@ -45,13 +45,13 @@ func edit(t *testing.T, s *state.Store, factoryUID, author string, files map[str
 		}
 	}
 	now := time.Now()
-	app.Revision = state.Revision{ID: state.HeldID(head.Number + 1), Author: author, Subject: "edit by " + author, At: &now, Tree: "tree", Held: true}
+	app.Revision = state.Revision{ID: state.ManagedID(head.Number + 1), Author: author, Subject: "edit by " + author, At: &now, Tree: "tree", Managed: true}
 	return app
 }
 
 func filesOf(t *testing.T, s *state.Store, factoryUID string, number int64) map[string]string {
 	t.Helper()
-	files, err := s.HeldFiles(t.Context(), factoryUID, number)
+	files, err := s.ManagedFiles(t.Context(), factoryUID, number)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func filesOf(t *testing.T, s *state.Store, factoryUID string, number int64) map[
 	return all
 }
 
-func TestHeldRevisions(t *testing.T) {
+func TestManagedRevisions(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		ctx := t.Context()
 		uid := held(t, s)
@@ -70,8 +70,8 @@ func TestHeldRevisions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		head, err := s.HeldHead(ctx, uid)
-		if err != nil || head.Number != 0 || head.ID != "r0" || !head.Held || head.Tree != state.HeldTree(nil) {
+		head, err := s.ManagedHead(ctx, uid)
+		if err != nil || head.Number != 0 || head.ID != "r0" || !head.Managed || head.Tree != state.ManagedTree(nil) {
 			t.Fatalf("before the first edit: %+v, %v", head, err)
 		}
 		if files := filesOf(t, s, uid, 0); len(files) != 0 {
@@ -103,44 +103,44 @@ func TestHeldRevisions(t *testing.T) {
 				t.Errorf("files of r%d (-want +got):\n%s", number, diff)
 			}
 		}
-		list, err := s.HeldRevisions(ctx, uid, 0, 3)
+		list, err := s.ManagedRevisions(ctx, uid, 0, 3)
 		if err != nil || len(list) != 3 || list[0].ID != "r4" || list[0].Author != "ada3" || list[0].Subject != "edit by ada3" || list[0].At == nil || list[1].Files != 2 {
 			t.Errorf("revisions: %+v, %v", list, err)
 		}
-		if rest, err := s.HeldRevisions(ctx, uid, list[2].Number, 3); err != nil || len(rest) != 1 || rest[0].ID != "r1" {
+		if rest, err := s.ManagedRevisions(ctx, uid, list[2].Number, 3); err != nil || len(rest) != 1 || rest[0].ID != "r1" {
 			t.Errorf("the rest: %+v, %v", rest, err)
 		}
 		ptr := func(s string) *string { return &s }
-		for number, want := range map[int64][]state.HeldChange{
+		for number, want := range map[int64][]state.ManagedChange{
 			1: {{Path: "README.md", New: ptr("one")}, {Path: "webhooks/a.yaml", New: &text}},
 			2: {{Path: "README.md", Old: ptr("one"), New: ptr("two")}},
 			3: {{Path: "README.md", Old: ptr("two")}, {Path: "webhooks/B.yaml", New: ptr("b")}},
 			4: {{Path: "README.md", New: ptr("one")}},
 		} {
-			got, err := s.HeldChanges(ctx, uid, number)
+			got, err := s.ManagedChanges(ctx, uid, number)
 			if diff := cmp.Diff(want, got); err != nil || diff != "" {
 				t.Errorf("changes of r%d: %v (-want +got):\n%s", number, err, diff)
 			}
 		}
 		for _, f := range []func() error{
-			func() error { _, err := s.HeldFiles(ctx, uid, 5); return err },
-			func() error { _, err := s.HeldChanges(ctx, uid, 5); return err },
-			func() error { _, err := s.HeldRevision(ctx, uid, 5); return err },
-			func() error { _, err := s.HeldFiles(ctx, other.UID, 2); return err },
+			func() error { _, err := s.ManagedFiles(ctx, uid, 5); return err },
+			func() error { _, err := s.ManagedChanges(ctx, uid, 5); return err },
+			func() error { _, err := s.ManagedRevision(ctx, uid, 5); return err },
+			func() error { _, err := s.ManagedFiles(ctx, other.UID, 2); return err },
 		} {
 			if err := f(); !errors.Is(err, state.ErrNotFound) {
 				t.Errorf("a revision that is not there: %v", err)
 			}
 		}
 		f, err := s.Factory(ctx, uid)
-		if err != nil || f.Applied.ID != "r4" || !f.Applied.Held || f.SyncState != state.SyncApplied {
+		if err != nil || f.Applied.ID != "r4" || !f.Applied.Managed || f.SyncState != state.SyncApplied {
 			t.Errorf("factory: %+v, %v", f.Applied, err)
 		}
 	})
 }
 
-// TestHeldRevisionsAreKeptWithinBounds makes more revisions than are kept, and more bytes.
-func TestHeldRevisionsAreKeptWithinBounds(t *testing.T) {
+// TestManagedRevisionsAreKeptWithinBounds makes more revisions than are kept, and more bytes.
+func TestManagedRevisionsAreKeptWithinBounds(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		ctx := t.Context()
 		uid := held(t, s)
@@ -149,14 +149,14 @@ func TestHeldRevisionsAreKeptWithinBounds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		list, err := s.HeldRevisions(ctx, uid, 0, 500)
+		list, err := s.ManagedRevisions(ctx, uid, 0, 500)
 		if err != nil || len(list) != 200 || list[199].ID != "r6" {
 			t.Fatalf("%d revisions: %v", len(list), err)
 		}
 		if got := filesOf(t, s, uid, 6); got["a"] != "v6" || got["b"] != "same" {
 			t.Errorf("files of the oldest: %v", got)
 		}
-		changes, err := s.HeldChanges(ctx, uid, 6)
+		changes, err := s.ManagedChanges(ctx, uid, 6)
 		if err != nil || len(changes) != 2 || changes[0].Old == nil || *changes[0].Old != "v5" {
 			t.Errorf("changes of the oldest: %+v, %v", changes, err)
 		}
@@ -167,11 +167,11 @@ func TestHeldRevisionsAreKeptWithinBounds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		list, err = s.HeldRevisions(ctx, uid, 0, 500)
+		list, err = s.ManagedRevisions(ctx, uid, 0, 500)
 		if err != nil || list[0].ID != "r217" || len(list) < 7 || len(list) > 9 {
 			t.Fatalf("%d revisions of 8 MiB are kept: %v", len(list), err)
 		}
-		for _, r := range []state.HeldRevision{list[0], list[len(list)-1]} {
+		for _, r := range []state.ManagedRevision{list[0], list[len(list)-1]} {
 			if got := filesOf(t, s, uid, r.Number); len(got["a"]) < 8<<20 || got["b"] != "same" {
 				t.Errorf("files of %s: %d bytes", r.ID, len(got["a"]))
 			}
@@ -179,18 +179,18 @@ func TestHeldRevisionsAreKeptWithinBounds(t *testing.T) {
 	})
 }
 
-func TestOnlyTheNewestHeldRevisionIsApplied(t *testing.T) {
+func TestOnlyTheNewestManagedRevisionIsApplied(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		ctx := t.Context()
 		uid := held(t, s)
 		first := edit(t, s, uid, "ada", map[string]string{"a": "1"})
 		second := edit(t, s, uid, "eve", map[string]string{"a": "2"})
 		reapply := application(t, s, uid)
-		reapply.Revision = state.Revision{ID: "r0", Held: true}
+		reapply.Revision = state.Revision{ID: "r0", Managed: true}
 		if err := s.Apply(ctx, first); err != nil {
 			t.Fatal(err)
 		}
-		for name, app := range map[string]state.Application{"another edit of r0": second, "r0 itself": reapply} {
+		for name, app := range map[string]state.ChangeSet{"another edit of r0": second, "r0 itself": reapply} {
 			if err := s.Apply(ctx, app); !errors.Is(err, state.ErrMoved) {
 				t.Errorf("%s: %v, want ErrMoved", name, err)
 			}
@@ -220,14 +220,14 @@ func TestOnlyTheNewestHeldRevisionIsApplied(t *testing.T) {
 		if f, err := s.Factory(ctx, uid); err != nil || f.SyncState != state.SyncApplied || f.Attempted.ID != "r1" {
 			t.Errorf("factory after a refusal that came too late: %s %+v, %v", f.SyncState, f.Attempted, err)
 		}
-		if list, err := s.HeldRevisions(ctx, uid, 0, 10); err != nil || len(list) != 1 {
+		if list, err := s.ManagedRevisions(ctx, uid, 0, 10); err != nil || len(list) != 1 {
 			t.Errorf("refused edits left %+v, %v", list, err)
 		}
 	})
 }
 
-// TestHeldEditsAtOnce lets many edit one file at the same time: each edit is kept, in some order.
-func TestHeldEditsAtOnce(t *testing.T) {
+// TestManagedEditsAtOnce lets many edit one file at the same time: each edit is kept, in some order.
+func TestManagedEditsAtOnce(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		ctx := t.Context()
 		uid := held(t, s)
@@ -247,7 +247,7 @@ func TestHeldEditsAtOnce(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		list, err := s.HeldRevisions(ctx, uid, 0, 10)
+		list, err := s.ManagedRevisions(ctx, uid, 0, 10)
 		if err != nil || len(list) != 6 {
 			t.Fatalf("%+v, %v", list, err)
 		}
@@ -328,22 +328,22 @@ func TestSecretsChangeTogetherWithTheDefinition(t *testing.T) {
 	})
 }
 
-func TestHeldIDs(t *testing.T) {
+func TestManagedIDs(t *testing.T) {
 	for id, want := range map[string]int64{"r0": 0, "r1": 1, "r12": 12, "r9223372036854775807": 1<<63 - 1} {
-		if got, ok := state.ParseHeldID(id); !ok || got != want || state.HeldID(want) != id {
+		if got, ok := state.ParseManagedID(id); !ok || got != want || state.ManagedID(want) != id {
 			t.Errorf("%s is %d, %v", id, got, ok)
 		}
 	}
 	for _, id := range []string{"", "r", "12", "r-1", "r01", "R1", "r+1", "r1 ", "r9223372036854775808", "rr1"} {
-		if n, ok := state.ParseHeldID(id); ok {
+		if n, ok := state.ParseManagedID(id); ok {
 			t.Errorf("%q is taken for %d", id, n)
 		}
 	}
 	a, b := schema.File{Path: "a", Content: "1"}, schema.File{Path: "b", Content: "2"}
-	if state.HeldTree([]schema.File{a, b}) != state.HeldTree([]schema.File{b, a}) {
+	if state.ManagedTree([]schema.File{a, b}) != state.ManagedTree([]schema.File{b, a}) {
 		t.Error("the order of files changes the tree")
 	}
-	if state.HeldTree([]schema.File{a}) == state.HeldTree([]schema.File{{Path: "a", Content: "2"}}) {
+	if state.ManagedTree([]schema.File{a}) == state.ManagedTree([]schema.File{{Path: "a", Content: "2"}}) {
 		t.Error("the content does not change the tree")
 	}
 }

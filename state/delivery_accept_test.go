@@ -41,11 +41,11 @@ func newHooks(t testing.TB, s *state.Store, names ...string) *hooks {
 			Spec: schema.Webhook{Name: name, Path: "webhooks/" + name + ".yaml", AuthMode: schema.AuthToken, SecretName: "KEY", Enabled: true},
 		})
 	}
-	h.apply(state.Application{Webhooks: changes})
+	h.apply(state.ChangeSet{Webhooks: changes})
 	return h
 }
 
-func (h *hooks) apply(a state.Application) {
+func (h *hooks) apply(a state.ChangeSet) {
 	h.t.Helper()
 	c, err := h.s.Current(h.t.Context(), h.factory)
 	if err != nil {
@@ -203,7 +203,7 @@ func TestAcceptOnlyOnTheGenerationItWasJudgedBy(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		h := newHooks(t, s, "alerts")
 		stale := h.acceptance("alerts", "stale", 1)
-		h.apply(state.Application{FileChanged: true, File: &schema.FactoryFile{Name: "n"}})
+		h.apply(state.ChangeSet{FileChanged: true, File: &schema.FactoryFile{Name: "n"}})
 		var wg sync.WaitGroup
 		for i := range 20 {
 			fresh := h.acceptance("alerts", fmt.Sprint("fresh", i), 1)

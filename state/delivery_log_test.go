@@ -42,7 +42,7 @@ func FuzzIdentity(f *testing.F) {
 	})
 }
 
-func TestTrimDeliveries(t *testing.T) {
+func TestExpireDeliveries(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		h := newHooks(t, s, "alerts")
 		f, w := h.routed("alerts")
@@ -59,12 +59,12 @@ func TestTrimDeliveries(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if n, err := s.TrimDeliveries(t.Context(), 3, time.Hour); n != 0 || err != nil {
-			t.Errorf("trimmed %d young rows, %v", n, err)
+		if n, err := s.ExpireDeliveries(t.Context(), 3, time.Hour); n != 0 || err != nil {
+			t.Errorf("expired %d young rows, %v", n, err)
 		}
 		// An age below zero makes every row old: 3 rejected and 3 accepted ones stay.
-		if n, err := s.TrimDeliveries(t.Context(), 3, -10*time.Minute); n != 9 || err != nil {
-			t.Errorf("trimmed %d, %v; want 9", n, err)
+		if n, err := s.ExpireDeliveries(t.Context(), 3, -10*time.Minute); n != 9 || err != nil {
+			t.Errorf("expired %d, %v; want 9", n, err)
 		}
 		log := h.log("alerts")
 		if len(log) != 6 || log[3].UID != accepted[4].UID || log[5].UID != accepted[2].UID {
@@ -79,8 +79,8 @@ func TestTrimDeliveries(t *testing.T) {
 		if got, err := s.Accept(t.Context(), h.acceptance("alerts", "0", 0)); err != nil || !got.Duplicate {
 			t.Errorf("the identity went with its row: %+v, %v", got, err)
 		}
-		h.apply(state.Application{DeleteWebhooks: []string{w.UID}})
-		if _, err := s.TrimDeliveries(t.Context(), 3, time.Hour); err != nil {
+		h.apply(state.ChangeSet{DeleteWebhooks: []string{w.UID}})
+		if _, err := s.ExpireDeliveries(t.Context(), 3, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		if log, err := s.Deliveries(t.Context(), f.UID, w.UID, state.DeliveryFilter{}, "", 100); err != nil || len(log) != 7 {

@@ -8,16 +8,16 @@ import (
 	"millwright/state/db"
 )
 
-// trimChunk is how many rows one transaction of a trim deletes, so that deliveries never wait long.
-const trimChunk = 500
+// expireChunk is how many rows one transaction of a trim deletes, so that deliveries never wait long.
+const expireChunk = 500
 
-// TrimDeliveries forgets what the delivery logs need not keep, and returns how many rows that were. A row
+// ExpireDeliveries forgets what the delivery logs need not keep, and returns how many rows that were. A row
 // stays while it is among the newest keep rows of its webhook, or among the newest keep accepted ones, or
 // is younger than age; so no flood of rejected requests pushes an accepted delivery out. A payload goes
 // with its row, unless a run refers to it. Identities go when their webhook is deleted, offered secrets after
 // age.
-func (s *Store) TrimDeliveries(ctx context.Context, keep int, age time.Duration) (int, error) {
-	webhooks, err := db.All(ctx, s.db.Reader, func(row db.Row) (w trimmed, err error) {
+func (s *Store) ExpireDeliveries(ctx context.Context, keep int, age time.Duration) (int, error) {
+	webhooks, err := db.All(ctx, s.db.Reader, func(row db.Row) (w deliveryLog, err error) {
 		return w, row.Scan(&w.id, &w.uid, &w.factory, &w.deleted)
 	}, `SELECT id, uid, factory_uid, deleted_at IS NOT NULL FROM webhooks ORDER BY id`)
 	if err != nil {
@@ -26,10 +26,10 @@ func (s *Store) TrimDeliveries(ctx context.Context, keep int, age time.Duration)
 
 	total := 0
 	for _, w := range webhooks {
-		n, err := s.trimWebhook(ctx, w, keep, time.Now().Add(-age))
+		n, err := s.expireLog(ctx, w, keep, time.Now().Add(-age))
 		total += n
 		if err == nil && w.deleted {
-			err = s.forgetIdentities(ctx, w.id)
+			err = s.expireIdentities(ctx, w.id)
 		}
 
 		if ofRow(err) {
@@ -39,17 +39,17 @@ func (s *Store) TrimDeliveries(ctx context.Context, keep int, age time.Duration)
 		}
 	}
 
-	return total, s.forgetOffered(ctx, time.Now().Add(-age))
+	return total, s.expireOffered(ctx, time.Now().Add(-age))
 }
 
-// trimmed is a webhook whose log is trimmed.
-type trimmed struct {
+// deliveryLog is a webhook whose log is deliveryLog.
+type deliveryLog struct {
 	id           int64
 	uid, factory string
 	deleted      bool
 }
 
-func (s *Store) trimWebhook(ctx context.Context, w trimmed, keep int, cutoff time.Time) (int, error) {
+func (s *Store) expireLog(ctx context.Context, w deliveryLog, keep int, cutoff time.Time) (int, error) {
 	webhook := w.id
 	newest, err := s.nthNewest(
 		ctx,
@@ -89,12 +89,12 @@ func (s *Store) trimWebhook(ctx context.Context, w trimmed, keep int, cutoff tim
 			db.Micros(cutoff),
 			accepted,
 			last,
-			trimChunk)
+			expireChunk)
 		if err != nil || len(uids) == 0 {
 			return total, err
 		}
 
-		n, err := s.trimRows(ctx, w, uids)
+		n, err := s.expireRows(ctx, w, uids)
 		total += n
 		if err != nil {
 			return total, err
@@ -104,8 +104,8 @@ func (s *Store) trimWebhook(ctx context.Context, w trimmed, keep int, cutoff tim
 	}
 }
 
-// trimRows deletes rows of a log, all at once or, when one of them keeps it from that, each alone.
-func (s *Store) trimRows(ctx context.Context, w trimmed, uids []string) (int, error) {
+// expireRows deletes rows of a log, all at once or, when one of them keeps it from that, each alone.
+func (s *Store) expireRows(ctx context.Context, w deliveryLog, uids []string) (int, error) {
 	remove := func(uids []string) error {
 		return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error { return deleteDeliveries(ctx, tx, w.id, uids) })
 	}
@@ -161,11 +161,11 @@ WHERE uid IN (`+marks+`) AND webhook_id = $`+strconv.Itoa(len(args)), args...)
 const expireIdentitiesSQL = `DELETE FROM identities
 WHERE webhook_id = $1 AND hash IN (SELECT hash FROM identities WHERE webhook_id = $1 LIMIT $2)`
 
-func (s *Store) forgetIdentities(ctx context.Context, webhook int64) error {
+func (s *Store) expireIdentities(ctx context.Context, webhook int64) error {
 	for {
 		var n int64
 		err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) (err error) {
-			n, err = tx.Exec(ctx, expireIdentitiesSQL, webhook, trimChunk)
+			n, err = tx.Exec(ctx, expireIdentitiesSQL, webhook, expireChunk)
 			return err
 		})
 		if err != nil || n == 0 {

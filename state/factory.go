@@ -31,7 +31,7 @@ type Revision struct {
 	Subject string     `json:"subject,omitempty"` // first line of the commit message
 	At      *time.Time `json:"at,omitempty"`      // of the commit, UTC
 	Tree    string     `json:"tree,omitempty"`    // names the content alone: two revisions with the same one say the same
-	Held    bool       `json:"held,omitempty"`    // the server itself holds it: see HeldRevision
+	Managed bool       `json:"managed,omitempty"` // the server holds the definition itself: see ManagedRevision
 }
 
 // SyncState is the outcome of a factory's last attempt to apply.

@@ -8,13 +8,13 @@ import (
 	"millwright/state/db"
 )
 
-// trimBatch is how many runs are forgotten in one transaction.
-const trimBatch = 200
+// expireBatch is how many runs are expired in one transaction.
+const expireBatch = 200
 
-// TrimRuns forgets idempotency keys that are older than they are kept and, unless age is 0, the runs that
+// ExpireRuns expires idempotency keys that are older than they are kept and, unless age is 0, the runs that
 // ended longer than age ago, with all that belongs to them: conversation, attachments, and the payload of
-// the delivery when the delivery's row is gone too. It returns how many runs it forgot.
-func (s *Store) TrimRuns(ctx context.Context, age time.Duration) (int, error) {
+// the delivery when the delivery's row is gone too. It returns how many runs it expired.
+func (s *Store) ExpireRuns(ctx context.Context, age time.Duration) (int, error) {
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		_, err := tx.Exec(
 			ctx,
@@ -33,7 +33,7 @@ func (s *Store) TrimRuns(ctx context.Context, age time.Duration) (int, error) {
 		for st.Ended() && ctx.Err() == nil {
 			was := last
 			var n int
-			last, n, err = s.trimRuns(ctx, st, before, last)
+			last, n, err = s.expireEnded(ctx, st, before, last)
 			if total += n; err != nil {
 				return total, err
 			}
@@ -52,9 +52,9 @@ type endedRun struct {
 	updated                        int64
 }
 
-// trimRuns forgets one batch of the runs that ended in state st and come after one of them. When a run keeps
-// the batch from that, each is forgotten alone, and those that cannot be are skipped.
-func (s *Store) trimRuns(
+// expireEnded expires one batch of the runs that ended in state st and come after one of them. When a run keeps
+// the batch from that, each is expired alone, and those that cannot be are skipped.
+func (s *Store) expireEnded(
 	ctx context.Context,
 	st RunState,
 	before int64,
@@ -66,13 +66,13 @@ func (s *Store) trimRuns(
 	}
 
 	last = runs[len(runs)-1]
-	n, err = s.forgetRuns(ctx, runs, before)
+	n, err = s.deleteRuns(ctx, runs, before)
 	if !ofRow(err) {
 		return last, n, err
 	}
 
 	for _, r := range runs {
-		one, err := s.forgetRuns(ctx, []endedRun{r}, before)
+		one, err := s.deleteRuns(ctx, []endedRun{r}, before)
 		n += one
 		if ofRow(err) {
 			s.Skip(loopRetain, r.factory, "run "+r.id, err)
@@ -90,12 +90,12 @@ func (s *Store) endedRuns(ctx context.Context, st RunState, before int64, after 
 		return e, row.Scan(&e.id, &e.factory, &e.delivery, &e.webhook, &e.updated)
 	}, `SELECT id, factory_uid, delivery_uid, webhook_uid, updated_at FROM runs
 		WHERE state = $1 AND updated_at < $2 AND (updated_at, id) > ($3, $4) AND finished_at IS NOT NULL
-		ORDER BY updated_at, id LIMIT $5`, string(st), before, after.updated, after.id, trimBatch)
+		ORDER BY updated_at, id LIMIT $5`, string(st), before, after.updated, after.id, expireBatch)
 	return all, err
 }
 
-// forgetRuns forgets those of the runs, in one transaction, that have not begun again meanwhile.
-func (s *Store) forgetRuns(ctx context.Context, runs []endedRun, before int64) (n int, err error) {
+// deleteRuns expires those of the runs, in one transaction, that have not begun again meanwhile.
+func (s *Store) deleteRuns(ctx context.Context, runs []endedRun, before int64) (n int, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		n = 0
 		for _, r := range runs {

@@ -9,7 +9,7 @@ import (
 	"millwright/state/statetest"
 )
 
-func TestTrimRuns(t *testing.T) {
+func TestExpireRuns(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		ctx := t.Context()
 		var ended []string
@@ -32,12 +32,12 @@ func TestTrimRuns(t *testing.T) {
 		queued, held := create(t, s, newRun("x")).ID, create(t, s, newRun("x")).ID
 		start(t, s, held)
 		for age, want := range map[time.Duration]int{0: 0, time.Hour: 0} {
-			if n, err := s.TrimRuns(ctx, age); err != nil || n != want {
-				t.Fatalf("age %s: %d runs forgotten, %v", age, n, err)
+			if n, err := s.ExpireRuns(ctx, age); err != nil || n != want {
+				t.Fatalf("age %s: %d runs expired, %v", age, n, err)
 			}
 		}
-		if n, err := s.TrimRuns(ctx, time.Nanosecond); err != nil || n != 3 {
-			t.Fatalf("%d runs forgotten, %v", n, err)
+		if n, err := s.ExpireRuns(ctx, time.Nanosecond); err != nil || n != 3 {
+			t.Fatalf("%d runs expired, %v", n, err)
 		}
 		for _, id := range ended {
 			if _, err := s.Run(ctx, id); !errors.Is(err, state.ErrNotFound) {
@@ -48,7 +48,7 @@ func TestTrimRuns(t *testing.T) {
 			}
 		}
 		if got := list(t, s, state.RunFilter{Metadata: map[string]string{"k": "v"}}, state.RunOrder{}, 10); got != "" {
-			t.Errorf("metadata of forgotten runs: %s", got)
+			t.Errorf("metadata of expired runs: %s", got)
 		}
 		for _, id := range []string{queued, held} {
 			run(t, s, id)

@@ -108,7 +108,7 @@ func (s *Store) SetSecret(ctx context.Context, name string, value []byte) (Secre
 		if info, err = s.setSecret(ctx, tx, name, value, time.Now()); err != nil {
 			return err
 		}
-		return s.trimSecretVersions(ctx, tx)
+		return s.expireSecretVersions(ctx, tx)
 	})
 	if err != nil {
 		return SecretInfo{}, err
@@ -177,8 +177,8 @@ func NewSecretInfo(name string, value []byte) SecretInfo {
 	}
 }
 
-// trimSecretVersions forgets the versions that are neither the latest of their secret nor applied.
-func (s *Store) trimSecretVersions(ctx context.Context, tx *db.Tx) error {
+// expireSecretVersions forgets the versions that are neither the latest of their secret nor applied.
+func (s *Store) expireSecretVersions(ctx context.Context, tx *db.Tx) error {
 	_, err := tx.Exec(
 		ctx,
 		`DELETE FROM secret_versions WHERE NOT EXISTS (SELECT 1 FROM secrets s WHERE s.name = secret_versions.name AND s.version = secret_versions.version)
@@ -277,8 +277,8 @@ func (s *Store) OfferedSecret(ctx context.Context, factoryUID, webhookUID string
 	return o, err
 }
 
-// forgetOffered forgets the secrets that were offered before a time.
-func (s *Store) forgetOffered(ctx context.Context, before time.Time) error {
+// expireOffered forgets the secrets that were offered before a time.
+func (s *Store) expireOffered(ctx context.Context, before time.Time) error {
 	err := s.db.Exec(ctx, `DELETE FROM offered_secrets WHERE received_at < $1`, db.Micros(before))
 	return err
 }

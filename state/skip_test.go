@@ -260,7 +260,7 @@ func (p *poisoned) factory(name string) string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	a := state.Application{FactoryUID: f.UID, Base: f.Generation, Started: time.Now(), Revision: state.Revision{ID: "r1"}}
+	a := state.ChangeSet{FactoryUID: f.UID, Base: f.Generation, Started: time.Now(), Revision: state.Revision{ID: "r1"}}
 	for _, webhook := range []string{"first", "second"} {
 		spec := schema.Webhook{Name: webhook, Path: "webhooks/" + webhook + ".yaml", AuthMode: schema.AuthToken, SecretName: "KEY_" + name, Enabled: true}
 		a.Webhooks = append(a.Webhooks, state.WebhookChange{UID: state.NewID(state.PrefixWebhook), SecretVersion: 1, Spec: spec})
@@ -291,7 +291,7 @@ func TestPoisonedFactories(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Apply(ctx, state.Application{FactoryUID: bad, Base: cur.Factory.Generation, BaseRevision: cur.Factory.Applied.ID, Started: time.Now(), Revision: state.Revision{ID: "r2"}}); err != nil {
+		if err := p.Apply(ctx, state.ChangeSet{FactoryUID: bad, Base: cur.Factory.Generation, BaseRevision: cur.Factory.Applied.ID, Started: time.Now(), Revision: state.Revision{ID: "r2"}}); err != nil {
 			t.Fatal(err)
 		}
 		f, err := p.Factory(ctx, bad)
@@ -326,10 +326,10 @@ func TestPoisonedRetention(t *testing.T) {
 		p.forbid("DELETE", "deliveries", "uid", deliveries[0])
 		p.forbid("DELETE", "runs", "id", runs[0])
 		for range 2 { // what cannot be forgotten does not come between
-			if _, err := p.TrimDeliveries(ctx, 1, -time.Hour); err != nil {
+			if _, err := p.ExpireDeliveries(ctx, 1, -time.Hour); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := p.TrimRuns(ctx, -time.Hour); err != nil {
+			if _, err := p.ExpireRuns(ctx, -time.Hour); err != nil {
 				t.Fatal(err)
 			}
 		}

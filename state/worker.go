@@ -57,8 +57,8 @@ const seeWorkerSQL = `
 	ON CONFLICT (uid) DO UPDATE
 	SET report = excluded.report, seen_at = excluded.seen_at`
 
-// forgetWorkersSQL keeps the processes of a key that were seen last, and of other keys those seen since a time.
-const forgetWorkersSQL = `
+// expireWorkersSQL keeps the processes of a key that were seen last, and of other keys those seen since a time.
+const expireWorkersSQL = `
 	DELETE FROM workers
 	WHERE seen_at < $1
 	OR uid IN (
@@ -88,13 +88,13 @@ func (s *Store) SeeWorker(ctx context.Context, r WorkerReport) error {
 			return err
 		}
 
-		_, err := tx.Exec(ctx, forgetWorkersSQL, db.Micros(now.Add(-workersKept)), r.Worker, maxProcesses)
+		_, err := tx.Exec(ctx, expireWorkersSQL, db.Micros(now.Add(-workersKept)), r.Worker, maxProcesses)
 		return err
 	})
 }
 
-// ForgetWorker notes that a process has ended in order.
-func (s *Store) ForgetWorker(ctx context.Context, worker, instance string) error {
+// RemoveWorker notes that a process has ended in order.
+func (s *Store) RemoveWorker(ctx context.Context, worker, instance string) error {
 	return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		_, err := tx.Exec(ctx, `DELETE FROM workers WHERE uid = $1`, workerUID(worker, instance))
 		return err

@@ -50,7 +50,7 @@ func TestWorkers(t *testing.T) {
 		if err := s.ReleaseRun(ctx, claim); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.ForgetWorker(ctx, "key_b", "1"); err != nil {
+		if err := s.RemoveWorker(ctx, "key_b", "1"); err != nil {
 			t.Fatal(err)
 		}
 		all, err = s.Workers(ctx)

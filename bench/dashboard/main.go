@@ -240,7 +240,7 @@ func (w *world) apply(ctx context.Context, factory string) error {
 		return err
 	}
 
-	app := state.Application{
+	app := state.ChangeSet{
 		FactoryUID:   factory,
 		Base:         cur.Factory.Generation,
 		BaseRevision: cur.Factory.Applied.ID,

@@ -225,7 +225,7 @@ func define(ctx context.Context, s *state.Store, uid string, automations int) er
 		return err
 	}
 
-	a := state.Application{
+	a := state.ChangeSet{
 		FactoryUID:   f.UID,
 		Base:         current.Factory.Generation,
 		BaseRevision: current.Factory.Applied.ID,

@@ -73,7 +73,7 @@ func (a *at) define(ctx context.Context) error {
 		return err
 	}
 
-	return a.store.Apply(ctx, state.Application{
+	return a.store.Apply(ctx, state.ChangeSet{
 		FactoryUID: f.UID, Base: current.Factory.Generation, BaseRevision: current.Factory.Applied.ID, Started: time.Now(), Revision: state.Revision{ID: "bench"},
 		Webhooks: []state.WebhookChange{
 			{UID: a.uid, SecretVersion: current.Secrets["TOKEN"].Version, Spec: schema.Webhook{

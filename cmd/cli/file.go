@@ -22,7 +22,7 @@ func newFile(s Streams) *cobra.Command {
 	var c Client
 	cmd := &cobra.Command{
 		Use:   "file",
-		Short: "Read and edit the definition files of a factory that the server holds",
+		Short: "Read and edit the definition files of a managed factory",
 		Long: `Works on the definition of a factory whose source is managed: the server itself holds
 its files. An edit serves when the command returns; one that would be refused changes
 nothing, and the command says why.`,
@@ -105,7 +105,7 @@ func fileShow(s Streams, c *Client) *cobra.Command {
 		Example: `  millwright file show webhooks/alerts.yaml
   millwright file show webhooks/alerts.yaml --revision r12`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeHeld,
+		ValidArgsFunction: completeManaged,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := c.one(cmd.Context())
 			if err != nil {
@@ -126,11 +126,11 @@ func fileShow(s Streams, c *Client) *cobra.Command {
 	return cmd
 }
 
-// heldFile is a definition file that the server holds.
-type heldFile struct{ Revision, Content string }
+// managedFile is a file of a managed definition.
+type managedFile struct{ Revision, Content string }
 
-func (c *Client) file(ctx context.Context, f factoryRef, name, revision string) (heldFile, error) {
-	var file heldFile
+func (c *Client) file(ctx context.Context, f factoryRef, name, revision string) (managedFile, error) {
+	var file managedFile
 	q := url.Values{"revision": {revision}}
 	return file, c.Get(ctx, filePath(f, name)+"?"+q.Encode(), &file)
 }
@@ -143,7 +143,7 @@ func filePut(s Streams, c *Client) *cobra.Command {
 		Example: `  millwright file put webhooks/alerts.yaml alerts.yaml
   millwright file put automations/triage/automation.md < automation.md`,
 		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: completeHeld,
+		ValidArgsFunction: completeManaged,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var content []byte
 			var err error
@@ -170,8 +170,8 @@ func filePut(s Streams, c *Client) *cobra.Command {
 	return cmd
 }
 
-// completeHeld completes the path of a definition file that the server holds, and then a file of this machine.
-func completeHeld(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+// completeManaged completes the path of a file of a managed definition, and then a file of this machine.
+func completeManaged(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
@@ -195,7 +195,7 @@ does not exist yet begins empty. When the edit is refused, your text stays in th
 the message names.`,
 		Example:           `  millwright file edit webhooks/alerts.yaml`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeHeld,
+		ValidArgsFunction: completeManaged,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := c.one(cmd.Context())
 			if err != nil {
@@ -263,7 +263,7 @@ func fileDelete(s Streams, c *Client) *cobra.Command {
 	var ask confirmation
 	cmd := &cobra.Command{
 		Use: "delete PATH", Short: "Delete a definition file", Args: cobra.ExactArgs(1),
-		ValidArgsFunction: completeHeld,
+		ValidArgsFunction: completeManaged,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := c.one(cmd.Context())
 			if err != nil {

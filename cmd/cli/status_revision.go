@@ -117,7 +117,7 @@ func (l *lookout) waiting(f FactoryItem) verdict {
 	return notYet("%s serves %s", name, clean(ShortRevision(f.Sync.AppliedRevision)))
 }
 
-// managedAt is revisionAt for a definition that the server holds, whose revisions are numbered.
+// managedAt is revisionAt for a managed definition, whose revisions are numbered.
 func (l *lookout) managedAt(f FactoryItem) (verdict, error) {
 	number := func(id string) (int, bool) {
 		text, r := strings.CutPrefix(id, "r")

@@ -55,7 +55,7 @@ func webhookCreate(s Streams, c *Client) *cobra.Command {
 	var secretFile string
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Create a webhook of a factory whose definition the server holds",
+		Short: "Create a webhook of a managed factory",
 		Long: `Creates a webhook, which serves when the command returns. Standard output has its URL
 and then, alone on the last line, the secret that the server made for it, shown this once;
 no second line where the secret exists already or the provider issues it.`,
@@ -130,7 +130,7 @@ func webhookUpdate(s Streams, c *Client) *cobra.Command {
 	var w webhookFlags
 	cmd := &cobra.Command{
 		Use:   "update WEBHOOK",
-		Short: "Change a webhook of a factory whose definition the server holds",
+		Short: "Change a webhook of a managed factory",
 		Example: `  millwright webhook update alerts --enabled=false
   millwright webhook update pushes --scheme gitlab --secret-name GITLAB_SECRET`,
 		Args: cobra.ExactArgs(1),
@@ -170,7 +170,7 @@ func webhookRotate(s Streams, c *Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate WEBHOOK",
 		Short: "Give a webhook a new secret; the old one stops working at once",
-		Long: `Makes a new secret for a webhook of a factory whose definition the server holds, or takes
+		Long: `Makes a new secret for a webhook of a managed factory, or takes
 the one in --secret-file. Prints the webhook's URL and then, alone on the last line, a
 secret that the server made, shown this once.`,
 		Example: `  millwright webhook rotate alerts
@@ -206,7 +206,7 @@ func webhookDelete(s Streams, c *Client) *cobra.Command {
 	var ask confirmation
 	cmd := &cobra.Command{
 		Use:   "delete WEBHOOK",
-		Short: "Delete a webhook of a factory whose definition the server holds",
+		Short: "Delete a webhook of a managed factory",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, ref, err := c.webhook(cmd.Context(), args[0])

@@ -65,7 +65,7 @@ func (srv *server) announce(ctx context.Context, f state.Factory) error {
 	return err
 }
 
-// housekeeping trims the delivery log, forgets old idempotency keys and, where the settings say so, old
+// housekeeping expires the delivery log, old idempotency keys and, where the settings say so, old
 // runs.
 func (srv *server) housekeeping(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
@@ -75,13 +75,13 @@ func (srv *server) housekeeping(ctx context.Context) {
 		kept := srv.retention.Load()
 		keep := max(int(kept.Deliveries.Keep), settings.MinDeliveries)
 		days := max(int(kept.Deliveries.Days), settings.MinDeliveryDays)
-		if _, err := srv.store.TrimDeliveries(ctx, keep, time.Duration(days)*24*time.Hour); err != nil &&
+		if _, err := srv.store.ExpireDeliveries(ctx, keep, time.Duration(days)*24*time.Hour); err != nil &&
 			ctx.Err() == nil {
-			srv.log.Warn("trimming the delivery log", "error", err)
+			srv.log.Warn("expire the delivery log", "error", err)
 		}
-		if _, err := srv.store.TrimRuns(ctx, time.Duration(kept.Runs.Days)*24*time.Hour); err != nil &&
+		if _, err := srv.store.ExpireRuns(ctx, time.Duration(kept.Runs.Days)*24*time.Hour); err != nil &&
 			ctx.Err() == nil {
-			srv.log.Warn("forgetting old runs", "error", err)
+			srv.log.Warn("expire old runs", "error", err)
 		}
 
 		select {

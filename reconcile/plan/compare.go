@@ -12,7 +12,7 @@ import (
 	"millwright/state"
 )
 
-func (p *Plan) compareFile(cur state.Current, file *schema.FactoryFile, app *state.Application) {
+func (p *Plan) compareFile(cur state.Current, file *schema.FactoryFile, app *state.ChangeSet) {
 	c := Change{
 		Kind:   KindFactory,
 		Name:   "factory.yaml",
@@ -37,7 +37,7 @@ func (p *Plan) compareFile(cur state.Current, file *schema.FactoryFile, app *sta
 	p.Changes = append(p.Changes, c)
 }
 
-func (p *Plan) compareWebhooks(cur state.Current, webhooks []schema.Webhook, app *state.Application) {
+func (p *Plan) compareWebhooks(cur state.Current, webhooks []schema.Webhook, app *state.ChangeSet) {
 	live := liveByName(cur)
 	picked := map[string]*Secret{}
 	var changes []Change
@@ -139,7 +139,7 @@ func resources(tree *schema.Factory) []resource {
 	return all
 }
 
-func (p *Plan) compareResources(cur state.Current, tree *schema.Factory, app *state.Application) {
+func (p *Plan) compareResources(cur state.Current, tree *schema.Factory, app *state.ChangeSet) {
 	applied := map[string]resource{}
 	for _, r := range resources(&cur.Tree) {
 		applied[state.ResourceKey(r.kind, r.name)] = r

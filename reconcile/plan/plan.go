@@ -89,12 +89,12 @@ type Options struct {
 
 // Make loads the tree at the root of fsys and compares it with cur. The application makes the change; it
 // is nil when the tree would be refused or could not be read.
-func Make(cur state.Current, fsys fs.FS, opts Options) (Plan, *state.Application) {
+func Make(cur state.Current, fsys fs.FS, opts Options) (Plan, *state.ChangeSet) {
 	return Compare(cur, schema.Load(fsys, nil), opts)
 }
 
 // Compare is Make for a tree that is loaded already. The rules that need state run on loaded again.
-func Compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *state.Application) {
+func Compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *state.ChangeSet) {
 	p, app := compare(cur, loaded, opts)
 	for i, found := range p.Problems { // the application's are the same
 		p.Problems[i].Excerpt = schema.Excerpt(loaded.Source(found.Path), found)
@@ -102,7 +102,7 @@ func Compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 	return p, app
 }
 
-func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *state.Application) {
+func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *state.ChangeSet) {
 	p := Plan{
 		BaseRevision: cur.Factory.Applied.ID, HeadRevision: opts.Revision.ID,
 		Changes: []Change{}, Secrets: []Secret{}, Problems: []schema.Problem{},
@@ -129,7 +129,7 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 		return p, nil
 	}
 
-	app := &state.Application{
+	app := &state.ChangeSet{
 		FactoryUID: cur.Factory.UID, Base: cur.Factory.Generation, BaseRevision: cur.Factory.Applied.ID,
 		Started: opts.Now, Revision: opts.Revision, File: loaded.Factory.File,
 	}

@@ -80,7 +80,7 @@ func (b *bench) current() state.Current {
 	return cur
 }
 
-func (b *bench) plan(t tree, opts plan.Options) (plan.Plan, *state.Application) {
+func (b *bench) plan(t tree, opts plan.Options) (plan.Plan, *state.ChangeSet) {
 	b.t.Helper()
 	p, app := plan.Make(b.current(), t.fs(), opts)
 	if p.Err != nil {

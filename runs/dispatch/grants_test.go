@@ -24,7 +24,7 @@ func define(t *testing.T, s *state.Store, secrets []string, server string) state
 	if server != "" {
 		file.MCPServers = map[string]json.RawMessage{"a": json.RawMessage(server)}
 	}
-	err = s.Apply(t.Context(), state.Application{
+	err = s.Apply(t.Context(), state.ChangeSet{
 		FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: time.Now(),
 		Revision: state.Revision{ID: state.NewRunID()}, FileChanged: true, File: file,
 	})

@@ -20,7 +20,7 @@ const (
 func (d *Dispatcher) onReport(ctx context.Context, worker string, r wire.Request) wire.Answer {
 	var err error
 	if r.Report == nil {
-		err = d.cfg.Store.ForgetWorker(ctx, worker, r.Instance)
+		err = d.cfg.Store.RemoveWorker(ctx, worker, r.Instance)
 	} else {
 		err = d.see(ctx, worker, r)
 	}

@@ -125,7 +125,7 @@ func agentFactory(b *bench, name string) state.Factory {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	err = b.store.Apply(b.t.Context(), state.Application{
+	err = b.store.Apply(b.t.Context(), state.ChangeSet{
 		FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: time.Now(),
 		Revision: state.Revision{ID: "r1"}, FileChanged: true, File: &schema.FactoryFile{Name: name},
 		Resources: []state.ResourceChange{{Kind: "skill", Name: "wells", Spec: schema.Skill{

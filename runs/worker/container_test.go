@@ -38,7 +38,7 @@ func (b *bench) factory(secrets []string, runners ...schema.Runner) string {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	application := state.Application{
+	application := state.ChangeSet{
 		FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: time.Now(),
 		FileChanged: true, File: &schema.FactoryFile{Secrets: secrets},
 	}

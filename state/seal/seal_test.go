@@ -62,7 +62,7 @@ func TestRotateMasterKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		hook := state.WebhookChange{UID: state.NewID(state.PrefixWebhook), Spec: schema.Webhook{Name: "later", SecretName: "S0000"}, SecretVersion: 1}
-		if err := s.Apply(t.Context(), state.Application{FactoryUID: f.UID, Base: f.Generation, Webhooks: []state.WebhookChange{hook}}); err != nil {
+		if err := s.Apply(t.Context(), state.ChangeSet{FactoryUID: f.UID, Base: f.Generation, Webhooks: []state.WebhookChange{hook}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.OfferSecret(t.Context(), f.UID, hook.UID, state.OfferedSecret{Value: "offered"}); err != nil {

@@ -23,7 +23,7 @@ import (
 	"millwright/state"
 )
 
-// ops is a factory whose definition the server holds, with a real ingress.
+// ops is a managed factory, with a real ingress.
 type ops struct {
 	*world
 	in     string // path of the factory
@@ -121,9 +121,9 @@ func (o *ops) text(r *reply, path ...any) string {
 }
 
 // head returns the newest revision.
-func (o *ops) head() state.HeldRevision {
+func (o *ops) head() state.ManagedRevision {
 	o.t.Helper()
-	h, err := o.store.HeldHead(context.Background(), o.uid)
+	h, err := o.store.ManagedHead(context.Background(), o.uid)
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"millwright/state"
 )
 
-// A definition that the server itself holds is edited here, file by file. Every change goes through the
+// A managed definition is edited here, file by file. Every change goes through the
 // API, which validates the whole definition and applies it, or changes nothing.
 
 type filesView struct {
@@ -28,8 +28,8 @@ type filesView struct {
 	Refused  []schema.Problem
 }
 
-// heldPage begins a page of a factory whose definition the server holds.
-func (q *request) heldPage(title, tab string) (page, state.Factory, error) {
+// managedPage begins a page of a managed factory.
+func (q *request) managedPage(title, tab string) (page, state.Factory, error) {
 	p, f, err := q.factoryPage(title, tab)
 	if err == nil && !managed(f) {
 		err = api.Problem(
@@ -65,7 +65,7 @@ const maxFilePages = 5
 func (q *request) files() error { return q.showFiles(http.StatusOK, filesView{}) }
 
 func (q *request) showFiles(status int, v filesView) error {
-	p, f, err := q.heldPage("Files", "files")
+	p, f, err := q.managedPage("Files", "files")
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (q *request) showFiles(status int, v filesView) error {
 
 // exportFiles sends the definition as a tar that a git source accepts unchanged.
 func (q *request) exportFiles() error {
-	_, f, err := q.heldPage("", "")
+	_, f, err := q.managedPage("", "")
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (q *request) exportFiles() error {
 
 // importFiles replaces the definition by the files of a tar.
 func (q *request) importFiles() error {
-	_, f, err := q.heldPage("", "")
+	_, f, err := q.managedPage("", "")
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ type fileView struct {
 
 // file shows the editor of a definition file.
 func (q *request) file() error {
-	_, f, err := q.heldPage("", "")
+	_, f, err := q.managedPage("", "")
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (q *request) showFile(status int, v fileView) error {
 		title = "New file"
 	}
 
-	p, f, err := q.heldPage(line(title), "files")
+	p, f, err := q.managedPage(line(title), "files")
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (q *request) showFile(status int, v fileView) error {
 
 // saveFile writes a definition file.
 func (q *request) saveFile() error {
-	_, f, err := q.heldPage("", "")
+	_, f, err := q.managedPage("", "")
 	if err != nil {
 		return err
 	}
@@ -253,12 +253,12 @@ func (q *request) saveFile() error {
 
 // refusals says why a definition with one file changed would be refused, as validate prints it.
 func (q *request) refusals(factoryUID, name, content string) ([]schema.Problem, error) {
-	head, err := q.Store.HeldHead(q.Context(), factoryUID)
+	head, err := q.Store.ManagedHead(q.Context(), factoryUID)
 	if err != nil {
 		return nil, err
 	}
 
-	files, err := q.Store.HeldFiles(q.Context(), factoryUID, head.Number)
+	files, err := q.Store.ManagedFiles(q.Context(), factoryUID, head.Number)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +289,7 @@ func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n
 
 // deleteFile deletes a definition file.
 func (q *request) deleteFile() error {
-	_, f, err := q.heldPage("", "")
+	_, f, err := q.managedPage("", "")
 	if err != nil {
 		return err
 	}
@@ -324,7 +324,7 @@ func (q *request) newAutomation() error {
 }
 
 func (q *request) showNewAutomation(status int, v newAutomationView) error {
-	p, f, err := q.heldPage("New automation", "automations")
+	p, f, err := q.managedPage("New automation", "automations")
 	if err != nil {
 		return err
 	}
@@ -338,7 +338,7 @@ func (q *request) showNewAutomation(status int, v newAutomationView) error {
 
 // createAutomation writes automations/<name>/automation.md.
 func (q *request) createAutomation() error {
-	_, f, err := q.heldPage("", "")
+	_, f, err := q.managedPage("", "")
 	if err != nil {
 		return err
 	}
@@ -435,7 +435,7 @@ type revisionView struct {
 }
 
 func (q *request) showRevision(status int, typed form) error {
-	p, f, err := q.heldPage("", "history")
+	p, f, err := q.managedPage("", "history")
 	if err != nil {
 		return err
 	}
@@ -445,7 +445,7 @@ func (q *request) showRevision(status int, typed form) error {
 		return err
 	}
 
-	head, err := q.Store.HeldHead(q.Context(), f.UID)
+	head, err := q.Store.ManagedHead(q.Context(), f.UID)
 	if err != nil {
 		return err
 	}
@@ -459,7 +459,7 @@ func (q *request) showRevision(status int, typed form) error {
 
 // restore makes a new revision with the files of an earlier one.
 func (q *request) restore() error {
-	_, f, err := q.heldPage("", "")
+	_, f, err := q.managedPage("", "")
 	if err != nil {
 		return err
 	}
