@@ -363,7 +363,7 @@ func (l *Loop) refuse(
 	}
 
 	l.cfg.Log.Warn(
-		"refused; the last applied definition serves on",
+		"refused; "+serves(f.Applied),
 		"revision",
 		snap.Revision.ID,
 		"applied",
@@ -401,6 +401,14 @@ func refusal(problems []schema.Problem) string {
 	return first
 }
 
+// serves says what is served while a revision is not applied.
+func serves(applied state.Revision) string {
+	if applied.ID == "" {
+		return "no definition has been applied yet"
+	}
+	return "the last applied definition stays in force"
+}
+
 // maxFailures bounds how many different failures in a row are recorded.
 const maxFailures = 8
 
@@ -421,9 +429,9 @@ func (l *Loop) fail(ctx context.Context, started time.Time, revision state.Revis
 		return result
 	}
 
-	l.cfg.Log.Warn("failed; the last applied definition serves on, and there will be another try", "error", err)
-	if f, err := l.cfg.Store.Factory(ctx, l.cfg.Factory.UID); err == nil && f.SyncState == state.SyncFailed &&
-		f.Message == result.Message {
+	f, unknown := l.cfg.Store.Factory(ctx, l.cfg.Factory.UID)
+	l.cfg.Log.Warn("failed, and tried again soon; "+serves(f.Applied), "error", err)
+	if unknown == nil && f.SyncState == state.SyncFailed && f.Message == result.Message {
 		l.failures[result.Message] = true // recorded before this process began
 		return result
 	}

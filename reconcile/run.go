@@ -119,7 +119,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			return nil
 		case n := <-notices:
 			ours := n.Topic == notice.Source && n.ID == l.cfg.Factory.UID ||
-				n.Topic == notice.Secret && refused
+				n.Topic == notice.Secret && (refused || failures > 0)
 			if !leading.Load() || !ours {
 				continue
 			}

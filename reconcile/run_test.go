@@ -186,3 +186,26 @@ func TestANoticeReachesTheReplicaThatReconciles(t *testing.T) {
 		t.Errorf("a sync on the replica that does not lead: %+v %v", result, err)
 	}
 }
+
+// TestNewSecretWakesFailedSource gives a source its token after it has failed many times: the next try is
+// minutes away.
+func TestNewSecretWakesFailedSource(t *testing.T) {
+	r := newRepository(t)
+	head := r.push(two, "one")
+	server := r.serve("right")
+	s := statetest.Open(t, statetest.SQLite(t))
+	secret(t, s, "GIT_TOKEN", "wrong")
+	source := gitSource(t, reconcile.GitConfig{URL: server.url(), Token: func(ctx context.Context) ([]byte, error) {
+		return s.SecretValue(ctx, "GIT_TOKEN")
+	}})
+	b := newBench(t, s, source, func(c *reconcile.Config) { c.MaxBackoff = time.Hour })
+	b.run()
+	for range 9 {
+		asked := server.requests.Load()
+		b.Notice()
+		statetest.Until(t, "another request", func() bool { return server.requests.Load() > asked })
+	}
+
+	secret(t, s, "GIT_TOKEN", "right")
+	statetest.Until(t, "applied", func() bool { return b.now().Applied.ID == head })
+}

@@ -37,7 +37,7 @@ func (s *service) registerSkills() {
 		func(context.Context, *struct{}) (BundledSkills, error) {
 			return BundledSkills{
 				Skills: catalog(),
-				Note:   "This catalog is for grouping the use of skills across conversations. It is not an availability manifest: a run's advertised_skills tell what it had, its read_skill actions what it used. Integrations can add IDs that are not listed.",
+				Note:   "These are the skills bundled with the agent platform whose runs API this server implements, listed so that clients of that API can group the use of skills across conversations. Agents of this server do not come with them. It is not an availability manifest: a run's advertised_skills tell what it had, its read_skill actions what it used. Integrations can add IDs that are not listed.",
 			}, nil
 		},
 	)
