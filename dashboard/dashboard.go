@@ -164,6 +164,7 @@ func (d *dashboard) routes() http.Handler {
 	show("/runs/{run}", (*request).run)
 	change("/runs/{run}/followups", (*request).followup)
 	change("/runs/{run}/cancel", (*request).cancel)
+	change("/runs/{run}/retry", (*request).retry)
 	show("/runs/{run}/log", (*request).runLog)
 	show("/runs/{run}/attachments/{name}", (*request).attachment)
 	show("/workers", (*request).workers)

@@ -89,6 +89,7 @@ var done = map[string]string{
 	"pending":   "The secret waits for its value. Until then every request to its webhooks is refused.",
 	"revoked":   "Revoked, together with the sessions that were begun with it.",
 	"followup":  "Sent to the run.",
+	"retried":   "Started again, as this new run.",
 	"cancelled": "Cancelled.",
 	"cancel":    "Asked to stop. It is killed if it does not.",
 }

@@ -346,6 +346,18 @@ func (q *request) cancel() error {
 	)
 }
 
+// retry starts a run that has ended again.
+func (q *request) retry() error {
+	var again struct {
+		RunID string `json:"run_id"`
+	}
+	id := strings.ToLower(q.param("run"))
+	if err := q.call(http.MethodPost, "/agent/runs/"+url.PathEscape(id)+"/retry", nil, &again); err != nil {
+		return err
+	}
+	return q.redirect("/runs/"+again.RunID, "retried")
+}
+
 // attachment sends a file of a run.
 func (q *request) attachment() error {
 	r, err := q.Store.Run(q.Context(), strings.ToLower(q.param("run")))

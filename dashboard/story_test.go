@@ -540,6 +540,7 @@ func TestRunPage(t *testing.T) {
 		if a := b.post(path + "/cancel"); a.StatusCode != http.StatusBadRequest {
 			t.Errorf("cancelling it again: %d", a.StatusCode)
 		}
+		says(t, b.follow(path+"/retry"), "Started again, as this new run", "QUEUED", "Retry of", runs[0].ID, "event-payload.json")
 		says(t, b.page("/runs?state=CANCELLED&factory="+w.repo), "triage")
 		says(t, b.page("/runs?state=FAILED"), "None matches")
 		says(t, b.page("/runs?state=NONSENSE"), "is none of the states")

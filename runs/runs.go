@@ -48,6 +48,7 @@ func Register(a *api.API, cfg Config) {
 	s.registerCreate()
 	s.registerRead()
 	s.registerSteer()
+	s.registerRetry()
 	s.registerConversation()
 	s.registerEvents()
 	s.registerSkills()

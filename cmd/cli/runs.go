@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,7 +19,7 @@ func newRun(s Streams) *cobra.Command {
 	var c Client
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Start, follow and cancel agent runs",
+		Short: "Start, follow, cancel and retry agent runs",
 		Args:  noCommand,
 		RunE:  help,
 	}
@@ -31,6 +32,7 @@ func newRun(s Streams) *cobra.Command {
 		runLogs(s, &c),
 		runFollowup(s, &c),
 		runCancel(s, &c),
+		runRetry(s, &c),
 	)
 
 	return cmd
@@ -110,20 +112,7 @@ func runStart(s Streams, c *Client) *cobra.Command {
 				return err
 			}
 
-			var run struct {
-				RunID string `json:"run_id"`
-				State string `json:"state"`
-			}
-			if err := c.Decode(body, &run); err != nil {
-				return err
-			}
-
-			fmt.Fprintln(s.Out, run.RunID)
-			if !follow {
-				return nil
-			}
-
-			return followRun(cmd.Context(), s, c, run.RunID)
+			return started(cmd.Context(), s, c, body, follow)
 		},
 	}
 
@@ -136,8 +125,28 @@ func runStart(s Streams, c *Client) *cobra.Command {
 	f.StringVar(&basePrompt, "base-prompt", "", "`TEXT` that shapes the agent's behaviour")
 	f.StringVar(&skill, "skill", "", "skill as base prompt: `owner/repo:name`")
 	f.StringVar(&mcp, "mcp", "", "JSON `FILE` with a map of MCP servers")
-	f.BoolVar(&follow, "follow", false, "print the conversation as it grows, and end with the run")
+	addFollowFlag(cmd, &follow)
 	return cmd
+}
+
+func addFollowFlag(cmd *cobra.Command, follow *bool) {
+	cmd.Flags().BoolVarP(follow, "follow", "f", false, "print the conversation as it grows, and end with the run")
+}
+
+// started prints the ID of a run that was just started, and follows the run if asked to.
+func started(ctx context.Context, s Streams, c *Client, body []byte, follow bool) error {
+	var run struct {
+		RunID string `json:"run_id"`
+	}
+	if err := c.Decode(body, &run); err != nil {
+		return err
+	}
+
+	fmt.Fprintln(s.Out, run.RunID)
+	if !follow {
+		return nil
+	}
+	return followRun(ctx, s, c, run.RunID)
 }
 
 func runList(s Streams, c *Client) *cobra.Command {
@@ -407,70 +416,5 @@ func printMessage(w io.Writer, role string, content []json.RawMessage) {
 		default:
 			fmt.Fprintf(w, "· %s %s\n", clean(b.Name), clean(string(b.Data)))
 		}
-	}
-}
-
-func runFollowup(s Streams, c *Client) *cobra.Command {
-	return &cobra.Command{
-		Use: "followup RUN MESSAGE", Short: "Send a message to a run", Args: cobra.ExactArgs(2),
-		Example: `  millwright run followup 0197… "also update the changelog"`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			body, err := c.call(
-				cmd.Context(),
-				http.MethodPost,
-				runPath(args[0])+"/followups",
-				map[string]string{"message": args[1]},
-			)
-			if err != nil {
-				return err
-			}
-
-			var answer struct{ Outcome string }
-			if err := c.Decode(body, &answer); err != nil {
-				return err
-			}
-
-			said := map[string]string{
-				"queued_prompt":     "the run is still queued: the message joins its prompt",
-				"queue_pending":     "the run is at work: the message is next when it has finished",
-				"handoff_execution": "the run had ended: it goes on with the message",
-			}[answer.Outcome]
-			if said == "" {
-				said = clean(answer.Outcome)
-			}
-
-			fmt.Fprintln(s.Out, said)
-			return nil
-		},
-	}
-}
-
-func runCancel(s Streams, c *Client) *cobra.Command {
-	return &cobra.Command{
-		Use: "cancel RUN", Short: "Cancel a run", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			body, err := c.call(cmd.Context(), http.MethodPost, runPath(args[0])+"/cancel", nil)
-			if err != nil {
-				return err
-			}
-
-			var id string
-			if err := c.Decode(body, &id); err != nil {
-				return err
-			}
-
-			var r runItem
-			if err := c.Get(cmd.Context(), runPath(id), &r); err != nil {
-				return err
-			}
-
-			if r.State == "CANCELLED" {
-				fmt.Fprintf(s.Out, "run %s is cancelled\n", id)
-			} else {
-				fmt.Fprintf(s.Out, "run %s is asked to stop (it is %s)\n", id, r.State)
-			}
-
-			return nil
-		},
 	}
 }

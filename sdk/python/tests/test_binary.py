@@ -242,6 +242,9 @@ def test_a_run_is_cancelled_followed_and_continued(api: Api) -> None:
     assert api(one if api.flavour == "sync" else other) == ["QUEUED", "CLAIMED", "INPROGRESS", "CANCELLED"]
     with pytest.raises(millwright.BadRequestError):
         api(lambda c: c.agent.runs.cancel(run_id))
+    again = api(lambda c: c.agent.runs.retry(run_id)).run_id
+    assert again != run_id
+    assert api(lambda c: c.agent.runs.cancel(again)) == again
 
     run_id = api(lambda c: c.agent.runs.create(prompt="work", config={"harness": {"type": "ask"}})).run_id
     assert api.ended(run_id).state == "BLOCKED"

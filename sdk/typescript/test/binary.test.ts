@@ -164,6 +164,9 @@ test("a run is cancelled, followed and continued", async () => {
   }
   expect(states).toEqual(["QUEUED", "CLAIMED", "INPROGRESS", "CANCELLED"]);
   await expect(runs.cancel(slow.run_id)).rejects.toThrow(BadRequestError);
+  const again = await runs.retry(slow.run_id);
+  expect(again.run_id).not.toBe(slow.run_id);
+  expect(await runs.cancel(again.run_id)).toBe(again.run_id);
 
   const asking = await runs.create({ prompt: "work", config: { harness: { type: "ask" } } });
   expect((await ended(asking.run_id)).state).toBe("BLOCKED");

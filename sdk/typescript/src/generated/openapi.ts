@@ -165,6 +165,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agent/runs/{runId}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start a run that has ended again, as a new run
+         * @description The new run has the prompt, configuration and attachments of the first one, the payload of its delivery included, an ID and a conversation of its own, and metadata.retry_of. Follow-ups are not repeated. 409 while the run has not ended, and when the payload is no longer kept. Needs a key of role runner or above.
+         */
+        post: operations["retryRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agent/skills": {
         parameters: {
             query?: never;
@@ -2659,6 +2679,34 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunFollowupResponse"];
+                };
+            };
+        };
+    };
+    retryRun: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeat with the same key and run within 24 hours returns the first answer and starts nothing */
+                "Idempotency-Key"?: string;
+                /** @description What the request comes from: cli or web; the run's source is set by it */
+                "X-Millwright-Client"?: string;
+            };
+            path: {
+                /** @description The run's ID */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunAgentResponse"];
                 };
             };
         };

@@ -56,6 +56,11 @@ class Runs:
         """Cancel a run that has not ended, and return its ID."""
         return self._client.call("POST", f"/agent/runs/{segment('run_id', run_id)}/cancel", options, str)
 
+    def retry(self, run_id: str, **params: Unpack[types.RetryRunParams]) -> types.RunAgentResponse:
+        """Start a run that has ended again, as a new run."""
+        path = f"/agent/runs/{segment('run_id', run_id)}/retry"
+        return self._client.call("POST", path, params, types.RunAgentResponse, types.RetryRunParams)
+
     def submit_followup(
         self, run_id: str, **params: Unpack[types.CreateFollowupParams]
     ) -> types.RunFollowupResponse:

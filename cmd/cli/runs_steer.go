@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+)
+
+func runFollowup(s Streams, c *Client) *cobra.Command {
+	return &cobra.Command{
+		Use: "followup RUN MESSAGE", Short: "Send a message to a run", Args: cobra.ExactArgs(2),
+		Example: `  millwright run followup 0197… "also update the changelog"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := c.call(
+				cmd.Context(),
+				http.MethodPost,
+				runPath(args[0])+"/followups",
+				map[string]string{"message": args[1]},
+			)
+			if err != nil {
+				return err
+			}
+
+			var answer struct{ Outcome string }
+			if err := c.Decode(body, &answer); err != nil {
+				return err
+			}
+
+			said := map[string]string{
+				"queued_prompt":     "the run is still queued: the message joins its prompt",
+				"queue_pending":     "the run is at work: the message is next when it has finished",
+				"handoff_execution": "the run had ended: it goes on with the message",
+			}[answer.Outcome]
+			if said == "" {
+				said = clean(answer.Outcome)
+			}
+
+			fmt.Fprintln(s.Out, said)
+			return nil
+		},
+	}
+}
+
+func runCancel(s Streams, c *Client) *cobra.Command {
+	return &cobra.Command{
+		Use: "cancel RUN", Short: "Cancel a run", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := c.call(cmd.Context(), http.MethodPost, runPath(args[0])+"/cancel", nil)
+			if err != nil {
+				return err
+			}
+
+			var id string
+			if err := c.Decode(body, &id); err != nil {
+				return err
+			}
+
+			var r runItem
+			if err := c.Get(cmd.Context(), runPath(id), &r); err != nil {
+				return err
+			}
+
+			if r.State == "CANCELLED" {
+				fmt.Fprintf(s.Out, "run %s is cancelled\n", id)
+			} else {
+				fmt.Fprintf(s.Out, "run %s is asked to stop (it is %s)\n", id, r.State)
+			}
+
+			return nil
+		},
+	}
+}
+
+func runRetry(s Streams, c *Client) *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "retry RUN",
+		Short: "Start a run that has ended again, as a new run",
+		Long: `Starts a new run with the prompt, configuration and attachments of RUN, the payload of its
+delivery included, and prints its ID. Its metadata has retry_of. Follow-ups to RUN are not
+repeated.`,
+		Example: `  millwright run retry 0197… --follow`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path := runPath(args[0]) + "/retry"
+			body, err := c.call(cmd.Context(), http.MethodPost, path, nil, "X-Millwright-Client", "cli")
+			if err != nil {
+				return err
+			}
+
+			return started(cmd.Context(), s, c, body, follow)
+		},
+	}
+
+	addFollowFlag(cmd, &follow)
+	return cmd
+}
