@@ -34,8 +34,9 @@ type Config struct {
 
 	// Sync applies the current head of a factory's source and returns when it is applied and served, or
 	// refused. A definition that is refused is an outcome of the attempt and no error; so is a source that
-	// cannot be read, whatever the error is then.
-	Sync func(ctx context.Context, factoryUID string, allowPrune, allowRename bool) (state.Attempt, error)
+	// cannot be read, whatever the error is then. A source that has moved on from allow.Revision is
+	// state.ErrConflict.
+	Sync func(ctx context.Context, factoryUID string, allow SyncRequest) (state.Attempt, error)
 	// PlanHead plans the current head of a factory's source.
 	PlanHead func(ctx context.Context, factoryUID string) (plan.Plan, error)
 	// Allowed says what the settings of a factory's source allow an apply to do; nil means nothing.

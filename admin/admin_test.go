@@ -241,6 +241,11 @@ func (w *world) factory(name string, source state.Source, files map[string]strin
 
 // apply applies files to a factory.
 func (w *world) apply(factoryUID string, files map[string]string) {
+	w.applyForgetting(factoryUID, files)
+}
+
+// applyForgetting applies files to a factory, and forgets webhooks that it deletes.
+func (w *world) applyForgetting(factoryUID string, files map[string]string, forget ...string) {
 	w.t.Helper()
 	tree := fstest.MapFS{}
 	for path, content := range files {
@@ -254,6 +259,7 @@ func (w *world) apply(factoryUID string, files map[string]string) {
 	if app == nil {
 		w.t.Fatalf("the tree is refused: %v %v", p.Problems, p.Err)
 	}
+	app.ForgetWebhooks = forget
 	if err := w.store.Apply(context.Background(), *app); err != nil {
 		w.t.Fatal(err)
 	}

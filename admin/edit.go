@@ -69,6 +69,8 @@ type draft struct {
 	head    state.ManagedRevision
 	files   map[string]string // content by path
 	secrets []state.SecretChange
+	forget  []string          // UIDs of webhooks that do not come back with their file
+	renamed map[string]string // webhooks that keep their UID: the old name by the new one
 }
 
 // setSecret gives a secret a new value together with the edit; nil makes it pending.
@@ -177,6 +179,7 @@ func (s *service) editOnce(
 		HarnessTypes: s.HarnessTypes,
 		Revision:     revision,
 		Now:          started,
+		Renamed:      d.renamed,
 	}
 
 	_, opts.Reserved = s.sourceSecrets()
@@ -193,7 +196,7 @@ func (s *service) editOnce(
 		return edited{}, refusedEdit{p.Problems, d.files}
 	}
 
-	app.Edit, app.Secrets = next, d.secrets
+	app.Edit, app.Secrets, app.ForgetWebhooks = next, d.secrets, d.forget
 	if err := s.Store.Apply(ctx, *app); err != nil {
 		return edited{}, err
 	}

@@ -241,10 +241,11 @@ type ListSyncsResponse struct {
 	PageInfo api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
-// SyncRequest says what an apply is allowed to do.
+// SyncRequest says what an apply is allowed to do. The permissions count for one revision.
 type SyncRequest struct {
-	AllowPrune  bool `json:"allow_prune,omitempty" doc:"Allow an apply that deletes all webhooks, or more than half of them"`
-	AllowRename bool `json:"allow_rename,omitempty" doc:"Allow a renamed webhook, which gets a new URL"`
+	AllowPrune  bool   `json:"allow_prune,omitempty" doc:"Allow an apply that deletes all webhooks, or more than half of them"`
+	AllowRename bool   `json:"allow_rename,omitempty" doc:"Allow a renamed webhook, which gets a new URL"`
+	Revision    string `json:"revision,omitempty" maxLength:"200" doc:"The revision to apply, or its first 7 characters or more; 409 if the source has another one. If absent, the permissions count for the revision that was refused last, and for no other"`
 }
 
 func newSync(a state.Attempt) Sync {
@@ -326,7 +327,7 @@ func (s *service) sync(ctx context.Context, in *struct {
 	}
 
 	started := time.Now().UTC()
-	a, err := s.Sync(ctx, f.UID, allow.AllowPrune, allow.AllowRename)
+	a, err := s.Sync(ctx, f.UID, allow)
 	if err != nil && (a.Outcome != state.OutcomeFailed || errors.Is(err, state.ErrUnavailable) || ctx.Err() != nil) {
 		return Sync{}, err
 	}

@@ -154,8 +154,8 @@ func TestSync(t *testing.T) {
 	var attempt state.Attempt
 	var answer error
 	each(t, admin.Config{
-		Sync: func(_ context.Context, uid string, allowPrune, allowRename bool) (state.Attempt, error) {
-			asked = append(asked, fmt.Sprint(allowPrune, allowRename))
+		Sync: func(_ context.Context, uid string, allow admin.SyncRequest) (state.Attempt, error) {
+			asked = append(asked, fmt.Sprint(allow.AllowPrune, allow.AllowRename, allow.Revision))
 			return attempt, answer
 		},
 	}, func(w *world) {
@@ -169,8 +169,8 @@ func TestSync(t *testing.T) {
 			t.Errorf("answer %s", r.body)
 		}
 		w.call(state.RoleAdmin, "POST", path, `{"allow_prune": true}`).want(200)
-		w.call(state.RoleAdmin, "POST", path, `{"allow_rename": true, "more": {}}`).want(200)
-		if !slices.Equal(asked, []string{"false false", "true false", "false true"}) {
+		w.call(state.RoleAdmin, "POST", path, `{"allow_rename": true, "revision": "abc", "more": {}}`).want(200)
+		if !slices.Equal(asked, []string{"false false", "true false", "false trueabc"}) {
 			t.Errorf("asked %v", asked)
 		}
 		for _, body := range []string{`{"allow_prune": "yes"}`, `[]`, `{`, `"yes"`} {

@@ -30,6 +30,7 @@ type CreateWebhookRequest struct {
 
 // UpdateWebhookRequest changes a webhook of a managed factory. What is absent stays.
 type UpdateWebhookRequest struct {
+	Name             *string `json:"name,omitempty" pattern:"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" patternDescription:"up to 64 letters, digits, dots, _ and -, the first no dot" doc:"A new name; UID and URL stay"`
 	AuthMode         *string `json:"auth_mode,omitempty" enum:"token,url_token,signature" doc:"How senders authenticate; removes a signature_scheme that does not fit"`
 	SignatureScheme  *string `json:"signature_scheme,omitempty" doc:"The provider's signing scheme; empty for none"`
 	SecretName       *string `json:"secret_name,omitempty" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" patternDescription:"up to 128 letters, digits and _, the first no digit" doc:"The team secret that holds the credential"`
@@ -308,17 +309,49 @@ func (s *service) updateWebhook(ctx context.Context, in *struct {
 		}
 
 		in.Body.change(&now.Spec)
+		if in.Body.Name != nil {
+			if err := d.rename(&now.Spec, *in.Body.Name); err != nil {
+				return err
+			}
+		}
+
 		return d.writeWebhook(now.Spec)
 	})
 	if err != nil {
-		return Webhook{}, answered(err, inWebhook(w.Spec.Path))
+		file := w.Spec.Path
+		if in.Body.Name != nil {
+			file = webhookFile(*in.Body.Name)
+		}
+		return Webhook{}, answered(err, inWebhook(file))
 	}
 
 	changed, err := s.withSecret(ctx, f.UID, w.UID, "")
 	return changed.Webhook, err
 }
 
+// rename moves the file of a webhook. The webhook keeps its UID.
+func (d *draft) rename(w *schema.Webhook, name string) error {
+	if name == w.Name {
+		return nil
+	}
+
+	file := webhookFile(name)
+	if _, exists := d.files[file]; exists {
+		return api.Problem("conflict", "a webhook named %q exists already", name)
+	}
+
+	d.files[file] = d.files[w.Path]
+	delete(d.files, w.Path)
+	d.renamed = map[string]string{name: w.Name}
+	w.Name, w.Path = name, file
+	return nil
+}
+
 func (u *UpdateWebhookRequest) subject(name string) string {
+	if u.Name != nil && *u.Name != name {
+		return "rename webhook " + name + " to " + *u.Name
+	}
+
 	onlyEnabled := u.Enabled != nil && u.AuthMode == nil && u.SignatureScheme == nil && u.SecretName == nil &&
 		u.DeliveryIDHeader == nil &&
 		u.Handshake == nil
@@ -361,6 +394,7 @@ func (u *UpdateWebhookRequest) change(w *schema.Webhook) {
 func (s *service) deleteWebhook(ctx context.Context, in *struct {
 	WebhookUID
 	DeleteSecret bool `query:"delete_secret" doc:"Also delete its secret, unless something else uses it"`
+	Restorable   bool `query:"restorable" doc:"A webhook of this name within 30 days gets the UID and URL back; without this the URL ends for good"`
 },
 ) error {
 	f, w, err := s.liveWebhook(ctx, in.WebhookUID, "delete %[1]s there")
@@ -375,6 +409,9 @@ func (s *service) deleteWebhook(ctx context.Context, in *struct {
 		}
 
 		delete(d.files, now.Spec.Path)
+		if !in.Restorable {
+			d.forget = []string{now.UID}
+		}
 		return nil
 	})
 	if err != nil || !in.DeleteSecret {

@@ -65,6 +65,7 @@ type Plan struct {
 	Secrets      []plan.Secret     `json:"secrets" nullable:"false" doc:"Secrets whose newer value would come into force, by name"`
 	Problems     []schema.Problem  `json:"problems" nullable:"false" doc:"Problems of the tree, by file and place"`
 	WebhookUIDs  map[string]string `json:"webhook_uids,omitempty" doc:"The present or future UID of each webhook in the tree, by name"`
+	Gone         map[string]string `json:"deleted_webhook_uids,omitempty" doc:"The name of each deleted webhook that an automation of the tree selects, by UID"`
 	NotChecked   []string          `json:"state_dependent_checks_not_run,omitempty" nullable:"false" doc:"Rules that were not checked"`
 
 	Err error `json:"-"`
@@ -74,7 +75,7 @@ type Plan struct {
 type PlanChange struct {
 	Kind   string       `json:"kind" enum:"factory,webhook,automation,agent,runner,skill" doc:"Kind of the resource"`
 	Name   string       `json:"name" doc:"Name; agent/skill for the skill of an agent"`
-	Action string       `json:"action" enum:"create,update,delete,unchanged" doc:"Kind of change"`
+	Action string       `json:"action" enum:"create,restore,update,delete,unchanged" doc:"Kind of change; restore: a webhook whose name returns within 30 days, with its UID and URL"`
 	Fields []plan.Field `json:"fields" nullable:"false" doc:"For an update: the changed keys"`
 	UID    string       `json:"uid,omitempty" doc:"The UID; for a new webhook, its future UID"`
 	File   string       `json:"file" doc:"The file that declares it"`

@@ -86,9 +86,9 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("answer %s", r.body)
 		}
 
-		// Deleted, and back under the same name as another one.
+		// Deleted for good, and back under the same name as another one.
 		less := map[string]string{"webhooks/linked.yaml": hooks["webhooks/linked.yaml"], "webhooks/signed.yaml": hooks["webhooks/signed.yaml"], "webhooks/waiting.yaml": hooks["webhooks/waiting.yaml"]}
-		w.apply(f.UID, less)
+		w.applyForgetting(f.UID, less, byName["bearer"].UID)
 		if r := w.call(state.RoleViewer, "GET", one, "").want(200); r.at("deleted_at") == nil || r.at("name") != "bearer" {
 			t.Errorf("answer %s", r.body)
 		}

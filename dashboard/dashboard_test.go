@@ -144,7 +144,7 @@ func (w *world) furnish() {
 		w.t.Fatal(err)
 	}
 	w.repo, w.held = repo.UID, held.UID
-	if a, err := w.sync(ctx, w.repo, false, false); err != nil || a.Outcome != state.OutcomeApplied {
+	if a, err := w.sync(ctx, w.repo, admin.SyncRequest{}); err != nil || a.Outcome != state.OutcomeApplied {
 		w.t.Fatalf("the definition was not applied: %+v, %v", a, err)
 	}
 }
@@ -194,7 +194,7 @@ func (w *world) planned(ctx context.Context, uid string, all []schema.File) (pla
 }
 
 // sync applies repoFiles, or refuses them.
-func (w *world) sync(ctx context.Context, uid string, _, _ bool) (state.Attempt, error) {
+func (w *world) sync(ctx context.Context, uid string, _ admin.SyncRequest) (state.Attempt, error) {
 	return w.apply(ctx, uid, repoFiles)
 }
 

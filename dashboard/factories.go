@@ -115,6 +115,7 @@ func (q *request) sync() error {
 	in := admin.SyncRequest{
 		AllowPrune:  q.PostForm.Get("allow_prune") == "yes",
 		AllowRename: q.PostForm.Get("allow_rename") == "yes",
+		Revision:    q.PostForm.Get("revision"),
 	}
 	if err := q.call(http.MethodPost, "/factory/"+f.UID+"/sync", in, &result); err != nil {
 		return err

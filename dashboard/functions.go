@@ -202,7 +202,7 @@ func tone(v any) string {
 	}
 
 	switch s {
-	case "accepted", "SUCCEEDED", "applied", "enabled", "matched", "create", "ok":
+	case "accepted", "SUCCEEDED", "applied", "enabled", "matched", "create", "restore", "ok":
 		return "good"
 	case "INPROGRESS", "CLAIMED", "QUEUED", "info", "handshake", "update":
 		return "busy"
@@ -276,6 +276,9 @@ func standingOf(f state.Factory) standing {
 
 	switch f.SyncState {
 	case state.SyncApplied:
+		if deaf := f.Deaf(); deaf != "" {
+			return standing{"odd", "Degraded", deaf}
+		}
 		return standing{"good", "Applied", "the newest revision of the source serves"}
 	case state.SyncRefused:
 		detail := "the source's definition has errors; the last applied one serves"

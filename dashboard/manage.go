@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"millwright/admin"
@@ -167,16 +168,20 @@ func (q *request) deleteWebhook() error {
 		return err
 	}
 
-	typed := q.formOf("name", "secret")
+	typed := q.formOf("name", "secret", "restorable")
 	if managed(f) && strings.TrimSpace(typed.Values["name"]) != w.Spec.Name {
 		typed.Errors["name"] = "is not the name of this webhook: type " + w.Spec.Name
 		return q.showWebhook(http.StatusUnprocessableEntity, webhookView{Delete: typed}, nil)
 	}
 
-	path := "/factory/" + f.UID + "/webhooks/" + w.UID
-	if q.PostForm.Get("secret") == "yes" {
-		path += "?delete_secret=true"
+	query := url.Values{}
+	for field, name := range map[string]string{"secret": "delete_secret", "restorable": "restorable"} {
+		if q.PostForm.Get(field) == "yes" {
+			query.Set(name, "true")
+		}
 	}
+
+	path := "/factory/" + f.UID + "/webhooks/" + w.UID + "?" + query.Encode()
 	if err := q.call(http.MethodDelete, path, nil, nil); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"millwright/admin"
 	"millwright/api"
@@ -131,6 +132,7 @@ type webhookView struct {
 	Automations []selection
 	SharedWith  []string // names of other webhooks that use the secret
 	OwnSecret   bool     // nothing else uses the secret
+	Restorable  bool     // it is deleted, and its name brings it back
 	Rotate      form
 	Delete      form
 	Secret      string // shown once
@@ -180,6 +182,7 @@ func (q *request) showWebhook(status int, v webhookView, made *admin.WebhookWith
 	if v.Automations, err = q.selecting(f.UID, w.UID); err != nil {
 		return err
 	}
+	v.Restorable = w.Restorable != nil && w.Restorable.After(time.Now())
 	if v.SharedWith, v.OwnSecret, err = q.sharedWith(w); err != nil {
 		return err
 	}

@@ -269,6 +269,9 @@ func (c *crashed) judge(point string, was record, cur state.Current, now record)
 				return w.UID
 			}
 		}
+		if w, returns := cur.Restorable[name]; returns {
+			return w.UID
+		}
 		return state.WebhookUID(cur.Key, name, cur.Ordinals[name])
 	}
 	for i := range 6 {
@@ -276,6 +279,7 @@ func (c *crashed) judge(point string, was record, cur state.Current, now record)
 		want.Live[kept] = fmt.Sprintf("%s X-Side-%d", uid(kept), to)
 		want.Live[still] = uid(still) + " "
 		want.Live[added] = uid(added) + " "
+		want.Deleted = slices.DeleteFunc(want.Deleted, func(was string) bool { return was == uid(added) })
 		want.Deleted = append(want.Deleted, uid(gone))
 	}
 	for i := range 10 {

@@ -130,7 +130,7 @@ func TestDirThatCannotBeRead(t *testing.T) {
 func TestDirIsWatched(t *testing.T) {
 	base := t.TempDir()
 	root := filepath.Join(base, "deep", "factory")
-	b := newBench(t, statetest.Open(t, statetest.SQLite(t)), dir(t, root), func(c *reconcile.Config) { c.AllowPrune = true })
+	b := newBench(t, statetest.Open(t, statetest.SQLite(t)), dir(t, root), func(c *reconcile.Config) { c.AllowPrune, c.AllowRename = true, true })
 	b.run()
 	statetest.Until(t, "failed without a root", func() bool { return b.now().SyncState == state.SyncFailed })
 	applied := func(what string, want ...string) {

@@ -78,6 +78,26 @@ type Request struct {
 	Force       bool // apply again when nothing changed, which picks up secrets
 	AllowPrune  bool
 	AllowRename bool
+	Revision    string // that is meant, or how it begins; empty: the source's current one
+}
+
+// minRevision is how much of a revision's name a request gives at least.
+const minRevision = 7
+
+// means reports as an error that the source's revision is not the one that is meant.
+func (r Request) means(now state.Revision) error {
+	if r.Revision == "" || r.Revision == now.ID {
+		return nil
+	}
+	if len(strings.TrimPrefix(r.Revision, "sha256:")) >= minRevision && strings.HasPrefix(now.ID, r.Revision) {
+		return nil
+	}
+	return fmt.Errorf(
+		"the source has moved on from revision %s to %s: look at that one first: %w",
+		r.Revision,
+		now.ID,
+		state.ErrConflict,
+	)
 }
 
 // Result is what became of an attempt.
@@ -142,6 +162,10 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 			if err != nil {
 				return l.fail(ctx, started, state.Revision{}, err)
 			}
+		}
+
+		if err := req.means(snap.Revision); err != nil {
+			return Result{Err: err}
 		}
 
 		var cur state.Current

@@ -2,6 +2,7 @@ package reconcile_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -311,12 +312,52 @@ func TestSyncOverridesTheGuards(t *testing.T) {
 	b.wantWebhooks("z")
 }
 
+// TestAPermissionCountsForOneRevision allows what was refused, while the source moves on.
+func TestAPermissionCountsForOneRevision(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		root := t.TempDir()
+		b := newBench(t, s, dir(t, root), nil)
+		two.write(t, root)
+		b.once(state.OutcomeApplied, true)
+		must(t, os.RemoveAll(filepath.Join(root, "webhooks")))
+
+		// Nothing was refused yet, so that nothing is allowed.
+		r, err := b.Sync(t.Context(), reconcile.SyncOptions{AllowPrune: true})
+		must(t, err)
+		b.check(r, state.OutcomeRefused, true)
+		b.wantWebhooks("a", "b")
+
+		seen := r.Revision.ID
+		put(t, filepath.Join(root, "skills/x/SKILL.md"), "---\nname: x\ndescription: d\n---\nx\n")
+		for _, opts := range []reconcile.SyncOptions{
+			{AllowPrune: true},
+			{AllowPrune: true, Revision: seen},
+			{Revision: seen[:20]},
+			{AllowPrune: true, Revision: "sha256:"},
+		} {
+			if _, err := b.Sync(t.Context(), opts); !errors.Is(err, state.ErrConflict) {
+				t.Errorf("%+v: %v", opts, err)
+			}
+		}
+		b.wantWebhooks("a", "b")
+
+		r, err = b.Sync(t.Context(), reconcile.SyncOptions{})
+		must(t, err)
+		b.check(r, state.OutcomeRefused, true)
+		r, err = b.Sync(t.Context(), reconcile.SyncOptions{AllowPrune: true, Revision: r.Revision.ID[:14]})
+		must(t, err)
+		b.check(r, state.OutcomeApplied, true)
+		b.wantWebhooks()
+	})
+}
+
 func TestSyncWithoutWaiting(t *testing.T) {
 	root := t.TempDir()
 	b := newBench(t, statetest.Open(t, statetest.SQLite(t)), dir(t, root), nil)
 	two.write(t, root)
 	b.once(state.OutcomeApplied, true)
 	must(t, os.RemoveAll(filepath.Join(root, "webhooks")))
+	b.once(state.OutcomeRefused, true)
 	_, err := b.Sync(t.Context(), reconcile.SyncOptions{AllowPrune: true})
 	must(t, err)
 	_, err = b.Sync(t.Context(), reconcile.SyncOptions{}) // joins the one before

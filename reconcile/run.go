@@ -16,15 +16,37 @@ import (
 type SyncOptions struct {
 	AllowPrune  bool
 	AllowRename bool
+	// Revision is the one to apply, or how its name begins. Empty: the source's current one; what is allowed
+	// counts for the revision that was refused last, and for no other.
+	Revision string
 }
 
 // Sync applies the source's current revision now, also when it is the applied one: this picks up secrets.
-// It returns when the revision is applied and served, refused, or has failed, and then also the error.
+// It returns when the revision is applied and served, refused, or has failed, and then also the error. A
+// source that has moved on from the options' revision is state.ErrConflict, and no attempt.
 func (l *Loop) Sync(ctx context.Context, opts SyncOptions) (Result, error) {
 	if l.cfg.Factory.Suspended {
 		return Result{}, ErrSuspended
 	}
-	result := l.Once(ctx, Request{Force: true, AllowPrune: opts.AllowPrune, AllowRename: opts.AllowRename})
+
+	req := Request{
+		Force:       true,
+		AllowPrune:  opts.AllowPrune,
+		AllowRename: opts.AllowRename,
+		Revision:    opts.Revision,
+	}
+	if (opts.AllowPrune || opts.AllowRename) && opts.Revision == "" {
+		f, err := l.cfg.Store.Factory(ctx, l.cfg.Factory.UID)
+		if err != nil {
+			return Result{}, err
+		}
+
+		if req.Revision = f.Attempted.ID; f.SyncState != state.SyncRefused {
+			req = Request{Force: true} // nothing was refused that could be meant
+		}
+	}
+
+	result := l.Once(ctx, req)
 	return result, result.Err
 }
 

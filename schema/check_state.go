@@ -31,7 +31,7 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 		f = &Factory{}
 	}
 
-	skipped := map[RuleID]bool{RuleWebhookRenamed: true, RulePruneGuard: true, RuleSenderContract: true} // see the plan
+	skipped := map[RuleID]bool{RuleWebhookRenamed: true, RulePruneGuard: true, RuleSenderContract: true, RuleWebhookLast: true} // see the plan
 	if known.Secrets == nil {
 		skipped[ruleSecretMissing], skipped[ruleSecretNotGranted] = true, true
 		skipped[ruleSecretNotURLSafe], skipped[ruleSecretNotVisible] = true, true
@@ -40,7 +40,7 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 		skipped[ruleSecretReserved] = true
 	}
 	if known.KnownUIDs == nil {
-		skipped[ruleWebhookUnknown] = true
+		skipped[RuleWebhookUnknown] = true
 	}
 	if known.HarnessTypes == nil {
 		skipped[ruleHarnessUnknown] = true
@@ -259,13 +259,36 @@ func (c *stateCheck) uid(f *fact) {
 	if c.known.KnownUIDs == nil {
 		return
 	}
-	if _, ok := c.known.KnownUIDs[f.value]; !ok {
+	_, ok := c.known.KnownUIDs[f.value]
+	name, gone := c.known.Gone[f.value]
+	if !ok && gone {
+		c.goneUID(f, name)
+	} else if !ok {
 		c.report(
 			f,
-			ruleWebhookUnknown,
+			RuleWebhookUnknown,
 			fmt.Sprintf("%s is no webhook of this factory, so the automation does not fire for it", f.value),
 			didYouMean(c.nearUID(f.value), "list the UIDs with: millwright webhook list"),
 		)
+	}
+}
+
+// goneUID reports the UID of a webhook that was deleted, and the one that a webhook of its name has now.
+func (c *stateCheck) goneUID(f *fact, name string) {
+	hint := fmt.Sprintf("bring webhooks/%s.yaml back, or take the UID out", name)
+	successor := c.known.UIDs[name]
+	if successor != "" {
+		hint = fmt.Sprintf("write %s, the UID of %s now, or run millwright webhook uids --write", successor, name)
+	}
+
+	p := c.report(
+		f,
+		RuleWebhookUnknown,
+		fmt.Sprintf("%s was webhook %q, which is deleted, so the automation does not fire for it", f.value, name),
+		hint,
+	)
+	if successor != "" {
+		p.Fix = f.fix(successor)
 	}
 }
 

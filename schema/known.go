@@ -16,6 +16,8 @@ type Known struct {
 	// KnownUIDs gives the webhook's name by UID, for every UID of this factory,
 	// present or planned; those of deleted webhooks are left out.
 	KnownUIDs map[string]string
+	// Gone gives the name of deleted webhooks of this factory by UID.
+	Gone map[string]string
 	// HarnessTypes are the harnesses the server has.
 	HarnessTypes []string
 }

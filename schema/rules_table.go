@@ -49,9 +49,10 @@ const (
 	ruleSecretNotVisible
 	ruleSecretNotGranted
 	ruleSecretReserved
-	ruleWebhookUnknown
+	RuleWebhookUnknown
 	RuleWebhookRenamed
 	RulePruneGuard
+	RuleWebhookLast
 	RuleSenderContract
 	ruleHarnessUnknown
 )
@@ -346,7 +347,7 @@ var rules = [...]Rule{
 			"settings), so no webhook or run may have it. Make another secret for them. sharedSecrets in " +
 			"the settings names the exceptions.",
 	},
-	ruleWebhookUnknown: {
+	RuleWebhookUnknown: {
 		Code: "webhook-unknown", Severity: SeverityWarning, NeedsState: true,
 		Title: "a UID of no webhook here",
 		Doc: "The UID is well formed and names no webhook of this factory, present or planned. The " +
@@ -356,9 +357,10 @@ var rules = [...]Rule{
 		Code: "webhook-renamed", Severity: SeverityError, NeedsState: true,
 		Title: "a webhook's file was renamed",
 		Doc: "One apply removes a webhook's file and adds one with the same content under another name. " +
-			"The new file would get a new URL and the sender's old one would die silently. Apply the " +
-			"removal and the addition one after the other, or say that it is meant: millwright sync " +
-			"--allow-rename, or allowRename: true in the source's settings.",
+			"The new file would get a new URL and the sender's old one would die silently. The same where the " +
+			"content differs and both name a secret that no other webhook uses. Add the new file first, move " +
+			"the sender, then delete the old file; or say that it is meant: millwright sync --allow-rename, or " +
+			"allowRename: true in the source's settings.",
 	},
 	RulePruneGuard: {
 		Code: "prune-guard", Severity: SeverityError, NeedsState: true,
@@ -367,6 +369,13 @@ var rules = [...]Rule{
 			"half when it has four or more, is refused: a wrong branch or an empty checkout must not kill " +
 			"every URL. If it is meant, run millwright sync --allow-prune, or set allowPrune: true beside " +
 			"the source in the settings.",
+	},
+	RuleWebhookLast: {
+		Code: "webhook-last", Severity: SeverityWarning, NeedsState: true,
+		Title: "a factory's only webhook would be deleted",
+		Doc: "An apply would delete the only webhook of a factory, which accepted deliveries within the " +
+			"last 7 days. Often its file only moved. A file that comes back under the same name within 30 " +
+			"days is the same webhook again, with its URL.",
 	},
 	RuleSenderContract: {
 		Code: "sender-contract", Severity: SeverityWarning, NeedsState: true,

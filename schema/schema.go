@@ -104,6 +104,23 @@ func (r *Result) WebhookNames() []string {
 	return r.tree.webhookNames
 }
 
+// WebhookIDs returns the entries of webhook_ids of all automations, also of files
+// that have errors, sorted, each once.
+func (r *Result) WebhookIDs() []string {
+	if r.tree == nil {
+		return nil
+	}
+
+	ids := map[string]bool{}
+	for i := range r.tree.facts {
+		if f := &r.tree.facts[i]; f.kind == factWebhookID {
+			ids[f.value] = true
+		}
+	}
+
+	return sortedKeys(ids)
+}
+
 // ApplyFixes returns src with all fixes made. Of fixes that overlap, the first
 // by position wins. Bytes outside the fixes stay as they are.
 func ApplyFixes(src []byte, fixes []Fix) []byte {

@@ -222,12 +222,18 @@ func resourceRows(ctx context.Context, tx db.Reader, where string, args ...any) 
 // Current is what a plan compares a tree with: one consistent view of a factory's applied definition
 // and of the team's secrets. The tree and the UIDs are shared: read them only.
 type Current struct {
-	Factory   Factory
-	Key       []byte // of the factory, for WebhookUID
-	Tree      schema.Factory
-	Webhooks  []Webhook         // live, by name
-	UIDs      map[string]string // of live automations, agents, runners and skills, by ResourceKey
-	Ordinals  map[string]int    // how many webhooks of a name there have ever been, live one included
+	Factory  Factory
+	Key      []byte // of the factory, for WebhookUID
+	Tree     schema.Factory
+	Webhooks []Webhook         // live, by name
+	UIDs     map[string]string // of live automations, agents, runners and skills, by ResourceKey
+	Ordinals map[string]int    // how many webhooks had a name first, ever
+	// Restorable are the deleted webhooks that a file of their name brings back, by name.
+	Restorable map[string]Webhook
+	// Gone gives the name of deleted webhooks by UID, those deleted last.
+	Gone map[string]string
+	// LastInUse reports that the factory has one webhook, which accepted a delivery within a week.
+	LastInUse bool
 	Secrets   map[string]SecretInfo
 	PlannedAt time.Time
 }
@@ -285,6 +291,16 @@ func (s *Store) current(ctx context.Context, tx db.Reader, factoryUID string) (C
 		return c, err
 	}
 
+	if err := c.readDeleted(ctx, tx); err != nil {
+		return c, err
+	}
+
+	if len(c.Webhooks) == 1 {
+		if c.LastInUse, err = inUse(ctx, tx, c.Webhooks[0].ID); err != nil {
+			return c, err
+		}
+	}
+
 	c.Secrets, err = secretInfos(ctx, tx)
 	return c, err
 }
@@ -292,7 +308,7 @@ func (s *Store) current(ctx context.Context, tx db.Reader, factoryUID string) (C
 func ordinals(ctx context.Context, tx db.Reader, factoryUID string, into map[string]int) error {
 	rows, err := tx.Query(
 		ctx,
-		`SELECT name, count(*) FROM webhooks WHERE factory_uid = $1 GROUP BY name`,
+		`SELECT first_name, count(*) FROM webhooks WHERE factory_uid = $1 GROUP BY first_name`,
 		factoryUID,
 	)
 	if err != nil {

@@ -1,11 +1,13 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"millwright/schema"
@@ -56,6 +58,7 @@ type ChangeSet struct {
 	FileChanged     bool
 	Webhooks        []WebhookChange // created or updated, or with a new secret version
 	DeleteWebhooks  []string        // UIDs
+	ForgetWebhooks  []string        // those of DeleteWebhooks that do not come back with their file
 	Resources       []ResourceChange
 	DeleteResources []string // UIDs
 
@@ -75,7 +78,8 @@ type SecretChange struct {
 // WebhookChange creates or updates a webhook.
 type WebhookChange struct {
 	UID           string
-	Ordinal       int // how many webhooks of this name came before
+	FirstName     string // that the webhook had when it was made
+	Ordinal       int    // how many had that name first, before it
 	Spec          schema.Webhook
 	SecretVersion int64
 }
@@ -180,6 +184,30 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 	return s.announce(ctx, generation)
 }
 
+const deleteWebhookSQL = `
+	UPDATE webhooks
+	SET deleted_at = $1,
+		updated_at = $1,
+		restorable_until = $3,
+		secret_name = NULL,
+		secret_version = NULL
+	WHERE uid = $2 AND deleted_at IS NULL`
+
+// writeWebhookSQL makes a webhook, changes it, or brings it back.
+const writeWebhookSQL = `
+	INSERT INTO webhooks (
+		uid, factory_uid, name, first_name, ordinal, spec, secret_name, secret_version, created_at, updated_at
+	)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
+	ON CONFLICT (uid) DO UPDATE
+	SET name = excluded.name,
+		spec = excluded.spec,
+		secret_name = excluded.secret_name,
+		secret_version = excluded.secret_version,
+		updated_at = excluded.updated_at,
+		deleted_at = NULL,
+		restorable_until = NULL`
+
 func (s *Store) change(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) error {
 	if a.FileChanged {
 		file, err := json.Marshal(a.File)
@@ -192,8 +220,12 @@ func (s *Store) change(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) e
 	}
 
 	for _, uid := range a.DeleteWebhooks {
-		if err := tx.ExecOne(ctx, `UPDATE webhooks SET deleted_at = $1, updated_at = $1, secret_name = NULL, secret_version = NULL
-			WHERE uid = $2 AND deleted_at IS NULL`, now, uid); err != nil {
+		var restorable any = now + RestoreWindow.Microseconds()
+		if slices.Contains(a.ForgetWebhooks, uid) {
+			restorable = nil
+		}
+
+		if err := tx.ExecOne(ctx, deleteWebhookSQL, now, uid, restorable); err != nil {
 			return orMoved(err)
 		}
 	}
@@ -204,10 +236,20 @@ func (s *Store) change(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) e
 			return err
 		}
 
-		if _, err := tx.Exec(ctx, `INSERT INTO webhooks (uid, factory_uid, name, ordinal, spec, secret_name, secret_version, created_at, updated_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)
-			ON CONFLICT (uid) DO UPDATE SET spec = excluded.spec, secret_name = excluded.secret_name, secret_version = excluded.secret_version, updated_at = excluded.updated_at`,
-			w.UID, a.FactoryUID, w.Spec.Name, w.Ordinal, string(spec), w.Spec.SecretName, w.SecretVersion, now); err != nil {
+		_, err = tx.Exec(
+			ctx,
+			writeWebhookSQL,
+			w.UID,
+			a.FactoryUID,
+			w.Spec.Name,
+			cmp.Or(w.FirstName, w.Spec.Name),
+			w.Ordinal,
+			string(spec),
+			w.Spec.SecretName,
+			w.SecretVersion,
+			now,
+		)
+		if err != nil {
 			return err
 		}
 	}

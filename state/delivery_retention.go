@@ -14,12 +14,15 @@ const expireChunk = 500
 // ExpireDeliveries forgets what the delivery logs need not keep, and returns how many rows that were. A row
 // stays while it is among the newest keep rows of its webhook, or among the newest keep accepted ones, or
 // is younger than age; so no flood of rejected requests pushes an accepted delivery out. A payload goes
-// with its row, unless a run refers to it. Identities go when their webhook is deleted, offered secrets after
-// age.
+// with its row, unless a run refers to it. Identities go when their webhook is deleted
+// and cannot come back, offered secrets after age.
 func (s *Store) ExpireDeliveries(ctx context.Context, keep int, age time.Duration) (int, error) {
 	webhooks, err := db.All(ctx, s.db.Reader, func(row db.Row) (w deliveryLog, err error) {
 		return w, row.Scan(&w.id, &w.uid, &w.factory, &w.deleted)
-	}, `SELECT id, uid, factory_uid, deleted_at IS NOT NULL FROM webhooks ORDER BY id`)
+	}, `
+		SELECT id, uid, factory_uid, deleted_at IS NOT NULL AND coalesce(restorable_until, 0) <= $1
+		FROM webhooks
+		ORDER BY id`, db.Micros(time.Now()))
 	if err != nil {
 		return 0, err
 	}
@@ -42,11 +45,11 @@ func (s *Store) ExpireDeliveries(ctx context.Context, keep int, age time.Duratio
 	return total, s.expireOffered(ctx, time.Now().Add(-age))
 }
 
-// deliveryLog is a webhook whose log is deliveryLog.
+// deliveryLog is a webhook whose log expires.
 type deliveryLog struct {
 	id           int64
 	uid, factory string
-	deleted      bool
+	deleted      bool // for good
 }
 
 func (s *Store) expireLog(ctx context.Context, w deliveryLog, keep int, cutoff time.Time) (int, error) {

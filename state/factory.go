@@ -287,7 +287,27 @@ type Condition struct {
 	Since   time.Time `json:"last_transition_time"`
 }
 
-// Conditions says where the factory stands. Ready: the state is what the source said last. Reconciling:
+// Deaf says which automation of the applied definition selects a webhook that does not exist, and how many
+// do; it is empty when none does.
+func (f Factory) Deaf() string {
+	first, n := "", 0
+	for _, p := range f.Problems {
+		if p.Code != schema.RuleWebhookUnknown.Code() {
+			continue
+		}
+		if n++; n == 1 {
+			first = fmt.Sprintf("%s:%d: %s", p.Path, p.Line, p.Message)
+		}
+	}
+
+	if n > 1 {
+		first += fmt.Sprintf(" (and %d more)", n-1)
+	}
+	return first
+}
+
+// Conditions says where the factory stands. Ready: the state is what the source said last, and each automation
+// can fire. Reconciling:
 // it is not yet, and the server keeps trying. Stalled: it is not, and will not be before someone acts.
 func (f Factory) Conditions() []Condition {
 	var reason, message string
@@ -295,6 +315,9 @@ func (f Factory) Conditions() []Condition {
 	switch f.SyncState {
 	case SyncApplied:
 		reason, message, ready = "Applied", "applied revision "+f.Applied.ID, true
+		if deaf := f.Deaf(); deaf != "" {
+			reason, message, ready = "Degraded", deaf, false
+		}
 	case SyncRefused:
 		reason, message, stalled = "Refused", f.Message, true
 	case SyncFailed:

@@ -18,16 +18,31 @@ type Webhook struct {
 	UID           string
 	FactoryUID    string
 	Spec          schema.Webhook
-	Ordinal       int
-	SecretVersion int64 // that was applied; 0 when deleted
-	SecretStale   bool  // the secret has a newer version, which waits for the next apply
-	SecretPending bool  // the applied version has no value yet
+	FirstName     string // that it had when it was made
+	Ordinal       int    // how many webhooks had that name first, before it
+	SecretVersion int64  // that was applied; 0 when deleted
+	SecretStale   bool   // the secret has a newer version, which waits for the next apply
+	SecretPending bool   // the applied version has no value yet
 	Created       time.Time
 	Updated       time.Time
 	Deleted       *time.Time
+	Restorable    *time.Time // until when a webhook of its name is this one again; nil: never
 }
 
-const webhookColumns = `w.id, w.uid, w.factory_uid, w.spec, w.ordinal, coalesce(w.secret_version, 0), coalesce(s.version, 0), coalesce(v.sealed IS NULL AND v.name IS NOT NULL, FALSE), w.created_at, w.updated_at, w.deleted_at`
+const webhookColumns = `
+	w.id,
+	w.uid,
+	w.factory_uid,
+	w.spec,
+	w.first_name,
+	w.ordinal,
+	coalesce(w.secret_version, 0),
+	coalesce(s.version, 0),
+	coalesce(v.sealed IS NULL AND v.name IS NOT NULL, FALSE),
+	w.created_at,
+	w.updated_at,
+	w.deleted_at,
+	w.restorable_until`
 
 const webhookTables = ` FROM webhooks w LEFT JOIN secrets s ON s.name = w.secret_name
 	LEFT JOIN secret_versions v ON v.name = w.secret_name AND v.version = w.secret_version `
@@ -36,13 +51,29 @@ func scanWebhook(row db.Row) (Webhook, error) {
 	var w Webhook
 	var spec string
 	var latest, created, updated int64
-	var deleted sql.NullInt64
-	if err := row.Scan(&w.ID, &w.UID, &w.FactoryUID, &spec, &w.Ordinal, &w.SecretVersion, &latest, &w.SecretPending, &created, &updated, &deleted); err != nil {
+	var deleted, restorable sql.NullInt64
+	err := row.Scan(
+		&w.ID,
+		&w.UID,
+		&w.FactoryUID,
+		&spec,
+		&w.FirstName,
+		&w.Ordinal,
+		&w.SecretVersion,
+		&latest,
+		&w.SecretPending,
+		&created,
+		&updated,
+		&deleted,
+		&restorable,
+	)
+	if err != nil {
 		return Webhook{}, err
 	}
 
 	w.SecretStale = w.SecretVersion != 0 && latest > w.SecretVersion
 	w.Created, w.Updated, w.Deleted = db.Time(created), db.Time(updated), db.TimeOrNil(deleted)
+	w.Restorable = db.TimeOrNil(restorable)
 	if err := json.Unmarshal([]byte(spec), &w.Spec); err != nil {
 		return w, fmt.Errorf("webhook %s: %w: %w", w.UID, ErrUnreadable, err)
 	}

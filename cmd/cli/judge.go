@@ -55,7 +55,7 @@ func (c *Client) judge(ctx context.Context, note *reading, loaded *schema.Result
 		names[uid] = name
 	}
 
-	loaded.Check(schema.Known{UIDs: j.plan.WebhookUIDs, KnownUIDs: names})
+	loaded.Check(schema.Known{UIDs: j.plan.WebhookUIDs, KnownUIDs: names, Gone: j.plan.Gone})
 	j.merge(loaded.Problems)
 	return j, nil
 }

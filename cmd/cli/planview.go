@@ -90,15 +90,26 @@ func (v *planView) render(format string, colored bool) ([]byte, error) {
 
 // The marks of a change, of text and of a diff as code hosts colour it.
 var (
-	textMarks = map[string]string{plan.ActionCreate: "+", plan.ActionUpdate: "~", plan.ActionDelete: "-"}
-	diffMarks = map[string]string{plan.ActionCreate: "+", plan.ActionUpdate: "!", plan.ActionDelete: "-"}
+	textMarks = map[string]string{
+		plan.ActionCreate:  "+",
+		plan.ActionRestore: "+",
+		plan.ActionUpdate:  "~",
+		plan.ActionDelete:  "-",
+	}
+	diffMarks = map[string]string{
+		plan.ActionCreate:  "+",
+		plan.ActionRestore: "+",
+		plan.ActionUpdate:  "!",
+		plan.ActionDelete:  "-",
+	}
 )
 
 func (v *planView) text(colored bool) []byte {
 	paint := map[string]*color.Color{
-		plan.ActionCreate: color.New(color.FgGreen),
-		plan.ActionUpdate: color.New(color.FgYellow),
-		plan.ActionDelete: color.New(color.FgRed),
+		plan.ActionCreate:  color.New(color.FgGreen),
+		plan.ActionRestore: color.New(color.FgGreen),
+		plan.ActionUpdate:  color.New(color.FgYellow),
+		plan.ActionDelete:  color.New(color.FgRed),
 	}
 	var b bytes.Buffer
 	for _, item := range v.items(textMarks) {
@@ -204,7 +215,7 @@ func (v *planView) summary() string {
 	if v.plan.WouldApply {
 		text += fmt.Sprintf(
 			": %d to create, %d to update, %d to delete, %d unchanged",
-			counts[plan.ActionCreate],
+			counts[plan.ActionCreate]+counts[plan.ActionRestore],
 			counts[plan.ActionUpdate],
 			counts[plan.ActionDelete],
 			counts[plan.ActionUnchanged],
@@ -249,6 +260,8 @@ func (v *planView) items(marks map[string]string) []planItem {
 		switch {
 		case c.Kind == plan.KindWebhook && c.Action == plan.ActionCreate:
 			text += ": will be " + clean(c.UID)
+		case c.Action == plan.ActionRestore:
+			text += ": restored, same URL, " + clean(c.UID)
 		case c.Kind == plan.KindWebhook && c.Action == plan.ActionDelete:
 			text += ": the URL of " + clean(c.UID) + " will answer 404"
 		}

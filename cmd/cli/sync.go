@@ -36,15 +36,19 @@ type FactoryItem struct {
 func newSync(s Streams) *cobra.Command {
 	var c Client
 	var prune, rename, wait bool
+	var revision string
 	cmd := &cobra.Command{
 		Use:        "sync",
 		SuggestFor: []string{"apply", "deploy", "reconcile"},
 		Short:      "Apply now, also when the revision is the same, and so pick up new secret values",
 		Long: `Asks the server to read its sources and apply them, without waiting for the next
 look. Without --factory it means all factories. The command returns when they are
-applied (status 0) or one of them is refused (status 1).`,
+applied (status 0) or one of them is refused (status 1).
+
+What is allowed counts for one revision: that of --revision, or else the one that was
+refused last. When the source has moved on meanwhile, nothing is applied (status 1).`,
 		Example: `  millwright sync
-  millwright sync --factory payments --allow-prune`,
+  millwright sync --factory payments --allow-prune --revision 3f9c2d1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !wait {
@@ -58,7 +62,9 @@ applied (status 0) or one of them is refused (status 1).`,
 
 			var refused error
 			for _, f := range factories {
-				if err := syncOne(cmd.Context(), s, &c, f, map[string]any{"allow_prune": prune, "allow_rename": rename}); err != nil {
+				if err := syncOne(cmd.Context(), s, &c, f, map[string]any{
+					"allow_prune": prune, "allow_rename": rename, "revision": revision,
+				}); err != nil {
 					refused = err
 				}
 			}
@@ -71,6 +77,7 @@ applied (status 0) or one of them is refused (status 1).`,
 	cmd.Flags().BoolVar(&prune, "allow-prune", false, "allow this apply to delete all or most webhooks")
 	cmd.Flags().
 		BoolVar(&rename, "allow-rename", false, "allow this apply to replace a webhook by one of another name and a new URL")
+	cmd.Flags().StringVar(&revision, "revision", "", "apply this `REVISION`, and no other")
 	cmd.Flags().BoolVar(&wait, "wait", true, "wait until applied or refused, as it always does")
 	return cmd
 }

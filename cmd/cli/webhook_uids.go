@@ -22,8 +22,9 @@ func webhookUIDs(s Streams, c *Client) *cobra.Command {
 		Long: `Asks a server for the UIDs of the webhooks in the tree at DIR (default .): those they
 have, and those that new ones will get when the tree is applied to this factory. With
 --write, webhook_ids that name a webhook by its file are given the UID in its place;
-every other byte of the files stays as it is. One commit can so add a webhook and the
-automation that selects it.`,
+and so is the UID of a deleted webhook whose name another one has now. Every other byte
+of the files stays as it is. One commit can so add a webhook and the automation that
+selects it.`,
 		Example: `  millwright webhook uids
   millwright webhook uids --write factory --server https://hooks.example.com --factory payments`,
 		Args: cobra.MaximumNArgs(1),
@@ -78,6 +79,12 @@ func rewriteUIDs(s Streams, p plan.Plan, tree root, loaded *schema.Result, note 
 		}
 
 		ids[name] = uid
+		for gone, of := range p.Gone {
+			if of == name {
+				ids[gone] = uid
+			}
+		}
+
 		lines = append(lines, []string{name, uid})
 	}
 

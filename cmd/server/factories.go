@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"millwright/admin"
 	"millwright/cmd/settings"
 	"millwright/reconcile"
 	"millwright/reconcile/plan"
@@ -292,13 +293,17 @@ func (c *controllers) loop(uid string) (*controller, error) {
 }
 
 // sync applies a factory's source now and returns what became of it.
-func (c *controllers) sync(ctx context.Context, uid string, allowPrune, allowRename bool) (state.Attempt, error) {
+func (c *controllers) sync(ctx context.Context, uid string, allow admin.SyncRequest) (state.Attempt, error) {
 	n, err := c.loop(uid)
 	if err != nil {
 		return state.Attempt{}, err
 	}
 
-	r, err := n.loop.Sync(ctx, reconcile.SyncOptions{AllowPrune: allowPrune, AllowRename: allowRename})
+	r, err := n.loop.Sync(ctx, reconcile.SyncOptions{
+		AllowPrune:  allow.AllowPrune,
+		AllowRename: allow.AllowRename,
+		Revision:    allow.Revision,
+	})
 	return state.Attempt{
 		FactoryUID: uid,
 		Revision:   r.Revision,

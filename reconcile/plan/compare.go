@@ -37,8 +37,13 @@ func (p *Plan) compareFile(cur state.Current, file *schema.FactoryFile, app *sta
 	p.Changes = append(p.Changes, c)
 }
 
-func (p *Plan) compareWebhooks(cur state.Current, webhooks []schema.Webhook, app *state.ChangeSet) {
-	live := liveByName(cur)
+func (p *Plan) compareWebhooks(
+	cur state.Current,
+	webhooks []schema.Webhook,
+	opts Options,
+	app *state.ChangeSet,
+) {
+	live := liveByName(cur, opts)
 	picked := map[string]*Secret{}
 	var changes []Change
 	for _, w := range webhooks {
@@ -46,12 +51,18 @@ func (p *Plan) compareWebhooks(cur state.Current, webhooks []schema.Webhook, app
 		old, exists := live[w.Name]
 		delete(live, w.Name)
 		c := Change{Kind: KindWebhook, Name: w.Name, Fields: []Field{}, UID: old.UID, File: w.Path, Line: w.Line}
-		ordinal, moved := old.Ordinal, false
-		if !exists {
-			ordinal = cur.Ordinals[w.Name]
-			c.Action, c.UID = ActionCreate, state.WebhookUID(cur.Key, w.Name, ordinal)
-		} else {
+		first, ordinal, moved := old.FirstName, old.Ordinal, false
+		back, returns := cur.Restorable[w.Name]
+		switch {
+		case exists:
 			moved = c.update(old.Spec, w)
+		case returns:
+			c.update(back.Spec, w)
+			c.Action, c.UID = ActionRestore, back.UID
+			first, ordinal = back.FirstName, back.Ordinal
+		default:
+			first, ordinal = w.Name, cur.Ordinals[w.Name]
+			c.Action, c.UID = ActionCreate, state.WebhookUID(cur.Key, w.Name, ordinal)
 		}
 
 		stale := exists && old.Spec.SecretName == w.SecretName && old.SecretVersion != version
@@ -69,7 +80,7 @@ func (p *Plan) compareWebhooks(cur state.Current, webhooks []schema.Webhook, app
 		if stale || moved || c.Action != ActionUnchanged {
 			app.Webhooks = append(
 				app.Webhooks,
-				state.WebhookChange{UID: c.UID, Ordinal: ordinal, Spec: w, SecretVersion: version},
+				state.WebhookChange{UID: c.UID, FirstName: first, Ordinal: ordinal, Spec: w, SecretVersion: version},
 			)
 		}
 

@@ -2,54 +2,103 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 
 	"millwright/schema"
 	"millwright/state"
 )
 
-// guard adds the problems of the change as a whole (definitions.md, section 7): a renamed webhook, the
-// deletion of too many, and a webhook whose sender must do something else from now on.
+// guard adds the problems of the change as a whole (docs/definitions.md): a renamed webhook, the deletion of
+// too many or of the only one, and a webhook whose sender must do something else from now on.
 func (p *Plan) guard(cur state.Current, tree *schema.Factory, opts Options) {
-	live := liveByName(cur)
+	live := liveByName(cur, opts)
 	var added []schema.Webhook
 	for _, w := range tree.Webhooks {
 		old, exists := live[w.Name]
 		if !exists {
 			added = append(added, w)
-			continue
+			old, exists = cur.Restorable[w.Name]
 		}
 
 		delete(live, w.Name)
-		if old.Spec.AuthMode != w.AuthMode || old.Spec.SignatureScheme != w.SignatureScheme ||
-			!reflect.DeepEqual(old.Spec.CustomScheme, w.CustomScheme) {
-			how := fmt.Sprintf("from %s to %s", contract(old.Spec), contract(w))
-			if contract(old.Spec) == contract(w) {
-				how = "by another customScheme"
-			}
-
-			p.Problems = append(p.Problems, schema.FileProblem(w.Path, schema.RuleSenderContract,
-				fmt.Sprintf("webhook %q changes how its sender authenticates, %s", w.Name, how),
-				"change the sender at the same time: deliveries made the old way will be answered 401"))
+		if exists {
+			p.guardContract(old.Spec, w)
 		}
 	}
 
+	removed := slices.SortedFunc(maps.Values(live), func(a, b state.Webhook) int {
+		return strings.Compare(a.Spec.Name, b.Spec.Name)
+	})
+	renamed := 0
 	if !opts.AllowRename {
-		p.guardRenames(cur, live, added)
+		renamed = p.guardRenames(cur, tree, removed, added, opts)
 	}
 
-	if deleted, total := len(live), len(cur.Webhooks); !opts.AllowPrune && prunes(deleted, total) {
+	total := len(cur.Webhooks)
+	switch {
+	case opts.AllowPrune || renamed > 0 && total == 1:
+	case prunes(len(removed), total):
 		p.Problems = append(p.Problems, schema.FileProblem(
 			"webhooks",
 			schema.RulePruneGuard,
 			fmt.Sprintf(
 				"this would delete %d of %d webhooks, and their URLs would answer 404 from then on",
-				deleted,
+				len(removed),
 				total,
 			),
-			"if it is meant, run millwright sync --allow-prune, or set allowPrune: true beside the source in the settings; if not, look at the branch and path of the source",
+			fmt.Sprintf(
+				"if it is meant, run millwright sync --allow-prune%s, or set allowPrune: true beside the source "+
+					"in the settings; if not, look at the branch and path of the source",
+				ofRevision(opts),
+			),
+		))
+	case total == 1 && len(removed) == 1 && cur.LastInUse:
+		name := removed[0].Spec.Name
+		p.Problems = append(p.Problems, schema.FileProblem(
+			removed[0].Spec.Path,
+			schema.RuleWebhookLast,
+			fmt.Sprintf(
+				"this deletes %q, the factory's only webhook, which accepted deliveries within the last 7 days: "+
+					"its URL answers 404 from then on",
+				name,
+			),
+			fmt.Sprintf(
+				"if the file only moved, move it back to webhooks/%s.yaml: within 30 days it gets the same URL",
+				name,
+			),
 		))
 	}
+}
+
+// ofRevision is the flag that binds a permission to the revision of a plan, where that has a name.
+func ofRevision(opts Options) string {
+	if opts.Revision.ID == "" {
+		return ""
+	}
+	return " --revision " + schema.ShellWord(opts.Revision.ID)
+}
+
+// guardContract warns when the sender of a webhook must authenticate in another way.
+func (p *Plan) guardContract(old, w schema.Webhook) {
+	if old.AuthMode == w.AuthMode && old.SignatureScheme == w.SignatureScheme &&
+		reflect.DeepEqual(old.CustomScheme, w.CustomScheme) {
+		return
+	}
+
+	how := fmt.Sprintf("from %s to %s", contract(old), contract(w))
+	if contract(old) == contract(w) {
+		how = "by another customScheme"
+	}
+
+	p.Problems = append(p.Problems, schema.FileProblem(
+		w.Path,
+		schema.RuleSenderContract,
+		fmt.Sprintf("webhook %q changes how its sender authenticates, %s", w.Name, how),
+		"change the sender at the same time: deliveries made the old way will be answered 401",
+	))
 }
 
 // prunes reports whether deleting so many webhooks of so many needs leave: all of two or more, or more
@@ -58,36 +107,74 @@ func prunes(deleted, total int) bool {
 	return total >= 2 && deleted == total || total >= 4 && 2*deleted > total
 }
 
-// guardRenames adds an error for each added webhook with the content of one that is removed. Each removed
-// webhook explains one added one, in the order of names.
-func (p *Plan) guardRenames(cur state.Current, removed map[string]state.Webhook, added []schema.Webhook) {
-	used := map[string]bool{}
-	for _, w := range added {
-		for _, old := range cur.Webhooks {
-			name := old.Spec.Name
-			if _, gone := removed[name]; !gone || used[name] || !sameContent(old.Spec, w) {
+// guardRenames adds an error for each added webhook that is a removed one under another name, and returns how
+// many there are. Each removed webhook explains one added one: first those of the same content, then those
+// that alone use a secret.
+func (p *Plan) guardRenames(
+	cur state.Current,
+	tree *schema.Factory,
+	removed []state.Webhook,
+	added []schema.Webhook,
+	opts Options,
+) int {
+	explained, used := map[string]bool{}, map[string]bool{}
+	pair := func(same func(old, w schema.Webhook) bool) {
+		for _, w := range added {
+			i := slices.IndexFunc(removed, func(old state.Webhook) bool {
+				return !used[old.UID] && !replaces(cur, w, old) && same(old.Spec, w)
+			})
+			if i < 0 || explained[w.Name] {
 				continue
 			}
 
-			used[name] = true
-			p.Problems = append(p.Problems, schema.FileProblem(
-				w.Path,
-				schema.RuleWebhookRenamed,
-				fmt.Sprintf(
-					"webhook %q is webhook %q under another name: renaming is not supported, since the URL that its sender has (UID %s) would stop working",
-					w.Name,
-					name,
-					old.UID,
-				),
-				fmt.Sprintf(
-					"keep webhooks/%s.yaml, or apply the new file first and delete the old one in a later revision, or, if it is meant, run millwright sync --allow-rename or set allowRename: true beside the source in the settings",
-					name,
-				),
-			))
-
-			break
+			explained[w.Name], used[removed[i].UID] = true, true
+			p.renamed(w, removed[i], ofRevision(opts))
 		}
 	}
+
+	pair(sameContent)
+	before, after := users(cur.Tree.Webhooks), users(tree.Webhooks)
+	pair(func(old, w schema.Webhook) bool {
+		return old.SecretName == w.SecretName && before[w.SecretName] == 1 && after[w.SecretName] == 1
+	})
+
+	return len(explained)
+}
+
+// replaces reports whether w comes back, and old took its place when it went: the inverse of a rename.
+func replaces(cur state.Current, w schema.Webhook, old state.Webhook) bool {
+	back, returns := cur.Restorable[w.Name]
+	return returns && !old.Created.Before(*back.Deleted)
+}
+
+// users counts the webhooks that use each secret.
+func users(webhooks []schema.Webhook) map[string]int {
+	n := map[string]int{}
+	for _, w := range webhooks {
+		n[w.SecretName]++
+	}
+	return n
+}
+
+func (p *Plan) renamed(w schema.Webhook, old state.Webhook, flag string) {
+	p.Problems = append(p.Problems, schema.FileProblem(
+		w.Path,
+		schema.RuleWebhookRenamed,
+		fmt.Sprintf(
+			"webhook %q is webhook %q under another name: renaming is not supported, since the URL that its "+
+				"sender has (UID %s) would stop working",
+			w.Name,
+			old.Spec.Name,
+			old.UID,
+		),
+		fmt.Sprintf(
+			"keep webhooks/%s.yaml, or apply the new file first and delete the old one in a later revision, or, "+
+				"if it is meant, run millwright sync --allow-rename%s or set allowRename: true beside the source in "+
+				"the settings",
+			old.Spec.Name,
+			flag,
+		),
+	))
 }
 
 func sameContent(a, b schema.Webhook) bool {

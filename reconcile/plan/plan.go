@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ import (
 // Actions of a Change.
 const (
 	ActionCreate    = "create"
+	ActionRestore   = "restore" // a webhook whose name returns: same UID, URL and history
 	ActionUpdate    = "update"
 	ActionDelete    = "delete"
 	ActionUnchanged = "unchanged"
@@ -46,6 +48,8 @@ type Plan struct {
 	// WebhookUIDs gives the UID that each webhook of the tree has or will get, by name, also when the tree
 	// has errors: what webhook_ids is to say.
 	WebhookUIDs map[string]string `json:"webhook_uids,omitempty"`
+	// Gone gives the name of each deleted webhook that an automation of the tree still selects, by UID.
+	Gone map[string]string `json:"deleted_webhook_uids,omitempty"`
 	// NotChecked names the rules that need facts which were not at hand.
 	NotChecked []string `json:"state_dependent_checks_not_run,omitempty"`
 	// Err is set when the tree could not be read in full: it is neither good nor bad, try again.
@@ -81,6 +85,7 @@ type Secret struct {
 type Options struct {
 	AllowPrune   bool              // delete all webhooks, or more than half
 	AllowRename  bool              // replace a webhook by one of the same content
+	Renamed      map[string]string // webhooks that keep their UID under a new name: the old name by the new one
 	HarnessTypes []string          // that the server has; nil: not known
 	Reserved     map[string]string // secrets that the server itself uses, with their use; nil: not known
 	Revision     state.Revision
@@ -110,10 +115,20 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 	known := Known(cur, loaded.WebhookNames(), opts)
 	loaded.Check(*known)
 	p.WebhookUIDs = known.UIDs
+	for _, id := range loaded.WebhookIDs() {
+		if name, gone := known.Gone[id]; gone && known.KnownUIDs[id] == "" {
+			if p.Gone == nil {
+				p.Gone = map[string]string{}
+			}
+			p.Gone[id] = name
+		}
+	}
+
 	p.Problems = append(p.Problems, loaded.Problems...)
 
 	guarded := []string{ // checked by guard, below
 		schema.RuleWebhookRenamed.Code(), schema.RulePruneGuard.Code(), schema.RuleSenderContract.Code(),
+		schema.RuleWebhookLast.Code(),
 	}
 	for _, rule := range loaded.NotChecked {
 		if loaded.Factory == nil || !slices.Contains(guarded, rule) {
@@ -134,7 +149,7 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 		Started: opts.Now, Revision: opts.Revision, File: loaded.Factory.File,
 	}
 	p.compareFile(cur, loaded.Factory.File, app)
-	p.compareWebhooks(cur, loaded.Factory.Webhooks, app)
+	p.compareWebhooks(cur, loaded.Factory.Webhooks, opts, app)
 	p.compareResources(cur, loaded.Factory, app)
 	p.guard(cur, loaded.Factory, opts)
 	sortProblems(p.Problems)
@@ -188,39 +203,61 @@ func Known(cur state.Current, names []string, opts Options) *schema.Known {
 		Secrets: make(map[string]schema.SecretFact, len(cur.Secrets)),
 		UIDs:    make(map[string]string, len(names)), KnownUIDs: make(map[string]string, len(names)),
 		HarnessTypes: opts.HarnessTypes, Reserved: opts.Reserved,
+		Gone: maps.Clone(cur.Gone),
 	}
 	for name, info := range cur.Secrets {
 		k.Secrets[name] = info.Fact()
 	}
 
-	live := liveByName(cur)
+	live := liveByName(cur, opts)
 	for _, name := range names {
 		uid := plannedUID(cur, live, name)
 		k.UIDs[name], k.KnownUIDs[uid] = uid, name
+		delete(live, name)
+	}
+
+	if k.Gone == nil {
+		k.Gone = map[string]string{}
+	}
+	for name, w := range live { // which this apply would delete
+		k.Gone[w.UID] = name
 	}
 
 	return k
 }
 
-// plannedUID returns the UID of the live webhook of that name, else the one that a new webhook of it gets.
+// plannedUID returns the UID of the live webhook of that name, else that of one that comes back, else the one
+// that a new webhook of it gets.
 func plannedUID(cur state.Current, live map[string]state.Webhook, name string) string {
 	if w, ok := live[name]; ok {
+		return w.UID
+	}
+	if w, ok := cur.Restorable[name]; ok {
 		return w.UID
 	}
 	return state.WebhookUID(cur.Key, name, cur.Ordinals[name])
 }
 
-func liveByName(cur state.Current) map[string]state.Webhook {
+// liveByName returns the live webhooks, those that get a new name by that one.
+func liveByName(cur state.Current, opts Options) map[string]state.Webhook {
 	live := make(map[string]state.Webhook, len(cur.Webhooks))
 	for _, w := range cur.Webhooks {
 		live[w.Spec.Name] = w
 	}
+
+	for name, old := range opts.Renamed {
+		if w, ok := live[old]; ok {
+			delete(live, old)
+			live[name] = w
+		}
+	}
+
 	return live
 }
 
 func count(c *state.Counts, action string) {
 	switch action {
-	case ActionCreate:
+	case ActionCreate, ActionRestore:
 		c.Created++
 	case ActionUpdate:
 		c.Updated++

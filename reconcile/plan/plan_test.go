@@ -233,7 +233,13 @@ func TestGuards(t *testing.T) {
 		{"renamed", two, two.with("webhooks/a.yaml", "", "webhooks/z.yaml", hook("A")), plan.Options{}, []string{"webhook-renamed"}},
 		{"renamed with defaults written out", two, two.with("webhooks/a.yaml", "", "webhooks/z.yaml", hook("A", "enabled: true", "# same")), plan.Options{}, []string{"webhook-renamed"}},
 		{"renamed, allowed", two, two.with("webhooks/a.yaml", "", "webhooks/z.yaml", hook("A")), plan.Options{AllowRename: true}, nil},
-		{"another in its place", two, two.with("webhooks/a.yaml", "", "webhooks/z.yaml", hook("A", "enabled: false")), plan.Options{}, nil},
+		{"renamed and edited", two, two.with("webhooks/a.yaml", "", "webhooks/z.yaml", hook("A", "enabled: false")), plan.Options{}, []string{"webhook-renamed"}},
+		{"the only one renamed and edited", tree{"webhooks/a.yaml": hook("A")}, tree{"webhooks/z.yaml": hook("A", "authMode: url_token")}, plan.Options{}, []string{"webhook-renamed"}},
+		{"renamed and edited, allowed", two, two.with("webhooks/a.yaml", "", "webhooks/z.yaml", hook("A", "enabled: false")), plan.Options{AllowRename: true}, nil},
+		{"another secret in its place", two, two.with("webhooks/a.yaml", "", "webhooks/z.yaml", hook("C", "enabled: false")), plan.Options{}, nil},
+		{"a secret that one which stays uses too", four, four.with("webhooks/a.yaml", "", "webhooks/z.yaml", hook("A", "deliveryIdHeader: X-Id")), plan.Options{}, nil},
+		{"two that use the secret of the removed one", two, two.with("webhooks/a.yaml", "", "webhooks/y.yaml", hook("A", "enabled: false"), "webhooks/z.yaml", hook("A", "deliveryIdHeader: X-Id")), plan.Options{}, nil},
+		{"one of the same content and one of the same secret", two, two.with("webhooks/a.yaml", "", "webhooks/y.yaml", hook("A", "enabled: false"), "webhooks/z.yaml", hook("A")), plan.Options{}, []string{"webhook-renamed"}},
 		{"copied", two, two.with("webhooks/z.yaml", hook("A")), plan.Options{}, nil},
 		{"one removed, two like it added", two, two.with("webhooks/a.yaml", "", "webhooks/y.yaml", hook("A"), "webhooks/z.yaml", hook("A")), plan.Options{}, []string{"webhook-renamed"}},
 		{"both renamed", two, tree{"webhooks/y.yaml": hook("A"), "webhooks/z.yaml": hook("B")}, plan.Options{}, []string{"prune-guard", "webhook-renamed", "webhook-renamed"}},
@@ -287,14 +293,14 @@ func TestUIDs(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		b := newBench(t, s)
 		with, without := tree{"webhooks/a.yaml": hook("A")}, tree{"README.md": "x"}
-		seen := map[string]bool{}
+		planned, _ := b.plan(with, plan.Options{})
+		first := uidOf(t, planned, "a")
 		for range 3 {
 			planned, _ := b.plan(with, plan.Options{})
 			uid := uidOf(t, planned, "a")
-			if seen[uid] {
-				t.Fatalf("UID %s was used before", uid)
+			if uid != first {
+				t.Fatalf("UID %s, and first %s", uid, first)
 			}
-			seen[uid] = true
 			b.apply(with, "r")
 			b.apply(tree{"webhooks/a.yaml": hook("B", "authMode: url_token")}, "r")
 			if ws := b.current().Webhooks; len(ws) != 1 || ws[0].UID != uid {
@@ -400,7 +406,7 @@ func TestEveryKindIsPlanned(t *testing.T) {
 func TestBrokenRevisions(t *testing.T) {
 	const fixtures = "../../testdata/factories/err/"
 	uid := regexp.MustCompile(`wh_[0-9a-z]{26}`)
-	for _, name := range []string{"prune-guard", "sender-contract", "webhook-renamed"} {
+	for _, name := range []string{"prune-guard", "sender-contract", "webhook-last", "webhook-renamed"} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, statetest.Open(t, statetest.SQLite(t)))
 			b.secret("CI_TOKEN", "x")
@@ -412,7 +418,10 @@ func TestBrokenRevisions(t *testing.T) {
 			if err := b.store.Apply(t.Context(), *app); err != nil {
 				t.Fatal(err)
 			}
-			p, app = plan.Make(b.current(), os.DirFS(fixtures+name+"/after"), plan.Options{Revision: state.Revision{ID: "r2"}})
+			if name == "webhook-last" {
+				b.accept(b.current().Webhooks[0])
+			}
+			p, app = plan.Make(b.current(), os.DirFS(fixtures+name+"/after"), plan.Options{})
 			var got strings.Builder
 			refused := false
 			for _, problem := range p.Problems {

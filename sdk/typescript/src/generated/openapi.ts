@@ -1707,6 +1707,10 @@ export interface components {
             base_revision: string;
             /** @description Change of every resource, by kind and name; none if the tree has errors */
             changes: components["schemas"]["PlanChange"][];
+            /** @description The name of each deleted webhook that an automation of the tree selects, by UID */
+            deleted_webhook_uids?: {
+                [key: string]: string;
+            };
             /** @description The planned revision; empty for files in the request */
             head_revision: string;
             /** @description Problems of the tree, by file and place */
@@ -1723,8 +1727,8 @@ export interface components {
             would_apply: boolean;
         };
         PlanChange: {
-            /** @description Kind of change */
-            action: "create" | "update" | "delete" | "unchanged" | (string & {});
+            /** @description Kind of change; restore: a webhook whose name returns within 30 days, with its UID and URL */
+            action: "create" | "restore" | "update" | "delete" | "unchanged" | (string & {});
             /** @description For an update: the changed keys */
             fields: components["schemas"]["PlanField"][];
             /** @description The file that declares it */
@@ -2187,6 +2191,8 @@ export interface components {
             allow_prune?: boolean;
             /** @description Allow a renamed webhook, which gets a new URL */
             allow_rename?: boolean;
+            /** @description The revision to apply, or its first 7 characters or more; 409 if the source has another one. If absent, the permissions count for the revision that was refused last, and for no other */
+            revision?: string;
         };
         UpdateWebhookRequest: {
             /** @description How senders authenticate; removes a signature_scheme that does not fit */
@@ -2197,6 +2203,8 @@ export interface components {
             enabled?: boolean;
             /** @description Whether the webhook answers the provider's set-up probes */
             handshake?: boolean;
+            /** @description A new name; UID and URL stay */
+            name?: string;
             /** @description The team secret that holds the credential */
             secret_name?: string;
             /** @description The provider's signing scheme; empty for none */
@@ -3472,6 +3480,8 @@ export interface operations {
             query?: {
                 /** @description Also delete its secret, unless something else uses it */
                 delete_secret?: boolean;
+                /** @description A webhook of this name within 30 days gets the UID and URL back; without this the URL ends for good */
+                restorable?: boolean;
             };
             header?: never;
             path: {

@@ -93,19 +93,24 @@ CREATE TABLE secret_versions (
   PRIMARY KEY (name, version)
 );
 
+-- A UID is made of first_name and ordinal: the name that the webhook had first, and how many had that one
+-- first before. A deleted webhook whose name returns before restorable_until is the same webhook again.
 CREATE TABLE webhooks (
-  id             BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  uid            TEXT NOT NULL UNIQUE,
-  factory_uid    TEXT NOT NULL REFERENCES factories (uid),
-  name           TEXT NOT NULL,
-  ordinal        BIGINT NOT NULL,
-  spec           TEXT NOT NULL,
-  secret_name    TEXT,
-  secret_version BIGINT,
-  created_at     BIGINT NOT NULL,
-  updated_at     BIGINT NOT NULL,
-  deleted_at     BIGINT,
-  UNIQUE (factory_uid, name, ordinal),
+  id               BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  uid              TEXT NOT NULL UNIQUE,
+  factory_uid      TEXT NOT NULL REFERENCES factories (uid),
+  name             TEXT NOT NULL,
+  first_name       TEXT NOT NULL,
+  ordinal          BIGINT NOT NULL,
+  spec             TEXT NOT NULL,
+  secret_name      TEXT,
+  secret_version   BIGINT,
+  created_at       BIGINT NOT NULL,
+  updated_at       BIGINT NOT NULL,
+  deleted_at       BIGINT,
+  restorable_until BIGINT,
+  UNIQUE (factory_uid, first_name, ordinal),
+  CHECK (deleted_at IS NOT NULL OR restorable_until IS NULL),
   CHECK ((deleted_at IS NULL) = (secret_version IS NOT NULL)),
   FOREIGN KEY (secret_name, secret_version) REFERENCES secret_versions (name, version)
 );

@@ -839,8 +839,8 @@ class ListWorkersResponse(Model):
 
 
 class PlanChange(Model):
-    action: Literal["create", "update", "delete", "unchanged"] | str = MISSING
-    """Kind of change"""
+    action: Literal["create", "restore", "update", "delete", "unchanged"] | str = MISSING
+    """Kind of change; restore: a webhook whose name returns within 30 days, with its UID and URL"""
     fields: list[PlanField] = []
     """For an update: the changed keys"""
     file: str = MISSING
@@ -1069,6 +1069,8 @@ class Plan(Model):
     """The applied revision; empty before the first apply"""
     changes: list[PlanChange] = []
     """Change of every resource, by kind and name; none if the tree has errors"""
+    deleted_webhook_uids: dict[str, str] | None = None
+    """The name of each deleted webhook that an automation of the tree selects, by UID"""
     head_revision: str = MISSING
     """The planned revision; empty for files in the request"""
     problems: list[Problem] = []

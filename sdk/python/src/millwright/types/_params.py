@@ -223,6 +223,8 @@ class SyncRequest(TypedDict):
     """Allow an apply that deletes all webhooks, or more than half of them"""
     allow_rename: NotRequired[bool]
     """Allow a renamed webhook, which gets a new URL"""
+    revision: NotRequired[str]
+    """The revision to apply, or its first 7 characters or more; 409 if the source has another one. If absent, the permissions count for the revision that was refused last, and for no other"""
 
 
 class UpdateWebhookRequest(TypedDict):
@@ -236,6 +238,8 @@ class UpdateWebhookRequest(TypedDict):
     """Whether the webhook accepts deliveries"""
     handshake: NotRequired[bool]
     """Whether the webhook answers the provider's set-up probes"""
+    name: NotRequired[str]
+    """A new name; UID and URL stay"""
     secret_name: NotRequired[str]
     """The team secret that holds the credential"""
     signature_scheme: NotRequired[str]
@@ -517,6 +521,8 @@ class DeleteWebhookParams(RequestOptions):
 
     delete_secret: NotRequired[bool]
     """Also delete its secret, unless something else uses it"""
+    restorable: NotRequired[bool]
+    """A webhook of this name within 30 days gets the UID and URL back; without this the URL ends for good"""
 
 
 class UpdateWebhookParams(UpdateWebhookRequest, RequestOptions):
