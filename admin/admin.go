@@ -1,9 +1,9 @@
 // Package admin is the management API: factories and their history, webhooks and their deliveries, team
-// secrets, API keys, and definition files. The shapes are those of docs/contract.md, sections 5 to 8; the
-// types here carry their names and make their part of openapi.yaml.
+// secrets, API keys, and definition files. docs/contract.md, sections 5 to 8, describes it, and
+// openapi.yaml is generated from the types here.
 //
-// What another part of the program has to do, such as applying a definition, comes in as a function of
-// Config, so that this package depends on the state and not on its siblings.
+// Config has functions for work of other packages, such as applying a definition. So this package depends
+// on the state and not on its siblings.
 package admin
 
 import (
@@ -16,7 +16,7 @@ import (
 	"millwright/state"
 )
 
-// Config says what the endpoints work on. Store is required; an endpoint whose function is nil answers
+// Config configures the endpoints. Store is required. An endpoint whose function is nil answers
 // operation_not_supported.
 type Config struct {
 	Store *state.Store
@@ -24,12 +24,12 @@ type Config struct {
 	PublicURL string
 	// Version is the program's version.
 	Version string
-	// HarnessTypes are the harnesses the server has, for the rules that look at them; nil means not known.
+	// HarnessTypes are the server's harnesses, for the rules that need them; nil means unknown.
 	HarnessTypes []string
-	// SourceSecrets returns the secrets that the sources of factories use, with what each is used for, and
-	// those of them that no definition may name; nil means not known.
+	// SourceSecrets returns the secrets that sources use, with the use of each, and those among them that
+	// definitions may not name; nil means unknown.
 	SourceSecrets func() (used, reserved map[string]string)
-	// Log receives what went wrong inside; nil discards it.
+	// Log receives internal errors; nil discards them.
 	Log *slog.Logger
 
 	// Sync applies the current head of a factory's source and returns when it is applied and served, or
@@ -39,12 +39,13 @@ type Config struct {
 	Sync func(ctx context.Context, factoryUID string, allow SyncRequest) (state.Attempt, error)
 	// PlanHead plans the current head of a factory's source.
 	PlanHead func(ctx context.Context, factoryUID string) (plan.Plan, error)
-	// Allowed says what the settings of a factory's source allow an apply to do; nil means nothing.
+	// Allowed returns the destructive changes that the settings of a factory's source allow; nil means
+	// none.
 	Allowed func(factoryUID string) (prune, rename bool)
-	// PushSecret returns the scheme and the name of the team secret that verify push notices of a
-	// factory's source; ok is false when its settings name none.
+	// PushSecret returns the scheme and team secret that verify push notices of a factory's source. ok is
+	// false if its settings name none.
 	PushSecret func(factoryUID string) (scheme, secretName string, ok bool)
-	// Notice wakes a factory's source after a verified push notice. It returns at once.
+	// Notice makes a factory read its source, after a verified push notice. It does not wait.
 	Notice func(factoryUID string)
 	// Replay starts the runs of a stored delivery again, as a new delivery, and returns its UID. by is the
 	// key that asked.

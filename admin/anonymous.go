@@ -12,17 +12,17 @@ import (
 	"millwright/bounds"
 )
 
-// requestKey is the context key of the request, for endpoints that need more of it than their input has.
+// requestKey is the context key of the HTTP request.
 type requestKey struct{}
 
-// requestOf returns the request that perSender let through.
+// requestOf returns the HTTP request of an endpoint behind perSender.
 func requestOf(ctx context.Context) *http.Request {
 	r, _ := ctx.Value(requestKey{}).(*http.Request)
 	return r
 }
 
-// perSender answers 429 to senders without a key whose rate is spent. It charges each request if asked to;
-// if not, the endpoint charges what it minds.
+// perSender answers 429 to senders without a key that exceed the rate. It charges each request if charge is
+// set; otherwise the endpoint charges.
 func (s *service) perSender(rate *bounds.Rate, charge bool) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, _ := humachi.Unwrap(ctx)

@@ -27,7 +27,7 @@ type Automation struct {
 	WhyNot   []string            `json:"why_not" nullable:"false" doc:"Why the automation does not fire, or not for all selected webhooks; else empty"`
 }
 
-// AutomationTrigger is one thing that starts an automation.
+// AutomationTrigger is a trigger of an automation.
 type AutomationTrigger struct {
 	Provider   string          `json:"provider" doc:"Provider of the event" example:"webhook"`
 	Event      string          `json:"event" doc:"Name of the event" example:"received"`
@@ -45,7 +45,7 @@ type SelectedWebhook struct {
 	State string `json:"state" enum:"enabled,disabled,deleted,unknown" doc:"Whether its deliveries start the automation"`
 }
 
-// AutomationVerdict is what an automation makes of a delivery.
+// AutomationVerdict is the verdict of an automation on a delivery.
 type AutomationVerdict struct {
 	AutomationID string              `json:"automation_id" doc:"The automation"`
 	Name         string              `json:"name" doc:"Name"`
@@ -160,7 +160,8 @@ func newAutomation(cur state.Current, hooks []state.Webhook, a schema.Automation
 	return out
 }
 
-// selectedWebhook says what a UID in webhook_ids stands for, and why it starts nothing, if so.
+// selectedWebhook returns the webhook of a UID in webhook_ids, and the reason if its deliveries start
+// nothing.
 func selectedWebhook(hooks []state.Webhook, uid string) (w SelectedWebhook, why string) {
 	i := slices.IndexFunc(hooks, func(w state.Webhook) bool { return w.UID == uid })
 	if i < 0 {
@@ -186,8 +187,8 @@ func selectedWebhook(hooks []state.Webhook, uid string) (w SelectedWebhook, why 
 	return SelectedWebhook{uid, name, "enabled"}, ""
 }
 
-// verdicts returns what each automation that selects a webhook makes of a payload, by name. A nil
-// payload is one that is not kept.
+// verdicts returns the verdict on a payload of each automation that selects the webhook, by name. A nil
+// payload is not stored.
 func (s *service) verdicts(
 	ctx context.Context,
 	factoryUID, webhookUID string,
@@ -221,7 +222,7 @@ func (s *service) verdicts(
 
 			filter, problems := schema.CompileFilter(t.Payload)
 			if len(problems) > 0 {
-				continue // such a filter is never applied, and never matches
+				continue // such a filter is never applied and never matches
 			}
 			if e := filter.Explain(parsed); v.Explanation == nil || e.Matched && !v.Explanation.Matched {
 				v.Explanation = &e

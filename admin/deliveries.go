@@ -39,7 +39,7 @@ type DeliveryRun struct {
 	AutomationID string `json:"automation_id" doc:"Automation that started the run"`
 }
 
-// DeliveryDetail is a delivery with its payload and what each automation made of it.
+// DeliveryDetail is a delivery with its payload and the verdict of each automation.
 type DeliveryDetail struct {
 	Delivery
 	Payload           json.RawMessage     `json:"payload,omitempty" doc:"The body of an accepted delivery, while it is stored"`
@@ -145,7 +145,7 @@ func (s *service) listDeliveries(ctx context.Context, in *struct {
 	return out, err
 }
 
-// delivery returns a delivery of a webhook, and its payload, which is nil when it is not kept.
+// delivery returns a delivery of a webhook, and its payload, which is nil if it is not stored.
 func (s *service) delivery(ctx context.Context, factoryUID, webhookUID, uid string) (state.Delivery, []byte, error) {
 	if !state.ValidID(state.PrefixDelivery, uid) {
 		return state.Delivery{}, nil, api.Problem("resource_not_found", "delivery %q does not exist", uid)
@@ -193,8 +193,7 @@ func (s *service) getDelivery(ctx context.Context, in *DeliveryUID) (DeliveryDet
 	return out, err
 }
 
-// embeddable returns a payload that can stand inside another JSON value, and nil for one that nests as
-// deep as JSON may here.
+// embeddable returns a payload that fits into another JSON value, or nil if it is nested too deep.
 func embeddable(payload []byte) json.RawMessage {
 	if payload == nil || !json.Valid(append(append([]byte{'['}, payload...), ']')) {
 		return nil

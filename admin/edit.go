@@ -19,18 +19,18 @@ import (
 // What a managed definition may have (definitions.md, section 1).
 const (
 	maxManagedFiles = 2000
-	maxManagedBytes = 8 << 20 // of all files together
+	maxManagedBytes = 8 << 20 // of all files
 	maxPathBytes    = 1024
 )
 
 // maxProblems bounds the problems that one answer lists.
 const maxProblems = 100
 
-// turns lets one edit of each factory at a time through in this process. Edits of other processes are told
-// apart by their revisions; turns spare those of this one the second try.
+// turns serializes the edits of each factory in this process, which saves them a retry. Edits of other
+// processes are detected by their revisions.
 type turns struct {
 	mu  sync.Mutex
-	all map[string]chan struct{} // cap 1, by factory UID: as many as there are factories
+	all map[string]chan struct{} // by factory UID; each with capacity 1
 }
 
 func (t *turns) take(ctx context.Context, factoryUID string) (release func(), err error) {
@@ -54,16 +54,16 @@ func (t *turns) take(ctx context.Context, factoryUID string) (release func(), er
 	}
 }
 
-// editing says what an edit of a definition is and may do.
+// editing describes an edit of a definition and its permissions.
 type editing struct {
-	subject     string // what it does, for the history
+	subject     string // summary for the history
 	whole       bool   // it replaces all files
-	base        string // ID of the revision that its author looked at; empty: of the newest
+	base        string // ID of the revision that its author saw; empty: the newest
 	allowPrune  bool
 	allowRename bool
 }
 
-// draft is a definition in the middle of an edit: the newest revision, and what is to become of it.
+// draft is a definition during an edit: the newest revision, and its changed files.
 type draft struct {
 	state.Current
 	head    state.ManagedRevision
@@ -73,7 +73,7 @@ type draft struct {
 	renamed map[string]string // webhooks that keep their UID: the old name by the new one
 }
 
-// setSecret gives a secret a new value together with the edit; nil makes it pending.
+// setSecret sets the value of a secret together with the edit; nil makes it pending.
 func (d *draft) setSecret(name string, value []byte) {
 	info := state.NewSecretInfo(name, value)
 	info.Version = d.Secrets[name].Version + 1
@@ -91,7 +91,7 @@ func (d *draft) webhook(uid string) (state.Webhook, error) {
 	return state.Webhook{}, api.Problem("resource_not_found", "webhook %q does not exist any more", uid)
 }
 
-// edited is an edit that was made, or that had nothing to do.
+// edited is the result of an edit, which may have changed nothing.
 type edited struct {
 	attempt state.Attempt
 	uids    map[string]string // of webhooks, by name
@@ -211,7 +211,7 @@ func (s *service) editOnce(
 	}, p.WebhookUIDs}, nil
 }
 
-// draft reads what an edit begins with, and refuses one that cannot begin.
+// draft reads the newest revision for an edit, or returns the reason why the edit is impossible.
 func (s *service) draft(ctx context.Context, factoryUID string, e editing) (*draft, error) {
 	cur, head, files, err := s.Store.ManagedCurrent(ctx, factoryUID)
 	if err != nil {
@@ -261,7 +261,7 @@ func contents(files []schema.File) map[string]string {
 	return all
 }
 
-// difference returns the edit that makes after of before.
+// difference returns the edit from before to after.
 func difference(base int64, before, after map[string]string) *state.ManagedEdit {
 	edit := &state.ManagedEdit{Base: base}
 	for p, content := range after {
@@ -279,7 +279,7 @@ func difference(base int64, before, after map[string]string) *state.ManagedEdit 
 	return edit
 }
 
-// unchanged makes sure that a file is as it was in the revision that the author of an edit looked at.
+// unchanged checks that a file has not changed since the revision that the author of an edit saw.
 func (s *service) unchanged(ctx context.Context, d *draft, base, file string) error {
 	number, _ := state.ParseManagedID(base)
 	if base == "" || number == d.head.Number {
@@ -353,7 +353,7 @@ func checkManagedFiles(all map[string]string) ([]schema.File, error) {
 	return files, nil
 }
 
-// refusedEdit says why an edited definition would be refused.
+// refusedEdit has the problems of an edited definition.
 type refusedEdit struct {
 	problems []schema.Problem
 	files    map[string]string
@@ -381,8 +381,8 @@ func (r refusedEdit) Error() string {
 
 func place(p schema.Problem) string { return fmt.Sprintf("%s:%d:%d", p.Path, p.Line, p.Column) }
 
-// problem is the answer to the edit. field names the member of the request that a problem is about; where
-// it names none, the place in the files stands for it.
+// problem returns the answer to the edit. field names the member of the request that caused a problem; if
+// it returns "", the answer has the place in the files.
 func (r refusedEdit) problem(field func(schema.Problem) string) *api.Error {
 	e := api.Problem("invalid_request", "%s", r.Error())
 	for _, p := range r.problems {
@@ -406,7 +406,7 @@ func (r refusedEdit) problem(field func(schema.Problem) string) *api.Error {
 	return e
 }
 
-// answered turns the error of an edit into the answer to it.
+// answered converts the error of an edit to its answer.
 func answered(err error, field func(schema.Problem) string) error {
 	var refused refusedEdit
 	if errors.As(err, &refused) {
@@ -415,7 +415,7 @@ func answered(err error, field func(schema.Problem) string) error {
 	return err
 }
 
-// inFiles leaves the place in the files as it is.
+// inFiles keeps the place in the files.
 func inFiles(schema.Problem) string { return "" }
 
 const sourceManaged = "managed"
@@ -430,8 +430,8 @@ func (s *service) managed(ctx context.Context, uid, file, todo string) (state.Fa
 	return f, err
 }
 
-// elsewhere is the answer to an edit of a definition that the server does not hold. todo says what to do
-// instead: a format for the file's path and more.
+// elsewhere returns the answer to an edit of a factory that is not managed. todo is a format for the
+// advice, with the file's path as its first operand.
 func elsewhere(f state.Factory, file, todo string, more ...any) error {
 	where := fmt.Sprintf(todo, append([]any{path.Join(f.Source.Path, file)}, more...)...)
 	if f.Source.Kind == "git" {

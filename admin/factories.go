@@ -15,7 +15,7 @@ import (
 	"millwright/state"
 )
 
-// Factory is a configured factory and where its definition stands.
+// Factory is a configured factory with the state of its definition.
 type Factory struct {
 	UID          string            `json:"uid" doc:"Identifier" example:"fac_01h455vb4pex5vsknk084sn02q"`
 	Name         string            `json:"name" doc:"Name in the server's settings, which identifies the factory"`
@@ -40,7 +40,7 @@ type Repository struct {
 	Name  string `json:"name" doc:"Name"`
 }
 
-// FactorySource says where a definition comes from.
+// FactorySource is the source of a definition.
 type FactorySource struct {
 	Kind   string `json:"kind" enum:"git,dir,managed" doc:"A git branch, a directory, or the server itself"`
 	URL    string `json:"url" doc:"Address of the repository, without credentials; empty unless kind is git"`
@@ -48,7 +48,7 @@ type FactorySource struct {
 	Path   string `json:"path" doc:"The directory, or the path in the repository"`
 }
 
-// FactorySync says where a definition stands.
+// FactorySync is the state of a definition.
 type FactorySync struct {
 	State             string           `json:"state" enum:"pending,applied,refused,failed" doc:"Outcome of the last attempt to apply; after refused and failed, the last applied definition stays in force"`
 	AttemptedRevision string           `json:"attempted_revision" doc:"The revision of the last attempt; empty before the first attempt"`
@@ -66,7 +66,7 @@ type FactoryAgent struct {
 	Type string `json:"type" doc:"agentType of the agent" example:"FOREMAN"`
 }
 
-// FactoryCounts says how many resources a definition has.
+// FactoryCounts are the numbers of resources in a definition.
 type FactoryCounts struct {
 	Webhooks    int `json:"webhooks" doc:"Webhooks, disabled ones included"`
 	Automations int `json:"automations" doc:"Automations, disabled ones included"`
@@ -104,7 +104,7 @@ func (s *service) registerFactories() {
 		http.StatusConflict, http.StatusUnprocessableEntity), s.sync)
 }
 
-// factory returns the factory of that UID, detached or not; names are not taken.
+// factory returns the factory of a UID, detached or not. It does not accept names.
 func (s *service) factory(ctx context.Context, uid string) (state.Factory, error) {
 	if !state.ValidID(state.PrefixFactory, uid) {
 		return state.Factory{}, api.Problem("resource_not_found", "factory %q does not exist", uid)
@@ -160,7 +160,7 @@ func (s *service) getFactory(ctx context.Context, in *FactoryUID) (Factory, erro
 func (s *service) describeFactory(ctx context.Context, uid string) (Factory, error) {
 	cur, err := s.Store.Current(ctx, uid)
 	f := cur.Factory
-	if errors.Is(err, state.ErrUnreadable) { // it must not hide the others
+	if errors.Is(err, state.ErrUnreadable) { // one bad factory must not hide the others
 		f.SyncState, f.Message, err = state.SyncFailed, err.Error(), nil
 	}
 	if err != nil {
@@ -226,7 +226,7 @@ type Sync struct {
 	Message     string           `json:"message" doc:"Reason why it was refused or failed, in one line; else empty"`
 }
 
-// SyncCounts says how many resources an attempt created, updated, deleted and left alone.
+// SyncCounts are the numbers of resources that an attempt created, updated, deleted and left unchanged.
 type SyncCounts struct {
 	Created   int `json:"created" doc:"Created resources"`
 	Updated   int `json:"updated" doc:"Updated resources"`
@@ -339,7 +339,7 @@ func (s *service) sync(ctx context.Context, in *struct {
 	return newSync(a), nil
 }
 
-// detached is the answer where a factory that is no longer configured would have to be read anew.
+// detached is the answer if the source of a detached factory is needed.
 func detached(f state.Factory) error {
 	return api.Problem(
 		"conflict",

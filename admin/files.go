@@ -57,18 +57,18 @@ type RevisionQuery struct {
 	Revision string `query:"revision" doc:"ID of the revision; absent for the newest" example:"r12"`
 }
 
-// BaseQuery says what an edit was made on.
+// BaseQuery names the revision that an edit is based on.
 type BaseQuery struct {
 	Base string `query:"base_revision" doc:"Revision on which the edit is based: 409 if the file has changed since. Absent: the edit applies to the newest revision" example:"r12"`
 }
 
-// AllowQuery says what an edit may do.
+// AllowQuery allows destructive changes of an edit.
 type AllowQuery struct {
 	AllowPrune  bool `query:"allow_prune" doc:"Allow an edit that deletes all webhooks, or more than half of them"`
 	AllowRename bool `query:"allow_rename" doc:"Allow a renamed webhook, which gets a new URL"`
 }
 
-// maxTarBytes bounds the body of an import as a tar: the files and what the form adds to them.
+// maxTarBytes bounds the body of a tar import: the files and the overhead of the format.
 const maxTarBytes = 2 * maxManagedBytes
 
 const tarType = "application/x-tar"
@@ -115,12 +115,12 @@ func (s *service) registerFiles() {
 	}
 }
 
-// slashes takes a path of several elements as the one parameter that it is.
+// slashes routes a path of several segments to one parameter.
 func (s *service) slashes(w http.ResponseWriter, r *http.Request) {
 	u := *r.URL
 	head, tail, _ := strings.Cut(u.EscapedPath(), "/files/")
 	u.RawPath = head + "/files/" + strings.ReplaceAll(tail, "/", "%2F")
-	again := r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, (*chi.Context)(nil))) // routed anew
+	again := r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, (*chi.Context)(nil))) // route it anew
 	again.URL = &u
 	s.api.Router().ServeHTTP(w, again)
 }
@@ -234,7 +234,7 @@ func (s *service) editFile(
 	})
 }
 
-// editFiles makes an edit of files, and answers with what became of it.
+// editFiles edits files and returns the result.
 func (s *service) editFiles(
 	ctx context.Context,
 	f state.Factory,
@@ -310,7 +310,7 @@ func (s *service) importTar(ctx context.Context, in *struct {
 	return s.replace(ctx, f, in.BaseQuery, in.AllowQuery, files)
 }
 
-// tarOutput is a tar that is for saving.
+// tarOutput is a tar to download.
 type tarOutput struct {
 	ContentType        string `header:"Content-Type"`
 	ContentDisposition string `header:"Content-Disposition"`

@@ -12,7 +12,7 @@ import (
 	"millwright/state"
 )
 
-// FilterTestRequest asks whether a trigger would fire for a delivery.
+// FilterTestRequest tests a trigger with a delivery.
 type FilterTestRequest struct {
 	Filter     json.RawMessage `json:"filter,omitempty" doc:"The payload filter, an object; absent for none"`
 	WebhookIDs *[]string       `json:"webhook_ids,omitempty" doc:"Webhooks that the trigger selects; absent for any"`
@@ -20,7 +20,7 @@ type FilterTestRequest struct {
 	Payload    json.RawMessage `json:"payload,omitempty" doc:"A body to test, instead of delivery_id"`
 }
 
-// FilterTestResponse says whether a trigger would fire, and why.
+// FilterTestResponse is the result of a test of a trigger.
 type FilterTestResponse struct {
 	WouldTrigger  bool               `json:"would_trigger" doc:"Whether both checks pass"`
 	WebhookCheck  bool               `json:"webhook_check" doc:"Whether the trigger selects the delivery's webhook, and that is enabled; without a delivery, whether it selects an enabled webhook"`
@@ -32,7 +32,7 @@ type FilterTestResponse struct {
 func (s *service) registerFilters() {
 	op := api.Also(api.Operation(http.MethodPost, "/factory/{uid}/filter-tests", "testFilter", state.RoleViewer,
 		"Test a payload filter with a stored delivery or a payload"), http.StatusConflict)
-	op.SkipValidateBody = true // the general check reads numbers as float64 and would refuse 1e400, which a delivery may hold
+	op.SkipValidateBody = true // the general check reads numbers as float64 and would refuse 1e400, which a delivery may contain
 	api.Handle(s.api, op, s.testFilter)
 }
 
@@ -112,8 +112,8 @@ func (s *service) storedPayload(
 	return nil, "", api.Problem("resource_not_found", "delivery %q does not exist", uid)
 }
 
-// checkWebhook says whether a trigger that selects these webhooks looks at a delivery to the webhook
-// from, or, if from is empty, at any delivery.
+// checkWebhook reports whether a trigger that selects these webhooks accepts deliveries to the webhook
+// from, or, if from is empty, to any webhook.
 func checkWebhook(hooks []state.Webhook, selected *[]string, from string) (bool, string) {
 	switch {
 	case selected == nil:
@@ -140,7 +140,7 @@ func checkWebhook(hooks []state.Webhook, selected *[]string, from string) (bool,
 	return false, reason
 }
 
-// invalidFilter returns the problem that names everything that is wrong with a filter.
+// invalidFilter returns a problem with all errors of a filter.
 func invalidFilter(wrong []schema.FilterProblem) error {
 	first := api.InvalidField("filter", "%s", wrong[0].Message)
 	first.Errors = nil

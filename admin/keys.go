@@ -11,7 +11,7 @@ import (
 	"millwright/state"
 )
 
-// APIKey is an API key without its secret, of which only a hash is stored.
+// APIKey is an API key without its secret.
 type APIKey struct {
 	UID       string     `json:"uid" doc:"Identifier" example:"key_01h455vb4pex5vsknk084sn02q"`
 	Name      string     `json:"name" doc:"Purpose"`
@@ -109,7 +109,7 @@ func (s *service) createKey(ctx context.Context, in *struct{ Body CreateAPIKeyRe
 	return CreatedAPIKey{newKey(k), secret}, err
 }
 
-// lifetime reads the duration that a key is to live: as in Go, with days before the hours.
+// lifetime parses the lifetime of a key: a Go duration, with optional leading days.
 func lifetime(text string) (time.Duration, error) {
 	wrong := api.InvalidField("expires_in", "%q is not a duration such as 90d, 24h or 1h30m", text)
 	var d time.Duration
@@ -138,8 +138,8 @@ func lifetime(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// revokeKey ends a key, but not the last one that can make others: the server makes a first admin key
-// only while there is none at all.
+// revokeKey revokes a key, unless it is the last admin key: the server makes a first admin key only while
+// no key exists.
 func (s *service) revokeKey(ctx context.Context, in *struct {
 	UID string `path:"uid" doc:"UID of the key"`
 },

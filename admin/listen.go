@@ -15,7 +15,7 @@ import (
 	"millwright/state/notice"
 )
 
-// requestOutput is a stored request as a browser can do nothing with but save it: others wrote it.
+// requestOutput is a stored request that browsers only download, since outsiders wrote it.
 type requestOutput struct {
 	ContentType        string `header:"Content-Type"`
 	ContentDisposition string `header:"Content-Disposition"`
@@ -64,7 +64,7 @@ func (s *service) registerListen() {
 	api.Register(s.api, op, s.request)
 }
 
-// request answers with a delivery as it came over the wire.
+// request answers with a delivery as it was received.
 func (s *service) request(ctx context.Context, in *DeliveryUID) (*requestOutput, error) {
 	f, w, err := s.webhook(ctx, in.WebhookUID)
 	if err != nil {
@@ -125,24 +125,25 @@ func (s *service) listen(ctx context.Context, in *listenInput) (*huma.StreamResp
 	})
 }
 
-// listener writes the accepted deliveries of a webhook, each once. They are stored in another order than
-// that of their UIDs, so what is younger than settled is looked at again.
+// listener writes each accepted delivery of a webhook once. Deliveries are not stored in the order of their
+// UIDs, so it reads those younger than settled again.
 type listener struct {
 	*service
 	*api.Events
 	factoryUID, webhookUID string
-	after                  string          // what comes before is written or was never asked for
+	after                  string          // earlier deliveries are written or not requested
 	sent                   map[string]bool // UIDs greater than after that are written
-	keepsHeaders           bool            // its key may read them
+	keepsHeaders           bool            // the key may read them
 }
 
 const (
-	settled        = 30 * time.Second // how long a delivery may take from its judgement until it is stored
+	settled        = 30 * time.Second // maximum time from the judgement of a delivery to its storage
 	listenerPoll   = time.Second      // a notice may be lost
 	listenerRenews = 15 * time.Second // the headers of deliveries are kept for a minute
 )
 
-// resume goes on after the last event that a client received. What was stored late before it comes too.
+// resume continues after the last event that a client received. It repeats deliveries that may have been
+// stored late.
 func (l *listener) resume(last string) {
 	l.sent[last] = true
 	l.after = min(last, state.DeliveryUIDAt(state.DeliveryTime(last).Add(-settled)))
@@ -156,7 +157,7 @@ func (l *listener) follow(ctx context.Context) error {
 	l.keepHeaders(ctx)
 	start := l.after
 	if len(l.sent) > 0 {
-		start = "" // resumed
+		start = "" // a resumed stream
 	}
 	if err := l.Send("listening", start, struct{}{}); err != nil {
 		return err
@@ -190,14 +191,15 @@ func (l *listener) follow(ctx context.Context) error {
 	}
 }
 
-// keepHeaders has the headers of deliveries kept for the next minute, if the listener may read them.
+// keepHeaders makes the server store headers of deliveries for another minute, if the listener may read
+// them.
 func (l *listener) keepHeaders(ctx context.Context) {
 	if l.keepsHeaders {
 		l.Store.Follow(l.webhookUID)
 	}
 }
 
-// catchUp writes every delivery that was stored up to now and is not written yet.
+// catchUp writes every stored delivery that is not written yet.
 func (l *listener) catchUp(ctx context.Context) error {
 	const page = 500
 	old := state.DeliveryUIDAt(time.Now().Add(-settled))

@@ -16,7 +16,7 @@ import (
 	"millwright/state"
 )
 
-// CreateWebhookRequest asks for a new webhook of a managed factory.
+// CreateWebhookRequest creates a webhook of a managed factory.
 type CreateWebhookRequest struct {
 	Name             string `json:"name" pattern:"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" patternDescription:"up to 64 letters, digits, dots, _ and -, the first no dot" doc:"Name" example:"alerts"`
 	AuthMode         string `json:"auth_mode,omitempty" enum:"token,url_token,signature" default:"token" doc:"How senders authenticate"`
@@ -28,7 +28,7 @@ type CreateWebhookRequest struct {
 	Handshake        bool   `json:"handshake,omitempty" doc:"Whether the webhook answers the provider's set-up probes"`
 }
 
-// UpdateWebhookRequest changes a webhook of a managed factory. What is absent stays.
+// UpdateWebhookRequest changes a webhook of a managed factory. Absent members stay unchanged.
 type UpdateWebhookRequest struct {
 	Name             *string `json:"name,omitempty" pattern:"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$" patternDescription:"up to 64 letters, digits, dots, _ and -, the first no dot" doc:"A new name; UID and URL stay"`
 	AuthMode         *string `json:"auth_mode,omitempty" enum:"token,url_token,signature" doc:"How senders authenticate; removes a signature_scheme that does not fit"`
@@ -45,7 +45,7 @@ type RotateSecretRequest struct {
 	Shared bool   `json:"shared,omitempty" doc:"Rotate even if other webhooks use the secret"`
 }
 
-// WebhookWithSecret is a webhook with the secret that it was just given. Its URL holds a URL token.
+// WebhookWithSecret is a webhook with its new secret. Its URL contains a URL token.
 type WebhookWithSecret struct {
 	Webhook
 	Secret string `json:"secret,omitempty" doc:"The secret; no other answer contains it. A URL token is in ingress_url. Absent for an existing or pending secret"`
@@ -132,8 +132,8 @@ func (s *service) createWebhook(ctx context.Context, in *struct {
 
 func webhookFile(name string) string { return "webhooks/" + name + ".yaml" }
 
-// credential gives a new webhook its secret: one that exists under the name given, or a new one of that
-// name. It returns the value of a new one, "" when it is yet to come.
+// credential sets the secret of a new webhook: the existing one of the given name, or a new one. It returns
+// the value of a new secret, "" if it is pending.
 func (d *draft) credential(w *schema.Webhook, given string) (string, error) {
 	if _, exists := d.Secrets[w.SecretName]; exists {
 		if given != "" {
@@ -165,8 +165,8 @@ func (d *draft) credential(w *schema.Webhook, given string) (string, error) {
 	return value, nil
 }
 
-// SecretNameFor suggests a name for the secret of a webhook: ALERTS_SECRET for alerts, and ALERTS_SECRET_2
-// where that is taken.
+// SecretNameFor suggests a name for the secret of a webhook: ALERTS_SECRET for alerts, or ALERTS_SECRET_2
+// if that is taken.
 func SecretNameFor(webhook string, taken func(name string) bool) string {
 	base := strings.Map(func(r rune) rune {
 		switch {
@@ -190,8 +190,8 @@ func SecretNameFor(webhook string, taken func(name string) bool) string {
 	return name
 }
 
-// newCredential returns the new secret of a webhook: the given one where the provider issues it, "" when it
-// has not yet, and one made here in every other case.
+// newCredential returns the new secret of a webhook: the given one if the provider issues it, "" if the
+// provider has not issued it yet, and a generated one otherwise.
 func newCredential(w schema.Webhook, given string) (string, error) {
 	if w.AuthMode != schema.AuthSignature {
 		if given != "" {
@@ -223,7 +223,7 @@ func newCredential(w schema.Webhook, given string) (string, error) {
 		scheme, known = custom, err == nil
 	}
 	if !known {
-		return given, nil // the definition will be refused for it
+		return given, nil // the definition will be refused for this
 	}
 	if _, err := scheme.Verifier([]byte(given)); err != nil {
 		return "", api.InvalidField("secret", "is no signing secret of %s: %s", name, err)
@@ -232,7 +232,7 @@ func newCredential(w schema.Webhook, given string) (string, error) {
 	return given, nil
 }
 
-// writeWebhook makes the draft say w. Keys that stay and comments of its file are left alone.
+// writeWebhook writes w to the draft. It preserves comments and unchanged keys of the file.
 func (d *draft) writeWebhook(w schema.Webhook) error {
 	file := webhookFile(w.Name)
 	var src []byte
@@ -249,7 +249,7 @@ func (d *draft) writeWebhook(w schema.Webhook) error {
 	return nil
 }
 
-// withSecret returns a webhook as it is now, with a secret that was just made.
+// withSecret returns the current webhook with its new secret.
 func (s *service) withSecret(ctx context.Context, factoryUID, uid, secret string) (WebhookWithSecret, error) {
 	w, err := s.Store.Webhook(ctx, factoryUID, uid)
 	if err != nil {
@@ -263,7 +263,8 @@ func (s *service) withSecret(ctx context.Context, factoryUID, uid, secret string
 	return out, err
 }
 
-// inWebhook returns what says which member of a request to create or change a webhook a problem is about.
+// inWebhook returns a function that maps a problem to the member of a request to create or change a
+// webhook.
 func inWebhook(file string) func(schema.Problem) string {
 	members := map[string]string{
 		"auth-mode": "auth_mode", "signature-scheme": "signature_scheme", "custom-scheme": "signature_scheme", "handshake": "handshake",

@@ -13,7 +13,7 @@ import (
 	"millwright/state"
 )
 
-// Problem is schema.Problem as the document describes it.
+// Problem is schema.Problem with descriptions for the OpenAPI document.
 type Problem struct {
 	Path      string          `json:"path" doc:"File, relative to the root of the tree"`
 	Line      int             `json:"line" doc:"Line, from 1"`
@@ -29,7 +29,7 @@ type Problem struct {
 	Fix *schema.Fix `json:"-"`
 }
 
-// Condition is state.Condition as the document describes it.
+// Condition is state.Condition with descriptions for the OpenAPI document.
 type Condition struct {
 	Type    string    `json:"type" enum:"Ready,Reconciling,Stalled" doc:"Text of the message"`
 	Status  string    `json:"status" enum:"True,False,Unknown" doc:"Whether the condition holds"`
@@ -38,14 +38,14 @@ type Condition struct {
 	Since   time.Time `json:"last_transition_time" doc:"Time of the last change"`
 }
 
-// Explanation is schema.Explanation as the document describes it.
+// Explanation is schema.Explanation with descriptions for the OpenAPI document.
 type Explanation struct {
 	Matched bool                     `json:"matched" doc:"Whether the filter matches"`
 	Reason  string                   `json:"reason,omitempty" doc:"The reason, if the filter as a whole decides: it is absent or empty, or the body is not an object"`
 	Leaves  []schema.LeafExplanation `json:"leaves" nullable:"false" doc:"Every operator of every field, in the order of the filter"`
 }
 
-// LeafExplanation is schema.LeafExplanation as the document describes it.
+// LeafExplanation is schema.LeafExplanation with descriptions for the OpenAPI document.
 type LeafExplanation struct {
 	Path     []string `json:"path" nullable:"false" doc:"The field's keys in the filter"`
 	Where    string   `json:"where" doc:"Path in the body" example:"commits[2].author"`
@@ -56,7 +56,7 @@ type LeafExplanation struct {
 	Passed   bool     `json:"passed" doc:"Whether the operator holds"`
 }
 
-// Plan is plan.Plan as the document describes it.
+// Plan is plan.Plan with descriptions for the OpenAPI document.
 type Plan struct {
 	WouldApply   bool              `json:"would_apply" doc:"Whether the server would accept the tree"`
 	BaseRevision string            `json:"base_revision" doc:"The applied revision; empty before the first apply"`
@@ -71,7 +71,7 @@ type Plan struct {
 	Err error `json:"-"`
 }
 
-// PlanChange is plan.Change as the document describes it.
+// PlanChange is plan.Change with descriptions for the OpenAPI document.
 type PlanChange struct {
 	Kind   string       `json:"kind" enum:"factory,webhook,automation,agent,runner,skill" doc:"Kind of the resource"`
 	Name   string       `json:"name" doc:"Name; agent/skill for the skill of an agent"`
@@ -82,22 +82,22 @@ type PlanChange struct {
 	Line   int          `json:"line" doc:"Line of the automation's first key in the file, from 1"`
 }
 
-// PlanField is plan.Field as the document describes it.
+// PlanField is plan.Field with descriptions for the OpenAPI document.
 type PlanField struct {
 	Name string `json:"name" doc:"The key"`
 	Old  any    `json:"old" doc:"The new value; null for none"`
 	New  any    `json:"new" doc:"The old value; null for none"`
 }
 
-// PlanSecret is plan.Secret as the document describes it.
+// PlanSecret is plan.Secret with descriptions for the OpenAPI document.
 type PlanSecret struct {
 	Name     string   `json:"name" doc:"Name of the secret"`
 	Version  int64    `json:"version" doc:"The new version"`
 	Webhooks []string `json:"webhooks" nullable:"false" doc:"Names of the webhooks that would use it"`
 }
 
-// describe makes the document speak of values of other packages in the words of the types above. The
-// conversions compile only while both sides have the same fields.
+// describe makes the OpenAPI document use the types above for values of other packages. The conversions
+// compile only while both sides have the same fields.
 func (s *service) describe() {
 	types := s.api.Huma().OpenAPI().Components.Schemas
 	describe(types, func(v schema.Problem) Problem { return Problem(v) })
@@ -110,12 +110,12 @@ func (s *service) describe() {
 	describe(types, func(v plan.Secret) PlanSecret { return PlanSecret(v) })
 }
 
-// describe describes From as To. The conversion is never called; that it compiles is the point.
+// describe registers To as the description of From. The conversion is never called; it only has to compile.
 func describe[From, To any](types huma.Registry, _ func(From) To) {
 	types.RegisterTypeAlias(reflect.TypeFor[From](), reflect.TypeFor[To]())
 }
 
-// WithoutCredentials returns the address of a repository without what may be a secret in it.
+// WithoutCredentials returns the address of a repository without parts that may be secret.
 func WithoutCredentials(address string) string {
 	u, err := url.Parse(address)
 	switch {

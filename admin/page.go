@@ -12,13 +12,13 @@ type PageQuery struct {
 	Cursor string `query:"cursor" maxLength:"1024" doc:"next_cursor of the previous page; absent for the first page"`
 }
 
-// cursor is where a page ended. List names the list, so that a cursor of another one is refused.
+// cursor is the end of a page. List names the list, so that cursors of other lists are refused.
 type cursor struct {
 	List  string `json:"l"`
 	After string `json:"a"`
 }
 
-// after returns the key of the last row of the page before, or "" for the first page.
+// after returns the key of the last row of the previous page, or "" for the first page.
 func (q PageQuery) after(list string) (string, error) {
 	if q.Cursor == "" {
 		return "", nil
@@ -35,13 +35,12 @@ func (q PageQuery) after(list string) (string, error) {
 	return c.After, nil
 }
 
-// page cuts rows, of which there may be one more than asked for, to a page of the list.
+// page cuts rows, which may have one more than the limit, to a page of the list.
 func page[T any](q PageQuery, list string, rows []T, key func(T) string) ([]T, api.PageInfo) {
 	return api.Page(rows, q.Limit, func(row T) any { return cursor{list, key(row)} })
 }
 
-// paginate cuts a page out of a list that is in memory as a whole, in the order of its keys: ascending,
-// or descending.
+// paginate cuts a page out of a complete list in memory, in ascending or descending order of its keys.
 func paginate[T any](
 	q PageQuery,
 	list string,
@@ -69,5 +68,5 @@ func paginate[T any](
 	return rows, info, nil
 }
 
-// paddedNumber writes n so that the order of texts is the order of numbers.
+// paddedNumber formats n so that texts sort like numbers.
 func paddedNumber(n int) string { return fmt.Sprintf("%010d", n) }

@@ -14,17 +14,17 @@ import (
 	"millwright/state"
 )
 
-// PlanRequest asks what applying a tree would do.
+// PlanRequest plans a tree.
 type PlanRequest struct {
 	Files *[]DefinitionFile `json:"files,omitempty" maxItems:"2000" doc:"The whole tree; absent: the head of the factory's source, which needs the role runner"`
 }
 
-// ValidateFilesRequest asks what is wrong with a tree.
+// ValidateFilesRequest validates a tree.
 type ValidateFilesRequest struct {
 	Files []DefinitionFile `json:"files" maxItems:"2000" nullable:"false" doc:"The whole tree"`
 }
 
-// ValidateFilesResponse says what is wrong with a tree.
+// ValidateFilesResponse has the problems of a tree.
 type ValidateFilesResponse struct {
 	SchemaVersion             string           `json:"schema_version" doc:"The version of the rules"`
 	Valid                     bool             `json:"valid" doc:"Whether the tree has no errors"`
@@ -101,8 +101,8 @@ func (s *service) plan(ctx context.Context, in *struct {
 	return masked(p), p.Err
 }
 
-// masked returns p without the values of env and headers of MCP servers: a definition should name secrets
-// there, but one that spells them out is not to tell them to every key.
+// masked returns p without the values of env and headers of MCP servers, since a definition may contain
+// plain secrets there.
 func masked(p plan.Plan) plan.Plan {
 	for i := range p.Changes {
 		for j := range p.Changes[i].Fields {

@@ -22,7 +22,7 @@ func (s *service) registerPush() {
 		"Needs no key: the git host signs the notice with the team secret that the source's settings name.",
 	)
 
-	op.SkipValidateBody = true // a notice is read for its signature only, and may be a form
+	op.SkipValidateBody = true // only the signature of a notice counts; the body may be a form
 	op.MaxBodyBytes = bounds.MaxPushNotice + 1
 	op = api.WithBounds(op, api.Bounded{Bytes: s.api.Bounds().Pushes, Raw: true})
 	wrong := s.api.Bounds().WrongPushes
@@ -47,7 +47,7 @@ func (s *service) registerPush() {
 	})
 }
 
-// verifyPush returns why a push notice is not to be believed, or nil. The sender is told only that.
+// verifyPush returns the reason to refuse a push notice, or nil. The sender does not get the reason.
 func (s *service) verifyPush(ctx context.Context, factoryUID string, r *http.Request, body []byte) error {
 	if s.PushSecret == nil || s.Notice == nil {
 		return &signature.Refusal{Code: signature.CodeNoSecret, Reason: "this server takes no push notices"}

@@ -29,13 +29,13 @@ type ListRevisionsResponse struct {
 	PageInfo  api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
-// RevisionWithDifference is a revision with what it changed.
+// RevisionWithDifference is a revision with its changes.
 type RevisionWithDifference struct {
 	Revision
 	Files []FileDifference `json:"files" nullable:"false" doc:"The changed files, by path"`
 }
 
-// FileDifference is what a revision did to a file.
+// FileDifference is the change of a file in a revision.
 type FileDifference struct {
 	Path       string `json:"path" doc:"Path relative to the root of the definition"`
 	Action     string `json:"action" enum:"create,update,delete" doc:"Kind of change"`
@@ -84,7 +84,7 @@ func (s *service) registerRevisions() {
 	)
 }
 
-// revision returns the revision of a factory's definition that has this ID, the newest for "".
+// revision returns the revision of a factory's definition with this ID, or the newest for "".
 func (s *service) revision(ctx context.Context, f state.Factory, id string) (state.ManagedRevision, error) {
 	if id == "" {
 		return s.Store.ManagedHead(ctx, f.UID)
@@ -180,7 +180,7 @@ func (s *service) getRevision(ctx context.Context, in *RevisionPath) (RevisionWi
 	return out, nil
 }
 
-// newDifference writes a change as git does, with /dev/null for no file.
+// newDifference returns a change in git's format, with /dev/null for a missing file.
 func newDifference(c state.ManagedChange) FileDifference {
 	d := FileDifference{Path: c.Path, Action: "update"}
 	oldName, newName, old, now := "a/"+c.Path, "b/"+c.Path, "", ""

@@ -32,7 +32,7 @@ type SchemaDocuments struct {
 	Documents     map[string]json.RawMessage `json:"documents" doc:"The JSON Schema (2020-12) of each kind of definition file; of a Markdown file, of its front matter"`
 }
 
-// Conditional is the header with which a client asks only for what has changed.
+// Conditional is the header of a conditional request.
 type Conditional struct {
 	IfNoneMatch string `header:"If-None-Match" doc:"ETag of the client's copy"`
 }
@@ -114,7 +114,8 @@ type conditional interface{ noneMatch() string }
 
 func (c Conditional) noneMatch() string { return c.IfNoneMatch }
 
-// handleCacheable registers an endpoint whose answer has an ETag, and is 304 for who has it already.
+// handleCacheable registers an endpoint whose answer has an ETag. It answers 304 if the client has the
+// current copy.
 func handleCacheable[I, T any](s *service, op huma.Operation, f func(context.Context, *I) (T, error)) {
 	op.Responses = map[string]*huma.Response{"304": {Description: "The client's copy is current"}}
 	api.Register(s.api, op, func(ctx context.Context, in *I) (*cacheable[T], error) {
@@ -138,7 +139,8 @@ func handleCacheable[I, T any](s *service, op huma.Operation, f func(context.Con
 	})
 }
 
-// matches reports whether If-None-Match names the ETag (RFC 9110, section 13.1.2). Our tags hold no comma.
+// matches reports whether If-None-Match names the ETag (RFC 9110, section 13.1.2). Our tags contain no
+// comma.
 func matches(header, etag string) bool {
 	for tag := range strings.SplitSeq(header, ",") {
 		tag = strings.TrimSpace(tag)

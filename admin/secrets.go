@@ -14,7 +14,7 @@ import (
 	"millwright/state"
 )
 
-// Secret is what may be told of a team secret; its value is never among that.
+// Secret describes a team secret without its value.
 type Secret struct {
 	Name      string    `json:"name" doc:"Name, as in secretName of a webhook"`
 	Version   int64     `json:"version" doc:"Version of the value; webhooks use the version that was current at their last apply"`
@@ -33,7 +33,7 @@ type ListSecretsResponse struct {
 	PageInfo api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
-// SetSecretRequest gives a secret a value, or says that it is yet to come.
+// SetSecretRequest sets the value of a secret, or makes it pending.
 type SetSecretRequest struct {
 	Value   *string `json:"value,omitempty" minLength:"1" maxLength:"65536" doc:"The value; required unless pending is true"`
 	Pending *bool   `json:"pending,omitempty" doc:"true: the provider has not issued the value yet"`
@@ -134,8 +134,8 @@ func (s *service) setSecret(ctx context.Context, in *struct {
 	return out, err
 }
 
-// unusable says which live webhooks cannot use a value of their secret, and what happens when their
-// definition next applies.
+// unusable returns warnings about live webhooks that cannot use a value of their secret, with the effect of
+// the next apply.
 func (s *service) unusable(ctx context.Context, name string, value []byte) ([]string, error) {
 	if value == nil {
 		return nil, nil
@@ -169,7 +169,7 @@ func (s *service) unusable(ctx context.Context, name string, value []byte) ([]st
 	return warnings, nil
 }
 
-// unusableBy says why a webhook cannot use a value of its secret; empty when it can.
+// unusableBy returns the reason why a webhook cannot use a value of its secret, or "".
 func unusableBy(w schema.Webhook, value []byte) string {
 	switch {
 	case w.AuthMode == schema.AuthURLToken && !schema.URLSafe(string(value)):

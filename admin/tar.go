@@ -14,7 +14,7 @@ import (
 	"millwright/schema"
 )
 
-// writeTar returns files, which are sorted, as a tar: always the same bytes for the same files and time.
+// writeTar returns sorted files as a tar. The same files and time give the same bytes.
 func writeTar(files []schema.File, at time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
@@ -110,7 +110,7 @@ func readTar(r io.Reader) ([]DefinitionFile, error) {
 // endOfTar are the two empty blocks that end a tar (POSIX.1-2017, pax, ustar Interchange Format).
 var endOfTar = make([]byte, 2*512)
 
-// tail keeps the last bytes that were written to it, as many as endOfTar has.
+// tail keeps the last bytes written to it, as many as endOfTar has.
 type tail []byte
 
 // Write never fails.

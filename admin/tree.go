@@ -20,7 +20,7 @@ type DefinitionFile struct {
 // maxPathDepth bounds the elements of a path; the work for a path grows with their square.
 const maxPathDepth = 32
 
-// checkPaths makes sure that each path names a file, and no two the same.
+// checkPaths checks that each path names a different file.
 func checkPaths(files []DefinitionFile) error {
 	seen := make(map[string]bool, len(files))
 	for i, f := range files {
@@ -58,9 +58,9 @@ func checkPaths(files []DefinitionFile) error {
 	return nil
 }
 
-// newTree returns files as a file system. Paths that name no file, or two, are an invalid_request. The
-// tree is an uncompressed archive in memory, because the standard library reads those as a file system
-// with directories, in logarithmic time and from many goroutines.
+// newTree returns files as a file system. Invalid and duplicate paths are an invalid_request. The tree is
+// an uncompressed zip archive in memory: the standard library reads it as a file system with directories,
+// in logarithmic time and concurrently.
 func newTree(files []DefinitionFile) (fs.FS, error) {
 	if err := checkPaths(files); err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func newTree(files []DefinitionFile) (fs.FS, error) {
 	return zip.NewReader(bytes.NewReader(archive.Bytes()), int64(archive.Len()))
 }
 
-// validPath reports whether p names a file in a tree. An archive takes a backslash for a slash, so there
-// is none.
+// validPath reports whether p names a file in a tree. It refuses backslashes, which an archive would take
+// for slashes.
 func validPath(p string) bool {
 	return fs.ValidPath(p) && p != "." && !strings.Contains(p, `\`)
 }

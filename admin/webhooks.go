@@ -33,7 +33,7 @@ type Webhook struct {
 	Counts           DeliveryCounts `json:"counts" doc:"Number of logged requests by outcome"`
 }
 
-// DeliveryCounts says how many requests of each outcome a log holds.
+// DeliveryCounts are the numbers of logged requests by outcome.
 type DeliveryCounts struct {
 	Accepted            int64 `json:"accepted" doc:"Accepted"`
 	Duplicate           int64 `json:"duplicate" doc:"Duplicates of accepted deliveries"`
@@ -114,8 +114,8 @@ func (s *service) newWebhook(w state.Webhook, counts map[state.DeliveryOutcome]i
 	}
 }
 
-// IngressURL returns where senders post to when the server's public origin is publicURL. A URL token is
-// never in it: {token} stands in its place.
+// IngressURL returns the URL for senders, under the server's public origin publicURL. It has {token} in
+// place of a URL token.
 func IngressURL(publicURL string, w state.Webhook) string {
 	u := strings.TrimSuffix(publicURL, "/") + "/webhooks/w/" + w.UID
 	if w.Spec.AuthMode == schema.AuthURLToken {
@@ -154,7 +154,7 @@ func (s *service) listWebhooks(ctx context.Context, in *struct {
 	return out, err
 }
 
-// webhookKey orders webhooks by name, those of the same name from the oldest to the newest.
+// webhookKey orders webhooks by name, and those of one name from the oldest to the newest.
 func webhookKey(w state.Webhook) string { return w.Spec.Name + "\x00" + paddedNumber(w.Ordinal) }
 
 func (s *service) getWebhook(ctx context.Context, in *WebhookUID) (Webhook, error) {

@@ -12,15 +12,15 @@ import (
 // Worker is a process that takes runs.
 type Worker struct {
 	UID        string    `json:"uid" doc:"Identifier of the process" example:"wrk_2x4y6z8a0b1c3d5e7f9g1h3j5k"`
-	Name       string    `json:"name" doc:"Its name: that of its host unless it was given another"`
-	Version    string    `json:"version" doc:"The version of the program that it runs"`
-	Slots      int       `json:"slots" doc:"How many runs it executes at once"`
-	Busy       int       `json:"busy" doc:"How many it executes now"`
-	Harnesses  []string  `json:"harnesses" nullable:"false" doc:"The harnesses that it has"`
+	Name       string    `json:"name" doc:"Name; by default that of its host"`
+	Version    string    `json:"version" doc:"Version of its program"`
+	Slots      int       `json:"slots" doc:"Number of runs that it can execute at once"`
+	Busy       int       `json:"busy" doc:"Number of runs that it executes"`
+	Harnesses  []string  `json:"harnesses" nullable:"false" doc:"Its harnesses"`
 	Runs       []string  `json:"runs" nullable:"false" doc:"IDs of the runs that it executes"`
-	LastSeenAt time.Time `json:"last_seen_at" doc:"When it last reported; it does so every 10 seconds"`
+	LastSeenAt time.Time `json:"last_seen_at" doc:"Time of its last report; it reports every 10 seconds"`
 	Live       bool      `json:"live" doc:"Whether it reported within the last 30 seconds"`
-	KeyUID     string    `json:"key_uid" doc:"UID of the API key that it works with; empty for the worker in a server's own process"`
+	KeyUID     string    `json:"key_uid" doc:"UID of its API key; empty for a worker inside a server"`
 }
 
 // ListWorkersResponse is a page of workers.

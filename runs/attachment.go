@@ -16,7 +16,7 @@ type attachmentInput struct {
 	FileName string `path:"fileName" doc:"Name of the file"`
 }
 
-// attachmentOutput is a file as a browser can do nothing with but save it: others wrote it.
+// attachmentOutput is a file that browsers only download, since outsiders wrote it.
 type attachmentOutput struct {
 	ContentType        string `header:"Content-Type"`
 	ContentDisposition string `header:"Content-Disposition"`

@@ -11,7 +11,7 @@ import (
 	"millwright/state"
 )
 
-// Conversation is what was said, in steps.
+// Conversation is the conversation of one or more runs.
 type Conversation struct {
 	ConversationID string             `json:"conversation_id" doc:"The conversation's ID"`
 	Steps          []ConversationStep `json:"steps" nullable:"false" doc:"The conversation, with one step for each execution"`

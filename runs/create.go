@@ -24,7 +24,7 @@ import (
 	"millwright/trace"
 )
 
-// RunAgentRequest asks for a run (docs/contract.md, section 4).
+// RunAgentRequest creates a run (docs/contract.md, section 4).
 type RunAgentRequest struct {
 	Prompt           string                          `json:"prompt,omitempty" nullable:"true" doc:"The task of the agent; required without a skill or conversation"`
 	Title            string                          `json:"title,omitempty" nullable:"true" maxLength:"120" doc:"Title for people; the first line of the prompt when absent"`
@@ -44,7 +44,7 @@ type AttachmentRequest struct {
 	Data     string `json:"data" doc:"Its content in base64; may be empty"`
 }
 
-// RunAgentResponse says which run was made.
+// RunAgentResponse names the created run.
 type RunAgentResponse struct {
 	RunID  string   `json:"run_id" doc:"The run's ID"`
 	TaskID string   `json:"task_id" doc:"The same as run_id"`
@@ -57,18 +57,18 @@ const (
 	maxMetadata      = 20
 	maxMetadataValue = 256 // bytes
 	maxAttachment    = 1 << 20
-	maxFileName      = 255 // bytes; what file systems take
+	maxFileName      = 255 // bytes; the limit of file systems
 	maxIdempotency   = 255
 )
 
-// The keys of metadata that tell what started a run.
+// Metadata keys that name the cause of a run.
 const (
 	metaAutomation = "automation_id"
 	metaWebhook    = "webhook_id"
 	metaDelivery   = "delivery_id"
 )
 
-// queued is the state that every run begins in.
+// queued is the first state of every run.
 const queued = RunState(state.RunQueued)
 
 type createInput struct {
@@ -122,7 +122,7 @@ func (s *service) registerCreate() {
 
 func (s *service) create(ctx context.Context, in *createInput) (RunAgentResponse, error) {
 	r, err := s.createRun(ctx, in, state.AgentDefinition{})
-	return RunAgentResponse{r.ID, r.ID, queued}, err // a repeat gives the first answer
+	return RunAgentResponse{r.ID, r.ID, queued}, err // a repeat gets the first answer
 }
 
 // FactoryRunRequest sends work to a factory.
@@ -134,7 +134,7 @@ type FactoryRunRequest struct {
 	Config    *agentconfig.AmbientAgentConfig `json:"config,omitempty" doc:"Changes to the configuration in the definition"`
 }
 
-// FactoryRunResponse says which run was made for a factory.
+// FactoryRunResponse names the run created for a factory.
 type FactoryRunResponse struct {
 	FactoryUID   string   `json:"factory_uid" doc:"The factory"`
 	ForemanAgent string   `json:"foreman_agent" doc:"Name of the foreman agent; empty if the definition has none"`
@@ -191,7 +191,8 @@ func (s *service) createRun(ctx context.Context, in *createInput, def state.Agen
 	return s.save(ctx, n, files, in)
 }
 
-// idempotency is what makes the repeat of a request by the same API key a look-up.
+// idempotency returns the idempotency key and the hash of a request, under which a repeat finds the first
+// run.
 func idempotency(ctx context.Context, key string, request []byte) state.Idempotency {
 	return state.Idempotency{KeyUID: api.KeyOf(ctx).UID, Key: key, Request: sha256.Sum256(request)}
 }
@@ -212,7 +213,7 @@ func (s *service) save(
 		span.Fail("not_stored")
 	}
 
-	if errors.Is(err, state.ErrNotFound) { // what the request names, not what it asks for
+	if errors.Is(err, state.ErrNotFound) { // names the request, and is not part of its content
 		return r, api.Problem(
 			"invalid_request",
 			"%s",
@@ -223,8 +224,8 @@ func (s *service) save(
 	return r, err
 }
 
-// newRun turns a request into the run that it asks for, or says all that is wrong with it. def is what a
-// definition says about it.
+// newRun returns the run for a request, or all problems of the request. def has the defaults of the
+// definition.
 func (s *service) newRun(
 	ctx context.Context,
 	in *createInput,
@@ -299,21 +300,21 @@ func (s *service) newRun(
 	return n, files, err
 }
 
-// problems are what is wrong with the fields of a request.
+// problems are the invalid fields of a request.
 type problems []api.FieldError
 
 func (p *problems) add(field, format string, args ...any) {
 	*p = append(*p, api.FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
-// text adds a problem when a value holds what no database keeps.
+// text adds a problem if no database can store a value.
 func (p *problems) text(field, value string) {
 	if !clean(value) {
 		p.add(field, "holds a NUL character or invalid UTF-8")
 	}
 }
 
-// line adds a problem when a value is not what a definition may have in its place: text on one line.
+// line adds a problem if a value is not text on one line, as in a definition.
 func (p *problems) line(field, value string) {
 	if !utf8.ValidString(value) {
 		p.text(field, value)
@@ -336,7 +337,7 @@ func (p problems) err() error {
 	return e
 }
 
-// source is the RunSourceType of what a client says it is.
+// source returns the RunSourceType for the name of a client.
 func source(client string) string {
 	switch client {
 	case "cli":
@@ -347,7 +348,7 @@ func source(client string) string {
 	return "API"
 }
 
-// title is the first line of a prompt that says something, cut to size.
+// title returns the first line of a prompt that is not blank, cut to the maximum length.
 func title(prompt string) string {
 	for line := range strings.Lines(prompt) {
 		line = strings.TrimSpace(line)
@@ -405,7 +406,7 @@ func attachments(in []AttachmentRequest, p *problems) []state.Attachment {
 			p.add(field+".file_name", "want a file name without a directory or control characters")
 		case len(name) > maxFileName:
 			p.add(field+".file_name", "at most %d bytes", maxFileName)
-		case wire.ReservedFile(strings.ToLower(name)): // a worker's file system may not tell the cases apart
+		case wire.ReservedFile(strings.ToLower(name)): // a worker's file system may ignore case
 			p.add(field+".file_name", "%s is the name of a file that every run has", name)
 		case seen[strings.ToLower(name)]:
 			p.add(field+".file_name", "another attachment has this name")

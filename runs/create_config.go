@@ -32,7 +32,7 @@ func skillName(spec string) string {
 	return path.Base(rest)
 }
 
-// config resolves the configuration of a run: what the request says, over what the definition says.
+// config resolves the configuration of a run: the request overrides the definition.
 func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *problems) *agentconfig.AmbientAgentConfig {
 	c := b.Config
 	if c == nil {
@@ -110,7 +110,7 @@ func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *probl
 	return c
 }
 
-// kept adds a problem for a value that clients of other languages could not read when it is returned.
+// kept adds a problem for a value that some clients could not parse when it is returned.
 func kept(field string, rest map[string]json.RawMessage, p *problems) {
 	for key, value := range rest {
 		if wire.Deep(value) {

@@ -13,7 +13,7 @@ import (
 	"millwright/state/notice"
 )
 
-// RunStateEvent tells of a change of a run's state; it is the data of an event named state.
+// RunStateEvent is a state change of a run: the data of an event named state.
 type RunStateEvent struct {
 	RunID     string    `json:"run_id" doc:"The run's ID"`
 	State     RunState  `json:"state" doc:"The new state"`
@@ -82,7 +82,7 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*huma.StreamResp
 	})
 }
 
-// eventStream writes what happens in a run.
+// eventStream writes the events of a run.
 type eventStream struct {
 	*service
 	*api.Events
@@ -90,7 +90,7 @@ type eventStream struct {
 	last int64 // the last entry that was written; 0 is the run's creation
 }
 
-// keepAlive is how often a stream on which nothing happens says so, for proxies.
+// keepAlive is the interval of keep-alive comments on an idle stream, for proxies.
 const keepAlive = 15 * time.Second
 
 // follow writes events until the run has ended, or ctx has.
@@ -129,9 +129,9 @@ func (e *eventStream) follow(ctx context.Context) error {
 	}
 }
 
-// catchUp writes everything that happened up to now.
+// catchUp writes all events up to now.
 func (e *eventStream) catchUp(ctx context.Context) error {
-	r, err := e.Store.Run(ctx, e.run.ID) // before its entries, so that an end is not seen before they are
+	r, err := e.Store.Run(ctx, e.run.ID) // before the entries, so that an end is not written before them
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (e *eventStream) catchUp(ctx context.Context) error {
 		e.last = 0
 	}
 
-	const page = 50 // each may be large
+	const page = 50 // entries may be large
 	for {
 		entries, err := e.Store.Entries(ctx, r.ID, e.last, page)
 		if err != nil {
@@ -170,7 +170,7 @@ func (e *eventStream) entry(ctx context.Context, entry state.Entry) error {
 	}
 
 	c := entry.Change
-	if c.State == state.RunClaimed && c.Attempt == 1 { // from now on the prompt of this execution is fixed
+	if c.State == state.RunClaimed && c.Attempt == 1 { // the prompt of this execution is fixed now
 		steps, err := e.Store.Steps(ctx, e.run, 1)
 		if err != nil {
 			return err
@@ -188,7 +188,7 @@ func (e *eventStream) entry(ctx context.Context, entry state.Entry) error {
 	})
 }
 
-// send writes an event; one with a negative ID goes together with the next.
+// send writes an event. An event with a negative ID is sent together with the next one.
 func (e *eventStream) send(name string, id int64, data any) error {
 	if id < 0 {
 		return e.Send(name, "", data)

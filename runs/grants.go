@@ -9,7 +9,7 @@ import (
 )
 
 // ungranted adds a problem for each reference to a team secret in servers, MCP servers as JSON, that def
-// does not grant. A key of role admin may refer to any.
+// does not grant. A key of role admin may use any secret.
 func ungranted(ctx context.Context, def state.AgentDefinition, servers json.RawMessage, p *problems) {
 	if api.KeyOf(ctx).Role.Allows(state.RoleAdmin) {
 		return
@@ -24,8 +24,8 @@ func ungranted(ctx context.Context, def state.AgentDefinition, servers json.RawM
 	}
 }
 
-// mayContinue returns an error when a run has team secrets that an admin key gave it beyond its definition,
-// and the key of ctx is not an admin's: who writes to the run's agent can have it show them.
+// mayContinue returns an error if a run has team secrets from an admin key that its definition does not
+// grant, and the key of ctx has a lower role. Whoever writes to the run's agent could make it reveal them.
 func (s *service) mayContinue(ctx context.Context, runID string) error {
 	if api.KeyOf(ctx).Role.Allows(state.RoleAdmin) {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"millwright/state"
 )
 
-// listInput is what GET /agent/runs takes. Parameters that are not listed are ignored.
+// listInput has the parameters of GET /agent/runs. Unknown parameters are ignored.
 type listInput struct {
 	Limit             int       `query:"limit" minimum:"1" maximum:"500" default:"20" doc:"Maximum number of items"`
 	Cursor            string    `query:"cursor" maxLength:"4096" doc:"next_cursor of the previous page; absent for the first page"`
@@ -48,7 +48,7 @@ type listInput struct {
 	metadata map[string]string
 }
 
-// Resolve reads the parameters metadata[key]=value and refuses text that no database keeps.
+// Resolve reads the parameters metadata[key]=value. It refuses text that no database can store.
 func (in *listInput) Resolve(ctx huma.Context) []error {
 	in.metadata = map[string]string{}
 	u := ctx.URL()
@@ -98,7 +98,7 @@ func (in *listInput) Resolve(ctx huma.Context) []error {
 
 var _ huma.Resolver = (*listInput)(nil)
 
-// cursor is where a page ended, and in which order.
+// cursor is the end of a page, with the order of the list.
 type cursor struct {
 	By       state.RunSort     `json:"b"`
 	Up       bool              `json:"u,omitempty"`
@@ -200,7 +200,7 @@ func (s *service) list(ctx context.Context, in *listInput) (ListRunsResponse, er
 	return page, nil
 }
 
-// filter turns the parameters into a filter. some is false when they match no run whatever there is.
+// filter returns the filter for the parameters. some is false if they can match no run.
 func (in *listInput) filter() (f state.RunFilter, some bool, err error) {
 	f = state.RunFilter{
 		Sources: in.Source, Factories: in.FactoryUID, Name: in.Name, ModelID: in.ModelID, EnvironmentID: in.EnvironmentID,

@@ -13,7 +13,7 @@ import (
 	"millwright/state"
 )
 
-// RunItem is a run in lists and alone (docs/contract.md, section 4).
+// RunItem is a run, in lists and alone (docs/contract.md, section 4).
 type RunItem struct {
 	RunID             string                          `json:"run_id" doc:"The run's ID" example:"01960f3e-8a4b-7c3d-9e5f-0a1b2c3d4e5f"`
 	TaskID            string                          `json:"task_id" doc:"The same as run_id"`
@@ -60,7 +60,7 @@ func (RunState) Schema(r huma.Registry) *huma.Schema {
 	})
 }
 
-// RunSourceType is what made a run. Others than the listed ones are possible.
+// RunSourceType is the source of a run. Values beyond the listed ones are possible.
 type RunSourceType string
 
 // Schema describes RunSourceType.
@@ -80,21 +80,21 @@ func named(r huma.Registry, name string, schema *huma.Schema) *huma.Schema {
 	return &huma.Schema{Ref: "#/components/schemas/" + name}
 }
 
-// RunStatusMessage says what became of a run.
+// RunStatusMessage describes the state of a run.
 type RunStatusMessage struct {
 	Message   string `json:"message" doc:"Text for people"`
 	ErrorCode string `json:"error_code,omitempty" doc:"Kind of failure" example:"agent_process_failed"`
 	Retryable bool   `json:"retryable" doc:"Whether a retry may succeed"`
 }
 
-// RunCreatorInfo says who made or executes a run.
+// RunCreatorInfo identifies the creator or executor of a run.
 type RunCreatorInfo struct {
 	Type        string `json:"type" enum:"user,service_account" doc:"Kind"`
 	UID         string `json:"uid" doc:"Identifier"`
 	DisplayName string `json:"display_name" doc:"Name"`
 }
 
-// AdvertisedSkill is a skill that an agent said it has.
+// AdvertisedSkill is a skill that an agent advertised.
 type AdvertisedSkill struct {
 	Name           string `json:"name" doc:"Name of the skill"`
 	SkillPath      string `json:"skill_path,omitempty" doc:"Path of the skill"`
@@ -108,7 +108,7 @@ type AttachmentInfo struct {
 	SizeBytes int64  `json:"size_bytes" doc:"Its size"`
 }
 
-// item describes a run.
+// item returns the API's form of a run.
 func (s *service) item(r state.Run, files []state.Attachment) RunItem {
 	item := RunItem{
 		RunID: r.ID, TaskID: r.ID, RootRunID: r.RootRunID, ParentRunID: r.ParentRunID, Title: r.Title, Prompt: r.Prompt, State: RunState(r.State),

@@ -1,6 +1,6 @@
 // Package runs is the runs API: creating, listing, steering and reading agent runs, and their
-// conversations. The shapes are those of docs/contract.md, section 4; the types here carry the names of
-// service.md and make their part of openapi.yaml.
+// conversations. docs/contract.md, section 4, describes it, and openapi.yaml is generated from the types
+// here.
 package runs
 
 import (
@@ -16,16 +16,17 @@ import (
 	"millwright/trace"
 )
 
-// Config says what the endpoints work on. Store is required.
+// Config configures the endpoints. Store is required.
 type Config struct {
 	Store *state.Store
-	// Dispatcher tells workers of cancellations at once. Without one they learn at their next heartbeat.
+	// Dispatcher notifies workers of cancellations at once. Without it they learn of them at their next
+	// heartbeat.
 	Dispatcher *dispatch.Dispatcher
 	// PublicURL is the origin of the dashboard, for links.
 	PublicURL string
-	// Harnesses are the names of the harnesses that a run may ask for; nil: not known, any name goes.
+	// Harnesses are the names of the harnesses that a run may select; nil accepts any name.
 	Harnesses []string
-	// Log receives what went wrong inside; nil discards it.
+	// Log receives internal errors; nil discards them.
 	Log *slog.Logger
 	// Tracer begins the traces of runs; nil: none.
 	Tracer *trace.Tracer
@@ -59,7 +60,7 @@ type RunPath struct {
 	RunID string `path:"runId" doc:"The run's ID"`
 }
 
-// run returns the run that the path names. What is no run ID names no run.
+// run returns the run that the path names. Text that is not a run ID names no run.
 func (s *service) run(ctx context.Context, p RunPath) (state.Run, error) {
 	id, ok := runID(p.RunID)
 	if !ok {

@@ -16,11 +16,11 @@ import (
 	"millwright/trace"
 )
 
-// Clock starts the runs of automations with a schedule: each tick of each schedule makes one run, however
-// many servers share the state. It works until ctx ends.
+// Clock starts the runs of automations with a schedule, until ctx ends. Each tick of a schedule makes one
+// run, however many servers share the state.
 //
-// A tick that no server was there for is made up for when it is at most an hour ago, and only the last one
-// of each schedule; older ones are gone.
+// If no server ran at a tick, the run starts up to an hour late. Only the last missed tick of each schedule
+// counts.
 func Clock(ctx context.Context, store *state.Store, tracer *trace.Tracer, log *slog.Logger) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -46,16 +46,16 @@ func Clock(ctx context.Context, store *state.Store, tracer *trace.Tracer, log *s
 }
 
 const (
-	clockReload = 30 * time.Second // how often the definitions are read even without a notice
+	clockReload = 30 * time.Second // interval of reading the definitions without a notice
 	clockAgain  = 200 * time.Millisecond
 	maxBackoff  = time.Minute // between tries of a schedule that cannot fire
 	madeUpFor   = time.Hour
 
-	// loopSchedules is the loop over all schedules, as one that may skip rows.
+	// loopSchedules names the loop in reports of skipped rows.
 	loopSchedules = "schedules"
 )
 
-// clock is the schedules of all factories, as they were read last.
+// clock has the schedules of all factories as last read.
 type clock struct {
 	store   *state.Store
 	tracer  *trace.Tracer
@@ -66,7 +66,7 @@ type clock struct {
 	failing map[state.ScheduleKey]failure
 }
 
-// failure is why a schedule is not tried for a while.
+// failure is an error of a schedule, which is not tried again for a while.
 type failure struct {
 	until time.Time
 	wait  time.Duration
@@ -83,7 +83,7 @@ type entry struct {
 	last       time.Time
 }
 
-// round fires what is due and returns when to look again.
+// round fires the due schedules and returns the time of the next round.
 func (c *clock) round(ctx context.Context, now time.Time) time.Time {
 	if c.stale || now.Sub(c.loaded) >= clockReload || now.Before(c.loaded) {
 		if err := c.load(ctx, now); err != nil {
@@ -112,8 +112,8 @@ func (c *clock) round(ctx context.Context, now time.Time) time.Time {
 	return next
 }
 
-// visit fires a schedule that is due and returns when to look at it again. One that cannot fire is skipped for
-// a while, and does not keep the others from firing.
+// visit fires a due schedule and returns the time of its next visit. A failing schedule is skipped for a
+// while, and does not stop the others.
 func (c *clock) visit(ctx context.Context, e *entry, now time.Time) (time.Time, error) {
 	failed := c.failing[e.key]
 	if now.Before(failed.until) {
@@ -150,7 +150,7 @@ func (c *clock) skip(factory string, key state.ScheduleKey, err error) {
 	c.store.Skip(loopSchedules, factory, "schedule "+cron+" of automation "+key.AutomationUID, err)
 }
 
-// lastTick returns the last tick after last and not after now; the zero time when there is none.
+// lastTick returns the last tick after last up to now, or the zero time.
 func lastTick(s cron.Schedule, last, now time.Time) time.Time {
 	tick := s.Next(last)
 	if tick.IsZero() || tick.After(now) {
@@ -160,7 +160,7 @@ func lastTick(s cron.Schedule, last, now time.Time) time.Time {
 		return tick.Add(now.Sub(tick) / every.Delay * every.Delay)
 	}
 
-	if from := now.Add(-2 * madeUpFor); tick.Before(from) { // ticks that are gone need not be counted one by one
+	if from := now.Add(-2 * madeUpFor); tick.Before(from) { // old ticks need not be counted one by one
 		if later := s.Next(from); !later.After(now) {
 			tick = later
 		}
@@ -176,7 +176,7 @@ func lastTick(s cron.Schedule, last, now time.Time) time.Time {
 	}
 }
 
-// fire makes the run of a tick, or skips it where the automation is disabled or the tick is long gone.
+// fire makes the run of a tick. It skips the tick if the automation is disabled or the tick is too old.
 func (c *clock) fire(ctx context.Context, e *entry, tick, now time.Time) error {
 	ctx, span := c.tracer.Start(ctx, "tick", tick)
 	defer span.End()
@@ -209,7 +209,7 @@ func (c *clock) fire(ctx context.Context, e *entry, tick, now time.Time) error {
 	return nil
 }
 
-// run is the run that a tick starts.
+// run returns the run of a tick.
 func (e *entry) run(now time.Time) state.NewRun {
 	a := e.automation
 	id := state.NewRunID()
@@ -226,7 +226,7 @@ func (e *entry) run(now time.Time) state.NewRun {
 	return r
 }
 
-// load reads the schedules of all factories. Those that cannot be read are skipped.
+// load reads the schedules of all factories. It skips unreadable ones.
 func (c *clock) load(ctx context.Context, now time.Time) error {
 	routing, err := c.store.Routing(ctx)
 	if err != nil {
@@ -296,8 +296,8 @@ func scheduled(f state.RoutedFactory) (all []*entry) {
 	return all
 }
 
-// resume tells the schedules of a factory when they last fired, and notes new ones. Of one that cannot be noted
-// last stays zero.
+// resume sets the last tick of each schedule of a factory, and records new schedules. If a schedule cannot
+// be recorded, its last stays zero.
 func (c *clock) resume(ctx context.Context, factory string, all []*entry, now time.Time) error {
 	known, err := c.store.Schedules(ctx, factory)
 	if err != nil {

@@ -17,7 +17,7 @@ type RunFollowupRequest struct {
 	Message string `json:"message" minLength:"1" doc:"The text; not blank"`
 }
 
-// RunFollowupResponse says what became of a message.
+// RunFollowupResponse is the effect of a message.
 type RunFollowupResponse struct {
 	FollowupID string                `json:"followup_id" doc:"The message's ID"`
 	Outcome    state.FollowupOutcome `json:"outcome" enum:"queued_prompt,queue_pending,handoff_execution" doc:"queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again"`
@@ -85,7 +85,7 @@ func (s *service) followup(ctx context.Context, in *followupInput) (RunFollowupR
 		in.Body.Message,
 		idempotency(ctx, in.IdempotencyKey, append([]byte(id+"\n"), in.RawBody...)),
 	)
-	if errors.Is(err, state.ErrFull) { // they go when the execution ends
+	if errors.Is(err, state.ErrFull) { // they are sent when the execution ends
 		return RunFollowupResponse{}, api.Problem("conflict", "%s", strings.TrimSuffix(err.Error(), ": "+state.ErrFull.Error())).
 			WaitingHelps()
 	}

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// maxAsks is how many asks wait on one server at most.
+// maxAsks bounds the asks that wait on one server.
 const maxAsks = 10_000
 
-// ask is a worker's request for a run, which waits until there is one.
+// ask is a worker's request for a run, which waits for a queued run.
 type ask struct {
 	worker, instance string
-	name             string // for people
-	reply            string // subject that is answered
+	name             string // display name
+	reply            string // subject of the answer
 	until            time.Time
 	expire           *time.Timer
 	place            *list.Element // nil while it does not wait
@@ -21,7 +21,7 @@ type ask struct {
 
 // asks are those that wait on this server, in the order in which they came.
 type asks struct {
-	nothing func(*ask) // answers that there is no run yet
+	nothing func(*ask) // answers that no run is queued
 	came    chan struct{}
 
 	mu      sync.Mutex
@@ -34,7 +34,7 @@ func (q *asks) init(nothing func(*ask)) {
 	q.came = make(chan struct{}, 1)
 }
 
-// add lets an ask wait. It reports whether there is room.
+// add lets an ask wait. It reports false if too many wait.
 func (q *asks) add(a *ask) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,7 +78,7 @@ func (q *asks) len() int {
 	return q.waiting.Len()
 }
 
-// take returns the first asks, at most n, which no longer wait.
+// take removes and returns the first asks, at most n.
 func (q *asks) take(n int) []*ask {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,7 +98,7 @@ func (q *asks) remove(a *ask) {
 	a.expire.Stop()
 }
 
-// giveBack lets asks that were taken wait on, before all others.
+// giveBack puts asks back, before all others.
 func (q *asks) giveBack(taken []*ask) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -116,7 +116,7 @@ func (q *asks) giveBack(taken []*ask) {
 	}
 }
 
-// leave ends the wait of all asks that are called off.
+// leave ends the wait of withdrawn asks.
 func (q *asks) leave(off func(*ask) bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -130,7 +130,7 @@ func (q *asks) leave(off func(*ask) bool) {
 	}
 }
 
-// close ends the wait of all asks, and of those that come.
+// close ends the wait of all present and future asks.
 func (q *asks) close() {
 	q.mu.Lock()
 	q.closed = true

@@ -19,8 +19,8 @@ import (
 // peerName is the name in the certificate that the servers of a cluster show each other.
 const peerName = "millwright-peer"
 
-// cluster makes the embedded server one of a cluster. Its servers need no certificates: they share the
-// master key, and each derives from it the one key that all of them show and trust.
+// cluster adds the embedded server to a cluster. The servers need no certificates: each derives the same
+// key from the shared master key, and all of them present and trust it.
 func (d *Dispatcher) cluster(opts *server.Options) error {
 	host, port, err := splitAddress(d.cfg.Cluster[0])
 	if err != nil {

@@ -1,10 +1,12 @@
-// Package dispatch gives queued runs to workers, and answers what workers ask about the runs that they hold.
+// Package dispatch gives queued runs to workers, and answers their requests about the runs that they hold.
 //
-// The rows of runs are the queue. Workers ask for work over NATS, and their asks wait at a server; it is
-// woken by the state's notice of a queued run, claims the oldest ones for the asks that wait, and answers
-// with work orders. From then on the lease in the database says whether the worker lives, and each of its
-// writes carries the claim's token. A claim that did not reach its worker is given back, and a reaper takes
-// runs back whose lease ran out. NATS keeps nothing: what it loses is asked for again.
+// The rows of runs are the queue. Workers ask for work over NATS, and their asks wait at a server. A notice
+// of the state about a queued run wakes the server. It claims the oldest runs for the waiting asks, and
+// answers with work orders.
+//
+// From then on, the lease in the database tells whether the worker is alive, and each of the worker's
+// writes carries the claim's token. A claim that does not reach its worker is released. A reaper requeues
+// runs whose lease expired. NATS stores nothing; workers repeat lost requests.
 package dispatch
 
 import (
@@ -28,26 +30,26 @@ import (
 	"millwright/trace"
 )
 
-// Config says how a server dispatches runs. Store is required; the rest may be zero: an embedded NATS
-// server without a port, for workers in this process.
+// Config configures the dispatch of a server. Store is required. The other zero values mean an embedded
+// NATS server without a port, for workers in this process.
 type Config struct {
 	Store *state.Store
 	// Listen is the address on which the embedded NATS server accepts workers; none when empty.
 	Listen string
-	// Cluster makes the embedded server one of a cluster: the address on which it accepts its peers,
-	// then the addresses of the peers. The servers of a cluster share the state, and trust each other by
-	// a secret derived from its master key.
+	// Cluster adds the embedded server to a cluster: the address on which it accepts its peers, then the
+	// addresses of the peers. The servers of a cluster share the state, and trust each other through a
+	// secret derived from its master key.
 	Cluster []string
 	// URL is the address of an existing NATS to use in place of the embedded one.
 	URL string
-	// Credentials is a file that says who we are at URL; see [wire.ReadCredentials]. Empty: nobody.
+	// Credentials is the file with the credentials for URL; see [wire.ReadCredentials]. Empty: none.
 	Credentials string
 	// Certificate returns the certificate of Listen at each handshake. Off loopback it is required.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Lease is how long a worker may be silent before its run is taken away; 30 seconds when zero.
 	Lease time.Duration
-	// Poll is how often a server with waiting workers looks at the queue, though no notice tells of a
-	// run; a second when zero.
+	// Poll is the interval at which a server with waiting workers reads the queue without a notice; a
+	// second when zero.
 	Poll time.Duration
 	// FactoryRuns is how many runs of one factory workers hold at once, over all servers; 0 is any number.
 	FactoryRuns int
@@ -55,7 +57,7 @@ type Config struct {
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: none.
 	Registerer prometheus.Registerer
-	// Tracer goes on with the traces of runs; nil: none.
+	// Tracer continues the traces of runs; nil: none.
 	Tracer *trace.Tracer
 }
 
@@ -63,30 +65,30 @@ type Config struct {
 type Dispatcher struct {
 	cfg         Config
 	embedded    *server.Server
-	password    string // of our own connections to the embedded server
+	password    string // of the server's own connections to the embedded NATS
 	nc          *nats.Conn
 	served      []*nats.Subscription
-	undelivered string // subject below which NATS tells of orders that reached nobody
+	undelivered string // prefix of the subjects on which NATS reports orders that reached nobody
 	metrics     *metrics
 	asks        asks
 	queue       queue
 	perFactory  atomic.Int64  // runs of one factory that workers hold at once; 0: any number
-	slots       chan struct{} // bounds the requests of workers that are handled at once
-	orders      chan struct{} // bounds the claimed runs whose orders are made at once
+	slots       chan struct{} // bounds the concurrent requests of workers
+	orders      chan struct{} // bounds the claimed runs whose orders are in the making
 	stop        context.CancelFunc
 	ctx         context.Context
 	mu          sync.Mutex // of the beginning of what wg waits for
 	wg          sync.WaitGroup
 }
 
-// Bounds of what is done at once.
+// Bounds of concurrent work.
 const (
 	maxRequests = 64 // requests of workers, asks aside
-	maxOrders   = 32 // runs that were claimed, and whose orders are not sent yet
+	maxOrders   = 32 // claimed runs whose orders are not sent yet
 )
 
-// Start begins to dispatch. It returns an error when the configuration cannot work or NATS cannot be
-// reached; later losses of NATS heal by themselves.
+// Start starts the dispatch. It returns an error if the configuration is invalid or NATS is unreachable.
+// After later losses of NATS it reconnects.
 func Start(ctx context.Context, cfg Config) (*Dispatcher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -112,7 +114,7 @@ func Start(ctx context.Context, cfg Config) (*Dispatcher, error) {
 		orders:      make(chan struct{}, maxOrders),
 	}
 
-	d.queue.heard.Store(1) // runs may have waited before we came
+	d.queue.heard.Store(1) // runs may have waited before this server started
 	d.asks.init(func(a *ask) { d.answer(a.reply, wire.Answer{}) })
 	d.SetFactoryRuns(cfg.FactoryRuns)
 	d.ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -142,7 +144,7 @@ func (d *Dispatcher) start(ctx context.Context) error {
 		}
 	}
 
-	if !d.cfg.Store.Shared() { // no other process can hold a run of ours: we, or our worker, died
+	if !d.cfg.Store.Shared() { // only a former process of this server can hold a run, and it died
 		if err := d.reapOwn(ctx); err != nil {
 			return err
 		}
@@ -164,7 +166,7 @@ func (d *Dispatcher) start(ctx context.Context) error {
 	return nil
 }
 
-// claimers is how many claims may be under way: SQLite has one writer.
+// claimers is the number of concurrent claims: SQLite has one writer.
 func (d *Dispatcher) claimers() int {
 	if d.cfg.Store.Shared() {
 		return 3
@@ -193,12 +195,12 @@ func (d *Dispatcher) connect(ctx context.Context, opts ...nats.Option) (*nats.Co
 	return nc, nil
 }
 
-// Close ends the dispatch and, with it, the embedded NATS server. Workers keep what they have; those in
-// this process are to be ended before.
+// Close ends the dispatch and the embedded NATS server. Workers keep their runs. End the workers in this
+// process first.
 func (d *Dispatcher) Close(ctx context.Context) {
 	d.unsubscribe()
 	d.asks.close()
-	d.mu.Lock() // nothing begins after this
+	d.mu.Lock() // no work starts after this
 	d.stop()
 	d.mu.Unlock()
 	d.wg.Wait()
@@ -214,8 +216,8 @@ func (d *Dispatcher) Close(ctx context.Context) {
 	}
 }
 
-// LocalWorker is the UID of the worker in the process of a server that has the state to itself. The
-// worker of a replica has this as the prefix of a random one.
+// LocalWorker is the UID of the worker in the process of the only server of a state. In a replica it is the
+// prefix of a random UID.
 const LocalWorker = "local"
 
 // Client returns a connection for the worker in this process. Close it when the worker has ended.
@@ -231,16 +233,16 @@ func (d *Dispatcher) Client() (*wire.Client, error) {
 	return wire.NewClient(nc, uid), nil
 }
 
-// Cancelled ends the trace of a run that was cancelled before a worker had it. r is the run as
-// [state.Store.RequestCancel] returned it.
+// Cancelled ends the trace of a run that was cancelled before a worker claimed it. r is the result of
+// [state.Store.RequestCancel].
 func (d *Dispatcher) Cancelled(r state.Run) {
 	if r.State.Ended() {
 		d.ended(r, time.Now())
 	}
 }
 
-// cancelLoop tells workers that the end of a run which they hold was asked for, without waiting for their
-// next heartbeats. The worker may be at any server's NATS.
+// cancelLoop notifies workers of requests to cancel their runs, before their next heartbeats. The worker
+// may be connected to any server's NATS.
 func (d *Dispatcher) cancelLoop(notices <-chan notice.Notice) {
 	for {
 		select {

@@ -94,7 +94,7 @@ func (d *Dispatcher) listen(opts *server.Options) error {
 	return nil
 }
 
-// probe says why this process cannot listen on an address: the server itself only logs it, and gives up later.
+// probe returns the error of listening on an address: the embedded server only logs it, and gives up later.
 func probe(host string, port int) error {
 	l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(max(port, 0))))
 	if err != nil {
@@ -123,7 +123,7 @@ func splitAddress(address string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// Addr returns the address on which workers reach the embedded server, or "" when it has none.
+// Addr returns the address of the embedded server for workers, or "" if it has none.
 func (d *Dispatcher) Addr() string {
 	if d.embedded == nil || d.cfg.Listen == "" {
 		return ""
@@ -134,15 +134,16 @@ func (d *Dispatcher) Addr() string {
 	return ""
 }
 
-// gate lets our own connections do all, and workers use their own subjects (docs/contract.md, section 10).
+// gate allows the server's own connections everything, and workers their own subjects (docs/contract.md,
+// section 10).
 type gate struct {
 	store    *state.Store
 	password string
 	log      *slog.Logger
 }
 
-// Check reports whether a client may connect, and sets what it may do. The name is the UID of an API key
-// of role worker, the password its secret.
+// Check reports whether a client may connect, and sets its permissions. The user name is the UID of an API
+// key of role worker, the password its secret.
 func (g *gate) Check(c server.ClientAuthentication) bool {
 	opts := c.GetOpts()
 	if opts.Username == serverUser {
@@ -169,7 +170,7 @@ func (g *gate) Check(c server.ClientAuthentication) bool {
 	return true
 }
 
-// Permissions are what a worker with this UID may do: what an external NATS is to be told.
+// Permissions returns the permissions of the worker with this UID. An external NATS needs the same.
 func Permissions(uid string) *server.Permissions {
 	return &server.Permissions{
 		Publish: &server.SubjectPermission{Allow: []string{wire.Subject(uid, ">")}},
@@ -179,7 +180,7 @@ func Permissions(uid string) *server.Permissions {
 	}
 }
 
-// natsLog hands the embedded server's warnings to our log, and drops its chatter.
+// natsLog passes the warnings of the embedded server to our log, and drops its other messages.
 type natsLog struct{ log *slog.Logger }
 
 func (l *natsLog) Noticef(string, ...any) {}

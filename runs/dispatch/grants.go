@@ -8,11 +8,11 @@ import (
 	"millwright/state"
 )
 
-// A run is created with what the definition granted then. The definition may have changed since, so both
-// checks look at what is applied now.
+// A run was created with the grants of that time. The definition may have changed since, so both checks use
+// the applied one.
 
-// checkSecrets returns an unfitError when a run's environment would hold a team secret that the applied
-// definition does not grant to it any more.
+// checkSecrets returns an unfitError if a run's environment would contain a team secret that the applied
+// definition does not grant.
 func (d *Dispatcher) checkSecrets(ctx context.Context, r state.Run) error {
 	if len(r.Secrets) == 0 {
 		return nil
@@ -32,8 +32,8 @@ func (d *Dispatcher) checkSecrets(ctx context.Context, r state.Run) error {
 	return nil
 }
 
-// checkReferences returns an unfitError when a run's MCP servers, as JSON, refer to a team secret that
-// neither the applied definition grants them nor the admin key that made the run.
+// checkReferences returns an unfitError if a run's MCP servers, as JSON, refer to a team secret that
+// neither the applied definition nor the admin key of the run grants.
 func (d *Dispatcher) checkReferences(ctx context.Context, r state.Run, servers []byte) error {
 	ungranted, err := d.cfg.Store.UngrantedReferences(ctx, r, servers)
 	if err != nil || len(ungranted) == 0 {

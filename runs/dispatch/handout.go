@@ -21,10 +21,10 @@ import (
 const (
 	maxWait     = time.Minute // for work
 	maxInstance = 64          // bytes of the name of a process
-	maxName     = 200         // bytes of the worker's UID, and of its name for people
+	maxName     = 200         // bytes of the worker's UID, and of its display name
 )
 
-// onClaim lets a worker's ask wait for a run. While we are closing, another server may have work.
+// onClaim lets a worker's ask wait for a run. While this server closes, another one may have work.
 func (d *Dispatcher) onClaim(m *nats.Msg) {
 	ok := d.spawn(func() {
 		err := d.await(m)
@@ -75,7 +75,7 @@ func (d *Dispatcher) await(m *nats.Msg) error {
 	return nil
 }
 
-// onLeave calls off the asks of a process that ends, so that they are answered at once.
+// onLeave withdraws the asks of a process that ends, so that they are answered at once.
 func (d *Dispatcher) onLeave(m *nats.Msg) {
 	var r wire.Request
 	if json.Unmarshal(m.Data, &r) == nil {
@@ -84,19 +84,19 @@ func (d *Dispatcher) onLeave(m *nats.Msg) {
 	}
 }
 
-// queue is what this server knows of the queue of runs.
+// queue has this server's knowledge of the queue of runs.
 type queue struct {
-	heard   atomic.Int64 // counts what hints at a run
-	emptyAt atomic.Int64 // the value of heard when the queue was found empty
-	ours    atomic.Bool  // a run was queued here that the other servers may not know of
+	heard   atomic.Int64 // counts hints at a queued run
+	emptyAt atomic.Int64 // value of heard at the time when the queue was empty
+	ours    atomic.Bool  // a run was queued here, and other servers may not know of it
 	failing atomic.Bool  // the last claim failed
-	served  atomic.Value // string: the factory whose run was handed out last
+	served  atomic.Value // string: the factory of the last run that was handed out
 }
 
-// empty reports whether nothing was heard of a run since the queue was empty.
+// empty reports whether the queue was empty and no hint came since.
 func (q *queue) empty() bool { return q.emptyAt.Load() == q.heard.Load() }
 
-// listenLoop wakes a claimer when there may be a run, and from time to time.
+// listenLoop wakes a claimer on hints at a queued run, and at intervals.
 func (d *Dispatcher) listenLoop(queued <-chan notice.Notice) {
 	tick := time.NewTicker(d.cfg.Poll)
 	defer tick.Stop()
@@ -129,8 +129,8 @@ func (d *Dispatcher) look() {
 	d.asks.wake()
 }
 
-// claimLoop gives queued runs to the asks that wait here, until the queue is empty. Runs for which nobody
-// waits are told to the other servers.
+// claimLoop gives queued runs to the waiting asks, until the queue is empty. If no ask waits, it notifies
+// the other servers.
 func (d *Dispatcher) claimLoop() {
 	for {
 		select {
@@ -139,7 +139,7 @@ func (d *Dispatcher) claimLoop() {
 		case <-d.asks.came:
 		}
 
-		for n := 1; !d.queue.empty(); n = min(2*n, maxOrders) { // of a backlog more at once
+		for n := 1; !d.queue.empty(); n = min(2*n, maxOrders) { // claim more at once of a backlog
 			if !d.handOut(n) {
 				break
 			}
@@ -153,7 +153,7 @@ func (d *Dispatcher) claimLoop() {
 	}
 }
 
-// take returns the asks to serve next, at most n, and no more than orders can be made for.
+// take returns the next asks to serve, at most n, and at most as many as there is room for orders.
 func (d *Dispatcher) take(n int) []*ask {
 	n = min(n, d.asks.len())
 	if n == 0 {
@@ -181,7 +181,7 @@ func (d *Dispatcher) take(n int) []*ask {
 	return taken
 }
 
-// ordered makes room for the orders of n more runs.
+// ordered releases the room of n orders.
 func (d *Dispatcher) ordered(n int) {
 	for range n {
 		<-d.orders
@@ -193,8 +193,8 @@ const (
 	retryPause   = 100 * time.Millisecond // while the database is away
 )
 
-// handOut claims runs for at most n asks and has their orders sent. It reports whether there were asks, and
-// the state could be reached.
+// handOut claims runs for at most n asks and sends their orders. It reports whether asks waited and the
+// state was reachable.
 func (d *Dispatcher) handOut(n int) bool {
 	taken := d.take(n)
 	if len(taken) == 0 {
@@ -232,7 +232,7 @@ func (d *Dispatcher) handOut(n int) bool {
 			d.cfg.Log.Warn("dispatch: claim queued runs: trying again", "error", err)
 		}
 
-		d.queue.heard.Add(1) // another claimer may have found the queue empty but for what this one let go
+		d.queue.heard.Add(1) // another claimer may have found the queue empty except for the runs that this one released
 		time.AfterFunc(retryPause, d.asks.wake)
 		return false
 	}
@@ -245,8 +245,8 @@ func (d *Dispatcher) handOut(n int) bool {
 	return true
 }
 
-// sendOrder makes the order of a claimed run and sends it to the worker that asked, unless the worker's key
-// was revoked before the claim.
+// sendOrder makes the order of a claimed run and sends it to the asking worker, unless the worker's key was
+// revoked before the claim.
 func (d *Dispatcher) sendOrder(a *ask, c state.Claimed) {
 	ctx := context.WithoutCancel(d.ctx)
 	if err := d.admitted(ctx, a.worker); errors.Is(err, wire.ErrRefused) {
@@ -278,7 +278,7 @@ func (d *Dispatcher) sendOrder(a *ask, c state.Claimed) {
 
 	span.Fail(code).End()
 	d.cfg.Log.Warn("run cannot be prepared", "run_id", c.Run.ID, "error", err)
-	if errors.Is(err, state.ErrUnavailable) || errors.Is(err, errUndelivered) { // it returns when the hold is over
+	if errors.Is(err, state.ErrUnavailable) || errors.Is(err, errUndelivered) { // the run is requeued when the hold ends
 		d.answer(a.reply, failure(err))
 		return
 	}
@@ -288,7 +288,7 @@ func (d *Dispatcher) sendOrder(a *ask, c state.Claimed) {
 	d.asks.wake()
 }
 
-// orderInTime makes a work order. While the state cannot be read it tries again, for as long as the worker has
+// orderInTime makes a work order. While the state is unreadable it retries, for as long as the worker has
 // time to begin.
 func (d *Dispatcher) orderInTime(ctx context.Context, c state.Claimed) (*wire.Order, error) {
 	for began := time.Now(); ; {
@@ -305,10 +305,10 @@ func (d *Dispatcher) orderInTime(ctx context.Context, c state.Claimed) (*wire.Or
 	}
 }
 
-// errUndelivered says that an order could not be handed to NATS.
+// errUndelivered reports that NATS did not accept an order.
 var errUndelivered = errors.New("the order is not sent")
 
-// deliver sends an order. NATS tells below d.undelivered, by the subject, when nobody receives it.
+// deliver sends an order. If nobody receives it, NATS reports its subject under d.undelivered.
 func (d *Dispatcher) deliver(a *ask, o *wire.Order) error {
 	body, err := json.Marshal(wire.Answer{Order: o})
 	if err != nil {
@@ -327,7 +327,7 @@ func (d *Dispatcher) deliver(a *ask, o *wire.Order) error {
 	return nil
 }
 
-// onUndelivered gives back a run whose order reached nobody: its worker is gone, with all that it asked.
+// onUndelivered releases a run whose order reached nobody. Its worker is gone, so its asks end too.
 func (d *Dispatcher) onUndelivered(m *nats.Msg) {
 	part := strings.Split(strings.TrimPrefix(m.Subject, d.undelivered+"."), ".")
 	c := state.Claim{RunID: part[0], Worker: part[1], Token: part[2]}
@@ -338,14 +338,14 @@ func (d *Dispatcher) onUndelivered(m *nats.Msg) {
 	})
 }
 
-// release gives back a run that its worker has not got. It returns by itself when the hold is over.
+// release requeues a run that did not reach its worker. If that fails, the end of the hold requeues it.
 func (d *Dispatcher) release(ctx context.Context, c state.Claim) {
 	if err := d.cfg.Store.ReleaseRun(ctx, c); err != nil {
 		d.cfg.Log.Warn("dispatch: give back a run", "run_id", c.RunID, "error", err)
 	}
 }
 
-// giveUp ends a run that was claimed and for which no work order can be made.
+// giveUp ends a claimed run for which no work order can be made.
 func (d *Dispatcher) giveUp(ctx context.Context, c state.Claim, code string, cause error) {
 	_, err := d.cfg.Store.StartRun(ctx, c, d.cfg.Lease)
 	if err == nil {

@@ -9,7 +9,7 @@ import (
 	"millwright/state"
 )
 
-// metrics describe the queue and what became of runs.
+// metrics describe the queue and the results of runs.
 type metrics struct {
 	store    *state.Store
 	queued   *prometheus.Desc
@@ -58,7 +58,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	m.duration.Describe(ch)
 }
 
-// Collect sends all metrics. Those of the queue are left out while the state cannot be read.
+// Collect sends all metrics. It omits those of the queue while the state is unreadable.
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

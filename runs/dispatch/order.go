@@ -15,12 +15,12 @@ import (
 	"millwright/state"
 )
 
-// unfitError says why a run can never be executed as it is.
+// unfitError is the reason why a run can never be executed as stored.
 type unfitError struct{ error }
 
 func unfit(format string, args ...any) error { return unfitError{fmt.Errorf(format, args...)} }
 
-// order makes the work order of a claimed run. An unfitError says that none can be made.
+// order makes the work order of a claimed run. It returns an unfitError if that is impossible.
 func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wire.Order, error) {
 	var config struct {
 		ModelID       string `json:"model_id"`
@@ -88,7 +88,7 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 		if used+f.Size <= wire.MaxInline {
 			a, err := d.cfg.Store.Attachment(ctx, r, a.Name)
 			if errors.Is(err, state.ErrNotFound) {
-				continue // the payload was forgotten meanwhile
+				continue // retention deleted the payload meanwhile
 			}
 			if err != nil {
 				return nil, err
@@ -104,7 +104,7 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 	return o, nil
 }
 
-// runner looks up what a definition says of a runner. One that is not of the factory asks for nothing.
+// runner returns the definition's settings of a runner; zero if the factory has no such runner.
 func (d *Dispatcher) runner(ctx context.Context, factoryUID, name string) (*wire.Runner, error) {
 	if factoryUID == "" || name == "" {
 		return nil, nil
@@ -129,7 +129,7 @@ func (d *Dispatcher) runner(ctx context.Context, factoryUID, name string) (*wire
 	return out, nil
 }
 
-// inline puts the body into the order if there is room.
+// inline adds the body to the order if it fits.
 func inline(f *wire.File, body []byte, used *int) {
 	if *used+len(body) > wire.MaxInline {
 		return
@@ -138,7 +138,7 @@ func inline(f *wire.File, body []byte, used *int) {
 	*used += len(body)
 }
 
-// fileBody returns a file of a run's working directory. ErrNotFound when it has none of this name.
+// fileBody returns a file of a run's working directory, or ErrNotFound.
 func (d *Dispatcher) fileBody(ctx context.Context, r state.Run, name string) ([]byte, error) {
 	switch name {
 	case wire.PromptFile:
@@ -185,8 +185,7 @@ func (d *Dispatcher) skills(ctx context.Context, r state.Run) ([]byte, error) {
 	return json.Marshal(skills)
 }
 
-// conversation returns all that was said before this attempt, the runs before it in its conversation
-// included.
+// conversation returns the conversation before this attempt, including earlier runs.
 func (d *Dispatcher) conversation(ctx context.Context, r state.Run) ([]byte, error) {
 	runs, err := d.cfg.Store.Conversation(ctx, r.ConversationID, r.ID)
 	if err != nil {
@@ -197,7 +196,7 @@ func (d *Dispatcher) conversation(ctx context.Context, r state.Run) ([]byte, err
 	for _, other := range runs {
 		said := other.Steps
 		if last := r.Execution - 1; other.RunID == r.ID && len(said[last].Steps) == 0 {
-			said = said[:last] // nothing was said yet of what this attempt is given
+			said = said[:last] // this attempt's prompt is not part of the conversation yet
 		}
 
 		steps = append(steps, said...)
@@ -209,7 +208,7 @@ func (d *Dispatcher) conversation(ctx context.Context, r state.Run) ([]byte, err
 	}{r.ConversationID, steps})
 }
 
-// servers returns mcp.json, with the references to team secrets resolved, and the secret values in it.
+// servers returns mcp.json with resolved references to team secrets, and the values of these secrets.
 func (d *Dispatcher) servers(ctx context.Context, r state.Run) (body []byte, used []string, err error) {
 	raw, err := d.cfg.Store.Servers(ctx, r)
 	if err != nil || raw == nil {

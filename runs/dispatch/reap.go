@@ -7,7 +7,7 @@ import (
 	"millwright/state"
 )
 
-// reapLoop takes runs away from workers that are silent for too long.
+// reapLoop requeues runs of workers that were silent for too long.
 func (d *Dispatcher) reapLoop() {
 	slack := d.cfg.Lease / 6 // for servers whose clocks differ
 	tick := time.NewTicker(slack)
@@ -29,7 +29,7 @@ func (d *Dispatcher) reapLoop() {
 	}
 }
 
-// reapOwn takes back the runs that the worker of this state's only server held when it ended.
+// reapOwn requeues the runs that the worker of this state's only server held when it ended.
 func (d *Dispatcher) reapOwn(ctx context.Context) error {
 	runs, err := d.cfg.Store.ReapWorker(ctx, LocalWorker)
 	d.noteReaped(runs)

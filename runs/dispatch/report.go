@@ -16,7 +16,7 @@ const (
 	maxRunID     = 64 // bytes
 )
 
-// onReport notes what a process that takes runs says of itself, or that it ends.
+// onReport records the report of a worker process, or its end.
 func (d *Dispatcher) onReport(ctx context.Context, worker string, r wire.Request) wire.Answer {
 	var err error
 	if r.Report == nil {

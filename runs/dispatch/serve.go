@@ -18,7 +18,7 @@ import (
 	"millwright/trace"
 )
 
-// serveWorkers answers what workers ask. Any server may answer; the queue group picks one.
+// serveWorkers answers the requests of workers. The queue group picks one of the servers for each request.
 func (d *Dispatcher) serveWorkers() error {
 	handlers := map[string]func(context.Context, string, wire.Request) wire.Answer{
 		wire.VerbStart:     d.onStart,
@@ -65,7 +65,7 @@ func (d *Dispatcher) serveWorkers() error {
 	return d.nc.Flush()
 }
 
-// serve answers the requests of a verb that name the inbox of their worker.
+// serve answers requests of a verb whose reply goes to the worker's own inbox.
 func (d *Dispatcher) serve(verb string, handle nats.MsgHandler) error {
 	sub, err := d.nc.QueueSubscribe(wire.Subject("*", verb), "servers", func(m *nats.Msg) {
 		if repliesToSender(m) {
@@ -76,14 +76,14 @@ func (d *Dispatcher) serve(verb string, handle nats.MsgHandler) error {
 	return err
 }
 
-// unsubscribe has the other servers asked from now on. What was on its way to this one is handled.
+// unsubscribe lets the other servers get all later requests. Requests under way are still handled.
 func (d *Dispatcher) unsubscribe() {
 	if d.nc == nil {
 		return
 	}
 
 	for _, sub := range d.served {
-		_ = sub.Drain() // it fails without a connection: then nobody asks
+		_ = sub.Drain() // it fails without a connection, when no requests arrive either
 	}
 
 	handled := make(chan struct{})
@@ -97,7 +97,7 @@ func (d *Dispatcher) unsubscribe() {
 	}
 }
 
-// spawn runs f beside what else is done, unless we are closing.
+// spawn runs f in a goroutine, unless the dispatcher is closing.
 func (d *Dispatcher) spawn(f func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,14 +108,14 @@ func (d *Dispatcher) spawn(f func()) bool {
 	return true
 }
 
-// workerOf returns the UID in a worker's subject. NATS let only that worker use it.
+// workerOf returns the UID in a worker's subject. NATS allows the subject to that worker alone.
 func workerOf(subject string) string {
 	uid, _, _ := strings.Cut(strings.TrimPrefix(subject, "worker."), ".")
 	return uid
 }
 
-// repliesToSender reports whether the answer to a request goes to the inbox of the worker that sent it. A
-// server answers with rights of its own, so to any other subject it would send what the worker may not.
+// repliesToSender reports whether the answer to a request goes to the inbox of the sending worker. A server
+// has more permissions than a worker, so it must not answer on other subjects.
 func repliesToSender(m *nats.Msg) bool {
 	rest, own := strings.CutPrefix(m.Reply, wire.Inbox(workerOf(m.Subject))+".")
 	return own && rest != "" && !strings.ContainsAny(rest, "*> \t\r\n")
@@ -134,7 +134,7 @@ func (d *Dispatcher) handle(m *nats.Msg, f func(context.Context, string, wire.Re
 	}
 
 	if a.Error == wire.CodeUnavailable && d.ctx.Err() != nil {
-		return // we are closing; another server, or we when we are back, will answer the repeat
+		return // closing; another server, or this one after its restart, answers the repeat
 	}
 
 	d.answer(m.Reply, a)
@@ -151,7 +151,7 @@ func (d *Dispatcher) answer(inbox string, a wire.Answer) {
 	}
 }
 
-// failure says what kind of failure an error is to a worker.
+// failure returns the code of an error for a worker.
 func failure(err error) wire.Answer {
 	switch {
 	case errors.Is(err, state.ErrLost):
@@ -168,7 +168,7 @@ func claimOf(worker string, r wire.Request) state.Claim {
 	return state.Claim{RunID: r.Run, Worker: worker, Token: r.Token}
 }
 
-// span begins a part of a run's trace.
+// span starts a span of a run's trace.
 func (d *Dispatcher) span(
 	ctx context.Context,
 	name string,
@@ -184,7 +184,7 @@ func (d *Dispatcher) span(
 	return ctx, span
 }
 
-// ended ends the trace of a run that has ended, by what began at the given time.
+// ended ends the trace of a run that has ended, with a span that started at the given time.
 func (d *Dispatcher) ended(r state.Run, began time.Time) {
 	_, span := d.span(d.ctx, "finish", r, began)
 	if span.Set(trace.State, string(r.State)); r.State == state.RunError || r.State == state.RunFailed {
@@ -193,7 +193,7 @@ func (d *Dispatcher) ended(r state.Run, began time.Time) {
 	span.End()
 }
 
-// admitted reports whether a worker may have work and go on with it: its key may have been revoked since it
+// admitted reports whether a worker may get and continue work: its key may have been revoked since it
 // connected.
 func (d *Dispatcher) admitted(ctx context.Context, worker string) error {
 	if !state.ValidID(state.PrefixKey, worker) {
@@ -232,20 +232,20 @@ func (d *Dispatcher) onHeartbeat(ctx context.Context, worker string, r wire.Requ
 	return wire.Answer{Cancel: cancel}
 }
 
-// Limits of what a worker may send about a run.
+// Limits of a worker's requests about a run.
 const (
 	maxMessages      = 1000 // in one request
 	maxSkills        = 64 << 10
 	maxStatusMessage = 8 << 10
 )
 
-// messagesOf checks the messages that a worker sends, and returns them as the state has them.
+// messagesOf checks the messages of a worker, and converts them for the state.
 func messagesOf(r wire.Request) ([]state.Message, error) {
 	if len(r.Messages) > maxMessages {
 		return nil, fmt.Errorf("%d messages at once: at most %d: %w", len(r.Messages), maxMessages, wire.ErrRefused)
 	}
 
-	now := time.Now() // by our clock
+	now := time.Now() // by this server's clock
 	var all []state.Message
 	for i, m := range r.Messages {
 		if m.Role != wire.Assistant || len(m.Content) == 0 {
@@ -333,7 +333,7 @@ func (d *Dispatcher) onFinish(ctx context.Context, worker string, r wire.Request
 	return wire.Answer{State: wire.RunState(now)}
 }
 
-// clean makes text that any database and terminal takes: valid UTF-8 without NUL, at most max bytes.
+// clean returns text that databases and terminals accept: valid UTF-8 without NUL, at most max bytes.
 func clean(text string, max int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) > max {

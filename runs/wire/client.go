@@ -23,12 +23,12 @@ type Client struct {
 	instance string
 }
 
-// NewClient makes a worker's connection of one to NATS, which is to have [Inbox] as its prefix of inboxes.
+// NewClient returns a worker's connection over one to NATS, whose prefix of inboxes must be [Inbox].
 func NewClient(nc *nats.Conn, uid string) *Client {
 	return &Client{nc: nc, uid: uid, instance: nuid.Next()}
 }
 
-// Options make a connection to NATS that never gives up.
+// Options returns the options of a connection to NATS that reconnects for ever.
 func Options(log *slog.Logger) []nats.Option {
 	return []nats.Option{
 		nats.Name("millwright"),
@@ -48,7 +48,7 @@ func Options(log *slog.Logger) []nats.Option {
 	}
 }
 
-// Credentials say who a worker is, or a server at an external NATS: a user and password, or a NATS
+// Credentials authenticate a worker, or a server at an external NATS: a user and password, or a NATS
 // credentials file.
 type Credentials struct {
 	User, Password string
@@ -56,8 +56,8 @@ type Credentials struct {
 }
 
 // ReadCredentials reads a credentials file: the UID and the secret of an API key of role worker, separated
-// by white space, as `millwright key create --role worker` prints them; or a NATS .creds file. Without a
-// path it returns none.
+// by white space, as `millwright key create --role worker` prints them; or a NATS .creds file. It returns
+// none for an empty path.
 func ReadCredentials(path string) (Credentials, error) {
 	if path == "" {
 		return Credentials{}, nil
@@ -82,7 +82,7 @@ func ReadCredentials(path string) (Credentials, error) {
 	return Credentials{User: words[0], Password: words[1]}, nil
 }
 
-// Options sign a connection to NATS in.
+// Options returns the NATS options for the credentials.
 func (c Credentials) Options() []nats.Option {
 	switch {
 	case c.File != "":
@@ -93,7 +93,7 @@ func (c Credentials) Options() []nats.Option {
 	return nil
 }
 
-// RedactedURL returns an address for people, without its password.
+// RedactedURL returns an address without its password.
 func RedactedURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -102,11 +102,11 @@ func RedactedURL(address string) string {
 	return u.Redacted()
 }
 
-// validKey is the UID of an API key. It becomes a part of NATS subjects.
+// validKey matches the UID of an API key, which is a part of NATS subjects.
 var validKey = regexp.MustCompile(`^key_[0-7][0-9a-hjkmnp-tv-z]{25}$`)
 
-// Connect connects a worker on its own to the NATS at address with the credentials in file. uid names the
-// worker where the credentials do not: those of an external NATS.
+// Connect connects a worker process to the NATS at address with the credentials in file. uid names the
+// worker if the credentials, of an external NATS, do not.
 func Connect(ctx context.Context, address, file, uid string, log *slog.Logger) (*Client, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -135,7 +135,7 @@ func Connect(ctx context.Context, address, file, uid string, log *slog.Logger) (
 	return NewClient(nc, uid), nil
 }
 
-// deniesCredentials reports whether err says that NATS does not take our credentials.
+// deniesCredentials reports whether NATS refused the credentials.
 func deniesCredentials(err error) bool {
 	for _, denied := range []error{
 		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired,
@@ -186,9 +186,9 @@ func (c *Client) ask(ctx context.Context, verb string, r Request, timeout time.D
 
 func (o *Order) request() Request { return Request{Run: o.RunID, Token: o.Token} }
 
-// Claim waits up to wait for work and returns its order, or nil when there was none. name is shown as the
-// run's executor. Even after ctx ends it waits for the answer, called off by Leave, so that no order is
-// lost; after the connection was lost and found again, no longer than an answer takes.
+// Claim waits up to wait for work and returns its order, or nil. name is the display name of the run's
+// executor. If ctx ends, it withdraws the claim with Leave and still waits for the answer, so that no order
+// is lost. After a reconnect it waits at most as long as an answer takes.
 func (c *Client) Claim(ctx context.Context, name string, wait time.Duration) (*Order, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -200,9 +200,9 @@ func (c *Client) Claim(ctx context.Context, name string, wait time.Duration) (*O
 	connected := c.nc.StatusChanged(nats.CONNECTED)
 	defer c.nc.RemoveStatusListener(connected)
 
-	go func() { // a server that is gone will not answer, and others do when the claim is called off
+	go func() { // a lost server does not answer; the others do when the claim is withdrawn
 		if _, again := <-connected; !again {
-			return // closed, for the claim is answered
+			return // closed: the claim is answered
 		}
 
 		c.Leave()
@@ -217,7 +217,7 @@ func (c *Client) Claim(ctx context.Context, name string, wait time.Duration) (*O
 	return a.Order, err
 }
 
-// Leave calls off the claims that wait, so that they answer at once.
+// Leave withdraws waiting claims, so that they are answered at once.
 func (c *Client) Leave() {
 	body, err := json.Marshal(Request{Instance: c.instance})
 	if err == nil {
@@ -225,14 +225,14 @@ func (c *Client) Leave() {
 	}
 }
 
-// Report tells a server what this process is and does; nil tells that it ends.
+// Report sends a report about this process; nil reports its end.
 func (c *Client) Report(ctx context.Context, r *Report) error {
 	_, err := c.ask(ctx, VerbReport, Request{Instance: c.instance, Report: r}, requestTimeout)
 	return err
 }
 
-// Start says that the worker begins with the order, and says it again while no server can take it. cancel
-// says that the run's end was asked for already.
+// Start reports that the worker begins the order. It retries while no server answers. cancel reports a
+// request to cancel the run.
 func (c *Client) Start(ctx context.Context, o *Order) (cancel bool, err error) {
 	for began := time.Now(); ; {
 		a, err := c.ask(ctx, VerbStart, o.request(), requestTimeout)
@@ -248,14 +248,14 @@ func (c *Client) Start(ctx context.Context, o *Order) (cancel bool, err error) {
 	}
 }
 
-// Heartbeat prolongs the order's lease, counted from now. cancel says that its end was asked for.
+// Heartbeat renews the order's lease, from now. cancel reports a request to cancel the run.
 func (c *Client) Heartbeat(ctx context.Context, o *Order) (cancel bool, err error) {
 	a, err := c.ask(ctx, VerbHeartbeat, o.request(), requestTimeout)
 	return a.Cancel, err
 }
 
-// Append adds messages to the run's conversation; from is how many of this order came before. skills,
-// unless it is nil, is what the agent says it has.
+// Append adds messages to the run's conversation. from is the number of earlier messages of this order.
+// skills, unless nil, are the advertised skills.
 func (c *Client) Append(ctx context.Context, o *Order, from int, messages []Message, skills json.RawMessage) error {
 	r := o.request()
 	r.From, r.Messages, r.Skills = from, messages, skills
@@ -263,7 +263,7 @@ func (c *Client) Append(ctx context.Context, o *Order, from int, messages []Mess
 	return err
 }
 
-// Finish ends the execution and returns the run's state, which is QUEUED when follow-ups wait.
+// Finish ends the execution and returns the run's state, which is QUEUED if follow-ups wait.
 func (c *Client) Finish(ctx context.Context, o *Order, result Result) (RunState, error) {
 	r := o.request()
 	r.State, r.Message, r.Code, r.From, r.Messages = result.State, result.Message, result.ErrorCode, result.From, result.Messages
@@ -271,16 +271,16 @@ func (c *Client) Finish(ctx context.Context, o *Order, result Result) (RunState,
 	return a.State, err
 }
 
-// Release hands the run back to the queue.
+// Release returns the run to the queue.
 func (c *Client) Release(ctx context.Context, o *Order) error {
 	_, err := c.ask(ctx, VerbRelease, o.request(), requestTimeout)
 	return err
 }
 
-// maxFile is how large a file a worker fetches at most, in bytes.
+// maxFile is the maximum size of a fetched file, in bytes.
 const maxFile = 256 << 20
 
-// File returns the body of one of the order's files, fetching it unless the order holds it.
+// File returns the body of one of the order's files. It fetches the file unless the order contains it.
 func (c *Client) File(ctx context.Context, o *Order, f File) ([]byte, error) {
 	if f.Inline {
 		return f.Data, nil
@@ -306,7 +306,7 @@ func (c *Client) File(ctx context.Context, o *Order, f File) ([]byte, error) {
 			)
 		}
 
-		if digest != "" && a.Digest != digest { // the conversation went on meanwhile
+		if digest != "" && a.Digest != digest { // the conversation grew meanwhile
 			body, digest = nil, ""
 			changed++
 			continue
@@ -325,8 +325,8 @@ func (c *Client) File(ctx context.Context, o *Order, f File) ([]byte, error) {
 	return nil, fmt.Errorf("file %q cannot be fetched: %w", f.Name, ErrUnavailable)
 }
 
-// OnCancel calls f with the ID of each run whose end is asked for, until end is called. Heartbeats tell
-// of the same, later.
+// OnCancel calls f with the ID of each run to cancel, until end is called. Heartbeats report the same,
+// later.
 func (c *Client) OnCancel(f func(runID string)) (end func(), err error) {
 	sub, err := c.nc.Subscribe(Subject(c.uid, VerbCancel), func(m *nats.Msg) { f(string(m.Data)) })
 	if err != nil {

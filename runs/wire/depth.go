@@ -2,8 +2,8 @@ package wire
 
 import "encoding/json"
 
-// MaxDepth is how many levels of lists and objects a value may have that others wrote and clients are to
-// read: the readers of some languages give up at 64 levels, an answer's own included.
+// MaxDepth is the maximum nesting of foreign JSON values in answers: the parsers of some clients give up at
+// 64 levels, including those of the answer itself.
 const MaxDepth = 32
 
 // Deep reports whether a JSON value has more levels than MaxDepth.

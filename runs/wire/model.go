@@ -48,7 +48,7 @@ func (b Block) Valid() bool {
 // RunState is the state of a run.
 type RunState string
 
-// The states in which a worker leaves a run. Finish may answer Queued instead: follow-ups wait.
+// The states that a worker gives a run. Finish may answer Queued instead, if follow-ups wait.
 const (
 	Succeeded RunState = "SUCCEEDED"
 	Failed    RunState = "FAILED"
@@ -61,9 +61,9 @@ const (
 // Result is how an execution ended.
 type Result struct {
 	State     RunState
-	Message   string // what to tell; empty when it succeeded
+	Message   string // for people; empty if it succeeded
 	ErrorCode string // empty unless the platform failed
-	From      int    // how many messages of this order came before
+	From      int    // number of earlier messages of this order
 	Messages  []Message
 }
 
@@ -73,19 +73,19 @@ type Order struct {
 	Token         string            `json:"token"` // fences every write; the harness never gets it
 	Execution     int               `json:"execution"`
 	Attempt       int               `json:"attempt"`
-	Lease         time.Duration     `json:"lease"`   // how long the worker may be silent, once it has started
+	Lease         time.Duration     `json:"lease"`   // how long the worker may be silent after its start
 	Harness       string            `json:"harness"` // by name; empty: the default
 	ModelID       string            `json:"model_id"`
 	EnvironmentID string            `json:"environment_id"`
 	Skill         string            `json:"skill"`
-	Runner        *Runner           `json:"runner,omitempty"`  // what the definition asks of the machine
+	Runner        *Runner           `json:"runner,omitempty"`  // the definition's requirements of the machine
 	Secrets       map[string]string `json:"secrets,omitempty"` // environment variables for the harness
-	Redact        []string          `json:"redact,omitempty"`  // further values to keep out of the conversation
+	Redact        []string          `json:"redact,omitempty"`  // further values to redact from the conversation
 	Files         []File            `json:"files"`             // of the working directory
 	Traceparent   string            `json:"traceparent,omitempty"`
 }
 
-// Runner is what a definition asks of the machine that executes a run. Zero values ask for nothing.
+// Runner has the definition's requirements of the machine that executes a run. Zero values require nothing.
 type Runner struct {
 	Image    string   `json:"image,omitempty"`
 	CPUs     float64  `json:"cpus,omitempty"`
@@ -116,7 +116,7 @@ type Skill struct {
 // PayloadFile is the attachment of a run that a delivery started: the delivery's body, byte for byte.
 const PayloadFile = "event-payload.json"
 
-// ReservedFile reports whether an attachment of this name would stand in the way of another file.
+// ReservedFile reports whether an attachment of this name would collide with another file.
 func ReservedFile(name string) bool {
 	switch name {
 	case PromptFile, BasePromptFile, ConversationFile, ConfigFile, ServersFile, SkillsFile:
@@ -131,6 +131,6 @@ type File struct {
 	MimeType   string `json:"mime_type"`
 	Size       int    `json:"size"`
 	Attachment bool   `json:"attachment,omitempty"` // came with the run
-	Inline     bool   `json:"inline,omitempty"`     // Data holds it; else it is to be fetched
+	Inline     bool   `json:"inline,omitempty"`     // Data has the body; otherwise fetch it
 	Data       []byte `json:"data,omitempty"`
 }

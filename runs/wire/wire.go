@@ -1,8 +1,8 @@
-// Package wire is what servers and workers say to each other over NATS: subjects, requests, answers, and
-// the worker's side of the connection. It knows neither the state nor a NATS server.
+// Package wire is the protocol between servers and workers over NATS: subjects, requests, answers, and the
+// worker's side of the connection. It imports neither the state nor a NATS server.
 //
-// A worker uses the subjects worker.<uid>.> and its own inbox, nothing else. The only truth about a run is
-// the server's: a worker asks for one, and each of its writes carries the claim's token.
+// A worker uses the subjects worker.<uid>.> and its own inbox, and no others. The server owns the state of
+// a run: a worker asks for one, and each of its writes carries the claim's token.
 package wire
 
 import (
@@ -29,13 +29,13 @@ const (
 const (
 	MaxPayload = 1 << 20   // of a message; the default of an external NATS
 	MaxInline  = 256 << 10 // files of a work order that travel inside it, together
-	Chunk      = 512 << 10 // of a file that is fetched
+	Chunk      = 512 << 10 // of a fetched part of a file
 )
 
-// Hold is how long a worker may take to begin with a run that it was given.
+// Hold is the time in which a worker must begin a run that it claimed.
 const Hold = 5 * time.Second
 
-// A peer that is cut off is noticed well within a lease.
+// These values detect a disconnected peer well within a lease.
 const (
 	PingInterval = 5 * time.Second
 	MaxPings     = 2 // without an answer
@@ -44,14 +44,15 @@ const (
 // Subject returns the subject of a worker's verb.
 func Subject(uid, verb string) string { return "worker." + uid + "." + verb }
 
-// Inbox is the first token of the subjects on which a worker receives answers. A server answers on no others.
+// Inbox returns the first token of the subjects on which a worker receives answers. Servers answer on no
+// others.
 func Inbox(uid string) string { return "_INBOX_" + uid }
 
-// Request is what a worker sends. The claim's fields are empty in claim and leave.
+// Request is a request of a worker. The claim's fields are empty in claim and leave.
 type Request struct {
 	Run      string          `json:"run,omitempty"`
 	Token    string          `json:"token,omitempty"`
-	Instance string          `json:"instance,omitempty"` // which of the processes that share a key
+	Instance string          `json:"instance,omitempty"` // identifies the process among those that share a key
 	Name     string          `json:"name,omitempty"`     // claim: the worker's display name; file: the file
 	Wait     time.Duration   `json:"wait,omitempty"`     // claim: how long to wait for work
 	Offset   int             `json:"offset,omitempty"`   // file
@@ -64,16 +65,16 @@ type Request struct {
 	Report   *Report         `json:"report,omitempty"`   // report; nil: the process ends
 }
 
-// Report is what a process that takes runs says of itself.
+// Report describes a worker process.
 type Report struct {
 	Name      string   `json:"name"`
 	Version   string   `json:"version"`
 	Slots     int      `json:"slots"`
 	Harnesses []string `json:"harnesses"`
-	Runs      []string `json:"runs"` // IDs of those that it executes
+	Runs      []string `json:"runs"` // IDs of the runs that it executes
 }
 
-// Answer is what a server answers.
+// Answer is a server's answer.
 type Answer struct {
 	Error  string   `json:"error,omitempty"` // one of the codes below
 	Detail string   `json:"detail,omitempty"`
@@ -94,17 +95,17 @@ const (
 )
 
 var (
-	// ErrLost says that the worker no longer holds the run.
+	// ErrLost reports that the worker has lost the run.
 	ErrLost = errors.New("the claim on this run is lost")
-	// ErrNotFound says that what was asked for does not exist.
+	// ErrNotFound reports that the requested thing does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrRefused says that a request was malformed or over a limit; a repeat will not help.
+	// ErrRefused reports a malformed or too large request. A retry does not help.
 	ErrRefused = errors.New("refused")
-	// ErrUnavailable says that no server can answer just now; a retry may help.
+	// ErrUnavailable reports that no server can answer now. A retry may help.
 	ErrUnavailable = errors.New("unavailable")
 )
 
-// failure is an error that a server answered.
+// failure is an error in a server's answer.
 type failure struct {
 	detail string
 	kind   error
@@ -113,7 +114,7 @@ type failure struct {
 func (f failure) Error() string { return f.detail }
 func (f failure) Unwrap() error { return f.kind }
 
-// err returns the failure that an answer tells of.
+// err returns the failure in an answer.
 func (a Answer) err() error {
 	switch a.Error {
 	case "":

@@ -31,13 +31,13 @@ const workDirVariable = "MILLWRIGHT_WORK_DIR"
 // exitBlocked is the exit status of a harness whose agent waits for input.
 const exitBlocked = 10
 
-// command runs a harness as processes of this machine.
+// command runs a harness as a process on this machine.
 type command struct {
 	harness Harness
 	pool    []confine.Account // empty: as this process's user
 }
 
-// accounts returns the accounts of which a run needs one.
+// accounts returns the accounts of the pool; a run needs one of them.
 func (c *command) accounts() []confine.Account { return c.pool }
 
 // Execute runs the command in the task's directory.
@@ -82,7 +82,8 @@ func (c *command) seen(t Task) places {
 // homeOf returns where the home of a task's agent is.
 func (c *command) homeOf(t Task) string { return filepath.Join(t.Root, confine.Home) }
 
-// prepare makes the directories of a run, and makes them its account's, of which nothing may live.
+// prepare makes the directories of a run and gives them to its account, after killing the account's
+// processes.
 func (c *command) prepare(t Task, run confine.Run) error {
 	if a := run.Account; a != nil {
 		if err := confine.KillUser(a.UID); err != nil {
@@ -97,20 +98,20 @@ func (c *command) prepare(t Task, run confine.Run) error {
 	return confine.Give(run, t.host.Private())
 }
 
-// exit is how a process ended.
+// exit is the result of a process.
 type exit struct {
-	start   error  // it could not be started
-	err     error  // of waiting for it
-	alive   error  // why something that it started lives on
-	stderr  string // its last words
-	failure string // what its output says went wrong
+	start   error  // error of the start
+	err     error  // error of the wait
+	alive   error  // reason why a descendant is still alive
+	stderr  string // the end of standard error
+	failure string // failure that the output reports
 }
 
 // starter starts a command in one of the ways of confine.
 type starter func(*exec.Cmd) (confine.Process, error)
 
-// execute runs cmd with its output becoming the conversation, and ends everything that it started. When ctx
-// ends it calls stop, or sends SIGTERM where that is nil, and SIGKILL 5 seconds later.
+// execute runs cmd, adds its output to the conversation, and ends every process that it started. When ctx
+// ends, it calls stop, or sends SIGTERM if stop is nil, and SIGKILL 5 seconds later.
 func execute(ctx context.Context, cmd *exec.Cmd, start starter, t Task, adapt preset.Adapter, stop func()) exit {
 	stderr := &tail{}
 	readers, err := pipes(cmd, t, adapt, stderr)
@@ -136,7 +137,7 @@ func execute(ctx context.Context, cmd *exec.Cmd, start starter, t Task, adapt pr
 	}
 }
 
-// judge says what the end of a harness means (docs/contract.md, section 10).
+// judge returns the outcome of a harness (docs/contract.md, section 10).
 func judge(ctx context.Context, e exit) outcome {
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
@@ -150,7 +151,7 @@ func judge(ctx context.Context, e exit) outcome {
 	return ended(e.err, cmp.Or(e.stderr, e.failure))
 }
 
-// wait returns when the process has ended, by itself or, after the end of ctx, because it was told to.
+// wait returns when the process has ended, by itself or because it was told to after the end of ctx.
 func wait(ctx context.Context, p confine.Process, stop func()) error {
 	done := make(chan error, 1)
 	go func() { done <- p.Wait() }()
@@ -179,7 +180,7 @@ func wait(ctx context.Context, p confine.Process, stop func()) error {
 	return <-done
 }
 
-// ended says what the exit of a command means.
+// ended returns the outcome for the exit of a command.
 func ended(err error, stderr string) outcome {
 	var e *confine.ExitError
 	if err == nil {
@@ -195,7 +196,7 @@ func ended(err error, stderr string) outcome {
 	return endedWith(e.Status.ExitStatus(), stderr)
 }
 
-// endedWith says what an exit status means.
+// endedWith returns the outcome for an exit status.
 func endedWith(status int, stderr string) outcome {
 	switch status {
 	case 0:
@@ -213,7 +214,7 @@ func gaveUp(how, stderr string) outcome {
 	return outcome{ended: true, state: wire.Failed, code: "agent_process_failed", message: how}
 }
 
-// readers read what a command puts out.
+// readers read the output of a command.
 type readers struct {
 	theirs []*os.File // the ends that the command writes to
 	ours   []*os.File
@@ -238,7 +239,7 @@ func pipes(cmd *exec.Cmd, t Task, adapt preset.Adapter, stderr io.Writer) (*read
 	r.wg.Go(func() {
 		readLines(r.ours[0], func(line []byte, left int) {
 			text := string(line)
-			if left > 0 { // a secret may be cut in two here, each of its bytes written with six
+			if left > 0 { // a secret may be cut in two here, with each byte written as six
 				most := 6 * t.out.redact.longest
 				text = shortened(text[:max(0, len(text)-most)], left+most)
 			}
@@ -258,8 +259,8 @@ func (r *readers) started() {
 	}
 }
 
-// finish waits until everything is read. What a process that left the group holds open is given up after
-// patience.
+// finish waits until everything is read, or patience is over: a process that left the group may hold the
+// pipe open.
 func (r *readers) finish(patience time.Duration) {
 	for _, f := range r.ours {
 		f.SetReadDeadline(time.Now().Add(patience))
@@ -270,7 +271,8 @@ func (r *readers) finish(patience time.Duration) {
 	}
 }
 
-// environment is a clean one: what the contract names, what the operator lists, the granted secrets.
+// environment returns the environment of the command: the variables of the contract, those that the
+// operator lists, and the granted secrets.
 func (c *command) environment(t Task, path string) []string {
 	root := t.host.Seen(t.Root)
 	work, tmp, home := filepath.Join(root, confine.Work), filepath.Join(root, confine.Tmp), os.Getenv("HOME")
@@ -292,8 +294,7 @@ func (c *command) environment(t Task, path string) []string {
 	return env
 }
 
-// ours reports whether a directory belongs to this process's user, so that nobody else can put things into
-// it.
+// ours reports whether only this process's user can write to a directory.
 func ours(dir string) bool {
 	info, err := os.Lstat(dir)
 	if err != nil || !info.IsDir() {

@@ -26,23 +26,22 @@ import (
 // nobody is the user and group inside a container when the worker is root.
 const nobody = 65534
 
-// statusKilled is the exit status of a container whose command was ended by SIGKILL, as the kernel does for
-// want of memory.
+// statusKilled is the exit status of a container whose command died of SIGKILL, as when memory runs out.
 const statusKilled = 128 + 9
 
-// statusTerminated is that of one ended by SIGTERM, as an engine does that is stopped itself.
+// statusTerminated is the exit status after SIGTERM, as when the engine itself is stopped.
 const statusTerminated = 128 + 15
 
-// workDir is where a container finds the working directory.
+// workDir is the working directory in a container.
 const workDir = "/work"
 
-// memorySize is how an engine takes a size.
+// memorySize matches a size in the form of engines.
 var memorySize = regexp.MustCompile(`^([0-9]+)([bkmg])$`)
 
-// labelValue is what Kubernetes takes as the value of a label.
+// labelValue matches a valid label value of Kubernetes.
 var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
-// newContainer makes the executor of a harness in containers. label marks what belongs to this process.
+// newContainer returns the executor of a harness in containers. label marks the containers of this process.
 func newContainer(h Harness, label string) (Executor, error) {
 	c := *h.Container
 	if c.CPUs < 0 || c.Memory != "" && !memorySize.MatchString(strings.ToLower(c.Memory)) {
@@ -159,7 +158,7 @@ func (d *docker) Execute(ctx context.Context, t Task) outcome {
 	return judge(ctx, e)
 }
 
-// engineFailure tells the exit statuses by which an engine says that it could not run the command.
+// engineFailure reports whether an exit status means that the engine could not run the command.
 func engineFailure(ctx context.Context, e exit) (outcome, bool) {
 	var status *confine.ExitError
 	if ctx.Err() != nil || !errors.As(e.err, &status) {
@@ -168,8 +167,8 @@ func engineFailure(ctx context.Context, e exit) (outcome, bool) {
 	return notRun(status.Status.ExitStatus(), e.stderr)
 }
 
-// notRun says what the exit statuses mean that engines, shells and our own set-up keep for a command that
-// could not be run.
+// notRun returns the outcome for the exit statuses of engines, shells and our own set-up for a command that
+// could not run.
 func notRun(status int, stderr string) (outcome, bool) {
 	stderr = cmp.Or(stderr, fmt.Sprintf("exit status %d", status))
 	switch status {
@@ -181,7 +180,7 @@ func notRun(status int, stderr string) (outcome, bool) {
 	return outcome{}, false
 }
 
-// engine runs a short command of the engine, and leaves why it failed to the log of the engine.
+// engine runs a short command of the engine, and ignores its output.
 func (d *docker) engine(args ...string) (out []byte, ok bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -198,7 +197,8 @@ func (d *docker) seen(Task) places { return places{path.Join(workDir, containerH
 // homeOf returns where the home of a task's agent is.
 func (d *docker) homeOf(t Task) string { return filepath.Join(t.Dir, containerHome) }
 
-// arguments returns the command line that runs the task, and what the engine's own environment is to hold.
+// arguments returns the command line that runs the task, and the variables for the engine's own
+// environment.
 func (d *docker) arguments(t Task) (args, env []string, done func(), err error) {
 	image, cpus, memory := d.container.limits(t.Order.Runner)
 	if image == "" {
@@ -226,7 +226,7 @@ func (d *docker) arguments(t Task) (args, env []string, done func(), err error) 
 
 	args = []string{
 		"run", "--rm", "--interactive", "--init", "--name", containerName(t.Order),
-		"--log-driver", "none", // else the engine keeps a copy of all that the harness says, without bounds
+		"--log-driver", "none", // otherwise the engine stores all output, without bounds
 		"--label", "millwright.worker=" + d.label, "--label", "millwright.run=" + t.Order.RunID,
 		"--network", network, "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--pids-limit", "1024",
 		"--user", fmt.Sprintf("%d:%d", uid, gid), "--mount", "type=bind,source=" + t.Dir + ",target=" + workDir, "--workdir", workDir,
@@ -256,7 +256,7 @@ func (d *docker) arguments(t Task) (args, env []string, done func(), err error) 
 	return args, inherited, func() { os.Remove(file) }, nil
 }
 
-// command is the image and what to run in it.
+// command returns the image and its command.
 func (d *docker) command(image string, t Task) []string {
 	command, r := t.Command, t.Order.Runner
 	switch {
@@ -268,7 +268,7 @@ func (d *docker) command(image string, t Task) []string {
 	return append([]string{"--entrypoint", "sh", image, "-c", setup(r.Setup) + `exec "$@"`, "sh"}, command...)
 }
 
-// setup is a shell script that runs commands, and ends with the status of a set-up that failed.
+// setup returns a shell script that runs commands, and exits with a fixed status if one fails.
 func setup(commands []string) string {
 	if len(commands) == 0 {
 		return ""
@@ -276,13 +276,13 @@ func setup(commands []string) string {
 	return "( set -e\n" + strings.Join(commands, "\n") + "\n) </dev/null >&2 || exit 125\n"
 }
 
-// engineVariable matches the variables that an engine's command line itself goes by.
+// engineVariable matches the variables that configure an engine's command line.
 var engineVariable = regexp.MustCompile(
 	`^(PATH|HOME|TMPDIR|LD_.*|DYLD_.*|DOCKER_.*|BUILDKIT_.*|CONTAINER.*|REGISTRY_.*|XDG_.*|SSH_.*|GO.*|(?i:.*_proxy))$`,
 )
 
-// envFile writes variables for an engine to read, so that no value is on its command line. A value of
-// several lines cannot be written so: those variables are returned, for the engine's own environment.
+// envFile writes variables to a file for the engine, so that no value is on its command line. The file
+// cannot have values with several lines: those variables are returned, for the engine's own environment.
 func envFile(dir string, env map[string]string) (file string, inherited []string, err error) {
 	var text bytes.Buffer
 	for name, value := range env {
@@ -308,7 +308,7 @@ func envFile(dir string, env map[string]string) (file string, inherited []string
 	return f.Name(), inherited, errors.Join(err, f.Close())
 }
 
-// limits are the image and the limits of a run: what its runner asks for, at most what the harness gives.
+// limits returns the image and the limits of a run: those of its runner, at most those of the harness.
 func (c Container) limits(r *wire.Runner) (image string, cpus float64, memory string) {
 	image, cpus, memory = c.Image, c.CPUs, strings.ToLower(c.Memory)
 	if r == nil {
@@ -330,7 +330,7 @@ func (c Container) limits(r *wire.Runner) (image string, cpus float64, memory st
 	return image, cpus, memory
 }
 
-// bytesOf reads a size that memorySize matches.
+// bytesOf returns the bytes of a size that memorySize matches.
 func bytesOf(size string) int64 {
 	m := memorySize.FindStringSubmatch(size)
 	if m == nil {
@@ -343,7 +343,7 @@ func bytesOf(size string) int64 {
 	return n << map[string]int{"b": 0, "k": 10, "m": 20, "g": 30}[m[2]]
 }
 
-// sweep removes the containers of a process that ended without doing so.
+// sweep removes the containers of a process that was killed.
 func (d *docker) sweep(label string) {
 	ids, _ := d.engine("ps", "--all", "--quiet", "--filter", "label=millwright.worker="+label)
 	for id := range strings.FieldsSeq(string(ids)) {

@@ -14,19 +14,19 @@ import (
 	"millwright/runs/worker/workspace"
 )
 
-// cgroupFile names the control group of a worker, for the next worker should this one be killed.
+// cgroupFile has the name of a worker's control group, for the next worker in case this one is killed.
 const cgroupFile = "cgroup"
 
-// stale is the directory of a worker that ended without removing it.
+// stale is the directory of a worker that was killed.
 type stale struct {
 	path string
 	lock *flock.Flock
 }
 
-// label marks what belonged to that worker.
+// label returns the label of that worker.
 func (s stale) label() string { return filepath.Base(s.path) }
 
-// remove kills what that worker left running and removes its directory.
+// remove kills the remaining processes of that worker and removes its directory.
 func (s stale) remove() error {
 	defer s.lock.Close()
 	mark, err := os.ReadFile(filepath.Join(s.path, cgroupFile))
@@ -39,8 +39,8 @@ func (s stale) remove() error {
 	return workspace.Remove(s.path)
 }
 
-// ownDir makes a directory for the working directories of this process, and finds those of workers that ended
-// without removing theirs.
+// ownDir makes a directory for the working directories of this process, and returns those of killed
+// workers.
 func ownDir(parent string, log *slog.Logger) (dir string, left []stale, done func(), err error) {
 	if parent == "" {
 		parent = filepath.Join(os.TempDir(), fmt.Sprintf("millwright-runs-%d", os.Getuid()))
@@ -68,7 +68,7 @@ func ownDir(parent string, log *slog.Logger) (dir string, left []stale, done fun
 	if dir, err = os.MkdirTemp(parent, "worker-"); err != nil {
 		return "", nil, nil, fmt.Errorf("working directories: %w", err)
 	}
-	if err := os.Chmod(dir, 0o711); err != nil { // a harness of another user passes through, and lists nothing
+	if err := os.Chmod(dir, 0o711); err != nil { // a harness of another user may traverse but not list it
 		return "", nil, nil, fmt.Errorf("working directories: %w", err)
 	}
 

@@ -16,7 +16,7 @@ type echo struct{}
 // How much of a text echo shows, in bytes.
 const maxShown = 8 << 10
 
-// Execute tells the conversation what the working directory holds.
+// Execute writes the contents of the working directory to the conversation.
 func (echo) Execute(ctx context.Context, t Task) outcome {
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
@@ -59,5 +59,5 @@ func (echo) Execute(ctx context.Context, t Task) outcome {
 	return outcome{ended: true, state: wire.Succeeded}
 }
 
-// shown bounds a text and makes it valid UTF-8.
+// shown cuts a text and makes it valid UTF-8.
 func shown(text string) string { return clean(cut(text, maxShown)) }

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// guardScript runs its arguments when its input ends without a line. It does so twice, since an engine may be
-// making just then what is to be removed, and goes on for two minutes while they fail.
+// guardScript runs its arguments when its input ends without a line. It runs them twice, since the engine
+// may be creating the container at that moment, and retries for two minutes.
 const guardScript = `read -r _ && exit; "$@"; until sleep 2; "$@" || [ $((n += 1)) -gt 60 ]; do :; done`
 
-// guard has a shell remove a container should this process end before release is called, even by SIGKILL: it
-// reads from what only this process can write to. release says whether the container is removed; else the shell
-// does it. A machine without a shell has no guard.
+// guard starts a shell that removes a container if this process ends before release is called, even by
+// SIGKILL: the shell reads from a pipe that only this process can write to. The argument of release tells
+// whether the container is already removed. A machine without a shell has no guard.
 func guard(program string, args ...string) (release func(removed bool)) {
 	began := time.Now()
 	cmd := exec.Command("sh", append([]string{"-c", guardScript, "sh", program}, args...)...)
@@ -28,7 +28,7 @@ func guard(program string, args ...string) (release func(removed bool)) {
 	return func(removed bool) {
 		defer in.Close()
 
-		if !removed && time.Since(began) > killAfter { // of what failed sooner nothing is left: the engine is away
+		if !removed && time.Since(began) > killAfter { // a faster failure means that the engine is away
 			go cmd.Wait()
 			return
 		}

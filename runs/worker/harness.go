@@ -16,7 +16,7 @@ import (
 	"millwright/runs/worker/preset"
 )
 
-// Harness is how to execute runs: a command that the operator configures (docs/operating/settings.md).
+// Harness configures how to execute runs: a command of the operator (docs/operating/harnesses.md).
 type Harness struct {
 	// Command is the program and its arguments.
 	Command []string
@@ -28,9 +28,9 @@ type Harness struct {
 	Args []string
 	// TrustRepositorySettings has the agent's program believe what the repository says to it.
 	TrustRepositorySettings bool
-	// Adapter names how its output becomes the conversation; lines when empty.
+	// Adapter names the format of its output; lines when empty.
 	Adapter string
-	// Env names the variables of this process's environment that the command gets.
+	// Env names the variables to pass on from this process's environment.
 	Env []string
 	// Timeout is how long it may take; 1 hour when zero.
 	Timeout time.Duration
@@ -38,20 +38,20 @@ type Harness struct {
 	Path string
 	// User is the name of the user that it runs as, one run at a time.
 	User string
-	// Users are the names of users, each of which one run at a time runs as.
+	// Users are the names of users. Each executes one run at a time.
 	Users []string
-	// UIDRange are user IDs without accounts, such as 70000-70063, each of which one run at a time runs as.
+	// UIDRange are user IDs without accounts, such as 70000-70063. Each executes one run at a time.
 	UIDRange string
-	// SameUser lets it run as the user of this process, where it can read all that this process can.
+	// SameUser runs it as the user of this process. It can then read everything that this process can.
 	SameUser bool
 	// Container runs it in a container.
 	Container *Container
 }
 
-// Container says in what container a harness runs. What a run's runner asks for comes first, but for more
-// processors or memory than are given here.
+// Container configures the container of a harness. A run's runner overrides it, except to get more
+// processors or memory.
 type Container struct {
-	// Image is used where the run's runner names none.
+	// Image is the image of runs whose runner names none.
 	Image string `json:"image"`
 	// Engine is docker, podman or kubernetes; empty: docker or podman, whichever is found.
 	Engine string `json:"engine"`
@@ -59,10 +59,10 @@ type Container struct {
 	CPUs float64 `json:"cpus"`
 	// Memory is the limit of memory, as 512m or 2g; empty: none.
 	Memory string `json:"memory"`
-	// Network is the engine's network to join; none when empty. Kubernetes: any other word than none
-	// leaves it to the namespace's network policies.
+	// Network is the engine's network to join; none when empty. In Kubernetes it is the value of a label
+	// for the namespace's network policies.
 	Network string `json:"network"`
-	// Namespace is that of Kubernetes; empty: the current one.
+	// Namespace is the namespace in Kubernetes; empty: the current one.
 	Namespace string `json:"namespace"`
 }
 
@@ -70,17 +70,17 @@ const defaultTimeout = time.Hour
 
 // Executor runs harnesses in one way: in this process, as a command, in a container.
 type Executor interface {
-	// Execute runs the harness for a task until it ends, and says how it ended. When ctx ends it stops
-	// the harness, with all that it started, before it returns.
+	// Execute runs the harness for a task until it ends, and returns the outcome. When ctx ends, it stops
+	// the harness with every process that it started, before it returns.
 	Execute(ctx context.Context, t Task) outcome
 }
 
-// Task is what a harness is to do.
+// Task is the work of a harness.
 type Task struct {
 	Order *wire.Order
-	Root  string // holds the directories of the run
+	Root  string // parent of the run's directories
 	Dir   string // the working directory in it, with the order's files
-	// MaxDir is how many bytes a working directory elsewhere may hold; the job watches this one.
+	// MaxDir bounds a working directory elsewhere, in bytes. The job watches a local one.
 	MaxDir int64
 	// Command is what is started.
 	Command []string
@@ -93,13 +93,13 @@ type Task struct {
 	out     *recorder
 }
 
-// Update is what can change of a worker's configuration while it works.
+// Update is the part of a worker's configuration that can change while it runs.
 type Update struct {
 	Harnesses map[string]Harness
 	Default   string
 }
 
-// Check says why a worker could not take the update.
+// Check returns the reason why a worker would refuse the update.
 func (u Update) Check() error {
 	_, _, err := u.executors("")
 	return err
@@ -159,7 +159,7 @@ func (u Update) executors(label string) (all map[string]configured, fallback str
 	return all, fallback, nil
 }
 
-// set makes these the harnesses of the runs that begin from now on.
+// set sets the harnesses of later runs.
 func (w *worker) set(u Update) error {
 	all, fallback, err := u.executors(w.label)
 	if err != nil {
@@ -210,7 +210,7 @@ func (w *worker) pools() [][]confine.Account {
 	return all
 }
 
-// update takes updates until done is closed.
+// update applies updates until done is closed.
 func (w *worker) update(done <-chan struct{}) {
 	for {
 		select {
@@ -224,8 +224,7 @@ func (w *worker) update(done <-chan struct{}) {
 	}
 }
 
-// harness returns the name of the harness that an order asks for, and the harness; without an executor there
-// is none.
+// harness returns the name of an order's harness, and the harness. A missing one has no executor.
 func (w *worker) harness(o *wire.Order) (string, configured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -236,7 +235,7 @@ func (w *worker) harness(o *wire.Order) (string, configured) {
 	return name, w.harnesses[name]
 }
 
-// sweep kills and removes what processes left behind that ended without doing so.
+// sweep kills and removes the remains of killed workers.
 func (w *worker) sweep(left []stale) {
 	for _, pool := range w.pools() {
 		if err := confine.Sweep(pool); err != nil {
@@ -288,7 +287,7 @@ func (h Harness) installed() string {
 	return fmt.Sprintf(": install it with npm install -g %s, or set program", p.Package)
 }
 
-// Check reports what is wrong with a harness on any machine.
+// Check returns errors of a harness that do not depend on the machine.
 func (h Harness) Check() error {
 	if err := h.checkProgram(); err != nil {
 		return err
@@ -335,8 +334,8 @@ func (h Harness) Check() error {
 	return nil
 }
 
-// Overlap reports the name of a harness whose range of user IDs is neither that of another one nor apart from
-// it. The same accounts are no mistake: their runs wait for one another.
+// Overlap returns the name of a harness whose range of user IDs overlaps a different range. Equal ranges
+// are allowed: their runs wait for each other.
 func (u Update) Overlap() (harness string, err error) {
 	names := slices.Sorted(maps.Keys(u.Harnesses))
 	for i, name := range names {

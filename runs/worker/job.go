@@ -18,7 +18,7 @@ import (
 	"millwright/trace"
 )
 
-// Why a job is stopped before its harness ended by itself.
+// Causes for stopping a job before its harness ends.
 var (
 	errCancelled = errors.New("the run was cancelled")
 	errLost      = errors.New("the run was taken away from this worker")
@@ -39,19 +39,19 @@ func (e fullError) Error() string {
 	return fmt.Sprintf("the harness put more than %d bytes into its working directory", e.max)
 }
 
-// errScarce is the cause when a harness holds much of a disk that is nearly full.
+// errScarce is the cause when a harness uses much of a nearly full disk.
 var errScarce = errors.New("the worker's disk is nearly full, and this run holds much of it")
 
 // job is one order while it is executed.
 type job struct {
 	worker *worker
 	order  *wire.Order
-	held   []confine.Account // until it is known which one the run needs
+	held   []confine.Account // until the job knows which one the run needs
 	stop   context.CancelCauseFunc
 	log    *slog.Logger
 }
 
-// run executes the order and tells the server how it ended.
+// run executes the order and reports its result to the server.
 func (j *job) run(ctx context.Context) {
 	client := j.worker.cfg.Client
 	defer func() { j.worker.accounts.Return(j.held...) }()
@@ -96,13 +96,13 @@ func (j *job) run(ctx context.Context) {
 	beat.Wait()
 }
 
-// outcome is how a harness ended.
+// outcome is the result of a harness.
 type outcome struct {
 	ended   bool // by itself
 	state   wire.RunState
 	message string
 	code    string
-	alive   error // why processes of the run live on
+	alive   error // reason why processes of the run are still alive
 }
 
 func failed(code, format string, args ...any) outcome {
@@ -118,7 +118,7 @@ func (j *job) traced(ctx context.Context, rec *recorder, name string, harness co
 		Set(trace.Worker, j.worker.cfg.Client.UID()).
 		Count(trace.Execution, j.order.Execution).
 		Count(trace.Attempt, j.order.Attempt)
-	if harness.Executor != nil { // else it is a word of the run's creator
+	if harness.Executor != nil { // otherwise the name is text of the run's creator
 		span.Set(trace.Harness, name)
 	}
 
@@ -182,7 +182,7 @@ func (j *job) execute(ctx context.Context, rec *recorder, name string, harness c
 	return harness.Execute(ctx, t)
 }
 
-// clean removes the directories of a run of which nothing lives. Others are left to the next worker.
+// clean removes the directories of a run without living processes. It leaves others to the next worker.
 func (j *job) clean(root string, alive error) {
 	err := alive
 	if err == nil {
@@ -193,8 +193,8 @@ func (j *job) clean(root string, alive error) {
 	}
 }
 
-// watch stops the job when its directory holds too much: more than a run may or, while the disk is nearly
-// full, more than is to stay free of it.
+// watch stops the job when its directory is too large: more than the limit of a run or, while the disk is
+// nearly full, more than the reserve of the disk.
 func (j *job) watch(ctx context.Context, dir string) {
 	tick := time.NewTicker(j.order.Lease / 6)
 	defer tick.Stop()
@@ -223,7 +223,7 @@ func (j *job) watch(ctx context.Context, dir string) {
 	}
 }
 
-// stoppedBy says how a run ends that was stopped for the cause of ctx.
+// stoppedBy returns the outcome of a run that was stopped by the cause of ctx.
 func stoppedBy(ctx context.Context) (outcome, bool) {
 	cause := context.Cause(ctx)
 	var late timeoutError
@@ -252,7 +252,7 @@ func (j *job) fill(ctx context.Context, dir string) (own map[string][]byte, err 
 
 		body, err := j.worker.cfg.Client.File(ctx, j.order, f)
 		if errors.Is(err, wire.ErrNotFound) && f.Attachment {
-			continue // the payload was forgotten by the retention policy
+			continue // retention deleted the payload
 		}
 		if err != nil {
 			return nil, err
@@ -268,7 +268,7 @@ func (j *job) fill(ctx context.Context, dir string) (own map[string][]byte, err 
 	return own, nil
 }
 
-// underlying leaves the paths of this machine out of an error.
+// underlying removes paths of this machine from an error.
 func underlying(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -281,7 +281,7 @@ func underlying(err error) error {
 	return err
 }
 
-// heartbeats keeps the lease, until ctx ends or it is lost. granted is when the lease was last asked for.
+// heartbeats renews the lease until ctx ends or the lease is lost. granted is the time of the last renewal.
 func (j *job) heartbeats(ctx context.Context, granted time.Time) {
 	lease := j.order.Lease
 	tick := time.NewTicker(lease / 3)
@@ -312,7 +312,7 @@ func (j *job) heartbeats(ctx context.Context, granted time.Time) {
 	}
 }
 
-// finish tells the server the outcome, again and again while the lease may still hold.
+// finish reports the outcome to the server, with retries while the lease may still be valid.
 func (j *job) finish(ctx context.Context, rec *recorder, o outcome) {
 	result := wire.Result{State: o.state, Message: o.message, ErrorCode: o.code}
 	deadline := time.Now().Add(j.order.Lease)
@@ -327,7 +327,7 @@ func (j *job) finish(ctx context.Context, rec *recorder, o outcome) {
 			j.log.Warn("worker: the run was lost before its end could be told")
 			return
 		case errors.Is(err, wire.ErrRefused) && len(result.Messages) > 0:
-			rec.drop() // the run's end matters more than its last words
+			rec.drop() // the run's end matters more than its last messages
 			continue
 		case errors.Is(err, wire.ErrRefused) || time.Now().After(deadline):
 			j.log.Error("worker: tell the end of a run", "error", err)

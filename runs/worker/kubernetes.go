@@ -20,9 +20,9 @@ import (
 	"millwright/runs/worker/preset"
 )
 
-// kubernetes runs a harness as a Job, through kubectl. The working directory goes into the pod as a tar
-// archive on the standard input of an init container. The harness's output is read from the pod's log, which,
-// unlike an attached stream, can be read on from where it broke off. The image needs sh, tar and tail.
+// kubernetes runs a harness as a Job, through kubectl. An init container receives the working directory as
+// a tar archive on its standard input. The worker reads the harness's output from the pod's log: unlike an
+// attached stream, it can resume that. The image needs sh, tar and tail.
 type kubernetes struct {
 	harness   Harness
 	container Container
@@ -34,9 +34,9 @@ const (
 	// podPatience is how long a pod may take until a container runs: an image may have to be fetched, or a
 	// node to be started.
 	podPatience = 10 * time.Minute
-	// apiPatience is how long the API server may refuse to answer, or to let us in.
+	// apiPatience is how long the API server may be unreachable, or refuse access.
 	apiPatience = time.Minute
-	// endPatience is how long the end of a container may take to be known, and a job to be gone.
+	// endPatience is how long to wait for the report of a container's end, and for the removal of a job.
 	endPatience = 25 * time.Second
 )
 
@@ -95,8 +95,8 @@ func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
 	return endedWith(end.ExitCode, stderr)
 }
 
-// lastWords is the end of standard error, as the kubelet keeps it: the last 4096 bytes. A secret that is cut
-// at their beginning is cut off.
+// lastWords returns the end of standard error, of which the kubelet keeps 4096 bytes. It removes a partial
+// secret at the beginning.
 func lastWords(message string, redact *redactor) string {
 	text := clean(redact.text(message))
 	if len(message) >= maxTail {
@@ -146,7 +146,8 @@ func (k *kubernetes) remove(name string, wait bool) error {
 	return err
 }
 
-// removal deletes a job. What belongs to it goes with it; its pod says how long the harness has to end.
+// removal returns the command that deletes a job with its dependents. The pod's grace period bounds the end
+// of the harness.
 func removal(name string, wait bool) []string {
 	return []string{
 		"delete", "job", name, "--ignore-not-found", "--cascade=foreground",
@@ -155,7 +156,7 @@ func removal(name string, wait bool) []string {
 }
 
 // supersede removes the jobs of earlier attempts and executions of the run, and waits until their pods are
-// gone, so that never two work on one run. A job of a later attempt means that the run is no longer ours.
+// gone, so that a run never has two pods. A job of a later attempt means that this worker has lost the run.
 func (k *kubernetes) supersede(ctx context.Context, o *wire.Order) error {
 	var jobs []string
 	err := insist(ctx, podPatience, func() (bool, error) {
@@ -184,8 +185,8 @@ func (k *kubernetes) supersede(ctx context.Context, o *wire.Order) error {
 	return nil
 }
 
-// create makes the job and the secret that its variables come from. The secret belongs to the job and is
-// made after it: the pod waits for it.
+// create makes the job and the secret with its variables. The job owns the secret, which is made after it:
+// the pod waits for it.
 func (k *kubernetes) create(ctx context.Context, name string, t Task) error {
 	job, err := json.Marshal(k.job(name, t))
 	if err != nil {
@@ -213,8 +214,8 @@ func (k *kubernetes) create(ctx context.Context, name string, t Task) error {
 	return err
 }
 
-// deliver waits for the job's pod, brings the files of the directory into it, and returns its name when the
-// harness has begun.
+// deliver waits for the job's pod, copies the files of the directory into it, and returns its name when the
+// harness has started.
 func (k *kubernetes) deliver(ctx context.Context, name, dir string) (pod string, err error) {
 	archive, err := archiveOf(dir)
 	if err != nil {
@@ -248,8 +249,8 @@ func (k *kubernetes) deliver(ctx context.Context, name, dir string) (pod string,
 	return pod, err
 }
 
-// follow has the harness's output become the conversation, and returns how its container ended. failure is what
-// the output says went wrong. A log that breaks off is read on from there.
+// follow adds the harness's output to the conversation, and returns the end of its container. failure is
+// the failure that the output reports. It resumes a log that breaks off.
 func (k *kubernetes) follow(
 	ctx context.Context,
 	name, pod string,
@@ -273,7 +274,7 @@ func (k *kubernetes) follow(
 			return false, e.start
 		case e.err != nil && time.Since(began) < apiPatience:
 			return false, apiError{fmt.Errorf("%w: %s", e.err, e.stderr)}
-		case e.err == nil && ended: // before this look at the log: it is whole
+		case e.err == nil && ended: // it ended before this read of the log, so the log is complete
 			return true, nil
 		}
 
@@ -288,8 +289,7 @@ func (k *kubernetes) follow(
 	return end, t.out.redact.text(lines.Adapter.End(t.out)), err
 }
 
-// dated is an adapter for lines that begin with the time at which they were written. It takes those that are
-// younger than what was seen.
+// dated is an adapter for lines with a leading timestamp. It skips lines that it has seen.
 type dated struct {
 	preset.Adapter
 	seen, last time.Time
@@ -315,7 +315,7 @@ func (k *kubernetes) seen(Task) places { return places{path.Join(workDir, contai
 // homeOf returns where the home of a task's agent is.
 func (k *kubernetes) homeOf(t Task) string { return filepath.Join(t.Dir, containerHome) }
 
-// sweep removes the jobs of a process that ended without doing so.
+// sweep removes the jobs of a process that was killed.
 func (k *kubernetes) sweep(label string) {
 	k.kubectl(
 		context.Background(),

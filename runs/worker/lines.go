@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// maxLine is how much of a line of output is read, in bytes; the rest of the line is left out.
+// maxLine is how many bytes of a line of output are read; the rest is dropped.
 const maxLine = 1 << 20
 
-// readLines calls f with each line that r has, without its end, until r ends. left is how many bytes of
-// the line were left out.
+// readLines calls f with each line of r, without its end, until r ends. left is the number of dropped bytes
+// of the line.
 func readLines(r io.Reader, f func(line []byte, left int)) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	var line []byte
@@ -49,8 +49,8 @@ func readLines(r io.Reader, f func(line []byte, left int)) error {
 	}
 }
 
-// shortened says that the line goes on for so many bytes. A JSON object that ends inside a string, such as
-// an image in base64, is closed, so that it is read as the block that it is.
+// shortened appends a note about the dropped bytes of a line. It closes a JSON object that ends inside a
+// string, such as an image in base64, so that it still parses as a block.
 func shortened(line string, left int) string {
 	note := fmt.Sprintf("… [%d bytes left out]", left)
 	if !strings.HasPrefix(line, "{") {
@@ -68,7 +68,7 @@ func shortened(line string, left int) string {
 		case c == '"':
 			inString = true
 		case c == '{' || c == '[':
-			open = append(open, c+2) // what closes it, in ASCII
+			open = append(open, c+2) // closing text, in ASCII
 		case (c == '}' || c == ']') && len(open) > 0:
 			open = open[:len(open)-1]
 		}
@@ -76,7 +76,7 @@ func shortened(line string, left int) string {
 
 	slices.Reverse(open)
 	text := line
-	if i := strings.LastIndexByte(text, '\\'); i >= len(text)-6 { // half an escape, perhaps
+	if i := strings.LastIndexByte(text, '\\'); i >= len(text)-6 { // maybe half an escape
 		text = strings.TrimRight(text[:max(i, 0)], `\`)
 	}
 	if closed := text + note + `"` + string(open); inString && json.Valid([]byte(closed)) {
@@ -105,7 +105,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text returns what was kept, secrets redacted. A secret that is cut at the beginning is cut off too.
+// text returns the stored bytes with secrets redacted. It removes a partial secret at the beginning.
 func (t *tail) text(r *redactor) string {
 	text := clean(r.text(string(t.kept)))
 	if len(text) > maxTail {

@@ -196,11 +196,11 @@ type worker struct {
 	fallback  string // the harness of runs that name none
 	jobs      map[string]*job
 	giveUp    context.CancelCauseFunc
-	refused   time.Time     // since when every request for work is refused
-	changed   chan struct{} // cap 1: what a report says
+	refused   time.Time     // since when servers refuse every request for work
+	changed   chan struct{} // capacity 1: the next report
 }
 
-// answered notes how a request for work ended, and gives up when all have been refused for long.
+// answered records the result of a request for work, and gives up if all were refused for long.
 func (w *worker) answered(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -243,7 +243,7 @@ func (w *worker) register() (unregister func(), err error) {
 	return func() { w.cfg.Registerer.Unregister(slots); w.cfg.Registerer.Unregister(busy) }, nil
 }
 
-// leave calls off what waits for work, and hands back what does not end in time.
+// leave withdraws requests for work, and returns runs that do not end in time.
 func (w *worker) leave(idle <-chan struct{}, handBack context.CancelCauseFunc) {
 	patience := time.NewTimer(w.cfg.Grace / 2)
 	defer patience.Stop()
@@ -256,7 +256,7 @@ func (w *worker) leave(idle <-chan struct{}, handBack context.CancelCauseFunc) {
 		select {
 		case <-idle:
 			return
-		case <-again.C: // a request for work may have been on its way
+		case <-again.C: // a request for work may have been under way
 		case <-patience.C:
 			handBack(errHandBack)
 		}
@@ -298,11 +298,11 @@ func (w *worker) slot(ctx, jobs context.Context) {
 	}
 }
 
-// errNoDisk keeps a worker from taking runs.
+// errNoDisk is the reason why a worker takes no runs.
 var errNoDisk = errors.New("the disk of the working directories is nearly full")
 
-// claim asks for a run, unless the disk is nearly full. It waits first until an account of every harness that needs one is free, and holds
-// them meanwhile, so that whichever run comes can begin: one that has to wait is left to other workers.
+// claim requests a run, unless the disk is nearly full. It first waits for a free account of every harness
+// with accounts, and holds these, so that any run can begin at once.
 func (w *worker) claim(ctx context.Context) (*wire.Order, []confine.Account, error) {
 	if _, scarce := workspace.Reserve(w.dir); scarce {
 		return nil, nil, errNoDisk
@@ -323,8 +323,8 @@ func (w *worker) claim(ctx context.Context) (*wire.Order, []confine.Account, err
 	return order, held, nil
 }
 
-// choose keeps the account that a run of the pool needs, of those that are held, and gives the others back.
-// The harnesses may have changed since they were taken: then it waits for one.
+// choose keeps the held account that a run of the pool needs, and returns the others. If the harnesses have
+// changed since, it waits for an account.
 func (w *worker) choose(ctx context.Context, held, pool []confine.Account) (*confine.Account, error) {
 	var chosen *confine.Account
 	for _, a := range held {
@@ -356,7 +356,7 @@ func (w *worker) choose(ctx context.Context, held, pool []confine.Account) (*con
 	return chosen, nil
 }
 
-// giveBack returns the account of a run that has ended, as soon as nothing of it lives.
+// giveBack returns the account of an ended run once its processes are gone.
 func (w *worker) giveBack(a confine.Account, alive error) {
 	if alive == nil {
 		w.accounts.Return(a)
@@ -410,7 +410,7 @@ func (w *worker) do(ctx context.Context, o *wire.Order, held []confine.Account) 
 	j.run(ctx)
 }
 
-// cancel ends the run of the given ID, if it is executed here.
+// cancel ends the run of the given ID if this worker executes it.
 func (w *worker) cancel(runID string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 
 // Account is a user of this machine under whom one run executes at a time.
 type Account struct {
-	Name     string // as the settings name it
+	Name     string // the name in the settings
 	UID, GID uint32
 	Home     string // empty: none
 }
@@ -119,14 +119,13 @@ func Ranged(text string) ([]Account, error) {
 type Accounts struct {
 	mu      sync.Mutex
 	taken   map[uint32]*flock.Flock // its lock, while it is used
-	changed chan struct{}           // closed when one is given back
+	changed chan struct{}           // closed when an account is returned
 }
 
 // lockAgain is how often a lock that another worker of this machine may have is tried.
 const lockAgain = 200 * time.Millisecond
 
-// makeOwnDir makes the directory in which the accounts that are in use are locked, for all workers of this
-// machine.
+// makeOwnDir makes the directory with the locks of used accounts, for all workers of this machine.
 func makeOwnDir() error {
 	if err := os.MkdirAll(ownDir, 0o711); err != nil {
 		return err
@@ -222,7 +221,7 @@ func (a *Accounts) try(pools [][]Account) (held []Account, changed <-chan struct
 	return held, a.changed, nil
 }
 
-// first finds an account of a pool that was got already, or else a free one.
+// first returns an account of the pool that is already taken here, or a free one.
 func (a *Accounts) first(pool []Account, got map[uint32]bool) (Account, bool, error) {
 	for _, account := range pool {
 		if got[account.UID] {
@@ -266,7 +265,7 @@ func tryLock(account Account) (*flock.Flock, error) {
 	return lock, nil
 }
 
-// Return gives accounts back, of which nothing lives.
+// Return returns accounts without living processes.
 func (a *Accounts) Return(accounts ...Account) {
 	if len(accounts) == 0 {
 		return
@@ -286,7 +285,7 @@ func (a *Accounts) Return(accounts ...Account) {
 	a.changed = make(chan struct{})
 }
 
-// Sweep kills what lives of the accounts that no run of this machine uses.
+// Sweep kills the processes of the accounts that no run of this machine uses.
 func Sweep(accounts []Account) error {
 	var failed error
 	for _, account := range accounts {
@@ -300,8 +299,8 @@ func Sweep(accounts []Account) error {
 	return failed
 }
 
-// Give makes the directories of a run beside its work directory, and makes them its account's. shared says
-// that its temporary directory takes the places of directories that everybody may write to.
+// Give makes the directories of a run beside its work directory and gives them to its account. shared means
+// that its temporary directory replaces the world-writable directories of the machine.
 func Give(run Run, shared bool) error {
 	tmp := filepath.Join(run.Dir, Tmp)
 	if err := os.Mkdir(tmp, 0o700); err != nil {

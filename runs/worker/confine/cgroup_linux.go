@@ -160,8 +160,7 @@ func (g cgroup) remove() error {
 	return err
 }
 
-// SweepWorker kills what is left of a worker that ended without doing so: mark is what its host's Mark
-// returned.
+// SweepWorker kills the remaining processes of a killed worker. mark is the result of its Host.Mark.
 func SweepWorker(mark string) error {
 	if mark == "" {
 		return nil

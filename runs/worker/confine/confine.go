@@ -1,12 +1,11 @@
 //go:build unix
 
-// Package confine starts the processes of runs so that they end with their run and do not reach into other
-// runs.
+// Package confine starts the processes of runs so that they end with their run and cannot reach other runs.
 //
-// On Linux every run has a control group of its own, which is killed as a whole. Where no cgroup v2 hierarchy
-// can be written, a keeper, a process of this program, adopts and kills what the run leaves behind. A run
-// under an account of its own is ended by that account too. Where mount namespaces can be made, each run has
-// its own /tmp. Elsewhere only the process group is killed.
+// On Linux every run has its own control group, which is killed as a whole. Without a writable cgroup v2
+// hierarchy, a keeper, which is a process of this program, adopts and kills orphans of the run. A run under
+// an account also ends by killing all processes of the account. If mount namespaces are available, each run
+// has its own /tmp. On other systems only the process group is killed.
 package confine
 
 import (
@@ -25,41 +24,41 @@ const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // endWithin is how long the processes of a run may take to die from SIGKILL.
 const endWithin = 15 * time.Second
 
-// The directories of a run. Work is where the harness starts, Tmp takes the places of the machine's temporary
-// directories, Home that of an account's home.
+// The directories of a run. The harness starts in Work. Tmp replaces the machine's temporary directories,
+// and Home the home of an account.
 const (
 	Work = "work"
 	Tmp  = "tmp"
 	Home = "home"
 )
 
-// Config says how to confine.
+// Config configures a Host.
 type Config struct {
 	// Label names the control groups of this worker.
 	Label string
-	// NoCgroup does without control groups.
+	// NoCgroup disables control groups.
 	NoCgroup bool
-	// Keeper is the command line with which this program calls Keep; nil: there is none.
+	// Keeper is the command line with which this program calls Keep; nil: none.
 	Keeper []string
 }
 
-// Run says what is to be started.
+// Run describes the command of a run.
 type Run struct {
 	// Name is unique among the runs of this worker.
 	Name string
 	// Dir holds the directories of the run.
 	Dir string
-	// Account is whom it runs as; nil: the user of this process.
+	// Account is the account to run as; nil: the user of this process.
 	Account *Account
 }
 
-// Process is what was started, with everything that it starts.
+// Process is a started process with its descendants.
 type Process interface {
-	// Terminate asks it to end.
+	// Terminate asks the process to end.
 	Terminate()
-	// Wait returns when the process that was started has ended: an ExitError unless its status is 0.
+	// Wait returns when the started process has ended, with an ExitError unless its status is 0.
 	Wait() error
-	// Kill kills it with everything that it started, and returns when none of it lives.
+	// Kill kills the process and its descendants, and returns when all are dead.
 	Kill() error
 }
 
@@ -124,7 +123,7 @@ func (g *group) Kill() error {
 	return nil
 }
 
-// LookUp finds a program in the directories of a PATH. A name with a slash is taken as it is.
+// LookUp finds a program in the directories of a PATH. It returns names with a slash unchanged.
 func LookUp(program, path string) (string, error) {
 	if strings.Contains(program, "/") {
 		return program, nil

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// GroupAttributes makes a command the leader of a process group, and has it killed should this process die.
+// GroupAttributes makes a command the leader of a process group, which is killed if this process dies.
 func GroupAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -18,12 +18,12 @@ func GroupAttributes() *syscall.SysProcAttr {
 // Host starts the runs of one worker.
 type Host struct {
 	cfg     Config
-	cgroup  cgroup // empty: there is none
-	why     error  // why there is none
+	cgroup  cgroup // empty: none
+	why     error  // reason why there is none
 	private bool
 }
 
-// Open prepares to start runs, in the best way that this machine has.
+// Open prepares to start runs in the best way that this machine supports.
 func Open(cfg Config) *Host {
 	h := &Host{cfg: cfg, private: canMount()}
 	if cfg.NoCgroup {
@@ -37,7 +37,7 @@ func Open(cfg Config) *Host {
 	return h
 }
 
-// Describe names how runs end.
+// Describe names the way in which runs are ended.
 func (h *Host) Describe() string {
 	switch {
 	case h.cgroup != "":
@@ -48,13 +48,13 @@ func (h *Host) Describe() string {
 	return fmt.Sprintf("process groups, as there are no control groups: %v", h.why)
 }
 
-// Sweeps reports whether everything of a run can be killed, also what leaves its process group.
+// Sweeps reports whether all processes of a run can be killed, also those that leave its process group.
 func (h *Host) Sweeps() bool { return h.cgroup != "" || h.cfg.Keeper != nil }
 
-// Private reports whether runs have their own /tmp, /var/tmp and /dev/shm, which are one directory.
+// Private reports whether runs have their own /tmp, /var/tmp and /dev/shm, all the same directory.
 func (h *Host) Private() bool { return h.private }
 
-// Seen is where the processes of a run see its directory.
+// Seen returns the path under which the processes of a run see its directory.
 func (h *Host) Seen(dir string) string {
 	if h.private {
 		return seenAt
@@ -62,10 +62,10 @@ func (h *Host) Seen(dir string) string {
 	return dir
 }
 
-// Mark names what SweepWorker needs to know of this worker, should it be killed.
+// Mark returns text by which SweepWorker finds the processes of this worker if it is killed.
 func (h *Host) Mark() string { return string(h.cgroup) }
 
-// Close removes what the host made.
+// Close removes the host's own files and groups.
 func (h *Host) Close() {
 	if h.cgroup != "" {
 		h.cgroup.end()
@@ -79,7 +79,7 @@ type process struct {
 	account *Account
 }
 
-// Start starts the command of a run. Its directories have to be there.
+// Start starts the command of a run. Its directories must exist.
 func (h *Host) Start(cmd *exec.Cmd, run Run) (Process, error) {
 	if h.cgroup == "" && run.Account == nil && h.cfg.Keeper != nil {
 		return h.startKept(cmd, run)
@@ -118,7 +118,7 @@ func (h *Host) Start(cmd *exec.Cmd, run Run) (Process, error) {
 	return p, nil
 }
 
-// start starts a command behind the walls of its run.
+// start starts a command in the namespace and account of its run.
 func (h *Host) start(cmd *exec.Cmd, run Run) (*group, error) {
 	if !h.private && run.Account == nil {
 		if err := cmd.Start(); err != nil {
@@ -127,8 +127,9 @@ func (h *Host) start(cmd *exec.Cmd, run Run) (*group, error) {
 		return waitFor(cmd), nil
 	}
 
-	// A thread of its own goes behind the walls, and what it starts with it. The thread stays until the process
-	// has ended: the kernel kills a process with Pdeathsig when the thread that started it ends.
+	// A dedicated thread enters the namespace and account, which the process inherits. The thread stays
+	// until the process has ended, because the kernel kills a process with Pdeathsig when its starting
+	// thread ends.
 	g := &group{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error, 1)
 	onOwnThread(func() {
@@ -155,7 +156,7 @@ func (h *Host) start(cmd *exec.Cmd, run Run) (*group, error) {
 // the first thread, which the process shows as itself.
 func onOwnThread(f func()) {
 	go func() {
-		runtime.LockOSThread() // never undone: the thread ends with this goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 		if syscall.Gettid() != os.Getpid() {
 			f()
 			return

@@ -10,7 +10,7 @@ import (
 // GroupAttributes makes a command the leader of a process group.
 func GroupAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// ownDir is where the program keeps what belongs to the machine: locks of accounts.
+// ownDir is the program's directory for the whole machine: locks of accounts.
 const ownDir = "/var/run/millwright"
 
 // Host starts the runs of one worker.
@@ -19,7 +19,7 @@ type Host struct{}
 // Open prepares to start runs.
 func Open(Config) *Host { return &Host{} }
 
-// Describe names how runs end.
+// Describe names the way in which runs are ended.
 func (*Host) Describe() string { return "process groups" }
 
 // Sweeps reports whether everything of a run can be killed.
@@ -28,16 +28,16 @@ func (*Host) Sweeps() bool { return false }
 // Private reports whether runs have their own /tmp.
 func (*Host) Private() bool { return false }
 
-// Seen is where the processes of a run see its directory.
+// Seen returns the path under which the processes of a run see its directory.
 func (*Host) Seen(dir string) string { return dir }
 
 // Mark names what SweepWorker needs to know of this worker.
 func (*Host) Mark() string { return "" }
 
-// Close removes what the host made.
+// Close removes the host's own files and groups.
 func (*Host) Close() {}
 
-// SweepWorker kills what is left of a worker.
+// SweepWorker kills the remaining processes of a worker.
 func SweepWorker(string) error { return nil }
 
 // Start starts the command of a run.

@@ -19,10 +19,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The keeper is a process of this program between the worker and the harness. As a subreaper it becomes the
-// parent of every descendant of the harness that loses its own, also of those that leave the session and the
-// environment. It lives until none of them does. It reads orders from the worker and kills everything when
-// they end, so that a run ends with its worker too.
+// The keeper is a process of this program between the worker and the harness. As a subreaper it adopts all
+// orphaned descendants of the harness, also those that left the session and the environment. It lives until
+// all of them are dead. It reads orders from the worker, and kills everything when the input ends, so a run
+// also ends with its worker.
 const (
 	keeperOrders  = 3 // descriptors of the keeper
 	keeperReports = 4
@@ -107,7 +107,7 @@ func (k *kept) report() (word string, number int) {
 	return word, number
 }
 
-// errKeeper is the end of a keeper that did not tell that nothing of its run lives.
+// errKeeper is the end of a keeper that did not report the end of its run's processes.
 var errKeeper = errors.New("the keeper of the run was killed")
 
 func (k *kept) wait() error {
@@ -150,7 +150,7 @@ func (k *kept) Kill() error {
 // Keep is the main function of a keeper: args are the path of a program and its arguments, the name included.
 // The result is its exit status.
 func Keep(args []string) int {
-	runtime.LockOSThread() // Pdeathsig is about the thread
+	runtime.LockOSThread() // Pdeathsig depends on the thread
 	syscall.CloseOnExec(keeperOrders)
 	syscall.CloseOnExec(keeperReports)
 	orders, reports := os.NewFile(keeperOrders, "orders"), os.NewFile(keeperReports, "reports")
@@ -189,7 +189,7 @@ func Keep(args []string) int {
 		}
 	}()
 
-	// Nobody else waits for children here.
+	// No other code waits for children here.
 	var result syscall.WaitStatus
 	for {
 		var status syscall.WaitStatus
@@ -207,7 +207,7 @@ func Keep(args []string) int {
 	}
 }
 
-// killDescendants kills the descendants of this process again and again: one may fork meanwhile.
+// killDescendants kills the descendants of this process repeatedly, since one may fork meanwhile.
 func killDescendants() {
 	for {
 		family := map[int]bool{os.Getpid(): true}
@@ -226,9 +226,9 @@ func killDescendants() {
 	}
 }
 
-// killChild kills a process, unless its number has become that of a stranger meanwhile.
+// killChild kills a process, unless its ID now belongs to a stranger.
 func killChild(pid int, family map[int]bool) {
-	p, err := os.FindProcess(pid) // held from here on
+	p, err := os.FindProcess(pid) // the ID is held from here on
 	if err != nil {
 		return
 	}
@@ -238,7 +238,7 @@ func killChild(pid int, family map[int]bool) {
 	}
 }
 
-// processes returns the numbers of all processes, in order.
+// processes returns the IDs of all processes, in order.
 func processes() []int {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -261,14 +261,14 @@ func processes() []int {
 	}
 }
 
-// parentOf returns the number of a process's parent; 0: it is gone, or dead.
+// parentOf returns the ID of a process's parent; 0 if the process is dead.
 func parentOf(pid int) int {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return 0
 	}
 
-	// The name, in parentheses, may hold anything.
+	// The name, in parentheses, may contain any text.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
 		return 0

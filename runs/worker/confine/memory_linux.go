@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HideMemory closes the memory of this process to other processes of its user, and wipes the environment that
-// it was started with from /proc/PID/environ. os.Getenv goes on to know every variable. No core is dumped
-// from now on.
+// HideMemory closes the memory of this process to other processes of its user, and wipes /proc/PID/environ.
+// os.Getenv still returns every variable. The process dumps no core from now on.
 func HideMemory() error {
 	if err := wipeEnvironment(); err != nil {
 		return fmt.Errorf("wipe the environment of this process: %w", err)
@@ -24,8 +23,7 @@ func HideMemory() error {
 	return nil
 }
 
-// wipeEnvironment overwrites the text of the environment where the kernel put it. The Go runtime has its own
-// copy.
+// wipeEnvironment overwrites the kernel's text of the environment. The Go runtime has its own copy.
 func wipeEnvironment() error {
 	const startField, endField = 50, 51 // env_start and env_end, counted from 1: proc_pid_stat(5)
 	stat, err := os.ReadFile("/proc/self/stat")

@@ -39,8 +39,8 @@ func KillUser(uid uint32) error {
 	}
 }
 
-// killAs makes the calling thread a user's and kills everything that this user may kill. The kernel does so
-// at once: no fork gets away.
+// killAs switches the calling thread to a user and kills everything that this user may kill. The kernel
+// does this atomically: no fork escapes.
 func killAs(uid int) error {
 	// The functions of the syscall package would change every thread.
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)); errno != 0 {
@@ -61,7 +61,7 @@ func killAs(uid int) error {
 	return unix.Kill(-1, unix.SIGKILL)
 }
 
-// lives reports whether a user has a process that is not dead yet.
+// lives reports whether a user has a living process.
 func lives(uid uint32) bool {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 // ownDir is where the program keeps what belongs to the machine: locks of accounts, and an empty directory.
 const ownDir = "/run/millwright"
 
-// seenAt is where the processes of a run see its directory, the same for every run.
+// seenAt is the path under which every run sees its directory.
 const seenAt = ownDir + "/run"
 
-// shared are the directories of the machine in whose places a run has its own temporary directory.
+// shared are the directories that a run's own temporary directory replaces.
 var shared = [...]string{"/tmp", "/var/tmp", "/dev/shm"}
 
 // canMount reports whether this process can make mount namespaces.
@@ -27,7 +27,7 @@ func canMount() bool {
 	return <-result == nil
 }
 
-// ownMounts gives the calling thread mounts that nobody else sees.
+// ownMounts gives the calling thread a private mount namespace.
 func ownMounts(more int) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS | more); err != nil {
 		return err
@@ -35,8 +35,8 @@ func ownMounts(more int) error {
 	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "")
 }
 
-// enclose puts the calling thread behind the walls of a run: a /tmp of its own, and for an account no way to
-// more rights, a home and a view of /proc that show nothing of others.
+// enclose puts the calling thread into the namespace of a run: its own /tmp and, under an account, no new
+// privileges, a read-only home, and a /proc without other users' processes.
 func (h *Host) enclose(run Run) error {
 	if run.Account != nil {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -83,7 +83,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// closeHome makes the home of an account read-only: what one run writes there would reach the next one.
+// closeHome makes the home of an account read-only, so that no run leaves files there for the next one.
 func closeHome(home string) error {
 	if !isDir(home) || filepath.Clean(home) == "/" {
 		return nil
@@ -101,8 +101,8 @@ func closeHome(home string) error {
 	return unix.Mount("", home, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|uintptr(stat.Flags)&kept, "")
 }
 
-// hideProcesses hides the processes of others in /proc, from Linux 5.8 on. Before, the option would have
-// changed everybody's view.
+// hideProcesses hides other users' processes in /proc, from Linux 5.8 on. Before, the option would change
+// /proc for everybody.
 func hideProcesses() error {
 	err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "hidepid=invisible")
 	if err == unix.EINVAL || err == unix.EPERM {

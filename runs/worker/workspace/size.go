@@ -9,21 +9,20 @@ import (
 )
 
 const (
-	// block is what each entry counts at least, in bytes.
+	// block is the minimum size of an entry, in bytes.
 	block = 4096
-	// heldOpen is how many levels of directories are held open. Deeper ones are left through "..", which is
-	// believed only when it leads to where the walk came from.
+	// heldOpen is how many levels of directories are held open. The walk leaves deeper ones through "..",
+	// after checking that it leads back to the expected directory.
 	heldOpen = 16
-	// maxPending bounds the names of directories that wait to be read, in bytes.
+	// maxPending bounds the names of unread directories, in bytes.
 	maxPending = 64 << 20
 )
 
-// maxReserve is what stays free of a large file system, in bytes.
+// maxReserve bounds the reserve of a large file system, in bytes.
 const maxReserve = 2 << 30
 
-// Reserve returns how many bytes are to stay free on the file system of a directory for everything else on
-// the machine: a twentieth of it, and at most 2 GiB. scarce reports whether less is free. Of a file system
-// that cannot be asked, nothing is scarce.
+// Reserve returns how many bytes must stay free on the file system of a directory: a twentieth of it, and
+// at most 2 GiB. scarce reports whether less is free, and is false if that is unknown.
 func Reserve(path string) (reserve int64, scarce bool) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
@@ -35,9 +34,9 @@ func Reserve(path string) (reserve int64, scarce bool) {
 	return reserve, int64(s.Bavail)*unit < reserve
 }
 
-// Exceeds reports whether the files in a directory have more than max bytes together, each entry counted as
-// at least 4096. It may be called while a harness writes there: what is moved during the walk may be missed
-// this time. A directory with more sub-directories than the walk can remember exceeds every bound.
+// Exceeds reports whether the files in a directory have more than max bytes in all, counting at least 4096
+// for each entry. A harness may write there meanwhile; the walk may then miss moved files. A directory with
+// more sub-directories than the walk can remember exceeds every bound.
 func Exceeds(path string, max int64) bool {
 	top, err := openDir(unix.AT_FDCWD, path)
 	if err != nil {
@@ -69,7 +68,7 @@ type measure struct {
 	pending   int // bytes of names
 }
 
-// level is a directory on the way to where the walk is.
+// level is a directory on the path of the walk.
 type level struct {
 	place
 	held *os.File // nil: reached through ".."
@@ -78,7 +77,7 @@ type level struct {
 
 func (m *measure) exceeds() bool { return m.size > m.max || m.pending > maxPending }
 
-// enter adds up the entries of a directory and makes it the place of the walk.
+// enter adds up the entries of a directory and moves the walk there.
 func (m *measure) enter(dir *os.File) {
 	at, err := placeOf(dir)
 	if len(m.levels) == 0 {
@@ -113,7 +112,7 @@ func (m *measure) enter(dir *os.File) {
 	m.levels, m.at = append(m.levels, l), dir
 }
 
-// next takes the name of a directory to be read from where the walk is.
+// next removes and returns the name of an unread directory at the current place.
 func (m *measure) next() (string, bool) {
 	l := &m.levels[len(m.levels)-1]
 	last := len(l.dirs) - 1
@@ -127,7 +126,7 @@ func (m *measure) next() (string, bool) {
 	return name, true
 }
 
-// leave goes up one level, or to the deepest one that is held open when the way there has changed.
+// leave goes up one level, or to the deepest open one if the path has changed.
 func (m *measure) leave() {
 	n := len(m.levels) - 1
 	left := m.at
@@ -159,7 +158,7 @@ func (m *measure) leave() {
 	m.at = m.levels[heldOpen-1].held
 }
 
-// close closes what the walk holds open.
+// close closes the open directories of the walk.
 func (m *measure) close() {
 	for _, l := range m.levels {
 		if l.held != nil {

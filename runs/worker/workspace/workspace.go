@@ -1,8 +1,8 @@
 //go:build unix
 
-// Package workspace reads, gives away and removes directories that a harness writes. Whoever wrote such a
-// directory may be hostile and may still be at work: every walk goes from one open directory to the next,
-// follows no link, stays on one file system, holds a bounded number of descriptors and has no limit of depth.
+// Package workspace measures, gives away and removes directories of harnesses. A harness may be hostile and
+// may still be running. Every walk goes from one open directory to the next, follows no links, stays on one
+// file system, holds a bounded number of descriptors, and works at any depth.
 package workspace
 
 import (
@@ -56,8 +56,8 @@ func (e entry) isDir() bool { return e.stat.Mode&unix.S_IFMT == unix.S_IFDIR }
 
 func (e entry) isFile() bool { return e.stat.Mode&unix.S_IFMT == unix.S_IFREG }
 
-// each calls f with the entries of a directory until it returns false. Entries that vanish meanwhile are left
-// out.
+// each calls f with the entries of a directory until it returns false. It skips entries that vanish
+// meanwhile.
 func each(dir *os.File, f func(entry) (more bool)) error {
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -118,8 +118,8 @@ func give(dir *os.File, uid, gid int) error {
 	return dir.Chown(uid, gid)
 }
 
-// Remove removes a directory with everything in it. It goes on behind what cannot be removed, such as another
-// file system that is mounted there, and returns the first reason. Nothing of the run may live any more.
+// Remove removes a directory with everything in it. It skips entries that it cannot remove, such as mount
+// points, and returns the first error. The processes of the run must have ended.
 func Remove(path string) error {
 	parent, err := openDir(unix.AT_FDCWD, filepath.Dir(path))
 	if err != nil {
@@ -148,17 +148,17 @@ func Remove(path string) error {
 	return unix.Unlinkat(int(parent.Fd()), name, unix.AT_REMOVEDIR)
 }
 
-// remover empties a directory. It moves each directory that is not empty up to the top before it looks into
-// it, so that no depth needs descriptors, recursion or paths.
+// remover empties a directory. It moves each non-empty directory up to the top before it reads it. So depth
+// costs no descriptors, recursion or long paths.
 type remover struct {
 	top   *os.File
 	place place
 	moved int   // directories that were moved to the top
-	left  error // the first reason why something stays
+	left  error // the first error
 }
 
 func (r *remover) run() error {
-	kept := map[string]bool{} // what stays at the top
+	kept := map[string]bool{} // entries that stay at the top
 
 	for {
 		var dirs []string
@@ -191,7 +191,7 @@ func (r *remover) run() error {
 	}
 }
 
-// empty removes a directory at the top. What it holds in directories is at the top afterwards.
+// empty removes a directory at the top. Its non-empty sub-directories are at the top afterwards.
 func (r *remover) empty(name string) (gone bool) {
 	dir, err := openOwn(r.top, name)
 	if err != nil {
@@ -234,12 +234,12 @@ func (r *remover) lift(dir *os.File, e entry) bool {
 		return true
 	}
 
-	// To move a directory writes into it: an owner may have to make it writable first.
+	// Moving a directory writes to it, so it may have to be made writable first.
 	if child, err := openOwn(dir, e.name); err == nil {
 		child.Close()
 	}
 
-	const tries = 1000 // names that the harness chose may be in the way
+	const tries = 1000 // the harness may have chosen the same names
 	var err error
 	for range tries {
 		r.moved++
@@ -252,12 +252,12 @@ func (r *remover) lift(dir *os.File, e entry) bool {
 	return r.fail(err)
 }
 
-// unlink removes what is no directory.
+// unlink removes an entry that is not a directory.
 func (r *remover) unlink(dir *os.File, e entry) bool {
 	return r.fail(unix.Unlinkat(int(dir.Fd()), e.name, 0))
 }
 
-// fail notes the first reason why something stays, and reports whether there was none.
+// fail records the first error, and reports whether err is nil.
 func (r *remover) fail(err error) bool {
 	if err != nil && r.left == nil {
 		r.left = err
@@ -265,7 +265,7 @@ func (r *remover) fail(err error) bool {
 	return err == nil
 }
 
-// openOwn opens a directory for removal: one that is closed to its owner is opened to it first.
+// openOwn opens a directory for removal. If its mode denies access to its owner, it changes the mode first.
 func openOwn(parent *os.File, name string) (*os.File, error) {
 	const all = 0o700
 	dir, err := openClosed(parent, name, all)
@@ -281,7 +281,7 @@ func openOwn(parent *os.File, name string) (*os.File, error) {
 	return dir, nil
 }
 
-// openClosed opens a directory that may be closed to its owner: then it adds these bits to the mode first.
+// openClosed opens a directory. If its mode denies access, it adds these bits first.
 func openClosed(parent *os.File, name string, bits uint32) (*os.File, error) {
 	dir, err := openDir(int(parent.Fd()), name)
 	if !errors.Is(err, fs.ErrPermission) {
