@@ -11,15 +11,15 @@ var (
 	ErrNoRoom   = errors.New("too many bytes of bodies in flight")
 )
 
-// A body is read into memory that grows with what has arrived, whatever length was announced.
+// A body's memory grows with the bytes that arrive, whatever the announced length.
 const (
 	firstRead  = 4 << 10
 	readGrowth = 4 // times
 )
 
-// ReadBody reads a body of the given length, or of an unknown one when it is negative, and takes the
-// memory from the hold as the body arrives. It reads at most one byte more than most. The bytes that were
-// read are returned with the error, which is ErrTooLarge, ErrNoRoom or what the reader says.
+// ReadBody reads a body of the given length, or of unknown length if it is negative. It takes memory from
+// the hold as the body arrives, and reads at most one byte more than most. It returns the bytes read, also
+// with an error: ErrTooLarge, ErrNoRoom or that of the reader.
 func (h *Hold) ReadBody(from io.Reader, length, most int64) ([]byte, error) {
 	if length > most {
 		return nil, ErrTooLarge
@@ -62,7 +62,8 @@ func (h *Hold) ReadBody(from io.Reader, length, most int64) ([]byte, error) {
 	return body, nil
 }
 
-// Reader returns a reader of from that takes what it reads from the hold, for bodies that others gather.
+// Reader returns a reader of from that takes the bytes read from the hold, for bodies that other code
+// collects.
 func (h *Hold) Reader(from io.ReadCloser) io.ReadCloser { return &heldReader{from, h} }
 
 type heldReader struct {
@@ -70,7 +71,7 @@ type heldReader struct {
 	hold *Hold
 }
 
-// Read reads, or returns ErrNoRoom when the pool refuses what was read.
+// Read reads, or returns ErrNoRoom if the pool has no room for the bytes.
 func (r *heldReader) Read(b []byte) (int, error) {
 	n, err := r.ReadCloser.Read(b)
 	if n > 0 && !r.hold.Grow(int64(n)) {
@@ -79,8 +80,8 @@ func (r *heldReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Values returns how many JSON values a body holds at most, member names not counted. It reads no deeper
-// than strings and brackets, so that it is cheap on whatever is sent.
+// Values returns an upper bound of the number of JSON values in a body, without member names. It scans only
+// strings and brackets, so it is cheap on any input.
 func Values(body []byte) (n int) {
 	n = 1
 	for i := 0; i < len(body); i++ {

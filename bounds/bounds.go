@@ -1,9 +1,9 @@
-// Package bounds declares what strangers can make the server hold: bytes, connections, work under way,
-// what is remembered of senders, and how long a request may take.
+// Package bounds declares the limits on what strangers can make the server hold: bytes, connections, work
+// in progress, records of senders, and the time of a request.
 //
-// Everything that answers a request takes what it holds from here first: the ingress, the API, the pages of
-// the dashboard. Each bound has a share for each sender, so that no sender exhausts it for the others, and
-// is a metric. docs/limits.md is written from this package.
+// The ingress, the API and the pages of the dashboard reserve what they hold here first. Each bound has a
+// share for each sender, so that no sender exhausts it for the others, and each is a metric. docs/limits.md
+// is generated from this package.
 package bounds
 
 import (
@@ -37,7 +37,7 @@ const (
 	IdleTime     = 75 * time.Second // between the requests of a connection
 )
 
-// MaxStreams is how many requests one HTTP/2 connection may have at once.
+// MaxStreams is the number of concurrent requests of an HTTP/2 connection.
 const MaxStreams = 100
 
 // Rows that rejected deliveries may add to the log.
@@ -47,7 +47,7 @@ const (
 	SharedRejectedRowsOfWebhook = 256  // of these, those of one webhook
 )
 
-// Config says what differs from the defaults. The zero value works.
+// Config overrides the defaults. The zero value works.
 type Config struct {
 	// Connections bounds the open connections. 0 means 10,000.
 	Connections int64
@@ -55,7 +55,7 @@ type Config struct {
 	SenderConnections int64
 	// DeliveryBytes bounds the deliveries in memory. 0 means 64 MiB.
 	DeliveryBytes int64
-	// Registerer receives the metrics; nil keeps them unseen.
+	// Registerer receives the metrics; nil: they are not exported.
 	Registerer prometheus.Registerer
 }
 
@@ -68,7 +68,7 @@ type Bounds struct {
 	Keyless    *Pool // bytes of requests without a key
 	Pushes     *Pool // bytes of push notices
 	Keyed      *Pool // bytes of requests with a key
-	Parsed     *Pool // bytes that bodies take once they are parsed
+	Parsed     *Pool // bytes of parsed bodies
 
 	Validations *Slots // of trees without a key
 	Plans       *Slots // of trees with a key
@@ -77,7 +77,7 @@ type Bounds struct {
 
 	DeliveryStreams *Pool // event streams of deliveries
 	RunStreams      *Pool // event streams of runs
-	PageStreams     *Pool // pages that follow what they show
+	PageStreams     *Pool // streams of dashboard pages
 
 	WebhookDeliveries *Budget[WebhookSender]
 	WebhookFailures   *Budget[WebhookSender]
@@ -87,7 +87,7 @@ type Bounds struct {
 	WrongPushes       *Rate
 }
 
-// WebhookSender is whose budget of deliveries it is. Only webhooks that exist have budgets.
+// WebhookSender is the key of a delivery budget. Only existing webhooks have budgets.
 type WebhookSender struct{ Webhook, Sender string }
 
 // LargeDelivery is the size in bytes above which deliveries wait for each other, so that small ones do not
@@ -97,7 +97,7 @@ const LargeDelivery = 32 << 10
 // DefaultDeliveryBytes is the default of Config.DeliveryBytes.
 const DefaultDeliveryBytes = 64 << 20
 
-// New returns the bounds of a server that holds nothing yet.
+// New returns the bounds of a new server.
 func New(cfg Config) *Bounds {
 	ofConnections := shares{part: 0.25, least: 1, most: cmp.Or(cfg.SenderConnections, 256)}
 	if cfg.SenderConnections < 0 {
@@ -138,7 +138,7 @@ func New(cfg Config) *Bounds {
 	return b
 }
 
-// about says what a bound is of, for its metrics and for docs/limits.md.
+// about describes a bound, for its metrics and for docs/limits.md.
 type about struct{ name, what, unit, share, setting, answer string }
 
 func (a about) describe() about { return a }

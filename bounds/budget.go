@@ -7,13 +7,12 @@ import (
 
 const (
 	budgetWindow = time.Minute
-	// budgetSample is how many entries are looked at to make room for a new one.
+	// budgetSample is the number of entries from which evict chooses.
 	budgetSample = 16
 )
 
-// Budget allows each K a number of events in any minute, exactly: it remembers when each was. Times are
-// distances on the monotonic clock, so that setting the clock changes nothing. It is safe for concurrent
-// use.
+// Budget allows each K a number of events in any minute. It is exact: it stores the time of each event, on
+// the monotonic clock. It is safe for concurrent use.
 type Budget[K comparable] struct {
 	about
 	base time.Time
@@ -26,14 +25,14 @@ type Budget[K comparable] struct {
 	fresh   map[K]int // charged since the last Taken; nil until the first
 }
 
-// spending is when the events of the last minute were, oldest first; at most limit of them.
+// spending has the times of the last minute's events, oldest first; at most limit of them.
 type spending struct{ at []time.Duration }
 
 func newBudget[K comparable](a about, limit, room int) *Budget[K] {
 	return &Budget[K]{about: a, limit: limit, room: room, base: time.Now(), entries: map[K]*spending{}}
 }
 
-// Spent returns 0 while the budget of k has room, else how long it will have none if nothing is charged.
+// Spent returns 0 if the budget of k has room, else the time until it has.
 func (b *Budget[K]) Spent(k K, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,7 +46,7 @@ func (b *Budget[K]) Spent(k K, now time.Time) time.Duration {
 	return b.refuse(b.wait(e, now.Sub(b.base)))
 }
 
-// refuse counts a refusal when there is something to wait for.
+// refuse counts a refusal if wait is positive.
 func (b *Budget[K]) refuse(wait time.Duration) time.Duration {
 	if wait > 0 {
 		b.refused++
@@ -120,7 +119,7 @@ func (b *Budget[K]) Add(k K, n int, now time.Time) {
 	}
 }
 
-// Taken returns what was charged since it was last called. The first call begins the counting.
+// Taken returns the charges since its last call. The first call starts the counting.
 func (b *Budget[K]) Taken() map[K]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -142,9 +141,9 @@ func (b *Budget[K]) entry(k K, now time.Duration) *spending {
 	return e
 }
 
-// evict makes room: of a random few entries, those that ran out go, or the one with the least spent. A
-// Spent budget goes only when all that are drawn are spent too, so a sender would have to spend the
-// budgets of about as many addresses as there is room for to get one of its own back.
+// evict makes room. Of a few random entries, it removes the expired ones, or else the least spent one. It
+// removes a spent budget only if all drawn ones are spent. So a sender would have to spend the budgets of
+// about as many addresses as there is room for, to renew one of its own.
 func (b *Budget[K]) evict(now time.Duration) {
 	var least K
 	fewest, drawn := -1, 0
@@ -178,7 +177,7 @@ func (b *Budget[K]) Sweep(now time.Time) {
 		}
 	}
 
-	if len(b.fresh) > b.room { // nobody takes them any more
+	if len(b.fresh) > b.room { // nobody calls Taken any more
 		b.fresh = nil
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// smallHeader is how many bytes of headers the bound on connections stands for.
+// smallHeader is the size of headers that the bound on connections covers.
 const smallHeader = 4 << 10
 
 // HeaderBytes returns the bytes of a request's headers beyond the few that every request has.
@@ -20,9 +20,9 @@ func HeaderBytes(h http.Header) int64 {
 	return int64(max(n-smallHeader, 0))
 }
 
-// Guard returns a handler that bounds how long next waits for the body of a request and for the receiver
-// of its answer, and what the headers hold meanwhile. A handler that sets a deadline itself is in charge of
-// it from then on.
+// Guard returns a handler that bounds how long next waits for the body of a request and for the receiver of
+// its answer. It also reserves room for large headers. A handler that sets a deadline itself replaces that
+// of Guard.
 func (b *Bounds) Guard(next http.Handler, senderOf func(*http.Request) string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		headers := b.Keyless.Hold(senderOf(r))
@@ -35,7 +35,7 @@ func (b *Bounds) Guard(next http.Handler, senderOf func(*http.Request) string) h
 
 		control := http.NewResponseController(w)
 		if r.ProtoMajor == 2 {
-			_ = control.SetWriteDeadline(time.Time{}) // or the stream ends though nobody writes
+			_ = control.SetWriteDeadline(time.Time{}) // otherwise the stream would end between writes
 		}
 
 		if r.Body != nil && r.Body != http.NoBody {
@@ -49,7 +49,7 @@ func (b *Bounds) Guard(next http.Handler, senderOf func(*http.Request) string) h
 	})
 }
 
-// Refuse answers that there is no room just now, and ends the connection.
+// Refuse answers 503 and closes the connection.
 func Refuse(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Retry-After", "1")
@@ -59,8 +59,8 @@ func Refuse(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, `{"error":"service unavailable"}`+"\n")
 }
 
-// timedBody is a body that is read under a deadline, which ends with it: it would look later as if the
-// sender had gone.
+// timedBody is a body that is read under a deadline. It clears the deadline at its end, which would
+// otherwise look like a disconnected sender.
 type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -75,7 +75,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// slowest is how many bytes of an answer a receiver has to take in a second.
+// slowest is the minimum rate of a receiver, in bytes a second.
 const slowest = 16 << 10
 
 // timedWriter writes an answer under a deadline, part by part.
@@ -97,7 +97,7 @@ func (w *timedWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// extend gives the receiver the time for n bytes.
+// extend extends the deadline by the time for n bytes.
 func (w *timedWriter) extend(n int) {
 	if !w.own {
 		_ = w.control.SetWriteDeadline(time.Now().Add(WriteTime + time.Duration(n/slowest)*time.Second))

@@ -2,7 +2,7 @@ package bounds
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// The metrics have the name of the bound as their only label: nothing that a sender chose.
+// The only label of the metrics is the name of the bound. Senders choose no labels.
 var (
 	heldMetric = prometheus.NewDesc(
 		"millwright_bound_held",

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Pool is an amount, such as bytes or connections, of which all senders together hold no more than a
-// limit. It is safe for concurrent use.
+// Pool is an amount, such as bytes or connections, that bounds what all senders hold together. It is safe
+// for concurrent use.
 //
-// What a sender may hold shrinks with the square of what is free, so that greedy senders who come one after
-// the other, and give nothing back, leave room for the next: with a share of a half, n of them leave
-// 2/(n+2) of the limit. A sender may always hold a little while anything is free. The senders of one IPv6
-// /48 network together may hold twice what one sender may.
+// A sender's share shrinks with the square of the free amount. So greedy senders who come one after the
+// other, and release nothing, leave room for the next: with a share of a half, n of them leave 2/(n+2) of
+// the limit. A sender may always hold a little while anything is free. The senders of an IPv6 /48 network
+// together may hold twice the share of one sender.
 type Pool struct {
 	about
 	shares
@@ -24,7 +24,7 @@ type Pool struct {
 	of      map[string]int64 // held by sender and by network
 }
 
-// shares are what a sender may hold.
+// shares configure how much a sender may hold.
 type shares struct {
 	part  float64 // of the limit while all is free; 0: any part
 	least int64   // while anything is free
@@ -35,8 +35,8 @@ func newPool(a about, limit int64, s shares) *Pool {
 	return &Pool{about: a, limit: limit, shares: s, of: map[string]int64{}}
 }
 
-// Take takes n for the sender, or nothing when that exceeds the limit or the sender's share. The empty
-// sender has no share of its own.
+// Take takes n for the sender. It takes nothing and returns false if that exceeds the limit or the sender's
+// share. The empty sender has no share.
 func (p *Pool) Take(sender string, n int64) bool {
 	network := networkOf(sender)
 
@@ -66,8 +66,7 @@ func (p *Pool) Give(sender string, n int64) {
 	p.add(network, -n)
 }
 
-// Disown leaves what the sender holds held, but no longer counts it against the sender's share. It is given
-// back for the empty sender.
+// Disown keeps n held, but no longer counts it for the sender's share. Give it back for the empty sender.
 func (p *Pool) Disown(sender string, n int64) {
 	network := networkOf(sender)
 
@@ -91,7 +90,8 @@ func (p *Pool) Held() int64 {
 	return p.held
 }
 
-// mayHold reports whether a sender or network may hold n more, when its share is so many times a sender's.
+// mayHold reports whether a sender or network may hold n more. times is its share relative to that of one
+// sender.
 func (p *Pool) mayHold(who string, n, free, times int64) bool {
 	if who == "" {
 		return true
@@ -123,17 +123,17 @@ func (p *Pool) measure() (held, limit, refused int64) {
 	return p.held, p.limit, p.refused
 }
 
-// Hold returns what the sender holds of the pool: nothing yet.
+// Hold returns an empty Hold for the sender.
 func (p *Pool) Hold(sender string) Hold { return Hold{pool: p, sender: sender} }
 
-// Hold is what one request holds of a pool. The zero Hold is bounded by nothing. It is for one goroutine.
+// Hold is the part of a pool that one request holds. The zero Hold is unbounded. It is for one goroutine.
 type Hold struct {
 	pool   *Pool
 	sender string
 	n      int64
 }
 
-// Grow takes n more, or nothing when the pool refuses.
+// Grow takes n more. It takes nothing and returns false if the pool refuses.
 func (h *Hold) Grow(n int64) bool {
 	if h.pool == nil {
 		return true
@@ -145,7 +145,7 @@ func (h *Hold) Grow(n int64) bool {
 	return true
 }
 
-// Release gives back all. It may be called again.
+// Release gives back everything. Further calls have no effect.
 func (h *Hold) Release() {
 	if h.n == 0 {
 		return

@@ -2,8 +2,8 @@ package bounds
 
 import "time"
 
-// Rate bounds what a sender does in any minute. The senders of one IPv6 /48 network together may do
-// networkTimes as much as one, so that they cannot fill the room in which senders are told apart.
+// Rate bounds the events of a sender in any minute. The senders of an IPv6 /48 network together may have
+// networkTimes as many as one, so that they cannot fill the table of senders.
 type Rate struct {
 	*Budget[string]
 	networks *Budget[string]
@@ -15,7 +15,7 @@ func newRate(a about, limit, room int) *Rate {
 	return &Rate{newBudget[string](a, limit, room), newBudget[string](about{}, networkTimes*limit, room)}
 }
 
-// Spent returns 0 while the sender may go on, else how long it has to wait.
+// Spent returns 0 if the sender may continue, else how long it must wait.
 func (r *Rate) Spent(sender string, now time.Time) time.Duration {
 	if network := networkOf(sender); network != "" {
 		if wait := r.networks.Spent(network, now); wait > 0 {

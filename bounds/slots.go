@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Slots bound work that costs much: few pieces are under way, and some more wait for their turn. Waiting
-// and working both count against the sender's share of the places.
+// Slots bound expensive work: a few pieces run, and some more wait for their turn. Both count for the
+// sender's share.
 type Slots struct {
 	*Pool
 	turns    chan struct{}
 	patience time.Duration
 
-	pace time.Duration // between the turns of one sender; 0: none
+	pace time.Duration // pause between turns of one sender; 0: none
 	mu   sync.Mutex
 	next map[string]time.Time // earliest next turn of a sender
 }
@@ -28,14 +28,14 @@ func newSlots(a about, working, places, most int64, patience time.Duration) *Slo
 	}
 }
 
-// paced gives the turns of one sender a distance in time.
+// paced sets the pause between turns of one sender.
 func (s *Slots) paced(pace time.Duration) *Slots {
 	s.pace = pace
 	return s
 }
 
-// Enter waits for a turn. It returns false when there is no place to wait, when ctx ends, or when the turn
-// does not come in time. Otherwise leave must be called once the work is done.
+// Enter waits for a turn. It returns false if there is no place to wait, if ctx ends, or if the turn does
+// not come in time. Otherwise call leave after the work.
 func (s *Slots) Enter(ctx context.Context, sender string) (leave func(), ok bool) {
 	if !s.Take(sender, 1) {
 		return nil, false

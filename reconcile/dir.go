@@ -17,10 +17,10 @@ import (
 	"millwright/state"
 )
 
-// DirConfig says which directory to watch.
+// DirConfig configures a directory source.
 type DirConfig struct {
-	// Dir is the root of the definition. It may be a symbolic link that is swapped, and it may be a
-	// Kubernetes volume: then the tree is what its ..data link points to.
+	// Dir is the root of the definition. It may be a symbolic link that is swapped. It may also be a
+	// Kubernetes volume: then the tree is the target of its ..data link.
 	Dir string
 	// Log receives notices; nil discards them.
 	Log *slog.Logger
@@ -30,7 +30,7 @@ type DirConfig struct {
 type dirSource struct {
 	dir     string
 	log     *slog.Logger
-	scanned chan struct{} // cap 1: a Fetch ended
+	scanned chan struct{} // capacity 1: a Fetch ended
 
 	mu       sync.Mutex
 	last     *frozen
@@ -40,7 +40,7 @@ type dirSource struct {
 	took     time.Duration // of the last scan
 }
 
-// Dir returns the source that reads a directory. Its revision is a SHA-256 of what the definition says.
+// Dir returns the source that reads a directory. Its revision is a SHA-256 of the definition's content.
 func Dir(cfg DirConfig) (Source, error) {
 	if cfg.Dir == "" {
 		return nil, errors.New("the directory of the source is not set")
@@ -61,7 +61,7 @@ func (d *dirSource) Describe() state.Source { return state.Source{Kind: "dir", P
 
 func (d *dirSource) Close() error { return nil }
 
-// scans is how often a directory that changes while it is read is read again before that is an error.
+// scans is how often the source reads a directory that changes during the read, before it returns an error.
 const scans = 5
 
 func (d *dirSource) Fetch(ctx context.Context) (Snapshot, error) {
@@ -97,7 +97,7 @@ func (d *dirSource) Fetch(ctx context.Context) (Snapshot, error) {
 
 var errNoRoot = errors.New("cannot be opened")
 
-// scan reads the directory once. It is not ok when that failed, or the directory changed meanwhile.
+// scan reads the directory once. ok is false if that failed or the directory changed meanwhile.
 func (d *dirSource) scan() (_ Snapshot, ok bool, err error) {
 	root, path, err := openRoot(d.dir)
 	if err != nil {
@@ -118,7 +118,7 @@ func (d *dirSource) scan() (_ Snapshot, ok bool, err error) {
 	}
 
 	tree := freeze(&dirBacking{fresh})
-	loaded := schema.Load(tree, nil) // what the loader looks at is what the definition consists of
+	loaded := schema.Load(tree, nil) // the loader reads exactly the files of the definition
 	if err := errors.Join(loaded.Err, fresh.Close()); err != nil {
 		return Snapshot{}, false, err
 	}
@@ -169,7 +169,7 @@ func openRoot(dir string) (*os.Root, string, error) {
 	return data, filepath.Join(resolved, target), nil
 }
 
-// withoutPath returns the cause of a path error, for messages that name the path already.
+// withoutPath returns the cause of a path error, for messages that already name the path.
 func withoutPath(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -185,8 +185,7 @@ func (b *dirBacking) stat(name string) (fs.FileInfo, error) {
 	return b.root.Lstat(filepath.FromSlash(name))
 }
 
-// open opens what info describes, and nothing that took its place. It does not wait for the other end of
-// a pipe.
+// open opens the file that info describes, and no file that replaced it. It does not block on a pipe.
 func (b *dirBacking) open(name string, info fs.FileInfo) (*os.File, error) {
 	file, err := b.root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

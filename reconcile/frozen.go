@@ -18,15 +18,16 @@ import (
 )
 
 const (
-	// frozenFile bounds what is kept of one file. The loader sees the true size and says what is too large.
+	// frozenFile bounds the stored bytes of one file. The loader sees the true size and reports files that
+	// are too large.
 	frozenFile = schema.MaxFileBytes + 1
-	// frozenTotal bounds what is kept of all files of a tree; more than any valid tree has.
+	// frozenTotal bounds the stored bytes of all files of a tree. No valid tree has more.
 	frozenTotal = 2 * schema.MaxTreeBytes
 	// frozenEntries bounds the entries of the directories that are listed.
 	frozenEntries = 200_000
 )
 
-// backing is where a frozen tree comes from.
+// backing is the origin of a frozen tree.
 type backing interface {
 	// stat describes a file or directory without following a symbolic link.
 	stat(name string) (fs.FileInfo, error)
@@ -36,39 +37,39 @@ type backing interface {
 	read(name string, info fs.FileInfo, max int64) ([]byte, error)
 }
 
-// frozen is the part of a tree that a definition consists of, as it was at one moment. The first look at
-// each file or directory is kept, and every later look sees the same. Nothing outside the root can be
-// reached, and no symbolic link is followed.
+// frozen is the part of a tree that belongs to a definition, as of one moment. It stores the first read of
+// each file and directory; later reads return the same. It follows no symbolic links and reaches nothing
+// outside of the root.
 type frozen struct {
 	mu    sync.Mutex
 	from  backing // nil once it is closed
 	nodes map[string]*node
-	// identities are those that were asked for. A closed tree still knows them, for whoever kept what came
-	// of a file instead of looking at it here.
+	// identities are the requested identities. They outlive close, for callers that cache results by
+	// identity.
 	identities map[string]string
 	bytes      int
 	entries    int
 }
 
-// node is a file or directory that was looked at.
+// node is a file or directory that was read.
 type node struct {
 	info    fs.FileInfo
 	data    []byte  // of a regular file
 	entries []entry // of a directory, by name
 	read    bool    // data or entries were read
-	err     error   // that every look at data or entries comes to
+	err     error   // the error of every read
 }
 
 func freeze(from backing) *frozen { return &frozen{from: from, nodes: map[string]*node{}} }
 
-// close lets go of where the tree comes from. What was not looked at so far cannot be from now on.
+// close releases the backing. Later reads return only what was read before.
 func (f *frozen) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.from = nil
 }
 
-// hash names what the tree says: every file that was read, and what is wrong with the rest.
+// hash returns a hash of the tree: the files that were read, and the errors of the others.
 func (f *frozen) hash(problems []schema.Problem) string {
 	h := sha256.New()
 	for _, name := range f.names() {
@@ -102,7 +103,7 @@ func (f *frozen) dirs() []string {
 	return dirs
 }
 
-// same reports whether everything that was looked at is the same in another tree, byte for byte.
+// same reports whether another tree has the same content, byte for byte, wherever this one was read.
 func (f *frozen) same(other backing) bool {
 	now := freeze(other)
 	for _, name := range f.names() {
@@ -120,7 +121,7 @@ func (f *frozen) same(other backing) bool {
 	return true
 }
 
-// look returns a node, read if asked for.
+// look returns a node, and reads it on request.
 func (f *frozen) look(name string, read bool) (*node, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,7 +187,7 @@ func (f *frozen) fill(name string, n *node) (err error) {
 	return nil
 }
 
-// absent says why a closed snapshot does not have name.
+// absent returns the reason why a closed snapshot does not have name.
 func (f *frozen) absent(name string) error {
 	parent := f.nodes[path.Dir(name)]
 	if parent == nil ||
@@ -273,7 +274,7 @@ func (f *frozen) at(op, name string, read bool) (*node, error) {
 	return f.look(name, read)
 }
 
-// Identity names what a file says, where that is known without a look at it.
+// Identity returns an identifier of a file's content, if known without reading it.
 func (f *frozen) Identity(name string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -25,22 +25,23 @@ import (
 	"millwright/state"
 )
 
-// GitConfig says which repository to watch. URL and CloneDir are required.
+// GitConfig configures a git source. URL and CloneDir are required.
 type GitConfig struct {
 	// URL is https://…, ssh://…, user@host:path or file:///…; the last runs the git program. It holds no
 	// credential.
 	URL string
-	// Branch, Tag and Commit: at most one; main when there is none. Commit is 40 hexadecimal digits.
+	// Branch, Tag and Commit: at most one is set; the default is the branch main. Commit is 40 hexadecimal
+	// digits.
 	Branch, Tag, Commit string
 	// Path is the root of the definition inside the repository; empty means its root.
 	Path string
-	// CloneDir is a directory for the use of this source alone. What it holds can be lost at any time.
+	// CloneDir is a directory that only this source uses. Its contents may be lost at any time.
 	CloneDir string
 
-	// Username goes with Token; empty means x-access-token, which most hosts take.
+	// Username goes with Token; empty means x-access-token, which most hosts accept.
 	Username string
-	// Token returns the password or access token for https. It is asked for each time, so that a new
-	// value is used at once. Nil: no authentication.
+	// Token returns the password or access token for https. The source calls it for each fetch, so it uses
+	// a new value at once. Nil: no authentication.
 	Token func(context.Context) ([]byte, error)
 	// SSHKey returns the private key for ssh, in PEM form.
 	SSHKey func(context.Context) ([]byte, error)
@@ -49,22 +50,21 @@ type GitConfig struct {
 
 	// Timeout bounds one fetch; zero means 5 minutes.
 	Timeout time.Duration
-	// MaxFetchBytes bounds what one fetch may receive; zero means 256 MiB.
+	// MaxFetchBytes bounds the bytes that one fetch receives; zero means 256 MiB.
 	MaxFetchBytes int64
-	// MaxUnpackedBytes bounds what one fetch may unfold to; zero means 1 GiB.
+	// MaxUnpackedBytes bounds the unpacked size of one fetch; zero means 1 GiB.
 	MaxUnpackedBytes int64
-	// MaxObjectBytes bounds one file of the repository, wherever it is; zero means 32 MiB.
+	// MaxObjectBytes bounds one file of the repository; zero means 32 MiB.
 	MaxObjectBytes int64
 	// MaxObjects bounds the number of files and directories of one fetch; zero means 400,000.
 	MaxObjects int64
-	// Turns, if it is not nil, bounds how many sources unpack a fetch at the same time, and so their
-	// memory: each takes a place in the channel meanwhile.
+	// Turns, if not nil, is a semaphore for sources that unpack a fetch. It bounds their memory.
 	Turns chan struct{}
 	// Log receives notices; nil discards them.
 	Log *slog.Logger
 }
 
-// maxFetches is how many fetches a clone takes before it is made afresh, which keeps it small.
+// maxFetches is how many fetches a clone has before the source replaces it, to keep it small.
 const maxFetches = 50
 
 // gitSource is a branch, tag or commit of a git repository.
@@ -72,20 +72,20 @@ type gitSource struct {
 	cfg    GitConfig
 	remote *remote
 	lock   *flock.Flock
-	clone  string // a directory with an objects directory as git has it, and nothing else of git
+	clone  string // a directory with git's objects directory, and nothing else of git
 
 	stored  *filesystem.Storage // open on clone; nil after a change of it
 	objects *objects            // of the last snapshot
-	target  plumbing.Hash       // what the branch, tag or commit pointed to then
+	target  plumbing.Hash       // target of the branch, tag or commit at that time
 	snap    Snapshot
 
-	over    plumbing.Hash // a commit that is over a limit; it is not fetched again
+	over    plumbing.Hash // a commit over a limit, which is not fetched again
 	overErr error
 }
 
-// Git returns the source that reads a commit of a git repository. It keeps the last commit's files, not
-// the history, in a clone of its own without a working tree. From the first Fetch to Close no other source
-// can use that directory: the Fetch of another one fails.
+// Git returns the source that reads a commit of a git repository. It stores the files of the last commit,
+// without history, in its own clone without a working tree. From the first Fetch to Close it locks that
+// directory: the Fetch of another source fails.
 func Git(cfg GitConfig) (Source, error) {
 	cfg.Branch, cfg.Username = cmp.Or(cfg.Branch, "main"), cmp.Or(cfg.Username, "x-access-token")
 	cfg.Timeout = cmp.Or(cfg.Timeout, 5*time.Minute)
@@ -138,7 +138,7 @@ func (g *gitSource) Describe() state.Source {
 	}
 }
 
-// Watch does nothing: a host says that there is something new by a push notice, or not at all.
+// Watch does nothing: hosts announce changes by push notices only.
 func (g *gitSource) Watch(context.Context, func()) {}
 
 func (g *gitSource) Close() error {
@@ -164,7 +164,7 @@ func (g *gitSource) Fetch(ctx context.Context) (Snapshot, error) {
 }
 
 func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
-	// Only now: until it is closed, the source that this one follows still has the directory.
+	// Lock it only now: a previous source has the directory until it is closed.
 	if ok, err := g.lock.TryLock(); err != nil || !ok {
 		return Snapshot{}, errors.Join(err, fmt.Errorf("%s is in use by another source", g.cfg.CloneDir))
 	}
@@ -181,7 +181,7 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 			return g.snap, nil
 		}
 		if snap, err := g.read(hash); err == nil {
-			return snap, nil // it is here, and never changes
+			return snap, nil // it is stored, and never changes
 		}
 	}
 
@@ -229,7 +229,7 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 		return snap, err
 	}
 
-	// The host left out what it thought was here. Without a have it cannot.
+	// The host omitted objects that it assumed to be here. Without a have it cannot.
 	g.cfg.Log.Info("the clone lacks a part of the new commit; it is made afresh", "dir", g.clone, "error", err)
 	if err := g.wipe(); err != nil {
 		return Snapshot{}, err
@@ -254,7 +254,7 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 	return g.read(want)
 }
 
-// wanted returns what the branch, tag or commit points to at the host.
+// wanted returns the target of the branch, tag or commit at the host.
 func (g *gitSource) wanted(adv *packp.AdvRefs) (plumbing.Hash, error) {
 	if g.cfg.Commit != "" {
 		return plumbing.NewHash(g.cfg.Commit), nil
@@ -273,8 +273,8 @@ func (g *gitSource) wanted(adv *packp.AdvRefs) (plumbing.Hash, error) {
 	return hash, nil
 }
 
-// read makes the snapshot of a commit that is in the clone, after a look at its directories down to the
-// root of the definition.
+// read returns the snapshot of a commit in the clone, after reading its directories down to the root of the
+// definition.
 func (g *gitSource) read(target plumbing.Hash) (Snapshot, error) {
 	objects := g.objects.after(g.storage())
 	commit, err := objects.commit(target)
@@ -339,7 +339,7 @@ func (g *gitSource) wipe() error {
 	return os.RemoveAll(g.clone)
 }
 
-// remember notes the last commit that is complete in the clone, one line each.
+// remember records the last complete commits of the clone, one a line.
 func (g *gitSource) remember(hash plumbing.Hash) error {
 	file, err := os.OpenFile(filepath.Join(g.clone, "have"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -349,7 +349,7 @@ func (g *gitSource) remember(hash plumbing.Hash) error {
 	return errors.Join(err, file.Close())
 }
 
-// have returns the commit that was remembered if it is still there, after it has put the clone in order.
+// have repairs the clone, and returns the remembered commit if it is still complete.
 func (g *gitSource) have() plumbing.Hash {
 	leftovers, _ := filepath.Glob(filepath.Join(g.clone, "objects", "pack", "tmp_*"))
 	for _, file := range leftovers {

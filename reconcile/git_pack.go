@@ -22,8 +22,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
-// download fetches one commit, without its history. have is a commit whose files are here already, or
-// zero: what the two have in common is not sent.
+// download fetches one commit, without its history. have is a commit whose files are already here, or zero:
+// the host omits the common files.
 func (g *gitSource) download(
 	ctx context.Context,
 	session transport.UploadPackSession,
@@ -57,7 +57,7 @@ func (g *gitSource) download(
 
 	res, err := session.UploadPack(ctx, req)
 	if errors.Is(err, transport.ErrEmptyUploadPackRequest) {
-		return nil // the host thinks that everything is here
+		return nil // the host assumes that everything is here
 	}
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (g *gitSource) download(
 	return g.store(pack, !have.IsZero())
 }
 
-// store puts what is in a pack into the clone, once it is known to be within the limits.
+// store adds the objects of a pack to the clone, after checking the limits.
 func (g *gitSource) store(pack io.Reader, thin bool) error {
 	dir := filepath.Join(g.clone, "objects", "pack")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -140,7 +140,7 @@ func (g *gitSource) unpack(file *os.File) error {
 
 var errDamagedPack = errors.New("damaged pack")
 
-// inspect refuses a pack that would unfold to more than the limits, before much of it is unfolded.
+// inspect refuses a pack that would unpack to more than the limits, before it unpacks much of it.
 func (g *gitSource) inspect(file io.ReadSeeker) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (g *gitSource) inspect(file io.ReadSeeker) error {
 	return nil
 }
 
-// limitError says that a commit is over a limit, and always will be.
+// limitError reports a commit over a limit. Retries do not help.
 type limitError struct{ text string }
 
 func (e limitError) Error() string { return e.text }
@@ -213,8 +213,8 @@ func (p *prefix) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// deltaTarget returns the size of what a delta makes. A delta begins with two variable-length integers,
-// the size of its base and of its result (gitformat-pack).
+// deltaTarget returns the size of a delta's result. A delta begins with two variable-length integers, the
+// sizes of its base and of its result (gitformat-pack).
 func deltaTarget(delta []byte) (int64, error) {
 	r := bytes.NewReader(delta)
 	if _, err := binary.ReadUvarint(r); err != nil {

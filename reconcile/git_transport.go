@@ -23,21 +23,21 @@ import (
 )
 
 const (
-	// advertLimit bounds the list of branches and tags that a host sends at each poll.
+	// advertLimit bounds a host's list of branches and tags.
 	advertLimit = 16 << 20
-	// errorLimit bounds what is read of an answer that is an error.
+	// errorLimit bounds the body of an error answer.
 	errorLimit = 4 << 10
 	// connectTimeout bounds the wait for a connection, and for a host's first answer.
 	connectTimeout = 30 * time.Second
 )
 
-// remote is the way to a repository.
+// remote is the connection to a repository.
 type remote struct {
 	endpoint  *transport.Endpoint
 	transport transport.Transport
 	cfg       GitConfig
 	received  atomic.Int64  // bytes
-	dialing   chan struct{} // cap 1: held while a connection is being made
+	dialing   chan struct{} // capacity 1: held while connecting
 }
 
 func newRemote(cfg GitConfig) (*remote, error) {
@@ -83,7 +83,7 @@ func sameOrigin(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// meter counts what comes in, and bounds it.
+// meter counts and bounds received bytes.
 type meter struct {
 	base http.RoundTripper
 	to   *remote
@@ -107,7 +107,8 @@ func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// metered is the body of an answer. One that is too large ends early if cut is set, and else is an error.
+// metered is the body of an answer. If it is too large, it ends early if cut is set, or else returns an
+// error.
 type metered struct {
 	io.ReadCloser
 	to   *remote
@@ -159,7 +160,7 @@ func (r *remote) session(ctx context.Context) (transport.UploadPackSession, erro
 			err = errors.Join(ctx.Err(), s.Close())
 		}
 
-		<-r.dialing // before the caller goes on, who may connect again at once
+		<-r.dialing // before the caller continues, since it may reconnect at once
 		result <- connected{s, err}
 	}()
 
@@ -191,13 +192,13 @@ func (r *remote) auth(ctx context.Context) (transport.AuthMethod, error) {
 	return nil, nil
 }
 
-// sshAuth is a gitssh.AuthMethod that knows its host.
+// sshAuth is a gitssh.AuthMethod for one host.
 type sshAuth struct {
 	*gitssh.PublicKeys
 	algorithms []string
 }
 
-// ClientConfig allows only the kinds of host key that are known of the host.
+// ClientConfig allows only the known kinds of host keys of the host.
 func (a *sshAuth) ClientConfig() (*ssh.ClientConfig, error) {
 	cfg, err := a.PublicKeys.ClientConfig()
 	if err != nil {
@@ -254,7 +255,7 @@ func (r *remote) sshAuth(ctx context.Context) (transport.AuthMethod, error) {
 	return &sshAuth{keys, algorithms}, nil
 }
 
-// explain says what a failure to reach a repository means, without any credential and in one line.
+// explain describes an error of reaching a repository in one line, without credentials.
 func (r *remote) explain(ctx context.Context, err error) error {
 	if ended := ctx.Err(); errors.Is(ended, context.Canceled) {
 		return ended
@@ -285,7 +286,7 @@ func (r *remote) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("git %s: %s", r.cfg.URL, text)
 }
 
-// scrub takes credentials out of a text, and makes it one short line.
+// scrub removes credentials from a text, and makes it one short line.
 func (r *remote) scrub(ctx context.Context, text string) string {
 	if r.cfg.Token != nil {
 		if token, err := r.cfg.Token(context.WithoutCancel(ctx)); err == nil && len(token) > 0 {
@@ -298,8 +299,7 @@ func (r *remote) scrub(ctx context.Context, text string) string {
 	return oneLine(text, 300)
 }
 
-// oneLine makes a text that others wrote fit for one line of a log or a page: at most max bytes, without
-// control characters.
+// oneLine fits foreign text into one line of a log or page: at most max bytes, without control characters.
 func oneLine(text string, max int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.Map(func(r rune) rune {

@@ -21,11 +21,11 @@ import (
 const (
 	// maxTreeObject bounds one directory of a commit; about 100,000 entries.
 	maxTreeObject = 4 << 20
-	// maxKnownEntries bounds the entries of the directories that are kept from one commit to the next.
-	// The largest valid definition, with a directory for each of its files, has twice its files.
+	// maxKnownEntries bounds the directory entries that are cached from commit to commit. The largest valid
+	// definition, with a directory for each file, has twice its files.
 	maxKnownEntries = 3 * schema.MaxFiles
-	// maxDirectoryBytes bounds the directories that are looked at in one commit, counted each time that one
-	// is somewhere: a small pack can have a large directory in thousands of places. The largest valid
+	// maxDirectoryBytes bounds the directories read in one commit. A directory counts for each of its
+	// places, since a small pack can have a large directory in thousands of places. The largest valid
 	// definition has a fifth of it.
 	maxDirectoryBytes = 32 << 20
 )
@@ -56,14 +56,14 @@ func (d directory) bytes() (total int) {
 // objects reads the objects of a clone.
 type objects struct {
 	from    storer.EncodedObjectStorer
-	damaged bool // an object that should be there cannot be read
+	damaged bool // an expected object is unreadable
 
 	before map[plumbing.Hash]directory // of the commit before; not changed here
-	known  map[plumbing.Hash]directory // what was read or found there
+	known  map[plumbing.Hash]directory // results of this commit
 	kept   int                         // entries of known
 }
 
-// after returns what reads the objects of the next commit. What both have in common is not read again.
+// after returns the reader for the next commit. It reuses what both commits have in common.
 func (o *objects) after(from storer.EncodedObjectStorer) *objects {
 	next := &objects{from: from, known: map[plumbing.Hash]directory{}}
 	if o != nil && !o.damaged {
@@ -192,11 +192,10 @@ func (o *objects) subtree(hash plumbing.Hash, at string) (plumbing.Hash, error) 
 
 var errNoPath = errors.New("the commit has no directory")
 
-// settled reports whether an error, or none, is what reading a commit will come to however often it is
-// fetched.
+// settled reports whether reading a commit would give the same result after every fetch.
 func settled(err error) bool { return err == nil || errors.Is(err, errNoPath) }
 
-// malformed is what is wrong with a commit, and always will be: git would not make it.
+// malformed is a permanent fault of a commit: git would not write it.
 func malformed(format string, args ...any) error {
 	return schema.Malformed{Text: fmt.Errorf(format, args...).Error()}
 }
@@ -279,7 +278,7 @@ func (b *treeBacking) stat(name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// identity names the blob of a regular file and the tree of a directory.
+// identity returns the hash of a file's blob or a directory's tree.
 func (b *treeBacking) identity(name string) string {
 	e, err := b.entry(name)
 	if mode := modeOf(e.Mode); err != nil || !mode.IsRegular() && !mode.IsDir() {
@@ -330,8 +329,7 @@ func (b *treeBacking) read(name string, _ fs.FileInfo, max int64) ([]byte, error
 	return nil, fmt.Errorf("%s: blob %s cannot be read from the clone: %w", name, e.Hash, err)
 }
 
-// modeOf returns the kind of file that an entry of a tree is. A submodule counts as a link: it points to
-// what is not here.
+// modeOf returns the file type of a tree entry. A submodule counts as a link, since its target is not here.
 func modeOf(mode filemode.FileMode) fs.FileMode {
 	switch mode {
 	case filemode.Dir:

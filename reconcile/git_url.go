@@ -15,9 +15,9 @@ import (
 // scpLike is user@host:path, as git writes an ssh address.
 var scpLike = regexp.MustCompile(`^(?:[A-Za-z0-9._][A-Za-z0-9._-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:[^:-][^:]*$`)
 
-// endpoint takes the address of a repository apart. Only https, http, ssh and file are known: no helper
-// programs, nothing that reads like an option, no credential in the address. The error does not repeat
-// the address, which could hold one.
+// endpoint parses the address of a repository. It accepts https, http, ssh and file. It refuses helper
+// programs, text that looks like an option, and credentials. The error does not repeat the address, which
+// may contain a credential.
 func endpoint(address string) (*transport.Endpoint, error) {
 	switch {
 	case address == "":
@@ -64,7 +64,7 @@ func endpoint(address string) (*transport.Endpoint, error) {
 	return transport.NewEndpoint(address)
 }
 
-// private reports whether what is sent to the endpoint can be read on the way.
+// private reports whether nobody can read the traffic to the endpoint.
 func private(ep *transport.Endpoint) bool {
 	if ep.Protocol != "http" {
 		return true

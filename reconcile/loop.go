@@ -15,41 +15,41 @@ import (
 	"millwright/state"
 )
 
-// Config says what a Loop reconciles. Store, Factory and Source are required.
+// Config configures a Loop. Store, Factory and Source are required.
 type Config struct {
 	Store   *state.Store
-	Factory state.Factory // as EnsureFactory returned it
+	Factory state.Factory // the result of EnsureFactory
 	Source  Source
-	// Interval is the time between looks at the source when nothing else asks for one; zero means 30 s,
-	// and 10 s for a directory.
+	// Interval is the time between reads of the source without another cause; zero means 30 s, and 10 s for
+	// a directory.
 	Interval time.Duration
 	// MaxBackoff bounds the wait after repeated failures; zero means ten intervals.
 	MaxBackoff   time.Duration
 	AllowPrune   bool
 	AllowRename  bool
-	HarnessTypes []string // that the server has; nil: not known
-	// Reserved returns the secrets that no definition may name, with what the server uses each for; nil:
-	// not known.
+	HarnessTypes []string // harnesses of the server; nil: unknown
+	// Reserved returns the secrets that definitions may not name, with their use by the server; nil:
+	// unknown.
 	Reserved func() map[string]string
 	Log      *slog.Logger
 	Metrics  *Metrics // nil: none
 }
 
-// Loop keeps one factory equal to its source. Its methods are safe for concurrent use; attempts take
-// turns.
+// Loop keeps one factory equal to its source. Its methods are safe for concurrent use. Only one attempt
+// runs at a time.
 type Loop struct {
 	cfg    Config
 	holder string        // of the lease
-	turn   chan struct{} // cap 1: held by the attempt in progress
-	cue    chan struct{} // cap 1: look at the source
+	turn   chan struct{} // capacity 1: held by the attempt in progress
+	cue    chan struct{} // capacity 1: read the source
 
-	// Held by whoever has the turn.
+	// Guarded by turn.
 	refusedWith string          // the secrets when the attempted revision was refused
 	failures    map[string]bool // messages recorded since the last attempt that did not fail
 	parsed      schema.Cache    // of the last tree
 }
 
-// New returns a Loop that does nothing until it is asked to or Run.
+// New returns a Loop. It is idle until Run or another method is called.
 func New(cfg Config) *Loop {
 	if cfg.Interval <= 0 {
 		cfg.Interval = 30 * time.Second
@@ -73,9 +73,9 @@ func New(cfg Config) *Loop {
 	}
 }
 
-// Request says what an attempt may do.
+// Request configures an attempt.
 type Request struct {
-	Force       bool // apply again when nothing changed, which picks up secrets
+	Force       bool // apply even if unchanged, to use new values of secrets
 	AllowPrune  bool
 	AllowRename bool
 	Revision    string // that is meant, or how it begins; empty: the source's current one
@@ -100,22 +100,22 @@ func (r Request) means(now state.Revision) error {
 	)
 }
 
-// Result is what became of an attempt.
+// Result is the result of an attempt.
 type Result struct {
 	Outcome  state.Outcome
-	Recorded bool // it is in the factory's history; an attempt that finds nothing to do is not
+	Recorded bool // recorded in the factory's history; attempts without changes are not
 	Revision state.Revision
 	Counts   state.Counts
 	Problems []schema.Problem
-	Message  string // why it was refused or failed, in one line
+	Message  string // reason of a refusal or failure, in one line
 	Err      error  // of a failed attempt
 }
 
-// moves is how often an attempt is planned anew because the state changed under it.
+// moves is how often an attempt plans again because the state changed meanwhile.
 const moves = 5
 
-// Once makes one attempt to make the state equal to the source: fetch, load, plan, then apply in one
-// transaction or record why not.
+// Once makes one attempt to make the state equal to the source: it fetches, loads, plans, and applies in
+// one transaction or records the refusal.
 func (l *Loop) Once(ctx context.Context, req Request) Result {
 	select {
 	case l.turn <- struct{}{}:
@@ -201,8 +201,8 @@ func (l *Loop) fetch(ctx context.Context) (Snapshot, error) {
 	return snap, err
 }
 
-// load loads a snapshot. If that fails it fetches once more: a source whose copy turns out to be damaged
-// makes a new one then.
+// load loads a snapshot. If that fails, it fetches once more: a source with a damaged copy then makes a new
+// one.
 func (l *Loop) load(ctx context.Context, snap Snapshot) (Snapshot, *schema.Result, error) {
 	loaded := snap.load(ctx, &l.parsed)
 	if loaded.Err != nil {
@@ -232,8 +232,8 @@ func (l *Loop) options(snap Snapshot, req Request, started time.Time) plan.Optio
 	return o
 }
 
-// settle deals with a revision that needs no plan: one that is applied, one that was refused and would
-// be again, and one that says the same as the applied one, which only moves the revisions.
+// settle handles a revision that needs no plan: an applied one, one that would be refused again, and one
+// with the same content as the applied one, for which only the revisions change.
 func (l *Loop) settle(ctx context.Context, snap Snapshot, started time.Time) (Result, bool) {
 	f, err := l.cfg.Store.Factory(ctx, l.cfg.Factory.UID)
 	if err != nil {
@@ -278,8 +278,8 @@ func (l *Loop) settle(ctx context.Context, snap Snapshot, started time.Time) (Re
 	return Result{}, false
 }
 
-// standing returns the problems of the applied revision, if nothing but failures to read the source came
-// after it: then a source that is there again and says the same is no reason to apply, which would pick up
+// standing returns the problems of the applied revision, if only failures to read the source followed it.
+// If the source then has unchanged content, the loop does not apply it again, which would use new values of
 // secrets.
 func (l *Loop) standing(ctx context.Context, f state.Factory) ([]schema.Problem, bool) {
 	if f.SyncState == state.SyncApplied {
@@ -309,7 +309,7 @@ func versions(secrets map[string]state.SecretInfo) string {
 	return b.String()
 }
 
-// settled is the result when there was nothing to do.
+// settled returns the result of an attempt without changes.
 func (l *Loop) settled(f state.Factory, outcome state.Outcome) Result {
 	clear(l.failures)
 	return Result{Outcome: outcome, Revision: f.Attempted, Problems: f.Problems, Message: f.Message}
@@ -347,8 +347,7 @@ func (l *Loop) applied(app state.ChangeSet) Result {
 	}
 }
 
-// refuse records a revision that has errors, once; again only when its problems changed. Its error says
-// why that was not recorded.
+// refuse records a revision with errors once, and again if its problems change.
 func (l *Loop) refuse(
 	ctx context.Context,
 	started time.Time,
@@ -400,13 +399,13 @@ func (l *Loop) refuse(
 	return result, nil
 }
 
-// sameProblem compares what is kept of a problem.
+// sameProblem compares the stored parts of two problems.
 func sameProblem(a, b schema.Problem) bool {
 	a.Fix, b.Fix = nil, nil
 	return a == b
 }
 
-// refusal says in one line why a tree is refused: its first error, and how many more there are.
+// refusal describes a refusal in one line: the first error and the number of others.
 func refusal(problems []schema.Problem) string {
 	first, n := "", 0
 	for _, p := range problems {
@@ -436,7 +435,7 @@ func serves(applied state.Revision) string {
 // maxFailures bounds how many different failures in a row are recorded.
 const maxFailures = 8
 
-// fail records a failure the first time it happens in a row of them. The end of ctx is none.
+// fail records a failure the first time it happens in a row. The end of ctx is not a failure.
 func (l *Loop) fail(ctx context.Context, started time.Time, revision state.Revision, err error) Result {
 	result := Result{
 		Outcome:  state.OutcomeFailed,

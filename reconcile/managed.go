@@ -9,7 +9,7 @@ import (
 	"millwright/state"
 )
 
-// ManagedConfig says which factory's definition the server holds. Both are required.
+// ManagedConfig configures the source of a managed factory. Both fields are required.
 type ManagedConfig struct {
 	Store   *state.Store
 	Factory string // its name in the settings
@@ -36,7 +36,7 @@ func (m *managedSource) Describe() state.Source { return state.Source{Kind: "man
 
 func (m *managedSource) Close() error { return nil }
 
-// Watch has nothing to do: who edits also applies.
+// Watch does nothing: edits apply themselves.
 func (m *managedSource) Watch(ctx context.Context, _ func()) { <-ctx.Done() }
 
 func (m *managedSource) Fetch(ctx context.Context) (Snapshot, error) {

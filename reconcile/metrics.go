@@ -9,7 +9,7 @@ import (
 	"millwright/state"
 )
 
-// Metrics are the figures of all loops of a process. A nil *Metrics counts nothing.
+// Metrics are the metrics of all loops of a process. A nil *Metrics counts nothing.
 type Metrics struct {
 	duration    *prometheus.HistogramVec
 	lastSuccess *prometheus.GaugeVec
@@ -19,7 +19,7 @@ type Metrics struct {
 	stale       *prometheus.GaugeVec
 }
 
-// NewMetrics returns the figures of the loops, registered with reg. Call it once a registerer.
+// NewMetrics returns metrics registered with reg. Call it once for each registerer.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -52,7 +52,7 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// deleter is what all vectors have in common here.
+// deleter is implemented by all vectors here.
 type deleter interface {
 	DeletePartialMatch(prometheus.Labels) int
 }
@@ -61,7 +61,7 @@ func (m *Metrics) all() []deleter {
 	return []deleter{m.duration, m.lastSuccess, m.problems, m.prunes, m.bytes, m.stale}
 }
 
-// Forget drops the figures of a factory that is no longer configured.
+// Forget drops the metrics of a detached factory.
 func (m *Metrics) Forget(factory string) {
 	if m == nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"millwright/state/notice"
 )
 
-// SyncOptions say what an explicit sync may do.
+// SyncOptions allow destructive changes of a sync.
 type SyncOptions struct {
 	AllowPrune  bool
 	AllowRename bool

@@ -22,22 +22,22 @@ type Source interface {
 	// now: it says what to do, holds no credential, and is worth a retry. A missing root is an error,
 	// not an empty tree.
 	Fetch(ctx context.Context) (Snapshot, error)
-	// Watch calls cue whenever the source may have changed, until ctx ends. It may call it for nothing,
-	// and must not be trusted to call it at all.
+	// Watch calls cue when the source may have changed, until ctx ends. It may call cue without a change,
+	// and may miss changes.
 	Watch(ctx context.Context, cue func())
-	// Close ends the use of what the source holds on this machine.
+	// Close releases the source's resources on this machine.
 	Close() error
 }
 
-// Snapshot is one revision of a source. Its tree does not change, whatever becomes of the source, and is
-// good until the next Fetch.
+// Snapshot is one revision of a source. Its tree does not change when the source does. It is valid until
+// the next Fetch.
 type Snapshot struct {
 	Revision state.Revision
 	FS       fs.FS // its root is the root of the definition
-	Bytes    int64 // that came over the network, also of a Fetch that failed
+	Bytes    int64 // received over the network, also in a failed Fetch
 
 	loaded  *schema.Result // of FS, where the source had to load it
-	release func()         // lets go of what FS was read from, once it has been loaded; may be nil
+	release func()         // releases the backing of FS after the load; may be nil
 }
 
 func (s Snapshot) load(ctx context.Context, parsed *schema.Cache) *schema.Result {
@@ -47,5 +47,5 @@ func (s Snapshot) load(ctx context.Context, parsed *schema.Cache) *schema.Result
 	return parsed.LoadContext(ctx, s.FS, nil)
 }
 
-// ErrSuspended says that the factory is suspended in the settings.
+// ErrSuspended reports that the settings suspend the factory.
 var ErrSuspended = fmt.Errorf("the factory is suspended: resume it in the settings: %w", state.ErrConflict)

@@ -16,13 +16,13 @@ const (
 	quiet = 30 * time.Millisecond
 	// unrest bounds that wait while events keep coming,
 	unrest = 100 * time.Millisecond
-	// easing bounds the share of time that goes into reading a directory which never rests: one scan in
-	// so many of its own lengths.
+	// easing bounds the share of time spent on reading a directory that never rests: one scan in so many of
+	// its durations.
 	easing = 4
 )
 
-// Watch cues on any event in the directories that the definition consists of, and where the path to its
-// root could be swapped. Which event it was does not matter: a scan compares contents.
+// Watch cues on any event in the directories of the definition, and where the path to its root could be
+// swapped. The kind of event does not matter, since a scan compares contents.
 func (d *dirSource) Watch(ctx context.Context, cue func()) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *dirSource) rest(ctx context.Context) {
 	}
 }
 
-// follow watches what there is to watch now and nothing else. It reports whether a directory is new.
+// follow updates the watched directories to the current ones. It reports whether a directory is new.
 func (d *dirSource) follow(w *fsnotify.Watcher, watched map[string]string) bool {
 	want := d.watchable()
 	for dir := range watched {
@@ -130,7 +130,7 @@ func (d *dirSource) follow(w *fsnotify.Watcher, watched map[string]string) bool 
 	return added
 }
 
-// watchable returns the directories whose events matter, and the one name that does in each ("": all).
+// watchable returns the directories whose events matter, with the name that matters in each ("": all).
 func (d *dirSource) watchable() map[string]string {
 	want := map[string]string{}
 	swapPoints(want, d.dir)
@@ -147,9 +147,9 @@ func (d *dirSource) watchable() map[string]string {
 	return want
 }
 
-// swapPoints adds the directories in which a change of one name could change what path leads to: those
-// that hold a symbolic link on the way, the parent of its end, and, where the way ends early, the last
-// directory there is. Where two names matter, all do.
+// swapPoints adds the directories in which a change of one name could change the target of path: those with
+// a symbolic link on the way, the parent of its end, and, if the path does not exist, its last existing
+// directory. If two names of a directory matter, all do.
 func swapPoints(points map[string]string, path string) {
 	note := func(dir, name string) {
 		if had, found := points[dir]; found && had != name {

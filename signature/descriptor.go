@@ -9,19 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// Descriptor is one row: how a provider signs a request. The same struct is
-// the value of customScheme in a webhook file; the fields without a file key
-// exist for the built-in table only.
+// Descriptor describes how a provider signs a request. It is a row of the table, and the value of
+// customScheme in a webhook file. Fields without a file key are for the table only.
 type Descriptor struct {
 	// Alg is how the signature is made: one of the Alg constants.
 	Alg string `json:"alg" yaml:"alg"`
 	// Key is how the secret's text becomes a key: one of the Key constants.
 	// Empty means KeyUTF8.
 	Key string `json:"key,omitempty" yaml:"key,omitempty"`
-	// Header is the request header that carries the signature.
+	// Header is the request header with the signature.
 	Header string `json:"header" yaml:"header"`
-	// Parse is how the header's value is taken apart: one of the Parse
-	// constants. Empty means ParseWhole.
+	// Parse is how the header's value is split: one of the Parse constants. Empty means ParseWhole.
 	Parse string `json:"parse,omitempty" yaml:"parse,omitempty"`
 	// Encoding is how the signature is written: one of the Encoding constants.
 	// AlgToken has none.
@@ -29,26 +27,24 @@ type Descriptor struct {
 	// Prefix stands before the signature: a literal ("sha256=") or, in a list,
 	// the key of the elements that are signatures ("v1="). Case-sensitive.
 	Prefix string `json:"prefix,omitempty" yaml:"prefix,omitempty"`
-	// Timestamp says where the time of signing is, and how old it may be. It
-	// must be part of Template.
+	// Timestamp is the place of the signing time, and its tolerance. It must be part of Template.
 	Timestamp *Timestamp `json:"timestamp,omitempty" yaml:"timestamp,omitempty"`
-	// Template is what is signed: literal text and the placeholders {body},
-	// {ts}, {id}, {url} and {method}, each at most once. {ts} and {id} stand
-	// for the header's text exactly as received, {id} for DeliveryHeader's.
+	// Template is the signed text: literal text and the placeholders {body}, {ts}, {id}, {url} and
+	// {method}, each at most once. {ts} and {id} stand for the header's text as received; {id} is that of
+	// DeliveryHeader.
 	Template string `json:"template,omitempty" yaml:"template,omitempty"`
 	// DeliveryHeader names the delivery. It may be empty.
 	DeliveryHeader string `json:"deliveryHeader,omitempty" yaml:"deliveryHeader,omitempty"`
 
-	// AlsoHeaders may carry the signature as well as Header does.
+	// AlsoHeaders may carry the signature instead of Header.
 	AlsoHeaders []string `json:"-" yaml:"-"`
-	// AlsoDelivery name the delivery where DeliveryHeader is absent, in order.
+	// AlsoDelivery name the delivery if DeliveryHeader is absent, in order.
 	AlsoDelivery []string `json:"-" yaml:"-"`
 	// Numbered, when above 0, means that the signature headers are Header with
 	// "-1" to "-Numbered" appended.
 	Numbered int `json:"-" yaml:"-"`
-	// SecretPrefixes, when set, restrict the row to secrets that begin with
-	// one of them; a row without them takes the secrets that no other row of
-	// the scheme claims.
+	// SecretPrefixes, when set, restrict the row to secrets that begin with one of them. A row without them
+	// accepts the secrets that no other row of the scheme claims.
 	SecretPrefixes []string `json:"-" yaml:"-"`
 	// HeaderNames, when set, is the key of the element of the signature header
 	// that names further signed headers, separated by spaces. {headers} in
@@ -67,15 +63,15 @@ func (d *Descriptor) Signs(header string) bool {
 	return strings.EqualFold(d.Header, header) || d.Timestamp != nil && strings.EqualFold(d.Timestamp.Header, header)
 }
 
-// Timestamp is where a scheme's signed time stands.
+// Timestamp is the place of a scheme's signed time.
 type Timestamp struct {
 	// Header is the header that carries the time. A value that ends in "="
 	// ("t=") is instead the key of an element of the signature header.
 	Header string `json:"header" yaml:"header"`
 	// Unit is one of the Unit constants. Empty means UnitSeconds.
 	Unit string `json:"unit,omitempty" yaml:"unit,omitempty"`
-	// Tolerance is the greatest accepted distance from now, in whole seconds,
-	// into the past and into the future. 0 means DefaultTolerance.
+	// Tolerance is the maximum distance from now, in whole seconds, in both directions. 0 means
+	// DefaultTolerance.
 	Tolerance int `json:"tolerance,omitempty" yaml:"tolerance,omitempty"`
 }
 
@@ -122,8 +118,7 @@ const (
 	UnitHTTPDate = "http-date" // RFC 9110, IMF-fixdate
 )
 
-// DefaultTolerance is the signature age, in seconds, that is accepted either
-// way where nothing else is said.
+// DefaultTolerance is the default tolerance, in seconds.
 const DefaultTolerance = 300
 
 const (
@@ -133,15 +128,13 @@ const (
 	maxName      = 128
 )
 
-// DescriptorError is one thing that is wrong with a descriptor. Field is the
-// path of the offending key, as written in a file ("timestamp.header"). Hint
-// may be empty.
+// DescriptorError is an error of a descriptor. Field is the path of the key, as written in a file
+// ("timestamp.header"). Hint may be empty.
 type DescriptorError struct{ Field, Message, Hint string }
 
 func (e DescriptorError) Error() string { return e.Field + ": " + e.Message }
 
-// DescriptorErrors are all the things that are wrong with a descriptor, in the
-// order of its fields. errors.As finds it in what Custom returns.
+// DescriptorErrors are all errors of a descriptor, in the order of its fields. Custom returns it.
 type DescriptorErrors []DescriptorError
 
 func (e DescriptorErrors) Error() string {
@@ -164,9 +157,9 @@ func (e DescriptorErrors) Unwrap() []error {
 // CustomName is the value of signatureScheme that goes with a customScheme.
 const CustomName = "custom"
 
-// Custom makes a scheme of a descriptor that a user wrote. It refuses one that
-// would verify less than it seems to: without {body} in the template, or with
-// a timestamp that is checked and not signed. The error is DescriptorErrors.
+// Custom returns a scheme for a user's descriptor. It refuses descriptors that verify less than they seem
+// to: without {body} in the template, or with a timestamp that is checked but not signed. The error is
+// DescriptorErrors.
 func Custom(d Descriptor) (*Scheme, error) {
 	if errs := check(&d); len(errs) > 0 {
 		return nil, errs
@@ -179,8 +172,8 @@ func Custom(d Descriptor) (*Scheme, error) {
 }
 
 func check(d *Descriptor) (errs DescriptorErrors) {
-	// Headers that never reach a verifier as the sender wrote them, and those
-	// that must not become a delivery ID, which is logged.
+	// Headers that never reach a verifier as sent, and headers that must not become a delivery ID, which is
+	// logged.
 	unreadable := []string{"Host", "Content-Length", "Transfer-Encoding", "Connection", "Cookie", "Trailer"}
 	secret := append([]string{"Authorization", "Proxy-Authorization"}, unreadable...)
 	add := func(field, format string, args ...any) {
@@ -351,8 +344,8 @@ func checkTemplate(d *Descriptor, add adder) {
 }
 
 // checkBesideID refuses templates under which one signature fits several deliveries. {id} is any text, so
-// something has to tell where it ends. The other placeholders tell themselves apart: a time has one form, a
-// body is JSON, and the URL's beginning is known.
+// the template must delimit it. The other placeholders are unambiguous: a time has one form, a body is
+// JSON, and the URL's beginning is known.
 func checkBesideID(parts []part) (errs DescriptorErrors) {
 	for i, a := range parts {
 		between, rest := "", parts[i+1:]
@@ -408,8 +401,7 @@ type part struct {
 	text string // as the template writes it
 }
 
-// parseTemplate takes a template apart. The second result says what is wrong
-// with it, in words.
+// parseTemplate splits a template. The second result describes its error.
 func parseTemplate(template string) (parts []part, problem string) {
 	kinds := map[string]partKind{
 		"body":    partBody,

@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// Explain verifies m step by step and says in lines of text what it looked at:
-// the headers, the time and its age, the signed bytes, and the result. After a
-// mismatch it tries the usual causes (a changed line end, a secret with a line
-// end, another scheme) and names the one that fits. It is for whoever has the
-// secret; the lines contain neither it nor a signature.
+// Explain verifies m step by step and describes each step in a line of text: the headers, the time and its
+// age, the signed bytes, and the result. After a mismatch it tries the usual causes (a changed line end, a
+// secret with a line end, another scheme) and names the one that fits. The text is for the owner of the
+// secret; it contains neither the secret nor a signature.
 func (s *Scheme) Explain(secret []byte, m Message, now time.Time) []string {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -92,7 +91,7 @@ func (f *keyedForm) explainHeaders(m *Message, now time.Time, say func(string, .
 	}
 }
 
-// hints tries what commonly goes wrong.
+// hints tries common mistakes.
 func (s *Scheme) hints(secret []byte, m Message, now time.Time) (hints []string) {
 	accepts := func(s *Scheme, secret []byte, m Message) bool {
 		if len(secret) == 0 {

@@ -11,10 +11,10 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// Answer is what a provider wants to hear before it enables a URL.
+// Answer is the answer that a provider expects before it enables a URL.
 type Answer struct {
 	Status      int
-	ContentType string // empty when there is no body
+	ContentType string // empty without a body
 	Body        []byte
 }
 
@@ -29,9 +29,8 @@ const (
 // maxChallenge bounds the text that is sent back to the provider.
 const maxChallenge = 4096
 
-// Handshake recognises the provider's set-up probe and gives its answer. Call
-// it only with a message that v has verified: the answer to zoom's probe is made
-// with the secret.
+// Handshake recognises the provider's set-up probe and returns its answer. Call it only with a message that
+// v has verified: the answer to zoom's probe is made with the secret.
 func (v *Verifier) Handshake(m Message) (Answer, bool) {
 	if v == nil || len(v.forms) == 0 {
 		return Answer{}, false
@@ -77,10 +76,9 @@ func (v *Verifier) Handshake(m Message) (Answer, bool) {
 	return Answer{}, false
 }
 
-// PendingToken finds the token that a provider sends, unsigned, before it has a
-// secret to sign with: asana in a header, notion in the body. It becomes the
-// webhook's secret once its owner has looked at it; the request itself proves
-// nothing and is refused.
+// PendingToken returns the token that a provider sends, unsigned, before it has a secret to sign with:
+// asana in a header, notion in the body. The webhook's owner may make it the secret; the request itself is
+// unauthenticated and refused.
 func (s *Scheme) PendingToken(m Message) (string, bool) {
 	token := ""
 	switch s.row.name {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// request is what the headers of a message say.
+// request has the parsed headers of a message.
 type request struct {
 	candidates []string // encoded signatures, prefix removed
 	ts         string   // exactly as received
@@ -28,7 +28,7 @@ const (
 	maxDecoded = 120 // of maxEncoded in base64
 )
 
-// read takes the headers apart and judges everything but the signature.
+// read parses the headers and checks everything but the signature.
 func (f *form) read(header map[string][]string, now time.Time, room []string) (req request, r *Refusal) {
 	req.candidates = room
 	present := false
@@ -84,8 +84,7 @@ func (f *form) read(header map[string][]string, now time.Time, room []string) (r
 	return req, nil
 }
 
-// single gives the one value of a header; identical repeats count as one, and
-// an absent header as empty.
+// single returns the only value of a header. Identical repeats count as one, and an absent header as empty.
 func single(header map[string][]string, name string) (string, *Refusal) {
 	values := header[name]
 	if len(values) == 0 {
@@ -155,7 +154,7 @@ func (f *form) split(req *request, value string) *Refusal {
 	return nil
 }
 
-// hasElement says whether a list has an element that may be a signature.
+// hasElement reports whether a list has an element that may be a signature.
 func (f *form) hasElement(value string) bool {
 	for element := range strings.SplitSeq(value, string(f.sep)) {
 		if strings.HasPrefix(strings.Trim(element, " \t"), f.d.Prefix) {
@@ -227,7 +226,7 @@ func (f *form) readID(req *request, header map[string][]string) *Refusal {
 	return nil
 }
 
-// missing says which header is not there, and which other scheme's is.
+// missing returns the refusal for a missing header; it names another scheme whose header is present.
 func (f *form) missing(header map[string][]string) *Refusal {
 	var seen []string
 	for name := range header {
@@ -263,8 +262,7 @@ func (f *form) valueLength(header map[string][]string) (n int) {
 	return n
 }
 
-// checkTime judges the time of signing: to the whole second, tolerance
-// included, in both directions.
+// checkTime checks the time of signing, in whole seconds, inclusive, in both directions.
 func (f *form) checkTime(req *request, now time.Time) *Refusal {
 	name := f.d.Timestamp.Header
 	if f.tsElement != "" {
@@ -320,8 +318,7 @@ func unitText(unit string) string {
 // farFuture stands for every time that no clock will show: year 10000.
 const farFuture = 253402300800
 
-// parseTime reads a timestamp strictly: nothing that would print differently is
-// taken for a number.
+// parseTime parses a timestamp strictly: it refuses text that would print differently.
 func parseTime(unit, text string) (time.Time, bool) {
 	switch unit {
 	case UnitRFC3339:
@@ -357,8 +354,8 @@ var (
 	strictURL = base64.RawURLEncoding.Strict()
 )
 
-// decodeSignature decodes text into dst, strictly, and gives the number of
-// bytes, or -1. There is exactly one base64 text for each signature.
+// decodeSignature decodes text into dst strictly, and returns the number of bytes, or -1. Each signature
+// has exactly one accepted base64 text.
 func decodeSignature(encoding, text string, dst []byte) int {
 	var src [maxEncoded]byte
 	if len(text) == 0 || len(text) > len(src) {
@@ -383,8 +380,7 @@ func decodeSignature(encoding, text string, dst []byte) int {
 	return n
 }
 
-// decodeBase64 refuses what the standard decoder overlooks: line ends, and
-// bits behind the last byte.
+// decodeBase64 also refuses line ends, and bits after the last byte, which the standard decoder ignores.
 func decodeBase64(enc *base64.Encoding, dst, src []byte) (int, error) {
 	for i, c := range src {
 		if c == '\r' || c == '\n' {

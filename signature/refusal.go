@@ -16,8 +16,7 @@ const (
 	CodeNoSecret        = "no_secret"
 )
 
-// Refusal is why a request was not accepted. It is for the webhook's owner and
-// never for the sender.
+// Refusal is the reason of a refused request. It is for the webhook's owner and never for the sender.
 type Refusal struct {
 	// Code is one of the Code constants.
 	Code string
@@ -32,8 +31,7 @@ func refuse(code, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Reason: fmt.Sprintf(format, args...)}
 }
 
-// preview shows foreign text: in quotes, escaped to ASCII, at most 32 bytes of
-// it.
+// preview returns foreign text in quotes, escaped to ASCII, at most 32 bytes of it.
 func preview(text string) string {
 	const most = 32
 	if len(text) > most {

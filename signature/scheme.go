@@ -9,12 +9,11 @@ import (
 	"sync"
 )
 
-// Scheme is one provider's way to sign. It never changes and may be used by
-// many goroutines.
+// Scheme is a provider's way to sign. It is immutable and safe for concurrent use.
 type Scheme struct {
 	row   row
 	forms []*form
-	event string // canonical name of the event header; empty when there is none
+	event string // canonical name of the event header, or empty
 }
 
 // row is a line of the table in schemes.go.
@@ -38,7 +37,7 @@ type form struct {
 	tsElement  string   // key of the element in the signature header, "=" included
 	deliveries []string // canonical names
 	headers    []string // signature, timestamp and signed ID
-	decisive   []string // those of headers by which a request shows that it means this form
+	decisive   []string // headers whose presence selects this form
 	parts      []part
 	signsID    bool
 	signsTime  bool
@@ -48,8 +47,8 @@ type form struct {
 	candidates int // how many signatures of one request are looked at
 }
 
-// maxCandidates bounds the signatures of one request that are looked at; the
-// rest is ignored. Headers that are numbered have their own bound.
+// maxCandidates bounds the signatures of one request that are checked; others are ignored. Numbered headers
+// have their own bound.
 const maxCandidates = 32
 
 func compile(r row) *Scheme {
@@ -164,7 +163,7 @@ func Names() []string {
 // and timestamp headers, sorted. None of them can name a delivery.
 func ReservedHeaders() []string { return slices.Sorted(maps.Keys(table().reserved)) }
 
-// Reserved says whether a header, in any case, is among ReservedHeaders.
+// Reserved reports whether a header, in any case, is among ReservedHeaders.
 func Reserved(header string) bool { return table().reserved[canonical(header)] }
 
 // Name is the scheme's key, as in signatureScheme.
@@ -229,13 +228,12 @@ func (s *Scheme) EventHeader() string { return s.row.event }
 // is empty. It is for display.
 func (s *Scheme) EventField() string { return s.row.eventField }
 
-// HasHandshake says whether Handshake can answer the provider's set-up probe.
+// HasHandshake reports whether Handshake can answer the provider's set-up probe.
 func (s *Scheme) HasHandshake() bool { return s.row.handshake != "" }
 
-// Confidence is how well the row is founded. A: the provider's text or SDK and
-// a published vector that was recomputed. B: the provider's text or SDK. C:
-// known practice. It is empty for a custom scheme.
+// Confidence is the evidence for the row. A: the provider's text or SDK, and a recomputed published vector.
+// B: the provider's text or SDK. C: known practice. It is empty for a custom scheme.
 func (s *Scheme) Confidence() string { return s.row.confidence }
 
-// Doc is what a user should know about the scheme, in a sentence or two.
+// Doc is a note for users of the scheme, in a sentence or two.
 func (s *Scheme) Doc() string { return s.row.doc }

@@ -1,11 +1,10 @@
 package signature
 
-// rows is the table: how does provider X sign? One row each.
+// rows is the table of the providers' schemes.
 //
-// Most providers sign the body alone: ofBody(algorithm, signature header,
-// prefix, encoding, delivery headers…). The others spell out a Descriptor, whose
-// fields are explained there. A row that was added without the provider's own
-// text at hand has confidence C.
+// Most providers sign the body alone: ofBody(algorithm, signature header, prefix, encoding, delivery
+// headers…). The others have a full Descriptor. A row that was added without the provider's own text has
+// confidence C.
 func rows() []row {
 	return []row{
 		{
@@ -316,7 +315,7 @@ func standardWebhooks(trio, version string) Descriptor {
 	return d
 }
 
-// gitlabSigned is Standard Webhooks, for secrets that say so.
+// gitlabSigned is Standard Webhooks, for secrets with its prefix.
 func gitlabSigned() Descriptor {
 	d := standardWebhooks("webhook-", "v1,")
 	d.SecretPrefixes = []string{whsec}

@@ -20,7 +20,7 @@ const (
 	whsk  = "whsk_" // the private half of whpk_, for Sign
 )
 
-// key is a parsed secret; which field is set depends on the algorithm.
+// key is a parsed secret. The algorithm determines which field is set.
 type key struct {
 	mac   []byte
 	token [sha256.Size]byte
@@ -72,7 +72,7 @@ func (f *form) verifyKey(secret []byte) (k key, err error) {
 	return k, nil
 }
 
-// decodeSecret turns the secret's text into bytes, as the descriptor says.
+// decodeSecret decodes the secret's text as the descriptor defines.
 func (f *form) decodeSecret(secret []byte) ([]byte, error) {
 	switch f.d.Key {
 	case KeyBase64, KeySPKI:
@@ -117,9 +117,8 @@ func base64Secret(text []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// NewSecret makes a secret to give to the sender: "whsec_" and the base64 of 32
-// random bytes, for standard_webhooks and svix. Of every other scheme, aliases included,
-// the provider issues the secret, and ok is false.
+// NewSecret generates a secret for standard_webhooks and svix: "whsec_" and the base64 of 32 random bytes.
+// For every other scheme, including aliases, the provider issues the secret, and ok is false.
 func NewSecret(schemeName string) (secret string, ok bool) {
 	if schemeName != "standard_webhooks" && schemeName != "svix" {
 		return "", false

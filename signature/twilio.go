@@ -76,9 +76,8 @@ func checkBodyHash(m *Message) error {
 	return nil
 }
 
-// formBody says whether a body may be a Twilio form: its fields begin with a
-// capital letter, which no JSON value does. So a form's signature can never be
-// used for a JSON body.
+// formBody reports whether a body may be a Twilio form: its fields begin with a capital letter, which no
+// JSON value does. So a form's signature never fits a JSON body.
 func formBody(body []byte) bool { return len(body) > 0 && 'A' <= body[0] && body[0] <= 'Z' }
 
 // maxFields bounds the fields of a form that are sorted.
@@ -113,8 +112,8 @@ func sortedFields(body []byte) (string, bool) {
 	return b.String(), true
 }
 
-// ports gives a URL as configured and with the default port added or left out:
-// Twilio's products differ in which of them they sign.
+// ports returns a URL as configured, and with the default port added or removed: Twilio's products differ
+// in which of them they sign.
 func ports(raw string) []string {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	port := map[string]string{"https": ":443", "http": ":80"}[scheme]

@@ -1,13 +1,13 @@
 package signature
 
-// Unshipped is a provider that has no scheme here.
+// Unshipped is a provider without a scheme.
 type Unshipped struct {
 	Provider string
 	Reason   string
 	Instead  string // what to use
 }
 
-// NotShipped are the providers whose signatures are left out on purpose.
+// NotShipped are the providers that are omitted on purpose.
 func NotShipped() []Unshipped {
 	return []Unshipped{
 		{

@@ -24,10 +24,9 @@ import (
 type Message struct {
 	// Method is the request's method; a webhook's is POST.
 	Method string
-	// URL is where the provider was told to post: the server's configured
-	// public origin, the raw path, and the query as received. It is never
-	// built from a Host or X-Forwarded-Host header. Only schemes whose
-	// template has {url} read it.
+	// URL is the URL that the provider posts to: the server's configured public origin, the raw path, and
+	// the query as received. It is never built from a Host or X-Forwarded-Host header. Only schemes with
+	// {url} in their template read it.
 	URL string
 	// Header has canonical keys, as net/http gives them.
 	Header map[string][]string
@@ -35,29 +34,26 @@ type Message struct {
 	Body []byte
 }
 
-// Proof is what a verified request says about itself.
+// Proof has the facts about a verified request.
 type Proof struct {
 	// DeliveryID is the provider's name for the delivery, exactly as received,
 	// or empty. It is foreign text.
 	DeliveryID string
-	// DeliveryIDSigned says whether the signature covers DeliveryID. If not,
-	// whoever captured the request could send it again under another ID.
+	// DeliveryIDSigned reports whether the signature covers DeliveryID. If not, anybody with the request
+	// could send it again under another ID.
 	DeliveryIDSigned bool
-	// DeliveryHeader is the canonical name of the header that DeliveryID came
-	// from.
+	// DeliveryHeader is the canonical name of the header with DeliveryID.
 	DeliveryHeader string
 	// Event is the value of the scheme's event header, or empty. It is foreign
 	// text, and signed by no scheme.
 	Event string
 	// SignedAt is the signed time; zero where the scheme signs none.
 	SignedAt time.Time
-	// Digest stands for the signed bytes: two requests that one Verifier
-	// accepted have equal digests if and only if the provider signed the same
-	// bytes. An ID that is not signed has no part in it, so an equal digest
-	// under a new ID is the same signature sent again. It is a hash of the
-	// authentication code (or of the message, where signatures are not
-	// unique), so it tells nothing about the payload to those without the key.
-	// Where the scheme is a token, it is the hash of the body.
+	// Digest identifies the signed bytes: two requests that one Verifier accepted have equal digests if and
+	// only if the provider signed the same bytes. It does not depend on an unsigned ID, so an equal digest
+	// under a new ID is a replay. It is a hash of the authentication code (or of the message, if signatures
+	// are not unique), so it reveals nothing about the payload without the key. For token schemes it is the
+	// hash of the body.
 	Digest [sha256.Size]byte
 }
 
@@ -75,8 +71,7 @@ type keyedForm struct {
 	pool sync.Pool // of *scratch
 }
 
-// scratch is what one verification needs and the next can have: the keyed hash
-// and a buffer.
+// scratch is the reusable memory of a verification: the keyed hash and a buffer.
 type scratch struct {
 	mac hash.Hash
 	buf []byte
@@ -86,9 +81,8 @@ type scratch struct {
 // maxPooled bounds the buffer that is kept between verifications.
 const maxPooled = 16 << 10
 
-// Verifier reads the secret. An error says in what way the secret has the wrong
-// form and never contains any of it. An empty secret is no error: it gives a
-// Verifier that refuses everything.
+// Verifier parses the secret. The error describes how its form is wrong, without any of its text. An empty
+// secret gives a Verifier that refuses everything, and no error.
 func (s *Scheme) Verifier(secret []byte) (*Verifier, error) {
 	v := &Verifier{scheme: s}
 	if len(secret) == 0 {
@@ -107,8 +101,7 @@ func (s *Scheme) Verifier(secret []byte) (*Verifier, error) {
 	return v, nil
 }
 
-// formsFor are the forms that a secret can be used with: those that claim its
-// prefix, else those that claim none.
+// formsFor returns the forms for a secret: those that claim its prefix, else those that claim none.
 func (s *Scheme) formsFor(secret []byte) (claimed []*form) {
 	var rest []*form
 	for _, f := range s.forms {
@@ -133,8 +126,7 @@ func (s *Scheme) formsFor(secret []byte) (claimed []*form) {
 // Scheme is the scheme that the verifier checks.
 func (v *Verifier) Scheme() *Scheme { return v.scheme }
 
-// Verify says whether m was signed with the secret, at a time near now. The
-// error is always a *Refusal.
+// Verify checks that m was signed with the secret, at a time near now. The error is always a *Refusal.
 func (v *Verifier) Verify(m Message, now time.Time) (Proof, error) {
 	if v == nil || len(v.forms) == 0 {
 		return Proof{}, refuse(
@@ -167,10 +159,8 @@ func (v *Verifier) Verify(m Message, now time.Time) (Proof, error) {
 	return p, nil
 }
 
-// pick chooses, among the forms that the secret allows, the first that the
-// request means: one of its own headers is there. So a request that carries a
-// signed time is never judged by the form without it. A request that means none
-// is judged by the first.
+// pick returns the first form of the secret that applies to the request. So a request with a signed time is
+// never verified by a form without it. If none applies, it returns the first form.
 func pick(forms []*keyedForm, header map[string][]string) int {
 	if len(forms) == 1 {
 		return 0
@@ -183,7 +173,7 @@ func pick(forms []*keyedForm, header map[string][]string) int {
 	return 0
 }
 
-// applies says whether a request means this form.
+// applies reports whether a request has one of the form's own headers.
 func (f *form) applies(header map[string][]string) bool {
 	if f.d.HeaderNames != "" {
 		value, _ := single(header, f.sigs[0])
@@ -283,8 +273,7 @@ func appendPart(buf []byte, p part, req *request, m *Message) []byte {
 	return append(buf, p.text...)
 }
 
-// matchToken compares hashes, so that neither content nor length shows in the
-// time it takes.
+// matchToken compares hashes, so that its duration reveals neither content nor length.
 func (f *keyedForm) matchToken(req *request, m *Message) *Refusal {
 	for _, text := range req.candidates {
 		sum := sha256.Sum256([]byte(text))

@@ -1,9 +1,9 @@
-// Package trace tells the story of a delivery as an OpenTelemetry trace: received, accepted, dispatched,
-// executed, finished. It is the only room that knows OpenTelemetry.
+// Package trace records a delivery and its runs as an OpenTelemetry trace: received, accepted, dispatched,
+// executed, finished. It is the only package that imports OpenTelemetry.
 //
-// A trace crosses processes and restarts through the run's row and its work order, which keep the
-// position in it (W3C Trace Context). Nothing that a sender or an agent wrote is ever put into a span:
-// only our own identifiers, numbers and words from a fixed list, see [Key].
+// A trace crosses processes and restarts through the run's row and its work order, which store the position
+// (W3C Trace Context). Spans never contain text of senders or agents: only our own identifiers, numbers and
+// words from a fixed list, see [Key].
 package trace
 
 import (
@@ -28,7 +28,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
-// Key names an attribute of a span. The list is closed, so that nobody adds a payload in passing.
+// Key names an attribute of a span. The list is closed, so that no payload is added by accident.
 type Key string
 
 // The attributes of spans.
@@ -47,14 +47,14 @@ const (
 	Status    Key = "http.response.status_code"
 )
 
-// Config says where traces go.
+// Config configures the export of traces.
 type Config struct {
-	// Endpoint is the base address of an OTLP receiver over HTTP; /v1/traces is appended. When it is
-	// empty, OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_TRACES_ENDPOINT say it.
+	// Endpoint is the base address of an OTLP receiver over HTTP; /v1/traces is appended. When it is empty,
+	// OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_TRACES_ENDPOINT apply.
 	Endpoint string
 	// Version is the program's.
 	Version string
-	// Log receives word of a receiver that takes nothing; nil discards it.
+	// Log receives errors of the export; nil discards them.
 	Log *slog.Logger
 }
 
@@ -64,10 +64,10 @@ type Tracer struct {
 	tracer   oteltrace.Tracer
 }
 
-// New returns a tracer, or nil when no endpoint is configured or OTEL_SDK_DISABLED is true. It does not
-// look whether anybody is there: spans wait in a queue of bounded length, a batch is sent now and then,
-// and what finds no room is dropped. The standard variables OTEL_EXPORTER_OTLP_*, OTEL_BSP_*,
-// OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES are heeded.
+// New returns a tracer, or nil if no endpoint is configured or OTEL_SDK_DISABLED is true. It does not
+// connect. Spans wait in a bounded queue and are sent in batches; spans beyond the queue are dropped. It
+// supports the standard variables OTEL_EXPORTER_OTLP_*, OTEL_BSP_*, OTEL_TRACES_SAMPLER, OTEL_SERVICE_NAME
+// and OTEL_RESOURCE_ATTRIBUTES.
 func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	if cfg.Endpoint == "" && os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" &&
 		os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" ||
@@ -121,7 +121,7 @@ func CheckEndpoint(endpoint string) (*url.URL, error) {
 	return u, nil
 }
 
-// Close sends what waits, until ctx ends.
+// Close sends the queued spans, until ctx ends.
 func (t *Tracer) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -132,8 +132,8 @@ func (t *Tracer) Close(ctx context.Context) error {
 // Span is a part of a trace. The nil Span is none.
 type Span struct{ span oteltrace.Span }
 
-// Start begins a span that began at the given time, now when that is zero. It belongs to the span in ctx,
-// and is the one in the context that it returns.
+// Start starts a span at the given time, or now if that is zero. Its parent is the span in ctx. The
+// returned context contains the new span.
 func (t *Tracer) Start(ctx context.Context, name string, at time.Time) (context.Context, *Span) {
 	if t == nil {
 		return ctx, nil
@@ -177,20 +177,19 @@ func (s *Span) End() {
 	}
 }
 
-// Position returns the place of ctx in its trace, to be kept with a run; empty when it has none.
+// Position returns the position of ctx in its trace, for a run's row; empty without a trace.
 func Position(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier["traceparent"]
 }
 
-// Continue goes on at a position. A text that is none begins a new trace.
+// Continue continues a trace at a position. Invalid text starts a new trace.
 func Continue(ctx context.Context, position string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": position})
 }
 
-// words logs what OpenTelemetry finds wrong with its variables, without what they say: there are
-// credentials among them.
+// words logs OpenTelemetry's errors about its variables without their values, which may be credentials.
 type words struct{ log *slog.Logger }
 
 func (w words) Enabled(_ context.Context, level slog.Level) bool {
@@ -205,10 +204,10 @@ func (w words) Handle(_ context.Context, r slog.Record) error {
 func (w words) WithAttrs([]slog.Attr) slog.Handler { return w }
 func (w words) WithGroup(string) slog.Handler      { return w }
 
-// maxComplaint bounds what is logged of an error, in bytes: it may quote the receiver.
+// maxComplaint bounds the logged text of an error, in bytes: it may quote the receiver.
 const maxComplaint = 500
 
-// complaints logs that traces do not arrive, once in a while.
+// complaints logs export errors, at most once a minute.
 type complaints struct {
 	log  *slog.Logger
 	mu   sync.Mutex

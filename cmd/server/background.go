@@ -92,7 +92,7 @@ func (srv *server) housekeeping(ctx context.Context) {
 	}
 }
 
-// budgetNotice is the ID of a notice about budgets. Number makes each one different.
+// budgetNotice is the ID of a notice about budgets. Number makes it unique.
 type budgetNotice struct {
 	Number int              `json:"n"`
 	Counts []ingress.Counts `json:"counts"`
@@ -101,7 +101,7 @@ type budgetNotice struct {
 // maxCounts is how many counts fit into a notice, whatever their senders are.
 const maxCounts = 40
 
-// exchangeBudgets shares what senders used of their budgets with the other replicas, through the database.
+// exchangeBudgets shares the charges to senders' budgets with the other replicas, through the database.
 func (srv *server) exchangeBudgets(ctx context.Context) {
 	if !srv.store.Shared() {
 		return

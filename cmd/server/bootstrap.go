@@ -44,8 +44,8 @@ func hideMemory(log *slog.Logger) {
 	}
 }
 
-// bootstrap makes the first API key: the given one, or a random one that is written beside a SQLite
-// state and shown on a terminal. The file comes first, so that no key is made that nobody has.
+// bootstrap makes the first API key: the given one, or a random one, which it writes beside a SQLite state
+// and prints on a terminal. It writes the file first, so that nobody loses the key.
 func bootstrap(ctx context.Context, s cli.Streams, store *state.Store, dsn, given string, log *slog.Logger) error {
 	if given != "" {
 		if len(given) < 32 {
@@ -89,8 +89,8 @@ func bootstrap(ctx context.Context, s cli.Streams, store *state.Store, dsn, give
 	return err
 }
 
-// adminKey writes a new key to file and returns it, or the one that is there: that of another state in
-// the same directory, or of a start that was cut short.
+// adminKey writes a new key to file and returns it. If the file exists, from another state in the same
+// directory or an interrupted start, it returns its key.
 func adminKey(file, key string) (string, error) {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {

@@ -50,8 +50,8 @@ func (c *certificates) stamp() (s stamp) {
 	return s
 }
 
-// get returns the certificate, looking at the files at most once a second. A pair that does not fit
-// together, as in the middle of a change, leaves the old one in use.
+// get returns the certificate. It checks the files at most once a second. If certificate and key do not
+// match, as in the middle of a change, it keeps the old pair.
 func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

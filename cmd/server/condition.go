@@ -10,7 +10,7 @@ import (
 	"millwright/state"
 )
 
-// condition tells of the state what an operator should look at: rows that loops skip, and a clock that is wrong.
+// condition reports problems of the state to the operator: rows that loops skip, and a wrong clock.
 type condition struct {
 	store   *state.Store
 	skipped *prometheus.Desc
@@ -41,7 +41,7 @@ func (c *condition) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.skew
 }
 
-// Collect sends the metrics; that of the clock only where a database has one of its own.
+// Collect sends the metrics; that of the clock only for a database with a clock of its own.
 func (c *condition) Collect(ch chan<- prometheus.Metric) {
 	counts := map[string]int{}
 	for _, s := range c.store.Skipped() {

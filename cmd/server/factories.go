@@ -66,7 +66,7 @@ func (c *controllers) source(f settings.Factory) (reconcile.Source, error) {
 	return reconcile.Managed(reconcile.ManagedConfig{Store: c.store, Factory: f.Name})
 }
 
-// secret returns what reads the named secret's present value, or nil when there is no name.
+// secret returns a function that reads the named secret's current value, or nil without a name.
 func (c *controllers) secret(name string) func(context.Context) ([]byte, error) {
 	if name == "" {
 		return nil
@@ -85,7 +85,7 @@ func (c *controllers) secret(name string) func(context.Context) ([]byte, error) 
 	}
 }
 
-// check says what is wrong with the sources of factories, without reading them.
+// check returns an error of the factories' sources, without reading them.
 func (c *controllers) check(factories []settings.Factory) error {
 	for _, f := range factories {
 		if f.Source.Managed != nil {
@@ -103,14 +103,14 @@ func (c *controllers) check(factories []settings.Factory) error {
 	return nil
 }
 
-// sourceSecrets are the secrets that the sources of factories use, with what each is used for.
+// sourceSecrets are the secrets that sources use, with the use of each.
 type sourceSecrets struct {
 	used     map[string]string
 	reserved map[string]string // those that no definition may name
 }
 
 // secretsOf returns the secrets that the sources of factories use. shared names those that definitions may
-// name all the same.
+// also use.
 func secretsOf(factories []settings.Factory, shared []string) *sourceSecrets {
 	all := &sourceSecrets{used: map[string]string{}, reserved: map[string]string{}}
 	for _, f := range factories {
@@ -145,9 +145,8 @@ func (c *controllers) sourceSecrets() (used, reserved map[string]string) {
 	return all.used, all.reserved
 }
 
-// configure makes the running loops those of the given factories. It changes nothing when it fails: what
-// the state knows of them changes in one transaction, before a loop is stopped. Loops whose settings did
-// not change go on.
+// configure starts and stops loops to match the given factories. If it fails, it changes nothing: it
+// updates the state in one transaction before it stops a loop. Loops with unchanged settings continue.
 func (c *controllers) configure(
 	ctx context.Context,
 	factories []settings.Factory,
@@ -292,7 +291,7 @@ func (c *controllers) loop(uid string) (*controller, error) {
 	return n, nil
 }
 
-// sync applies a factory's source now and returns what became of it.
+// sync applies a factory's source and returns the result.
 func (c *controllers) sync(ctx context.Context, uid string, allow admin.SyncRequest) (state.Attempt, error) {
 	n, err := c.loop(uid)
 	if err != nil {
@@ -323,7 +322,7 @@ func (c *controllers) planHead(ctx context.Context, uid string) (plan.Plan, erro
 	return n.loop.Plan(ctx)
 }
 
-// allowed says what the settings of a factory allow its applies.
+// allowed returns the destructive changes that the settings of a factory allow.
 func (c *controllers) allowed(uid string) (prune, rename bool) {
 	n, err := c.loop(uid)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"millwright/runs/worker"
 )
 
-// hangUps returns the signals that ask for the settings to be read again.
+// hangUps returns the signals that reload the settings.
 func hangUps() (hup <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)
 	return c, func() { signal.Stop(c) }
 }
 
-// reload returns what reads the settings anew, flags included, or nil when there is no settings file.
+// reload returns a function that reads the settings again, including flags, or nil without a settings file.
 func (f *serveFlags) reload(cmd *cobra.Command) func() (settings.Settings, error) {
 	if f.config == "" || f.dir != "" || f.git != "" {
 		return nil
@@ -45,8 +45,8 @@ func (f *serveFlags) reload(cmd *cobra.Command) func() (settings.Settings, error
 	}
 }
 
-// reload makes the new settings those in force, as far as they can change while the server runs, and says
-// by name which wait for a restart. All that can fail is tried before anything changes.
+// reload applies the new settings as far as they can change while the server runs, and names those that
+// wait for a restart. It tries everything that can fail before it changes anything.
 func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 	live, waiting := srv.running.Changed(next)
 	update := live.HarnessUpdate()
@@ -84,7 +84,7 @@ func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 	return nil
 }
 
-// latest puts an update into a channel with room for one, in place of one that nobody took yet.
+// latest sends an update to a channel of capacity one, replacing an unread one.
 func latest(updates chan worker.Update, u worker.Update) {
 	select {
 	case <-updates:
@@ -93,8 +93,7 @@ func latest(updates chan worker.Update, u worker.Update) {
 	updates <- u
 }
 
-// reloadHarnesses gives a worker on its own the harnesses of its settings file again and again, each time
-// that it is asked to.
+// reloadHarnesses reloads the harnesses of a worker process from its settings file at each signal.
 func reloadHarnesses(
 	ctx context.Context,
 	read func() (settings.Settings, error),

@@ -15,7 +15,7 @@ import (
 	"millwright/cmd/settings"
 )
 
-// serveFlags are the flags of serve, which say the same as the settings file for one factory.
+// serveFlags are the flags of serve. They configure one factory without a settings file.
 type serveFlags struct {
 	config, state, listen, publicURL, masterKeyFile, metricsListen string
 	dir, git, branch, path, factory, harness                       string
@@ -150,7 +150,7 @@ func envList(name string) []string {
 	return nil
 }
 
-// settings merges the settings file with the flags. A flag that was given wins.
+// settings merges the settings file with the flags, which override it.
 func (f *serveFlags) settings(cmd *cobra.Command) (settings.Settings, error) {
 	var cfg settings.Settings
 	if f.config != "" && f.dir == "" && f.git == "" {

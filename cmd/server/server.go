@@ -1,4 +1,4 @@
-// Package server wires what serve and worker run, with their background loops.
+// Package server connects the parts that serve and worker run, with their background loops.
 package server
 
 import (
@@ -37,7 +37,7 @@ import (
 	"millwright/trace"
 )
 
-// server is everything that serve runs, wired together.
+// server has all parts that serve runs.
 type server struct {
 	cfg         settings.Settings
 	certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error) // nil without TLS
@@ -53,15 +53,15 @@ type server struct {
 	tracer      *trace.Tracer // nil: none
 	retention   atomic.Pointer[settings.Retention]
 	updates     chan worker.Update // for the worker in this process
-	running     settings.Settings  // cfg, and what a reload changed of it since
+	running     settings.Settings  // cfg, with the changes of reloads
 	handler     http.Handler
 	api         *api.API
 	listeners   []net.Listener
 	closers     []func() error
 }
 
-// newServer opens the state and everything on it, and listens. Nothing is served yet. What it opened is
-// closed again when it fails.
+// newServer opens the state and all parts on it, and listens. It does not serve yet. If it fails, it closes
+// what it opened.
 func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *slog.Logger) (_ *server, err error) {
 	srv := &server{
 		cfg:      cfg,
@@ -193,7 +193,7 @@ func clusterListen(n settings.NATS) string {
 	return "127.0.0.1:0"
 }
 
-// notices are what the dashboard tells the operator.
+// notices returns the dashboard's notices for the operator.
 func (srv *server) notices() []dashboard.Notice {
 	var all []dashboard.Notice
 	for _, n := range srv.ingress.Notices() {
@@ -276,7 +276,7 @@ func (srv *server) cloneDir() string {
 	return filepath.Join(dir, "millwright", "git")
 }
 
-// routes says which handler answers what is not the ingress's.
+// routes returns the handler of all requests outside of the ingress.
 func (srv *server) routes(pages http.Handler) http.Handler {
 	metrics := promhttp.HandlerFor(srv.registry, promhttp.HandlerOpts{})
 	mux := http.NewServeMux()
@@ -312,8 +312,8 @@ func (srv *server) ready(w http.ResponseWriter, r *http.Request) {
 // maxMetricsConnections bounds the connections to metricsListen.
 const maxMetricsConnections = 256
 
-// run serves until ctx ends, then takes nothing new, finishes what is in flight, and hands running runs
-// back, within the grace period.
+// run serves until ctx ends. Then it accepts nothing new, finishes requests in progress, and returns
+// running runs to the queue, within the grace period.
 func (srv *server) run(ctx context.Context, reload func() (settings.Settings, error)) error {
 	proxies, err := srv.cfg.Proxies()
 	if err != nil {
@@ -432,7 +432,7 @@ func (srv *server) wait(ctx context.Context, failed <-chan error, reload func() 
 	}
 }
 
-// warn says at start what an operator should not have to find out.
+// warn logs warnings about the settings at start.
 func (srv *server) warn() {
 	host, _, _ := net.SplitHostPort(srv.cfg.Listen)
 	if srv.cfg.TLS.Cert == "" && !cli.IsLoopback(host) {

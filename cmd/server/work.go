@@ -23,13 +23,13 @@ func (srv *server) work(ctx context.Context) error {
 	return worker.Run(ctx, cfg)
 }
 
-// workerGrace is how long runs may go on at the end, so that a harness which has to be killed, five
-// seconds after it was asked to stop, is gone when the program's own grace is over.
+// workerGrace is how long runs may continue at shutdown, so that a harness that must be killed, five
+// seconds after SIGTERM, is gone before the program's own grace ends.
 func workerGrace(grace time.Duration) time.Duration {
 	return max(time.Millisecond, min(grace, 2*(grace-5500*time.Millisecond)))
 }
 
-// worker says how this process executes runs.
+// worker returns the configuration of this process's worker.
 func workerConfig(cfg *settings.Settings) worker.Config {
 	u := cfg.HarnessUpdate()
 	return worker.Config{
@@ -38,15 +38,15 @@ func workerConfig(cfg *settings.Settings) worker.Config {
 	}
 }
 
-// tracer makes what sends traces, nil when the settings and the environment name no receiver.
+// tracer returns a tracer, or nil if neither settings nor environment name a receiver.
 func newTracer(ctx context.Context, cfg *settings.Settings, log *slog.Logger) (*trace.Tracer, error) {
 	return trace.New(ctx, trace.Config{Endpoint: cfg.OTLPEndpoint, Version: cli.Version(), Log: log})
 }
 
-// closeTracer sends the last spans. A receiver that is not there holds up the end for two seconds.
+// closeTracer sends the last spans. An unreachable receiver delays the end by two seconds.
 func closeTracer(t *trace.Tracer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	t.Close(ctx) // why it cannot was logged
+	t.Close(ctx) // the error was logged
 	return nil
 }

@@ -14,8 +14,7 @@ import (
 	"millwright/runs/worker"
 )
 
-// KeepRun is the command by which the program calls itself to keep the processes of a run together. Nobody
-// types it.
+// KeepRun is the internal command by which the program runs itself as a keeper of a run's processes.
 const KeepRun = "keep-run"
 
 // NewWorker returns the command that runs workers alone.
@@ -40,7 +39,7 @@ the harnesses of its settings file again.`,
 				}
 
 				cfg, err := settings.Read(config)
-				cfg.Workers = &slots // the file's workers are those of a server
+				cfg.Workers = &slots // the workers of the file are those of a server
 				cfg.Harness = cmp.Or(harness, cfg.Harness)
 				cfg.Grace = cmp.Or(cfg.Grace, settings.Duration(grace))
 				return cfg, err

@@ -1,4 +1,5 @@
-// Package settings reads the settings file of a server or worker and checks it, each problem with its place.
+// Package settings reads and checks the settings file of a server or worker. Errors have their place in the
+// file.
 package settings
 
 import (
@@ -20,10 +21,10 @@ import (
 	"millwright/trace"
 )
 
-// DefaultState is the state of a server that is told none.
+// DefaultState is the default state of a server.
 const DefaultState = ".millwright/state.db"
 
-// Settings are everything that serve can be told, by the settings file and by flags.
+// Settings are the settings of serve, from the settings file and flags.
 type Settings struct {
 	Listen         string             `json:"listen"`
 	PublicURL      string             `json:"publicUrl"`
@@ -50,7 +51,7 @@ type tlsSettings struct {
 	Key  string `json:"key"`
 }
 
-// NATS is how servers and workers reach each other.
+// NATS configures the connection of servers and workers.
 type NATS struct {
 	Listen      string   `json:"listen"`
 	Cluster     []string `json:"cluster"`
@@ -58,14 +59,14 @@ type NATS struct {
 	Credentials string   `json:"credentials"`
 }
 
-// Factory is one factory that the server serves.
+// Factory is a factory of the server.
 type Factory struct {
 	Name      string `json:"name"`
 	Suspended bool   `json:"suspended"`
 	Source    Source `json:"source"`
 }
 
-// Source is where a definition comes from: exactly one of its fields is set.
+// Source is the source of a definition: exactly one of its fields is set.
 type Source struct {
 	Dir         string    `json:"dir"`
 	Git         *Git      `json:"git"`
@@ -121,7 +122,7 @@ const (
 	MinDeliveryDays = 7
 )
 
-// Retention is what the server keeps, and for how long.
+// Retention configures how long the server keeps data.
 type Retention struct {
 	Deliveries struct {
 		Keep keptDeliveries `json:"keep"`
@@ -213,7 +214,7 @@ func (n *byteSize) UnmarshalJSON(b []byte) error {
 
 var factoryNameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$`)
 
-// settingError is a setting that cannot be served.
+// settingError is an error of a setting.
 type settingError struct {
 	at  string // its place, as factories[0].name
 	err error
@@ -223,7 +224,7 @@ func (e *settingError) Error() string { return e.at + e.err.Error() }
 
 func (e *settingError) Unwrap() error { return e.err }
 
-// Check refuses settings that cannot be served, before anything is opened. The error is a settingError.
+// Check returns an error of the settings, without opening anything. The error is a settingError.
 func (s *Settings) Check() error {
 	bad := func(at, format string, args ...any) error { return &settingError{at, fmt.Errorf(format, args...)} }
 	seen := map[string]bool{}
@@ -352,7 +353,7 @@ func (s *Settings) Proxies() ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// AdminKeyFile is where the first key of a SQLite state is kept, for client commands on this machine.
+// AdminKeyFile returns the file with the first key of a SQLite state, for client commands on this machine.
 func AdminKeyFile(statePath string) string {
 	return filepath.Join(filepath.Dir(statePath), "admin-key")
 }

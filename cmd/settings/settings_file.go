@@ -18,8 +18,8 @@ import (
 // maxSettings bounds a settings file, in bytes.
 const maxSettings = 1 << 20
 
-// Read reads a settings file. The error has every key that is not known and every value of a wrong type,
-// each with its place.
+// Read reads a settings file. The error has every unknown key and every value of a wrong type, each with
+// its place.
 func Read(file string) (Settings, error) {
 	var s Settings
 	src, err := os.ReadFile(file)
@@ -78,15 +78,15 @@ func decodingError(err error) string {
 	return text
 }
 
-// document is a settings file while it is looked through.
+// document is a settings file during its check.
 type document struct {
 	file     string
 	places   map[string]*yamlnode.Node // by path
 	problems []string
 }
 
-// check notes what is wrong with the file as YAML, by the rules of definition files, except that anchors
-// and tags may be used here.
+// check records YAML errors of the file, by the rules of definition files, except that anchors and tags are
+// allowed.
 func (d *document) check(src []byte) {
 	for _, p := range schema.CheckYAML(d.file, src) {
 		switch p.Code {
@@ -105,7 +105,7 @@ func (d *document) check(src []byte) {
 func (d *document) parse(src []byte) *yamlnode.Node {
 	var n yamlnode.Node
 	if yamlnode.Unmarshal(src, &n) != nil || len(n.Content) == 0 {
-		return nil // there is nothing in it
+		return nil // the file is empty
 	}
 	d.places = map[string]*yamlnode.Node{}
 	quoteText(&n)
@@ -122,7 +122,7 @@ func quoteText(n *yamlnode.Node) {
 	}
 }
 
-// place is where a setting is in the file: that of the nearest one around it when it is not there itself.
+// place returns the position of a setting in the file, or that of the nearest enclosing one.
 func (d *document) place(at string) string {
 	for at != "" {
 		if n := d.places[at]; n != nil {
@@ -141,11 +141,10 @@ func (d *document) bad(n *yamlnode.Node, format string, args ...any) {
 	d.problems = append(d.problems, d.at(n)+": "+fmt.Sprintf(format, args...))
 }
 
-// maxNesting is how deep settings go at most; it ends what refers to itself.
+// maxNesting bounds the depth of settings, also of those that refer to themselves.
 const maxNesting = 20
 
-// walk notes where each setting is, the keys that t has no field for, and the values that are not of its
-// types.
+// walk records the position of each setting, unknown keys, and values of wrong types.
 func (d *document) walk(n *yamlnode.Node, t reflect.Type, at string, depth int) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -201,7 +200,7 @@ func (d *document) entry(key, value *yamlnode.Node, t reflect.Type, place string
 	}
 }
 
-// value decodes one value by itself, so that what is wrong with it has a place.
+// value decodes one value, so that its error has a place.
 func (d *document) value(n *yamlnode.Node, t reflect.Type, at string) {
 	if t.Kind() == reflect.String && n.Kind == yamlnode.ScalarNode && n.Tag != "!!str" {
 		d.bad(n, "%s: want text: put it in quotes: %q", at, n.Value)
@@ -221,7 +220,7 @@ func (d *document) value(n *yamlnode.Node, t reflect.Type, at string) {
 	}
 }
 
-// kindOf names what a setting of type t is to be.
+// kindOf names the expected kind of a setting of type t.
 func kindOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int64:

@@ -8,7 +8,7 @@ import (
 	"millwright/runs/worker"
 )
 
-// HarnessTypes returns the names of the harnesses that a run may ask for.
+// HarnessTypes returns the names of the harnesses that a run may select.
 func (cfg *Settings) HarnessTypes() []string {
 	types := []string{"echo"}
 	for name := range cfg.Harnesses {
@@ -54,7 +54,7 @@ func (cfg *Settings) Changed(next Settings) (live Settings, waiting []string) {
 	return live, waiting
 }
 
-// HarnessUpdate is what the settings say of harnesses.
+// HarnessUpdate returns the harnesses of the settings.
 func (cfg *Settings) HarnessUpdate() worker.Update {
 	u := worker.Update{Default: cfg.Harness, Harnesses: make(map[string]worker.Harness, len(cfg.Harnesses))}
 	for name, h := range cfg.Harnesses {

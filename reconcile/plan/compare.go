@@ -214,10 +214,10 @@ func (p *Plan) add(changes []Change) {
 	p.Changes = append(p.Changes, changes...)
 }
 
-// update sets the action and the fields of a change from one spec of a resource to another. It reports
-// whether the resource begins at another line: that is no change of it, and is stored all the same.
+// update sets the action and the fields of a change between two specs of a resource. It reports whether the
+// resource begins at another line, which is stored but not a change.
 func (c *Change) update(old, new any) (moved bool) {
-	if reflect.DeepEqual(old, new) { // by far the most: what is equal is stored alike
+	if reflect.DeepEqual(old, new) { // the usual case: equal specs have equal text
 		c.Action = ActionUnchanged
 		return false
 	}
@@ -247,7 +247,7 @@ func (c *Change) update(old, new any) (moved bool) {
 	return moved
 }
 
-// members returns a spec as it is stored: the members of its JSON object, numbers as they are written.
+// members returns the members of a spec's JSON object, with numbers as written.
 func members(spec any) map[string]any {
 	text, err := json.Marshal(spec)
 	var m map[string]any

@@ -101,8 +101,8 @@ func (p *Plan) guardContract(old, w schema.Webhook) {
 	))
 }
 
-// prunes reports whether deleting so many webhooks of so many needs leave: all of two or more, or more
-// than half of four or more.
+// prunes reports whether the deletion needs a confirmation: all of two or more webhooks, or more than half
+// of four or more.
 func prunes(deleted, total int) bool {
 	return total >= 2 && deleted == total || total >= 4 && 2*deleted > total
 }

@@ -1,6 +1,5 @@
-// Package plan compares a definition tree with the state and says what applying it would change, or why
-// it would be refused. It is pure: it reads a tree and a view of the state, and changes nothing. The
-// controller, the API, the dashboard and the command line all plan with Make.
+// Package plan compares a definition tree with the state. It returns the changes of an apply, or the
+// reasons of a refusal. It is pure: it reads a tree and a view of the state, and changes nothing.
 package plan
 
 import (
@@ -37,33 +36,34 @@ const (
 	KindSkill      = "skill"
 )
 
-// Plan is what applying a tree to a factory would do (docs/contract.md, section 5). Its lists are never nil.
+// Plan has the changes that an apply of a tree would make to a factory (docs/contract.md, section 5). Its
+// lists are never nil.
 type Plan struct {
 	WouldApply   bool             `json:"would_apply"`
 	BaseRevision string           `json:"base_revision"` // applied now; empty before the first apply
 	HeadRevision string           `json:"head_revision"` // of the tree
-	Changes      []Change         `json:"changes"`       // every resource of either side, by kind and name; none when the tree has errors
-	Secrets      []Secret         `json:"secrets"`       // whose newer version would be picked up, by name
+	Changes      []Change         `json:"changes"`       // every resource of either side, by kind and name; none if the tree has errors
+	Secrets      []Secret         `json:"secrets"`       // secrets whose newer version would come into force, by name
 	Problems     []schema.Problem `json:"problems"`
-	// WebhookUIDs gives the UID that each webhook of the tree has or will get, by name, also when the tree
-	// has errors: what webhook_ids is to say.
+	// WebhookUIDs has the present or future UID of each webhook of the tree, by name, also if the tree has
+	// errors. webhook_ids takes these.
 	WebhookUIDs map[string]string `json:"webhook_uids,omitempty"`
 	// Gone gives the name of each deleted webhook that an automation of the tree still selects, by UID.
 	Gone map[string]string `json:"deleted_webhook_uids,omitempty"`
-	// NotChecked names the rules that need facts which were not at hand.
+	// NotChecked names the rules that need unavailable facts.
 	NotChecked []string `json:"state_dependent_checks_not_run,omitempty"`
-	// Err is set when the tree could not be read in full: it is neither good nor bad, try again.
+	// Err is set if the tree could not be read completely. Try again.
 	Err error `json:"-"`
 }
 
-// Change is what becomes of one resource.
+// Change is the change of one resource.
 type Change struct {
 	Kind   string  `json:"kind"`
 	Name   string  `json:"name"` // a skill of one agent: "agent/skill"
 	Action string  `json:"action"`
 	Fields []Field `json:"fields"`        // of an update, by name
-	UID    string  `json:"uid,omitempty"` // that it has or, a webhook, will get; empty for another kind that is new
-	File   string  `json:"file"`          // that declares it, or declared what is deleted
+	UID    string  `json:"uid,omitempty"` // present or, for a webhook, future UID; empty for other new resources
+	File   string  `json:"file"`          // file that declares or declared the resource
 	Line   int     `json:"line"`
 }
 
@@ -74,31 +74,31 @@ type Field struct {
 	New  any    `json:"new"`
 }
 
-// Secret is a secret whose newer version existing webhooks would pick up.
+// Secret is a secret whose newer version existing webhooks would use.
 type Secret struct {
 	Name     string   `json:"name"`
 	Version  int64    `json:"version"`
 	Webhooks []string `json:"webhooks"` // their names
 }
 
-// Options say what is allowed and what else is known. The zero value allows nothing out of the ordinary.
+// Options allow destructive changes, and supply facts. The zero value allows none.
 type Options struct {
 	AllowPrune   bool              // delete all webhooks, or more than half
 	AllowRename  bool              // replace a webhook by one of the same content
 	Renamed      map[string]string // webhooks that keep their UID under a new name: the old name by the new one
 	HarnessTypes []string          // that the server has; nil: not known
-	Reserved     map[string]string // secrets that the server itself uses, with their use; nil: not known
+	Reserved     map[string]string // secrets that the server itself uses, with their use; nil: unknown
 	Revision     state.Revision
-	Now          time.Time // when the attempt began
+	Now          time.Time // start of the attempt
 }
 
-// Make loads the tree at the root of fsys and compares it with cur. The application makes the change; it
-// is nil when the tree would be refused or could not be read.
+// Make loads the tree at the root of fsys and compares it with cur. The returned change set makes the
+// change; it is nil if the tree has errors or could not be read.
 func Make(cur state.Current, fsys fs.FS, opts Options) (Plan, *state.ChangeSet) {
 	return Compare(cur, schema.Load(fsys, nil), opts)
 }
 
-// Compare is Make for a tree that is loaded already. The rules that need state run on loaded again.
+// Compare is Make for a loaded tree. It runs the rules that need state on loaded.
 func Compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *state.ChangeSet) {
 	p, app := compare(cur, loaded, opts)
 	for i, found := range p.Problems { // the application's are the same
@@ -195,9 +195,9 @@ func record(changes []Change) json.RawMessage {
 	return slices.Concat([]byte("["), bytes.Join(kept, []byte(",")), []byte("]"))
 }
 
-// Known returns what the rules that need state may know when a tree with webhooks of these names is
-// planned: the UIDs they have or will get, and the team's secrets. A webhook that the tree no longer has
-// is not known: what still selects it is told so.
+// Known returns the facts for the rules that need state, for a tree with webhooks of these names: their
+// present or future UIDs, and the team's secrets. It omits webhooks that the tree removes, so that
+// automations that select them are reported.
 func Known(cur state.Current, names []string, opts Options) *schema.Known {
 	k := &schema.Known{
 		Secrets: make(map[string]schema.SecretFact, len(cur.Secrets)),
