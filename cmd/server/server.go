@@ -124,7 +124,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		Store: srv.store, PublicURL: cfg.PublicURL, TrustedProxies: proxies,
 		DeliveriesPerMinute: int(cfg.Limits.DeliveriesPerMinute),
 		FailedAuthPerMinute: int(cfg.Limits.FailedAuthPerMinute),
-		Bounds: srv.bounds, InFlightBytes: int64(cfg.Limits.InFlightBytes), Log: log, Registerer: srv.registry, Tracer: srv.tracer,
+		Bounds:              srv.bounds, InFlightBytes: int64(cfg.Limits.InFlightBytes), Log: log, Registerer: srv.registry, Tracer: srv.tracer,
 	}); err != nil {
 		return nil, err
 	}

@@ -2358,27 +2358,27 @@ export interface components {
         Worker: {
             /**
              * Format: int64
-             * @description How many it executes now
+             * @description Number of runs that it executes
              */
             busy: number;
-            /** @description The harnesses that it has */
+            /** @description Its harnesses */
             harnesses: string[];
-            /** @description UID of the API key that it works with; empty for the worker in a server's own process */
+            /** @description UID of its API key; empty for a worker inside a server */
             key_uid: string;
             /**
              * Format: date-time
-             * @description When it last reported; it does so every 10 seconds
+             * @description Time of its last report; it reports every 10 seconds
              */
             last_seen_at: string;
             /** @description Whether it reported within the last 30 seconds */
             live: boolean;
-            /** @description Its name: that of its host unless it was given another */
+            /** @description Name; by default that of its host */
             name: string;
             /** @description IDs of the runs that it executes */
             runs: string[];
             /**
              * Format: int64
-             * @description How many runs it executes at once
+             * @description Number of runs that it can execute at once
              */
             slots: number;
             /**
@@ -2386,7 +2386,7 @@ export interface components {
              * @example wrk_2x4y6z8a0b1c3d5e7f9g1h3j5k
              */
             uid: string;
-            /** @description The version of the program that it runs */
+            /** @description Version of its program */
             version: string;
         };
     };

@@ -584,25 +584,25 @@ class WebhookWithSecret(Model):
 
 class Worker(Model):
     busy: int = MISSING
-    """How many it executes now"""
+    """Number of runs that it executes"""
     harnesses: list[str] = []
-    """The harnesses that it has"""
+    """Its harnesses"""
     key_uid: str = MISSING
-    """UID of the API key that it works with; empty for the worker in a server's own process"""
+    """UID of its API key; empty for a worker inside a server"""
     last_seen_at: datetime = MISSING
-    """When it last reported; it does so every 10 seconds"""
+    """Time of its last report; it reports every 10 seconds"""
     live: bool = MISSING
     """Whether it reported within the last 30 seconds"""
     name: str = MISSING
-    """Its name: that of its host unless it was given another"""
+    """Name; by default that of its host"""
     runs: list[str] = []
     """IDs of the runs that it executes"""
     slots: int = MISSING
-    """How many runs it executes at once"""
+    """Number of runs that it can execute at once"""
     uid: str = MISSING
     """Identifier of the process"""
     version: str = MISSING
-    """The version of the program that it runs"""
+    """Version of its program"""
 
 
 class AmbientAgentConfig(Model):
