@@ -259,7 +259,7 @@ func (f *form) take(err error) bool {
 			continue
 		}
 
-		f.Errors[name] = strings.TrimPrefix(f.Errors[name]+"; "+wrong.Message, "; ")
+		f.Errors[name] = strings.TrimPrefix(f.Errors[name]+"; "+plainly(wrong.Message), "; ")
 	}
 
 	if len(problem.Errors) == 0 {
@@ -270,6 +270,15 @@ func (f *form) take(err error) bool {
 	}
 
 	return true
+}
+
+// plainly writes what the API says of a field for the reader of a form.
+func plainly(message string) string {
+	return strings.NewReplacer(
+		"expected string to be ", "must be ",
+		"expected length >= 1", "is empty",
+		"expected length <= ", "is too long: the greatest length is ",
+	).Replace(message)
 }
 
 // parseTemplates makes a set of each page: the layout, the parts, and the page's own file.

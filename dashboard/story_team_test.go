@@ -34,7 +34,7 @@ func TestSecretsAndKeys(t *testing.T) {
 			{"1x", "v", "", "is a letter or _"},
 			{"", "v", "", "is a letter or _"},
 			{"A-B", "v", "", "is a letter or _"},
-			{"X", "", "", "expected length"},
+			{"X", "", "", "is empty"},
 			{"X", "v", "yes", "cannot be true together"},
 		} {
 			a := b.post("/secrets", "name", c.name, "value", c.value, "pending", c.pending)

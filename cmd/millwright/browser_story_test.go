@@ -26,6 +26,7 @@ func TestAcceptanceBrowser(t *testing.T) {
 		{"sign in", (*tab).signIn},
 		{"every page", (*tab).everyPage},
 		{"story", (*tab).story},
+		{"follow", (*tab).follow},
 		{"hostile payload", (*tab).hostilePayload},
 		{"sign out", (*tab).signOut},
 	} {
@@ -89,7 +90,9 @@ func (b *tab) story() {
 	b.leave(http.StatusUnprocessableEntity, fill("#name", "Not A Name"), press("Create"))
 	b.wait(`document.querySelector('#name').value === 'Not A Name' && document.querySelector('#name-error')`)
 	b.scan("webhook-new-refused")
-	b.leave(http.StatusOK, fill("#name", "builds"), press("Create"))
+	b.do(fill("#name", "builds"))
+	b.wait(`document.querySelector('#secret_name').value === 'BUILDS_SECRET'`)
+	b.leave(http.StatusOK, press("Create"))
 	b.says("builds is ready", "the only time the secret is shown")
 	url, secret := b.copied("#url"), b.copied("#secret")
 	b.scan("webhook-created")
@@ -107,12 +110,15 @@ func (b *tab) story() {
 
 	// An automation, and its filter tried with that delivery.
 	b.open(b.w.factory(b.w.ops, "/automations/new"))
-	b.leave(http.StatusOK,
-		fill("#name", "triage"), tick("builds"), fill("#filter", `{"status": ["failed"]}`),
-		fill("#prompt", "A build failed. Find out why."), press("Create"))
+	b.leave(http.StatusOK, fill("#name", "triage"), tick("builds"), fill("#filter", `status: [failed]`), press("Test filter"))
+	b.says("1 of the last 1", "would trigger")
+	b.scan("automation-new-tested")
+	b.leave(http.StatusOK, fill("#prompt", "A build failed. Find out why."), press("Create"))
 	b.says("triage", "fires")
 	b.leave(http.StatusOK, press("Test it"))
-	b.leave(http.StatusOK, chromedp.SendKeys(chromedp.CSS("#delivery"), "builds"), press("Test"))
+	b.do(press("Payload"))
+	b.says(`"build": 1`)
+	b.leave(http.StatusOK, chromedp.Click(chromedp.CSS(`input[name=delivery][value^=dlv]`)), press("Test"))
 	b.says("Would trigger", "1 of the last 1")
 	b.leave(http.StatusOK, fill("#filter", `{"status": ["passed"]}`), press("Test"))
 	b.says("Would not trigger", "Payload check fails", "0 of the last 1")
@@ -147,13 +153,16 @@ func (b *tab) story() {
 	// Disabled and enabled, then deleted for good.
 	b.open(b.w.factory(b.w.ops, "/webhooks"))
 	b.leave(http.StatusOK, press("builds"))
-	b.leave(http.StatusOK, press("Disable"))
+	b.do(press("Disable…"))
+	b.leave(http.StatusOK, press("Disable builds"))
 	b.says("Disabled. Senders get 404")
 	b.sends(http.StatusNotFound, url, fresh, `{"build": 5}`)
 	b.leave(http.StatusOK, press("Enable"))
 	b.sends(http.StatusAccepted, url, fresh, `{"build": 6}`)
 	b.do(press("Delete…"))
-	b.leave(http.StatusOK, press("Delete builds"))
+	b.leave(http.StatusUnprocessableEntity, fill("#delete-name", "build"), press("Delete builds"))
+	b.wait(`document.querySelector('#delete-name-error')`)
+	b.leave(http.StatusOK, fill("#delete-name", "builds"), press("Delete builds"))
 	b.says("Deleted.", "2 deleted")
 	b.sends(http.StatusNotFound, url, fresh, `{"build": 7}`)
 	b.leave(http.StatusOK, chromedp.Navigate(b.w.url+b.w.factory(b.w.ops, "/automations/triage")))
@@ -175,6 +184,32 @@ func (b *tab) story() {
 	if open := eval[string](b, `[...document.querySelectorAll('details[open] button')].map((d) => d.textContent).join()`); open != "Delete STORY_B" {
 		b.Errorf("open: %q", open)
 	}
+}
+
+// follow shows that a page of a run follows the end of the conversation for a reader who is there, and stays
+// where it is for one who is not.
+func (b *tab) follow() {
+	const atEnd = `document.querySelector('#end').getBoundingClientRect().top < innerHeight`
+	say := func(message string) {
+		body := fmt.Sprintf(`{"message": %q}`, message+strings.Repeat("\n\nand so on", 60))
+		r := authorised(b.T, http.MethodPost, b.w.url+"/api/v1/agent/runs/"+b.w.talked+"/followups", browserKey, body)
+		if resp, err := http.DefaultClient.Do(r); err != nil || resp.Body.Close() != nil || resp.StatusCode >= 300 {
+			b.Fatal(resp, err)
+		}
+		b.wait(fmt.Sprintf(`[...document.querySelectorAll('.message.assistant')].some((m) => m.textContent.includes(%q))`, message))
+	}
+
+	b.screen(1280, 500, "light")
+	b.open("/runs/" + b.w.talked + "#end")
+	b.stays()
+	b.wait(atEnd)
+	say("the first of many words")
+	b.wait(atEnd)
+	eval[chromedp.Void](b, `scrollTo(0, 0)`)
+	say("the second of many words")
+	b.wait(`scrollY === 0 && !(` + atEnd + `)`)
+	b.stayed()
+	b.screen(1280, 900, "light")
 }
 
 // sends posts a delivery from outside of the browser.

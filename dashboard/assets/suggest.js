@@ -12,7 +12,7 @@ export function suggestSecretNames(root) {
   for (const field of root.querySelectorAll('[data-secret-of]')) {
     const webhook = root.getElementById(field.dataset.secretOf);
     const taken = new Set(Array.from(field.list.options, (option) => option.value));
-    let suggested = '';
+    let suggested = field.value && field.value === secretName(webhook.value, taken) ? field.value : ''; // a form that came back
     webhook.addEventListener('input', () => {
       if (field.value !== suggested) return;
       field.value = suggested = webhook.value.trim() && secretName(webhook.value, taken);
