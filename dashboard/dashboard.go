@@ -225,7 +225,7 @@ func (d *dashboard) guard(next http.Handler) http.Handler {
 				}
 
 				d.Log.Error("dashboard page failed", "method", r.Method, "path", r.URL.Path, "panic", panicKind(v))
-				http.Error(w, "something went wrong inside", http.StatusInternalServerError)
+				http.Error(w, "internal error", http.StatusInternalServerError)
 			}
 		}()
 

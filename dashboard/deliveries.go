@@ -32,7 +32,7 @@ func (v deliveryList) Empty() string {
 	if v.Query.address("", v.Query.Before) == "" {
 		return "No delivery has come yet."
 	}
-	return "None matches."
+	return "No delivery matches."
 }
 
 // deliveryQuery is the filter of a delivery log, as it was typed.

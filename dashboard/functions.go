@@ -269,9 +269,9 @@ type standing struct{ Level, Word, Detail string }
 func standingOf(f state.Factory) standing {
 	switch {
 	case f.Detached:
-		return standing{"quiet", "Detached", "no longer configured: its webhooks answer 404"}
+		return standing{"quiet", "Detached", "the settings no longer name this factory, so its webhooks answer 404"}
 	case f.Suspended:
-		return standing{"odd", "Suspended", "its settings suspend it: nothing is applied"}
+		return standing{"odd", "Suspended", "suspended in the settings: nothing is applied"}
 	}
 
 	switch f.SyncState {
@@ -279,11 +279,11 @@ func standingOf(f state.Factory) standing {
 		if deaf := f.Deaf(); deaf != "" {
 			return standing{"odd", "Degraded", deaf}
 		}
-		return standing{"good", "Applied", "the newest revision of the source serves"}
+		return standing{"good", "Applied", "the newest revision of the source is in use"}
 	case state.SyncRefused:
-		detail := "the source's definition has errors; the last applied one serves"
+		detail := "the source's definition has errors; the last applied one stays in use"
 		if f.Applied.ID == "" {
-			detail = "the source's definition has errors, and none was ever applied"
+			detail = "the source's definition has errors, and none was applied before"
 		}
 
 		return standing{"bad", "Refused", detail}
@@ -292,5 +292,5 @@ func standingOf(f state.Factory) standing {
 		return standing{"bad", "Source failed", "the source cannot be read; the server keeps trying"}
 	}
 
-	return standing{"busy", "Pending", "no attempt to apply has ended yet"}
+	return standing{"busy", "Pending", "the first attempt to apply has not ended yet"}
 }

@@ -328,7 +328,7 @@ func (q *request) showKeys(status int, v keysView) error {
 		return err
 	}
 	v.Keys, v.Roles = list.Keys, []state.Role{state.RoleViewer, state.RoleRunner, state.RoleAdmin, state.RoleWorker}
-	v.Lives = []life{{"24h", "a day"}, {"7d", "a week"}, {"30d", "30 days"}, {"90d", "90 days"}, {"365d", "a year"}}
+	v.Lives = []life{{"24h", "in a day"}, {"7d", "in a week"}, {"30d", "in 30 days"}, {"90d", "in 90 days"}, {"365d", "in a year"}}
 	return q.renderStatus(status, "keys", page{Title: "API keys", Section: "keys", Data: v})
 }
 

@@ -34,7 +34,7 @@ func (q *request) managedPage(title, tab string) (page, state.Factory, error) {
 	if err == nil && !managed(f) {
 		err = api.Problem(
 			"resource_not_found",
-			"the definition of factory %s is not held by this server",
+			"this server does not manage the definition of factory %s",
 			line(f.Name),
 		)
 	}
@@ -151,7 +151,7 @@ type fileView struct {
 	Form     form
 	Problems []schema.Problem // why the edited definition would be refused
 	Filter   string           // the automation whose filter can be tested
-	Fixed    bool             // the path is not to be chosen
+	Webhook  string           // that the file declares
 }
 
 // file shows the editor of a definition file.
@@ -199,6 +199,7 @@ func (q *request) showFile(status int, v fileView) error {
 	if dir, file := path.Split(v.Path); !v.New && strings.HasPrefix(dir, "automations/") && file == "automation.md" {
 		v.Filter = path.Base(dir)
 	}
+	v.Webhook = webhookOf(v.Path)
 
 	p.Crumbs = append(p.Crumbs, crumb{"Files", "/factories/" + f.UID + "/files"})
 	p.Data = v
@@ -287,6 +288,15 @@ func (q *request) refusals(factoryUID, name, content string) ([]schema.Problem, 
 // unixLines undoes what browsers do to the line ends of a textarea.
 func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
+// webhookOf returns the name of the webhook that a file declares, or "" when it declares none.
+func webhookOf(file string) string {
+	dir, name := path.Split(file)
+	if dir != "webhooks/" {
+		return ""
+	}
+	return strings.TrimSuffix(name, path.Ext(name))
+}
+
 // deleteFile deletes a definition file.
 func (q *request) deleteFile() error {
 	_, f, err := q.managedPage("", "")
@@ -296,6 +306,11 @@ func (q *request) deleteFile() error {
 
 	name := q.PostForm.Get("path")
 	v := filesView{Form: q.formOf()}
+	if webhook := webhookOf(name); webhook != "" && strings.TrimSpace(q.PostForm.Get("name")) != webhook {
+		v.Form.Error = "Nothing was deleted: type " + webhook + " to delete the webhook."
+		return q.showFiles(http.StatusUnprocessableEntity, v)
+	}
+
 	err = q.call(
 		http.MethodDelete,
 		filePath(f.UID, name)+"?base_revision="+url.QueryEscape(clip(40, q.PostForm.Get("base"))),

@@ -76,22 +76,22 @@ type factoryLink struct {
 
 // done are the messages that a change leaves on the page it leads to.
 var done = map[string]string{
-	"applied":   "Applied. The definition serves.",
-	"unchanged": "Synced. Nothing had changed.",
-	"refused":   "Refused: the definition has errors. The last applied one still serves.",
-	"failed":    "The source could not be read. The last applied definition still serves.",
+	"applied":   "Applied. The new definition is in use.",
+	"unchanged": "Synced. The source has not changed.",
+	"refused":   "Refused: the definition has errors. The last applied one stays in use.",
+	"failed":    "The source could not be read. The last applied definition stays in use.",
 	"replayed":  "Replayed as this new delivery.",
-	"enabled":   "Enabled. Deliveries are taken again.",
+	"enabled":   "Enabled. The webhook takes deliveries again.",
 	"disabled":  "Disabled. Senders get 404 from now on.",
 	"deleted":   "Deleted.",
 	"saved":     "Saved and applied.",
-	"secret":    "The secret has a new value. Webhooks use it from their next apply on.",
-	"pending":   "The secret waits for its value. Until then every request to its webhooks is refused.",
-	"revoked":   "Revoked, together with the sessions that were begun with it.",
+	"secret":    "The secret has a new value. Webhooks use it after the next apply.",
+	"pending":   "The secret is pending. Its webhooks refuse every request until it has a value.",
+	"revoked":   "Revoked. Sessions that began with the key have ended.",
 	"followup":  "Sent to the run.",
 	"retried":   "Started again, as this new run.",
 	"cancelled": "Cancelled.",
-	"cancel":    "Asked to stop. It is killed if it does not.",
+	"cancel":    "The agent was asked to stop, and is killed if it does not.",
 }
 
 // render answers with a page.
@@ -214,9 +214,9 @@ func heading(e *api.Error) string {
 	case http.StatusForbidden:
 		return "Not allowed"
 	case http.StatusInternalServerError:
-		return "Something went wrong inside"
+		return "Internal error"
 	case http.StatusServiceUnavailable:
-		return "Not available just now"
+		return "Not available at the moment"
 	}
 
 	return e.Title

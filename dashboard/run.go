@@ -98,11 +98,11 @@ func (q *request) showRun(status int, typed form) error {
 
 	switch {
 	case r.State == state.RunQueued:
-		v.Followup = "It joins the prompt, since the run has not started yet."
+		v.Followup = "The message joins the prompt: the run has not started yet."
 	case r.State.Held():
-		v.Followup = "The agent gets it when the present execution ends."
+		v.Followup = "The agent gets the message when the present execution ends."
 	default:
-		v.Followup = "It reopens the run as a new execution."
+		v.Followup = "The message reopens the run as a new execution."
 	}
 
 	return q.renderStatus(status, "run", page{

@@ -119,9 +119,9 @@ type runsView struct {
 func (v runsView) Empty() string {
 	switch {
 	case v.Next != "":
-		return "None of those looked at so far matches. Older ones may."
+		return "No match so far. Older runs may match."
 	case v.Query.Set() || v.Query.State != "" || v.Query.Factory != "" || v.Query.Search != "":
-		return "None matches."
+		return "No run matches."
 	}
 	return "No run has been started yet."
 }

@@ -174,7 +174,7 @@ func factoryFindings(f state.Factory, hooks []state.Webhook) (all []finding) {
 				finding{
 					"odd",
 					fmt.Sprintf("Webhook %s / %s uses an old secret", f.Name, w.Spec.Name),
-					w.Spec.SecretName + " has a newer value, which waits for the next apply",
+					w.Spec.SecretName + " has a newer value; the next apply picks it up",
 					path,
 					"Sync now",
 				},
@@ -237,7 +237,7 @@ func runFindings(tallies []state.RunTally, now time.Time) (all []finding) {
 	}{
 		{state.RunError, "bad", "the platform failed: a retry may help"},
 		{state.RunFailed, "odd", "the agent's work failed"},
-		{state.RunBlocked, "odd", "the agent waits for input: a follow-up lets it go on"},
+		{state.RunBlocked, "odd", "the agent waits for input: send a follow-up"},
 	} {
 		if n := sums[s.state]; n > 0 {
 			all = append(
@@ -285,7 +285,7 @@ func (v *startView) deliveryFindings(tallies []state.DeliveryTally, hooks []stat
 			all = append(all, finding{
 				"odd", fmt.Sprintf("Webhook %s / %s refused %s in the last 24 hours", names[w.FactoryUID], w.Spec.Name, count(int(s.refused), "request", "requests")),
 				fmt.Sprintf(
-					"and took %d; the log has the reason of each",
+					"it accepted %d; the log has the reason for each",
 					s.taken,
 				), "/factories/" + w.FactoryUID + "/deliveries?webhook=" + w.UID, "Show",
 			})

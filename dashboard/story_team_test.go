@@ -46,7 +46,7 @@ func TestSecretsAndKeys(t *testing.T) {
 		if v, err := w.store.SecretValue(t.Context(), "CI_TOKEN"); err != nil || string(v) != "a-newer-one" {
 			t.Errorf("value %q, %v", v, err)
 		}
-		says(t, b.follow("/secrets", "name", "LATER", "pending", "yes"), "waits for its value", "pending")
+		says(t, b.follow("/secrets", "name", "LATER", "pending", "yes"), "The secret is pending", "pending")
 		says(t, b.follow("/secrets/SPARE/delete"), "Deleted")
 		if a := b.post("/secrets/CI_TOKEN/delete"); a.StatusCode != http.StatusConflict {
 			t.Errorf("deleting one in use: %d", a.StatusCode)
@@ -102,10 +102,10 @@ func TestFactoryPages(t *testing.T) {
 			t.Fatalf("a prune: %+v, %v", a, err)
 		}
 		page := b.page(path)
-		says(t, page, "Refused", "prune-guard", "this would delete 3 of 3 webhooks", "Apply although webhooks would be lost")
+		says(t, page, "Refused", "prune-guard", "this would delete 3 of 3 webhooks", "Apply and lose webhooks")
 		says(t, b.page("/"), "1 thing needs attention", "Factory repo: Refused")
 		says(t, b.page(path+"/history"), "refused", "applied")
-		says(t, b.follow(path+"/sync"), "Applied. The definition serves.")
+		says(t, b.follow(path+"/sync"), "Applied. The new definition is in use.")
 		if _, err := w.store.ConfigureFactories(t.Context(), []state.FactorySettings{{Name: "held", Source: state.Source{Kind: "managed"}}}); err != nil {
 			t.Fatal(err)
 		}

@@ -144,7 +144,7 @@ func TestOfferedSecret(t *testing.T) {
 		t.Errorf("an offer: %d", status)
 	}
 	page := b.page(path)
-	says(t, page, "Is this the provider's secret?", "127.0.0.1", "the last of 2", "Use it as the secret", "this request brought one")
+	says(t, page, "Is this the provider's secret?", "127.0.0.1", "the last of 2", "Use this secret", "this request brought one")
 	for _, other := range []string{viewer.page(path), viewer.page("/"), b.page("/"), b.page(base + "/deliveries")} {
 		saysNot(t, other, "secret_tMrlL1")
 	}
@@ -222,7 +222,7 @@ func TestWebhookModes(t *testing.T) {
 	saysNot(t, b.page("/secrets"), "SVIX_SECRET")
 	// An existing secret: its value is not shown, and rotating it names its other users.
 	a = b.post(base+"/webhooks/new", "name", "shared", "auth_mode", "token", "secret_name", "CI_TOKEN")
-	says(t, a.Text, "already has")
+	says(t, a.Text, "present value of the secret")
 	saysNot(t, a.Text, ciToken)
 	path = base + "/webhooks/" + w.webhook(w.held, "shared").UID
 	page = b.page(path)
@@ -395,7 +395,9 @@ func TestFiles(t *testing.T) {
 			t.Error("the imported webhook is not there")
 		}
 		b.page(base + "/files/edit?path=webhooks%2Fmore.yaml")
-		says(t, b.follow(base+"/files/delete", "path", "webhooks/more.yaml"), "Saved and applied")
+		a = b.post(base+"/files/delete", "path", "webhooks/more.yaml")
+		says(t, a.Text, "Nothing was deleted: type more")
+		says(t, b.follow(base+"/files/delete", "path", "webhooks/more.yaml", "name", "more"), "Saved and applied")
 		if w.webhook(w.held, "more").Deleted == nil {
 			t.Error("the webhook whose file was deleted lives on")
 		}
@@ -521,7 +523,7 @@ func TestRunPage(t *testing.T) {
 			t.Fatalf("runs %v, %v", runs, err)
 		}
 		path := "/runs/" + runs[0].ID
-		says(t, b.page(path), "QUEUED", "It joins the prompt", "triage", "ci", d.UID, "event-payload.json", "untrusted context", "has said nothing yet")
+		says(t, b.page(path), "QUEUED", "joins the prompt", "triage", "ci", d.UID, "event-payload.json", "untrusted context", "has said nothing yet")
 		w.finish(runs[0].ID, state.RunSucceeded, said(state.Text("It was the **cache**."),
 			state.Block{Type: "action", ID: "1", Category: "skill", Name: "read_skill", Input: []byte(`{"skill_path":"skills/x/SKILL.md","bundled_skill_id":"pr-comments"}`)},
 			state.Block{Type: "action", ID: "2", Category: "shell", Name: "make", Input: []byte(`{"command":"make test"}`)},
@@ -542,14 +544,13 @@ func TestRunPage(t *testing.T) {
 		}
 		says(t, b.follow(path+"/retry"), "Started again, as this new run", "QUEUED", "Retry of", runs[0].ID, "event-payload.json")
 		says(t, b.page("/runs?state=CANCELLED&factory="+w.repo), "triage")
-		says(t, b.page("/runs?state=FAILED"), "None matches")
+		says(t, b.page("/runs?state=FAILED"), "matches")
 		says(t, b.page("/runs?state=NONSENSE"), "is none of the states")
 		says(t, b.page("/runs?q="+runs[0].ID), "triage")
-		says(t, b.page("/runs?from=2001-01-01T00:00&to=2001-01-02T00:00"), "None matches")
+		says(t, b.page("/runs?from=2001-01-01T00:00&to=2001-01-02T00:00"), "matches")
 		if a := b.get("/runs?cursor=x"); a.StatusCode != http.StatusBadRequest {
 			t.Errorf("a bad cursor: %d", a.StatusCode)
 		}
 		says(t, b.page("/"), "All runs", "triage")
 	})
 }
-
