@@ -1,6 +1,9 @@
 package millwright_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path"
@@ -58,4 +61,58 @@ func TestDocumentsLeadSomewhere(t *testing.T) {
 	if checked < 100 {
 		t.Errorf("only %d links were found", checked)
 	}
+}
+
+// TestQuestionsNameCode checks that the files and names by which AGENTS.md answers questions exist.
+func TestQuestionsNameCode(t *testing.T) {
+	text, err := os.ReadFile("AGENTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Ten questions\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+
+	answers := regexp.MustCompile("`([a-z_/]+\\.go)`(?: \\(`(\\w+)`\\))?").FindAllStringSubmatch(section, -1)
+	if len(answers) < 20 {
+		t.Errorf("only %d answers were found", len(answers))
+	}
+	for _, answer := range answers {
+		file, name := answer[1], answer[2]
+		code, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Errorf("AGENTS.md names %s: %v", file, err)
+			continue
+		}
+		if name != "" && !declares(code, name) {
+			t.Errorf("AGENTS.md names %s in %s, which does not declare it", name, file)
+		}
+	}
+}
+
+// declares reports whether a file declares a function, method, type, variable or constant of a name.
+func declares(file *ast.File, name string) bool {
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Name.Name == name {
+				return true
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					if spec.Name.Name == name {
+						return true
+					}
+				case *ast.ValueSpec:
+					for _, n := range spec.Names {
+						if n.Name == name {
+							return true
+						}
+					}
+				}
+			}
+		}
+	}
+	return false
 }
