@@ -156,6 +156,7 @@ func (s *service) item(r state.Run, files []state.Attachment) RunItem {
 		s.Log.Error("configuration of a run cannot be read", "run_id", r.ID)
 	}
 
+	item.RequestUsage = requestUsage(r.Usage)
 	if string(r.Skills) != "[]" {
 		if err := json.Unmarshal(r.Skills, &item.AdvertisedSkills); err != nil || item.AdvertisedSkills == nil {
 			item.AdvertisedSkills = []AdvertisedSkill{}

@@ -89,6 +89,7 @@ type Run struct {
 
 	Traceparent string // the trace that it belongs to, as of W3C Trace Context; may be empty
 
+	Usage      *Usage // nil: none was told of
 	nextSeq    int64
 	unreadable error // why something of the row could not be read; that part is empty
 }
@@ -99,11 +100,11 @@ func (r Run) LastEntry() int64 { return r.nextSeq - 1 }
 const runColumns = `id, factory_uid, title, prompt, envelope, state, source, creator_type, creator_uid, creator_name,
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, trigger_url, config, secrets, metadata,
 	skills, execution, attempt, next_seq, worker, worker_name, status_message, error_code, cancel_requested_at,
-	created_at, updated_at, queued_at, started_at, finished_at, traceparent, lease_until`
+	created_at, updated_at, queued_at, started_at, finished_at, traceparent, lease_until, usage`
 
 func scanRun(row db.Row) (Run, error) {
 	var r Run
-	var config, secrets, metadata, skills string
+	var config, secrets, metadata, skills, usage string
 	var created, updated, queued int64
 	var cancel, started, finished, lease sql.NullInt64
 	err := row.Scan(
@@ -144,6 +145,7 @@ func scanRun(row db.Row) (Run, error) {
 		&finished,
 		&r.Traceparent,
 		&lease,
+		&usage,
 	)
 	if err != nil {
 		return Run{}, err
@@ -154,6 +156,13 @@ func scanRun(row db.Row) (Run, error) {
 	r.CancelRequested, r.Started, r.Finished = db.TimeOrNil(cancel), db.TimeOrNil(started), db.TimeOrNil(finished)
 	r.LeaseUntil = db.TimeOrNil(lease)
 	r.readJSON(metadata, secrets)
+	if usage != "" {
+		r.Usage = &Usage{}
+		if json.Unmarshal([]byte(usage), r.Usage) != nil {
+			r.Usage = nil // a figure that cannot be read keeps no run from going on
+		}
+	}
+
 	return r, nil
 }
 
@@ -289,16 +298,19 @@ func (s *Store) Attachment(ctx context.Context, r Run, name string) (Attachment,
 }
 
 // SubmittedPrompt returns the whole text that the agent gets for the run's current execution: the prompt
-// and the envelope, or the follow-up messages that began a later execution.
+// or the follow-up messages that began a later execution, and the envelope.
 func (s *Store) SubmittedPrompt(ctx context.Context, r Run) (string, error) {
 	if r.Execution == 1 {
 		return r.Text(), nil
 	}
 
-	messages, err := db.All(ctx, s.db.Reader, func(row db.Row) (m string, err error) { return m, row.Scan(&m) }, `SELECT message FROM followups WHERE run_id = $1 AND execution = $2 ORDER BY uid`,
-		r.ID,
-		r.Execution)
-	return strings.Join(messages, "\n\n"), err
+	messages, err := db.Strings(ctx, s.db.Reader, `
+		SELECT message
+		FROM followups
+		WHERE run_id = $1 AND execution = $2
+		ORDER BY uid`, r.ID, r.Execution)
+	r.Prompt = strings.Join(messages, "\n\n")
+	return r.Text(), err
 }
 
 // Text returns the prompt and, after a blank line, the envelope if there is one.

@@ -145,15 +145,15 @@ func TestFollowup(t *testing.T) {
 			t.Fatalf("finish with messages waiting: %v %v", got, err)
 		}
 		lost(t, s, c)
-		submitted("third\n\nfourth")
+		submitted("third\n\nfourth\n\nenvelope")
 		followup("fifth", state.FollowupQueued)
-		submitted("third\n\nfourth\n\nfifth")
+		submitted("third\n\nfourth\n\nfifth\n\nenvelope")
 		c = claim(t, s, id)
 		followup("sixth", state.FollowupPending)
 		if err := s.ReleaseRun(ctx, c); err != nil {
 			t.Fatal(err)
 		}
-		submitted("third\n\nfourth\n\nfifth\n\nsixth")
+		submitted("third\n\nfourth\n\nfifth\n\nsixth\n\nenvelope")
 		c = start(t, s, id)
 		followup("sixth again", state.FollowupPending)
 		if got, _ := s.FinishRun(ctx, c, state.Result{State: state.RunSucceeded}); got != state.RunQueued {

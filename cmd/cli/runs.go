@@ -306,6 +306,12 @@ type runItem struct {
 		FileName  string `json:"file_name"`
 		SizeBytes int64  `json:"size_bytes"`
 	}
+	Usage *struct {
+		InputTokens  int64    `json:"input_tokens"`
+		CachedTokens int64    `json:"cached_input_tokens"`
+		OutputTokens int64    `json:"output_tokens"`
+		CostUSD      *float64 `json:"inference_cost_usd"`
+	} `json:"request_usage"`
 }
 
 func (r runItem) ended() bool {
@@ -336,6 +342,14 @@ func (r runItem) print(w io.Writer) error {
 	}
 	if r.FinishedAt != nil {
 		line("finished", *r.FinishedAt)
+	}
+
+	if u := r.Usage; u != nil {
+		text := fmt.Sprintf("%d tokens in (%d cached), %d out", u.InputTokens, u.CachedTokens, u.OutputTokens)
+		if u.CostUSD != nil {
+			text += fmt.Sprintf(", $%.4f", *u.CostUSD)
+		}
+		line("usage", text)
 	}
 
 	line("page", r.SessionLink)

@@ -83,6 +83,9 @@ func (srv *server) housekeeping(ctx context.Context) {
 			ctx.Err() == nil {
 			srv.log.Warn("expire old runs", "error", err)
 		}
+		if err := srv.store.ExpireSnapshots(ctx); err != nil && ctx.Err() == nil {
+			srv.log.Warn("deleting old snapshots of runs", "error", err)
+		}
 
 		select {
 		case <-ctx.Done():

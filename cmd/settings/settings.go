@@ -42,6 +42,7 @@ type Settings struct {
 	SharedSecrets  []string           `json:"sharedSecrets"`
 	Harness        string             `json:"harness"`
 	Harnesses      map[string]harness `json:"harnesses"`
+	Prices         map[string]price   `json:"prices"`
 	Limits         limits             `json:"limits"`
 	Retention      Retention          `json:"retention"`
 }
@@ -107,6 +108,13 @@ type harness struct {
 	UIDRange  string            `json:"uidRange"`
 	SameUser  bool              `json:"sameUser"`
 	Container *worker.Container `json:"container"`
+}
+
+// price is what a language model costs, in US dollars for a million tokens.
+type price struct {
+	Input       float64 `json:"input"`
+	CachedInput float64 `json:"cachedInput"`
+	Output      float64 `json:"output"`
 }
 
 type limits struct {
@@ -293,6 +301,12 @@ func (s *Settings) Check() error {
 	if s.Harness != "" && s.Harness != "echo" {
 		if _, ok := s.Harnesses[s.Harness]; !ok {
 			return bad("harness", " %q is not one of harnesses", s.Harness)
+		}
+	}
+
+	for _, model := range slices.Sorted(maps.Keys(s.Prices)) {
+		if p := s.Prices[model]; min(p.Input, p.CachedInput, p.Output) < 0 {
+			return bad("prices."+model, ": want US dollars for a million tokens, 0 or more")
 		}
 	}
 

@@ -59,6 +59,8 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// Tracer continues the traces of runs; nil: none.
 	Tracer *trace.Tracer
+	// Prices are what language models cost whose agents do not say it, by the name of the model.
+	Prices map[string]Price
 }
 
 // Dispatcher is the server's side of dispatch.

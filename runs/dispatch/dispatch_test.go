@@ -118,7 +118,7 @@ func TestRunIsExecuted(t *testing.T) {
 			t.Fatal(cancel, err)
 		}
 		said := []wire.Message{{Role: wire.Assistant, Content: []wire.Block{wire.Text("done")}}}
-		if err := c.Append(ctx, o, 0, said, []byte(`[{"name":"s"}]`)); err != nil {
+		if err := c.Append(ctx, o, 0, said, []byte(`[{"name":"s"}]`), nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Heartbeat(ctx, o); err != nil {
@@ -132,7 +132,7 @@ func TestRunIsExecuted(t *testing.T) {
 			t.Errorf("run %+v", got)
 		}
 		for what, err := range map[string]error{
-			"append": c.Append(ctx, o, 1, said, nil), "release": c.Release(ctx, o),
+			"append": c.Append(ctx, o, 1, said, nil, nil), "release": c.Release(ctx, o),
 			"file": func() error { _, err := c.File(ctx, o, wire.File{Name: "prompt.md"}); return err }(),
 		} {
 			if !errors.Is(err, wire.ErrLost) {
@@ -161,13 +161,13 @@ func TestWorkersAreRefusedNonsense(t *testing.T) {
 	_, finish := c.Finish(ctx, o, wire.Result{State: "DONE"})
 	_, code := c.Finish(ctx, o, wire.Result{State: wire.Error, ErrorCode: "mine"})
 	for what, err := range map[string]error{
-		"the user's words": c.Append(ctx, o, 0, message("user", wire.Text("x")), nil),
-		"no content":       c.Append(ctx, o, 0, message(wire.Assistant), nil),
-		"unknown block":    c.Append(ctx, o, 0, message(wire.Assistant, wire.Block{Type: "x"}), nil),
-		"too many":         c.Append(ctx, o, 0, make([]wire.Message, 2000), nil),
-		"a gap":            c.Append(ctx, o, 7, message(wire.Assistant, wire.Text("x")), nil),
-		"skills":           c.Append(ctx, o, 0, nil, []byte(`{}`)),
-		"too large":        c.Append(ctx, o, 0, message(wire.Assistant, wire.Text(string(make([]byte, 2<<20)))), nil),
+		"the user's words": c.Append(ctx, o, 0, message("user", wire.Text("x")), nil, nil),
+		"no content":       c.Append(ctx, o, 0, message(wire.Assistant), nil, nil),
+		"unknown block":    c.Append(ctx, o, 0, message(wire.Assistant, wire.Block{Type: "x"}), nil, nil),
+		"too many":         c.Append(ctx, o, 0, make([]wire.Message, 2000), nil, nil),
+		"a gap":            c.Append(ctx, o, 7, message(wire.Assistant, wire.Text("x")), nil, nil),
+		"skills":           c.Append(ctx, o, 0, nil, []byte(`{}`), nil),
+		"too large":        c.Append(ctx, o, 0, message(wire.Assistant, wire.Text(string(make([]byte, 2<<20)))), nil, nil),
 		"state":            finish,
 		"code":             code,
 	} {

@@ -17,6 +17,8 @@ type metrics struct {
 	held     *prometheus.Desc
 	pickup   prometheus.Histogram
 	duration *prometheus.HistogramVec
+	tokens   *prometheus.CounterVec
+	cost     *prometheus.CounterVec
 }
 
 func newMetrics(store *state.Store) *metrics {
@@ -38,6 +40,26 @@ func newMetrics(store *state.Store) *metrics {
 			Name: "millwright_run_duration_seconds", Help: "From started to ended, by the state that the run ended in.",
 			Buckets: []float64{.01, .1, .5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200},
 		}, []string{"state"}),
+		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millwright_run_tokens_total",
+			Help: "Tokens that agents report, by factory and kind: input (cached ones included), cached_input, output.",
+		}, []string{"factory", "kind"}),
+		cost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "millwright_run_cost_usd_total",
+			Help: "US dollars that runs cost, by factory, as agents report them or by the prices of the settings.",
+		}, []string{"factory"}),
+	}
+}
+
+// used counts what a run of a factory has used in addition.
+func (m *metrics) used(factory string, u state.Usage) {
+	for kind, n := range map[string]int64{
+		"input": u.InputTokens, "cached_input": u.CachedTokens, "output": u.OutputTokens,
+	} {
+		m.tokens.WithLabelValues(factory, kind).Add(float64(n))
+	}
+	if u.CostUSD != nil {
+		m.cost.WithLabelValues(factory).Add(*u.CostUSD)
 	}
 }
 
@@ -56,6 +78,8 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.held
 	m.pickup.Describe(ch)
 	m.duration.Describe(ch)
+	m.tokens.Describe(ch)
+	m.cost.Describe(ch)
 }
 
 // Collect sends all metrics. It omits those of the queue while the state is unreadable.
@@ -76,4 +100,6 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 
 	m.pickup.Collect(ch)
 	m.duration.Collect(ch)
+	m.tokens.Collect(ch)
+	m.cost.Collect(ch)
 }

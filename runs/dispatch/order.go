@@ -57,6 +57,9 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 		o.Secrets[name] = value
 	}
 
+	if o.Snapshot, err = d.snapshot(ctx, r); err != nil {
+		return nil, err
+	}
 	if _, o.Redact, err = d.servers(ctx, r); err != nil {
 		return nil, err
 	}

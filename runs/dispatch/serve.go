@@ -27,6 +27,7 @@ func (d *Dispatcher) serveWorkers() error {
 		wire.VerbFinish:    d.onFinish,
 		wire.VerbRelease:   d.onRelease,
 		wire.VerbFile:      d.onFile,
+		wire.VerbSnapshot:  d.onSnapshot,
 		wire.VerbReport:    d.onReport,
 	}
 
@@ -284,7 +285,11 @@ func (d *Dispatcher) onAppend(ctx context.Context, worker string, r wire.Request
 		}
 	}
 
-	if len(r.Messages) == 0 && r.Skills != nil {
+	if err := d.setUsage(ctx, claimOf(worker, r), r.Usage); err != nil {
+		return failure(err)
+	}
+
+	if len(r.Messages) == 0 && (r.Skills != nil || r.Usage != nil) {
 		return wire.Answer{}
 	}
 	if err := d.cfg.Store.AppendEntries(ctx, claimOf(worker, r), r.From, messages); err != nil {
@@ -315,6 +320,10 @@ func (d *Dispatcher) onFinish(ctx context.Context, worker string, r wire.Request
 	}
 	if !result.State.Ended() {
 		return failure(fmt.Errorf("state %q: %w", r.State, wire.ErrRefused))
+	}
+
+	if err := d.setUsage(ctx, claimOf(worker, r), r.Usage); err != nil {
+		return failure(err)
 	}
 
 	began := time.Now()
@@ -358,6 +367,10 @@ func (d *Dispatcher) onFile(ctx context.Context, worker string, r wire.Request) 
 	run, err := d.cfg.Store.Run(ctx, r.Run)
 	if err != nil {
 		return failure(err)
+	}
+
+	if r.Name == wire.SnapshotFile {
+		return d.snapshotPart(ctx, run, r.Offset)
 	}
 
 	body, err := d.fileBody(ctx, run, r.Name)

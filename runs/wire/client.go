@@ -2,9 +2,12 @@ package wire
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/url"
 	"os"
@@ -255,10 +258,17 @@ func (c *Client) Heartbeat(ctx context.Context, o *Order) (cancel bool, err erro
 }
 
 // Append adds messages to the run's conversation. from is the number of earlier messages of this order.
-// skills, unless nil, are the advertised skills.
-func (c *Client) Append(ctx context.Context, o *Order, from int, messages []Message, skills json.RawMessage) error {
+// skills, unless nil, are the advertised skills, and usage is what the attempt has used so far.
+func (c *Client) Append(
+	ctx context.Context,
+	o *Order,
+	from int,
+	messages []Message,
+	skills json.RawMessage,
+	usage *Usage,
+) error {
 	r := o.request()
-	r.From, r.Messages, r.Skills = from, messages, skills
+	r.From, r.Messages, r.Skills, r.Usage = from, messages, skills, usage
 	_, err := c.ask(ctx, VerbAppend, r, requestTimeout)
 	return err
 }
@@ -267,6 +277,7 @@ func (c *Client) Append(ctx context.Context, o *Order, from int, messages []Mess
 func (c *Client) Finish(ctx context.Context, o *Order, result Result) (RunState, error) {
 	r := o.request()
 	r.State, r.Message, r.Code, r.From, r.Messages = result.State, result.Message, result.ErrorCode, result.From, result.Messages
+	r.Usage = result.Usage
 	a, err := c.ask(ctx, VerbFinish, r, requestTimeout)
 	return a.State, err
 }
@@ -323,6 +334,69 @@ func (c *Client) File(ctx context.Context, o *Order, f File) ([]byte, error) {
 	}
 
 	return nil, fmt.Errorf("file %q cannot be fetched: %w", f.Name, ErrUnavailable)
+}
+
+// sendAgain is how often a part of a snapshot is sent while no server answers.
+const sendAgain = 5
+
+// PutSnapshot sends the snapshot that the order's execution leaves, with its archive.
+func (c *Client) PutSnapshot(ctx context.Context, o *Order, v Snapshot, archive io.Reader) error {
+	for part := 0; int64(part)*Chunk < v.Size; part++ {
+		r := o.request()
+		r.Part, r.Data = part, make([]byte, min(Chunk, v.Size-int64(part)*Chunk))
+		if _, err := io.ReadFull(archive, r.Data); err != nil {
+			return fmt.Errorf("snapshot: %w", err)
+		}
+		if err := c.sendSnapshot(ctx, r); err != nil {
+			return err
+		}
+	}
+
+	r := o.request()
+	r.Snapshot = &v
+	return c.sendSnapshot(ctx, r)
+}
+
+func (c *Client) sendSnapshot(ctx context.Context, r Request) error {
+	for tries := 1; ; tries++ {
+		_, err := c.ask(ctx, VerbSnapshot, r, 4*requestTimeout)
+		if !errors.Is(err, ErrUnavailable) || tries == sendAgain {
+			return err
+		}
+
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// FetchSnapshot writes the archive of the order's snapshot to w, and checks that it is whole.
+func (c *Client) FetchSnapshot(ctx context.Context, o *Order, w io.Writer) error {
+	sum := sha256.New()
+	for offset := int64(0); offset < o.Snapshot.Size; {
+		r := o.request()
+		r.Name, r.Offset = SnapshotFile, int(offset)
+		a, err := c.ask(ctx, VerbFile, r, 4*requestTimeout)
+		if err != nil {
+			return fmt.Errorf("snapshot: %w", err)
+		}
+		if len(a.Data) == 0 || int64(len(a.Data)) > o.Snapshot.Size-offset {
+			return fmt.Errorf("snapshot: %d bytes at %d: %w", len(a.Data), offset, ErrRefused)
+		}
+
+		sum.Write(a.Data)
+		if _, err := w.Write(a.Data); err != nil {
+			return fmt.Errorf("snapshot: %w", err)
+		}
+		offset += int64(len(a.Data))
+	}
+
+	if hex.EncodeToString(sum.Sum(nil)) != o.Snapshot.Digest {
+		return fmt.Errorf("snapshot: it is not as it was left: %w", ErrRefused)
+	}
+	return nil
 }
 
 // OnCancel calls f with the ID of each run to cancel, until end is called. Heartbeats report the same,

@@ -65,6 +65,7 @@ type Result struct {
 	ErrorCode string // empty unless the platform failed
 	From      int    // number of earlier messages of this order
 	Messages  []Message
+	Usage     *Usage // of the attempt; nil: the server has it, or there is none
 }
 
 // Order is what a worker needs to execute one attempt of a run.
@@ -78,12 +79,33 @@ type Order struct {
 	ModelID       string            `json:"model_id"`
 	EnvironmentID string            `json:"environment_id"`
 	Skill         string            `json:"skill"`
-	Runner        *Runner           `json:"runner,omitempty"`  // the definition's requirements of the machine
-	Secrets       map[string]string `json:"secrets,omitempty"` // environment variables for the harness
-	Redact        []string          `json:"redact,omitempty"`  // further values to redact from the conversation
-	Files         []File            `json:"files"`             // of the working directory
+	Runner        *Runner           `json:"runner,omitempty"`   // the definition's requirements of the machine
+	Secrets       map[string]string `json:"secrets,omitempty"`  // environment variables for the harness
+	Redact        []string          `json:"redact,omitempty"`   // further values to redact from the conversation
+	Files         []File            `json:"files"`              // of the working directory
+	Snapshot      *Snapshot         `json:"snapshot,omitempty"` // what the execution before left
 	Traceparent   string            `json:"traceparent,omitempty"`
 }
+
+// Snapshot is what an execution leaves for the next one. Its archive travels in parts of Chunk bytes.
+type Snapshot struct {
+	Session Session `json:"session"`
+	Size    int64   `json:"size"`   // of the archive; 0: there is none
+	Digest  string  `json:"digest"` // SHA-256 of the archive, in hexadecimal
+}
+
+// Session is an agent's own session.
+type Session struct {
+	Preset  string `json:"preset,omitempty"` // whose it is; empty: the harness is no agent that is known
+	ID      string `json:"id,omitempty"`
+	Counted Usage  `json:"counted"` // what the agent has counted of it
+}
+
+// MaxSnapshotParts is how many parts an archive has at most.
+const MaxSnapshotParts = 160
+
+// SnapshotFile names the archive when a worker fetches it.
+const SnapshotFile = "snapshot"
 
 // Runner has the definition's requirements of the machine that executes a run. Zero values require nothing.
 type Runner struct {

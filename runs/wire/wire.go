@@ -20,6 +20,7 @@ const (
 	VerbFinish    = "finish"
 	VerbRelease   = "release"
 	VerbFile      = "file"
+	VerbSnapshot  = "snapshot"
 	VerbLeave     = "leave"
 	VerbReport    = "report"
 	VerbCancel    = "cancel" // from a server: the run's ID
@@ -59,6 +60,10 @@ type Request struct {
 	From     int             `json:"from,omitempty"`     // append, finish
 	Messages []Message       `json:"messages,omitempty"` // append, finish
 	Skills   json.RawMessage `json:"skills,omitempty"`   // append
+	Usage    *Usage          `json:"usage,omitempty"`    // append, finish: of the attempt so far
+	Part     int             `json:"part,omitempty"`     // snapshot: number of Data
+	Data     []byte          `json:"data,omitempty"`     // snapshot: a part of the archive
+	Snapshot *Snapshot       `json:"snapshot,omitempty"` // snapshot: the parts that were sent are this
 	State    RunState        `json:"state,omitempty"`    // finish
 	Message  string          `json:"message,omitempty"`  // finish
 	Code     string          `json:"code,omitempty"`     // finish

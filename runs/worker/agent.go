@@ -38,33 +38,47 @@ type resolved struct {
 	Skills json.RawMessage `json:"skills"`
 }
 
-// furnish fills the directories of a task and makes its command. What of the configuration the harness does not
-// apply becomes an event.
-func (j *job) furnish(ctx context.Context, t *Task, name string, h configured) error {
+// furnish fills the directories of a task and makes its command. It restores what the execution before left, and
+// reports whether the agent goes on with the session of that; where it cannot, the prompt has the conversation so
+// far. What of the configuration the harness does not apply becomes an event.
+func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, resume bool) (resumed bool, err error) {
+	p, ok := preset.Find(h.harness.Preset)
+	if ok {
+		t.home = h.Executor.(placer).homeOf(*t)
+	}
+
+	restored := j.restore(ctx, *t, p)
 	files, err := j.fill(ctx, t.Dir)
 	if err != nil {
-		return err
+		return false, err
 	}
 
 	t.Command = h.harness.Command
-	p, ok := preset.Find(h.harness.Preset)
 	if !ok {
 		t.adapter = h.adapter(preset.Task{})
-		return nil
+		return false, nil
 	}
 
 	var config resolved
 	if err := json.Unmarshal(files[wire.ConfigFile], &config); err != nil {
-		return fmt.Errorf("%s cannot be read", wire.ConfigFile)
+		return false, fmt.Errorf("%s cannot be read", wire.ConfigFile)
 	}
 
 	if files[wire.SkillsFile], err = j.worker.cfg.Client.File(ctx, j.order, wire.File{Name: wire.SkillsFile}); err != nil {
-		return err
+		return false, err
 	}
 
 	task, err := j.agentTask(*t, h, config, files)
 	if err != nil {
-		return err
+		return false, err
+	}
+
+	if restored && resume {
+		task.Session, task.Counted = j.order.Snapshot.Session.ID, j.order.Snapshot.Session.Counted
+	} else if j.order.Execution > 1 {
+		if err := tellBefore(t.Dir, files); err != nil {
+			return false, err
+		}
 	}
 
 	l := p.Launch(task)
@@ -73,7 +87,6 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured) e
 		t.Command[0] = h.harness.Program
 	}
 	t.Env, t.adapter = l.Env, h.adapter(task)
-	t.home = h.Executor.(placer).homeOf(*t)
 
 	notApplied(l.NotApplied, config, task.Skills, h.harness.Container != nil && j.order.Runner != nil)
 	for _, field := range slices.Sorted(maps.Keys(l.NotApplied)) {
@@ -91,11 +104,11 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured) e
 
 	if !task.Trust {
 		if err := hide(t.Root, t.Dir, p.Believed); err != nil {
-			return err
+			return false, err
 		}
 	}
 
-	return writeBelow(t.home, l.Files)
+	return task.Session != "", writeBelow(t.home, l.Files)
 }
 
 // agentTask says what the agent of a preset is to do.

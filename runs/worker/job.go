@@ -14,6 +14,7 @@ import (
 
 	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
+	"millwright/runs/worker/preset"
 	"millwright/runs/worker/workspace"
 	"millwright/trace"
 )
@@ -130,47 +131,68 @@ func (j *job) traced(ctx context.Context, rec *recorder, name string, harness co
 	return o
 }
 
-// execute prepares the directories of the run and runs the harness in them.
-func (j *job) execute(ctx context.Context, rec *recorder, name string, harness configured) (o outcome) {
+// execute runs the harness. When an agent cannot go on with the session that it left, it is started anew with the
+// conversation so far.
+func (j *job) execute(ctx context.Context, rec *recorder, name string, harness configured) outcome {
+	o, resumed := j.try(ctx, rec, name, harness, true)
+	if !resumed || o.state != wire.Failed || rec.worked() {
+		return o
+	}
+
+	rec.Add(preset.Event("session_not_resumed", map[string]string{"harness": name, "reason": o.message}))
+	rec.again()
+	o, _ = j.try(ctx, rec, name, harness, false)
+	return o
+}
+
+// try prepares the directories of the run and runs the harness in them, in the session that it left if resume
+// says so and there is one.
+func (j *job) try(
+	ctx context.Context,
+	rec *recorder,
+	name string,
+	harness configured,
+	resume bool,
+) (o outcome, resumed bool) {
 	w := j.worker
 	account, err := w.choose(ctx, j.held, harness.pool())
 	if j.held = nil; err != nil {
 		if o, stopped := stoppedBy(ctx); stopped {
-			return o
+			return o, false
 		}
-		return failed("environment_setup_failed", "%v", underlying(err))
+		return failed("environment_setup_failed", "%v", underlying(err)), false
 	}
 
 	if account != nil {
 		defer func() { w.giveBack(*account, o.alive) }()
 	}
 	if harness.Executor == nil {
-		return failed("environment_setup_failed", "this worker has no harness %q", name)
+		return failed("environment_setup_failed", "this worker has no harness %q", name), false
 	}
 
 	root, err := os.MkdirTemp(w.dir, "run-")
 	if err != nil {
-		return failed("environment_setup_failed", "working directory: %v", underlying(err))
+		return failed("environment_setup_failed", "working directory: %v", underlying(err)), false
 	}
 	defer func() { j.clean(root, o.alive) }()
 
 	dir := filepath.Join(root, confine.Work)
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return failed("environment_setup_failed", "working directory: %v", underlying(err))
+		return failed("environment_setup_failed", "working directory: %v", underlying(err)), false
 	}
 
 	t := Task{
 		Order: j.order, Root: root, Dir: dir, MaxDir: w.cfg.MaxDir, account: account, host: w.host, out: rec,
 	}
-	if err := j.furnish(ctx, &t, name, harness); err != nil {
+	if resumed, err = j.furnish(ctx, &t, name, harness, resume); err != nil {
 		if o, stopped := stoppedBy(ctx); stopped {
-			return o
+			return o, false
 		}
-		return failed("environment_setup_failed", "%v", err)
+		return failed("environment_setup_failed", "%v", err), false
 	}
 
 	if o, stopped := stoppedBy(ctx); stopped {
-		return o
+		return o, false
 	}
 
 	watched, done := context.WithCancel(ctx)
@@ -179,7 +201,13 @@ func (j *job) execute(ctx context.Context, rec *recorder, name string, harness c
 	defer watch.Wait()
 	defer done()
 
-	return harness.Execute(ctx, t)
+	o = harness.Execute(ctx, t)
+	done()
+	if o.alive == nil {
+		j.leave(ctx, t, harness, o)
+	}
+
+	return o, resumed
 }
 
 // clean removes the directories of a run without living processes. It leaves others to the next worker.
@@ -317,7 +345,7 @@ func (j *job) finish(ctx context.Context, rec *recorder, o outcome) {
 	result := wire.Result{State: o.state, Message: o.message, ErrorCode: o.code}
 	deadline := time.Now().Add(j.order.Lease)
 	for {
-		result.From, result.Messages = rec.rest()
+		rec.rest(&result)
 		now, err := j.worker.cfg.Client.Finish(ctx, j.order, result)
 		switch {
 		case err == nil:

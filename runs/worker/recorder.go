@@ -43,10 +43,12 @@ type recorder struct {
 	sent    int             // messages that the server has
 	message *wire.Message   // on its way; kept until the server has it
 	skills  json.RawMessage // on their way
-	acted   bool            // a text or an action was recorded
+	acted   bool            // an action was recorded
 	session string          // of the agent
-	usage   wire.Usage      // of this execution
+	before  wire.Usage      // of a try before
+	usage   wire.Usage      // of this one
 	counted wire.Usage      // of the whole session, as the agent counts it
+	unsent  bool            // the server has not all of usage
 }
 
 // sized is a block, or texts that become one, and its size as JSON.
@@ -96,7 +98,7 @@ func (r *recorder) Add(b wire.Block) {
 		return
 	}
 
-	r.acted = r.acted || b.Type != "event"
+	r.acted = r.acted || b.Type == "action"
 	if r.total += item.size; r.total > maxOutput {
 		r.ended = true
 		item = bounded(wire.Text(fmt.Sprintf("[The output goes on; its first %d MiB are kept.]", maxOutput>>20)))
@@ -133,12 +135,16 @@ func (r *recorder) Session(id string) {
 func (r *recorder) Usage(execution, session wire.Usage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.usage, r.counted = execution.Clean(), session
+	if r.ended { // nothing more is sent
+		return
+	}
+
+	r.usage, r.counted, r.unsent = execution.Clean(), session.Clean(), true
 	r.signal()
 }
 
-// spoke reports whether the agent did anything for the run: it said something, acted, or asked a model.
-func (r *recorder) spoke() bool {
+// worked reports whether the agent acted, or asked a model.
+func (r *recorder) worked() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.acted || !r.usage.Zero()
@@ -284,14 +290,15 @@ func (r *recorder) take() {
 func (r *recorder) flush(ctx context.Context) (more bool, err error) {
 	r.mu.Lock()
 	r.take()
-	message, from, skills := r.message, r.sent, r.skills
+	message, from, skills, usage := r.message, r.sent, r.skills, r.told()
+	r.unsent = false
 	r.mu.Unlock()
 	var messages []wire.Message
 	if message != nil {
 		messages = []wire.Message{*message}
 	}
-	if message != nil || skills != nil {
-		err = r.client.Append(ctx, r.order, from, messages, skills)
+	if message != nil || skills != nil || usage != nil {
+		err = r.client.Append(ctx, r.order, from, messages, skills, usage)
 	}
 
 	r.mu.Lock()
@@ -299,6 +306,8 @@ func (r *recorder) flush(ctx context.Context) (more bool, err error) {
 
 	if err == nil {
 		r.sent += len(messages)
+	} else if usage != nil && !errors.Is(err, wire.ErrRefused) {
+		r.unsent = true
 	}
 
 	if err == nil || errors.Is(err, wire.ErrRefused) {
@@ -311,6 +320,30 @@ func (r *recorder) flush(ctx context.Context) (more bool, err error) {
 	return r.message != nil || len(r.waiting) > 0, err
 }
 
+// told returns what is to be told of the usage, nil when the server has it.
+func (r *recorder) told() *wire.Usage {
+	if !r.unsent {
+		return nil
+	}
+	usage := r.before.Plus(r.usage)
+	return &usage
+}
+
+// again begins to record another try of the same attempt.
+func (r *recorder) again() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.before, r.usage, r.counted = r.before.Plus(r.usage), wire.Usage{}, wire.Usage{}
+	r.session, r.acted = "", false
+}
+
+// left returns which session the agent worked in, and what it counted of it.
+func (r *recorder) left() (session string, counted wire.Usage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.session, r.counted
+}
+
 // close ends the recording. It sends all but the last message, which is left to rest, or stops when ctx
 // ends.
 func (r *recorder) close(ctx context.Context) {
@@ -320,7 +353,7 @@ func (r *recorder) close(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.mu.Lock()
 		r.take()
-		last := len(r.waiting) == 0 && r.skills == nil
+		last := len(r.waiting) == 0 && r.skills == nil && !r.unsent
 		r.mu.Unlock()
 		if last {
 			return
@@ -337,15 +370,16 @@ func (r *recorder) close(ctx context.Context) {
 	}
 }
 
-// rest returns the message that the server does not have yet, if there is one, and how many it has.
-func (r *recorder) rest() (from int, messages []wire.Message) {
+// rest puts into a result what the server does not have yet: the last message and the usage, and how many messages
+// it has.
+func (r *recorder) rest(result *wire.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.take()
-	if r.message == nil {
-		return r.sent, nil
+	result.From, result.Messages, result.Usage = r.sent, nil, r.told()
+	if r.message != nil {
+		result.Messages = []wire.Message{*r.message}
 	}
-	return r.sent, []wire.Message{*r.message}
 }
 
 // drop lets go of the message that the server refuses.

@@ -52,6 +52,10 @@ func Make(ctx context.Context, path, to string) (_ Copy, err error) {
 		return Copy{}, fmt.Errorf("state %s: copy: %w", path, err)
 	}
 
+	if err := dropSnapshots(ctx, part); err != nil {
+		return Copy{}, fmt.Errorf("state %s: copy: %w", path, err)
+	}
+
 	c, err := Check(ctx, part)
 	if err != nil {
 		return Copy{}, fmt.Errorf("state %s: the copy is not good: %w", path, err)
@@ -72,6 +76,28 @@ func Make(ctx context.Context, path, to string) (_ Copy, err error) {
 	}
 
 	return c, db.SyncFile(filepath.Dir(to))
+}
+
+// dropSnapshots deletes the snapshots of runs from a copy: they are large, and runs go on without them.
+func dropSnapshots(ctx context.Context, file string) error {
+	database, err := db.OpenFile(file, "_pragma=journal_mode(off)")
+	if err != nil {
+		return err
+	}
+	defer database.Close()
+
+	var parts int
+	err = database.QueryRowContext(ctx, `SELECT count(*) FROM run_snapshot_parts`).Scan(&parts)
+	if err != nil || parts == 0 {
+		return nil // a file without them is no state of ours: Check tells
+	}
+
+	for _, query := range []string{`DELETE FROM run_snapshots`, `DELETE FROM run_snapshot_parts`, `VACUUM`} {
+		if _, err := database.ExecContext(ctx, query); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Check reads a copy of a state wholly and describes it. It returns an error about a file that is no SQLite

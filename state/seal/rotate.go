@@ -170,6 +170,12 @@ func (s *Sealer) reseal(ctx context.Context, d *db.DB, next *key) (r Rotation, e
 			}
 		}
 
+		for _, query := range []string{`DELETE FROM run_snapshots`, `DELETE FROM run_snapshot_parts`} {
+			if _, err := tx.Exec(ctx, query); err != nil { // they are large, and runs go on without them
+				return err
+			}
+		}
+
 		for _, column := range sealedColumns() {
 			if err := s.resealColumn(ctx, tx, next, column, &r); err != nil {
 				return err

@@ -8,7 +8,8 @@ import (
 	"millwright/runs/wire"
 )
 
-// opencodePreset is opencode, tried with version 1.18.33. Its models are named provider/model.
+// opencodePreset is opencode, tried with version 1.18.33. Its models are named provider/model. It loads the plugins
+// of .opencode whatever its flags say.
 var opencodePreset = Preset{
 	Name:    "opencode",
 	Program: "opencode",
@@ -20,7 +21,8 @@ var opencodePreset = Preset{
 		".local/share/opencode/opencode.db-shm",
 		".local/share/opencode/storage",
 	},
-	launch: launchOpencode,
+	Believed: []string{".opencode", "opencode.json", "opencode.jsonc"},
+	launch:   launchOpencode,
 	adapter: func(t Task) Adapter {
 		return &opencode{names: names{}, model: t.Model, steps: map[string]bool{}}
 	},
@@ -59,7 +61,9 @@ func launchOpencode(t Task) Launch {
 			instructions = append(instructions, path.Join(t.Dir, name))
 		}
 	}
-	config["instructions"] = instructions
+	if instructions != nil {
+		config["instructions"] = instructions
+	}
 	l.Files[".config/opencode/millwright.json"] = written(config)
 
 	if t.Session != "" {

@@ -331,6 +331,7 @@ CREATE TABLE runs (
   secrets             TEXT NOT NULL DEFAULT '[]',
   metadata            TEXT NOT NULL DEFAULT '{}',
   skills              TEXT NOT NULL DEFAULT '[]',
+  usage               TEXT NOT NULL DEFAULT '',
   status_message      TEXT NOT NULL DEFAULT '',
   CHECK ((state = 'CLAIMED' OR state = 'INPROGRESS') = (claim_hash IS NOT NULL)),
   CHECK ((claim_hash IS NULL) = (lease_until IS NULL)),
@@ -491,6 +492,50 @@ CREATE TABLE attachments (
   mime_type   TEXT NOT NULL,
   body        BYTEA NOT NULL,
   PRIMARY KEY (run_id, file_name)
+);
+
+-- What the last execution of a run left for the next one: the session of its agent, and its work tree.
+CREATE TABLE run_snapshots (
+  run_id      TEXT PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  execution   BIGINT NOT NULL,
+  session     TEXT NOT NULL,
+  digest      TEXT NOT NULL,
+  size        BIGINT NOT NULL,
+  first_part  BIGINT NOT NULL,
+  created_at  BIGINT NOT NULL
+);
+-- Deletes the oldest of a factory beyond its share.
+CREATE INDEX run_snapshots_by_factory ON run_snapshots (factory_uid, created_at, run_id, size);
+-- Deletes what is older than it is kept.
+CREATE INDEX run_snapshots_by_age ON run_snapshots (created_at);
+
+-- The archive of a snapshot in parts. The number of a part has its execution and attempt.
+CREATE TABLE run_snapshot_parts (
+  run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  part        BIGINT NOT NULL,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  sealed      BYTEA NOT NULL,
+  created_at  BIGINT NOT NULL,
+  PRIMARY KEY (run_id, part)
+);
+-- Deletes what is older than it is kept.
+CREATE INDEX run_snapshot_parts_by_age ON run_snapshot_parts (created_at);
+
+-- What the attempts of a run have asked of each language model. Without a model: what none is named for.
+CREATE TABLE run_usage (
+  run_id         TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  execution      BIGINT NOT NULL,
+  attempt        BIGINT NOT NULL,
+  model_id       TEXT NOT NULL,
+  factory_uid    TEXT NOT NULL DEFAULT '',
+  automation_uid TEXT NOT NULL DEFAULT '',
+  input_tokens   BIGINT NOT NULL CHECK (input_tokens >= 0),
+  output_tokens  BIGINT NOT NULL CHECK (output_tokens >= 0),
+  cached_tokens  BIGINT NOT NULL CHECK (cached_tokens >= 0),
+  cost_usd       DOUBLE PRECISION CHECK (cost_usd >= 0),
+  at             BIGINT NOT NULL,
+  PRIMARY KEY (run_id, execution, attempt, model_id)
 );
 
 -- What the first request with an Idempotency-Key made.

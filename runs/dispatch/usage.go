@@ -1,0 +1,84 @@
+package dispatch
+
+import (
+	"context"
+
+	"millwright/runs/wire"
+	"millwright/state"
+)
+
+// Price is what a language model costs, in US dollars for a million tokens.
+type Price struct {
+	Input       float64
+	CachedInput float64
+	Output      float64
+}
+
+const million = 1e6
+
+// setUsage records what an attempt has used so far.
+func (d *Dispatcher) setUsage(ctx context.Context, c state.Claim, u *wire.Usage) error {
+	if u == nil {
+		return nil
+	}
+
+	added, r, err := d.cfg.Store.SetUsage(ctx, c, d.priced(u.Clean()))
+	if err != nil {
+		return err
+	}
+
+	name := ""
+	if r.FactoryUID != "" {
+		f, err := d.cfg.Store.Factory(ctx, r.FactoryUID)
+		if err != nil {
+			return err
+		}
+		name = f.Name
+	}
+	d.metrics.used(name, added)
+
+	return nil
+}
+
+// priced returns the part of each model, with what it cost as far as that is known, and the rest that is of no
+// model.
+func (d *Dispatcher) priced(u wire.Usage) []state.ModelUsage {
+	rest := wire.ModelUsage{
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedTokens: u.CachedTokens, CostUSD: u.CostUSD,
+	}
+	var all []state.ModelUsage
+	for _, m := range u.Models {
+		all = append(all, d.pricedModel(m))
+		rest.InputTokens = max(0, rest.InputTokens-m.InputTokens)
+		rest.OutputTokens = max(0, rest.OutputTokens-m.OutputTokens)
+		rest.CachedTokens = max(0, rest.CachedTokens-m.CachedTokens)
+		rest.CostUSD -= m.CostUSD
+	}
+
+	if rest.CostUSD < 1/million { // what rounding leaves
+		rest.CostUSD = 0
+	}
+	if rest.Total() > 0 || rest.CostUSD > 0 {
+		all = append(all, d.pricedModel(rest))
+	}
+
+	return all
+}
+
+func (d *Dispatcher) pricedModel(m wire.ModelUsage) state.ModelUsage {
+	out := state.ModelUsage{
+		Model: m.Model, InputTokens: m.InputTokens, OutputTokens: m.OutputTokens, CachedTokens: m.CachedTokens,
+	}
+
+	price, known := d.cfg.Prices[m.Model]
+	switch {
+	case m.CostUSD > 0:
+		out.CostUSD = &m.CostUSD
+	case known:
+		fresh := float64(m.InputTokens - m.CachedTokens)
+		dollars := (fresh*price.Input + float64(m.CachedTokens)*price.CachedInput + float64(m.OutputTokens)*price.Output) / million
+		out.CostUSD = &dollars
+	}
+
+	return out
+}

@@ -1,0 +1,214 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"millwright/state/db"
+)
+
+// Bounds of snapshots.
+const (
+	// SnapshotPart is how many bytes each part of a snapshot has, but for the last.
+	SnapshotPart = 512 << 10
+	// MaxSnapshotParts is how many parts a snapshot has at most.
+	MaxSnapshotParts = 160
+
+	snapshotKept      = 7 * 24 * time.Hour
+	maxSnapshotBytes  = 5 << 30 // of one factory
+	partsOfAttempt    = 1000    // numbers of parts that belong to one attempt
+	attemptsOfNumbers = 10
+)
+
+// Snapshot is what the last execution of a run left for the next one: the session of its agent, and its work
+// tree.
+type Snapshot struct {
+	Execution int             // that left it
+	Session   json.RawMessage // as the worker describes it
+	Digest    string          // of the archive
+	Size      int64           // of the archive, in bytes; 0: there is none
+	first     int64           // number of the first part
+}
+
+// firstPart is the number of the first part of what an attempt sends.
+func firstPart(r Run) int64 {
+	return (int64(r.Execution)*attemptsOfNumbers + int64(r.Attempt)) * partsOfAttempt
+}
+
+func partPurpose(runID string, number int64) string {
+	return fmt.Sprintf("snapshot %s %d", runID, number)
+}
+
+// PutSnapshotPart keeps a part of the archive that the worker of a claim sends. A repeat changes nothing. ErrLost
+// when the claim no longer holds.
+func (s *Store) PutSnapshotPart(ctx context.Context, c Claim, part int, body []byte) error {
+	if part < 0 || part >= MaxSnapshotParts || len(body) == 0 || len(body) > SnapshotPart {
+		return fmt.Errorf("part %d of %d bytes of a snapshot: %w", part, len(body), ErrConflict)
+	}
+
+	return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		r, err := s.lockHeld(ctx, tx, c)
+		if err != nil {
+			return err
+		}
+
+		number := firstPart(r) + int64(part)
+		_, err = tx.Exec(ctx, `
+			INSERT INTO run_snapshot_parts (run_id, part, factory_uid, sealed, created_at)
+			VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (run_id, part) DO UPDATE SET sealed = excluded.sealed`,
+			r.ID, number, r.FactoryUID, s.seal.Seal(partPurpose(r.ID, number), body), db.Micros(time.Now()))
+		return err
+	})
+}
+
+// PutSnapshot makes the parts that were sent under the claim the run's snapshot, in place of the one before, and
+// deletes the oldest snapshots of the factory beyond its share. ErrLost when the claim no longer holds,
+// ErrConflict when a part is missing.
+func (s *Store) PutSnapshot(ctx context.Context, c Claim, v Snapshot) error {
+	return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		r, err := s.lockHeld(ctx, tx, c)
+		if err != nil {
+			return err
+		}
+
+		first := firstPart(r)
+		parts := (v.Size + SnapshotPart - 1) / SnapshotPart
+		var have int64
+		err = tx.QueryRow(ctx, `
+			SELECT count(*)
+			FROM run_snapshot_parts
+			WHERE run_id = $1 AND part >= $2 AND part < $3`, r.ID, first, first+parts).Scan(&have)
+		if err != nil {
+			return err
+		}
+		if have != parts || parts > MaxSnapshotParts {
+			return fmt.Errorf("run %s has %d parts of %d of its snapshot: %w", r.ID, have, parts, ErrConflict)
+		}
+
+		_, err = tx.Exec(ctx, `
+			DELETE FROM run_snapshot_parts
+			WHERE run_id = $1 AND (part < $2 OR part >= $3)`, r.ID, first, first+parts)
+		if err != nil {
+			return err
+		}
+
+		_, err = tx.Exec(ctx, `
+			INSERT INTO run_snapshots (run_id, factory_uid, execution, session, digest, size, first_part, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+			ON CONFLICT (run_id) DO UPDATE
+			SET execution = excluded.execution,
+				session = excluded.session,
+				digest = excluded.digest,
+				size = excluded.size,
+				first_part = excluded.first_part,
+				created_at = excluded.created_at`,
+			r.ID, r.FactoryUID, r.Execution, string(v.Session), v.Digest, v.Size, first, db.Micros(time.Now()))
+		if err != nil {
+			return err
+		}
+
+		return s.boundSnapshots(ctx, tx, r.FactoryUID, maxSnapshotBytes)
+	})
+}
+
+// boundSnapshots deletes the oldest snapshots of a factory beyond max bytes.
+func (s *Store) boundSnapshots(ctx context.Context, tx *db.Tx, factoryUID string, max int64) error {
+	var held int64
+	err := tx.QueryRow(ctx, `
+		SELECT coalesce(sum(size), 0)
+		FROM run_snapshots
+		WHERE factory_uid = $1`, factoryUID).Scan(&held)
+	if err != nil || held <= max {
+		return err
+	}
+
+	type oldest struct {
+		id   string
+		size int64
+	}
+	scan := func(row db.Row) (v oldest, err error) { return v, row.Scan(&v.id, &v.size) }
+	all, err := db.All(ctx, tx.Reader, scan, `
+		SELECT run_id, size
+		FROM run_snapshots
+		WHERE factory_uid = $1
+		ORDER BY created_at, run_id
+		LIMIT 1000`, factoryUID)
+	for _, v := range all {
+		if err != nil || held <= max {
+			break
+		}
+		err = dropSnapshot(ctx, tx, v.id)
+		held -= v.size
+	}
+
+	return err
+}
+
+func dropSnapshot(ctx context.Context, tx *db.Tx, runID string) error {
+	for _, query := range []string{
+		`DELETE FROM run_snapshots WHERE run_id = $1`,
+		`DELETE FROM run_snapshot_parts WHERE run_id = $1`,
+	} {
+		if _, err := tx.Exec(ctx, query, runID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Snapshot returns what the executions before the present one left. ErrNotFound when they left nothing, or it was
+// deleted meanwhile.
+func (s *Store) Snapshot(ctx context.Context, r Run) (Snapshot, error) {
+	var v Snapshot
+	var session string
+	err := s.db.QueryRow(ctx, `
+		SELECT execution, session, digest, size, first_part
+		FROM run_snapshots
+		WHERE run_id = $1 AND execution < $2`, r.ID, r.Execution).
+		Scan(&v.Execution, &session, &v.Digest, &v.Size, &v.first)
+	if errors.Is(err, sql.ErrNoRows) {
+		return v, fmt.Errorf("snapshot of run %s: %w", r.ID, ErrNotFound)
+	}
+
+	v.Session = json.RawMessage(session)
+	return v, err
+}
+
+// SnapshotPart returns a part of a snapshot's archive.
+func (s *Store) SnapshotPart(ctx context.Context, r Run, v Snapshot, part int) ([]byte, error) {
+	number := v.first + int64(part)
+	var sealed []byte
+	err := s.db.QueryRow(ctx, `
+		SELECT sealed
+		FROM run_snapshot_parts
+		WHERE run_id = $1 AND part = $2`, r.ID, number).Scan(&sealed)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && (part < 0 || part >= MaxSnapshotParts) {
+		return nil, fmt.Errorf("part %d of the snapshot of run %s: %w", part, r.ID, ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	return s.seal.Open(partPurpose(r.ID, number), sealed)
+}
+
+// ExpireSnapshots deletes the snapshots that are older than they are kept, and parts that never became one.
+func (s *Store) ExpireSnapshots(ctx context.Context) error {
+	before := db.Micros(time.Now().Add(-snapshotKept))
+	return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		for _, query := range []string{
+			`DELETE FROM run_snapshots WHERE created_at < $1`,
+			`DELETE FROM run_snapshot_parts WHERE created_at < $1`,
+		} {
+			if _, err := tx.Exec(ctx, query, before); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
