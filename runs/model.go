@@ -43,6 +43,46 @@ type RunItem struct {
 	CancelRequestedAt *time.Time                      `json:"cancel_requested_at,omitempty" doc:"Time of the request to cancel"`
 	AdvertisedSkills  []AdvertisedSkill               `json:"advertised_skills" nullable:"false" doc:"Skills that the agent advertised"`
 	Attachments       []AttachmentInfo                `json:"attachments" nullable:"false" doc:"The files that the agent gets"`
+	RequestUsage      *RequestUsage                   `json:"request_usage,omitempty" doc:"What the run has asked of language models: all executions and attempts together. Absent while no agent has reported it"`
+}
+
+// RequestUsage is what a run has asked of language models.
+type RequestUsage struct {
+	InputTokens  int64             `json:"input_tokens" doc:"Tokens that went in, cached ones included"`
+	OutputTokens int64             `json:"output_tokens" doc:"Tokens that came out"`
+	CachedTokens int64             `json:"cached_input_tokens" doc:"The part of input_tokens that was read from a cache"`
+	TotalTokens  int64             `json:"total_tokens" doc:"input_tokens and output_tokens together"`
+	CostUSD      *float64          `json:"inference_cost_usd,omitempty" doc:"US dollars, as the agent reports them or by the prices of the settings; absent when neither is known"`
+	Models       []ModelTokenUsage `json:"model_token_usage" nullable:"false" doc:"The part of each model"`
+}
+
+// ModelTokenUsage is the part of one model.
+type ModelTokenUsage struct {
+	ModelID     string `json:"model_id" doc:"The model"`
+	TotalTokens int64  `json:"total_tokens" doc:"Tokens in and out"`
+}
+
+// requestUsage returns a run's usage as the API has it.
+func requestUsage(u *state.Usage) *RequestUsage {
+	if u == nil {
+		return nil
+	}
+
+	out := &RequestUsage{
+		InputTokens:  u.InputTokens,
+		OutputTokens: u.OutputTokens,
+		CachedTokens: u.CachedTokens,
+		TotalTokens:  u.InputTokens + u.OutputTokens,
+		CostUSD:      u.CostUSD,
+		Models:       []ModelTokenUsage{},
+	}
+	for _, m := range u.Models {
+		if m.Model != "" {
+			out.Models = append(out.Models, ModelTokenUsage{m.Model, m.InputTokens + m.OutputTokens})
+		}
+	}
+
+	return out
 }
 
 // RunState is state.RunState with its description for the OpenAPI document.

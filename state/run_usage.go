@@ -92,7 +92,7 @@ func usageOf(ctx context.Context, tx *db.Tx, runID string) (Usage, error) {
 		u.OutputTokens += m.OutputTokens
 		u.CachedTokens += m.CachedTokens
 		if m.CostUSD != nil {
-			u.CostUSD = new(cost(u) + *m.CostUSD)
+			u.CostUSD = new(u.Cost() + *m.CostUSD)
 		}
 	}
 
@@ -103,7 +103,8 @@ func scanUsage(row db.Row) (m ModelUsage, err error) {
 	return m, row.Scan(&m.Model, &m.InputTokens, &m.OutputTokens, &m.CachedTokens, &m.CostUSD)
 }
 
-func cost(u Usage) float64 {
+// Cost returns what it cost in US dollars, 0 where nobody knows.
+func (u Usage) Cost() float64 {
 	if u.CostUSD == nil {
 		return 0
 	}
@@ -116,6 +117,6 @@ func (u Usage) since(was Usage) Usage {
 		InputTokens:  max(0, u.InputTokens-was.InputTokens),
 		OutputTokens: max(0, u.OutputTokens-was.OutputTokens),
 		CachedTokens: max(0, u.CachedTokens-was.CachedTokens),
-		CostUSD:      new(max(0, cost(u)-cost(was))),
+		CostUSD:      new(max(0, u.Cost()-was.Cost())),
 	}
 }

@@ -132,7 +132,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 	srv.onClose(func() error { return srv.ingress.Close(context.WithoutCancel(ctx)) })
 	if srv.dispatch, err = dispatch.Start(ctx, dispatch.Config{
 		Store: srv.store, Listen: cmp.Or(cfg.NATS.Listen, clusterListen(cfg.NATS)), Cluster: cfg.NATS.Cluster, URL: cfg.NATS.URL, Credentials: cfg.NATS.Credentials,
-		Certificate: srv.certificate, FactoryRuns: cfg.Limits.RunsPerFactory,
+		Certificate: srv.certificate, FactoryRuns: cfg.Limits.RunsPerFactory, Prices: prices(cfg.Prices),
 		Log: log, Registerer: srv.registry, Tracer: srv.tracer,
 	}); err != nil {
 		return nil, err
@@ -453,4 +453,13 @@ func (srv *server) warn() {
 			)
 		}
 	}
+}
+
+// prices returns what language models cost, as dispatch takes it.
+func prices(all map[string]settings.Price) map[string]dispatch.Price {
+	out := make(map[string]dispatch.Price, len(all))
+	for model, p := range all {
+		out[model] = dispatch.Price(p)
+	}
+	return out
 }

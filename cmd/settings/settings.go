@@ -42,7 +42,7 @@ type Settings struct {
 	SharedSecrets  []string           `json:"sharedSecrets"`
 	Harness        string             `json:"harness"`
 	Harnesses      map[string]harness `json:"harnesses"`
-	Prices         map[string]price   `json:"prices"`
+	Prices         map[string]Price   `json:"prices"`
 	Limits         limits             `json:"limits"`
 	Retention      Retention          `json:"retention"`
 }
@@ -110,8 +110,8 @@ type harness struct {
 	Container *worker.Container `json:"container"`
 }
 
-// price is what a language model costs, in US dollars for a million tokens.
-type price struct {
+// Price is what a language model costs, in US dollars for a million tokens.
+type Price struct {
 	Input       float64 `json:"input"`
 	CachedInput float64 `json:"cachedInput"`
 	Output      float64 `json:"output"`

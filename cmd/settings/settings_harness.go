@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"slices"
 
-	"millwright/runs/dispatch"
 	"millwright/runs/worker"
 )
 
@@ -66,13 +65,4 @@ func (cfg *Settings) HarnessUpdate() worker.Update {
 		}
 	}
 	return u
-}
-
-// ModelPrices returns what language models cost.
-func (cfg *Settings) ModelPrices() map[string]dispatch.Price {
-	prices := make(map[string]dispatch.Price, len(cfg.Prices))
-	for model, p := range cfg.Prices {
-		prices[model] = dispatch.Price(p)
-	}
-	return prices
 }

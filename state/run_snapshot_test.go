@@ -1,0 +1,135 @@
+package state_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"millwright/state"
+	"millwright/state/statetest"
+)
+
+// TestSnapshots keeps what an execution leaves for the next one.
+func TestSnapshots(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		id := create(t, s, newRun("first")).ID
+		c := start(t, s, id)
+		archive := bytes.Repeat([]byte("0123456789abcdef"), 40_000) // two parts
+		parts := [][]byte{archive[:state.SnapshotPart], archive[state.SnapshotPart:]}
+		left := state.Snapshot{Session: []byte(`{"id":"one"}`), Digest: "d1", Size: int64(len(archive))}
+
+		if err := s.PutSnapshotPart(ctx, c, 0, parts[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.PutSnapshot(ctx, c, left); !errors.Is(err, state.ErrConflict) {
+			t.Errorf("a part is missing: %v", err)
+		}
+		for range 2 { // an answer was lost
+			if err := s.PutSnapshotPart(ctx, c, 1, parts[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.PutSnapshot(ctx, c, left); err != nil {
+			t.Fatal(err)
+		}
+		for part, body := range map[int][]byte{-1: {1}, state.MaxSnapshotParts: {1}, 0: nil, 1: make([]byte, state.SnapshotPart+1)} {
+			if err := s.PutSnapshotPart(ctx, c, part, body); !errors.Is(err, state.ErrConflict) {
+				t.Errorf("part %d of %d bytes: %v", part, len(body), err)
+			}
+		}
+		if _, err := s.Snapshot(ctx, run(t, s, id)); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("the execution that leaves it begins with it: %v", err)
+		}
+
+		if _, _, err := s.Followup(ctx, id, "go on", state.Idempotency{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.FinishRun(ctx, c, state.Result{State: state.RunSucceeded}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.PutSnapshotPart(ctx, c, 0, parts[0]); !errors.Is(err, state.ErrLost) {
+			t.Errorf("a part after the claim: %v", err)
+		}
+		if err := s.PutSnapshot(ctx, c, left); !errors.Is(err, state.ErrLost) {
+			t.Errorf("a snapshot after the claim: %v", err)
+		}
+
+		r := run(t, s, id)
+		got, err := s.Snapshot(ctx, r)
+		if err != nil || got.Execution != 1 || string(got.Session) != `{"id":"one"}` || got.Size != left.Size || got.Digest != "d1" {
+			t.Fatalf("snapshot %+v, %v", got, err)
+		}
+		for i, want := range parts {
+			if body, err := s.SnapshotPart(ctx, r, got, i); err != nil || !bytes.Equal(body, want) {
+				t.Errorf("part %d has %d bytes, %v", i, len(body), err)
+			}
+		}
+		if _, err := s.SnapshotPart(ctx, r, got, 2); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("a part that is not there: %v", err)
+		}
+
+		// The next execution leaves another one, without an archive.
+		c = start(t, s, id)
+		if err := s.PutSnapshot(ctx, c, state.Snapshot{Session: []byte(`{"id":"two"}`)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.SnapshotPart(ctx, r, got, 0); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("a part of the snapshot before: %v", err)
+		}
+		if err := s.ExpireSnapshots(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Followup(ctx, id, "go on", state.Idempotency{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.FinishRun(ctx, c, state.Result{State: state.RunFailed}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Snapshot(ctx, run(t, s, id)); err != nil || string(got.Session) != `{"id":"two"}` {
+			t.Errorf("snapshot %+v, %v", got, err)
+		}
+	})
+}
+
+// TestUsage sums what the attempts of a run have used.
+func TestUsage(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		id := create(t, s, newRun("first")).ID
+		c := start(t, s, id)
+		if r := run(t, s, id); r.Usage != nil {
+			t.Errorf("usage before any: %+v", r.Usage)
+		}
+
+		small := []state.ModelUsage{{Model: "small", InputTokens: 10, OutputTokens: 1, CachedTokens: 4}}
+		large := state.ModelUsage{Model: "large", InputTokens: 100, OutputTokens: 5, CostUSD: new(0.5)}
+		if added, _, err := s.SetUsage(ctx, c, small); err != nil || added.InputTokens != 10 || added.CachedTokens != 4 {
+			t.Fatalf("added %+v, %v", added, err)
+		}
+		for range 2 { // told again
+			if _, _, err := s.SetUsage(ctx, c, append(small, large)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, _, err := s.Followup(ctx, id, "go on", state.Idempotency{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.FinishRun(ctx, c, state.Result{State: state.RunFailed}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.SetUsage(ctx, c, small); !errors.Is(err, state.ErrLost) {
+			t.Errorf("usage after the claim: %v", err)
+		}
+
+		c = start(t, s, id)
+		added, _, err := s.SetUsage(ctx, c, []state.ModelUsage{large})
+		if err != nil || added.InputTokens != 100 || *added.CostUSD != 0.5 {
+			t.Errorf("added %+v, %v", added, err)
+		}
+		u := run(t, s, id).Usage
+		if u == nil || u.InputTokens != 210 || u.OutputTokens != 11 || u.CachedTokens != 4 || *u.CostUSD != 1 || len(u.Models) != 2 {
+			t.Errorf("usage %+v", u)
+		}
+	})
+}
