@@ -1696,6 +1696,15 @@ export interface components {
             /** @description Identifier of a shared server */
             warp_id?: string | null;
         };
+        ModelTokenUsage: {
+            /** @description The model */
+            model_id: string;
+            /**
+             * Format: int64
+             * @description Tokens in and out
+             */
+            total_tokens: number;
+        };
         PageInfo: {
             /** @description Whether there is another page */
             has_next_page: boolean;
@@ -1818,6 +1827,35 @@ export interface components {
             name: string;
             /** @description Its owner */
             owner: string;
+        };
+        RequestUsage: {
+            /**
+             * Format: int64
+             * @description The part of input_tokens that was read from a cache
+             */
+            cached_input_tokens: number;
+            /**
+             * Format: double
+             * @description US dollars, as the agent reports them or by the prices of the settings; absent when neither is known
+             */
+            inference_cost_usd?: number;
+            /**
+             * Format: int64
+             * @description Tokens that went in, cached ones included
+             */
+            input_tokens: number;
+            /** @description The part of each model */
+            model_token_usage: components["schemas"]["ModelTokenUsage"][];
+            /**
+             * Format: int64
+             * @description Tokens that came out
+             */
+            output_tokens: number;
+            /**
+             * Format: int64
+             * @description input_tokens and output_tokens together
+             */
+            total_tokens: number;
         };
         Revision: {
             /** @description Name of the API key that made it */
@@ -1963,6 +2001,8 @@ export interface components {
             parent_run_id?: string;
             /** @description Text that the agent executes */
             prompt: string;
+            /** @description What the run has asked of language models: all executions and attempts together. Absent while no agent has reported it */
+            request_usage?: components["schemas"]["RequestUsage"];
             /** @description The first ancestor of the run; the run itself if it has no parent */
             root_run_id: string;
             /**

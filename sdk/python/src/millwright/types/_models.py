@@ -277,6 +277,13 @@ class MCPServerConfig(Model):
     """Identifier of a shared server"""
 
 
+class ModelTokenUsage(Model):
+    model_id: str = MISSING
+    """The model"""
+    total_tokens: int = MISSING
+    """Tokens in and out"""
+
+
 class PageInfo(Model):
     has_next_page: bool = MISSING
     """Whether there is another page"""
@@ -339,6 +346,21 @@ class Repository(Model):
     """Name"""
     owner: str = MISSING
     """Its owner"""
+
+
+class RequestUsage(Model):
+    cached_input_tokens: int = MISSING
+    """The part of input_tokens that was read from a cache"""
+    inference_cost_usd: float | None = None
+    """US dollars, as the agent reports them or by the prices of the settings; absent when neither is known"""
+    input_tokens: int = MISSING
+    """Tokens that went in, cached ones included"""
+    model_token_usage: list[ModelTokenUsage] = []
+    """The part of each model"""
+    output_tokens: int = MISSING
+    """Tokens that came out"""
+    total_tokens: int = MISSING
+    """input_tokens and output_tokens together"""
 
 
 class Revision(Model):
@@ -893,6 +915,8 @@ class RunItem(Model):
     """The run that started this one"""
     prompt: str = MISSING
     """Text that the agent executes"""
+    request_usage: RequestUsage | None = None
+    """What the run has asked of language models: all executions and attempts together. Absent while no agent has reported it"""
     root_run_id: str = MISSING
     """The first ancestor of the run; the run itself if it has no parent"""
     run_id: str = MISSING
