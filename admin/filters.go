@@ -15,6 +15,7 @@ import (
 // FilterTestRequest tests a trigger with a delivery.
 type FilterTestRequest struct {
 	Filter     json.RawMessage `json:"filter,omitempty" doc:"The payload filter, an object; absent for none"`
+	FilterText string          `json:"filter_text,omitempty" doc:"The filter as YAML or JSON, instead of filter: what stands under payload in an automation's file, or under filter, whose webhook_ids then count too"`
 	WebhookIDs *[]string       `json:"webhook_ids,omitempty" doc:"Webhooks that the trigger selects; absent for any"`
 	DeliveryID string          `json:"delivery_id,omitempty" doc:"A stored delivery of this factory"`
 	Payload    json.RawMessage `json:"payload,omitempty" doc:"A body to test, instead of delivery_id"`
@@ -54,6 +55,10 @@ func (s *service) testFilter(ctx context.Context, in *struct {
 		req.Filter = nil
 	}
 
+	if err := req.readText(); err != nil {
+		return FilterTestResponse{}, err
+	}
+
 	filter, wrong := schema.CompileFilter(req.Filter)
 	if len(wrong) > 0 {
 		return FilterTestResponse{}, invalidFilter(wrong)
@@ -81,6 +86,30 @@ func (s *service) testFilter(ctx context.Context, in *struct {
 	out.WebhookCheck, out.WebhookReason = checkWebhook(hooks, req.WebhookIDs, from)
 	out.WouldTrigger = out.WebhookCheck && out.PayloadCheck
 	return out, nil
+}
+
+// readText turns a filter that is given as the text of a file into one that is given as JSON.
+func (req *FilterTestRequest) readText() error {
+	if req.FilterText == "" {
+		return nil
+	}
+	if req.Filter != nil {
+		return api.InvalidField("filter_text", "give either filter or filter_text")
+	}
+
+	raw, problems := schema.FilterText("filter_text", []byte(req.FilterText))
+	if len(problems) > 0 {
+		p := problems[0]
+		return api.InvalidField("filter_text", "line %d, column %d: %s", p.Line, p.Column, p.Message)
+	}
+
+	payload, webhooks := schema.FilterParts(raw)
+	req.Filter = payload
+	if req.WebhookIDs == nil && webhooks != nil {
+		req.WebhookIDs = &webhooks
+	}
+
+	return nil
 }
 
 // storedPayload returns the payload of a delivery of a factory, and the UID of its webhook.

@@ -28,6 +28,10 @@ func TestFilterTests(t *testing.T) {
 			{`{"filter": {"action": ["opened"]}, "webhook_ids": [], "delivery_id": "` + stored + `"}`, false, false, true},
 			{`{"filter": {"labels": {"name": {"in": ["bug"]}}}, "delivery_id": "` + stored + `"}`, true, true, true},
 			{`{"filter": {"big": [1e400]}, "delivery_id": "` + stored + `"}`, true, true, true},
+			{`{"filter_text": "action: [opened]", "webhook_ids": ["` + bearer.UID + `"], "delivery_id": "` + stored + `"}`, true, true, true},
+			{`{"filter_text": "webhook_ids: [` + bearer.UID + `]\npayload:\n  action: [closed]", "delivery_id": "` + stored + `"}`, false, true, false},
+			{`{"filter_text": "webhook_ids: [` + linked.UID + `]\npayload: {action: [opened]}", "delivery_id": "` + stored + `"}`, false, false, true},
+			{`{"filter_text": "big: [9007199254740993]", "payload": {"big": 9007199254740992}}`, false, true, false},
 			{`{"delivery_id": "` + stored + `"}`, true, true, true},
 			{`{"filter": null, "payload": 7}`, true, true, true},
 			{`{"filter": {}, "payload": null}`, true, true, true},
@@ -46,6 +50,9 @@ func TestFilterTests(t *testing.T) {
 
 		for body, field := range map[string]string{
 			`{}`: "payload", `{"filter": {}}`: "payload", `{"payload": {}, "delivery_id": "` + stored + `"}`: "payload",
+			`{"filter_text": "a: [", "payload": {}}`:                                                           "filter_text",
+			`{"filter_text": "a: 1\na: 2", "payload": {}}`:                                                     "filter_text",
+			`{"filter": {}, "filter_text": "a: [1]", "payload": {}}`:                                           "filter_text",
 			`{"filter": [1], "payload": {}}`:                                                                   "filter",
 			`{"filter": {"a": {"in": []}}, "payload": {}}`:                                                     "filter.a.in",
 			`{"filter": {"a": 1, "b": {"in": [1], "c": 2}}, "payload": {}}`:                                    "filter.a",

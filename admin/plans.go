@@ -17,6 +17,9 @@ import (
 // PlanRequest plans a tree.
 type PlanRequest struct {
 	Files *[]DefinitionFile `json:"files,omitempty" maxItems:"2000" doc:"The whole tree; absent: the head of the factory's source, which needs the role runner"`
+
+	AllowPrune  bool `json:"allow_prune,omitempty" doc:"With files: as if the apply were allowed to delete all webhooks, or more than half of them"`
+	AllowRename bool `json:"allow_rename,omitempty" doc:"With files: as if the apply were allowed to replace a webhook by one of the same content under another name"`
 }
 
 // ValidateFilesRequest validates a tree.
@@ -71,6 +74,10 @@ func (s *service) plan(ctx context.Context, in *struct {
 		return plan.Plan{}, err
 	}
 	if in.Body == nil || in.Body.Files == nil {
+		if in.Body != nil && (in.Body.AllowPrune || in.Body.AllowRename) {
+			return plan.Plan{}, api.InvalidField("files", "allow_prune and allow_rename are for a tree of files")
+		}
+
 		return s.planHead(ctx, f)
 	}
 
@@ -96,6 +103,9 @@ func (s *service) plan(ctx context.Context, in *struct {
 	if s.Allowed != nil {
 		opts.AllowPrune, opts.AllowRename = s.Allowed(f.UID)
 	}
+
+	opts.AllowPrune = opts.AllowPrune || in.Body.AllowPrune
+	opts.AllowRename = opts.AllowRename || in.Body.AllowRename
 
 	p, _ := plan.Make(cur, tree, opts)
 	return masked(p), p.Err

@@ -113,6 +113,26 @@ func TestPlan(t *testing.T) {
 	})
 }
 
+// TestPlanOfWhatIsAllowed plans a deletion and a rename as an apply that may do so would find them.
+func TestPlanOfWhatIsAllowed(t *testing.T) {
+	each(t, admin.Config{}, func(w *world) {
+		f, _ := w.withHooks("payments")
+		path := "/factory/" + f.UID + "/plan"
+		for _, c := range []struct {
+			allow string
+			apply bool
+		}{{``, false}, {`, "allow_rename": true`, false}, {`, "allow_prune": true`, true}} {
+			r := w.call(state.RoleViewer, "POST", path, `{"files": []`+c.allow+`}`).want(200)
+			if r.at("would_apply") != c.apply {
+				t.Errorf("%q: %s", c.allow, r.body)
+			}
+		}
+		for _, body := range []string{`{"allow_prune": true}`, `{"allow_rename": true}`} {
+			w.call(state.RoleRunner, "POST", path, body).problem(400, "invalid_request")
+		}
+	})
+}
+
 func TestPlanTellsNoValueOfAnMCPServer(t *testing.T) {
 	agent := func(token string) map[string]string {
 		return map[string]string{

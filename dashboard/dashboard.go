@@ -40,6 +40,8 @@ type Config struct {
 	PublicURL string
 	// TrustedProxies are believed when they say who tries to sign in.
 	TrustedProxies []netip.Prefix
+	// Links signs in the browser that opens one of its links; nil: there are none.
+	Links *Links
 	// Notices returns what the operator should know, for the top of the start page; nil for nothing.
 	Notices func() []Notice
 	// Done ends live streams when it is closed: the server stops.

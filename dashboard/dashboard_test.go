@@ -40,6 +40,7 @@ type world struct {
 	repo    string // UID of a factory of a git source
 	notices []dashboard.Notice
 	log     *safeBuffer
+	links   *dashboard.Links
 }
 
 type safeBuffer struct {
@@ -67,7 +68,7 @@ func each(t *testing.T, f func(t *testing.T, w *world)) {
 // newWorld serves a dashboard. publicURL is the server's own address if it is empty.
 func newWorld(t *testing.T, s *state.Store, publicURL string) *world {
 	t.Helper()
-	w := &world{t: t, store: s, keys: map[state.Role]string{}, uids: map[state.Role]string{}, log: &safeBuffer{}}
+	w := &world{t: t, store: s, keys: map[state.Role]string{}, uids: map[state.Role]string{}, links: &dashboard.Links{}, log: &safeBuffer{}}
 	w.server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if w.ingress.Handles(r) {
 			w.ingress.ServeHTTP(rw, r)
@@ -100,7 +101,7 @@ func newWorld(t *testing.T, s *state.Store, publicURL string) *world {
 	t.Cleanup(func() { close(done) })
 	if w.pages, err = dashboard.New(dashboard.Config{
 		Store: s, API: a, PublicURL: publicURL, Done: done, LiveCheck: 50 * time.Millisecond, Version: "test", Log: log,
-		Notices: func() []dashboard.Notice { return w.notices },
+		Notices: func() []dashboard.Notice { return w.notices }, Links: w.links,
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -190,6 +190,11 @@ type loginView struct{ Next, Error string }
 
 func (d *dashboard) showLogin(w http.ResponseWriter, r *http.Request) {
 	q := &request{Request: r, dashboard: d, w: w, began: time.Now()}
+	if token := r.URL.Query().Get("once"); token != "" {
+		q.signInOnce(token)
+		return
+	}
+
 	q.login(http.StatusOK, "")
 }
 

@@ -68,7 +68,7 @@ func (c *checker) check(ctx context.Context) (*report.Report, error) {
 
 		found, unchecked := loaded.Problems, loaded.NotChecked
 		if c.server != nil {
-			answer, err := c.server.judge(ctx, note, loaded)
+			answer, err := c.server.judge(ctx, note, loaded, allowances{})
 			switch {
 			case errors.Is(err, errNotAsked):
 				rep.Notices = append(rep.Notices, err.Error())

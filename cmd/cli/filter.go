@@ -28,25 +28,19 @@ func filterTest(s Streams, c *Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test FILTER",
 		Short: "Say whether a filter would trigger on a payload, and why",
-		Long: `FILTER is a file with the filter as YAML or JSON (- for standard input), or the
-filter itself. The payload is a file, or a delivery that the server has stored.
+		Long: `FILTER is a file with the filter as YAML or JSON (- for standard input), the filter
+itself, or an automation's file, of which one trigger has to match. The filter is what
+stands under payload in such a file, or all that stands under filter. The payload is a
+file, or a delivery that the server has stored.
 Exit status 0 when it would trigger, 1 when not.`,
 		Example: `  millwright filter test '{"action": ["opened"]}' --payload body.json
+  millwright filter test automations/triage/automation.md --payload body.json
   millwright filter test filter.yaml --webhook ci --delivery dlv_…`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			raw, err := readFilter(s, args[0])
+			filters, err := readFilters(s, args[0])
 			if err != nil {
 				return err
-			}
-
-			filter, problems := schema.CompileFilter(raw)
-			for _, p := range problems {
-				fmt.Fprintf(s.Err, "filter %s: %s\n", clean(strings.Join(p.Path, ".")), clean(p.Message))
-			}
-
-			if len(problems) > 0 {
-				return &Exit{ExitUsage, fmt.Errorf("the filter has %d problem(s)", len(problems))}
 			}
 
 			body, err := filterPayload(cmd, s, c, payloadFile, webhook, delivery)
@@ -59,9 +53,14 @@ Exit status 0 when it would trigger, 1 when not.`,
 				return &Exit{ExitUsage, fmt.Errorf("payload: %w", err)}
 			}
 
-			e := filter.Explain(payload)
-			printExplanation(s.Out, e)
-			if !e.Matched {
+			matched := false
+			for _, filter := range filters {
+				e := filter.Explain(payload)
+				printExplanation(s.Out, e)
+				matched = matched || e.Matched
+			}
+
+			if !matched {
 				return &Exit{ExitProblem, nil}
 			}
 
@@ -73,6 +72,78 @@ Exit status 0 when it would trigger, 1 when not.`,
 	cmd.Flags().StringVar(&webhook, "webhook", "", "with --delivery: the `WEBHOOK`, by name or UID")
 	cmd.Flags().StringVar(&delivery, "delivery", "", "take the payload of this stored `DELIVERY`")
 	return cmd
+}
+
+// readFilters reads a filter, or those of the webhook triggers of an automation's file.
+func readFilters(s Streams, arg string) ([]*schema.Filter, error) {
+	var texts []json.RawMessage
+	var err error
+	if strings.HasSuffix(arg, ".md") {
+		texts, err = automationFilters(s, arg)
+	} else {
+		var raw json.RawMessage
+		raw, err = readFilter(s, arg)
+		payload, _ := schema.FilterParts(raw)
+		texts = append(texts, payload)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	var all []*schema.Filter
+	for _, text := range texts {
+		filter, problems := schema.CompileFilter(text)
+		for _, p := range problems {
+			fmt.Fprintf(s.Err, "filter %s: %s\n", clean(strings.Join(p.Path, ".")), clean(p.Message))
+		}
+
+		if len(problems) > 0 {
+			return nil, &Exit{ExitUsage, fmt.Errorf("the filter has %d problem(s)", len(problems))}
+		}
+
+		all = append(all, filter)
+	}
+
+	return all, nil
+}
+
+// automationFilters returns the payload filters of an automation's file. Other files of its tree are not read.
+func automationFilters(s Streams, name string) ([]json.RawMessage, error) {
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return nil, Usagef("filter: %w", err)
+	}
+
+	const at = "automations/x/automation.md"
+	tree, err := schema.FilesFS([]schema.File{{Path: at, Content: string(content)}})
+	if err != nil {
+		return nil, Usagef("%s: %w", name, err)
+	}
+
+	loaded := schema.Load(tree, nil)
+	for _, p := range loaded.Problems {
+		if p.Severity == schema.SeverityError {
+			fmt.Fprintf(s.Err, "%s:%d:%d: %s\n", clean(name), p.Line, p.Column, clean(p.Message))
+		}
+	}
+
+	if loaded.Factory == nil || len(loaded.Factory.Automations) == 0 {
+		return nil, Usagef("%s is no automation that can be read", name)
+	}
+
+	var all []json.RawMessage
+	for _, t := range loaded.Factory.Automations[0].Triggers {
+		if t.Provider == "webhook" {
+			all = append(all, t.Payload)
+		}
+	}
+
+	if len(all) == 0 {
+		return nil, Usagef("%s has no webhook trigger", name)
+	}
+
+	return all, nil
 }
 
 func readFilter(s Streams, arg string) ([]byte, error) {

@@ -84,6 +84,9 @@ and in another terminal, until which it is refused:
 	return cmd
 }
 
+// standIn is the UID that the scaffold selects until its webhook has one. No webhook has it.
+const standIn = "wh_00000000000000000000000000"
+
 var scaffold = map[string]string{
 	"webhooks/ci.yaml": `# Who may post, and how they prove it. The URL is shown by: millwright webhook show ci
 authMode: token
@@ -95,8 +98,8 @@ triggers:
   - provider: webhook
     event: received
     filter:
-      # The webhook's UID. A plan names it: millwright webhook uids --write puts it in.
-      webhook_ids: [ci]
+      # A stand-in for the UID of webhook ci, which its server gives: millwright webhook uids --write puts it in.
+      webhook_ids: [` + standIn + `]
       payload:
         status: [failed]
 ---

@@ -31,7 +31,12 @@ var errNotAsked = errors.New("the server was not asked")
 
 // judge asks the server what applying the tree would do. The tree is the one that note and loaded hold.
 // The rules that look at UIDs run on loaded again, so that its problems have the fixes that follow.
-func (c *Client) judge(ctx context.Context, note *reading, loaded *schema.Result) (*judgement, error) {
+func (c *Client) judge(
+	ctx context.Context,
+	note *reading,
+	loaded *schema.Result,
+	allow allowances,
+) (*judgement, error) {
 	files, err := note.files(loaded)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errNotAsked, err)
@@ -40,7 +45,11 @@ func (c *Client) judge(ctx context.Context, note *reading, loaded *schema.Result
 		files = []schema.File{}
 	}
 
-	j, err := c.plan(ctx, map[string]any{"files": files})
+	j, err := c.plan(ctx, map[string]any{
+		"files":        files,
+		"allow_prune":  allow.prune,
+		"allow_rename": allow.rename,
+	})
 	if err != nil {
 		var r *refusal
 		if errors.As(err, &r) && r.status == http.StatusBadRequest && !loaded.Valid() {
@@ -59,6 +68,9 @@ func (c *Client) judge(ctx context.Context, note *reading, loaded *schema.Result
 	j.merge(loaded.Problems)
 	return j, nil
 }
+
+// allowances are what a plan takes for allowed.
+type allowances struct{ prune, rename bool }
 
 // plan asks for a plan: of the tree in body, or of the source's head when body is nil.
 func (c *Client) plan(ctx context.Context, body any) (*judgement, error) {

@@ -10,6 +10,7 @@ import (
 
 func newPlan(s Streams) *cobra.Command {
 	c := &Client{}
+	var allow allowances
 	cmd := &cobra.Command{
 		Use:        "plan [DIR]",
 		SuggestFor: []string{"diff", "preview"},
@@ -18,6 +19,9 @@ func newPlan(s Streams) *cobra.Command {
 updated with old and new values, and deleted, which secrets would be picked up, and
 whether it would be accepted. Without DIR it plans the current head of the factory's
 source. Nothing is changed.
+
+A deletion or rename that is meant is refused unless --allow-prune or --allow-rename says
+so, as by the apply: millwright sync has the same flags.
 
 Status 0: nothing to do; 2: changes; 1: it would be refused; 3: wrong usage, or could
 not check.`,
@@ -28,7 +32,7 @@ not check.`,
 			return couldNotCheck(cobra.MaximumNArgs(1)(cmd, args))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			status, err := runPlan(cmd, s, c, args)
+			status, err := runPlan(cmd, s, c, args, allow)
 			if err != nil {
 				return couldNotCheck(err)
 			}
@@ -40,6 +44,13 @@ not check.`,
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return couldNotCheck(flagError(cmd, err)) })
 	addClientFlags(cmd, c, true)
 	addFormatFlag(cmd, planFormats)
+	cmd.Flags().BoolVar(&allow.prune, "allow-prune", false, "as if the apply were allowed to delete all or most webhooks")
+	cmd.Flags().BoolVar(
+		&allow.rename,
+		"allow-rename",
+		false,
+		"as if the apply were allowed to replace a webhook by one of another name and a new URL",
+	)
 	return cmd
 }
 
@@ -47,13 +58,17 @@ var planFormats = []string{"text", "json", "markdown"}
 
 // runPlan asks for a plan and prints it. The first error holds the exit status that the plan itself has;
 // the second is why there is none.
-func runPlan(cmd *cobra.Command, s Streams, c *Client, args []string) (status, err error) {
+func runPlan(cmd *cobra.Command, s Streams, c *Client, args []string, allow allowances) (status, err error) {
+	if len(args) == 0 && allow != (allowances{}) {
+		return nil, Usagef("--allow-prune and --allow-rename need DIR")
+	}
+
 	all, err := targets(cmd, planFormats)
 	if err != nil {
 		return nil, err
 	}
 
-	view := planView{source: func(schema.Problem) []byte { return nil }}
+	view := planView{allow: allow, source: func(schema.Problem) []byte { return nil }}
 	if len(args) == 0 {
 		view.judgement, err = c.plan(cmd.Context(), nil)
 	} else {

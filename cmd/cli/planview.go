@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/fatih/color"
+	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
 	"millwright/reconcile/plan"
@@ -21,6 +22,7 @@ import (
 type planView struct {
 	*judgement
 	root
+	allow  allowances
 	source func(schema.Problem) []byte
 }
 
@@ -42,7 +44,7 @@ func (v *planView) ask(cmd *cobra.Command, c *Client, dir string) error {
 		return fmt.Errorf("%s: %s", clean(v.show), cause(loaded))
 	}
 
-	v.judgement, err = c.judge(cmd.Context(), note, loaded)
+	v.judgement, err = c.judge(cmd.Context(), note, loaded, v.allow)
 	if errors.Is(err, errNotAsked) && !loaded.Valid() { // it cannot be sent, and would be refused for all that
 		refused := plan.Plan{
 			Changes:    []plan.Change{},
@@ -267,8 +269,7 @@ func (v *planView) items(marks map[string]string) []planItem {
 		}
 
 		for _, f := range c.Fields {
-			old, now := shownValues(f)
-			text += fmt.Sprintf("\n    %s: %s → %s", clean(f.Name), old, now)
+			text += "\n" + shownField(f, marks)
 		}
 
 		out = append(out, planItem{c.Action, text})
@@ -298,6 +299,42 @@ func (v *planView) items(marks map[string]string) []planItem {
 
 	return out
 }
+
+// shownField shows what becomes of a field: a text of several lines as a unified difference, which stands at
+// the margin where a code host is to colour it.
+func shownField(f plan.Field, marks map[string]string) string {
+	old, wasText := f.Old.(string)
+	now, isText := f.New.(string)
+	if !wasText || !isText || !strings.Contains(old, "\n") && !strings.Contains(now, "\n") {
+		before, after := shownValues(f)
+		return fmt.Sprintf("    %s: %s → %s", clean(f.Name), before, after)
+	}
+
+	indent := "      "
+	if marks[plan.ActionUpdate] == diffMarks[plan.ActionUpdate] {
+		indent = ""
+	}
+
+	text := "    " + clean(f.Name) + ":"
+	difference := string(diff.Diff("a", []byte(line(old)), "b", []byte(line(now))))
+	for n, l := range strings.Split(strings.TrimSuffix(difference, "\n"), "\n") {
+		if n < 3 { // diff a b, --- a, +++ b
+			continue
+		}
+		if n == maxDifference {
+			return text + "\n" + indent + "…"
+		}
+		text += "\n" + indent + strings.TrimRight(cleanText(l), "\n")
+	}
+
+	return text
+}
+
+// maxDifference is how many lines of a difference are shown.
+const maxDifference = 200
+
+// line is a text that ends with a line end, so that a difference does not speak of it.
+func line(text string) string { return strings.TrimSuffix(text, "\n") + "\n" }
 
 // shownValues are the old and new value of a field as JSON, cut to where they differ.
 func shownValues(f plan.Field) (old, now string) {

@@ -50,7 +50,7 @@ selects it.`,
 				return couldNotCheck(fmt.Errorf("%s: %s", clean(tree.show), cause(loaded)))
 			}
 
-			j, err := c.judge(cmd.Context(), note, loaded)
+			j, err := c.judge(cmd.Context(), note, loaded, allowances{})
 			if err != nil {
 				return couldNotCheck(err)
 			}
@@ -86,6 +86,10 @@ func rewriteUIDs(s Streams, p plan.Plan, tree root, loaded *schema.Result, note 
 		}
 
 		lines = append(lines, []string{name, uid})
+	}
+
+	if len(names) == 1 {
+		ids[standIn] = ids[names[0]]
 	}
 
 	if err := rows(s.Out, "WEBHOOK UID", lines); err != nil {

@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"os"
 
-	"golang.org/x/term"
-
 	"millwright/cmd/cli"
 	"millwright/cmd/settings"
 	"millwright/runs/worker/confine"
@@ -70,8 +68,7 @@ func bootstrap(ctx context.Context, s cli.Streams, store *state.Store, dsn, give
 		return err
 	}
 
-	f, terminal := s.Out.(*os.File)
-	terminal = terminal && term.IsTerminal(int(f.Fd()))
+	terminal := isTerminal(s.Out)
 	key := state.NewToken(state.KeyPrefix)
 	if path, ok := state.SQLitePath(dsn); ok {
 		if key, err = adminKey(settings.AdminKeyFile(path), key); err != nil {

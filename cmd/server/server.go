@@ -55,6 +55,7 @@ type server struct {
 	updates     chan worker.Update // for the worker in this process
 	running     settings.Settings  // cfg, with the changes of reloads
 	handler     http.Handler
+	links       dashboard.Links
 	api         *api.API
 	listeners   []net.Listener
 	closers     []func() error
@@ -174,7 +175,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 	srv.registerAPI()
 	pages, err := dashboard.New(dashboard.Config{
 		Store: srv.store, API: srv.api, PublicURL: cfg.PublicURL, TrustedProxies: proxies, Notices: srv.notices,
-		Done: ctx.Done(), Version: cli.Version(), Log: log,
+		Links: &srv.links, Done: ctx.Done(), Version: cli.Version(), Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -380,7 +381,7 @@ func (srv *server) run(ctx context.Context, reload func() (settings.Settings, er
 		})
 	}
 
-	fmt.Fprintf(srv.out.Out, "millwright %s listens on %s\n", cli.Version(), srv.listeners[0].Addr())
+	srv.greet(ctx)
 	if err = srv.controllers.configure(ctx, srv.cfg.Factories, srv.cfg.SharedSecrets); err == nil {
 		err = srv.wait(ctx, failed, reload)
 	} else if ctx.Err() != nil {

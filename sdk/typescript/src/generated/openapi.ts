@@ -1547,6 +1547,8 @@ export interface components {
             delivery_id?: string;
             /** @description The payload filter, an object; absent for none */
             filter?: unknown;
+            /** @description The filter as YAML or JSON, instead of filter: what stands under payload in an automation's file, or under filter, whose webhook_ids then count too */
+            filter_text?: string;
             /** @description A body to test, instead of delivery_id */
             payload?: unknown;
             /** @description Webhooks that the trigger selects; absent for any */
@@ -1763,6 +1765,10 @@ export interface components {
             old: unknown;
         };
         PlanRequest: {
+            /** @description With files: as if the apply were allowed to delete all webhooks, or more than half of them */
+            allow_prune?: boolean;
+            /** @description With files: as if the apply were allowed to replace a webhook by one of the same content under another name */
+            allow_rename?: boolean;
             /** @description The whole tree; absent: the head of the factory's source, which needs the role runner */
             files?: components["schemas"]["DefinitionFile"][];
         };

@@ -120,6 +120,8 @@ class FilterTestRequest(TypedDict):
     """A stored delivery of this factory"""
     filter: NotRequired[Any]
     """The payload filter, an object; absent for none"""
+    filter_text: NotRequired[str]
+    """The filter as YAML or JSON, instead of filter: what stands under payload in an automation's file, or under filter, whose webhook_ids then count too"""
     payload: NotRequired[Any]
     """A body to test, instead of delivery_id"""
     webhook_ids: NotRequired[Sequence[str]]
@@ -164,6 +166,10 @@ class MCPServerConfigParam(TypedDict):
 class PlanRequest(TypedDict):
     """PlanRequest"""
 
+    allow_prune: NotRequired[bool]
+    """With files: as if the apply were allowed to delete all webhooks, or more than half of them"""
+    allow_rename: NotRequired[bool]
+    """With files: as if the apply were allowed to replace a webhook by one of the same content under another name"""
     files: NotRequired[Sequence[DefinitionFile]]
     """The whole tree; absent: the head of the factory's source, which needs the role runner"""
 
