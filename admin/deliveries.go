@@ -219,7 +219,7 @@ func (s *service) replay(ctx context.Context, in *DeliveryUID) (ReplayResponse, 
 		)
 
 	case payload == nil:
-		return ReplayResponse{}, api.Problem("conflict", "the payload of this delivery is kept no longer")
+		return ReplayResponse{}, api.Problem("conflict", "the payload of this delivery is no longer stored")
 	case w.Deleted != nil:
 		return ReplayResponse{}, api.Problem(
 			"conflict",

@@ -231,7 +231,7 @@ func (s *service) draft(ctx context.Context, factoryUID string, e editing) (*dra
 	if head.Number == 0 && f.Applied.ID != "" && !f.Applied.Managed && !e.whole {
 		return nil, api.Problem(
 			"conflict",
-			"the server holds no definition of factory %q yet, and the applied one came from elsewhere: import its files first",
+			"factory %q has no stored definition yet, and the applied one came from another source: import its files first",
 			f.Name,
 		)
 	}
@@ -290,7 +290,7 @@ func (s *service) unchanged(ctx context.Context, d *draft, base, file string) er
 	if errors.Is(err, state.ErrNotFound) {
 		return api.Problem(
 			"conflict",
-			"there is no revision %s any more: look at the file in %s first",
+			"revision %s is gone: look at the file in %s first",
 			base,
 			d.head.ID,
 		)
@@ -315,7 +315,7 @@ func checkManagedFiles(all map[string]string) ([]schema.File, error) {
 		case !validPath(p) || len(p) > maxPathBytes || strings.Count(p, "/") >= maxPathDepth:
 			return nil, api.InvalidField(
 				"path",
-				"%q is not a path that the server holds: it is relative, with forward slashes, and has at most %d elements and %d bytes",
+				"%q is not a valid path: want a relative path with forward slashes, at most %d elements and %d bytes",
 				p,
 				maxPathDepth,
 				maxPathBytes,

@@ -205,7 +205,7 @@ func (s *service) deleteFile(ctx context.Context, in *struct {
 ) (Sync, error) {
 	return s.editFile(ctx, in.FilePath, in.Base, "delete", func(d *draft) error {
 		if _, exists := d.files[in.Path]; !exists {
-			return api.Problem("resource_not_found", "there is no file %q", in.Path)
+			return api.Problem("resource_not_found", "file %q does not exist", in.Path)
 		}
 		delete(d.files, in.Path)
 		return nil

@@ -129,7 +129,7 @@ func (s *service) storedPayload(
 		case payload == nil:
 			return nil, "", api.Problem(
 				"conflict",
-				"delivery %q has no payload (any longer): its outcome was %s",
+				"delivery %q has no stored payload: its outcome was %s",
 				uid,
 				d.Outcome.Label(),
 			)

@@ -76,7 +76,7 @@ func (s *service) request(ctx context.Context, in *DeliveryUID) (*requestOutput,
 		return nil, err
 	}
 	if payload == nil {
-		return nil, api.Problem("resource_not_found", "the payload of delivery %s is not kept", d.UID)
+		return nil, api.Problem("resource_not_found", "the payload of delivery %s is not stored", d.UID)
 	}
 
 	headers, body, err := s.Store.Request(ctx, f.UID, d.UID)

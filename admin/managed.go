@@ -197,7 +197,7 @@ func newCredential(w schema.Webhook, given string) (string, error) {
 		if given != "" {
 			return "", api.InvalidField(
 				"secret",
-				"is made by the server when auth_mode is %s: leave it out",
+				"the server generates it when auth_mode is %s: leave it out",
 				w.AuthMode,
 			)
 		}
@@ -462,7 +462,7 @@ func (s *service) rotate(ctx context.Context, in *struct {
 				if len(others) > 0 {
 					return api.Problem(
 						"conflict",
-						"the secret %s is also used by %s: they would need the new value too; rotate with shared: true if that is meant",
+						"the secret %s is also used by %s: they would need the new value too; pass shared: true to rotate it for all",
 						now.Spec.SecretName,
 						strings.Join(others, ", "),
 					)

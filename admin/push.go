@@ -57,7 +57,7 @@ func (s *service) verifyPush(ctx context.Context, factoryUID string, r *http.Req
 	if !ok {
 		return &signature.Refusal{
 			Code:   signature.CodeNoSecret,
-			Reason: "there is no such factory, or its source has no pushSecret",
+			Reason: "the factory does not exist, or its source has no pushSecret",
 		}
 	}
 

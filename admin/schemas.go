@@ -87,7 +87,7 @@ func (s *service) registerSchemas() {
 		if !ok {
 			return nil, api.Problem(
 				"resource_not_found",
-				"there is no schema %q: there are %s",
+				"schema %q does not exist: want one of %s",
 				in.Document,
 				strings.Join(schema.JSONSchemaNames(), ", "),
 			)
@@ -101,7 +101,7 @@ func checkVersion(version string) error {
 	if version != schema.SchemaVersion {
 		return api.Problem(
 			"resource_not_found",
-			"there is no version %q of the definition files: there is %s",
+			"version %q of the definition files does not exist: want %s",
 			version,
 			schema.SchemaVersion,
 		)

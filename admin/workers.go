@@ -26,7 +26,7 @@ type Worker struct {
 // ListWorkersResponse is a page of workers.
 type ListWorkersResponse struct {
 	Workers  []Worker     `json:"workers" nullable:"false" doc:"The workers seen within a day, by UID"`
-	PageInfo api.PageInfo `json:"page_info" doc:"Whether the list goes on"`
+	PageInfo api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
 func (s *service) registerWorkers() {

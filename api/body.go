@@ -151,7 +151,7 @@ func readBody(hold *bounds.Hold, r *http.Request, limit int64) ([]byte, *Error) 
 		return nil, Problem("invalid_request", "the body did not arrive in time")
 	}
 
-	return nil, Problem("invalid_request", "the body broke off, or is not as its headers say")
+	return nil, Problem("invalid_request", "the body is incomplete, or does not match its headers")
 }
 
 // parse reserves room for the parsed form of a body. Unless the endpoint parses the body itself, it limits

@@ -182,7 +182,7 @@ func fromHuma(status int, msg string, errs ...error) huma.StatusError {
 
 	switch {
 	case msg == "cannot read request body": // of huma; the sender broke off, or the chunks are malformed
-		return Problem("invalid_request", "the body broke off, or is not as its headers say")
+		return Problem("invalid_request", "the body is incomplete, or does not match its headers")
 	case code == "internal_error":
 		return Problem(code, "")
 	}

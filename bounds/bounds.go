@@ -146,7 +146,7 @@ func (a about) describe() about { return a }
 const (
 	noRoom     = "503 with `Retry-After`"
 	overBudget = "429 with `Retry-After`"
-	half       = "half, the smaller the less is free"
+	half       = "half; it shrinks with the free amount"
 )
 
 var (
@@ -160,16 +160,16 @@ var (
 	}
 	streams = about{
 		"http2_requests",
-		"requests over HTTP/2 at once",
+		"concurrent requests over HTTP/2",
 		"",
-		"a quarter, the smaller the less is free",
+		"a quarter; it shrinks with the free amount",
 		"",
 		noRoom,
 	}
 
 	deliveries = about{
 		"delivery_bytes",
-		"deliveries that are received or stored",
+		"deliveries in progress",
 		"bytes",
 		half,
 		"`limits.inFlightBytes`",
@@ -178,12 +178,12 @@ var (
 	keyless = about{"keyless_bytes", "requests without a key", "bytes", half, "", noRoom}
 	pushes  = about{"push_bytes", "push notices", "bytes", half, "", noRoom}
 	keyed   = about{"keyed_bytes", "requests with a key", "bytes", half + ", for each key", "", noRoom}
-	parsed  = about{"parsed_bytes", "bodies once they are parsed", "bytes", half, "", noRoom}
+	parsed  = about{"parsed_bytes", "parsed bodies", "bytes", half, "", noRoom}
 
-	validations = about{"validations", "validations without a key, one of them under way", "", "4", "", noRoom}
+	validations = about{"validations", "validations without a key, one in progress", "", "4", "", noRoom}
 	plans       = about{
 		"plans",
-		"plans and validations with a key, two of them under way",
+		"plans and validations with a key, two in progress",
 		"",
 		"32, for each key",
 		"",
@@ -191,7 +191,7 @@ var (
 	}
 	suspects = about{
 		"key_lookups",
-		"look-ups of keys for senders of too many wrong ones, two of them under way",
+		"look-ups of keys for senders of too many wrong keys, two in progress",
 		"",
 		"any number, 40 a second; keys that were right before do not wait",
 		"",
@@ -200,7 +200,7 @@ var (
 
 	large = about{
 		"large_deliveries",
-		"deliveries of more than 32 KiB, four of them under way",
+		"deliveries of more than 32 KiB, four in progress",
 		"",
 		"",
 		"",
@@ -218,7 +218,7 @@ var (
 	runStreams  = about{"run_streams", "open event streams of runs", "", half + ", for each key", "", noRoom}
 	pageStreams = about{
 		"page_streams",
-		"dashboard pages that follow what they show",
+		"dashboard pages that update themselves",
 		"",
 		half + ", for each key",
 		"",
@@ -235,7 +235,7 @@ var (
 	}
 	webhookFailures = about{
 		"failed_senders",
-		"senders of deliveries that prove nothing",
+		"senders of failed authentications",
 		"",
 		"20 a minute to one webhook",
 		"`limits.failedAuthPerMinute`",
@@ -267,7 +267,7 @@ var (
 	}
 	wrongPushes = about{
 		"wrong_push_senders",
-		"senders of push notices that are not signed right",
+		"senders of wrongly signed push notices",
 		"",
 		"20 a minute",
 		"",

@@ -39,9 +39,13 @@ func limitsPage() string {
 
 <!-- Generated from package bounds: make docs -->
 
-What the server holds for others is bounded, in all and for each sender. A sender is an address, or the /64 network of an IPv6 address; behind a proxy in ` + "`trustedProxies`" + ` it is the client. The senders of one /48 network share what two senders may hold, and eight times the rate of one. Shares shrink with what is free, so that senders who take all they may leave room for the next one.
+The server bounds what it holds for others, in all and for each sender.
 
-## What is held at once
+* A sender is an address, or the /64 network of an IPv6 address. Behind a proxy in ` + "`trustedProxies`" + ` it is the client.
+* The senders of a /48 network together may hold twice the share of one sender, and have eight times its rate.
+* Shares shrink with the free amount, so that greedy senders leave room for others.
+
+## Held at once
 
 The metrics ` + "`millwright_bound_held`, `millwright_bound_limit` and `millwright_bound_refused_total`" + ` have the label ` + "`bound`" + `.
 

@@ -59,7 +59,7 @@ type metrics struct {
 
 func newMetrics(in *Ingress, reg prometheus.Registerer) *metrics {
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "millwright_ingress_requests_total", Help: "Requests to the ingress by what became of them.",
+		Name: "millwright_ingress_requests_total", Help: "Requests to the ingress by result.",
 	}, []string{"result"})
 	refusals := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "millwright_ingress_signatures_refused_total", Help: "Signatures that were refused, by cause.",
@@ -69,7 +69,7 @@ func newMetrics(in *Ingress, reg prometheus.Registerer) *metrics {
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 	})
 	forwarded := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "millwright_ingress_forwarded_untrusted_total", Help: "Requests with X-Forwarded-For from a peer that is not in trustedProxies.",
+		Name: "millwright_ingress_forwarded_untrusted_total", Help: "Requests with X-Forwarded-For from a peer outside of trustedProxies.",
 	})
 	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "millwright_ingress_in_flight_bytes", Help: "Bytes of bodies in memory.",
@@ -126,7 +126,7 @@ func (in *Ingress) noteForwarded(peer string) {
 	}
 }
 
-const forwardedMessage = "requests come with X-Forwarded-For from a peer that is not trusted, so all of them count as sent by that peer: if it is your proxy, name it in trustedProxies"
+const forwardedMessage = "an untrusted peer sends X-Forwarded-For, so its requests count as one sender: if it is your proxy, add it to trustedProxies"
 
 // Notices returns the current notices for the operator.
 func (in *Ingress) Notices() []Notice {

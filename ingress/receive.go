@@ -218,7 +218,7 @@ func (w *webhook) checkToken(h http.Header, t target) (reason string) {
 	same := subtle.ConstantTimeCompare(sum[:], w.tokenHash[:]) == 1
 	switch {
 	case !w.hasSecret:
-		return "the webhook's secret is empty or still pending: every request is refused"
+		return "the webhook's secret is empty or pending: every request is refused"
 	case !same && w.mode == schema.AuthToken:
 		return "the bearer token is not this webhook's secret"
 	case !same:

@@ -386,7 +386,7 @@ func metadata(m map[string]string, p *problems) {
 		case !metadataKey.MatchString(k):
 			p.add("metadata", "a key has 1 to 64 of the characters a-z A-Z 0-9 . _ -")
 		case k == metaAutomation || k == metaWebhook || k == metaDelivery:
-			p.add(field, "this key says what started a run, and is set by the server")
+			p.add(field, "the server sets this key to the cause of a run")
 		case len(v) > maxMetadataValue:
 			p.add(field, "at most %d bytes", maxMetadataValue)
 		default:

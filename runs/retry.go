@@ -113,7 +113,7 @@ func (s *service) attached(ctx context.Context, r state.Run) ([]state.Attachment
 	if !payload {
 		return nil, api.Problem(
 			"conflict",
-			"run %q cannot be retried: the payload of delivery %q is no longer kept",
+			"run %q cannot be retried: the payload of delivery %q is no longer stored",
 			r.ID,
 			r.DeliveryUID,
 		)

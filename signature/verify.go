@@ -131,7 +131,7 @@ func (v *Verifier) Verify(m Message, now time.Time) (Proof, error) {
 	if v == nil || len(v.forms) == 0 {
 		return Proof{}, refuse(
 			CodeNoSecret,
-			"the webhook's secret is empty or still pending: every request is refused",
+			"the webhook's secret is empty or pending: every request is refused",
 		)
 	}
 

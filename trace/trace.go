@@ -197,7 +197,7 @@ func (w words) Enabled(_ context.Context, level slog.Level) bool {
 }
 
 func (w words) Handle(_ context.Context, r slog.Record) error {
-	w.log.Warn("traces: OpenTelemetry takes a setting for wrong: look at the variables OTEL_*", "at", r.Message)
+	w.log.Warn("traces: OpenTelemetry refuses a setting: check the OTEL_* variables", "at", r.Message)
 	return nil
 }
 
@@ -223,7 +223,7 @@ func (c *complaints) Handle(err error) {
 		c.last = now
 		text := err.Error()
 		c.log.Warn(
-			"traces are not delivered; what does not fit into the queue is dropped",
+			"traces are not delivered; spans beyond the queue are dropped",
 			"error",
 			text[:min(len(text), maxComplaint)],
 		)

@@ -138,7 +138,7 @@ settings file for several. Ctrl-C ends it in order.`,
 		"`ADDRESS` for /metrics without a key; on the main address with one when absent",
 	)
 
-	fl.DurationVar(&f.grace, "grace", 10*time.Second, "time to finish what is in flight at the end")
+	fl.DurationVar(&f.grace, "grace", 10*time.Second, "time for requests and runs in progress at shutdown")
 	cmd.MarkFlagsMutuallyExclusive("dir", "git", "config")
 	return cmd
 }

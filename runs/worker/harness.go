@@ -169,7 +169,7 @@ func (w *worker) set(u Update) error {
 	for _, name := range slices.Sorted(maps.Keys(u.Harnesses)) {
 		if u.Harnesses[name].SameUser {
 			w.cfg.Log.Warn(
-				"harness runs as the same user as this process: agents that act on what outsiders wrote can read all that it can",
+				"harness runs as the user of this process: its agents act on text of outsiders, and can read everything that this process can",
 				"harness",
 				name,
 			)

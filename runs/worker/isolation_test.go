@@ -364,7 +364,7 @@ func TestPath(t *testing.T) {
 	if said := b.said(run("with")); said != "agent, "+bin+":/bin" {
 		t.Errorf("said %q", said)
 	}
-	if r := run("without"); r.State != state.RunError || !strings.Contains(r.StatusMessage, "agent: there is no such program in its PATH, "+confine.DefaultPath+": give the program with its directory, or set path") {
+	if r := run("without"); r.State != state.RunError || !strings.Contains(r.StatusMessage, "agent: its PATH, "+confine.DefaultPath+", has no such program: give the program with its directory, or set path") {
 		t.Errorf("%s %s", r.State, r.StatusMessage)
 	}
 }

@@ -101,7 +101,7 @@ func (r *recorder) Add(b wire.Block) {
 	r.acted = r.acted || b.Type == "action"
 	if r.total += item.size; r.total > maxOutput {
 		r.ended = true
-		item = bounded(wire.Text(fmt.Sprintf("[The output goes on; its first %d MiB are kept.]", maxOutput>>20)))
+		item = bounded(wire.Text(fmt.Sprintf("[The output continues; its first %d MiB are stored.]", maxOutput>>20)))
 	}
 
 	if last := len(r.waiting) - 1; item.Type == "text" && last >= 0 && r.waiting[last].Type == "text" &&

@@ -137,5 +137,5 @@ func LookUp(program, path string) (string, error) {
 	}
 
 	return "", fmt.Errorf(
-		"there is no such program in its PATH, %s: give the program with its directory, or set path", path)
+		"its PATH, %s, has no such program: give the program with its directory, or set path", path)
 }

@@ -1675,7 +1675,7 @@ export interface components {
             webhooks: components["schemas"]["Webhook"][];
         };
         ListWorkersResponse: {
-            /** @description Whether the list goes on */
+            /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
             /** @description The workers seen within a day, by UID */
             workers: components["schemas"]["Worker"][];

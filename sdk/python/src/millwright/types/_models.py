@@ -855,7 +855,7 @@ class ListWebhooksResponse(Model):
 
 class ListWorkersResponse(Model):
     page_info: PageInfo = MISSING
-    """Whether the list goes on"""
+    """Whether there is another page"""
     workers: list[Worker] = []
     """The workers seen within a day, by UID"""
 
