@@ -39,7 +39,7 @@ var rooms = map[string][]string{
 	"runs":                  {"schema/agentconfig", "runs/dispatch", "runs/wire", "trace", "api", "state", "state/notice", "schema"},
 	"runs/dispatch":         {"schema/agentconfig", "runs/wire", "trace", "state", "state/notice", "schema"},
 	"runs/wire":             {},
-	"runs/worker":           {"runs/wire", "runs/worker/confine", "runs/worker/preset", "runs/worker/workspace", "trace"},
+	"runs/worker":           {"schema/agentconfig", "runs/wire", "runs/worker/confine", "runs/worker/preset", "runs/worker/workspace", "trace"},
 	"runs/worker/confine":   {},
 	"runs/worker/preset":    {"runs/wire"},
 	"runs/worker/workspace": {},

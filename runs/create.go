@@ -273,7 +273,7 @@ func (s *service) newRun(
 		*id = parsed.String()
 	}
 
-	if blank(b.Prompt) && config.SkillSpec == "" && !listsSkills(config) && b.ConversationID == "" {
+	if blank(b.Prompt) && config.SkillSpec == "" && !config.ListsSkills() && b.ConversationID == "" {
 		p.add("prompt", "required unless a skill or a conversation_id is given")
 	}
 	if len(p) > 0 {

@@ -127,12 +127,3 @@ func listedSkills(c *agentconfig.AmbientAgentConfig) []string {
 	}
 	return slices.DeleteFunc(specs, blank)
 }
-
-// listsSkills reports whether a configuration lists skills, in whatever form.
-func listsSkills(c *agentconfig.AmbientAgentConfig) bool {
-	switch string(c.Given()["skills"]) {
-	case "", "null", "[]", "{}", `""`:
-		return false
-	}
-	return true
-}

@@ -14,6 +14,7 @@ import (
 
 	"millwright/runs/wire"
 	"millwright/runs/worker/preset"
+	"millwright/schema/agentconfig"
 )
 
 // places are where an agent finds its home and its working directory.
@@ -23,19 +24,6 @@ type places struct{ home, dir string }
 type placer interface {
 	seen(Task) places
 	homeOf(Task) string
-}
-
-// resolved is what is read of a run's configuration.
-type resolved struct {
-	ModelID       string `json:"model_id"`
-	SkillSpec     string `json:"skill_spec"`
-	EnvironmentID string `json:"environment_id"`
-	RunnerID      string `json:"runner_id"`
-	IdleTimeout   int    `json:"idle_timeout_minutes"`
-	Harness       struct {
-		ReasoningLevel string `json:"reasoning_level"`
-	} `json:"harness"`
-	Skills json.RawMessage `json:"skills"`
 }
 
 // furnish fills the directories of a task and makes its command. It restores what the execution before left, and
@@ -59,8 +47,8 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 		return false, nil
 	}
 
-	var config resolved
-	if err := json.Unmarshal(files[wire.ConfigFile], &config); err != nil {
+	config, err := agentconfig.Decode(files[wire.ConfigFile])
+	if err != nil {
 		return false, fmt.Errorf("%s cannot be read", wire.ConfigFile)
 	}
 
@@ -112,14 +100,14 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 }
 
 // agentTask says what the agent of a preset is to do.
-func (j *job) agentTask(t Task, h configured, c resolved, files map[string][]byte) (preset.Task, error) {
+func (j *job) agentTask(t Task, h configured, c agentconfig.AmbientAgentConfig, files map[string][]byte) (preset.Task, error) {
 	at := h.Executor.(placer).seen(t)
 	task := preset.Task{
 		Home:       at.home,
 		Dir:        at.dir,
 		Args:       h.harness.Args,
 		Model:      c.ModelID,
-		Reasoning:  c.Harness.ReasoningLevel,
+		Reasoning:  c.ReasoningLevel(),
 		BasePrompt: string(files[wire.BasePromptFile]),
 		NewID:      uuid.NewString(),
 		Trust:      h.harness.TrustRepositorySettings,
@@ -148,14 +136,14 @@ func (j *job) agentTask(t Task, h configured, c resolved, files map[string][]byt
 }
 
 // notApplied adds the fields that no preset applies. A runner is applied by containers.
-func notApplied(all map[string]string, c resolved, skills []wire.Skill, runner bool) {
+func notApplied(all map[string]string, c agentconfig.AmbientAgentConfig, skills []wire.Skill, runner bool) {
 	if c.EnvironmentID != "" {
 		all["environment_id"] = "this server has no such environment"
 	}
 	if c.RunnerID != "" && !runner {
 		all["runner_id"] = "only a container of a known runner has its image, limits and set-up commands"
 	}
-	if c.IdleTimeout != 0 {
+	if c.IdleTimeoutMinutes != 0 {
 		all["idle_timeout_minutes"] = "an execution is one process, which has no idle session"
 	}
 
@@ -167,9 +155,7 @@ func notApplied(all map[string]string, c resolved, skills []wire.Skill, runner b
 			all["skill_spec"] = "the factory's tree has no such skill for this agent: it gets the name alone"
 		}
 	}
-	switch string(c.Skills) {
-	case "", "null", "[]", "{}":
-	default:
+	if c.ListsSkills() {
 		all["skills"] = "skills beside those of the factory's tree are not fetched"
 	}
 }

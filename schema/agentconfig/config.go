@@ -55,6 +55,23 @@ func (c AmbientAgentConfig) Given() map[string]json.RawMessage { return c.given 
 // Given returns the keys as they were read, those that are not listed too.
 func (s MCPServerConfig) Given() map[string]json.RawMessage { return s.given }
 
+// ReasoningLevel returns the reasoning level of the harness, empty when there is none.
+func (c AmbientAgentConfig) ReasoningLevel() string {
+	if c.Harness == nil {
+		return ""
+	}
+	return c.Harness.ReasoningLevel
+}
+
+// ListsSkills reports whether the key skills, which is kept and not read, lists any.
+func (c AmbientAgentConfig) ListsSkills() bool {
+	switch string(c.given["skills"]) {
+	case "", "null", "[]", "{}", `""`:
+		return false
+	}
+	return true
+}
+
 // FromDefinition returns the configuration that exec and basePrompt resolve to, labelled name. The execution
 // of a tree without errors gives no error.
 func FromDefinition(exec schema.Execution, basePrompt, name string) (AmbientAgentConfig, error) {
