@@ -45,6 +45,7 @@ var rooms = map[string][]string{
 	"runs/worker/workspace": {},
 	"admin":                 {"schema/agentconfig", "bounds", "reconcile/plan", "signature", "api", "state", "state/notice", "schema"},
 	"dashboard":             {"schema/agentconfig", "bounds", "admin", "runs", "reconcile/plan", "schema", "state", "state/notice", "api"},
+	"testdata/definitions":  {},
 	"testdata/factories":    {},
 	"testdata/conformance":  {},
 	"cmd/settings":          {"runs/worker", "runs/worker/preset", "reconcile", "trace", "schema", "state"},

@@ -25,7 +25,7 @@ agentDefaults: {model: large}
 `,
 	"agents/lead/agent.md":               "---\nagentType: FOREMAN\n---\nLead the others.\n",
 	"agents/reviewer/agent.md":           "---\nagentType: REVIEW\n---\nReview.\n",
-	"runners/small.yaml":                 "platform: {os: linux}\n",
+	"runners/small.yaml":                 "platform: {os: macos}\n",
 	"skills/deploy/SKILL.md":             "---\nname: deploy\ndescription: Deploys.\n---\nDeploy.\n",
 	"webhooks/alerts.yaml":               "secretName: ALERTS\n",
 	"automations/on-alert/automation.md": "---\ntriggers:\n  - provider: github\n    event: push\n---\nLook at the alert.\n",

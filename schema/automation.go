@@ -34,10 +34,10 @@ type Trigger struct {
 }
 
 // Fires reports whether this system fires the trigger: webhook/received and
-// schedule/cron_fired. Triggers of other providers are kept and do nothing.
+// schedule/cron_fired with a schedule of its own. Triggers of other providers are kept and do nothing.
 func (t Trigger) Fires() bool {
 	return t.Provider == "webhook" && t.Event == "received" ||
-		t.Provider == "schedule" && t.Event == "cron_fired"
+		t.Provider == "schedule" && t.Event == "cron_fired" && t.Schedule != nil
 }
 
 // Schedule is the schedule of a schedule/cron_fired trigger, always in UTC.

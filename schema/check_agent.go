@@ -37,6 +37,10 @@ func (d *document) runner(name string) Runner {
 	}
 	if m, ok := d.data["instanceShape"].(map[string]any); ok {
 		r.InstanceShape = &InstanceShape{VCPUs: number(m, "vcpus"), MemoryGB: number(m, "memoryGb")}
+		shape := d.value("instanceShape")
+		if k, _ := find(shape, "vcpus"); k != nil && child(shape, "memoryGb") == nil {
+			d.missingKey(shape, []string{"instanceShape"}, "memoryGb")
+		}
 	}
 
 	m, ok := d.data["platform"].(map[string]any)
@@ -53,6 +57,10 @@ func (d *document) runner(name string) Runner {
 	}
 
 	platform := d.value("platform")
+	if l, _ := find(platform, "linux"); l == nil && r.Platform.OS == "linux" {
+		d.missingKey(platform, []string{"platform"}, "linux")
+	}
+
 	for os, key := range map[string]string{"linux": "mac", "macos": "linux"} {
 		if k, _ := find(platform, key); k != nil && r.Platform.OS == os {
 			d.errorAt(

@@ -15,8 +15,13 @@ func (d *document) execution(n *yaml.Node, m map[string]any, required bool) Exec
 		Model: text(m, "model"), Runner: text(m, "runner"), EnvironmentID: text(m, "environmentId"),
 		Secrets: texts(m, "secrets"), WorkerHost: text(m, "workerHost"),
 	}
-	modelKey, _ := find(n, "model")
+	modelKey, model := find(n, "model")
+	if isNull(model) { // inherits, as an absent key does
+		modelKey = nil
+	}
+
 	harnessKey, harness := find(n, "harness")
+	e.NoWorkerHost = isNull(child(n, "workerHost"))
 	switch {
 	case modelKey != nil && harnessKey != nil:
 		later := harnessKey
@@ -83,20 +88,40 @@ func (d *document) harnessAuth(n *yaml.Node, a *HarnessAuth) {
 			"delete this key, or write source: managedSecret",
 		)
 
+	case secretKey != nil && looksLikeSecret(a.SecretName):
+		d.secretValue(secret)
 	case secretKey != nil && a.SecretName != "":
 		d.fact(factGrant, secret, a.SecretName)
 	}
 }
 
-// grants notes the secrets that runs are given.
+// isNull reports whether a value is null, written or empty, which stands for an absent key.
+func isNull(n *yaml.Node) bool {
+	return n != nil && n.Kind == yaml.ScalarNode && n.Style == 0 && classify(n.Value) == scalarNull
+}
+
+// grants notes the secrets that runs are given, and refuses one that is listed twice.
 func (d *document) grants(n *yaml.Node) {
 	if n == nil || n.Kind != yaml.SequenceNode {
 		return
 	}
+	seen := map[string]bool{}
 	for _, c := range n.Content {
-		if c.Kind == yaml.ScalarNode && !d.bad[c] {
-			d.fact(factGrant, c, c.Value)
+		if c.Kind != yaml.ScalarNode || d.bad[c] {
+			continue
 		}
+
+		if looksLikeSecret(c.Value) {
+			d.secretValue(c)
+			continue
+		}
+
+		d.fact(factGrant, c, c.Value)
+		if seen[c.Value] {
+			d.errorAt(c, ruleInvalidValue, fmt.Sprintf("the secret %s is listed twice", quoted(c.Value)), "delete one of the two")
+		}
+
+		seen[c.Value] = true
 	}
 }
 

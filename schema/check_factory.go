@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -12,7 +13,7 @@ func (d *document) factoryFile() *FactoryFile {
 	f := &FactoryFile{
 		SchemaVersion:      text(d.data, "schemaVersion"),
 		Name:               text(d.data, "name"),
-		Alias:              text(d.data, "alias"),
+		Alias:              strings.TrimSpace(text(d.data, "alias")),
 		Description:        text(d.data, "description"),
 		CredentialStrategy: text(d.data, "credentialStrategy"),
 		Secrets:            texts(d.data, "secrets"),
@@ -27,6 +28,8 @@ func (d *document) factoryFile() *FactoryFile {
 	for _, m := range objects(d.data, "repositories") {
 		f.Repositories = append(f.Repositories, Repository{Owner: text(m, "owner"), Name: text(m, "name")})
 	}
+
+	d.distinctRepositories(f.Repositories)
 
 	trackers := 0
 	for i, m := range objects(d.data, "integrations") {
@@ -52,4 +55,21 @@ func (d *document) factoryFile() *FactoryFile {
 	}
 
 	return f
+}
+
+// distinctRepositories refuses a repository that is listed before, blanks at the ends of its names aside.
+func (d *document) distinctRepositories(list []Repository) {
+	first := map[Repository]int{}
+	for i, r := range list {
+		r = Repository{strings.TrimSpace(r.Owner), strings.TrimSpace(r.Name)}
+		n := child(d.value("repositories"), fmt.Sprint(i))
+		if at, twice := first[r]; twice && n != nil && r != (Repository{}) {
+			d.errorAt(n, ruleInvalidValue,
+				fmt.Sprintf("the repository %s/%s is already item %d of the list", clip(r.Owner), clip(r.Name), at+1),
+				"delete one of the two")
+			continue
+		}
+
+		first[r] = i
+	}
 }

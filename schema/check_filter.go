@@ -2,6 +2,8 @@ package schema
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -41,6 +43,8 @@ func (d *document) payload(n *yaml.Node, t *Trigger, where string) {
 			p.Hint = "the operators are in, not_in and exists: write exists: " + clip(at.Value)
 		} else if list, ok := strings.CutPrefix(p.Hint, "write ["); ok && near != "" {
 			p.Hint = "the operators are in, not_in and exists: write " + near + ": [" + list
+		} else if missing := lastMissing(p.Path); ok && missing != "" {
+			p.Hint = missing
 		}
 
 		d.report(d.spanOf(at), ruleFilter, place+": "+p.Message, p.Hint)
@@ -52,25 +56,76 @@ func (d *document) payload(n *yaml.Node, t *Trigger, where string) {
 	}
 }
 
-// nearOperators warns of fields below the root of a filter that read like an operator: as fields they would
-// never be there, and the filter would match nothing.
+// nearOperators warns of fields that people mean as something else: below the root as an operator of another
+// language, anywhere as a path. As fields they are hardly ever there, and the filter would match nothing.
 func (d *document) nearOperators(n *yaml.Node, root bool) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}
+
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
+		hint, not := pathHint(key.Value), "a path"
 		if near := operatorOf(key.Value); near != "" && near != key.Value && !root {
-			d.report(
-				d.spanOf(key),
-				ruleFilterOperator,
-				fmt.Sprintf("%s is the name of a field here, not an operator", quoted(key.Value)),
-				didYouMean(near, "")+" If the body has such a field, this is right",
-			)
+			hint, not = didYouMean(near, ""), "an operator"
+		} else if hint == "" && !root {
+			hint, not = missingOperator(key.Value), "an operator"
+		}
+
+		if hint != "" {
+			d.report(d.spanOf(key), ruleFilterOperator,
+				fmt.Sprintf("%s is the name of a field here, not %s", quoted(key.Value), not),
+				hint+sentenceEnd(hint)+" If the body has such a field, this is right")
 		}
 
 		d.nearOperators(n.Content[i+1], false)
 	}
+}
+
+// sentenceEnd is the full stop of a hint that has none.
+func sentenceEnd(hint string) string {
+	if strings.HasSuffix(hint, "?") {
+		return ""
+	}
+	return "."
+}
+
+// pathHint says how to write a key that people mean as a path into the body.
+func pathHint(key string) string {
+	path := strings.TrimPrefix(strings.TrimPrefix(key, "$"), ".")
+	if path == key && !strings.ContainsAny(key, ".[/") || key == "." || operatorOf(key) != "" && !strings.Contains(key, ".") {
+		return ""
+	}
+	if strings.Contains(key, "/") && !strings.HasPrefix(key, "/") {
+		return "" // a name with a slash, such as that of a label
+	}
+
+	steps := pathStep.FindAllString(path, -1)
+	if len(steps) == 0 || len(steps) > 6 {
+		return ""
+	}
+
+	keys := slices.DeleteFunc(steps, func(s string) bool { return strings.Trim(s, "0123456789") == "" })
+	if len(keys) == 0 || slices.ContainsFunc(keys, func(s string) bool { return !plainScalar.MatchString(s) }) {
+		return ""
+	}
+
+	written := strings.Join(keys, ": {") + ": […]" + strings.Repeat("}", len(keys)-1)
+	return "keys are names, not paths: write " + written
+}
+
+var pathStep = regexp.MustCompile(`[^.$\[\]/'"*]+`)
+
+// missingOperator says what to write in place of an operator that other filter languages have.
+func missingOperator(word string) string {
+	switch fold(strings.TrimPrefix(word, "$")) {
+	case "contains", "matches", "match", "regex", "regexp", "startswith", "endswith", "prefix", "suffix", "like",
+		"glob", "wildcard", "pattern", "includes", "icontains", "ilike", "equalsignorecase":
+		return "a filter compares whole values: list them with in, or leave the choice to the prompt"
+	case "gt", "gte", "lt", "lte", "ge", "le", "between", "numeric", "range", "min", "max", ">", ">=", "<", "<=":
+		return "a filter compares no sizes: list the values with in, or leave the choice to the prompt"
+	}
+	return ""
 }
 
 // nearOperator returns the operator that the last step of a path below the root reads like, and is not.
@@ -85,12 +140,20 @@ func nearOperator(path []string) string {
 	return ""
 }
 
+// lastMissing is missingOperator of the last name in a path below the root.
+func lastMissing(path []string) string {
+	if len(path) < 2 {
+		return ""
+	}
+	return missingOperator(path[len(path)-1])
+}
+
 // operatorOf returns the operator that a word stands for in other filter languages.
 func operatorOf(word string) string {
 	switch fold(strings.TrimPrefix(word, "$")) {
-	case "in", "oneof", "anyof", "eq", "equals":
+	case "in", "oneof", "anyof", "any", "eq", "equals", "is", "value", "values", "==", "=":
 		return "in"
-	case "notin", "nin", "noneof", "ne", "neq", "not", "notequals":
+	case "notin", "nin", "noneof", "ne", "neq", "not", "notequals", "isnot", "anythingbut", "!=", "<>":
 		return "not_in"
 	case "exists", "exist":
 		return "exists"

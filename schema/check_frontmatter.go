@@ -30,6 +30,13 @@ func (d *document) splitFrontMatter() bool {
 			message = "the file is empty"
 		case len(trimmed) == 0:
 			message, hint = "the file begins with a blank line before the front matter", "put --- on the first line"
+		case bytes.Equal(trimmed, []byte("---")) && bytes.HasPrefix(first, []byte("---")):
+			message, hint = "the line --- that opens the front matter ends with characters that look like blanks", "delete what follows ---"
+		case bytes.Equal(trimmed, []byte("---")) && first[0] >= 0x80:
+			message, hint = "the line --- that opens the front matter begins with a character that looks like a blank", "delete what precedes ---"
+		case bytes.HasPrefix(trimmed, []byte("---\r")):
+			message, hint = "the lines of the file end with carriage returns", "save it with LF line ends"
+			first = first[:3]
 		case bytes.Equal(trimmed, []byte("---")):
 			message, hint = "the line --- that opens the front matter is indented", "put it at the start of the line"
 		case bytes.HasPrefix(trimmed, []byte("+++")), bytes.HasPrefix(trimmed, []byte("---toml")):

@@ -17,15 +17,14 @@ var cronWords = []string{"@hourly", "@daily", "@midnight", "@weekly", "@monthly"
 // maxCronText bounds what is given to the cron parser.
 const maxCronText = 256
 
-// minEvery is the shortest period of "@every": the parser rounds anything less
-// up to it without a word.
-const minEvery = time.Second
+// wholeDuration is the duration of "@every".
+var wholeDuration = regexp.MustCompile(`^([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?$`)
 
 var cronItem = regexp.MustCompile(`^(\*|[0-9]{1,2}(-[0-9]{1,2})?|[A-Za-z]{3}(-[A-Za-z]{3})?)(/[0-9]{1,2})?$`)
 
 // ParseCron parses a schedule: five fields (minute, hour, day of the month,
 // month, day of the week), one of @hourly, @daily, @midnight, @weekly, @monthly,
-// @yearly and @annually, or "@every" and a Go duration of at least a second.
+// @yearly and @annually, or "@every" and a duration such as 1h30m.
 // Times are always UTC. A schedule that never fires, such as 30 February, is an
 // error.
 func ParseCron(text string) (cron.Schedule, error) {
@@ -34,12 +33,11 @@ func ParseCron(text string) (cron.Schedule, error) {
 	}
 
 	if strings.HasPrefix(text, "@every ") {
-		every, err := time.ParseDuration(strings.TrimPrefix(text, "@every "))
-		if err != nil {
-			return nil, fmt.Errorf("%q is no duration", strings.TrimPrefix(text, "@every "))
-		}
-		if every < minEvery || every%time.Second != 0 {
-			return nil, errors.New("@every takes whole seconds, at least one")
+		duration := strings.TrimPrefix(text, "@every ")
+		every, err := time.ParseDuration(duration)
+		if err != nil || !wholeDuration.MatchString(duration) || every <= 0 {
+			return nil, fmt.Errorf(
+				"%s is not a duration of whole hours, minutes and seconds, such as 1h30m", quoted(duration))
 		}
 
 		return cron.Every(every), nil
@@ -116,6 +114,10 @@ func checkCron(text string) error {
 }
 
 func (d *document) schedule(trigger, key, n *yaml.Node, m map[string]any, t *Trigger) {
+	if key == nil && t.Filter != nil {
+		d.notFired(child(trigger, "provider"), "schedules that filter.schedule_ids names are a hosted service's")
+		return
+	}
 	if key == nil {
 		if misplaced, _ := find(trigger, "cron"); misplaced != nil {
 			return // reported as an unknown key

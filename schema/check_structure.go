@@ -3,10 +3,12 @@ package schema
 import (
 	"bytes"
 	"fmt"
+	"millwright/signature"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 	"go.yaml.in/yaml/v3"
@@ -45,24 +47,22 @@ func (d *document) structureProblem(name string, raw any, e *jsonschema.Validati
 		}
 
 	case "type":
-		d.typeMismatch(n, what, constraint["type"])
-	case "enum":
-		var values []string
-		list, _ := constraint["enum"].([]any)
-		for _, v := range list {
-			if s, ok := v.(string); ok {
-				values = append(values, s)
-			}
+		if list, ok := constraint["enum"].([]any); ok && n != nil && n.Kind == yaml.ScalarNode && !isNull(n) && n.Value != "" {
+			d.typeOfEnum(n, rule, what, list)
+			return
 		}
 
-		d.notOneOf(n, rule, what, values)
+		d.typeMismatch(n, what, constraint["type"])
+	case "enum":
+		list, _ := constraint["enum"].([]any)
+		d.notOneOf(n, rule, what, enumWords(list))
 
 	case "pattern", "minLength", "maxLength":
 		if n != nil {
 			d.badText(n, rule, what, keyword, constraint)
 		}
 	case "minItems":
-		d.errorAt(n, rule, what+" is empty", "")
+		d.errorAt(n, rule, what+" is empty", missingHints[what])
 	case "minimum", "maximum", "exclusiveMinimum":
 		hint := fmt.Sprintf("%s: %v", boundWords[keyword], constraint[keyword])
 		if extremeNumber(n.Value) {
@@ -76,6 +76,53 @@ func (d *document) structureProblem(name string, raw any, e *jsonschema.Validati
 			d.errorAt(n, rule, what+": "+e.Message, "")
 		}
 	}
+}
+
+// enumWords are the values of an enumeration as a file writes them.
+func enumWords(list []any) (words []string) {
+	for _, v := range list {
+		if v != nil {
+			words = append(words, fmt.Sprint(v))
+		}
+	}
+	return words
+}
+
+// typeOfEnum reports a value of another type where one of a few words belongs: quotes would not mend it.
+func (d *document) typeOfEnum(n *yaml.Node, rule RuleID, what string, list []any) {
+	words := enumWords(list)
+	hint := "one of " + listed(words)
+	if slices.Contains(words, n.Value) {
+		hint = "put it in quotes: " + doubleQuoted(n.Value)
+		if _, number := list[0].(float64); number {
+			hint = "write it without quotes: " + n.Value
+		}
+	} else if rule == ruleSignatureScheme {
+		hint = schemeHint(n.Value, len(words)-1)
+	}
+
+	d.errorAt(n, ruleTypeMismatch, fmt.Sprintf("%s cannot be %s, which is %s", what, shown(n), nodeArticle(n)), hint)
+}
+
+// unshipped says why there is no scheme of a provider's name, if that is known.
+func unshipped(name string) string {
+	for _, u := range signature.NotShipped() {
+		for provider := range strings.SplitSeq(u.Provider, ", ") {
+			if fold(provider) == fold(name) {
+				return fmt.Sprintf("%s is not shipped: %s Use instead: %s", provider, u.Reason, u.Instead)
+			}
+		}
+	}
+	return ""
+}
+
+// schemeHint says what there is instead of a scheme that is not known.
+func schemeHint(name string, known int) string {
+	hint := fmt.Sprintf("millwright webhook schemes lists all %d; ", known)
+	if why := unshipped(name); why != "" {
+		return hint + why
+	}
+	return hint + "describe any other with signatureScheme: custom and customScheme"
 }
 
 var boundWords = map[string]string{
@@ -190,11 +237,14 @@ func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
 	}
 
 	near := suggest(key.Value, known)
+	alone := d.misspeltOnce(n, near, known)
 	hint := didYouMean(near, "known keys: "+listed(known))
 	twin, _ := find(n, near)
 	switch {
 	case strings.ContainsFunc(key.Value, isFalseBlank):
 		hint = d.falseBlank(key.Line, key.Line)
+	case near != "" && twin == nil && d.lookalike(key) != "":
+		hint = d.lookalike(key)
 	case near == "":
 		if better := elsewhere(what, key.Value, known); better != "" {
 			hint = better
@@ -207,7 +257,9 @@ func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
 
 	p := d.add(newProblem(d.path, d.spanOf(key), ruleUnknownKey, message, hint).as(severity))
 	if near != "" && twin == nil {
-		p.Fix = d.replace(key, near)
+		if alone { // of two misspelt forms of one key neither is safe to rename
+			p.Fix = d.replace(key, near)
+		}
 		if severity == SeverityError {
 			if d.meant == nil {
 				d.meant = map[meantKey]bool{}
@@ -217,16 +269,39 @@ func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
 	}
 }
 
+// misspeltOnce reports whether only one key of a mapping was probably meant to be near.
+func (d *document) misspeltOnce(n *yaml.Node, near string, known []string) bool {
+	count := 0
+	for i := 0; near != "" && i+1 < len(n.Content) && count < 2; i += 2 {
+		if key := n.Content[i]; key.Value == near || !slices.Contains(known, key.Value) && suggest(key.Value, known) == near {
+			count++
+		}
+	}
+	return count == 1
+}
+
 // meantKey is a key of a mapping that stands there misspelt.
 type meantKey struct {
 	in  *yaml.Node
 	key string
 }
 
-// replace is a fix that writes a plain text in place of a scalar.
+// onOneLine reports whether the bytes from start to end are all of a scalar: they are its text, or its text in
+// quotes. A block scalar or a text that goes on in the next line is more than its first line.
+func (d *document) onOneLine(n *yaml.Node, start, end int) bool {
+	if start >= end || bytes.IndexByte(d.src[start:end], '\n') >= 0 {
+		return false
+	}
+	if n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
+		return end-start >= 2 && d.src[start] == d.src[end-1] && (d.src[start] == '"' || d.src[start] == '\'')
+	}
+	return n.Style == 0 && string(d.src[start:end]) == n.Value
+}
+
+// replace is a fix that writes a plain text in place of a scalar; nil for a scalar of several lines.
 func (d *document) replace(n *yaml.Node, text string) *Fix {
 	start, end := d.extent(n)
-	if start >= end || bytes.IndexByte(d.src[start:end], '\n') >= 0 {
+	if !d.onOneLine(n, start, end) {
 		return nil
 	}
 	if q := d.src[start]; q == '"' || q == '\'' {
@@ -285,6 +360,7 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 		return
 	}
 
+	want = withoutNull(want)
 	word := typeWord(want)
 	if n.Kind == yaml.ScalarNode && n.Style == 0 && n.Value == "" {
 		d.errorAt(
@@ -358,6 +434,21 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 	d.errorAt(n, ruleTypeMismatch, message, hint)
 }
 
+// withoutNull takes null off the types of a key: null stands for an absent key, and hints do not name it.
+func withoutNull(want any) any {
+	list, ok := want.([]any)
+	if !ok {
+		return want
+	}
+
+	left := slices.DeleteFunc(slices.Clone(list), func(v any) bool { return v == "null" })
+	if len(left) == 1 {
+		return left[0]
+	}
+
+	return left
+}
+
 // shown is a scalar as it stands in the file.
 func shown(n *yaml.Node) string {
 	if n.Style != 0 {
@@ -413,7 +504,11 @@ func (d *document) notOneOf(n *yaml.Node, rule RuleID, what string, values []str
 	}
 
 	if near == "" && rule == ruleSignatureScheme {
-		rest = didYouMean(within(n.Value, values), rest)
+		rest = didYouMean(within(n.Value, values), schemeHint(n.Value, len(values)-1))
+	}
+
+	if other := d.lookalike(n); near != "" && other != "" {
+		near, rest = "", other
 	}
 
 	p := d.errorAt(n, rule, fmt.Sprintf("%s cannot be %s", what, shown(n)), didYouMean(near, rest))
@@ -429,6 +524,10 @@ func (d *document) badText(n *yaml.Node, rule RuleID, what, keyword string, cons
 		d.controlCharacter(n, what, r)
 	case rule == ruleSecretName:
 		hint := "a letter or an underscore, then up to 127 letters, digits or underscores"
+		if looksLikeSecret(n.Value) {
+			d.secretValue(n)
+			return
+		}
 		if m := secretReference.FindStringSubmatch(n.Value); m != nil {
 			hint = "write the name alone: " + m[1]
 		}
@@ -452,6 +551,14 @@ func (d *document) badText(n *yaml.Node, rule RuleID, what, keyword string, cons
 			fmt.Sprintf("%s is too long; at most %v characters are allowed", what, constraint["maxLength"]),
 			"",
 		)
+
+	case constraint["pattern"] == aliasPattern:
+		hint := "letters, digits, spaces, dots, underscores and dashes"
+		if utf8.RuneCountInString(strings.TrimSpace(n.Value)) > MaxAlias {
+			hint = fmt.Sprintf("at most %d characters", MaxAlias)
+		}
+
+		d.errorAt(n, rule, fmt.Sprintf("%s cannot be %s", what, shown(n)), hint)
 
 	default:
 		d.errorAt(n, rule, fmt.Sprintf("%s cannot be %s", what, shown(n)), "")

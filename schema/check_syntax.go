@@ -85,6 +85,11 @@ func (p *parseFailure) report() {
 		return
 	}
 
+	if start, ok := p.tooDeep(); ok {
+		p.at(start, start+1, ruleInvalidYAML, fmt.Sprintf("values nest more than %d levels deep", maxYAMLDepth), "")
+		return
+	}
+
 	if start, ok := p.indentTab(); ok {
 		p.at(
 			start,
@@ -168,7 +173,12 @@ func (p *parseFailure) words() (message, hint string) {
 	case strings.Contains(s, "alphabetic or numeric character"):
 		return "a value cannot begin with this character", "a text that begins with * or & goes in quotes"
 	case strings.Contains(s, "could not find expected ':'"):
-		return "this line is neither a key nor part of a value", "write \"key: value\", with a space after the colon"
+		hint = "write \"key: value\", with a space after the colon"
+		if p.d.base == 1 {
+			hint += "; if the prompt begins here, close the front matter above it with a line ---"
+		}
+
+		return "this line is neither a key nor part of a value", hint
 	case strings.Contains(s, "did not find expected key"):
 		return "a key was expected here", "check the indentation of this line, and the quotes of the value before it"
 	case strings.Contains(s, "expected '-' indicator"):
@@ -183,17 +193,26 @@ func (p *parseFailure) words() (message, hint string) {
 		return "a value was expected here", ""
 	case strings.Contains(s, "unexpected end of stream"):
 		return "the text ends inside a value", "close the quote or bracket"
+	case strings.Contains(s, "document start") && p.ended():
+		return "text after the end of the document", "delete the line with ... that ends the document, or what follows it"
 	case strings.Contains(s, "document start"):
 		return "text after the end of the document", "begin this line where the first one begins; a file holds one document"
 	case strings.Contains(s, "exceeded"):
 		return fmt.Sprintf("values nest more than %d levels deep", maxYAMLDepth), ""
 	case strings.Contains(s, "YAML document"), strings.Contains(s, "%YAML"), strings.Contains(s, "directive"):
 		return "YAML directives are not supported", "delete the line that begins with %"
+	case strings.Contains(s, "tab character"):
+		return "a tab in the indentation; YAML indents with spaces only", "replace the tab by spaces"
 	case s == "":
 		return "the text is not valid YAML", ""
 	default:
 		return "the text is not valid YAML: " + s, ""
 	}
+}
+
+// ended reports whether a line with ... ends the document before the text does.
+func (p *parseFailure) ended() bool {
+	return bytes.HasPrefix(p.d.text, []byte("...")) || bytes.Contains(p.d.text, []byte("\n..."))
 }
 
 // lineStart returns the offset in the text at which a line begins, from 1.
@@ -300,6 +319,28 @@ func indentation(text []byte) int {
 	return 0
 }
 
+// tooDeep finds the bracket that opens the first level beyond those allowed, where the parser gave up over the
+// depth.
+func (p *parseFailure) tooDeep() (int, bool) {
+	if !strings.Contains(p.said, "exceeded") {
+		return 0, false
+	}
+
+	depth := 1 // the mapping of the file
+	for i, c := range p.d.text {
+		switch c {
+		case '[', '{':
+			if depth++; depth > maxYAMLDepth {
+				return i, true
+			}
+		case ']', '}':
+			depth--
+		}
+	}
+
+	return 0, false
+}
+
 // indentTab finds a tab in the indentation at or before the line in question.
 func (p *parseFailure) indentTab() (int, bool) {
 	if !strings.Contains(p.said, "tab") && !strings.Contains(p.said, "cannot start any token") {
@@ -309,7 +350,7 @@ func (p *parseFailure) indentTab() (int, bool) {
 	for at, line := 0, 1; at < len(p.d.text) && line <= p.line+1; line++ {
 		text, next := lineAt(p.d.text, at)
 		indent := text[:indentation(text)]
-		if i := bytes.IndexByte(indent, '\t'); i >= 0 && line >= p.line-1 && len(bytes.TrimSpace(text)) > 0 {
+		if i := bytes.IndexByte(indent, '\t'); i >= 0 && line >= p.line-1 {
 			return at + i, true
 		}
 

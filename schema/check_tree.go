@@ -104,13 +104,15 @@ func (c *crossed) references() {
 		}
 
 		near := c.suggest(f.value, names)
-		p := c.report(
-			f.path,
-			f.span(),
-			ruleReference,
-			fmt.Sprintf("the %s %s is not in this tree", kind, quoted(f.value)),
-			didYouMean(near, "add "+clip(place)),
-		)
+		message := fmt.Sprintf("the %s %s is not in this tree", kind, quoted(f.value))
+		if f.kind == factRunner { // it may be one that a hosted service has
+			p := c.report(f.path, f.span(), ruleReference, message+": runs ask for no machine of their own",
+				didYouMean(near, "add "+clip(place)))
+			p.Severity = SeverityWarning
+			continue
+		}
+
+		p := c.report(f.path, f.span(), ruleReference, message, didYouMean(near, "add "+clip(place)))
 		if near != "" {
 			p.Fix = f.fix(near)
 		}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
@@ -29,6 +30,8 @@ func (d *document) automation(name string) Automation {
 		}
 	}
 
+	d.distinctSchedules(nodes)
+
 	if len(d.body) == 0 {
 		d.report(
 			d.spanAt(d.close, d.close+3),
@@ -47,6 +50,10 @@ func (d *document) trigger(n *yaml.Node, m map[string]any, i int) Trigger {
 	_, event := find(n, "event")
 	scheduleKey, schedule := find(n, "schedule")
 	_, filter := find(n, "filter")
+	if isNull(filter) { // as an absent one
+		filter = nil
+	}
+
 	where := "triggers[" + strconv.Itoa(i) + "]"
 	if t.Provider == "" || d.bad[provider] {
 		return t
@@ -67,39 +74,149 @@ func (d *document) trigger(n *yaml.Node, m map[string]any, i int) Trigger {
 			d.webhookFilter(n, filter, m, &t, where)
 		}
 	case providerSchedule:
+		if filter != nil {
+			d.scheduleFilter(filter, &t, where)
+		}
 		if d.eventIs(event, t, eventCronFired) {
 			d.schedule(n, scheduleKey, schedule, m, &t)
 		}
-		if key, _ := find(n, "filter"); key != nil {
-			d.errorAt(key, ruleTrigger, "a schedule trigger takes no filter", "delete this key")
-		}
 
 	default:
-		if near := suggest(t.Provider, []string{providerWebhook, providerSchedule}); near != "" &&
-			editDistance(fold(t.Provider), near) <= 1 {
-			if p := d.errorAt(provider, ruleTrigger, fmt.Sprintf("%s is no provider", quoted(t.Provider)), didYouMean(near, "")); p != nil {
-				p.Fix = d.replace(provider, near)
-			}
+		if d.nearProvider(n, provider, t) || d.nearEvent(event, t) {
 			return t
 		}
-
 		if filter != nil && !d.anyBad(filter) {
 			t.Filter = nodeJSON(filter)
 		}
 
-		d.report(
-			d.spanOf(provider),
-			ruleTriggerNotFired,
-			fmt.Sprintf(
-				"%s/%s is not fired by this server",
-				clip(t.Provider),
-				clip(t.Event),
-			),
-			"the trigger is kept; webhook/received and schedule/cron_fired are fired here",
-		)
+		d.notFired(provider, fmt.Sprintf("%s/%s is not fired by this server", clip(t.Provider), clip(t.Event)))
 	}
 
 	return t
+}
+
+func (d *document) notFired(n *yaml.Node, message string) {
+	d.report(d.spanOf(n), ruleTriggerNotFired, message,
+		"the trigger is kept; webhook/received and schedule/cron_fired are fired here")
+}
+
+// providerEvents are the providers that definitions name, with their events.
+var providerEvents = map[string][]string{
+	providerWebhook:  {eventReceived},
+	providerSchedule: {eventCronFired},
+	"factory":        nil,
+	"github": {
+		"push", "issue_created", "issue_labeled", "issue_assigned", "issue_mentioned",
+		"pull_request_opened", "pull_request_ready", "pull_request_closed", "pull_request_merged",
+		"pull_request_labeled", "pull_request_synchronized", "pull_request_reopened", "pull_request_assigned",
+		"pull_request_mentioned", "pull_request_review_requested", "pull_request_review_submitted",
+		"check_suite_completed", "workflow_run_completed", "check_run_rerequested", "check_suite_rerequested",
+	},
+	"gitlab": {"merge_request", "push", "bot_mentioned"},
+	"linear": {
+		"issue_created", "issue_labeled", "issue_state_changed", "issue_assigned", "comment_created",
+		"agent_session_created",
+	},
+	"jira": {"issue_created", "issue_labeled", "status_changed", "agent_session_created"},
+	"slack": {
+		"app_mention", "message_posted", "message_dm", "message_im", "message_mpim", "reaction_added",
+		"member_joined_channel",
+	},
+}
+
+// nearProvider reports a provider that was probably meant to be another, and whether it is one: a misspelt
+// name, or any unknown one whose filter has webhook_ids.
+func (d *document) nearProvider(trigger, n *yaml.Node, t Trigger) bool {
+	if _, known := providerEvents[t.Provider]; known {
+		return false
+	}
+
+	near := suggest(t.Provider, sortedKeys(providerEvents))
+	if near != "" && editDistance(fold(t.Provider), near) > 1+len(near)/6 {
+		near = ""
+	}
+
+	if ids, _ := find(child(trigger, "filter"), "webhook_ids"); ids != nil {
+		near = providerWebhook
+	}
+
+	if near == "" {
+		return false
+	}
+
+	p := d.errorAt(n, ruleTrigger, fmt.Sprintf("there is no provider %s", quoted(t.Provider)), didYouMean(near, ""))
+	if p != nil {
+		p.Fix = d.replace(n, near)
+	}
+
+	return true
+}
+
+// nearEvent reports an event that was probably meant to be another of its provider, and whether it is one.
+func (d *document) nearEvent(n *yaml.Node, t Trigger) bool {
+	events := providerEvents[t.Provider]
+	near := suggest(t.Event, events)
+	if n == nil || d.bad[n] || near == "" || slices.Contains(events, t.Event) ||
+		editDistance(fold(t.Event), fold(near)) > 1+len(near)/6 {
+		return false
+	}
+
+	p := d.errorAt(n, ruleTrigger, fmt.Sprintf("provider %s has no event %s", t.Provider, quoted(t.Event)), didYouMean(near, ""))
+	if p != nil {
+		p.Fix = d.replace(n, near)
+	}
+
+	return true
+}
+
+// scheduleFilter reads the filter of a schedule trigger: schedules that a hosted service has.
+func (d *document) scheduleFilter(n *yaml.Node, t *Trigger, where string) {
+	if n.Kind != yaml.MappingNode || d.anyBad(n) {
+		return
+	}
+
+	d.unknownKeys(n, []string{"schedule_ids"}, where+".filter")
+	key, ids := find(n, "schedule_ids")
+	if key == nil {
+		return
+	}
+
+	where += ".filter.schedule_ids"
+	if ids.Kind != yaml.SequenceNode || len(ids.Content) == 0 {
+		d.errorAt(ids, ruleTrigger, where+" takes a list of schedules", "")
+		return
+	}
+
+	for _, id := range ids.Content {
+		if id.Kind != yaml.ScalarNode || id.Value == "" || id.Style == 0 && classify(id.Value) != scalarString {
+			d.errorAt(id, ruleTypeMismatch, where+" takes strings", "")
+			return
+		}
+	}
+
+	t.Filter = nodeJSON(n)
+}
+
+// distinctSchedules refuses two schedules of one name in an automation: runs could not tell them apart.
+func (d *document) distinctSchedules(triggers *yaml.Node) {
+	if triggers == nil || triggers.Kind != yaml.SequenceNode {
+		return
+	}
+
+	first := map[string]*yaml.Node{}
+	for _, trigger := range triggers.Content {
+		name := child(child(trigger, "schedule"), "name")
+		if name == nil || name.Kind != yaml.ScalarNode || name.Value == "" || d.bad[name] {
+			continue
+		}
+		if other := first[name.Value]; other != nil {
+			d.errorAt(name, ruleSchedule, fmt.Sprintf("the name %s is already that of the schedule on line %d",
+				quoted(name.Value), other.Line+d.base), "give one of the two another name")
+			continue
+		}
+
+		first[name.Value] = name
+	}
 }
 
 func (d *document) eventIs(n *yaml.Node, t Trigger, want string) bool {
@@ -136,7 +253,12 @@ func (d *document) webhookFilter(trigger, filter *yaml.Node, m map[string]any, t
 
 	d.unknownKeys(filter, []string{"payload", "webhook_ids"}, where+".filter")
 	_, ids := find(filter, "webhook_ids")
-	list, isList := fm["webhook_ids"].([]any)
+	value := fm["webhook_ids"]
+	if set, ok := value.(map[string]any); ok && len(ids.Content) == 2 && set["in"] != nil {
+		ids, value = child(ids, "in"), set["in"] // {in: [...]} is the list
+	}
+
+	list, isList := value.([]any)
 	switch {
 	case ids == nil && d.meant[meantKey{filter, "webhook_ids"}]:
 	case ids == nil:
@@ -147,12 +269,12 @@ func (d *document) webhookFilter(trigger, filter *yaml.Node, m map[string]any, t
 		key, _ := find(filter, "webhook_ids")
 		d.errorAt(key, ruleWebhookIDs, where+".filter.webhook_ids has no value", "list the UIDs of the webhooks")
 	case !isList:
-		d.errorAt(
-			ids,
-			ruleWebhookIDs,
-			where+".filter.webhook_ids takes a list of UIDs, not "+nodeArticle(ids),
-			"write ["+shown(ids)+"]",
-		)
+		hint := "list the UIDs of the webhooks"
+		if ids.Kind == yaml.ScalarNode {
+			hint = "write [" + shown(ids) + "]"
+		}
+
+		d.errorAt(ids, ruleWebhookIDs, where+".filter.webhook_ids takes a list of UIDs, not "+nodeArticle(ids), hint)
 
 	case len(list) == 0:
 		d.errorAt(

@@ -28,7 +28,9 @@ func (d *document) webhook(name string) Webhook {
 		w.AuthMode = AuthToken
 	}
 
-	if n := d.value("secretName"); n != nil && w.SecretName != "" && !d.bad[n] {
+	if n := d.value("secretName"); n != nil && looksLikeSecret(w.SecretName) {
+		d.secretValue(n)
+	} else if n != nil && w.SecretName != "" && !d.bad[n] {
 		d.fact(factSecret, n, w.SecretName)
 		if n := len(d.facts); n > 0 {
 			d.facts[n-1].urlToken, d.facts[n-1].token = w.AuthMode == AuthURLToken, w.AuthMode == AuthToken

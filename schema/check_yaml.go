@@ -62,6 +62,7 @@ func (d *document) parse() {
 		return
 	}
 
+	d.bang = bytes.IndexByte(d.text, '!') >= 0
 	data := d.convert(root, 0)
 	if root.Kind != yaml.MappingNode {
 		d.errorAt(
@@ -154,8 +155,25 @@ func (d *document) falseBlank(from, to int) string {
 	return ""
 }
 
+// lookalike names the first letter of a word that is not ASCII, when the word would be known without it.
+func (d *document) lookalike(n *yaml.Node) string {
+	start, _ := d.extent(n)
+	if n.Style != 0 {
+		start++
+	}
+
+	for i, r := range n.Value {
+		if r >= utf8.RuneSelf {
+			line, column := d.position(start + i)
+			return fmt.Sprintf("the character at %d:%d is U+%04X, which only looks like another: type it anew", line, column, r)
+		}
+	}
+
+	return ""
+}
+
 func isFalseBlank(r rune) bool {
-	return r == 0xa0 || r >= 0x2000 && r <= 0x200f || r == 0x202f || r == 0x2060 || r == 0x3000 || r == 0xff1a
+	return r == 0xa0 || r >= 0x2000 && r <= 0x200f || r == 0x202f || r == 0x2060 || r == 0xad || r == 0x3000 || r == 0xff1a
 }
 
 // decode reads the first document, and the place of a second if there is one.
@@ -190,6 +208,10 @@ func decode(text []byte) (first, second *yaml.Node, err error) {
 // checkText refuses characters that readers of YAML and editors treat
 // differently, before the parser sees them.
 func (d *document) checkText() bool {
+	if d.directive() {
+		return false
+	}
+
 	for i := 0; i < len(d.text); {
 		c := d.text[i]
 		if c >= ' ' && c < utf8.RuneSelf && c != 0x7f || c == '\n' || c == '\t' {
@@ -217,6 +239,15 @@ func (d *document) checkText() bool {
 			what = "byte-order mark inside the text"
 		}
 
+		if wide := wideEncoding(d.src); r == 0 && wide != "" {
+			d.report(fileSpan(), ruleNotUTF8, "the file is "+wide, "save it as UTF-8")
+			return false
+		}
+		if r == '\r' && bytes.IndexByte(d.src, '\n') < 0 {
+			d.report(fileSpan(), ruleInvalidYAML, "the lines of the file end with carriage returns", "save it with LF line ends")
+			return false
+		}
+
 		d.report(d.spanAt(d.at+i, d.at+i+n), ruleInvalidYAML,
 			fmt.Sprintf("%s U+%04X is not allowed here", what, r),
 			fmt.Sprintf(`delete it, or write it as "\u%04x" in a double-quoted string`, r))
@@ -226,10 +257,30 @@ func (d *document) checkText() bool {
 	return true
 }
 
+// directive refuses lines such as %YAML 1.1 before the document: they change how the rest is read.
+func (d *document) directive() bool {
+	for at := 0; at < len(d.text); {
+		line, next := lineAt(d.text, at)
+		trimmed := bytes.TrimSpace(line)
+		if len(trimmed) > 0 && trimmed[0] == '%' && line[0] == '%' {
+			d.report(d.spanAt(d.at+at, d.at+at+lineLen(line)), ruleInvalidYAML,
+				"YAML directives are not supported", "delete the line that begins with %")
+			return true
+		}
+		if len(trimmed) > 0 && trimmed[0] != '#' {
+			return false
+		}
+
+		at = next
+	}
+
+	return false
+}
+
 // convert turns a node into the value it stands for: map[string]any, []any,
 // string, json.Number, bool or nil.
 func (d *document) convert(n *yaml.Node, depth int) any {
-	if depth > maxYAMLDepth {
+	if depth >= maxYAMLDepth && n.Kind != yaml.ScalarNode {
 		d.errorAt(n, ruleInvalidYAML, fmt.Sprintf("values nest more than %d levels deep", maxYAMLDepth), "")
 		return nil
 	}
@@ -274,6 +325,10 @@ func (d *document) checkProperties(n *yaml.Node) bool {
 			"delete the anchor, and write the value out where it is used",
 		)
 
+	case n.Style&yaml.TaggedStyle == 0 && d.bareTag(n):
+		d.errorAt(n, ruleYAMLTag, "the tag ! is not allowed", "delete the tag; put a string in quotes")
+		return false
+
 	case n.Style&yaml.TaggedStyle != 0:
 		d.errorAt(
 			n,
@@ -287,6 +342,15 @@ func (d *document) checkProperties(n *yaml.Node) bool {
 	}
 
 	return false
+}
+
+// bareTag reports whether a value has the tag "!", which the parser drops.
+func (d *document) bareTag(n *yaml.Node) bool {
+	if n.Kind != yaml.ScalarNode || !d.bang {
+		return false
+	}
+	start := min(d.offset(n.Line, n.Column), len(d.src))
+	return bytes.HasPrefix(d.src[start:], []byte("!"))
 }
 
 func shortTag(tag string) string {

@@ -26,6 +26,7 @@ type document struct {
 	close int                 // byte offset of the closing fence, of front matter
 
 	meant    map[meantKey]bool // keys that an unknown one was probably meant to be
+	bang     bool              // there is a "!" in the text, which may be a tag
 	loose    bool              // unknown keys are warnings
 	parseErr error
 	facts    []fact

@@ -54,6 +54,7 @@ type Execution struct {
 	Secrets       []string                   `json:"secrets,omitzero"`
 	MCPServers    map[string]json.RawMessage `json:"mcpServers,omitzero"`
 	WorkerHost    string                     `json:"workerHost,omitempty"`
+	NoWorkerHost  bool                       `json:"noWorkerHost,omitempty"` // workerHost: null, which clears an inherited one
 }
 
 // Harness names the program that does a run's work.
@@ -128,6 +129,7 @@ func (f *Factory) Resolve(a Automation) (exec Execution, basePrompt, agentName s
 	}
 
 	exec = exec.with(a.Execution)
+	exec.NoWorkerHost = false
 	if f != nil && f.File != nil {
 		exec.Secrets = union(f.File.Secrets, exec.Secrets)
 		exec.MCPServers = merged(f.File.MCPServers, exec.MCPServers)
@@ -161,7 +163,7 @@ func (e Execution) with(o Execution) Execution {
 	if o.MCPServers != nil {
 		e.MCPServers = o.MCPServers
 	}
-	if o.WorkerHost != "" {
+	if o.WorkerHost != "" || o.NoWorkerHost {
 		e.WorkerHost = o.WorkerHost
 	}
 

@@ -23,8 +23,11 @@ func (f *fact) span() span {
 	return span{int(f.line), int(f.col), int(f.endLine), int(f.endCol)}
 }
 
-// fix puts text in the place of the value, in the same quotes.
+// fix puts text in the place of the value, in the same quotes; nil for a value of several lines.
 func (f *fact) fix(text string) *Fix {
+	if f.start == f.end {
+		return nil
+	}
 	if f.quote != 0 {
 		text = string(f.quote) + text + string(f.quote)
 	}
@@ -75,6 +78,8 @@ func (d *document) fact(kind factKind, n *yaml.Node, value string) {
 		line: int32(s.line), col: int32(s.col), endLine: int32(s.endLine), endCol: int32(s.endCol),
 	}
 	switch {
+	case !d.onOneLine(n, start, end):
+		f.end = f.start
 	case n.Style&yaml.DoubleQuotedStyle != 0:
 		f.quote = '"'
 	case n.Style&yaml.SingleQuotedStyle != 0:

@@ -268,7 +268,7 @@ func (c *filterCompiler) set(v *value, path []string, name string) []value {
 			c.problem(
 				append(path[:len(path):len(path)], strconv.Itoa(i)),
 				"a value is a string, a number, true, false or null, not "+k.article(),
-				"",
+				"list the values themselves: there are no operators but in, not_in and exists",
 			)
 		}
 	}

@@ -76,8 +76,13 @@ var missingHints = map[string]string{
 
 	"schemaVersion": "write schemaVersion: " + SchemaVersion,
 	"name":          "write a name, for example: name: Payments",
-	"repositories":  "list the repositories: - owner: acme, name: shop; [] for none",
+	"repositories":  "list the repositories, for example: [{owner: acme, name: shop}]",
 	"agentDefaults": "say what runs use, for example: agentDefaults: {model: auto}",
+	"platform":      "name the machine, for example: platform: {os: linux, linux: {dockerImage: debian:13}}",
+	"linux":         "name the image, for example: linux: {dockerImage: debian:13}",
+	"dockerImage":   "name the image that runs execute in, for example: dockerImage: debian:13",
+	"version":       `name the version, for example: version: "14"`,
+	"memoryGb":      "say how much memory goes with the processors, for example: memoryGb: 8",
 	"alg":           "say how it signs, for example: alg: hmac-sha256",
 	"header":        "name the header that carries it, for example: X-Acme-Signature",
 }

@@ -28,19 +28,25 @@ const (
 // limits are the lengths by the names that the JSON Schemas have for them.
 var limits = map[string]int{
 	"label": MaxLabel, "model": MaxModel, "harness": MaxHarness, "reasoning": MaxReasoning, "environment": MaxEnvironment,
-	"runner": MaxRunner, "workerHost": MaxWorkerHost, "scheduleName": MaxScheduleName, "alias": MaxAlias, "word": MaxWord,
+	"runner": MaxRunner, "workerHost": MaxWorkerHost, "scheduleName": MaxScheduleName, "word": MaxWord,
 	"reference": MaxReference, "description": MaxDescription, "command": MaxCommand, "name": MaxNameBytes,
 }
 
 // The patterns of texts without control characters: of one line, and of several.
 const (
 	linePattern = `^[^\x00-\x1f\x7f-\x9f]*$`
-	textPattern = `^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$`
+	// aliasPattern leaves room for blanks at both ends, which are no part of an alias.
+	aliasPattern = `^ *[\p{L}\p{M}\p{N} ._-]{0,60} *$`
+	textPattern  = `^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]*$`
 )
 
 // fillLimits puts lengths and patterns into the text of a JSON Schema in place of their names.
 func fillLimits(text string) string {
-	pairs := []string{`"@line"`, inJSON(linePattern), `"@text"`, inJSON(textPattern)}
+	pairs := []string{
+		`"@line"`, inJSON(linePattern), `"@text"`, inJSON(textPattern),
+		`"@alias"`, inJSON(aliasPattern), `"@cron"`, inJSON(cronPattern()),
+		`"@secretValue"`, inJSON(secretPattern), `"@digest"`, inJSON(digestPattern),
+	}
 	for name, limit := range limits {
 		pairs = append(pairs, `"@max `+name+`"`, fmt.Sprint(limit))
 	}

@@ -460,7 +460,7 @@ func TestFilesFS(t *testing.T) {
 func TestLimits(t *testing.T) {
 	files := make([]schema.File, 0, schema.MaxFiles+2)
 	for i := range schema.MaxFiles {
-		files = append(files, schema.File{Path: fmt.Sprintf("runners/r%d.yaml", i), Content: "description: x\n"})
+		files = append(files, schema.File{Path: fmt.Sprintf("runners/r%d.yaml", i), Content: "platform: {os: macos}\n"})
 	}
 	for i := range 100 {
 		files = append(files, schema.File{Path: fmt.Sprintf("docs/d%d.md", i), Content: "not counted"})

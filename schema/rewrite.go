@@ -9,7 +9,7 @@ import (
 // src, and leaves every other byte as it is. ids gives the new UID for a
 // webhook's file name (as in webhooks/<name>.yaml, written with or without the
 // directory and the ending) or for a UID that stands there now; entries it does
-// not have stay. Path is the file's path in the tree, for the error that says
+// not have stay. A file that would not be better than before is returned unchanged, with an error. Path is the file's path in the tree, for the error that says
 // why a file cannot be read; such a file is returned unchanged.
 func RewriteWebhookIDs(src []byte, filePath string, ids map[string]string) ([]byte, error) {
 	d := &document{path: filePath, src: src}
@@ -37,9 +37,20 @@ func RewriteWebhookIDs(src []byte, filePath string, ids map[string]string) ([]by
 			uid, ok = ids[name], true
 		}
 		if ok && uid != f.value {
-			fixes = append(fixes, *f.fix(uid))
+			fix := f.fix(uid)
+			if fix == nil {
+				return src, fmt.Errorf("%s:%d:%d: this entry of webhook_ids stands on several lines: write it on one",
+					clean(filePath), f.line, f.col)
+			}
+
+			fixes = append(fixes, *fix)
 		}
 	}
 
-	return ApplyFixes(src, fixes), nil
+	out := ApplyFixes(src, fixes)
+	if len(fixes) > 0 && !better(filePath, src, out) {
+		return src, fmt.Errorf("%s: the UIDs cannot be put in without damage: write them by hand", clean(filePath))
+	}
+
+	return out, nil
 }

@@ -22,6 +22,7 @@ const (
 	ruleYAMLKey
 	ruleFrontMatter
 	ruleEmptyPrompt
+	ruleHiddenText
 	ruleUnknownKey
 	ruleMissingKey
 	ruleTypeMismatch
@@ -177,6 +178,13 @@ var rules = [...]Rule{
 		Code: "empty-prompt", Severity: SeverityError,
 		Title: "an automation without a prompt",
 		Doc:   "The text below the front matter is what a run is told to do.",
+	},
+	ruleHiddenText: {
+		Code: "hidden-text", Severity: SeverityWarning,
+		Title: "text that readers do not see as an agent does",
+		Doc: "A reviewer sees another text than the agent: characters that change the order in which text " +
+			"is shown (U+202A to U+202E, U+2066 to U+2069) or that are not shown at all, a prompt in which " +
+			"nothing can be seen, and a second front matter block, which is part of the prompt and sets nothing.",
 	},
 	ruleUnknownKey: {
 		Code: "unknown-key", Severity: SeverityError,

@@ -41,11 +41,17 @@ func litter(name string) bool {
 		(strings.HasPrefix(name, "._") || strings.HasPrefix(name, ".#") || !isAlnum(append([]byte(name), 0)[1]) || stem(name) == "")
 }
 
+// nameless reports whether a file has dots alone before the ending of a definition: .yaml, ..yaml.
+func nameless(e fs.DirEntry) bool {
+	name := e.Name()
+	return !e.IsDir() && isYAML(name) && strings.Trim(stem(name), ".") == ""
+}
+
 // flat reads webhooks/ or runners/: one YAML file for each resource.
 func (t *tree) flat(dir string, kind fileKind) error {
 	list, err := t.list(dir, func(e fs.DirEntry) bool {
 		name := e.Name()
-		return !litter(name) &&
+		return (!litter(name) || nameless(e)) &&
 			(isYAML(name) || name[0] != '.' && (e.IsDir() || path.Ext(name) == ".json" || e.Type()&fs.ModeSymlink != 0 && path.Ext(name) == ""))
 	})
 	if err != nil {
@@ -55,6 +61,11 @@ func (t *tree) flat(dir string, kind fileKind) error {
 	for _, e := range list {
 		p := dir + "/" + e.Name()
 		switch {
+		case nameless(e):
+			t.report(p, ruleInvalidName, "the file has no name before its ending", "rename it")
+		case e.IsDir() && isYAML(e.Name()):
+			t.report(p, ruleUnsupportedPath, "this is a directory; a file belongs here", "")
+			err = t.nested(p, dir, 1)
 		case e.IsDir():
 			err = t.nested(p, dir, 1)
 		case path.Ext(p) == "": // it may lead to a directory of definitions

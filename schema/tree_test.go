@@ -35,7 +35,7 @@ func TestPaths(t *testing.T) {
 		{"webhooks/.a.yaml.swp", "", ""},
 		{"webhooks/._a.yaml", "\x00", ""},
 		{"webhooks/.#a.yaml", "", ""},
-		{"webhooks/.yaml", "", ""},
+		{"webhooks/.yaml", "", "invalid-name"},
 		{"webhooks/.a.yaml", hook, "invalid-name"},
 		{"webhooks/a b.yaml", hook, "invalid-name"},
 		{"webhooks/é.yaml", hook, "invalid-name"},
@@ -74,7 +74,7 @@ func TestPaths(t *testing.T) {
 		{"agents/a/skills/s/skill.md", skill, "unsupported-path: agents/a/skills/s/SKILL.md"},
 		{"agents/a/skills/s.md", skill, "unsupported-path: agents/a/skills/s/SKILL.md"},
 		{"agents/a/skill/s/SKILL.md", skill, "unsupported-path: agents/a/skills/s/SKILL.md"},
-		{"runners/a.yaml", "description: x\n", ""},
+		{"runners/a.yaml", "platform: {os: macos}\n", ""},
 		{"runners/a.yml", "description: x\n", "unsupported-path: runners/a.yaml"},
 		{"runner/a.yaml", "description: x\n", "unsupported-path: runners/a.yaml"},
 		{"runner/main.go", "", ""},
@@ -111,7 +111,7 @@ func TestPaths(t *testing.T) {
 }
 
 func TestNamesThatCollide(t *testing.T) {
-	r := load(t, nil, "webhooks/a.yaml", "secretName: A\n", "webhooks/A.yaml", "secretName: A\n", "runners/a.yaml", "description: x\n",
+	r := load(t, nil, "webhooks/a.yaml", "secretName: A\n", "webhooks/A.yaml", "secretName: A\n", "runners/a.yaml", "platform: {os: macos}\n",
 		"agents/x/agent.md", "---\n---\n", "agents/x/skills/S/SKILL.md", "---\n---\n", "agents/X/agent.md", "---\n---\n", "agents/X/skills/s/SKILL.md", "---\n---\n", "skills/s/SKILL.md", "---\n---\n")
 	if got := codes(r); !slices.Equal(got, []string{"duplicate-name", "duplicate-name", "duplicate-name"}) {
 		t.Errorf("%s", output(r))
@@ -174,7 +174,7 @@ func TestOddFiles(t *testing.T) {
 		t.Skip(err)
 	}
 	r := schema.Load(os.DirFS(dir), nil)
-	if got := codes(r); !slices.Equal(got, []string{"unsupported-path", "unsupported-path"}) {
+	if got := codes(r); !slices.Equal(got, []string{"unsupported-path", "unsupported-path", "unsupported-path"}) {
 		t.Errorf("%s", output(r))
 	}
 }

@@ -18,6 +18,10 @@ func AutomationFile(a Automation) ([]byte, error) {
 	}
 
 	dropDefault(keys, "enabled", true)
+	delete(keys, "noWorkerHost")
+	if a.NoWorkerHost {
+		keys["workerHost"] = nil
+	}
 
 	// The writer passes numbers through float64, which would change a filter:
 	// filters are put in afterwards, as JSON, which is YAML too.

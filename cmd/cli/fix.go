@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"millwright/schema"
 )
@@ -54,14 +53,8 @@ func (v *validation) mendFile(at loadedAt, file string, problems []schema.Proble
 		return 0, errors.New("it has changed meanwhile: run the command again")
 	}
 
-	slices.SortStableFunc(problems, func(a, b schema.Problem) int { return a.Fix.Start - b.Fix.Start })
-	var fixes []schema.Fix
-	for _, p := range problems {
-		if len(fixes) > 0 && p.Fix.Start < fixes[len(fixes)-1].End { // it may still be there next time
-			continue
-		}
-
-		fixes = append(fixes, *p.Fix)
+	text, mended := schema.Mend(file, src, problems)
+	for _, p := range mended {
 		fmt.Fprintf(
 			v.Err,
 			"fixed %s:%d:%d: %s → %s [%s]\n",
@@ -74,5 +67,9 @@ func (v *validation) mendFile(at loadedAt, file string, problems []schema.Proble
 		)
 	}
 
-	return len(fixes), replaceFile(name, schema.ApplyFixes(src, fixes))
+	if len(mended) == 0 {
+		return 0, nil
+	}
+
+	return len(mended), replaceFile(name, text)
 }

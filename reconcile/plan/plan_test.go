@@ -379,7 +379,7 @@ func TestEveryKindIsPlanned(t *testing.T) {
 		"agents/boss/agent.md":          "---\nagentType: FOREMAN\n---\nLead.\n",
 		"agents/boss/skills/s/SKILL.md": "---\nname: s\ndescription: d\n---\nOne.\n",
 		"skills/s/SKILL.md":             "---\nname: s\ndescription: d\n---\nAll.\n",
-		"runners/big.yaml":              "description: big\n",
+		"runners/big.yaml":              "platform: {os: macos}\n",
 		"webhooks/w.yaml":               hook("A"),
 	}
 	p := b.apply(full, "r1")
