@@ -106,7 +106,12 @@ func (s *service) listAutomations(ctx context.Context, in *struct {
 
 func newAutomation(cur state.Current, hooks []state.Webhook, a schema.Automation) Automation {
 	out := Automation{
-		UID: cur.UIDs[state.ResourceKey("automation", a.Name)], Name: a.Name, Enabled: a.Enabled, Agent: a.Agent, File: a.Path, Line: max(a.Line, 1),
+		UID:      cur.UIDs[state.ResourceKey("automation", a.Name)],
+		Name:     a.Name,
+		Enabled:  a.Enabled,
+		Agent:    a.Agent,
+		File:     a.Path,
+		Line:     max(a.Line, 1),
 		Triggers: []AutomationTrigger{}, Webhooks: []SelectedWebhook{}, WhyNot: []string{},
 	}
 	selected := map[string]bool{}

@@ -87,9 +87,22 @@ func (s *service) registerDeliveries() {
 
 func newDelivery(d state.Delivery, runs []state.DeliveryRun) Delivery {
 	return Delivery{
-		DeliveryID: d.UID, Outcome: string(d.Outcome), Label: d.Outcome.Label(), Reason: d.Reason, SizeBytes: d.Size, SizeBytesMax: d.SizeMax,
-		ReceivedAt: d.Received, LastReceivedAt: d.Last, Count: d.Count, Identity: d.Identity, IdentitySource: string(d.IdentitySource),
-		Sender: d.Sender, Event: d.Event, DuplicateOf: d.DuplicateOf, ReplayOf: d.ReplayOf, Runs: deliveryRuns(runs),
+		DeliveryID:     d.UID,
+		Outcome:        string(d.Outcome),
+		Label:          d.Outcome.Label(),
+		Reason:         d.Reason,
+		SizeBytes:      d.Size,
+		SizeBytesMax:   d.SizeMax,
+		ReceivedAt:     d.Received,
+		LastReceivedAt: d.Last,
+		Count:          d.Count,
+		Identity:       d.Identity,
+		IdentitySource: string(d.IdentitySource),
+		Sender:         d.Sender,
+		Event:          d.Event,
+		DuplicateOf:    d.DuplicateOf,
+		ReplayOf:       d.ReplayOf,
+		Runs:           deliveryRuns(runs),
 	}
 }
 

@@ -154,7 +154,11 @@ func (s *service) editOnce(
 	next := difference(d.head.Number, before, d.files)
 	if len(next.Write)+len(next.Delete)+len(d.secrets) == 0 {
 		return edited{attempt: state.Attempt{
-			FactoryUID: factoryUID, Started: started, Finished: time.Now().UTC(), Revision: d.head.Revision, Outcome: state.OutcomeUnchanged,
+			FactoryUID: factoryUID,
+			Started:    started,
+			Finished:   time.Now().UTC(),
+			Revision:   d.head.Revision,
+			Outcome:    state.OutcomeUnchanged,
 		}}, nil
 	}
 
@@ -207,7 +211,13 @@ func (s *service) editOnce(
 	}
 
 	return edited{state.Attempt{
-		FactoryUID: factoryUID, Started: started, Finished: time.Now().UTC(), Revision: revision, Outcome: outcome, Counts: app.Counts, Problems: app.Problems,
+		FactoryUID: factoryUID,
+		Started:    started,
+		Finished:   time.Now().UTC(),
+		Revision:   revision,
+		Outcome:    outcome,
+		Counts:     app.Counts,
+		Problems:   app.Problems,
 	}, p.WebhookUIDs}, nil
 }
 
@@ -231,7 +241,8 @@ func (s *service) draft(ctx context.Context, factoryUID string, e editing) (*dra
 	if head.Number == 0 && f.Applied.ID != "" && !f.Applied.Managed && !e.whole {
 		return nil, api.Problem(
 			"conflict",
-			"factory %q has no stored definition yet, and the applied one came from another source: import its files first",
+			"factory %q has no stored definition yet, and the applied one came from another source: "+
+				"import its files first",
 			f.Name,
 		)
 	}
@@ -315,7 +326,8 @@ func checkManagedFiles(all map[string]string) ([]schema.File, error) {
 		case !validPath(p) || len(p) > maxPathBytes || strings.Count(p, "/") >= maxPathDepth:
 			return nil, api.InvalidField(
 				"path",
-				"%q is not a valid path: want a relative path with forward slashes, at most %d elements and %d bytes",
+				"%q is not a valid path: want a relative path with forward slashes, at most %d elements "+
+					"and %d bytes",
 				p,
 				maxPathDepth,
 				maxPathBytes,

@@ -173,7 +173,10 @@ func (s *service) describeFactory(ctx context.Context, uid string) (Factory, err
 		Source: newSource(f.Source),
 		Sync: FactorySync{
 			State: string(f.SyncState), AttemptedRevision: f.Attempted.ID, AppliedRevision: f.Applied.ID,
-			LastAppliedAt: f.LastApplied, LastAttemptedAt: f.LastAttempted, Problems: problems(f.Problems), Message: f.Message,
+			LastAppliedAt:   f.LastApplied,
+			LastAttemptedAt: f.LastAttempted,
+			Problems:        problems(f.Problems),
+			Message:         f.Message,
 		},
 		Counts: FactoryCounts{
 			Webhooks: len(cur.Webhooks), Automations: len(cur.Tree.Automations), Agents: len(cur.Tree.Agents),
@@ -250,9 +253,17 @@ type SyncRequest struct {
 
 func newSync(a state.Attempt) Sync {
 	return Sync{
-		Source:    newSource(a.Source),
-		StartedAt: a.Started, FinishedAt: a.Finished, Outcome: string(a.Outcome), Revision: a.Revision.ID, Author: a.Revision.Author,
-		Subject: a.Revision.Subject, CommittedAt: a.Revision.At, Counts: SyncCounts(a.Counts), Problems: problems(a.Problems), Message: a.Message,
+		Source:      newSource(a.Source),
+		StartedAt:   a.Started,
+		FinishedAt:  a.Finished,
+		Outcome:     string(a.Outcome),
+		Revision:    a.Revision.ID,
+		Author:      a.Revision.Author,
+		Subject:     a.Revision.Subject,
+		CommittedAt: a.Revision.At,
+		Counts:      SyncCounts(a.Counts),
+		Problems:    problems(a.Problems),
+		Message:     a.Message,
 	}
 }
 

@@ -38,7 +38,10 @@ func (s *service) registerListen() {
 		api.EventStream(api.Explained(
 			api.Operation(http.MethodGet, path+"/events", "streamDeliveries", state.RoleViewer,
 				"Follow the accepted deliveries of a webhook"),
-			"Server-sent events: first listening, without data, then delivery with a Delivery for each accepted delivery. While a key of role runner has an open stream, and for a minute after, the server stores headers for getDeliveryRequest. A resumed stream may repeat deliveries of the last half minute: compare their IDs.",
+			"Server-sent events: first listening, without data, then delivery with a Delivery for each "+
+				"accepted delivery. While a key of role runner has an open stream, and for a minute "+
+				"after, the server stores headers for getDeliveryRequest. A resumed stream may repeat "+
+				"deliveries of the last half minute: compare their IDs.",
 		)),
 		s.listen,
 	)
@@ -51,7 +54,10 @@ func (s *service) registerListen() {
 			state.RoleRunner,
 			"Get an accepted delivery as it was sent",
 		),
-		"The request in the form of HTTP/1.1: request line, stored headers, an empty line, and the body byte for byte. Credentials are omitted, and {token} replaces a token in the URL. Signatures are included: a reader can send the request again under another ID. Outsiders wrote the content: do not trust it.",
+		"The request in the form of HTTP/1.1: request line, stored headers, an empty line, and the body "+
+			"byte for byte. Credentials are omitted, and {token} replaces a token in the URL. Signatures "+
+			"are included: a reader can send the request again under another ID. Outsiders wrote the "+
+			"content: do not trust it.",
 	)
 
 	op.Responses = map[string]*huma.Response{"200": {
@@ -90,7 +96,10 @@ func (s *service) request(ctx context.Context, in *DeliveryUID) (*requestOutput,
 	text.Write(body)
 	return &requestOutput{
 		ContentType: "message/http", ContentDisposition: `attachment; filename="` + d.UID + `.http"`,
-		NoSniff: "nosniff", Policy: "default-src 'none'; sandbox", CacheControl: "private, no-store", Body: text.Bytes(),
+		NoSniff:      "nosniff",
+		Policy:       "default-src 'none'; sandbox",
+		CacheControl: "private, no-store",
+		Body:         text.Bytes(),
 	}, nil
 }
 

@@ -87,7 +87,8 @@ func editOperation(method, path, id, summary string) huma.Operation {
 	return api.Explained(
 		api.Also(api.Operation(method, "/factory/{uid}"+path, id, state.RoleAdmin, summary),
 			http.StatusConflict, http.StatusUnprocessableEntity),
-		"Only for managed factories; for others the answer names the file to edit. The edit is in force when the answer comes. An edit with errors changes nothing; the answer lists them in errors.",
+		"Only for managed factories; for others the answer names the file to edit. The edit is in force "+
+			"when the answer comes. An edit with errors changes nothing; the answer lists them in errors.",
 	)
 }
 
@@ -112,8 +113,11 @@ func (s *service) createWebhook(ctx context.Context, in *struct {
 		}
 
 		w := schema.Webhook{
-			Name: in.Body.Name, Path: file, AuthMode: schema.AuthMode(in.Body.AuthMode), SignatureScheme: in.Body.SignatureScheme,
-			SecretName: in.Body.SecretName, DeliveryIDHeader: in.Body.DeliveryIDHeader,
+			Name:            in.Body.Name,
+			Path:            file,
+			AuthMode:        schema.AuthMode(in.Body.AuthMode),
+			SignatureScheme: in.Body.SignatureScheme,
+			SecretName:      in.Body.SecretName, DeliveryIDHeader: in.Body.DeliveryIDHeader,
 			Enabled: in.Body.Enabled == nil || *in.Body.Enabled, Handshake: in.Body.Handshake,
 		}
 		var err error
@@ -139,7 +143,8 @@ func (d *draft) credential(w *schema.Webhook, given string) (string, error) {
 		if given != "" {
 			return "", api.InvalidField(
 				"secret",
-				"the secret %s exists already and would be used as it is: leave this out, or choose another secret_name",
+				"the secret %s exists already and would be used as it is: leave this out, or choose "+
+					"another secret_name",
 				w.SecretName,
 			)
 		}
@@ -267,9 +272,15 @@ func (s *service) withSecret(ctx context.Context, factoryUID, uid, secret string
 // webhook.
 func inWebhook(file string) func(schema.Problem) string {
 	members := map[string]string{
-		"auth-mode": "auth_mode", "signature-scheme": "signature_scheme", "custom-scheme": "signature_scheme", "handshake": "handshake",
-		"secret-name": "secret_name", "secret-missing": "secret_name", "secret-not-url-safe": "secret_name", "delivery-id-header": "delivery_id_header",
-		"webhook-limit": "name", "duplicate-name": "name", "invalid-name": "name",
+		"auth-mode":           "auth_mode",
+		"signature-scheme":    "signature_scheme",
+		"custom-scheme":       "signature_scheme",
+		"handshake":           "handshake",
+		"secret-name":         "secret_name",
+		"secret-missing":      "secret_name",
+		"secret-not-url-safe": "secret_name",
+		"delivery-id-header":  "delivery_id_header",
+		"webhook-limit":       "name", "duplicate-name": "name", "invalid-name": "name",
 	}
 	return func(p schema.Problem) string {
 		if member := members[p.Code]; p.Path == file || member == "name" {
@@ -462,7 +473,8 @@ func (s *service) rotate(ctx context.Context, in *struct {
 				if len(others) > 0 {
 					return api.Problem(
 						"conflict",
-						"the secret %s is also used by %s: they would need the new value too; pass shared: true to rotate it for all",
+						"the secret %s is also used by %s: they would need the new value too; pass "+
+							"shared: true to rotate it for all",
 						now.Spec.SecretName,
 						strings.Join(others, ", "),
 					)

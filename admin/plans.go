@@ -47,14 +47,16 @@ func (s *service) registerPlans() {
 		api.Also(api.Operation(http.MethodPost, "/factory/{uid}/plan", "planFactory", state.RoleViewer,
 			"Plan the changes that a tree would make to a factory"),
 			http.StatusConflict, http.StatusUnprocessableEntity),
-		"Without files, plans the head of the factory's source, which needs a key of role runner. A plan reveals whether a team secret of a name exists.",
+		"Without files, plans the head of the factory's source, which needs a key of role runner. A plan "+
+			"reveals whether a team secret of a name exists.",
 	)
 
 	api.Handle(s.api, op, s.plan)
 
 	op = api.Explained(api.Also(api.Operation(http.MethodPost, "/factory-files/validate", "validateFactoryFiles", "",
 		"Validate a definition tree"), http.StatusTooManyRequests),
-		"Never reads the state. Needs no key; without a key the limits are 2 MiB, and 30 requests a minute from a sender.")
+		"Never reads the state. Needs no key; without a key the limits are 2 MiB, and 30 requests a "+
+			"minute from a sender.")
 	limits := s.api.Bounds()
 	op = api.WithBounds(
 		op,
@@ -177,7 +179,10 @@ func newValidation(r *schema.Result) ValidateFilesResponse {
 	found := problems(r.Problems)
 	omitted := max(0, len(found)-maxDiagnostics)
 	return ValidateFilesResponse{
-		SchemaVersion: schema.SchemaVersion, Valid: r.Valid(), Diagnostics: found[:len(found)-omitted], DiagnosticsOmitted: omitted,
+		SchemaVersion:             schema.SchemaVersion,
+		Valid:                     r.Valid(),
+		Diagnostics:               found[:len(found)-omitted],
+		DiagnosticsOmitted:        omitted,
 		StateDependentChecksNoRun: append([]string{}, r.NotChecked...),
 	}
 }

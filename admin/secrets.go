@@ -173,7 +173,8 @@ func (s *service) unusable(ctx context.Context, name string, value []byte) ([]st
 func unusableBy(w schema.Webhook, value []byte) string {
 	switch {
 	case w.AuthMode == schema.AuthURLToken && !schema.URLSafe(string(value)):
-		return "it is part of the URL, and may hold only letters, digits, -, ., _ and ~; the next apply is refused"
+		return "it is part of the URL, and may hold only letters, digits, -, ., _ and ~; the next apply " +
+			"is refused"
 	case w.AuthMode == schema.AuthToken && !schema.VisibleASCII(string(value)):
 		return "many senders cannot put blanks or characters beyond ASCII into a header"
 	}

@@ -29,7 +29,8 @@ func checkPaths(files []DefinitionFile) error {
 		case !validPath(f.Path):
 			return api.InvalidField(
 				field,
-				"%q is not a path relative to the root of the tree: elements are separated by single forward slashes, and none is . or ..",
+				"%q is not a path relative to the root of the tree: elements are separated by single "+
+					"forward slashes, and none is . or ..",
 				f.Path,
 			)
 

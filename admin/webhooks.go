@@ -101,15 +101,22 @@ func (s *service) newWebhook(w state.Webhook, counts map[state.DeliveryOutcome]i
 
 	return Webhook{
 		UID: w.UID, Name: w.Spec.Name, AuthMode: string(w.Spec.AuthMode), SignatureScheme: scheme,
-		SecretName: w.Spec.SecretName, SecretVersion: w.SecretVersion, SecretStale: w.SecretStale, SecretPending: w.SecretPending,
+		SecretName:       w.Spec.SecretName,
+		SecretVersion:    w.SecretVersion,
+		SecretStale:      w.SecretStale,
+		SecretPending:    w.SecretPending,
 		DeliveryIDHeader: w.Spec.DeliveryIDHeader, Enabled: w.Spec.Enabled, Handshake: w.Spec.Handshake,
 		IngressURL: IngressURL(
 			s.PublicURL,
 			w,
 		), CreatedAt: w.Created, UpdatedAt: w.Updated, DeletedAt: w.Deleted, File: w.Spec.Path, Line: max(w.Spec.Line, 1),
 		Counts: DeliveryCounts{
-			Accepted: counts[state.DeliveryAccepted], Duplicate: counts[state.DeliveryDuplicate], RejectedAuth: counts[state.DeliveryRejectedAuth],
-			RejectedInvalidJSON: counts[state.DeliveryInvalidJSON], RejectedTooLarge: counts[state.DeliveryTooLarge], Handshake: counts[state.DeliveryHandshake],
+			Accepted:            counts[state.DeliveryAccepted],
+			Duplicate:           counts[state.DeliveryDuplicate],
+			RejectedAuth:        counts[state.DeliveryRejectedAuth],
+			RejectedInvalidJSON: counts[state.DeliveryInvalidJSON],
+			RejectedTooLarge:    counts[state.DeliveryTooLarge],
+			Handshake:           counts[state.DeliveryHandshake],
 		},
 	}
 }

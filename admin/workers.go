@@ -34,7 +34,8 @@ func (s *service) registerWorkers() {
 		s.api,
 		api.Explained(
 			api.Operation(http.MethodGet, "/workers", "listWorkers", state.RoleViewer, "List the workers"),
-			"A worker that ends in order leaves the list at once. One that is lost stays in it for a day, and is not live.",
+			"A worker that ends in order leaves the list at once. One that is lost stays in it for a "+
+				"day, and is not live.",
 		),
 		s.listWorkers,
 	)

@@ -151,7 +151,13 @@ func (w *webhook) run(a *automation, deliveryUID string, now time.Time) state.Ne
 		Prompt: a.Spec.Prompt, Envelope: w.envelope.text(deliveryUID), Source: "CUSTOM_WEBHOOK",
 		Creator:       state.Creator{Type: "service_account", UID: a.UID, DisplayName: a.Spec.Name},
 		AutomationUID: a.UID, WebhookUID: w.uid, DeliveryUID: deliveryUID, AgentUID: a.Agent,
-		Config: a.Config, Sealed: a.Sealed, Secrets: a.Secrets, ConfigName: a.Spec.Name, ModelID: a.Model, EnvironmentID: a.Env, At: now,
+		Config:        a.Config,
+		Sealed:        a.Sealed,
+		Secrets:       a.Secrets,
+		ConfigName:    a.Spec.Name,
+		ModelID:       a.Model,
+		EnvironmentID: a.Env,
+		At:            now,
 	}
 }
 

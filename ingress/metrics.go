@@ -65,11 +65,13 @@ func newMetrics(in *Ingress, reg prometheus.Registerer) *metrics {
 		Name: "millwright_ingress_signatures_refused_total", Help: "Signatures that were refused, by cause.",
 	}, []string{"code"})
 	latency := prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "millwright_ingress_accept_seconds", Help: "Time from the headers of a delivery to its answer, accepted ones only.",
+		Name:    "millwright_ingress_accept_seconds",
+		Help:    "Time from the headers of a delivery to its answer, accepted ones only.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 	})
 	forwarded := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "millwright_ingress_forwarded_untrusted_total", Help: "Requests with X-Forwarded-For from a peer outside of trustedProxies.",
+		Name: "millwright_ingress_forwarded_untrusted_total",
+		Help: "Requests with X-Forwarded-For from a peer outside of trustedProxies.",
 	})
 	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "millwright_ingress_in_flight_bytes", Help: "Bytes of bodies in memory.",
@@ -126,7 +128,8 @@ func (in *Ingress) noteForwarded(peer string) {
 	}
 }
 
-const forwardedMessage = "an untrusted peer sends X-Forwarded-For, so its requests count as one sender: if it is your proxy, add it to trustedProxies"
+const forwardedMessage = "an untrusted peer sends X-Forwarded-For, so its requests count as one sender: " +
+	"if it is your proxy, add it to trustedProxies"
 
 // Notices returns the current notices for the operator.
 func (in *Ingress) Notices() []Notice {

@@ -270,7 +270,8 @@ func (q *request) refuseSigned(m signature.Message, reason string) (answer, erro
 				return answer{}, err
 			}
 
-			reason = "the webhook's secret is still pending, and this request brought one: the webhook's page in the dashboard shows it"
+			reason = "the webhook's secret is still pending, and this request brought one: the webhook's " +
+				"page in the dashboard shows it"
 		}
 	}
 
@@ -306,8 +307,11 @@ func (q *request) reject(status int, outcome state.DeliveryOutcome, reason strin
 
 func (q *request) rejection(outcome state.DeliveryOutcome, reason string) state.Rejection {
 	return state.Rejection{
-		FactoryUID: q.hook.factory.uid, WebhookID: q.hook.id, WebhookUID: q.hook.uid, Generation: q.hook.factory.generation,
-		Outcome: outcome, Reason: reason, Size: q.sizeKnown(), Sender: q.sender, Received: q.now,
+		FactoryUID: q.hook.factory.uid,
+		WebhookID:  q.hook.id,
+		WebhookUID: q.hook.uid,
+		Generation: q.hook.factory.generation,
+		Outcome:    outcome, Reason: reason, Size: q.sizeKnown(), Sender: q.sender, Received: q.now,
 	}
 }
 

@@ -101,7 +101,9 @@ type limited struct {
 	room *bounds.Pool
 }
 
-const overCapacity = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 32\r\n\r\n{\"error\":\"service unavailable\"}\n"
+const overCapacity = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: " +
+	"close\r\nContent-Type: application/json\r\nContent-Length: 32\r\n\r\n{\"error\":\"service " +
+	"unavailable\"}\n"
 
 // Accept returns the next connection within the bounds.
 func (l *limited) Accept() (net.Conn, error) {

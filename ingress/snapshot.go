@@ -90,7 +90,12 @@ func newWebhook(f *factory, rw state.RoutedWebhook, log *slog.Logger) *webhook {
 	}
 
 	w := &webhook{
-		id: rw.ID, uid: rw.UID, name: rw.Spec.Name, factory: f, enabled: rw.Spec.Enabled, mode: rw.Spec.AuthMode,
+		id:      rw.ID,
+		uid:     rw.UID,
+		name:    rw.Spec.Name,
+		factory: f,
+		enabled: rw.Spec.Enabled,
+		mode:    rw.Spec.AuthMode,
 		hasSecret: !rw.Pending &&
 			len(rw.Secret) > 0, handshake: rw.Spec.Handshake, envelope: newEnvelope(rw.Spec.Name, rw.UID),
 	}

@@ -60,7 +60,8 @@ func newRemote(cfg GitConfig) (*remote, error) {
 	case "ssh":
 		if cfg.SSHKey == nil || cfg.KnownHosts == "" {
 			return nil, errors.New(
-				"git over ssh needs a key (sshKeySecret) and the host's key (knownHosts: a file, or a line of one)",
+				"git over ssh needs a key (sshKeySecret) and the host's key (knownHosts: a file, or a " +
+					"line of one)",
 			)
 		}
 
@@ -276,7 +277,8 @@ func (r *remote) explain(ctx context.Context, err error) error {
 	case strings.Contains(said, "dubious ownership"):
 		text = "git does not trust a repository of another user: as the user that runs millwright, run git config --global --add safe.directory " + r.endpoint.Path
 	case strings.Contains(said, "knownhosts: key mismatch"):
-		text = "the host's key is not the one in knownHosts: someone may be between, or the host has a new key"
+		text = "the host's key is not the one in knownHosts: someone may be between, or the host has a " +
+			"new key"
 	case strings.Contains(said, "unable to authenticate"):
 		text = "the host did not accept the ssh key"
 	default:

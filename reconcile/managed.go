@@ -51,7 +51,8 @@ func (m *managedSource) Fetch(ctx context.Context) (Snapshot, error) {
 		return Snapshot{}, err
 	case head.Number == 0 && f.Applied.ID != "" && !f.Applied.Managed:
 		return Snapshot{}, fmt.Errorf(
-			"the server holds no definition of this factory yet, and the applied revision %s came from elsewhere: import its files (PUT /factory/%s/files)",
+			"the server holds no definition of this factory yet, and the applied revision %s came from "+
+				"elsewhere: import its files (PUT /factory/%s/files)",
 			f.Applied.ID,
 			f.UID,
 		)

@@ -23,23 +23,29 @@ type Metrics struct {
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "millwright_reconcile_duration_seconds", Help: "Time of an attempt to make the state equal to the source, by result.",
+			Name:    "millwright_reconcile_duration_seconds",
+			Help:    "Time of an attempt to make the state equal to the source, by result.",
 			Buckets: []float64{.005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}, []string{"factory", "result"}),
 		lastSuccess: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "millwright_reconcile_last_success_timestamp_seconds", Help: "When the source was last seen and its revision was applied, or had been.",
+			Name: "millwright_reconcile_last_success_timestamp_seconds",
+			Help: "When the source was last seen and its revision was applied, or had been.",
 		}, []string{"factory"}),
 		problems: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "millwright_reconcile_problems", Help: "Problems of the revision that was attempted last, by rule.",
+			Name: "millwright_reconcile_problems",
+			Help: "Problems of the revision that was attempted last, by rule.",
 		}, []string{"factory", "rule", "severity"}),
 		prunes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "millwright_reconcile_prune_refusals_total", Help: "Revisions refused because they would delete too many webhooks.",
+			Name: "millwright_reconcile_prune_refusals_total",
+			Help: "Revisions refused because they would delete too many webhooks.",
 		}, []string{"factory"}),
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "millwright_source_poll_bytes_total", Help: "Bytes received from the source over the network.",
+			Name: "millwright_source_poll_bytes_total",
+			Help: "Bytes received from the source over the network.",
 		}, []string{"factory"}),
 		stale: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "millwright_webhooks_secret_stale", Help: "Webhooks whose secret has a newer value that waits for the next apply.",
+			Name: "millwright_webhooks_secret_stale",
+			Help: "Webhooks whose secret has a newer value that waits for the next apply.",
 		}, []string{"factory"}),
 	}
 

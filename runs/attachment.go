@@ -57,8 +57,12 @@ func (s *service) registerAttachment() {
 		}
 
 		return &attachmentOutput{
-			ContentType: a.MimeType, ContentDisposition: mime.FormatMediaType("attachment", map[string]string{"filename": a.Name}),
-			NoSniff: "nosniff", Policy: "default-src 'none'; sandbox", CacheControl: "private, no-store", Body: a.Body,
+			ContentType:        a.MimeType,
+			ContentDisposition: mime.FormatMediaType("attachment", map[string]string{"filename": a.Name}),
+			NoSniff:            "nosniff",
+			Policy:             "default-src 'none'; sandbox",
+			CacheControl:       "private, no-store",
+			Body:               a.Body,
 		}, nil
 	})
 }

@@ -114,7 +114,8 @@ func (s *service) registerCreate() {
 				state.RoleRunner,
 				"Send work to a factory",
 			),
-			"The factory's foreman agent gets the work, if the definition has one: its prompt becomes the base prompt.",
+			"The factory's foreman agent gets the work, if the definition has one: its prompt becomes "+
+				"the base prompt.",
 		), http.StatusConflict),
 		s.createForFactory,
 	)
@@ -282,10 +283,20 @@ func (s *service) newRun(
 
 	key := api.KeyOf(ctx)
 	n := state.NewRun{
-		FactoryUID: def.FactoryUID, AgentUID: def.UID, Title: b.Title, Prompt: b.Prompt, Source: source(in.Client),
+		FactoryUID:     def.FactoryUID,
+		AgentUID:       def.UID,
+		Title:          b.Title,
+		Prompt:         b.Prompt,
+		Source:         source(in.Client),
 		Creator:        state.Creator{Type: "service_account", UID: key.UID, DisplayName: key.Name},
-		ConversationID: b.ConversationID, ParentRunID: b.ParentRunID, Metadata: b.Metadata, Secrets: def.Secrets,
-		ConfigName: config.Name, ModelID: config.ModelID, EnvironmentID: config.EnvironmentID, SkillSpec: config.SkillSpec,
+		ConversationID: b.ConversationID,
+		ParentRunID:    b.ParentRunID,
+		Metadata:       b.Metadata,
+		Secrets:        def.Secrets,
+		ConfigName:     config.Name,
+		ModelID:        config.ModelID,
+		EnvironmentID:  config.EnvironmentID,
+		SkillSpec:      config.SkillSpec,
 	}
 	if blank(n.Prompt) && config.SkillSpec != "" {
 		n.Prompt = "Use skill " + config.SkillSpec

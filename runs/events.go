@@ -38,7 +38,8 @@ func (s *service) registerEvents() {
 			state.RoleViewer,
 			"Follow a run",
 		),
-		"Server-sent events: state with a RunStateEvent, message with a ConversationMessage. The stream ends with the run; a client that reconnects then gets 204.",
+		"Server-sent events: state with a RunStateEvent, message with a ConversationMessage. The stream "+
+			"ends with the run; a client that reconnects then gets 204.",
 	)
 
 	schemas := s.api.Huma().OpenAPI().Components.Schemas
@@ -184,7 +185,13 @@ func (e *eventStream) entry(ctx context.Context, entry state.Entry) error {
 	}
 
 	return e.send("state", entry.Seq, RunStateEvent{
-		RunID: e.run.ID, State: RunState(c.State), Execution: c.Execution, Attempt: c.Attempt, Message: c.Message, ErrorCode: c.ErrorCode, Timestamp: entry.At,
+		RunID:     e.run.ID,
+		State:     RunState(c.State),
+		Execution: c.Execution,
+		Attempt:   c.Attempt,
+		Message:   c.Message,
+		ErrorCode: c.ErrorCode,
+		Timestamp: entry.At,
 	})
 }
 

@@ -17,8 +17,10 @@ func ungranted(ctx context.Context, def state.AgentDefinition, servers json.RawM
 	for _, u := range def.Ungranted(servers) {
 		p.add(
 			"config.mcp_servers."+u.Server+"."+u.Part+"."+u.Key,
-			"no applied definition gives the secret %q to this server: give an agent the server, with the same address or "+
-				"command, and the secret, and start the run with its agent_identity_uid; or use a key of role admin",
+			"no applied definition gives the secret %q to this server: give an agent the server, with "+
+				"the same address or "+
+				"command, and the secret, and start the run with its agent_identity_uid; or use a key of "+
+				"role admin",
 			u.Secret,
 		)
 	}

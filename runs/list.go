@@ -108,12 +108,19 @@ type cursor struct {
 func (s *service) registerRead() {
 	list := api.Explained(
 		api.Operation(http.MethodGet, "/agent/runs", "listRuns", state.RoleViewer, "List runs"),
-		"Conditions on different fields must all hold; the values of a repeated parameter are alternatives. metadata[key]=value selects runs by their metadata. "+
-			"Runs that are added meanwhile cause no run to appear twice or be skipped. The server examines a bounded number of runs for a page. A page may have fewer runs than limit, or none; the list continues while has_next_page is true.",
+		"Conditions on different fields must all hold; the values of a repeated parameter are "+
+			"alternatives. metadata[key]=value selects runs by their metadata. "+
+			"Runs that are added meanwhile cause no run to appear twice or be skipped. The server "+
+			"examines a bounded number of runs for a page. A page may have fewer runs than limit, or "+
+			"none; the list continues while has_next_page is true.",
 	)
 	list.Parameters = append(list.Parameters, &huma.Param{
-		Name: "metadata", In: "query", Style: "deepObject", Explode: ptr(true), Description: "Only runs with these values in their metadata: metadata[key]=value",
-		Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
+		Name:        "metadata",
+		In:          "query",
+		Style:       "deepObject",
+		Explode:     ptr(true),
+		Description: "Only runs with these values in their metadata: metadata[key]=value",
+		Schema:      &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
 	})
 	api.Handle(s.api, list, s.list)
 	api.Handle(
@@ -159,7 +166,8 @@ func (s *service) list(ctx context.Context, in *listInput) (ListRunsResponse, er
 			!clean(c.Position.Text) {
 			return ListRunsResponse{}, api.InvalidField(
 				"cursor",
-				"not a cursor of this list: take next_cursor of the page before, with the same sort_by and sort_order",
+				"not a cursor of this list: take next_cursor of the page before, with the same sort_by "+
+					"and sort_order",
 			)
 		}
 
@@ -203,9 +211,21 @@ func (s *service) list(ctx context.Context, in *listInput) (ListRunsResponse, er
 // filter returns the filter for the parameters. some is false if they can match no run.
 func (in *listInput) filter() (f state.RunFilter, some bool, err error) {
 	f = state.RunFilter{
-		Sources: in.Source, Factories: in.FactoryUID, Name: in.Name, ModelID: in.ModelID, EnvironmentID: in.EnvironmentID,
-		Skill: in.Skill, Creator: in.Creator, Executor: in.Executor, AutomationUID: in.AutomationID, WebhookUID: in.WebhookID,
-		DeliveryUID: in.DeliveryID, Ancestor: in.AncestorRunID, Query: in.Query, FactoryOnly: in.FactoryOnly, Metadata: in.metadata,
+		Sources:       in.Source,
+		Factories:     in.FactoryUID,
+		Name:          in.Name,
+		ModelID:       in.ModelID,
+		EnvironmentID: in.EnvironmentID,
+		Skill:         in.Skill,
+		Creator:       in.Creator,
+		Executor:      in.Executor,
+		AutomationUID: in.AutomationID,
+		WebhookUID:    in.WebhookID,
+		DeliveryUID:   in.DeliveryID,
+		Ancestor:      in.AncestorRunID,
+		Query:         in.Query,
+		FactoryOnly:   in.FactoryOnly,
+		Metadata:      in.metadata,
 	}
 	some = in.ExecutionLocation != "LOCAL" && in.ScheduleID == "" && in.ArtifactType == ""
 	for to, from := range map[**time.Time]time.Time{&f.CreatedAfter: in.CreatedAfter, &f.CreatedBefore: in.CreatedBefore, &f.UpdatedAfter: in.UpdatedAfter} {

@@ -96,7 +96,9 @@ func (RunState) Schema(r huma.Registry) *huma.Schema {
 	}
 	return named(r, "RunState", &huma.Schema{
 		Type: huma.TypeString, Enum: values,
-		Description: "State of a run. FAILED: the agent's work failed, and the user must act; ERROR: the platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never produced.",
+		Description: "State of a run. FAILED: the agent's work failed, and the user must act; ERROR: the " +
+			"platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never " +
+			"produced.",
 	})
 }
 
@@ -106,8 +108,10 @@ type RunSourceType string
 // Schema describes RunSourceType.
 func (RunSourceType) Schema(r huma.Registry) *huma.Schema {
 	return named(r, "RunSourceType", &huma.Schema{
-		Type: huma.TypeString, Examples: []any{"API", "CLI", "WEB_APP", "CUSTOM_WEBHOOK", "SCHEDULED_AGENT", "ORCHESTRATION"},
-		Description: "Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another.",
+		Type:     huma.TypeString,
+		Examples: []any{"API", "CLI", "WEB_APP", "CUSTOM_WEBHOOK", "SCHEDULED_AGENT", "ORCHESTRATION"},
+		Description: "Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, " +
+			"ORCHESTRATION, or another.",
 	})
 }
 
@@ -151,15 +155,31 @@ type AttachmentInfo struct {
 // item returns the API's form of a run.
 func (s *service) item(r state.Run, files []state.Attachment) RunItem {
 	item := RunItem{
-		RunID: r.ID, TaskID: r.ID, RootRunID: r.RootRunID, ParentRunID: r.ParentRunID, Title: r.Title, Prompt: r.Prompt, State: RunState(r.State),
-		CreatedAt: r.Created, UpdatedAt: r.Updated, StartedAt: r.Started, FinishedAt: r.Finished, Source: RunSourceType(r.Source),
+		RunID:       r.ID,
+		TaskID:      r.ID,
+		RootRunID:   r.RootRunID,
+		ParentRunID: r.ParentRunID,
+		Title:       r.Title,
+		Prompt:      r.Prompt,
+		State:       RunState(r.State),
+		CreatedAt:   r.Created,
+		UpdatedAt:   r.Updated,
+		StartedAt:   r.Started,
+		FinishedAt:  r.Finished,
+		Source:      RunSourceType(r.Source),
 		Creator: RunCreatorInfo{
 			r.Creator.Type,
 			r.Creator.UID,
 			r.Creator.DisplayName,
 		}, SessionID: r.ID, SessionLink: s.link(r.ID),
-		ConversationID: r.ConversationID, FactoryUID: r.FactoryUID, TriggerURL: r.TriggerURL, Cancellable: true,
-		CancelRequestedAt: r.CancelRequested, Metadata: map[string]string{}, AdvertisedSkills: []AdvertisedSkill{}, Attachments: []AttachmentInfo{},
+		ConversationID:    r.ConversationID,
+		FactoryUID:        r.FactoryUID,
+		TriggerURL:        r.TriggerURL,
+		Cancellable:       true,
+		CancelRequestedAt: r.CancelRequested,
+		Metadata:          map[string]string{},
+		AdvertisedSkills:  []AdvertisedSkill{},
+		Attachments:       []AttachmentInfo{},
 	}
 
 	for k, v := range r.Metadata {

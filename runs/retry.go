@@ -31,7 +31,10 @@ func (s *service) registerRetry() {
 				state.RoleRunner,
 				"Start a run that has ended again, as a new run",
 			),
-			"The new run has the prompt, configuration and attachments of the first one, the payload of its delivery included, an ID and a conversation of its own, and metadata.retry_of. Follow-ups are not repeated. 409 while the run has not ended, and when the payload is no longer kept.",
+			"The new run has the prompt, configuration and attachments of the first one, the payload of "+
+				"its delivery included, an ID and a conversation of its own, and metadata.retry_of. "+
+				"Follow-ups are not repeated. 409 while the run has not ended, and when the payload is "+
+				"no longer kept.",
 		), http.StatusConflict),
 		s.retry,
 	)
@@ -85,7 +88,8 @@ func (s *service) mayRepeat(ctx context.Context, r state.Run) error {
 		if !slices.Contains(def.Secrets, name) {
 			return api.Problem(
 				"not_authorized",
-				"run %q has the secret %q, which its definition no longer grants: only a key of role admin may retry it",
+				"run %q has the secret %q, which its definition no longer grants: only a key of role "+
+					"admin may retry it",
 				r.ID,
 				name,
 			)

@@ -214,9 +214,15 @@ func (e *entry) run(now time.Time) state.NewRun {
 	a := e.automation
 	id := state.NewRunID()
 	r := state.NewRun{
-		ID: id, RootRunID: id, ConversationID: state.NewRunID(), FactoryUID: e.factory, Title: title(a.Spec.Prompt), Prompt: a.Spec.Prompt, Source: "SCHEDULED_AGENT",
-		Creator:       state.Creator{Type: "service_account", UID: a.UID, DisplayName: a.Spec.Name},
-		AutomationUID: a.UID, AgentUID: a.Agent, Config: a.Config, Sealed: a.Sealed, Secrets: a.Secrets,
+		ID:             id,
+		RootRunID:      id,
+		ConversationID: state.NewRunID(),
+		FactoryUID:     e.factory,
+		Title:          title(a.Spec.Prompt),
+		Prompt:         a.Spec.Prompt,
+		Source:         "SCHEDULED_AGENT",
+		Creator:        state.Creator{Type: "service_account", UID: a.UID, DisplayName: a.Spec.Name},
+		AutomationUID:  a.UID, AgentUID: a.Agent, Config: a.Config, Sealed: a.Sealed, Secrets: a.Secrets,
 		ConfigName: a.Spec.Name, ModelID: a.Model, EnvironmentID: a.Env, At: now,
 	}
 	if e.name != "" {

@@ -32,12 +32,17 @@ func (s *service) registerSkills() {
 				state.RoleViewer,
 				"List the bundled skills",
 			),
-			"A catalog for grouping the use of skills across conversations. The skills that a run had are its advertised_skills.",
+			"A catalog for grouping the use of skills across conversations. The skills that a run had "+
+				"are its advertised_skills.",
 		),
 		func(context.Context, *struct{}) (BundledSkills, error) {
 			return BundledSkills{
 				Skills: catalog(),
-				Note:   "These are the skills bundled with the agent platform whose runs API this server implements, listed so that clients of that API can group the use of skills across conversations. Agents of this server do not come with them. It is not an availability manifest: a run's advertised_skills tell what it had, its read_skill actions what it used. Integrations can add IDs that are not listed.",
+				Note: "These are the skills bundled with the agent platform whose runs API this server " +
+					"implements, listed so that clients of that API can group the use of skills across " +
+					"conversations. Agents of this server do not come with them. It is not an " +
+					"availability manifest: a run's advertised_skills tell what it had, its read_skill " +
+					"actions what it used. Integrations can add IDs that are not listed.",
 			}, nil
 		},
 	)
@@ -53,7 +58,8 @@ func catalog() []BundledSkill {
 		{"factory-files", "Create and validate file-based factory definitions"},
 		{
 			"factory-mcp",
-			"Send work to a factory and collaborate through the factory MCP; appears only where that MCP is available",
+			"Send work to a factory and collaborate through the factory MCP; appears only where that MCP " +
+				"is available",
 		},
 		{"modify-settings", "View or change settings using the bundled settings schema"},
 		{"service-platform", "Run, configure and inspect cloud agents through the API and command line"},

@@ -44,7 +44,8 @@ func (s *service) registerSteer() {
 				state.RoleRunner,
 				"Send a message to a run",
 			),
-			"Queues a run that has ended again, as a new execution of the same run. Repeats with the same Idempotency-Key get the first answer for 24 hours.",
+			"Queues a run that has ended again, as a new execution of the same run. Repeats with the "+
+				"same Idempotency-Key get the first answer for 24 hours.",
 		), http.StatusConflict),
 		s.followup,
 	)
@@ -58,7 +59,9 @@ func (s *service) registerSteer() {
 				state.RoleRunner,
 				"Cancel a run",
 			),
-			"Cancels a queued run at once. A run in progress is stopped, and killed after 5 seconds; the answer comes when it is CANCELLED, or after 10 seconds, with cancel_requested_at set. The answer is the run's ID.",
+			"Cancels a queued run at once. A run in progress is stopped, and killed after 5 seconds; the "+
+				"answer comes when it is CANCELLED, or after 10 seconds, with cancel_requested_at set. "+
+				"The answer is the run's ID.",
 		),
 		s.cancel,
 	)

@@ -12,7 +12,8 @@ func NotShipped() []Unshipped {
 	return []Unshipped{
 		{
 			"PayPal",
-			"RSA over id, time, webhook ID and CRC-32, with a certificate fetched from a URL in the request: the request would choose whom the server connects to and trusts.",
+			"RSA over id, time, webhook ID and CRC-32, with a certificate fetched from a URL in the " +
+				"request: the request would choose whom the server connects to and trusts.",
 			"Nothing yet; later with a pinned certificate.",
 		},
 		{"AWS SNS, eBay, Alipay", "The key has to be fetched from a URL.", "Nothing yet."},
@@ -20,7 +21,8 @@ func NotShipped() []Unshipped {
 		{"Netlify", "JSON Web Signature.", "Nothing yet."},
 		{
 			"Mailgun",
-			"The signature is inside the JSON body and covers a time and a token, not the payload: the payload would be unauthenticated.",
+			"The signature is inside the JSON body and covers a time and a token, not the payload: the " +
+				"payload would be unauthenticated.",
 			"`url_token`",
 		},
 		{"Figma", "A passcode inside the body, and no signature.", "`url_token`"},

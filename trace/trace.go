@@ -115,7 +115,8 @@ func CheckEndpoint(endpoint string) (*url.URL, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
 		return nil, errors.New(
-			"want the address of an OTLP receiver over HTTP, like http://127.0.0.1:4318, without credentials (OTEL_EXPORTER_OTLP_HEADERS takes them)",
+			"want the address of an OTLP receiver over HTTP, like http://127.0.0.1:4318, without " +
+				"credentials (OTEL_EXPORTER_OTLP_HEADERS takes them)",
 		)
 	}
 	return u, nil

@@ -22,7 +22,8 @@ func newCondition(store *state.Store) *condition {
 		store: store,
 		skipped: prometheus.NewDesc(
 			"millwright_rows_skipped",
-			"Rows of the state that a loop passes over because they cannot be read or changed, by what the loop does.",
+			"Rows of the state that a loop passes over because they cannot be read or changed, by what "+
+				"the loop does.",
 			[]string{"loop"},
 			nil,
 		),

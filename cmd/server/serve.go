@@ -75,14 +75,16 @@ settings file for several. Ctrl-C ends it in order.`,
 		&f.publicURL,
 		"public-url",
 		os.Getenv("MILLWRIGHT_PUBLIC_URL"),
-		"`URL` under which senders reach the server; http:// and the listen address when absent (MILLWRIGHT_PUBLIC_URL)",
+		"`URL` under which senders reach the server; http:// and the listen address when absent "+
+			"(MILLWRIGHT_PUBLIC_URL)",
 	)
 
 	fl.StringVar(
 		&f.masterKeyFile,
 		"master-key-file",
 		"",
-		"`FILE` with the key that seals secrets; or MILLWRIGHT_MASTER_KEY; a file beside a SQLite state when absent",
+		"`FILE` with the key that seals secrets; or MILLWRIGHT_MASTER_KEY; a file beside a SQLite state "+
+			"when absent",
 	)
 
 	fl.StringVar(&f.dir, "dir", "", "watch this `DIRECTORY`")
@@ -109,7 +111,8 @@ settings file for several. Ctrl-C ends it in order.`,
 		&f.natsCluster,
 		"nats-cluster",
 		envList("MILLWRIGHT_NATS_CLUSTER"),
-		"`ADDRESSES` of a cluster of embedded NATS servers: where this one takes its peers, then theirs (MILLWRIGHT_NATS_CLUSTER)",
+		"`ADDRESSES` of a cluster of embedded NATS servers: where this one takes its peers, then theirs "+
+			"(MILLWRIGHT_NATS_CLUSTER)",
 	)
 
 	fl.StringVar(

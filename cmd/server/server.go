@@ -125,14 +125,22 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		Store: srv.store, PublicURL: cfg.PublicURL, TrustedProxies: proxies,
 		DeliveriesPerMinute: int(cfg.Limits.DeliveriesPerMinute),
 		FailedAuthPerMinute: int(cfg.Limits.FailedAuthPerMinute),
-		Bounds:              srv.bounds, InFlightBytes: int64(cfg.Limits.InFlightBytes), Log: log, Registerer: srv.registry, Tracer: srv.tracer,
+		Bounds:              srv.bounds,
+		InFlightBytes:       int64(cfg.Limits.InFlightBytes),
+		Log:                 log,
+		Registerer:          srv.registry,
+		Tracer:              srv.tracer,
 	}); err != nil {
 		return nil, err
 	}
 
 	srv.onClose(func() error { return srv.ingress.Close(context.WithoutCancel(ctx)) })
 	if srv.dispatch, err = dispatch.Start(ctx, dispatch.Config{
-		Store: srv.store, Listen: cmp.Or(cfg.NATS.Listen, clusterListen(cfg.NATS)), Cluster: cfg.NATS.Cluster, URL: cfg.NATS.URL, Credentials: cfg.NATS.Credentials,
+		Store:       srv.store,
+		Listen:      cmp.Or(cfg.NATS.Listen, clusterListen(cfg.NATS)),
+		Cluster:     cfg.NATS.Cluster,
+		URL:         cfg.NATS.URL,
+		Credentials: cfg.NATS.Credentials,
 		Certificate: srv.certificate, FactoryRuns: cfg.Limits.RunsPerFactory, Prices: prices(cfg.Prices),
 		Log: log, Registerer: srv.registry, Tracer: srv.tracer,
 	}); err != nil {
@@ -174,8 +182,12 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 
 	srv.registerAPI()
 	pages, err := dashboard.New(dashboard.Config{
-		Store: srv.store, API: srv.api, PublicURL: cfg.PublicURL, TrustedProxies: proxies, Notices: srv.notices,
-		Links: &srv.links, Done: ctx.Done(), Version: cli.Version(), Log: log,
+		Store:          srv.store,
+		API:            srv.api,
+		PublicURL:      cfg.PublicURL,
+		TrustedProxies: proxies,
+		Notices:        srv.notices,
+		Links:          &srv.links, Done: ctx.Done(), Version: cli.Version(), Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -218,8 +230,17 @@ func (srv *server) registerAPI() {
 	)
 
 	admin.Register(srv.api, admin.Config{
-		Store: srv.store, PublicURL: cfg.PublicURL, Version: cli.Version(), HarnessTypes: cfg.HarnessTypes(), Log: srv.log,
-		Sync: c.sync, PlanHead: c.planHead, PushSecret: c.pushSecret, Notice: c.notice, Allowed: c.allowed, SourceSecrets: c.sourceSecrets,
+		Store:         srv.store,
+		PublicURL:     cfg.PublicURL,
+		Version:       cli.Version(),
+		HarnessTypes:  cfg.HarnessTypes(),
+		Log:           srv.log,
+		Sync:          c.sync,
+		PlanHead:      c.planHead,
+		PushSecret:    c.pushSecret,
+		Notice:        c.notice,
+		Allowed:       c.allowed,
+		SourceSecrets: c.sourceSecrets,
 		Replay: func(ctx context.Context, factoryUID, webhookUID, deliveryUID string, _ state.Key) (string, error) {
 			r, err := srv.ingress.Replay(ctx, factoryUID, webhookUID, deliveryUID)
 			return r.DeliveryUID, err
@@ -249,7 +270,8 @@ func (srv *server) listen() error {
 		l, err := net.Listen("tcp", addr)
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return fmt.Errorf(
-				"cannot listen on %s: the port is in use: stop what listens there, or choose another with --listen",
+				"cannot listen on %s: the port is in use: stop what listens there, or choose another "+
+					"with --listen",
 				addr,
 			)
 		}
@@ -353,8 +375,11 @@ func (srv *server) run(ctx context.Context, reload func() (settings.Settings, er
 
 	if len(srv.listeners) > 1 {
 		private := &http.Server{
-			Handler:     promhttp.HandlerFor(srv.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}),
-			ReadTimeout: bounds.BodyTime, WriteTimeout: time.Minute, IdleTimeout: bounds.IdleTime, MaxHeaderBytes: bounds.MaxHeader,
+			Handler:        promhttp.HandlerFor(srv.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}),
+			ReadTimeout:    bounds.BodyTime,
+			WriteTimeout:   time.Minute,
+			IdleTimeout:    bounds.IdleTime,
+			MaxHeaderBytes: bounds.MaxHeader,
 		}
 		own := ingress.ServerConfig{Bounds: bounds.New(bounds.Config{Connections: maxMetricsConnections})}
 		go func() { failed <- private.Serve(ingress.Limit(srv.listeners[1], own)) }()
@@ -438,7 +463,8 @@ func (srv *server) warn() {
 	host, _, _ := net.SplitHostPort(srv.cfg.Listen)
 	if srv.cfg.TLS.Cert == "" && !cli.IsLoopback(host) {
 		srv.log.Warn(
-			"listening off loopback without TLS: credentials travel in clear unless a proxy in front has a certificate",
+			"listening off loopback without TLS: credentials travel in clear unless a proxy in front has "+
+				"a certificate",
 			"listen",
 			srv.cfg.Listen,
 		)

@@ -33,8 +33,11 @@ func workerGrace(grace time.Duration) time.Duration {
 func workerConfig(cfg *settings.Settings) worker.Config {
 	u := cfg.HarnessUpdate()
 	return worker.Config{
-		Slots: *cfg.Workers, Default: u.Default, Grace: workerGrace(time.Duration(cfg.Grace)), Harnesses: u.Harnesses,
-		Keeper: []string{os.Args[0], KeepRun}, Version: cli.Version(),
+		Slots:     *cfg.Workers,
+		Default:   u.Default,
+		Grace:     workerGrace(time.Duration(cfg.Grace)),
+		Harnesses: u.Harnesses,
+		Keeper:    []string{os.Args[0], KeepRun}, Version: cli.Version(),
 	}
 }
 

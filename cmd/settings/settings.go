@@ -285,7 +285,8 @@ func (s *Settings) Check() error {
 		if h.User == "" && len(h.Users) == 0 && h.UIDRange == "" && h.Container == nil && !h.SameUser {
 			return bad(
 				"harnesses."+name,
-				": agents work on text that outsiders wrote: give user, users or uidRange (other accounts to run as), container, or sameUser: true",
+				": agents work on text that outsiders wrote: give user, users or uidRange (other "+
+					"accounts to run as), container, or sameUser: true",
 			)
 		}
 

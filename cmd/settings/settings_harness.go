@@ -59,8 +59,12 @@ func (cfg *Settings) HarnessUpdate() worker.Update {
 	u := worker.Update{Default: cfg.Harness, Harnesses: make(map[string]worker.Harness, len(cfg.Harnesses))}
 	for name, h := range cfg.Harnesses {
 		u.Harnesses[name] = worker.Harness{
-			Command: h.Command, Preset: h.Preset, Program: h.Program, Args: h.Args, TrustRepositorySettings: h.Trust,
-			Adapter: h.Adapter, Env: h.Env, Timeout: h.Timeout.Or(0), Path: h.Path,
+			Command:                 h.Command,
+			Preset:                  h.Preset,
+			Program:                 h.Program,
+			Args:                    h.Args,
+			TrustRepositorySettings: h.Trust,
+			Adapter:                 h.Adapter, Env: h.Env, Timeout: h.Timeout.Or(0), Path: h.Path,
 			User: h.User, Users: h.Users, UIDRange: h.UIDRange, SameUser: h.SameUser, Container: h.Container,
 		}
 	}

@@ -50,7 +50,8 @@ func (p *Plan) guard(cur state.Current, tree *schema.Factory, opts Options) {
 				total,
 			),
 			fmt.Sprintf(
-				"if it is meant, run millwright sync --allow-prune%s, or set allowPrune: true beside the source "+
+				"if it is meant, run millwright sync --allow-prune%s, or set allowPrune: true beside the "+
+					"source "+
 					"in the settings; if not, look at the branch and path of the source",
 				ofRevision(opts),
 			),
@@ -61,12 +62,14 @@ func (p *Plan) guard(cur state.Current, tree *schema.Factory, opts Options) {
 			removed[0].Spec.Path,
 			schema.RuleWebhookLast,
 			fmt.Sprintf(
-				"this deletes %q, the factory's only webhook, which accepted deliveries within the last 7 days: "+
+				"this deletes %q, the factory's only webhook, which accepted deliveries within the last "+
+					"7 days: "+
 					"its URL answers 404 from then on",
 				name,
 			),
 			fmt.Sprintf(
-				"if the file only moved, move it back to webhooks/%s.yaml: within 30 days it gets the same URL",
+				"if the file only moved, move it back to webhooks/%s.yaml: within 30 days it gets the "+
+					"same URL",
 				name,
 			),
 		))
@@ -168,8 +171,10 @@ func (p *Plan) renamed(w schema.Webhook, old state.Webhook, flag string) {
 			old.UID,
 		),
 		fmt.Sprintf(
-			"keep webhooks/%s.yaml, or apply the new file first and delete the old one in a later revision, or, "+
-				"if it is meant, run millwright sync --allow-rename%s or set allowRename: true beside the source in "+
+			"keep webhooks/%s.yaml, or apply the new file first and delete the old one in a later "+
+				"revision, or, "+
+				"if it is meant, run millwright sync --allow-rename%s or set allowRename: true beside "+
+				"the source in "+
 				"the settings",
 			old.Spec.Name,
 			flag,

@@ -82,7 +82,8 @@ func (d *Dispatcher) listen(opts *server.Options) error {
 	if d.cfg.Certificate == nil {
 		if ip, err := netip.ParseAddr(host); err != nil && host != "localhost" || err == nil && !ip.IsLoopback() {
 			return fmt.Errorf(
-				"nats: a listener off loopback needs TLS, because workers' keys pass it: give a certificate, or listen on 127.0.0.1",
+				"nats: a listener off loopback needs TLS, because workers' keys pass it: give a " +
+					"certificate, or listen on 127.0.0.1",
 			)
 		}
 

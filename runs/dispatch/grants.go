@@ -50,7 +50,8 @@ func (d *Dispatcher) checkReferences(ctx context.Context, r state.Run, servers [
 
 	u := ungranted[0]
 	return unfit(
-		"mcp_servers.%s.%s.%s: the applied definition does not give the secret %q to this server: start a new run",
+		"mcp_servers.%s.%s.%s: the applied definition does not give the secret %q to this server: start "+
+			"a new run",
 		u.Server,
 		u.Part,
 		u.Key,

@@ -37,16 +37,19 @@ func newMetrics(store *state.Store) *metrics {
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60, 600},
 		}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "millwright_run_duration_seconds", Help: "From started to ended, by the state that the run ended in.",
+			Name:    "millwright_run_duration_seconds",
+			Help:    "From started to ended, by the state that the run ended in.",
 			Buckets: []float64{.01, .1, .5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200},
 		}, []string{"state"}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_run_tokens_total",
-			Help: "Tokens that agents report, by factory and kind: input (cached ones included), cached_input, output.",
+			Help: "Tokens that agents report, by factory and kind: input (cached ones included), " +
+				"cached_input, output.",
 		}, []string{"factory", "kind"}),
 		cost: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_run_cost_usd_total",
-			Help: "US dollars that runs cost, by factory, as agents report them or by the prices of the settings.",
+			Help: "US dollars that runs cost, by factory, as agents report them or by the prices of the " +
+				"settings.",
 		}, []string{"factory"}),
 	}
 }

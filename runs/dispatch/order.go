@@ -37,8 +37,11 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 
 	o := &wire.Order{
 		RunID: r.ID, Token: c.Token, Execution: r.Execution, Attempt: r.Attempt, Lease: d.cfg.Lease,
-		Harness: config.Harness.Type, ModelID: config.ModelID, EnvironmentID: config.EnvironmentID, Skill: config.SkillSpec,
-		Secrets: map[string]string{},
+		Harness:       config.Harness.Type,
+		ModelID:       config.ModelID,
+		EnvironmentID: config.EnvironmentID,
+		Skill:         config.SkillSpec,
+		Secrets:       map[string]string{},
 	}
 	var err error
 	if o.Runner, err = d.runner(ctx, r.FactoryUID, config.RunnerID); err != nil {
@@ -258,7 +261,8 @@ func (d *Dispatcher) secret(ctx context.Context, name string) (string, error) {
 	value, err := d.cfg.Store.SecretValue(ctx, name)
 	if errors.Is(err, state.ErrNotFound) {
 		return "", unfit(
-			"the team secret %q does not exist or has no value: set it with millwright secret set, or take it out of the definition",
+			"the team secret %q does not exist or has no value: set it with millwright secret set, or "+
+				"take it out of the definition",
 			name,
 		)
 	}

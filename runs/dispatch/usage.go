@@ -44,7 +44,10 @@ func (d *Dispatcher) setUsage(ctx context.Context, c state.Claim, u *wire.Usage)
 // model.
 func (d *Dispatcher) priced(u wire.Usage) []state.ModelUsage {
 	rest := wire.ModelUsage{
-		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedTokens: u.CachedTokens, CostUSD: u.CostUSD,
+		InputTokens:  u.InputTokens,
+		OutputTokens: u.OutputTokens,
+		CachedTokens: u.CachedTokens,
+		CostUSD:      u.CostUSD,
 	}
 	var all []state.ModelUsage
 	for _, m := range u.Models {
@@ -67,7 +70,10 @@ func (d *Dispatcher) priced(u wire.Usage) []state.ModelUsage {
 
 func (d *Dispatcher) pricedModel(m wire.ModelUsage) state.ModelUsage {
 	out := state.ModelUsage{
-		Model: m.Model, InputTokens: m.InputTokens, OutputTokens: m.OutputTokens, CachedTokens: m.CachedTokens,
+		Model:        m.Model,
+		InputTokens:  m.InputTokens,
+		OutputTokens: m.OutputTokens,
+		CachedTokens: m.CachedTokens,
 	}
 
 	price, known := d.cfg.Prices[m.Model]

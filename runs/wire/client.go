@@ -77,7 +77,8 @@ func ReadCredentials(path string) (Credentials, error) {
 	words := strings.Fields(string(text))
 	if len(words) != 2 {
 		return Credentials{}, fmt.Errorf(
-			"credentials %s: want the UID and the secret of a worker's key, as `millwright key create --role worker` prints them",
+			"credentials %s: want the UID and the secret of a worker's key, as `millwright key create "+
+				"--role worker` prints them",
 			path,
 		)
 	}
@@ -125,7 +126,8 @@ func Connect(ctx context.Context, address, file, uid string, log *slog.Logger) (
 
 	if !validKey.MatchString(uid) {
 		return nil, fmt.Errorf(
-			"worker: the credentials do not name an API key (key_…): make one with `millwright key create --role worker`",
+			"worker: the credentials do not name an API key (key_…): make one with `millwright key " +
+				"create --role worker`",
 		)
 	}
 

@@ -61,7 +61,8 @@ func newContainer(h Harness, label string) (Executor, error) {
 
 		if c.Network != "" && !labelValue.MatchString(c.Network) {
 			return nil, fmt.Errorf(
-				"container: with kubernetes the network %q becomes a label: want at most 63 letters, digits, ., _ and -",
+				"container: with kubernetes the network %q becomes a label: want at most 63 letters, "+
+					"digits, ., _ and -",
 				c.Network,
 			)
 		}

@@ -32,7 +32,8 @@ func (echo) Execute(ctx context.Context, t Task) outcome {
 	}
 
 	t.out.text(
-		"This is the echo harness. It runs no agent: it shows what one would receive. Configure a harness to let an agent do the work.",
+		"This is the echo harness. It runs no agent: it shows what one would receive. Configure a " +
+			"harness to let an agent do the work.",
 	)
 	t.out.text("\nThe prompt, on standard input:\n\n" + read(wire.PromptFile))
 	if base := read(wire.BasePromptFile); base != "" {

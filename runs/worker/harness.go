@@ -169,7 +169,8 @@ func (w *worker) set(u Update) error {
 	for _, name := range slices.Sorted(maps.Keys(u.Harnesses)) {
 		if u.Harnesses[name].SameUser {
 			w.cfg.Log.Warn(
-				"harness runs as the user of this process: its agents act on text of outsiders, and can read everything that this process can",
+				"harness runs as the user of this process: its agents act on text of outsiders, and can "+
+					"read everything that this process can",
 				"harness",
 				name,
 			)
@@ -179,7 +180,8 @@ func (w *worker) set(u Update) error {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if n := len(all[name].pool()); n > 0 && n < w.cfg.Slots {
 			w.cfg.Log.Warn(
-				"harness has fewer accounts than this process has slots: no more runs than accounts are executed at once",
+				"harness has fewer accounts than this process has slots: no more runs than accounts are "+
+					"executed at once",
 				"harness",
 				name,
 				"accounts",
@@ -305,7 +307,9 @@ func (h Harness) Check() error {
 
 	if ways != 1 {
 		return fmt.Errorf(
-			"say where it runs, in one way: user: NAME (another user), users: [NAME, …], uidRange: FIRST-LAST, container: {image: …}, or sameUser: true (agents read what outsiders wrote, and as this user they can read all that the server can)",
+			"say where it runs, in one way: user: NAME (another user), users: [NAME, …], uidRange: " +
+				"FIRST-LAST, container: {image: …}, or sameUser: true (agents read what outsiders wrote, " +
+				"and as this user they can read all that the server can)",
 		)
 	}
 

@@ -90,7 +90,9 @@ func (k *kubernetes) job(name string, t Task) object {
 			"template": object{
 				"metadata": object{"labels": k.labels(name, t.Order)},
 				"spec": object{
-					"restartPolicy": "Never", "automountServiceAccountToken": false, "enableServiceLinks": false,
+					"restartPolicy":                 "Never",
+					"automountServiceAccountToken":  false,
+					"enableServiceLinks":            false,
 					"terminationGracePeriodSeconds": int(killAfter / time.Second),
 					"securityContext": object{
 						"runAsNonRoot":   true,
@@ -104,7 +106,10 @@ func (k *kubernetes) job(name string, t Task) object {
 						{"name": "errors", "emptyDir": object{"sizeLimit": strconv.Itoa(maxErrors)}},
 					},
 					"initContainers": []object{container(filesContainer, object{
-						"stdin": true, "stdinOnce": true, "command": []string{"tar", "-xf", "-"}, "terminationMessagePolicy": "FallbackToLogsOnError",
+						"stdin":                    true,
+						"stdinOnce":                true,
+						"command":                  []string{"tar", "-xf", "-"},
+						"terminationMessagePolicy": "FallbackToLogsOnError",
 					})},
 					"containers": []object{container(harnessContainer, object{
 						"command": append([]string{"sh", "-c", script(commands), "sh"}, t.Command...),

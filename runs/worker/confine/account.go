@@ -91,7 +91,8 @@ func Ranged(text string) ([]Account, error) {
 
 	if os.Getuid() != 0 {
 		return nil, fmt.Errorf(
-			"only root can start commands as other users, with uidRange %q: run this process as root, or use a container",
+			"only root can start commands as other users, with uidRange %q: run this process as root, or "+
+				"use a container",
 			text,
 		)
 	}

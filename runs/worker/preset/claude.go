@@ -197,7 +197,10 @@ func (c *claude) count(out Out, l claudeLine) {
 		c.before, c.answer = c.before.Plus(c.latest), l.Message.ID
 	}
 	c.latest = usageOf(wire.ModelUsage{
-		Model: l.Message.Model, InputTokens: u.Input + u.Read + u.Written, OutputTokens: u.Output, CachedTokens: u.Read,
+		Model:        l.Message.Model,
+		InputTokens:  u.Input + u.Read + u.Written,
+		OutputTokens: u.Output,
+		CachedTokens: u.Read,
 	}).Clean()
 	out.Usage(c.before.Plus(c.latest), c.counted)
 }
@@ -205,7 +208,10 @@ func (c *claude) count(out Out, l claudeLine) {
 // usageOf is the usage of one model.
 func usageOf(m wire.ModelUsage) wire.Usage {
 	u := wire.Usage{
-		InputTokens: m.InputTokens, OutputTokens: m.OutputTokens, CachedTokens: m.CachedTokens, CostUSD: m.CostUSD,
+		InputTokens:  m.InputTokens,
+		OutputTokens: m.OutputTokens,
+		CachedTokens: m.CachedTokens,
+		CostUSD:      m.CostUSD,
 	}
 	if m.Model != "" {
 		u.Models = []wire.ModelUsage{m}
