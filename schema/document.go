@@ -280,11 +280,6 @@ func (d *document) report(s span, rule RuleID, message, hint string) *Problem {
 	return d.add(newProblem(d.path, s, rule, message, hint))
 }
 
-// warn adds a warning by a rule whose problems are mostly errors.
-func (d *document) warn(s span, rule RuleID, message, hint string) *Problem {
-	return d.add(newProblem(d.path, s, rule, message, hint).as(SeverityWarning))
-}
-
 func (d *document) add(p Problem) *Problem {
 	if d.full() {
 		d.drop(1, p.Severity)

@@ -7,7 +7,6 @@ package state
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -158,14 +157,6 @@ func (s *Store) DeriveKey(purpose string) []byte { return s.seal.Derive(purpose)
 func orMoved(err error) error {
 	if errors.Is(err, db.ErrNoRow) {
 		return ErrMoved
-	}
-	return err
-}
-
-// orNotFound returns an ErrNotFound for a look-up that found no row.
-func orNotFound(err error, format string, args ...any) error {
-	if errors.Is(err, sql.ErrNoRows) || errors.Is(err, db.ErrNoRow) {
-		return fmt.Errorf(format+": %w", append(args, ErrNotFound)...)
 	}
 	return err
 }
