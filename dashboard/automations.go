@@ -39,7 +39,8 @@ func (q *request) automationRows(factoryUID string) ([]automationRow, error) {
 	var rows []automationRow
 	for _, a := range list.Automations {
 		row := automationRow{Automation: a, Why: strings.Join(a.WhyNot, "; ")}
-		if i := slices.IndexFunc(cur.Tree.Automations, func(s schema.Automation) bool { return s.Name == a.Name }); i >= 0 {
+		same := func(s schema.Automation) bool { return s.Name == a.Name }
+		if i := slices.IndexFunc(cur.Tree.Automations, same); i >= 0 {
 			row.Spec = cur.Tree.Automations[i]
 		}
 
@@ -99,8 +100,13 @@ func (q *request) automation() error {
 		return api.Problem("resource_not_found", "there is no automation %s in the applied definition", line(name))
 	}
 
-	v := automationView{automationRow: rows[i], Managed: managed(f), Where: placeOf(f, rows[i].File).at(rows[i].Line)}
-	if v.Runs, _, err = q.Store.Runs(q.Context(), state.RunFilter{AutomationUID: v.UID}, state.RunOrder{}, nil, 10); err != nil {
+	v := automationView{
+		automationRow: rows[i],
+		Managed:       managed(f),
+		Where:         placeOf(f, rows[i].File).at(rows[i].Line),
+	}
+	started := state.RunFilter{AutomationUID: v.UID}
+	if v.Runs, _, err = q.Store.Runs(q.Context(), started, state.RunOrder{}, nil, 10); err != nil {
 		return err
 	}
 

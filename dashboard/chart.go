@@ -36,7 +36,7 @@ type timespan struct {
 	Steps int
 }
 
-// timespans are the spans to choose from; the first is a page's own.
+// timespans returns the spans to choose from. The first is the default.
 func timespans() []timespan {
 	return []timespan{
 		{"24h", "24 hours", time.Hour, 24},
@@ -45,7 +45,7 @@ func timespans() []timespan {
 	}
 }
 
-// start is when the span begins that now is in the last step of.
+// start returns the beginning of the span whose last step contains now.
 func (t timespan) start(now time.Time) time.Time {
 	return now.Truncate(t.Step).Add(-time.Duration(t.Steps-1) * t.Step)
 }
@@ -204,7 +204,7 @@ func (c chart) Total() (n int64) {
 	return n
 }
 
-// Summary says what the chart shows, for whoever cannot see it.
+// Summary describes the chart in words, for screen readers.
 func (c chart) Summary() string {
 	if c.Total() == 0 {
 		return "none"
@@ -216,7 +216,7 @@ func (c chart) Summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// Drawing draws the chart. All that is in it are numbers, times, and names of this package.
+// Drawing draws the chart. It contains only numbers, times, and names of this package.
 func (c chart) Drawing() template.HTML {
 	most := int64(1)
 	for i := range c.Span.Steps {
@@ -235,7 +235,8 @@ func (c chart) Drawing() template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(
 		&b,
-		`<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%[3]s-title %[3]s-desc"><title id="%[3]s-title">%s</title><desc id="%[3]s-desc">%s</desc>`,
+		`<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%[3]s-title %[3]s-desc">`+
+			`<title id="%[3]s-title">%s</title><desc id="%[3]s-desc">%s</desc>`,
 		chartWidth,
 		chartHeight,
 		c.ID,
@@ -249,7 +250,8 @@ func (c chart) Drawing() template.HTML {
 		}
 		fmt.Fprintf(
 			&b,
-			`<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text class="tick" x="%d" y="%.1f" text-anchor="end">%s</text>`,
+			`<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/>`+
+				`<text class="tick" x="%d" y="%.1f" text-anchor="end">%s</text>`,
 			chartLeft,
 			chartWidth,
 			y(n),

@@ -1,12 +1,11 @@
-// Package dashboard is the web pages: what happened to a delivery, where a factory stands, what a run did.
+// Package dashboard serves the web pages: factories, webhooks, deliveries, automations, runs, secrets, keys.
 //
-// Pages are templates that the server renders. Without JavaScript everything works but what is live. What
-// is read comes from the state; what is changed goes through the same endpoints of the API that everybody
-// uses, in the name of the API key that the browser signed in with, so that a page may never do more than
-// its key.
+// The server renders pages from templates. Without JavaScript everything works except live updates. Pages
+// read the state. They make changes through the endpoints of the API, with the API key of the browser's
+// session, so a page never may do more than its key.
 //
-// Nearly all that a page shows was written by outsiders. Templates escape it, functions named in text.go
-// bound it, and what cannot be seen is made visible in the finished page (visible).
+// Outsiders wrote most of what a page shows. Templates escape it, the functions in text.go bound it, and
+// visible replaces characters that cannot be seen.
 package dashboard
 
 import (
@@ -30,32 +29,31 @@ import (
 	"millwright/state"
 )
 
-// Config says what the pages show and how they are reached. Store and API are required.
+// Config configures the pages. Store and API are required.
 type Config struct {
 	Store *state.Store
-	// API has the endpoints that make every change.
+	// API makes every change.
 	API *api.API
 	// PublicURL is the origin under which browsers and senders reach the server. With https, cookies are
 	// Secure.
 	PublicURL string
-	// TrustedProxies are believed when they say who tries to sign in.
+	// TrustedProxies may name the sender of a request.
 	TrustedProxies []netip.Prefix
-	// Links signs in the browser that opens one of its links; nil: there are none.
+	// Links signs in the browser that opens one of its links. It may be nil.
 	Links *Links
-	// Notices returns what the operator should know, for the top of the start page; nil for nothing.
+	// Notices returns the notices at the top of the start page. It may be nil.
 	Notices func() []Notice
-	// Done ends live streams when it is closed: the server stops.
+	// Done ends live streams when it is closed.
 	Done <-chan struct{}
-	// LiveCheck is how often a live stream looks whether its browser is still signed in; 0 means every 15
-	// seconds.
+	// LiveCheck is how often a live stream checks that its session is alive; 0 means every 15 seconds.
 	LiveCheck time.Duration
 	// Version is the program's version.
 	Version string
-	// Log receives what went wrong inside; nil discards it.
+	// Log receives internal errors; nil discards them.
 	Log *slog.Logger
 }
 
-// Notice is something that the operator should know and can change.
+// Notice is a fact that the operator should know and can change.
 type Notice struct {
 	Message string
 	Since   time.Time
@@ -64,7 +62,7 @@ type Notice struct {
 //go:embed assets templates
 var files embed.FS
 
-// dashboard holds what the handlers share.
+// dashboard is shared by the handlers.
 type dashboard struct {
 	Config
 	views   map[string]*template.Template
@@ -176,17 +174,19 @@ func (d *dashboard) routes() http.Handler {
 	show("/keys", (*request).keys)
 	change("/keys", (*request).createKey)
 	change("/keys/{key}/revoke", (*request).revokeKey)
-	missing := func(q *request) error { return api.Problem("resource_not_found", "there is no page %s", q.URL.Path) }
+	missing := func(q *request) error {
+		return api.Problem("resource_not_found", "there is no page %s", q.URL.Path)
+	}
 	r.NotFound(d.unlessPosted(http.StatusNotFound, missing))
-	r.MethodNotAllowed(
-		d.unlessPosted(http.StatusMethodNotAllowed, missing),
-	) // a page that there is only as the answer to a form
+	// Some pages exist only as the answer to a form.
+	r.MethodNotAllowed(d.unlessPosted(http.StatusMethodNotAllowed, missing))
+
 	return r
 }
 
-// unlessPosted asks browsers that look for what is not there to sign in, and then tells them. A program
-// that posts, or that takes this for the ingress, gets the status at once: it would take the way to the
-// sign-in page for success.
+// unlessPosted answers requests for unknown addresses. A browser signs in first, and then gets the page of f.
+// A program that posts, or takes this for the ingress, gets the status at once: it would take a redirect to
+// the sign-in page for success.
 func (d *dashboard) unlessPosted(status int, f func(*request) error) http.HandlerFunc {
 	page := d.signedIn(f)
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -201,13 +201,14 @@ func (d *dashboard) unlessPosted(status int, f func(*request) error) http.Handle
 
 // policy is the Content-Security-Policy of every answer: only this server's own files, nothing inline,
 // nothing framed.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// whole is the context key of the body of a request beyond what is read of it before its sender is known.
+// whole is the context key of a request's unbounded body. Before the sender is known, less of it is read.
 type whole struct{}
 
-// guard sets the headers of every answer, bounds what is read of strangers, and turns a panic into an error
-// page.
+// guard sets the headers of every answer, bounds the bodies of unknown senders, and turns a panic into an
+// error page.
 func (d *dashboard) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -272,8 +273,8 @@ func readAssets() (map[string]asset, error) {
 	return all, err
 }
 
-// serveAsset serves a file of assets/. Under the address that pages use, which names its version, it is
-// kept by the browser.
+// serveAsset serves a file of assets/. Browsers cache it under the address that pages use, which has its
+// version.
 func (d *dashboard) serveAsset(w http.ResponseWriter, r *http.Request) {
 	a, ok := d.assets[chi.URLParam(r, "name")]
 	if !ok {

@@ -27,7 +27,7 @@ type deliveryList struct {
 	First    string // the address of the first page, when this is not it
 }
 
-// Empty says why the page has no delivery.
+// Empty explains a page without deliveries.
 func (v deliveryList) Empty() string {
 	if v.Query.address("", v.Query.Before) == "" {
 		return "No delivery has come yet."
@@ -76,7 +76,10 @@ func (v deliveryQuery) filter() (state.DeliveryFilter, map[string]string) {
 
 func (v deliveryQuery) address(path, before string) string {
 	values := url.Values{}
-	for name, text := range map[string]string{"webhook": v.Webhook, "outcome": v.Outcome, "from": v.From, "to": v.To, "before": before} {
+	fields := map[string]string{
+		"webhook": v.Webhook, "outcome": v.Outcome, "from": v.From, "to": v.To, "before": before,
+	}
+	for name, text := range fields {
 		if text != "" {
 			values.Set(name, text)
 		}
@@ -90,12 +93,16 @@ func (v deliveryQuery) address(path, before string) string {
 // deliveryList reads the log of webhooks as the address asks.
 func (q *request) deliveryList(hooks []state.Webhook) (deliveryList, error) {
 	in := q.URL.Query()
-	v := deliveryList{Outcomes: state.DeliveryOutcomes(), Query: deliveryQuery{
-		Webhook: clip(
-			64,
-			in.Get("webhook"),
-		), Outcome: clip(64, in.Get("outcome")), From: clip(64, in.Get("from")), To: clip(64, in.Get("to")), Before: in.Get("before"),
-	}}
+	v := deliveryList{
+		Outcomes: state.DeliveryOutcomes(),
+		Query: deliveryQuery{
+			Webhook: clip(64, in.Get("webhook")),
+			Outcome: clip(64, in.Get("outcome")),
+			From:    clip(64, in.Get("from")),
+			To:      clip(64, in.Get("to")),
+			Before:  in.Get("before"),
+		},
+	}
 
 	f, wrong := v.Query.filter()
 	v.Query.Errors = wrong
@@ -200,7 +207,7 @@ func (q *request) deliveryPage() (page, deliveryView, error) {
 	return p, v, err
 }
 
-// delivery shows what became of one delivery, and why.
+// delivery shows the outcome of one delivery, and the reason.
 func (q *request) delivery() error {
 	p, v, err := q.deliveryPage()
 	if err != nil {
@@ -262,7 +269,7 @@ func (q *request) download(name string, body []byte) {
 	q.w.Write(body)
 }
 
-// replay starts the matching runs of a delivery again.
+// replay starts the runs of a delivery again, as a new delivery.
 func (q *request) replay() error {
 	_, v, err := q.deliveryPage()
 	if err != nil {
@@ -276,11 +283,11 @@ func (q *request) replay() error {
 	return q.redirect("/factories/"+d.FactoryUID+"/webhooks/"+d.WebhookUID+"/deliveries/"+made.DeliveryID, "replayed")
 }
 
-// maxArgument is the longest body that a curl line holds; a longer one is read from a file.
+// maxArgument is the longest body in a curl command, in bytes. A longer one is read from a file.
 const maxArgument = 16 << 10
 
-// curl writes a command that sends the body again. A credential is never in it: a variable, named as the
-// secret is, stands in its place.
+// curl writes a command that sends the body again. It never contains a credential, but a variable with the
+// name of the secret.
 func curl(publicURL string, w state.Webhook, body []byte) string {
 	address := admin.IngressURL(publicURL, w)
 	secret := `"$` + w.Spec.SecretName + `"`

@@ -189,7 +189,8 @@ func (q *request) history() error {
 	v := historyView{Managed: managed(f)}
 	if v.Managed && before == 0 {
 		var list admin.ListRevisionsResponse
-		if err := q.call(http.MethodGet, "/factory/"+f.UID+"/revisions?limit=30&cursor="+url.QueryEscape(q.URL.Query().Get("revisions")), nil, &list); err != nil {
+		address := "/factory/" + f.UID + "/revisions?limit=30&cursor=" + url.QueryEscape(q.URL.Query().Get("revisions"))
+		if err := q.call(http.MethodGet, address, nil, &list); err != nil {
 			return err
 		}
 
@@ -243,7 +244,7 @@ func (q *request) attempt() error {
 	return q.render("attempt", p)
 }
 
-// place is where a definition file is edited, when it is not here.
+// place is where a definition file of a source is edited.
 type place struct {
 	Path   string
 	Line   int // of what is spoken of, 0 for none
@@ -272,5 +273,5 @@ func placeOf(f state.Factory, file string) place {
 	return place{Path: file}
 }
 
-// managed reports whether the server itself holds the factory's definition.
+// managed reports whether the server manages the factory's definition.
 func managed(f state.Factory) bool { return f.Source.Kind == "managed" && !f.Detached }

@@ -8,9 +8,9 @@ import (
 	"millwright/state"
 )
 
-// Counting a large log takes longer than a page may. So a page waits only briefly for its figures; what
-// takes longer is finished behind it, and the page shows what was counted last, a few seconds old, or
-// says that it is being counted. The figures of a small log are exact.
+// Counting a large log takes longer than a page may take. A page waits briefly for its figures. A longer
+// count ends in the background, and the page shows the previous figures, a few seconds old, or none yet. The
+// figures of a small log are exact.
 const (
 	figurePatience = 20 * time.Millisecond // how long a page waits, for all its figures together
 	figureGrace    = 4 * time.Millisecond  // how long it waits for one more when that time is over
@@ -180,7 +180,7 @@ func (q *request) deliveryCounts(factoryUID string) (counts map[string]map[state
 	return *v, true
 }
 
-// queue counts the runs that wait for a worker, or are in the hands of one.
+// queue counts the runs that wait for a worker, and those that workers have.
 func (q *request) queue() (stats state.QueueStats) {
 	if v, _ := counted(&q.figures, q.began, q.countFailed, "queue", q.Store.Queue); v != nil {
 		return *v

@@ -18,7 +18,7 @@ import (
 	"millwright/state"
 )
 
-// functions are what templates may call.
+// functions returns the functions of the templates.
 func (d *dashboard) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":      func(name string) string { return "/assets/" + name + "?v=" + d.assets[name].version },
@@ -59,7 +59,7 @@ func (d *dashboard) functions() template.FuncMap {
 	}
 }
 
-// text returns what is printed of a text of any type.
+// text returns a value of any text type as a string.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -79,7 +79,7 @@ func text(v any) string {
 	return ""
 }
 
-// dict makes the data of a part of a page: names and values in turn.
+// dict makes the data of a part of a page from names and values in turn.
 func dict(pairs ...any) (map[string]any, error) {
 	m := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -172,7 +172,10 @@ func commitPage(s state.Source, revision string) string {
 		return ""
 	}
 
-	of := map[string]string{"github.com": "commit", "gitlab.com": "-/commit", "bitbucket.org": "commits", "codeberg.org": "commit"}[u.Hostname()]
+	paths := map[string]string{
+		"github.com": "commit", "gitlab.com": "-/commit", "bitbucket.org": "commits", "codeberg.org": "commit",
+	}
+	of := paths[u.Hostname()]
 	if of == "" {
 		return ""
 	}
@@ -226,7 +229,7 @@ func tone(v any) string {
 	return "quiet"
 }
 
-// tier says where a delivery's identity comes from.
+// tier names the origin of a delivery's identity.
 func tier(s state.IdentitySource) string {
 	switch s {
 	case state.IdentityHeader:
@@ -263,7 +266,7 @@ func worstFirst(list []schema.Problem) []schema.Problem {
 	})
 }
 
-// standing is where a factory stands, in a word and a sentence.
+// standing is the condition of a factory, in a word and a sentence.
 type standing struct{ Level, Word, Detail string }
 
 func standingOf(f state.Factory) standing {

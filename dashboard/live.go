@@ -18,7 +18,7 @@ const (
 	streamWrite = 15 * time.Second       // to hand a line to the browser
 )
 
-// topicsOf reads what a stream is about: "delivery.UID", or "delivery" for all deliveries.
+// topicsOf reads the topics of a stream: "delivery.UID", or "delivery" for all deliveries.
 func topicsOf(texts []string) (topics []notice.Topic, wanted map[notice.Notice]bool, err error) {
 	wanted = map[notice.Notice]bool{}
 	seen := map[notice.Topic]bool{}
@@ -45,8 +45,8 @@ func topicsOf(texts []string) (topics []notice.Topic, wanted map[notice.Notice]b
 	return topics, wanted, nil
 }
 
-// stream tells a page, by server-sent events, that what it shows has changed; the page then asks for
-// itself again. It ends when the browser goes away, the session ends, or the server stops.
+// stream notifies a page of changes by server-sent events; the page then loads itself again. The stream ends
+// when the browser goes away, the session ends, or the server stops.
 func (q *request) stream() error {
 	topics, wanted, err := topicsOf(q.URL.Query()["on"])
 	if err != nil {

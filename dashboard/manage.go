@@ -121,10 +121,13 @@ func (q *request) enableWebhook() error {
 		return err
 	}
 	on := q.PostForm.Get("enabled") == "yes"
-	if err := q.call(http.MethodPatch, "/factory/"+f.UID+"/webhooks/"+w.UID, admin.UpdateWebhookRequest{Enabled: &on}, nil); err != nil {
+	change := admin.UpdateWebhookRequest{Enabled: &on}
+	if err := q.call(http.MethodPatch, "/factory/"+f.UID+"/webhooks/"+w.UID, change, nil); err != nil {
 		return err
 	}
-	return q.redirect("/factories/"+f.UID+"/webhooks/"+w.UID, map[bool]string{true: "enabled", false: "disabled"}[on])
+
+	did := map[bool]string{true: "enabled", false: "disabled"}[on]
+	return q.redirect("/factories/"+f.UID+"/webhooks/"+w.UID, did)
 }
 
 // rotateSecret gives a webhook of a managed factory a new secret, and shows it this once.
@@ -149,7 +152,8 @@ func (q *request) rotateSecret() error {
 		if problemOf(err).Code == "conflict" && !in.Shared {
 			if others, _, err := q.sharedWith(w); err == nil && len(others) > 0 {
 				typed.Error = fmt.Sprintf(
-					"The secret %s is also used by %s, and they need the new value too: tick the box to rotate it all the same.",
+					"The secret %s is also used by %s, and they need the new value too: "+
+						"tick the box to rotate it all the same.",
 					w.Spec.SecretName,
 					strings.Join(others, ", "),
 				)
@@ -327,8 +331,17 @@ func (q *request) showKeys(status int, v keysView) error {
 	if err := q.call(http.MethodGet, "/keys?limit=500", nil, &list); err != nil {
 		return err
 	}
-	v.Keys, v.Roles = list.Keys, []state.Role{state.RoleViewer, state.RoleRunner, state.RoleAdmin, state.RoleWorker}
-	v.Lives = []life{{"24h", "in a day"}, {"7d", "in a week"}, {"30d", "in 30 days"}, {"90d", "in 90 days"}, {"365d", "in a year"}}
+
+	v.Keys = list.Keys
+	v.Roles = []state.Role{state.RoleViewer, state.RoleRunner, state.RoleAdmin, state.RoleWorker}
+	v.Lives = []life{
+		{"24h", "in a day"},
+		{"7d", "in a week"},
+		{"30d", "in 30 days"},
+		{"90d", "in 90 days"},
+		{"365d", "in a year"},
+	}
+
 	return q.renderStatus(status, "keys", page{Title: "API keys", Section: "keys", Data: v})
 }
 

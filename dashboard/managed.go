@@ -46,7 +46,8 @@ func (q *request) heldFiles(factoryUID string) (admin.ListFilesResponse, error) 
 	var all admin.ListFilesResponse
 	for cursor, pages := "", 0; pages < maxFilePages; pages++ {
 		var list admin.ListFilesResponse
-		if err := q.call(http.MethodGet, "/factory/"+factoryUID+"/files?limit=500&cursor="+cursor, nil, &list); err != nil {
+		address := "/factory/" + factoryUID + "/files?limit=500&cursor=" + cursor
+		if err := q.call(http.MethodGet, address, nil, &list); err != nil {
 			return all, err
 		}
 
@@ -252,7 +253,7 @@ func (q *request) saveFile() error {
 	})
 }
 
-// refusals says why a definition with one file changed would be refused, as validate prints it.
+// refusals returns the errors of a definition with one file changed, as validate prints them.
 func (q *request) refusals(factoryUID, name, content string) ([]schema.Problem, error) {
 	head, err := q.Store.ManagedHead(q.Context(), factoryUID)
 	if err != nil {
@@ -285,7 +286,7 @@ func (q *request) refusals(factoryUID, name, content string) ([]schema.Problem, 
 	return p.Problems[:min(len(p.Problems), 100)], err
 }
 
-// unixLines undoes what browsers do to the line ends of a textarea.
+// unixLines replaces the line ends that browsers put into a textarea.
 func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 // webhookOf returns the name of the webhook that a file declares, or "" when it declares none.
@@ -361,7 +362,10 @@ func (q *request) createAutomation() error {
 	v := newAutomationView{Form: q.formOf("name", "filter", "prompt"), Chosen: q.PostForm["webhook"]}
 	name := strings.TrimSpace(v.Form.Values["name"])
 	a := schema.Automation{
-		Name: name, Path: "automations/" + name + "/automation.md", Enabled: true, Prompt: strings.Trim(unixLines(v.Form.Values["prompt"]), "\n"),
+		Name:     name,
+		Path:     "automations/" + name + "/automation.md",
+		Enabled:  true,
+		Prompt:   strings.Trim(unixLines(v.Form.Values["prompt"]), "\n"),
 		Triggers: []schema.Trigger{{Provider: "webhook", Event: "received", WebhookIDs: v.Chosen}},
 	}
 	if strings.TrimSpace(a.Prompt) == "" {
@@ -417,8 +421,8 @@ func (q *request) createAutomation() error {
 	})
 }
 
-// tryNewFilter shows the form again, with what its filter makes of stored deliveries. What else is missing in
-// the form does not matter yet.
+// tryNewFilter shows the form again, with the results of its filter for stored deliveries. The other fields may
+// still be empty.
 func (q *request) tryNewFilter(factoryUID string, v newAutomationView, filter json.RawMessage) error {
 	delete(v.Form.Errors, "name")
 	delete(v.Form.Errors, "prompt")
@@ -456,7 +460,8 @@ func (q *request) showRevision(status int, typed form) error {
 	}
 
 	v := revisionView{Form: typed}
-	if err := q.call(http.MethodGet, "/factory/"+f.UID+"/revisions/"+url.PathEscape(q.param("revision")), nil, &v.RevisionWithDifference); err != nil {
+	address := "/factory/" + f.UID + "/revisions/" + url.PathEscape(q.param("revision"))
+	if err := q.call(http.MethodGet, address, nil, &v.RevisionWithDifference); err != nil {
 		return err
 	}
 

@@ -43,7 +43,7 @@ func (q *request) call(method, path string, in, out any) error {
 	return q.API.Call(q.Context(), q.key, method, path, in, out)
 }
 
-// page is what every template gets.
+// page is the data of every template.
 type page struct {
 	Title   string
 	Section string // of the main navigation
@@ -66,7 +66,7 @@ type page struct {
 // crumb is a page above this one.
 type crumb struct{ Name, Path string }
 
-// abilities say which actions a page offers. What is not offered is refused as well, by the API.
+// abilities are the actions that a page offers. The API refuses all others.
 type abilities struct{ Run, Admin bool }
 
 // factoryLink is a factory in the navigation.
@@ -162,7 +162,7 @@ type errorView struct {
 	Back            string
 }
 
-// fail answers with a page that says what was wrong, as far as the problem is one for the user.
+// fail answers with an error page. It logs internal errors, and does not show them.
 func (q *request) fail(err error) {
 	problem := problemOf(err)
 	switch {
@@ -222,14 +222,14 @@ func heading(e *api.Error) string {
 	return e.Title
 }
 
-// form is what was typed into a form, and what is wrong with it.
+// form is the input of a form, and its errors.
 type form struct {
 	Values map[string]string
 	Errors map[string]string
 	Error  string // what is wrong as a whole
 }
 
-// formOf keeps what was typed in the named fields. Fields that hold secrets are not among them.
+// formOf returns the input of the named fields, which must not be secrets.
 func (q *request) formOf(fields ...string) form {
 	f := form{Values: map[string]string{}, Errors: map[string]string{}}
 	for _, name := range fields {
@@ -238,8 +238,8 @@ func (q *request) formOf(fields ...string) form {
 	return f
 }
 
-// take puts what the API found wrong beside the fields, and reports whether the form is to be shown
-// again. Any other error is for the error page.
+// take puts the errors of the API beside their fields, and reports whether to show the form again. Any other
+// error is for the error page.
 func (f *form) take(err error) bool {
 	problem := problemOf(err)
 	if problem.Status >= 500 || problem.Status == http.StatusForbidden || problem.Status == http.StatusNotFound {
@@ -272,7 +272,7 @@ func (f *form) take(err error) bool {
 	return true
 }
 
-// plainly writes what the API says of a field for the reader of a form.
+// plainly rewords an error of the API for the reader of a form.
 func plainly(message string) string {
 	return strings.NewReplacer(
 		"expected string to be ", "must be ",

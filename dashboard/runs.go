@@ -26,8 +26,9 @@ func (v runQuery) Set() bool {
 
 func (v *runQuery) fields() map[string]*string {
 	return map[string]*string{
-		"state": &v.State, "source": &v.Source, "factory": &v.Factory, "name": &v.Name, "model": &v.Model, "creator": &v.Creator,
-		"from": &v.From, "to": &v.To, "q": &v.Search, "webhook": &v.Webhook, "delivery": &v.Delivery, "automation": &v.Automation,
+		"state": &v.State, "source": &v.Source, "factory": &v.Factory, "name": &v.Name, "model": &v.Model,
+		"creator": &v.Creator, "from": &v.From, "to": &v.To, "q": &v.Search, "webhook": &v.Webhook,
+		"delivery": &v.Delivery, "automation": &v.Automation,
 	}
 }
 
@@ -115,7 +116,7 @@ type runsView struct {
 	Queue     state.QueueStats
 }
 
-// Empty says why the page has no run.
+// Empty explains a page without runs.
 func (v runsView) Empty() string {
 	switch {
 	case v.Next != "":
@@ -126,13 +127,16 @@ func (v runsView) Empty() string {
 	return "No run has been started yet."
 }
 
-var runSources = []string{"API", "CLI", "WEB_APP", "CUSTOM_WEBHOOK", "SCHEDULED_AGENT", "ORCHESTRATION"}
+// runSources are the sources of runs to filter by.
+func runSources() []string {
+	return []string{"API", "CLI", "WEB_APP", "CUSTOM_WEBHOOK", "SCHEDULED_AGENT", "ORCHESTRATION"}
+}
 
 func (q *request) runs() error {
 	v := runsView{
 		Query:   runQueryOf(q.URL.Query()),
 		States:  state.RunStates()[1:],
-		Sources: runSources,
+		Sources: runSources(),
 		Names:   map[string]string{},
 	}
 

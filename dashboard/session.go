@@ -21,7 +21,7 @@ const (
 	signInLife  = time.Hour      // of the page that asks for a key
 )
 
-// cookies are named so that over https no other host, and no page over http, can set them.
+// cookie returns a cookie. Over https its name keeps other hosts, and pages over http, from setting it.
 func (d *dashboard) cookie(name, value string, life time.Duration, site http.SameSite) *http.Cookie {
 	c := &http.Cookie{
 		Name:     name,
@@ -145,7 +145,7 @@ func (d *dashboard) signedIn(f func(*request) error) http.HandlerFunc {
 	}
 }
 
-// takeForm makes the whole form of somebody who is signed in readable.
+// takeForm makes the whole form of a signed-in sender readable.
 func (q *request) takeForm(hold *bounds.Hold) {
 	limit := int64(bounds.MaxForm)
 	if strings.HasSuffix(q.URL.Path, "/files/import") {
@@ -206,12 +206,13 @@ func (q *request) login(status int, message string) {
 		http.SetCookie(q.w, q.cookie(signInCookie, nonce, signInLife, http.SameSiteStrictMode))
 	}
 	q.session = nonce // what the form's token belongs to
-	if err := q.renderStatus(status, "login", page{Title: "Sign in", Data: loginView{ownPath(q.FormValue("next")), message}}); err != nil {
+	v := loginView{ownPath(q.FormValue("next")), message}
+	if err := q.renderStatus(status, "login", page{Title: "Sign in", Data: v}); err != nil {
 		q.fail(err)
 	}
 }
 
-// signIn begins a session. It always is a new one, whatever cookie the browser came with.
+// signIn begins a new session, whatever cookie the browser sent.
 func (d *dashboard) signIn(w http.ResponseWriter, r *http.Request) {
 	q := &request{Request: r, dashboard: d, w: w, began: time.Now()}
 	sender := api.SenderOf(r, d.TrustedProxies).Key

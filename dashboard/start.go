@@ -12,7 +12,7 @@ import (
 	"millwright/state"
 )
 
-// finding is something that is not well, on the start page.
+// finding is a problem on the start page.
 type finding struct {
 	Tone   string
 	Text   string
@@ -42,7 +42,7 @@ type factoryCard struct {
 
 const recentRows = 8
 
-// start says in one look whether all is well.
+// start shows the overview.
 func (q *request) start() error {
 	ctx, now := q.Context(), time.Now()
 	q.expectFigures()
@@ -84,7 +84,7 @@ func (q *request) start() error {
 		return err
 	}
 
-	// The charts show the chosen span; what is found, and summed up, is of the last day.
+	// The charts show the chosen span; findings and sums are of the last day.
 	v.Deliveries, v.Runs = q.deliveryChart(""), q.runChart()
 	day := timespans()[0]
 	tallies, known := q.deliveryTallies("", day)
@@ -107,7 +107,7 @@ func (q *request) start() error {
 	)
 }
 
-// judge sums up.
+// judge sorts the findings, and writes the headline and the summary.
 func (v *startView) judge(hooks int) {
 	slices.SortStableFunc(v.Findings, func(a, b finding) int {
 		return cmp.Compare(map[string]int{"bad": 0, "odd": 1}[a.Tone], map[string]int{"bad": 0, "odd": 1}[b.Tone])
@@ -196,7 +196,7 @@ func factoryFindings(f state.Factory, hooks []state.Webhook) (all []finding) {
 	return all
 }
 
-// automationFindings names the automations that nothing can start although they are enabled.
+// automationFindings returns the enabled automations that nothing can start.
 func (q *request) automationFindings(f state.Factory) (all []finding, err error) {
 	var list admin.ListAutomationsResponse
 	if err := q.call("GET", "/factory/"+f.UID+"/automations?limit=500", nil, &list); err != nil {
@@ -221,7 +221,7 @@ func (q *request) automationFindings(f state.Factory) (all []finding, err error)
 	return all, nil
 }
 
-// runFindings tells of runs that did not succeed within the last day.
+// runFindings returns the kinds of runs that did not succeed in the last day.
 func runFindings(tallies []state.RunTally, now time.Time) (all []finding) {
 	sums := map[state.RunState]int64{}
 	for _, t := range tallies {
@@ -256,7 +256,7 @@ func runFindings(tallies []state.RunTally, now time.Time) (all []finding) {
 	return all
 }
 
-// deliveryFindings names the webhooks that refused more than they took within the last day.
+// deliveryFindings returns the webhooks that refused at least as much as they accepted in the last day.
 func (v *startView) deliveryFindings(tallies []state.DeliveryTally, hooks []state.Webhook) (all []finding) {
 	names := map[string]string{}
 	for _, f := range v.Factories {
@@ -282,12 +282,14 @@ func (v *startView) deliveryFindings(tallies []state.DeliveryTally, hooks []stat
 
 	for _, w := range hooks {
 		if s := by[w.UID]; s != nil && s.refused > 0 && s.refused >= s.taken {
+			refused := count(int(s.refused), "request", "requests")
+			name := names[w.FactoryUID] + " / " + w.Spec.Name
 			all = append(all, finding{
-				"odd", fmt.Sprintf("Webhook %s / %s refused %s in the last 24 hours", names[w.FactoryUID], w.Spec.Name, count(int(s.refused), "request", "requests")),
-				fmt.Sprintf(
-					"it accepted %d; the log has the reason for each",
-					s.taken,
-				), "/factories/" + w.FactoryUID + "/deliveries?webhook=" + w.UID, "Show",
+				Tone:   "odd",
+				Text:   fmt.Sprintf("Webhook %s refused %s in the last 24 hours", name, refused),
+				Detail: fmt.Sprintf("it accepted %d; the log has the reason for each", s.taken),
+				Path:   "/factories/" + w.FactoryUID + "/deliveries?webhook=" + w.UID,
+				Action: "Show",
 			})
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"millwright/state"
 )
 
-// Bounds of what a page shows of one foreign text, in bytes.
+// Bounds of one foreign text on a page, in bytes.
 const (
 	maxLine  = 300       // of what stands in a line: names, titles, reasons
 	maxText  = 64 << 10  // of what stands in a block: prompts, messages
@@ -26,10 +26,10 @@ const (
 	maxDepth = 32        // of a payload that is pretty-printed; a deeper one is shown as it came
 )
 
-// visible makes seen what could not be: in a finished page it replaces control characters, bidirectional
-// and other format characters, and bytes that are not UTF-8 by the escapes that Go has for them. The
-// templates have none of these, so all of them are foreign. Joiners stay, as emoji and some scripts need
-// them; text that is to be edited comes as character references (editable) and so is left alone.
+// visible replaces the control characters, bidirectional and other format characters, and bytes that are not
+// UTF-8 of a finished page by Go's escapes. The templates have none of these, so all of them are foreign.
+// Joiners stay: emoji and some scripts need them. Text in forms is written as character references (editable),
+// and stays as it is.
 func visible(page []byte) []byte {
 	clean := true
 	for _, c := range page {
@@ -61,7 +61,7 @@ func visible(page []byte) []byte {
 	return out
 }
 
-// hidden says whether a character cannot be seen, or changes how others are shown.
+// hidden reports whether a character cannot be seen, or changes the display of others.
 func hidden(r rune) bool {
 	switch r {
 	case '\n', '\t', 0x200c, 0x200d:
@@ -96,8 +96,7 @@ func editable(text string) template.HTML {
 	return template.HTML("\n" + b.String()) // a parser drops the first line end of a textarea
 }
 
-// clip returns at most the first n bytes of text, in whole characters, and says how much there is when
-// it is more.
+// clip returns at most the first n bytes of text, in whole characters. It adds the length of a longer text.
 func clip(n int, text string) string {
 	if len(text) <= n {
 		return text
@@ -118,8 +117,8 @@ func line(text string) string {
 // prose returns foreign text for a block: bounded, with plain line ends.
 func prose(text string) string { return strings.ReplaceAll(clip(maxText, text), "\r\n", "\n") }
 
-// pretty returns JSON with a line for each member, and JSON that is too deep or too long for that as it
-// came. The text is bounded.
+// pretty returns JSON with a line for each member. JSON that is too deep or too long stays as it is, up to a
+// bound.
 func pretty(body []byte) string {
 	if depth, size := indented(body); depth <= maxDepth && size <= 2*maxJSON {
 		var b bytes.Buffer

@@ -36,7 +36,7 @@ func (w webhookRow) Accepted() int64 { return w.Counts[state.DeliveryAccepted] }
 // Duplicates counts the duplicates.
 func (w webhookRow) Duplicates() int64 { return w.Counts[state.DeliveryDuplicate] }
 
-// Standing says in a word whether deliveries are taken.
+// Standing returns enabled, disabled or deleted.
 func (w webhookRow) Standing() string {
 	switch {
 	case w.Deleted != nil:
@@ -47,7 +47,7 @@ func (w webhookRow) Standing() string {
 	return "enabled"
 }
 
-// Mode says how senders show who they are.
+// Mode names the authentication of senders.
 func (w webhookRow) Mode() string {
 	switch w.Spec.AuthMode {
 	case schema.AuthToken:

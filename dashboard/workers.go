@@ -16,7 +16,7 @@ type workersView struct {
 	Queue   state.QueueStats
 }
 
-// workers shows the processes that take runs.
+// workers lists the workers.
 func (q *request) workers() error {
 	var list admin.ListWorkersResponse
 	if err := q.call("GET", "/workers?limit=500", nil, &list); err != nil {

@@ -63,7 +63,7 @@ func (b *tab) hostilePayload() {
 	b.screen(390, 844, "light")
 	b.open(b.w.factory(hook.FactoryUID, "/deliveries"))
 	b.leave(http.StatusOK, chromedp.Click(chromedp.CSS(".deliveries tbody a")))
-	b.says("<img src=x onerror=window.owned=1><script>window.owned=1</script>", `"raw": "\u202e\u2066"`, "would not trigger")
+	b.says("<img src=x onerror=window.owned=1><script>window.owned=1</script>", `"raw": "\u202e\u2066"`, "did not trigger")
 	b.wait(`!window.owned && !document.querySelector('main img, main script')`)
 	if out := eval[string](b, sticksOut); out != "" {
 		b.Errorf("sticks out: %s", out)
