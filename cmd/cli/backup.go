@@ -20,11 +20,11 @@ type stateFlags struct{ config, state, masterKeyFile string }
 
 func (f *stateFlags) add(cmd *cobra.Command) {
 	cmd.Flags().
-		StringVar(&f.config, "config", os.Getenv("MILLWRIGHT_CONFIG"), "the server's settings `FILE`, for its state and masterKeyFile (MILLWRIGHT_CONFIG)")
+		StringVar(&f.config, "config", os.Getenv("MILLWRIGHT_CONFIG"), "read state and masterKeyFile from the server's settings `FILE` (MILLWRIGHT_CONFIG)")
 	cmd.Flags().
-		StringVar(&f.state, "state", "", "the state, by `DSN`: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE, default "+settings.DefaultState+")")
+		StringVar(&f.state, "state", "", "`DSN` of the state: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE, default "+settings.DefaultState+")")
 	cmd.Flags().
-		StringVar(&f.masterKeyFile, "master-key-file", "", "`FILE` with the key that seals secrets; or MILLWRIGHT_MASTER_KEY; the file beside a SQLite state when absent")
+		StringVar(&f.masterKeyFile, "master-key-file", "", "`FILE` with the master key; default MILLWRIGHT_MASTER_KEY, then the file beside a SQLite state")
 }
 
 // resolve finds the state as serve does: the flag, the settings file, the environment.
@@ -72,12 +72,12 @@ func newBackup(s Streams) *cobra.Command {
 		Use:   "backup FILE",
 		Short: "Copy a SQLite state to a file, also while it is served",
 		Long: `Writes a consistent copy of a SQLite state to FILE, also while a server uses it, and
-checks the copy before it gets its name. A FILE that exists is not replaced.
+checks the copy. It does not replace an existing FILE.
 
-The copy holds neither the master key nor the admin key. Keep a copy of the master key
-apart: without it the secrets in the backup cannot be opened, by you as by a thief.
+The copy has neither the master key nor the admin key. Store a copy of the master key in
+another place: nobody can open the secrets in the backup without it.
 
-A PostgreSQL state is backed up with pg_dump: docs/operating/backups.md has the commands.`,
+Back up a PostgreSQL state with pg_dump: docs/operating/backups.md has the commands.`,
 		Example: `  millwright backup /var/backups/millwright-$(date +%F).db
   millwright backup --state /srv/millwright/state.db copy.db`,
 		Args: cobra.ExactArgs(1),
@@ -134,12 +134,11 @@ func newRestore(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Make a backup the SQLite state again",
-		Long: `Checks a backup wholly and then makes it the SQLite state. A state that a server uses
-is refused. One that is there already is refused without --force; with it, it is kept
-under another name beside it.
+		Long: `Checks a backup and makes it the SQLite state. It refuses to replace a state that a server
+uses, and any other without --force. With --force it renames the old state.
 
-Give the master key that the backup was made under back before serve: it is not in the
-backup.`,
+Put the master key of the backup in its place before you start the server: the backup does
+not have it.`,
 		Example: `  millwright restore /var/backups/millwright-2027-01-31.db
   millwright restore --force --state /srv/millwright/state.db copy.db`,
 		Args: cobra.ExactArgs(1),
@@ -175,7 +174,7 @@ backup.`,
 	}
 
 	f.add(cmd)
-	cmd.Flags().BoolVar(&force, "force", false, "replace a state that is there; it is kept under another name")
+	cmd.Flags().BoolVar(&force, "force", false, "replace an existing state, and rename the old one")
 	return cmd
 }
 

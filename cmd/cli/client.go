@@ -35,7 +35,7 @@ func addClientFlags(cmd *cobra.Command, c *Client, factory bool) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&c.Server, "server", defaultServer(), "the server's `URL` (MILLWRIGHT_SERVER)")
 	if factory {
-		f.StringVar(&c.factory, "factory", "", "the `FACTORY`, by name or UID; needed when there is more than one")
+		f.StringVar(&c.factory, "factory", "", "name or UID of the `FACTORY`; needed if there are several")
 	}
 }
 

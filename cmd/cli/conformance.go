@@ -20,12 +20,12 @@ func newConformance(s Streams) *cobra.Command {
 		Use:   "conformance [URL]",
 		Short: "Run the ingress conformance kit against a webhook's URL",
 		Long: `Sends the requests of the conformance kit, byte for byte over TCP, and compares the
-answers with those that the contract asks for. It can be used against any receiver of
-this contract; use a webhook that starts nothing.
+answers with those of the contract. It works with any receiver of this contract. Use a
+webhook that starts nothing.
 
-With URL, the cases of that one kind of webhook are run. With --targets, those of every
-webhook that the file names: testdata/conformance/README.md says how to set them up.
-Cases whose webhook is not at hand are counted as skipped, never as passed.`,
+With URL it runs the cases of one kind of webhook, with --targets those of every webhook
+in the file: testdata/conformance/README.md shows how to set them up. Cases without a
+webhook count as skipped, never as passed.`,
 		Example: `  millwright conformance http://127.0.0.1:8080/webhooks/w/wh_… --secret-file token.txt
   millwright conformance https://hooks.example.com/webhooks/w/wh_… --mode signature --scheme github --secret-file secret.txt
   millwright conformance --targets targets.json --senders`,
@@ -126,7 +126,7 @@ Cases whose webhook is not at hand are counted as skipped, never as passed.`,
 		&secretFile,
 		"secret-file",
 		"",
-		"`FILE` with the webhook's secret; MILLWRIGHT_WEBHOOK_SECRET when absent",
+		"`FILE` with the webhook's secret (default MILLWRIGHT_WEBHOOK_SECRET)",
 	)
 
 	f.StringVar(&targetsFile, "targets", "", "JSON `FILE` with the webhooks to send to")
@@ -134,10 +134,10 @@ Cases whose webhook is not at hand are counted as skipped, never as passed.`,
 		&senders,
 		"senders",
 		false,
-		"the receiver trusts this machine as a proxy: give each case a sender of its own",
+		"give each case its own sender; the receiver must trust this machine as a proxy",
 	)
 
 	f.BoolVar(&insecure, "insecure", false, "accept any certificate")
-	f.BoolVarP(&verbose, "verbose", "v", false, "name the cases that pass and are skipped, too")
+	f.BoolVarP(&verbose, "verbose", "v", false, "also list the cases that pass or are skipped")
 	return cmd
 }

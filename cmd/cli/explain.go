@@ -13,9 +13,9 @@ func newSchema(s Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema [DOCUMENT]",
 		Short: "Print the JSON Schema of a document, or list the documents",
-		Long: `Prints the JSON Schema (2020-12) of a kind of definition file, of the settings file,
-or of the JSON form of a report. For Markdown files it describes the front matter.
-Without DOCUMENT it lists them.`,
+		Long: `Prints the JSON Schema (2020-12) of a kind of definition file, of the settings file, or
+of a JSON report. Schemas of Markdown files describe the front matter. Without DOCUMENT it
+lists the documents.`,
 		Example: `  millwright schema webhook > webhook.schema.json
   millwright schema settings`,
 		Args: cobra.MaximumNArgs(1), ValidArgs: schema.JSONSchemaNames(),
@@ -41,7 +41,7 @@ Without DOCUMENT it lists them.`,
 func newExplain(s Streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [RULE]",
-		Short: "Say what a diagnostic rule means and how to mend it, or list the rules",
+		Short: "Explain a diagnostic rule and how to repair what it finds, or list the rules",
 		Example: `  millwright explain secret-missing
   millwright explain`,
 		Args: cobra.MaximumNArgs(1), ValidArgs: schema.RuleCodes(),

@@ -23,9 +23,9 @@ func newFile(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "file",
 		Short: "Read and edit the definition files of a managed factory",
-		Long: `Works on the definition of a factory whose source is managed: the server itself holds
-its files. An edit serves when the command returns; one that would be refused changes
-nothing, and the command says why.`,
+		Long: `Edits the definition of a managed factory, whose files the server stores. An edit is in
+force when the command returns. An edit that is not valid changes nothing, and the command
+prints the problems.`,
 		Args: noCommand,
 		RunE: help,
 	}
@@ -93,7 +93,7 @@ func fileList(s Streams, c *Client) *cobra.Command {
 }
 
 func addRevisionFlag(cmd *cobra.Command, revision *string) {
-	cmd.Flags().StringVar(revision, "revision", "", "of this `REVISION`, such as r12; the newest when absent")
+	cmd.Flags().StringVar(revision, "revision", "", "`REVISION` to read, such as r12 (default the newest)")
 }
 
 func fileShow(s Streams, c *Client) *cobra.Command {
@@ -190,9 +190,9 @@ func fileEdit(s Streams, c *Client) *cobra.Command {
 	return &cobra.Command{
 		Use:   "edit PATH",
 		Short: "Edit a definition file with the editor of VISUAL or EDITOR",
-		Long: `Opens a definition file in your editor, and writes it when the editor ends. A file that
-does not exist yet begins empty. When the edit is refused, your text stays in the file that
-the message names.`,
+		Long: `Opens a definition file in your editor, and writes it when the editor exits. A new file
+starts empty. If the server refuses the edit, the message names the file that has your
+text.`,
 		Example:           `  millwright file edit webhooks/alerts.yaml`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeManaged,
@@ -292,9 +292,9 @@ func fileImport(s Streams, c *Client) *cobra.Command {
 	var ask confirmation
 	cmd := &cobra.Command{
 		Use:   "import DIR",
-		Short: "Replace the definition by the files of a directory",
-		Long: `Replaces the whole definition: files that DIR does not have are deleted. millwright plan
-DIR shows what that would change. What is in .git is left out.`,
+		Short: "Replace the definition with the files of a directory",
+		Long: `Replaces the whole definition, and deletes the files that DIR does not have. To see the
+changes first, run millwright plan DIR. It skips .git.`,
 		Example: `  millwright plan factory --factory ops && millwright file import factory --factory ops`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

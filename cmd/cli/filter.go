@@ -27,12 +27,16 @@ func filterTest(s Streams, c *Client) *cobra.Command {
 	var payloadFile, webhook, delivery string
 	cmd := &cobra.Command{
 		Use:   "test FILTER",
-		Short: "Say whether a filter would trigger on a payload, and why",
-		Long: `FILTER is a file with the filter as YAML or JSON (- for standard input), the filter
-itself, or an automation's file, of which one trigger has to match. The filter is what
-stands under payload in such a file, or all that stands under filter. The payload is a
-file, or a delivery that the server has stored.
-Exit status 0 when it would trigger, 1 when not.`,
+		Short: "Test whether a filter matches a payload, and why",
+		Long: `FILTER is one of:
+  a file with the filter as YAML or JSON (- for standard input)
+  the filter itself
+  an automation's file; one of its webhook triggers must match
+
+A filter is the value of payload in an automation's file, or the value of filter with its
+webhook_ids. The payload comes from a file or from a stored delivery.
+
+Exit status 0: it matches; 1: it does not.`,
 		Example: `  millwright filter test '{"action": ["opened"]}' --payload body.json
   millwright filter test automations/triage/automation.md --payload body.json
   millwright filter test filter.yaml --webhook ci --delivery dlv_…`,
@@ -69,8 +73,8 @@ Exit status 0 when it would trigger, 1 when not.`,
 	}
 
 	cmd.Flags().StringVar(&payloadFile, "payload", "", "`FILE` with the payload as JSON")
-	cmd.Flags().StringVar(&webhook, "webhook", "", "with --delivery: the `WEBHOOK`, by name or UID")
-	cmd.Flags().StringVar(&delivery, "delivery", "", "take the payload of this stored `DELIVERY`")
+	cmd.Flags().StringVar(&webhook, "webhook", "", "with --delivery: name or UID of the `WEBHOOK`")
+	cmd.Flags().StringVar(&delivery, "delivery", "", "test with the payload of this stored `DELIVERY`")
 	return cmd
 }
 

@@ -29,12 +29,11 @@ func newInit(s Streams) *cobra.Command {
 	var dsn, publicURL, factory string
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "Scaffold a definition tree; with --demo one that is ready to serve",
-		Long: `Writes a definition tree to DIR (default .), which must not have one yet.
+		Short: "Write a first definition tree; with --demo one that is ready to serve",
+		Long: `Writes a definition tree to DIR (default .). DIR must not have one.
 
-With --demo it writes a tree of three webhooks and three automations, makes up their
-secrets in the state, and prints each webhook's URL and a curl line. The server must
-not be running.`,
+With --demo it writes three webhooks and three automations, generates their secrets in
+the state, and prints a curl command for each webhook. Stop the server first.`,
 		Example: `  millwright init ./factory
   millwright init --demo .millwright/demo && millwright serve --dir .millwright/demo`,
 		Args: cobra.MaximumNArgs(1),
@@ -75,9 +74,9 @@ and in another terminal, until which it is refused:
 		},
 	}
 
-	cmd.Flags().BoolVar(&demo, "demo", false, "write the demonstration, with secrets made up")
+	cmd.Flags().BoolVar(&demo, "demo", false, "write the demonstration, and generate its secrets")
 	cmd.Flags().
-		StringVar(&dsn, "state", EnvOr("MILLWRIGHT_STATE", settings.DefaultState), "with --demo: the state that serve will use, by `DSN` (MILLWRIGHT_STATE)")
+		StringVar(&dsn, "state", EnvOr("MILLWRIGHT_STATE", settings.DefaultState), "with --demo: `DSN` of the state that serve will use (MILLWRIGHT_STATE)")
 	cmd.Flags().
 		StringVar(&publicURL, "public-url", EnvOr("MILLWRIGHT_PUBLIC_URL", "http://127.0.0.1:8080"), "with --demo: the `URL` to print (MILLWRIGHT_PUBLIC_URL)")
 	cmd.Flags().StringVar(&factory, "factory", "default", "with --demo: the factory's `NAME`")

@@ -32,15 +32,18 @@ func keyCreate(s Streams, c *Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create an API key and show it once",
-		Long: `Roles: viewer reads; runner also creates and steers runs and plans a source's
-head; admin may do all; worker executes runs and has no API.
+		Long: `Roles:
+  viewer   reads
+  runner   also starts and steers runs, and plans the head of a source
+  admin    everything
+  worker   executes runs; it cannot use the API
 
-The key alone is printed on standard output, what is said about it on standard error.
+Standard output has only the key.
 
-With --local the key is made in the state itself, which needs no key: so a lost admin key
-is replaced. Stop the server of a SQLite state first; a PostgreSQL state may be in use. An
-admin key goes into the file admin-key beside a SQLite state too, unless a key that works
-is there.`,
+With --local the command creates the key in the state itself, without an API key. Use it to
+replace a lost admin key. Stop the server of a SQLite state first; a PostgreSQL state may be
+in use. Beside a SQLite state, the file admin-key also gets an admin key, unless it has one
+that works.`,
 		Example: `  millwright key create ci --role runner
   millwright key create build-host --role worker > worker.key
   millwright key create visitor --role viewer --expires-in 24h
@@ -83,8 +86,8 @@ is there.`,
 	}
 
 	cmd.Flags().StringVar(&role, "role", "viewer", "`viewer|runner|admin|worker`")
-	cmd.Flags().StringVar(&expires, "expires-in", "", "end the key after this `DURATION`, for example 720h")
-	cmd.Flags().BoolVar(&local, "local", false, "make the key in the state itself, without a server")
+	cmd.Flags().StringVar(&expires, "expires-in", "", "let the key expire after this `DURATION`, such as 720h")
+	cmd.Flags().BoolVar(&local, "local", false, "create the key in the state itself, without a server")
 	f.add(cmd)
 	return cmd
 }
@@ -139,7 +142,7 @@ func keyList(s Streams, c *Client) *cobra.Command {
 
 func keyRevoke(s Streams, c *Client) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke KEY", Short: "End an API key", Args: cobra.ExactArgs(1),
+		Use: "revoke KEY", Short: "Revoke an API key", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := c.call(cmd.Context(), http.MethodDelete, "/keys/"+url.PathEscape(args[0]), nil); err != nil {
 				return err
@@ -156,14 +159,16 @@ func keyRotateMaster(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate-master",
 		Short: "Seal the secrets under a new master key",
-		Long: `Seals every secret at rest under a new master key, all in one transaction. Stop every
-server of the state first; it is refused while one runs.
+		Long: `Seals every stored secret under a new master key, in one transaction. Stop every server of
+the state first: the command refuses to run beside one.
 
-A new key takes the place of the old one in its file; while that happens the file holds
-both, so that the state opens whenever this command is killed. The old key is kept beside
-it, for backups made before: destroy it when they are gone. With --new-key-file, which a
-key in MILLWRIGHT_MASTER_KEY needs, the new key is the one in that file, made when there
-is none, and you hand it to the servers.`,
+It replaces the key in the master key file. Meanwhile the file has both keys, so the state
+opens even if the command is killed. It renames the old key, which older backups need:
+destroy it together with them.
+
+With --new-key-file it takes the new key from that file, or generates one there, and
+changes no other file. Give that key to the servers. A key in MILLWRIGHT_MASTER_KEY needs
+this flag.`,
 		Example: `  millwright key rotate-master
   millwright key rotate-master --state postgres://… --master-key-file old.key --new-key-file new.key`,
 		Args: cobra.NoArgs,
@@ -232,6 +237,6 @@ is none, and you hand it to the servers.`,
 
 	f.add(cmd)
 	cmd.Flags().
-		StringVar(&newFile, "new-key-file", "", "`FILE` with the new key, made when there is none; the old key file is left alone")
+		StringVar(&newFile, "new-key-file", "", "`FILE` with the new key, generated if it does not exist; the old key file stays")
 	return cmd
 }

@@ -31,7 +31,7 @@ func (l *listing) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.IntVar(&l.limit, "limit", 20, "show at most `N`, 1 to 500")
 	f.BoolVar(&l.all, "all", false, fmt.Sprintf("show all, up to %d", maxRows))
-	f.StringVar(&l.cursor, "cursor", "", "go on where an earlier list ended: the `CURSOR` that it printed")
+	f.StringVar(&l.cursor, "cursor", "", "continue an earlier list: the `CURSOR` that it printed")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all")
 }
 

@@ -17,7 +17,7 @@ import (
 type confirmation struct{ yes bool }
 
 func (a *confirmation) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask; only a terminal is asked")
+	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask for confirmation; without a terminal the command never asks")
 }
 
 func (a *confirmation) of(s Streams, format string, args ...any) error {
@@ -70,10 +70,10 @@ type edits struct {
 
 func (e *edits) add(cmd *cobra.Command, whole bool) {
 	f := cmd.Flags()
-	f.StringVar(&e.base, "base", "", "refuse the edit when what it changes was changed after this `REVISION`")
+	f.StringVar(&e.base, "base", "", "refuse the edit if the same files have changed since this `REVISION`")
 	if whole {
-		f.BoolVar(&e.prune, "allow-prune", false, "allow it to delete all or most webhooks")
-		f.BoolVar(&e.rename, "allow-rename", false, "allow it to replace a webhook by one of another name and a new URL")
+		f.BoolVar(&e.prune, "allow-prune", false, "allow the edit to delete all or most webhooks")
+		f.BoolVar(&e.rename, "allow-rename", false, "allow the edit to replace a webhook by one with another name and a new URL")
 	}
 }
 

@@ -14,17 +14,15 @@ func newPlan(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "plan [DIR]",
 		SuggestFor: []string{"diff", "preview"},
-		Short:      "Show what applying a tree would change, and whether it would be accepted",
-		Long: `Asks a server what applying the definition tree in DIR would change: what is created,
-updated with old and new values, and deleted, which secrets would be picked up, and
-whether it would be accepted. Without DIR it plans the current head of the factory's
-source. Nothing is changed.
+		Short:      "Show what applying a tree would change, and whether the server would accept it",
+		Long: `Asks a server what applying the definition tree in DIR would create, update and delete,
+which secrets it would pick up, and whether the server would accept it. Without DIR it
+plans the head of the factory's source. It changes nothing.
 
-A deletion or rename that is meant is refused unless --allow-prune or --allow-rename says
-so, as by the apply: millwright sync has the same flags.
+--allow-prune and --allow-rename plan an apply that has the same flags.
 
-Status 0: nothing to do; 2: changes; 1: it would be refused; 3: wrong usage, or could
-not check.`,
+Exit status 0: nothing to do; 1: the server would refuse it; 2: changes; 3: wrong usage, or
+could not check.`,
 		Example: `  millwright plan factory --server https://hooks.example.com --factory payments
   millwright plan . --format markdown=comment.md --format text   for a pull request`,
 		SilenceUsage: true,
@@ -44,12 +42,12 @@ not check.`,
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return couldNotCheck(flagError(cmd, err)) })
 	addClientFlags(cmd, c, true)
 	addFormatFlag(cmd, planFormats)
-	cmd.Flags().BoolVar(&allow.prune, "allow-prune", false, "as if the apply were allowed to delete all or most webhooks")
+	cmd.Flags().BoolVar(&allow.prune, "allow-prune", false, "plan an apply that may delete all or most webhooks")
 	cmd.Flags().BoolVar(
 		&allow.rename,
 		"allow-rename",
 		false,
-		"as if the apply were allowed to replace a webhook by one of another name and a new URL",
+		"plan an apply that may replace a webhook by one with another name and a new URL",
 	)
 	return cmd
 }

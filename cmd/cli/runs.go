@@ -120,10 +120,10 @@ func runStart(s Streams, c *Client) *cobra.Command {
 	f.StringVar(&name, "name", "", "label the run with `NAME`, for grouping and filtering")
 	f.StringVar(&title, "title", "", "`TITLE` for people; the prompt's first line when absent")
 	f.StringVar(&model, "model", "", "language `MODEL`")
-	f.StringVar(&harness, "harness", "", "execute it with the `HARNESS` of this name in the server's settings")
-	f.StringVar(&environment, "environment", "", "environment `ID`")
+	f.StringVar(&harness, "harness", "", "execute the run with this `HARNESS`")
+	f.StringVar(&environment, "environment", "", "`ID` of the environment")
 	f.StringVar(&basePrompt, "base-prompt", "", "`TEXT` that shapes the agent's behaviour")
-	f.StringVar(&skill, "skill", "", "skill as base prompt: `owner/repo:name`")
+	f.StringVar(&skill, "skill", "", "use the skill `owner/repo:name` as base prompt")
 	f.StringVar(&mcp, "mcp", "", "JSON `FILE` with a map of MCP servers")
 	addFollowFlag(cmd, &follow)
 	return cmd
@@ -226,9 +226,9 @@ func runList(s Streams, c *Client) *cobra.Command {
 	f := cmd.Flags()
 	f.StringSliceVar(&states, "state", nil, "only runs in this `STATE`; may be repeated")
 	f.StringVar(&name, "name", "", "only runs with this config `NAME`")
-	f.StringVar(&since, "since", "", "only runs made in the last `DURATION`, such as 2h or 7d, or since a time (RFC 3339)")
-	f.StringVar(&webhook, "webhook", "", "only runs that this `WEBHOOK` started, by name or UID")
-	f.StringVar(&delivery, "delivery", "", "only runs that this `DELIVERY` started")
+	f.StringVar(&since, "since", "", "only runs created in the last `DURATION`, such as 2h or 7d, or since a time (RFC 3339)")
+	f.StringVar(&webhook, "webhook", "", "only runs of this `WEBHOOK`, by name or UID")
+	f.StringVar(&delivery, "delivery", "", "only runs of this `DELIVERY`")
 	return cmd
 }
 
@@ -404,7 +404,7 @@ func runLogs(s Streams, c *Client) *cobra.Command {
 		},
 	}
 
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the run ends")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue until the run ends")
 	addOutputFlag(cmd, &out)
 	return cmd
 }

@@ -77,9 +77,9 @@ func runRetry(s Streams, c *Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry RUN",
 		Short: "Start a run that has ended again, as a new run",
-		Long: `Starts a new run with the prompt, configuration and attachments of RUN, the payload of its
-delivery included, and prints its ID. Its metadata has retry_of. Follow-ups to RUN are not
-repeated.`,
+		Long: `Starts a new run with the prompt, configuration and attachments of RUN, including the
+payload of its delivery, and prints its ID. It does not repeat the follow-ups to RUN. The
+metadata of the new run has retry_of.`,
 		Example: `  millwright run retry 0197… --follow`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

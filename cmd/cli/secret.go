@@ -22,9 +22,8 @@ func newSecret(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secret",
 		Short: "Set, list and delete the team's secrets",
-		Long: `Secrets are kept by the server, sealed at rest. Their values never leave it again.
-A webhook goes on with the value that its secret had when its definition last
-applied: run millwright sync to pick up a new one.`,
+		Long: `The server stores secrets sealed, and never returns their values. A webhook uses the value
+that its secret had at the last apply: run millwright sync to use a new one.`,
 		Args: noCommand,
 		RunE: help,
 	}
@@ -40,12 +39,12 @@ func secretSet(s Streams, c *Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set SECRET",
 		Short: "Create a secret or give it a new value",
-		Long: `Reads the value from standard input, less one trailing line end; on a terminal it asks
-for it without showing it.
+		Long: `Reads the value from standard input, and removes one trailing newline. On a terminal it
+prompts for the value and does not echo it.
 
-With --generate it makes up the value and prints it once, alone on standard output: give
-it to the sender. It has letters, digits, - and _ only; for a webhook of a scheme like
-Standard Webhooks it is a signing secret that begins with whsec_.`,
+With --generate it generates the value and prints it once, alone on standard output: give
+it to the sender. The value has only letters, digits, - and _. For a scheme like Standard
+Webhooks it is a signing secret that starts with whsec_.`,
 		Example: `  millwright secret set CI_TOKEN --generate
   millwright secret set CI_TOKEN < token.txt
   millwright secret set STRIPE_SECRET --pending      the provider issues it later`,
@@ -110,10 +109,10 @@ Standard Webhooks it is a signing secret that begins with whsec_.`,
 	}
 
 	cmd.Flags().
-		BoolVar(&pending, "pending", false, "make the name now and give the value later; until then its webhook answers 401")
-	cmd.Flags().BoolVar(&generate, "generate", false, "make up the value, and print it once")
+		BoolVar(&pending, "pending", false, "create the secret without a value; its webhook answers 401 until it has one")
+	cmd.Flags().BoolVar(&generate, "generate", false, "generate the value, and print it once")
 	cmd.Flags().
-		StringVar(&scheme, "scheme", "", "with --generate: the signature `SCHEME` that the value is for, where no applied webhook says it")
+		StringVar(&scheme, "scheme", "", "with --generate: the signature `SCHEME` that uses the value (default that of the applied webhook)")
 	cmd.MarkFlagsMutuallyExclusive("pending", "generate")
 	cmd.MarkFlagsMutuallyExclusive("pending", "scheme")
 	return cmd

@@ -21,15 +21,13 @@ func newStatus(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the attempted and applied revision and the problems of each factory",
-		Long: `Shows where each factory stands. Status 1: the last attempt of one of them did not
-apply.
+		Long: `Shows the state of each factory. With --wait it returns when each is applied, refused or
+suspended. Exit status 1: the last attempt of a factory did not apply.
 
-With --wait it returns when each factory is applied, refused or suspended.
-
-With --revision it is about one revision of one factory: status 0 when that revision
-serves, or one that contains it; 1 when it was refused, or cannot be applied. A commit may
-be shortened, and is looked up in the repository of the working directory: what is newer
-there is fetched to find out whether it contains the commit.`,
+With --revision it checks one revision of one factory. Exit status 0: the server serves
+that revision, or one that contains it; 1: the server refused it, or cannot apply it. A
+commit may be short. The command looks it up in the git repository of the working
+directory, and fetches newer commits to see whether they contain it.`,
 		Example: `  millwright status
   millwright status --wait --factory payments --revision "$(git rev-parse HEAD)" --timeout 2m     in a pipeline
   millwright status --watch`,
@@ -87,9 +85,9 @@ there is fetched to find out whether it contains the commit.`,
 	addClientFlags(cmd, &c, true)
 	addOutputFlag(cmd, &out)
 	f := cmd.Flags()
-	f.BoolVar(&wait, "wait", false, "wait until every factory is applied or refused, or --revision is")
-	f.BoolVarP(&watch, "watch", "w", false, "go on, and print whenever something changes")
-	f.StringVar(&revision, "revision", "", "whether this `REVISION` serves: a commit, sha256:… of a directory, or r12")
+	f.BoolVar(&wait, "wait", false, "wait until each factory, or --revision, is applied or refused")
+	f.BoolVarP(&watch, "watch", "w", false, "continue, and print each change")
+	f.StringVar(&revision, "revision", "", "check this `REVISION`: a commit, sha256:… of a directory, or r12 of a managed factory")
 	f.DurationVar(&timeout, "timeout", 5*time.Minute, "with --wait: give up after this `DURATION`, with status 3")
 	return cmd
 }

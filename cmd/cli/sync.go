@@ -40,13 +40,12 @@ func newSync(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "sync",
 		SuggestFor: []string{"apply", "deploy", "reconcile"},
-		Short:      "Apply now, also when the revision is the same, and so pick up new secret values",
-		Long: `Asks the server to read its sources and apply them, without waiting for the next
-look. Without --factory it means all factories. The command returns when they are
-applied (status 0) or one of them is refused (status 1).
+		Short:      "Apply now, and use new values of secrets",
+		Long: `Asks the server to read and apply its sources now. Without --factory it applies all
+factories. Exit status 0: each is applied; 1: one is refused.
 
-What is allowed counts for one revision: that of --revision, or else the one that was
-refused last. When the source has moved on meanwhile, nothing is applied (status 1).`,
+--allow-prune and --allow-rename count for one revision: that of --revision, or else the
+one that was refused last. If the source has a newer one, nothing is applied (status 1).`,
 		Example: `  millwright sync
   millwright sync --factory payments --allow-prune --revision 3f9c2d1`,
 		Args: cobra.NoArgs,
@@ -76,7 +75,7 @@ refused last. When the source has moved on meanwhile, nothing is applied (status
 	addClientFlags(cmd, &c, true)
 	cmd.Flags().BoolVar(&prune, "allow-prune", false, "allow this apply to delete all or most webhooks")
 	cmd.Flags().
-		BoolVar(&rename, "allow-rename", false, "allow this apply to replace a webhook by one of another name and a new URL")
+		BoolVar(&rename, "allow-rename", false, "allow this apply to replace a webhook by one with another name and a new URL")
 	cmd.Flags().StringVar(&revision, "revision", "", "apply this `REVISION`, and no other")
 	cmd.Flags().BoolVar(&wait, "wait", true, "wait until applied or refused, as it always does")
 	return cmd

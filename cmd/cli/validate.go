@@ -19,17 +19,16 @@ func newValidate(s Streams) *cobra.Command {
 		Use:        "validate [PATH…]",
 		SuggestFor: []string{"check", "fix", "lint"},
 		Short:      "Check definition files; needs no server",
-		Long: `Checks the definition trees at PATH (default .) and prints every problem with its
-place. A PATH that is a file of a tree stands for itself: its whole tree is read, and
-what is wrong with that file is shown.
+		Long: `Checks the definition trees at PATH (default .) and prints every problem with its place.
+If PATH is a file of a tree, the command reads the whole tree and prints the problems of
+that file.
 
-The rules that need state run with --secrets FILE (a team secret's name a line, or
-NAME=value to check what its value may hold) or with --server URL, which asks a server
-and learns names and yes or no, never a value. Rules that did not run are named as not
-checked.
+Some rules need the state. They run with --secrets FILE, which has one secret a line, NAME
+or NAME=value; or with --server URL, which tells whether a secret exists, never its value.
+The summary names the rules that did not run.
 
-Status 0: good, warnings included; 1: errors, or warnings with --strict; 2: wrong
-usage; 3: could not check everything.`,
+Exit status 0: no errors; 1: errors, or warnings with --strict; 2: wrong usage; 3: could
+not check everything.`,
 		Example: `  millwright validate
   millwright validate factory --strict
   millwright validate --server https://hooks.example.com --factory payments
@@ -73,23 +72,23 @@ usage; 3: could not check everything.`,
 	f := cmd.Flags()
 	addFormatFlag(cmd, report.Formats())
 	f.StringVar(&secrets, "secrets", "", "`FILE` that names the team secrets: a NAME a line, or NAME=value")
-	f.StringVar(&c.Server, "server", "", "ask the server at `URL` about what only it knows")
+	f.StringVar(&c.Server, "server", "", "run the rules that need the state on the server at `URL`")
 	f.StringVar(
 		&c.factory,
 		"factory",
 		"",
-		"with --server: the `FACTORY`, by name or UID; needed when there is more than one",
+		"with --server: name or UID of the `FACTORY`; needed if there are several",
 	)
 
-	f.BoolVar(&v.strict, "strict", false, "let warnings fail the check as errors do")
+	f.BoolVar(&v.strict, "strict", false, "fail on warnings, too")
 	f.BoolVar(
 		&v.fix,
 		"fix",
 		false,
-		"first mend what has one safe repair: a misspelt word with one candidate, a file name in place of a UID",
+		"first repair what has one safe repair, such as a misspelt word or a file name instead of a UID",
 	)
 
-	f.BoolVarP(&v.watch, "watch", "w", false, "go on, and check again whenever a file is saved")
+	f.BoolVarP(&v.watch, "watch", "w", false, "continue, and check again when a file changes")
 	cmd.MarkFlagsMutuallyExclusive("secrets", "server")
 	return cmd
 }

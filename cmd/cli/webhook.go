@@ -17,7 +17,7 @@ func newWebhook(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "webhook",
 		SuggestFor: []string{"deliveries", "listen", "replay", "send", "uids"},
-		Short:      "Look at webhooks and their deliveries, send to them, and edit those that the server holds",
+		Short:      "List and edit webhooks, read their deliveries, and send to them",
 		Args:       noCommand,
 		RunE:       help,
 	}
@@ -117,7 +117,7 @@ func webhookList(s Streams, c *Client) *cobra.Command {
 	}
 
 	addOutputFlag(cmd, &out)
-	cmd.Flags().BoolVar(&deleted, "deleted", false, "deleted ones too")
+	cmd.Flags().BoolVar(&deleted, "deleted", false, "also list deleted webhooks")
 	return cmd
 }
 

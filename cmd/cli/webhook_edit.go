@@ -15,12 +15,12 @@ type webhookFlags struct {
 
 func (w *webhookFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&w.authMode, "auth-mode", "", "how senders authenticate: `token|url_token|signature`")
-	f.StringVar(&w.scheme, "scheme", "", "with signature: the provider's `SCHEME`")
-	f.StringVar(&w.secretName, "secret-name", "", "the `SECRET` that holds the credential; made when there is none of this name")
-	f.StringVar(&w.deliveryID, "delivery-id-header", "", "the `HEADER` in which the sender puts its own event ID")
-	f.BoolVar(&w.enabled, "enabled", true, "take deliveries; --enabled=false answers 404")
-	f.BoolVar(&w.handshake, "handshake", false, "answer the provider's set-up probes")
+	f.StringVar(&w.authMode, "auth-mode", "", "senders authenticate by `token|url_token|signature`")
+	f.StringVar(&w.scheme, "scheme", "", "senders sign by the `SCHEME` of a provider")
+	f.StringVar(&w.secretName, "secret-name", "", "the `SECRET` with the credential, generated if it does not exist")
+	f.StringVar(&w.deliveryID, "delivery-id-header", "", "the `HEADER` that has the sender's ID of the event")
+	f.BoolVar(&w.enabled, "enabled", true, "take deliveries; --enabled=false: answer 404")
+	f.BoolVar(&w.handshake, "handshake", false, "answer the provider's handshake")
 }
 
 // body returns the members of a request for the flags that were given. --scheme alone means a signature.
@@ -56,9 +56,9 @@ func webhookCreate(s Streams, c *Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a webhook of a managed factory",
-		Long: `Creates a webhook, which serves when the command returns. Standard output has its URL
-and then, alone on the last line, the secret that the server made for it, shown this once;
-no second line where the secret exists already or the provider issues it.`,
+		Long: `Creates a webhook, which takes deliveries when the command returns. Prints its URL and, on
+a line of its own, the secret that the server generated. The secret is shown once. There is
+no such line if the secret exists, or if the provider issues it.`,
 		Example: `  millwright webhook create alerts
   millwright webhook create pushes --scheme github --secret-file secret.txt
   millwright webhook create uptime --auth-mode url_token --delivery-id-header X-Event`,
@@ -171,8 +171,8 @@ func webhookRotate(s Streams, c *Client) *cobra.Command {
 		Use:   "rotate WEBHOOK",
 		Short: "Give a webhook a new secret; the old one stops working at once",
 		Long: `Makes a new secret for a webhook of a managed factory, or takes
-the one in --secret-file. Prints the webhook's URL and then, alone on the last line, a
-secret that the server made, shown this once.`,
+the one in --secret-file. Prints the webhook's URL and, on a line of its own, the secret if
+the server generated it. The secret is shown once.`,
 		Example: `  millwright webhook rotate alerts
   millwright webhook rotate pushes --secret-file secret.txt`,
 		Args: cobra.ExactArgs(1),

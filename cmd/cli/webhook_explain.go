@@ -20,9 +20,10 @@ func webhookExplain(s Streams) *cobra.Command {
 	var scheme, secretFile, url, at string
 	cmd := &cobra.Command{
 		Use:   "explain REQUEST",
-		Short: "Say why a captured request would be refused: which header, how stale, which byte form",
-		Long: `REQUEST is a file with a request as it came over the wire: request line, headers, an
-empty line, and the body, byte for byte (- for standard input). Nothing is sent.`,
+		Short: "Explain why a webhook would refuse a captured request",
+		Long: `REQUEST is a file with a request as it came over the wire, or - for standard input: request
+line, headers, an empty line and the body, byte for byte. The command prints which header
+is wrong, how old the signature is, and which bytes were signed. It sends nothing.`,
 		Example: `  millwright webhook explain --scheme stripe --secret-file secret.txt request.http
   millwright webhook explain --scheme square --secret-file s.txt --url https://hooks.example.com/webhooks/w/wh_… request.http`,
 		Args: cobra.ExactArgs(1),
@@ -73,16 +74,16 @@ empty line, and the body, byte for byte (- for standard input). Nothing is sent.
 	}
 
 	f := cmd.Flags()
-	f.StringVar(&scheme, "scheme", "", "the webhook's `SCHEME`, as in millwright webhook schemes")
+	f.StringVar(&scheme, "scheme", "", "the webhook's `SCHEME`: millwright webhook schemes lists them")
 	f.StringVar(
 		&secretFile,
 		"secret-file",
 		"",
-		"`FILE` with the webhook's secret; MILLWRIGHT_WEBHOOK_SECRET when absent",
+		"`FILE` with the webhook's secret (default MILLWRIGHT_WEBHOOK_SECRET)",
 	)
 
 	f.StringVar(&url, "url", "", "the webhook's public `URL`, for schemes that sign it")
-	f.StringVar(&at, "at", "", "judge as if it were this `TIME` (RFC 3339); now when absent")
+	f.StringVar(&at, "at", "", "verify as of this `TIME` (RFC 3339, default now)")
 	return cmd
 }
 

@@ -22,13 +22,13 @@ func webhookListen(s Streams, c *Client) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "listen WEBHOOK",
 		Short: "Forward live deliveries to a local address, bytes and signature headers unchanged",
-		Long: `Shows each delivery that the webhook accepts from now on, and posts it to --forward with
-the bytes and the headers that its sender sent, so that what verifies its signature there
-can be tried. Credentials are left out: Authorization, cookies, and headers that carry a
-secret or a token itself. --forward takes a key of role runner: with a signature, a delivery
-can be sent again. A replay is forwarded like any other. The server's own answer and
-runs do not depend on it. A lost connection is made again, and nothing in between is missed
-or forwarded twice. It ends with Ctrl-C.`,
+		Long: `Prints each delivery that the webhook accepts from now on, and posts it to --forward with
+the bytes and headers of the sender, so that you can test what verifies signatures there.
+It leaves out credentials: Authorization, cookies, and headers that have a secret or token.
+Replays are forwarded, too. The server's answer and runs do not depend on it.
+
+--forward needs the role runner, because a signed delivery can be sent again. After a lost
+connection it continues without gaps or repeats. Ctrl-C ends it.`,
 		Example: `  millwright webhook listen ci --forward http://localhost:3000/hook`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,7 +63,7 @@ or forwarded twice. It ends with Ctrl-C.`,
 	}
 
 	cmd.Flags().
-		StringVar(&forward, "forward", "", "post each delivery to this `URL`; when absent they are only shown")
+		StringVar(&forward, "forward", "", "post each delivery to this `URL` (default: only print it)")
 	return cmd
 }
 

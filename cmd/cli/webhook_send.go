@@ -27,9 +27,8 @@ func webhookSend(s Streams) *cobra.Command {
 		Use:   "send BODY URL",
 		Short: "Send a delivery as a provider would: signed, or with a bearer token",
 		Long: `Sends the file BODY (- for standard input) to a webhook's URL and prints the answer.
-With --scheme token the secret is sent as a bearer token; with --scheme url_token it
-takes the place of {token} in the URL, or is there already; any other scheme signs as
-that provider does.`,
+With --scheme token it sends the secret as a bearer token. With --scheme url_token the
+secret replaces {token} in the URL. Any other scheme signs as that provider does.`,
 		Example: `  millwright webhook send --scheme token --secret-file token.txt body.json http://127.0.0.1:8080/webhooks/w/wh_…
   millwright webhook send --scheme github --secret-file secret.txt body.json http://127.0.0.1:8080/webhooks/w/wh_…`,
 		Args: cobra.ExactArgs(2),
@@ -83,12 +82,12 @@ that provider does.`,
 		&secretFile,
 		"secret-file",
 		"",
-		"`FILE` with the secret, less one line end; MILLWRIGHT_WEBHOOK_SECRET when absent",
+		"`FILE` with the webhook's secret (default MILLWRIGHT_WEBHOOK_SECRET)",
 	)
 
-	f.StringVar(&id, "id", "", "the event's own `ID`; a new one when absent")
+	f.StringVar(&id, "id", "", "`ID` of the event (default a new one)")
 	f.StringVar(&idHeader, "id-header", "", "send the ID in this `HEADER` too")
-	f.StringVar(&contentType, "content-type", "application/json", "the body's type")
+	f.StringVar(&contentType, "content-type", "application/json", "`TYPE` of the body")
 	return cmd
 }
 

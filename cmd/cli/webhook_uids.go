@@ -18,13 +18,13 @@ func webhookUIDs(s Streams, c *Client) *cobra.Command {
 	var write bool
 	cmd := &cobra.Command{
 		Use:   "uids [DIR]",
-		Short: "Show the UIDs that the webhooks of a tree have or will get, and write them into webhook_ids",
-		Long: `Asks a server for the UIDs of the webhooks in the tree at DIR (default .): those they
-have, and those that new ones will get when the tree is applied to this factory. With
---write, webhook_ids that name a webhook by its file are given the UID in its place;
-and so is the UID of a deleted webhook whose name another one has now. Every other byte
-of the files stays as it is. One commit can so add a webhook and the automation that
-selects it.`,
+		Short: "List the UIDs of a tree's webhooks, also of new ones, and write them into webhook_ids",
+		Long: `Asks a server for the UIDs of the webhooks in the tree at DIR (default .), including those
+that new webhooks will get when this factory applies the tree. So one commit can add a
+webhook and the automation that selects it.
+
+With --write it puts UIDs into webhook_ids in place of names of webhooks, and of UIDs of
+deleted webhooks whose name another one has now. It changes no other byte.`,
 		Example: `  millwright webhook uids
   millwright webhook uids --write factory --server https://hooks.example.com --factory payments`,
 		Args: cobra.MaximumNArgs(1),

@@ -32,9 +32,9 @@ func NewServe(s cli.Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the controller, ingress, API, dashboard and workers",
-		Long: `Watches definition files, applies them, and serves the webhooks, runs and dashboard
-that they describe. What to watch is told by --dir or --git for one factory, or by a
-settings file for several. Ctrl-C ends it in order.`,
+		Long: `Watches definition files, applies them, and serves their webhooks, runs and dashboard. Use
+--dir or --git for one factory, or a settings file for several. Ctrl-C stops the server,
+which finishes what is in flight.`,
 		Example: `  millwright serve --dir ./factory
   millwright serve --git https://git.example.com/acme/factory.git --branch main --path .
   millwright serve --config millwright.yaml`,
@@ -61,7 +61,7 @@ settings file for several. Ctrl-C ends it in order.`,
 		&f.state,
 		"state",
 		cli.EnvOr("MILLWRIGHT_STATE", settings.DefaultState),
-		"where to remember, by `DSN`: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE)",
+		"`DSN` of the state: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE)",
 	)
 
 	fl.StringVar(
@@ -75,31 +75,29 @@ settings file for several. Ctrl-C ends it in order.`,
 		&f.publicURL,
 		"public-url",
 		os.Getenv("MILLWRIGHT_PUBLIC_URL"),
-		"`URL` under which senders reach the server; http:// and the listen address when absent "+
-			"(MILLWRIGHT_PUBLIC_URL)",
+		"`URL` of the server for senders (MILLWRIGHT_PUBLIC_URL, default http:// and the listen address)",
 	)
 
 	fl.StringVar(
 		&f.masterKeyFile,
 		"master-key-file",
 		"",
-		"`FILE` with the key that seals secrets; or MILLWRIGHT_MASTER_KEY; a file beside a SQLite state "+
-			"when absent",
+		"`FILE` with the master key; default MILLWRIGHT_MASTER_KEY, then the file beside a SQLite state",
 	)
 
 	fl.StringVar(&f.dir, "dir", "", "watch this `DIRECTORY`")
 	fl.StringVar(&f.git, "git", "", "watch a branch of this git repository: https, ssh or file `URL`")
-	fl.StringVar(&f.branch, "branch", "", "with --git: the branch (default main)")
+	fl.StringVar(&f.branch, "branch", "", "with --git: the `BRANCH` (default main)")
 	fl.StringVar(&f.path, "path", ".", "with --git: the definition's `DIRECTORY` in the repository")
-	fl.StringVar(&f.factory, "factory", "default", "the factory's `NAME`, which is its identity")
+	fl.StringVar(&f.factory, "factory", "default", "`NAME` of the factory, which identifies it")
 	fl.DurationVar(
 		&f.interval,
 		"interval",
 		0,
-		"time between looks at the source (default 30s for git, 10s for a directory)",
+		"look at the source every `DURATION` (default 30s for git, 10s for a directory)",
 	)
 
-	fl.IntVar(&f.workers, "workers", 2, "runs executed at once in this process; 0 with workers elsewhere")
+	fl.IntVar(&f.workers, "workers", 2, "execute at most `N` runs at once in this process; 0 with workers elsewhere")
 	fl.StringVar(
 		&f.natsListen,
 		"nats-listen",
@@ -111,8 +109,7 @@ settings file for several. Ctrl-C ends it in order.`,
 		&f.natsCluster,
 		"nats-cluster",
 		envList("MILLWRIGHT_NATS_CLUSTER"),
-		"`ADDRESSES` of a cluster of embedded NATS servers: where this one takes its peers, then theirs "+
-			"(MILLWRIGHT_NATS_CLUSTER)",
+		"`ADDRESSES` of a cluster of embedded NATS servers, this one's first (MILLWRIGHT_NATS_CLUSTER)",
 	)
 
 	fl.StringVar(
@@ -130,18 +127,18 @@ settings file for several. Ctrl-C ends it in order.`,
 	)
 
 	fl.StringVar(&f.harness, "harness", "", "the default harness, by `NAME` (default echo)")
-	fl.StringVar(&f.logFormat, "log-format", "", "`text|json`; text on a terminal and json elsewhere when absent")
-	fl.StringVar(&f.logLevel, "log-level", "info", "`debug|info|warn|error`")
+	fl.StringVar(&f.logFormat, "log-format", "", "log as `text|json` (default text on a terminal, json elsewhere)")
+	fl.StringVar(&f.logLevel, "log-level", "info", "log from this level on: `debug|info|warn|error`")
 	fl.StringVar(&f.tlsCert, "tls-cert", "", "certificate `FILE`; serves https")
 	fl.StringVar(&f.tlsKey, "tls-key", "", "key `FILE` of the certificate")
 	fl.StringVar(
 		&f.metricsListen,
 		"metrics-listen",
 		"",
-		"`ADDRESS` for /metrics without a key; on the main address with one when absent",
+		"serve /metrics without a key at this `ADDRESS` (default with a key at the main address)",
 	)
 
-	fl.DurationVar(&f.grace, "grace", 10*time.Second, "time for requests and runs in progress at shutdown")
+	fl.DurationVar(&f.grace, "grace", 10*time.Second, "`DURATION` for requests and runs in progress at shutdown")
 	cmd.MarkFlagsMutuallyExclusive("dir", "git", "config")
 	return cmd
 }

@@ -24,10 +24,10 @@ func NewWorker(s cli.Streams) *cobra.Command {
 	var grace time.Duration
 	cmd := &cobra.Command{
 		Use:   "worker",
-		Short: "Run workers only, on any machine; or list the workers of a server",
-		Long: `Executes runs for a server elsewhere. It needs the server's NATS address and a
-worker's credentials, and has no access to the database or the master key. SIGHUP reads
-the harnesses of its settings file again.`,
+		Short: "Run only workers, on any machine; or list the workers of a server",
+		Long: `Executes runs for a server elsewhere. It needs the NATS address of the server and the
+credentials of a worker, and neither the database nor the master key. SIGHUP reloads the
+harnesses of its settings file.`,
 		Example: `  millwright key create build-host --role worker > worker.key        on the server
   millwright worker --nats-url tls://factory.example.com:4222 --nats-credentials worker.key`,
 		Args: cobra.NoArgs,
@@ -89,7 +89,7 @@ the harnesses of its settings file again.`,
 		&config,
 		"config",
 		os.Getenv("MILLWRIGHT_CONFIG"),
-		"settings `FILE`, for its harnesses (MILLWRIGHT_CONFIG)",
+		"read harnesses from the settings `FILE` (MILLWRIGHT_CONFIG)",
 	)
 
 	f.StringVar(
@@ -108,12 +108,12 @@ the harnesses of its settings file again.`,
 
 	cli.AddAlias(cmd, "nats-url", "nats", "")
 	cli.AddAlias(cmd, "nats-credentials", "credentials", "")
-	f.StringVar(&name, "name", "", "this worker's UID where the credentials do not say it")
+	f.StringVar(&name, "name", "", "`UID` of this worker, if the credentials have none")
 	f.StringVar(&harness, "harness", "", "the default harness, by `NAME` (default echo)")
-	f.IntVar(&slots, "slots", 2, "runs executed at once")
-	f.DurationVar(&grace, "grace", 10*time.Second, "time to hand running runs back at the end")
-	f.StringVar(&logFormat, "log-format", "", "`text|json`; text on a terminal and json elsewhere when absent")
-	f.StringVar(&logLevel, "log-level", "info", "`debug|info|warn|error`")
+	f.IntVar(&slots, "slots", 2, "execute at most `N` runs at once")
+	f.DurationVar(&grace, "grace", 10*time.Second, "return running runs to the server within this `DURATION` at the end")
+	f.StringVar(&logFormat, "log-format", "", "log as `text|json` (default text on a terminal, json elsewhere)")
+	f.StringVar(&logLevel, "log-level", "info", "log from this level on: `debug|info|warn|error`")
 	cmd.AddCommand(cli.NewWorkerList(s))
 	return cmd
 }

@@ -62,10 +62,10 @@ class AsyncRuns:
             "POST", f"/agent/runs/{segment('run_id', run_id)}/cancel", options, str
         )
 
-    async def retry(self, run_id: str, **params: Unpack[types.RetryRunParams]) -> types.RunAgentResponse:
+    async def retry(self, run_id: str, **options: Unpack[RequestOptions]) -> types.RunAgentResponse:
         """Start a run that has ended again, as a new run."""
         path = f"/agent/runs/{segment('run_id', run_id)}/retry"
-        return await self._client.call("POST", path, params, types.RunAgentResponse, types.RetryRunParams)
+        return await self._client.call("POST", path, options, types.RunAgentResponse)
 
     async def submit_followup(
         self, run_id: str, **params: Unpack[types.CreateFollowupParams]

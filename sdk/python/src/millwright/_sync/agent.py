@@ -56,10 +56,10 @@ class Runs:
         """Cancel a run that has not ended, and return its ID."""
         return self._client.call("POST", f"/agent/runs/{segment('run_id', run_id)}/cancel", options, str)
 
-    def retry(self, run_id: str, **params: Unpack[types.RetryRunParams]) -> types.RunAgentResponse:
+    def retry(self, run_id: str, **options: Unpack[RequestOptions]) -> types.RunAgentResponse:
         """Start a run that has ended again, as a new run."""
         path = f"/agent/runs/{segment('run_id', run_id)}/retry"
-        return self._client.call("POST", path, params, types.RunAgentResponse, types.RetryRunParams)
+        return self._client.call("POST", path, options, types.RunAgentResponse)
 
     def submit_followup(
         self, run_id: str, **params: Unpack[types.CreateFollowupParams]
