@@ -432,7 +432,7 @@ func TestIdempotentFollowup(t *testing.T) {
 		if again := send(id, `{"message": "once"}`).text; again != first {
 			w.t.Errorf("after the end: %s, want %s", again, first)
 		}
-		if got := w.get(id); got["prompt"] != "x\n\nonce" || got["state"] != "CANCELLED" {
+		if got := w.get(id); got["submitted_prompt"] != "x\n\nonce" || got["state"] != "CANCELLED" {
 			w.t.Errorf("run %v", got)
 		}
 		for _, r := range []response{send(id, `{"message": "twice"}`), send(other, `{"message": "once"}`)} {
@@ -578,6 +578,9 @@ func TestFollowupAndCancel(t *testing.T) {
 			}
 		}
 		follow("second", "queued_prompt")
+		if got := w.get(id); got["prompt"] != "first" || got["submitted_prompt"] != "first\n\nsecond" {
+			w.t.Errorf("after a follow-up the prompt is %q, and %q is submitted", got["prompt"], got["submitted_prompt"])
+		}
 		for _, body := range []string{`{}`, `{"message": ""}`, `{"message": " "}`, `{"message": 1}`, `{"message": "\u0000"}`} {
 			w.call(state.RoleRunner, "POST", "/agent/runs/"+id+"/followups", body).problem(400, "invalid_request", "message")
 		}

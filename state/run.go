@@ -297,29 +297,8 @@ func (s *Store) Attachment(ctx context.Context, r Run, name string) (Attachment,
 	return a, err
 }
 
-// SubmittedPrompt returns the whole text that the agent gets for the run's current execution: the prompt
-// or the follow-up messages that began a later execution, and the envelope.
+// SubmittedPrompt returns the whole text that the agent gets for the run's current execution: the prompt with
+// the messages that came before the agent began, or the messages that began a later execution, and the envelope.
 func (s *Store) SubmittedPrompt(ctx context.Context, r Run) (string, error) {
-	if r.Execution == 1 {
-		return r.Text(), nil
-	}
-
-	messages, err := db.Strings(ctx, s.db.Reader, `
-		SELECT message
-		FROM followups
-		WHERE run_id = $1 AND execution = $2
-		ORDER BY uid`, r.ID, r.Execution)
-	r.Prompt = strings.Join(messages, "\n\n")
-	return r.Text(), err
-}
-
-// Text returns the prompt and, after a blank line, the envelope if there is one.
-func (r Run) Text() string {
-	if r.Envelope == "" {
-		return r.Prompt
-	}
-	if r.Prompt == "" {
-		return r.Envelope
-	}
-	return r.Prompt + "\n\n" + r.Envelope
+	return s.given(ctx, r, r.Execution)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"millwright/schema/agentconfig"
@@ -162,6 +163,7 @@ type RunSteps struct {
 const maxConversationRuns = 1000
 
 const conversationSQL = `SELECT id, execution, created_at, octet_length(prompt) + octet_length(envelope)
+	+ coalesce((SELECT sum(octet_length(message)) FROM followups WHERE run_id = runs.id AND execution = 1), 0)
 FROM runs
 WHERE conversation_id = $1 AND ($2 = '' OR id <= $2)
 ORDER BY id DESC
@@ -213,16 +215,36 @@ func (s *Store) Conversation(ctx context.Context, id, last string) ([]RunSteps, 
 func (s *Store) begin(ctx context.Context, r Run, messages []Message) error {
 	err := s.db.QueryRow(ctx, `SELECT prompt, envelope FROM runs WHERE id = $1`, r.ID).
 		Scan(&r.Prompt, &r.Envelope)
-	messages[0].Content = r.given()
-	return noRun(r.ID, err)
+	if err != nil {
+		return noRun(r.ID, err)
+	}
+
+	text, err := s.given(ctx, r, 1)
+	if text != "" {
+		messages[0].Content = []Block{Text(text)}
+	}
+
+	return err
 }
 
-// given is what the agent is given first.
-func (r Run) given() []Block {
-	if text := r.Text(); text != "" {
-		return []Block{Text(text)}
+// given returns the text that the agent is given for an execution: for the first the prompt and the messages that
+// came before the agent began, for a later one the messages that began it; and the envelope.
+func (s *Store) given(ctx context.Context, r Run, execution int) (string, error) {
+	texts, err := db.Strings(ctx, s.db.Reader, `
+		SELECT message
+		FROM followups
+		WHERE run_id = $1 AND execution = $2
+		ORDER BY uid`, r.ID, execution)
+	if err != nil {
+		return "", err
 	}
-	return []Block{}
+
+	if execution == 1 {
+		texts = append([]string{r.Prompt}, texts...)
+	}
+
+	texts = slices.DeleteFunc(append(texts, r.Envelope), func(text string) bool { return text == "" })
+	return strings.Join(texts, "\n\n"), nil
 }
 
 // maxSaid is how many bytes of what agents said are read of a conversation at once, the newest: as much as one
@@ -245,7 +267,12 @@ func leftOut() Block {
 // Steps returns what was said in a run: a step for each execution, which begins with what the agent was
 // given. before, unless it is 0, leaves out what came with and after the entry of that number.
 func (s *Store) Steps(ctx context.Context, r Run, before int64) ([]Step, error) {
-	return s.steps(ctx, r, before, &room{maxSaid, maxSaid})
+	steps, err := s.steps(ctx, r, before, &room{maxSaid, maxSaid})
+	if err != nil {
+		return nil, err
+	}
+
+	return steps, s.begin(ctx, r, steps[0].Messages)
 }
 
 // Prompts returns, for each execution so far, the message that began it: the run's prompt, and then follow-ups.
@@ -361,15 +388,14 @@ func (s *Store) fitting(ctx context.Context, runID string, before int64, room *i
 	return 1, rows.Err()
 }
 
-// prompts returns, for each execution so far, the message that began it. It takes the size of the
-// follow-ups that it reads, the newest, from the room.
+// prompts returns, for each execution so far, the message that began it; that of the first is empty. It takes
+// the size of the follow-ups that it reads, the newest, from the room.
 func (s *Store) prompts(ctx context.Context, r Run, room *int) ([]Message, error) {
 	prompts := make([]Message, r.Execution)
 	for i := range prompts {
 		prompts[i] = Message{Role: RoleUser, Content: []Block{}, At: r.Created}
 	}
 
-	prompts[0].Content = r.given()
 	if r.Execution == 1 {
 		return prompts, nil
 	}

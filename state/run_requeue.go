@@ -17,7 +17,7 @@ type FollowupOutcome string
 
 // The outcomes (docs/contract.md, section 4).
 const (
-	FollowupQueued  FollowupOutcome = "queued_prompt"     // the text joined the prompt of the queued run
+	FollowupQueued  FollowupOutcome = "queued_prompt"     // the agent gets it with the prompt of the queued run
 	FollowupPending FollowupOutcome = "queue_pending"     // it waits for the end of the execution
 	FollowupHandoff FollowupOutcome = "handoff_execution" // the run had ended, and is queued again
 )
@@ -76,14 +76,9 @@ func (s *Store) Followup(
 			return err
 		}
 
-		switch {
-		case r.State.Ended():
+		if r.State.Ended() {
 			r.Execution, r.Attempt, r.StatusMessage, r.ErrorCode = execution, 1, "", ""
 			return r.requeue(ctx, tx)
-		case r.State == RunQueued && r.Execution == 1:
-			if err := r.join(ctx, tx, message); err != nil {
-				return err
-			}
 		}
 
 		_, err = tx.Exec(ctx, `UPDATE runs SET updated_at = $2 WHERE id = $1`, id, db.Micros(now))
@@ -103,37 +98,11 @@ func (s *Store) Followup(
 // again puts a locked run back into the queue for the same execution. The messages that waited for its
 // end join its prompt, as those do that come while it is queued, so that their order is kept.
 func (r *Run) again(ctx context.Context, tx *db.Tx) error {
-	if r.Execution == 1 {
-		messages, err := db.All(ctx, tx.Reader, func(row db.Row) (m string, err error) { return m, row.Scan(&m) }, `SELECT message FROM followups WHERE run_id = $1 AND execution = 2 ORDER BY uid`,
-			r.ID)
-		if err != nil {
-			return err
-		}
-
-		for _, m := range messages {
-			if err := r.join(ctx, tx, m); err != nil {
-				return err
-			}
-		}
-	}
-
 	if _, err := tx.Exec(ctx, `UPDATE followups SET execution = $2 WHERE run_id = $1 AND execution = $3`, r.ID, r.Execution, r.Execution+1); err != nil {
 		return err
 	}
 
 	return r.requeue(ctx, tx)
-}
-
-// join adds a message to the prompt of a run in its first execution.
-func (r *Run) join(ctx context.Context, tx *db.Tx, message string) error {
-	_, err := tx.Exec(
-		ctx,
-		`UPDATE runs SET prompt = CASE prompt WHEN '' THEN $2 ELSE prompt || $3 || $2 END WHERE id = $1`,
-		r.ID,
-		message,
-		"\n\n",
-	)
-	return err
 }
 
 // requeue puts a locked run back into the queue with its Execution and Attempt.
