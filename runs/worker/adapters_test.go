@@ -84,7 +84,7 @@ func TestCutLines(t *testing.T) {
 	for _, block := range b.blocks(b.end(b.create(nil))) {
 		got = append(got, fmt.Sprintf("%s %s %s%.16s%.28s", block.Type, block.ActionID, block.Name, block.Output, block.Text))
 	}
-	want := []string{`action_result t1 "[{\"data\":\"AA`, `text  {"type":"user","a":"b",     `, "text  Unknown command", "event  result"}
+	want := []string{`action_result t1 "{\"output\":[{\`, `text  {"type":"user","a":"b",     `, "text  Unknown command", "event  result"}
 	if !slices.Equal(got, want) {
 		t.Errorf("cut lines became %q, want %q", got, want)
 	}
@@ -118,5 +118,51 @@ func TestAdaptersTellFailures(t *testing.T) {
 		if r.State != state.RunFailed || !strings.Contains(r.StatusMessage, f.message) {
 			t.Errorf("%+v: %s %q", f, r.State, r.StatusMessage)
 		}
+	}
+}
+
+// TestDeniedActions has a command declined: its result is denied, and not failed.
+func TestDeniedActions(t *testing.T) {
+	b := newBench(t, 0)
+	h := sh(`echo '{"type":"item.completed","item":{"id":"1","type":"command_execution","command":"rm x","status":"declined"}}'
+		echo '{"type":"item.completed","item":{"id":"2","type":"file_change","status":"declined"}}'
+		echo '{"type":"item.completed","item":{"id":"3","type":"command_execution","command":"false","exit_code":1}}'`)
+	h.Adapter = "codex"
+	b.work(worker.Config{Harnesses: map[string]worker.Harness{"h": h}, Default: "h"})
+
+	states := map[string]string{}
+	for _, block := range b.blocks(b.end(b.create(nil))) {
+		if block.Type == "action_result" {
+			states[block.ActionID] = block.State
+		}
+	}
+
+	if got := fmt.Sprint(states); got != "map[1:denied 2:denied 3:failed]" {
+		t.Errorf("states %s", got)
+	}
+}
+
+// TestSkillPaths loads skills by name and by path.
+func TestSkillPaths(t *testing.T) {
+	b := newBench(t, 0)
+	var script strings.Builder
+	for _, skill := range []string{"triage", "skills/x/SKILL.md", "plug:name"} {
+		fmt.Fprintf(&script, "echo '{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"tool_use\",\"id\":\"1\",\"name\":\"Skill\",\"input\":{\"skill\":%q}}]}}'\n", skill)
+	}
+	h := sh(script.String())
+	h.Adapter = "claude"
+	b.work(worker.Config{Harnesses: map[string]worker.Harness{"h": h}, Default: "h"})
+
+	var got []string
+	for _, block := range b.blocks(b.end(b.create(nil))) {
+		got = append(got, string(block.Input))
+	}
+
+	want := []string{
+		`{"skill_path":".claude/skills/triage/SKILL.md"}`, `{"skill_path":"skills/x/SKILL.md"}`,
+		`{"skill_path":"plug:name"}`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("inputs %q, want %q", got, want)
 	}
 }

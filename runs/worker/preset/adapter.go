@@ -98,25 +98,8 @@ func Known(skills []Skill) []Skill {
 	return slices.CompactFunc(all, func(a, b Skill) bool { return a == b })
 }
 
-// Words of the blocks that the adapters make.
-const (
-	categoryTool  = "tool"
-	categorySkill = "skill"
-	readSkill     = "read_skill"
-	succeeded     = "succeeded"
-	failedState   = "failed"
-)
-
 // maxPieces is how much of a message in pieces is joined, in bytes.
 const maxPieces = 32 << 10
-
-// outcomeOf names how an action ended.
-func outcomeOf(isError bool) string {
-	if isError {
-		return failedState
-	}
-	return succeeded
-}
 
 // Event is a block that tells of something.
 func Event(name string, data any) wire.Block {
@@ -153,27 +136,11 @@ func (n names) result(id string, isError bool, output json.RawMessage) wire.Bloc
 	return wire.Block{
 		Type:     "action_result",
 		ActionID: id,
-		Category: cmp.Or(n[id].Category, categoryTool),
+		Category: cmp.Or(n[id].Category, categoryIntegration),
 		Name:     n[id].Name,
 		State:    outcomeOf(isError),
-		Output:   output,
+		Output:   asObject("output", output),
 	}
-}
-
-// action is a tool's use or, when the tool loads a skill, the load of the skill.
-func action(id, tool string, input json.RawMessage) wire.Block {
-	b := wire.Block{Type: "action", ID: id, Category: categoryTool, Name: tool, Input: input}
-	switch strings.ToLower(tool) {
-	case "skill", "activate_skill", readSkill:
-		var asked struct{ Skill, Command, Name, Path string }
-		if json.Unmarshal(input, &asked) == nil {
-			if path := cmp.Or(asked.Skill, asked.Path, asked.Command, asked.Name); path != "" {
-				b.Category, b.Name, b.Input = categorySkill, readSkill, quoted(map[string]string{"skill_path": path})
-			}
-		}
-	}
-
-	return b
 }
 
 // decode reads a line of a JSON stream into v. What is no JSON object is the assistant's text; a field that

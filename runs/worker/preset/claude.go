@@ -9,12 +9,15 @@ import (
 	"millwright/runs/wire"
 )
 
+// claudeSkills is where the agent looks for skills.
+const claudeSkills = ".claude/skills"
+
 // claudePreset is Claude Code, tried with version 2.1.330.
 var claudePreset = Preset{
 	Name:     "claude",
 	Program:  "claude",
 	Package:  "@anthropic-ai/claude-code",
-	Skills:   ".claude/skills",
+	Skills:   claudeSkills,
 	Sessions: []string{".claude/projects"},
 	launch:   launchClaude,
 	adapter:  func(t Task) Adapter { return &claude{names: names{}, counted: t.Counted} },
@@ -269,7 +272,7 @@ func (c *claude) part(out Out, by string, p claudePart) {
 	case p.Type == "thinking":
 		out.Add(Event("thinking", map[string]string{"text": p.Thinking}))
 	case strings.HasSuffix(p.Type, "tool_use"): // those of servers too: server_tool_use, mcp_tool_use
-		out.Add(c.names.note(action(p.ID, p.Name, p.Input)))
+		out.Add(c.names.note(action(p.ID, p.Name, claudeSkills, p.Input)))
 	case strings.HasSuffix(p.Type, "tool_result"):
 		out.Add(c.names.result(p.ToolUseID, p.IsError, p.Content))
 	}

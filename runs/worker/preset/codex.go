@@ -195,14 +195,18 @@ func (c *codex) item(out Out, i codexItem, completed bool) {
 			out.Add(Event(kind, map[string]any{"items": i.Items}))
 		}
 	case "command_execution":
-		failed := i.Status == "failed" || i.Status == "declined" || i.ExitCode != nil && *i.ExitCode != 0
+		outcome := codexOutcome(i.Status)
+		if outcome == stateCompleted && i.ExitCode != nil && *i.ExitCode != 0 {
+			outcome = stateFailed
+		}
+
 		c.pair(
 			out,
 			i.ID,
 			kind,
 			quoted(map[string]string{"command": i.Command}),
 			completed,
-			failed,
+			outcome,
 			quoted(map[string]any{"output": i.Output, "exit_code": i.ExitCode}),
 		)
 
@@ -213,15 +217,28 @@ func (c *codex) item(out Out, i codexItem, completed bool) {
 			result = i.Error
 		}
 
-		c.pair(out, i.ID, i.Server+"."+i.Tool, i.Arguments, completed, failed, result)
+		c.pair(out, i.ID, i.Server+"."+i.Tool, i.Arguments, completed, outcomeOf(failed), result)
 
 	case "collab_tool_call":
-		c.pair(out, i.ID, i.Tool, quoted(map[string]string{"prompt": i.Prompt}), completed, i.Status == "failed", nil)
+		outcome := codexOutcome(i.Status)
+		c.pair(out, i.ID, i.Tool, quoted(map[string]string{"prompt": i.Prompt}), completed, outcome, nil)
 	case "file_change":
-		c.pair(out, i.ID, kind, quoted(map[string]any{"changes": i.Changes}), completed, i.Status == "failed", nil)
+		outcome := codexOutcome(i.Status)
+		c.pair(out, i.ID, kind, quoted(map[string]any{"changes": i.Changes}), completed, outcome, nil)
 	case "web_search":
-		c.pair(out, i.ID, kind, quoted(map[string]string{"query": i.Query}), completed, false, nil)
+		c.pair(out, i.ID, kind, quoted(map[string]string{"query": i.Query}), completed, stateCompleted, nil)
 	}
+}
+
+// codexOutcome names how an action of this status ended.
+func codexOutcome(status string) string {
+	switch status {
+	case "failed":
+		return stateFailed
+	case "declined":
+		return stateDenied
+	}
+	return stateCompleted
 }
 
 // pair puts out an action once and, when it is completed, its result.
@@ -229,14 +246,16 @@ func (c *codex) pair(
 	out Out,
 	id, name string,
 	input json.RawMessage,
-	completed, failed bool,
+	completed bool,
+	outcome string,
 	output json.RawMessage,
 ) {
 	if !c.begun[id] {
 		if len(c.begun) < maxNames && len(id) <= maxName {
 			c.begun[id] = true
 		}
-		out.Add(wire.Block{Type: "action", ID: id, Category: categoryTool, Name: name, Input: input})
+		block := wire.Block{Type: "action", ID: id, Category: categoryOf(name), Name: name, Input: asObject("input", input)}
+		out.Add(block)
 	}
 
 	if completed {
@@ -244,10 +263,10 @@ func (c *codex) pair(
 			wire.Block{
 				Type:     "action_result",
 				ActionID: id,
-				Category: categoryTool,
+				Category: categoryOf(name),
 				Name:     name,
-				State:    outcomeOf(failed),
-				Output:   output,
+				State:    outcome,
+				Output:   asObject("output", output),
 			},
 		)
 	}

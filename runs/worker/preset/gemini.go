@@ -8,13 +8,16 @@ import (
 	"millwright/runs/wire"
 )
 
+// geminiSkills is where the agent looks for skills.
+const geminiSkills = ".gemini/skills"
+
 // geminiPreset is Google's Gemini CLI, tried with version 0.61.0. It has no reasoning level. In a folder that
 // it does not trust it asks before it acts, and in one that it trusts it believes the files of Believed.
 var geminiPreset = Preset{
 	Name:     "gemini",
 	Program:  "gemini",
 	Package:  "@google/gemini-cli",
-	Skills:   ".gemini/skills",
+	Skills:   geminiSkills,
 	Sessions: []string{".gemini/tmp"},
 	Believed: []string{".env", ".gemini"},
 	launch:   launchGemini,
@@ -115,7 +118,7 @@ func (g *gemini) Line(out Out, line string) {
 		out.Session(l.SessionID)
 		out.Add(Event("session", map[string]string{"model": l.Model, "session_id": l.SessionID}))
 	case "tool_use":
-		out.Add(g.names.note(action(l.ToolID, l.ToolName, l.Parameters)))
+		out.Add(g.names.note(action(l.ToolID, l.ToolName, geminiSkills, l.Parameters)))
 	case "tool_result":
 		output := l.Output
 		if len(output) == 0 && l.Error.Message != "" {

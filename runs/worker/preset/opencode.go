@@ -8,13 +8,16 @@ import (
 	"millwright/runs/wire"
 )
 
+// opencodeSkills is where the agent looks for skills.
+const opencodeSkills = ".config/opencode/skills"
+
 // opencodePreset is opencode, tried with version 1.18.33. Its models are named provider/model. It loads the plugins
 // of .opencode whatever its flags say.
 var opencodePreset = Preset{
 	Name:    "opencode",
 	Program: "opencode",
 	Package: "opencode-ai",
-	Skills:  ".config/opencode/skills",
+	Skills:  opencodeSkills,
 	Sessions: []string{
 		".local/share/opencode/opencode.db",
 		".local/share/opencode/opencode.db-wal",
@@ -138,7 +141,7 @@ func (o *opencode) Line(out Out, line string) {
 			output = quoted(p.State.Error)
 		}
 
-		out.Add(o.names.note(action(p.CallID, p.Tool, p.State.Input)))
+		out.Add(o.names.note(action(p.CallID, p.Tool, opencodeSkills, p.State.Input)))
 		out.Add(o.names.result(p.CallID, p.State.Status != "completed", output))
 	case "step_finish":
 		o.failure = ""
