@@ -32,12 +32,14 @@ type Factory struct {
 	Suspended    bool              `json:"suspended" doc:"Whether the settings suspend the factory: it is applied only on request"`
 	Detached     bool              `json:"detached" doc:"Whether the settings no longer name the factory; its webhooks answer 404"`
 	Conditions   []state.Condition `json:"conditions" nullable:"false" doc:"Conditions Ready, Reconciling and Stalled"`
+	FactorySettings
 }
 
 // Repository names a source repository.
 type Repository struct {
 	Owner string `json:"owner" doc:"Its owner"`
 	Name  string `json:"name" doc:"Name"`
+	Repo  string `json:"repo" doc:"The same as name"`
 }
 
 // FactorySource is the source of a definition.
@@ -183,12 +185,13 @@ func (s *service) describeFactory(ctx context.Context, uid string) (Factory, err
 			Runners: len(cur.Tree.Runners), Skills: len(cur.Tree.Skills),
 		},
 		Suspended: f.Suspended, Detached: f.Detached, Conditions: f.Conditions(),
+		FactorySettings: factorySettings(f),
 	}
 
 	if f.Spec != nil {
 		out.DisplayName, out.Alias, out.Description = f.Spec.Name, f.Spec.Alias, f.Spec.Description
 		for _, r := range f.Spec.Repositories {
-			out.Repositories = append(out.Repositories, Repository(r))
+			out.Repositories = append(out.Repositories, Repository{r.Owner, r.Name, r.Name})
 		}
 	}
 

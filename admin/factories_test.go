@@ -36,11 +36,12 @@ func TestFactory(t *testing.T) {
 		w.secret("ALERTS", "value")
 		f := w.factory("payments", state.Source{Kind: "git", URL: "https://user:pass@git.example.com/acme/factory.git", Branch: "main", Path: "ops"}, full)
 		r := w.call(state.RoleViewer, "GET", "/factory/"+f.UID, "").want(200)
-		r.hasKeys("uid name display_name alias description created_at updated_at repositories source sync agents counts suspended detached conditions")
+		r.hasKeys("uid name display_name alias description created_at updated_at repositories source sync agents counts suspended detached conditions " +
+			"team_uid agent_defaults default_model default_environment credential_strategy code_forge code_forges integrations scoring scorer_defaults")
 		r.hasKeys("kind url branch path", "source")
 		r.hasKeys("state attempted_revision applied_revision last_applied_at last_attempted_at problems message", "sync")
 		r.hasKeys("uid name type", "agents", 0)
-		r.hasKeys("owner name", "repositories", 0)
+		r.hasKeys("owner name repo", "repositories", 0)
 		r.hasKeys("webhooks automations agents runners skills", "counts")
 		r.hasKeys("type status reason message last_transition_time", "conditions", 0)
 		for path, want := range map[string]any{"uid": f.UID, "name": "payments", "display_name": "Payments factory", "alias": "Money", "description": "Takes care of payments.", "detached": false} {
@@ -202,5 +203,49 @@ func TestSync(t *testing.T) {
 	each(t, admin.Config{}, func(w *world) {
 		f := w.factory("payments", state.Source{Kind: "dir", Path: "/srv"}, nil)
 		w.call(state.RoleAdmin, "POST", "/factory/"+f.UID+"/sync", "").problem(422, "operation_not_supported")
+	})
+}
+
+// TestFactorySettings reads what factory.yaml says of all runs, where it says all that it can and nothing.
+func TestFactorySettings(t *testing.T) {
+	each(t, admin.Config{}, func(w *world) {
+		w.secret("TOKEN", "value")
+		f := w.factory("whole", state.Source{Kind: "git", URL: "git@github.com:acme/factory.git"}, map[string]string{
+			"factory.yaml": `schemaVersion: v1alpha1
+name: Whole
+repositories: []
+credentialStrategy: CREATOR
+secrets: [TOKEN]
+mcpServers: {docs: {url: "https://docs", headers: {X: hunter2, Y: "${secret:TOKEN}"}}}
+integrations: [{type: linear}]
+agentDefaults:
+  harness: {type: claude, model: opus, reasoningLevel: high}
+  environmentId: env
+  workerHost: here
+`,
+			"agents/lead/agent.md": full["agents/lead/agent.md"],
+		})
+		r := w.call(state.RoleViewer, "GET", "/factory/"+f.UID, "").want(200)
+		for path, want := range map[string]string{
+			"team_uid": "", "default_model": "opus", "default_environment": "env", "credential_strategy": "CREATOR", "code_forge": "GITHUB",
+			"code_forges": "[GITHUB]", "integrations": "[map[type:linear]]", "scoring": "map[]", "scorer_defaults": "map[]",
+			"agent_defaults": "map[default_runner_uid: harness:map[model_id:opus reasoning_level:high type:claude] " +
+				"mcp_servers:map[docs:map[headers:map[X:*** Y:${secret:TOKEN}] url:https://docs]] secrets:[map[name:TOKEN]] worker_host:here]",
+		} {
+			if got := fmt.Sprint(r.at(path)); got != want {
+				t.Errorf("%s is %s, want %s", path, got, want)
+			}
+		}
+
+		empty := w.factory("empty", state.Source{Kind: "dir", Path: "x"}, map[string]string{})
+		r = w.call(state.RoleViewer, "GET", "/factory/"+empty.UID, "").want(200)
+		for path, want := range map[string]string{
+			"default_model": "<nil>", "credential_strategy": "EXECUTOR", "code_forge": "NONE", "integrations": "[]",
+			"agent_defaults": "map[default_runner_uid: mcp_servers:map[] secrets:[] worker_host:]",
+		} {
+			if got := fmt.Sprint(r.at(path)); got != want {
+				t.Errorf("%s is %s, want %s", path, got, want)
+			}
+		}
 	})
 }

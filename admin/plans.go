@@ -29,11 +29,28 @@ type ValidateFilesRequest struct {
 
 // ValidateFilesResponse has the problems of a tree.
 type ValidateFilesResponse struct {
-	SchemaVersion             string           `json:"schema_version" doc:"The version of the rules"`
-	Valid                     bool             `json:"valid" doc:"Whether the tree has no errors"`
-	Diagnostics               []schema.Problem `json:"diagnostics" nullable:"false" doc:"Problems, by file and place"`
-	DiagnosticsOmitted        int              `json:"diagnostics_omitted,omitempty" doc:"Number of omitted problems"`
-	StateDependentChecksNoRun []string         `json:"state_dependent_checks_not_run" nullable:"false" doc:"Rules that were not checked because they need a server"`
+	SchemaVersion             string               `json:"schema_version" doc:"The version of the rules"`
+	Valid                     bool                 `json:"valid" doc:"Whether the tree has no errors"`
+	Diagnostics               []schema.Problem     `json:"diagnostics" nullable:"false" doc:"Errors and warnings, by file and place"`
+	DiagnosticsOmitted        int                  `json:"diagnostics_omitted,omitempty" doc:"Number of omitted diagnostics"`
+	Infos                     []schema.Problem     `json:"infos" nullable:"false" doc:"Notes that are no problems, by file and place"`
+	StateDependentChecksNoRun []string             `json:"state_dependent_checks_not_run" nullable:"false" doc:"Rules that were not checked because they need a server"`
+	DeferredResolutions       []DeferredResolution `json:"deferred_resolutions" nullable:"false" doc:"Always empty: no name in a tree is resolved later"`
+	ValidationScope           ValidationScope      `json:"validation_scope" doc:"The checks that ran"`
+}
+
+// DeferredResolution is a name in a file that is resolved when the tree is applied.
+type DeferredResolution struct {
+	Path  string `json:"path" doc:"File"`
+	Field string `json:"field" doc:"Key"`
+	Kind  string `json:"kind" doc:"Kind of the named resource"`
+}
+
+// ValidationScope lists the checks that ran.
+type ValidationScope struct {
+	Parser           string `json:"parser" enum:"checked,not_run" doc:"Parsing of the files"`
+	StateIndependent string `json:"state_independent" enum:"checked,not_run" doc:"Rules that need no server"`
+	StateDependent   string `json:"state_dependent" enum:"not_checked" doc:"Rules that need a server"`
 }
 
 const (
@@ -176,13 +193,24 @@ func (s *service) validate(
 }
 
 func newValidation(r *schema.Result) ValidateFilesResponse {
-	found := problems(r.Problems)
+	found, infos := []schema.Problem{}, []schema.Problem{}
+	for _, p := range r.Problems {
+		if p.Severity == schema.SeverityInfo {
+			infos = append(infos, p)
+		} else {
+			found = append(found, p)
+		}
+	}
+
 	omitted := max(0, len(found)-maxDiagnostics)
 	return ValidateFilesResponse{
 		SchemaVersion:             schema.SchemaVersion,
 		Valid:                     r.Valid(),
 		Diagnostics:               found[:len(found)-omitted],
 		DiagnosticsOmitted:        omitted,
+		Infos:                     infos[:min(len(infos), maxDiagnostics)],
 		StateDependentChecksNoRun: append([]string{}, r.NotChecked...),
+		DeferredResolutions:       []DeferredResolution{},
+		ValidationScope:           ValidationScope{"checked", "checked", "not_checked"},
 	}
 }

@@ -186,7 +186,7 @@ func TestValidate(t *testing.T) {
 		r := w.call("", "POST", "/factory-files/validate", files(map[string]string{
 			"webhooks/a.yaml": "secretNam: A\n", "webhooks/b.yml": "secretName: A\n", "automations/a/automation.md": "no front matter", "README.md": "x",
 		})).want(200)
-		r.hasKeys("schema_version valid diagnostics state_dependent_checks_not_run")
+		r.hasKeys("schema_version valid diagnostics infos state_dependent_checks_not_run deferred_resolutions validation_scope")
 		if r.at("schema_version") != schema.SchemaVersion || r.at("valid") != false {
 			t.Errorf("answer %s", r.body)
 		}
@@ -215,6 +215,17 @@ func TestValidate(t *testing.T) {
 		if r := w.call("", "POST", "/factory-files/validate", `{"files": []}`).want(200); r.at("valid") != true {
 			t.Errorf("empty tree: %s", r.body)
 		}
+
+		// What is worth knowing is no diagnostic: clients count these.
+		r = w.call("", "POST", "/factory-files/validate", files(map[string]string{
+			"automations/a/automation.md": "---\ntriggers: [{provider: github, event: push}]\n---\nLook.\n",
+		})).want(200)
+		r.length(0, "diagnostics")
+		r.length(1, "infos")
+		r.length(0, "deferred_resolutions")
+		if r.at("valid") != true || r.at("infos", 0, "severity") != "info" {
+			t.Errorf("answer %s", r.body)
+		}
 	})
 }
 
@@ -229,7 +240,7 @@ func TestValidateBoundsItsAnswer(t *testing.T) {
 			r.problem(503, "resource_unavailable") // on a slow machine
 			return
 		}
-		r.want(200).hasKeys("schema_version valid diagnostics diagnostics_omitted state_dependent_checks_not_run")
+		r.want(200).hasKeys("schema_version valid diagnostics diagnostics_omitted infos state_dependent_checks_not_run deferred_resolutions validation_scope")
 		r.length(5000, "diagnostics")
 		if n, err := r.at("diagnostics_omitted").(json.Number).Int64(); err != nil || n < 1 {
 			t.Errorf("omitted %v", r.at("diagnostics_omitted"))

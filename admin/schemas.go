@@ -76,10 +76,10 @@ func (s *service) registerSchemas() {
 		"Get the JSON Schema of one kind of definition file"), func(_ context.Context, in *struct {
 		Conditional
 		Version  string `path:"version" doc:"The version" example:"v1alpha1"`
-		Document string `path:"document" doc:"The kind of file" example:"webhook"`
+		Document string `path:"document" doc:"The kind of file, with or without .schema.json" example:"webhook"`
 	},
 	) (json.RawMessage, error) {
-		text, ok := schema.JSONSchema(in.Document)
+		text, ok := schema.JSONSchema(strings.TrimSuffix(in.Document, ".schema.json"))
 		if err := checkVersion(in.Version); err != nil {
 			return nil, err
 		}

@@ -28,6 +28,10 @@ func TestSchemas(t *testing.T) {
 		if err := json.Compact(&want, text); err != nil || !bytes.Equal(bytes.TrimSpace(r.body), want.Bytes()) {
 			t.Errorf("another schema than the one that is checked: %v", err)
 		}
+		suffixed := w.call("", "GET", "/factory-files/schemas/v1alpha1/webhook.schema.json", "").want(200)
+		if !bytes.Equal(suffixed.body, r.body) {
+			t.Error("another schema with the suffix")
+		}
 		for _, path := range []string{"/factory-files/schemas", "/factory-files/schemas/v1alpha1", "/factory-files/schemas/v1alpha1/automation"} {
 			r := w.call("", "GET", path, "").want(200)
 			etag := r.header.Get("ETag")
@@ -42,7 +46,7 @@ func TestSchemas(t *testing.T) {
 			}
 			w.call("", "GET", path, "", "If-None-Match", `"other"`).want(200)
 		}
-		for _, path := range []string{"/v2", "/v1alpha1/nothing", "/v2/webhook", "/v1alpha1/..%2Fwebhook", "/v1alpha1/webhook.json", "/v1alpha1/"} {
+		for _, path := range []string{"/v2", "/v1alpha1/nothing", "/v2/webhook", "/v1alpha1/..%2Fwebhook", "/v1alpha1/webhook.json", "/v1alpha1/nothing.schema.json", "/v1alpha1/.schema.json", "/v1alpha1/"} {
 			w.call("", "GET", "/factory-files/schemas"+path, "", "If-None-Match", "*").problem(404, "resource_not_found")
 		}
 	})

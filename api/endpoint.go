@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"millwright/state"
 )
 
 // answer is a response with a JSON body.
@@ -94,4 +96,13 @@ func Also(op huma.Operation, statuses ...int) huma.Operation {
 func Explained(op huma.Operation, text string) huma.Operation {
 	op.Description = strings.TrimSpace(text + " " + op.Description)
 	return op
+}
+
+// Unsupported registers an endpoint that answers operation_not_supported and says what to do instead. It is no
+// part of the document.
+func (a *API) Unsupported(method, path string, role state.Role, instead string) {
+	refuse := func(w http.ResponseWriter, r *http.Request) {
+		a.write(w, r, Problem("operation_not_supported", "%s", instead))
+	}
+	a.router.Method(method, Base+path, a.Authorised(role, http.HandlerFunc(refuse)))
 }

@@ -37,9 +37,9 @@ type ConversationBlock struct {
 	Text     string `json:"text,omitempty" doc:"text: the text"`
 	ID       string `json:"id,omitempty" doc:"action: its ID"`
 	ActionID string `json:"action_id,omitempty" doc:"action_result: the ID of its action"`
-	Category string `json:"category,omitempty" doc:"action, action_result: kind of action; skill for skills" example:"skill"`
+	Category string `json:"category,omitempty" doc:"action, action_result: kind of action. Presets write command, files, search, integration and skill" example:"skill"`
 	Name     string `json:"name,omitempty" doc:"Name of the action or event; read_skill if a skill was loaded" example:"read_skill"`
-	State    string `json:"state,omitempty" doc:"action_result: the end state"`
+	State    string `json:"state,omitempty" doc:"action_result: the end state. Presets write completed, failed and denied"`
 	Input    any    `json:"input,omitempty" doc:"action: the input; for read_skill: skill_path and, for bundled skills, bundled_skill_id"`
 	Output   any    `json:"output,omitempty" doc:"action_result: the output"`
 	Data     any    `json:"data,omitempty" doc:"event: its data"`
@@ -64,15 +64,7 @@ func (s *service) registerConversation() {
 			),
 			"Returns the conversation of this run only. "+leftOut,
 		),
-		func(ctx context.Context, in *RunPath) (Conversation, error) {
-			r, err := s.run(ctx, *in)
-			if err != nil {
-				return Conversation{}, err
-			}
-
-			steps, err := s.Store.Steps(ctx, r, 0)
-			return Conversation{r.ConversationID, conversationSteps(steps)}, err
-		},
+		s.runConversation,
 	)
 	api.Handle(
 		s.api,
@@ -86,21 +78,33 @@ func (s *service) registerConversation() {
 			),
 			"Returns all runs of the conversation, oldest first. "+leftOut,
 		),
-		func(ctx context.Context, in *conversationInput) (Conversation, error) {
-			id, err := uuid.Parse(in.ID)
-			if err != nil {
-				return Conversation{}, api.Problem("resource_not_found", "no such conversation")
-			}
-
-			runs, err := s.Store.Conversation(ctx, id.String(), "")
-			c := Conversation{id.String(), []ConversationStep{}}
-			for _, r := range runs {
-				c.Steps = append(c.Steps, conversationSteps(r.Steps)...)
-			}
-
-			return c, err
-		},
+		s.conversation,
 	)
+}
+
+func (s *service) runConversation(ctx context.Context, in *RunPath) (Conversation, error) {
+	r, err := s.run(ctx, *in)
+	if err != nil {
+		return Conversation{}, err
+	}
+
+	steps, err := s.Store.Steps(ctx, r, 0)
+	return Conversation{r.ConversationID, conversationSteps(steps)}, err
+}
+
+func (s *service) conversation(ctx context.Context, in *conversationInput) (Conversation, error) {
+	id, err := uuid.Parse(in.ID)
+	if err != nil {
+		return Conversation{}, api.Problem("resource_not_found", "no such conversation")
+	}
+
+	runs, err := s.Store.Conversation(ctx, id.String(), "")
+	c := Conversation{id.String(), []ConversationStep{}}
+	for _, r := range runs {
+		c.Steps = append(c.Steps, conversationSteps(r.Steps)...)
+	}
+
+	return c, err
 }
 
 func conversationSteps(steps []state.Step) []ConversationStep {

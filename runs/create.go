@@ -153,7 +153,11 @@ type factoryCreateInput struct {
 	RawBody        []byte
 }
 
-const metaTicket = "ticket_ref"
+// metaTicket and metaSchedule are the keys of metadata for a ticket and for the name of a schedule.
+const (
+	metaTicket   = "ticket_ref"
+	metaSchedule = "schedule"
+)
 
 func (s *service) createForFactory(ctx context.Context, in *factoryCreateInput) (FactoryRunResponse, error) {
 	def, err := s.Store.Foreman(ctx, in.UID)

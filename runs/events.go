@@ -184,15 +184,7 @@ func (e *eventStream) entry(ctx context.Context, entry state.Entry) error {
 		}
 	}
 
-	return e.send("state", entry.Seq, RunStateEvent{
-		RunID:     e.run.ID,
-		State:     RunState(c.State),
-		Execution: c.Execution,
-		Attempt:   c.Attempt,
-		Message:   c.Message,
-		ErrorCode: c.ErrorCode,
-		Timestamp: entry.At,
-	})
+	return e.send("state", entry.Seq, stateEvent(e.run.ID, entry))
 }
 
 // send writes an event. An event with a negative ID is sent together with the next one.

@@ -17,33 +17,33 @@ import (
 
 // listInput has the parameters of GET /agent/runs. Unknown parameters are ignored.
 type listInput struct {
-	Limit             int       `query:"limit" minimum:"1" maximum:"500" default:"20" doc:"Maximum number of items"`
-	Cursor            string    `query:"cursor" maxLength:"4096" doc:"next_cursor of the previous page; absent for the first page"`
-	SortBy            string    `query:"sort_by" enum:"updated_at,created_at,title,agent" default:"updated_at" doc:"Sort key"`
-	SortOrder         string    `query:"sort_order" enum:"desc,asc" default:"desc" doc:"Sort direction"`
-	State             []string  `query:"state,explode" enum:"QUEUED,PENDING,CLAIMED,INPROGRESS,SUCCEEDED,FAILED,ERROR,BLOCKED,CANCELLED" maxItems:"50" doc:"Only runs in one of these states"`
-	TaskStatus        []string  `query:"task_status,explode" enum:"running,failed,blocked,cancelled,complete" maxItems:"50" doc:"Only runs whose state is one of these kinds"`
-	Source            []string  `query:"source,explode" maxItems:"50" doc:"Only runs of one of these sources: RunSourceType"`
-	Name              string    `query:"name" maxLength:"200" doc:"Only runs with this config name"`
-	ModelID           string    `query:"model_id" maxLength:"200" doc:"Only runs of this language model"`
-	Creator           string    `query:"creator" maxLength:"200" doc:"Only runs created by the holder of this UID"`
-	Executor          string    `query:"executor" maxLength:"200" doc:"Only runs that the worker of this UID executes or executed"`
-	EnvironmentID     string    `query:"environment_id" maxLength:"200" doc:"Only runs of this environment"`
-	Skill             string    `query:"skill" maxLength:"500" doc:"Only runs of this skill"`
-	SkillSpec         string    `query:"skill_spec" maxLength:"500" doc:"The same as skill"`
-	CreatedAfter      time.Time `query:"created_after" doc:"Only runs created after this time (RFC 3339)"`
-	CreatedBefore     time.Time `query:"created_before" doc:"Only runs created before this time (RFC 3339)"`
-	UpdatedAfter      time.Time `query:"updated_after" doc:"Only runs changed after this time (RFC 3339)"`
-	FactoryUID        []string  `query:"factory_uid,explode" maxItems:"100" doc:"Only runs of one of these factories"`
-	FactoryOnly       bool      `query:"factory_only" doc:"Only runs of factories"`
-	AutomationID      string    `query:"automation_id" maxLength:"200" doc:"Only runs of this automation"`
-	WebhookID         string    `query:"webhook_id" maxLength:"200" doc:"Only runs that a delivery to this webhook started"`
-	DeliveryID        string    `query:"delivery_id" maxLength:"200" doc:"Only runs that this delivery started"`
-	AncestorRunID     string    `query:"ancestor_run_id" maxLength:"200" doc:"Only descendants of this run"`
-	Query             string    `query:"q" maxLength:"200" doc:"Only runs with this text in their title or prompt, in any case, or with this ID"`
-	ExecutionLocation string    `query:"execution_location" enum:"LOCAL,REMOTE" doc:"LOCAL matches no run, REMOTE every run"`
-	ScheduleID        string    `query:"schedule_id" maxLength:"200" doc:"Matches no run"`
-	ArtifactType      string    `query:"artifact_type" maxLength:"200" doc:"Matches no run"`
+	Limit             int      `query:"limit" minimum:"1" maximum:"500" default:"20" doc:"Maximum number of items"`
+	Cursor            string   `query:"cursor" maxLength:"4096" doc:"next_cursor of the previous page; absent for the first page"`
+	SortBy            string   `query:"sort_by" enum:"updated_at,created_at,title,agent" default:"updated_at" doc:"Sort key"`
+	SortOrder         string   `query:"sort_order" enum:"desc,asc" default:"desc" doc:"Sort direction"`
+	State             []string `query:"state,explode" enum:"QUEUED,PENDING,CLAIMED,INPROGRESS,SUCCEEDED,FAILED,ERROR,BLOCKED,CANCELLED" maxItems:"50" doc:"Only runs in one of these states"`
+	TaskStatus        []string `query:"task_status,explode" enum:"running,failed,blocked,cancelled,complete" maxItems:"50" doc:"Only runs whose state is one of these kinds"`
+	Source            []string `query:"source,explode" maxItems:"50" doc:"Only runs of one of these sources (RunSourceType), in any case"`
+	Name              string   `query:"name" maxLength:"200" doc:"Only runs with this config name"`
+	ModelID           string   `query:"model_id" maxLength:"200" doc:"Only runs of this language model"`
+	Creator           string   `query:"creator" maxLength:"200" doc:"Only runs created by the holder of this UID"`
+	Executor          string   `query:"executor" maxLength:"200" doc:"Only runs that the worker of this UID executes or executed"`
+	EnvironmentID     string   `query:"environment_id" maxLength:"200" doc:"Only runs of this environment"`
+	Skill             string   `query:"skill" maxLength:"500" doc:"Only runs of this skill"`
+	SkillSpec         string   `query:"skill_spec" maxLength:"500" doc:"The same as skill"`
+	CreatedAfter      string   `query:"created_after" maxLength:"100" doc:"Only runs created after this time (RFC 3339; UTC without a zone)"`
+	CreatedBefore     string   `query:"created_before" maxLength:"100" doc:"Only runs created before this time (RFC 3339; UTC without a zone)"`
+	UpdatedAfter      string   `query:"updated_after" maxLength:"100" doc:"Only runs changed after this time (RFC 3339; UTC without a zone)"`
+	FactoryUID        []string `query:"factory_uid,explode" maxItems:"100" doc:"Only runs of one of these factories"`
+	FactoryOnly       bool     `query:"factory_only" doc:"Only runs of factories"`
+	AutomationID      string   `query:"automation_id" maxLength:"200" doc:"Only runs of this automation"`
+	WebhookID         string   `query:"webhook_id" maxLength:"200" doc:"Only runs that a delivery to this webhook started"`
+	DeliveryID        string   `query:"delivery_id" maxLength:"200" doc:"Only runs that this delivery started"`
+	AncestorRunID     string   `query:"ancestor_run_id" maxLength:"200" doc:"Only descendants of this run"`
+	Query             string   `query:"q" maxLength:"200" doc:"Only runs with this text in their title or prompt, in any case, or with this ID"`
+	ExecutionLocation string   `query:"execution_location" enum:"LOCAL,REMOTE" doc:"LOCAL matches no run, REMOTE every run"`
+	ScheduleID        string   `query:"schedule_id" maxLength:"200" doc:"Only runs that this schedule started. Schedules without a name share those of their automation"`
+	ArtifactType      string   `query:"artifact_type" maxLength:"200" doc:"Matches no run"`
 
 	metadata map[string]string
 }
@@ -114,15 +114,9 @@ func (s *service) registerRead() {
 			"examines a bounded number of runs for a page. A page may have fewer runs than limit, or "+
 			"none; the list continues while has_next_page is true.",
 	)
-	list.Parameters = append(list.Parameters, &huma.Param{
-		Name:        "metadata",
-		In:          "query",
-		Style:       "deepObject",
-		Explode:     ptr(true),
-		Description: "Only runs with these values in their metadata: metadata[key]=value",
-		Schema:      &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
-	})
+	list.Parameters = append(list.Parameters, metadataParam())
 	api.Handle(s.api, list, s.list)
+	s.describeTimes(list.Path)
 	api.Handle(
 		s.api,
 		api.Explained(
@@ -133,6 +127,15 @@ func (s *service) registerRead() {
 	)
 
 	s.registerAttachment()
+}
+
+// metadataParam describes the parameters metadata[key]=value.
+func metadataParam() *huma.Param {
+	return &huma.Param{
+		Name: "metadata", In: "query", Style: "deepObject", Explode: ptr(true),
+		Description: "Only runs with these values in their metadata: metadata[key]=value",
+		Schema:      &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
+	}
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -174,7 +177,7 @@ func (s *service) list(ctx context.Context, in *listInput) (ListRunsResponse, er
 		after = &c.Position
 	}
 
-	filter, some, err := in.filter()
+	filter, some, err := s.filter(ctx, in)
 	if err != nil {
 		return ListRunsResponse{}, err
 	}
@@ -209,9 +212,8 @@ func (s *service) list(ctx context.Context, in *listInput) (ListRunsResponse, er
 }
 
 // filter returns the filter for the parameters. some is false if they can match no run.
-func (in *listInput) filter() (f state.RunFilter, some bool, err error) {
+func (s *service) filter(ctx context.Context, in *listInput) (f state.RunFilter, some bool, err error) {
 	f = state.RunFilter{
-		Sources:       in.Source,
 		Factories:     in.FactoryUID,
 		Name:          in.Name,
 		ModelID:       in.ModelID,
@@ -227,10 +229,22 @@ func (in *listInput) filter() (f state.RunFilter, some bool, err error) {
 		FactoryOnly:   in.FactoryOnly,
 		Metadata:      in.metadata,
 	}
-	some = in.ExecutionLocation != "LOCAL" && in.ScheduleID == "" && in.ArtifactType == ""
-	for to, from := range map[**time.Time]time.Time{&f.CreatedAfter: in.CreatedAfter, &f.CreatedBefore: in.CreatedBefore, &f.UpdatedAfter: in.UpdatedAfter} {
-		if !from.IsZero() {
-			*to = &from
+	some = in.ExecutionLocation != "LOCAL" && in.ArtifactType == ""
+
+	if f.Sources, err = sources(in.Source); err != nil {
+		return f, false, err
+	}
+
+	for name, t := range map[string]struct {
+		to   **time.Time
+		text string
+	}{
+		"created_after":  {&f.CreatedAfter, in.CreatedAfter},
+		"created_before": {&f.CreatedBefore, in.CreatedBefore},
+		"updated_after":  {&f.UpdatedAfter, in.UpdatedAfter},
+	} {
+		if *t.to, err = timeOf(name, t.text); err != nil {
+			return f, false, err
 		}
 	}
 
@@ -251,6 +265,15 @@ func (in *listInput) filter() (f state.RunFilter, some bool, err error) {
 	}
 	if in.SkillSpec != "" {
 		both(&f.Skill, in.SkillSpec)
+	}
+
+	if in.ScheduleID != "" {
+		found, err := s.bySchedule(ctx, in.ScheduleID, &f, both)
+		if err != nil {
+			return f, false, err
+		}
+
+		some = some && found
 	}
 
 	for key, to := range map[string]*string{metaAutomation: &f.AutomationUID, metaWebhook: &f.WebhookUID, metaDelivery: &f.DeliveryUID} {
@@ -275,6 +298,38 @@ func (in *listInput) filter() (f state.RunFilter, some bool, err error) {
 	}
 
 	return f, some, nil
+}
+
+// bySchedule narrows a filter to the runs of a schedule. found is false when there are none.
+func (s *service) bySchedule(
+	ctx context.Context,
+	id string,
+	f *state.RunFilter,
+	both func(*string, string),
+) (found bool, err error) {
+	routing, err := s.Store.Routing(ctx)
+	if err != nil {
+		return false, err
+	}
+
+	for _, factory := range routing.Factories {
+		for _, e := range scheduled(factory) {
+			if e.id() != id {
+				continue
+			}
+
+			both(&f.AutomationUID, e.automation.UID)
+			if e.name != "" {
+				f.Metadata[metaSchedule] = e.name
+			}
+
+			found = len(f.Sources) == 0 || slices.Contains(f.Sources, sourceSchedule)
+			f.Sources = []string{sourceSchedule}
+			return found, nil
+		}
+	}
+
+	return false, nil
 }
 
 // statesOf returns the states of the given kinds.

@@ -26,6 +26,9 @@ type Config struct {
 	PublicURL string
 	// Harnesses are the names of the harnesses that a run may select; nil accepts any name.
 	Harnesses []string
+	// Models returns the language models that the settings of harnesses list, and the one that a run gets by
+	// default, or ""; nil: none.
+	Models func() (byDefault string, all []string)
 	// Log receives internal errors; nil discards them.
 	Log *slog.Logger
 	// Tracer begins the traces of runs; nil: none.
@@ -53,6 +56,14 @@ func Register(a *api.API, cfg Config) {
 	s.registerConversation()
 	s.registerEvents()
 	s.registerSkills()
+	s.registerTasks()
+	s.registerTimeline()
+	s.registerTranscripts()
+	s.registerModels()
+	s.registerDefinitions()
+	s.registerIdentities()
+	s.registerSchedules()
+	s.registerUnsupported()
 }
 
 // RunPath names a run in a path.

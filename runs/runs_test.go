@@ -52,7 +52,9 @@ func newWorld(t *testing.T, s *state.Store) *world {
 	}
 	t.Cleanup(func() { w.d.Close(context.Background()) })
 	a := api.New(api.Config{Store: s, Version: "test", PublicURL: "https://mill.example.com"})
-	runs.Register(a, runs.Config{Store: s, Dispatcher: w.d, PublicURL: "https://mill.example.com/", Harnesses: []string{"echo", "claude"}})
+	runs.Register(a, runs.Config{Store: s, Dispatcher: w.d, PublicURL: "https://mill.example.com/", Harnesses: []string{"echo", "claude"}, Models: func() (string, []string) {
+		return "gpt-6", []string{"gpt-6", "anthropic/claude-5", "gpt-6"}
+	}})
 	for _, role := range []state.Role{state.RoleViewer, state.RoleRunner, state.RoleAdmin, state.RoleWorker} {
 		key, secret, err := s.CreateKey(t.Context(), string(role), role, nil)
 		if err != nil {

@@ -220,13 +220,13 @@ func (e *entry) run(now time.Time) state.NewRun {
 		FactoryUID:     e.factory,
 		Title:          title(a.Spec.Prompt),
 		Prompt:         a.Spec.Prompt,
-		Source:         "SCHEDULED_AGENT",
+		Source:         sourceSchedule,
 		Creator:        state.Creator{Type: "service_account", UID: a.UID, DisplayName: a.Spec.Name},
 		AutomationUID:  a.UID, AgentUID: a.Agent, Config: a.Config, Sealed: a.Sealed, Secrets: a.Secrets,
 		ConfigName: a.Spec.Name, ModelID: a.Model, EnvironmentID: a.Env, At: now,
 	}
 	if e.name != "" {
-		r.Metadata = map[string]string{"schedule": e.name}
+		r.Metadata = map[string]string{metaSchedule: e.name}
 	}
 
 	return r

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"millwright/api"
 	"millwright/state"
 	"millwright/state/notice"
@@ -28,6 +30,19 @@ type followupInput struct {
 	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"Repeats with the same key and body within 24 hours get the first answer, and send nothing"`
 	Body           RunFollowupRequest
 	RawBody        []byte
+}
+
+type conversationFollowupInput struct {
+	ID             string `path:"id" doc:"The conversation's ID"`
+	IdempotencyKey string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat with the same key and body within 24 hours answers as the first one did, and sends nothing"`
+	Body           RunFollowupRequest
+	RawBody        []byte
+}
+
+// ConversationFollowupResponse says what became of a message to a conversation.
+type ConversationFollowupResponse struct {
+	RunFollowupResponse
+	RunID string `json:"run_id" doc:"The newest run of the conversation, which got the message"`
 }
 
 // cancelWait is how long a cancel waits for the run to end (docs/contract.md, section 4).
@@ -65,6 +80,43 @@ func (s *service) registerSteer() {
 		),
 		s.cancel,
 	)
+
+	s.registerConversationFollowup()
+}
+
+func (s *service) registerConversationFollowup() {
+	api.Handle(
+		s.api,
+		api.Also(api.Explained(
+			api.Operation(
+				http.MethodPost,
+				"/agent/conversations/{id}/followups",
+				"createConversationFollowup",
+				state.RoleRunner,
+				"Send a message to a conversation",
+			),
+			"Its newest run gets the message, as POST /agent/runs/{runId}/followups says.",
+		), http.StatusConflict),
+		s.conversationFollowup,
+	)
+}
+
+func (s *service) conversationFollowup(
+	ctx context.Context,
+	in *conversationFollowupInput,
+) (ConversationFollowupResponse, error) {
+	id, err := uuid.Parse(in.ID)
+	if err != nil {
+		return ConversationFollowupResponse{}, api.Problem("resource_not_found", "no such conversation")
+	}
+
+	runID, err := s.Store.NewestRun(ctx, id.String())
+	if err != nil {
+		return ConversationFollowupResponse{}, err
+	}
+
+	answer, err := s.followup(ctx, &followupInput{RunPath{runID}, in.IdempotencyKey, in.Body, in.RawBody})
+	return ConversationFollowupResponse{answer, runID}, err
 }
 
 func (s *service) followup(ctx context.Context, in *followupInput) (RunFollowupResponse, error) {

@@ -193,7 +193,7 @@ func overHTTP(t *testing.T, s *judgeServer, tree map[string]string) ([]schema.Pr
 	}
 	var out struct {
 		Valid       bool
-		Diagnostics []schema.Problem
+		Diagnostics, Infos []schema.Problem
 	}
 	if err := json.Unmarshal(rec.Body.Bytes(), &out); err != nil {
 		t.Fatal(err)

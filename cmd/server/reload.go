@@ -48,7 +48,7 @@ func (f *serveFlags) reload(cmd *cobra.Command) func() (settings.Settings, error
 // reload applies the new settings as far as they can change while the server runs, and names those that
 // wait for a restart. It tries everything that can fail before it changes anything.
 func (srv *server) reload(ctx context.Context, next settings.Settings) error {
-	live, waiting := srv.running.Changed(next)
+	live, waiting := srv.running.Load().Changed(next)
 	update := live.HarnessUpdate()
 	if *srv.cfg.Workers > 0 {
 		if err := update.Check(); err != nil {
@@ -67,11 +67,11 @@ func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 	)
 	srv.dispatch.SetFactoryRuns(live.Limits.RunsPerFactory)
 	srv.retention.Store(&live.Retention)
-	if *srv.cfg.Workers > 0 && !reflect.DeepEqual(update, srv.running.HarnessUpdate()) {
+	if *srv.cfg.Workers > 0 && !reflect.DeepEqual(update, srv.running.Load().HarnessUpdate()) {
 		latest(srv.updates, update)
 	}
 
-	srv.running = live
+	srv.running.Store(&live)
 	if len(waiting) > 0 {
 		srv.log.Warn(
 			"these settings changed and wait for a restart: "+strings.Join(waiting, ", "),

@@ -52,8 +52,8 @@ type server struct {
 	controllers *controllers
 	tracer      *trace.Tracer // nil: none
 	retention   atomic.Pointer[settings.Retention]
-	updates     chan worker.Update // for the worker in this process
-	running     settings.Settings  // cfg, with the changes of reloads
+	updates     chan worker.Update                // for the worker in this process
+	running     atomic.Pointer[settings.Settings] // cfg, with the changes of reloads
 	handler     http.Handler
 	links       dashboard.Links
 	api         *api.API
@@ -70,10 +70,10 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		log:      log,
 		registry: prometheus.NewRegistry(),
 		updates:  make(chan worker.Update, 1),
-		running:  cfg,
 	}
 
 	srv.retention.Store(&cfg.Retention)
+	srv.running.Store(&cfg)
 	defer func() {
 		if err != nil {
 			srv.close()
@@ -224,6 +224,7 @@ func (srv *server) registerAPI() {
 			Dispatcher: srv.dispatch,
 			PublicURL:  cfg.PublicURL,
 			Harnesses:  cfg.HarnessTypes(),
+			Models:     func() (string, []string) { return srv.running.Load().Models() },
 			Log:        srv.log,
 			Tracer:     srv.tracer,
 		},

@@ -100,6 +100,7 @@ type harness struct {
 	Args      []string          `json:"args"`
 	Trust     bool              `json:"trustRepositorySettings"`
 	Adapter   string            `json:"adapter"`
+	Models    []string          `json:"models"`
 	Env       []string          `json:"env"`
 	Timeout   Duration          `json:"timeout"`
 	Path      string            `json:"path"`

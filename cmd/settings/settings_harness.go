@@ -17,6 +17,17 @@ func (cfg *Settings) HarnessTypes() []string {
 	return types
 }
 
+// Models returns the language models that harnesses list, and the first of the default harness, if it lists any.
+func (cfg *Settings) Models() (byDefault string, all []string) {
+	for name, h := range cfg.Harnesses {
+		all = append(all, h.Models...)
+		if name == cfg.Harness && len(h.Models) > 0 {
+			byDefault = h.Models[0]
+		}
+	}
+	return byDefault, all
+}
+
 // Changed returns the settings that are in force when next is asked for, and the names of those in which
 // the two differ. Factories, shared secrets, limits, retention and what harnesses of known names do can change at once.
 func (cfg *Settings) Changed(next Settings) (live Settings, waiting []string) {

@@ -254,6 +254,34 @@ def test_a_run_is_cancelled_followed_and_continued(api: Api) -> None:
     assert api.ended(run_id).state == "BLOCKED"
     assert len(api(lambda c: c.agent.runs.conversation(run_id)).steps) == 2
 
+    conversation_id = api(lambda c: c.agent.runs.retrieve(run_id)).conversation_id
+    again = api(lambda c: c.agent.conversations.submit_followup(conversation_id, message="and on"))
+    assert isinstance(again, t.ConversationFollowupResponse)
+    assert (again.run_id, again.outcome) == (run_id, "handoff_execution")
+    api.ended(run_id)
+    events = api(lambda c: c.agent.runs.timeline(run_id)).events
+    assert [e.event_type for e in events][:4] == [
+        "oz_run_created",
+        "oz_run_claimed",
+        "agent_started",
+        "oz_run_blocked",
+    ]
+    assert events[-1].execution_id == 3
+    assert b"and on" in api(lambda c: c.agent.runs.transcript(run_id))
+    assert b"and on" in api(lambda c: c.agent.conversations.transcript(conversation_id))
+
+
+def test_what_definitions_have(api: Api) -> None:
+    assert isinstance(api(lambda c: c.agent.models()), t.ListModelsResponse)
+    assert isinstance(api(lambda c: c.agent.environments(sort_by="name")), t.ListEnvironmentsResponse)
+    assert api(lambda c: c.agent.skills.defined(repo="no/where")).agents == []
+    assert api(lambda c: c.agent.identities.list(factory_uid="fac_none")).agents == []
+    with pytest.raises(millwright.NotFoundError):
+        api(lambda c: c.agent.identities.retrieve("agt_none"))
+    assert isinstance(api(lambda c: c.agent.schedules.list()), t.ListSchedulesResponse)
+    with pytest.raises(millwright.NotFoundError):
+        api(lambda c: c.agent.schedules.retrieve("none"))
+
 
 def test_errors_of_the_api(api: Api) -> None:
     with pytest.raises(millwright.NotFoundError) as caught:

@@ -174,6 +174,30 @@ test("a run is cancelled, followed and continued", async () => {
   expect(answer.outcome).toBe("handoff_execution");
   expect((await ended(asking.run_id)).state).toBe("BLOCKED");
   expect((await runs.conversation(asking.run_id)).steps).toHaveLength(2);
+
+  const { conversation_id: id } = await runs.retrieve(asking.run_id);
+  const { conversations } = client().agent;
+  const again = await conversations.submitFollowup(id, { message: "and on" });
+  expect(again).toMatchObject({ run_id: asking.run_id, outcome: "handoff_execution" });
+  await ended(asking.run_id);
+  const { events } = await runs.timeline(asking.run_id);
+  const types = events.slice(0, 4).map((e) => e.event_type);
+  expect(types).toEqual(["oz_run_created", "oz_run_claimed", "agent_started", "oz_run_blocked"]);
+  expect(events.at(-1)?.execution_id).toBe(3);
+  for (const file of [await runs.transcript(asking.run_id), await conversations.transcript(id)]) {
+    expect(new TextDecoder().decode(file)).toContain("and on");
+  }
+});
+
+test("what definitions have", async () => {
+  const { agent } = client();
+  expect((await agent.models()).models).toBeInstanceOf(Array);
+  expect((await agent.environments({ sort_by: "name" })).environments).toBeInstanceOf(Array);
+  expect((await agent.skills.defined({ repo: "no/where" })).agents).toEqual([]);
+  expect((await agent.identities.list({ factory_uid: "fac_none" })).agents).toEqual([]);
+  await expect(agent.identities.retrieve("agt_none")).rejects.toThrow(NotFoundError);
+  expect((await agent.schedules.list()).schedules).toBeInstanceOf(Array);
+  await expect(agent.schedules.retrieve("none")).rejects.toThrow(NotFoundError);
 });
 
 test("errors of the API", async () => {

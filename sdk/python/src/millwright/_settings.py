@@ -72,7 +72,10 @@ def resolve_base_url(base_url: str | None) -> str:
         raise MillwrightError(f"the base URL is not an http or https URL: {hint}")
     if url.userinfo or url.query or url.fragment:
         raise MillwrightError(f"the base URL must not have credentials, a query or a fragment: {hint}")
-    return str(url).rstrip("/")
+    base = str(url).rstrip("/")
+    if not url.path.rstrip("/").endswith(API):
+        raise MillwrightError(f"the base URL must end in {API}: {base}{API} in place of {base}")
+    return base
 
 
 def checked_retries(max_retries: int) -> int:

@@ -87,7 +87,13 @@ function resolveBaseURL(given: string | undefined): string {
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
     throw new MillwrightError(`the base URL must not have credentials, a query or a fragment: ${hint}`);
   }
-  return url.href.replace(/\/+$/, "");
+  const base = url.href.replace(/\/+$/, "");
+  if (!base.endsWith(API)) {
+    throw new MillwrightError(
+      `the base URL must end in ${API}: ${base}${API} in place of ${base}`,
+    );
+  }
+  return base;
 }
 
 /** Reads an http or https URL; undefined when the text is none. */

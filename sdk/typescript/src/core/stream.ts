@@ -1,3 +1,4 @@
+import { parts } from "./body.js";
 import { APIConnectionError, APIError, APIResponseValidationError } from "./errors.js";
 import type { Request } from "./request.js";
 import type { Fetch } from "./settings.js";
@@ -127,11 +128,11 @@ export class EventStream<T> implements AsyncIterable<T> {
 
   async *#chunks(response: Response, limit: Limit): AsyncGenerator<Uint8Array, void> {
     const patience = Math.max(this.#config.request.timeout, this.#config.silence ?? SILENCE);
-    const reader = response.body?.getReader();
+    const body = parts(response);
     for (;;) {
       limit.restart(patience);
-      const part = await (reader && limit.during(reader.read()));
-      if (!part || part.done) return;
+      const part = await limit.during(body.next());
+      if (part.done) return;
       yield part.value;
     }
   }

@@ -1,3 +1,4 @@
+import { parts } from "./body.js";
 import {
   APIConnectionError,
   type APIError,
@@ -73,12 +74,10 @@ export async function start(fetch: Fetch, request: Request, limit: Limit): Promi
 export async function readAll(response: Response, request: Request, attempt: number): Promise<APIResponse> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  const reader = response.body?.getReader();
-  for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
-    chunks.push(part.value);
-    size += part.value.length;
+  for await (const part of parts(response)) {
+    chunks.push(part);
+    size += part.length;
     if (size > LONGEST_BODY) {
-      void reader?.cancel().catch(() => undefined);
       throw new APIResponseValidationError(
         `${request.where}: ${response.status}: the body is longer than ${LONGEST_BODY} bytes`,
         {

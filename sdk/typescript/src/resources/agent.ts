@@ -15,12 +15,21 @@ import { bytes, object, string } from "../core/response.js";
 import { sleep } from "../core/retry.js";
 import type { EventStream } from "../core/stream.js";
 import type {
+  AgentIdentity,
   BundledSkills,
   Conversation,
+  ConversationFollowupResponse,
+  ListAgentIdentitiesResponse,
+  ListAgentSkillsResponse,
+  ListEnvironmentsResponse,
+  ListModelsResponse,
   ListRunsResponse,
+  ListSchedulesResponse,
   RunAgentResponse,
   RunFollowupResponse,
   RunItem,
+  RunTimeline,
+  Schedule,
 } from "../generated/types.js";
 import { readRunEvent, type RunEvent } from "./events.js";
 import { endsStream, hasEnded, pollInterval } from "./run.js";
@@ -90,6 +99,16 @@ export class Runs {
     return call(this.#client, "GET", where, {}, options, object<Conversation>);
   }
 
+  /** Return the changes of the run's state, from its creation on. */
+  timeline(runId: string, options?: RequestOptions): APIPromise<RunTimeline> {
+    return call(this.#client, "GET", path`/agent/runs/${runId}/timeline`, {}, options, object<RunTimeline>);
+  }
+
+  /** Return the conversation as the bytes of a JSON file. */
+  transcript(runId: string, options?: RequestOptions): APIPromise<Uint8Array> {
+    return call(this.#client, "GET", path`/agent/runs/${runId}/transcript`, {}, options, bytes);
+  }
+
   /** Return the bytes of a file of the run. */
   attachment(runId: string, fileName: string, options?: RequestOptions): APIPromise<Uint8Array> {
     return call(this.#client, "GET", path`/agent/runs/${runId}/attachments/${fileName}`, {}, options, bytes);
@@ -139,9 +158,25 @@ export class Conversations {
     const where = path`/agent/conversations/${conversationId}`;
     return call(this.#client, "GET", where, {}, options, object<Conversation>);
   }
+
+  /** Return a conversation as the bytes of a JSON file. */
+  transcript(conversationId: string, options?: RequestOptions): APIPromise<Uint8Array> {
+    const where = path`/agent/conversations/${conversationId}/transcript`;
+    return call(this.#client, "GET", where, {}, options, bytes);
+  }
+
+  /** Send a message to the newest run of a conversation. */
+  submitFollowup(
+    conversationId: string,
+    body: Body<"createConversationFollowup">,
+    options?: RequestOptions,
+  ): APIPromise<ConversationFollowupResponse> {
+    const where = path`/agent/conversations/${conversationId}/followups`;
+    return call(this.#client, "POST", where, { body }, options, object<ConversationFollowupResponse>);
+  }
 }
 
-/** The catalog of bundled skills. */
+/** Skills: the bundled ones, and those of the applied definitions. */
 export class Skills {
   readonly #client: Caller;
 
@@ -153,20 +188,89 @@ export class Skills {
   list(options?: RequestOptions): APIPromise<BundledSkills> {
     return call(this.#client, "GET", "/agent/skills", {}, options, object<BundledSkills>);
   }
+
+  /** Return the skills of the applied definitions. */
+  defined(query?: Query<"listAgentSkills">, options?: RequestOptions): APIPromise<ListAgentSkillsResponse> {
+    return call(this.#client, "GET", "/agent", { query }, options, object<ListAgentSkillsResponse>);
+  }
 }
 
-/** Agents: their runs, conversations and skills. */
+/** The agents of the applied definitions. */
+export class Identities {
+  readonly #client: Caller;
+
+  constructor(client: Caller) {
+    this.#client = client;
+  }
+
+  /** Return the agents of one factory, or of all. */
+  list(
+    query?: Query<"listAgentIdentities">,
+    options?: RequestOptions,
+  ): APIPromise<ListAgentIdentitiesResponse> {
+    const read = object<ListAgentIdentitiesResponse>;
+    return call(this.#client, "GET", "/agent/identities", { query }, options, read);
+  }
+
+  /** Return one agent. */
+  retrieve(uid: string, options?: RequestOptions): APIPromise<AgentIdentity> {
+    return call(this.#client, "GET", path`/agent/identities/${uid}`, {}, options, object<AgentIdentity>);
+  }
+}
+
+/** The schedule triggers of the applied definitions. */
+export class Schedules {
+  readonly #client: Caller;
+
+  constructor(client: Caller) {
+    this.#client = client;
+  }
+
+  /** Return the schedules of all factories. */
+  list(options?: RequestOptions): APIPromise<ListSchedulesResponse> {
+    return call(this.#client, "GET", "/agent/schedules", {}, options, object<ListSchedulesResponse>);
+  }
+
+  /** Return one schedule. */
+  retrieve(scheduleId: string, options?: RequestOptions): APIPromise<Schedule> {
+    return call(this.#client, "GET", path`/agent/schedules/${scheduleId}`, {}, options, object<Schedule>);
+  }
+}
+
+/** Agents: their runs, conversations, skills and schedules. */
 export class Agent {
+  readonly #client: Caller;
   /** Runs of agents. */
   readonly runs: Runs;
   /** Conversations, which outlive the runs in them. */
   readonly conversations: Conversations;
-  /** The catalog of bundled skills. */
+  /** Skills: the bundled ones, and those of the applied definitions. */
   readonly skills: Skills;
+  /** The agents of the applied definitions. */
+  readonly identities: Identities;
+  /** The schedule triggers of the applied definitions. */
+  readonly schedules: Schedules;
 
   constructor(client: Caller) {
+    this.#client = client;
     this.runs = new Runs(client);
     this.conversations = new Conversations(client);
     this.skills = new Skills(client);
+    this.identities = new Identities(client);
+    this.schedules = new Schedules(client);
+  }
+
+  /** Return the language models that settings and definitions name. */
+  models(options?: RequestOptions): APIPromise<ListModelsResponse> {
+    return call(this.#client, "GET", "/agent/models", {}, options, object<ListModelsResponse>);
+  }
+
+  /** Return the environments that definitions name. */
+  environments(
+    query?: Query<"listEnvironments">,
+    options?: RequestOptions,
+  ): APIPromise<ListEnvironmentsResponse> {
+    const read = object<ListEnvironmentsResponse>;
+    return call(this.#client, "GET", "/agent/environments", { query }, options, read);
   }
 }

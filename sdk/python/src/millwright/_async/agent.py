@@ -81,6 +81,16 @@ class AsyncRuns:
         path = f"/agent/runs/{segment('run_id', run_id)}/conversation"
         return await self._client.call("GET", path, options, types.Conversation)
 
+    async def timeline(self, run_id: str, **options: Unpack[RequestOptions]) -> types.RunTimeline:
+        """Return the changes of the run's state, from its creation on."""
+        path = f"/agent/runs/{segment('run_id', run_id)}/timeline"
+        return await self._client.call("GET", path, options, types.RunTimeline)
+
+    async def transcript(self, run_id: str, **options: Unpack[RequestOptions]) -> bytes:
+        """Return the conversation as the bytes of a JSON file."""
+        path = f"/agent/runs/{segment('run_id', run_id)}/transcript"
+        return await self._client.call("GET", path, options, bytes)
+
     async def attachment(self, run_id: str, file_name: str, **options: Unpack[RequestOptions]) -> bytes:
         """Return the bytes of a file of the run."""
         path = f"/agent/runs/{segment('run_id', run_id)}/attachments/{segment('file_name', file_name)}"
@@ -138,6 +148,8 @@ class AsyncRunsWithRawResponse:
         self.cancel = raw(runs.cancel)
         self.submit_followup = raw(runs.submit_followup)
         self.conversation = raw(runs.conversation)
+        self.timeline = raw(runs.timeline)
+        self.transcript = raw(runs.transcript)
         self.attachment = raw(runs.attachment)
 
 
@@ -157,16 +169,32 @@ class AsyncConversations:
         path = f"/agent/conversations/{segment('conversation_id', conversation_id)}"
         return await self._client.call("GET", path, options, types.Conversation)
 
+    async def transcript(self, conversation_id: str, **options: Unpack[RequestOptions]) -> bytes:
+        """Return a conversation as the bytes of a JSON file."""
+        path = f"/agent/conversations/{segment('conversation_id', conversation_id)}/transcript"
+        return await self._client.call("GET", path, options, bytes)
+
+    async def submit_followup(
+        self, conversation_id: str, **params: Unpack[types.CreateConversationFollowupParams]
+    ) -> types.ConversationFollowupResponse:
+        """Send a message to the newest run of a conversation."""
+        path = f"/agent/conversations/{segment('conversation_id', conversation_id)}/followups"
+        return await self._client.call(
+            "POST", path, params, types.ConversationFollowupResponse, types.CreateConversationFollowupParams
+        )
+
 
 class AsyncConversationsWithRawResponse:
     """Conversations, with whole responses."""
 
     def __init__(self, conversations: AsyncConversations) -> None:
         self.retrieve = raw(conversations.retrieve)
+        self.transcript = raw(conversations.transcript)
+        self.submit_followup = raw(conversations.submit_followup)
 
 
 class AsyncSkills:
-    """The catalog of bundled skills."""
+    """Skills: the bundled ones, and those of the applied definitions."""
 
     def __init__(self, client: AsyncCaller) -> None:
         self._client = client
@@ -180,16 +208,89 @@ class AsyncSkills:
         """Return the catalog, for grouping. The skills that a run had are its ``advertised_skills``."""
         return await self._client.call("GET", "/agent/skills", options, types.BundledSkills)
 
+    async def defined(self, **params: Unpack[types.ListAgentSkillsParams]) -> types.ListAgentSkillsResponse:
+        """Return the skills of the applied definitions."""
+        return await self._client.call(
+            "GET", "/agent", params, types.ListAgentSkillsResponse, types.ListAgentSkillsParams
+        )
+
 
 class AsyncSkillsWithRawResponse:
     """Skills, with whole responses."""
 
     def __init__(self, skills: AsyncSkills) -> None:
         self.list = raw(skills.list)
+        self.defined = raw(skills.defined)
+
+
+class AsyncIdentities:
+    """The agents of the applied definitions."""
+
+    def __init__(self, client: AsyncCaller) -> None:
+        self._client = client
+
+    @cached_property
+    def with_raw_response(self) -> AsyncIdentitiesWithRawResponse:
+        """The same methods, answering with headers, status and body."""
+        return AsyncIdentitiesWithRawResponse(self)
+
+    async def list(
+        self, **params: Unpack[types.ListAgentIdentitiesParams]
+    ) -> types.ListAgentIdentitiesResponse:
+        """Return the agents of one factory, or of all."""
+        return await self._client.call(
+            "GET",
+            "/agent/identities",
+            params,
+            types.ListAgentIdentitiesResponse,
+            types.ListAgentIdentitiesParams,
+        )
+
+    async def retrieve(self, uid: str, **options: Unpack[RequestOptions]) -> types.AgentIdentity:
+        """Return one agent."""
+        path = f"/agent/identities/{segment('uid', uid)}"
+        return await self._client.call("GET", path, options, types.AgentIdentity)
+
+
+class AsyncIdentitiesWithRawResponse:
+    """Agents, with whole responses."""
+
+    def __init__(self, identities: AsyncIdentities) -> None:
+        self.list = raw(identities.list)
+        self.retrieve = raw(identities.retrieve)
+
+
+class AsyncSchedules:
+    """The schedule triggers of the applied definitions."""
+
+    def __init__(self, client: AsyncCaller) -> None:
+        self._client = client
+
+    @cached_property
+    def with_raw_response(self) -> AsyncSchedulesWithRawResponse:
+        """The same methods, answering with headers, status and body."""
+        return AsyncSchedulesWithRawResponse(self)
+
+    async def list(self, **options: Unpack[RequestOptions]) -> types.ListSchedulesResponse:
+        """Return the schedules of all factories."""
+        return await self._client.call("GET", "/agent/schedules", options, types.ListSchedulesResponse)
+
+    async def retrieve(self, schedule_id: str, **options: Unpack[RequestOptions]) -> types.Schedule:
+        """Return one schedule."""
+        path = f"/agent/schedules/{segment('schedule_id', schedule_id)}"
+        return await self._client.call("GET", path, options, types.Schedule)
+
+
+class AsyncSchedulesWithRawResponse:
+    """Schedules, with whole responses."""
+
+    def __init__(self, schedules: AsyncSchedules) -> None:
+        self.list = raw(schedules.list)
+        self.retrieve = raw(schedules.retrieve)
 
 
 class AsyncAgent:
-    """Agents: their runs, conversations and skills."""
+    """Agents: their runs, conversations, skills and schedules."""
 
     def __init__(self, client: AsyncCaller) -> None:
         self._client = client
@@ -206,5 +307,40 @@ class AsyncAgent:
 
     @cached_property
     def skills(self) -> AsyncSkills:
-        """The catalog of bundled skills."""
+        """Skills: the bundled ones, and those of the applied definitions."""
         return AsyncSkills(self._client)
+
+    @cached_property
+    def identities(self) -> AsyncIdentities:
+        """The agents of the applied definitions."""
+        return AsyncIdentities(self._client)
+
+    @cached_property
+    def schedules(self) -> AsyncSchedules:
+        """The schedule triggers of the applied definitions."""
+        return AsyncSchedules(self._client)
+
+    @cached_property
+    def with_raw_response(self) -> AsyncAgentWithRawResponse:
+        """The same methods, answering with headers, status and body."""
+        return AsyncAgentWithRawResponse(self)
+
+    async def models(self, **options: Unpack[RequestOptions]) -> types.ListModelsResponse:
+        """Return the language models that settings and definitions name."""
+        return await self._client.call("GET", "/agent/models", options, types.ListModelsResponse)
+
+    async def environments(
+        self, **params: Unpack[types.ListEnvironmentsParams]
+    ) -> types.ListEnvironmentsResponse:
+        """Return the environments that definitions name."""
+        return await self._client.call(
+            "GET", "/agent/environments", params, types.ListEnvironmentsResponse, types.ListEnvironmentsParams
+        )
+
+
+class AsyncAgentWithRawResponse:
+    """Models and environments, with whole responses."""
+
+    def __init__(self, agent: AsyncAgent) -> None:
+        self.models = raw(agent.models)
+        self.environments = raw(agent.environments)

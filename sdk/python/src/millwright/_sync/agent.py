@@ -73,6 +73,16 @@ class Runs:
         path = f"/agent/runs/{segment('run_id', run_id)}/conversation"
         return self._client.call("GET", path, options, types.Conversation)
 
+    def timeline(self, run_id: str, **options: Unpack[RequestOptions]) -> types.RunTimeline:
+        """Return the changes of the run's state, from its creation on."""
+        path = f"/agent/runs/{segment('run_id', run_id)}/timeline"
+        return self._client.call("GET", path, options, types.RunTimeline)
+
+    def transcript(self, run_id: str, **options: Unpack[RequestOptions]) -> bytes:
+        """Return the conversation as the bytes of a JSON file."""
+        path = f"/agent/runs/{segment('run_id', run_id)}/transcript"
+        return self._client.call("GET", path, options, bytes)
+
     def attachment(self, run_id: str, file_name: str, **options: Unpack[RequestOptions]) -> bytes:
         """Return the bytes of a file of the run."""
         path = f"/agent/runs/{segment('run_id', run_id)}/attachments/{segment('file_name', file_name)}"
@@ -130,6 +140,8 @@ class RunsWithRawResponse:
         self.cancel = raw(runs.cancel)
         self.submit_followup = raw(runs.submit_followup)
         self.conversation = raw(runs.conversation)
+        self.timeline = raw(runs.timeline)
+        self.transcript = raw(runs.transcript)
         self.attachment = raw(runs.attachment)
 
 
@@ -149,16 +161,32 @@ class Conversations:
         path = f"/agent/conversations/{segment('conversation_id', conversation_id)}"
         return self._client.call("GET", path, options, types.Conversation)
 
+    def transcript(self, conversation_id: str, **options: Unpack[RequestOptions]) -> bytes:
+        """Return a conversation as the bytes of a JSON file."""
+        path = f"/agent/conversations/{segment('conversation_id', conversation_id)}/transcript"
+        return self._client.call("GET", path, options, bytes)
+
+    def submit_followup(
+        self, conversation_id: str, **params: Unpack[types.CreateConversationFollowupParams]
+    ) -> types.ConversationFollowupResponse:
+        """Send a message to the newest run of a conversation."""
+        path = f"/agent/conversations/{segment('conversation_id', conversation_id)}/followups"
+        return self._client.call(
+            "POST", path, params, types.ConversationFollowupResponse, types.CreateConversationFollowupParams
+        )
+
 
 class ConversationsWithRawResponse:
     """Conversations, with whole responses."""
 
     def __init__(self, conversations: Conversations) -> None:
         self.retrieve = raw(conversations.retrieve)
+        self.transcript = raw(conversations.transcript)
+        self.submit_followup = raw(conversations.submit_followup)
 
 
 class Skills:
-    """The catalog of bundled skills."""
+    """Skills: the bundled ones, and those of the applied definitions."""
 
     def __init__(self, client: Caller) -> None:
         self._client = client
@@ -172,16 +200,87 @@ class Skills:
         """Return the catalog, for grouping. The skills that a run had are its ``advertised_skills``."""
         return self._client.call("GET", "/agent/skills", options, types.BundledSkills)
 
+    def defined(self, **params: Unpack[types.ListAgentSkillsParams]) -> types.ListAgentSkillsResponse:
+        """Return the skills of the applied definitions."""
+        return self._client.call(
+            "GET", "/agent", params, types.ListAgentSkillsResponse, types.ListAgentSkillsParams
+        )
+
 
 class SkillsWithRawResponse:
     """Skills, with whole responses."""
 
     def __init__(self, skills: Skills) -> None:
         self.list = raw(skills.list)
+        self.defined = raw(skills.defined)
+
+
+class Identities:
+    """The agents of the applied definitions."""
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    @cached_property
+    def with_raw_response(self) -> IdentitiesWithRawResponse:
+        """The same methods, answering with headers, status and body."""
+        return IdentitiesWithRawResponse(self)
+
+    def list(self, **params: Unpack[types.ListAgentIdentitiesParams]) -> types.ListAgentIdentitiesResponse:
+        """Return the agents of one factory, or of all."""
+        return self._client.call(
+            "GET",
+            "/agent/identities",
+            params,
+            types.ListAgentIdentitiesResponse,
+            types.ListAgentIdentitiesParams,
+        )
+
+    def retrieve(self, uid: str, **options: Unpack[RequestOptions]) -> types.AgentIdentity:
+        """Return one agent."""
+        path = f"/agent/identities/{segment('uid', uid)}"
+        return self._client.call("GET", path, options, types.AgentIdentity)
+
+
+class IdentitiesWithRawResponse:
+    """Agents, with whole responses."""
+
+    def __init__(self, identities: Identities) -> None:
+        self.list = raw(identities.list)
+        self.retrieve = raw(identities.retrieve)
+
+
+class Schedules:
+    """The schedule triggers of the applied definitions."""
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    @cached_property
+    def with_raw_response(self) -> SchedulesWithRawResponse:
+        """The same methods, answering with headers, status and body."""
+        return SchedulesWithRawResponse(self)
+
+    def list(self, **options: Unpack[RequestOptions]) -> types.ListSchedulesResponse:
+        """Return the schedules of all factories."""
+        return self._client.call("GET", "/agent/schedules", options, types.ListSchedulesResponse)
+
+    def retrieve(self, schedule_id: str, **options: Unpack[RequestOptions]) -> types.Schedule:
+        """Return one schedule."""
+        path = f"/agent/schedules/{segment('schedule_id', schedule_id)}"
+        return self._client.call("GET", path, options, types.Schedule)
+
+
+class SchedulesWithRawResponse:
+    """Schedules, with whole responses."""
+
+    def __init__(self, schedules: Schedules) -> None:
+        self.list = raw(schedules.list)
+        self.retrieve = raw(schedules.retrieve)
 
 
 class Agent:
-    """Agents: their runs, conversations and skills."""
+    """Agents: their runs, conversations, skills and schedules."""
 
     def __init__(self, client: Caller) -> None:
         self._client = client
@@ -198,5 +297,38 @@ class Agent:
 
     @cached_property
     def skills(self) -> Skills:
-        """The catalog of bundled skills."""
+        """Skills: the bundled ones, and those of the applied definitions."""
         return Skills(self._client)
+
+    @cached_property
+    def identities(self) -> Identities:
+        """The agents of the applied definitions."""
+        return Identities(self._client)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """The schedule triggers of the applied definitions."""
+        return Schedules(self._client)
+
+    @cached_property
+    def with_raw_response(self) -> AgentWithRawResponse:
+        """The same methods, answering with headers, status and body."""
+        return AgentWithRawResponse(self)
+
+    def models(self, **options: Unpack[RequestOptions]) -> types.ListModelsResponse:
+        """Return the language models that settings and definitions name."""
+        return self._client.call("GET", "/agent/models", options, types.ListModelsResponse)
+
+    def environments(self, **params: Unpack[types.ListEnvironmentsParams]) -> types.ListEnvironmentsResponse:
+        """Return the environments that definitions name."""
+        return self._client.call(
+            "GET", "/agent/environments", params, types.ListEnvironmentsResponse, types.ListEnvironmentsParams
+        )
+
+
+class AgentWithRawResponse:
+    """Models and environments, with whole responses."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.models = raw(agent.models)
+        self.environments = raw(agent.environments)

@@ -34,6 +34,28 @@ class AdvertisedSkill(Model):
     """Path of the skill"""
 
 
+class AgentSkillSource(Model):
+    name: str = MISSING
+    """Name of the repository; of a definition outside a repository that of the factory"""
+    owner: str = MISSING
+    """Owner of the repository; of a definition outside a repository: factory"""
+    skill_path: str = MISSING
+    """Path of the file in it"""
+
+
+class AgentSkillVariant(Model):
+    base_prompt: str = MISSING
+    """The text of the skill"""
+    description: str = MISSING
+    """description of the skill"""
+    environments: list[str] = []
+    """Always empty"""
+    id: str = MISSING
+    """What skill_spec of a run can name it by"""
+    source: AgentSkillSource = MISSING
+    """Where it comes from"""
+
+
 class AttachmentInfo(Model):
     file_name: str = MISSING
     """Name of the file"""
@@ -41,6 +63,11 @@ class AttachmentInfo(Model):
     """Its media type"""
     size_bytes: int = MISSING
     """Its size"""
+
+
+class AutoMemory(Model):
+    enabled: bool = MISSING
+    """Always false"""
 
 
 class AutomationTrigger(Model):
@@ -91,7 +118,7 @@ class ConversationBlock(Model):
     action_id: str | None = None
     """action_result: the ID of its action"""
     category: str | None = None
-    """action, action_result: kind of action; skill for skills"""
+    """action, action_result: kind of action. Presets write command, files, search, integration and skill"""
     data: Any | None = None
     """event: its data"""
     id: str | None = None
@@ -103,11 +130,20 @@ class ConversationBlock(Model):
     output: Any | None = None
     """action_result: the output"""
     state: str | None = None
-    """action_result: the end state"""
+    """action_result: the end state. Presets write completed, failed and denied"""
     text: str | None = None
     """text: the text"""
     type: Literal["text", "action", "action_result", "event"] | str = MISSING
     """Kind of the block"""
+
+
+class ConversationFollowupResponse(Model):
+    followup_id: str = MISSING
+    """The message's ID"""
+    outcome: Literal["queued_prompt", "queue_pending", "handoff_execution"] | str = MISSING
+    """queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again"""
+    run_id: str = MISSING
+    """The newest run of the conversation, which got the message"""
 
 
 class ConversationMessage(Model):
@@ -145,6 +181,15 @@ class CreatedAPIKey(Model):
     """Identifier"""
 
 
+class DeferredResolution(Model):
+    field: str = MISSING
+    """Key"""
+    kind: str = MISSING
+    """Kind of the named resource"""
+    path: str = MISSING
+    """File"""
+
+
 class DeliveryCounts(Model):
     accepted: int = MISSING
     """Accepted"""
@@ -171,6 +216,11 @@ class DeliveryRun(Model):
     """Title"""
 
 
+class EnvironmentConfig(Model):
+    name: str = MISSING
+    """The same as the identifier"""
+
+
 class FactoryAgent(Model):
     name: str = MISSING
     """Name"""
@@ -191,6 +241,25 @@ class FactoryCounts(Model):
     """Skills"""
     webhooks: int = MISSING
     """Webhooks, disabled ones included"""
+
+
+class FactoryHarness(Model):
+    model_id: str | None = None
+    """The language model"""
+    reasoning_level: str | None = None
+    """How hard the model is to think"""
+    type: str = MISSING
+    """Name of a configured harness"""
+
+
+class FactoryIntegration(Model):
+    type: str = MISSING
+    """Its kind"""
+
+
+class FactorySecret(Model):
+    name: str = MISSING
+    """Name of the secret"""
 
 
 class FactorySource(Model):
@@ -245,6 +314,17 @@ class HeldFile(Model):
     """Its size in bytes"""
 
 
+class LanguageModel(Model):
+    display_name: str = MISSING
+    """The same as the identifier"""
+    id: str = MISSING
+    """Its identifier: model_id of a run"""
+    provider: Literal["ANTHROPIC", "GOOGLE", "OPENAI", "UNKNOWN"] | str = MISSING
+    """Who provides it, as far as its identifier tells"""
+    vision_supported: bool = MISSING
+    """Always false: not known"""
+
+
 class LeafExplanation(Model):
     expected: str = MISSING
     """The operand as JSON, at most 200 bytes"""
@@ -260,6 +340,13 @@ class LeafExplanation(Model):
     """Whether the body has the field"""
     where: str = MISSING
     """Path in the body"""
+
+
+class ListModelsResponse(Model):
+    default_model_id: str = MISSING
+    """The first model that the settings list for the default harness; empty when they list none"""
+    models: list[LanguageModel] = []
+    """The models, by identifier"""
 
 
 class MCPServerConfig(Model):
@@ -346,6 +433,8 @@ class Repository(Model):
     """Name"""
     owner: str = MISSING
     """Its owner"""
+    repo: str = MISSING
+    """The same as name"""
 
 
 class RequestUsage(Model):
@@ -447,6 +536,38 @@ class RunStatusMessage(Model):
     """Whether a retry may succeed"""
 
 
+class RunTimelineEvent(Model):
+    event_type: (
+        Literal[
+            "oz_run_created",
+            "oz_run_claimed",
+            "agent_started",
+            "oz_run_done",
+            "oz_run_failed",
+            "oz_run_errored",
+            "oz_run_blocked",
+            "oz_run_cancelled",
+        ]
+        | str
+    ) = MISSING
+    """What happened: the run was queued, claimed by a worker, begun, and ended as SUCCEEDED, FAILED, ERROR, BLOCKED or CANCELLED"""
+    event_uuid: str = MISSING
+    """The event's identifier"""
+    execution_id: int = MISSING
+    """Which execution, from 1"""
+    occurred_at: datetime = MISSING
+    """When it happened"""
+    payload: RunStateEvent = MISSING
+    """The change, as the stream of events has it"""
+    run_id: str = MISSING
+    """The run"""
+
+
+class ScheduleHistory(Model):
+    next_run: datetime | None = MISSING
+    """When it fires next; null while the automation is disabled"""
+
+
 class SchemaDocuments(Model):
     documents: dict[str, Any] = {}
     """The JSON Schema (2020-12) of each kind of definition file; of a Markdown file, of its front matter"""
@@ -489,6 +610,11 @@ class Secret(Model):
     """UIDs of the webhooks that use it"""
 
 
+class SecretRef(Model):
+    name: str = MISSING
+    """Name of the secret"""
+
+
 class SelectedWebhook(Model):
     name: str = MISSING
     """Name; empty if no webhook has that UID"""
@@ -511,17 +637,13 @@ class SyncCounts(Model):
     """Updated resources"""
 
 
-class ValidateFilesResponse(Model):
-    diagnostics: list[Problem] = []
-    """Problems, by file and place"""
-    diagnostics_omitted: int | None = None
-    """Number of omitted problems"""
-    schema_version: str = MISSING
-    """The version of the rules"""
-    state_dependent_checks_not_run: list[str] = []
-    """Rules that were not checked because they need a server"""
-    valid: bool = MISSING
-    """Whether the tree has no errors"""
+class ValidationScope(Model):
+    parser: Literal["checked", "not_run"] | str = MISSING
+    """Parsing of the files"""
+    state_dependent: Literal["not_checked"] | str = MISSING
+    """Rules that need a server"""
+    state_independent: Literal["checked", "not_run"] | str = MISSING
+    """Rules that need no server"""
 
 
 class Webhook(Model):
@@ -627,6 +749,20 @@ class Worker(Model):
     """Version of its program"""
 
 
+class AgentMemory(Model):
+    attached_stores: list[str] = []
+    """Always empty"""
+    auto_memory: AutoMemory = MISSING
+    """Always off"""
+
+
+class AgentSkill(Model):
+    name: str = MISSING
+    """Name of the skill"""
+    variants: list[AgentSkillVariant] = []
+    """The skills of this name"""
+
+
 class AmbientAgentConfig(Model):
     base_prompt: str | None = None
     """Instructions that precede the prompt"""
@@ -725,6 +861,17 @@ class Delivery(Model):
     """The largest size, if count is above 1"""
 
 
+class Environment(Model):
+    config: EnvironmentConfig = MISSING
+    """What is known of it"""
+    last_updated: datetime = MISSING
+    """When a definition that names it was last applied"""
+    setup_failed: bool = MISSING
+    """Always false: this server sets up no environments"""
+    uid: str = MISSING
+    """Its identifier, as definitions have it"""
+
+
 class Error(Model):
     code: str = MISSING
     """Kind of error"""
@@ -755,6 +902,19 @@ class Explanation(Model):
     """Whether the filter matches"""
     reason: str | None = None
     """The reason, if the filter as a whole decides: it is absent or empty, or the body is not an object"""
+
+
+class FactoryAgentDefaults(Model):
+    default_runner_uid: str = MISSING
+    """Name of the runner, or empty"""
+    harness: FactoryHarness | None = None
+    """What executes runs"""
+    mcp_servers: dict[str, Any] = {}
+    """Tools through MCP, by name; values of env and headers are ***, but for references to secrets"""
+    secrets: list[FactorySecret] = []
+    """The team secrets that runs get"""
+    worker_host: str = MISSING
+    """Where runs are executed, or empty"""
 
 
 class FactoryRunResponse(Model):
@@ -809,6 +969,11 @@ class ListAPIKeysResponse(Model):
     """Whether there is another page"""
 
 
+class ListAgentSkillsResponse(Model):
+    agents: list[AgentSkill] = []
+    """The skills, by name"""
+
+
 class ListAutomationsResponse(Model):
     automations: list[Automation] = []
     """The automations, by name"""
@@ -821,6 +986,11 @@ class ListDeliveriesResponse(Model):
     """The deliveries, newest first"""
     page_info: PageInfo = MISSING
     """Whether there is another page"""
+
+
+class ListEnvironmentsResponse(Model):
+    environments: list[Environment] = []
+    """The environments, by identifier"""
 
 
 class ListFilesResponse(Model):
@@ -947,6 +1117,38 @@ class RunItem(Model):
     """Time of the last change"""
 
 
+class RunTimeline(Model):
+    events: list[RunTimelineEvent] = []
+    """The changes of the run's state, oldest first: at most the first 1,000"""
+
+
+class Schedule(Model):
+    agent_config: AmbientAgentConfig = MISSING
+    """The configuration of its runs"""
+    agent_uid: str | None = None
+    """The agent that does its runs"""
+    automation_id: str = MISSING
+    """UID of the automation"""
+    created_at: datetime = MISSING
+    """When the automation was first applied"""
+    cron_schedule: str = MISSING
+    """schedule.cron, in UTC"""
+    enabled: bool = MISSING
+    """Whether the automation is enabled"""
+    factory_uid: str = MISSING
+    """The factory whose definition has it"""
+    history: ScheduleHistory = MISSING
+    """When it fires"""
+    id: str = MISSING
+    """Its identifier: the automation's UID and a hash of the cron expression and name"""
+    name: str = MISSING
+    """schedule.name, or the automation's name where it has none"""
+    prompt: str = MISSING
+    """The automation's prompt"""
+    updated_at: datetime = MISSING
+    """When the automation last changed"""
+
+
 class Sync(Model):
     author: str = MISSING
     """Author of the commit, or name of the API key that made the edit"""
@@ -970,6 +1172,70 @@ class Sync(Model):
     """Time at which it began"""
     subject: str = MISSING
     """First line of the commit message, or summary of the edit"""
+
+
+class ValidateFilesResponse(Model):
+    deferred_resolutions: list[DeferredResolution] = []
+    """Always empty: no name in a tree is resolved later"""
+    diagnostics: list[Problem] = []
+    """Errors and warnings, by file and place"""
+    diagnostics_omitted: int | None = None
+    """Number of omitted diagnostics"""
+    infos: list[Problem] = []
+    """Notes that are no problems, by file and place"""
+    schema_version: str = MISSING
+    """The version of the rules"""
+    state_dependent_checks_not_run: list[str] = []
+    """Rules that were not checked because they need a server"""
+    valid: bool = MISSING
+    """Whether the tree has no errors"""
+    validation_scope: ValidationScope = MISSING
+    """The checks that ran"""
+
+
+class AgentIdentity(Model):
+    agent_type: Literal["FOREMAN", "TRIAGE", "SPEC", "IMPLEMENT", "REVIEW", "VERIFY", "CUSTOM"] | str = (
+        MISSING
+    )
+    """Its agentType; FOREMAN for MAIN"""
+    available: bool = MISSING
+    """Always true"""
+    base_harness: str = MISSING
+    """The harness of its runs, or empty for the default one"""
+    base_model: str = MISSING
+    """The language model of its runs, or empty"""
+    created_at: datetime = MISSING
+    """When it was first applied"""
+    credential_strategy: Literal["CREATOR", "EXECUTOR"] | str | None = None
+    """credentialStrategy of its file"""
+    default_runner_uid: str = MISSING
+    """Name of the runner of its runs, or empty"""
+    description: str = MISSING
+    """description of its file, or empty"""
+    environment_id: str = MISSING
+    """The environment of its runs, or empty"""
+    factory_uid: str = MISSING
+    """The factory whose definition has it"""
+    harness: Harness | None = None
+    """The harness with its settings. type is there for oz, claude, gemini and codex; base_harness has every name"""
+    mcp_servers: dict[str, MCPServerConfig] = {}
+    """Tools through MCP of its runs, by name; values of env and headers are ***"""
+    memory: AgentMemory = MISSING
+    """Always without memory"""
+    name: str = MISSING
+    """Its name"""
+    prompt: str = MISSING
+    """The text of its file: the base prompt of its runs"""
+    secrets: list[SecretRef] = []
+    """The team secrets that its runs get"""
+    skills: list[str] = []
+    """The skills of the definition that it may use, as skill_spec has them"""
+    uid: str = MISSING
+    """Identifier, for agent_identity_uid of a run"""
+    updated_at: datetime = MISSING
+    """When its file last changed"""
+    worker_host: str = MISSING
+    """Where its runs are executed, or empty"""
 
 
 class AutomationVerdict(Model):
@@ -1035,36 +1301,61 @@ class DeliveryDetail(Model):
 
 
 class Factory(Model):
+    agent_defaults: FactoryAgentDefaults = MISSING
+    """What runs get unless their agent or automation says otherwise"""
     agents: list[FactoryAgent] = []
     """The agents of the applied definition, by name"""
     alias: str = MISSING
     """alias of factory.yaml, or empty"""
+    code_forge: Literal["GITHUB", "GITLAB", "AZURE_DEVOPS", "NONE"] | str = MISSING
+    """Who hosts the source, as far as its address tells"""
+    code_forges: list[str] = []
+    """code_forge alone"""
     conditions: list[Condition] = []
     """Conditions Ready, Reconciling and Stalled"""
     counts: FactoryCounts = MISSING
     """Number of resources in the applied definition"""
     created_at: datetime = MISSING
     """Time at which the factory was first configured"""
+    credential_strategy: Literal["CREATOR", "EXECUTOR"] | str = MISSING
+    """credentialStrategy of factory.yaml; EXECUTOR where it has none"""
+    default_environment: str | None = MISSING
+    """environmentId of agentDefaults"""
+    default_model: str | None = MISSING
+    """The language model of agentDefaults"""
     description: str = MISSING
     """description of factory.yaml, or empty"""
     detached: bool = MISSING
     """Whether the settings no longer name the factory; its webhooks answer 404"""
     display_name: str | None = None
     """name of factory.yaml, for display only"""
+    integrations: list[FactoryIntegration] = []
+    """integrations of factory.yaml"""
     name: str = MISSING
     """Name in the server's settings, which identifies the factory"""
     repositories: list[Repository] = []
     """repositories of factory.yaml"""
+    scorer_defaults: dict[str, Any] = {}
+    """Always empty"""
+    scoring: dict[str, Any] = {}
+    """Always empty"""
     source: FactorySource = MISSING
     """Source of the definition"""
     suspended: bool = MISSING
     """Whether the settings suspend the factory: it is applied only on request"""
     sync: FactorySync = MISSING
     """State of the definition"""
+    team_uid: str = MISSING
+    """Always empty: a server has one team"""
     uid: str = MISSING
     """Identifier"""
     updated_at: datetime = MISSING
     """Time of the last change of its settings or factory.yaml"""
+
+
+class ListAgentIdentitiesResponse(Model):
+    agents: list[AgentIdentity] = []
+    """The agents, by factory and name"""
 
 
 class ListFactoriesResponse(Model):
@@ -1081,11 +1372,23 @@ class ListRunsResponse(Model):
     """The runs"""
 
 
+class ListSchedulesResponse(Model):
+    schedules: list[Schedule] = []
+    """The schedules, by factory and automation"""
+
+
 class ListSyncsResponse(Model):
     page_info: PageInfo = MISSING
     """Whether there is another page"""
     syncs: list[Sync] = []
     """The attempts, newest first"""
+
+
+class ListTasksResponse(Model):
+    page_info: PageInfo = MISSING
+    """Whether there are more"""
+    tasks: list[RunItem] = []
+    """The runs"""
 
 
 class Plan(Model):

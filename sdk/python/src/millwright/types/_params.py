@@ -259,6 +259,31 @@ class ValidateFilesRequest(TypedDict):
     """The whole tree"""
 
 
+class ListAgentSkillsParams(RequestOptions):
+    """What ``listAgentSkills`` takes."""
+
+    repo: NotRequired[str]
+    """Only skills of this repository: owner/name"""
+
+
+class CreateConversationFollowupParams(RunFollowupRequest, RequestOptions):
+    """What ``createConversationFollowup`` takes."""
+
+
+class ListEnvironmentsParams(RequestOptions):
+    """What ``listEnvironments`` takes."""
+
+    sort_by: NotRequired[Literal["last_updated", "name"] | str]
+    """What to order by: the last updated first, or by name"""
+
+
+class ListAgentIdentitiesParams(RequestOptions):
+    """What ``listAgentIdentities`` takes."""
+
+    factory_uid: NotRequired[str]
+    """Only agents of this factory"""
+
+
 class ListRunsParams(RequestOptions):
     """What ``listRuns`` takes."""
 
@@ -308,7 +333,7 @@ class ListRunsParams(RequestOptions):
     ]
     """Only runs whose state is one of these kinds"""
     source: NotRequired[str | Sequence[str]]
-    """Only runs of one of these sources: RunSourceType"""
+    """Only runs of one of these sources (RunSourceType), in any case"""
     name: NotRequired[str]
     """Only runs with this config name"""
     model_id: NotRequired[str]
@@ -324,11 +349,11 @@ class ListRunsParams(RequestOptions):
     skill_spec: NotRequired[str]
     """The same as skill"""
     created_after: NotRequired[datetime | str]
-    """Only runs created after this time (RFC 3339)"""
+    """Only runs created after this time (RFC 3339; UTC without a zone)"""
     created_before: NotRequired[datetime | str]
-    """Only runs created before this time (RFC 3339)"""
+    """Only runs created before this time (RFC 3339; UTC without a zone)"""
     updated_after: NotRequired[datetime | str]
-    """Only runs changed after this time (RFC 3339)"""
+    """Only runs changed after this time (RFC 3339; UTC without a zone)"""
     factory_uid: NotRequired[str | Sequence[str]]
     """Only runs of one of these factories"""
     factory_only: NotRequired[bool]
@@ -346,7 +371,7 @@ class ListRunsParams(RequestOptions):
     execution_location: NotRequired[Literal["LOCAL", "REMOTE"] | str]
     """LOCAL matches no run, REMOTE every run"""
     schedule_id: NotRequired[str]
-    """Matches no run"""
+    """Only runs that this schedule started. Schedules without a name share those of their automation"""
     artifact_type: NotRequired[str]
     """Matches no run"""
 
