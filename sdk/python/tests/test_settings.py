@@ -26,8 +26,10 @@ URL = "http://127.0.0.1:1/api/v1"
         ({"base_url": URL, "api_key": "mw_sec\u00e9ret"}, "MILLWRIGHT_API_KEY"),
         ({"base_url": URL, "api_key": "mw_two\r\nX-Lines: 1"}, "MILLWRIGHT_API_KEY"),
         ({"api_key": KEY}, "MILLWRIGHT_BASE_URL"),
-        ({"api_key": KEY}, "MILLWRIGHT_SERVER"),
-        ({"api_key": KEY, "base_url": "http://host:1"}, "must end in /api/v1: http://host:1/api/v1 in place of"),
+        (
+            {"api_key": KEY, "base_url": "http://host:1"},
+            "must end in /api/v1: http://host:1/api/v1 in place of",
+        ),
         ({"api_key": KEY, "base_url": "http://host/mill/"}, "http://host/mill/api/v1"),
         ({"api_key": KEY, "base_url": "http://host/api/v1/agent"}, "must end in /api/v1"),
         ({"api_key": KEY, "base_url": ""}, "MILLWRIGHT_BASE_URL"),

@@ -479,7 +479,6 @@ describe("settings", () => {
     [{ baseURL: url, apiKey: "mw_hidden\r\nX-Lines: 1" }, "MILLWRIGHT_API_KEY"],
     [{ baseURL: url, apiKey: "mw_hiddé" }, "MILLWRIGHT_API_KEY"],
     [{ apiKey: KEY }, "MILLWRIGHT_BASE_URL"],
-    [{ apiKey: KEY }, "MILLWRIGHT_SERVER"],
     [{ apiKey: KEY, baseURL: "http://host:1" }, "must end in /api/v1: http://host:1/api/v1 in place of"],
     [{ apiKey: KEY, baseURL: "http://host/mill/" }, "http://host/mill/api/v1"],
     [{ apiKey: KEY, baseURL: "http://host/api/v1/agent" }, "must end in /api/v1"],

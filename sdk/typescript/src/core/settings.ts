@@ -89,9 +89,7 @@ function resolveBaseURL(given: string | undefined): string {
   }
   const base = url.href.replace(/\/+$/, "");
   if (!base.endsWith(API)) {
-    throw new MillwrightError(
-      `the base URL must end in ${API}: ${base}${API} in place of ${base}`,
-    );
+    throw new MillwrightError(`the base URL must end in ${API}: ${base}${API} in place of ${base}`);
   }
   return base;
 }
