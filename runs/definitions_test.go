@@ -206,7 +206,7 @@ func TestSkillsOfARepository(t *testing.T) {
 			t.Fatal(err)
 		}
 		skill := state.ResourceChange{Kind: "skill", Name: "x", Spec: schema.Skill{Name: "x", Path: "skills/x/SKILL.md"}}
-		if err := w.store.Apply(t.Context(), state.Application{FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: time.Now(), Revision: state.Revision{ID: address}, Resources: []state.ResourceChange{skill}}); err != nil {
+		if err := w.store.Apply(t.Context(), state.ChangeSet{FactoryUID: f.UID, Base: f.Generation, BaseRevision: f.Applied.ID, Started: time.Now(), Revision: state.Revision{ID: address}, Resources: []state.ResourceChange{skill}}); err != nil {
 			t.Fatal(err)
 		}
 		all := list(w.call(state.RoleViewer, "GET", "/agent", "").ok(), "agents")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"millwright/state/db"
 )
 
 // Stamps tells when a resource of a definition was first applied, and when it last changed.
@@ -13,24 +15,19 @@ type Stamps struct {
 
 // ResourceStamps returns the stamps of a factory's applied agents, automations, runners and skills, by UID.
 func (s *Store) ResourceStamps(ctx context.Context, factoryUID string) (map[string]Stamps, error) {
-	rows, err := s.read.QueryContext(ctx, `
-		SELECT uid, created_at, updated_at
-		FROM resources
-		WHERE factory_uid = $1 AND deleted_at IS NULL`, factoryUID)
-	if err != nil {
-		return nil, s.classify(err)
-	}
-
 	all := map[string]Stamps{}
-	_, err = scanAll(rows, func(row scanner) (struct{}, error) {
+	err := db.Each(ctx, s.db.Reader, func(row db.Row) error {
 		var uid string
 		var created, updated int64
 		err := row.Scan(&uid, &created, &updated)
-		all[uid] = Stamps{timeOf(created), timeOf(updated)}
-		return struct{}{}, err
-	})
+		all[uid] = Stamps{db.Time(created), db.Time(updated)}
+		return err
+	}, `
+		SELECT uid, created_at, updated_at
+		FROM resources
+		WHERE factory_uid = $1 AND deleted_at IS NULL`, factoryUID)
 
-	return all, s.classify(err)
+	return all, err
 }
 
 // Definitions returns the applied definitions of the attached factories, by name. One that cannot be read as it

@@ -315,7 +315,7 @@ func (s *Store) RunChanges(ctx context.Context, runID string) ([]Entry, error) {
 // NewestRun returns the ID of the newest run of a conversation. ErrNotFound when there is none.
 func (s *Store) NewestRun(ctx context.Context, conversationID string) (string, error) {
 	var id string
-	err := s.read.QueryRowContext(ctx, `
+	err := s.db.QueryRow(ctx, `
 		SELECT id
 		FROM runs
 		WHERE conversation_id = $1
@@ -324,5 +324,5 @@ func (s *Store) NewestRun(ctx context.Context, conversationID string) (string, e
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", fmt.Errorf("conversation %q: %w", conversationID, ErrNotFound)
 	}
-	return id, s.classify(err)
+	return id, err
 }
