@@ -1,6 +1,26 @@
 // Made by scripts/generate.mjs from api/openapi.yaml: do not edit.
 
 export interface paths {
+    "/api/v1/agent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the skills of definitions
+         * @description The skills of the applied definitions. GET /agent/skills lists the bundled ones. Needs a key of role viewer or above.
+         */
+        get: operations["listAgentSkills"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agent/conversations/{id}": {
         parameters: {
             query?: never;
@@ -13,6 +33,126 @@ export interface paths {
          * @description Returns all runs of the conversation, oldest first. If it exceeds 16 MiB, the answer has the newest part, after an event block named left_out. Needs a key of role viewer or above.
          */
         get: operations["getConversation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/conversations/{id}/followups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a message to a conversation
+         * @description Its newest run gets the message, as POST /agent/runs/{runId}/followups says. Needs a key of role runner or above.
+         */
+        post: operations["createConversationFollowup"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/conversations/{id}/transcript": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a conversation
+         * @description The conversation as a file to save: JSON, as the conversation itself is answered. If it exceeds 16 MiB, the answer has the newest part, after an event block named left_out. Needs a key of role viewer or above.
+         */
+        get: operations["getConversationTranscript"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/environments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List environments
+         * @description Those that the applied definitions name. This server hands their identifiers to harnesses and sets up nothing. Needs a key of role viewer or above.
+         */
+        get: operations["listEnvironments"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/identities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List agents
+         * @description Those of the applied definitions. They are changed in definition files. Needs a key of role viewer or above.
+         */
+        get: operations["listAgentIdentities"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/identities/{uid}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show an agent
+         * @description An agent of an applied definition. Needs a key of role viewer or above.
+         */
+        get: operations["getAgentIdentity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List language models
+         * @description Those that the settings of harnesses list, and those that the applied definitions name. A run may name others. Needs a key of role viewer or above.
+         */
+        get: operations["listModels"];
         put?: never;
         post?: never;
         delete?: never;
@@ -179,6 +319,86 @@ export interface paths {
          * @description The new run has the prompt, configuration and attachments of the first one, the payload of its delivery included, an ID and a conversation of its own, and metadata.retry_of. Follow-ups are not repeated. 409 while the run has not ended, and when the payload is no longer kept. Needs a key of role runner or above.
          */
         post: operations["retryRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/runs/{runId}/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show the changes of a run's state
+         * @description From its creation on. Needs a key of role viewer or above.
+         */
+        get: operations["getRunTimeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/runs/{runId}/transcript": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download a conversation of a run
+         * @description The conversation as a file to save: JSON, as the conversation itself is answered. If it exceeds 16 MiB, the answer has the newest part, after an event block named left_out. Needs a key of role viewer or above.
+         */
+        get: operations["getRunTranscript"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List schedules
+         * @description The schedule triggers of the applied definitions. They are changed in definition files. Needs a key of role viewer or above.
+         */
+        get: operations["listSchedules"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/schedules/{scheduleId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show a schedule
+         * @description A schedule trigger of an applied definition. Needs a key of role viewer or above.
+         */
+        get: operations["getSchedule"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -910,6 +1130,91 @@ export interface components {
             /** @description Path of the skill */
             skill_path?: string;
         };
+        AgentIdentity: {
+            /** @description Its agentType; FOREMAN for MAIN */
+            agent_type: "FOREMAN" | "TRIAGE" | "SPEC" | "IMPLEMENT" | "REVIEW" | "VERIFY" | "CUSTOM" | (string & {});
+            /** @description Always true */
+            available: boolean;
+            /** @description The harness of its runs, or empty for the default one */
+            base_harness: string;
+            /** @description The language model of its runs, or empty */
+            base_model: string;
+            /**
+             * Format: date-time
+             * @description When it was first applied
+             */
+            created_at: string;
+            /** @description credentialStrategy of its file */
+            credential_strategy?: "CREATOR" | "EXECUTOR" | (string & {});
+            /** @description Name of the runner of its runs, or empty */
+            default_runner_uid: string;
+            /** @description description of its file, or empty */
+            description: string;
+            /** @description The environment of its runs, or empty */
+            environment_id: string;
+            /** @description The factory whose definition has it */
+            factory_uid: string;
+            /** @description The harness with its settings. type is there for oz, claude, gemini and codex; base_harness has every name */
+            harness?: components["schemas"]["Harness"];
+            /** @description Tools through MCP of its runs, by name; values of env and headers are *** */
+            mcp_servers: {
+                [key: string]: components["schemas"]["MCPServerConfig"];
+            };
+            /** @description Always without memory */
+            memory: components["schemas"]["AgentMemory"];
+            /** @description Its name */
+            name: string;
+            /** @description The text of its file: the base prompt of its runs */
+            prompt: string;
+            /** @description The team secrets that its runs get */
+            secrets: components["schemas"]["SecretRef"][];
+            /** @description The skills of the definition that it may use, as skill_spec has them */
+            skills: string[];
+            /** @description Identifier, for agent_identity_uid of a run */
+            uid: string;
+            /**
+             * Format: date-time
+             * @description When its file last changed
+             */
+            updated_at: string;
+            /** @description Where its runs are executed, or empty */
+            worker_host: string;
+        };
+        AgentMemory: {
+            /** @description Always empty */
+            attached_stores: string[];
+            /** @description Always off */
+            auto_memory: components["schemas"]["AutoMemory"];
+        };
+        AgentSkill: {
+            /** @description Name of the skill */
+            name: string;
+            /** @description The skills of this name */
+            variants: components["schemas"]["AgentSkillVariant"][];
+        };
+        AgentSkillSource: {
+            /** @description Name of the repository; of a definition outside a repository that of the factory */
+            name: string;
+            /** @description Owner of the repository; of a definition outside a repository: factory */
+            owner: string;
+            /** @description Path of the file in it */
+            skill_path: string;
+        };
+        AgentSkillVariant: {
+            /** @description The text of the skill */
+            base_prompt: string;
+            /** @description description of the skill */
+            description: string;
+            /** @description Always empty */
+            environments: string[];
+            /**
+             * @description What skill_spec of a run can name it by
+             * @example acme/factory:skills/triage/SKILL.md
+             */
+            id: string;
+            /** @description Where it comes from */
+            source: components["schemas"]["AgentSkillSource"];
+        };
         AmbientAgentConfig: {
             /** @description Instructions that precede the prompt */
             base_prompt?: string | null;
@@ -955,6 +1260,10 @@ export interface components {
             file_name: string;
             /** @description Its media type */
             mime_type?: string | null;
+        };
+        AutoMemory: {
+            /** @description Always false */
+            enabled: boolean;
         };
         Automation: {
             /** @description Name of the agent, or empty */
@@ -1056,7 +1365,7 @@ export interface components {
             /** @description action_result: the ID of its action */
             action_id?: string;
             /**
-             * @description action, action_result: kind of action; skill for skills
+             * @description action, action_result: kind of action. Presets write command, files, search, integration and skill
              * @example skill
              */
             category?: string;
@@ -1073,12 +1382,20 @@ export interface components {
             name?: string;
             /** @description action_result: the output */
             output?: unknown;
-            /** @description action_result: the end state */
+            /** @description action_result: the end state. Presets write completed, failed and denied */
             state?: string;
             /** @description text: the text */
             text?: string;
             /** @description Kind of the block */
             type: "text" | "action" | "action_result" | "event" | (string & {});
+        };
+        ConversationFollowupResponse: {
+            /** @description The message's ID */
+            followup_id: string;
+            /** @description queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again */
+            outcome: "queued_prompt" | "queue_pending" | "handoff_execution" | (string & {});
+            /** @description The newest run of the conversation, which got the message */
+            run_id: string;
         };
         ConversationMessage: {
             /** @description The parts of the message */
@@ -1163,6 +1480,14 @@ export interface components {
              * @example key_01h455vb4pex5vsknk084sn02q
              */
             uid: string;
+        };
+        DeferredResolution: {
+            /** @description Key */
+            field: string;
+            /** @description Kind of the named resource */
+            kind: string;
+            /** @description File */
+            path: string;
         };
         DefinitionFile: {
             /** @description Text of the file */
@@ -1335,6 +1660,23 @@ export interface components {
             /** @description The text of the file */
             content: string;
         };
+        Environment: {
+            /** @description What is known of it */
+            config: components["schemas"]["EnvironmentConfig"];
+            /**
+             * Format: date-time
+             * @description When a definition that names it was last applied
+             */
+            last_updated: string;
+            /** @description Always false: this server sets up no environments */
+            setup_failed: boolean;
+            /** @description Its identifier, as definitions have it */
+            uid: string;
+        };
+        EnvironmentConfig: {
+            /** @description The same as the identifier */
+            name: string;
+        };
         Error: {
             /**
              * @description Kind of error
@@ -1375,10 +1717,16 @@ export interface components {
             reason?: string;
         };
         Factory: {
+            /** @description What runs get unless their agent or automation says otherwise */
+            agent_defaults: components["schemas"]["FactoryAgentDefaults"];
             /** @description The agents of the applied definition, by name */
             agents: components["schemas"]["FactoryAgent"][];
             /** @description alias of factory.yaml, or empty */
             alias: string;
+            /** @description Who hosts the source, as far as its address tells */
+            code_forge: "GITHUB" | "GITLAB" | "AZURE_DEVOPS" | "NONE" | (string & {});
+            /** @description code_forge alone */
+            code_forges: string[];
             /** @description Conditions Ready, Reconciling and Stalled */
             conditions: components["schemas"]["Condition"][];
             /** @description Number of resources in the applied definition */
@@ -1388,22 +1736,40 @@ export interface components {
              * @description Time at which the factory was first configured
              */
             created_at: string;
+            /** @description credentialStrategy of factory.yaml; EXECUTOR where it has none */
+            credential_strategy: "CREATOR" | "EXECUTOR" | (string & {});
+            /** @description environmentId of agentDefaults */
+            default_environment: string | null;
+            /** @description The language model of agentDefaults */
+            default_model: string | null;
             /** @description description of factory.yaml, or empty */
             description: string;
             /** @description Whether the settings no longer name the factory; its webhooks answer 404 */
             detached: boolean;
             /** @description name of factory.yaml, for display only */
             display_name?: string;
+            /** @description integrations of factory.yaml */
+            integrations: components["schemas"]["FactoryIntegration"][];
             /** @description Name in the server's settings, which identifies the factory */
             name: string;
             /** @description repositories of factory.yaml */
             repositories: components["schemas"]["Repository"][];
+            /** @description Always empty */
+            scorer_defaults: {
+                [key: string]: unknown;
+            };
+            /** @description Always empty */
+            scoring: {
+                [key: string]: unknown;
+            };
             /** @description Source of the definition */
             source: components["schemas"]["FactorySource"];
             /** @description Whether the settings suspend the factory: it is applied only on request */
             suspended: boolean;
             /** @description State of the definition */
             sync: components["schemas"]["FactorySync"];
+            /** @description Always empty: a server has one team */
+            team_uid: string;
             /**
              * @description Identifier
              * @example fac_01h455vb4pex5vsknk084sn02q
@@ -1425,6 +1791,20 @@ export interface components {
             type: string;
             /** @description Identifier, for agent_identity_uid of a run */
             uid: string;
+        };
+        FactoryAgentDefaults: {
+            /** @description Name of the runner, or empty */
+            default_runner_uid: string;
+            /** @description What executes runs */
+            harness?: components["schemas"]["FactoryHarness"];
+            /** @description Tools through MCP, by name; values of env and headers are ***, but for references to secrets */
+            mcp_servers: {
+                [key: string]: unknown;
+            };
+            /** @description The team secrets that runs get */
+            secrets: components["schemas"]["FactorySecret"][];
+            /** @description Where runs are executed, or empty */
+            worker_host: string;
         };
         FactoryCounts: {
             /**
@@ -1453,6 +1833,21 @@ export interface components {
              */
             webhooks: number;
         };
+        FactoryHarness: {
+            /** @description The language model */
+            model_id?: string;
+            /** @description How hard the model is to think */
+            reasoning_level?: string;
+            /** @description Name of a configured harness */
+            type: string;
+        };
+        FactoryIntegration: {
+            /**
+             * @description Its kind
+             * @example linear
+             */
+            type: string;
+        };
         FactoryRunRequest: {
             /** @description Changes to the configuration in the definition */
             config?: components["schemas"]["AmbientAgentConfig"];
@@ -1478,6 +1873,10 @@ export interface components {
             state: components["schemas"]["RunState"];
             /** @description As in the request */
             ticket_ref: string;
+        };
+        FactorySecret: {
+            /** @description Name of the secret */
+            name: string;
         };
         FactorySource: {
             /** @description The watched branch; empty unless kind is git */
@@ -1590,6 +1989,16 @@ export interface components {
             /** @description The whole tree; the call deletes all other files */
             files: components["schemas"]["DefinitionFile"][];
         };
+        LanguageModel: {
+            /** @description The same as the identifier */
+            display_name: string;
+            /** @description Its identifier: model_id of a run */
+            id: string;
+            /** @description Who provides it, as far as its identifier tells */
+            provider: "ANTHROPIC" | "GOOGLE" | "OPENAI" | "UNKNOWN" | (string & {});
+            /** @description Always false: not known */
+            vision_supported: boolean;
+        };
         LeafExplanation: {
             /** @description The operand as JSON, at most 200 bytes */
             expected: string;
@@ -1615,6 +2024,14 @@ export interface components {
             /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
         };
+        ListAgentIdentitiesResponse: {
+            /** @description The agents, by factory and name */
+            agents: components["schemas"]["AgentIdentity"][];
+        };
+        ListAgentSkillsResponse: {
+            /** @description The skills, by name */
+            agents: components["schemas"]["AgentSkill"][];
+        };
         ListAutomationsResponse: {
             /** @description The automations, by name */
             automations: components["schemas"]["Automation"][];
@@ -1626,6 +2043,10 @@ export interface components {
             deliveries: components["schemas"]["Delivery"][];
             /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
+        };
+        ListEnvironmentsResponse: {
+            /** @description The environments, by identifier */
+            environments: components["schemas"]["Environment"][];
         };
         ListFactoriesResponse: {
             /** @description The factories, by name */
@@ -1644,6 +2065,12 @@ export interface components {
              */
             revision: string;
         };
+        ListModelsResponse: {
+            /** @description The first model that the settings list for the default harness; empty when they list none */
+            default_model_id: string;
+            /** @description The models, by identifier */
+            models: components["schemas"]["LanguageModel"][];
+        };
         ListRevisionsResponse: {
             /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
@@ -1656,6 +2083,10 @@ export interface components {
             /** @description The runs */
             runs: components["schemas"]["RunItem"][];
         };
+        ListSchedulesResponse: {
+            /** @description The schedules, by factory and automation */
+            schedules: components["schemas"]["Schedule"][];
+        };
         ListSecretsResponse: {
             /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
@@ -1667,6 +2098,12 @@ export interface components {
             page_info: components["schemas"]["PageInfo"];
             /** @description The attempts, newest first */
             syncs: components["schemas"]["Sync"][];
+        };
+        ListTasksResponse: {
+            /** @description Whether there are more */
+            page_info: components["schemas"]["PageInfo"];
+            /** @description The runs */
+            tasks: components["schemas"]["RunItem"][];
         };
         ListWebhooksResponse: {
             /** @description Whether there is another page */
@@ -1833,6 +2270,8 @@ export interface components {
             name: string;
             /** @description Its owner */
             owner: string;
+            /** @description The same as name */
+            repo: string;
         };
         RequestUsage: {
             /**
@@ -2098,6 +2537,72 @@ export interface components {
             /** @description Whether a retry may succeed */
             retryable: boolean;
         };
+        RunTimeline: {
+            /** @description The changes of the run's state, oldest first: at most the first 1,000 */
+            events: components["schemas"]["RunTimelineEvent"][];
+        };
+        RunTimelineEvent: {
+            /** @description What happened: the run was queued, claimed by a worker, begun, and ended as SUCCEEDED, FAILED, ERROR, BLOCKED or CANCELLED */
+            event_type: "oz_run_created" | "oz_run_claimed" | "agent_started" | "oz_run_done" | "oz_run_failed" | "oz_run_errored" | "oz_run_blocked" | "oz_run_cancelled" | (string & {});
+            /** @description The event's identifier */
+            event_uuid: string;
+            /**
+             * Format: int64
+             * @description Which execution, from 1
+             */
+            execution_id: number;
+            /**
+             * Format: date-time
+             * @description When it happened
+             */
+            occurred_at: string;
+            /** @description The change, as the stream of events has it */
+            payload: components["schemas"]["RunStateEvent"];
+            /** @description The run */
+            run_id: string;
+        };
+        Schedule: {
+            /** @description The configuration of its runs */
+            agent_config: components["schemas"]["AmbientAgentConfig"];
+            /** @description The agent that does its runs */
+            agent_uid?: string;
+            /** @description UID of the automation */
+            automation_id: string;
+            /**
+             * Format: date-time
+             * @description When the automation was first applied
+             */
+            created_at: string;
+            /** @description schedule.cron, in UTC */
+            cron_schedule: string;
+            /** @description Whether the automation is enabled */
+            enabled: boolean;
+            /** @description The factory whose definition has it */
+            factory_uid: string;
+            /** @description When it fires */
+            history: components["schemas"]["ScheduleHistory"];
+            /**
+             * @description Its identifier: the automation's UID and a hash of the cron expression and name
+             * @example auto_01h455vb4pex5vsknk084sn02q.5d41402a
+             */
+            id: string;
+            /** @description schedule.name, or the automation's name where it has none */
+            name: string;
+            /** @description The automation's prompt */
+            prompt: string;
+            /**
+             * Format: date-time
+             * @description When the automation last changed
+             */
+            updated_at: string;
+        };
+        ScheduleHistory: {
+            /**
+             * Format: date-time
+             * @description When it fires next; null while the automation is disabled
+             */
+            next_run: string | null;
+        };
         SchemaDocuments: {
             /** @description The JSON Schema (2020-12) of each kind of definition file; of a Markdown file, of its front matter */
             documents: {
@@ -2157,6 +2662,10 @@ export interface components {
             warnings?: string[] | null;
             /** @description UIDs of the webhooks that use it */
             webhooks: string[];
+        };
+        SecretRef: {
+            /** @description Name of the secret */
+            name: string;
         };
         SelectedWebhook: {
             /** @description Name; empty if no webhook has that UID */
@@ -2261,19 +2770,33 @@ export interface components {
             files: components["schemas"]["DefinitionFile"][];
         };
         ValidateFilesResponse: {
-            /** @description Problems, by file and place */
+            /** @description Always empty: no name in a tree is resolved later */
+            deferred_resolutions: components["schemas"]["DeferredResolution"][];
+            /** @description Errors and warnings, by file and place */
             diagnostics: components["schemas"]["Problem"][];
             /**
              * Format: int64
-             * @description Number of omitted problems
+             * @description Number of omitted diagnostics
              */
             diagnostics_omitted?: number;
+            /** @description Notes that are no problems, by file and place */
+            infos: components["schemas"]["Problem"][];
             /** @description The version of the rules */
             schema_version: string;
             /** @description Rules that were not checked because they need a server */
             state_dependent_checks_not_run: string[];
             /** @description Whether the tree has no errors */
             valid: boolean;
+            /** @description The checks that ran */
+            validation_scope: components["schemas"]["ValidationScope"];
+        };
+        ValidationScope: {
+            /** @description Parsing of the files */
+            parser: "checked" | "not_run" | (string & {});
+            /** @description Rules that need a server */
+            state_dependent: "not_checked" | (string & {});
+            /** @description Rules that need no server */
+            state_independent: "checked" | "not_run" | (string & {});
         };
         Webhook: {
             /** @description How senders authenticate */
@@ -2444,6 +2967,29 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    listAgentSkills: {
+        parameters: {
+            query?: {
+                /** @description Only skills of this repository: owner/name */
+                repo?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListAgentSkillsResponse"];
+                };
+            };
+        };
+    };
     getConversation: {
         parameters: {
             query?: never;
@@ -2467,6 +3013,153 @@ export interface operations {
             };
         };
     };
+    createConversationFollowup: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeat with the same key and body within 24 hours answers as the first one did, and sends nothing */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The conversation's ID */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunFollowupRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConversationFollowupResponse"];
+                };
+            };
+        };
+    };
+    getConversationTranscript: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The conversation's ID */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    "Content-Disposition"?: string;
+                    "Content-Security-Policy"?: string;
+                    "Content-Type"?: string;
+                    "X-Content-Type-Options"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+        };
+    };
+    listEnvironments: {
+        parameters: {
+            query?: {
+                /** @description What to order by: the last updated first, or by name */
+                sort_by?: "last_updated" | "name" | (string & {});
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListEnvironmentsResponse"];
+                };
+            };
+        };
+    };
+    listAgentIdentities: {
+        parameters: {
+            query?: {
+                /** @description Only agents of this factory */
+                factory_uid?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListAgentIdentitiesResponse"];
+                };
+            };
+        };
+    };
+    getAgentIdentity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description UID of the agent */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentIdentity"];
+                };
+            };
+        };
+    };
+    listModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListModelsResponse"];
+                };
+            };
+        };
+    };
     listRuns: {
         parameters: {
             query?: {
@@ -2486,7 +3179,7 @@ export interface operations {
                 state?: ("QUEUED" | "PENDING" | "CLAIMED" | "INPROGRESS" | "SUCCEEDED" | "FAILED" | "ERROR" | "BLOCKED" | "CANCELLED" | (string & {})) | ("QUEUED" | "PENDING" | "CLAIMED" | "INPROGRESS" | "SUCCEEDED" | "FAILED" | "ERROR" | "BLOCKED" | "CANCELLED" | (string & {}))[];
                 /** @description Only runs whose state is one of these kinds */
                 task_status?: ("running" | "failed" | "blocked" | "cancelled" | "complete" | (string & {})) | ("running" | "failed" | "blocked" | "cancelled" | "complete" | (string & {}))[];
-                /** @description Only runs of one of these sources: RunSourceType */
+                /** @description Only runs of one of these sources (RunSourceType), in any case */
                 source?: string | string[];
                 /** @description Only runs with this config name */
                 name?: string;
@@ -2502,11 +3195,11 @@ export interface operations {
                 skill?: string;
                 /** @description The same as skill */
                 skill_spec?: string;
-                /** @description Only runs created after this time (RFC 3339) */
+                /** @description Only runs created after this time (RFC 3339; UTC without a zone) */
                 created_after?: string | Date;
-                /** @description Only runs created before this time (RFC 3339) */
+                /** @description Only runs created before this time (RFC 3339; UTC without a zone) */
                 created_before?: string | Date;
-                /** @description Only runs changed after this time (RFC 3339) */
+                /** @description Only runs changed after this time (RFC 3339; UTC without a zone) */
                 updated_after?: string | Date;
                 /** @description Only runs of one of these factories */
                 factory_uid?: string | string[];
@@ -2524,7 +3217,7 @@ export interface operations {
                 q?: string;
                 /** @description LOCAL matches no run, REMOTE every run */
                 execution_location?: "LOCAL" | "REMOTE" | (string & {});
-                /** @description Matches no run */
+                /** @description Only runs that this schedule started. Schedules without a name share those of their automation */
                 schedule_id?: string;
                 /** @description Matches no run */
                 artifact_type?: string;
@@ -2765,6 +3458,100 @@ export interface operations {
             };
         };
     };
+    getRunTimeline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run's ID */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunTimeline"];
+                };
+            };
+        };
+    };
+    getRunTranscript: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run's ID */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    "Cache-Control"?: string;
+                    "Content-Disposition"?: string;
+                    "Content-Security-Policy"?: string;
+                    "Content-Type"?: string;
+                    "X-Content-Type-Options"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+        };
+    };
+    listSchedules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListSchedulesResponse"];
+                };
+            };
+        };
+    };
+    getSchedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The schedule's ID */
+                scheduleId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Schedule"];
+                };
+            };
+        };
+    };
     listBundledSkills: {
         parameters: {
             query?: never;
@@ -2877,7 +3664,7 @@ export interface operations {
             path: {
                 /** @description The version */
                 version: string;
-                /** @description The kind of file */
+                /** @description The kind of file, with or without .schema.json */
                 document: string;
             };
             cookie?: never;
