@@ -80,7 +80,14 @@ export class Runs {
 
   /** Start a run that has ended again, as a new run. */
   retry(runId: string, options?: RequestOptions): APIPromise<RunAgentResponse> {
-    return call(this.#client, "POST", path`/agent/runs/${runId}/retry`, {}, options, object<RunAgentResponse>);
+    return call(
+      this.#client,
+      "POST",
+      path`/agent/runs/${runId}/retry`,
+      {},
+      options,
+      object<RunAgentResponse>,
+    );
   }
 
   /** Send a message to a run: it joins the prompt, waits for the execution to end, or reopens the run. */
