@@ -173,7 +173,11 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 			break
 		}
 
+		empty := !loaded.Checked()
 		p, app := plan.Compare(cur, loaded, l.options(snap, req, started))
+		if app != nil && empty {
+			app.Problems = append(app.Problems, l.noDefinition(snap))
+		}
 		if p.Err != nil {
 			return l.fail(ctx, started, snap.Revision, p.Err)
 		}
@@ -195,6 +199,18 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 	return l.fail(ctx, started, snap.Revision, fmt.Errorf("apply: %w", err))
 }
 
+// noDefinition logs and returns the warning about a source without definitions, such as one with a wrong path.
+func (l *Loop) noDefinition(snap Snapshot) schema.Problem {
+	hint := "check the path of the source"
+	if dir := snap.elsewhere; dir != "" {
+		hint = "there is one in " + dir + ": set the path of the source to it"
+	}
+
+	p := schema.NoDefinition(hint)
+	l.cfg.Log.Warn("the source holds no definition", "revision", snap.Revision.ID, "hint", hint)
+	return p
+}
+
 func (l *Loop) fetch(ctx context.Context) (Snapshot, error) {
 	snap, err := l.cfg.Source.Fetch(ctx)
 	l.cfg.Metrics.polled(l.cfg.Factory.Name, snap.Bytes)
@@ -214,6 +230,9 @@ func (l *Loop) load(ctx context.Context, snap Snapshot) (Snapshot, *schema.Resul
 		loaded = snap.load(ctx, &l.parsed)
 	}
 
+	if !loaded.Checked() {
+		snap.elsewhere = schema.FindDefinition(snap.FS)
+	}
 	if loaded.Err == nil && snap.release != nil {
 		snap.release()
 	}

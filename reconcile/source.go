@@ -36,8 +36,10 @@ type Snapshot struct {
 	FS       fs.FS // its root is the root of the definition
 	Bytes    int64 // received over the network, also in a failed Fetch
 
-	loaded  *schema.Result // of FS, where the source had to load it
-	release func()         // releases the backing of FS after the load; may be nil
+	loaded    *schema.Result // of FS, where the source had to load it
+	elsewhere string         // a directory of FS that holds a definition, where its root holds none
+
+	release func() // releases the backing of FS after the load; may be nil
 }
 
 func (s Snapshot) load(ctx context.Context, parsed *schema.Cache) *schema.Result {

@@ -47,9 +47,6 @@ func (c *checker) check(ctx context.Context) (*report.Report, error) {
 
 		note := newReading(r.dir, c.noting || c.server != nil)
 		loaded := schema.LoadContext(ctx, note, c.known)
-		if loaded.Err == nil && loaded.Files == 0 && len(loaded.Problems) == 0 {
-			rep.Notices = append(rep.Notices, r.emptiness())
-		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -67,6 +64,11 @@ func (c *checker) check(ctx context.Context) (*report.Report, error) {
 		}
 
 		found, unchecked := loaded.Problems, loaded.NotChecked
+		empty := !loaded.Checked()
+		if r.only != nil {
+			read := func(p schema.Problem) bool { return slices.Contains(r.only, p.Path) }
+			empty = tree.Files == 0 && tree.Err == "" && !slices.ContainsFunc(loaded.Problems, read)
+		}
 		if c.server != nil {
 			answer, err := c.server.judge(ctx, note, loaded, allowances{})
 			switch {
@@ -87,6 +89,10 @@ func (c *checker) check(ctx context.Context) (*report.Report, error) {
 				found, unchecked = answer.problems, answer.plan.NotChecked
 				rep.Notices = append(rep.Notices, answer.notices...)
 			}
+		}
+
+		if empty {
+			found = append(slices.Clone(found), r.noDefinition())
 		}
 
 		for _, p := range found {

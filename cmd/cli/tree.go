@@ -113,22 +113,34 @@ func (r root) shown(p string) string {
 	return shownPath(r.wd, filepath.Join(r.dir, filepath.FromSlash(p)))
 }
 
-// emptiness says that a tree has no definition, and where there may be one: an empty tree is valid, and a
-// good check of the wrong directory says nothing.
-func (r root) emptiness() string {
-	text := "no definition is in " + r.show
+// noDefinition returns the problem of a tree without definitions: a check of the wrong directory must not pass
+// for a good one. With CI set in the environment it is an error.
+func (r root) noDefinition() schema.Problem {
+	p := schema.NoDefinition(r.elsewhere())
+	if r.only != nil {
+		p.Message = "no definition is read from this file, so nothing was checked"
+		p.Path = r.only[0]
+	}
+	if ci := os.Getenv("CI"); ci != "" && ci != "false" && ci != "0" {
+		p.Severity = schema.SeverityError
+	}
+
+	return p
+}
+
+// elsewhere says where a definition is, if not in the tree: above it or below it.
+func (r root) elsewhere() string {
+	if r.only != nil {
+		return "give the directory that holds webhooks/ and automations/"
+	}
 	if dir, _, ok := definitionRoot(filepath.Join(r.dir, "x")); ok {
-		return text + ": the directory to check is " + shownPath(r.wd, dir)
+		return "check the directory " + shownPath(r.wd, dir)
+	}
+	if dir := schema.FindDefinition(os.DirFS(r.dir)); dir != "" {
+		return "there is one in " + r.shown(dir)
 	}
 
-	for _, pattern := range []string{"*/webhooks/*.yaml", "*/automations/*/automation.md", "*/factory.yaml"} {
-		if found, _ := filepath.Glob(filepath.Join(r.dir, pattern)); len(found) > 0 {
-			dir, _, _ := definitionRoot(found[0])
-			return text + "; there is one in " + shownPath(r.wd, dir)
-		}
-	}
-
-	return text
+	return "a definition is a directory with webhooks/ and automations/: millwright init makes one"
 }
 
 // wants reports whether problems of a path of the tree are to be shown.

@@ -1,0 +1,68 @@
+package schema
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// The bounds of a search for definitions.
+const (
+	searchLevels      = 5
+	searchDirectories = 2000
+)
+
+// FindDefinition returns a directory below the root of fsys that holds a definition, the nearest one in the
+// order of paths; empty when there is none nearby. The root itself does not count.
+func FindDefinition(fsys fs.FS) string {
+	level := []string{"."}
+	looked := 0
+	for depth := 0; depth < searchLevels && len(level) > 0; depth++ {
+		var next []string
+		for _, dir := range level {
+			entries, err := fs.ReadDir(fsys, dir)
+			if looked++; err != nil || looked > searchDirectories {
+				continue
+			}
+
+			for _, e := range entries {
+				name := e.Name()
+				if e.IsDir() && !strings.HasPrefix(name, ".") && name != "node_modules" && fs.ValidPath(name) {
+					next = append(next, path.Join(dir, name))
+				}
+			}
+		}
+
+		for _, dir := range next {
+			if holdsDefinition(fsys, dir) {
+				return dir
+			}
+		}
+
+		level = next
+	}
+
+	return ""
+}
+
+// holdsDefinition reports whether a directory looks like the root of a tree.
+func holdsDefinition(fsys fs.FS, dir string) bool {
+	for _, pattern := range []string{"/factory.yaml", "/webhooks/*.yaml", "/automations/*/automation.md"} {
+		if found, _ := fs.Glob(fsys, escapeGlob(dir)+pattern); len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func escapeGlob(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
+}
+
+// NoDefinition returns the warning about a tree without any definition. The hint says where one may be.
+func NoDefinition(hint string) Problem {
+	return FileProblem(".", ruleMissingPath, "no definition is here, so nothing was checked", hint).as(SeverityWarning)
+}
+
+// Checked reports whether the tree holds a file that was read, or a problem says why not.
+func (r *Result) Checked() bool { return r.Files > 0 || len(r.Problems) > 0 || r.Err != nil }
