@@ -14,10 +14,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"millwright/cmd/settings"
+	"millwright/runs/worker/preset"
 	"millwright/schema"
 	"millwright/state"
 	"millwright/state/seal"
@@ -26,15 +28,19 @@ import (
 
 func newInit(s Streams) *cobra.Command {
 	var demo bool
-	var dsn, publicURL, factory string
+	var dsn, publicURL, factory, agent string
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write a first definition tree; with --demo one that is ready to serve",
 		Long: `Writes a definition tree to DIR (default .). DIR must not have one.
 
 With --demo it writes three webhooks and three automations, generates their secrets in
-the state, and prints a curl command for each webhook. Stop the server first.`,
+the state, and prints a curl command for each webhook. Stop the server first.
+
+With --agent it writes the settings file millwright.yaml, which has that coding agent
+execute the runs of DIR. DIR may have a tree already, which stays as it is.`,
 		Example: `  millwright init ./factory
+  millwright init --agent claude ./factory && millwright serve --config millwright.yaml
   millwright init --demo .millwright/demo && millwright serve --dir .millwright/demo`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,8 +49,19 @@ the state, and prints a curl command for each webhook. Stop the server first.`,
 				dir = args[0]
 			}
 
+			if agent != "" && demo {
+				return Usagef("--agent and --demo: call init once for each")
+			}
+			if agent != "" {
+				if err := initAgent(s, agent, dir, factory); err != nil {
+					return err
+				}
+			}
+
 			for _, sub := range []string{"webhooks", "automations"} {
-				if _, err := os.Stat(filepath.Join(dir, sub)); err == nil {
+				if _, err := os.Stat(filepath.Join(dir, sub)); err == nil && agent != "" {
+					return nil
+				} else if err == nil {
 					return &Exit{
 						ExitProblem,
 						fmt.Errorf("%s exists already: nothing was changed", filepath.Join(dir, sub)),
@@ -79,7 +96,9 @@ and in another terminal, until which it is refused:
 		StringVar(&dsn, "state", EnvOr("MILLWRIGHT_STATE", settings.DefaultState), "with --demo: `DSN` of the state that serve will use (MILLWRIGHT_STATE)")
 	cmd.Flags().
 		StringVar(&publicURL, "public-url", EnvOr("MILLWRIGHT_PUBLIC_URL", "http://127.0.0.1:8080"), "with --demo: the `URL` to print (MILLWRIGHT_PUBLIC_URL)")
-	cmd.Flags().StringVar(&factory, "factory", "default", "with --demo: the factory's `NAME`")
+	cmd.Flags().StringVar(&factory, "factory", "default", "with --demo or --agent: the factory's `NAME`")
+	cmd.Flags().StringVar(&agent, "agent", "",
+		"write millwright.yaml for this coding agent: "+strings.Join(preset.Names(), ", "))
 	return cmd
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -13,6 +14,8 @@ import (
 	"millwright/cmd/cli"
 	"millwright/cmd/settings"
 	"millwright/dashboard"
+	"millwright/runs/worker/preset"
+	"millwright/schema"
 	"millwright/state"
 )
 
@@ -22,6 +25,7 @@ func (srv *server) greet(ctx context.Context) {
 	out := srv.out.Out
 	fmt.Fprintf(out, "millwright %s listens on %s\n", cli.Version(), srv.listeners[0].Addr())
 	fmt.Fprintf(out, "dashboard: %s/\n", srv.cfg.PublicURL)
+	srv.offerAgents()
 
 	file, key := srv.adminKey(ctx)
 	if key == "" {
@@ -63,4 +67,26 @@ func (srv *server) adminKey(ctx context.Context) (file, uid string) {
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// offerAgents prints how to have a coding agent of this machine execute runs, where the settings name none.
+func (srv *server) offerAgents() {
+	if len(srv.cfg.Harnesses) > 0 || srv.cfg.Workers == nil || *srv.cfg.Workers == 0 {
+		return
+	}
+
+	found := preset.OnPath(func(program string) bool {
+		_, err := exec.LookPath(program)
+		return err == nil
+	})
+	if len(found) == 0 {
+		return
+	}
+
+	dir := "DIR"
+	if len(srv.cfg.Factories) > 0 && srv.cfg.Factories[0].Source.Dir != "" {
+		dir = schema.ShellWord(srv.cfg.Factories[0].Source.Dir)
+	}
+	fmt.Fprintf(srv.out.Out, "runs show what an agent would receive; to execute them with %s: "+
+		"millwright init --agent %s %s, then serve --config millwright.yaml\n", found[0], found[0], dir)
 }

@@ -482,12 +482,3 @@ func (srv *server) warn() {
 		}
 	}
 }
-
-// prices returns what language models cost, as dispatch takes it.
-func prices(all map[string]settings.Price) map[string]dispatch.Price {
-	out := make(map[string]dispatch.Price, len(all))
-	for model, p := range all {
-		out[model] = dispatch.Price(p)
-	}
-	return out
-}

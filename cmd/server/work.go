@@ -8,6 +8,7 @@ import (
 
 	"millwright/cmd/cli"
 	"millwright/cmd/settings"
+	"millwright/runs/dispatch"
 	"millwright/runs/worker"
 	"millwright/trace"
 )
@@ -52,4 +53,13 @@ func closeTracer(t *trace.Tracer) error {
 	defer cancel()
 	t.Close(ctx) // the error was logged
 	return nil
+}
+
+// prices returns what language models cost, as dispatch takes it.
+func prices(all map[string]settings.Price) map[string]dispatch.Price {
+	out := make(map[string]dispatch.Price, len(all))
+	for model, p := range all {
+		out[model] = dispatch.Price(p)
+	}
+	return out
 }

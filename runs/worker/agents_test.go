@@ -312,3 +312,35 @@ func TestAcceptanceAgentsAndRepositories(t *testing.T) {
 		})
 	}
 }
+
+// TestAcceptanceAgentsFail has agents without a sign-in, and with an MCP server that does not start: the run says
+// what is wrong, and the next run is executed.
+func TestAcceptanceAgentsFail(t *testing.T) {
+	m := serveModel(t, "")
+	for _, a := range realAgents(t, m) {
+		t.Run(a.preset, func(t *testing.T) {
+			b := newBench(t, 0)
+			h := a.harness(t)
+			unsigned := h
+			unsigned.Env = slices.DeleteFunc(slices.Clone(h.Env), func(name string) bool { return strings.HasSuffix(name, "_API_KEY") })
+			b.work(worker.Config{Harnesses: map[string]worker.Harness{"h": h, "unsigned": unsigned}, Default: "h"})
+
+			r := b.end(b.create(func(n *state.NewRun) {
+				n.Config = fmt.Appendf(nil, `{"model_id": %q, "harness": {"type": "unsigned"}}`, a.model)
+			}))
+			if r.State != state.RunFailed || r.ErrorCode != "agent_process_failed" || r.StatusMessage == "" {
+				t.Errorf("not signed in: run is %s, %s %q", r.State, r.ErrorCode, r.StatusMessage)
+			}
+			t.Logf("not signed in: %s", r.StatusMessage)
+
+			r = b.end(b.create(func(n *state.NewRun) {
+				n.Config = fmt.Appendf(nil, `{"model_id": %q, "mcp_servers": {"gone": {"command": "/nonexistent"}}}`, a.model)
+				n.Sealed = []byte(`{"gone": {"command": "/nonexistent"}}`)
+			}))
+			if r.State != state.RunSucceeded && r.StatusMessage == "" {
+				t.Errorf("a server that does not start: run is %s, %s", r.State, r.StatusMessage)
+			}
+			wantIn(t, b.said(r), answer)
+		})
+	}
+}

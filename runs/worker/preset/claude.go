@@ -17,6 +17,7 @@ var claudePreset = Preset{
 	Name:     "claude",
 	Program:  "claude",
 	Package:  "@anthropic-ai/claude-code",
+	SignIn:   []string{"ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"},
 	Skills:   claudeSkills,
 	Sessions: []string{".claude/projects"},
 	launch:   launchClaude,

@@ -17,6 +17,7 @@ var codexPreset = Preset{
 	Name:     "codex",
 	Program:  "codex",
 	Package:  "@openai/codex",
+	SignIn:   []string{"OPENAI_API_KEY", "CODEX_API_KEY"},
 	Skills:   ".agents/skills",
 	Sessions: []string{".codex/sessions"},
 	launch:   launchCodex,

@@ -17,6 +17,7 @@ var geminiPreset = Preset{
 	Name:     "gemini",
 	Program:  "gemini",
 	Package:  "@google/gemini-cli",
+	SignIn:   []string{"GEMINI_API_KEY"},
 	Skills:   geminiSkills,
 	Sessions: []string{".gemini/tmp"},
 	Believed: []string{".env", ".gemini"},

@@ -17,6 +17,7 @@ var opencodePreset = Preset{
 	Name:    "opencode",
 	Program: "opencode",
 	Package: "opencode-ai",
+	SignIn:  []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
 	Skills:  opencodeSkills,
 	Sessions: []string{
 		".local/share/opencode/opencode.db",

@@ -20,6 +20,8 @@ type Preset struct {
 	Name    string
 	Program string // looked up in the PATH of the harness
 	Package string // of the npm registry
+	// SignIn are the environment variables by which it can sign in, the usual one first.
+	SignIn []string
 	// Skills is the directory in which it looks for skills.
 	Skills string
 	// Sessions are the files and directories in which it keeps its sessions, and nothing else: neither
@@ -50,6 +52,17 @@ func Names() []string {
 	var names []string
 	for _, p := range table {
 		names = append(names, p.Name)
+	}
+	return names
+}
+
+// OnPath returns the names of the presets whose program is in a PATH, in their order.
+func OnPath(lookUp func(program string) bool) []string {
+	var names []string
+	for _, p := range table {
+		if lookUp(p.Program) {
+			names = append(names, p.Name)
+		}
 	}
 	return names
 }
