@@ -16,7 +16,7 @@ import (
 	"millwright/state"
 )
 
-// What a managed definition may have (definitions.md, section 1).
+// Limits of a managed definition.
 const (
 	maxManagedFiles = 2000
 	maxManagedBytes = 8 << 20 // of all files

@@ -50,7 +50,7 @@ func TestDocument(t *testing.T) {
 	schemas := doc.Components.Schemas.Map()
 	for _, name := range []string{"RunAgentRequest", "RunAgentResponse", "ListRunsResponse", "RunItem", "PageInfo", "RunStatusMessage", "RunCreatorInfo", "RunState", "RunSourceType", "RunFollowupRequest", "AmbientAgentConfig", "MCPServerConfig", "Error"} {
 		if schemas[name] == nil {
-			t.Errorf("model %s is missing (service.md, Shared model names)", name)
+			t.Errorf("model %s is missing", name)
 		}
 	}
 	for name, schema := range schemas {

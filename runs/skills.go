@@ -15,7 +15,7 @@ type BundledSkill struct {
 	Purpose string `json:"purpose" doc:"Purpose"`
 }
 
-// BundledSkills is the catalog of service.md.
+// BundledSkills is the catalog of bundled skills.
 type BundledSkills struct {
 	Skills []BundledSkill `json:"skills" nullable:"false" doc:"The catalog"`
 	Note   string         `json:"note" doc:"Purpose of the catalog"`

@@ -33,7 +33,7 @@ func DeliveryOutcomes() []DeliveryOutcome {
 	}
 }
 
-// Label is the outcome in the words of service.md.
+// Label returns the outcome as text for people.
 func (o DeliveryOutcome) Label() string {
 	switch o {
 	case DeliveryAccepted:
@@ -53,7 +53,7 @@ func (o DeliveryOutcome) Label() string {
 	return string(o)
 }
 
-// IdentitySource is the tier that a delivery's identity comes from (service.md, Events, 3).
+// IdentitySource is the origin of a delivery's identity (docs/contract.md, section 8).
 type IdentitySource string
 
 // The values of IdentitySource, in order of preference.

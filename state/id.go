@@ -39,8 +39,8 @@ func NewID(prefix string) string {
 func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // WebhookUID returns the UID that a webhook of this name gets in the factory whose key is given, when
-// ordinal webhooks of that name came before it. It is a keyed hash, so that a plan can name the UID
-// before the first apply and nobody without the key can guess it (definitions.md, section 7).
+// ordinal webhooks of that name came before it. It is a keyed hash, so a plan can name the UID
+// before the first apply, and nobody without the key can guess it.
 func WebhookUID(factoryKey []byte, name string, ordinal int) string {
 	mac := hmac.New(sha256.New, factoryKey)
 	mac.Write([]byte("webhook\x00" + name + "\x00" + strconv.Itoa(ordinal)))

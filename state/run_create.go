@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Creator is who created or executes a thing: RunCreatorInfo of service.md.
+// Creator is the creator or executor of a run.
 type Creator struct {
 	Type        string `json:"type"` // user or service_account
 	UID         string `json:"uid"`

@@ -247,7 +247,7 @@ func (r *reading) files(loaded *schema.Result) ([]schema.File, error) {
 	return out, nil
 }
 
-// What a server takes of a tree (definitions.md, section 1); the rest of 8 MiB is for the JSON around it.
+// Limits of a tree that a server accepts. The rest of 8 MiB is for the JSON around it.
 const (
 	MaxSentFiles = 2000
 	maxSentBytes = 7 << 20

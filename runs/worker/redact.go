@@ -14,7 +14,7 @@ import (
 )
 
 // shortestSecret is the length in bytes below which a value is not looked for: it would be found
-// everywhere (agents.md, section 2).
+// everywhere.
 const shortestSecret = 8
 
 // redactor replaces secret values wherever a harness puts them out: those of an order and those of the
