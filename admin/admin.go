@@ -33,9 +33,8 @@ type Config struct {
 	Log *slog.Logger
 
 	// Sync applies the current head of a factory's source and returns when it is applied and served, or
-	// refused. A definition that is refused is an outcome of the attempt and no error; so is a source that
-	// cannot be read, whatever the error is then. A source that has moved on from allow.Revision is
-	// state.ErrConflict.
+	// refused. A definition that is refused is an outcome of the attempt and no error; so is an unreadable
+	// source. A source that has moved on from allow.Revision is state.ErrConflict.
 	Sync func(ctx context.Context, factoryUID string, allow SyncRequest) (state.Attempt, error)
 	// PlanHead plans the current head of a factory's source.
 	PlanHead func(ctx context.Context, factoryUID string) (plan.Plan, error)

@@ -247,7 +247,7 @@ type ListSyncsResponse struct {
 	PageInfo api.PageInfo `json:"page_info" doc:"Whether there is another page"`
 }
 
-// SyncRequest says what an apply is allowed to do. The permissions count for one revision.
+// SyncRequest allows destructive changes of an apply, for one revision.
 type SyncRequest struct {
 	AllowPrune  bool   `json:"allow_prune,omitempty" doc:"Allow an apply that deletes all webhooks, or more than half of them"`
 	AllowRename bool   `json:"allow_rename,omitempty" doc:"Allow a renamed webhook, which gets a new URL"`

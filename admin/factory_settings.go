@@ -11,8 +11,8 @@ import (
 	"millwright/state"
 )
 
-// FactorySettings is what factory.yaml says of all runs of a factory, in the words of clients that other servers
-// with this API have too.
+// FactorySettings are the settings of factory.yaml for all runs of a factory, in the terms of clients that
+// other servers with this API have too.
 type FactorySettings struct {
 	TeamUID            string               `json:"team_uid" doc:"Always empty: a server has one team"`
 	AgentDefaults      FactoryAgentDefaults `json:"agent_defaults" doc:"What runs get unless their agent or automation says otherwise"`

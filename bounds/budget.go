@@ -98,7 +98,7 @@ func (b *Budget[K]) Charge(k K, now time.Time) time.Duration {
 	return 0
 }
 
-// Add counts n events of another replica, whatever room there is.
+// Add counts n events of another replica, also beyond the limit.
 func (b *Budget[K]) Add(k K, n int, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

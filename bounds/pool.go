@@ -76,7 +76,7 @@ func (p *Pool) Disown(sender string, n int64) {
 	p.add(network, -n)
 }
 
-// SetLimit changes the limit. What is held stays held.
+// SetLimit changes the limit. Amounts in use remain.
 func (p *Pool) SetLimit(limit int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

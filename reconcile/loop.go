@@ -78,13 +78,13 @@ type Request struct {
 	Force       bool // apply even if unchanged, to use new values of secrets
 	AllowPrune  bool
 	AllowRename bool
-	Revision    string // that is meant, or how it begins; empty: the source's current one
+	Revision    string // the revision to apply, or its prefix; empty: the source's current one
 }
 
 // minRevision is how much of a revision's name a request gives at least.
 const minRevision = 7
 
-// means reports as an error that the source's revision is not the one that is meant.
+// means returns an error if the source's revision is not the requested one.
 func (r Request) means(now state.Revision) error {
 	if r.Revision == "" || r.Revision == now.ID {
 		return nil
@@ -443,7 +443,7 @@ func refusal(problems []schema.Problem) string {
 	return first
 }
 
-// serves says what is served while a revision is not applied.
+// serves describes the definition in force while a revision is not applied.
 func serves(applied state.Revision) string {
 	if applied.ID == "" {
 		return "no definition has been applied yet"

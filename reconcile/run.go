@@ -50,7 +50,7 @@ func (l *Loop) Sync(ctx context.Context, opts SyncOptions) (Result, error) {
 	return result, result.Err
 }
 
-// Plan says what applying the source's current revision would do. It changes nothing.
+// Plan returns the changes that an apply of the source's current revision would make. It changes nothing.
 func (l *Loop) Plan(ctx context.Context) (plan.Plan, error) {
 	select {
 	case l.turn <- struct{}{}:
@@ -188,7 +188,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// lead holds the factory's lease whenever it can be had.
+// lead holds the factory's lease whenever it is free.
 func (l *Loop) lead(ctx context.Context, leading *atomic.Bool) {
 	name := "reconcile/" + l.cfg.Factory.UID
 	tick := time.NewTicker(leaseRenewal)

@@ -18,9 +18,9 @@ import (
 type Source interface {
 	// Describe says where the definition comes from, without credentials.
 	Describe() state.Source
-	// Fetch returns the source's current revision. An error means that the source cannot be read just
-	// now: it says what to do, holds no credential, and is worth a retry. A missing root is an error,
-	// not an empty tree.
+	// Fetch returns the source's current revision. An error means that the source cannot be read just now:
+	// it names the next step, contains no credential, and is worth a retry. A missing root is an error, not
+	// an empty tree.
 	Fetch(ctx context.Context) (Snapshot, error)
 	// Watch calls cue when the source may have changed, until ctx ends. It may call cue without a change,
 	// and may miss changes.

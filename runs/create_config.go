@@ -12,7 +12,7 @@ import (
 	"millwright/state"
 )
 
-// skillName is what a skill is called: its name, or the directory of its SKILL.md, which at the root of a
+// skillName returns the name of a skill, or the directory of its SKILL.md, which at the root of a
 // repository is the repository.
 func skillName(spec string) string {
 	repository, rest, qualified := strings.Cut(spec, ":")

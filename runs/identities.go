@@ -46,7 +46,7 @@ type SecretRef struct {
 	Name string `json:"name" doc:"Name of the secret"`
 }
 
-// AgentMemory says what an agent remembers: nothing.
+// AgentMemory is the memory of an agent, which is empty.
 type AgentMemory struct {
 	AttachedStores []string   `json:"attached_stores" nullable:"false" doc:"Always empty"`
 	AutoMemory     AutoMemory `json:"auto_memory" doc:"Always off"`

@@ -46,7 +46,7 @@ type RunItem struct {
 	RequestUsage      *RequestUsage                   `json:"request_usage,omitempty" doc:"What the run has asked of language models: all executions and attempts together. Absent while no agent has reported it"`
 }
 
-// RequestUsage is what a run has asked of language models.
+// RequestUsage is the use of language models by a run.
 type RequestUsage struct {
 	InputTokens  int64             `json:"input_tokens" doc:"Tokens that went in, cached ones included"`
 	OutputTokens int64             `json:"output_tokens" doc:"Tokens that came out"`

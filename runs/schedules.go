@@ -105,7 +105,7 @@ func (s *service) schedules(ctx context.Context) ([]Schedule, error) {
 	return all, nil
 }
 
-// describe says what is known of a schedule.
+// describe returns the known facts of a schedule.
 func (e *entry) describe(at state.Stamps, now time.Time) (Schedule, error) {
 	a := e.automation
 	config, err := agentconfig.Stored(a.Config)

@@ -39,7 +39,7 @@ type conversationFollowupInput struct {
 	RawBody        []byte
 }
 
-// ConversationFollowupResponse says what became of a message to a conversation.
+// ConversationFollowupResponse is the effect of a message to a conversation.
 type ConversationFollowupResponse struct {
 	RunFollowupResponse
 	RunID string `json:"run_id" doc:"The newest run of the conversation, which got the message"`

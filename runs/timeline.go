@@ -12,7 +12,7 @@ import (
 	"millwright/state"
 )
 
-// RunTimeline is what became of a run, change by change.
+// RunTimeline lists the changes of a run.
 type RunTimeline struct {
 	Events []RunTimelineEvent `json:"events" nullable:"false" doc:"The changes of the run's state, oldest first: at most the first 1,000"`
 }

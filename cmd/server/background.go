@@ -101,7 +101,7 @@ type budgetNotice struct {
 	Counts []ingress.Counts `json:"counts"`
 }
 
-// maxCounts is how many counts fit into a notice, whatever their senders are.
+// maxCounts is how many counts fit into a notice with the longest senders.
 const maxCounts = 40
 
 // exchangeBudgets shares the charges to senders' budgets with the other replicas, through the database.

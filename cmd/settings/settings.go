@@ -111,7 +111,7 @@ type harness struct {
 	Container *worker.Container `json:"container"`
 }
 
-// Price is what a language model costs, in US dollars for a million tokens.
+// Price is the price of a language model, in US dollars for a million tokens.
 type Price struct {
 	Input       float64 `json:"input"`
 	CachedInput float64 `json:"cachedInput"`
@@ -180,7 +180,7 @@ func (r *rate) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// keptDeliveries and keptDays are what a webhook's log keeps, or 0 where the settings leave them out.
+// keptDeliveries and keptDays bound a webhook's log; 0 if the settings omit them.
 type (
 	keptDeliveries int
 	keptDays       int

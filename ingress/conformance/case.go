@@ -47,7 +47,7 @@ type Step struct {
 
 	// Framing is "length" (the default), "chunked", "bytes" (chunks of one byte) or "none".
 	Framing string `json:"framing,omitempty"`
-	// Announce is sent as Content-Length whatever the body's length is.
+	// Announce is sent as Content-Length instead of the body's length.
 	Announce string `json:"announce,omitempty"`
 	// Hold means that the body is not sent before an answer came, or at all when that was not 100.
 	Hold bool `json:"hold,omitempty"`
@@ -81,12 +81,12 @@ type Repeat struct {
 	After  string `json:"after,omitempty"`
 }
 
-// Expect is what must come back.
+// Expect describes the required answer.
 type Expect struct {
 	Status []int `json:"status"` // one of these
 	// Headers that must be as given; "*" is any value, "integer" a whole number of at least 1, "" absence.
 	Headers map[string]string `json:"headers,omitempty"`
-	// Delivery is "new" for a 202 that is no duplicate, "duplicate" for one of the step labelled Of.
+	// Delivery is "new" for a 202 without a duplicate, "duplicate" for one of the step labelled Of.
 	Delivery string `json:"delivery,omitempty"`
 	Of       string `json:"of,omitempty"`
 	// Same is the label of a step whose answer must be the same, byte for byte, but for Date.

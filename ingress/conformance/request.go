@@ -25,7 +25,7 @@ type Target struct {
 	Scheme string `json:"scheme,omitempty"`
 }
 
-// Problem says what is wrong with a target as it is written, or nothing.
+// Problem returns the error of a target, or "".
 func (t Target) Problem() string {
 	u, err := url.Parse(t.URL)
 	switch {

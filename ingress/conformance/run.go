@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// Config says what to run against what. Cases and Targets are required.
+// Config configures a run of the kit. Cases and Targets are required.
 type Config struct {
 	Cases []Case
 	// Targets are the receiver's webhooks by the names that the cases use. Cases whose targets are not all
@@ -106,7 +106,7 @@ type runner struct {
 	sent           int
 }
 
-// answer is what came back.
+// answer is a received answer.
 type answer struct {
 	status int
 	header http.Header

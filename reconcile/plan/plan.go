@@ -169,8 +169,8 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 // maxRecord bounds the changes that are kept of an application, in bytes.
 const maxRecord = 128 << 10
 
-// record writes changes for those who look at the application later. Where there is no room for the values of
-// a change, its fields are left out, and where there is none for the change, it is.
+// record writes changes for later readers of the history. Where there is no room for the values of a
+// change, its fields are left out, and where there is none for the change, it is.
 func record(changes []Change) json.RawMessage {
 	kept := [][]byte{}
 	size := 2

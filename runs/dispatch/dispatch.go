@@ -59,7 +59,7 @@ type Config struct {
 	Registerer prometheus.Registerer
 	// Tracer continues the traces of runs; nil: none.
 	Tracer *trace.Tracer
-	// Prices are what language models cost whose agents do not say it, by the name of the model.
+	// Prices are the prices of language models whose agents report no cost, by the name of the model.
 	Prices map[string]Price
 }
 

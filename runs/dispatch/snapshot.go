@@ -29,7 +29,7 @@ func (d *Dispatcher) snapshot(ctx context.Context, r state.Run) (*wire.Snapshot,
 
 	v := &wire.Snapshot{Size: left.Size, Digest: left.Digest}
 	if json.Unmarshal(left.Session, &v.Session) != nil {
-		return nil, nil // the run goes on without it
+		return nil, nil // the run continues without it
 	}
 	return v, nil
 }

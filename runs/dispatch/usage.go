@@ -7,7 +7,7 @@ import (
 	"millwright/state"
 )
 
-// Price is what a language model costs, in US dollars for a million tokens.
+// Price is the price of a language model, in US dollars for a million tokens.
 type Price struct {
 	Input       float64
 	CachedInput float64

@@ -260,7 +260,7 @@ func (c *Client) Heartbeat(ctx context.Context, o *Order) (cancel bool, err erro
 }
 
 // Append adds messages to the run's conversation. from is the number of earlier messages of this order.
-// skills, unless nil, are the advertised skills, and usage is what the attempt has used so far.
+// skills, unless nil, are the advertised skills, and usage is the attempt's use so far.
 func (c *Client) Append(
 	ctx context.Context,
 	o *Order,

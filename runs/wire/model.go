@@ -68,7 +68,7 @@ type Result struct {
 	Usage     *Usage // of the attempt; nil: the server has it, or there is none
 }
 
-// Order is what a worker needs to execute one attempt of a run.
+// Order has the data that a worker needs to execute one attempt of a run.
 type Order struct {
 	RunID         string            `json:"run_id"`
 	Token         string            `json:"token"` // fences every write; the harness never gets it
@@ -87,7 +87,8 @@ type Order struct {
 	Traceparent   string            `json:"traceparent,omitempty"`
 }
 
-// Snapshot is what an execution leaves for the next one. Its archive travels in parts of Chunk bytes.
+// Snapshot has the files that an execution leaves for the next one. Its archive travels in parts of Chunk
+// bytes.
 type Snapshot struct {
 	Session Session `json:"session"`
 	Size    int64   `json:"size"`   // of the archive; 0: there is none

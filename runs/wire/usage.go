@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Usage is what a language model was asked for and what it cost.
+// Usage is the use of a language model, and its cost.
 type Usage struct {
 	InputTokens  int64        `json:"input_tokens"` // cached ones included
 	OutputTokens int64        `json:"output_tokens"`

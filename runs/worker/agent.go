@@ -99,7 +99,7 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 	return task.Session != "", writeBelow(t.home, l.Files)
 }
 
-// agentTask says what the agent of a preset is to do.
+// agentTask returns the task of a preset's agent.
 func (j *job) agentTask(t Task, h configured, c agentconfig.AmbientAgentConfig, files map[string][]byte) (preset.Task, error) {
 	at := h.Executor.(placer).seen(t)
 	task := preset.Task{

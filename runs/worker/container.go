@@ -189,7 +189,7 @@ func (d *docker) engine(args ...string) (out []byte, ok bool) {
 	return out, err == nil
 }
 
-// containerHome is the home of an agent in its working directory, which is all that a container is given.
+// containerHome is the home of an agent in its working directory, the only directory that a container gets.
 const containerHome = ".millwright/home"
 
 // seen returns where the agent finds its home and its working directory.

@@ -82,7 +82,7 @@ type Task struct {
 	Dir   string // the working directory in it, with the order's files
 	// MaxDir bounds a working directory elsewhere, in bytes. The job watches a local one.
 	MaxDir int64
-	// Command is what is started.
+	// Command is the program to start, with its arguments.
 	Command []string
 	// Env are variables of the agent beside what every harness gets.
 	Env     map[string]string
@@ -401,7 +401,7 @@ func newExecutor(h Harness, label string) (Executor, error) {
 	return c, nil
 }
 
-// variables are what a harness gets in its environment beside what the machine needs.
+// variables returns the variables of a harness, beside those of the machine.
 func variables(h Harness, t Task) map[string]string {
 	o := t.Order
 	env := map[string]string{

@@ -146,14 +146,14 @@ func (t terminated) String() string {
 	return strings.TrimSpace(fmt.Sprintf("exit status %d, %s: %s", t.ExitCode, t.Reason, t.Message))
 }
 
-// containerState is what a container does; nothing is set while that is not known.
+// containerState is the state of a container; zero while it is unknown.
 type containerState struct {
 	Waiting    *struct{ Reason, Message string }
 	Running    *struct{}
 	Terminated *terminated
 }
 
-// item is what is read of a job or its pod.
+// item has the parsed fields of a job or its pod.
 type item struct {
 	Kind     string
 	Metadata struct{ Name, DeletionTimestamp string }
@@ -228,7 +228,7 @@ func (p podView) of(pod item) (podView, error) {
 		switch w := c.State.Waiting; {
 		case w != nil && (w.Reason == "InvalidImageName" || w.Reason == "ErrImageNeverPull"):
 			return p, fmt.Errorf("%s: %s", w.Reason, w.Message)
-		case w != nil && w.Message != "": // an image that cannot be had just now, too
+		case w != nil && w.Message != "": // also for an image that cannot be pulled now
 			p.waits = w.Reason + ": " + w.Message
 		}
 
@@ -250,7 +250,7 @@ func (p podView) of(pod item) (podView, error) {
 	return p, nil
 }
 
-// apiError says that kubectl, or the API server, did not do what it was asked for. That may pass.
+// apiError reports a failed request to kubectl or the API server. It may be temporary.
 type apiError struct{ error }
 
 // errPatience says that it took too long.

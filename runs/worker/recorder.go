@@ -320,7 +320,7 @@ func (r *recorder) flush(ctx context.Context) (more bool, err error) {
 	return r.message != nil || len(r.waiting) > 0, err
 }
 
-// told returns what is to be told of the usage, nil when the server has it.
+// told returns the unreported usage, or nil.
 func (r *recorder) told() *wire.Usage {
 	if !r.unsent {
 		return nil

@@ -57,7 +57,7 @@ type Config struct {
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: none.
 	Registerer prometheus.Registerer
-	// Tracer goes on with the traces of runs; nil: none.
+	// Tracer continues the traces of runs; nil: none.
 	Tracer *trace.Tracer
 }
 
@@ -68,8 +68,8 @@ const Echo = "echo"
 const claimWait = 5 * time.Second
 
 // Run takes runs and executes them until ctx ends; then it takes no more, and returns when every run is
-// finished or handed back, within the grace period. It returns an error only when the configuration
-// cannot work, and [ErrKeyRefused] when the server goes on refusing the worker's key.
+// finished or handed back, within the grace period. It returns an error only when the configuration cannot
+// work, and [ErrKeyRefused] if the server keeps refusing the worker's key.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

@@ -95,7 +95,7 @@ func (g cgroup) probe() error {
 	}
 	defer dir.Close()
 
-	// The kernel puts the process into the group before it finds that there is no such program.
+	// The kernel puts the process into the group before it finds that the program does not exist.
 	const none = "/proc/self/no-such-program"
 	attributes := &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
 	_, err = syscall.ForkExec(none, []string{none}, &syscall.ProcAttr{Sys: attributes})

@@ -28,7 +28,7 @@ type Out interface {
 type Adapter interface {
 	// Line takes one line, which is valid UTF-8. Secrets are redacted in the blocks that it becomes.
 	Line(out Out, line string)
-	// End takes the end of the output. The text, unless it is empty, says why the work failed whatever the
+	// End is called at the end of the output. A non-empty result is the reason of a failure, whatever the
 	// exit status.
 	End(out Out) string
 }
@@ -143,8 +143,8 @@ func (n names) result(id string, isError bool, output json.RawMessage) wire.Bloc
 	}
 }
 
-// decode reads a line of a JSON stream into v. What is no JSON object is the assistant's text; a field that
-// is not of the kind that was known when this was written is left out.
+// decode reads a line of a JSON stream into v. Text that is not a JSON object becomes text of the
+// assistant. Fields of unexpected types are ignored.
 func decode(out Out, line string, v any) bool {
 	if strings.TrimSpace(line) == "" {
 		return false

@@ -67,7 +67,7 @@ func OnPath(lookUp func(program string) bool) []string {
 	return names
 }
 
-// Task is what an agent is to do.
+// Task is the work of an agent.
 type Task struct {
 	Home, Dir  string // of the agent and of the work, as the agent sees them
 	Args       []string

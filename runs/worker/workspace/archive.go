@@ -56,7 +56,7 @@ func firstOf(name string) string {
 	return first
 }
 
-// LeftOut is what an archive does not hold: files beyond its bounds, links, and what is no file.
+// LeftOut lists what an archive omits: files beyond its bounds, links, and special files.
 type LeftOut struct {
 	Files    int      `json:"files"`
 	Examples []string `json:"examples"`
