@@ -46,7 +46,12 @@ func (s *service) retry(ctx context.Context, in *retryInput) (RunAgentResponse, 
 		return RunAgentResponse{}, err
 	}
 	if !r.State.Ended() {
-		return RunAgentResponse{}, api.Problem("conflict", "run %q is %s: a run can be retried when it has ended", r.ID, r.State)
+		return RunAgentResponse{}, api.Problem(
+			"conflict",
+			"run %q is %s: a run can be retried when it has ended",
+			r.ID,
+			r.State,
+		)
 	}
 	if err := s.mayRepeat(ctx, r); err != nil {
 		return RunAgentResponse{}, err

@@ -20,11 +20,26 @@ type stateFlags struct{ config, state, masterKeyFile string }
 
 func (f *stateFlags) add(cmd *cobra.Command) {
 	cmd.Flags().
-		StringVar(&f.config, "config", os.Getenv("MILLWRIGHT_CONFIG"), "read state and masterKeyFile from the server's settings `FILE` (MILLWRIGHT_CONFIG)")
+		StringVar(
+			&f.config,
+			"config",
+			os.Getenv("MILLWRIGHT_CONFIG"),
+			"read state and masterKeyFile from the server's settings `FILE` (MILLWRIGHT_CONFIG)",
+		)
 	cmd.Flags().
-		StringVar(&f.state, "state", "", "`DSN` of the state: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE, default "+settings.DefaultState+")")
+		StringVar(
+			&f.state,
+			"state",
+			"",
+			"`DSN` of the state: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE, default "+settings.DefaultState+")",
+		)
 	cmd.Flags().
-		StringVar(&f.masterKeyFile, "master-key-file", "", "`FILE` with the master key; default MILLWRIGHT_MASTER_KEY, then the file beside a SQLite state")
+		StringVar(
+			&f.masterKeyFile,
+			"master-key-file",
+			"",
+			"`FILE` with the master key; default MILLWRIGHT_MASTER_KEY, then the file beside a SQLite state",
+		)
 }
 
 // resolve finds the state as serve does: the flag, the settings file, the environment.
@@ -106,7 +121,8 @@ Back up a PostgreSQL state with pg_dump: docs/operating/backups.md has the comma
 
 			fmt.Fprintf(
 				s.Err,
-				"The master key is not in it. Keep a copy of it apart (%s): without it the secrets in the backup cannot be opened.\n",
+				"The backup does not have the master key. Store a copy of it in another place (%s): "+
+					"nobody can open the secrets in the backup without it.\n",
 				f.keyPlace(path),
 			)
 			return nil
@@ -184,7 +200,8 @@ func (f *stateFlags) keyAdvice(ctx context.Context, path string) string {
 	switch {
 	case err != nil:
 		return fmt.Sprintf(
-			"The master key is not there: put the one that the backup was made under into %s before serve (and the admin key, if you have it, into %s).",
+			"The master key is not there: before you start the server, put that of the backup into %s, "+
+				"and the admin key, if you have it, into %s.",
 			f.keyPlace(path),
 			filepath.Clean(settings.AdminKeyFile(path)),
 		)

@@ -152,7 +152,8 @@ func readSecrets(file string) (*schema.Known, error) {
 		switch {
 		case !isSecretName(name):
 			return nil, Usagef(
-				"--secrets: %s:%d: want a secret's name, or NAME=value: a letter or an underscore, then letters, digits and underscores",
+				"--secrets: %s:%d: want NAME or NAME=value; "+
+					"a name is a letter or an underscore, then letters, digits and underscores",
 				file,
 				n,
 			)

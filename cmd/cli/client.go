@@ -209,7 +209,8 @@ func (c *Client) whereKeys() string {
 		)
 	case c.keyFile != "":
 		return fmt.Sprintf(
-			"the key in %s is of another state, revoked or expired: set MILLWRIGHT_API_KEY, or make a key with millwright key create --local",
+			"the key in %s is of another state, revoked or expired: set MILLWRIGHT_API_KEY, "+
+				"or make a key with millwright key create --local",
 			absolute(c.keyFile),
 		)
 	}

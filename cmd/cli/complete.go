@@ -80,7 +80,8 @@ func completable(cmd *cobra.Command) {
 	}
 }
 
-// complete returns the values of a placeholder, such as FACTORY or text|json. It returns none when the server does not answer in time.
+// complete returns the values of a placeholder, such as FACTORY or text|json. It returns none when the server
+// does not answer in time.
 func complete(cmd *cobra.Command, word string, args []string) ([]string, cobra.ShellCompDirective) {
 	if slices.Contains(files, word) {
 		return nil, cobra.ShellCompDirectiveDefault

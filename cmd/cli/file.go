@@ -425,7 +425,12 @@ func treeFiles(dir string) ([]held, error) {
 			return err
 		}
 		if size += int(info.Size()); size > maxSentBytes || len(files) == MaxSentFiles {
-			return fmt.Errorf("%s has too much for a definition: a server takes %d files and %d bytes", dir, MaxSentFiles, maxSentBytes)
+			return fmt.Errorf(
+				"%s is too large for a definition: a server takes %d files and %d bytes",
+				dir,
+				MaxSentFiles,
+				maxSentBytes,
+			)
 		}
 
 		content, err := os.ReadFile(name)

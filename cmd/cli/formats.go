@@ -21,7 +21,12 @@ func (t target) stdout() bool { return t.file == "" || t.file == "-" }
 // which lists have, is taken for it.
 func addFormatFlag(cmd *cobra.Command, formats []string) {
 	cmd.Flags().
-		StringArrayP("format", "f", nil, "print as `"+strings.Join(formats, "|")+"`, or FORMAT=FILE to a file; several at once")
+		StringArrayP(
+			"format",
+			"f",
+			nil,
+			"print as `"+strings.Join(formats, "|")+"`, or FORMAT=FILE to a file; several at once",
+		)
 	AddAlias(cmd, "format", "output", "o")
 }
 

@@ -82,7 +82,7 @@ execute the runs of DIR. DIR may have a tree already, which stays as it is.`,
 			fmt.Fprintf(s.Out, `wrote %[2]s/webhooks/ci.yaml and %[2]s/automations/triage/automation.md
 next:
   millwright serve --dir %[1]s
-and in another terminal, until which it is refused:
+and in another terminal, to have it accepted:
   millwright secret set CI_TOKEN --generate
   millwright webhook uids --write %[1]s
 `, schema.ShellWord(dir), dir)
@@ -93,12 +93,22 @@ and in another terminal, until which it is refused:
 
 	cmd.Flags().BoolVar(&demo, "demo", false, "write the demonstration, and generate its secrets")
 	cmd.Flags().
-		StringVar(&dsn, "state", EnvOr("MILLWRIGHT_STATE", settings.DefaultState), "with --demo: `DSN` of the state that serve will use (MILLWRIGHT_STATE)")
+		StringVar(
+			&dsn,
+			"state",
+			EnvOr("MILLWRIGHT_STATE", settings.DefaultState),
+			"with --demo: `DSN` of the state that serve will use (MILLWRIGHT_STATE)",
+		)
 	cmd.Flags().
-		StringVar(&publicURL, "public-url", EnvOr("MILLWRIGHT_PUBLIC_URL", "http://127.0.0.1:8080"), "with --demo: the `URL` to print (MILLWRIGHT_PUBLIC_URL)")
+		StringVar(
+			&publicURL,
+			"public-url",
+			EnvOr("MILLWRIGHT_PUBLIC_URL", "http://127.0.0.1:8080"),
+			"with --demo: the `URL` to print (MILLWRIGHT_PUBLIC_URL)",
+		)
 	cmd.Flags().StringVar(&factory, "factory", "default", "with --demo or --agent: the factory's `NAME`")
 	cmd.Flags().StringVar(&agent, "agent", "",
-		"write millwright.yaml for this coding agent: "+strings.Join(preset.Names(), ", "))
+		"write millwright.yaml for this coding agent: `"+strings.Join(preset.Names(), "|")+"`")
 	return cmd
 }
 
@@ -116,7 +126,7 @@ triggers:
   - provider: webhook
     event: received
     filter:
-      # A stand-in for the UID of webhook ci, which its server gives: millwright webhook uids --write puts it in.
+      # Replace this with the UID of webhook ci: millwright webhook uids --write does so.
       webhook_ids: [` + standIn + `]
       payload:
         status: [failed]

@@ -180,13 +180,14 @@ this flag.`,
 			value, keyFile := os.Getenv("MILLWRIGHT_MASTER_KEY"), f.masterKeyFile
 			if value != "" && newFile == "" {
 				return Usagef(
-					"the key is in MILLWRIGHT_MASTER_KEY, where it cannot be replaced: give --new-key-file FILE, and its contents to the servers afterwards",
+					"the command cannot replace a key in MILLWRIGHT_MASTER_KEY: " +
+						"give --new-key-file FILE, and then its contents to the servers",
 				)
 			}
 
 			if path, ok := state.SQLitePath(f.state); ok {
 				if info, err := os.Stat(path); err != nil || info.Size() == 0 {
-					return fmt.Errorf("state %s: there is none", path)
+					return fmt.Errorf("state %s does not exist", path)
 				}
 				if keyFile == "" {
 					keyFile = seal.KeyFile(path)
@@ -206,7 +207,7 @@ this flag.`,
 			for _, name := range r.Unreadable[:min(len(r.Unreadable), 20)] {
 				fmt.Fprintf(
 					s.Err,
-					"warning: %s cannot be opened with the old key and stays as it is: set it anew\n",
+					"warning: the old key does not open %s, which stays as it is: set it again\n",
 					name,
 				)
 			}
@@ -218,17 +219,18 @@ this flag.`,
 			if newFile != "" {
 				fmt.Fprintf(
 					s.Out,
-					"%d sealed values are under the key in %s now: give it to every server (--master-key-file, MILLWRIGHT_MASTER_KEY)\n",
+					"%d values are now sealed under the key in %s: "+
+						"give it to every server (--master-key-file, MILLWRIGHT_MASTER_KEY)\n",
 					r.Values,
 					newFile,
 				)
 				return nil
 			}
 
-			fmt.Fprintf(s.Out, "%d sealed values are under a new key now, in %s\n", r.Values, keyFile)
+			fmt.Fprintf(s.Out, "%d values are now sealed under a new key, in %s\n", r.Values, keyFile)
 			fmt.Fprintf(
 				s.Err,
-				"The old key is kept in %s, for backups made before: destroy it when they are gone.\n",
+				"The old key is in %s, for older backups: destroy it together with them.\n",
 				r.Kept,
 			)
 			return nil
@@ -237,6 +239,11 @@ this flag.`,
 
 	f.add(cmd)
 	cmd.Flags().
-		StringVar(&newFile, "new-key-file", "", "`FILE` with the new key, generated if it does not exist; the old key file stays")
+		StringVar(
+			&newFile,
+			"new-key-file",
+			"",
+			"`FILE` with the new key, generated if it does not exist; the old key file stays",
+		)
 	return cmd
 }

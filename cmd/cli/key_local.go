@@ -63,7 +63,7 @@ func (f *stateFlags) open(ctx context.Context) (*state.Store, error) {
 
 	if path, sqlite := state.SQLitePath(f.state); sqlite {
 		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
-			return nil, &Exit{ExitProblem, fmt.Errorf("state %s: there is none", path)}
+			return nil, &Exit{ExitProblem, fmt.Errorf("state %s does not exist", path)}
 		}
 	}
 

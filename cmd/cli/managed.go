@@ -17,7 +17,13 @@ import (
 type confirmation struct{ yes bool }
 
 func (a *confirmation) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVarP(&a.yes, "yes", "y", false, "do not ask for confirmation; without a terminal the command never asks")
+	cmd.Flags().BoolVarP(
+		&a.yes,
+		"yes",
+		"y",
+		false,
+		"do not ask for confirmation; without a terminal the command never asks",
+	)
 }
 
 func (a *confirmation) of(s Streams, format string, args ...any) error {
@@ -73,7 +79,12 @@ func (e *edits) add(cmd *cobra.Command, whole bool) {
 	f.StringVar(&e.base, "base", "", "refuse the edit if the same files have changed since this `REVISION`")
 	if whole {
 		f.BoolVar(&e.prune, "allow-prune", false, "allow the edit to delete all or most webhooks")
-		f.BoolVar(&e.rename, "allow-rename", false, "allow the edit to replace a webhook by one with another name and a new URL")
+		f.BoolVar(
+			&e.rename,
+			"allow-rename",
+			false,
+			"allow the edit to replace a webhook by one with another name and a new URL",
+		)
 	}
 }
 

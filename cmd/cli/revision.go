@@ -100,7 +100,8 @@ func revisionShow(s Streams, c *Client) *cobra.Command {
 					return err
 				}
 
-				fmt.Fprintf(s.Out, "%s by %s, %s: %s\n", clean(r.Revision), clean(r.Author), clean(r.CreatedAt), clean(r.Subject))
+				head := fmt.Sprintf("%s by %s, %s: %s", r.Revision, r.Author, r.CreatedAt, r.Subject)
+				fmt.Fprintln(s.Out, clean(head))
 				for _, file := range r.Files {
 					fmt.Fprintf(s.Out, "\n%s", cleanText(file.Difference))
 					if file.Difference == "" {
@@ -121,9 +122,8 @@ func revisionRestore(s Streams, c *Client) *cobra.Command {
 	var e edits
 	var ask confirmation
 	cmd := &cobra.Command{
-		Use:     "restore REVISION",
-		Aliases: []string{"rollback"},
-		Short:   "Make a new revision with the files of an earlier one",
+		Use:   "restore REVISION",
+		Short: "Make a new revision with the files of an earlier one",
 		Example: `  millwright revision show r12
   millwright revision restore r12`,
 		Args: cobra.ExactArgs(1),
@@ -147,5 +147,15 @@ func revisionRestore(s Streams, c *Client) *cobra.Command {
 
 	e.add(cmd, true)
 	ask.add(cmd)
+	return cmd
+}
+
+// newRollback returns revision restore under the name that operators look for.
+func newRollback(s Streams) *cobra.Command {
+	var c Client
+	cmd := revisionRestore(s, &c)
+	cmd.Use = "rollback REVISION"
+	cmd.Example = `  millwright rollback r12`
+	addClientFlags(cmd, &c, true)
 	return cmd
 }

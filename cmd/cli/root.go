@@ -80,7 +80,8 @@ func Run(ctx context.Context, args []string, s Streams, more ...func(Streams) *c
 
 // isUsage recognises the errors that cobra itself makes of wrong arguments.
 func isUsage(err error) bool {
-	for _, prefix := range []string{"unknown command", "accepts ", "requires ", "required flag", "at least one of the flags"} {
+	known := []string{"unknown command", "accepts ", "requires ", "required flag", "at least one of the flags"}
+	for _, prefix := range known {
 		if strings.HasPrefix(err.Error(), prefix) {
 			return true
 		}
@@ -122,6 +123,8 @@ ingress, the runs API and the dashboard that they describe.`,
 		newRun(s),
 		newFile(s),
 		newRevision(s),
+		newRollback(s),
+		newDoctor(s),
 		newFilter(s),
 		newKey(s),
 		newBackup(s),
@@ -192,7 +195,9 @@ var suggestions = map[string][]string{
 	"run":      {"runs", "job"},
 	"secret":   {"secrets"},
 	"file":     {"files"},
-	"revision": {"revisions", "history", "rollback", "restore-revision"},
+	"revision": {"revisions", "history"},
+	"rollback": {"undo", "revert"},
+	"doctor":   {"health", "diagnose"},
 	"key":      {"keys", "apikey", "token"},
 	"backup":   {"dump", "snapshot"},
 }

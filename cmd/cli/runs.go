@@ -53,7 +53,13 @@ func runStart(s Streams, c *Client) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := map[string]any{}
 			config := map[string]any{}
-			for key, value := range map[string]string{"name": name, "model_id": model, "environment_id": environment, "base_prompt": basePrompt, "skill_spec": skill} {
+			for key, value := range map[string]string{
+				"name":           name,
+				"model_id":       model,
+				"environment_id": environment,
+				"base_prompt":    basePrompt,
+				"skill_spec":     skill,
+			} {
 				if value != "" {
 					config[key] = value
 				}
@@ -226,7 +232,12 @@ func runList(s Streams, c *Client) *cobra.Command {
 	f := cmd.Flags()
 	f.StringSliceVar(&states, "state", nil, "only runs in this `STATE`; may be repeated")
 	f.StringVar(&name, "name", "", "only runs with this config `NAME`")
-	f.StringVar(&since, "since", "", "only runs created in the last `DURATION`, such as 2h or 7d, or since a time (RFC 3339)")
+	f.StringVar(
+		&since,
+		"since",
+		"",
+		"only runs created in the last `DURATION`, such as 2h or 7d, or since a time (RFC 3339)",
+	)
 	f.StringVar(&webhook, "webhook", "", "only runs of this `WEBHOOK`, by name or UID")
 	f.StringVar(&delivery, "delivery", "", "only runs of this `DELIVERY`")
 	return cmd
@@ -246,7 +257,10 @@ func sinceTime(text string, now time.Time) (time.Time, error) {
 		return now.Add(-d), nil
 	}
 
-	return time.Time{}, Usagef("--since %q: want a duration like 90m, 2h or 7d, or a time like 2026-01-02T15:04:05Z", clean(text))
+	return time.Time{}, Usagef(
+		"--since %q: want a duration like 90m, 2h or 7d, or a time like 2026-01-02T15:04:05Z",
+		clean(text),
+	)
 }
 
 const maxDays = 36_500

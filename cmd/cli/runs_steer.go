@@ -28,9 +28,9 @@ func runFollowup(s Streams, c *Client) *cobra.Command {
 			}
 
 			said := map[string]string{
-				"queued_prompt":     "the run is still queued: the message joins its prompt",
-				"queue_pending":     "the run is at work: the message is next when it has finished",
-				"handoff_execution": "the run had ended: it goes on with the message",
+				"queued_prompt":     "the run is queued: the message joins its prompt",
+				"queue_pending":     "the run is in progress: the message follows when the execution ends",
+				"handoff_execution": "the run had ended: it continues with the message",
 			}[answer.Outcome]
 			if said == "" {
 				said = clean(answer.Outcome)
@@ -64,7 +64,7 @@ func runCancel(s Streams, c *Client) *cobra.Command {
 			if r.State == "CANCELLED" {
 				fmt.Fprintf(s.Out, "run %s is cancelled\n", id)
 			} else {
-				fmt.Fprintf(s.Out, "run %s is asked to stop (it is %s)\n", id, r.State)
+				fmt.Fprintf(s.Out, "run %s was asked to stop (it is %s)\n", id, r.State)
 			}
 
 			return nil

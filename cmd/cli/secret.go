@@ -86,11 +86,11 @@ Webhooks it is a signing secret that starts with whsec_.`,
 				out = s.Err // the value alone is on standard output
 			}
 
-			fmt.Fprintf(out, "secret %s is at version %d\n", args[0], secret.Version)
+			fmt.Fprintf(out, "secret %s has version %d\n", args[0], secret.Version)
 			if len(secret.Webhooks) > 0 {
 				fmt.Fprintf(
 					out,
-					"%d webhook(s) go on with the value that was applied: pick up the new one with millwright sync\n",
+					"%d webhook(s) use the old value until the next apply: run millwright sync\n",
 					len(secret.Webhooks),
 				)
 			}
@@ -109,10 +109,20 @@ Webhooks it is a signing secret that starts with whsec_.`,
 	}
 
 	cmd.Flags().
-		BoolVar(&pending, "pending", false, "create the secret without a value; its webhook answers 401 until it has one")
+		BoolVar(
+			&pending,
+			"pending",
+			false,
+			"create the secret without a value; its webhook answers 401 until it has one",
+		)
 	cmd.Flags().BoolVar(&generate, "generate", false, "generate the value, and print it once")
 	cmd.Flags().
-		StringVar(&scheme, "scheme", "", "with --generate: the signature `SCHEME` that uses the value (default that of the applied webhook)")
+		StringVar(
+			&scheme,
+			"scheme",
+			"",
+			"with --generate: the signature `SCHEME` that uses the value (default that of the applied webhook)",
+		)
 	cmd.MarkFlagsMutuallyExclusive("pending", "generate")
 	cmd.MarkFlagsMutuallyExclusive("pending", "scheme")
 	return cmd

@@ -87,7 +87,12 @@ directory, and fetches newer commits to see whether they contain it.`,
 	f := cmd.Flags()
 	f.BoolVar(&wait, "wait", false, "wait until each factory, or --revision, is applied or refused")
 	f.BoolVarP(&watch, "watch", "w", false, "continue, and print each change")
-	f.StringVar(&revision, "revision", "", "check this `REVISION`: a commit, sha256:… of a directory, or r12 of a managed factory")
+	f.StringVar(
+		&revision,
+		"revision",
+		"",
+		"check this `REVISION`: a commit, sha256:… of a directory, or r12 of a managed factory",
+	)
 	f.DurationVar(&timeout, "timeout", 5*time.Minute, "with --wait: give up after this `DURATION`, with status 3")
 	return cmd
 }

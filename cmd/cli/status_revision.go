@@ -191,9 +191,10 @@ func (l *lookout) older(ctx context.Context, commit string) bool {
 		return false
 	}
 
+	made, known := l.history.Made(ctx, l.history.resolved)
 	for _, a := range l.attempts {
-		if made, known := l.history.Made(ctx, l.history.resolved); a.Revision == commit && a.CommittedAt != nil && known {
-			return a.CommittedAt.Before(made)
+		if a.Revision == commit && a.CommittedAt != nil {
+			return known && a.CommittedAt.Before(made)
 		}
 	}
 

@@ -75,7 +75,12 @@ one that was refused last. If the source has a newer one, nothing is applied (st
 	addClientFlags(cmd, &c, true)
 	cmd.Flags().BoolVar(&prune, "allow-prune", false, "allow this apply to delete all or most webhooks")
 	cmd.Flags().
-		BoolVar(&rename, "allow-rename", false, "allow this apply to replace a webhook by one with another name and a new URL")
+		BoolVar(
+			&rename,
+			"allow-rename",
+			false,
+			"allow this apply to replace a webhook by one with another name and a new URL",
+		)
 	cmd.Flags().StringVar(&revision, "revision", "", "apply this `REVISION`, and no other")
 	cmd.Flags().BoolVar(&wait, "wait", true, "wait until applied or refused, as it always does")
 	return cmd

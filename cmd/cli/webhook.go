@@ -42,12 +42,23 @@ func newWebhook(s Streams) *cobra.Command {
 	return cmd
 }
 
+// deliveryOutcomes are what may become of a delivery.
+var deliveryOutcomes = []string{
+	"accepted",
+	"duplicate",
+	"handshake",
+	"rejected_auth",
+	"rejected_invalid_json",
+	"rejected_too_large",
+}
+
 // webhookItem is what the program shows of a webhook.
 type webhookItem struct {
 	webhookRef
 	SecretName       string `json:"secret_name"`
 	SecretVersion    int64  `json:"secret_version"`
 	SecretStale      bool   `json:"secret_stale"`
+	SecretPending    bool   `json:"secret_pending"`
 	DeliveryIDHeader string `json:"delivery_id_header"`
 	Enabled          bool
 	CreatedAt        string  `json:"created_at"`
@@ -159,7 +170,7 @@ func webhookShow(s Streams, c *Client) *cobra.Command {
 					}
 				}
 
-				for _, outcome := range []string{"accepted", "duplicate", "handshake", "rejected_auth", "rejected_invalid_json", "rejected_too_large"} {
+				for _, outcome := range deliveryOutcomes {
 					if n := w.Counts[outcome]; n > 0 {
 						fmt.Fprintf(s.Out, "%-10s %d %s\n", "", n, strings.ReplaceAll(outcome, "_", " "))
 					}
@@ -187,7 +198,8 @@ type schemeItem struct {
 
 func schemeItemOf(sch *signature.Scheme) schemeItem {
 	item := schemeItem{
-		Name: sch.Name(), Aliases: append([]string{}, sch.Aliases()...), SignedIn: []string{}, DeliveryHeaders: []string{},
+		Name: sch.Name(), Aliases: append([]string{}, sch.Aliases()...),
+		SignedIn: []string{}, DeliveryHeaders: []string{},
 		Handshake: sch.HasHandshake(), Confidence: sch.Confidence(), Doc: sch.Doc(),
 	}
 	add := func(names *[]string, name string) {

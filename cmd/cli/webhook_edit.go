@@ -17,7 +17,12 @@ func (w *webhookFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&w.authMode, "auth-mode", "", "senders authenticate by `token|url_token|signature`")
 	f.StringVar(&w.scheme, "scheme", "", "senders sign by the `SCHEME` of a provider")
-	f.StringVar(&w.secretName, "secret-name", "", "the `SECRET` with the credential, generated if it does not exist")
+	f.StringVar(
+		&w.secretName,
+		"secret-name",
+		"",
+		"the `SECRET` with the credential, generated if it does not exist",
+	)
 	f.StringVar(&w.deliveryID, "delivery-id-header", "", "the `HEADER` that has the sender's ID of the event")
 	f.BoolVar(&w.enabled, "enabled", true, "take deliveries; --enabled=false: answer 404")
 	f.BoolVar(&w.handshake, "handshake", false, "answer the provider's handshake")
@@ -85,7 +90,12 @@ no such line if the secret exists, or if the provider issues it.`,
 	}
 
 	w.add(cmd)
-	cmd.Flags().StringVar(&secretFile, "secret-file", "", "`FILE` with the signing secret that the provider issued")
+	cmd.Flags().StringVar(
+		&secretFile,
+		"secret-file",
+		"",
+		"`FILE` with the signing secret that the provider issued",
+	)
 	return cmd
 }
 
@@ -103,8 +113,7 @@ func addSecret(in map[string]any, file string) error {
 func printNewSecret(s Streams, c *Client, body []byte) error {
 	var w struct {
 		webhookItem
-		Secret  string
-		Pending bool `json:"secret_pending"`
+		Secret string
 	}
 	if err := c.Decode(body, &w); err != nil {
 		return err
@@ -115,10 +124,11 @@ func printNewSecret(s Streams, c *Client, body []byte) error {
 	case w.Secret != "":
 		fmt.Fprintf(s.Err, "the secret %s, shown once:\n", clean(w.SecretName))
 		fmt.Fprintln(s.Out, w.Secret)
-	case w.Pending:
+	case w.SecretPending:
 		fmt.Fprintf(
 			s.Err,
-			"every request is refused with 401 until the secret has a value: millwright webhook rotate %s --secret-file FILE\n",
+			"every request gets 401 until the secret has a value: "+
+				"millwright webhook rotate %s --secret-file FILE\n",
 			clean(w.Name),
 		)
 	}
@@ -196,7 +206,12 @@ the server generated it. The secret is shown once.`,
 		},
 	}
 
-	cmd.Flags().StringVar(&secretFile, "secret-file", "", "`FILE` with the new signing secret that the provider issued")
+	cmd.Flags().StringVar(
+		&secretFile,
+		"secret-file",
+		"",
+		"`FILE` with the new signing secret that the provider issued",
+	)
 	cmd.Flags().BoolVar(&shared, "shared", false, "rotate although other webhooks use the secret too")
 	return cmd
 }
@@ -227,7 +242,12 @@ func webhookDelete(s Streams, c *Client) *cobra.Command {
 		},
 	}
 
-	cmd.Flags().BoolVar(&withSecret, "delete-secret", false, "delete its secret too, unless something else uses it")
+	cmd.Flags().BoolVar(
+		&withSecret,
+		"delete-secret",
+		false,
+		"delete its secret too, unless something else uses it",
+	)
 	ask.add(cmd)
 	return cmd
 }

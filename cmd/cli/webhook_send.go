@@ -149,9 +149,12 @@ func secretFrom(file string) ([]byte, error) {
 
 // deliver sends req and prints the answer. Any status but 202 is exit status 1.
 func deliver(w io.Writer, req *http.Request) error {
-	resp, err := (&http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(
-		req,
-	)
+	client := http.Client{
+		Timeout:       30 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+
+	resp, err := client.Do(req)
 	if err != nil {
 		var u *url.Error
 		if errors.As(err, &u) {

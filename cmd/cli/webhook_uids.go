@@ -119,7 +119,7 @@ func rewriteUIDs(s Streams, p plan.Plan, tree root, loaded *schema.Result, note 
 	}
 
 	if changed > 0 && !write {
-		fmt.Fprintln(s.Err, "nothing was written: run it again with --write")
+		fmt.Fprintln(s.Err, "nothing was written: run the command again with --write")
 	}
 	if failed {
 		return &Exit{ExitProblem, nil}
