@@ -115,9 +115,9 @@ func FromState(err error) error {
 	case errors.As(err, &e):
 		return e
 	case errors.Is(err, state.ErrNotFound):
-		return Problem("resource_not_found", "%s does not exist", withoutSuffix(err, state.ErrNotFound))
+		return Problem("resource_not_found", "%s does not exist", state.Detail(err))
 	case errors.Is(err, state.ErrConflict):
-		return Problem("conflict", "%s", withoutSuffix(err, state.ErrConflict))
+		return Problem("conflict", "%s", state.Detail(err))
 	case errors.Is(err, state.ErrMoved):
 		return Problem("conflict", "the definition changed meanwhile: try again").WaitingHelps()
 	case errors.Is(err, state.ErrUnavailable):
@@ -132,10 +132,6 @@ func FromState(err error) error {
 func IsNotFound(err error) bool {
 	var e *Error
 	return errors.Is(err, state.ErrNotFound) || errors.As(err, &e) && e.Code == "resource_not_found"
-}
-
-func withoutSuffix(err, suffix error) string {
-	return strings.TrimSuffix(err.Error(), ": "+suffix.Error())
 }
 
 // Error makes Error an error.

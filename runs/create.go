@@ -219,11 +219,7 @@ func (s *service) save(
 	}
 
 	if errors.Is(err, state.ErrNotFound) { // names the request, and is not part of its content
-		return r, api.Problem(
-			"invalid_request",
-			"%s",
-			strings.TrimSuffix(err.Error(), ": "+state.ErrNotFound.Error())+" does not exist",
-		)
+		return r, api.Problem("invalid_request", "%s does not exist", state.Detail(err))
 	}
 
 	return r, err

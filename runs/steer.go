@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -141,8 +140,7 @@ func (s *service) followup(ctx context.Context, in *followupInput) (RunFollowupR
 		idempotency(ctx, in.IdempotencyKey, append([]byte(id+"\n"), in.RawBody...)),
 	)
 	if errors.Is(err, state.ErrFull) { // they are sent when the execution ends
-		return RunFollowupResponse{}, api.Problem("conflict", "%s", strings.TrimSuffix(err.Error(), ": "+state.ErrFull.Error())).
-			WaitingHelps()
+		return RunFollowupResponse{}, api.Problem("conflict", "%s", state.Detail(err)).WaitingHelps()
 	}
 
 	return RunFollowupResponse{uid, outcome}, err
@@ -159,11 +157,7 @@ func (s *service) cancel(ctx context.Context, in *RunPath) (string, error) {
 
 	r, err := s.Store.RequestCancel(ctx, id)
 	if errors.Is(err, state.ErrConflict) {
-		return "", api.Problem(
-			"invalid_request",
-			"%s",
-			strings.TrimSuffix(err.Error(), ": "+state.ErrConflict.Error()),
-		)
+		return "", api.Problem("invalid_request", "%s", state.Detail(err))
 	}
 
 	if err != nil {

@@ -259,7 +259,7 @@ func (s *Store) current(ctx context.Context, tx db.Reader, factoryUID string) (C
 		err,
 		sql.ErrNoRows,
 	) {
-		return c, fmt.Errorf("factory %q: %w", factoryUID, ErrNotFound)
+		return c, refuse(ErrNotFound, "factory %q", factoryUID)
 	} else if err != nil {
 		return c, err
 	}
@@ -305,12 +305,13 @@ func (s *Store) current(ctx context.Context, tx db.Reader, factoryUID string) (C
 	return c, err
 }
 
+const ordinalsSQL = `SELECT first_name, count(*)
+FROM webhooks
+WHERE factory_uid = $1
+GROUP BY first_name`
+
 func ordinals(ctx context.Context, tx db.Reader, factoryUID string, into map[string]int) error {
-	rows, err := tx.Query(
-		ctx,
-		`SELECT first_name, count(*) FROM webhooks WHERE factory_uid = $1 GROUP BY first_name`,
-		factoryUID,
-	)
+	rows, err := tx.Query(ctx, ordinalsSQL, factoryUID)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -23,16 +22,17 @@ type AgentDefinition struct {
 	Skills     []schema.Skill                 // those of the tree that the agent may use
 }
 
+const agentSQL = `SELECT factory_uid, name
+FROM resources
+WHERE uid = $1 AND kind = 'agent' AND deleted_at IS NULL`
+
 // Agent returns the applied agent with this UID. ErrNotFound when there is none.
 func (s *Store) Agent(ctx context.Context, uid string) (AgentDefinition, error) {
 	return s.agent(
 		ctx,
-		fmt.Errorf("agent %q: %w", uid, ErrNotFound),
+		refuse(ErrNotFound, "agent %q", uid),
 		func(tx db.Reader) (factoryUID string, run schema.Automation, err error) {
-			err = tx.QueryRow(ctx, `
-			SELECT factory_uid, name
-			FROM resources
-			WHERE uid = $1 AND kind = 'agent' AND deleted_at IS NULL`, uid).Scan(&factoryUID, &run.Agent)
+			err = tx.QueryRow(ctx, agentSQL, uid).Scan(&factoryUID, &run.Agent)
 			return factoryUID, run, err
 		},
 	)
@@ -43,12 +43,16 @@ func (s *Store) Agent(ctx context.Context, uid string) (AgentDefinition, error) 
 func (s *Store) Foreman(ctx context.Context, factoryUID string) (AgentDefinition, error) {
 	return s.agent(
 		ctx,
-		fmt.Errorf("factory %q: %w", factoryUID, ErrNotFound),
+		refuse(ErrNotFound, "factory %q", factoryUID),
 		func(db.Reader) (string, schema.Automation, error) {
 			return factoryUID, schema.Automation{}, nil
 		},
 	)
 }
+
+const factorySpecSQL = `SELECT spec, generation
+FROM factories
+WHERE uid = $1 AND detached = 0`
 
 // agent reads what the definition of an attached factory says about the runs that find describes: those of
 // an automation, or of the agent that it names; without a name those of the foreman.
@@ -63,10 +67,7 @@ func (s *Store) agent(
 		var generation int64
 		factoryUID, run, err := find(tx.Reader)
 		if err == nil {
-			err = tx.QueryRow(ctx, `
-				SELECT spec, generation
-				FROM factories
-				WHERE uid = $1 AND detached = 0`, factoryUID).Scan(&spec, &generation)
+			err = tx.QueryRow(ctx, factorySpecSQL, factoryUID).Scan(&spec, &generation)
 		}
 
 		if errors.Is(err, sql.ErrNoRows) {
@@ -111,14 +112,18 @@ func (s *Store) agent(
 	return d, err
 }
 
+const runnerSQL = `SELECT spec
+FROM resources
+WHERE factory_uid = $1 AND kind = 'runner' AND name = $2 AND deleted_at IS NULL`
+
 // Runner returns the applied runner of a factory with this name. ErrNotFound when there is none.
 func (s *Store) Runner(ctx context.Context, factoryUID, name string) (schema.Runner, error) {
 	var r schema.Runner
 	var spec string
-	err := s.db.QueryRow(ctx, `SELECT spec FROM resources WHERE factory_uid = $1 AND kind = 'runner' AND name = $2 AND deleted_at IS NULL`, factoryUID, name).
+	err := s.db.QueryRow(ctx, runnerSQL, factoryUID, name).
 		Scan(&spec)
 	if errors.Is(err, sql.ErrNoRows) {
-		return r, fmt.Errorf("runner %q: %w", name, ErrNotFound)
+		return r, refuse(ErrNotFound, "runner %q", name)
 	}
 	if err != nil {
 		return r, err
@@ -183,22 +188,23 @@ func (s *Store) UngrantedReferences(ctx context.Context, r Run, servers json.Raw
 func (s *Store) DefinitionOf(ctx context.Context, r Run) (AgentDefinition, error) {
 	switch {
 	case r.AutomationUID != "":
-		return s.definitionFor(ctx, fmt.Errorf("automation %q: %w", r.AutomationUID, ErrNotFound), r.AutomationUID)
+		return s.definitionFor(ctx, refuse(ErrNotFound, "automation %q", r.AutomationUID), r.AutomationUID)
 	case r.AgentUID != "":
 		return s.Agent(ctx, r.AgentUID)
 	case r.FactoryUID != "":
 		return s.Foreman(ctx, r.FactoryUID)
 	}
-	return AgentDefinition{}, fmt.Errorf("definition of run %s: %w", r.ID, ErrNotFound)
+	return AgentDefinition{}, refuse(ErrNotFound, "definition of run %s", r.ID)
 }
+
+const automationSQL = `SELECT factory_uid, spec
+FROM resources
+WHERE uid = $1 AND kind = 'automation' AND deleted_at IS NULL`
 
 func (s *Store) definitionFor(ctx context.Context, missing error, automationUID string) (AgentDefinition, error) {
 	return s.agent(ctx, missing, func(tx db.Reader) (factoryUID string, automation schema.Automation, err error) {
 		var spec string
-		err = tx.QueryRow(ctx, `
-			SELECT factory_uid, spec
-			FROM resources
-			WHERE uid = $1 AND kind = 'automation' AND deleted_at IS NULL`, automationUID).Scan(&factoryUID, &spec)
+		err = tx.QueryRow(ctx, automationSQL, automationUID).Scan(&factoryUID, &spec)
 		if err == nil {
 			err = json.Unmarshal([]byte(spec), &automation)
 		}

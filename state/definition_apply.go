@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -184,29 +183,45 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 	return s.announce(ctx, generation)
 }
 
-const deleteWebhookSQL = `
-	UPDATE webhooks
-	SET deleted_at = $1,
-		updated_at = $1,
-		restorable_until = $3,
-		secret_name = NULL,
-		secret_version = NULL
-	WHERE uid = $2 AND deleted_at IS NULL`
+const setFactorySpecSQL = `UPDATE factories
+SET spec = $1, updated_at = $2
+WHERE uid = $3`
+
+const deleteWebhookSQL = `UPDATE webhooks
+SET
+	deleted_at = $1,
+	updated_at = $1,
+	restorable_until = $3,
+	secret_name = NULL,
+	secret_version = NULL
+WHERE uid = $2 AND deleted_at IS NULL`
 
 // writeWebhookSQL makes a webhook, changes it, or brings it back.
-const writeWebhookSQL = `
-	INSERT INTO webhooks (
-		uid, factory_uid, name, first_name, ordinal, spec, secret_name, secret_version, created_at, updated_at
-	)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
-	ON CONFLICT (uid) DO UPDATE
-	SET name = excluded.name,
-		spec = excluded.spec,
-		secret_name = excluded.secret_name,
-		secret_version = excluded.secret_version,
-		updated_at = excluded.updated_at,
-		deleted_at = NULL,
-		restorable_until = NULL`
+const writeWebhookSQL = `INSERT INTO webhooks (
+	uid, factory_uid, name, first_name, ordinal, spec, secret_name, secret_version, created_at, updated_at
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
+ON CONFLICT (uid) DO UPDATE SET
+	name = excluded.name,
+	spec = excluded.spec,
+	secret_name = excluded.secret_name,
+	secret_version = excluded.secret_version,
+	updated_at = excluded.updated_at,
+	deleted_at = NULL,
+	restorable_until = NULL`
+
+const deleteResourceSQL = `UPDATE resources
+SET deleted_at = $1, updated_at = $1, base = $3
+WHERE uid = $2 AND deleted_at IS NULL`
+
+const upsertResourceSQL = `INSERT INTO resources (
+	uid, factory_uid, kind, name, spec, base, created_at, updated_at
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
+ON CONFLICT (uid) DO UPDATE SET
+	spec = excluded.spec,
+	base = excluded.base,
+	updated_at = excluded.updated_at`
 
 func (s *Store) change(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) error {
 	if a.FileChanged {
@@ -214,7 +229,7 @@ func (s *Store) change(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) e
 		if err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `UPDATE factories SET spec = $1, updated_at = $2 WHERE uid = $3`, string(file), now, a.FactoryUID); err != nil {
+		if _, err := tx.Exec(ctx, setFactorySpecSQL, string(file), now, a.FactoryUID); err != nil {
 			return err
 		}
 	}
@@ -236,26 +251,15 @@ func (s *Store) change(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) e
 			return err
 		}
 
-		_, err = tx.Exec(
-			ctx,
-			writeWebhookSQL,
-			w.UID,
-			a.FactoryUID,
-			w.Spec.Name,
-			cmp.Or(w.FirstName, w.Spec.Name),
-			w.Ordinal,
-			string(spec),
-			w.Spec.SecretName,
-			w.SecretVersion,
-			now,
-		)
+		_, err = tx.Exec(ctx, writeWebhookSQL, w.UID, a.FactoryUID, w.Spec.Name,
+			cmp.Or(w.FirstName, w.Spec.Name), w.Ordinal, string(spec), w.Spec.SecretName, w.SecretVersion, now)
 		if err != nil {
 			return err
 		}
 	}
 
 	for _, uid := range a.DeleteResources {
-		if err := tx.ExecOne(ctx, `UPDATE resources SET deleted_at = $1, updated_at = $1, base = $3 WHERE uid = $2 AND deleted_at IS NULL`, now, uid, a.Base); err != nil {
+		if err := tx.ExecOne(ctx, deleteResourceSQL, now, uid, a.Base); err != nil {
 			return orMoved(err)
 		}
 	}
@@ -270,8 +274,7 @@ func (s *Store) change(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) e
 		if uid == "" {
 			uid = NewID(resourcePrefix[r.Kind])
 		}
-		if _, err := tx.Exec(ctx, `INSERT INTO resources (uid, factory_uid, kind, name, spec, base, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
-			ON CONFLICT (uid) DO UPDATE SET spec = excluded.spec, base = excluded.base, updated_at = excluded.updated_at`, uid, a.FactoryUID, r.Kind, r.Name, string(spec), a.Base, now); err != nil {
+		if _, err := tx.Exec(ctx, upsertResourceSQL, uid, a.FactoryUID, r.Kind, r.Name, string(spec), a.Base, now); err != nil {
 			return err
 		}
 	}
@@ -307,6 +310,37 @@ func (s *Store) Refuse(ctx context.Context, a Attempt) error {
 	return nil
 }
 
+const recordStatusSQL = `UPDATE factories
+SET
+	sync_since = CASE WHEN sync_state = $1 THEN sync_since ELSE $2 END,
+	sync_state = $1,
+	last_attempted_at = $2,
+	problems = $3,
+	message = $4
+WHERE uid = $5`
+
+const recordAttemptedSQL = `UPDATE factories
+SET attempted_revision = $1
+WHERE uid = $2`
+
+const recordAppliedSQL = `UPDATE factories
+SET applied_revision = $1, last_applied_at = $2
+WHERE uid = $3`
+
+const insertAttemptSQL = `INSERT INTO syncs (
+	factory_uid, started_at, finished_at, revision, outcome, counts, problems, message, changes, source
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT source FROM factories WHERE uid = $1))`
+
+const expireAttemptsSQL = `DELETE FROM syncs
+WHERE factory_uid = $1 AND id <= (
+	SELECT id
+	FROM syncs
+	WHERE factory_uid = $1
+	ORDER BY id DESC
+	LIMIT 1 OFFSET $2
+)`
+
 // record writes an attempt to the factory's status and history.
 func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 	revision, err := json.Marshal(a.Revision)
@@ -330,20 +364,19 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 	a.Message = db.Text(a.Message)
 	at := db.Micros(a.Finished)
 	state := map[Outcome]SyncState{OutcomeApplied: SyncApplied, OutcomeUnchanged: SyncApplied, OutcomeRefused: SyncRefused, OutcomeFailed: SyncFailed}[a.Outcome]
-	if _, err := tx.Exec(ctx, `UPDATE factories SET sync_since = CASE WHEN sync_state = $1 THEN sync_since ELSE $2 END,
-		sync_state = $1, last_attempted_at = $2, problems = $3, message = $4 WHERE uid = $5`,
+	if _, err := tx.Exec(ctx, recordStatusSQL,
 		string(state), at, string(problems), a.Message, a.FactoryUID); err != nil {
 		return err
 	}
 
 	if a.Revision.ID != "" {
-		if _, err := tx.Exec(ctx, `UPDATE factories SET attempted_revision = $1 WHERE uid = $2`, string(revision), a.FactoryUID); err != nil {
+		if _, err := tx.Exec(ctx, recordAttemptedSQL, string(revision), a.FactoryUID); err != nil {
 			return err
 		}
 	}
 
 	if state == SyncApplied {
-		if _, err := tx.Exec(ctx, `UPDATE factories SET applied_revision = $1, last_applied_at = $2 WHERE uid = $3`, string(revision), at, a.FactoryUID); err != nil {
+		if _, err := tx.Exec(ctx, recordAppliedSQL, string(revision), at, a.FactoryUID); err != nil {
 			return err
 		}
 	}
@@ -352,11 +385,7 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 		a.Changes = json.RawMessage("[]")
 	}
 
-	const insert = `
-		INSERT INTO syncs (
-			factory_uid, started_at, finished_at, revision, outcome, counts, problems, message, changes, source
-		)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT source FROM factories WHERE uid = $1))`
+	const insert = insertAttemptSQL
 	if _, err := tx.Exec(
 		ctx,
 		insert,
@@ -373,10 +402,16 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 		return err
 	}
 
-	_, err = tx.Exec(ctx, `DELETE FROM syncs WHERE factory_uid = $1 AND id <= (
-		SELECT id FROM syncs WHERE factory_uid = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)`, a.FactoryUID, historyKept)
+	_, err = tx.Exec(ctx, expireAttemptsSQL, a.FactoryUID, historyKept)
 	return err
 }
+
+const attemptsSQL = `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source, '[]'
+FROM syncs
+WHERE factory_uid = $1
+	AND id < $2
+ORDER BY id DESC
+LIMIT $3`
 
 // Attempts returns a factory's attempts to apply, newest first, those before the given ID if it is not 0.
 func (s *Store) Attempts(ctx context.Context, factoryUID string, before int64, limit int) ([]Attempt, error) {
@@ -384,27 +419,20 @@ func (s *Store) Attempts(ctx context.Context, factoryUID string, before int64, l
 		before = 1 << 62
 	}
 
-	const list = `
-		SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source, '[]'
-		FROM syncs
-		WHERE factory_uid = $1 AND id < $2
-		ORDER BY id DESC
-		LIMIT $3`
+	const list = attemptsSQL
 	scan := func(row db.Row) (Attempt, error) { return scanAttempt(factoryUID, row) }
 	return db.All(ctx, s.db.Reader, scan, list, factoryUID, before, limit)
 }
 
+const attemptSQL = `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source, changes
+FROM syncs
+WHERE factory_uid = $1 AND id = $2`
+
 // Attempt returns one attempt to apply, with its changes. ErrNotFound when it is not among those kept.
 func (s *Store) Attempt(ctx context.Context, factoryUID string, id int64) (Attempt, error) {
-	const one = `
-		SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source, changes
-		FROM syncs
-		WHERE factory_uid = $1 AND id = $2`
+	const one = attemptSQL
 	a, err := scanAttempt(factoryUID, s.db.QueryRow(ctx, one, factoryUID, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return a, fmt.Errorf("attempt %d of factory %s: %w", id, factoryUID, ErrNotFound)
-	}
-	return a, err
+	return a, orNotFound(err, "attempt %d of factory %s", id, factoryUID)
 }
 
 func scanAttempt(factoryUID string, row db.Row) (Attempt, error) {
@@ -425,4 +453,11 @@ func scanAttempt(factoryUID string, row db.Row) (Attempt, error) {
 		json.Unmarshal([]byte(problems), &a.Problems),
 		json.Unmarshal([]byte(source), &a.Source),
 	)
+}
+
+var resourcePrefix = map[string]string{
+	"automation": PrefixAutomation,
+	"agent":      PrefixAgent,
+	"runner":     PrefixRunner,
+	"skill":      PrefixSkill,
 }

@@ -125,23 +125,22 @@ func (s *Store) ManagedCurrent(
 	return c, head, files, err
 }
 
+const revisionSQL = `SELECT ` + revisionColumns + `
+FROM file_revisions
+WHERE factory_uid = $1 AND number = $2`
+
 // ManagedRevision returns one of the revisions that the server holds. ErrNotFound when it does not, or no
 // longer.
 func (s *Store) ManagedRevision(ctx context.Context, factoryUID string, number int64) (ManagedRevision, error) {
-	h, err := scanManaged(
-		s.db.QueryRow(
-			ctx,
-			`SELECT `+revisionColumns+` FROM file_revisions WHERE factory_uid = $1 AND number = $2`,
-			factoryUID,
-			number,
-		),
-	)
-	if errors.Is(err, sql.ErrNoRows) {
-		return h, fmt.Errorf("revision %s: %w", ManagedID(number), ErrNotFound)
-	}
-
-	return h, err
+	h, err := scanManaged(s.db.QueryRow(ctx, revisionSQL, factoryUID, number))
+	return h, orNotFound(err, "revision %s", ManagedID(number))
 }
+
+const revisionsSQL = `SELECT ` + revisionColumns + `
+FROM file_revisions
+WHERE factory_uid = $1 AND number < $2
+ORDER BY number DESC
+LIMIT $3`
 
 // ManagedRevisions returns the revisions that the server holds of a factory's definition, newest first, those
 // before the given number if it is not 0.
@@ -155,10 +154,7 @@ func (s *Store) ManagedRevisions(
 		before = 1 << 62
 	}
 
-	all, err := db.All(ctx, s.db.Reader, scanManaged, `SELECT `+revisionColumns+` FROM file_revisions WHERE factory_uid = $1 AND number < $2 ORDER BY number DESC LIMIT $3`,
-		factoryUID,
-		before,
-		limit)
+	all, err := db.All(ctx, s.db.Reader, scanManaged, revisionsSQL, factoryUID, before, limit)
 	return all, err
 }
 
@@ -176,13 +172,17 @@ func (s *Store) ManagedFiles(ctx context.Context, factoryUID string, number int6
 	return files, err
 }
 
+const revisionFilesSQL = `SELECT path, content
+FROM revision_files
+WHERE factory_uid = $1 AND since <= $2 AND (until IS NULL OR until > $2)`
+
 func managedFiles(ctx context.Context, tx db.Reader, factoryUID string, number int64) ([]schema.File, error) {
 	files, err := db.All(ctx, tx, func(row db.Row) (f schema.File, err error) {
 		var content []byte
 		err = row.Scan(&f.Path, &content)
 		f.Content = string(content)
 		return f, err
-	}, `SELECT path, content FROM revision_files WHERE factory_uid = $1 AND since <= $2 AND (until IS NULL OR until > $2)`,
+	}, revisionFilesSQL,
 		factoryUID,
 		number)
 
@@ -190,18 +190,18 @@ func managedFiles(ctx context.Context, tx db.Reader, factoryUID string, number i
 	return files, err
 }
 
+const revisionChangesSQL = `SELECT path, since, content
+FROM revision_files
+WHERE factory_uid = $1 AND (since = $2 OR until = $2)
+ORDER BY since`
+
 // ManagedChanges returns what a revision did to the files of the one before it, by path. ErrNotFound when
 // there is no such revision, or no longer.
 func (s *Store) ManagedChanges(ctx context.Context, factoryUID string, number int64) ([]ManagedChange, error) {
 	var all []ManagedChange
 	err := s.managedView(ctx, factoryUID, number, func(tx db.Reader) error {
 		all = nil
-		rows, err := tx.Query(
-			ctx,
-			`SELECT path, since, content FROM revision_files WHERE factory_uid = $1 AND (since = $2 OR until = $2) ORDER BY since`,
-			factoryUID,
-			number,
-		)
+		rows, err := tx.Query(ctx, revisionChangesSQL, factoryUID, number)
 		if err != nil {
 			return err
 		}
@@ -237,22 +237,26 @@ func (s *Store) ManagedChanges(ctx context.Context, factoryUID string, number in
 	return all, err
 }
 
+const revisionExistsSQL = `SELECT 1
+FROM file_revisions
+WHERE factory_uid = $1 AND number = $2`
+
 // managedView runs f in one view that has the revision.
 func (s *Store) managedView(ctx context.Context, factoryUID string, number int64, f func(db.Reader) error) error {
 	err := s.db.View(ctx, func(tx db.View) error {
 		var one int
-		if err := tx.QueryRow(ctx, `SELECT 1 FROM file_revisions WHERE factory_uid = $1 AND number = $2`, factoryUID, number).Scan(&one); err != nil {
+		if err := tx.QueryRow(ctx, revisionExistsSQL, factoryUID, number).Scan(&one); err != nil {
 			return err
 		}
 
 		return f(tx.Reader)
 	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("revision %s: %w", ManagedID(number), ErrNotFound)
-	}
-
-	return err
+	return orNotFound(err, "revision %s", ManagedID(number))
 }
+
+const newestNumberSQL = `SELECT coalesce(max(number), 0)
+FROM file_revisions
+WHERE factory_uid = $1`
 
 // checkNewest makes sure that a revision is the newest one that the server holds, or what edit makes of that.
 func checkNewest(ctx context.Context, tx *db.Tx, factoryUID string, revision Revision, edit *ManagedEdit) error {
@@ -261,7 +265,7 @@ func checkNewest(ctx context.Context, tx *db.Tx, factoryUID string, revision Rev
 	}
 
 	var newest int64
-	if err := tx.QueryRow(ctx, `SELECT coalesce(max(number), 0) FROM file_revisions WHERE factory_uid = $1`, factoryUID).Scan(&newest); err != nil {
+	if err := tx.QueryRow(ctx, newestNumberSQL, factoryUID).Scan(&newest); err != nil {
 		return err
 	}
 
@@ -280,11 +284,18 @@ func checkNewest(ctx context.Context, tx *db.Tx, factoryUID string, revision Rev
 	return nil
 }
 
+const insertRevisionSQL = `INSERT INTO file_revisions (factory_uid, number, tree, author, subject, files, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7)`
+
+const insertFileSQL = `INSERT INTO revision_files (factory_uid, path, since, size, content)
+VALUES ($1, $2, $3, $4, $5)`
+
 // addRevision stores the next revision of a definition.
 func addRevision(ctx context.Context, tx *db.Tx, a ChangeSet, now time.Time) error {
 	number := a.Edit.Base + 1
-	if _, err := tx.Exec(ctx, `INSERT INTO file_revisions (factory_uid, number, tree, author, subject, files, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		a.FactoryUID, number, a.Revision.Tree, db.Text(a.Revision.Author), db.Text(a.Revision.Subject), len(a.Edit.Write)+len(a.Edit.Delete), db.Micros(now)); err != nil {
+	if _, err := tx.Exec(ctx, insertRevisionSQL,
+		a.FactoryUID, number, a.Revision.Tree, db.Text(a.Revision.Author), db.Text(a.Revision.Subject),
+		len(a.Edit.Write)+len(a.Edit.Delete), db.Micros(now)); err != nil {
 		return err
 	}
 
@@ -299,7 +310,7 @@ func addRevision(ctx context.Context, tx *db.Tx, a ChangeSet, now time.Time) err
 		if err != nil && !errors.Is(err, db.ErrNoRow) {
 			return err
 		}
-		if _, err := tx.Exec(ctx, `INSERT INTO revision_files (factory_uid, path, since, size, content) VALUES ($1, $2, $3, $4, $5)`,
+		if _, err := tx.Exec(ctx, insertFileSQL,
 			a.FactoryUID, f.Path, number, len(f.Content), []byte(f.Content)); err != nil {
 			return err
 		}
@@ -322,6 +333,14 @@ WHERE factory_uid = $1 AND until IS NOT NULL
 GROUP BY until
 ORDER BY until DESC`
 
+const expireRevisionsSQL = `DELETE
+FROM file_revisions
+WHERE factory_uid = $1 AND number < $2`
+
+const expireFilesSQL = `DELETE
+FROM revision_files
+WHERE factory_uid = $1 AND until < $2`
+
 // expireRevisions forgets revisions that are too old, or whose files would be too many. What the oldest one that
 // is kept did to the one before can still be told.
 func expireRevisions(ctx context.Context, tx *db.Tx, factoryUID string, newest int64) error {
@@ -340,16 +359,11 @@ func expireRevisions(ctx context.Context, tx *db.Tx, factoryUID string, newest i
 		}
 	}
 
-	if _, err := tx.Exec(ctx, `DELETE FROM file_revisions WHERE factory_uid = $1 AND number < $2`, factoryUID, oldest); err != nil {
+	if _, err := tx.Exec(ctx, expireRevisionsSQL, factoryUID, oldest); err != nil {
 		return err
 	}
 
-	_, err = tx.Exec(
-		ctx,
-		`DELETE FROM revision_files WHERE factory_uid = $1 AND until < $2`,
-		factoryUID,
-		oldest,
-	)
+	_, err = tx.Exec(ctx, expireFilesSQL, factoryUID, oldest)
 
 	return err
 }

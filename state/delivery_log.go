@@ -3,8 +3,6 @@ package state
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -29,8 +27,10 @@ type DeliveryRun struct {
 	AutomationUID string
 }
 
-const deliveryColumns = `d.uid, d.factory_uid, w.uid, d.outcome, d.reason, d.size_bytes, d.size_max, d.received_at, d.identity, d.identity_source,
-	d.sender, d.duplicate_of, d.replay_of, d.event, d.generation, d.count, d.last_at`
+const deliveryColumns = `
+	d.uid, d.factory_uid, w.uid, d.outcome, d.reason, d.size_bytes, d.size_max, d.received_at,
+	d.identity, d.identity_source, d.sender, d.duplicate_of, d.replay_of, d.event, d.generation, d.count,
+	d.last_at`
 
 func scanDelivery(row db.Row) (Delivery, error) {
 	var d Delivery
@@ -105,8 +105,10 @@ func (s *Store) Deliveries(
 
 	// The UIDs are found first, because SQLite takes the index of outcomes only where it has all that is
 	// asked for.
-	query := `SELECT ` + deliveryColumns + ` FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE d.webhook_id = $1 AND d.uid IN
-		(SELECT d.uid FROM deliveries d WHERE d.webhook_id = $1`
+	query := `SELECT ` + deliveryColumns + `
+FROM deliveries d
+JOIN webhooks w ON w.id = d.webhook_id
+WHERE d.webhook_id = $1 AND d.uid IN (SELECT d.uid FROM deliveries d WHERE d.webhook_id = $1`
 	args := []any{webhook}
 	where := func(condition string, arg any) {
 		args = append(args, arg)
@@ -137,23 +139,15 @@ func (s *Store) Deliveries(
 	return all, err
 }
 
+const deliverySQL = `SELECT ` + deliveryColumns + `
+FROM deliveries d
+JOIN webhooks w ON w.id = d.webhook_id
+WHERE w.factory_uid = $1 AND w.uid = $2 AND d.webhook_id = w.id AND d.uid = $3`
+
 // Delivery returns one row of a webhook's log. ErrNotFound when there is none.
 func (s *Store) Delivery(ctx context.Context, factoryUID, webhookUID, uid string) (Delivery, error) {
-	d, err := scanDelivery(
-		s.db.QueryRow(
-			ctx,
-			`SELECT `+deliveryColumns+` FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
-		WHERE w.factory_uid = $1 AND w.uid = $2 AND d.webhook_id = w.id AND d.uid = $3`,
-			factoryUID,
-			webhookUID,
-			uid,
-		),
-	)
-	if errors.Is(err, sql.ErrNoRows) {
-		return d, fmt.Errorf("delivery %q: %w", uid, ErrNotFound)
-	}
-
-	return d, err
+	d, err := scanDelivery(s.db.QueryRow(ctx, deliverySQL, factoryUID, webhookUID, uid))
+	return d, orNotFound(err, "delivery %q", uid)
 }
 
 // Payload returns the body of an accepted delivery, byte for byte. ErrNotFound when it was never kept, or
@@ -215,15 +209,25 @@ func (s *Store) DeliveryCounts(ctx context.Context, factoryUID string) (map[stri
 	return all, err
 }
 
+const webhookIDSQL = `SELECT id
+FROM webhooks
+WHERE factory_uid = $1 AND uid = $2`
+
 func (s *Store) webhookRow(ctx context.Context, factoryUID, webhookUID string) (int64, error) {
 	var id int64
-	err := s.db.QueryRow(ctx, `SELECT id FROM webhooks WHERE factory_uid = $1 AND uid = $2`, factoryUID, webhookUID).
+	err := s.db.QueryRow(ctx, webhookIDSQL, factoryUID, webhookUID).
 		Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, fmt.Errorf("webhook %q: %w", webhookUID, ErrNotFound)
-	}
-	return id, err
+	return id, orNotFound(err, "webhook %q", webhookUID)
 }
+
+const acceptedAfterSQL = `SELECT ` + deliveryColumns + `
+FROM deliveries d
+JOIN webhooks w ON w.id = d.webhook_id
+WHERE d.webhook_id = $1
+	AND d.uid > $2
+	AND d.outcome = 'accepted'
+ORDER BY d.uid
+LIMIT $3`
 
 // AcceptedAfter returns the accepted deliveries of a webhook with UIDs greater than after, in their order,
 // which is that of the time at which they were judged; they are stored in a slightly different one.
@@ -237,23 +241,20 @@ func (s *Store) AcceptedAfter(
 		return nil, err
 	}
 
-	all, err := db.All(ctx, s.db.Reader, scanDelivery, `SELECT `+deliveryColumns+` FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
-		WHERE d.webhook_id = $1 AND d.uid > $2 AND d.outcome = 'accepted' ORDER BY d.uid LIMIT $3`,
-		webhook,
-		after,
-		limit)
+	all, err := db.All(ctx, s.db.Reader, scanDelivery, acceptedAfterSQL, webhook, after, limit)
 	return all, err
 }
+
+const requestSQL = `SELECT headers, body
+FROM payloads
+WHERE delivery_uid = $1 AND factory_uid = $2`
 
 // Request returns the body of an accepted delivery, byte for byte, and the headers that were kept of it, as
 // lines "Name: value" that end in CR LF; nil when none were. ErrNotFound as of Payload.
 func (s *Store) Request(ctx context.Context, factoryUID, deliveryUID string) (headers, body []byte, err error) {
-	err = s.db.QueryRow(ctx, `SELECT headers, body FROM payloads WHERE delivery_uid = $1 AND factory_uid = $2`, deliveryUID, factoryUID).
+	err = s.db.QueryRow(ctx, requestSQL, deliveryUID, factoryUID).
 		Scan(&headers, &body)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil, fmt.Errorf("payload of delivery %q: %w", deliveryUID, ErrNotFound)
-	}
-	return headers, body, err
+	return headers, body, orNotFound(err, "payload of delivery %q", deliveryUID)
 }
 
 // DeliveryTally counts the requests of one outcome that a webhook's log holds, of one span of time.
@@ -263,6 +264,15 @@ type DeliveryTally struct {
 	From       time.Time // where the span begins: a multiple of its length since the Unix epoch
 	Count      int64
 }
+
+const tallyDeliveriesSQL = `SELECT w.uid, d.outcome, d.received_at / $1 AS span, sum(d.count)
+FROM webhooks w
+JOIN deliveries d ON d.webhook_id = w.id
+WHERE (w.factory_uid = $2 OR $2 = '')
+	AND d.uid >= $3
+	AND d.received_at >= $4
+GROUP BY w.uid, d.outcome, span
+ORDER BY span, w.uid, d.outcome`
 
 // DeliveryTallies counts what the logs of a factory's webhooks, or of all factories' if factoryUID is
 // empty, hold since a time, in spans of the given length. Spans and outcomes without a request are left
@@ -278,8 +288,7 @@ func (s *Store) DeliveryTallies(
 		err = row.Scan(&t.WebhookUID, &t.Outcome, &at, &t.Count)
 		t.From = db.Time(at * span.Microseconds())
 		return t, err
-	}, `SELECT w.uid, d.outcome, d.received_at / $1 AS span, sum(d.count) FROM webhooks w JOIN deliveries d ON d.webhook_id = w.id
-		WHERE (w.factory_uid = $2 OR $2 = '') AND d.uid >= $3 AND d.received_at >= $4 GROUP BY w.uid, d.outcome, span ORDER BY span, w.uid, d.outcome`,
+	}, tallyDeliveriesSQL,
 		span.Microseconds(),
 		factoryUID,
 		DeliveryUIDAt(since.Add(-clockSlack)),

@@ -11,6 +11,11 @@ import (
 // expireChunk is how many rows one transaction of a trim deletes, so that deliveries never wait long.
 const expireChunk = 500
 
+const deliveryLogsSQL = `SELECT
+	id, uid, factory_uid, deleted_at IS NOT NULL AND coalesce(restorable_until, 0) <= $1
+FROM webhooks
+ORDER BY id`
+
 // ExpireDeliveries forgets what the delivery logs need not keep, and returns how many rows that were. A row
 // stays while it is among the newest keep rows of its webhook, or among the newest keep accepted ones, or
 // is younger than age; so no flood of rejected requests pushes an accepted delivery out. A payload goes
@@ -19,10 +24,7 @@ const expireChunk = 500
 func (s *Store) ExpireDeliveries(ctx context.Context, keep int, age time.Duration) (int, error) {
 	webhooks, err := db.All(ctx, s.db.Reader, func(row db.Row) (w deliveryLog, err error) {
 		return w, row.Scan(&w.id, &w.uid, &w.factory, &w.deleted)
-	}, `
-		SELECT id, uid, factory_uid, deleted_at IS NOT NULL AND coalesce(restorable_until, 0) <= $1
-		FROM webhooks
-		ORDER BY id`, db.Micros(time.Now()))
+	}, deliveryLogsSQL, db.Micros(time.Now()))
 	if err != nil {
 		return 0, err
 	}
@@ -52,40 +54,57 @@ type deliveryLog struct {
 	deleted      bool // for good
 }
 
+const newestDeliverySQL = `SELECT uid
+FROM deliveries
+WHERE webhook_id = $1
+ORDER BY uid DESC
+LIMIT 1 OFFSET $2`
+
+const anyOldSQL = `SELECT 1
+FROM deliveries
+WHERE webhook_id = $1 AND uid < $2 AND uid < $3
+LIMIT 1`
+
+const newestAcceptedSQL = `SELECT uid
+FROM deliveries
+WHERE webhook_id = $1 AND outcome = 'accepted'
+ORDER BY uid DESC
+LIMIT 1 OFFSET $2`
+
+const oldDeliveriesSQL = `SELECT uid
+FROM deliveries
+WHERE webhook_id = $1
+	AND uid < $2
+	AND uid < $3
+	AND received_at < $4
+	AND (outcome <> 'accepted' OR uid < $5)
+	AND uid > $6
+ORDER BY uid
+LIMIT $7`
+
 func (s *Store) expireLog(ctx context.Context, w deliveryLog, keep int, cutoff time.Time) (int, error) {
 	webhook := w.id
-	newest, err := s.nthNewest(
-		ctx,
-		webhook,
-		keep,
-		`SELECT uid FROM deliveries WHERE webhook_id = $1 ORDER BY uid DESC LIMIT 1 OFFSET $2`,
-	)
+	newest, err := s.nthNewest(ctx, webhook, keep, newestDeliverySQL)
 	if err != nil || newest == "" {
 		return 0, err
 	}
 
 	oldest := DeliveryUIDAt(cutoff.Add(clockSlack))
 	var any int
-	err = s.db.QueryRow(ctx, `SELECT 1 FROM deliveries WHERE webhook_id = $1 AND uid < $2 AND uid < $3 LIMIT 1`, webhook, newest, oldest).
+	err = s.db.QueryRow(ctx, anyOldSQL, webhook, newest, oldest).
 		Scan(&any)
 	if err != nil {
 		return 0, db.NoRows(err)
 	}
 
-	accepted, err := s.nthNewest(
-		ctx,
-		webhook,
-		keep,
-		`SELECT uid FROM deliveries WHERE webhook_id = $1 AND outcome = 'accepted' ORDER BY uid DESC LIMIT 1 OFFSET $2`,
-	)
+	accepted, err := s.nthNewest(ctx, webhook, keep, newestAcceptedSQL)
 	if err != nil {
 		return 0, err
 	}
 
 	total, last := 0, ""
 	for {
-		uids, err := db.All(ctx, s.db.Reader, func(row db.Row) (uid string, err error) { return uid, row.Scan(&uid) }, `SELECT uid FROM deliveries WHERE webhook_id = $1 AND uid < $2 AND uid < $3 AND received_at < $4
-			AND (outcome <> 'accepted' OR uid < $5) AND uid > $6 ORDER BY uid LIMIT $7`,
+		uids, err := db.Strings(ctx, s.db.Reader, oldDeliveriesSQL,
 			webhook,
 			newest,
 			oldest,
@@ -110,7 +129,9 @@ func (s *Store) expireLog(ctx context.Context, w deliveryLog, keep int, cutoff t
 // expireRows deletes rows of a log, all at once or, when one of them keeps it from that, each alone.
 func (s *Store) expireRows(ctx context.Context, w deliveryLog, uids []string) (int, error) {
 	remove := func(uids []string) error {
-		return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error { return deleteDeliveries(ctx, tx, w.id, uids) })
+		return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+			return deleteDeliveries(ctx, tx, w.id, uids)
+		})
 	}
 	err := remove(uids)
 	if err == nil {

@@ -26,11 +26,11 @@ type Source struct {
 
 // Revision is a version of a definition tree.
 type Revision struct {
-	ID      string     `json:"revision"`          // a git commit, sha256:… of the tree's content, or r12 of one that the server holds
+	ID      string     `json:"revision"`          // a git commit, sha256:… of the content, or r12 of a managed one
 	Author  string     `json:"author,omitempty"`  // where the source knows it
 	Subject string     `json:"subject,omitempty"` // first line of the commit message
 	At      *time.Time `json:"at,omitempty"`      // of the commit, UTC
-	Tree    string     `json:"tree,omitempty"`    // names the content alone: two revisions with the same one say the same
+	Tree    string     `json:"tree,omitempty"`    // names the content: the same for the same files
 	Managed bool       `json:"managed,omitempty"` // the server holds the definition itself: see ManagedRevision
 }
 
@@ -79,8 +79,9 @@ type Factory struct {
 	unreadable bool // something of the row
 }
 
-const factoryColumns = `uid, name, generation, source, spec, detached, suspended, sync_state, sync_since, attempted_revision, applied_revision,
-	last_attempted_at, last_applied_at, problems, message, created_at, updated_at`
+const factoryColumns = `
+	uid, name, generation, source, spec, detached, suspended, sync_state, sync_since, attempted_revision,
+	applied_revision, last_attempted_at, last_applied_at, problems, message, created_at, updated_at`
 
 func scanFactory(row db.Row) (Factory, error) {
 	var f Factory
@@ -163,7 +164,8 @@ func (s *Store) configure(ctx context.Context, want []FactorySettings, alone boo
 			return err
 		}
 
-		present, err := db.All(ctx, tx.Reader, scanFactory, `SELECT `+factoryColumns+` FROM factories ORDER BY uid`+s.db.ForUpdate())
+		query := `SELECT ` + factoryColumns + ` FROM factories ORDER BY uid` + s.db.ForUpdate()
+		present, err := db.All(ctx, tx.Reader, scanFactory, query)
 		if err != nil {
 			return err
 		}
@@ -209,6 +211,12 @@ func (s *Store) configure(ctx context.Context, want []FactorySettings, alone boo
 	return all, s.announce(ctx, generation)
 }
 
+const insertFactorySQL = `INSERT INTO factories (
+	uid, name, uid_key, generation, source, sync_since, created_at, updated_at
+)
+VALUES ($1, $2, $3, 0, '{}', $4, $4, $4)
+ON CONFLICT (name) DO NOTHING`
+
 // insertFactories makes those that do not exist yet, in an order that is the same on every replica.
 func (s *Store) insertFactories(ctx context.Context, tx *db.Tx, want []FactorySettings, now time.Time) error {
 	want = slices.SortedFunc(
@@ -219,8 +227,8 @@ func (s *Store) insertFactories(ctx context.Context, tx *db.Tx, want []FactorySe
 		var key [32]byte
 		rand.Read(key[:])
 		uid := NewID(PrefixFactory)
-		if _, err := tx.Exec(ctx, `INSERT INTO factories (uid, name, uid_key, generation, source, sync_since, created_at, updated_at)
-			VALUES ($1, $2, $3, 0, '{}', $4, $4, $4) ON CONFLICT (name) DO NOTHING`, uid, w.Name, s.seal.Seal("factory "+uid, key[:]), db.Micros(now)); err != nil {
+		sealed := s.seal.Seal("factory "+uid, key[:])
+		if _, err := tx.Exec(ctx, insertFactorySQL, uid, w.Name, sealed, db.Micros(now)); err != nil {
 			return err
 		}
 	}
@@ -228,13 +236,21 @@ func (s *Store) insertFactories(ctx context.Context, tx *db.Tx, want []FactorySe
 	return nil
 }
 
+const updateFactorySQL = `UPDATE factories
+SET
+	source = $1,
+	detached = $2,
+	suspended = $3,
+	updated_at = $4
+WHERE uid = $5`
+
 // updateFactory writes what the settings say of a factory and returns its new generation.
 func (s *Store) updateFactory(ctx context.Context, tx *db.Tx, f Factory, now time.Time) (int64, error) {
 	source, err := json.Marshal(f.Source)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := tx.Exec(ctx, `UPDATE factories SET source = $1, detached = $2, suspended = $3, updated_at = $4 WHERE uid = $5`,
+	if _, err := tx.Exec(ctx, updateFactorySQL,
 		string(source), db.Flag(f.Detached), db.Flag(f.Suspended), db.Micros(now), f.UID); err != nil {
 		return 0, err
 	}
@@ -262,20 +278,16 @@ func (s *Store) Factories(ctx context.Context) ([]Factory, error) {
 	return all, rows.Err()
 }
 
+const factorySQL = `SELECT ` + factoryColumns + `
+FROM factories
+WHERE uid = $1 OR name = $1
+ORDER BY CASE WHEN uid = $1 THEN 0 ELSE 1 END
+LIMIT 1`
+
 // Factory returns the factory with this UID or, failing that, this name. ErrNotFound when there is none.
 func (s *Store) Factory(ctx context.Context, uidOrName string) (Factory, error) {
-	f, err := scanFactory(
-		s.db.QueryRow(
-			ctx,
-			`SELECT `+factoryColumns+` FROM factories WHERE uid = $1 OR name = $1 ORDER BY CASE WHEN uid = $1 THEN 0 ELSE 1 END LIMIT 1`,
-			uidOrName,
-		),
-	)
-	if errors.Is(err, sql.ErrNoRows) {
-		return f, fmt.Errorf("factory %q: %w", uidOrName, ErrNotFound)
-	}
-
-	return f, err
+	f, err := scanFactory(s.db.QueryRow(ctx, factorySQL, uidOrName))
+	return f, orNotFound(err, "factory %q", uidOrName)
 }
 
 // Condition is one statement on a factory, as in Kubernetes: whether it holds, why, and since when.

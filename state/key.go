@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"millwright/state/db"
@@ -53,7 +52,8 @@ func scanKey(row db.Row) (Key, error) {
 	return k, err
 }
 
-const insertKeySQL = `INSERT INTO api_keys (uid, name, role, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6)`
+const insertKeySQL = `INSERT INTO api_keys (uid, name, role, hash, created_at, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6)`
 
 // CreateKey makes an API key and returns it with its secret, which is not stored and cannot be had again.
 func (s *Store) CreateKey(ctx context.Context, name string, role Role, expires *time.Time) (Key, string, error) {
@@ -114,7 +114,7 @@ func (s *Store) KeyBySecret(ctx context.Context, secret string) (Key, error) {
 		s.db.QueryRow(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE hash = $1`, HashToken(secret)),
 	)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && !k.Live(time.Now()) {
-		return Key{}, fmt.Errorf("API key: %w", ErrNotFound)
+		return Key{}, refuse(ErrNotFound, "API key")
 	}
 	return k, err
 }
@@ -127,10 +127,7 @@ func (k Key) Live(at time.Time) bool {
 // Key returns the key with this UID, revoked or expired ones included. ErrNotFound when there is none.
 func (s *Store) Key(ctx context.Context, uid string) (Key, error) {
 	k, err := scanKey(s.db.QueryRow(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE uid = $1`, uid))
-	if errors.Is(err, sql.ErrNoRows) {
-		return Key{}, fmt.Errorf("API key %q: %w", uid, ErrNotFound)
-	}
-	return k, err
+	return k, orNotFound(err, "API key %q", uid)
 }
 
 // Keys returns every key, newest first, revoked ones included.
@@ -139,19 +136,14 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 	return all, err
 }
 
+const revokeKeySQL = `UPDATE api_keys
+SET revoked_at = $1
+WHERE uid = $2 AND revoked_at IS NULL`
+
 // RevokeKey ends a key. ErrNotFound when there is none that is not revoked already.
 func (s *Store) RevokeKey(ctx context.Context, uid string) error {
-	err := s.db.ExecOne(
-		ctx,
-		`UPDATE api_keys SET revoked_at = $1 WHERE uid = $2 AND revoked_at IS NULL`,
-		db.Micros(time.Now()),
-		uid,
-	)
-	if errors.Is(err, db.ErrNoRow) {
-		return fmt.Errorf("API key %q: %w", uid, ErrNotFound)
-	}
-
-	return err
+	err := s.db.ExecOne(ctx, revokeKeySQL, db.Micros(time.Now()), uid)
+	return orNotFound(err, "API key %q", uid)
 }
 
 // SessionPrefix begins every session token.
@@ -160,19 +152,31 @@ const SessionPrefix = "mws_"
 // maxSessions is how many sessions of one key are kept, the newest.
 const maxSessions = 100
 
+const expireSessionsSQL = `DELETE FROM sessions
+WHERE expires_at <= $1
+	OR key_uid = $2 AND hash NOT IN (
+		SELECT hash
+		FROM sessions
+		WHERE key_uid = $2
+		ORDER BY created_at DESC
+		LIMIT $3
+	)`
+
+const insertSessionSQL = `INSERT INTO sessions (hash, key_uid, created_at, expires_at)
+VALUES ($1, $2, $3, $4)`
+
 // CreateSession signs a browser in with a key for ttl, and returns a random token, of which only a hash
 // is stored. ErrNotFound when the key does not exist. Of a key with many sessions the oldest end.
 func (s *Store) CreateSession(ctx context.Context, keyUID string, ttl time.Duration) (string, error) {
 	token, now := NewToken(SessionPrefix), time.Now()
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
-		if _, err := tx.Exec(ctx, `DELETE FROM sessions WHERE expires_at <= $1
-			OR key_uid = $2 AND hash NOT IN (SELECT hash FROM sessions WHERE key_uid = $2 ORDER BY created_at DESC LIMIT $3)`, db.Micros(now), keyUID, maxSessions-1); err != nil {
+		if _, err := tx.Exec(ctx, expireSessionsSQL, db.Micros(now), keyUID, maxSessions-1); err != nil {
 			return err
 		}
 
 		_, err := tx.Exec(
 			ctx,
-			`INSERT INTO sessions (hash, key_uid, created_at, expires_at) VALUES ($1, $2, $3, $4)`,
+			insertSessionSQL,
 			HashToken(token),
 			keyUID,
 			db.Micros(now),
@@ -182,22 +186,25 @@ func (s *Store) CreateSession(ctx context.Context, keyUID string, ttl time.Durat
 		return err
 	})
 	if db.IsForeignKey(err) {
-		return "", fmt.Errorf("API key %q: %w", keyUID, ErrNotFound)
+		return "", refuse(ErrNotFound, "API key %q", keyUID)
 	}
 
 	return token, err
 }
 
+const sessionKeySQL = `SELECT k.uid, k.name, k.role, k.created_at, k.expires_at, k.revoked_at
+FROM sessions s
+JOIN api_keys k ON k.uid = s.key_uid
+WHERE s.hash = $1
+	AND s.expires_at > $2`
+
 // SessionKey returns the key that the session of this token was made with. ErrNotFound when there is no
 // such session, it has ended, or its key is revoked or has expired.
 func (s *Store) SessionKey(ctx context.Context, token string) (Key, error) {
 	now := time.Now()
-	k, err := scanKey(
-		s.db.QueryRow(ctx, `SELECT k.uid, k.name, k.role, k.created_at, k.expires_at, k.revoked_at
-		FROM sessions s JOIN api_keys k ON k.uid = s.key_uid WHERE s.hash = $1 AND s.expires_at > $2`, HashToken(token), db.Micros(now)),
-	)
+	k, err := scanKey(s.db.QueryRow(ctx, sessionKeySQL, HashToken(token), db.Micros(now)))
 	if errors.Is(err, sql.ErrNoRows) || err == nil && !k.Live(now) {
-		return Key{}, fmt.Errorf("session: %w", ErrNotFound)
+		return Key{}, refuse(ErrNotFound, "session")
 	}
 	return k, err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"millwright/schema"
+	"millwright/schema/agentconfig"
 	"millwright/state/db"
 )
 
@@ -169,4 +170,33 @@ func (s *Store) RoutingGeneration(ctx context.Context) (int64, error) {
 	var generation int64
 	err := s.db.QueryRow(ctx, routingGenerationSQL).Scan(&generation)
 	return generation, err
+}
+
+func routeAutomation(tree schema.Factory, uids map[string]string, a schema.Automation) (RoutedAutomation, error) {
+	exec, basePrompt, agent := tree.Resolve(a)
+	config, err := agentconfig.FromDefinition(exec, basePrompt, a.Name)
+	if err != nil {
+		return RoutedAutomation{}, err
+	}
+
+	sealed, err := config.Mask()
+	if err != nil {
+		return RoutedAutomation{}, err
+	}
+
+	raw, err := json.Marshal(config)
+	r := RoutedAutomation{
+		UID:     uids[ResourceKey("automation", a.Name)],
+		Spec:    a,
+		Config:  raw,
+		Sealed:  sealed,
+		Model:   config.ModelID,
+		Env:     config.EnvironmentID,
+		Secrets: exec.Secrets,
+	}
+	if agent != "" {
+		r.Agent = uids[ResourceKey("agent", agent)]
+	}
+
+	return r, err
 }

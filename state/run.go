@@ -97,10 +97,12 @@ type Run struct {
 // LastEntry returns the number of the newest of the run's entries; 0 while it has none.
 func (r Run) LastEntry() int64 { return r.nextSeq - 1 }
 
-const runColumns = `id, factory_uid, title, prompt, envelope, state, source, creator_type, creator_uid, creator_name,
-	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, trigger_url, config, secrets, metadata,
-	skills, execution, attempt, next_seq, worker, worker_name, status_message, error_code, cancel_requested_at,
-	created_at, updated_at, queued_at, started_at, finished_at, traceparent, lease_until, usage`
+const runColumns = `
+	id, factory_uid, title, prompt, envelope, state, source, creator_type, creator_uid, creator_name,
+	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid,
+	trigger_url, config, secrets, metadata, skills, execution, attempt, next_seq, worker, worker_name,
+	status_message, error_code, cancel_requested_at, created_at, updated_at, queued_at, started_at, finished_at,
+	traceparent, lease_until, usage`
 
 func scanRun(row db.Row) (Run, error) {
 	var r Run
@@ -201,17 +203,12 @@ func (s *Store) Run(ctx context.Context, id string) (Run, error) {
 }
 
 func noRun(id string, err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("run %q: %w", id, ErrNotFound)
-	}
-	return err
+	return orNotFound(err, "run %q", id)
 }
 
 // lockRun reads a run that the transaction is about to change.
 func (s *Store) lockRun(ctx context.Context, tx *db.Tx, id string) (Run, error) {
-	r, err := scanRun(
-		tx.QueryRow(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`+s.db.ForUpdate(), id),
-	)
+	r, err := scanRun(tx.QueryRow(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`+s.db.ForUpdate(), id))
 	return r, noRun(id, err)
 }
 
@@ -280,17 +277,25 @@ ORDER BY 1, 2`
 	return all, err
 }
 
+const attachmentSQL = `SELECT mime_type, body
+FROM attachments
+WHERE run_id = $1 AND file_name = $2`
+
+const payloadSQL = `SELECT 'application/json', body
+FROM payloads
+WHERE delivery_uid = $1 AND $2 <> ''`
+
 // Attachment returns one file of a run with its body. ErrNotFound when the run has none of this name.
 func (s *Store) Attachment(ctx context.Context, r Run, name string) (Attachment, error) {
 	a := Attachment{Name: name}
-	query, key := `SELECT mime_type, body FROM attachments WHERE run_id = $1 AND file_name = $2`, r.ID
+	query, key := attachmentSQL, r.ID
 	if name == PayloadName && r.DeliveryUID != "" {
-		query, key = `SELECT 'application/json', body FROM payloads WHERE delivery_uid = $1 AND $2 <> ''`, r.DeliveryUID
+		query, key = payloadSQL, r.DeliveryUID
 	}
 
 	err := s.db.QueryRow(ctx, query, key, name).Scan(&a.MimeType, &a.Body)
 	if errors.Is(err, sql.ErrNoRows) {
-		return a, fmt.Errorf("attachment %q of run %s: %w", name, r.ID, ErrNotFound)
+		return a, refuse(ErrNotFound, "attachment %q of run %s", name, r.ID)
 	}
 
 	a.Size = int64(len(a.Body))

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"millwright/state/db"
@@ -308,7 +307,7 @@ func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, hol
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) (err error) {
 		c, err = s.claim(ctx, tx, s.claimOneSQL(), id, Ask{worker, workerName}, hold)
 		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("run %s is not queued: %w", id, ErrConflict)
+			return refuse(ErrConflict, "run %s is not queued", id)
 		}
 
 		return err
@@ -318,7 +317,7 @@ func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, hol
 		if _, end := s.endUnfit(ctx, id, err, `state = 'QUEUED'`); end != nil {
 			return Claim{}, Run{}, errors.Join(err, end)
 		}
-		return Claim{}, Run{}, fmt.Errorf("run %s cannot be executed as it is stored: %w", id, ErrConflict)
+		return Claim{}, Run{}, refuse(ErrConflict, "run %s cannot be executed as it is stored", id)
 	}
 
 	if err != nil {
@@ -335,7 +334,7 @@ const maxWorker = 200
 // claim gives the run that a statement picks by its parameter $6 to a worker.
 func (s *Store) claim(ctx context.Context, tx *db.Tx, query, pick string, a Ask, hold time.Duration) (Claimed, error) {
 	if len(a.Worker) > maxWorker || db.Text(a.Worker) != a.Worker {
-		return Claimed{}, fmt.Errorf("the UID of a worker is text of at most %d bytes: %w", maxWorker, ErrConflict)
+		return Claimed{}, refuse(ErrConflict, "the UID of a worker is text of at most %d bytes", maxWorker)
 	}
 
 	var token [16]byte
@@ -375,121 +374,4 @@ func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
 	err := s.db.QueryRow(ctx, queueSQL).Scan(&q.Queued, &oldest, &q.Held)
 	q.Oldest = db.TimeOrNil(oldest)
 	return q, err
-}
-
-// ReapRuns takes at most limit runs away from workers whose lease ran out before deadline, and returns
-// them as they now are: QUEUED for the next attempt, or for the same one when it had not begun; ERROR after the
-// last; CANCELLED where that was asked. A run that its row keeps from all of that ends as ERROR too or, where even that cannot be, is skipped.
-//
-// deadline is by this machine's clock. None are taken for a while after the database's clock was set.
-func (s *Store) ReapRuns(ctx context.Context, deadline time.Time, limit int) ([]Run, error) {
-	if !s.db.ClockSteady() {
-		return nil, nil
-	}
-	return s.reap(
-		ctx,
-		lost{`claim_hash IS NOT NULL AND lease_until < $1`, db.Micros(deadline.Add(-s.ClockSkew()))},
-		limit,
-	)
-}
-
-// ReapWorker takes every run away from a worker that is known to have ended, as ReapRuns does.
-func (s *Store) ReapWorker(ctx context.Context, worker string) ([]Run, error) {
-	return s.reap(ctx, lost{`claim_hash IS NOT NULL AND worker = $1`, worker}, 1_000_000)
-}
-
-// lost is a condition of runs whose worker is gone, with its argument.
-type lost struct {
-	sql string
-	arg any
-}
-
-// heldRun names a run that a worker holds.
-type heldRun struct {
-	id, factory string
-	until       int64
-}
-
-// reap takes at most limit runs that meet the condition away from their workers. It passes over those that it
-// cannot take, however many they are.
-func (s *Store) reap(ctx context.Context, where lost, limit int) (reaped []Run, err error) {
-	last := heldRun{until: -1 << 62}
-	for len(reaped) < limit {
-		page, err := s.lostRuns(ctx, where, last, limit-len(reaped))
-		if err != nil || len(page) == 0 {
-			return reaped, err
-		}
-
-		for _, h := range page {
-			last = h
-			r, err := s.reapRun(ctx, where, h.id)
-			switch {
-			case errors.Is(err, sql.ErrNoRows): // renewed, finished or reaped meanwhile
-			case ofRow(err):
-				s.Skip(loopReap, h.factory, "run "+h.id, err)
-			case err != nil:
-				return reaped, err
-			default:
-				s.moved(ctx, r)
-				reaped = append(reaped, r)
-			}
-		}
-	}
-
-	return reaped, nil
-}
-
-// lostRuns returns at most limit runs that meet the condition and come after one of them.
-func (s *Store) lostRuns(ctx context.Context, where lost, after heldRun, limit int) ([]heldRun, error) {
-	all, err := db.All(ctx, s.db.Reader, func(row db.Row) (h heldRun, err error) { return h, row.Scan(&h.id, &h.factory, &h.until) }, `SELECT id, factory_uid, lease_until FROM runs
-		WHERE `+where.sql+` AND (lease_until, id) > ($2, $3)
-		ORDER BY lease_until, id LIMIT $4`, where.arg, after.until, after.id, limit)
-	return all, err
-}
-
-// reapRun takes one run away from its worker.
-func (s *Store) reapRun(ctx context.Context, where lost, id string) (r Run, err error) {
-	err = s.commitRun(ctx, id, func(ctx context.Context, tx *db.Tx) (err error) {
-		r, err = scanRun(
-			tx.QueryRow(
-				ctx,
-				`SELECT `+runColumns+` FROM runs WHERE `+where.sql+` AND id = $2`+s.db.ForUpdate(),
-				where.arg,
-				id,
-			),
-		)
-		if err != nil {
-			return err
-		}
-
-		return r.lose(ctx, tx)
-	})
-	if !ofRow(err) || errors.Is(err, sql.ErrNoRows) {
-		return r, err
-	}
-
-	ended, end := s.endUnfit(ctx, id, err, strings.ReplaceAll(where.sql, "$1", "$4"), where.arg)
-	if end != nil {
-		return r, errors.Join(err, end)
-	}
-
-	return ended, nil
-}
-
-// lose moves a locked run on whose worker is gone.
-func (r *Run) lose(ctx context.Context, tx *db.Tx) error {
-	switch {
-	case r.CancelRequested != nil:
-		return r.end(ctx, tx, Result{State: RunCancelled})
-	case r.State == RunClaimed: // it never began: the worker may not even have heard of it
-		return r.again(ctx, tx)
-	case r.Attempt < MaxAttempts:
-		r.Attempt++
-		return r.again(ctx, tx)
-	}
-
-	return r.end(ctx, tx, Result{
-		State: RunError, ErrorCode: "infrastructure_timeout",
-		Message: fmt.Sprintf("the worker stopped answering, in each of %d attempts", MaxAttempts),
-	})
 }

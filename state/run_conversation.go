@@ -110,10 +110,13 @@ func (r *Run) entered(ctx context.Context, tx *db.Tx, at time.Time) error {
 	return r.enter(ctx, tx, r.nextSeq-1, kindState, content, at)
 }
 
+const insertEntrySQL = `INSERT INTO run_entries (run_id, seq, factory_uid, execution, kind, content, at)
+VALUES ($1, $2, $3, $4, $5, $6, $7)`
+
 func (r *Run) enter(ctx context.Context, tx *db.Tx, seq int64, kind string, content []byte, at time.Time) error {
 	_, err := tx.Exec(
 		ctx,
-		`INSERT INTO run_entries (run_id, seq, factory_uid, execution, kind, content, at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		insertEntrySQL,
 		r.ID,
 		seq,
 		r.FactoryUID,
@@ -184,7 +187,7 @@ func (s *Store) Conversation(ctx context.Context, id, last string) ([]RunSteps, 
 		return g, err
 	}, conversationSQL, id, last, maxConversationRuns)
 	if err == nil && len(runs) == 0 {
-		return nil, fmt.Errorf("conversation %q: %w", id, ErrNotFound)
+		return nil, refuse(ErrNotFound, "conversation %q", id)
 	}
 	if err != nil {
 		return nil, err
@@ -357,15 +360,15 @@ func (s *Store) steps(ctx context.Context, r Run, before int64, left *room) ([]S
 	}
 }
 
+const entrySizesSQL = `SELECT seq, length(content)
+FROM run_entries
+WHERE run_id = $1 AND seq < $2
+ORDER BY seq DESC`
+
 // fitting returns the number of the oldest entry before the given one that is to be read, so that the newest
 // are and fit into the room: 1 when all do. It takes their size from the room.
 func (s *Store) fitting(ctx context.Context, runID string, before int64, room *int) (int64, error) {
-	rows, err := s.db.Query(
-		ctx,
-		`SELECT seq, length(content) FROM run_entries WHERE run_id = $1 AND seq < $2 ORDER BY seq DESC`,
-		runID,
-		before,
-	)
+	rows, err := s.db.Query(ctx, entrySizesSQL, runID, before)
 	if err != nil {
 		return 0, err
 	}
@@ -387,6 +390,15 @@ func (s *Store) fitting(ctx context.Context, runID string, before int64, room *i
 
 	return 1, rows.Err()
 }
+
+const promptsSQL = `SELECT execution, created_at, length(message), CASE WHEN size <= $3 THEN message END
+FROM (
+	SELECT execution, uid, created_at, message,
+		sum(length(message)) OVER (ORDER BY execution DESC, uid DESC) AS size
+	FROM followups
+	WHERE run_id = $1 AND execution > 1 AND execution <= $2
+) AS newest
+ORDER BY execution, uid`
 
 // prompts returns, for each execution so far, the message that began it; that of the first is empty. It takes
 // the size of the follow-ups that it reads, the newest, from the room.
@@ -419,9 +431,7 @@ func (s *Store) prompts(ctx context.Context, r Run, room *int) ([]Message, error
 		}
 
 		return struct{}{}, nil
-	}, `SELECT execution, created_at, length(message), CASE WHEN size <= $3 THEN message END FROM (
-		SELECT execution, uid, created_at, message, sum(length(message)) OVER (ORDER BY execution DESC, uid DESC) AS size FROM followups
-		WHERE run_id = $1 AND execution > 1 AND execution <= $2) AS newest ORDER BY execution, uid`,
+	}, promptsSQL,
 		r.ID,
 		r.Execution,
 		*room)
@@ -452,6 +462,16 @@ func (s *Store) Servers(ctx context.Context, r Run) (json.RawMessage, error) {
 	return json.Marshal(config.MCPServers)
 }
 
+const changesSQL = `SELECT seq, execution, content, at
+FROM (
+	SELECT seq, execution, content, at
+	FROM run_entries
+	WHERE run_id = $1 AND kind = '` + kindState + `'
+	ORDER BY seq DESC
+	LIMIT $2
+) AS latest
+ORDER BY seq`
+
 // Changes returns the changes of a run's state, oldest first: the latest limit of them. The run's creation
 // is not among them.
 func (s *Store) Changes(ctx context.Context, runID string, limit int) ([]Entry, error) {
@@ -464,8 +484,7 @@ func (s *Store) Changes(ctx context.Context, runID string, limit int) ([]Entry, 
 
 		e.At = db.Time(at)
 		return e, json.Unmarshal([]byte(content), &e.Change)
-	}, `SELECT seq, execution, content, at FROM (SELECT seq, execution, content, at FROM run_entries
-		WHERE run_id = $1 AND kind = '`+kindState+`' ORDER BY seq DESC LIMIT $2) AS latest ORDER BY seq`,
+	}, changesSQL,
 		runID,
 		limit)
 

@@ -151,10 +151,7 @@ const maxMetadataText = 256
 func (r *NewRun) bound() {
 	r.Title, r.Prompt, r.Envelope = db.Bounded(r.Title, schema.MaxTitle), db.Text(r.Prompt), db.Text(r.Envelope)
 	r.ConfigName, r.ModelID = db.Bounded(r.ConfigName, schema.MaxLabel), db.Bounded(r.ModelID, schema.MaxModel)
-	r.EnvironmentID, r.SkillSpec = db.Bounded(
-		r.EnvironmentID,
-		schema.MaxEnvironment,
-	), db.Bounded(
+	r.EnvironmentID, r.SkillSpec = db.Bounded(r.EnvironmentID, schema.MaxEnvironment), db.Bounded(
 		r.SkillSpec,
 		schema.MaxSkillSpec,
 	)
@@ -190,6 +187,9 @@ type Idempotency struct {
 
 const idempotencyKept = 24 * time.Hour
 
+const insertAttachmentSQL = `INSERT INTO attachments (run_id, factory_uid, file_name, mime_type, body)
+VALUES ($1, $2, $3, $4, $5)`
+
 // CreateRun makes a run with its attachments and returns it. Identifiers, times and the root that r
 // leaves empty are filled in. A repeat of a request within 24 hours, by r's idempotency, returns the
 // first run and makes none; ErrConflict when the repeat's body differs. ErrNotFound when the parent run
@@ -217,7 +217,7 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 			err := tx.QueryRow(ctx, `SELECT root_run_id FROM runs WHERE id = $1`, r.ParentRunID).
 				Scan(&r.RootRunID)
 			if errors.Is(err, sql.ErrNoRows) {
-				return fmt.Errorf("parent run %q: %w", r.ParentRunID, ErrNotFound)
+				return refuse(ErrNotFound, "parent run %q", r.ParentRunID)
 			} else if err != nil {
 				return err
 			}
@@ -241,7 +241,7 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 		}
 
 		for _, f := range files {
-			if _, err := tx.Exec(ctx, `INSERT INTO attachments (run_id, factory_uid, file_name, mime_type, body) VALUES ($1, $2, $3, $4, $5)`,
+			if _, err := tx.Exec(ctx, insertAttachmentSQL,
 				r.ID, r.FactoryUID, f.Name, f.MimeType, f.Body); err != nil {
 				return err
 			}
@@ -261,18 +261,30 @@ func (s *Store) CreateRun(ctx context.Context, r NewRun, files []Attachment, ide
 	return run, nil
 }
 
+const expireKeySQL = `DELETE
+FROM idempotency
+WHERE key_uid = $1 AND hash = $2 AND created_at <= $3`
+
+const insertKeyOnceSQL = `INSERT INTO idempotency (key_uid, factory_uid, hash, request_hash, run_id, created_at)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (key_uid, hash) DO NOTHING`
+
+const firstRequestSQL = `SELECT run_id, request_hash
+FROM idempotency
+WHERE key_uid = $1 AND hash = $2`
+
 // first returns what the first request with this key made, or "" and takes the key for what is made now: a
 // run's ID, or a follow-up's UID and outcome.
 func (s *Store) first(ctx context.Context, tx *db.Tx, idem Idempotency, factoryUID, made string) (string, error) {
 	hash := sha256.Sum256([]byte(idem.Key))
 	now := time.Now()
-	if _, err := tx.Exec(ctx, `DELETE FROM idempotency WHERE key_uid = $1 AND hash = $2 AND created_at <= $3`, idem.KeyUID, hash[:], db.Micros(now.Add(-idempotencyKept))); err != nil {
+	if _, err := tx.Exec(ctx, expireKeySQL, idem.KeyUID, hash[:], db.Micros(now.Add(-idempotencyKept))); err != nil {
 		return "", err
 	}
 
 	err := tx.ExecOne(
 		ctx,
-		`INSERT INTO idempotency (key_uid, factory_uid, hash, request_hash, run_id, created_at) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (key_uid, hash) DO NOTHING`,
+		insertKeyOnceSQL,
 		idem.KeyUID,
 		factoryUID,
 		hash[:],
@@ -286,7 +298,7 @@ func (s *Store) first(ctx context.Context, tx *db.Tx, idem Idempotency, factoryU
 
 	var first string
 	var request []byte
-	if err := tx.QueryRow(ctx, `SELECT run_id, request_hash FROM idempotency WHERE key_uid = $1 AND hash = $2`, idem.KeyUID, hash[:]).Scan(&first, &request); err != nil {
+	if err := tx.QueryRow(ctx, firstRequestSQL, idem.KeyUID, hash[:]).Scan(&first, &request); err != nil {
 		return "", err
 	}
 
@@ -303,8 +315,5 @@ func (s *Store) first(ctx context.Context, tx *db.Tx, idem Idempotency, factoryU
 func conversationExists(ctx context.Context, tx *db.Tx, id string) error {
 	var x int
 	err := tx.QueryRow(ctx, `SELECT 1 FROM runs WHERE conversation_id = $1 LIMIT 1`, id).Scan(&x)
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("conversation %q: %w", id, ErrNotFound)
-	}
-	return err
+	return orNotFound(err, "conversation %q", id)
 }

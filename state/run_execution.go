@@ -52,12 +52,16 @@ func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (can
 	return cancel, nil
 }
 
+const renewLeaseSQL = `UPDATE runs
+SET lease_until = $4
+WHERE` + held + `
+RETURNING cancel_requested_at IS NOT NULL`
+
 // RenewLease prolongs the claim to lease from now. cancel says that the run is to be stopped. ErrLost
 // when the claim no longer holds.
 func (s *Store) RenewLease(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
-		err := tx.QueryRow(ctx, `UPDATE runs SET lease_until = $4 WHERE`+held+`RETURNING cancel_requested_at IS NOT NULL`,
-			c.RunID, c.Worker, c.hash(), s.db.LeaseEnd(lease)).
+		err := tx.QueryRow(ctx, renewLeaseSQL, c.RunID, c.Worker, c.hash(), s.db.LeaseEnd(lease)).
 			Scan(&cancel)
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrLost
@@ -103,6 +107,10 @@ func (s *Store) lockHeld(ctx context.Context, tx *db.Tx, c Claim) (Run, error) {
 	return r, err
 }
 
+const countAppendedSQL = `UPDATE runs
+SET next_seq = next_seq + $2, appended = appended + $2
+WHERE id = $1`
+
 func (r *Run) append(ctx context.Context, tx *db.Tx, c Claim, from int, messages []Message) error {
 	var have int
 	if err := tx.QueryRow(ctx, `SELECT appended FROM runs WHERE id = $1`, r.ID).Scan(&have); err != nil {
@@ -137,12 +145,7 @@ func (r *Run) append(ctx context.Context, tx *db.Tx, c Claim, from int, messages
 
 	n := int64(len(messages))
 	r.nextSeq += n
-	_, err := tx.Exec(
-		ctx,
-		`UPDATE runs SET next_seq = next_seq + $2, appended = appended + $2 WHERE id = $1`,
-		r.ID,
-		n,
-	)
+	_, err := tx.Exec(ctx, countAppendedSQL, r.ID, n)
 
 	return err
 }
@@ -203,11 +206,27 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 	return r.State, nil
 }
 
+const pendingSQL = `SELECT count(*)
+FROM followups
+WHERE run_id = $1 AND execution = $2`
+
+const endRunSQL = `UPDATE runs
+SET
+	state = $2,
+	status_message = $3,
+	error_code = $4,
+	finished_at = $5,
+	updated_at = $5,
+	claim_hash = NULL,
+	lease_until = NULL,
+	next_seq = next_seq + 1
+WHERE id = $1`
+
 // end ends the current execution of a locked run and begins the next one where messages wait for it.
 func (r *Run) end(ctx context.Context, tx *db.Tx, result Result) error {
 	var pending int
 	if r.CancelRequested == nil && result.State != RunCancelled {
-		if err := tx.QueryRow(ctx, `SELECT count(*) FROM followups WHERE run_id = $1 AND execution = $2`, r.ID, r.Execution+1).Scan(&pending); err != nil {
+		if err := tx.QueryRow(ctx, pendingSQL, r.ID, r.Execution+1).Scan(&pending); err != nil {
 			return err
 		}
 	}
@@ -221,16 +240,7 @@ func (r *Run) end(ctx context.Context, tx *db.Tx, result Result) error {
 
 	now := time.Now()
 	r.State = result.State
-	err := tx.ExecOne(
-		ctx,
-		`UPDATE runs SET state = $2, status_message = $3, error_code = $4, finished_at = $5, updated_at = $5,
-		claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1 WHERE id = $1`,
-		r.ID,
-		string(r.State),
-		r.StatusMessage,
-		r.ErrorCode,
-		db.Micros(now),
-	)
+	err := tx.ExecOne(ctx, endRunSQL, r.ID, string(r.State), r.StatusMessage, r.ErrorCode, db.Micros(now))
 	if err != nil {
 		return err
 	}

@@ -28,8 +28,12 @@ const (
 	maxPendingText = 8 << 20
 )
 
-// ErrFull says that as many messages wait for a run as may.
-var ErrFull = errors.New("full")
+const waitingSQL = `SELECT count(*), coalesce(sum(length(message)), 0)
+FROM followups
+WHERE run_id = $1 AND execution = $2`
+
+const insertFollowupSQL = `INSERT INTO followups (uid, run_id, factory_uid, message, execution, created_at)
+VALUES ($1, $2, $3, $4, $5, $6)`
 
 // Followup sends a message to a run and returns its UID and what became of it. A repeat of a request within
 // 24 hours, by idem, returns what the first one did, and sends nothing. ErrNotFound when there is no such
@@ -62,16 +66,16 @@ func (s *Store) Followup(
 		}
 
 		var waiting, size int
-		if err := tx.QueryRow(ctx, `SELECT count(*), coalesce(sum(length(message)), 0) FROM followups WHERE run_id = $1 AND execution = $2`, id, execution).Scan(&waiting, &size); err != nil {
+		if err := tx.QueryRow(ctx, waitingSQL, id, execution).Scan(&waiting, &size); err != nil {
 			return err
 		}
 		if full := waiting >= maxPending || waiting > 0 && size+len(message) > maxPendingText; full &&
 			!r.State.Ended() { // what waited when the run was cancelled goes with the message that reopens it
-			return fmt.Errorf("run %s has %d messages waiting already: %w", id, waiting, ErrFull)
+			return refuse(ErrFull, "run %s has %d messages waiting already", id, waiting)
 		}
 
 		now := time.Now()
-		if _, err := tx.Exec(ctx, `INSERT INTO followups (uid, run_id, factory_uid, message, execution, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+		if _, err := tx.Exec(ctx, insertFollowupSQL,
 			uid, id, r.FactoryUID, message, execution, db.Micros(now)); err != nil {
 			return err
 		}
@@ -95,15 +99,36 @@ func (s *Store) Followup(
 	return uid, outcome, nil
 }
 
+const joinFollowupsSQL = `UPDATE followups
+SET execution = $2
+WHERE run_id = $1 AND execution = $3`
+
 // again puts a locked run back into the queue for the same execution. The messages that waited for its
 // end join its prompt, as those do that come while it is queued, so that their order is kept.
 func (r *Run) again(ctx context.Context, tx *db.Tx) error {
-	if _, err := tx.Exec(ctx, `UPDATE followups SET execution = $2 WHERE run_id = $1 AND execution = $3`, r.ID, r.Execution, r.Execution+1); err != nil {
+	if _, err := tx.Exec(ctx, joinFollowupsSQL, r.ID, r.Execution, r.Execution+1); err != nil {
 		return err
 	}
 
 	return r.requeue(ctx, tx)
 }
+
+const requeueSQL = `UPDATE runs
+SET
+	state = 'QUEUED',
+	execution = $2,
+	attempt = $3,
+	status_message = $4,
+	error_code = $5,
+	queued_at = $6,
+	updated_at = $6,
+	started_at = NULL,
+	finished_at = NULL,
+	cancel_requested_at = NULL,
+	claim_hash = NULL,
+	lease_until = NULL,
+	next_seq = next_seq + 1
+WHERE id = $1`
 
 // requeue puts a locked run back into the queue with its Execution and Attempt.
 func (r *Run) requeue(ctx context.Context, tx *db.Tx) error {
@@ -111,8 +136,7 @@ func (r *Run) requeue(ctx context.Context, tx *db.Tx) error {
 	r.State = RunQueued
 	err := tx.ExecOne(
 		ctx,
-		`UPDATE runs SET state = 'QUEUED', execution = $2, attempt = $3, status_message = $4, error_code = $5, queued_at = $6, updated_at = $6,
-		started_at = NULL, finished_at = NULL, cancel_requested_at = NULL, claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1 WHERE id = $1`,
+		requeueSQL,
 		r.ID,
 		r.Execution,
 		r.Attempt,
@@ -170,6 +194,15 @@ func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
 	return err
 }
 
+const requestCancelSQL = `UPDATE runs
+SET
+	cancel_requested_at = $2,
+	updated_at = $2,
+	state = CASE state WHEN 'QUEUED' THEN 'CANCELLED' ELSE state END,
+	finished_at = CASE state WHEN 'QUEUED' THEN $2 ELSE finished_at END,
+	next_seq = next_seq + CASE state WHEN 'QUEUED' THEN 1 ELSE 0 END
+WHERE id = $1`
+
 // RequestCancel asks for the end of a run. A queued run is CANCELLED at once; for one that a worker holds
 // the request is recorded, and the worker ends it. It returns the run as it now is. ErrConflict when the
 // run has ended; ErrNotFound when there is none.
@@ -180,7 +213,7 @@ func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 			return err
 		}
 		if r.State.Ended() {
-			return fmt.Errorf("run %s has ended as %s: %w", id, r.State, ErrConflict)
+			return refuse(ErrConflict, "run %s has ended as %s", id, r.State)
 		}
 		if r.CancelRequested != nil {
 			return nil
@@ -188,8 +221,7 @@ func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 
 		now := time.Now().Truncate(time.Microsecond).UTC()
 		r.CancelRequested = &now
-		if _, err := tx.Exec(ctx, `UPDATE runs SET cancel_requested_at = $2, updated_at = $2, state = CASE state WHEN 'QUEUED' THEN 'CANCELLED' ELSE state END,
-			finished_at = CASE state WHEN 'QUEUED' THEN $2 ELSE finished_at END, next_seq = next_seq + CASE state WHEN 'QUEUED' THEN 1 ELSE 0 END WHERE id = $1`, id, db.Micros(now)); err != nil {
+		if _, err := tx.Exec(ctx, requestCancelSQL, id, db.Micros(now)); err != nil {
 			return err
 		}
 		if r.State != RunQueued {
@@ -210,4 +242,124 @@ func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 	}
 
 	return r, nil
+}
+
+// ReapRuns takes at most limit runs away from workers whose lease ran out before deadline, and returns
+// them as they now are: QUEUED for the next attempt, or for the same one when it had not begun; ERROR after the
+// last; CANCELLED where that was asked. A run that its row keeps from all of that ends as ERROR too or, where even that cannot be, is skipped.
+//
+// deadline is by this machine's clock. None are taken for a while after the database's clock was set.
+func (s *Store) ReapRuns(ctx context.Context, deadline time.Time, limit int) ([]Run, error) {
+	if !s.db.ClockSteady() {
+		return nil, nil
+	}
+	return s.reap(
+		ctx,
+		lost{`claim_hash IS NOT NULL AND lease_until < $1`, db.Micros(deadline.Add(-s.ClockSkew()))},
+		limit,
+	)
+}
+
+// ReapWorker takes every run away from a worker that is known to have ended, as ReapRuns does.
+func (s *Store) ReapWorker(ctx context.Context, worker string) ([]Run, error) {
+	return s.reap(ctx, lost{`claim_hash IS NOT NULL AND worker = $1`, worker}, 1_000_000)
+}
+
+// lost is a condition of runs whose worker is gone, with its argument.
+type lost struct {
+	sql string
+	arg any
+}
+
+// heldRun names a run that a worker holds.
+type heldRun struct {
+	id, factory string
+	until       int64
+}
+
+// reap takes at most limit runs that meet the condition away from their workers. It passes over those that it
+// cannot take, however many they are.
+func (s *Store) reap(ctx context.Context, where lost, limit int) (reaped []Run, err error) {
+	last := heldRun{until: -1 << 62}
+	for len(reaped) < limit {
+		page, err := s.lostRuns(ctx, where, last, limit-len(reaped))
+		if err != nil || len(page) == 0 {
+			return reaped, err
+		}
+
+		for _, h := range page {
+			last = h
+			r, err := s.reapRun(ctx, where, h.id)
+			switch {
+			case errors.Is(err, sql.ErrNoRows): // renewed, finished or reaped meanwhile
+			case ofRow(err):
+				s.Skip(loopReap, h.factory, "run "+h.id, err)
+			case err != nil:
+				return reaped, err
+			default:
+				s.moved(ctx, r)
+				reaped = append(reaped, r)
+			}
+		}
+	}
+
+	return reaped, nil
+}
+
+// lostRuns returns at most limit runs that meet the condition and come after one of them.
+func (s *Store) lostRuns(ctx context.Context, where lost, after heldRun, limit int) ([]heldRun, error) {
+	scan := func(row db.Row) (h heldRun, err error) { return h, row.Scan(&h.id, &h.factory, &h.until) }
+	query := `SELECT id, factory_uid, lease_until
+FROM runs
+WHERE ` + where.sql + ` AND (lease_until, id) > ($2, $3)
+ORDER BY lease_until, id
+LIMIT $4`
+	return db.All(ctx, s.db.Reader, scan, query, where.arg, after.until, after.id, limit)
+}
+
+// reapRun takes one run away from its worker.
+func (s *Store) reapRun(ctx context.Context, where lost, id string) (r Run, err error) {
+	err = s.commitRun(ctx, id, func(ctx context.Context, tx *db.Tx) (err error) {
+		r, err = scanRun(
+			tx.QueryRow(
+				ctx,
+				`SELECT `+runColumns+` FROM runs WHERE `+where.sql+` AND id = $2`+s.db.ForUpdate(),
+				where.arg,
+				id,
+			),
+		)
+		if err != nil {
+			return err
+		}
+
+		return r.lose(ctx, tx)
+	})
+	if !ofRow(err) || errors.Is(err, sql.ErrNoRows) {
+		return r, err
+	}
+
+	ended, end := s.endUnfit(ctx, id, err, strings.ReplaceAll(where.sql, "$1", "$4"), where.arg)
+	if end != nil {
+		return r, errors.Join(err, end)
+	}
+
+	return ended, nil
+}
+
+// lose moves a locked run on whose worker is gone.
+func (r *Run) lose(ctx context.Context, tx *db.Tx) error {
+	switch {
+	case r.CancelRequested != nil:
+		return r.end(ctx, tx, Result{State: RunCancelled})
+	case r.State == RunClaimed: // it never began: the worker may not even have heard of it
+		return r.again(ctx, tx)
+	case r.Attempt < MaxAttempts:
+		r.Attempt++
+		return r.again(ctx, tx)
+	}
+
+	return r.end(ctx, tx, Result{
+		State: RunError, ErrorCode: "infrastructure_timeout",
+		Message: fmt.Sprintf("the worker stopped answering, in each of %d attempts", MaxAttempts),
+	})
 }

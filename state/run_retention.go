@@ -84,27 +84,48 @@ func (s *Store) expireEnded(
 	return last, n, nil
 }
 
+const endedRunsSQL = `SELECT id, factory_uid, delivery_uid, webhook_uid, updated_at
+FROM runs
+WHERE state = $1
+	AND updated_at < $2
+	AND (updated_at, id) > ($3, $4)
+	AND finished_at IS NOT NULL
+ORDER BY updated_at, id
+LIMIT $5`
+
 // endedRuns returns a batch of runs that ended in state st and come after one of them.
 func (s *Store) endedRuns(ctx context.Context, st RunState, before int64, after endedRun) ([]endedRun, error) {
 	all, err := db.All(ctx, s.db.Reader, func(row db.Row) (e endedRun, err error) {
 		return e, row.Scan(&e.id, &e.factory, &e.delivery, &e.webhook, &e.updated)
-	}, `SELECT id, factory_uid, delivery_uid, webhook_uid, updated_at FROM runs
-		WHERE state = $1 AND updated_at < $2 AND (updated_at, id) > ($3, $4) AND finished_at IS NOT NULL
-		ORDER BY updated_at, id LIMIT $5`, string(st), before, after.updated, after.id, expireBatch)
+	}, endedRunsSQL, string(st), before, after.updated, after.id, expireBatch)
 	return all, err
 }
+
+const deleteRunSQL = `DELETE
+FROM runs
+WHERE id = $1 AND finished_at IS NOT NULL AND updated_at < $2`
+
+// deletePayloadSQL deletes the payload of a delivery that no run and no row of a log refers to.
+const deletePayloadSQL = `DELETE FROM payloads
+WHERE delivery_uid = $1
+	AND NOT EXISTS (
+		SELECT 1
+		FROM runs
+		WHERE runs.delivery_uid = $1 AND runs.delivery_uid <> ''
+	)
+	AND NOT EXISTS (
+		SELECT 1
+		FROM deliveries d
+		JOIN webhooks w ON w.id = d.webhook_id
+		WHERE w.uid = $2 AND d.uid = $1
+	)`
 
 // deleteRuns expires those of the runs, in one transaction, that have not begun again meanwhile.
 func (s *Store) deleteRuns(ctx context.Context, runs []endedRun, before int64) (n int, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		n = 0
 		for _, r := range runs {
-			err := tx.ExecOne(
-				ctx,
-				`DELETE FROM runs WHERE id = $1 AND finished_at IS NOT NULL AND updated_at < $2`,
-				r.id,
-				before,
-			)
+			err := tx.ExecOne(ctx, deleteRunSQL, r.id, before)
 			if errors.Is(err, db.ErrNoRow) {
 				continue
 			}
@@ -117,9 +138,7 @@ func (s *Store) deleteRuns(ctx context.Context, runs []endedRun, before int64) (
 				continue
 			}
 
-			if _, err := tx.Exec(ctx, `DELETE FROM payloads WHERE delivery_uid = $1
-				AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.delivery_uid = $1 AND runs.delivery_uid <> '')
-				AND NOT EXISTS (SELECT 1 FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id WHERE w.uid = $2 AND d.uid = $1)`, r.delivery, r.webhook); err != nil {
+			if _, err := tx.Exec(ctx, deletePayloadSQL, r.delivery, r.webhook); err != nil {
 				return err
 			}
 		}

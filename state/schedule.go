@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"millwright/state/db"
@@ -16,6 +15,10 @@ type ScheduleKey struct {
 	Schedule      string // its cron text and name, as one text
 }
 
+const schedulesSQL = `SELECT automation_uid, schedule, last_at
+FROM schedules
+WHERE factory_uid = $1`
+
 // Schedules returns when each of a factory's schedules last fired or, before that, was first seen.
 func (s *Store) Schedules(ctx context.Context, factoryUID string) (map[ScheduleKey]time.Time, error) {
 	all := map[ScheduleKey]time.Time{}
@@ -25,22 +28,26 @@ func (s *Store) Schedules(ctx context.Context, factoryUID string) (map[ScheduleK
 		err := row.Scan(&k.AutomationUID, &k.Schedule, &last)
 		all[k] = db.Time(last)
 		return err
-	}, `SELECT automation_uid, schedule, last_at FROM schedules WHERE factory_uid = $1`, factoryUID)
+	}, schedulesSQL, factoryUID)
 
 	return all, err
 }
+
+const addScheduleSQL = `INSERT INTO schedules (automation_uid, schedule, factory_uid, last_at)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT (automation_uid, schedule) DO UPDATE SET last_at = schedules.last_at
+RETURNING last_at`
 
 // AddSchedule notes that a schedule exists since now, and returns when it last fired or was first seen:
 // another replica may have been first.
 func (s *Store) AddSchedule(ctx context.Context, factoryUID string, k ScheduleKey, now time.Time) (time.Time, error) {
 	var last int64
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
-		return tx.QueryRow(ctx, `INSERT INTO schedules (automation_uid, schedule, factory_uid, last_at) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (automation_uid, schedule) DO UPDATE SET last_at = schedules.last_at RETURNING last_at`, k.AutomationUID, k.Schedule, factoryUID, db.Micros(now)).
+		return tx.QueryRow(ctx, addScheduleSQL, k.AutomationUID, k.Schedule, factoryUID, db.Micros(now)).
 			Scan(&last)
 	})
 	if db.IsForeignKey(err) {
-		return time.Time{}, fmt.Errorf("automation %q: %w", k.AutomationUID, ErrNotFound)
+		return time.Time{}, refuse(ErrNotFound, "automation %q", k.AutomationUID)
 	}
 	return db.Time(last), err
 }
@@ -53,6 +60,10 @@ type Tick struct {
 	Last       time.Time // when it fired before this
 	At         time.Time
 }
+
+const fireSQL = `UPDATE schedules
+SET last_at = $4
+WHERE automation_uid = $1 AND schedule = $2 AND last_at = $3`
 
 // Fire makes the run of a tick, once however many replicas try; a nil run skips the tick. It reports
 // whether this call was the one. ErrMoved: the factory's definition changed since the schedule was read.
@@ -72,7 +83,7 @@ func (s *Store) Fire(ctx context.Context, t Tick, run *NewRun) (bool, error) {
 
 		err = tx.ExecOne(
 			ctx,
-			`UPDATE schedules SET last_at = $4 WHERE automation_uid = $1 AND schedule = $2 AND last_at = $3`,
+			fireSQL,
 			t.Key.AutomationUID,
 			t.Key.Schedule,
 			db.Micros(t.Last),

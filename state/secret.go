@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"millwright/schema"
@@ -33,6 +34,11 @@ func (i SecretInfo) Fact() schema.SecretFact {
 	return schema.SecretFact{URLSafe: &i.URLSafe, VisibleASCII: &i.ASCII}
 }
 
+const secretsSQL = `SELECT s.name, s.version, v.sealed IS NULL, v.url_safe, v.visible_ascii, s.created_at, s.updated_at
+FROM secrets s
+JOIN secret_versions v ON v.name = s.name
+	AND v.version = s.version`
+
 func secretInfos(ctx context.Context, tx db.Reader) (map[string]SecretInfo, error) {
 	infos, err := db.All(ctx, tx, func(row db.Row) (SecretInfo, error) {
 		var i SecretInfo
@@ -40,8 +46,7 @@ func secretInfos(ctx context.Context, tx db.Reader) (map[string]SecretInfo, erro
 		err := row.Scan(&i.Name, &i.Version, &i.Pending, &i.URLSafe, &i.ASCII, &created, &updated)
 		i.Created, i.Updated = db.Time(created), db.Time(updated)
 		return i, err
-	}, `SELECT s.name, s.version, v.sealed IS NULL, v.url_safe, v.visible_ascii, s.created_at, s.updated_at
-		FROM secrets s JOIN secret_versions v ON v.name = s.name AND v.version = s.version`)
+	}, secretsSQL)
 
 	all := make(map[string]SecretInfo, len(infos))
 	for _, i := range infos {
@@ -50,6 +55,11 @@ func secretInfos(ctx context.Context, tx db.Reader) (map[string]SecretInfo, erro
 
 	return all, err
 }
+
+const secretWebhooksSQL = `SELECT secret_name, uid
+FROM webhooks
+WHERE deleted_at IS NULL
+ORDER BY factory_uid, name`
 
 // Secrets returns what may be told of every secret, with the UIDs of the live webhooks that use it.
 func (s *Store) Secrets(ctx context.Context) (map[string]SecretInfo, error) {
@@ -60,10 +70,7 @@ func (s *Store) Secrets(ctx context.Context) (map[string]SecretInfo, error) {
 			return err
 		}
 
-		rows, err := tx.Query(
-			ctx,
-			`SELECT secret_name, uid FROM webhooks WHERE deleted_at IS NULL ORDER BY factory_uid, name`,
-		)
+		rows, err := tx.Query(ctx, secretWebhooksSQL)
 		if err != nil {
 			return err
 		}
@@ -118,6 +125,14 @@ func (s *Store) SetSecret(ctx context.Context, name string, value []byte) (Secre
 	return info, nil
 }
 
+const setSecretSQL = `INSERT INTO secrets (name, version, created_at, updated_at)
+VALUES ($1, 1, $2, $2)
+ON CONFLICT (name) DO UPDATE SET version = secrets.version + 1, updated_at = excluded.updated_at
+RETURNING version, created_at`
+
+const insertSecretVersionSQL = `INSERT INTO secret_versions (name, version, sealed, url_safe, visible_ascii, created_at)
+VALUES ($1, $2, $3, $4, $5, $6)`
+
 func (s *Store) setSecret(
 	ctx context.Context,
 	tx *db.Tx,
@@ -145,16 +160,14 @@ func (s *Store) setSecret(
 
 	info := NewSecretInfo(name, value)
 	var created int64
-	if err := tx.QueryRow(ctx, `INSERT INTO secrets (name, version, created_at, updated_at) VALUES ($1, 1, $2, $2)
-		ON CONFLICT (name) DO UPDATE SET version = secrets.version + 1, updated_at = excluded.updated_at RETURNING version, created_at`,
-		name, db.Micros(now)).Scan(&info.Version, &created); err != nil {
+	if err := tx.QueryRow(ctx, setSecretSQL, name, db.Micros(now)).Scan(&info.Version, &created); err != nil {
 		return SecretInfo{}, err
 	}
 
 	info.Created, info.Updated = db.Time(created), now.UTC()
 	_, err := tx.Exec(
 		ctx,
-		`INSERT INTO secret_versions (name, version, sealed, url_safe, visible_ascii, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+		insertSecretVersionSQL,
 		name,
 		info.Version,
 		sealed,
@@ -177,13 +190,21 @@ func NewSecretInfo(name string, value []byte) SecretInfo {
 	}
 }
 
+const expireSecretVersionsSQL = `DELETE FROM secret_versions
+WHERE NOT EXISTS (
+		SELECT 1
+		FROM secrets s
+		WHERE s.name = secret_versions.name AND s.version = secret_versions.version
+	)
+	AND NOT EXISTS (
+		SELECT 1
+		FROM webhooks w
+		WHERE w.secret_name = secret_versions.name AND w.secret_version = secret_versions.version
+	)`
+
 // expireSecretVersions forgets the versions that are neither the latest of their secret nor applied.
 func (s *Store) expireSecretVersions(ctx context.Context, tx *db.Tx) error {
-	_, err := tx.Exec(
-		ctx,
-		`DELETE FROM secret_versions WHERE NOT EXISTS (SELECT 1 FROM secrets s WHERE s.name = secret_versions.name AND s.version = secret_versions.version)
-		AND NOT EXISTS (SELECT 1 FROM webhooks w WHERE w.secret_name = secret_versions.name AND w.secret_version = secret_versions.version)`,
-	)
+	_, err := tx.Exec(ctx, expireSecretVersionsSQL)
 	return err
 }
 
@@ -196,11 +217,11 @@ func (s *Store) DeleteSecret(ctx context.Context, name string, others ...string)
 			return err
 		}
 		if used := append(users[name], others...); len(used) > 0 {
-			return fmt.Errorf("secret %q is in use by %s: %w", name, listed(used), ErrConflict)
+			return refuse(ErrConflict, "secret %q is in use by %s", name, listed(used))
 		}
 
 		if err := tx.ExecOne(ctx, `DELETE FROM secrets WHERE name = $1`, name); errors.Is(err, db.ErrNoRow) {
-			return fmt.Errorf("secret %q: %w", name, ErrNotFound)
+			return refuse(ErrNotFound, "secret %q", name)
 		} else if err != nil {
 			return err
 		}
@@ -208,20 +229,25 @@ func (s *Store) DeleteSecret(ctx context.Context, name string, others ...string)
 		return nil
 	})
 	if db.IsForeignKey(err) {
-		return fmt.Errorf("secret %q is used by a webhook: %w", name, ErrConflict)
+		return refuse(ErrConflict, "secret %q is used by a webhook", name)
 	}
 
 	return err
 }
 
+const secretValueSQL = `SELECT v.sealed
+FROM secrets s
+JOIN secret_versions v ON v.name = s.name AND v.version = s.version
+WHERE s.name = $1`
+
 // SecretValue returns the latest value of a secret, for what is not a webhook: a source's credential,
 // or a secret that a run was granted. ErrNotFound when there is none or it is pending.
 func (s *Store) SecretValue(ctx context.Context, name string) ([]byte, error) {
 	var sealed []byte
-	err := s.db.QueryRow(ctx, `SELECT v.sealed FROM secrets s JOIN secret_versions v ON v.name = s.name AND v.version = s.version WHERE s.name = $1`, name).
+	err := s.db.QueryRow(ctx, secretValueSQL, name).
 		Scan(&sealed)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && sealed == nil {
-		return nil, fmt.Errorf("secret %q: %w", name, ErrNotFound)
+		return nil, refuse(ErrNotFound, "secret %q", name)
 	}
 	if err != nil {
 		return nil, err
@@ -238,14 +264,21 @@ type OfferedSecret struct {
 	Count    int64 // of the requests that brought one; this is the last of them
 }
 
+const offerSecretSQL = `INSERT INTO offered_secrets (webhook_uid, factory_uid, sealed, sender, received_at, count)
+VALUES ($1, $2, $3, $4, $5, 1)
+ON CONFLICT (webhook_uid) DO UPDATE SET
+	sealed = excluded.sealed,
+	sender = excluded.sender,
+	received_at = excluded.received_at,
+	count = offered_secrets.count + 1`
+
 // OfferSecret keeps what a request brought as the secret of a webhook, sealed, in place of what was kept
 // before. ErrNotFound when the factory has no such webhook. It is forgotten when the delivery log forgets
 // rows as old.
 func (s *Store) OfferSecret(ctx context.Context, factoryUID, webhookUID string, o OfferedSecret) error {
 	err := s.db.Exec(
 		ctx,
-		`INSERT INTO offered_secrets (webhook_uid, factory_uid, sealed, sender, received_at, count) VALUES ($1, $2, $3, $4, $5, 1)
-		ON CONFLICT (webhook_uid) DO UPDATE SET sealed = excluded.sealed, sender = excluded.sender, received_at = excluded.received_at, count = offered_secrets.count + 1`,
+		offerSecretSQL,
 		webhookUID,
 		factoryUID,
 		s.seal.Seal("offered "+webhookUID, []byte(o.Value)),
@@ -253,21 +286,25 @@ func (s *Store) OfferSecret(ctx context.Context, factoryUID, webhookUID string, 
 		db.Micros(o.Received),
 	)
 	if db.IsForeignKey(err) {
-		return fmt.Errorf("webhook %q: %w", webhookUID, ErrNotFound)
+		return refuse(ErrNotFound, "webhook %q", webhookUID)
 	}
 
 	return err
 }
+
+const offeredSecretSQL = `SELECT sealed, sender, received_at, count
+FROM offered_secrets
+WHERE webhook_uid = $1 AND factory_uid = $2`
 
 // OfferedSecret returns what OfferSecret kept last. ErrNotFound when there is nothing.
 func (s *Store) OfferedSecret(ctx context.Context, factoryUID, webhookUID string) (OfferedSecret, error) {
 	var o OfferedSecret
 	var sealed []byte
 	var received int64
-	err := s.db.QueryRow(ctx, `SELECT sealed, sender, received_at, count FROM offered_secrets WHERE webhook_uid = $1 AND factory_uid = $2`, webhookUID, factoryUID).
+	err := s.db.QueryRow(ctx, offeredSecretSQL, webhookUID, factoryUID).
 		Scan(&sealed, &o.Sender, &received, &o.Count)
 	if errors.Is(err, sql.ErrNoRows) {
-		return o, fmt.Errorf("offered secret of %q: %w", webhookUID, ErrNotFound)
+		return o, refuse(ErrNotFound, "offered secret of %q", webhookUID)
 	} else if err != nil {
 		return o, err
 	}
@@ -281,4 +318,96 @@ func (s *Store) OfferedSecret(ctx context.Context, factoryUID, webhookUID string
 func (s *Store) expireOffered(ctx context.Context, before time.Time) error {
 	err := s.db.Exec(ctx, `DELETE FROM offered_secrets WHERE received_at < $1`, db.Micros(before))
 	return err
+}
+
+const webhookSecretsSQL = `SELECT w.secret_name, w.name, f.name
+FROM webhooks w
+JOIN factories f ON f.uid = w.factory_uid
+WHERE w.secret_name IS NOT NULL
+ORDER BY f.name, w.name`
+
+// secretUsers returns what uses each secret, in words: webhooks, and what in the applied definitions of
+// attached factories gives it to runs. It passes over a definition that cannot be read.
+func (s *Store) secretUsers(ctx context.Context, tx db.Reader) (map[string][]string, error) {
+	users := map[string][]string{}
+	_, err := db.All(ctx, tx, func(row db.Row) (struct{}, error) {
+		var secret, webhook, factory string
+		err := row.Scan(&secret, &webhook, &factory)
+		users[secret] = append(users[secret], fmt.Sprintf("webhook %s of factory %s", webhook, factory))
+		return struct{}{}, err
+	}, webhookSecretsSQL)
+	if err != nil {
+		return nil, err
+	}
+
+	attached, err := db.All(ctx, tx, scanFactory, `
+		SELECT `+factoryColumns+`
+		FROM factories
+		WHERE detached = 0
+		ORDER BY name`)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, f := range attached {
+		applied, err := s.applied(ctx, tx, f.UID, f.Generation)
+		if ofRow(err) {
+			s.Skip("secret users", f.UID, "factory "+f.UID, err)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+
+		grants(f, applied.tree, users)
+	}
+
+	return users, nil
+}
+
+// grants adds what gives each secret to runs of a factory.
+func grants(f Factory, tree schema.Factory, users map[string][]string) {
+	add := func(user string, granted ...schema.Execution) {
+		names := map[string]bool{}
+		for _, exec := range granted {
+			for _, secret := range exec.Secrets {
+				names[secret] = true
+			}
+
+			if h := exec.Harness; h != nil && h.Auth != nil && h.Auth.SecretName != "" {
+				names[h.Auth.SecretName] = true
+			}
+
+			for _, server := range exec.MCPServers {
+				for _, secret := range schema.ServerSecrets(server) {
+					names[secret] = true
+				}
+			}
+		}
+
+		for secret := range names {
+			users[secret] = append(users[secret], user+" of factory "+f.Name)
+		}
+	}
+
+	if file := f.Spec; file != nil {
+		add("factory.yaml", schema.Execution{Secrets: file.Secrets, MCPServers: file.MCPServers}, file.AgentDefaults)
+	}
+
+	for _, a := range tree.Agents {
+		add("agent "+a.Name, a.Execution)
+	}
+
+	for _, a := range tree.Automations {
+		add("automation "+a.Name, a.Execution)
+	}
+}
+
+// listed joins users of a secret for an error, the first twenty of them.
+func listed(users []string) string {
+	const most = 20
+	if more := len(users) - most; more > 0 {
+		users = append(users[:most:most], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(users, ", ")
 }

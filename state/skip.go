@@ -2,11 +2,16 @@ package state
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
+)
+
+// The loops over the rows of all factories, by the names that Skipped has for them.
+const (
+	loopReap    = "lease recovery"
+	loopRetain  = "retention"
+	loopRejects = "rejected deliveries"
 )
 
 // Skipped is a row that a loop over the rows of many factories passes over, since it cannot be read or
@@ -108,20 +113,3 @@ func (s *Store) Skipped() []Skipped {
 	)
 	return all
 }
-
-// ofRow reports whether an error is a row's own: it comes again at every try, whatever the database does.
-func ofRow(err error) bool {
-	for _, other := range []error{ErrUnavailable, ErrLost, ErrConflict, ErrNotFound, ErrMoved, context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, other) {
-			return false
-		}
-	}
-	return err != nil
-}
-
-// The loops over the runs of all factories, by the names that Skipped has for them.
-const (
-	loopReap    = "lease recovery"
-	loopRetain  = "retention"
-	loopRejects = "rejected deliveries"
-)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -30,43 +29,23 @@ type Webhook struct {
 }
 
 const webhookColumns = `
-	w.id,
-	w.uid,
-	w.factory_uid,
-	w.spec,
-	w.first_name,
-	w.ordinal,
-	coalesce(w.secret_version, 0),
-	coalesce(s.version, 0),
-	coalesce(v.sealed IS NULL AND v.name IS NOT NULL, FALSE),
-	w.created_at,
-	w.updated_at,
-	w.deleted_at,
-	w.restorable_until`
+	w.id, w.uid, w.factory_uid, w.spec, w.first_name, w.ordinal, coalesce(w.secret_version, 0),
+	coalesce(s.version, 0), coalesce(v.sealed IS NULL AND v.name IS NOT NULL, FALSE), w.created_at, w.updated_at,
+	w.deleted_at, w.restorable_until`
 
-const webhookTables = ` FROM webhooks w LEFT JOIN secrets s ON s.name = w.secret_name
-	LEFT JOIN secret_versions v ON v.name = w.secret_name AND v.version = w.secret_version `
+const webhookTables = `
+FROM webhooks w
+LEFT JOIN secrets s ON s.name = w.secret_name
+LEFT JOIN secret_versions v ON v.name = w.secret_name AND v.version = w.secret_version
+`
 
 func scanWebhook(row db.Row) (Webhook, error) {
 	var w Webhook
 	var spec string
 	var latest, created, updated int64
 	var deleted, restorable sql.NullInt64
-	err := row.Scan(
-		&w.ID,
-		&w.UID,
-		&w.FactoryUID,
-		&spec,
-		&w.FirstName,
-		&w.Ordinal,
-		&w.SecretVersion,
-		&latest,
-		&w.SecretPending,
-		&created,
-		&updated,
-		&deleted,
-		&restorable,
-	)
+	err := row.Scan(&w.ID, &w.UID, &w.FactoryUID, &spec, &w.FirstName, &w.Ordinal, &w.SecretVersion, &latest,
+		&w.SecretPending, &created, &updated, &deleted, &restorable)
 	if err != nil {
 		return Webhook{}, err
 	}
@@ -81,9 +60,11 @@ func scanWebhook(row db.Row) (Webhook, error) {
 	return w, nil
 }
 
+const liveWebhooksSQL = `SELECT ` + webhookColumns + webhookTables + `WHERE w.factory_uid = $1 AND w.deleted_at IS NULL
+ORDER BY w.name`
+
 func liveWebhooks(ctx context.Context, tx db.Reader, factoryUID string) ([]Webhook, error) {
-	return db.All(ctx, tx, scanWebhook, `SELECT `+webhookColumns+webhookTables+`WHERE w.factory_uid = $1 AND w.deleted_at IS NULL ORDER BY w.name`,
-		factoryUID)
+	return db.All(ctx, tx, scanWebhook, liveWebhooksSQL, factoryUID)
 }
 
 // Webhooks returns a factory's webhooks by name, deleted ones too when asked for.
@@ -106,9 +87,5 @@ func (s *Store) Webhook(ctx context.Context, factoryUID, uid string) (Webhook, e
 			uid,
 		),
 	)
-	if errors.Is(err, sql.ErrNoRows) {
-		return w, fmt.Errorf("webhook %q: %w", uid, ErrNotFound)
-	}
-
-	return w, err
+	return w, orNotFound(err, "webhook %q", uid)
 }

@@ -72,7 +72,7 @@ const expireWorkersSQL = `
 // SeeWorker notes what a process says of itself, and forgets those that were not seen for a day.
 func (s *Store) SeeWorker(ctx context.Context, r WorkerReport) error {
 	if len(r.Worker) > maxWorker || db.Text(r.Worker) != r.Worker {
-		return fmt.Errorf("the UID of a worker is text of at most %d bytes: %w", maxWorker, ErrConflict)
+		return refuse(ErrConflict, "the UID of a worker is text of at most %d bytes", maxWorker)
 	}
 
 	r.Name, r.Version = db.Text(r.Name), db.Text(r.Version)
