@@ -2,17 +2,15 @@ package state
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"millwright/schema"
+	"millwright/schema/agentconfig"
 	"millwright/state/db"
 )
 
@@ -219,113 +217,46 @@ func resourceRows(ctx context.Context, tx db.Reader, where string, args ...any) 
 		args...)
 }
 
-// Current is what a plan compares a tree with: one consistent view of a factory's applied definition
-// and of the team's secrets. The tree and the UIDs are shared: read them only.
-type Current struct {
-	Factory  Factory
-	Key      []byte // of the factory, for WebhookUID
-	Tree     schema.Factory
-	Webhooks []Webhook         // live, by name
-	UIDs     map[string]string // of live automations, agents, runners and skills, by ResourceKey
-	Ordinals map[string]int    // how many webhooks had a name first, ever
-	// Restorable are the deleted webhooks that a file of their name brings back, by name.
-	Restorable map[string]Webhook
-	// Gone gives the name of deleted webhooks by UID, those deleted last.
-	Gone map[string]string
-	// LastInUse reports that the factory has one webhook, which accepted a delivery within a week.
-	LastInUse bool
-	Secrets   map[string]SecretInfo
-	PlannedAt time.Time
-}
-
 // ResourceKey names a resource of a factory: its kind and name.
 func ResourceKey(kind, name string) string { return kind + "/" + name }
 
-// Current reads what a plan for the factory compares with. With ErrUnreadable the factory is returned too.
-func (s *Store) Current(ctx context.Context, factoryUID string) (Current, error) {
-	var c Current
-	err := s.db.View(ctx, func(tx db.View) (err error) {
-		c, err = s.current(ctx, tx.Reader, factoryUID)
-		return err
-	})
-	c.PlannedAt = time.Now()
-	return c, err
+// RoutedAutomation is an automation with what a run of it gets.
+type RoutedAutomation struct {
+	UID     string
+	Spec    schema.Automation
+	Config  json.RawMessage // AmbientAgentConfig resolved from the definition, secret values masked
+	Sealed  []byte          // the mcp_servers of Config with their secret values; nil when Config masks nothing
+	Model   string
+	Env     string   // environment ID
+	Agent   string   // UID of the agent, or empty
+	Secrets []string // names of the team secrets that the harness gets
 }
 
-func (s *Store) current(ctx context.Context, tx db.Reader, factoryUID string) (Current, error) {
-	c := Current{Ordinals: map[string]int{}}
-	var err error
-	if c.Factory, err = scanFactory(tx.QueryRow(ctx, `SELECT `+factoryColumns+` FROM factories WHERE uid = $1`, factoryUID)); errors.Is(
-		err,
-		sql.ErrNoRows,
-	) {
-		return c, refuse(ErrNotFound, "factory %q", factoryUID)
-	} else if err != nil {
-		return c, err
-	}
-
-	var sealed []byte
-	if err := tx.QueryRow(ctx, `SELECT uid_key FROM factories WHERE uid = $1`, factoryUID).Scan(&sealed); err != nil {
-		return c, err
-	}
-	if c.Key, err = s.seal.Open("factory "+factoryUID, sealed); err != nil {
-		return c, fmt.Errorf("key of factory %q: %w: %w", factoryUID, ErrUnreadable, err)
-	}
-
-	d, err := s.applied(ctx, tx, factoryUID, c.Factory.Generation)
+func routeAutomation(tree schema.Factory, uids map[string]string, a schema.Automation) (RoutedAutomation, error) {
+	exec, basePrompt, agent := tree.Resolve(a)
+	config, err := agentconfig.FromDefinition(exec, basePrompt, a.Name)
 	if err != nil {
-		return c, err
+		return RoutedAutomation{}, err
 	}
 
-	c.Tree, c.UIDs = d.tree, d.uids
-	if c.Webhooks, err = liveWebhooks(ctx, tx, factoryUID); err != nil {
-		return c, err
-	}
-
-	c.Tree.File = c.Factory.Spec
-	for _, w := range c.Webhooks {
-		c.Tree.Webhooks = append(c.Tree.Webhooks, w.Spec)
-	}
-
-	if err := ordinals(ctx, tx, factoryUID, c.Ordinals); err != nil {
-		return c, err
-	}
-
-	if err := c.readDeleted(ctx, tx); err != nil {
-		return c, err
-	}
-
-	if len(c.Webhooks) == 1 {
-		if c.LastInUse, err = inUse(ctx, tx, c.Webhooks[0].ID); err != nil {
-			return c, err
-		}
-	}
-
-	c.Secrets, err = secretInfos(ctx, tx)
-	return c, err
-}
-
-const ordinalsSQL = `SELECT first_name, count(*)
-FROM webhooks
-WHERE factory_uid = $1
-GROUP BY first_name`
-
-func ordinals(ctx context.Context, tx db.Reader, factoryUID string, into map[string]int) error {
-	rows, err := tx.Query(ctx, ordinalsSQL, factoryUID)
+	sealed, err := config.Mask()
 	if err != nil {
-		return err
-	}
-	defer rows.Close()
-
-	for rows.Next() {
-		var name string
-		var n int
-		if err := rows.Scan(&name, &n); err != nil {
-			return err
-		}
-
-		into[name] = n
+		return RoutedAutomation{}, err
 	}
 
-	return rows.Err()
+	raw, err := json.Marshal(config)
+	r := RoutedAutomation{
+		UID:     uids[ResourceKey("automation", a.Name)],
+		Spec:    a,
+		Config:  raw,
+		Sealed:  sealed,
+		Model:   config.ModelID,
+		Env:     config.EnvironmentID,
+		Secrets: exec.Secrets,
+	}
+	if agent != "" {
+		r.Agent = uids[ResourceKey("agent", agent)]
+	}
+
+	return r, err
 }

@@ -144,7 +144,7 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 		}
 
 		if a.Edit != nil {
-			if err := addRevision(ctx, tx, a, now); err != nil {
+			if err := addRevision(ctx, tx, a.FactoryUID, a.Revision, a.Edit, now); err != nil {
 				return err
 			}
 		}

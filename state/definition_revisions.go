@@ -291,32 +291,34 @@ const insertFileSQL = `INSERT INTO revision_files (factory_uid, path, since, siz
 VALUES ($1, $2, $3, $4, $5)`
 
 // addRevision stores the next revision of a definition.
-func addRevision(ctx context.Context, tx *db.Tx, a ChangeSet, now time.Time) error {
-	number := a.Edit.Base + 1
+func addRevision(
+	ctx context.Context, tx *db.Tx, factoryUID string, revision Revision, edit *ManagedEdit, now time.Time,
+) error {
+	number := edit.Base + 1
 	if _, err := tx.Exec(ctx, insertRevisionSQL,
-		a.FactoryUID, number, a.Revision.Tree, db.Text(a.Revision.Author), db.Text(a.Revision.Subject),
-		len(a.Edit.Write)+len(a.Edit.Delete), db.Micros(now)); err != nil {
+		factoryUID, number, revision.Tree, db.Text(revision.Author), db.Text(revision.Subject),
+		len(edit.Write)+len(edit.Delete), db.Micros(now)); err != nil {
 		return err
 	}
 
-	for _, path := range a.Edit.Delete {
-		if err := endFile(ctx, tx, a.FactoryUID, path, number); err != nil {
+	for _, path := range edit.Delete {
+		if err := endFile(ctx, tx, factoryUID, path, number); err != nil {
 			return orMoved(err)
 		}
 	}
 
-	for _, f := range a.Edit.Write {
-		err := endFile(ctx, tx, a.FactoryUID, f.Path, number)
+	for _, f := range edit.Write {
+		err := endFile(ctx, tx, factoryUID, f.Path, number)
 		if err != nil && !errors.Is(err, db.ErrNoRow) {
 			return err
 		}
 		if _, err := tx.Exec(ctx, insertFileSQL,
-			a.FactoryUID, f.Path, number, len(f.Content), []byte(f.Content)); err != nil {
+			factoryUID, f.Path, number, len(f.Content), []byte(f.Content)); err != nil {
 			return err
 		}
 	}
 
-	return expireRevisions(ctx, tx, a.FactoryUID, number)
+	return expireRevisions(ctx, tx, factoryUID, number)
 }
 
 const endFileSQL = `UPDATE revision_files

@@ -1,46 +1,20 @@
 package state
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"millwright/state/db"
 	"millwright/state/notice"
 )
-
-// Acceptance is a delivery that was judged good, with the runs that it starts.
-type Acceptance struct {
-	UID        string // the delivery's, from NewID(PrefixDelivery)
-	FactoryUID string
-	Generation int64 // of the factory, as it was judged by
-	WebhookID  int64
-	WebhookUID string
-	Identity   Identity // of the zero Identity nothing is stored
-	// Digest stands for the signed bytes where the identity is not among them; else nil. A delivery with
-	// the digest of an earlier one is accepted all the same, and its row says so.
-	Digest   []byte
-	Sender   string
-	Body     []byte // must not change until Accept returns, nor afterwards
-	Headers  []byte // to be kept with it, as Request returns them; nil for none
-	Reason   string
-	Event    string // preview
-	ReplayOf string
-	Received time.Time
-	Runs     []NewRun // QUEUED by this delivery
-}
-
-// Accepted is what became of an Acceptance.
-type Accepted struct {
-	// DeliveryUID is the delivery's UID or, of a duplicate, that of the delivery accepted first.
-	DeliveryUID string
-	Duplicate   bool
-}
 
 // Accept stores a delivery, its identity, its payload and its runs in one durable transaction, which it
 // shares with other deliveries that wait at the same time. When it returns nil, all of that is on disk.
@@ -61,60 +35,6 @@ const (
 	acceptBytes    = 8 << 20 // of bodies in one transaction
 	acceptDeadline = 10 * time.Second
 )
-
-// job is a delivery on its way to the database: accepted, or to be logged only.
-type job struct {
-	accept *Acceptance
-	entry  *Rejection // set instead of accept
-	state  atomic.Int32
-	done   chan outcome
-}
-
-const (
-	jobWaiting int32 = iota
-	jobTaken
-	jobWithdrawn
-)
-
-type outcome struct {
-	Accepted
-	err error
-}
-
-func (j *job) webhook() int64 {
-	if j.accept != nil {
-		return j.accept.WebhookID
-	}
-	return j.entry.WebhookID
-}
-
-func (j *job) size() int {
-	if j.accept != nil {
-		return len(j.accept.Body)
-	}
-	return 0
-}
-
-// order sorts a batch, so that transactions of several writers never wait for one another in a circle.
-func (j *job) order(o *job) int {
-	if c := cmp.Compare(j.webhook(), o.webhook()); c != 0 {
-		return c
-	}
-	if j.accept == nil || o.accept == nil {
-		return cmp.Compare(btoi(j.accept != nil), btoi(o.accept != nil))
-	}
-	if c := bytes.Compare(j.accept.Identity.Hash[:], o.accept.Identity.Hash[:]); c != 0 {
-		return c
-	}
-	return cmp.Compare(j.accept.UID, o.accept.UID) // the earlier one is the first
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
 
 // acceptor is the group commit: writers that each take what is waiting, write it in one transaction, and
 // answer after the commit. There is no timer: a writer that finds one job commits one.
@@ -309,4 +229,90 @@ func followed(batch []*job) (webhookUIDs []string) {
 		}
 	}
 	return webhookUIDs
+}
+
+// RecordRejected logs a rejected request. When it returns nil, the row is on disk, unless the webhook
+// had more than 1,000 rejections in this minute: from then on, those of one outcome, sender and minute
+// share a row with a count, which is written within seconds.
+func (s *Store) RecordRejected(ctx context.Context, r Rejection) error {
+	if s.accept.rejects.share(&r) {
+		return nil
+	}
+	r.uid = NewID(PrefixDelivery)
+	j := &job{entry: &r, done: make(chan outcome, 1)}
+	return s.accept.submit(ctx, j).err
+}
+
+// RejectedElsewhere counts rejections that other replicas have just recorded, so that the cap of
+// RecordRejected is one for all. Beyond it each replica has its own shared rows.
+func (s *Store) RejectedElsewhere(webhookID int64, n int) {
+	r := &s.accept.rejects
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count(webhookID, n)
+}
+
+// flushRejects writes the shared rows that changed. What cannot be written now is tried again later.
+func (a *acceptor) flushRejects(ctx context.Context) {
+	rows := a.rejects.due(time.Now())
+	keys := make([]rejectKey, 0, len(rows))
+	batch := make([]*job, 0, len(rows))
+	flush := func() {
+		_, err := a.transact(ctx, batch)
+		alone := ofRow(err) // one of them keeps the others from being written
+		for i, key := range keys {
+			if alone {
+				_, err = a.transact(ctx, batch[i:i+1])
+			}
+			if ofRow(err) {
+				a.s.Skip(
+					loopRejects,
+					batch[i].entry.FactoryUID,
+					"rejections of webhook "+batch[i].entry.WebhookUID,
+					err,
+				)
+			} else if err != nil {
+				a.rejects.again(key)
+			}
+		}
+
+		if err != nil && !ofRow(err) {
+			a.s.log.Warn("writing shared rows of rejected deliveries", "error", err)
+		}
+
+		batch, keys = batch[:0], keys[:0]
+	}
+
+	order := slices.SortedFunc(maps.Keys(rows), func(x, y rejectKey) int {
+		return cmp.Or(cmp.Compare(x.webhook, y.webhook), cmp.Compare(rows[x].uid, rows[y].uid))
+	})
+	for _, key := range order {
+		row := rows[key]
+		keys, batch = append(keys, key), append(batch, &job{entry: &row})
+		if len(batch) == acceptBatch {
+			flush()
+		}
+	}
+
+	if len(batch) > 0 {
+		flush()
+	}
+}
+
+// transact writes a sorted batch in one transaction and returns each job's outcome, in the same order.
+func (a *acceptor) transact(ctx context.Context, batch []*job) (outcomes []outcome, err error) {
+	if a.s.db.Postgres() {
+		err = a.s.db.Pipeline(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+			outcomes, err = a.s.writePostgres(ctx, conn, batch)
+			return err
+		})
+		return outcomes, err
+	}
+
+	// Without a deadline: that would cost a goroutine for each statement, and a disk does not heed it.
+	err = a.s.db.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *db.Tx) (err error) {
+		outcomes, err = a.s.writeSQLite(ctx, tx, batch)
+		return err
+	})
+	return outcomes, err
 }

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"millwright/state/db"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // Statements that write one row.
@@ -41,24 +41,6 @@ ON CONFLICT DO NOTHING`
 
 	firstIdentitySQL = `SELECT delivery_uid FROM identities WHERE webhook_id = $1 AND hash = $2`
 )
-
-// transact writes a sorted batch in one transaction and returns each job's outcome, in the same order.
-func (a *acceptor) transact(ctx context.Context, batch []*job) (outcomes []outcome, err error) {
-	if a.s.db.Postgres() {
-		err = a.s.db.Pipeline(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
-			outcomes, err = a.s.writePostgres(ctx, conn, batch)
-			return err
-		})
-		return outcomes, err
-	}
-
-	// Without a deadline: that would cost a goroutine for each statement, and a disk does not heed it.
-	err = a.s.db.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *db.Tx) (err error) {
-		outcomes, err = a.s.writeSQLite(ctx, tx, batch)
-		return err
-	})
-	return outcomes, err
-}
 
 // writeSQLite writes a sorted batch. It writes row by row: a statement of many rows needs a journal of its
 // own, which costs more than it saves.
@@ -328,4 +310,86 @@ func nullable(n *int64) any {
 		return nil
 	}
 	return *n
+}
+
+// Acceptance is a delivery that was judged good, with the runs that it starts.
+type Acceptance struct {
+	UID        string // the delivery's, from NewID(PrefixDelivery)
+	FactoryUID string
+	Generation int64 // of the factory, as it was judged by
+	WebhookID  int64
+	WebhookUID string
+	Identity   Identity // of the zero Identity nothing is stored
+	// Digest stands for the signed bytes where the identity is not among them; else nil. A delivery with
+	// the digest of an earlier one is accepted all the same, and its row says so.
+	Digest   []byte
+	Sender   string
+	Body     []byte // must not change until Accept returns, nor afterwards
+	Headers  []byte // to be kept with it, as Request returns them; nil for none
+	Reason   string
+	Event    string // preview
+	ReplayOf string
+	Received time.Time
+	Runs     []NewRun // QUEUED by this delivery
+}
+
+// Accepted is what became of an Acceptance.
+type Accepted struct {
+	// DeliveryUID is the delivery's UID or, of a duplicate, that of the delivery accepted first.
+	DeliveryUID string
+	Duplicate   bool
+}
+
+// job is a delivery on its way to the database: accepted, or to be logged only.
+type job struct {
+	accept *Acceptance
+	entry  *Rejection // set instead of accept
+	state  atomic.Int32
+	done   chan outcome
+}
+
+const (
+	jobWaiting int32 = iota
+	jobTaken
+	jobWithdrawn
+)
+
+type outcome struct {
+	Accepted
+	err error
+}
+
+func (j *job) webhook() int64 {
+	if j.accept != nil {
+		return j.accept.WebhookID
+	}
+	return j.entry.WebhookID
+}
+
+func (j *job) size() int {
+	if j.accept != nil {
+		return len(j.accept.Body)
+	}
+	return 0
+}
+
+// order sorts a batch, so that transactions of several writers never wait for one another in a circle.
+func (j *job) order(o *job) int {
+	if c := cmp.Compare(j.webhook(), o.webhook()); c != 0 {
+		return c
+	}
+	if j.accept == nil || o.accept == nil {
+		return cmp.Compare(btoi(j.accept != nil), btoi(o.accept != nil))
+	}
+	if c := bytes.Compare(j.accept.Identity.Hash[:], o.accept.Identity.Hash[:]); c != 0 {
+		return c
+	}
+	return cmp.Compare(j.accept.UID, o.accept.UID) // the earlier one is the first
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -13,9 +13,6 @@ import (
 
 // Statements of the first round trip.
 const (
-	// A generation is held by an advisory lock, not by a row lock: those queue in order, so that a change of
-	// the definition does not wait for ever behind deliveries that overlap, and a batch writes no row for it.
-	lockGenerationSQL  = `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`
 	holdGenerationsSQL = `SELECT pg_advisory_xact_lock_shared(hashtextextended(uid, 0))
 FROM unnest($1::text[]) AS t (uid)`
 

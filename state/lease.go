@@ -36,7 +36,7 @@ type localReplicas struct {
 func (s *Store) Join(ctx context.Context, generation int64) (*Replica, error) {
 	r := &Replica{s: s, uid: NewID(PrefixReplica), base: time.Now()}
 	r.loaded.Store(generation)
-	if !s.Shared() {
+	if !s.db.Postgres() {
 		s.local.mu.Lock()
 		defer s.local.mu.Unlock()
 
@@ -54,7 +54,7 @@ func (s *Store) Join(ctx context.Context, generation int64) (*Replica, error) {
 // Loaded records that the replica serves generation. It returns when the record is durable.
 func (r *Replica) Loaded(ctx context.Context, generation int64) error {
 	r.loaded.Store(generation)
-	if !r.s.Shared() {
+	if !r.s.db.Postgres() {
 		r.s.local.wake()
 		return nil
 	}
@@ -76,7 +76,7 @@ ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation, lease_until = 
 
 // Renew prolongs the replica's lease. Call it at least every second; it is free on SQLite.
 func (r *Replica) Renew(ctx context.Context) error {
-	if !r.s.Shared() {
+	if !r.s.db.Postgres() {
 		return nil
 	}
 
@@ -92,12 +92,12 @@ func (r *Replica) Renew(ctx context.Context) error {
 
 // Live reports whether the replica may still judge requests: whether its lease has not run out.
 func (r *Replica) Live() bool {
-	return !r.s.Shared() || int64(time.Since(r.base)) < r.until.Load()
+	return !r.s.db.Postgres() || int64(time.Since(r.base)) < r.until.Load()
 }
 
 // Leave ends the replica's membership: changes no longer wait for it.
 func (r *Replica) Leave(ctx context.Context) error {
-	if !r.s.Shared() {
+	if !r.s.db.Postgres() {
 		r.s.local.mu.Lock()
 		delete(r.s.local.all, r)
 		r.s.local.mu.Unlock()
@@ -114,7 +114,7 @@ const behindSQL = `SELECT count(*) FROM replicas WHERE generation < $1 AND lease
 // served waits until every live replica has loaded generation. The change is durable already, so the
 // end of ctx is the only way to fail.
 func (s *Store) served(ctx context.Context, generation int64) error {
-	if !s.Shared() {
+	if !s.db.Postgres() {
 		return s.local.served(ctx, generation)
 	}
 
@@ -157,6 +157,11 @@ func (l *localReplicas) served(ctx context.Context, generation int64) error {
 		}
 	}
 }
+
+// lockGenerationSQL locks a generation on PostgreSQL, which deliveries hold in common. It is an advisory lock,
+// not a row lock: those queue in order, so that a change of the definition does not wait for ever behind
+// deliveries that overlap, and a batch writes no row for it.
+const lockGenerationSQL = `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`
 
 const nextGenerationSQL = `UPDATE routing
 SET generation = generation + 1

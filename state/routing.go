@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"millwright/schema"
-	"millwright/schema/agentconfig"
 	"millwright/state/db"
 )
 
@@ -44,18 +43,6 @@ type RoutedWebhook struct {
 	Secret  []byte // the value of the version that was applied; nil when Pending
 	Pending bool
 	Err     error // why no delivery to it can be judged; nil when one can
-}
-
-// RoutedAutomation is an automation with what a run of it gets.
-type RoutedAutomation struct {
-	UID     string
-	Spec    schema.Automation
-	Config  json.RawMessage // AmbientAgentConfig resolved from the definition, secret values masked
-	Sealed  []byte          // the mcp_servers of Config with their secret values; nil when Config masks nothing
-	Model   string
-	Env     string   // environment ID
-	Agent   string   // UID of the agent, or empty
-	Secrets []string // names of the team secrets that the harness gets
 }
 
 // LoopRouting is the reading of the routing facts, as a loop that may skip rows.
@@ -170,33 +157,4 @@ func (s *Store) RoutingGeneration(ctx context.Context) (int64, error) {
 	var generation int64
 	err := s.db.QueryRow(ctx, routingGenerationSQL).Scan(&generation)
 	return generation, err
-}
-
-func routeAutomation(tree schema.Factory, uids map[string]string, a schema.Automation) (RoutedAutomation, error) {
-	exec, basePrompt, agent := tree.Resolve(a)
-	config, err := agentconfig.FromDefinition(exec, basePrompt, a.Name)
-	if err != nil {
-		return RoutedAutomation{}, err
-	}
-
-	sealed, err := config.Mask()
-	if err != nil {
-		return RoutedAutomation{}, err
-	}
-
-	raw, err := json.Marshal(config)
-	r := RoutedAutomation{
-		UID:     uids[ResourceKey("automation", a.Name)],
-		Spec:    a,
-		Config:  raw,
-		Sealed:  sealed,
-		Model:   config.ModelID,
-		Env:     config.EnvironmentID,
-		Secrets: exec.Secrets,
-	}
-	if agent != "" {
-		r.Agent = uids[ResourceKey("agent", agent)]
-	}
-
-	return r, err
 }

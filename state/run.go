@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millwright/state/db"
+	"millwright/state/notice"
 )
 
 // RunState is where a run stands (docs/contract.md, section 4, States).
@@ -331,3 +332,31 @@ func (s *Store) NewestRun(ctx context.Context, conversationID string) (string, e
 	}
 	return id, err
 }
+
+// Creator is the creator or executor of a run.
+type Creator struct {
+	Type        string `json:"type"` // user or service_account
+	UID         string `json:"uid"`
+	DisplayName string `json:"display_name"`
+}
+
+// moved tells of a run that ended or returned to the queue.
+func (s *Store) moved(ctx context.Context, r Run) {
+	s.Notify(notice.Run, r.ID)
+	if r.State == RunQueued {
+		s.Publish(notice.Notice{Topic: notice.Queued, ID: r.ID})
+	}
+}
+
+// Claim is a worker's hold on one attempt of a run. Every change that the worker makes carries it, and is
+// refused with ErrLost when the run is no longer held by it.
+type Claim struct {
+	RunID  string
+	Worker string // UID of the worker that the claim is bound to
+	Token  string // 128 random bits; only a hash is stored
+}
+
+func (c Claim) hash() []byte { return HashToken(c.Token) }
+
+// held is the condition that a claim still holds its run, for parameters $1 to $3 of a statement.
+const held = ` id = $1 AND worker = $2 AND claim_hash = $3 `

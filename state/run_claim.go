@@ -13,19 +13,6 @@ import (
 	"millwright/state/notice"
 )
 
-// Claim is a worker's hold on one attempt of a run. Every change that the worker makes carries it, and is
-// refused with ErrLost when the run is no longer held by it.
-type Claim struct {
-	RunID  string
-	Worker string // UID of the worker that the claim is bound to
-	Token  string // 128 random bits; only a hash is stored
-}
-
-func (c Claim) hash() []byte { return HashToken(c.Token) }
-
-// held is the condition that a claim still holds its run, for parameters $1 to $3 of a statement.
-const held = ` id = $1 AND worker = $2 AND claim_hash = $3 `
-
 // claimSQL gives the queued run that is picked to a worker.
 const claimSQL = `UPDATE runs
 SET state = 'CLAIMED',

@@ -16,13 +16,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// Creator is the creator or executor of a run.
-type Creator struct {
-	Type        string `json:"type"` // user or service_account
-	UID         string `json:"uid"`
-	DisplayName string `json:"display_name"`
-}
-
 // NewRun is a run to be created. It starts QUEUED.
 type NewRun struct {
 	ID             string // NewRunID; its time orders the run

@@ -319,3 +319,42 @@ func (s *Store) endUnfit(ctx context.Context, id string, cause error, condition 
 
 	return r, err
 }
+
+const requeueSQL = `UPDATE runs
+SET
+	state = 'QUEUED',
+	execution = $2,
+	attempt = $3,
+	status_message = $4,
+	error_code = $5,
+	queued_at = $6,
+	updated_at = $6,
+	started_at = NULL,
+	finished_at = NULL,
+	cancel_requested_at = NULL,
+	claim_hash = NULL,
+	lease_until = NULL,
+	next_seq = next_seq + 1
+WHERE id = $1`
+
+// requeue puts a locked run back into the queue with its Execution and Attempt.
+func (r *Run) requeue(ctx context.Context, tx *db.Tx) error {
+	now := time.Now()
+	r.State = RunQueued
+	err := tx.ExecOne(
+		ctx,
+		requeueSQL,
+		r.ID,
+		r.Execution,
+		r.Attempt,
+		r.StatusMessage,
+		r.ErrorCode,
+		db.Micros(now),
+	)
+	if err != nil {
+		return err
+	}
+
+	r.nextSeq++
+	return r.entered(ctx, tx, now)
+}

@@ -113,52 +113,6 @@ func (r *Run) again(ctx context.Context, tx *db.Tx) error {
 	return r.requeue(ctx, tx)
 }
 
-const requeueSQL = `UPDATE runs
-SET
-	state = 'QUEUED',
-	execution = $2,
-	attempt = $3,
-	status_message = $4,
-	error_code = $5,
-	queued_at = $6,
-	updated_at = $6,
-	started_at = NULL,
-	finished_at = NULL,
-	cancel_requested_at = NULL,
-	claim_hash = NULL,
-	lease_until = NULL,
-	next_seq = next_seq + 1
-WHERE id = $1`
-
-// requeue puts a locked run back into the queue with its Execution and Attempt.
-func (r *Run) requeue(ctx context.Context, tx *db.Tx) error {
-	now := time.Now()
-	r.State = RunQueued
-	err := tx.ExecOne(
-		ctx,
-		requeueSQL,
-		r.ID,
-		r.Execution,
-		r.Attempt,
-		r.StatusMessage,
-		r.ErrorCode,
-		db.Micros(now),
-	)
-	if err != nil {
-		return err
-	}
-
-	r.nextSeq++
-	return r.entered(ctx, tx, now)
-}
-
-// moved tells of a run that ended or returned to the queue.
-func (s *Store) moved(ctx context.Context, r Run) {
-	s.Notify(notice.Run, r.ID)
-	if r.State == RunQueued {
-		s.Publish(notice.Notice{Topic: notice.Queued, ID: r.ID})
-	}
-}
 
 // ReleaseRun hands a run back that the worker cannot go on with, through no fault of the run: to QUEUED,
 // without counting an attempt, or to CANCELLED when that was asked for. ErrLost when the claim no longer
@@ -255,7 +209,7 @@ func (s *Store) ReapRuns(ctx context.Context, deadline time.Time, limit int) ([]
 	}
 	return s.reap(
 		ctx,
-		lost{`claim_hash IS NOT NULL AND lease_until < $1`, db.Micros(deadline.Add(-s.ClockSkew()))},
+		lost{`claim_hash IS NOT NULL AND lease_until < $1`, db.Micros(deadline.Add(-s.db.ClockSkew()))},
 		limit,
 	)
 }

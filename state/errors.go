@@ -2,10 +2,86 @@ package state
 
 import (
 	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"millwright/state/db"
 )
+
+var (
+	// ErrNotFound says that the named thing does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict says that the change contradicts what is stored.
+	ErrConflict = errors.New("conflict")
+	// ErrFull says that as many messages wait for a run as may.
+	ErrFull = errors.New("full")
+	// ErrLost says that a worker no longer holds the run it writes to.
+	ErrLost = errors.New("the claim on this run is lost")
+	// ErrMoved says that the factory's definition changed since it was read.
+	ErrMoved = errors.New("the definition changed meanwhile")
+	// ErrUnreadable says that a row cannot be read as it is stored; the wrapping error names it.
+	ErrUnreadable = errors.New("it cannot be read as it is stored")
+	// ErrUnavailable says that the database cannot be reached or written just now; a retry may help.
+	ErrUnavailable = db.ErrUnavailable
+)
+
+// Refusal is an ErrNotFound, ErrConflict or ErrFull with what it is about.
+type Refusal struct {
+	Kind   error
+	Detail string // names the thing, or the contradiction, without the kind
+}
+
+// Error returns the detail and the kind.
+func (r *Refusal) Error() string { return r.Detail + ": " + r.Kind.Error() }
+
+// Unwrap returns the kind.
+func (r *Refusal) Unwrap() error { return r.Kind }
+
+// Detail returns what the refusal in err is about; the text of any other error.
+func Detail(err error) string {
+	var r *Refusal
+	if errors.As(err, &r) {
+		return r.Detail
+	}
+	return err.Error()
+}
+
+func refuse(kind error, format string, args ...any) error {
+	return &Refusal{Kind: kind, Detail: fmt.Sprintf(format, args...)}
+}
+
+// orNotFound returns an ErrNotFound for a look-up, or a change, that found no row.
+func orNotFound(err error, format string, args ...any) error {
+	if errors.Is(err, sql.ErrNoRows) || errors.Is(err, db.ErrNoRow) {
+		return refuse(ErrNotFound, format, args...)
+	}
+	return err
+}
+
+// orMoved returns ErrMoved for a change that found no row.
+func orMoved(err error) error {
+	if errors.Is(err, db.ErrNoRow) {
+		return ErrMoved
+	}
+	return err
+}
+
+// ofRow reports whether an error is a row's own: it comes again at every try, whatever the database does.
+func ofRow(err error) bool {
+	for _, other := range []error{
+		ErrUnavailable, ErrLost, ErrConflict, ErrNotFound, ErrMoved, context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, other) {
+			return false
+		}
+	}
+	return err != nil
+}
 
 // The loops over the rows of all factories, by the names that Skipped has for them.
 const (

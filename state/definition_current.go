@@ -1,0 +1,181 @@
+package state
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"millwright/schema"
+	"millwright/state/db"
+)
+
+// Current is what a plan compares a tree with: one consistent view of a factory's applied definition
+// and of the team's secrets. The tree and the UIDs are shared: read them only.
+type Current struct {
+	Factory  Factory
+	Key      []byte // of the factory, for WebhookUID
+	Tree     schema.Factory
+	Webhooks []Webhook         // live, by name
+	UIDs     map[string]string // of live automations, agents, runners and skills, by ResourceKey
+	Ordinals map[string]int    // how many webhooks had a name first, ever
+	// Restorable are the deleted webhooks that a file of their name brings back, by name.
+	Restorable map[string]Webhook
+	// Gone gives the name of deleted webhooks by UID, those deleted last.
+	Gone map[string]string
+	// LastInUse reports that the factory has one webhook, which accepted a delivery within a week.
+	LastInUse bool
+	Secrets   map[string]SecretInfo
+	PlannedAt time.Time
+}
+
+// Current reads what a plan for the factory compares with. With ErrUnreadable the factory is returned too.
+func (s *Store) Current(ctx context.Context, factoryUID string) (Current, error) {
+	var c Current
+	err := s.db.View(ctx, func(tx db.View) (err error) {
+		c, err = s.current(ctx, tx.Reader, factoryUID)
+		return err
+	})
+	c.PlannedAt = time.Now()
+	return c, err
+}
+
+func (s *Store) current(ctx context.Context, tx db.Reader, factoryUID string) (Current, error) {
+	c := Current{Ordinals: map[string]int{}}
+	var err error
+	if c.Factory, err = scanFactory(tx.QueryRow(ctx, `SELECT `+factoryColumns+` FROM factories WHERE uid = $1`, factoryUID)); errors.Is(
+		err,
+		sql.ErrNoRows,
+	) {
+		return c, refuse(ErrNotFound, "factory %q", factoryUID)
+	} else if err != nil {
+		return c, err
+	}
+
+	var sealed []byte
+	if err := tx.QueryRow(ctx, `SELECT uid_key FROM factories WHERE uid = $1`, factoryUID).Scan(&sealed); err != nil {
+		return c, err
+	}
+	if c.Key, err = s.seal.Open("factory "+factoryUID, sealed); err != nil {
+		return c, fmt.Errorf("key of factory %q: %w: %w", factoryUID, ErrUnreadable, err)
+	}
+
+	d, err := s.applied(ctx, tx, factoryUID, c.Factory.Generation)
+	if err != nil {
+		return c, err
+	}
+
+	c.Tree, c.UIDs = d.tree, d.uids
+	if c.Webhooks, err = liveWebhooks(ctx, tx, factoryUID); err != nil {
+		return c, err
+	}
+
+	c.Tree.File = c.Factory.Spec
+	for _, w := range c.Webhooks {
+		c.Tree.Webhooks = append(c.Tree.Webhooks, w.Spec)
+	}
+
+	if err := ordinals(ctx, tx, factoryUID, c.Ordinals); err != nil {
+		return c, err
+	}
+
+	if err := c.readDeleted(ctx, tx); err != nil {
+		return c, err
+	}
+
+	if len(c.Webhooks) == 1 {
+		if c.LastInUse, err = inUse(ctx, tx, c.Webhooks[0].ID); err != nil {
+			return c, err
+		}
+	}
+
+	c.Secrets, err = secretInfos(ctx, tx)
+	return c, err
+}
+
+const ordinalsSQL = `SELECT first_name, count(*)
+FROM webhooks
+WHERE factory_uid = $1
+GROUP BY first_name`
+
+func ordinals(ctx context.Context, tx db.Reader, factoryUID string, into map[string]int) error {
+	rows, err := tx.Query(ctx, ordinalsSQL, factoryUID)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+
+	for rows.Next() {
+		var name string
+		var n int
+		if err := rows.Scan(&name, &n); err != nil {
+			return err
+		}
+
+		into[name] = n
+	}
+
+	return rows.Err()
+}
+
+// RestoreWindow is how long a deleted webhook is the same one again when its file comes back.
+const RestoreWindow = 30 * 24 * time.Hour
+
+const (
+	maxGone     = 1000               // deleted webhooks of a factory that a plan knows
+	useWindow   = 7 * 24 * time.Hour // in which a delivery shows that a webhook is in use
+	maxUseLook  = 10_000             // rows of a log that are looked at for one
+	deletedByAt = `
+		SELECT ` + webhookColumns + webhookTables + `
+		WHERE w.factory_uid = $1 AND w.deleted_at IS NOT NULL
+		ORDER BY w.deleted_at DESC, w.ordinal DESC
+		LIMIT $2`
+)
+
+// readDeleted reads the webhooks that were deleted last. One that cannot be read is left out.
+func (c *Current) readDeleted(ctx context.Context, r db.Reader) error {
+	deleted, err := db.All(ctx, r, func(row db.Row) (Webhook, error) {
+		w, err := scanWebhook(row)
+		if errors.Is(err, ErrUnreadable) {
+			return Webhook{}, nil
+		}
+		return w, err
+	}, deletedByAt, c.Factory.UID, maxGone)
+
+	now := time.Now()
+	c.Restorable, c.Gone = map[string]Webhook{}, make(map[string]string, len(deleted))
+	for _, w := range deleted {
+		if w.UID == "" {
+			continue
+		}
+
+		c.Gone[w.UID] = w.Spec.Name
+		_, newer := c.Restorable[w.Spec.Name]
+		if !newer && w.Restorable != nil && w.Restorable.After(now) {
+			c.Restorable[w.Spec.Name] = w
+		}
+	}
+
+	return err
+}
+
+const inUseSQL = `
+	SELECT 1
+	FROM (
+		SELECT outcome
+		FROM deliveries
+		WHERE webhook_id = $1 AND uid >= $2
+		ORDER BY uid DESC
+		LIMIT $3
+	) AS newest
+	WHERE outcome = 'accepted'
+	LIMIT 1`
+
+// inUse reports whether a webhook accepted a delivery within a week, as far as the newest rows of its log say.
+func inUse(ctx context.Context, r db.Reader, webhook int64) (bool, error) {
+	since := DeliveryUIDAt(time.Now().Add(-useWindow))
+	var one int
+	err := r.QueryRow(ctx, inUseSQL, webhook, since, maxUseLook).Scan(&one)
+	return err == nil, db.NoRows(err)
+}
