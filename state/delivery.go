@@ -1,11 +1,17 @@
 package state
 
 import (
+	"context"
 	"crypto/sha256"
+	"database/sql"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"millwright/state/db"
 )
 
 // DeliveryOutcome is what became of a request to a webhook.
@@ -138,4 +144,289 @@ type Delivery struct {
 	Generation     int64  // of the factory's definition that judged it
 	Count          int64  // of requests that share this row
 	Last           *time.Time
+}
+
+// DeliveryFilter selects rows of a delivery log. The zero value selects all.
+type DeliveryFilter struct {
+	Outcome DeliveryOutcome
+	From    time.Time // received at or after
+	To      time.Time // received before
+}
+
+// DeliveryRun is a run that a delivery started.
+type DeliveryRun struct {
+	ID            string
+	Title         string
+	State         string
+	AutomationUID string
+}
+
+const deliveryColumns = `
+	d.uid, d.factory_uid, w.uid, d.outcome, d.reason, d.size_bytes, d.size_max, d.received_at,
+	d.identity, d.identity_source, d.sender, d.duplicate_of, d.replay_of, d.event, d.generation, d.count,
+	d.last_at`
+
+func scanDelivery(row db.Row) (Delivery, error) {
+	var d Delivery
+	var size, sizeMax, last sql.NullInt64
+	var received int64
+	err := row.Scan(
+		&d.UID,
+		&d.FactoryUID,
+		&d.WebhookUID,
+		&d.Outcome,
+		&d.Reason,
+		&size,
+		&sizeMax,
+		&received,
+		&d.Identity,
+		&d.IdentitySource,
+		&d.Sender,
+		&d.DuplicateOf,
+		&d.ReplayOf,
+		&d.Event,
+		&d.Generation,
+		&d.Count,
+		&last,
+	)
+	if size.Valid {
+		d.Size = &size.Int64
+	}
+	if sizeMax.Valid {
+		d.SizeMax = &sizeMax.Int64
+	}
+
+	d.Received, d.Last = db.Time(received), db.TimeOrNil(last)
+	return d, err
+}
+
+// clockSlack is how far the time in a delivery's UID may be from the time it was received.
+const clockSlack = 5 * time.Minute
+
+// DeliveryUIDAt returns the least UID of a delivery made at t.
+func DeliveryUIDAt(t time.Time) string {
+	var id uuid.UUID
+	if ms := t.UnixMilli(); ms > 0 {
+		for i := range 6 {
+			id[i] = byte(ms >> (40 - 8*i))
+		}
+	}
+	return PrefixDelivery + "_" + encodeID(id)
+}
+
+// DeliveryTime returns when the delivery with this valid UID was made, to the millisecond.
+func DeliveryTime(uid string) time.Time {
+	var ms int64
+	for _, c := range []byte(uid[len(PrefixDelivery)+1:][:10]) { // 48 bits
+		ms = ms<<5 | int64(strings.IndexByte(idAlphabet, c))
+	}
+	return time.UnixMilli(ms)
+}
+
+// Deliveries returns rows of a webhook's log, newest first, those before the UID cursor if it is not
+// empty. ErrNotFound when the factory has no such webhook, live or deleted.
+func (s *Store) Deliveries(
+	ctx context.Context,
+	factoryUID, webhookUID string,
+	f DeliveryFilter,
+	cursor string,
+	limit int,
+) ([]Delivery, error) {
+	webhook, err := s.webhookRow(ctx, factoryUID, webhookUID)
+	if err != nil {
+		return nil, err
+	}
+
+	// The UIDs are found first, because SQLite takes the index of outcomes only where it has all that is
+	// asked for.
+	query := `SELECT ` + deliveryColumns + `
+FROM deliveries d
+JOIN webhooks w ON w.id = d.webhook_id
+WHERE d.webhook_id = $1 AND d.uid IN (SELECT d.uid FROM deliveries d WHERE d.webhook_id = $1`
+	args := []any{webhook}
+	where := func(condition string, arg any) {
+		args = append(args, arg)
+		query += ` AND ` + condition + ` $` + strconv.Itoa(len(args))
+	}
+	if f.Outcome != "" {
+		where(`d.outcome =`, string(f.Outcome))
+		if f.Outcome != DeliveryAccepted {
+			query += ` AND d.outcome <> 'accepted'` // as the index of outcomes has it
+		}
+	}
+
+	if !f.From.IsZero() {
+		where(`d.received_at >=`, db.Micros(f.From))
+		where(`d.uid >=`, DeliveryUIDAt(f.From.Add(-clockSlack)))
+	}
+	if !f.To.IsZero() {
+		where(`d.received_at <`, db.Micros(f.To))
+		where(`d.uid <`, DeliveryUIDAt(f.To.Add(clockSlack)))
+	}
+	if cursor != "" {
+		where(`d.uid <`, cursor)
+	}
+
+	// The limit is no parameter: PostgreSQL would plan for any, and read the whole log.
+	all, err := db.All(ctx, s.db.Built(), scanDelivery, query+` ORDER BY d.uid DESC LIMIT `+strconv.Itoa(limit)+`) ORDER BY d.uid DESC`,
+		args...)
+	return all, err
+}
+
+const deliverySQL = `SELECT ` + deliveryColumns + `
+FROM deliveries d
+JOIN webhooks w ON w.id = d.webhook_id
+WHERE w.factory_uid = $1 AND w.uid = $2 AND d.webhook_id = w.id AND d.uid = $3`
+
+// Delivery returns one row of a webhook's log. ErrNotFound when there is none.
+func (s *Store) Delivery(ctx context.Context, factoryUID, webhookUID, uid string) (Delivery, error) {
+	d, err := scanDelivery(s.db.QueryRow(ctx, deliverySQL, factoryUID, webhookUID, uid))
+	return d, orNotFound(err, "delivery %q", uid)
+}
+
+// Payload returns the body of an accepted delivery, byte for byte. ErrNotFound when it was never kept, or
+// is kept no longer.
+func (s *Store) Payload(ctx context.Context, factoryUID, deliveryUID string) ([]byte, error) {
+	_, body, err := s.Request(ctx, factoryUID, deliveryUID)
+	return body, err
+}
+
+// RunsOfDeliveries returns the runs that each of the deliveries started, oldest first.
+func (s *Store) RunsOfDeliveries(ctx context.Context, deliveryUIDs ...string) (map[string][]DeliveryRun, error) {
+	all := map[string][]DeliveryRun{}
+	for len(deliveryUIDs) > 0 {
+		chunk := deliveryUIDs[:min(len(deliveryUIDs), 500)]
+		deliveryUIDs = deliveryUIDs[len(chunk):]
+		marks, args := db.Placeholders(chunk)
+		query := `SELECT delivery_uid, id, title, state, automation_uid
+FROM runs
+WHERE delivery_uid IN (` + marks + `) AND delivery_uid <> ''
+ORDER BY id`
+		err := db.Each(ctx, s.db.Built(), func(row db.Row) error {
+			var delivery string
+			var r DeliveryRun
+			err := row.Scan(&delivery, &r.ID, &r.Title, &r.State, &r.AutomationUID)
+			all[delivery] = append(all[delivery], r)
+			return err
+		}, query, args...)
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	return all, nil
+}
+
+const countDeliveriesSQL = `SELECT w.uid, d.outcome, sum(d.count)
+FROM webhooks w
+JOIN deliveries d ON d.webhook_id = w.id
+WHERE w.factory_uid = $1
+GROUP BY w.uid, d.outcome`
+
+// DeliveryCounts returns how many requests of each outcome the logs of a factory's webhooks hold, by
+// webhook UID, deleted webhooks included.
+func (s *Store) DeliveryCounts(ctx context.Context, factoryUID string) (map[string]map[DeliveryOutcome]int64, error) {
+	all := map[string]map[DeliveryOutcome]int64{}
+	err := db.Each(ctx, s.db.Reader, func(row db.Row) error {
+		var webhook string
+		var o DeliveryOutcome
+		var n int64
+		err := row.Scan(&webhook, &o, &n)
+		if all[webhook] == nil {
+			all[webhook] = map[DeliveryOutcome]int64{}
+		}
+
+		all[webhook][o] = n
+		return err
+	}, countDeliveriesSQL, factoryUID)
+
+	return all, err
+}
+
+const webhookIDSQL = `SELECT id
+FROM webhooks
+WHERE factory_uid = $1 AND uid = $2`
+
+func (s *Store) webhookRow(ctx context.Context, factoryUID, webhookUID string) (int64, error) {
+	var id int64
+	err := s.db.QueryRow(ctx, webhookIDSQL, factoryUID, webhookUID).
+		Scan(&id)
+	return id, orNotFound(err, "webhook %q", webhookUID)
+}
+
+const acceptedAfterSQL = `SELECT ` + deliveryColumns + `
+FROM deliveries d
+JOIN webhooks w ON w.id = d.webhook_id
+WHERE d.webhook_id = $1
+	AND d.uid > $2
+	AND d.outcome = 'accepted'
+ORDER BY d.uid
+LIMIT $3`
+
+// AcceptedAfter returns the accepted deliveries of a webhook with UIDs greater than after, in their order,
+// which is that of the time at which they were judged; they are stored in a slightly different one.
+func (s *Store) AcceptedAfter(
+	ctx context.Context,
+	factoryUID, webhookUID, after string,
+	limit int,
+) ([]Delivery, error) {
+	webhook, err := s.webhookRow(ctx, factoryUID, webhookUID)
+	if err != nil {
+		return nil, err
+	}
+
+	all, err := db.All(ctx, s.db.Reader, scanDelivery, acceptedAfterSQL, webhook, after, limit)
+	return all, err
+}
+
+const requestSQL = `SELECT headers, body
+FROM payloads
+WHERE delivery_uid = $1 AND factory_uid = $2`
+
+// Request returns the body of an accepted delivery, byte for byte, and the headers that were kept of it, as
+// lines "Name: value" that end in CR LF; nil when none were. ErrNotFound as of Payload.
+func (s *Store) Request(ctx context.Context, factoryUID, deliveryUID string) (headers, body []byte, err error) {
+	err = s.db.QueryRow(ctx, requestSQL, deliveryUID, factoryUID).
+		Scan(&headers, &body)
+	return headers, body, orNotFound(err, "payload of delivery %q", deliveryUID)
+}
+
+// DeliveryTally counts the requests of one outcome that a webhook's log holds, of one span of time.
+type DeliveryTally struct {
+	WebhookUID string
+	Outcome    DeliveryOutcome
+	From       time.Time // where the span begins: a multiple of its length since the Unix epoch
+	Count      int64
+}
+
+const tallyDeliveriesSQL = `SELECT w.uid, d.outcome, d.received_at / $1 AS span, sum(d.count)
+FROM webhooks w
+JOIN deliveries d ON d.webhook_id = w.id
+WHERE (w.factory_uid = $2 OR $2 = '')
+	AND d.uid >= $3
+	AND d.received_at >= $4
+GROUP BY w.uid, d.outcome, span
+ORDER BY span, w.uid, d.outcome`
+
+// DeliveryTallies counts what the logs of a factory's webhooks, or of all factories' if factoryUID is
+// empty, hold since a time, in spans of the given length. Spans and outcomes without a request are left
+// out. Its cost grows with the number of rows since then.
+func (s *Store) DeliveryTallies(
+	ctx context.Context,
+	factoryUID string,
+	since time.Time,
+	span time.Duration,
+) ([]DeliveryTally, error) {
+	all, err := db.All(ctx, s.db.Reader, func(row db.Row) (t DeliveryTally, err error) {
+		var at int64
+		err = row.Scan(&t.WebhookUID, &t.Outcome, &at, &t.Count)
+		t.From = db.Time(at * span.Microseconds())
+		return t, err
+	}, tallyDeliveriesSQL,
+		span.Microseconds(),
+		factoryUID,
+		DeliveryUIDAt(since.Add(-clockSlack)),
+		db.Micros(since))
+
+	return all, err
 }

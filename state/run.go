@@ -360,3 +360,40 @@ func (c Claim) hash() []byte { return HashToken(c.Token) }
 
 // held is the condition that a claim still holds its run, for parameters $1 to $3 of a statement.
 const held = ` id = $1 AND worker = $2 AND claim_hash = $3 `
+
+// Usage is what the language models of a run were asked for, and what it cost: the sum of all its executions and
+// attempts.
+type Usage struct {
+	InputTokens  int64        `json:"input_tokens"` // cached ones included
+	OutputTokens int64        `json:"output_tokens"`
+	CachedTokens int64        `json:"cached_input_tokens"`
+	CostUSD      *float64     `json:"inference_cost_usd,omitempty"` // nil: nobody knows
+	Models       []ModelUsage `json:"models,omitempty"`             // in the order of their names
+}
+
+// ModelUsage is the part of one model. Model is empty for what no model is named for.
+type ModelUsage struct {
+	Model        string   `json:"model_id"`
+	InputTokens  int64    `json:"input_tokens"`
+	OutputTokens int64    `json:"output_tokens"`
+	CachedTokens int64    `json:"cached_input_tokens"`
+	CostUSD      *float64 `json:"inference_cost_usd,omitempty"`
+}
+
+// Cost returns what it cost in US dollars, 0 where nobody knows.
+func (u Usage) Cost() float64 {
+	if u.CostUSD == nil {
+		return 0
+	}
+	return *u.CostUSD
+}
+
+// since returns what came on top of was.
+func (u Usage) since(was Usage) Usage {
+	return Usage{
+		InputTokens:  max(0, u.InputTokens-was.InputTokens),
+		OutputTokens: max(0, u.OutputTokens-was.OutputTokens),
+		CachedTokens: max(0, u.CachedTokens-was.CachedTokens),
+		CostUSD:      new(max(0, u.Cost()-was.Cost())),
+	}
+}

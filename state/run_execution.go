@@ -358,3 +358,79 @@ func (r *Run) requeue(ctx context.Context, tx *db.Tx) error {
 	r.nextSeq++
 	return r.entered(ctx, tx, now)
 }
+
+// SetUsage records what the present attempt has used so far, in place of what was recorded of it before, and
+// returns the change. ErrLost when the claim no longer holds.
+func (s *Store) SetUsage(ctx context.Context, c Claim, models []ModelUsage) (added Usage, r Run, err error) {
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		if r, err = s.lockHeld(ctx, tx, c); err != nil {
+			return err
+		}
+
+		was, err := usageOf(ctx, tx, r.ID)
+		if err != nil {
+			return err
+		}
+
+		_, err = tx.Exec(ctx, `
+			DELETE FROM run_usage
+			WHERE run_id = $1 AND execution = $2 AND attempt = $3`, r.ID, r.Execution, r.Attempt)
+		if err != nil {
+			return err
+		}
+
+		for _, m := range models {
+			_, err := tx.Exec(ctx, `
+				INSERT INTO run_usage (run_id, execution, attempt, model_id, factory_uid, automation_uid,
+					input_tokens, output_tokens, cached_tokens, cost_usd, at)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+				r.ID, r.Execution, r.Attempt, m.Model, r.FactoryUID, r.AutomationUID,
+				m.InputTokens, m.OutputTokens, m.CachedTokens, m.CostUSD, db.Micros(time.Now()))
+			if err != nil {
+				return err
+			}
+		}
+
+		sum, err := usageOf(ctx, tx, r.ID)
+		if err != nil {
+			return err
+		}
+
+		text, err := json.Marshal(sum)
+		if err != nil {
+			return err
+		}
+
+		added = sum.since(was)
+		_, err = tx.Exec(ctx, `UPDATE runs SET usage = $2 WHERE id = $1`, r.ID, string(text))
+		return err
+	})
+	return added, r, err
+}
+
+// usageOf sums what a run has used.
+func usageOf(ctx context.Context, tx *db.Tx, runID string) (Usage, error) {
+	var u Usage
+	var err error
+	u.Models, err = db.All(ctx, tx.Reader, scanUsage, `
+		SELECT model_id, CAST(sum(input_tokens) AS BIGINT), CAST(sum(output_tokens) AS BIGINT),
+			CAST(sum(cached_tokens) AS BIGINT), sum(cost_usd)
+		FROM run_usage
+		WHERE run_id = $1
+		GROUP BY model_id
+		ORDER BY model_id`, runID)
+	for _, m := range u.Models {
+		u.InputTokens += m.InputTokens
+		u.OutputTokens += m.OutputTokens
+		u.CachedTokens += m.CachedTokens
+		if m.CostUSD != nil {
+			u.CostUSD = new(u.Cost() + *m.CostUSD)
+		}
+	}
+
+	return u, err
+}
+
+func scanUsage(row db.Row) (m ModelUsage, err error) {
+	return m, row.Scan(&m.Model, &m.InputTokens, &m.OutputTokens, &m.CachedTokens, &m.CostUSD)
+}
