@@ -47,7 +47,7 @@ func partPurpose(runID string, number int64) string {
 // when the claim no longer holds.
 func (s *Store) PutSnapshotPart(ctx context.Context, c Claim, part int, body []byte) error {
 	if part < 0 || part >= MaxSnapshotParts || len(body) == 0 || len(body) > SnapshotPart {
-		return fmt.Errorf("part %d of %d bytes of a snapshot: %w", part, len(body), ErrConflict)
+		return refuse(ErrConflict, "part %d of %d bytes of a snapshot", part, len(body))
 	}
 
 	return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
@@ -87,7 +87,7 @@ func (s *Store) PutSnapshot(ctx context.Context, c Claim, v Snapshot) error {
 			return err
 		}
 		if have != parts || parts > MaxSnapshotParts {
-			return fmt.Errorf("run %s has %d parts of %d of its snapshot: %w", r.ID, have, parts, ErrConflict)
+			return refuse(ErrConflict, "run %s has %d parts of %d of its snapshot", r.ID, have, parts)
 		}
 
 		_, err = tx.Exec(ctx, `
@@ -172,7 +172,7 @@ func (s *Store) Snapshot(ctx context.Context, r Run) (Snapshot, error) {
 		WHERE run_id = $1 AND execution < $2`, r.ID, r.Execution).
 		Scan(&v.Execution, &session, &v.Digest, &v.Size, &v.first)
 	if errors.Is(err, sql.ErrNoRows) {
-		return v, fmt.Errorf("snapshot of run %s: %w", r.ID, ErrNotFound)
+		return v, refuse(ErrNotFound, "snapshot of run %s", r.ID)
 	}
 
 	v.Session = json.RawMessage(session)
@@ -188,7 +188,7 @@ func (s *Store) SnapshotPart(ctx context.Context, r Run, v Snapshot, part int) (
 		FROM run_snapshot_parts
 		WHERE run_id = $1 AND part = $2`, r.ID, number).Scan(&sealed)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && (part < 0 || part >= MaxSnapshotParts) {
-		return nil, fmt.Errorf("part %d of the snapshot of run %s: %w", part, r.ID, ErrNotFound)
+		return nil, refuse(ErrNotFound, "part %d of the snapshot of run %s", part, r.ID)
 	}
 	if err != nil {
 		return nil, err
