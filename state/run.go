@@ -303,36 +303,6 @@ func (s *Store) Attachment(ctx context.Context, r Run, name string) (Attachment,
 	return a, err
 }
 
-// SubmittedPrompt returns the whole text that the agent gets for the run's current execution: the prompt with
-// the messages that came before the agent began, or the messages that began a later execution, and the envelope.
-func (s *Store) SubmittedPrompt(ctx context.Context, r Run) (string, error) {
-	return s.given(ctx, r, r.Execution)
-}
-
-// maxRunChanges is how many changes of a run's state are returned at most.
-const maxRunChanges = 1000
-
-// RunChanges returns the changes of a run's state, oldest first: at most the first 1,000. The run's creation is
-// not one of them.
-func (s *Store) RunChanges(ctx context.Context, runID string) ([]Entry, error) {
-	return s.entries(ctx, `run_id = $1 AND seq > $2 AND kind = '`+kindState+`'`, runID, 0, maxRunChanges)
-}
-
-// NewestRun returns the ID of the newest run of a conversation. ErrNotFound when there is none.
-func (s *Store) NewestRun(ctx context.Context, conversationID string) (string, error) {
-	var id string
-	err := s.db.QueryRow(ctx, `
-		SELECT id
-		FROM runs
-		WHERE conversation_id = $1
-		ORDER BY id DESC
-		LIMIT 1`, conversationID).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", fmt.Errorf("conversation %q: %w", conversationID, ErrNotFound)
-	}
-	return id, err
-}
-
 // Creator is the creator or executor of a run.
 type Creator struct {
 	Type        string `json:"type"` // user or service_account

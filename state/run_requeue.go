@@ -113,7 +113,6 @@ func (r *Run) again(ctx context.Context, tx *db.Tx) error {
 	return r.requeue(ctx, tx)
 }
 
-
 // ReleaseRun hands a run back that the worker cannot go on with, through no fault of the run: to QUEUED,
 // without counting an attempt, or to CANCELLED when that was asked for. ErrLost when the claim no longer
 // holds.
