@@ -192,7 +192,7 @@ func overHTTP(t *testing.T, s *judgeServer, tree map[string]string) ([]schema.Pr
 		t.Fatalf("status %d: %s", rec.Code, rec.Body)
 	}
 	var out struct {
-		Valid       bool
+		Valid              bool
 		Diagnostics, Infos []schema.Problem
 	}
 	if err := json.Unmarshal(rec.Body.Bytes(), &out); err != nil {
