@@ -139,6 +139,7 @@ func (d *dashboard) routes() http.Handler {
 		change("/webhooks/new", (*request).createWebhook)
 		show("/webhooks/{webhook}", (*request).webhook)
 		change("/webhooks/{webhook}/enabled", (*request).enableWebhook)
+		change("/webhooks/{webhook}/rename", (*request).renameWebhook)
 		change("/webhooks/{webhook}/rotate", (*request).rotateSecret)
 		change("/webhooks/{webhook}/delete", (*request).deleteWebhook)
 		show("/webhooks/{webhook}/deliveries/{delivery}", (*request).delivery)

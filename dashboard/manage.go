@@ -130,6 +130,26 @@ func (q *request) enableWebhook() error {
 	return q.redirect("/factories/"+f.UID+"/webhooks/"+w.UID, did)
 }
 
+// renameWebhook gives a webhook of a managed factory another name. Its URL stays.
+func (q *request) renameWebhook() error {
+	_, f, w, err := q.webhookPage("", "")
+	if err != nil {
+		return err
+	}
+
+	typed := q.formOf("name")
+	name := strings.TrimSpace(typed.Values["name"])
+	change := admin.UpdateWebhookRequest{Name: &name}
+	if err := q.call(http.MethodPatch, "/factory/"+f.UID+"/webhooks/"+w.UID, change, nil); err != nil {
+		if !typed.take(err) {
+			return err
+		}
+		return q.showWebhook(http.StatusUnprocessableEntity, webhookView{Rename: typed}, nil)
+	}
+
+	return q.redirect("/factories/"+f.UID+"/webhooks/"+w.UID, "renamed")
+}
+
 // rotateSecret gives a webhook of a managed factory a new secret, and shows it this once.
 func (q *request) rotateSecret() error {
 	_, f, w, err := q.webhookPage("", "")

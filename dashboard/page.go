@@ -84,6 +84,7 @@ var done = map[string]string{
 	"enabled":   "Enabled. The webhook takes deliveries again.",
 	"disabled":  "Disabled. Senders get 404 from now on.",
 	"deleted":   "Deleted.",
+	"renamed":   "Renamed. The URL is the same.",
 	"saved":     "Saved and applied.",
 	"secret":    "The secret has a new value. Webhooks use it after the next apply.",
 	"pending":   "The secret is pending. Its webhooks refuse every request until it has a value.",

@@ -135,6 +135,7 @@ type webhookView struct {
 	Restorable  bool     // it is deleted, and its name brings it back
 	Rotate      form
 	Delete      form
+	Rename      form
 	Secret      string // shown once
 	URL         string // with the token in it, shown once
 	Rotated     bool

@@ -1,0 +1,119 @@
+package dashboard_test
+
+import (
+	"html"
+	"net/http"
+	"strings"
+	"testing"
+
+	"millwright/state"
+)
+
+func TestDeliveryPage(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.furnish()
+		b := w.signedIn(state.RoleRunner)
+		d := w.ciDelivery(`{"status":"failed","note":"it's <b>"}`)
+		page := b.page(w.deliveryPath(d))
+		saysNot(t, page, "would trigger")
+		says(t, page, "Accepted", "triage triggered", `in ["failed"]`, "off", "disabled", "QUEUED", `"status": "failed"`,
+			`'Authorization: Bearer '"$CI_TOKEN"`, "X-Service-Delivery-Id", `it'\''s <b>`, "hash of the body")
+		saysNot(t, page, ciToken)
+
+		quiet := w.ciDelivery(`{"status":"ok"}`)
+		says(t, b.page(w.deliveryPath(quiet)), "triage did not trigger", "status", `"ok"`, `in ["failed"]`)
+
+		page = b.follow(w.deliveryPath(d) + "/replay")
+		says(t, page, "Replayed as this new delivery", "Replay of", d.UID, "each replay is a delivery of its own", "triage triggered")
+
+		if status := w.deliver(w.webhook(w.repo, "ci").UID, `{"status":"failed","note":"it's <b>"}`, "Authorization", "Bearer "+ciToken); status != http.StatusAccepted {
+			t.Fatal(status)
+		}
+		duplicate := w.deliveries(w.webhook(w.repo, "ci"))[0]
+		page = b.page(w.deliveryPath(duplicate))
+		says(t, page, "Duplicate", "Duplicate of", d.UID, "Only accepted deliveries keep their payload")
+		if a, err := w.apply(t.Context(), w.repo, withFile("automations/late/automation.md", strings.Replace(repoFiles[3].Content, "cause", "reason", 1))); err != nil || a.Outcome != state.OutcomeApplied {
+			t.Fatal(a.Problems, err)
+		}
+		says(t, b.page(w.deliveryPath(d)), "has changed since", "late would trigger", "triage triggered")
+		says(t, b.page(w.deliveryPath(quiet)), "triage would not trigger")
+		if a := b.post(w.deliveryPath(duplicate) + "/replay"); a.StatusCode != http.StatusConflict {
+			t.Errorf("replaying a duplicate: %d", a.StatusCode)
+		}
+		w.deliver(w.webhook(w.repo, "ci").UID, `{}`, "Authorization", "Bearer nope")
+		refused := w.deliveries(w.webhook(w.repo, "ci"))[0]
+		says(t, b.page(w.deliveryPath(refused)), "Rejected (auth)", "bearer token")
+		if a := b.get(w.deliveryPath(refused) + "/payload"); a.StatusCode != http.StatusNotFound {
+			t.Errorf("payload of a rejected one: %d", a.StatusCode)
+		}
+
+		w.deliver(w.webhook(w.repo, "ping").UID+"/ping-token", `{"up":false}`)
+		ping := w.deliveries(w.webhook(w.repo, "ping"))[0]
+		page = b.page(w.deliveryPath(ping))
+		says(t, page, `/"$PING"`, "No automation selects this webhook")
+		saysNot(t, page, "ping-token")
+	})
+}
+
+func TestFilterTester(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.furnish()
+		b := w.signedIn(state.RoleViewer)
+		path := "/factories/" + w.repo + "/filter"
+		ci := w.webhook(w.repo, "ci")
+		var failed state.Delivery
+		for i, body := range []string{`{"status":"failed","n":1}`, `{"status":"ok","n":2}`, `{"status":"failed","n":3}`} {
+			if d := w.ciDelivery(body); i == 0 {
+				failed = d
+			}
+		}
+		page := b.page(path + "?automation=triage")
+		says(t, page, "The filter of triage")
+		if !strings.Contains(page, "&#34;failed&#34;") || !strings.Contains(page, `value="`+ci.UID+`" checked`) {
+			t.Errorf("the form is not filled from the automation: %s", page)
+		}
+		a := b.post(path, "filter", `{"status":["failed"]}`, "webhook", ci.UID, "delivery", failed.UID)
+		says(t, a.Text, "Would trigger", "Webhook check passes", "Payload check passes", "2 of the last 3")
+		a = b.post(path, "filter", `{"status":["failed"],"n":{"not_in":[1]}}`, "webhook", w.webhook(w.repo, "hub").UID, "delivery", failed.UID)
+		says(t, a.Text, "Would not trigger", "Webhook check fails", "which is not selected", "Payload check fails", "not_in [1]", "There is no accepted delivery")
+
+		// What stands in the file, as YAML; a delivery is known by its ID and a look at its payload.
+		a = b.post(path, "filter", "status: [failed]\r\nn:\r\n  in: [3]\r\n", "webhook", ci.UID, "payload", `{"status":"failed","n":3}`)
+		says(t, a.Text, "Would trigger", "1 of the last 3", failed.UID, "&#34;n&#34;: 2", "status: [failed]\nn:\n  in: [3]")
+
+		// Without a webhook there is no webhook check; a disabled one starts nothing, whatever the payload is from.
+		a = b.post(path, "filter", "", "payload", `{}`)
+		says(t, a.Text, "Webhook check not checked")
+		saysNot(t, a.Text, "Webhook check passes")
+		disabled := withFile("webhooks/ci.yaml", repoFiles[0].Content+"enabled: false\n")
+		if a, err := w.apply(t.Context(), w.repo, disabled); err != nil || a.Outcome != state.OutcomeApplied {
+			t.Fatal(a.Problems, err)
+		}
+		for _, from := range [][]string{{"payload", `{"status":"failed"}`}, {"delivery", failed.UID}} {
+			a = b.post(path, append([]string{"filter", "status: [failed]", "webhook", ci.UID}, from...)...)
+			says(t, a.Text, "Would not trigger", "Webhook check fails", "is disabled", "Payload check passes", "0 of the last 3")
+		}
+		if a, err := w.apply(t.Context(), w.repo, repoFiles); err != nil || a.Outcome != state.OutcomeApplied {
+			t.Fatal(a.Problems, err)
+		}
+		a = b.post(path, "filter", `{"n":{"exists":true}}`, "payload", `{"n":1e400}`)
+		says(t, a.Text, "Would trigger", "3 of the last 3", `{"n":1e400}`)
+		a = b.post(path, "filter", `{"n":{"in":[1]}}`)
+		says(t, a.Text, "1 of the last 3", "n is 2; in [1]")
+		for _, c := range []struct{ filter, payload, delivery, want string }{
+			{"{", "", "", "is not valid JSON"},
+			{"a: [", "", "", "cannot be read: line 1"},
+			{"a: *b", "", "", "cannot be read: line 1"},
+			{`{"a":{}}`, "", "", "filter"},
+			{`[]`, "", "", "filter"},
+			{`{"a":[]}`, `{`, "", "is not valid JSON"},
+			{`{}`, "", "dlv_01h455vb4pex5vsknk084sn02q", "does not exist in this factory"},
+			{`{}`, "", "x", "does not exist in this factory"},
+		} {
+			a := b.post(path, "filter", c.filter, "payload", c.payload, "delivery", c.delivery)
+			if a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(plain(a.Text), c.want) || !strings.Contains(html.UnescapeString(a.Text), ">\n"+c.filter+"</textarea>") {
+				t.Errorf("%+v: %d %s", c, a.StatusCode, plain(a.Text))
+			}
+		}
+	})
+}
