@@ -82,7 +82,7 @@ def test_a_list_without_a_cursor_ends(hostile: Hostile, both: Both, last: Behavi
 def test_there_is_no_page_after_the_last(hostile: Hostile) -> None:
     hostile.play(page("a"))
     with millwright.Millwright(api_key=KEY, base_url=hostile.base_url) as client:
-        with pytest.raises(millwright.MillwrightError, match="no page after"):
+        with pytest.raises(millwright.MillwrightError, match="last page"):
             client.agent.runs.list().get_next_page()
         assert "of 1" in repr(client.agent.runs.list())
 

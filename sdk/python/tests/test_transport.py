@@ -425,7 +425,7 @@ def test_a_configuration_goes_round(hostile: Hostile, both: Both) -> None:
 
 def test_a_name_that_is_misspelt_is_refused(both: Both) -> None:
     with pytest.raises(TypeError, match="promt"):
-        both(lambda c: c.agent.runs.create(promt="do"), base_url="http://127.0.0.1:1")
+        both(lambda c: c.agent.runs.create(promt="do"), base_url="http://127.0.0.1:1/api/v1")
 
 
 @pytest.mark.parametrize("bad", ["", ".", "..", None, 7])

@@ -69,7 +69,7 @@ describe("lists", () => {
       ["b", true],
       ["c", false],
     ]);
-    await expect(rest[1]?.getNextPage()).rejects.toThrow("no page after");
+    await expect(rest[1]?.getNextPage()).rejects.toThrow("last page");
   });
 
   test("that would never end", async () => {

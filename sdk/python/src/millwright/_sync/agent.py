@@ -138,6 +138,7 @@ class RunsWithRawResponse:
         self.list = raw(runs.list)
         self.retrieve = raw(runs.retrieve)
         self.cancel = raw(runs.cancel)
+        self.retry = raw(runs.retry)
         self.submit_followup = raw(runs.submit_followup)
         self.conversation = raw(runs.conversation)
         self.timeline = raw(runs.timeline)
