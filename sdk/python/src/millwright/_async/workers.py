@@ -34,7 +34,9 @@ class AsyncWorkers:
         """The same methods, answering with headers, status and body."""
         return AsyncWorkersWithRawResponse(self)
 
-    def list(self, **params: Unpack[types.ListWorkersParams]) -> AsyncPageRequest[AsyncWorkersPage, types.Worker]:
+    def list(
+        self, **params: Unpack[types.ListWorkersParams]
+    ) -> AsyncPageRequest[AsyncWorkersPage, types.Worker]:
         """List the workers that were seen within a day."""
         return self._client.pages("/workers", params, AsyncWorkersPage, types.ListWorkersParams)
 
