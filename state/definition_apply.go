@@ -274,7 +274,8 @@ func (s *Store) change(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) e
 		if uid == "" {
 			uid = NewID(resourcePrefix[r.Kind])
 		}
-		if _, err := tx.Exec(ctx, upsertResourceSQL, uid, a.FactoryUID, r.Kind, r.Name, string(spec), a.Base, now); err != nil {
+		_, err = tx.Exec(ctx, upsertResourceSQL, uid, a.FactoryUID, r.Kind, r.Name, string(spec), a.Base, now)
+		if err != nil {
 			return err
 		}
 	}
@@ -293,7 +294,8 @@ func (s *Store) Refuse(ctx context.Context, a Attempt) error {
 	a.Finished = time.Now()
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		var name string
-		if err := tx.QueryRow(ctx, `SELECT name FROM factories WHERE uid = $1`+s.db.ForUpdate(), a.FactoryUID).Scan(&name); err != nil {
+		query := `SELECT name FROM factories WHERE uid = $1` + s.db.ForUpdate()
+		if err := tx.QueryRow(ctx, query, a.FactoryUID).Scan(&name); err != nil {
 			return err
 		}
 		if err := checkNewest(ctx, tx, a.FactoryUID, a.Revision, nil); err != nil {
@@ -363,7 +365,12 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 
 	a.Message = db.Text(a.Message)
 	at := db.Micros(a.Finished)
-	state := map[Outcome]SyncState{OutcomeApplied: SyncApplied, OutcomeUnchanged: SyncApplied, OutcomeRefused: SyncRefused, OutcomeFailed: SyncFailed}[a.Outcome]
+	state := map[Outcome]SyncState{
+		OutcomeApplied:   SyncApplied,
+		OutcomeUnchanged: SyncApplied,
+		OutcomeRefused:   SyncRefused,
+		OutcomeFailed:    SyncFailed,
+	}[a.Outcome]
 	if _, err := tx.Exec(ctx, recordStatusSQL,
 		string(state), at, string(problems), a.Message, a.FactoryUID); err != nil {
 		return err

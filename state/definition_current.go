@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -44,19 +43,18 @@ func (s *Store) Current(ctx context.Context, factoryUID string) (Current, error)
 func (s *Store) current(ctx context.Context, tx db.Reader, factoryUID string) (Current, error) {
 	c := Current{Ordinals: map[string]int{}}
 	var err error
-	if c.Factory, err = scanFactory(tx.QueryRow(ctx, `SELECT `+factoryColumns+` FROM factories WHERE uid = $1`, factoryUID)); errors.Is(
-		err,
-		sql.ErrNoRows,
-	) {
-		return c, refuse(ErrNotFound, "factory %q", factoryUID)
-	} else if err != nil {
-		return c, err
+	query := `SELECT ` + factoryColumns + ` FROM factories WHERE uid = $1`
+	c.Factory, err = scanFactory(tx.QueryRow(ctx, query, factoryUID))
+	if err != nil {
+		return c, orNotFound(err, "factory %q", factoryUID)
 	}
 
 	var sealed []byte
-	if err := tx.QueryRow(ctx, `SELECT uid_key FROM factories WHERE uid = $1`, factoryUID).Scan(&sealed); err != nil {
+	err = tx.QueryRow(ctx, `SELECT uid_key FROM factories WHERE uid = $1`, factoryUID).Scan(&sealed)
+	if err != nil {
 		return c, err
 	}
+
 	if c.Key, err = s.seal.Open("factory "+factoryUID, sealed); err != nil {
 		return c, fmt.Errorf("key of factory %q: %w: %w", factoryUID, ErrUnreadable, err)
 	}

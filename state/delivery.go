@@ -268,9 +268,8 @@ WHERE d.webhook_id = $1 AND d.uid IN (SELECT d.uid FROM deliveries d WHERE d.web
 	}
 
 	// The limit is no parameter: PostgreSQL would plan for any, and read the whole log.
-	all, err := db.All(ctx, s.db.Built(), scanDelivery, query+` ORDER BY d.uid DESC LIMIT `+strconv.Itoa(limit)+`) ORDER BY d.uid DESC`,
-		args...)
-	return all, err
+	query += ` ORDER BY d.uid DESC LIMIT ` + strconv.Itoa(limit) + `) ORDER BY d.uid DESC`
+	return db.All(ctx, s.db.Built(), scanDelivery, query, args...)
 }
 
 const deliverySQL = `SELECT ` + deliveryColumns + `

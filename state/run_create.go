@@ -34,7 +34,7 @@ type NewRun struct {
 	AgentUID       string
 	TriggerURL     string            // what started the run, for people; may be empty
 	Config         json.RawMessage   // AmbientAgentConfig, secret values masked
-	Sealed         []byte            // the mcp_servers of Config with their secret values, plain here, sealed at rest; nil when Config masks nothing
+	Sealed         []byte            // mcp_servers of Config in plain, to be sealed; nil when Config masks nothing
 	Secrets        []string          // names of the team secrets that the harness gets as environment variables
 	ConfigName     string            // Config's name, for filters; so are the next three
 	ModelID        string            //
@@ -128,7 +128,8 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 	}
 
 	for k, v := range r.Metadata {
-		if err := exec(insertRunMetadataSQL, r.ID, r.FactoryUID, db.Bounded(k, maxMetadataText), db.Bounded(v, maxMetadataText)); err != nil {
+		k, v = db.Bounded(k, maxMetadataText), db.Bounded(v, maxMetadataText)
+		if err := exec(insertRunMetadataSQL, r.ID, r.FactoryUID, k, v); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,9 @@ package state
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -145,4 +148,57 @@ func (s *Store) RunTallies(ctx context.Context, since time.Time, span time.Durat
 	}
 
 	return all, nil
+}
+
+const changesSQL = `SELECT seq, execution, content, at
+FROM (
+	SELECT seq, execution, content, at
+	FROM run_entries
+	WHERE run_id = $1 AND kind = '` + kindState + `'
+	ORDER BY seq DESC
+	LIMIT $2
+) AS latest
+ORDER BY seq`
+
+// Changes returns the changes of a run's state, oldest first: the latest limit of them. The run's creation
+// is not among them.
+func (s *Store) Changes(ctx context.Context, runID string, limit int) ([]Entry, error) {
+	all, err := db.All(ctx, s.db.Reader, func(row db.Row) (e Entry, err error) {
+		var content string
+		var at int64
+		if err := row.Scan(&e.Seq, &e.Execution, &content, &at); err != nil {
+			return e, err
+		}
+
+		e.At = db.Time(at)
+		return e, json.Unmarshal([]byte(content), &e.Change)
+	}, changesSQL,
+		runID,
+		limit)
+
+	return all, err
+}
+
+// maxRunChanges is how many changes of a run's state are returned at most.
+const maxRunChanges = 1000
+
+// RunChanges returns the changes of a run's state, oldest first: at most the first 1,000. The run's creation is
+// not one of them.
+func (s *Store) RunChanges(ctx context.Context, runID string) ([]Entry, error) {
+	return s.entries(ctx, `run_id = $1 AND seq > $2 AND kind = '`+kindState+`'`, runID, 0, maxRunChanges)
+}
+
+// NewestRun returns the ID of the newest run of a conversation. ErrNotFound when there is none.
+func (s *Store) NewestRun(ctx context.Context, conversationID string) (string, error) {
+	var id string
+	err := s.db.QueryRow(ctx, `
+		SELECT id
+		FROM runs
+		WHERE conversation_id = $1
+		ORDER BY id DESC
+		LIMIT 1`, conversationID).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", refuse(ErrNotFound, "conversation %q", conversationID)
+	}
+	return id, err
 }

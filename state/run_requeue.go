@@ -199,7 +199,8 @@ func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 
 // ReapRuns takes at most limit runs away from workers whose lease ran out before deadline, and returns
 // them as they now are: QUEUED for the next attempt, or for the same one when it had not begun; ERROR after the
-// last; CANCELLED where that was asked. A run that its row keeps from all of that ends as ERROR too or, where even that cannot be, is skipped.
+// last; CANCELLED where that was asked. A run that its row keeps from all of that ends as ERROR too or, where
+// even that cannot be, is skipped.
 //
 // deadline is by this machine's clock. None are taken for a while after the database's clock was set.
 func (s *Store) ReapRuns(ctx context.Context, deadline time.Time, limit int) ([]Run, error) {

@@ -72,8 +72,8 @@ func (s *Store) Fire(ctx context.Context, t Tick, run *NewRun) (bool, error) {
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		fired = false
 		var generation int64
-		err := tx.QueryRow(ctx, `SELECT generation FROM factories WHERE uid = $1 AND detached = 0`+s.db.ForUpdate(), t.FactoryUID).
-			Scan(&generation)
+		query := `SELECT generation FROM factories WHERE uid = $1 AND detached = 0` + s.db.ForUpdate()
+		err := tx.QueryRow(ctx, query, t.FactoryUID).Scan(&generation)
 		if errors.Is(err, sql.ErrNoRows) || err == nil && generation != t.Generation {
 			return ErrMoved
 		}

@@ -8,8 +8,8 @@ import (
 
 const (
 	clockEvery  = 10 * time.Second // between readings of the database's clock
-	clockJump   = time.Second      // by how much a reading differs that means that the database's clock was set, or that this machine slept
-	clockSteady = 30 * time.Second // for how long nothing is reaped then: holders prolong their leases meanwhile
+	clockJump   = time.Second      // a reading that differs by more: the clock was set, or this machine slept
+	clockSteady = 30 * time.Second // nothing is reaped for so long then: holders prolong their leases meanwhile
 	clockWarn   = 2 * time.Second  // from which difference on it is logged
 )
 

@@ -30,6 +30,9 @@ func TestEverySealedValueIsRotated(t *testing.T) {
 			continue
 		}
 		for _, m := range regexp.MustCompile(`\.seal\.Seal\((\S+)`).FindAllStringSubmatch(read(t, file), -1) {
+			if strings.HasPrefix(m[1], "partPurpose(") && strings.Contains(rotated, "DELETE FROM run_snapshot_parts") {
+				continue // of snapshots, which a rotation drops
+			}
 			if kinds++; !strings.Contains(rotated, strings.TrimSuffix(m[1], ",")) {
 				t.Errorf("%s seals %s, which Rotate leaves under the old key", file, m[1])
 			}
