@@ -29,6 +29,8 @@ type Config struct {
 	// SourceSecrets returns the secrets that sources use, with the use of each, and those among them that
 	// definitions may not name; nil means unknown.
 	SourceSecrets func() (used, reserved map[string]string)
+	// MaxDeliveries returns the most that deliveriesPerMinute of a webhook may be; nil means unknown.
+	MaxDeliveries func() int
 	// Log receives internal errors; nil discards them.
 	Log *slog.Logger
 

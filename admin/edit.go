@@ -187,6 +187,9 @@ func (s *service) editOnce(
 	}
 
 	_, opts.Reserved = s.sourceSecrets()
+	if s.MaxDeliveries != nil {
+		opts.MaxDeliveries = s.MaxDeliveries()
+	}
 	if s.Allowed != nil {
 		prune, rename := s.Allowed(factoryUID)
 		opts.AllowPrune, opts.AllowRename = opts.AllowPrune || prune, opts.AllowRename || rename

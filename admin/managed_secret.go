@@ -125,8 +125,8 @@ func (s *service) withSecret(ctx context.Context, factoryUID, uid, secret string
 	if err != nil {
 		return WebhookWithSecret{}, err
 	}
-	counts, err := s.Store.DeliveryCounts(ctx, factoryUID)
-	out := WebhookWithSecret{s.newWebhook(w, counts[w.UID]), secret}
+	counts, err := s.figures(ctx, factoryUID)
+	out := WebhookWithSecret{s.newWebhook(w, counts), secret}
 	if secret != "" {
 		out.IngressURL = strings.Replace(out.IngressURL, "{token}", secret, 1)
 	}

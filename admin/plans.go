@@ -119,6 +119,9 @@ func (s *service) plan(ctx context.Context, in *struct {
 
 	opts := plan.Options{HarnessTypes: s.HarnessTypes, Now: time.Now()}
 	_, opts.Reserved = s.sourceSecrets()
+	if s.MaxDeliveries != nil {
+		opts.MaxDeliveries = s.MaxDeliveries()
+	}
 	if s.Allowed != nil {
 		opts.AllowPrune, opts.AllowRename = s.Allowed(f.UID)
 	}

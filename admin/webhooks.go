@@ -13,24 +13,28 @@ import (
 
 // Webhook is a webhook of a factory, live or deleted.
 type Webhook struct {
-	UID              string         `json:"uid" doc:"Identifier, part of the ingress URL" example:"wh_01h455vb4pex5vsknk084sn02q"`
-	Name             string         `json:"name" doc:"Name, as its file"`
-	AuthMode         string         `json:"auth_mode" enum:"token,url_token,signature" doc:"How senders authenticate"`
-	SignatureScheme  string         `json:"signature_scheme" doc:"The provider's signing scheme, as in the file; empty unless auth_mode is signature"`
-	SecretName       string         `json:"secret_name" doc:"The team secret that holds the credential"`
-	SecretVersion    int64          `json:"secret_version" doc:"Version of the secret in use; 0 for a deleted webhook"`
-	SecretStale      bool           `json:"secret_stale" doc:"Whether a newer value of the secret waits for the next apply"`
-	SecretPending    bool           `json:"secret_pending" doc:"Whether the secret has no value yet; every request is then 401"`
-	DeliveryIDHeader string         `json:"delivery_id_header" doc:"Header with the sender's own event ID, or empty"`
-	Enabled          bool           `json:"enabled" doc:"Whether the webhook accepts deliveries; a disabled one answers 404"`
-	Handshake        bool           `json:"handshake" doc:"Whether the webhook answers the provider's set-up probes"`
-	IngressURL       string         `json:"ingress_url" doc:"URL for senders, with {token} in place of a URL token" example:"https://hooks.example.com/webhooks/w/wh_01h455vb4pex5vsknk084sn02q"`
-	CreatedAt        time.Time      `json:"created_at" doc:"Time of the first apply"`
-	UpdatedAt        time.Time      `json:"updated_at" doc:"Time of the last change"`
-	DeletedAt        *time.Time     `json:"deleted_at" doc:"Time of deletion; null for a live webhook"`
-	File             string         `json:"file" doc:"The definition file, relative to the root of the definition" example:"webhooks/alerts.yaml"`
-	Line             int            `json:"line" doc:"Line of the automation's first key in the file, from 1"`
-	Counts           DeliveryCounts `json:"counts" doc:"Number of logged requests by outcome"`
+	UID                 string         `json:"uid" doc:"Identifier, part of the ingress URL" example:"wh_01h455vb4pex5vsknk084sn02q"`
+	Name                string         `json:"name" doc:"Name, as its file"`
+	AuthMode            string         `json:"auth_mode" enum:"token,url_token,signature" doc:"How senders authenticate"`
+	SignatureScheme     string         `json:"signature_scheme" doc:"The provider's signing scheme, as in the file; empty unless auth_mode is signature"`
+	SecretName          string         `json:"secret_name" doc:"The team secret that holds the credential"`
+	SecretVersion       int64          `json:"secret_version" doc:"Version of the secret in use; 0 for a deleted webhook"`
+	SecretStale         bool           `json:"secret_stale" doc:"Whether a newer value of the secret waits for the next apply"`
+	SecretPending       bool           `json:"secret_pending" doc:"Whether the secret has no value yet; every request is then 401"`
+	DeliveryIDHeader    string         `json:"delivery_id_header" doc:"Header with the sender's own event ID, or empty"`
+	Enabled             bool           `json:"enabled" doc:"Whether the webhook accepts deliveries; a disabled one answers 404"`
+	Handshake           bool           `json:"handshake" doc:"Whether the webhook answers the provider's set-up probes"`
+	IngressURL          string         `json:"ingress_url" doc:"URL for senders, with {token} in place of a URL token" example:"https://hooks.example.com/webhooks/w/wh_01h455vb4pex5vsknk084sn02q"`
+	CreatedAt           time.Time      `json:"created_at" doc:"Time of the first apply"`
+	UpdatedAt           time.Time      `json:"updated_at" doc:"Time of the last change"`
+	DeletedAt           *time.Time     `json:"deleted_at" doc:"Time of deletion; null for a live webhook"`
+	File                string         `json:"file" doc:"The definition file, relative to the root of the definition" example:"webhooks/alerts.yaml"`
+	Line                int            `json:"line" doc:"Line of the automation's first key in the file, from 1"`
+	DuplicateWindow     string         `json:"duplicate_window,omitempty" doc:"How long the hash of a body counts as an identity; absent for ever" example:"10m"`
+	DeliveriesPerMinute int            `json:"deliveries_per_minute,omitempty" doc:"The delivery budget of each sender; absent as the server has it"`
+	RefusedByBudget     int64          `json:"refused_by_budget" doc:"How many requests of the last 24 hours got 429: they are not in the log"`
+	RefusedDisabled     int64          `json:"refused_while_disabled" doc:"How many of the last 24 hours got 404 because the webhook was disabled"`
+	Counts              DeliveryCounts `json:"counts" doc:"Number of logged requests by outcome"`
 }
 
 // DeliveryCounts are the numbers of logged requests by outcome.
@@ -93,7 +97,22 @@ func (s *service) webhook(ctx context.Context, in WebhookUID) (state.Factory, st
 	return f, w, err
 }
 
-func (s *service) newWebhook(w state.Webhook, counts map[state.DeliveryOutcome]int64) Webhook {
+// figures are the counts of a factory's webhooks, by UID.
+type figures struct {
+	counts   map[string]map[state.DeliveryOutcome]int64
+	refusals map[string]map[state.RefusalKind]state.RefusedRequests
+}
+
+func (s *service) figures(ctx context.Context, factoryUID string) (f figures, err error) {
+	if f.counts, err = s.Store.DeliveryCounts(ctx, factoryUID); err != nil {
+		return f, err
+	}
+	f.refusals, err = s.Store.Refusals(ctx, factoryUID, time.Now().Add(-24*time.Hour))
+	return f, err
+}
+
+func (s *service) newWebhook(w state.Webhook, f figures) Webhook {
+	counts, refused := f.counts[w.UID], f.refusals[w.UID]
 	scheme := w.Spec.SignatureScheme
 	if w.Spec.SignatureSchemeAlias != "" {
 		scheme = w.Spec.SignatureSchemeAlias
@@ -110,6 +129,9 @@ func (s *service) newWebhook(w state.Webhook, counts map[state.DeliveryOutcome]i
 			s.PublicURL,
 			w,
 		), CreatedAt: w.Created, UpdatedAt: w.Updated, DeletedAt: w.Deleted, File: w.Spec.Path, Line: max(w.Spec.Line, 1),
+		RefusedByBudget: refused[state.RefusedDeliveries].Count + refused[state.RefusedFailures].Count,
+		RefusedDisabled: refused[state.RefusedDisabled].Count,
+		DuplicateWindow: w.Spec.DuplicateWindow, DeliveriesPerMinute: w.Spec.DeliveriesPerMinute,
 		Counts: DeliveryCounts{
 			Accepted:            counts[state.DeliveryAccepted],
 			Duplicate:           counts[state.DeliveryDuplicate],
@@ -152,10 +174,10 @@ func (s *service) listWebhooks(ctx context.Context, in *struct {
 		return ListWebhooksResponse{}, err
 	}
 
-	counts, err := s.Store.DeliveryCounts(ctx, f.UID)
+	counts, err := s.figures(ctx, f.UID)
 	out := ListWebhooksResponse{[]Webhook{}, info}
 	for _, w := range rows {
-		out.Webhooks = append(out.Webhooks, s.newWebhook(w, counts[w.UID]))
+		out.Webhooks = append(out.Webhooks, s.newWebhook(w, counts))
 	}
 
 	return out, err
@@ -169,6 +191,6 @@ func (s *service) getWebhook(ctx context.Context, in *WebhookUID) (Webhook, erro
 	if err != nil {
 		return Webhook{}, err
 	}
-	counts, err := s.Store.DeliveryCounts(ctx, f.UID)
-	return s.newWebhook(w, counts[w.UID]), err
+	counts, err := s.figures(ctx, f.UID)
+	return s.newWebhook(w, counts), err
 }

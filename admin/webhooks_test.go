@@ -10,7 +10,7 @@ import (
 	"millwright/state"
 )
 
-const webhookKeys = "uid name auth_mode signature_scheme secret_name secret_version secret_stale secret_pending delivery_id_header enabled handshake ingress_url created_at updated_at deleted_at file line counts"
+const webhookKeys = "uid name auth_mode signature_scheme secret_name secret_version secret_stale secret_pending delivery_id_header enabled handshake ingress_url created_at updated_at deleted_at file line refused_by_budget refused_while_disabled counts"
 
 // hooks is a tree with a webhook of each mode.
 var hooks = map[string]string{

@@ -43,7 +43,7 @@ func (b *Budget[K]) Spent(k K, now time.Time) time.Duration {
 	if e == nil {
 		return 0
 	}
-	return b.refuse(b.wait(e, now.Sub(b.base)))
+	return b.refuse(wait(e, b.limit, now.Sub(b.base)))
 }
 
 // refuse counts a refusal if wait is positive.
@@ -60,12 +60,12 @@ func (b *Budget[K]) measure() (held, limit, refused int64) {
 	return int64(len(b.entries)), int64(b.room), b.refused
 }
 
-func (b *Budget[K]) wait(e *spending, now time.Duration) time.Duration {
+func wait(e *spending, limit int, now time.Duration) time.Duration {
 	e.expire(now)
-	if len(e.at) < b.limit {
+	if len(e.at) < limit {
 		return 0
 	}
-	return e.at[len(e.at)-b.limit] + budgetWindow - now // those before it are of a limit that was higher
+	return e.at[len(e.at)-limit] + budgetWindow - now // those before it are of a limit that was higher
 }
 
 // SetLimit changes the limit; what was charged stays charged.
@@ -79,14 +79,24 @@ func (b *Budget[K]) SetLimit(limit int) {
 func (b *Budget[K]) Charge(k K, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.charge(k, b.limit, now)
+}
 
-	if b.limit < 0 {
+// ChargeUpTo is Charge with a limit of k's own; below 0: no limit.
+func (b *Budget[K]) ChargeUpTo(k K, limit int, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.charge(k, limit, now)
+}
+
+func (b *Budget[K]) charge(k K, limit int, now time.Time) time.Duration {
+	if limit < 0 {
 		return 0
 	}
 
 	at := now.Sub(b.base)
 	e := b.entry(k, at)
-	if wait := b.wait(e, at); wait > 0 {
+	if wait := wait(e, limit, at); wait > 0 {
 		return b.refuse(wait)
 	}
 
@@ -102,19 +112,29 @@ func (b *Budget[K]) Charge(k K, now time.Time) time.Duration {
 func (b *Budget[K]) Add(k K, n int, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.add(k, n, b.limit, now)
+}
 
-	if b.limit < 0 || n <= 0 {
+// AddUpTo is Add with a limit of k's own; below 0: no limit.
+func (b *Budget[K]) AddUpTo(k K, n, limit int, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.add(k, n, limit, now)
+}
+
+func (b *Budget[K]) add(k K, n, limit int, now time.Time) {
+	if limit < 0 || n <= 0 {
 		return
 	}
 
 	at := now.Sub(b.base)
 	e := b.entry(k, at)
 	e.expire(at)
-	for range min(n, b.limit) {
+	for range min(n, limit) {
 		e.at = append(e.at, at)
 	}
 
-	if over := len(e.at) - b.limit; over > 0 { // the newest ones decide
+	if over := len(e.at) - limit; over > 0 { // the newest ones decide
 		e.at = append(e.at[:0], e.at[over:]...)
 	}
 }

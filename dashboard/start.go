@@ -93,6 +93,12 @@ func (q *request) start() error {
 	v.Started = runChart(now, day, runs, known).Total()
 	v.Findings = append(v.Findings, runFindings(runs, now)...)
 	v.Findings = append(v.Findings, v.deliveryFindings(tallies, hooks)...)
+	refused, err := q.refusalFindings(&v, hooks)
+	if err != nil {
+		return err
+	}
+
+	v.Findings = append(v.Findings, refused...)
 	v.Queue = q.queue()
 	missing, err := q.workerFindings(v.Queue)
 	if err != nil {

@@ -132,6 +132,8 @@ type webhookView struct {
 	Automations []selection
 	SharedWith  []string // names of other webhooks that use the secret
 	OwnSecret   bool     // nothing else uses the secret
+	Refused     []string // what the log does not show, in words
+	Repeated    int      // duplicates that only the hash of their body makes such, hours apart
 	Restorable  bool     // it is deleted, and its name brings it back
 	Rotate      form
 	Delete      form
@@ -183,6 +185,16 @@ func (q *request) showWebhook(status int, v webhookView, made *admin.WebhookWith
 	if v.Automations, err = q.selecting(f.UID, w.UID); err != nil {
 		return err
 	}
+	refused, err := q.refusedRequests(f.UID)
+	if err != nil {
+		return err
+	}
+
+	v.Refused = refusalNotes(refused[w.UID])
+	if v.Repeated, err = q.Store.RepeatedBodies(q.Context(), w); err != nil {
+		return err
+	}
+
 	v.Restorable = w.Restorable != nil && w.Restorable.After(time.Now())
 	if v.SharedWith, v.OwnSecret, err = q.sharedWith(w); err != nil {
 		return err

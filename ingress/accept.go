@@ -45,8 +45,11 @@ func (in *Ingress) accept(
 	}
 
 	id, signed := identify(w, q.r.Header, q.body, proof)
-	a := w.acceptance(q.body, payload, q.now)
+	a := w.acceptance(q.body, payload, w.kindOf(q.r.Header, proof), q.now)
 	a.Identity, a.Sender, a.Reason, a.Event = id, q.sender, reason, event
+	if id.Source == state.IdentityBodyHash {
+		a.Window = w.window
+	}
 	if w.mode == schema.AuthSignature && !signed {
 		a.Digest = proof.Digest[:]
 	}
@@ -112,14 +115,14 @@ func (in *Ingress) storeTraced(ctx context.Context, a state.Acceptance) (state.A
 }
 
 // acceptance returns the delivery with this body and its runs.
-func (w *webhook) acceptance(body []byte, payload schema.Payload, now time.Time) state.Acceptance {
+func (w *webhook) acceptance(body []byte, payload schema.Payload, k kind, now time.Time) state.Acceptance {
 	a := state.Acceptance{
 		UID: state.NewID(state.PrefixDelivery), FactoryUID: w.factory.uid, Generation: w.factory.generation,
 		WebhookID: w.id, WebhookUID: w.uid, Body: body, Received: now,
 	}
 	for _, auto := range w.automations {
 		if auto.matches(payload) {
-			a.Runs = append(a.Runs, w.run(auto, a.UID, now))
+			a.Runs = append(a.Runs, w.run(auto, a.UID, k, now))
 		}
 	}
 	return a
@@ -144,11 +147,11 @@ func (a *automation) matches(payload schema.Payload) (ok bool) {
 }
 
 // run returns the run that the automation starts for a delivery.
-func (w *webhook) run(a *automation, deliveryUID string, now time.Time) state.NewRun {
+func (w *webhook) run(a *automation, deliveryUID string, k kind, now time.Time) state.NewRun {
 	id := state.NewRunID()
 	return state.NewRun{
 		ID: id, RootRunID: id, ConversationID: state.NewRunID(), FactoryUID: w.factory.uid, Title: a.title,
-		Prompt: a.Spec.Prompt, Envelope: w.envelope.text(deliveryUID), Source: "CUSTOM_WEBHOOK",
+		Prompt: a.Spec.Prompt, Envelope: w.envelope.text(deliveryUID, k), Source: "CUSTOM_WEBHOOK",
 		Creator:       state.Creator{Type: "service_account", UID: a.UID, DisplayName: a.Spec.Name},
 		AutomationUID: a.UID, WebhookUID: w.uid, DeliveryUID: deliveryUID, AgentUID: a.Agent,
 		Config:        a.Config,

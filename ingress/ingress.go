@@ -29,10 +29,11 @@ const MaxBody = bounds.MaxDelivery
 
 // Defaults of Config (docs/contract.md, section 11).
 const (
-	DefaultDeliveriesPerMinute = 60
-	DefaultFailedAuthPerMinute = 20
-	DefaultInFlightBytes       = bounds.DefaultDeliveryBytes
-	DefaultBodyTimeout         = bounds.DeliveryTime
+	DefaultDeliveriesPerMinute    = 60
+	DefaultMaxDeliveriesPerMinute = 600
+	DefaultFailedAuthPerMinute    = 20
+	DefaultInFlightBytes          = bounds.DefaultDeliveryBytes
+	DefaultBodyTimeout            = bounds.DeliveryTime
 )
 
 // Config configures an Ingress. Store is required; all other zero values have defaults.
@@ -77,6 +78,9 @@ type Ingress struct {
 	metrics    *metrics
 	forwarded  forwarded
 	outage     outage
+	refusals   refusals
+	// The limits of budgets, in a minute; below 0: none.
+	deliveriesLimit, failuresLimit, maxDeliveries atomic.Int64
 
 	loading    sync.Mutex
 	recorded   int64       // the generation that other replicas see
@@ -104,6 +108,7 @@ func New(ctx context.Context, cfg Config) (*Ingress, error) {
 		cfg: cfg, store: cfg.Store, log: cfg.Log, bounds: cfg.Bounds,
 		deliveries: cfg.Bounds.WebhookDeliveries, failures: cfg.Bounds.WebhookFailures,
 	}
+	in.SetMaxDeliveries(0)
 	in.SetLimits(cfg.DeliveriesPerMinute, cfg.FailedAuthPerMinute, cfg.InFlightBytes)
 	in.metrics = newMetrics(in, cfg.Registerer)
 	notices, unsubscribe := in.store.Subscribe(1, notice.Routing)
@@ -119,14 +124,35 @@ func New(ctx context.Context, cfg Config) (*Ingress, error) {
 		in.follow(background, notices)
 	})
 	in.background.Go(func() { in.renew(background) })
+	in.background.Go(func() { in.countRefusals(background) })
 	return in, nil
 }
 
 // SetLimits changes the limits of Config of the same names for later requests. Charges to budgets remain.
 func (in *Ingress) SetLimits(deliveriesPerMinute, failedAuthPerMinute int, inFlightBytes int64) {
-	in.deliveries.SetLimit(cmp.Or(deliveriesPerMinute, DefaultDeliveriesPerMinute))
-	in.failures.SetLimit(cmp.Or(failedAuthPerMinute, DefaultFailedAuthPerMinute))
+	in.deliveriesLimit.Store(int64(cmp.Or(deliveriesPerMinute, DefaultDeliveriesPerMinute)))
+	in.failuresLimit.Store(int64(cmp.Or(failedAuthPerMinute, DefaultFailedAuthPerMinute)))
+	in.deliveries.SetLimit(int(in.deliveriesLimit.Load()))
+	in.failures.SetLimit(int(in.failuresLimit.Load()))
 	in.bounds.Deliveries.SetLimit(cmp.Or(inFlightBytes, DefaultInFlightBytes))
+}
+
+// SetMaxDeliveries changes how many deliveries a minute the file of a webhook may allow a sender at most; 0
+// means DefaultMaxDeliveriesPerMinute.
+func (in *Ingress) SetMaxDeliveries(perMinute int) {
+	in.maxDeliveries.Store(int64(cmp.Or(perMinute, DefaultMaxDeliveriesPerMinute)))
+}
+
+// MaxDeliveries returns how many deliveries a minute the file of a webhook may allow a sender at most.
+func (in *Ingress) MaxDeliveries() int { return int(in.maxDeliveries.Load()) }
+
+// deliveriesOf is the delivery budget of each sender on a webhook.
+func (in *Ingress) deliveriesOf(w *webhook) int {
+	limit := int(in.deliveriesLimit.Load())
+	if limit < 0 || w == nil || w.perMinute == 0 {
+		return limit
+	}
+	return min(w.perMinute, in.MaxDeliveries())
 }
 
 // start registers this replica with the loaded generation, and loads again: a change in between did not
@@ -276,14 +302,15 @@ func (in *Ingress) TakeCounts() []Counts {
 func (in *Ingress) AddCounts(counts []Counts) {
 	now := time.Now()
 	for _, c := range counts {
-		b := in.deliveries
+		w := in.current.Load().webhooks[c.Webhook]
+		b, limit := in.deliveries, in.deliveriesOf(w)
 		if c.Failed {
-			b = in.failures
-			if w := in.current.Load().webhooks[c.Webhook]; w != nil {
+			b, limit = in.failures, int(in.failuresLimit.Load())
+			if w != nil {
 				in.store.RejectedElsewhere(w.id, c.N)
 			}
 		}
 
-		b.Add(bounds.WebhookSender{Webhook: c.Webhook, Sender: c.Sender}, c.N, now)
+		b.AddUpTo(bounds.WebhookSender{Webhook: c.Webhook, Sender: c.Sender}, c.N, limit, now)
 	}
 }

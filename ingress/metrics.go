@@ -29,13 +29,14 @@ const (
 	resultFailures   // the budget of failed authentications is spent
 	resultBroken     // the body did not arrive
 	resultUnavailable
-	results // number of results
+	resultDisabled // 404: the webhook is disabled
+	results        // number of results
 )
 
 func (r result) String() string {
 	return [...]string{
 		"accepted", "duplicate", "handshake", "rejected_auth", "rejected_invalid_json", "rejected_too_large", "not_found", "method_not_allowed",
-		"header_fields_too_large", "delivery_budget_spent", "failed_auth_budget_spent", "broken_transfer", "unavailable",
+		"header_fields_too_large", "delivery_budget_spent", "failed_auth_budget_spent", "broken_transfer", "unavailable", "webhook_disabled",
 	}[r]
 }
 

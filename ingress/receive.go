@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -111,7 +112,13 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 	if w != nil && w.unreadable {
 		return unavailable(), nil
 	}
-	if w == nil || !w.enabled || q.target.hasToken && w.mode != schema.AuthURLToken {
+	if w != nil && !w.enabled {
+		q.hook = w
+		q.identifySender()
+		q.note(state.RefusedDisabled, 0)
+		return refused(http.StatusNotFound, resultDisabled), nil
+	}
+	if w == nil || q.target.hasToken && w.mode != schema.AuthURLToken {
 		return refused(http.StatusNotFound, resultNotFound), nil
 	}
 
@@ -119,7 +126,7 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 	q.traced()
 	q.identifySender()
 	if wait := in.failures.Spent(q.budget(), q.now); wait > 0 { // 4
-		return tooMany(resultFailures, wait), nil
+		return q.overBudget(resultFailures, wait), nil
 	}
 
 	if w.mode != schema.AuthSignature { // 5
@@ -127,7 +134,7 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 			return q.rejectFailed(http.StatusUnauthorized, state.DeliveryRejectedAuth, reason)
 		}
 		if wait := q.charge(); wait > 0 { // 6
-			return tooMany(resultDeliveries, wait), nil
+			return q.overBudget(resultDeliveries, wait), nil
 		}
 	}
 
@@ -156,16 +163,25 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 			return q.refuseSigned(m, err.Error())
 		}
 		if wait := q.charge(); wait > 0 { // 6
-			return tooMany(resultDeliveries, wait), nil
+			return q.overBudget(resultDeliveries, wait), nil
 		}
 	}
 
 	payload, err := w.parse(q.body) // 9
 	if err != nil {
-		return q.reject(http.StatusBadRequest, state.DeliveryInvalidJSON, err.Error())
+		return q.reject(http.StatusBadRequest, state.DeliveryInvalidJSON, unreadable(q, err))
 	}
 
 	return in.accept(q, m, proof, payload) // 10
+}
+
+// unreadable says, for the owner, why a body is not taken.
+func unreadable(q *request, err error) string {
+	packed := bytes.HasPrefix(q.body, []byte{0x1f, 0x8b}) || q.r.Header.Get("Content-Encoding") != ""
+	if !packed {
+		return err.Error()
+	}
+	return "the body is compressed, which is not supported: have the sender send plain JSON"
 }
 
 // traced starts the trace of a request to an existing webhook. It ignores trace headers of senders, who are
@@ -197,7 +213,7 @@ func (q *request) charge() time.Duration {
 	if q.charged {
 		return 0
 	}
-	wait := q.in.deliveries.Charge(q.budget(), q.now)
+	wait := q.in.deliveries.ChargeUpTo(q.budget(), q.in.deliveriesOf(q.hook), q.now)
 	q.charged = wait == 0
 	return wait
 }
@@ -281,7 +297,7 @@ func (q *request) refuseSigned(m signature.Message, reason string) (answer, erro
 // rejectFailed rejects an unauthenticated request, and charges the budget of failed authentications.
 func (q *request) rejectFailed(status int, outcome state.DeliveryOutcome, reason string) (answer, error) {
 	if wait := q.in.failures.Charge(q.budget(), q.now); wait > 0 { // other requests spent it meanwhile
-		return tooMany(resultFailures, wait), nil
+		return q.overBudget(resultFailures, wait), nil
 	}
 	return q.reject(status, outcome, reason)
 }
@@ -291,7 +307,7 @@ func (q *request) rejectFailed(status int, outcome state.DeliveryOutcome, reason
 func (q *request) broken() answer {
 	if q.hook.mode == schema.AuthSignature {
 		if wait := q.in.failures.Charge(q.budget(), q.now); wait > 0 {
-			return tooMany(resultFailures, wait)
+			return q.overBudget(resultFailures, wait)
 		}
 	}
 	return refused(http.StatusBadRequest, resultBroken)

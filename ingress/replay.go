@@ -57,7 +57,12 @@ func (in *Ingress) Replay(ctx context.Context, factoryUID, webhookUID, deliveryU
 			return Replayed{}, err
 		}
 
-		a := w.acceptance(body, payload, time.Now())
+		k := kind{}
+		if w.scheme != nil {
+			k.event = w.scheme.KnownEvent(old.Event)
+		}
+
+		a := w.acceptance(body, payload, k, time.Now())
 		a.ReplayOf, a.Sender, a.Event, a.Headers = old.UID, old.Sender, old.Event, headers
 		done := Replayed{DeliveryUID: a.UID, Runs: []string{}}
 		for _, r := range a.Runs {

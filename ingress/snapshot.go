@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/textproto"
 	"slices"
+	"time"
 
 	"millwright/schema"
 	"millwright/signature"
@@ -38,7 +39,9 @@ type webhook struct {
 	verifier    *signature.Verifier
 	scheme      *signature.Scheme
 	handshake   bool
-	idHeader    string // canonical name from deliveryIdHeader, or empty
+	window      time.Duration // of identities that are hashes of bodies; 0: for ever
+	perMinute   int           // deliveries of a sender; 0: as the server has it
+	idHeader    string        // canonical name from deliveryIdHeader, or empty
 	automations []*automation
 	filtered    bool // an automation has a payload filter
 	envelope    envelope
@@ -99,6 +102,7 @@ func newWebhook(f *factory, rw state.RoutedWebhook, log *slog.Logger) *webhook {
 		hasSecret: !rw.Pending &&
 			len(rw.Secret) > 0, handshake: rw.Spec.Handshake, envelope: newEnvelope(rw.Spec.Name, rw.UID),
 	}
+	w.perMinute, w.window = rw.Spec.DeliveriesPerMinute, rw.Spec.Window()
 	if name := rw.Spec.DeliveryIDHeader; name != "" {
 		w.idHeader = textproto.CanonicalMIMEHeaderKey(name)
 	}

@@ -31,8 +31,10 @@ type Config struct {
 	// Reserved returns the secrets that definitions may not name, with their use by the server; nil:
 	// unknown.
 	Reserved func() map[string]string
-	Log      *slog.Logger
-	Metrics  *Metrics // nil: none
+	// MaxDeliveries returns how many deliveries a minute the file of a webhook may allow a sender; nil: not known.
+	MaxDeliveries func() int
+	Log           *slog.Logger
+	Metrics       *Metrics // nil: none
 }
 
 // Loop keeps one factory equal to its source. Its methods are safe for concurrent use. Only one attempt
@@ -244,6 +246,9 @@ func (l *Loop) options(snap Snapshot, req Request, started time.Time) plan.Optio
 	o := plan.Options{
 		AllowPrune: l.cfg.AllowPrune || req.AllowPrune, AllowRename: l.cfg.AllowRename || req.AllowRename,
 		HarnessTypes: l.cfg.HarnessTypes, Revision: snap.Revision, Now: started,
+	}
+	if l.cfg.MaxDeliveries != nil {
+		o.MaxDeliveries = l.cfg.MaxDeliveries()
 	}
 	if l.cfg.Reserved != nil {
 		o.Reserved = l.cfg.Reserved()

@@ -23,6 +23,9 @@ func (d *document) webhook(name string) Webhook {
 		DeliveryIDHeader: text(d.data, "deliveryIdHeader"),
 		Enabled:          boolean(d.data, "enabled", true),
 		Handshake:        boolean(d.data, "handshake", false),
+		DuplicateWindow:  text(d.data, "duplicateWindow"),
+
+		DeliveriesPerMinute: int(number(d.data, "deliveriesPerMinute")),
 	}
 	if _, given := d.data["authMode"]; !given {
 		w.AuthMode = AuthToken

@@ -151,7 +151,7 @@ func output(r *schema.Result) string {
 }
 
 // planRules are reported by the plan, which knows the revision applied before.
-var planRules = []string{"prune-guard", "sender-contract", "webhook-last", "webhook-renamed"}
+var planRules = []string{"deliveries-limit", "prune-guard", "sender-contract", "webhook-last", "webhook-renamed"}
 
 func TestBrokenTrees(t *testing.T) {
 	for _, f := range listFixtures(t, "err") {

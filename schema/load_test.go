@@ -120,16 +120,16 @@ func TestProblemsOfOneFileHideNoOther(t *testing.T) {
 }
 
 func TestNotChecked(t *testing.T) {
-	planned := []string{"prune-guard", "sender-contract", "webhook-last", "webhook-renamed"}
+	planned := []string{"deliveries-limit", "prune-guard", "sender-contract", "webhook-last", "webhook-renamed"}
 	yes := true
 	tests := []struct {
 		name  string
 		known *schema.Known
 		want  []string
 	}{
-		{"nothing known", nil, []string{"harness-unknown", "prune-guard", "secret-missing", "secret-not-granted", "secret-not-url-safe", "secret-not-visible", "secret-reserved", "sender-contract", "webhook-last", "webhook-renamed", "webhook-unknown"}},
-		{"names of secrets only", &schema.Known{Secrets: map[string]schema.SecretFact{"S": {}, "T": {}}}, []string{"harness-unknown", "prune-guard", "secret-not-url-safe", "secret-not-visible", "secret-reserved", "sender-contract", "webhook-last", "webhook-renamed", "webhook-unknown"}},
-		{"values of secrets", &schema.Known{Secrets: map[string]schema.SecretFact{"S": {URLSafe: &yes, VisibleASCII: &yes}, "T": schema.FactOf("x")}}, []string{"harness-unknown", "prune-guard", "secret-reserved", "sender-contract", "webhook-last", "webhook-renamed", "webhook-unknown"}},
+		{"nothing known", nil, []string{"deliveries-limit", "harness-unknown", "prune-guard", "secret-missing", "secret-not-granted", "secret-not-url-safe", "secret-not-visible", "secret-reserved", "sender-contract", "webhook-last", "webhook-renamed", "webhook-unknown"}},
+		{"names of secrets only", &schema.Known{Secrets: map[string]schema.SecretFact{"S": {}, "T": {}}}, []string{"deliveries-limit", "harness-unknown", "prune-guard", "secret-not-url-safe", "secret-not-visible", "secret-reserved", "sender-contract", "webhook-last", "webhook-renamed", "webhook-unknown"}},
+		{"values of secrets", &schema.Known{Secrets: map[string]schema.SecretFact{"S": {URLSafe: &yes, VisibleASCII: &yes}, "T": schema.FactOf("x")}}, []string{"deliveries-limit", "harness-unknown", "prune-guard", "secret-reserved", "sender-contract", "webhook-last", "webhook-renamed", "webhook-unknown"}},
 		{"everything", &schema.Known{Secrets: map[string]schema.SecretFact{"S": schema.FactOf("a"), "T": schema.FactOf("b")}, UIDs: map[string]string{}, KnownUIDs: map[string]string{}, HarnessTypes: []string{}, Reserved: map[string]string{}}, planned},
 	}
 	for _, tt := range tests {

@@ -55,6 +55,7 @@ const (
 	RulePruneGuard
 	RuleWebhookLast
 	RuleSenderContract
+	RuleDeliveriesLimit
 	ruleHarnessUnknown
 )
 
@@ -392,6 +393,12 @@ var rules = [...]Rule{
 			"and from then on deliveries made the old way are answered 401. Change the sender at the same " +
 			"time; for a change without a gap, add a second webhook, move the sender, and delete the " +
 			"first.",
+	},
+	RuleDeliveriesLimit: {
+		Code: "deliveries-limit", Severity: SeverityError, NeedsState: true,
+		Title: "more deliveries a minute than the server allows",
+		Doc: "deliveriesPerMinute of a webhook is at most limits.maxDeliveriesPerMinute of the server's " +
+			"settings, 600 by default.",
 	},
 	ruleHarnessUnknown: {
 		Code: "harness-unknown", Severity: SeverityWarning, NeedsState: true,

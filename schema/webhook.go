@@ -1,6 +1,9 @@
 package schema
 
 import (
+	"strconv"
+	"time"
+
 	"millwright/signature"
 )
 
@@ -35,4 +38,24 @@ type Webhook struct {
 	Enabled              bool                  `json:"enabled"`
 	Handshake            bool                  `json:"handshake"`
 	CustomScheme         *signature.Descriptor `json:"customScheme,omitempty"`
+	// DuplicateWindow is how long a hash of the body counts as an identity, as the
+	// file writes it: 10m, 24h, 30d; empty: for ever.
+	DuplicateWindow string `json:"duplicateWindow,omitempty"`
+	// DeliveriesPerMinute is the delivery budget of each sender; 0: the server's.
+	DeliveriesPerMinute int `json:"deliveriesPerMinute,omitempty"`
+}
+
+// Window returns DuplicateWindow as a duration; 0: for ever.
+func (w Webhook) Window() time.Duration {
+	if w.DuplicateWindow == "" {
+		return 0
+	}
+
+	units := map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}
+	last := len(w.DuplicateWindow) - 1
+	n, err := strconv.Atoi(w.DuplicateWindow[:last])
+	if err != nil {
+		return 0 // not of a definition that was checked
+	}
+	return time.Duration(n) * units[w.DuplicateWindow[last]]
 }

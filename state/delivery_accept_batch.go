@@ -83,6 +83,12 @@ func (b *batchTx) beginSQLite(ctx context.Context, tx *db.Tx, batch []*job) erro
 			continue
 		}
 
+		if c.stale != "" {
+			if _, err := tx.Exec(ctx, deleteStaleSQL, c.webhook, c.hash[:], c.stale); err != nil {
+				return err
+			}
+		}
+
 		first := c.a.UID
 		err := tx.ExecOne(ctx, insertIdentitySQL, c.webhook, c.hash[:], c.a.UID)
 		if errors.Is(err, db.ErrNoRow) {
@@ -115,10 +121,23 @@ type identityKey struct {
 	hash    [16]byte
 }
 
+// deleteStaleSQL forgets an identity that does not count any more.
+const deleteStaleSQL = `DELETE FROM identities
+WHERE webhook_id = $1 AND hash = $2 AND delivery_uid < $3`
+
+// stale is the UID below which a delivery's identity does not count any more; "" when it does for ever.
+func (a *Acceptance) stale() string {
+	if a.Window == 0 {
+		return ""
+	}
+	return DeliveryUIDAt(a.Received.Add(-a.Window))
+}
+
 // claim is an identity that a delivery of the batch may be the first to have.
 type claim struct {
 	identityKey
-	a *Acceptance
+	a     *Acceptance
+	stale string // the identity of a delivery with a lesser UID does not count any more
 }
 
 func newBatchTx(s *Store, batch []*job) *batchTx {
@@ -148,10 +167,10 @@ func claimsOf(batch []*job) []claim {
 	all := make([]claim, 0, len(batch))
 	for _, j := range batch {
 		if a := j.accept; a != nil && a.Identity.Source != "" {
-			all = append(all, claim{identityKey{a.WebhookID, a.Identity.Hash}, a})
+			all = append(all, claim{identityKey{a.WebhookID, a.Identity.Hash}, a, a.stale()})
 		}
 		if a := j.accept; a != nil && a.Digest != nil {
-			all = append(all, claim{identityKey{a.WebhookID, digestHash(a.Digest)}, a})
+			all = append(all, claim{identityKey{a.WebhookID, digestHash(a.Digest)}, a, ""})
 		}
 	}
 
@@ -320,6 +339,8 @@ type Acceptance struct {
 	WebhookID  int64
 	WebhookUID string
 	Identity   Identity // of the zero Identity nothing is stored
+	// Window is how long Identity counts after the delivery that had it first; 0: for ever.
+	Window time.Duration
 	// Digest stands for the signed bytes where the identity is not among them; else nil. A delivery with
 	// the digest of an earlier one is accepted all the same, and its row says so.
 	Digest   []byte

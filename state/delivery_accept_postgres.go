@@ -28,6 +28,18 @@ JOIN factories f ON f.uid = t.factory_uid AND f.generation = t.generation
 ORDER BY t.at
 ON CONFLICT DO NOTHING`
 
+	// In the order of the claims, as identities are stored, so that no two writers wait in a circle.
+	deleteStalesSQL = `WITH stale AS (
+	SELECT i.webhook_id, i.hash
+	FROM unnest($1::bigint[], $2::bytea[], $3::text[]) WITH ORDINALITY AS t (webhook_id, hash, stale, at)
+	JOIN identities i ON i.webhook_id = t.webhook_id AND i.hash = t.hash AND i.delivery_uid < t.stale
+	ORDER BY t.at
+	FOR UPDATE OF i
+)
+DELETE FROM identities i
+USING stale
+WHERE i.webhook_id = stale.webhook_id AND i.hash = stale.hash`
+
 	firstIdentitiesSQL = `SELECT i.webhook_id, i.hash, i.delivery_uid
 FROM unnest($1::bigint[], $2::bytea[]) AS t (webhook_id, hash)
 JOIN identities i ON i.webhook_id = t.webhook_id AND i.hash = t.hash`
@@ -181,10 +193,12 @@ func (b *batchTx) beginPostgres(ctx context.Context, pg *pgx.Conn, batch []*job)
 	factories, claims := factoriesOf(batch), claimsOf(batch)
 	n := len(claims)
 	webhooks, generations, hashes := make([]int64, n), make([]int64, n), make([][]byte, n)
-	deliveries, owners := make([]string, n), make([]string, n)
+	deliveries, owners, stales := make([]string, n), make([]string, n), make([]string, n)
+	windowed := false
 	for i, c := range claims {
 		webhooks[i], hashes[i] = c.webhook, claims[i].hash[:]
 		deliveries[i], owners[i], generations[i] = c.a.UID, c.a.FactoryUID, c.a.Generation
+		stales[i], windowed = c.stale, windowed || c.stale != ""
 	}
 
 	var in pgx.Batch
@@ -202,6 +216,9 @@ func (b *batchTx) beginPostgres(ctx context.Context, pg *pgx.Conn, batch []*job)
 		})
 	}
 
+	if windowed {
+		in.Queue(deleteStalesSQL, webhooks, hashes, stales)
+	}
 	if n > 0 {
 		in.Queue(insertIdentitiesSQL, webhooks, hashes, deliveries, owners, generations)
 		in.Queue(firstIdentitiesSQL, webhooks, hashes).Query(func(rows pgx.Rows) error {

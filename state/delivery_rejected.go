@@ -1,10 +1,12 @@
 package state
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"millwright/bounds"
+	"millwright/state/db"
 )
 
 // Rejection is a request that was judged and starts nothing: refused, or a provider's set-up probe that
@@ -158,4 +160,147 @@ func (r *rejects) again(key rejectKey) {
 	if row := r.waiting[key]; row != nil {
 		row.dirty = true
 	}
+}
+
+// RefusalKind says why a webhook refused a request that its log does not show.
+type RefusalKind string
+
+// The values of RefusalKind.
+const (
+	RefusedDeliveries RefusalKind = "delivery_budget"    // 429: the sender's deliveries
+	RefusedFailures   RefusalKind = "failed_auth_budget" // 429: the sender's failed authentications
+	RefusedDisabled   RefusalKind = "disabled"           // 404: the webhook is disabled
+)
+
+// RefusedRequests counts the requests that a webhook refused for one cause.
+type RefusedRequests struct {
+	WebhookID  int64
+	FactoryUID string
+	Kind       RefusalKind
+	Count      int64
+	Sender     string // of the last one
+	Budget     int    // how many a minute were allowed then; 0 while disabled
+	Last       time.Time
+}
+
+// refusalsKept is how long the counts of an hour are kept.
+const refusalsKept = 7 * 24 * time.Hour
+
+const countRefusalSQL = `
+	INSERT INTO webhook_refusals (webhook_id, hour, kind, factory_uid, count, sender, budget, last_at)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+	ON CONFLICT (webhook_id, hour, kind) DO UPDATE
+	SET count = webhook_refusals.count + excluded.count,
+		sender = excluded.sender,
+		budget = excluded.budget,
+		last_at = excluded.last_at`
+
+// CountRefusals adds to the counts of webhooks, each by the hour of its last request.
+func (s *Store) CountRefusals(ctx context.Context, refusals []RefusedRequests) error {
+	if len(refusals) == 0 {
+		return nil
+	}
+
+	return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		for _, r := range refusals {
+			hour := db.Micros(r.Last.Truncate(time.Hour))
+			_, err := tx.Exec(
+				ctx,
+				countRefusalSQL,
+				r.WebhookID,
+				hour,
+				string(r.Kind),
+				r.FactoryUID,
+				r.Count,
+				db.Text(r.Sender),
+				r.Budget,
+				db.Micros(r.Last),
+			)
+			if err != nil {
+				return err
+			}
+		}
+
+		_, err := tx.Exec(
+			ctx,
+			`DELETE FROM webhook_refusals WHERE hour < $1`,
+			db.Micros(time.Now().Add(-refusalsKept)),
+		)
+		return err
+	})
+}
+
+const refusalsSQL = `
+	SELECT w.uid, r.kind, r.count, r.sender, r.budget, r.last_at
+	FROM webhook_refusals r
+	JOIN webhooks w ON w.id = r.webhook_id
+	WHERE (r.factory_uid = $1 OR $1 = '') AND r.hour >= $2
+	ORDER BY r.last_at`
+
+// Refusals returns what the webhooks of a factory, or of all if factoryUID is empty, refused in the hours
+// since a time, by webhook UID and cause.
+func (s *Store) Refusals(
+	ctx context.Context,
+	factoryUID string,
+	since time.Time,
+) (map[string]map[RefusalKind]RefusedRequests, error) {
+	all := map[string]map[RefusalKind]RefusedRequests{}
+	err := db.Each(ctx, s.db.Reader, func(row db.Row) error {
+		var webhook string
+		var last int64
+		r := RefusedRequests{FactoryUID: factoryUID}
+		if err := row.Scan(&webhook, &r.Kind, &r.Count, &r.Sender, &r.Budget, &last); err != nil {
+			return err
+		}
+
+		if all[webhook] == nil {
+			all[webhook] = map[RefusalKind]RefusedRequests{}
+		}
+		r.Last = db.Time(last)
+		r.Count += all[webhook][r.Kind].Count
+		all[webhook][r.Kind] = r
+		return nil
+	}, refusalsSQL, factoryUID, db.Micros(since.Truncate(time.Hour)))
+
+	return all, err
+}
+
+const (
+	maxRepeats = 50        // duplicates that are looked at, the newest
+	farApart   = time.Hour // between a delivery and its duplicate: no sender tries again after that
+)
+
+const repeatsSQL = `
+	SELECT d.identity_source, d.uid, d.duplicate_of
+	FROM deliveries d
+	WHERE d.webhook_id = $1 AND d.outcome = 'duplicate' AND d.outcome <> 'accepted' AND d.uid >= $2
+	ORDER BY d.uid DESC
+	LIMIT $3`
+
+// RepeatedBodies counts the duplicates of a week, at most the newest 50, that a webhook's log has, when the
+// hash of the body alone made all of them duplicates and some came more than an hour after the first. It is
+// 0 in every other case: then they are what their senders say they are.
+func (s *Store) RepeatedBodies(ctx context.Context, webhook Webhook) (int, error) {
+	n, far, others := 0, 0, 0
+	err := db.Each(ctx, s.db.Reader, func(row db.Row) error {
+		var source IdentitySource
+		var uid, first string
+		if err := row.Scan(&source, &uid, &first); err != nil {
+			return err
+		}
+
+		n++
+		if source != IdentityBodyHash {
+			others++
+		}
+		if ValidID(PrefixDelivery, first) && DeliveryTime(uid).Sub(DeliveryTime(first)) > farApart {
+			far++
+		}
+		return nil
+	}, repeatsSQL, webhook.ID, DeliveryUIDAt(time.Now().Add(-7*24*time.Hour)), maxRepeats)
+	if err != nil || others > 0 || far == 0 {
+		return 0, err
+	}
+
+	return n, nil
 }

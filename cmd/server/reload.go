@@ -65,6 +65,7 @@ func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 		int(live.Limits.FailedAuthPerMinute),
 		int64(live.Limits.InFlightBytes),
 	)
+	srv.ingress.SetMaxDeliveries(int(live.Limits.MaxDeliveries))
 	srv.dispatch.SetFactoryRuns(live.Limits.RunsPerFactory)
 	srv.retention.Store(&live.Retention)
 	if *srv.cfg.Workers > 0 && !reflect.DeepEqual(update, srv.running.Load().HarnessUpdate()) {

@@ -134,6 +134,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		return nil, err
 	}
 
+	srv.ingress.SetMaxDeliveries(int(cfg.Limits.MaxDeliveries))
 	srv.onClose(func() error { return srv.ingress.Close(context.WithoutCancel(ctx)) })
 	if srv.dispatch, err = dispatch.Start(ctx, dispatch.Config{
 		Store:       srv.store,
@@ -157,6 +158,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		store:     srv.store,
 		cloneDir:  srv.cloneDir(),
 		harnesses: cfg.HarnessTypes(),
+		most:      srv.ingress.MaxDeliveries,
 		metrics:   metrics,
 		log:       log,
 		turns:     make(chan struct{}, 4),
@@ -242,6 +244,7 @@ func (srv *server) registerAPI() {
 		Notice:        c.notice,
 		Allowed:       c.allowed,
 		SourceSecrets: c.sourceSecrets,
+		MaxDeliveries: srv.ingress.MaxDeliveries,
 		Replay: func(ctx context.Context, factoryUID, webhookUID, deliveryUID string, _ state.Key) (string, error) {
 			r, err := srv.ingress.Replay(ctx, factoryUID, webhookUID, deliveryUID)
 			return r.DeliveryUID, err

@@ -121,6 +121,7 @@ type Price struct {
 type limits struct {
 	DeliveriesPerMinute rate     `json:"deliveriesPerMinute"`
 	FailedAuthPerMinute rate     `json:"failedAuthPerMinute"`
+	MaxDeliveries       count    `json:"maxDeliveriesPerMinute"`
 	InFlightBytes       byteSize `json:"inFlightBytes"`
 	RunsPerFactory      int      `json:"runsPerFactory"`
 }
@@ -179,6 +180,12 @@ func (r *rate) UnmarshalJSON(b []byte) error {
 	*r = rate(n)
 	return nil
 }
+
+// count is a number of requests a minute; 0 where the settings leave it out.
+type count int
+
+// UnmarshalJSON reads a count. It refuses 0, which would mean the default.
+func (c *count) UnmarshalJSON(b []byte) error { return atLeast((*int)(c), b, 1) }
 
 // keptDeliveries and keptDays bound a webhook's log; 0 if the settings omit them.
 type (

@@ -17,6 +17,7 @@ func (p *Plan) guard(cur state.Current, tree *schema.Factory, opts Options) {
 	live := liveByName(cur, opts)
 	var added []schema.Webhook
 	for _, w := range tree.Webhooks {
+		p.guardDeliveries(w, opts)
 		old, exists := live[w.Name]
 		if !exists {
 			added = append(added, w)
@@ -82,6 +83,25 @@ func ofRevision(opts Options) string {
 		return ""
 	}
 	return " --revision " + schema.ShellWord(opts.Revision.ID)
+}
+
+// guardDeliveries refuses a budget of more than the server allows.
+func (p *Plan) guardDeliveries(w schema.Webhook, opts Options) {
+	if opts.MaxDeliveries == 0 || w.DeliveriesPerMinute <= opts.MaxDeliveries {
+		return
+	}
+
+	p.Problems = append(p.Problems, schema.FileProblem(
+		w.Path,
+		schema.RuleDeliveriesLimit,
+		fmt.Sprintf(
+			"deliveriesPerMinute of webhook %q is %d, and the server allows at most %d",
+			w.Name,
+			w.DeliveriesPerMinute,
+			opts.MaxDeliveries,
+		),
+		"lower it, or raise limits.maxDeliveriesPerMinute in the server's settings",
+	))
 }
 
 // guardContract warns when the sender of a webhook must authenticate in another way.

@@ -83,13 +83,14 @@ type Secret struct {
 
 // Options allow destructive changes, and supply facts. The zero value allows none.
 type Options struct {
-	AllowPrune   bool              // delete all webhooks, or more than half
-	AllowRename  bool              // replace a webhook by one of the same content
-	Renamed      map[string]string // webhooks that keep their UID under a new name: the old name by the new one
-	HarnessTypes []string          // that the server has; nil: not known
-	Reserved     map[string]string // secrets that the server itself uses, with their use; nil: unknown
-	Revision     state.Revision
-	Now          time.Time // start of the attempt
+	AllowPrune    bool              // delete all webhooks, or more than half
+	AllowRename   bool              // replace a webhook by one of the same content
+	Renamed       map[string]string // webhooks that keep their UID under a new name: the old name by the new one
+	HarnessTypes  []string          // that the server has; nil: not known
+	Reserved      map[string]string // secrets that the server itself uses, with their use; nil: unknown
+	MaxDeliveries int               // deliveriesPerMinute of a webhook is at most this; 0: unknown
+	Revision      state.Revision
+	Now           time.Time // start of the attempt
 }
 
 // Make loads the tree at the root of fsys and compares it with cur. The returned change set makes the
@@ -129,6 +130,9 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 	guarded := []string{ // checked by guard, below
 		schema.RuleWebhookRenamed.Code(), schema.RulePruneGuard.Code(), schema.RuleSenderContract.Code(),
 		schema.RuleWebhookLast.Code(),
+	}
+	if opts.MaxDeliveries > 0 {
+		guarded = append(guarded, schema.RuleDeliveriesLimit.Code())
 	}
 	for _, rule := range loaded.NotChecked {
 		if loaded.Factory == nil || !slices.Contains(guarded, rule) {

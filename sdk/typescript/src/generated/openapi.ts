@@ -2813,8 +2813,18 @@ export interface components {
              * @description Time of deletion; null for a live webhook
              */
             deleted_at: string | null;
+            /**
+             * Format: int64
+             * @description The delivery budget of each sender; absent as the server has it
+             */
+            deliveries_per_minute?: number;
             /** @description Header with the sender's own event ID, or empty */
             delivery_id_header: string;
+            /**
+             * @description How long the hash of a body counts as an identity; absent for ever
+             * @example 10m
+             */
+            duplicate_window?: string;
             /** @description Whether the webhook accepts deliveries; a disabled one answers 404 */
             enabled: boolean;
             /**
@@ -2836,6 +2846,16 @@ export interface components {
             line: number;
             /** @description Name, as its file */
             name: string;
+            /**
+             * Format: int64
+             * @description How many requests of the last 24 hours got 429: they are not in the log
+             */
+            refused_by_budget: number;
+            /**
+             * Format: int64
+             * @description How many of the last 24 hours got 404 because the webhook was disabled
+             */
+            refused_while_disabled: number;
             /** @description The team secret that holds the credential */
             secret_name: string;
             /** @description Whether the secret has no value yet; every request is then 401 */
@@ -2875,8 +2895,18 @@ export interface components {
              * @description Time of deletion; null for a live webhook
              */
             deleted_at: string | null;
+            /**
+             * Format: int64
+             * @description The delivery budget of each sender; absent as the server has it
+             */
+            deliveries_per_minute?: number;
             /** @description Header with the sender's own event ID, or empty */
             delivery_id_header: string;
+            /**
+             * @description How long the hash of a body counts as an identity; absent for ever
+             * @example 10m
+             */
+            duplicate_window?: string;
             /** @description Whether the webhook accepts deliveries; a disabled one answers 404 */
             enabled: boolean;
             /**
@@ -2898,6 +2928,16 @@ export interface components {
             line: number;
             /** @description Name, as its file */
             name: string;
+            /**
+             * Format: int64
+             * @description How many requests of the last 24 hours got 429: they are not in the log
+             */
+            refused_by_budget: number;
+            /**
+             * Format: int64
+             * @description How many of the last 24 hours got 404 because the webhook was disabled
+             */
+            refused_while_disabled: number;
             /** @description The secret; no other answer contains it. A URL token is in ingress_url. Absent for an existing or pending secret */
             secret?: string;
             /** @description The team secret that holds the credential */

@@ -258,6 +258,20 @@ CREATE TABLE deliveries (
 CREATE INDEX deliveries_by_outcome ON deliveries (webhook_id, outcome, uid)
   WHERE outcome <> 'accepted';
 
+-- How many requests to a webhook were refused in an hour, unlogged: by a budget, or while it was disabled. sender,
+-- budget and last_at are those of the last one.
+CREATE TABLE webhook_refusals (
+  webhook_id  BIGINT NOT NULL REFERENCES webhooks (id),
+  hour        BIGINT NOT NULL,
+  kind        TEXT NOT NULL CHECK (kind IN ('delivery_budget', 'failed_auth_budget', 'disabled')),
+  factory_uid TEXT NOT NULL,
+  count       BIGINT NOT NULL,
+  sender      TEXT NOT NULL,
+  budget      BIGINT NOT NULL,
+  last_at     BIGINT NOT NULL,
+  PRIMARY KEY (webhook_id, hour, kind)
+);
+
 -- headers are those of deliveries that somebody listened to, as lines "Name: value"; of all others NULL.
 CREATE TABLE payloads (
   delivery_uid TEXT PRIMARY KEY,

@@ -655,8 +655,12 @@ class Webhook(Model):
     """Time of the first apply"""
     deleted_at: datetime | None = MISSING
     """Time of deletion; null for a live webhook"""
+    deliveries_per_minute: int | None = None
+    """The delivery budget of each sender; absent as the server has it"""
     delivery_id_header: str = MISSING
     """Header with the sender's own event ID, or empty"""
+    duplicate_window: str | None = None
+    """How long the hash of a body counts as an identity; absent for ever"""
     enabled: bool = MISSING
     """Whether the webhook accepts deliveries; a disabled one answers 404"""
     file: str = MISSING
@@ -669,6 +673,10 @@ class Webhook(Model):
     """Line of the automation's first key in the file, from 1"""
     name: str = MISSING
     """Name, as its file"""
+    refused_by_budget: int = MISSING
+    """How many requests of the last 24 hours got 429: they are not in the log"""
+    refused_while_disabled: int = MISSING
+    """How many of the last 24 hours got 404 because the webhook was disabled"""
     secret_name: str = MISSING
     """The team secret that holds the credential"""
     secret_pending: bool = MISSING
@@ -694,8 +702,12 @@ class WebhookWithSecret(Model):
     """Time of the first apply"""
     deleted_at: datetime | None = MISSING
     """Time of deletion; null for a live webhook"""
+    deliveries_per_minute: int | None = None
+    """The delivery budget of each sender; absent as the server has it"""
     delivery_id_header: str = MISSING
     """Header with the sender's own event ID, or empty"""
+    duplicate_window: str | None = None
+    """How long the hash of a body counts as an identity; absent for ever"""
     enabled: bool = MISSING
     """Whether the webhook accepts deliveries; a disabled one answers 404"""
     file: str = MISSING
@@ -708,6 +720,10 @@ class WebhookWithSecret(Model):
     """Line of the automation's first key in the file, from 1"""
     name: str = MISSING
     """Name, as its file"""
+    refused_by_budget: int = MISSING
+    """How many requests of the last 24 hours got 429: they are not in the log"""
+    refused_while_disabled: int = MISSING
+    """How many of the last 24 hours got 404 because the webhook was disabled"""
     secret: str | None = None
     """The secret; no other answer contains it. A URL token is in ingress_url. Absent for an existing or pending secret"""
     secret_name: str = MISSING

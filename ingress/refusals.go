@@ -1,0 +1,151 @@
+package ingress
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"millwright/state"
+)
+
+const (
+	maxRefusals   = 10_000 // counts that wait to be written; further requests are in the metrics alone
+	refusalsFlush = time.Second
+	refusalsLog   = time.Minute
+	maxLogged     = 100 // webhooks in the log, each minute
+)
+
+// refusals count the requests that the delivery log does not show: those over a budget, and those to a
+// disabled webhook.
+type refusals struct {
+	mu      sync.Mutex
+	waiting map[refusalKey]*state.RefusedRequests
+	minute  map[string]map[state.RefusalKind]int64 // not logged yet, by webhook UID
+}
+
+type refusalKey struct {
+	webhook int64
+	hour    int64
+	kind    state.RefusalKind
+}
+
+// note counts the request.
+func (q *request) note(kind state.RefusalKind, budget int) {
+	w, r := q.hook, &q.in.refusals
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if r.waiting == nil {
+		r.waiting, r.minute = map[refusalKey]*state.RefusedRequests{}, map[string]map[state.RefusalKind]int64{}
+	}
+
+	key := refusalKey{w.id, q.now.Unix() / 3600, kind}
+	one := r.waiting[key]
+	if one == nil {
+		if len(r.waiting) >= maxRefusals {
+			return
+		}
+		one = &state.RefusedRequests{WebhookID: w.id, FactoryUID: w.factory.uid, Kind: kind}
+		r.waiting[key] = one
+	}
+	one.Count++
+	one.Sender, one.Budget, one.Last = q.sender, budget, q.now
+
+	if r.minute[w.uid] == nil {
+		if len(r.minute) >= maxLogged {
+			return
+		}
+		r.minute[w.uid] = map[state.RefusalKind]int64{}
+	}
+	r.minute[w.uid][kind]++
+}
+
+// take returns the counts that wait.
+func (r *refusals) take() []state.RefusedRequests {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	all := make([]state.RefusedRequests, 0, len(r.waiting))
+	for _, one := range r.waiting {
+		all = append(all, *one)
+	}
+	clear(r.waiting)
+	return all
+}
+
+// giveBack has counts that could not be written wait on.
+func (r *refusals) giveBack(all []state.RefusedRequests) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	for _, one := range all {
+		key := refusalKey{one.WebhookID, one.Last.Unix() / 3600, one.Kind}
+		if newer := r.waiting[key]; newer != nil {
+			newer.Count += one.Count
+		} else if len(r.waiting) < maxRefusals {
+			r.waiting[key] = &one
+		}
+	}
+}
+
+// logged returns what was refused since it was last called.
+func (r *refusals) logged() map[string]map[state.RefusalKind]int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.minute
+	r.minute = map[string]map[state.RefusalKind]int64{}
+	return all
+}
+
+// countRefusals writes the counts every second, and a line for each webhook into the log every minute.
+func (in *Ingress) countRefusals(ctx context.Context) {
+	flush, log := time.NewTicker(refusalsFlush), time.NewTicker(refusalsLog)
+	defer flush.Stop()
+	defer log.Stop()
+
+	for {
+		select {
+		case <-ctx.Done():
+			in.writeRefusals(context.WithoutCancel(ctx))
+			in.logRefusals()
+			return
+		case <-flush.C:
+			in.writeRefusals(ctx)
+		case <-log.C:
+			in.logRefusals()
+		}
+	}
+}
+
+func (in *Ingress) writeRefusals(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+
+	all := in.refusals.take()
+	if err := in.store.CountRefusals(ctx, all); err != nil {
+		in.refusals.giveBack(all)
+		in.outage.say(in.log, "counting refused requests", err)
+	}
+}
+
+func (in *Ingress) logRefusals() {
+	for webhook, n := range in.refusals.logged() {
+		in.log.Warn("requests refused",
+			"webhook", webhook,
+			"delivery_budget", n[state.RefusedDeliveries],
+			"failed_auth_budget", n[state.RefusedFailures],
+			"disabled", n[state.RefusedDisabled],
+		)
+	}
+}
+
+// overBudget refuses the request until a budget has room again.
+func (q *request) overBudget(r result, wait time.Duration) answer {
+	kind, budget := state.RefusedDeliveries, q.in.deliveriesOf(q.hook)
+	if r == resultFailures {
+		kind, budget = state.RefusedFailures, int(q.in.failuresLimit.Load())
+	}
+
+	q.note(kind, budget)
+	return tooMany(r, wait)
+}
