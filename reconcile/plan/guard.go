@@ -11,7 +11,7 @@ import (
 	"millwright/state"
 )
 
-// guard adds the problems of the change as a whole (docs/definitions.md): a renamed webhook, the deletion of
+// guard adds the problems of the change as a whole (docs/checks.md): a renamed webhook, the deletion of
 // too many or of the only one, and a webhook whose sender must do something else from now on.
 func (p *Plan) guard(cur state.Current, tree *schema.Factory, opts Options) {
 	live := liveByName(cur, opts)
