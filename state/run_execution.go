@@ -383,8 +383,13 @@ func (s *Store) SetUsage(ctx context.Context, c Claim, models []ModelUsage) (add
 			_, err := tx.Exec(ctx, `
 				INSERT INTO run_usage (run_id, execution, attempt, model_id, factory_uid, automation_uid,
 					input_tokens, output_tokens, cached_tokens, cost_usd, at)
-				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-				r.ID, r.Execution, r.Attempt, m.Model, r.FactoryUID, r.AutomationUID,
+				VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+				ON CONFLICT (run_id, execution, attempt, model_id) DO UPDATE
+				SET input_tokens = run_usage.input_tokens + excluded.input_tokens,
+					output_tokens = run_usage.output_tokens + excluded.output_tokens,
+					cached_tokens = run_usage.cached_tokens + excluded.cached_tokens,
+					cost_usd = coalesce(run_usage.cost_usd, 0) + coalesce(excluded.cost_usd, 0)`,
+				r.ID, r.Execution, r.Attempt, db.Text(m.Model), r.FactoryUID, r.AutomationUID,
 				m.InputTokens, m.OutputTokens, m.CachedTokens, m.CostUSD, db.Micros(time.Now()))
 			if err != nil {
 				return err

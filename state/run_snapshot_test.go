@@ -123,8 +123,12 @@ func TestUsage(t *testing.T) {
 		}
 
 		c = start(t, s, id)
+		hostile := []state.ModelUsage{{Model: "a\x00", InputTokens: 1}, {Model: "a\uFFFD", InputTokens: 1}, {Model: "b\xff"}}
+		if added, _, err := s.SetUsage(ctx, c, hostile); err != nil || added.InputTokens != 2 {
+			t.Errorf("names that no database takes: added %+v, %v", added, err)
+		}
 		added, _, err := s.SetUsage(ctx, c, []state.ModelUsage{large})
-		if err != nil || added.InputTokens != 100 || *added.CostUSD != 0.5 {
+		if err != nil || added.InputTokens != 98 || *added.CostUSD != 0.5 {
 			t.Errorf("added %+v, %v", added, err)
 		}
 		u := run(t, s, id).Usage

