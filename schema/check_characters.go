@@ -46,8 +46,16 @@ func (d *document) checkControls(n *yaml.Node, path []string) {
 	if n.Kind == yaml.ScalarNode {
 		if i := strings.IndexFunc(n.Value, isBidirectional); i >= 0 && !d.bad[n] {
 			r, _ := utf8.DecodeRuneInString(n.Value[i:])
-			d.report(d.spanOf(n), ruleHiddenText,
-				fmt.Sprintf("%s holds U+%04X, which changes the order in which it is shown", wherePath(path), r), "delete it")
+			d.report(
+				d.spanOf(n),
+				ruleHiddenText,
+				fmt.Sprintf(
+					"%s holds U+%04X, which changes the order in which it is shown",
+					wherePath(path),
+					r,
+				),
+				"delete it",
+			)
 		}
 		if r, _, found := ControlCharacter(n.Value, true); found {
 			what := "the file"
@@ -134,7 +142,7 @@ func (d *document) hiddenText(text string, from int) {
 
 	if strings.IndexFunc(text, func(r rune) bool { return !unicode.IsSpace(r) && !hidden(r) }) < 0 {
 		d.report(d.spanAt(d.close, d.close+3), ruleHiddenText,
-			"the text below this line has no character that can be seen", "write what the run is to do")
+			"the text below this line has no character that can be seen", "write a prompt")
 	}
 }
 

@@ -118,7 +118,12 @@ func (d *document) grants(n *yaml.Node) {
 
 		d.fact(factGrant, c, c.Value)
 		if seen[c.Value] {
-			d.errorAt(c, ruleInvalidValue, fmt.Sprintf("the secret %s is listed twice", quoted(c.Value)), "delete one of the two")
+			d.errorAt(
+				c,
+				ruleInvalidValue,
+				fmt.Sprintf("the secret %s is listed twice", quoted(c.Value)),
+				"delete one of the two",
+			)
 		}
 
 		seen[c.Value] = true

@@ -93,7 +93,8 @@ func sentenceEnd(hint string) string {
 // pathHint says how to write a key that people mean as a path into the body.
 func pathHint(key string) string {
 	path := strings.TrimPrefix(strings.TrimPrefix(key, "$"), ".")
-	if path == key && !strings.ContainsAny(key, ".[/") || key == "." || operatorOf(key) != "" && !strings.Contains(key, ".") {
+	if path == key && !strings.ContainsAny(key, ".[/") || key == "." ||
+		operatorOf(key) != "" && !strings.Contains(key, ".") {
 		return ""
 	}
 	if strings.Contains(key, "/") && !strings.HasPrefix(key, "/") {

@@ -91,7 +91,7 @@ func (t *tree) tooDeep(dir string) {
 	t.report(
 		dir,
 		ruleUnsupportedPath,
-		"no definition is read from here, and what is below is not looked at",
+		"no definition is read from here, nor from the directories below",
 		"move what it holds",
 	)
 }

@@ -57,7 +57,7 @@ func ParseCron(text string) (cron.Schedule, error) {
 
 	// Every day that there is comes in 2024, a leap year.
 	if s.Next(time.Date(2023, 12, 31, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return nil, errors.New("there is no such day, so it would never fire")
+		return nil, errors.New("no month has this day, so it would never fire")
 	}
 
 	return s, nil
@@ -101,11 +101,11 @@ func checkCron(text string) error {
 		return err
 	}
 
-	names := [...]string{"minute", "hour", "day of the month", "month", "day of the week"}
+	names := [...]string{"a minute", "an hour", "a day of the month", "a month", "a day of the week"}
 	for i, f := range fields {
 		for item := range strings.SplitSeq(f, ",") {
 			if !cronItem.MatchString(item) {
-				return fmt.Errorf("%s is no %s", quoted(f), names[i])
+				return fmt.Errorf("%s is not %s", quoted(f), names[i])
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func (d *document) schedule(trigger, key, n *yaml.Node, m map[string]any, t *Tri
 		if strings.Contains(err.Error(), "above maximum (6)") {
 			hint = "the days of the week are 0 (Sunday) to 6, or SUN to SAT"
 		}
-		if p := d.errorAt(at, ruleSchedule, fmt.Sprintf("%s is no schedule: %v", shown(at), err), hint); p != nil &&
+		if p := d.errorAt(at, ruleSchedule, fmt.Sprintf("%s is not a schedule: %v", shown(at), err), hint); p != nil &&
 			near != "" {
 			p.Fix = d.replaceQuoted(at, near)
 		}

@@ -26,6 +26,10 @@ func looksLikeSecret(text string) bool {
 // secretValue reports a value where the name of a secret belongs, and does not show it.
 func (d *document) secretValue(n *yaml.Node) {
 	start := n.Value[:min(4, len(n.Value))]
-	d.errorAt(n, ruleSecretName, fmt.Sprintf("a text that begins with %s looks like the value of a secret", quoted(start)),
-		"write the name of a team secret, make it with millwright secret set, and replace the value, which is in the repository now")
+	d.errorAt(
+		n,
+		ruleSecretName,
+		fmt.Sprintf("a text that begins with %s looks like the value of a secret", quoted(start)),
+		"write the name of a team secret, make it with millwright secret set, and replace the value, which is in the repository now",
+	)
 }

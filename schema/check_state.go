@@ -91,7 +91,7 @@ func (c *stateCheck) report(f *fact, rule RuleID, message, hint string) *Problem
 	if c.counts[f.path]++; c.counts[f.path] > maxProblems {
 		if c.counts[f.path] == maxProblems+1 {
 			c.problems = append(c.problems, newProblem(f.path, f.span(), ruleMoreProblems,
-				"more problems like these in this file are not shown", "mend the first ones and check again"))
+				"more problems like these in this file are not shown", "fix the first ones and check again"))
 		}
 		return &p
 	}
@@ -240,7 +240,7 @@ func (c *stateCheck) webhookID(f *fact) {
 	p := c.report(
 		f,
 		ruleWebhookIDs,
-		fmt.Sprintf("%s is no UID of a webhook", quoted(f.value)),
+		fmt.Sprintf("%s is not a webhook UID", quoted(f.value)),
 		didYouMean(near, hint),
 	)
 	if ParseUID(near) {
@@ -270,7 +270,7 @@ func (c *stateCheck) uid(f *fact) {
 		c.report(
 			f,
 			RuleWebhookUnknown,
-			fmt.Sprintf("%s is no webhook of this factory, so the automation does not fire for it", f.value),
+			fmt.Sprintf("%s is not a webhook of this factory: the automation does not fire for it", f.value),
 			didYouMean(c.nearUID(f.value), "list the UIDs with: millwright webhook list"),
 		)
 	}

@@ -3,7 +3,6 @@ package schema
 import (
 	"bytes"
 	"fmt"
-	"millwright/signature"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,7 +46,8 @@ func (d *document) structureProblem(name string, raw any, e *jsonschema.Validati
 		}
 
 	case "type":
-		if list, ok := constraint["enum"].([]any); ok && n != nil && n.Kind == yaml.ScalarNode && !isNull(n) && n.Value != "" {
+		if list, ok := constraint["enum"].([]any); ok && n != nil && n.Kind == yaml.ScalarNode && !isNull(n) &&
+			n.Value != "" {
 			d.typeOfEnum(n, rule, what, list)
 			return
 		}
@@ -76,53 +76,6 @@ func (d *document) structureProblem(name string, raw any, e *jsonschema.Validati
 			d.errorAt(n, rule, what+": "+e.Message, "")
 		}
 	}
-}
-
-// enumWords are the values of an enumeration as a file writes them.
-func enumWords(list []any) (words []string) {
-	for _, v := range list {
-		if v != nil {
-			words = append(words, fmt.Sprint(v))
-		}
-	}
-	return words
-}
-
-// typeOfEnum reports a value of another type where one of a few words belongs: quotes would not mend it.
-func (d *document) typeOfEnum(n *yaml.Node, rule RuleID, what string, list []any) {
-	words := enumWords(list)
-	hint := "one of " + listed(words)
-	if slices.Contains(words, n.Value) {
-		hint = "put it in quotes: " + doubleQuoted(n.Value)
-		if _, number := list[0].(float64); number {
-			hint = "write it without quotes: " + n.Value
-		}
-	} else if rule == ruleSignatureScheme {
-		hint = schemeHint(n.Value, len(words)-1)
-	}
-
-	d.errorAt(n, ruleTypeMismatch, fmt.Sprintf("%s cannot be %s, which is %s", what, shown(n), nodeArticle(n)), hint)
-}
-
-// unshipped says why there is no scheme of a provider's name, if that is known.
-func unshipped(name string) string {
-	for _, u := range signature.NotShipped() {
-		for provider := range strings.SplitSeq(u.Provider, ", ") {
-			if fold(provider) == fold(name) {
-				return fmt.Sprintf("%s is not shipped: %s Use instead: %s", provider, u.Reason, u.Instead)
-			}
-		}
-	}
-	return ""
-}
-
-// schemeHint says what there is instead of a scheme that is not known.
-func schemeHint(name string, known int) string {
-	hint := fmt.Sprintf("millwright webhook schemes lists all %d; ", known)
-	if why := unshipped(name); why != "" {
-		return hint + why
-	}
-	return hint + "describe any other with signatureScheme: custom and customScheme"
 }
 
 var boundWords = map[string]string{
@@ -174,7 +127,9 @@ func valueRule(name string, path []string) RuleID {
 	switch last := path[len(path)-1]; {
 	case last == "secretName", len(path) > 1 && path[len(path)-2] == "secrets":
 		return ruleSecretName
-	case last == "triggers", last == "provider" && path[0] == "triggers", last == "event" && path[0] == "triggers":
+	case last == "triggers",
+		last == "provider" && path[0] == "triggers",
+		last == "event" && path[0] == "triggers":
 		return ruleTrigger
 	case last == "cron":
 		return ruleSchedule
@@ -273,7 +228,8 @@ func (d *document) unknownKey(n, key *yaml.Node, known []string, what string) {
 func (d *document) misspeltOnce(n *yaml.Node, near string, known []string) bool {
 	count := 0
 	for i := 0; near != "" && i+1 < len(n.Content) && count < 2; i += 2 {
-		if key := n.Content[i]; key.Value == near || !slices.Contains(known, key.Value) && suggest(key.Value, known) == near {
+		if key := n.Content[i]; key.Value == near ||
+			!slices.Contains(known, key.Value) && suggest(key.Value, known) == near {
 			count++
 		}
 	}
@@ -381,7 +337,7 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 		message = fmt.Sprintf("%s takes %s; %s is %s", what, word, shown(n), nodeArticle(n))
 		null := n.Style == 0 && classify(n.Value) == scalarNull
 		if null {
-			message = fmt.Sprintf("%s takes %s; %s is no value", what, word, shown(n))
+			message = fmt.Sprintf("%s takes %s, not null", what, word)
 			hint = "write a value, or delete the key"
 		}
 
@@ -485,38 +441,6 @@ func typeWord(want any) string {
 	return "another type"
 }
 
-func (d *document) notOneOf(n *yaml.Node, rule RuleID, what string, values []string) {
-	if n == nil || n.Kind != yaml.ScalarNode || d.bad[n] {
-		return
-	}
-
-	near := suggest(n.Value, values)
-	rest := "one of " + listed(values)
-	if rule == ruleAuthMode {
-		switch fold(n.Value) {
-		case "bearer", "bearertoken", "header", "apikey":
-			near = "token"
-		case "hmac", "hmacsha256", "sha256", "signed":
-			rest = "a sender that signs its requests is authMode: signature, with signatureScheme"
-		case "none", "null", "false":
-			rest = "a webhook always authenticates its sender: " + rest
-		}
-	}
-
-	if near == "" && rule == ruleSignatureScheme {
-		rest = didYouMean(within(n.Value, values), schemeHint(n.Value, len(values)-1))
-	}
-
-	if other := d.lookalike(n); near != "" && other != "" {
-		near, rest = "", other
-	}
-
-	p := d.errorAt(n, rule, fmt.Sprintf("%s cannot be %s", what, shown(n)), didYouMean(near, rest))
-	if near != "" && p != nil {
-		p.Fix = d.replace(n, near)
-	}
-}
-
 func (d *document) badText(n *yaml.Node, rule RuleID, what, keyword string, constraint map[string]any) {
 	switch {
 	case keyword == "pattern" && (constraint["pattern"] == linePattern || constraint["pattern"] == textPattern):
@@ -532,13 +456,13 @@ func (d *document) badText(n *yaml.Node, rule RuleID, what, keyword string, cons
 			hint = "write the name alone: " + m[1]
 		}
 
-		d.errorAt(n, rule, fmt.Sprintf("%s is no name of a secret", quoted(n.Value)), hint)
+		d.errorAt(n, rule, fmt.Sprintf("%s is not a secret name", quoted(n.Value)), hint)
 
 	case rule == ruleDeliveryIDHeader:
 		d.errorAt(
 			n,
 			rule,
-			fmt.Sprintf("%s is no name of a header", quoted(n.Value)),
+			fmt.Sprintf("%s is not a header name", quoted(n.Value)),
 			"letters, digits and hyphens, for example X-Request-Id",
 		)
 

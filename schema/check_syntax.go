@@ -66,7 +66,7 @@ func (p *parseFailure) report() {
 					start,
 					start+1+len(m[1]),
 					ruleYAMLAnchor,
-					"an alias stands for text written elsewhere, and nothing has that name",
+					"this alias has no anchor",
 					"write the value out; put a text that begins with * in quotes",
 				)
 				return
@@ -79,7 +79,7 @@ func (p *parseFailure) report() {
 			found[0],
 			found[1],
 			ruleInvalidYAML,
-			"a merge that git could not finish stands here",
+			"an unresolved merge conflict",
 			"keep what is right of the two, and delete the lines with <<<<<<<, ======= and >>>>>>>",
 		)
 		return
@@ -165,9 +165,9 @@ func (p *parseFailure) words() (message, hint string) {
 	switch s := p.said; {
 	case strings.Contains(s, "mapping values are not allowed"):
 		if blank := p.d.falseBlank(p.line-1, p.line); blank != "" {
-			return "a colon that cannot stand here", blank
+			return "an unexpected colon", blank
 		}
-		return "a colon that cannot stand here", "put a value that contains \": \" in quotes, and check the indentation of this line"
+		return "an unexpected colon", "put a value that contains \": \" in quotes, and check the indentation of this line"
 	case strings.Contains(s, "cannot start any token"):
 		return "a value cannot begin with this character", "put the value in quotes"
 	case strings.Contains(s, "alphabetic or numeric character"):
@@ -182,7 +182,7 @@ func (p *parseFailure) words() (message, hint string) {
 	case strings.Contains(s, "did not find expected key"):
 		return "a key was expected here", "check the indentation of this line, and the quotes of the value before it"
 	case strings.Contains(s, "expected '-' indicator"):
-		return "another item of the list was expected here", "begin it with \"- \", at the same indentation as the items above"
+		return "a list item was expected here", "begin it with \"- \", at the same indentation as the items above"
 	case strings.Contains(s, "block sequence entries are not allowed"):
 		return "a list cannot begin on the line of its key", "put \"- \" on a line of its own, indented under the key"
 	case strings.Contains(s, "Unicode character escape"):

@@ -37,7 +37,7 @@ func (d *document) automation(name string) Automation {
 			d.spanAt(d.close, d.close+3),
 			ruleEmptyPrompt,
 			"the automation has no prompt",
-			"write below this line what the run is to do",
+			"write the prompt below this line",
 		)
 	}
 
@@ -144,7 +144,12 @@ func (d *document) nearProvider(trigger, n *yaml.Node, t Trigger) bool {
 		return false
 	}
 
-	p := d.errorAt(n, ruleTrigger, fmt.Sprintf("there is no provider %s", quoted(t.Provider)), didYouMean(near, ""))
+	p := d.errorAt(
+		n,
+		ruleTrigger,
+		fmt.Sprintf("there is no provider %s", quoted(t.Provider)),
+		didYouMean(near, ""),
+	)
 	if p != nil {
 		p.Fix = d.replace(n, near)
 	}
@@ -161,7 +166,12 @@ func (d *document) nearEvent(n *yaml.Node, t Trigger) bool {
 		return false
 	}
 
-	p := d.errorAt(n, ruleTrigger, fmt.Sprintf("provider %s has no event %s", t.Provider, quoted(t.Event)), didYouMean(near, ""))
+	p := d.errorAt(
+		n,
+		ruleTrigger,
+		fmt.Sprintf("provider %s has no event %s", t.Provider, quoted(t.Event)),
+		didYouMean(near, ""),
+	)
 	if p != nil {
 		p.Fix = d.replace(n, near)
 	}
@@ -274,7 +284,12 @@ func (d *document) webhookFilter(trigger, filter *yaml.Node, m map[string]any, t
 			hint = "write [" + shown(ids) + "]"
 		}
 
-		d.errorAt(ids, ruleWebhookIDs, where+".filter.webhook_ids takes a list of UIDs, not "+nodeArticle(ids), hint)
+		d.errorAt(
+			ids,
+			ruleWebhookIDs,
+			where+".filter.webhook_ids takes a list of UIDs, not "+nodeArticle(ids),
+			hint,
+		)
 
 	case len(list) == 0:
 		d.errorAt(

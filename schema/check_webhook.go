@@ -229,7 +229,8 @@ func (d *document) webhookDeliveryHeader(w *Webhook) {
 			hint,
 		)
 
-	case signature.Reserved(w.DeliveryIDHeader), w.CustomScheme != nil && w.CustomScheme.Signs(w.DeliveryIDHeader):
+	case signature.Reserved(w.DeliveryIDHeader),
+		w.CustomScheme != nil && w.CustomScheme.Signs(w.DeliveryIDHeader):
 		d.errorAt(
 			n,
 			ruleDeliveryIDHeader,
@@ -242,7 +243,7 @@ func (d *document) webhookDeliveryHeader(w *Webhook) {
 			d.spanOf(n),
 			ruleDeliveryIDShared,
 			fmt.Sprintf(
-				"%s is the same for many deliveries: all but the first with a value would count as duplicates",
+				"%s is the same for many deliveries: all but the first of each value count as duplicates",
 				w.DeliveryIDHeader,
 			),
 			hint,

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -132,50 +131,6 @@ func (d *document) rootHint(root *yaml.Node) string {
 	return "begin with a line like: key: value"
 }
 
-// falseBlank names the first character from one line of the text to another that looks like a blank or a
-// colon, or like nothing, and is neither to YAML.
-func (d *document) falseBlank(from, to int) string {
-	line, start := 1, 0
-	for i, r := range string(d.text) {
-		switch {
-		case r == '\n':
-			line, start = line+1, i+1
-		case line > to:
-			return ""
-		case line >= from && isFalseBlank(r):
-			return fmt.Sprintf(
-				"the character at %d:%d is U+%04X, which YAML takes for text: type it anew",
-				line+d.base,
-				utf8.RuneCount(d.text[start:i])+1,
-				r,
-			)
-		}
-	}
-
-	return ""
-}
-
-// lookalike names the first letter of a word that is not ASCII, when the word would be known without it.
-func (d *document) lookalike(n *yaml.Node) string {
-	start, _ := d.extent(n)
-	if n.Style != 0 {
-		start++
-	}
-
-	for i, r := range n.Value {
-		if r >= utf8.RuneSelf {
-			line, column := d.position(start + i)
-			return fmt.Sprintf("the character at %d:%d is U+%04X, which only looks like another: type it anew", line, column, r)
-		}
-	}
-
-	return ""
-}
-
-func isFalseBlank(r rune) bool {
-	return r == 0xa0 || r >= 0x2000 && r <= 0x200f || r == 0x202f || r == 0x2060 || r == 0xad || r == 0x3000 || r == 0xff1a
-}
-
 // decode reads the first document, and the place of a second if there is one.
 func decode(text []byte) (first, second *yaml.Node, err error) {
 	defer func() {
@@ -244,7 +199,12 @@ func (d *document) checkText() bool {
 			return false
 		}
 		if r == '\r' && bytes.IndexByte(d.src, '\n') < 0 {
-			d.report(fileSpan(), ruleInvalidYAML, "the lines of the file end with carriage returns", "save it with LF line ends")
+			d.report(
+				fileSpan(),
+				ruleInvalidYAML,
+				"the lines of the file end with carriage returns",
+				"save it with LF line ends",
+			)
 			return false
 		}
 
@@ -431,80 +391,4 @@ func (d *document) checkKey(key *yaml.Node) bool {
 	}
 
 	return true
-}
-
-func (d *document) convertScalar(n *yaml.Node) any {
-	if n.Style != 0 {
-		return n.Value
-	}
-
-	switch classify(n.Value) {
-	case scalarNull:
-		return nil
-	case scalarBool:
-		return n.Value[0] == 't' || n.Value[0] == 'T'
-	case scalarNumber:
-		if extremeNumber(n.Value) {
-			return json.Number("-1") // out of every range; filters read the node itself
-		}
-		return json.Number(n.Value)
-	case scalarOdd:
-		d.errorAt(
-			n,
-			ruleTypeMismatch,
-			fmt.Sprintf(
-				"%s is not the same to every reader: some take it for a number, and not all for the same one",
-				clip(n.Value),
-			),
-			oddHint(n.Value),
-		)
-		return nil
-
-	case scalarDate:
-		d.errorAt(
-			n,
-			ruleTypeMismatch,
-			fmt.Sprintf("%s is a date to some readers and text to others", clip(n.Value)),
-			"put it in quotes: "+doubleQuoted(n.Value),
-		)
-		return nil
-	}
-
-	return n.Value
-}
-
-// extremeNumber says whether exact arithmetic on a number could be costly.
-func extremeNumber(text string) bool {
-	i := strings.IndexAny(text, "eE")
-	return len(text) > maxNumberText || i >= 0 && len(strings.TrimLeft(text[i+1:], "+-0")) > 2
-}
-
-func oddHint(text string) string {
-	hint := "for text, put it in quotes: " + doubleQuoted(text)
-	if plain := strings.TrimLeft(text, "+0"); plain != text && jsonNumber.MatchString(plain) {
-		return hint + "; for a number, write " + plain
-	}
-	return hint
-}
-
-func (k scalarKind) article() string {
-	return [...]string{"a string", "null", "a boolean", "a number", "a number to some readers", "a date to some readers"}[k]
-}
-
-// nodeArticle names what a node is, for messages.
-func nodeArticle(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "a mapping"
-	case yaml.SequenceNode:
-		return "a list"
-	case yaml.AliasNode:
-		return "an alias"
-	}
-
-	if n.Style != 0 {
-		return "a string"
-	}
-
-	return classify(n.Value).article()
 }

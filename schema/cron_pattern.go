@@ -11,7 +11,11 @@ func cronPattern() string {
 	months := []string{"JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"}
 	days := []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"}
 	fields := []string{
-		cronField(0, 59, nil), cronField(0, 23, nil), cronField(1, 31, nil), cronField(1, 12, months), cronField(0, 6, days),
+		cronField(
+			0,
+			59,
+			nil,
+		), cronField(0, 23, nil), cronField(1, 31, nil), cronField(1, 12, months), cronField(0, 6, days),
 	}
 	const some, nonzero = "[0-9]{1,5}", "0*[1-9][0-9]{0,4}"
 	every := fmt.Sprintf("%[2]sh(%[1]sm)?(%[1]ss)?|(0+h)?%[2]sm(%[1]ss)?|(0+h)?(0+m)?%[2]ss", some, nonzero)

@@ -103,10 +103,10 @@ func mendAll(t *testing.T, c definitions.Case) {
 var differs = []struct{ code, message string }{
 	{"invalid-yaml", ""}, {"duplicate-key", ""}, {"yaml-anchor", ""}, {"yaml-tag", ""}, {"yaml-key", ""}, {"front-matter", ""},
 	{"multiple-documents", ""}, {"not-utf8", ""}, {"file-too-large", ""}, {"invalid-name", ""}, {"unsupported-path", ""},
-	{"type-mismatch", "ambiguous"}, {"type-mismatch", "to some readers"}, {"type-mismatch", "not the same to every reader"},
+	{"type-mismatch", "ambiguous"},
 	{"control-character", "the prompt"}, {"empty-prompt", ""}, {"reference", ""}, {"foreman", ""},
 	{"trigger", "there is no provider"}, {"trigger", "has no event"},
-	{"schedule", "is already that of the schedule"}, {"schedule", "there is no such day"},
+	{"schedule", "is already that of the schedule"}, {"schedule", "no month has this day"},
 	{"invalid-value", "is already item"},
 	{"filter", "levels deep"}, {"filter", "in both in and not_in"},
 }

@@ -72,7 +72,7 @@ func (d *document) settle() {
 
 	more := newProblem(d.path, at, ruleMoreProblems,
 		fmt.Sprintf("%d more problems in this file are not shown", d.dropped),
-		"mend the first ones and check again")
+		"fix the first ones and check again")
 	d.problems = append(d.problems, more.as(d.worst))
 	d.dropped = 0
 }

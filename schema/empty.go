@@ -61,7 +61,12 @@ func escapeGlob(dir string) string {
 
 // NoDefinition returns the warning about a tree without any definition. The hint says where one may be.
 func NoDefinition(hint string) Problem {
-	return FileProblem(".", ruleMissingPath, "no definition is here, so nothing was checked", hint).as(SeverityWarning)
+	return FileProblem(
+		".",
+		ruleMissingPath,
+		"no definition is here, so nothing was checked",
+		hint,
+	).as(SeverityWarning)
 }
 
 // Checked reports whether the tree holds a file that was read, or a problem says why not.

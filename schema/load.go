@@ -324,7 +324,7 @@ func (d *document) resource(e entry) any {
 		d.report(
 			fileSpan(),
 			ruleInvalidYAML,
-			"the file is a pointer of Git LFS, and not what it points to",
+			"the file is a Git LFS pointer, not the content",
 			"keep definition files out of LFS: see .gitattributes",
 		)
 		return nil

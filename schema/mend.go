@@ -66,5 +66,8 @@ func problemsAlone(path string, text []byte) []Problem {
 	}
 
 	beyond := []string{ruleReference.Code(), ruleForeman.Code(), ruleWebhookIDs.Code()}
-	return slices.DeleteFunc(Load(fsys, nil).Problems, func(p Problem) bool { return slices.Contains(beyond, p.Code) })
+	return slices.DeleteFunc(
+		Load(fsys, nil).Problems,
+		func(p Problem) bool { return slices.Contains(beyond, p.Code) },
+	)
 }

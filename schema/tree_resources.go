@@ -213,7 +213,7 @@ func (t *tree) folder(parent, name string, kind fileKind, agent string) error {
 
 		depth := 1
 		if found {
-			depth = 0 // its own files are its own affair
+			depth = 0 // deeper files belong to it
 		}
 		if err := t.nestedFolders(dir+"/"+e.Name(), parent, kind, depth); err != nil {
 			return err
@@ -224,7 +224,7 @@ func (t *tree) folder(parent, name string, kind fileKind, agent string) error {
 		t.warn(
 			dir,
 			ruleMissingPath,
-			fmt.Sprintf("this directory has no %s, so nothing is defined here", want),
+			fmt.Sprintf("this directory has no %s, so it defines nothing", want),
 			"add "+clip(dir)+"/"+want+", or move the files elsewhere",
 		)
 	}
