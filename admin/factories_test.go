@@ -213,7 +213,7 @@ func TestFactorySettings(t *testing.T) {
 		f := w.factory("whole", state.Source{Kind: "git", URL: "git@github.com:acme/factory.git"}, map[string]string{
 			"factory.yaml": `schemaVersion: v1alpha1
 name: Whole
-repositories: []
+repositories: [{owner: acme, name: shop}]
 credentialStrategy: CREATOR
 secrets: [TOKEN]
 mcpServers: {docs: {url: "https://docs", headers: {X: hunter2, Y: "${secret:TOKEN}"}}}

@@ -348,7 +348,7 @@ func TestWebhookEditsThatAreRefused(t *testing.T) {
 			{"POST", "", `{"name": "a", "auth_mode": "url_token", "secret_name": "SPACES"}`, "secret_name", "SPACES"},
 			{"POST", "", `{"name": "a", "delivery_id_header": "Authorization"}`, "delivery_id_header", "credentials"},
 			{"POST", "", `{"name": "a", "delivery_id_header": "X Y\nenabled: false"}`, "delivery_id_header", ""},
-			{"POST", "", `{"name": "a", "delivery_id_header": "X\u007f"}`, "delivery_id_header", "no name of a header"},
+			{"POST", "", `{"name": "a", "delivery_id_header": "X\u007f"}`, "delivery_id_header", "not a header name"},
 			{"POST", "", `{"name": "a", "handshake": true}`, "handshake", "handshake"},
 			{"PATCH", hook, `{"secret_name": "NOWHERE"}`, "secret_name", "NOWHERE"},
 			{"PATCH", hook, `{"auth_mode": "signature"}`, "signature_scheme", ""},
