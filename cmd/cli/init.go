@@ -232,7 +232,7 @@ func printDemo(w io.Writer, dir, publicURL string, uids, secrets map[string]stri
 	curl := func(what, url, header, body string) {
 		fmt.Fprintf(w, "\n# %s\ncurl -i %s \\\n", what, schema.ShellWord(url))
 		if header != "" {
-			fmt.Fprintf(w, "  -H %s \\\n", schema.ShellWord(header))
+			fmt.Fprintf(w, "  -H %s \\\n", header)
 		}
 
 		fmt.Fprintf(w, "  -d %s\n", schema.ShellWord(body))
@@ -240,13 +240,14 @@ func printDemo(w io.Writer, dir, publicURL string, uids, secrets map[string]stri
 
 	fmt.Fprintf(w, "\nWhile it is served, in another terminal:\n")
 	failed := `{"status": "failed", "branch": "main", "build": 1741}`
-	curl("a build fails (bearer token)", url("ci"), "Authorization: Bearer "+secrets["CI_TOKEN"], failed)
+	curl("a build fails (bearer token)", url("ci"), schema.ShellWord("Authorization: Bearer "+secrets["CI_TOKEN"]), failed)
+	eventID := `"X-Service-Delivery-Id: $(date +%s%N)"` // two outages have the same body
 	down := `{"service": "checkout", "state": "down"}`
-	curl("a service goes down (token in the URL)", url("uptime")+"/"+secrets["UPTIME_TOKEN"], "", down)
+	curl("a service goes down (token in the URL)", url("uptime")+"/"+secrets["UPTIME_TOKEN"], eventID, down)
 	opened := `{"action": "opened", "pull_request": {"number": 7, "draft": false}}`
 	mac := hmac.New(sha256.New, []byte(secrets["GITHUB_SECRET"]))
 	io.WriteString(mac, opened)
 	signature := fmt.Sprintf("X-Hub-Signature-256: sha256=%x", mac.Sum(nil))
-	curl("a pull request is opened (signed as GitHub does)", url("github"), signature, opened)
+	curl("a pull request is opened (signed as GitHub does)", url("github"), schema.ShellWord(signature), opened)
 	fmt.Fprintf(w, "\nThen: millwright run list, and millwright run logs RUN\n\n")
 }
