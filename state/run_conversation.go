@@ -281,7 +281,12 @@ func (s *Store) Steps(ctx context.Context, r Run, before int64) ([]Step, error) 
 // Prompts returns, for each execution so far, the message that began it: the run's prompt, and then follow-ups.
 func (s *Store) Prompts(ctx context.Context, r Run) ([]Message, error) {
 	left := maxSaid
-	return s.prompts(ctx, r, &left)
+	prompts, err := s.prompts(ctx, r, &left)
+	if err != nil {
+		return nil, err
+	}
+
+	return prompts, s.begin(ctx, r, prompts)
 }
 
 // steps is Steps, with so much room, of which it takes what it needs.
