@@ -64,7 +64,12 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{
+	testscript.Run(t, scriptParams(dir))
+}
+
+// scriptParams are how the scripts of a directory run.
+func scriptParams(dir string) testscript.Params {
+	return testscript.Params{
 		Dir: dir,
 		Setup: func(env *testscript.Env) error {
 			port, err := statetest.FreePort()
@@ -100,7 +105,7 @@ func TestScripts(t *testing.T) {
 			"sign":       cmdSign,
 			"receiver":   cmdReceiver,
 		},
-	})
+	}
 }
 
 // cmdPost sends a delivery: post STATUS URL BODY [HEADER …]. The answer is the command's output.
