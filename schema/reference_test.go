@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"millwright/schema"
+	"millwright/signature"
 )
 
 // files of a definition, in the order of docs/definitions.md, with the JSON Schema of each.
@@ -223,4 +224,26 @@ func codeList(all []string) string {
 
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(text)
+}
+
+// TestInsteadOfUnshipped writes the custom schemes of the table of providers without a scheme into webhooks.
+func TestInsteadOfUnshipped(t *testing.T) {
+	found := 0
+	for _, u := range signature.NotShipped() {
+		_, text, ok := strings.Cut(u.Instead, "`customScheme: ")
+		if !ok {
+			continue
+		}
+
+		found++
+		text, _, _ = strings.Cut(text, "`")
+		file := "authMode: signature\nsignatureScheme: custom\nsecretName: A\ncustomScheme: " + text + "\n"
+		if r := loadFiles(t, map[string]string{"webhooks/x.yaml": file}); len(r.Problems) > 0 {
+			t.Errorf("%s: %s: %v", u.Provider, text, r.Problems)
+		}
+	}
+
+	if found < 15 {
+		t.Errorf("%d custom schemes", found)
+	}
 }
