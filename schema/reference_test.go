@@ -23,7 +23,7 @@ var definitionFiles = []struct{ path, schema, note string }{
 }
 
 // ownKeys are the keys that definitions of the hosted service do not have.
-var ownKeys = []string{"webhook.customScheme", "webhook.duplicateWindow", "webhook.handshake"}
+var ownKeys = []string{"webhook.customScheme", "webhook.deliveriesPerMinute", "webhook.duplicateWindow", "webhook.handshake"}
 
 // filterExamples are the payload filters of the page, each with bodies that it matches and that it does not.
 var filterExamples = []struct {
