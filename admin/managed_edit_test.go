@@ -341,7 +341,7 @@ func TestWebhookEditsThatAreRefused(t *testing.T) {
 			{"POST", "", `{"name": "a", "auth_mode": "signature"}`, "signature_scheme", ""},
 			{"POST", "", `{"name": "a", "auth_mode": "signature", "signature_scheme": "githup"}`, "signature_scheme", "github"},
 			{"POST", "", `{"name": "a", "auth_mode": "signature", "signature_scheme": "custom"}`, "signature_scheme", "customScheme"},
-			{"POST", "", `{"name": "a", "secret": "mine"}`, "secret", "made by the server"},
+			{"POST", "", `{"name": "a", "secret": "mine"}`, "secret", "the server generates it"},
 			{"POST", "", `{"name": "a", "auth_mode": "signature", "signature_scheme": "github", "secret": "x", "secret_name": "SPACES"}`, "secret", "exists already"},
 			{"POST", "", `{"name": "a", "auth_mode": "signature", "signature_scheme": "standard_webhooks", "secret": "whsec_short"}`, "secret", "standard_webhooks"},
 			{"POST", "", `{"name": "a", "secret_name": "1A"}`, "secret_name", ""},
@@ -355,7 +355,7 @@ func TestWebhookEditsThatAreRefused(t *testing.T) {
 			{"PATCH", hook, `{"auth_mode": "url_token", "secret_name": "SPACES"}`, "secret_name", ""},
 			{"PATCH", hook, `{"delivery_id_header": "Cookie"}`, "delivery_id_header", ""},
 			{"PATCH", std, `{"signature_scheme": ""}`, "signature_scheme", ""},
-			{"POST", hook + "/rotate", `{"secret": "mine"}`, "secret", "made by the server"},
+			{"POST", hook + "/rotate", `{"secret": "mine"}`, "secret", "the server generates it"},
 			{"POST", std + "/rotate", `{"secret": "whsec_x"}`, "secret", ""},
 		} {
 			path := c.path

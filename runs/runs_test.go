@@ -509,7 +509,7 @@ func TestListOverHTTP(t *testing.T) {
 			"task_status=cancelled&task_status=complete":    "[p0]",
 			"task_status=running&state=CANCELLED":           "[]",
 			"task_status=failed":                            "[]",
-			"source=CLI&source=NEW":                         "[]",
+			"source=CLI&source=SCHEDULED_AGENT":             "[]",
 			"execution_location=LOCAL":                      "[]",
 			"execution_location=REMOTE&q=P6":                "[p6]",
 			"schedule_id=x":                                 "[]",

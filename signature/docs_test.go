@@ -121,7 +121,9 @@ func page() string {
 	}
 	b.WriteString(custom)
 	fmt.Fprintf(&b, handshakes, strings.Join(answered, ", "))
-	b.WriteString("\n## Not shipped, and why\n\n| provider | reason | use |\n| --- | --- | --- |\n")
+	b.WriteString("\n## Not shipped, and why\n\nThe custom schemes in this table follow the providers' descriptions. " +
+		"They load, but no delivery of the provider has been verified with them: try yours with " +
+		"`millwright webhook explain` before you rely on it.\n\n| provider | reason | use |\n| --- | --- | --- |\n")
 	for _, u := range signature.NotShipped() {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", u.Provider, u.Reason, u.Instead)
 	}
