@@ -28,7 +28,7 @@ func sources(given []string) ([]string, error) {
 	for _, v := range given {
 		name := strings.ToUpper(v)
 		if !slices.Contains(runSources(), name) {
-			return nil, api.InvalidField("source", "%q is no source: want one of %s", v, strings.Join(runSources(), ", "))
+			return nil, api.InvalidField("source", "%q is not a source: want one of %s", v, strings.Join(runSources(), ", "))
 		}
 
 		all = append(all, name)
@@ -49,7 +49,7 @@ func timeOf(name, text string) (*time.Time, error) {
 		}
 	}
 
-	return nil, api.InvalidField(name, "%q is no time: want RFC 3339, as 2026-11-22T10:00:00Z", text)
+	return nil, api.InvalidField(name, "want a time such as 2026-01-02T15:04:05Z (RFC 3339), not %q", text)
 }
 
 // describeTimes has the document call the times of a list what they are. What is read takes more forms.
