@@ -342,7 +342,7 @@ func TestListValues(t *testing.T) {
 			w.call(state.RoleViewer, "GET", "/agent/runs?source="+bad, "").problem(400, "invalid_request", "source", "CUSTOM_WEBHOOK", "WEB_APP")
 		}
 		for _, bad := range []string{"soon", "2026-13-01", "12:00", "1700000000"} {
-			w.call(state.RoleViewer, "GET", "/agent/runs?created_after="+bad, "").problem(400, "invalid_request", "created_after", "2026-11-22T10:00:00Z")
+			w.call(state.RoleViewer, "GET", "/agent/runs?created_after="+bad, "").problem(400, "invalid_request", "created_after", "such as 2026-01-02T15:04:05Z")
 		}
 	})
 }
