@@ -30,7 +30,6 @@ func TestPlan(t *testing.T) {
 		HarnessTypes:  []string{"echo"},
 		SourceSecrets: func() (used, reserved map[string]string) { return nil, map[string]string{"GIT": "the source's"} },
 		Allowed:       func(string) (bool, bool) { return false, true },
-		MaxDeliveries: func() int { return 600 },
 		PlanHead: func(_ context.Context, uid string) (plan.Plan, error) {
 			return plan.Plan{HeadRevision: "head", Changes: []plan.Change{}, Secrets: []plan.Secret{}, Problems: []schema.Problem{}}, headErr
 		},

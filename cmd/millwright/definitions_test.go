@@ -18,6 +18,7 @@ func TestDefinitionsDecided(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("CI", "") // there a directory without a definition is an error
 	for name, archive := range archives {
 		cases, err := definitions.Cases(archive)
 		if err != nil {
@@ -36,7 +37,7 @@ func TestDefinitionsDecided(t *testing.T) {
 			for i := range found {
 				found[i].Excerpt = "" // the server shows none
 			}
-			if diff := cmp.Diff(found, remote); diff != "" {
+			if diff := cmp.Diff(ordered(found), ordered(remote)); diff != "" {
 				t.Errorf("%s, %s: the program and the server differ:\n%s", name, c.Name, diff)
 			}
 			if good != (status == cli.ExitGood) {

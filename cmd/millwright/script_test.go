@@ -359,8 +359,8 @@ func TestSettings(t *testing.T) {
 		"missing url":     {"factories:\n  - name: a\n    source:\n      git: {branch: main}\n", "yaml:4:12: factories[0].source.git.url is missing"},
 		"broken yaml":     {"listen: [\n", "yaml:1:9: this [ is never closed"},
 		"itself":          {"a: &a {b: *a}\n", "yaml: "},
-		"below no limit":  {"limits: {failedAuthPerMinute: -2}\n", "yaml:1:9: limits: want a number of requests a minute"},
-		"negative":        {"retention: {runs: {days: -1}}\n", "yaml:1:12: retention: want 0 or more"},
+		"below no limit":  {"limits: {failedAuthPerMinute: -2}\n", "yaml:1:31: limits.failedAuthPerMinute: -2 is not a limit"},
+		"negative":        {"retention: {runs: {days: -1}}\n", "yaml:1:26: retention.runs.days -1: want 0 or more"},
 		"half of tls":     {"tls: {cert: a.pem}\n", "both"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,7 +88,7 @@ type Options struct {
 	Renamed       map[string]string // webhooks that keep their UID under a new name: the old name by the new one
 	HarnessTypes  []string          // that the server has; nil: not known
 	Reserved      map[string]string // secrets that the server itself uses, with their use; nil: unknown
-	MaxDeliveries int               // deliveriesPerMinute of a webhook is at most this; 0: unknown
+	MaxDeliveries int               // deliveriesPerMinute of a webhook is at most this; 0: any
 	Revision      state.Revision
 	Now           time.Time // start of the attempt
 }
@@ -129,10 +129,7 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 
 	guarded := []string{ // checked by guard, below
 		schema.RuleWebhookRenamed.Code(), schema.RulePruneGuard.Code(), schema.RuleSenderContract.Code(),
-		schema.RuleWebhookLast.Code(),
-	}
-	if opts.MaxDeliveries > 0 {
-		guarded = append(guarded, schema.RuleDeliveriesLimit.Code())
+		schema.RuleWebhookLast.Code(), schema.RuleDeliveriesLimit.Code(),
 	}
 	for _, rule := range loaded.NotChecked {
 		if loaded.Factory == nil || !slices.Contains(guarded, rule) {
