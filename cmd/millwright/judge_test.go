@@ -267,13 +267,14 @@ func TestPlan(t *testing.T) {
 	wantProgram(t, 0, []string{"plan", first, "--server", s.url}, "nothing to do", "5 unchanged", "compared with revision r1")
 
 	s.secret("B", "new")
+	s.secret("C", "abc")
 	next := map[string]string{}
 	for k, v := range base {
 		next[k] = v
 	}
 	delete(next, hookFile)
 	next["webhooks/old.yaml"] = "secretName: B\ndeliveryIdHeader: X-Id\nenabled: false\n"
-	next["webhooks/new.yaml"] = "secretName: A\nauthMode: signature\nsignatureScheme: github\n"
+	next["webhooks/new.yaml"] = "secretName: C\nauthMode: signature\nsignatureScheme: github\n"
 	next["agents/boss/agent.md"] = strings.ReplaceAll(base["agents/boss/agent.md"], "hush", "quiet")
 	next["automations/say/automation.md"] = strings.Replace(base["automations/say/automation.md"], "long prompt a", "long prompt; a", 1)
 	second := files(t, next)
