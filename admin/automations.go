@@ -179,14 +179,14 @@ func selectedWebhook(hooks []state.Webhook, uid string) (w SelectedWebhook, why 
 		return SelectedWebhook{uid, name, "deleted"}, fmt.Sprintf("webhook %q (%s) is deleted", name, uid)
 	case !hooks[i].Spec.Enabled:
 		return SelectedWebhook{
-				uid,
-				name,
-				"disabled",
-			}, fmt.Sprintf(
-				"webhook %q is disabled: %s says enabled: false",
-				name,
-				hooks[i].Spec.Path,
-			)
+			uid,
+			name,
+			"disabled",
+		}, fmt.Sprintf(
+			"webhook %q is disabled: %s says enabled: false",
+			name,
+			hooks[i].Spec.Path,
+		)
 	}
 
 	return SelectedWebhook{uid, name, "enabled"}, ""

@@ -28,8 +28,7 @@ type Config struct {
 	AllowPrune   bool
 	AllowRename  bool
 	HarnessTypes []string // harnesses of the server; nil: unknown
-	// Reserved returns the secrets that definitions may not name, with their use by the server; nil:
-	// unknown.
+	// Reserved returns the secrets that definitions may not name, with their use; nil: unknown.
 	Reserved func() map[string]string
 	// MaxDeliveries returns how many deliveries a minute the file of a webhook may allow a sender; nil: not known.
 	MaxDeliveries func() int

@@ -101,14 +101,29 @@ func mendAll(t *testing.T, c definitions.Case) {
 // differs names the problems that no JSON Schema sees in a document, by code and a part of the message; an empty
 // part is every message. docs/editors.md lists those that are not of the text.
 var differs = []struct{ code, message string }{
-	{"invalid-yaml", ""}, {"duplicate-key", ""}, {"yaml-anchor", ""}, {"yaml-tag", ""}, {"yaml-key", ""}, {"front-matter", ""},
-	{"multiple-documents", ""}, {"not-utf8", ""}, {"file-too-large", ""}, {"invalid-name", ""}, {"unsupported-path", ""},
+	{"invalid-yaml", ""},
+	{"duplicate-key", ""},
+	{"yaml-anchor", ""},
+	{"yaml-tag", ""},
+	{"yaml-key", ""},
+	{"front-matter", ""},
+	{"multiple-documents", ""},
+	{"not-utf8", ""},
+	{"file-too-large", ""},
+	{"invalid-name", ""},
+	{"unsupported-path", ""},
 	{"type-mismatch", "ambiguous"},
-	{"control-character", "the prompt"}, {"empty-prompt", ""}, {"reference", ""}, {"foreman", ""},
-	{"trigger", "there is no provider"}, {"trigger", "has no event"},
-	{"schedule", "is already that of the schedule"}, {"schedule", "no month has this day"},
+	{"control-character", "the prompt"},
+	{"empty-prompt", ""},
+	{"reference", ""},
+	{"foreman", ""},
+	{"trigger", "there is no provider"},
+	{"trigger", "has no event"},
+	{"schedule", "is already that of the schedule"},
+	{"schedule", "no month has this day"},
 	{"invalid-value", "is already item"},
-	{"filter", "levels deep"}, {"filter", "in both in and not_in"},
+	{"filter", "levels deep"},
+	{"filter", "in both in and not_in"},
 }
 
 // TestDefinitionsAgree holds the published schemas, as editors use them, against Load: for each document
