@@ -33,7 +33,7 @@ echo "because of $AGENT_KEY" >&2; exit 3`
 	if r.State != state.RunFailed || !strings.Contains(r.StatusMessage, "because of ***") {
 		t.Errorf("%s %s", r.State, r.StatusMessage)
 	}
-	if got := b.said(r); got != "plain ***\nin JSON: *** and ***\n\n" {
+	if got := b.said(r); got != "plain ***\nin JSON: *** and ***\n" {
 		t.Errorf("said %q", got)
 	}
 	blocks := b.blocks(r)

@@ -177,8 +177,8 @@ test("a run is cancelled, followed and continued", async () => {
 
   const { conversation_id: id } = await runs.retrieve(asking.run_id);
   const { conversations } = client().agent;
-  const again = await conversations.submitFollowup(id, { message: "and on" });
-  expect(again).toMatchObject({ run_id: asking.run_id, outcome: "handoff_execution" });
+  const onward = await conversations.submitFollowup(id, { message: "and on" });
+  expect(onward).toMatchObject({ run_id: asking.run_id, outcome: "handoff_execution" });
   await ended(asking.run_id);
   const { events } = await runs.timeline(asking.run_id);
   const types = events.slice(0, 4).map((e) => e.event_type);
