@@ -105,7 +105,7 @@ func TestSchedules(t *testing.T) {
 			}
 		}
 		next, err := time.Parse(time.RFC3339, tidy["history"].(map[string]any)["next_run"].(string))
-		if err != nil || next.Hour() != 3 || !next.After(time.Now()) || next.Sub(time.Now()) > 24*time.Hour {
+		if err != nil || next.Hour() != 3 || !next.After(time.Now()) || time.Until(next) > 24*time.Hour {
 			w.t.Errorf("fires next %v, %v", next, err)
 		}
 		if second["name"] != "nightly" || second["id"] == tidy["id"] || off["enabled"] != false || off["history"].(map[string]any)["next_run"] != nil {
