@@ -178,15 +178,8 @@ func selectedWebhook(hooks []state.Webhook, uid string) (w SelectedWebhook, why 
 	case hooks[i].Deleted != nil:
 		return SelectedWebhook{uid, name, "deleted"}, fmt.Sprintf("webhook %q (%s) is deleted", name, uid)
 	case !hooks[i].Spec.Enabled:
-		return SelectedWebhook{
-			uid,
-			name,
-			"disabled",
-		}, fmt.Sprintf(
-			"webhook %q is disabled: %s says enabled: false",
-			name,
-			hooks[i].Spec.Path,
-		)
+		reason := fmt.Sprintf("webhook %q is disabled: %s says enabled: false", name, hooks[i].Spec.Path)
+		return SelectedWebhook{uid, name, "disabled"}, reason
 	}
 
 	return SelectedWebhook{uid, name, "enabled"}, ""

@@ -74,8 +74,8 @@ func (a *API) key(r *http.Request, need state.Role) (state.Key, *Error) {
 }
 
 // Identify returns the key with this secret. Wrong keys are charged to the sender's rate. It still looks up
-// the keys of a sender over its rate, one at a time, so that a right key works behind a shared address. Keys
-// that were right before do not wait.
+// the keys of a sender over its rate, at a pace, so that a right key works behind a shared address. Keys that
+// were right before do not wait.
 func (a *API) Identify(ctx context.Context, wrong *bounds.Rate, sender, secret string) (state.Key, *Error) {
 	wait := wrong.Spent(sender, time.Now())
 	if wait > 0 && !a.right.has(secret) {

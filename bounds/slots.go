@@ -2,7 +2,6 @@ package bounds
 
 import (
 	"context"
-	"maps"
 	"sync"
 	"time"
 )
@@ -14,9 +13,15 @@ type Slots struct {
 	turns    chan struct{}
 	patience time.Duration
 
-	pace time.Duration // pause between turns of one sender; 0: none
-	mu   sync.Mutex
-	next map[string]time.Time // earliest next turn of a sender
+	pace  time.Duration // between the turns of one sender; 0: none
+	mu    sync.Mutex
+	lanes map[string]*lane // of the senders that wait, or had a turn within pace
+}
+
+// lane has the turns of one sender follow each other.
+type lane struct {
+	turn  chan struct{} // full for pace after each turn began
+	users int
 }
 
 func newSlots(a about, working, places, most int64, patience time.Duration) *Slots {
@@ -24,7 +29,7 @@ func newSlots(a about, working, places, most int64, patience time.Duration) *Slo
 		Pool:     newPool(a, places, shares{most: most}),
 		turns:    make(chan struct{}, working),
 		patience: patience,
-		next:     map[string]time.Time{},
+		lanes:    map[string]*lane{},
 	}
 }
 
@@ -44,12 +49,7 @@ func (s *Slots) Enter(ctx context.Context, sender string) (leave func(), ok bool
 	patience := time.NewTimer(s.patience)
 	defer patience.Stop()
 
-	select {
-	case <-s.due(sender, time.Now()):
-	case <-patience.C:
-		s.Give(sender, 1)
-		return nil, false
-	case <-ctx.Done():
+	if s.pace > 0 && !s.await(ctx, sender, patience.C) {
 		s.Give(sender, 1)
 		return nil, false
 	}
@@ -68,31 +68,36 @@ func (s *Slots) Enter(ctx context.Context, sender string) (leave func(), ok bool
 	return nil, false
 }
 
-// closed is a channel that does not block.
-var closed = func() chan time.Time {
-	c := make(chan time.Time)
-	close(c)
-	return c
-}()
+// await waits until the sender's pace allows its next turn. Who gives up waiting delays nobody.
+func (s *Slots) await(ctx context.Context, sender string, patience <-chan time.Time) bool {
+	s.mu.Lock()
+	l := s.lanes[sender]
+	if l == nil {
+		l = &lane{turn: make(chan struct{}, 1)}
+		s.lanes[sender] = l
+	}
+	l.users++
+	s.mu.Unlock()
 
-// due returns a channel that yields when the sender's pace allows its next turn.
-func (s *Slots) due(sender string, now time.Time) <-chan time.Time {
-	if s.pace == 0 {
-		return closed
+	select {
+	case l.turn <- struct{}{}:
+		time.AfterFunc(s.pace, func() {
+			<-l.turn
+			s.leaveLane(sender, l)
+		})
+		return true
+	case <-patience:
+	case <-ctx.Done():
 	}
 
+	s.leaveLane(sender, l)
+	return false
+}
+
+func (s *Slots) leaveLane(sender string, l *lane) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-
-	if int64(len(s.next)) >= s.limit {
-		maps.DeleteFunc(s.next, func(_ string, at time.Time) bool { return at.Before(now) })
+	if l.users--; l.users == 0 {
+		delete(s.lanes, sender)
 	}
-
-	at := s.next[sender]
-	if at.Before(now) {
-		at = now
-	}
-
-	s.next[sender] = at.Add(s.pace)
-	return time.After(at.Sub(now))
 }

@@ -53,6 +53,33 @@ func TestPacedSlotsEndWaiting(t *testing.T) {
 	})
 }
 
+// Requests that end while they wait, however many, delay no other request of their sender.
+func TestPacedSlotsForgetWhoLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slots := newSlots(about{}, 2, 10_000, 0, time.Second).paced(100 * time.Millisecond)
+		leave, ok := slots.Enter(t.Context(), "192.0.2.1")
+		if !ok {
+			t.Fatal("no first turn")
+		}
+		leave()
+
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 1000 {
+			if _, ok := slots.Enter(ended, "192.0.2.1"); ok {
+				t.Fatal("a turn for a request that has ended")
+			}
+		}
+
+		began := time.Now()
+		leave, ok = slots.Enter(t.Context(), "192.0.2.1")
+		if waited := time.Since(began); !ok || waited != 100*time.Millisecond {
+			t.Errorf("waited %v, %t", waited, ok)
+		}
+		leave()
+	})
+}
+
 func TestPacedSlotsForgetSenders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slots := newSlots(about{}, 2, 10, 0, time.Second).paced(time.Millisecond)
@@ -64,7 +91,9 @@ func TestPacedSlotsForgetSenders(t *testing.T) {
 			leave()
 			time.Sleep(2 * time.Millisecond)
 		}
-		if n := len(slots.next); n > 10 {
+		slots.mu.Lock()
+		defer slots.mu.Unlock()
+		if n := len(slots.lanes); n > 10 {
 			t.Errorf("%d senders are remembered", n)
 		}
 	})

@@ -166,8 +166,8 @@ func heldRuns(ctx context.Context, r db.Reader) (map[string]string, error) {
 	return held, err
 }
 
-// silence is how little of a lease is left when its worker has missed heartbeats, of which there are three in
-// a lease of half a minute.
+// silence is the rest of a lease below which its worker has missed a heartbeat. A worker sends one every third
+// of a lease of 30 s.
 const silence = 15 * time.Second
 
 // Unheard says, of a run whose worker has missed heartbeats, what becomes of it. It is empty for every other
