@@ -1,0 +1,78 @@
+package provider
+
+import "fmt"
+
+// Explanation says why a trigger's filter matches a delivery, or does not.
+type Explanation struct {
+	Matched bool
+	// Reason is set when the event decides: the delivery is another one, or the filter asks for nothing.
+	Reason string
+	Keys   []KeyExplanation
+}
+
+// KeyExplanation is one operator of a key.
+type KeyExplanation struct {
+	Key      string
+	Operator string // in or not_in
+	Wanted   []string
+	Found    []string // the first values of the payload, cut
+	Passed   bool
+	Note     string // why the payload has no value, where none has
+}
+
+// Bounds of what an explanation shows of a payload.
+const (
+	maxFound      = 10
+	maxFoundBytes = 200
+)
+
+// Explain evaluates as Match does and says how.
+func (f *Filter) Explain(d *Delivery) Explanation {
+	of := f.form(d.table)
+	if of == nil {
+		return Explanation{Reason: d.table.title + " sends no " + f.event}
+	}
+	if of.event.never != "" {
+		return Explanation{Reason: of.event.never}
+	}
+	if !d.is(of.event) {
+		return Explanation{Reason: fmt.Sprintf("the delivery is %s, not %s", d.Describe(), f.event)}
+	}
+
+	e := Explanation{Matched: true, Reason: "the delivery is " + f.event + ", and the trigger has no filter"}
+	for i := range f.conditions {
+		c, k := &f.conditions[i], of.keys[i]
+		e.Reason = ""
+		e.explain(&d.body, &condition{key: c.key, in: c.in}, k, "in", c.in)
+		e.explain(&d.body, &condition{key: c.key, notIn: c.notIn}, k, "not_in", c.notIn)
+	}
+
+	return e
+}
+
+// explain adds an operator of a key, unless it asks for nothing.
+func (e *Explanation) explain(b *body, c *condition, k *key, operator string, wanted []want) {
+	if len(wanted) == 0 {
+		return
+	}
+
+	out := KeyExplanation{Key: c.key, Operator: operator, Passed: c.holds(b, k)}
+	for _, w := range wanted {
+		out.Wanted = append(out.Wanted, w.written)
+	}
+
+	switch {
+	case k == nil:
+		out.Note = "the sender has no such value"
+	case k.read == nil:
+		out.Note = k.unread
+	default:
+		k.read(b, func(have string) bool {
+			out.Found = append(out.Found, cut(have, maxFoundBytes))
+			return len(out.Found) < maxFound
+		})
+	}
+
+	e.Keys = append(e.Keys, out)
+	e.Matched = e.Matched && out.Passed
+}

@@ -1,0 +1,310 @@
+package provider
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// MaxValues is how many values a key of a filter may have.
+const MaxValues = 100
+
+// Filter is a compiled trigger of a provider: its event, and what its filter asks for. It is immutable and safe
+// for concurrent use.
+type Filter struct {
+	provider, event string
+	conditions      []condition
+	forms           []form
+}
+
+// condition is what a key of a filter asks for.
+type condition struct {
+	key       string
+	in, notIn []want // an empty list asks for nothing
+}
+
+// form is a filter as it is compared with the deliveries of one table.
+type form struct {
+	table *table
+	event *event
+	keys  []*key // by condition; nil where the sender has no such value
+}
+
+// Problem is one thing that is wrong with a filter. Path leads to it from the filter.
+type Problem struct {
+	Path    []string
+	OnKey   bool // the key is at fault rather than its value
+	Message string
+	Hint    string
+	Unknown string // the unknown key, without a message
+	Word    string // a value that is none of Words, which is a problem if it is near one of them
+	Words   []string
+}
+
+// Compile compiles a trigger of a provider from its event and its filter, which is JSON, or empty for none. It
+// returns every problem, and a nil filter when there is one other than unknown words.
+func Compile(provider, eventName string, raw []byte) (*Filter, []Problem) {
+	e := tableFor(provider).event(eventName)
+	if e == nil {
+		return nil, []Problem{{Message: fmt.Sprintf("%s has no event %q", provider, eventName)}}
+	}
+
+	c := compiler{provider: provider, event: e, filter: &Filter{provider: provider, event: eventName}}
+	if len(raw) > 0 {
+		c.filterOf(gjson.ParseBytes(raw))
+	}
+	if c.failed {
+		return nil, c.problems
+	}
+
+	f := c.filter
+	slices.SortStableFunc(f.conditions, func(a, b condition) int { return e.position(a.key) - e.position(b.key) })
+	for _, t := range tables() {
+		row := t.event(eventName)
+		if t.provider != provider || row == nil {
+			continue
+		}
+
+		of := form{table: t, event: row, keys: make([]*key, len(f.conditions))}
+		for i := range f.conditions {
+			of.keys[i] = row.key(f.conditions[i].key)
+		}
+		f.forms = append(f.forms, of)
+	}
+
+	return f, c.problems
+}
+
+func (e *event) position(name string) int {
+	return slices.IndexFunc(e.keys, func(k key) bool { return k.name == name })
+}
+
+type compiler struct {
+	provider string
+	event    *event
+	filter   *Filter
+	problems []Problem
+	failed   bool
+}
+
+func (c *compiler) problem(p Problem) {
+	c.problems = append(c.problems, p)
+	c.failed = true
+}
+
+func (c *compiler) filterOf(raw gjson.Result) {
+	if raw.Type == gjson.Null {
+		return
+	}
+	if !raw.IsObject() {
+		c.problem(Problem{Message: "a filter is a mapping of keys to values"})
+		return
+	}
+
+	from := map[string]string{}
+	raw.ForEach(func(name, value gjson.Result) bool {
+		written := name.Str
+		canonical := CanonicalKey(c.provider, c.event.name, written)
+		switch other, twice := from[canonical]; {
+		case canonical == "":
+			c.problem(Problem{Path: []string{written}, OnKey: true, Unknown: written})
+		case twice:
+			c.problem(Problem{
+				Path: []string{written}, OnKey: true,
+				Message: fmt.Sprintf("%q and %q are one key", other, written),
+				Hint:    "keep " + canonical + ", with all values",
+			})
+		default:
+			from[canonical] = written
+			c.matcher(written, c.event.key(canonical), value)
+		}
+		return true
+	})
+}
+
+// matcher reads what a key asks for: a list, or lists under in and not_in.
+func (c *compiler) matcher(written string, k *key, v gjson.Result) {
+	path := []string{written}
+	out := condition{key: k.name}
+	switch {
+	case v.Type == gjson.Null:
+		return
+	case v.IsArray():
+		out.in = c.values(path, k, v)
+	case v.IsObject():
+		v.ForEach(func(operator, list gjson.Result) bool {
+			at := []string{written, operator.Str}
+			switch {
+			case operator.Str != "in" && operator.Str != "not_in":
+				c.problem(Problem{
+					Path: at, OnKey: true, Message: fmt.Sprintf("%q is no operator of this key", operator.Str),
+					Hint: operatorHint(operator.Str),
+				})
+			case list.Type == gjson.Null:
+			case !list.IsArray():
+				c.problem(Problem{Path: at, Message: operator.Str + " takes a list of values", Hint: listHint(list)})
+			case operator.Str == "in":
+				out.in = c.values(at, k, list)
+			default:
+				out.notIn = c.values(at, k, list)
+			}
+			return true
+		})
+
+	default:
+		c.problem(Problem{Path: path, Message: k.name + " takes a list of values", Hint: listHint(v)})
+		return
+	}
+
+	for i, w := range out.notIn {
+		if slices.ContainsFunc(out.in, func(in want) bool { return in.text == w.text }) {
+			c.problem(Problem{
+				Path:    []string{written, "not_in", strconv.Itoa(i)},
+				Message: fmt.Sprintf("%q is in both in and not_in, so the key can never match by it", cut(w.written, 80)),
+				Hint:    "take it out of one of them",
+			})
+		}
+	}
+
+	if len(out.in)+len(out.notIn) > 0 {
+		c.filter.conditions = append(c.filter.conditions, out)
+	}
+}
+
+func operatorHint(word string) string {
+	switch strings.ToLower(strings.ReplaceAll(word, "_", "")) {
+	case "notin", "nin", "not", "except", "exclude":
+		return "write not_in"
+	case "anyof", "oneof", "include", "eq", "equals":
+		return "write in, or the list alone"
+	}
+	return "a key takes a list of values, or {in: […], not_in: […]}"
+}
+
+func listHint(v gjson.Result) string {
+	if v.IsObject() || v.IsArray() {
+		return ""
+	}
+	return "write [" + cut(v.Raw, 80) + "]"
+}
+
+// values reads a list of values.
+func (c *compiler) values(path []string, k *key, list gjson.Result) (all []want) {
+	i := -1
+	list.ForEach(func(_, v gjson.Result) bool {
+		i++
+		at := append(path[:len(path):len(path)], strconv.Itoa(i))
+		if i == MaxValues {
+			c.problem(Problem{Path: path, Message: fmt.Sprintf("%s has more than %d values", k.name, MaxValues)})
+			return false
+		}
+
+		text, problem, hint := k.value(v)
+		if problem != "" {
+			c.problem(Problem{Path: at, Message: problem, Hint: hint})
+			return true
+		}
+
+		w := k.compare.want(text)
+		all = append(all, w)
+		if k.compare.words != nil && !slices.Contains(k.compare.words, w.text) {
+			c.problems = append(c.problems, Problem{Path: at, Word: text, Words: k.compare.words})
+		}
+		return true
+	})
+
+	return all
+}
+
+// value reads one value of a filter.
+func (k *key) value(v gjson.Result) (text, problem, hint string) {
+	if k.compare.integer {
+		if v.Type != gjson.Number || strings.ContainsAny(v.Raw, ".eE-") {
+			return "", k.name + " takes whole numbers", ""
+		}
+		return v.Raw, "", ""
+	}
+	if text = scalar(v); text == "" || v.Type == gjson.Number && strings.ContainsAny(v.Raw, ".eE") {
+		return "", k.name + " takes texts", "write them in quotes"
+	}
+
+	if strings.TrimSpace(text) == "" {
+		return "", "a blank value of " + k.name + " matches nothing", "write a value, or delete the key"
+	}
+	if k.compare.valid != nil {
+		if problem, hint := k.compare.valid(text); problem != "" {
+			return "", fmt.Sprintf("%q %s", cut(text, 80), problem), hint
+		}
+	}
+
+	return text, "", ""
+}
+
+// Keys returns the canonical keys that the filter compares, in the order in which it does.
+func (f *Filter) Keys() []string {
+	names := make([]string, len(f.conditions))
+	for i := range f.conditions {
+		names[i] = f.conditions[i].key
+	}
+	return names
+}
+
+// form returns how the filter is compared with the deliveries of a table, or nil.
+func (f *Filter) form(t *table) *form {
+	for i := range f.forms {
+		if f.forms[i].table == t {
+			return &f.forms[i]
+		}
+	}
+	return nil
+}
+
+// Match reports whether the delivery is the trigger's event and passes its filter.
+func (f *Filter) Match(d *Delivery) bool {
+	if f == nil || d == nil {
+		return false
+	}
+
+	of := f.form(d.table)
+	if of == nil || !d.is(of.event) {
+		return false
+	}
+
+	for i := range f.conditions {
+		if !f.conditions[i].holds(&d.body, of.keys[i]) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// holds reports whether the payload has a value that the condition asks for, and none that it excludes. A key
+// that no payload of the sender has never holds.
+func (c *condition) holds(b *body, k *key) bool {
+	if k == nil || k.read == nil {
+		return false
+	}
+
+	in, excluded, found := len(c.in) == 0, false, false
+	k.read(b, func(have string) bool {
+		found = true
+		have = k.compare.form(have)
+		is := func(w want) bool { return k.compare.match(&w, have) }
+		in = in || slices.ContainsFunc(c.in, is)
+		excluded = slices.ContainsFunc(c.notIn, is)
+		return !excluded && (!in || len(c.notIn) > 0)
+	})
+
+	return in && !excluded && (found || !k.must)
+}
+
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

@@ -1,0 +1,71 @@
+package provider
+
+// Origin is who caused a delivery, and what it is about, so that deliveries of what this server did can be
+// told from those of others. The payload says so: nothing of it is proven.
+type Origin struct {
+	Scheme string // of the webhook
+	Sender string // the login of the account that acted
+	Target Target
+	// Object is what was made or changed: comment, review, pull_request, issue or push; "" for all else.
+	Object string
+	// ObjectID is the forge's ID of the object, and URL its address for people. Of a push they are empty.
+	ObjectID, URL string
+	// Text is the body of the object, where a marker may be.
+	Text string
+}
+
+// OriginOf returns the origin of a delivery to a webhook with a signature scheme. ok is false for deliveries
+// of other schemes than those of forges, and for those without a sender.
+func OriginOf(scheme string, payload []byte) (o Origin, ok bool) {
+	t := tableOf(scheme)
+	if t == nil || t.provider != GitHub && t.provider != GitLab {
+		return Origin{}, false
+	}
+
+	b := &body{text: string(payload)}
+	o = Origin{Scheme: scheme, Target: TargetOf(scheme, nil, payload)}
+	if t.provider == GitHub {
+		o.Sender = b.string("sender.login")
+		o.github(b)
+	} else {
+		o.Sender = b.string("user.username")
+		if o.Sender == "" {
+			o.Sender = b.string("user_username")
+		}
+		o.gitlab(b)
+	}
+
+	return o, o.Sender != ""
+}
+
+func (o *Origin) github(b *body) {
+	if isPush(b) {
+		o.Object = "push"
+		return
+	}
+
+	object := writing(b)
+	if !b.object(object) {
+		return
+	}
+
+	o.Object, o.ObjectID = object, scalar(b.at(object+".id"))
+	o.URL, o.Text = b.string(object+".html_url"), b.string(object+".body")
+	if o.Text == "" {
+		o.Text = b.string(object + ".content")
+	}
+}
+
+func (o *Origin) gitlab(b *body) {
+	kinds := map[string]string{"note": "comment", "merge_request": "pull_request", "issue": "issue", "push": "push"}
+	o.Object = kinds[b.string("object_kind")]
+	if o.Object == "" || o.Object == "push" {
+		return
+	}
+
+	o.ObjectID, o.URL = scalar(b.at("object_attributes.id")), b.string("object_attributes.url")
+	o.Text = b.string("object_attributes.note")
+	if o.Text == "" {
+		o.Text = b.string("object_attributes.description")
+	}
+}

@@ -1,0 +1,286 @@
+// Package provider knows the events of GitHub, GitLab, Linear, Jira and Slack that triggers name: which
+// deliveries are which event, and where the values that a trigger's filter compares are in their payloads.
+//
+// Each provider is a table of events. An event is a row: its name, the condition on the delivery, and the keys
+// of its filter. The package reads payloads over their text, never panics on one, and decides nothing by a
+// payload that is not the event that its header names.
+package provider
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// The providers whose events this package knows.
+const (
+	GitHub = "github"
+	GitLab = "gitlab"
+	Linear = "linear"
+	Jira   = "jira"
+	Slack  = "slack"
+)
+
+// table is what the deliveries of one kind of sender are.
+type table struct {
+	provider string
+	schemes  []string // the signature schemes of webhooks that receive them
+	title    string   // of the sender, for people
+	header   string   // names the event; "" where the payload does
+	field    string   // of the payload that names the event
+	events   []event
+}
+
+// event is a row of a table.
+type event struct {
+	name   string
+	on     []string         // the values of the header or field
+	is     func(*body) bool // whether such a payload is the event
+	keys   []key
+	public bool   // strangers may cause it: they comment, mention or review where anybody may write
+	never  string // why no delivery is it
+}
+
+// key is a key of an event's filter.
+type key struct {
+	name    string
+	compare comparison
+	read    reader
+	// must is set where a payload without a value never passes, also not what not_in lets through: the key
+	// says who may start a run.
+	must   bool
+	unread string // why no payload has a value; then read is nil
+}
+
+// reader yields the values that a payload has for a key, until yield returns false.
+type reader func(b *body, yield func(value string) bool)
+
+// tables returns the tables of all providers, in the order of the documentation. Those of one provider know
+// the same events with the same keys, as far as their senders have them.
+var tables = sync.OnceValue(func() []*table {
+	return []*table{githubTable(), giteaTable(), gitlabTable(), linearTable(), jiraTable(), slackTable()}
+})
+
+// Names returns the providers, in the order of the documentation.
+func Names() []string { return []string{GitHub, GitLab, Linear, Jira, Slack} }
+
+// Known reports whether name is one of Names.
+func Known(name string) bool { return slices.Contains(Names(), name) }
+
+// OfScheme returns the provider whose events a webhook with this signature scheme receives, or "".
+func OfScheme(scheme string) string {
+	if t := tableOf(scheme); t != nil {
+		return t.provider
+	}
+	return ""
+}
+
+// Schemes returns the signature schemes of webhooks that receive a provider's events. The first is the
+// provider's own.
+func Schemes(provider string) (all []string) {
+	for _, t := range tables() {
+		if t.provider == provider {
+			all = append(all, t.schemes...)
+		}
+	}
+	return all
+}
+
+// EventHeader returns the name of the header that names the event of a delivery by this scheme, or "".
+func EventHeader(scheme string) string {
+	if t := tableOf(scheme); t != nil {
+		return t.header
+	}
+	return ""
+}
+
+func tableOf(scheme string) *table {
+	if scheme == "" {
+		return nil
+	}
+	for _, t := range tables() {
+		if slices.Contains(t.schemes, scheme) {
+			return t
+		}
+	}
+	return nil
+}
+
+// tableFor returns the main table of a provider, or nil.
+func tableFor(provider string) *table {
+	i := slices.IndexFunc(tables(), func(t *table) bool { return t.provider == provider })
+	if i < 0 {
+		return nil
+	}
+	return tables()[i]
+}
+
+func (t *table) event(name string) *event {
+	if t == nil {
+		return nil
+	}
+	i := slices.IndexFunc(t.events, func(e event) bool { return e.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &t.events[i]
+}
+
+func (e *event) key(name string) *key {
+	if e == nil {
+		return nil
+	}
+	i := slices.IndexFunc(e.keys, func(k key) bool { return k.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &e.keys[i]
+}
+
+// Events returns the events of a provider, in the order of the documentation.
+func Events(provider string) (names []string) {
+	if t := tableFor(provider); t != nil {
+		for i := range t.events {
+			names = append(names, t.events[i].name)
+		}
+	}
+	return names
+}
+
+// Event describes an event of a provider.
+type Event struct {
+	Name string
+	// Public is set where strangers may cause the event: they comment, mention or review where anybody may
+	// write.
+	Public bool
+	// Never says why no delivery is the event; "" if deliveries are.
+	Never string
+	Keys  []Key
+}
+
+// Key describes a key of an event's filter.
+type Key struct {
+	Name    string
+	Integer bool // its values are whole numbers
+	Words   []string
+	// Unread says why no payload has a value, so that a filter with the key never matches; "" if some do.
+	Unread string
+}
+
+// Lookup describes an event of a provider.
+func Lookup(provider, name string) (Event, bool) {
+	e := tableFor(provider).event(name)
+	if e == nil {
+		return Event{}, false
+	}
+
+	out := Event{Name: e.name, Public: e.public, Never: e.never}
+	for i := range e.keys {
+		k := &e.keys[i]
+		out.Keys = append(out.Keys, Key{k.name, k.compare.integer, k.compare.words, k.unread})
+	}
+
+	return out, true
+}
+
+// KeyNames returns the keys of an event's filter, sorted.
+func (e Event) KeyNames() []string {
+	names := make([]string, len(e.Keys))
+	for i, k := range e.Keys {
+		names[i] = k.Name
+	}
+	slices.Sort(names)
+	return names
+}
+
+// EventsWith returns the events of a provider whose filter has a key.
+func EventsWith(provider, keyName string) (names []string) {
+	for _, name := range Events(provider) {
+		if tableFor(provider).event(name).key(keyName) != nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// CanonicalKey returns the key of an event's filter that an author wrote in another spelling: in camel case,
+// or by the short name that hosted definitions use. It returns "" for what is no key of the event.
+func CanonicalKey(provider, eventName, written string) string {
+	e := tableFor(provider).event(eventName)
+	if e.key(written) != nil {
+		return written
+	}
+
+	snake := snakeCase(written)
+	if e.key(snake) != nil {
+		return snake
+	}
+
+	for _, canonical := range spellings(provider)[snake] {
+		if e.key(canonical) != nil {
+			return canonical
+		}
+	}
+
+	return ""
+}
+
+// spellings are the short names of keys in definitions, with the keys that they mean, by precedence.
+func spellings(provider string) map[string][]string {
+	switch provider {
+	case GitHub, GitLab:
+		return map[string][]string{
+			"repositories": {"repos"}, "repo": {"repos"}, "repository": {"repos"}, "base_branch": {"base_branches"},
+			"branch": {"branches"}, "numbers": {"pr_numbers"}, "pr_number": {"pr_numbers"}, "states": {"review_states"},
+			"teams": {"reviewer_teams"}, "mentions": {"mentioned"}, "mentioned_users": {"mentioned"},
+			"label": {"labels"}, "author": {"authors"}, "assignee": {"assignees"}, "reviewer": {"reviewers"},
+			"path": {"paths"}, "files": {"paths"}, "conclusion": {"conclusions"}, "workflow": {"workflows"},
+			"workflow_names": {"workflows"}, "action": {"actions"}, "author_association": {"author_associations"},
+		}
+	case Linear:
+		return map[string][]string{
+			"teams": {"team_ids"}, "projects": {"project_ids"}, "states": {"state_ids"}, "assignees": {"assignee_ids"},
+			"creators": {"creator_ids"}, "issues": {"issue_ids"}, "mentioned": {"mentioned_user_ids"},
+			"mentioned_users": {"mentioned_user_ids"}, "users": {"creator_ids"}, "label": {"labels"},
+			"team": {"team_ids"}, "project": {"project_ids"}, "state": {"state_ids"}, "keyword": {"keywords"},
+		}
+	case Jira:
+		return map[string][]string{
+			"projects": {"project_keys"}, "states": {"status_ids"}, "statuses": {"status_ids"}, "label": {"labels"},
+			"project": {"project_keys"}, "status": {"status_ids"}, "keyword": {"keywords"},
+		}
+	case Slack:
+		return map[string][]string{
+			"channels": {"channel_ids"}, "users": {"user_ids"}, "item_users": {"item_user_ids"},
+			"emoji": {"emojis"}, "reactions": {"emojis"}, "channel": {"channel_ids"}, "user": {"user_ids"},
+			"keyword": {"keywords"},
+		}
+	}
+
+	return nil
+}
+
+// snakeCase writes baseBranches as base_branches.
+func snakeCase(text string) string {
+	var b strings.Builder
+	for i, c := range text {
+		switch {
+		case c >= 'A' && c <= 'Z':
+			before := byte('_')
+			if i > 0 {
+				before = text[i-1]
+			}
+			if before != '_' && before != '-' && (before < 'A' || before > 'Z') {
+				b.WriteByte('_')
+			}
+			b.WriteRune(c + 'a' - 'A')
+
+		case c == '-' || c == ' ':
+			b.WriteByte('_')
+		default:
+			b.WriteRune(c)
+		}
+	}
+
+	return b.String()
+}
