@@ -21,6 +21,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/gofrs/flock"
 
+	"millwright/forge/bundle"
 	"millwright/schema"
 	"millwright/state"
 )
@@ -217,7 +218,7 @@ func (g *gitSource) fetch(ctx context.Context) (Snapshot, error) {
 	if errors.As(err, new(limitError)) {
 		g.over, g.overErr = want, err
 	}
-	if err != nil && !errors.Is(err, errDamagedPack) {
+	if err != nil && !errors.Is(err, bundle.ErrDamaged) {
 		return Snapshot{}, err
 	}
 

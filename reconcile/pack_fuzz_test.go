@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"millwright/forge/bundle"
 	"millwright/schema"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -35,7 +36,7 @@ func FuzzPack(f *testing.F) {
 		defer source.Close()
 		g := source.(*gitSource)
 		if err := g.store(bytes.NewReader(data), thin); err != nil {
-			if !errors.Is(err, errDamagedPack) && !errors.As(err, new(limitError)) {
+			if !errors.Is(err, bundle.ErrDamaged) && !errors.As(err, new(limitError)) {
 				t.Fatalf("neither damaged nor too large: %v", err)
 			}
 			return

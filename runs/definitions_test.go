@@ -298,7 +298,6 @@ func TestUnsupported(t *testing.T) {
 		"GET /factory/fac_x/task-by-run?run_id=x":  "tasks",
 		"GET /agent/runs/x/handoff/attachments":    "artifacts",
 		"GET /agent/sessions/x/redirect":           "session_link",
-		"GET /agent/artifacts/x":                   "artifacts",
 		"GET /networking/egress-ranges":            "workers",
 		"GET /agent/run-by-external-reference?u=v": "artifacts",
 		"POST /agent/runs/x/attachments/prepare":   "attachments",

@@ -43,7 +43,7 @@ type listInput struct {
 	Query             string   `query:"q" maxLength:"200" doc:"Only runs with this text in their title or prompt, in any case, or with this ID"`
 	ExecutionLocation string   `query:"execution_location" enum:"LOCAL,REMOTE" doc:"LOCAL matches no run, REMOTE every run"`
 	ScheduleID        string   `query:"schedule_id" maxLength:"200" doc:"Only runs that this schedule started. Schedules without a name share those of their automation"`
-	ArtifactType      string   `query:"artifact_type" maxLength:"200" doc:"Matches no run"`
+	ArtifactType      string   `query:"artifact_type" enum:"FILE,SCREENSHOT,PLAN,PULL_REQUEST,EXTERNAL_REFERENCE" doc:"Only runs that left an artifact of this type"`
 
 	metadata map[string]string
 }
@@ -151,7 +151,12 @@ func (s *service) get(ctx context.Context, in *RunPath) (RunItem, error) {
 		return RunItem{}, err
 	}
 
-	item := s.item(r, files)
+	left, err := s.Store.Artifacts(ctx, r.ID)
+	if err != nil {
+		return RunItem{}, err
+	}
+
+	item := s.item(r, files, left[r.ID])
 	item.SubmittedPrompt, err = s.Store.SubmittedPrompt(ctx, r)
 	return item, err
 }
@@ -197,8 +202,17 @@ func (s *service) list(ctx context.Context, in *listInput) (ListRunsResponse, er
 		return ListRunsResponse{}, err
 	}
 
+	var ids []string
 	for _, r := range found {
-		page.Runs = append(page.Runs, s.item(r, files[r.ID]))
+		ids = append(ids, r.ID)
+	}
+	left, err := s.Store.Artifacts(ctx, ids...)
+	if err != nil {
+		return ListRunsResponse{}, err
+	}
+
+	for _, r := range found {
+		page.Runs = append(page.Runs, s.item(r, files[r.ID], left[r.ID]))
 	}
 
 	if next != nil {
@@ -227,9 +241,10 @@ func (s *service) filter(ctx context.Context, in *listInput) (f state.RunFilter,
 		Ancestor:      in.AncestorRunID,
 		Query:         in.Query,
 		FactoryOnly:   in.FactoryOnly,
+		ArtifactType:  in.ArtifactType,
 		Metadata:      in.metadata,
 	}
-	some = in.ExecutionLocation != "LOCAL" && in.ArtifactType == ""
+	some = in.ExecutionLocation != "LOCAL"
 
 	if f.Sources, err = sources(in.Source); err != nil {
 		return f, false, err

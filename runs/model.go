@@ -43,6 +43,7 @@ type RunItem struct {
 	CancelRequestedAt *time.Time                      `json:"cancel_requested_at,omitempty" doc:"Time of the request to cancel"`
 	AdvertisedSkills  []AdvertisedSkill               `json:"advertised_skills" nullable:"false" doc:"Skills that the agent advertised"`
 	Attachments       []AttachmentInfo                `json:"attachments" nullable:"false" doc:"The files that the agent gets"`
+	Artifacts         []ArtifactItem                  `json:"artifacts" nullable:"false" doc:"What the run left, once its executions had ended"`
 	RequestUsage      *RequestUsage                   `json:"request_usage,omitempty" doc:"What the run has asked of language models: all executions and attempts together. Absent while no agent has reported it"`
 }
 
@@ -153,7 +154,7 @@ type AttachmentInfo struct {
 }
 
 // item returns the API's form of a run.
-func (s *service) item(r state.Run, files []state.Attachment) RunItem {
+func (s *service) item(r state.Run, files []state.Attachment, left []state.Artifact) RunItem {
 	item := RunItem{
 		RunID:       r.ID,
 		TaskID:      r.ID,
@@ -180,6 +181,7 @@ func (s *service) item(r state.Run, files []state.Attachment) RunItem {
 		Metadata:          map[string]string{},
 		AdvertisedSkills:  []AdvertisedSkill{},
 		Attachments:       []AttachmentInfo{},
+		Artifacts:         artifactItems(left),
 	}
 
 	for k, v := range r.Metadata {

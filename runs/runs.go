@@ -58,6 +58,7 @@ func Register(a *api.API, cfg Config) {
 	s.registerSkills()
 	s.registerTasks()
 	s.registerTimeline()
+	s.registerArtifacts()
 	s.registerTranscripts()
 	s.registerModels()
 	s.registerDefinitions()

@@ -513,7 +513,7 @@ func TestListOverHTTP(t *testing.T) {
 			"execution_location=LOCAL":                      "[]",
 			"execution_location=REMOTE&q=P6":                "[p6]",
 			"schedule_id=x":                                 "[]",
-			"artifact_type=x":                               "[]",
+			"artifact_type=FILE":                            "[]",
 			"creator=" + w.uids[state.RoleRunner] + "&q=p1": "[p1]",
 			"creator=other":                                 "[]",
 			"skill=a&skill_spec=b":                          "[]",
@@ -544,7 +544,7 @@ func TestListOverHTTP(t *testing.T) {
 		for query, name := range map[string]string{ // at its limit, and one past it
 			"name=%s": "name 200", "model_id=%s": "model_id 200", "creator=%s": "creator 200", "executor=%s": "executor 200", "environment_id=%s": "environment_id 200",
 			"skill=%s": "skill 500", "skill_spec=%s": "skill_spec 500", "automation_id=%s": "automation_id 200", "webhook_id=%s": "webhook_id 200",
-			"delivery_id=%s": "delivery_id 200", "q=%s": "q 200", "schedule_id=%s": "schedule_id 200", "artifact_type=%s": "artifact_type 200",
+			"delivery_id=%s": "delivery_id 200", "q=%s": "q 200", "schedule_id=%s": "schedule_id 200",
 		} {
 			var n int
 			fmt.Sscan(name, &name, &n)
@@ -561,7 +561,7 @@ func TestListOverHTTP(t *testing.T) {
 			"limit=0": "limit", "limit=501": "limit", "limit=x": "limit", "sort_by=id": "sort_by", "sort_order=up": "sort_order", "state=DONE": "state",
 			"task_status=x": "task_status", "created_after=yesterday": "created_after: want a time such as", "updated_after=1": "updated_after", "factory_only=maybe": "factory_only",
 			"cursor=x": "cursor", "cursor=" + strings.Repeat("x", 4097): "cursor", "cursor=bnVsbA": "cursor", "cursor=" + cursor + "&sort_by=title": "cursor", "cursor=" + cursor + "&sort_order=asc": "cursor",
-			"execution_location=MARS": "execution_location", "ancestor_run_id=x": "ancestor_run_id", "q=%00": "q", "q=%ff": "q", "metadata[]=x": "metadata", "metadata[a%20b]=x": "metadata",
+			"execution_location=MARS": "execution_location", "artifact_type=x": "artifact_type", "ancestor_run_id=x": "ancestor_run_id", "q=%00": "q", "q=%ff": "q", "metadata[]=x": "metadata", "metadata[a%20b]=x": "metadata",
 			"name=" + strings.Repeat("x", 201): "name",
 		} {
 			w.call(state.RoleViewer, "GET", "/agent/runs?"+query, "").problem(400, "invalid_request", name)

@@ -14,7 +14,7 @@ func (s *service) registerUnsupported() {
 		schedules = "schedules come from definition files: edit the schedule trigger of automations/<name>/automation.md"
 		interrupt = "a run cannot be interrupted: cancel it with POST /agent/runs/{runId}/cancel, and go on with a follow-up"
 		tasks     = "this server keeps no tasks: GET /agent/runs?factory_uid=… lists the runs of a factory"
-		artifacts = "runs have no artifacts here: GET /agent/runs/{runId} lists the files that a run got"
+		artifacts = "GET /agent/runs/{runId} lists the artifacts of a run, and GET /agent/artifacts/{uid}/download has their content"
 		links     = "sessions are not shared: session_link of a run is its page"
 	)
 
@@ -37,8 +37,6 @@ func (s *service) registerUnsupported() {
 		{http.MethodPost, "/agent/runs/{runId}/attachments/prepare", state.RoleRunner, "give attachments when the run is made"},
 		{http.MethodGet, "/agent/runs/{runId}/harness-usage", state.RoleViewer, "what a harness used is not kept in this form"},
 		{http.MethodGet, "/agent/run-by-external-reference", state.RoleViewer, artifacts},
-		{http.MethodGet, "/agent/artifacts/{uid}", state.RoleViewer, artifacts},
-		{http.MethodGet, "/agent/artifacts/{uid}/download", state.RoleViewer, artifacts},
 		{http.MethodGet, "/agent/conversations/{id}/redirect", state.RoleViewer, links},
 		{http.MethodGet, "/agent/sessions/{id}/redirect", state.RoleViewer, links},
 		{http.MethodGet, "/agent/conversations/{id}/screenshots/{uid}/download", state.RoleViewer, artifacts},

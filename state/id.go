@@ -25,6 +25,7 @@ const (
 	PrefixReplica    = "rep"
 	PrefixFollowup   = "fup"
 	PrefixWorker     = "wrk"
+	PrefixArtifact   = "art"
 )
 
 const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -195,6 +195,9 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 		if err := r.append(ctx, tx, c, result.From, result.Messages); err != nil {
 			return err
 		}
+		if err := r.publishArtifacts(ctx, tx); err != nil {
+			return err
+		}
 
 		return r.end(ctx, tx, result)
 	})
@@ -236,6 +239,9 @@ func (r *Run) end(ctx context.Context, tx *db.Tx, result Result) error {
 		r.Execution++
 		r.Attempt = 1
 		return r.requeue(ctx, tx)
+	}
+	if err := dropUnfinished(ctx, tx, r.ID); err != nil {
+		return err
 	}
 
 	now := time.Now()
@@ -300,6 +306,10 @@ func (s *Store) endUnfit(ctx context.Context, id string, cause error, condition 
 			return err
 		}
 
+		if err := dropUnfinished(ctx, tx, id); err != nil {
+			return err
+		}
+
 		r.Updated, r.Finished = now, &now
 		return r.entered(ctx, tx, now)
 	})
@@ -339,6 +349,10 @@ WHERE id = $1`
 
 // requeue puts a locked run back into the queue with its Execution and Attempt.
 func (r *Run) requeue(ctx context.Context, tx *db.Tx) error {
+	if err := dropUnfinished(ctx, tx, r.ID); err != nil {
+		return err
+	}
+
 	now := time.Now()
 	r.State = RunQueued
 	err := tx.ExecOne(

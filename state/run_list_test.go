@@ -24,6 +24,7 @@ import (
 type listed struct {
 	state.Run
 	asked state.NewRun
+	links []state.ArtifactType
 }
 
 // world is a state with runs of all kinds, of which some took weeks, and the truth about them.
@@ -64,7 +65,8 @@ func newWorld(t *testing.T, dsn string, n int) *world {
 		} else if i != first && i%6 > 0 {
 			r.ParentRunID = w.runs[first].ID
 		}
-		w.runs[i] = listed{create(t, w.Store, r), r}
+		w.runs[i] = listed{Run: create(t, w.Store, r), asked: r}
+		w.link(t, i)
 	}
 	for i := 0; i < n; i += 40 { // the parents of the next ones
 		add(i)
@@ -110,6 +112,26 @@ func newWorld(t *testing.T, dsn string, n int) *world {
 	return w
 }
 
+// link gives most runs a link or two, and few runs a pull request.
+func (w *world) link(t *testing.T, i int) {
+	r := &w.runs[i]
+	for n := range i % 3 {
+		r.links = append(r.links, state.ArtifactReference)
+		link := state.Artifact{Type: state.ArtifactReference, Path: fmt.Sprint("https://example.com/", n)}
+		if err := w.PutLink(t.Context(), r.ID, link); err != nil {
+			t.Error(err)
+		}
+	}
+
+	if i%60 == 7 {
+		r.links = append(r.links, state.ArtifactPullRequest)
+		link := state.Artifact{Type: state.ArtifactPullRequest, Path: "https://git.example.com/1"}
+		if err := w.PutLink(t.Context(), r.ID, link); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // update changes state and end of the runs that have ended, behind the store's back: nobody waits for weeks.
 func (w *world) update(t *testing.T, dsn string, change func(*listed)) {
 	t.Helper()
@@ -137,7 +159,7 @@ func (w *world) update(t *testing.T, dsn string, change func(*listed)) {
 func (w *world) pick(rnd *rand.Rand) (f state.RunFilter) {
 	for range rnd.IntN(3) + 1 {
 		r := w.runs[rnd.IntN(len(w.runs))]
-		switch rnd.IntN(13) {
+		switch rnd.IntN(15) {
 		case 0:
 			f.Metadata = map[string]string{"team": r.asked.Metadata["team"]}
 		case 1:
@@ -166,6 +188,10 @@ func (w *world) pick(rnd *rand.Rand) (f state.RunFilter) {
 			f.States = []state.RunState{state.RunClaimed}
 		case 12:
 			f.Query = r.Title
+		case 13:
+			f.ArtifactType = string(state.ArtifactReference)
+		case 14:
+			f.ArtifactType = string(state.ArtifactPullRequest)
 		}
 	}
 	return f
@@ -185,6 +211,9 @@ func (w *world) matches(f state.RunFilter, l listed) bool {
 		if l.asked.Metadata[k] != v {
 			return false
 		}
+	}
+	if f.ArtifactType != "" && !slices.Contains(l.links, state.ArtifactType(f.ArtifactType)) {
+		return false
 	}
 	return strings.Contains(l.Title, f.Query) && (len(f.States) == 0 || slices.Contains(f.States, l.State)) &&
 		(len(f.Factories) == 0 || slices.Contains(f.Factories, l.FactoryUID)) &&

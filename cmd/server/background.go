@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -65,8 +66,8 @@ func (srv *server) announce(ctx context.Context, f state.Factory) error {
 	return err
 }
 
-// housekeeping expires the delivery log, old idempotency keys and, where the settings say so, old
-// runs.
+// housekeeping expires the delivery log, old idempotency keys, artifacts beyond a factory's share and, where the
+// settings say so, old runs.
 func (srv *server) housekeeping(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -82,6 +83,10 @@ func (srv *server) housekeeping(ctx context.Context) {
 		if _, err := srv.store.ExpireRuns(ctx, time.Duration(kept.Runs.Days)*24*time.Hour); err != nil &&
 			ctx.Err() == nil {
 			srv.log.Warn("expire old runs", "error", err)
+		}
+		bytes := int64(cmp.Or(kept.Artifacts.Bytes, settings.DefaultArtifactBytes))
+		if _, err := srv.store.ExpireArtifacts(ctx, bytes); err != nil && ctx.Err() == nil {
+			srv.log.Warn("delete the oldest artifacts", "error", err)
 		}
 		if err := srv.store.ExpireSnapshots(ctx); err != nil && ctx.Err() == nil {
 			srv.log.Warn("deleting old snapshots of runs", "error", err)

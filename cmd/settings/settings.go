@@ -141,7 +141,13 @@ type Retention struct {
 	Runs struct {
 		Days int `json:"days"`
 	} `json:"runs"`
+	Artifacts struct {
+		Bytes keptBytes `json:"bytes"`
+	} `json:"artifacts"`
 }
+
+// DefaultArtifactBytes is how many bytes of artifacts a factory keeps by default.
+const DefaultArtifactBytes = 5 << 30
 
 // Duration is a time span written like 30s or 1h30m.
 type Duration time.Duration
@@ -225,6 +231,21 @@ func (n *byteSize) UnmarshalJSON(b []byte) error {
 	*n = byteSize(
 		v * map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "KB": 1e3, "MB": 1e6, "GB": 1e9}[m[2]],
 	)
+	return err
+}
+
+// keptBytes bounds what a factory keeps; 0 if the settings omit it.
+type keptBytes byteSize
+
+// minKeptBytes is the smallest bound.
+const minKeptBytes = 1_000_000
+
+// UnmarshalJSON reads a size. It refuses one that would keep nothing.
+func (n *keptBytes) UnmarshalJSON(b []byte) error {
+	err := (*byteSize)(n).UnmarshalJSON(b)
+	if err == nil && *n < minKeptBytes {
+		return fmt.Errorf("%s is not possible: want 1MB or more", b)
+	}
 	return err
 }
 

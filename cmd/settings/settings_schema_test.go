@@ -180,6 +180,7 @@ limits:
 retention:
   deliveries: { keep: 50, days: 7 }
   runs: { days: 0 }
+  artifacts: { bytes: 5GiB }
 `
 
 // TestSettingsSchemaAgrees compares what an editor says, by the schema, with what the program says.
@@ -198,6 +199,9 @@ func TestSettingsSchemaAgrees(t *testing.T) {
 		"long duration":    {"grace: 10s", "grace: 1h30m", true},
 		"bytes":            {"64MiB", "1048576", true},
 		"bad size":         {"64MiB", "lots", false},
+		"kept bytes":       {"5GiB", "1000000", true},
+		"no bytes":         {"5GiB", "0", false},
+		"bad bytes":        {"5GiB", "much", false},
 		"no source":        {"{ dir: ./factory }", "{}", false},
 		"two sources":      {"{ dir: ./factory }", "{ dir: x, managed: {} }", false},
 		"bad factory name": {"name: sandbox", "name: ../sandbox", false},

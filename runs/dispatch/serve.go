@@ -28,6 +28,7 @@ func (d *Dispatcher) serveWorkers() error {
 		wire.VerbRelease:   d.onRelease,
 		wire.VerbFile:      d.onFile,
 		wire.VerbSnapshot:  d.onSnapshot,
+		wire.VerbArtifact:  d.onArtifact,
 		wire.VerbReport:    d.onReport,
 	}
 

@@ -279,7 +279,7 @@ func (c *Client) Append(
 func (c *Client) Finish(ctx context.Context, o *Order, result Result) (RunState, error) {
 	r := o.request()
 	r.State, r.Message, r.Code, r.From, r.Messages = result.State, result.Message, result.ErrorCode, result.From, result.Messages
-	r.Usage = result.Usage
+	r.Usage, r.Outputs = result.Usage, result.Outputs
 	a, err := c.ask(ctx, VerbFinish, r, requestTimeout)
 	return a.State, err
 }
@@ -338,30 +338,60 @@ func (c *Client) File(ctx context.Context, o *Order, f File) ([]byte, error) {
 	return nil, fmt.Errorf("file %q cannot be fetched: %w", f.Name, ErrUnavailable)
 }
 
-// sendAgain is how often a part of a snapshot is sent while no server answers.
+// sendAgain is how often a part of a file is sent while no server answers.
 const sendAgain = 5
 
 // PutSnapshot sends the snapshot that the order's execution leaves, with its archive.
 func (c *Client) PutSnapshot(ctx context.Context, o *Order, v Snapshot, archive io.Reader) error {
-	for part := 0; int64(part)*Chunk < v.Size; part++ {
-		r := o.request()
-		r.Part, r.Data = part, make([]byte, min(Chunk, v.Size-int64(part)*Chunk))
-		if _, err := io.ReadFull(archive, r.Data); err != nil {
-			return fmt.Errorf("snapshot: %w", err)
-		}
-		if err := c.sendSnapshot(ctx, r); err != nil {
-			return err
-		}
+	if err := c.sendParts(ctx, VerbSnapshot, o.request(), v.Size, archive); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
 	}
 
 	r := o.request()
 	r.Snapshot = &v
-	return c.sendSnapshot(ctx, r)
+	return c.send(ctx, VerbSnapshot, r, 4*requestTimeout)
 }
 
-func (c *Client) sendSnapshot(ctx context.Context, r Request) error {
+// checkTimeout is how long a server may check a bundle.
+const checkTimeout = 2 * time.Minute
+
+// PutArtifact sends a file that the order's execution leaves for people: the one of this number of the attempt, which
+// counts from 0. It is visible once Finish is answered. ErrRefused, with the reason, when the server takes no such
+// file; the run goes on.
+func (c *Client) PutArtifact(ctx context.Context, o *Order, number int, a Artifact, content io.Reader) error {
+	r := o.request()
+	r.Number, r.Artifact = number, &a
+	if err := c.send(ctx, VerbArtifact, r, requestTimeout); err != nil {
+		return err
+	}
+
+	r.Artifact = nil
+	if err := c.sendParts(ctx, VerbArtifact, r, a.Size, content); err != nil {
+		return err
+	}
+
+	return c.send(ctx, VerbArtifact, r, checkTimeout)
+}
+
+// sendParts sends content of the given size in parts, each as r.
+func (c *Client) sendParts(ctx context.Context, verb string, r Request, size int64, content io.Reader) error {
+	for part := 0; int64(part)*Chunk < size; part++ {
+		r.Part, r.Data = part, make([]byte, min(Chunk, size-int64(part)*Chunk))
+		if _, err := io.ReadFull(content, r.Data); err != nil {
+			return err
+		}
+		if err := c.send(ctx, verb, r, 4*requestTimeout); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// send sends a request again while no server answers.
+func (c *Client) send(ctx context.Context, verb string, r Request, timeout time.Duration) error {
 	for tries := 1; ; tries++ {
-		_, err := c.ask(ctx, VerbSnapshot, r, 4*requestTimeout)
+		_, err := c.ask(ctx, verb, r, timeout)
 		if !errors.Is(err, ErrUnavailable) || tries == sendAgain {
 			return err
 		}

@@ -66,7 +66,17 @@ type Result struct {
 	From      int    // number of earlier messages of this order
 	Messages  []Message
 	Usage     *Usage // of the attempt; nil: the server has it, or there is none
+
+	// Outputs are the lines of OutputsFile that are JSON, within the bounds of outputs.
+	Outputs []json.RawMessage
 }
+
+// Bounds of the outputs of an execution. They travel with its last message in one message of NATS.
+const (
+	MaxOutputs     = 100
+	MaxOutput      = 64 << 10  // bytes of one
+	MaxOutputBytes = 384 << 10 // of all
+)
 
 // Order has the data that a worker needs to execute one attempt of a run.
 type Order struct {
@@ -101,6 +111,36 @@ type Session struct {
 	ID      string `json:"id,omitempty"`
 	Counted Usage  `json:"counted"` // what the agent has counted of it
 }
+
+// Artifact describes a file that an execution leaves for people. Its content travels in parts of Chunk bytes.
+type Artifact struct {
+	Path       string `json:"path"` // below the directory of artifacts, with slashes
+	Kind       string `json:"kind"`
+	MimeType   string `json:"mime_type,omitempty"`
+	Size       int64  `json:"size"`
+	Digest     string `json:"digest"`               // SHA-256 of the content, in hexadecimal
+	Repository string `json:"repository,omitempty"` // owner/name, of a patch or bundle
+	Base       string `json:"base,omitempty"`       // of a bundle: the commit that the changes begin at
+}
+
+// The kinds of artifacts.
+const (
+	ArtifactFile = "file"
+	// ArtifactPatch is the changes of a repository as `git diff --binary --full-index` prints them.
+	ArtifactPatch = "patch"
+	// ArtifactBundle is the same as a git bundle of version 2 with one branch. Its pack is not thin. Beside the new
+	// objects it has what shows the changes without the repository: the commit Base, and of its trees and files
+	// those that the new commit has otherwise or not at all.
+	ArtifactBundle = "bundle"
+)
+
+// Bounds of the artifacts of an execution, in bytes. A server refuses what exceeds them.
+const (
+	MaxArtifacts     = 64       // of any kind
+	MaxArtifactFiles = 20       // of kind ArtifactFile
+	MaxFileBytes     = 64 << 20 // of all of these
+	MaxChangeBytes   = 50 << 20 // of one patch or bundle
+)
 
 // MaxSnapshotParts is how many parts an archive has at most.
 const MaxSnapshotParts = 160

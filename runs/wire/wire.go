@@ -21,6 +21,7 @@ const (
 	VerbRelease   = "release"
 	VerbFile      = "file"
 	VerbSnapshot  = "snapshot"
+	VerbArtifact  = "artifact"
 	VerbLeave     = "leave"
 	VerbReport    = "report"
 	VerbCancel    = "cancel" // from a server: the run's ID
@@ -51,23 +52,26 @@ func Inbox(uid string) string { return "_INBOX_" + uid }
 
 // Request is a request of a worker. The claim's fields are empty in claim and leave.
 type Request struct {
-	Run      string          `json:"run,omitempty"`
-	Token    string          `json:"token,omitempty"`
-	Instance string          `json:"instance,omitempty"` // identifies the process among those that share a key
-	Name     string          `json:"name,omitempty"`     // claim: the worker's display name; file: the file
-	Wait     time.Duration   `json:"wait,omitempty"`     // claim: how long to wait for work
-	Offset   int             `json:"offset,omitempty"`   // file
-	From     int             `json:"from,omitempty"`     // append, finish
-	Messages []Message       `json:"messages,omitempty"` // append, finish
-	Skills   json.RawMessage `json:"skills,omitempty"`   // append
-	Usage    *Usage          `json:"usage,omitempty"`    // append, finish: of the attempt so far
-	Part     int             `json:"part,omitempty"`     // snapshot: number of Data
-	Data     []byte          `json:"data,omitempty"`     // snapshot: a part of the archive
-	Snapshot *Snapshot       `json:"snapshot,omitempty"` // snapshot: the parts that were sent are this
-	State    RunState        `json:"state,omitempty"`    // finish
-	Message  string          `json:"message,omitempty"`  // finish
-	Code     string          `json:"code,omitempty"`     // finish
-	Report   *Report         `json:"report,omitempty"`   // report; nil: the process ends
+	Run      string            `json:"run,omitempty"`
+	Token    string            `json:"token,omitempty"`
+	Instance string            `json:"instance,omitempty"` // identifies the process among those that share a key
+	Name     string            `json:"name,omitempty"`     // claim: the worker's display name; file: the file
+	Wait     time.Duration     `json:"wait,omitempty"`     // claim: how long to wait for work
+	Offset   int               `json:"offset,omitempty"`   // file
+	From     int               `json:"from,omitempty"`     // append, finish
+	Messages []Message         `json:"messages,omitempty"` // append, finish
+	Skills   json.RawMessage   `json:"skills,omitempty"`   // append
+	Usage    *Usage            `json:"usage,omitempty"`    // append, finish: of the attempt so far
+	Part     int               `json:"part,omitempty"`     // snapshot, artifact: number of Data
+	Data     []byte            `json:"data,omitempty"`     // snapshot, artifact: a part of the content
+	Snapshot *Snapshot         `json:"snapshot,omitempty"` // snapshot: the parts that were sent are this
+	Number   int               `json:"number,omitempty"`   // artifact: counts those of an attempt from 0
+	Artifact *Artifact         `json:"artifact,omitempty"` // artifact: its parts follow; nil without Data: it is whole
+	State    RunState          `json:"state,omitempty"`    // finish
+	Message  string            `json:"message,omitempty"`  // finish
+	Code     string            `json:"code,omitempty"`     // finish
+	Outputs  []json.RawMessage `json:"outputs,omitempty"`  // finish: the agent's requests
+	Report   *Report           `json:"report,omitempty"`   // report; nil: the process ends
 }
 
 // Report describes a worker process.

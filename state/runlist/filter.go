@@ -29,6 +29,7 @@ type Filter[S ~string] struct {
 	DeliveryUID   string
 	Ancestor      string // run ID: its descendants at any depth
 	Metadata      map[string]string
+	ArtifactType  string // that a run has an artifact of
 	Query         string // substring of title or prompt in any case, or a run ID
 	FactoryOnly   bool
 	CreatedAfter  *time.Time

@@ -74,6 +74,7 @@ func newPlan[S ~string](f Filter[S], o Order, root string) *plan {
 
 	p.descends(f.Ancestor, root)
 	p.metadata(f.Metadata)
+	p.artifacts(f.ArtifactType)
 	p.equals("automation_uid", f.AutomationUID)
 	p.equals("webhook_uid", f.WebhookUID)
 	p.equals("skill_spec", f.Skill)
@@ -294,6 +295,18 @@ func (p *plan) metadata(values map[string]string) {
 		c.ids = &condition{sql: `SELECT run_id AS id FROM run_metadata WHERE key = ? AND value = ?`, args: c.args}
 		p.add(c)
 	}
+}
+
+// artifacts adds that a run has a visible artifact of a type.
+func (p *plan) artifacts(of string) {
+	if of == "" {
+		return
+	}
+
+	c := condition{args: []any{of}, row: true}
+	c.sql = "(SELECT 1 FROM run_artifacts WHERE run_id = runs.id AND type = ? AND state = 'current' LIMIT 1) = 1"
+	c.ids = &condition{sql: `SELECT run_id AS id FROM run_artifacts WHERE type = ? AND state = 'current'`, args: c.args}
+	p.add(c)
 }
 
 // contains adds that a run's title or prompt has the text in it in any case, or that it is the run's ID.

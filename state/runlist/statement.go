@@ -132,10 +132,10 @@ func more(ids condition, n int) *statement {
 }
 
 // among returns a statement that selects the keys of at most limit runs of the list in a stretch, of the n at
-// most whose IDs are selected.
+// most whose IDs are selected. An ID may be selected more than once.
 func (p *plan) among(ids condition, n int, s stretch, limit int) *statement {
 	var st statement
-	st.add("SELECT "+p.columns()+" FROM (SELECT id AS few_id FROM ("+ids.sql+") AS counted", ids.args...)
+	st.add("SELECT "+p.columns()+" FROM (SELECT DISTINCT id AS few_id FROM ("+ids.sql+") AS counted", ids.args...)
 	fmt.Fprintf(&st, " LIMIT %d) AS few CROSS JOIN runs", n)
 	st.where(slices.Concat(where{{sql: "runs.id = few_id"}}, p.within(s, p.span), p.meets())...)
 	st.tail(p, limit)

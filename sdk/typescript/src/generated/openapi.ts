@@ -21,6 +21,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agent/artifacts/{uid}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show an artifact
+         * @description Needs a key of role viewer or above.
+         */
+        get: operations["getArtifact"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/artifacts/{uid}/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download an artifact
+         * @description An agent wrote the content: do not trust it. A link has none: 404. Needs a key of role viewer or above.
+         */
+        get: operations["downloadArtifact"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agent/conversations/{id}": {
         parameters: {
             query?: never;
@@ -1242,6 +1282,105 @@ export interface components {
             /** @description Where to execute the run */
             worker_host?: string | null;
         };
+        Artifact: {
+            /** @description Kind of artifact */
+            artifact_type: components["schemas"]["ArtifactType"];
+            /** @description Identifier of the artifact */
+            artifact_uid: string;
+            /**
+             * Format: date-time
+             * @description Time when the server got the artifact
+             */
+            created_at: string;
+            /** @description The artifact */
+            data: components["schemas"]["ArtifactData"];
+            /** @description The run that left it */
+            run_id: string;
+        };
+        ArtifactData: {
+            /**
+             * @description Identifier of the artifact
+             * @example art_01j9zy0000e8q9v4m3k2n1p0rs
+             */
+            artifact_uid: string;
+            /** @description PULL_REQUEST: its branch */
+            branch?: string;
+            /** @description FILE, SCREENSHOT: media type */
+            content_type?: string;
+            /** @description FILE, SCREENSHOT: address of the content. It needs an API key, too */
+            download_url?: string;
+            /**
+             * Format: date-time
+             * @description FILE, SCREENSHOT: time after which to ask for download_url again
+             */
+            expires_at?: string;
+            /** @description FILE, SCREENSHOT: last element of filepath */
+            filename?: string;
+            /** @description FILE, SCREENSHOT: path below .millwright/artifacts. Changes are named changes.patch and changes.bundle, below the repository's name when the run has several */
+            filepath?: string;
+            /** @description FILE, SCREENSHOT: media type */
+            mime_type?: string;
+            /** @description EXTERNAL_REFERENCE: kind of reference */
+            reference_type?: string;
+            /** @description FILE with changes, PULL_REQUEST: the repository, as owner/name */
+            repository?: string;
+            /** @description FILE, SCREENSHOT: SHA-256 of the content, in hexadecimal */
+            sha256?: string;
+            /**
+             * Format: int64
+             * @description FILE, SCREENSHOT: size
+             */
+            size_bytes?: number;
+            /** @description PULL_REQUEST: open, closed or merged, when the server last looked */
+            status?: string;
+            /** @description EXTERNAL_REFERENCE: text for people */
+            title?: string;
+            /** @description PULL_REQUEST, EXTERNAL_REFERENCE: address */
+            url?: string;
+        };
+        ArtifactItem: {
+            /** @description Kind of artifact. It decides which fields data has */
+            artifact_type: components["schemas"]["ArtifactType"];
+            /**
+             * Format: date-time
+             * @description Time when the server got the artifact
+             */
+            created_at: string;
+            /** @description The artifact */
+            data: components["schemas"]["ArtifactItemData"];
+        };
+        ArtifactItemData: {
+            /**
+             * @description Identifier of the artifact
+             * @example art_01j9zy0000e8q9v4m3k2n1p0rs
+             */
+            artifact_uid: string;
+            /** @description PULL_REQUEST: its branch */
+            branch?: string;
+            /** @description FILE, SCREENSHOT: last element of filepath */
+            filename?: string;
+            /** @description FILE, SCREENSHOT: path below .millwright/artifacts. Changes are named changes.patch and changes.bundle, below the repository's name when the run has several */
+            filepath?: string;
+            /** @description FILE, SCREENSHOT: media type */
+            mime_type?: string;
+            /** @description EXTERNAL_REFERENCE: kind of reference */
+            reference_type?: string;
+            /** @description FILE with changes, PULL_REQUEST: the repository, as owner/name */
+            repository?: string;
+            /**
+             * Format: int64
+             * @description FILE, SCREENSHOT: size
+             */
+            size_bytes?: number;
+            /** @description PULL_REQUEST: open, closed or merged, when the server last looked */
+            status?: string;
+            /** @description EXTERNAL_REFERENCE: text for people */
+            title?: string;
+            /** @description PULL_REQUEST, EXTERNAL_REFERENCE: address */
+            url?: string;
+        };
+        /** @description Type of an artifact. SCREENSHOT: a file that is a PNG, JPEG, WebP or GIF image, by its content; FILE: any other file, changes included; PLAN is never produced. */
+        ArtifactType: "FILE" | "SCREENSHOT" | "PLAN" | "PULL_REQUEST" | "EXTERNAL_REFERENCE" | (string & {});
         AttachmentInfo: {
             /** @description Name of the file */
             file_name: string;
@@ -2411,6 +2550,8 @@ export interface components {
             advertised_skills: components["schemas"]["AdvertisedSkill"][];
             /** @description The resolved configuration */
             agent_config: components["schemas"]["AmbientAgentConfig"];
+            /** @description What the run left, once its executions had ended */
+            artifacts: components["schemas"]["ArtifactItem"][];
             /** @description The files that the agent gets */
             attachments: components["schemas"]["AttachmentInfo"][];
             /**
@@ -3030,6 +3171,52 @@ export interface operations {
             };
         };
     };
+    getArtifact: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The artifact's UID */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Artifact"];
+                };
+            };
+        };
+    };
+    downloadArtifact: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The artifact's UID */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+        };
+    };
     getConversation: {
         parameters: {
             query?: never;
@@ -3259,8 +3446,8 @@ export interface operations {
                 execution_location?: "LOCAL" | "REMOTE" | (string & {});
                 /** @description Only runs that this schedule started. Schedules without a name share those of their automation */
                 schedule_id?: string;
-                /** @description Matches no run */
-                artifact_type?: string;
+                /** @description Only runs that left an artifact of this type */
+                artifact_type?: "FILE" | "SCREENSHOT" | "PLAN" | "PULL_REQUEST" | "EXTERNAL_REFERENCE" | (string & {});
             };
             header?: never;
             path?: never;

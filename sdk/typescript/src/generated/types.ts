@@ -10,6 +10,12 @@ export type AgentSkill = components["schemas"]["AgentSkill"];
 export type AgentSkillSource = components["schemas"]["AgentSkillSource"];
 export type AgentSkillVariant = components["schemas"]["AgentSkillVariant"];
 export type AmbientAgentConfig = components["schemas"]["AmbientAgentConfig"];
+export type Artifact = components["schemas"]["Artifact"];
+export type ArtifactData = components["schemas"]["ArtifactData"];
+export type ArtifactItem = components["schemas"]["ArtifactItem"];
+export type ArtifactItemData = components["schemas"]["ArtifactItemData"];
+/** Type of an artifact. SCREENSHOT: a file that is a PNG, JPEG, WebP or GIF image, by its content; FILE: any other file, changes included; PLAN is never produced. */
+export type ArtifactType = components["schemas"]["ArtifactType"];
 export type AttachmentInfo = components["schemas"]["AttachmentInfo"];
 export type AttachmentRequest = components["schemas"]["AttachmentRequest"];
 export type AutoMemory = components["schemas"]["AutoMemory"];

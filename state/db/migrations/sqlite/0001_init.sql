@@ -528,6 +528,49 @@ CREATE TABLE run_snapshot_parts (
 -- Deletes what is older than it is kept.
 CREATE INDEX run_snapshot_parts_by_age ON run_snapshot_parts (created_at);
 
+-- Files and links that the executions of a run left for people. A file is sent, then complete, and visible as
+-- current once its execution has ended; replaced when a later execution left the same file anew. facts has what
+-- only some types have.
+CREATE TABLE run_artifacts (
+  uid         TEXT NOT NULL UNIQUE,
+  run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  execution   INTEGER NOT NULL,
+  attempt     INTEGER NOT NULL,
+  number      INTEGER NOT NULL,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  state       TEXT NOT NULL CHECK (state = 'sent' OR state = 'complete' OR state = 'current' OR state = 'replaced'),
+  type        TEXT NOT NULL CHECK (
+    type = 'FILE'
+    OR type = 'SCREENSHOT'
+    OR type = 'PLAN'
+    OR type = 'PULL_REQUEST'
+    OR type = 'EXTERNAL_REFERENCE'
+  ),
+  kind        TEXT NOT NULL CHECK (kind = 'file' OR kind = 'patch' OR kind = 'bundle' OR kind = 'link'),
+  repository  TEXT NOT NULL DEFAULT '',
+  path        TEXT NOT NULL DEFAULT '',
+  mime_type   TEXT NOT NULL DEFAULT '',
+  digest      TEXT NOT NULL DEFAULT '',
+  size        INTEGER NOT NULL CHECK (size >= 0),
+  facts       TEXT NOT NULL DEFAULT '{}',
+  created_at  INTEGER NOT NULL,
+  PRIMARY KEY (run_id, execution, attempt, number)
+);
+-- Filter artifact_type: the runs that have one.
+CREATE INDEX run_artifacts_by_type ON run_artifacts (type, run_id)
+  WHERE state = 'current';
+-- Deletes the oldest of a factory beyond its share.
+CREATE INDEX run_artifacts_by_factory ON run_artifacts (factory_uid, created_at, uid, size);
+
+-- The contents of files in parts.
+CREATE TABLE run_artifact_parts (
+  artifact_uid TEXT NOT NULL REFERENCES run_artifacts (uid) ON DELETE CASCADE,
+  part         INTEGER NOT NULL,
+  factory_uid  TEXT NOT NULL DEFAULT '',
+  body         BLOB NOT NULL,
+  PRIMARY KEY (artifact_uid, part)
+);
+
 -- What the attempts of a run have asked of each language model. Without a model: what none is named for.
 CREATE TABLE run_usage (
   run_id         TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,

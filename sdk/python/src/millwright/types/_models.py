@@ -56,6 +56,70 @@ class AgentSkillVariant(Model):
     """Where it comes from"""
 
 
+class ArtifactData(Model):
+    artifact_uid: str = MISSING
+    """Identifier of the artifact"""
+    branch: str | None = None
+    """PULL_REQUEST: its branch"""
+    content_type: str | None = None
+    """FILE, SCREENSHOT: media type"""
+    download_url: str | None = None
+    """FILE, SCREENSHOT: address of the content. It needs an API key, too"""
+    expires_at: datetime | None = None
+    """FILE, SCREENSHOT: time after which to ask for download_url again"""
+    filename: str | None = None
+    """FILE, SCREENSHOT: last element of filepath"""
+    filepath: str | None = None
+    """FILE, SCREENSHOT: path below .millwright/artifacts. Changes are named changes.patch and changes.bundle, below the repository's name when the run has several"""
+    mime_type: str | None = None
+    """FILE, SCREENSHOT: media type"""
+    reference_type: str | None = None
+    """EXTERNAL_REFERENCE: kind of reference"""
+    repository: str | None = None
+    """FILE with changes, PULL_REQUEST: the repository, as owner/name"""
+    sha256: str | None = None
+    """FILE, SCREENSHOT: SHA-256 of the content, in hexadecimal"""
+    size_bytes: int | None = None
+    """FILE, SCREENSHOT: size"""
+    status: str | None = None
+    """PULL_REQUEST: open, closed or merged, when the server last looked"""
+    title: str | None = None
+    """EXTERNAL_REFERENCE: text for people"""
+    url: str | None = None
+    """PULL_REQUEST, EXTERNAL_REFERENCE: address"""
+
+
+class ArtifactItemData(Model):
+    artifact_uid: str = MISSING
+    """Identifier of the artifact"""
+    branch: str | None = None
+    """PULL_REQUEST: its branch"""
+    filename: str | None = None
+    """FILE, SCREENSHOT: last element of filepath"""
+    filepath: str | None = None
+    """FILE, SCREENSHOT: path below .millwright/artifacts. Changes are named changes.patch and changes.bundle, below the repository's name when the run has several"""
+    mime_type: str | None = None
+    """FILE, SCREENSHOT: media type"""
+    reference_type: str | None = None
+    """EXTERNAL_REFERENCE: kind of reference"""
+    repository: str | None = None
+    """FILE with changes, PULL_REQUEST: the repository, as owner/name"""
+    size_bytes: int | None = None
+    """FILE, SCREENSHOT: size"""
+    status: str | None = None
+    """PULL_REQUEST: open, closed or merged, when the server last looked"""
+    title: str | None = None
+    """EXTERNAL_REFERENCE: text for people"""
+    url: str | None = None
+    """PULL_REQUEST, EXTERNAL_REFERENCE: address"""
+
+
+ArtifactType = TypeAliasType(
+    "ArtifactType", Literal["FILE", "SCREENSHOT", "PLAN", "PULL_REQUEST", "EXTERNAL_REFERENCE"] | str
+)
+"""Type of an artifact. SCREENSHOT: a file that is a PNG, JPEG, WebP or GIF image, by its content; FILE: any other file, changes included; PLAN is never produced."""
+
+
 class AttachmentInfo(Model):
     file_name: str = MISSING
     """Name of the file"""
@@ -802,6 +866,28 @@ class AmbientAgentConfig(Model):
     """Where to execute the run"""
 
 
+class Artifact(Model):
+    artifact_type: ArtifactType = MISSING
+    """Kind of artifact"""
+    artifact_uid: str = MISSING
+    """Identifier of the artifact"""
+    created_at: datetime = MISSING
+    """Time when the server got the artifact"""
+    data: ArtifactData = MISSING
+    """The artifact"""
+    run_id: str = MISSING
+    """The run that left it"""
+
+
+class ArtifactItem(Model):
+    artifact_type: ArtifactType = MISSING
+    """Kind of artifact. It decides which fields data has"""
+    created_at: datetime = MISSING
+    """Time when the server got the artifact"""
+    data: ArtifactItemData = MISSING
+    """The artifact"""
+
+
 class Automation(Model):
     agent: str = MISSING
     """Name of the agent, or empty"""
@@ -1077,6 +1163,8 @@ class RunItem(Model):
     """Skills that the agent advertised"""
     agent_config: AmbientAgentConfig = MISSING
     """The resolved configuration"""
+    artifacts: list[ArtifactItem] = []
+    """What the run left, once its executions had ended"""
     attachments: list[AttachmentInfo] = []
     """The files that the agent gets"""
     cancel_requested_at: datetime | None = None

@@ -372,8 +372,10 @@ class ListRunsParams(RequestOptions):
     """LOCAL matches no run, REMOTE every run"""
     schedule_id: NotRequired[str]
     """Only runs that this schedule started. Schedules without a name share those of their automation"""
-    artifact_type: NotRequired[str]
-    """Matches no run"""
+    artifact_type: NotRequired[
+        Literal["FILE", "SCREENSHOT", "PLAN", "PULL_REQUEST", "EXTERNAL_REFERENCE"] | str
+    ]
+    """Only runs that left an artifact of this type"""
 
 
 class CreateRunParams(RunAgentRequest, RequestOptions):
