@@ -94,6 +94,9 @@ type WebhookSender struct{ Webhook, Sender string }
 // wait for them.
 const LargeDelivery = 32 << 10
 
+// LargeInProgress is how many bytes of them are judged and stored at once.
+const LargeInProgress = 512 << 10
+
 // DefaultDeliveryBytes is the default of Config.DeliveryBytes.
 const DefaultDeliveryBytes = 64 << 20
 
@@ -118,7 +121,7 @@ func New(cfg Config) *Bounds {
 		Validations: newSlots(validations, 1, 16, 4, 2*time.Second),
 		Plans:       newSlots(plans, 2, 64, 32, 30*time.Second),
 		Suspects:    newSlots(suspects, 2, 4096, 0, 30*time.Second).paced(25 * time.Millisecond),
-		Large:       newSlots(large, 4, 2048, 0, 10*time.Second),
+		Large:       newSlots(large, LargeInProgress, 2048, 0, 10*time.Second),
 
 		DeliveryStreams: newPool(deliveryStreams, 200, ofStreams),
 		RunStreams:      newPool(runStreams, 1000, ofStreams),
@@ -200,7 +203,7 @@ var (
 
 	large = about{
 		"large_deliveries",
-		"deliveries of more than 32 KiB, four in progress",
+		"deliveries of more than 32 KiB, of which 512 KiB in progress",
 		"",
 		"",
 		"",

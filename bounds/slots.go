@@ -4,13 +4,15 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Slots bound expensive work: a few pieces run, and some more wait for their turn. Both count for the
 // sender's share.
 type Slots struct {
 	*Pool
-	turns    chan struct{}
+	turns    *semaphore.Weighted
 	patience time.Duration
 
 	pace  time.Duration // between the turns of one sender; 0: none
@@ -27,7 +29,7 @@ type lane struct {
 func newSlots(a about, working, places, most int64, patience time.Duration) *Slots {
 	return &Slots{
 		Pool:     newPool(a, places, shares{most: most}),
-		turns:    make(chan struct{}, working),
+		turns:    semaphore.NewWeighted(working),
 		patience: patience,
 		lanes:    map[string]*lane{},
 	}
@@ -42,34 +44,31 @@ func (s *Slots) paced(pace time.Duration) *Slots {
 // Enter waits for a turn. It returns false if there is no place to wait, if ctx ends, or if the turn does
 // not come in time. Otherwise call leave after the work.
 func (s *Slots) Enter(ctx context.Context, sender string) (leave func(), ok bool) {
+	return s.EnterWith(ctx, sender, 1)
+}
+
+// EnterWith is Enter for work of a size. The work in progress has together no more than the slots do.
+func (s *Slots) EnterWith(ctx context.Context, sender string, size int64) (leave func(), ok bool) {
 	if !s.Take(sender, 1) {
 		return nil, false
 	}
 
-	patience := time.NewTimer(s.patience)
-	defer patience.Stop()
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
 
-	if s.pace > 0 && !s.await(ctx, sender, patience.C) {
+	if s.pace > 0 && !s.await(ctx, sender) || s.turns.Acquire(ctx, size) != nil {
 		s.Give(sender, 1)
 		return nil, false
 	}
 
-	select {
-	case s.turns <- struct{}{}:
-		return func() {
-			<-s.turns
-			s.Give(sender, 1)
-		}, true
-	case <-patience.C:
-	case <-ctx.Done():
-	}
-
-	s.Give(sender, 1)
-	return nil, false
+	return func() {
+		s.turns.Release(size)
+		s.Give(sender, 1)
+	}, true
 }
 
 // await waits until the sender's pace allows its next turn. Who gives up waiting delays nobody.
-func (s *Slots) await(ctx context.Context, sender string, patience <-chan time.Time) bool {
+func (s *Slots) await(ctx context.Context, sender string) bool {
 	s.mu.Lock()
 	l := s.lanes[sender]
 	if l == nil {
@@ -86,7 +85,6 @@ func (s *Slots) await(ctx context.Context, sender string, patience <-chan time.T
 			s.leaveLane(sender, l)
 		})
 		return true
-	case <-patience:
 	case <-ctx.Done():
 	}
 

@@ -48,20 +48,16 @@ func TestLargeDeliveriesTakeTurns(t *testing.T) {
 		w := newWorld(t, s, ingress.Config{Bounds: b})
 		w.hook(enabled("live"))
 
-		var leave []func()
-		for range 4 {
-			done, ok := b.Large.Enter(t.Context(), "192.0.2.1")
-			if !ok {
-				t.Fatal("no slot")
-			}
-			leave = append(leave, done)
+		leave, ok := b.Large.EnterWith(t.Context(), "192.0.2.1", bounds.LargeInProgress)
+		if !ok {
+			t.Fatal("no slot")
 		}
 
 		answer := make(chan reply, 1)
 		go func() {
 			answer <- w.deliver("live", `{"text":"`+strings.Repeat("y", bounds.LargeDelivery)+`"}`)
 		}()
-		statetest.Until(t, "the large delivery waits", func() bool { return b.Large.Held() == 5 })
+		statetest.Until(t, "the large delivery waits", func() bool { return b.Large.Held() == 2 })
 		want(t, w.deliver("live", `{"text":"small"}`), 202)
 
 		select {
@@ -69,9 +65,7 @@ func TestLargeDeliveriesTakeTurns(t *testing.T) {
 			t.Errorf("a large delivery did not wait: %d", resp.StatusCode)
 		default:
 		}
-		for _, done := range leave {
-			done()
-		}
+		leave()
 		large, _ := statetest.Receive(t, "the answer to the large delivery", answer)
 		want(t, large, 202)
 		if held := b.Large.Held(); held != 0 {

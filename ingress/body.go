@@ -51,13 +51,13 @@ func (q *request) readBody() error {
 	return q.waitForSlot()
 }
 
-// waitForSlot waits for the slot of a large delivery. The request keeps it until it is decided.
+// waitForSlot waits for the turn of a large delivery. The request keeps it until it is decided.
 func (q *request) waitForSlot() error {
 	if len(q.body) <= bounds.LargeDelivery {
 		return nil
 	}
 
-	leave, ok := q.in.bounds.Large.Enter(q.ctx, q.sender)
+	leave, ok := q.in.bounds.Large.EnterWith(q.ctx, q.sender, int64(len(q.body)))
 	if !ok {
 		return bounds.ErrNoRoom
 	}

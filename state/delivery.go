@@ -378,16 +378,22 @@ func (s *Store) AcceptedAfter(
 	return all, err
 }
 
-const requestSQL = `SELECT headers, body
+const requestSQL = `SELECT headers, body, size
 FROM payloads
 WHERE delivery_uid = $1 AND factory_uid = $2`
 
 // Request returns the body of an accepted delivery, byte for byte, and the headers that were kept of it, as
 // lines "Name: value" that end in CR LF; nil when none were. ErrNotFound as of Payload.
 func (s *Store) Request(ctx context.Context, factoryUID, deliveryUID string) (headers, body []byte, err error) {
+	var size int64
 	err = s.db.QueryRow(ctx, requestSQL, deliveryUID, factoryUID).
-		Scan(&headers, &body)
-	return headers, body, orNotFound(err, "payload of delivery %q", deliveryUID)
+		Scan(&headers, &body, &size)
+	if err != nil {
+		return nil, nil, orNotFound(err, "payload of delivery %q", deliveryUID)
+	}
+
+	body, err = db.Decompress(body, size)
+	return headers, body, err
 }
 
 // DeliveryTally counts the requests of one outcome that a webhook's log holds, of one span of time.

@@ -24,6 +24,7 @@ import (
 // ErrUnavailable: the database cannot be written, or too much is waiting, or ctx ended first. Then the
 // delivery may have been stored after all, which its identity will show when it is sent again.
 func (s *Store) Accept(ctx context.Context, a Acceptance) (Accepted, error) {
+	a.stored = db.Compress(a.Body)
 	j := &job{accept: &a, done: make(chan outcome, 1)}
 	o := s.accept.submit(ctx, j)
 	return o.Accepted, o.err

@@ -15,8 +15,8 @@ import (
 
 // Statements that write one row.
 const (
-	insertPayloadSQL = `INSERT INTO payloads (delivery_uid, factory_uid, body, headers)
-VALUES ($1, $2, $3, $4)`
+	insertPayloadSQL = `INSERT INTO payloads (delivery_uid, factory_uid, body, size, headers)
+VALUES ($1, $2, $3, $4, $5)`
 
 	// A shared row of rejections is written again as it grows.
 	insertDeliverySQL = `INSERT INTO deliveries (
@@ -234,7 +234,7 @@ func (b *batchTx) accept(a *Acceptance) (outcome, error) {
 	}
 
 	b.insertDelivery(a, DeliveryAccepted, reason, "")
-	b.insert(insertPayloadSQL, a.UID, a.FactoryUID, a.Body, bytesOrNull(a.Headers))
+	b.insert(insertPayloadSQL, a.UID, a.FactoryUID, a.stored, int64(len(a.Body)), bytesOrNull(a.Headers))
 	for _, r := range a.Runs {
 		err := b.s.insertRunWith(r, func(query string, args ...any) error {
 			b.insert(query, args...)
@@ -352,6 +352,8 @@ type Acceptance struct {
 	ReplayOf string
 	Received time.Time
 	Runs     []NewRun // QUEUED by this delivery
+
+	stored []byte // Body, in the form in which it is stored
 }
 
 // Accepted is what became of an Acceptance.
@@ -389,7 +391,7 @@ func (j *job) webhook() int64 {
 
 func (j *job) size() int {
 	if j.accept != nil {
-		return len(j.accept.Body)
+		return len(j.accept.stored)
 	}
 	return 0
 }

@@ -57,7 +57,7 @@ func bulkInserts(query string) bulkInsert {
 	case insertDeliverySQL:
 		return bulkInsert{insertDeliveriesSQL, "itttt" + "iii" + "tttttt" + "iii"}
 	case insertPayloadSQL:
-		return bulkInsert{insertPayloadsSQL, "ttbb"}
+		return bulkInsert{insertPayloadsSQL, "ttbib"}
 	case insertRunSQL:
 		return bulkInsert{insertRunsSQL, "ttttttttttttttttt" + "b" + "ttttt" + "i" + "ttt"}
 	case insertRunMetadataSQL:
@@ -85,9 +85,9 @@ ON CONFLICT (webhook_id, uid) DO UPDATE SET
 	count = excluded.count,
 	last_at = excluded.last_at`
 
-	insertPayloadsSQL = `INSERT INTO payloads (delivery_uid, factory_uid, body, headers)
+	insertPayloadsSQL = `INSERT INTO payloads (delivery_uid, factory_uid, body, size, headers)
 SELECT *
-FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[])`
+FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bigint[], $5::bytea[])`
 
 	insertRunsMetadataSQL = `INSERT INTO run_metadata (run_id, factory_uid, key, value)
 SELECT *

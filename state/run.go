@@ -229,7 +229,7 @@ const attachmentsSQL = `SELECT file_name, mime_type, length(body)
 FROM attachments
 WHERE run_id = $1
 UNION ALL
-SELECT '` + PayloadName + `', 'application/json', length(body)
+SELECT '` + PayloadName + `', 'application/json', size
 FROM payloads
 WHERE delivery_uid = $2
 ORDER BY 1`
@@ -262,7 +262,7 @@ func (s *Store) AttachmentsOf(ctx context.Context, runs []Run) (map[string][]Att
 FROM attachments
 WHERE run_id IN (` + in + `)
 UNION ALL
-SELECT r.id, '` + PayloadName + `', 'application/json', length(p.body)
+SELECT r.id, '` + PayloadName + `', 'application/json', p.size
 FROM runs r
 JOIN payloads p ON p.delivery_uid = r.delivery_uid
 WHERE r.id IN (` + in + `)
@@ -282,25 +282,37 @@ const attachmentSQL = `SELECT mime_type, body
 FROM attachments
 WHERE run_id = $1 AND file_name = $2`
 
-const payloadSQL = `SELECT 'application/json', body
+const payloadSQL = `SELECT body, size
 FROM payloads
-WHERE delivery_uid = $1 AND $2 <> ''`
+WHERE delivery_uid = $1`
 
 // Attachment returns one file of a run with its body. ErrNotFound when the run has none of this name.
 func (s *Store) Attachment(ctx context.Context, r Run, name string) (Attachment, error) {
 	a := Attachment{Name: name}
-	query, key := attachmentSQL, r.ID
+	var err error
 	if name == PayloadName && r.DeliveryUID != "" {
-		query, key = payloadSQL, r.DeliveryUID
+		a.MimeType = "application/json"
+		a.Body, err = s.payload(ctx, r.DeliveryUID)
+	} else {
+		err = s.db.QueryRow(ctx, attachmentSQL, r.ID, name).Scan(&a.MimeType, &a.Body)
 	}
 
-	err := s.db.QueryRow(ctx, query, key, name).Scan(&a.MimeType, &a.Body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return a, refuse(ErrNotFound, "attachment %q of run %s", name, r.ID)
 	}
 
 	a.Size = int64(len(a.Body))
 	return a, err
+}
+
+// payload returns the body of a delivery, byte for byte.
+func (s *Store) payload(ctx context.Context, deliveryUID string) ([]byte, error) {
+	var stored []byte
+	var size int64
+	if err := s.db.QueryRow(ctx, payloadSQL, deliveryUID).Scan(&stored, &size); err != nil {
+		return nil, err
+	}
+	return db.Decompress(stored, size)
 }
 
 // Creator is the creator or executor of a run.

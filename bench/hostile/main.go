@@ -25,11 +25,18 @@ func main() {
 	deliveries := flag.Int("deliveries", 300, "deliveries of the honest sender in each measurement")
 	longest := flag.Duration("longest", time.Minute, "how long a measurement goes on at most")
 	only := flag.String("only", "", "measure only attacks whose name holds this text")
+	name := flag.String("attack", "", "attack the server that a line of standard input describes (used by the program itself)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 
-	if err := compare(ctx, *binaries, *only, *deliveries, *longest); err != nil {
+	var err error
+	if *name != "" {
+		err = attackUntilEOF(ctx, *name, os.Stdin, os.Stdout)
+	} else {
+		err = compare(ctx, *binaries, *only, *deliveries, *longest)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -54,16 +61,16 @@ func compare(ctx context.Context, binaries, only string, deliveries int, longest
 	fmt.Printf(
 		"| attack | program | p50 | p99 | answered 202 | most memory |\n| --- | --- | --- | --- | --- | --- |\n",
 	)
-	for _, a := range rows(only) {
+	for _, name := range rows(only) {
 		for _, program := range programs {
-			m, err := measure(ctx, program, a.attacks, deliveries, longest)
+			m, err := measure(ctx, program, name, deliveries, longest)
 			if err != nil {
-				return fmt.Errorf("%s, %s: %w", program, a.name, err)
+				return fmt.Errorf("%s, %s: %w", program, name, err)
 			}
 
 			fmt.Printf(
 				"| %s | %s | %v | %v | %d of %d | %d MB |\n",
-				a.name,
+				name,
 				filepath.Base(program),
 				at(m.took, 50),
 				at(m.took, 99),
@@ -77,19 +84,20 @@ func compare(ctx context.Context, binaries, only string, deliveries int, longest
 	return nil
 }
 
-type row struct {
-	name    string
-	attacks []attack.Attack
-}
+const (
+	noAttack   = "none"
+	everything = "all at once"
+)
 
-// rows are what is measured: no attack, each, and all at once.
-func rows(only string) []row {
-	all := []row{{"none", nil}}
+// rows names what is measured: no attack, each, and all at once.
+func rows(only string) []string {
+	names := []string{noAttack}
 	for _, a := range attack.All() {
-		all = append(all, row{a.Name, []attack.Attack{a}})
+		names = append(names, a.Name)
 	}
-	all = append(all, row{"all at once", attack.All()})
-	return slices.DeleteFunc(all, func(r row) bool { return !strings.Contains(r.name, only) })
+
+	names = append(names, everything)
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.Contains(name, only) })
 }
 
 // settling is how long the server has to take in what the attacks began with.
@@ -101,11 +109,10 @@ type measurement struct {
 	peak           int64
 }
 
-// measure sends honest deliveries while the attacks go on.
+// measure sends honest deliveries while the attack of this name goes on.
 func measure(
 	ctx context.Context,
-	program string,
-	attacks []attack.Attack,
+	program, name string,
 	deliveries int,
 	longest time.Duration,
 ) (m measurement, err error) {
@@ -121,14 +128,19 @@ func measure(
 	}
 	defer s.Stop()
 
-	started, stop := s.Run(attacks...)
-	defer stop()
+	if name != noAttack {
+		a, err := startAttackers(s.Target, name)
+		if err != nil {
+			return m, err
+		}
+		defer a.stop()
 
-	select {
-	case <-started:
-	case <-time.After(longest):
-	case <-ctx.Done():
-		return m, ctx.Err()
+		select {
+		case <-a.started:
+		case <-time.After(longest):
+		case <-ctx.Done():
+			return m, ctx.Err()
+		}
 	}
 
 	time.Sleep(settling)

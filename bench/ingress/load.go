@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
@@ -20,6 +21,46 @@ import (
 // ids makes the delivery IDs of all loads unique.
 var ids atomic.Int64
 
+// eventOf returns an event of about so many bytes, as code hosts send them: objects with few keys, and values
+// of which the addresses are alike and the identifiers are not. It is the same in every run.
+func eventOf(size int) []byte {
+	random := rand.New(rand.NewPCG(1, 2))
+	text := &bytes.Buffer{}
+	fmt.Fprint(text, `{"action":"benchmark","items":[`)
+	for n := 0; text.Len() < size-300 || n == 0; n++ {
+		if n > 0 {
+			text.WriteByte(',')
+		}
+
+		owner, sha := random.Uint32(), random.Uint64()
+		fmt.Fprintf(
+			text,
+			`{"id":%d,"sha":"%016x%016x","author":"user-%d","url":"https://code.example/user-%d/project/commits/%016x",`+
+				`"created_at":"2026-11-%02dT%02d:%02d:%02dZ","verified":%t,"parents":%d}`,
+			random.Uint32(),
+			sha,
+			random.Uint64(),
+			owner%10_000,
+			owner%10_000,
+			sha,
+			1+random.IntN(28),
+			random.IntN(24),
+			random.IntN(60),
+			random.IntN(60),
+			random.IntN(2) == 0,
+			random.IntN(3),
+		)
+	}
+
+	fmt.Fprint(text, `],"text":"`)
+	for text.Len() < size-2 {
+		text.WriteByte("abcdefghijklmnopqrstuvwxyz     "[random.IntN(31)])
+	}
+
+	fmt.Fprint(text, `"}`)
+	return text.Bytes()
+}
+
 // load sends signed deliveries over a number of connections, each as fast as it is answered.
 func load(addr, path string, o options, duration time.Duration) (measurement, error) {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
@@ -27,7 +68,7 @@ func load(addr, path string, o options, duration time.Duration) (measurement, er
 		return measurement{}, err
 	}
 
-	body := []byte(`{"event":"benchmark","text":"` + strings.Repeat("x", max(o.size-31, 0)) + `"}`)
+	body := eventOf(o.size)
 	var mu sync.Mutex
 	var all []time.Duration
 	var failed error

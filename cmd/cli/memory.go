@@ -40,11 +40,11 @@ const serverCollection = 200 // percent
 // A server that holds much for its senders collects garbage in earnest from serverMemory on, so that twice
 // as much garbage does not come on top of it. One that needs more by itself gets more.
 const (
-	serverMemory = 224 << 20 // bytes
+	serverMemory = 304 << 20 // bytes
 	memoryCheck  = time.Second
 )
 
-// lavish sets the collector up for a server, unless the user did, until ctx ends.
+// CollectLate sets the collector up for a server, unless the user did, until ctx ends.
 func CollectLate(ctx context.Context) {
 	if chosen() {
 		return

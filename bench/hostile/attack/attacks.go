@@ -17,7 +17,7 @@ import (
 type Attack struct {
 	Name string
 	// run attacks until ctx ends, and calls started once all of it has been under way.
-	run func(ctx context.Context, s *Server, started func())
+	run func(ctx context.Context, t *Target, started func())
 }
 
 // All returns every attack.
@@ -32,12 +32,12 @@ func All() []Attack {
 }
 
 // Run makes the attacks until stop is called. started is closed once all of them have been under way.
-func (s *Server) Run(attacks ...Attack) (started <-chan struct{}, stop func()) {
+func (t *Target) Run(attacks ...Attack) (started <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running, beginning sync.WaitGroup
 	for _, a := range attacks {
 		beginning.Add(1)
-		running.Go(func() { a.run(ctx, s, sync.OnceFunc(beginning.Done)) })
+		running.Go(func() { a.run(ctx, t, sync.OnceFunc(beginning.Done)) })
 	}
 
 	all := make(chan struct{})
@@ -53,9 +53,9 @@ func (s *Server) Run(attacks ...Attack) (started <-chan struct{}, stop func()) {
 
 // slowBodies announces 320 large bodies to a webhook that needs no credential up to then, more than old
 // servers had room for, and sends nothing of half of them, and a byte in a while of the rest.
-func slowBodies(ctx context.Context, s *Server, started func()) {
-	head := "POST " + s.signed.path + " HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: sha256=00\r\nContent-Length: 262144\r\n\r\n"
-	s.hold(
+func slowBodies(ctx context.Context, t *Target, started func()) {
+	head := "POST " + t.Signed.Path + " HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: sha256=00\r\nContent-Length: 262144\r\n\r\n"
+	t.hold(
 		ctx,
 		320,
 		func(i int) string { return fmt.Sprintf("127.0.1.%d", 1+i%2) },
@@ -68,8 +68,8 @@ func slowBodies(ctx context.Context, s *Server, started func()) {
 }
 
 // idle holds connections from forty addresses: half of them begin no request, half never send its body.
-func idle(ctx context.Context, s *Server, started func()) {
-	s.hold(ctx, 10_000, func(i int) string { return fmt.Sprintf("127.0.2.%d", 1+i%40) }, func(i int) string {
+func idle(ctx context.Context, t *Target, started func()) {
+	t.hold(ctx, 10_000, func(i int) string { return fmt.Sprintf("127.0.2.%d", 1+i%40) }, func(i int) string {
 		if i%2 == 0 {
 			return ""
 		}
@@ -79,7 +79,7 @@ func idle(ctx context.Context, s *Server, started func()) {
 
 // hold opens n connections, writes the head of a request to each, and then, once a second, what more says.
 // Those that the server ends are opened anew.
-func (s *Server) hold(
+func (t *Target) hold(
 	ctx context.Context,
 	n int,
 	from, head func(int) string,
@@ -109,7 +109,7 @@ func (s *Server) hold(
 			}
 
 			if conns[i] == nil {
-				if conns[i] = s.dial(ctx, from(i)); conns[i] != nil {
+				if conns[i] = t.dial(ctx, from(i)); conns[i] != nil {
 					_, _ = io.WriteString(conns[i], head(i))
 				}
 			} else if more != nil {
@@ -136,9 +136,9 @@ func ended(c net.Conn) bool {
 }
 
 // dial connects from an address, or returns nil.
-func (s *Server) dial(ctx context.Context, from string) net.Conn {
+func (t *Target) dial(ctx context.Context, from string) net.Conn {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 5 * time.Second}
-	c, err := d.DialContext(ctx, "tcp", s.addr)
+	c, err := d.DialContext(ctx, "tcp", t.Addr)
 	if err != nil {
 		return nil
 	}
@@ -146,10 +146,10 @@ func (s *Server) dial(ctx context.Context, from string) net.Conn {
 }
 
 // validations sends eight trees of no file, whose rest grows a hundred times when it is parsed wholly.
-func validations(ctx context.Context, s *Server, started func()) {
+func validations(ctx context.Context, t *Target, started func()) {
 	large := `{"files":[],"x":[` + strings.Repeat(`{"":0},`, 8<<20/7-4) + `0]}`
 	small := `{"files":[],"x":[` + strings.Repeat(`{"":0},`, 2<<20/7-4) + `0]}`
-	s.flood(ctx, 8, 8, 0, func(i int) string { return fmt.Sprintf("127.0.3.%d", 1+i) }, func(i, round int) string {
+	t.flood(ctx, 8, 8, 0, func(i int) string { return fmt.Sprintf("127.0.3.%d", 1+i) }, func(i, round int) string {
 		body := large
 		if round%2 == 1 {
 			body = small
@@ -165,9 +165,9 @@ func validations(ctx context.Context, s *Server, started func()) {
 
 // zeros sends, every fifteen seconds, 240 deliveries at once with the right token that grow a hundred times
 // when they are parsed wholly. By default four senders may send so many in a minute.
-func zeros(ctx context.Context, s *Server, started func()) {
+func zeros(ctx context.Context, t *Target, started func()) {
 	body := "[" + strings.Repeat("0,", 131_060) + "0]"
-	s.flood(
+	t.flood(
 		ctx,
 		240,
 		240,
@@ -177,8 +177,8 @@ func zeros(ctx context.Context, s *Server, started func()) {
 			unique := fmt.Sprintf("[%d,%s", 100_000*round+i, body[1:]) // not the same body twice
 			return fmt.Sprintf(
 				"POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX-Service-Delivery-Id: zeros-%d-%d\r\nContent-Length: %d\r\n\r\n%s",
-				s.filtered.path,
-				s.filtered.token,
+				t.Filtered.Path,
+				t.Filtered.Token,
 				i,
 				round,
 				len(unique),
@@ -190,8 +190,8 @@ func zeros(ctx context.Context, s *Server, started func()) {
 }
 
 // wrongKeys tries one key after the other.
-func wrongKeys(ctx context.Context, s *Server, started func()) {
-	s.flood(
+func wrongKeys(ctx context.Context, t *Target, started func()) {
+	t.flood(
 		ctx,
 		8,
 		500,
@@ -210,7 +210,7 @@ func wrongKeys(ctx context.Context, s *Server, started func()) {
 
 // flood sends requests from n senders at once, each again when it is answered and the pause is over, and
 // calls started after enough of them were answered or broken off.
-func (s *Server) flood(
+func (t *Target) flood(
 	ctx context.Context,
 	n, enough int,
 	pause time.Duration,
@@ -223,7 +223,7 @@ func (s *Server) flood(
 	for i := range n {
 		senders.Go(func() {
 			for round := 0; ctx.Err() == nil; round++ {
-				s.exchange(ctx, from(i), request(i, round))
+				t.exchange(ctx, from(i), request(i, round))
 				if done.Add(1) >= int64(enough) {
 					started()
 				}
@@ -241,8 +241,8 @@ func (s *Server) flood(
 
 // exchange sends one request over a connection of its own and returns the status of the answer, 0 when there
 // is none.
-func (s *Server) exchange(ctx context.Context, from, request string) int {
-	c := s.dial(ctx, from)
+func (t *Target) exchange(ctx context.Context, from, request string) int {
+	c := t.dial(ctx, from)
 	if c == nil {
 		return 0
 	}
@@ -265,15 +265,15 @@ func (s *Server) exchange(ctx context.Context, from, request string) int {
 
 // Deliver sends a small delivery with the right token from an address of nobody else, over a connection of
 // its own, and returns the status of the answer, 0 when there is none within a minute.
-func (s *Server) Deliver(ctx context.Context, number int) int {
+func (t *Target) Deliver(ctx context.Context, number int) int {
 	body := fmt.Sprintf(`{"status":"ok","n":%d}`, number)
-	return s.exchange(
+	return t.exchange(
 		ctx,
 		"127.0.9.9",
 		fmt.Sprintf(
 			"POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX-Service-Delivery-Id: honest-%d\r\nContent-Length: %d\r\n\r\n%s",
-			s.token.path,
-			s.token.token,
+			t.Token.Path,
+			t.Token.Token,
 			number,
 			len(body),
 			body,

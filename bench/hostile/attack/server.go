@@ -22,18 +22,22 @@ import (
 	"time"
 )
 
+// Target is what senders know of a server. It travels as JSON to a process that attacks.
+type Target struct {
+	Addr                    string
+	Token, Filtered, Signed Hook
+}
+
+// Hook is a webhook: the path of its URL, and its token.
+type Hook struct{ Path, Token string }
+
 // Server is a running server that has webhooks to attack.
 type Server struct {
-	addr    string
+	Target
 	key     string
 	log     bytes.Buffer
 	process *exec.Cmd
-
-	token, filtered, signed hook
 }
-
-// hook is a webhook: the path of its URL, and its token.
-type hook struct{ path, token string }
 
 // Start starts a program with a new state in dir, and gives it three webhooks. environment is added to that
 // of this process.
@@ -43,7 +47,8 @@ func Start(ctx context.Context, program, dir string, environment ...string) (*Se
 		return nil, err
 	}
 
-	s := &Server{addr: "127.0.0.1:" + port, key: "mw_hostile-key-of-thirty-two-characters"}
+	s := &Server{key: "mw_hostile-key-of-thirty-two-characters"}
+	s.Addr = "127.0.0.1:" + port
 	config := filepath.Join(dir, "millwright.yaml")
 	settings := "listen: 0.0.0.0:" + port + "\nworkers: 0\nlimits: {deliveriesPerMinute: -1}\n" +
 		"factories:\n  - name: hostile\n    source: {managed: {}}\n"
@@ -116,9 +121,9 @@ func (s *Server) define(ctx context.Context) error {
 	}
 
 	factory := "/factory/" + list.Factories[0].UID
-	for name, h := range map[string]*hook{"token": &s.token, "filtered": &s.filtered, "signed": &s.signed} {
+	for name, h := range map[string]*Hook{"token": &s.Token, "filtered": &s.Filtered, "signed": &s.Signed} {
 		mode := `"token"`
-		if h == &s.signed {
+		if h == &s.Signed {
 			mode = `"signature", "signature_scheme": "github", "secret": "a secret of the hub"`
 		}
 
@@ -130,10 +135,10 @@ func (s *Server) define(ctx context.Context) error {
 			return err
 		}
 
-		*h = hook{made.URL[strings.Index(made.URL, "/webhooks/"):], made.Secret}
+		*h = Hook{made.URL[strings.Index(made.URL, "/webhooks/"):], made.Secret}
 	}
 
-	uid := path.Base(s.filtered.path)
+	uid := path.Base(s.Filtered.Path)
 	automation := "---\ntriggers:\n  - provider: webhook\n    event: received\n    filter:\n      webhook_ids: [" + uid + "]\n" +
 		"      payload: {status: [failed]}\n---\n\nLook at it.\n"
 	body, err := json.Marshal(map[string]string{"content": automation})
@@ -145,7 +150,7 @@ func (s *Server) define(ctx context.Context) error {
 }
 
 func (s *Server) call(ctx context.Context, method, endpoint, body string, out any) error {
-	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.addr+"/api/v1"+endpoint, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.Addr+"/api/v1"+endpoint, strings.NewReader(body))
 	if err != nil {
 		return err
 	}

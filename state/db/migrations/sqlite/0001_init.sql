@@ -272,11 +272,13 @@ CREATE TABLE webhook_refusals (
   PRIMARY KEY (webhook_id, hour, kind)
 );
 
+-- size is that of the body as it came; a body of fewer bytes is compressed.
 -- headers are those of deliveries that somebody listened to, as lines "Name: value"; of all others NULL.
 CREATE TABLE payloads (
   delivery_uid TEXT PRIMARY KEY,
   factory_uid  TEXT NOT NULL,
   body         BLOB NOT NULL,
+  size         INTEGER NOT NULL,
   headers      BLOB
 );
 
