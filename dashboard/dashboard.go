@@ -168,6 +168,7 @@ func (d *dashboard) routes() http.Handler {
 	change("/runs/{run}/retry", (*request).retry)
 	show("/runs/{run}/log", (*request).runLog)
 	show("/runs/{run}/attachments/{name}", (*request).attachment)
+	show("/runs/{run}/artifacts/{artifact}", (*request).artifact)
 	show("/workers", (*request).workers)
 	show("/secrets", (*request).secrets)
 	change("/secrets", (*request).setSecret)

@@ -261,12 +261,17 @@ func (q *request) payload() error {
 
 // download sends foreign bytes as a file that no browser shows.
 func (q *request) download(name string, body []byte) {
+	q.attach(name, int64(len(body)))
+	q.w.Write(body)
+}
+
+// attach begins a download of so many foreign bytes.
+func (q *request) attach(name string, size int64) {
 	h := q.w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'")
 	h.Set("Content-Disposition", "attachment; filename*=UTF-8''"+url.PathEscape(clip(200, name)))
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	q.w.Write(body)
+	h.Set("Content-Length", strconv.FormatInt(size, 10))
 }
 
 // replay starts the runs of a delivery again, as a new delivery.

@@ -49,6 +49,7 @@ func (d *dashboard) functions() template.FuncMap {
 		"repository": admin.WithoutCredentials,
 		"took":       func(from, to time.Time) string { return spell(max(to.Sub(from), 0)) },
 		"value":      value,
+		"webAddress": webAddress,
 		"fieldDiff":  fieldDifference,
 		"choose": func(list []string, some, none string) string {
 			if len(list) > 0 {

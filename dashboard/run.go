@@ -26,6 +26,9 @@ type runView struct {
 	Turns       []turn
 	Skills      []skill // that the agent said it has
 	Attachments []state.Attachment
+	Changes     []changeSet      // that the run left
+	Files       []state.Artifact // those of changes too
+	Links       []state.Artifact
 	Window      window
 	Form        form
 	Followup    string // what the next message would do
@@ -76,6 +79,9 @@ func (q *request) showRun(status int, typed form) error {
 		Window:  windowOf(q.URL.Query(), r.LastEntry()),
 	}
 	if v.Attachments, err = q.Store.Attachments(ctx, r); err != nil {
+		return err
+	}
+	if err := q.readArtifacts(&v); err != nil {
 		return err
 	}
 	if v.Timeline, err = q.timeline(r); err != nil {

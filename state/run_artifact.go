@@ -65,8 +65,9 @@ type Artifact struct {
 
 // ArtifactFacts has what only some artifacts have.
 type ArtifactFacts struct {
-	Head          string `json:"head,omitempty"` // of a bundle: the commit that a server checked
-	Base          string `json:"base,omitempty"` // of a bundle: the commit that Head descends from
+	Head          string `json:"head,omitempty"`  // of a bundle: the commit that a server checked
+	Base          string `json:"base,omitempty"`  // of a bundle: the commit that Head descends from
+	Shown         bool   `json:"shown,omitempty"` // of a bundle: its patch shows exactly what it changes
 	Branch        string `json:"branch,omitempty"`
 	Status        string `json:"status,omitempty"`
 	ReferenceType string `json:"reference_type,omitempty"`
@@ -221,7 +222,26 @@ func (s *Store) SentArtifact(ctx context.Context, c Claim, number int) (a Artifa
 	return a, err
 }
 
-// CompleteArtifact marks a file, as SentArtifact returned it, as complete, with its type, media type and facts. It
+// CompleteArtifacts returns the files of the claim's attempt that are complete. ErrLost when the claim no longer
+// holds.
+func (s *Store) CompleteArtifacts(ctx context.Context, c Claim) (all []Artifact, err error) {
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		r, err := s.lockHeld(ctx, tx, c)
+		if err != nil {
+			return err
+		}
+
+		all, err = db.All(ctx, tx.Reader, scanArtifact, `
+			SELECT `+artifactColumns+`
+			FROM run_artifacts
+			WHERE run_id = $1 AND execution = $2 AND attempt = $3 AND state = 'complete'
+			ORDER BY number`, r.ID, r.Execution, r.Attempt)
+		return err
+	})
+	return all, err
+}
+
+// CompleteArtifact marks a file, as SentArtifact or CompleteArtifacts returned it, as complete, with its type, media type and facts. It
 // becomes visible with FinishRun. ErrLost when the claim no longer holds.
 func (s *Store) CompleteArtifact(ctx context.Context, c Claim, a Artifact) error {
 	facts, err := json.Marshal(a.Facts)

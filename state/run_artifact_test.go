@@ -2,8 +2,6 @@ package state_test
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,37 +12,6 @@ import (
 	"millwright/state"
 	"millwright/state/statetest"
 )
-
-// leave sends a file as the worker of a claim does, and returns it.
-func leave(t *testing.T, s *state.Store, c state.Claim, number int, a state.Artifact, content []byte) state.Artifact {
-	t.Helper()
-	sum := sha256.Sum256(content)
-	a.Digest, a.Size = hex.EncodeToString(sum[:]), int64(len(content))
-	if a.Kind == "" {
-		a.Kind = state.KindFile
-	}
-	if err := s.DeclareArtifact(t.Context(), c, number, a); err != nil {
-		t.Fatal(err)
-	}
-	for part := 0; part*state.ArtifactPart < len(content); part++ {
-		body := content[part*state.ArtifactPart : min((part+1)*state.ArtifactPart, len(content))]
-		for range 2 { // an answer was lost
-			if err := s.PutArtifactPart(t.Context(), c, number, part, body); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-
-	sent, err := s.SentArtifact(t.Context(), c, number)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sent.Type = state.ArtifactFile
-	if err := s.CompleteArtifact(t.Context(), c, sent); err != nil {
-		t.Fatal(err)
-	}
-	return sent
-}
 
 // names lists the visible artifacts of a run.
 func names(t *testing.T, s *state.Store, id string) string {
@@ -75,9 +42,9 @@ func TestArtifacts(t *testing.T) {
 		c := start(t, s, id)
 		content := bytes.Repeat([]byte("0123456789abcdef"), 70_000) // three parts
 
-		sent := leave(t, s, c, 0, state.Artifact{Kind: state.KindPatch, Repository: "acme/shop", Path: "changes.patch"}, content)
-		leave(t, s, c, 1, state.Artifact{Path: "notes/übersicht.md"}, []byte("one"))
-		leave(t, s, c, 2, state.Artifact{Path: "empty"}, nil)
+		sent := statetest.Leave(t, s, c, 0, state.Artifact{Kind: state.KindPatch, Repository: "acme/shop", Path: "changes.patch"}, content)
+		statetest.Leave(t, s, c, 1, state.Artifact{Path: "notes/übersicht.md"}, []byte("one"))
+		statetest.Leave(t, s, c, 2, state.Artifact{Path: "empty"}, nil)
 		if got := names(t, s, id); got != "" {
 			t.Errorf("visible before the end: %s", got)
 		}
@@ -113,8 +80,8 @@ func TestArtifacts(t *testing.T) {
 			}
 		}
 		c = start(t, s, id)
-		leave(t, s, c, 0, state.Artifact{Path: "notes/übersicht.md"}, []byte("two"))
-		leave(t, s, c, 1, state.Artifact{Kind: state.KindPatch, Repository: "acme/docs", Path: "changes.patch"}, []byte("three"))
+		statetest.Leave(t, s, c, 0, state.Artifact{Path: "notes/übersicht.md"}, []byte("two"))
+		statetest.Leave(t, s, c, 1, state.Artifact{Kind: state.KindPatch, Repository: "acme/docs", Path: "changes.patch"}, []byte("three"))
 		finish(t, s, c, state.RunFailed)
 		if got, want := names(t, s, id), "changes.patch 1, empty 1, notes/übersicht.md 2, changes.patch 2"; got != want {
 			t.Errorf("artifacts %s, want %s", got, want)
@@ -142,7 +109,7 @@ func TestArtifactsOfLostWorkers(t *testing.T) {
 		ctx := t.Context()
 		id := create(t, s, newRun("first")).ID
 		c := start(t, s, id)
-		whole := leave(t, s, c, 0, state.Artifact{Path: "whole"}, []byte("one"))
+		whole := statetest.Leave(t, s, c, 0, state.Artifact{Path: "whole"}, []byte("one"))
 		half := state.Artifact{Kind: state.KindFile, Path: "half", Size: state.ArtifactPart + 1}
 		if err := s.DeclareArtifact(ctx, c, 1, half); err != nil {
 			t.Fatal(err)
@@ -165,7 +132,7 @@ func TestArtifactsOfLostWorkers(t *testing.T) {
 		}
 
 		c = start(t, s, id)
-		leave(t, s, c, 0, state.Artifact{Path: "whole"}, []byte("two"))
+		statetest.Leave(t, s, c, 0, state.Artifact{Path: "whole"}, []byte("two"))
 		if err := s.DeclareArtifact(ctx, c, 1, half); err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +204,7 @@ func TestExpireArtifacts(t *testing.T) {
 			n.FactoryUID = []string{"fac_a", "fac_b"}[i%2]
 			id := create(t, s, n).ID
 			c := start(t, s, id)
-			leave(t, s, c, 0, state.Artifact{Path: "f"}, make([]byte, 1<<20))
+			statetest.Leave(t, s, c, 0, state.Artifact{Path: "f"}, make([]byte, 1<<20))
 			finish(t, s, c, state.RunSucceeded)
 			runs = append(runs, id)
 		}

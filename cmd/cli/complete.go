@@ -32,6 +32,7 @@ var placeholders = map[string]values{
 	"WEBHOOK":  webhookValues,
 	"DELIVERY": deliveryValues,
 	"RUN":      runValues,
+	"ARTIFACT": artifactValues,
 	"SECRET":   secretValues,
 	"KEY":      keyValues,
 	"HARNESS":  harnessValues,
@@ -189,6 +190,12 @@ func runValues(ctx context.Context, at completion) ([]string, error) {
 	return each(list.Runs, func(r runItem) string {
 		return described(r.RunID, r.State+", "+ago(r.UpdatedAt)+", "+shorten(r.Title, 40))
 	}), err
+}
+
+// artifactValues lists what the run before it left.
+func artifactValues(ctx context.Context, at completion) ([]string, error) {
+	all, _, err := at.artifacts(ctx, at.args[0])
+	return each(all, func(a artifactItem) string { return described(a.name(), a.Type+" "+a.Data.Repository) }), err
 }
 
 func secretValues(ctx context.Context, at completion) ([]string, error) {

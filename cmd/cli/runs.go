@@ -19,7 +19,7 @@ func newRun(s Streams) *cobra.Command {
 	var c Client
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Start, follow, cancel and retry agent runs",
+		Short: "Start, follow, cancel and retry agent runs, and get what they left",
 		Args:  noCommand,
 		RunE:  help,
 	}
@@ -33,6 +33,9 @@ func newRun(s Streams) *cobra.Command {
 		runFollowup(s, &c),
 		runCancel(s, &c),
 		runRetry(s, &c),
+		runArtifacts(s, &c),
+		runDiff(s, &c),
+		runApply(s, &c),
 	)
 
 	return cmd
@@ -320,7 +323,8 @@ type runItem struct {
 		FileName  string `json:"file_name"`
 		SizeBytes int64  `json:"size_bytes"`
 	}
-	Usage *struct {
+	Artifacts []artifactItem
+	Usage     *struct {
 		InputTokens  int64    `json:"input_tokens"`
 		CachedTokens int64    `json:"cached_input_tokens"`
 		OutputTokens int64    `json:"output_tokens"`
@@ -373,6 +377,14 @@ func (r runItem) print(w io.Writer) error {
 
 	for _, a := range r.Attachments {
 		line("attachment", fmt.Sprintf("%s (%d bytes)", a.FileName, a.SizeBytes))
+	}
+
+	for _, a := range r.Artifacts {
+		text := a.name()
+		if a.file() {
+			text += fmt.Sprintf(" (%d bytes)", a.Data.SizeBytes)
+		}
+		line("artifact", strings.TrimSpace(text+" "+a.Data.Status))
 	}
 
 	_, err := fmt.Fprintf(w, "\n%s\n", cleanText(r.Prompt))

@@ -225,8 +225,6 @@ func (w *walk) entries(hash plumbing.Hash) (all map[string]file, known bool, err
 			return nil, false, refused("the tree %s has two entries named %q", hash, e.Name)
 		case !validName(e.Name):
 			return nil, false, refused("the tree %s has an entry named %q, which no file may have", hash, e.Name)
-		case !validMode(e.Mode):
-			return nil, false, refused("the tree %s has an entry of the mode %o", hash, e.Mode)
 		}
 		all[e.Name] = file{uint32(e.Mode), e.Hash}
 	}
@@ -253,13 +251,4 @@ func validName(name string) bool {
 		}
 	}
 	return true
-}
-
-// validMode reports whether git writes such a mode.
-func validMode(m filemode.FileMode) bool {
-	switch m {
-	case filemode.Dir, filemode.Regular, filemode.Deprecated, filemode.Executable, filemode.Symlink, filemode.Submodule:
-		return true
-	}
-	return false
 }

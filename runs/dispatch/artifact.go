@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"millwright/forge/bundle"
 	"millwright/runs/wire"
 	"millwright/state"
 )
@@ -73,10 +75,16 @@ func (d *Dispatcher) complete(ctx context.Context, c state.Claim, number int) er
 		return err
 	}
 
-	if err := d.examine(ctx, &a); err != nil {
+	err = d.examine(ctx, &a)
+	if err == nil && a.Kind != state.KindFile {
+		err = d.compareChanges(ctx, c, &a)
+	}
+	if errors.Is(err, wire.ErrRefused) {
 		if drop := d.cfg.Store.DropArtifact(ctx, c, number); drop != nil {
 			return drop
 		}
+	}
+	if err != nil {
 		return err
 	}
 
@@ -120,4 +128,66 @@ func mediaType(a state.Artifact, found string) string {
 		return "text/plain; charset=utf-8"
 	}
 	return found
+}
+
+// compareChanges checks a bundle, and that the patch of the same repository shows what the bundle changes: once both
+// are there. Only a bundle that was checked has a head.
+func (d *Dispatcher) compareChanges(ctx context.Context, c state.Claim, a *state.Artifact) error {
+	complete, err := d.cfg.Store.CompleteArtifacts(ctx, c)
+	if err != nil {
+		return err
+	}
+
+	changes := map[string]*state.Artifact{}
+	for i, other := range complete {
+		if other.Repository == a.Repository {
+			changes[other.Kind] = &complete[i]
+		}
+	}
+	changes[a.Kind] = a
+	packed, patch := changes[state.KindBundle], changes[state.KindPatch]
+	if packed == nil {
+		return nil
+	}
+
+	if err := d.checkBundle(ctx, packed, patch); err != nil {
+		var refused *bundle.RefusedError
+		if errors.As(err, &refused) {
+			return fmt.Errorf("%s: %w", refused.Reason, wire.ErrRefused)
+		}
+		return err
+	}
+
+	if packed == a {
+		return nil
+	}
+	return d.cfg.Store.CompleteArtifact(ctx, c, *packed)
+}
+
+// checkBundle finds out the head of a bundle, and whether a patch shows its changes; nil: there is none.
+func (d *Dispatcher) checkBundle(ctx context.Context, packed, patch *state.Artifact) error {
+	select {
+	case d.checks <- struct{}{}:
+		defer func() { <-d.checks }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+
+	b, err := bundle.Open(d.cfg.Store.ArtifactContent(ctx, *packed), packed.Facts.Base)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+
+	packed.Facts.Head, packed.Facts.Shown = b.Head, false
+	if patch == nil {
+		return nil
+	}
+
+	err = b.ShownBy(d.cfg.Store.ArtifactContent(ctx, *patch))
+	if errors.Is(err, bundle.ErrLargePatch) {
+		return nil
+	}
+	packed.Facts.Shown = err == nil
+	return err
 }

@@ -5,7 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -71,6 +75,109 @@ func TestArtifacts(t *testing.T) {
 		}
 		if err := c.PutArtifact(ctx, o, 5, file("late", nil), nil); !errors.Is(err, wire.ErrLost) {
 			t.Errorf("after the end: %v", err)
+		}
+	})
+}
+
+// changedRepository returns the patch and the bundle of a change, as a worker makes them, and its commits.
+func changedRepository(t *testing.T) (patch, packed []byte, base, head string) {
+	t.Helper()
+	dir := t.TempDir()
+	git := func(in string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir, cmd.Stdin = dir, strings.NewReader(in)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+			"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b.c", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b.c")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("git %v: %v", args, err)
+		}
+		return string(out)
+	}
+	commit := func(text string) string {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		git("", "add", "-A")
+		git("", "commit", "-q", "-m", "x")
+		return strings.TrimSpace(git("", "rev-parse", "HEAD"))
+	}
+
+	git("", "init", "-q")
+	base = commit("one\n")
+	head = commit("two\n")
+	patch = []byte(git("", "diff", "--full-index", "--binary", base, head))
+	objects := git("", "rev-list", "--objects", "--no-object-names", head)
+	packed = []byte("# v2 git bundle\n-" + base + "\n" + head + " refs/heads/changes\n\n" + git(objects, "pack-objects", "--stdout", "-q"))
+	return patch, packed, base, head
+}
+
+// TestChanges sends the changes of repositories: in both orders, without a patch, and with one that lies.
+func TestChanges(t *testing.T) {
+	patch, packed, base, head := changedRepository(t)
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		c := localClient(t, startDispatch(t, dispatch.Config{Store: s}))
+		id := create(t, s, nil).ID
+		o := order(t, c)
+		if _, err := c.Start(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+
+		number := 0
+		send := func(repository, kind string, content []byte) error {
+			f := file("changes."+kind, content)
+			f.Kind, f.Repository, f.Base = kind, repository, base
+			number++
+			return c.PutArtifact(ctx, o, number, f, bytes.NewReader(content))
+		}
+		lie := bytes.Replace(patch, []byte("+two"), []byte("+three"), 1)
+		for i, step := range []struct {
+			repository, kind string
+			content          []byte
+			reason           string
+		}{
+			{"acme/one", wire.ArtifactPatch, patch, ""},
+			{"acme/one", wire.ArtifactBundle, packed, ""},
+			{"acme/two", wire.ArtifactBundle, packed, ""},
+			{"acme/two", wire.ArtifactPatch, patch, ""},
+			{"acme/three", wire.ArtifactBundle, packed, ""},
+			{"acme/four", wire.ArtifactPatch, lie, ""},
+			{"acme/four", wire.ArtifactBundle, packed, "does not show"},
+			{"acme/five", wire.ArtifactBundle, packed, ""},
+			{"acme/five", wire.ArtifactPatch, lie, "does not show"},
+			{"acme/six", wire.ArtifactBundle, []byte("garbage"), "not a git bundle"},
+		} {
+			err := send(step.repository, step.kind, step.content)
+			if step.reason == "" && err != nil || step.reason != "" && (!errors.Is(err, wire.ErrRefused) || !strings.Contains(err.Error(), step.reason)) {
+				t.Errorf("step %d: %v, want %q", i, err, step.reason)
+			}
+		}
+		if _, err := c.Finish(ctx, o, wire.Result{State: wire.Succeeded}); err != nil {
+			t.Fatal(err)
+		}
+
+		all, err := s.Artifacts(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, a := range all[id] {
+			got[a.Repository] += fmt.Sprintf("%s %t %t,", a.Kind, a.Facts.Head == head, a.Facts.Shown)
+		}
+		for repository, want := range map[string]string{
+			"acme/one":   "patch false false,bundle true true,",
+			"acme/two":   "bundle true true,patch false false,",
+			"acme/three": "bundle true false,",
+			"acme/four":  "patch false false,",
+			"acme/five":  "bundle true false,",
+			"acme/six":   "",
+		} {
+			if got[repository] != want {
+				t.Errorf("%s: %s, want %s", repository, got[repository], want)
+			}
 		}
 	})
 }

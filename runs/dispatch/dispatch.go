@@ -76,6 +76,7 @@ type Dispatcher struct {
 	queue       queue
 	perFactory  atomic.Int64  // runs of one factory that workers hold at once; 0: any number
 	slots       chan struct{} // bounds the concurrent requests of workers
+	checks      chan struct{} // bounds the bundles in memory
 	orders      chan struct{} // bounds the claimed runs whose orders are in the making
 	stop        context.CancelFunc
 	ctx         context.Context
@@ -87,6 +88,7 @@ type Dispatcher struct {
 const (
 	maxRequests = 64 // requests of workers, asks aside
 	maxOrders   = 32 // claimed runs whose orders are not sent yet
+	maxChecks   = 1  // bundles that are checked
 )
 
 // Start starts the dispatch. It returns an error if the configuration is invalid or NATS is unreachable.
@@ -113,6 +115,7 @@ func Start(ctx context.Context, cfg Config) (*Dispatcher, error) {
 		metrics:     newMetrics(cfg.Store),
 		undelivered: nats.NewInbox(),
 		slots:       make(chan struct{}, maxRequests),
+		checks:      make(chan struct{}, maxChecks),
 		orders:      make(chan struct{}, maxOrders),
 	}
 
