@@ -69,7 +69,7 @@ func TestGlobs(t *testing.T) {
 		"**.go":        "a.go a/b.go ! a.js",
 		"docs/**":      "docs/a docs/a/b ! docs adocs/a",
 		"docs/":        "docs/a docs/a/b ! doc/a",
-		"docs/**/*.md": "docs/a.md docs/b/a.md docs/b/c/a.md ! docs/a.txt a/docs/a.md",
+		"guides/**/*.md": "guides/a.md guides/b/a.md guides/b/c/a.md ! guides/a.txt a/guides/a.md",
 		"./a/b":        "a/b ! a/b/c",
 		"/a":           "a ! b/a",
 		"a/?":          "a/b ! a/bc a/",
