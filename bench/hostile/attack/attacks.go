@@ -54,27 +54,25 @@ func (t *Target) Run(attacks ...Attack) (started <-chan struct{}, stop func()) {
 // slowBodies announces 320 large bodies to a webhook that needs no credential up to then, more than old
 // servers had room for, and sends nothing of half of them, and a byte in a while of the rest.
 func slowBodies(ctx context.Context, t *Target, started func()) {
-	head := "POST " + t.Signed.Path + " HTTP/1.1\r\nHost: x\r\nX-Hub-Signature-256: sha256=00\r\nContent-Length: 262144\r\n\r\n"
-	t.hold(
-		ctx,
-		320,
-		func(i int) string { return fmt.Sprintf("127.0.1.%d", 1+i%2) },
-		func(int) string { return head },
-		func(i int) string {
-			return strings.Repeat("x", i%2)
-		},
-		started,
-	)
+	head := "POST " + t.Signed.Path + " HTTP/1.1\r\nHost: x\r\n" +
+		"X-Hub-Signature-256: sha256=00\r\nContent-Length: 262144\r\n\r\n"
+
+	from := func(i int) string { return fmt.Sprintf("127.0.1.%d", 1+i%2) }
+	more := func(i int) string { return strings.Repeat("x", i%2) }
+	t.hold(ctx, 320, from, func(int) string { return head }, more, started)
 }
 
 // idle holds connections from forty addresses: half of them begin no request, half never send its body.
 func idle(ctx context.Context, t *Target, started func()) {
-	t.hold(ctx, 10_000, func(i int) string { return fmt.Sprintf("127.0.2.%d", 1+i%40) }, func(i int) string {
+	from := func(i int) string { return fmt.Sprintf("127.0.2.%d", 1+i%40) }
+	head := func(i int) string {
 		if i%2 == 0 {
 			return ""
 		}
 		return "GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n"
-	}, nil, started)
+	}
+
+	t.hold(ctx, 10_000, from, head, nil, started)
 }
 
 // hold opens n connections, writes the head of a request to each, and then, once a second, what more says.
@@ -149,63 +147,49 @@ func (t *Target) dial(ctx context.Context, from string) net.Conn {
 func validations(ctx context.Context, t *Target, started func()) {
 	large := `{"files":[],"x":[` + strings.Repeat(`{"":0},`, 8<<20/7-4) + `0]}`
 	small := `{"files":[],"x":[` + strings.Repeat(`{"":0},`, 2<<20/7-4) + `0]}`
-	t.flood(ctx, 8, 8, 0, func(i int) string { return fmt.Sprintf("127.0.3.%d", 1+i) }, func(i, round int) string {
+
+	from := func(i int) string { return fmt.Sprintf("127.0.3.%d", 1+i) }
+	request := func(i, round int) string {
 		body := large
 		if round%2 == 1 {
 			body = small
 		}
+		return post("/api/v1/factory-files/validate", body, "Content-Type: application/json")
+	}
 
-		return fmt.Sprintf(
-			"POST /api/v1/factory-files/validate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-			len(body),
-			body,
-		)
-	}, started)
+	t.flood(ctx, 8, 8, 0, from, request, started)
 }
 
 // zeros sends, every fifteen seconds, 240 deliveries at once with the right token that grow a hundred times
 // when they are parsed wholly. By default four senders may send so many in a minute.
 func zeros(ctx context.Context, t *Target, started func()) {
 	body := "[" + strings.Repeat("0,", 131_060) + "0]"
-	t.flood(
-		ctx,
-		240,
-		240,
-		15*time.Second,
-		func(i int) string { return fmt.Sprintf("127.0.4.%d", 1+i%4) },
-		func(i, round int) string {
-			unique := fmt.Sprintf("[%d,%s", 100_000*round+i, body[1:]) // not the same body twice
-			return fmt.Sprintf(
-				"POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX-Service-Delivery-Id: zeros-%d-%d\r\nContent-Length: %d\r\n\r\n%s",
-				t.Filtered.Path,
-				t.Filtered.Token,
-				i,
-				round,
-				len(unique),
-				unique,
-			)
-		},
-		started,
-	)
+
+	from := func(i int) string { return fmt.Sprintf("127.0.4.%d", 1+i%4) }
+	request := func(i, round int) string {
+		unique := fmt.Sprintf("[%d,%s", 100_000*round+i, body[1:]) // not the same body twice
+		return post(t.Filtered.Path, unique, "Authorization: Bearer "+t.Filtered.Token,
+			fmt.Sprintf("X-Service-Delivery-Id: zeros-%d-%d", i, round))
+	}
+
+	t.flood(ctx, 240, 240, 15*time.Second, from, request, started)
 }
 
 // wrongKeys tries one key after the other.
 func wrongKeys(ctx context.Context, t *Target, started func()) {
-	t.flood(
-		ctx,
-		8,
-		500,
-		0,
-		func(i int) string { return fmt.Sprintf("127.0.5.%d", 1+i%4) },
-		func(i, round int) string {
-			return fmt.Sprintf(
-				"GET /api/v1/factory HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer mw_wrong-%d-%d\r\n\r\n",
-				i,
-				round,
-			)
-		},
-		started,
-	)
+	from := func(i int) string { return fmt.Sprintf("127.0.5.%d", 1+i%4) }
+	request := func(i, round int) string {
+		key := fmt.Sprintf("mw_wrong-%d-%d", i, round)
+		return "GET /api/v1/factory HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + "\r\n\r\n"
+	}
+
+	t.flood(ctx, 8, 500, 0, from, request, started)
+}
+
+// post is a request with a body.
+func post(path, body string, header ...string) string {
+	return "POST " + path + " HTTP/1.1\r\nHost: x\r\n" + strings.Join(header, "\r\n") +
+		fmt.Sprintf("\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
 // flood sends requests from n senders at once, each again when it is answered and the pause is over, and
@@ -267,16 +251,8 @@ func (t *Target) exchange(ctx context.Context, from, request string) int {
 // its own, and returns the status of the answer, 0 when there is none within a minute.
 func (t *Target) Deliver(ctx context.Context, number int) int {
 	body := fmt.Sprintf(`{"status":"ok","n":%d}`, number)
-	return t.exchange(
-		ctx,
-		"127.0.9.9",
-		fmt.Sprintf(
-			"POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX-Service-Delivery-Id: honest-%d\r\nContent-Length: %d\r\n\r\n%s",
-			t.Token.Path,
-			t.Token.Token,
-			number,
-			len(body),
-			body,
-		),
-	)
+	request := post(t.Token.Path, body, "Authorization: Bearer "+t.Token.Token,
+		fmt.Sprintf("X-Service-Delivery-Id: honest-%d", number))
+
+	return t.exchange(ctx, "127.0.9.9", request)
 }
