@@ -5,20 +5,14 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
-	"net/url"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"millwright/runs/worker"
-	"millwright/runs/worker/preset"
-	"millwright/state"
-	"millwright/trace"
 )
 
 // DefaultState is the default state of a server.
@@ -247,134 +241,6 @@ func (n *keptBytes) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("%s is not possible: want 1MB or more", b)
 	}
 	return err
-}
-
-var factoryNameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$`)
-
-// settingError is an error of a setting.
-type settingError struct {
-	at  string // its place, as factories[0].name
-	err error
-}
-
-func (e *settingError) Error() string { return e.at + e.err.Error() }
-
-func (e *settingError) Unwrap() error { return e.err }
-
-// Check returns an error of the settings, without opening anything. The error is a settingError.
-func (s *Settings) Check() error {
-	bad := func(at, format string, args ...any) error { return &settingError{at, fmt.Errorf(format, args...)} }
-	seen := map[string]bool{}
-	for i, f := range s.Factories {
-		if !factoryNameForm.MatchString(f.Name) {
-			return bad(
-				fmt.Sprintf("factories[%d].name", i),
-				" %q: want 1 to 64 letters, digits, '.', '_' or '-'",
-				f.Name,
-			)
-		}
-
-		if seen[f.Name] {
-			return bad(fmt.Sprintf("factories[%d].name", i), ": %q is there twice", f.Name)
-		}
-
-		seen[f.Name] = true
-		kinds := 0
-		for _, given := range []bool{f.Source.Dir != "", f.Source.Git != nil, f.Source.Managed != nil} {
-			if given {
-				kinds++
-			}
-		}
-
-		if kinds != 1 {
-			return bad(fmt.Sprintf("factories[%d].source", i), ": want exactly one of dir, git and managed")
-		}
-
-		if g := f.Source.Git; g != nil {
-			if g.URL == "" {
-				return bad(fmt.Sprintf("factories[%d].source.git.url", i), " is missing")
-			}
-			if g.PushScheme != "" && !slices.Contains([]string{"github", "gitlab", "gitea"}, g.PushScheme) {
-				return bad(
-					fmt.Sprintf("factories[%d].source.git.pushScheme", i),
-					" %q: want github, gitlab or gitea",
-					g.PushScheme,
-				)
-			}
-		}
-	}
-
-	harnesses := s.HarnessUpdate()
-	for _, name := range slices.Sorted(maps.Keys(s.Harnesses)) {
-		h := s.Harnesses[name]
-		if len(h.Command) == 0 && h.Container == nil && h.Preset == "" {
-			return bad("harnesses."+name, ": give command, or preset for a coding agent: %s", strings.Join(preset.Names(), ", "))
-		}
-
-		if h.User == "" && len(h.Users) == 0 && h.UIDRange == "" && h.Container == nil && !h.SameUser {
-			return bad(
-				"harnesses."+name,
-				": agents work on text that outsiders wrote: give user, users or uidRange (other "+
-					"accounts to run as), container, or sameUser: true",
-			)
-		}
-
-		if err := harnesses.Harnesses[name].Check(); err != nil {
-			return bad("harnesses."+name, ": %w", err)
-		}
-	}
-
-	if name, err := harnesses.Overlap(); err != nil {
-		return bad("harnesses."+name+".uidRange", " %w", err)
-	}
-
-	if s.Harness != "" && s.Harness != "echo" {
-		if _, ok := s.Harnesses[s.Harness]; !ok {
-			return bad("harness", " %q is not one of harnesses", s.Harness)
-		}
-	}
-
-	for _, model := range slices.Sorted(maps.Keys(s.Prices)) {
-		if p := s.Prices[model]; min(p.Input, p.CachedInput, p.Output) < 0 {
-			return bad("prices."+model, ": want US dollars for a million tokens, 0 or more")
-		}
-	}
-
-	if _, err := s.Proxies(); err != nil {
-		return bad("trustedProxies", ": %w", err)
-	}
-
-	if s.PublicURL != "" {
-		if u, err := url.Parse(s.PublicURL); err != nil || u.Scheme != "http" && u.Scheme != "https" ||
-			u.Host == "" ||
-			strings.Trim(u.Path, "/") != "" {
-			return bad("publicUrl", " %q: want an origin like https://hooks.example.com", s.PublicURL)
-		}
-	}
-
-	if s.OTLPEndpoint != "" {
-		if _, err := trace.CheckEndpoint(s.OTLPEndpoint); err != nil {
-			return bad("otlpEndpoint", ": %w", err)
-		}
-	}
-
-	if strings.Contains(s.State, "://") {
-		if _, ok := state.SQLitePath(s.State); ok {
-			return bad("state", ": want a path, sqlite:PATH or postgres://…")
-		}
-	}
-
-	if s.Limits.RunsPerFactory < 0 {
-		return bad("limits", ".runsPerFactory: want a number of runs, or 0 for no limit")
-	}
-	if days := s.Retention.Runs.Days; days < 0 {
-		return bad("retention.runs.days", " %d: want 0 or more", days)
-	}
-	if (s.TLS.Cert == "") != (s.TLS.Key == "") {
-		return bad("tls", ": give both cert and key")
-	}
-
-	return nil
 }
 
 // Proxies returns the networks of trustedProxies. The error names the entry that is neither address nor network.

@@ -1,12 +1,14 @@
 package settings
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	yamlnode "go.yaml.in/yaml/v3"
@@ -18,8 +20,7 @@ import (
 // maxSettings bounds a settings file, in bytes.
 const maxSettings = 1 << 20
 
-// Read reads a settings file. The error has every unknown key and every value of a wrong type, each with
-// its place.
+// Read reads a settings file. The error has everything that is wrong with it, each with its place.
 func Read(file string) (Settings, error) {
 	var s Settings
 	src, err := os.ReadFile(file)
@@ -30,28 +31,20 @@ func Read(file string) (Settings, error) {
 		return s, fmt.Errorf("%s: more than %d bytes", file, maxSettings)
 	}
 
-	doc := &document{file: file}
+	doc := &document{file: file, broken: map[*yamlnode.Node]bool{}}
 	doc.check(src)
 	var whole any
-	if err := yaml.UnmarshalStrict(src, &whole); err != nil && len(doc.problems) == 0 {
-		return s, fmt.Errorf("%s: %s", file, decodingError(err)) // such as an anchor that holds itself
-	}
-
-	root := doc.parse(src)
-	if root != nil && len(doc.problems) == 0 {
-		doc.walk(root, reflect.TypeFor[Settings](), "", 0)
-	}
-	if len(doc.problems) > 0 {
-		return s, fmt.Errorf("%s", strings.Join(doc.problems, "\n  "))
-	}
-
-	if root != nil {
-		text, err := yamlnode.Marshal(root)
-		if err == nil {
-			err = yaml.UnmarshalStrict(text, &s)
-		}
-		if err != nil {
+	if err := yaml.Unmarshal(src, &whole); err != nil { // such as an anchor that holds itself
+		if len(doc.problems) == 0 {
 			return s, fmt.Errorf("%s: %s", file, decodingError(err))
+		}
+		return s, doc.err()
+	}
+
+	if root := doc.parse(src); root != nil {
+		doc.walk(root, reflect.TypeFor[Settings](), "", 0)
+		if err := doc.decode(root, &s); err != nil {
+			return s, err
 		}
 	}
 
@@ -62,12 +55,32 @@ func Read(file string) (Settings, error) {
 		}
 	}
 
-	var wrong *settingError
-	if err := s.Check(); errors.As(err, &wrong) {
-		return s, fmt.Errorf("%s: %w", doc.place(wrong.at), err)
+	for _, wrong := range s.check() {
+		if !doc.hides(wrong.at) {
+			doc.add(doc.node(wrong.at), wrong.Error())
+		}
 	}
 
-	return s, nil
+	return s, doc.err()
+}
+
+// decode reads what the walk found no fault with.
+func (d *document) decode(root *yamlnode.Node, s *Settings) error {
+	faulty := len(d.problems) > 0
+	d.prune(root)
+	text, err := yamlnode.Marshal(root)
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, s)
+	}
+
+	switch {
+	case err == nil:
+		return nil
+	case faulty: // the rest of the file hangs on what is wrong, such as an anchor
+		return d.err()
+	}
+
+	return fmt.Errorf("%s: %s", d.file, decodingError(err))
 }
 
 func decodingError(err error) string {
@@ -82,7 +95,36 @@ func decodingError(err error) string {
 type document struct {
 	file     string
 	places   map[string]*yamlnode.Node // by path
-	problems []string
+	broken   map[*yamlnode.Node]bool   // keys and values with a problem
+	wrong    []string                  // their paths
+	problems []problem
+}
+
+// problem is something wrong with a settings file.
+type problem struct {
+	line, column int // 0: of the file as a whole
+	text         string
+}
+
+// err returns the problems in the order of their places; nil without one.
+func (d *document) err() error {
+	if len(d.problems) == 0 {
+		return nil
+	}
+
+	slices.SortStableFunc(d.problems, func(a, b problem) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column))
+	})
+	var lines []string
+	for _, p := range d.problems {
+		place := d.file
+		if p.line > 0 {
+			place = fmt.Sprintf("%s:%d:%d", d.file, p.line, p.column)
+		}
+		lines = append(lines, place+": "+p.text)
+	}
+
+	return errors.New(strings.Join(lines, "\n  "))
 }
 
 // check records YAML errors of the file, by the rules of definition files, except that anchors and tags are
@@ -92,12 +134,12 @@ func (d *document) check(src []byte) {
 		switch p.Code {
 		case "yaml-anchor", "yaml-tag":
 		default:
-			text := fmt.Sprintf("%s:%d:%d: %s", d.file, p.Line, p.Column, p.Message)
+			text := p.Message
 			if p.Hint != "" {
 				text += ": " + p.Hint
 			}
 
-			d.problems = append(d.problems, text)
+			d.problems = append(d.problems, problem{p.Line, p.Column, text})
 		}
 	}
 }
@@ -122,23 +164,78 @@ func quoteText(n *yamlnode.Node) {
 	}
 }
 
-// place returns the position of a setting in the file, or that of the nearest enclosing one.
-func (d *document) place(at string) string {
+// node returns the node of a setting, or that of the nearest enclosing one; nil for the file.
+func (d *document) node(at string) *yamlnode.Node {
 	for at != "" {
 		if n := d.places[at]; n != nil {
-			return d.at(n)
+			return n
 		}
 		at = at[:max(strings.LastIndexAny(at, ".["), 0)]
 	}
-	return d.file
+	return nil
 }
 
-func (d *document) at(n *yamlnode.Node) string {
-	return fmt.Sprintf("%s:%d:%d", d.file, n.Line, n.Column)
+func (d *document) add(n *yamlnode.Node, text string) {
+	p := problem{text: text}
+	if n != nil {
+		p.line, p.column = n.Line, n.Column
+	}
+	d.problems = append(d.problems, p)
 }
 
-func (d *document) bad(n *yamlnode.Node, format string, args ...any) {
-	d.problems = append(d.problems, d.at(n)+": "+fmt.Sprintf(format, args...))
+// bad records a problem of the setting at a path.
+func (d *document) bad(n *yamlnode.Node, at, format string, args ...any) {
+	d.add(n, fmt.Sprintf(format, args...))
+	d.broken[n] = true
+	d.wrong = append(d.wrong, at)
+}
+
+// hides reports whether a problem of the file's structure may be why a setting is wrong.
+func (d *document) hides(at string) bool {
+	for _, wrong := range d.wrong {
+		if entryOf(wrong) == entryOf(at) || at == "harness" && strings.HasPrefix(wrong, "harnesses") {
+			return true
+		}
+	}
+	return false
+}
+
+// entryOf returns the entry of the settings that a path leads into: factories[0], harnesses.claude, limits.
+func entryOf(at string) string {
+	parts := strings.SplitN(at, ".", 3)
+	if (parts[0] == "harnesses" || parts[0] == "prices") && len(parts) > 1 {
+		return parts[0] + "." + parts[1]
+	}
+	return parts[0]
+}
+
+// prune removes what is broken from the tree, and the repetitions of keys.
+func (d *document) prune(n *yamlnode.Node) {
+	var left []*yamlnode.Node
+	switch n.Kind {
+	case yamlnode.MappingNode:
+		seen := map[string]bool{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key, value := n.Content[i], n.Content[i+1]
+			if !d.broken[key] && !d.broken[value] && !seen[key.Value] {
+				left = append(left, key, value)
+			}
+			seen[key.Value] = true
+		}
+	case yamlnode.SequenceNode:
+		for _, item := range n.Content {
+			if !d.broken[item] {
+				left = append(left, item)
+			}
+		}
+	default:
+		return
+	}
+
+	n.Content = left
+	for _, c := range left {
+		d.prune(c)
+	}
 }
 
 // maxNesting bounds the depth of settings, also of those that refer to themselves.
@@ -153,7 +250,7 @@ func (d *document) walk(n *yamlnode.Node, t reflect.Type, at string, depth int) 
 	if n.Kind == yamlnode.AliasNode {
 		n = n.Alias
 	}
-	if at != "" {
+	if at != "" && d.places[at] == nil { // of a key that is there twice, the first counts
 		d.places[at] = n
 	}
 	if depth > maxNesting || n.Tag == "!!null" {
@@ -165,7 +262,7 @@ func (d *document) walk(n *yamlnode.Node, t reflect.Type, at string, depth int) 
 	case want == 0:
 		d.value(n, t, at)
 	case n.Kind != want:
-		d.bad(n, "%s: want %s", at, kindOf(t))
+		d.bad(n, at, "%s: want %s", at, kindOf(t))
 	case want == yamlnode.SequenceNode:
 		for i, item := range n.Content {
 			d.walk(item, t.Elem(), fmt.Sprintf("%s[%d]", at, i), depth+1)
@@ -194,16 +291,16 @@ func (d *document) entry(key, value *yamlnode.Node, t reflect.Type, place string
 	if field != nil {
 		d.walk(value, field, place, depth)
 	} else if near := schema.Nearest(key.Value, known); near != "" {
-		d.bad(key, "unknown key %s: did you mean %s?", place, near)
+		d.bad(key, place, "unknown key %s: did you mean %s?", place, near)
 	} else {
-		d.bad(key, "unknown key %s: there is %s", place, strings.Join(known, ", "))
+		d.bad(key, place, "unknown key %s: there is %s", place, strings.Join(known, ", "))
 	}
 }
 
 // value decodes one value, so that its error has a place.
 func (d *document) value(n *yamlnode.Node, t reflect.Type, at string) {
 	if t.Kind() == reflect.String && n.Kind == yamlnode.ScalarNode && n.Tag != "!!str" {
-		d.bad(n, "%s: want text: put it in quotes: %q", at, n.Value)
+		d.bad(n, at, "%s: want text: put it in quotes: %q", at, n.Value)
 		return
 	}
 
@@ -214,9 +311,9 @@ func (d *document) value(n *yamlnode.Node, t reflect.Type, at string) {
 
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		d.bad(n, "%s: want %s, not %s", at, kindOf(t), wrong.Value)
+		d.bad(n, at, "%s: want %s, not %s", at, kindOf(t), wrong.Value)
 	} else if err != nil {
-		d.bad(n, "%s: %s", at, decodingError(err))
+		d.bad(n, at, "%s: %s", at, decodingError(err))
 	}
 }
 

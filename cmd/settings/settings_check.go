@@ -1,0 +1,159 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"millwright/runs/worker/preset"
+	"millwright/state"
+	"millwright/trace"
+)
+
+var factoryNameForm = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$`)
+
+// settingError is an error of a setting.
+type settingError struct {
+	at  string // its place, as factories[0].name
+	err error
+}
+
+func (e *settingError) Error() string { return e.at + e.err.Error() }
+
+func (e *settingError) Unwrap() error { return e.err }
+
+// checks collects the errors of settings.
+type checks struct{ wrong []*settingError }
+
+// bad notes an error of the setting at a place. The text continues the place.
+func (c *checks) bad(at, format string, args ...any) {
+	c.wrong = append(c.wrong, &settingError{at, fmt.Errorf(format, args...)})
+}
+
+// Check returns all errors of the settings, without opening anything.
+func (s *Settings) Check() error {
+	var all []error
+	for _, wrong := range s.check() {
+		all = append(all, wrong)
+	}
+	return errors.Join(all...)
+}
+
+func (s *Settings) check() []*settingError {
+	c := &checks{}
+	c.factories(s)
+	c.harnesses(s)
+	c.addresses(s)
+	c.amounts(s)
+	return c.wrong
+}
+
+func (c *checks) factories(s *Settings) {
+	seen := map[string]bool{}
+	for i, f := range s.Factories {
+		at := fmt.Sprintf("factories[%d]", i)
+		if !factoryNameForm.MatchString(f.Name) {
+			c.bad(at+".name", " %q: want 1 to 64 letters, digits, '.', '_' or '-'", f.Name)
+		} else if seen[f.Name] {
+			c.bad(at+".name", ": %q is there twice", f.Name)
+		}
+
+		seen[f.Name] = true
+		kinds := 0
+		for _, given := range []bool{f.Source.Dir != "", f.Source.Git != nil, f.Source.Managed != nil} {
+			if given {
+				kinds++
+			}
+		}
+
+		if kinds != 1 {
+			c.bad(at+".source", ": want exactly one of dir, git and managed")
+		}
+
+		if g := f.Source.Git; g != nil {
+			if g.URL == "" {
+				c.bad(at+".source.git.url", " is missing")
+			}
+			if g.PushScheme != "" && !slices.Contains([]string{"github", "gitlab", "gitea"}, g.PushScheme) {
+				c.bad(at+".source.git.pushScheme", " %q: want github, gitlab or gitea", g.PushScheme)
+			}
+		}
+	}
+}
+
+func (c *checks) harnesses(s *Settings) {
+	harnesses := s.HarnessUpdate()
+	for _, name := range slices.Sorted(maps.Keys(s.Harnesses)) {
+		h, at := s.Harnesses[name], "harnesses."+name
+		switch {
+		case len(h.Command) == 0 && h.Container == nil && h.Preset == "":
+			c.bad(at, ": give command, or preset for a coding agent: %s", strings.Join(preset.Names(), ", "))
+		case h.User == "" && len(h.Users) == 0 && h.UIDRange == "" && h.Container == nil && !h.SameUser:
+			c.bad(at, ": agents work on text that outsiders wrote: give user, users or uidRange (other "+
+				"accounts to run as), container, or sameUser: true")
+		default:
+			if err := harnesses.Harnesses[name].Check(); err != nil {
+				c.bad(at, ": %w", err)
+			}
+		}
+	}
+
+	if name, err := harnesses.Overlap(); err != nil {
+		c.bad("harnesses."+name+".uidRange", " %w", err)
+	}
+
+	if s.Harness != "" && s.Harness != "echo" {
+		if _, ok := s.Harnesses[s.Harness]; !ok {
+			c.bad("harness", " %q is not one of harnesses", s.Harness)
+		}
+	}
+}
+
+func (c *checks) addresses(s *Settings) {
+	if _, err := s.Proxies(); err != nil {
+		c.bad("trustedProxies", ": %w", err)
+	}
+
+	if s.PublicURL != "" {
+		u, err := url.Parse(s.PublicURL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+			strings.Trim(u.Path, "/") != "" {
+			c.bad("publicUrl", " %q: want an origin like https://hooks.example.com", s.PublicURL)
+		}
+	}
+
+	if s.OTLPEndpoint != "" {
+		if _, err := trace.CheckEndpoint(s.OTLPEndpoint); err != nil {
+			c.bad("otlpEndpoint", ": %w", err)
+		}
+	}
+
+	if strings.Contains(s.State, "://") {
+		if _, ok := state.SQLitePath(s.State); ok {
+			c.bad("state", ": want a path, sqlite:PATH or postgres://…")
+		}
+	}
+
+	if (s.TLS.Cert == "") != (s.TLS.Key == "") {
+		c.bad("tls", ": give both cert and key")
+	}
+}
+
+func (c *checks) amounts(s *Settings) {
+	for _, model := range slices.Sorted(maps.Keys(s.Prices)) {
+		if p := s.Prices[model]; min(p.Input, p.CachedInput, p.Output) < 0 {
+			c.bad("prices."+model, ": want US dollars for a million tokens, 0 or more")
+		}
+	}
+
+	if s.Limits.RunsPerFactory < 0 {
+		c.bad("limits", ".runsPerFactory: want a number of runs, or 0 for no limit")
+	}
+	if days := s.Retention.Runs.Days; days < 0 {
+		c.bad("retention.runs.days", " %d: want 0 or more", days)
+	}
+}
