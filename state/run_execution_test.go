@@ -175,10 +175,17 @@ func TestReapRuns(t *testing.T) {
 		}
 		var claims []state.Claim
 		for attempt := 1; attempt <= state.MaxAttempts; attempt++ {
-			if r := run(t, s, id); r.Attempt != attempt || r.State != state.RunQueued {
+			r := run(t, s, id)
+			if r.Attempt != attempt || r.State != state.RunQueued {
 				t.Fatalf("attempt %d: %+v", attempt, r)
 			}
+			if told := strings.Contains(r.StatusMessage, "was lost"); told != (attempt > 1) {
+				t.Errorf("attempt %d: %q", attempt, r.StatusMessage)
+			}
 			claims = append(claims, start(t, s, id))
+			if r := run(t, s, id); r.StatusMessage != "" {
+				t.Errorf("begun again: %q", r.StatusMessage)
+			}
 			if got, _ := s.ReapRuns(ctx, time.Now(), 10); len(got) != 0 {
 				t.Fatalf("a live lease was reaped: %v", got)
 			}

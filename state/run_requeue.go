@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -300,15 +301,19 @@ func (s *Store) reapRun(ctx context.Context, where lost, id string) (r Run, err 
 	return ended, nil
 }
 
-// lose moves a locked run on whose worker is gone.
+// lose moves a locked run on whose worker is gone. A run that returns to the queue says why.
 func (r *Run) lose(ctx context.Context, tx *db.Tx) error {
+	worker := cmp.Or(r.WorkerName, r.Worker)
 	switch {
 	case r.CancelRequested != nil:
 		return r.end(ctx, tx, Result{State: RunCancelled})
 	case r.State == RunClaimed: // it never began: the worker may not even have heard of it
+		r.StatusMessage = fmt.Sprintf("the worker %s did not begin the run; it waits for another worker", worker)
 		return r.again(ctx, tx)
 	case r.Attempt < MaxAttempts:
 		r.Attempt++
+		r.StatusMessage = fmt.Sprintf("the worker %s was lost; the run waits for a worker, for attempt %d of %d",
+			worker, r.Attempt, MaxAttempts)
 		return r.again(ctx, tx)
 	}
 
