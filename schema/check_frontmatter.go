@@ -5,7 +5,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/adrg/frontmatter"
 )
@@ -24,35 +28,13 @@ func (d *document) splitFrontMatter() bool {
 	}
 	first, next := lineAt(text, 0)
 	if !isFence(first) {
-		message, hint := "the file does not begin with front matter", "begin it with a line ---, the keys, and another line ---"
-		switch trimmed := bytes.TrimSpace(first); {
-		case len(bytes.TrimSpace(text)) == 0:
-			message = "the file is empty"
-		case len(trimmed) == 0:
-			message, hint = "the file begins with a blank line before the front matter", "put --- on the first line"
-		case bytes.Equal(trimmed, []byte("---")) && bytes.HasPrefix(first, []byte("---")):
-			message, hint = "the line --- that opens the front matter ends with characters that look like blanks", "delete what follows ---"
-		case bytes.Equal(trimmed, []byte("---")) && first[0] >= 0x80:
-			message, hint = "the line --- that opens the front matter begins with a character that looks like a blank", "delete what precedes ---"
-		case bytes.HasPrefix(trimmed, []byte("---\r")):
-			message, hint = "the lines of the file end with carriage returns", "save it with LF line ends"
-			first = first[:3]
-		case bytes.Equal(trimmed, []byte("---")):
-			message, hint = "the line --- that opens the front matter is indented", "put it at the start of the line"
-		case bytes.HasPrefix(trimmed, []byte("+++")), bytes.HasPrefix(trimmed, []byte("---toml")):
-			message, hint = "TOML front matter is not supported", "write YAML between two lines ---"
-		case bytes.HasPrefix(trimmed, []byte("{")),
-			bytes.HasPrefix(trimmed, []byte(";;;")),
-			bytes.HasPrefix(trimmed, []byte("---json")):
-			message, hint = "JSON front matter is not supported", "write YAML between two lines ---"
-		case bytes.HasPrefix(trimmed, []byte("--")) && len(bytes.Trim(trimmed, "-")) == 0,
-			bytes.HasPrefix(trimmed, []byte("---")), bytes.HasPrefix(trimmed, []byte("\u2014")), bytes.HasPrefix(trimmed, []byte("\u2013")):
-			message, hint = "the front matter opens with "+quoted(
-				string(trimmed),
-			), "the first line must be exactly ---"
+		end := len(bytes.TrimRight(first, " \t\r"))
+		if bytes.HasPrefix(first, []byte("---\r")) {
+			end = 3
 		}
 
-		return fail(0, len(bytes.TrimRight(first, " \t\r")), message, hint)
+		message, hint := noFence(text, first)
+		return fail(0, end, message, hint)
 	}
 
 	close, after := -1, 0
@@ -107,6 +89,93 @@ func (d *document) splitFrontMatter() bool {
 	d.close = skipped + close
 	d.body = trimBlankLines(body)
 	return true
+}
+
+// noFence says why the first line of a text does not open front matter, and what to do.
+func noFence(text, first []byte) (message, hint string) {
+	const fence = "the line --- that opens the front matter "
+	trimmed := bytes.TrimSpace(first)
+	begins := func(prefixes ...string) bool {
+		return slices.ContainsFunc(prefixes, func(p string) bool { return bytes.HasPrefix(trimmed, []byte(p)) })
+	}
+
+	hint = "begin it with a line ---, the keys, and another line ---"
+	switch {
+	case len(bytes.TrimSpace(text)) == 0:
+		return "the file is empty", hint
+	case len(trimmed) == 0:
+		return "the file begins with a blank line before the front matter", "put --- on the first line"
+	case string(trimmed) == "---" && bytes.HasPrefix(first, []byte("---")):
+		return fence + "ends with characters that look like blanks", "delete what follows ---"
+	case string(trimmed) == "---" && first[0] >= 0x80:
+		return fence + "begins with a character that looks like a blank", "delete what precedes ---"
+	case begins("---\r"):
+		return "the lines of the file end with carriage returns", "save it with LF line ends"
+	case string(trimmed) == "---":
+		return fence + "is indented", "put it at the start of the line"
+	case begins("+++", "---toml"):
+		return "TOML front matter is not supported", "write YAML between two lines ---"
+	case begins("{", ";;;", "---json"):
+		return "JSON front matter is not supported", "write YAML between two lines ---"
+	case begins("--") && len(bytes.Trim(trimmed, "-")) == 0, begins("---", "\u2014", "\u2013"):
+		return "the front matter opens with " + quoted(string(trimmed)), "the first line must be exactly ---"
+	}
+
+	return "the file does not begin with front matter", hint
+}
+
+// prompt finds the first line of the front matter that is a sentence of the prompt. Then the line that
+// closes the front matter is missing, and a line --- of the prompt was taken for it.
+func (d *document) prompt() (start, end int, ok bool) {
+	if d.base == 0 {
+		return 0, 0, false
+	}
+
+	for at := 0; at < len(d.text); {
+		line, next := lineAt(d.text, at)
+		if isSentence(string(line)) {
+			_, _, err := decode(d.text[:at])
+			return at, at + len(bytes.TrimRight(line, " \t\r")), err == nil
+		}
+		at = next
+	}
+
+	return 0, 0, false
+}
+
+// sentenceKey is prompt for a front matter that YAML reads all the same: a sentence with a colon looks like
+// a key.
+func (d *document) sentenceKey() (start, end int, ok bool) {
+	if d.root == nil || d.base == 0 {
+		return 0, 0, false
+	}
+
+	for i := 0; i < len(d.root.Content); i += 2 {
+		if key := d.root.Content[i]; key.Style == 0 && key.Column == 1 && isSentence(key.Value) {
+			return d.prompt()
+		}
+	}
+
+	return 0, 0, false
+}
+
+// isSentence reports whether a line of YAML reads as prose. No key has three words or ends like a sentence.
+func isSentence(line string) bool {
+	first, _ := utf8.DecodeRuneInString(line)
+	words, _, colon := strings.Cut(strings.TrimRight(line, " \t\r"), ":")
+	ends := !colon && strings.HasSuffix(words, ".")
+	return unicode.IsLetter(first) && (ends || len(strings.Fields(words)) > 2)
+}
+
+// openPrompt reports the line at which the prompt begins although the front matter is not closed.
+func (d *document) openPrompt(start, end int) {
+	fence, _ := d.position(d.close)
+	d.report(
+		d.spanAt(d.at+start, d.at+end),
+		ruleFrontMatter,
+		fmt.Sprintf("the front matter is not closed before this line; the next --- is on line %d", fence),
+		"put a line --- between the last key and the prompt",
+	)
 }
 
 // readers saves the library a buffer for each file: it takes a buffered reader

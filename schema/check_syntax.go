@@ -85,6 +85,11 @@ func (p *parseFailure) report() {
 		return
 	}
 
+	if start, end, ok := p.d.prompt(); ok {
+		p.d.openPrompt(start, end)
+		return
+	}
+
 	if start, ok := p.tooDeep(); ok {
 		p.at(start, start+1, ruleInvalidYAML, fmt.Sprintf("values nest more than %d levels deep", maxYAMLDepth), "")
 		return

@@ -114,7 +114,7 @@ func (r *Result) finish(known *Known) {
 	state, notChecked := r.tree.checkState(known)
 	r.NotChecked = notChecked
 	r.Problems = append(append(make([]Problem, 0, len(r.base)+len(state)), r.base...), state...)
-	sortProblems(r.Problems)
+	SortProblems(r.Problems)
 	r.Factory = nil
 	if r.Valid() {
 		r.Factory = r.tree
@@ -340,6 +340,12 @@ func (d *document) resource(e entry) any {
 	}
 
 	d.parse()
+	if start, end, ok := d.sentenceKey(); ok {
+		d.problems = nil // what else is wrong with the prompt as YAML
+		d.openPrompt(start, end)
+		return nil
+	}
+
 	d.checkBody(e.kind)
 	if d.data == nil {
 		return nil
@@ -373,7 +379,7 @@ func CheckYAML(path string, src []byte) []Problem {
 		d.diagnose(diagnosisBudget)
 	}
 	d.settle()
-	sortProblems(d.problems)
+	SortProblems(d.problems)
 	return d.problems
 }
 
