@@ -39,7 +39,7 @@ type Config struct {
 	// source. A source that has moved on from allow.Revision is state.ErrConflict.
 	Sync func(ctx context.Context, factoryUID string, allow SyncRequest) (state.Attempt, error)
 	// PlanHead plans the current head of a factory's source.
-	PlanHead func(ctx context.Context, factoryUID string) (plan.Plan, error)
+	PlanHead func(ctx context.Context, factoryUID string, allow plan.Allowed) (plan.Plan, error)
 	// Allowed returns the destructive changes that the settings of a factory's source allow; nil means
 	// none.
 	Allowed func(factoryUID string) (prune, rename bool)

@@ -18,8 +18,8 @@ import (
 type PlanRequest struct {
 	Files *[]DefinitionFile `json:"files,omitempty" maxItems:"2000" doc:"The whole tree; absent: the head of the factory's source, which needs the role runner"`
 
-	AllowPrune  bool `json:"allow_prune,omitempty" doc:"With files: as if the apply were allowed to delete all webhooks, or more than half of them"`
-	AllowRename bool `json:"allow_rename,omitempty" doc:"With files: as if the apply were allowed to replace a webhook by one of the same content under another name"`
+	AllowPrune  bool `json:"allow_prune,omitempty" doc:"As if the apply were allowed to delete all webhooks, or more than half of them"`
+	AllowRename bool `json:"allow_rename,omitempty" doc:"As if the apply were allowed to replace a webhook by one of the same content under another name"`
 }
 
 // ValidateFilesRequest validates a tree.
@@ -93,11 +93,12 @@ func (s *service) plan(ctx context.Context, in *struct {
 		return plan.Plan{}, err
 	}
 	if in.Body == nil || in.Body.Files == nil {
-		if in.Body != nil && (in.Body.AllowPrune || in.Body.AllowRename) {
-			return plan.Plan{}, api.InvalidField("files", "allow_prune and allow_rename are for a tree of files")
+		var allow plan.Allowed
+		if in.Body != nil {
+			allow = plan.Allowed{Prune: in.Body.AllowPrune, Rename: in.Body.AllowRename}
 		}
 
-		return s.planHead(ctx, f)
+		return s.planHead(ctx, f, allow)
 	}
 
 	leave, ok := s.api.Bounds().Plans.Enter(ctx, api.KeyOf(ctx).UID)
@@ -145,7 +146,7 @@ func masked(p plan.Plan) plan.Plan {
 	return p
 }
 
-func (s *service) planHead(ctx context.Context, f state.Factory) (plan.Plan, error) {
+func (s *service) planHead(ctx context.Context, f state.Factory, allow plan.Allowed) (plan.Plan, error) {
 	if key := api.KeyOf(ctx); !key.Role.Allows(state.RoleRunner) {
 		return plan.Plan{}, api.Problem(
 			"not_authorized",
@@ -162,7 +163,7 @@ func (s *service) planHead(ctx context.Context, f state.Factory) (plan.Plan, err
 		return plan.Plan{}, api.Problem("operation_not_supported", "this server reads no sources")
 	}
 
-	p, err := s.PlanHead(ctx, f.UID)
+	p, err := s.PlanHead(ctx, f.UID, allow)
 	var known *api.Error
 	if err == nil || errors.As(api.FromState(err), &known) {
 		return masked(p), err

@@ -30,8 +30,8 @@ func TestPlan(t *testing.T) {
 		HarnessTypes:  []string{"echo"},
 		SourceSecrets: func() (used, reserved map[string]string) { return nil, map[string]string{"GIT": "the source's"} },
 		Allowed:       func(string) (bool, bool) { return false, true },
-		PlanHead: func(_ context.Context, uid string) (plan.Plan, error) {
-			return plan.Plan{HeadRevision: "head", Changes: []plan.Change{}, Secrets: []plan.Secret{}, Problems: []schema.Problem{}}, headErr
+		PlanHead: func(_ context.Context, uid string, allow plan.Allowed) (plan.Plan, error) {
+			return plan.Plan{HeadRevision: "head", WouldApply: allow.Prune && !allow.Rename, Changes: []plan.Change{}, Secrets: []plan.Secret{}, Problems: []schema.Problem{}}, headErr
 		},
 	}, func(w *world) {
 		headErr = nil
@@ -126,9 +126,6 @@ func TestPlanOfWhatIsAllowed(t *testing.T) {
 			if r.at("would_apply") != c.apply {
 				t.Errorf("%q: %s", c.allow, r.body)
 			}
-		}
-		for _, body := range []string{`{"allow_prune": true}`, `{"allow_rename": true}`} {
-			w.call(state.RoleRunner, "POST", path, body).problem(400, "invalid_request")
 		}
 	})
 }

@@ -90,8 +90,10 @@ func newWorld(t *testing.T, s *state.Store, publicURL string) *world {
 	runs.Register(a, runs.Config{Store: s, PublicURL: publicURL, Log: log})
 	admin.Register(a, admin.Config{
 		Store: s, PublicURL: publicURL, Log: log,
-		Sync:     w.sync,
-		PlanHead: func(ctx context.Context, uid string) (plan.Plan, error) { return w.planned(ctx, uid, repoFiles) },
+		Sync: w.sync,
+		PlanHead: func(ctx context.Context, uid string, _ plan.Allowed) (plan.Plan, error) {
+			return w.planned(ctx, uid, repoFiles)
+		},
 		Replay: func(ctx context.Context, factory, webhook, delivery string, _ state.Key) (string, error) {
 			r, err := w.ingress.Replay(ctx, factory, webhook, delivery)
 			return r.DeliveryUID, err

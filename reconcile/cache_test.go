@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"millwright/reconcile"
+	"millwright/reconcile/plan"
 	"millwright/state"
 	"millwright/state/statetest"
 )
@@ -51,10 +52,10 @@ func TestCachesChangeNoPlan(t *testing.T) {
 			must(t, os.Rename(r.bare+".away", r.bare))
 		}
 		fresh := newBench(t, s, gitSource(t, reconcile.GitConfig{URL: r.fileURL()}), allow)
-		want, err := fresh.Plan(t.Context())
+		want, err := fresh.Plan(t.Context(), plan.Allowed{})
 		must(t, err)
 		for range 2 { // the second time, nothing is new
-			got, err := b.Plan(t.Context())
+			got, err := b.Plan(t.Context(), plan.Allowed{})
 			must(t, err)
 			if g, w := planText(t, got), planText(t, want); g != w {
 				t.Fatalf("round %d, %v:\n%s\nis not\n%s", round, slices.Sorted(maps.Keys(now)), g, w)

@@ -86,7 +86,7 @@ func TestManaged(t *testing.T) {
 		if b.check(r, state.OutcomeApplied, true); r.Counts.Secrets != 1 || r.Revision.ID != "r1" {
 			t.Errorf("sync: %+v", r)
 		}
-		p, err := again.Plan(t.Context())
+		p, err := again.Plan(t.Context(), plan.Allowed{})
 		must(t, err)
 		if !p.WouldApply || p.HeadRevision != "r1" || p.BaseRevision != "r1" {
 			t.Errorf("plan: %+v", p)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"millwright/reconcile"
+	"millwright/reconcile/plan"
 	"millwright/schema"
 	"millwright/state"
 	"millwright/state/statetest"
@@ -262,7 +263,7 @@ func TestSyncPicksUpSecrets(t *testing.T) {
 		b.once(state.OutcomeApplied, true)
 		secret(t, s, "A", "another")
 		b.once(state.OutcomeUnchanged, false)
-		p, err := b.Plan(t.Context())
+		p, err := b.Plan(t.Context(), plan.Allowed{})
 		must(t, err)
 		if len(p.Secrets) != 1 || p.Secrets[0].Name != "A" {
 			t.Errorf("planned secrets %+v", p.Secrets)

@@ -50,8 +50,9 @@ func (l *Loop) Sync(ctx context.Context, opts SyncOptions) (Result, error) {
 	return result, result.Err
 }
 
-// Plan returns the changes that an apply of the source's current revision would make. It changes nothing.
-func (l *Loop) Plan(ctx context.Context) (plan.Plan, error) {
+// Plan returns the changes that an apply of the source's current revision, with what is allowed, would make. It
+// changes nothing.
+func (l *Loop) Plan(ctx context.Context, allow plan.Allowed) (plan.Plan, error) {
 	select {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
@@ -74,7 +75,7 @@ func (l *Loop) Plan(ctx context.Context) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 
-	p, _ := plan.Compare(cur, loaded, l.options(snap, Request{}, time.Now()))
+	p, _ := plan.Compare(cur, loaded, l.options(snap, Request{AllowPrune: allow.Prune, AllowRename: allow.Rename}, time.Now()))
 	return p, p.Err
 }
 

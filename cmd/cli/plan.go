@@ -57,20 +57,22 @@ var planFormats = []string{"text", "json", "markdown"}
 // runPlan asks for a plan and prints it. The first error holds the exit status that the plan itself has;
 // the second is why there is none.
 func runPlan(cmd *cobra.Command, s Streams, c *Client, args []string, allow allowances) (status, err error) {
-	if len(args) == 0 && allow != (allowances{}) {
-		return nil, Usagef("--allow-prune and --allow-rename need DIR")
-	}
-
 	all, err := targets(cmd, planFormats)
 	if err != nil {
 		return nil, err
 	}
 
 	view := planView{allow: allow, source: func(schema.Problem) []byte { return nil }}
-	if len(args) == 0 {
-		view.judgement, err = c.plan(cmd.Context(), nil)
-	} else {
+	switch {
+	case len(args) > 0:
 		err = view.ask(cmd, c, args[0])
+	case allow != (allowances{}):
+		view.judgement, err = c.plan(cmd.Context(), map[string]any{
+			"allow_prune":  allow.prune,
+			"allow_rename": allow.rename,
+		})
+	default:
+		view.judgement, err = c.plan(cmd.Context(), nil)
 	}
 
 	if err != nil {

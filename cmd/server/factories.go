@@ -315,12 +315,12 @@ func (c *controllers) sync(ctx context.Context, uid string, allow admin.SyncRequ
 }
 
 // planHead plans a factory's source as it is now.
-func (c *controllers) planHead(ctx context.Context, uid string) (plan.Plan, error) {
+func (c *controllers) planHead(ctx context.Context, uid string, allow plan.Allowed) (plan.Plan, error) {
 	n, err := c.loop(uid)
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	return n.loop.Plan(ctx)
+	return n.loop.Plan(ctx, allow)
 }
 
 // allowed returns the destructive changes that the settings of a factory allow.

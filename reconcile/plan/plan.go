@@ -4,13 +4,11 @@ package plan
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"millwright/schema"
@@ -80,6 +78,9 @@ type Secret struct {
 	Version  int64    `json:"version"`
 	Webhooks []string `json:"webhooks"` // their names
 }
+
+// Allowed are the destructive changes that a plan takes for allowed.
+type Allowed struct{ Prune, Rename bool }
 
 // Options allow destructive changes, and supply facts. The zero value allows none.
 type Options struct {
@@ -153,7 +154,7 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 	p.compareWebhooks(cur, loaded.Factory.Webhooks, opts, app)
 	p.compareResources(cur, loaded.Factory, app)
 	p.guard(cur, loaded.Factory, opts)
-	sortProblems(p.Problems)
+	schema.SortProblems(p.Problems)
 	for _, c := range p.Changes {
 		count(&app.Counts, c.Action)
 	}
@@ -267,15 +268,4 @@ func count(c *state.Counts, action string) {
 	case ActionUnchanged:
 		c.Unchanged++
 	}
-}
-
-func sortProblems(problems []schema.Problem) {
-	slices.SortStableFunc(problems, func(a, b schema.Problem) int {
-		return cmp.Or(
-			strings.Compare(a.Path, b.Path),
-			cmp.Compare(a.Line, b.Line),
-			cmp.Compare(a.Column, b.Column),
-			strings.Compare(a.Code, b.Code),
-		)
-	})
 }
