@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -86,6 +88,105 @@ func TestQuestionsNameCode(t *testing.T) {
 		if name != "" && !declares(code, name) {
 			t.Errorf("AGENTS.md names %s in %s, which does not declare it", name, file)
 		}
+	}
+}
+
+// TestPromisesNameTests checks that the tests that README.md names for its promises exist.
+func TestPromisesNameTests(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Promises\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+
+	row := regexp.MustCompile("(?m)^\\| \\*\\*.*`(?:\\w+=\\w+ )*go test \\./(\\S+) -run '?([^' `]+)'?.*` \\|$")
+	promises := row.FindAllStringSubmatch(section, -1)
+	if rows := strings.Count(section, "\n| **"); len(promises) != rows || rows < 5 {
+		t.Errorf("%d of %d promises name a test", len(promises), rows)
+	}
+
+	for _, promise := range promises {
+		dir, pattern := promise[1], strings.ReplaceAll(promise[2], `\|`, "|")
+		test, script, _ := strings.Cut(pattern, "/")
+		if !matches(t, dir+"/*_test.go", `(?m)^func (Test\w+)\(`, test) {
+			t.Errorf("README.md names %s: %s has no such test", pattern, dir)
+		}
+
+		for _, name := range strings.Split(strings.Trim(script, "()"), "|") {
+			if name != "" && !matches(t, "testdata/scripts/*.txtar", "", name) {
+				t.Errorf("README.md names %s: there is no script %s", pattern, name)
+			}
+		}
+	}
+}
+
+// matches reports whether a name in the files of a glob matches a pattern: a group of text, or the file's own.
+func matches(t *testing.T, glob, text, pattern string) bool {
+	t.Helper()
+	files, err := filepath.Glob(glob)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	wanted := regexp.MustCompile(pattern)
+	for _, file := range files {
+		names := []string{strings.TrimSuffix(filepath.Base(file), ".txtar")}
+		if text != "" {
+			code, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = names[:0]
+			for _, m := range regexp.MustCompile(text).FindAllStringSubmatch(string(code), -1) {
+				names = append(names, m[1])
+			}
+		}
+		if slices.ContainsFunc(names, wanted.MatchString) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// TestSectionsExist follows each mention of a document's section in the code, such as that of the contract's
+// section 4, States.
+func TestSectionsExist(t *testing.T) {
+	listed, err := exec.Command("git", "ls-files", "*.go").Output()
+	if err != nil {
+		t.Skipf("this is no git checkout: %v", err)
+	}
+
+	mention := regexp.MustCompile(`(docs/[a-z/-]+\.md),(?:\s|//)+sections? (\d+)(?: (?:to|and) (\d+))?(?:, ([A-Z]\w+))?`)
+	checked := 0
+	for _, file := range strings.Fields(string(listed)) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // removed, and not yet committed
+		}
+
+		for _, m := range mention.FindAllStringSubmatch(string(text), -1) {
+			checked++
+			document, err := os.ReadFile(m[1])
+			if err != nil {
+				t.Errorf("%s: %v", file, err)
+				continue
+			}
+
+			for _, number := range m[2:4] {
+				if number != "" && !strings.Contains(string(document), "\n## "+number+". ") {
+					t.Errorf("%s names section %s of %s, which does not exist", file, number, m[1])
+				}
+			}
+			if m[4] != "" && !strings.Contains(string(document), "\n### "+m[4]+"\n") {
+				t.Errorf("%s names %s of %s, which does not exist", file, m[4], m[1])
+			}
+		}
+	}
+
+	if checked < 30 {
+		t.Errorf("only %d mentions were found", checked)
 	}
 }
 
