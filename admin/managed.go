@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -21,8 +22,12 @@ type CreateWebhookRequest struct {
 	SecretName       string `json:"secret_name,omitempty" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" patternDescription:"up to 128 letters, digits and _, the first no digit" doc:"Name of a new or existing secret; absent: a name derived from the webhook's"`
 	Secret           string `json:"secret,omitempty" maxLength:"65536" doc:"For auth_mode signature: the provider's signing secret. Absent: set later, or generated for standard_webhooks and svix"`
 	DeliveryIDHeader string `json:"delivery_id_header,omitempty" maxLength:"256" doc:"Header with the sender's own event ID"`
-	Enabled          *bool  `json:"enabled,omitempty" doc:"Whether the webhook accepts deliveries; true when absent"`
-	Handshake        bool   `json:"handshake,omitempty" doc:"Whether the webhook answers the provider's set-up probes"`
+	DuplicateWindow  string `json:"duplicate_window,omitempty" pattern:"^[0-9]{1,4}[mhd]$" patternDescription:"minutes, hours or days, such as 10m" doc:"How long the hash of a body counts as an identity, 1m to 30d; absent for ever" example:"10m"`
+
+	DeliveriesPerMinute int `json:"deliveries_per_minute,omitempty" minimum:"1" maximum:"1000000" doc:"The delivery budget of each sender; absent as the server has it"`
+
+	Enabled   *bool `json:"enabled,omitempty" doc:"Whether the webhook accepts deliveries; true when absent"`
+	Handshake bool  `json:"handshake,omitempty" doc:"Whether the webhook answers the provider's set-up probes"`
 }
 
 // UpdateWebhookRequest changes a webhook of a managed factory. Absent members stay unchanged.
@@ -32,8 +37,12 @@ type UpdateWebhookRequest struct {
 	SignatureScheme  *string `json:"signature_scheme,omitempty" doc:"The provider's signing scheme; empty for none"`
 	SecretName       *string `json:"secret_name,omitempty" pattern:"^[A-Za-z_][A-Za-z0-9_]{0,127}$" patternDescription:"up to 128 letters, digits and _, the first no digit" doc:"The team secret that holds the credential"`
 	DeliveryIDHeader *string `json:"delivery_id_header,omitempty" maxLength:"256" doc:"Header with the sender's own event ID; empty for none"`
-	Enabled          *bool   `json:"enabled,omitempty" doc:"Whether the webhook accepts deliveries"`
-	Handshake        *bool   `json:"handshake,omitempty" doc:"Whether the webhook answers the provider's set-up probes"`
+	DuplicateWindow  *string `json:"duplicate_window,omitempty" pattern:"^([0-9]{1,4}[mhd])?$" patternDescription:"minutes, hours or days, such as 10m, or empty" doc:"How long the hash of a body counts as an identity, 1m to 30d; empty for ever"`
+
+	DeliveriesPerMinute *int `json:"deliveries_per_minute,omitempty" minimum:"0" maximum:"1000000" doc:"The delivery budget of each sender; 0 as the server has it"`
+
+	Enabled   *bool `json:"enabled,omitempty" doc:"Whether the webhook accepts deliveries"`
+	Handshake *bool `json:"handshake,omitempty" doc:"Whether the webhook answers the provider's set-up probes"`
 }
 
 // WebhookWithSecret is a webhook with its new secret. Its URL contains a URL token.
@@ -109,6 +118,7 @@ func (s *service) createWebhook(ctx context.Context, in *struct {
 			AuthMode:        schema.AuthMode(in.Body.AuthMode),
 			SignatureScheme: in.Body.SignatureScheme,
 			SecretName:      in.Body.SecretName, DeliveryIDHeader: in.Body.DeliveryIDHeader,
+			DuplicateWindow: in.Body.DuplicateWindow, DeliveriesPerMinute: in.Body.DeliveriesPerMinute,
 			Enabled: in.Body.Enabled == nil || *in.Body.Enabled, Handshake: in.Body.Handshake,
 		}
 		var err error
@@ -156,9 +166,15 @@ func inWebhook(file string) func(schema.Problem) string {
 		"secret-missing":      "secret_name",
 		"secret-not-url-safe": "secret_name",
 		"delivery-id-header":  "delivery_id_header",
-		"webhook-limit":       "name", "duplicate-name": "name", "invalid-name": "name",
+		"deliveries-limit":    "deliveries_per_minute",
+		"webhook-limit":       "name",
+		"duplicate-name":      "name",
+		"invalid-name":        "name",
 	}
 	return func(p schema.Problem) string {
+		if p.Path == file && strings.HasPrefix(p.Message, "duplicateWindow ") {
+			return "duplicate_window"
+		}
 		if member := members[p.Code]; p.Path == file || member == "name" {
 			return member
 		}
@@ -240,9 +256,7 @@ func (u *UpdateWebhookRequest) subject(name string) string {
 		return "rename webhook " + name + " to " + *u.Name
 	}
 
-	onlyEnabled := u.Enabled != nil && u.AuthMode == nil && u.SignatureScheme == nil && u.SecretName == nil &&
-		u.DeliveryIDHeader == nil &&
-		u.Handshake == nil
+	onlyEnabled := u.Enabled != nil && *u == (UpdateWebhookRequest{Name: u.Name, Enabled: u.Enabled})
 	switch {
 	case onlyEnabled && *u.Enabled:
 		return "enable webhook " + name
@@ -270,6 +284,12 @@ func (u *UpdateWebhookRequest) change(w *schema.Webhook) {
 	}
 	if u.DeliveryIDHeader != nil {
 		w.DeliveryIDHeader = *u.DeliveryIDHeader
+	}
+	if u.DuplicateWindow != nil {
+		w.DuplicateWindow = *u.DuplicateWindow
+	}
+	if u.DeliveriesPerMinute != nil {
+		w.DeliveriesPerMinute = *u.DeliveriesPerMinute
 	}
 	if u.Enabled != nil {
 		w.Enabled = *u.Enabled

@@ -29,7 +29,7 @@ type Webhook struct {
 	UpdatedAt           time.Time      `json:"updated_at" doc:"Time of the last change"`
 	DeletedAt           *time.Time     `json:"deleted_at" doc:"Time of deletion; null for a live webhook"`
 	File                string         `json:"file" doc:"The definition file, relative to the root of the definition" example:"webhooks/alerts.yaml"`
-	Line                int            `json:"line" doc:"Line of the automation's first key in the file, from 1"`
+	Line                int            `json:"line" doc:"Line of the webhook's first key in the file, from 1"`
 	DuplicateWindow     string         `json:"duplicate_window,omitempty" doc:"How long the hash of a body counts as an identity; absent for ever" example:"10m"`
 	DeliveriesPerMinute int            `json:"deliveries_per_minute,omitempty" doc:"The delivery budget of each sender; absent as the server has it"`
 	RefusedByBudget     int64          `json:"refused_by_budget" doc:"How many requests of the last 24 hours got 429: they are not in the log"`

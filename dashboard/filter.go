@@ -158,7 +158,7 @@ func (q *request) testFilter() error {
 
 	switch body := strings.TrimSpace(v.Form.Values["payload"]); {
 	case body != "":
-		if wrong := notJSON(body); wrong != "" {
+		if wrong := schema.NotJSON([]byte(body)); wrong != "" {
 			v.Form.Errors["payload"] = wrong
 			return q.showFilterForm(http.StatusUnprocessableEntity, v)
 		}
@@ -203,18 +203,10 @@ func filterOf(text string) (filter json.RawMessage, wrong string) {
 		return filter, ""
 	}
 
-	if wrong := notJSON(text); wrong != "" && strings.HasPrefix(strings.TrimSpace(text), "{") {
+	if wrong := schema.NotJSON([]byte(text)); wrong != "" && strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return nil, wrong
 	}
 	return nil, fmt.Sprintf("cannot be read: line %d: %s", problems[0].Line, problems[0].Message)
-}
-
-// notJSON says what keeps a text of a form from being JSON, nothing if it is.
-func notJSON(text string) string {
-	if err := schema.ValidJSON([]byte(text)); err != nil {
-		return strings.TrimPrefix(err.Error(), "the body ")
-	}
-	return ""
 }
 
 // try tests a filter with stored deliveries.

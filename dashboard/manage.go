@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"millwright/admin"
@@ -72,12 +73,23 @@ func (q *request) createWebhook() error {
 		return err
 	}
 
-	typed := q.formOf("name", "auth_mode", "signature_scheme", "secret_name", "delivery_id_header", "handshake")
+	typed := q.formOf("name", "auth_mode", "signature_scheme", "secret_name", "delivery_id_header",
+		"duplicate_window", "deliveries_per_minute", "handshake")
+	given := func(name string) string { return strings.TrimSpace(typed.Values[name]) }
 	in := admin.CreateWebhookRequest{
-		Name: strings.TrimSpace(
-			typed.Values["name"],
-		), AuthMode: typed.Values["auth_mode"], SecretName: strings.TrimSpace(typed.Values["secret_name"]),
-		DeliveryIDHeader: strings.TrimSpace(typed.Values["delivery_id_header"]),
+		Name:             given("name"),
+		AuthMode:         typed.Values["auth_mode"],
+		SecretName:       given("secret_name"),
+		DeliveryIDHeader: given("delivery_id_header"),
+		DuplicateWindow:  given("duplicate_window"),
+	}
+
+	if text := given("deliveries_per_minute"); text != "" {
+		in.DeliveriesPerMinute, err = strconv.Atoi(text)
+		if err != nil || in.DeliveriesPerMinute < 1 {
+			typed.Errors["deliveries_per_minute"] = "want a whole number, 1 or more"
+			return q.showNewWebhook(http.StatusUnprocessableEntity, typed)
+		}
 	}
 
 	if in.AuthMode == string(schema.AuthSignature) {

@@ -51,7 +51,14 @@ func TestWebhookStory(t *testing.T) {
 		if a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.Text, `id="dh-error"`) || !strings.Contains(a.Text, `value="alerts"`) {
 			t.Errorf("a header that cannot be: %d %s", a.StatusCode, plain(a.Text))
 		}
-		a = b.post(base+"/webhooks/new", "name", "alerts", "auth_mode", "token", "delivery_id_header", "X-Event")
+		for field, wrong := range map[string]string{"duplicate_window": "31d", "deliveries_per_minute": "many"} {
+			a = b.post(base+"/webhooks/new", "name", "alerts", "auth_mode", "token", field, wrong)
+			if a.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(a.Text, `value="`+wrong+`"`) || !strings.Contains(a.Text, `<p class="wrong"`) {
+				t.Errorf("%s %s: %d %s", field, wrong, a.StatusCode, plain(a.Text))
+			}
+		}
+		a = b.post(base+"/webhooks/new", "name", "alerts", "auth_mode", "token", "delivery_id_header", "X-Event",
+			"duplicate_window", "24h", "deliveries_per_minute", "300")
 		says(t, a.Text, "alerts is ready", "only time the secret is shown", "ALERTS_SECRET")
 		hook := w.webhook(w.held, "alerts")
 		address, secrets := find(t, shownURL, a.Text), shownSecret.FindAllStringSubmatch(a.Text, -1)
@@ -64,7 +71,7 @@ func TestWebhookStory(t *testing.T) {
 		}
 		path := base + "/webhooks/" + hook.UID
 		page := b.page(path)
-		says(t, page, "Bearer token", "ALERTS_SECRET", "X-Event", "Rotate secret", "stops working immediately", "with no overlap", "Accepted 1")
+		says(t, page, "Bearer token", "ALERTS_SECRET", "X-Event", "300 of each sender", "Rotate secret", "stops working immediately", "with no overlap", "Accepted 1")
 		saysNot(t, page, secret)
 
 		// Rotate: the new one is shown once, the old one stops at once.

@@ -253,5 +253,5 @@ func duration(d time.Duration) string {
 // ListRunsResponse is a page of runs.
 type ListRunsResponse struct {
 	Runs     []RunItem    `json:"runs" nullable:"false" doc:"The runs"`
-	PageInfo api.PageInfo `json:"page_info" doc:"Whether the tree has more files"`
+	PageInfo api.PageInfo `json:"page_info" doc:"Whether there are more runs"`
 }

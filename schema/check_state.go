@@ -11,7 +11,7 @@ import (
 // problems in order. It is what Load does with known.
 func (f *Factory) Check(known Known) []Problem {
 	problems, _ := f.checkState(&known)
-	sortProblems(problems)
+	SortProblems(problems)
 	return problems
 }
 

@@ -179,7 +179,7 @@ func FilterText(name string, text []byte) (json.RawMessage, []Problem) {
 	d.parse()
 	d.diagnose(diagnosisBudget)
 	if len(d.problems) > 0 {
-		sortProblems(d.problems)
+		SortProblems(d.problems)
 		return nil, d.problems
 	}
 	if d.root == nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -56,8 +55,8 @@ func CompileFilter(rawJSON []byte) (*Filter, []FilterProblem) {
 	if len(rawJSON) == 0 {
 		return nil, nil
 	}
-	if err := ValidJSON(rawJSON); err != nil {
-		return nil, []FilterProblem{{Message: strings.Replace(err.Error(), "the body", "the filter", 1)}}
+	if wrong := NotJSON(rawJSON); wrong != "" {
+		return nil, []FilterProblem{{Message: "the filter " + wrong}}
 	}
 
 	r := filterReader{scanner: scanner{text: rawJSON}, whole: string(rawJSON)}

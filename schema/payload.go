@@ -18,29 +18,37 @@ const MaxJSONDepth = 10_000
 // at most MaxJSONDepth deep. Otherwise the error says what is wrong and where;
 // it quotes at most one character of the body. Numbers of any size are valid.
 func ValidJSON(body []byte) error {
-	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
-		return errors.New("the body begins with a byte-order mark")
+	if wrong := NotJSON(body); wrong != "" {
+		return errors.New("the body " + wrong)
 	}
-	if !utf8.Valid(body) {
-		return fmt.Errorf("the body is not valid UTF-8 at byte %d", invalidUTF8(body))
+	return nil
+}
+
+// NotJSON returns what is wrong with a text by the rules of ValidJSON, such as "is empty"; empty if nothing is.
+func NotJSON(text []byte) string {
+	if bytes.HasPrefix(text, []byte("\xef\xbb\xbf")) {
+		return "begins with a byte-order mark"
 	}
-	if at := tooDeep(body); at >= 0 {
-		return fmt.Errorf("the body nests more than %d levels deep at byte %d", MaxJSONDepth, at)
+	if !utf8.Valid(text) {
+		return fmt.Sprintf("is not valid UTF-8 at byte %d", invalidUTF8(text))
 	}
-	if gjson.ValidBytes(body) {
-		return nil
+	if at := tooDeep(text); at >= 0 {
+		return fmt.Sprintf("nests more than %d levels deep at byte %d", MaxJSONDepth, at)
 	}
-	if len(bytes.TrimSpace(body)) == 0 {
-		return errors.New("the body is empty")
+	if gjson.ValidBytes(text) {
+		return ""
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return "is empty"
 	}
 
 	var syntax *json.SyntaxError
 	var v json.RawMessage
-	if errors.As(json.Unmarshal(body, &v), &syntax) {
-		return fmt.Errorf("the body is not valid JSON at byte %d: %s", max(syntax.Offset-1, 0), syntax)
+	if errors.As(json.Unmarshal(text, &v), &syntax) {
+		return fmt.Sprintf("is not valid JSON at byte %d: %s", max(syntax.Offset-1, 0), syntax)
 	}
 
-	return errors.New("the body is not valid JSON")
+	return "is not valid JSON"
 }
 
 func invalidUTF8(b []byte) int {

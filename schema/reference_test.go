@@ -22,9 +22,6 @@ var definitionFiles = []struct{ path, schema, note string }{
 	{"factory.yaml", "factory", "The root of a full definition. A tree may leave it out; with it the tree has exactly one foreman."},
 }
 
-// ownKeys are the keys that definitions of the hosted service do not have.
-var ownKeys = []string{"webhook.customScheme", "webhook.deliveriesPerMinute", "webhook.duplicateWindow", "webhook.handshake"}
-
 // filterExamples are the payload filters of the page, each with bodies that it matches and that it does not.
 var filterExamples = []struct {
 	filter, what string
@@ -49,7 +46,7 @@ func TestDocsDefinitions(t *testing.T) {
 
 Every kind of file and every key, made from the JSON Schemas (` + "`make docs`" + `). [checks.md](checks.md) has the rules that go beyond a single key, with examples; [from-webhook-to-run.md](from-webhook-to-run.md) is the way to read first.
 
-All keys are there since ` + "`" + schema.SchemaVersion + "`" + `, the only version so far. The column *hosted* says whether a definition for the hosted service may have the key too.
+The column *since* has the ` + "`schemaVersion`" + ` that a key came with. The column *hosted* says whether a definition of the hosted service may have the key, by its [definition syntax](https://docs.warp.dev/factories/factory-as-code/); ` + "`millwright validate --hosted`" + ` warns of the others.
 
 | limit | value |
 | --- | --- |
@@ -58,7 +55,7 @@ All keys are there since ` + "`" + schema.SchemaVersion + "`" + `, the only vers
 	b.WriteString("| webhooks of a factory | 20 |\n\nThe **foreman** is the agent with `agentType: FOREMAN` (or `MAIN`). It coordinates the others: work that is sent to the factory, and automations that name no agent, are its runs. A factory with a `factory.yaml` has exactly one; a tree of webhooks and automations alone needs none.\n")
 
 	for _, f := range definitionFiles {
-		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n| key | type | default | meaning | example | hosted |\n| --- | --- | --- | --- | --- | --- |\n", f.path, f.note)
+		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n| key | type | default | meaning | example | since | hosted |\n| --- | --- | --- | --- | --- | --- | --- |\n", f.path, f.note)
 		text, ok := schema.JSONSchema(f.schema)
 		if !ok {
 			t.Fatalf("no schema %s", f.schema)
@@ -68,7 +65,7 @@ All keys are there since ` + "`" + schema.SchemaVersion + "`" + `, the only vers
 			t.Fatal(err)
 		}
 		r := reference{t: t, root: doc, file: f.schema, out: &b}
-		r.keys("", doc)
+		r.keys("", doc, false)
 	}
 
 	b.WriteString("\n## Payload filters\n\n`filter.payload` of a webhook trigger mirrors the body. Each example is executed by the test that writes this page.\n\n| filter | meaning | matches | does not match |\n| --- | --- | --- | --- |\n")
@@ -103,7 +100,8 @@ type reference struct {
 	out  *strings.Builder
 }
 
-func (r *reference) keys(prefix string, object map[string]any) {
+// keys writes the keys of an object. ours: the hosted service does not have the object.
+func (r *reference) keys(prefix string, object map[string]any, ours bool) {
 	properties, _ := object["properties"].(map[string]any)
 	var required []string
 	for _, v := range list(object["required"]) {
@@ -119,11 +117,15 @@ func (r *reference) keys(prefix string, object map[string]any) {
 	for _, name := range names {
 		p := r.resolve(properties[name].(map[string]any))
 		key := prefix + name
-		hosted := "yes"
-		for _, own := range ownKeys {
-			if full := r.file + "." + key; full == own || strings.HasPrefix(full, own+".") {
-				hosted = "no"
-			}
+		ours := ours || p["x-hosted"] == false
+		hosted := map[bool]string{true: "no", false: "yes"}[ours]
+		if values := list(p["x-hosted"]); values != nil {
+			hosted = kind(map[string]any{"enum": values})
+		}
+
+		since, ok := p["x-since"].(string)
+		if !ok {
+			since = schema.SchemaVersion
 		}
 
 		value := "required"
@@ -142,11 +144,14 @@ func (r *reference) keys(prefix string, object map[string]any) {
 			r.t.Errorf("%s: %s has no description", r.file, key)
 		}
 
-		fmt.Fprintf(r.out, "| `%s` | %s | %s | %s | %s | %s |\n", key, kind(p), value, cell(fmt.Sprint(p["description"])), example, hosted)
+		fmt.Fprintf(r.out, "| `%s` | %s | %s | %s | %s | `%s` | %s |\n", key, kind(p), value, cell(fmt.Sprint(p["description"])), example, since, hosted)
 		if items, ok := p["items"].(map[string]any); ok {
-			r.keys(key+"[].", r.resolve(items))
+			r.keys(key+"[].", r.resolve(items), ours)
 		}
-		r.keys(key+".", p)
+		if values, ok := p["additionalProperties"].(map[string]any); ok {
+			r.keys(key+".<name>.", r.resolve(values), ours)
+		}
+		r.keys(key+".", p, ours)
 	}
 }
 

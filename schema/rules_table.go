@@ -57,6 +57,7 @@ const (
 	RuleSenderContract
 	RuleDeliveriesLimit
 	ruleHarnessUnknown
+	ruleNotHosted
 )
 
 // rules holds every rule once, by its ID. It is read only.
@@ -405,5 +406,12 @@ var rules = [...]Rule{
 		Title: "a harness that the server does not have",
 		Doc: "harness.type names a harness of the server's settings. Runs that ask for another cannot " +
 			"start.",
+	},
+	ruleNotHosted: {
+		Code: "not-hosted", Severity: SeverityWarning,
+		Title: "a key that the hosted service does not have",
+		Doc: "Only millwright validate --hosted checks this rule. The definition applies here; the hosted " +
+			"service whose format it shares refuses the file, key or value. The column hosted of " +
+			"docs/definitions.md shows which these are.",
 	},
 }

@@ -142,9 +142,9 @@ func ApplyFixes(src []byte, fixes []Fix) []byte {
 	return out.Bytes()
 }
 
-// sortProblems puts problems in their one order: by path, place, code and
+// SortProblems puts problems in their one order: by path, place, code and
 // message.
-func sortProblems(problems []Problem) {
+func SortProblems(problems []Problem) {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		if c := strings.Compare(a.Path, b.Path); c != 0 {
 			return c

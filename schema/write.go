@@ -117,7 +117,7 @@ func checkWritten(name string, text []byte) error {
 	d := &document{path: path, src: text}
 	d.resource(entry{path: path, kind: kindAutomation, name: name})
 	d.diagnose(diagnosisBudget)
-	sortProblems(d.problems)
+	SortProblems(d.problems)
 	for _, p := range d.problems {
 		if p.Severity == SeverityError {
 			return fmt.Errorf("%s cannot be written: %s", clean(path), clean(p.Message))

@@ -22,7 +22,7 @@ func nameArguments(cmd *cobra.Command) {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		err := check(cmd, args)
 		var decided *Exit
-		if err == nil || errors.As(err, &decided) || !strings.Contains(err.Error(), " arg(s), ") {
+		if err == nil || errors.As(err, &decided) {
 			return err
 		}
 

@@ -19,6 +19,7 @@ type checker struct {
 	known   *schema.Known // of a file of secrets; nil without one
 	server  *Client       // to ask; nil for none
 	strict  bool
+	hosted  bool       // warn of what the hosted service does not know
 	noting  bool       // keep the readings
 	reading []*reading // of the last check
 	result  []loadedAt // of the last check, beside reading
@@ -91,6 +92,10 @@ func (c *checker) check(ctx context.Context) (*report.Report, error) {
 			}
 		}
 
+		if c.hosted {
+			found = append(slices.Clone(found), loaded.Hosted()...)
+			schema.SortProblems(found)
+		}
 		if empty {
 			found = append(slices.Clone(found), r.noDefinition())
 		}

@@ -179,11 +179,7 @@ func completeManaged(cmd *cobra.Command, args []string, _ string) ([]string, cob
 }
 
 func putFile(ctx context.Context, s Streams, c *Client, f factoryRef, name, content string, e edits) error {
-	body, err := c.call(ctx, http.MethodPut, filePath(f, name)+e.query(), map[string]string{"content": content})
-	if err != nil {
-		return err
-	}
-	return printSync(s, c, body)
+	return c.edit(ctx, s, http.MethodPut, filePath(f, name)+e.query(), map[string]string{"content": content})
 }
 
 func fileEdit(s Streams, c *Client) *cobra.Command {
@@ -273,12 +269,7 @@ func fileDelete(s Streams, c *Client) *cobra.Command {
 				return err
 			}
 
-			body, err := c.call(cmd.Context(), http.MethodDelete, filePath(f, args[0])+e.query(), nil)
-			if err != nil {
-				return err
-			}
-
-			return printSync(s, c, body)
+			return c.edit(cmd.Context(), s, http.MethodDelete, filePath(f, args[0])+e.query(), nil)
 		},
 	}
 
@@ -311,17 +302,8 @@ changes first, run millwright plan DIR. It skips .git.`,
 				return err
 			}
 
-			body, err := c.call(
-				cmd.Context(),
-				http.MethodPut,
-				"/factory/"+f.UID+"/files"+e.query(),
-				map[string]any{"files": files},
-			)
-			if err != nil {
-				return err
-			}
-
-			return printSync(s, c, body)
+			path := "/factory/" + f.UID + "/files" + e.query()
+			return c.edit(cmd.Context(), s, http.MethodPut, path, map[string]any{"files": files})
 		},
 	}
 

@@ -85,6 +85,8 @@ next:
 and in another terminal, to have it accepted:
   millwright secret set CI_TOKEN --generate
   millwright webhook uids --write %[1]s
+Give each event an ID in the header X-Service-Delivery-Id: without one, equal bodies are one
+delivery. webhooks/ci.yaml says more.
 `, schema.ShellWord(dir), dir)
 
 			return nil
@@ -120,6 +122,10 @@ var scaffold = map[string]string{
 authMode: token
 # A team secret; make it with: millwright secret set CI_TOKEN --generate
 secretName: CI_TOKEN
+# An event that was delivered before starts nothing. Its identity is the header named here, or
+# X-Service-Delivery-Id, or else a hash of the body: then two events with equal bodies are one.
+# deliveryIdHeader: X-Build-Id
+# duplicateWindow: 10m
 `,
 	"automations/triage/automation.md": `---
 triggers:

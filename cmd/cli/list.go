@@ -32,7 +32,7 @@ func (l *listing) add(cmd *cobra.Command) {
 	f.IntVar(&l.limit, "limit", 20, "show at most `N`, 1 to 500")
 	f.BoolVar(&l.all, "all", false, fmt.Sprintf("show all, up to %d", maxRows))
 	f.StringVar(&l.cursor, "cursor", "", "continue an earlier list: the `CURSOR` that it printed")
-	cmd.MarkFlagsMutuallyExclusive("limit", "all")
+	Exclusive(cmd, "limit", "all")
 }
 
 // rest is what a list leaves out.

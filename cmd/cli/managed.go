@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -66,6 +67,15 @@ func printSync(s Streams, c *Client, body []byte) error {
 		clean(x.Revision), x.Counts.Created, x.Counts.Updated, x.Counts.Deleted,
 	)
 	return nil
+}
+
+// edit sends an edit of a definition, and prints what it came to.
+func (c *Client) edit(ctx context.Context, s Streams, method, path string, in any) error {
+	body, err := c.call(ctx, method, path, in)
+	if err != nil {
+		return err
+	}
+	return printSync(s, c, body)
 }
 
 // edits are the flags of commands that edit the files of a definition.

@@ -136,12 +136,8 @@ func revisionRestore(s Streams, c *Client) *cobra.Command {
 				return err
 			}
 
-			body, err := c.call(cmd.Context(), http.MethodPost, revisionPath(f, args[0])+"/restore"+e.query(), nil)
-			if err != nil {
-				return err
-			}
-
-			return printSync(s, c, body)
+			path := revisionPath(f, args[0]) + "/restore" + e.query()
+			return c.edit(cmd.Context(), s, http.MethodPost, path, nil)
 		},
 	}
 

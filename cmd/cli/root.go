@@ -58,17 +58,10 @@ func Run(ctx context.Context, args []string, s Streams, more ...func(Streams) *c
 	if err == nil {
 		return ExitGood
 	}
-	if _, set, ok := strings.Cut(err.Error(), " none of the others can be; ["); ok {
-		names, _, _ := strings.Cut(set, "]")
-		err = Usagef("--%s exclude one another: give one of them", strings.Join(strings.Fields(names), " and --"))
-	}
 
 	var e *Exit
 	if !errors.As(err, &e) {
 		e = &Exit{ExitProblem, err}
-		if isUsage(err) {
-			e.Status = ExitUsage
-		}
 	}
 
 	if e.err != nil {
@@ -78,15 +71,16 @@ func Run(ctx context.Context, args []string, s Streams, more ...func(Streams) *c
 	return e.Status
 }
 
-// isUsage recognises the errors that cobra itself makes of wrong arguments.
-func isUsage(err error) bool {
-	known := []string{"unknown command", "accepts ", "requires ", "required flag", "at least one of the flags"}
-	for _, prefix := range known {
-		if strings.HasPrefix(err.Error(), prefix) {
-			return true
+// Exclusive has a command refuse more than one of the flags.
+func Exclusive(cmd *cobra.Command, names ...string) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		given := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !cmd.Flags().Changed(name) })
+		if len(given) > 1 {
+			return Usagef("--%s exclude one another: give one of them", strings.Join(given, " and --"))
 		}
+		return run(cmd, args)
 	}
-	return false
 }
 
 // Root returns the program's command, with the client commands and more below it.
@@ -204,7 +198,9 @@ var suggestions = map[string][]string{
 
 // flagError names the flag that was probably meant.
 func flagError(cmd *cobra.Command, err error) error {
-	if name, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		name := unknown.GetSpecifiedName()
 		if near := nearestFlag(cmd, name); near != "" {
 			return Usagef("unknown flag --%s: did you mean --%s? (see %s --help)", name, near, cmd.CommandPath())
 		}

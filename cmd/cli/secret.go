@@ -123,8 +123,8 @@ Webhooks it is a signing secret that starts with whsec_.`,
 			"",
 			"with --generate: the signature `SCHEME` that uses the value (default that of the applied webhook)",
 		)
-	cmd.MarkFlagsMutuallyExclusive("pending", "generate")
-	cmd.MarkFlagsMutuallyExclusive("pending", "scheme")
+	Exclusive(cmd, "pending", "generate")
+	Exclusive(cmd, "pending", "scheme")
 	return cmd
 }
 

@@ -81,6 +81,7 @@ not check everything.`,
 	)
 
 	f.BoolVar(&v.strict, "strict", false, "fail on warnings, too")
+	f.BoolVar(&v.hosted, "hosted", false, "warn of keys that definitions of the hosted service do not have")
 	f.BoolVar(
 		&v.fix,
 		"fix",
@@ -89,7 +90,7 @@ not check everything.`,
 	)
 
 	f.BoolVarP(&v.watch, "watch", "w", false, "continue, and check again when a file changes")
-	cmd.MarkFlagsMutuallyExclusive("secrets", "server")
+	Exclusive(cmd, "secrets", "server")
 	return cmd
 }
 

@@ -9,8 +9,10 @@ import (
 
 // webhookFlags say what a webhook of a managed factory is like.
 type webhookFlags struct {
-	authMode, scheme, secretName, deliveryID string
-	enabled, handshake                       bool
+	authMode, scheme, secretName, deliveryID, window string
+
+	perMinute          int
+	enabled, handshake bool
 }
 
 func (w *webhookFlags) add(cmd *cobra.Command) {
@@ -24,6 +26,8 @@ func (w *webhookFlags) add(cmd *cobra.Command) {
 		"the `SECRET` with the credential, generated if it does not exist",
 	)
 	f.StringVar(&w.deliveryID, "delivery-id-header", "", "the `HEADER` that has the sender's ID of the event")
+	f.StringVar(&w.window, "duplicate-window", "", "count an equal body as a new event after `10m`, up to 30d")
+	f.IntVar(&w.perMinute, "deliveries-per-minute", 0, "take `N` deliveries a minute of each sender")
 	f.BoolVar(&w.enabled, "enabled", true, "take deliveries; --enabled=false: answer 404")
 	f.BoolVar(&w.handshake, "handshake", false, "answer the provider's handshake")
 }
@@ -44,8 +48,11 @@ func (w *webhookFlags) body(cmd *cobra.Command) map[string]any {
 		"scheme":             {"signature_scheme", w.scheme},
 		"secret-name":        {"secret_name", w.secretName},
 		"delivery-id-header": {"delivery_id_header", w.deliveryID},
+		"duplicate-window":   {"duplicate_window", w.window},
 		"enabled":            {"enabled", w.enabled},
 		"handshake":          {"handshake", w.handshake},
+
+		"deliveries-per-minute": {"deliveries_per_minute", w.perMinute},
 	} {
 		if given(flag) || flag == "auth-mode" && w.authMode != "" {
 			in[member.name] = member.value
@@ -138,14 +145,19 @@ func printNewSecret(s Streams, c *Client, body []byte) error {
 
 func webhookUpdate(s Streams, c *Client) *cobra.Command {
 	var w webhookFlags
+	var name string
 	cmd := &cobra.Command{
 		Use:   "update WEBHOOK",
 		Short: "Change a webhook of a managed factory",
 		Example: `  millwright webhook update alerts --enabled=false
-  millwright webhook update pushes --scheme gitlab --secret-name GITLAB_SECRET`,
+  millwright webhook update pushes --scheme gitlab --secret-name GITLAB_SECRET
+  millwright webhook update alerts --name outages`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := w.body(cmd)
+			if name != "" {
+				in["name"] = name
+			}
 			if len(in) == 0 {
 				return Usagef("nothing to change: give a flag (see %s --help)", cmd.CommandPath())
 			}
@@ -171,6 +183,7 @@ func webhookUpdate(s Streams, c *Client) *cobra.Command {
 	}
 
 	w.add(cmd)
+	cmd.Flags().StringVar(&name, "name", "", "give it a new `NAME`; its URL stays")
 	return cmd
 }
 
@@ -217,7 +230,7 @@ the server generated it. The secret is shown once.`,
 }
 
 func webhookDelete(s Streams, c *Client) *cobra.Command {
-	var withSecret bool
+	var withSecret, restorable bool
 	var ask confirmation
 	cmd := &cobra.Command{
 		Use:   "delete WEBHOOK",
@@ -232,7 +245,7 @@ func webhookDelete(s Streams, c *Client) *cobra.Command {
 				return err
 			}
 
-			path := fmt.Sprintf("%s?delete_secret=%t", webhookPath(f, ref), withSecret)
+			path := fmt.Sprintf("%s?delete_secret=%t&restorable=%t", webhookPath(f, ref), withSecret, restorable)
 			if _, err := c.call(cmd.Context(), http.MethodDelete, path, nil); err != nil {
 				return err
 			}
@@ -247,6 +260,12 @@ func webhookDelete(s Streams, c *Client) *cobra.Command {
 		"delete-secret",
 		false,
 		"delete its secret too, unless something else uses it",
+	)
+	cmd.Flags().BoolVar(
+		&restorable,
+		"restorable",
+		false,
+		"keep the URL for 30 days, for a webhook of this name",
 	)
 	ask.add(cmd)
 	return cmd

@@ -139,7 +139,7 @@ which finishes what is in flight.`,
 	)
 
 	fl.DurationVar(&f.grace, "grace", 10*time.Second, "`DURATION` for requests and runs in progress at shutdown")
-	cmd.MarkFlagsMutuallyExclusive("dir", "git", "config")
+	cli.Exclusive(cmd, "dir", "git", "config")
 	return cmd
 }
 
