@@ -1574,8 +1574,18 @@ export interface components {
         CreateWebhookRequest: {
             /** @description How senders authenticate */
             auth_mode?: "token" | "url_token" | "signature" | (string & {});
+            /**
+             * Format: int64
+             * @description The delivery budget of each sender; absent as the server has it
+             */
+            deliveries_per_minute?: number;
             /** @description Header with the sender's own event ID */
             delivery_id_header?: string;
+            /**
+             * @description How long the hash of a body counts as an identity, 1m to 30d; absent for ever
+             * @example 10m
+             */
+            duplicate_window?: string;
             /** @description Whether the webhook accepts deliveries; true when absent */
             enabled?: boolean;
             /** @description Whether the webhook answers the provider's set-up probes */
@@ -2217,7 +2227,7 @@ export interface components {
             revisions: components["schemas"]["Revision"][];
         };
         ListRunsResponse: {
-            /** @description Whether the tree has more files */
+            /** @description Whether there are more runs */
             page_info: components["schemas"]["PageInfo"];
             /** @description The runs */
             runs: components["schemas"]["RunItem"][];
@@ -2341,9 +2351,9 @@ export interface components {
             old: unknown;
         };
         PlanRequest: {
-            /** @description With files: as if the apply were allowed to delete all webhooks, or more than half of them */
+            /** @description As if the apply were allowed to delete all webhooks, or more than half of them */
             allow_prune?: boolean;
-            /** @description With files: as if the apply were allowed to replace a webhook by one of the same content under another name */
+            /** @description As if the apply were allowed to replace a webhook by one of the same content under another name */
             allow_rename?: boolean;
             /** @description The whole tree; absent: the head of the factory's source, which needs the role runner */
             files?: components["schemas"]["DefinitionFile"][];
@@ -2893,8 +2903,15 @@ export interface components {
         UpdateWebhookRequest: {
             /** @description How senders authenticate; removes a signature_scheme that does not fit */
             auth_mode?: "token" | "url_token" | "signature" | (string & {});
+            /**
+             * Format: int64
+             * @description The delivery budget of each sender; 0 as the server has it
+             */
+            deliveries_per_minute?: number;
             /** @description Header with the sender's own event ID; empty for none */
             delivery_id_header?: string;
+            /** @description How long the hash of a body counts as an identity, 1m to 30d; empty for ever */
+            duplicate_window?: string;
             /** @description Whether the webhook accepts deliveries */
             enabled?: boolean;
             /** @description Whether the webhook answers the provider's set-up probes */
@@ -2982,7 +2999,7 @@ export interface components {
             ingress_url: string;
             /**
              * Format: int64
-             * @description Line of the automation's first key in the file, from 1
+             * @description Line of the webhook's first key in the file, from 1
              */
             line: number;
             /** @description Name, as its file */
@@ -3064,7 +3081,7 @@ export interface components {
             ingress_url: string;
             /**
              * Format: int64
-             * @description Line of the automation's first key in the file, from 1
+             * @description Line of the webhook's first key in the file, from 1
              */
             line: number;
             /** @description Name, as its file */

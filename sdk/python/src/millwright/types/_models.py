@@ -734,7 +734,7 @@ class Webhook(Model):
     ingress_url: str = MISSING
     """URL for senders, with {token} in place of a URL token"""
     line: int = MISSING
-    """Line of the automation's first key in the file, from 1"""
+    """Line of the webhook's first key in the file, from 1"""
     name: str = MISSING
     """Name, as its file"""
     refused_by_budget: int = MISSING
@@ -781,7 +781,7 @@ class WebhookWithSecret(Model):
     ingress_url: str = MISSING
     """URL for senders, with {token} in place of a URL token"""
     line: int = MISSING
-    """Line of the automation's first key in the file, from 1"""
+    """Line of the webhook's first key in the file, from 1"""
     name: str = MISSING
     """Name, as its file"""
     refused_by_budget: int = MISSING
@@ -1471,7 +1471,7 @@ class ListFactoriesResponse(Model):
 
 class ListRunsResponse(Model):
     page_info: PageInfo = MISSING
-    """Whether the tree has more files"""
+    """Whether there are more runs"""
     runs: list[RunItem] = []
     """The runs"""
 

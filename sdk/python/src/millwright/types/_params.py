@@ -66,8 +66,12 @@ class CreateWebhookRequest(TypedDict):
 
     auth_mode: NotRequired[Literal["token", "url_token", "signature"] | str]
     """How senders authenticate"""
+    deliveries_per_minute: NotRequired[int]
+    """The delivery budget of each sender; absent as the server has it"""
     delivery_id_header: NotRequired[str]
     """Header with the sender's own event ID"""
+    duplicate_window: NotRequired[str]
+    """How long the hash of a body counts as an identity, 1m to 30d; absent for ever"""
     enabled: NotRequired[bool]
     """Whether the webhook accepts deliveries; true when absent"""
     handshake: NotRequired[bool]
@@ -167,9 +171,9 @@ class PlanRequest(TypedDict):
     """PlanRequest"""
 
     allow_prune: NotRequired[bool]
-    """With files: as if the apply were allowed to delete all webhooks, or more than half of them"""
+    """As if the apply were allowed to delete all webhooks, or more than half of them"""
     allow_rename: NotRequired[bool]
-    """With files: as if the apply were allowed to replace a webhook by one of the same content under another name"""
+    """As if the apply were allowed to replace a webhook by one of the same content under another name"""
     files: NotRequired[Sequence[DefinitionFile]]
     """The whole tree; absent: the head of the factory's source, which needs the role runner"""
 
@@ -238,8 +242,12 @@ class UpdateWebhookRequest(TypedDict):
 
     auth_mode: NotRequired[Literal["token", "url_token", "signature"] | str]
     """How senders authenticate; removes a signature_scheme that does not fit"""
+    deliveries_per_minute: NotRequired[int]
+    """The delivery budget of each sender; 0 as the server has it"""
     delivery_id_header: NotRequired[str]
     """Header with the sender's own event ID; empty for none"""
+    duplicate_window: NotRequired[str]
+    """How long the hash of a body counts as an identity, 1m to 30d; empty for ever"""
     enabled: NotRequired[bool]
     """Whether the webhook accepts deliveries"""
     handshake: NotRequired[bool]
