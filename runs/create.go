@@ -253,6 +253,10 @@ func (s *service) newRun(
 	}
 
 	config := s.config(b, def, &p)
+	if err := s.ownSkills(ctx, def, config, &p); err != nil {
+		return state.NewRun{}, nil, err
+	}
+
 	servers, err := config.Mask()
 	if err != nil {
 		return state.NewRun{}, nil, err

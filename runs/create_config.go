@@ -1,13 +1,17 @@
 package runs
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"millwright/runs/wire"
+	"millwright/schema"
 	"millwright/schema/agentconfig"
 	"millwright/state"
 )
@@ -30,6 +34,55 @@ func skillName(spec string) string {
 	}
 
 	return path.Base(rest)
+}
+
+// ownSkills adds a problem for each skill of the factory's own repository that the definition does not have.
+// Skills of other repositories, and those outside of the definition, are the agent's to find.
+func (s *service) ownSkills(
+	ctx context.Context,
+	def state.AgentDefinition,
+	c *agentconfig.AmbientAgentConfig,
+	p *problems,
+) error {
+	named := map[string]string{} // field: specification
+	if c.SkillSpec != "" {
+		named["config.skill_spec"] = c.SkillSpec
+	}
+	for i, spec := range listedSkills(c) {
+		named[fmt.Sprintf("config.skills[%d]", i)] = spec
+	}
+	if def.FactoryUID == "" || len(named) == 0 {
+		return nil
+	}
+
+	f, err := s.Store.Factory(ctx, def.FactoryUID)
+	if err != nil {
+		return err
+	}
+
+	own := skillSource(f, schema.Skill{})
+	var known []string
+	for _, skill := range def.Skills {
+		known = append(known, skill.Name)
+	}
+
+	for _, field := range slices.Sorted(maps.Keys(named)) {
+		repository, skill, _ := strings.Cut(named[field], ":")
+		if repository != own.Owner+"/"+own.Name && repository != own.Name {
+			continue
+		}
+		if file, inTree := strings.CutPrefix(skill, path.Join(own.SkillPath, "skills")+"/"); inTree {
+			skill = path.Dir(file)
+		}
+		if strings.Contains(skill, "/") || skill == "SKILL.md" || slices.Contains(known, skill) {
+			continue
+		}
+
+		p.add(field, "the definition has no skill %q for this agent: it has %s", skill,
+			cmp.Or(strings.Join(slices.Sorted(slices.Values(known)), ", "), "none"))
+	}
+
+	return nil
 }
 
 // config resolves the configuration of a run: the request overrides the definition.

@@ -2,6 +2,7 @@ package runs_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,12 @@ import (
 // factory applies a definition with a foreman, another agent and skills.
 func (w *world) factory(name string, resources ...state.ResourceChange) state.Factory {
 	w.t.Helper()
-	f, err := w.store.EnsureFactory(w.t.Context(), name, state.Source{Kind: "dir", Path: "x"}, false)
+	return w.factoryOf(name, state.Source{Kind: "dir", Path: "x"}, resources...)
+}
+
+func (w *world) factoryOf(name string, source state.Source, resources ...state.ResourceChange) state.Factory {
+	w.t.Helper()
+	f, err := w.store.EnsureFactory(w.t.Context(), name, source, false)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -101,6 +107,33 @@ func TestRunsOfAgents(t *testing.T) {
 			w.t.Fatal(err)
 		}
 		w.call(state.RoleRunner, "POST", "/factory/"+f.UID+"/runs", `{"prompt": "x"}`).problem(404, "resource_not_found")
+	})
+}
+
+// TestSkillsOfTheOwnRepository asks for skills of the repository that a factory is defined in.
+func TestSkillsOfTheOwnRepository(t *testing.T) {
+	each(t, func(w *world) {
+		source := state.Source{Kind: "git", URL: "https://git.example.com/acme/factory.git", Path: "def"}
+		f := w.factoryOf("acme", source,
+			agent("boss", schema.AgentForeman, "You lead.", schema.Execution{}),
+			state.ResourceChange{Kind: "skill", Name: "triage", Spec: schema.Skill{Name: "triage", Path: "skills/triage/SKILL.md", Body: "Sort."}})
+		for spec, known := range map[string]bool{
+			"acme/factory:triage":                     true,
+			"acme/factory:def/skills/triage/SKILL.md": true,
+			"acme/factory:tools/x/SKILL.md":           true, // outside of the definition
+			"acme/other:absent":                       true,
+			"acme/factory:absent":                     false,
+			"acme/factory:def/skills/absent/SKILL.md": false,
+		} {
+			for _, config := range []string{`"skill_spec": "` + spec + `"`, `"skills": ["` + spec + `"]`} {
+				a := w.call(state.RoleRunner, "POST", "/factory/"+f.UID+"/runs", `{"prompt": "x", "config": {`+config+`}}`)
+				if known {
+					a.ok()
+				} else if problem := a.problem(400, "invalid_request"); !strings.Contains(fmt.Sprint(problem), "it has triage") {
+					w.t.Errorf("%s: %v", spec, problem)
+				}
+			}
+		}
 	})
 }
 
