@@ -29,7 +29,7 @@ type figure struct {
 	value   any
 	at      time.Time     // when value was counted; zero: never
 	cost    time.Duration // of counting it
-	running chan struct{} // closed when the count under way ends; nil when there is none
+	running chan struct{} // closed when the count under way ends; nil if there is none
 }
 
 // counted returns what count returned lately under this name, and when. It is nil when nothing has been

@@ -40,7 +40,7 @@ type window struct {
 	After  int64 // the entry that it begins after
 	Newest bool  // it ends with the conversation, and grows with it
 	Prev   int64 // what the page before begins after
-	Next   int64 // what the next page begins after; 0: there is none
+	Next   int64 // what the next page begins after; 0: none
 }
 
 // windowOf reads which part of a conversation of so many entries an address asks for.

@@ -18,7 +18,7 @@ type Automation struct {
 	Prompt string `json:"prompt"`
 }
 
-// Trigger says what starts an automation.
+// Trigger is what starts an automation.
 type Trigger struct {
 	Provider string `json:"provider"`
 	Event    string `json:"event"`
@@ -29,7 +29,7 @@ type Trigger struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 	// Schedule is set on a schedule trigger.
 	Schedule *Schedule `json:"schedule,omitempty"`
-	// Filter is the whole filter of any other trigger as JSON, kept as it is.
+	// Filter is the whole filter of any other trigger as JSON, kept unchanged.
 	Filter json.RawMessage `json:"filter,omitempty"`
 }
 

@@ -15,7 +15,7 @@ type Identified interface {
 	Identity(name string) string
 }
 
-// Cache keeps what came of the files and directories of the last tree that it loaded, so that the next one
+// Cache keeps the results of the files and directories of the last tree that it loaded, so that the next one
 // of the same source costs only what changed in it. What has a problem is not kept, nor are trees that are
 // not [Identified]. It is bounded as a tree is. What it returns is shared with later results: read it only.
 // The zero value is ready, and safe for concurrent use.
@@ -105,7 +105,7 @@ func (m *memory) walk(t *tree, dir string, look func() error) error {
 	return nil
 }
 
-// recall returns what came of a file that has not changed, and the identity of one that has.
+// recall returns the result of a file that has not changed, and the identity of one that has.
 func (m *memory) recall(e entry) (hit loaded, ok bool, identity string) {
 	if m == nil {
 		return loaded{}, false, ""

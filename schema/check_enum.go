@@ -41,7 +41,7 @@ func (d *document) typeOfEnum(n *yaml.Node, rule RuleID, what string, list []any
 	)
 }
 
-// unshipped says why there is no scheme of a provider's name, if that is known.
+// unshipped explains why a provider has no scheme, if known.
 func unshipped(name string) string {
 	for _, u := range signature.NotShipped() {
 		for provider := range strings.SplitSeq(u.Provider, ", ") {
@@ -53,7 +53,7 @@ func unshipped(name string) string {
 	return ""
 }
 
-// schemeHint says what there is instead of a scheme that is not known.
+// schemeHint names an alternative to an unknown scheme.
 func schemeHint(name string, known int) string {
 	hint := fmt.Sprintf("millwright webhook schemes lists all %d; ", known)
 	if why := unshipped(name); why != "" {

@@ -117,7 +117,7 @@ func pathHint(key string) string {
 
 var pathStep = regexp.MustCompile(`[^.$\[\]/'"*]+`)
 
-// missingOperator says what to write in place of an operator that other filter languages have.
+// missingOperator names the replacement of an operator of other filter languages.
 func missingOperator(word string) string {
 	switch fold(strings.TrimPrefix(word, "$")) {
 	case "contains", "matches", "match", "regex", "regexp", "startswith", "endswith", "prefix", "suffix", "like",

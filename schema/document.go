@@ -19,7 +19,7 @@ type document struct {
 	at   int    // byte offset of text in src
 	base int    // number of lines of src before text
 
-	root  *yaml.Node // the mapping at the root, nil when there is none
+	root  *yaml.Node // the mapping at the root, nil if there is none
 	data  map[string]any
 	bad   map[*yaml.Node]bool // values that a problem was reported for
 	lines []int               // byte offset of each line of src

@@ -134,7 +134,7 @@ func readKeys(src []byte) *document {
 	return d
 }
 
-// says reports whether a file says exactly what is wanted.
+// says reports whether a file has exactly the wanted keys.
 func says(src []byte, want map[string]any) bool {
 	d := readKeys(src)
 	if d.root == nil || len(d.problems) > 0 {

@@ -13,7 +13,7 @@ const (
 )
 
 // FindDefinition returns a directory below the root of fsys that holds a definition, the nearest one in the
-// order of paths; empty when there is none nearby. The root itself does not count.
+// order of paths; empty if there is none nearby. The root itself does not count.
 func FindDefinition(fsys fs.FS) string {
 	level := []string{"."}
 	looked := 0

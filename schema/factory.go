@@ -5,7 +5,7 @@ import "encoding/json"
 // Factory is a loaded definition tree. Every list is sorted by name. A nil
 // *Factory is an empty tree: all methods work on it.
 type Factory struct {
-	File        *FactoryFile `json:"file,omitempty"` // factory.yaml, nil when there is none
+	File        *FactoryFile `json:"file,omitempty"` // factory.yaml, nil if there is none
 	Webhooks    []Webhook    `json:"webhooks,omitempty"`
 	Automations []Automation `json:"automations,omitempty"`
 	Agents      []Agent      `json:"agents,omitempty"`

@@ -89,7 +89,7 @@ func (d *document) fact(kind factKind, n *yaml.Node, value string) {
 	d.facts = append(d.facts, f)
 }
 
-// nearby bounds what is spent on suggestions over many names.
+// nearby bounds the work of suggestions over many names.
 type nearby struct{ spent int }
 
 func (b *nearby) suggest(text string, candidates []string) string {

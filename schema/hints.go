@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// What people who write their first definition mean by what they write.
+// Common mistakes in first definitions.
 
-// elsewhere says where a key belongs that people write in the wrong mapping, or what is there in its place.
+// elsewhere names the right place of a key in the wrong mapping, or its replacement.
 func elsewhere(what, key string, known []string) string {
 	folded := fold(key)
 	switch {

@@ -2,7 +2,7 @@ package schema
 
 import "strings"
 
-// Known is what is known of the state that a tree is checked against. A nil
+// Known has the facts of the state that a tree is checked against. A nil
 // *Known, and any nil member, means that the rules which need it do not run and
 // are named in Result.NotChecked.
 type Known struct {

@@ -29,7 +29,7 @@ func Load(fsys fs.FS, known *Known) *Result { return LoadContext(context.Backgro
 
 // LoadContext is Load that can be given up: once ctx has ended it begins no
 // other file, and Result.Err is the context's error. One file takes less than
-// half a second, whatever is in it.
+// half a second, regardless of its content.
 func LoadContext(ctx context.Context, fsys fs.FS, known *Known) *Result {
 	return load(ctx, fsys, known, nil)
 }
@@ -135,7 +135,7 @@ func (r *Result) unfolded() (total int) {
 	return total
 }
 
-// loaded is what came of one file.
+// loaded is the result of reading one file.
 type loaded struct {
 	doc      *document // kept only when its text could not be parsed
 	src      []byte
@@ -314,7 +314,7 @@ func (l *loader) read(p string) ([]byte, error) {
 	return buf, nil
 }
 
-// resource turns a file into its resource, reporting what is wrong on the way.
+// resource turns a file into its resource and reports its problems.
 func (d *document) resource(e entry) any {
 	if !d.checkEncoding() {
 		return nil
@@ -368,7 +368,7 @@ func (d *document) resource(e entry) any {
 	}
 }
 
-// CheckYAML returns what is wrong with the YAML of a file that is none of the
+// CheckYAML returns the problems of the YAML of a file outside of the
 // definition, such as the server's settings, by the rules that the definition's
 // own files have: nothing of what its keys mean.
 func CheckYAML(path string, src []byte) []Problem {
@@ -435,7 +435,7 @@ func (d *document) wholeText() {
 	d.at = len(d.src) - len(d.text)
 }
 
-// collect adds what came of a file to the result, in the order of the paths.
+// collect adds a loaded file to the result, in the order of the paths.
 func (l *loader) collect(r *Result, e entry, doc *loaded) {
 	if doc.err != nil && r.Err == nil {
 		r.Err = fmt.Errorf("%s: %w", clip(e.path), doc.err)

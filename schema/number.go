@@ -8,7 +8,7 @@ import (
 
 // appendNumber appends the normal form of a JSON number, which all numbers of its mathematical value share:
 // an optional minus sign, digits without zeros at either end, and "e" and an exponent unless that is zero.
-// The work is linear in the length of the text, whatever the number's size.
+// The work is linear in the length of the text, not in the number's size.
 func appendNumber(out, text []byte) []byte {
 	start := len(out)
 	if text[0] == '-' {

@@ -1,4 +1,4 @@
-// Package schema says what a factory's definition tree means and what is wrong
+// Package schema reads a factory's definition tree and reports what is wrong
 // with it. It is pure: it reads an fs.FS and nothing else, so that the command
 // line, the API, the plan and the apply all decide with the same code.
 //
@@ -50,7 +50,7 @@ type Problem struct {
 	// when the source is not at hand any more; Load leaves it empty.
 	Excerpt string `json:"excerpt,omitempty"`
 
-	// Fix is a safe repair, nil when there is none. A fix is safe when there is
+	// Fix is a safe repair, nil if there is none. A fix is safe when there is
 	// exactly one candidate: a misspelt key or value, or a webhook's file name
 	// where its UID is meant.
 	Fix *Fix `json:"-"`

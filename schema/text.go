@@ -127,7 +127,7 @@ func around(line []byte, at int) (near []byte, skipped int, cut bool) {
 	return line[:end], skipped, end < len(line)
 }
 
-// cell is one code point as it is shown.
+// cell is one code point as shown.
 type cell struct {
 	text  string
 	width int

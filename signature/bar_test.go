@@ -30,7 +30,7 @@ type signed struct {
 	sign       string               // what the provider signs with
 	message    signature.Message
 	sigHeader  string // canonical name
-	tsHeader   string // canonical name; empty when there is none of its own
+	tsHeader   string // canonical name; empty if there is none of its own
 }
 
 // variants are the schemes of the table, once for each kind of secret.

@@ -33,7 +33,7 @@ type row struct {
 type form struct {
 	d          Descriptor
 	sigs       []string // canonical names of the headers that may carry the signature
-	tsHeader   string   // canonical name; empty when there is none
+	tsHeader   string   // canonical name; empty if there is none
 	tsElement  string   // key of the element in the signature header, "=" included
 	deliveries []string // canonical names
 	headers    []string // signature, timestamp and signed ID

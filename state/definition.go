@@ -60,7 +60,7 @@ func (d *definitions) drop(factoryUID string) {
 const maxChanges = 64
 
 // applied returns what a factory has at its present generation, as tx sees it. Only what changed since the
-// last time is read. What is returned is shared: read it only.
+// last time is read. The result is shared: do not change it.
 func (s *Store) applied(ctx context.Context, tx db.Reader, factoryUID string, generation int64) (*definition, error) {
 	was := s.definitions.get(factoryUID)
 	if was != nil && was.generation == generation {
@@ -104,7 +104,7 @@ func (s *Store) applied(ctx context.Context, tx db.Reader, factoryUID string, ge
 	return next, err
 }
 
-// with returns the definition after changes of it; what is deleted comes first.
+// with returns the changed definition; deletions come first.
 func (d *definition) with(changes []resourceRow, generation int64) (*definition, error) {
 	next := &definition{generation: generation, uids: maps.Clone(d.uids), tree: schema.Factory{
 		Automations: slices.Clone(d.tree.Automations), Agents: slices.Clone(d.tree.Agents),

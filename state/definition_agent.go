@@ -26,7 +26,7 @@ const agentSQL = `SELECT factory_uid, name
 FROM resources
 WHERE uid = $1 AND kind = 'agent' AND deleted_at IS NULL`
 
-// Agent returns the applied agent with this UID. ErrNotFound when there is none.
+// Agent returns the applied agent with this UID. ErrNotFound if there is none.
 func (s *Store) Agent(ctx context.Context, uid string) (AgentDefinition, error) {
 	return s.agent(
 		ctx,
@@ -116,7 +116,7 @@ const runnerSQL = `SELECT spec
 FROM resources
 WHERE factory_uid = $1 AND kind = 'runner' AND name = $2 AND deleted_at IS NULL`
 
-// Runner returns the applied runner of a factory with this name. ErrNotFound when there is none.
+// Runner returns the applied runner of a factory with this name. ErrNotFound if there is none.
 func (s *Store) Runner(ctx context.Context, factoryUID, name string) (schema.Runner, error) {
 	var r schema.Runner
 	var spec string

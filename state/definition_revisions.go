@@ -57,7 +57,7 @@ func ParseManagedID(id string) (number int64, ok bool) {
 	return number, err == nil && number >= 0 && ManagedID(number) == id
 }
 
-// ManagedTree names the content of files, in whatever order they come.
+// ManagedTree names the content of files, independent of their order.
 func ManagedTree(files []schema.File) string {
 	sorted := slices.SortedFunc(
 		slices.Values(files),

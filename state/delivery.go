@@ -14,7 +14,7 @@ import (
 	"millwright/state/db"
 )
 
-// DeliveryOutcome is what became of a request to a webhook.
+// DeliveryOutcome is the result of a request to a webhook.
 type DeliveryOutcome string
 
 // The values of DeliveryOutcome.
@@ -277,7 +277,7 @@ FROM deliveries d
 JOIN webhooks w ON w.id = d.webhook_id
 WHERE w.factory_uid = $1 AND w.uid = $2 AND d.webhook_id = w.id AND d.uid = $3`
 
-// Delivery returns one row of a webhook's log. ErrNotFound when there is none.
+// Delivery returns one row of a webhook's log. ErrNotFound if there is none.
 func (s *Store) Delivery(ctx context.Context, factoryUID, webhookUID, uid string) (Delivery, error) {
 	d, err := scanDelivery(s.db.QueryRow(ctx, deliverySQL, factoryUID, webhookUID, uid))
 	return d, orNotFound(err, "delivery %q", uid)

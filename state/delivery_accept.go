@@ -253,7 +253,7 @@ func (s *Store) RejectedElsewhere(webhookID int64, n int) {
 	r.count(webhookID, n)
 }
 
-// flushRejects writes the shared rows that changed. What cannot be written now is tried again later.
+// flushRejects writes the shared rows that changed. Rows that cannot be written now are retried later.
 func (a *acceptor) flushRejects(ctx context.Context) {
 	rows := a.rejects.due(time.Now())
 	keys := make([]rejectKey, 0, len(rows))

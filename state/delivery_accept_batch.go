@@ -109,7 +109,7 @@ func (b *batchTx) beginSQLite(ctx context.Context, tx *db.Tx, batch []*job) erro
 // the rows of each table, many at once.
 type batchTx struct {
 	s           *Store
-	generations map[string]int64       // of the factories of the batch, held until the end; 0: there is none
+	generations map[string]int64       // of the factories of the batch, held until the end; 0: none
 	firsts      map[identityKey]string // the delivery that stored the identity first
 	queries     []string               // in the order of their first row
 	rows        map[string][][]any     // arguments, by the INSERT that takes one row of them
@@ -188,7 +188,7 @@ func claimsOf(batch []*job) []claim {
 // digestHash is the digest as a key among the identities of a webhook, where it equals none of them.
 func digestHash(digest []byte) [16]byte { return IdentityOf("digest", string(digest)).Hash }
 
-// decide gathers the rows of the batch and returns what became of each job.
+// decide gathers the rows of the batch and returns the result of each job.
 func (b *batchTx) decide(batch []*job) ([]outcome, error) {
 	outcomes := make([]outcome, len(batch))
 	for i, j := range batch {
@@ -356,7 +356,7 @@ type Acceptance struct {
 	stored []byte // Body, in the form in which it is stored
 }
 
-// Accepted is what became of an Acceptance.
+// Accepted is the result of an Acceptance.
 type Accepted struct {
 	// DeliveryUID is the delivery's UID or, of a duplicate, that of the delivery accepted first.
 	DeliveryUID string

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// On PostgreSQL a batch takes two round trips, whatever its size. The first holds the generations of its
+// On PostgreSQL a batch takes two round trips, regardless of its size. The first holds the generations of its
 // factories, stores the identities, and reads who stored each of them first. The second inserts all rows
 // of a table by one statement, and commits.
 

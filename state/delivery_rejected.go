@@ -120,7 +120,7 @@ func (s *sharedReject) add(r *Rejection) {
 	}
 }
 
-// due returns copies of the shared rows that are to be written, and drops those of past minutes that
+// due returns copies of the shared rows to write, and drops those of past minutes that
 // were written in full.
 func (r *rejects) due(now time.Time) map[rejectKey]Rejection {
 	r.mu.Lock()

@@ -16,7 +16,7 @@ import (
 var (
 	// ErrNotFound says that the named thing does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict says that the change contradicts what is stored.
+	// ErrConflict: the change contradicts the state.
 	ErrConflict = errors.New("conflict")
 	// ErrFull says that as many messages wait for a run as may.
 	ErrFull = errors.New("full")
@@ -24,7 +24,7 @@ var (
 	ErrLost = errors.New("the claim on this run is lost")
 	// ErrMoved says that the factory's definition changed since it was read.
 	ErrMoved = errors.New("the definition changed meanwhile")
-	// ErrUnreadable says that a row cannot be read as it is stored; the wrapping error names it.
+	// ErrUnreadable: a stored row cannot be read; the wrapping error names it.
 	ErrUnreadable = errors.New("it cannot be read as it is stored")
 	// ErrUnavailable says that the database cannot be reached or written just now; a retry may help.
 	ErrUnavailable = db.ErrUnavailable
@@ -71,7 +71,7 @@ func orMoved(err error) error {
 	return err
 }
 
-// ofRow reports whether an error is a row's own: it comes again at every try, whatever the database does.
+// ofRow reports whether an error is a row's own: it repeats at every attempt, regardless of the database.
 func ofRow(err error) bool {
 	for _, other := range []error{
 		ErrUnavailable, ErrLost, ErrConflict, ErrNotFound, ErrMoved, context.Canceled, context.DeadlineExceeded,
@@ -91,7 +91,7 @@ const (
 )
 
 // Skipped is a row that a loop over the rows of many factories passes over, since it cannot be read or
-// changed. The loop goes on behind it.
+// changed. The loop continues after it.
 type Skipped struct {
 	Loop       string // what the loop does, as in the metric millwright_rows_skipped
 	FactoryUID string // empty when it is of no factory

@@ -45,7 +45,7 @@ const (
 	SyncFailed  SyncState = "failed"  // the source could not be read; the last applied one serves
 )
 
-// Outcome is what became of one attempt to apply.
+// Outcome is the result of one attempt to apply.
 type Outcome string
 
 // The values of Outcome.
@@ -284,7 +284,7 @@ WHERE uid = $1 OR name = $1
 ORDER BY CASE WHEN uid = $1 THEN 0 ELSE 1 END
 LIMIT 1`
 
-// Factory returns the factory with this UID or, failing that, this name. ErrNotFound when there is none.
+// Factory returns the factory with this UID or, failing that, this name. ErrNotFound if there is none.
 func (s *Store) Factory(ctx context.Context, uidOrName string) (Factory, error) {
 	f, err := scanFactory(s.db.QueryRow(ctx, factorySQL, uidOrName))
 	return f, orNotFound(err, "factory %q", uidOrName)

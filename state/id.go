@@ -84,7 +84,7 @@ func NewToken(prefix string) string {
 	return prefix + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// HashToken returns what is stored of a random token: its SHA-256.
+// HashToken returns the stored form of a random token: its SHA-256.
 func HashToken(token string) []byte {
 	sum := sha256.Sum256([]byte(token))
 	return sum[:]

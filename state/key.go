@@ -9,10 +9,10 @@ import (
 	"millwright/state/db"
 )
 
-// Role says what the holder of an API key may do (docs/contract.md, section 2).
+// Role is what the holder of an API key may do (docs/contract.md, section 2).
 type Role string
 
-// The roles. Each of the first three may do all that the one before it may.
+// The roles. Each of the first three includes the one before it.
 const (
 	RoleViewer Role = "viewer"
 	RoleRunner Role = "runner"
@@ -55,7 +55,7 @@ func scanKey(row db.Row) (Key, error) {
 const insertKeySQL = `INSERT INTO api_keys (uid, name, role, hash, created_at, expires_at)
 VALUES ($1, $2, $3, $4, $5, $6)`
 
-// CreateKey makes an API key and returns it with its secret, which is not stored and cannot be had again.
+// CreateKey makes an API key and returns it with its secret, which is not stored and not shown again.
 func (s *Store) CreateKey(ctx context.Context, name string, role Role, expires *time.Time) (Key, string, error) {
 	secret := NewToken(KeyPrefix)
 	k := Key{UID: NewID(PrefixKey), Name: name, Role: role, Created: time.Now().UTC(), Expires: expires}
@@ -107,8 +107,8 @@ func (s *Store) Bootstrap(ctx context.Context, secret string) (bool, error) {
 	return made, err
 }
 
-// KeyBySecret returns the key with this secret. ErrNotFound when there is none, or it is revoked or has
-// expired. The look-up is by the secret's hash, so that its time tells nothing of other secrets.
+// KeyBySecret returns the key with this secret. ErrNotFound if there is none, or it is revoked or has
+// expired. The look-up is by the secret's hash, so its timing reveals nothing about other secrets.
 func (s *Store) KeyBySecret(ctx context.Context, secret string) (Key, error) {
 	k, err := scanKey(
 		s.db.QueryRow(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE hash = $1`, HashToken(secret)),
@@ -124,7 +124,7 @@ func (k Key) Live(at time.Time) bool {
 	return k.Revoked == nil && (k.Expires == nil || k.Expires.After(at))
 }
 
-// Key returns the key with this UID, revoked or expired ones included. ErrNotFound when there is none.
+// Key returns the key with this UID, revoked or expired ones included. ErrNotFound if there is none.
 func (s *Store) Key(ctx context.Context, uid string) (Key, error) {
 	k, err := scanKey(s.db.QueryRow(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE uid = $1`, uid))
 	return k, orNotFound(err, "API key %q", uid)
@@ -140,7 +140,7 @@ const revokeKeySQL = `UPDATE api_keys
 SET revoked_at = $1
 WHERE uid = $2 AND revoked_at IS NULL`
 
-// RevokeKey ends a key. ErrNotFound when there is none that is not revoked already.
+// RevokeKey ends a key. ErrNotFound if there is none that is not revoked already.
 func (s *Store) RevokeKey(ctx context.Context, uid string) error {
 	err := s.db.ExecOne(ctx, revokeKeySQL, db.Micros(time.Now()), uid)
 	return orNotFound(err, "API key %q", uid)

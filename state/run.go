@@ -58,7 +58,7 @@ func (s RunState) Ended() bool {
 // Held reports whether a worker holds a run in this state.
 func (s RunState) Held() bool { return s == RunClaimed || s == RunInProgress }
 
-// Run is a run as it is stored.
+// Run is a stored run.
 type Run struct {
 	ID, FactoryUID     string
 	Title              string
@@ -197,7 +197,7 @@ func (r *Run) readJSON(metadata, secrets string) {
 	r.unreadable = errors.Join(broken...)
 }
 
-// Run returns one run. ErrNotFound when there is none of this ID.
+// Run returns one run. ErrNotFound if there is none of this ID.
 func (s *Store) Run(ctx context.Context, id string) (Run, error) {
 	r, err := scanRun(s.db.QueryRow(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`, id))
 	return r, noRun(id, err)

@@ -337,7 +337,7 @@ ORDER BY run_id, execution, attempt, number`
 	return all, err
 }
 
-// Artifact returns a visible artifact, or one that was replaced. ErrNotFound when there is none.
+// Artifact returns a visible artifact, or one that was replaced. ErrNotFound if there is none.
 func (s *Store) Artifact(ctx context.Context, uid string) (Artifact, error) {
 	a, err := scanArtifact(s.db.QueryRow(ctx, `
 		SELECT `+artifactColumns+`

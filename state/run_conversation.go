@@ -174,7 +174,7 @@ LIMIT $3`
 
 // Conversation returns what was said in the runs of a conversation, oldest first: together no more than Steps
 // returns of one, the prompts of the runs included. Unless it is empty, last is the newest run to be read.
-// ErrNotFound when there is none.
+// ErrNotFound if there is none.
 func (s *Store) Conversation(ctx context.Context, id, last string) ([]RunSteps, error) {
 	type given struct {
 		Run
@@ -258,7 +258,7 @@ const maxSaid = 16 << 20
 // room is how much more of a conversation is read.
 type room struct{ said, given int }
 
-// leftOut stands for what is not read.
+// leftOut stands for entries that are not read.
 func leftOut() Block {
 	return Block{
 		Type: "event",
@@ -370,7 +370,7 @@ FROM run_entries
 WHERE run_id = $1 AND seq < $2
 ORDER BY seq DESC`
 
-// fitting returns the number of the oldest entry before the given one that is to be read, so that the newest
+// fitting returns the number of the oldest entry to read before the given one, so that the newest
 // are and fit into the room: 1 when all do. It takes their size from the room.
 func (s *Store) fitting(ctx context.Context, runID string, before int64, room *int) (int64, error) {
 	rows, err := s.db.Query(ctx, entrySizesSQL, runID, before)

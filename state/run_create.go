@@ -140,8 +140,8 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 // maxMetadataText is how many characters of a key or value of metadata filters look at.
 const maxMetadataText = 256
 
-// bound makes the texts of a run such that every database takes them and no index is too small for them,
-// whatever definition or request they are from. The configuration keeps what is cut off here.
+// bound cuts the texts of a run so that they fit every database and index,
+// from any definition or request. The configuration keeps the whole texts.
 func (r *NewRun) bound() {
 	r.Title, r.Prompt, r.Envelope = db.Bounded(r.Title, schema.MaxTitle), db.Text(r.Prompt), db.Text(r.Envelope)
 	r.ConfigName, r.ModelID = db.Bounded(r.ConfigName, schema.MaxLabel), db.Bounded(r.ModelID, schema.MaxModel)
@@ -152,7 +152,7 @@ func (r *NewRun) bound() {
 	r.Creator.DisplayName, r.TriggerURL = db.Text(r.Creator.DisplayName), db.Text(r.TriggerURL)
 }
 
-// run returns the run as it is right after it was made.
+// run returns the new run.
 func (r NewRun) run() Run {
 	r.bound()
 	at := db.Time(db.Micros(r.At))

@@ -26,7 +26,7 @@ WHERE` + held + `AND state = 'CLAIMED'
 RETURNING ` + runColumns
 
 // StartRun says that the worker begins: CLAIMED to INPROGRESS. It prolongs the lease. A repeat, after an answer
-// that was lost, changes nothing. cancel says that the run is to be stopped already. ErrLost when the claim no
+// that was lost, changes nothing. cancel reports whether the run must stop. ErrLost when the claim no
 // longer holds.
 func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
@@ -57,7 +57,7 @@ SET lease_until = $4
 WHERE` + held + `
 RETURNING cancel_requested_at IS NOT NULL`
 
-// RenewLease prolongs the claim to lease from now. cancel says that the run is to be stopped. ErrLost
+// RenewLease prolongs the claim to lease from now. cancel reports whether the run must stop. ErrLost
 // when the claim no longer holds.
 func (s *Store) RenewLease(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {

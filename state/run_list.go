@@ -39,7 +39,7 @@ const (
 )
 
 // Runs returns at most limit of the runs that the filter selects, in the given order, beginning after the
-// position if there is one. next is where the list goes on; nil at its end. All of a page is of one moment.
+// position if there is one. next is where the list continues; nil at its end. All of a page is of one moment.
 //
 // A page may have fewer runs than asked for, or none, and the list go on: where no index lists the runs, Runs
 // looks at a bounded number of them.
@@ -188,7 +188,7 @@ func (s *Store) RunChanges(ctx context.Context, runID string) ([]Entry, error) {
 	return s.entries(ctx, `run_id = $1 AND seq > $2 AND kind = '`+kindState+`'`, runID, 0, maxRunChanges)
 }
 
-// NewestRun returns the ID of the newest run of a conversation. ErrNotFound when there is none.
+// NewestRun returns the ID of the newest run of a conversation. ErrNotFound if there is none.
 func (s *Store) NewestRun(ctx context.Context, conversationID string) (string, error) {
 	var id string
 	err := s.db.QueryRow(ctx, `

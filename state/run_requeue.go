@@ -13,7 +13,7 @@ import (
 	"millwright/state/notice"
 )
 
-// FollowupOutcome says what became of a follow-up message.
+// FollowupOutcome is the effect of a follow-up message.
 type FollowupOutcome string
 
 // The outcomes (docs/contract.md, section 4).
@@ -36,7 +36,7 @@ WHERE run_id = $1 AND execution = $2`
 const insertFollowupSQL = `INSERT INTO followups (uid, run_id, factory_uid, message, execution, created_at)
 VALUES ($1, $2, $3, $4, $5, $6)`
 
-// Followup sends a message to a run and returns its UID and what became of it. A repeat of a request within
+// Followup sends a message to a run and returns its UID and its effect. A repeat of a request within
 // 24 hours, by idem, returns what the first one did, and sends nothing. ErrNotFound when there is no such
 // run; ErrConflict when the repeat's request differs; ErrFull when too many messages wait already.
 func (s *Store) Followup(
@@ -159,7 +159,7 @@ WHERE id = $1`
 
 // RequestCancel asks for the end of a run. A queued run is CANCELLED at once; for one that a worker holds
 // the request is recorded, and the worker ends it. It returns the run as it now is. ErrConflict when the
-// run has ended; ErrNotFound when there is none.
+// run has ended; ErrNotFound if there is none.
 func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 	var r Run
 	err := s.commitRun(ctx, id, func(ctx context.Context, tx *db.Tx) (err error) {

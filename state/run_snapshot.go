@@ -30,7 +30,7 @@ type Snapshot struct {
 	Execution int             // that left it
 	Session   json.RawMessage // as the worker describes it
 	Digest    string          // of the archive
-	Size      int64           // of the archive, in bytes; 0: there is none
+	Size      int64           // of the archive, in bytes; 0: none
 	first     int64           // number of the first part
 }
 

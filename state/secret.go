@@ -208,7 +208,7 @@ func (s *Store) expireSecretVersions(ctx context.Context, tx *db.Tx) error {
 	return err
 }
 
-// DeleteSecret forgets a secret. ErrNotFound when there is none, ErrConflict with its users while a webhook, a
+// DeleteSecret forgets a secret. ErrNotFound if there is none, ErrConflict with its users while a webhook, a
 // definition or one of the others, in words, uses it.
 func (s *Store) DeleteSecret(ctx context.Context, name string, others ...string) error {
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
@@ -241,7 +241,7 @@ JOIN secret_versions v ON v.name = s.name AND v.version = s.version
 WHERE s.name = $1`
 
 // SecretValue returns the latest value of a secret, for what is not a webhook: a source's credential,
-// or a secret that a run was granted. ErrNotFound when there is none or it is pending.
+// or a secret that a run was granted. ErrNotFound if there is none or it is pending.
 func (s *Store) SecretValue(ctx context.Context, name string) ([]byte, error) {
 	var sealed []byte
 	err := s.db.QueryRow(ctx, secretValueSQL, name).

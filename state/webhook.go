@@ -77,7 +77,7 @@ func (s *Store) Webhooks(ctx context.Context, factoryUID string, deleted bool) (
 	return all, err
 }
 
-// Webhook returns one webhook of a factory, live or deleted. ErrNotFound when there is none.
+// Webhook returns one webhook of a factory, live or deleted. ErrNotFound if there is none.
 func (s *Store) Webhook(ctx context.Context, factoryUID, uid string) (Webhook, error) {
 	w, err := scanWebhook(
 		s.db.QueryRow(

@@ -13,7 +13,7 @@ import (
 	"millwright/state/db"
 )
 
-// Bounds of what is remembered of workers.
+// Bounds of the remembered workers.
 const (
 	workersKept   = 24 * time.Hour // after a process was last seen
 	maxProcesses  = 100            // of one key
@@ -170,7 +170,7 @@ func heldRuns(ctx context.Context, r db.Reader) (map[string]string, error) {
 // of a lease of 30 s.
 const silence = 15 * time.Second
 
-// Unheard says, of a run whose worker has missed heartbeats, what becomes of it. It is empty for every other
+// Unheard describes what happens next to a run whose worker has missed heartbeats. It is empty for every other
 // run.
 func (s *Store) Unheard(r Run) string {
 	if r.State != RunInProgress || r.LeaseUntil == nil || r.LeaseUntil.Sub(s.db.Now()) > silence {

@@ -101,7 +101,7 @@ type Order struct {
 // bytes.
 type Snapshot struct {
 	Session Session `json:"session"`
-	Size    int64   `json:"size"`   // of the archive; 0: there is none
+	Size    int64   `json:"size"`   // of the archive; 0: none
 	Digest  string  `json:"digest"` // SHA-256 of the archive, in hexadecimal
 }
 

@@ -337,7 +337,7 @@ func (r *recorder) again() {
 	r.session, r.acted = "", false
 }
 
-// left returns which session the agent worked in, and what it counted of it.
+// left returns the agent's session and its usage.
 func (r *recorder) left() (session string, counted wire.Usage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -55,7 +55,7 @@ func (c AmbientAgentConfig) Given() map[string]json.RawMessage { return c.given 
 // Given returns the keys as they were read, those that are not listed too.
 func (s MCPServerConfig) Given() map[string]json.RawMessage { return s.given }
 
-// ReasoningLevel returns the reasoning level of the harness, empty when there is none.
+// ReasoningLevel returns the reasoning level of the harness, empty if there is none.
 func (c AmbientAgentConfig) ReasoningLevel() string {
 	if c.Harness == nil {
 		return ""

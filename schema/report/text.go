@@ -43,7 +43,7 @@ func (r *Report) ProblemText() []byte {
 	return b.Bytes()
 }
 
-// painter colours text for a terminal, or leaves it as it is.
+// painter colours text for a terminal, or leaves it unchanged.
 type painter struct {
 	place, code, hint, note, good *color.Color
 	severity                      map[schema.Severity]*color.Color

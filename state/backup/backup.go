@@ -215,7 +215,7 @@ func Restore(ctx context.Context, from, path string, replace bool) (Copy, error)
 
 // keepAside gives the state at path a second name. What its log holds is brought into its file first, so
 // that one rename can put another state in its place: whenever the process is killed there is the old one
-// or the new one. A file that SQLite cannot read is kept with all that lies beside it.
+// or the new one. A file that SQLite cannot read is kept with the files beside it.
 func keepAside(ctx context.Context, path, kept string) error {
 	database, err := db.OpenFile(path, "_pragma=busy_timeout(5000)")
 	if err != nil {

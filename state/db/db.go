@@ -192,7 +192,7 @@ func (d *DB) ForUpdate() string {
 // Refuse makes err the answer to every later change and to Ping.
 func (d *DB) Refuse(err error) { d.refused.Store(&err) }
 
-// Refused returns the error that Refuse was given last; nil when there is none.
+// Refused returns the error that Refuse was given last; nil if there is none.
 func (d *DB) Refused() error {
 	if err := d.refused.Load(); err != nil {
 		return *err

@@ -83,7 +83,7 @@ func Resolved(path string) string {
 	return path
 }
 
-// Partial makes an empty file that only its owner may read, beside the file that it is to become.
+// Partial makes an empty file, readable only by its owner, beside the file that it will replace.
 func Partial(name string) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".partial-*")
 	if err != nil {

@@ -19,7 +19,7 @@ type Reader struct {
 	bound map[string]*sql.Stmt // statements of cache in tx
 }
 
-// statement returns a prepared statement; nil when there is none. In a transaction, which holds a connection
+// statement returns a prepared statement; nil if there is none. In a transaction, which holds a connection
 // of the pool, none is prepared anew.
 func (r Reader) statement(ctx context.Context, query string) *sql.Stmt {
 	if r.cache == nil {
@@ -137,7 +137,7 @@ func (d *DB) View(ctx context.Context, f func(View) error) error {
 	return classify(f(View{Reader: d.within(tx, d.cache), db: d}))
 }
 
-// View reads what is stored at one moment.
+// View reads the state at one moment.
 type View struct {
 	Reader
 	db *DB

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// Micros returns a time as it is stored.
+// Micros returns the stored form of a time.
 func Micros(t time.Time) int64 { return t.UnixMicro() }
 
-// MicrosOrNull returns a time as it is stored, NULL for nil.
+// MicrosOrNull returns the stored form of a time, NULL for nil.
 func MicrosOrNull(t *time.Time) any {
 	if t == nil {
 		return nil
@@ -31,7 +31,7 @@ func TimeOrNil(us sql.NullInt64) *time.Time {
 	return &t
 }
 
-// Flag returns a truth value as it is stored.
+// Flag returns the stored form of a truth value.
 func Flag(b bool) int {
 	if b {
 		return 1

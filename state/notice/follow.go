@@ -39,7 +39,7 @@ func (b *Bus) Follow(webhookUID string) {
 	b.Notify(Follow, webhookUID)
 }
 
-// Followed reports whether the headers of a webhook's deliveries are to be kept now.
+// Followed reports whether to store the headers of a webhook's deliveries.
 func (b *Bus) Followed(webhookUID string) bool {
 	b.followed.mu.RLock()
 	defer b.followed.mu.RUnlock()

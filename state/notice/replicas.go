@@ -41,7 +41,7 @@ func (b *Bus) Broadcast(n Notice) error {
 	}
 }
 
-// Send sends notices to the other replicas until ctx ends, all that wait in one statement.
+// Send sends notices to the other replicas until ctx ends, all waiting ones in one statement.
 func (b *Bus) Send(ctx context.Context) {
 	for {
 		var texts []string

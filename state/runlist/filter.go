@@ -54,7 +54,7 @@ type Order struct {
 	Ascending bool
 }
 
-// Position is a place in a list: right behind one run. It stays valid whatever is added before it.
+// Position is a place in a list: right behind one run. Rows that are added before it do not invalidate it.
 type Position struct {
 	ID   string `json:"i"`
 	Time int64  `json:"t,omitempty"` // microseconds
@@ -98,7 +98,7 @@ func (read Read) scan(ctx context.Context, o Order, st *statement) (all []Positi
 	return all, rows.Err()
 }
 
-// text returns the first column of the first row; empty when there is none.
+// text returns the first column of the first row; empty if there is none.
 func (read Read) text(ctx context.Context, st *statement) (text string, err error) {
 	rows, err := read(ctx, st.String(), st.args...)
 	if err != nil {

@@ -14,7 +14,7 @@ const (
 // Page is a part of a list.
 type Page struct {
 	Runs []Position
-	Next *Position // where the list goes on; nil at its end
+	Next *Position // where the list continues; nil at its end
 }
 
 // stretch is a part of a list: behind one run, up to and with another one. Either may be nil.
@@ -105,7 +105,7 @@ func (p *plan) walk(ctx context.Context, read Read, s stretch, limit, most int) 
 	}
 }
 
-// cut makes a page of at most limit runs. The list goes on behind it if there are more, or from rest on.
+// cut makes a page of at most limit runs. The list continues after it if there are more, or from rest.
 func cut(found []Position, limit int, rest *Position) Page {
 	if len(found) <= limit {
 		return Page{found, rest}

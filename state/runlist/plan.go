@@ -30,7 +30,7 @@ type condition struct {
 	ids    *condition // selects the IDs of the runs that meet the condition, by an index; may be nil
 }
 
-// where is conditions that all hold.
+// where is a list of conditions, all of which must hold.
 type where []condition
 
 // span is the microseconds from low on, before high. Either may be nil.
@@ -49,7 +49,7 @@ type plan struct {
 	span    span  // of the first key
 	filters where // that a run of the list meets
 	arms    []arm
-	sifts   bool // an arm has the live runs that meet the filters: it looks at all that are live
+	sifts   bool // an arm has the live runs that meet the filters: it reads every live run
 	exact   bool // all runs of the arms meet the filters
 	row     bool // the filters read rows of live runs
 	text    bool // and the text of runs

@@ -127,7 +127,7 @@ func writeNew(file string, text []byte) error {
 	return errors.Join(err, f.Sync(), f.Close(), db.SyncFile(filepath.Dir(file)))
 }
 
-// replaceKeys makes the key file hold these keys, at once or not at all, for those who could read it.
+// replaceKeys atomically replaces the keys in the key file, which keeps its permissions.
 func replaceKeys(file string, keys ...[]byte) error {
 	info, err := os.Stat(file)
 	if err != nil {

@@ -28,7 +28,7 @@ type Rotation struct {
 	Kept string
 }
 
-// Rotate seals all that the state that dsn names has sealed under a new key, in one transaction. ErrInUse
+// Rotate reseals every sealed value of the state at dsn under a new key, in one transaction. ErrInUse
 // while a server uses the state.
 //
 // With newFile the new key is the one in that file, made when there is none, and the old key file is left
@@ -156,7 +156,7 @@ LIMIT $3`,
 // resealBatch is how many sealed values are in memory at once.
 const resealBatch = 500
 
-// reseal seals every sealed value under another key, in one transaction, and goes on with that key.
+// reseal seals every sealed value under another key, in one transaction, and uses that key from then on.
 func (s *Sealer) reseal(ctx context.Context, d *db.DB, next *key) (r Rotation, err error) {
 	err = d.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		r = Rotation{}

@@ -89,7 +89,7 @@ func newKey(master []byte) *key {
 	return &key{aead, master}
 }
 
-// version is the first byte of what is sealed.
+// version is the first byte of a sealed value.
 const version = 1
 
 func (k *key) seal(purpose string, plain []byte) []byte {
@@ -117,7 +117,7 @@ const (
 
 const readCheckSQL = `SELECT value FROM facts WHERE name = $1`
 
-// Check finds the key that the state is sealed under, and goes on with it. ErrWrongKey when it is none of
+// Check finds the key that the state is sealed under, and uses it from then on. ErrWrongKey when it is none of
 // ours. A state without a check is as good as sealed under the first.
 func (s *Sealer) Check(ctx context.Context, d *db.DB) error {
 	var sealed []byte
