@@ -33,7 +33,9 @@ type FilterTestResponse struct {
 func (s *service) registerFilters() {
 	op := api.Also(api.Operation(http.MethodPost, "/factory/{uid}/filter-tests", "testFilter", state.RoleViewer,
 		"Test a payload filter with a stored delivery or a payload"), http.StatusConflict)
-	op.SkipValidateBody = true // the general check reads numbers as float64 and would refuse 1e400, which a delivery may contain
+
+	// The general check reads numbers as float64 and would refuse 1e400, which a delivery may contain.
+	op.SkipValidateBody = true
 	api.Handle(s.api, op, s.testFilter)
 }
 

@@ -109,7 +109,11 @@ func (s *service) createWebhook(ctx context.Context, in *struct {
 			return api.Problem("conflict", "a webhook named %q exists already", in.Body.Name)
 		}
 		if len(d.Webhooks) >= schema.MaxWebhooks {
-			return api.InvalidField("name", "a factory has at most %d webhooks: delete one first [webhook-limit]", schema.MaxWebhooks)
+			return api.InvalidField(
+				"name",
+				"a factory has at most %d webhooks: delete one first [webhook-limit]",
+				schema.MaxWebhooks,
+			)
 		}
 
 		w := schema.Webhook{
@@ -268,13 +272,15 @@ func (u *UpdateWebhookRequest) subject(name string) string {
 
 func (u *UpdateWebhookRequest) change(w *schema.Webhook) {
 	if u.AuthMode != nil {
-		if w.AuthMode = schema.AuthMode(*u.AuthMode); w.AuthMode != schema.AuthSignature {
+		w.AuthMode = schema.AuthMode(*u.AuthMode)
+		if w.AuthMode != schema.AuthSignature {
 			w.SignatureScheme, w.SignatureSchemeAlias, w.CustomScheme, w.Handshake = "", "", nil, false
 		}
 	}
 
 	if u.SignatureScheme != nil {
-		if w.SignatureScheme, w.SignatureSchemeAlias = *u.SignatureScheme, ""; w.SignatureScheme != signature.CustomName {
+		w.SignatureScheme, w.SignatureSchemeAlias = *u.SignatureScheme, ""
+		if w.SignatureScheme != signature.CustomName {
 			w.CustomScheme = nil
 		}
 	}

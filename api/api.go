@@ -253,7 +253,8 @@ func (a *API) cors(w http.ResponseWriter, r *http.Request) (answered bool) {
 
 		w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE")
 		w.Header().
-			Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID")
+			Set("Access-Control-Allow-Headers", "Authorization, Content-Type, "+
+				"Idempotency-Key, If-None-Match, Last-Event-ID")
 		w.Header().Set("Access-Control-Max-Age", "600")
 		w.WriteHeader(http.StatusNoContent)
 		return true

@@ -40,7 +40,8 @@ func (in *Ingress) accept(
 				contentType: probe.ContentType,
 			}, err
 		} else if ok {
-			reason = "looks like a set-up probe of " + w.scheme.Name() + ": handshake: true in the webhook's file would answer it"
+			reason = "looks like a set-up probe of " + w.scheme.Name() +
+				": handshake: true in the webhook's file would answer it"
 		}
 	}
 

@@ -104,7 +104,8 @@ func Git(cfg GitConfig) (Source, error) {
 		return nil, fmt.Errorf("git commit %q: want 40 hexadecimal digits", cfg.Commit)
 	}
 
-	for _, name := range []plumbing.ReferenceName{plumbing.NewBranchReferenceName(cfg.Branch), plumbing.NewTagReferenceName(cmp.Or(cfg.Tag, "x"))} {
+	branch, tag := plumbing.NewBranchReferenceName(cfg.Branch), plumbing.NewTagReferenceName(cmp.Or(cfg.Tag, "x"))
+	for _, name := range []plumbing.ReferenceName{branch, tag} {
 		if err := name.Validate(); err != nil {
 			return nil, fmt.Errorf("%q cannot be the name of a branch or tag", name.Short())
 		}

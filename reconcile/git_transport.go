@@ -275,7 +275,8 @@ func (r *remote) explain(ctx context.Context, err error) error {
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		text = "the repository has no commits"
 	case strings.Contains(said, "dubious ownership"):
-		text = "git does not trust a repository of another user: as the user that runs millwright, run git config --global --add safe.directory " + r.endpoint.Path
+		text = "git does not trust a repository of another user: as the user that runs millwright, run " +
+			"git config --global --add safe.directory " + r.endpoint.Path
 	case strings.Contains(said, "knownhosts: key mismatch"):
 		text = "the host's key is not the one in knownHosts: someone may be between, or the host has a " +
 			"new key"
@@ -293,7 +294,8 @@ func (r *remote) scrub(ctx context.Context, text string) string {
 	if r.cfg.Token != nil {
 		if token, err := r.cfg.Token(context.WithoutCancel(ctx)); err == nil && len(token) > 0 {
 			secret := strings.TrimSpace(string(token))
-			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(r.cfg.Username + ":" + secret))} {
+			basic := base64.StdEncoding.EncodeToString([]byte(r.cfg.Username + ":" + secret))
+			for _, form := range []string{secret, basic} {
 				text = strings.ReplaceAll(text, form, "***")
 			}
 		}

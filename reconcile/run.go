@@ -75,7 +75,8 @@ func (l *Loop) Plan(ctx context.Context, allow plan.Allowed) (plan.Plan, error) 
 		return plan.Plan{}, err
 	}
 
-	p, _ := plan.Compare(cur, loaded, l.options(snap, Request{AllowPrune: allow.Prune, AllowRename: allow.Rename}, time.Now()))
+	req := Request{AllowPrune: allow.Prune, AllowRename: allow.Rename}
+	p, _ := plan.Compare(cur, loaded, l.options(snap, req, time.Now()))
 	return p, p.Err
 }
 

@@ -37,7 +37,8 @@ func (d *document) payload(n *yaml.Node, t *Trigger, where string) {
 
 		if v, ok := yaml11Bool(at.Value); ok && at.Style == 0 && strings.HasPrefix(p.Message, "exists ") {
 			p.Hint = fmt.Sprintf("%s is a string in YAML 1.2: write %s", at.Value, v)
-		} else if (at.Value == "true" || at.Value == "false") && at.Style != 0 && strings.HasPrefix(p.Message, "exists ") {
+		} else if truth := at.Value == "true" || at.Value == "false"; truth && at.Style != 0 &&
+			strings.HasPrefix(p.Message, "exists ") {
 			p.Hint = "write it without quotes: " + at.Value
 		} else if near := nearOperator(p.Path); near == "exists" {
 			p.Hint = "the operators are in, not_in and exists: write exists: " + clip(at.Value)

@@ -76,7 +76,9 @@ func oddHint(text string) string {
 }
 
 func (k scalarKind) article() string {
-	return [...]string{"a string", "null", "a boolean", "a number", "a number to some readers", "a date to some readers"}[k]
+	return [...]string{
+		"a string", "null", "a boolean", "a number", "a number to some readers", "a date to some readers",
+	}[k]
 }
 
 // nodeArticle names what a node is, for messages.

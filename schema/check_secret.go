@@ -30,6 +30,7 @@ func (d *document) secretValue(n *yaml.Node) {
 		n,
 		ruleSecretName,
 		fmt.Sprintf("a text that begins with %s looks like the value of a secret", quoted(start)),
-		"write the name of a team secret, make it with millwright secret set, and replace the value, which is in the repository now",
+		"write the name of a team secret, make it with millwright secret set, and replace the value, "+
+			"which is in the repository now",
 	)
 }

@@ -164,7 +164,8 @@ func (c *stateCheck) secret(f *fact) {
 			f,
 			ruleSecretNotVisible,
 			fmt.Sprintf(
-				"the value of the secret %s holds blanks or characters beyond ASCII, which many senders cannot put into a header",
+				"the value of the secret %s holds blanks or characters beyond ASCII, "+
+					"which many senders cannot put into a header",
 				quoted(f.value),
 			),
 			"give the secret a value of visible ASCII characters",

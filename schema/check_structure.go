@@ -353,7 +353,8 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 			if v, ok := map[string]string{"0": "false", "1": "true", "true,": "true", "false,": "false"}[n.Value]; ok &&
 				n.Style == 0 {
 				hint = "write " + v
-			} else if v, ok := yaml11Bool(n.Value); ok || strings.EqualFold(n.Value, "true") || strings.EqualFold(n.Value, "false") {
+			} else if v, ok := yaml11Bool(n.Value); ok || strings.EqualFold(n.Value, "true") ||
+				strings.EqualFold(n.Value, "false") {
 				if v == "" {
 					v = strings.ToLower(n.Value)
 				}

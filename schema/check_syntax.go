@@ -172,7 +172,8 @@ func (p *parseFailure) words() (message, hint string) {
 		if blank := p.d.falseBlank(p.line-1, p.line); blank != "" {
 			return "an unexpected colon", blank
 		}
-		return "an unexpected colon", "put a value that contains \": \" in quotes, and check the indentation of this line"
+		return "an unexpected colon",
+			"put a value that contains \": \" in quotes, and check the indentation of this line"
 	case strings.Contains(s, "cannot start any token"):
 		return "a value cannot begin with this character", "put the value in quotes"
 	case strings.Contains(s, "alphabetic or numeric character"):
@@ -191,7 +192,8 @@ func (p *parseFailure) words() (message, hint string) {
 	case strings.Contains(s, "block sequence entries are not allowed"):
 		return "a list cannot begin on the line of its key", "put \"- \" on a line of its own, indented under the key"
 	case strings.Contains(s, "Unicode character escape"):
-		return "an escape that stands for no character", `write the character itself, or all of its code: "\U0001F600" and not half of a pair`
+		return "an escape that stands for no character",
+			`write the character itself, or all of its code: "\U0001F600" and not half of a pair`
 	case strings.Contains(s, "unknown escape"), strings.Contains(s, "hexdecimal"):
 		return "an escape that double quotes do not know", `write \\ for a backslash, or use single quotes`
 	case strings.Contains(s, "node content"):
@@ -199,9 +201,11 @@ func (p *parseFailure) words() (message, hint string) {
 	case strings.Contains(s, "unexpected end of stream"):
 		return "the text ends inside a value", "close the quote or bracket"
 	case strings.Contains(s, "document start") && p.ended():
-		return "text after the end of the document", "delete the line with ... that ends the document, or what follows it"
+		return "text after the end of the document",
+			"delete the line with ... that ends the document, or what follows it"
 	case strings.Contains(s, "document start"):
-		return "text after the end of the document", "begin this line where the first one begins; a file holds one document"
+		return "text after the end of the document",
+			"begin this line where the first one begins; a file holds one document"
 	case strings.Contains(s, "exceeded"):
 		return fmt.Sprintf("values nest more than %d levels deep", maxYAMLDepth), ""
 	case strings.Contains(s, "YAML document"), strings.Contains(s, "%YAML"), strings.Contains(s, "directive"):

@@ -383,7 +383,8 @@ func (d *document) checkKey(key *yaml.Node) bool {
 			if key.Value == "" {
 				d.errorAt(key, ruleYAMLKey, "a key is missing before the colon", "")
 			} else {
-				d.errorAt(key, ruleYAMLKey, fmt.Sprintf("the key %s is %s, not a string", key.Value, k.article()), "put it in quotes: "+doubleQuoted(key.Value))
+				message := fmt.Sprintf("the key %s is %s, not a string", key.Value, k.article())
+				d.errorAt(key, ruleYAMLKey, message, "put it in quotes: "+doubleQuoted(key.Value))
 			}
 
 			return false

@@ -60,7 +60,8 @@ func elsewhere(what, key string, known []string) string {
 		case "on", "webhook", "webhooks", "webhookids", "filter", "provider", "event":
 			return "it belongs into a trigger: triggers: with - provider: webhook, event: received and filter: below it"
 		case "schedule", "cron":
-			return "it belongs into a trigger: triggers: with - provider: schedule, event: cron_fired and schedule: below it"
+			return "it belongs into a trigger: triggers: with - provider: schedule, event: cron_fired and " +
+				"schedule: below it"
 		}
 	}
 

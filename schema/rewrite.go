@@ -9,7 +9,8 @@ import (
 // src, and leaves every other byte as it is. ids gives the new UID for a
 // webhook's file name (as in webhooks/<name>.yaml, written with or without the
 // directory and the ending) or for a UID that stands there now; entries it does
-// not have stay. A file that would not be better than before is returned unchanged, with an error. Path is the file's path in the tree, for the error that says
+// not have stay. A file that would not be better than before is returned
+// unchanged, with an error. Path is the file's path in the tree, for the error that says
 // why a file cannot be read; such a file is returned unchanged.
 func RewriteWebhookIDs(src []byte, filePath string, ids map[string]string) ([]byte, error) {
 	d := &document{path: filePath, src: src}

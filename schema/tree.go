@@ -281,7 +281,7 @@ func (t *tree) top(e fs.DirEntry, root []fs.DirEntry) error {
 	switch {
 	case name == "factory.yaml":
 		return t.take(e, entry{path: name, kind: kindFactory, name: name})
-	case !e.IsDir() && (name == "factory.yml" || strings.EqualFold(name, "factory.yaml") || strings.EqualFold(name, "factory.yml")):
+	case !e.IsDir() && (strings.EqualFold(name, "factory.yaml") || strings.EqualFold(name, "factory.yml")):
 		return t.misplaced(name, "factory.yaml")
 	case name == "scorers" || name == "benchmarks" || strings.HasPrefix(name, "."):
 		return nil

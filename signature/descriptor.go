@@ -288,7 +288,8 @@ func checkTimestamp(d *Descriptor, add adder, header func(field, name string)) {
 	} else {
 		header("timestamp.header", ts.Header)
 		if strings.EqualFold(ts.Header, d.Header) {
-			add("timestamp.header", `is also the signature header; name the element of it that carries the time, such as "t="`)
+			add("timestamp.header",
+				`is also the signature header; name the element of it that carries the time, such as "t="`)
 		}
 	}
 

@@ -155,7 +155,11 @@ func NotShipped() []Unshipped {
 		{"Wise", "RSA signatures.", "Nothing yet."},
 		{"Contentful, Plivo", "Sign a canonical form of the request.", "`url_token`"},
 		{"Mercado Pago", "Signs parts of the query and not the body.", "`url_token`"},
-		{"Recurly", "A list of signatures without names after its time, which `customScheme` cannot express.", "`url_token`"},
+		{
+			"Recurly",
+			"A list of signatures without names after its time, which `customScheme` cannot express.",
+			"`url_token`",
+		},
 		{"X", "Needs an answer to a GET request, which the ingress refuses.", "Nothing yet."},
 
 		{

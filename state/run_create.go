@@ -162,7 +162,8 @@ func (r NewRun) run() Run {
 	}
 
 	return Run{
-		ID: r.ID, FactoryUID: r.FactoryUID, Title: r.Title, Prompt: r.Prompt, Envelope: r.Envelope, State: RunQueued, Source: r.Source, Creator: r.Creator,
+		ID: r.ID, FactoryUID: r.FactoryUID, Title: r.Title, Prompt: r.Prompt, Envelope: r.Envelope,
+		State: RunQueued, Source: r.Source, Creator: r.Creator,
 		ConversationID: r.ConversationID, ParentRunID: r.ParentRunID, RootRunID: r.RootRunID, AutomationUID: r.AutomationUID, WebhookUID: r.WebhookUID,
 		DeliveryUID: r.DeliveryUID, AgentUID: r.AgentUID, TriggerURL: r.TriggerURL, Config: config, Secrets: r.Secrets, Metadata: r.Metadata,
 		Skills: json.RawMessage(

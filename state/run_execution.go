@@ -31,7 +31,9 @@ RETURNING ` + runColumns
 func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		now := time.Now()
-		r, err := scanRun(tx.QueryRow(ctx, startSQL, c.RunID, c.Worker, c.hash(), db.Micros(now), s.db.LeaseEnd(lease)))
+		r, err := scanRun(
+			tx.QueryRow(ctx, startSQL, c.RunID, c.Worker, c.hash(), db.Micros(now), s.db.LeaseEnd(lease)),
+		)
 		if errors.Is(err, sql.ErrNoRows) {
 			r, err = s.lockHeld(ctx, tx, c)
 			cancel = r.CancelRequested != nil

@@ -296,7 +296,8 @@ func (w *world) deliver(ctx context.Context, i int, generation int64) error {
 
 	id := state.NewRunID()
 	d.Runs = []state.NewRun{{
-		ID: id, FactoryUID: w.factory, Title: fmt.Sprintf("run %d", i), Prompt: "Look.", Source: "CUSTOM_WEBHOOK", Creator: state.Creator{Type: "service_account", UID: "auto_1", DisplayName: "a"},
+		ID: id, FactoryUID: w.factory, Title: fmt.Sprintf("run %d", i), Prompt: "Look.", Source: "CUSTOM_WEBHOOK",
+		Creator:        state.Creator{Type: "service_account", UID: "auto_1", DisplayName: "a"},
 		ConversationID: state.NewRunID(), RootRunID: id, WebhookUID: hook.UID, DeliveryUID: d.UID, At: d.Received,
 	}}
 	if i%50 == 0 {

@@ -53,7 +53,8 @@ func compare(ctx context.Context, binaries, only string, deliveries int, longest
 	programs := strings.Split(binaries, ",")
 	if binaries == "" {
 		programs[0] = filepath.Join(dir, "millwright")
-		if out, err := exec.CommandContext(ctx, "go", "build", "-o", programs[0], "./cmd/millwright").CombinedOutput(); err != nil {
+		build := exec.CommandContext(ctx, "go", "build", "-o", programs[0], "./cmd/millwright")
+		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("%w\n%s", err, out)
 		}
 	}

@@ -142,7 +142,8 @@ func (s *sender) run(addr string, end time.Time) ([]time.Duration, error) {
 		out.Reset()
 		fmt.Fprintf(
 			&out,
-			"POST %s HTTP/1.1\r\nHost: bench\r\nUser-Agent: bench\r\nContent-Type: application/json\r\nwebhook-id: %s\r\nwebhook-timestamp: %s\r\nwebhook-signature: v1,%s\r\nContent-Length: %d\r\n\r\n",
+			"POST %s HTTP/1.1\r\nHost: bench\r\nUser-Agent: bench\r\nContent-Type: application/json\r\n"+
+				"webhook-id: %s\r\nwebhook-timestamp: %s\r\nwebhook-signature: v1,%s\r\nContent-Length: %d\r\n\r\n",
 			s.path,
 			id,
 			ts,

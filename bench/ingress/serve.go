@@ -96,7 +96,8 @@ func serve(ctx context.Context, kind string, o options) error {
 		<-ctx.Done()
 		_ = srv.Close()
 	}()
-	if err := srv.Serve(ingress.Limit(ln, ingress.ServerConfig{Bounds: bounds.New(bounds.Config{SenderConnections: -1})})); err != http.ErrServerClosed {
+	limits := ingress.ServerConfig{Bounds: bounds.New(bounds.Config{SenderConnections: -1})}
+	if err := srv.Serve(ingress.Limit(ln, limits)); err != http.ErrServerClosed {
 		return err
 	}
 
@@ -234,7 +235,8 @@ func define(ctx context.Context, s *state.Store, uid string, automations int) er
 	}
 
 	a.Webhooks = []state.WebhookChange{{UID: uid, SecretVersion: current.Secrets["KEY"].Version, Spec: schema.Webhook{
-		Name: "bench", Path: "webhooks/bench.yaml", AuthMode: schema.AuthSignature, SignatureScheme: "standard_webhooks", SecretName: "KEY", Enabled: true,
+		Name: "bench", Path: "webhooks/bench.yaml", AuthMode: schema.AuthSignature,
+		SignatureScheme: "standard_webhooks", SecretName: "KEY", Enabled: true,
 	}}}
 	for i := range automations {
 		name := fmt.Sprintf("a%d", i)
@@ -246,7 +248,8 @@ func define(ctx context.Context, s *state.Store, uid string, automations int) er
 		a.Resources = append(
 			a.Resources,
 			state.ResourceChange{Kind: "automation", Name: name, Spec: schema.Automation{
-				Name: name, Path: "automations/" + name + "/automation.md", Enabled: true, Prompt: "Look into the event and report what it means.",
+				Name: name, Path: "automations/" + name + "/automation.md", Enabled: true,
+				Prompt: "Look into the event and report what it means.",
 				Triggers: []schema.Trigger{
 					{
 						Provider:   "webhook",

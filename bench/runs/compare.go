@@ -57,10 +57,17 @@ func compare(ctx context.Context, o options) error {
 			path:   "/api/collections/runs/records?perPage=20&sort=-updated",
 		}
 		create := ours
-		create.method, create.body = http.MethodPost, `{"prompt": "Look into the event and report what it means.", "title": "Look into the event", "config": {"name": "agent-1", "model_id": "model-1"}, "metadata": {"team": "team-1"}}`
+		create.method, create.body = http.MethodPost, `{
+			"prompt": "Look into the event and report what it means.", "title": "Look into the event",
+			"config": {"name": "agent-1", "model_id": "model-1"}, "metadata": {"team": "team-1"}
+		}`
 		insert := theirs
 		insert.method, insert.path = http.MethodPost, "/api/collections/runs/records"
-		insert.body = `{"prompt": "Look into the event and report what it means.", "title": "Look into the event", "state": "QUEUED", "source": "API", "name": "agent-1", "model_id": "model-1", "creator": "key_1", "config": {"name": "agent-1", "model_id": "model-1"}, "metadata": {"team": "team-1"}}`
+		insert.body = `{
+			"prompt": "Look into the event and report what it means.", "title": "Look into the event",
+			"state": "QUEUED", "source": "API", "name": "agent-1", "model_id": "model-1", "creator": "key_1",
+			"config": {"name": "agent-1", "model_id": "model-1"}, "metadata": {"team": "team-1"}
+		}`
 		untold := theirs
 		untold.path += "&skipTotal=true"
 		rates := map[load][]float64{}
@@ -82,7 +89,9 @@ func compare(ctx context.Context, o options) error {
 
 		of := func(l load) float64 { slices.SortFunc(rates[l], cmp.Compare); return rates[l][len(rates[l])/2] }
 		fmt.Printf(
-			"%d runs\n  first page: %6.0f, PocketBase %6.0f, ratio %.1f (without its total %6.0f, ratio %.1f)\n  create:     %6.0f, PocketBase %6.0f, ratio %.1f\n",
+			"%d runs\n"+
+				"  first page: %6.0f, PocketBase %6.0f, ratio %.1f (without its total %6.0f, ratio %.1f)\n"+
+				"  create:     %6.0f, PocketBase %6.0f, ratio %.1f\n",
 			n,
 			of(ours),
 			of(theirs),
@@ -211,7 +220,8 @@ func (o options) repeat(ctx context.Context, address string, l load, d time.Dura
 			var err error
 			for err == nil && time.Since(began) < d {
 				var r *http.Request
-				if r, err = http.NewRequestWithContext(ctx, l.method, "http://"+address+l.path, strings.NewReader(l.body)); err != nil {
+				to := "http://" + address + l.path
+				if r, err = http.NewRequestWithContext(ctx, l.method, to, strings.NewReader(l.body)); err != nil {
 					break
 				}
 

@@ -90,10 +90,11 @@ func (f *fleet) define(ctx context.Context, servers int) error {
 		l.Close()
 	}
 
-	automation := "---\ntriggers:\n  - provider: webhook\n    event: received\n    filter:\n      webhook_ids: [%s]\n---\nGo.\n"
+	automation := "---\ntriggers: [{provider: webhook, event: received, filter: {webhook_ids: [%s]}}]\n---\nGo.\n"
 	for name, content := range map[string]string{
 		"factory/webhooks/hook.yaml": "secretName: TOKEN\n",
-		"millwright.yaml":            "limits: {deliveriesPerMinute: -1}\nfactories:\n  - name: bench\n    source: {dir: factory}\n",
+		"millwright.yaml": "limits: {deliveriesPerMinute: -1}\n" +
+			"factories: [{name: bench, source: {dir: factory}}]\n",
 	} {
 		if err := f.write(name, content); err != nil {
 			return err

@@ -40,7 +40,8 @@ func lists(ctx context.Context, o options) error {
 	}
 
 	fmt.Printf(
-		"\nTime at the server for a page of 20, medians (and slowest) of %d, and how many runs it has; ratio of pages with equally many\n\n",
+		"\nTime at the server for a page of 20, medians (and slowest) of %d, and how many runs it has; "+
+			"ratio of pages with equally many\n\n",
 		o.rounds,
 	)
 	out := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', tabwriter.AlignRight)

@@ -54,7 +54,8 @@ func main() {
 		&o.postgres,
 		"postgres",
 		"",
-		"address of a PostgreSQL server, whose lists are measured instead of SQLite's, in schemas that are dropped unless -keep is given",
+		"address of a PostgreSQL server, whose lists are measured instead of SQLite's, "+
+			"in schemas that are dropped unless -keep is given",
 	)
 
 	flag.IntVar(&o.pairs, "pairs", 3, "how often queue measures each program")

@@ -20,7 +20,8 @@ type figures map[string]float64
 // where -before names one, of another. They take turns, so that other work on the machine hits both alike.
 func queue(ctx context.Context, o options) error {
 	after := filepath.Join(o.dir, "millwright")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", after, "./cmd/millwright").CombinedOutput(); err != nil {
+	build := exec.CommandContext(ctx, "go", "build", "-o", after, "./cmd/millwright")
+	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the program: %w\n%s", err, out)
 	}
 
@@ -205,7 +206,9 @@ func restarted(ctx context.Context, f *fleet, o options) error {
 	}
 
 	// The load may have ended before the database was back.
-	if err := await(ctx, "the servers", func() bool { return f.send(ctx, 3, o.rate, func() []string { return f.ports }, nil) == 3 }); err != nil {
+	all := func() []string { return f.ports }
+	err := await(ctx, "the servers", func() bool { return f.send(ctx, 3, o.rate, all, nil) == 3 })
+	if err != nil {
 		return err
 	}
 

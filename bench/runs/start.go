@@ -42,7 +42,8 @@ const token = "benchmark-token"
 func open(ctx context.Context, o options) (*at, error) {
 	a := &at{uid: state.NewID(state.PrefixWebhook)}
 	var err error
-	if a.store, err = state.Open(ctx, state.Config{DSN: filepath.Join(o.dir, fmt.Sprintf("new-%d.db", time.Now().UnixNano())), MasterKey: make([]byte, 32)}); err != nil {
+	file := filepath.Join(o.dir, fmt.Sprintf("new-%d.db", time.Now().UnixNano()))
+	if a.store, err = state.Open(ctx, state.Config{DSN: file, MasterKey: make([]byte, 32)}); err != nil {
 		return nil, err
 	}
 
@@ -74,14 +75,17 @@ func (a *at) define(ctx context.Context) error {
 	}
 
 	return a.store.Apply(ctx, state.ChangeSet{
-		FactoryUID: f.UID, Base: current.Factory.Generation, BaseRevision: current.Factory.Applied.ID, Started: time.Now(), Revision: state.Revision{ID: "bench"},
+		FactoryUID: f.UID, Base: current.Factory.Generation, BaseRevision: current.Factory.Applied.ID,
+		Started: time.Now(), Revision: state.Revision{ID: "bench"},
 		Webhooks: []state.WebhookChange{
 			{UID: a.uid, SecretVersion: current.Secrets["TOKEN"].Version, Spec: schema.Webhook{
-				Name: "bench", Path: "webhooks/bench.yaml", AuthMode: schema.AuthToken, SecretName: "TOKEN", Enabled: true,
+				Name: "bench", Path: "webhooks/bench.yaml",
+				AuthMode: schema.AuthToken, SecretName: "TOKEN", Enabled: true,
 			}},
 		},
 		Resources: []state.ResourceChange{{Kind: "automation", Name: "a", Spec: schema.Automation{
-			Name: "a", Path: "automations/a/automation.md", Enabled: true, Prompt: "Look into the event and report what it means.",
+			Name: "a", Path: "automations/a/automation.md", Enabled: true,
+			Prompt:   "Look into the event and report what it means.",
 			Triggers: []schema.Trigger{{Provider: "webhook", Event: "received", WebhookIDs: []string{a.uid}}},
 		}}},
 	})
@@ -182,7 +186,8 @@ func start(ctx context.Context, o options) error {
 
 	slices.Sort(took)
 	fmt.Printf(
-		"%d deliveries at %d a second, %d worker slots: from the 202 to the running harness p50 %s, p99 %s, slowest %s\n",
+		"%d deliveries at %d a second, %d worker slots: "+
+			"from the 202 to the running harness p50 %s, p99 %s, slowest %s\n",
 		n,
 		o.rate,
 		o.workers,
@@ -299,7 +304,8 @@ func drain(ctx context.Context, o options) error {
 	took := time.Since(began)
 	least := time.Duration(o.queued) * each / time.Duration(o.workers)
 	fmt.Printf(
-		"%d queued runs of %s, %d worker slots: drained in %s; the least possible is %s, ratio %.2f; of %d looks, slots without a run %.1f%%\n",
+		"%d queued runs of %s, %d worker slots: drained in %s; the least possible is %s, ratio %.2f; "+
+			"of %d looks, slots without a run %.1f%%\n",
 		o.queued,
 		each,
 		o.workers,

@@ -58,7 +58,8 @@ func run(ctx context.Context, rounds int) error {
 		processes: runtime.GOMAXPROCS(0),
 		rounds:    rounds,
 	}
-	if out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.program, "./cmd/millwright").CombinedOutput(); err != nil {
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", b.program, "./cmd/millwright")
+	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the program (run this from the module's root): %w\n%s", err, out)
 	}
 
@@ -208,7 +209,8 @@ func (b *bench) throughput() error {
 		}
 
 		commands = append(commands, []string{
-			b.other, "-n", fmt.Sprint(b.processes), "-strict", "-schema-location", filepath.Join(schemas, "{{ .ResourceKind }}.json"), manifests,
+			b.other, "-n", fmt.Sprint(b.processes), "-strict",
+			"-schema-location", filepath.Join(schemas, "{{ .ResourceKind }}.json"), manifests,
 		})
 	}
 
@@ -290,7 +292,9 @@ func (b *bench) coldStart() error {
 	}
 
 	fmt.Printf(
-		"20 webhooks and 500 automations, from process start to exit\n  millwright validate  %5.1f ms  %5.1f ms of CPU  %3.0f MB\n  millwright version   %5.1f ms  %5.1f ms of CPU, part of that\n\n",
+		"20 webhooks and 500 automations, from process start to exit\n"+
+			"  millwright validate  %5.1f ms  %5.1f ms of CPU  %3.0f MB\n"+
+			"  millwright version   %5.1f ms  %5.1f ms of CPU, part of that\n\n",
 		ms(got[0].took),
 		ms(got[0].cpu),
 		mb(got[0]),

@@ -80,7 +80,8 @@ func writeManifests(dir string, n int) (manifests, schemas string, err error) {
 
 	body := "prompt: |\n  " + strings.ReplaceAll(strings.TrimSpace(prompt), "\n", "\n  ") + "\n"
 	for i := range n {
-		if err := writeFile(filepath.Join(manifests, fmt.Sprintf("a%d", i), "automation.yaml"), "apiVersion: v1\nkind: Automation\n"+frontMatter(i)+body); err != nil {
+		manifest := filepath.Join(manifests, fmt.Sprintf("a%d", i), "automation.yaml")
+		if err := writeFile(manifest, "apiVersion: v1\nkind: Automation\n"+frontMatter(i)+body); err != nil {
 			return "", "", err
 		}
 	}

@@ -31,7 +31,8 @@ func (f *stateFlags) add(cmd *cobra.Command) {
 			&f.state,
 			"state",
 			"",
-			"`DSN` of the state: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE, default "+settings.DefaultState+")",
+			"`DSN` of the state: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE, default "+
+				settings.DefaultState+")",
 		)
 	cmd.Flags().
 		StringVar(

@@ -204,7 +204,8 @@ func (c *Client) whereKeys() string {
 	switch {
 	case c.keyFile != "" && c.Key == "":
 		return fmt.Sprintf(
-			"set MILLWRIGHT_API_KEY; there is no key of a local server in %s (MILLWRIGHT_STATE says where its state is)",
+			"set MILLWRIGHT_API_KEY; there is no key of a local server in %s "+
+				"(MILLWRIGHT_STATE says where its state is)",
 			absolute(c.keyFile),
 		)
 	case c.keyFile != "":

@@ -246,7 +246,8 @@ func printDemo(w io.Writer, dir, publicURL string, uids, secrets map[string]stri
 
 	fmt.Fprintf(w, "\nWhile it is served, in another terminal:\n")
 	failed := `{"status": "failed", "branch": "main", "build": 1741}`
-	curl("a build fails (bearer token)", url("ci"), schema.ShellWord("Authorization: Bearer "+secrets["CI_TOKEN"]), failed)
+	bearer := schema.ShellWord("Authorization: Bearer " + secrets["CI_TOKEN"])
+	curl("a build fails (bearer token)", url("ci"), bearer, failed)
 	eventID := `"X-Service-Delivery-Id: $(date +%s%N)"` // two outages have the same body
 	down := `{"service": "checkout", "state": "down"}`
 	curl("a service goes down (token in the URL)", url("uptime")+"/"+secrets["UPTIME_TOKEN"], eventID, down)

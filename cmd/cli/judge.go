@@ -53,7 +53,8 @@ func (c *Client) judge(
 	if err != nil {
 		var r *refusal
 		if errors.As(err, &r) && r.status == http.StatusBadRequest && !loaded.Valid() {
-			return nil, fmt.Errorf("%w: it does not accept such a tree", errNotAsked) // such as one with impossible paths
+			// Such as one with impossible paths.
+			return nil, fmt.Errorf("%w: it does not accept such a tree", errNotAsked)
 		}
 
 		return nil, err

@@ -256,7 +256,8 @@ func secretDelete(s Streams, c *Client) *cobra.Command {
 	return &cobra.Command{
 		Use: "delete SECRET", Short: "Delete a secret that nothing uses", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := c.call(cmd.Context(), http.MethodDelete, "/secrets/"+url.PathEscape(args[0]), nil); err != nil {
+			path := "/secrets/" + url.PathEscape(args[0])
+			if _, err := c.call(cmd.Context(), http.MethodDelete, path, nil); err != nil {
 				return err
 			}
 			fmt.Fprintf(s.Out, "secret %s is deleted\n", args[0])

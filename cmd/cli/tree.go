@@ -37,7 +37,8 @@ func roots(paths []string) ([]root, error) {
 	var all []root
 	for _, p := range paths {
 		r := rootOf(wd, p)
-		if i := slices.IndexFunc(all, func(o root) bool { return o.dir == r.dir && o.err == nil && r.err == nil }); i < 0 {
+		same := func(o root) bool { return o.dir == r.dir && o.err == nil && r.err == nil }
+		if i := slices.IndexFunc(all, same); i < 0 {
 			all = append(all, r)
 		} else if all[i].only == nil || r.only == nil {
 			all[i].only = nil // the whole tree was asked for as well

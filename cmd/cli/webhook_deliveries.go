@@ -69,7 +69,14 @@ func webhookDeliveries(s Streams, c *Client) *cobra.Command {
 				for _, d := range list.Deliveries {
 					lines = append(
 						lines,
-						[]string{d.DeliveryID, d.outcome(), d.size(), ago(d.ReceivedAt), d.Sender, shorten(d.Reason, 80)},
+						[]string{
+							d.DeliveryID,
+							d.outcome(),
+							d.size(),
+							ago(d.ReceivedAt),
+							d.Sender,
+							shorten(d.Reason, 80),
+						},
 					)
 				}
 

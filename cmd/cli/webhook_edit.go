@@ -241,7 +241,9 @@ func webhookDelete(s Streams, c *Client) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := ask.of(s, "delete webhook %s of factory %s: its URL will answer 404", ref.Name, f.Name); err != nil {
+
+			err = ask.of(s, "delete webhook %s of factory %s: its URL will answer 404", ref.Name, f.Name)
+			if err != nil {
 				return err
 			}
 

@@ -111,7 +111,12 @@ harnesses of its settings file.`,
 	f.StringVar(&name, "name", "", "`UID` of this worker, if the credentials have none")
 	f.StringVar(&harness, "harness", "", "the default harness, by `NAME` (default echo)")
 	f.IntVar(&slots, "slots", 2, "execute at most `N` runs at once")
-	f.DurationVar(&grace, "grace", 10*time.Second, "return running runs to the server within this `DURATION` at the end")
+	f.DurationVar(
+		&grace,
+		"grace",
+		10*time.Second,
+		"return running runs to the server within this `DURATION` at the end",
+	)
 	f.StringVar(&logFormat, "log-format", "", "log as `text|json` (default text on a terminal, json elsewhere)")
 	f.StringVar(&logLevel, "log-level", "info", "log from this level on: `debug|info|warn|error`")
 	cmd.AddCommand(cli.NewWorkerList(s))

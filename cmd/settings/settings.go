@@ -222,9 +222,10 @@ func (n *byteSize) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("%s is not a size: want one like 64MiB", b)
 	}
 	v, err := strconv.ParseInt(m[1], 10, 64)
-	*n = byteSize(
-		v * map[string]int64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "KB": 1e3, "MB": 1e6, "GB": 1e9}[m[2]],
-	)
+	units := map[string]int64{
+		"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "KB": 1e3, "MB": 1e6, "GB": 1e9,
+	}
+	*n = byteSize(v * units[m[2]])
 	return err
 }
 

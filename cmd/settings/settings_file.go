@@ -85,7 +85,10 @@ func (d *document) decode(root *yamlnode.Node, s *Settings) error {
 
 func decodingError(err error) string {
 	text := err.Error()
-	for _, prefix := range []string{"error unmarshaling JSON: ", "while decoding JSON: ", "error converting YAML to JSON: "} {
+	prefixes := []string{
+		"error unmarshaling JSON: ", "while decoding JSON: ", "error converting YAML to JSON: ",
+	}
+	for _, prefix := range prefixes {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return text
@@ -257,7 +260,11 @@ func (d *document) walk(n *yamlnode.Node, t reflect.Type, at string, depth int) 
 		return
 	}
 
-	want := map[reflect.Kind]yamlnode.Kind{reflect.Struct: yamlnode.MappingNode, reflect.Map: yamlnode.MappingNode, reflect.Slice: yamlnode.SequenceNode}[t.Kind()]
+	want := map[reflect.Kind]yamlnode.Kind{
+		reflect.Struct: yamlnode.MappingNode,
+		reflect.Map:    yamlnode.MappingNode,
+		reflect.Slice:  yamlnode.SequenceNode,
+	}[t.Kind()]
 	switch {
 	case want == 0:
 		d.value(n, t, at)

@@ -67,7 +67,9 @@ func (s *Sealer) rotateTo(ctx context.Context, d *db.DB, newFile string) (Rotati
 	}
 	if bytes.Equal(next, s.used.Load().master) {
 		return Rotation{}, fmt.Errorf(
-			"the state is sealed under the key in %s already: name a file that does not exist to get a new key", newFile)
+			"the state is sealed under the key in %s already: name a file that does not exist to get a new key",
+			newFile,
+		)
 	}
 
 	return s.reseal(ctx, d, newKey(next))
