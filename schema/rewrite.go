@@ -10,8 +10,8 @@ import (
 // webhook's file name (as in webhooks/<name>.yaml, written with or without the
 // directory and the ending) or for a UID that stands there now; entries it does
 // not have stay. A file that would not be better than before is returned
-// unchanged, with an error. Path is the file's path in the tree, for the error that says
-// why a file cannot be read; such a file is returned unchanged.
+// unchanged, with an error, and so is one that cannot be read. The error names
+// filePath.
 func RewriteWebhookIDs(src []byte, filePath string, ids map[string]string) ([]byte, error) {
 	d := &document{path: filePath, src: src}
 	e := entry{path: filePath, kind: kindAutomation, name: stem(path.Base(filePath))}
