@@ -176,7 +176,7 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 
 		empty := !loaded.Checked()
 		p, app := plan.Compare(cur, loaded, l.options(snap, req, started))
-		if app != nil && empty {
+		if app != nil && empty && !snap.Revision.Managed { // a managed factory begins without files
 			app.Problems = append(app.Problems, l.noDefinition(snap))
 		}
 		if p.Err != nil {

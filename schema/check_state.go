@@ -133,7 +133,7 @@ func (c *stateCheck) secret(f *fact) {
 			f,
 			ruleSecretMissing,
 			fmt.Sprintf("the team secret %s does not exist", quoted(f.value)),
-			didYouMean(near, "make it first: millwright secret set "+ShellWord(f.value)),
+			didYouMean(near, "make it first: millwright secret set "+ShellWord(f.value)+generated(f)),
 		)
 		if near != "" {
 			p.Fix = f.fix(near)
@@ -171,6 +171,14 @@ func (c *stateCheck) secret(f *fact) {
 			"give the secret a value of visible ASCII characters",
 		)
 	}
+}
+
+// generated is the flag that generates a secret, for one that no provider issues.
+func generated(f *fact) string {
+	if f.token || f.urlToken {
+		return " --generate"
+	}
+	return ""
 }
 
 func (c *stateCheck) grant(f *fact) {
@@ -268,11 +276,16 @@ func (c *stateCheck) uid(f *fact) {
 	if !ok && gone {
 		c.goneUID(f, name)
 	} else if !ok {
+		other := "list the UIDs with: millwright webhook list"
+		if f.value == StandInUID {
+			other = "this stands in for a UID: put that in with: millwright webhook uids --write"
+		}
+
 		c.report(
 			f,
 			RuleWebhookUnknown,
 			fmt.Sprintf("%s is not a webhook of this factory: the automation does not fire for it", f.value),
-			didYouMean(c.nearUID(f.value), "list the UIDs with: millwright webhook list"),
+			didYouMean(c.nearUID(f.value), other),
 		)
 	}
 }

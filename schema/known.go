@@ -68,6 +68,9 @@ func VisibleASCII(secret string) bool {
 	return secret != ""
 }
 
+// StandInUID stands in definitions for the UID of a webhook that has none yet. No webhook has it.
+const StandInUID = "wh_00000000000000000000000000"
+
 // ParseUID reports whether s has the form of a webhook's UID: wh_ and 26
 // characters of 0123456789abcdefghjkmnpqrstvwxyz, the first of them 0 to 7.
 func ParseUID(s string) bool {

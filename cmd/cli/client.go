@@ -204,8 +204,8 @@ func (c *Client) whereKeys() string {
 	switch {
 	case c.keyFile != "" && c.Key == "":
 		return fmt.Sprintf(
-			"set MILLWRIGHT_API_KEY; there is no key of a local server in %s "+
-				"(MILLWRIGHT_STATE says where its state is)",
+			"set MILLWRIGHT_API_KEY, or call the command where the server was started: %s does not exist "+
+				"(MILLWRIGHT_STATE names a state elsewhere)",
 			absolute(c.keyFile),
 		)
 	case c.keyFile != "":

@@ -114,9 +114,6 @@ delivery. webhooks/ci.yaml says more.
 	return cmd
 }
 
-// standIn is the UID that the scaffold selects until its webhook has one. No webhook has it.
-const standIn = "wh_00000000000000000000000000"
-
 var scaffold = map[string]string{
 	"webhooks/ci.yaml": `# Who may post, and how they prove it. The URL is shown by: millwright webhook show ci
 authMode: token
@@ -133,7 +130,7 @@ triggers:
     event: received
     filter:
       # Replace this with the UID of webhook ci: millwright webhook uids --write does so.
-      webhook_ids: [` + standIn + `]
+      webhook_ids: [` + schema.StandInUID + `]
       payload:
         status: [failed]
 ---

@@ -318,6 +318,9 @@ type runItem struct {
 		Message   string
 		ErrorCode string `json:"error_code"`
 	} `json:"status_message"`
+	Executor *struct {
+		DisplayName string `json:"display_name"`
+	}
 	Metadata    map[string]string
 	Attachments []struct {
 		FileName  string `json:"file_name"`
@@ -354,6 +357,10 @@ func (r runItem) print(w io.Writer) error {
 	}
 
 	line("source", r.Source)
+	if r.Executor != nil {
+		line("worker", r.Executor.DisplayName)
+	}
+
 	line("created", r.CreatedAt)
 	if r.StartedAt != nil {
 		line("started", *r.StartedAt)

@@ -28,9 +28,9 @@ is wrong, how old the signature is, and which bytes were signed. It sends nothin
   millwright webhook explain --scheme square --secret-file s.txt --url https://hooks.example.com/webhooks/w/wh_… request.http`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			sch, ok := signature.Lookup(scheme)
-			if !ok {
-				return Usagef("unknown scheme %q: see millwright webhook schemes", scheme)
+			sch, err := lookupScheme(scheme)
+			if err != nil {
+				return err
 			}
 
 			secret, err := secretFrom(secretFile)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"millwright/schema"
 	"millwright/signature"
 	"millwright/state"
 )
@@ -106,9 +107,9 @@ func authenticate(req *http.Request, body []byte, scheme, secretFile, id string)
 		return nil
 	}
 
-	sch, ok := signature.Lookup(scheme)
-	if !ok {
-		return Usagef("unknown scheme %q: see millwright webhook schemes", scheme)
+	sch, err := lookupScheme(scheme)
+	if err != nil {
+		return err
 	}
 
 	headers, err := sch.Sign(
@@ -178,4 +179,21 @@ func deliver(w io.Writer, req *http.Request) error {
 	}
 
 	return nil
+}
+
+// lookupScheme returns the signature scheme that a flag names.
+func lookupScheme(name string) (*signature.Scheme, error) {
+	if name == signature.CustomName {
+		return nil, Usagef("a custom scheme is described in the webhook's file, which this command does not read: " +
+			"sign as customScheme says")
+	}
+
+	sch, ok := signature.Lookup(name)
+	if ok {
+		return sch, nil
+	}
+	if near := schema.Nearest(name, signature.Names()); near != "" {
+		return sch, Usagef("unknown scheme %q: did you mean %s? (see millwright webhook schemes)", name, near)
+	}
+	return sch, Usagef("unknown scheme %q: see millwright webhook schemes", name)
 }
