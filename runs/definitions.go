@@ -70,7 +70,8 @@ type agentSkillsInput struct {
 func (s *service) registerDefinitions() {
 	api.Handle(s.api, api.Explained(
 		api.Operation(http.MethodGet, "/agent/environments", "listEnvironments", state.RoleViewer, "List environments"),
-		"Those that the applied definitions name. This server hands their identifiers to harnesses and sets up nothing.",
+		"Those that the applied definitions name. This server hands their identifiers to harnesses and "+
+			"sets up nothing.",
 	), s.environments)
 
 	api.Handle(s.api, api.Explained(

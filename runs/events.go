@@ -139,7 +139,8 @@ func (e *eventStream) catchUp(ctx context.Context) error {
 
 	e.run = r
 	if e.last < 0 {
-		if err := e.send("state", 0, RunStateEvent{RunID: r.ID, State: queued, Execution: 1, Attempt: 1, Timestamp: r.Created}); err != nil {
+		first := RunStateEvent{RunID: r.ID, State: queued, Execution: 1, Attempt: 1, Timestamp: r.Created}
+		if err := e.send("state", 0, first); err != nil {
 			return err
 		}
 		e.last = 0

@@ -28,7 +28,8 @@ func sources(given []string) ([]string, error) {
 	for _, v := range given {
 		name := strings.ToUpper(v)
 		if !slices.Contains(runSources(), name) {
-			return nil, api.InvalidField("source", "%q is not a source: want one of %s", v, strings.Join(runSources(), ", "))
+			known := strings.Join(runSources(), ", ")
+			return nil, api.InvalidField("source", "%q is not a source: want one of %s", v, known)
 		}
 
 		all = append(all, name)

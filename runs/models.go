@@ -27,7 +27,8 @@ type LanguageModel struct {
 func (s *service) registerModels() {
 	api.Handle(s.api, api.Explained(
 		api.Operation(http.MethodGet, "/agent/models", "listModels", state.RoleViewer, "List language models"),
-		"Those that the settings of harnesses list, and those that the applied definitions name. A run may name others.",
+		"Those that the settings of harnesses list, and those that the applied definitions name. "+
+			"A run may name others.",
 	), s.models)
 }
 

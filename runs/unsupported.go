@@ -11,8 +11,10 @@ import (
 func (s *service) registerUnsupported() {
 	const (
 		agents    = "agents come from definition files: edit agents/<name>/agent.md"
-		schedules = "schedules come from definition files: edit the schedule trigger of automations/<name>/automation.md"
-		interrupt = "a run cannot be interrupted: cancel it with POST /agent/runs/{runId}/cancel, and go on with a follow-up"
+		schedules = "schedules come from definition files: edit the schedule trigger of " +
+			"automations/<name>/automation.md"
+		interrupt = "a run cannot be interrupted: cancel it with POST /agent/runs/{runId}/cancel, and go on with " +
+			"a follow-up"
 		tasks     = "this server keeps no tasks: GET /agent/runs?factory_uid=… lists the runs of a factory"
 		artifacts = "GET /agent/runs/{runId} lists the artifacts of a run, and GET /agent/artifacts/{uid}/download has their content"
 		links     = "sessions are not shared: session_link of a run is its page"
@@ -34,8 +36,14 @@ func (s *service) registerUnsupported() {
 		{http.MethodPost, "/agent/runs/{runId}/interrupt", state.RoleRunner, interrupt},
 		{http.MethodPost, "/agent/conversations/{id}/interrupt", state.RoleRunner, interrupt},
 		{http.MethodGet, "/agent/runs/{runId}/handoff/attachments", state.RoleViewer, artifacts},
-		{http.MethodPost, "/agent/runs/{runId}/attachments/prepare", state.RoleRunner, "give attachments when the run is made"},
-		{http.MethodGet, "/agent/runs/{runId}/harness-usage", state.RoleViewer, "what a harness used is not kept in this form"},
+		{
+			http.MethodPost, "/agent/runs/{runId}/attachments/prepare", state.RoleRunner,
+			"give attachments when the run is made",
+		},
+		{
+			http.MethodGet, "/agent/runs/{runId}/harness-usage", state.RoleViewer,
+			"what a harness used is not kept in this form",
+		},
 		{http.MethodGet, "/agent/run-by-external-reference", state.RoleViewer, artifacts},
 		{http.MethodGet, "/agent/conversations/{id}/redirect", state.RoleViewer, links},
 		{http.MethodGet, "/agent/sessions/{id}/redirect", state.RoleViewer, links},

@@ -37,8 +37,11 @@ func stem(name string) string { return strings.TrimSuffix(name, path.Ext(name)) 
 
 // litter says whether a dot file is what editors and systems leave behind.
 func litter(name string) bool {
-	return strings.HasPrefix(name, ".") &&
-		(strings.HasPrefix(name, "._") || strings.HasPrefix(name, ".#") || !isAlnum(append([]byte(name), 0)[1]) || stem(name) == "")
+	if !strings.HasPrefix(name, ".") {
+		return false
+	}
+	second := append([]byte(name), 0)[1]
+	return strings.HasPrefix(name, "._") || strings.HasPrefix(name, ".#") || !isAlnum(second) || stem(name) == ""
 }
 
 // nameless reports whether a file has dots alone before the ending of a definition: .yaml, ..yaml.
@@ -51,8 +54,9 @@ func nameless(e fs.DirEntry) bool {
 func (t *tree) flat(dir string, kind fileKind) error {
 	list, err := t.list(dir, func(e fs.DirEntry) bool {
 		name := e.Name()
-		return (!litter(name) || nameless(e)) &&
-			(isYAML(name) || name[0] != '.' && (e.IsDir() || path.Ext(name) == ".json" || e.Type()&fs.ModeSymlink != 0 && path.Ext(name) == ""))
+		link := e.Type()&fs.ModeSymlink != 0 && path.Ext(name) == ""
+		other := name[0] != '.' && (e.IsDir() || path.Ext(name) == ".json" || link)
+		return (!litter(name) || nameless(e)) && (isYAML(name) || other)
 	})
 	if err != nil {
 		return err

@@ -282,7 +282,8 @@ func checkTimestamp(d *Descriptor, add adder, header func(field, name string)) {
 
 		case ts.Header == d.Prefix:
 			add("timestamp.header", "is also the prefix of the signatures")
-		case len(ts.Header) < 2 || len(ts.Header) > maxPrefix || strings.IndexByte(ts.Header, sep) >= 0 || !validName(ts.Header[:len(ts.Header)-1]):
+		case len(ts.Header) < 2 || len(ts.Header) > maxPrefix || strings.IndexByte(ts.Header, sep) >= 0,
+			!validName(ts.Header[:len(ts.Header)-1]):
 			add("timestamp.header", "%s is not the key of an element", preview(ts.Header))
 		}
 	} else {

@@ -113,9 +113,10 @@ func measureIdle(ctx context.Context, files, factories int, idle time.Duration) 
 	began := time.Now()
 	for i := range factories {
 		source, err := reconcile.Git(reconcile.GitConfig{
-			URL: strings.TrimSpace(
-				address,
-			) + "/bare.git", Path: fmt.Sprintf("f%d", i), CloneDir: filepath.Join(dir, fmt.Sprintf("clone%d", i)), Turns: turns,
+			URL:      strings.TrimSpace(address) + "/bare.git",
+			Path:     fmt.Sprintf("f%d", i),
+			CloneDir: filepath.Join(dir, fmt.Sprintf("clone%d", i)),
+			Turns:    turns,
 		})
 		if err != nil {
 			return err

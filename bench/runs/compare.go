@@ -278,8 +278,19 @@ func fillPocketBase(ctx context.Context, program, dir string, n int) error {
 	db.SetMaxOpenConns(1)
 	_, err = db.ExecContext(ctx, `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < $1)
 		INSERT INTO runs (id, title, prompt, state, source, name, model_id, creator, config, metadata, created, updated)
-		SELECT lower(substr(hex(randomblob(8)), 1, 15)), 'Look into event ' || (i % 5000), 'Look into event ' || i || ' and report what it means. ' || hex(zeroblob(100)),
-		CASE WHEN i % 20 = 7 THEN 'FAILED' ELSE 'SUCCEEDED' END, 'API', 'agent-' || (i % 30), 'model-' || (i % 4), 'key_' || (i % 3), '{"name":"agent"}', '{"team":"team-1"}',
-		strftime('%Y-%m-%d %H:%M:%S.000Z', 1750000000 + i, 'unixepoch'), strftime('%Y-%m-%d %H:%M:%S.000Z', 1750000000 + i, 'unixepoch') FROM n`, n)
+		SELECT
+			lower(substr(hex(randomblob(8)), 1, 15)),
+			'Look into event ' || (i % 5000),
+			'Look into event ' || i || ' and report what it means. ' || hex(zeroblob(100)),
+			CASE WHEN i % 20 = 7 THEN 'FAILED' ELSE 'SUCCEEDED' END,
+			'API',
+			'agent-' || (i % 30),
+			'model-' || (i % 4),
+			'key_' || (i % 3),
+			'{"name":"agent"}',
+			'{"team":"team-1"}',
+			strftime('%Y-%m-%d %H:%M:%S.000Z', 1750000000 + i, 'unixepoch'),
+			strftime('%Y-%m-%d %H:%M:%S.000Z', 1750000000 + i, 'unixepoch')
+		FROM n`, n)
 	return err
 }

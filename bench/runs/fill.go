@@ -216,9 +216,12 @@ type history struct {
 func filledColumns() map[string][]string {
 	return map[string][]string{
 		"runs": {
-			"id", "factory_uid", "title", "prompt", "state", "source", "creator_type", "creator_uid", "creator_name", "conversation_id",
-			"parent_run_id", "root_run_id", "automation_uid", "webhook_uid", "delivery_uid", "config", "config_name", "model_id", "environment_id", "skill_spec",
-			"worker", "worker_name", "claim_hash", "lease_until", "metadata", "created_at", "updated_at", "queued_at", "started_at", "finished_at",
+			"id", "factory_uid", "title", "prompt", "state",
+			"source", "creator_type", "creator_uid", "creator_name", "conversation_id",
+			"parent_run_id", "root_run_id", "automation_uid", "webhook_uid", "delivery_uid",
+			"config", "config_name", "model_id", "environment_id", "skill_spec",
+			"worker", "worker_name", "claim_hash", "lease_until", "metadata",
+			"created_at", "updated_at", "queued_at", "started_at", "finished_at",
 		},
 		"run_metadata": {"run_id", "key", "value"},
 	}
@@ -312,7 +315,8 @@ func (h history) run(i int, web bool) []any {
 			strings.Repeat("00", 100),
 		), status, pick(web, "CUSTOM_WEBHOOK", pick(i%100 == 99, "CLI", "API")),
 		"service_account", pick(web, automation, fmt.Sprint("key_", i%3)), "name", fmt.Sprintf("%032x", i),
-		parent, root, pick(web, automation, ""), pick(web, fmt.Sprint("wh_", i%20), ""), pick(web, fmt.Sprint("dlv_", i), ""),
+		parent, root, pick(web, automation, ""),
+		pick(web, fmt.Sprint("wh_", i%20), ""), pick(web, fmt.Sprint("dlv_", i), ""),
 		fmt.Sprintf(
 			`{"name":"agent-%d"}`,
 			i%30,

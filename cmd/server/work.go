@@ -20,7 +20,8 @@ func (srv *server) work(ctx context.Context) error {
 	}
 	defer client.Close()
 	cfg := workerConfig(&srv.cfg)
-	cfg.Client, cfg.Log, cfg.Registerer, cfg.Tracer, cfg.Updates = client, srv.log, srv.registry, srv.tracer, srv.updates
+	cfg.Client, cfg.Updates = client, srv.updates
+	cfg.Log, cfg.Registerer, cfg.Tracer = srv.log, srv.registry, srv.tracer
 	return worker.Run(ctx, cfg)
 }
 

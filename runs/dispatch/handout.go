@@ -232,7 +232,8 @@ func (d *Dispatcher) handOut(n int) bool {
 			d.cfg.Log.Warn("dispatch: claim queued runs: trying again", "error", err)
 		}
 
-		d.queue.heard.Add(1) // another claimer may have found the queue empty except for the runs that this one released
+		// Another claimer may have found the queue empty except for the runs that this one released.
+		d.queue.heard.Add(1)
 		time.AfterFunc(retryPause, d.asks.wake)
 		return false
 	}
@@ -278,7 +279,8 @@ func (d *Dispatcher) sendOrder(a *ask, c state.Claimed) {
 
 	span.Fail(code).End()
 	d.cfg.Log.Warn("run cannot be prepared", "run_id", c.Run.ID, "error", err)
-	if errors.Is(err, state.ErrUnavailable) || errors.Is(err, errUndelivered) { // the run is requeued when the hold ends
+	// The run is requeued when the hold ends.
+	if errors.Is(err, state.ErrUnavailable) || errors.Is(err, errUndelivered) {
 		d.answer(a.reply, failure(err))
 		return
 	}

@@ -83,7 +83,8 @@ func (d *Dispatcher) pricedModel(m wire.ModelUsage) state.ModelUsage {
 		out.CostUSD = &m.CostUSD
 	case known:
 		fresh := float64(m.InputTokens - m.CachedTokens)
-		dollars := (fresh*price.Input + float64(m.CachedTokens)*price.CachedInput + float64(m.OutputTokens)*price.Output) / million
+		cached, output := float64(m.CachedTokens), float64(m.OutputTokens)
+		dollars := (fresh*price.Input + cached*price.CachedInput + output*price.Output) / million
 		out.CostUSD = &dollars
 	}
 

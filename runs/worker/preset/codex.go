@@ -255,7 +255,9 @@ func (c *codex) pair(
 		if len(c.begun) < maxNames && len(id) <= maxName {
 			c.begun[id] = true
 		}
-		block := wire.Block{Type: "action", ID: id, Category: categoryOf(name), Name: name, Input: asObject("input", input)}
+		block := wire.Block{
+			Type: "action", ID: id, Category: categoryOf(name), Name: name, Input: asObject("input", input),
+		}
 		out.Add(block)
 	}
 
