@@ -89,7 +89,7 @@ func rewriteUIDs(s Streams, p plan.Plan, tree root, loaded *schema.Result, note 
 	}
 
 	if len(names) == 1 {
-		ids[standIn] = ids[names[0]]
+		ids[schema.StandInUID] = ids[names[0]]
 	}
 
 	if err := rows(s.Out, "WEBHOOK UID", lines); err != nil {
