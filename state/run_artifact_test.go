@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -252,6 +253,66 @@ func TestLinks(t *testing.T) {
 		}
 		if err := s.PutLink(ctx, state.NewRunID(), pull); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("a link of no run: %v", err)
+		}
+	})
+}
+
+// TestArtifactsDoNotGrow executes 1,000 runs that leave files: what is stored stays within the share of the factory,
+// and what is deleted makes room for what follows.
+func TestArtifactsDoNotGrow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("1,000 runs")
+	}
+
+	statetest.EachDSN(t, func(t *testing.T, dsn string) {
+		const most, size = 2 << 20, 64 << 10
+		s := statetest.Open(t, dsn)
+		db := openDB(t, dsn)
+		count := func(query string) (n int64) {
+			t.Helper()
+			if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+
+		used := int64(0)
+		for round := range 10 {
+			var executing sync.WaitGroup
+			for worker := range 4 {
+				executing.Go(func() {
+					for i := range 25 {
+						c := start(t, s, create(t, s, newRun("x")).ID)
+						content := bytes.Repeat([]byte{byte(round), byte(worker), byte(i)}, size/3)
+						statetest.Leave(t, s, c, 0, state.Artifact{Path: "f"}, content)
+						finish(t, s, c, state.RunSucceeded)
+					}
+				})
+			}
+			executing.Wait()
+			if _, err := s.ExpireArtifacts(t.Context(), most); err != nil {
+				t.Fatal(err)
+			}
+
+			if held := count(`SELECT sum(size) FROM run_artifacts`); held > most || held < most-2*size {
+				t.Errorf("round %d: %d bytes are held of %d", round, held, most)
+			}
+			files, parts := count(`SELECT count(*) FROM run_artifacts`), count(`SELECT count(*) FROM run_artifact_parts`)
+			if files != parts {
+				t.Errorf("round %d: %d files have %d parts", round, files, parts)
+			}
+			if _, file := state.SQLitePath(dsn); !file {
+				continue
+			}
+
+			// Ten rounds are 64 MiB. Pages are used again: only the rows of runs grow.
+			now := count(`SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`)
+			if round == 1 {
+				used = now
+			}
+			if round > 1 && now > used+8<<20 {
+				t.Errorf("round %d: the state has %d bytes, and had %d", round, now, used)
+			}
 		}
 	})
 }

@@ -38,6 +38,7 @@ type browserWorld struct {
 	hooks             map[string]state.Webhook
 	delivery, refused state.Delivery
 	run, talked       string
+	changed           string // a run that left changes
 	alerts            string // secret of the webhook alerts of ops
 }
 
@@ -243,6 +244,7 @@ func (w *browserWorld) day(began time.Time) {
 		}
 	}
 	w.talk()
+	w.change()
 	rejected, err := w.store.Deliveries(ctx, w.acme, w.hooks["ci"].UID, state.DeliveryFilter{Outcome: state.DeliveryRejectedAuth}, "", 1)
 	w.must(err)
 	w.refused = rejected[0]
@@ -328,6 +330,69 @@ func (w *browserWorld) talk() {
 	answer := state.Text("| package | seconds |\n| --- | --- |\n| pkg11 | 3.11 |\n| pkg07 | 3.7 |\n| pkg03 | 3.3 |\n\n> All of them wait for the network.")
 	w.execute(r.ID, state.Result{State: state.RunSucceeded, Messages: []state.Message{{Role: state.RoleAssistant, Content: []state.Block{answer}, At: time.Now()}}})
 }
+
+// change makes a run that left changes, files and links.
+func (w *browserWorld) change() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	r, err := w.store.CreateRun(ctx, state.NewRun{
+		Title: "Repair the failing test", Prompt: "Repair the failing test.", Source: "API",
+		Creator: state.Creator{Type: "service_account", UID: "key_1", DisplayName: "Ada"},
+	}, nil, state.Idempotency{})
+	w.must(err)
+	w.changed = r.ID
+
+	c, _, err := w.store.ClaimRun(ctx, r.ID, "w1", "mill-1", time.Minute)
+	w.must(err)
+	_, err = w.store.StartRun(ctx, c, time.Minute)
+	w.must(err)
+	for i, a := range []struct {
+		state.Artifact
+		content string
+	}{
+		{state.Artifact{Kind: state.KindPatch, Repository: "acme/app", Path: "changes.patch"}, changesPatch},
+		{state.Artifact{Kind: state.KindBundle, Repository: "acme/app", Path: "changes.bundle", Facts: state.ArtifactFacts{Head: "8c0ffee", Shown: true}}, "bundle"},
+		{state.Artifact{Path: "coverage/" + longName + ".html"}, strings.Repeat("covered ", 9000)},
+	} {
+		statetest.Leave(w.t, w.store, c, i, a.Artifact, []byte(a.content))
+	}
+	_, err = w.store.FinishRun(ctx, c, state.Result{State: state.RunSucceeded, Messages: []state.Message{{
+		Role: state.RoleAssistant, Content: []state.Block{state.Text("The test has the new name of the key.")}, At: time.Now(),
+	}}})
+	w.must(err)
+	w.must(w.store.PutLink(ctx, r.ID, state.Artifact{
+		Type: state.ArtifactPullRequest, Repository: "acme/app", Path: "https://git.example.com/acme/app/pulls/41",
+		Facts: state.ArtifactFacts{Branch: "agent/repair", Status: "open"},
+	}))
+}
+
+const changesPatch = `diff --git a/cache/session_test.go b/cache/session_test.go
+index 1111111111111111111111111111111111111111..2222222222222222222222222222222222222222 100644
+--- a/cache/session_test.go
++++ b/cache/session_test.go
+@@ -38,8 +38,9 @@ func TestSession(t *testing.T) {
+ 	s := Open(t.TempDir())
+ 	defer s.Close()
+
+-	key := s.Put("one", cache.Key{Tenant: "acme", Name: "a name that is long enough to take more than one line on a telephone"})
++	id := s.Put("one", cache.ID{Tenant: "acme", Name: "a name that is long enough to take more than one line on a telephone"})
++	t.Logf("the session has the ID %s", id)
+ 	if got := s.Len(); got != 1 {
+ 		t.Errorf("%d sessions", got)
+ 	}
+diff --git a/docs/cache.md b/docs/cache.md
+new file mode 100644
+index 0000000000000000000000000000000000000000..3333333333333333333333333333333333333333
+--- /dev/null
++++ b/docs/cache.md
+@@ -0,0 +1,2 @@
++# Cache
++A session has an ID.
+diff --git a/logo.png b/logo.png
+deleted file mode 100644
+index 4444444444444444444444444444444444444444..0000000000000000000000000000000000000000
+Binary files a/logo.png and /dev/null differ
+`
 
 // execute runs a run to its end as a worker does.
 func (w *browserWorld) execute(id string, result state.Result) {

@@ -34,6 +34,7 @@ factories:
 harness: echo
 harnesses:
   slow: {{ command: [sh, -c, "echo started; sleep 600"], sameUser: true }}
+  leave: {{ command: [sh, -c, "mkdir -p .millwright/artifacts && echo häha > .millwright/artifacts/note.txt"], sameUser: true }}
   ask: {{ command: [sh, -c, "echo what now; exit 10"], sameUser: true }}
 """
 

@@ -283,6 +283,23 @@ def test_what_definitions_have(api: Api) -> None:
         api(lambda c: c.agent.schedules.retrieve("none"))
 
 
+def test_what_runs_left(api: Api) -> None:
+    made = api(lambda c: c.agent.runs.create(prompt="x", config={"harness": {"type": "leave"}}))
+    run = api.ended(made.run_id)
+    assert [(a.artifact_type, a.data.filename, a.data.size_bytes) for a in run.artifacts] == [
+        ("FILE", "note.txt", 6)
+    ]
+    uid = run.artifacts[0].data.artifact_uid
+    artifact = api(lambda c: c.agent.artifacts.retrieve(uid))
+    assert isinstance(artifact, t.Artifact)
+    assert (artifact.run_id, artifact.data.content_type) == (made.run_id, "text/plain; charset=utf-8")
+    assert api(lambda c: c.agent.artifacts.download(uid)) == b"h\xc3\xa4ha\n"
+    ids = [r.run_id for r in api.all(lambda c: c.agent.runs.list(artifact_type="FILE"))]
+    assert made.run_id in ids
+    with pytest.raises(millwright.NotFoundError):
+        api(lambda c: c.agent.artifacts.retrieve("art_none"))
+
+
 def test_errors_of_the_api(api: Api) -> None:
     with pytest.raises(millwright.NotFoundError) as caught:
         api(lambda c: c.agent.runs.retrieve("0199d3a4-0000-7000-8000-000000000001"))

@@ -16,6 +16,7 @@ import { sleep } from "../core/retry.js";
 import type { EventStream } from "../core/stream.js";
 import type {
   AgentIdentity,
+  Artifact,
   BundledSkills,
   Conversation,
   ConversationFollowupResponse,
@@ -183,6 +184,25 @@ export class Conversations {
   }
 }
 
+/** What runs left: files, and links. `artifacts` of a run names them. */
+export class Artifacts {
+  readonly #client: Caller;
+
+  constructor(client: Caller) {
+    this.#client = client;
+  }
+
+  /** Return what is known of an artifact. */
+  retrieve(uid: string, options?: RequestOptions): APIPromise<Artifact> {
+    return call(this.#client, "GET", path`/agent/artifacts/${uid}`, {}, options, object<Artifact>);
+  }
+
+  /** Return the bytes of a file that a run left. An agent wrote them: do not trust them. */
+  download(uid: string, options?: RequestOptions): APIPromise<Uint8Array> {
+    return call(this.#client, "GET", path`/agent/artifacts/${uid}/download`, {}, options, bytes);
+  }
+}
+
 /** Skills: the bundled ones, and those of the applied definitions. */
 export class Skills {
   readonly #client: Caller;
@@ -244,13 +264,15 @@ export class Schedules {
   }
 }
 
-/** Agents: their runs, conversations, skills and schedules. */
+/** Agents: their runs, conversations, artifacts, skills and schedules. */
 export class Agent {
   readonly #client: Caller;
   /** Runs of agents. */
   readonly runs: Runs;
   /** Conversations, which outlive the runs in them. */
   readonly conversations: Conversations;
+  /** What runs left: files, and links. */
+  readonly artifacts: Artifacts;
   /** Skills: the bundled ones, and those of the applied definitions. */
   readonly skills: Skills;
   /** The agents of the applied definitions. */
@@ -262,6 +284,7 @@ export class Agent {
     this.#client = client;
     this.runs = new Runs(client);
     this.conversations = new Conversations(client);
+    this.artifacts = new Artifacts(client);
     this.skills = new Skills(client);
     this.identities = new Identities(client);
     this.schedules = new Schedules(client);

@@ -194,6 +194,36 @@ class AsyncConversationsWithRawResponse:
         self.submit_followup = raw(conversations.submit_followup)
 
 
+class AsyncArtifacts:
+    """What runs left: files, and links. ``artifacts`` of a run names them."""
+
+    def __init__(self, client: AsyncCaller) -> None:
+        self._client = client
+
+    @cached_property
+    def with_raw_response(self) -> AsyncArtifactsWithRawResponse:
+        """The same methods, returning headers, status and body."""
+        return AsyncArtifactsWithRawResponse(self)
+
+    async def retrieve(self, uid: str, **options: Unpack[RequestOptions]) -> types.Artifact:
+        """Return what is known of an artifact."""
+        path = f"/agent/artifacts/{segment('uid', uid)}"
+        return await self._client.call("GET", path, options, types.Artifact)
+
+    async def download(self, uid: str, **options: Unpack[RequestOptions]) -> bytes:
+        """Return the bytes of a file that a run left. An agent wrote them: do not trust them."""
+        path = f"/agent/artifacts/{segment('uid', uid)}/download"
+        return await self._client.call("GET", path, options, bytes)
+
+
+class AsyncArtifactsWithRawResponse:
+    """Artifacts, with whole responses."""
+
+    def __init__(self, artifacts: AsyncArtifacts) -> None:
+        self.retrieve = raw(artifacts.retrieve)
+        self.download = raw(artifacts.download)
+
+
 class AsyncSkills:
     """Skills: the bundled ones, and those of the applied definitions."""
 
@@ -291,7 +321,7 @@ class AsyncSchedulesWithRawResponse:
 
 
 class AsyncAgent:
-    """Agents: their runs, conversations, skills and schedules."""
+    """Agents: their runs, conversations, artifacts, skills and schedules."""
 
     def __init__(self, client: AsyncCaller) -> None:
         self._client = client
@@ -305,6 +335,11 @@ class AsyncAgent:
     def conversations(self) -> AsyncConversations:
         """Conversations, which outlive the runs in them."""
         return AsyncConversations(self._client)
+
+    @cached_property
+    def artifacts(self) -> AsyncArtifacts:
+        """What runs left: files, and links."""
+        return AsyncArtifacts(self._client)
 
     @cached_property
     def skills(self) -> AsyncSkills:
