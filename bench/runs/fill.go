@@ -175,7 +175,7 @@ func (h history) fillPostgres(ctx context.Context, dsn string) error {
 	}
 	defer conn.Close(ctx)
 
-	for _, table := range []string{"runs", "run_metadata"} {
+	for _, table := range []string{"runs", "run_metadata", "run_artifacts"} {
 		i, waiting := 0, [][]any(nil)
 		_, err := conn.CopyFrom(
 			ctx,
@@ -224,19 +224,41 @@ func filledColumns() map[string][]string {
 			"created_at", "updated_at", "queued_at", "started_at", "finished_at",
 		},
 		"run_metadata": {"run_id", "key", "value"},
+		"run_artifacts": {
+			"uid", "run_id", "execution", "attempt", "number", "state", "type", "kind", "path", "size", "created_at",
+		},
 	}
 }
 
 // rows returns the rows of a table that run i has.
 func (h history) rows(table string, i int) [][]any {
 	web := i%10 < 9
-	if table == "runs" {
+	switch table {
+	case "runs":
 		return [][]any{h.run(i, web)}
+	case "run_artifacts":
+		return h.artifacts(i)
 	}
 	if web {
 		return nil
 	}
 	return [][]any{{h.id(i), "team", fmt.Sprint("team-", i%12)}, {h.id(i), "build", fmt.Sprint("build-", i)}}
+}
+
+// artifacts returns what run i left: files of every other run, few pull requests, and hardly any references.
+func (h history) artifacts(i int) (all [][]any) {
+	for number, of := range []struct {
+		each int
+		name string
+	}{{2, "FILE"}, {300, "PULL_REQUEST"}, {100_000, "EXTERNAL_REFERENCE"}} {
+		if i%of.each == 1 {
+			all = append(all, []any{
+				fmt.Sprintf("art_%020d%06d", i, number), h.id(i), 1, 1, number, "current", of.name, "link", "x", 0,
+				h.at(i).UnixMicro(),
+			})
+		}
+	}
+	return all
 }
 
 func (h history) at(i int) time.Time { return h.begin.Add(time.Duration(i) * time.Second) }
