@@ -204,9 +204,7 @@ test("what runs left", async () => {
   const { agent } = client();
   const made = await agent.runs.create({ prompt: "x", config: { harness: { type: "leave" } } });
   const { artifacts } = await ended(made.run_id);
-  expect(artifacts).toMatchObject([
-    { artifact_type: "FILE", data: { filename: "note.txt", size_bytes: 6 } },
-  ]);
+  expect(artifacts).toMatchObject([{ artifact_type: "FILE", data: { filename: "note.txt", size_bytes: 6 } }]);
   const uid = artifacts[0]?.data.artifact_uid ?? "";
   expect(await agent.artifacts.retrieve(uid)).toMatchObject({ run_id: made.run_id, artifact_type: "FILE" });
   expect(new TextDecoder().decode(await agent.artifacts.download(uid))).toBe("häha\n");

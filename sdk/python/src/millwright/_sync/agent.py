@@ -186,6 +186,36 @@ class ConversationsWithRawResponse:
         self.submit_followup = raw(conversations.submit_followup)
 
 
+class Artifacts:
+    """What runs left: files, and links. ``artifacts`` of a run names them."""
+
+    def __init__(self, client: Caller) -> None:
+        self._client = client
+
+    @cached_property
+    def with_raw_response(self) -> ArtifactsWithRawResponse:
+        """The same methods, returning headers, status and body."""
+        return ArtifactsWithRawResponse(self)
+
+    def retrieve(self, uid: str, **options: Unpack[RequestOptions]) -> types.Artifact:
+        """Return what is known of an artifact."""
+        path = f"/agent/artifacts/{segment('uid', uid)}"
+        return self._client.call("GET", path, options, types.Artifact)
+
+    def download(self, uid: str, **options: Unpack[RequestOptions]) -> bytes:
+        """Return the bytes of a file that a run left. An agent wrote them: do not trust them."""
+        path = f"/agent/artifacts/{segment('uid', uid)}/download"
+        return self._client.call("GET", path, options, bytes)
+
+
+class ArtifactsWithRawResponse:
+    """Artifacts, with whole responses."""
+
+    def __init__(self, artifacts: Artifacts) -> None:
+        self.retrieve = raw(artifacts.retrieve)
+        self.download = raw(artifacts.download)
+
+
 class Skills:
     """Skills: the bundled ones, and those of the applied definitions."""
 
@@ -281,7 +311,7 @@ class SchedulesWithRawResponse:
 
 
 class Agent:
-    """Agents: their runs, conversations, skills and schedules."""
+    """Agents: their runs, conversations, artifacts, skills and schedules."""
 
     def __init__(self, client: Caller) -> None:
         self._client = client
@@ -295,6 +325,11 @@ class Agent:
     def conversations(self) -> Conversations:
         """Conversations, which outlive the runs in them."""
         return Conversations(self._client)
+
+    @cached_property
+    def artifacts(self) -> Artifacts:
+        """What runs left: files, and links."""
+        return Artifacts(self._client)
 
     @cached_property
     def skills(self) -> Skills:
