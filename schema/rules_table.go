@@ -353,9 +353,9 @@ var rules = [...]Rule{
 	ruleSecretReserved: {
 		Code: "secret-reserved", Severity: SeverityError, NeedsState: true,
 		Title: "a secret that the server itself uses",
-		Doc: "The source of a factory uses this secret (tokenSecret, sshKeySecret or pushSecret in the " +
-			"settings), so no webhook or run may have it. Make another secret for them. sharedSecrets in " +
-			"the settings names the exceptions.",
+		Doc: "The source of a factory or a forge uses this secret (tokenSecret, sshKeySecret, pushSecret or " +
+			"privateKeySecret in the settings), so no webhook or run may have it. Make another secret for " +
+			"them. sharedSecrets in the settings names the exceptions.",
 	},
 	RuleWebhookUnknown: {
 		Code: "webhook-unknown", Severity: SeverityWarning, NeedsState: true,

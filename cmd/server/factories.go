@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,17 +105,27 @@ func (c *controllers) check(factories []settings.Factory) error {
 	return nil
 }
 
-// sourceSecrets are the secrets that sources use, with the use of each.
+// sourceSecrets are the secrets that sources and forges use, with the use of each.
 type sourceSecrets struct {
 	used     map[string]string
 	reserved map[string]string // those that no definition may name
 }
 
-// secretsOf returns the secrets that the sources of factories use. shared names those that definitions may
-// also use.
-func secretsOf(factories []settings.Factory, shared []string) *sourceSecrets {
+// secretsOf returns the secrets that sources and forges use. Definitions may also use those of sharedSecrets.
+func secretsOf(s settings.Settings) *sourceSecrets {
 	all := &sourceSecrets{used: map[string]string{}, reserved: map[string]string{}}
-	for _, f := range factories {
+	add := func(name, use string) {
+		if name == "" || all.used[name] != "" {
+			return
+		}
+
+		all.used[name] = use
+		if !slices.Contains(s.SharedSecrets, name) {
+			all.reserved[name] = use
+		}
+	}
+
+	for _, f := range s.Factories {
 		g := f.Source.Git
 		if g == nil {
 			continue
@@ -123,15 +134,15 @@ func secretsOf(factories []settings.Factory, shared []string) *sourceSecrets {
 		for _, setting := range [][2]string{
 			{"tokenSecret", g.TokenSecret}, {"sshKeySecret", g.SSHKeySecret}, {"pushSecret", g.PushSecret},
 		} {
-			key, name := setting[0], setting[1]
-			if name == "" || all.used[name] != "" {
-				continue
-			}
+			add(setting[1], fmt.Sprintf("the %s of the source of factory %s", setting[0], f.Name))
+		}
+	}
 
-			all.used[name] = fmt.Sprintf("the %s of the source of factory %s", key, f.Name)
-			if !slices.Contains(shared, name) {
-				all.reserved[name] = all.used[name]
-			}
+	for _, name := range slices.Sorted(maps.Keys(s.Forges)) {
+		f := s.Forges[name]
+		add(f.TokenSecret, fmt.Sprintf("the tokenSecret of forge %s", name))
+		if f.App != nil {
+			add(f.App.PrivateKeySecret, fmt.Sprintf("the privateKeySecret of forge %s", name))
 		}
 	}
 
@@ -148,11 +159,7 @@ func (c *controllers) sourceSecrets() (used, reserved map[string]string) {
 
 // configure starts and stops loops to match the given factories. If it fails, it changes nothing: it
 // updates the state in one transaction before it stops a loop. Loops with unchanged settings continue.
-func (c *controllers) configure(
-	ctx context.Context,
-	factories []settings.Factory,
-	sharedSecrets []string,
-) (err error) {
+func (c *controllers) configure(ctx context.Context, s settings.Settings) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -161,6 +168,7 @@ func (c *controllers) configure(
 		running[n.settings.Name] = n
 	}
 
+	factories := s.Factories
 	next := make([]*controller, len(factories))
 	defer func() {
 		for i, n := range next {
@@ -204,7 +212,7 @@ func (c *controllers) configure(
 		return err
 	}
 
-	c.secrets.Store(secretsOf(factories, sharedSecrets))
+	c.secrets.Store(secretsOf(s))
 	all := map[string]*controller{}
 	for i, n := range next {
 		all[rows[i].UID] = n

@@ -56,7 +56,10 @@ func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 		}
 	}
 
-	if err := srv.controllers.configure(ctx, next.Factories, next.SharedSecrets); err != nil {
+	if err := srv.controllers.configure(ctx, next); err != nil {
+		return err
+	}
+	if err := srv.forges.Reload(next.ForgeConfig(srv.forgeSecret)); err != nil {
 		return err
 	}
 

@@ -28,11 +28,13 @@ import (
 	"millwright/cmd/cli"
 	"millwright/cmd/settings"
 	"millwright/dashboard"
+	"millwright/forge"
 	"millwright/ingress"
 	"millwright/reconcile"
 	"millwright/runs"
 	"millwright/runs/dispatch"
 	"millwright/runs/worker"
+	"millwright/schema"
 	"millwright/state"
 	"millwright/trace"
 )
@@ -50,6 +52,7 @@ type server struct {
 	ingress     *ingress.Ingress
 	dispatch    *dispatch.Dispatcher
 	controllers *controllers
+	forges      *forge.Set
 	tracer      *trace.Tracer // nil: none
 	retention   atomic.Pointer[settings.Retention]
 	updates     chan worker.Update                // for the worker in this process
@@ -110,6 +113,10 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 	}
 	if err := srv.openState(ctx); err != nil {
 		return nil, err
+	}
+
+	if srv.forges, err = forge.Open(cfg.ForgeConfig(srv.forgeSecret)); err != nil {
+		return nil, cli.Usagef("settings: %w", err)
 	}
 
 	srv.condition = newCondition(srv.store)
@@ -197,6 +204,15 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 
 	srv.handler = srv.routes(pages)
 	return srv, nil
+}
+
+// forgeSecret returns the current value of a secret of a forge.
+func (srv *server) forgeSecret(ctx context.Context, name string) ([]byte, error) {
+	value, err := srv.store.SecretValue(ctx, name)
+	if errors.Is(err, state.ErrNotFound) {
+		return nil, fmt.Errorf("the secret %q does not exist: millwright secret set %s", name, schema.ShellWord(name))
+	}
+	return value, err
 }
 
 // clusterListen is where an embedded server of a cluster takes clients when the settings do not say: it
@@ -411,7 +427,7 @@ func (srv *server) run(ctx context.Context, reload func() (settings.Settings, er
 	}
 
 	srv.greet(ctx)
-	if err = srv.controllers.configure(ctx, srv.cfg.Factories, srv.cfg.SharedSecrets); err == nil {
+	if err = srv.controllers.configure(ctx, srv.cfg); err == nil {
 		err = srv.wait(ctx, failed, reload)
 	} else if ctx.Err() != nil {
 		err = nil // told to end while starting

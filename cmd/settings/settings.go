@@ -34,6 +34,8 @@ type Settings struct {
 	NATS           NATS               `json:"nats"`
 	Factories      []Factory          `json:"factories"`
 	SharedSecrets  []string           `json:"sharedSecrets"`
+	Forges         map[string]Forge   `json:"forges"`
+	DefaultForge   string             `json:"defaultForge"`
 	Harness        string             `json:"harness"`
 	Harnesses      map[string]harness `json:"harnesses"`
 	Prices         map[string]Price   `json:"prices"`
@@ -56,9 +58,10 @@ type NATS struct {
 
 // Factory is a factory of the server.
 type Factory struct {
-	Name      string `json:"name"`
-	Suspended bool   `json:"suspended"`
-	Source    Source `json:"source"`
+	Name         string   `json:"name"`
+	Suspended    bool     `json:"suspended"`
+	Source       Source   `json:"source"`
+	Repositories []string `json:"repositories"`
 }
 
 // Source is the source of a definition: exactly one of its fields is set.

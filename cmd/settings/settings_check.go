@@ -46,6 +46,7 @@ func (s *Settings) Check() error {
 func (s *Settings) check() []*settingError {
 	c := &checks{}
 	c.factories(s)
+	c.forges(s)
 	c.harnesses(s)
 	c.addresses(s)
 	c.amounts(s)

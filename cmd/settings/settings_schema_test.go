@@ -90,7 +90,7 @@ func TestSettingsExamplesAreRead(t *testing.T) {
 			t.Errorf("%s has no example", name)
 		}
 		for _, e := range list {
-			if name == "harness" { // it names one of harnesses
+			if name == "harness" || name == "defaultForge" { // they name one of harnesses and forges
 				continue
 			}
 			examples = append(examples, object{name: e})
@@ -161,10 +161,18 @@ factories:
         pushScheme: github
       allowPrune: false
       allowRename: false
+    repositories: [acme/*]
   - name: sandbox
     source: { dir: ./factory }
+    repositories: []
   - name: ops
     source: { managed: {} }
+    repositories: [acme/shop, hub:other/*]
+forges:
+  acme: { kind: gitea, url: https://git.acme.example, tokenSecret: GITEA_TOKEN }
+  hub: { kind: github, app: { id: 12345, privateKeySecret: GH_APP_KEY } }
+  plain: { kind: git, url: "https://git.example.com/{owner}/{name}.git", username: millwright }
+defaultForge: acme
 harness: claude
 harnesses:
   claude:
@@ -219,6 +227,16 @@ func TestSettingsSchemaAgrees(t *testing.T) {
 		"path":             {"user: agent", "user: agent\n    path: /opt/agent/bin:/bin", true},
 		"bad path":         {"user: agent", "user: agent\n    path: bin", false},
 		"push scheme":      {"pushScheme: github", "pushScheme: sourcehut", false},
+		"forge's kind":     {"kind: gitea", "kind: sourcehut", false},
+		"forge's name":     {"  acme: {", "  ac/me: {", false},
+		"forge's URL":      {"url: https://git.acme.example", "url: ''", false},
+		"app without key":  {"id: 12345, privateKeySecret: GH_APP_KEY", "id: 12345", false},
+		"app's number":     {"id: 12345", "id: 0", false},
+		"whole repository": {"[acme/*]", "[acme/tool]", true},
+		"no owner":         {"[acme/*]", "[tool]", false},
+		"climbing":         {"[acme/*]", "[../tool]", false},
+		"hidden":           {"[acme/*]", "[acme/.git]", false},
+		"option":           {"[acme/*]", "[-acme/x]", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := everySetting
