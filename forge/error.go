@@ -104,11 +104,8 @@ func reason(err error) string {
 
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the answer ends too early"
-	case errors.As(err, &syntax), errors.As(err, &kind):
-		return "the answer is not the JSON that the forge's documentation describes"
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &syntax) || errors.As(err, &kind) {
+		return notDocumented
 	}
 
 	if outer := (*url.Error)(nil); errors.As(err, &outer) {

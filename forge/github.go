@@ -172,7 +172,7 @@ func gitHubPull(p *github.PullRequest) Pull {
 		Head:   gitHubRef(p.GetHead()),
 		Base:   gitHubRef(p.GetBase()),
 	}
-	if p.GetMerged() || p.MergedAt != nil {
+	if p.GetMerged() || !p.GetMergedAt().IsZero() {
 		pull.State = PullMerged
 	}
 

@@ -299,7 +299,14 @@ func (g *gitLab) Labels(ctx context.Context, repo Repository, on Thread, add, re
 		}
 	}
 
-	added, removed := (*gitlab.LabelOptions)(&add), (*gitlab.LabelOptions)(&remove)
+	var added, removed *gitlab.LabelOptions // nil: the request leaves them out
+	if len(add) > 0 {
+		added = (*gitlab.LabelOptions)(&add)
+	}
+	if len(remove) > 0 {
+		removed = (*gitlab.LabelOptions)(&remove)
+	}
+
 	var err error
 	if on.Pull {
 		_, _, err = g.api.MergeRequests.UpdateMergeRequest(repo.String(), int64(on.Number),

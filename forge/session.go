@@ -122,7 +122,7 @@ func defaultBranch(adv *packp.AdvRefs) string {
 
 // gitError returns an *Error for an error of git.
 func gitError(err error) error {
-	if errors.As(err, new(*Error)) {
+	if err == nil || errors.As(err, new(*Error)) {
 		return err
 	}
 

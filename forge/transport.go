@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 )
 
 const (
@@ -133,8 +135,46 @@ func (t *apiTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 
 	res.Body = &bounded{ReadCloser: res.Body, left: maxAnswer}
+	if res.StatusCode < 300 && res.StatusCode != http.StatusNoContent && req.Method != http.MethodDelete {
+		if err := checkJSON(res); err != nil {
+			return nil, err
+		}
+	}
+
 	return res, nil
 }
+
+// checkJSON reads the body of an answer. It returns an error for anything but an object, or a list without
+// null, on which the libraries panic.
+func checkJSON(res *http.Response) error {
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+
+	value := gjson.ParseBytes(body)
+	switch {
+	case len(bytes.TrimSpace(body)) == 0:
+		return &Error{Kind: ErrLater, Words: "the answer is empty"}
+	case !gjson.ValidBytes(body), !value.IsObject() && !value.IsArray():
+		return &Error{Kind: ErrLater, Words: notDocumented}
+	}
+
+	if value.IsArray() {
+		for _, entry := range value.Array() {
+			if entry.Type == gjson.Null {
+				return &Error{Kind: ErrLater, Words: notDocumented}
+			}
+		}
+	}
+
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
+// notDocumented is the reason of an answer that no client can read.
+const notDocumented = "the answer is cut, or not the JSON that the forge's documentation describes"
 
 // withoutSecret removes the credential of a request from the words of its answer.
 func withoutSecret(words, authorization string) string {

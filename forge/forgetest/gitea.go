@@ -27,6 +27,12 @@ const (
 	filesVariable   = "MILLWRIGHT_TEST_GITEA_FILES"
 )
 
+// The password and the name of the token of each user.
+const (
+	password  = "correct horse battery staple"
+	tokenName = "tests"
+)
+
 // Server is a Gitea server on loopback, with an administrator.
 type Server struct {
 	URL   string
@@ -61,7 +67,7 @@ func Start(t testing.TB) *Server {
 	s.run(program, "migrate")
 	out := s.run(program, "admin", "user", "create", "--username", s.Admin, "--email", "admin@example.com",
 		"--random-password", "--must-change-password=false", "--admin",
-		"--access-token", "--access-token-name", "tests", "--access-token-scopes", "all")
+		"--access-token", "--access-token-name", tokenName, "--access-token-scopes", "all")
 	if s.Token = after(out, "Access token was successfully created... "); s.Token == "" {
 		t.Fatalf("gitea made no token:\n%s", out)
 	}
@@ -233,7 +239,6 @@ func (s *Server) Forges(token func() string) *forge.Set {
 // User adds a user, and returns a token that may do all that the user may.
 func (s *Server) User(login string) (token string) {
 	s.t.Helper()
-	password := "correct horse battery staple"
 	no := false
 	_, _, err := s.API().AdminCreateUser(gitea.CreateUserOption{
 		Username: login, Email: login + "@example.com", Password: password, MustChangePassword: &no,
@@ -242,19 +247,32 @@ func (s *Server) User(login string) (token string) {
 		s.t.Fatal(err)
 	}
 
-	client, err := gitea.NewClient(s.URL, gitea.SetBasicAuth(login, password), gitea.SetGiteaVersion(""))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-
-	made, _, err := client.CreateAccessToken(gitea.CreateAccessTokenOption{
-		Name: "tests", Scopes: []gitea.AccessTokenScope{gitea.AccessTokenScopeAll},
+	made, _, err := s.asUser(login).CreateAccessToken(gitea.CreateAccessTokenOption{
+		Name: tokenName, Scopes: []gitea.AccessTokenScope{gitea.AccessTokenScopeAll},
 	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 
 	return made.Token
+}
+
+// Revoke revokes the token of a user.
+func (s *Server) Revoke(login string) {
+	s.t.Helper()
+	if _, err := s.asUser(login).DeleteAccessToken(tokenName); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// asUser returns a client that signs in with the password of a user.
+func (s *Server) asUser(login string) *gitea.Client {
+	s.t.Helper()
+	client, err := gitea.NewClient(s.URL, gitea.SetBasicAuth(login, password), gitea.SetGiteaVersion(""))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return client
 }
 
 // Organization adds an organization that the administrator owns.
@@ -325,4 +343,23 @@ func Git(t testing.TB, dir string, args ...string) string {
 		t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// Issue opens an issue and returns its number.
+func (s *Server) Issue(owner, name, title string) int {
+	s.t.Helper()
+	made, _, err := s.API().CreateIssue(owner, name, gitea.CreateIssueOption{Title: title})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return int(made.Index)
+}
+
+// Protect lets nobody push to a branch.
+func (s *Server) Protect(owner, name, branch string) {
+	s.t.Helper()
+	_, _, err := s.API().CreateBranchProtection(owner, name, gitea.CreateBranchProtectionOption{RuleName: branch})
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }

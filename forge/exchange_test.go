@@ -1,0 +1,123 @@
+package forge_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// testToken is the token of the tests. No error may have it.
+const testToken = "tok-2f1c9d0a7e"
+
+// exchange is a request and its answer, in the shape that the forge's documentation publishes. {url} in it is
+// the server's address.
+type exchange struct {
+	Request string            `json:"request"` // GET /path?sorted=query
+	Body    json.RawMessage   `json:"body,omitempty"`
+	Status  int               `json:"status"`
+	Header  map[string]string `json:"header,omitempty"`
+	Answer  json.RawMessage   `json:"answer,omitempty"`
+}
+
+// recorded serves the exchanges of a file, each once, equal requests in their order. The test fails on other
+// requests, other bodies, and without the token.
+func recorded(t *testing.T, file string) (url string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var mu sync.Mutex
+	var left []exchange
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+
+		if got := r.Header.Get("Authorization"); got != "Bearer "+testToken {
+			t.Errorf("%s: Authorization %q", r.URL, got)
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+
+		request := describe(r)
+		for i, e := range left {
+			if e.Request != request {
+				continue
+			}
+
+			left = append(left[:i:i], left[i+1:]...)
+			if e.Body != nil && !sameJSON(t, e.Body, body) {
+				t.Errorf("%s: the body differs:\n%s", request, cmp.Diff(string(e.Body), string(body)))
+			}
+			for name, value := range e.Header {
+				w.Header().Set(name, value)
+			}
+			if e.Answer != nil {
+				w.Header().Set("Content-Type", "application/json; charset=utf-8")
+			}
+			w.WriteHeader(e.Status)
+			_, _ = w.Write(e.Answer)
+			return
+		}
+
+		t.Errorf("a request that is not recorded: %s %s", request, body)
+		http.Error(w, "not recorded", http.StatusTeapot)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		for _, e := range left {
+			t.Errorf("never asked: %s", e.Request)
+		}
+	})
+
+	text = bytes.ReplaceAll(text, []byte("{url}"), []byte(server.URL))
+	if err := json.Unmarshal(text, &left); err != nil {
+		t.Fatal(err)
+	}
+
+	return server.URL
+}
+
+// describe returns the method, the escaped path and the sorted query of a request.
+func describe(r *http.Request) string {
+	text := r.Method + " " + r.URL.EscapedPath()
+	if query := r.URL.Query().Encode(); query != "" {
+		text += "?" + query
+	}
+	return text
+}
+
+func sameJSON(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	var x, y any
+	if err := json.Unmarshal(a, &x); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &y); err != nil {
+		return false
+	}
+	return cmp.Equal(x, y)
+}
+
+// withoutToken fails the test if an error has the token, or is not one printable line.
+func withoutToken(t *testing.T, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	if text := err.Error(); strings.Contains(text, testToken) || strings.ContainsAny(text, "\n\r\x1b") {
+		t.Errorf("error %q", text)
+	}
+}
