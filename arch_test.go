@@ -19,7 +19,7 @@ import (
 var rooms = map[string][]string{
 	"signature":             {},
 	"bounds":                {},
-	"forge":                 {},
+	"forge":                 {"forge/bundle"},
 	"forge/forgetest":       {"forge", "state/statetest"},
 	"docs":                  {},
 	"schema":                {"docs", "schema/provider", "signature"},

@@ -19,6 +19,7 @@ import (
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
@@ -96,6 +97,27 @@ func (b *Bundle) Close() error {
 		_ = b.store.ObjectStorage.Close() // it was only read
 	}
 	return os.RemoveAll(b.dir)
+}
+
+// Pack returns the objects of the bundle as a pack.
+func (b *Bundle) Pack() (io.ReadCloser, error) {
+	files, err := filepath.Glob(filepath.Join(b.dir, "objects", "pack", "*.pack"))
+	if err != nil || len(files) != 1 {
+		return nil, fmt.Errorf("the pack of the bundle is gone: %w", err)
+	}
+	return os.Open(files[0])
+}
+
+// Follows reports whether the head descends from a commit, which is the base or a new one.
+func (b *Bundle) Follows(commit string) (bool, error) {
+	commits, err := b.history()
+	if err != nil {
+		return false, err
+	}
+
+	return commit == b.Base || slices.ContainsFunc(commits, func(c *object.Commit) bool {
+		return c.Hash.String() == commit
+	}), nil
 }
 
 // Paths lists the changed files, sorted. They are as git has them: any bytes but NUL.
