@@ -89,37 +89,61 @@ func Open(cfg Config) (*Set, error) {
 	return set, set.Reload(cfg)
 }
 
-// Reload replaces the configuration, or changes nothing and returns a *ConfigError.
+// Reload replaces the configuration, or changes nothing and returns the first *ConfigError.
 func (s *Set) Reload(cfg Config) error {
-	next := &opened{forges: map[string]Forge{}, allowed: map[string][]pattern{}}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Forges)) {
-		f, err := open(name, cfg.Forges[name], cfg.Secret)
-		if err != nil {
-			return err
-		}
-
-		next.forges[name] = f
-	}
-
-	var err error
-	if next.fallback, err = cfg.fallback(); err != nil {
-		return err
-	}
-
-	for factory, list := range cfg.Allowed {
-		if next.allowed[factory], err = cfg.patterns(factory, list); err != nil {
-			return err
-		}
+	next, wrong := cfg.open()
+	if len(wrong) > 0 {
+		return wrong[0]
 	}
 
 	s.current.Store(next)
 	return nil
 }
 
-// Check returns an error of the configuration. It is a *ConfigError.
-func (c Config) Check() error {
-	_, err := Open(c)
-	return err
+// Check returns all errors of the configuration.
+func (c Config) Check() []*ConfigError {
+	_, wrong := c.open()
+	return wrong
+}
+
+func (c Config) open() (*opened, []*ConfigError) {
+	var wrong []*ConfigError
+	bad := func(err error) {
+		if e := (*ConfigError)(nil); errors.As(err, &e) {
+			wrong = append(wrong, e)
+		}
+	}
+
+	all := &opened{forges: map[string]Forge{}, allowed: map[string][]pattern{}}
+	for _, name := range slices.Sorted(maps.Keys(c.Forges)) {
+		f, err := open(name, c.Forges[name], c.Secret)
+		bad(err)
+		all.forges[name] = f
+	}
+
+	var err error
+	all.fallback, err = c.fallback()
+	bad(err)
+
+	for _, factory := range slices.Sorted(maps.Keys(c.Allowed)) {
+		list := c.Allowed[factory]
+		if list != nil {
+			all.allowed[factory] = []pattern{}
+		} else {
+			all.allowed[factory] = nil
+		}
+
+		for i, text := range list {
+			p, err := c.pattern(text)
+			if err != nil {
+				bad(&ConfigError{fmt.Sprintf("allowed.%s[%d]", factory, i), fmt.Errorf("%q: %w", text, err)})
+			}
+
+			all.allowed[factory] = append(all.allowed[factory], p)
+		}
+	}
+
+	return all, wrong
 }
 
 func (c Config) fallback() (string, error) {
@@ -211,24 +235,6 @@ type pattern Repository
 func (p pattern) matches(repo Repository) bool {
 	return p.Forge == repo.Forge && strings.EqualFold(p.Owner, repo.Owner) &&
 		(p.Name == "*" || strings.EqualFold(p.Name, repo.Name))
-}
-
-func (c Config) patterns(factory string, list []string) ([]pattern, error) {
-	if list == nil {
-		return nil, nil
-	}
-
-	all := []pattern{}
-	for i, text := range list {
-		p, err := c.pattern(text)
-		if err != nil {
-			return nil, &ConfigError{fmt.Sprintf("allowed.%s[%d]", factory, i), fmt.Errorf("%q: %w", text, err)}
-		}
-
-		all = append(all, p)
-	}
-
-	return all, nil
 }
 
 func (c Config) pattern(text string) (pattern, error) {
