@@ -35,7 +35,7 @@ func TestValidateWithAKeyIsNotRationed(t *testing.T) {
 	})
 }
 
-// stall opens n connections on which a request with this head never goes on.
+// stall opens n connections on which a request with this head never continues.
 func (w *world) stall(n int, head string) {
 	w.t.Helper()
 	addr, _, _ := strings.Cut(strings.TrimPrefix(w.url, "http://"), "/")
@@ -84,7 +84,7 @@ func TestTooLargeIsAnswered(t *testing.T) {
 	})
 }
 
-// What validate works on is bounded: trees wait for their turn.
+// Validations at once are bounded: trees wait for their turn.
 func TestValidationsWaitForTheirTurn(t *testing.T) {
 	each(t, admin.Config{}, func(w *world) {
 		leave, ok := w.bounds.Validations.Enter(context.Background(), "192.0.2.1")

@@ -184,7 +184,7 @@ func TestSync(t *testing.T) {
 		if r := w.call(state.RoleAdmin, "POST", path, "").problem(500, "internal_error"); strings.Contains(string(r.body), "master-key") {
 			t.Errorf("answer %s", r.body)
 		}
-		attempt = state.Attempt{Outcome: state.OutcomeFailed, Message: "git: connection refused"} // an outcome, whatever the error
+		attempt = state.Attempt{Outcome: state.OutcomeFailed, Message: "git: connection refused"} // an outcome with any error
 		if r := w.call(state.RoleAdmin, "POST", path, "").want(200); r.at("outcome") != "failed" || r.at("message") != "git: connection refused" {
 			t.Errorf("answer %s", r.body)
 		}
@@ -206,7 +206,7 @@ func TestSync(t *testing.T) {
 	})
 }
 
-// TestFactorySettings reads what factory.yaml says of all runs, where it says all that it can and nothing.
+// TestFactorySettings reads the defaults of factory.yaml for all runs, with every key and with none.
 func TestFactorySettings(t *testing.T) {
 	each(t, admin.Config{}, func(w *world) {
 		w.secret("TOKEN", "value")

@@ -154,7 +154,7 @@ func TestManagedHistory(t *testing.T) {
 			t.Errorf("revisions %v", got)
 		}
 
-		// What was there comes back, as a new revision, and a webhook that was deleted with its URL.
+		// The old files come back as a new revision, and a deleted webhook with its URL.
 		r = o.call(state.RoleAdmin, "POST", o.in+"/revisions/r2/restore", "").want(200)
 		if r.at("revision") != "r4" || r.at("subject") != "restore r2" || !slices.Equal(o.hooks(), []string{"a", "b"}) {
 			t.Errorf("restore: %s %v", r.body, o.hooks())
@@ -176,7 +176,7 @@ func TestManagedHistory(t *testing.T) {
 		o.refused(400, "invalid_request", "PUT", o.in+"/files", `{"files": [{"path": "webhooks/a.yaml", "content": "secretName: A\n"}, {"path": "webhooks/z.yaml", "content": "secretName: A\ndeliveryIdHeader: X-B\n"}]}`)
 		o.importFiles("?allow_rename=true", map[string]string{"webhooks/a.yaml": "secretName: A\n", "webhooks/z.yaml": "secretName: A\ndeliveryIdHeader: X-B\n"}).want(200)
 		// A revision whose secret has gone cannot come back.
-		o.importFiles("?allow_prune=true", nil).want(400) // null is no list
+		o.importFiles("?allow_prune=true", nil).want(400) // null instead of a list
 		o.call(state.RoleAdmin, "PUT", o.in+"/files?allow_prune=true", `{"files": []}`).want(200)
 		o.call(state.RoleAdmin, "DELETE", "/secrets/A", "").want(204)
 		r = o.refused(400, "invalid_request", "POST", o.in+"/revisions/r2/restore", "")

@@ -88,7 +88,7 @@ func TestFollowDeliveries(t *testing.T) {
 		}
 		stop()
 
-		// What was accepted meanwhile is not missed; what is repeated has its ID.
+		// No delivery that was accepted meanwhile is missed; repeated ones keep their ID.
 		third := w.accept(f, hook, "3", `{}`).DeliveryUID
 		next, stop = w.follow(state.RoleRunner, path, second)
 		defer stop()

@@ -130,7 +130,7 @@ func (o *ops) head() state.ManagedRevision {
 	return h
 }
 
-// file returns the newest text of a file, "" when there is none.
+// file returns the newest text of a file; "" if it does not exist.
 func (o *ops) file(path string) string {
 	o.t.Helper()
 	r := o.call(state.RoleAdmin, "GET", o.in+"/files/"+path, "")
@@ -145,7 +145,7 @@ func (o *ops) put(path, content string) *reply {
 	return o.call(state.RoleAdmin, "PUT", o.in+"/files/"+path, string(mustJSON(map[string]string{"content": content})))
 }
 
-// refused makes a call that must change nothing: no revision, no secret, no webhook.
+// refused makes a call that must change neither revisions nor secrets nor webhooks.
 func (o *ops) refused(status int, code, method, path, body string) *reply {
 	o.t.Helper()
 	before := o.everything()

@@ -64,7 +64,7 @@ func TestPlan(t *testing.T) {
 		r.hasKeys("name old new", "changes", 0, "fields", 0)
 		r.hasKeys("name version webhooks", "secrets", 0)
 
-		// What the settings allow is allowed here; what they do not is a problem.
+		// Changes that the settings allow are allowed; others are problems.
 		renamed := map[string]string{"webhooks/carrier.yaml": hooks["webhooks/bearer.yaml"]}
 		for name, text := range hooks {
 			if name != "webhooks/bearer.yaml" {
@@ -213,7 +213,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("empty tree: %s", r.body)
 		}
 
-		// What is worth knowing is no diagnostic: clients count these.
+		// Infos are no diagnostics: clients count those.
 		r = w.call("", "POST", "/factory-files/validate", files(map[string]string{
 			"automations/a/automation.md": "---\ntriggers: [{provider: github, event: push}]\n---\nLook.\n",
 		})).want(200)

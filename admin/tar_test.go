@@ -12,8 +12,8 @@ import (
 	"millwright/schema"
 )
 
-// FuzzReadTar reads whatever comes: what is taken is within bounds and survives a round trip, what is not
-// is the sender's mistake.
+// FuzzReadTar reads any bytes: accepted files are within bounds and survive a round trip; refusals
+// name the sender's mistake.
 func FuzzReadTar(f *testing.F) {
 	for _, files := range [][]schema.File{
 		nil,

@@ -1,6 +1,6 @@
 package dashboard
 
-// What the tests of pure functions need.
+// Pure functions for tests.
 var (
 	Visible  = visible
 	Editable = editable

@@ -228,7 +228,7 @@ func TestHostileText(t *testing.T) {
 			t.Errorf("attachment: %d %v", a.StatusCode, a.Header)
 		}
 
-		// What is typed comes back in the form as it was, and nowhere else.
+		// Typed text comes back in the form unchanged, and nowhere else.
 		b.page("/factories/" + w.repo + "/filter")
 		for _, form := range [][]string{
 			{"/factories/" + w.repo + "/filter", "filter", markup + control, "payload", control},

@@ -56,8 +56,8 @@ func TestSignIn(t *testing.T) {
 	})
 }
 
-// TestProgramsAreNotAskedToSignIn: whoever posts to an address that there is not, or one like the ingress's,
-// is told so, and not led to a page that answers 200.
+// TestProgramsAreNotAskedToSignIn: a post to an unknown address, or to one like the ingress's,
+// is answered 404, and not redirected to a page.
 func TestProgramsAreNotAskedToSignIn(t *testing.T) {
 	w := newWorld(t, statetest.Open(t, statetest.SQLite(t)), "")
 	for _, b := range []*browser{w.browser(), w.signedIn(state.RoleAdmin)} {
@@ -240,7 +240,7 @@ func TestNoOpenRedirect(t *testing.T) {
 	}
 }
 
-// changes are the paths of all forms, with parameters that name what is there.
+// changes are the paths of all forms, with parameters of existing resources.
 func (w *world) changes() []string {
 	w.t.Helper()
 	routes, ok := w.pages.(chi.Routes)
@@ -328,7 +328,7 @@ func TestSignInFormIsNotForgeable(t *testing.T) {
 	}
 }
 
-// TestRoles: what a role may not do is refused, whatever its pages offer.
+// TestRoles refuses forbidden actions of each role, independent of its pages.
 func TestRoles(t *testing.T) {
 	w := newWorld(t, statetest.Open(t, statetest.SQLite(t)), "")
 	w.furnish()

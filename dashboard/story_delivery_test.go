@@ -77,11 +77,11 @@ func TestFilterTester(t *testing.T) {
 		a = b.post(path, "filter", `{"status":["failed"],"n":{"not_in":[1]}}`, "webhook", w.webhook(w.repo, "hub").UID, "delivery", failed.UID)
 		says(t, a.Text, "Would not trigger", "Webhook check fails", "which is not selected", "Payload check fails", "not_in [1]", "There is no accepted delivery")
 
-		// What stands in the file, as YAML; a delivery is known by its ID and a look at its payload.
+		// YAML as in the file; a delivery is shown by its ID and payload.
 		a = b.post(path, "filter", "status: [failed]\r\nn:\r\n  in: [3]\r\n", "webhook", ci.UID, "payload", `{"status":"failed","n":3}`)
 		says(t, a.Text, "Would trigger", "1 of the last 3", failed.UID, "&#34;n&#34;: 2", "status: [failed]\nn:\n  in: [3]")
 
-		// Without a webhook there is no webhook check; a disabled one starts nothing, whatever the payload is from.
+		// Without a webhook there is no webhook check; a disabled one starts nothing, with any payload.
 		a = b.post(path, "filter", "", "payload", `{}`)
 		says(t, a.Text, "Webhook check not checked")
 		saysNot(t, a.Text, "Webhook check passes")

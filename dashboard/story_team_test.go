@@ -83,7 +83,7 @@ func TestFactoryPages(t *testing.T) {
 		says(t, b.page(path), "Plan</a>")
 		saysNot(t, w.signedIn(state.RoleViewer).page(path), "Plan</a>")
 
-		// What an attempt applied is shown as a difference, a prompt by its lines.
+		// The changes of an attempt are shown as a difference, a prompt by its lines.
 		prompt := withFile("automations/triage/automation.md", strings.Replace(repoFiles[3].Content, "Find the cause.", "Find the cause.\n\nThen <mend> it.", 1))
 		if a, err := w.apply(t.Context(), w.repo, prompt); err != nil || a.Outcome != state.OutcomeApplied {
 			t.Fatal(a.Problems, err)

@@ -35,8 +35,7 @@ func find(t *testing.T, pattern *regexp.Regexp, page string) string {
 	return html.UnescapeString(m[1])
 }
 
-// TestWebhookStory creates a webhook of a managed factory, and does to it all that can be
-// done.
+// TestWebhookStory creates a webhook of a managed factory, and changes it in every way.
 func TestWebhookStory(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		w.furnish()

@@ -201,13 +201,13 @@ func TestFigures(t *testing.T) {
 			})
 			return v
 		}
-		// What is cheap is counted each time.
+		// Cheap counts are made each time.
 		for want := 1; want <= 3; want++ {
 			if v := ask(); v == nil || *v != want {
 				t.Fatalf("asked %d times: %v", want, v)
 			}
 		}
-		// What is dear is counted behind the page, which shows what was counted last.
+		// Expensive counts are made behind the page, which shows the last ones.
 		cost = time.Second
 		began := time.Now()
 		if v := ask(); v == nil || *v != 3 || time.Since(began) > 100*time.Millisecond {

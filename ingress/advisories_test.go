@@ -53,7 +53,7 @@ func TestCVE_2026_41432(t *testing.T) {
 // monetr: a body as large as the attacker liked was read before its signature was looked at.
 func TestCVE_2026_40481(t *testing.T) { endlessBody(t) }
 
-// Argo Events: the whole body was read, whatever its size.
+// Argo Events: the whole body was read, of any size.
 func TestCVE_2022_31054(t *testing.T) { endlessBody(t) }
 
 // Volcano and Skipper: unbounded bodies.
@@ -112,7 +112,7 @@ func TestCVE_2026_42294(t *testing.T) { manyBodies(t) }
 // Argo CD: a body brought the server down without a credential.
 func TestCVE_2024_40634(t *testing.T) { manyBodies(t) }
 
-// manyBodies opens many large bodies at once: what is in memory stays below the bound.
+// manyBodies opens many large bodies at once: their memory stays below the bound.
 func manyBodies(t *testing.T) {
 	const bound = 2 << 20
 	reg := prometheus.NewRegistry()
@@ -490,7 +490,7 @@ func TestBuiltWithAFixedGo(t *testing.T) {
 	}
 }
 
-// What an operator sees of a flood of foreign names is bounded: no state for webhooks that do not exist.
+// A flood of foreign names leaves no state for webhooks that do not exist, and few metrics.
 func TestUnknownWebhooksLeaveNothing(t *testing.T) {
 	w := onSQLite(t, ingress.Config{})
 	w.hook(enabled("live"))

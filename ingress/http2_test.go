@@ -112,7 +112,7 @@ func (c h2) status(t *testing.T, stream uint32) string {
 	}
 }
 
-// ends reports whether the server ends the connection, whatever it says before.
+// ends reports whether the server ends the connection, after any answer.
 func (c h2) ends() bool {
 	_, err := io.Copy(io.Discard, c.in)
 	ne, ok := err.(net.Error)

@@ -431,7 +431,7 @@ func TestBudgets(t *testing.T) {
 		w.hook(enabled("other"))
 		w.secret("GH", "gh")
 		w.hook(signed("gh", "github", "GH"))
-		for i := range 5 { // duplicates and what is not JSON count too
+		for i := range 5 { // duplicates and bodies that are not JSON count too
 			want(t, w.deliver("live", []string{`1`, `1`, `{`, `2`, `3`}[i]), []int{202, 202, 400, 202, 202}[i])
 		}
 		for range 3 {
@@ -542,7 +542,7 @@ func TestReplay(t *testing.T) {
 		dup := w.deliver("live", `{"go":true}`)
 		want(t, first, 202)
 		w.automation("second", "live", "")
-		for range 3 { // charges no budget and is no duplicate
+		for range 3 { // neither charges a budget nor counts as a duplicate
 			again, err := w.in.Replay(t.Context(), w.factory, w.uids["live"], first.deliveryID())
 			if err != nil || len(again.Runs) != 2 || len(w.runs(again.DeliveryUID)) != 2 {
 				t.Fatalf("%+v, %v", again, err)

@@ -64,7 +64,7 @@ func TestAnswersBeforeTheBodysEnd(t *testing.T) {
 	}
 }
 
-// A sender that goes on sending gets the answer all the same, not a reset.
+// A sender that continues to send gets the answer too, and no reset.
 func TestAnswerSurvivesASenderThatGoesOn(t *testing.T) {
 	w := onSQLite(t, ingress.Config{DeliveriesPerMinute: -1})
 	w.hook(enabled("live"))
@@ -127,7 +127,7 @@ func TestBrokenTransfers(t *testing.T) {
 	}
 }
 
-// What net/http itself refuses or joins: never two requests, never a misread one.
+// Requests that net/http itself refuses or joins: never two requests, never a misread one.
 func TestMalformedRequests(t *testing.T) {
 	w := onSQLite(t, ingress.Config{DeliveriesPerMinute: -1})
 	uid := w.hook(enabled("live"))

@@ -140,7 +140,7 @@ func TestABodyCountsForAWhile(t *testing.T) {
 	})
 }
 
-// TestTheEnvelopeNamesTheEvent says what of a delivery's headers an agent is told.
+// TestTheEnvelopeNamesTheEvent checks which headers of a delivery an agent sees.
 func TestTheEnvelopeNamesTheEvent(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		w := newWorld(t, s, ingress.Config{})

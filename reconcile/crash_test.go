@@ -489,7 +489,7 @@ func (w *wire) sent() int {
 	return w.seen
 }
 
-// run runs the process, and returns when the server is done with all that it sent.
+// run runs the process, and returns when the server has handled all of its requests.
 func (w *wire) run(cmd *exec.Cmd) (string, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -78,7 +78,7 @@ func TestManaged(t *testing.T) {
 			t.Errorf("after the first edit: %+v", f.Applied)
 		}
 
-		// An explicit sync picks up secrets, and a new process goes on where the last one was.
+		// An explicit sync picks up secrets, and a new process continues where the last one was.
 		secret(t, s, "A", "new value")
 		again := reconcile.New(reconcile.Config{Store: s, Factory: b.factory, Source: managed(t, s)})
 		r, err := again.Sync(t.Context(), reconcile.SyncOptions{})

@@ -134,7 +134,7 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// TestTakeoverFromAKilledProcess kills the process that reconciles a factory: another one goes on with it,
+// TestTakeoverFromAKilledProcess kills the process that reconciles a factory: another one takes it over,
 // and the lease is why it did not before.
 func TestTakeoverFromAKilledProcess(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ var otherValues = []string{
 }
 
 // TestSchemasAgree mutates good documents and holds the published schemas, as editors and CI use them,
-// against Load: whatever one file alone can say wrong, both refuse, and both accept the rest.
+// against Load: both refuse every mistake within one file, and accept the rest.
 func TestSchemasAgree(t *testing.T) {
 	kinds := map[string]string{
 		"webhooks/x.yaml": "webhook", "automations/x/automation.md": "automation", "agents/x/agent.md": "agent",

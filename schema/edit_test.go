@@ -88,7 +88,7 @@ func TestEditWebhookFileLoads(t *testing.T) {
 	}
 }
 
-// FuzzEditWebhookFile edits any text: what comes out says what was asked for.
+// FuzzEditWebhookFile edits any text: the result has the wanted keys.
 func FuzzEditWebhookFile(f *testing.F) {
 	for _, seed := range []string{"", "secretName: A\n", "# c\r\nsecretName: 'A' # d\r\nenabled: true", "{secretName: A}", "secretName: >-\n  A\n  B\nauthMode:\n", "? secretName\n: A\n", "\ufeffdeliveryIdHeader: \"x\\ny\"\n---\n"} {
 		f.Add(seed, false, "X-Id")

@@ -82,7 +82,7 @@ func TestJSONSchemas(t *testing.T) {
 	}
 }
 
-// described checks that every property says what it is.
+// described checks that every property has a description.
 func described(t *testing.T, where string, v any) {
 	t.Helper()
 	m, ok := v.(map[string]any)

@@ -95,7 +95,7 @@ func TestClockJump(t *testing.T) {
 		t.Fatal(err)
 	}
 	query := schema.Query()
-	query.Set("search_path", query.Get("search_path")+",pg_catalog") // what is in the schema goes before what is the system's
+	query.Set("search_path", query.Get("search_path")+",pg_catalog") // the schema's functions go before the system's
 	schema.RawQuery = query.Encode()
 	db := openDB(t, dsn)
 	execAll(t, db, `CREATE TABLE ahead (seconds INT)`, `INSERT INTO ahead VALUES (0)`,

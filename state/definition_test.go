@@ -129,7 +129,7 @@ func TestAppliedFollowsEveryChange(t *testing.T) {
 	})
 }
 
-// told is all that a plan and the ingress are told of resources.
+// told has the resources as a plan and the ingress see them.
 func told(t *testing.T, s *state.Store, uid string) string {
 	t.Helper()
 	cur, err := s.Current(t.Context(), uid)

@@ -289,7 +289,7 @@ func TestAcceptWhenClosed(t *testing.T) {
 	})
 }
 
-// What other replicas recorded counts toward the cap.
+// The records of other replicas count toward the cap.
 func TestRejectedElsewhere(t *testing.T) {
 	statetest.EachDSN(t, func(t *testing.T, dsn string) {
 		s := open(t, dsn)
@@ -379,7 +379,7 @@ func TestRecordRejectedSharesRowsBeyondTheCap(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if err := s.Close(); err != nil { // writes what is gathered
+		if err := s.Close(); err != nil { // writes the gathered rows
 			t.Fatal(err)
 		}
 		s = open(t, dsn)
@@ -438,7 +438,7 @@ func TestSharedRowsOfAWebhookAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := s.Close(); err != nil { // writes what is gathered
+		if err := s.Close(); err != nil { // writes the gathered rows
 			t.Fatal(err)
 		}
 

@@ -144,7 +144,7 @@ func TestArtifactsOfLostWorkers(t *testing.T) {
 	})
 }
 
-// TestArtifactBounds refuses what is too much, and takes the rest.
+// TestArtifactBounds refuses artifacts beyond the bounds, and takes the rest.
 func TestArtifactBounds(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		ctx := t.Context()

@@ -205,7 +205,7 @@ func (w *world) descends(l listed, ancestor string) bool {
 	return l.ParentRunID == ancestor
 }
 
-// matches says what docs/contract.md, section 4, says of a filter.
+// matches is a filter as docs/contract.md, section 4, describes it.
 func (w *world) matches(f state.RunFilter, l listed) bool {
 	for k, v := range f.Metadata {
 		if l.asked.Metadata[k] != v {
@@ -354,7 +354,7 @@ func TestListsWhileRunsChange(t *testing.T) {
 	})
 }
 
-// change ends a run that is queued, by its cancellation or by its success, and goes on with one that has ended.
+// change ends a run that is queued, by its cancellation or by its success, and continues one that has ended.
 func (w *world) change(t *testing.T, id string, cancel bool) {
 	t.Helper()
 	var err error
@@ -392,7 +392,7 @@ func (w *world) all(t *testing.T, f state.RunFilter) (all []state.Run) {
 }
 
 // TestListsWhileOneRunEnds lists while a run that was read among the live ones ends, and is read among those
-// that have ended: the list goes on behind it.
+// that have ended: the list continues after it.
 func TestListsWhileOneRunEnds(t *testing.T) {
 	statetest.EachDSN(t, func(t *testing.T, dsn string) {
 		w := &world{Store: statetest.Open(t, dsn)}

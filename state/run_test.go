@@ -253,7 +253,7 @@ func list(t *testing.T, s *state.Store, f state.RunFilter, o state.RunOrder, lim
 }
 
 // TestListsBesideManyQueuedRuns lists few runs, some of which have ended, beside more queued ones than are looked
-// at for one page: each is shown once, in whatever order.
+// at for one page: each is shown once, in any order.
 func TestListsBesideManyQueuedRuns(t *testing.T) {
 	s := statetest.Open(t, statetest.SQLite(t))
 	want := map[string]int{}

@@ -148,7 +148,7 @@ func (b *tab) story() {
 	b.sends(http.StatusAccepted, url, fresh, `{"status": "passed", "build": 4}`)
 	b.wait(`document.querySelectorAll('.deliveries tbody tr').length === 4`)
 	b.stayed()
-	b.says(fresh) // still there: what is live changes, and the rest stays
+	b.says(fresh) // still there: the live parts change, and the rest stays
 
 	// Disabled and enabled, then deleted for good.
 	b.open(b.w.factory(b.w.ops, "/webhooks"))
@@ -168,7 +168,7 @@ func (b *tab) story() {
 	b.leave(http.StatusOK, chromedp.Navigate(b.w.url+b.w.factory(b.w.ops, "/automations/triage")))
 	b.says("does not fire", "deleted")
 
-	// What is open stays with what it belongs to, whatever comes before it.
+	// An open part stays open when others are inserted before it.
 	const row = `[...document.querySelectorAll('tbody tr')].find((r) => r.textContent.includes('%s'))`
 	set := func(name string) {
 		r := authorised(b.T, http.MethodPut, b.w.url+"/api/v1/secrets/"+name, browserKey, `{"value": "a value"}`)

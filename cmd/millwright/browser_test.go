@@ -211,7 +211,7 @@ func tick(text string) act {
 	return chromedp.Click(fmt.Sprintf(`//label[normalize-space()=%q]/input`, text), chromedp.NodeVisible)
 }
 
-// fill replaces what is in a field.
+// fill replaces the content of a field.
 func fill(selector chromedp.CSS, text string) act {
 	return chromedp.Steps(chromedp.Focus(selector), chromedp.KeyEvent("a", chromedp.KeyModifiers(kb.ModifierCtrl)), chromedp.KeyEvent(kb.Delete), chromedp.SendKeys(selector, text))
 }
@@ -259,7 +259,7 @@ func eval[T any](b *tab, expression string) T {
 	return value
 }
 
-// copied presses the Copy button behind an element and returns what is on the clipboard then.
+// copied presses the Copy button behind an element and returns the clipboard.
 func (b *tab) copied(selector chromedp.CSS) string {
 	b.Helper()
 	b.do(chromedp.Click(selector + " + .copier"))

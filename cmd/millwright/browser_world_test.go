@@ -30,7 +30,7 @@ import (
 // deliveries and runs, one that the server holds, and one whose source has errors.
 type browserWorld struct {
 	t     *testing.T
-	store *state.Store // while there is no server yet
+	store *state.Store // before the server starts
 	dir   string
 	url   string
 

@@ -183,7 +183,7 @@ func TestCISnippetsPlan(t *testing.T) {
 	}
 }
 
-// TestGitHook checks that the hook looks at what is staged, not at what lies about.
+// TestGitHook checks that the hook reads the staged files, not those of the working tree.
 func TestGitHook(t *testing.T) {
 	statetest.Program(t, "git")
 	hook, err := filepath.Abs("../../deploy/ci/pre-commit")

@@ -285,7 +285,7 @@ func (w *crashWorld) drain(t *testing.T, p *process) {
 	})
 }
 
-// left returns how many runs wait or are at work, as the metrics say; a large number when there is no answer.
+// left returns how many runs wait or are executed, by the metrics; a large number without an answer.
 func (w *crashWorld) left(t *testing.T) int {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(authorised(t, http.MethodGet, "http://127.0.0.1:"+w.port+"/metrics", crashKey, ""))

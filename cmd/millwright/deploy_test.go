@@ -52,7 +52,7 @@ func strict[T any](t *testing.T, text []byte) T {
 	return v
 }
 
-// manifests are what is deployed on Kubernetes, by kind and name.
+// manifests are the Kubernetes resources, by kind and name.
 type manifests struct {
 	pods     map[string]core.PodTemplateSpec
 	services []core.Service

@@ -139,7 +139,7 @@ func agree(t *testing.T, s *judgeServer, cur state.Current, secretsFile string, 
 	}
 }
 
-// without returns the problems of other rules, without what differs by what is known, and excerpts.
+// without returns the problems of other rules, without excerpts and facts of the state.
 func without(problems []schema.Problem, but func(code string) bool) []schema.Problem {
 	out := []schema.Problem{}
 	for _, p := range problems {

@@ -14,7 +14,7 @@ import (
 	"millwright/bench/hostile/attack"
 )
 
-// mostMemory is what the server may take whatever strangers do, in bytes.
+// mostMemory bounds the server's memory under any attack of strangers, in bytes.
 const mostMemory = 400 << 20
 
 // TestHostileSenders makes every attack at once on a server of its own process. It stays small, and an
@@ -39,7 +39,7 @@ func TestHostileSenders(t *testing.T) {
 	started, stop := s.Run(attack.All()...)
 	defer stop()
 
-	// Every attack goes on until the honest sender has had enough answers since all of them began.
+	// Every attack continues until the honest sender has had enough answers since all of them began.
 	const enough = 50
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()

@@ -362,7 +362,7 @@ func TestWebhookUIDs(t *testing.T) {
 	}
 	wantProgram(t, 0, []string{"webhook", "uids", "--write", tree, "--server", s.url}, "!change")
 
-	// What was planned is what is applied.
+	// The apply follows the plan.
 	s.secret("NOT_YET", "abc")
 	if err := os.Remove(filepath.Join(tree, "webhooks", "broken.yaml")); err != nil {
 		t.Fatal(err)

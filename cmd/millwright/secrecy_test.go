@@ -47,7 +47,7 @@ func canaryForms() [][]byte {
 	return forms
 }
 
-// told returns the canaries in a text, with some of what is around the first.
+// told returns the canaries in a text, with the text around the first.
 func told(text []byte) string {
 	for _, form := range canaryForms() {
 		if i := bytes.Index(text, form); i >= 0 {
@@ -57,7 +57,7 @@ func told(text []byte) string {
 	return ""
 }
 
-// secretWorld is the real program, and all that it said.
+// secretWorld is the real program with its output.
 type secretWorld struct {
 	t             *testing.T
 	dir, dsn, url string
@@ -422,7 +422,7 @@ func (w *secretWorld) deliver() {
 	if accepted < 60 {
 		w.t.Errorf("only %d webhooks accepted what was right", accepted)
 	}
-	// What the HTTP server itself complains about.
+	// Errors of the HTTP server itself.
 	for _, text := range []string{
 		"POST /webhooks/w/" + w.hooks[1].uid + "/" + canary + " HTTP/1.1\r\nBad Header: " + canary + "\r\n\r\n",
 		"POST /webhooks/w/" + w.hooks[1].uid + "/" + canary + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + canary + "\r\nContent-Length: x" + canary + "\r\n\r\n",
@@ -565,7 +565,7 @@ func (w *secretWorld) command() {
 	w.said["millwright status, wrong key"] = out
 }
 
-// files reads all that is in the directory of a SQLite state.
+// files reads every file in the directory of a SQLite state.
 func (w *secretWorld) files(dir, when string) {
 	w.t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

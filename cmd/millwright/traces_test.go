@@ -222,7 +222,7 @@ func TestTracesWithoutReceiver(t *testing.T) {
 	}
 }
 
-// TestTracesEndpoint refuses what is no receiver's address, without repeating what it may hold.
+// TestTracesEndpoint refuses addresses of no receiver without repeating them: they may hold a secret.
 func TestTracesEndpoint(t *testing.T) {
 	for _, endpoint := range []string{"127.0.0.1:4318", "ftp://x", "http://user:canary-pw@x", "http://x?key=canary-pw", "http://"} {
 		file := filepath.Join(t.TempDir(), "millwright.yaml")

@@ -442,7 +442,7 @@ func TestBrokenRevisions(t *testing.T) {
 	}
 }
 
-// TestLines follows the line of a resource through revisions that only move it, which is no change of it.
+// TestLines follows the line of a resource through revisions that only move it and so do not change it.
 func TestLines(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		b := newBench(t, s)

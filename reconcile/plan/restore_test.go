@@ -92,7 +92,7 @@ func TestAForgottenWebhookDoesNotReturn(t *testing.T) {
 			t.Errorf("%s: UID %s, and before %s", actions(p), now, old)
 		}
 
-		// What selects the old one is told of the new one, and can be mended.
+		// The problem of an automation that selects the old one names the new one as a repair.
 		i := slices.IndexFunc(p.Problems, func(q schema.Problem) bool { return q.Code == "webhook-unknown" })
 		if i < 0 || p.Problems[i].Fix == nil || strings.Trim(p.Problems[i].Fix.Text, `"`) != now || p.Gone[old] != "a" {
 			t.Errorf("problems %+v, deleted %v", p.Problems, p.Gone)

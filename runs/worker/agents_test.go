@@ -143,7 +143,7 @@ func agentFactory(b *bench, name string) state.Factory {
 }
 
 // TestAcceptanceAgents has the real program of each preset work against a scripted model, and looks at what
-// reaches the model and what becomes of the run.
+// reaches the model, and how the run ends.
 func TestAcceptanceAgents(t *testing.T) {
 	m := serveModel(t, "measure_depth")
 	probe, err := filepath.Abs("testdata/probe.mjs")

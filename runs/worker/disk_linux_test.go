@@ -14,7 +14,7 @@ import (
 )
 
 // TestDiskNearlyFull has one run fill the disk of the worker while another works: the one that holds much
-// ends, the other goes on, and so do later ones.
+// ends, the other continues, and so do later ones.
 func TestDiskNearlyFull(t *testing.T) {
 	wantRoot(t)
 	b := newBench(t, 6*time.Second)

@@ -22,7 +22,7 @@ const (
 	withKeeper = "keeper"
 )
 
-// What a worker's own environment holds in the tests.
+// The environment of a worker in the tests.
 const (
 	serverSecret      = "MILLWRIGHT_TEST_SERVER_SECRET"
 	serverSecretValue = "the-secret-of-the-server"

@@ -39,7 +39,7 @@ func TestSARIF(t *testing.T) {
 		if json.Unmarshal([]byte(out), &a) != nil || json.Unmarshal(again.Bytes(), &b) != nil {
 			t.Fatal("no JSON")
 		}
-		if diff := cmp.Diff(a, b); diff != "" { // what was validated is what is written
+		if diff := cmp.Diff(a, b); diff != "" { // the validated report is the written one
 			t.Errorf("%s: lost on reading:\n%s", name, diff)
 		}
 		results := log.Runs[0].Results
@@ -202,7 +202,7 @@ func TestGitHub(t *testing.T) {
 	}
 }
 
-// What the schema of Jenkins' xUnit plugin (junit-10.xsd) allows of the elements we write: attributes,
+// The schema of Jenkins' xUnit plugin (junit-10.xsd) for the elements that we write: attributes,
 // those in capitals required, and children.
 var junitElements = map[string]struct{ attributes, children []string }{
 	"testsuites": {[]string{"name", "time", "tests", "failures", "errors"}, []string{"testsuite"}},

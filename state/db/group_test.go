@@ -59,7 +59,7 @@ func TestPanicInChange(t *testing.T) {
 	})
 }
 
-// TestChangeThatExits ends the goroutine of a change, which is no panic.
+// TestChangeThatExits ends the goroutine of a change without a panic.
 func TestChangeThatExits(t *testing.T) {
 	statetest.EachDSN(t, func(t *testing.T, dsn string) {
 		d := open(t, dsn, io.Discard)

@@ -18,7 +18,7 @@ import (
 	"millwright/state/statetest"
 )
 
-// TestEverySealedValueIsRotated finds what is sealed in the source, so that no new kind is forgotten.
+// TestEverySealedValueIsRotated finds every kind of sealed value in the source.
 func TestEverySealedValueIsRotated(t *testing.T) {
 	files, err := filepath.Glob("../*.go")
 	if err != nil {

@@ -63,7 +63,7 @@ func TestHomeOfAnAccount(t *testing.T) {
 	}
 }
 
-// TestKillsOnlyRuns refuses to kill what is not of a run.
+// TestKillsOnlyRuns refuses to kill other processes than those of a run.
 func TestKillsOnlyRuns(t *testing.T) {
 	for _, uid := range []int{0, os.Getuid()} {
 		if err := confine.KillUser(uint32(uid)); err == nil {
