@@ -57,7 +57,7 @@ func TestSignIn(t *testing.T) {
 }
 
 // TestProgramsAreNotAskedToSignIn: a post to an unknown address, or to one like the ingress's,
-// is answered 404, and not redirected to a page.
+// gets an error, and is not redirected to a page.
 func TestProgramsAreNotAskedToSignIn(t *testing.T) {
 	w := newWorld(t, statetest.Open(t, statetest.SQLite(t)), "")
 	for _, b := range []*browser{w.browser(), w.signedIn(state.RoleAdmin)} {

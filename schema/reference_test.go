@@ -176,7 +176,7 @@ func kind(p map[string]any) string {
 	case len(values) > 0:
 		var all []string
 		for _, v := range values {
-			all = append(all, fmt.Sprint(v))
+			all = append(all, strings.Trim(jsonOf(v), `"`))
 		}
 		return codeList(all)
 	case p["const"] != nil:
