@@ -26,9 +26,10 @@ var rooms = map[string][]string{
 	"schema/agentconfig":    {"schema"},
 	"schema/provider":       {},
 	"schema/report":         {"schema"},
-	"state":                 {"state/db", "state/notice", "state/runlist", "state/seal", "schema/agentconfig", "bounds", "schema"},
+	"state":                 {"state/db", "state/flow", "state/notice", "state/runlist", "state/seal", "schema/agentconfig", "bounds", "schema"},
 	"state/backup":          {"state/db"},
 	"state/db":              {},
+	"state/flow":            {"state/db", "schema"},
 	"state/notice":          {"state/db"},
 	"state/seal":            {"state/db"},
 	"state/runlist":         {},
@@ -61,7 +62,7 @@ var rooms = map[string][]string{
 
 // reserved lists the imports from outside that only some rooms may use; a name ending in / is a prefix.
 var reserved = map[string][]string{
-	"database/sql":                {"state", "state/db", "state/runlist", "state/seal", "state/statetest"},
+	"database/sql":                {"state", "state/db", "state/flow", "state/runlist", "state/seal", "state/statetest"},
 	"modernc.org/sqlite":          {"state/db"},
 	"github.com/jackc/pgx/":       {"state", "state/db", "state/notice", "state/statetest"},
 	"github.com/pressly/goose/":   {"state/db"},

@@ -22,6 +22,7 @@ type Automation struct {
 	File     string              `json:"file" doc:"The definition file, relative to the root of the definition" example:"automations/ci/automation.md"`
 	Line     int                 `json:"line" doc:"Line of the automation's first key in the file, from 1"`
 	Triggers []AutomationTrigger `json:"triggers" nullable:"false" doc:"Triggers"`
+	Flow     json.RawMessage     `json:"flow,omitempty" doc:"How the automation's runs wait for one another: concurrency, debounce, conversation and retry, as in the file"`
 	Webhooks []SelectedWebhook   `json:"webhooks" nullable:"false" doc:"Webhooks that the triggers select"`
 	Fires    bool                `json:"fires" doc:"Whether a trigger can fire at present"`
 	WhyNot   []string            `json:"why_not" nullable:"false" doc:"Why the automation does not fire, or not for all selected webhooks; else empty"`
@@ -62,6 +63,7 @@ type ListAutomationsResponse struct {
 func (s *service) registerAutomations() {
 	api.Handle(s.api, api.Operation(http.MethodGet, "/factory/{uid}/automations", "listAutomations", state.RoleViewer,
 		"List a factory's automations, with their webhooks and why they do not fire"), s.listAutomations)
+	s.registerFlow()
 }
 
 func (s *service) listAutomations(ctx context.Context, in *struct {
@@ -114,6 +116,10 @@ func newAutomation(cur state.Current, hooks []state.Webhook, a schema.Automation
 		Line:     max(a.Line, 1),
 		Triggers: []AutomationTrigger{}, Webhooks: []SelectedWebhook{}, WhyNot: []string{},
 	}
+	if a.Flow != (schema.Flow{}) {
+		out.Flow, _ = json.Marshal(a.Flow) // what was read is written
+	}
+
 	selected := map[string]bool{}
 	for _, t := range a.Triggers {
 		trigger := AutomationTrigger{

@@ -29,6 +29,8 @@ type Delivery struct {
 	DuplicateOf    string        `json:"duplicate_of,omitempty" doc:"For a duplicate: ID of the accepted delivery"`
 	ReplayOf       string        `json:"replay_of,omitempty" doc:"For a replay: ID of the original delivery"`
 	Runs           []DeliveryRun `json:"runs" nullable:"false" doc:"The started runs, oldest first"`
+
+	Flow []FlowDecision `json:"flow,omitempty" nullable:"false" doc:"The automations for which the delivery started no run of its own, or one that waits for more deliveries"`
 }
 
 // DeliveryRun is a run that a delivery started.
@@ -103,6 +105,7 @@ func newDelivery(d state.Delivery, runs []state.DeliveryRun) Delivery {
 		DuplicateOf:    d.DuplicateOf,
 		ReplayOf:       d.ReplayOf,
 		Runs:           deliveryRuns(runs),
+		Flow:           flowDecisions(d.Flow),
 	}
 }
 

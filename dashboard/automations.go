@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -78,9 +79,11 @@ func (q *request) automations() error {
 
 type automationView struct {
 	automationRow
-	Managed bool
-	Where   place
-	Runs    []state.Run
+	Managed  bool
+	Where    place
+	Runs     []state.Run
+	Flow     admin.AutomationFlow
+	FlowText string // its flow, as the file says it
 }
 
 func (q *request) automation() error {
@@ -110,8 +113,30 @@ func (q *request) automation() error {
 		return err
 	}
 
+	if err := q.call(http.MethodGet, "/factory/"+f.UID+"/automations/"+v.UID+"/flow", nil, &v.Flow); err != nil {
+		return err
+	}
+	v.FlowText = pretty(v.Automation.Flow)
+
 	p.Title = v.Name
 	p.Crumbs = append(p.Crumbs, crumb{"Automations", "/factories/" + f.UID + "/automations"})
 	p.Live, p.Data = []string{"sync." + f.UID, "run"}, v
 	return q.render("automation", p)
+}
+
+// dropWaiting cancels the runs of an automation that wait.
+func (q *request) dropWaiting() error {
+	_, f, err := q.factoryPage("", "automations")
+	if err != nil {
+		return err
+	}
+
+	path := "/factories/" + f.UID + "/automations/" + url.PathEscape(q.param("automation"))
+	var dropped admin.DroppedRuns
+	call := strings.Replace(path, "/factories/", "/factory/", 1) + "/waiting"
+	if err := q.call(http.MethodDelete, call, nil, &dropped); err != nil {
+		return err
+	}
+
+	return q.redirect(path, "dropped")
 }

@@ -147,6 +147,7 @@ func (d *dashboard) routes() http.Handler {
 		change("/webhooks/{webhook}/deliveries/{delivery}/replay", (*request).replay)
 		show("/automations", (*request).automations)
 		show("/automations/{automation}", (*request).automation)
+		change("/automations/{automation}/drop", (*request).dropWaiting)
 		show("/automations/new", (*request).newAutomation)
 		change("/automations/new", (*request).createAutomation)
 		show("/files", (*request).files)

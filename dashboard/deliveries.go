@@ -190,6 +190,16 @@ func (v deliveryView) Started(automationUID string) (runs []state.DeliveryRun) {
 	return runs
 }
 
+// Made returns what the flow of an automation made of the delivery; nil when it made nothing.
+func (v deliveryView) Made(automationUID string) *state.FlowDecision {
+	for _, d := range v.Delivery.Flow {
+		if d.AutomationUID == automationUID {
+			return &d
+		}
+	}
+	return nil
+}
+
 // deliveryPage reads the delivery that the path names.
 func (q *request) deliveryPage() (page, deliveryView, error) {
 	p, f, w, err := q.webhookPage("Delivery", "deliveries")

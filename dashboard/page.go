@@ -80,6 +80,7 @@ var done = map[string]string{
 	"unchanged": "Synced. The source has not changed.",
 	"refused":   "Refused: the definition has errors. The last applied one stays in use.",
 	"failed":    "The source could not be read. The last applied definition stays in use.",
+	"dropped":   "Dropped. The runs that waited are cancelled.",
 	"replayed":  "Replayed as this new delivery.",
 	"enabled":   "Enabled. The webhook takes deliveries again.",
 	"disabled":  "Disabled. Senders get 404 from now on.",

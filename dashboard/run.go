@@ -25,6 +25,7 @@ type runView struct {
 	Timeline    []moment
 	Turns       []turn
 	Skills      []skill // that the agent said it has
+	Deliveries  []state.RecordedDecision
 	Attachments []state.Attachment
 	Changes     []changeSet      // that the run left
 	Files       []state.Artifact // those of changes too
@@ -34,6 +35,9 @@ type runView struct {
 	Followup    string // what the next message would do
 	NoForeman   bool   // the factory was given work, and its definition names nobody to do it
 }
+
+// maxDeliveriesShown is how many deliveries of one run the page names, the newest.
+const maxDeliveriesShown = 100
 
 // window is the part of a conversation that a page shows: the newest entries, or those after one.
 type window struct {
@@ -86,6 +90,12 @@ func (q *request) showRun(status int, typed form) error {
 	}
 	if v.Timeline, err = q.timeline(r); err != nil {
 		return err
+	}
+	if r.Flow != nil && r.DeliveryUID != "" {
+		v.Deliveries, err = q.Store.FlowDecisions(ctx, r.AutomationUID, r.ID, maxDeliveriesShown)
+		if err != nil {
+			return err
+		}
 	}
 	if err := q.converse(&v); err != nil {
 		return err

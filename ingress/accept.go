@@ -92,11 +92,18 @@ func (in *Ingress) storeTraced(ctx context.Context, a state.Acceptance) (state.A
 		return done, nil
 	}
 
-	span.Count(trace.Runs, len(a.Runs))
+	started := done.Started(a.Runs)
+	in.metrics.decided(done.Flow)
+	span.Count(trace.Runs, len(started))
 	if in.log.Enabled(ctx, slog.LevelInfo) {
-		runs := make([]string, min(len(a.Runs), maxLoggedRuns))
+		runs := make([]string, min(len(started), maxLoggedRuns))
 		for i := range runs {
-			runs[i] = a.Runs[i].ID
+			runs[i] = started[i].ID
+		}
+
+		for _, d := range done.Flow {
+			in.log.Info("delivery was not a run of its own", "delivery_id", done.DeliveryUID,
+				"automation", d.AutomationUID, "flow", d.Decision, "run_id", d.RunID)
 		}
 
 		in.log.Info(
@@ -108,7 +115,7 @@ func (in *Ingress) storeTraced(ctx context.Context, a state.Acceptance) (state.A
 			"run_ids",
 			runs,
 			"runs",
-			len(a.Runs),
+			len(started),
 		)
 	}
 
@@ -123,7 +130,7 @@ func (w *webhook) acceptance(body []byte, payload schema.Payload, k kind, now ti
 	}
 	for _, auto := range w.automations {
 		if auto.matches(payload) {
-			a.Runs = append(a.Runs, w.run(auto, a.UID, k, now))
+			a.Runs = append(a.Runs, w.run(auto, a.UID, payload, k, now))
 		}
 	}
 	return a
@@ -148,8 +155,13 @@ func (a *automation) matches(payload schema.Payload) (ok bool) {
 }
 
 // run returns the run that the automation starts for a delivery.
-func (w *webhook) run(a *automation, deliveryUID string, k kind, now time.Time) state.NewRun {
+func (w *webhook) run(a *automation, deliveryUID string, p schema.Payload, k kind, now time.Time) state.NewRun {
 	id := state.NewRunID()
+	message := ""
+	if a.Spec.Conversation != nil {
+		message = a.Spec.Prompt + "\n\n" + w.envelope.followup(deliveryUID, k)
+	}
+
 	return state.NewRun{
 		ID: id, RootRunID: id, ConversationID: state.NewRunID(), FactoryUID: w.factory.uid, Title: a.title,
 		Prompt: a.Spec.Prompt, Envelope: w.envelope.text(deliveryUID, k), Source: "CUSTOM_WEBHOOK",
@@ -162,6 +174,7 @@ func (w *webhook) run(a *automation, deliveryUID string, k kind, now time.Time) 
 		ModelID:       a.Model,
 		EnvironmentID: a.Env,
 		At:            now,
+		Flow:          state.FlowOf(a.RoutedAutomation, w.uid, p, message),
 	}
 }
 

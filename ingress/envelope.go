@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"millwright/signature"
+	"millwright/state"
 )
 
 // The envelope is what a run that a delivery started is told besides the automation's prompt
@@ -40,6 +41,18 @@ func (e envelope) text(deliveryUID string, k kind) string {
 		text += envelopeContent + k.content
 	}
 	return text + envelopePayload
+}
+
+// Parts of the text for a run that a later delivery goes to.
+const (
+	envelopeLater = "This message comes from a later delivery to the webhook "
+	envelopeFile  = "event-payload.json. That payload"
+)
+
+// followup is text for a run that had another delivery before this one. It names the file of this one.
+func (e envelope) followup(deliveryUID string, k kind) string {
+	text := envelopeLater + strings.TrimPrefix(e.text(deliveryUID, k), envelopeWebhook)
+	return strings.Replace(text, envelopeFile, state.PayloadFile(deliveryUID)+". That payload", 1)
 }
 
 // kind is what is known of a delivery from its headers, in words of this server; "" for what is not.

@@ -3,6 +3,7 @@ package ingress
 import (
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,6 +57,7 @@ type metrics struct {
 	refusals  *prometheus.CounterVec
 	seconds   prometheus.Observer
 	forwarded prometheus.Counter
+	flow      *prometheus.CounterVec
 }
 
 func newMetrics(in *Ingress, reg prometheus.Registerer) *metrics {
@@ -77,13 +79,18 @@ func newMetrics(in *Ingress, reg prometheus.Registerer) *metrics {
 	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "millwright_ingress_in_flight_bytes", Help: "Bytes of bodies in memory.",
 	}, func() float64 { return float64(in.bounds.Deliveries.Held()) })
-	m := &metrics{refusals: refusals, seconds: latency, forwarded: forwarded}
+	flow := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "millwright_flow_decisions_total",
+		Help: "Deliveries by what the flow of an automation made of them: skipped_concurrency, " +
+			"skipped_queue_full, debounced, follow_up.",
+	}, []string{"decision"})
+	m := &metrics{refusals: refusals, seconds: latency, forwarded: forwarded, flow: flow}
 	for r := range results {
 		m.requests[r] = requests.WithLabelValues(r.String())
 	}
 
 	if reg != nil {
-		reg.MustRegister(requests, refusals, latency, forwarded, inFlight)
+		reg.MustRegister(requests, refusals, latency, forwarded, inFlight, flow)
 	}
 
 	return m
@@ -93,6 +100,13 @@ func (m *metrics) count(r result, start time.Time) {
 	m.requests[r].Inc()
 	if r == resultAccepted {
 		m.seconds.Observe(time.Since(start).Seconds())
+	}
+}
+
+// decided counts what flow made of a delivery.
+func (m *metrics) decided(all []state.FlowDecision) {
+	for _, d := range all {
+		m.flow.WithLabelValues(strings.NewReplacer(": ", "_", " ", "_", "-", "_").Replace(d.Decision)).Inc()
 	}
 }
 

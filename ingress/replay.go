@@ -64,14 +64,15 @@ func (in *Ingress) Replay(ctx context.Context, factoryUID, webhookUID, deliveryU
 
 		a := w.acceptance(body, payload, k, time.Now())
 		a.ReplayOf, a.Sender, a.Event, a.Headers = old.UID, old.Sender, old.Event, headers
-		done := Replayed{DeliveryUID: a.UID, Runs: []string{}}
-		for _, r := range a.Runs {
-			done.Runs = append(done.Runs, r.ID)
-		}
-
-		if _, err = in.storeTraced(ctx, a); err == nil {
+		accepted, err := in.storeTraced(ctx, a)
+		if err == nil {
+			done := Replayed{DeliveryUID: a.UID, Runs: []string{}}
+			for _, r := range accepted.Started(a.Runs) {
+				done.Runs = append(done.Runs, r.ID)
+			}
 			return done, nil
-		} else if !errors.Is(err, state.ErrMoved) {
+		}
+		if !errors.Is(err, state.ErrMoved) {
 			return Replayed{}, err
 		}
 

@@ -172,7 +172,7 @@ func (w *webhook) subscribe(ra state.RoutedAutomation, log *slog.Logger) {
 		}
 
 		a.filters = append(a.filters, filter)
-		w.filtered = w.filtered || filter != nil
+		w.filtered = w.filtered || filter != nil || ra.Spec.Keyed()
 	}
 
 	if len(a.filters) > 0 {

@@ -107,7 +107,7 @@ func TestFire(t *testing.T) {
 		fired := make(chan bool, 10)
 		for range cap(fired) {
 			wg.Go(func() {
-				ok, err := s.Fire(ctx, tick, newRun())
+				ok, _, err := s.Fire(ctx, tick, newRun())
 				if err != nil {
 					t.Error(err)
 				}
@@ -126,12 +126,12 @@ func TestFire(t *testing.T) {
 		}
 		skipped := tick
 		skipped.Last, skipped.At = tick.At, tick.At.Add(time.Hour)
-		if ok, err := s.Fire(ctx, skipped, nil); !ok || err != nil || len(all(t, s)) != 1 {
+		if ok, _, err := s.Fire(ctx, skipped, nil); !ok || err != nil || len(all(t, s)) != 1 {
 			t.Errorf("skipped: %t %v", ok, err)
 		}
 		stale := skipped
 		stale.Last, stale.At, stale.Generation = skipped.At, skipped.At.Add(time.Hour), f.Generation-1
-		if _, err := s.Fire(ctx, stale, newRun()); !errors.Is(err, state.ErrMoved) {
+		if _, _, err := s.Fire(ctx, stale, newRun()); !errors.Is(err, state.ErrMoved) {
 			t.Errorf("fired by an old definition: %v", err)
 		}
 		if got, err := s.Schedules(ctx, f.UID); err != nil || !got[key].Equal(skipped.At) {

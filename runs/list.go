@@ -41,6 +41,7 @@ type listInput struct {
 	DeliveryID        string   `query:"delivery_id" maxLength:"200" doc:"Only runs that this delivery started"`
 	AncestorRunID     string   `query:"ancestor_run_id" maxLength:"200" doc:"Only descendants of this run"`
 	Query             string   `query:"q" maxLength:"200" doc:"Only runs with this text in their title or prompt, in any case, or with this ID"`
+	Waiting           bool     `query:"waiting" doc:"Only queued runs that no worker may take yet: they wait for others of their automation, for the end of a burst of deliveries, or for their next attempt"`
 	ExecutionLocation string   `query:"execution_location" enum:"LOCAL,REMOTE" doc:"LOCAL matches no run, REMOTE every run"`
 	ScheduleID        string   `query:"schedule_id" maxLength:"200" doc:"Only runs that this schedule started. Schedules without a name share those of their automation"`
 	ArtifactType      string   `query:"artifact_type" enum:"FILE,SCREENSHOT,PLAN,PULL_REQUEST,EXTERNAL_REFERENCE" doc:"Only runs that left an artifact of this type"`
@@ -157,8 +158,36 @@ func (s *service) get(ctx context.Context, in *RunPath) (RunItem, error) {
 	}
 
 	item := s.item(r, files, left[r.ID])
-	item.SubmittedPrompt, err = s.Store.SubmittedPrompt(ctx, r)
+	if item.SubmittedPrompt, err = s.Store.SubmittedPrompt(ctx, r); err != nil {
+		return RunItem{}, err
+	}
+
+	item.DeliveryIDs, err = s.deliveries(ctx, r)
 	return item, err
+}
+
+// maxDeliveryIDs is how many deliveries of a run are named, the newest.
+const maxDeliveryIDs = 1000
+
+// deliveries returns the deliveries of a run that stands for several or had follow-ups, oldest first; nil for any
+// other.
+func (s *service) deliveries(ctx context.Context, r state.Run) (ids []string, err error) {
+	if r.Flow == nil || r.DeliveryUID == "" {
+		return nil, nil
+	}
+
+	all, err := s.Store.FlowDecisions(ctx, r.AutomationUID, r.ID, maxDeliveryIDs)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+
+	for _, d := range slices.Backward(all) {
+		ids = append(ids, d.DeliveryUID)
+	}
+	if !slices.Contains(ids, r.DeliveryUID) { // the first of a conversation
+		ids = append([]string{r.DeliveryUID}, ids...)
+	}
+	return ids, nil
 }
 
 func (s *service) list(ctx context.Context, in *listInput) (ListRunsResponse, error) {
@@ -241,6 +270,7 @@ func (s *service) filter(ctx context.Context, in *listInput) (f state.RunFilter,
 		Ancestor:      in.AncestorRunID,
 		Query:         in.Query,
 		FactoryOnly:   in.FactoryOnly,
+		Waiting:       in.Waiting,
 		ArtifactType:  in.ArtifactType,
 		Metadata:      in.metadata,
 	}
@@ -310,6 +340,10 @@ func (s *service) filter(ctx context.Context, in *listInput) (f state.RunFilter,
 
 		f.States = kinds
 		some = some && len(kinds) > 0
+	}
+
+	if in.Waiting && len(f.States) > 0 {
+		some = some && slices.Contains(f.States, state.RunQueued)
 	}
 
 	return f, some, nil

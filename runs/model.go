@@ -23,6 +23,10 @@ type RunItem struct {
 	Prompt            string                          `json:"prompt" doc:"Text that the agent executes"`
 	SubmittedPrompt   string                          `json:"submitted_prompt,omitempty" doc:"The full text given to the agent, envelope included; not in lists"`
 	State             RunState                        `json:"state" doc:"State of the run. FAILED: the agent's work failed; ERROR: the platform failed; BLOCKED: the agent waits for input"`
+	WaitsFor          string                          `json:"waits_for,omitempty" enum:"concurrency,debounce,retry" doc:"What keeps a queued run from workers: other runs of its automation, more deliveries of a burst, or its next attempt"`
+	StartsAt          *time.Time                      `json:"starts_at,omitempty" doc:"When a run that waits for a time is ready"`
+	SupersededBy      string                          `json:"superseded_by,omitempty" doc:"The newer run that this one gave way to"`
+	DeliveryIDs       []string                        `json:"delivery_ids,omitempty" doc:"The deliveries of a run that stands for several, or that had later ones as follow-ups, oldest first: the newest 1000; not in lists"`
 	StatusMessage     *RunStatusMessage               `json:"status_message,omitempty" doc:"Details of the state"`
 	CreatedAt         time.Time                       `json:"created_at" doc:"Time of creation"`
 	UpdatedAt         time.Time                       `json:"updated_at" doc:"Time of the last change"`
@@ -156,18 +160,21 @@ type AttachmentInfo struct {
 // item returns the API's form of a run.
 func (s *service) item(r state.Run, files []state.Attachment, left []state.Artifact) RunItem {
 	item := RunItem{
-		RunID:       r.ID,
-		TaskID:      r.ID,
-		RootRunID:   r.RootRunID,
-		ParentRunID: r.ParentRunID,
-		Title:       r.Title,
-		Prompt:      r.Prompt,
-		State:       RunState(r.State),
-		CreatedAt:   r.Created,
-		UpdatedAt:   r.Updated,
-		StartedAt:   r.Started,
-		FinishedAt:  r.Finished,
-		Source:      RunSourceType(r.Source),
+		RunID:        r.ID,
+		TaskID:       r.ID,
+		RootRunID:    r.RootRunID,
+		ParentRunID:  r.ParentRunID,
+		Title:        r.Title,
+		Prompt:       r.Prompt,
+		State:        RunState(r.State),
+		WaitsFor:     r.WaitsFor,
+		StartsAt:     r.StartsAt(),
+		SupersededBy: r.SupersededBy(),
+		CreatedAt:    r.Created,
+		UpdatedAt:    r.Updated,
+		StartedAt:    r.Started,
+		FinishedAt:   r.Finished,
+		Source:       RunSourceType(r.Source),
 		Creator: RunCreatorInfo{
 			r.Creator.Type,
 			r.Creator.UID,

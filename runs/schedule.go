@@ -188,7 +188,7 @@ func (c *clock) fire(ctx context.Context, e *entry, tick, now time.Time) error {
 		run = &r
 	}
 
-	fired, err := c.store.Fire(
+	fired, flow, err := c.store.Fire(
 		ctx,
 		state.Tick{FactoryUID: e.factory, Generation: e.generation, Key: e.key, Last: e.last, At: tick},
 		run,
@@ -200,7 +200,11 @@ func (c *clock) fire(ctx context.Context, e *entry, tick, now time.Time) error {
 	if !fired {
 		c.stale = true // another server did
 	}
-	if fired && run != nil {
+	switch {
+	case !fired || run == nil:
+	case flow.Skipped():
+		c.log.Info("schedule fired", "automation", e.automation.Spec.Name, "flow", flow.Decision, "tick", tick)
+	default:
 		span.Set(trace.Run, run.ID)
 		c.log.Info("schedule fired", "automation", e.automation.Spec.Name, "run_id", run.ID, "tick", tick)
 	}
@@ -224,6 +228,7 @@ func (e *entry) run(now time.Time) state.NewRun {
 		Creator:        state.Creator{Type: "service_account", UID: a.UID, DisplayName: a.Spec.Name},
 		AutomationUID:  a.UID, AgentUID: a.Agent, Config: a.Config, Sealed: a.Sealed, Secrets: a.Secrets,
 		ConfigName: a.Spec.Name, ModelID: a.Model, EnvironmentID: a.Env, At: now,
+		Flow: state.FlowOf(a, "", schema.Payload{}, ""),
 	}
 	if e.name != "" {
 		r.Metadata = map[string]string{metaSchedule: e.name}

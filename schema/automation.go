@@ -14,6 +14,7 @@ type Automation struct {
 	// Agent names an agent of the tree; empty means the foreman, or none.
 	Agent    string    `json:"agent,omitempty"`
 	Triggers []Trigger `json:"triggers"`
+	Flow
 	Execution
 	Prompt string `json:"prompt"`
 }

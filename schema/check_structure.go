@@ -63,6 +63,8 @@ func (d *document) structureProblem(name string, raw any, e *jsonschema.Validati
 		}
 	case "minItems":
 		d.errorAt(n, rule, what+" is empty", missingHints[what])
+	case "maxItems":
+		d.errorAt(n, rule, fmt.Sprintf("%s has more than %v items", what, constraint["maxItems"]), "")
 	case "minimum", "maximum", "exclusiveMinimum":
 		hint := fmt.Sprintf("%s: %v", boundWords[keyword], constraint[keyword])
 		if extremeNumber(n.Value) {
@@ -122,6 +124,10 @@ func valueRule(name string, path []string) RuleID {
 		case "customScheme":
 			return ruleCustomScheme
 		}
+	}
+
+	if name == "automation" && isFlow(path) {
+		return ruleFlow
 	}
 
 	switch last := path[len(path)-1]; {
@@ -348,6 +354,9 @@ func (d *document) typeMismatch(n *yaml.Node, what string, want any) {
 				break
 			}
 			hint = "put it in quotes: " + doubleQuoted(n.Value)
+			if unit := flowHint(what, n.Value); unit != "" && !strings.Contains(what, "[") {
+				hint = unit
+			}
 
 		case "boolean":
 			if v, ok := map[string]string{"0": "false", "1": "true", "true,": "true", "false,": "false"}[n.Value]; ok &&
@@ -486,6 +495,11 @@ func (d *document) badText(n *yaml.Node, rule RuleID, what, keyword string, cons
 		d.errorAt(n, rule, fmt.Sprintf("%s cannot be %s", what, shown(n)), hint)
 
 	default:
-		d.errorAt(n, rule, fmt.Sprintf("%s cannot be %s", what, shown(n)), "")
+		hint := ""
+		if rule == ruleFlow {
+			hint = flowHint(what, n.Value)
+		}
+
+		d.errorAt(n, rule, fmt.Sprintf("%s cannot be %s", what, shown(n)), hint)
 	}
 }

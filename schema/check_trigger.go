@@ -31,6 +31,7 @@ func (d *document) automation(name string) Automation {
 	}
 
 	d.distinctSchedules(nodes)
+	a.Flow = d.flow(a.Triggers)
 
 	if len(d.body) == 0 {
 		d.report(

@@ -121,6 +121,8 @@ var differs = []struct{ code, message string }{
 	{"trigger", "has no event"},
 	{"schedule", "is already that of the schedule"},
 	{"schedule", "no month has this day"},
+	{"flow", "shorter than"},
+	{"flow", "schedules alone"},
 	{"invalid-value", "is already item"},
 	{"filter", "levels deep"},
 	{"filter", "in both in and not_in"},

@@ -22,6 +22,16 @@ func elsewhere(what, key string, known []string) string {
 			return "it belongs under schedule, one level deeper"
 		}
 
+	case what == "concurrency":
+		switch folded {
+		case "group":
+			return "write key: and the paths of the fields that runs are compared by, for example [pull_request.number]"
+		case "cancelinprogress":
+			return "write whenBusy: cancel"
+		case "max", "maxruns", "runs":
+			return "write limit"
+		}
+
 	case strings.HasSuffix(what, ".schedule") && (folded == "timezone" || folded == "tz"):
 		return "schedules are always UTC: delete this key"
 	case what != "the file":
@@ -73,6 +83,8 @@ var missingHints = map[string]string{
 	"triggers":   "say what starts the automation, for example a trigger with provider: webhook and event: received",
 	"provider":   "write provider: webhook or provider: schedule",
 	"event":      "write event: received for a webhook, event: cron_fired for a schedule",
+	"wait":       "say how long the run waits after each delivery, for example: wait: 30s",
+	"key":        "list paths into the payload, for example: key: [issue.id]",
 	"cron":       `write five fields in UTC, for example: cron: "0 6 * * 1-5"`,
 
 	"schemaVersion": "write schemaVersion: " + SchemaVersion,

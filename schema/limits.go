@@ -45,6 +45,8 @@ func fillLimits(text string) string {
 	pairs := []string{
 		`"@line"`, inJSON(linePattern), `"@text"`, inJSON(textPattern),
 		`"@alias"`, inJSON(aliasPattern), `"@cron"`, inJSON(cronPattern()),
+		`"@flowPath"`, inJSON(flowPathPattern), `"@wait"`, inJSON(waitPattern),
+		`"@most"`, inJSON(mostPattern), `"@backoff"`, inJSON(backoffPattern),
 		`"@secretValue"`, inJSON(secretPattern), `"@digest"`, inJSON(digestPattern),
 	}
 	for name, limit := range limits {

@@ -42,6 +42,7 @@ const (
 	ruleSchedule
 	ruleFilter
 	ruleFilterOperator
+	ruleFlow
 	ruleMoreProblems
 	ruleReference
 	ruleForeman
@@ -307,6 +308,13 @@ var rules = [...]Rule{
 		Doc: "The operators are in, not_in and exists. Any other word is the name of a field, and notIn, " +
 			"$in or one_of would be looked for in the body. If the body has such a field, the filter is " +
 			"right.",
+	},
+	ruleFlow: {
+		Code: "flow", Severity: SeverityError,
+		Title: "a flow that cannot be",
+		Doc: "concurrency, debounce, conversation and retry say how the runs of an automation wait for one " +
+			"another. A key is up to 8 paths into the payload, limit 1 to 1000, wait 1s to 1h, max up to " +
+			"24h and no shorter than wait, attempts 2 to 5, backoff 1m to 24h.",
 	},
 	ruleMoreProblems: {
 		Code: "more-problems", Severity: SeverityError,

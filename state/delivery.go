@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -144,6 +145,7 @@ type Delivery struct {
 	Generation     int64  // of the factory's definition that judged it
 	Count          int64  // of requests that share this row
 	Last           *time.Time
+	Flow           []FlowDecision // of automations that it started no run of its own for, or one that waits for a time
 }
 
 // DeliveryFilter selects rows of a delivery log. The zero value selects all.
@@ -164,12 +166,13 @@ type DeliveryRun struct {
 const deliveryColumns = `
 	d.uid, d.factory_uid, w.uid, d.outcome, d.reason, d.size_bytes, d.size_max, d.received_at,
 	d.identity, d.identity_source, d.sender, d.duplicate_of, d.replay_of, d.event, d.generation, d.count,
-	d.last_at`
+	d.last_at, d.flow`
 
 func scanDelivery(row db.Row) (Delivery, error) {
 	var d Delivery
 	var size, sizeMax, last sql.NullInt64
 	var received int64
+	var flow string
 	err := row.Scan(
 		&d.UID,
 		&d.FactoryUID,
@@ -188,7 +191,11 @@ func scanDelivery(row db.Row) (Delivery, error) {
 		&d.Generation,
 		&d.Count,
 		&last,
+		&flow,
 	)
+	if flow != "" && json.Unmarshal([]byte(flow), &d.Flow) != nil {
+		d.Flow = nil // what cannot be read hides no other delivery
+	}
 	if size.Valid {
 		d.Size = &size.Int64
 	}

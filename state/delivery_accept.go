@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"millwright/state/db"
 	"millwright/state/notice"
 )
@@ -197,6 +195,7 @@ func (a *acceptor) commit(ctx context.Context, batch []*job) {
 	}
 
 	for i, j := range batch {
+		a.s.movedAll(ctx, outcomes[i].changed)
 		j.done <- outcomes[i]
 	}
 }
@@ -211,7 +210,7 @@ func notices(batch []*job, outcomes []outcome) []notice.Notice {
 			all = append(all, notice.Notice{Topic: notice.Delivery, ID: j.entry.WebhookUID})
 			continue
 		case !outcomes[i].Duplicate:
-			for _, r := range j.accept.Runs {
+			for _, r := range outcomes[i].Started(j.accept.Runs) {
 				all = append(all, notice.Notice{Topic: notice.Queued, ID: r.ID})
 			}
 		}
@@ -303,8 +302,8 @@ func (a *acceptor) flushRejects(ctx context.Context) {
 // transact writes a sorted batch in one transaction and returns each job's outcome, in the same order.
 func (a *acceptor) transact(ctx context.Context, batch []*job) (outcomes []outcome, err error) {
 	if a.s.db.Postgres() {
-		err = a.s.db.Pipeline(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
-			outcomes, err = a.s.writePostgres(ctx, conn, batch)
+		err = a.s.db.Pipeline(ctx, func(ctx context.Context, pipe db.Pipe) (err error) {
+			outcomes, err = a.s.writePostgres(ctx, pipe, batch)
 			return err
 		})
 		return outcomes, err

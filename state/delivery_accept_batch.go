@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,9 +22,9 @@ VALUES ($1, $2, $3, $4, $5)`
 	// A shared row of rejections is written again as it grows.
 	insertDeliverySQL = `INSERT INTO deliveries (
 	webhook_id, uid, factory_uid, outcome, reason, size_bytes, size_max, received_at,
-	identity, identity_source, sender, duplicate_of, replay_of, event, generation, count, last_at
+	identity, identity_source, sender, duplicate_of, replay_of, event, generation, count, last_at, flow
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 ON CONFLICT (webhook_id, uid) DO UPDATE SET
 	size_bytes = excluded.size_bytes,
 	size_max = excluded.size_max,
@@ -45,12 +46,12 @@ ON CONFLICT DO NOTHING`
 // writeSQLite writes a sorted batch. It writes row by row: a statement of many rows needs a journal of its
 // own, which costs more than it saves.
 func (s *Store) writeSQLite(ctx context.Context, tx *db.Tx, batch []*job) ([]outcome, error) {
-	b := newBatchTx(s, batch)
+	b := newBatchTx(s, tx, batch)
 	if err := b.beginSQLite(ctx, tx, batch); err != nil {
 		return nil, err
 	}
 
-	outcomes, err := b.decide(batch)
+	outcomes, err := b.decide(ctx, batch)
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +110,7 @@ func (b *batchTx) beginSQLite(ctx context.Context, tx *db.Tx, batch []*job) erro
 // the rows of each table, many at once.
 type batchTx struct {
 	s           *Store
+	tx          *db.Tx
 	generations map[string]int64       // of the factories of the batch, held until the end; 0: none
 	firsts      map[identityKey]string // the delivery that stored the identity first
 	queries     []string               // in the order of their first row
@@ -140,9 +142,10 @@ type claim struct {
 	stale string // the identity of a delivery with a lesser UID does not count any more
 }
 
-func newBatchTx(s *Store, batch []*job) *batchTx {
+func newBatchTx(s *Store, tx *db.Tx, batch []*job) *batchTx {
 	return &batchTx{
 		s:           s,
+		tx:          tx,
 		generations: make(map[string]int64, 1),
 		firsts:      make(map[identityKey]string, len(batch)),
 		rows:        make(map[string][][]any, 3),
@@ -189,7 +192,7 @@ func claimsOf(batch []*job) []claim {
 func digestHash(digest []byte) [16]byte { return IdentityOf("digest", string(digest)).Hash }
 
 // decide gathers the rows of the batch and returns the result of each job.
-func (b *batchTx) decide(batch []*job) ([]outcome, error) {
+func (b *batchTx) decide(ctx context.Context, batch []*job) ([]outcome, error) {
 	outcomes := make([]outcome, len(batch))
 	for i, j := range batch {
 		if j.entry != nil {
@@ -198,7 +201,7 @@ func (b *batchTx) decide(batch []*job) ([]outcome, error) {
 		}
 
 		var err error
-		if outcomes[i], err = b.accept(j.accept); err != nil {
+		if outcomes[i], err = b.accept(ctx, j.accept); err != nil {
 			return nil, err
 		}
 	}
@@ -206,7 +209,7 @@ func (b *batchTx) decide(batch []*job) ([]outcome, error) {
 	return outcomes, nil
 }
 
-func (b *batchTx) accept(a *Acceptance) (outcome, error) {
+func (b *batchTx) accept(ctx context.Context, a *Acceptance) (outcome, error) {
 	if b.generations[a.FactoryUID] != a.Generation {
 		return outcome{err: ErrMoved}, nil
 	}
@@ -218,7 +221,7 @@ func (b *batchTx) accept(a *Acceptance) (outcome, error) {
 			return outcome{}, err
 		}
 		if first != a.UID {
-			b.insertDelivery(a, DeliveryDuplicate, reason, first)
+			b.insertDelivery(a, DeliveryDuplicate, reason, first, "")
 			return outcome{Accepted: Accepted{DeliveryUID: first, Duplicate: true}}, nil
 		}
 	}
@@ -233,9 +236,23 @@ func (b *batchTx) accept(a *Acceptance) (outcome, error) {
 		}
 	}
 
-	b.insertDelivery(a, DeliveryAccepted, reason, "")
+	out := outcome{Accepted: Accepted{DeliveryUID: a.UID}}
+	if err := b.admit(ctx, a, &out); err != nil {
+		return outcome{}, err
+	}
+
+	flow, err := decisionsText(out.Flow)
+	if err != nil {
+		return outcome{}, err
+	}
+
+	b.insertDelivery(a, DeliveryAccepted, reason, "", flow)
 	b.insert(insertPayloadSQL, a.UID, a.FactoryUID, a.stored, int64(len(a.Body)), bytesOrNull(a.Headers))
 	for _, r := range a.Runs {
+		if r.keyed() {
+			continue
+		}
+
 		err := b.s.insertRunWith(r, func(query string, args ...any) error {
 			b.insert(query, args...)
 			return nil
@@ -245,7 +262,56 @@ func (b *batchTx) accept(a *Acceptance) (outcome, error) {
 		}
 	}
 
-	return outcome{Accepted: Accepted{DeliveryUID: a.UID}}, nil
+	return out, nil
+}
+
+// admit stores the runs of a delivery that wait for others, or does what their flow says.
+func (b *batchTx) admit(ctx context.Context, a *Acceptance, out *outcome) error {
+	for _, r := range a.Runs {
+		if !r.keyed() {
+			continue
+		}
+
+		m := b.s.admission(b.tx, r.FactoryUID, r.AutomationUID)
+		d, err := m.admit(ctx, r)
+		if err != nil {
+			return err
+		}
+
+		out.changed = append(out.changed, m.changed...)
+		if d.Decision != "" {
+			out.Flow = append(out.Flow, d)
+		}
+	}
+
+	return nil
+}
+
+// flowsOf returns the automations of a batch whose runs wait for one another, sorted.
+func flowsOf(batch []*job) (automations []string) {
+	for _, j := range batch {
+		if j.accept == nil {
+			continue
+		}
+
+		for _, r := range j.accept.Runs {
+			if r.keyed() {
+				automations = append(automations, r.AutomationUID)
+			}
+		}
+	}
+
+	slices.Sort(automations)
+	return slices.Compact(automations)
+}
+
+// decisionsText returns decisions as they are stored.
+func decisionsText(all []FlowDecision) (string, error) {
+	if len(all) == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(all)
+	return string(text), err
 }
 
 // first returns the delivery that stored the identity first, which may be a itself.
@@ -264,7 +330,7 @@ func repeatReason(reason, first string) string {
 	return reason + "the same signed bytes as " + first + " under a new ID"
 }
 
-func (b *batchTx) insertDelivery(a *Acceptance, outcome DeliveryOutcome, reason, duplicateOf string) {
+func (b *batchTx) insertDelivery(a *Acceptance, outcome DeliveryOutcome, reason, duplicateOf, flow string) {
 	b.insert(
 		insertDeliverySQL,
 		a.WebhookID,
@@ -284,6 +350,7 @@ func (b *batchTx) insertDelivery(a *Acceptance, outcome DeliveryOutcome, reason,
 		a.Generation,
 		int64(1),
 		nil,
+		flow,
 	)
 }
 
@@ -307,6 +374,7 @@ func (b *batchTx) insertRejection(r *Rejection) {
 		r.Generation,
 		max(r.count, 1),
 		db.MicrosOrNull(r.last),
+		"",
 	)
 }
 
@@ -361,6 +429,20 @@ type Accepted struct {
 	// DeliveryUID is the delivery's UID or, of a duplicate, that of the delivery accepted first.
 	DeliveryUID string
 	Duplicate   bool
+	// Flow has the automations that the delivery started no run of its own for, or one that waits for a time.
+	Flow []FlowDecision
+}
+
+// Started returns those of the runs that the delivery started, which are Acceptance.Runs.
+func (a Accepted) Started(runs []NewRun) []NewRun {
+	if len(a.Flow) == 0 {
+		return runs
+	}
+	return slices.DeleteFunc(slices.Clone(runs), func(r NewRun) bool {
+		return slices.ContainsFunc(a.Flow, func(d FlowDecision) bool {
+			return d.AutomationUID == r.AutomationUID && d.Merged(r.ID)
+		})
+	})
 }
 
 // job is a delivery on its way to the database: accepted, or to be logged only.
@@ -379,7 +461,8 @@ const (
 
 type outcome struct {
 	Accepted
-	err error
+	changed []Run // earlier runs
+	err     error
 }
 
 func (j *job) webhook() int64 {

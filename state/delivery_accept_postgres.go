@@ -5,11 +5,13 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"millwright/state/db"
 )
 
 // On PostgreSQL a batch takes two round trips, regardless of its size. The first holds the generations of its
 // factories, stores the identities, and reads who stored each of them first. The second inserts all rows
-// of a table by one statement, and commits.
+// of a table by one statement, and commits. Runs that wait for one another are stored in between, one by one.
 
 // Statements of the first round trip.
 const (
@@ -55,11 +57,11 @@ type bulkInsert struct {
 func bulkInserts(query string) bulkInsert {
 	switch query {
 	case insertDeliverySQL:
-		return bulkInsert{insertDeliveriesSQL, "itttt" + "iii" + "tttttt" + "iii"}
+		return bulkInsert{insertDeliveriesSQL, "itttt" + "iii" + "tttttt" + "iii" + "t"}
 	case insertPayloadSQL:
 		return bulkInsert{insertPayloadsSQL, "ttbib"}
 	case insertRunSQL:
-		return bulkInsert{insertRunsSQL, "ttttttttttttttttt" + "b" + "ttttt" + "i" + "ttt"}
+		return bulkInsert{insertRunsSQL, "ttttttttttttttttt" + "b" + "ttttt" + "i" + "ttttt" + "i"}
 	case insertRunMetadataSQL:
 		return bulkInsert{insertRunsMetadataSQL, "tttt"}
 	}
@@ -71,13 +73,13 @@ func bulkInserts(query string) bulkInsert {
 const (
 	insertDeliveriesSQL = `INSERT INTO deliveries (
 	webhook_id, uid, factory_uid, outcome, reason, size_bytes, size_max, received_at,
-	identity, identity_source, sender, duplicate_of, replay_of, event, generation, count, last_at
+	identity, identity_source, sender, duplicate_of, replay_of, event, generation, count, last_at, flow
 )
 SELECT *
 FROM unnest(
 	$1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[],
 	$9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bigint[], $16::bigint[],
-	$17::bigint[]
+	$17::bigint[], $18::text[]
 )
 ON CONFLICT (webhook_id, uid) DO UPDATE SET
 	size_bytes = excluded.size_bytes,
@@ -97,19 +99,19 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])`
 	id, factory_uid, title, prompt, envelope, source, creator_type, creator_uid, creator_name,
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, config,
 	sealed, config_name, model_id, environment_id, skill_spec, metadata, created_at, secrets, trigger_url,
-	traceparent, state, updated_at, queued_at
+	traceparent, waits_for, flow, queued_at, state, updated_at
 )
-SELECT t.*, 'QUEUED', t.created_at, t.created_at
+SELECT t.*, 'QUEUED', t.created_at
 FROM unnest(
 	$1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
 	$10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],
 	$18::bytea[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::bigint[], $25::text[],
-	$26::text[], $27::text[]
+	$26::text[], $27::text[], $28::text[], $29::text[], $30::bigint[]
 ) AS t (
 	id, factory_uid, title, prompt, envelope, source, creator_type, creator_uid, creator_name,
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, config,
 	sealed, config_name, model_id, environment_id, skill_spec, metadata, created_at, secrets, trigger_url,
-	traceparent
+	traceparent, waits_for, flow, queued_at
 )`
 )
 
@@ -162,13 +164,16 @@ func column[T any](rows [][]any, col int) any {
 }
 
 // writePostgres writes a sorted batch. After an error the connection may be inside a transaction.
-func (s *Store) writePostgres(ctx context.Context, pg *pgx.Conn, batch []*job) ([]outcome, error) {
-	b := newBatchTx(s, batch)
-	if err := b.beginPostgres(ctx, pg, batch); err != nil {
+func (s *Store) writePostgres(ctx context.Context, pipe db.Pipe, batch []*job) ([]outcome, error) {
+	b := newBatchTx(s, pipe.Tx, batch)
+	if err := b.beginPostgres(ctx, pipe, batch); err != nil {
+		return nil, err
+	}
+	if err := s.holdFlows(ctx, pipe.Tx, flowsOf(batch)); err != nil {
 		return nil, err
 	}
 
-	outcomes, err := b.decide(batch)
+	outcomes, err := b.decide(ctx, batch)
 	if err != nil {
 		return nil, err
 	}
@@ -185,11 +190,11 @@ func (s *Store) writePostgres(ctx context.Context, pg *pgx.Conn, batch []*job) (
 	}
 
 	out.Queue("COMMIT")
-	return outcomes, pg.SendBatch(ctx, &out).Close()
+	return outcomes, pipe.Send(ctx, &out)
 }
 
 // beginPostgres is the first round trip.
-func (b *batchTx) beginPostgres(ctx context.Context, pg *pgx.Conn, batch []*job) error {
+func (b *batchTx) beginPostgres(ctx context.Context, pipe db.Pipe, batch []*job) error {
 	factories, claims := factoriesOf(batch), claimsOf(batch)
 	n := len(claims)
 	webhooks, generations, hashes := make([]int64, n), make([]int64, n), make([][]byte, n)
@@ -234,5 +239,5 @@ func (b *batchTx) beginPostgres(ctx context.Context, pg *pgx.Conn, batch []*job)
 		})
 	}
 
-	return pg.SendBatch(ctx, &in).Close()
+	return pipe.Send(ctx, &in)
 }

@@ -78,6 +78,11 @@ func (h *hooks) routed(name string) (state.RoutedFactory, state.RoutedWebhook) {
 // acceptance is a delivery for the named webhook with n runs.
 func (h *hooks) acceptance(name, id string, n int) state.Acceptance {
 	f, w := h.routed(name)
+	return h.acceptanceAt(f, w, id, n)
+}
+
+// acceptanceAt is acceptance by routing facts that were read.
+func (h *hooks) acceptanceAt(f state.RoutedFactory, w state.RoutedWebhook, id string, n int) state.Acceptance {
 	a := state.Acceptance{
 		UID: state.NewID(state.PrefixDelivery), FactoryUID: f.UID, Generation: f.Generation, WebhookID: w.ID, WebhookUID: w.UID,
 		Identity: state.IdentityOf(state.IdentityServiceHeader, id), Sender: "192.0.2.1", Body: []byte(`{"id":"` + id + `"}`), Received: time.Now(),

@@ -2,11 +2,13 @@ package state
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"time"
 
 	"millwright/state/db"
+	"millwright/state/flow"
 )
 
 // expireChunk is how many rows one transaction of a trim deletes, so that deliveries never wait long.
@@ -240,6 +242,7 @@ func (s *Store) ExpireRuns(ctx context.Context, age time.Duration) (int, error) 
 // endedRun names a run that has ended.
 type endedRun struct {
 	id, factory, delivery, webhook string
+	automation, flow               string
 	updated                        int64
 }
 
@@ -275,7 +278,7 @@ func (s *Store) expireEnded(
 	return last, n, nil
 }
 
-const endedRunsSQL = `SELECT id, factory_uid, delivery_uid, webhook_uid, updated_at
+const endedRunsSQL = `SELECT id, factory_uid, delivery_uid, webhook_uid, automation_uid, flow, updated_at
 FROM runs
 WHERE state = $1
 	AND updated_at < $2
@@ -287,7 +290,7 @@ LIMIT $5`
 // endedRuns returns a batch of runs that ended in state st and come after one of them.
 func (s *Store) endedRuns(ctx context.Context, st RunState, before int64, after endedRun) ([]endedRun, error) {
 	all, err := db.All(ctx, s.db.Reader, func(row db.Row) (e endedRun, err error) {
-		return e, row.Scan(&e.id, &e.factory, &e.delivery, &e.webhook, &e.updated)
+		return e, row.Scan(&e.id, &e.factory, &e.delivery, &e.webhook, &e.automation, &e.flow, &e.updated)
 	}, endedRunsSQL, string(st), before, after.updated, after.id, expireBatch)
 	return all, err
 }
@@ -325,6 +328,11 @@ func (s *Store) deleteRuns(ctx context.Context, runs []endedRun, before int64) (
 			}
 
 			n++
+			if r.flow != "" {
+				if err := flow.Forget(ctx, tx, r.automation, r.id, conversationOf(r.flow)); err != nil {
+					return err
+				}
+			}
 			if r.delivery == "" {
 				continue
 			}
@@ -341,4 +349,13 @@ func (s *Store) deleteRuns(ctx context.Context, runs []endedRun, before int64) (
 	}
 
 	return n, err
+}
+
+// conversationOf returns the key of the conversation in a flow as it is stored; empty when there is none.
+func conversationOf(text string) string {
+	var f Flow
+	if json.Unmarshal([]byte(text), &f) != nil {
+		return ""
+	}
+	return f.Conversation
 }

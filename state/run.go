@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millwright/state/db"
+	"millwright/state/flow"
 	"millwright/state/notice"
 )
 
@@ -91,7 +92,10 @@ type Run struct {
 	Traceparent string // the trace that it belongs to, as of W3C Trace Context; may be empty
 
 	Usage      *Usage // nil: none was told of
+	WaitsFor   string // what keeps a queued run from being claimed, until Queued or until others end; else empty
+	Flow       *Flow  // nil: it waits for no others
 	nextSeq    int64
+	changed    []Run // other runs that changed with it
 	unreadable error // why something of the row could not be read; that part is empty
 }
 
@@ -103,11 +107,11 @@ const runColumns = `
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid,
 	trigger_url, config, secrets, metadata, skills, execution, attempt, next_seq, worker, worker_name,
 	status_message, error_code, cancel_requested_at, created_at, updated_at, queued_at, started_at, finished_at,
-	traceparent, lease_until, usage`
+	traceparent, lease_until, usage, waits_for, flow`
 
 func scanRun(row db.Row) (Run, error) {
 	var r Run
-	var config, secrets, metadata, skills, usage string
+	var config, secrets, metadata, skills, usage, flowText string
 	var created, updated, queued int64
 	var cancel, started, finished, lease sql.NullInt64
 	err := row.Scan(
@@ -149,6 +153,8 @@ func scanRun(row db.Row) (Run, error) {
 		&r.Traceparent,
 		&lease,
 		&usage,
+		&r.WaitsFor,
+		&flowText,
 	)
 	if err != nil {
 		return Run{}, err
@@ -158,7 +164,7 @@ func scanRun(row db.Row) (Run, error) {
 	r.Created, r.Updated, r.Queued = db.Time(created), db.Time(updated), db.Time(queued)
 	r.CancelRequested, r.Started, r.Finished = db.TimeOrNil(cancel), db.TimeOrNil(started), db.TimeOrNil(finished)
 	r.LeaseUntil = db.TimeOrNil(lease)
-	r.readJSON(metadata, secrets)
+	r.readJSON(metadata, secrets, flowText)
 	if usage != "" {
 		r.Usage = &Usage{}
 		if json.Unmarshal([]byte(usage), r.Usage) != nil {
@@ -171,8 +177,16 @@ func scanRun(row db.Row) (Run, error) {
 
 // readJSON takes what is stored as JSON. What cannot be read must not hide the runs beside this one: it is
 // noted, and keeps this one from being executed.
-func (r *Run) readJSON(metadata, secrets string) {
+func (r *Run) readJSON(metadata, secrets, flowText string) {
 	var broken []error
+	if flowText != "" {
+		r.Flow = &Flow{}
+		if err := json.Unmarshal([]byte(flowText), r.Flow); err != nil {
+			broken = append(broken, fmt.Errorf("flow: %w", err))
+			r.Flow = &Flow{}
+		}
+	}
+
 	if r.Metadata = map[string]string{}; metadata != "{}" {
 		if err := json.Unmarshal([]byte(metadata), &r.Metadata); err != nil {
 			broken = append(broken, fmt.Errorf("metadata: %w", err))
@@ -232,13 +246,18 @@ UNION ALL
 SELECT '` + PayloadName + `', 'application/json', size
 FROM payloads
 WHERE delivery_uid = $2
+UNION ALL
+SELECT 'event-payload-' || p.delivery_uid || '.json', 'application/json', p.size
+FROM followups f
+JOIN payloads p ON p.delivery_uid = f.delivery_uid
+WHERE f.run_id = $1 AND f.delivery_uid <> '' AND f.execution >= $3
 ORDER BY 1`
 
 // Attachments lists the files of a run, without their bodies, by name; the payload of the delivery that
 // started it is one of them for as long as it is kept.
 func (s *Store) Attachments(ctx context.Context, r Run) ([]Attachment, error) {
 	scan := func(row db.Row) (a Attachment, err error) { return a, row.Scan(&a.Name, &a.MimeType, &a.Size) }
-	return db.All(ctx, s.db.Reader, scan, attachmentsSQL, r.ID, r.DeliveryUID)
+	return db.All(ctx, s.db.Reader, scan, attachmentsSQL, r.ID, r.DeliveryUID, r.Series())
 }
 
 // AttachmentsOf is Attachments for several runs, by run ID.
@@ -266,6 +285,12 @@ SELECT r.id, '` + PayloadName + `', 'application/json', p.size
 FROM runs r
 JOIN payloads p ON p.delivery_uid = r.delivery_uid
 WHERE r.id IN (` + in + `)
+UNION ALL
+SELECT r.id, 'event-payload-' || p.delivery_uid || '.json', 'application/json', p.size
+FROM runs r
+JOIN followups f ON f.run_id = r.id AND f.execution = r.execution AND f.delivery_uid <> ''
+JOIN payloads p ON p.delivery_uid = f.delivery_uid
+WHERE r.id IN (` + in + `)
 ORDER BY 1, 2`
 	err := db.Each(ctx, s.db.Built(), func(row db.Row) error {
 		var id string
@@ -286,6 +311,12 @@ const payloadSQL = `SELECT body, size
 FROM payloads
 WHERE delivery_uid = $1`
 
+const followupPayloadSQL = `SELECT p.body, p.size
+FROM followups f
+JOIN payloads p ON p.delivery_uid = f.delivery_uid
+WHERE f.run_id = $1 AND f.delivery_uid = $2
+LIMIT 1`
+
 // Attachment returns one file of a run with its body. ErrNotFound when the run has none of this name.
 func (s *Store) Attachment(ctx context.Context, r Run, name string) (Attachment, error) {
 	a := Attachment{Name: name}
@@ -293,6 +324,9 @@ func (s *Store) Attachment(ctx context.Context, r Run, name string) (Attachment,
 	if name == PayloadName && r.DeliveryUID != "" {
 		a.MimeType = "application/json"
 		a.Body, err = s.payload(ctx, r.DeliveryUID)
+	} else if delivery, ok := laterDelivery(name); ok {
+		a.MimeType = "application/json"
+		a.Body, err = s.followupPayload(ctx, r.ID, delivery)
 	} else {
 		err = s.db.QueryRow(ctx, attachmentSQL, r.ID, name).Scan(&a.MimeType, &a.Body)
 	}
@@ -315,6 +349,51 @@ func (s *Store) payload(ctx context.Context, deliveryUID string) ([]byte, error)
 	return db.Decompress(stored, size)
 }
 
+// followupPayload is payload for a delivery that was a follow-up of the run.
+func (s *Store) followupPayload(ctx context.Context, runID, deliveryUID string) ([]byte, error) {
+	var stored []byte
+	var size int64
+	err := s.db.QueryRow(ctx, followupPayloadSQL, runID, deliveryUID).Scan(&stored, &size)
+	if err != nil {
+		return nil, err
+	}
+	return db.Decompress(stored, size)
+}
+
+// PayloadFile returns the name of the attachment that is the payload of a later delivery of a run's conversation.
+func PayloadFile(deliveryUID string) string { return "event-payload-" + deliveryUID + ".json" }
+
+// laterDelivery returns the delivery whose payload has the name of a file.
+func laterDelivery(name string) (uid string, ok bool) {
+	uid, ok = strings.CutPrefix(name, "event-payload-")
+	uid, json := strings.CutSuffix(uid, ".json")
+	return uid, ok && json && ValidID(PrefixDelivery, uid)
+}
+
+// Series returns the execution that the present one repeats; itself when it repeats none.
+func (r Run) Series() int {
+	if r.Flow != nil && r.Flow.Retry != nil && r.Flow.Retry.Tried > 0 {
+		return r.Flow.Retry.First
+	}
+	return r.Execution
+}
+
+// StartsAt is when a run is ready that waits for a time; nil for any other.
+func (r Run) StartsAt() *time.Time {
+	if r.WaitsFor == "" || r.WaitsFor == flow.WaitsConcurrency {
+		return nil
+	}
+	return &r.Queued
+}
+
+// SupersededBy is the run that this one gave way to; empty for most.
+func (r Run) SupersededBy() string {
+	if r.Flow == nil {
+		return ""
+	}
+	return r.Flow.SupersededBy
+}
+
 // Creator is the creator or executor of a run.
 type Creator struct {
 	Type        string `json:"type"` // user or service_account
@@ -322,11 +401,22 @@ type Creator struct {
 	DisplayName string `json:"display_name"`
 }
 
-// moved tells of a run that ended or returned to the queue.
+// moved tells of a run that ended or returned to the queue, or is to end, and of those that changed with it.
 func (s *Store) moved(ctx context.Context, r Run) {
 	s.Notify(notice.Run, r.ID)
-	if r.State == RunQueued {
+	switch {
+	case r.State == RunQueued:
 		s.Publish(notice.Notice{Topic: notice.Queued, ID: r.ID})
+	case r.State.Held() && r.CancelRequested != nil:
+		s.Notify(notice.Cancel, r.Worker+" "+r.ID)
+	}
+
+	s.movedAll(ctx, r.changed)
+}
+
+func (s *Store) movedAll(ctx context.Context, runs []Run) {
+	for _, r := range runs {
+		s.moved(ctx, r)
 	}
 }
 

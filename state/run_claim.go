@@ -5,11 +5,13 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"millwright/state/db"
+	"millwright/state/flow"
 	"millwright/state/notice"
 )
 
@@ -33,7 +35,7 @@ RETURNING ` + runColumns
 const pickSQL = `(
 	SELECT id
 	FROM runs
-	WHERE state = 'QUEUED' %s
+	WHERE state = 'QUEUED' AND waits_for = '' %s
 	ORDER BY factory_uid, queued_at, id
 	LIMIT 1 %s
 )`
@@ -51,9 +53,17 @@ func (s *Store) claimNextSQL() string {
 	return fmt.Sprintf(claimSQL, `coalesce(`+s.pickSQL(`AND factory_uid > $6`)+`, `+s.pickSQL(``)+`)`)
 }
 
-// claimLaneSQL claims the oldest run of the factory $6.
+// claimLaneSQL claims the oldest run of the factory $6 whose automation is not one of $7, which is a JSON list.
 func (s *Store) claimLaneSQL() string {
-	return fmt.Sprintf(claimSQL, s.pickSQL(`AND factory_uid = $6`))
+	return fmt.Sprintf(claimSQL, s.pickSQL(`AND factory_uid = $6 AND `+s.notAmong(7)))
+}
+
+// notAmong is the condition that a run's automation is not in the JSON list that is parameter n.
+func (s *Store) notAmong(n int) string {
+	if s.db.Postgres() {
+		return fmt.Sprintf(`automation_uid NOT IN (SELECT jsonb_array_elements_text($%d::jsonb))`, n)
+	}
+	return fmt.Sprintf(`automation_uid NOT IN (SELECT value FROM json_each($%d))`, n)
 }
 
 // claimOneSQL claims the run $6.
@@ -64,6 +74,9 @@ type Ask struct {
 	Worker     string // UID that the claim is bound to
 	WorkerName string // for people
 }
+
+// ClaimBounds are how many runs workers hold at once of one factory, and of one automation; 0 is any number.
+type ClaimBounds struct{ Factory, Automation int }
 
 // Claimed is a run that was given to a worker.
 type Claimed struct {
@@ -82,22 +95,22 @@ func (s *Store) ClaimRuns(
 	served string,
 	asks []Ask,
 	hold time.Duration,
-	perFactory int,
+	bounds ClaimBounds,
 ) ([]Claimed, error) {
 	var all []Claimed
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		all = all[:0]
 		query, lane := s.claimNextSQL(), served
-		room, err := s.roomOf(ctx, tx, perFactory)
+		room, err := s.roomOf(ctx, tx, bounds)
 		if err != nil {
 			return err
 		}
 
 		for _, ask := range asks {
-			pick := lane
+			pick := []any{lane}
 			if room != nil {
 				query = s.claimLaneSQL()
-				pick, err = nextLane(ctx, tx, lane, room)
+				pick, err = s.nextLane(ctx, tx, lane, room)
 			}
 
 			var c Claimed
@@ -112,14 +125,14 @@ func (s *Store) ClaimRuns(
 			}
 
 			lane = c.Run.FactoryUID
-			room.take(lane)
+			room.take(c.Run)
 			all = append(all, c)
 		}
 
 		return nil
 	})
 	if ofRow(err) {
-		return s.claimApart(ctx, served, asks, hold, perFactory)
+		return s.claimApart(ctx, served, asks, hold, bounds)
 	}
 	if err != nil {
 		return nil, err
@@ -138,10 +151,10 @@ func (s *Store) claimApart(
 	served string,
 	asks []Ask,
 	hold time.Duration,
-	perFactory int,
+	bounds ClaimBounds,
 ) (all []Claimed, err error) {
 	for len(all) < len(asks) {
-		id, err := s.head(ctx, served, perFactory)
+		id, err := s.head(ctx, served, bounds)
 		if errors.Is(err, sql.ErrNoRows) {
 			return all, nil
 		}
@@ -165,80 +178,112 @@ func (s *Store) claimApart(
 	return all, nil
 }
 
-// headSQL finds the next run of the queue, behind the lane $1; with $2 = 1 it stays in that lane.
+// headSQL finds the next run of the queue, behind the lane $1.
 const headSQL = `SELECT id
 FROM runs
-WHERE state = 'QUEUED' AND ($2 = 0 OR factory_uid = $1)
+WHERE state = 'QUEUED' AND waits_for = ''
 ORDER BY factory_uid <= $1, factory_uid, queued_at, id
 LIMIT 1`
 
+// headOfLaneSQL finds the next run of the lane $1 whose automation is not one of $2.
+func (s *Store) headOfLaneSQL() string {
+	return `SELECT id
+FROM runs
+WHERE state = 'QUEUED' AND waits_for = '' AND factory_uid = $1 AND ` + s.notAmong(2) + `
+ORDER BY factory_uid, queued_at, id
+LIMIT 1`
+}
+
 // head returns the run that ClaimRuns would give next; sql.ErrNoRows when there is none.
-func (s *Store) head(ctx context.Context, served string, perFactory int) (id string, err error) {
+func (s *Store) head(ctx context.Context, served string, bounds ClaimBounds) (id string, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
-		room, err := s.roomOf(ctx, tx, perFactory)
+		room, err := s.roomOf(ctx, tx, bounds)
 		if err != nil {
 			return err
 		}
 		if room == nil {
-			return tx.QueryRow(ctx, headSQL, served, 0).Scan(&id)
+			return tx.QueryRow(ctx, headSQL, served).Scan(&id)
 		}
 
-		lane, err := nextLane(ctx, tx, served, room)
+		pick, err := s.nextLane(ctx, tx, served, room)
 		if err != nil {
 			return err
 		}
 
-		return tx.QueryRow(ctx, headSQL, lane, 1).Scan(&id)
+		return tx.QueryRow(ctx, s.headOfLaneSQL(), pick...).Scan(&id)
 	})
 	return id, err
 }
 
-// factoryRoom is how many more runs of a factory workers may hold: most, where a factory is not in it.
-type factoryRoom struct {
-	most int
+// claimRoom is how many more runs workers may hold of each factory and of each automation.
+type claimRoom struct{ factories, automations roomFor }
+
+// roomFor is how many more may be held of each of some things: most, where one is not in left.
+type roomFor struct {
+	most int // 0: any number
 	left map[string]int
 }
 
-func (r *factoryRoom) of(factory string) int {
-	if left, ok := r.left[factory]; ok {
-		return left
-	}
-	return r.most
+func (r roomFor) full(uid string) bool {
+	left, ok := r.left[uid]
+	return r.most > 0 && ok && left <= 0
 }
 
-// take notes that a run of the factory is held. Of nil, which has room for all, it does nothing.
-func (r *factoryRoom) take(factory string) {
-	if r != nil {
-		r.left[factory] = r.of(factory) - 1
+// take notes that n more are held.
+func (r roomFor) take(uid string, n int) {
+	if _, ok := r.left[uid]; !ok {
+		r.left[uid] = r.most
 	}
+	r.left[uid] -= n
+}
+
+// take notes that a run is held. Of nil, which has room for all, it does nothing.
+func (r *claimRoom) take(run Run) {
+	if r != nil {
+		r.factories.take(run.FactoryUID, 1)
+		r.automations.take(run.AutomationUID, 1)
+	}
+}
+
+// fullAutomations returns the automations without room as a JSON list.
+func (r *claimRoom) fullAutomations() (string, error) {
+	all := []string{}
+	for uid := range r.automations.left {
+		if uid != "" && r.automations.full(uid) {
+			all = append(all, uid)
+		}
+	}
+
+	text, err := json.Marshal(all)
+	return string(text), err
 }
 
 const (
-	// lockClaimsSQL has claims with a bound for each factory wait for each other, on PostgreSQL.
+	// lockClaimsSQL has claims with bounds wait for each other, on PostgreSQL.
 	lockClaimsSQL = `SELECT pg_advisory_xact_lock(hashtextextended('millwright claims ' || current_schema(), 0))`
 
-	heldByFactorySQL = `SELECT factory_uid, count(*)
+	heldCountsSQL = `SELECT factory_uid, automation_uid, count(*)
 		FROM runs
 		WHERE claim_hash IS NOT NULL
-		GROUP BY factory_uid`
+		GROUP BY factory_uid, automation_uid`
 
 	nextLaneSQL = `SELECT factory_uid
 		FROM runs
-		WHERE state = 'QUEUED' AND factory_uid > $1
+		WHERE state = 'QUEUED' AND waits_for = '' AND factory_uid > $1 AND %s
 		ORDER BY factory_uid
 		LIMIT 1`
 
 	firstLaneSQL = `SELECT factory_uid
 		FROM runs
-		WHERE state = 'QUEUED'
+		WHERE state = 'QUEUED' AND waits_for = '' AND %s
 		ORDER BY factory_uid
 		LIMIT 1`
 )
 
-// roomOf returns the room of each factory, and keeps it from being taken by others until tx ends; nil when
-// perFactory is 0.
-func (s *Store) roomOf(ctx context.Context, tx *db.Tx, perFactory int) (*factoryRoom, error) {
-	if perFactory == 0 {
+// roomOf returns the room of each factory and automation, and keeps it from being taken by others until tx ends;
+// nil without bounds.
+func (s *Store) roomOf(ctx context.Context, tx *db.Tx, bounds ClaimBounds) (*claimRoom, error) {
+	if bounds == (ClaimBounds{}) {
 		return nil, nil
 	}
 
@@ -248,14 +293,18 @@ func (s *Store) roomOf(ctx context.Context, tx *db.Tx, perFactory int) (*factory
 		}
 	}
 
-	room := &factoryRoom{most: perFactory, left: map[string]int{}}
+	room := &claimRoom{
+		factories:   roomFor{bounds.Factory, map[string]int{}},
+		automations: roomFor{bounds.Automation, map[string]int{}},
+	}
 	err := db.Each(ctx, tx.Reader, func(row db.Row) error {
-		var factory string
+		var factory, automation string
 		var runs int
-		err := row.Scan(&factory, &runs)
-		room.left[factory] = perFactory - runs
+		err := row.Scan(&factory, &automation, &runs)
+		room.factories.take(factory, runs)
+		room.automations.take(automation, runs)
 		return err
-	}, heldByFactorySQL)
+	}, heldCountsSQL)
 	if err != nil {
 		return nil, err
 	}
@@ -263,25 +312,30 @@ func (s *Store) roomOf(ctx context.Context, tx *db.Tx, perFactory int) (*factory
 	return room, nil
 }
 
-// nextLane returns the next factory behind one, in a circle, that has queued runs and room; sql.ErrNoRows
-// when there is none.
-func nextLane(ctx context.Context, tx *db.Tx, behind string, room *factoryRoom) (lane string, err error) {
+// nextLane returns the next factory behind one, in a circle, that has room and queued runs of an automation with
+// room, and the automations without; sql.ErrNoRows when there is none.
+func (s *Store) nextLane(ctx context.Context, tx *db.Tx, behind string, room *claimRoom) (pick []any, err error) {
+	full, err := room.fullAutomations()
+	if err != nil {
+		return nil, err
+	}
+
 	seen := map[string]bool{}
-	for lane = behind; ; {
+	for lane := behind; ; {
 		after := lane
-		err = tx.QueryRow(ctx, nextLaneSQL, after).Scan(&lane)
+		err = tx.QueryRow(ctx, fmt.Sprintf(nextLaneSQL, s.notAmong(2)), after, full).Scan(&lane)
 		if errors.Is(err, sql.ErrNoRows) {
-			err = tx.QueryRow(ctx, firstLaneSQL).Scan(&lane)
+			err = tx.QueryRow(ctx, fmt.Sprintf(firstLaneSQL, s.notAmong(1)), full).Scan(&lane)
 		}
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 
-		if room.of(lane) > 0 {
-			return lane, nil
+		if !room.factories.full(lane) {
+			return []any{lane, full}, nil
 		}
 		if seen[lane] {
-			return "", sql.ErrNoRows
+			return nil, sql.ErrNoRows
 		}
 		seen[lane] = true
 	}
@@ -292,7 +346,7 @@ func nextLane(ctx context.Context, tx *db.Tx, behind string, room *factoryRoom) 
 func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, hold time.Duration) (Claim, Run, error) {
 	var c Claimed
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) (err error) {
-		c, err = s.claim(ctx, tx, s.claimOneSQL(), id, Ask{worker, workerName}, hold)
+		c, err = s.claim(ctx, tx, s.claimOneSQL(), []any{id}, Ask{worker, workerName}, hold)
 		if errors.Is(err, sql.ErrNoRows) {
 			return refuse(ErrConflict, "run %s is not queued", id)
 		}
@@ -301,7 +355,7 @@ func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, hol
 	})
 
 	if ofRow(err) {
-		if _, end := s.endUnfit(ctx, id, err, `state = 'QUEUED'`); end != nil {
+		if _, end := s.endUnfit(ctx, id, err, `state = 'QUEUED' AND waits_for = ''`); end != nil {
 			return Claim{}, Run{}, errors.Join(err, end)
 		}
 		return Claim{}, Run{}, refuse(ErrConflict, "run %s cannot be executed as it is stored", id)
@@ -318,8 +372,10 @@ func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, hol
 // maxWorker is how many bytes the UID of a worker has at most, and how many characters its name.
 const maxWorker = 200
 
-// claim gives the run that a statement picks by its parameter $6 to a worker.
-func (s *Store) claim(ctx context.Context, tx *db.Tx, query, pick string, a Ask, hold time.Duration) (Claimed, error) {
+// claim gives the run that a statement picks by its parameters from $6 on to a worker.
+func (s *Store) claim(
+	ctx context.Context, tx *db.Tx, query string, pick []any, a Ask, hold time.Duration,
+) (Claimed, error) {
 	if len(a.Worker) > maxWorker || db.Text(a.Worker) != a.Worker {
 		return Claimed{}, refuse(ErrConflict, "the UID of a worker is text of at most %d bytes", maxWorker)
 	}
@@ -329,8 +385,8 @@ func (s *Store) claim(ctx context.Context, tx *db.Tx, query, pick string, a Ask,
 	c := Claim{Worker: a.Worker, Token: hex.EncodeToString(token[:])}
 	now := time.Now()
 
-	r, err := scanRun(tx.QueryRow(ctx, query,
-		a.Worker, db.Bounded(a.WorkerName, maxWorker), c.hash(), s.db.LeaseEnd(hold), db.Micros(now), pick))
+	args := []any{a.Worker, db.Bounded(a.WorkerName, maxWorker), c.hash(), s.db.LeaseEnd(hold), db.Micros(now)}
+	r, err := scanRun(tx.QueryRow(ctx, query, append(args, pick...)...))
 	if err != nil {
 		return Claimed{}, err
 	}
@@ -345,14 +401,21 @@ func (s *Store) claim(ctx context.Context, tx *db.Tx, query, pick string, a Ask,
 
 // QueueStats describes the queue of runs.
 type QueueStats struct {
-	Queued int
+	Queued int        // runs that wait for a worker
 	Oldest *time.Time // when the longest waiting run was queued; nil when none waits
 	Held   int        // runs that a worker holds
+
+	Waiting map[string]int // queued runs that no worker may claim yet, by what they wait for
 }
 
 const queueSQL = `SELECT count(*), min(queued_at), (SELECT count(*) FROM runs WHERE claim_hash IS NOT NULL)
 FROM runs
-WHERE state = 'QUEUED'`
+WHERE state = 'QUEUED' AND waits_for = ''`
+
+const waitingRunsSQL = `SELECT waits_for, count(*)
+FROM runs
+WHERE state = 'QUEUED' AND waits_for IN ('concurrency', 'debounce', 'retry')
+GROUP BY waits_for`
 
 // Queue returns how many runs wait and are held just now.
 func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
@@ -360,5 +423,17 @@ func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
 	var oldest sql.NullInt64
 	err := s.db.QueryRow(ctx, queueSQL).Scan(&q.Queued, &oldest, &q.Held)
 	q.Oldest = db.TimeOrNil(oldest)
+	if err != nil {
+		return q, err
+	}
+
+	q.Waiting = map[string]int{flow.WaitsConcurrency: 0, flow.WaitsDebounce: 0, flow.WaitsRetry: 0}
+	err = db.Each(ctx, s.db.Reader, func(row db.Row) error {
+		var waits string
+		var n int
+		err := row.Scan(&waits, &n)
+		q.Waiting[waits] = n
+		return err
+	}, waitingRunsSQL)
 	return q, err
 }

@@ -20,7 +20,7 @@ func ask(n int) []state.Ask {
 // claimed returns the runs that n asks get, in their order.
 func claimed(t *testing.T, s *state.Store, served string, n int) (ids []string) {
 	t.Helper()
-	all, err := s.ClaimRuns(t.Context(), served, ask(n), lease, 0)
+	all, err := s.ClaimRuns(t.Context(), served, ask(n), lease, state.ClaimBounds{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestNoFactoryStarves(t *testing.T) {
 				served := "fac_m"
 				got = nil
 				for len(got) < 4 {
-					all, err := s.ClaimRuns(t.Context(), served, ask(min(batch, 4-len(got))), lease, 0)
+					all, err := s.ClaimRuns(t.Context(), served, ask(min(batch, 4-len(got))), lease, state.ClaimBounds{})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -119,7 +119,7 @@ func TestClaimsOfMany(t *testing.T) {
 			work.Go(func() {
 				served := ""
 				for {
-					all, err := stores[i%len(stores)].ClaimRuns(t.Context(), served, ask(1+i), lease, 0)
+					all, err := stores[i%len(stores)].ClaimRuns(t.Context(), served, ask(1+i), lease, state.ClaimBounds{})
 					if err != nil {
 						t.Error(err)
 						return
@@ -163,7 +163,7 @@ func TestClaimsOfMany(t *testing.T) {
 func TestHeldBackRunReturns(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		id := create(t, s, newRun("x")).ID
-		all, err := s.ClaimRuns(t.Context(), "", ask(1), time.Second, 0)
+		all, err := s.ClaimRuns(t.Context(), "", ask(1), time.Second, state.ClaimBounds{})
 		if err != nil || len(all) != 1 {
 			t.Fatal(all, err)
 		}
@@ -201,7 +201,7 @@ func TestRunsPerFactory(t *testing.T) {
 		}
 		claim := func(n, perFactory int) (all []state.Claimed) {
 			t.Helper()
-			all, err := s.ClaimRuns(t.Context(), "", ask(n), lease, perFactory)
+			all, err := s.ClaimRuns(t.Context(), "", ask(n), lease, state.ClaimBounds{Factory: perFactory})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -261,7 +261,7 @@ func TestRunsPerFactoryOverServers(t *testing.T) {
 		var claims sync.WaitGroup
 		for range 8 {
 			claims.Go(func() {
-				if _, err := s.ClaimRuns(t.Context(), "", ask(5), lease, 3); err != nil {
+				if _, err := s.ClaimRuns(t.Context(), "", ask(5), lease, state.ClaimBounds{Factory: 3}); err != nil {
 					t.Error(err)
 				}
 			})

@@ -231,22 +231,45 @@ func (s *Store) begin(ctx context.Context, r Run, messages []Message) error {
 }
 
 // given returns the text that the agent is given for an execution: for the first the prompt and the messages that
-// came before the agent began, for a later one the messages that began it; and the envelope.
+// came before the agent began, for a later one the messages that began it; and the envelope, unless a delivery
+// began it, whose message has one. What repeats an execution is given the same, and what came since.
 func (s *Store) given(ctx context.Context, r Run, execution int) (string, error) {
-	texts, err := db.Strings(ctx, s.db.Reader, `
-		SELECT message
+	first := execution
+	if execution == r.Execution {
+		first = r.Series()
+	}
+
+	texts := []string{}
+	if first == 1 {
+		texts = append(texts, r.Prompt)
+	}
+
+	delivered := false
+	err := db.Each(ctx, s.db.Reader, func(row db.Row) error {
+		var text string
+		var delivery bool
+		err := row.Scan(&text, &delivery)
+		if delivery && !delivered && first == 1 {
+			texts = append(texts, r.Envelope)
+		}
+
+		delivered = delivered || delivery
+		texts = append(texts, text)
+		return err
+	}, `
+		SELECT message, delivery_uid <> ''
 		FROM followups
-		WHERE run_id = $1 AND execution = $2
-		ORDER BY uid`, r.ID, execution)
+		WHERE run_id = $1 AND execution >= $2 AND execution <= $3
+		ORDER BY execution, uid`, r.ID, first, execution)
 	if err != nil {
 		return "", err
 	}
 
-	if execution == 1 {
-		texts = append([]string{r.Prompt}, texts...)
+	if !delivered {
+		texts = append(texts, r.Envelope)
 	}
 
-	texts = slices.DeleteFunc(append(texts, r.Envelope), func(text string) bool { return text == "" })
+	texts = slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 	return strings.Join(texts, "\n\n"), nil
 }
 

@@ -43,19 +43,23 @@ type NewRun struct {
 	Metadata       map[string]string // of the caller; automation, webhook and delivery are columns of their own
 	At             time.Time         // of creation
 	Traceparent    string            // the trace that the run belongs to, as of W3C Trace Context; may be empty
+	Flow           *Flow             // nil: it waits for no others
+
+	waitsFor string    // of Flow
+	queuedAt time.Time // At when zero
 }
 
 const insertRunSQL = `INSERT INTO runs (
 	id, factory_uid, title, prompt, envelope, source, creator_type, creator_uid, creator_name,
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, config,
 	sealed, config_name, model_id, environment_id, skill_spec, metadata, created_at, secrets, trigger_url,
-	traceparent, state, updated_at, queued_at
+	traceparent, waits_for, flow, queued_at, state, updated_at
 )
 VALUES (
 	$1, $2, $3, $4, $5, $6, $7, $8, $9,
 	$10, $11, $12, $13, $14, $15, $16, $17,
 	$18, $19, $20, $21, $22, $23, $24, $25, $26,
-	$27, 'QUEUED', $24, $24
+	$27, $28, $29, $30, 'QUEUED', $24
 )`
 
 const insertRunMetadataSQL = `INSERT INTO run_metadata (run_id, factory_uid, key, value)
@@ -92,8 +96,18 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 		config = json.RawMessage("{}")
 	}
 
+	flow, err := flowText(r.Flow)
+	if err != nil {
+		return err
+	}
+
+	queued := r.queuedAt
+	if queued.IsZero() {
+		queued = r.At
+	}
+
 	r.bound()
-	err := exec(
+	err = exec(
 		insertRunSQL,
 		r.ID,
 		r.FactoryUID,
@@ -122,6 +136,9 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 		string(secrets),
 		r.TriggerURL,
 		r.Traceparent,
+		r.waitsFor,
+		flow,
+		db.Micros(queued),
 	)
 	if err != nil {
 		return err
@@ -135,6 +152,15 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 	}
 
 	return nil
+}
+
+// flowText returns a flow as it is stored.
+func flowText(f *Flow) (string, error) {
+	if f == nil {
+		return "", nil
+	}
+	text, err := json.Marshal(f)
+	return string(text), err
 }
 
 // maxMetadataText is how many characters of a key or value of metadata filters look at.
@@ -370,11 +396,12 @@ SET last_at = $4
 WHERE automation_uid = $1 AND schedule = $2 AND last_at = $3`
 
 // Fire makes the run of a tick, once however many replicas try; a nil run skips the tick. It reports
-// whether this call was the one. ErrMoved: the factory's definition changed since the schedule was read.
-func (s *Store) Fire(ctx context.Context, t Tick, run *NewRun) (bool, error) {
-	fired := false
-	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
-		fired = false
+// whether this call was the one, and what the automation's flow made of the tick. ErrMoved: the factory's
+// definition changed since the schedule was read.
+func (s *Store) Fire(ctx context.Context, t Tick, run *NewRun) (fired bool, d FlowDecision, err error) {
+	var changed []Run
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		fired, d, changed = false, FlowDecision{}, nil
 		var generation int64
 		query := `SELECT generation FROM factories WHERE uid = $1 AND detached = 0` + s.db.ForUpdate()
 		err := tx.QueryRow(ctx, query, t.FactoryUID).Scan(&generation)
@@ -400,15 +427,29 @@ func (s *Store) Fire(ctx context.Context, t Tick, run *NewRun) (bool, error) {
 			return err
 		}
 
+		if run.keyed() {
+			if err := s.holdFlows(ctx, tx, []string{run.AutomationUID}); err != nil {
+				return err
+			}
+
+			m := s.admission(tx, run.FactoryUID, run.AutomationUID)
+			d, err = m.admit(ctx, *run)
+			changed = m.changed
+			return err
+		}
+
 		return s.insertRunWith(*run, func(query string, args ...any) error {
 			_, err := tx.Exec(ctx, query, args...)
 			return err
 		})
 	})
 	if err != nil || !fired || run == nil {
-		return fired && err == nil, err
+		return fired && err == nil, d, err
 	}
 
-	s.moved(ctx, run.run())
-	return true, nil
+	if !d.Merged(run.ID) {
+		s.moved(ctx, run.run())
+	}
+	s.movedAll(ctx, changed)
+	return true, d, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"millwright/schema"
 	"millwright/state/db"
+	"millwright/state/flow"
 	"millwright/state/notice"
 )
 
@@ -191,6 +192,9 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 
 	var r Run
 	err := s.commitRun(ctx, c.RunID, func(ctx context.Context, tx *db.Tx) (err error) {
+		if err := s.holdFlow(ctx, tx, c.RunID); err != nil {
+			return err
+		}
 		if r, err = s.lockHeld(ctx, tx, c); err != nil {
 			return err
 		}
@@ -201,7 +205,7 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 			return err
 		}
 
-		return r.end(ctx, tx, result)
+		return s.end(ctx, tx, &r, result)
 	})
 	if err != nil {
 		return "", err
@@ -218,6 +222,7 @@ WHERE run_id = $1 AND execution = $2`
 const endRunSQL = `UPDATE runs
 SET
 	state = $2,
+	waits_for = '',
 	status_message = $3,
 	error_code = $4,
 	finished_at = $5,
@@ -227,8 +232,9 @@ SET
 	next_seq = next_seq + 1
 WHERE id = $1`
 
-// end ends the current execution of a locked run and begins the next one where messages wait for it.
-func (r *Run) end(ctx context.Context, tx *db.Tx, result Result) error {
+// end ends the current execution of a locked run, whose flow is held, and begins the next one where messages wait
+// for it or the run is to be tried again. An ended run lets others of its automation start.
+func (s *Store) end(ctx context.Context, tx *db.Tx, r *Run, result Result) error {
 	var pending int
 	if r.CancelRequested == nil && result.State != RunCancelled {
 		if err := tx.QueryRow(ctx, pendingSQL, r.ID, r.Execution+1).Scan(&pending); err != nil {
@@ -236,8 +242,16 @@ func (r *Run) end(ctx context.Context, tx *db.Tx, result Result) error {
 		}
 	}
 
+	if result.State == RunCancelled && r.Flow != nil && r.Flow.SupersededBy != "" {
+		result.Message = "superseded by run " + r.Flow.SupersededBy
+	}
+
 	r.StatusMessage, r.ErrorCode = db.Text(result.Message), result.ErrorCode
 	if pending > 0 {
+		if r.Flow != nil && r.Flow.Retry != nil {
+			r.Flow.Retry.Tried, r.Flow.Retry.First = 0, 0
+		}
+
 		r.Execution++
 		r.Attempt = 1
 		return r.requeue(ctx, tx)
@@ -246,15 +260,24 @@ func (r *Run) end(ctx context.Context, tx *db.Tx, result Result) error {
 		return err
 	}
 
+	if r.retries(result) {
+		return r.retry(ctx, tx, result)
+	}
+
 	now := time.Now()
-	r.State = result.State
+	waited := r.WaitsFor
+	r.State, r.WaitsFor = result.State, ""
 	err := tx.ExecOne(ctx, endRunSQL, r.ID, string(r.State), r.StatusMessage, r.ErrorCode, db.Micros(now))
 	if err != nil {
 		return err
 	}
 
 	r.nextSeq++
-	return r.entered(ctx, tx, now)
+	if err := r.entered(ctx, tx, now); err != nil {
+		return err
+	}
+
+	return s.leave(ctx, tx, r, waited)
 }
 
 // mendRunSQL bounds the columns of a run that indexes have.
@@ -293,17 +316,20 @@ func (s *Store) endUnfit(ctx context.Context, id string, cause error, condition 
 	message := db.Bounded("the run cannot go on as it is stored: "+cause.Error(), 1000)
 	r := Run{ID: id, State: RunError, ErrorCode: "internal_error", StatusMessage: message, Execution: 1, Attempt: 1}
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		if err := s.holdFlow(ctx, tx, id); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, mendRunSQL, id); err != nil {
 			return err
 		}
 
 		now := time.Now()
 		err := tx.QueryRow(ctx, `UPDATE runs
-			SET state = 'ERROR', error_code = 'internal_error', status_message = $2, finished_at = $3, updated_at = $3,
+			SET state = 'ERROR', waits_for = '', error_code = 'internal_error', status_message = $2, finished_at = $3, updated_at = $3,
 			claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1
 			WHERE id = $1 AND `+condition+`
-			RETURNING factory_uid, worker, execution, attempt, next_seq`, append([]any{id, message, db.Micros(now)}, args...)...).
-			Scan(&r.FactoryUID, &r.Worker, &r.Execution, &r.Attempt, &r.nextSeq)
+			RETURNING factory_uid, worker, execution, attempt, next_seq, automation_uid`, append([]any{id, message, db.Micros(now)}, args...)...).
+			Scan(&r.FactoryUID, &r.Worker, &r.Execution, &r.Attempt, &r.nextSeq, &r.AutomationUID)
 		if err != nil {
 			return err
 		}
@@ -313,7 +339,11 @@ func (s *Store) endUnfit(ctx context.Context, id string, cause error, condition 
 		}
 
 		r.Updated, r.Finished = now, &now
-		return r.entered(ctx, tx, now)
+		if err := r.entered(ctx, tx, now); err != nil {
+			return err
+		}
+
+		return s.leaveAll(ctx, tx, &r)
 	})
 
 	if err == nil {
@@ -340,7 +370,9 @@ SET
 	status_message = $4,
 	error_code = $5,
 	queued_at = $6,
-	updated_at = $6,
+	updated_at = $7,
+	waits_for = $8,
+	flow = $9,
 	started_at = NULL,
 	finished_at = NULL,
 	cancel_requested_at = NULL,
@@ -356,8 +388,17 @@ func (r *Run) requeue(ctx context.Context, tx *db.Tx) error {
 	}
 
 	now := time.Now()
+	if r.WaitsFor != flow.WaitsRetry {
+		r.Queued = now
+	}
+
+	text, err := flowText(r.Flow)
+	if err != nil {
+		return err
+	}
+
 	r.State = RunQueued
-	err := tx.ExecOne(
+	err = tx.ExecOne(
 		ctx,
 		requeueSQL,
 		r.ID,
@@ -365,7 +406,10 @@ func (r *Run) requeue(ctx context.Context, tx *db.Tx) error {
 		r.Attempt,
 		r.StatusMessage,
 		r.ErrorCode,
+		db.Micros(r.Queued),
 		db.Micros(now),
+		r.WaitsFor,
+		text,
 	)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"millwright/state/db"
+	"millwright/state/flow"
 	"millwright/state/runlist"
 )
 
@@ -201,4 +202,51 @@ func (s *Store) NewestRun(ctx context.Context, conversationID string) (string, e
 		return "", refuse(ErrNotFound, "conversation %q", conversationID)
 	}
 	return id, err
+}
+
+// WaitingRuns returns the runs of an automation that wait for others of it or for a time, the oldest first: at most
+// limit of them.
+func (s *Store) WaitingRuns(ctx context.Context, automationUID string, limit int) ([]Run, error) {
+	query := `SELECT ` + runColumns + `
+FROM runs
+WHERE automation_uid = $1 AND state = 'QUEUED' AND waits_for IN ('concurrency', 'debounce', 'retry')
+ORDER BY created_at, id
+LIMIT $2`
+	return db.All(ctx, s.db.Reader, scanRun, query, automationUID, limit)
+}
+
+// FlowDecisions returns the deliveries that went to a run or, where runID is empty, those of the automation that
+// started nothing: the newest first, at most limit of them.
+func (s *Store) FlowDecisions(
+	ctx context.Context, automationUID, runID string, limit int,
+) ([]RecordedDecision, error) {
+	return flow.Decisions(ctx, s.db.Reader, automationUID, runID, limit)
+}
+
+const conversationRunsSQL = `SELECT r.id
+FROM flow_keys k
+JOIN runs r ON r.id = k.run_id
+WHERE k.automation_uid = $1 AND k.part = 'conversation' AND k.waiting = 0
+ORDER BY k.used_at DESC
+LIMIT $2`
+
+// ConversationRuns returns the runs of an automation that later deliveries may go to, the last used first: at most
+// limit of them.
+func (s *Store) ConversationRuns(ctx context.Context, automationUID string, limit int) ([]Run, error) {
+	ids, err := db.Strings(ctx, s.db.Reader, conversationRunsSQL, automationUID, limit)
+	if err != nil {
+		return nil, err
+	}
+
+	runs := make([]Run, 0, len(ids))
+	for _, id := range ids {
+		run, err := s.Run(ctx, id)
+		if err == nil {
+			runs = append(runs, run)
+		} else if !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+	}
+
+	return runs, nil
 }

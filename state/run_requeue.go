@@ -6,11 +6,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"millwright/schema"
 	"millwright/state/db"
-	"millwright/state/notice"
+	"millwright/state/flow"
 )
 
 // FollowupOutcome is the effect of a follow-up message.
@@ -33,61 +35,39 @@ const waitingSQL = `SELECT count(*), coalesce(sum(length(message)), 0)
 FROM followups
 WHERE run_id = $1 AND execution = $2`
 
-const insertFollowupSQL = `INSERT INTO followups (uid, run_id, factory_uid, message, execution, created_at)
-VALUES ($1, $2, $3, $4, $5, $6)`
+const insertFollowupSQL = `INSERT INTO followups (
+	uid, run_id, factory_uid, message, execution, created_at, delivery_uid
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7)`
 
 // Followup sends a message to a run and returns its UID and its effect. A repeat of a request within
 // 24 hours, by idem, returns what the first one did, and sends nothing. ErrNotFound when there is no such
 // run; ErrConflict when the repeat's request differs; ErrFull when too many messages wait already.
 func (s *Store) Followup(
 	ctx context.Context,
-	id, message string,
+	id, text string,
 	idem Idempotency,
 ) (uid string, outcome FollowupOutcome, err error) {
 	var r Run
 	first := ""
 	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) (err error) {
 		uid = NewID(PrefixFollowup)
+		if err := s.holdFlow(ctx, tx, id); err != nil {
+			return err
+		}
 		if r, err = s.lockRun(ctx, tx, id); err != nil {
 			return err
 		}
 
-		execution := r.Execution + 1
-		switch outcome = FollowupPending; {
-		case r.State == RunQueued:
-			execution, outcome = r.Execution, FollowupQueued
-		case r.State.Ended():
-			outcome = FollowupHandoff
-		}
-
+		var execution int
+		execution, outcome = r.next()
 		if idem.Key != "" {
 			if first, err = s.first(ctx, tx, idem, r.FactoryUID, uid+" "+string(outcome)); err != nil || first != "" {
 				return err
 			}
 		}
 
-		var waiting, size int
-		if err := tx.QueryRow(ctx, waitingSQL, id, execution).Scan(&waiting, &size); err != nil {
-			return err
-		}
-		if full := waiting >= maxPending || waiting > 0 && size+len(message) > maxPendingText; full &&
-			!r.State.Ended() { // what waited when the run was cancelled goes with the message that reopens it
-			return refuse(ErrFull, "run %s has %d messages waiting already", id, waiting)
-		}
-
-		now := time.Now()
-		if _, err := tx.Exec(ctx, insertFollowupSQL,
-			uid, id, r.FactoryUID, message, execution, db.Micros(now)); err != nil {
-			return err
-		}
-
-		if r.State.Ended() {
-			r.Execution, r.Attempt, r.StatusMessage, r.ErrorCode = execution, 1, "", ""
-			return r.requeue(ctx, tx)
-		}
-
-		_, err = tx.Exec(ctx, `UPDATE runs SET updated_at = $2 WHERE id = $1`, id, db.Micros(now))
-		return err
+		return s.follow(ctx, tx, &r, message{uid: uid, text: text, execution: execution})
 	})
 	if err != nil {
 		return "", "", err
@@ -98,6 +78,81 @@ func (s *Store) Followup(
 
 	s.moved(ctx, r)
 	return uid, outcome, nil
+}
+
+// next returns the execution that gets the next message to a run, and what becomes of the message.
+func (r *Run) next() (execution int, outcome FollowupOutcome) {
+	switch {
+	case r.State == RunQueued:
+		return r.Execution, FollowupQueued
+	case r.State.Ended():
+		return r.Execution + 1, FollowupHandoff
+	}
+	return r.Execution + 1, FollowupPending
+}
+
+// message is a text for an execution of a run. Unless it is empty, delivery is what it comes from.
+type message struct {
+	uid, text, delivery string
+	execution           int
+}
+
+// follow sends a message to a locked run. ErrFull when too many wait already.
+func (s *Store) follow(ctx context.Context, tx *db.Tx, r *Run, m message) error {
+	var waiting, size int
+	if err := tx.QueryRow(ctx, waitingSQL, r.ID, m.execution).Scan(&waiting, &size); err != nil {
+		return err
+	}
+	if full := waiting >= maxPending || waiting > 0 && size+len(m.text) > maxPendingText; full &&
+		!r.State.Ended() { // what waited when the run was cancelled goes with the message that reopens it
+		return refuse(ErrFull, "run %s has %d messages waiting already", r.ID, waiting)
+	}
+
+	if r.State.Ended() {
+		if err := s.reenter(ctx, tx, r); err != nil {
+			return err
+		}
+	}
+
+	now := time.Now()
+	_, err := tx.Exec(ctx, insertFollowupSQL, m.uid, r.ID, r.FactoryUID, m.text, m.execution, db.Micros(now), m.delivery)
+	if err != nil {
+		return err
+	}
+
+	if r.State.Ended() {
+		r.Execution, r.Attempt, r.StatusMessage, r.ErrorCode = m.execution, 1, "", ""
+		return r.requeue(ctx, tx)
+	}
+
+	_, err = tx.Exec(ctx, `UPDATE runs SET updated_at = $2 WHERE id = $1`, r.ID, db.Micros(now))
+	return err
+}
+
+// reenter makes a locked run that had ended wait for the others of its key.
+func (s *Store) reenter(ctx context.Context, tx *db.Tx, r *Run) error {
+	if r.Flow == nil {
+		return nil
+	}
+
+	r.Flow.SupersededBy = ""
+	if r.Flow.Retry != nil {
+		r.Flow.Retry.Tried, r.Flow.Retry.First = 0, 0
+	}
+	c := r.Flow.Concurrency
+	if c == nil {
+		return nil
+	}
+
+	m := s.admission(tx, r.FactoryUID, r.AutomationUID)
+	waits, skipped, err := m.enter(ctx, *c, r.ID, schema.BusyQueue)
+	if err == nil && skipped != "" {
+		return refuse(ErrFull, "too many runs of automation %q wait already", r.AutomationUID)
+	}
+
+	r.WaitsFor = waits
+	r.changed = append(r.changed, m.changed...)
+	return err
 }
 
 const joinFollowupsSQL = `UPDATE followups
@@ -120,6 +175,10 @@ func (r *Run) again(ctx context.Context, tx *db.Tx) error {
 func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
 	var r Run
 	err := s.commitRun(ctx, c.RunID, func(ctx context.Context, tx *db.Tx) (err error) {
+		if err := s.holdFlow(ctx, tx, c.RunID); err != nil {
+			return err
+		}
+
 		r, err = scanRun(
 			tx.QueryRow(
 				ctx,
@@ -136,7 +195,7 @@ func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
 			return err
 		}
 		if r.CancelRequested != nil {
-			return r.end(ctx, tx, Result{State: RunCancelled})
+			return s.end(ctx, tx, &r, Result{State: RunCancelled})
 		}
 
 		return r.again(ctx, tx)
@@ -153,6 +212,7 @@ SET
 	cancel_requested_at = $2,
 	updated_at = $2,
 	state = CASE state WHEN 'QUEUED' THEN 'CANCELLED' ELSE state END,
+	waits_for = '',
 	finished_at = CASE state WHEN 'QUEUED' THEN $2 ELSE finished_at END,
 	next_seq = next_seq + CASE state WHEN 'QUEUED' THEN 1 ELSE 0 END
 WHERE id = $1`
@@ -161,15 +221,32 @@ WHERE id = $1`
 // the request is recorded, and the worker ends it. It returns the run as it now is. ErrConflict when the
 // run has ended; ErrNotFound if there is none.
 func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
-	var r Run
-	err := s.commitRun(ctx, id, func(ctx context.Context, tx *db.Tx) (err error) {
+	r, _, err := s.cancel(ctx, id, false)
+	return r, err
+}
+
+// DropWaiting cancels a run that waits for others of its automation or for a time, and reports whether it does.
+func (s *Store) DropWaiting(ctx context.Context, id string) (bool, error) {
+	_, waits, err := s.cancel(ctx, id, true)
+	if errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return waits, err
+}
+
+// cancel is RequestCancel or, unless the run waits, does nothing.
+func (s *Store) cancel(ctx context.Context, id string, waiting bool) (r Run, waits bool, err error) {
+	err = s.commitRun(ctx, id, func(ctx context.Context, tx *db.Tx) (err error) {
+		if err := s.holdFlow(ctx, tx, id); err != nil {
+			return err
+		}
 		if r, err = s.lockRun(ctx, tx, id); err != nil {
 			return err
 		}
 		if r.State.Ended() {
 			return refuse(ErrConflict, "run %s has ended as %s", id, r.State)
 		}
-		if r.CancelRequested != nil {
+		if waits = r.WaitsFor != ""; r.CancelRequested != nil || waiting && !waits {
 			return nil
 		}
 
@@ -182,20 +259,21 @@ func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
 			return nil
 		}
 
-		r.State, r.Finished = RunCancelled, &now
+		waited := r.WaitsFor
+		r.State, r.WaitsFor, r.Finished = RunCancelled, "", &now
 		r.nextSeq++
-		return r.entered(ctx, tx, now)
+		if err := r.entered(ctx, tx, now); err != nil {
+			return err
+		}
+
+		return s.leave(ctx, tx, &r, waited)
 	})
 	if err != nil {
-		return Run{}, err
+		return Run{}, false, err
 	}
 
-	s.Notify(notice.Run, id)
-	if r.State.Held() {
-		s.Notify(notice.Cancel, r.Worker+" "+id)
-	}
-
-	return r, nil
+	s.moved(ctx, r)
+	return r, waits, nil
 }
 
 // ReapRuns takes at most limit runs away from workers whose lease ran out before deadline, and returns
@@ -275,6 +353,10 @@ LIMIT $4`
 // reapRun takes one run away from its worker.
 func (s *Store) reapRun(ctx context.Context, where lost, id string) (r Run, err error) {
 	err = s.commitRun(ctx, id, func(ctx context.Context, tx *db.Tx) (err error) {
+		if err := s.holdFlow(ctx, tx, id); err != nil {
+			return err
+		}
+
 		r, err = scanRun(
 			tx.QueryRow(
 				ctx,
@@ -287,7 +369,7 @@ func (s *Store) reapRun(ctx context.Context, where lost, id string) (r Run, err 
 			return err
 		}
 
-		return r.lose(ctx, tx)
+		return s.lose(ctx, tx, &r)
 	})
 	if !ofRow(err) || errors.Is(err, sql.ErrNoRows) {
 		return r, err
@@ -302,11 +384,11 @@ func (s *Store) reapRun(ctx context.Context, where lost, id string) (r Run, err 
 }
 
 // lose moves a locked run on whose worker is gone. A run that returns to the queue says why.
-func (r *Run) lose(ctx context.Context, tx *db.Tx) error {
+func (s *Store) lose(ctx context.Context, tx *db.Tx, r *Run) error {
 	worker := cmp.Or(r.WorkerName, r.Worker)
 	switch {
 	case r.CancelRequested != nil:
-		return r.end(ctx, tx, Result{State: RunCancelled})
+		return s.end(ctx, tx, r, Result{State: RunCancelled})
 	case r.State == RunClaimed: // it never began: the worker may not even have heard of it
 		r.StatusMessage = fmt.Sprintf("the worker %s did not begin the run; it waits for another worker", worker)
 		return r.again(ctx, tx)
@@ -317,8 +399,118 @@ func (r *Run) lose(ctx context.Context, tx *db.Tx) error {
 		return r.again(ctx, tx)
 	}
 
-	return r.end(ctx, tx, Result{
+	return s.end(ctx, tx, r, Result{
 		State: RunError, ErrorCode: "infrastructure_timeout",
 		Message: fmt.Sprintf("the worker stopped answering, in each of %d attempts", MaxAttempts),
 	})
+}
+
+const dueRunsSQL = `SELECT id, automation_uid, factory_uid
+FROM runs
+WHERE state = 'QUEUED'
+	AND waits_for IN ('debounce', 'retry')
+	AND (queued_at <= $1 OR updated_at > $2)
+ORDER BY queued_at, id
+LIMIT $3`
+
+const nextDueSQL = `SELECT coalesce(min(queued_at), 0)
+FROM runs
+WHERE state = 'QUEUED' AND waits_for IN ('debounce', 'retry')`
+
+// dueAtOnce is how many runs one call of ReleaseDue looks at.
+const dueAtOnce = 500
+
+const loopDue = "waiting runs"
+
+// ReleaseDue ends the wait of the runs whose window or pause is over, and returns when the next one's will be; the
+// zero time when none waits so.
+func (s *Store) ReleaseDue(ctx context.Context) (next time.Time, err error) {
+	type due struct{ id, automation, factory string }
+	now := time.Now()
+	runs, err := db.All(ctx, s.db.Reader, func(row db.Row) (d due, err error) {
+		return d, row.Scan(&d.id, &d.automation, &d.factory)
+	}, dueRunsSQL, db.Micros(now), db.Micros(now.Add(clockSet)), dueAtOnce)
+	if err != nil {
+		return next, err
+	}
+
+	for _, d := range runs {
+		err := s.releaseDue(ctx, d.automation, d.id)
+		if ofRow(err) {
+			s.Skip(loopDue, d.factory, "run "+d.id, err)
+		} else if err != nil {
+			return next, err
+		}
+	}
+
+	var at int64
+	err = s.db.QueryRow(ctx, nextDueSQL).Scan(&at)
+	if at != 0 {
+		next = db.Time(at)
+	}
+	return next, err
+}
+
+func (s *Store) releaseDue(ctx context.Context, automation, id string) error {
+	var changed []Run
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		changed = nil
+		if err := s.holdFlows(ctx, tx, []string{automation}); err != nil {
+			return err
+		}
+
+		run, err := s.lockRun(ctx, tx, id)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if run.WaitsFor != flow.WaitsDebounce && run.WaitsFor != flow.WaitsRetry || !run.due(time.Now()) {
+			return nil
+		}
+
+		m := s.admission(tx, run.FactoryUID, run.AutomationUID)
+		err = m.release(ctx, &run)
+		changed = m.changed
+		return err
+	})
+	if err == nil {
+		s.movedAll(ctx, changed)
+	}
+
+	return err
+}
+
+// retries reports whether the run is executed again after this result, and counts the execution.
+func (r *Run) retries(result Result) bool {
+	if r.Flow == nil || r.Flow.Retry == nil || r.CancelRequested != nil {
+		return false
+	}
+
+	again := r.Flow.Retry
+	if again.Tried+1 >= again.Attempts || !slices.Contains(again.On, string(result.State)) {
+		return false
+	}
+
+	if again.Tried == 0 {
+		again.First = r.Execution
+	}
+	again.Tried++
+	return true
+}
+
+// retry makes a locked run wait for its next attempt, which is a new execution.
+func (r *Run) retry(ctx context.Context, tx *db.Tx, result Result) error {
+	again := r.Flow.Retry
+	message := fmt.Sprintf("attempt %d of %d ended as %s", again.Tried, again.Attempts, result.State)
+	if r.StatusMessage != "" {
+		message += ": " + r.StatusMessage
+	}
+
+	r.StatusMessage = message
+	r.WaitsFor, r.Queued = flow.WaitsRetry, time.Now().Add(again.Pause)
+	r.Execution++
+	r.Attempt = 1
+	return r.requeue(ctx, tx)
 }

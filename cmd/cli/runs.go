@@ -32,6 +32,7 @@ func newRun(s Streams) *cobra.Command {
 		runLogs(s, &c),
 		runFollowup(s, &c),
 		runCancel(s, &c),
+		runDrop(s, &c),
 		runRetry(s, &c),
 		runArtifacts(s, &c),
 		runDiff(s, &c),
@@ -162,6 +163,7 @@ func runList(s Streams, c *Client) *cobra.Command {
 	var out output
 	var states []string
 	var name, webhook, delivery, since string
+	var waiting bool
 	var show listing
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -204,6 +206,10 @@ func runList(s Streams, c *Client) *cobra.Command {
 				q.Set("webhook_id", w.UID)
 			}
 
+			if waiting {
+				q.Set("waiting", "true")
+			}
+
 			body, left, err := c.list(cmd.Context(), "/agent/runs", "runs", q, show)
 			if err != nil {
 				return err
@@ -221,7 +227,7 @@ func runList(s Streams, c *Client) *cobra.Command {
 				for _, r := range list.Runs {
 					lines = append(
 						lines,
-						[]string{r.RunID, r.State, r.Source, ago(r.UpdatedAt), shorten(r.Title, 60)},
+						[]string{r.RunID, r.state(), r.Source, ago(r.UpdatedAt), shorten(r.Title, 60)},
 					)
 				}
 
@@ -243,7 +249,16 @@ func runList(s Streams, c *Client) *cobra.Command {
 	)
 	f.StringVar(&webhook, "webhook", "", "only runs of this `WEBHOOK`, by name or UID")
 	f.StringVar(&delivery, "delivery", "", "only runs of this `DELIVERY`")
+	f.BoolVar(&waiting, "waiting", false, "only runs that wait for others of their automation, or for a time")
 	return cmd
+}
+
+// state is the run's state and, of a queued run that no worker may take yet, what it waits for.
+func (r runItem) state() string {
+	if r.WaitsFor == "" {
+		return r.State
+	}
+	return r.State + " (" + r.WaitsFor + ")"
 }
 
 // sinceTime reads --since: how long before now, or a time.
@@ -306,6 +321,9 @@ type runItem struct {
 	RunID       string `json:"run_id"`
 	Title       string
 	State       string
+	WaitsFor    string   `json:"waits_for"`
+	StartsAt    string   `json:"starts_at"`
+	DeliveryIDs []string `json:"delivery_ids"`
 	Source      string
 	Prompt      string
 	CreatedAt   string  `json:"created_at"`
@@ -351,7 +369,8 @@ func (r runItem) print(w io.Writer) error {
 	}
 	line("run", r.RunID)
 	line("title", r.Title)
-	line("state", r.State)
+	line("state", r.state())
+	line("starts", r.StartsAt)
 	if r.Status != nil {
 		line("message", strings.TrimSpace(r.Status.ErrorCode+" "+r.Status.Message))
 	}
@@ -380,6 +399,10 @@ func (r runItem) print(w io.Writer) error {
 	line("page", r.SessionLink)
 	for _, key := range []string{"delivery_id", "webhook_id", "automation_id"} {
 		line(strings.TrimSuffix(key, "_id"), r.Metadata[key])
+	}
+
+	if len(r.DeliveryIDs) > 1 {
+		line("deliveries", strings.Join(r.DeliveryIDs, " "))
 	}
 
 	for _, a := range r.Attachments {

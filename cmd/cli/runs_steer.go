@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/spf13/cobra"
 )
@@ -67,6 +68,43 @@ func runCancel(s Streams, c *Client) *cobra.Command {
 				fmt.Fprintf(s.Out, "run %s was asked to stop (it is %s)\n", id, r.State)
 			}
 
+			return nil
+		},
+	}
+}
+
+func runDrop(s Streams, c *Client) *cobra.Command {
+	return &cobra.Command{
+		Use:   "drop AUTOMATION",
+		Short: "Cancel the runs of an automation that wait",
+		Long: `Cancels the runs of an automation that wait for others of it, for the end of a burst of
+deliveries, or for their next attempt, and prints their IDs. Runs that a worker may take or
+holds go on. AUTOMATION is its name or UID.`,
+		Example: `  millwright run list --waiting
+  millwright run drop triage`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := c.one(cmd.Context())
+			if err != nil {
+				return err
+			}
+
+			path := "/factory/" + f.UID + "/automations/" + url.PathEscape(args[0]) + "/waiting"
+			body, err := c.call(cmd.Context(), http.MethodDelete, path, nil)
+			if err != nil {
+				return err
+			}
+
+			var dropped struct {
+				RunIDs []string `json:"run_ids"`
+			}
+			if err := c.Decode(body, &dropped); err != nil {
+				return err
+			}
+
+			for _, id := range dropped.RunIDs {
+				fmt.Fprintln(s.Out, id)
+			}
 			return nil
 		},
 	}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -75,7 +77,7 @@ func webhookDeliveries(s Streams, c *Client) *cobra.Command {
 							d.size(),
 							ago(d.ReceivedAt),
 							d.Sender,
-							shorten(d.Reason, 80),
+							shorten(d.reason(), 80),
 						},
 					)
 				}
@@ -115,8 +117,14 @@ type deliveryItem struct {
 		State string
 		Title string
 	}
+	Flow []struct {
+		AutomationID string `json:"automation_id"`
+		Decision     string
+		RunID        string `json:"run_id"`
+	}
 	Payload     json.RawMessage
 	Automations []struct {
+		AutomationID  string `json:"automation_id"`
 		Name, Verdict string
 		Explanation   *schema.Explanation
 	}
@@ -135,6 +143,30 @@ func (d deliveryItem) size() string {
 		return ""
 	}
 	return fmt.Sprint(*d.SizeBytes)
+}
+
+// automation returns the name of an automation or, of one that is gone, its UID.
+func (d deliveryItem) automation(uid string) string {
+	for _, a := range d.Automations {
+		if a.AutomationID == uid {
+			return a.Name
+		}
+	}
+	return uid
+}
+
+// reason says why the delivery was refused, or what flow made of it.
+func (d deliveryItem) reason() string {
+	texts := []string{}
+	if d.Reason != "" {
+		texts = append(texts, d.Reason)
+	}
+	for _, made := range d.Flow {
+		if !slices.Contains(texts, made.Decision) {
+			texts = append(texts, made.Decision)
+		}
+	}
+	return strings.Join(texts, "; ")
 }
 
 func (d deliveryItem) print(w io.Writer) error {
@@ -158,6 +190,10 @@ func (d deliveryItem) print(w io.Writer) error {
 	line("replay of", d.ReplayOf)
 	for _, r := range d.Runs {
 		line("run", r.RunID+" "+r.State+" "+r.Title)
+	}
+
+	for _, made := range d.Flow {
+		line("flow", strings.TrimSpace(d.automation(made.AutomationID)+": "+made.Decision+" "+made.RunID))
 	}
 
 	for _, a := range d.Automations {

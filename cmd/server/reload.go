@@ -69,7 +69,7 @@ func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 		int64(live.Limits.InFlightBytes),
 	)
 	srv.ingress.SetMaxDeliveries(int(live.Limits.MaxDeliveries))
-	srv.dispatch.SetFactoryRuns(live.Limits.RunsPerFactory)
+	srv.dispatch.SetBounds(live.Limits.RunsPerFactory, live.Limits.RunsPerAutomation)
 	srv.retention.Store(&live.Retention)
 	if *srv.cfg.Workers > 0 && !reflect.DeepEqual(update, srv.running.Load().HarnessUpdate()) {
 		latest(srv.updates, update)

@@ -149,7 +149,8 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		Cluster:     cfg.NATS.Cluster,
 		URL:         cfg.NATS.URL,
 		Credentials: cfg.NATS.Credentials,
-		Certificate: srv.certificate, FactoryRuns: cfg.Limits.RunsPerFactory, Prices: prices(cfg.Prices),
+		Certificate: srv.certificate, Prices: prices(cfg.Prices),
+		FactoryRuns: cfg.Limits.RunsPerFactory, AutomationRuns: cfg.Limits.RunsPerAutomation,
 		Log: log, Registerer: srv.registry, Tracer: srv.tracer,
 	}); err != nil {
 		return nil, err

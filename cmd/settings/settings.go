@@ -121,6 +121,7 @@ type limits struct {
 	MaxDeliveries       count    `json:"maxDeliveriesPerMinute"`
 	InFlightBytes       byteSize `json:"inFlightBytes"`
 	RunsPerFactory      int      `json:"runsPerFactory"`
+	RunsPerAutomation   int      `json:"runsPerAutomation"`
 }
 
 // What a webhook's log keeps at least.

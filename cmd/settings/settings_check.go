@@ -154,6 +154,9 @@ func (c *checks) amounts(s *Settings) {
 	if s.Limits.RunsPerFactory < 0 {
 		c.bad("limits", ".runsPerFactory: want a number of runs, or 0 for no limit")
 	}
+	if s.Limits.RunsPerAutomation < 0 {
+		c.bad("limits", ".runsPerAutomation: want a number of runs, or 0 for no limit")
+	}
 	if days := s.Retention.Runs.Days; days < 0 {
 		c.bad("retention.runs.days", " %d: want 0 or more", days)
 	}

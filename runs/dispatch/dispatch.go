@@ -53,6 +53,8 @@ type Config struct {
 	Poll time.Duration
 	// FactoryRuns is how many runs of one factory workers hold at once, over all servers; 0 is any number.
 	FactoryRuns int
+	// AutomationRuns is the same for one automation.
+	AutomationRuns int
 	// Log receives notices; nil discards them.
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: none.
@@ -74,7 +76,7 @@ type Dispatcher struct {
 	metrics     *metrics
 	asks        asks
 	queue       queue
-	perFactory  atomic.Int64  // runs of one factory that workers hold at once; 0: any number
+	bounds      atomic.Value  // state.ClaimBounds
 	slots       chan struct{} // bounds the concurrent requests of workers
 	checks      chan struct{} // bounds the bundles in memory
 	orders      chan struct{} // bounds the claimed runs whose orders are in the making
@@ -121,7 +123,7 @@ func Start(ctx context.Context, cfg Config) (*Dispatcher, error) {
 
 	d.queue.heard.Store(1) // runs may have waited before this server started
 	d.asks.init(func(a *ask) { d.answer(a.reply, wire.Answer{}) })
-	d.SetFactoryRuns(cfg.FactoryRuns)
+	d.SetBounds(cfg.FactoryRuns, cfg.AutomationRuns)
 	d.ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := d.start(ctx); err != nil {
 		d.Close(ctx)
@@ -168,6 +170,7 @@ func (d *Dispatcher) start(ctx context.Context) error {
 	cancels, endCancels := d.cfg.Store.Subscribe(1000, notice.Cancel)
 	d.wg.Go(func() { defer endCancels(); d.cancelLoop(cancels) })
 	d.wg.Go(d.reapLoop)
+	d.wg.Go(d.dueLoop)
 	return nil
 }
 

@@ -140,7 +140,7 @@ func TestRunIsExecuted(t *testing.T) {
 			}
 		}
 		families, err := registry.Gather()
-		if err != nil || len(families) != 5 {
+		if err != nil || len(families) != 6 {
 			t.Errorf("%d metrics, %v", len(families), err)
 		}
 	})

@@ -116,10 +116,10 @@ func (d *Dispatcher) listenLoop(queued <-chan notice.Notice) {
 	}
 }
 
-// SetFactoryRuns changes how many runs of one factory workers hold at once; 0 is any number. Runs that are
-// held beyond that go on.
-func (d *Dispatcher) SetFactoryRuns(most int) {
-	d.perFactory.Store(int64(most))
+// SetBounds changes how many runs of one factory and of one automation workers hold at once; 0 is any number.
+// Runs that are held beyond that go on.
+func (d *Dispatcher) SetBounds(perFactory, perAutomation int) {
+	d.bounds.Store(state.ClaimBounds{Factory: perFactory, Automation: perAutomation})
 	d.look()
 }
 
@@ -215,7 +215,8 @@ func (d *Dispatcher) handOut(n int) bool {
 	defer cancel()
 
 	hold := min(wire.Hold, d.cfg.Lease)
-	claimed, err := d.cfg.Store.ClaimRuns(ctx, served, workers, hold, int(d.perFactory.Load()))
+	bounds, _ := d.bounds.Load().(state.ClaimBounds)
+	claimed, err := d.cfg.Store.ClaimRuns(ctx, served, workers, hold, bounds)
 	for i, c := range claimed {
 		d.queue.served.Store(c.Run.FactoryUID)
 		d.wg.Go(func() {

@@ -15,6 +15,7 @@ type metrics struct {
 	queued   *prometheus.Desc
 	oldest   *prometheus.Desc
 	held     *prometheus.Desc
+	waiting  *prometheus.Desc
 	pickup   prometheus.Histogram
 	duration *prometheus.HistogramVec
 	tokens   *prometheus.CounterVec
@@ -32,6 +33,12 @@ func newMetrics(store *state.Store) *metrics {
 			nil,
 		),
 		held: prometheus.NewDesc("millwright_runs_held", "Runs that a worker holds.", nil, nil),
+		waiting: prometheus.NewDesc(
+			"millwright_runs_waiting",
+			"Queued runs that no worker may take yet, by what they wait for: concurrency, debounce, retry.",
+			[]string{"for"},
+			nil,
+		),
 		pickup: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "millwright_run_pickup_seconds", Help: "From queued to claimed.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60, 600},
@@ -79,6 +86,7 @@ func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- m.queued
 	ch <- m.oldest
 	ch <- m.held
+	ch <- m.waiting
 	m.pickup.Describe(ch)
 	m.duration.Describe(ch)
 	m.tokens.Describe(ch)
@@ -99,6 +107,9 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(m.queued, prometheus.GaugeValue, float64(q.Queued))
 		ch <- prometheus.MustNewConstMetric(m.oldest, prometheus.GaugeValue, oldest)
 		ch <- prometheus.MustNewConstMetric(m.held, prometheus.GaugeValue, float64(q.Held))
+		for what, n := range q.Waiting {
+			ch <- prometheus.MustNewConstMetric(m.waiting, prometheus.GaugeValue, float64(n), what)
+		}
 	}
 
 	m.pickup.Collect(ch)

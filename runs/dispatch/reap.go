@@ -55,3 +55,32 @@ func (d *Dispatcher) noteReaped(runs []state.Run) {
 		}
 	}
 }
+
+// How long the loop sleeps: at most, which is no longer than the shortest window, and at least.
+const (
+	dueWait  = time.Second
+	dueAgain = 20 * time.Millisecond
+)
+
+// dueLoop lets runs start whose window or pause has ended. Each server does; the state lets each run start once.
+func (d *Dispatcher) dueLoop() {
+	for {
+		next, err := d.cfg.Store.ReleaseDue(d.ctx)
+		if err != nil && d.ctx.Err() == nil {
+			d.cfg.Log.Warn("dispatch: start runs that waited", "error", err)
+		}
+
+		wait := dueWait
+		if !next.IsZero() && err == nil {
+			wait = max(dueAgain, min(wait, time.Until(next)))
+		}
+
+		timer := time.NewTimer(wait)
+		select {
+		case <-d.ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}

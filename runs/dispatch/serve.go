@@ -332,7 +332,7 @@ func (d *Dispatcher) onFinish(ctx context.Context, worker string, r wire.Request
 	if err != nil {
 		return failure(err)
 	}
-	if d.perFactory.Load() > 0 { // its factory may have room now
+	if d.bounds.Load() != (state.ClaimBounds{}) { // its factory or automation may have room now
 		d.look()
 	}
 	if run, err := d.cfg.Store.Run(ctx, r.Run); err == nil && now.Ended() {

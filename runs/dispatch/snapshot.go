@@ -15,7 +15,7 @@ const maxSession = 16 << 10
 
 // snapshot returns what the execution before the run's present one left, nil when there is nothing.
 func (d *Dispatcher) snapshot(ctx context.Context, r state.Run) (*wire.Snapshot, error) {
-	if r.Execution == 1 {
+	if r.Series() == 1 { // what repeats the first execution begins anew
 		return nil, nil
 	}
 

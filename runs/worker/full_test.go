@@ -18,7 +18,7 @@ import (
 func TestFullFactory(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		b := newBenchOn(t, s, 6*time.Second)
-		b.d.SetFactoryRuns(2)
+		b.d.SetBounds(2, 0)
 		factories := map[string]string{}
 		for _, name := range []string{"full", "other"} {
 			f, err := s.EnsureFactory(context.Background(), name, state.Source{Kind: "managed"}, false)

@@ -15,6 +15,7 @@ type Row interface {
 type Reader struct {
 	pool  *sql.DB
 	tx    *sql.Tx              // nil outside of a transaction
+	conn  *sql.Conn            // of a pipeline, whose transaction the driver does not know; else nil
 	cache *prepared            // nil with PostgreSQL
 	bound map[string]*sql.Stmt // statements of cache in tx
 }
@@ -55,6 +56,8 @@ func (r Reader) Query(ctx context.Context, query string, args ...any) (rows *sql
 		rows, err = st.QueryContext(ctx, args...)
 	case r.tx != nil:
 		rows, err = r.tx.QueryContext(ctx, query, args...)
+	case r.conn != nil:
+		rows, err = r.conn.QueryContext(ctx, query, args...)
 	default:
 		rows, err = r.pool.QueryContext(ctx, query, args...)
 	}
@@ -70,6 +73,8 @@ func (r Reader) QueryRow(ctx context.Context, query string, args ...any) Row {
 		return row{st.QueryRowContext(ctx, args...)}
 	case r.tx != nil:
 		return row{r.tx.QueryRowContext(ctx, query, args...)}
+	case r.conn != nil:
+		return row{r.conn.QueryRowContext(ctx, query, args...)}
 	}
 
 	return row{r.pool.QueryRowContext(ctx, query, args...)}

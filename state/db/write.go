@@ -99,13 +99,20 @@ func (t *Tx) Exec(ctx context.Context, query string, args ...any) (changed int64
 	if st := t.statement(ctx, query); st != nil {
 		return affected(st.ExecContext(ctx, args...))
 	}
-	return affected(t.tx.ExecContext(ctx, query, args...))
+	return affected(t.execContext(ctx, query, args...))
 }
 
 // ExecBuilt runs a statement whose text is built and not constant.
 func (t *Tx) ExecBuilt(ctx context.Context, query string, args ...any) error {
-	_, err := t.tx.ExecContext(ctx, query, args...)
+	_, err := t.execContext(ctx, query, args...)
 	return err
+}
+
+func (t *Tx) execContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if t.conn != nil {
+		return t.conn.ExecContext(ctx, query, args...)
+	}
+	return t.tx.ExecContext(ctx, query, args...)
 }
 
 // ExecOne runs a statement that must change a row: [ErrNoRow] when it changed none.
@@ -124,9 +131,43 @@ func affected(result sql.Result, err error) (int64, error) {
 	return result.RowsAffected()
 }
 
+// Pipe is a transaction on a PostgreSQL connection that it begins and commits by its own statements.
+type Pipe struct {
+	*Tx
+}
+
+// Send sends a batch of statements in one round trip.
+func (p Pipe) Send(ctx context.Context, batch *pgx.Batch) error {
+	var failed error
+	err := p.conn.Raw(func(c any) error {
+		pg := c.(*stdlib.Conn).Conn()
+		failed = pg.SendBatch(ctx, batch).Close()
+		return nil
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// rollBack ends the transaction, or else sees to it that nobody uses its connection again.
+func (p Pipe) rollBack(ctx context.Context) {
+	p.conn.Raw(func(c any) error {
+		pg := c.(*stdlib.Conn).Conn()
+		if pg.IsClosed() {
+			return driver.ErrBadConn
+		}
+		if _, err := pg.Exec(ctx, "ROLLBACK"); err != nil {
+			return driver.ErrBadConn
+		}
+
+		return nil
+	})
+}
+
 // Pipeline is Write on a PostgreSQL connection, for statements that share round trips: f begins and commits a
 // transaction. After an error it is rolled back.
-func (d *DB) Pipeline(ctx context.Context, f func(context.Context, *pgx.Conn) error) error {
+func (d *DB) Pipeline(ctx context.Context, f func(context.Context, Pipe) error) error {
 	if err := d.Refused(); err != nil {
 		return err
 	}
@@ -138,22 +179,12 @@ func (d *DB) Pipeline(ctx context.Context, f func(context.Context, *pgx.Conn) er
 		}
 		defer conn.Close()
 
-		var failed error
-		err = conn.Raw(func(c any) error {
-			pg := c.(*stdlib.Conn).Conn()
-			if failed = d.guarded(func() error { return f(ctx, pg) }); failed == nil || pg.IsClosed() {
-				return nil
-			}
-			if _, err := pg.Exec(ctx, "ROLLBACK"); err != nil {
-				return driver.ErrBadConn // never reused
-			}
-
-			return nil
-		})
-
-		if failed != nil {
-			return failed
+		pipe := Pipe{&Tx{Reader{conn: conn}, d}}
+		err = d.guarded(func() error { return f(ctx, pipe) })
+		if err != nil {
+			pipe.rollBack(ctx)
 		}
+
 		return err
 	})
 }

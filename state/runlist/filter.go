@@ -32,6 +32,7 @@ type Filter[S ~string] struct {
 	ArtifactType  string // that a run has an artifact of
 	Query         string // substring of title or prompt in any case, or a run ID
 	FactoryOnly   bool
+	Waiting       bool // queued runs that no worker may claim yet
 	CreatedAfter  *time.Time
 	CreatedBefore *time.Time
 	UpdatedAfter  *time.Time

@@ -64,6 +64,10 @@ func newPlan[S ~string](f Filter[S], o Order, root string) *plan {
 	for i, st := range f.States {
 		states[i] = string(st)
 	}
+	if f.Waiting {
+		states = []string{"QUEUED"}
+		p.add(condition{sql: "waits_for <> ''", row: true})
+	}
 
 	// The first condition with an index leads the list: those that are likely to select the fewest come first.
 	if f.DeliveryUID != "" { // its index has live runs too

@@ -369,6 +369,10 @@ def test_a_factory(api: Api) -> None:
         "review-pull-request",
         "triage-failed-build",
     }
+    flow = api(lambda c: c.factories.automations.flow(demo.uid, automations[0].uid))
+    assert (flow.waiting, flow.skipped, flow.conversations) == ([], [], [])
+    dropped = api(lambda c: c.factories.automations.drop_waiting(demo.uid, automations[0].name))
+    assert dropped.run_ids == []
     made = api(lambda c: c.factories.runs.create(demo.uid, prompt="Look into it", ticket_ref="T-1"))
     assert isinstance(made, t.FactoryRunResponse)
     assert (made.factory_uid, made.ticket_ref) == (demo.uid, "T-1")

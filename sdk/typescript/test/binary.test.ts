@@ -269,6 +269,14 @@ test("a factory", async () => {
     "review-pull-request",
     "triage-failed-build",
   ]);
+  const [automation] = automations;
+  expect(await factories.automations.flow(demo.uid, automation?.uid ?? "")).toEqual({
+    waiting: [],
+    skipped: [],
+    conversations: [],
+  });
+  const dropped = await factories.automations.dropWaiting(demo.uid, automation?.name ?? "");
+  expect(dropped.run_ids).toEqual([]);
   const made = await factories.runs.create(demo.uid, { prompt: "Look into it", ticket_ref: "T-1" });
   expect(made).toMatchObject({ factory_uid: demo.uid, ticket_ref: "T-1" });
   expect((await ended(made.run_id)).factory_uid).toBe(demo.uid);

@@ -596,6 +596,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/factory/{uid}/automations/{automation}/flow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what waits in an automation, what was skipped, and its conversations
+         * @description Needs a key of role viewer or above.
+         */
+        get: operations["getAutomationFlow"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/factory/{uid}/automations/{automation}/waiting": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Cancel the runs of an automation that wait
+         * @description Cancels the runs that wait for others of the automation, for the end of a burst of deliveries, or for their next attempt: at most 1000. Runs that workers may take or hold go on. Needs a key of role runner or above.
+         */
+        delete: operations["dropWaitingRuns"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/factory/{uid}/files": {
         parameters: {
             query?: never;
@@ -1416,6 +1456,8 @@ export interface components {
             file: string;
             /** @description Whether a trigger can fire at present */
             fires: boolean;
+            /** @description How the automation's runs wait for one another: concurrency, debounce, conversation and retry, as in the file */
+            flow?: unknown;
             /**
              * Format: int64
              * @description Line of the automation's first key in the file, from 1
@@ -1434,6 +1476,14 @@ export interface components {
             webhooks: components["schemas"]["SelectedWebhook"][];
             /** @description Why the automation does not fire, or not for all selected webhooks; else empty */
             why_not: string[];
+        };
+        AutomationFlow: {
+            /** @description Runs that later deliveries may be follow-ups of, last used first; at most 100 */
+            conversations: components["schemas"]["FlowRun"][];
+            /** @description Deliveries that started nothing, newest first; at most 100 */
+            skipped: components["schemas"]["SkippedDelivery"][];
+            /** @description Runs that no worker may take yet, oldest first; at most 1000 */
+            waiting: components["schemas"]["FlowRun"][];
         };
         AutomationTrigger: {
             /** @description Schedule triggers: the times, in UTC */
@@ -1662,6 +1712,8 @@ export interface components {
             duplicate_of?: string;
             /** @description The provider's name of the event, escaped, at most 128 characters */
             event?: string;
+            /** @description The automations for which the delivery started no run of its own, or one that waits for more deliveries */
+            flow?: components["schemas"]["FlowDecision"][];
             /** @description Identity of the delivery, escaped, at most 128 characters; empty if an earlier check refused it */
             identity: string;
             /** @description Origin of the identity; empty without an identity */
@@ -1753,6 +1805,8 @@ export interface components {
             duplicate_of?: string;
             /** @description The provider's name of the event, escaped, at most 128 characters */
             event?: string;
+            /** @description The automations for which the delivery started no run of its own, or one that waits for more deliveries */
+            flow?: components["schemas"]["FlowDecision"][];
             /** @description Identity of the delivery, escaped, at most 128 characters; empty if an earlier check refused it */
             identity: string;
             /** @description Origin of the identity; empty without an identity */
@@ -1804,6 +1858,10 @@ export interface components {
             state: string;
             /** @description Title */
             title: string;
+        };
+        DroppedRuns: {
+            /** @description Identifiers of the runs */
+            run_ids: string[];
         };
         EditFileRequest: {
             /** @description The text of the file */
@@ -2113,6 +2171,36 @@ export interface components {
             webhook_reason: string;
             /** @description Whether both checks pass */
             would_trigger: boolean;
+        };
+        FlowDecision: {
+            /** @description The automation */
+            automation_id: string;
+            /** @description skipped: nothing started. debounced: it is one of the deliveries of a run. follow-up: it is a message to a run */
+            decision: "skipped: concurrency" | "skipped: queue full" | "debounced" | "follow-up" | (string & {});
+            /** @description The run that the delivery went to */
+            run_id?: string;
+        };
+        FlowRun: {
+            /**
+             * Format: date-time
+             * @description Time of creation
+             */
+            created_at: string;
+            /** @description The newest delivery */
+            delivery_id?: string;
+            /** @description Identifier of the run */
+            run_id: string;
+            /**
+             * Format: date-time
+             * @description When a run that waits for a time is ready
+             */
+            starts_at?: string;
+            /** @description State */
+            state: string;
+            /** @description Title */
+            title: string;
+            /** @description What keeps a queued run from workers */
+            waits_for?: "concurrency" | "debounce" | "retry" | (string & {});
         };
         Harness: {
             /** @description The language model */
@@ -2578,6 +2666,8 @@ export interface components {
             created_at: string;
             /** @description Creator of the run */
             creator: components["schemas"]["RunCreatorInfo"];
+            /** @description The deliveries of a run that stands for several, or that had later ones as follow-ups, oldest first: the newest 1000; not in lists */
+            delivery_ids?: string[] | null;
             /** @description The worker that executes or executed the run */
             executor?: components["schemas"]["RunCreatorInfo"];
             /** @description The factory that the run belongs to */
@@ -2622,12 +2712,19 @@ export interface components {
              * @description Start of the execution
              */
             started_at: string | null;
+            /**
+             * Format: date-time
+             * @description When a run that waits for a time is ready
+             */
+            starts_at?: string;
             /** @description State of the run. FAILED: the agent's work failed; ERROR: the platform failed; BLOCKED: the agent waits for input */
             state: components["schemas"]["RunState"];
             /** @description Details of the state */
             status_message?: components["schemas"]["RunStatusMessage"];
             /** @description The full text given to the agent, envelope included; not in lists */
             submitted_prompt?: string;
+            /** @description The newer run that this one gave way to */
+            superseded_by?: string;
             /** @description The same as run_id */
             task_id: string;
             /** @description Text for people */
@@ -2639,6 +2736,8 @@ export interface components {
              * @description Time of the last change
              */
             updated_at: string;
+            /** @description What keeps a queued run from workers: other runs of its automation, more deliveries of a burst, or its next attempt */
+            waits_for?: "concurrency" | "debounce" | "retry" | (string & {});
         };
         /**
          * @description Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another.
@@ -2831,6 +2930,22 @@ export interface components {
             pending?: boolean;
             /** @description The value; required unless pending is true */
             value?: string;
+        };
+        SkippedDelivery: {
+            /**
+             * @description Why
+             * @example skipped: concurrency
+             */
+            decision: string;
+            /** @description Identifier of the delivery */
+            delivery_id: string;
+            /**
+             * Format: date-time
+             * @description Time of arrival
+             */
+            received_at: string;
+            /** @description The webhook */
+            webhook_id: string;
         };
         Sync: {
             /** @description Author of the commit, or name of the API key that made the edit */
@@ -3459,6 +3574,8 @@ export interface operations {
                 ancestor_run_id?: string;
                 /** @description Only runs with this text in their title or prompt, in any case, or with this ID */
                 q?: string;
+                /** @description Only queued runs that no worker may take yet: they wait for others of their automation, for the end of a burst of deliveries, or for their next attempt */
+                waiting?: boolean;
                 /** @description LOCAL matches no run, REMOTE every run */
                 execution_location?: "LOCAL" | "REMOTE" | (string & {});
                 /** @description Only runs that this schedule started. Schedules without a name share those of their automation */
@@ -3999,6 +4116,56 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ListAutomationsResponse"];
+                };
+            };
+        };
+    };
+    getAutomationFlow: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+                /** @description Name or UID of the automation */
+                automation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AutomationFlow"];
+                };
+            };
+        };
+    };
+    dropWaitingRuns: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+                /** @description Name or UID of the automation */
+                automation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DroppedRuns"];
                 };
             };
         };

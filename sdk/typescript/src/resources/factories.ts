@@ -5,6 +5,8 @@ import { path, type RequestOptions } from "../core/request.js";
 import { nothing, object } from "../core/response.js";
 import type {
   Automation,
+  AutomationFlow,
+  DroppedRuns,
   Factory,
   FactoryRunResponse,
   FilterTestResponse,
@@ -87,6 +89,38 @@ export class Automations {
       options,
       AutomationsPage,
       "automations",
+    );
+  }
+
+  /** List what waits in an automation, what was skipped, and its conversations. */
+  flow(
+    factoryUid: string,
+    automation: string,
+    options?: RequestOptions,
+  ): APIPromise<AutomationFlow> {
+    return call(
+      this.#client,
+      "GET",
+      path`/factory/${factoryUid}/automations/${automation}/flow`,
+      {},
+      options,
+      object<AutomationFlow>,
+    );
+  }
+
+  /** Cancel the runs of an automation that wait. */
+  dropWaiting(
+    factoryUid: string,
+    automation: string,
+    options?: RequestOptions,
+  ): APIPromise<DroppedRuns> {
+    return call(
+      this.#client,
+      "DELETE",
+      path`/factory/${factoryUid}/automations/${automation}/waiting`,
+      {},
+      options,
+      object<DroppedRuns>,
     );
   }
 }

@@ -252,6 +252,7 @@ CREATE TABLE deliveries (
   generation      INTEGER NOT NULL DEFAULT 0,
   count           INTEGER NOT NULL DEFAULT 1,
   last_at         INTEGER,
+  flow            TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (webhook_id, uid)
 ) WITHOUT ROWID;
 -- Lists a webhook's deliveries of one outcome that is rare. Accepted ones are most, and cost nothing here.
@@ -284,8 +285,10 @@ CREATE TABLE payloads (
 
 -- A run is live until it has ended, and indexed from then on: its row changes often while it is live, and
 -- each change would write every index on what lists select by. A worker holds a run while claim_hash is
--- set. traceparent is the trace that the run belongs to, in the form of W3C Trace Context. Columns that
--- lists compare come before those that may be long.
+-- set. No worker may claim a queued run while waits_for is set: it waits until queued_at for the end of a
+-- window or of a pause, or for other runs of its automation. flow is what its automation's definition says of
+-- that. traceparent is the trace that the run belongs to, in the form of W3C Trace Context. Columns that lists
+-- compare come before those that may be long.
 CREATE TABLE runs (
   id                  TEXT PRIMARY KEY,
   factory_uid         TEXT NOT NULL DEFAULT '',
@@ -314,6 +317,12 @@ CREATE TABLE runs (
   model_id            TEXT NOT NULL DEFAULT '',
   environment_id      TEXT NOT NULL DEFAULT '',
   skill_spec          TEXT NOT NULL DEFAULT '',
+  waits_for           TEXT NOT NULL DEFAULT '' CHECK (
+    waits_for = ''
+    OR waits_for = 'debounce'
+    OR waits_for = 'concurrency'
+    OR waits_for = 'retry'
+  ),
   execution           INTEGER NOT NULL DEFAULT 1,
   attempt             INTEGER NOT NULL DEFAULT 1,
   next_seq            INTEGER NOT NULL DEFAULT 1,
@@ -341,19 +350,22 @@ CREATE TABLE runs (
   skills              TEXT NOT NULL DEFAULT '[]',
   usage               TEXT NOT NULL DEFAULT '',
   status_message      TEXT NOT NULL DEFAULT '',
+  flow                TEXT NOT NULL DEFAULT '',
   CHECK ((state = 'CLAIMED' OR state = 'INPROGRESS') = (claim_hash IS NOT NULL)),
   CHECK ((claim_hash IS NULL) = (lease_until IS NULL)),
   CHECK (
     (state = 'SUCCEEDED' OR state = 'FAILED' OR state = 'ERROR' OR state = 'BLOCKED' OR state = 'CANCELLED')
     = (finished_at IS NOT NULL)
   ),
-  CHECK (state <> 'QUEUED' OR cancel_requested_at IS NULL)
+  CHECK (state <> 'QUEUED' OR cancel_requested_at IS NULL),
+  CHECK (waits_for = '' OR state = 'QUEUED')
 );
 
 -- The run's own life. No index has lease_until, so that a heartbeat writes the row alone.
 
--- Claims the runs that wait, the oldest of one factory after the other, and counts them.
-CREATE INDEX runs_queued ON runs (factory_uid, queued_at, id)
+-- Claims the queued runs that wait for a worker alone, the oldest of one factory after the other, and counts
+-- them. Finds those that wait for a time, and counts those that wait for others of their automation.
+CREATE INDEX runs_queued ON runs (waits_for, factory_uid, queued_at, id)
   WHERE state = 'QUEUED';
 -- Finds the runs whose lease ran out, or whose worker ended. Filter state, where only workers hold such
 -- runs.
@@ -470,6 +482,34 @@ CREATE TABLE workers (
 -- Forgets the processes of a worker beyond the newest, and those that were not seen for long.
 CREATE INDEX workers_by_worker ON workers (worker, seen_at);
 
+-- The runs that the keys of automations' flows name. hash is of the values that a delivery has at a key. Of the
+-- part concurrency: each run that has not ended, in order; waiting is 1 while the run waits for the others. Of
+-- debounce: the run whose window is open. Of conversation: the run that later deliveries go to.
+CREATE TABLE flow_keys (
+  automation_uid TEXT NOT NULL,
+  part           TEXT NOT NULL CHECK (part = 'concurrency' OR part = 'debounce' OR part = 'conversation'),
+  waiting        INTEGER NOT NULL CHECK (waiting = 0 OR waiting = 1),
+  hash           TEXT NOT NULL,
+  position       INTEGER NOT NULL,
+  run_id         TEXT NOT NULL,
+  factory_uid    TEXT NOT NULL,
+  used_at        INTEGER NOT NULL,
+  PRIMARY KEY (automation_uid, part, waiting, hash, position)
+) WITHOUT ROWID;
+
+-- What flow made of deliveries that did not start a run of their own, by automation and run; run_id is empty
+-- where nothing started. The row of the delivery has the same for readers of the log.
+CREATE TABLE flow_decisions (
+  automation_uid TEXT NOT NULL,
+  run_id         TEXT NOT NULL,
+  delivery_uid   TEXT NOT NULL,
+  factory_uid    TEXT NOT NULL,
+  webhook_uid    TEXT NOT NULL,
+  decision       TEXT NOT NULL,
+  at             INTEGER NOT NULL,
+  PRIMARY KEY (automation_uid, run_id, delivery_uid)
+) WITHOUT ROWID;
+
 -- What happened in a run, in order: messages of the conversation and changes of state.
 CREATE TABLE run_entries (
   run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
@@ -488,7 +528,8 @@ CREATE TABLE followups (
   factory_uid TEXT NOT NULL DEFAULT '',
   message     TEXT NOT NULL,
   execution   INTEGER NOT NULL,
-  created_at  INTEGER NOT NULL
+  created_at  INTEGER NOT NULL,
+  delivery_uid TEXT NOT NULL DEFAULT ''
 );
 -- Lists the messages that were sent to a run, in order.
 CREATE INDEX followups_by_run ON followups (run_id, uid);

@@ -117,12 +117,34 @@ class Automations:
             types.ListAutomationsParams,
         )
 
+    def flow(
+        self, factory_uid: str, automation: str, **options: Unpack[RequestOptions]
+    ) -> types.AutomationFlow:
+        """List what waits in an automation, what was skipped, and its conversations."""
+        path = (
+            f"/factory/{segment('factory_uid', factory_uid)}"
+            f"/automations/{segment('automation', automation)}/flow"
+        )
+        return self._client.call("GET", path, options, types.AutomationFlow)
+
+    def drop_waiting(
+        self, factory_uid: str, automation: str, **options: Unpack[RequestOptions]
+    ) -> types.DroppedRuns:
+        """Cancel the runs of an automation that wait."""
+        path = (
+            f"/factory/{segment('factory_uid', factory_uid)}"
+            f"/automations/{segment('automation', automation)}/waiting"
+        )
+        return self._client.call("DELETE", path, options, types.DroppedRuns)
+
 
 class AutomationsWithRawResponse:
     """The automations of a factory, with whole responses."""
 
     def __init__(self, resource: Automations) -> None:
         self.list = raw(resource.list)
+        self.flow = raw(resource.flow)
+        self.drop_waiting = raw(resource.drop_waiting)
 
 
 class Syncs:

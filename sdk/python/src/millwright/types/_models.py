@@ -280,6 +280,11 @@ class DeliveryRun(Model):
     """Title"""
 
 
+class DroppedRuns(Model):
+    run_ids: list[str] = []
+    """Identifiers of the runs"""
+
+
 class EnvironmentConfig(Model):
     name: str = MISSING
     """The same as the identifier"""
@@ -360,6 +365,32 @@ class FileDifference(Model):
     """The changed lines, as a unified diff; empty if the answer would be too long"""
     path: str = MISSING
     """Path relative to the root of the definition"""
+
+
+class FlowDecision(Model):
+    automation_id: str = MISSING
+    """The automation"""
+    decision: Literal["skipped: concurrency", "skipped: queue full", "debounced", "follow-up"] | str = MISSING
+    """skipped: nothing started. debounced: it is one of the deliveries of a run. follow-up: it is a message to a run"""
+    run_id: str | None = None
+    """The run that the delivery went to"""
+
+
+class FlowRun(Model):
+    created_at: datetime = MISSING
+    """Time of creation"""
+    delivery_id: str | None = None
+    """The newest delivery"""
+    run_id: str = MISSING
+    """Identifier of the run"""
+    starts_at: datetime | None = None
+    """When a run that waits for a time is ready"""
+    state: str = MISSING
+    """State"""
+    title: str = MISSING
+    """Title"""
+    waits_for: Literal["concurrency", "debounce", "retry"] | str | None = None
+    """What keeps a queued run from workers"""
 
 
 class Harness(Model):
@@ -688,6 +719,17 @@ class SelectedWebhook(Model):
     """UID, as in the automation"""
 
 
+class SkippedDelivery(Model):
+    decision: str = MISSING
+    """Why"""
+    delivery_id: str = MISSING
+    """Identifier of the delivery"""
+    received_at: datetime = MISSING
+    """Time of arrival"""
+    webhook_id: str = MISSING
+    """The webhook"""
+
+
 class SyncCounts(Model):
     created: int = MISSING
     """Created resources"""
@@ -897,6 +939,8 @@ class Automation(Model):
     """The definition file, relative to the root of the definition"""
     fires: bool = MISSING
     """Whether a trigger can fire at present"""
+    flow: Any | None = None
+    """How the automation's runs wait for one another: concurrency, debounce, conversation and retry, as in the file"""
     line: int = MISSING
     """Line of the automation's first key in the file, from 1"""
     name: str = MISSING
@@ -909,6 +953,15 @@ class Automation(Model):
     """Webhooks that the triggers select"""
     why_not: list[str] = []
     """Why the automation does not fire, or not for all selected webhooks; else empty"""
+
+
+class AutomationFlow(Model):
+    conversations: list[FlowRun] = []
+    """Runs that later deliveries may be follow-ups of, last used first; at most 100"""
+    skipped: list[SkippedDelivery] = []
+    """Deliveries that started nothing, newest first; at most 100"""
+    waiting: list[FlowRun] = []
+    """Runs that no worker may take yet, oldest first; at most 1000"""
 
 
 class Conversation(Model):
@@ -927,6 +980,8 @@ class Delivery(Model):
     """For a duplicate: ID of the accepted delivery"""
     event: str | None = None
     """The provider's name of the event, escaped, at most 128 characters"""
+    flow: list[FlowDecision] | None = None
+    """The automations for which the delivery started no run of its own, or one that waits for more deliveries"""
     identity: str = MISSING
     """Identity of the delivery, escaped, at most 128 characters; empty if an earlier check refused it"""
     identity_source: Literal["", "header", "provider", "service_header", "body_hash"] | str = MISSING
@@ -1175,6 +1230,8 @@ class RunItem(Model):
     """Time of creation"""
     creator: RunCreatorInfo = MISSING
     """Creator of the run"""
+    delivery_ids: list[str] | None = None
+    """The deliveries of a run that stands for several, or that had later ones as follow-ups, oldest first: the newest 1000; not in lists"""
     executor: RunCreatorInfo | None = None
     """The worker that executes or executed the run"""
     factory_uid: str | None = None
@@ -1205,12 +1262,16 @@ class RunItem(Model):
     """Kind of creator"""
     started_at: datetime | None = MISSING
     """Start of the execution"""
+    starts_at: datetime | None = None
+    """When a run that waits for a time is ready"""
     state: RunState = MISSING
     """State of the run. FAILED: the agent's work failed; ERROR: the platform failed; BLOCKED: the agent waits for input"""
     status_message: RunStatusMessage | None = None
     """Details of the state"""
     submitted_prompt: str | None = None
     """The full text given to the agent, envelope included; not in lists"""
+    superseded_by: str | None = None
+    """The newer run that this one gave way to"""
     task_id: str = MISSING
     """The same as run_id"""
     title: str = MISSING
@@ -1219,6 +1280,8 @@ class RunItem(Model):
     """Source of the run"""
     updated_at: datetime = MISSING
     """Time of the last change"""
+    waits_for: Literal["concurrency", "debounce", "retry"] | str | None = None
+    """What keeps a queued run from workers: other runs of its automation, more deliveries of a burst, or its next attempt"""
 
 
 class RunTimeline(Model):
@@ -1366,6 +1429,8 @@ class DeliveryDetail(Model):
     """For a duplicate: ID of the accepted delivery"""
     event: str | None = None
     """The provider's name of the event, escaped, at most 128 characters"""
+    flow: list[FlowDecision] | None = None
+    """The automations for which the delivery started no run of its own, or one that waits for more deliveries"""
     identity: str = MISSING
     """Identity of the delivery, escaped, at most 128 characters; empty if an earlier check refused it"""
     identity_source: Literal["", "header", "provider", "service_header", "body_hash"] | str = MISSING

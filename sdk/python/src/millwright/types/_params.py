@@ -376,6 +376,8 @@ class ListRunsParams(RequestOptions):
     """Only descendants of this run"""
     q: NotRequired[str]
     """Only runs with this text in their title or prompt, in any case, or with this ID"""
+    waiting: NotRequired[bool]
+    """Only queued runs that no worker may take yet: they wait for others of their automation, for the end of a burst of deliveries, or for their next attempt"""
     execution_location: NotRequired[Literal["LOCAL", "REMOTE"] | str]
     """LOCAL matches no run, REMOTE every run"""
     schedule_id: NotRequired[str]
