@@ -278,7 +278,8 @@ func (c *stateCheck) uid(f *fact) {
 	} else if !ok {
 		other := "list the UIDs with: millwright webhook list"
 		if f.value == StandInUID {
-			other = "this stands in for a UID: put that in with: millwright webhook uids --write"
+			other = "this stands in for a UID: millwright webhook uids --write puts it in, " +
+				"millwright webhook list shows it"
 		}
 
 		c.report(

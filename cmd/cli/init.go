@@ -114,8 +114,11 @@ delivery. webhooks/ci.yaml says more.
 	return cmd
 }
 
+// scaffoldWebhook is the webhook that the scaffold's automation selects.
+const scaffoldWebhook = "ci"
+
 var scaffold = map[string]string{
-	"webhooks/ci.yaml": `# Who may post, and how they prove it. The URL is shown by: millwright webhook show ci
+	"webhooks/" + scaffoldWebhook + ".yaml": `# Who may post, and how they prove it. The URL is shown by: millwright webhook show ci
 authMode: token
 # A team secret; make it with: millwright secret set CI_TOKEN --generate
 secretName: CI_TOKEN

@@ -88,7 +88,9 @@ func rewriteUIDs(s Streams, p plan.Plan, tree root, loaded *schema.Result, note 
 		lines = append(lines, []string{name, uid})
 	}
 
-	if len(names) == 1 {
+	if uid, ok := ids[scaffoldWebhook]; ok {
+		ids[schema.StandInUID] = uid
+	} else if len(names) == 1 {
 		ids[schema.StandInUID] = ids[names[0]]
 	}
 
