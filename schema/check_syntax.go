@@ -358,7 +358,7 @@ func (p *parseFailure) indentTab() (int, bool) {
 
 	for at, line := 0, 1; at < len(p.d.text) && line <= p.line+1; line++ {
 		text, next := lineAt(p.d.text, at)
-		indent := text[:indentation(text)]
+		indent := text[:len(text)-len(bytes.TrimLeft(text, " \t"))] // of a line of blanks, all of it
 		if i := bytes.IndexByte(indent, '\t'); i >= 0 && line >= p.line-1 {
 			return at + i, true
 		}
