@@ -58,7 +58,7 @@ bench: ## Measure, side by side: bench/README.md says what
 	$(GO) run ./bench/validate
 
 docs: ## Write the generated documents anew
-	$(GO) test ./bounds ./schema ./schema/report ./signature ./cmd/millwright -run 'Golden|Docs|Document|BrokenTrees|ChecksPage' -update
+	$(GO) test ./bounds ./schema ./schema/provider ./schema/report ./signature ./cmd/millwright -run 'Golden|Docs|Document|BrokenTrees|ChecksPage' -update
 	@$(MAKE) --no-print-directory sdk-generate
 
 screenshots: ## Write docs/images anew, with the dashboard in a real browser

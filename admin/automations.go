@@ -51,7 +51,15 @@ type AutomationVerdict struct {
 	AutomationID string              `json:"automation_id" doc:"The automation"`
 	Name         string              `json:"name" doc:"Name"`
 	Verdict      string              `json:"verdict" enum:"matched,not_matched,disabled,unknown" doc:"Whether the automation starts a run for the payload; unknown if the payload is not stored"`
-	Explanation  *schema.Explanation `json:"explanation,omitempty" doc:"Result of the payload filter; of several triggers, that of the first match"`
+	Explanation  *schema.Explanation `json:"explanation,omitempty" doc:"Result of the filter; of several triggers, that of the first match"`
+	Triggers     []TriggerVerdict    `json:"triggers" nullable:"false" doc:"The verdict of each trigger that selects the webhook; empty if the payload is not stored"`
+}
+
+// TriggerVerdict is the verdict of a trigger on a delivery.
+type TriggerVerdict struct {
+	Provider    string             `json:"provider" doc:"Provider of the event" example:"github"`
+	Event       string             `json:"event" doc:"Name of the event" example:"pull_request_opened"`
+	Explanation schema.Explanation `json:"explanation" doc:"Whether the delivery is the event and passes the filter, and why not"`
 }
 
 // ListAutomationsResponse is a page of automations, by name.
@@ -144,7 +152,11 @@ func newAutomation(cur state.Current, hooks []state.Webhook, a schema.Automation
 		}
 
 		out.Fires = out.Fires || t.Schedule != nil
-		for _, uid := range t.WebhookIDs {
+		uids, why := selectedBy(t, hooks)
+		if why != "" && !slices.Contains(out.WhyNot, why) {
+			out.WhyNot = append(out.WhyNot, why)
+		}
+		for _, uid := range uids {
 			if selected[uid] {
 				continue
 			}
@@ -171,6 +183,26 @@ func newAutomation(cur state.Current, hooks []state.Webhook, a schema.Automation
 	return out
 }
 
+// selectedBy returns the UIDs of the webhooks whose deliveries a trigger judges, and why there are none for an
+// event of a provider.
+func selectedBy(t schema.Trigger, hooks []state.Webhook) (uids []string, why string) {
+	if t.Provider == "webhook" || t.Schedule != nil {
+		return t.WebhookIDs, ""
+	}
+
+	for _, w := range hooks {
+		if w.Deleted == nil && t.Selects(w.UID, w.Spec.Source()) {
+			uids = append(uids, w.UID)
+		}
+	}
+	if len(uids) == 0 {
+		why = fmt.Sprintf("no webhook receives events of %s: add webhooks/%s.yaml: %s", t.Provider, t.Provider,
+			schema.SourceFile(t.Provider))
+	}
+
+	return uids, why
+}
+
 // selectedWebhook returns the webhook of a UID in webhook_ids, and the reason if its deliveries start
 // nothing.
 func selectedWebhook(hooks []state.Webhook, uid string) (w SelectedWebhook, why string) {
@@ -191,48 +223,35 @@ func selectedWebhook(hooks []state.Webhook, uid string) (w SelectedWebhook, why 
 	return SelectedWebhook{uid, name, "enabled"}, ""
 }
 
-// verdicts returns the verdict on a payload of each automation that selects the webhook, by name. A nil
-// payload is not stored.
+// verdicts returns the verdict on a delivery of each automation that selects its webhook, by name. A nil body
+// is not stored.
 func (s *service) verdicts(
 	ctx context.Context,
-	factoryUID, webhookUID string,
-	payload []byte,
+	factoryUID string,
+	w state.Webhook,
+	d *schema.Delivered,
 ) ([]AutomationVerdict, error) {
 	cur, err := s.Store.Current(ctx, factoryUID)
 	if err != nil {
 		return nil, err
 	}
 
-	var parsed schema.Payload
-	if payload != nil {
-		if parsed, err = schema.ParsePayload(payload); err != nil {
+	if d.Body != nil {
+		if d.Payload, err = schema.ParsePayload(d.Body); err != nil {
 			return nil, err
 		}
 	}
 
 	all := []AutomationVerdict{}
 	for _, a := range cur.Tree.Automations {
-		v := AutomationVerdict{AutomationID: cur.UIDs[state.ResourceKey("automation", a.Name)], Name: a.Name}
+		v := AutomationVerdict{
+			AutomationID: cur.UIDs[state.ResourceKey("automation", a.Name)],
+			Name:         a.Name,
+			Triggers:     []TriggerVerdict{},
+		}
 		for _, t := range a.Triggers {
-			if t.Provider != "webhook" || !t.Fires() || !slices.Contains(t.WebhookIDs, webhookUID) {
-				continue
-			}
-
-			v.Verdict = cmp.Or(v.Verdict, "not_matched")
-			if payload == nil {
-				v.Verdict = "unknown"
-				continue
-			}
-
-			filter, problems := schema.CompileFilter(t.Payload)
-			if len(problems) > 0 {
-				continue // such a filter is never applied and never matches
-			}
-			if e := filter.Explain(parsed); v.Explanation == nil || e.Matched && !v.Explanation.Matched {
-				v.Explanation = &e
-			}
-			if v.Explanation.Matched {
-				v.Verdict = "matched"
+			if t.Selects(w.UID, w.Spec.Source()) {
+				v.judge(t, d)
 			}
 		}
 
@@ -248,4 +267,27 @@ func (s *service) verdicts(
 
 	slices.SortFunc(all, func(a, b AutomationVerdict) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
+}
+
+// judge adds the verdict of a trigger.
+func (v *AutomationVerdict) judge(t schema.Trigger, d *schema.Delivered) {
+	v.Verdict = cmp.Or(v.Verdict, "not_matched")
+	if d.Body == nil {
+		v.Verdict = "unknown"
+		return
+	}
+
+	matcher, err := schema.CompileTrigger(t)
+	if err != nil {
+		return // such a filter is never applied and never matches
+	}
+
+	e := matcher.Explain(d)
+	v.Triggers = append(v.Triggers, TriggerVerdict{t.Provider, t.Event, e})
+	if v.Explanation == nil || e.Matched && !v.Explanation.Matched {
+		v.Explanation = &e
+	}
+	if v.Explanation.Matched {
+		v.Verdict = "matched"
+	}
 }

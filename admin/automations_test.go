@@ -21,13 +21,15 @@ func TestAutomations(t *testing.T) {
 		tree["automations/a/automation.md"] = automation(byName["bearer"].UID, "")
 		tree["automations/b/automation.md"] = automation(byName["bearer"].UID, "enabled: false\n")
 		tree["automations/c/automation.md"] = automation(byName["linked"].UID+", "+gone+", "+unknown, "")
-		tree["automations/d/automation.md"] = "---\ntriggers: [{provider: github, event: push, filter: {branch: main}}]\n---\nX\n"
+		tree["automations/d/automation.md"] = "---\ntriggers: [{provider: factory, event: work_item_stage_changed, filter: {stages: [REVIEW]}}]\n---\nX\n"
 		tree["automations/e/automation.md"] = "---\ntriggers: [{provider: schedule, event: cron_fired, schedule: {cron: '@daily'}}]\n---\nX\n"
+		tree["automations/f/automation.md"] = "---\ntriggers: [{provider: github, event: push, filter: {branches: [main]}}]\n---\nX\n"
+		tree["automations/g/automation.md"] = "---\ntriggers: [{provider: gitlab, event: push}]\n---\nX\n"
 		w.apply(f.UID, tree)
 		base := "/factory/" + f.UID + "/automations"
 		r := w.call(state.RoleViewer, "GET", base, "").want(200)
 		r.hasKeys("automations page_info")
-		r.length(5, "automations")
+		r.length(7, "automations")
 		for i, want := range []struct {
 			fires bool
 			why   []any
@@ -39,8 +41,10 @@ func TestAutomations(t *testing.T) {
 				`webhook "linked" is disabled: webhooks/linked.yaml says enabled: false`,
 				`webhook "waiting" (` + gone + `) is deleted`, "this factory has no webhook " + unknown,
 			}, "disabled deleted unknown"},
-			{false, []any{"triggers of github / push are not fired by this server"}, ""},
+			{false, []any{"triggers of factory / work_item_stage_changed are not fired by this server"}, ""},
 			{true, []any{}, ""},
+			{true, []any{}, "enabled"},
+			{false, []any{"no webhook receives events of gitlab: add webhooks/gitlab.yaml: {authMode: signature, signatureScheme: gitlab, secretName: GITLAB_WEBHOOK_SECRET}"}, ""},
 		} {
 			r.hasKeys("uid name enabled agent file line triggers webhooks fires why_not", "automations", i)
 			var states string
@@ -65,8 +69,8 @@ func TestAutomations(t *testing.T) {
 		if got := fmt.Sprint(r.at("automations", 0, "triggers", 0, "payload")); got != "map[action:[opened] n:map[in:[1]]]" {
 			t.Errorf("payload %s", got)
 		}
-		for _, limit := range []int{1, 2, 5} {
-			if got := w.all(base, "automations", "name", limit); !slices.Equal(got, []string{"a", "b", "c", "d", "e"}) {
+		for _, limit := range []int{1, 2, 7} {
+			if got := w.all(base, "automations", "name", limit); !slices.Equal(got, []string{"a", "b", "c", "d", "e", "f", "g"}) {
 				t.Errorf("limit %d: %v", limit, got)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"millwright/api"
+	"millwright/schema"
 	"millwright/state"
 )
 
@@ -46,6 +47,7 @@ type DeliveryDetail struct {
 	Delivery
 	Payload           json.RawMessage     `json:"payload,omitempty" doc:"The body of an accepted delivery, while it is stored"`
 	Automations       []AutomationVerdict `json:"automations" nullable:"false" doc:"The verdict of each automation that selects the webhook, evaluated now"`
+	TriggerEvents     []string            `json:"trigger_events" nullable:"false" doc:"The events of a provider that the delivery is, as triggers name them" example:"[\"github/pull_request_opened\"]"`
 	DefinitionChanged bool                `json:"definition_changed" doc:"Whether the definition has changed since the delivery, so the verdicts may have changed"`
 }
 
@@ -199,14 +201,41 @@ func (s *service) getDelivery(ctx context.Context, in *DeliveryUID) (DeliveryDet
 	out := DeliveryDetail{
 		Delivery:          newDelivery(d, runs[d.UID]),
 		Automations:       []AutomationVerdict{},
+		TriggerEvents:     []string{},
 		DefinitionChanged: d.Generation != f.Generation,
 	}
 	if d.Outcome == state.DeliveryAccepted {
-		out.Payload = embeddable(payload)
-		out.Automations, err = s.verdicts(ctx, f.UID, w.UID, payload)
+		err = s.judge(ctx, &out, w, d, payload)
 	}
 
 	return out, err
+}
+
+// judge adds what an accepted delivery is, and the verdicts on it.
+func (s *service) judge(
+	ctx context.Context,
+	out *DeliveryDetail,
+	w state.Webhook,
+	d state.Delivery,
+	payload []byte,
+) error {
+	out.Payload = embeddable(payload)
+	delivered := &schema.Delivered{WebhookUID: w.UID, Event: d.Event, Body: payload}
+	if w.Spec.AuthMode == schema.AuthSignature {
+		delivered.Scheme = w.Spec.SignatureScheme
+	}
+	if payload != nil {
+		headers, _, err := s.Store.Request(ctx, d.FactoryUID, d.UID)
+		if err != nil && !errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+		delivered.Header = schema.StoredHeader(headers)
+		out.TriggerEvents = append(out.TriggerEvents, delivered.Events()...)
+	}
+
+	var err error
+	out.Automations, err = s.verdicts(ctx, d.FactoryUID, w, delivered)
+	return err
 }
 
 // embeddable returns a payload that fits into another JSON value, or nil if it is nested too deep.

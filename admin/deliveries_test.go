@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"millwright/admin"
+	"millwright/schema/provider"
 	"millwright/state"
 )
 
@@ -101,14 +103,14 @@ func TestDeliveries(t *testing.T) {
 
 		one := base + "/" + first.DeliveryUID
 		r = w.call(state.RoleViewer, "GET", one, "").want(200)
-		r.hasKeys(deliveryKeys + " payload automations definition_changed")
+		r.hasKeys(deliveryKeys + " payload automations trigger_events definition_changed")
 		if !bytes.Contains(r.body, []byte(`{"n":1.0,"n":12345678901234567890}`)) {
 			t.Errorf("payload in %s", r.body)
 		}
 		duplicate := w.call(state.RoleViewer, "GET", base+"?outcome=duplicate", "").want(200)
 		duplicate.length(1, "deliveries")
 		r = w.call(state.RoleViewer, "GET", base+"/"+duplicate.at("deliveries", 0, "delivery_id").(string), "").want(200)
-		r.hasKeys(deliveryKeys + " duplicate_of automations definition_changed")
+		r.hasKeys(deliveryKeys + " duplicate_of automations trigger_events definition_changed")
 
 		counts := w.call(state.RoleViewer, "GET", "/factory/"+f.UID+"/webhooks/"+hook.UID, "").at("counts").(map[string]any)
 		for k, want := range map[string]string{"accepted": "1", "duplicate": "1", "rejected_auth": "1", "rejected_too_large": "1", "rejected_invalid_json": "0", "handshake": "0"} {
@@ -157,7 +159,7 @@ func TestDeliverySaysWhatAutomationsMakeOfIt(t *testing.T) {
 
 		r := w.call(state.RoleViewer, "GET", base+good.DeliveryUID, "").want(200)
 		r.length(2, "automations")
-		r.hasKeys("automation_id name verdict explanation", "automations", 0)
+		r.hasKeys("automation_id name verdict explanation triggers", "automations", 0)
 		r.hasKeys("matched leaves", "automations", 1, "explanation")
 		r.hasKeys("path where operator expected present found passed", "automations", 1, "explanation", "leaves", 0)
 		if r.at("automations", 0, "verdict") != "disabled" || r.at("automations", 1, "verdict") != "matched" || r.at("definition_changed") != false {
@@ -168,7 +170,7 @@ func TestDeliverySaysWhatAutomationsMakeOfIt(t *testing.T) {
 			t.Errorf("answer %s", r.body)
 		}
 		r = w.call(state.RoleViewer, "GET", base+deep.DeliveryUID, "").want(200) // too deep to stand in an answer
-		r.hasKeys(deliveryKeys + " automations definition_changed")
+		r.hasKeys(deliveryKeys + " automations trigger_events definition_changed")
 
 		tree["automations/b-on/automation.md"] = automation(hook.UID, "enabled: false\n")
 		w.apply(f.UID, tree)
@@ -225,5 +227,52 @@ func TestReplay(t *testing.T) {
 		w.call(state.RoleRunner, "POST", base+old+"/replay", "").problem(500, "internal_error")
 		w.apply(f.UID, map[string]string{})
 		w.call(state.RoleRunner, "POST", base+old+"/replay", "").problem(409, "conflict")
+	})
+}
+
+// TestDeliveryExplainsEvents holds that a delivery of a provider says which event it is, and for each trigger
+// which key of its filter failed on what value.
+func TestDeliveryExplainsEvents(t *testing.T) {
+	each(t, admin.Config{}, func(w *world) {
+		f, byName := w.withHooks("payments")
+		hook := byName["signed"] // as GitHub does
+		tree := maps.Clone(hooks)
+		tree["automations/pulls/automation.md"] = `---
+triggers:
+  - {provider: github, event: pull_request_closed}
+  - {provider: github, event: pull_request_opened, filter: {repos: [acme/shop], labels: {not_in: [bug]}}}
+  - {provider: gitlab, event: push}
+---
+X
+`
+		w.apply(f.UID, tree)
+		f, err := w.store.Factory(context.Background(), f.UID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named, payload, _ := provider.Example("github", "pull_request_opened")
+		uid := state.NewID(state.PrefixDelivery)
+		if _, err := w.store.Accept(context.Background(), state.Acceptance{
+			UID: uid, FactoryUID: f.UID, Generation: f.Generation, WebhookID: hook.ID, WebhookUID: hook.UID,
+			Sender: "192.0.2.7", Event: named, Body: payload, Received: time.Now().UTC(),
+		}); err != nil {
+			t.Fatal(err)
+		}
+
+		r := w.call(state.RoleViewer, "GET", "/factory/"+f.UID+"/webhooks/"+hook.UID+"/deliveries/"+uid, "").want(200)
+		if got := fmt.Sprint(r.at("trigger_events")); got != "[github/pull_request_opened]" {
+			t.Errorf("events %s", got)
+		}
+		r.length(1, "automations")
+		r.length(2, "automations", 0, "triggers")
+		closed := r.at("automations", 0, "triggers", 0, "explanation", "reason")
+		if closed != "the delivery is github/pull_request_opened, not pull_request_closed" {
+			t.Errorf("the first trigger: %v", closed)
+		}
+		labels := []any{"automations", 0, "triggers", 1, "explanation", "leaves", 1}
+		if r.at("automations", 0, "verdict") != "not_matched" || r.at(append(labels, "passed")...) != false ||
+			r.at(append(labels, "where")...) != "labels" || r.at(append(labels, "found")...) != `["bug"]` {
+			t.Errorf("the second trigger: %v", r.at("automations", 0))
+		}
 	})
 }

@@ -19,6 +19,9 @@ type FilterTestRequest struct {
 	WebhookIDs *[]string       `json:"webhook_ids,omitempty" doc:"Webhooks that the trigger selects; absent for any"`
 	DeliveryID string          `json:"delivery_id,omitempty" doc:"A stored delivery of this factory"`
 	Payload    json.RawMessage `json:"payload,omitempty" doc:"A body to test, instead of delivery_id"`
+	Provider   string          `json:"provider,omitempty" doc:"For a trigger of a provider: the provider, such as github. filter is then the trigger's filter" example:"github"`
+	Event      string          `json:"event,omitempty" doc:"With provider: the event" example:"pull_request_opened"`
+	Example    bool            `json:"example,omitempty" doc:"With provider: test the provider's example of the event, instead of delivery_id"`
 }
 
 // FilterTestResponse is the result of a test of a trigger.
@@ -50,6 +53,9 @@ func (s *service) testFilter(ctx context.Context, in *struct {
 	}
 
 	req := in.Body
+	if req.Provider != "" {
+		return s.testEvent(ctx, f, req)
+	}
 	if (req.DeliveryID == "") == (req.Payload == nil) {
 		return FilterTestResponse{}, api.InvalidField("payload", "give either delivery_id or payload")
 	}

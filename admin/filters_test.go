@@ -4,8 +4,10 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"millwright/admin"
+	"millwright/schema/provider"
 	"millwright/state"
 )
 
@@ -76,5 +78,55 @@ func TestFilterTests(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.call(state.RoleViewer, "POST", path, `{"delivery_id": "`+stored+`"}`).want(200)
+	})
+}
+
+// TestFilterOfAnEvent tests triggers of a provider with its example, a body and a stored delivery.
+func TestFilterOfAnEvent(t *testing.T) {
+	each(t, admin.Config{}, func(w *world) {
+		f, byName := w.withHooks("payments")
+		w.apply(f.UID, hooks)
+		f, err := w.store.Factory(context.Background(), f.UID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hook := byName["signed"] // as GitHub does
+		named, payload, _ := provider.Example("github", "pull_request_closed")
+		uid := state.NewID(state.PrefixDelivery)
+		if _, err := w.store.Accept(context.Background(), state.Acceptance{
+			UID: uid, FactoryUID: f.UID, Generation: f.Generation, WebhookID: hook.ID, WebhookUID: hook.UID,
+			Sender: "192.0.2.7", Event: named, Body: payload, Received: time.Now().UTC(),
+		}); err != nil {
+			t.Fatal(err)
+		}
+
+		path := "/factory/" + f.UID + "/filter-tests"
+		for _, tt := range []struct {
+			body           string
+			hook, payloads bool
+		}{
+			{`{"provider":"github","event":"pull_request_opened","example":true,"filter":{"repos":["acme/shop"]}}`, true, true},
+			{`{"provider":"github","event":"pull_request_opened","example":true,"filter_text":"repos: [acme/other]"}`, true, false},
+			{`{"provider":"github","event":"pull_request_opened","delivery_id":"` + uid + `"}`, true, false},
+			{`{"provider":"github","event":"pull_request_closed","delivery_id":"` + uid + `"}`, true, true},
+			{`{"provider":"github","event":"push","payload":{"ref":"refs/heads/main","commits":[]}}`, true, true},
+			{`{"provider":"github","event":"push","payload":[]}`, true, false},
+			{`{"provider":"linear","event":"issue_created","example":true}`, false, true},
+			{`{"provider":"linear","event":"issue_created","delivery_id":"` + uid + `"}`, false, false},
+		} {
+			r := w.call(state.RoleViewer, "POST", path, tt.body).want(200)
+			if r.at("webhook_check") != tt.hook || r.at("payload_check") != tt.payloads || r.at("would_trigger") != (tt.hook && tt.payloads) {
+				t.Errorf("%s: %s", tt.body, r.body)
+			}
+		}
+		for _, body := range []string{
+			`{"provider":"github","event":"pushed","example":true}`, `{"provider":"acme","event":"push","example":true}`,
+			`{"provider":"webhook","event":"received","example":true}`, `{"provider":"github","event":"push"}`,
+			`{"provider":"github","event":"push","example":true,"delivery_id":"` + uid + `"}`,
+			`{"provider":"github","event":"push","example":true,"filter":{"bases":["x"]}}`,
+			`{"provider":"github","event":"push","example":true,"filter_text":"["}`,
+		} {
+			w.call(state.RoleViewer, "POST", path, body).problem(400, "invalid_request")
+		}
 	})
 }

@@ -215,7 +215,7 @@ func TestValidate(t *testing.T) {
 
 		// Infos are no diagnostics: clients count those.
 		r = w.call("", "POST", "/factory-files/validate", files(map[string]string{
-			"automations/a/automation.md": "---\ntriggers: [{provider: github, event: push}]\n---\nLook.\n",
+			"automations/a/automation.md": "---\ntriggers: [{provider: factory, event: work_item_stage_changed}]\n---\nLook.\n",
 		})).want(200)
 		r.length(0, "diagnostics")
 		r.length(1, "infos")

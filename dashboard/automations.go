@@ -17,12 +17,14 @@ type automationRow struct {
 	admin.Automation
 	Spec   schema.Automation
 	Why    string   // why it does not fire, or not for all
-	Pretty []string // the payload filter of each trigger
+	Pretty []string // the filter of each trigger
 }
 
-// Filtered reports whether a payload filter keeps deliveries away.
+// Filtered reports whether a filter keeps deliveries away.
 func (a automationRow) Filtered() bool {
-	return slices.ContainsFunc(a.Triggers, func(t admin.AutomationTrigger) bool { return len(t.Payload) > 0 })
+	return slices.ContainsFunc(a.Triggers, func(t admin.AutomationTrigger) bool {
+		return len(t.Payload) > 0 || len(t.Filter) > 0
+	})
 }
 
 // automationRows returns the automations of a factory's applied definition, by name.
@@ -46,7 +48,11 @@ func (q *request) automationRows(factoryUID string) ([]automationRow, error) {
 		}
 
 		for _, t := range a.Triggers {
-			row.Pretty = append(row.Pretty, pretty(t.Payload))
+			filter := t.Payload
+			if t.Provider != "webhook" {
+				filter = t.Filter
+			}
+			row.Pretty = append(row.Pretty, pretty(filter))
 		}
 
 		rows = append(rows, row)

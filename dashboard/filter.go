@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"millwright/admin"
 	"millwright/api"
 	"millwright/schema"
+	"millwright/schema/provider"
 	"millwright/state"
 )
 
@@ -29,6 +31,7 @@ type filterView struct {
 	Result   *admin.FilterTestResponse
 	Tested   bool
 	Tried    trial
+	Events   []string // of providers, as provider/event
 	filter   json.RawMessage
 }
 
@@ -74,10 +77,11 @@ func (q *request) showFilter() error {
 
 		for _, a := range rows {
 			for i, t := range a.Triggers {
-				if a.Name == name && t.Provider == "webhook" && f.Values["automation"] == "" {
-					f.Values["automation"] = a.Name
-					if chosen = t.WebhookIDs; len(t.Payload) > 0 {
-						f.Values["filter"] = a.Pretty[i]
+				wanted := cmp.Or(clip(128, in.Get("event")), "webhook/received")
+				if a.Name == name && t.Provider+"/"+t.Event == wanted && f.Values["automation"] == "" {
+					f.Values["automation"], f.Values["filter"], chosen = a.Name, a.Pretty[i], t.WebhookIDs
+					if t.Provider != "webhook" {
+						f.Values["event"] = wanted
 					}
 				}
 			}
@@ -91,6 +95,12 @@ func (q *request) showFilterForm(status int, v filterView) error {
 	p, f, err := q.factoryPage("Filter tester", "filter")
 	if err != nil {
 		return err
+	}
+
+	for _, name := range provider.Names() {
+		for _, event := range provider.Events(name) {
+			v.Events = append(v.Events, name+"/"+event)
+		}
 	}
 	if v.Webhooks, err = q.Store.Webhooks(q.Context(), f.UID, false); err != nil {
 		return err
@@ -141,7 +151,7 @@ func (q *request) storedDeliveries(hooks []state.Webhook, chosen []string) (all 
 
 // testFilter tests a filter: with one delivery or body, through the API, and with the latest deliveries.
 func (q *request) testFilter() error {
-	v := filterView{Form: q.formOf("filter", "delivery", "payload", "automation"), Chosen: q.PostForm["webhook"]}
+	v := filterView{Form: q.formOf("filter", "delivery", "payload", "automation", "event"), Chosen: q.PostForm["webhook"]}
 	v.Chosen = v.Chosen[:min(len(v.Chosen), 64)]
 	v.Form.Values["filter"] = unixLines(v.Form.Values["filter"])
 
@@ -152,7 +162,8 @@ func (q *request) testFilter() error {
 	}
 
 	in := admin.FilterTestRequest{Filter: v.filter}
-	if len(v.Chosen) > 0 {
+	in.Provider, in.Event, _ = strings.Cut(v.Form.Values["event"], "/")
+	if len(v.Chosen) > 0 && in.Provider == "" {
 		in.WebhookIDs = &v.Chosen
 	}
 
@@ -168,6 +179,8 @@ func (q *request) testFilter() error {
 
 	case v.Form.Values["delivery"] != "":
 		in.DeliveryID = v.Form.Values["delivery"]
+	case in.Provider != "":
+		in.Example = true
 	default:
 		in.Payload = json.RawMessage("{}") // to have the filter checked
 	}
@@ -183,11 +196,11 @@ func (q *request) testFilter() error {
 		return q.showFilterForm(http.StatusUnprocessableEntity, v)
 	}
 
-	if v.Form.Values["delivery"] != "" || strings.TrimSpace(v.Form.Values["payload"]) != "" {
+	if v.Form.Values["delivery"] != "" || strings.TrimSpace(v.Form.Values["payload"]) != "" || in.Example {
 		v.Result = &result
 	}
 
-	v.Tested = true
+	v.Tested = in.Provider == ""
 	return q.showFilterForm(http.StatusOK, v)
 }
 

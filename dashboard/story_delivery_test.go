@@ -117,3 +117,24 @@ func TestFilterTester(t *testing.T) {
 		}
 	})
 }
+
+func TestEventTester(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.furnish()
+		b := w.signedIn(state.RoleViewer)
+		path := "/factories/" + w.repo + "/filter"
+		says(t, b.page(path), "github/pull_request_opened", "slack/app_mention")
+		a := b.post(path, "event", "github/pull_request_opened", "filter", "repos: [acme/shop]")
+		says(t, a.Text, "Payload check passes", `repos in ["acme/shop"]`)
+		a = b.post(path, "event", "github/pull_request_opened", "filter", "labels: {not_in: [bug]}")
+		says(t, a.Text, "Would not trigger", `labels not_in ["bug"]`, "Payload check fails")
+		a = b.post(path, "event", "github/push", "filter", "", "payload", `{"action":"opened"}`)
+		says(t, a.Text, "Would not trigger", "not push")
+		if a = b.post(path, "event", "github/push", "filter", "bases: [main]"); a.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("a key that the event does not have: %d", a.StatusCode)
+		}
+		if a = b.post(path, "event", "github/nothing", "filter", ""); a.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("an event that there is not: %d", a.StatusCode)
+		}
+	})
+}

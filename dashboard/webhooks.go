@@ -213,11 +213,10 @@ func (q *request) selecting(factoryUID, webhookUID string) (all []selection, err
 	}
 
 	for _, a := range list.Automations {
-		for _, t := range a.Triggers {
-			if slices.Contains(t.WebhookIDs, webhookUID) {
-				all = append(all, selection{a, len(t.Payload) > 0 && string(t.Payload) != "{}"})
-				break
-			}
+		if slices.ContainsFunc(a.Webhooks, func(w admin.SelectedWebhook) bool { return w.UID == webhookUID }) {
+			all = append(all, selection{a, slices.ContainsFunc(a.Triggers, func(t admin.AutomationTrigger) bool {
+				return len(t.Payload) > 0 && string(t.Payload) != "{}" || len(t.Filter) > 0 && string(t.Filter) != "{}"
+			})})
 		}
 	}
 

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/tidwall/gjson"
 
 	"millwright/schema"
+	"millwright/schema/provider"
 	"millwright/signature"
 	"millwright/state"
 	"millwright/trace"
@@ -46,7 +48,8 @@ func (in *Ingress) accept(
 	}
 
 	id, signed := identify(w, q.r.Header, q.body, proof)
-	a := w.acceptance(q.body, payload, w.kindOf(q.r.Header, proof), q.now)
+	d := w.delivered(proof.Event, q.r.Header, q.body, payload)
+	a := w.acceptance(d, w.kindOf(q.r.Header, proof), q.now)
 	a.Identity, a.Sender, a.Reason, a.Event = id, q.sender, reason, event
 	if id.Source == state.IdentityBodyHash {
 		a.Window = w.window
@@ -54,8 +57,12 @@ func (in *Ingress) accept(
 	if w.mode == schema.AuthSignature && !signed {
 		a.Digest = proof.Digest[:]
 	}
-	if in.store.Followed(w.uid) {
+	if w.headers || in.store.Followed(w.uid) {
 		a.Headers = w.keptHeaders(q.r.Header, q.target)
+	}
+
+	if err := in.dropOwn(ctx, &a, w); err != nil {
+		return answer{}, err
 	}
 
 	done, err := in.storeTraced(ctx, a)
@@ -122,31 +129,65 @@ func (in *Ingress) storeTraced(ctx context.Context, a state.Acceptance) (state.A
 	return done, nil
 }
 
-// acceptance returns the delivery with this body and its runs.
-func (w *webhook) acceptance(body []byte, payload schema.Payload, k kind, now time.Time) state.Acceptance {
+// delivered returns a delivery as triggers see it.
+func (w *webhook) delivered(event string, h http.Header, body []byte, payload schema.Payload) *schema.Delivered {
+	d := &schema.Delivered{WebhookUID: w.uid, Event: event, Header: h, Body: body, Payload: payload}
+	if w.scheme != nil {
+		d.Scheme = w.scheme.Name()
+	}
+	return d
+}
+
+// acceptance returns the delivery and its runs: one for each automation with a trigger that matches.
+func (w *webhook) acceptance(d *schema.Delivered, k kind, now time.Time) state.Acceptance {
 	a := state.Acceptance{
 		UID: state.NewID(state.PrefixDelivery), FactoryUID: w.factory.uid, Generation: w.factory.generation,
-		WebhookID: w.id, WebhookUID: w.uid, Body: body, Received: now,
+		WebhookID: w.id, WebhookUID: w.uid, Body: d.Body, Received: now,
 	}
 	for _, auto := range w.automations {
-		if auto.matches(payload) {
-			a.Runs = append(a.Runs, w.run(auto, a.UID, payload, k, now))
+		if auto.matches(d) {
+			a.Runs = append(a.Runs, w.run(auto, a.UID, d.Payload, k, now))
 		}
 	}
 	return a
 }
 
+// dropOwn drops the runs of a delivery of what this server did itself, and notes why.
+func (in *Ingress) dropOwn(ctx context.Context, a *state.Acceptance, w *webhook) error {
+	if in.cfg.Own == nil || len(a.Runs) == 0 || w.source == "" {
+		return nil
+	}
+
+	origin, ok := provider.OriginOf(w.scheme.Name(), a.Body)
+	if !ok {
+		return nil
+	}
+
+	why, err := in.cfg.Own(ctx, w.factory.uid, origin)
+	if err != nil || why == "" {
+		return err
+	}
+
+	a.Runs = nil
+	if a.Reason != "" {
+		a.Reason += "; "
+	}
+	a.Reason += "starts nothing: " + why
+	in.log.Info("delivery is of our own doing", "webhook", w.uid, "delivery_id", a.UID, "reason", why)
+	return nil
+}
+
 // matches reports whether one of the automation's triggers for the webhook matches. A filter with an error
 // does not match.
-func (a *automation) matches(payload schema.Payload) (ok bool) {
+func (a *automation) matches(d *schema.Delivered) (ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = false
 		}
 	}()
 
-	for _, f := range a.filters {
-		if f.Match(payload) {
+	for _, m := range a.matchers {
+		if m.Match(d) {
 			return true
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"millwright/schema"
 )
 
 // keptHeaders returns the headers of a delivery for its followers, as lines "Name: value". It omits headers
@@ -27,7 +29,7 @@ func (w *webhook) keptHeaders(h http.Header, t target) []byte {
 	leave := map[string]bool{}
 	for name, values := range h {
 		leave[name] = ofConnection(name) || slices.Contains(secret, name) ||
-			credential(name) && !slices.Contains(signed, name) ||
+			schema.CredentialHeader(name) && !slices.Contains(signed, name) ||
 			repeats(values, presented)
 	}
 
@@ -62,28 +64,4 @@ func repeats(values, secrets []string) bool {
 			return secret != "" && (strings.Contains(value, secret) || strings.Contains(decoded, secret))
 		})
 	})
-}
-
-// credential reports whether a header of this name is a credential beyond this message.
-func credential(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc(
-		[]string{
-			"authorization",
-			"cookie",
-			"token",
-			"secret",
-			"password",
-			"credential",
-			"session",
-			"jwt",
-			"api-key",
-			"apikey",
-			"access-key",
-			"auth-key",
-		},
-		func(word string) bool {
-			return strings.Contains(name, word)
-		},
-	)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"millwright/bounds"
+	"millwright/schema/provider"
 	"millwright/state"
 	"millwright/state/notice"
 	"millwright/trace"
@@ -60,6 +61,9 @@ type Config struct {
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: they are not exported.
 	Registerer prometheus.Registerer
+	// Own reports that a delivery with this origin tells of what this server did in a factory, and why it is
+	// sure; "" if not. Such a delivery starts nothing. An error refuses the delivery until later. nil: none is.
+	Own func(ctx context.Context, factoryUID string, o provider.Origin) (why string, err error)
 	// Tracer traces the requests to webhooks that exist; nil: none.
 	Tracer *trace.Tracer
 }

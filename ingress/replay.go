@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"millwright/schema"
 	"millwright/state"
 )
 
@@ -62,7 +63,8 @@ func (in *Ingress) Replay(ctx context.Context, factoryUID, webhookUID, deliveryU
 			k.event = w.scheme.KnownEvent(old.Event)
 		}
 
-		a := w.acceptance(body, payload, k, time.Now())
+		d := w.delivered(old.Event, schema.StoredHeader(headers), body, payload)
+		a := w.acceptance(d, k, time.Now())
 		a.ReplayOf, a.Sender, a.Event, a.Headers = old.UID, old.Sender, old.Event, headers
 		accepted, err := in.storeTraced(ctx, a)
 		if err == nil {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"net/textproto"
-	"slices"
 	"time"
 
 	"millwright/schema"
@@ -38,20 +37,22 @@ type webhook struct {
 	tokenHash   [sha256.Size]byte // of the modes token and url_token
 	verifier    *signature.Verifier
 	scheme      *signature.Scheme
+	source      string // the provider whose events it receives, or empty
 	handshake   bool
 	window      time.Duration // of identities that are hashes of bodies; 0: for ever
 	perMinute   int           // deliveries of a sender; 0: as the server has it
 	idHeader    string        // canonical name from deliveryIdHeader, or empty
 	automations []*automation
 	filtered    bool // an automation has a payload filter
+	headers     bool // an automation has a filter of headers
 	envelope    envelope
 }
 
 // automation is an enabled automation that selects the webhook.
 type automation struct {
 	state.RoutedAutomation
-	title   string
-	filters []*schema.Filter // triggers for this webhook; one must match. A nil filter matches every payload
+	title    string
+	matchers []*schema.Matcher // triggers for this webhook; one must match
 }
 
 // newSnapshot builds a snapshot of the routing facts. It reuses factories of old that did not change.
@@ -102,6 +103,7 @@ func newWebhook(f *factory, rw state.RoutedWebhook, log *slog.Logger) *webhook {
 		hasSecret: !rw.Pending &&
 			len(rw.Secret) > 0, handshake: rw.Spec.Handshake, envelope: newEnvelope(rw.Spec.Name, rw.UID),
 	}
+	w.source = rw.Spec.Source()
 	w.perMinute, w.window = rw.Spec.DeliveriesPerMinute, rw.Spec.Window()
 	if name := rw.Spec.DeliveryIDHeader; name != "" {
 		w.idHeader = textproto.CanonicalMIMEHeaderKey(name)
@@ -153,29 +155,30 @@ func (w *webhook) subscribe(ra state.RoutedAutomation, log *slog.Logger) {
 
 	a := &automation{RoutedAutomation: ra, title: title(ra.Spec.Name, w.name)}
 	for _, t := range ra.Spec.Triggers {
-		if t.Provider != "webhook" || !t.Fires() || !slices.Contains(t.WebhookIDs, w.uid) {
+		if !t.Selects(w.uid, w.source) {
 			continue
 		}
 
-		filter, problems := schema.CompileFilter(t.Payload)
-		if len(problems) > 0 {
+		matcher, err := schema.CompileTrigger(t)
+		if err != nil {
 			log.Error(
-				"payload filter cannot be read: the automation does not fire by it",
+				"filter cannot be read: the automation does not fire by it",
 				"webhook",
 				w.uid,
 				"automation",
 				ra.UID,
 				"problem",
-				problems[0].Message,
+				err,
 			)
 			continue
 		}
 
-		a.filters = append(a.filters, filter)
-		w.filtered = w.filtered || filter != nil || ra.Spec.Keyed()
+		a.matchers = append(a.matchers, matcher)
+		w.filtered = w.filtered || matcher.ReadsPayload() || ra.Spec.Keyed()
+		w.headers = w.headers || matcher.ReadsHeaders()
 	}
 
-	if len(a.filters) > 0 {
+	if len(a.matchers) > 0 {
 		w.automations = append(w.automations, a)
 	}
 }

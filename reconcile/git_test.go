@@ -300,6 +300,54 @@ func TestGitMonorepo(t *testing.T) {
 	})
 }
 
+// TestGitCommitsPickUpSecrets holds that any new commit uses new values of secrets: one that is empty, one
+// elsewhere, and one of definitions. The same commit uses none.
+func TestGitCommitsPickUpSecrets(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		r := newRepository(t)
+		base := tree{"ops/webhooks/a.yaml": hook("A"), "ops/webhooks/b.yaml": hook("B"), "src/main.go": "package main\n"}
+		r.push(base, "one")
+		b := newBench(t, s, gitSource(t, reconcile.GitConfig{URL: r.fileURL(), Path: "ops"}), nil)
+		b.once(state.OutcomeApplied, true)
+		waiting := func() (n int) {
+			t.Helper()
+			all, err := s.Webhooks(t.Context(), b.factory.UID, false)
+			must(t, err)
+			for _, w := range all {
+				if w.SecretStale {
+					n++
+				}
+			}
+			return n
+		}
+
+		for i, change := range []func(){
+			func() { base["src/main.go"] = "package other\n" },
+			func() {}, // an empty commit
+			func() { base["ops/webhooks/a.yaml"] = hook("A", "enabled: false") },
+		} {
+			secret(t, s, "A", fmt.Sprintf("value %d", i))
+			b.once(state.OutcomeUnchanged, false)
+			if n := waiting(); n != 1 {
+				t.Errorf("%d: %d webhooks wait at the same commit", i, n)
+			}
+
+			change()
+			commit := r.push(base, fmt.Sprintf("commit %d", i))
+			if result := b.once(state.OutcomeApplied, true); result.Counts.Secrets != 1 {
+				t.Errorf("%d: counts %+v", i, result.Counts)
+			}
+			if f := b.now(); f.Applied.ID != commit || waiting() != 0 {
+				t.Errorf("%d: applied %s of %s, %d webhooks wait", i, f.Applied.ID, commit, waiting())
+			}
+		}
+
+		base["src/main.go"] = "package third\n"
+		r.push(base, "without a new value")
+		b.once(state.OutcomeUnchanged, true)
+	})
+}
+
 func TestGitPathChangesWhileTheCommitDoesNot(t *testing.T) {
 	r := newRepository(t)
 	r.push(tree{"one/webhooks/a.yaml": hook("A"), "two/webhooks/b.yaml": hook("B")}, "both")

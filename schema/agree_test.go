@@ -24,7 +24,11 @@ var goodDocuments = map[string][]string{
 			"triggers": [{"provider": "webhook", "event": "received", "filter": {"webhook_ids": ["wh_01h2xcejqtf2nbrexx3vqjhp41"],
 			"payload": {"a": ["x", 1, null, true], "b": {"in": ["x"], "not_in": ["z"], "exists": true}, "c": {"d": {"not_in": [1]}}}}}]}`,
 		`{"triggers": [{"provider": "schedule", "event": "cron_fired", "schedule": {"cron": "0 6 * * 1-5", "name": "n"}}]}`,
-		`{"triggers": [{"provider": "github", "event": "push", "filter": {"x": 1}}], "harness": {"type": "claude", "auth": {"source": "workerEnvironment"}}}`,
+		`{"triggers": [{"provider": "github", "event": "pull_request_opened", "filter": {"repos": ["a/b"], "baseBranches": {"in": ["main"], "not_in": ["dev"]},
+			"pr_numbers": [12], "labels": ["x", 5], "authors": null}}]}`,
+		`{"triggers": [{"provider": "webhook", "event": "received", "filter": {"webhook_ids": ["wh_01h2xcejqtf2nbrexx3vqjhp41"],
+			"headers": {"X-Kind": ["push"], "x-other": {"in": ["a"], "not_in": ["b"]}}}}]}`,
+		`{"triggers": [{"provider": "slack", "event": "app_mention", "filter": {"channels": ["C1"], "keywords": {"not_in": ["x"]}}}], "harness": {"type": "claude", "auth": {"source": "workerEnvironment"}}}`,
 	},
 	"agents/x/agent.md": {
 		`{"description": "d", "agentType": "CUSTOM", "credentialStrategy": "EXECUTOR", "secrets": ["A"], "mcpServers": {"d": {"command": "c", "env": {"A": "b"}}}, "environmentId": "e", "workerHost": "h",

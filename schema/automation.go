@@ -2,6 +2,8 @@ package schema
 
 import (
 	"encoding/json"
+
+	"millwright/schema/provider"
 )
 
 // Automation is automations/<name>/automation.md, defaults filled in. It
@@ -28,17 +30,26 @@ type Trigger struct {
 	// Payload is filter.payload of a webhook trigger as JSON, nil when there is
 	// none; CompileFilter takes it and finds no problem.
 	Payload json.RawMessage `json:"payload,omitempty"`
+	// Headers is filter.headers of a webhook trigger as JSON, nil when there is none; CompileHeaders takes it.
+	Headers json.RawMessage `json:"headers,omitempty"`
 	// Schedule is set on a schedule trigger.
 	Schedule *Schedule `json:"schedule,omitempty"`
 	// Filter is the whole filter of any other trigger as JSON, kept unchanged.
 	Filter json.RawMessage `json:"filter,omitempty"`
 }
 
-// Fires reports whether this system fires the trigger: webhook/received and
-// schedule/cron_fired with a schedule of its own. Triggers of other providers are kept and do nothing.
+// Fires reports whether this system fires the trigger: webhook/received, schedule/cron_fired with a schedule of
+// its own, and the events of providers that deliveries tell of. Other triggers are kept and do nothing.
 func (t Trigger) Fires() bool {
-	return t.Provider == "webhook" && t.Event == "received" ||
-		t.Provider == "schedule" && t.Event == "cron_fired" && t.Schedule != nil
+	switch t.Provider {
+	case providerWebhook:
+		return t.Event == eventReceived
+	case providerSchedule:
+		return t.Event == eventCronFired && t.Schedule != nil
+	}
+
+	event, known := provider.Lookup(t.Provider, t.Event)
+	return known && event.Never == ""
 }
 
 // Schedule is the schedule of a schedule/cron_fired trigger, always in UTC.

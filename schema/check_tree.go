@@ -15,6 +15,8 @@ func crossCheck(f *Factory, entries []entry) []Problem {
 	c.webhookLimit()
 	c.references()
 	c.foreman()
+	c.sources()
+	c.strangers()
 	return c.problems
 }
 

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"millwright/schema/provider"
 )
 
 // automation reads the document as an automation and checks its triggers.
@@ -47,7 +50,7 @@ func (d *document) automation(name string) Automation {
 
 func (d *document) trigger(n *yaml.Node, m map[string]any, i int) Trigger {
 	t := Trigger{Provider: text(m, "provider"), Event: text(m, "event")}
-	_, provider := find(n, "provider")
+	_, from := find(n, "provider")
 	_, event := find(n, "event")
 	scheduleKey, schedule := find(n, "schedule")
 	_, filter := find(n, "filter")
@@ -56,7 +59,7 @@ func (d *document) trigger(n *yaml.Node, m map[string]any, i int) Trigger {
 	}
 
 	where := "triggers[" + strconv.Itoa(i) + "]"
-	if t.Provider == "" || d.bad[provider] {
+	if t.Provider == "" || d.bad[from] {
 		return t
 	}
 
@@ -83,14 +86,19 @@ func (d *document) trigger(n *yaml.Node, m map[string]any, i int) Trigger {
 		}
 
 	default:
-		if d.nearProvider(n, provider, t) || d.nearEvent(event, t) {
+		if d.nearProvider(n, from, t) || d.nearEvent(event, t) {
 			return t
 		}
+		if _, known := provider.Lookup(t.Provider, t.Event); known {
+			d.providerTrigger(n, &t, where)
+			return t
+		}
+
 		if filter != nil && !d.anyBad(filter) {
 			t.Filter = nodeJSON(filter)
 		}
 
-		d.notFired(provider, fmt.Sprintf("%s/%s is not fired by this server", clip(t.Provider), clip(t.Event)))
+		d.notFired(from, fmt.Sprintf("%s/%s is not fired by this server", clip(t.Provider), clip(t.Event)))
 	}
 
 	return t
@@ -98,41 +106,24 @@ func (d *document) trigger(n *yaml.Node, m map[string]any, i int) Trigger {
 
 func (d *document) notFired(n *yaml.Node, message string) {
 	d.report(d.spanOf(n), ruleTriggerNotFired, message,
-		"the trigger is kept; webhook/received and schedule/cron_fired are fired here")
+		"the trigger is kept; this server fires events of webhook, schedule, "+strings.Join(provider.Names(), ", "))
 }
 
-// providerEvents are the providers that definitions name, with their events.
-var providerEvents = map[string][]string{
-	providerWebhook:  {eventReceived},
-	providerSchedule: {eventCronFired},
-	"factory":        nil,
-	"github": {
-		"push", "issue_created", "issue_labeled", "issue_assigned", "issue_mentioned",
-		"pull_request_opened", "pull_request_ready", "pull_request_closed", "pull_request_merged",
-		"pull_request_labeled", "pull_request_synchronized", "pull_request_reopened", "pull_request_assigned",
-		"pull_request_mentioned", "pull_request_review_requested", "pull_request_review_submitted",
-		"check_suite_completed", "workflow_run_completed", "check_run_rerequested", "check_suite_rerequested",
-	},
-	"gitlab": {"merge_request", "push", "bot_mentioned"},
-	"linear": {
-		"issue_created", "issue_labeled", "issue_state_changed", "issue_assigned", "comment_created",
-		"agent_session_created",
-	},
-	"jira": {"issue_created", "issue_labeled", "status_changed", "agent_session_created"},
-	"slack": {
-		"app_mention", "message_posted", "message_dm", "message_im", "message_mpim", "reaction_added",
-		"member_joined_channel",
-	},
+// providerNames are the providers that definitions name, sorted.
+func providerNames() []string {
+	names := append([]string{providerWebhook, providerSchedule, "factory"}, provider.Names()...)
+	slices.Sort(names)
+	return names
 }
 
 // nearProvider reports a provider that was probably meant to be another, and whether it is one: a misspelt
 // name, or any unknown one whose filter has webhook_ids.
 func (d *document) nearProvider(trigger, n *yaml.Node, t Trigger) bool {
-	if _, known := providerEvents[t.Provider]; known {
+	if slices.Contains(providerNames(), t.Provider) {
 		return false
 	}
 
-	near := suggest(t.Provider, sortedKeys(providerEvents))
+	near := suggest(t.Provider, providerNames())
 	if near != "" && editDistance(fold(t.Provider), near) > 1+len(near)/6 {
 		near = ""
 	}
@@ -160,10 +151,16 @@ func (d *document) nearProvider(trigger, n *yaml.Node, t Trigger) bool {
 
 // nearEvent reports an event that was probably meant to be another of its provider, and whether it is one.
 func (d *document) nearEvent(n *yaml.Node, t Trigger) bool {
-	events := providerEvents[t.Provider]
+	events := provider.Events(t.Provider)
+	if n == nil || d.bad[n] || slices.Contains(events, t.Event) {
+		return false
+	}
+
 	near := suggest(t.Event, events)
-	if n == nil || d.bad[n] || near == "" || slices.Contains(events, t.Event) ||
-		editDistance(fold(t.Event), fold(near)) > 1+len(near)/6 {
+	if near == "" || editDistance(fold(t.Event), fold(near)) > 1+len(near)/6 {
+		near = provider.MeantEvent(t.Provider, t.Event)
+	}
+	if near == "" {
 		return false
 	}
 
@@ -262,7 +259,7 @@ func (d *document) webhookFilter(trigger, filter *yaml.Node, m map[string]any, t
 		return
 	}
 
-	d.unknownKeys(filter, []string{"payload", "webhook_ids"}, where+".filter")
+	d.unknownKeys(filter, []string{"headers", "payload", "webhook_ids"}, where+".filter")
 	_, ids := find(filter, "webhook_ids")
 	value := fm["webhook_ids"]
 	if set, ok := value.(map[string]any); ok && len(ids.Content) == 2 && set["in"] != nil {
@@ -307,6 +304,9 @@ func (d *document) webhookFilter(trigger, filter *yaml.Node, m map[string]any, t
 
 	if _, payload := find(filter, "payload"); payload != nil {
 		d.payload(payload, t, where)
+	}
+	if _, headers := find(filter, "headers"); headers != nil {
+		d.headers(headers, t, where)
 	}
 }
 

@@ -126,6 +126,8 @@ var differs = []struct{ code, message string }{
 	{"invalid-value", "is already item"},
 	{"filter", "levels deep"},
 	{"filter", "in both in and not_in"},
+	{"filter", "are one key"},
+	{"filter-headers", "is here twice"},
 }
 
 // TestDefinitionsAgree holds the published schemas, as editors use them, against Load: for each document

@@ -17,6 +17,7 @@ type fact struct {
 	kind                       factKind
 	quote                      byte // the quotes around the value, or 0
 	urlToken, token            bool // how the webhook whose secret this is uses it
+	outputs                    bool // the automation whose trigger this is has outputs
 }
 
 func (f *fact) span() span {
@@ -48,6 +49,8 @@ const (
 	factRunner                    // the name of a runner
 	factAgent                     // the name of an agent
 	factForeman                   // agentType of a foreman
+	factSource                    // the provider of a trigger
+	factPublic                    // the event of a trigger that anybody may cause
 )
 
 func (d *document) fact(kind factKind, n *yaml.Node, value string) {
@@ -84,6 +87,10 @@ func (d *document) fact(kind factKind, n *yaml.Node, value string) {
 		f.quote = '"'
 	case n.Style&yaml.SingleQuotedStyle != 0:
 		f.quote = '\''
+	}
+
+	if outputs := d.value("outputs"); kind == factPublic && outputs != nil {
+		f.outputs = !isNull(outputs)
 	}
 
 	d.facts = append(d.facts, f)

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"millwright/schema/provider"
 )
 
 // The JSON Schemas mark the keys that definitions of the hosted service do not have with "x-hosted": false.
@@ -40,6 +42,9 @@ func (r *Result) Hosted() []Problem {
 		d.problems = nil // Load has reported them
 		h := hosted{d, s.raw}
 		h.value(d.root, s.raw, "")
+		if name == "automation" {
+			h.filters()
+		}
 		all = append(all, d.problems...)
 	}
 
@@ -116,6 +121,36 @@ func (h hosted) value(n *yaml.Node, schema any, key string) {
 			}
 
 			h.value(value, inner, clip(key.Value))
+		}
+	}
+}
+
+// filters reports the keys of filters that definitions of the hosted service do not have, or write in another
+// way.
+func (h hosted) filters() {
+	triggers := child(h.root, "triggers")
+	if triggers == nil || triggers.Kind != yaml.SequenceNode {
+		return
+	}
+
+	for _, trigger := range triggers.Content {
+		from, event, filter := child(trigger, "provider"), child(trigger, "event"), child(trigger, "filter")
+		if from == nil || event == nil || filter == nil || filter.Kind != yaml.MappingNode {
+			continue
+		}
+
+		for i := 0; i+1 < len(filter.Content); i += 2 {
+			key := filter.Content[i]
+			canonical := provider.CanonicalKey(from.Value, event.Value, key.Value)
+			switch {
+			case from.Value == providerWebhook && key.Value == "headers",
+				canonical != "" && !provider.Hosted(from.Value, event.Value, canonical):
+				h.report(h.spanOf(key), ruleNotHosted,
+					fmt.Sprintf("definitions of the hosted service have no key %s here", quoted(key.Value)), "")
+			case canonical != "" && canonical != key.Value && !provider.Hosted(from.Value, event.Value, key.Value):
+				h.report(h.spanOf(key), ruleNotHosted,
+					fmt.Sprintf("definitions of the hosted service do not write %s", quoted(key.Value)), "write "+canonical)
+			}
 		}
 	}
 }

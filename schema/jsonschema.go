@@ -54,6 +54,9 @@ func JSONSchema(document string) ([]byte, bool) {
 	text = []byte(fillLimits(string(text)))
 	text = bytes.ReplaceAll(text, []byte(`"@schemes"`), quotedList(signature.Names()))
 	text = bytes.ReplaceAll(text, []byte(`"@handshakes"`), quotedList(handshakeSchemes()))
+	text = bytes.ReplaceAll(text, []byte(`"@providerTriggers"`), providerConditions())
+	text = bytes.ReplaceAll(text, []byte(`"@headerName"`), inJSONBytes(headerNamePattern))
+	text = bytes.ReplaceAll(text, []byte(`"@credentialHeader"`), inJSONBytes(credentialPattern()))
 	return headerNames.ReplaceAllFunc(text, func(m []byte) []byte {
 		names := strings.Fields(string(headerNames.FindSubmatch(m)[1]))
 		if names[0] == "reserved" {

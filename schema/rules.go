@@ -39,6 +39,10 @@ func LookupRule(code string) (Rule, bool) {
 	return rules[1+i], true
 }
 
+// Tolerated reports whether problems of a rule pass a strict check: those that every definition of a hosted
+// service has.
+func Tolerated(code string) bool { return code == ruleTriggerNoSource.Code() }
+
 // RuleCodes returns the codes of all rules, sorted.
 func RuleCodes() []string {
 	codes := make([]string, 0, len(rules)-1)

@@ -39,9 +39,14 @@ const (
 	ruleWebhookIDs
 	ruleTrigger
 	ruleTriggerNotFired
+	ruleTriggerNoSource
+	ruleTriggerAnybody
 	ruleSchedule
 	ruleFilter
 	ruleFilterOperator
+	ruleFilterValue
+	ruleFilterNoValue
+	ruleFilterHeaders
 	ruleFlow
 	ruleMoreProblems
 	ruleReference
@@ -280,13 +285,29 @@ var rules = [...]Rule{
 		Code: "trigger", Severity: SeverityError,
 		Title: "a trigger that cannot be",
 		Doc: "An automation has at least one trigger. provider: webhook goes with event: received, " +
-			"provider: schedule with event: cron_fired and a schedule.",
+			"provider: schedule with event: cron_fired and a schedule. The events of providers are in " +
+			"docs/triggers.md.",
 	},
 	ruleTriggerNotFired: {
 		Code: "trigger-not-fired", Severity: SeverityInfo,
 		Title: "a trigger of another provider",
-		Doc: "Triggers of providers that this server does not fire are accepted, so that a definition " +
-			"written for a hosted service validates and applies unchanged.",
+		Doc: "Triggers of providers and events that this server does not fire are accepted, so that a " +
+			"definition written for a hosted service validates and applies unchanged.",
+	},
+	ruleTriggerNoSource: {
+		Code: "trigger-no-source", Severity: SeverityWarning,
+		Title: "a trigger of a provider without a webhook that receives its events",
+		Doc: "The events of GitHub, GitLab, Linear, Jira and Slack come from the webhooks of the tree whose " +
+			"signatureScheme is the provider's. Without one, the provider's triggers never fire. Each " +
+			"provider is reported once. --strict lets this warning pass, since definitions of a hosted " +
+			"service have no such webhook.",
+	},
+	ruleTriggerAnybody: {
+		Code: "trigger-anybody", Severity: SeverityWarning,
+		Title: "an automation with secrets or outputs that anybody can start",
+		Doc: "Whoever may comment on an issue or review a pull request decides what such a run reads. " +
+			"authors names the accounts that may start it, author_associations their relation to the " +
+			"repository, such as OWNER, MEMBER and COLLABORATOR.",
 	},
 	ruleSchedule: {
 		Code: "schedule", Severity: SeverityError,
@@ -300,7 +321,8 @@ var rules = [...]Rule{
 		Title: "a payload filter that cannot be",
 		Doc: "filter.payload mirrors the body: a field takes a list of allowed values, an object of the " +
 			"operators in, not_in and exists, or a nested object. At most 10 levels, 64 fields with " +
-			"operators and 32 values in a set.",
+			"operators and 32 values in a set. The filter of a provider's event has for each key a list of " +
+			"at most 100 values, or in and not_in.",
 	},
 	ruleFilterOperator: {
 		Code: "filter-operator", Severity: SeverityWarning,
@@ -308,6 +330,25 @@ var rules = [...]Rule{
 		Doc: "The operators are in, not_in and exists. Any other word is the name of a field, and notIn, " +
 			"$in or one_of would be looked for in the body. If the body has such a field, the filter is " +
 			"right.",
+	},
+	ruleFilterValue: {
+		Code: "filter-value", Severity: SeverityWarning,
+		Title: "a value of a filter that the provider does not document",
+		Doc: "Conclusions, states of reviews, relations of authors and actions are words of the provider. " +
+			"A filter with another word matches nothing by it.",
+	},
+	ruleFilterNoValue: {
+		Code: "filter-no-value", Severity: SeverityWarning,
+		Title: "a filter key that no payload has a value for",
+		Doc: "The payload of a pull request has no list of its files, that of a check no labels, and that " +
+			"of a reaction no text. A trigger that filters by them never matches.",
+	},
+	ruleFilterHeaders: {
+		Code: "filter-headers", Severity: SeverityError,
+		Title: "a filter of headers that cannot be",
+		Doc: "filter.headers of a webhook trigger names headers of the request, in any case, each with a " +
+			"list of allowed values or an object of the operators in and not_in. Headers with credentials " +
+			"and signatures are refused. At most 10 headers with 32 values each.",
 	},
 	ruleFlow: {
 		Code: "flow", Severity: SeverityError,

@@ -126,7 +126,7 @@ func TestEditorsSeeConditions(t *testing.T) {
 		{"automation", "{triggers: [{provider: schedule, event: cron_fired, schedule: {cron: '@daily'}}]}", true},
 		{"automation", "{triggers: [{provider: schedule, event: cron_fired}]}", false},
 		{"automation", "{triggers: [{provider: webhook, event: received, filter: {webhook_ids: [" + uid + "]}, schedule: {cron: '@daily'}}]}", false},
-		{"automation", "{triggers: [{provider: github, event: push, filter: {branch: main}}]}", true},
+		{"automation", "{triggers: [{provider: github, event: push, filter: {branches: [main]}}]}", true},
 	} {
 		file, text := "webhooks/x.yaml", tt.text
 		if tt.kind == "automation" {

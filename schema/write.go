@@ -32,7 +32,7 @@ func AutomationFile(a Automation) ([]byte, error) {
 	}
 	triggers := make([]map[string]any, len(a.Triggers))
 	for i, t := range a.Triggers {
-		m, err := asKeys(t, "webhookIds", "payload", "filter")
+		m, err := asKeys(t, "webhookIds", "payload", "headers", "filter")
 		if err != nil {
 			return nil, fmt.Errorf("automation %q: %w", a.Name, err)
 		}
@@ -41,6 +41,10 @@ func AutomationFile(a Automation) ([]byte, error) {
 			filter := map[string]any{"webhook_ids": t.WebhookIDs}
 			if t.Payload != nil {
 				filter["payload"] = later(t.Payload)
+			}
+
+			if t.Headers != nil {
+				filter["headers"] = later(t.Headers)
 			}
 
 			m["filter"] = filter

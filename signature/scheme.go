@@ -11,9 +11,9 @@ import (
 
 // Scheme is a provider's way to sign. It is immutable and safe for concurrent use.
 type Scheme struct {
-	row   row
-	forms []*form
-	event string // canonical name of the event header, or empty
+	row    row
+	forms  []*form
+	events []string // canonical names of the event headers, by precedence
 }
 
 // row is a line of the table in schemes.go.
@@ -23,6 +23,7 @@ type row struct {
 	descriptor Descriptor
 	others     []Descriptor // further ways, tried in order by the headers present
 	event      string       // header that names the event
+	alsoEvents []string     // headers that name it where that is missing
 	eventField string       // path in the body that names it
 	handshake  string       // one of the handshake constants
 	confidence string       // A, B or C
@@ -52,7 +53,14 @@ type form struct {
 const maxCandidates = 32
 
 func compile(r row) *Scheme {
-	s := &Scheme{row: r, event: canonical(r.event)}
+	s := &Scheme{row: r}
+	if r.event != "" {
+		s.events = append(s.events, canonical(r.event))
+	}
+	for _, name := range r.alsoEvents {
+		s.events = append(s.events, canonical(name))
+	}
+
 	for _, d := range append([]Descriptor{r.descriptor}, r.others...) {
 		s.forms = append(s.forms, compileForm(d))
 	}

@@ -48,7 +48,7 @@ func rows() []row {
 		},
 
 		{
-			name: "gitea", aliases: []string{"forgejo", "gogs"}, confidence: "B", event: "X-Gitea-Event",
+			name: "gitea", aliases: []string{"forgejo", "gogs"}, confidence: "B", event: "X-Gitea-Event", alsoEvents: []string{"X-Forgejo-Event", "X-Gogs-Event"},
 			descriptor: Descriptor{
 				Alg: AlgHMACSHA256, Header: "X-Gitea-Signature", AlsoHeaders: []string{"X-Forgejo-Signature", "X-Gogs-Signature"}, Encoding: EncodingHex, Template: "{body}",
 				DeliveryHeader: "X-Gitea-Delivery", AlsoDelivery: []string{"X-Forgejo-Delivery", "X-Gogs-Delivery"},

@@ -152,8 +152,11 @@ func (v *Verifier) Verify(m Message, now time.Time) (Proof, error) {
 		SignedAt:         req.signedAt,
 		Digest:           req.digest,
 	}
-	if values := m.Header[v.scheme.event]; len(values) > 0 {
-		p.Event = values[0]
+	for _, name := range v.scheme.events {
+		if values := m.Header[name]; len(values) > 0 {
+			p.Event = values[0]
+			break
+		}
 	}
 
 	return p, nil

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"hash"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -16,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"millwright/schema/provider"
 )
 
 // ids makes the delivery IDs of all loads unique.
@@ -68,7 +71,12 @@ func load(addr, path string, o options, duration time.Duration) (measurement, er
 		return measurement{}, err
 	}
 
-	body := eventOf(o.size)
+	body, event := eventOf(o.size), ""
+	if o.github {
+		event, body, _ = provider.Example("github", "pull_request_opened")
+		key = []byte(secret)
+	}
+
 	var mu sync.Mutex
 	var all []time.Duration
 	var failed error
@@ -77,7 +85,7 @@ func load(addr, path string, o options, duration time.Duration) (measurement, er
 	end := start.Add(duration)
 	for range o.connections {
 		wg.Go(func() {
-			took, err := (&sender{path: path, key: key, body: body}).run(addr, end)
+			took, err := (&sender{path: path, key: key, body: body, event: event}).run(addr, end)
 			mu.Lock()
 			defer mu.Unlock()
 
@@ -103,9 +111,10 @@ func load(addr, path string, o options, duration time.Duration) (measurement, er
 }
 
 type sender struct {
-	path string
-	key  []byte
-	body []byte
+	path  string
+	key   []byte
+	body  []byte
+	event string // of GitHub; "" signs as Standard Webhooks does
 }
 
 func (s *sender) run(addr string, end time.Time) ([]time.Duration, error) {
@@ -136,18 +145,13 @@ func (s *sender) run(addr string, end time.Time) ([]time.Duration, error) {
 			10,
 		)
 
-		mac.Reset()
-		io.WriteString(mac, id+"."+ts+".")
-		mac.Write(s.body)
 		out.Reset()
 		fmt.Fprintf(
 			&out,
 			"POST %s HTTP/1.1\r\nHost: bench\r\nUser-Agent: bench\r\nContent-Type: application/json\r\n"+
-				"webhook-id: %s\r\nwebhook-timestamp: %s\r\nwebhook-signature: v1,%s\r\nContent-Length: %d\r\n\r\n",
+				"%sContent-Length: %d\r\n\r\n",
 			s.path,
-			id,
-			ts,
-			base64.StdEncoding.EncodeToString(mac.Sum(nil)),
+			s.signature(mac, id, ts),
 			len(s.body),
 		)
 
@@ -167,6 +171,21 @@ func (s *sender) run(addr string, end time.Time) ([]time.Duration, error) {
 
 		took = append(took, time.Since(sent))
 	}
+}
+
+// signature returns the lines of the headers that sign a request.
+func (s *sender) signature(mac hash.Hash, id, ts string) string {
+	mac.Reset()
+	if s.event != "" {
+		mac.Write(s.body)
+		return fmt.Sprintf("X-GitHub-Event: %s\r\nX-GitHub-Delivery: %s\r\nX-Hub-Signature-256: sha256=%x\r\n",
+			s.event, id, mac.Sum(nil))
+	}
+
+	io.WriteString(mac, id+"."+ts+".")
+	mac.Write(s.body)
+	return fmt.Sprintf("webhook-id: %s\r\nwebhook-timestamp: %s\r\nwebhook-signature: v1,%s\r\n", id, ts,
+		base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 }
 
 // answer reads one answer and returns its status.

@@ -66,7 +66,7 @@ func serve(ctx context.Context, kind string, o options) error {
 
 		var end func()
 		debug.SetGCPercent(200) // as millwright serve does
-		if srv, path, end, err = millwright(ctx, dsn, o.automations); err != nil {
+		if srv, path, end, err = millwright(ctx, dsn, o); err != nil {
 			return err
 		}
 		defer end()
@@ -188,7 +188,7 @@ func (a *appender) run() {
 func millwright(
 	ctx context.Context,
 	dsn string,
-	automations int,
+	o options,
 ) (srv *http.Server, path string, end func(), err error) {
 	s, err := state.Open(ctx, state.Config{DSN: dsn, MasterKey: make([]byte, 32)})
 	if err != nil {
@@ -196,7 +196,7 @@ func millwright(
 	}
 
 	uid := state.NewID(state.PrefixWebhook)
-	if err := define(ctx, s, uid, automations); err != nil {
+	if err := define(ctx, s, uid, o); err != nil {
 		return nil, "", nil, err
 	}
 
@@ -211,7 +211,7 @@ func millwright(
 	}), nil
 }
 
-func define(ctx context.Context, s *state.Store, uid string, automations int) error {
+func define(ctx context.Context, s *state.Store, uid string, o options) error {
 	if _, err := s.SetSecret(ctx, "KEY", []byte(secret)); err != nil {
 		return err
 	}
@@ -238,31 +238,47 @@ func define(ctx context.Context, s *state.Store, uid string, automations int) er
 		Name: "bench", Path: "webhooks/bench.yaml", AuthMode: schema.AuthSignature,
 		SignatureScheme: "standard_webhooks", SecretName: "KEY", Enabled: true,
 	}}}
-	for i := range automations {
+	if o.github {
+		a.Webhooks[0].Spec.SignatureScheme = "github"
+	}
+
+	for i := range max(o.automations, o.events) {
 		name := fmt.Sprintf("a%d", i)
-		filter := `{"event":["benchmark"]}`
-		if i > 0 {
-			filter = `{"event":["other"],"text":{"exists":true}}`
-		}
 
 		a.Resources = append(
 			a.Resources,
 			state.ResourceChange{Kind: "automation", Name: name, Spec: schema.Automation{
 				Name: name, Path: "automations/" + name + "/automation.md", Enabled: true,
-				Prompt: "Look into the event and report what it means.",
-				Triggers: []schema.Trigger{
-					{
-						Provider:   "webhook",
-						Event:      "received",
-						WebhookIDs: []string{uid},
-						Payload:    json.RawMessage(filter),
-					},
-				},
+				Prompt:   "Look into the event and report what it means.",
+				Triggers: []schema.Trigger{triggerOf(i, uid, o)},
 			}},
 		)
 	}
 
 	return s.Apply(ctx, a)
+}
+
+// triggerOf returns the trigger of an automation. That of the first one matches.
+func triggerOf(i int, uid string, o options) schema.Trigger {
+	if o.events > 0 {
+		filter := `{"repos":["acme/shop"],"base_branches":["main"]}`
+		if i > 0 {
+			filter = fmt.Sprintf(`{"repos":["acme/other"],"labels":["other%d"]}`, i)
+		}
+		return schema.Trigger{Provider: "github", Event: "pull_request_opened", Filter: json.RawMessage(filter)}
+	}
+
+	filter := `{"action":["benchmark"]}`
+	switch {
+	case o.github && i == 0:
+		filter = `{"action":["opened"],"repository":{"full_name":["acme/shop"]}}`
+	case i > 0:
+		filter = `{"event":["other"],"text":{"exists":true}}`
+	}
+
+	return schema.Trigger{
+		Provider: "webhook", Event: "received", WebhookIDs: []string{uid}, Payload: json.RawMessage(filter),
+	}
 }
 
 // schemaOf makes an empty schema on the PostgreSQL server, and returns its address and what drops it.

@@ -21,6 +21,7 @@ import (
 	"millwright/cmd/settings"
 	"millwright/runs/worker/preset"
 	"millwright/schema"
+	"millwright/schema/provider"
 	"millwright/state"
 	"millwright/state/seal"
 	"millwright/testdata/factories"
@@ -29,6 +30,7 @@ import (
 func newInit(s Streams) *cobra.Command {
 	var demo bool
 	var dsn, publicURL, factory, agent string
+	var from []string
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write a first definition tree; with --demo one that is ready to serve",
@@ -37,9 +39,13 @@ func newInit(s Streams) *cobra.Command {
 With --demo it writes three webhooks and three automations, generates their secrets in
 the state, and prints a curl command for each webhook. Stop the server first.
 
+With --from it writes a webhook and a first automation for each provider, and prints how to
+connect the provider. DIR may have a tree already; files that exist stay as they are.
+
 With --agent it writes the settings file millwright.yaml, which has that coding agent
 execute the runs of DIR. DIR may have a tree already, which stays as it is.`,
 		Example: `  millwright init ./factory
+  millwright init --from github ./factory
   millwright init --agent claude ./factory && millwright serve --config millwright.yaml
   millwright init --demo .millwright/demo && millwright serve --dir .millwright/demo`,
 		Args: cobra.MaximumNArgs(1),
@@ -52,10 +58,22 @@ execute the runs of DIR. DIR may have a tree already, which stays as it is.`,
 			if agent != "" && demo {
 				return Usagef("--agent and --demo: call init once for each")
 			}
+			if len(from) > 0 && demo {
+				return Usagef("--from and --demo: call init once for each")
+			}
 			if agent != "" {
 				if err := initAgent(s, agent, dir, factory); err != nil {
 					return err
 				}
+			}
+
+			for _, name := range from {
+				if err := initFrom(s, name, dir); err != nil {
+					return err
+				}
+			}
+			if len(from) > 0 {
+				return nil
 			}
 
 			for _, sub := range []string{"webhooks", "automations"} {
@@ -111,6 +129,8 @@ delivery. webhooks/ci.yaml says more.
 	cmd.Flags().StringVar(&factory, "factory", "default", "with --demo or --agent: the factory's `NAME`")
 	cmd.Flags().StringVar(&agent, "agent", "",
 		"write millwright.yaml for this coding agent: `"+strings.Join(preset.Names(), "|")+"`")
+	cmd.Flags().StringSliceVar(&from, "from", nil,
+		"write a webhook and an automation for `"+strings.Join(provider.Names(), "|")+"`")
 	return cmd
 }
 

@@ -126,9 +126,13 @@ type deliveryItem struct {
 	Automations []struct {
 		AutomationID  string `json:"automation_id"`
 		Name, Verdict string
-		Explanation   *schema.Explanation
+		Triggers      []struct {
+			Provider, Event string
+			Explanation     schema.Explanation
+		}
 	}
-	DefinitionChanged bool `json:"definition_changed"`
+	TriggerEvents     []string `json:"trigger_events"`
+	DefinitionChanged bool     `json:"definition_changed"`
 }
 
 func (d deliveryItem) outcome() string {
@@ -182,6 +186,7 @@ func (d deliveryItem) print(w io.Writer) error {
 	line("sender", d.Sender)
 	line("bytes", d.size())
 	line("event", d.Event)
+	line("is", strings.Join(d.TriggerEvents, ", "))
 	if d.Identity != "" {
 		line("identity", d.Identity+" ("+d.IdentitySource+")")
 	}
@@ -203,8 +208,17 @@ func (d deliveryItem) print(w io.Writer) error {
 			"disabled":    "is disabled",
 			"unknown":     "unknown: the payload is not kept",
 		}[a.Verdict])
-		if a.Explanation != nil {
-			printLeaves(w, *a.Explanation)
+		for _, t := range a.Triggers {
+			verdict := "matches"
+			if !t.Explanation.Matched {
+				verdict = "does not match"
+			}
+			if t.Explanation.Reason != "" {
+				verdict += ": " + t.Explanation.Reason
+			}
+
+			line("  trigger", t.Provider+"/"+t.Event+" "+verdict)
+			printLeaves(w, t.Explanation)
 		}
 	}
 

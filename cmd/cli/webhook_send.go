@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"millwright/schema"
+	"millwright/schema/provider"
 	"millwright/signature"
 	"millwright/state"
 )
@@ -23,34 +25,31 @@ import (
 const urlTokenMark = "{token}"
 
 func webhookSend(s Streams) *cobra.Command {
-	var scheme, secretFile, id, idHeader, contentType string
+	var scheme, secretFile, id, idHeader, contentType, event, repository string
 	cmd := &cobra.Command{
-		Use:   "send BODY URL",
+		Use:   "send [BODY] URL",
 		Short: "Send a delivery as a provider would: signed, or with a bearer token",
 		Long: `Sends the file BODY (- for standard input) to a webhook's URL and prints the answer.
 With --scheme token it sends the secret as a bearer token. With --scheme url_token the
-secret replaces {token} in the URL. Any other scheme signs as that provider does.`,
+secret replaces {token} in the URL. Any other scheme signs as that provider does.
+
+With --event it sends an example of that event, as the provider documents it, instead of
+BODY. --repository puts your repository in it, so that a filter matches.`,
 		Example: `  millwright webhook send --scheme token --secret-file token.txt body.json http://127.0.0.1:8080/webhooks/w/wh_…
-  millwright webhook send --scheme github --secret-file secret.txt body.json http://127.0.0.1:8080/webhooks/w/wh_…`,
-		Args: cobra.ExactArgs(2),
+  millwright webhook send --scheme github --secret-file secret.txt body.json http://127.0.0.1:8080/webhooks/w/wh_…
+  millwright webhook send --scheme github --event pull_request_opened --secret-file secret.txt http://127.0.0.1:8080/webhooks/w/wh_…`,
+		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if id == "" {
 				id = state.NewID("evt")
 			}
 
-			var body []byte
-			var err error
-			if args[0] == "-" {
-				body, err = io.ReadAll(s.In)
-			} else {
-				body, err = os.ReadFile(args[0])
-			}
-
+			body, named, err := bodyToSend(s, args[:len(args)-1], scheme, event, repository, id)
 			if err != nil {
-				return Usagef("%w", err)
+				return err
 			}
 
-			target := args[1]
+			target := args[len(args)-1]
 			if scheme == "url_token" && strings.Contains(target, urlTokenMark) {
 				secret, err := secretFrom(secretFile)
 				if err != nil {
@@ -66,6 +65,9 @@ secret replaces {token} in the URL. Any other scheme signs as that provider does
 			}
 
 			req.Header.Set("Content-Type", contentType)
+			if named[0] != "" {
+				req.Header.Set(named[0], named[1])
+			}
 			if err := authenticate(req, body, scheme, secretFile, id); err != nil {
 				return err
 			}
@@ -88,8 +90,64 @@ secret replaces {token} in the URL. Any other scheme signs as that provider does
 
 	f.StringVar(&id, "id", "", "`ID` of the event (default a new one)")
 	f.StringVar(&idHeader, "id-header", "", "send the ID in this `HEADER` too")
+	f.StringVar(&event, "event", "", "send an example of this `EVENT` of the scheme's provider")
+	f.StringVar(&repository, "repository", "", "with --event: put `OWNER/NAME` in the example")
 	f.StringVar(&contentType, "content-type", "application/json", "`TYPE` of the body")
 	return cmd
+}
+
+// bodyToSend returns the body of a delivery, from a file or an example, and the header with the name of the
+// example's event.
+func bodyToSend(s Streams, args []string, scheme, event, repository, id string) (body []byte, named [2]string, err error) {
+	switch {
+	case event == "" && repository != "":
+		return nil, named, Usagef("--repository goes with --event")
+	case event != "" && len(args) > 0:
+		return nil, named, Usagef("give either BODY or --event")
+	case event != "":
+		return exampleToSend(scheme, event, repository, id)
+	case len(args) == 0:
+		return nil, named, Usagef("give BODY, or --event for an example")
+	case args[0] == "-":
+		body, err = io.ReadAll(s.In)
+	default:
+		body, err = os.ReadFile(args[0])
+	}
+
+	if err != nil {
+		err = Usagef("%w", err)
+	}
+	return body, named, err
+}
+
+// repositoryName is the full name of a repository.
+var repositoryName = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)+$`)
+
+// exampleToSend returns the example of an event, with the ID where the body has one.
+func exampleToSend(scheme, event, repository, id string) (body []byte, named [2]string, err error) {
+	sch, ok := signature.Lookup(scheme)
+	if !ok || provider.OfScheme(sch.Name()) == "" {
+		return nil, named, Usagef("--event goes with --scheme %s", strings.Join(provider.AllSchemes(), ", "))
+	}
+
+	value, body, ok := provider.Example(sch.Name(), event)
+	if !ok {
+		return nil, named, Usagef("there is no example of %q: %s has %s", event, sch.Name(),
+			strings.Join(provider.Examples(sch.Name()), ", "))
+	}
+
+	if repository != "" {
+		if !repositoryName.MatchString(repository) {
+			return nil, named, Usagef("--repository takes OWNER/NAME")
+		}
+		body = bytes.ReplaceAll(body, []byte(provider.ExampleRepository), []byte(repository))
+	}
+
+	body = bytes.ReplaceAll(body, []byte(provider.ExampleID), []byte(id))
+	if header := sch.EventHeader(); header != "" && value != "" {
+		named = [2]string{header, value}
+	}
+	return body, named, nil
 }
 
 // authenticate gives req what its sender would: a bearer token or a provider's signature.

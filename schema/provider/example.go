@@ -11,6 +11,12 @@ import (
 //go:embed examples
 var examples embed.FS
 
+// Texts in examples that a sender of one may replace.
+const (
+	ExampleRepository = "acme/shop"  // the full name of the repository
+	ExampleID         = "Ev0AAAAAAA" // names the delivery where no header does
+)
+
 // Example returns a payload of an event, as the provider documents it, and the value of the header that names
 // the event there. ok is false for a scheme whose sender has no such event, or no webhook for it.
 func Example(scheme, eventName string) (header string, payload []byte, ok bool) {

@@ -252,6 +252,14 @@ func (f *Filter) Keys() []string {
 	return names
 }
 
+// Restricted reports whether the filter names who may cause the event.
+func (f *Filter) Restricted() bool {
+	return slices.ContainsFunc(f.conditions, func(c condition) bool {
+		k := tableFor(f.provider).event(f.event).key(c.key)
+		return k != nil && k.must && len(c.in) > 0
+	})
+}
+
 // form returns how the filter is compared with the deliveries of a table, or nil.
 func (f *Filter) form(t *table) *form {
 	for i := range f.forms {

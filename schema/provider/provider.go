@@ -86,6 +86,14 @@ func Schemes(provider string) (all []string) {
 	return all
 }
 
+// AllSchemes returns the signature schemes of all providers.
+func AllSchemes() (all []string) {
+	for _, t := range tables() {
+		all = append(all, t.schemes...)
+	}
+	return all
+}
+
 // EventHeader returns the name of the header that names the event of a delivery by this scheme, or "".
 func EventHeader(scheme string) string {
 	if t := tableOf(scheme); t != nil {
@@ -206,23 +214,52 @@ func EventsWith(provider, keyName string) (names []string) {
 // CanonicalKey returns the key of an event's filter that an author wrote in another spelling: in camel case,
 // or by the short name that hosted definitions use. It returns "" for what is no key of the event.
 func CanonicalKey(provider, eventName, written string) string {
+	return Spellings(provider, eventName)[written]
+}
+
+// Spellings returns the keys of an event's filter by every spelling that definitions may have.
+func Spellings(provider, eventName string) map[string]string {
 	e := tableFor(provider).event(eventName)
-	if e.key(written) != nil {
-		return written
+	if e == nil {
+		return nil
 	}
 
-	snake := snakeCase(written)
-	if e.key(snake) != nil {
-		return snake
-	}
-
-	for _, canonical := range spellings(provider)[snake] {
-		if e.key(canonical) != nil {
-			return canonical
+	all := map[string]string{}
+	for short, meant := range spellings(provider) {
+		for _, name := range meant {
+			if e.key(name) != nil {
+				all[short], all[camelCase(short)] = name, name
+			}
 		}
 	}
+	for i := range e.keys {
+		name := e.keys[i].name
+		all[name], all[camelCase(name)] = name, name
+	}
 
-	return ""
+	return all
+}
+
+// Hosted reports whether definitions of the hosted service write this key of an event's filter so.
+func Hosted(provider, eventName, written string) bool {
+	if provider == Linear && slices.Contains([]string{"teams", "projects", "states"}, written) {
+		return true
+	}
+	if tableFor(provider).event(eventName).key(written) == nil || written == "author_associations" {
+		return false
+	}
+	if written != "authors" {
+		return true
+	}
+
+	switch eventName {
+	case "issue_created", "issue_labeled", "check_suite_completed", "workflow_run_completed":
+		return provider == GitHub
+	case "pull_request_assigned", "pull_request_mentioned", "pull_request_review_requested",
+		"pull_request_review_submitted":
+		return false
+	}
+	return provider == GitHub && strings.HasPrefix(eventName, "pull_request_")
 }
 
 // spellings are the short names of keys in definitions, with the keys that they mean, by precedence.
@@ -231,7 +268,7 @@ func spellings(provider string) map[string][]string {
 	case GitHub, GitLab:
 		return map[string][]string{
 			"repositories": {"repos"}, "repo": {"repos"}, "repository": {"repos"}, "base_branch": {"base_branches"},
-			"branch": {"branches"}, "numbers": {"pr_numbers"}, "pr_number": {"pr_numbers"}, "states": {"review_states"},
+			"branch": {"base_branches", "branches"}, "numbers": {"pr_numbers"}, "pr_number": {"pr_numbers"}, "states": {"review_states"},
 			"teams": {"reviewer_teams"}, "mentions": {"mentioned"}, "mentioned_users": {"mentioned"},
 			"label": {"labels"}, "author": {"authors"}, "assignee": {"assignees"}, "reviewer": {"reviewers"},
 			"path": {"paths"}, "files": {"paths"}, "conclusion": {"conclusions"}, "workflow": {"workflows"},
@@ -260,27 +297,41 @@ func spellings(provider string) map[string][]string {
 	return nil
 }
 
-// snakeCase writes baseBranches as base_branches.
-func snakeCase(text string) string {
-	var b strings.Builder
-	for i, c := range text {
-		switch {
-		case c >= 'A' && c <= 'Z':
-			before := byte('_')
-			if i > 0 {
-				before = text[i-1]
-			}
-			if before != '_' && before != '-' && (before < 'A' || before > 'Z') {
-				b.WriteByte('_')
-			}
-			b.WriteRune(c + 'a' - 'A')
+// camelCase writes base_branches as baseBranches.
+func camelCase(text string) string {
+	words := strings.Split(text, "_")
+	for i, word := range words[1:] {
+		words[i+1] = strings.ToUpper(word[:1]) + word[1:]
+	}
+	return strings.Join(words, "")
+}
 
-		case c == '-' || c == ' ':
-			b.WriteByte('_')
-		default:
-			b.WriteRune(c)
+// MeantEvent returns the event of a provider that a name from elsewhere means, such as that of its own
+// webhooks, or "".
+func MeantEvent(provider, written string) string {
+	text := strings.ToLower(strings.NewReplacer("-", "_", ".", "_", " ", "_").Replace(written))
+	for _, form := range [][2]string{
+		{"", ""}, {"pr_", "pull_request_"}, {"issues_", "issue_"}, {"_opened", "_created"}, {"_created", "_opened"},
+		{"_open", "_opened"}, {"_updated", "_synchronized"}, {"_synchronize", "_synchronized"}, {"_pushed", "_synchronized"},
+		{"_label_updated", "_labeled"}, {"_ready_for_review", "_ready"}, {"_review", "_review_submitted"},
+		{"_reviewed", "_review_submitted"}, {"_approved", "_review_submitted"}, {"_comment", "_mentioned"},
+		{"_commented", "_mentioned"}, {"_status_changed", "_state_changed"}, {"issue_status_changed", "status_changed"},
+		{"issue_transitioned", "status_changed"}, {"issue_commented", "comment_created"}, {"comment", "comment_created"},
+		{"message", "message_posted"}, {"direct_message", "message_dm"}, {"dm", "message_dm"},
+		{"reaction", "reaction_added"}, {"merge_requests", "merge_request"}, {"merge_request_opened", "merge_request"},
+		{"note", "bot_mentioned"}, {"comment_mentioned", "bot_mentioned"}, {"workflow_run", "workflow_run_completed"},
+		{"check_suite", "check_suite_completed"},
+	} {
+		name := text
+		if prefix := form[0]; strings.HasSuffix(prefix, "_") {
+			name = form[1] + strings.TrimPrefix(text, prefix)
+		} else if strings.HasSuffix(text, prefix) {
+			name = strings.TrimSuffix(text, prefix) + form[1]
+		}
+		if tableFor(provider).event(name) != nil {
+			return name
 		}
 	}
 
-	return b.String()
+	return ""
 }

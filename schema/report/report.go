@@ -80,7 +80,8 @@ func (r *Report) Outcome() Outcome {
 }
 
 func (r *Report) fails(p schema.Problem) bool {
-	return p.Severity == schema.SeverityError || r.Strict && p.Severity == schema.SeverityWarning
+	return p.Severity == schema.SeverityError ||
+		r.Strict && p.Severity == schema.SeverityWarning && !schema.Tolerated(p.Code)
 }
 
 // Count returns how many problems have a severity.

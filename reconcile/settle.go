@@ -1,0 +1,114 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"millwright/schema"
+	"millwright/state"
+)
+
+// settle handles a revision that needs no plan: an applied one, one that would be refused again, and one
+// with the same content as the applied one, for which only the revisions change. A new revision with the same
+// content needs a plan if new values of secrets wait.
+func (l *Loop) settle(ctx context.Context, snap Snapshot, started time.Time) (Result, bool) {
+	f, err := l.cfg.Store.Factory(ctx, l.cfg.Factory.UID)
+	if err != nil {
+		return l.fail(ctx, started, snap.Revision, err), true
+	}
+
+	switch {
+	case f.SyncState == state.SyncApplied && same(f.Applied, snap.Revision):
+		return l.settled(f, state.OutcomeUnchanged), true
+	case f.SyncState == state.SyncRefused && same(f.Attempted, snap.Revision):
+		secrets, err := l.cfg.Store.Secrets(ctx)
+		if err != nil || versions(secrets) != l.refusedWith {
+			return Result{}, false
+		}
+
+		return l.settled(f, state.OutcomeRefused), true
+
+	case same(f.Applied, snap.Revision) || f.Applied.Tree != "" && f.Applied.Tree == snap.Revision.Tree:
+		problems, ok := l.standing(ctx, f)
+		if !ok {
+			return Result{}, false
+		}
+
+		if f.Applied.ID != snap.Revision.ID {
+			waiting, err := l.secretsWait(ctx)
+			if err != nil {
+				return l.fail(ctx, started, snap.Revision, err), true
+			}
+			if waiting {
+				return Result{}, false // a new revision uses the new values, whatever it changes
+			}
+		}
+
+		app := state.ChangeSet{
+			FactoryUID:   f.UID,
+			Base:         f.Generation,
+			BaseRevision: f.Applied.ID,
+			Started:      started,
+			Revision:     snap.Revision,
+			Problems:     problems,
+		}
+
+		if err := l.cfg.Store.Apply(ctx, app); errors.Is(err, state.ErrMoved) {
+			return Result{}, false
+		} else if err != nil {
+			return l.fail(ctx, started, snap.Revision, fmt.Errorf("apply: %w", err)), true
+		}
+
+		return l.applied(app), true
+	}
+
+	return Result{}, false
+}
+
+// secretsWait reports whether a webhook's secret has a newer value than the one it uses.
+func (l *Loop) secretsWait(ctx context.Context) (bool, error) {
+	webhooks, err := l.cfg.Store.Webhooks(ctx, l.cfg.Factory.UID, false)
+	return slices.ContainsFunc(webhooks, func(w state.Webhook) bool { return w.SecretStale }), err
+}
+
+// standing returns the problems of the applied revision, if only failures to read the source followed it.
+// If the source then has unchanged content, the loop does not apply it again, which would use new values of
+// secrets.
+func (l *Loop) standing(ctx context.Context, f state.Factory) ([]schema.Problem, bool) {
+	if f.SyncState == state.SyncApplied {
+		return f.Problems, true
+	}
+	if f.SyncState != state.SyncFailed || !same(f.Attempted, f.Applied) {
+		return nil, false
+	}
+
+	attempts, err := l.cfg.Store.Attempts(ctx, f.UID, 0, 50)
+	last := slices.IndexFunc(attempts, func(a state.Attempt) bool { return a.Outcome != state.OutcomeFailed })
+	if err != nil || last < 0 || attempts[last].Outcome == state.OutcomeRefused {
+		return nil, false
+	}
+
+	return attempts[last].Problems, true
+}
+
+func same(a, b state.Revision) bool { return a.ID == b.ID && a.Tree == b.Tree }
+
+// versions names the latest version of every secret.
+func versions(secrets map[string]state.SecretInfo) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		fmt.Fprintf(&b, "%s %d\n", name, secrets[name].Version)
+	}
+	return b.String()
+}
+
+// settled returns the result of an attempt without changes.
+func (l *Loop) settled(f state.Factory, outcome state.Outcome) Result {
+	clear(l.failures)
+	return Result{Outcome: outcome, Revision: f.Attempted, Problems: f.Problems, Message: f.Message}
+}
