@@ -130,8 +130,51 @@ func (s *service) plan(ctx context.Context, in *struct {
 	opts.AllowPrune = opts.AllowPrune || in.Body.AllowPrune
 	opts.AllowRename = opts.AllowRename || in.Body.AllowRename
 
-	p, _ := plan.Make(cur, tree, opts)
+	p, app := plan.Make(cur, tree, opts)
+	if p.Err == nil && p.WouldApply {
+		p.Backtests = s.backtest(ctx, cur, app)
+	}
+
 	return masked(p), p.Err
+}
+
+// backtest judges the stored deliveries by the triggers before and after a change. A plan goes without it where
+// they cannot be read.
+func (s *service) backtest(ctx context.Context, cur state.Current, app *state.ChangeSet) []plan.Backtest {
+	b := plan.NewBacktester(cur, app)
+	sources := b.Sources(cur.Webhooks)
+	if len(sources) == 0 {
+		return b.Results(time.Now(), true)
+	}
+
+	hooks := map[string]schema.Webhook{}
+	for _, w := range cur.Webhooks {
+		hooks[w.UID] = w.Spec
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, plan.BacktestTime)
+	defer cancel()
+
+	since := time.Now().AddDate(0, 0, -plan.BacktestDays)
+	err := s.Store.NewestAccepted(ctx, cur.Factory.UID, sources, since, plan.BacktestDeliveries,
+		func(d state.StoredDelivery) error {
+			payload, err := schema.ParsePayload(d.Body)
+			if err != nil {
+				return err
+			}
+
+			w := hooks[d.WebhookUID]
+			b.Add(plan.Delivered{UID: d.UID, Received: d.Received, Source: w.Source(), Delivered: &schema.Delivered{
+				WebhookUID: d.WebhookUID, Scheme: w.SignatureScheme, Event: d.Event,
+				Header: schema.StoredHeader(d.Headers), Body: d.Body, Payload: payload,
+			}})
+			return nil
+		})
+	if err != nil && ctx.Err() == nil {
+		s.Log.Warn("looking at stored deliveries for a plan", "factory", cur.Factory.Name, "error", err)
+	}
+
+	return b.Results(time.Now(), err == nil)
 }
 
 // masked returns p without the values of env and headers of MCP servers, since a definition may contain

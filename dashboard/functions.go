@@ -24,6 +24,7 @@ func (d *dashboard) functions() template.FuncMap {
 		"asset":      func(name string) string { return "/assets/" + name + "?v=" + d.assets[name].version },
 		"ago":        func(t any) template.HTML { return ago(time.Now, t) },
 		"stamp":      func(t time.Time) string { return t.UTC().Format(stampFormat) },
+		"examples":   func(ids []string) []string { return ids[:min(3, len(ids))] },
 		"line":       func(v any) string { return line(text(v)) },
 		"prose":      func(v any) string { return prose(text(v)) },
 		"shell":      schema.ShellWord,

@@ -151,6 +151,8 @@ type fileView struct {
 	Base     string // the revision that is edited
 	Form     form
 	Problems []schema.Problem // why the edited definition would be refused
+	Tried    bool             // it was only planned
+	Tests    []plan.Backtest  // what its triggers would have done
 	Filter   string           // the automation whose filter can be tested
 	Webhook  string           // that the file declares
 }
@@ -238,6 +240,16 @@ func (q *request) saveFile() error {
 		}
 	}
 
+	if q.PostForm.Get("try") == "yes" {
+		p, err := q.planWith(f.UID, v.Path, content)
+		if err != nil {
+			return err
+		}
+
+		v.Tried, v.Tests, v.Problems = true, p.Backtests, p.Problems[:min(len(p.Problems), 100)]
+		return q.showFile(http.StatusOK, v)
+	}
+
 	err = q.call(
 		http.MethodPut,
 		filePath(f.UID, v.Path)+"?base_revision="+url.QueryEscape(v.Base),
@@ -253,16 +265,16 @@ func (q *request) saveFile() error {
 	})
 }
 
-// refusals returns the errors of a definition with one file changed, as validate prints them.
-func (q *request) refusals(factoryUID, name, content string) ([]schema.Problem, error) {
+// planWith plans a definition with one file changed.
+func (q *request) planWith(factoryUID, name, content string) (p plan.Plan, err error) {
 	head, err := q.Store.ManagedHead(q.Context(), factoryUID)
 	if err != nil {
-		return nil, err
+		return p, err
 	}
 
 	files, err := q.Store.ManagedFiles(q.Context(), factoryUID, head.Number)
 	if err != nil {
-		return nil, err
+		return p, err
 	}
 
 	in := admin.PlanRequest{Files: &[]admin.DefinitionFile{{Path: name, Content: content}}}
@@ -272,8 +284,12 @@ func (q *request) refusals(factoryUID, name, content string) ([]schema.Problem, 
 		}
 	}
 
-	var p plan.Plan
-	err = q.call(http.MethodPost, "/factory/"+factoryUID+"/plan", in, &p)
+	return p, q.call(http.MethodPost, "/factory/"+factoryUID+"/plan", in, &p)
+}
+
+// refusals returns the errors of a definition with one file changed, as validate prints them.
+func (q *request) refusals(factoryUID, name, content string) ([]schema.Problem, error) {
+	p, err := q.planWith(factoryUID, name, content)
 	var problem *api.Error
 	if errors.As(err, &problem) && problem.Status < 500 {
 		return nil, nil // the path, for one; the edit's own error says so

@@ -120,7 +120,7 @@ func flowHint(what, value string) string {
 		return "write 1m to 24h, for example 5m"
 	case strings.Contains(what, ".key["):
 		steps := flowPathPart.FindAllString(value, -1)
-		if len(steps) > 0 && len(steps) <= 10 && len(steps[0]) < MaxFlowPath {
+		if len(steps) > 0 && len(steps) <= 10 && len(steps[0]) < maxFlowPath {
 			return "a path is names of fields with dots between them: write " + strings.Join(steps, ".")
 		}
 		return "a path is at most 10 names of fields with dots between them, for example pull_request.number"

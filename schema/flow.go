@@ -72,12 +72,9 @@ type Retry struct {
 // Pause returns the time between two attempts.
 func (r Retry) Pause() time.Duration { return flowDuration(r.Backoff) }
 
-// Bounds of the flow of an automation.
+// Bounds and defaults of a flow that the JSON Schema does not have alone.
 const (
-	MaxFlowKeys     = 8    // paths of a key
-	MaxFlowPath     = 256  // characters of a path
-	MaxConcurrency  = 1000 // limit
-	MaxRetries      = 5    // attempts
+	maxFlowPath     = 256 // characters of a path
 	defaultAttempts = 3
 	defaultBackoff  = "1m"
 )

@@ -89,6 +89,9 @@ func (c *checker) check(ctx context.Context) (*report.Report, error) {
 			default:
 				found, unchecked = answer.problems, answer.plan.NotChecked
 				rep.Notices = append(rep.Notices, answer.notices...)
+				for _, t := range answer.plan.Backtests { // counts alone: reports go to places that others read
+					rep.Notices = append(rep.Notices, backtestText(t, false))
+				}
 			}
 		}
 

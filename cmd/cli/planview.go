@@ -140,12 +140,43 @@ func (v *planView) text(colored bool) []byte {
 		b.Write(rep.ProblemText())
 	}
 
+	for _, t := range v.plan.Backtests {
+		b.WriteString(backtestText(t, true) + "\n")
+	}
 	for _, n := range v.notices {
 		b.WriteString("note: " + clean(n) + "\n")
 	}
 
 	b.WriteString(v.summary() + "\n")
 	return b.Bytes()
+}
+
+// backtestText says what changed triggers would have done with stored deliveries. Without details it holds counts
+// alone, for text that others read.
+func backtestText(t plan.Backtest, details bool) string {
+	text := "backtest of automation " + clean(t.Automation) + ": " + t.Summary()
+	if n := t.Never; n != nil {
+		text += "\n    warning: the triggers match none of them"
+		if details && n.Key != "" {
+			text += fmt.Sprintf("; %s failed most often (%d)", clean(n.Key), n.Count)
+		}
+		if details && len(n.Seen) > 0 {
+			text += "; seen there: " + clean(strings.Join(n.Seen, ", "))
+		}
+	}
+	if !details {
+		return text
+	}
+
+	for _, part := range []struct {
+		name string
+		ids  []string
+	}{{"newly", t.NewlyIDs}, {"no longer", t.NoLongerID}} {
+		if len(part.ids) > 0 {
+			text += fmt.Sprintf("\n    %s for example: %s", part.name, strings.Join(part.ids[:min(3, len(part.ids))], " "))
+		}
+	}
+	return text
 }
 
 // shownProblem is a problem with the place of its file on this machine, as far as that has it.
@@ -160,6 +191,9 @@ func (v *planView) shownProblem(p schema.Problem) schema.Problem {
 func (v *planView) markdown() []byte {
 	head := "### millwright plan: " + v.verdict() + "\n\n"
 	foot := "\n" + report.Fenced("text", []string{v.summary()}, 4096)
+	for _, t := range v.plan.Backtests {
+		foot += "\n" + report.Fenced("text", []string{backtestText(t, false)}, 4096)
+	}
 	for _, n := range v.notices {
 		foot += "\n" + report.Fenced("text", []string{"note: " + clean(n)}, 4096)
 	}

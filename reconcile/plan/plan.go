@@ -50,6 +50,8 @@ type Plan struct {
 	Gone map[string]string `json:"deleted_webhook_uids,omitempty"`
 	// NotChecked names the rules that need unavailable facts.
 	NotChecked []string `json:"state_dependent_checks_not_run,omitempty"`
+	// Backtests say what the changed triggers would have done; only for holders of keys.
+	Backtests []Backtest `json:"backtests,omitempty"`
 	// Err is set if the tree could not be read completely. Try again.
 	Err error `json:"-"`
 }

@@ -79,23 +79,3 @@ func Forget(ctx context.Context, tx *db.Tx, automationUID, runID, conversation s
 	_, err := tx.Exec(ctx, forgetConversationSQL, automationUID, conversation, runID)
 	return err
 }
-
-// Waiting is a run that waits for others of its automation, or that a conversation goes to.
-type Waiting struct {
-	RunID string
-	Part  string
-}
-
-const listedKeysSQL = `SELECT run_id, part
-FROM flow_keys
-WHERE automation_uid = $1 AND part = $2 AND waiting = $3
-LIMIT $4`
-
-// List returns the runs of an automation that a part's keys name, that wait or do not: at most limit of them.
-func List(
-	ctx context.Context, r db.Reader, automationUID, part string, waiting bool, limit int,
-) ([]Waiting, error) {
-	return db.All(ctx, r, func(row db.Row) (w Waiting, err error) {
-		return w, row.Scan(&w.RunID, &w.Part)
-	}, listedKeysSQL, automationUID, part, bit(waiting), limit)
-}

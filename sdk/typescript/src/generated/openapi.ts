@@ -1510,12 +1510,72 @@ export interface components {
         AutomationVerdict: {
             /** @description The automation */
             automation_id: string;
-            /** @description Result of the payload filter; of several triggers, that of the first match */
+            /** @description Result of the filter; of several triggers, that of the first match */
             explanation?: components["schemas"]["Explanation"];
             /** @description Name */
             name: string;
+            /** @description The verdict of each trigger that selects the webhook; empty if the payload is not stored */
+            triggers: components["schemas"]["TriggerVerdict"][];
             /** @description Whether the automation starts a run for the payload; unknown if the payload is not stored */
             verdict: "matched" | "not_matched" | "disabled" | "unknown" | (string & {});
+        };
+        Backtest: {
+            /** @description Name of the automation */
+            automation: string;
+            /** @description Whether the time sufficed for all */
+            complete: boolean;
+            /**
+             * Format: int64
+             * @description Number of them that the present triggers match
+             */
+            fired: number;
+            /**
+             * Format: int64
+             * @description Number of them that the changed triggers match
+             */
+            fires: number;
+            /**
+             * Format: int64
+             * @description Number of deliveries that were judged
+             */
+            looked_at: number;
+            /** @description Why the changed triggers match none of 500 or more deliveries */
+            never?: components["schemas"]["BacktestNever"];
+            /**
+             * Format: int64
+             * @description Number of them that only the changed triggers match
+             */
+            newly_fires: number;
+            /** @description Deliveries that only the changed triggers match, newest first; at most 1000 */
+            newly_fires_for: string[];
+            /**
+             * Format: int64
+             * @description Number of them that only the present triggers match
+             */
+            no_longer_fires: number;
+            /** @description Deliveries that only the present triggers match, newest first; at most 1000 */
+            no_longer_for: string[];
+            /**
+             * Format: double
+             * @description Deliveries a day that the changed triggers match
+             */
+            runs_per_day: number;
+            /**
+             * Format: date-time
+             * @description Arrival of the oldest of them
+             */
+            since?: string;
+        };
+        BacktestNever: {
+            /**
+             * Format: int64
+             * @description How often it failed
+             */
+            count: number;
+            /** @description The key of the filter that failed most often */
+            key: string;
+            /** @description Values that deliveries have there, as JSON; at most 5 */
+            seen: string[];
         };
         BundledSkill: {
             /** @description The skill's ID: input.bundled_skill_id of read_skill actions */
@@ -1848,6 +1908,13 @@ export interface components {
              * @description The largest size, if count is above 1
              */
             size_bytes_max?: number;
+            /**
+             * @description The events of a provider that the delivery is, as triggers name them
+             * @example [
+             *       "github/pull_request_opened"
+             *     ]
+             */
+            trigger_events: string[];
         };
         DeliveryRun: {
             /** @description Automation that started the run */
@@ -2151,12 +2218,24 @@ export interface components {
         FilterTestRequest: {
             /** @description A stored delivery of this factory */
             delivery_id?: string;
+            /**
+             * @description With provider: the event
+             * @example pull_request_opened
+             */
+            event?: string;
+            /** @description With provider: test the provider's example of the event, instead of delivery_id */
+            example?: boolean;
             /** @description The payload filter, an object; absent for none */
             filter?: unknown;
             /** @description The filter as YAML or JSON, instead of filter: what stands under payload in an automation's file, or under filter, whose webhook_ids then count too */
             filter_text?: string;
             /** @description A body to test, instead of delivery_id */
             payload?: unknown;
+            /**
+             * @description For a trigger of a provider: the provider, such as github. filter is then the trigger's filter
+             * @example github
+             */
+            provider?: string;
             /** @description Webhooks that the trigger selects; absent for any */
             webhook_ids?: string[];
         };
@@ -2388,6 +2467,8 @@ export interface components {
             next_cursor: string;
         };
         Plan: {
+            /** @description What changed triggers would have done with the newest stored deliveries: at most 5000 of 7 days, in 2 seconds */
+            backtests?: components["schemas"]["Backtest"][];
             /** @description The applied revision; empty before the first apply */
             base_revision: string;
             /** @description Change of every resource, by kind and name; none if the tree has errors */
@@ -3014,6 +3095,20 @@ export interface components {
             allow_rename?: boolean;
             /** @description The revision to apply, or its first 7 characters or more; 409 if the source has another one. If absent, the permissions count for the revision that was refused last, and for no other */
             revision?: string;
+        };
+        TriggerVerdict: {
+            /**
+             * @description Name of the event
+             * @example pull_request_opened
+             */
+            event: string;
+            /** @description Whether the delivery is the event and passes the filter, and why not */
+            explanation: components["schemas"]["Explanation"];
+            /**
+             * @description Provider of the event
+             * @example github
+             */
+            provider: string;
         };
         UpdateWebhookRequest: {
             /** @description How senders authenticate; removes a signature_scheme that does not fit */

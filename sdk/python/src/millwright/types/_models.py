@@ -151,6 +151,15 @@ class AutomationTrigger(Model):
     """Webhook triggers: UIDs of the selected webhooks"""
 
 
+class BacktestNever(Model):
+    count: int = MISSING
+    """How often it failed"""
+    key: str = MISSING
+    """The key of the filter that failed most often"""
+    seen: list[str] = []
+    """Values that deliveries have there, as JSON; at most 5"""
+
+
 class BundledSkill(Model):
     id: str = MISSING
     """The skill's ID: input.bundled_skill_id of read_skill actions"""
@@ -964,6 +973,33 @@ class AutomationFlow(Model):
     """Runs that no worker may take yet, oldest first; at most 1000"""
 
 
+class Backtest(Model):
+    automation: str = MISSING
+    """Name of the automation"""
+    complete: bool = MISSING
+    """Whether the time sufficed for all"""
+    fired: int = MISSING
+    """Number of them that the present triggers match"""
+    fires: int = MISSING
+    """Number of them that the changed triggers match"""
+    looked_at: int = MISSING
+    """Number of deliveries that were judged"""
+    never: BacktestNever | None = None
+    """Why the changed triggers match none of 500 or more deliveries"""
+    newly_fires: int = MISSING
+    """Number of them that only the changed triggers match"""
+    newly_fires_for: list[str] = []
+    """Deliveries that only the changed triggers match, newest first; at most 1000"""
+    no_longer_fires: int = MISSING
+    """Number of them that only the present triggers match"""
+    no_longer_for: list[str] = []
+    """Deliveries that only the present triggers match, newest first; at most 1000"""
+    runs_per_day: float = MISSING
+    """Deliveries a day that the changed triggers match"""
+    since: datetime | None = None
+    """Arrival of the oldest of them"""
+
+
 class Conversation(Model):
     conversation_id: str = MISSING
     """The conversation's ID"""
@@ -1341,6 +1377,15 @@ class Sync(Model):
     """First line of the commit message, or summary of the edit"""
 
 
+class TriggerVerdict(Model):
+    event: str = MISSING
+    """Name of the event"""
+    explanation: Explanation = MISSING
+    """Whether the delivery is the event and passes the filter, and why not"""
+    provider: str = MISSING
+    """Provider of the event"""
+
+
 class ValidateFilesResponse(Model):
     deferred_resolutions: list[DeferredResolution] = []
     """Always empty: no name in a tree is resolved later"""
@@ -1409,9 +1454,11 @@ class AutomationVerdict(Model):
     automation_id: str = MISSING
     """The automation"""
     explanation: Explanation | None = None
-    """Result of the payload filter; of several triggers, that of the first match"""
+    """Result of the filter; of several triggers, that of the first match"""
     name: str = MISSING
     """Name"""
+    triggers: list[TriggerVerdict] = []
+    """The verdict of each trigger that selects the webhook; empty if the payload is not stored"""
     verdict: Literal["matched", "not_matched", "disabled", "unknown"] | str = MISSING
     """Whether the automation starts a run for the payload; unknown if the payload is not stored"""
 
@@ -1467,6 +1514,8 @@ class DeliveryDetail(Model):
     """Size of the body in bytes; null if unknown; the smallest if count is above 1"""
     size_bytes_max: int | None = None
     """The largest size, if count is above 1"""
+    trigger_events: list[str] = []
+    """The events of a provider that the delivery is, as triggers name them"""
 
 
 class Factory(Model):
@@ -1561,6 +1610,8 @@ class ListTasksResponse(Model):
 
 
 class Plan(Model):
+    backtests: list[Backtest] | None = None
+    """What changed triggers would have done with the newest stored deliveries: at most 5000 of 7 days, in 2 seconds"""
     base_revision: str = MISSING
     """The applied revision; empty before the first apply"""
     changes: list[PlanChange] = []

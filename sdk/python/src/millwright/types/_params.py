@@ -122,12 +122,18 @@ class FilterTestRequest(TypedDict):
 
     delivery_id: NotRequired[str]
     """A stored delivery of this factory"""
+    event: NotRequired[str]
+    """With provider: the event"""
+    example: NotRequired[bool]
+    """With provider: test the provider's example of the event, instead of delivery_id"""
     filter: NotRequired[Any]
     """The payload filter, an object; absent for none"""
     filter_text: NotRequired[str]
     """The filter as YAML or JSON, instead of filter: what stands under payload in an automation's file, or under filter, whose webhook_ids then count too"""
     payload: NotRequired[Any]
     """A body to test, instead of delivery_id"""
+    provider: NotRequired[str]
+    """For a trigger of a provider: the provider, such as github. filter is then the trigger's filter"""
     webhook_ids: NotRequired[Sequence[str]]
     """Webhooks that the trigger selects; absent for any"""
 
