@@ -74,7 +74,7 @@ type Plan struct {
 
 // PlanChange is plan.Change with descriptions for the OpenAPI document.
 type PlanChange struct {
-	Kind   string       `json:"kind" enum:"factory,webhook,automation,agent,runner,skill" doc:"Kind of the resource"`
+	Kind   string       `json:"kind" enum:"factory,webhook,automation,agent,runner,environment,skill" doc:"Kind of the resource"`
 	Name   string       `json:"name" doc:"Name; agent/skill for the skill of an agent"`
 	Action string       `json:"action" enum:"create,restore,update,delete,unchanged" doc:"Kind of change; restore: a webhook whose name returns within 30 days, with its UID and URL"`
 	Fields []plan.Field `json:"fields" nullable:"false" doc:"For an update: the changed keys"`

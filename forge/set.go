@@ -267,3 +267,6 @@ func (c Config) pattern(text string) (pattern, error) {
 
 	return p, err
 }
+
+// Empty reports whether there are no forges.
+func (s *Set) Empty() bool { return len(s.current.Load().forges) == 0 }

@@ -252,7 +252,7 @@ func (s *service) newRun(
 		}
 	}
 
-	config := s.config(b, def, &p)
+	config := s.config(ctx, b, def, &p)
 	if err := s.ownSkills(ctx, def, config, &p); err != nil {
 		return state.NewRun{}, nil, err
 	}

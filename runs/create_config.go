@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"millwright/forge"
 	"millwright/runs/wire"
 	"millwright/schema"
 	"millwright/schema/agentconfig"
@@ -86,13 +87,13 @@ func (s *service) ownSkills(
 }
 
 // config resolves the configuration of a run: the request overrides the definition.
-func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *problems) *agentconfig.AmbientAgentConfig {
+func (s *service) config(ctx context.Context, b *RunAgentRequest, def state.AgentDefinition, p *problems) *agentconfig.AmbientAgentConfig {
 	c := b.Config
 	if c == nil {
 		c = &agentconfig.AmbientAgentConfig{}
 	}
 
-	given := c.BasePrompt
+	given, asked := c.BasePrompt, c.EnvironmentID
 	c.Inherit(def.Config)
 	if b.Skill != "" {
 		if c.SkillSpec = b.Skill; !shortSkill.MatchString(b.Skill) || strings.Contains(b.Skill, "..") ||
@@ -144,6 +145,9 @@ func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *probl
 		)
 	}
 
+	s.checkEnvironment(ctx, asked, def, p)
+	s.checkRepositories(ctx, c.Repositories, def, p)
+
 	for name, server := range c.MCPServers {
 		ways := 0
 		for _, v := range []string{server.Command, server.URL, server.WarpID} {
@@ -161,6 +165,55 @@ func (s *service) config(b *RunAgentRequest, def state.AgentDefinition, p *probl
 
 	kept("config", c.Given(), p)
 	return c
+}
+
+// checkEnvironment adds a problem for an environment that neither the settings nor the factory of the run have.
+func (s *service) checkEnvironment(ctx context.Context, id string, def state.AgentDefinition, p *problems) {
+	if id == "" || s.Environments == nil {
+		return
+	}
+	if _, known := s.Environments()[id]; known {
+		return
+	}
+	if _, err := s.Store.Environment(ctx, def.FactoryUID, id); err != nil {
+		p.add("config.environment_id", "this server has no environment %q", id)
+	}
+}
+
+// checkRepositories adds a problem for a repository that the factory of the run may not use.
+func (s *service) checkRepositories(
+	ctx context.Context,
+	all []agentconfig.Repository,
+	def state.AgentDefinition,
+	p *problems,
+) {
+	factory := ""
+	if len(all) > 0 && def.FactoryUID != "" {
+		f, err := s.Store.Factory(ctx, def.FactoryUID)
+		if err != nil {
+			p.add("config.repositories", "the factory cannot be read")
+			return
+		}
+		factory = f.Name
+	}
+
+	for i, r := range all {
+		field := fmt.Sprintf("config.repositories[%d]", i)
+		repo := forge.Repository{Forge: r.CodeForge, Owner: r.Owner, Name: r.Name}
+		_, unknown := s.Forges.Of(repo)
+		switch {
+		case repo.Check() != nil:
+			p.add(field, "%v", repo.Check())
+		case factory == "":
+			p.add(field, "a run of no factory has no repositories: name an agent of a factory")
+		case unknown != nil:
+			p.add(field, "%v", unknown)
+		case !s.Forges.Allowed(factory, repo):
+			p.add(field, "the settings of the server do not allow factory %s to use %s", factory, repo)
+		case r.Ref != "" && !schema.ValidRef(r.Ref):
+			p.add(field+".ref", "not the name of a branch or tag")
+		}
+	}
 }
 
 // kept adds a problem for a value that some clients could not parse when it is returned.

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"path"
@@ -14,22 +15,31 @@ import (
 	"millwright/state"
 )
 
-// ListEnvironmentsResponse lists the environments that definitions name.
+// ListEnvironmentsResponse lists the environments of the settings, and those that definitions name.
 type ListEnvironmentsResponse struct {
 	Environments []Environment `json:"environments" nullable:"false" doc:"The environments, by identifier"`
 }
 
-// Environment is an environment that a definition names by environmentId.
+// Environment is an environment that runs can name.
 type Environment struct {
 	UID         string            `json:"uid" doc:"Its identifier, as definitions have it"`
 	Config      EnvironmentConfig `json:"config" doc:"What is known of it"`
-	LastUpdated time.Time         `json:"last_updated" doc:"When a definition that names it was last applied"`
-	SetupFailed bool              `json:"setup_failed" doc:"Always false: this server sets up no environments"`
+	LastUpdated time.Time         `json:"last_updated" doc:"When a definition that names it was last applied, or else the server was started"`
+	SetupFailed bool              `json:"setup_failed" doc:"Always false: runs set up their environments themselves"`
 }
 
 // EnvironmentConfig describes an environment.
 type EnvironmentConfig struct {
-	Name string `json:"name" doc:"The same as the identifier"`
+	Name          string                  `json:"name" doc:"The same as the identifier"`
+	DockerImage   string                  `json:"docker_image" doc:"Image of containers; empty: that of the harness"`
+	GithubRepos   []EnvironmentRepository `json:"github_repos" nullable:"false" doc:"Repositories to check out, of any forge"`
+	SetupCommands []string                `json:"setup_commands" nullable:"false" doc:"Commands that run before the harness"`
+}
+
+// EnvironmentRepository is a repository of an environment.
+type EnvironmentRepository struct {
+	Owner string `json:"owner" doc:"The account or organisation"`
+	Repo  string `json:"repo" doc:"The name of the repository"`
 }
 
 // ListAgentSkillsResponse lists the skills of the applied definitions.
@@ -70,8 +80,8 @@ type agentSkillsInput struct {
 func (s *service) registerDefinitions() {
 	api.Handle(s.api, api.Explained(
 		api.Operation(http.MethodGet, "/agent/environments", "listEnvironments", state.RoleViewer, "List environments"),
-		"Those that the applied definitions name. This server hands their identifiers to harnesses and "+
-			"sets up nothing.",
+		"Those of the server's settings, and those that applied definitions name. The latter have no effect unless "+
+			"the settings have them.",
 	), s.environments)
 
 	api.Handle(s.api, api.Explained(
@@ -80,7 +90,7 @@ func (s *service) registerDefinitions() {
 	), s.agentSkills)
 }
 
-// environments lists what definitions name as environmentId.
+// environments lists those of the settings, and what definitions name as environmentId.
 func (s *service) environments(ctx context.Context, in *environmentsInput) (ListEnvironmentsResponse, error) {
 	definitions, err := s.Store.Definitions(ctx)
 	if err != nil {
@@ -88,7 +98,19 @@ func (s *service) environments(ctx context.Context, in *environmentsInput) (List
 	}
 
 	applied := map[string]time.Time{}
+	known := map[string]schema.Environment{}
+	if s.Environments != nil {
+		maps.Copy(known, s.Environments())
+	}
+	for id := range known {
+		applied[id] = s.began
+	}
 	for _, d := range definitions {
+		for _, e := range d.Tree.Environments {
+			if _, ofSettings := known[e.Name]; !ofSettings {
+				known[e.Name], applied[e.Name] = e, appliedAt(d.Factory)
+			}
+		}
 		for _, e := range executions(d.Tree) {
 			if at := appliedAt(d.Factory); e.EnvironmentID != "" && at.After(applied[e.EnvironmentID]) {
 				applied[e.EnvironmentID] = at
@@ -98,7 +120,7 @@ func (s *service) environments(ctx context.Context, in *environmentsInput) (List
 
 	out := ListEnvironmentsResponse{[]Environment{}}
 	for id, at := range applied {
-		out.Environments = append(out.Environments, Environment{id, EnvironmentConfig{id}, at, false})
+		out.Environments = append(out.Environments, Environment{id, environmentConfig(id, known[id]), at, false})
 	}
 
 	slices.SortFunc(out.Environments, func(a, b Environment) int {
@@ -109,6 +131,19 @@ func (s *service) environments(ctx context.Context, in *environmentsInput) (List
 	})
 
 	return out, nil
+}
+
+func environmentConfig(id string, e schema.Environment) EnvironmentConfig {
+	c := EnvironmentConfig{
+		Name:          id,
+		DockerImage:   e.DockerImage,
+		GithubRepos:   []EnvironmentRepository{},
+		SetupCommands: append([]string{}, e.SetupCommands...),
+	}
+	for _, r := range e.Repositories {
+		c.GithubRepos = append(c.GithubRepos, EnvironmentRepository{r.Owner, r.Name})
+	}
+	return c
 }
 
 // executions returns what a definition says of how runs are executed: for all, for agents, for automations.

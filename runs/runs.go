@@ -7,10 +7,12 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
 	"millwright/api"
+	"millwright/forge"
 	"millwright/runs/dispatch"
 	"millwright/state"
 	"millwright/trace"
@@ -29,6 +31,10 @@ type Config struct {
 	// Models returns the language models that the settings of harnesses list, and the one that a run gets by
 	// default, or ""; nil: none.
 	Models func() (byDefault string, all []string)
+	// Forges are the hosts of the repositories that runs may name; nil: there are none.
+	Forges *forge.Set
+	// Environments are those of the settings; nil accepts any name.
+	Environments dispatch.Environments
 	// Log receives internal errors; nil discards them.
 	Log *slog.Logger
 	// Tracer begins the traces of runs; nil: none.
@@ -38,7 +44,8 @@ type Config struct {
 // service holds what the handlers share.
 type service struct {
 	Config
-	api *api.API
+	api   *api.API
+	began time.Time
 }
 
 // Register adds the endpoints of the runs API to a.
@@ -47,8 +54,12 @@ func Register(a *api.API, cfg Config) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 
+	if cfg.Forges == nil {
+		cfg.Forges, _ = forge.Open(forge.Config{}) // without forges it never fails
+	}
+
 	cfg.PublicURL = strings.TrimSuffix(cfg.PublicURL, "/")
-	s := &service{Config: cfg, api: a}
+	s := &service{Config: cfg, api: a, began: time.Now()}
 	s.registerCreate()
 	s.registerRead()
 	s.registerSteer()

@@ -17,6 +17,7 @@ type Automation struct {
 	Agent    string    `json:"agent,omitempty"`
 	Triggers []Trigger `json:"triggers"`
 	Flow
+	Checkout *Checkout `json:"checkout,omitempty"`
 	Execution
 	Prompt string `json:"prompt"`
 }

@@ -63,6 +63,11 @@ func (d *document) execution(n *yaml.Node, m map[string]any, required bool) Exec
 		d.fact(factRunner, r, e.Runner)
 	}
 
+	_, _, unreadable := ControlCharacter(e.EnvironmentID, false)
+	if id := child(n, "environmentId"); id != nil && e.EnvironmentID != "" && !d.bad[id] && !unreadable {
+		d.fact(factEnvironment, id, e.EnvironmentID)
+	}
+
 	d.grants(child(n, "secrets"))
 	e.MCPServers = d.servers(child(n, "mcpServers"))
 	return e

@@ -25,11 +25,7 @@ func (d *document) factoryFile() *FactoryFile {
 		f.CloudProviders = nodeJSON(n)
 	}
 
-	for _, m := range objects(d.data, "repositories") {
-		f.Repositories = append(f.Repositories, Repository{Owner: text(m, "owner"), Name: text(m, "name")})
-	}
-
-	d.distinctRepositories(f.Repositories)
+	f.Repositories = d.repositories()
 
 	trackers := 0
 	for i, m := range objects(d.data, "integrations") {
@@ -61,7 +57,7 @@ func (d *document) factoryFile() *FactoryFile {
 func (d *document) distinctRepositories(list []Repository) {
 	first := map[Repository]int{}
 	for i, r := range list {
-		r = Repository{strings.TrimSpace(r.Owner), strings.TrimSpace(r.Name)}
+		r = Repository{strings.TrimSpace(r.Owner), strings.TrimSpace(r.Name), strings.TrimSpace(r.CodeForge)}
 		n := child(d.value("repositories"), fmt.Sprint(i))
 		if at, twice := first[r]; twice && n != nil && r != (Repository{}) {
 			d.errorAt(n, ruleInvalidValue,

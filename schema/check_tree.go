@@ -76,20 +76,22 @@ func (c *crossed) webhookLimit() {
 	}
 }
 
-// references checks the names of agents and runners. Names of files that have
+// references checks the names of agents, runners and environments. Names of files that have
 // errors count as present.
 func (c *crossed) references() {
-	agents, runners := map[string]bool{}, map[string]bool{}
+	agents, runners, environments := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, e := range c.entries {
 		switch e.kind {
 		case kindAgent:
 			agents[e.name] = true
 		case kindRunner:
 			runners[e.name] = true
+		case kindEnvironment:
+			environments[e.name] = true
 		}
 	}
 
-	agentNames, runnerNames := sortedKeys(agents), sortedKeys(runners)
+	agentNames, runnerNames, environmentNames := sortedKeys(agents), sortedKeys(runners), sortedKeys(environments)
 	for i := range c.factory.facts {
 		f := &c.factory.facts[i]
 		kind, place, names, there := "agent", "agents/"+f.value+"/agent.md", agentNames, agents[f.value]
@@ -97,6 +99,9 @@ func (c *crossed) references() {
 		case factAgent:
 		case factRunner:
 			kind, place, names, there = "runner", "runners/"+f.value+".yaml", runnerNames, runners[f.value]
+		case factEnvironment:
+			kind, place = "environment", "environments/"+f.value+".yaml"
+			names, there = environmentNames, environments[f.value]
 		default:
 			continue
 		}
@@ -107,9 +112,12 @@ func (c *crossed) references() {
 
 		near := c.suggest(f.value, names)
 		message := fmt.Sprintf("the %s %s is not in this tree", kind, quoted(f.value))
-		if f.kind == factRunner { // it may be one that a hosted service has
-			p := c.report(f.path, f.span(), ruleReference, message+": runs ask for no machine of their own",
-				didYouMean(near, "add "+clip(place)))
+		if f.kind != factAgent { // it may be one that a hosted service has
+			without := "runs ask for no machine of their own"
+			if f.kind == factEnvironment {
+				without = "runs start without it, unless the settings of the server have it"
+			}
+			p := c.report(f.path, f.span(), ruleReference, message+": "+without, didYouMean(near, "add "+clip(place)))
 			p.Severity = SeverityWarning
 			continue
 		}

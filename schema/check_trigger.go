@@ -18,6 +18,7 @@ func (d *document) automation(name string) Automation {
 		Name: name, Path: d.path, Line: d.line(),
 		Enabled:   boolean(d.data, "enabled", true),
 		Agent:     text(d.data, "agent"),
+		Checkout:  d.checkout(),
 		Execution: d.execution(d.root, d.data, false),
 		Prompt:    string(d.body),
 	}

@@ -12,6 +12,8 @@ type Factory struct {
 	Runners     []Runner     `json:"runners,omitempty"`
 	Skills      []Skill      `json:"skills,omitempty"`
 
+	Environments []Environment `json:"environments,omitempty"`
+
 	webhookNames []string // also of files with errors
 	facts        []fact   // what the rules that need state look at
 }
@@ -34,8 +36,9 @@ type FactoryFile struct {
 
 // Repository names a source repository of the factory.
 type Repository struct {
-	Owner string `json:"owner"`
-	Name  string `json:"name"`
+	Owner     string `json:"owner"`
+	Name      string `json:"name"`
+	CodeForge string `json:"codeForge,omitempty"` // a forge of the server's settings; empty: the default one
 }
 
 // Integration names an issue tracker: linear or jira.

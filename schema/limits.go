@@ -20,6 +20,7 @@ const (
 	MaxScheduleName = 64    // which is a value of a run's metadata: at most 256 bytes
 	MaxAlias        = 60    // of a factory
 	MaxWord         = 100   // a provider, an event, a kind
+	MaxRef          = 200   // the name of a branch or tag
 	MaxReference    = 500   // a repository's owner or name, an image
 	MaxDescription  = 4000  // of a resource
 	MaxCommand      = 65536 // a set-up command
@@ -30,6 +31,7 @@ var limits = map[string]int{
 	"label": MaxLabel, "model": MaxModel, "harness": MaxHarness, "reasoning": MaxReasoning, "environment": MaxEnvironment,
 	"runner": MaxRunner, "workerHost": MaxWorkerHost, "scheduleName": MaxScheduleName, "word": MaxWord,
 	"reference": MaxReference, "description": MaxDescription, "command": MaxCommand, "name": MaxNameBytes,
+	"ref": MaxRef,
 }
 
 // The patterns of texts without control characters: of one line, and of several.

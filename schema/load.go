@@ -363,6 +363,8 @@ func (d *document) resource(e entry) any {
 		return d.agent(e.name)
 	case kindRunner:
 		return d.runner(e.name)
+	case kindEnvironment:
+		return d.environment(e.name)
 	default:
 		return d.skill(e.name, e.agent)
 	}
@@ -463,6 +465,8 @@ func (l *loader) collect(r *Result, e entry, doc *loaded) {
 		f.Agents = append(f.Agents, res)
 	case Runner:
 		f.Runners = append(f.Runners, res)
+	case Environment:
+		f.Environments = append(f.Environments, res)
 	case Skill:
 		f.Skills = append(f.Skills, res)
 	}
@@ -479,6 +483,7 @@ func (f *Factory) sort() {
 	slices.SortStableFunc(f.Automations, func(a, b Automation) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(f.Agents, func(a, b Agent) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(f.Runners, func(a, b Runner) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Environments, func(a, b Environment) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(f.Skills, func(a, b Skill) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Agent, b.Agent))
 	})

@@ -18,6 +18,7 @@ var definitionFiles = []struct{ path, schema, note string }{
 	{"automations/<name>/automation.md", "automation", "Front matter, and below it the prompt of the runs. The prompt must not be empty."},
 	{"agents/<name>/agent.md", "agent", "Front matter, and below it the base prompt of the agent's runs."},
 	{"runners/<name>.yaml", "runner", "Where runs execute: an image and its size."},
+	{"environments/<name>.yaml", "environment", "What runs execute in that name it by `environmentId`."},
 	{"skills/<skill>/SKILL.md", "skill", "Front matter, and below it the skill. `agents/<name>/skills/<skill>/SKILL.md` is a skill of one agent."},
 	{"factory.yaml", "factory", "The root of a full definition. A tree may leave it out; with it the tree has exactly one foreman."},
 }

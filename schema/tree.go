@@ -38,6 +38,7 @@ const (
 	kindAgent
 	kindRunner
 	kindSkill
+	kindEnvironment
 )
 
 // entry is a file at a resource path.
@@ -273,7 +274,7 @@ func (t *tree) checkName(p, name string) {
 }
 
 // The directories of a tree, each with what its resources look like.
-var directories = []string{"agents", "automations", "runners", "skills", "webhooks"}
+var directories = []string{"agents", "automations", "environments", "runners", "skills", "webhooks"}
 
 // top looks at one entry of the root.
 func (t *tree) top(e fs.DirEntry, root []fs.DirEntry) error {

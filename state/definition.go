@@ -109,6 +109,7 @@ func (d *definition) with(changes []resourceRow, generation int64) (*definition,
 	next := &definition{generation: generation, uids: maps.Clone(d.uids), tree: schema.Factory{
 		Automations: slices.Clone(d.tree.Automations), Agents: slices.Clone(d.tree.Agents),
 		Runners: slices.Clone(d.tree.Runners), Skills: slices.Clone(d.tree.Skills),
+		Environments: slices.Clone(d.tree.Environments),
 	}}
 	d.mu.Lock()
 	next.routes, next.file = maps.Clone(d.routes), d.file
@@ -129,6 +130,8 @@ func (d *definition) with(changes []resourceRow, generation int64) (*definition,
 			t.Agents, err = change(t.Agents, r, func(a schema.Agent) string { return a.Name })
 		case "runner":
 			t.Runners, err = change(t.Runners, r, func(v schema.Runner) string { return v.Name })
+		case "environment":
+			t.Environments, err = change(t.Environments, r, func(v schema.Environment) string { return v.Name })
 		case "skill":
 			t.Skills, err = change(
 				t.Skills,

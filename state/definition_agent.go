@@ -20,6 +20,9 @@ type AgentDefinition struct {
 	Config     agentconfig.AmbientAgentConfig // resolved; its BasePrompt is the agent's prompt
 	Secrets    []string                       // names of the team secrets that the harness gets
 	Skills     []schema.Skill                 // those of the tree that the agent may use
+
+	Repositories []schema.Repository // of factory.yaml
+	CheckoutRef  string              // the branch or tag that an automation checks out; empty: what its trigger names
 }
 
 const agentSQL = `SELECT factory_uid, name
@@ -99,6 +102,12 @@ func (s *Store) agent(
 			Config:     config,
 			Secrets:    exec.Secrets,
 		}
+		if tree.File != nil {
+			d.Repositories = tree.File.Repositories
+		}
+		if run.Checkout != nil {
+			d.CheckoutRef = run.Checkout.Ref
+		}
 
 		for _, skill := range tree.Skills {
 			if skill.Agent == "" || skill.Agent == agent {
@@ -112,24 +121,37 @@ func (s *Store) agent(
 	return d, err
 }
 
-const runnerSQL = `SELECT spec
+const specSQL = `SELECT spec
 FROM resources
-WHERE factory_uid = $1 AND kind = 'runner' AND name = $2 AND deleted_at IS NULL`
+WHERE factory_uid = $1 AND kind = $2 AND name = $3 AND deleted_at IS NULL`
+
+// spec returns the applied specification of a resource of a factory. ErrNotFound when there is none.
+func (s *Store) spec(ctx context.Context, factoryUID, kind, name string) (spec string, err error) {
+	err = s.db.QueryRow(ctx, specSQL, factoryUID, kind, name).Scan(&spec)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", refuse(ErrNotFound, "%s %q", kind, name)
+	}
+	return spec, err
+}
 
 // Runner returns the applied runner of a factory with this name. ErrNotFound if there is none.
 func (s *Store) Runner(ctx context.Context, factoryUID, name string) (schema.Runner, error) {
 	var r schema.Runner
-	var spec string
-	err := s.db.QueryRow(ctx, runnerSQL, factoryUID, name).
-		Scan(&spec)
-	if errors.Is(err, sql.ErrNoRows) {
-		return r, refuse(ErrNotFound, "runner %q", name)
-	}
+	spec, err := s.spec(ctx, factoryUID, "runner", name)
 	if err != nil {
 		return r, err
 	}
-
 	return r, json.Unmarshal([]byte(spec), &r)
+}
+
+// Environment returns the applied environment of a factory with this name. ErrNotFound when there is none.
+func (s *Store) Environment(ctx context.Context, factoryUID, name string) (schema.Environment, error) {
+	var e schema.Environment
+	spec, err := s.spec(ctx, factoryUID, "environment", name)
+	if err != nil {
+		return e, err
+	}
+	return e, json.Unmarshal([]byte(spec), &e)
 }
 
 // Ungranted is a team secret that a run refers to and that no definition gives to the server which would

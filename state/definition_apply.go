@@ -466,5 +466,7 @@ var resourcePrefix = map[string]string{
 	"automation": PrefixAutomation,
 	"agent":      PrefixAgent,
 	"runner":     PrefixRunner,
-	"skill":      PrefixSkill,
+
+	"environment": PrefixEnvironment,
+	"skill":       PrefixSkill,
 }

@@ -14,18 +14,19 @@ import (
 
 // Prefixes of identifiers (docs/contract.md, section 1).
 const (
-	PrefixFactory    = "fac"
-	PrefixWebhook    = "wh"
-	PrefixAutomation = "auto"
-	PrefixAgent      = "agt"
-	PrefixRunner     = "rnr"
-	PrefixSkill      = "skl"
-	PrefixDelivery   = "dlv"
-	PrefixKey        = "key"
-	PrefixReplica    = "rep"
-	PrefixFollowup   = "fup"
-	PrefixWorker     = "wrk"
-	PrefixArtifact   = "art"
+	PrefixFactory     = "fac"
+	PrefixWebhook     = "wh"
+	PrefixAutomation  = "auto"
+	PrefixAgent       = "agt"
+	PrefixRunner      = "rnr"
+	PrefixEnvironment = "env"
+	PrefixSkill       = "skl"
+	PrefixDelivery    = "dlv"
+	PrefixKey         = "key"
+	PrefixReplica     = "rep"
+	PrefixFollowup    = "fup"
+	PrefixWorker      = "wrk"
+	PrefixArtifact    = "art"
 )
 
 const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -94,7 +94,7 @@ func definitionRoot(abs string) (dir, file string, ok bool) {
 			if agents := filepath.Dir(filepath.Dir(at)); filepath.Base(agents) == "agents" { // of one agent
 				at = agents
 			}
-		case "webhooks", "automations", "agents", "runners":
+		case "webhooks", "automations", "agents", "runners", "environments":
 		default:
 			continue
 		}
@@ -259,7 +259,7 @@ func nearDefinition(dir, name string) bool {
 	ext := strings.ToLower(path.Ext(name))
 	if dir == "." {
 		switch strings.ToLower(strings.TrimSuffix(name, path.Ext(name))) {
-		case "factory", "webhooks", "automations", "automation", "agents", "runners", "skills":
+		case "factory", "webhooks", "automations", "automation", "agents", "runners", "environments", "skills":
 			return true
 		}
 		return false

@@ -149,6 +149,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		Cluster:     cfg.NATS.Cluster,
 		URL:         cfg.NATS.URL,
 		Credentials: cfg.NATS.Credentials,
+		Forges:      srv.forges, Environments: srv.environments,
 		Certificate: srv.certificate, Prices: prices(cfg.Prices),
 		FactoryRuns: cfg.Limits.RunsPerFactory, AutomationRuns: cfg.Limits.RunsPerAutomation,
 		Log: log, Registerer: srv.registry, Tracer: srv.tracer,
@@ -244,8 +245,9 @@ func (srv *server) registerAPI() {
 			PublicURL:  cfg.PublicURL,
 			Harnesses:  cfg.HarnessTypes(),
 			Models:     func() (string, []string) { return srv.running.Load().Models() },
-			Log:        srv.log,
-			Tracer:     srv.tracer,
+			Forges:     srv.forges, Environments: srv.environments,
+			Log:    srv.log,
+			Tracer: srv.tracer,
 		},
 	)
 
@@ -267,6 +269,11 @@ func (srv *server) registerAPI() {
 			return r.DeliveryUID, err
 		},
 	})
+}
+
+// environments returns the environments of the settings.
+func (srv *server) environments() map[string]schema.Environment {
+	return srv.running.Load().EnvironmentsByName()
 }
 
 func (srv *server) onClose(f func() error) { srv.closers = append(srv.closers, f) }

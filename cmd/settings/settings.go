@@ -39,8 +39,11 @@ type Settings struct {
 	Harness        string             `json:"harness"`
 	Harnesses      map[string]harness `json:"harnesses"`
 	Prices         map[string]Price   `json:"prices"`
-	Limits         limits             `json:"limits"`
-	Retention      Retention          `json:"retention"`
+
+	Environments map[string]Environment `json:"environments"`
+
+	Limits    limits    `json:"limits"`
+	Retention Retention `json:"retention"`
 }
 
 type tlsSettings struct {

@@ -47,6 +47,7 @@ func (s *Settings) check() []*settingError {
 	c := &checks{}
 	c.factories(s)
 	c.forges(s)
+	c.environments(s)
 	c.harnesses(s)
 	c.addresses(s)
 	c.amounts(s)

@@ -35,7 +35,7 @@ func (cfg *Settings) Changed(next Settings) (live Settings, waiting []string) {
 	live = *cfg
 	live.Factories, live.SharedSecrets = next.Factories, next.SharedSecrets
 	live.Forges, live.DefaultForge = next.Forges, next.DefaultForge
-	live.Limits, live.Retention = next.Limits, next.Retention
+	live.Limits, live.Retention, live.Environments = next.Limits, next.Retention, next.Environments
 	live.Harnesses = maps.Clone(cfg.Harnesses)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Harnesses)) {
 		if h, ok := next.Harnesses[name]; ok {

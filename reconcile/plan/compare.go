@@ -138,6 +138,10 @@ func resources(tree *schema.Factory) []resource {
 		all = append(all, resource{KindRunner, r.Name, r.Path, r.Line, r})
 	}
 
+	for _, e := range tree.Environments {
+		all = append(all, resource{KindEnvironment, e.Name, e.Path, e.Line, e})
+	}
+
 	for _, s := range tree.Skills {
 		name := s.Name
 		if s.Agent != "" {

@@ -26,12 +26,13 @@ const (
 
 // Kinds of a Change. All but the factory's are also kinds of [state.ResourceKey].
 const (
-	KindFactory    = "factory" // factory.yaml
-	KindWebhook    = "webhook"
-	KindAutomation = "automation"
-	KindAgent      = "agent"
-	KindRunner     = "runner"
-	KindSkill      = "skill"
+	KindFactory     = "factory" // factory.yaml
+	KindWebhook     = "webhook"
+	KindAutomation  = "automation"
+	KindAgent       = "agent"
+	KindRunner      = "runner"
+	KindEnvironment = "environment"
+	KindSkill       = "skill"
 )
 
 // Plan has the changes that an apply of a tree would make to a factory (docs/contract.md, section 5). Its

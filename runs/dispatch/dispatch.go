@@ -24,6 +24,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"millwright/forge"
 	"millwright/runs/wire"
 	"millwright/state"
 	"millwright/state/notice"
@@ -55,6 +56,10 @@ type Config struct {
 	FactoryRuns int
 	// AutomationRuns is the same for one automation.
 	AutomationRuns int
+	// Forges are the hosts of the repositories that runs start in; nil: runs start in empty directories.
+	Forges *forge.Set
+	// Environments are what runs can name by their environment; nil: there are none.
+	Environments Environments
 	// Log receives notices; nil discards them.
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: none.

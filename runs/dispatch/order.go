@@ -47,6 +47,9 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 	if o.Runner, err = d.runner(ctx, r.FactoryUID, config.RunnerID); err != nil {
 		return nil, err
 	}
+	if o.Runner == nil && config.RunnerID != "" {
+		notApplied(o, "runner_id", "the factory has no such runner")
+	}
 	if err := d.checkSecrets(ctx, r); err != nil {
 		return nil, err
 	}
@@ -64,6 +67,13 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 		return nil, err
 	}
 	if _, o.Redact, err = d.servers(ctx, r); err != nil {
+		return nil, err
+	}
+	environment, err := d.environment(ctx, r, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.checkout(ctx, c, r, environment, o); err != nil {
 		return nil, err
 	}
 

@@ -29,6 +29,7 @@ func (d *Dispatcher) serveWorkers() error {
 		wire.VerbFile:      d.onFile,
 		wire.VerbSnapshot:  d.onSnapshot,
 		wire.VerbArtifact:  d.onArtifact,
+		wire.VerbCheckout:  d.onCheckedOut,
 		wire.VerbReport:    d.onReport,
 	}
 

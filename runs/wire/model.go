@@ -89,11 +89,14 @@ type Order struct {
 	ModelID       string            `json:"model_id"`
 	EnvironmentID string            `json:"environment_id"`
 	Skill         string            `json:"skill"`
-	Runner        *Runner           `json:"runner,omitempty"`   // the definition's requirements of the machine
-	Secrets       map[string]string `json:"secrets,omitempty"`  // environment variables for the harness
-	Redact        []string          `json:"redact,omitempty"`   // further values to redact from the conversation
-	Files         []File            `json:"files"`              // of the working directory
-	Snapshot      *Snapshot         `json:"snapshot,omitempty"` // what the execution before left
+	Runner        *Runner           `json:"runner,omitempty"`      // the definition's requirements of the machine
+	Checkout      *Checkout         `json:"checkout,omitempty"`    // nil: the run starts in an empty directory
+	NotApplied    map[string]string `json:"not_applied,omitempty"` // fields of the configuration, with the reason
+	Env           map[string]string `json:"env,omitempty"`         // of the environment, for the harness
+	Secrets       map[string]string `json:"secrets,omitempty"`     // environment variables for the harness
+	Redact        []string          `json:"redact,omitempty"`      // further values to redact from the conversation
+	Files         []File            `json:"files"`                 // of the working directory
+	Snapshot      *Snapshot         `json:"snapshot,omitempty"`    // what the execution before left
 	Traceparent   string            `json:"traceparent,omitempty"`
 }
 

@@ -22,6 +22,7 @@ const (
 	VerbFile      = "file"
 	VerbSnapshot  = "snapshot"
 	VerbArtifact  = "artifact"
+	VerbCheckout  = "checkout"
 	VerbLeave     = "leave"
 	VerbReport    = "report"
 	VerbCancel    = "cancel" // from a server: the run's ID
@@ -72,6 +73,7 @@ type Request struct {
 	Code     string            `json:"code,omitempty"`     // finish
 	Outputs  []json.RawMessage `json:"outputs,omitempty"`  // finish: the agent's requests
 	Report   *Report           `json:"report,omitempty"`   // report; nil: the process ends
+	Bases    []Base            `json:"bases,omitempty"`    // checkout
 }
 
 // Report describes a worker process.

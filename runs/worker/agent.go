@@ -35,8 +35,15 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 		t.home = h.Executor.(placer).homeOf(*t)
 	}
 
+	if err := j.checkOut(ctx, t); err != nil {
+		return false, err
+	}
+
 	restored := j.restore(ctx, *t, p)
-	files, err := j.fill(ctx, t.Dir)
+	if err := j.continueFrom(ctx, t); err != nil {
+		return false, err
+	}
+	files, err := j.fill(ctx, t)
 	if err != nil {
 		return false, err
 	}
@@ -64,7 +71,7 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 	if restored && resume {
 		task.Session, task.Counted = j.order.Snapshot.Session.ID, j.order.Snapshot.Session.Counted
 	} else if j.order.Execution > 1 {
-		if err := tellBefore(t.Dir, files); err != nil {
+		if err := tellBefore(*t, files); err != nil {
 			return false, err
 		}
 	}
@@ -76,7 +83,11 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 	}
 	t.Env, t.adapter = l.Env, h.adapter(task)
 
-	notApplied(l.NotApplied, config, task.Skills, h.harness.Container != nil && j.order.Runner != nil)
+	notApplied(l.NotApplied, config, task.Skills)
+	maps.Copy(l.NotApplied, j.order.NotApplied)
+	if r := j.order.Runner; r != nil && h.harness.Container == nil && (r.Image != "" || r.CPUs > 0 || r.MemoryGB > 0) {
+		l.NotApplied["runner_id"] = "only a container has the image and limits of a runner or environment; the set-up commands run"
+	}
 	for _, field := range slices.Sorted(maps.Keys(l.NotApplied)) {
 		t.out.Add(preset.Event("config_not_applied", map[string]string{
 			"field": field, "harness": name, "reason": l.NotApplied[field],
@@ -108,10 +119,10 @@ func (j *job) agentTask(t Task, h configured, c agentconfig.AmbientAgentConfig, 
 		Args:       h.harness.Args,
 		Model:      c.ModelID,
 		Reasoning:  c.ReasoningLevel(),
-		BasePrompt: string(files[wire.BasePromptFile]),
+		BasePrompt: strings.TrimSpace(string(files[wire.BasePromptFile]) + "\n\n" + preset.Leaves),
 		NewID:      uuid.NewString(),
 		Trust:      h.harness.TrustRepositorySettings,
-		Given:      variables(h.harness, t),
+		Given:      variables(h.harness, t, at.dir),
 	}
 
 	var mcp struct {
@@ -135,14 +146,8 @@ func (j *job) agentTask(t Task, h configured, c agentconfig.AmbientAgentConfig, 
 	return task, nil
 }
 
-// notApplied adds the fields that no preset applies. A runner is applied by containers.
-func notApplied(all map[string]string, c agentconfig.AmbientAgentConfig, skills []wire.Skill, runner bool) {
-	if c.EnvironmentID != "" {
-		all["environment_id"] = "this server has no such environment"
-	}
-	if c.RunnerID != "" && !runner {
-		all["runner_id"] = "only a container of a known runner has its image, limits and set-up commands"
-	}
+// notApplied adds the fields that no preset applies.
+func notApplied(all map[string]string, c agentconfig.AmbientAgentConfig, skills []wire.Skill) {
 	if c.IdleTimeoutMinutes != 0 {
 		all["idle_timeout_minutes"] = "an execution is one process, which has no idle session"
 	}

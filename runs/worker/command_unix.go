@@ -46,11 +46,7 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 	defer cancel()
 
 	run := confine.Run{Name: filepath.Base(t.Root), Dir: t.Root, Account: t.account}
-	if err := c.prepare(t, run); err != nil {
-		return failed("environment_setup_failed", "working directory: %v", underlying(err))
-	}
-
-	stdin, err := os.Open(filepath.Join(t.Dir, wire.PromptFile))
+	stdin, err := os.Open(t.own(wire.PromptFile))
 	if err != nil {
 		return failed("environment_setup_failed", "prompt: %v", underlying(err))
 	}
@@ -287,7 +283,7 @@ func (c *command) environment(t Task, path string) []string {
 		"PATH=" + path, "HOME=" + home, "LANG=C.UTF-8", "PWD=" + work, workDirVariable + "=" + work,
 		"TMPDIR=" + tmp, "TMP=" + tmp, "TEMP=" + tmp,
 	}
-	for name, value := range variables(c.harness, t) {
+	for name, value := range variables(c.harness, t, work) {
 		env = append(env, name+"="+value)
 	}
 

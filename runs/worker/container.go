@@ -20,7 +20,6 @@ import (
 
 	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
-	"millwright/runs/worker/workspace"
 )
 
 // nobody is the user and group inside a container when the worker is root.
@@ -111,13 +110,19 @@ func (d *docker) Execute(ctx context.Context, t Task) outcome {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.harness.Timeout, timeoutError{d.harness.Timeout})
 	defer cancel()
 
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+
+	setUp, ready := withSetUp(&t, d.harness.Timeout, stop)
+	defer ready()
+
 	args, env, done, err := d.arguments(t)
 	if err != nil {
 		return failed("environment_setup_failed", "%v", err)
 	}
 	defer done()
 
-	stdin, err := os.Open(filepath.Join(t.Dir, wire.PromptFile))
+	stdin, err := os.Open(t.own(wire.PromptFile))
 	if err != nil {
 		return failed("environment_setup_failed", "prompt: %v", underlying(err))
 	}
@@ -142,11 +147,16 @@ func (d *docker) Execute(ctx context.Context, t Task) outcome {
 	}
 
 	release(removed)
+	var status *confine.ExitError
+	if errors.As(e.err, &status) && ctx.Err() == nil {
+		if o, ended := setUp.failed(status.Status.ExitStatus()); ended {
+			return o
+		}
+	}
 	if o, unusable := engineFailure(ctx, e); unusable {
 		return o
 	}
 
-	var status *confine.ExitError
 	if errors.As(e.err, &status) && ctx.Err() == nil {
 		switch status.Status.ExitStatus() {
 		case statusKilled:
@@ -215,9 +225,6 @@ func (d *docker) arguments(t Task) (args, env []string, done func(), err error) 
 	uid, gid := os.Getuid(), os.Getgid()
 	if uid == 0 {
 		uid, gid = nobody, nobody
-		if err := errors.Join(workspace.Give(t.Dir, uid, gid), os.Chmod(t.Root, 0o711)); err != nil {
-			return nil, nil, nil, err
-		}
 	}
 
 	network := d.container.Network
@@ -242,7 +249,7 @@ func (d *docker) arguments(t Task) (args, env []string, done func(), err error) 
 		args = append(args, "--memory", memory, "--memory-swap", memory)
 	}
 
-	file, inherited, err := envFile(t.Root, variables(d.harness, t))
+	file, inherited, err := envFile(t.Root, variables(d.harness, t, workDir))
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -266,15 +273,7 @@ func (d *docker) command(image string, t Task) []string {
 	case r == nil || len(r.Setup) == 0:
 		return append([]string{"--entrypoint", command[0], image}, command[1:]...)
 	}
-	return append([]string{"--entrypoint", "sh", image, "-c", setup(r.Setup) + `exec "$@"`, "sh"}, command...)
-}
-
-// setup returns a shell script that runs commands, and exits with a fixed status if one fails.
-func setup(commands []string) string {
-	if len(commands) == 0 {
-		return ""
-	}
-	return "( set -e\n" + strings.Join(commands, "\n") + "\n) </dev/null >&2 || exit 125\n"
+	return append([]string{"--entrypoint", "sh", image, "-c", setupScript(r.Setup, t.setUpMark) + `exec "$@"`, "sh"}, command...)
 }
 
 // engineVariable matches the variables that configure an engine's command line.

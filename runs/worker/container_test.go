@@ -91,7 +91,7 @@ func TestContainers(t *testing.T) {
 			if r.State != state.RunBlocked || r.StatusMessage != "hidden" {
 				t.Fatalf("run is %s %s: %s", r.State, r.ErrorCode, r.StatusMessage)
 			}
-			if said := b.said(r); said != "do it\nattached\nrunner:2 m1 *** ***\n***\nmade" {
+			if said := strings.TrimSpace(b.said(r)); said != "do it\nattached\nrunner:2 m1 *** ***\n***\nmade" {
 				t.Errorf("said %q", said)
 			}
 			record := ""

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"millwright/runs/wire"
@@ -22,14 +21,15 @@ func (echo) Execute(ctx context.Context, t Task) outcome {
 		return o
 	}
 
-	read := func(name string) string {
-		body, err := os.ReadFile(filepath.Join(t.Dir, name))
+	show := func(place string) string {
+		body, err := os.ReadFile(place)
 		if err != nil {
 			return ""
 		}
 
 		return shown(string(body))
 	}
+	read := func(name string) string { return show(t.own(name)) }
 
 	t.out.text(
 		"This is the echo harness. It runs no agent: it shows what one would receive. Configure a " +
@@ -38,6 +38,10 @@ func (echo) Execute(ctx context.Context, t Task) outcome {
 	t.out.text("\nThe prompt, on standard input:\n\n" + read(wire.PromptFile))
 	if base := read(wire.BasePromptFile); base != "" {
 		t.out.text("\nThe base prompt, in " + wire.BasePromptFile + ":\n\n" + base)
+	}
+
+	for _, r := range t.repositories {
+		t.out.text(fmt.Sprintf("\nThe repository %s, at %s.", r.FullName(), r.made.Commit))
 	}
 
 	var list strings.Builder
@@ -53,7 +57,7 @@ func (echo) Execute(ctx context.Context, t Task) outcome {
 
 	for _, f := range t.Order.Files {
 		if f.Attachment && f.Name == wire.PayloadFile {
-			t.out.text("\n" + f.Name + ":\n\n" + read(f.Name))
+			t.out.text("\n" + f.Name + ":\n\n" + show(t.attached(f.Name)))
 		}
 	}
 

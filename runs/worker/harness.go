@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,12 +86,17 @@ type Task struct {
 	// Command is the program to start, with its arguments.
 	Command []string
 	// Env are variables of the agent beside what every harness gets.
-	Env     map[string]string
-	home    string // of an agent
-	adapter preset.Adapter
-	account *confine.Account // nil: the executor needs none
-	host    *confine.Host
-	out     *recorder
+	Env       map[string]string
+	home      string   // of an agent
+	setUpMark string   // the line that a container puts out after its set-up commands
+	ownDir    string   // below Dir, of our own files; empty: Dir itself
+	moved     []string // attachments that are in ownDir, since the repository has files of their names
+
+	repositories []repository // that are checked out in Dir
+	adapter      preset.Adapter
+	account      *confine.Account // nil: the executor needs none
+	host         *confine.Host
+	out          *recorder
 }
 
 // Update is the part of a worker's configuration that can change while it runs.
@@ -401,10 +407,14 @@ func newExecutor(h Harness, label string) (Executor, error) {
 	return c, nil
 }
 
-// variables returns the variables of a harness, beside those of the machine.
-func variables(h Harness, t Task) map[string]string {
+// ownDirVariable names the directory of our own files to a harness.
+const ownDirVariable = "MILLWRIGHT_DIR"
+
+// variables returns the variables of a harness, beside those of the machine. It finds its working directory at seen.
+func variables(h Harness, t Task, seen string) map[string]string {
 	o := t.Order
 	env := map[string]string{
+		ownDirVariable:      path.Join(seen, t.ownDir),
 		"MILLWRIGHT_RUN_ID": o.RunID, "MILLWRIGHT_MODEL_ID": o.ModelID,
 		"MILLWRIGHT_ENVIRONMENT_ID": o.EnvironmentID, "MILLWRIGHT_SKILL": o.Skill,
 	}
@@ -414,6 +424,7 @@ func variables(h Harness, t Task) map[string]string {
 		}
 	}
 
+	maps.Copy(env, o.Env)
 	maps.Copy(env, o.Secrets)
 	maps.Copy(env, t.Env)
 	for name, value := range env {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -103,7 +104,8 @@ type outcome struct {
 	state   wire.RunState
 	message string
 	code    string
-	alive   error // reason why processes of the run are still alive
+	alive   error             // reason why processes of the run are still alive
+	outputs []json.RawMessage // requests of the agent
 }
 
 func failed(code, format string, args ...any) outcome {
@@ -184,27 +186,27 @@ func (j *job) try(
 	t := Task{
 		Order: j.order, Root: root, Dir: dir, MaxDir: w.cfg.MaxDir, account: account, host: w.host, out: rec,
 	}
-	if resumed, err = j.furnish(ctx, &t, name, harness, resume); err != nil {
-		if o, stopped := stoppedBy(ctx); stopped {
-			return o, false
-		}
-		return failed("environment_setup_failed", "%v", err), false
-	}
-
-	if o, stopped := stoppedBy(ctx); stopped {
-		return o, false
-	}
-
 	watched, done := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() { j.watch(watched, root) })
 	defer watch.Wait()
 	defer done()
 
+	resumed, err = j.furnish(ctx, &t, name, harness, resume)
+	if err == nil {
+		err = j.prepare(ctx, &t, harness)
+	}
+	if o, stopped := stoppedBy(ctx); stopped {
+		return o, false
+	}
+	if err != nil {
+		return failed("environment_setup_failed", "%v", err), false
+	}
+
 	o = harness.Execute(ctx, t)
 	done()
-	if o.alive == nil {
-		j.leave(ctx, t, harness, o)
+	if again := resumed && o.state == wire.Failed && !rec.worked(); o.alive == nil && !again {
+		j.keep(ctx, t, harness, &o)
 	}
 
 	return o, resumed
@@ -256,6 +258,7 @@ func stoppedBy(ctx context.Context) (outcome, bool) {
 	cause := context.Cause(ctx)
 	var late timeoutError
 	var full fullError
+	var slow setUpError
 	switch {
 	case cause == nil:
 		return outcome{}, false
@@ -263,7 +266,7 @@ func stoppedBy(ctx context.Context) (outcome, bool) {
 		return outcome{ended: true, state: wire.Cancelled}, true
 	case errors.As(cause, &late):
 		return failed("infrastructure_timeout", "%v", late), true
-	case errors.As(cause, &full), errors.Is(cause, errScarce):
+	case errors.As(cause, &full), errors.Is(cause, errScarce), errors.As(cause, &slow):
 		return failed("environment_setup_failed", "%v", cause), true
 	}
 
@@ -271,7 +274,7 @@ func stoppedBy(ctx context.Context) (outcome, bool) {
 }
 
 // fill writes the order's files into the working directory, and returns those of our own by their names.
-func (j *job) fill(ctx context.Context, dir string) (own map[string][]byte, err error) {
+func (j *job) fill(ctx context.Context, t *Task) (own map[string][]byte, err error) {
 	own = map[string][]byte{}
 	for _, f := range j.order.Files {
 		if f.Name == "" || strings.ContainsAny(f.Name, "/\\\x00") || !filepath.IsLocal(f.Name) {
@@ -288,8 +291,13 @@ func (j *job) fill(ctx context.Context, dir string) (own map[string][]byte, err 
 		if !f.Attachment {
 			own[f.Name] = body
 		}
-		if err := os.WriteFile(filepath.Join(dir, f.Name), body, 0o600); err != nil {
+
+		moved, err := t.put(f, body)
+		if err != nil {
 			return nil, fmt.Errorf("file %q: %v", f.Name, underlying(err))
+		}
+		if moved {
+			t.moved = append(t.moved, f.Name)
 		}
 	}
 
@@ -342,7 +350,7 @@ func (j *job) heartbeats(ctx context.Context, granted time.Time) {
 
 // finish reports the outcome to the server, with retries while the lease may still be valid.
 func (j *job) finish(ctx context.Context, rec *recorder, o outcome) {
-	result := wire.Result{State: o.state, Message: o.message, ErrorCode: o.code}
+	result := wire.Result{State: o.state, Message: o.message, ErrorCode: o.code, Outputs: o.outputs}
 	deadline := time.Now().Add(j.order.Lease)
 	for {
 		rec.rest(&result)

@@ -45,6 +45,12 @@ func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
 	ctx, cancel := context.WithTimeoutCause(ctx, k.harness.Timeout, timeoutError{k.harness.Timeout})
 	defer cancel()
 
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+
+	setUp, ready := withSetUp(&t, k.harness.Timeout, stop)
+	defer ready()
+
 	name := containerName(t.Order)
 	image, _, _ := k.container.limits(t.Order.Runner)
 	if image == "" {
@@ -76,6 +82,10 @@ func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
 	}
 	if err != nil {
 		return failed("agent_process_failed", "the job's pod was lost: %v", err)
+	}
+
+	if o, ended := setUp.failed(end.ExitCode); ended {
+		return o
 	}
 
 	stderr := lastWords(end.Message, t.out.redact)

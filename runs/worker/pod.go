@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,11 +39,11 @@ func (k *kubernetes) labels(name string, o *wire.Order) object {
 
 // script runs the set-up commands and the harness. The end of their standard error becomes the container's
 // termination message: the log has standard output alone. The shell, process 1, passes SIGTERM on.
-func script(commands []string) string {
+func script(t Task) string {
 	return "exec 2>>/errors/log\n" +
 		"trap 'tail -c " + strconv.Itoa(maxTail) + " /errors/log >/dev/termination-log' EXIT\n" +
-		setup(commands) +
-		`"$@" <` + wire.PromptFile + " &\n" +
+		setupScript(t.setUpCommands(), t.setUpMark) +
+		`"$@" <` + path.Join(t.ownDir, wire.PromptFile) + " &\n" +
 		"trap 'kill -s TERM $!' TERM\n" +
 		"while wait $!; status=$?; kill -0 $! 2>/dev/null; do :; done\n" +
 		"exit $status"
@@ -57,11 +58,6 @@ func (k *kubernetes) job(name string, t Task) object {
 	}
 	if memory != "" {
 		limits["memory"] = strconv.FormatInt(bytesOf(memory), 10)
-	}
-
-	var commands []string
-	if t.Order.Runner != nil {
-		commands = t.Order.Runner.Setup
 	}
 
 	container := func(name string, more object) object {
@@ -112,7 +108,7 @@ func (k *kubernetes) job(name string, t Task) object {
 						"terminationMessagePolicy": "FallbackToLogsOnError",
 					})},
 					"containers": []object{container(harnessContainer, object{
-						"command": append([]string{"sh", "-c", script(commands), "sh"}, t.Command...),
+						"command": append([]string{"sh", "-c", script(t), "sh"}, t.Command...),
 						"envFrom": []object{{"secretRef": object{"name": name}}},
 					})},
 				},
@@ -126,7 +122,7 @@ const maxErrors = 1 << 30
 
 // secret holds the variables of the job with this UID.
 func (k *kubernetes) secret(name, uid string, t Task) object {
-	env := variables(k.harness, t)
+	env := variables(k.harness, t, workDir)
 	env["HOME"] = cmp.Or(t.Env["HOME"], workDir)
 	return object{
 		"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "stringData": env,
@@ -292,7 +288,10 @@ func insist(ctx context.Context, patience time.Duration, ask func() (done bool, 
 	}
 }
 
-// archiveOf packs the regular files of a directory, which nobody writes to meanwhile.
+// maxArchive bounds what is copied into a pod, in bytes.
+const maxArchive = 256 << 20
+
+// archiveOf packs the files and links of a directory, which nobody writes to meanwhile.
 func archiveOf(dir string) ([]byte, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -303,8 +302,24 @@ func archiveOf(dir string) ([]byte, error) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)
 	err = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
+		if err != nil || !e.Type().IsRegular() && e.Type() != fs.ModeSymlink {
 			return err
+		}
+
+		if e.Type() == fs.ModeSymlink {
+			to, err := root.Readlink(name)
+			if err != nil {
+				return err
+			}
+			return w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to, ModTime: time.Now()})
+		}
+
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if int64(out.Len())+info.Size() > maxArchive {
+			return fmt.Errorf("the files have more than %d bytes, which a pod does not take", maxArchive)
 		}
 
 		body, err := root.ReadFile(name)
@@ -312,7 +327,11 @@ func archiveOf(dir string) ([]byte, error) {
 			return err
 		}
 
-		header := tar.Header{Name: name, Mode: 0o644, Size: int64(len(body)), ModTime: time.Now()}
+		mode := int64(0o644)
+		if info.Mode()&0o100 != 0 {
+			mode = 0o755
+		}
+		header := tar.Header{Name: name, Mode: mode, Size: int64(len(body)), ModTime: time.Now()}
 		if err := w.WriteHeader(&header); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"millwright/runs/wire"
+	"millwright/runs/worker/checkout"
 	"millwright/runs/worker/confine"
 	"millwright/runs/worker/workspace"
 	"millwright/trace"
@@ -102,12 +103,14 @@ func Run(ctx context.Context, cfg Config) error {
 		label:   filepath.Base(dir),
 		jobs:    map[string]*job{},
 		changed: make(chan struct{}, 1),
+		mirrors: checkout.Open(filepath.Join(filepath.Dir(dir), "mirrors"), cfg.MaxDir),
 	}
 	if err := w.set(Update{cfg.Harnesses, cfg.Default}); err != nil {
 		return err
 	}
 
 	w.sweep(left)
+	w.expireMirrors()
 	if err := w.confine(); err != nil {
 		return err
 	}
@@ -190,6 +193,7 @@ type worker struct {
 	dir       string // of the working directories
 	label     string // marks what belongs to this process
 	host      *confine.Host
+	mirrors   *checkout.Mirrors
 	accounts  confine.Accounts
 	mu        sync.Mutex
 	harnesses map[string]configured

@@ -50,6 +50,8 @@ type Run struct {
 	Dir string
 	// Account is the account to run as; nil: the user of this process.
 	Account *Account
+	// Shared: others use the account at the same time, so its processes outside of the run live on.
+	Shared bool
 }
 
 // Process is a started process with its descendants.

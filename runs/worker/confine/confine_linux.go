@@ -86,7 +86,10 @@ func (h *Host) Start(cmd *exec.Cmd, run Run) (Process, error) {
 	}
 
 	cmd.SysProcAttr = GroupAttributes()
-	p := &process{account: run.Account}
+	p := &process{}
+	if !run.Shared {
+		p.account = run.Account
+	}
 	if a := run.Account; a != nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.UID, Gid: a.GID}
 	}

@@ -136,7 +136,7 @@ CREATE TABLE offered_secrets (
 CREATE TABLE resources (
   uid         TEXT PRIMARY KEY,
   factory_uid TEXT NOT NULL REFERENCES factories (uid),
-  kind        TEXT NOT NULL CHECK (kind IN ('automation', 'agent', 'runner', 'skill')),
+  kind        TEXT NOT NULL CHECK (kind IN ('automation', 'agent', 'runner', 'environment', 'skill')),
   name        TEXT NOT NULL,
   spec        TEXT NOT NULL,
   created_at  BIGINT NOT NULL,
@@ -549,6 +549,20 @@ CREATE TABLE attachments (
   mime_type   TEXT NOT NULL,
   body        BYTEA NOT NULL,
   PRIMARY KEY (run_id, file_name)
+);
+
+-- The repositories that a run is checked out from. base_commit is empty until a worker told it; untrusted means that
+-- the run was started for a commit that no branch of the repository has.
+CREATE TABLE run_repositories (
+  run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  position    BIGINT NOT NULL CHECK (position >= 0),
+  forge       TEXT NOT NULL,
+  owner       TEXT NOT NULL,
+  name        TEXT NOT NULL,
+  base_commit TEXT NOT NULL DEFAULT '',
+  base_branch TEXT NOT NULL DEFAULT '',
+  untrusted   BIGINT NOT NULL DEFAULT 0 CHECK (untrusted IN (0, 1)),
+  PRIMARY KEY (run_id, position)
 );
 
 -- What the last execution of a run left for the next one: the session of its agent, and its work tree.

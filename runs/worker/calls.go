@@ -1,0 +1,167 @@
+//go:build unix
+
+package worker
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"millwright/runs/worker/checkout"
+	"millwright/runs/worker/collect"
+	"millwright/runs/worker/confine"
+	"millwright/runs/worker/workspace"
+)
+
+// caller is an executor that can call programs of this machine as the run, before and after its harness.
+type caller interface {
+	// ready makes the directories of a task ready for its account.
+	ready(t Task) error
+	// as returns the account of a task, and whether others use it at the same time.
+	as(t Task) (a *confine.Account, shared bool)
+}
+
+// ready gives the directories to the account of the run.
+func (c *command) ready(t Task) error {
+	return c.prepare(t, confine.Run{Name: filepath.Base(t.Root), Dir: t.Root, Account: t.account})
+}
+
+func (c *command) as(t Task) (*confine.Account, bool) { return t.account, false }
+
+// nobodyAccount is the account of containers when the worker is root.
+var nobodyAccount = confine.Account{Name: "nobody", UID: nobody, GID: nobody}
+
+// ready gives the working directory to the user in the container.
+func (d *docker) ready(t Task) error {
+	account, _ := d.as(t)
+	if account != nil {
+		if err := workspace.Give(t.Dir, nobody, nobody); err != nil {
+			return err
+		}
+	}
+
+	run := confine.Run{Dir: t.Root, Account: account}
+	return errors.Join(confine.Give(run, t.host.Private()), os.Chmod(t.Root, 0o711))
+}
+
+func (d *docker) as(Task) (*confine.Account, bool) {
+	if os.Getuid() != 0 {
+		return nil, true
+	}
+	return &nobodyAccount, true
+}
+
+// runGit calls git as a run.
+type runGit struct {
+	task    Task
+	as      caller
+	program string
+}
+
+func newRunGit(t Task, as caller) (runGit, error) {
+	program, err := checkout.Program()
+	return runGit{t, as, program}, err
+}
+
+// Seen returns where the run sees a place below its directory.
+func (g runGit) Seen(place string) string {
+	below, err := filepath.Rel(g.task.Root, place)
+	if err != nil {
+		return place
+	}
+	return filepath.Join(g.task.host.Seen(g.task.Root), below)
+}
+
+// Give gives a directory to the run.
+func (g runGit) Give(dir string) error {
+	account, _ := g.as.as(g.task)
+	if account == nil {
+		return nil
+	}
+	return workspace.Give(dir, int(account.UID), int(account.GID))
+}
+
+// Run calls git in the account of the run, with everything that it started dead when Run returns.
+func (g runGit) Run(ctx context.Context, c collect.Command) error {
+	cmd := &exec.Cmd{
+		Path:      g.program,
+		Args:      append([]string{"git"}, checkout.Arguments(c.Args...)...),
+		Dir:       c.Dir,
+		Env:       append(checkout.Environment("file"), c.Env...),
+		WaitDelay: 3 * time.Second,
+	}
+	if c.In != nil {
+		cmd.Stdin = bytes.NewReader(c.In)
+	}
+
+	stderr := &tail{}
+	read := c.Out
+	if read == nil {
+		read = func(r io.Reader) error {
+			_, err := io.Copy(io.Discard, r)
+			return err
+		}
+	}
+
+	err := g.call(ctx, cmd, read, stderr)
+	if status := (*confine.ExitError)(nil); errors.As(err, &status) {
+		said := strings.Join(strings.Fields(clean(string(stderr.kept))), " ")
+		return fmt.Errorf("git %s: %s", c.Args[0], cmp.Or(said, err.Error()))
+	}
+	return err
+}
+
+// call runs a command in the account and sandbox of the run.
+func (g runGit) call(ctx context.Context, cmd *exec.Cmd, read func(io.Reader) error, stderr io.Writer) error {
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ours.Close()
+
+	cmd.Stdout, cmd.Stderr = theirs, stderr
+	account, shared := g.as.as(g.task)
+	process, err := g.task.host.Start(cmd, confine.Run{
+		Name:    filepath.Base(g.task.Root) + "-git",
+		Dir:     g.task.Root,
+		Account: account,
+		Shared:  shared,
+	})
+	theirs.Close()
+	if err != nil {
+		return underlying(err)
+	}
+
+	stop := context.AfterFunc(ctx, func() { process.Kill() })
+	defer stop()
+
+	failed := read(ours)
+	if failed != nil {
+		process.Kill()
+	}
+	err = process.Wait()
+	if alive := process.Kill(); alive != nil {
+		return alive
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return cmp.Or(failed, err)
+}
+
+// mkdirNew makes a directory below the run's, anew.
+func mkdirNew(dir string) error {
+	if err := workspace.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.MkdirAll(dir, 0o711)
+}

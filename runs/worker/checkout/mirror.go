@@ -1,0 +1,316 @@
+//go:build unix
+
+package checkout
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"millwright/runs/worker/confine"
+	"millwright/runs/worker/workspace"
+)
+
+// Mirrors are the mirrors of a worker, in one directory. Workers with the same directory share them.
+type Mirrors struct {
+	dir string
+	max int64
+	git func() (string, error) // the program
+}
+
+// unused is how long a mirror is kept that nothing is checked out from.
+const unused = 30 * 24 * time.Hour
+
+// Open returns the mirrors in a directory, which it makes with the first one. A repository has at most max
+// bytes.
+func Open(dir string, max int64) *Mirrors {
+	return &Mirrors{dir: dir, max: max, git: sync.OnceValues(Program)}
+}
+
+// Program returns the git program of this machine.
+func Program() (string, error) {
+	program, err := confine.LookUp("git", confine.DefaultPath)
+	if err != nil {
+		return "", errors.New("this worker has no git program: install git")
+	}
+	return program, nil
+}
+
+// mirror is one mirror, with its lock.
+type mirror struct {
+	*Mirrors
+	Source
+	path     string
+	protocol string
+	lock     *flock.Flock
+}
+
+// lockAgain is how often a lock that another worker may have is tried.
+const lockAgain = 50 * time.Millisecond
+
+// of returns the mirror of a repository.
+func (m *Mirrors) of(s Source) (*mirror, error) {
+	scheme, err := protocol(s.URL)
+	if err != nil {
+		return nil, err
+	}
+
+	sum := sha256.Sum256([]byte(s.URL))
+	path := filepath.Join(m.dir, hex.EncodeToString(sum[:16]))
+	return &mirror{Mirrors: m, Source: s, path: path, protocol: scheme, lock: flock.New(path + ".lock")}, nil
+}
+
+// do calls git in the mirror.
+func (m *mirror) do(ctx context.Context, args ...string) (string, error) {
+	out, err := m.run(ctx, command{dir: m.path, args: args})
+	return strings.TrimSpace(string(out)), err
+}
+
+// ask calls git in the mirror with the credential.
+func (m *mirror) ask(ctx context.Context, args ...string) (string, error) {
+	c := command{dir: m.path, args: args, protocols: m.protocol, credential: m.Credential}
+	if m.protocol == "file" { // another user's repository
+		c.env = []string{"GIT_CONFIG_GLOBAL=" + m.path + ".config"}
+	}
+
+	out, err := m.run(ctx, c)
+	return strings.TrimSpace(string(out)), err
+}
+
+// make makes an empty mirror, unless there is one.
+func (m *mirror) make(ctx context.Context) error {
+	if m.protocol == "file" {
+		config := "[safe]\n\tdirectory = *\n"
+		if err := os.WriteFile(m.path+".config", []byte(config), 0o600); err != nil {
+			return err
+		}
+	}
+
+	if _, err := os.Stat(filepath.Join(m.path, "HEAD")); err == nil {
+		return m.tidy()
+	}
+	if err := workspace.Remove(m.path); err != nil {
+		return err
+	}
+
+	_, err := m.run(ctx, command{dir: m.dir, args: []string{"init", "--quiet", "--bare", "--template=", m.path}})
+	return err
+}
+
+// tidy removes what commands left that were killed. The lock is held, so nothing works in the mirror.
+func (m *mirror) tidy() error {
+	for _, pattern := range []string{"objects/pack/tmp_*", "objects/*/tmp_*", "*.lock"} {
+		left, err := filepath.Glob(filepath.Join(m.path, pattern))
+		if err != nil {
+			return err
+		}
+		for _, file := range left {
+			if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fetch brings the mirror up to date and returns the commit to check out, with the branch that it is on if there
+// is one.
+func (m *mirror) fetch(ctx context.Context) (Made, error) {
+	if err := m.make(ctx); err != nil {
+		return Made{}, err
+	}
+
+	byDefault, err := m.defaultBranch(ctx)
+	if err != nil {
+		return Made{}, err
+	}
+
+	if _, err := m.ask(ctx, "fetch", "--quiet", "--force", "--prune", "--no-tags", "--no-write-fetch-head",
+		"--no-recurse-submodules", "--", m.URL, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"); err != nil {
+		return Made{}, err
+	}
+
+	made, err := m.resolve(ctx, byDefault)
+	if err != nil {
+		return Made{}, err
+	}
+
+	now := time.Now()
+	os.Chtimes(m.path, now, now) // used
+	_, err = m.do(ctx, "-c", "gc.auto=6700", "gc", "--auto", "--quiet")
+	return made, err
+}
+
+// errEmpty reports a repository without commits.
+var errEmpty = errors.New("the repository is empty: push a first commit")
+
+// defaultBranch returns the name of the branch that the repository's HEAD names.
+func (m *mirror) defaultBranch(ctx context.Context) (string, error) {
+	out, err := m.ask(ctx, "ls-remote", "--quiet", "--symref", "--", m.URL, "HEAD")
+	if err != nil {
+		return "", err
+	}
+
+	line, _, _ := strings.Cut(out, "\n")
+	name, isSymbolic := strings.CutPrefix(line, "ref: refs/heads/")
+	name, _, _ = strings.Cut(name, "\t")
+	if !isSymbolic {
+		return "", nil
+	}
+	return name, nil
+}
+
+// resolve returns the commit that the source names.
+func (m *mirror) resolve(ctx context.Context, byDefault string) (Made, error) {
+	if m.Commit != "" && m.Proven {
+		made, ok, err := m.prove(ctx)
+		if err != nil || ok {
+			return made, err
+		}
+
+		base := *m
+		base.Commit, base.Ref = "", m.Base
+		made, err = base.resolve(ctx, byDefault)
+		made.Untrusted = true
+		return made, err
+	}
+	if m.Commit != "" {
+		return m.resolveCommit(ctx)
+	}
+
+	if m.Ref == "" {
+		commit, err := m.commitOf(ctx, "refs/heads/"+byDefault)
+		if err == nil && byDefault != "" {
+			return Made{Commit: commit, Branch: byDefault}, nil
+		}
+
+		if m.has(ctx, "refs/heads/"+byDefault) {
+			return Made{}, err // the mirror is damaged
+		}
+
+		any, err := m.do(ctx, "for-each-ref", "--count=1", "refs/heads/")
+		if err != nil {
+			return Made{}, err
+		}
+		if any == "" {
+			return Made{}, errEmpty
+		}
+		return Made{}, errors.New("the repository has no default branch: name one in checkout.ref")
+	}
+
+	name := strings.TrimPrefix(strings.TrimPrefix(m.Ref, "refs/heads/"), "refs/tags/")
+	if strings.HasPrefix(m.Ref, "-") {
+		return Made{}, fmt.Errorf("%.100q is not the name of a branch or tag", m.Ref)
+	}
+	if _, err := m.do(ctx, "check-ref-format", "refs/heads/"+name); err != nil {
+		return Made{}, fmt.Errorf("%.100q is not the name of a branch or tag", m.Ref)
+	}
+
+	if !strings.HasPrefix(m.Ref, "refs/tags/") {
+		if commit, err := m.commitOf(ctx, "refs/heads/"+name); err == nil {
+			return Made{Commit: commit, Branch: name}, nil
+		}
+	}
+	commit, err := m.commitOf(ctx, "refs/tags/"+name)
+	if err == nil {
+		return Made{Commit: commit}, nil
+	}
+	if m.has(ctx, "refs/heads/"+name) || m.has(ctx, "refs/tags/"+name) {
+		return Made{}, err // the mirror is damaged
+	}
+
+	return Made{}, fmt.Errorf("the repository has no branch or tag %q", name)
+}
+
+// prove reports whether a branch of the repository has the commit of the source.
+func (m *mirror) prove(ctx context.Context) (made Made, ok bool, err error) {
+	if !IsCommit(m.Commit) {
+		return Made{}, false, nil
+	}
+	if _, err := m.commitOf(ctx, m.Commit); err != nil {
+		return Made{}, false, nil
+	}
+
+	branches, err := m.do(ctx, "for-each-ref", "--format=%(refname)", "--contains", m.Commit, "refs/heads/")
+	if err != nil || branches == "" {
+		return Made{}, false, err
+	}
+
+	made = Made{Commit: m.Commit}
+	if slices.Contains(strings.Split(branches, "\n"), "refs/heads/"+m.Ref) {
+		made.Branch = m.Ref
+	}
+	return made, true, nil
+}
+
+// has reports whether the mirror has a ref, also if its commit cannot be read.
+func (m *mirror) has(ctx context.Context, ref string) bool {
+	_, err := m.do(ctx, "show-ref", "--verify", "--quiet", ref)
+	return err == nil
+}
+
+// resolveCommit returns the commit of the source, which is fetched by its name if no branch has it.
+func (m *mirror) resolveCommit(ctx context.Context) (Made, error) {
+	if !IsCommit(m.Commit) {
+		return Made{}, fmt.Errorf("%.100q is not the name of a commit", m.Commit)
+	}
+
+	if _, err := m.commitOf(ctx, m.Commit); err != nil {
+		kept := "+" + m.Commit + ":refs/kept/" + m.Commit
+		if _, err := m.ask(ctx, "fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head",
+			"--no-recurse-submodules", "--", m.URL, kept); err != nil {
+			return Made{}, err
+		}
+		if _, err := m.commitOf(ctx, m.Commit); err != nil {
+			return Made{}, fmt.Errorf("the repository has no commit %s", m.Commit)
+		}
+	}
+
+	return Made{Commit: m.Commit, Branch: strings.TrimPrefix(m.Ref, "refs/heads/")}, nil
+}
+
+// commitOf returns the commit that a full name of a ref, or a commit's name, stands for.
+func (m *mirror) commitOf(ctx context.Context, name string) (string, error) {
+	return m.do(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", name+"^{commit}")
+}
+
+// IsCommit reports whether a text is the full name of a commit.
+func IsCommit(name string) bool {
+	return len(name) == 40 && strings.Trim(name, "0123456789abcdef") == ""
+}
+
+// Expire removes the mirrors that nothing was checked out from for long.
+func (m *Mirrors) Expire() error {
+	entries, err := os.ReadDir(m.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+
+	for _, e := range entries {
+		info, failed := e.Info()
+		if failed != nil || !e.IsDir() || time.Since(info.ModTime()) < unused {
+			continue
+		}
+
+		path := filepath.Join(m.dir, e.Name())
+		lock := flock.New(path + ".lock")
+		if ok, failed := lock.TryLock(); failed != nil || !ok {
+			continue
+		}
+		err = errors.Join(err, workspace.Remove(path))
+		lock.Close()
+	}
+
+	return err
+}

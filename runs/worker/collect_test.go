@@ -1,0 +1,124 @@
+package worker_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"millwright/runs/worker"
+	"millwright/state/statetest"
+)
+
+// TestHostileGit has harnesses leave a .git that wants to execute something, or to reach other files, while the
+// changes are collected.
+func TestHostileGit(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "executed")
+	evil := "#!/bin/sh\ntouch " + mark + "\n"
+	script := filepath.Join(t.TempDir(), "evil")
+	if err := os.WriteFile(script, []byte(evil), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	passThrough(t, mark, script)
+	if err := os.Chmod(filepath.Dir(mark), 0o777); err != nil {
+		t.Fatal(err)
+	}
+
+	other := newOrigin(t)
+	foreign := other.commit("secret/plans", map[string]string{"plan": "the secret plan"})
+	for name, test := range map[string]struct{ script, want string }{
+		"hooks":          {`for h in pre-commit post-checkout post-index-change reference-transaction; do cp EVIL .git/hooks/$h 2>/dev/null || { mkdir -p .git/hooks; cp EVIL .git/hooks/$h; }; done`, ""},
+		"file monitor":   {`git config core.fsmonitor EVIL; git config core.hooksPath /tmp; git config core.sshCommand EVIL; git config diff.external EVIL; git config core.pager EVIL; git config core.editor EVIL`, ""},
+		"filters":        {`git config filter.e.clean EVIL; git config filter.e.smudge EVIL; git config filter.e.process EVIL; git config diff.e.textconv EVIL; git config diff.e.command EVIL; echo '* filter=e diff=e merge=e' > .gitattributes`, ""},
+		"gitfile":        {`mv .git .moved; echo "gitdir: .moved" > .git`, "squashed"},
+		"linked .git":    {`mv .git .moved; ln -s .moved .git`, "squashed"},
+		"no .git":        {`rm -rf .git`, "squashed"},
+		"another .git":   {`rm -rf .git; git init -q; git add -A; git -c user.name=x -c user.email=x commit -qm y`, "squashed"},
+		"rewritten":      {`git checkout -q --orphan new; git commit -qm "all anew"`, "squashed"},
+		"alternates":     {`mkdir -p .git/objects/info; echo OTHER/objects > .git/objects/info/alternates; git update-ref refs/heads/main FOREIGN 2>/dev/null || echo FOREIGN > .git/refs/heads/main`, "squashed"},
+		"linked objects": {`ln -s OTHER/objects/pack .git/objects/pack/x`, "squashed"},
+		"odd HEAD":       {`echo "ref: refs/heads/../../../etc/passwd" > .git/HEAD`, "squashed"},
+		"HEAD is a pipe": {`rm .git/HEAD; mkfifo .git/HEAD`, "squashed"},
+		"bad object":     {`echo 1234567890123456789012345678901234567890 > .git/refs/heads/main`, "squashed"},
+		"index":          {`echo garbage > .git/index; echo garbage > .git/packed-refs; echo "[core" > .git/config`, ""},
+		"nested":         {`git init -q sub; echo x > sub/y; git -C sub add y; git -C sub -c user.name=x -c user.email=x commit -qm y; git -C sub config core.fsmonitor EVIL`, ""},
+		"replaced":       {`git replace --graft HEAD 2>/dev/null; mkdir -p .git/info; echo "$(git rev-parse HEAD)" > .git/info/grafts; echo "* -text" > .git/info/attributes`, ""},
+	} {
+		test.script = strings.NewReplacer("EVIL", script, "OTHER", other.bare("secret/plans"), "FOREIGN", foreign).Replace(test.script)
+		each(t, test.script+"\necho changed > a", func(t *testing.T, h worker.Harness) {
+			t.Run(name, func(t *testing.T) {
+				o := newOrigin(t)
+				o.commit("acme/shop", map[string]string{"a": "x", "b": "y"})
+				b := newBenchWith(t, statetest.Open(t, statetest.SQLite(t)), o)
+				b.work(configOf(h))
+
+				r := b.succeeded(b.in(b.with(nil, "acme/shop")))
+				wantIn(t, b.left(r, "changes.patch"), "+changed")
+				if got := b.events(r, "changes_squashed"); (len(got) > 0) != (test.want != "") {
+					t.Errorf("squashed: %s", got)
+				}
+				if _, err := os.Lstat(mark); err == nil {
+					t.Error("something was executed")
+					os.Remove(mark)
+				}
+
+				bundle := b.left(r, "changes.bundle")
+				applied := o.applied("acme/shop", bundle)
+				if got := o.git(applied, "show", "HEAD:a"); got != "changed" {
+					t.Errorf("a is %q", got)
+				}
+				if found := o.git(applied, "log", "--all", "--format=%H"); strings.Contains(found, foreign) {
+					t.Error("the bundle has commits of another repository")
+				}
+			})
+		})
+	}
+}
+
+// TestOddChanges has files that are hard to pack.
+func TestOddChanges(t *testing.T) {
+	each(t, `printf 'x' > "$(printf 'new\nline')"; printf 'x' > "$(printf '\377\376')"; printf 'a\r\nb\r\n' > crlf; head -c 3000 /dev/urandom > binary
+		ln -s /etc/passwd link; mkdir empty; printf '#!/bin/sh\n' > tool; chmod +x tool; echo no > ignored; mkfifo pipe; : > -option
+		git checkout -q -b side; echo s > side; git add side; git commit -qm side; git checkout -q main; echo m > main; git add main; git commit -qm main; git merge -q -m merge side`,
+		func(t *testing.T, h worker.Harness) {
+			o := newOrigin(t)
+			o.commit("acme/shop", map[string]string{"a": "x", ".gitignore": "ignored\n"})
+			b := newBenchWith(t, statetest.Open(t, statetest.SQLite(t)), o)
+			b.work(configOf(h))
+
+			r := b.succeeded(b.in(b.with(nil, "acme/shop")))
+			applied := o.applied("acme/shop", b.left(r, "changes.bundle"))
+			names := strings.Split(o.git(applied, "ls-tree", "-r", "-z", "--name-only", "HEAD"), "\x00")
+			want := []string{"-option", ".gitignore", "a", "binary", "crlf", "link", "main", "new\nline", "side", "tool", "\xff\xfe", ""}
+			if strings.Join(names, "|") != strings.Join(want, "|") {
+				t.Errorf("files %q", names)
+			}
+			if body, err := os.ReadFile(filepath.Join(applied, "crlf")); err != nil || string(body) != "a\r\nb\r\n" {
+				t.Errorf("crlf is %q %v", body, err)
+			}
+			if to, err := os.Readlink(filepath.Join(applied, "link")); err != nil || to != "/etc/passwd" {
+				t.Errorf("link is %q %v", to, err)
+			}
+		})
+}
+
+// TestTooManyChanges has changes beyond the bounds: an event tells so, and the run keeps its state.
+func TestTooManyChanges(t *testing.T) {
+	for name, script := range map[string]string{
+		"files":  `i=0; while [ $i -lt 10001 ]; do : > f$i; i=$((i+1)); done`,
+		"bytes":  `head -c 210000000 /dev/zero > big`,
+		"bundle": `head -c 60000000 /dev/urandom > big`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOrigin(t)
+			o.commit("acme/shop", map[string]string{"a": "x"})
+			b := newBenchWith(t, statetest.Open(t, statetest.SQLite(t)), o)
+			b.work(configOf(sh(script)))
+
+			r := b.succeeded(b.in(b.with(nil, "acme/shop")))
+			if got := b.events(r, "changes_not_collected"); len(got) != 1 || !strings.Contains(got[0], "more than") {
+				t.Errorf("events %s", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,335 @@
+//go:build unix
+
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"millwright/runs/wire"
+	"millwright/runs/worker/collect"
+	"millwright/runs/worker/preset"
+)
+
+// collectTime is how long it may take to collect what a harness left.
+const collectTime = 2 * time.Minute
+
+// keep collects what the harness of a run left, for people and for the next execution, before its directories go.
+// Nothing of the run lives.
+func (j *job) keep(ctx context.Context, t Task, h configured, o *outcome) {
+	if cause := context.Cause(ctx); errors.Is(cause, errLost) || errors.Is(cause, errHandBack) && !o.ended {
+		return
+	}
+
+	if _, local := h.Executor.(keeper); local {
+		files := j.collect(ctx, t, h)
+		found, outputs := j.gather(t)
+		files, o.outputs = append(files, found...), outputs
+		j.upload(context.WithoutCancel(ctx), t.out, files)
+		for _, f := range files {
+			f.content.Close()
+		}
+	} else if _, changes := h.Executor.(placer); changes && t.repositories != nil {
+		t.out.Add(notCollected("", "a pod keeps no directory"))
+	}
+
+	j.leave(ctx, t, h, *o)
+}
+
+// notCollected is the event of changes that are not collected.
+func notCollected(repository, reason string) wire.Block {
+	return preset.Event("changes_not_collected", map[string]string{"repository": repository, "reason": reason})
+}
+
+// collect packs the changes of the checkouts. Those that cannot be packed become an event.
+func (j *job) collect(ctx context.Context, t Task, h configured) (files []leftFile) {
+	if t.repositories == nil {
+		return nil
+	}
+
+	if ctx.Err() != nil { // it was stopped; what it did until then counts
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, collectTime, fmt.Errorf("it took longer than %s", collectTime))
+	defer cancel()
+
+	git, err := newRunGit(t, h.Executor.(caller))
+	err = errors.Join(err, t.unhide(), os.MkdirAll(filepath.Join(t.Root, leftDir), 0o700))
+	for i, r := range t.repositories {
+		var changes *collect.Changes
+		if err == nil {
+			changes, err = collect.Collect(ctx, j.checkoutOf(t, r), git, filepath.Join(t.Root, "collect-"+strconv.Itoa(i)))
+		}
+		if err != nil {
+			j.log.Warn("worker: collect the changes of a run", "repository", r.FullName(), "error", err)
+			t.out.Add(notCollected(r.FullName(), underlying(err).Error()))
+			err = nil
+			continue
+		}
+		if changes == nil {
+			continue
+		}
+
+		j.tell(t, r, changes)
+		if err := t.leaveFor(i, changes); err != nil {
+			t.out.Add(preset.Event("snapshot_failed", map[string]string{"reason": underlying(err).Error()}))
+		}
+		if changes.Commit == r.tip { // the execution before stored it
+			changes.Close()
+			continue
+		}
+		files = append(files, r.files(changes)...)
+	}
+
+	return files
+}
+
+// checkoutOf describes a checkout to those who collect its changes.
+func (j *job) checkoutOf(t Task, r repository) collect.Checkout {
+	c := collect.Checkout{
+		Work:   r.dir,
+		Base:   r.base,
+		Commit: r.made.Commit,
+		Author: j.order.Checkout.Author,
+		Title:  j.order.Checkout.Title,
+		SetUp:  r.setUp,
+	}
+	if r.dir == t.Dir {
+		c.Own = j.ownNames()
+		c.Own = slices.DeleteFunc(c.Own, func(name string) bool { return slices.Contains(t.moved, name) })
+	}
+	return c
+}
+
+// tell adds events about what is different in the collected changes.
+func (j *job) tell(t Task, r repository, changes *collect.Changes) {
+	if changes.Squashed != "" {
+		t.out.Add(preset.Event("changes_squashed", map[string]string{
+			"repository": r.FullName(), "reason": changes.Squashed,
+		}))
+	}
+	if changes.Nested > 0 {
+		t.out.Add(preset.Event("changes_left_out", map[string]any{
+			"repository": r.FullName(), "nested_repositories": changes.Nested,
+		}))
+	}
+}
+
+// files returns the artifacts of changes.
+func (r repository) files(changes *collect.Changes) []leftFile {
+	prefix := r.Directory
+	return []leftFile{
+		{
+			Artifact: wire.Artifact{
+				Path: path.Join(prefix, "changes.patch"), Kind: wire.ArtifactPatch, Repository: r.FullName(),
+			},
+			content: changes.Patch,
+		},
+		{
+			Artifact: wire.Artifact{
+				Path:       path.Join(prefix, "changes.bundle"),
+				Kind:       wire.ArtifactBundle,
+				Repository: r.FullName(),
+				Base:       r.made.Commit,
+			},
+			content: changes.Bundle,
+		},
+	}
+}
+
+// bundleName returns the name of a repository's bundle among what is left for the next execution.
+func bundleName(i int) string { return strconv.Itoa(i) + ".bundle" }
+
+// leaveFor keeps the bundle of a repository for the next execution.
+func (t Task) leaveFor(i int, changes *collect.Changes) error {
+	file, err := os.Create(filepath.Join(t.Root, leftDir, bundleName(i)))
+	if err != nil {
+		return err
+	}
+
+	_, err = io.Copy(file, changes.Bundle)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	_, err = changes.Bundle.Seek(0, io.SeekStart)
+	return err
+}
+
+// continueFrom puts the changes of the execution before into the checkouts. What cannot be put there becomes an
+// event, and the checkout stays as it was made.
+func (j *job) continueFrom(ctx context.Context, t *Task) error {
+	for i := range t.repositories {
+		r := &t.repositories[i]
+		bundle := filepath.Join(t.restored(), bundleName(i))
+		if _, err := os.Lstat(bundle); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+
+		tip, err := j.worker.mirrors.Continue(ctx, r.dir, bundle, r.made)
+		if ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			t.out.Add(preset.Event("snapshot_not_restored", map[string]string{"reason": err.Error()}))
+			continue
+		}
+		r.tip = tip
+	}
+	return nil
+}
+
+// Bounds of the search for files that a harness left.
+const (
+	maxSearched = 10_000   // files and directories
+	maxRequests = 16 << 20 // bytes of the file with the agent's requests
+)
+
+// gather opens the files that a harness left for people, and reads the agent's requests. What exceeds a bound becomes
+// an event.
+func (j *job) gather(t Task) (files []leftFile, outputs []json.RawMessage) {
+	root, err := os.OpenRoot(t.Dir)
+	if err != nil {
+		return nil, nil
+	}
+	defer root.Close()
+
+	own, err := root.OpenRoot(wire.OwnDirectory)
+	if err != nil {
+		return nil, nil
+	}
+	defer own.Close()
+
+	files, left := artifacts(own)
+	for _, name := range left[:min(len(left), 20)] {
+		t.out.Add(preset.Event("artifact_refused", map[string]string{
+			"path": strings.ToValidUTF8(name, "?"),
+			"reason": fmt.Sprintf("at most %d files of %d bytes together are stored, no links, each with one name",
+				wire.MaxArtifactFiles, wire.MaxFileBytes),
+		}))
+	}
+
+	outputs, refused := requests(own)
+	if len(refused) > 0 {
+		t.out.Add(preset.Event("output_refused", map[string]any{"lines": refused}))
+	}
+	return files, outputs
+}
+
+// artifacts opens the files below the directory of artifacts, and returns the names of those that it leaves out.
+func artifacts(own *os.Root) (files []leftFile, left []string) {
+	dir, err := own.OpenRoot(wire.ArtifactsDirectory)
+	if err != nil {
+		return nil, nil
+	}
+	defer dir.Close()
+
+	searched, size := 0, int64(0)
+	err = fs.WalkDir(dir.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		if searched++; searched > maxSearched {
+			left = append(left, name)
+			return fs.SkipAll
+		}
+		if err != nil {
+			left = append(left, name)
+			return nil
+		}
+		if e.IsDir() {
+			return nil
+		}
+
+		f, bytes, ok := openPlain(dir, name)
+		if !ok || len(files) >= wire.MaxArtifactFiles || size+bytes > wire.MaxFileBytes {
+			left = append(left, name)
+			if ok {
+				f.Close()
+			}
+			return nil
+		}
+
+		size += bytes
+		files = append(files, leftFile{Artifact: wire.Artifact{Path: name, Kind: wire.ArtifactFile}, content: f})
+		return nil
+	})
+	if err != nil {
+		left = append(left, ".")
+	}
+	return files, left
+}
+
+// openPlain opens a regular file that has one name, and belongs to the owner of the directory.
+func openPlain(dir *os.Root, name string) (f *os.File, size int64, ok bool) {
+	place, err := dir.Lstat(".")
+	if err != nil {
+		return nil, 0, false
+	}
+	info, err := dir.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, 0, false
+	}
+
+	owner, ok1 := place.Sys().(*syscall.Stat_t)
+	stat, ok2 := info.Sys().(*syscall.Stat_t)
+	if !ok1 || !ok2 || stat.Nlink != 1 || stat.Uid != owner.Uid {
+		return nil, 0, false
+	}
+
+	f, err = dir.Open(name)
+	return f, info.Size(), err == nil
+}
+
+// requests reads the agent's requests: JSON objects, one a line. refused says which lines it leaves out, and why.
+func requests(own *os.Root) (outputs []json.RawMessage, refused []string) {
+	f, _, ok := openPlain(own, wire.OutputsFile)
+	if !ok {
+		return nil, nil
+	}
+	defer f.Close()
+
+	in := bufio.NewScanner(io.LimitReader(f, maxRequests))
+	in.Buffer(nil, maxRequests)
+	total := 0
+	for number := 1; in.Scan(); number++ {
+		line := bytes.TrimSpace(in.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+
+		var object map[string]json.RawMessage
+		reason := ""
+		switch {
+		case len(line) > wire.MaxOutput:
+			reason = fmt.Sprintf("more than %d bytes", wire.MaxOutput)
+		case json.Unmarshal(line, &object) != nil || wire.Deep(line):
+			reason = "not a JSON object"
+		case len(outputs) >= wire.MaxOutputs:
+			reason = fmt.Sprintf("more than %d requests", wire.MaxOutputs)
+		case total+len(line) > wire.MaxOutputBytes:
+			reason = fmt.Sprintf("more than %d bytes together", wire.MaxOutputBytes)
+		}
+
+		if reason != "" {
+			if len(refused) < 20 {
+				refused = append(refused, fmt.Sprintf("line %d: %s", number, reason))
+			}
+			continue
+		}
+
+		total += len(line)
+		outputs = append(outputs, slices.Clone(json.RawMessage(line)))
+	}
+	return outputs, refused
+}
