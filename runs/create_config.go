@@ -183,7 +183,7 @@ func (s *service) checkEnvironment(ctx context.Context, id string, def state.Age
 // checkRepositories adds a problem for a repository that the factory of the run may not use.
 func (s *service) checkRepositories(
 	ctx context.Context,
-	all []agentconfig.Repository,
+	all []agentconfig.RunRepository,
 	def state.AgentDefinition,
 	p *problems,
 ) {

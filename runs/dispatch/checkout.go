@@ -162,7 +162,7 @@ func choose(
 	r state.RunRepository,
 	ref string,
 	target provider.Target,
-	asked []agentconfig.Repository,
+	asked []agentconfig.RunRepository,
 ) {
 	if r.BaseCommit != "" {
 		out.Commit, out.Ref = r.BaseCommit, r.BaseBranch

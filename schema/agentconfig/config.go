@@ -21,15 +21,15 @@ type AmbientAgentConfig struct {
 	Harness            *Harness                   `json:"harness,omitempty" doc:"What executes the run"`
 	WorkerHost         string                     `json:"worker_host,omitempty" nullable:"true" maxLength:"200" doc:"Where to execute the run"`
 	RunnerID           string                     `json:"runner_id,omitempty" nullable:"true" maxLength:"200" doc:"The runner"`
-	Repositories       []Repository               `json:"repositories,omitempty" nullable:"true" maxItems:"20" doc:"Repositories to check out, beside those of the factory"`
+	Repositories       []RunRepository            `json:"repositories,omitempty" nullable:"true" maxItems:"20" doc:"Repositories to check out, beside those of the factory"`
 	IdleTimeoutMinutes int                        `json:"idle_timeout_minutes,omitempty" nullable:"true" minimum:"0" maximum:"10080" doc:"Idle time of a session, in minutes; stored and returned, without effect here"`
 
 	given  map[string]json.RawMessage
 	stored json.RawMessage // all of it, in place of the fields: see Stored
 }
 
-// Repository is a repository that a run starts in.
-type Repository struct {
+// RunRepository is a repository that a run starts in.
+type RunRepository struct {
 	Owner     string `json:"owner" minLength:"1" maxLength:"255" doc:"The account or organisation"`
 	Name      string `json:"name" minLength:"1" maxLength:"100" doc:"The name of the repository"`
 	Ref       string `json:"ref,omitempty" nullable:"true" maxLength:"200" doc:"A branch or tag; the default branch when absent"`

@@ -130,7 +130,7 @@ export interface paths {
         };
         /**
          * List environments
-         * @description Those that the applied definitions name. This server hands their identifiers to harnesses and sets up nothing. Needs a key of role viewer or above.
+         * @description Those of the server's settings, and those that applied definitions name. The latter have no effect unless the settings have them. Needs a key of role viewer or above.
          */
         get: operations["listEnvironments"];
         put?: never;
@@ -1315,6 +1315,8 @@ export interface components {
             model_id?: string | null;
             /** @description Label for grouping and filtering; the skill's name when a run is started from a skill */
             name?: string | null;
+            /** @description Repositories to check out, beside those of the factory */
+            repositories?: components["schemas"]["RunRepository"][] | null;
             /** @description The runner */
             runner_id?: string | null;
             /** @description Skill as base prompt: owner/repo:skill-name or owner/repo:path/to/SKILL.md */
@@ -1939,17 +1941,29 @@ export interface components {
             config: components["schemas"]["EnvironmentConfig"];
             /**
              * Format: date-time
-             * @description When a definition that names it was last applied
+             * @description When a definition that names it was last applied, or else the server was started
              */
             last_updated: string;
-            /** @description Always false: this server sets up no environments */
+            /** @description Always false: runs set up their environments themselves */
             setup_failed: boolean;
             /** @description Its identifier, as definitions have it */
             uid: string;
         };
         EnvironmentConfig: {
+            /** @description Image of containers; empty: that of the harness */
+            docker_image: string;
+            /** @description Repositories to check out, of any forge */
+            github_repos: components["schemas"]["EnvironmentRepository"][];
             /** @description The same as the identifier */
             name: string;
+            /** @description Commands that run before the harness */
+            setup_commands: string[];
+        };
+        EnvironmentRepository: {
+            /** @description The account or organisation */
+            owner: string;
+            /** @description The name of the repository */
+            repo: string;
         };
         Error: {
             /**
@@ -2500,7 +2514,7 @@ export interface components {
             /** @description The file that declares it */
             file: string;
             /** @description Kind of the resource */
-            kind: "factory" | "webhook" | "automation" | "agent" | "runner" | "skill" | (string & {});
+            kind: "factory" | "webhook" | "automation" | "agent" | "runner" | "environment" | "skill" | (string & {});
             /**
              * Format: int64
              * @description Line of the automation's first key in the file, from 1
@@ -2819,6 +2833,16 @@ export interface components {
             updated_at: string;
             /** @description What keeps a queued run from workers: other runs of its automation, more deliveries of a burst, or its next attempt */
             waits_for?: "concurrency" | "debounce" | "retry" | (string & {});
+        };
+        RunRepository: {
+            /** @description A forge of the server's settings; the default one when absent */
+            code_forge?: string | null;
+            /** @description The name of the repository */
+            name: string;
+            /** @description The account or organisation */
+            owner: string;
+            /** @description A branch or tag; the default branch when absent */
+            ref?: string | null;
         };
         /**
          * @description Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another.

@@ -46,6 +46,7 @@ export type DroppedRuns = components["schemas"]["DroppedRuns"];
 export type EditFileRequest = components["schemas"]["EditFileRequest"];
 export type Environment = components["schemas"]["Environment"];
 export type EnvironmentConfig = components["schemas"]["EnvironmentConfig"];
+export type EnvironmentRepository = components["schemas"]["EnvironmentRepository"];
 export type Error = components["schemas"]["Error"];
 export type Explanation = components["schemas"]["Explanation"];
 export type Factory = components["schemas"]["Factory"];
@@ -109,6 +110,7 @@ export type RunCreatorInfo = components["schemas"]["RunCreatorInfo"];
 export type RunFollowupRequest = components["schemas"]["RunFollowupRequest"];
 export type RunFollowupResponse = components["schemas"]["RunFollowupResponse"];
 export type RunItem = components["schemas"]["RunItem"];
+export type RunRepository = components["schemas"]["RunRepository"];
 /** Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another. */
 export type RunSourceType = components["schemas"]["RunSourceType"];
 /** State of a run. FAILED: the agent's work failed, and the user must act; ERROR: the platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never produced. */

@@ -294,9 +294,11 @@ class DroppedRuns(Model):
     """Identifiers of the runs"""
 
 
-class EnvironmentConfig(Model):
-    name: str = MISSING
-    """The same as the identifier"""
+class EnvironmentRepository(Model):
+    owner: str = MISSING
+    """The account or organisation"""
+    repo: str = MISSING
+    """The name of the repository"""
 
 
 class FactoryAgent(Model):
@@ -598,6 +600,17 @@ class RunFollowupResponse(Model):
     """The message's ID"""
     outcome: Literal["queued_prompt", "queue_pending", "handoff_execution"] | str = MISSING
     """queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again"""
+
+
+class RunRepository(Model):
+    code_forge: str | None = None
+    """A forge of the server's settings; the default one when absent"""
+    name: str = MISSING
+    """The name of the repository"""
+    owner: str = MISSING
+    """The account or organisation"""
+    ref: str | None = None
+    """A branch or tag; the default branch when absent"""
 
 
 RunSourceType = TypeAliasType("RunSourceType", str)
@@ -909,6 +922,8 @@ class AmbientAgentConfig(Model):
     """The language model"""
     name: str | None = None
     """Label for grouping and filtering; the skill's name when a run is started from a skill"""
+    repositories: list[RunRepository] | None = None
+    """Repositories to check out, beside those of the factory"""
     runner_id: str | None = None
     """The runner"""
     skill_spec: str | None = None
@@ -1054,15 +1069,15 @@ class Delivery(Model):
     """The largest size, if count is above 1"""
 
 
-class Environment(Model):
-    config: EnvironmentConfig = MISSING
-    """What is known of it"""
-    last_updated: datetime = MISSING
-    """When a definition that names it was last applied"""
-    setup_failed: bool = MISSING
-    """Always false: this server sets up no environments"""
-    uid: str = MISSING
-    """Its identifier, as definitions have it"""
+class EnvironmentConfig(Model):
+    docker_image: str = MISSING
+    """Image of containers; empty: that of the harness"""
+    github_repos: list[EnvironmentRepository] = []
+    """Repositories to check out, of any forge"""
+    name: str = MISSING
+    """The same as the identifier"""
+    setup_commands: list[str] = []
+    """Commands that run before the harness"""
 
 
 class Error(Model):
@@ -1181,11 +1196,6 @@ class ListDeliveriesResponse(Model):
     """Whether there is another page"""
 
 
-class ListEnvironmentsResponse(Model):
-    environments: list[Environment] = []
-    """The environments, by identifier"""
-
-
 class ListFilesResponse(Model):
     files: list[HeldFile] = []
     """The files, by path"""
@@ -1230,7 +1240,9 @@ class PlanChange(Model):
     """For an update: the changed keys"""
     file: str = MISSING
     """The file that declares it"""
-    kind: Literal["factory", "webhook", "automation", "agent", "runner", "skill"] | str = MISSING
+    kind: Literal["factory", "webhook", "automation", "agent", "runner", "environment", "skill"] | str = (
+        MISSING
+    )
     """Kind of the resource"""
     line: int = MISSING
     """Line of the automation's first key in the file, from 1"""
@@ -1518,6 +1530,17 @@ class DeliveryDetail(Model):
     """The events of a provider that the delivery is, as triggers name them"""
 
 
+class Environment(Model):
+    config: EnvironmentConfig = MISSING
+    """What is known of it"""
+    last_updated: datetime = MISSING
+    """When a definition that names it was last applied, or else the server was started"""
+    setup_failed: bool = MISSING
+    """Always false: runs set up their environments themselves"""
+    uid: str = MISSING
+    """Its identifier, as definitions have it"""
+
+
 class Factory(Model):
     agent_defaults: FactoryAgentDefaults = MISSING
     """What runs get unless their agent or automation says otherwise"""
@@ -1574,6 +1597,11 @@ class Factory(Model):
 class ListAgentIdentitiesResponse(Model):
     agents: list[AgentIdentity] = []
     """The agents, by factory and name"""
+
+
+class ListEnvironmentsResponse(Model):
+    environments: list[Environment] = []
+    """The environments, by identifier"""
 
 
 class ListFactoriesResponse(Model):

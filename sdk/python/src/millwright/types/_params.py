@@ -9,7 +9,7 @@ from typing import Any, Literal
 from typing_extensions import NotRequired, TypedDict
 
 from .._options import RequestOptions
-from ._models import AmbientAgentConfig, Harness, MCPServerConfig
+from ._models import AmbientAgentConfig, Harness, MCPServerConfig, RunRepository
 
 
 class AmbientAgentConfigParam(TypedDict):
@@ -29,6 +29,8 @@ class AmbientAgentConfigParam(TypedDict):
     """The language model"""
     name: NotRequired[str | None]
     """Label for grouping and filtering; the skill's name when a run is started from a skill"""
+    repositories: NotRequired[Sequence[RunRepositoryParam | RunRepository] | None]
+    """Repositories to check out, beside those of the factory"""
     runner_id: NotRequired[str | None]
     """The runner"""
     skill_spec: NotRequired[str | None]
@@ -221,6 +223,19 @@ class RunFollowupRequest(TypedDict):
 
     message: str
     """The text; not blank"""
+
+
+class RunRepositoryParam(TypedDict):
+    """RunRepositoryParam"""
+
+    code_forge: NotRequired[str | None]
+    """A forge of the server's settings; the default one when absent"""
+    name: str
+    """The name of the repository"""
+    owner: str
+    """The account or organisation"""
+    ref: NotRequired[str | None]
+    """A branch or tag; the default branch when absent"""
 
 
 class SetSecretRequest(TypedDict):
