@@ -69,7 +69,7 @@ func (s *Store) SetBases(ctx context.Context, c Claim, bases []RunRepository) er
 		}
 
 		for _, b := range bases {
-			_, err := tx.Exec(ctx, setBaseSQL, c.RunID, b.Position, b.BaseCommit, b.BaseBranch, b.Untrusted)
+			_, err := tx.Exec(ctx, setBaseSQL, c.RunID, b.Position, b.BaseCommit, b.BaseBranch, db.Flag(b.Untrusted))
 			if err != nil {
 				return err
 			}
