@@ -46,20 +46,12 @@ const (
 	factReference                   // a secret that an MCP server of runs is given
 	factWebhookID                   // an entry of webhook_ids
 	factHarness                     // a harness type
+	factEnvironment                 // the identifier of an environment
 	factRunner                      // the name of a runner
 	factAgent                       // the name of an agent
 	factForeman                     // agentType of a foreman
 	factSource                      // the provider of a trigger
 	factPublic                      // the event of a trigger that anybody may cause
-	factSecret      factKind = iota // secretName of a webhook
-	factGrant                       // a secret that runs are given
-	factReference                   // a secret that an MCP server of runs is given
-	factWebhookID                   // an entry of webhook_ids
-	factHarness                     // a harness type
-	factEnvironment                 // the identifier of an environment
-	factRunner                      // the name of a runner
-	factAgent                       // the name of an agent
-	factForeman                     // agentType of a foreman
 )
 
 func (d *document) fact(kind factKind, n *yaml.Node, value string) {
