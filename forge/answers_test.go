@@ -275,7 +275,10 @@ func giteaGone(t *testing.T, server *forgetest.Server) {
 	must(t, err)
 	equal(t, "branch of a renamed repository", ref.Branch, "main")
 	_, err = f.CreateComment(t.Context(), repo, issue, "still here")
-	must(t, err)
+	is(t, err, forge.ErrRefused)
+	if want := "the repository has another name"; !strings.Contains(fmt.Sprint(err), want) {
+		t.Errorf("error %v, want %s", err, want)
+	}
 
 	_, err = server.API().DeleteRepo("acme", "after")
 	must(t, err)

@@ -3,6 +3,7 @@ package forge_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"slices"
 	"testing"
 
@@ -33,13 +34,17 @@ const (
 )
 
 func TestConformance(t *testing.T) {
-	for _, kind := range []string{forge.GitHub, forge.GitLab} {
+	for kind, w := range map[string]world{
+		forge.GitHub: {login: "octobot", issue: 7, main: mainCommit, head: headCommit, fork: forkCommit},
+		forge.GitLab: {login: "project_1_bot", issue: 7, main: mainCommit, head: headCommit, fork: forkCommit},
+		forge.Gitea: {
+			login: "root-admin", issue: 1, main: "85a263ea97c9b3d65167dbbe4637b30e5cc88578",
+			head: "f4d4e3f1c4ae159e92162a2a926bb1c836aa1138", fork: "616b8dfb3f80c55c3660907ae53ce0b30405c70d",
+		},
+	} {
 		t.Run(kind, func(t *testing.T) {
-			login := map[string]string{forge.GitHub: "octobot", forge.GitLab: "project_1_bot"}[kind]
-			conform(t, world{
-				forges: one(t, forge.Settings{Kind: kind, URL: recorded(t, kind+".json"), TokenSecret: "TOKEN"}),
-				login:  login, issue: 7, main: mainCommit, head: headCommit, fork: forkCommit,
-			})
+			w.forges = one(t, forge.Settings{Kind: kind, URL: recorded(t, kind+".json"), TokenSecret: "TOKEN"})
+			conform(t, w)
 		})
 	}
 }
@@ -57,6 +62,8 @@ func one(t *testing.T, s forge.Settings) *forge.Set {
 	}
 	return set
 }
+
+var record = flag.Bool("record", false, "write testdata/gitea.json anew, from the real Gitea")
 
 // TestAcceptanceGitea runs the suite, and what only a real forge shows, against a real Gitea.
 func TestAcceptanceGitea(t *testing.T) {
@@ -77,7 +84,12 @@ func TestAcceptanceGitea(t *testing.T) {
 	forgetest.Git(t, dir, "push", "--quiet", "origin", ":refs/heads/strange")
 
 	w.issue = server.Issue("acme", "tool", "It fails")
-	t.Run("conformance", func(t *testing.T) { conform(t, w) })
+	t.Run("conformance", func(t *testing.T) {
+		if *record {
+			w.forges = recording(t, server)
+		}
+		conform(t, w)
+	})
 	t.Run("push", func(t *testing.T) { giteaPush(t, server) })
 	t.Run("repositories that are gone", func(t *testing.T) { giteaGone(t, server) })
 	t.Run("token revoked in the middle", func(t *testing.T) { giteaRevoked(t, server) })

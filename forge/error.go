@@ -104,7 +104,8 @@ func reason(err error) string {
 
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &syntax) || errors.As(err, &kind) {
+	cut := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	if cut || errors.As(err, &syntax) || errors.As(err, &kind) {
 		return notDocumented
 	}
 

@@ -56,7 +56,11 @@ func checkSegment(what, text string) error {
 	case len(text) > maxSegment:
 		return fmt.Errorf("%s: more than %d characters", what, maxSegment)
 	case !segment.MatchString(text):
-		return fmt.Errorf("%s %q: want letters, digits, '.', '_' and '-', beginning with a letter, digit or '_'", what, text)
+		return fmt.Errorf(
+			"%s %q: want letters, digits, '.', '_' and '-', beginning with a letter, digit or '_'",
+			what,
+			text,
+		)
 	}
 
 	return nil
@@ -177,7 +181,8 @@ type LineComment struct {
 	Body string
 }
 
-// Forge is a host of repositories. Its methods are safe for concurrent use. Those of a forge of kind git that need more than git return ErrUnsupported.
+// Forge is a host of repositories. Its methods are safe for concurrent use. Those of a forge of kind git that
+// need more than git return ErrUnsupported.
 type Forge interface {
 	// Name returns the forge's name in the settings.
 	Name() string

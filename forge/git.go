@@ -87,7 +87,13 @@ func (g *gitHost) Branch(ctx context.Context, repo Repository, name string) (Ref
 	name = cmp.Or(name, fallback)
 	commit, found := heads[name]
 	if !found {
-		return Ref{}, g.fail(ctx, &Error{Kind: ErrNotFound, Words: "there is no such branch"}, "read branch %q of %s", name, repo)
+		return Ref{}, g.fail(
+			ctx,
+			&Error{Kind: ErrNotFound, Words: "there is no such branch"},
+			"read branch %q of %s",
+			name,
+			repo,
+		)
 	}
 
 	return Ref{Repository: repo.String(), Branch: name, Commit: commit}, nil

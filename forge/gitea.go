@@ -33,6 +33,18 @@ func (g *giteaForge) in(ctx context.Context) *gitea.Client {
 	return client
 }
 
+// fail also knows what Gitea answers with 500 though it is not there, as the issue of a new comment.
+func (g *giteaForge) fail(ctx context.Context, err error, doing string, args ...any) error {
+	err = g.host.fail(ctx, err, doing, args...)
+	var failed *Error
+	if errors.As(err, &failed) && failed.Status == http.StatusInternalServerError &&
+		strings.Contains(failed.Words, "does not exist") {
+		failed.Kind = ErrNotFound
+	}
+
+	return err
+}
+
 func (g *giteaForge) Credential(ctx context.Context, _ Repository) (Credential, error) {
 	return g.credential(ctx, gitUser, "read the token")
 }
@@ -210,7 +222,9 @@ func (g *giteaForge) CreatePull(ctx context.Context, repo Repository, n NewPull)
 // Comments reads all comments at once: Gitea does not split the list of an issue into pages.
 func (g *giteaForge) Comments(ctx context.Context, repo Repository, on Thread) ([]Comment, error) {
 	return newestFirst(func(int) ([]Comment, int, error) {
-		list, _, err := g.in(ctx).ListIssueComments(repo.Owner, repo.Name, int64(on.Number), gitea.ListIssueCommentOptions{})
+		list, _, err := g.in(ctx).ListIssueComments(
+			repo.Owner, repo.Name, int64(on.Number), gitea.ListIssueCommentOptions{},
+		)
 		var comments []Comment
 		for _, c := range list {
 			comments = append(comments, giteaComment(c))
@@ -224,16 +238,24 @@ func giteaComment(c *gitea.Comment) Comment {
 	return Comment{ID: c.ID, URL: c.HTMLURL, Author: giteaLogin(c.Poster), Body: c.Body}
 }
 
-func (g *giteaForge) CreateComment(ctx context.Context, repo Repository, on Thread, body string) (Comment, error) {
-	c, _, err := g.in(ctx).CreateIssueComment(repo.Owner, repo.Name, int64(on.Number), gitea.CreateIssueCommentOption{Body: body})
+func (g *giteaForge) CreateComment(
+	ctx context.Context, repo Repository, on Thread, body string,
+) (Comment, error) {
+	c, _, err := g.in(ctx).CreateIssueComment(
+		repo.Owner, repo.Name, int64(on.Number), gitea.CreateIssueCommentOption{Body: body},
+	)
 	if err != nil {
 		return Comment{}, g.fail(ctx, err, "comment on %s#%d", repo, on.Number)
 	}
 	return giteaComment(c), nil
 }
 
-func (g *giteaForge) UpdateComment(ctx context.Context, repo Repository, on Thread, id int64, body string) error {
-	_, _, err := g.in(ctx).EditIssueComment(repo.Owner, repo.Name, id, gitea.EditIssueCommentOption{Body: body})
+func (g *giteaForge) UpdateComment(
+	ctx context.Context, repo Repository, on Thread, id int64, body string,
+) error {
+	_, _, err := g.in(ctx).EditIssueComment(
+		repo.Owner, repo.Name, id, gitea.EditIssueCommentOption{Body: body},
+	)
 	return g.fail(ctx, err, "edit a comment on %s#%d", repo, on.Number)
 }
 
@@ -252,7 +274,9 @@ func (g *giteaForge) Labels(ctx context.Context, repo Repository, on Thread, add
 	for _, name := range add {
 		id, exists := known[strings.ToLower(name)]
 		if !exists {
-			made, _, err := client.CreateLabel(repo.Owner, repo.Name, gitea.CreateLabelOption{Name: name, Color: labelColor})
+			made, _, err := client.CreateLabel(
+				repo.Owner, repo.Name, gitea.CreateLabelOption{Name: name, Color: labelColor},
+			)
 			if err != nil {
 				return g.fail(ctx, err, "create label %q of %s", name, repo)
 			}
@@ -264,7 +288,9 @@ func (g *giteaForge) Labels(ctx context.Context, repo Repository, on Thread, add
 	}
 
 	if len(ids) > 0 {
-		_, _, err := client.AddIssueLabels(repo.Owner, repo.Name, number, gitea.IssueLabelsOption{Labels: ids})
+		_, _, err := client.AddIssueLabels(
+			repo.Owner, repo.Name, number, gitea.IssueLabelsOption{Labels: ids},
+		)
 		if err != nil {
 			return g.fail(ctx, err, "label %s#%d", repo, on.Number)
 		}
@@ -290,7 +316,9 @@ func (g *giteaForge) Labels(ctx context.Context, repo Repository, on Thread, add
 const maxLabelPages = 10
 
 // labelIDs returns the labels of a repository and its organization, by name in lower case.
-func (g *giteaForge) labelIDs(ctx context.Context, client *gitea.Client, repo Repository) (map[string]int64, error) {
+func (g *giteaForge) labelIDs(
+	ctx context.Context, client *gitea.Client, repo Repository,
+) (map[string]int64, error) {
 	ids := map[string]int64{}
 	list := func(page func(gitea.ListOptions) ([]*gitea.Label, *gitea.Response, error)) error {
 		for n := 1; n <= maxLabelPages; n++ {
@@ -328,7 +356,10 @@ func (g *giteaForge) SetStatus(ctx context.Context, repo Repository, commit stri
 	}
 
 	_, _, err := g.in(ctx).CreateStatus(repo.Owner, repo.Name, commit, gitea.CreateStatusOption{
-		State: gitea.StatusState(s.State), Context: s.Context, Description: cut(s.Description), TargetURL: s.URL,
+		State:       gitea.StatusState(s.State),
+		Context:     s.Context,
+		Description: cut(s.Description),
+		TargetURL:   s.URL,
 	})
 	return g.fail(ctx, err, "set a status of commit %q of %s", commit, repo)
 }
@@ -361,12 +392,18 @@ func giteaReview(r *gitea.PullReview) Review {
 	}
 }
 
-func (g *giteaForge) CreateReview(ctx context.Context, repo Repository, number int, r Review) (Review, error) {
+func (g *giteaForge) CreateReview(
+	ctx context.Context, repo Repository, number int, r Review,
+) (Review, error) {
 	if err := g.checkReview(r, repo, number); err != nil {
 		return Review{}, err
 	}
 
-	opts := gitea.CreatePullReviewOptions{State: gitea.ReviewStateType(r.Event), Body: r.Body, CommitID: r.Commit}
+	opts := gitea.CreatePullReviewOptions{
+		State:    gitea.ReviewStateType(r.Event),
+		Body:     r.Body,
+		CommitID: r.Commit,
+	}
 	for _, c := range r.Comments {
 		opts.Comments = append(opts.Comments, gitea.CreatePullReviewComment{
 			Path: c.Path, Body: c.Body, NewLineNum: int64(c.Line),

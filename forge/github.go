@@ -20,7 +20,9 @@ type gitHub struct {
 	app *gitHubApp // nil: authenticated with a token
 }
 
-func openGitHub(h host, api *url.URL, app *App, secret func(context.Context, string) ([]byte, error)) (Forge, error) {
+func openGitHub(
+	h host, api *url.URL, app *App, secret func(context.Context, string) ([]byte, error),
+) (Forge, error) {
 	g := &gitHub{host: h}
 	client := newClient(api, token(h.secret), nil)
 	if app != nil {
@@ -115,7 +117,9 @@ func (g *gitHub) Reachable(ctx context.Context, repo Repository, commit, branch 
 		one := &github.ListOptions{PerPage: 1}
 		c, _, err := g.api.Repositories.CompareCommits(ctx, repo.Owner, repo.Name, head, commit, one)
 		status := c.GetStatus()
-		return status == "behind" || status == "identical", g.fail(ctx, err, "compare commit %q of %s", commit, repo)
+		return status == "behind" || status == "identical", g.fail(
+			ctx, err, "compare commit %q of %s", commit, repo,
+		)
 	})
 }
 
@@ -216,7 +220,9 @@ func (h *host) newest(pulls []Pull, repo Repository, branch string) (Pull, error
 
 	if best == nil {
 		return Pull{}, &Error{
-			Kind: ErrNotFound, Forge: h.name, Doing: "find a pull request of " + printable(branch) + " of " + repo.String(),
+			Kind:  ErrNotFound,
+			Forge: h.name,
+			Doing: "find a pull request of " + printable(branch) + " of " + repo.String(),
 			Words: "the branch has none",
 		}
 	}
@@ -277,7 +283,9 @@ func (g *gitHub) CreatePull(ctx context.Context, repo Repository, n NewPull) (Pu
 func (g *gitHub) Comments(ctx context.Context, repo Repository, on Thread) ([]Comment, error) {
 	ctx = inRepository(ctx, repo)
 	return newestFirst(func(page int) ([]Comment, int, error) {
-		opts := &github.IssueListCommentsOptions{ListOptions: github.ListOptions{Page: page, PerPage: pageSize}}
+		opts := &github.IssueListCommentsOptions{
+			ListOptions: github.ListOptions{Page: page, PerPage: pageSize},
+		}
 		list, res, err := g.api.Issues.ListComments(ctx, repo.Owner, repo.Name, on.Number, opts)
 		if err != nil {
 			return nil, 0, g.fail(ctx, err, "list the comments of %s#%d", repo, on.Number)
@@ -323,9 +331,13 @@ func gitHubComment(c *github.IssueComment) Comment {
 	return Comment{ID: c.GetID(), URL: c.GetHTMLURL(), Author: c.GetUser().GetLogin(), Body: c.GetBody()}
 }
 
-func (g *gitHub) CreateComment(ctx context.Context, repo Repository, on Thread, body string) (Comment, error) {
+func (g *gitHub) CreateComment(
+	ctx context.Context, repo Repository, on Thread, body string,
+) (Comment, error) {
 	ctx = inRepository(ctx, repo)
-	c, _, err := g.api.Issues.CreateComment(ctx, repo.Owner, repo.Name, on.Number, &github.IssueComment{Body: &body})
+	c, _, err := g.api.Issues.CreateComment(
+		ctx, repo.Owner, repo.Name, on.Number, &github.IssueComment{Body: &body},
+	)
 	return gitHubComment(c), g.fail(ctx, err, "comment on %s#%d", repo, on.Number)
 }
 
@@ -346,7 +358,9 @@ func (g *gitHub) Labels(ctx context.Context, repo Repository, on Thread, add, re
 
 	for _, label := range remove {
 		// The library puts the label into the path as it is.
-		_, err := g.api.Issues.RemoveLabelForIssue(ctx, repo.Owner, repo.Name, on.Number, url.PathEscape(label))
+		_, err := g.api.Issues.RemoveLabelForIssue(
+			ctx, repo.Owner, repo.Name, on.Number, url.PathEscape(label),
+		)
 		err = g.fail(ctx, err, "remove label %q of %s#%d", label, repo, on.Number)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err
@@ -366,7 +380,10 @@ func (g *gitHub) SetStatus(ctx context.Context, repo Repository, commit string, 
 
 	ctx = inRepository(ctx, repo)
 	_, _, err := g.api.Repositories.CreateStatus(ctx, repo.Owner, repo.Name, commit, github.RepoStatus{
-		State: &s.State, Context: &s.Context, Description: new(cut(s.Description)), TargetURL: optional(s.URL),
+		State:       &s.State,
+		Context:     &s.Context,
+		Description: new(cut(s.Description)),
+		TargetURL:   optional(s.URL),
 	})
 	return g.fail(ctx, err, "set a status of commit %q of %s", commit, repo)
 }
@@ -408,7 +425,10 @@ func (g *gitHub) Reviews(ctx context.Context, repo Repository, number int) ([]Re
 }
 
 func gitHubReview(r *github.PullRequestReview) Review {
-	event := map[string]string{"COMMENTED": ReviewComment, "CHANGES_REQUESTED": ReviewRequestChanges}[r.GetState()]
+	event := map[string]string{
+		"COMMENTED":         ReviewComment,
+		"CHANGES_REQUESTED": ReviewRequestChanges,
+	}[r.GetState()]
 	return Review{
 		ID:     r.GetID(),
 		URL:    r.GetHTMLURL(),

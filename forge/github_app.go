@@ -20,9 +20,10 @@ const maxInstallations = 1000
 // gitHubApp authenticates as a GitHub App. Each repository has tokens of its own, which are good for it
 // alone and expire within an hour.
 type gitHubApp struct {
-	api *url.URL
-	id  int64
-	key source
+	api  *url.URL
+	id   int64
+	key  source
+	base http.RoundTripper
 
 	mu     sync.Mutex
 	pem    []byte // the key that the tokens were asked for with
@@ -46,6 +47,7 @@ func newGitHubApp(api *url.URL, app App, secret func(context.Context, string) ([
 		api:    api,
 		id:     app.ID,
 		key:    namedSecret(secret, app.PrivateKeySecret),
+		base:   newBase(),
 		tokens: map[grant]*appToken{},
 	}
 }
@@ -177,10 +179,12 @@ func (a *gitHubApp) client() (*ghinstallation.AppsTransport, *github.Client, err
 	pem := a.pem
 	a.mu.Unlock()
 
-	base := &apiTransport{origin: a.api, base: newBase(), bearer: keep}
+	base := &apiTransport{origin: a.api, base: a.base, bearer: keep}
 	asApp, err := ghinstallation.NewAppsTransport(base, a.id, pem)
 	if err != nil {
-		return nil, nil, denied(errors.New("the private key of the app cannot be read: want an RSA key in PEM form"))
+		return nil, nil, denied(
+			errors.New("the private key of the app cannot be read: want an RSA key in PEM form"),
+		)
 	}
 
 	asApp.BaseURL = strings.TrimSuffix(a.api.String(), "/")

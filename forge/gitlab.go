@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -68,7 +67,9 @@ func (g *gitLab) Branch(ctx context.Context, repo Repository, name string) (Ref,
 			return Ref{}, g.fail(ctx, err, "read %s", repo)
 		}
 		if p.DefaultBranch == "" {
-			return Ref{}, g.fail(ctx, &Error{Kind: ErrNotFound, Words: "the repository is empty"}, "read %s", repo)
+			return Ref{}, g.fail(
+				ctx, &Error{Kind: ErrNotFound, Words: "the repository is empty"}, "read %s", repo,
+			)
 		}
 
 		name = p.DefaultBranch
@@ -105,7 +106,9 @@ func (g *gitLab) Reachable(ctx context.Context, repo Repository, commit, _ strin
 }
 
 func (g *gitLab) Pull(ctx context.Context, repo Repository, number int) (Pull, error) {
-	m, _, err := g.api.MergeRequests.GetMergeRequest(repo.String(), int64(number), nil, gitlab.WithContext(ctx))
+	m, _, err := g.api.MergeRequests.GetMergeRequest(
+		repo.String(), int64(number), nil, gitlab.WithContext(ctx),
+	)
 	if err != nil {
 		return Pull{}, g.fail(ctx, err, "read merge request %s!%d", repo, number)
 	}
@@ -155,9 +158,12 @@ func gitLabPull(repo Repository, m *gitlab.BasicMergeRequest) Pull {
 }
 
 func (g *gitLab) PullOf(ctx context.Context, repo Repository, branch string) (Pull, error) {
-	list, _, err := g.api.MergeRequests.ListProjectMergeRequests(repo.String(), &gitlab.ListProjectMergeRequestsOptions{
-		ListOptions: gitlab.ListOptions{PerPage: pageSize}, SourceBranch: &branch, State: new("all"),
-	}, gitlab.WithContext(ctx))
+	opts := &gitlab.ListProjectMergeRequestsOptions{
+		ListOptions:  gitlab.ListOptions{PerPage: pageSize},
+		SourceBranch: &branch,
+		State:        new("all"),
+	}
+	list, _, err := g.api.MergeRequests.ListProjectMergeRequests(repo.String(), opts, gitlab.WithContext(ctx))
 	if err != nil {
 		return Pull{}, g.fail(ctx, err, "read the merge requests of branch %q of %s", branch, repo)
 	}
@@ -175,8 +181,10 @@ const diffPage = 30
 
 func (g *gitLab) PullFiles(ctx context.Context, repo Repository, number int) ([]string, error) {
 	return g.files(func(page int) ([]string, error) {
-		list, _, err := g.api.MergeRequests.ListMergeRequestDiffs(repo.String(), int64(number),
-			&gitlab.ListMergeRequestDiffsOptions{ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: diffPage}},
+		opts := &gitlab.ListMergeRequestDiffsOptions{
+			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: diffPage},
+		}
+		list, _, err := g.api.MergeRequests.ListMergeRequestDiffs(repo.String(), int64(number), opts,
 			gitlab.WithContext(ctx))
 		var names []string
 		for _, d := range list {
@@ -261,7 +269,9 @@ func (g *gitLab) comment(repo Repository, on Thread, n *gitlab.Note) Comment {
 	}
 }
 
-func (g *gitLab) CreateComment(ctx context.Context, repo Repository, on Thread, body string) (Comment, error) {
+func (g *gitLab) CreateComment(
+	ctx context.Context, repo Repository, on Thread, body string,
+) (Comment, error) {
 	var n *gitlab.Note
 	var err error
 	if on.Pull {
@@ -294,7 +304,10 @@ func (g *gitLab) UpdateComment(ctx context.Context, repo Repository, on Thread, 
 func (g *gitLab) Labels(ctx context.Context, repo Repository, on Thread, add, remove []string) error {
 	for _, label := range append(append([]string{}, add...), remove...) {
 		if strings.Contains(label, ",") {
-			err := &Error{Kind: ErrRefused, Words: fmt.Sprintf("label %q: GitLab's labels have no comma", printable(label))}
+			err := &Error{
+				Kind:  ErrRefused,
+				Words: fmt.Sprintf("label %q: GitLab's labels have no comma", printable(label)),
+			}
 			return g.fail(ctx, err, "label %s", gitLabThread(repo, on))
 		}
 	}
@@ -310,7 +323,8 @@ func (g *gitLab) Labels(ctx context.Context, repo Repository, on Thread, add, re
 	var err error
 	if on.Pull {
 		_, _, err = g.api.MergeRequests.UpdateMergeRequest(repo.String(), int64(on.Number),
-			&gitlab.UpdateMergeRequestOptions{AddLabels: added, RemoveLabels: removed}, gitlab.WithContext(ctx))
+			&gitlab.UpdateMergeRequestOptions{AddLabels: added, RemoveLabels: removed},
+			gitlab.WithContext(ctx))
 	} else {
 		_, _, err = g.api.Issues.UpdateIssue(repo.String(), int64(on.Number),
 			&gitlab.UpdateIssueOptions{AddLabels: added, RemoveLabels: removed}, gitlab.WithContext(ctx))
@@ -334,7 +348,8 @@ func (g *gitLab) SetStatus(ctx context.Context, repo Repository, commit string, 
 		State: state, Name: &s.Context, Description: new(cut(s.Description)), TargetURL: optional(s.URL),
 	}, gitlab.WithContext(ctx))
 	err = g.fail(ctx, err, "set a status of commit %s of %s", commit, repo)
-	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusBadRequest && strings.Contains(e.Words, "Cannot transition status") {
+	var refused *Error
+	if errors.As(err, &refused) && strings.Contains(refused.Words, "Cannot transition status") {
 		return nil
 	}
 
@@ -346,7 +361,9 @@ func (g *gitLab) Reviews(ctx context.Context, repo Repository, number int) ([]Re
 	comments, err := g.Comments(ctx, repo, Thread{Number: number, Pull: true})
 	var reviews []Review
 	for _, c := range comments {
-		reviews = append(reviews, Review{ID: c.ID, URL: c.URL, Author: c.Author, Event: ReviewComment, Body: c.Body})
+		reviews = append(
+			reviews, Review{ID: c.ID, URL: c.URL, Author: c.Author, Event: ReviewComment, Body: c.Body},
+		)
 	}
 
 	return reviews, err
@@ -392,20 +409,22 @@ func (g *gitLab) draftReview(ctx context.Context, repo Repository, number int64,
 	}
 
 	old, _, err := g.api.DraftNotes.ListDraftNotes(repo.String(), number,
-		&gitlab.ListDraftNotesOptions{ListOptions: gitlab.ListOptions{PerPage: pageSize}}, gitlab.WithContext(ctx))
+		&gitlab.ListDraftNotesOptions{ListOptions: gitlab.ListOptions{PerPage: pageSize}},
+		gitlab.WithContext(ctx))
 	if err != nil {
 		return err
 	}
 
 	for _, n := range old {
-		if _, err := g.api.DraftNotes.DeleteDraftNote(repo.String(), number, n.ID, gitlab.WithContext(ctx)); err != nil {
+		_, err := g.api.DraftNotes.DeleteDraftNote(repo.String(), number, n.ID, gitlab.WithContext(ctx))
+		if err != nil {
 			return err
 		}
 	}
 
 	drafts := []*gitlab.CreateDraftNoteOptions{{Note: &r.Body}}
 	for _, c := range r.Comments {
-		drafts = append(drafts, &gitlab.CreateDraftNoteOptions{Note: &c.Body, Position: &gitlab.PositionOptions{
+		position := &gitlab.PositionOptions{
 			PositionType: new("text"),
 			BaseSHA:      &m.DiffRefs.BaseSha,
 			StartSHA:     &m.DiffRefs.StartSha,
@@ -413,11 +432,13 @@ func (g *gitLab) draftReview(ctx context.Context, repo Repository, number int64,
 			NewPath:      &c.Path,
 			OldPath:      &c.Path,
 			NewLine:      new(int64(c.Line)),
-		}})
+		}
+		drafts = append(drafts, &gitlab.CreateDraftNoteOptions{Note: &c.Body, Position: position})
 	}
 
 	for _, d := range drafts {
-		if _, _, err := g.api.DraftNotes.CreateDraftNote(repo.String(), number, d, gitlab.WithContext(ctx)); err != nil {
+		_, _, err := g.api.DraftNotes.CreateDraftNote(repo.String(), number, d, gitlab.WithContext(ctx))
+		if err != nil {
 			return err
 		}
 	}

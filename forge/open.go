@@ -81,7 +81,10 @@ func (s Settings) defaults(name string) Settings {
 func open(name string, s Settings, secret func(context.Context, string) ([]byte, error)) (Forge, error) {
 	at := "forges." + name
 	if !nameForm.MatchString(name) {
-		return nil, &ConfigError{"forges", fmt.Errorf("%q: want 1 to 64 letters, digits, '.', '_' or '-'", name)}
+		return nil, &ConfigError{
+			"forges",
+			fmt.Errorf("%q: want 1 to 64 letters, digits, '.', '_' or '-'", name),
+		}
 	}
 
 	given := s
@@ -100,7 +103,10 @@ func open(name string, s Settings, secret func(context.Context, string) ([]byte,
 	case s.App != nil && s.App.ID <= 0:
 		return nil, &ConfigError{at + ".app.id", errors.New("want the number of the app")}
 	case s.App != nil && s.App.PrivateKeySecret == "":
-		return nil, &ConfigError{at + ".app", errors.New("privateKeySecret is missing: the team secret with the app's private key")}
+		return nil, &ConfigError{
+			at + ".app",
+			errors.New("privateKeySecret is missing: the team secret with the app's private key"),
+		}
 	case s.Kind == Git && given.API != "":
 		return nil, &ConfigError{at + ".api", errors.New("a forge of kind git has no API")}
 	case s.Kind != Git && s.Username != "":

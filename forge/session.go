@@ -22,12 +22,16 @@ import (
 const (
 	// gitTime bounds a session of git.
 	gitTime = 5 * time.Minute
+	// idleTime bounds how long the connection of a session outlives it.
+	idleTime = 5 * time.Second
 	// maxRefs bounds a host's list of branches and tags, in bytes.
 	maxRefs = 16 << 20
 )
 
 // connect returns what reaches a repository by git, with the credential for HTTP.
-func connect(address string, c Credential) (transport.Transport, *transport.Endpoint, transport.AuthMethod, error) {
+func connect(
+	address string, c Credential,
+) (transport.Transport, *transport.Endpoint, transport.AuthMethod, error) {
 	ep, err := transport.NewEndpoint(address)
 	if err != nil {
 		return nil, nil, nil, err
@@ -41,8 +45,10 @@ func connect(address string, c Credential) (transport.Transport, *transport.Endp
 		return nil, nil, nil, err
 	}
 
+	base := newBase()
+	base.IdleConnTimeout = idleTime
 	client := &http.Client{
-		Transport:     &gitTransport{origin: origin, password: c.Password, base: newBase()},
+		Transport:     &gitTransport{origin: origin, password: c.Password, base: base},
 		CheckRedirect: sameOrigin,
 		Timeout:       gitTime,
 	}
@@ -133,10 +139,14 @@ func gitError(err error) error {
 
 	switch {
 	case errors.Is(err, transport.ErrRepositoryNotFound):
-		return &Error{Kind: ErrNotFound, Words: "there is no such repository, or the credential may not read it"}
+		return &Error{
+			Kind:  ErrNotFound,
+			Words: "there is no such repository, or the credential may not read it",
+		}
 	case errors.Is(err, transport.ErrEmptyRemoteRepository):
 		return &Error{Kind: ErrNotFound, Words: "the repository is empty"}
-	case errors.Is(err, transport.ErrAuthenticationRequired), errors.Is(err, transport.ErrAuthorizationFailed):
+	case errors.Is(err, transport.ErrAuthenticationRequired),
+		errors.Is(err, transport.ErrAuthorizationFailed):
 		return &Error{Kind: ErrDenied, Words: "the forge does not accept the credential"}
 	}
 

@@ -152,7 +152,10 @@ func (c Config) fallback() (string, error) {
 	case known:
 		return c.Default, nil
 	case c.Default != "" && len(c.Forges) == 0:
-		return "", &ConfigError{"defaultForge", fmt.Errorf("%q is not one of forges: there are none", c.Default)}
+		return "", &ConfigError{
+			"defaultForge",
+			fmt.Errorf("%q is not one of forges: there are none", c.Default),
+		}
 	case c.Default != "":
 		return "", &ConfigError{"defaultForge", fmt.Errorf("%q is not one of forges: %s", c.Default, names)}
 	case len(c.Forges) > 1:
@@ -212,20 +215,6 @@ func (s *Set) Allowed(factory string, repo Repository) bool {
 
 	repo.Forge = cmp.Or(repo.Forge, now.fallback)
 	return slices.ContainsFunc(list, func(p pattern) bool { return p.matches(repo) })
-}
-
-// Lists returns the entries of the allow list of a factory that name one repository each, and whether the
-// factory has a list.
-func (s *Set) Lists(factory string) ([]Repository, bool) {
-	var all []Repository
-	list := s.current.Load().allowed[factory]
-	for _, p := range list {
-		if p.Name != "*" {
-			all = append(all, Repository(p))
-		}
-	}
-
-	return all, list != nil
 }
 
 // pattern is an entry of an allow list. Its Name may be *.

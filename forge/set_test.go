@@ -92,12 +92,6 @@ func TestAllowed(t *testing.T) {
 			t.Errorf("%s: allowed %v", text, got)
 		}
 	}
-
-	list, limited := set.Lists("listed")
-	equal(t, "repositories by name", list, []forge.Repository{
-		{Forge: "github", Owner: "other", Name: "tool"}, {Forge: "local", Owner: "me", Name: "x"},
-	})
-	equal(t, "limited", limited, true)
 }
 
 func TestCloneURL(t *testing.T) {

@@ -57,8 +57,8 @@ func token(secret source) bearer {
 // denied is the error of a credential that the server itself cannot read.
 func denied(err error) error { return &Error{Kind: ErrDenied, Words: printable(err.Error())} }
 
-// apiTransport sends requests to one origin only, with the credential. It turns every answer but a good one in
-// JSON into an *Error, so that all clients of APIs fail alike.
+// apiTransport sends requests to one origin only, with the credential. It turns every answer but a good one
+// in JSON into an *Error, so that all clients of APIs fail alike.
 type apiTransport struct {
 	origin   *url.URL
 	bearer   bearer
@@ -194,7 +194,10 @@ type bounded struct {
 // Read reads the next part of the body.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, &Error{Kind: ErrRefused, Words: fmt.Sprintf("the answer has more than %d MiB", maxAnswer>>20)}
+		return 0, &Error{
+			Kind:  ErrRefused,
+			Words: fmt.Sprintf("the answer has more than %d MiB", maxAnswer>>20),
+		}
 	}
 
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
@@ -214,11 +217,17 @@ func judge(res *http.Response) *Error {
 	case res.StatusCode < 300 && res.Request.Method == http.MethodDelete:
 		return nil
 	case res.StatusCode < 300:
-		words := fmt.Sprintf("the answer is %s, not JSON: check the forge's url, or a proxy before it", cmp.Or(media, "empty"))
+		words := fmt.Sprintf(
+			"the answer is %s, not JSON: check the forge's url, or a proxy before it", cmp.Or(media, "empty"),
+		)
 		return &Error{Kind: ErrLater, Status: res.StatusCode, Words: printable(words)}
 	}
 
-	failed := &Error{Kind: kindOf(res.StatusCode), Status: res.StatusCode, RetryAfter: wait(res.Header, time.Now())}
+	failed := &Error{
+		Kind:       kindOf(res.StatusCode),
+		Status:     res.StatusCode,
+		RetryAfter: wait(res.Header, time.Now()),
+	}
 	failed.Words = http.StatusText(res.StatusCode)
 	if isJSON {
 		body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorAnswer))
@@ -331,7 +340,9 @@ func checkOrigin(text string, withToken bool) (*url.URL, error) {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return nil, errors.New("want an address like https://git.example.com")
 	case u.User != nil:
-		return nil, errors.New("it holds a credential: put that into a team secret, and name it as tokenSecret")
+		return nil, errors.New(
+			"it holds a credential: put that into a team secret, and name it as tokenSecret",
+		)
 	case u.RawQuery != "" || u.Fragment != "" || u.Opaque != "":
 		return nil, errors.New("it has a query or a fragment")
 	case u.Scheme == "http" && withToken && !loopback(u.Hostname()):

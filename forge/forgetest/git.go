@@ -12,7 +12,7 @@ import (
 	"millwright/state/statetest"
 )
 
-// Git runs git in a directory, as a fixed author and without the settings of the user, and returns its output.
+// Git runs git in a directory, as a fixed author and without the settings of the user. It returns the output.
 func Git(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	return gitWith(t, dir, "", args...)
@@ -24,8 +24,9 @@ func gitWith(t testing.TB, dir, input string, args ...string) string {
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(input)
 	cmd.Env = append(os.Environ(),
 		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_TERMINAL_PROMPT=0",
-		"GIT_AUTHOR_NAME=Test", "GIT_AUTHOR_EMAIL=test@example.com", "GIT_AUTHOR_DATE=2024-05-01T10:00:00Z",
-		"GIT_COMMITTER_NAME=Test", "GIT_COMMITTER_EMAIL=test@example.com", "GIT_COMMITTER_DATE=2024-05-01T10:00:00Z")
+		"GIT_AUTHOR_NAME=Test", "GIT_AUTHOR_EMAIL=test@example.com",
+		"GIT_COMMITTER_NAME=Test", "GIT_COMMITTER_EMAIL=test@example.com",
+		"GIT_AUTHOR_DATE=2024-05-01T10:00:00Z", "GIT_COMMITTER_DATE=2024-05-01T10:00:00Z")
 
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said

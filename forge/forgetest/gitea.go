@@ -61,7 +61,12 @@ func Start(t testing.TB) *Server {
 	}
 
 	s := &Server{URL: "http://127.0.0.1:" + port, Admin: "root-admin", t: t, dir: t.TempDir()}
-	s.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "USER=" + os.Getenv("USER"), "GITEA_WORK_DIR=" + s.dir}
+	s.env = []string{
+		"PATH=" + os.Getenv("PATH"),
+		"HOME=" + s.dir,
+		"USER=" + os.Getenv("USER"),
+		"GITEA_WORK_DIR=" + s.dir,
+	}
 	s.configure(port)
 
 	s.run(program, "migrate")
@@ -299,7 +304,8 @@ func (s *Server) Repository(owner, name string, files map[string]string) (commit
 	Git(s.t, dir, "init", "--quiet", "--initial-branch=main")
 	for file, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(file))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+		made := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err := errors.Join(made, os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -342,7 +348,9 @@ func (s *Server) Issue(owner, name, title string) int {
 // Protect lets nobody push to a branch.
 func (s *Server) Protect(owner, name, branch string) {
 	s.t.Helper()
-	_, _, err := s.API().CreateBranchProtection(owner, name, gitea.CreateBranchProtectionOption{RuleName: branch})
+	_, _, err := s.API().CreateBranchProtection(
+		owner, name, gitea.CreateBranchProtectionOption{RuleName: branch},
+	)
 	if err != nil {
 		s.t.Fatal(err)
 	}
