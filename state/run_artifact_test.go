@@ -144,6 +144,40 @@ func TestArtifactsOfLostWorkers(t *testing.T) {
 	})
 }
 
+// TestArtifactsOfCancelledRuns cancels runs while a worker sends what they left: one ends with it, one is handed back.
+func TestArtifactsOfCancelledRuns(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		for _, handedBack := range []bool{false, true} {
+			id := create(t, s, newRun("first")).ID
+			c := start(t, s, id)
+			statetest.Leave(t, s, c, 0, state.Artifact{Path: "whole"}, []byte("one"))
+			if err := s.DeclareArtifact(ctx, c, 1, state.Artifact{Kind: state.KindFile, Path: "begun", Size: 3}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.RequestCancel(ctx, id); err != nil {
+				t.Fatal(err)
+			}
+
+			want := "whole 1"
+			if handedBack {
+				want = ""
+				if err := s.ReleaseRun(ctx, c); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				finish(t, s, c, state.RunCancelled)
+			}
+			if got := run(t, s, id).State; got != state.RunCancelled {
+				t.Errorf("the run is %s", got)
+			}
+			if got := names(t, s, id); got != want {
+				t.Errorf("handed back %t: artifacts %q, want %q", handedBack, got, want)
+			}
+		}
+	})
+}
+
 // TestArtifactBounds refuses artifacts beyond the bounds, and takes the rest.
 func TestArtifactBounds(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {

@@ -150,6 +150,9 @@ func (d *Dispatcher) compareChanges(ctx context.Context, c state.Claim, a *state
 		return nil
 	}
 
+	if err := d.checkBase(ctx, packed); err != nil {
+		return err
+	}
 	if err := d.checkBundle(ctx, packed, patch); err != nil {
 		var refused *bundle.RefusedError
 		if errors.As(err, &refused) {
@@ -162,6 +165,21 @@ func (d *Dispatcher) compareChanges(ctx context.Context, c state.Claim, a *state
 		return nil
 	}
 	return d.cfg.Store.CompleteArtifact(ctx, c, *packed)
+}
+
+// checkBase refuses changes that do not begin at the commit that the run began with.
+func (d *Dispatcher) checkBase(ctx context.Context, packed *state.Artifact) error {
+	all, err := d.cfg.Store.Repositories(ctx, packed.RunID)
+	if err != nil {
+		return err
+	}
+
+	for _, r := range all {
+		if r.FullName() == packed.Repository && r.BaseCommit != "" && r.BaseCommit == packed.Facts.Base {
+			return nil
+		}
+	}
+	return fmt.Errorf("the changes do not begin at the commit that the run began with: %w", wire.ErrRefused)
 }
 
 // checkBundle finds out the head of a bundle, and whether a patch shows its changes; nil: there is none.

@@ -126,6 +126,16 @@ func TestChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 
+		claim := state.Claim{RunID: o.RunID, Worker: c.UID(), Token: o.Token}
+		var began []state.RunRepository
+		for i, name := range []string{"one", "two", "three", "four", "five", "six", "seven", "eight"} {
+			began = append(began, state.RunRepository{Position: i, Forge: "f", Owner: "acme", Name: name, BaseCommit: base})
+		}
+		began[6].BaseCommit, began[7].BaseCommit = head, ""
+		if err := errors.Join(s.SetRepositories(ctx, claim, began), s.SetBases(ctx, claim, began)); err != nil {
+			t.Fatal(err)
+		}
+
 		number := 0
 		send := func(repository, kind string, content []byte) error {
 			f := file("changes."+kind, content)
@@ -149,6 +159,9 @@ func TestChanges(t *testing.T) {
 			{"acme/five", wire.ArtifactBundle, packed, ""},
 			{"acme/five", wire.ArtifactPatch, lie, "does not show"},
 			{"acme/six", wire.ArtifactBundle, []byte("garbage"), "not a git bundle"},
+			{"acme/seven", wire.ArtifactBundle, packed, "the commit that the run began with"},
+			{"acme/eight", wire.ArtifactBundle, packed, "the commit that the run began with"},
+			{"other/one", wire.ArtifactBundle, packed, "the commit that the run began with"},
 		} {
 			err := send(step.repository, step.kind, step.content)
 			if step.reason == "" && err != nil || step.reason != "" && (!errors.Is(err, wire.ErrRefused) || !strings.Contains(err.Error(), step.reason)) {

@@ -130,25 +130,25 @@ func (j *job) tell(t Task, r repository, changes *collect.Changes) {
 }
 
 // files returns the artifacts of changes.
-func (r repository) files(changes *collect.Changes) []leftFile {
-	prefix := r.Directory
-	return []leftFile{
-		{
+func (r repository) files(changes *collect.Changes) (files []leftFile) {
+	if changes.Patch != nil {
+		files = append(files, leftFile{
 			Artifact: wire.Artifact{
-				Path: path.Join(prefix, "changes.patch"), Kind: wire.ArtifactPatch, Repository: r.FullName(),
+				Path: path.Join(r.Directory, "changes.patch"), Kind: wire.ArtifactPatch, Repository: r.FullName(),
 			},
 			content: changes.Patch,
-		},
-		{
-			Artifact: wire.Artifact{
-				Path:       path.Join(prefix, "changes.bundle"),
-				Kind:       wire.ArtifactBundle,
-				Repository: r.FullName(),
-				Base:       r.made.Commit,
-			},
-			content: changes.Bundle,
-		},
+		})
 	}
+
+	return append(files, leftFile{
+		Artifact: wire.Artifact{
+			Path:       path.Join(r.Directory, "changes.bundle"),
+			Kind:       wire.ArtifactBundle,
+			Repository: r.FullName(),
+			Base:       r.made.Commit,
+		},
+		content: changes.Bundle,
+	})
 }
 
 // bundleName returns the name of a repository's bundle among what is left for the next execution.

@@ -73,7 +73,7 @@ type Changes struct {
 	Squashed string // reason why the harness's own commits are one here; empty: they are not
 	Nested   int    // repositories inside of the checkout, which are left out
 	Bundle   *os.File
-	Patch    *os.File
+	Patch    *os.File // nil: it would be too large
 }
 
 // Close closes the files.

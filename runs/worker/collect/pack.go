@@ -43,7 +43,7 @@ func (k *collector) pack(ctx context.Context, changes *Changes) error {
 			"--no-textconv", "--src-prefix=a/", "--dst-prefix=b/", k.Commit, changes.Commit, "--")
 	})
 	if large := (TooLargeError{}); errors.As(err, &large) {
-		return tooLarge("a patch of more than %d bytes", MaxBundle)
+		return nil // the bundle has the changes
 	}
 	return err
 }
