@@ -61,6 +61,9 @@ docs: ## Write the generated documents anew
 	$(GO) test ./bounds ./schema ./schema/provider ./schema/report ./signature ./cmd/millwright -run 'Golden|Docs|Document|BrokenTrees|ChecksPage' -update
 	@$(MAKE) --no-print-directory sdk-generate
 
+demo-forge: ## Watch an issue become a pull request, on a Gitea of this machine (built once, about five minutes)
+	.ci/gitea $(GO) test ./cmd/millwright -run '^TestDemoForge$$' -count 1 -timeout 0 -v -demo-forge
+
 screenshots: ## Write docs/images anew, with the dashboard in a real browser
 	.ci/chromium $(GO) test ./cmd/millwright -run '^TestScreenshots$$' -count 1 -screenshots $(CURDIR)/docs/images
 

@@ -167,6 +167,8 @@ func (d *dashboard) routes() http.Handler {
 	change("/runs/{run}/followups", (*request).followup)
 	change("/runs/{run}/cancel", (*request).cancel)
 	change("/runs/{run}/retry", (*request).retry)
+	change("/runs/{run}/outputs", (*request).openPull)
+	change("/runs/{run}/outputs/{output}/{decision}", (*request).decide)
 	show("/runs/{run}/log", (*request).runLog)
 	show("/runs/{run}/attachments/{name}", (*request).attachment)
 	show("/runs/{run}/artifacts/{artifact}", (*request).artifact)

@@ -92,6 +92,10 @@ var done = map[string]string{
 	"revoked":   "Revoked. Sessions that began with the key have ended.",
 	"followup":  "Sent to the run.",
 	"retried":   "Started again, as this new run.",
+	"agreed":    "Agreed. The server performs the output.",
+	"rejected":  "Rejected. The output is never performed.",
+	"again":     "The server tries the output again.",
+	"opened":    "The server opens a pull request from the changes.",
 	"cancelled": "Cancelled.",
 	"cancel":    "The agent was asked to stop, and is killed if it does not.",
 }

@@ -24,7 +24,9 @@ type runView struct {
 	Prompt      string // what the first execution was given; "" when the page begins later
 	Timeline    []moment
 	Turns       []turn
-	Skills      []skill // that the agent said it has
+	Outputs     []outputRow
+	Openable    []string // repositories whose changes may become a pull request
+	Skills      []skill  // that the agent said it has
 	Deliveries  []state.RecordedDecision
 	Attachments []state.Attachment
 	Changes     []changeSet      // that the run left
@@ -101,6 +103,9 @@ func (q *request) showRun(status int, typed form) error {
 		return err
 	}
 	if err := q.nameOrigin(&v); err != nil {
+		return err
+	}
+	if err := q.outputs(&v); err != nil {
 		return err
 	}
 

@@ -106,6 +106,12 @@ func (q *request) start() error {
 	}
 
 	v.Findings = append(v.Findings, missing...)
+	waiting, err := q.outputFindings()
+	if err != nil {
+		return err
+	}
+
+	v.Findings = append(v.Findings, waiting...)
 	v.judge(len(hooks))
 	return q.render(
 		"start",

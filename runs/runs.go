@@ -70,6 +70,7 @@ func Register(a *api.API, cfg Config) {
 	s.registerTasks()
 	s.registerTimeline()
 	s.registerArtifacts()
+	s.registerOutputs()
 	s.registerTranscripts()
 	s.registerModels()
 	s.registerDefinitions()

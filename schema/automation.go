@@ -18,6 +18,8 @@ type Automation struct {
 	Triggers []Trigger `json:"triggers"`
 	Flow
 	Checkout *Checkout `json:"checkout,omitempty"`
+	// Outputs is nil when nothing leaves the runs by itself.
+	Outputs *Outputs `json:"outputs,omitempty"`
 	Execution
 	Prompt string `json:"prompt"`
 }

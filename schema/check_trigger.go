@@ -36,6 +36,7 @@ func (d *document) automation(name string) Automation {
 
 	d.distinctSchedules(nodes)
 	a.Flow = d.flow(a.Triggers)
+	a.Outputs = d.outputs()
 
 	if len(d.body) == 0 {
 		d.report(

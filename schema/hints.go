@@ -82,6 +82,7 @@ var missingHints = map[string]string{
 	"secretName": "name the team secret that holds the credential, for example: secretName: CI_TOKEN",
 	"triggers":   "say what starts the automation, for example a trigger with provider: webhook and event: received",
 	"provider":   "write provider: webhook or provider: schedule",
+	"allow":      "list the labels that may be added and removed, for example: allow: [triaged]",
 	"event":      "write event: received for a webhook, event: cron_fired for a schedule",
 	"wait":       "say how long the run waits after each delivery, for example: wait: 30s",
 	"key":        "list paths into the payload, for example: key: [issue.id]",

@@ -42,6 +42,7 @@ const (
 	ruleTriggerNoSource
 	ruleTriggerAnybody
 	ruleSchedule
+	ruleOutputs
 	ruleFilter
 	ruleFilterOperator
 	ruleFilterValue
@@ -315,6 +316,13 @@ var rules = [...]Rule{
 		Doc: "schedule.cron is five fields (minute, hour, day of the month, month, day of the week) or " +
 			"@hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually, or @every and a duration. " +
 			"Times are always UTC.",
+	},
+	ruleOutputs: {
+		Code: "outputs", Severity: SeverityError,
+		Title: "an output that this server cannot perform",
+		Doc: "outputs of an automation names what may leave its runs. A branch is a folder and a name with " +
+			"{run}, so that no two runs share one; a review never approves; protected paths are relative " +
+			"to the root of the repository.",
 	},
 	ruleFilter: {
 		Code: "filter", Severity: SeverityError,

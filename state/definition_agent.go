@@ -234,3 +234,44 @@ func (s *Store) definitionFor(ctx context.Context, missing error, automationUID 
 		return factoryUID, automation, err
 	})
 }
+
+// SecretValues returns the values of the team secrets that a run gets, and of its MCP servers. Secrets without
+// a value are left out.
+func (s *Store) SecretValues(ctx context.Context, r Run) ([]string, error) {
+	var all []string
+	value := func(name string) (string, error) {
+		v, err := s.SecretValue(ctx, name)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return "", err
+		}
+
+		all = append(all, string(v))
+		return string(v), nil
+	}
+
+	for _, name := range r.Secrets {
+		if _, err := value(name); err != nil {
+			return nil, err
+		}
+	}
+
+	raw, err := s.Servers(ctx, r)
+	if err != nil || raw == nil {
+		return all, err
+	}
+
+	servers, err := agentconfig.DecodeServers(raw)
+	if err != nil {
+		return all, nil // it cannot be read, so the run got none
+	}
+
+	for _, server := range servers {
+		for _, ref := range server.References() {
+			if _, err := value(ref.Secret); err != nil {
+				return nil, err
+			}
+		}
+	}
+
+	return all, nil
+}

@@ -27,6 +27,7 @@ const (
 	PrefixFollowup    = "fup"
 	PrefixWorker      = "wrk"
 	PrefixArtifact    = "art"
+	PrefixOutput      = "out"
 )
 
 const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"

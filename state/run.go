@@ -12,6 +12,7 @@ import (
 	"millwright/state/db"
 	"millwright/state/flow"
 	"millwright/state/notice"
+	"millwright/state/outputs"
 )
 
 // RunState is where a run stands (docs/contract.md, section 4, States).
@@ -215,6 +216,11 @@ func (r *Run) readJSON(metadata, secrets, flowText string) {
 func (s *Store) Run(ctx context.Context, id string) (Run, error) {
 	r, err := scanRun(s.db.QueryRow(ctx, `SELECT `+runColumns+` FROM runs WHERE id = $1`, id))
 	return r, noRun(id, err)
+}
+
+// outputs returns what outputs have of the run.
+func (r *Run) outputs() outputs.Run {
+	return outputs.Run{ID: r.ID, FactoryUID: r.FactoryUID, AutomationUID: r.AutomationUID, Execution: r.Execution}
 }
 
 func noRun(id string, err error) error {

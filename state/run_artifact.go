@@ -337,6 +337,15 @@ ORDER BY run_id, execution, attempt, number`
 	return all, err
 }
 
+// CompleteBundles returns the changes that the worker of the run's present attempt sent.
+func (s *Store) CompleteBundles(ctx context.Context, r Run) ([]Artifact, error) {
+	return db.All(ctx, s.db.Reader, scanArtifact, `
+		SELECT `+artifactColumns+`
+		FROM run_artifacts
+		WHERE run_id = $1 AND execution = $2 AND attempt = $3 AND state = 'complete' AND kind = 'bundle'
+		ORDER BY number`, r.ID, r.Execution, r.Attempt)
+}
+
 // Artifact returns a visible artifact, or one that was replaced. ErrNotFound if there is none.
 func (s *Store) Artifact(ctx context.Context, uid string) (Artifact, error) {
 	a, err := scanArtifact(s.db.QueryRow(ctx, `

@@ -13,6 +13,7 @@ import (
 	"millwright/state/db"
 	"millwright/state/flow"
 	"millwright/state/notice"
+	"millwright/state/outputs"
 )
 
 // claimSQL gives the queued run that is picked to a worker.
@@ -395,6 +396,9 @@ func (s *Store) claim(
 	}
 
 	c.RunID = r.ID
+	if err := outputs.Begin(ctx, tx, r.outputs(), NewID(PrefixOutput)); err != nil {
+		return Claimed{}, err
+	}
 
 	return Claimed{c, r}, r.entered(ctx, tx, now)
 }

@@ -14,6 +14,7 @@ import (
 	"millwright/schema/agentconfig"
 
 	"millwright/state/db"
+	"millwright/state/outputs"
 )
 
 // MessageRole says who speaks in a conversation.
@@ -91,6 +92,12 @@ const kindState = "state"
 
 // entered records that the run is now in its State. The row's next_seq has been counted up for it.
 func (r *Run) entered(ctx context.Context, tx *db.Tx, at time.Time) error {
+	if r.State.Ended() && r.AutomationUID != "" {
+		if err := outputs.End(ctx, tx, r.outputs(), string(r.State)); err != nil {
+			return err
+		}
+	}
+
 	info := ChangeInfo{
 		State:     r.State,
 		Execution: r.Execution,

@@ -12,6 +12,7 @@ import (
 	"millwright/state/db"
 	"millwright/state/flow"
 	"millwright/state/notice"
+	"millwright/state/outputs"
 )
 
 // MaxAttempts is how often an execution is begun at most before the run ends as ERROR.
@@ -180,6 +181,8 @@ type Result struct {
 	ErrorCode string   // of docs/contract.md, section 3; empty unless the platform failed
 	From      int      // as of AppendEntries
 	Messages  []Message
+	Outputs   []outputs.Output // that the execution leaves
+	Links     []Artifact       // of type EXTERNAL_REFERENCE
 }
 
 // FinishRun ends the execution that the claim holds, and adds its last messages. With follow-up messages
@@ -203,6 +206,14 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 		}
 		if err := r.publishArtifacts(ctx, tx); err != nil {
 			return err
+		}
+		if err := outputs.Add(ctx, tx, r.outputs(), result.Outputs); err != nil {
+			return err
+		}
+		for _, link := range result.Links {
+			if err := putLink(ctx, tx, r, link); err != nil {
+				return err
+			}
 		}
 
 		return s.end(ctx, tx, &r, result)

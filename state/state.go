@@ -17,6 +17,7 @@ import (
 
 	"millwright/state/db"
 	"millwright/state/notice"
+	"millwright/state/outputs"
 	"millwright/state/seal"
 )
 
@@ -123,6 +124,9 @@ func (s *Store) Close() error {
 	s.background.Wait()
 	return s.db.Close()
 }
+
+// Outputs returns the outputs of runs.
+func (s *Store) Outputs() outputs.Table { return outputs.New(s.db) }
 
 // Ping reports whether the database answers.
 func (s *Store) Ping(ctx context.Context) error { return s.db.Ping(ctx) }

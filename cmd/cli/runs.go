@@ -37,6 +37,11 @@ func newRun(s Streams) *cobra.Command {
 		runArtifacts(s, &c),
 		runDiff(s, &c),
 		runApply(s, &c),
+		runOutputs(s, &c),
+		runDecide(s, &c, "approve", "Agree to staged outputs of a run", "staged", "is performed"),
+		runDecide(s, &c, "reject", "Reject staged outputs of a run", "staged", "is rejected"),
+		runDecide(s, &c, "retry-output", "Try failed outputs of a run again", "failed", "is tried again"),
+		runOpen(s, &c),
 	)
 
 	return cmd

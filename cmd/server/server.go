@@ -30,6 +30,7 @@ import (
 	"millwright/dashboard"
 	"millwright/forge"
 	"millwright/ingress"
+	"millwright/outbox"
 	"millwright/reconcile"
 	"millwright/runs"
 	"millwright/runs/dispatch"
@@ -51,6 +52,7 @@ type server struct {
 	condition   *condition
 	ingress     *ingress.Ingress
 	dispatch    *dispatch.Dispatcher
+	outbox      *outbox.Outbox
 	controllers *controllers
 	forges      *forge.Set
 	tracer      *trace.Tracer // nil: none
@@ -158,6 +160,16 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 	}
 
 	srv.onClose(func() error { srv.dispatch.Close(context.WithoutCancel(ctx)); return nil })
+	if srv.outbox, err = outbox.New(outbox.Config{
+		Store:      srv.store,
+		Forges:     srv.forges,
+		PublicURL:  cfg.PublicURL,
+		Log:        log,
+		Registerer: srv.registry,
+	}); err != nil {
+		return nil, err
+	}
+
 	metrics, err := reconcile.NewMetrics(srv.registry)
 	if err != nil {
 		return nil, err
@@ -420,6 +432,7 @@ func (srv *server) run(ctx context.Context, reload func() (settings.Settings, er
 	var tasks sync.WaitGroup
 	tasks.Go(func() { srv.announceApplies(background) })
 	tasks.Go(func() { srv.housekeeping(background) })
+	tasks.Go(func() { srv.outbox.Run(background) })
 	tasks.Go(func() { srv.exchangeBudgets(background) })
 	tasks.Go(func() { runs.Clock(background, srv.store, srv.tracer, srv.log) })
 	workers, stopWorkers := context.WithCancel(background)

@@ -76,6 +76,9 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 	if err := d.checkout(ctx, c, r, environment, o); err != nil {
 		return nil, err
 	}
+	if err := d.aim(ctx, r); err != nil {
+		return nil, err
+	}
 
 	names := []string{wire.PromptFile, wire.BasePromptFile, wire.ConversationFile, wire.ConfigFile, wire.ServersFile}
 	attachments, err := d.cfg.Store.Attachments(ctx, r)

@@ -328,6 +328,10 @@ func (d *Dispatcher) onFinish(ctx context.Context, worker string, r wire.Request
 		return failure(err)
 	}
 
+	if err := d.judge(ctx, claimOf(worker, r), r, &result); err != nil {
+		return failure(err)
+	}
+
 	began := time.Now()
 	now, err := d.cfg.Store.FinishRun(ctx, claimOf(worker, r), result)
 	if err != nil {

@@ -24,6 +24,8 @@ from millwright.webhooks import AsyncWebhookSender, WebhookSender
 
 from .server import KEY, PUSH_SECRET, REPOSITORY, Server
 
+NO_OUTPUT = "out_01j9zy0000e8q9v4m3k2n1p0rs"
+
 DOCUMENT = yaml.safe_load((REPOSITORY / "api" / "openapi.yaml").read_text())
 
 
@@ -259,6 +261,15 @@ def test_a_run_is_cancelled_followed_and_continued(api: Api) -> None:
     assert isinstance(again, t.ConversationFollowupResponse)
     assert (again.run_id, again.outcome) == (run_id, "handoff_execution")
     api.ended(run_id)
+    assert api(lambda c: c.agent.runs.outputs(run_id)).outputs == []
+    for refused in (
+        lambda c: c.agent.runs.open_pull_request(run_id, title="Mend"),
+        lambda c: c.agent.runs.approve_output(run_id, NO_OUTPUT),
+        lambda c: c.agent.runs.reject_output(run_id, NO_OUTPUT),
+        lambda c: c.agent.runs.retry_output(run_id, NO_OUTPUT),
+    ):
+        with pytest.raises((millwright.ConflictError, millwright.NotFoundError)):
+            api(refused)
     events = api(lambda c: c.agent.runs.timeline(run_id)).events
     assert [e.event_type for e in events][:4] == [
         "oz_run_created",

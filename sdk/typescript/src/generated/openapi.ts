@@ -345,6 +345,90 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agent/runs/{runId}/outputs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the outputs of a run
+         * @description What the server performs for the run at a forge, and what it refused. Needs a key of role viewer or above.
+         */
+        get: operations["listRunOutputs"];
+        put?: never;
+        /**
+         * Open a pull request from the changes of a run
+         * @description For changes that the automation does not let leave by itself. 409 when the run has not ended, has no changes, or has a pull request already. Needs a key of role admin or above.
+         */
+        post: operations["openPullRequest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/runs/{runId}/outputs/{outputUid}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Agree to an output
+         * @description The server performs it. 409 unless it is staged. Needs a key of role admin or above.
+         */
+        post: operations["approveRunOutput"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/runs/{runId}/outputs/{outputUid}/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reject an output
+         * @description It is never performed. 409 unless it is staged. Needs a key of role runner or above.
+         */
+        post: operations["rejectRunOutput"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/agent/runs/{runId}/outputs/{outputUid}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try an output again
+         * @description 409 unless it failed. Needs a key of role runner or above.
+         */
+        post: operations["retryRunOutput"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agent/runs/{runId}/retry": {
         parameters: {
             query?: never;
@@ -2401,6 +2485,10 @@ export interface components {
             /** @description The models, by identifier */
             models: components["schemas"]["LanguageModel"][];
         };
+        ListOutputsResponse: {
+            /** @description The outputs, oldest first */
+            outputs: components["schemas"]["RunOutput"][];
+        };
         ListRevisionsResponse: {
             /** @description Whether there is another page */
             page_info: components["schemas"]["PageInfo"];
@@ -2473,6 +2561,14 @@ export interface components {
              * @description Tokens in and out
              */
             total_tokens: number;
+        };
+        OpenPullRequest: {
+            /** @description Text */
+            body?: string;
+            /** @description owner/name, if the run changed several */
+            repository?: string;
+            /** @description The run's title when absent */
+            title?: string;
         };
         PageInfo: {
             /** @description Whether there is another page */
@@ -2833,6 +2929,59 @@ export interface components {
             updated_at: string;
             /** @description What keeps a queued run from workers: other runs of its automation, more deliveries of a burst, or its next attempt */
             waits_for?: "concurrency" | "debounce" | "retry" | (string & {});
+        };
+        RunOutput: {
+            /** @description Labels to add */
+            add?: string[] | null;
+            /**
+             * Format: int64
+             * @description How often the server began to perform it
+             */
+            attempts: number;
+            /** @description Text, as it is sent. Commands to bots have a character in them that is not shown */
+            body?: string;
+            /** @description The branch of a pull request */
+            branch?: string;
+            /**
+             * Format: date-time
+             * @description Time when it was asked for
+             */
+            created_at: string;
+            /** @description Who agreed, or did not */
+            decided_by?: string;
+            /** @description Verdict of a review */
+            event?: string;
+            /**
+             * Format: int64
+             * @description The execution that it is of, from 1
+             */
+            execution: number;
+            /** @description What it is */
+            kind: "pull_request" | "comment" | "label" | "review" | "status" | "reference" | (string & {});
+            /**
+             * Format: int64
+             * @description The issue or pull request that it is about
+             */
+            number?: number;
+            /** @description Its ID */
+            output_uid: string;
+            /** @description Why it is staged, refused or failed, or waits for another attempt */
+            reason?: string;
+            /** @description Labels to remove */
+            remove?: string[] | null;
+            /** @description owner/name */
+            repository?: string;
+            /** @description pending and doing: the server performs it. staged: a person has to agree. failed: for good, until somebody tries again. rejected: a person did not agree. refused: it was not allowed */
+            state: "pending" | "doing" | "staged" | "done" | "failed" | "rejected" | "refused" | (string & {});
+            /** @description Title of a pull request or reference */
+            title?: string;
+            /**
+             * Format: date-time
+             * @description Time of the last change
+             */
+            updated_at: string;
+            /** @description Address of what was made */
+            url?: string;
         };
         RunRepository: {
             /** @description A forge of the server's settings; the default one when absent */
@@ -3906,6 +4055,131 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunFollowupResponse"];
+                };
+            };
+        };
+    };
+    listRunOutputs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run's ID */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListOutputsResponse"];
+                };
+            };
+        };
+    };
+    openPullRequest: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run's ID */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OpenPullRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOutput"];
+                };
+            };
+        };
+    };
+    approveRunOutput: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run's ID */
+                runId: string;
+                /** @description The output's ID */
+                outputUid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOutput"];
+                };
+            };
+        };
+    };
+    rejectRunOutput: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run's ID */
+                runId: string;
+                /** @description The output's ID */
+                outputUid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOutput"];
+                };
+            };
+        };
+    };
+    retryRunOutput: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run's ID */
+                runId: string;
+                /** @description The output's ID */
+                outputUid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunOutput"];
                 };
             };
         };

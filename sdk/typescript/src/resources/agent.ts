@@ -24,11 +24,13 @@ import type {
   ListAgentSkillsResponse,
   ListEnvironmentsResponse,
   ListModelsResponse,
+  ListOutputsResponse,
   ListRunsResponse,
   ListSchedulesResponse,
   RunAgentResponse,
   RunFollowupResponse,
   RunItem,
+  RunOutput,
   RunTimeline,
   Schedule,
 } from "../generated/types.js";
@@ -89,6 +91,40 @@ export class Runs {
       options,
       object<RunAgentResponse>,
     );
+  }
+
+  /** Return what the server performs for the run at a forge. */
+  outputs(runId: string, options?: RequestOptions): APIPromise<ListOutputsResponse> {
+    const where = path`/agent/runs/${runId}/outputs`;
+    return call(this.#client, "GET", where, {}, options, object<ListOutputsResponse>);
+  }
+
+  /** Open a pull request from the changes of the run. */
+  openPullRequest(
+    runId: string,
+    body: Body<"openPullRequest">,
+    options?: RequestOptions,
+  ): APIPromise<RunOutput> {
+    const where = path`/agent/runs/${runId}/outputs`;
+    return call(this.#client, "POST", where, { body }, options, object<RunOutput>);
+  }
+
+  /** Agree to a staged output, which the server then performs. */
+  approveOutput(runId: string, outputUid: string, options?: RequestOptions): APIPromise<RunOutput> {
+    const where = path`/agent/runs/${runId}/outputs/${outputUid}/approve`;
+    return call(this.#client, "POST", where, {}, options, object<RunOutput>);
+  }
+
+  /** Reject a staged output. */
+  rejectOutput(runId: string, outputUid: string, options?: RequestOptions): APIPromise<RunOutput> {
+    const where = path`/agent/runs/${runId}/outputs/${outputUid}/reject`;
+    return call(this.#client, "POST", where, {}, options, object<RunOutput>);
+  }
+
+  /** Try a failed output again. */
+  retryOutput(runId: string, outputUid: string, options?: RequestOptions): APIPromise<RunOutput> {
+    const where = path`/agent/runs/${runId}/outputs/${outputUid}/retry`;
+    return call(this.#client, "POST", where, {}, options, object<RunOutput>);
   }
 
   /** Send a message to a run: it joins the prompt, waits for the execution to end, or reopens the run. */

@@ -644,6 +644,45 @@ CREATE TABLE run_usage (
   PRIMARY KEY (run_id, execution, attempt, model_id)
 );
 
+-- What the definition said of the outputs of a run when its execution was claimed. target is what its delivery
+-- is about, once that is known.
+CREATE TABLE output_policies (
+  run_id      TEXT PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+  factory_uid TEXT NOT NULL,
+  execution   INTEGER NOT NULL,
+  policy      TEXT NOT NULL,
+  target      TEXT NOT NULL DEFAULT ''
+);
+
+-- What the server performs for runs at a forge. next_at is when a pending output is due, and when the lease of
+-- the server ends that performs it. revision counts the changes of body, attempts the servers that took it.
+CREATE TABLE outputs (
+  uid            TEXT PRIMARY KEY,
+  run_id         TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  factory_uid    TEXT NOT NULL,
+  automation_uid TEXT NOT NULL,
+  execution      INTEGER NOT NULL,
+  kind           TEXT NOT NULL CHECK (
+    kind IN ('pull_request', 'comment', 'label', 'review', 'status', 'reference')
+  ),
+  state          TEXT NOT NULL CHECK (
+    state IN ('pending', 'staged', 'doing', 'done', 'failed', 'rejected', 'refused')
+  ),
+  body           TEXT NOT NULL,
+  revision       INTEGER NOT NULL DEFAULT 1,
+  attempts       INTEGER NOT NULL DEFAULT 0,
+  next_at        INTEGER NOT NULL,
+  reason         TEXT NOT NULL DEFAULT '',
+  url            TEXT NOT NULL DEFAULT '',
+  decided_by     TEXT NOT NULL DEFAULT '',
+  created_at     INTEGER NOT NULL,
+  updated_at     INTEGER NOT NULL
+);
+-- Lists the outputs of a run, and finds its status.
+CREATE INDEX outputs_by_run ON outputs (run_id, uid);
+-- Finds what is to be performed, and lists what failed or waits for a person.
+CREATE INDEX outputs_by_state ON outputs (state, next_at, uid);
+
 -- What the first request with an Idempotency-Key made.
 CREATE TABLE idempotency (
   key_uid      TEXT NOT NULL,

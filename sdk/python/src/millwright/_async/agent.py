@@ -67,6 +67,42 @@ class AsyncRuns:
         path = f"/agent/runs/{segment('run_id', run_id)}/retry"
         return await self._client.call("POST", path, options, types.RunAgentResponse)
 
+    async def outputs(self, run_id: str, **options: Unpack[RequestOptions]) -> types.ListOutputsResponse:
+        """Return what the server performs for the run at a forge."""
+        path = f"/agent/runs/{segment('run_id', run_id)}/outputs"
+        return await self._client.call("GET", path, options, types.ListOutputsResponse)
+
+    async def open_pull_request(
+        self, run_id: str, **params: Unpack[types.OpenPullRequestParams]
+    ) -> types.RunOutput:
+        """Open a pull request from the changes of the run."""
+        path = f"/agent/runs/{segment('run_id', run_id)}/outputs"
+        return await self._client.call("POST", path, params, types.RunOutput, types.OpenPullRequestParams)
+
+    async def approve_output(
+        self, run_id: str, output_uid: str, **options: Unpack[RequestOptions]
+    ) -> types.RunOutput:
+        """Agree to a staged output, which the server then performs."""
+        return await self._decide(run_id, output_uid, "approve", options)
+
+    async def reject_output(
+        self, run_id: str, output_uid: str, **options: Unpack[RequestOptions]
+    ) -> types.RunOutput:
+        """Reject a staged output."""
+        return await self._decide(run_id, output_uid, "reject", options)
+
+    async def retry_output(
+        self, run_id: str, output_uid: str, **options: Unpack[RequestOptions]
+    ) -> types.RunOutput:
+        """Try a failed output again."""
+        return await self._decide(run_id, output_uid, "retry", options)
+
+    async def _decide(
+        self, run_id: str, output_uid: str, decision: str, options: RequestOptions
+    ) -> types.RunOutput:
+        path = f"/agent/runs/{segment('run_id', run_id)}/outputs/{segment('output_uid', output_uid)}/{decision}"
+        return await self._client.call("POST", path, options, types.RunOutput)
+
     async def submit_followup(
         self, run_id: str, **params: Unpack[types.CreateFollowupParams]
     ) -> types.RunFollowupResponse:

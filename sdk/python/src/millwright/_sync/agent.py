@@ -61,6 +61,44 @@ class Runs:
         path = f"/agent/runs/{segment('run_id', run_id)}/retry"
         return self._client.call("POST", path, options, types.RunAgentResponse)
 
+    def outputs(self, run_id: str, **options: Unpack[RequestOptions]) -> types.ListOutputsResponse:
+        """Return what the server performs for the run at a forge."""
+        path = f"/agent/runs/{segment('run_id', run_id)}/outputs"
+        return self._client.call("GET", path, options, types.ListOutputsResponse)
+
+    def open_pull_request(
+        self, run_id: str, **params: Unpack[types.OpenPullRequestParams]
+    ) -> types.RunOutput:
+        """Open a pull request from the changes of the run."""
+        path = f"/agent/runs/{segment('run_id', run_id)}/outputs"
+        return self._client.call("POST", path, params, types.RunOutput, types.OpenPullRequestParams)
+
+    def approve_output(
+        self, run_id: str, output_uid: str, **options: Unpack[RequestOptions]
+    ) -> types.RunOutput:
+        """Agree to a staged output, which the server then performs."""
+        return self._decide(run_id, output_uid, "approve", options)
+
+    def reject_output(
+        self, run_id: str, output_uid: str, **options: Unpack[RequestOptions]
+    ) -> types.RunOutput:
+        """Reject a staged output."""
+        return self._decide(run_id, output_uid, "reject", options)
+
+    def retry_output(
+        self, run_id: str, output_uid: str, **options: Unpack[RequestOptions]
+    ) -> types.RunOutput:
+        """Try a failed output again."""
+        return self._decide(run_id, output_uid, "retry", options)
+
+    def _decide(
+        self, run_id: str, output_uid: str, decision: str, options: RequestOptions
+    ) -> types.RunOutput:
+        path = (
+            f"/agent/runs/{segment('run_id', run_id)}/outputs/{segment('output_uid', output_uid)}/{decision}"
+        )
+        return self._client.call("POST", path, options, types.RunOutput)
+
     def submit_followup(
         self, run_id: str, **params: Unpack[types.CreateFollowupParams]
     ) -> types.RunFollowupResponse:

@@ -602,6 +602,45 @@ class RunFollowupResponse(Model):
     """queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again"""
 
 
+class RunOutput(Model):
+    add: list[str] | None = None
+    """Labels to add"""
+    attempts: int = MISSING
+    """How often the server began to perform it"""
+    body: str | None = None
+    """Text, as it is sent. Commands to bots have a character in them that is not shown"""
+    branch: str | None = None
+    """The branch of a pull request"""
+    created_at: datetime = MISSING
+    """Time when it was asked for"""
+    decided_by: str | None = None
+    """Who agreed, or did not"""
+    event: str | None = None
+    """Verdict of a review"""
+    execution: int = MISSING
+    """The execution that it is of, from 1"""
+    kind: Literal["pull_request", "comment", "label", "review", "status", "reference"] | str = MISSING
+    """What it is"""
+    number: int | None = None
+    """The issue or pull request that it is about"""
+    output_uid: str = MISSING
+    """Its ID"""
+    reason: str | None = None
+    """Why it is staged, refused or failed, or waits for another attempt"""
+    remove: list[str] | None = None
+    """Labels to remove"""
+    repository: str | None = None
+    """owner/name"""
+    state: Literal["pending", "doing", "staged", "done", "failed", "rejected", "refused"] | str = MISSING
+    """pending and doing: the server performs it. staged: a person has to agree. failed: for good, until somebody tries again. rejected: a person did not agree. refused: it was not allowed"""
+    title: str | None = None
+    """Title of a pull request or reference"""
+    updated_at: datetime = MISSING
+    """Time of the last change"""
+    url: str | None = None
+    """Address of what was made"""
+
+
 class RunRepository(Model):
     code_forge: str | None = None
     """A forge of the server's settings; the default one when absent"""
@@ -1203,6 +1242,11 @@ class ListFilesResponse(Model):
     """Whether there is another page"""
     revision: str = MISSING
     """Revision of the files"""
+
+
+class ListOutputsResponse(Model):
+    outputs: list[RunOutput] = []
+    """The outputs, oldest first"""
 
 
 class ListRevisionsResponse(Model):

@@ -175,6 +175,17 @@ class MCPServerConfigParam(TypedDict):
     """Identifier of a shared server"""
 
 
+class OpenPullRequest(TypedDict):
+    """OpenPullRequest"""
+
+    body: NotRequired[str]
+    """Text"""
+    repository: NotRequired[str]
+    """owner/name, if the run changed several"""
+    title: NotRequired[str]
+    """The run's title when absent"""
+
+
 class PlanRequest(TypedDict):
     """PlanRequest"""
 
@@ -415,6 +426,10 @@ class CreateRunParams(RunAgentRequest, RequestOptions):
 
 class CreateFollowupParams(RunFollowupRequest, RequestOptions):
     """What ``createFollowup`` takes."""
+
+
+class OpenPullRequestParams(OpenPullRequest, RequestOptions):
+    """What ``openPullRequest`` takes."""
 
 
 class ListFactoriesParams(RequestOptions):

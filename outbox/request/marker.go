@@ -1,0 +1,26 @@
+package request
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+const markerStart = "<!-- millwright:"
+
+// Marker returns the hidden line that shows that an object at a forge is the output with this UID. Only who has
+// the key can make it.
+func Marker(key []byte, uid string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("output\x00" + uid))
+	return markerStart + uid + ":" + hex.EncodeToString(mac.Sum(nil)[:16]) + " -->"
+}
+
+// Mark adds the marker of an output to a text.
+func Mark(key []byte, uid, text string) string {
+	return strings.TrimRight(text, "\n") + "\n\n" + Marker(key, uid)
+}
+
+// Marked reports whether a text has the marker of an output.
+func Marked(key []byte, uid, text string) bool { return strings.Contains(text, Marker(key, uid)) }
