@@ -1,0 +1,57 @@
+package dashboard_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/schema"
+	"millwright/state"
+)
+
+// TestFlowPages shows what waits, what was skipped and the deliveries of a burst where people look, and drops what
+// waits.
+func TestFlowPages(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.furnish()
+		automation := func(name, flow string) schema.File {
+			return schema.File{Path: "automations/" + name + "/automation.md", Content: "---\ntriggers:\n" +
+				"  - {provider: webhook, event: received, filter: {webhook_ids: [CI], payload: {to: [" + name + "]}}}\n" +
+				flow + "\n---\nGo.\n"}
+		}
+		files := append(slices.Clone(repoFiles),
+			automation("line", "concurrency: {key: [id]}"), automation("skip", "concurrency: {key: [id], whenBusy: skip}"),
+			automation("burst", "debounce: {wait: 1h}"), automation("talk", "conversation: {key: [id]}"),
+		)
+		if a, err := w.apply(t.Context(), w.repo, files); err != nil || a.Outcome != state.OutcomeApplied {
+			t.Fatalf("%+v, %v", a, err)
+		}
+
+		b := w.signedIn(state.RoleRunner)
+		base := "/factories/" + w.repo + "/automations/"
+		for _, name := range []string{"line", "skip", "burst", "talk"} {
+			w.ciDelivery(`{"to":"` + name + `","id":7}`)
+			second := w.ciDelivery(`{"to":"` + name + `","id":7,"n":2}`)
+			page := b.page(w.deliveryPath(second))
+			says(t, page, map[string]string{
+				"line": "QUEUED", "skip": "skipped: concurrency", "burst": "debounced", "talk": "follow-up",
+			}[name])
+		}
+		says(t, b.page("/factories/"+w.repo+"/deliveries"), "skipped: concurrency", "debounced", "follow-up")
+
+		says(t, b.page(base+"skip"), `"whenBusy": "skip"`, "Skipped", "skipped: concurrency", "No run waits")
+		says(t, b.page(base+"talk"), "Conversations", "talk from ci")
+		says(t, b.page(base+"burst"), "debounce", "Drop what waits")
+		says(t, b.page(base+"line"), "Drop what waits", "line from ci")
+
+		burst := w.deliveries(w.webhook(w.repo, "ci"))[3].Flow[0].RunID // of the newest first: talk, talk, burst, burst
+		says(t, b.page("/runs/"+burst), "It waits for more deliveries of the same burst", "All deliveries", "debounced")
+		says(t, b.follow(base+"line/drop"), "Dropped", "No run waits")
+		if a := w.signedIn(state.RoleViewer).post(base + "burst/drop"); a.StatusCode != 403 {
+			t.Errorf("a viewer drops runs: %d", a.StatusCode)
+		}
+		if page := b.page(base + "burst"); !strings.Contains(plain(page), "Drop what waits") {
+			t.Error("what a viewer may not drop is gone")
+		}
+	})
+}
