@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -108,7 +107,7 @@ func (d *document) trigger(n *yaml.Node, m map[string]any, i int) Trigger {
 
 func (d *document) notFired(n *yaml.Node, message string) {
 	d.report(d.spanOf(n), ruleTriggerNotFired, message,
-		"the trigger is kept; this server fires events of webhook, schedule, "+strings.Join(provider.Names(), ", "))
+		"the trigger is kept; docs/triggers.md lists the events that fire here")
 }
 
 // providerNames are the providers that definitions name, sorted.

@@ -28,9 +28,17 @@ func nameArguments(cmd *cobra.Command) {
 
 		names := strings.Fields(cmd.Use)[1:]
 		if len(args) < len(names) {
+			missing := names[len(args)]
+			for _, name := range names[len(args):] {
+				if !strings.HasPrefix(name, "[") {
+					missing = name
+					break
+				}
+			}
+
 			return Usagef(
 				"%s is missing: want %s (see %s --help)",
-				names[len(args)],
+				missing,
 				cmd.UseLine(),
 				cmd.CommandPath(),
 			)
