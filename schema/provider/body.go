@@ -11,6 +11,8 @@ type body struct {
 	event string // the event that the delivery's header names
 	text  string
 	seen  []place // one for each path that a table names
+	top   []place // the members of the payload, unless they are many
+	many  bool    // the members are read for each path
 }
 
 type place struct {
@@ -30,15 +32,44 @@ func (b *body) at(path string) gjson.Result {
 	if path == "" {
 		v = gjson.Parse(b.text)
 	} else {
-		parent, key := "", path
-		if dot := strings.LastIndexByte(path, '.'); dot >= 0 {
-			parent, key = path[:dot], path[dot+1:]
+		dot := strings.LastIndexByte(path, '.')
+		if dot < 0 {
+			v = b.member(path)
+		} else {
+			v = member(b.at(path[:dot]), path[dot+1:])
 		}
-		v = member(b.at(parent), key)
 	}
 
 	b.seen = append(b.seen, place{path, v})
 	return v
+}
+
+// maxTop bounds the members of a payload that are read once for all paths.
+const maxTop = 64
+
+// member returns the last member of the payload with a key; the zero Result without one.
+func (b *body) member(key string) gjson.Result {
+	if b.top == nil && !b.many {
+		b.top = []place{}
+		if root := b.at(""); root.IsObject() {
+			root.ForEach(func(k, v gjson.Result) bool {
+				b.top = append(b.top, place{k.Str, v})
+				b.many = len(b.top) > maxTop
+				return !b.many
+			})
+		}
+	}
+	if b.many {
+		return member(b.at(""), key)
+	}
+
+	for i := len(b.top) - 1; i >= 0; i-- {
+		if b.top[i].path == key {
+			return b.top[i].value
+		}
+	}
+
+	return gjson.Result{}
 }
 
 // member returns the last member of an object with a key; the zero Result without one.
@@ -122,7 +153,7 @@ func eachObject(b *body, list string, visit func(object *body) bool) {
 		return
 	}
 	objects.ForEach(func(_, v gjson.Result) bool {
-		return !v.IsObject() || visit(&body{seen: []place{{"", v}}})
+		return !v.IsObject() || visit(&body{seen: []place{{"", v}}, many: true})
 	})
 }
 

@@ -548,3 +548,15 @@ func FuzzFilter(f *testing.F) {
 		}
 	})
 }
+
+// TestRepeatedKeys holds that the last value of a repeated key counts, in payloads of few and many members.
+func TestRepeatedKeys(t *testing.T) {
+	for _, n := range []int{0, 100} {
+		body := `{"action":"opened","issue":{"user":{"login":"eve"}},"action":"closed",` + strings.Repeat(`"x":1,`, n) +
+			`"repository":{"full_name":"a/b","full_name":"acme/shop"},"action":"opened","issue":{"user":{"login":"ann"}}}`
+		d := provider.Read("github", "issues", []byte(body))
+		if !compile(t, "github", "issue_created", `{"authors":["ann"],"repos":["acme/shop"]}`).Match(d) {
+			t.Errorf("with %d more members: %s", n, d.Describe())
+		}
+	}
+}
