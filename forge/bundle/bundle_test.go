@@ -43,7 +43,8 @@ func (r *repository) gitWith(in string, args ...string) string {
 	cmd := exec.CommandContext(r.t.Context(), "git", args...)
 	cmd.Dir, cmd.Stdin = r.dir, strings.NewReader(in)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b.c", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b.c")
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b.c", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b.c",
+		"GIT_AUTHOR_DATE=1700000000 +0000", "GIT_COMMITTER_DATE=1700000000 +0000") // the same commits in each process
 	var problems bytes.Buffer
 	cmd.Stderr = &problems
 	out, err := cmd.Output()
