@@ -207,6 +207,13 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 		if err := r.publishArtifacts(ctx, tx); err != nil {
 			return err
 		}
+		again, err := r.triesAgain(ctx, tx, result)
+		if err != nil {
+			return err
+		}
+		if again { // outputs wait for the last attempt
+			result.Outputs, result.Links = nil, nil
+		}
 		if err := outputs.Add(ctx, tx, r.outputs(), result.Outputs); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -480,37 +479,4 @@ func (s *Store) releaseDue(ctx context.Context, automation, id string) error {
 	}
 
 	return err
-}
-
-// retries reports whether the run is executed again after this result, and counts the execution.
-func (r *Run) retries(result Result) bool {
-	if r.Flow == nil || r.Flow.Retry == nil || r.CancelRequested != nil {
-		return false
-	}
-
-	again := r.Flow.Retry
-	if again.Tried+1 >= again.Attempts || !slices.Contains(again.On, string(result.State)) {
-		return false
-	}
-
-	if again.Tried == 0 {
-		again.First = r.Execution
-	}
-	again.Tried++
-	return true
-}
-
-// retry makes a locked run wait for its next attempt, which is a new execution.
-func (r *Run) retry(ctx context.Context, tx *db.Tx, result Result) error {
-	again := r.Flow.Retry
-	message := fmt.Sprintf("attempt %d of %d ended as %s", again.Tried, again.Attempts, result.State)
-	if r.StatusMessage != "" {
-		message += ": " + r.StatusMessage
-	}
-
-	r.StatusMessage = message
-	r.WaitsFor, r.Queued = flow.WaitsRetry, time.Now().Add(again.Pause)
-	r.Execution++
-	r.Attempt = 1
-	return r.requeue(ctx, tx)
 }
