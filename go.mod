@@ -70,6 +70,8 @@ require (
 	golang.org/x/oauth2 v0.37.0 // indirect
 )
 
+require github.com/coder/acp-go-sdk v0.13.0
+
 require (
 	github.com/BurntSushi/toml v0.3.1 // indirect
 	github.com/Microsoft/go-winio v0.6.2 // indirect

@@ -90,6 +90,7 @@ type automationView struct {
 	Runs     []state.Run
 	Flow     admin.AutomationFlow
 	FlowText string // its flow, as the file says it
+	Use      useView
 }
 
 func (q *request) automation() error {
@@ -123,6 +124,9 @@ func (q *request) automation() error {
 		return err
 	}
 	v.FlowText = pretty(v.Automation.Flow)
+	if v.Use, err = q.use(v.UID, "", f.UID); err != nil {
+		return err
+	}
 
 	p.Title = v.Name
 	p.Crumbs = append(p.Crumbs, crumb{"Automations", "/factories/" + f.UID + "/automations"})

@@ -166,6 +166,7 @@ func (d *dashboard) routes() http.Handler {
 	show("/runs/{run}", (*request).run)
 	change("/runs/{run}/followups", (*request).followup)
 	change("/runs/{run}/cancel", (*request).cancel)
+	change("/runs/{run}/answers", (*request).answer)
 	change("/runs/{run}/retry", (*request).retry)
 	change("/runs/{run}/outputs", (*request).openPull)
 	change("/runs/{run}/outputs/{output}/{decision}", (*request).decide)

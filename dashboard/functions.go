@@ -44,6 +44,7 @@ func (d *dashboard) functions() template.FuncMap {
 		"tier":       tier,
 		"tierShort":  tierShort,
 		"dict":       dict,
+		"list":       func(all ...string) []string { return all },
 		"int64":      func(n int) int64 { return int64(n) },
 		"difference": difference,
 		"deref":      func(f *state.Factory) state.Factory { return *f },

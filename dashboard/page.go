@@ -91,6 +91,7 @@ var done = map[string]string{
 	"pending":   "The secret is pending. Its webhooks refuse every request until it has a value.",
 	"revoked":   "Revoked. Sessions that began with the key have ended.",
 	"followup":  "Sent to the run.",
+	"answered":  "Answered.",
 	"retried":   "Started again, as this new run.",
 	"agreed":    "Agreed. The server performs the output.",
 	"rejected":  "Rejected. The output is never performed.",

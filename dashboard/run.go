@@ -36,6 +36,7 @@ type runView struct {
 	Form        form
 	Followup    string // what the next message would do
 	NoForeman   bool   // the factory was given work, and its definition names nobody to do it
+	Questions   []question
 }
 
 // maxDeliveriesShown is how many deliveries of one run the page names, the newest.
@@ -102,6 +103,9 @@ func (q *request) showRun(status int, typed form) error {
 	if err := q.converse(&v); err != nil {
 		return err
 	}
+	if v.Questions, err = q.questions(r); err != nil {
+		return err
+	}
 	if err := q.nameOrigin(&v); err != nil {
 		return err
 	}
@@ -120,7 +124,9 @@ func (q *request) showRun(status int, typed form) error {
 	switch {
 	case r.State == state.RunQueued:
 		v.Followup = "The message joins the prompt: the run has not started yet."
-	case r.State.Held():
+	case r.Live():
+		v.Followup = "The agent gets the message when its present turn ends."
+	case r.Held():
 		v.Followup = "The agent gets the message when the present execution ends."
 	default:
 		v.Followup = "The message reopens the run as a new execution."
@@ -166,7 +172,7 @@ func (q *request) converse(v *runView) error {
 	if v.Window.After == 0 && len(prompts[0].Content) > 0 {
 		v.Prompt = prompts[0].Content[0].Text
 	}
-	if v.Run.State.Held() && v.Window.Next == 0 {
+	if v.Run.Held() && v.Window.Next == 0 {
 		if err := q.waiting(&c, v.Run); err != nil {
 			return err
 		}
@@ -391,4 +397,61 @@ func (q *request) attachment() error {
 	}
 	q.download(a.Name, a.Body)
 	return nil
+}
+
+// question is what the agent of a run asks.
+type question struct {
+	state.Question
+	Detail string // what it is about to do, pretty-printed
+}
+
+// questions returns what the agent of a run waits for.
+func (q *request) questions(r state.Run) (open []question, err error) {
+	if r.State != state.RunBlocked {
+		return nil, nil
+	}
+
+	all, err := q.Store.Questions(q.Context(), r.ID)
+	for _, asked := range all {
+		if asked.Closed == nil {
+			open = append(open, question{asked, readable(asked.Input)})
+		}
+	}
+	return open, err
+}
+
+// answer answers what the agent of a run asks.
+func (q *request) answer() error {
+	id := strings.ToLower(q.param("run"))
+	in := map[string]string{
+		"question_id": q.PostForm.Get("question"),
+		"choice":      q.PostForm.Get("choice"),
+		"message":     strings.ReplaceAll(q.PostForm.Get("message"), "\r\n", "\n"),
+	}
+	if err := q.call(http.MethodPost, "/agent/runs/"+url.PathEscape(id)+"/answers", in, nil); err != nil {
+		return err
+	}
+	return q.redirect("/runs/"+url.PathEscape(id), "answered")
+}
+
+// maxAsking is how many runs that wait for an answer the overview names.
+const maxAsking = 10
+
+// questionFindings lists the runs whose agents wait for an answer.
+func (q *request) questionFindings() (all []finding, err error) {
+	filter := state.RunFilter{States: []state.RunState{state.RunBlocked}}
+	blocked, _, err := q.Store.Runs(q.Context(), filter, state.RunOrder{}, nil, 5*maxAsking)
+	for _, r := range blocked {
+		if r.Questions() == 0 || len(all) == maxAsking {
+			continue
+		}
+		all = append(all, finding{
+			Tone:   "odd",
+			Text:   "Run " + line(r.Title) + " waits for an answer",
+			Detail: r.StatusMessage,
+			Path:   "/runs/" + r.ID,
+			Action: "Answer",
+		})
+	}
+	return all, err
 }

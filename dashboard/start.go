@@ -99,6 +99,18 @@ func (q *request) start() error {
 	}
 
 	v.Findings = append(v.Findings, refused...)
+	asked, err := q.questionFindings()
+	if err != nil {
+		return err
+	}
+
+	v.Findings = append(v.Findings, asked...)
+	spent, err := q.budgetFindings()
+	if err != nil {
+		return err
+	}
+
+	v.Findings = append(v.Findings, spent...)
 	v.Queue = q.queue()
 	missing, err := q.workerFindings(v.Queue)
 	if err != nil {
@@ -249,7 +261,7 @@ func runFindings(tallies []state.RunTally, now time.Time) (all []finding) {
 	}{
 		{state.RunError, "bad", "the platform failed: a retry may help"},
 		{state.RunFailed, "odd", "the agent's work failed"},
-		{state.RunBlocked, "odd", "the agent waits for input: send a follow-up"},
+		{state.RunBlocked, "odd", "the agent waits for input: answer it, or send a follow-up"},
 	} {
 		if n := sums[s.state]; n > 0 {
 			all = append(

@@ -249,7 +249,7 @@ func (j *job) commits(ctx context.Context) (all []commit, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if p != nil && p.Target == nil && j.run.State.Held() && j.run.Execution == j.row.Execution {
+	if p != nil && p.Target == nil && j.run.Held() && j.run.Execution == j.row.Execution {
 		return nil, errEarly
 	}
 

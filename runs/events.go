@@ -65,7 +65,7 @@ func (s *service) events(ctx context.Context, in *eventsInput) (*huma.StreamResp
 		}
 	}
 
-	if r.State.Ended() && stream.last >= 0 {
+	if r.Ended() && stream.last >= 0 {
 		entries, err := s.Store.Entries(ctx, r.ID, stream.last, 1)
 		if err != nil {
 			return nil, err
@@ -109,7 +109,7 @@ func (e *eventStream) follow(ctx context.Context) error {
 		if err := e.catchUp(ctx); err != nil {
 			return err
 		}
-		if e.run.State.Ended() {
+		if e.run.Ended() {
 			return nil
 		}
 

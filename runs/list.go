@@ -158,6 +158,9 @@ func (s *service) get(ctx context.Context, in *RunPath) (RunItem, error) {
 	}
 
 	item := s.item(r, files, left[r.ID])
+	if item.Questions, err = s.openQuestions(ctx, r); err != nil {
+		return RunItem{}, err
+	}
 	if item.SubmittedPrompt, err = s.Store.SubmittedPrompt(ctx, r); err != nil {
 		return RunItem{}, err
 	}

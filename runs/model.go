@@ -23,7 +23,7 @@ type RunItem struct {
 	Prompt            string                          `json:"prompt" doc:"Text that the agent executes"`
 	SubmittedPrompt   string                          `json:"submitted_prompt,omitempty" doc:"The full text given to the agent, envelope included; not in lists"`
 	State             RunState                        `json:"state" doc:"State of the run. FAILED: the agent's work failed; ERROR: the platform failed; BLOCKED: the agent waits for input"`
-	WaitsFor          string                          `json:"waits_for,omitempty" enum:"concurrency,debounce,retry" doc:"What keeps a queued run from workers: other runs of its automation, more deliveries of a burst, or its next attempt"`
+	WaitsFor          string                          `json:"waits_for,omitempty" enum:"concurrency,debounce,retry,budget" doc:"What keeps a queued run from workers: other runs of its automation, more deliveries of a burst, or its next attempt"`
 	StartsAt          *time.Time                      `json:"starts_at,omitempty" doc:"When a run that waits for a time is ready"`
 	SupersededBy      string                          `json:"superseded_by,omitempty" doc:"The newer run that this one gave way to"`
 	DeliveryIDs       []string                        `json:"delivery_ids,omitempty" doc:"The deliveries of a run that stands for several, or that had later ones as follow-ups, oldest first: the newest 1000; not in lists"`
@@ -48,6 +48,7 @@ type RunItem struct {
 	AdvertisedSkills  []AdvertisedSkill               `json:"advertised_skills" nullable:"false" doc:"Skills that the agent advertised"`
 	Attachments       []AttachmentInfo                `json:"attachments" nullable:"false" doc:"The files that the agent gets"`
 	Artifacts         []ArtifactItem                  `json:"artifacts" nullable:"false" doc:"What the run left, once its executions had ended"`
+	Questions         []RunQuestion                   `json:"questions,omitempty" doc:"What the agent asks before it goes on; not in lists"`
 	RequestUsage      *RequestUsage                   `json:"request_usage,omitempty" doc:"What the run has asked of language models: all executions and attempts together. Absent while no agent has reported it"`
 }
 
@@ -206,6 +207,9 @@ func (s *service) item(r state.Run, files []state.Attachment, left []state.Artif
 	}
 	if r.StatusMessage != "" || r.ErrorCode != "" {
 		item.StatusMessage = &RunStatusMessage{r.StatusMessage, r.ErrorCode, r.State == state.RunError}
+	}
+	if text := r.Waits(); text != "" {
+		item.StatusMessage = &RunStatusMessage{Message: text}
 	}
 	if text := s.Store.Unheard(r); text != "" {
 		item.StatusMessage = &RunStatusMessage{Message: text}

@@ -45,7 +45,7 @@ func (s *service) retry(ctx context.Context, in *retryInput) (RunAgentResponse, 
 	if err != nil {
 		return RunAgentResponse{}, err
 	}
-	if !r.State.Ended() {
+	if !r.Ended() {
 		return RunAgentResponse{}, api.Problem(
 			"conflict",
 			"run %q is %s: a run can be retried when it has ended",

@@ -63,6 +63,7 @@ func Register(a *api.API, cfg Config) {
 	s.registerCreate()
 	s.registerRead()
 	s.registerSteer()
+	s.registerAnswers()
 	s.registerRetry()
 	s.registerConversation()
 	s.registerEvents()

@@ -21,7 +21,7 @@ type RunFollowupRequest struct {
 // RunFollowupResponse is the effect of a message.
 type RunFollowupResponse struct {
 	FollowupID string                `json:"followup_id" doc:"The message's ID"`
-	Outcome    state.FollowupOutcome `json:"outcome" enum:"queued_prompt,queue_pending,handoff_execution" doc:"queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again"`
+	Outcome    state.FollowupOutcome `json:"outcome" enum:"queued_prompt,queue_pending,handoff_execution,live_session" doc:"queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again. live_session: the agent's living session gets it when its present turn ends"`
 }
 
 type followupInput struct {
@@ -155,7 +155,7 @@ func (s *service) cancel(ctx context.Context, in *RunPath) (string, error) {
 	notices, end := s.Store.Subscribe(64, notice.Run)
 	defer end()
 
-	r, err := s.Store.RequestCancel(ctx, id)
+	r, err := s.Store.RequestCancel(ctx, id, api.KeyOf(ctx).Name)
 	if errors.Is(err, state.ErrConflict) {
 		return "", api.Problem("invalid_request", "%s", state.Detail(err))
 	}
@@ -177,7 +177,7 @@ func (s *service) cancel(ctx context.Context, in *RunPath) (string, error) {
 		switch {
 		case r.State == state.RunCancelled:
 			return r.ID, nil
-		case r.State.Ended():
+		case r.Ended():
 			return "", api.Problem(
 				"invalid_request",
 				"run %s ended as %s before it could be cancelled",

@@ -21,6 +21,7 @@ var goodDocuments = map[string][]string{
 	},
 	"automations/x/automation.md": {
 		`{"enabled": false, "model": "m", "secrets": ["A"], "mcpServers": {"d": {"url": "x"}}, "environmentId": "e", "workerHost": "h",
+			"budget": {"tokensPerRun": 1, "usdPerRun": 0.5, "tokensPerDay": 2, "usdPerDay": 1, "runsPerDay": 3},
 			"triggers": [{"provider": "webhook", "event": "received", "filter": {"webhook_ids": ["wh_01h2xcejqtf2nbrexx3vqjhp41"],
 			"payload": {"a": ["x", 1, null, true], "b": {"in": ["x"], "not_in": ["z"], "exists": true}, "c": {"d": {"not_in": [1]}}}}}]}`,
 		`{"triggers": [{"provider": "schedule", "event": "cron_fired", "schedule": {"cron": "0 6 * * 1-5", "name": "n"}}]}`,

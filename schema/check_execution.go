@@ -13,7 +13,7 @@ import (
 func (d *document) execution(n *yaml.Node, m map[string]any, required bool) Execution {
 	e := Execution{
 		Model: text(m, "model"), Runner: text(m, "runner"), EnvironmentID: text(m, "environmentId"),
-		Secrets: texts(m, "secrets"), WorkerHost: text(m, "workerHost"),
+		Secrets: texts(m, "secrets"), WorkerHost: text(m, "workerHost"), Budget: budget(m),
 	}
 	modelKey, model := find(n, "model")
 	if isNull(model) { // inherits, as an absent key does

@@ -58,6 +58,7 @@ type Execution struct {
 	MCPServers    map[string]json.RawMessage `json:"mcpServers,omitzero"`
 	WorkerHost    string                     `json:"workerHost,omitempty"`
 	NoWorkerHost  bool                       `json:"noWorkerHost,omitempty"` // workerHost: null, which clears an inherited one
+	Budget        *Budget                    `json:"budget,omitempty"`       // holds besides those of other files
 }
 
 // Harness names the program that does a run's work.
@@ -111,13 +112,11 @@ func (f *Factory) Foreman() (Agent, bool) {
 	return Agent{}, false
 }
 
-// Resolve says how a run of the automation is executed: the keys of
-// factory.yaml's agentDefaults, then of its agent (the foreman when it names
-// none), then its own, each replacing the one before; model and harness are
-// one choice and replace one another. The factory-wide secrets and MCP servers
-// are always added; of MCP servers with the same name the narrower wins. The
-// base prompt is the agent's, and both it and the agent's name are empty when
-// there is no agent.
+// Resolve says how a run of the automation is executed: the keys of factory.yaml's agentDefaults, then of its
+// agent (the foreman when it names none), then its own, each replacing the one before; model and harness are
+// one choice and replace one another. The factory-wide secrets and MCP servers are always added; of MCP
+// servers with the same name the narrower wins. Budgets are not resolved: each holds on its own. The base
+// prompt is the agent's, and both it and the agent's name are empty when there is no agent.
 func (f *Factory) Resolve(a Automation) (exec Execution, basePrompt, agentName string) {
 	agent, found := f.Agent(a.Agent)
 	if a.Agent == "" {
@@ -132,7 +131,7 @@ func (f *Factory) Resolve(a Automation) (exec Execution, basePrompt, agentName s
 	}
 
 	exec = exec.with(a.Execution)
-	exec.NoWorkerHost = false
+	exec.NoWorkerHost, exec.Budget = false, nil
 	if f != nil && f.File != nil {
 		exec.Secrets = union(f.File.Secrets, exec.Secrets)
 		exec.MCPServers = merged(f.File.MCPServers, exec.MCPServers)

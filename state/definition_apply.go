@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millwright/schema"
+	"millwright/state/budget"
 	"millwright/state/db"
 	"millwright/state/notice"
 )
@@ -101,7 +102,7 @@ func (a *ChangeSet) Empty() bool {
 // plan again. ErrSuperseded, which is one of these: what was planned is no longer the newest revision that
 // the server holds. Any other error before the commit changes nothing either.
 func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
-	var generation int64
+	var generation, freed int64
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		have, err := scanFactory(
 			tx.QueryRow(
@@ -136,6 +137,12 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 		if !a.Empty() {
 			outcome = OutcomeApplied
 			if err := s.change(ctx, tx, a, db.Micros(now)); err != nil {
+				return err
+			}
+			if err := budget.Read(ctx, tx, a.FactoryUID); err != nil {
+				return err
+			}
+			if freed, err = tx.Exec(ctx, unparkFactorySQL, a.FactoryUID); err != nil {
 				return err
 			}
 			if generation, err = s.bump(ctx, tx, a.FactoryUID); err != nil {
@@ -176,6 +183,9 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 	}
 
 	s.Notify(notice.Sync, a.FactoryUID)
+	if freed > 0 {
+		s.Publish(notice.Notice{Topic: notice.Queued})
+	}
 	if generation == 0 {
 		return nil
 	}

@@ -212,7 +212,7 @@ func TestTallies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.RequestCancel(t.Context(), runs[0].ID); err != nil {
+		if _, err := s.RequestCancel(t.Context(), runs[0].ID, "tester"); err != nil {
 			t.Fatal(err)
 		}
 		tallies, err := s.RunTallies(t.Context(), now.Add(-time.Hour), time.Minute)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"millwright/state/budget"
 	"millwright/state/db"
 	"millwright/state/flow"
 )
@@ -359,3 +360,6 @@ func conversationOf(text string) string {
 	}
 	return f.Conversation
 }
+
+// ExpireUse forgets what runs used on days that are long ago.
+func (s *Store) ExpireUse(ctx context.Context) error { return budget.Expire(ctx, s.db, time.Now()) }

@@ -57,8 +57,11 @@ func (s RunState) Ended() bool {
 	return false
 }
 
-// Held reports whether a worker holds a run in this state.
-func (s RunState) Held() bool { return s == RunClaimed || s == RunInProgress }
+// Held reports whether a worker holds the run.
+func (r Run) Held() bool { return r.LeaseUntil != nil }
+
+// Ended reports whether the run's execution is over. Only a follow-up, or an answer, moves the run on.
+func (r Run) Ended() bool { return r.State.Ended() && !r.Held() }
 
 // Run is a stored run.
 type Run struct {
@@ -92,13 +95,31 @@ type Run struct {
 
 	Traceparent string // the trace that it belongs to, as of W3C Trace Context; may be empty
 
-	Usage      *Usage // nil: none was told of
-	WaitsFor   string // what keeps a queued run from being claimed, until Queued or until others end; else empty
-	Flow       *Flow  // nil: it waits for no others
-	nextSeq    int64
-	changed    []Run // other runs that changed with it
-	unreadable error // why something of the row could not be read; that part is empty
+	Usage       *Usage     // nil: none was told of
+	WaitsFor    string     // what keeps a queued run from being claimed, until Queued or until others end; else empty
+	Flow        *Flow      // nil: it waits for no others
+	ParkedUntil *time.Time // when a run that waits for its budget is looked at again; nil for any other
+	nextSeq     int64
+	claims      int   // of the current execution
+	live        bool  // the worker hands messages to the agent at once
+	questions   int   // that wait for an answer
+	changed     []Run // other runs that changed with it
+	unreadable  error // why something of the row could not be read; that part is empty
 }
+
+// Waits describes the budget that a queued run waits for, and until when; empty for a run that waits for none.
+func (r Run) Waits() string {
+	if r.ParkedUntil == nil {
+		return ""
+	}
+	return r.StatusMessage + ". The run waits until " + r.ParkedUntil.Format("2006-01-02 15:04") + " UTC"
+}
+
+// Questions returns how many questions of the agent wait for an answer.
+func (r Run) Questions() int { return r.questions }
+
+// Live reports whether the agent gets messages to the run as soon as it has done what it was asked before.
+func (r Run) Live() bool { return r.live }
 
 // LastEntry returns the number of the newest of the run's entries; 0 while it has none.
 func (r Run) LastEntry() int64 { return r.nextSeq - 1 }
@@ -108,12 +129,12 @@ const runColumns = `
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid,
 	trigger_url, config, secrets, metadata, skills, execution, attempt, next_seq, worker, worker_name,
 	status_message, error_code, cancel_requested_at, created_at, updated_at, queued_at, started_at, finished_at,
-	traceparent, lease_until, usage, waits_for, flow`
+	traceparent, lease_until, usage, waits_for, flow, claims, parked_until, live, questions`
 
 func scanRun(row db.Row) (Run, error) {
 	var r Run
 	var config, secrets, metadata, skills, usage, flowText string
-	var created, updated, queued int64
+	var created, updated, queued, parked, live int64
 	var cancel, started, finished, lease sql.NullInt64
 	err := row.Scan(
 		&r.ID,
@@ -156,6 +177,10 @@ func scanRun(row db.Row) (Run, error) {
 		&usage,
 		&r.WaitsFor,
 		&flowText,
+		&r.claims,
+		&parked,
+		&live,
+		&r.questions,
 	)
 	if err != nil {
 		return Run{}, err
@@ -165,6 +190,8 @@ func scanRun(row db.Row) (Run, error) {
 	r.Created, r.Updated, r.Queued = db.Time(created), db.Time(updated), db.Time(queued)
 	r.CancelRequested, r.Started, r.Finished = db.TimeOrNil(cancel), db.TimeOrNil(started), db.TimeOrNil(finished)
 	r.LeaseUntil = db.TimeOrNil(lease)
+	r.live = live == 1
+	r.ParkedUntil = db.TimeOrNil(sql.NullInt64{Int64: parked, Valid: parked > 0})
 	r.readJSON(metadata, secrets, flowText)
 	if usage != "" {
 		r.Usage = &Usage{}
@@ -386,6 +413,9 @@ func (r Run) Series() int {
 
 // StartsAt is when a run is ready that waits for a time; nil for any other.
 func (r Run) StartsAt() *time.Time {
+	if r.ParkedUntil != nil {
+		return r.ParkedUntil
+	}
 	if r.WaitsFor == "" || r.WaitsFor == flow.WaitsConcurrency {
 		return nil
 	}
@@ -413,7 +443,7 @@ func (s *Store) moved(ctx context.Context, r Run) {
 	switch {
 	case r.State == RunQueued:
 		s.Publish(notice.Notice{Topic: notice.Queued, ID: r.ID})
-	case r.State.Held() && r.CancelRequested != nil:
+	case r.Held() && r.CancelRequested != nil:
 		s.Notify(notice.Cancel, r.Worker+" "+r.ID)
 	}
 
@@ -464,6 +494,21 @@ func (u Usage) Cost() float64 {
 		return 0
 	}
 	return *u.CostUSD
+}
+
+func (u Usage) tokens() int64 { return u.InputTokens + u.OutputTokens }
+
+// unpriced is how many tokens have no known cost.
+func (u Usage) unpriced() (tokens int64) {
+	for _, m := range u.Models {
+		if m.Model == "" && m.CostUSD != nil {
+			return 0 // the agent reports the cost of all models together
+		}
+		if m.CostUSD == nil {
+			tokens += m.InputTokens + m.OutputTokens
+		}
+	}
+	return tokens
 }
 
 // since returns what came on top of was.

@@ -155,7 +155,7 @@ func TestArtifactsOfCancelledRuns(t *testing.T) {
 			if err := s.DeclareArtifact(ctx, c, 1, state.Artifact{Kind: state.KindFile, Path: "begun", Size: 3}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.RequestCancel(ctx, id); err != nil {
+			if _, err := s.RequestCancel(ctx, id, "tester"); err != nil {
 				t.Fatal(err)
 			}
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"millwright/state/budget"
 	"millwright/state/db"
 	"millwright/state/flow"
 	"millwright/state/notice"
@@ -24,6 +25,8 @@ SET state = 'CLAIMED',
 	claim_hash = $3,
 	lease_until = $4,
 	appended = 0,
+	claims = claims + 1,
+	live = 0,
 	status_message = '',
 	error_code = '',
 	next_seq = next_seq + 1,
@@ -58,6 +61,20 @@ func (s *Store) claimNextSQL() string {
 func (s *Store) claimLaneSQL() string {
 	return fmt.Sprintf(claimSQL, s.pickSQL(`AND factory_uid = $6 AND `+s.notAmong(7)))
 }
+
+// headNextSQL locks the run that claimNextSQL would claim, behind the lane $1.
+func (s *Store) headNextSQL() string {
+	return headColumns + `coalesce(` + s.pickSQL(`AND factory_uid > $1`) + `, ` + s.pickSQL(``) + `)`
+}
+
+// headLaneSQL locks the run that claimLaneSQL would claim, of the factory $1 without the automations $2.
+func (s *Store) headLaneSQL() string {
+	return headColumns + s.pickSQL(`AND factory_uid = $1 AND `+s.notAmong(2))
+}
+
+const headColumns = `SELECT id, factory_uid, agent_uid, automation_uid, claims
+FROM runs
+WHERE id = `
 
 // notAmong is the condition that a run's automation is not in the JSON list that is parameter n.
 func (s *Store) notAmong(n int) string {
@@ -101,36 +118,26 @@ func (s *Store) ClaimRuns(
 	var all []Claimed
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		all = all[:0]
-		query, lane := s.claimNextSQL(), served
-		room, err := s.roomOf(ctx, tx, bounds)
+		q, err := s.beginClaims(ctx, tx, served, bounds)
 		if err != nil {
 			return err
 		}
 
 		for _, ask := range asks {
-			pick := []any{lane}
-			if room != nil {
-				query = s.claimLaneSQL()
-				pick, err = s.nextLane(ctx, tx, lane, room)
-			}
-
-			var c Claimed
+			query, pick, err := q.next(ctx)
 			if err == nil {
-				c, err = s.claim(ctx, tx, query, pick, ask, hold)
+				err = q.claim(ctx, query, pick, ask, hold)
 			}
 			if errors.Is(err, sql.ErrNoRows) {
-				return nil
+				break
 			}
 			if err != nil {
 				return err
 			}
-
-			lane = c.Run.FactoryUID
-			room.take(c.Run)
-			all = append(all, c)
 		}
 
-		return nil
+		all = q.claimed
+		return q.ledger.Save(ctx, tx, q.at)
 	})
 	if ofRow(err) {
 		return s.claimApart(ctx, served, asks, hold, bounds)
@@ -198,15 +205,19 @@ LIMIT 1`
 // head returns the run that ClaimRuns would give next; sql.ErrNoRows when there is none.
 func (s *Store) head(ctx context.Context, served string, bounds ClaimBounds) (id string, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
-		room, err := s.roomOf(ctx, tx, bounds)
+		q, err := s.beginClaims(ctx, tx, served, bounds)
 		if err != nil {
 			return err
 		}
-		if room == nil {
+		if q.day != nil {
+			id, err = q.affordable(ctx)
+			return err
+		}
+		if q.room == nil {
 			return tx.QueryRow(ctx, headSQL, served).Scan(&id)
 		}
 
-		pick, err := s.nextLane(ctx, tx, served, room)
+		pick, err := s.nextLane(ctx, tx, served, q.room)
 		if err != nil {
 			return err
 		}
@@ -214,6 +225,102 @@ func (s *Store) head(ctx context.Context, served string, bounds ClaimBounds) (id
 		return tx.QueryRow(ctx, s.headOfLaneSQL(), pick...).Scan(&id)
 	})
 	return id, err
+}
+
+// claims are those of one transaction.
+type claims struct {
+	*Store
+	tx      *db.Tx
+	at      time.Time
+	lane    string      // the factory that was served last
+	room    *claimRoom  // nil: any number of runs
+	day     *budget.Day // nil: no budget bounds the day
+	ledger  budget.Ledger
+	claimed []Claimed
+}
+
+// beginClaims begins the claims of a transaction. Where something bounds the runs, claims of other transactions
+// wait for its end.
+func (s *Store) beginClaims(ctx context.Context, tx *db.Tx, served string, bounds ClaimBounds) (*claims, error) {
+	q := &claims{Store: s, tx: tx, at: time.Now(), lane: served}
+	var err error
+	if q.day, err = budget.On(ctx, tx.Reader, s.serverBudget(), q.at); err != nil {
+		return nil, err
+	}
+	if q.day == nil && bounds == (ClaimBounds{}) {
+		return q, nil
+	}
+
+	if s.db.Postgres() {
+		if _, err := tx.Exec(ctx, lockClaimsSQL); err != nil {
+			return nil, err
+		}
+	}
+
+	if q.room, err = roomOf(ctx, tx, bounds); err != nil || q.day == nil {
+		return q, err
+	}
+	q.day, err = budget.On(ctx, tx.Reader, s.serverBudget(), q.at)
+	return q, err
+}
+
+// next returns the statement that claims the next run, and its parameters from $6 on.
+func (q *claims) next(ctx context.Context) (query string, pick []any, err error) {
+	switch {
+	case q.day != nil:
+		id, err := q.affordable(ctx)
+		return q.claimOneSQL(), []any{id}, err
+	case q.room != nil:
+		pick, err = q.nextLane(ctx, q.tx, q.lane, q.room)
+		return q.claimLaneSQL(), pick, err
+	}
+	return q.claimNextSQL(), []any{q.lane}, nil
+}
+
+// affordable locks and returns the next run whose budgets of the day are not spent. It parks those before it.
+func (q *claims) affordable(ctx context.Context) (id string, err error) {
+	for {
+		query, lane := q.headNextSQL(), []any{q.lane}
+		if q.room != nil {
+			query = q.headLaneSQL()
+			if lane, err = q.nextLane(ctx, q.tx, q.lane, q.room); err != nil {
+				return "", err
+			}
+		}
+
+		var of budget.Scopes
+		var claims int
+		err := q.tx.QueryRow(ctx, query, lane...).Scan(&id, &of.Factory, &of.Agent, &of.Automation, &claims)
+		if err != nil {
+			return "", err
+		}
+
+		spent := q.day.Spent(of, claims > 0)
+		if spent == nil {
+			return id, nil
+		}
+		if err := park(ctx, q.tx, of.Factory, spent, q.at); err != nil {
+			return "", err
+		}
+	}
+}
+
+// claim gives the run that a statement picks to the worker of an ask.
+func (q *claims) claim(ctx context.Context, query string, pick []any, ask Ask, hold time.Duration) error {
+	c, err := q.Store.claim(ctx, q.tx, query, pick, ask, hold)
+	if err != nil {
+		return err
+	}
+
+	if c.Run.claims == 1 { // what is handed back, or lost by its worker, counts once
+		q.day.Start(c.Run.scopes())
+		q.ledger.Add(c.Run.scopes(), budget.Use{Runs: 1})
+	}
+
+	q.lane = c.Run.FactoryUID
+	q.room.take(c.Run)
+	q.claimed = append(q.claimed, c)
+	return nil
 }
 
 // claimRoom is how many more runs workers may hold of each factory and of each automation.
@@ -281,17 +388,10 @@ const (
 		LIMIT 1`
 )
 
-// roomOf returns the room of each factory and automation, and keeps it from being taken by others until tx ends;
-// nil without bounds.
-func (s *Store) roomOf(ctx context.Context, tx *db.Tx, bounds ClaimBounds) (*claimRoom, error) {
+// roomOf returns the room of each factory and automation; nil without bounds.
+func roomOf(ctx context.Context, tx *db.Tx, bounds ClaimBounds) (*claimRoom, error) {
 	if bounds == (ClaimBounds{}) {
 		return nil, nil
-	}
-
-	if s.db.Postgres() {
-		if _, err := tx.Exec(ctx, lockClaimsSQL); err != nil {
-			return nil, err
-		}
 	}
 
 	room := &claimRoom{
@@ -347,12 +447,17 @@ func (s *Store) nextLane(ctx context.Context, tx *db.Tx, behind string, room *cl
 func (s *Store) ClaimRun(ctx context.Context, id, worker, workerName string, hold time.Duration) (Claim, Run, error) {
 	var c Claimed
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) (err error) {
-		c, err = s.claim(ctx, tx, s.claimOneSQL(), []any{id}, Ask{worker, workerName}, hold)
+		q := &claims{Store: s, tx: tx, at: time.Now()}
+		err = q.claim(ctx, s.claimOneSQL(), []any{id}, Ask{worker, workerName}, hold)
 		if errors.Is(err, sql.ErrNoRows) {
 			return refuse(ErrConflict, "run %s is not queued", id)
 		}
+		if err != nil {
+			return err
+		}
 
-		return err
+		c = q.claimed[0]
+		return q.ledger.Save(ctx, tx, q.at)
 	})
 
 	if ofRow(err) {
@@ -418,7 +523,7 @@ WHERE state = 'QUEUED' AND waits_for = ''`
 
 const waitingRunsSQL = `SELECT waits_for, count(*)
 FROM runs
-WHERE state = 'QUEUED' AND waits_for IN ('concurrency', 'debounce', 'retry')
+WHERE state = 'QUEUED' AND waits_for IN ('concurrency', 'debounce', 'retry', 'budget')
 GROUP BY waits_for`
 
 // Queue returns how many runs wait and are held just now.
@@ -431,7 +536,7 @@ func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
 		return q, err
 	}
 
-	q.Waiting = map[string]int{flow.WaitsConcurrency: 0, flow.WaitsDebounce: 0, flow.WaitsRetry: 0}
+	q.Waiting = map[string]int{flow.WaitsConcurrency: 0, flow.WaitsDebounce: 0, flow.WaitsRetry: 0, waitsBudget: 0}
 	err = db.Each(ctx, s.db.Reader, func(row db.Row) error {
 		var waits string
 		var n int

@@ -138,7 +138,7 @@ func TestClaimsOfMany(t *testing.T) {
 		cancelled := map[string]bool{}
 		work.Go(func() {
 			for i := 0; i < n; i += 10 {
-				r, err := stores[0].RequestCancel(t.Context(), ids[i])
+				r, err := stores[0].RequestCancel(t.Context(), ids[i], "tester")
 				if err != nil {
 					t.Error(err)
 				}

@@ -105,7 +105,7 @@ func (r *Run) entered(ctx context.Context, tx *db.Tx, at time.Time) error {
 		Message:   r.StatusMessage,
 		ErrorCode: r.ErrorCode,
 	}
-	if r.State.Held() {
+	if r.State == RunClaimed || r.State == RunInProgress {
 		info.Worker = r.WorkerName
 	}
 
@@ -266,7 +266,7 @@ func (s *Store) given(ctx context.Context, r Run, execution int) (string, error)
 	}, `
 		SELECT message, delivery_uid <> ''
 		FROM followups
-		WHERE run_id = $1 AND execution >= $2 AND execution <= $3
+		WHERE run_id = $1 AND execution >= $2 AND execution <= $3 AND live = 0
 		ORDER BY execution, uid`, r.ID, first, execution)
 	if err != nil {
 		return "", err
@@ -431,7 +431,7 @@ FROM (
 	SELECT execution, uid, created_at, message,
 		sum(length(message)) OVER (ORDER BY execution DESC, uid DESC) AS size
 	FROM followups
-	WHERE run_id = $1 AND execution > 1 AND execution <= $2
+	WHERE run_id = $1 AND execution > 1 AND execution <= $2 AND live = 0
 ) AS newest
 ORDER BY execution, uid`
 

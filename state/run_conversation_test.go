@@ -170,7 +170,7 @@ func TestFollowup(t *testing.T) {
 		}
 		c = start(t, s, id)
 		followup("eighth", state.FollowupPending)
-		if _, err := s.RequestCancel(ctx, id); err != nil {
+		if _, err := s.RequestCancel(ctx, id, "tester"); err != nil {
 			t.Fatal(err)
 		}
 		if got, _ := s.FinishRun(ctx, c, state.Result{State: state.RunCancelled}); got != state.RunCancelled {
@@ -220,7 +220,7 @@ func TestFollowupsAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := s.RequestCancel(t.Context(), id); err != nil {
+		if _, err := s.RequestCancel(t.Context(), id, "tester"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.FinishRun(t.Context(), c, state.Result{State: state.RunCancelled}); err != nil {

@@ -98,7 +98,7 @@ func (s *Store) lockHeld(ctx context.Context, tx *db.Tx, c Claim) (Run, error) {
 	r, err := scanRun(
 		tx.QueryRow(
 			ctx,
-			`SELECT `+runColumns+` FROM runs WHERE`+held+`AND state = 'INPROGRESS'`+s.db.ForUpdate(),
+			`SELECT `+runColumns+` FROM runs WHERE`+held+`AND state <> 'CLAIMED'`+s.db.ForUpdate(),
 			c.RunID,
 			c.Worker,
 			c.hash(),
@@ -187,7 +187,7 @@ type Result struct {
 
 // FinishRun ends the execution that the claim holds, and adds its last messages. With follow-up messages
 // waiting, the run returns to QUEUED with them as its next prompt, unless its cancellation was asked for;
-// else it takes the result's state. ErrLost when the claim no longer holds: then nothing was changed.
+// else it takes the result's state. A run that exceeded its budget ends as FAILED, whatever the result. ErrLost when the claim no longer holds: then nothing was changed.
 func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState, error) {
 	if !result.State.Ended() {
 		return "", fmt.Errorf("run %s cannot end as %q", c.RunID, result.State)
@@ -223,6 +223,10 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 			}
 		}
 
+		if result, err = s.bounded(ctx, tx, r, result); err != nil {
+			return err
+		}
+
 		return s.end(ctx, tx, &r, result)
 	})
 	if err != nil {
@@ -245,6 +249,8 @@ SET
 	error_code = $4,
 	finished_at = $5,
 	updated_at = $5,
+	parked_until = 0,
+	live = 0,
 	claim_hash = NULL,
 	lease_until = NULL,
 	next_seq = next_seq + 1
@@ -253,8 +259,12 @@ WHERE id = $1`
 // end ends the current execution of a locked run, whose flow is held, and begins the next one where messages wait
 // for it or the run is to be tried again. An ended run lets others of its automation start.
 func (s *Store) end(ctx context.Context, tx *db.Tx, r *Run, result Result) error {
+	if err := r.leaveSession(ctx, tx); err != nil {
+		return err
+	}
+
 	var pending int
-	if r.CancelRequested == nil && result.State != RunCancelled {
+	if r.CancelRequested == nil && result.State != RunCancelled && result.ErrorCode != codeBudget {
 		if err := tx.QueryRow(ctx, pendingSQL, r.ID, r.Execution+1).Scan(&pending); err != nil {
 			return err
 		}
@@ -264,7 +274,13 @@ func (s *Store) end(ctx context.Context, tx *db.Tx, r *Run, result Result) error
 		result.Message = "superseded by run " + r.Flow.SupersededBy
 	}
 
-	r.StatusMessage, r.ErrorCode = db.Text(result.Message), result.ErrorCode
+	said := r.CancelRequested != nil && result.State == RunCancelled && result.Message == "" ||
+		r.questions > 0 && result.State == RunBlocked
+	if !said { // a request to cancel, and a question, have a message of their own
+		r.StatusMessage = db.Text(result.Message)
+	}
+
+	r.ErrorCode = result.ErrorCode
 	if pending > 0 {
 		if r.Flow != nil && r.Flow.Retry != nil {
 			r.Flow.Retry.Tried, r.Flow.Retry.First = 0, 0
@@ -278,8 +294,14 @@ func (s *Store) end(ctx context.Context, tx *db.Tx, r *Run, result Result) error
 		return err
 	}
 
-	if r.retries(result) {
+	if result.ErrorCode != codeBudget && r.retries(result) {
 		return r.retry(ctx, tx, result)
+	}
+
+	if result.State != RunBlocked {
+		if err := r.closeQuestions(ctx, tx); err != nil {
+			return err
+		}
 	}
 
 	now := time.Now()
@@ -344,7 +366,7 @@ func (s *Store) endUnfit(ctx context.Context, id string, cause error, condition 
 		now := time.Now()
 		err := tx.QueryRow(ctx, `UPDATE runs
 			SET state = 'ERROR', waits_for = '', error_code = 'internal_error', status_message = $2, finished_at = $3, updated_at = $3,
-			claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1
+			parked_until = 0, live = 0, claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1
 			WHERE id = $1 AND `+condition+`
 			RETURNING factory_uid, worker, execution, attempt, next_seq, automation_uid`, append([]any{id, message, db.Micros(now)}, args...)...).
 			Scan(&r.FactoryUID, &r.Worker, &r.Execution, &r.Attempt, &r.nextSeq, &r.AutomationUID)
@@ -383,6 +405,8 @@ func (s *Store) endUnfit(ctx context.Context, id string, cause error, condition 
 const requeueSQL = `UPDATE runs
 SET
 	state = 'QUEUED',
+	claims = CASE WHEN execution = $2 THEN claims ELSE 0 END,
+	live = 0,
 	execution = $2,
 	attempt = $3,
 	status_message = $4,
@@ -402,6 +426,9 @@ WHERE id = $1`
 // requeue puts a locked run back into the queue with its Execution and Attempt.
 func (r *Run) requeue(ctx context.Context, tx *db.Tx) error {
 	if err := dropUnfinished(ctx, tx, r.ID); err != nil {
+		return err
+	}
+	if err := r.closeQuestions(ctx, tx); err != nil {
 		return err
 	}
 
@@ -438,7 +465,7 @@ func (r *Run) requeue(ctx context.Context, tx *db.Tx) error {
 }
 
 // SetUsage records what the present attempt has used so far, in place of what was recorded of it before, and
-// returns the change. ErrLost when the claim no longer holds.
+// returns the change, and the run with its Usage. ErrLost when the claim no longer holds.
 func (s *Store) SetUsage(ctx context.Context, c Claim, models []ModelUsage) (added Usage, r Run, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		if r, err = s.lockHeld(ctx, tx, c); err != nil {
@@ -484,9 +511,12 @@ func (s *Store) SetUsage(ctx context.Context, c Claim, models []ModelUsage) (add
 			return err
 		}
 
-		added = sum.since(was)
-		_, err = tx.Exec(ctx, `UPDATE runs SET usage = $2 WHERE id = $1`, r.ID, string(text))
-		return err
+		added, r.Usage = sum.since(was), &sum
+		if _, err := tx.Exec(ctx, `UPDATE runs SET usage = $2 WHERE id = $1`, r.ID, string(text)); err != nil {
+			return err
+		}
+
+		return s.countUse(ctx, tx, r, sum, was)
 	})
 	return added, r, err
 }

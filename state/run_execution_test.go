@@ -203,10 +203,10 @@ func TestReapRuns(t *testing.T) {
 
 		id = create(t, s, newRun("cancelled")).ID
 		start(t, s, id)
-		if _, err := s.RequestCancel(ctx, id); err != nil {
+		if _, _, err := s.Followup(ctx, id, "more", state.Idempotency{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := s.Followup(ctx, id, "more", state.Idempotency{}); err != nil {
+		if _, err := s.RequestCancel(ctx, id, "tester"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.ReapRuns(ctx, past(), 10); err != nil {
@@ -230,7 +230,7 @@ func TestReleaseRun(t *testing.T) {
 			t.Errorf("handed back: %+v", r)
 		}
 		c := claim(t, s, id)
-		if _, err := s.RequestCancel(t.Context(), id); err != nil {
+		if _, err := s.RequestCancel(t.Context(), id, "tester"); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.ReleaseRun(t.Context(), c); err != nil {
@@ -246,22 +246,22 @@ func TestRequestCancel(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		ctx := t.Context()
 		id := create(t, s, newRun("queued")).ID
-		if r, err := s.RequestCancel(ctx, id); err != nil || r.State != state.RunCancelled || r.Finished == nil {
+		if r, err := s.RequestCancel(ctx, id, "tester"); err != nil || r.State != state.RunCancelled || r.Finished == nil {
 			t.Errorf("queued: %+v %v", r, err)
 		}
 		if got := changes(t, s, id); got != "CANCELLED" {
 			t.Errorf("changes %q", got)
 		}
-		if _, err := s.RequestCancel(ctx, id); !errors.Is(err, state.ErrConflict) {
+		if _, err := s.RequestCancel(ctx, id, "tester"); !errors.Is(err, state.ErrConflict) {
 			t.Errorf("ended: %v", err)
 		}
-		if _, err := s.RequestCancel(ctx, "x"); !errors.Is(err, state.ErrNotFound) {
+		if _, err := s.RequestCancel(ctx, "x", "tester"); !errors.Is(err, state.ErrNotFound) {
 			t.Errorf("unknown: %v", err)
 		}
 
 		id = create(t, s, newRun("claimed")).ID
 		c := claim(t, s, id)
-		if r, err := s.RequestCancel(ctx, id); err != nil || r.State != state.RunClaimed || r.CancelRequested == nil {
+		if r, err := s.RequestCancel(ctx, id, "tester"); err != nil || r.State != state.RunClaimed || r.CancelRequested == nil {
 			t.Errorf("claimed: %+v %v", r, err)
 		}
 		if cancel, err := s.StartRun(ctx, c, lease); err != nil || !cancel {
@@ -271,7 +271,7 @@ func TestRequestCancel(t *testing.T) {
 			t.Errorf("renew: %v %v", cancel, err)
 		}
 		first := run(t, s, id).CancelRequested
-		if r, err := s.RequestCancel(ctx, id); err != nil || !r.CancelRequested.Equal(*first) {
+		if r, err := s.RequestCancel(ctx, id, "tester"); err != nil || !r.CancelRequested.Equal(*first) {
 			t.Errorf("asked again: %+v %v", r, err)
 		}
 		if got, err := s.FinishRun(ctx, c, state.Result{State: state.RunCancelled}); err != nil || got != state.RunCancelled {

@@ -345,7 +345,7 @@ func (m *admission) giveWay(ctx context.Context, run *Run, by string) error {
 	}
 
 	now := time.Now().Truncate(time.Microsecond).UTC()
-	if run.State.Held() {
+	if run.Held() {
 		run.CancelRequested = &now
 	}
 

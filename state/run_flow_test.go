@@ -127,7 +127,7 @@ func (m *flowWorld) act() {
 			return
 		}
 		r := m.runs[m.rand.IntN(len(m.runs))]
-		if _, err := s.RequestCancel(ctx, r.id); (err == nil) != (r.state != "ended") {
+		if _, err := s.RequestCancel(ctx, r.id, "tester"); (err == nil) != (r.state != "ended") {
 			m.t.Errorf("cancel of a run that is %s: %v", r.state, err)
 		} else if err == nil {
 			m.cancel(r)

@@ -87,7 +87,7 @@ func newWorld(t *testing.T, dsn string, n int) *world {
 			if r := &w.runs[i]; i%18 == 13 {
 				_, r.Run, err = w.ClaimRun(t.Context(), r.ID, "wrk_1", "worker", time.Hour)
 			} else {
-				r.Run, err = w.RequestCancel(t.Context(), r.ID)
+				r.Run, err = w.RequestCancel(t.Context(), r.ID, "tester")
 			}
 			if err != nil {
 				t.Error(err)
@@ -359,7 +359,7 @@ func (w *world) change(t *testing.T, id string, cancel bool) {
 	t.Helper()
 	var err error
 	if cancel {
-		_, err = w.RequestCancel(t.Context(), id)
+		_, err = w.RequestCancel(t.Context(), id, "tester")
 	} else {
 		var claim state.Claim
 		if claim, _, err = w.ClaimRun(t.Context(), id, "wrk_1", "worker", time.Minute); err == nil {

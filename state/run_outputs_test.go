@@ -119,7 +119,7 @@ func TestStatusFollowsItsRun(t *testing.T) {
 				return err
 			},
 			"error": func(c state.Claim) error {
-				if _, err := s.RequestCancel(ctx, c.RunID); err != nil {
+				if _, err := s.RequestCancel(ctx, c.RunID, "tester"); err != nil {
 					return err
 				}
 				return s.ReleaseRun(ctx, c)

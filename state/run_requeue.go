@@ -12,6 +12,7 @@ import (
 	"millwright/schema"
 	"millwright/state/db"
 	"millwright/state/flow"
+	"millwright/state/notice"
 )
 
 // FollowupOutcome is the effect of a follow-up message.
@@ -22,12 +23,14 @@ const (
 	FollowupQueued  FollowupOutcome = "queued_prompt"     // the agent gets it with the prompt of the queued run
 	FollowupPending FollowupOutcome = "queue_pending"     // it waits for the end of the execution
 	FollowupHandoff FollowupOutcome = "handoff_execution" // the run had ended, and is queued again
+	FollowupLive    FollowupOutcome = "live_session"      // the worker hands it to the agent's living session
 )
 
 // maxPending is how many messages may wait for one execution, and maxPendingText how many characters of them.
 const (
 	maxPending     = 100
 	maxPendingText = 8 << 20
+	maxLiveText    = 128 << 10 // of a message to a living session: a longer one waits for the next execution
 )
 
 const waitingSQL = `SELECT count(*), coalesce(sum(length(message)), 0)
@@ -35,13 +38,14 @@ FROM followups
 WHERE run_id = $1 AND execution = $2`
 
 const insertFollowupSQL = `INSERT INTO followups (
-	uid, run_id, factory_uid, message, execution, created_at, delivery_uid
+	uid, run_id, factory_uid, message, execution, created_at, delivery_uid, live
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7)`
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 
 // Followup sends a message to a run and returns its UID and its effect. A repeat of a request within
 // 24 hours, by idem, returns what the first one did, and sends nothing. ErrNotFound when there is no such
-// run; ErrConflict when the repeat's request differs; ErrFull when too many messages wait already.
+// run; ErrConflict when the repeat's request differs; ErrFull when too many messages wait already, or the
+// run is being cancelled.
 func (s *Store) Followup(
 	ctx context.Context,
 	id, text string,
@@ -58,15 +62,24 @@ func (s *Store) Followup(
 			return err
 		}
 
+		if r.CancelRequested != nil && !r.Ended() {
+			return refuse(ErrFull, "run %s is being cancelled: send the message when it has ended", id)
+		}
+
 		var execution int
 		execution, outcome = r.next()
+		if outcome == FollowupPending && r.live && len(text) <= maxLiveText {
+			execution, outcome = r.Execution, FollowupLive
+		}
 		if idem.Key != "" {
 			if first, err = s.first(ctx, tx, idem, r.FactoryUID, uid+" "+string(outcome)); err != nil || first != "" {
 				return err
 			}
 		}
 
-		return s.follow(ctx, tx, &r, message{uid: uid, text: text, execution: execution})
+		return s.follow(ctx, tx, &r, message{
+			uid: uid, text: text, execution: execution, live: outcome == FollowupLive,
+		})
 	})
 	if err != nil {
 		return "", "", err
@@ -76,6 +89,9 @@ func (s *Store) Followup(
 	}
 
 	s.moved(ctx, r)
+	if outcome == FollowupLive {
+		s.Notify(notice.Wake, r.Worker+" "+id)
+	}
 	return uid, outcome, nil
 }
 
@@ -84,7 +100,7 @@ func (r *Run) next() (execution int, outcome FollowupOutcome) {
 	switch {
 	case r.State == RunQueued:
 		return r.Execution, FollowupQueued
-	case r.State.Ended():
+	case r.Ended():
 		return r.Execution + 1, FollowupHandoff
 	}
 	return r.Execution + 1, FollowupPending
@@ -94,6 +110,7 @@ func (r *Run) next() (execution int, outcome FollowupOutcome) {
 type message struct {
 	uid, text, delivery string
 	execution           int
+	live                bool // it is for the agent's living session
 }
 
 // follow sends a message to a locked run. ErrFull when too many wait already.
@@ -103,23 +120,24 @@ func (s *Store) follow(ctx context.Context, tx *db.Tx, r *Run, m message) error 
 		return err
 	}
 	if full := waiting >= maxPending || waiting > 0 && size+len(m.text) > maxPendingText; full &&
-		!r.State.Ended() { // what waited when the run was cancelled goes with the message that reopens it
+		!r.Ended() { // what waited when the run was cancelled goes with the message that reopens it
 		return refuse(ErrFull, "run %s has %d messages waiting already", r.ID, waiting)
 	}
 
-	if r.State.Ended() {
+	if r.Ended() {
 		if err := s.reenter(ctx, tx, r); err != nil {
 			return err
 		}
 	}
 
 	now := time.Now()
-	_, err := tx.Exec(ctx, insertFollowupSQL, m.uid, r.ID, r.FactoryUID, m.text, m.execution, db.Micros(now), m.delivery)
+	_, err := tx.Exec(ctx, insertFollowupSQL, m.uid, r.ID, r.FactoryUID, m.text, m.execution, db.Micros(now), m.delivery,
+		db.Flag(m.live))
 	if err != nil {
 		return err
 	}
 
-	if r.State.Ended() {
+	if r.Ended() {
 		r.Execution, r.Attempt, r.StatusMessage, r.ErrorCode = m.execution, 1, "", ""
 		return r.requeue(ctx, tx)
 	}
@@ -155,8 +173,8 @@ func (s *Store) reenter(ctx context.Context, tx *db.Tx, r *Run) error {
 }
 
 const joinFollowupsSQL = `UPDATE followups
-SET execution = $2
-WHERE run_id = $1 AND execution = $3`
+SET execution = $2, live = 0
+WHERE run_id = $1 AND (execution = $3 OR execution = $2 AND live > 0)`
 
 // again puts a locked run back into the queue for the same execution. The messages that waited for its
 // end join its prompt, as those do that come while it is queued, so that their order is kept.
@@ -212,21 +230,27 @@ SET
 	updated_at = $2,
 	state = CASE state WHEN 'QUEUED' THEN 'CANCELLED' ELSE state END,
 	waits_for = '',
+	parked_until = 0,
+	status_message = $3,
 	finished_at = CASE state WHEN 'QUEUED' THEN $2 ELSE finished_at END,
 	next_seq = next_seq + CASE state WHEN 'QUEUED' THEN 1 ELSE 0 END
 WHERE id = $1`
 
-// RequestCancel asks for the end of a run. A queued run is CANCELLED at once; for one that a worker holds
-// the request is recorded, and the worker ends it. It returns the run as it now is. ErrConflict when the
-// run has ended; ErrNotFound if there is none.
-func (s *Store) RequestCancel(ctx context.Context, id string) (Run, error) {
-	r, _, err := s.cancel(ctx, id, false)
+const dropPendingSQL = `DELETE FROM followups
+WHERE run_id = $1 AND (execution > $2 OR live = 1)`
+
+// RequestCancel asks for the end of a run, on behalf of somebody with a name. A queued run is CANCELLED at once; for
+// one that a worker holds the request is recorded, and the worker ends it. Messages that wait for the end of the
+// execution are dropped. It returns the run as it now is. ErrConflict when the run has ended; ErrNotFound if there is
+// none.
+func (s *Store) RequestCancel(ctx context.Context, id, by string) (Run, error) {
+	r, _, err := s.cancel(ctx, id, "cancelled by "+by, false)
 	return r, err
 }
 
 // DropWaiting cancels a run that waits for others of its automation or for a time, and reports whether it does.
 func (s *Store) DropWaiting(ctx context.Context, id string) (bool, error) {
-	_, waits, err := s.cancel(ctx, id, true)
+	_, waits, err := s.cancel(ctx, id, "it was dropped while it waited", true)
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound) {
 		return false, nil
 	}
@@ -234,7 +258,7 @@ func (s *Store) DropWaiting(ctx context.Context, id string) (bool, error) {
 }
 
 // cancel is RequestCancel or, unless the run waits, does nothing.
-func (s *Store) cancel(ctx context.Context, id string, waiting bool) (r Run, waits bool, err error) {
+func (s *Store) cancel(ctx context.Context, id, why string, waiting bool) (r Run, waits bool, err error) {
 	err = s.commitRun(ctx, id, func(ctx context.Context, tx *db.Tx) (err error) {
 		if err := s.holdFlow(ctx, tx, id); err != nil {
 			return err
@@ -242,7 +266,7 @@ func (s *Store) cancel(ctx context.Context, id string, waiting bool) (r Run, wai
 		if r, err = s.lockRun(ctx, tx, id); err != nil {
 			return err
 		}
-		if r.State.Ended() {
+		if r.Ended() {
 			return refuse(ErrConflict, "run %s has ended as %s", id, r.State)
 		}
 		if waits = r.WaitsFor != ""; r.CancelRequested != nil || waiting && !waits {
@@ -250,8 +274,11 @@ func (s *Store) cancel(ctx context.Context, id string, waiting bool) (r Run, wai
 		}
 
 		now := time.Now().Truncate(time.Microsecond).UTC()
-		r.CancelRequested = &now
-		if _, err := tx.Exec(ctx, requestCancelSQL, id, db.Micros(now)); err != nil {
+		r.CancelRequested, r.StatusMessage = &now, db.Text(why)
+		if _, err := tx.Exec(ctx, requestCancelSQL, id, db.Micros(now), r.StatusMessage); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, dropPendingSQL, id, r.Execution); err != nil {
 			return err
 		}
 		if r.State != RunQueued {
@@ -388,6 +415,8 @@ func (s *Store) lose(ctx context.Context, tx *db.Tx, r *Run) error {
 	switch {
 	case r.CancelRequested != nil:
 		return s.end(ctx, tx, r, Result{State: RunCancelled})
+	case r.State == RunBlocked: // the answer begins the next execution
+		return s.end(ctx, tx, r, Result{State: RunBlocked, Message: r.StatusMessage})
 	case r.State == RunClaimed: // it never began: the worker may not even have heard of it
 		r.StatusMessage = fmt.Sprintf("the worker %s did not begin the run; it waits for another worker", worker)
 		return r.again(ctx, tx)

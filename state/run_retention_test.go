@@ -21,7 +21,7 @@ func TestExpireRuns(t *testing.T) {
 			if _, _, err := s.Followup(ctx, r.ID, "more", state.Idempotency{}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.RequestCancel(ctx, r.ID); err != nil {
+			if _, err := s.RequestCancel(ctx, r.ID, "tester"); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := s.FinishRun(ctx, c, state.Result{State: state.RunCancelled, Messages: []state.Message{said("x")}}); err != nil {

@@ -178,7 +178,7 @@ func TestListRuns(t *testing.T) {
 			n.ParentRunID, n.Creator.UID, n.FactoryUID = ids["alpha"], "key_2", "fac_2"
 		})
 		add("Epsilon", 3, func(n *state.NewRun) { n.ParentRunID, n.Prompt = ids["delta"], "secret WORD" })
-		if _, err := s.RequestCancel(ctx, ids["beta"]); err != nil { // now the last one updated
+		if _, err := s.RequestCancel(ctx, ids["beta"], "tester"); err != nil { // now the last one updated
 			t.Fatal(err)
 		}
 		at := func(d int) *time.Time { t := base.Add(time.Duration(d) * time.Second); return &t }
@@ -266,7 +266,7 @@ func TestListsBesideManyQueuedRuns(t *testing.T) {
 		}
 		made := create(t, s, r)
 		if i%600 == 0 {
-			if _, err := s.RequestCancel(t.Context(), made.ID); err != nil {
+			if _, err := s.RequestCancel(t.Context(), made.ID, "tester"); err != nil {
 				t.Error(err)
 			}
 		}

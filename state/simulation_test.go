@@ -58,6 +58,7 @@ type simulated struct {
 	appended int
 	said     []string // by the agent
 	asked    []string // by the user, after the first prompt
+	waiting  int      // how many of them wait for the end of the execution
 	cancel   bool
 	ended    bool
 }
@@ -119,12 +120,14 @@ func (m *simulation) act() {
 		})
 	case 6:
 		_, outcome, err := m.s.Followup(ctx, id, fmt.Sprint("asked ", len(r.asked)), state.Idempotency{})
+		m.expect("follow-up", err, !r.cancel || r.holds < 0, state.ErrFull)
 		if err != nil {
-			m.t.Fatal(err)
+			break
 		}
 		want := state.FollowupQueued
 		if r.holds >= 0 {
 			want = state.FollowupPending
+			r.waiting++
 		} else if r.ended {
 			want = state.FollowupHandoff
 			r.ended, r.cancel = false, false
@@ -134,11 +137,12 @@ func (m *simulation) act() {
 		}
 		r.asked = append(r.asked, fmt.Sprint("asked ", len(r.asked)))
 	case 7:
-		_, err := m.s.RequestCancel(ctx, id)
+		_, err := m.s.RequestCancel(ctx, id, "tester")
 		m.expect("cancel", err, !r.ended, state.ErrConflict)
 		if err == nil {
 			r.cancel = true
 			r.ended = r.holds < 0
+			r.asked, r.waiting = r.asked[:len(r.asked)-r.waiting], 0
 		}
 	case 8:
 		if m.rand.IntN(2) == 0 {
@@ -173,7 +177,7 @@ func (m *simulation) act() {
 
 // left notes that no claim holds any more and the run is now in state st.
 func (r *simulated) left(st state.RunState) {
-	r.holds = -1
+	r.holds, r.waiting = -1, 0
 	r.ended = st != state.RunQueued
 }
 
@@ -200,7 +204,7 @@ func (m *simulation) expect(what string, err error, allowed bool, refusal error)
 func (m *simulation) check(id string) {
 	m.t.Helper()
 	got, r := run(m.t, m.s, id), m.runs[id]
-	if got.State.Held() != (r.holds >= 0) || got.State.Ended() != r.ended {
+	if got.Held() != (r.holds >= 0) || got.State.Ended() != r.ended {
 		m.t.Errorf("run is %s; held %t, ended %t", got.State, r.holds >= 0, r.ended)
 	}
 	if got.Attempt > state.MaxAttempts {
@@ -246,7 +250,7 @@ func (m *simulation) checkAll(id string) {
 	if !slices.Equal(saidTexts, m.runs[id].said) {
 		m.t.Errorf("run %s: said %q, want %q", id, saidTexts, m.runs[id].said)
 	}
-	if r.State.Held() || r.CancelRequested != nil { // messages may wait for the end, or for the next follow-up
+	if r.Held() || r.CancelRequested != nil { // messages may wait for the end, or for the next follow-up
 		if len(asked) > len(m.runs[id].asked) || !slices.Equal(asked, m.runs[id].asked[:len(asked)]) {
 			m.t.Errorf("run %s: asked %q, want the beginning of %q", id, asked, m.runs[id].asked)
 		}

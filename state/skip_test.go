@@ -165,14 +165,14 @@ func TestRunsEndWhateverTheyHold(t *testing.T) {
 				return state.RunSucceeded
 			},
 			"cancel": func(id string) state.RunState {
-				if _, err := p.RequestCancel(t.Context(), id); err != nil {
+				if _, err := p.RequestCancel(t.Context(), id, "tester"); err != nil {
 					t.Error(err)
 				}
 				return state.RunCancelled
 			},
 			"release": func(id string) state.RunState {
 				c := start(t, p.Store, id)
-				if _, err := p.RequestCancel(t.Context(), id); err != nil {
+				if _, err := p.RequestCancel(t.Context(), id, "tester"); err != nil {
 					t.Error(err)
 				}
 				if err := p.ReleaseRun(t.Context(), c); err != nil {
@@ -318,7 +318,7 @@ func TestPoisonedRetention(t *testing.T) {
 			}
 			deliveries = append(deliveries, a.UID)
 			id := create(t, p.Store, of("fac_1")).ID
-			if _, err := p.RequestCancel(ctx, id); err != nil {
+			if _, err := p.RequestCancel(ctx, id, "tester"); err != nil {
 				t.Fatal(err)
 			}
 			runs = append(runs, id)

@@ -16,7 +16,7 @@ const settingsFile = "millwright.yaml"
 // initAgent writes settings by which an agent executes the runs of the tree in dir.
 func initAgent(s Streams, agent, dir, factory string) error {
 	p, ok := preset.Find(agent)
-	if !ok {
+	if !ok || p.Program == "" {
 		return Usagef("--agent %q: want one of %s", agent, strings.Join(preset.Names(), ", "))
 	}
 

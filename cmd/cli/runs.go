@@ -33,6 +33,7 @@ func newRun(s Streams) *cobra.Command {
 		runFollowup(s, &c),
 		runCancel(s, &c),
 		runDrop(s, &c),
+		runAnswer(s, &c),
 		runRetry(s, &c),
 		runArtifacts(s, &c),
 		runDiff(s, &c),

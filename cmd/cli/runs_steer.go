@@ -32,6 +32,7 @@ func runFollowup(s Streams, c *Client) *cobra.Command {
 				"queued_prompt":     "the run is queued: the message joins its prompt",
 				"queue_pending":     "the run is in progress: the message follows when the execution ends",
 				"handoff_execution": "the run had ended: it continues with the message",
+				"live_session":      "the agent gets the message when its present turn ends",
 			}[answer.Outcome]
 			if said == "" {
 				said = clean(answer.Outcome)
@@ -133,4 +134,84 @@ metadata of the new run has retry_of.`,
 
 	addFollowFlag(cmd, &follow)
 	return cmd
+}
+
+// runQuestion is what the agent of a run asks.
+type runQuestion struct {
+	QuestionID string `json:"question_id"`
+	Title      string
+	Choices    []struct{ ID, Name, Kind string }
+}
+
+func runAnswer(s Streams, c *Client) *cobra.Command {
+	var question, message string
+	cmd := &cobra.Command{
+		Use:   "answer RUN [CHOICE]",
+		Short: "Answer what the agent of a run asks",
+		Long: `Answers a question of an agent that asks before it acts: the run is BLOCKED, and goes on with the
+answer. CHOICE is the ID of a choice, or approve or deny. Without CHOICE it prints the questions.`,
+		Example: `  millwright run answer 0197…
+  millwright run answer 0197… approve
+  millwright run answer 0197… deny --message "use the staging database"`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var r struct{ Questions []runQuestion }
+			if err := c.Get(cmd.Context(), runPath(args[0]), &r); err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				printQuestions(s, r.Questions)
+				return nil
+			}
+
+			if question == "" && len(r.Questions) != 1 {
+				printQuestions(s, r.Questions)
+				return fmt.Errorf("the run has %d questions: name one with --question", len(r.Questions))
+			}
+			if question == "" {
+				question = r.Questions[0].QuestionID
+			}
+			return answer(cmd, s, c, args[0], map[string]string{
+				"question_id": question, "choice": args[1], "message": message,
+			})
+		},
+	}
+
+	cmd.Flags().StringVar(&question, "question", "", "ID of the question; needed when the agent asks several")
+	cmd.Flags().StringVar(&message, "message", "", "text for the agent")
+	return cmd
+}
+
+func printQuestions(s Streams, all []runQuestion) {
+	if len(all) == 0 {
+		fmt.Fprintln(s.Out, "the agent asks nothing")
+	}
+	for _, q := range all {
+		fmt.Fprintf(s.Out, "%s  %s\n", q.QuestionID, clean(q.Title))
+		for _, choice := range q.Choices {
+			fmt.Fprintf(s.Out, "  %-20s %s\n", clean(choice.ID), clean(choice.Name))
+		}
+	}
+}
+
+func answer(cmd *cobra.Command, s Streams, c *Client, run string, in map[string]string) error {
+	body, err := c.call(cmd.Context(), http.MethodPost, runPath(run)+"/answers", in)
+	if err != nil {
+		return err
+	}
+
+	var done struct{ Outcome, State string }
+	if err := c.Decode(body, &done); err != nil {
+		return err
+	}
+
+	said := "answered: the agent goes on"
+	if done.Outcome == "handoff_execution" {
+		said = "answered: the agent's session had ended, and the run resumes it"
+	}
+	if done.State == "BLOCKED" {
+		said = "answered: the agent waits for another answer"
+	}
+	fmt.Fprintln(s.Out, said)
+	return nil
 }

@@ -63,6 +63,10 @@ func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 		return err
 	}
 
+	if err := srv.store.SetBudget(ctx, serverBudget(live.Limits.Budget)); err != nil {
+		return err
+	}
+
 	srv.ingress.SetLimits(
 		int(live.Limits.DeliveriesPerMinute),
 		int(live.Limits.FailedAuthPerMinute),

@@ -143,6 +143,10 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		return nil, err
 	}
 
+	if err := srv.store.SetBudget(ctx, serverBudget(cfg.Limits.Budget)); err != nil {
+		return nil, err
+	}
+
 	srv.ingress.SetMaxDeliveries(int(cfg.Limits.MaxDeliveries))
 	srv.onClose(func() error { return srv.ingress.Close(context.WithoutCancel(ctx)) })
 	if srv.dispatch, err = dispatch.Start(ctx, dispatch.Config{

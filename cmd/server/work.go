@@ -10,6 +10,7 @@ import (
 	"millwright/cmd/settings"
 	"millwright/runs/dispatch"
 	"millwright/runs/worker"
+	"millwright/schema"
 	"millwright/trace"
 )
 
@@ -63,4 +64,15 @@ func prices(all map[string]settings.Price) map[string]dispatch.Price {
 		out[model] = dispatch.Price(p)
 	}
 	return out
+}
+
+// serverBudget returns the budget of the settings, as the state takes it.
+func serverBudget(b settings.Budget) schema.Budget {
+	return schema.Budget{
+		TokensPerRun: int64(b.TokensPerRun),
+		USDPerRun:    float64(b.USDPerRun),
+		TokensPerDay: int64(b.TokensPerDay),
+		USDPerDay:    float64(b.USDPerDay),
+		RunsPerDay:   int64(b.RunsPerDay),
+	}
 }

@@ -125,7 +125,49 @@ type limits struct {
 	InFlightBytes       byteSize `json:"inFlightBytes"`
 	RunsPerFactory      int      `json:"runsPerFactory"`
 	RunsPerAutomation   int      `json:"runsPerAutomation"`
+	Budget              Budget   `json:"budget"`
 }
+
+// Budget bounds what the runs of all factories may use together. Days are of UTC.
+type Budget struct {
+	TokensPerRun bound       `json:"tokensPerRun"`
+	USDPerRun    dollarBound `json:"usdPerRun"`
+	TokensPerDay bound       `json:"tokensPerDay"`
+	USDPerDay    dollarBound `json:"usdPerDay"`
+	RunsPerDay   bound       `json:"runsPerDay"`
+}
+
+// bound is a limit of a budget; 0 if the settings omit it.
+type bound int64
+
+// UnmarshalJSON reads a bound. It refuses 0, which would mean none.
+func (v *bound) UnmarshalJSON(b []byte) error {
+	n, err := strconv.ParseInt(string(b), 10, 64)
+	if err != nil || n < 1 || n > maxTokens {
+		return fmt.Errorf("%s is not possible: want 1 to %d; leave it out for no limit", b, int64(maxTokens))
+	}
+	*v = bound(n)
+	return nil
+}
+
+// dollarBound is a limit of a budget in US dollars; 0 if the settings omit it.
+type dollarBound float64
+
+// UnmarshalJSON reads a bound. It refuses 0, which would mean none.
+func (v *dollarBound) UnmarshalJSON(b []byte) error {
+	n, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || !(n > 0) || n > maxDollars {
+		return fmt.Errorf("%s is not possible: want more than 0; leave it out for no limit", b)
+	}
+	*v = dollarBound(n)
+	return nil
+}
+
+// The greatest limits of budgets, as definition files have them.
+const (
+	maxTokens  = 1_000_000_000_000
+	maxDollars = 1_000_000_000
+)
 
 // What a webhook's log keeps at least.
 const (

@@ -172,8 +172,8 @@ func (d *Dispatcher) start(ctx context.Context) error {
 		d.wg.Go(d.claimLoop)
 	}
 
-	cancels, endCancels := d.cfg.Store.Subscribe(1000, notice.Cancel)
-	d.wg.Go(func() { defer endCancels(); d.cancelLoop(cancels) })
+	cues, endCues := d.cfg.Store.Subscribe(1000, notice.Cancel, notice.Wake)
+	d.wg.Go(func() { defer endCues(); d.cueLoop(cues) })
 	d.wg.Go(d.reapLoop)
 	d.wg.Go(d.dueLoop)
 	return nil
@@ -249,22 +249,26 @@ func (d *Dispatcher) Client() (*wire.Client, error) {
 // Cancelled ends the trace of a run that was cancelled before a worker claimed it. r is the result of
 // [state.Store.RequestCancel].
 func (d *Dispatcher) Cancelled(r state.Run) {
-	if r.State.Ended() {
+	if r.Ended() {
 		d.ended(r, time.Now())
 	}
 }
 
-// cancelLoop notifies workers of requests to cancel their runs, before their next heartbeats. The worker
-// may be connected to any server's NATS.
-func (d *Dispatcher) cancelLoop(notices <-chan notice.Notice) {
+// cueLoop notifies workers of requests to cancel their runs, and of messages and answers for them, before they ask
+// again. The worker may be connected to any server's NATS.
+func (d *Dispatcher) cueLoop(notices <-chan notice.Notice) {
 	for {
 		select {
 		case <-d.ctx.Done():
 			return
 		case n := <-notices:
 			worker, run, _ := strings.Cut(n.ID, " ")
-			if err := d.nc.Publish(wire.Subject(worker, wire.VerbCancel), []byte(run)); err != nil {
-				d.cfg.Log.Debug("dispatch: tell a worker to end a run", "run_id", run, "error", err)
+			verb := wire.VerbCancel
+			if n.Topic == notice.Wake {
+				verb = wire.VerbWake
+			}
+			if err := d.nc.Publish(wire.Subject(worker, verb), []byte(run)); err != nil {
+				d.cfg.Log.Debug("dispatch: notify a worker of a run", "run_id", run, "verb", verb, "error", err)
 			}
 		}
 	}

@@ -353,7 +353,7 @@ func TestCancelReachesTheWorker(t *testing.T) {
 	defer end()
 	create(t, s, nil)
 	o := order(t, c)
-	if _, err := s.RequestCancel(t.Context(), o.RunID); err != nil {
+	if _, err := s.RequestCancel(t.Context(), o.RunID, "tester"); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-told; got != o.RunID {

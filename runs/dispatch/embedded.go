@@ -176,7 +176,11 @@ func Permissions(uid string) *server.Permissions {
 	return &server.Permissions{
 		Publish: &server.SubjectPermission{Allow: []string{wire.Subject(uid, ">")}},
 		Subscribe: &server.SubjectPermission{
-			Allow: []string{wire.Subject(uid, wire.VerbCancel), wire.Inbox(uid) + ".>"},
+			Allow: []string{
+				wire.Subject(uid, wire.VerbCancel),
+				wire.Subject(uid, wire.VerbWake),
+				wire.Inbox(uid) + ".>",
+			},
 		},
 	}
 }

@@ -96,7 +96,7 @@ func TestGrantsAreCheckedWhenARunIsClaimed(t *testing.T) {
 					if err := c.Release(t.Context(), o); err != nil {
 						t.Fatal(err)
 					}
-					if _, err := s.RequestCancel(t.Context(), r.ID); err != nil {
+					if _, err := s.RequestCancel(t.Context(), r.ID, "tester"); err != nil {
 						t.Fatal(err)
 					}
 				} else if o.RunID != sentinel.ID {

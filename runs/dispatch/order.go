@@ -22,6 +22,14 @@ func unfit(format string, args ...any) error { return unfitError{fmt.Errorf(form
 
 // order makes the work order of a claimed run. It returns an unfitError if that is impossible.
 func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wire.Order, error) {
+	over, err := d.cfg.Store.OverBudget(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if over != "" { // a follow-up to a run that has ended for that
+		return nil, unfit("%s", over)
+	}
+
 	var config struct {
 		ModelID       string `json:"model_id"`
 		EnvironmentID string `json:"environment_id"`
@@ -43,7 +51,6 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 		Skill:         config.SkillSpec,
 		Secrets:       map[string]string{},
 	}
-	var err error
 	if o.Runner, err = d.runner(ctx, r.FactoryUID, config.RunnerID); err != nil {
 		return nil, err
 	}
@@ -64,6 +71,9 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 	}
 
 	if o.Snapshot, err = d.snapshot(ctx, r); err != nil {
+		return nil, err
+	}
+	if o.Replies, err = d.lateReplies(ctx, r); err != nil {
 		return nil, err
 	}
 	if _, o.Redact, err = d.servers(ctx, r); err != nil {

@@ -26,6 +26,21 @@ func (d *Dispatcher) reapLoop() {
 		}
 
 		d.noteReaped(runs)
+		d.reviewParked()
+	}
+}
+
+// reviewParked has the runs that waited for their budget handed out or ended.
+func (d *Dispatcher) reviewParked() {
+	ended, err := d.cfg.Store.ReviewParked(d.ctx, time.Now())
+	if err != nil && d.ctx.Err() == nil {
+		d.cfg.Log.Warn("dispatch: review the runs that wait for a budget", "error", err)
+	}
+
+	for _, r := range ended {
+		d.cfg.Log.Warn("run waited too long for its budget", "run_id", r.ID, "factory_uid", r.FactoryUID)
+		d.metrics.finished(r)
+		d.ended(r, time.Now())
 	}
 }
 
@@ -49,7 +64,7 @@ func (d *Dispatcher) noteReaped(runs []state.Run) {
 			"attempt",
 			r.Attempt,
 		)
-		if r.State.Ended() {
+		if r.Ended() {
 			d.metrics.finished(r)
 			d.ended(r, time.Now())
 		}

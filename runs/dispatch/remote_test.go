@@ -74,7 +74,7 @@ func TestRemoteWorker(t *testing.T) {
 		if held.Worker != key.UID {
 			t.Errorf("worker %s", held.Worker)
 		}
-		if _, err := s.RequestCancel(ctx, r.ID); err != nil {
+		if _, err := s.RequestCancel(ctx, r.ID, "tester"); err != nil {
 			t.Fatal(err)
 		}
 		if got := <-told; got != r.ID {

@@ -31,6 +31,8 @@ func (d *Dispatcher) serveWorkers() error {
 		wire.VerbArtifact:  d.onArtifact,
 		wire.VerbCheckout:  d.onCheckedOut,
 		wire.VerbReport:    d.onReport,
+		wire.VerbAsk:       d.onAsk,
+		wire.VerbInbox:     d.onInbox,
 	}
 
 	for verb, handle := range handlers {
@@ -161,7 +163,7 @@ func failure(err error) wire.Answer {
 		return wire.Answer{Error: wire.CodeLost}
 	case errors.Is(err, state.ErrNotFound):
 		return wire.Answer{Error: wire.CodeNotFound, Detail: err.Error()}
-	case errors.Is(err, wire.ErrRefused), errors.Is(err, state.ErrConflict):
+	case errors.Is(err, wire.ErrRefused), errors.Is(err, state.ErrConflict), errors.Is(err, state.ErrFull):
 		return wire.Answer{Error: wire.CodeRefused, Detail: err.Error()}
 	}
 	return wire.Answer{Error: wire.CodeUnavailable, Detail: "try again"}
@@ -287,18 +289,18 @@ func (d *Dispatcher) onAppend(ctx context.Context, worker string, r wire.Request
 		}
 	}
 
-	if err := d.setUsage(ctx, claimOf(worker, r), r.Usage); err != nil {
+	over, err := d.setUsage(ctx, claimOf(worker, r), r.Usage)
+	if err != nil {
 		return failure(err)
 	}
 
-	if len(r.Messages) == 0 && (r.Skills != nil || r.Usage != nil) {
-		return wire.Answer{}
-	}
-	if err := d.cfg.Store.AppendEntries(ctx, claimOf(worker, r), r.From, messages); err != nil {
-		return failure(err)
+	if len(r.Messages) > 0 || r.Skills == nil && r.Usage == nil {
+		if err := d.cfg.Store.AppendEntries(ctx, claimOf(worker, r), r.From, messages); err != nil {
+			return failure(err)
+		}
 	}
 
-	return wire.Answer{}
+	return wire.Answer{Over: over}
 }
 
 func (d *Dispatcher) onFinish(ctx context.Context, worker string, r wire.Request) wire.Answer {
@@ -308,7 +310,8 @@ func (d *Dispatcher) onFinish(ctx context.Context, worker string, r wire.Request
 	}
 
 	switch r.Code {
-	case "", "environment_setup_failed", "agent_process_failed", "infrastructure_timeout", "internal_error":
+	case "", "environment_setup_failed", "agent_process_failed", "infrastructure_timeout", "internal_error",
+		"budget_exceeded":
 	default:
 		return failure(fmt.Errorf("error code %q: %w", r.Code, wire.ErrRefused))
 	}
@@ -324,7 +327,7 @@ func (d *Dispatcher) onFinish(ctx context.Context, worker string, r wire.Request
 		return failure(fmt.Errorf("state %q: %w", r.State, wire.ErrRefused))
 	}
 
-	if err := d.setUsage(ctx, claimOf(worker, r), r.Usage); err != nil {
+	if _, err := d.setUsage(ctx, claimOf(worker, r), r.Usage); err != nil { // FinishRun compares it with the budgets
 		return failure(err)
 	}
 
@@ -340,7 +343,7 @@ func (d *Dispatcher) onFinish(ctx context.Context, worker string, r wire.Request
 	if d.bounds.Load() != (state.ClaimBounds{}) { // its factory or automation may have room now
 		d.look()
 	}
-	if run, err := d.cfg.Store.Run(ctx, r.Run); err == nil && now.Ended() {
+	if run, err := d.cfg.Store.Run(ctx, r.Run); err == nil && run.Ended() {
 		d.metrics.finished(run)
 		d.ended(run, began)
 	}

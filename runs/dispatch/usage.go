@@ -16,15 +16,18 @@ type Price struct {
 
 const million = 1e6
 
-// setUsage records what an attempt has used so far.
-func (d *Dispatcher) setUsage(ctx context.Context, c state.Claim, u *wire.Usage) error {
+// setUsage records what an attempt has used so far. It describes the budget that the run has exceeded with it, if any.
+func (d *Dispatcher) setUsage(ctx context.Context, c state.Claim, u *wire.Usage) (over string, err error) {
 	if u == nil {
-		return nil
+		return "", nil
 	}
 
 	added, r, err := d.cfg.Store.SetUsage(ctx, c, d.priced(u.Clean()))
 	if err != nil {
-		return err
+		return "", err
+	}
+	if over, err = d.cfg.Store.OverBudget(ctx, r); err != nil {
+		return "", err
 	}
 
 	name := ""
@@ -32,13 +35,13 @@ func (d *Dispatcher) setUsage(ctx context.Context, c state.Claim, u *wire.Usage)
 		f, err := d.cfg.Store.Factory(ctx, r.FactoryUID)
 		if err != nil {
 			d.cfg.Log.Warn("dispatch: count what a run has used", "run_id", c.RunID, "error", err)
-			return nil // it is recorded
+			return over, nil // it is recorded
 		}
 		name = f.Name
 	}
 	d.metrics.used(name, added)
 
-	return nil
+	return over, nil
 }
 
 // priced returns the part of each model, with what it cost as far as that is known, and the rest that is of no

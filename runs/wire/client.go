@@ -260,7 +260,8 @@ func (c *Client) Heartbeat(ctx context.Context, o *Order) (cancel bool, err erro
 }
 
 // Append adds messages to the run's conversation. from is the number of earlier messages of this order.
-// skills, unless nil, are the advertised skills, and usage is the attempt's use so far.
+// skills, unless nil, are the advertised skills, and usage is the attempt's use so far. An [OverBudgetError] comes
+// after all was added.
 func (c *Client) Append(
 	ctx context.Context,
 	o *Order,
@@ -271,7 +272,10 @@ func (c *Client) Append(
 ) error {
 	r := o.request()
 	r.From, r.Messages, r.Skills, r.Usage = from, messages, skills, usage
-	_, err := c.ask(ctx, VerbAppend, r, requestTimeout)
+	a, err := c.ask(ctx, VerbAppend, r, requestTimeout)
+	if err == nil && a.Over != "" {
+		return OverBudgetError{a.Over}
+	}
 	return err
 }
 
@@ -434,7 +438,34 @@ func (c *Client) FetchSnapshot(ctx context.Context, o *Order, w io.Writer) error
 // OnCancel calls f with the ID of each run to cancel, until end is called. Heartbeats report the same,
 // later.
 func (c *Client) OnCancel(f func(runID string)) (end func(), err error) {
-	sub, err := c.nc.Subscribe(Subject(c.uid, VerbCancel), func(m *nats.Msg) { f(string(m.Data)) })
+	return c.on(VerbCancel, f)
+}
+
+// Ask asks a question on behalf of the order's agent, and returns its UID.
+func (c *Client) Ask(ctx context.Context, o *Order, q Question) (uid string, err error) {
+	r := o.request()
+	r.Question = &q
+	a, err := c.ask(ctx, VerbAsk, r, requestTimeout)
+	return a.UID, err
+}
+
+// Inbox returns what the living session of the order's agent has not got, and has later messages sent to it. seen is
+// the UID of the last message that it got.
+func (c *Client) Inbox(ctx context.Context, o *Order, seen string) (Mail, error) {
+	r := o.request()
+	r.Seen = seen
+	a, err := c.ask(ctx, VerbInbox, r, requestTimeout)
+	if err != nil || a.Inbox == nil {
+		return Mail{}, err
+	}
+	return *a.Inbox, nil
+}
+
+// OnWake calls f with the ID of each run whose inbox has something, until end is called. A call may be lost.
+func (c *Client) OnWake(f func(runID string)) (end func(), err error) { return c.on(VerbWake, f) }
+
+func (c *Client) on(verb string, f func(runID string)) (end func(), err error) {
+	sub, err := c.nc.Subscribe(Subject(c.uid, verb), func(m *nats.Msg) { f(string(m.Data)) })
 	if err != nil {
 		return nil, err
 	}

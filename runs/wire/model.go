@@ -97,6 +97,7 @@ type Order struct {
 	Redact        []string          `json:"redact,omitempty"`      // further values to redact from the conversation
 	Files         []File            `json:"files"`                 // of the working directory
 	Snapshot      *Snapshot         `json:"snapshot,omitempty"`    // what the execution before left
+	Replies       []Reply           `json:"replies,omitempty"`     // to questions of the execution before, that its session did not get
 	Traceparent   string            `json:"traceparent,omitempty"`
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The verbs of a worker's subjects: worker.<uid>.<verb>. All but Cancel are requests of the worker.
+// The verbs of a worker's subjects: worker.<uid>.<verb>. All but Cancel and Wake are requests of the worker.
 const (
 	VerbClaim     = "claim"
 	VerbStart     = "start"
@@ -25,7 +25,10 @@ const (
 	VerbCheckout  = "checkout"
 	VerbLeave     = "leave"
 	VerbReport    = "report"
+	VerbAsk       = "ask"
+	VerbInbox     = "inbox"
 	VerbCancel    = "cancel" // from a server: the run's ID
+	VerbWake      = "wake"   // from a server: the ID of a run whose inbox has something
 )
 
 // Sizes on the wire, in bytes.
@@ -74,6 +77,42 @@ type Request struct {
 	Outputs  []json.RawMessage `json:"outputs,omitempty"`  // finish: the agent's requests
 	Report   *Report           `json:"report,omitempty"`   // report; nil: the process ends
 	Bases    []Base            `json:"bases,omitempty"`    // checkout
+	Question *Question         `json:"question,omitempty"` // ask
+	Seen     string            `json:"seen,omitempty"`     // inbox: the UID of the last message that the agent got
+}
+
+// Question is what an agent asks before it goes on.
+type Question struct {
+	Title   string          `json:"title"`
+	Input   json.RawMessage `json:"input,omitempty"` // what it is about to do
+	Choices []Choice        `json:"choices"`
+}
+
+// Choice is a possible answer.
+type Choice struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+}
+
+// Reply is the answer to a question.
+type Reply struct {
+	Question string `json:"question"` // UID
+	Title    string `json:"title"`
+	Choice   string `json:"choice"` // ID
+	Message  string `json:"message,omitempty"`
+}
+
+// Mail has what the living session of an agent has not got.
+type Mail struct {
+	Messages []LiveMessage `json:"messages,omitempty"`
+	Replies  []Reply       `json:"replies,omitempty"`
+}
+
+// LiveMessage is a message of a user.
+type LiveMessage struct {
+	UID  string `json:"uid"`
+	Text string `json:"text"`
 }
 
 // Report describes a worker process.
@@ -91,10 +130,13 @@ type Answer struct {
 	Detail string   `json:"detail,omitempty"`
 	Order  *Order   `json:"order,omitempty"`  // claim; nil: nothing yet
 	Cancel bool     `json:"cancel,omitempty"` // start, heartbeat
+	Over   string   `json:"over,omitempty"`   // append: the run has exceeded this budget, and is to end
 	State  RunState `json:"state,omitempty"`  // finish: the run's state now
 	Data   []byte   `json:"data,omitempty"`   // file
 	Size   int      `json:"size,omitempty"`   // file: of the whole
 	Digest string   `json:"digest,omitempty"` // file: of the whole
+	UID    string   `json:"uid,omitempty"`    // ask: of the question
+	Inbox  *Mail    `json:"inbox,omitempty"`  // inbox
 }
 
 // The codes of failures.
@@ -115,6 +157,13 @@ var (
 	// ErrUnavailable reports that no server can answer now. A retry may help.
 	ErrUnavailable = errors.New("unavailable")
 )
+
+// OverBudgetError reports that the server has taken a request, and that the run is to end since it has exceeded a
+// budget.
+type OverBudgetError struct{ Budget string }
+
+// Error describes the budget.
+func (e OverBudgetError) Error() string { return e.Budget }
 
 // failure is an error in a server's answer.
 type failure struct {

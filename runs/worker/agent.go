@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -82,8 +83,15 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 		t.Command[0] = h.harness.Program
 	}
 	t.Env, t.adapter = l.Env, h.adapter(task)
+	if p.Name == preset.ACP {
+		idle := time.Duration(config.IdleTimeoutMinutes) * time.Minute
+		t.session = newSession(j, t.out, name, task, t.own(wire.PromptFile), idle)
+	}
 
 	notApplied(l.NotApplied, config, task.Skills)
+	if t.session != nil {
+		delete(l.NotApplied, "idle_timeout_minutes")
+	}
 	maps.Copy(l.NotApplied, j.order.NotApplied)
 	if r := j.order.Runner; r != nil && h.harness.Container == nil && (r.Image != "" || r.CPUs > 0 || r.MemoryGB > 0) {
 		l.NotApplied["runner_id"] = "only a container has the image and limits of a runner or environment; the set-up commands run"
@@ -93,7 +101,7 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 			"field": field, "harness": name, "reason": l.NotApplied[field],
 		}))
 	}
-	if len(task.Skills) > 0 {
+	if len(task.Skills) > 0 && p.Skills != "" {
 		var skills []preset.Skill
 		for _, s := range task.Skills {
 			skills = append(skills, preset.Skill{Name: s.Name})

@@ -101,6 +101,7 @@ type exit struct {
 	alive   error  // reason why a descendant is still alive
 	stderr  string // the end of standard error
 	failure string // failure that the output reports
+	blocked string // what the session waits for
 }
 
 // starter starts a command in one of the ways of confine.
@@ -109,6 +110,10 @@ type starter func(*exec.Cmd) (confine.Process, error)
 // execute runs cmd, adds its output to the conversation, and ends every process that it started. When ctx
 // ends, it calls stop, or sends SIGTERM if stop is nil, and SIGKILL 5 seconds later.
 func execute(ctx context.Context, cmd *exec.Cmd, start starter, t Task, adapt preset.Adapter, stop func()) exit {
+	if t.session != nil {
+		return converse(ctx, cmd, start, t)
+	}
+
 	stderr := &tail{}
 	readers, err := pipes(cmd, t, adapt, stderr)
 	if err != nil {
@@ -135,6 +140,9 @@ func execute(ctx context.Context, cmd *exec.Cmd, start starter, t Task, adapt pr
 
 // judge returns the outcome of a harness (docs/contract.md, section 10).
 func judge(ctx context.Context, e exit) outcome {
+	if e.blocked != "" {
+		return outcome{ended: true, state: wire.Blocked, message: e.blocked}
+	}
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
 	}

@@ -205,7 +205,7 @@ func TestContainersThatFail(t *testing.T) {
 			}
 			id := runs["cancelled"]
 			b.until(id, func(state.Run) bool { info, err := os.Stat(marks + "/cancelled"); return err == nil && info.Size() > 0 })
-			if _, err := b.store.RequestCancel(t.Context(), id); err != nil {
+			if _, err := b.store.RequestCancel(t.Context(), id, "tester"); err != nil {
 				t.Fatal(err)
 			}
 			if r := b.end(id); r.State != state.RunCancelled {

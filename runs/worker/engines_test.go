@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 		os.Exit(fakeKubelet(os.Args[1]))
 	case "worker":
 		os.Exit(workerProcess(os.Args[1:]))
+	case "acp-agent":
+		os.Exit(fakeACP())
 	case "keeper":
 		os.Exit(confine.Keep(os.Args[1:]))
 	}

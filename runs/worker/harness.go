@@ -94,6 +94,7 @@ type Task struct {
 
 	repositories []repository // that are checked out in Dir
 	adapter      preset.Adapter
+	session      *session         // of an agent that speaks the Agent Client Protocol; nil: it has none
 	account      *confine.Account // nil: the executor needs none
 	host         *confine.Host
 	out          *recorder
@@ -146,6 +147,9 @@ func (u Update) executors(label string) (all map[string]configured, fallback str
 		}
 
 		adapter, err := preset.AdapterOf(cmp.Or(h.Preset, h.Adapter))
+		if h.Preset == preset.ACP {
+			adapter, err = lines, nil
+		}
 		if err != nil {
 			return nil, "", fmt.Errorf("harness %q: %w", name, err)
 		}
@@ -277,7 +281,14 @@ func (h Harness) checkProgram() error {
 	}
 
 	if _, ok := preset.Find(h.Preset); !ok {
-		return fmt.Errorf("preset %q does not exist: want one of %s", h.Preset, strings.Join(preset.Names(), ", "))
+		return fmt.Errorf("preset %q does not exist: want one of %s, %s",
+			h.Preset, strings.Join(preset.Names(), ", "), preset.ACP)
+	}
+	if h.Preset == preset.ACP && h.Program == "" {
+		return fmt.Errorf("preset acp has no program of its own: give program, one that speaks the Agent Client Protocol")
+	}
+	if h.Preset == preset.ACP && h.Container != nil {
+		return fmt.Errorf("preset acp runs on the worker's machine: give user, users, uidRange or sameUser, not container")
 	}
 	if len(h.Command) > 0 || h.Adapter != "" {
 		return fmt.Errorf("a preset has its own command and adapter: give program and args, or command without preset")
@@ -289,7 +300,7 @@ func (h Harness) checkProgram() error {
 // installed is a hint for a preset whose program is not there.
 func (h Harness) installed() string {
 	p, ok := preset.Find(h.Preset)
-	if !ok {
+	if !ok || p.Package == "" {
 		return ""
 	}
 	return fmt.Sprintf(": install it with npm install -g %s, or set program", p.Package)

@@ -180,7 +180,7 @@ func testOutlive(t *testing.T, uidRange string) {
 
 			id := b.create(func(n *state.NewRun) { n.Config = []byte(`{"harness":{"type":"cancelled"}}`) })
 			b.until(id, func(state.Run) bool { return cancelled.held(t) })
-			if _, err := b.store.RequestCancel(t.Context(), id); err != nil {
+			if _, err := b.store.RequestCancel(t.Context(), id, "tester"); err != nil {
 				t.Fatal(err)
 			}
 			if r := b.end(id); r.State != state.RunCancelled || cancelled.held(t) {

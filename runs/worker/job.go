@@ -51,6 +51,23 @@ type job struct {
 	held   []confine.Account // until the job knows which one the run needs
 	stop   context.CancelCauseFunc
 	log    *slog.Logger
+
+	mu      sync.Mutex
+	session *session // of the agent; nil: it has none, or it is over
+}
+
+// setSession sets the session that messages and answers go to.
+func (j *job) setSession(s *session) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.session = s
+}
+
+// living returns the session that messages and answers go to, nil when there is none.
+func (j *job) living() *session {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.session
 }
 
 // run executes the order and reports its result to the server.
@@ -78,7 +95,7 @@ func (j *job) run(ctx context.Context) {
 
 	beat.Go(func() { j.heartbeats(beating, asked) })
 	name, harness := j.worker.harness(j.order)
-	rec := newRecorder(client, j.order, harness.harness.Env)
+	rec := newRecorder(j, harness.harness.Env)
 	result := j.traced(ctx, rec, name, harness)
 	closing, closed := context.WithTimeout(beating, 10*time.Second)
 	rec.close(closing)
@@ -259,11 +276,14 @@ func stoppedBy(ctx context.Context) (outcome, bool) {
 	var late timeoutError
 	var full fullError
 	var slow setUpError
+	var over wire.OverBudgetError
 	switch {
 	case cause == nil:
 		return outcome{}, false
 	case errors.Is(cause, errCancelled):
 		return outcome{ended: true, state: wire.Cancelled}, true
+	case errors.As(cause, &over):
+		return outcome{ended: true, state: wire.Failed, code: "budget_exceeded", message: over.Budget}, true
 	case errors.As(cause, &late):
 		return failed("infrastructure_timeout", "%v", late), true
 	case errors.As(cause, &full), errors.Is(cause, errScarce), errors.As(cause, &slow):

@@ -30,9 +30,12 @@ type recorder struct {
 	client *wire.Client
 	order  *wire.Order
 	redact *redactor
-	wake   chan struct{} // something waits
-	quit   chan struct{} // closed by close
-	done   chan struct{} // closed when the sending goroutine has ended
+	stop   context.CancelCauseFunc // of the run
+	wake   chan struct{}           // something waits
+	quit   chan struct{}           // closed by close
+	done   chan struct{}           // closed when the sending goroutine has ended
+
+	sending sync.Mutex // of a message
 
 	mu      sync.Mutex
 	room    *sync.Cond // less waits
@@ -66,9 +69,9 @@ func (s sized) block() wire.Block {
 	return s.Block
 }
 
-func newRecorder(client *wire.Client, order *wire.Order, env []string) *recorder {
+func newRecorder(j *job, env []string) *recorder {
 	r := &recorder{
-		client: client, order: order, redact: newRedactor(order, env),
+		client: j.worker.cfg.Client, order: j.order, redact: newRedactor(j.order, env), stop: j.stop,
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	r.room = sync.NewCond(&r.mu)
@@ -288,6 +291,9 @@ func (r *recorder) take() {
 // flush sends one message. more says that another waits, or this one still does. What the server refuses
 // is dropped.
 func (r *recorder) flush(ctx context.Context) (more bool, err error) {
+	r.sending.Lock()
+	defer r.sending.Unlock()
+
 	r.mu.Lock()
 	r.take()
 	message, from, skills, usage := r.message, r.sent, r.skills, r.told()
@@ -299,6 +305,12 @@ func (r *recorder) flush(ctx context.Context) (more bool, err error) {
 	}
 	if message != nil || skills != nil || usage != nil {
 		err = r.client.Append(ctx, r.order, from, messages, skills, usage)
+	}
+
+	var over wire.OverBudgetError
+	if errors.As(err, &over) {
+		r.stop(over)
+		err = nil
 	}
 
 	r.mu.Lock()
@@ -387,4 +399,22 @@ func (r *recorder) drop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.message = nil
+}
+
+// drain sends what is recorded, as far as a server takes it.
+func (r *recorder) drain(ctx context.Context) {
+	for ctx.Err() == nil {
+		if more, err := r.flush(ctx); !more || err != nil {
+			return
+		}
+	}
+}
+
+// waitForRoom returns when less waits for the server than makes Add wait.
+func (r *recorder) waitForRoom() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.size > maxWaiting/2 && !r.ended {
+		r.room.Wait()
+	}
 }

@@ -132,6 +132,12 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer end()
 
+	endWakes, err := cfg.Client.OnWake(w.wake)
+	if err != nil {
+		return fmt.Errorf("worker: %w", err)
+	}
+	defer endWakes()
+
 	reported := w.reportUntil()
 	defer reported()
 
@@ -412,6 +418,20 @@ func (w *worker) do(ctx context.Context, o *wire.Order, held []confine.Account) 
 	}()
 
 	j.run(ctx)
+}
+
+// wake has the session of a run look for answers.
+func (w *worker) wake(runID string) {
+	w.mu.Lock()
+	j := w.jobs[runID]
+	w.mu.Unlock()
+
+	if j == nil {
+		return
+	}
+	if s := j.living(); s != nil {
+		s.cue()
+	}
 }
 
 // cancel ends the run of the given ID if this worker executes it.

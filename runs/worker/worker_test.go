@@ -124,7 +124,7 @@ func (b *bench) until(id string, ok func(state.Run) bool) state.Run {
 
 func (b *bench) end(id string) state.Run {
 	b.t.Helper()
-	return b.until(id, func(r state.Run) bool { return r.State.Ended() })
+	return b.until(id, func(r state.Run) bool { return r.Ended() })
 }
 
 // blocks returns what the agent put out.
@@ -292,7 +292,7 @@ func TestCancelKillsTheWholeGroup(t *testing.T) {
 		_, err2 := os.Stat(marks + "/parent")
 		return err1 == nil && err2 == nil
 	})
-	if _, err := b.store.RequestCancel(t.Context(), id); err != nil {
+	if _, err := b.store.RequestCancel(t.Context(), id, "tester"); err != nil {
 		t.Fatal(err)
 	}
 	if r := b.end(id); r.State != state.RunCancelled {
@@ -402,7 +402,7 @@ func TestLostRunIsStopped(t *testing.T) {
 	b.script("echo $$ > " + mark + "; exec sleep 600")
 	id := b.create(nil)
 	b.until(id, func(r state.Run) bool { info, err := os.Stat(mark); return err == nil && info.Size() > 0 })
-	if _, err := b.store.RequestCancel(t.Context(), id); err != nil {
+	if _, err := b.store.RequestCancel(t.Context(), id, "tester"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.store.ReapWorker(t.Context(), dispatch.LocalWorker); err != nil { // the server gave up on it

@@ -22,7 +22,7 @@ type AmbientAgentConfig struct {
 	WorkerHost         string                     `json:"worker_host,omitempty" nullable:"true" maxLength:"200" doc:"Where to execute the run"`
 	RunnerID           string                     `json:"runner_id,omitempty" nullable:"true" maxLength:"200" doc:"The runner"`
 	Repositories       []RunRepository            `json:"repositories,omitempty" nullable:"true" maxItems:"20" doc:"Repositories to check out, beside those of the factory"`
-	IdleTimeoutMinutes int                        `json:"idle_timeout_minutes,omitempty" nullable:"true" minimum:"0" maximum:"10080" doc:"Idle time of a session, in minutes; stored and returned, without effect here"`
+	IdleTimeoutMinutes int                        `json:"idle_timeout_minutes,omitempty" nullable:"true" minimum:"0" maximum:"10080" doc:"How long the session of an agent waits for an answer, in minutes; 30 when absent. Only agents that speak the Agent Client Protocol have sessions that wait"`
 
 	given  map[string]json.RawMessage
 	stored json.RawMessage // all of it, in place of the fields: see Stored

@@ -19,6 +19,7 @@ const (
 	Routing  Topic = "routing"  // the routing facts changed
 	Queued   Topic = "queued"   // a run was queued; without an ID another replica has runs and no worker for them
 	Cancel   Topic = "cancel"   // the end of a held run was asked for; ID is its worker's UID, a space, and its ID
+	Wake     Topic = "wake"     // a held run has a message or an answer; ID is its worker's UID, a space, and its ID
 	Run      Topic = "run"      // a run changed
 	Delivery Topic = "delivery" // a delivery was logged; ID names its webhook
 	Follow   Topic = "follow"   // somebody follows the deliveries of a webhook

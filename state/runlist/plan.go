@@ -13,7 +13,7 @@ import (
 const (
 	isIndexed = "finished_at IS NOT NULL"
 	isLive    = "finished_at IS NULL"
-	isHeld    = "claim_hash IS NOT NULL" // live, and CLAIMED or INPROGRESS
+	isHeld    = "claim_hash IS NOT NULL" // live, and CLAIMED, INPROGRESS or BLOCKED
 )
 
 // maxValues bounds the values of one field that are looked up one by one.
@@ -148,8 +148,8 @@ func (p *plan) choose(states []string, before *time.Time) {
 	p.exact = len(p.filters) == 0 || len(p.filters) == 1 && led
 	add := func(s span, conditions ...condition) { p.arms = append(p.arms, arm{conditions, s}) }
 
-	held := func(state string) bool { return state == "CLAIMED" || state == "INPROGRESS" }
-	ended := func(state string) bool { return state != "QUEUED" && !held(state) }
+	held := func(state string) bool { return state == "CLAIMED" || state == "INPROGRESS" || state == "BLOCKED" }
+	ended := func(state string) bool { return state != "QUEUED" && state != "CLAIMED" && state != "INPROGRESS" }
 	queued := len(states) == 0 || slices.Contains(states, "QUEUED")
 	switch {
 	case !queued && !slices.ContainsFunc(states, held):

@@ -39,7 +39,7 @@ func AdapterOf(name string) (func(Task) Adapter, error) {
 	if name == "" || name == "lines" {
 		return func(Task) Adapter { return Lines{} }, nil
 	}
-	if p, ok := Find(name); ok {
+	if p, ok := Find(name); ok && p.Program != "" {
 		return p.adapter, nil
 	}
 

@@ -23,7 +23,7 @@ type Preset struct {
 	// SignIn are the environment variables by which it can sign in, the usual one first.
 	SignIn []string
 	// Skills is the directory in which it looks for skills.
-	Skills string
+	Skills string // empty: nowhere
 	// Sessions are the files and directories in which it keeps its sessions, and nothing else: neither
 	// settings nor credentials.
 	Sessions []string
@@ -40,6 +40,10 @@ var table = []Preset{claudePreset, codexPreset, geminiPreset, opencodePreset}
 
 // Find returns the preset of this name.
 func Find(name string) (Preset, bool) {
+	if name == ACP {
+		return acpPreset, true
+	}
+
 	i := slices.IndexFunc(table, func(p Preset) bool { return p.Name == name })
 	if i < 0 {
 		return Preset{}, false
@@ -47,7 +51,7 @@ func Find(name string) (Preset, bool) {
 	return table[i], true
 }
 
-// Names returns the names of all presets, in their order.
+// Names returns the names of the presets of one agent each, in their order.
 func Names() []string {
 	var names []string
 	for _, p := range table {
@@ -124,6 +128,9 @@ func (p Preset) Launch(t Task) Launch {
 		l.Files = map[string][]byte{}
 	}
 	for _, s := range t.Skills {
+		if p.Skills == "" {
+			break
+		}
 		l.Files[path.Join(p.Skills, s.Name, "SKILL.md")] = skillFile(s)
 	}
 

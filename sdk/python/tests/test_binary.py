@@ -250,6 +250,8 @@ def test_a_run_is_cancelled_followed_and_continued(api: Api) -> None:
 
     run_id = api(lambda c: c.agent.runs.create(prompt="work", config={"harness": {"type": "ask"}})).run_id
     assert api.ended(run_id).state == "BLOCKED"
+    with pytest.raises(millwright.NotFoundError):  # this agent waits without a question
+        api(lambda c: c.agent.runs.answer(run_id, question_id="qst_x", choice="approve"))
     answer = api(lambda c: c.agent.runs.submit_followup(run_id, message="go on"))
     assert isinstance(answer, t.RunFollowupResponse)
     assert answer.outcome == "handoff_execution"

@@ -170,6 +170,8 @@ test("a run is cancelled, followed and continued", async () => {
 
   const asking = await runs.create({ prompt: "work", config: { harness: { type: "ask" } } });
   expect((await ended(asking.run_id)).state).toBe("BLOCKED");
+  const none = { question_id: "qst_x", choice: "approve" }; // this agent waits without a question
+  await expect(runs.answer(asking.run_id, none)).rejects.toThrow(NotFoundError);
   const answer = await runs.submitFollowup(asking.run_id, { message: "go on" });
   expect(answer.outcome).toBe("handoff_execution");
   expect((await ended(asking.run_id)).state).toBe("BLOCKED");

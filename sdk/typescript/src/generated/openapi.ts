@@ -245,6 +245,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agent/runs/{runId}/answers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Answer what an agent asks
+         * @description A run whose agent asks for permission is BLOCKED, and its questions are in questions. With the last answer it goes on. 409 when the question is answered already, or the run went on without an answer. Needs a key of role runner or above.
+         */
+        post: operations["answerQuestion"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agent/runs/{runId}/attachments/{fileName}": {
         parameters: {
             query?: never;
@@ -1388,7 +1408,7 @@ export interface components {
             harness?: components["schemas"]["Harness"];
             /**
              * Format: int64
-             * @description Idle time of a session, in minutes; stored and returned, without effect here
+             * @description How long the session of an agent waits for an answer, in minutes; 30 when absent. Only agents that speak the Agent Client Protocol have sessions that wait
              */
             idle_timeout_minutes?: number | null;
             /** @description Tools through MCP, by name */
@@ -1727,8 +1747,8 @@ export interface components {
         ConversationFollowupResponse: {
             /** @description The message's ID */
             followup_id: string;
-            /** @description queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again */
-            outcome: "queued_prompt" | "queue_pending" | "handoff_execution" | (string & {});
+            /** @description queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again. live_session: the agent's living session gets it when its present turn ends */
+            outcome: "queued_prompt" | "queue_pending" | "handoff_execution" | "live_session" | (string & {});
             /** @description The newest run of the conversation, which got the message */
             run_id: string;
         };
@@ -2816,6 +2836,22 @@ export interface components {
             /** @description The same as run_id */
             task_id: string;
         };
+        RunAnswerRequest: {
+            /** @description The ID of a choice; approve and deny stand for the first one that allows and rejects, once before always */
+            choice: string;
+            /** @description Text for the conversation. An agent whose session has ended gets it too */
+            message?: string;
+            /** @description The question */
+            question_id: string;
+        };
+        RunAnswerResponse: {
+            /** @description live_session: the agent waits for the answer and goes on. handoff_execution: its session had ended, and the run is queued to resume it */
+            outcome: "live_session" | "handoff_execution" | (string & {});
+            /** @description The question */
+            question_id: string;
+            /** @description State of the run now */
+            state: components["schemas"]["RunState"];
+        };
         RunCreatorInfo: {
             /** @description Name */
             display_name: string;
@@ -2831,8 +2867,8 @@ export interface components {
         RunFollowupResponse: {
             /** @description The message's ID */
             followup_id: string;
-            /** @description queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again */
-            outcome: "queued_prompt" | "queue_pending" | "handoff_execution" | (string & {});
+            /** @description queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again. live_session: the agent's living session gets it when its present turn ends */
+            outcome: "queued_prompt" | "queue_pending" | "handoff_execution" | "live_session" | (string & {});
         };
         RunItem: {
             /** @description Skills that the agent advertised */
@@ -2878,6 +2914,8 @@ export interface components {
             parent_run_id?: string;
             /** @description Text that the agent executes */
             prompt: string;
+            /** @description What the agent asks before it goes on; not in lists */
+            questions?: components["schemas"]["RunQuestion"][] | null;
             /** @description What the run has asked of language models: all executions and attempts together. Absent while no agent has reported it */
             request_usage?: components["schemas"]["RequestUsage"];
             /** @description The first ancestor of the run; the run itself if it has no parent */
@@ -2928,7 +2966,7 @@ export interface components {
              */
             updated_at: string;
             /** @description What keeps a queued run from workers: other runs of its automation, more deliveries of a burst, or its next attempt */
-            waits_for?: "concurrency" | "debounce" | "retry" | (string & {});
+            waits_for?: "concurrency" | "debounce" | "retry" | "budget" | (string & {});
         };
         RunOutput: {
             /** @description Labels to add */
@@ -2982,6 +3020,29 @@ export interface components {
             updated_at: string;
             /** @description Address of what was made */
             url?: string;
+        };
+        RunQuestion: {
+            /**
+             * Format: date-time
+             * @description When it was asked
+             */
+            asked_at: string;
+            /** @description The possible answers */
+            choices: components["schemas"]["RunQuestionChoice"][];
+            /** @description What it is about to do */
+            input?: unknown;
+            /** @description The question's ID */
+            question_id: string;
+            /** @description What the agent asks permission for */
+            title: string;
+        };
+        RunQuestionChoice: {
+            /** @description Value for choice of an answer */
+            id: string;
+            /** @description allow_once, allow_always, reject_once, reject_always, or another */
+            kind: string;
+            /** @description Text for people */
+            name: string;
         };
         RunRepository: {
             /** @description A forge of the server's settings; the default one when absent */
@@ -3916,6 +3977,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunItem"];
+                };
+            };
+        };
+    };
+    answerQuestion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The run's ID */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunAnswerRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunAnswerResponse"];
                 };
             };
         };

@@ -108,11 +108,15 @@ export type RevisionWithDifference = components["schemas"]["RevisionWithDifferen
 export type RotateSecretRequest = components["schemas"]["RotateSecretRequest"];
 export type RunAgentRequest = components["schemas"]["RunAgentRequest"];
 export type RunAgentResponse = components["schemas"]["RunAgentResponse"];
+export type RunAnswerRequest = components["schemas"]["RunAnswerRequest"];
+export type RunAnswerResponse = components["schemas"]["RunAnswerResponse"];
 export type RunCreatorInfo = components["schemas"]["RunCreatorInfo"];
 export type RunFollowupRequest = components["schemas"]["RunFollowupRequest"];
 export type RunFollowupResponse = components["schemas"]["RunFollowupResponse"];
 export type RunItem = components["schemas"]["RunItem"];
 export type RunOutput = components["schemas"]["RunOutput"];
+export type RunQuestion = components["schemas"]["RunQuestion"];
+export type RunQuestionChoice = components["schemas"]["RunQuestionChoice"];
 export type RunRepository = components["schemas"]["RunRepository"];
 /** Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, ORCHESTRATION, or another. */
 export type RunSourceType = components["schemas"]["RunSourceType"];

@@ -28,6 +28,7 @@ import type {
   ListRunsResponse,
   ListSchedulesResponse,
   RunAgentResponse,
+  RunAnswerResponse,
   RunFollowupResponse,
   RunItem,
   RunOutput,
@@ -135,6 +136,12 @@ export class Runs {
   ): APIPromise<RunFollowupResponse> {
     const where = path`/agent/runs/${runId}/followups`;
     return call(this.#client, "POST", where, { body }, options, object<RunFollowupResponse>);
+  }
+
+  /** Answer what the agent of a run asks; `questions` of the run has its questions and their choices. */
+  answer(runId: string, body: Body<"answerQuestion">, options?: RequestOptions): APIPromise<RunAnswerResponse> {
+    const where = path`/agent/runs/${runId}/answers`;
+    return call(this.#client, "POST", where, { body }, options, object<RunAnswerResponse>);
   }
 
   /** Return the conversation of the run. */

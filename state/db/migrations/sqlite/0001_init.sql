@@ -286,9 +286,11 @@ CREATE TABLE payloads (
 -- A run is live until it has ended, and indexed from then on: its row changes often while it is live, and
 -- each change would write every index on what lists select by. A worker holds a run while claim_hash is
 -- set. No worker may claim a queued run while waits_for is set: it waits until queued_at for the end of a
--- window or of a pause, or for other runs of its automation. flow is what its automation's definition says of
--- that. traceparent is the trace that the run belongs to, in the form of W3C Trace Context. Columns that lists
--- compare come before those that may be long.
+-- window or of a pause, for other runs of its automation or, until parked_until, for the budget whose scope
+-- parked_by is. flow is what its automation's definition says of that. claims counts the claims of the execution.
+-- While live is 1 the worker hands messages to the agent at once. questions counts those that wait for an answer.
+-- traceparent is the trace that the run belongs to, in the form of W3C Trace Context. Columns that lists compare
+-- come before those that may be long.
 CREATE TABLE runs (
   id                  TEXT PRIMARY KEY,
   factory_uid         TEXT NOT NULL DEFAULT '',
@@ -322,11 +324,17 @@ CREATE TABLE runs (
     OR waits_for = 'debounce'
     OR waits_for = 'concurrency'
     OR waits_for = 'retry'
+    OR waits_for = 'budget'
   ),
   execution           INTEGER NOT NULL DEFAULT 1,
   attempt             INTEGER NOT NULL DEFAULT 1,
   next_seq            INTEGER NOT NULL DEFAULT 1,
   appended            INTEGER NOT NULL DEFAULT 0,
+  claims              INTEGER NOT NULL DEFAULT 0,
+  live                INTEGER NOT NULL DEFAULT 0 CHECK (live = 0 OR live = 1),
+  questions           INTEGER NOT NULL DEFAULT 0 CHECK (questions >= 0),
+  parked_until        INTEGER NOT NULL DEFAULT 0,
+  parked_by           TEXT NOT NULL DEFAULT '',
   worker              TEXT NOT NULL DEFAULT '',
   worker_name         TEXT NOT NULL DEFAULT '',
   claim_hash          BLOB,
@@ -351,14 +359,18 @@ CREATE TABLE runs (
   usage               TEXT NOT NULL DEFAULT '',
   status_message      TEXT NOT NULL DEFAULT '',
   flow                TEXT NOT NULL DEFAULT '',
-  CHECK ((state = 'CLAIMED' OR state = 'INPROGRESS') = (claim_hash IS NOT NULL)),
+  CHECK (claim_hash IS NULL OR state = 'CLAIMED' OR state = 'INPROGRESS' OR state = 'BLOCKED'),
+  CHECK (claim_hash IS NOT NULL OR state <> 'CLAIMED' AND state <> 'INPROGRESS'),
+  CHECK (claim_hash IS NOT NULL OR live = 0),
   CHECK ((claim_hash IS NULL) = (lease_until IS NULL)),
   CHECK (
-    (state = 'SUCCEEDED' OR state = 'FAILED' OR state = 'ERROR' OR state = 'BLOCKED' OR state = 'CANCELLED')
+    (state = 'SUCCEEDED' OR state = 'FAILED' OR state = 'ERROR' OR state = 'CANCELLED'
+      OR state = 'BLOCKED' AND claim_hash IS NULL)
     = (finished_at IS NOT NULL)
   ),
   CHECK (state <> 'QUEUED' OR cancel_requested_at IS NULL),
-  CHECK (waits_for = '' OR state = 'QUEUED')
+  CHECK (waits_for = '' OR state = 'QUEUED'),
+  CHECK ((waits_for = 'budget') = (parked_until > 0))
 );
 
 -- The run's own life. No index has lease_until, so that a heartbeat writes the row alone.
@@ -522,17 +534,37 @@ CREATE TABLE run_entries (
   PRIMARY KEY (run_id, seq)
 );
 
+-- Messages to runs. live is 1 for one that the worker of the execution hands to the agent, 2 when it has.
 CREATE TABLE followups (
   uid         TEXT PRIMARY KEY,
   run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
   factory_uid TEXT NOT NULL DEFAULT '',
   message     TEXT NOT NULL,
   execution   INTEGER NOT NULL,
+  live        INTEGER NOT NULL DEFAULT 0 CHECK (live IN (0, 1, 2)),
   created_at  INTEGER NOT NULL,
   delivery_uid TEXT NOT NULL DEFAULT ''
 );
 -- Lists the messages that were sent to a run, in order.
 CREATE INDEX followups_by_run ON followups (run_id, uid);
+
+-- What agents ask before they go on. A question is closed when it was answered, or when its run went on without.
+-- late is 1 when the session that asked did not live to see the answer.
+CREATE TABLE run_questions (
+  run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  uid         TEXT NOT NULL,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  execution   INTEGER NOT NULL,
+  question    TEXT NOT NULL,
+  asked_at    INTEGER NOT NULL,
+  closed_at   INTEGER,
+  choice      TEXT NOT NULL DEFAULT '',
+  message     TEXT NOT NULL DEFAULT '',
+  answered_by TEXT NOT NULL DEFAULT '',
+  late        INTEGER NOT NULL DEFAULT 0 CHECK (late IN (0, 1)),
+  PRIMARY KEY (run_id, uid),
+  CHECK (closed_at IS NOT NULL OR choice = '')
+);
 
 CREATE TABLE attachments (
   run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
@@ -682,6 +714,29 @@ CREATE TABLE outputs (
 CREATE INDEX outputs_by_run ON outputs (run_id, uid);
 -- Finds what is to be performed, and lists what failed or waits for a person.
 CREATE INDEX outputs_by_state ON outputs (state, next_at, uid);
+
+
+-- What runs used in a day: all runs (scope is empty), those of a factory, an agent or an automation. A day is a
+-- number of days since the Unix epoch, UTC.
+CREATE TABLE usage_days (
+  scope       TEXT NOT NULL,
+  day         INTEGER NOT NULL,
+  factory_uid TEXT NOT NULL DEFAULT '',
+  runs        INTEGER NOT NULL DEFAULT 0,
+  tokens      INTEGER NOT NULL DEFAULT 0,
+  cost_usd    REAL NOT NULL DEFAULT 0,
+  unpriced    INTEGER NOT NULL DEFAULT 0,
+  stopped     INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (scope, day)
+);
+
+-- The budgets of applied definitions. scope is the UID of a factory, an agent or an automation.
+CREATE TABLE budgets (
+  scope       TEXT PRIMARY KEY,
+  factory_uid TEXT NOT NULL,
+  budget      TEXT NOT NULL,
+  place       TEXT NOT NULL
+);
 
 -- What the first request with an Idempotency-Key made.
 CREATE TABLE idempotency (

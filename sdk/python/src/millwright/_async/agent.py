@@ -112,6 +112,15 @@ class AsyncRuns:
             "POST", path, params, types.RunFollowupResponse, types.CreateFollowupParams
         )
 
+    async def answer(
+        self, run_id: str, **params: Unpack[types.AnswerQuestionParams]
+    ) -> types.RunAnswerResponse:
+        """Answer what the agent of a run asks; ``questions`` of the run has its questions and their choices."""
+        path = f"/agent/runs/{segment('run_id', run_id)}/answers"
+        return await self._client.call(
+            "POST", path, params, types.RunAnswerResponse, types.AnswerQuestionParams
+        )
+
     async def conversation(self, run_id: str, **options: Unpack[RequestOptions]) -> types.Conversation:
         """Return the conversation of the run."""
         path = f"/agent/runs/{segment('run_id', run_id)}/conversation"
@@ -184,6 +193,7 @@ class AsyncRunsWithRawResponse:
         self.cancel = raw(runs.cancel)
         self.retry = raw(runs.retry)
         self.submit_followup = raw(runs.submit_followup)
+        self.answer = raw(runs.answer)
         self.conversation = raw(runs.conversation)
         self.timeline = raw(runs.timeline)
         self.transcript = raw(runs.transcript)

@@ -213,8 +213,8 @@ class ConversationBlock(Model):
 class ConversationFollowupResponse(Model):
     followup_id: str = MISSING
     """The message's ID"""
-    outcome: Literal["queued_prompt", "queue_pending", "handoff_execution"] | str = MISSING
-    """queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again"""
+    outcome: Literal["queued_prompt", "queue_pending", "handoff_execution", "live_session"] | str = MISSING
+    """queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again. live_session: the agent's living session gets it when its present turn ends"""
     run_id: str = MISSING
     """The newest run of the conversation, which got the message"""
 
@@ -598,8 +598,8 @@ class RunCreatorInfo(Model):
 class RunFollowupResponse(Model):
     followup_id: str = MISSING
     """The message's ID"""
-    outcome: Literal["queued_prompt", "queue_pending", "handoff_execution"] | str = MISSING
-    """queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again"""
+    outcome: Literal["queued_prompt", "queue_pending", "handoff_execution", "live_session"] | str = MISSING
+    """queued_prompt: the message joined the prompt of the queued run. queue_pending: it follows when the execution ends. handoff_execution: the run had ended, and is queued again. live_session: the agent's living session gets it when its present turn ends"""
 
 
 class RunOutput(Model):
@@ -639,6 +639,15 @@ class RunOutput(Model):
     """Time of the last change"""
     url: str | None = None
     """Address of what was made"""
+
+
+class RunQuestionChoice(Model):
+    id: str = MISSING
+    """Value for choice of an answer"""
+    kind: str = MISSING
+    """allow_once, allow_always, reject_once, reject_always, or another"""
+    name: str = MISSING
+    """Text for people"""
 
 
 class RunRepository(Model):
@@ -954,7 +963,7 @@ class AmbientAgentConfig(Model):
     harness: Harness | None = None
     """What executes the run"""
     idle_timeout_minutes: int | None = None
-    """Idle time of a session, in minutes; stored and returned, without effect here"""
+    """How long the session of an agent waits for an answer, in minutes; 30 when absent. Only agents that speak the Agent Client Protocol have sessions that wait"""
     mcp_servers: dict[str, MCPServerConfig] | None = None
     """Tools through MCP, by name"""
     model_id: str | None = None
@@ -1305,75 +1314,26 @@ class RunAgentResponse(Model):
     """The same as run_id"""
 
 
-class RunItem(Model):
-    advertised_skills: list[AdvertisedSkill] = []
-    """Skills that the agent advertised"""
-    agent_config: AmbientAgentConfig = MISSING
-    """The resolved configuration"""
-    artifacts: list[ArtifactItem] = []
-    """What the run left, once its executions had ended"""
-    attachments: list[AttachmentInfo] = []
-    """The files that the agent gets"""
-    cancel_requested_at: datetime | None = None
-    """Time of the request to cancel"""
-    conversation_id: str = MISSING
-    """The conversation that the run belongs to"""
-    created_at: datetime = MISSING
-    """Time of creation"""
-    creator: RunCreatorInfo = MISSING
-    """Creator of the run"""
-    delivery_ids: list[str] | None = None
-    """The deliveries of a run that stands for several, or that had later ones as follow-ups, oldest first: the newest 1000; not in lists"""
-    executor: RunCreatorInfo | None = None
-    """The worker that executes or executed the run"""
-    factory_uid: str | None = None
-    """The factory that the run belongs to"""
-    finished_at: datetime | None = MISSING
-    """Time of the end"""
-    is_run_type_cancellable: bool = MISSING
-    """Whether runs of this kind can be cancelled"""
-    metadata: dict[str, str] = {}
-    """Metadata from the creator; for a run that a delivery started, also automation_id, webhook_id and delivery_id"""
-    parent_run_id: str | None = None
-    """The run that started this one"""
-    prompt: str = MISSING
-    """Text that the agent executes"""
-    request_usage: RequestUsage | None = None
-    """What the run has asked of language models: all executions and attempts together. Absent while no agent has reported it"""
-    root_run_id: str = MISSING
-    """The first ancestor of the run; the run itself if it has no parent"""
-    run_id: str = MISSING
-    """The run's ID"""
-    run_time: str | None = None
-    """Duration of the run, in ISO 8601"""
-    session_id: str = MISSING
-    """Identifier of the session"""
-    session_link: str = MISSING
-    """The run's page on the dashboard"""
-    source: RunSourceType = MISSING
-    """Kind of creator"""
-    started_at: datetime | None = MISSING
-    """Start of the execution"""
-    starts_at: datetime | None = None
-    """When a run that waits for a time is ready"""
+class RunAnswerResponse(Model):
+    outcome: Literal["live_session", "handoff_execution"] | str = MISSING
+    """live_session: the agent waits for the answer and goes on. handoff_execution: its session had ended, and the run is queued to resume it"""
+    question_id: str = MISSING
+    """The question"""
     state: RunState = MISSING
-    """State of the run. FAILED: the agent's work failed; ERROR: the platform failed; BLOCKED: the agent waits for input"""
-    status_message: RunStatusMessage | None = None
-    """Details of the state"""
-    submitted_prompt: str | None = None
-    """The full text given to the agent, envelope included; not in lists"""
-    superseded_by: str | None = None
-    """The newer run that this one gave way to"""
-    task_id: str = MISSING
-    """The same as run_id"""
+    """State of the run now"""
+
+
+class RunQuestion(Model):
+    asked_at: datetime = MISSING
+    """When it was asked"""
+    choices: list[RunQuestionChoice] = []
+    """The possible answers"""
+    input: Any | None = None
+    """What it is about to do"""
+    question_id: str = MISSING
+    """The question's ID"""
     title: str = MISSING
-    """Text for people"""
-    trigger_url: str | None = None
-    """Source of the run"""
-    updated_at: datetime = MISSING
-    """Time of the last change"""
-    waits_for: Literal["concurrency", "debounce", "retry"] | str | None = None
-    """What keeps a queued run from workers: other runs of its automation, more deliveries of a burst, or its next attempt"""
+    """What the agent asks permission for"""
 
 
 class RunTimeline(Model):
@@ -1655,13 +1615,6 @@ class ListFactoriesResponse(Model):
     """Whether there is another page"""
 
 
-class ListRunsResponse(Model):
-    page_info: PageInfo = MISSING
-    """Whether there are more runs"""
-    runs: list[RunItem] = []
-    """The runs"""
-
-
 class ListSchedulesResponse(Model):
     schedules: list[Schedule] = []
     """The schedules, by factory and automation"""
@@ -1672,13 +1625,6 @@ class ListSyncsResponse(Model):
     """Whether there is another page"""
     syncs: list[Sync] = []
     """The attempts, newest first"""
-
-
-class ListTasksResponse(Model):
-    page_info: PageInfo = MISSING
-    """Whether there are more"""
-    tasks: list[RunItem] = []
-    """The runs"""
 
 
 class Plan(Model):
@@ -1702,6 +1648,93 @@ class Plan(Model):
     """The present or future UID of each webhook in the tree, by name"""
     would_apply: bool = MISSING
     """Whether the server would accept the tree"""
+
+
+class RunItem(Model):
+    advertised_skills: list[AdvertisedSkill] = []
+    """Skills that the agent advertised"""
+    agent_config: AmbientAgentConfig = MISSING
+    """The resolved configuration"""
+    artifacts: list[ArtifactItem] = []
+    """What the run left, once its executions had ended"""
+    attachments: list[AttachmentInfo] = []
+    """The files that the agent gets"""
+    cancel_requested_at: datetime | None = None
+    """Time of the request to cancel"""
+    conversation_id: str = MISSING
+    """The conversation that the run belongs to"""
+    created_at: datetime = MISSING
+    """Time of creation"""
+    creator: RunCreatorInfo = MISSING
+    """Creator of the run"""
+    delivery_ids: list[str] | None = None
+    """The deliveries of a run that stands for several, or that had later ones as follow-ups, oldest first: the newest 1000; not in lists"""
+    executor: RunCreatorInfo | None = None
+    """The worker that executes or executed the run"""
+    factory_uid: str | None = None
+    """The factory that the run belongs to"""
+    finished_at: datetime | None = MISSING
+    """Time of the end"""
+    is_run_type_cancellable: bool = MISSING
+    """Whether runs of this kind can be cancelled"""
+    metadata: dict[str, str] = {}
+    """Metadata from the creator; for a run that a delivery started, also automation_id, webhook_id and delivery_id"""
+    parent_run_id: str | None = None
+    """The run that started this one"""
+    prompt: str = MISSING
+    """Text that the agent executes"""
+    questions: list[RunQuestion] | None = None
+    """What the agent asks before it goes on; not in lists"""
+    request_usage: RequestUsage | None = None
+    """What the run has asked of language models: all executions and attempts together. Absent while no agent has reported it"""
+    root_run_id: str = MISSING
+    """The first ancestor of the run; the run itself if it has no parent"""
+    run_id: str = MISSING
+    """The run's ID"""
+    run_time: str | None = None
+    """Duration of the run, in ISO 8601"""
+    session_id: str = MISSING
+    """Identifier of the session"""
+    session_link: str = MISSING
+    """The run's page on the dashboard"""
+    source: RunSourceType = MISSING
+    """Kind of creator"""
+    started_at: datetime | None = MISSING
+    """Start of the execution"""
+    starts_at: datetime | None = None
+    """When a run that waits for a time is ready"""
+    state: RunState = MISSING
+    """State of the run. FAILED: the agent's work failed; ERROR: the platform failed; BLOCKED: the agent waits for input"""
+    status_message: RunStatusMessage | None = None
+    """Details of the state"""
+    submitted_prompt: str | None = None
+    """The full text given to the agent, envelope included; not in lists"""
+    superseded_by: str | None = None
+    """The newer run that this one gave way to"""
+    task_id: str = MISSING
+    """The same as run_id"""
+    title: str = MISSING
+    """Text for people"""
+    trigger_url: str | None = None
+    """Source of the run"""
+    updated_at: datetime = MISSING
+    """Time of the last change"""
+    waits_for: Literal["concurrency", "debounce", "retry", "budget"] | str | None = None
+    """What keeps a queued run from workers: other runs of its automation, more deliveries of a burst, or its next attempt"""
+
+
+class ListRunsResponse(Model):
+    page_info: PageInfo = MISSING
+    """Whether there are more runs"""
+    runs: list[RunItem] = []
+    """The runs"""
+
+
+class ListTasksResponse(Model):
+    page_info: PageInfo = MISSING
+    """Whether there are more"""
+    tasks: list[RunItem] = []
+    """The runs"""
 
 
 ConversationStep.model_rebuild()

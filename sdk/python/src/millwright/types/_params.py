@@ -22,7 +22,7 @@ class AmbientAgentConfigParam(TypedDict):
     harness: NotRequired[HarnessParam | Harness]
     """What executes the run"""
     idle_timeout_minutes: NotRequired[int | None]
-    """Idle time of a session, in minutes; stored and returned, without effect here"""
+    """How long the session of an agent waits for an answer, in minutes; 30 when absent. Only agents that speak the Agent Client Protocol have sessions that wait"""
     mcp_servers: NotRequired[Mapping[str, MCPServerConfigParam | MCPServerConfig] | None]
     """Tools through MCP, by name"""
     model_id: NotRequired[str | None]
@@ -229,6 +229,17 @@ class RunAgentRequest(TypedDict):
     """Title for people; the first line of the prompt when absent"""
 
 
+class RunAnswerRequest(TypedDict):
+    """RunAnswerRequest"""
+
+    choice: str
+    """The ID of a choice; approve and deny stand for the first one that allows and rejects, once before always"""
+    message: NotRequired[str]
+    """Text for the conversation. An agent whose session has ended gets it too"""
+    question_id: str
+    """The question"""
+
+
 class RunFollowupRequest(TypedDict):
     """RunFollowupRequest"""
 
@@ -422,6 +433,10 @@ class ListRunsParams(RequestOptions):
 
 class CreateRunParams(RunAgentRequest, RequestOptions):
     """What ``createRun`` takes."""
+
+
+class AnswerQuestionParams(RunAnswerRequest, RequestOptions):
+    """What ``answerQuestion`` takes."""
 
 
 class CreateFollowupParams(RunFollowupRequest, RequestOptions):

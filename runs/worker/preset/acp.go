@@ -1,0 +1,37 @@
+package preset
+
+// ACP is the name of the preset for every program that speaks the Agent Client Protocol over its standard input and
+// output.
+const ACP = "acp"
+
+// acpPreset has no program of its own. The protocol carries the prompt, the MCP servers and the session; the worker
+// speaks it. Sessions has the places of the agents that are known to speak it.
+var acpPreset = Preset{
+	Name: ACP,
+	Sessions: []string{
+		".gemini/tmp",
+		".claude/projects",
+		".codex/sessions",
+		".local/share/opencode/opencode.db",
+		".local/share/opencode/opencode.db-wal",
+		".local/share/opencode/opencode.db-shm",
+		".local/share/opencode/storage",
+	},
+	Believed: []string{
+		".env", ".claude", ".mcp.json", ".codex", ".gemini", ".opencode", "opencode.json", "opencode.jsonc",
+	},
+	launch:  launchACP,
+	adapter: func(Task) Adapter { return Lines{} },
+}
+
+// launchACP leaves model and servers to the session.
+func launchACP(t Task) Launch {
+	l := Launch{Args: t.Args, NotApplied: map[string]string{}}
+	if t.Reasoning != "" {
+		l.NotApplied["reasoning_level"] = "the protocol has no reasoning level: give the agent's own flag in args"
+	}
+	if len(t.Skills) > 0 {
+		l.NotApplied["skills"] = "the protocol has no skills"
+	}
+	return l
+}

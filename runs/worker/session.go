@@ -1,0 +1,653 @@
+//go:build unix
+
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	acp "github.com/coder/acp-go-sdk"
+
+	"millwright/runs/wire"
+	"millwright/runs/worker/confine"
+	"millwright/runs/worker/preset"
+)
+
+// Bounds of a session.
+const (
+	defaultIdle  = 30 * time.Minute // that a session waits for an answer
+	sessionTime  = 2 * time.Minute  // that an agent may take to begin a session
+	maxAsking    = 20               // questions that wait at once
+	maxAskedText = 500              // of a question's title, in bytes
+)
+
+// errIdle is the cause when nobody answers in time.
+var errIdle = errors.New("nobody answered in time")
+
+// session is a living session of an agent that speaks the Agent Client Protocol. The agent's requests for permission
+// become questions of the run, and messages to the run become prompts.
+type session struct {
+	job    *job
+	out    *recorder
+	name   string // of the harness
+	task   preset.Task
+	prompt string // file with the prompt
+	idle   time.Duration
+	talk   talk
+	wake   chan struct{}
+
+	conn    *acp.ClientSideConnection
+	id      acp.SessionId
+	seen    string // the last message that the agent got
+	stop    context.CancelCauseFunc
+	turn    wire.Usage // of the turns that have ended
+	replays bool       // the agent repeats the session that it loads
+
+	mu      sync.Mutex
+	asking  map[string]chan wire.Reply // by question
+	replies []wire.Reply               // that the session before did not live to see
+}
+
+func newSession(
+	j *job,
+	out *recorder,
+	name string,
+	task preset.Task,
+	prompt string,
+	idle time.Duration,
+) *session {
+	if idle == 0 {
+		idle = defaultIdle
+	}
+	return &session{
+		job:     j,
+		out:     out,
+		name:    name,
+		task:    task,
+		prompt:  prompt,
+		idle:    idle,
+		talk:    talk{out: out},
+		wake:    make(chan struct{}, 1),
+		asking:  map[string]chan wire.Reply{},
+		replies: slices.Clone(j.order.Replies),
+	}
+}
+
+// spoken is the result of a session.
+type spoken struct {
+	failure string // why it failed
+	gone    bool   // the agent left it
+	blocked string // what it waits for; it goes on when that is answered
+}
+
+// run speaks with the agent over its standard input and output until the agent has done what it was asked.
+func (s *session) run(ctx context.Context, in io.Writer, out io.Reader) spoken {
+	ctx, s.stop = context.WithCancelCause(ctx)
+	defer s.stop(nil)
+
+	s.job.setSession(s)
+	defer s.job.setSession(nil)
+
+	ready := make(chan struct{})
+	s.conn = acp.NewClientSideConnection(s, in, &paced{r: out, ready: ready, out: s.out})
+	s.conn.SetLogger(slog.New(slog.DiscardHandler)) // it would log what the agent says
+	close(ready)
+
+	err := s.begin(ctx)
+	if err == nil {
+		go s.follow(ctx)
+		err = s.converse(ctx)
+	}
+
+	s.talk.end()
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errIdle), errors.Is(cause, errHandBack) && s.waits():
+		return spoken{blocked: "the agent waits for an answer"}
+	case err != nil:
+		return spoken{failure: err.Error(), gone: s.gone()}
+	}
+	return spoken{}
+}
+
+// gone reports whether the agent has closed its output.
+func (s *session) gone() bool {
+	select {
+	case <-s.conn.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// begin opens the session, or loads the one that the execution before left.
+func (s *session) begin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, sessionTime)
+	defer cancel()
+
+	hello, err := s.conn.Initialize(ctx, acp.InitializeRequest{
+		ProtocolVersion: acp.ProtocolVersionNumber,
+		ClientInfo:      &acp.Implementation{Name: "millwright", Version: s.job.worker.cfg.Version},
+	})
+	if err != nil {
+		return fmt.Errorf("the agent does not begin to speak the Agent Client Protocol: %s", reason(err))
+	}
+	if hello.ProtocolVersion != acp.ProtocolVersionNumber {
+		return fmt.Errorf("the agent speaks version %d of the Agent Client Protocol, not %d",
+			hello.ProtocolVersion, acp.ProtocolVersionNumber)
+	}
+
+	servers := s.servers(hello.AgentCapabilities.McpCapabilities)
+	if s.task.Session != "" {
+		if err := s.load(ctx, hello, servers); err != nil {
+			return err
+		}
+	} else if err := s.open(ctx, hello, servers); err != nil {
+		return err
+	}
+
+	s.out.Session(string(s.id))
+	_, err = s.fetch(ctx) // from now on, messages come here
+	return err
+}
+
+// load resumes the session of the execution before.
+func (s *session) load(ctx context.Context, hello acp.InitializeResponse, servers []acp.McpServer) error {
+	if !hello.AgentCapabilities.LoadSession {
+		return errors.New("the agent cannot load a session")
+	}
+
+	s.replays, s.id = true, acp.SessionId(s.task.Session)
+	request := acp.LoadSessionRequest{SessionId: s.id, Cwd: s.task.Dir, McpServers: servers}
+	loaded, err := s.conn.LoadSession(ctx, request)
+	if needsAuth(err) {
+		if err = s.authenticate(ctx, hello.AuthMethods); err == nil {
+			loaded, err = s.conn.LoadSession(ctx, request)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("the agent cannot load its session: %s", reason(err))
+	}
+
+	s.replays = false
+	s.selectModel(ctx, loaded.Models)
+	return nil
+}
+
+// open begins a new session.
+func (s *session) open(ctx context.Context, hello acp.InitializeResponse, servers []acp.McpServer) error {
+	request := acp.NewSessionRequest{Cwd: s.task.Dir, McpServers: servers}
+	made, err := s.conn.NewSession(ctx, request)
+	if needsAuth(err) {
+		if err = s.authenticate(ctx, hello.AuthMethods); err == nil {
+			made, err = s.conn.NewSession(ctx, request)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("the agent begins no session: %s", reason(err))
+	}
+
+	s.id = made.SessionId
+	s.selectModel(ctx, made.Models)
+	return nil
+}
+
+// authRequired is the code of an agent that wants to be signed in.
+const authRequired = -32000
+
+func needsAuth(err error) bool {
+	var refused *acp.RequestError
+	return errors.As(err, &refused) && refused.Code == authRequired
+}
+
+// authenticate signs in by the first of the agent's ways that needs nobody at a keyboard: a key.
+func (s *session) authenticate(ctx context.Context, methods []acp.AuthMethod) error {
+	var known []string
+	for _, m := range methods {
+		id := ""
+		switch {
+		case m.EnvVar != nil:
+			id = m.EnvVar.Id
+		case m.Agent != nil:
+			id = m.Agent.Id
+		default:
+			continue
+		}
+
+		known = append(known, id)
+		if strings.Contains(strings.ReplaceAll(id, "_", "-"), "api-key") {
+			_, err := s.conn.Authenticate(ctx, acp.AuthenticateRequest{MethodId: id})
+			return err
+		}
+	}
+
+	return fmt.Errorf("it is not signed in, and no way to sign in is a key: %s", strings.Join(known, ", "))
+}
+
+// servers returns the MCP servers that the agent can use.
+func (s *session) servers(can acp.McpCapabilities) []acp.McpServer {
+	all := []acp.McpServer{}
+	for name, server := range s.task.Servers {
+		switch {
+		case server.Command != "":
+			stdio := acp.McpServerStdio{Name: name, Command: server.Command, Args: server.Args, Env: []acp.EnvVariable{}}
+			if stdio.Args == nil {
+				stdio.Args = []string{}
+			}
+			for key, value := range server.Env {
+				stdio.Env = append(stdio.Env, acp.EnvVariable{Name: key, Value: value})
+			}
+			all = append(all, acp.McpServer{Stdio: &stdio})
+		case can.Http:
+			http := acp.McpServerHttpInline{Name: name, Type: "http", Url: server.URL, Headers: []acp.HttpHeader{}}
+			for key, value := range server.Headers {
+				http.Headers = append(http.Headers, acp.HttpHeader{Name: key, Value: value})
+			}
+			all = append(all, acp.McpServer{Http: &http})
+		default:
+			s.notApplied("mcp_servers."+name, "the agent takes no MCP servers by URL")
+		}
+	}
+	return all
+}
+
+// selectModel has the session use the model of the run.
+func (s *session) selectModel(ctx context.Context, models *acp.SessionModelState) {
+	if s.task.Model == "" || models != nil && string(models.CurrentModelId) == s.task.Model {
+		return
+	}
+
+	why := "the agent lets nobody select a model: give its own flag in args"
+	if models != nil {
+		_, err := s.conn.UnstableSetSessionModel(ctx, acp.UnstableSetSessionModelRequest{
+			SessionId: s.id, ModelId: acp.UnstableModelId(s.task.Model),
+		})
+		if err == nil {
+			return
+		}
+		why = "the agent refuses the model: " + reason(err)
+	}
+	s.notApplied("model_id", why)
+}
+
+func (s *session) notApplied(field, why string) {
+	s.out.Add(preset.Event("config_not_applied", map[string]string{"field": field, "harness": s.name, "reason": why}))
+}
+
+// converse gives the agent the prompt of the run, and then each message that comes while it works.
+func (s *session) converse(ctx context.Context) error {
+	prompt, err := os.ReadFile(s.prompt)
+	if err != nil {
+		return fmt.Errorf("prompt: %v", underlying(err))
+	}
+
+	texts := []string{string(prompt)}
+	if s.task.BasePrompt != "" && s.task.Session == "" {
+		texts = []string{s.task.BasePrompt, string(prompt)}
+	}
+
+	for {
+		request := acp.PromptRequest{SessionId: s.id}
+		for _, text := range texts {
+			request.Prompt = append(request.Prompt, acp.TextBlock(text))
+		}
+
+		done, err := s.conn.Prompt(ctx, request)
+		s.talk.end()
+		if err != nil {
+			return fmt.Errorf("the agent failed: %s", reason(err))
+		}
+
+		s.count(done)
+		if done.StopReason != acp.StopReasonEndTurn {
+			return fmt.Errorf("the agent stopped: %s", done.StopReason)
+		}
+
+		next, err := s.next(ctx)
+		if err != nil || next.UID == "" {
+			return err
+		}
+		texts = []string{next.Text}
+	}
+}
+
+// next returns the next message to the run, and makes it a part of the conversation; empty when there is none.
+func (s *session) next(ctx context.Context) (wire.LiveMessage, error) {
+	s.out.drain(ctx)
+	fresh, err := s.fetch(ctx)
+	if err != nil || len(fresh) == 0 {
+		return wire.LiveMessage{}, err
+	}
+
+	s.seen = fresh[0].UID
+	_, err = s.fetch(ctx)
+	return fresh[0], err
+}
+
+// fetch asks for messages and for answers, and hands out the answers. While no server answers it asks again.
+func (s *session) fetch(ctx context.Context) ([]wire.LiveMessage, error) {
+	for {
+		inbox, err := s.job.worker.cfg.Client.Inbox(ctx, s.job.order, s.seen)
+		switch {
+		case err == nil:
+			s.reply(inbox.Replies)
+			return inbox.Messages, nil
+		case !errors.Is(err, wire.ErrUnavailable):
+			return nil, err
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
+}
+
+// reply hands answers to the requests that wait for them.
+func (s *session) reply(replies []wire.Reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for _, r := range replies {
+		if waiting := s.asking[r.Question]; waiting != nil {
+			delete(s.asking, r.Question)
+			waiting <- r
+		}
+	}
+}
+
+// follow asks for answers while questions wait: when a server gives a cue, and from time to time.
+func (s *session) follow(ctx context.Context) {
+	tick := time.NewTicker(s.job.order.Lease / 3)
+	defer tick.Stop()
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.wake:
+		case <-tick.C:
+		}
+
+		if !s.waits() {
+			continue
+		}
+		if inbox, err := s.job.worker.cfg.Client.Inbox(ctx, s.job.order, ""); err == nil {
+			s.reply(inbox.Replies)
+		}
+	}
+}
+
+// RequestPermission asks the run's people what the agent asks, and waits for their answer.
+func (s *session) RequestPermission(
+	ctx context.Context,
+	p acp.RequestPermissionRequest,
+) (acp.RequestPermissionResponse, error) {
+	cancelled := acp.RequestPermissionResponse{
+		Outcome: acp.RequestPermissionOutcome{Cancelled: &acp.RequestPermissionOutcomeCancelled{}},
+	}
+	q := s.talk.question(p)
+	if reply, ok := s.late(q); ok {
+		return chosen(reply), nil
+	}
+
+	s.talk.end()
+	s.out.drain(ctx)
+	waiting, err := s.ask(ctx, q)
+	if err != nil {
+		s.out.Add(preset.Event("question_refused", map[string]string{"title": q.Title, "reason": err.Error()}))
+		return cancelled, nil
+	}
+
+	patience := time.NewTimer(s.idle)
+	defer patience.Stop()
+
+	select {
+	case reply := <-waiting:
+		return chosen(reply), nil
+	case <-ctx.Done():
+		return cancelled, nil
+	case <-patience.C:
+		s.stop(errIdle)
+		<-ctx.Done() // no answer: the agent would go on
+		return cancelled, nil
+	}
+}
+
+// ask sends a question, and returns what its answer comes by.
+func (s *session) ask(ctx context.Context, q wire.Question) (<-chan wire.Reply, error) {
+	s.mu.Lock()
+	full := len(s.asking) >= maxAsking
+	s.mu.Unlock()
+	if full {
+		return nil, fmt.Errorf("%d questions wait already", maxAsking)
+	}
+
+	for {
+		uid, err := s.job.worker.cfg.Client.Ask(ctx, s.job.order, q)
+		if err == nil {
+			waiting := make(chan wire.Reply, 1)
+			s.mu.Lock()
+			s.asking[uid] = waiting
+			s.mu.Unlock()
+			s.cue()
+			return waiting, nil
+		}
+		if !errors.Is(err, wire.ErrUnavailable) {
+			return nil, err
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
+}
+
+// late returns the answer to a question that the session before asked alike, once.
+func (s *session) late(q wire.Question) (wire.Reply, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for i, r := range s.replies {
+		has := slices.ContainsFunc(q.Choices, func(c wire.Choice) bool { return c.ID == r.Choice })
+		if r.Title == q.Title && has {
+			s.replies = slices.Delete(s.replies, i, i+1)
+			return r, true
+		}
+	}
+	return wire.Reply{}, false
+}
+
+func chosen(r wire.Reply) acp.RequestPermissionResponse {
+	selected := &acp.RequestPermissionOutcomeSelected{OptionId: acp.PermissionOptionId(r.Choice)}
+	return acp.RequestPermissionResponse{Outcome: acp.RequestPermissionOutcome{Selected: selected}}
+}
+
+// cue has the session look for answers soon.
+func (s *session) cue() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// waits reports whether the agent waits for an answer.
+func (s *session) waits() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asking) > 0
+}
+
+// count adds what a turn has used.
+func (s *session) count(done acp.PromptResponse) {
+	u := usageOfTurn(done)
+	u.CostUSD = 0
+	if s.turn = s.turn.Plus(u); s.talk.cost > 0 {
+		s.turn.CostUSD = s.talk.cost
+	}
+	if !s.turn.Zero() {
+		s.out.Usage(s.turn, wire.Usage{})
+	}
+}
+
+// usageOfTurn reads the usage of a turn: as the protocol has it, or as Gemini CLI does.
+func usageOfTurn(done acp.PromptResponse) wire.Usage {
+	if u := done.Usage; u != nil {
+		used := wire.Usage{InputTokens: int64(u.InputTokens), OutputTokens: int64(u.OutputTokens)}
+		for _, cached := range []*int{u.CachedReadTokens, u.CachedWriteTokens} {
+			if cached != nil {
+				used.InputTokens += int64(*cached)
+			}
+		}
+		if u.CachedReadTokens != nil {
+			used.CachedTokens = int64(*u.CachedReadTokens)
+		}
+		return used.Clean()
+	}
+
+	type tokens struct {
+		Input  int64 `json:"input_tokens"`
+		Output int64 `json:"output_tokens"`
+	}
+	var meta struct {
+		Quota struct {
+			Tokens tokens `json:"token_count"`
+			Models []struct {
+				Model  string `json:"model"`
+				Tokens tokens `json:"token_count"`
+			} `json:"model_usage"`
+		} `json:"quota"`
+	}
+	if text, err := json.Marshal(done.Meta); err != nil || json.Unmarshal(text, &meta) != nil {
+		return wire.Usage{}
+	}
+
+	used := wire.Usage{InputTokens: meta.Quota.Tokens.Input, OutputTokens: meta.Quota.Tokens.Output}
+	for _, m := range meta.Quota.Models {
+		used.Models = append(used.Models, wire.ModelUsage{
+			Model: m.Model, InputTokens: m.Tokens.Input, OutputTokens: m.Tokens.Output,
+		})
+	}
+	return used.Clean()
+}
+
+// reason returns the words of an agent's error.
+func reason(err error) string {
+	var refused *acp.RequestError
+	if !errors.As(err, &refused) {
+		return err.Error()
+	}
+
+	text := refused.Message
+	if details, ok := refused.Data.(map[string]any); ok {
+		if more, ok := details["details"].(string); ok {
+			text += ": " + more
+		}
+	}
+	return cut(clean(text), maxTail)
+}
+
+// exitTime is how long an agent may take to end when its session is over.
+const exitTime = 2 * time.Second
+
+// converse runs cmd, and speaks with it until its session is over or ctx ends. Then it ends every process that the
+// command started.
+func converse(ctx context.Context, cmd *exec.Cmd, start starter, t Task) exit {
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return exit{start: err}
+	}
+	defer in.Close()
+
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		theirIn.Close()
+		return exit{start: err}
+	}
+	defer out.Close()
+
+	errs, theirErrs, err := os.Pipe()
+	if err != nil {
+		theirIn.Close()
+		theirOut.Close()
+		return exit{start: err}
+	}
+	defer errs.Close()
+
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, theirErrs
+	process, err := start(cmd)
+	for _, f := range []*os.File{theirIn, theirOut, theirErrs} {
+		f.Close()
+	}
+	if err != nil {
+		return exit{start: fmt.Errorf("%s: %w", filepath.Base(cmd.Path), underlying(err))}
+	}
+
+	stderr := &tail{}
+	var reading sync.WaitGroup
+	reading.Go(func() { io.Copy(stderr, errs) })
+
+	over := make(chan spoken, 1)
+	go func() { over <- t.session.run(ctx, in, out) }()
+
+	exited := make(chan error, 1)
+	go func() { exited <- process.Wait() }()
+
+	var result spoken
+	var crash error
+	select {
+	case result = <-over:
+		in.Close()
+		if end := leave(process, exited); result.gone {
+			crash = end
+		}
+	case crash = <-exited: // its last words are still to be read
+		out.SetReadDeadline(time.Now().Add(exitTime))
+		result = <-over
+	}
+
+	alive := process.Kill()
+	errs.SetReadDeadline(time.Now().Add(exitTime))
+	reading.Wait()
+	e := exit{
+		alive:   alive,
+		failure: cut(t.out.redact.text(result.failure), maxTail),
+		blocked: result.blocked,
+		stderr:  stderr.text(t.out.redact),
+	}
+	if result.failure != "" && crash != nil {
+		e.err = crash
+	}
+	return e
+}
+
+// leave waits for a process whose session is over, and ends one that stays. It returns the error of one that ends by
+// itself.
+func leave(p confine.Process, exited <-chan error) error {
+	for _, end := range []func(){p.Terminate, func() { p.Kill() }} {
+		patience := time.NewTimer(exitTime)
+		select {
+		case err := <-exited:
+			patience.Stop()
+			return err
+		case <-patience.C:
+			end()
+		}
+	}
+
+	<-exited
+	return nil
+}
