@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strings"
 
-	"millwright/api"
 	acts "millwright/outbox/request"
 	"millwright/state"
 	"millwright/state/outputs"
@@ -110,15 +109,14 @@ func (q *request) outputs(v *runView) error {
 	return err
 }
 
-// decide agrees to an output of a run, rejects it or tries it again.
-func (q *request) decide() error {
-	id, what := strings.ToLower(q.param("run")), q.param("decision")
-	said, known := map[string]string{"approve": "agreed", "reject": "rejected", "retry": "again"}[what]
-	if !known {
-		return api.Problem("resource_not_found", "there is no page %s", q.URL.Path)
-	}
+func (q *request) approveOutput() error { return q.decide("approve", "agreed") }
+func (q *request) rejectOutput() error  { return q.decide("reject", "rejected") }
+func (q *request) retryOutput() error   { return q.decide("retry", "again") }
 
-	path := "/agent/runs/" + url.PathEscape(id) + "/outputs/" + url.PathEscape(q.param("output")) + "/" + what
+// decide changes an output of a run, and returns to the run's page with a message.
+func (q *request) decide(decision, said string) error {
+	id := strings.ToLower(q.param("run"))
+	path := "/agent/runs/" + url.PathEscape(id) + "/outputs/" + url.PathEscape(q.param("output")) + "/" + decision
 	if err := q.call(http.MethodPost, path, nil, nil); err != nil {
 		return err
 	}

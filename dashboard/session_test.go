@@ -249,7 +249,7 @@ func (w *world) changes() []string {
 	}
 	ci := w.webhook(w.repo, "ci")
 	replace := strings.NewReplacer("{factory}", w.repo, "{webhook}", ci.UID, "{delivery}", w.deliveries(ci)[0].UID, "{run}", w.run("x").ID,
-		"{name}", "SPARE", "{key}", w.uids[state.RoleWorker], "{automation}", "triage", "{revision}", "r1", "/*/", "/")
+		"{name}", "SPARE", "{key}", w.uids[state.RoleWorker], "{automation}", "triage", "{revision}", "r1", "{output}", state.NewID(state.PrefixOutput), "/*/", "/")
 	var all []string
 	err := chi.Walk(routes, func(method, path string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 		if method == http.MethodPost && path != "/login" {
@@ -339,7 +339,7 @@ func TestRoles(t *testing.T) {
 		allowed []string // endings
 	}{
 		{state.RoleViewer, []string{"/logout", "/filter"}},
-		{state.RoleRunner, []string{"/logout", "/filter", "/replay", "/followups", "/cancel", "/retry", "/drop", "/answers"}},
+		{state.RoleRunner, []string{"/logout", "/filter", "/replay", "/followups", "/cancel", "/retry", "/drop", "/answers", "/reject"}},
 	} {
 		b := w.signedIn(c.role)
 		for _, path := range paths {

@@ -84,19 +84,18 @@ func (s *service) registerOutputs() {
 		op := api.Operation(http.MethodPost, path+"/{outputUid}/"+name, id, role, summary)
 		api.Handle(s.api, api.Also(api.Explained(op, text), http.StatusConflict), s.deciding(f))
 	}
-	table := s.Store.Outputs()
 	decide("approve", "approveRunOutput", state.RoleAdmin, "Agree to an output",
-		"The server performs it. 409 unless it is staged.", table.Approve)
+		"The server performs it. 409 unless it is staged.", outputs.Table.Approve)
 	decide("reject", "rejectRunOutput", state.RoleRunner, "Reject an output",
-		"It is never performed. 409 unless it is staged.", table.Reject)
+		"It is never performed. 409 unless it is staged.", outputs.Table.Reject)
 	decide("retry", "retryRunOutput", state.RoleRunner, "Try an output again",
-		"409 unless it failed.", func(ctx context.Context, run, uid, _ string) (outputs.Output, error) {
-			return table.Retry(ctx, run, uid)
+		"409 unless it failed.", func(t outputs.Table, ctx context.Context, run, uid, _ string) (outputs.Output, error) {
+			return t.Retry(ctx, run, uid)
 		})
 }
 
 // decision changes an output on the word of by.
-type decision func(ctx context.Context, run, uid, by string) (outputs.Output, error)
+type decision func(t outputs.Table, ctx context.Context, run, uid, by string) (outputs.Output, error)
 
 func (s *service) deciding(change decision) func(context.Context, *outputPath) (RunOutput, error) {
 	return func(ctx context.Context, in *outputPath) (RunOutput, error) {
@@ -108,7 +107,7 @@ func (s *service) deciding(change decision) func(context.Context, *outputPath) (
 			return RunOutput{}, api.Problem("resource_not_found", "the run has no such output")
 		}
 
-		o, err := change(ctx, r.ID, in.OutputUID, api.KeyOf(ctx).Name)
+		o, err := change(s.Store.Outputs(), ctx, r.ID, in.OutputUID, api.KeyOf(ctx).Name)
 		switch {
 		case errors.Is(err, outputs.ErrNotFound):
 			return RunOutput{}, api.Problem("resource_not_found", "the run has no output %s", in.OutputUID)
