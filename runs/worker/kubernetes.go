@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -142,6 +143,10 @@ func (k *kubernetes) kubectl(ctx context.Context, input []byte, args ...string) 
 	var stderr tail
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &stderr
 	cmd.SysProcAttr = confine.GroupAttributes()
+
+	runtime.LockOSThread() // as confine.GroupAttributes asks
+	defer runtime.UnlockOSThread()
+
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, apiError{fmt.Errorf("%w: %s", err, strings.TrimSpace(clean(string(stderr.kept))))}

@@ -88,7 +88,7 @@ func read(t *testing.T, file string) string {
 func made(t *testing.T, m *checkout.Mirrors, s checkout.Source) (string, checkout.Made) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "work")
-	got, err := m.Checkout(t.Context(), s, dir, filepath.Join(t.TempDir(), "base"))
+	got, err := m.Checkout(t.Context(), s, dir, filepath.Join(t.TempDir(), "bases", "0"))
 	if err != nil {
 		t.Fatal(err)
 	}

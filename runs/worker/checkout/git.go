@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -143,6 +144,9 @@ func (m *Mirrors) run(ctx context.Context, c command) ([]byte, error) {
 	if helper != nil {
 		cmd.ExtraFiles = []*os.File{helper} // descriptor 3
 	}
+
+	runtime.LockOSThread() // as confine.GroupAttributes asks
+	defer runtime.UnlockOSThread()
 
 	stderr := &end{}
 	cmd.Stderr = stderr

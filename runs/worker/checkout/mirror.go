@@ -110,15 +110,28 @@ func (m *mirror) make(ctx context.Context) error {
 
 // tidy removes what commands left that were killed. The lock is held, so nothing works in the mirror.
 func (m *mirror) tidy() error {
-	for _, pattern := range []string{"objects/pack/tmp_*", "objects/*/tmp_*", "*.lock"} {
-		left, err := filepath.Glob(filepath.Join(m.path, pattern))
+	var left []string
+	for _, pattern := range []string{"objects/pack/tmp_*", "objects/*/tmp_*", "objects/info/*.lock", "*.lock"} {
+		found, err := filepath.Glob(filepath.Join(m.path, pattern))
 		if err != nil {
 			return err
 		}
-		for _, file := range left {
-			if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+		left = append(left, found...)
+	}
+
+	err := filepath.WalkDir(filepath.Join(m.path, "refs"), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && filepath.Ext(path) == ".lock" { // no ref has such a name
+			left = append(left, path)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+
+	for _, file := range left {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -97,19 +98,30 @@ type group struct {
 // engine.
 func StartGroup(cmd *exec.Cmd) (Process, error) {
 	cmd.SysProcAttr = GroupAttributes()
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return waitFor(cmd), nil
+	return start(cmd)
 }
 
-func waitFor(cmd *exec.Cmd) *group {
+// start starts a command from a thread that no other goroutine uses, and so no other one ends, until the
+// command has ended.
+func start(cmd *exec.Cmd) (*group, error) {
 	g := &group{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error, 1)
 	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
 		defer close(g.done)
-		g.err = exitOf(cmd.Wait())
+
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			g.err = exitOf(cmd.Wait())
+		}
 	}()
-	return g
+
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 func (g *group) Terminate() { syscall.Kill(-g.cmd.Process.Pid, syscall.SIGTERM) }

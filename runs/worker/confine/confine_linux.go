@@ -10,7 +10,9 @@ import (
 	"syscall"
 )
 
-// GroupAttributes makes a command the leader of a process group, which is killed if this process dies.
+// GroupAttributes makes a command the leader of a process group. The kernel kills the command when the thread
+// that started it ends, and so when this process dies. Other goroutines may end a thread, so the caller locks
+// its own to one, from the start of the command until its end.
 func GroupAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -124,10 +126,7 @@ func (h *Host) Start(cmd *exec.Cmd, run Run) (Process, error) {
 // start starts a command in the namespace and account of its run.
 func (h *Host) start(cmd *exec.Cmd, run Run) (*group, error) {
 	if !h.private && run.Account == nil {
-		if err := cmd.Start(); err != nil {
-			return nil, err
-		}
-		return waitFor(cmd), nil
+		return start(cmd)
 	}
 
 	// A dedicated thread enters the namespace and account, which the process inherits. The thread stays
@@ -155,7 +154,7 @@ func (h *Host) start(cmd *exec.Cmd, run Run) (*group, error) {
 	return g, nil
 }
 
-// onOwnThread calls f in a goroutine whose thread runs nothing else, neither before nor after. It is never
+// onOwnThread calls f in a goroutine whose thread runs nothing else meanwhile, and ends with f. It is never
 // the first thread, which the process shows as itself.
 func onOwnThread(f func()) {
 	go func() {

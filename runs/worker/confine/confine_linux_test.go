@@ -1,10 +1,13 @@
 package confine_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"millwright/runs/worker/confine"
@@ -81,4 +84,69 @@ func TestKillsOnlyRuns(t *testing.T) {
 			t.Errorf("%q: %v", mark, err)
 		}
 	}
+}
+
+// TestThreadsEnd ends the threads of this process while commands run. That kills none of them.
+func TestThreadsEnd(t *testing.T) {
+	const commands = 10
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	defer out.Close()
+
+	var ready, started sync.WaitGroup
+	ready.Add(commands)
+	var all [commands]confine.Process
+	for i := range all {
+		started.Go(func() {
+			runtime.LockOSThread() // each is started by another thread
+			defer runtime.UnlockOSThread()
+			ready.Done()
+			ready.Wait()
+
+			cmd := exec.Command("/bin/sh", "-c", "read -r line; exit 3")
+			cmd.Stdin = in
+			p, err := confine.StartGroup(cmd)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			all[i] = p
+		})
+	}
+	started.Wait()
+	if t.Failed() {
+		return
+	}
+
+	endThreads()
+	if _, err := out.WriteString(strings.Repeat("line\n", commands)); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		var status *confine.ExitError
+		if err := p.Wait(); !errors.As(err, &status) || status.Status.ExitStatus() != 3 {
+			t.Errorf("the command ended with %v", err)
+		}
+		if err := p.Kill(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// endThreads ends all threads that no goroutine uses.
+func endThreads() {
+	const threads = 50
+	var locked, ended sync.WaitGroup
+	locked.Add(threads)
+	for range threads {
+		ended.Go(func() {
+			runtime.LockOSThread() // the thread ends with this goroutine
+			locked.Done()
+			locked.Wait()
+		})
+	}
+	ended.Wait()
 }

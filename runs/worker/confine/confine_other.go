@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// GroupAttributes makes a command the leader of a process group.
+// GroupAttributes makes a command the leader of a process group. As on Linux, the caller locks its goroutine
+// to a thread, from the start of the command until its end.
 func GroupAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // ownDir is the program's directory for the whole machine: locks of accounts.
@@ -46,10 +47,7 @@ func (*Host) Start(cmd *exec.Cmd, run Run) (Process, error) {
 	if a := run.Account; a != nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.UID, Gid: a.GID}
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	return waitFor(cmd), nil
+	return start(cmd)
 }
 
 // KillUser does nothing: a user's processes cannot be killed at once here.

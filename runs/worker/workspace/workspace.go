@@ -118,10 +118,13 @@ func give(dir *os.File, uid, gid int) error {
 	return dir.Chown(uid, gid)
 }
 
-// Remove removes a directory with everything in it. It skips entries that it cannot remove, such as mount
-// points, and returns the first error. The processes of the run must have ended.
+// Remove removes a directory with everything in it, if it exists. It skips entries that it cannot remove,
+// such as mount points, and returns the first error. The processes of the run must have ended.
 func Remove(path string) error {
 	parent, err := openDir(unix.AT_FDCWD, filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
