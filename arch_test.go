@@ -40,7 +40,7 @@ var rooms = map[string][]string{
 	"api":                   {"bounds", "state", "schema"},
 	"reconcile/plan":        {"state", "schema"},
 	"forge/bundle":          {},
-	"outbox":                {"forge", "forge/bundle", "outbox/request", "state", "state/notice", "state/outputs", "schema"},
+	"outbox":                {"forge", "forge/bundle", "outbox/request", "state", "state/notice", "state/outputs", "schema", "schema/provider"},
 	"outbox/request":        {"schema"},
 	"reconcile":             {"forge/bundle", "reconcile/plan", "state", "state/notice", "schema"},
 	"ingress":               {"signature", "trace", "api", "bounds", "state", "state/notice", "schema", "schema/provider"},

@@ -163,7 +163,7 @@ func (in *Ingress) dropOwn(ctx context.Context, a *state.Acceptance, w *webhook)
 		return nil
 	}
 
-	why, err := in.cfg.Own(ctx, w.factory.uid, origin)
+	why, err := in.cfg.Own(ctx, origin)
 	if err != nil || why == "" {
 		return err
 	}

@@ -61,9 +61,9 @@ type Config struct {
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: they are not exported.
 	Registerer prometheus.Registerer
-	// Own reports that a delivery with this origin tells of what this server did in a factory, and why it is
-	// sure; "" if not. Such a delivery starts nothing. An error refuses the delivery until later. nil: none is.
-	Own func(ctx context.Context, factoryUID string, o provider.Origin) (why string, err error)
+	// Own reports that a delivery with this origin tells of what this server did, and why it is sure; "" if
+	// not. Such a delivery starts nothing. An error refuses the delivery until later. nil: none is.
+	Own func(ctx context.Context, o provider.Origin) (why string, err error)
 	// Tracer traces the requests to webhooks that exist; nil: none.
 	Tracer *trace.Tracer
 }

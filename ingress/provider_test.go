@@ -194,7 +194,7 @@ func TestOwnDeliveries(t *testing.T) {
 	down := errors.New("down")
 	var origin provider.Origin
 	answer, fails := "", error(nil)
-	cfg := ingress.Config{DeliveriesPerMinute: -1, Own: func(_ context.Context, _ string, o provider.Origin) (string, error) {
+	cfg := ingress.Config{DeliveriesPerMinute: -1, Own: func(_ context.Context, o provider.Origin) (string, error) {
 		origin = o
 		return answer, fails
 	}}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -43,6 +44,7 @@ type world struct {
 	factory string
 	hook    state.Webhook
 	worker  *wire.Client
+	out     *outbox.Outbox
 	base    string // commit
 	dir     string // clone
 }
@@ -52,7 +54,12 @@ const title = "Mend the flaky test"
 // newWorld returns a world whose automation has these outputs, beside a repository with an issue.
 func newWorld(t *testing.T, o *schema.Outputs) *world {
 	t.Helper()
-	w := &world{t: t, gitea: forgetest.Start(t), store: statetest.Open(t, statetest.SQLite(t)), dir: t.TempDir()}
+	return worldOf(t, statetest.Open(t, statetest.SQLite(t)), o)
+}
+
+func worldOf(t *testing.T, s *state.Store, o *schema.Outputs) *world {
+	t.Helper()
+	w := &world{t: t, gitea: forgetest.Start(t), store: s, dir: t.TempDir()}
 	w.gitea.Organization("acme")
 	w.base = w.gitea.Repository("acme", "shop", map[string]string{"test.sh": "exit 1\n", "README.md": "Shop\n"})
 	forgetest.Git(t, w.dir, "clone", "--quiet", w.gitea.Remote("acme", "shop"), ".")
@@ -80,13 +87,14 @@ func newWorld(t *testing.T, o *schema.Outputs) *world {
 	}
 	t.Cleanup(w.worker.Close)
 
-	out, err := outbox.New(outbox.Config{Store: w.store, Forges: forges, PublicURL: "https://mill.example.com"})
+	w.out, err = outbox.New(outbox.Config{Store: w.store, Forges: forges, PublicURL: "https://mill.example.com",
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); out.Run(ctx) }()
+	go func() { defer close(ended); w.out.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
 	return w
 }

@@ -24,6 +24,8 @@ type job struct {
 	repo    forge.Repository
 	secrets request.Secrets
 	applied *outputs.Policy // what the definition allows now; nil: nothing
+	login   string          // of the account that performs it
+	hidden  error           // why the forge does not tell the login
 }
 
 // perform performs an output, and returns the address of what it made.
@@ -43,6 +45,9 @@ func (o *Outbox) perform(ctx context.Context, row outputs.Output) (url string, e
 		return "", err
 	}
 	if err := j.allow(ctx); err != nil {
+		return "", err
+	}
+	if err := j.account(ctx); err != nil {
 		return "", err
 	}
 
@@ -75,6 +80,23 @@ func (j *job) open(ctx context.Context, repo request.Repository) (err error) {
 
 	j.forge, err = j.cfg.Forges.Of(j.repo)
 	return err
+}
+
+// account records who performs the output before the forge hears of it: the forge may send its event before it
+// answers. A forge that hides the account does not stop the output.
+func (j *job) account(ctx context.Context) error {
+	j.login, j.hidden = j.forge.Login(ctx)
+	if j.hidden != nil {
+		if passes(j.hidden) {
+			return j.hidden
+		}
+
+		j.cfg.Log.Warn("outbox: the forge does not tell the account of its credential: events of what the "+
+			"server does there may start runs", "forge", j.forge.Name(), "error", j.hidden)
+		return nil
+	}
+
+	return j.cfg.Store.Outputs().Performs(ctx, j.row, j.login)
 }
 
 // allow checks an output by the definition and the secrets of this moment.
@@ -145,16 +167,15 @@ func (j *job) thread() forge.Thread { return forge.Thread{Number: j.act.Number, 
 func (j *job) repeated() bool { return j.row.Attempts > 1 }
 
 // ours reports whether an object of an author is this output. Only what our own account made counts.
-func (j *job) ours(login, author, body string) bool {
-	return login != "" && strings.EqualFold(login, author) && request.Marked(j.key, j.row.UID, body)
+func (j *job) ours(author, body string) bool {
+	return j.login != "" && strings.EqualFold(j.login, author) && request.Marked(j.key, j.row.UID, body)
 }
 
 // comment writes a comment.
 func (j *job) comment(ctx context.Context) (string, error) {
 	if j.repeated() {
-		login, err := j.forge.Login(ctx)
-		if err != nil {
-			return "", err
+		if j.hidden != nil {
+			return "", j.hidden
 		}
 
 		made, err := j.forge.Comments(ctx, j.repo, j.thread())
@@ -162,7 +183,7 @@ func (j *job) comment(ctx context.Context) (string, error) {
 			return "", err
 		}
 		for _, c := range made {
-			if j.ours(login, c.Author, c.Body) {
+			if j.ours(c.Author, c.Body) {
 				return c.URL, nil
 			}
 		}
@@ -175,9 +196,8 @@ func (j *job) comment(ctx context.Context) (string, error) {
 // review writes a review.
 func (j *job) review(ctx context.Context) (string, error) {
 	if j.repeated() {
-		login, err := j.forge.Login(ctx)
-		if err != nil {
-			return "", err
+		if j.hidden != nil {
+			return "", j.hidden
 		}
 
 		made, err := j.forge.Reviews(ctx, j.repo, j.act.Number)
@@ -185,7 +205,7 @@ func (j *job) review(ctx context.Context) (string, error) {
 			return "", err
 		}
 		for _, r := range made {
-			if j.ours(login, r.Author, r.Body) {
+			if j.ours(r.Author, r.Body) {
 				return r.URL, nil
 			}
 		}
@@ -197,7 +217,8 @@ func (j *job) review(ctx context.Context) (string, error) {
 		Commit: j.act.Head,
 	}
 	for _, c := range j.act.Comments {
-		review.Comments = append(review.Comments, forge.LineComment{Path: c.Path, Line: c.Line, Body: c.Body})
+		body := request.Mark(j.key, j.row.UID, c.Body)
+		review.Comments = append(review.Comments, forge.LineComment{Path: c.Path, Line: c.Line, Body: body})
 	}
 
 	r, err := j.forge.CreateReview(ctx, j.repo, j.act.Number, review)
@@ -218,6 +239,9 @@ func (j *job) status(ctx context.Context) error {
 
 	for _, c := range on {
 		if err := j.open(ctx, c.repo); err != nil {
+			return err
+		}
+		if err := j.account(ctx); err != nil {
 			return err
 		}
 		if err := j.setStatus(ctx, c.commit, body); err != nil {

@@ -24,9 +24,8 @@ func (j *job) pullRequest(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	login, err := j.forge.Login(ctx)
-	if err != nil {
-		return "", err
+	if j.hidden != nil {
+		return "", j.hidden
 	}
 
 	had, err := j.forge.PullOf(ctx, j.repo, j.act.Branch)
@@ -34,7 +33,7 @@ func (j *job) pullRequest(ctx context.Context) (string, error) {
 		return "", err
 	}
 	found := err == nil
-	if found && had.State == forge.PullOpen && !strings.EqualFold(had.Author, login) {
+	if found && had.State == forge.PullOpen && !strings.EqualFold(had.Author, j.login) {
 		return "", fmt.Errorf("the branch %s has a pull request of %s", j.act.Branch, request.Printable(had.Author))
 	}
 
@@ -42,7 +41,7 @@ func (j *job) pullRequest(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	if !found || had.State != forge.PullOpen && !j.ours(login, had.Author, had.Body) {
+	if !found || had.State != forge.PullOpen && !j.ours(had.Author, had.Body) {
 		if had, err = j.forge.CreatePull(ctx, j.repo, forge.NewPull{
 			Title: j.act.Title,
 			Body:  request.Mark(j.key, j.row.UID, j.act.Body),

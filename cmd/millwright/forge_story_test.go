@@ -172,6 +172,15 @@ outputs:
 ---
 Mend what the issue describes, and run the test.
 `,
+		// What the server does itself would start this one.
+		"automations/watch/automation.md": `---
+triggers:
+  - { provider: github, event: pull_request_opened }
+  - { provider: github, event: pull_request_synchronized }
+  - { provider: webhook, event: received, filter: { webhook_ids: [` + hooks.Webhooks[0].UID + `], payload: { comment: { exists: true } } } }
+---
+Look at it.
+`,
 	} {
 		if err := cli.WriteNew(filepath.Join(dir, name), []byte(text)); err != nil {
 			w.t.Fatal(err)
@@ -182,9 +191,9 @@ Mend what the issue describes, and run the test.
 	forgetest.Git(w.t, dir, "push", "--quiet", "origin", "main")
 	statetest.Until(w.t, "the automation is applied", func() bool {
 		out, err := w.try("", "status", "-o", "json")
-		return err == nil && strings.Contains(out, `"automations": 1`) || strings.Contains(out, forgetest.Git(w.t, dir, "rev-parse", "HEAD"))
+		return err == nil && strings.Contains(out, `"automations": 2`) || strings.Contains(out, forgetest.Git(w.t, dir, "rev-parse", "HEAD"))
 	})
-	w.gitea.Webhook("acme", "shop", hooks.Webhooks[0].IngressURL, "h00k-of-the-story", "issues")
+	w.gitea.Webhook("acme", "shop", hooks.Webhooks[0].IngressURL, "h00k-of-the-story", "issues", "issue_comment", "pull_request", "push")
 }
 
 // openIssue opens an issue, whose delivery starts a run, and returns its number.
@@ -293,6 +302,9 @@ func TestAcceptanceForgeStory(t *testing.T) {
 	})
 	statetest.Until(t, "the outputs of the follow-up", func() bool { return w.settled(1) })
 	w.shown(1, 2)
+	if n := len(w.runs()); n != 1 {
+		t.Errorf("what the server did started %d runs", n-1)
+	}
 	if comments, _, _ := w.gitea.API().ListIssueComments("acme", "shop", issue, gitea.ListIssueCommentOptions{}); len(comments) != 1 {
 		t.Errorf("%d comments after the follow-up", len(comments))
 	}

@@ -130,6 +130,16 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 	}
 
 	srv.onClose(func() error { return closeTracer(srv.tracer) })
+	if srv.outbox, err = outbox.New(outbox.Config{
+		Store:      srv.store,
+		Forges:     srv.forges,
+		PublicURL:  cfg.PublicURL,
+		Log:        log,
+		Registerer: srv.registry,
+	}); err != nil {
+		return nil, err
+	}
+
 	if srv.ingress, err = ingress.New(ctx, ingress.Config{
 		Store: srv.store, PublicURL: cfg.PublicURL, TrustedProxies: proxies,
 		DeliveriesPerMinute: int(cfg.Limits.DeliveriesPerMinute),
@@ -138,6 +148,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		InFlightBytes:       int64(cfg.Limits.InFlightBytes),
 		Log:                 log,
 		Registerer:          srv.registry,
+		Own:                 srv.outbox.Own,
 		Tracer:              srv.tracer,
 	}); err != nil {
 		return nil, err
@@ -164,16 +175,6 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 	}
 
 	srv.onClose(func() error { srv.dispatch.Close(context.WithoutCancel(ctx)); return nil })
-	if srv.outbox, err = outbox.New(outbox.Config{
-		Store:      srv.store,
-		Forges:     srv.forges,
-		PublicURL:  cfg.PublicURL,
-		Log:        log,
-		Registerer: srv.registry,
-	}); err != nil {
-		return nil, err
-	}
-
 	metrics, err := reconcile.NewMetrics(srv.registry)
 	if err != nil {
 		return nil, err

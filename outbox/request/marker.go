@@ -9,6 +9,8 @@ import (
 
 const markerStart = "<!-- millwright:"
 
+const maxUID = 64 // bytes
+
 // Marker returns the hidden line that shows that an object at a forge is the output with this UID. Only who has
 // the key can make it.
 func Marker(key []byte, uid string) string {
@@ -24,3 +26,24 @@ func Mark(key []byte, uid, text string) string {
 
 // Marked reports whether a text has the marker of an output.
 func Marked(key []byte, uid, text string) bool { return strings.Contains(text, Marker(key, uid)) }
+
+// maxMarkers bounds how many markers of a text are checked.
+const maxMarkers = 16
+
+// MarkerOf returns the UID of the output whose marker a text has, the last one of several; "" for none.
+func MarkerOf(key []byte, text string) string {
+	for range maxMarkers {
+		at := strings.LastIndex(text, markerStart)
+		if at < 0 {
+			break
+		}
+
+		uid, _, _ := strings.Cut(text[at+len(markerStart):], ":")
+		if len(uid) <= maxUID && strings.HasPrefix(text[at:], Marker(key, uid)) {
+			return uid
+		}
+		text = text[:at]
+	}
+
+	return ""
+}

@@ -273,6 +273,17 @@ func TestMarker(t *testing.T) {
 	if request.Marked(key, "out_1", request.Neutralise(text)) {
 		t.Error("a copied marker survives")
 	}
+
+	forged := strings.Replace(request.Marker(other, "out_2"), "out_2", strings.Repeat("out", 40), 1)
+	for in, want := range map[string]string{
+		text: "out_1", text + "\nA line of a person": "out_1", "": "", "<!-- millwright:": "", "<!-- millwright:out_1:": "",
+		text + forged + request.Marker(other, "out_2"): "out_1", request.Mark(key, "out_2", text): "out_2",
+		request.Marker(other, "out_1"): "", text + strings.Repeat(forged, 100): "",
+	} {
+		if got := request.MarkerOf(key, in); got != want {
+			t.Errorf("the marker of %q is of %q, want %q", in, got, want)
+		}
+	}
 }
 
 // TestRecheck holds that an output is performed by what the definition allows at that time.

@@ -1,15 +1,26 @@
 package provider
 
+import "strings"
+
 // Origin is who caused a delivery, and what it is about, so that deliveries of what this server did can be
 // told from those of others. The payload says so: nothing of it is proven.
 type Origin struct {
 	Scheme string // of the webhook
 	Sender string // the login of the account that acted
 	Target Target
-	// Object is what was made or changed: comment, review, pull_request, issue or push; "" for all else.
+	// Object is what was made or changed: comment, review, pull_request, issue, push, branch or status; "" for
+	// all else.
 	Object string
-	// ObjectID is the forge's ID of the object, and URL its address for people. Of a push they are empty.
+	// Action is what happened to the object, in the forge's word; synchronized for new commits of a merge
+	// request of GitLab.
+	Action string
+	// Labels: labels of the object were added or removed. Label is the one, if the payload names it.
+	Labels bool
+	Label  string
+	// ObjectID is the forge's ID of the object, and URL its address for people. Of a push they are empty. The
+	// URL of a status is the page with its details.
 	ObjectID, URL string
+	Context       string // of a status
 	// Text is the body of the object, where a marker may be.
 	Text string
 }
@@ -39,14 +50,28 @@ func OriginOf(scheme string, payload []byte) (o Origin, ok bool) {
 }
 
 func (o *Origin) github(b *body) {
-	if isPush(b) {
+	created := b.string("master_branch") != "" || b.string("sha") != ""
+	switch {
+	case isPush(b):
 		o.Object = "push"
+		return
+	case b.string("ref_type") == "branch" && created:
+		o.Object, o.Target.Branch = "branch", strings.TrimPrefix(b.string("ref"), heads)
+		return
+	case b.string("context") != "" && b.string("sha") != "":
+		o.Object, o.Context, o.URL = "status", b.string("context"), b.string("target_url")
 		return
 	}
 
 	object := writing(b)
 	if !b.object(object) {
 		return
+	}
+
+	o.Action = b.string("action")
+	switch o.Action {
+	case "labeled", "unlabeled", "label_updated", "label_cleared":
+		o.Labels, o.Label = true, b.string("label.name")
 	}
 
 	o.Object, o.ObjectID = object, scalar(b.at(object+".id"))
@@ -61,6 +86,14 @@ func (o *Origin) gitlab(b *body) {
 	o.Object = kinds[b.string("object_kind")]
 	if o.Object == "" || o.Object == "push" {
 		return
+	}
+
+	o.Action = b.string("object_attributes.action")
+	switch {
+	case b.string("object_attributes.oldrev") != "":
+		o.Action = "synchronized"
+	case o.Action == "update" && b.object("changes.labels"):
+		o.Labels = true
 	}
 
 	o.ObjectID, o.URL = scalar(b.at("object_attributes.id")), b.string("object_attributes.url")

@@ -462,6 +462,28 @@ func TestOrigins(t *testing.T) {
 			t.Errorf("%s/%s: %q, want %q", tt.scheme, tt.event, got, tt.want)
 		}
 	}
+
+	const sha = "6dcb09b5b57875f334f61aebed695e2e4193db5e"
+	for _, tt := range []struct{ scheme, payload, want string }{
+		{"github", `{"sha":"` + sha + `","context":"agent/x","target_url":"https://m/runs/1","sender":{"login":"ann"}}`, "status  agent/x https://m/runs/1 false "},
+		{"gitea", `{"sha":"` + sha + `","ref":"agent/x","ref_type":"branch","sender":{"login":"ann"}}`, "branch agent/x   false "},
+		{"github", `{"ref":"agent/x","ref_type":"branch","master_branch":"main","sender":{"login":"ann"}}`, "branch agent/x   false "},
+		{"github", `{"ref":"agent/x","ref_type":"branch","pusher_type":"user","sender":{"login":"ann"}}`, "    false "},
+		{"github", `{"action":"labeled","issue":{"id":1},"label":{"name":"bug"},"sender":{"login":"ann"}}`, "issue    true bug"},
+		{"gitea", `{"action":"label_updated","issue":{"id":1},"sender":{"login":"ann"}}`, "issue    true "},
+		{"gitlab", `{"object_kind":"issue","object_attributes":{"action":"update"},"changes":{"labels":{}},"user":{"username":"ann"}}`, "issue    true "},
+		{"gitlab", `{"object_kind":"issue","object_attributes":{"action":"update"},"changes":{"title":{}},"user":{"username":"ann"}}`, "issue    false "},
+	} {
+		o, ok := provider.OriginOf(tt.scheme, []byte(tt.payload))
+		got := fmt.Sprint(o.Object, " ", o.Target.Branch, " ", o.Context, " ", o.URL, " ", o.Labels, " ", o.Label)
+		if !ok || got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.payload, got, tt.want)
+		}
+	}
+	moved := `{"object_kind":"merge_request","object_attributes":{"action":"update","oldrev":"` + sha + `"},"user":{"username":"ann"}}`
+	if o, _ := provider.OriginOf("gitlab", []byte(moved)); o.Action != "synchronized" {
+		t.Errorf("the action of new commits is %q", o.Action)
+	}
 	if _, ok := provider.OriginOf("slack", []byte(`{}`)); ok {
 		t.Error("a delivery of Slack has an origin")
 	}

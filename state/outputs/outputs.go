@@ -59,6 +59,7 @@ type Output struct {
 	Reason                                string    // why it is staged, failed, rejected or refused
 	URL                                   string    // of what was made
 	DecidedBy                             string    // who agreed or did not; empty: nobody was asked
+	Account                               string    // the login that performs it; empty: nobody has yet
 	Created, Updated                      time.Time
 }
 
@@ -76,7 +77,7 @@ func New(d *db.DB) Table { return Table{d} }
 
 const columns = `
 	uid, run_id, factory_uid, automation_uid, execution, kind, state, body, revision, attempts, next_at,
-	reason, url, decided_by, created_at, updated_at`
+	reason, url, decided_by, account, created_at, updated_at`
 
 func scan(row db.Row) (Output, error) {
 	var o Output
@@ -84,7 +85,8 @@ func scan(row db.Row) (Output, error) {
 	var next, created, updated int64
 	err := row.Scan(
 		&o.UID, &o.RunID, &o.FactoryUID, &o.AutomationUID, &o.Execution, &o.Kind, &o.State, &body,
-		&o.Revision, &o.Attempts, &next, &o.Reason, &o.URL, &o.DecidedBy, &created, &updated,
+		&o.Revision, &o.Attempts, &next, &o.Reason, &o.URL, &o.DecidedBy, &o.Account,
+		&created, &updated,
 	)
 	o.Body = json.RawMessage(body)
 	o.NextAt, o.Created, o.Updated = db.Time(next), db.Time(created), db.Time(updated)
@@ -185,6 +187,33 @@ func (t Table) Output(ctx context.Context, run, uid string) (Output, error) {
 		return o, ErrNotFound
 	}
 	return o, err
+}
+
+const besideSQL = `SELECT ` + columns + `
+FROM outputs
+WHERE run_id = (
+	SELECT run_id
+	FROM outputs
+	WHERE uid = $1
+)
+ORDER BY uid`
+
+// Beside returns the outputs of the run of an output, oldest first.
+func (t Table) Beside(ctx context.Context, uid string) ([]Output, error) {
+	return db.All(ctx, t.db.Reader, scan, besideSQL, uid)
+}
+
+const recentSQL = `SELECT ` + columns + `
+FROM outputs
+WHERE state IN ('pending', 'doing', 'done', 'failed')
+	AND next_at >= $1
+	AND account <> ''
+ORDER BY next_at DESC, uid DESC
+LIMIT 1000`
+
+// Recent returns the newest 1,000 outputs that an account performs, or performed at most a time ago.
+func (t Table) Recent(ctx context.Context, ago time.Duration) ([]Output, error) {
+	return db.All(ctx, t.db.Reader, scan, recentSQL, db.Micros(t.db.Now().Add(-ago)))
 }
 
 const attentionSQL = `SELECT ` + columns + `

@@ -55,6 +55,15 @@ func (t Table) Take(ctx context.Context, lease time.Duration) (o Output, ok bool
 	return o, ok, err
 }
 
+const performSQL = `UPDATE outputs
+SET account = $3
+WHERE uid = $1 AND state = 'doing' AND attempts = $2`
+
+// Performs records the login of the account that is about to perform a taken output.
+func (t Table) Performs(ctx context.Context, o Output, account string) error {
+	return t.db.ExecOne(ctx, performSQL, o.UID, o.Attempts, db.Text(account))
+}
+
 const nextSQL = `SELECT min(next_at)
 FROM outputs
 WHERE state = 'pending'`
@@ -72,7 +81,7 @@ func (t Table) Next(ctx context.Context) (time.Time, error) {
 const reportSQL = `UPDATE outputs
 SET
 	state = CASE WHEN revision = $3 THEN $4 ELSE 'pending' END,
-	next_at = CASE WHEN revision = $3 THEN $5 ELSE $8 END,
+	next_at = CASE WHEN revision = $3 THEN CAST($5 AS BIGINT) ELSE CAST($8 AS BIGINT) END,
 	reason = $6,
 	url = CASE WHEN $7 <> '' THEN $7 ELSE url END,
 	updated_at = $8

@@ -696,6 +696,7 @@ CREATE TABLE output_policies (
 
 -- What the server performs for runs at a forge. next_at is when a pending output is due, and when the lease of
 -- the server ends that performs it. revision counts the changes of body, attempts the servers that took it.
+-- account is the login that performs it, from before the forge hears of it.
 CREATE TABLE outputs (
   uid            TEXT PRIMARY KEY,
   run_id         TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
@@ -715,12 +716,13 @@ CREATE TABLE outputs (
   reason         TEXT NOT NULL DEFAULT '',
   url            TEXT NOT NULL DEFAULT '',
   decided_by     TEXT NOT NULL DEFAULT '',
+  account        TEXT NOT NULL DEFAULT '',
   created_at     BIGINT NOT NULL,
   updated_at     BIGINT NOT NULL
 );
 -- Lists the outputs of a run, and finds its status.
 CREATE INDEX outputs_by_run ON outputs (run_id, uid);
--- Finds what is to be performed, and lists what failed or waits for a person.
+-- Finds what is to be performed and what lately was, and lists what failed or waits for a person.
 CREATE INDEX outputs_by_state ON outputs (state, next_at, uid);
 
 
