@@ -339,8 +339,8 @@ const (
 	askComment = `{"type":"comment","body":"See the pull request."}`
 )
 
-// TestOutputs performs each kind once, and a follow-up goes on with its pull request.
-func TestOutputs(t *testing.T) {
+// TestAcceptanceOutputs performs each kind once, and a follow-up goes on with its pull request.
+func TestAcceptanceOutputs(t *testing.T) {
 	w := newWorld(t, everything())
 	run := w.deliver(opened(1))
 	w.execute(map[string]string{"test.sh": "exit 0\n"}, askPull, askComment, `{"type":"label","add":["triaged"]}`,
@@ -403,8 +403,8 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// TestMadeAndNotRecorded loses the answer to each request that makes something. Nothing is made twice.
-func TestMadeAndNotRecorded(t *testing.T) {
+// TestAcceptanceMadeAndNotRecorded loses the answer to each request that makes something. Nothing is made twice.
+func TestAcceptanceMadeAndNotRecorded(t *testing.T) {
 	w := newWorld(t, everything())
 	var lost atomic.Int64
 	seen := make(chan string, 100)
@@ -446,8 +446,8 @@ func TestMadeAndNotRecorded(t *testing.T) {
 	}
 }
 
-// TestForgedMarker holds that a marker counts only in what our own account wrote.
-func TestForgedMarker(t *testing.T) {
+// TestAcceptanceForgedMarker holds that a marker counts only in what our own account wrote.
+func TestAcceptanceForgedMarker(t *testing.T) {
 	w := newWorld(t, everything())
 	mallory := w.gitea.APIOf(w.gitea.User("mallory"))
 	var forged atomic.Bool
@@ -494,8 +494,8 @@ func (w *world) newestRun() string {
 	return runs[0].ID
 }
 
-// TestStagedChanges holds that changes of protected files wait for a person, and leave once that one agreed.
-func TestStagedChanges(t *testing.T) {
+// TestAcceptanceStagedChanges holds that changes of protected files wait for a person, and leave once that one agreed.
+func TestAcceptanceStagedChanges(t *testing.T) {
 	o := everything()
 	o.Protect = []string{"deploy/"}
 	for file, want := range map[string]string{
@@ -533,8 +533,8 @@ func TestStagedChanges(t *testing.T) {
 	}
 }
 
-// TestRefusedAtTheForge holds what becomes of outputs that the forge, the definition or a secret does not allow.
-func TestRefusedAtTheForge(t *testing.T) {
+// TestAcceptanceRefusedAtTheForge holds what becomes of outputs that the forge, the definition or a secret does not allow.
+func TestAcceptanceRefusedAtTheForge(t *testing.T) {
 	w := newWorld(t, everything())
 	answer := func(status int, header, body string) {
 		refuse := func(rw http.ResponseWriter, r *http.Request) bool {

@@ -76,9 +76,9 @@ func (w *world) heard() (log []string, started int) {
 	return log, started
 }
 
-// TestOwnEvents holds that no event of what outputs do at a forge starts a run, also one that arrives before the
+// TestAcceptanceOwnEvents holds that no event of what outputs do at a forge starts a run, also one that arrives before the
 // forge's answer, and that all other events of the same account and of others do.
-func TestOwnEvents(t *testing.T) {
+func TestAcceptanceOwnEvents(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		w := worldOf(t, s, everything())
 		w.watch()
