@@ -87,8 +87,10 @@ func worldOf(t *testing.T, s *state.Store, o *schema.Outputs) *world {
 	}
 	t.Cleanup(w.worker.Close)
 
-	w.out, err = outbox.New(outbox.Config{Store: w.store, Forges: forges, PublicURL: "https://mill.example.com",
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	w.out, err = outbox.New(outbox.Config{
+		Store: w.store, Forges: forges, PublicURL: "https://mill.example.com",
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

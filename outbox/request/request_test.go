@@ -129,9 +129,11 @@ func TestJudge(t *testing.T) {
 			"3 review: refused: a review of this automation may be COMMENT or REQUEST_CHANGES, and not \"approve\"\n" +
 			"4 review: refused: comments[0] needs a path, a line from 1 on and a body\n"},
 
-		"mentions": {lines: []string{body(mentions(500)), body(mentions(6)), body(mentions(5))},
+		"mentions": {
+			lines: []string{body(mentions(500)), body(mentions(6)), body(mentions(5))},
 			want: "1 comment: refused: it mentions 500 people: at most 5 are allowed\n" +
-				"2 comment: refused: it mentions 6 people: at most 5 are allowed\n3 comment: pending\n"},
+				"2 comment: refused: it mentions 6 people: at most 5 are allowed\n3 comment: pending\n",
+		},
 
 		"secrets": {lines: []string{
 			body("it is " + secret), body(base64.StdEncoding.EncodeToString([]byte("x" + secret))[4:]),
@@ -186,8 +188,10 @@ func TestJudge(t *testing.T) {
 			want:   "1 pull_request: refused: the run changed nothing that a pull request could have\n",
 		},
 
-		"two pull requests": {lines: []string{`{"type": "pull_request"}`, `{"type": "pull_request"}`},
-			want: "1 pull_request: pending\n2 pull_request: refused: an execution has one pull request in each repository\n"},
+		"two pull requests": {
+			lines: []string{`{"type": "pull_request"}`, `{"type": "pull_request"}`},
+			want:  "1 pull_request: pending\n2 pull_request: refused: an execution has one pull request in each repository\n",
+		},
 
 		"a follow-up goes on with its pull request": {
 			change: func(w *request.Work) { w.Continues = []request.Repository{shop} },

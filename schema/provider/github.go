@@ -17,8 +17,13 @@ func githubTable() *table {
 		},
 	}
 	for _, e := range []struct{ name, action string }{
-		{"opened", "opened"}, {"ready", "ready_for_review"}, {"closed", "closed"}, {"merged", "closed"},
-		{"labeled", "labeled"}, {"synchronized", "synchronize"}, {"reopened", "reopened"},
+		{"opened", "opened"},
+		{"ready", "ready_for_review"},
+		{"closed", "closed"},
+		{"merged", "closed"},
+		{"labeled", "labeled"},
+		{"synchronized", "synchronize"},
+		{"reopened", "reopened"},
 	} {
 		labels := namesIn("pull_request.labels")
 		if e.name == "labeled" {

@@ -122,20 +122,28 @@ func TestCheckout(t *testing.T) {
 		{"commit", checkout.Source{Commit: first, Ref: "main"}, checkout.Made{Commit: first, Branch: "main"}, "one"},
 		{"commit on no branch", checkout.Source{Commit: fork}, checkout.Made{Commit: fork}, "four"},
 		{
-			"proven commit", checkout.Source{Commit: topic, Ref: "feature/x", Proven: true, Base: "main"},
-			checkout.Made{Commit: topic, Branch: "feature/x"}, "three",
+			"proven commit",
+			checkout.Source{Commit: topic, Ref: "feature/x", Proven: true, Base: "main"},
+			checkout.Made{Commit: topic, Branch: "feature/x"},
+			"three",
 		},
 		{
-			"proven commit of another branch", checkout.Source{Commit: first, Ref: "feature/y", Proven: true},
-			checkout.Made{Commit: first}, "one",
+			"proven commit of another branch",
+			checkout.Source{Commit: first, Ref: "feature/y", Proven: true},
+			checkout.Made{Commit: first},
+			"one",
 		},
 		{
-			"commit of a fork", checkout.Source{Commit: fork, Proven: true, Base: "feature/x"},
-			checkout.Made{Commit: topic, Branch: "feature/x", Untrusted: true}, "three",
+			"commit of a fork",
+			checkout.Source{Commit: fork, Proven: true, Base: "feature/x"},
+			checkout.Made{Commit: topic, Branch: "feature/x", Untrusted: true},
+			"three",
 		},
 		{
-			"commit that is nowhere", checkout.Source{Commit: strings.Repeat("1", 40), Proven: true},
-			checkout.Made{Commit: second, Branch: "main", Untrusted: true}, "two",
+			"commit that is nowhere",
+			checkout.Source{Commit: strings.Repeat("1", 40), Proven: true},
+			checkout.Made{Commit: second, Branch: "main", Untrusted: true},
+			"two",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
