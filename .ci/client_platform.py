@@ -53,7 +53,7 @@ ended(run.run_id)
 assert [r.run_id for r in runs.list(schedule_id=schedule.id)] == []
 
 checked = client.factories.files.validate(files=[{"path": "automations/a/automation.md", "content": "---\ntriggers: [{provider: github, event: push}]\n---\nLook.\n"}])
-assert checked.valid and checked.diagnostics == [] and checked.deferred_resolutions == [], checked
+assert checked.valid and [d.code for d in checked.diagnostics] == ["trigger-no-source"] and checked.deferred_resolutions == [], checked
 version = client.factories.files.schemas.list().current_version
 documents = client.factories.files.schemas.retrieve(version).documents
 assert client.factories.files.schemas.get_document("webhook.schema.json", schema_version=version) == documents["webhook"]

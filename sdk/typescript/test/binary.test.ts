@@ -184,10 +184,10 @@ test("a run is cancelled, followed and continued", async () => {
   await ended(asking.run_id);
   expect((await runs.outputs(asking.run_id)).outputs).toEqual([]);
   await expect(runs.openPullRequest(asking.run_id, { title: "Mend" })).rejects.toThrow(ConflictError);
-  const none = "out_01j9zy0000e8q9v4m3k2n1p0rs";
-  await expect(runs.approveOutput(asking.run_id, none)).rejects.toThrow(NotFoundError);
-  await expect(runs.rejectOutput(asking.run_id, none)).rejects.toThrow(NotFoundError);
-  await expect(runs.retryOutput(asking.run_id, none)).rejects.toThrow(NotFoundError);
+  const missing = "out_01j9zy0000e8q9v4m3k2n1p0rs";
+  await expect(runs.approveOutput(asking.run_id, missing)).rejects.toThrow(NotFoundError);
+  await expect(runs.rejectOutput(asking.run_id, missing)).rejects.toThrow(NotFoundError);
+  await expect(runs.retryOutput(asking.run_id, missing)).rejects.toThrow(NotFoundError);
   const { events } = await runs.timeline(asking.run_id);
   const types = events.slice(0, 4).map((e) => e.event_type);
   expect(types).toEqual(["oz_run_created", "oz_run_claimed", "agent_started", "oz_run_blocked"]);

@@ -198,6 +198,11 @@ class AsyncRunsWithRawResponse:
         self.timeline = raw(runs.timeline)
         self.transcript = raw(runs.transcript)
         self.attachment = raw(runs.attachment)
+        self.outputs = raw(runs.outputs)
+        self.open_pull_request = raw(runs.open_pull_request)
+        self.approve_output = raw(runs.approve_output)
+        self.reject_output = raw(runs.reject_output)
+        self.retry_output = raw(runs.retry_output)
 
 
 class AsyncConversations:
