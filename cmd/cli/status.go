@@ -47,6 +47,10 @@ directory, and fetches newer commits to see whether they contain it.`,
 					return look.ended(err, wait, timeout)
 				}
 
+				if err != nil && ctx.Err() != nil && look.why != "" {
+					return look.ended(ctx.Err(), wait, timeout)
+				}
+
 				v := notYet("the server does not answer")
 				if err == nil {
 					if v, err = look.at(ctx, items); err != nil {
