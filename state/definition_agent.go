@@ -275,3 +275,53 @@ func (s *Store) SecretValues(ctx context.Context, r Run) ([]string, error) {
 
 	return all, nil
 }
+
+// HarnessesUsed returns the harnesses that the applied definitions of attached factories name, and by which
+// of them each is used. A definition that cannot be read is skipped.
+func (s *Store) HarnessesUsed(ctx context.Context) (map[string][]string, error) {
+	used := map[string][]string{}
+	err := s.db.View(ctx, func(tx db.View) error {
+		factories, err := db.All(ctx, tx.Reader, scanFactory, `
+			SELECT `+factoryColumns+`
+			FROM factories
+			WHERE detached = 0
+			ORDER BY name`)
+		if err != nil {
+			return err
+		}
+
+		for _, f := range factories {
+			d, err := s.applied(ctx, tx.Reader, f.UID, f.Generation)
+			if ofRow(err) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+
+			for _, harness := range harnessesOf(f, d) {
+				used[harness] = append(used[harness], f.Name)
+			}
+		}
+
+		return nil
+	})
+	return used, err
+}
+
+// harnessesOf returns the harnesses that a definition names, in order.
+func harnessesOf(f Factory, d *definition) []string {
+	var all []string
+	tree := d.tree
+	tree.File = f.Spec
+
+	for _, a := range tree.Automations {
+		exec, _, _ := tree.Resolve(a)
+		if a.Enabled && exec.Harness != nil {
+			all = append(all, exec.Harness.Type)
+		}
+	}
+
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -2,15 +2,12 @@ package state
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
-
-	"github.com/google/uuid"
 
 	"millwright/state/db"
 )
@@ -58,72 +55,6 @@ func (o DeliveryOutcome) Label() string {
 	}
 
 	return string(o)
-}
-
-// IdentitySource is the origin of a delivery's identity (docs/contract.md, section 8).
-type IdentitySource string
-
-// The values of IdentitySource, in order of preference.
-const (
-	IdentityHeader        IdentitySource = "header"         // the header of the webhook's deliveryIdHeader
-	IdentityProvider      IdentitySource = "provider"       // the provider's own delivery header
-	IdentityServiceHeader IdentitySource = "service_header" // X-Service-Delivery-Id
-	IdentityBodyHash      IdentitySource = "body_hash"      // SHA-256 of the body
-)
-
-// Identity is what tells deliveries of one webhook apart. The zero Identity is none.
-type Identity struct {
-	Source  IdentitySource
-	Hash    [16]byte // of source and value, so that tiers never collide
-	Preview string   // the value, escaped and cut for people to read
-}
-
-// IdentityOf returns the identity that value gives in the tier source. The value is foreign text.
-func IdentityOf(source IdentitySource, value string) Identity {
-	h := sha256.New()
-	h.Write([]byte(source))
-	h.Write([]byte{0})
-	h.Write([]byte(value))
-	id := Identity{Source: source, Preview: Preview(value)}
-	copy(id.Hash[:], h.Sum(nil))
-	return id
-}
-
-// previewLength is how much of a foreign string is kept for people to read, in characters.
-const previewLength = 128
-
-// Preview returns foreign text as printable ASCII, escaped as in a Go string, at most 128 characters
-// of it; what was cut shows as "...".
-func Preview(text string) string {
-	if len(text) <= previewLength && printable(text) {
-		return text
-	}
-
-	var b strings.Builder
-	for rest := text; rest != ""; {
-		_, size := utf8.DecodeRuneInString(rest)
-		quoted := strconv.QuoteToASCII(rest[:size])
-		piece := quoted[1 : len(quoted)-1]
-		if b.Len()+len(piece) > previewLength-3 {
-			b.WriteString("...")
-			break
-		}
-
-		b.WriteString(piece)
-		rest = rest[size:]
-	}
-
-	return b.String()
-}
-
-// printable reports whether text needs no escaping.
-func printable(text string) bool {
-	for i := range len(text) {
-		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
 }
 
 // Delivery is a row of a webhook's log.
@@ -205,29 +136,6 @@ func scanDelivery(row db.Row) (Delivery, error) {
 
 	d.Received, d.Last = db.Time(received), db.TimeOrNil(last)
 	return d, err
-}
-
-// clockSlack is how far the time in a delivery's UID may be from the time it was received.
-const clockSlack = 5 * time.Minute
-
-// DeliveryUIDAt returns the least UID of a delivery made at t.
-func DeliveryUIDAt(t time.Time) string {
-	var id uuid.UUID
-	if ms := t.UnixMilli(); ms > 0 {
-		for i := range 6 {
-			id[i] = byte(ms >> (40 - 8*i))
-		}
-	}
-	return PrefixDelivery + "_" + encodeID(id)
-}
-
-// DeliveryTime returns when the delivery with this valid UID was made, to the millisecond.
-func DeliveryTime(uid string) time.Time {
-	var ms int64
-	for _, c := range []byte(uid[len(PrefixDelivery)+1:][:10]) { // 48 bits
-		ms = ms<<5 | int64(strings.IndexByte(idAlphabet, c))
-	}
-	return time.UnixMilli(ms)
 }
 
 // Deliveries returns rows of a webhook's log, newest first, those before the UID cursor if it is not
@@ -441,4 +349,107 @@ func (s *Store) DeliveryTallies(
 		db.Micros(since))
 
 	return all, err
+}
+
+// StoredDelivery is an accepted delivery with its request.
+type StoredDelivery struct {
+	UID        string
+	WebhookUID string
+	Received   time.Time
+	Event      string
+	Headers    []byte // as Request returns them
+	Body       []byte
+}
+
+const newestAcceptancesSQL = `SELECT uid, received_at, event
+FROM deliveries
+WHERE webhook_id = $1 AND outcome = 'accepted' AND uid >= $2 AND received_at >= $3
+ORDER BY uid DESC
+LIMIT $4`
+
+const (
+	storedAtOnce = 64 // requests that are read at once
+	pace         = 3  // times as long as that takes, the machine is left to those who accept deliveries
+)
+
+// NewestAccepted calls f with the newest accepted deliveries to some webhooks of a factory since a time whose
+// payload is stored, the newest first: at most limit of them, until f or ctx ends it.
+func (s *Store) NewestAccepted(
+	ctx context.Context,
+	factoryUID string,
+	webhookUIDs []string,
+	since time.Time,
+	limit int,
+	f func(StoredDelivery) error,
+) error {
+	var all []StoredDelivery
+	for _, uid := range webhookUIDs {
+		webhook, err := s.webhookRow(ctx, factoryUID, uid)
+		if err != nil {
+			return err
+		}
+
+		newest, err := db.All(ctx, s.db.Reader, func(row db.Row) (d StoredDelivery, err error) {
+			var at int64
+			err = row.Scan(&d.UID, &at, &d.Event)
+			d.WebhookUID, d.Received = uid, db.Time(at)
+			return d, err
+		}, newestAcceptancesSQL, webhook, DeliveryUIDAt(since.Add(-clockSlack)), db.Micros(since), limit)
+		if err != nil {
+			return err
+		}
+
+		all = append(all, newest...)
+	}
+
+	slices.SortFunc(all, func(a, b StoredDelivery) int { return strings.Compare(b.UID, a.UID) })
+	for chunk := range slices.Chunk(all[:min(len(all), limit)], storedAtOnce) {
+		began := time.Now()
+		if err := s.readRequests(ctx, chunk); err != nil {
+			return err
+		}
+
+		for _, d := range chunk {
+			if d.Body == nil {
+				continue
+			}
+			if err := f(d); err != nil {
+				return err
+			}
+		}
+
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pace * time.Since(began)):
+		}
+	}
+
+	return nil
+}
+
+// readRequests fills in what is stored of requests.
+func (s *Store) readRequests(ctx context.Context, all []StoredDelivery) error {
+	place := map[string]int{}
+	var uids []string
+	for i, d := range all {
+		place[d.UID] = i
+		uids = append(uids, d.UID)
+	}
+
+	marks, args := db.Placeholders(padded(uids))
+	query := `SELECT delivery_uid, body, size, headers FROM payloads WHERE delivery_uid IN (` + marks + `)`
+	return db.Each(ctx, s.db.Built(), func(row db.Row) error {
+		var uid string
+		var stored, headers []byte
+		var size int64
+		if err := row.Scan(&uid, &stored, &size, &headers); err != nil {
+			return err
+		}
+
+		body, err := db.Decompress(stored, size)
+		d := &all[place[uid]]
+		d.Body, d.Headers = body, headers
+		return err
+	}, query, args...)
 }

@@ -1,14 +1,19 @@
 package state
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"millwright/state/db"
 	"millwright/state/notice"
@@ -231,74 +236,6 @@ func followed(batch []*job) (webhookUIDs []string) {
 	return webhookUIDs
 }
 
-// RecordRejected logs a rejected request. When it returns nil, the row is on disk, unless the webhook
-// had more than 1,000 rejections in this minute: from then on, those of one outcome, sender and minute
-// share a row with a count, which is written within seconds.
-func (s *Store) RecordRejected(ctx context.Context, r Rejection) error {
-	if s.accept.rejects.share(&r) {
-		return nil
-	}
-	r.uid = NewID(PrefixDelivery)
-	j := &job{entry: &r, done: make(chan outcome, 1)}
-	return s.accept.submit(ctx, j).err
-}
-
-// RejectedElsewhere counts rejections that other replicas have just recorded, so that the cap of
-// RecordRejected is one for all. Beyond it each replica has its own shared rows.
-func (s *Store) RejectedElsewhere(webhookID int64, n int) {
-	r := &s.accept.rejects
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.count(webhookID, n)
-}
-
-// flushRejects writes the shared rows that changed. Rows that cannot be written now are retried later.
-func (a *acceptor) flushRejects(ctx context.Context) {
-	rows := a.rejects.due(time.Now())
-	keys := make([]rejectKey, 0, len(rows))
-	batch := make([]*job, 0, len(rows))
-	flush := func() {
-		_, err := a.transact(ctx, batch)
-		alone := ofRow(err) // one of them keeps the others from being written
-		for i, key := range keys {
-			if alone {
-				_, err = a.transact(ctx, batch[i:i+1])
-			}
-			if ofRow(err) {
-				a.s.Skip(
-					loopRejects,
-					batch[i].entry.FactoryUID,
-					"rejections of webhook "+batch[i].entry.WebhookUID,
-					err,
-				)
-			} else if err != nil {
-				a.rejects.again(key)
-			}
-		}
-
-		if err != nil && !ofRow(err) {
-			a.s.log.Warn("writing shared rows of rejected deliveries", "error", err)
-		}
-
-		batch, keys = batch[:0], keys[:0]
-	}
-
-	order := slices.SortedFunc(maps.Keys(rows), func(x, y rejectKey) int {
-		return cmp.Or(cmp.Compare(x.webhook, y.webhook), cmp.Compare(rows[x].uid, rows[y].uid))
-	})
-	for _, key := range order {
-		row := rows[key]
-		keys, batch = append(keys, key), append(batch, &job{entry: &row})
-		if len(batch) == acceptBatch {
-			flush()
-		}
-	}
-
-	if len(batch) > 0 {
-		flush()
-	}
-}
-
 // transact writes a sorted batch in one transaction and returns each job's outcome, in the same order.
 func (a *acceptor) transact(ctx context.Context, batch []*job) (outcomes []outcome, err error) {
 	if a.s.db.Postgres() {
@@ -315,4 +252,179 @@ func (a *acceptor) transact(ctx context.Context, batch []*job) (outcomes []outco
 		return err
 	})
 	return outcomes, err
+}
+
+// IdentitySource is the origin of a delivery's identity (docs/contract.md, section 8).
+type IdentitySource string
+
+// The values of IdentitySource, in order of preference.
+const (
+	IdentityHeader        IdentitySource = "header"         // the header of the webhook's deliveryIdHeader
+	IdentityProvider      IdentitySource = "provider"       // the provider's own delivery header
+	IdentityServiceHeader IdentitySource = "service_header" // X-Service-Delivery-Id
+	IdentityBodyHash      IdentitySource = "body_hash"      // SHA-256 of the body
+)
+
+// Identity is what tells deliveries of one webhook apart. The zero Identity is none.
+type Identity struct {
+	Source  IdentitySource
+	Hash    [16]byte // of source and value, so that tiers never collide
+	Preview string   // the value, escaped and cut for people to read
+}
+
+// IdentityOf returns the identity that value gives in the tier source. The value is foreign text.
+func IdentityOf(source IdentitySource, value string) Identity {
+	h := sha256.New()
+	h.Write([]byte(source))
+	h.Write([]byte{0})
+	h.Write([]byte(value))
+	id := Identity{Source: source, Preview: Preview(value)}
+	copy(id.Hash[:], h.Sum(nil))
+	return id
+}
+
+// previewLength is how much of a foreign string is kept for people to read, in characters.
+const previewLength = 128
+
+// Preview returns foreign text as printable ASCII, escaped as in a Go string, at most 128 characters
+// of it; what was cut shows as "...".
+func Preview(text string) string {
+	if len(text) <= previewLength && printable(text) {
+		return text
+	}
+
+	var b strings.Builder
+	for rest := text; rest != ""; {
+		_, size := utf8.DecodeRuneInString(rest)
+		quoted := strconv.QuoteToASCII(rest[:size])
+		piece := quoted[1 : len(quoted)-1]
+		if b.Len()+len(piece) > previewLength-3 {
+			b.WriteString("...")
+			break
+		}
+
+		b.WriteString(piece)
+		rest = rest[size:]
+	}
+
+	return b.String()
+}
+
+// printable reports whether text needs no escaping.
+func printable(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// stale is the UID below which a delivery's identity does not count any more; "" when it does for ever.
+func (a *Acceptance) stale() string {
+	if a.Window == 0 {
+		return ""
+	}
+	return DeliveryUIDAt(a.Received.Add(-a.Window))
+}
+
+// Acceptance is a delivery that was judged good, with the runs that it starts.
+type Acceptance struct {
+	UID        string // the delivery's, from NewID(PrefixDelivery)
+	FactoryUID string
+	Generation int64 // of the factory, as it was judged by
+	WebhookID  int64
+	WebhookUID string
+	Identity   Identity // of the zero Identity nothing is stored
+	// Window is how long Identity counts after the delivery that had it first; 0: for ever.
+	Window time.Duration
+	// Digest stands for the signed bytes where the identity is not among them; else nil. A delivery with
+	// the digest of an earlier one is accepted all the same, and its row says so.
+	Digest   []byte
+	Sender   string
+	Body     []byte // must not change until Accept returns, nor afterwards
+	Headers  []byte // to be kept with it, as Request returns them; nil for none
+	Reason   string
+	Event    string // preview
+	ReplayOf string
+	Received time.Time
+	Runs     []NewRun // QUEUED by this delivery
+
+	stored []byte // Body, in the form in which it is stored
+}
+
+// Accepted is the result of an Acceptance.
+type Accepted struct {
+	// DeliveryUID is the delivery's UID or, of a duplicate, that of the delivery accepted first.
+	DeliveryUID string
+	Duplicate   bool
+	// Flow has the automations that the delivery started no run of its own for, or one that waits for a time.
+	Flow []FlowDecision
+}
+
+// Started returns those of the runs that the delivery started, which are Acceptance.Runs.
+func (a Accepted) Started(runs []NewRun) []NewRun {
+	if len(a.Flow) == 0 {
+		return runs
+	}
+	return slices.DeleteFunc(slices.Clone(runs), func(r NewRun) bool {
+		return slices.ContainsFunc(a.Flow, func(d FlowDecision) bool {
+			return d.AutomationUID == r.AutomationUID && d.Merged(r.ID)
+		})
+	})
+}
+
+// job is a delivery on its way to the database: accepted, or to be logged only.
+type job struct {
+	accept *Acceptance
+	entry  *Rejection // set instead of accept
+	state  atomic.Int32
+	done   chan outcome
+}
+
+const (
+	jobWaiting int32 = iota
+	jobTaken
+	jobWithdrawn
+)
+
+type outcome struct {
+	Accepted
+	changed []Run // earlier runs
+	err     error
+}
+
+func (j *job) webhook() int64 {
+	if j.accept != nil {
+		return j.accept.WebhookID
+	}
+	return j.entry.WebhookID
+}
+
+func (j *job) size() int {
+	if j.accept != nil {
+		return len(j.accept.stored)
+	}
+	return 0
+}
+
+// order sorts a batch, so that transactions of several writers never wait for one another in a circle.
+func (j *job) order(o *job) int {
+	if c := cmp.Compare(j.webhook(), o.webhook()); c != 0 {
+		return c
+	}
+	if j.accept == nil || o.accept == nil {
+		return cmp.Compare(btoi(j.accept != nil), btoi(o.accept != nil))
+	}
+	if c := bytes.Compare(j.accept.Identity.Hash[:], o.accept.Identity.Hash[:]); c != 0 {
+		return c
+	}
+	return cmp.Compare(j.accept.UID, o.accept.UID) // the earlier one is the first
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
-	"time"
 
 	"millwright/state/db"
 )
@@ -126,14 +124,6 @@ type identityKey struct {
 // deleteStaleSQL forgets an identity that does not count any more.
 const deleteStaleSQL = `DELETE FROM identities
 WHERE webhook_id = $1 AND hash = $2 AND delivery_uid < $3`
-
-// stale is the UID below which a delivery's identity does not count any more; "" when it does for ever.
-func (a *Acceptance) stale() string {
-	if a.Window == 0 {
-		return ""
-	}
-	return DeliveryUIDAt(a.Received.Add(-a.Window))
-}
 
 // claim is an identity that a delivery of the batch may be the first to have.
 type claim struct {
@@ -397,105 +387,4 @@ func nullable(n *int64) any {
 		return nil
 	}
 	return *n
-}
-
-// Acceptance is a delivery that was judged good, with the runs that it starts.
-type Acceptance struct {
-	UID        string // the delivery's, from NewID(PrefixDelivery)
-	FactoryUID string
-	Generation int64 // of the factory, as it was judged by
-	WebhookID  int64
-	WebhookUID string
-	Identity   Identity // of the zero Identity nothing is stored
-	// Window is how long Identity counts after the delivery that had it first; 0: for ever.
-	Window time.Duration
-	// Digest stands for the signed bytes where the identity is not among them; else nil. A delivery with
-	// the digest of an earlier one is accepted all the same, and its row says so.
-	Digest   []byte
-	Sender   string
-	Body     []byte // must not change until Accept returns, nor afterwards
-	Headers  []byte // to be kept with it, as Request returns them; nil for none
-	Reason   string
-	Event    string // preview
-	ReplayOf string
-	Received time.Time
-	Runs     []NewRun // QUEUED by this delivery
-
-	stored []byte // Body, in the form in which it is stored
-}
-
-// Accepted is the result of an Acceptance.
-type Accepted struct {
-	// DeliveryUID is the delivery's UID or, of a duplicate, that of the delivery accepted first.
-	DeliveryUID string
-	Duplicate   bool
-	// Flow has the automations that the delivery started no run of its own for, or one that waits for a time.
-	Flow []FlowDecision
-}
-
-// Started returns those of the runs that the delivery started, which are Acceptance.Runs.
-func (a Accepted) Started(runs []NewRun) []NewRun {
-	if len(a.Flow) == 0 {
-		return runs
-	}
-	return slices.DeleteFunc(slices.Clone(runs), func(r NewRun) bool {
-		return slices.ContainsFunc(a.Flow, func(d FlowDecision) bool {
-			return d.AutomationUID == r.AutomationUID && d.Merged(r.ID)
-		})
-	})
-}
-
-// job is a delivery on its way to the database: accepted, or to be logged only.
-type job struct {
-	accept *Acceptance
-	entry  *Rejection // set instead of accept
-	state  atomic.Int32
-	done   chan outcome
-}
-
-const (
-	jobWaiting int32 = iota
-	jobTaken
-	jobWithdrawn
-)
-
-type outcome struct {
-	Accepted
-	changed []Run // earlier runs
-	err     error
-}
-
-func (j *job) webhook() int64 {
-	if j.accept != nil {
-		return j.accept.WebhookID
-	}
-	return j.entry.WebhookID
-}
-
-func (j *job) size() int {
-	if j.accept != nil {
-		return len(j.accept.stored)
-	}
-	return 0
-}
-
-// order sorts a batch, so that transactions of several writers never wait for one another in a circle.
-func (j *job) order(o *job) int {
-	if c := cmp.Compare(j.webhook(), o.webhook()); c != 0 {
-		return c
-	}
-	if j.accept == nil || o.accept == nil {
-		return cmp.Compare(btoi(j.accept != nil), btoi(o.accept != nil))
-	}
-	if c := bytes.Compare(j.accept.Identity.Hash[:], o.accept.Identity.Hash[:]); c != 0 {
-		return c
-	}
-	return cmp.Compare(j.accept.UID, o.accept.UID) // the earlier one is the first
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }

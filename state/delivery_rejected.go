@@ -1,7 +1,10 @@
 package state
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -303,4 +306,72 @@ func (s *Store) RepeatedBodies(ctx context.Context, webhook Webhook) (int, error
 	}
 
 	return n, nil
+}
+
+// RecordRejected logs a rejected request. When it returns nil, the row is on disk, unless the webhook
+// had more than 1,000 rejections in this minute: from then on, those of one outcome, sender and minute
+// share a row with a count, which is written within seconds.
+func (s *Store) RecordRejected(ctx context.Context, r Rejection) error {
+	if s.accept.rejects.share(&r) {
+		return nil
+	}
+	r.uid = NewID(PrefixDelivery)
+	j := &job{entry: &r, done: make(chan outcome, 1)}
+	return s.accept.submit(ctx, j).err
+}
+
+// RejectedElsewhere counts rejections that other replicas have just recorded, so that the cap of
+// RecordRejected is one for all. Beyond it each replica has its own shared rows.
+func (s *Store) RejectedElsewhere(webhookID int64, n int) {
+	r := &s.accept.rejects
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count(webhookID, n)
+}
+
+// flushRejects writes the shared rows that changed. Rows that cannot be written now are retried later.
+func (a *acceptor) flushRejects(ctx context.Context) {
+	rows := a.rejects.due(time.Now())
+	keys := make([]rejectKey, 0, len(rows))
+	batch := make([]*job, 0, len(rows))
+	flush := func() {
+		_, err := a.transact(ctx, batch)
+		alone := ofRow(err) // one of them keeps the others from being written
+		for i, key := range keys {
+			if alone {
+				_, err = a.transact(ctx, batch[i:i+1])
+			}
+			if ofRow(err) {
+				a.s.Skip(
+					loopRejects,
+					batch[i].entry.FactoryUID,
+					"rejections of webhook "+batch[i].entry.WebhookUID,
+					err,
+				)
+			} else if err != nil {
+				a.rejects.again(key)
+			}
+		}
+
+		if err != nil && !ofRow(err) {
+			a.s.log.Warn("writing shared rows of rejected deliveries", "error", err)
+		}
+
+		batch, keys = batch[:0], keys[:0]
+	}
+
+	order := slices.SortedFunc(maps.Keys(rows), func(x, y rejectKey) int {
+		return cmp.Or(cmp.Compare(x.webhook, y.webhook), cmp.Compare(rows[x].uid, rows[y].uid))
+	})
+	for _, key := range order {
+		row := rows[key]
+		keys, batch = append(keys, key), append(batch, &job{entry: &row})
+		if len(batch) == acceptBatch {
+			flush()
+		}
+	}
+
+	if len(batch) > 0 {
+		flush()
+	}
 }

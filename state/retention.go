@@ -363,3 +363,83 @@ func conversationOf(text string) string {
 
 // ExpireUse forgets what runs used on days that are long ago.
 func (s *Store) ExpireUse(ctx context.Context) error { return budget.Expire(ctx, s.db, time.Now()) }
+
+// artifactCost is how many bytes the smallest artifact counts as.
+const artifactCost = 4 << 10
+
+const (
+	heldArtifactsSQL = `SELECT factory_uid, CAST(sum(CASE WHEN size < $1 THEN $1 ELSE size END) AS BIGINT)
+		FROM run_artifacts
+		GROUP BY factory_uid`
+
+	oldestArtifactsSQL = `SELECT uid, size
+		FROM run_artifacts
+		WHERE factory_uid = $1
+		ORDER BY created_at, uid
+		LIMIT $2`
+)
+
+// expireBytes is how many bytes of artifacts one transaction deletes, so that deliveries never wait long.
+const expireBytes = 32 << 20
+
+// ExpireArtifacts deletes the oldest artifacts of each factory that has more than most bytes of them, and returns
+// how many it deleted. An artifact counts as at least 4 KiB.
+func (s *Store) ExpireArtifacts(ctx context.Context, most int64) (total int, err error) {
+	held := map[string]int64{}
+	err = db.Each(ctx, s.db.Reader, func(row db.Row) error {
+		var factory string
+		var size int64
+		err := row.Scan(&factory, &size)
+		held[factory] = size
+		return err
+	}, heldArtifactsSQL, artifactCost)
+	if err != nil {
+		return 0, err
+	}
+
+	for factory, size := range held {
+		for size > most && ctx.Err() == nil {
+			freed, n, err := s.expireArtifacts(ctx, factory, size-most)
+			if total += n; err != nil {
+				return total, err
+			}
+			if n == 0 {
+				break
+			}
+			size -= freed
+		}
+	}
+
+	return total, ctx.Err()
+}
+
+// expireArtifacts deletes the oldest artifacts of a factory: as many as have at least so many bytes, in a
+// transaction of bounded size.
+func (s *Store) expireArtifacts(ctx context.Context, factory string, over int64) (freed int64, n int, err error) {
+	type oldest struct {
+		uid  string
+		size int64
+	}
+	scan := func(row db.Row) (v oldest, err error) { return v, row.Scan(&v.uid, &v.size) }
+
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		freed, n = 0, 0
+		all, err := db.All(ctx, tx.Reader, scan, oldestArtifactsSQL, factory, expireChunk)
+		if err != nil {
+			return err
+		}
+
+		for _, v := range all {
+			if freed >= min(over, expireBytes) {
+				break
+			}
+			if _, err := tx.Exec(ctx, `DELETE FROM run_artifacts WHERE uid = $1`, v.uid); err != nil {
+				return err
+			}
+			freed += max(v.size, artifactCost)
+			n++
+		}
+		return nil
+	})
+	return freed, n, err
+}

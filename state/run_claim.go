@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -12,7 +13,6 @@ import (
 
 	"millwright/state/budget"
 	"millwright/state/db"
-	"millwright/state/flow"
 	"millwright/state/notice"
 	"millwright/state/outputs"
 )
@@ -508,41 +508,29 @@ func (s *Store) claim(
 	return Claimed{c, r}, r.entered(ctx, tx, now)
 }
 
-// QueueStats describes the queue of runs.
-type QueueStats struct {
-	Queued int        // runs that wait for a worker
-	Oldest *time.Time // when the longest waiting run was queued; nil when none waits
-	Held   int        // runs that a worker holds
+// silence is the rest of a lease below which its worker has missed a heartbeat. A worker sends one every third
+// of a lease of 30 s.
+const silence = 15 * time.Second
 
-	Waiting map[string]int // queued runs that no worker may claim yet, by what they wait for
-}
-
-const queueSQL = `SELECT count(*), min(queued_at), (SELECT count(*) FROM runs WHERE claim_hash IS NOT NULL)
-FROM runs
-WHERE state = 'QUEUED' AND waits_for = ''`
-
-const waitingRunsSQL = `SELECT waits_for, count(*)
-FROM runs
-WHERE state = 'QUEUED' AND waits_for IN ('concurrency', 'debounce', 'retry', 'budget')
-GROUP BY waits_for`
-
-// Queue returns how many runs wait and are held just now.
-func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
-	var q QueueStats
-	var oldest sql.NullInt64
-	err := s.db.QueryRow(ctx, queueSQL).Scan(&q.Queued, &oldest, &q.Held)
-	q.Oldest = db.TimeOrNil(oldest)
-	if err != nil {
-		return q, err
+// Unheard describes what happens next to a run whose worker has missed heartbeats. It is empty for every other
+// run.
+func (s *Store) Unheard(r Run) string {
+	if r.State != RunInProgress || r.LeaseUntil == nil || r.LeaseUntil.Sub(s.db.Now()) > silence {
+		return ""
 	}
 
-	q.Waiting = map[string]int{flow.WaitsConcurrency: 0, flow.WaitsDebounce: 0, flow.WaitsRetry: 0, waitsBudget: 0}
-	err = db.Each(ctx, s.db.Reader, func(row db.Row) error {
-		var waits string
-		var n int
-		err := row.Scan(&waits, &n)
-		q.Waiting[waits] = n
-		return err
-	}, waitingRunsSQL)
-	return q, err
+	next := "another worker may take the run then"
+	switch {
+	case r.CancelRequested != nil:
+		next = "the run is cancelled then"
+	case r.Attempt >= MaxAttempts:
+		next = "this was its last attempt"
+	}
+
+	return fmt.Sprintf(
+		"the worker %s has not been heard from; its lease ends at %s, and %s",
+		cmp.Or(r.WorkerName, r.Worker),
+		r.LeaseUntil.Format("15:04:05 UTC"),
+		next,
+	)
 }

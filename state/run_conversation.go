@@ -2,16 +2,12 @@ package state
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"time"
-
-	"millwright/schema/agentconfig"
 
 	"millwright/state/db"
 	"millwright/state/outputs"
@@ -308,17 +304,6 @@ func (s *Store) Steps(ctx context.Context, r Run, before int64) ([]Step, error) 
 	return steps, s.begin(ctx, r, steps[0].Messages)
 }
 
-// Prompts returns, for each execution so far, the message that began it: the run's prompt, and then follow-ups.
-func (s *Store) Prompts(ctx context.Context, r Run) ([]Message, error) {
-	left := maxSaid
-	prompts, err := s.prompts(ctx, r, &left)
-	if err != nil {
-		return nil, err
-	}
-
-	return prompts, s.begin(ctx, r, prompts)
-}
-
 // steps is Steps, with so much room, of which it takes what it needs.
 func (s *Store) steps(ctx context.Context, r Run, before int64, left *room) ([]Step, error) {
 	prompts, err := s.prompts(ctx, r, &left.given)
@@ -424,81 +409,4 @@ func (s *Store) fitting(ctx context.Context, runID string, before int64, room *i
 	}
 
 	return 1, rows.Err()
-}
-
-const promptsSQL = `SELECT execution, created_at, length(message), CASE WHEN size <= $3 THEN message END
-FROM (
-	SELECT execution, uid, created_at, message,
-		sum(length(message)) OVER (ORDER BY execution DESC, uid DESC) AS size
-	FROM followups
-	WHERE run_id = $1 AND execution > 1 AND execution <= $2 AND live = 0
-) AS newest
-ORDER BY execution, uid`
-
-// prompts returns, for each execution so far, the message that began it; that of the first is empty. It takes
-// the size of the follow-ups that it reads, the newest, from the room.
-func (s *Store) prompts(ctx context.Context, r Run, room *int) ([]Message, error) {
-	prompts := make([]Message, r.Execution)
-	for i := range prompts {
-		prompts[i] = Message{Role: RoleUser, Content: []Block{}, At: r.Created}
-	}
-
-	if r.Execution == 1 {
-		return prompts, nil
-	}
-
-	_, err := db.All(ctx, s.db.Reader, func(row db.Row) (struct{}, error) {
-		var execution, size int
-		var at int64
-		var message *string
-		if err := row.Scan(&execution, &at, &size, &message); err != nil {
-			return struct{}{}, err
-		}
-
-		p := &prompts[execution-1]
-		p.At = db.Time(at)
-		switch {
-		case message != nil:
-			p.Content = append(p.Content, Text(*message))
-			*room -= size
-		case len(p.Content) == 0:
-			p.Content = append(p.Content, leftOut())
-		}
-
-		return struct{}{}, nil
-	}, promptsSQL,
-		r.ID,
-		r.Execution,
-		*room)
-
-	return prompts, err
-}
-
-// Servers returns the mcp_servers of a run's configuration with the values that are sealed at rest, as
-// JSON; nil when it has none.
-func (s *Store) Servers(ctx context.Context, r Run) (json.RawMessage, error) {
-	var sealed []byte
-	err := s.db.QueryRow(ctx, `SELECT sealed FROM runs WHERE id = $1`, r.ID).Scan(&sealed)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, noRun(r.ID, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if sealed != nil {
-		return s.seal.Open("run "+r.ID, sealed)
-	}
-
-	config, err := agentconfig.Decode(r.Config)
-	if err != nil || config.MCPServers == nil {
-		return nil, err
-	}
-
-	return json.Marshal(config.MCPServers)
-}
-
-// SubmittedPrompt returns the whole text that the agent gets for the run's current execution: the prompt with
-// the messages that came before the agent began, or the messages that began a later execution, and the envelope.
-func (s *Store) SubmittedPrompt(ctx context.Context, r Run) (string, error) {
-	return s.given(ctx, r, r.Execution)
 }

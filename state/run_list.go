@@ -250,3 +250,42 @@ func (s *Store) ConversationRuns(ctx context.Context, automationUID string, limi
 
 	return runs, nil
 }
+
+// QueueStats describes the queue of runs.
+type QueueStats struct {
+	Queued int        // runs that wait for a worker
+	Oldest *time.Time // when the longest waiting run was queued; nil when none waits
+	Held   int        // runs that a worker holds
+
+	Waiting map[string]int // queued runs that no worker may claim yet, by what they wait for
+}
+
+const queueSQL = `SELECT count(*), min(queued_at), (SELECT count(*) FROM runs WHERE claim_hash IS NOT NULL)
+FROM runs
+WHERE state = 'QUEUED' AND waits_for = ''`
+
+const waitingRunsSQL = `SELECT waits_for, count(*)
+FROM runs
+WHERE state = 'QUEUED' AND waits_for IN ('concurrency', 'debounce', 'retry', 'budget')
+GROUP BY waits_for`
+
+// Queue returns how many runs wait and are held just now.
+func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
+	var q QueueStats
+	var oldest sql.NullInt64
+	err := s.db.QueryRow(ctx, queueSQL).Scan(&q.Queued, &oldest, &q.Held)
+	q.Oldest = db.TimeOrNil(oldest)
+	if err != nil {
+		return q, err
+	}
+
+	q.Waiting = map[string]int{flow.WaitsConcurrency: 0, flow.WaitsDebounce: 0, flow.WaitsRetry: 0, waitsBudget: 0}
+	err = db.Each(ctx, s.db.Reader, func(row db.Row) error {
+		var waits string
+		var n int
+		err := row.Scan(&waits, &n)
+		q.Waiting[waits] = n
+		return err
+	}, waitingRunsSQL)
+	return q, err
+}

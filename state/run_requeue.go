@@ -6,171 +6,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
-	"millwright/schema"
 	"millwright/state/db"
 	"millwright/state/flow"
-	"millwright/state/notice"
 )
-
-// FollowupOutcome is the effect of a follow-up message.
-type FollowupOutcome string
-
-// The outcomes (docs/contract.md, section 4).
-const (
-	FollowupQueued  FollowupOutcome = "queued_prompt"     // the agent gets it with the prompt of the queued run
-	FollowupPending FollowupOutcome = "queue_pending"     // it waits for the end of the execution
-	FollowupHandoff FollowupOutcome = "handoff_execution" // the run had ended, and is queued again
-	FollowupLive    FollowupOutcome = "live_session"      // the worker hands it to the agent's living session
-)
-
-// maxPending is how many messages may wait for one execution, and maxPendingText how many characters of them.
-const (
-	maxPending     = 100
-	maxPendingText = 8 << 20
-	maxLiveText    = 128 << 10 // of a message to a living session: a longer one waits for the next execution
-)
-
-const waitingSQL = `SELECT count(*), coalesce(sum(length(message)), 0)
-FROM followups
-WHERE run_id = $1 AND execution = $2`
-
-const insertFollowupSQL = `INSERT INTO followups (
-	uid, run_id, factory_uid, message, execution, created_at, delivery_uid, live
-)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
-
-// Followup sends a message to a run and returns its UID and its effect. A repeat of a request within
-// 24 hours, by idem, returns what the first one did, and sends nothing. ErrNotFound when there is no such
-// run; ErrConflict when the repeat's request differs; ErrFull when too many messages wait already, or the
-// run is being cancelled.
-func (s *Store) Followup(
-	ctx context.Context,
-	id, text string,
-	idem Idempotency,
-) (uid string, outcome FollowupOutcome, err error) {
-	var r Run
-	first := ""
-	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) (err error) {
-		uid = NewID(PrefixFollowup)
-		if err := s.holdFlow(ctx, tx, id); err != nil {
-			return err
-		}
-		if r, err = s.lockRun(ctx, tx, id); err != nil {
-			return err
-		}
-
-		if r.CancelRequested != nil && !r.Ended() {
-			return refuse(ErrFull, "run %s is being cancelled: send the message when it has ended", id)
-		}
-
-		var execution int
-		execution, outcome = r.next()
-		if outcome == FollowupPending && r.live && len(text) <= maxLiveText {
-			execution, outcome = r.Execution, FollowupLive
-		}
-		if idem.Key != "" {
-			if first, err = s.first(ctx, tx, idem, r.FactoryUID, uid+" "+string(outcome)); err != nil || first != "" {
-				return err
-			}
-		}
-
-		return s.follow(ctx, tx, &r, message{
-			uid: uid, text: text, execution: execution, live: outcome == FollowupLive,
-		})
-	})
-	if err != nil {
-		return "", "", err
-	}
-	if uid, did, ok := strings.Cut(first, " "); ok {
-		return uid, FollowupOutcome(did), nil
-	}
-
-	s.moved(ctx, r)
-	if outcome == FollowupLive {
-		s.Notify(notice.Wake, r.Worker+" "+id)
-	}
-	return uid, outcome, nil
-}
-
-// next returns the execution that gets the next message to a run, and what becomes of the message.
-func (r *Run) next() (execution int, outcome FollowupOutcome) {
-	switch {
-	case r.State == RunQueued:
-		return r.Execution, FollowupQueued
-	case r.Ended():
-		return r.Execution + 1, FollowupHandoff
-	}
-	return r.Execution + 1, FollowupPending
-}
-
-// message is a text for an execution of a run. Unless it is empty, delivery is what it comes from.
-type message struct {
-	uid, text, delivery string
-	execution           int
-	live                bool // it is for the agent's living session
-}
-
-// follow sends a message to a locked run. ErrFull when too many wait already.
-func (s *Store) follow(ctx context.Context, tx *db.Tx, r *Run, m message) error {
-	var waiting, size int
-	if err := tx.QueryRow(ctx, waitingSQL, r.ID, m.execution).Scan(&waiting, &size); err != nil {
-		return err
-	}
-	if full := waiting >= maxPending || waiting > 0 && size+len(m.text) > maxPendingText; full &&
-		!r.Ended() { // what waited when the run was cancelled goes with the message that reopens it
-		return refuse(ErrFull, "run %s has %d messages waiting already", r.ID, waiting)
-	}
-
-	if r.Ended() {
-		if err := s.reenter(ctx, tx, r); err != nil {
-			return err
-		}
-	}
-
-	now := time.Now()
-	_, err := tx.Exec(ctx, insertFollowupSQL, m.uid, r.ID, r.FactoryUID, m.text, m.execution, db.Micros(now), m.delivery,
-		db.Flag(m.live))
-	if err != nil {
-		return err
-	}
-
-	if r.Ended() {
-		r.Execution, r.Attempt, r.StatusMessage, r.ErrorCode = m.execution, 1, "", ""
-		return r.requeue(ctx, tx)
-	}
-
-	_, err = tx.Exec(ctx, `UPDATE runs SET updated_at = $2 WHERE id = $1`, r.ID, db.Micros(now))
-	return err
-}
-
-// reenter makes a locked run that had ended wait for the others of its key.
-func (s *Store) reenter(ctx context.Context, tx *db.Tx, r *Run) error {
-	if r.Flow == nil {
-		return nil
-	}
-
-	r.Flow.SupersededBy = ""
-	if r.Flow.Retry != nil {
-		r.Flow.Retry.Tried, r.Flow.Retry.First = 0, 0
-	}
-	c := r.Flow.Concurrency
-	if c == nil {
-		return nil
-	}
-
-	m := s.admission(tx, r.FactoryUID, r.AutomationUID)
-	waits, skipped, err := m.enter(ctx, *c, r.ID, schema.BusyQueue)
-	if err == nil && skipped != "" {
-		return refuse(ErrFull, "too many runs of automation %q wait already", r.AutomationUID)
-	}
-
-	r.WaitsFor = waits
-	r.changed = append(r.changed, m.changed...)
-	return err
-}
 
 const joinFollowupsSQL = `UPDATE followups
 SET execution = $2, live = 0
@@ -508,4 +350,114 @@ func (s *Store) releaseDue(ctx context.Context, automation, id string) error {
 	}
 
 	return err
+}
+
+// mayRetry reports whether the run is executed again after this result, unless messages wait for it.
+func (r *Run) mayRetry(result Result) bool {
+	if r.Flow == nil || r.Flow.Retry == nil || r.CancelRequested != nil {
+		return false
+	}
+	again := r.Flow.Retry
+	return again.Tried+1 < again.Attempts && slices.Contains(again.On, string(result.State))
+}
+
+// triesAgain reports whether end will execute the run again.
+func (r *Run) triesAgain(ctx context.Context, tx *db.Tx, result Result) (bool, error) {
+	if !r.mayRetry(result) {
+		return false, nil
+	}
+	var pending int
+	err := tx.QueryRow(ctx, pendingSQL, r.ID, r.Execution+1).Scan(&pending)
+	return pending == 0, err
+}
+
+// retries is mayRetry, and counts the execution.
+func (r *Run) retries(result Result) bool {
+	if !r.mayRetry(result) {
+		return false
+	}
+
+	again := r.Flow.Retry
+	if again.Tried == 0 {
+		again.First = r.Execution
+	}
+	again.Tried++
+	return true
+}
+
+// retry makes a locked run wait for its next attempt, which is a new execution.
+func (r *Run) retry(ctx context.Context, tx *db.Tx, result Result) error {
+	again := r.Flow.Retry
+	message := fmt.Sprintf("attempt %d of %d ended as %s", again.Tried, again.Attempts, result.State)
+	if r.StatusMessage != "" {
+		message += ": " + r.StatusMessage
+	}
+
+	r.StatusMessage = message
+	r.WaitsFor, r.Queued = flow.WaitsRetry, time.Now().Add(again.Pause)
+	r.Execution++
+	r.Attempt = 1
+	return r.requeue(ctx, tx)
+}
+
+const requeueSQL = `UPDATE runs
+SET
+	state = 'QUEUED',
+	claims = CASE WHEN execution = $2 THEN claims ELSE 0 END,
+	live = 0,
+	execution = $2,
+	attempt = $3,
+	status_message = $4,
+	error_code = $5,
+	queued_at = $6,
+	updated_at = $7,
+	waits_for = $8,
+	flow = $9,
+	started_at = NULL,
+	finished_at = NULL,
+	cancel_requested_at = NULL,
+	claim_hash = NULL,
+	lease_until = NULL,
+	next_seq = next_seq + 1
+WHERE id = $1`
+
+// requeue puts a locked run back into the queue with its Execution and Attempt.
+func (r *Run) requeue(ctx context.Context, tx *db.Tx) error {
+	if err := dropUnfinished(ctx, tx, r.ID); err != nil {
+		return err
+	}
+	if err := r.closeQuestions(ctx, tx); err != nil {
+		return err
+	}
+
+	now := time.Now()
+	if r.WaitsFor != flow.WaitsRetry {
+		r.Queued = now
+	}
+
+	text, err := flowText(r.Flow)
+	if err != nil {
+		return err
+	}
+
+	r.State = RunQueued
+	err = tx.ExecOne(
+		ctx,
+		requeueSQL,
+		r.ID,
+		r.Execution,
+		r.Attempt,
+		r.StatusMessage,
+		r.ErrorCode,
+		db.Micros(r.Queued),
+		db.Micros(now),
+		r.WaitsFor,
+		text,
+	)
+	if err != nil {
+		return err
+	}
+
+	r.nextSeq++
+	return r.entered(ctx, tx, now)
 }

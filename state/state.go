@@ -236,3 +236,26 @@ func HashToken(token string) []byte {
 	sum := sha256.Sum256([]byte(token))
 	return sum[:]
 }
+
+// clockSlack is how far the time in a delivery's UID may be from the time it was received.
+const clockSlack = 5 * time.Minute
+
+// DeliveryUIDAt returns the least UID of a delivery made at t.
+func DeliveryUIDAt(t time.Time) string {
+	var id uuid.UUID
+	if ms := t.UnixMilli(); ms > 0 {
+		for i := range 6 {
+			id[i] = byte(ms >> (40 - 8*i))
+		}
+	}
+	return PrefixDelivery + "_" + encodeID(id)
+}
+
+// DeliveryTime returns when the delivery with this valid UID was made, to the millisecond.
+func DeliveryTime(uid string) time.Time {
+	var ms int64
+	for _, c := range []byte(uid[len(PrefixDelivery)+1:][:10]) { // 48 bits
+		ms = ms<<5 | int64(strings.IndexByte(idAlphabet, c))
+	}
+	return time.UnixMilli(ms)
+}

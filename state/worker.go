@@ -1,11 +1,9 @@
 package state
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -164,81 +162,4 @@ func heldRuns(ctx context.Context, r db.Reader) (map[string]string, error) {
 	}, heldRunsSQL, maxHeldList)
 
 	return held, err
-}
-
-// silence is the rest of a lease below which its worker has missed a heartbeat. A worker sends one every third
-// of a lease of 30 s.
-const silence = 15 * time.Second
-
-// Unheard describes what happens next to a run whose worker has missed heartbeats. It is empty for every other
-// run.
-func (s *Store) Unheard(r Run) string {
-	if r.State != RunInProgress || r.LeaseUntil == nil || r.LeaseUntil.Sub(s.db.Now()) > silence {
-		return ""
-	}
-
-	next := "another worker may take the run then"
-	switch {
-	case r.CancelRequested != nil:
-		next = "the run is cancelled then"
-	case r.Attempt >= MaxAttempts:
-		next = "this was its last attempt"
-	}
-
-	return fmt.Sprintf(
-		"the worker %s has not been heard from; its lease ends at %s, and %s",
-		cmp.Or(r.WorkerName, r.Worker),
-		r.LeaseUntil.Format("15:04:05 UTC"),
-		next,
-	)
-}
-
-// HarnessesUsed returns the harnesses that the applied definitions of attached factories name, and by which
-// of them each is used. A definition that cannot be read is skipped.
-func (s *Store) HarnessesUsed(ctx context.Context) (map[string][]string, error) {
-	used := map[string][]string{}
-	err := s.db.View(ctx, func(tx db.View) error {
-		factories, err := db.All(ctx, tx.Reader, scanFactory, `
-			SELECT `+factoryColumns+`
-			FROM factories
-			WHERE detached = 0
-			ORDER BY name`)
-		if err != nil {
-			return err
-		}
-
-		for _, f := range factories {
-			d, err := s.applied(ctx, tx.Reader, f.UID, f.Generation)
-			if ofRow(err) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-
-			for _, harness := range harnessesOf(f, d) {
-				used[harness] = append(used[harness], f.Name)
-			}
-		}
-
-		return nil
-	})
-	return used, err
-}
-
-// harnessesOf returns the harnesses that a definition names, in order.
-func harnessesOf(f Factory, d *definition) []string {
-	var all []string
-	tree := d.tree
-	tree.File = f.Spec
-
-	for _, a := range tree.Automations {
-		exec, _, _ := tree.Resolve(a)
-		if a.Enabled && exec.Harness != nil {
-			all = append(all, exec.Harness.Type)
-		}
-	}
-
-	slices.Sort(all)
-	return slices.Compact(all)
 }
