@@ -7,6 +7,7 @@ import (
 
 	"millwright/api"
 	"millwright/state"
+	"millwright/state/workers"
 )
 
 // Worker is a process that takes runs.
@@ -42,12 +43,12 @@ func (s *service) registerWorkers() {
 }
 
 func (s *service) listWorkers(ctx context.Context, in *struct{ PageQuery }) (ListWorkersResponse, error) {
-	all, err := s.Store.Workers(ctx)
+	all, err := s.Store.Workers().All(ctx)
 	if err != nil {
 		return ListWorkersResponse{}, err
 	}
 
-	rows, info, err := paginate(in.PageQuery, "workers", all, func(w state.Worker) string { return w.UID }, false)
+	rows, info, err := paginate(in.PageQuery, "workers", all, func(w workers.Worker) string { return w.UID }, false)
 	out := ListWorkersResponse{[]Worker{}, info}
 	for _, w := range rows {
 		out.Workers = append(out.Workers, newWorker(w))
@@ -56,7 +57,7 @@ func (s *service) listWorkers(ctx context.Context, in *struct{ PageQuery }) (Lis
 	return out, err
 }
 
-func newWorker(w state.Worker) Worker {
+func newWorker(w workers.Worker) Worker {
 	out := Worker{
 		UID:        w.UID,
 		Name:       w.Name,

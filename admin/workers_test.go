@@ -7,20 +7,21 @@ import (
 
 	"millwright/admin"
 	"millwright/state"
+	"millwright/state/workers"
 )
 
 func TestWorkersAreListed(t *testing.T) {
 	each(t, admin.Config{}, func(w *world) {
 		w.call(state.RoleViewer, http.MethodGet, "/workers", "").want(200).length(0, "workers")
 		for i := range 5 {
-			report := state.WorkerReport{
-				Worker: "local", Instance: fmt.Sprint(i), Name: fmt.Sprint("host-", i), Version: "1", Slots: 4,
+			report := workers.Report{
+				UID: state.WorkerUID("local", fmt.Sprint(i)), Worker: "local", Name: fmt.Sprint("host-", i), Version: "1", Slots: 4,
 				Harnesses: []string{"echo"}, Runs: []string{"not-held"},
 			}
 			if i == 0 {
 				report.Worker = "key_01h455vb4pex5vsknk084sn02q"
 			}
-			if err := w.store.SeeWorker(t.Context(), report); err != nil {
+			if err := w.store.Workers().See(t.Context(), report); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -30,7 +30,7 @@ func (q *request) workers() error {
 
 // workerFindings tells of runs that nobody takes, and of harnesses that no worker has.
 func (q *request) workerFindings(queue state.QueueStats) ([]finding, error) {
-	workers, err := q.Store.Workers(q.Context())
+	workers, err := q.Store.Workers().All(q.Context())
 	if err != nil {
 		return nil, err
 	}

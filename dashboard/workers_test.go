@@ -6,6 +6,7 @@ import (
 
 	"millwright/state"
 	"millwright/state/statetest"
+	"millwright/state/workers"
 )
 
 func TestWorkersPage(t *testing.T) {
@@ -17,8 +18,10 @@ func TestWorkersPage(t *testing.T) {
 			return strings.Contains(plain(b.page("/")), "No worker takes runs")
 		})
 
-		report := state.WorkerReport{Worker: "local", Instance: "1", Name: "<b>build</b>", Slots: 2, Harnesses: []string{"echo"}}
-		if err := w.store.SeeWorker(t.Context(), report); err != nil {
+		report := workers.Report{
+			UID: state.WorkerUID("local", "1"), Worker: "local", Name: "<b>build</b>", Slots: 2, Harnesses: []string{"echo"},
+		}
+		if err := w.store.Workers().See(t.Context(), report); err != nil {
 			t.Fatal(err)
 		}
 		page := b.page("/workers")

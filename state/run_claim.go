@@ -6,13 +6,13 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"millwright/state/budget"
 	"millwright/state/db"
+	"millwright/state/lanes"
 	"millwright/state/notice"
 	"millwright/state/outputs"
 )
@@ -59,7 +59,7 @@ func (s *Store) claimNextSQL() string {
 
 // claimLaneSQL claims the oldest run of the factory $6 whose automation is not one of $7, which is a JSON list.
 func (s *Store) claimLaneSQL() string {
-	return fmt.Sprintf(claimSQL, s.pickSQL(`AND factory_uid = $6 AND `+s.notAmong(7)))
+	return fmt.Sprintf(claimSQL, s.pickSQL(`AND factory_uid = $6 AND `+lanes.NotAmong(s.db.Postgres(), 7)))
 }
 
 // headNextSQL locks the run that claimNextSQL would claim, behind the lane $1.
@@ -69,20 +69,12 @@ func (s *Store) headNextSQL() string {
 
 // headLaneSQL locks the run that claimLaneSQL would claim, of the factory $1 without the automations $2.
 func (s *Store) headLaneSQL() string {
-	return headColumns + s.pickSQL(`AND factory_uid = $1 AND `+s.notAmong(2))
+	return headColumns + s.pickSQL(`AND factory_uid = $1 AND `+lanes.NotAmong(s.db.Postgres(), 2))
 }
 
 const headColumns = `SELECT id, factory_uid, agent_uid, automation_uid, claims
 FROM runs
 WHERE id = `
-
-// notAmong is the condition that a run's automation is not in the JSON list that is parameter n.
-func (s *Store) notAmong(n int) string {
-	if s.db.Postgres() {
-		return fmt.Sprintf(`automation_uid NOT IN (SELECT jsonb_array_elements_text($%d::jsonb))`, n)
-	}
-	return fmt.Sprintf(`automation_uid NOT IN (SELECT value FROM json_each($%d))`, n)
-}
 
 // claimOneSQL claims the run $6.
 func (s *Store) claimOneSQL() string { return fmt.Sprintf(claimSQL, s.pickSQL(`AND id = $6`)) }
@@ -94,7 +86,7 @@ type Ask struct {
 }
 
 // ClaimBounds are how many runs workers hold at once of one factory, and of one automation; 0 is any number.
-type ClaimBounds struct{ Factory, Automation int }
+type ClaimBounds = lanes.Bounds
 
 // Claimed is a run that was given to a worker.
 type Claimed struct {
@@ -197,7 +189,7 @@ LIMIT 1`
 func (s *Store) headOfLaneSQL() string {
 	return `SELECT id
 FROM runs
-WHERE state = 'QUEUED' AND waits_for = '' AND factory_uid = $1 AND ` + s.notAmong(2) + `
+WHERE state = 'QUEUED' AND waits_for = '' AND factory_uid = $1 AND ` + lanes.NotAmong(s.db.Postgres(), 2) + `
 ORDER BY factory_uid, queued_at, id
 LIMIT 1`
 }
@@ -217,12 +209,12 @@ func (s *Store) head(ctx context.Context, served string, bounds ClaimBounds) (id
 			return tx.QueryRow(ctx, headSQL, served).Scan(&id)
 		}
 
-		pick, err := s.nextLane(ctx, tx, served, q.room)
+		lane, full, err := q.room.Next(ctx, tx, served)
 		if err != nil {
 			return err
 		}
 
-		return tx.QueryRow(ctx, s.headOfLaneSQL(), pick...).Scan(&id)
+		return tx.QueryRow(ctx, s.headOfLaneSQL(), lane, full).Scan(&id)
 	})
 	return id, err
 }
@@ -233,7 +225,7 @@ type claims struct {
 	tx      *db.Tx
 	at      time.Time
 	lane    string      // the factory that was served last
-	room    *claimRoom  // nil: any number of runs
+	room    *lanes.Room // nil: any number of runs
 	day     *budget.Day // nil: no budget bounds the day
 	ledger  budget.Ledger
 	claimed []Claimed
@@ -251,13 +243,11 @@ func (s *Store) beginClaims(ctx context.Context, tx *db.Tx, served string, bound
 		return q, nil
 	}
 
-	if s.db.Postgres() {
-		if _, err := tx.Exec(ctx, lockClaimsSQL); err != nil {
-			return nil, err
-		}
+	if err := lanes.Lock(ctx, s.db, tx); err != nil {
+		return nil, err
 	}
 
-	if q.room, err = roomOf(ctx, tx, bounds); err != nil || q.day == nil {
+	if q.room, err = lanes.Of(ctx, s.db, tx, bounds); err != nil || q.day == nil {
 		return q, err
 	}
 	q.day, err = budget.On(ctx, tx.Reader, s.serverBudget(), q.at)
@@ -271,9 +261,10 @@ func (q *claims) next(ctx context.Context) (query string, pick []any, err error)
 		id, err := q.affordable(ctx)
 		return q.claimOneSQL(), []any{id}, err
 	case q.room != nil:
-		pick, err = q.nextLane(ctx, q.tx, q.lane, q.room)
-		return q.claimLaneSQL(), pick, err
+		lane, full, err := q.room.Next(ctx, q.tx, q.lane)
+		return q.claimLaneSQL(), []any{lane, full}, err
 	}
+
 	return q.claimNextSQL(), []any{q.lane}, nil
 }
 
@@ -282,10 +273,11 @@ func (q *claims) affordable(ctx context.Context) (id string, err error) {
 	for {
 		query, lane := q.headNextSQL(), []any{q.lane}
 		if q.room != nil {
-			query = q.headLaneSQL()
-			if lane, err = q.nextLane(ctx, q.tx, q.lane, q.room); err != nil {
+			next, full, err := q.room.Next(ctx, q.tx, q.lane)
+			if err != nil {
 				return "", err
 			}
+			query, lane = q.headLaneSQL(), []any{next, full}
 		}
 
 		var of budget.Scopes
@@ -318,128 +310,9 @@ func (q *claims) claim(ctx context.Context, query string, pick []any, ask Ask, h
 	}
 
 	q.lane = c.Run.FactoryUID
-	q.room.take(c.Run)
+	q.room.Take(c.Run.FactoryUID, c.Run.AutomationUID)
 	q.claimed = append(q.claimed, c)
 	return nil
-}
-
-// claimRoom is how many more runs workers may hold of each factory and of each automation.
-type claimRoom struct{ factories, automations roomFor }
-
-// roomFor is how many more may be held of each of some things: most, where one is not in left.
-type roomFor struct {
-	most int // 0: any number
-	left map[string]int
-}
-
-func (r roomFor) full(uid string) bool {
-	left, ok := r.left[uid]
-	return r.most > 0 && ok && left <= 0
-}
-
-// take notes that n more are held.
-func (r roomFor) take(uid string, n int) {
-	if _, ok := r.left[uid]; !ok {
-		r.left[uid] = r.most
-	}
-	r.left[uid] -= n
-}
-
-// take notes that a run is held. Of nil, which has room for all, it does nothing.
-func (r *claimRoom) take(run Run) {
-	if r != nil {
-		r.factories.take(run.FactoryUID, 1)
-		r.automations.take(run.AutomationUID, 1)
-	}
-}
-
-// fullAutomations returns the automations without room as a JSON list.
-func (r *claimRoom) fullAutomations() (string, error) {
-	all := []string{}
-	for uid := range r.automations.left {
-		if uid != "" && r.automations.full(uid) {
-			all = append(all, uid)
-		}
-	}
-
-	text, err := json.Marshal(all)
-	return string(text), err
-}
-
-const (
-	// lockClaimsSQL has claims with bounds wait for each other, on PostgreSQL.
-	lockClaimsSQL = `SELECT pg_advisory_xact_lock(hashtextextended('millwright claims ' || current_schema(), 0))`
-
-	heldCountsSQL = `SELECT factory_uid, automation_uid, count(*)
-		FROM runs
-		WHERE claim_hash IS NOT NULL
-		GROUP BY factory_uid, automation_uid`
-
-	nextLaneSQL = `SELECT factory_uid
-		FROM runs
-		WHERE state = 'QUEUED' AND waits_for = '' AND factory_uid > $1 AND %s
-		ORDER BY factory_uid
-		LIMIT 1`
-
-	firstLaneSQL = `SELECT factory_uid
-		FROM runs
-		WHERE state = 'QUEUED' AND waits_for = '' AND %s
-		ORDER BY factory_uid
-		LIMIT 1`
-)
-
-// roomOf returns the room of each factory and automation; nil without bounds.
-func roomOf(ctx context.Context, tx *db.Tx, bounds ClaimBounds) (*claimRoom, error) {
-	if bounds == (ClaimBounds{}) {
-		return nil, nil
-	}
-
-	room := &claimRoom{
-		factories:   roomFor{bounds.Factory, map[string]int{}},
-		automations: roomFor{bounds.Automation, map[string]int{}},
-	}
-	err := db.Each(ctx, tx.Reader, func(row db.Row) error {
-		var factory, automation string
-		var runs int
-		err := row.Scan(&factory, &automation, &runs)
-		room.factories.take(factory, runs)
-		room.automations.take(automation, runs)
-		return err
-	}, heldCountsSQL)
-	if err != nil {
-		return nil, err
-	}
-
-	return room, nil
-}
-
-// nextLane returns the next factory behind one, in a circle, that has room and queued runs of an automation with
-// room, and the automations without; sql.ErrNoRows when there is none.
-func (s *Store) nextLane(ctx context.Context, tx *db.Tx, behind string, room *claimRoom) (pick []any, err error) {
-	full, err := room.fullAutomations()
-	if err != nil {
-		return nil, err
-	}
-
-	seen := map[string]bool{}
-	for lane := behind; ; {
-		after := lane
-		err = tx.QueryRow(ctx, fmt.Sprintf(nextLaneSQL, s.notAmong(2)), after, full).Scan(&lane)
-		if errors.Is(err, sql.ErrNoRows) {
-			err = tx.QueryRow(ctx, fmt.Sprintf(firstLaneSQL, s.notAmong(1)), full).Scan(&lane)
-		}
-		if err != nil {
-			return nil, err
-		}
-
-		if !room.factories.full(lane) {
-			return []any{lane, full}, nil
-		}
-		if seen[lane] {
-			return nil, sql.ErrNoRows
-		}
-		seen[lane] = true
-	}
 }
 
 // ClaimRun gives one queued run to a worker, as ClaimRuns does. ErrConflict when the run is not queued, or

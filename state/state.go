@@ -29,6 +29,7 @@ import (
 	"millwright/state/notice"
 	"millwright/state/outputs"
 	"millwright/state/seal"
+	"millwright/state/workers"
 )
 
 // Config describes the state to open. MasterKey is required: see [seal.LoadKey].
@@ -139,6 +140,9 @@ func (s *Store) Close() error {
 // Outputs returns the outputs of runs.
 func (s *Store) Outputs() outputs.Table { return outputs.New(s.db) }
 
+// Workers returns the processes that take runs.
+func (s *Store) Workers() workers.Table { return workers.New(s.db) }
+
 // Ping reports whether the database answers.
 func (s *Store) Ping(ctx context.Context) error { return s.db.Ping(ctx) }
 
@@ -193,6 +197,12 @@ func WebhookUID(factoryKey []byte, name string, ordinal int) string {
 	mac := hmac.New(sha256.New, factoryKey)
 	mac.Write([]byte("webhook\x00" + name + "\x00" + strconv.Itoa(ordinal)))
 	return PrefixWebhook + "_" + encodeID([16]byte(mac.Sum(nil)[:16]))
+}
+
+// WorkerUID returns the UID of one of the processes that share what a worker's claims are bound to.
+func WorkerUID(worker, instance string) string {
+	sum := sha256.Sum256([]byte(worker + "\x00" + instance))
+	return PrefixWorker + "_" + encodeID([16]byte(sum[:16]))
 }
 
 // encodeID writes 128 bits as 26 base32 digits, most significant first; the first digit is 0 to 7.

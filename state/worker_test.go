@@ -8,6 +8,7 @@ import (
 
 	"millwright/state"
 	"millwright/state/statetest"
+	"millwright/state/workers"
 )
 
 func TestWorkers(t *testing.T) {
@@ -18,19 +19,19 @@ func TestWorkers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		report := state.WorkerReport{
-			Worker: "key_a", Instance: "1", Name: "build-1\x00", Version: "1.2", Slots: 2,
+		report := workers.Report{
+			UID: state.WorkerUID("key_a", "1"), Worker: "key_a", Name: "build-1\x00", Version: "1.2", Slots: 2,
 			Harnesses: []string{"echo", "sh"}, Runs: []string{run.ID, "another"},
 		}
 		other := report
-		other.Worker = "key_b"
-		for _, r := range []state.WorkerReport{report, other} {
-			if err := s.SeeWorker(ctx, r); err != nil {
+		other.UID, other.Worker = state.WorkerUID("key_b", "1"), "key_b"
+		for _, r := range []workers.Report{report, other} {
+			if err := s.Workers().See(ctx, r); err != nil {
 				t.Fatal(err)
 			}
 		}
 
-		all, err := s.Workers(ctx)
+		all, err := s.Workers().All(ctx)
 		if err != nil || len(all) != 2 {
 			t.Fatalf("workers %+v, %v", all, err)
 		}
@@ -50,10 +51,10 @@ func TestWorkers(t *testing.T) {
 		if err := s.ReleaseRun(ctx, claim); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.RemoveWorker(ctx, "key_b", "1"); err != nil {
+		if err := s.Workers().Remove(ctx, other.UID); err != nil {
 			t.Fatal(err)
 		}
-		all, err = s.Workers(ctx)
+		all, err = s.Workers().All(ctx)
 		if err != nil || len(all) != 1 || all[0].Worker != "key_a" || len(all[0].Runs) != 0 {
 			t.Errorf("at last: %+v, %v", all, err)
 		}
@@ -64,12 +65,14 @@ func TestWorkers(t *testing.T) {
 func TestWorkersAreBounded(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		for i := range 120 {
-			r := state.WorkerReport{Worker: "key_a", Instance: fmt.Sprint(i), Name: fmt.Sprint(i)}
-			if err := s.SeeWorker(t.Context(), r); err != nil {
+			r := workers.Report{
+				UID: state.WorkerUID("key_a", fmt.Sprint(i)), Worker: "key_a", Name: fmt.Sprint(i),
+			}
+			if err := s.Workers().See(t.Context(), r); err != nil {
 				t.Fatal(err)
 			}
 		}
-		all, err := s.Workers(t.Context())
+		all, err := s.Workers().All(t.Context())
 		if err != nil || len(all) != 100 {
 			t.Fatalf("%d workers are remembered, want 100: %v", len(all), err)
 		}

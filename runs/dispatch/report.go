@@ -6,6 +6,7 @@ import (
 
 	"millwright/runs/wire"
 	"millwright/state"
+	"millwright/state/workers"
 )
 
 // Limits of a report.
@@ -20,7 +21,7 @@ const (
 func (d *Dispatcher) onReport(ctx context.Context, worker string, r wire.Request) wire.Answer {
 	var err error
 	if r.Report == nil {
-		err = d.cfg.Store.RemoveWorker(ctx, worker, r.Instance)
+		err = d.cfg.Store.Workers().Remove(ctx, state.WorkerUID(worker, r.Instance))
 	} else {
 		err = d.see(ctx, worker, r)
 	}
@@ -36,9 +37,9 @@ func (d *Dispatcher) see(ctx context.Context, worker string, r wire.Request) err
 		return fmt.Errorf("report: too many harnesses or runs, or too long an instance: %w", wire.ErrRefused)
 	}
 
-	report := state.WorkerReport{
+	report := workers.Report{
+		UID:       state.WorkerUID(worker, r.Instance),
 		Worker:    worker,
-		Instance:  r.Instance,
 		Name:      clean(said.Name, maxName),
 		Version:   clean(said.Version, maxVersion),
 		Slots:     min(max(said.Slots, 0), maxRunIDs),
@@ -52,5 +53,5 @@ func (d *Dispatcher) see(ctx context.Context, worker string, r wire.Request) err
 		report.Runs = append(report.Runs, clean(id, maxRunID))
 	}
 
-	return d.cfg.Store.SeeWorker(ctx, report)
+	return d.cfg.Store.Workers().See(ctx, report)
 }

@@ -10,6 +10,7 @@ import (
 	"millwright/runs/worker"
 	"millwright/state"
 	"millwright/state/statetest"
+	"millwright/state/workers"
 )
 
 // TestWorkersReport has a worker tell what it is and does, and that it ends.
@@ -22,30 +23,30 @@ func TestWorkersReport(t *testing.T) {
 			Default:   "sh", Slots: 3, Name: "build-1", Version: "9.9",
 		})
 
-		seen := func(what string, ok func(state.Worker) bool) {
+		seen := func(what string, ok func(workers.Worker) bool) {
 			t.Helper()
 			statetest.Until(t, what, func() bool {
-				all, err := s.Workers(t.Context())
+				all, err := s.Workers().All(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				return len(all) == 1 && ok(all[0])
 			})
 		}
-		seen("the first report", func(w state.Worker) bool {
+		seen("the first report", func(w workers.Worker) bool {
 			return w.Name == "build-1" && w.Version == "9.9" && w.Slots == 3 && len(w.Runs) == 0 &&
 				slices.Equal(w.Harnesses, []string{"echo", "sh"}) && w.Live(time.Now())
 		})
 
 		id := b.create(nil)
-		seen("the report of a run", func(w state.Worker) bool { return slices.Equal(w.Runs, []string{id}) })
+		seen("the report of a run", func(w workers.Worker) bool { return slices.Equal(w.Runs, []string{id}) })
 		if err := os.WriteFile(gate, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		seen("the report of its end", func(w state.Worker) bool { return len(w.Runs) == 0 })
+		seen("the report of its end", func(w workers.Worker) bool { return len(w.Runs) == 0 })
 
 		stop()
-		if all, err := s.Workers(t.Context()); err != nil || len(all) != 0 {
+		if all, err := s.Workers().All(t.Context()); err != nil || len(all) != 0 {
 			t.Errorf("after its end: %+v, %v", all, err)
 		}
 	})
