@@ -151,7 +151,10 @@ func (q *request) storedDeliveries(hooks []state.Webhook, chosen []string) (all 
 
 // testFilter tests a filter: with one delivery or body, through the API, and with the latest deliveries.
 func (q *request) testFilter() error {
-	v := filterView{Form: q.formOf("filter", "delivery", "payload", "automation", "event"), Chosen: q.PostForm["webhook"]}
+	v := filterView{
+		Form:   q.formOf("filter", "delivery", "payload", "automation", "event"),
+		Chosen: q.PostForm["webhook"],
+	}
 	v.Chosen = v.Chosen[:min(len(v.Chosen), 64)]
 	v.Form.Values["filter"] = unixLines(v.Form.Values["filter"])
 

@@ -142,7 +142,8 @@ func (q *request) outputFindings() (all []finding, err error) {
 	}
 	for _, o := range staged {
 		row := outputRowOf(o)
-		all = append(all, finding{"odd", row.Name + " waits for approval: " + row.About, o.Reason, "/runs/" + o.RunID, "Look"})
+		all = append(all,
+			finding{"odd", row.Name + " waits for approval: " + row.About, o.Reason, "/runs/" + o.RunID, "Look"})
 	}
 	return all, err
 }

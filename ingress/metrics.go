@@ -36,8 +36,10 @@ const (
 
 func (r result) String() string {
 	return [...]string{
-		"accepted", "duplicate", "handshake", "rejected_auth", "rejected_invalid_json", "rejected_too_large", "not_found", "method_not_allowed",
-		"header_fields_too_large", "delivery_budget_spent", "failed_auth_budget_spent", "broken_transfer", "unavailable", "webhook_disabled",
+		"accepted", "duplicate", "handshake", "rejected_auth", "rejected_invalid_json", "rejected_too_large",
+		"not_found", "method_not_allowed", "header_fields_too_large",
+		"delivery_budget_spent", "failed_auth_budget_spent", "broken_transfer",
+		"unavailable", "webhook_disabled",
 	}[r]
 }
 

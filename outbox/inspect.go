@@ -58,7 +58,8 @@ func (j *job) inspect(ctx context.Context, a state.Artifact) error {
 	}
 	for _, p := range changes.Paths() {
 		if slices.ContainsFunc(patterns, func(pattern string) bool { return protects(pattern, p) }) {
-			return decision{outputs.Staged, fmt.Sprintf("the changes touch %s, which is protected", request.Printable(p))}
+			reason := fmt.Sprintf("the changes touch %s, which is protected", request.Printable(p))
+			return decision{outputs.Staged, reason}
 		}
 	}
 

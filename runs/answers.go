@@ -57,7 +57,8 @@ func (s *service) registerAnswers() {
 				state.RoleRunner,
 				"Answer what an agent asks",
 			),
-			"A run whose agent asks for permission is BLOCKED, and its questions are in questions. With the last answer "+
+			"A run whose agent asks for permission is BLOCKED, and its questions are in questions. "+
+				"With the last answer "+
 				"it goes on. 409 when the question is answered already, or the run went on without an answer.",
 		), http.StatusConflict),
 		s.answer,

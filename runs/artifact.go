@@ -48,7 +48,8 @@ func (ArtifactType) Schema(r huma.Registry) *huma.Schema {
 	}
 	return named(r, "ArtifactType", &huma.Schema{
 		Type: huma.TypeString, Enum: values,
-		Description: "Type of an artifact. SCREENSHOT: a file that is a PNG, JPEG, WebP or GIF image, by its content; " +
+		Description: "Type of an artifact. SCREENSHOT: a file that is a PNG, JPEG, WebP or GIF image, " +
+			"by its content; " +
 			"FILE: any other file, changes included; PLAN is never produced.",
 	})
 }

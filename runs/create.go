@@ -305,7 +305,11 @@ func (s *service) newRun(
 	if blank(n.Prompt) && config.SkillSpec != "" {
 		n.Prompt = "Use skill " + config.SkillSpec
 	} else if specs := listedSkills(config); blank(n.Prompt) && len(specs) > 0 {
-		n.Prompt = "Use " + map[bool]string{true: "skill ", false: "skills "}[len(specs) == 1] + strings.Join(specs, ", ")
+		skills := "skills "
+		if len(specs) == 1 {
+			skills = "skill "
+		}
+		n.Prompt = "Use " + skills + strings.Join(specs, ", ")
 	}
 	if blank(n.Title) {
 		n.Title = title(n.Prompt)
@@ -417,7 +421,8 @@ func attachments(in []AttachmentRequest, p *problems) []state.Attachment {
 		field := fmt.Sprintf("attachments[%d]", i)
 		name := a.FileName
 		switch {
-		case name == "." || name == ".." || strings.ContainsAny(name, "/\\") || !clean(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		case name == "." || name == ".." || strings.ContainsAny(name, "/\\") || !clean(name) ||
+			strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 			p.add(field+".file_name", "want a file name without a directory or control characters")
 		case len(name) > maxFileName:
 			p.add(field+".file_name", "at most %d bytes", maxFileName)

@@ -87,7 +87,9 @@ func (s *service) ownSkills(
 }
 
 // config resolves the configuration of a run: the request overrides the definition.
-func (s *service) config(ctx context.Context, b *RunAgentRequest, def state.AgentDefinition, p *problems) *agentconfig.AmbientAgentConfig {
+func (s *service) config(
+	ctx context.Context, b *RunAgentRequest, def state.AgentDefinition, p *problems,
+) *agentconfig.AmbientAgentConfig {
 	c := b.Config
 	if c == nil {
 		c = &agentconfig.AmbientAgentConfig{}

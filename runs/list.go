@@ -324,7 +324,10 @@ func (s *service) filter(ctx context.Context, in *listInput) (f state.RunFilter,
 		some = some && found
 	}
 
-	for key, to := range map[string]*string{metaAutomation: &f.AutomationUID, metaWebhook: &f.WebhookUID, metaDelivery: &f.DeliveryUID} {
+	known := map[string]*string{
+		metaAutomation: &f.AutomationUID, metaWebhook: &f.WebhookUID, metaDelivery: &f.DeliveryUID,
+	}
+	for key, to := range known {
 		if v, ok := f.Metadata[key]; ok {
 			both(to, v)
 			delete(f.Metadata, key)

@@ -196,7 +196,10 @@ func (s *service) item(r state.Run, files []state.Attachment, left []state.Artif
 		item.Metadata[k] = v
 	}
 
-	for k, v := range map[string]string{metaAutomation: r.AutomationUID, metaWebhook: r.WebhookUID, metaDelivery: r.DeliveryUID} {
+	known := map[string]string{
+		metaAutomation: r.AutomationUID, metaWebhook: r.WebhookUID, metaDelivery: r.DeliveryUID,
+	}
+	for k, v := range known {
 		if v != "" {
 			item.Metadata[k] = v
 		}

@@ -89,7 +89,8 @@ func (s *service) registerOutputs() {
 	decide("reject", "rejectRunOutput", state.RoleRunner, "Reject an output",
 		"It is never performed. 409 unless it is staged.", outputs.Table.Reject)
 	decide("retry", "retryRunOutput", state.RoleRunner, "Try an output again",
-		"409 unless it failed.", func(t outputs.Table, ctx context.Context, run, uid, _ string) (outputs.Output, error) {
+		"409 unless it failed.",
+		func(t outputs.Table, ctx context.Context, run, uid, _ string) (outputs.Output, error) {
 			return t.Retry(ctx, run, uid)
 		})
 }
@@ -177,7 +178,8 @@ func (s *service) openPull(ctx context.Context, in *openInput) (RunOutput, error
 		return RunOutput{}, err
 	}
 	if !r.State.Ended() {
-		return RunOutput{}, api.Problem("conflict", "run %s is %s: its changes are there when it has ended", r.ID, r.State)
+		return RunOutput{}, api.Problem("conflict", "run %s is %s: its changes are there when it has ended",
+			r.ID, r.State)
 	}
 	if !clean(in.Body.Title) || !clean(in.Body.Body) {
 		return RunOutput{}, api.InvalidField("body", "holds a NUL character or invalid UTF-8")

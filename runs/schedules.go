@@ -55,7 +55,8 @@ func (s *service) registerSchedules() {
 	})
 
 	api.Handle(s.api, api.Explained(
-		api.Operation(http.MethodGet, "/agent/schedules/{scheduleId}", "getSchedule", state.RoleViewer, "Show a schedule"),
+		api.Operation(http.MethodGet, "/agent/schedules/{scheduleId}", "getSchedule", state.RoleViewer,
+			"Show a schedule"),
 		"A schedule trigger of an applied definition.",
 	), func(ctx context.Context, in *schedulePath) (Schedule, error) {
 		all, err := s.schedules(ctx)

@@ -16,8 +16,9 @@ func (s *service) registerUnsupported() {
 		interrupt = "a run cannot be interrupted: cancel it with POST /agent/runs/{runId}/cancel, and go on with " +
 			"a follow-up"
 		tasks     = "this server keeps no tasks: GET /agent/runs?factory_uid=… lists the runs of a factory"
-		artifacts = "GET /agent/runs/{runId} lists the artifacts of a run, and GET /agent/artifacts/{uid}/download has their content"
-		links     = "sessions are not shared: session_link of a run is its page"
+		artifacts = "GET /agent/runs/{runId} lists the artifacts of a run, and GET " +
+			"/agent/artifacts/{uid}/download has their content"
+		links = "sessions are not shared: session_link of a run is its page"
 	)
 
 	for _, e := range []struct {

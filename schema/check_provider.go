@@ -62,7 +62,8 @@ func (d *document) compileProvider(filter *yaml.Node, t *Trigger, where string) 
 			unknown = true
 		case p.Words != nil:
 			near := suggest(p.Word, p.Words)
-			d.report(d.spanOf(at), ruleFilterValue, fmt.Sprintf("%s: %s never has %s", place, t.Provider, quoted(p.Word)),
+			d.report(d.spanOf(at), ruleFilterValue,
+				fmt.Sprintf("%s: %s never has %s", place, t.Provider, quoted(p.Word)),
 				didYouMean(near, "it documents "+listed(p.Words)))
 		default:
 			d.errorAt(at, ruleFilter, place+": "+p.Message, p.Hint)

@@ -10,7 +10,8 @@ import (
 // The patterns of values that well-known services issue, and of digests and random values. A digest has at least
 // 32 digits.
 const (
-	secretPattern = `^(gh[pousr]_|github_pat_|glpat-|xox[bpars]-|xapp-|whsec_|sk-|[sr]k_(live|test)_|AKIA|ASIA|lin_(api|wh)_|` +
+	secretPattern = `^(gh[pousr]_|github_pat_|glpat-|xox[bpars]-|xapp-|whsec_|sk-|` +
+		`[sr]k_(live|test)_|AKIA|ASIA|lin_(api|wh)_|` +
 		`npm_|pypi-|shp(ss|at)_|eyJ|SG\.).{12,}$`
 	digestPattern = `^([a-f]*[0-9][0-9a-f]*|[A-F]*[0-9][0-9A-F]*)$`
 	digestDigits  = 32

@@ -235,7 +235,8 @@ func (d *document) eventIs(n *yaml.Node, t Trigger, want string) bool {
 	if t.Event == want {
 		return true
 	}
-	if p := d.errorAt(n, ruleTrigger, fmt.Sprintf("provider %s has no event %s", t.Provider, quoted(t.Event)), "write event: "+want); p != nil &&
+	message := fmt.Sprintf("provider %s has no event %s", t.Provider, quoted(t.Event))
+	if p := d.errorAt(n, ruleTrigger, message, "write event: "+want); p != nil &&
 		suggest(t.Event, []string{want}) != "" {
 		p.Fix = d.replace(n, want)
 	}

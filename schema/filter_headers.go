@@ -178,7 +178,8 @@ func (d *document) headerName(key *yaml.Node, where string, seen map[string]bool
 	case !headerPattern.MatchString(key.Value):
 		d.errorAt(key, ruleFilterHeaders, fmt.Sprintf("%s: %s is not a header name", where, quoted(key.Value)), "")
 	case seen[name]:
-		d.errorAt(key, ruleFilterHeaders, fmt.Sprintf("%s: %s is here twice", where, name), "put all values into one list")
+		d.errorAt(key, ruleFilterHeaders, fmt.Sprintf("%s: %s is here twice", where, name),
+			"put all values into one list")
 	case CredentialHeader(name) || signature.Reserved(name):
 		d.errorAt(key, ruleFilterHeaders, fmt.Sprintf("%s: %s holds a credential or a signature", where, name),
 			"filter by another header: values of this one never stand in a definition")
@@ -199,7 +200,8 @@ func (d *document) headerMatcher(n *yaml.Node, where string) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key, list := n.Content[i], n.Content[i+1]
 			if key.Value != "in" && key.Value != "not_in" {
-				d.errorAt(key, ruleFilterHeaders, fmt.Sprintf("%s: %s is no operator of a header", where, quoted(key.Value)),
+				d.errorAt(key, ruleFilterHeaders,
+					fmt.Sprintf("%s: %s is no operator of a header", where, quoted(key.Value)),
 					"the operators are in and not_in")
 				continue
 			}

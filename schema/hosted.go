@@ -149,7 +149,8 @@ func (h hosted) filters() {
 					fmt.Sprintf("definitions of the hosted service have no key %s here", quoted(key.Value)), "")
 			case canonical != "" && canonical != key.Value && !provider.Hosted(from.Value, event.Value, key.Value):
 				h.report(h.spanOf(key), ruleNotHosted,
-					fmt.Sprintf("definitions of the hosted service do not write %s", quoted(key.Value)), "write "+canonical)
+					fmt.Sprintf("definitions of the hosted service do not write %s", quoted(key.Value)),
+					"write "+canonical)
 			}
 		}
 	}

@@ -28,8 +28,9 @@ const (
 
 // limits are the lengths by the names that the JSON Schemas have for them.
 var limits = map[string]int{
-	"label": MaxLabel, "model": MaxModel, "harness": MaxHarness, "reasoning": MaxReasoning, "environment": MaxEnvironment,
-	"runner": MaxRunner, "workerHost": MaxWorkerHost, "scheduleName": MaxScheduleName, "word": MaxWord,
+	"label": MaxLabel, "model": MaxModel, "harness": MaxHarness, "reasoning": MaxReasoning,
+	"environment": MaxEnvironment,
+	"runner":      MaxRunner, "workerHost": MaxWorkerHost, "scheduleName": MaxScheduleName, "word": MaxWord,
 	"reference": MaxReference, "description": MaxDescription, "command": MaxCommand, "name": MaxNameBytes,
 	"ref": MaxRef,
 }

@@ -127,7 +127,8 @@ const (
 // attempt. A repeat begins the file anew. ErrConflict when it is too much; ErrLost when the claim no longer holds.
 func (s *Store) DeclareArtifact(ctx context.Context, c Claim, number int, a Artifact) error {
 	if number < 0 || number >= MaxArtifacts || a.Size < 0 {
-		return refuse(ErrConflict, "artifact %d of %d bytes: an execution leaves at most %d", number, a.Size, MaxArtifacts)
+		return refuse(ErrConflict, "artifact %d of %d bytes: an execution leaves at most %d", number, a.Size,
+			MaxArtifacts)
 	}
 	if a.Kind != KindFile && a.Size > MaxChangeBytes {
 		return refuse(ErrConflict, "a %s of %d bytes: at most %d are stored", a.Kind, a.Size, MaxChangeBytes)
@@ -154,7 +155,8 @@ func (s *Store) DeclareArtifact(ctx context.Context, c Claim, number int, a Arti
 		case a.Kind == KindFile && fileBytes+a.Size > MaxFileBytes:
 			return refuse(ErrConflict, "the files of an execution have at most %d bytes together", MaxFileBytes)
 		case size+a.Size > MaxExecutionBytes:
-			return refuse(ErrConflict, "the artifacts of an execution have at most %d bytes together", MaxExecutionBytes)
+			return refuse(ErrConflict, "the artifacts of an execution have at most %d bytes together",
+				MaxExecutionBytes)
 		}
 
 		a.Type = ArtifactFile
@@ -241,7 +243,8 @@ func (s *Store) CompleteArtifacts(ctx context.Context, c Claim) (all []Artifact,
 	return all, err
 }
 
-// CompleteArtifact marks a file, as SentArtifact or CompleteArtifacts returned it, as complete, with its type, media type and facts. It
+// CompleteArtifact marks a file, as SentArtifact or CompleteArtifacts returned it, as complete, with its
+// type, media type and facts. It
 // becomes visible with FinishRun. ErrLost when the claim no longer holds.
 func (s *Store) CompleteArtifact(ctx context.Context, c Claim, a Artifact) error {
 	facts, err := json.Marshal(a.Facts)

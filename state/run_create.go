@@ -190,8 +190,10 @@ func (r NewRun) run() Run {
 	return Run{
 		ID: r.ID, FactoryUID: r.FactoryUID, Title: r.Title, Prompt: r.Prompt, Envelope: r.Envelope,
 		State: RunQueued, Source: r.Source, Creator: r.Creator,
-		ConversationID: r.ConversationID, ParentRunID: r.ParentRunID, RootRunID: r.RootRunID, AutomationUID: r.AutomationUID, WebhookUID: r.WebhookUID,
-		DeliveryUID: r.DeliveryUID, AgentUID: r.AgentUID, TriggerURL: r.TriggerURL, Config: config, Secrets: r.Secrets, Metadata: r.Metadata,
+		ConversationID: r.ConversationID, ParentRunID: r.ParentRunID, RootRunID: r.RootRunID,
+		AutomationUID: r.AutomationUID, WebhookUID: r.WebhookUID,
+		DeliveryUID: r.DeliveryUID, AgentUID: r.AgentUID, TriggerURL: r.TriggerURL,
+		Config: config, Secrets: r.Secrets, Metadata: r.Metadata,
 		Skills: json.RawMessage(
 			"[]",
 		), Execution: 1, Attempt: 1, Created: at, Updated: at, Queued: at, nextSeq: 1, Traceparent: r.Traceparent,

@@ -186,7 +186,8 @@ type Result struct {
 
 // FinishRun ends the execution that the claim holds, and adds its last messages. With follow-up messages
 // waiting, the run returns to QUEUED with them as its next prompt, unless its cancellation was asked for;
-// else it takes the result's state. A run that exceeded its budget ends as FAILED, whatever the result. ErrLost when the claim no longer holds: then nothing was changed.
+// else it takes the result's state. A run that exceeded its budget ends as FAILED, whatever the result.
+// ErrLost when the claim no longer holds: then nothing was changed.
 func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState, error) {
 	if !result.State.Ended() {
 		return "", fmt.Errorf("run %s cannot end as %q", c.RunID, result.State)
@@ -349,6 +350,21 @@ func (s *Store) mending(ctx context.Context, id string, change func() error) err
 	return change()
 }
 
+const endUnfitSQL = `UPDATE runs
+SET
+	state = 'ERROR',
+	waits_for = '',
+	error_code = 'internal_error',
+	status_message = $2,
+	finished_at = $3,
+	updated_at = $3,
+	parked_until = 0,
+	live = 0,
+	claim_hash = NULL,
+	lease_until = NULL,
+	next_seq = next_seq + 1
+WHERE id = $1 AND `
+
 // endUnfit ends a run that its row keeps from going on: no part of it but its number of entries is read. The
 // condition is what must still hold of it, for parameters from $4 on.
 func (s *Store) endUnfit(ctx context.Context, id string, cause error, condition string, args ...any) (Run, error) {
@@ -363,11 +379,9 @@ func (s *Store) endUnfit(ctx context.Context, id string, cause error, condition 
 		}
 
 		now := time.Now()
-		err := tx.QueryRow(ctx, `UPDATE runs
-			SET state = 'ERROR', waits_for = '', error_code = 'internal_error', status_message = $2, finished_at = $3, updated_at = $3,
-			parked_until = 0, live = 0, claim_hash = NULL, lease_until = NULL, next_seq = next_seq + 1
-			WHERE id = $1 AND `+condition+`
-			RETURNING factory_uid, worker, execution, attempt, next_seq, automation_uid`, append([]any{id, message, db.Micros(now)}, args...)...).
+		query := endUnfitSQL + condition + `
+RETURNING factory_uid, worker, execution, attempt, next_seq, automation_uid`
+		err := tx.QueryRow(ctx, query, append([]any{id, message, db.Micros(now)}, args...)...).
 			Scan(&r.FactoryUID, &r.Worker, &r.Execution, &r.Attempt, &r.nextSeq, &r.AutomationUID)
 		if err != nil {
 			return err

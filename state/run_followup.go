@@ -130,7 +130,8 @@ func (s *Store) follow(ctx context.Context, tx *db.Tx, r *Run, m message) error 
 	}
 
 	now := time.Now()
-	_, err := tx.Exec(ctx, insertFollowupSQL, m.uid, r.ID, r.FactoryUID, m.text, m.execution, db.Micros(now), m.delivery,
+	_, err := tx.Exec(ctx, insertFollowupSQL, m.uid, r.ID, r.FactoryUID, m.text, m.execution, db.Micros(now),
+		m.delivery,
 		db.Flag(m.live))
 	if err != nil {
 		return err

@@ -198,7 +198,9 @@ func (a Answer) text(q Question, c Choice) string {
 // AnswerQuestion answers what an agent asks. With the last answer the run goes on: BLOCKED to INPROGRESS where a
 // worker holds its session, else to QUEUED for an execution that resumes it. ErrNotFound when there is no such run,
 // question or choice; ErrConflict when the question is closed.
-func (s *Store) AnswerQuestion(ctx context.Context, runID string, a Answer) (r Run, outcome FollowupOutcome, err error) {
+func (s *Store) AnswerQuestion(
+	ctx context.Context, runID string, a Answer,
+) (r Run, outcome FollowupOutcome, err error) {
 	err = s.commitRun(ctx, runID, func(ctx context.Context, tx *db.Tx) (err error) {
 		if r, err = s.lockRun(ctx, tx, runID); err != nil {
 			return err

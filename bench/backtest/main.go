@@ -27,7 +27,8 @@ func main() {
 	postgres := flag.String("postgres", "", "address of an empty PostgreSQL schema; SQLite when absent")
 	flag.Parse()
 
-	if err := run(context.Background(), *deliveries, *size, time.Duration(*seconds)*time.Second, *postgres); err != nil {
+	length := time.Duration(*seconds) * time.Second
+	if err := run(context.Background(), *deliveries, *size, length, *postgres); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -127,7 +128,8 @@ func automation(webhook, action string) schema.Automation {
 func (w *world) accept(ctx context.Context, i, size int) error {
 	w.n++
 	action := []string{"opened", "closed", "labeled"}[i%3]
-	body := fmt.Sprintf(`{"n":%d,"text":"%s","pull_request":{"action":"%s"}}`, w.n, strings.Repeat("lorem ipsum ", size/12), action)
+	body := fmt.Sprintf(`{"n":%d,"text":"%s","pull_request":{"action":"%s"}}`, w.n,
+		strings.Repeat("lorem ipsum ", size/12), action)
 	_, err := w.s.Accept(ctx, state.Acceptance{
 		UID: state.NewID(state.PrefixDelivery), FactoryUID: w.factory.UID, Generation: w.factory.Generation,
 		WebhookID: w.hook.ID, WebhookUID: w.hook.UID, Sender: "192.0.2.1", Body: []byte(body), Received: time.Now(),

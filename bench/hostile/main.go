@@ -25,7 +25,8 @@ func main() {
 	deliveries := flag.Int("deliveries", 300, "deliveries of the honest sender in each measurement")
 	longest := flag.Duration("longest", time.Minute, "how long a measurement goes on at most")
 	only := flag.String("only", "", "measure only attacks whose name holds this text")
-	name := flag.String("attack", "", "attack the server that a line of standard input describes (used by the program itself)")
+	name := flag.String("attack", "",
+		"attack the server that a line of standard input describes (used by the program itself)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

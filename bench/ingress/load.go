@@ -38,7 +38,8 @@ func eventOf(size int) []byte {
 		owner, sha := random.Uint32(), random.Uint64()
 		fmt.Fprintf(
 			text,
-			`{"id":%d,"sha":"%016x%016x","author":"user-%d","url":"https://code.example/user-%d/project/commits/%016x",`+
+			`{"id":%d,"sha":"%016x%016x","author":"user-%d",`+
+				`"url":"https://code.example/user-%d/project/commits/%016x",`+
 				`"created_at":"2026-11-%02dT%02d:%02d:%02dZ","verified":%t,"parents":%d}`,
 			random.Uint32(),
 			sha,

@@ -30,7 +30,8 @@ func main() {
 	flag.IntVar(&o.connections, "connections", 64, "open connections, each with one request at a time")
 	flag.IntVar(&o.size, "size", 2048, "bytes of a body")
 	flag.IntVar(&o.automations, "automations", 1, "automations on the webhook; all but the first filter it out")
-	flag.BoolVar(&o.github, "github", false, "send what GitHub sends when a pull request is opened, signed as GitHub does")
+	flag.BoolVar(&o.github, "github", false,
+		"send what GitHub sends when a pull request is opened, signed as GitHub does")
 	flag.IntVar(&o.events, "events", 0,
 		"with -github: triggers of its events in place of one custom trigger; one of them matches")
 	flag.IntVar(&o.slow, "slow", 0, "connections beside those, on which a request comes at a byte a second")

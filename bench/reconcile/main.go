@@ -197,7 +197,8 @@ func (r *repository) put(name string, i, edition int) error {
 
 	text := fmt.Sprintf(
 		"---\ntriggers:\n  - provider: schedule\n    event: cron_fired\n    schedule:\n      cron: %d 3 * * *\n---\n"+
-			"Look at what happened since yesterday, say which build failed and why, and\nopen a pull request when the cause is clear. Edition %d of %d.\n",
+			"Look at what happened since yesterday, say which build failed and why, and\n"+
+			"open a pull request when the cause is clear. Edition %d of %d.\n",
 		i%60,
 		edition,
 		i,

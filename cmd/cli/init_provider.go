@@ -36,7 +36,8 @@ func starters() map[string]starter {
 			},
 		},
 		provider.GitLab: {
-			"gitlab-merge-requests", "event: merge_request\n    filter:\n      repos: [GROUP/NAME]\n      actions: [open]",
+			"gitlab-merge-requests", "event: merge_request\n    filter:\n" +
+				"      repos: [GROUP/NAME]\n      actions: [open]",
 			"A merge request was opened. Read event-payload.json, and review the change.",
 			generated,
 			[]string{
@@ -70,7 +71,8 @@ func starters() map[string]starter {
 			"Somebody mentioned the app. Read event-payload.json, and answer the question.",
 			given,
 			[]string{
-				"Create an app at https://api.slack.com/apps. Its signing secret, under Basic Information, is the value " +
+				"Create an app at https://api.slack.com/apps. Its signing secret, under Basic Information, is " +
+					"the value " +
 					"of the secret above.",
 				"Event Subscriptions, Request URL: the URL above. The server answers Slack's verification.",
 				"Subscribe to bot events: app_mention, and those of your other triggers. Then install the app.",
@@ -92,7 +94,8 @@ func initFrom(s Streams, name, dir string) error {
 		webhook += "handshake: true\n"
 	}
 
-	automation := fmt.Sprintf("---\ntriggers:\n  - provider: %s\n    %s\n---\n\n%s\n", name, start.trigger, start.prompt)
+	automation := fmt.Sprintf("---\ntriggers:\n  - provider: %s\n    %s\n---\n\n%s\n", name, start.trigger,
+		start.prompt)
 	automationFile := "automations/" + start.automation + "/automation.md"
 	for _, file := range [][2]string{{"webhooks/" + name + ".yaml", webhook}, {automationFile, automation}} {
 		place := filepath.Join(dir, filepath.FromSlash(file[0]))

@@ -173,7 +173,8 @@ func backtestText(t plan.Backtest, details bool) string {
 		ids  []string
 	}{{"newly", t.NewlyIDs}, {"no longer", t.NoLongerID}} {
 		if len(part.ids) > 0 {
-			text += fmt.Sprintf("\n    %s for example: %s", part.name, strings.Join(part.ids[:min(3, len(part.ids))], " "))
+			text += fmt.Sprintf("\n    %s for example: %s", part.name,
+				strings.Join(part.ids[:min(3, len(part.ids))], " "))
 		}
 	}
 	return text

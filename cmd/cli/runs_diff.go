@@ -125,8 +125,9 @@ Read them first: millwright run diff.`,
 				return err
 			}
 			if len(all) > 1 {
-				return Usagef("the run changed %d repositories: say which with --repository, one of %s",
-					len(all), strings.Join(each(all, func(a artifactItem) string { return clean(a.Data.Repository) }), ", "))
+				names := each(all, func(a artifactItem) string { return clean(a.Data.Repository) })
+				return Usagef("the run changed %d repositories: name one with --repository, one of %s",
+					len(all), strings.Join(names, ", "))
 			}
 
 			var patch bytes.Buffer

@@ -105,7 +105,8 @@ func (l *listening) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil && l.latest == "",
-			errors.As(err, &no) && no.status < http.StatusInternalServerError && no.status != http.StatusTooManyRequests:
+			errors.As(err, &no) && no.status < http.StatusInternalServerError &&
+				no.status != http.StatusTooManyRequests:
 			return err
 		case err != nil && !errors.As(err, &none) && !errors.As(err, &no):
 			return err

@@ -98,7 +98,9 @@ BODY. --repository puts your repository in it, so that a filter matches.`,
 
 // bodyToSend returns the body of a delivery, from a file or an example, and the header with the name of the
 // example's event.
-func bodyToSend(s Streams, args []string, scheme, event, repository, id string) (body []byte, named [2]string, err error) {
+func bodyToSend(
+	s Streams, args []string, scheme, event, repository, id string,
+) (body []byte, named [2]string, err error) {
 	switch {
 	case event == "" && repository != "":
 		return nil, named, Usagef("--repository goes with --event")

@@ -42,7 +42,8 @@ var variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 func (c *checks) environments(s *Settings) {
 	for _, name := range slices.Sorted(maps.Keys(s.Environments)) {
 		at := "environments." + name
-		if _, _, found := schema.ControlCharacter(name, false); found || name == "" || len(name) > schema.MaxEnvironment {
+		if _, _, found := schema.ControlCharacter(name, false); found || name == "" ||
+			len(name) > schema.MaxEnvironment {
 			c.bad(at, ": want a name of 1 to %d characters", schema.MaxEnvironment)
 		}
 

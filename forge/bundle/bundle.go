@@ -156,7 +156,10 @@ func (b *Bundle) read(content io.Reader) error {
 		return refused("the bundle has more than %d MiB", MaxBytes>>20)
 	}
 
-	limits := PackLimits{Objects: maxObjects, ObjectBytes: maxObject, UnpackedBytes: MaxUnpacked + MaxBytes} // and deltas
+	limits := PackLimits{
+		Objects: maxObjects, ObjectBytes: maxObject,
+		UnpackedBytes: MaxUnpacked + MaxBytes, // and deltas
+	}
 	if err := Inspect(pack, limits); err != nil {
 		return err
 	}

@@ -151,7 +151,9 @@ func (w *Work) judge(r Request, counts map[string]int) []Verdict {
 		return w.pulls(r, counts)
 	}
 
-	act := Act{Title: r.Title, Body: r.Body, Add: r.Add, Remove: r.Remove, Event: r.Event, Comments: r.Comments, URL: r.URL}
+	act := Act{
+		Title: r.Title, Body: r.Body, Add: r.Add, Remove: r.Remove, Event: r.Event, Comments: r.Comments, URL: r.URL,
+	}
 	if r.Type != Reference {
 		repo, reason := w.target(r)
 		if reason != "" {

@@ -25,8 +25,9 @@ func mentions(texts []string) int {
 
 // Commands to bots: a word at the beginning of a line, and the names of bots anywhere.
 var (
-	commandLine = regexp.MustCompile(`(?mi)^([ \t>*+-]*)(/[a-z][a-z0-9_-]*(?:[ \t]|$)|!?(?:atlantis|bors|digger|terrateam|homu)[ \t]|r[+-])`)
-	botName     = regexp.MustCompile(`(?i)@(all|everyone|channel|here|` +
+	commandLine = regexp.MustCompile(`(?mi)^([ \t>*+-]*)(/[a-z][a-z0-9_-]*(?:[ \t]|$)|` +
+		`!?(?:atlantis|bors|digger|terrateam|homu)[ \t]|r[+-])`)
+	botName = regexp.MustCompile(`(?i)@(all|everyone|channel|here|` +
 		`bors|claude|codex|coderabbitai|copilot|cursor|cursoragent|dependabot|devin-ai-integration|gemini-cli|` +
 		`gitlab-bot|greenkeeper|homu|imgbot|jules|mergify|mergifyio|openhands|pre-commit-ci|renovate|renovatebot|` +
 		`rultor|snyk-bot|sweep-ai|[a-z0-9-]+\[bot\])`)

@@ -109,7 +109,8 @@ func (d *Dispatcher) examine(ctx context.Context, a *state.Artifact) error {
 		return fmt.Errorf("%s was not sent as it is: %w", a.Path, wire.ErrRefused)
 	}
 
-	if found := http.DetectContentType(start.Bytes()); a.Kind == wire.ArtifactFile && slices.Contains(screenshots, found) {
+	if found := http.DetectContentType(start.Bytes()); a.Kind == wire.ArtifactFile &&
+		slices.Contains(screenshots, found) {
 		a.Type, a.MimeType = state.ArtifactScreenshot, found
 	} else {
 		a.MimeType = mediaType(*a, found)

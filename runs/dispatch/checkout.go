@@ -94,7 +94,8 @@ func (d *Dispatcher) repositories(
 
 	for _, r := range listed {
 		if !slices.ContainsFunc(all, func(one state.RunRepository) bool {
-			return one.Forge == r.CodeForge && strings.EqualFold(one.Owner, r.Owner) && strings.EqualFold(one.Name, r.Name)
+			return one.Forge == r.CodeForge && strings.EqualFold(one.Owner, r.Owner) &&
+				strings.EqualFold(one.Name, r.Name)
 		}) {
 			all = append(all, state.RunRepository{Position: len(all), Forge: r.CodeForge, Owner: r.Owner, Name: r.Name})
 		}
@@ -142,7 +143,8 @@ func (d *Dispatcher) source(
 	if state.ValidID(state.PrefixKey, c.Worker) { // it is on another machine
 		switch {
 		case strings.HasPrefix(out.URL, "file:"):
-			return out, unfit("repository %s: it is a directory of the server, which a worker elsewhere cannot fetch", repo)
+			return out, unfit("repository %s: it is a directory of the server, which a worker elsewhere "+
+				"cannot fetch", repo)
 		case credential.Password != "" && !credential.Short:
 			return out, unfit(
 				"repository %s: a worker elsewhere gets no token that lives long: give forge %s a GitHub App, or "+

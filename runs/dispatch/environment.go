@@ -48,7 +48,8 @@ func (d *Dispatcher) environment(ctx context.Context, r state.Run, o *wire.Order
 		return e, err
 	}
 	if def.Config.EnvironmentID != o.EnvironmentID {
-		notApplied(o, "environment_id", "the applied definition does not name it for this run, which gets none of its secrets")
+		notApplied(o, "environment_id",
+			"the applied definition does not name it for this run, which gets none of its secrets")
 		return e, nil
 	}
 

@@ -282,7 +282,8 @@ func (c *Client) Append(
 // Finish ends the execution and returns the run's state, which is QUEUED if follow-ups wait.
 func (c *Client) Finish(ctx context.Context, o *Order, result Result) (RunState, error) {
 	r := o.request()
-	r.State, r.Message, r.Code, r.From, r.Messages = result.State, result.Message, result.ErrorCode, result.From, result.Messages
+	r.State, r.Message, r.Code = result.State, result.Message, result.ErrorCode
+	r.From, r.Messages = result.From, result.Messages
 	r.Usage, r.Outputs = result.Usage, result.Outputs
 	a, err := c.ask(ctx, VerbFinish, r, requestTimeout)
 	return a.State, err

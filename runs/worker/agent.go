@@ -60,7 +60,8 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 		return false, fmt.Errorf("%s cannot be read", wire.ConfigFile)
 	}
 
-	if files[wire.SkillsFile], err = j.worker.cfg.Client.File(ctx, j.order, wire.File{Name: wire.SkillsFile}); err != nil {
+	files[wire.SkillsFile], err = j.worker.cfg.Client.File(ctx, j.order, wire.File{Name: wire.SkillsFile})
+	if err != nil {
 		return false, err
 	}
 
@@ -94,7 +95,8 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 	}
 	maps.Copy(l.NotApplied, j.order.NotApplied)
 	if r := j.order.Runner; r != nil && h.harness.Container == nil && (r.Image != "" || r.CPUs > 0 || r.MemoryGB > 0) {
-		l.NotApplied["runner_id"] = "only a container has the image and limits of a runner or environment; the set-up commands run"
+		l.NotApplied["runner_id"] = "only a container has the image and limits of a runner or environment; " +
+			"the set-up commands run"
 	}
 	for _, field := range slices.Sorted(maps.Keys(l.NotApplied)) {
 		t.out.Add(preset.Event("config_not_applied", map[string]string{
@@ -119,7 +121,9 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 }
 
 // agentTask returns the task of a preset's agent.
-func (j *job) agentTask(t Task, h configured, c agentconfig.AmbientAgentConfig, files map[string][]byte) (preset.Task, error) {
+func (j *job) agentTask(
+	t Task, h configured, c agentconfig.AmbientAgentConfig, files map[string][]byte,
+) (preset.Task, error) {
 	at := h.Executor.(placer).seen(t)
 	task := preset.Task{
 		Home:       at.home,

@@ -237,7 +237,8 @@ func (d *docker) arguments(t Task) (args, env []string, done func(), err error) 
 		"--log-driver", "none", // otherwise the engine stores all output, without bounds
 		"--label", "millwright.worker=" + d.label, "--label", "millwright.run=" + t.Order.RunID,
 		"--network", network, "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--pids-limit", "1024",
-		"--user", fmt.Sprintf("%d:%d", uid, gid), "--mount", "type=bind,source=" + t.Dir + ",target=" + workDir, "--workdir", workDir,
+		"--user", fmt.Sprintf("%d:%d", uid, gid),
+		"--mount", "type=bind,source=" + t.Dir + ",target=" + workDir, "--workdir", workDir,
 	}
 	if d.podman && os.Getuid() != 0 {
 		args = append(args, "--userns", "keep-id")
@@ -273,7 +274,8 @@ func (d *docker) command(image string, t Task) []string {
 	case r == nil || len(r.Setup) == 0:
 		return append([]string{"--entrypoint", command[0], image}, command[1:]...)
 	}
-	return append([]string{"--entrypoint", "sh", image, "-c", setupScript(r.Setup, t.setUpMark) + `exec "$@"`, "sh"}, command...)
+	script := setupScript(r.Setup, t.setUpMark) + `exec "$@"`
+	return append([]string{"--entrypoint", "sh", image, "-c", script, "sh"}, command...)
 }
 
 // engineVariable matches the variables that configure an engine's command line.

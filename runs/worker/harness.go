@@ -285,10 +285,12 @@ func (h Harness) checkProgram() error {
 			h.Preset, strings.Join(preset.Names(), ", "), preset.ACP)
 	}
 	if h.Preset == preset.ACP && h.Program == "" {
-		return fmt.Errorf("preset acp has no program of its own: give program, one that speaks the Agent Client Protocol")
+		return fmt.Errorf("preset acp has no program of its own: give program, one that speaks the Agent " +
+			"Client Protocol")
 	}
 	if h.Preset == preset.ACP && h.Container != nil {
-		return fmt.Errorf("preset acp runs on the worker's machine: give user, users, uidRange or sameUser, not container")
+		return fmt.Errorf("preset acp runs on the worker's machine: give user, users, uidRange or " +
+			"sameUser, not container")
 	}
 	if len(h.Command) > 0 || h.Adapter != "" {
 		return fmt.Errorf("a preset has its own command and adapter: give program and args, or command without preset")

@@ -72,7 +72,8 @@ func (j *job) collect(ctx context.Context, t Task, h configured) (files []leftFi
 	for i, r := range t.repositories {
 		var changes *collect.Changes
 		if err == nil {
-			changes, err = collect.Collect(ctx, j.checkoutOf(t, r), git, filepath.Join(t.Root, "collect-"+strconv.Itoa(i)))
+			changes, err = collect.Collect(ctx, j.checkoutOf(t, r), git,
+				filepath.Join(t.Root, "collect-"+strconv.Itoa(i)))
 		}
 		if err != nil {
 			j.log.Warn("worker: collect the changes of a run", "repository", r.FullName(), "error", err)

@@ -32,7 +32,8 @@ type object = map[string]any
 
 func (k *kubernetes) labels(name string, o *wire.Order) object {
 	return object{
-		"app.kubernetes.io/managed-by": "millwright", "millwright/worker": k.label, "millwright/run": o.RunID, "millwright/job": name,
+		"app.kubernetes.io/managed-by": "millwright", "millwright/worker": k.label,
+		"millwright/run": o.RunID, "millwright/job": name,
 		"millwright/network": cmp.Or(k.container.Network, "none"), // for a network policy to select
 	}
 }

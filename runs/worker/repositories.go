@@ -52,7 +52,8 @@ func (j *job) checkOut(ctx context.Context, t *Task) error {
 	for i, r := range order.Repositories {
 		one := repository{Repository: r, dir: t.Dir, base: filepath.Join(t.Root, basesDir, strconv.Itoa(i))}
 		if r.Directory != "" {
-			if !filepath.IsLocal(r.Directory) || strings.ContainsAny(r.Directory, `/\`) || r.Directory == wire.OwnDirectory {
+			if !filepath.IsLocal(r.Directory) || strings.ContainsAny(r.Directory, `/\`) ||
+				r.Directory == wire.OwnDirectory {
 				return fmt.Errorf("repository %s: %q is no name of a directory", r.FullName(), r.Directory)
 			}
 			one.dir = filepath.Join(t.Dir, r.Directory)
@@ -91,7 +92,8 @@ func (j *job) checkOut(ctx context.Context, t *Task) error {
 func (j *job) makeOwn(t Task) error {
 	err := os.Mkdir(filepath.Join(t.Dir, wire.OwnDirectory), 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("the repository has a file or directory %s, which is where the files of runs go", wire.OwnDirectory)
+		return fmt.Errorf("the repository has a file or directory %s, which is where the files of runs go",
+			wire.OwnDirectory)
 	}
 	if err != nil {
 		return underlying(err)

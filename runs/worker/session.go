@@ -237,7 +237,9 @@ func (s *session) servers(can acp.McpCapabilities) []acp.McpServer {
 	for name, server := range s.task.Servers {
 		switch {
 		case server.Command != "":
-			stdio := acp.McpServerStdio{Name: name, Command: server.Command, Args: server.Args, Env: []acp.EnvVariable{}}
+			stdio := acp.McpServerStdio{
+				Name: name, Command: server.Command, Args: server.Args, Env: []acp.EnvVariable{},
+			}
 			if stdio.Args == nil {
 				stdio.Args = []string{}
 			}

@@ -162,9 +162,10 @@ func (c *compiler) matcher(written string, k *key, v gjson.Result) {
 	for i, w := range out.notIn {
 		if slices.ContainsFunc(out.in, func(in want) bool { return in.text == w.text }) {
 			c.problem(Problem{
-				Path:    []string{written, "not_in", strconv.Itoa(i)},
-				Message: fmt.Sprintf("%q is in both in and not_in, so the key can never match by it", cut(w.written, 80)),
-				Hint:    "take it out of one of them",
+				Path: []string{written, "not_in", strconv.Itoa(i)},
+				Message: fmt.Sprintf("%q is in both in and not_in, so the key can never match by it",
+					cut(w.written, 80)),
+				Hint: "take it out of one of them",
 			})
 		}
 	}

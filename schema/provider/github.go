@@ -33,7 +33,8 @@ func githubTable() *table {
 	}
 
 	t.events = append(t.events, []event{
-		pullEvent("pull_request_assigned", pullIs("assigned", "assigned"), assignedKeys("pull_request", one("assignee.login"))),
+		pullEvent("pull_request_assigned", pullIs("assigned", "assigned"),
+			assignedKeys("pull_request", one("assignee.login"))),
 		{
 			name: "pull_request_mentioned", is: pullMentioned, public: true,
 			on:   []string{"pull_request", "issue_comment", "pull_request_review", "pull_request_review_comment"},
@@ -253,7 +254,8 @@ func mentionedKeys(labels ...string) []key {
 
 	return []key{
 		repositoryName(),
-		{name: "mentioned", compare: mention(), read: func(b *body, yield func(string) bool) { mentioned(b)(b, yield) }},
+		{name: "mentioned", compare: mention(),
+			read: func(b *body, yield func(string) bool) { mentioned(b)(b, yield) }},
 		labelKey(all(readers...)),
 		authorKey(func(b *body, yield func(string) bool) { one(writing(b)+".user.login")(b, yield) }),
 		associationKey(func(b *body, yield func(string) bool) { one(writing(b)+".author_association")(b, yield) }),

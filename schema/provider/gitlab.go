@@ -10,7 +10,9 @@ func gitlabTable() *table {
 		events: []event{
 			{
 				name: "merge_request", on: []string{"Merge Request Hook"},
-				is: func(b *body) bool { return b.string("object_kind") == "merge_request" && b.object("object_attributes") },
+				is: func(b *body) bool {
+					return b.string("object_kind") == "merge_request" && b.object("object_attributes")
+				},
 				keys: []key{
 					repos,
 					{name: "actions", read: one("object_attributes.action"), compare: mergeRequestActions()},

@@ -35,7 +35,8 @@ func linearTable() *table {
 				is: func(b *body) bool { return b.string("action") == "create" && b.object("data") },
 				keys: append(linearScope("data.issue"),
 					labelKey(namesIn("data.issue.labels")),
-					key{name: "issue_ids", compare: identity(), read: one("data.issueId", "data.issue.id", "data.issue.identifier")},
+					key{name: "issue_ids", compare: identity(),
+						read: one("data.issueId", "data.issue.id", "data.issue.identifier")},
 					linearMentions("data.bodyData", "data.body"),
 					linearPerson("creator_ids", true, "data.user", "data.userId"),
 					linearPerson("authors", true, "data.user", "data.userId"),
@@ -47,14 +48,16 @@ func linearTable() *table {
 				keys: []key{
 					{
 						name: "team_ids", compare: identity(),
-						read: one("agentSession.issue.teamId", "agentSession.issue.team.id", "agentSession.issue.team.key",
+						read: one("agentSession.issue.teamId", "agentSession.issue.team.id",
+							"agentSession.issue.team.key",
 							"agentSession.issue.team.name"),
 					},
 					linearPerson("creator_ids", true, "agentSession.creator", "agentSession.creatorId"),
 					linearPerson("authors", true, "agentSession.creator", "agentSession.creatorId"),
 					{
 						name: "keywords", compare: keyword(),
-						read: one("agentSession.comment.body", "agentSession.issue.title", "agentSession.issue.description",
+						read: one("agentSession.comment.body", "agentSession.issue.title",
+							"agentSession.issue.description",
 							"promptContext"),
 					},
 				},

@@ -268,8 +268,9 @@ func spellings(provider string) map[string][]string {
 	case GitHub, GitLab:
 		return map[string][]string{
 			"repositories": {"repos"}, "repo": {"repos"}, "repository": {"repos"}, "base_branch": {"base_branches"},
-			"branch": {"base_branches", "branches"}, "numbers": {"pr_numbers"}, "pr_number": {"pr_numbers"}, "states": {"review_states"},
-			"teams": {"reviewer_teams"}, "mentions": {"mentioned"}, "mentioned_users": {"mentioned"},
+			"branch": {"base_branches", "branches"}, "numbers": {"pr_numbers"}, "pr_number": {"pr_numbers"},
+			"states": {"review_states"},
+			"teams":  {"reviewer_teams"}, "mentions": {"mentioned"}, "mentioned_users": {"mentioned"},
 			"label": {"labels"}, "author": {"authors"}, "assignee": {"assignees"}, "reviewer": {"reviewers"},
 			"path": {"paths"}, "files": {"paths"}, "conclusion": {"conclusions"}, "workflow": {"workflows"},
 			"workflow_names": {"workflows"}, "action": {"actions"}, "author_association": {"author_associations"},

@@ -49,13 +49,15 @@ func slackEvent(b *body) bool {
 
 // slackMessage reports whether a payload is a new message of somebody else: no edit, and no deletion.
 func slackMessage(b *body) bool {
-	return slackEvent(b) && b.oneOf("event.subtype", "", "file_share", "thread_broadcast", "me_message", "bot_message") &&
+	return slackEvent(b) &&
+		b.oneOf("event.subtype", "", "file_share", "thread_broadcast", "me_message", "bot_message") &&
 		!b.object("event.edited")
 }
 
 // slackOwn reports whether the app itself caused the event.
 func slackOwn(b *body) bool {
-	if app := b.string("api_app_id"); app != "" && (b.string("event.app_id") == app || b.string("event.bot_profile.app_id") == app) {
+	if app := b.string("api_app_id"); app != "" &&
+		(b.string("event.app_id") == app || b.string("event.bot_profile.app_id") == app) {
 		return true
 	}
 

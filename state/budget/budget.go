@@ -189,7 +189,8 @@ func Read(ctx context.Context, tx *db.Tx, factory string) error {
 	}
 	var file *schema.FactoryFile
 	if json.Unmarshal([]byte(text), &file) == nil && file != nil && file.AgentDefaults.Budget != nil {
-		found = append(found, Budget{*file.AgentDefaults.Budget, factory, factory, "agentDefaults.budget in factory.yaml"})
+		found = append(found,
+			Budget{*file.AgentDefaults.Budget, factory, factory, "agentDefaults.budget in factory.yaml"})
 	}
 
 	if _, err := tx.Exec(ctx, forgetSQL, factory); err != nil {

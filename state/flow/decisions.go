@@ -29,7 +29,9 @@ WHERE automation_uid = $1
 	)`
 
 // Record notes a decision on a delivery.
-func (d Decision) Record(ctx context.Context, tx *db.Tx, factoryUID, webhookUID, deliveryUID string, at time.Time) error {
+func (d Decision) Record(
+	ctx context.Context, tx *db.Tx, factoryUID, webhookUID, deliveryUID string, at time.Time,
+) error {
 	_, err := tx.Exec(ctx, insertDecisionSQL, d.AutomationUID, d.RunID, deliveryUID, factoryUID, webhookUID,
 		d.Decision, db.Micros(at))
 	if err != nil || d.RunID != "" {

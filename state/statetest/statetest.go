@@ -142,7 +142,9 @@ func Age(t testing.TB, dsn string) {
 
 	for _, change := range []string{
 		`UPDATE run_entries SET at = (SELECT created_at FROM runs WHERE id = run_id) + seq * 9000000`, // microseconds
-		`UPDATE runs SET updated_at = (SELECT max(at) FROM run_entries WHERE run_id = id) WHERE finished_at IS NOT NULL`,
+		`UPDATE runs
+SET updated_at = (SELECT max(at) FROM run_entries WHERE run_id = id)
+WHERE finished_at IS NOT NULL`,
 		`UPDATE runs SET finished_at = updated_at WHERE finished_at IS NOT NULL`,
 	} {
 		if _, err := db.Exec(change); err != nil {

@@ -131,7 +131,8 @@ func (s *Server) define(ctx context.Context) error {
 			URL    string `json:"ingress_url"`
 			Secret string
 		}
-		if err := s.call(ctx, http.MethodPost, factory+"/webhooks", `{"name": "`+name+`", "auth_mode": `+mode+`}`, &made); err != nil {
+		webhook := `{"name": "` + name + `", "auth_mode": ` + mode + `}`
+		if err := s.call(ctx, http.MethodPost, factory+"/webhooks", webhook, &made); err != nil {
 			return err
 		}
 
@@ -139,7 +140,8 @@ func (s *Server) define(ctx context.Context) error {
 	}
 
 	uid := path.Base(s.Filtered.Path)
-	automation := "---\ntriggers:\n  - provider: webhook\n    event: received\n    filter:\n      webhook_ids: [" + uid + "]\n" +
+	automation := "---\ntriggers:\n  - provider: webhook\n    event: received\n    filter:\n" +
+		"      webhook_ids: [" + uid + "]\n" +
 		"      payload: {status: [failed]}\n---\n\nLook at it.\n"
 	body, err := json.Marshal(map[string]string{"content": automation})
 	if err != nil {

@@ -234,10 +234,11 @@ var errFull = errors.New("the disk of the worker is full")
 
 // What people read.
 const (
-	meansMoved       = "the repository was moved or renamed: write its new name"
-	meansGone        = "the repository does not exist, or the credential may not read it"
-	meansRefused     = "the forge refuses the credential: it was revoked, has expired, or may not read this repository"
-	meansAsked       = "the forge asks for a credential: the repository does not exist, or is private and forges has no token"
+	meansMoved   = "the repository was moved or renamed: write its new name"
+	meansGone    = "the repository does not exist, or the credential may not read it"
+	meansRefused = "the forge refuses the credential: it was revoked, has expired, or may not read this repository"
+	meansAsked   = "the forge asks for a credential: the repository does not exist, or is private and " +
+		"forges has no token"
 	meansBusy        = "the forge limits requests: try again later"
 	meansBroken      = "the forge has an error: try again later"
 	meansUnreachable = "the forge cannot be reached"
