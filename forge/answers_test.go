@@ -74,6 +74,7 @@ var answers = map[string]answer{
 	"too large":         {200, jsonType, `{"login": "` + strings.Repeat("x", 9<<20) + `"}`, forge.ErrRefused, "more than 8 MiB", 0},
 	"terminal codes":    {400, jsonType, `{"message": "\u001b[31mno\r\nsecond line"}`, forge.ErrRefused, "[31mno second line (400)", 0},
 	"long words":        {400, jsonType, `{"message": "` + strings.Repeat("é", 5000) + `"}`, forge.ErrRefused, "…", 0},
+	"a cut token":       {400, jsonType, `{"message": "` + strings.Repeat("x", 290) + testToken + `"}`, forge.ErrRefused, "x***", 0},
 	"no words":          {418, jsonType, `{}`, forge.ErrRefused, "I'm a teapot (418)", 0},
 }
 

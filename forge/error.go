@@ -87,6 +87,9 @@ func explain(ctx context.Context, forge, doing string, err error) error {
 	}
 
 	said := Error{Kind: ErrLater, Words: printable(reason(err))}
+	if timedOut(err) {
+		said.RetryAfter = lateAnswer
+	}
 	if e := (*Error)(nil); errors.As(err, &e) {
 		said = *e
 	}
@@ -95,10 +98,18 @@ func explain(ctx context.Context, forge, doing string, err error) error {
 	return &said
 }
 
+// lateAnswer is how long a forge that did not answer in time may still do what it was asked to do.
+const lateAnswer = time.Minute
+
+// timedOut reports whether a forge did not answer in time.
+func timedOut(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
 // reason returns the text of an error without the method and address that net/http puts before it.
 func reason(err error) string {
-	var timeout interface{ Timeout() bool }
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	if timedOut(err) {
 		return "the forge did not answer in time"
 	}
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	gitlab "gitlab.com/gitlab-org/api/client-go"
@@ -372,8 +373,8 @@ func (g *gitLab) Reviews(ctx context.Context, repo Repository, number int) ([]Re
 // changesRequested begins the body of a review that requests changes, which GitLab has no words for.
 const changesRequested = "**Changes requested**\n\n"
 
-// CreateReview writes drafts and publishes them at once. Drafts that are there already are of an attempt
-// that did not end.
+// CreateReview writes drafts and publishes them at once. Drafts of the same review are of an attempt that did not
+// end. Any others would be published too, so it waits until they are gone.
 func (g *gitLab) CreateReview(ctx context.Context, repo Repository, number int, r Review) (Review, error) {
 	if err := g.checkReview(r, repo, number); err != nil {
 		return Review{}, err
@@ -416,6 +417,11 @@ func (g *gitLab) draftReview(ctx context.Context, repo Repository, number int64,
 	}
 
 	for _, n := range old {
+		same := func(c LineComment) bool { return c.Body == n.Note }
+		if n.Note != r.Body && !slices.ContainsFunc(r.Comments, same) {
+			return &Error{Kind: ErrLater, Words: "the account has drafts of another review there"}
+		}
+
 		_, err := g.api.DraftNotes.DeleteDraftNote(repo.String(), number, n.ID, gitlab.WithContext(ctx))
 		if err != nil {
 			return err

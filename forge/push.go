@@ -108,6 +108,10 @@ func pushChange(ctx context.Context, f Forge, repo Repository, c Change) error {
 	}
 
 	report, err := session.ReceivePack(ctx, req)
+	if secret := []byte(credential.Password); len(secret) > 0 {
+		said.data = bytes.ReplaceAll(said.data, secret, []byte("***"))
+	}
+
 	return pushError(report, err, said.data)
 }
 

@@ -2,6 +2,7 @@ package forge_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"millwright/forge"
@@ -65,7 +67,7 @@ func smartHTTP(t *testing.T, root string) string {
 			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
 			http.Error(w, "who are you?", http.StatusUnauthorized)
 		case password != testToken:
-			http.Error(w, "I do not know "+password, http.StatusForbidden)
+			http.Error(w, "I do not know "+password+", "+r.Header.Get("Authorization"), http.StatusForbidden)
 		default:
 			git.ServeHTTP(w, r)
 		}
@@ -230,9 +232,34 @@ func TestPushDenied(t *testing.T) {
 				Bundle: bytes.NewReader(forgetest.Bundle(t, dir, base, head)), Base: base, Head: head, Branch: "agent/x", Prefix: "agent/",
 			})
 			is(t, err, forge.ErrDenied)
-			if strings.Contains(fmt.Sprint(err), "other-") {
+			sent := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + value))
+			if text := fmt.Sprint(err); strings.Contains(text, "other-") || strings.Contains(text, sent[:12]) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// TestPushRedirected holds that a push goes to the repository that was named, and not to where it moved.
+func TestPushRedirected(t *testing.T) {
+	var moved atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/mallory/") {
+			moved.Add(1)
+		}
+		http.Redirect(w, r, strings.Replace(r.URL.String(), "/acme/", "/mallory/", 1), http.StatusMovedPermanently)
+	}))
+	defer server.Close()
+
+	dir, base := bare(t, t.TempDir())
+	head := commit(t, dir, "b.txt", "two\n")
+	f, err := one(t, forge.Settings{Kind: forge.Git, URL: server.URL + "/{owner}/{name}.git", TokenSecret: "TOKEN"}).Of(tool)
+	must(t, err)
+	err = forge.Push(t.Context(), f, tool, forge.Change{
+		Bundle: bytes.NewReader(forgetest.Bundle(t, dir, base, head)), Base: base, Head: head, Branch: "agent/x", Prefix: "agent/",
+	})
+	is(t, err, forge.ErrRefused)
+	if n := moved.Load(); n > 0 || !strings.Contains(fmt.Sprint(err), "another name") {
+		t.Errorf("%d requests to the other repository, %v", n, err)
 	}
 }

@@ -48,8 +48,8 @@ func connect(
 	base := newBase()
 	base.IdleConnTimeout = idleTime
 	client := &http.Client{
-		Transport:     &gitTransport{origin: origin, password: c.Password, base: base},
-		CheckRedirect: sameOrigin,
+		Transport:     &gitTransport{origin: origin, base: base},
+		CheckRedirect: noRedirect,
 		Timeout:       gitTime,
 	}
 	if c.Password == "" {
@@ -59,11 +59,15 @@ func connect(
 	return githttp.NewClient(client), ep, &githttp.BasicAuth{Username: c.User, Password: c.Password}, nil
 }
 
+// noRedirect follows no redirect: the repository behind it may be one that a factory must not use.
+func noRedirect(*http.Request, []*http.Request) error {
+	return &Error{Kind: ErrRefused, Words: "the forge redirects: the repository has another name"}
+}
+
 // gitTransport sends requests to one origin only, and turns bad answers into an *Error.
 type gitTransport struct {
-	origin   *url.URL
-	password string
-	base     http.RoundTripper
+	origin *url.URL
+	base   http.RoundTripper
 }
 
 // RoundTrip sends one request.
@@ -83,13 +87,11 @@ func (t *gitTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	defer res.Body.Close()
 
-	failed := judge(res)
+	authorization := req.Header.Get("Authorization")
+	failed := judge(res, authorization)
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
 		body, _ := io.ReadAll(io.LimitReader(res.Body, maxErrorAnswer))
-		failed.Words = cmp.Or(printable(string(body)), failed.Words)
-	}
-	if t.password != "" {
-		failed.Words = strings.ReplaceAll(failed.Words, t.password, "***")
+		failed.Words = cmp.Or(printable(without(string(body), authorization)), failed.Words)
 	}
 
 	return nil, failed

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -124,13 +125,11 @@ func (t *apiTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	if failed := judge(res); failed != nil {
+	if failed := judge(res, value); failed != nil {
 		res.Body.Close()
 		if res.StatusCode == http.StatusUnauthorized && t.rejected != nil {
 			t.rejected(req)
 		}
-
-		failed.Words = withoutSecret(failed.Words, value)
 		return nil, failed
 	}
 
@@ -176,13 +175,20 @@ func checkJSON(res *http.Response) error {
 // notDocumented is the reason of an answer that no client can read.
 const notDocumented = "the answer is cut, or not the JSON that the forge's documentation describes"
 
-// withoutSecret removes the credential of a request from the words of its answer.
-func withoutSecret(words, authorization string) string {
-	_, secret, _ := strings.Cut(authorization, " ")
+// without removes a credential, as the Authorization header of a request has it, from the words of its answer.
+func without(words, authorization string) string {
+	scheme, secret, _ := strings.Cut(authorization, " ")
 	if secret == "" {
 		return words
 	}
-	return strings.ReplaceAll(words, secret, "***")
+
+	words = strings.ReplaceAll(words, secret, "***")
+	if user, err := base64.StdEncoding.DecodeString(secret); err == nil && scheme == "Basic" {
+		_, password, _ := strings.Cut(string(user), ":")
+		words = strings.ReplaceAll(words, cmp.Or(password, secret), "***")
+	}
+
+	return words
 }
 
 // bounded is a body that ends with an error after too many bytes.
@@ -205,8 +211,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// judge returns the error that an answer means, or nil for one that a client can read.
-func judge(res *http.Response) *Error {
+// judge returns the error that an answer means, or nil for one that a client can read. The error does not have the
+// credential of the request, as its Authorization header has it.
+func judge(res *http.Response, authorization string) *Error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	isJSON := media == "application/json" || strings.HasSuffix(media, "+json")
 	switch {
@@ -241,7 +248,7 @@ func judge(res *http.Response) *Error {
 		failed.Kind = ErrConflict
 	}
 
-	failed.Words = cmp.Or(printable(failed.Words), "no reason given")
+	failed.Words = cmp.Or(printable(without(failed.Words, authorization)), "no reason given")
 	return failed
 }
 

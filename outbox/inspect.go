@@ -19,9 +19,14 @@ func builtIn() []string {
 	return []string{
 		".github/", ".gitea/", ".forgejo/", ".gitlab/", ".gitlab-ci.yml", ".circleci/", ".woodpecker/",
 		".woodpecker.yml", ".woodpecker.yaml", ".buildkite/", ".drone.yml", ".travis.yml", "azure-pipelines.yml",
-		"bitbucket-pipelines.yml", "Jenkinsfile", "CODEOWNERS", ".gitmodules",
-		".claude", ".codex", ".cursor", ".cursorrules", ".gemini", ".opencode", "opencode.json", ".windsurf",
-		".mcp.json", "AGENTS.md", "CLAUDE.md", "GEMINI.md",
+		".azure-pipelines/", ".cirrus.yml", ".appveyor.yml", "appveyor.yml", ".semaphore/", ".tekton/", ".teamcity/",
+		".builds/", ".build.yml", "bitbucket-pipelines.yml", "buildspec.yml", "cloudbuild.yaml", "Jenkinsfile",
+		".pre-commit-config.yaml", ".devcontainer", ".devcontainer.json", ".vscode", ".husky", ".mergify.yml",
+		"CODEOWNERS", ".gitmodules", ".gitattributes",
+		".agents", ".aider.conf.yml", ".amp", ".claude", ".clinerules", ".codex", ".continue", ".cursor", ".cursorrules",
+		".factory", ".gemini", ".goosehints", ".junie", ".kiro", ".opencode", "opencode.json", ".qwen", ".roo",
+		".windsurf", ".windsurfrules", ".mcp.json", "AGENTS.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md",
+		"QWEN.md",
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -27,6 +28,8 @@ import (
 type Config struct {
 	Store  *state.Store
 	Forges *forge.Set
+	// Environments returns those of the settings: outputs have none of their secrets. nil: there are none.
+	Environments state.Environments
 	// PublicURL is the origin of the dashboard, for links.
 	PublicURL string
 	// Log receives what was performed, and failures; nil discards them.
@@ -56,6 +59,7 @@ const (
 
 	firstBackoff = 2 * time.Second
 	maxBackoff   = 15 * time.Minute
+	lateAnswer   = time.Minute
 	maxAttempts  = 30 // about six hours
 )
 
@@ -175,7 +179,7 @@ func (o *Outbox) attempt(ctx context.Context, row outputs.Output) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attemptTime)
 	defer cancel()
 
-	url, err := o.perform(ctx, row)
+	url, err := o.performed(ctx, row)
 	record, end := context.WithTimeout(context.WithoutCancel(ctx), rowLease-attemptTime)
 	defer end()
 
@@ -193,6 +197,18 @@ func (o *Outbox) attempt(ctx context.Context, row outputs.Output) {
 		log.Info("output performed", "url", url)
 	}
 	o.cfg.Store.Notify(notice.Run, row.RunID)
+}
+
+// performed is perform, whose panic on what a forge answers fails the output.
+func (o *Outbox) performed(ctx context.Context, row outputs.Output) (url string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			o.cfg.Log.Error("outbox: panic", "output_uid", row.UID, "panic", v, "stack", string(debug.Stack()))
+			url, err = "", errors.New("an error of the server, which its log has")
+		}
+	}()
+
+	return o.perform(ctx, row)
 }
 
 // decision is an error that ends an output in a state other than failed.
@@ -230,9 +246,14 @@ func passes(err error) bool {
 }
 
 // wait returns how long to wait for the next attempt: as long as the forge asked, or twice as long each time. It
-// is spread by a fifth either way.
+// is spread by a fifth either way. A forge that did not answer in time may still make the object: the next look
+// for it waits for that.
 func wait(attempts int, err error) time.Duration {
 	d := min(firstBackoff<<min(max(attempts-1, 0), 20), maxBackoff)
 	d += mathrand.N(2*d/5+1) - d/5
+	if errors.Is(err, context.DeadlineExceeded) {
+		d = max(d, lateAnswer)
+	}
+
 	return max(d, min(forge.RetryAfter(err), time.Hour))
 }

@@ -46,6 +46,7 @@ type world struct {
 	worker  *wire.Client
 	out     *outbox.Outbox
 	base    string // commit
+	foreign bool   // workers find the commit of the delivery on no branch
 	dir     string // clone
 }
 
@@ -210,7 +211,7 @@ func (w *world) execute(files map[string]string, lines ...string) {
 	if _, err := w.worker.Start(ctx, o); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.worker.CheckedOut(ctx, o, []wire.Base{{Position: 0, Commit: w.base, Branch: "main"}}); err != nil {
+	if err := w.worker.CheckedOut(ctx, o, []wire.Base{{Commit: w.base, Branch: "main", Untrusted: w.foreign}}); err != nil {
 		w.t.Fatal(err)
 	}
 	if len(files) > 0 {
@@ -532,6 +533,63 @@ func TestAcceptanceStagedChanges(t *testing.T) {
 		if testing.Short() {
 			return
 		}
+	}
+}
+
+// pullOfFork opens a pull request of mallory's fork, and returns the payload of its delivery with its commit.
+func (w *world) pullOfFork() (payload, commit string) {
+	w.t.Helper()
+	mallory := w.gitea.APIOf(w.gitea.User("mallory"))
+	if _, _, err := mallory.CreateFork("acme", "shop", gitea.CreateForkOption{}); err != nil {
+		w.t.Fatal(err)
+	}
+	file, _, err := mallory.CreateFile("mallory", "shop", "evil.sh", gitea.CreateFileOptions{
+		FileOptions: gitea.FileOptions{Message: "Mine", BranchName: "main"}, Content: "ZWNobwo=",
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	pull, _, err := mallory.CreatePullRequest("acme", "shop", gitea.CreatePullRequestOption{
+		Head: "mallory:main", Base: "main", Title: "Mine",
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	return fmt.Sprintf(`{"action":"opened","number":%d,"pull_request":{"number":%[1]d,"head":{"sha":%q,"ref":"main",`+
+		`"repo":{"full_name":"mallory/shop"}},"base":{"ref":"main"}},"repository":{"full_name":"acme/shop"}}`,
+		pull.Index, file.Commit.SHA), file.Commit.SHA
+}
+
+// TestAcceptanceFork holds that nothing leaves a run that a fork's commit started before a person agreed, also no
+// status.
+func TestAcceptanceFork(t *testing.T) {
+	w := newWorld(t, everything())
+	payload, commit := w.pullOfFork()
+	w.foreign = true
+	run := w.deliver(payload)
+	w.execute(nil, askComment)
+	want := "status staged: " + request.OfFork + "\ncomment staged: " + request.OfFork
+	all := w.settled(run)
+	if got := states(all); got != want || len(w.comments()) != 0 {
+		t.Fatalf("%d comments\n%s", len(w.comments()), got)
+	}
+	status, _, err := w.gitea.API().GetCombinedStatus("acme", "shop", commit)
+	if err != nil || len(status.Statuses) != 0 {
+		t.Errorf("status %+v, %v", status, err)
+	}
+
+	for _, o := range all {
+		if _, err := w.store.Outputs().Approve(t.Context(), run, o.UID, "ada"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := states(w.settled(run)); got != "status done\ncomment done" || len(w.comments()) != 1 {
+		t.Fatalf("%d comments\n%s", len(w.comments()), got)
+	}
+	status, _, err = w.gitea.API().GetCombinedStatus("acme", "shop", commit)
+	if err != nil || len(status.Statuses) != 1 || status.State != gitea.StatusSuccess {
+		t.Errorf("status %+v, %v", status, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"millwright/forge"
@@ -101,7 +102,7 @@ func (j *job) account(ctx context.Context) error {
 
 // allow checks an output by the definition and the secrets of this moment.
 func (j *job) allow(ctx context.Context) (err error) {
-	values, err := j.cfg.Store.SecretValues(ctx, j.run)
+	values, err := j.cfg.Store.SecretValues(ctx, j.run, j.cfg.Environments)
 	if err != nil {
 		return err
 	}
@@ -132,6 +133,9 @@ func (j *job) allow(ctx context.Context) (err error) {
 	}
 	if j.applied.Outputs.Approval == schema.ApprovalRequired && j.row.DecidedBy == "" {
 		return decision{outputs.Staged, "the automation requires approval"}
+	}
+	if j.row.Kind == outputs.PullRequest {
+		j.act = request.Narrowed(*j.applied.Outputs.PullRequest, j.act)
 	}
 
 	return nil
@@ -225,7 +229,8 @@ func (j *job) review(ctx context.Context) (string, error) {
 	return r.URL, err
 }
 
-// status sets the status of the run on the commit of its delivery and on those that it pushed.
+// status sets the status of the run on the commit of its delivery and on those that it pushed. The first error
+// counts, after all were tried.
 func (j *job) status(ctx context.Context) error {
 	var body outputs.StatusBody
 	if err := json.Unmarshal(j.row.Body, &body); err != nil {
@@ -237,19 +242,36 @@ func (j *job) status(ctx context.Context) error {
 		return err
 	}
 
+	var first error
 	for _, c := range on {
-		if err := j.open(ctx, c.repo); err != nil {
-			return err
-		}
-		if err := j.account(ctx); err != nil {
-			return err
-		}
-		if err := j.setStatus(ctx, c.commit, body); err != nil {
-			return err
+		if err := j.statusOf(ctx, c, body); first == nil {
+			first = err
 		}
 	}
 
-	return nil
+	return first
+}
+
+// statusOf sets the status on one commit. One that may be a fork's has it once a person agreed.
+func (j *job) statusOf(ctx context.Context, c commit, body outputs.StatusBody) error {
+	if err := j.open(ctx, c.repo); err != nil {
+		return err
+	}
+
+	if !c.ours && j.row.DecidedBy == "" {
+		proven, err := j.forge.Reachable(ctx, j.repo, c.commit, c.branch)
+		if err != nil {
+			return err
+		}
+		if !proven {
+			return decision{outputs.Staged, request.OfFork}
+		}
+	}
+
+	if err := j.account(ctx); err != nil {
+		return err
+	}
+	return j.setStatus(ctx, c.commit, body)
 }
 
 func (j *job) setStatus(ctx context.Context, commit string, s outputs.StatusBody) error {
@@ -265,6 +287,8 @@ func (j *job) setStatus(ctx context.Context, commit string, s outputs.StatusBody
 type commit struct {
 	repo   request.Repository
 	commit string
+	branch string // that it is said to be on
+	ours   bool   // a worker found it on a branch of the repository, or the server pushed it
 }
 
 // commits returns the commits that have the status of the run.
@@ -284,7 +308,11 @@ func (j *job) commits(ctx context.Context) (all []commit, err error) {
 		}
 	}
 	if target.Commit != "" && target.At.Name != "" {
-		all = append(all, commit{target.At, target.Commit})
+		proven, err := j.proven(ctx, target)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, commit{target.At, target.Commit, target.Branch, proven})
 	}
 
 	rows, err := j.cfg.Store.Outputs().Of(ctx, j.row.RunID)
@@ -300,10 +328,19 @@ func (j *job) commits(ctx context.Context) (all []commit, err error) {
 		}
 	}
 	for repo, head := range heads {
-		all = append(all, commit{repo, head})
+		all = append(all, commit{repo: repo, commit: head, ours: true})
 	}
 
 	return all, nil
+}
+
+// proven reports whether a worker checked the commit of the delivery out, which it found on a branch.
+func (j *job) proven(ctx context.Context, target request.Target) (bool, error) {
+	all, err := j.cfg.Store.Repositories(ctx, j.row.RunID)
+	return slices.ContainsFunc(all, func(r state.RunRepository) bool {
+		at := request.Repository{Forge: r.Forge, Owner: r.Owner, Name: r.Name}
+		return at == target.At && r.BaseCommit == target.Commit && !r.Untrusted
+	}), err
 }
 
 // gone reports whether a forge does not have something.

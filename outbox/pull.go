@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,18 +43,41 @@ func (j *job) pullRequest(ctx context.Context) (string, error) {
 	}
 
 	if !found || had.State != forge.PullOpen && !j.ours(had.Author, had.Body) {
-		if had, err = j.forge.CreatePull(ctx, j.repo, forge.NewPull{
-			Title: j.act.Title,
-			Body:  request.Mark(j.key, j.row.UID, j.act.Body),
-			Head:  j.act.Branch,
-			Base:  j.act.Base,
-			Draft: j.act.Draft,
-		}); err != nil {
+		if had, err = j.create(ctx); err != nil {
 			return "", err
 		}
 	}
 
 	return had.URL, j.complete(ctx, had)
+}
+
+// create opens the pull request. A forge may say that there is one before it lists it.
+func (j *job) create(ctx context.Context) (forge.Pull, error) {
+	base := j.act.Base
+	if base == "" { // the run began with a tag
+		byDefault, err := j.forge.Branch(ctx, j.repo, "")
+		if err != nil {
+			return forge.Pull{}, err
+		}
+		base = byDefault.Branch
+	}
+
+	made, err := j.forge.CreatePull(ctx, j.repo, forge.NewPull{
+		Title: j.act.Title,
+		Body:  request.Mark(j.key, j.row.UID, j.act.Body),
+		Head:  j.act.Branch,
+		Base:  base,
+		Draft: j.act.Draft,
+	})
+	if !errors.Is(err, forge.ErrConflict) {
+		return made, err
+	}
+
+	had, missing := j.forge.PullOf(ctx, j.repo, j.act.Branch)
+	if missing != nil || had.State != forge.PullOpen || !strings.EqualFold(had.Author, j.login) {
+		return forge.Pull{}, err
+	}
+	return had, nil
 }
 
 // push brings the changes to the branch of the run. The branch is new, or where an earlier execution left it.

@@ -34,7 +34,7 @@ type Config struct {
 	// Forges are the hosts of the repositories that runs may name; nil: there are none.
 	Forges *forge.Set
 	// Environments are those of the settings; nil accepts any name.
-	Environments dispatch.Environments
+	Environments state.Environments
 	// Log receives internal errors; nil discards them.
 	Log *slog.Logger
 	// Tracer begins the traces of runs; nil: none.

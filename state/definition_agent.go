@@ -235,42 +235,65 @@ func (s *Store) definitionFor(ctx context.Context, missing error, automationUID 
 	})
 }
 
-// SecretValues returns the values of the team secrets that a run gets, and of its MCP servers. Secrets without
-// a value are left out.
-func (s *Store) SecretValues(ctx context.Context, r Run) ([]string, error) {
-	var all []string
-	value := func(name string) (string, error) {
-		v, err := s.SecretValue(ctx, name)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return "", err
-		}
+// Environments returns the environments of the settings, by their identifiers.
+type Environments func() map[string]schema.Environment
 
-		all = append(all, string(v))
-		return string(v), nil
+// EnvironmentOf returns the environment of a run with this identifier: that of the settings or, without one of this
+// name, of its factory. known is false when there is neither.
+func (s *Store) EnvironmentOf(
+	ctx context.Context,
+	r Run,
+	id string,
+	settings Environments,
+) (e schema.Environment, known bool, err error) {
+	if settings != nil {
+		if e, known := settings()[id]; known {
+			return e, true, nil
+		}
+	}
+	if id == "" || r.FactoryUID == "" {
+		return schema.Environment{}, false, nil
 	}
 
-	for _, name := range r.Secrets {
-		if _, err := value(name); err != nil {
+	e, err = s.Environment(ctx, r.FactoryUID, id)
+	if errors.Is(err, ErrNotFound) {
+		return e, false, nil
+	}
+	return e, err == nil, err
+}
+
+// SecretValues returns the values of the team secrets that a run gets: its own, those of its environment, and those of
+// its MCP servers. Secrets without a value are left out.
+func (s *Store) SecretValues(ctx context.Context, r Run, settings Environments) ([]string, error) {
+	names := slices.Clone(r.Secrets)
+	if config, err := agentconfig.Decode(r.Config); err == nil {
+		e, _, err := s.EnvironmentOf(ctx, r, config.EnvironmentID, settings)
+		if err != nil {
 			return nil, err
 		}
+		names = append(names, e.Secrets...)
 	}
 
 	raw, err := s.Servers(ctx, r)
-	if err != nil || raw == nil {
-		return all, err
-	}
-
-	servers, err := agentconfig.DecodeServers(raw)
 	if err != nil {
-		return all, nil // it cannot be read, so the run got none
+		return nil, err
 	}
-
-	for _, server := range servers {
-		for _, ref := range server.References() {
-			if _, err := value(ref.Secret); err != nil {
-				return nil, err
+	if raw != nil {
+		servers, _ := agentconfig.DecodeServers(raw) // with an error, the run got none
+		for _, server := range servers {
+			for _, ref := range server.References() {
+				names = append(names, ref.Secret)
 			}
 		}
+	}
+
+	var all []string
+	for _, name := range names {
+		value, err := s.SecretValue(ctx, name)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+		all = append(all, string(value))
 	}
 
 	return all, nil

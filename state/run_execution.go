@@ -207,12 +207,18 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 		if err := r.publishArtifacts(ctx, tx); err != nil {
 			return err
 		}
+		if result, err = s.bounded(ctx, tx, r, result); err != nil {
+			return err
+		}
 		again, err := r.triesAgain(ctx, tx, result)
 		if err != nil {
 			return err
 		}
 		if again { // outputs wait for the last attempt
 			result.Outputs, result.Links = nil, nil
+		}
+		if result.State != RunSucceeded {
+			outputs.Withhold(result.Outputs, string(result.State))
 		}
 		if err := outputs.Add(ctx, tx, r.outputs(), result.Outputs); err != nil {
 			return err
@@ -221,10 +227,6 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 			if err := putLink(ctx, tx, r, link); err != nil {
 				return err
 			}
-		}
-
-		if result, err = s.bounded(ctx, tx, r, result); err != nil {
-			return err
 		}
 
 		return s.end(ctx, tx, &r, result)
@@ -294,7 +296,7 @@ func (s *Store) end(ctx context.Context, tx *db.Tx, r *Run, result Result) error
 		return err
 	}
 
-	if result.ErrorCode != codeBudget && r.retries(result) {
+	if r.retries(result) {
 		return r.retry(ctx, tx, result)
 	}
 

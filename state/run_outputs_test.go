@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -207,6 +208,89 @@ func TestOutputsComeWithTheEnd(t *testing.T) {
 			t.Fatalf("%+v", all)
 		}
 	})
+}
+
+// TestOutputsOfAnOverspentRun holds that a run that its budget ends releases nothing, whatever its worker reports.
+func TestOutputsOfAnOverspentRun(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		h := newHooks(t, s)
+		auto := withAutomation(t, h, &schema.Budget{TokensPerRun: 10}, nil)
+		r := queued(t, h, auto, time.Now())
+		c := start(t, s, r.ID)
+		if _, _, err := s.SetUsage(ctx, c, []state.ModelUsage{{Model: "m", InputTokens: 11}}); err != nil {
+			t.Fatal(err)
+		}
+
+		staged, link := comment("two"), comment("three")
+		staged.State, link.Kind, link.State = outputs.Staged, outputs.Reference, outputs.Done
+		result := state.Result{State: state.RunSucceeded, Outputs: []outputs.Output{comment("one"), staged, link}}
+		if got, err := s.FinishRun(ctx, c, result); err != nil || got != state.RunFailed {
+			t.Fatalf("%s, %v", got, err)
+		}
+
+		var got []string
+		for _, o := range outputsOf(t, s, r.ID) {
+			got = append(got, string(o.State)+" "+o.Reason)
+		}
+		const why = "the run ended as FAILED: only runs that succeed have outputs"
+		if want := []string{"refused " + why, "done ", "refused " + why}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		none(t, s)
+	})
+}
+
+// TestStatusNeedsApprovalAgain holds that who agreed to a status did not agree to the next one.
+func TestStatusNeedsApprovalAgain(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx, table := t.Context(), s.Outputs()
+		r := automated(t, s, &schema.Outputs{Status: &schema.StatusOutput{Context: "x"}})
+		c := start(t, s, r.ID)
+		o := take(t, s)
+		if err := table.Stop(ctx, o, outputs.Staged, "of a fork"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := table.Approve(ctx, r.ID, o.UID, "ada"); err != nil {
+			t.Fatal(err)
+		}
+		if o = take(t, s); o.DecidedBy != "ada" {
+			t.Errorf("decided by %q", o.DecidedBy)
+		}
+		if err := table.Done(ctx, o, ""); err != nil {
+			t.Fatal(err)
+		}
+
+		if _, err := s.FinishRun(ctx, c, state.Result{State: state.RunSucceeded}); err != nil {
+			t.Fatal(err)
+		}
+		if o = take(t, s); o.DecidedBy != "" {
+			t.Errorf("the next status was decided by %q", o.DecidedBy)
+		}
+	})
+}
+
+// TestSecretsOfARun holds that the secrets which no output may have are those of the run, of its environment and of
+// its MCP servers.
+func TestSecretsOfARun(t *testing.T) {
+	s := statetest.Open(t, statetest.SQLite(t))
+	ctx := t.Context()
+	for _, name := range []string{"OWN", "OF_ENVIRONMENT", "OTHER"} {
+		if _, err := s.SetSecret(ctx, name, []byte("value of "+name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := newRun("x")
+	n.Config, n.Secrets = json.RawMessage(`{"environment_id":"node"}`), []string{"OWN", "WITHOUT_A_VALUE"}
+	r := create(t, s, n)
+
+	settings := func() map[string]schema.Environment {
+		return map[string]schema.Environment{"node": {Secrets: []string{"OF_ENVIRONMENT"}}, "go": {Secrets: []string{"OTHER"}}}
+	}
+	got, err := s.SecretValues(ctx, r, settings)
+	if want := []string{"value of OWN", "", "value of OF_ENVIRONMENT"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
 }
 
 // TestPolicyOfAnExecution holds that an execution is judged by what was applied when it was claimed.

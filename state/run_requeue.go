@@ -354,7 +354,7 @@ func (s *Store) releaseDue(ctx context.Context, automation, id string) error {
 
 // mayRetry reports whether the run is executed again after this result, unless messages wait for it.
 func (r *Run) mayRetry(result Result) bool {
-	if r.Flow == nil || r.Flow.Retry == nil || r.CancelRequested != nil {
+	if r.Flow == nil || r.Flow.Retry == nil || r.CancelRequested != nil || result.ErrorCode == codeBudget {
 		return false
 	}
 	again := r.Flow.Retry

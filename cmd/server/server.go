@@ -126,11 +126,12 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 
 	srv.onClose(func() error { return closeTracer(srv.tracer) })
 	if srv.outbox, err = outbox.New(outbox.Config{
-		Store:      srv.store,
-		Forges:     srv.forges,
-		PublicURL:  cfg.PublicURL,
-		Log:        log,
-		Registerer: srv.registry,
+		Store:        srv.store,
+		Forges:       srv.forges,
+		Environments: srv.environments,
+		PublicURL:    cfg.PublicURL,
+		Log:          log,
+		Registerer:   srv.registry,
 	}); err != nil {
 		return nil, err
 	}

@@ -326,3 +326,23 @@ func (r *repository) manyZeros(n, size int) {
 		r.write(map[string]string{fmt.Sprint("z", i): strings.Repeat("\x00", size) + fmt.Sprint(i)})
 	}
 }
+
+// TestContains finds texts in what the commits of a bundle add, and not in what was there before.
+func TestContains(t *testing.T) {
+	r := newRepository(t, map[string]string{"old.txt": "was-there\n", "a.txt": "one\n"})
+	r.commit(map[string]string{"a.txt": "between\n"})
+	head := r.commit(map[string]string{"a.txt": "last\n", "dir/in-a-name": "x\n", "old.txt": ""})
+	b, err := open(t, r.bundle(head), r.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for text, want := range map[string]bool{
+		"between": true, "last": true, "in-a-name": true, "a@b.c": true, "was-there": false, "absent": false,
+	} {
+		got, err := b.Contains(func(found []byte) bool { return bytes.Contains(found, []byte(text)) })
+		if err != nil || got != want {
+			t.Errorf("%q: %t, %v", text, got, err)
+		}
+	}
+}

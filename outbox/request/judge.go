@@ -39,6 +39,7 @@ type Target struct {
 	Number     int    // of an issue or pull request
 	Pull       bool   // Number is a pull request's
 	Commit     string
+	Branch     string     // that Commit is said to be on
 	At         Repository // the repository of the factory that Repository is, if it is one
 }
 
@@ -167,7 +168,7 @@ func (w *Work) judge(r Request, counts map[string]int) []Verdict {
 		return refuse("%s", reason)
 	}
 
-	return []Verdict{{Act: act, Staged: w.staged(r.Type, act.Repository)}}
+	return []Verdict{{Act: act, Staged: w.staged(r.Type)}}
 }
 
 // weight is how much of its kind's maximum an act uses.
@@ -207,16 +208,18 @@ func (w *Work) repository(name string) (Checkout, bool) {
 	return w.Repositories[i], true
 }
 
+// OfFork is why a person has to agree to what a run leaves that a fork's commit started.
+const OfFork = "the run started from the commit of a fork"
+
 // staged returns why a person has to agree.
-func (w *Work) staged(kind string, repo Repository) string {
-	c, _ := w.repository(repo.String())
+func (w *Work) staged(kind string) string {
 	switch {
 	case kind == Reference:
 		return ""
 	case w.Allowed.Approval == schema.ApprovalRequired:
 		return "the automation requires approval"
-	case c.Untrusted:
-		return "the run started from the commit of a fork"
+	case slices.ContainsFunc(w.Repositories, func(c Checkout) bool { return c.Untrusted }):
+		return OfFork
 	}
 	return ""
 }
@@ -282,7 +285,7 @@ func (w *Work) pull(r Request, c Change) Verdict {
 		act.Title = string(t[:maxTitle-1]) + "…"
 	}
 
-	return Verdict{Act: act, Staged: w.staged(PullRequest, act.Repository)}
+	return Verdict{Act: act, Staged: w.staged(PullRequest)}
 }
 
 // followUp returns the pull requests of earlier executions that get the further commits of this one.
@@ -369,6 +372,14 @@ func Recheck(o schema.Outputs, automation, run, kind string, a Act, used int, se
 		return fmt.Sprintf("the base of this automation is now %s", Printable(base))
 	}
 	return ""
+}
+
+// Narrowed returns a pull request with no more than a definition allows: labels that it names, and as a draft if
+// it says so.
+func Narrowed(o schema.PullRequestOutput, a Act) Act {
+	a.Draft = a.Draft || o.Draft
+	a.Labels = slices.DeleteFunc(slices.Clone(a.Labels), func(l string) bool { return !slices.Contains(o.Labels, l) })
+	return a
 }
 
 // Used returns how much of its kind's maximum an act uses.

@@ -130,9 +130,13 @@ func TestJudge(t *testing.T) {
 			"4 review: refused: comments[0] needs a path, a line from 1 on and a body\n"},
 
 		"mentions": {
-			lines: []string{body(mentions(500)), body(mentions(6)), body(mentions(5))},
+			lines: []string{
+				body(mentions(500)), body(mentions(6)), body("_@a_ _@b_ _@c_ _@d_ _@e_ _@f_"),
+				body(mentions(5) + " a@example.com node_modules/@types/node"),
+			},
 			want: "1 comment: refused: it mentions 500 people: at most 5 are allowed\n" +
-				"2 comment: refused: it mentions 6 people: at most 5 are allowed\n3 comment: pending\n",
+				"2 comment: refused: it mentions 6 people: at most 5 are allowed\n" +
+				"3 comment: refused: it mentions 6 people: at most 5 are allowed\n4 comment: pending\n",
 		},
 
 		"secrets": {lines: []string{
@@ -141,11 +145,14 @@ func TestJudge(t *testing.T) {
 			body("s3cr3t\u200b-val/ue+with=signs"), body("short is short"),
 			`{"type": "review", "event": "COMMENT", "comments": [{"path": "a", "line": 1, "body": "` + secret + `"}]}`,
 			`{"type": "reference", "title": "x", "url": "https://example.com/?k=s3cr3t-val%2Fue%2Bwith%3Dsigns"}`,
+			body("Basic " + base64.StdEncoding.EncodeToString([]byte("me:"+secret))),
+			body("Basic " + base64.URLEncoding.EncodeToString([]byte("user:"+secret+"!"))),
 		}, want: "1 comment: refused: its text has the value of a secret\n2 comment: pending\n" +
 			"3 comment: refused: its text has the value of a secret\n4 comment: refused: its text has the value of a secret\n" +
 			"5 comment: refused: its text has the value of a secret\n6 comment: refused: its text has the value of a secret\n" +
 			"7 comment: refused: an execution may have 1 of this kind\n8 review: refused: its text has the value of a secret\n" +
-			"9 reference: refused: its text has the value of a secret\n"},
+			"9 reference: refused: its text has the value of a secret\n" +
+			"10 comment: refused: its text has the value of a secret\n11 comment: refused: its text has the value of a secret\n"},
 
 		"sizes": {lines: []string{
 			body(strings.Repeat("x", 60_001)), `{"type": "pull_request", "title": "` + strings.Repeat("x", 251) + `"}`, body(strings.Repeat("x", 70_000)),
@@ -180,6 +187,15 @@ func TestJudge(t *testing.T) {
 			change: func(w *request.Work) { w.Repositories[0].Untrusted = true },
 			want: "1 comment: staged: the run started from the commit of a fork\n" +
 				"2 pull_request: staged: the run started from the commit of a fork\n",
+		},
+
+		"the commit of a fork in another repository": {
+			lines: []string{body("Hi")},
+			change: func(w *request.Work) {
+				fork := request.Checkout{Repository: request.Repository{Owner: "acme", Name: "tool"}, Untrusted: true}
+				w.Repositories = append(w.Repositories, fork)
+			},
+			want: "1 comment: staged: the run started from the commit of a fork\n",
 		},
 
 		"nothing changed": {
@@ -244,19 +260,26 @@ func TestPullRequest(t *testing.T) {
 func TestNeutralise(t *testing.T) {
 	const z = "\u200b"
 	for in, want := range map[string]string{
-		"/merge":                         "/" + z + "merge",
-		"ok\n  /assign @me":              "ok\n  /" + z + "assign @me",
-		"> /approve no-issue":            "> /" + z + "approve no-issue",
-		"/usr/bin/env is a path":         "/usr/bin/env is a path",
-		"see a/merge":                    "see a/merge",
-		"atlantis apply":                 "a" + z + "tlantis apply",
-		"bors r+":                        "b" + z + "ors r+",
-		"please @dependabot rebase":      "please @" + z + "dependabot rebase",
-		"@Renovate-bot and @renovate":    "@" + z + "Renovate-bot and @" + z + "renovate",
-		"@some-app[bot] go":              "@" + z + "some-app[bot] go",
-		"@alice reads":                   "@alice reads",
-		"a <!-- millwright:out_1:ff -->": "a <!-- out_1:ff -->",
-		"one\r\n/merge":                  "one\n/" + z + "merge",
+		"/merge":                           "/" + z + "merge",
+		"ok\n  /assign @me":                "ok\n  /" + z + "assign @me",
+		"> /approve no-issue":              "> /" + z + "approve no-issue",
+		"/usr/bin/env is a path":           "/usr/bin/env is a path",
+		"see a/merge":                      "see a/merge",
+		"atlantis apply":                   "a" + z + "tlantis apply",
+		"bors r+":                          "b" + z + "ors r+",
+		"please @dependabot rebase":        "please @" + z + "dependabot rebase",
+		"@Renovate-bot and @renovate":      "@" + z + "Renovate-bot and @" + z + "renovate",
+		"@some-app[bot] go":                "@" + z + "some-app[bot] go",
+		"@alice reads":                     "@alice reads",
+		"a <!-- millwright:out_1:ff -->":   "a <!-- millwright" + z + ":out_1:ff -->",
+		"<!-- <!-- millwright:millwright:": "<!-- <!-- millwright" + z + ":millwright:",
+		"one\r\n/merge":                    "one\n/" + z + "merge",
+		"one\r/merge":                      "one\n/" + z + "merge",
+		"one\u2028/merge":                  "one\n/" + z + "merge",
+		"\u00a0/merge":                     "\u00a0/" + z + "merge",
+		"\ufeff> /merge\u00a0squash":       "\ufeff> /" + z + "merge\u00a0squash",
+		"/retest.":                         "/" + z + "retest.",
+		"\u3000bors\u00a0r+":               "\u3000b" + z + "ors\u00a0r+",
 	} {
 		if got := request.Neutralise(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)

@@ -59,7 +59,7 @@ type Config struct {
 	// Forges are the hosts of the repositories that runs start in; nil: runs start in empty directories.
 	Forges *forge.Set
 	// Environments are what runs can name by their environment; nil: there are none.
-	Environments Environments
+	Environments state.Environments
 	// Log receives notices; nil discards them.
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: none.

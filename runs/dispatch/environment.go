@@ -11,9 +11,6 @@ import (
 	"millwright/state"
 )
 
-// Environments returns the environments of the settings, by their identifiers.
-type Environments func() map[string]schema.Environment
-
 // environment adds to an order what the run's environment gives: an image, set-up commands and variables. A secret of
 // the environment goes to runs whose applied definition names the environment: whoever starts a run with another one
 // does not read it.
@@ -22,7 +19,7 @@ func (d *Dispatcher) environment(ctx context.Context, r state.Run, o *wire.Order
 		return schema.Environment{}, nil
 	}
 
-	e, known, err := d.environmentOf(ctx, r, o.EnvironmentID)
+	e, known, err := d.cfg.Store.EnvironmentOf(ctx, r, o.EnvironmentID, d.cfg.Environments)
 	if err != nil {
 		return e, err
 	}
@@ -61,24 +58,6 @@ func (d *Dispatcher) environment(ctx context.Context, r state.Run, o *wire.Order
 		o.Secrets[name] = value
 	}
 	return e, nil
-}
-
-// environmentOf returns the environment of a run: that of the settings or, without one of this name, of its factory.
-func (d *Dispatcher) environmentOf(ctx context.Context, r state.Run, id string) (schema.Environment, bool, error) {
-	if d.cfg.Environments != nil {
-		if e, known := d.cfg.Environments()[id]; known {
-			return e, true, nil
-		}
-	}
-	if r.FactoryUID == "" {
-		return schema.Environment{}, false, nil
-	}
-
-	e, err := d.cfg.Store.Environment(ctx, r.FactoryUID, id)
-	if errors.Is(err, state.ErrNotFound) {
-		return e, false, nil
-	}
-	return e, err == nil, err
 }
 
 // notApplied records that a field of the run's configuration has no effect.

@@ -39,6 +39,9 @@ func (d *Dispatcher) aim(ctx context.Context, r state.Run) error {
 		Pull:       about.IsPull,
 		Commit:     about.Commit,
 	}
+	if validBranch(about.Branch) {
+		target.Branch = about.Branch
+	}
 	for _, c := range checkouts {
 		if strings.EqualFold(c.String(), about.Repository) {
 			target.At = c.Repository
@@ -130,7 +133,7 @@ func (d *Dispatcher) work(ctx context.Context, r state.Run, policy *outputs.Poli
 		return w, err
 	}
 
-	values, err := d.cfg.Store.SecretValues(ctx, r)
+	values, err := d.cfg.Store.SecretValues(ctx, r, d.cfg.Environments)
 	if err != nil {
 		return w, err
 	}

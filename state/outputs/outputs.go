@@ -117,6 +117,15 @@ func Add(ctx context.Context, tx *db.Tx, run Run, all []Output) error {
 	return nil
 }
 
+// Withhold refuses the outputs of an execution that did not succeed after all.
+func Withhold(all []Output, ended string) {
+	for i := range all {
+		if o := &all[i]; o.State == Pending || o.State == Staged {
+			o.State, o.Reason = Refused, "the run ended as "+ended+": only runs that succeed have outputs"
+		}
+	}
+}
+
 const statusSQL = `UPDATE outputs
 SET
 	body = $2,
@@ -126,11 +135,12 @@ SET
 	attempts = CASE WHEN state = 'doing' THEN attempts ELSE 0 END,
 	next_at = CASE WHEN state = 'doing' THEN next_at ELSE $4 END,
 	reason = '',
+	decided_by = '',
 	updated_at = $4
 WHERE run_id = $1 AND kind = 'status' AND state <> 'rejected'`
 
 // setStatus makes body the status that the run is to have, and reports whether it has a row for it. A run has
-// one such row, so that no older status is set after a newer one.
+// one such row, so that no older status is set after a newer one. Who agreed to the one before did not to this one.
 func setStatus(ctx context.Context, tx *db.Tx, run Run, body json.RawMessage) (bool, error) {
 	changed, err := tx.Exec(ctx, statusSQL, run.ID, string(body), run.Execution, db.Micros(time.Now()))
 	return changed > 0, err
