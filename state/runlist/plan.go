@@ -83,8 +83,8 @@ func newPlan[S ~string](f Filter[S], o Order, root string) *plan {
 	p.equals("webhook_uid", f.WebhookUID)
 	p.equals("skill_spec", f.Skill)
 	p.equals("environment_id", f.EnvironmentID)
-	p.equals("worker", f.Executor)
-	p.equals("model_id", f.ModelID)
+	p.sifted("worker", f.Executor)
+	p.sifted("model_id", f.ModelID)
 	p.equals("creator_uid", f.Creator)
 	p.equals("config_name", f.Name)
 	p.listed("factory_uid", f.Factories)
@@ -236,6 +236,14 @@ func (p *plan) equals(column, value string) {
 	}
 }
 
+// sifted adds that a column without an index has the value unless that is empty. Such a column has few values, so
+// that the runs that the list looks at have enough of each.
+func (p *plan) sifted(column, value string) {
+	if value != "" {
+		p.add(condition{sql: column + " = ?", args: []any{value}, row: true})
+	}
+}
+
 // listed adds that a column has one of the values unless there are none. Its index may lack runs without one.
 func (p *plan) listed(column string, values []string) {
 	values = slices.Compact(slices.Sorted(slices.Values(values)))
@@ -249,7 +257,7 @@ func (p *plan) listed(column string, values []string) {
 	}
 
 	c := condition{sql: column + " IN (" + marks(len(values)) + ")" + some, column: column}
-	c.row = slices.Contains([]string{"skill_spec", "environment_id", "worker", "model_id"}, column)
+	c.row = slices.Contains([]string{"skill_spec", "environment_id"}, column)
 	for _, v := range values {
 		c.args = append(c.args, v)
 		c.values = append(c.values, where{{sql: column + " = ?" + some, args: []any{v}}})

@@ -117,8 +117,6 @@ CREATE TABLE webhooks (
 -- Forbids two webhooks of one name that are not deleted, and finds the one.
 CREATE UNIQUE INDEX webhooks_live ON webhooks (factory_uid, name)
   WHERE deleted_at IS NULL;
--- Finds the webhooks that use a secret, before it is deleted.
-CREATE INDEX webhooks_by_secret ON webhooks (secret_name);
 
 -- What a provider sent, unsigned, as the secret of a webhook that waits for it: the last, until its owner
 -- decides.
@@ -185,8 +183,6 @@ CREATE TABLE revision_files (
 -- Forbids two contents of one path, and lists the files of the newest revision.
 CREATE UNIQUE INDEX revision_files_newest ON revision_files (factory_uid, path)
   WHERE until IS NULL;
--- Finds the files of revisions that are no longer kept.
-CREATE INDEX revision_files_by_end ON revision_files (factory_uid, until);
 
 CREATE TABLE api_keys (
   uid         TEXT PRIMARY KEY,
@@ -207,8 +203,6 @@ CREATE TABLE sessions (
   created_at  INTEGER NOT NULL,
   expires_at  INTEGER NOT NULL
 ) WITHOUT ROWID;
--- Finds the oldest sessions of a key that has too many.
-CREATE INDEX sessions_by_key ON sessions (key_uid, created_at);
 
 -- Which identities a webhook has accepted. Narrow, because its keys are random and every delivery writes
 -- it.
@@ -435,12 +429,6 @@ CREATE INDEX runs_by_automation ON runs (automation_uid, updated_at, id)
 -- Filter webhook_id.
 CREATE INDEX runs_by_webhook ON runs (webhook_uid, updated_at, id)
   WHERE finished_at IS NOT NULL AND webhook_uid <> '';
--- Filter executor.
-CREATE INDEX runs_by_worker ON runs (worker, updated_at, id)
-  WHERE finished_at IS NOT NULL AND worker <> '';
--- Filter model_id.
-CREATE INDEX runs_by_model ON runs (model_id, updated_at, id)
-  WHERE finished_at IS NOT NULL AND model_id <> '';
 -- Filter environment_id.
 CREATE INDEX runs_by_environment ON runs (environment_id, updated_at, id)
   WHERE finished_at IS NOT NULL AND environment_id <> '';
@@ -491,8 +479,6 @@ CREATE TABLE workers (
   report      TEXT NOT NULL,
   seen_at     INTEGER NOT NULL
 );
--- Forgets the processes of a worker beyond the newest, and those that were not seen for long.
-CREATE INDEX workers_by_worker ON workers (worker, seen_at);
 
 -- The runs that the keys of automations' flows name. hash is of the values that a delivery has at a key. Of the
 -- part concurrency: each run that has not ended, in order; waiting is 1 while the run waits for the others. Of
@@ -536,17 +522,16 @@ CREATE TABLE run_entries (
 
 -- Messages to runs. live is 1 for one that the worker of the execution hands to the agent, 2 when it has.
 CREATE TABLE followups (
-  uid         TEXT PRIMARY KEY,
+  uid         TEXT NOT NULL,
   run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
   factory_uid TEXT NOT NULL DEFAULT '',
   message     TEXT NOT NULL,
   execution   INTEGER NOT NULL,
   live        INTEGER NOT NULL DEFAULT 0 CHECK (live IN (0, 1, 2)),
   created_at  INTEGER NOT NULL,
-  delivery_uid TEXT NOT NULL DEFAULT ''
+  delivery_uid TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (run_id, uid)
 );
--- Lists the messages that were sent to a run, in order.
-CREATE INDEX followups_by_run ON followups (run_id, uid);
 
 -- What agents ask before they go on. A question is closed when it was answered, or when its run went on without.
 -- late is 1 when the session that asked did not live to see the answer.
@@ -602,8 +587,6 @@ CREATE TABLE run_snapshots (
 );
 -- Deletes the oldest of a factory beyond its share.
 CREATE INDEX run_snapshots_by_factory ON run_snapshots (factory_uid, created_at, run_id, size);
--- Deletes what is older than it is kept.
-CREATE INDEX run_snapshots_by_age ON run_snapshots (created_at);
 
 -- The archive of a snapshot in parts. The number of a part has its execution and attempt.
 CREATE TABLE run_snapshot_parts (
