@@ -93,6 +93,7 @@ func (s *service) webhook(ctx context.Context, in WebhookUID) (state.Factory, st
 	if !state.ValidID(state.PrefixWebhook, in.Webhook) {
 		return f, state.Webhook{}, api.Problem("resource_not_found", "webhook %q does not exist", in.Webhook)
 	}
+
 	w, err := s.Store.Webhook(ctx, f.UID, in.Webhook)
 	return f, w, err
 }
@@ -107,6 +108,7 @@ func (s *service) figures(ctx context.Context, factoryUID string) (f figures, er
 	if f.counts, err = s.Store.DeliveryCounts(ctx, factoryUID); err != nil {
 		return f, err
 	}
+
 	f.refusals, err = s.Store.Refusals(ctx, factoryUID, time.Now().Add(-24*time.Hour))
 	return f, err
 }
@@ -196,6 +198,7 @@ func (s *service) getWebhook(ctx context.Context, in *WebhookUID) (Webhook, erro
 	if err != nil {
 		return Webhook{}, err
 	}
+
 	counts, err := s.figures(ctx, f.UID)
 	return s.newWebhook(w, counts), err
 }

@@ -71,24 +71,30 @@ func dollars(usd float64, unpriced int64) string {
 // budgetRows returns the limits of a budget.
 func budgetRows(b state.Budget) (rows []budgetRow) {
 	add := func(limit, used, left string) { rows = append(rows, budgetRow{limit, b.Place, used, left}) }
+
 	if b.RunsPerDay > 0 {
 		add(fmt.Sprintf("runsPerDay: %d", b.RunsPerDay), fmt.Sprint(b.Used.Runs),
 			fmt.Sprint(max(0, b.RunsPerDay-b.Used.Runs)))
 	}
+
 	if b.TokensPerDay > 0 {
 		add(fmt.Sprintf("tokensPerDay: %d", b.TokensPerDay), fmt.Sprint(b.Used.Tokens),
 			fmt.Sprint(max(0, b.TokensPerDay-b.Used.Tokens)))
 	}
+
 	if b.USDPerDay > 0 {
 		add(fmt.Sprintf("usdPerDay: %v", b.USDPerDay), dollars(b.Used.USD, b.Used.Unpriced),
 			fmt.Sprintf("$%.2f", max(0, b.USDPerDay-b.Used.USD)))
 	}
+
 	if b.TokensPerRun > 0 {
 		add(fmt.Sprintf("tokensPerRun: %d", b.TokensPerRun), "", "")
 	}
+
 	if b.USDPerRun > 0 {
 		add(fmt.Sprintf("usdPerRun: %v", b.USDPerRun), "", "")
 	}
+
 	return rows
 }
 

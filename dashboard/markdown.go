@@ -29,6 +29,7 @@ func newMarkdown() goldmark.Markdown {
 		util.Prioritized(parser.NewBlockquoteParser(), 800),
 		util.Prioritized(parser.NewParagraphParser(), 1000),
 	}
+
 	inlines := []util.PrioritizedValue{
 		util.Prioritized(parser.NewCodeSpanParser(), 100),
 		util.Prioritized(parser.NewLinkParser(), 200),
@@ -94,8 +95,10 @@ func nested(source string) (most int) {
 				depth++
 			}
 		}
+
 		most = max(most, depth)
 	}
+
 	return most
 }
 
@@ -110,9 +113,11 @@ func hasStructure(root ast.Node) (found bool) {
 		case ast.KindEmphasis:
 			found = found || n.(*ast.Emphasis).Level > 1
 		}
+
 		if found {
 			return ast.WalkStop, nil
 		}
+
 		return ast.WalkContinue, nil
 	})
 	return found

@@ -94,6 +94,7 @@ func (q *request) showRun(status int, typed form) error {
 	if v.Timeline, err = q.timeline(r); err != nil {
 		return err
 	}
+
 	if r.Flow != nil && r.DeliveryUID != "" {
 		v.Deliveries, err = q.Store.FlowDecisions(ctx, r.AutomationUID, r.ID, maxDeliveriesShown)
 		if err != nil {
@@ -159,6 +160,7 @@ func (q *request) converse(v *runView) error {
 	if v.Window.After > 0 && len(entries) > 0 && entries[0].Seq <= v.Window.After {
 		c.begun, entries = entries[0].Execution, entries[1:]
 	}
+
 	entries = v.fit(entries)
 
 	for i, e := range entries {
@@ -172,6 +174,7 @@ func (q *request) converse(v *runView) error {
 	if v.Window.After == 0 && len(prompts[0].Content) > 0 {
 		v.Prompt = prompts[0].Content[0].Text
 	}
+
 	if v.Run.Held() && v.Window.Next == 0 {
 		if err := q.waiting(&c, v.Run); err != nil {
 			return err
@@ -417,6 +420,7 @@ func (q *request) questions(r state.Run) (open []question, err error) {
 			open = append(open, question{asked, readable(asked.Input)})
 		}
 	}
+
 	return open, err
 }
 
@@ -453,5 +457,6 @@ func (q *request) questionFindings() (all []finding, err error) {
 			Action: "Answer",
 		})
 	}
+
 	return all, err
 }

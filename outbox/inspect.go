@@ -23,9 +23,11 @@ func builtIn() []string {
 		".builds/", ".build.yml", "bitbucket-pipelines.yml", "buildspec.yml", "cloudbuild.yaml", "Jenkinsfile",
 		".pre-commit-config.yaml", ".devcontainer", ".devcontainer.json", ".vscode", ".husky", ".mergify.yml",
 		"CODEOWNERS", ".gitmodules", ".gitattributes",
-		".agents", ".aider.conf.yml", ".amp", ".claude", ".clinerules", ".codex", ".continue", ".cursor", ".cursorrules",
+		".agents", ".aider.conf.yml", ".amp", ".claude", ".clinerules", ".codex", ".continue",
+		".cursor", ".cursorrules",
 		".factory", ".gemini", ".goosehints", ".junie", ".kiro", ".opencode", "opencode.json", ".qwen", ".roo",
-		".windsurf", ".windsurfrules", ".mcp.json", "AGENTS.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md",
+		".windsurf", ".windsurfrules", ".mcp.json", "AGENTS.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md",
+		"GEMINI.md",
 		"QWEN.md",
 	}
 }

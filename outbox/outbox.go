@@ -73,6 +73,7 @@ func New(cfg Config) (*Outbox, error) {
 	if cfg.Store.Shared() {
 		o.holder = rand.Text()
 	}
+
 	if cfg.Registerer != nil {
 		if err := cfg.Registerer.Register(o.metrics); err != nil {
 			return nil, err
@@ -87,6 +88,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	if o.cfg.Registerer != nil {
 		defer o.cfg.Registerer.Unregister(o.metrics)
 	}
+
 	if !o.cfg.Store.Shared() { // only a former process of this server can have taken a row, and it died
 		if err := o.cfg.Store.Outputs().Recover(ctx); err != nil {
 			o.cfg.Log.Warn("outbox: recover the outputs of the process before", "error", err)
@@ -164,6 +166,7 @@ func (o *Outbox) drain(ctx context.Context, slots chan struct{}, wg *sync.WaitGr
 			if err != nil && ctx.Err() == nil {
 				o.cfg.Log.Warn("outbox: take an output", "error", err)
 			}
+
 			return
 		}
 
@@ -196,6 +199,7 @@ func (o *Outbox) attempt(ctx context.Context, row outputs.Output) {
 	} else {
 		log.Info("output performed", "url", url)
 	}
+
 	o.cfg.Store.Notify(notice.Run, row.RunID)
 }
 
@@ -236,6 +240,7 @@ func (o *Outbox) report(ctx context.Context, row outputs.Output, url string, err
 	case passes(err) && row.Attempts < maxAttempts:
 		return "later", table.Later(ctx, row, time.Now().Add(wait(row.Attempts, err)), err.Error())
 	}
+
 	return "failed", table.Stop(ctx, row, outputs.Failed, err.Error())
 }
 

@@ -80,6 +80,7 @@ func eventType(st state.RunState) string {
 	case state.RunCancelled:
 		return "oz_run_cancelled"
 	}
+
 	return "oz_run_created"
 }
 

@@ -33,6 +33,7 @@ func knownEvents(scheme string) []string {
 			"sponsorship", "star", "status", "sub_issues", "team", "team_add", "watch", "workflow_dispatch",
 			"workflow_job", "workflow_run",
 		}
+
 	case "gitlab":
 		return []string{
 			"Push Hook", "Tag Push Hook", "Issue Hook", "Confidential Issue Hook", "Note Hook", "Confidential Note Hook",
@@ -40,6 +41,7 @@ func knownEvents(scheme string) []string {
 			"Subgroup Hook", "Project Hook", "Feature Flag Hook", "Release Hook", "Emoji Hook", "Milestone Hook",
 			"Resource Access Token Hook", "Vulnerability Hook", "System Hook",
 		}
+
 	case "gitea":
 		return []string{
 			"create", "delete", "fork", "issues", "issue_assign", "issue_label", "issue_milestone", "issue_comment",
@@ -48,6 +50,7 @@ func knownEvents(scheme string) []string {
 			"pull_request_review_comment", "pull_request_review_rejected", "pull_request_review_request",
 			"pull_request_sync", "push", "release", "repository", "status", "wiki", "workflow_job", "workflow_run",
 		}
+
 	case "bitbucket":
 		return []string{
 			"issue:comment_created", "issue:created", "issue:updated", "pullrequest:approved",
@@ -57,12 +60,14 @@ func knownEvents(scheme string) []string {
 			"pullrequest:unapproved", "pullrequest:updated", "repo:commit_comment_created", "repo:commit_status_created",
 			"repo:commit_status_updated", "repo:fork", "repo:push", "repo:transfer", "repo:updated",
 		}
+
 	case "linear":
 		return []string{
 			"AppUserNotification", "Attachment", "Comment", "Customer", "CustomerNeed", "Cycle", "Document", "Initiative",
 			"InitiativeUpdate", "Issue", "IssueLabel", "IssueSLA", "OAuthAppRevoked", "PermissionChange", "Project",
 			"ProjectUpdate", "Reaction", "User",
 		}
+
 	case "sentry":
 		return []string{"comment", "error", "event_alert", "installation", "issue", "metric_alert", "seer"}
 	case "circleci":
@@ -73,6 +78,7 @@ func knownEvents(scheme string) []string {
 			"build.finished", "build.running", "build.scheduled", "build.skipped", "cluster_token.registration_blocked",
 			"job.activated", "job.finished", "job.scheduled", "job.started", "ping",
 		}
+
 	case "snyk":
 		return []string{"ping", "project_snapshot/v0"}
 	}

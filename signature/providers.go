@@ -65,7 +65,9 @@ func capitals(name string) string {
 		case first && c >= 'a' && c <= 'z':
 			text[i] = c - 'a' + 'A'
 		}
+
 		first = c == '_'
 	}
+
 	return string(text)
 }

@@ -152,6 +152,7 @@ func (v *Verifier) Verify(m Message, now time.Time) (Proof, error) {
 		SignedAt:         req.signedAt,
 		Digest:           req.digest,
 	}
+
 	for _, name := range v.scheme.events {
 		if values := m.Header[name]; len(values) > 0 {
 			p.Event = values[0]

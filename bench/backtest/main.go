@@ -155,6 +155,7 @@ func (w *world) backtests(ctx context.Context) (took []time.Duration) {
 	change := state.ChangeSet{Resources: []state.ResourceChange{
 		{Kind: "automation", Name: "a", Spec: automation(w.hook.UID, "closed")},
 	}}
+
 	for ctx.Err() == nil {
 		began := time.Now()
 		b := plan.NewBacktester(w.cur, &change)
@@ -171,6 +172,7 @@ func (w *world) backtests(ctx context.Context) (took []time.Duration) {
 			took = append(took, time.Since(began))
 		}
 	}
+
 	return took
 }
 

@@ -151,6 +151,7 @@ type page struct{ name, path string }
 func (w *world) addresses() []page {
 	f := "/factories/" + w.factory
 	hook := f + "/webhooks/" + w.webhooks[0].UID
+
 	return []page{
 		{"overview", "/"},
 		{"factories", "/factories"},

@@ -19,28 +19,16 @@ import (
 type stateFlags struct{ config, state, masterKeyFile string }
 
 func (f *stateFlags) add(cmd *cobra.Command) {
-	cmd.Flags().
-		StringVar(
-			&f.config,
-			"config",
-			os.Getenv("MILLWRIGHT_CONFIG"),
-			"read state and masterKeyFile from the server's settings `FILE` (MILLWRIGHT_CONFIG)",
-		)
-	cmd.Flags().
-		StringVar(
-			&f.state,
-			"state",
-			"",
-			"`DSN` of the state: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE, default "+
-				settings.DefaultState+")",
-		)
-	cmd.Flags().
-		StringVar(
-			&f.masterKeyFile,
-			"master-key-file",
-			"",
-			"`FILE` with the master key; default MILLWRIGHT_MASTER_KEY, then the file beside a SQLite state",
-		)
+	flags := cmd.Flags()
+	flags.StringVar(&f.config, "config", os.Getenv("MILLWRIGHT_CONFIG"),
+		"read state and masterKeyFile from the server's settings `FILE` (MILLWRIGHT_CONFIG)")
+
+	flags.StringVar(&f.state, "state", "",
+		"`DSN` of the state: a path, sqlite:PATH or postgres://… (MILLWRIGHT_STATE, default "+
+			settings.DefaultState+")")
+
+	flags.StringVar(&f.masterKeyFile, "master-key-file", "",
+		"`FILE` with the master key; default MILLWRIGHT_MASTER_KEY, then the file beside a SQLite state")
 }
 
 // resolve finds the state as serve does: the flag, the settings file, the environment.

@@ -24,6 +24,7 @@ type starter struct {
 func starters() map[string]starter {
 	generated := "millwright secret set %s --generate"
 	given := "millwright secret set %s"
+
 	return map[string]starter{
 		provider.GitHub: {
 			"github-pull-requests", "event: pull_request_opened\n    filter:\n      repos: [OWNER/NAME]",
@@ -72,8 +73,7 @@ func starters() map[string]starter {
 			given,
 			[]string{
 				"Create an app at https://api.slack.com/apps. Its signing secret, under Basic Information, is " +
-					"the value " +
-					"of the secret above.",
+					"the value of the secret above.",
 				"Event Subscriptions, Request URL: the URL above. The server answers Slack's verification.",
 				"Subscribe to bot events: app_mention, and those of your other triggers. Then install the app.",
 			},
@@ -106,6 +106,7 @@ func initFrom(s Streams, name, dir string) error {
 		if err != nil {
 			return err
 		}
+
 		fmt.Fprintf(s.Out, "wrote %s\n", clean(place))
 	}
 

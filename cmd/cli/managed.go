@@ -61,6 +61,7 @@ func printSync(s Streams, c *Client, body []byte) error {
 		fmt.Fprintf(s.Out, "nothing changed: %s serves\n", clean(x.Revision))
 		return nil
 	}
+
 	fmt.Fprintf(
 		s.Out,
 		"%s serves: %d created, %d updated, %d deleted\n",
@@ -112,5 +113,6 @@ func (e *edits) query() string {
 	if len(q) == 0 {
 		return ""
 	}
+
 	return "?" + q.Encode()
 }

@@ -42,6 +42,7 @@ To use the changes, see millwright run apply.`,
 					return err
 				}
 			}
+
 			return nil
 		},
 	}
@@ -99,6 +100,7 @@ func escaped(line string) string {
 			b.WriteRune(r)
 		}
 	}
+
 	return b.String()
 }
 
@@ -124,6 +126,7 @@ Read them first: millwright run diff.`,
 			if err != nil {
 				return err
 			}
+
 			if len(all) > 1 {
 				names := each(all, func(a artifactItem) string { return clean(a.Data.Repository) })
 				return Usagef("the run changed %d repositories: name one with --repository, one of %s",
@@ -142,6 +145,7 @@ Read them first: millwright run diff.`,
 			if err != nil {
 				return err
 			}
+
 			fmt.Fprintf(s.Out, "%s\nstaged: git commit keeps them, git reset --hard drops them\n", cleanText(changed))
 			return nil
 		},

@@ -29,14 +29,17 @@ func (o runOutput) what() string {
 	if o.Number > 0 {
 		text += fmt.Sprintf("#%d", o.Number)
 	}
+
 	for _, more := range []string{o.Branch, o.Event} {
 		if more != "" {
 			text += " " + more
 		}
 	}
+
 	if o.Kind == "reference" || o.Kind == "status" {
 		text = o.Title + " " + o.Event
 	}
+
 	return strings.TrimSpace(text)
 }
 
@@ -67,6 +70,7 @@ RUN, and what it refused. An output that is staged waits for "run approve" or "r
 					if said == "" {
 						said = o.Reason
 					}
+
 					lines = append(lines, []string{o.OutputUID, o.Kind, o.State, o.what(), shorten(said, 90)})
 				}
 
@@ -95,12 +99,14 @@ func runDecide(s Streams, c *Client, name, short, from, done string) *cobra.Comm
 				if err := c.Get(cmd.Context(), runPath(args[0])+"/outputs", &list); err != nil {
 					return err
 				}
+
 				for _, o := range list.Outputs {
 					if o.State == from {
 						uids = append(uids, o.OutputUID)
 					}
 				}
 			}
+
 			if len(uids) == 0 {
 				return fmt.Errorf("run %s has no output that is %s", clean(args[0]), from)
 			}
@@ -116,6 +122,7 @@ func runDecide(s Streams, c *Client, name, short, from, done string) *cobra.Comm
 				if err := c.Decode(body, &o); err != nil {
 					return err
 				}
+
 				fmt.Fprintf(s.Out, "%s %s %s\n", clean(o.OutputUID), clean(o.Kind), done)
 			}
 
@@ -144,6 +151,7 @@ server pushes the changes to a branch of their own.`,
 			if err := c.Decode(body, &o); err != nil {
 				return err
 			}
+
 			fmt.Fprintf(s.Out, "%s %s is pending\n", clean(o.OutputUID), clean(o.Kind))
 			return nil
 		},

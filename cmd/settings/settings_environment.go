@@ -33,6 +33,7 @@ func (s *Settings) EnvironmentsByName() map[string]schema.Environment {
 			Secrets:       e.Secrets,
 		}
 	}
+
 	return all
 }
 
@@ -51,22 +52,26 @@ func (c *checks) environments(s *Settings) {
 		if strings.HasPrefix(e.DockerImage, "-") {
 			c.bad(at+".dockerImage", " %q is not an image", e.DockerImage)
 		}
+
 		for i, r := range e.Repositories {
 			repo := forge.Repository{Forge: r.CodeForge, Owner: r.Owner, Name: r.Name}
 			if err := repo.Check(); err != nil {
 				c.bad(fmt.Sprintf("%s.repositories[%d]", at, i), ": %w", err)
 			}
 		}
+
 		for i, command := range e.SetupCommands {
 			if strings.TrimSpace(command) == "" || strings.Contains(command, "\x00") {
 				c.bad(fmt.Sprintf("%s.setupCommands[%d]", at, i), " is empty")
 			}
 		}
+
 		for _, variable := range slices.Sorted(maps.Keys(e.Env)) {
 			if !variableForm.MatchString(variable) {
 				c.bad(at+".env."+variable, ": %q is not the name of a variable", variable)
 			}
 		}
+
 		for i, secret := range e.Secrets {
 			if !variableForm.MatchString(secret) {
 				c.bad(fmt.Sprintf("%s.secrets[%d]", at, i), " %q is not the name of a secret", secret)

@@ -81,5 +81,6 @@ func (cfg *Settings) HarnessUpdate() worker.Update {
 			User: h.User, Users: h.Users, UIDRange: h.UIDRange, SameUser: h.SameUser, Container: h.Container,
 		}
 	}
+
 	return u
 }

@@ -52,7 +52,8 @@ func Neutralise(text string) string {
 	text = strings.ReplaceAll(text, markerStart, brokenMarker)
 	text = lineEnds.Replace(text)
 	text = commandLine.ReplaceAllStringFunc(text, func(found string) string {
-		at := strings.IndexFunc(found, func(c rune) bool { return c < utf8.RuneSelf && !strings.ContainsRune(" \t>*+-", c) })
+		at := strings.IndexFunc(found,
+			func(c rune) bool { return c < utf8.RuneSelf && !strings.ContainsRune(" \t>*+-", c) })
 		return found[:at+1] + zeroWidth + found[at+1:]
 	})
 	return botName.ReplaceAllString(text, "@"+zeroWidth+"$1")

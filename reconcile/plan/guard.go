@@ -57,6 +57,7 @@ func (p *Plan) guard(cur state.Current, tree *schema.Factory, opts Options) {
 				ofRevision(opts),
 			),
 		))
+
 	case total == 1 && len(removed) == 1 && cur.LastInUse:
 		name := removed[0].Spec.Name
 		p.Problems = append(p.Problems, schema.FileProblem(

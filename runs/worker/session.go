@@ -240,23 +240,27 @@ func (s *session) servers(can acp.McpCapabilities) []acp.McpServer {
 			stdio := acp.McpServerStdio{
 				Name: name, Command: server.Command, Args: server.Args, Env: []acp.EnvVariable{},
 			}
+
 			if stdio.Args == nil {
 				stdio.Args = []string{}
 			}
 			for key, value := range server.Env {
 				stdio.Env = append(stdio.Env, acp.EnvVariable{Name: key, Value: value})
 			}
+
 			all = append(all, acp.McpServer{Stdio: &stdio})
 		case can.Http:
 			http := acp.McpServerHttpInline{Name: name, Type: "http", Url: server.URL, Headers: []acp.HttpHeader{}}
 			for key, value := range server.Headers {
 				http.Headers = append(http.Headers, acp.HttpHeader{Name: key, Value: value})
 			}
+
 			all = append(all, acp.McpServer{Http: &http})
 		default:
 			s.notApplied("mcp_servers."+name, "the agent takes no MCP servers by URL")
 		}
 	}
+
 	return all
 }
 

@@ -59,6 +59,7 @@ func (b *body) member(key string) gjson.Result {
 			})
 		}
 	}
+
 	if b.many {
 		return member(b.at(""), key)
 	}
@@ -136,11 +137,13 @@ func each(list string, fields ...string) reader {
 				text := scalar(v)
 				return text == "" || yield(text)
 			}
+
 			for _, field := range fields {
 				if text := scalar(member(v, field)); text != "" && !yield(text) {
 					return false
 				}
 			}
+
 			return true
 		})
 	}

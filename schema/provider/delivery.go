@@ -71,6 +71,7 @@ func (d *Delivery) Describe() string {
 	if action := d.string("action"); action != "" {
 		named += " with the action " + strconv.QuoteToASCII(cut(action, 64))
 	}
+
 	return fmt.Sprintf("%s of %s, which is no event that triggers name", named, d.table.title)
 }
 

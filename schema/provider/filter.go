@@ -72,6 +72,7 @@ func Compile(provider, eventName string, raw []byte) (*Filter, []Problem) {
 		for i := range f.conditions {
 			of.keys[i] = row.key(f.conditions[i].key)
 		}
+
 		f.forms = append(f.forms, of)
 	}
 
@@ -117,10 +118,12 @@ func (c *compiler) filterOf(raw gjson.Result) {
 				Message: fmt.Sprintf("%q and %q are one key", other, written),
 				Hint:    "keep " + canonical + ", with all values",
 			})
+
 		default:
 			from[canonical] = written
 			c.matcher(written, c.event.key(canonical), value)
 		}
+
 		return true
 	})
 }
@@ -151,6 +154,7 @@ func (c *compiler) matcher(written string, k *key, v gjson.Result) {
 			default:
 				out.notIn = c.values(at, k, list)
 			}
+
 			return true
 		})
 
@@ -214,6 +218,7 @@ func (c *compiler) values(path []string, k *key, list gjson.Result) (all []want)
 		if k.compare.words != nil && !slices.Contains(k.compare.words, w.text) {
 			c.problems = append(c.problems, Problem{Path: at, Word: text, Words: k.compare.words})
 		}
+
 		return true
 	})
 
@@ -228,6 +233,7 @@ func (k *key) value(v gjson.Result) (text, problem, hint string) {
 		}
 		return v.Raw, "", ""
 	}
+
 	if text = scalar(v); text == "" || v.Type == gjson.Number && strings.ContainsAny(v.Raw, ".eE") {
 		return "", k.name + " takes texts", "write them in quotes"
 	}
@@ -235,6 +241,7 @@ func (k *key) value(v gjson.Result) (text, problem, hint string) {
 	if strings.TrimSpace(text) == "" {
 		return "", "a blank value of " + k.name + " matches nothing", "write a value, or delete the key"
 	}
+
 	if k.compare.valid != nil {
 		if problem, hint := k.compare.valid(text); problem != "" {
 			return "", fmt.Sprintf("%q %s", cut(text, 80), problem), hint

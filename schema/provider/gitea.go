@@ -34,6 +34,7 @@ func giteaTable() *table {
 			keys: mentionedKeys("issue.labels"),
 		},
 	}
+
 	for _, e := range []struct {
 		name    string
 		actions []string
@@ -50,6 +51,7 @@ func giteaTable() *table {
 		if e.name == "labeled" {
 			labels = first(one("label.name"), labels)
 		}
+
 		t.events = append(t.events, event{
 			name: "pull_request_" + e.name, on: pulls, is: pullIs(e.name, e.actions...), keys: pullKeys(labels),
 		})

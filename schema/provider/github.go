@@ -16,6 +16,7 @@ func githubTable() *table {
 			keys: mentionedKeys("issue.labels"),
 		},
 	}
+
 	for _, e := range []struct{ name, action string }{
 		{"opened", "opened"},
 		{"ready", "ready_for_review"},
@@ -29,6 +30,7 @@ func githubTable() *table {
 		if e.name == "labeled" {
 			labels = one("label.name")
 		}
+
 		t.events = append(t.events, pullEvent("pull_request_"+e.name, pullIs(e.name, e.action), pullKeys(labels)))
 	}
 

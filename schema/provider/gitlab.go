@@ -5,6 +5,7 @@ package provider
 func gitlabTable() *table {
 	repos := key{name: "repos", compare: repository(), read: one("project.path_with_namespace")}
 	author := authorKey(first(one("user.username"), one("user_username")))
+
 	return &table{
 		provider: GitLab, schemes: []string{"gitlab"}, title: "GitLab", header: "X-Gitlab-Event",
 		events: []event{

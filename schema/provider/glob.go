@@ -74,6 +74,7 @@ func (g glob) match(path string) bool {
 				g.step(next, at, path[i])
 			}
 		}
+
 		if !alive {
 			return false
 		}

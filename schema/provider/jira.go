@@ -13,6 +13,7 @@ func jiraTable() *table {
 		name: "authors", compare: identity(), must: true,
 		read: one("user.accountId", "user.emailAddress", "user.name"),
 	}
+
 	return &table{
 		provider: Jira, schemes: []string{"jira"}, title: "Jira", field: "webhookEvent",
 		events: []event{

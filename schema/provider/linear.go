@@ -144,6 +144,7 @@ func linearMentions(structure, text string) key {
 					more = yield(id)
 				}
 			}
+
 			return more
 		})
 		if more {

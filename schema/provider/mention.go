@@ -47,6 +47,7 @@ func eachParagraph(text string, yield func(string) bool) {
 				paragraph.WriteString(line)
 				continue
 			}
+
 			fence = trimmed[:len(trimmed)-len(rest)]
 
 		case trimmed == "" || strings.HasPrefix(trimmed, ">"):
@@ -76,6 +77,7 @@ func eachMention(text string, dotted bool, yield func(string) bool) bool {
 				open[run] = end < 0
 				i += max(end, 0)
 			}
+
 			i--
 
 		case c == '<' && strings.HasPrefix(text[i:], "<!--"):
@@ -83,6 +85,7 @@ func eachMention(text string, dotted bool, yield func(string) bool) bool {
 			if end < 0 {
 				return true
 			}
+
 			i += end + 2
 
 		case c == '\\':
@@ -92,6 +95,7 @@ func eachMention(text string, dotted bool, yield func(string) bool) bool {
 			if name != "" && !yield(name) {
 				return false
 			}
+
 			i += len(name)
 		}
 	}
@@ -149,6 +153,7 @@ func account(text string, dotted bool) string {
 		} else if !alphanumeric(c) && c != '-' && c != '_' && (c != '.' || !dotted) {
 			break
 		}
+
 		end++
 	}
 

@@ -43,6 +43,7 @@ func OriginOf(scheme string, payload []byte) (o Origin, ok bool) {
 		if o.Sender == "" {
 			o.Sender = b.string("user_username")
 		}
+
 		o.gitlab(b)
 	}
 

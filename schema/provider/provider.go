@@ -232,6 +232,7 @@ func Spellings(provider, eventName string) map[string]string {
 			}
 		}
 	}
+
 	for i := range e.keys {
 		name := e.keys[i].name
 		all[name], all[camelCase(name)] = name, name
@@ -259,6 +260,7 @@ func Hosted(provider, eventName, written string) bool {
 		"pull_request_review_submitted":
 		return false
 	}
+
 	return provider == GitHub && strings.HasPrefix(eventName, "pull_request_")
 }
 
@@ -275,6 +277,7 @@ func spellings(provider string) map[string][]string {
 			"path": {"paths"}, "files": {"paths"}, "conclusion": {"conclusions"}, "workflow": {"workflows"},
 			"workflow_names": {"workflows"}, "action": {"actions"}, "author_association": {"author_associations"},
 		}
+
 	case Linear:
 		return map[string][]string{
 			"teams": {"team_ids"}, "projects": {"project_ids"}, "states": {"state_ids"}, "assignees": {"assignee_ids"},
@@ -282,6 +285,7 @@ func spellings(provider string) map[string][]string {
 			"mentioned_users": {"mentioned_user_ids"}, "users": {"creator_ids"}, "label": {"labels"},
 			"team": {"team_ids"}, "project": {"project_ids"}, "state": {"state_ids"}, "keyword": {"keywords"},
 		}
+
 	case Jira:
 		return map[string][]string{
 			"projects": {"project_keys"}, "states": {"status_ids"}, "statuses": {"status_ids"}, "label": {"labels"},
@@ -350,6 +354,7 @@ func MeantEvent(provider, written string) string {
 		} else if strings.HasSuffix(text, prefix) {
 			name = strings.TrimSuffix(text, prefix) + form[1]
 		}
+
 		if tableFor(provider).event(name) != nil {
 			return name
 		}
