@@ -352,14 +352,15 @@ func checkOrigin(text string, withToken bool) (*url.URL, error) {
 		)
 	case u.RawQuery != "" || u.Fragment != "" || u.Opaque != "":
 		return nil, errors.New("it has a query or a fragment")
-	case u.Scheme == "http" && withToken && !loopback(u.Hostname()):
+	case u.Scheme == "http" && withToken && !IsLoopback(u.Hostname()):
 		return nil, errors.New("a token is not sent over http: use https")
 	}
 
 	return u, nil
 }
 
-func loopback(host string) bool {
+// IsLoopback reports whether a host is this machine.
+func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

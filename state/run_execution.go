@@ -92,6 +92,15 @@ func (s *Store) AppendEntries(ctx context.Context, c Claim, from int, messages [
 	return err
 }
 
+// HeldRun returns the run that a claim holds, also before its start. ErrLost when the claim no longer holds.
+func (s *Store) HeldRun(ctx context.Context, c Claim) (Run, error) {
+	r, err := scanRun(s.db.QueryRow(ctx, `SELECT `+runColumns+` FROM runs WHERE`+held, c.RunID, c.Worker, c.hash()))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Run{}, ErrLost
+	}
+	return r, err
+}
+
 // lockHeld reads a run that is in progress under the claim.
 func (s *Store) lockHeld(ctx context.Context, tx *db.Tx, c Claim) (Run, error) {
 	r, err := scanRun(

@@ -12,9 +12,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"millwright/runs/worker/checkout"
+)
+
+// The ways to get a repository.
+const (
+	cold  = "cold checkout"
+	clone = "git clone"
+	warm  = "warm checkout"
+	newer = "warm, one commit newer"
+	local = "git clone --local"
 )
 
 func main() {
@@ -44,7 +54,7 @@ func measure(ctx context.Context, dir string, files, rounds, runs int) error {
 		return err
 	}
 
-	times := map[string][]time.Duration{}
+	taken := map[string][]spent{}
 	kept := checkout.Open(filepath.Join(dir, "kept"), 10<<30)
 	source := checkout.Source{URL: "file://" + bare, Author: "bench"}
 	place := filepath.Join(dir, "work")
@@ -62,10 +72,11 @@ func measure(ctx context.Context, dir string, files, rounds, runs int) error {
 		name string
 		run  func() error
 	}{
-		{"cold checkout", func() error { return ours(checkout.Open(filepath.Join(dir, "cold"), 10<<30))() }},
-		{"git clone", func() error { return git(ctx, dir, "clone", "--quiet", "file://"+bare, place) }},
-		{"warm checkout", ours(kept)},
-		{"git clone --local", func() error { return git(ctx, dir, "clone", "--quiet", "--local", bare, place) }},
+		{cold, ours(checkout.Open(filepath.Join(dir, "cold"), 10<<30))},
+		{clone, func() error { return git(ctx, dir, "clone", "--quiet", "file://"+bare, place) }},
+		{newer, ours(kept)},
+		{warm, ours(kept)},
+		{local, func() error { return git(ctx, dir, "clone", "--quiet", "--local", bare, place) }},
 	}
 	for range rounds {
 		for _, w := range ways {
@@ -73,17 +84,30 @@ func measure(ctx context.Context, dir string, files, rounds, runs int) error {
 				return err
 			}
 
-			began := time.Now()
-			if err := w.run(); err != nil {
+			if w.name == newer {
+				if err := commit(ctx, bare, filepath.Join(dir, "shop")); err != nil {
+					return err
+				}
+			}
+
+			one, err := timed(w.run)
+			if err != nil {
 				return fmt.Errorf("%s: %w", w.name, err)
 			}
-			times[w.name] = append(times[w.name], time.Since(began))
+			taken[w.name] = append(taken[w.name], one)
 		}
 	}
 
-	fmt.Printf("%d files, medians of %d rounds\n\n", files, rounds)
+	fmt.Printf("%d files, medians of %d rounds\n\n%-24s %8s %8s\n", files, rounds, "", "ms", "CPU ms")
 	for _, w := range ways {
-		fmt.Printf("%-18s %6d ms\n", w.name, median(times[w.name]).Milliseconds())
+		all := taken[w.name]
+		fmt.Printf("%-24s %8.0f %8.0f\n", w.name, median(all, spent.wall), median(all, spent.cpu))
+	}
+	fmt.Println("\nratios, medians of those of each round")
+	for _, pair := range [][2]string{{cold, clone}, {warm, local}, {newer, local}} {
+		ours, theirs := taken[pair[0]], taken[pair[1]]
+		fmt.Printf("%-40s %8.2f %8.2f\n", pair[0]+" / "+pair[1],
+			ratio(ours, theirs, spent.wall), ratio(ours, theirs, spent.cpu))
 	}
 
 	before, err := size(filepath.Join(dir, "kept"))
@@ -134,6 +158,19 @@ func fill(ctx context.Context, bare, work string, files int) error {
 	return nil
 }
 
+// commit pushes a commit that changes one file.
+func commit(ctx context.Context, bare, work string) error {
+	name := filepath.Join(work, "d000", "f00000.txt")
+	if err := os.WriteFile(name, []byte(time.Now().String()), 0o600); err != nil {
+		return err
+	}
+	if err := git(ctx, work, "-c", "user.name=bench", "-c", "user.email=bench@example.com", "commit", "--quiet",
+		"--all", "--message=x"); err != nil {
+		return err
+	}
+	return git(ctx, work, "push", "--quiet", bare, "HEAD:main")
+}
+
 func git(ctx context.Context, dir string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir
@@ -152,9 +189,45 @@ func remove(places ...string) error {
 	return nil
 }
 
-func median(all []time.Duration) time.Duration {
-	slices.Sort(all)
-	return all[len(all)/2]
+// spent is the time that something took, and the processor time of this process and its children.
+type spent struct{ elapsed, processor time.Duration }
+
+func (s spent) wall() float64 { return float64(s.elapsed.Microseconds()) / 1000 }
+func (s spent) cpu() float64  { return float64(s.processor.Microseconds()) / 1000 }
+
+func timed(f func() error) (spent, error) {
+	began, used := time.Now(), processorTime()
+	err := f()
+	return spent{time.Since(began), processorTime() - used}, err
+}
+
+func processorTime() (total time.Duration) {
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var used syscall.Rusage
+		if syscall.Getrusage(who, &used) == nil {
+			total += time.Duration(used.Utime.Nano() + used.Stime.Nano())
+		}
+	}
+	return total
+}
+
+func median(all []spent, of func(spent) float64) float64 {
+	var values []float64
+	for _, one := range all {
+		values = append(values, of(one))
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// ratio returns the median of the ratios of each round.
+func ratio(ours, theirs []spent, of func(spent) float64) float64 {
+	var values []float64
+	for i := range ours {
+		values = append(values, of(ours[i])/of(theirs[i]))
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
 // size returns the bytes of the files below a directory.

@@ -19,6 +19,7 @@ import (
 	"millwright/cmd/settings"
 	"millwright/ingress"
 	"millwright/runs"
+	"millwright/runs/dispatch"
 	"millwright/state"
 )
 
@@ -56,6 +57,7 @@ func (srv *server) routes(pages http.Handler) http.Handler {
 	mux.Handle("/", pages)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", srv.ready)
+	mux.Handle(dispatch.RelayPath, srv.dispatch.Relay())
 	if srv.cfg.MetricsListen == "" {
 		mux.Handle("GET /metrics", srv.api.Authorised(state.RoleViewer, metrics))
 	}

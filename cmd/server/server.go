@@ -163,6 +163,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		URL:         cfg.NATS.URL,
 		Credentials: cfg.NATS.Credentials,
 		Forges:      srv.forges, Environments: srv.environments,
+		PublicURL:   cfg.PublicURL,
 		Certificate: srv.certificate, Prices: prices(cfg.Prices),
 		FactoryRuns: cfg.Limits.RunsPerFactory, AutomationRuns: cfg.Limits.RunsPerAutomation,
 		Log: log, Registerer: srv.registry, Tracer: srv.tracer,

@@ -146,10 +146,14 @@ func (d *Dispatcher) source(
 			return out, unfit("repository %s: it is a directory of the server, which a worker elsewhere "+
 				"cannot fetch", repo)
 		case credential.Password != "" && !credential.Short:
-			return out, unfit(
-				"repository %s: a worker elsewhere gets no token that lives long: give forge %s a GitHub App, or "+
-					"execute this run on the server",
-				repo, host.Name())
+			if out.Via = d.relayAddress(c, r.Position); out.Via == "" {
+				return out, unfit(
+					"repository %s: a worker elsewhere gets no token that lives long, and reads repositories through "+
+						"this server only over HTTPS: set publicUrl to an https address, give forge %s a GitHub App, "+
+						"or execute this run on the server",
+					repo, host.Name())
+			}
+			credential = forge.Credential{User: c.Worker, Password: c.Token}
 		}
 	}
 

@@ -58,6 +58,8 @@ type Config struct {
 	AutomationRuns int
 	// Forges are the hosts of the repositories that runs start in; nil: runs start in empty directories.
 	Forges *forge.Set
+	// PublicURL is this server's address for workers elsewhere; see [Dispatcher.Relay]. Empty: they get none.
+	PublicURL string
 	// Environments are what runs can name by their environment; nil: there are none.
 	Environments state.Environments
 	// Log receives notices; nil discards them.
@@ -84,6 +86,8 @@ type Dispatcher struct {
 	bounds      atomic.Value  // state.ClaimBounds
 	slots       chan struct{} // bounds the concurrent requests of workers
 	checks      chan struct{} // bounds the bundles in memory
+	relays      chan struct{} // bounds the repositories that workers read
+	relayer     *forge.Relay
 	orders      chan struct{} // bounds the claimed runs whose orders are in the making
 	stop        context.CancelFunc
 	ctx         context.Context
@@ -123,6 +127,8 @@ func Start(ctx context.Context, cfg Config) (*Dispatcher, error) {
 		undelivered: nats.NewInbox(),
 		slots:       make(chan struct{}, maxRequests),
 		checks:      make(chan struct{}, maxChecks),
+		relays:      make(chan struct{}, maxRelays),
+		relayer:     forge.NewRelay(),
 		orders:      make(chan struct{}, maxOrders),
 	}
 

@@ -19,6 +19,7 @@ type Repository struct {
 	Name      string `json:"name"`
 	Directory string `json:"directory,omitempty"` // below the working directory; empty: the directory itself
 	URL       string `json:"url"`                 // without a credential
+	Via       string `json:"via,omitempty"`       // where it is fetched instead, with User and Password
 	User      string `json:"user,omitempty"`
 	Password  string `json:"password,omitempty"` // for the fetch alone; no process of the run gets it
 	Ref       string `json:"ref,omitempty"`      // a branch or tag; empty: the default branch

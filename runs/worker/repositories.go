@@ -61,6 +61,7 @@ func (j *job) checkOut(ctx context.Context, t *Task) error {
 
 		source := checkout.Source{
 			URL:        r.URL,
+			Via:        r.Via,
 			Credential: checkout.Credential{User: r.User, Password: r.Password},
 			Ref:        r.Ref,
 			Commit:     r.Commit,

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 	"millwright/runs/worker"
 	"millwright/state"
 	"millwright/state/notice"
@@ -54,6 +55,12 @@ func (b *bench) work(cfg worker.Config) (stop func()) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	return b.workAs(client, cfg)
+}
+
+// workAs is work with the connection of a worker.
+func (b *bench) workAs(client *wire.Client, cfg worker.Config) (stop func()) {
+	b.t.Helper()
 	cfg.Client, cfg.Dir = client, b.dir
 	cfg.Keeper = []string{"keeper"}
 	if cfg.Grace == 0 {

@@ -3,15 +3,12 @@
 package checkout
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -22,12 +19,10 @@ import (
 // AuthorEmail is the address in commits of runs.
 const AuthorEmail = "automation@millwright.invalid"
 
-// maxFiles is how many files a checkout has at most.
-const maxFiles = 500_000
-
 // Source names what to check out.
 type Source struct {
 	URL        string // without a credential
+	Via        string // the address to fetch from in its place; empty: URL
 	Credential Credential
 	Ref        string // a branch or tag; with Commit the branch that it is for; empty: the default branch
 	Commit     string // empty: that of Ref
@@ -129,61 +124,42 @@ func (m *mirror) discard(ctx context.Context, into, base string) error {
 	return os.Mkdir(into, 0o700)
 }
 
-// measure returns an error if a commit has more files than a checkout may have, or more bytes.
-func (m *mirror) measure(ctx context.Context, commit string) error {
-	files, size := 0, int64(0)
-	_, err := m.run(ctx, command{
-		dir:  m.path,
-		args: []string{"ls-tree", "-r", "-z", "--long", "--end-of-options", commit},
-		out: func(r io.Reader) error {
-			in := bufio.NewReader(r)
-			for {
-				line, err := in.ReadString(0)
-				if errors.Is(err, io.EOF) && line == "" {
-					return nil
-				}
-				if err != nil {
-					return err
-				}
-
-				files++
-				if fields := strings.Fields(line); len(fields) > 3 {
-					n, _ := strconv.ParseInt(fields[3], 10, 64) // a submodule has none
-					size += n
-				}
-				if files > maxFiles {
-					return fmt.Errorf("the commit has more than %d files", maxFiles)
-				}
-				if size > m.max {
-					return fmt.Errorf("the files of the commit have more than %d bytes", m.max)
-				}
-			}
-		},
-	})
-	return err
-}
-
 // copy makes a checkout of the mirror.
 func (m *mirror) copy(ctx context.Context, made Made, into string) error {
 	clone := []string{
-		"clone", "--quiet", "--local", "--no-hardlinks", "--no-checkout", "--template=", "--origin=origin",
-		"--", m.path, into,
+		"clone", "--quiet", "--local", "--no-hardlinks", "--template=", "--origin=origin",
+		"--config=user.name=" + m.Author, "--config=user.email=" + AuthorEmail,
 	}
+	_, isBranch := m.refs["refs/heads/"+made.Branch]
+	if isBranch {
+		clone = append(clone, "--branch="+made.Branch)
+	} else {
+		clone = append(clone, "--no-checkout")
+	}
+
+	clone = append(clone, "--", m.path, into)
 	if _, err := m.run(ctx, command{dir: m.dir, args: clone, protocols: "file"}); err != nil {
 		return err
 	}
 
-	for _, args := range [][]string{
-		{"config", "remote.origin.url", m.URL},
-		{"config", "user.name", m.Author},
-		{"config", "user.email", AuthorEmail},
-	} {
-		if _, err := m.run(ctx, command{dir: into, args: args}); err != nil {
-			return err
-		}
+	url := command{dir: into, args: []string{"config", "remote.origin.url", m.URL}}
+	if _, err := m.run(ctx, url); err != nil {
+		return err
 	}
 
+	if isBranch && tipOf(into, made.Branch) == made.Commit {
+		return nil
+	}
 	return m.move(ctx, into, made)
+}
+
+// tipOf returns the commit of the branch that a new clone is on; empty if it cannot be read.
+func tipOf(dir, branch string) string {
+	commit, err := os.ReadFile(filepath.Join(dir, ".git", "refs", "heads", filepath.FromSlash(branch)))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(commit))
 }
 
 // link makes a directory of objects that has the files of another one, which nobody changes.

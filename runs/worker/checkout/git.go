@@ -56,6 +56,7 @@ var Config = []string{
 	"http.followRedirects=false",
 	"protocol.allow=never",
 	"advice.detachedHead=false",
+	"checkout.workers=0",
 }
 
 // Environment returns the environment of a git command that may use the given protocols, with colons between
@@ -87,6 +88,9 @@ func Environment(protocols string) []string {
 		}
 	}
 
+	if file, ok := os.LookupEnv("SSL_CERT_FILE"); ok { // git may be linked to a library that does not read it
+		env = append(env, "GIT_SSL_CAINFO="+file)
+	}
 	return env
 }
 

@@ -3,12 +3,15 @@
 package checkout
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,14 +57,21 @@ type mirror struct {
 	path     string
 	protocol string
 	lock     *flock.Flock
+	refs     refs // of the repository
 }
+
+// refs has the objects of branches and tags, by their full names.
+type refs map[string]string
 
 // lockAgain is how often a lock that another worker may have is tried.
 const lockAgain = 50 * time.Millisecond
 
 // of returns the mirror of a repository.
 func (m *Mirrors) of(s Source) (*mirror, error) {
-	scheme, err := protocol(s.URL)
+	if _, err := protocol(s.URL); err != nil {
+		return nil, err
+	}
+	scheme, err := protocol(s.address())
 	if err != nil {
 		return nil, err
 	}
@@ -71,21 +81,24 @@ func (m *Mirrors) of(s Source) (*mirror, error) {
 	return &mirror{Mirrors: m, Source: s, path: path, protocol: scheme, lock: flock.New(path + ".lock")}, nil
 }
 
+// address returns where the repository is fetched.
+func (s Source) address() string { return cmp.Or(s.Via, s.URL) }
+
 // do calls git in the mirror.
 func (m *mirror) do(ctx context.Context, args ...string) (string, error) {
 	out, err := m.run(ctx, command{dir: m.path, args: args})
 	return strings.TrimSpace(string(out)), err
 }
 
-// ask calls git in the mirror with the credential.
-func (m *mirror) ask(ctx context.Context, args ...string) (string, error) {
-	c := command{dir: m.path, args: args, protocols: m.protocol, credential: m.Credential}
+// ask calls git in the mirror with the credential. out reads its output, unless it is nil.
+func (m *mirror) ask(ctx context.Context, out func(io.Reader) error, args ...string) error {
+	c := command{dir: m.path, args: args, protocols: m.protocol, credential: m.Credential, out: out}
 	if m.protocol == "file" { // another user's repository
 		c.env = []string{"GIT_CONFIG_GLOBAL=" + m.path + ".config"}
 	}
 
-	out, err := m.run(ctx, c)
-	return strings.TrimSpace(string(out)), err
+	_, err := m.run(ctx, c)
+	return err
 }
 
 // make makes an empty mirror, unless there is one.
@@ -111,7 +124,7 @@ func (m *mirror) make(ctx context.Context) error {
 // tidy removes what commands left that were killed. The lock is held, so nothing works in the mirror.
 func (m *mirror) tidy() error {
 	var left []string
-	for _, pattern := range []string{"objects/pack/tmp_*", "objects/*/tmp_*", "objects/info/*.lock", "*.lock"} {
+	for _, pattern := range []string{"tmp_*", "objects/pack/tmp_*", "objects/*/tmp_*", "objects/info/*.lock", "*.lock"} {
 		found, err := filepath.Glob(filepath.Join(m.path, pattern))
 		if err != nil {
 			return err
@@ -144,44 +157,78 @@ func (m *mirror) fetch(ctx context.Context) (Made, error) {
 		return Made{}, err
 	}
 
-	byDefault, err := m.defaultBranch(ctx)
+	byDefault, err := m.look(ctx)
 	if err != nil {
 		return Made{}, err
 	}
 
-	if _, err := m.ask(ctx, "fetch", "--quiet", "--force", "--prune", "--no-tags", "--no-write-fetch-head",
-		"--no-recurse-submodules", "--", m.URL, "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"); err != nil {
-		return Made{}, err
-	}
-
-	made, err := m.resolve(ctx, byDefault)
+	have, err := m.have(ctx)
 	if err != nil {
 		return Made{}, err
+	}
+	if fresh := maps.Equal(have, m.refs); !fresh {
+		if err := m.update(ctx); err != nil {
+			return Made{}, err
+		}
 	}
 
 	now := time.Now()
 	os.Chtimes(m.path, now, now) // used
-	_, err = m.do(ctx, "-c", "gc.auto=6700", "gc", "--auto", "--quiet")
-	return made, err
+	return m.resolve(ctx, byDefault)
+}
+
+// update fetches the branches and tags of the repository.
+func (m *mirror) update(ctx context.Context) error {
+	if err := m.ask(ctx, nil, "fetch", "--quiet", "--force", "--prune", "--no-tags", "--no-write-fetch-head",
+		"--no-recurse-submodules", "--", m.address(), "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"); err != nil {
+		return err
+	}
+
+	_, err := m.do(ctx, "-c", "gc.auto=6700", "gc", "--auto", "--quiet")
+	return err
 }
 
 // errEmpty reports a repository without commits.
 var errEmpty = errors.New("the repository is empty: push a first commit")
 
-// defaultBranch returns the name of the branch that the repository's HEAD names.
-func (m *mirror) defaultBranch(ctx context.Context) (string, error) {
-	out, err := m.ask(ctx, "ls-remote", "--quiet", "--symref", "--", m.URL, "HEAD")
-	if err != nil {
-		return "", err
-	}
+// maxRefs is how many branches and tags are compared. Of a repository that has more, all are fetched.
+const maxRefs = 200_000
 
-	line, _, _ := strings.Cut(out, "\n")
-	name, isSymbolic := strings.CutPrefix(line, "ref: refs/heads/")
-	name, _, _ = strings.Cut(name, "\t")
-	if !isSymbolic {
-		return "", nil
-	}
-	return name, nil
+// look asks for the branches and tags of the repository, and returns the name of the branch that its HEAD names.
+func (m *mirror) look(ctx context.Context) (byDefault string, err error) {
+	m.refs = refs{}
+	err = m.ask(ctx, lines('\n', func(line string) error {
+		object, name, _ := strings.Cut(line, "\t")
+		if branch, symbolic := strings.CutPrefix(object, "ref: refs/heads/"); symbolic {
+			if name == "HEAD" {
+				byDefault = branch
+			}
+			return nil
+		}
+
+		isRef := strings.HasPrefix(name, "refs/heads/") || strings.HasPrefix(name, "refs/tags/")
+		if isRef && !strings.HasSuffix(name, "^{}") && len(m.refs) <= maxRefs {
+			m.refs[name] = object
+		}
+		return nil
+	}), "ls-remote", "--quiet", "--symref", "--", m.address(), "HEAD", "refs/heads/*", "refs/tags/*")
+	return byDefault, err
+}
+
+// have returns the branches and tags of the mirror, at most maxRefs.
+func (m *mirror) have(ctx context.Context) (refs, error) {
+	all := refs{}
+	_, err := m.run(ctx, command{
+		dir:  m.path,
+		args: []string{"for-each-ref", "--format=%(objectname)\t%(refname)", "refs/heads/", "refs/tags/"},
+		out: lines('\n', func(line string) error {
+			if object, name, _ := strings.Cut(line, "\t"); len(all) < maxRefs {
+				all[name] = object
+			}
+			return nil
+		}),
+	})
+	return all, err
 }
 
 // resolve returns the commit that the source names.
@@ -281,8 +328,8 @@ func (m *mirror) resolveCommit(ctx context.Context) (Made, error) {
 
 	if _, err := m.commitOf(ctx, m.Commit); err != nil {
 		kept := "+" + m.Commit + ":refs/kept/" + m.Commit
-		if _, err := m.ask(ctx, "fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head",
-			"--no-recurse-submodules", "--", m.URL, kept); err != nil {
+		if err := m.ask(ctx, nil, "fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head",
+			"--no-recurse-submodules", "--", m.address(), kept); err != nil {
 			return Made{}, err
 		}
 		if _, err := m.commitOf(ctx, m.Commit); err != nil {
