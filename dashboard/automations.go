@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,6 +18,8 @@ type automationRow struct {
 	admin.Automation
 	Spec   schema.Automation
 	Why    string   // why it does not fire, or not for all
+	Used   string   // on the last days; empty for nothing
+	agent  string   // UID of the agent that it names
 	Pretty []string // the filter of each trigger
 }
 
@@ -41,7 +44,11 @@ func (q *request) automationRows(factoryUID string) ([]automationRow, error) {
 
 	var rows []automationRow
 	for _, a := range list.Automations {
-		row := automationRow{Automation: a, Why: strings.Join(a.WhyNot, "; ")}
+		row := automationRow{
+			Automation: a,
+			Why:        strings.Join(a.WhyNot, "; "),
+			agent:      cur.UIDs[state.ResourceKey("agent", a.Agent)],
+		}
 		same := func(s schema.Automation) bool { return s.Name == a.Name }
 		if i := slices.IndexFunc(cur.Tree.Automations, same); i >= 0 {
 			row.Spec = cur.Tree.Automations[i]
@@ -78,7 +85,18 @@ func (q *request) automations() error {
 		return err
 	}
 
-	p.Live = []string{"sync." + f.UID}
+	used, err := q.Store.UseByAutomation(q.Context(), f.UID, usedDays)
+	if err != nil {
+		return err
+	}
+	for i, row := range rows {
+		if u := used[row.UID]; u.Runs > 0 {
+			rows[i].Used = fmt.Sprintf("%s, %d tokens, %s", count(int(u.Runs), "run", "runs"), u.Tokens,
+				dollars(u.USD, u.Unpriced))
+		}
+	}
+
+	p.Live = []string{"sync." + f.UID, "run"}
 	p.Data = automationsView{rows, managed(f), placeOf(f, "automations/<name>/automation.md")}
 	return q.render("automations", p)
 }
@@ -124,7 +142,7 @@ func (q *request) automation() error {
 		return err
 	}
 	v.FlowText = pretty(v.Automation.Flow)
-	if v.Use, err = q.use(v.UID, "", f.UID); err != nil {
+	if v.Use, err = q.use(v.UID, "", f.UID, v.agent); err != nil {
 		return err
 	}
 

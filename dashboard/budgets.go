@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ type budgetRow struct {
 	Place string
 	Used  string // today; "" for a limit of each run
 	Left  string
+	share float64 // that is used
 }
 
 // dayRow is what was used on a day.
@@ -56,6 +58,42 @@ func (q *request) use(uid string, scopes ...string) (v useView, err error) {
 	return v, nil
 }
 
+// maxBudgets is how many limits of budgets the overview has: those of which least is left.
+const maxBudgets = 20
+
+// allUse returns what all runs used, and the budgets of the settings and of all factories.
+func (q *request) allUse() (useView, error) {
+	v, err := q.use("")
+	if err != nil {
+		return v, err
+	}
+
+	all, _, err := q.Store.Budgets(q.Context())
+	if err != nil {
+		return v, err
+	}
+	factories, err := q.Store.Factories(q.Context())
+	if err != nil {
+		return v, err
+	}
+
+	names := map[string]string{}
+	for _, f := range factories {
+		names[f.UID] = f.Name
+	}
+	for _, b := range all {
+		if b.Factory == "" {
+			continue // use has it
+		}
+		b.Place = names[b.Factory] + ": " + b.Place
+		v.Budgets = append(v.Budgets, budgetRows(b)...)
+	}
+
+	slices.SortStableFunc(v.Budgets, func(a, b budgetRow) int { return cmp.Compare(b.share, a.share) })
+	v.Budgets = v.Budgets[:min(len(v.Budgets), maxBudgets)]
+	return v, nil
+}
+
 // dollars writes a cost, of which the part of some tokens is unknown.
 func dollars(usd float64, unpriced int64) string {
 	text := fmt.Sprintf("$%.2f", usd)
@@ -70,29 +108,31 @@ func dollars(usd float64, unpriced int64) string {
 
 // budgetRows returns the limits of a budget.
 func budgetRows(b state.Budget) (rows []budgetRow) {
-	add := func(limit, used, left string) { rows = append(rows, budgetRow{limit, b.Place, used, left}) }
+	add := func(limit, used, left string, share float64) {
+		rows = append(rows, budgetRow{limit, b.Place, used, left, share})
+	}
 
 	if b.RunsPerDay > 0 {
 		add(fmt.Sprintf("runsPerDay: %d", b.RunsPerDay), fmt.Sprint(b.Used.Runs),
-			fmt.Sprint(max(0, b.RunsPerDay-b.Used.Runs)))
+			fmt.Sprint(max(0, b.RunsPerDay-b.Used.Runs)), float64(b.Used.Runs)/float64(b.RunsPerDay))
 	}
 
 	if b.TokensPerDay > 0 {
 		add(fmt.Sprintf("tokensPerDay: %d", b.TokensPerDay), fmt.Sprint(b.Used.Tokens),
-			fmt.Sprint(max(0, b.TokensPerDay-b.Used.Tokens)))
+			fmt.Sprint(max(0, b.TokensPerDay-b.Used.Tokens)), float64(b.Used.Tokens)/float64(b.TokensPerDay))
 	}
 
 	if b.USDPerDay > 0 {
 		add(fmt.Sprintf("usdPerDay: %v", b.USDPerDay), dollars(b.Used.USD, b.Used.Unpriced),
-			fmt.Sprintf("$%.2f", max(0, b.USDPerDay-b.Used.USD)))
+			fmt.Sprintf("$%.2f", max(0, b.USDPerDay-b.Used.USD)), b.Used.USD/b.USDPerDay)
 	}
 
 	if b.TokensPerRun > 0 {
-		add(fmt.Sprintf("tokensPerRun: %d", b.TokensPerRun), "", "")
+		add(fmt.Sprintf("tokensPerRun: %d", b.TokensPerRun), "", "", 0)
 	}
 
 	if b.USDPerRun > 0 {
-		add(fmt.Sprintf("usdPerRun: %v", b.USDPerRun), "", "")
+		add(fmt.Sprintf("usdPerRun: %v", b.USDPerRun), "", "", 0)
 	}
 
 	return rows

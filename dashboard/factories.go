@@ -71,6 +71,7 @@ type factoryView struct {
 	Attempts   []state.Attempt
 	Deliveries chart
 	Codes      []string // of the problems
+	Use        useView
 }
 
 func (q *request) factory() error {
@@ -95,6 +96,10 @@ func (q *request) factory() error {
 	}
 
 	if v.Attempts, err = q.Store.Attempts(q.Context(), f.UID, 0, 5); err != nil {
+		return err
+	}
+
+	if v.Use, err = q.use(f.UID, ""); err != nil {
 		return err
 	}
 

@@ -37,6 +37,7 @@ type runView struct {
 	Followup    string // what the next message would do
 	NoForeman   bool   // the factory was given work, and its definition names nobody to do it
 	Questions   []question
+	Given       *givenView
 }
 
 // maxDeliveriesShown is how many deliveries of one run the page names, the newest.
@@ -182,7 +183,8 @@ func (q *request) converse(v *runView) error {
 	}
 
 	v.Turns = c.Turns
-	return nil
+	v.Given, err = q.given(v.Run, prompts)
+	return err
 }
 
 // fit drops the oldest entries of a window at the end until the others may be shown.

@@ -32,6 +32,7 @@ type startView struct {
 	Recent                  []deliveryRow
 	LatestRuns              []state.Run
 	Queue                   state.QueueStats
+	Use                     useView // of all runs, with the budgets of all factories
 }
 
 // factoryCard is a factory with what it has.
@@ -111,6 +112,10 @@ func (q *request) start() error {
 	}
 
 	v.Findings = append(v.Findings, spent...)
+	if v.Use, err = q.allUse(); err != nil {
+		return err
+	}
+
 	v.Queue = q.queue()
 	missing, err := q.workerFindings(v.Queue)
 	if err != nil {

@@ -241,6 +241,11 @@ func (s *Store) UseByDay(ctx context.Context, uid string, days int) ([]budget.Da
 	return budget.Days(ctx, s.db.Reader, uid, time.Now(), days)
 }
 
+// UseByAutomation returns what the automations of a factory used on the last days, by their UIDs.
+func (s *Store) UseByAutomation(ctx context.Context, factoryUID string, days int) (map[string]budget.Use, error) {
+	return budget.Automations(ctx, s.db.Reader, factoryUID, time.Now(), days)
+}
+
 // SetUsage records what the present attempt has used so far, in place of what was recorded of it before, and
 // returns the change, and the run with its Usage. ErrLost when the claim no longer holds.
 func (s *Store) SetUsage(ctx context.Context, c Claim, models []ModelUsage) (added Usage, r Run, err error) {

@@ -39,6 +39,7 @@ type browserWorld struct {
 	delivery, refused state.Delivery
 	run, talked       string
 	changed           string // a run that left changes
+	asks              string // a run whose agent waits for an answer
 	alerts            string // secret of the webhook alerts of ops
 }
 
@@ -70,7 +71,8 @@ func newBrowserWorld(t *testing.T, port string) *browserWorld {
 	w.must(w.store.Close())
 	statetest.Age(t, dsn)
 	w.must(cli.WriteNew(filepath.Join(w.dir, "millwright.yaml"), []byte("listen: 127.0.0.1:"+port+"\nfactories:\n"+
-		"  - {name: acme, source: {dir: acme}}\n  - {name: mobile, source: {dir: mobile}}\n  - {name: ops, source: {managed: {}}}\n")))
+		"  - {name: acme, source: {dir: acme}}\n  - {name: mobile, source: {dir: mobile}}\n  - {name: ops, source: {managed: {}}}\n"+
+		"limits: {budget: {usdPerDay: 100, runsPerDay: 5000}}\n")))
 
 	p := exec.Command(os.Args[0], "serve", "--config", filepath.Join(w.dir, "millwright.yaml"), "--state", dsn)
 	p.Env = append(os.Environ(), runMain+"=1", "TMPDIR="+w.dir)
@@ -245,6 +247,7 @@ func (w *browserWorld) day(began time.Time) {
 	}
 	w.talk()
 	w.change()
+	w.ask()
 	rejected, err := w.store.Deliveries(ctx, w.acme, w.hooks["ci"].UID, state.DeliveryFilter{Outcome: state.DeliveryRejectedAuth}, "", 1)
 	w.must(err)
 	w.refused = rejected[0]
@@ -364,6 +367,44 @@ func (w *browserWorld) change() {
 		Type: state.ArtifactPullRequest, Repository: "acme/app", Path: "https://git.example.com/acme/app/pulls/41",
 		Facts: state.ArtifactFacts{Branch: "agent/repair", Status: "open"},
 	}))
+}
+
+// ask makes a run whose agent got a part of its configuration, used a model, and waits for an answer.
+func (w *browserWorld) ask() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	r, err := w.store.CreateRun(ctx, state.NewRun{
+		Title: "Clean up the builds", Prompt: "Clean up.", Source: "API",
+		Creator: state.Creator{Type: "service_account", UID: "key_1", DisplayName: "Ada"},
+		Config: json.RawMessage(`{"model_id": "claude-sonnet-4-5", "base_prompt": "Be brief.", "harness": {"reasoning_level": "high"},
+			"mcp_servers": {"tickets": {"url": "https://tickets.example.com/a/path/that/is/long/enough/to/wrap"}}}`),
+	}, nil, state.Idempotency{})
+	w.must(err)
+	w.asks = r.ID
+
+	c, _, err := w.store.ClaimRun(ctx, r.ID, "w1", "mill-1", time.Minute)
+	w.must(err)
+	_, err = w.store.StartRun(ctx, c, time.Minute)
+	w.must(err)
+	event := func(name, data string) state.Block {
+		return state.Block{Type: "event", Name: name, Data: json.RawMessage(data)}
+	}
+	told := state.Message{Role: state.RoleAssistant, At: time.Now(), Content: []state.Block{
+		event("config_not_applied", `{"field": "reasoning_level", "harness": "agent", "reason": "it has no reasoning level"}`),
+		event("config_applied", `{"harness": "agent", "preset": "gemini", "session": "new", "fields": ["base_prompt", "model_id", "mcp_servers.tickets"]}`),
+		event("session", `{"model": "claude-sonnet-4-5", "tools": ["Bash", "Read"]}`),
+	}}
+	w.must(w.store.AppendEntries(ctx, c, 0, []state.Message{told}))
+	cost := 0.75
+	_, _, err = w.store.SetUsage(ctx, c, []state.ModelUsage{{Model: "large", InputTokens: 9000, OutputTokens: 800, CachedTokens: 4000, CostUSD: &cost}})
+	w.must(err)
+	_, err = w.store.AskQuestion(ctx, c, state.Question{
+		Title: "rm -r build", Input: json.RawMessage(`{"command": "rm -r build"}`),
+		Choices: []state.Choice{{ID: "yes", Name: "Allow", Kind: "allow_once"}, {ID: "no", Name: "Reject", Kind: "reject_once"}},
+	})
+	w.must(err)
+	_, err = w.store.FinishRun(ctx, c, state.Result{State: state.RunBlocked, Message: "the agent waits for an answer", From: 1})
+	w.must(err)
 }
 
 const changesPatch = `diff --git a/cache/session_test.go b/cache/session_test.go

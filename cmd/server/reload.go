@@ -74,6 +74,7 @@ func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 	)
 	srv.ingress.SetMaxDeliveries(int(live.Limits.MaxDeliveries))
 	srv.dispatch.SetBounds(live.Limits.RunsPerFactory, live.Limits.RunsPerAutomation)
+	srv.dispatch.SetPrices(prices(live.Prices))
 	srv.retention.Store(&live.Retention)
 	if *srv.cfg.Workers > 0 && !reflect.DeepEqual(update, srv.running.Load().HarnessUpdate()) {
 		latest(srv.updates, update)

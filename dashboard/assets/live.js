@@ -33,9 +33,16 @@ function* folds(part) {
 
 // follows reports whether the reader is at the end of a part that grows there.
 function follows(part) {
-  if (!('follow' in part.dataset)) return false;
   const end = part.querySelector('#end').getBoundingClientRect();
   return end.bottom > 0 && end.top < innerHeight;
+}
+
+// questions returns the IDs of what the agent of a run asks.
+const questions = () => [...document.querySelectorAll('[data-part=questions] > [id]')].map((q) => q.id);
+
+// toEnd shows the end of a part that grows there.
+function toEnd(part) {
+  part.querySelector('#end').scrollIntoView({ block: 'end' });
 }
 
 function take(part, next) {
@@ -44,7 +51,6 @@ function take(part, next) {
   if (part.contains(active) && active.matches('input, textarea, select')) return 0; // somebody types
   const focused = part.contains(active) ? active.getAttribute('href') : null;
   const known = new Set([...part.querySelectorAll('tbody tr')].map(rowKey));
-  const follow = follows(part);
   const opened = new Map([...folds(part)].map(([key, d]) => [key, d.open]));
   part.replaceChildren(...next.childNodes);
   for (const [key, d] of folds(part)) if (opened.has(key)) d.open = opened.get(key);
@@ -54,7 +60,6 @@ function take(part, next) {
       if (!known.has(rowKey(row))) { row.classList.add('new'); added++; }
     }
   }
-  if (follow) part.querySelector('#end').scrollIntoView({ block: 'end' });
   if (focused) part.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
   offerCopies(part);
   return added;
@@ -71,10 +76,15 @@ async function refresh() {
     if (answer.ok) {
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
       let added = 0;
+      const followed = [...document.querySelectorAll('[data-follow]')].filter(follows); // before any part changes its size
+      const asked = new Set(questions());
       for (const part of document.querySelectorAll('[data-part]')) {
         const next = page.querySelector(`[data-part="${CSS.escape(part.dataset.part)}"]`);
         if (next) added += take(part, next);
       }
+      followed.forEach(toEnd);
+      const fresh = questions().find((id) => !asked.has(id));
+      if (fresh && followed.length > 0) document.getElementById(fresh).scrollIntoView();
       freshen();
       if (added > 0) tell(added === 1 ? '1 new row' : `${added} new rows`);
     }
@@ -106,6 +116,7 @@ export function watch(topics) {
     });
   };
   open();
+  if (!location.hash) document.querySelectorAll('[data-follow=live]').forEach(toEnd);
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) {
       stream.close();

@@ -83,7 +83,8 @@ type Dispatcher struct {
 	metrics     *metrics
 	asks        asks
 	queue       queue
-	bounds      atomic.Value  // state.ClaimBounds
+	bounds      atomic.Value // state.ClaimBounds
+	prices      atomic.Pointer[map[string]Price]
 	slots       chan struct{} // bounds the concurrent requests of workers
 	checks      chan struct{} // bounds the bundles in memory
 	relays      chan struct{} // bounds the repositories that workers read
@@ -135,6 +136,7 @@ func Start(ctx context.Context, cfg Config) (*Dispatcher, error) {
 	d.queue.heard.Store(1) // runs may have waited before this server started
 	d.asks.init(func(a *ask) { d.answer(a.reply, wire.Answer{}) })
 	d.SetBounds(cfg.FactoryRuns, cfg.AutomationRuns)
+	d.SetPrices(cfg.Prices)
 	d.ctx, d.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := d.start(ctx); err != nil {
 		d.Close(ctx)

@@ -16,6 +16,9 @@ type Price struct {
 
 const million = 1e6
 
+// SetPrices changes the prices of language models, for usage that is reported from now on.
+func (d *Dispatcher) SetPrices(all map[string]Price) { d.prices.Store(&all) }
+
 // setUsage records what an attempt has used so far. It describes the budget that the run has exceeded with it, if any.
 func (d *Dispatcher) setUsage(ctx context.Context, c state.Claim, u *wire.Usage) (over string, err error) {
 	if u == nil {
@@ -80,7 +83,7 @@ func (d *Dispatcher) pricedModel(m wire.ModelUsage) state.ModelUsage {
 		CachedTokens: m.CachedTokens,
 	}
 
-	price, known := d.cfg.Prices[m.Model]
+	price, known := (*d.prices.Load())[m.Model]
 	switch {
 	case m.CostUSD > 0:
 		out.CostUSD = &m.CostUSD

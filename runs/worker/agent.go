@@ -84,13 +84,9 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 		t.Command[0] = h.harness.Program
 	}
 	t.Env, t.adapter = l.Env, h.adapter(task)
-	if p.Name == preset.ACP {
-		idle := time.Duration(config.IdleTimeoutMinutes) * time.Minute
-		t.session = newSession(j, t.out, name, task, t.own(wire.PromptFile), idle)
-	}
 
 	notApplied(l.NotApplied, config, task.Skills)
-	if t.session != nil {
+	if p.Name == preset.ACP {
 		delete(l.NotApplied, "idle_timeout_minutes")
 	}
 	maps.Copy(l.NotApplied, j.order.NotApplied)
@@ -98,11 +94,16 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 		l.NotApplied["runner_id"] = "only a container has the image and limits of a runner or environment; " +
 			"the set-up commands run"
 	}
-	for _, field := range slices.Sorted(maps.Keys(l.NotApplied)) {
-		t.out.Add(preset.Event("config_not_applied", map[string]string{
-			"field": field, "harness": name, "reason": l.NotApplied[field],
-		}))
+
+	g := newGiven(t.out, name, p, config, task)
+	g.loseAll(l.NotApplied)
+	if p.Name == preset.ACP {
+		idle := time.Duration(config.IdleTimeoutMinutes) * time.Minute
+		t.session = newSession(j, g, task, t.own(wire.PromptFile), idle)
+	} else {
+		g.tell(task.Session != "")
 	}
+
 	if len(task.Skills) > 0 && p.Skills != "" {
 		var skills []preset.Skill
 		for _, s := range task.Skills {

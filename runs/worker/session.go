@@ -37,7 +37,7 @@ var errIdle = errors.New("nobody answered in time")
 type session struct {
 	job    *job
 	out    *recorder
-	name   string // of the harness
+	given  *given
 	task   preset.Task
 	prompt string // file with the prompt
 	idle   time.Duration
@@ -58,8 +58,7 @@ type session struct {
 
 func newSession(
 	j *job,
-	out *recorder,
-	name string,
+	g *given,
 	task preset.Task,
 	prompt string,
 	idle time.Duration,
@@ -69,12 +68,12 @@ func newSession(
 	}
 	return &session{
 		job:     j,
-		out:     out,
-		name:    name,
+		out:     g.out,
+		given:   g,
 		task:    task,
 		prompt:  prompt,
 		idle:    idle,
-		talk:    talk{out: out},
+		talk:    talk{out: g.out},
 		wake:    make(chan struct{}, 1),
 		asking:  map[string]chan wire.Reply{},
 		replies: slices.Clone(j.order.Replies),
@@ -153,6 +152,7 @@ func (s *session) begin(ctx context.Context) error {
 		return err
 	}
 
+	s.given.tell(s.task.Session != "")
 	s.out.Session(string(s.id))
 	_, err = s.fetch(ctx) // from now on, messages come here
 	return err
@@ -257,7 +257,7 @@ func (s *session) servers(can acp.McpCapabilities) []acp.McpServer {
 
 			all = append(all, acp.McpServer{Http: &http})
 		default:
-			s.notApplied("mcp_servers."+name, "the agent takes no MCP servers by URL")
+			s.given.lose("mcp_servers."+name, "the agent takes no MCP servers by URL")
 		}
 	}
 
@@ -280,11 +280,7 @@ func (s *session) selectModel(ctx context.Context, models *acp.SessionModelState
 		}
 		why = "the agent refuses the model: " + reason(err)
 	}
-	s.notApplied("model_id", why)
-}
-
-func (s *session) notApplied(field, why string) {
-	s.out.Add(preset.Event("config_not_applied", map[string]string{"field": field, "harness": s.name, "reason": why}))
+	s.given.lose("model_id", why)
 }
 
 // converse gives the agent the prompt of the run, and then each message that comes while it works.

@@ -177,6 +177,29 @@ func Days(ctx context.Context, r db.Reader, scope string, at time.Time, days int
 	}, daysSQL, scope, dayOf(at)-int64(days))
 }
 
+const automationsSQL = `SELECT scope, sum(runs), sum(tokens), sum(cost_usd), sum(unpriced), sum(stopped)
+FROM usage_days
+WHERE scope IN (
+		SELECT uid
+		FROM resources
+		WHERE factory_uid = $1 AND kind = 'automation' AND deleted_at IS NULL
+	)
+	AND day > $2
+GROUP BY scope`
+
+// Automations returns what the automations of a factory used on the last days until the day of at, by their UIDs.
+func Automations(ctx context.Context, r db.Reader, factory string, at time.Time, days int) (map[string]Use, error) {
+	used := map[string]Use{}
+	err := db.Each(ctx, r, func(row db.Row) error {
+		var scope string
+		var u Use
+		err := row.Scan(&scope, &u.Runs, &u.Tokens, &u.USD, &u.Unpriced, &u.Stopped)
+		used[scope] = u
+		return err
+	}, automationsSQL, factory, dayOf(at)-int64(days))
+	return used, err
+}
+
 // kept is how long the use of a day is known.
 const kept = 400 * 24 * time.Hour
 

@@ -98,6 +98,9 @@ func Known(skills []Skill) []Skill {
 	return slices.CompactFunc(all, func(a, b Skill) bool { return a == b })
 }
 
+// cutShort is the failure of an agent that ends well though its output lacks the end.
+const cutShort = "the agent's output ends before its result"
+
 // maxPieces is how much of a message in pieces is joined, in bytes.
 const maxPieces = 32 << 10
 

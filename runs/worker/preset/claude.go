@@ -80,6 +80,9 @@ func launchClaude(t Task) Launch {
 	return l
 }
 
+// maxTools is how many of its tools the conversation names.
+const maxTools = 200
+
 // claude reads the stream of `claude -p --output-format stream-json --verbose`.
 type claude struct {
 	names   names
@@ -88,7 +91,7 @@ type claude struct {
 	answer  string     // its ID
 	latest  wire.Usage // of it
 	said    bool       // the assistant put out text
-	failure string
+	failure string     // empty once the output has a result without an error
 }
 
 type claudeLine struct {
@@ -96,6 +99,7 @@ type claudeLine struct {
 	Model         string
 	SessionID     string `json:"session_id"`
 	Skills        []string
+	Tools         []string
 	Servers       []struct{ Name, Status string } `json:"mcp_servers"`
 	Message       struct {
 		ID, Model string
@@ -154,8 +158,13 @@ func (c *claude) Line(out Out, line string) {
 }
 
 func (c *claude) begin(out Out, l claudeLine) {
+	c.failure = cutShort
 	out.Session(l.SessionID)
-	out.Add(Event("session", map[string]string{"model": l.Model, "session_id": l.SessionID}))
+	session := map[string]any{"model": l.Model, "session_id": l.SessionID}
+	if len(l.Tools) > 0 {
+		session["tools"] = l.Tools[:min(len(l.Tools), maxTools)]
+	}
+	out.Add(Event("session", session))
 	for _, s := range l.Servers {
 		if s.Status == "failed" {
 			out.Add(Event("mcp_server_failed", map[string]string{"name": s.Name}))

@@ -142,6 +142,7 @@ func (c *codex) Line(out Out, line string) {
 
 	switch l.Type {
 	case "thread.started":
+		c.failure = cutShort
 		out.Session(l.ThreadID)
 		out.Add(Event("session", map[string]string{"session_id": l.ThreadID}))
 	case "item.started", "item.completed":
@@ -154,7 +155,9 @@ func (c *codex) Line(out Out, line string) {
 		c.failure = cmp.Or(l.Error.Message, "the agent's turn failed")
 	case "error":
 		out.Add(Event("error", map[string]string{"message": l.Message}))
-		c.failure = cmp.Or(c.failure, l.Message)
+		if c.failure == "" || c.failure == cutShort {
+			c.failure = cmp.Or(l.Message, c.failure)
+		}
 	}
 }
 

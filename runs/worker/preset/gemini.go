@@ -116,6 +116,7 @@ func (g *gemini) Line(out Out, line string) {
 
 	switch l.Type {
 	case "init":
+		g.failure = cutShort
 		out.Session(l.SessionID)
 		out.Add(Event("session", map[string]string{"model": l.Model, "session_id": l.SessionID}))
 	case "tool_use":

@@ -144,6 +144,8 @@ func (o *opencode) Line(out Out, line string) {
 
 		out.Add(o.names.note(action(p.CallID, p.Tool, opencodeSkills, p.State.Input)))
 		out.Add(o.names.result(p.CallID, p.State.Status != "completed", output))
+	case "step_start":
+		o.failure = cutShort
 	case "step_finish":
 		o.failure = ""
 		o.count(out, l)
