@@ -94,6 +94,43 @@ func (q *request) allUse() (useView, error) {
 	return v, nil
 }
 
+// usageView is what a run used.
+type usageView struct {
+	Tokens string
+	Cost   string // empty: unknown
+	Models []modelRow
+}
+
+// modelRow is what a run used of one language model.
+type modelRow struct{ Model, Use string }
+
+// usageOf returns what a run used; nil when nothing was reported.
+func usageOf(u *state.Usage) *usageView {
+	if u == nil {
+		return nil
+	}
+
+	v := &usageView{
+		Tokens: fmt.Sprintf("%d in (%d cached), %d out", u.InputTokens, u.CachedTokens, u.OutputTokens),
+	}
+	if u.CostUSD != nil {
+		v.Cost = fmt.Sprintf("$%.4f", u.Cost())
+		if n := u.Unpriced(); n > 0 {
+			v.Cost += fmt.Sprintf(", and an unknown part for %d tokens", n)
+		}
+	}
+
+	for _, m := range u.Models {
+		row := modelRow{m.Model, count(int(m.InputTokens+m.OutputTokens), "token", "tokens")}
+		if m.CostUSD != nil {
+			row.Use += fmt.Sprintf(", $%.4f", *m.CostUSD)
+		}
+		v.Models = append(v.Models, row)
+	}
+
+	return v
+}
+
 // dollars writes a cost, of which the part of some tokens is unknown.
 func dollars(usd float64, unpriced int64) string {
 	text := fmt.Sprintf("$%.2f", usd)

@@ -71,7 +71,7 @@ func (q *request) given(r state.Run, prompts []state.Message) (*givenView, error
 		}
 	}
 	if last := prompts[len(prompts)-1]; len(last.Content) > 0 {
-		add("prompt", "Prompt", last.Content[0].Text)
+		add("prompt", "Prompt", byteCount(int64(len(last.Content[0].Text)))+", in the conversation")
 	}
 	add("model_id", "Model", config.ModelID)
 	add("reasoning_level", "Effort", config.ReasoningLevel())

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func TestGivenAndApplied(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := "/runs/" + r.ID
-		inOrder(t, b.page(path), "Given and applied", "The default harness", "large", "Be &lt;brief&gt;.", "maps --serve")
+		inOrder(t, b.page(path), "Given and applied", "The default harness", "large", "Be <brief>.", "maps --serve")
 		saysNot(t, b.page(path), ">applied<", "in files")
 
 		w.finish(r.ID, state.RunSucceeded, said(
@@ -42,7 +43,7 @@ func TestGivenAndApplied(t *testing.T) {
 			state.Text("Done."),
 		))
 		inOrder(t, b.page(path), "Given and applied", "agent", "new session", "large-2",
-			"Prompt", "applied", "Measure the wells.", "Model", "applied", "Effort", "not applied", "it has no such level",
+			"Prompt", "applied", "18 B, in the conversation", "Model", "applied", "Effort", "not applied", "it has no such level",
 			"Base prompt", "applied", "MCP server depths", "applied", "MCP server maps", "failed", "does not start",
 			"Skill", "applied", "wells", "Tools, as the agent reports them", "Bash, mcp__depths")
 
@@ -51,8 +52,9 @@ func TestGivenAndApplied(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.finish(r.ID, state.RunSucceeded, said(told("config_not_applied", `{"field": 7}`), state.Text("Done.")))
-		inOrder(t, b.page(path), "Given and applied", "Again.", "Model", "in files", "large")
-		saysNot(t, b.page(path), "no such level", "large-2")
+		_, panel, _ := strings.Cut(b.page(path), "Given and applied")
+		inOrder(t, panel, "Prompt", "applied", "Model", "in files", "large")
+		saysNot(t, panel, "no such level", "large-2")
 	})
 }
 
@@ -91,7 +93,16 @@ func TestUsePages(t *testing.T) {
 		inOrder(t, plain(b.page(base)), "usdPerDay: 20", "$18.50", day)
 		inOrder(t, plain(b.page(base+"/automations")), "costly", "1 run, 700 tokens, $1.50")
 		inOrder(t, plain(b.page(base+"/automations/costly")), "tokensPerDay: 1000", "300", day)
-		says(t, b.page("/runs/"+runs[0].ID), "600 in (0 cached), 100 out", "$1.5000")
+
+		// A model without a price leaves a part of the cost unknown. No message waits.
+		if _, _, err := w.store.SetUsage(t.Context(), c, []state.ModelUsage{
+			{Model: "large", InputTokens: 600, OutputTokens: 100, CostUSD: &cost}, {Model: "small", InputTokens: 5},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		page := b.page("/runs/" + runs[0].ID)
+		says(t, page, "605 in (0 cached), 100 out", "$1.5000, and an unknown part for 5 tokens", "large 700 tokens, $1.5000", "small 5 tokens")
+		saysNot(t, page, "waits for the next execution")
 	})
 }
 

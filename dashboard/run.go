@@ -38,6 +38,7 @@ type runView struct {
 	NoForeman   bool   // the factory was given work, and its definition names nobody to do it
 	Questions   []question
 	Given       *givenView
+	Usage       *usageView // nil: none was reported
 }
 
 // maxDeliveriesShown is how many deliveries of one run the page names, the newest.
@@ -85,6 +86,7 @@ func (q *request) showRun(status int, typed form) error {
 		Form:    typed,
 		Unheard: q.Store.Unheard(r),
 		Window:  windowOf(q.URL.Query(), r.LastEntry()),
+		Usage:   usageOf(r.Usage),
 	}
 	if v.Attachments, err = q.Store.Attachments(ctx, r); err != nil {
 		return err
@@ -218,15 +220,19 @@ func sizeOf(m state.Message) (size int) {
 	return size
 }
 
-// waiting adds the follow-ups that the next execution takes.
+// waiting adds the messages that the agent has not got.
 func (q *request) waiting(c *conversation, r state.Run) error {
-	r.Execution++
-	text, err := q.Store.SubmittedPrompt(q.Context(), r)
-	if err == nil && text != "" {
-		m := state.Message{Role: state.RoleUser, Content: []state.Block{state.Text(text)}, At: r.Updated}
-		c.ask(m, r.Execution, true)
+	texts, err := q.Store.WaitingMessages(q.Context(), r)
+	if err != nil || len(texts) == 0 {
+		return err
 	}
-	return err
+
+	m := state.Message{Role: state.RoleUser, At: r.Updated}
+	for _, text := range texts {
+		m.Content = append(m.Content, state.Text(text))
+	}
+	c.ask(m, r.Execution+1, true)
+	return nil
 }
 
 // runLog sends the whole conversation as a text file.

@@ -189,7 +189,7 @@ func (s *Store) countUse(ctx context.Context, tx *db.Tx, r Run, sum, was Usage) 
 	l.Add(r.scopes(), budget.Use{
 		Tokens:   sum.tokens() - was.tokens(),
 		USD:      sum.Cost() - was.Cost(),
-		Unpriced: sum.unpriced() - was.unpriced(),
+		Unpriced: sum.Unpriced() - was.Unpriced(),
 	})
 	return l.Save(ctx, tx, time.Now())
 }
@@ -359,8 +359,8 @@ func (u Usage) Cost() float64 {
 
 func (u Usage) tokens() int64 { return u.InputTokens + u.OutputTokens }
 
-// unpriced is how many tokens have no known cost.
-func (u Usage) unpriced() (tokens int64) {
+// Unpriced is how many tokens have no known cost.
+func (u Usage) Unpriced() (tokens int64) {
 	for _, m := range u.Models {
 		if m.Model == "" && m.CostUSD != nil {
 			return 0 // the agent reports the cost of all models together

@@ -323,6 +323,17 @@ func (r *Run) leaveSession(ctx context.Context, tx *db.Tx) error {
 	return err
 }
 
+const waitingMessagesSQL = `SELECT message
+FROM followups
+WHERE run_id = $1
+	AND (execution > $2 OR execution = $2 AND live = 1)
+ORDER BY execution, uid`
+
+// WaitingMessages returns the messages to a run that its agent has not got yet, the oldest first.
+func (s *Store) WaitingMessages(ctx context.Context, r Run) ([]string, error) {
+	return db.Strings(ctx, s.db.Reader, waitingMessagesSQL, r.ID, r.Execution)
+}
+
 // LiveMessage is a message for the living session of an agent.
 type LiveMessage struct{ UID, Text string }
 
