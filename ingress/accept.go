@@ -145,8 +145,10 @@ func (w *webhook) acceptance(d *schema.Delivered, k kind, now time.Time) state.A
 		WebhookID: w.id, WebhookUID: w.uid, Body: d.Body, Received: now,
 	}
 	for _, auto := range w.automations {
-		if auto.matches(d) {
-			a.Runs = append(a.Runs, w.run(auto, a.UID, d.Payload, k, now))
+		if head, ok := auto.matches(d); ok {
+			run := w.run(auto, a.UID, d.Payload, k, now)
+			run.CheckoutHead = head
+			a.Runs = append(a.Runs, run)
 		}
 	}
 	return a
@@ -177,9 +179,9 @@ func (in *Ingress) dropOwn(ctx context.Context, a *state.Acceptance, w *webhook)
 	return nil
 }
 
-// matches reports whether one of the automation's triggers for the webhook matches. A filter with an error
-// does not match.
-func (a *automation) matches(d *schema.Delivered) (ok bool) {
+// matches reports whether one of the automation's triggers for the webhook matches, and whether the first of these
+// has runs start in the commits of forks. A filter with an error does not match.
+func (a *automation) matches(d *schema.Delivered) (head, ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = false
@@ -188,11 +190,11 @@ func (a *automation) matches(d *schema.Delivered) (ok bool) {
 
 	for _, m := range a.matchers {
 		if m.Match(d) {
-			return true
+			return m.head, true
 		}
 	}
 
-	return false
+	return false, false
 }
 
 // run returns the run that the automation starts for a delivery.

@@ -52,7 +52,13 @@ type webhook struct {
 type automation struct {
 	state.RoutedAutomation
 	title    string
-	matchers []*schema.Matcher // triggers for this webhook; one must match
+	matchers []matcher // triggers for this webhook; one must match
+}
+
+// matcher is a trigger.
+type matcher struct {
+	*schema.Matcher
+	head bool // its runs start in the commits of forks
 }
 
 // newSnapshot builds a snapshot of the routing facts. It reuses factories of old that did not change.
@@ -159,7 +165,7 @@ func (w *webhook) subscribe(ra state.RoutedAutomation, log *slog.Logger) {
 			continue
 		}
 
-		matcher, err := schema.CompileTrigger(t)
+		m, err := schema.CompileTrigger(t)
 		if err != nil {
 			log.Error(
 				"filter cannot be read: the automation does not fire by it",
@@ -173,9 +179,9 @@ func (w *webhook) subscribe(ra state.RoutedAutomation, log *slog.Logger) {
 			continue
 		}
 
-		a.matchers = append(a.matchers, matcher)
-		w.filtered = w.filtered || matcher.ReadsPayload() || ra.Spec.Keyed()
-		w.headers = w.headers || matcher.ReadsHeaders()
+		a.matchers = append(a.matchers, matcher{m, t.Checkout == schema.CheckoutHead})
+		w.filtered = w.filtered || m.ReadsPayload() || ra.Spec.Keyed()
+		w.headers = w.headers || m.ReadsHeaders()
 	}
 
 	if len(a.matchers) > 0 {

@@ -163,6 +163,7 @@ func (s *service) repeated(ctx context.Context, r state.Run, source string) (sta
 		ModelID:       config.ModelID,
 		EnvironmentID: config.EnvironmentID,
 		SkillSpec:     config.SkillSpec,
+		CheckoutHead:  r.CheckoutHead,
 		Metadata:      maps.Clone(r.Metadata),
 	}
 	if n.Metadata == nil {

@@ -39,7 +39,12 @@ type Trigger struct {
 	Schedule *Schedule `json:"schedule,omitempty"`
 	// Filter is the whole filter of any other trigger as JSON, kept unchanged.
 	Filter json.RawMessage `json:"filter,omitempty"`
+	// Checkout is CheckoutHead when runs start in the commit of a delivery also if it is a fork's.
+	Checkout string `json:"checkout,omitempty"`
 }
+
+// CheckoutHead is the Checkout of triggers whose runs start in the commits of forks.
+const CheckoutHead = "head"
 
 // Fires reports whether this system fires the trigger: webhook/received, schedule/cron_fired with a schedule of
 // its own, and the events of providers that deliveries tell of. Other triggers are kept and do nothing.

@@ -1,7 +1,12 @@
 package schema
 
 import (
+	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"millwright/schema/provider"
 )
 
 // Checkout says what runs of an automation start in.
@@ -22,6 +27,25 @@ func (d *document) checkout() *Checkout {
 			"write a name like main, release/1.2 or refs/tags/v1.2")
 	}
 	return c
+}
+
+// headOnce reports a checkout: head that has no effect: the events of most providers name no commit, and the ref of
+// the automation counts before any.
+func (d *document) headOnce(triggers *yaml.Node, a Automation) {
+	for i, t := range a.Triggers {
+		key, n := find(triggers.Content[i], "checkout")
+		if t.Checkout == "" || d.bad[n] {
+			continue
+		}
+
+		switch {
+		case !slices.Contains([]string{providerWebhook, provider.GitHub, provider.GitLab}, t.Provider):
+			d.errorAt(key, ruleTrigger, "no event of "+quoted(t.Provider)+" names a commit", "delete this key")
+		case a.Checkout != nil && a.Checkout.Ref != "":
+			d.errorAt(key, ruleTrigger, "runs start at checkout.ref of the automation, whatever a delivery names",
+				"delete this key, or checkout.ref")
+		}
+	}
 }
 
 // ValidRef reports whether a text can be the name of a branch or tag, by the rules of git check-ref-format.

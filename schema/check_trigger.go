@@ -34,6 +34,7 @@ func (d *document) automation(name string) Automation {
 	}
 
 	d.distinctSchedules(nodes)
+	d.headOnce(nodes, a)
 	a.Flow = d.flow(a.Triggers)
 	a.Outputs = d.outputs()
 
@@ -50,7 +51,7 @@ func (d *document) automation(name string) Automation {
 }
 
 func (d *document) trigger(n *yaml.Node, m map[string]any, i int) Trigger {
-	t := Trigger{Provider: text(m, "provider"), Event: text(m, "event")}
+	t := Trigger{Provider: text(m, "provider"), Event: text(m, "event"), Checkout: text(m, "checkout")}
 	_, from := find(n, "provider")
 	_, event := find(n, "event")
 	scheduleKey, schedule := find(n, "schedule")

@@ -61,7 +61,7 @@ func bulkInserts(query string) bulkInsert {
 	case insertPayloadSQL:
 		return bulkInsert{insertPayloadsSQL, "ttbib"}
 	case insertRunSQL:
-		return bulkInsert{insertRunsSQL, "ttttttttttttttttt" + "b" + "ttttt" + "i" + "ttttt" + "i"}
+		return bulkInsert{insertRunsSQL, "ttttttttttttttttt" + "b" + "ttttt" + "i" + "ttttt" + "ii"}
 	case insertRunMetadataSQL:
 		return bulkInsert{insertRunsMetadataSQL, "tttt"}
 	}
@@ -99,19 +99,19 @@ FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])`
 	id, factory_uid, title, prompt, envelope, source, creator_type, creator_uid, creator_name,
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, config,
 	sealed, config_name, model_id, environment_id, skill_spec, metadata, created_at, secrets, trigger_url,
-	traceparent, waits_for, flow, queued_at, state, updated_at
+	traceparent, waits_for, flow, queued_at, checkout_head, state, updated_at
 )
 SELECT t.*, 'QUEUED', t.created_at
 FROM unnest(
 	$1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
 	$10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],
 	$18::bytea[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::bigint[], $25::text[],
-	$26::text[], $27::text[], $28::text[], $29::text[], $30::bigint[]
+	$26::text[], $27::text[], $28::text[], $29::text[], $30::bigint[], $31::bigint[]
 ) AS t (
 	id, factory_uid, title, prompt, envelope, source, creator_type, creator_uid, creator_name,
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, config,
 	sealed, config_name, model_id, environment_id, skill_spec, metadata, created_at, secrets, trigger_url,
-	traceparent, waits_for, flow, queued_at
+	traceparent, waits_for, flow, queued_at, checkout_head
 )`
 )
 

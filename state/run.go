@@ -95,16 +95,18 @@ type Run struct {
 
 	Traceparent string // the trace that it belongs to, as of W3C Trace Context; may be empty
 
-	Usage       *Usage     // nil: none was told of
-	WaitsFor    string     // what keeps a queued run from being claimed, until Queued or until others end; else empty
-	Flow        *Flow      // nil: it waits for no others
-	ParkedUntil *time.Time // when a run that waits for its budget is looked at again; nil for any other
-	nextSeq     int64
-	claims      int   // of the current execution
-	live        bool  // the worker hands messages to the agent at once
-	questions   int   // that wait for an answer
-	changed     []Run // other runs that changed with it
-	unreadable  error // why something of the row could not be read; that part is empty
+	Usage    *Usage // nil: none was told of
+	WaitsFor string // what keeps a queued run from being claimed, until Queued or until others end; else empty
+	Flow     *Flow  // nil: it waits for no others
+	// CheckoutHead: it starts in the commit of its delivery also if that is a fork's.
+	CheckoutHead bool
+	ParkedUntil  *time.Time // when a run that waits for its budget is looked at again; nil for any other
+	nextSeq      int64
+	claims       int   // of the current execution
+	live         bool  // the worker hands messages to the agent at once
+	questions    int   // that wait for an answer
+	changed      []Run // other runs that changed with it
+	unreadable   error // why something of the row could not be read; that part is empty
 }
 
 // Waits describes the budget that a queued run waits for, and until when; empty for a run that waits for none.
@@ -129,12 +131,13 @@ const runColumns = `
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid,
 	trigger_url, config, secrets, metadata, skills, execution, attempt, next_seq, worker, worker_name,
 	status_message, error_code, cancel_requested_at, created_at, updated_at, queued_at, started_at, finished_at,
-	traceparent, lease_until, usage, waits_for, flow, claims, parked_until, live, questions`
+	traceparent, lease_until, usage, waits_for, flow, claims, parked_until, live, questions,
+	checkout_head`
 
 func scanRun(row db.Row) (Run, error) {
 	var r Run
 	var config, secrets, metadata, skills, usage, flowText string
-	var created, updated, queued, parked, live int64
+	var created, updated, queued, parked, live, head int64
 	var cancel, started, finished, lease sql.NullInt64
 	err := row.Scan(
 		&r.ID,
@@ -181,6 +184,7 @@ func scanRun(row db.Row) (Run, error) {
 		&parked,
 		&live,
 		&r.questions,
+		&head,
 	)
 	if err != nil {
 		return Run{}, err
@@ -190,7 +194,7 @@ func scanRun(row db.Row) (Run, error) {
 	r.Created, r.Updated, r.Queued = db.Time(created), db.Time(updated), db.Time(queued)
 	r.CancelRequested, r.Started, r.Finished = db.TimeOrNil(cancel), db.TimeOrNil(started), db.TimeOrNil(finished)
 	r.LeaseUntil = db.TimeOrNil(lease)
-	r.live = live == 1
+	r.live, r.CheckoutHead = live == 1, head == 1
 	r.ParkedUntil = db.TimeOrNil(sql.NullInt64{Int64: parked, Valid: parked > 0})
 	r.readJSON(metadata, secrets, flowText)
 	if usage != "" {

@@ -44,6 +44,7 @@ type NewRun struct {
 	At             time.Time         // of creation
 	Traceparent    string            // the trace that the run belongs to, as of W3C Trace Context; may be empty
 	Flow           *Flow             // nil: it waits for no others
+	CheckoutHead   bool              // it starts in the commit of its delivery also if that is a fork's
 
 	waitsFor string    // of Flow
 	queuedAt time.Time // At when zero
@@ -53,13 +54,13 @@ const insertRunSQL = `INSERT INTO runs (
 	id, factory_uid, title, prompt, envelope, source, creator_type, creator_uid, creator_name,
 	conversation_id, parent_run_id, root_run_id, automation_uid, webhook_uid, delivery_uid, agent_uid, config,
 	sealed, config_name, model_id, environment_id, skill_spec, metadata, created_at, secrets, trigger_url,
-	traceparent, waits_for, flow, queued_at, state, updated_at
+	traceparent, waits_for, flow, queued_at, checkout_head, state, updated_at
 )
 VALUES (
 	$1, $2, $3, $4, $5, $6, $7, $8, $9,
 	$10, $11, $12, $13, $14, $15, $16, $17,
 	$18, $19, $20, $21, $22, $23, $24, $25, $26,
-	$27, $28, $29, $30, 'QUEUED', $24
+	$27, $28, $29, $30, $31, 'QUEUED', $24
 )`
 
 const insertRunMetadataSQL = `INSERT INTO run_metadata (run_id, factory_uid, key, value)
@@ -139,6 +140,7 @@ func (s *Store) insertRunWith(r NewRun, exec func(query string, args ...any) err
 		r.waitsFor,
 		flow,
 		db.Micros(queued),
+		int64(db.Flag(r.CheckoutHead)),
 	)
 	if err != nil {
 		return err
@@ -197,6 +199,7 @@ func (r NewRun) run() Run {
 		Skills: json.RawMessage(
 			"[]",
 		), Execution: 1, Attempt: 1, Created: at, Updated: at, Queued: at, nextSeq: 1, Traceparent: r.Traceparent,
+		CheckoutHead: r.CheckoutHead,
 	}
 }
 

@@ -222,12 +222,13 @@ type RunRepository struct {
 	BaseCommit string // that the run began with; empty until a worker told
 	BaseBranch string // that BaseCommit was on; empty: none that is known by name
 	Untrusted  bool   // what started the run names a commit that no branch of the repository has
+	Foreign    bool   // the run starts in this commit all the same; implies Untrusted
 }
 
 // FullName returns owner/name.
 func (r RunRepository) FullName() string { return r.Owner + "/" + r.Name }
 
-const repositoriesSQL = `SELECT position, forge, owner, name, base_commit, base_branch, untrusted
+const repositoriesSQL = `SELECT position, forge, owner, name, base_commit, base_branch, untrusted, foreign_head
 FROM run_repositories
 WHERE run_id = $1
 ORDER BY position`
@@ -235,13 +236,14 @@ ORDER BY position`
 // Repositories returns the repositories of a run, in their order.
 func (s *Store) Repositories(ctx context.Context, runID string) ([]RunRepository, error) {
 	return db.All(ctx, s.db.Reader, func(row db.Row) (r RunRepository, err error) {
-		err = row.Scan(&r.Position, &r.Forge, &r.Owner, &r.Name, &r.BaseCommit, &r.BaseBranch, &r.Untrusted)
+		err = row.Scan(&r.Position, &r.Forge, &r.Owner, &r.Name, &r.BaseCommit, &r.BaseBranch, &r.Untrusted, &r.Foreign)
+		r.Untrusted = r.Untrusted || r.Foreign
 		return r, err
 	}, repositoriesSQL, runID)
 }
 
-const insertRepositorySQL = `INSERT INTO run_repositories (run_id, position, forge, owner, name)
-VALUES ($1, $2, $3, $4, $5)
+const insertRepositorySQL = `INSERT INTO run_repositories (run_id, position, forge, owner, name, foreign_head)
+VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (run_id, position) DO NOTHING`
 
 // SetRepositories records the repositories of a run that is claimed. Those of an earlier claim stay. ErrLost when the
@@ -253,7 +255,8 @@ func (s *Store) SetRepositories(ctx context.Context, c Claim, all []RunRepositor
 		}
 
 		for i, r := range all {
-			if _, err := tx.Exec(ctx, insertRepositorySQL, c.RunID, i, r.Forge, r.Owner, r.Name); err != nil {
+			_, err := tx.Exec(ctx, insertRepositorySQL, c.RunID, i, r.Forge, r.Owner, r.Name, db.Flag(r.Foreign))
+			if err != nil {
 				return err
 			}
 		}

@@ -43,7 +43,14 @@ func (d *Dispatcher) checkout(
 		listed = append(listed, schema.Repository{Owner: one.Owner, Name: one.Name, CodeForge: one.CodeForge})
 	}
 
-	all, err := d.repositories(ctx, c, r, listed)
+	target, err := d.target(ctx, r)
+	if err != nil {
+		return err
+	}
+
+	all, err := d.repositories(ctx, c, r, listed, func(one state.RunRepository) bool {
+		return r.CheckoutHead && def.CheckoutRef == "" && d.foreign(ctx, r, one, target)
+	})
 	if err != nil || len(all) == 0 {
 		return err
 	}
@@ -57,11 +64,6 @@ func (d *Dispatcher) checkout(
 		return err
 	}
 
-	target, err := d.target(ctx, r)
-	if err != nil {
-		return err
-	}
-
 	o.Checkout = &wire.Checkout{Author: cmp.Or(config.Name, "millwright"), Title: r.Title}
 	for _, one := range all {
 		out, err := d.source(ctx, c, factory.Name, one)
@@ -70,6 +72,7 @@ func (d *Dispatcher) checkout(
 		}
 
 		choose(&out, one, def.CheckoutRef, target, config.Repositories)
+		o.Confined = o.Confined || one.Foreign
 		if out.Password != "" {
 			o.Redact = append(o.Redact, out.Password)
 		}
@@ -80,12 +83,14 @@ func (d *Dispatcher) checkout(
 	return nil
 }
 
-// repositories returns the repositories of a run. Its first claim decides on them.
+// repositories returns the repositories of a run. Its first claim decides on them, and which of them the run starts
+// in at the commit of a fork.
 func (d *Dispatcher) repositories(
 	ctx context.Context,
 	c state.Claim,
 	r state.Run,
 	listed []schema.Repository,
+	foreign func(state.RunRepository) bool,
 ) ([]state.RunRepository, error) {
 	all, err := d.cfg.Store.Repositories(ctx, r.ID)
 	if err != nil || len(all) > 0 || r.Execution > 1 || d.cfg.Forges == nil {
@@ -107,7 +112,39 @@ func (d *Dispatcher) repositories(
 	if d.cfg.Forges.Empty() {
 		return all, nil
 	}
+
+	for i, one := range all {
+		all[i].Foreign = foreign(one)
+	}
 	return all, d.cfg.Store.SetRepositories(ctx, c, all)
+}
+
+// foreign reports whether what started a run names a commit of a repository that its forge does not prove to be on a
+// branch.
+func (d *Dispatcher) foreign(ctx context.Context, r state.Run, one state.RunRepository, target provider.Target) bool {
+	if target.Commit == "" || !strings.EqualFold(target.Repository, one.FullName()) {
+		return false
+	}
+
+	repo := forge.Repository{Forge: one.Forge, Owner: one.Owner, Name: one.Name}
+	factory, err := d.cfg.Store.Factory(ctx, r.FactoryUID)
+	if err != nil || !d.cfg.Forges.Allowed(factory.Name, repo) {
+		return true
+	}
+	host, err := d.cfg.Forges.Of(repo)
+	if err != nil {
+		return true
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, credentialTime)
+	defer cancel()
+
+	branch := ""
+	if validBranch(target.Branch) {
+		branch = target.Branch
+	}
+	proven, err := host.Reachable(ctx, repo, target.Commit, branch)
+	return err != nil || !proven
 }
 
 // source returns where a worker fetches a repository, after checking that the factory may use it.
@@ -162,7 +199,7 @@ func (d *Dispatcher) source(
 }
 
 // choose sets the commit of a repository: the one that the run began with before, or the ref of the automation or of
-// the request, or what the delivery names, if a branch of the repository has it.
+// the request, or what the delivery names, if a branch of the repository has it or the run starts in a fork's commit.
 func choose(
 	out *wire.Repository,
 	r state.RunRepository,
@@ -183,6 +220,11 @@ func choose(
 	}
 
 	switch {
+	case r.Foreign:
+		out.Commit = target.Commit
+		if validBranch(target.BaseBranch) {
+			out.Ref = target.BaseBranch
+		}
 	case ref != "" && r.Position == 0:
 		out.Ref = ref
 	case strings.EqualFold(target.Repository, r.FullName()) && target.Commit != "":

@@ -5,11 +5,51 @@ import (
 	"errors"
 	"slices"
 
+	"millwright/runs/wire"
 	"millwright/state"
 )
 
 // A run was created with the grants of that time. The definition may have changed since, so both checks use
 // the applied one.
+
+// grant adds the team secrets of a run to its order.
+func (d *Dispatcher) grant(ctx context.Context, r state.Run, o *wire.Order) error {
+	if err := d.checkSecrets(ctx, r); err != nil {
+		return err
+	}
+
+	for _, name := range r.Secrets {
+		value, err := d.secret(ctx, name)
+		if err != nil {
+			return err
+		}
+		o.Secrets[name] = value
+	}
+
+	return nil
+}
+
+// withhold takes from an order what a run that starts in the commit of a fork does not get.
+func withhold(o *wire.Order) {
+	const why = "the run starts in the commit of a fork"
+	o.Secrets = map[string]string{}
+	notApplied(o, "secrets", why)
+	if o.Runner != nil && len(o.Runner.Setup) > 0 {
+		o.Runner.Setup = nil
+		notApplied(o, "setup_commands", why)
+	}
+}
+
+// confined reports whether a run starts in the commit of a fork. It gets no secret then, also not those of its MCP
+// servers.
+func (d *Dispatcher) confined(ctx context.Context, r state.Run) (bool, error) {
+	if !r.CheckoutHead {
+		return false, nil
+	}
+
+	all, err := d.cfg.Store.Repositories(ctx, r.ID)
+	return slices.ContainsFunc(all, func(one state.RunRepository) bool { return one.Foreign }), err
+}
 
 // checkSecrets returns an unfitError if a run's environment would contain a team secret that the applied
 // definition does not grant.

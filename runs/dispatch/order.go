@@ -57,17 +57,18 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 	if o.Runner == nil && config.RunnerID != "" {
 		notApplied(o, "runner_id", "the factory has no such runner")
 	}
-	if err := d.checkSecrets(ctx, r); err != nil {
+	environment, err := d.environment(ctx, r, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.checkout(ctx, c, r, environment, o); err != nil {
 		return nil, err
 	}
 
-	for _, name := range r.Secrets {
-		value, err := d.secret(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-
-		o.Secrets[name] = value
+	if o.Confined {
+		withhold(o)
+	} else if err := d.grant(ctx, r, o); err != nil {
+		return nil, err
 	}
 
 	if o.Snapshot, err = d.snapshot(ctx, r); err != nil {
@@ -76,16 +77,11 @@ func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wi
 	if o.Replies, err = d.lateReplies(ctx, r); err != nil {
 		return nil, err
 	}
-	if _, o.Redact, err = d.servers(ctx, r); err != nil {
-		return nil, err
-	}
-	environment, err := d.environment(ctx, r, o)
+	_, values, err := d.servers(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.checkout(ctx, c, r, environment, o); err != nil {
-		return nil, err
-	}
+	o.Redact = append(o.Redact, values...)
 	if err := d.aim(ctx, r); err != nil {
 		return nil, err
 	}
@@ -250,6 +246,13 @@ func (d *Dispatcher) servers(ctx context.Context, r state.Run) (body []byte, use
 	servers, err := agentconfig.DecodeServers(raw)
 	if err != nil {
 		return nil, nil, unfit("mcp_servers cannot be read")
+	}
+	if confined, err := d.confined(ctx, r); err != nil {
+		return nil, nil, err
+	} else if confined {
+		maps.DeleteFunc(servers, func(_ string, s agentconfig.MCPServerConfig) bool {
+			return len(s.Env)+len(s.Headers) > 0
+		})
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(servers)) {

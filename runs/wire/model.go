@@ -92,13 +92,16 @@ type Order struct {
 	Runner        *Runner           `json:"runner,omitempty"`      // the definition's requirements of the machine
 	Checkout      *Checkout         `json:"checkout,omitempty"`    // nil: the run starts in an empty directory
 	NotApplied    map[string]string `json:"not_applied,omitempty"` // fields of the configuration, with the reason
-	Env           map[string]string `json:"env,omitempty"`         // of the environment, for the harness
-	Secrets       map[string]string `json:"secrets,omitempty"`     // environment variables for the harness
-	Redact        []string          `json:"redact,omitempty"`      // further values to redact from the conversation
-	Files         []File            `json:"files"`                 // of the working directory
-	Snapshot      *Snapshot         `json:"snapshot,omitempty"`    // what the execution before left
-	Replies       []Reply           `json:"replies,omitempty"`     // to questions of the execution before, that its session did not get
-	Traceparent   string            `json:"traceparent,omitempty"`
+	// Confined: a repository has the commit of a fork. Only a harness in a sandbox that limits its network executes
+	// the order, and without set-up commands.
+	Confined    bool              `json:"confined,omitempty"`
+	Env         map[string]string `json:"env,omitempty"`      // of the environment, for the harness
+	Secrets     map[string]string `json:"secrets,omitempty"`  // environment variables for the harness
+	Redact      []string          `json:"redact,omitempty"`   // further values to redact from the conversation
+	Files       []File            `json:"files"`              // of the working directory
+	Snapshot    *Snapshot         `json:"snapshot,omitempty"` // what the execution before left
+	Replies     []Reply           `json:"replies,omitempty"`  // to questions of the execution before, that its session did not get
+	Traceparent string            `json:"traceparent,omitempty"`
 }
 
 // Snapshot has the files that an execution leaves for the next one. Its archive travels in parts of Chunk

@@ -188,6 +188,10 @@ func (j *job) try(
 	if harness.Executor == nil {
 		return failed("environment_setup_failed", "this worker has no harness %q", name), false
 	}
+	if limited, ok := harness.Executor.(limiter); j.order.Confined && (!ok || !limited.limits()) {
+		return failed("environment_setup_failed", "the run starts in the commit of a fork: harness %q needs a sandbox "+
+			"that limits its network", name), false
+	}
 
 	root, err := os.MkdirTemp(w.dir, "run-")
 	if err != nil {
@@ -227,6 +231,11 @@ func (j *job) try(
 	}
 
 	return o, resumed
+}
+
+// limiter is an executor that may limit the network of its processes.
+type limiter interface {
+	limits() bool
 }
 
 // clean removes the directories of a run without living processes. It leaves others to the next worker.

@@ -334,6 +334,7 @@ CREATE TABLE runs (
   appended            BIGINT NOT NULL DEFAULT 0,
   claims              BIGINT NOT NULL DEFAULT 0,
   live                BIGINT NOT NULL DEFAULT 0 CHECK (live = 0 OR live = 1),
+  checkout_head       BIGINT NOT NULL DEFAULT 0 CHECK (checkout_head = 0 OR checkout_head = 1),
   questions           BIGINT NOT NULL DEFAULT 0 CHECK (questions >= 0),
   parked_until        BIGINT NOT NULL DEFAULT 0,
   parked_by           TEXT NOT NULL DEFAULT '',
@@ -579,6 +580,7 @@ CREATE TABLE run_repositories (
   base_commit TEXT NOT NULL DEFAULT '',
   base_branch TEXT NOT NULL DEFAULT '',
   untrusted   BIGINT NOT NULL DEFAULT 0 CHECK (untrusted IN (0, 1)),
+  foreign_head BIGINT NOT NULL DEFAULT 0 CHECK (foreign_head IN (0, 1)),
   PRIMARY KEY (run_id, position)
 );
 

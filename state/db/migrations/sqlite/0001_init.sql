@@ -326,6 +326,7 @@ CREATE TABLE runs (
   appended            INTEGER NOT NULL DEFAULT 0,
   claims              INTEGER NOT NULL DEFAULT 0,
   live                INTEGER NOT NULL DEFAULT 0 CHECK (live = 0 OR live = 1),
+  checkout_head       INTEGER NOT NULL DEFAULT 0 CHECK (checkout_head = 0 OR checkout_head = 1),
   questions           INTEGER NOT NULL DEFAULT 0 CHECK (questions >= 0),
   parked_until        INTEGER NOT NULL DEFAULT 0,
   parked_by           TEXT NOT NULL DEFAULT '',
@@ -571,6 +572,7 @@ CREATE TABLE run_repositories (
   base_commit TEXT NOT NULL DEFAULT '',
   base_branch TEXT NOT NULL DEFAULT '',
   untrusted   INTEGER NOT NULL DEFAULT 0 CHECK (untrusted IN (0, 1)),
+  foreign_head INTEGER NOT NULL DEFAULT 0 CHECK (foreign_head IN (0, 1)),
   PRIMARY KEY (run_id, position)
 );
 
