@@ -230,7 +230,7 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// TestDeliveryExplainsEvents holds that a delivery of a provider says which event it is, and for each trigger
+// TestDeliveryExplainsEvents holds that a delivery of a provider names its event, and for each trigger
 // which key of its filter failed on what value.
 func TestDeliveryExplainsEvents(t *testing.T) {
 	each(t, admin.Config{}, func(w *world) {

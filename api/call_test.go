@@ -20,7 +20,7 @@ type echoBody struct {
 	}
 }
 
-// echoAPI answers what it is sent, and says whose key the call was made with.
+// echoAPI echoes its input, with the name of the key of the call.
 func echoAPI() *api.API {
 	a := api.New(api.Config{})
 	huma.Register(a.Huma(), api.Operation(http.MethodPost, "/echo", "echo", state.RoleRunner, "Echo"), func(ctx context.Context, in *echoBody) (*echoBody, error) {

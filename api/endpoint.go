@@ -98,7 +98,7 @@ func Explained(op huma.Operation, text string) huma.Operation {
 	return op
 }
 
-// Unsupported registers an endpoint that answers operation_not_supported and says what to do instead. It is no
+// Unsupported registers an endpoint that answers operation_not_supported and names the alternative. It is no
 // part of the document.
 func (a *API) Unsupported(method, path string, role state.Role, instead string) {
 	refuse := func(w http.ResponseWriter, r *http.Request) {

@@ -219,7 +219,7 @@ func hunkOf(f *gitdiff.TextFragment) hunk {
 // maxDiffLine is how much of a line is shown, in bytes.
 const maxDiffLine = 2000
 
-// diffLineText returns a line as a page shows it, and says when it has no line end.
+// diffLineText returns a line as a page shows it, and notes a missing line end.
 func diffLineText(line string) string {
 	text, ends := strings.CutSuffix(line, "\n")
 	if !ends {

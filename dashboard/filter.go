@@ -64,7 +64,7 @@ type triedDelivery struct {
 // Fires reports whether the delivery would start a run.
 func (t triedDelivery) Fires() bool { return t.Enabled && t.Matched }
 
-// showFilter shows the filter tester, filled from an automation or with a delivery if the address says so.
+// showFilter shows the filter tester, filled from an automation or with a delivery if the address names one.
 func (q *request) showFilter() error {
 	in := q.URL.Query()
 	f := form{Values: map[string]string{"filter": "", "delivery": clip(64, in.Get("delivery")), "payload": ""}}
@@ -207,7 +207,7 @@ func (q *request) testFilter() error {
 	return q.showFilterForm(http.StatusOK, v)
 }
 
-// filterOf reads a payload filter that was typed as YAML or JSON. It is nil for none; wrong says why it cannot
+// filterOf reads a payload filter that was typed as YAML or JSON. It is nil for none; wrong is why it cannot
 // be read.
 func filterOf(text string) (filter json.RawMessage, wrong string) {
 	if strings.TrimSpace(text) == "" {

@@ -170,7 +170,7 @@ func (q *request) rotateSecret() error {
 	}
 
 	typed := q.formOf("shared")
-	typed.Values["secret"] = "" // so that what is wrong with it stands beside it
+	typed.Values["secret"] = "" // so that its problem is shown beside it
 	in := admin.RotateSecretRequest{Shared: typed.Values["shared"] == "yes"}
 	if w.Spec.AuthMode == schema.AuthSignature {
 		in.Secret = strings.TrimRight(q.PostForm.Get("secret"), "\r\n")

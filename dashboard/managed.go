@@ -291,7 +291,7 @@ func (q *request) refusals(factoryUID, name, content string) ([]schema.Problem, 
 	p, err := q.planWith(factoryUID, name, content)
 	var problem *api.Error
 	if errors.As(err, &problem) && problem.Status < 500 {
-		return nil, nil // the path, for one; the edit's own error says so
+		return nil, nil // the path, for one; the edit's own error names it
 	}
 
 	p.Problems = slices.DeleteFunc(

@@ -126,7 +126,7 @@ func hasStructure(root ast.Node) (found bool) {
 // markdownNodes renders the nodes that would lead somewhere, or change the page's outline.
 type markdownNodes struct{}
 
-// RegisterFuncs says which nodes these are.
+// RegisterFuncs registers these nodes.
 func (markdownNodes) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindHeading, renderHeading)
 	r.Register(ast.KindLink, renderLink)

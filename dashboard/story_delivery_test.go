@@ -134,7 +134,7 @@ func TestEventTester(t *testing.T) {
 			t.Errorf("a key that the event does not have: %d", a.StatusCode)
 		}
 		if a = b.post(path, "event", "github/nothing", "filter", ""); a.StatusCode != http.StatusUnprocessableEntity {
-			t.Errorf("an event that there is not: %d", a.StatusCode)
+			t.Errorf("an unknown event: %d", a.StatusCode)
 		}
 	})
 }

@@ -189,7 +189,7 @@ func TestHeaderFilter(t *testing.T) {
 	})
 }
 
-// TestOwnDeliveries holds that a delivery of what this server did starts nothing and says why.
+// TestOwnDeliveries holds that a delivery of what this server did starts nothing, and its row has the reason.
 func TestOwnDeliveries(t *testing.T) {
 	down := errors.New("down")
 	var origin provider.Origin

@@ -287,7 +287,7 @@ func (j *job) setStatus(ctx context.Context, commit string, s outputs.StatusBody
 type commit struct {
 	repo   request.Repository
 	commit string
-	branch string // that it is said to be on
+	branch string // that it is on, by the delivery
 	ours   bool   // a worker found it on a branch of the repository, or the server pushed it
 }
 

@@ -90,9 +90,9 @@ func (l *Loop) Notice() {
 }
 
 const (
-	// leaseTTL is how long a replica that died still counts as the one that reconciles a factory,
+	// leaseTTL is how long a replica that died still counts as the one that reconciles a factory.
 	leaseTTL = 6 * time.Second
-	// leaseRenewal how often a live one says so, and the others try.
+	// leaseRenewal is how often a live one renews its lease, and the others try to take it.
 	leaseRenewal = 2 * time.Second
 	// cueGap is the least time between attempts that cues ask for.
 	cueGap = 100 * time.Millisecond

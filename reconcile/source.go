@@ -1,4 +1,4 @@
-// Package reconcile makes a factory's state equal to a revision of its source, or says why not.
+// Package reconcile makes a factory's state equal to a revision of its source, or records why it cannot.
 //
 // A [Loop] watches one [Source]. Each attempt is one straight line, [Loop.Once]: fetch, load, plan, and
 // apply in one transaction or record why not. The last applied definition serves until the next one has
@@ -16,7 +16,7 @@ import (
 
 // Source is where a definition comes from. A Loop calls Fetch for one attempt at a time.
 type Source interface {
-	// Describe says where the definition comes from, without credentials.
+	// Describe returns the origin of the definition, without credentials.
 	Describe() state.Source
 	// Fetch returns the source's current revision. An error means that the source cannot be read just now:
 	// it names the next step, contains no credential, and is worth a retry. A missing root is an error, not

@@ -62,7 +62,7 @@ type AgentSkillVariant struct {
 	Environments []string         `json:"environments" nullable:"false" doc:"Always empty"`
 }
 
-// AgentSkillSource says where a skill comes from.
+// AgentSkillSource is the origin of a skill.
 type AgentSkillSource struct {
 	Owner     string `json:"owner" doc:"Owner of the repository; of a definition outside a repository: factory"`
 	Name      string `json:"name" doc:"Name of the repository; of a definition outside a repository that of the factory"`

@@ -36,7 +36,7 @@ type Schedule struct {
 	UpdatedAt    time.Time                       `json:"updated_at" doc:"When the automation last changed"`
 }
 
-// ScheduleHistory says when a schedule fires.
+// ScheduleHistory has the times at which a schedule fired and will fire.
 type ScheduleHistory struct {
 	NextRun *time.Time `json:"next_run" nullable:"true" doc:"When it fires next; null while the automation is disabled"`
 }

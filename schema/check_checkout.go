@@ -9,7 +9,7 @@ import (
 	"millwright/schema/provider"
 )
 
-// Checkout says what runs of an automation start in.
+// Checkout selects the commit that runs of an automation start in.
 type Checkout struct {
 	Ref string `json:"ref,omitempty"` // a branch or tag of the first repository
 }

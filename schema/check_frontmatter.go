@@ -91,7 +91,7 @@ func (d *document) splitFrontMatter() bool {
 	return true
 }
 
-// noFence says why the first line of a text does not open front matter, and what to do.
+// noFence explains why the first line of a text does not open front matter, and how to repair it.
 func noFence(text, first []byte) (message, hint string) {
 	const fence = "the line --- that opens the front matter "
 	trimmed := bytes.TrimSpace(first)

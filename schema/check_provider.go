@@ -39,7 +39,7 @@ func (d *document) providerTrigger(trigger *yaml.Node, t *Trigger, where string)
 	}
 }
 
-// compileProvider reports what is wrong with the filter of a provider's trigger. Without an error it keeps the
+// compileProvider reports the problems of a filter of a provider's trigger. Without an error it keeps the
 // filter.
 func (d *document) compileProvider(filter *yaml.Node, t *Trigger, where string) (f *provider.Filter, ok bool) {
 	raw := []byte(nil)

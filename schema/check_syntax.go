@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// The YAML parser says what it stumbled over and only roughly where. The
-// functions here find the exact place, mostly by asking the parser again about
-// a part of the text, and put its words into ours.
+// The YAML parser reports a problem in its own words and with a rough place. The
+// functions here find the exact place, mostly by parsing a part of the text again,
+// and word the message.
 
 // diagnosisBudget bounds the bytes parsed again for all broken files of a tree
 // together. Beyond it, problems stand at the line the parser named.

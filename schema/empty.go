@@ -59,7 +59,7 @@ func escapeGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
 }
 
-// NoDefinition returns the warning about a tree without any definition. The hint says where one may be.
+// NoDefinition returns the warning about a tree without any definition. The hint names a place that has one.
 func NoDefinition(hint string) Problem {
 	return FileProblem(
 		".",
@@ -69,5 +69,5 @@ func NoDefinition(hint string) Problem {
 	).as(SeverityWarning)
 }
 
-// Checked reports whether the tree holds a file that was read, or a problem says why not.
+// Checked reports whether the tree holds a file that was read, or a problem has the reason.
 func (r *Result) Checked() bool { return r.Files > 0 || len(r.Problems) > 0 || r.Err != nil }

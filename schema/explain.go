@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Explanation says why a filter matches a body, or does not.
+// Explanation explains why a filter matches a body or not.
 type Explanation struct {
 	Matched bool `json:"matched"`
 	// Reason is set when the filter as a whole decides: there is none, it is

@@ -69,7 +69,7 @@ type Harness struct {
 	Auth           *HarnessAuth `json:"auth,omitempty"`
 }
 
-// HarnessAuth says where a harness's credential comes from: source is
+// HarnessAuth is the origin of a harness's credential: source is
 // managedSecret or workerEnvironment.
 type HarnessAuth struct {
 	Source     string `json:"source"`

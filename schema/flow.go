@@ -30,7 +30,7 @@ type Concurrency struct {
 	WhenBusy WhenBusy `json:"whenBusy"`
 }
 
-// WhenBusy says what becomes of a delivery while as many runs of its key go on as may.
+// WhenBusy is the effect of a delivery while the limit of runs of its key is reached.
 type WhenBusy string
 
 // The values of whenBusy.

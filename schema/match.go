@@ -60,7 +60,7 @@ type Matcher struct {
 	event   *provider.Filter
 }
 
-// CompileTrigger compiles a trigger that deliveries fire. Its error says what is wrong with the filter.
+// CompileTrigger compiles a trigger that deliveries fire. Its error describes the first problem of the filter.
 func CompileTrigger(t Trigger) (*Matcher, error) {
 	if t.Provider != providerWebhook {
 		event, problems := provider.Compile(t.Provider, t.Event, t.Filter)

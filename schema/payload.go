@@ -15,7 +15,7 @@ const MaxJSONDepth = 10_000
 
 // ValidJSON returns nil when body is one JSON value (RFC 8259) in valid UTF-8
 // without a byte-order mark, with nothing but white space after it, and nested
-// at most MaxJSONDepth deep. Otherwise the error says what is wrong and where;
+// at most MaxJSONDepth deep. Otherwise the error describes the problem and its place;
 // it quotes at most one character of the body. Numbers of any size are valid.
 func ValidJSON(body []byte) error {
 	if wrong := NotJSON(body); wrong != "" {
@@ -24,7 +24,7 @@ func ValidJSON(body []byte) error {
 	return nil
 }
 
-// NotJSON returns what is wrong with a text by the rules of ValidJSON, such as "is empty"; empty if nothing is.
+// NotJSON returns how a text breaks the rules of ValidJSON, such as "is empty"; empty for valid text.
 func NotJSON(text []byte) string {
 	if bytes.HasPrefix(text, []byte("\xef\xbb\xbf")) {
 		return "begins with a byte-order mark"

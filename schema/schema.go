@@ -76,7 +76,7 @@ type Result struct {
 	Files int
 	// Err is set when the tree could not be read in full (its root is missing, a
 	// file cannot be opened). Such a tree is neither valid nor invalid; Problems
-	// says where. Callers that can wait try again.
+	// has the places. Callers that can wait try again.
 	Err error
 
 	tree    *Factory  // what was understood, also of a tree with errors

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/schemes.md anew")
 
-// docs/schemes.md says what the table says.
+// docs/schemes.md has the contents of the table.
 func TestDocs(t *testing.T) {
 	const path = "../docs/schemes.md"
 	want := page()

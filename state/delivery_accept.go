@@ -339,7 +339,7 @@ type Acceptance struct {
 	// Window is how long Identity counts after the delivery that had it first; 0: for ever.
 	Window time.Duration
 	// Digest stands for the signed bytes where the identity is not among them; else nil. A delivery with
-	// the digest of an earlier one is accepted all the same, and its row says so.
+	// the digest of an earlier one is accepted all the same, with a note in its row.
 	Digest   []byte
 	Sender   string
 	Body     []byte // must not change until Accept returns, nor afterwards

@@ -165,7 +165,7 @@ func (r *rejects) again(key rejectKey) {
 	}
 }
 
-// RefusalKind says why a webhook refused a request that its log does not show.
+// RefusalKind is the reason why a webhook refused a request that its log does not show.
 type RefusalKind string
 
 // The values of RefusalKind.

@@ -31,8 +31,8 @@ type RoutedFactory struct {
 	Generation  int64
 	Webhooks    []RoutedWebhook
 	Automations []RoutedAutomation
-	// Err says why what a delivery starts is not known: the factory's definition cannot be read as it is
-	// stored. Then Automations is nil and every webhook has an error.
+	// Err is set when the stored definition cannot be read, so that nobody knows what a delivery starts. Then
+	// Automations is nil and every webhook has an error.
 	Err error
 
 	spec string // factory.yaml as it is stored
@@ -65,8 +65,8 @@ func scanRoutedFactory(row db.Row) (f RoutedFactory, err error) {
 	return f, err
 }
 
-// Routing reads the routing facts in one consistent view. A factory or webhook that cannot be read as it is
-// stored says so by its Err, and is skipped.
+// Routing reads the routing facts in one consistent view. A factory or webhook whose stored row cannot
+// be read has an Err, and is skipped.
 func (s *Store) Routing(ctx context.Context) (Routing, error) {
 	var r Routing
 	err := s.db.View(ctx, func(tx db.View) error {

@@ -96,7 +96,7 @@ type Run struct {
 	Traceparent string // the trace that it belongs to, as of W3C Trace Context; may be empty
 
 	Usage    *Usage // nil: none was told of
-	WaitsFor string // what keeps a queued run from being claimed, until Queued or until others end; else empty
+	WaitsFor string // why no worker may claim the queued run, until Queued or until others end; else empty
 	Flow     *Flow  // nil: it waits for no others
 	// CheckoutHead: it starts in the commit of its delivery also if that is a fork's.
 	CheckoutHead bool

@@ -13,7 +13,7 @@ import (
 	"millwright/state/outputs"
 )
 
-// MessageRole says who speaks in a conversation.
+// MessageRole is the speaker of a message.
 type MessageRole string
 
 // The roles of messages.

@@ -7,7 +7,7 @@ import (
 	"millwright/schema"
 )
 
-// flowModel says what becomes of deliveries and runs whose automations have a flow, as a specification that fits on
+// flowModel decides what becomes of deliveries and runs whose automations have a flow, as a specification that fits on
 // a page: one run after the other, nothing lost, nothing twice.
 type flowModel struct {
 	rules  map[string]flowRules // by automation

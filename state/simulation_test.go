@@ -15,7 +15,7 @@ import (
 
 var seed = flag.Uint64("seed", 1, "seed of the simulation of runs")
 
-// next says which states may follow which (docs/contract.md, section 4). A run is made QUEUED.
+// next has the states that may follow each state (docs/contract.md, section 4). A run is made QUEUED.
 var next = map[string]string{
 	"QUEUED":     "CLAIMED CANCELLED",
 	"CLAIMED":    "INPROGRESS QUEUED CANCELLED ERROR", // ERROR: lost by its worker three times

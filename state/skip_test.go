@@ -129,7 +129,7 @@ func TestPoisonedLeases(t *testing.T) {
 	})
 }
 
-// TestPoisonedClaims claims runs whose rows cannot be read: each ends, and says why.
+// TestPoisonedClaims claims runs whose rows cannot be read: each ends with the reason.
 func TestPoisonedClaims(t *testing.T) {
 	eachPoisoned(t, func(t *testing.T, p *poisoned) {
 		for column, value := range map[string]string{"metadata": "[", "secrets": "{}", "config": "'", "skills": "-"} {

@@ -26,7 +26,7 @@ import (
 	"millwright/state"
 )
 
-// serve serves one kind on a free port, says where on standard output, and ends with standard input.
+// serve serves one kind on a free port, prints its address, and ends with standard input.
 func serve(ctx context.Context, kind string, o options) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

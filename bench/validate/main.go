@@ -99,7 +99,7 @@ func run(ctx context.Context, rounds int) error {
 }
 
 // settle copies a program onto itself, as installing it does. What the linker has just written is in the page
-// cache in large pieces, and a process that touches one is said to use the memory of all of it.
+// cache in large pieces, and a process that touches one counts as using the memory of all of it.
 func settle(program string) error {
 	if program == "" {
 		return nil

@@ -53,7 +53,7 @@ func (f *stateFlags) resolve() error {
 	return nil
 }
 
-// sqlite resolves the path of a SQLite state; for a PostgreSQL state it says what to do instead.
+// sqlite resolves the path of a SQLite state; for a PostgreSQL state its error names the commands to use instead.
 func (f *stateFlags) sqlite(instead string) (string, error) {
 	if err := f.resolve(); err != nil {
 		return "", err
@@ -122,7 +122,7 @@ Back up a PostgreSQL state with pg_dump: docs/operating/backups.md has the comma
 	return cmd
 }
 
-// keyPlace says where the master key of a SQLite state is.
+// keyPlace names the place of the master key of a SQLite state.
 func (f *stateFlags) keyPlace(path string) string {
 	switch {
 	case os.Getenv("MILLWRIGHT_MASTER_KEY") != "":

@@ -128,7 +128,7 @@ func (c *checker) check(ctx context.Context) (*report.Report, error) {
 	return rep, nil
 }
 
-// cause says why a tree could not be read, in a few words: the problem of its root, or else the error.
+// cause returns why a tree could not be read, in a few words: the problem of its root, or else the error.
 func cause(loaded *schema.Result) string {
 	for _, p := range loaded.Problems {
 		if p.Path == "." && (p.Code == "missing-path" || p.Code == "unreadable") {

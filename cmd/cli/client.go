@@ -199,7 +199,7 @@ func (c *Client) refused(resp *http.Response) error {
 	return &Exit{status, &refusal{p.Code, text, resp.StatusCode}}
 }
 
-// whereKeys says where the API key of a request comes from, for one that was refused.
+// whereKeys names the origin of the API key of a refused request.
 func (c *Client) whereKeys() string {
 	switch {
 	case c.keyFile != "" && c.Key == "":

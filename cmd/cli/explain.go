@@ -72,7 +72,7 @@ func newExplain(s Streams) *cobra.Command {
 	}
 }
 
-// meant is a "did you mean", or the list of what there is.
+// meant is a "did you mean", or the list of known rules.
 func meant(word string, known []string) string {
 	if near := schema.Nearest(word, known); near != "" {
 		return fmt.Sprintf("did you mean %s?", near)

@@ -236,7 +236,7 @@ func printLeaves(w io.Writer, e schema.Explanation) {
 	}
 }
 
-// leafText says what one operator of a filter looked at and found.
+// leafText describes what one operator of a filter compared, and the result.
 func leafText(l schema.LeafExplanation) string {
 	found := "absent"
 	if l.Present {

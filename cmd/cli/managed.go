@@ -51,7 +51,7 @@ type syncItem struct {
 	Counts            struct{ Created, Updated, Deleted int }
 }
 
-// printSync says what an edit of a definition came to.
+// printSync prints the result of an edit of a definition.
 func printSync(s Streams, c *Client, body []byte) error {
 	var x syncItem
 	if err := c.Decode(body, &x); err != nil {

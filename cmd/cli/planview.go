@@ -151,7 +151,7 @@ func (v *planView) text(colored bool) []byte {
 	return b.Bytes()
 }
 
-// backtestText says what changed triggers would have done with stored deliveries. Without details it holds counts
+// backtestText describes what changed triggers would have done with stored deliveries. Without details it holds counts
 // alone, for text that others read.
 func backtestText(t plan.Backtest, details bool) string {
 	text := "backtest of automation " + clean(t.Automation) + ": " + t.Summary()

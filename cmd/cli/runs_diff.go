@@ -85,7 +85,7 @@ func (c *Client) printPatch(ctx context.Context, w io.Writer, a artifactItem) er
 	}
 }
 
-// escaped returns a line that is harmless on a terminal and still tells what is in it: control characters, characters
+// escaped returns a line that is harmless on a terminal and still readable: control characters, characters
 // of formatting and bytes that are not UTF-8 are escapes. Tabs stay.
 func escaped(line string) string {
 	var b strings.Builder

@@ -81,7 +81,7 @@ type attempt struct {
 	CommittedAt                *time.Time `json:"committed_at"`
 }
 
-// attempted says what the factory's history knows of the revision, and else why it is not applied yet.
+// attempted returns what the factory's history has of the revision, or else why it is not applied yet.
 func (l *lookout) attempted(f FactoryItem) verdict {
 	serves := clean(ShortRevision(f.Sync.AppliedRevision))
 	for _, a := range l.attempts {
@@ -103,7 +103,7 @@ func (l *lookout) attempted(f FactoryItem) verdict {
 	return l.waiting(f)
 }
 
-// waiting says what a factory is waited for.
+// waiting describes what the command waits for.
 func (l *lookout) waiting(f FactoryItem) verdict {
 	name := clean(f.Name)
 	switch {

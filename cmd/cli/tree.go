@@ -59,7 +59,7 @@ func rootOf(wd, p string) root {
 	r := root{wd: wd, dir: filepath.Clean(abs), show: shownPath(wd, abs)}
 	info, err := os.Stat(abs)
 	if err != nil || info.IsDir() {
-		return r // the loader says what is wrong with a directory
+		return r // the loader reports the problems of a directory
 	}
 
 	dir, file, ok := definitionRoot(abs)
@@ -129,7 +129,7 @@ func (r root) noDefinition() schema.Problem {
 	return p
 }
 
-// elsewhere says where a definition is, if not in the tree: above it or below it.
+// elsewhere names a definition outside of the tree: above it or below it.
 func (r root) elsewhere() string {
 	if r.only != nil {
 		return "give the directory that holds webhooks/ and automations/"

@@ -159,7 +159,7 @@ func (d deliveryItem) automation(uid string) string {
 	return uid
 }
 
-// reason says why the delivery was refused, or what flow made of it.
+// reason returns why the delivery was refused, or the decision of its flow.
 func (d deliveryItem) reason() string {
 	texts := []string{}
 	if d.Reason != "" {

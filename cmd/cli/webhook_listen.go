@@ -193,7 +193,7 @@ func (l *listening) handle(ctx context.Context, e event) error {
 	return err
 }
 
-// deliver posts a delivery to the local address and says what came of it. An error is one of the server's.
+// deliver posts a delivery to the local address and prints the result. Its errors are those of the server.
 func (l *listening) deliver(ctx context.Context, uid string) (string, error) {
 	stored, err := l.c.call(ctx, http.MethodGet, l.path+"/"+uid+"/request", nil)
 	var no *refusal

@@ -213,7 +213,7 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// TestHostileBundles refuses what must not be pushed, and says why.
+// TestHostileBundles refuses bundles that must not be pushed, each with its reason.
 func TestHostileBundles(t *testing.T) {
 	r := newRepository(t, map[string]string{"a": "1\n", "dir/b": "2\n"})
 	start := r.base

@@ -50,8 +50,8 @@ type Report struct {
 	Requests                int
 }
 
-// Run runs the cases one after the other. The error is ctx's, or says which target cannot be reached, and
-// then nothing was sent; what a receiver does wrong is in the results.
+// Run runs the cases one after the other. The error is ctx's, or names the target that cannot be
+// reached; then nothing was sent. The results have the mistakes of a receiver.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Second

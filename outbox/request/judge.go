@@ -39,7 +39,7 @@ type Target struct {
 	Number     int    // of an issue or pull request
 	Pull       bool   // Number is a pull request's
 	Commit     string
-	Branch     string     // that Commit is said to be on
+	Branch     string     // that Commit is on, by the delivery
 	At         Repository // the repository of the factory that Repository is, if it is one
 }
 
@@ -374,8 +374,8 @@ func Recheck(o schema.Outputs, automation, run, kind string, a Act, used int, se
 	return ""
 }
 
-// Narrowed returns a pull request with no more than a definition allows: labels that it names, and as a draft if
-// it says so.
+// Narrowed returns a pull request with no more than a definition allows: only labels that it names, and a draft if
+// it demands one.
 func Narrowed(o schema.PullRequestOutput, a Act) Act {
 	a.Draft = a.Draft || o.Draft
 	a.Labels = slices.DeleteFunc(slices.Clone(a.Labels), func(l string) bool { return !slices.Contains(o.Labels, l) })

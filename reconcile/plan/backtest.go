@@ -11,7 +11,7 @@ import (
 	"millwright/state"
 )
 
-// Backtest says what a change of an automation's triggers would have done with the stored deliveries of its sources.
+// Backtest is what a change of an automation's triggers would have done with the stored deliveries of its sources.
 type Backtest struct {
 	Automation string     `json:"automation"`
 	LookedAt   int        `json:"looked_at"`       // deliveries
@@ -45,7 +45,7 @@ func (b Backtest) Summary() string {
 	return text + ")"
 }
 
-// Never says why triggers matched nothing.
+// Never is the reason why triggers matched nothing.
 type Never struct {
 	Key   string   `json:"key"`   // that failed most often
 	Count int      `json:"count"` // how often

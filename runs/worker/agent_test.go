@@ -31,7 +31,7 @@ func agentScript(t *testing.T, script string) string {
 	return file
 }
 
-// TestPresetStartsAgents has a script in the place of each agent tell what it was given.
+// TestPresetStartsAgents replaces each agent by a script that prints its arguments and files.
 func TestPresetStartsAgents(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "test-key-of-openai")
 	tests := map[string]struct {

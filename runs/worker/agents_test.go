@@ -193,7 +193,7 @@ func TestAcceptanceAgents(t *testing.T) {
 			}
 			wantIn(t, string(conversation), answer, "depth of hello: ***", `"idle_timeout_minutes"`)
 			if level := strings.Contains(string(conversation), `"reasoning_level"`); level != (a.preset == "gemini") {
-				t.Errorf("the reasoning level is said to be lost: %v", level)
+				t.Errorf("the reasoning level is reported as lost: %v", level)
 			}
 			wantIn(t, string(r.Skills), `"wells"`)
 			wantUsage(t, r, 2, a)

@@ -268,7 +268,7 @@ func (w *worker) sweep(left []stale) {
 	}
 }
 
-// checkProgram reports what is wrong with what a harness starts.
+// checkProgram reports the mistakes in the program of a harness.
 func (h Harness) checkProgram() error {
 	if h.Preset == "" {
 		switch {

@@ -165,7 +165,7 @@ func (j *job) execute(ctx context.Context, rec *recorder, name string, harness c
 }
 
 // try prepares the directories of the run and runs the harness in them, in the session that it left if resume
-// says so and there is one.
+// is set and there is one.
 func (j *job) try(
 	ctx context.Context,
 	rec *recorder,

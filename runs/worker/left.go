@@ -292,7 +292,7 @@ func openPlain(dir *os.Root, name string) (f *os.File, size int64, ok bool) {
 	return f, info.Size(), err == nil
 }
 
-// requests reads the agent's requests: JSON objects, one a line. refused says which lines it leaves out, and why.
+// requests reads the agent's requests: JSON objects, one a line. refused has the reasons of lines that it leaves out.
 func requests(own *os.Root) (outputs []json.RawMessage, refused []string) {
 	f, _, ok := openPlain(own, wire.OutputsFile)
 	if !ok {

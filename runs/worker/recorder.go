@@ -195,7 +195,7 @@ func quoted(v any) json.RawMessage {
 	return text
 }
 
-// cut shortens text to about max bytes and says so.
+// cut shortens text to about max bytes, with a note at the end.
 func cut(text string, max int) string {
 	if len(text) <= max {
 		return text

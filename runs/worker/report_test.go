@@ -13,7 +13,7 @@ import (
 	"millwright/state/workers"
 )
 
-// TestWorkersReport has a worker tell what it is and does, and that it ends.
+// TestWorkersReport reads the reports of a worker: its name, its runs, its end.
 func TestWorkersReport(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		b := newBenchOn(t, s, 10*time.Second)

@@ -104,7 +104,7 @@ func (b *bench) create(change func(*state.NewRun), files ...state.Attachment) st
 	return r.ID
 }
 
-// until waits until ok says so of the run.
+// until waits until ok holds for the run.
 func (b *bench) until(id string, ok func(state.Run) bool) state.Run {
 	b.t.Helper()
 	notices, end := b.store.Subscribe(100, notice.Run)

@@ -2,7 +2,7 @@ package provider
 
 import "fmt"
 
-// Explanation says why a trigger's filter matches a delivery, or does not.
+// Explanation explains why a trigger's filter matches a delivery or not.
 type Explanation struct {
 	Matched bool
 	// Reason is set when the event decides: the delivery is another one, or the filter asks for nothing.

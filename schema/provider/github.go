@@ -238,7 +238,7 @@ func pullKeys(labels reader) []key {
 	}
 }
 
-// noPaths says why a trigger on the paths of a pull request never matches.
+// noPaths is the reason why a trigger on the paths of a pull request never matches.
 const noPaths = "a pull request's payload has no list of its files"
 
 func assignedKeys(object string, assignee reader) []key {

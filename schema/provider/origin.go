@@ -3,7 +3,7 @@ package provider
 import "strings"
 
 // Origin is who caused a delivery, and what it is about, so that deliveries of what this server did can be
-// told from those of others. The payload says so: nothing of it is proven.
+// told from those of others. This is taken from the payload: nothing of it is proven.
 type Origin struct {
 	Scheme string // of the webhook
 	Sender string // the login of the account that acted

@@ -47,7 +47,7 @@ type key struct {
 	compare comparison
 	read    reader
 	// must is set where a payload without a value never passes, also not what not_in lets through: the key
-	// says who may start a run.
+	// restricts who may start a run.
 	must   bool
 	unread string // why no payload has a value; then read is nil
 }
@@ -161,7 +161,7 @@ type Event struct {
 	// Public is set where strangers may cause the event: they comment, mention or review where anybody may
 	// write.
 	Public bool
-	// Never says why no delivery is the event; "" if deliveries are.
+	// Never is the reason why no delivery is the event; "" if deliveries are.
 	Never string
 	Keys  []Key
 }
@@ -171,7 +171,7 @@ type Key struct {
 	Name    string
 	Integer bool // its values are whole numbers
 	Words   []string
-	// Unread says why no payload has a value, so that a filter with the key never matches; "" if some do.
+	// Unread is the reason why no payload has a value, so that a filter with the key never matches; "" if some do.
 	Unread string
 }
 

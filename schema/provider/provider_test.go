@@ -281,7 +281,7 @@ func changed(t *testing.T, payload []byte, change map[string]any) []byte {
 	return out
 }
 
-// TestOwn holds that a payload without an author never passes a filter that says who may start a run.
+// TestOwn holds that a payload without an author never passes a filter that restricts who may start a run.
 func TestOwn(t *testing.T) {
 	for _, scheme := range slices.Sorted(maps.Keys(hits)) {
 		for _, event := range provider.Examples(scheme) {

@@ -50,7 +50,7 @@ type Tree struct {
 	Path string
 	// Files counts the files at resource paths that were read.
 	Files int
-	// Err says why the tree could not be checked in full, and is empty when it
+	// Err is the reason why the tree could not be checked in full; empty when it
 	// could.
 	Err string
 }

@@ -17,7 +17,7 @@ import (
 // Server is the scope of all runs. Other scopes are the UIDs of factories, agents and automations.
 const Server = ""
 
-// serverPlace says where the budget of the settings is written.
+// serverPlace names the place of the budget of the settings.
 const serverPlace = "limits.budget in the settings"
 
 // Scopes are those of a run.

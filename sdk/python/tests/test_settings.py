@@ -1,4 +1,4 @@
-"""What a client is told, and what it says when it was not told enough."""
+"""Settings of a client, and the errors of incomplete ones."""
 
 from __future__ import annotations
 
