@@ -69,7 +69,8 @@ type Plan struct {
 	NotChecked   []string          `json:"state_dependent_checks_not_run,omitempty" nullable:"false" doc:"Rules that were not checked"`
 	Backtests    []plan.Backtest   `json:"backtests,omitempty" nullable:"false" doc:"What changed triggers would have done with the newest stored deliveries: at most 5000 of 7 days, in 2 seconds"`
 
-	Err error `json:"-"`
+	Backtester *plan.Backtester `json:"-"`
+	Err        error            `json:"-"`
 }
 
 // PlanChange is plan.Change with descriptions for the OpenAPI document.

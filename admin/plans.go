@@ -101,10 +101,9 @@ func (s *service) plan(ctx context.Context, in *struct {
 		return s.planHead(ctx, f, allow)
 	}
 
-	leave, ok := s.api.Bounds().Plans.Enter(ctx, api.KeyOf(ctx).UID)
-	if !ok {
-		return plan.Plan{}, api.Problem("resource_unavailable", "too many trees are being planned: try again soon").
-			WithRetryAfter(2)
+	leave, err := s.enterPlans(ctx)
+	if err != nil {
+		return plan.Plan{}, err
 	}
 	defer leave()
 
@@ -132,46 +131,32 @@ func (s *service) plan(ctx context.Context, in *struct {
 
 	p, app := plan.Make(cur, tree, opts)
 	if p.Err == nil && p.WouldApply {
-		p.Backtests = s.backtest(ctx, cur, app)
+		p.Backtests = s.backtest(ctx, plan.NewBacktester(cur, app))
 	}
 
 	return masked(p), p.Err
 }
 
-// backtest judges the stored deliveries by the triggers before and after a change. A plan goes without it where
-// they cannot be read.
-func (s *service) backtest(ctx context.Context, cur state.Current, app *state.ChangeSet) []plan.Backtest {
-	b := plan.NewBacktester(cur, app)
-	sources := b.Sources(cur.Webhooks)
-	if len(sources) == 0 {
-		return b.Results(time.Now(), true)
+// enterPlans takes one of the places for plans, until leave is called.
+func (s *service) enterPlans(ctx context.Context) (leave func(), err error) {
+	leave, ok := s.api.Bounds().Plans.Enter(ctx, api.KeyOf(ctx).UID)
+	if !ok {
+		return nil, api.Problem("resource_unavailable", "too many trees are being planned: try again soon").
+			WithRetryAfter(2)
 	}
+	return leave, nil
+}
 
-	hooks := map[string]schema.Webhook{}
-	for _, w := range cur.Webhooks {
-		hooks[w.UID] = w.Spec
-	}
-
+// backtest judges the newest stored deliveries by the triggers before and after a change. What cannot be read in
+// time is left out.
+func (s *service) backtest(ctx context.Context, b *plan.Backtester) []plan.Backtest {
 	ctx, cancel := context.WithTimeout(ctx, plan.BacktestTime)
 	defer cancel()
 
 	since := time.Now().AddDate(0, 0, -plan.BacktestDays)
-	err := s.Store.NewestAccepted(ctx, cur.Factory.UID, sources, since, plan.BacktestDeliveries,
-		func(d state.StoredDelivery) error {
-			payload, err := schema.ParsePayload(d.Body)
-			if err != nil {
-				return err
-			}
-
-			w := hooks[d.WebhookUID]
-			b.Add(plan.Delivered{UID: d.UID, Received: d.Received, Source: w.Source(), Delivered: &schema.Delivered{
-				WebhookUID: d.WebhookUID, Scheme: w.SignatureScheme, Event: d.Event,
-				Header: schema.StoredHeader(d.Headers), Body: d.Body, Payload: payload,
-			}})
-			return nil
-		})
+	err := s.Store.NewestAccepted(ctx, b.FactoryUID, b.Sources(), since, plan.BacktestDeliveries, b.Add)
 	if err != nil && ctx.Err() == nil {
-		s.Log.Warn("looking at stored deliveries for a plan", "factory", cur.Factory.Name, "error", err)
+		s.Log.Warn("looking at stored deliveries for a plan", "factory_uid", b.FactoryUID, "error", err)
 	}
 
 	return b.Results(time.Now(), err == nil)
@@ -206,7 +191,17 @@ func (s *service) planHead(ctx context.Context, f state.Factory, allow plan.Allo
 		return plan.Plan{}, api.Problem("operation_not_supported", "this server reads no sources")
 	}
 
+	leave, err := s.enterPlans(ctx)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	defer leave()
+
 	p, err := s.PlanHead(ctx, f.UID, allow)
+	if err == nil && p.Backtester != nil {
+		p.Backtests = s.backtest(ctx, p.Backtester)
+	}
+
 	var known *api.Error
 	if err == nil || errors.As(api.FromState(err), &known) {
 		return masked(p), err

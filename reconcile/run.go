@@ -76,7 +76,11 @@ func (l *Loop) Plan(ctx context.Context, allow plan.Allowed) (plan.Plan, error) 
 	}
 
 	req := Request{AllowPrune: allow.Prune, AllowRename: allow.Rename}
-	p, _ := plan.Compare(cur, loaded, l.options(snap, req, time.Now()))
+	p, app := plan.Compare(cur, loaded, l.options(snap, req, time.Now()))
+	if app != nil {
+		p.Backtester = plan.NewBacktester(cur, app)
+	}
+
 	return p, p.Err
 }
 

@@ -1,8 +1,10 @@
 package state_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -228,6 +230,62 @@ func TestTallies(t *testing.T) {
 		}
 		if tallies, err = s.RunTallies(t.Context(), now.Add(time.Hour), time.Minute); err != nil || len(tallies) != 0 {
 			t.Errorf("since a later time: %v, %v", tallies, err)
+		}
+	})
+}
+
+// TestNewestAccepted reads the newest deliveries to some webhooks with their payloads, whether these were compressed
+// or not.
+func TestNewestAccepted(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		h := newHooks(t, s, "a", "b", "c")
+		began := time.Now().Add(-time.Hour)
+		bodies := map[string]string{}
+		var want, uids []string
+		for i := range 40 {
+			name := []string{"a", "b", "c"}[i%3]
+			a := h.acceptance(name, fmt.Sprint(i), 0)
+			if a.Body = []byte(strings.Repeat(fmt.Sprint(i, " "), i*i)); i%2 == 0 {
+				a.Headers = []byte("X-N: " + fmt.Sprint(i) + "\r\n")
+			}
+			if i == 0 {
+				a.Received = began.Add(-time.Hour)
+			}
+			if _, err := s.Accept(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			if bodies[a.UID] = string(a.Body) + string(a.Headers); name != "c" && i > 0 {
+				want = append(want, a.UID)
+			}
+			if i < 2 {
+				uids = append(uids, a.WebhookUID)
+			}
+			_, err := s.Accept(t.Context(), h.acceptance(name, fmt.Sprint(i), 0)) // a duplicate
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		slices.Sort(want)
+		slices.Reverse(want)
+
+		for _, limit := range []int{1, 20, 26, 100} {
+			var got []string
+			err := s.NewestAccepted(t.Context(), h.factory, uids, began, limit, func(d state.StoredDelivery) {
+				got = append(got, d.UID)
+				if string(d.Body)+string(d.Headers) != bodies[d.UID] {
+					t.Errorf("the payload of %s is %d bytes, want %d", d.UID, len(d.Body), len(bodies[d.UID]))
+				}
+			})
+			if expected := want[:min(limit, len(want))]; err != nil || !slices.Equal(got, expected) {
+				t.Errorf("the newest %d are %v, %v; want %v", limit, got, err, expected)
+			}
+		}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		n := 0
+		err := s.NewestAccepted(ctx, h.factory, uids, began, 100, func(state.StoredDelivery) { n++; cancel() })
+		if !errors.Is(err, context.Canceled) || n == 0 || n == len(want) {
+			t.Errorf("%d deliveries after the end: %v", n, err)
 		}
 	})
 }

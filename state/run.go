@@ -383,7 +383,7 @@ func (s *Store) payload(ctx context.Context, deliveryUID string) ([]byte, error)
 	if err := s.db.QueryRow(ctx, payloadSQL, deliveryUID).Scan(&stored, &size); err != nil {
 		return nil, err
 	}
-	return db.Decompress(stored, size)
+	return db.Decompress(nil, stored, size)
 }
 
 // followupPayload is payload for a delivery that was a follow-up of the run.
@@ -394,7 +394,7 @@ func (s *Store) followupPayload(ctx context.Context, runID, deliveryUID string) 
 	if err != nil {
 		return nil, err
 	}
-	return db.Decompress(stored, size)
+	return db.Decompress(nil, stored, size)
 }
 
 // PayloadFile returns the name of the attachment that is the payload of a later delivery of a run's conversation.

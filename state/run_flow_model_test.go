@@ -7,13 +7,12 @@ import (
 	"millwright/schema"
 )
 
-// flowModel decides what becomes of deliveries and runs whose automations have a flow, as a specification that fits on
-// a page: one run after the other, nothing lost, nothing twice.
-type flowModel struct {
-	rules  map[string]flowRules // by automation
-	runs   []*flowRun
-	active map[string][]*flowRun // by automation and key: runs that go on, in the order in which they began to
-	queue  map[string][]*flowRun // and those that wait for them, in the order in which they came
+// flowPlace specifies flow for one key of an automation: what becomes of its deliveries and of their runs, one change
+// after the other, nothing lost, nothing twice.
+type flowPlace struct {
+	flowRules
+	runs []flowRun
+	line []int // the runs that go on, then those that wait for them, in order
 }
 
 type flowRules struct {
@@ -25,162 +24,129 @@ type flowRules struct {
 }
 
 type flowRun struct {
-	id, automation, key string
-	state               string // window, waiting, ready, retry, held or ended
-	made, starts        time.Time
-	cancel, cancelled   bool
-	deliveries          []string
-	execution, attempt  int
-	tried, messages     int
+	id, delivery, worker       string
+	state                      string // window, ready, held, retry, or how it ended
+	made, starts               time.Time
+	cancel                     bool
+	execution, tried, messages int
 }
 
-func (r *flowRun) place() string { return r.automation + " " + r.key }
-
-// deliver returns what flow decides, and the run that the delivery goes to; nil when it starts nothing.
-func (m *flowModel) deliver(at time.Time, automation, key, delivery, run string) (string, *flowRun) {
-	rules := m.rules[automation]
-	r := &flowRun{
-		id: run, automation: automation, key: key, made: at, starts: at.Add(rules.wait), execution: 1, attempt: 1,
-		deliveries: []string{delivery},
-	}
-	if key == "" { // without a key it waits for no others
-		r.state = "ready"
-		m.runs = append(m.runs, r)
-		return "", r
-	}
-
-	var window, talk *flowRun
-	for _, other := range m.runs {
-		if other.place() != r.place() {
-			continue
+// deliver returns what flow decides, and of which run.
+func (p *flowPlace) deliver(at time.Time, delivery, id string) string {
+	window, talk := -1, -1
+	for i, r := range p.runs {
+		if r.state == "window" && r.starts.After(at) {
+			window = i
+		} else if r.state == "window" {
+			p.release(i)
 		}
-		if other.state == "window" && other.starts.After(at) {
-			window = other
-		} else if other.state == "window" {
-			m.release(other)
-		}
-		if rules.conversation && !other.cancelled && !other.cancel {
-			talk = other
+	}
+	for i, r := range p.runs {
+		if p.conversation && !r.cancel && r.state != "CANCELLED" {
+			talk = i
 		}
 	}
 
+	n := len(p.runs)
+	made := flowRun{id: id, delivery: delivery, made: at, starts: at.Add(p.wait), execution: 1}
 	switch {
-	case talk != nil && talk != window:
-		m.follow(talk)
-		return "follow-up", talk
-	case window != nil:
-		window.starts = window.made.Add(rules.most)
-		if at.Add(rules.wait).Before(window.starts) {
-			window.starts = at.Add(rules.wait)
+	case talk >= 0 && talk != window:
+		if r := &p.runs[talk]; r.state == "held" {
+			r.messages++
+		} else if r.ended() {
+			p.next(talk, "ready")
+			p.enter(talk, schema.BusyQueue)
 		}
-		window.deliveries = append(window.deliveries, delivery)
-		return "debounced", window
-	case rules.wait > 0:
-		r.state = "window"
-	case !m.enter(r, rules.busy):
-		return "skipped: concurrency", nil
+		return "follow-up " + p.runs[talk].id
+	case window >= 0:
+		r := &p.runs[window]
+		r.delivery, r.starts = delivery, made.starts
+		if last := r.made.Add(p.most); last.Before(r.starts) {
+			r.starts = last
+		}
+		return "debounced " + r.id
+	case p.wait > 0:
+		made.state = "window"
+		p.runs = append(p.runs, made)
+		return "debounced " + id
 	}
 
-	m.runs = append(m.runs, r)
-	if rules.wait > 0 {
-		return "debounced", r
+	if p.runs = append(p.runs, made); p.enter(n, p.busy) {
+		return "started " + id
 	}
-	return "", r
+	p.runs = p.runs[:n]
+	return "skipped: concurrency "
 }
 
-// follow sends a message to a run.
-func (m *flowModel) follow(r *flowRun) {
-	switch r.state {
-	case "ended":
-		r.execution, r.attempt, r.tried, r.messages = r.execution+1, 1, 0, 0
-		m.enter(r, schema.BusyQueue)
-	case "held":
-		r.messages++
-	}
-}
-
-// enter lets a run go on, or wait, and reports whether it does either.
-func (m *flowModel) enter(r *flowRun, busy schema.WhenBusy) bool {
-	limit, at := m.rules[r.automation].limit, r.place()
-	var others []*flowRun
+// enter puts a run in line, and reports whether it may.
+func (p *flowPlace) enter(i int, busy schema.WhenBusy) bool {
+	var others []int
 	switch {
-	case len(m.active[at]) < limit:
+	case len(p.line) < p.limit:
 	case busy == schema.BusySkip:
 		return false
 	case busy == schema.BusyLatest:
-		others = slices.Clone(m.queue[at])
+		others = slices.Clone(p.line[p.limit:])
 	case busy == schema.BusyCancel:
-		for _, other := range slices.Concat(m.active[at], m.queue[at]) {
-			if !other.cancel {
-				others = append(others, other)
-			}
-		}
-		others = others[:max(0, len(others)+1-limit)]
+		others = slices.DeleteFunc(slices.Clone(p.line), func(i int) bool { return p.runs[i].cancel })
+		others = others[:max(0, len(others)+1-p.limit)]
 	}
-	slices.Reverse(others)
 	for _, other := range others {
-		m.cancel(other)
+		p.cancel(other)
 	}
 
-	if len(m.active[at]) < limit {
-		r.state, m.active[at] = "ready", append(m.active[at], r)
-	} else {
-		r.state, m.queue[at] = "waiting", append(m.queue[at], r)
-	}
+	p.runs[i].state, p.line = "ready", append(p.line, i)
 	return true
 }
 
 // release ends the wait of a run for a time.
-func (m *flowModel) release(r *flowRun) {
-	if r.state == "retry" {
-		r.state = "ready"
-	} else if !m.enter(r, m.rules[r.automation].busy) {
-		r.cancelled = true
-		m.end(r)
+func (p *flowPlace) release(i int) {
+	if p.runs[i].state == "retry" {
+		p.runs[i].state = "ready"
+	} else if !p.enter(i, p.busy) {
+		p.end(i, "CANCELLED")
 	}
 }
 
-func (m *flowModel) cancel(r *flowRun) {
-	r.cancel = true
-	if r.state != "held" {
-		r.cancelled = true
-		m.end(r)
+func (p *flowPlace) cancel(i int) {
+	if p.runs[i].cancel = true; p.runs[i].state != "held" {
+		p.end(i, "CANCELLED")
 	}
 }
 
-// finish ends an execution.
-func (m *flowModel) finish(r *flowRun, failed bool) {
-	switch {
-	case r.cancel:
-		r.cancelled = true
-		m.end(r)
-	case r.messages > 0:
-		r.state, r.execution, r.attempt, r.tried, r.messages = "ready", r.execution+1, 1, 0, 0
-	case failed && r.tried+1 < m.rules[r.automation].attempts:
-		r.state, r.execution, r.attempt, r.tried = "retry", r.execution+1, 1, r.tried+1
+// finish ends an execution that a worker held.
+func (p *flowPlace) finish(i int, result string) {
+	r := &p.runs[i]
+	switch tried := r.tried + 1; {
+	case !r.cancel && result != "CANCELLED" && r.messages > 0:
+		p.next(i, "ready")
+	case !r.cancel && result == "ERROR" && tried < p.attempts:
+		p.next(i, "retry")
+		r.tried = tried
 	default:
-		m.end(r)
+		p.end(i, result)
 	}
 }
 
-// lose takes a run away from its worker.
-func (m *flowModel) lose(r *flowRun) {
-	if r.cancel || r.attempt == 3 {
-		m.finish(r, true)
-		return
-	}
-	r.state, r.attempt, r.messages = "ready", r.attempt+1, 0
+// next begins the next execution of a run.
+func (p *flowPlace) next(i int, state string) {
+	r := &p.runs[i]
+	r.state, r.execution, r.tried, r.messages = state, r.execution+1, 0, 0
 }
 
-func (m *flowModel) end(r *flowRun) {
-	at, rules := r.place(), m.rules[r.automation]
-	without := func(list []*flowRun) []*flowRun {
-		return slices.DeleteFunc(list, func(other *flowRun) bool { return other == r })
+func (p *flowPlace) end(i int, result string) {
+	p.runs[i].state, p.runs[i].messages = result, 0
+	p.line = slices.DeleteFunc(p.line, func(other int) bool { return other == i })
+}
+
+func (r flowRun) ended() bool {
+	return !slices.Contains([]string{"window", "ready", "held", "retry"}, r.state)
+}
+
+// state returns a run's state; "waiting" for one that others of its key keep waiting.
+func (p *flowPlace) state(i int) string {
+	if p.runs[i].state == "ready" && slices.Index(p.line, i) >= p.limit {
+		return "waiting"
 	}
-	r.state, r.messages = "ended", 0
-	m.active[at], m.queue[at] = without(m.active[at]), without(m.queue[at])
-	for len(m.active[at]) < rules.limit && len(m.queue[at]) > 0 {
-		next := m.queue[at][0]
-		next.state, m.queue[at], m.active[at] = "ready", m.queue[at][1:], append(m.active[at], next)
-	}
+	return p.runs[i].state
 }

@@ -467,3 +467,79 @@ func TestPullRequestsOfARunAreInOrder(t *testing.T) {
 		}
 	})
 }
+
+// TestOutputsOfTheLastAttempt holds that a run that is tried again leaves what its last attempt left, once, and that
+// its status stays pending until then.
+func TestOutputsOfTheLastAttempt(t *testing.T) {
+	for name, row := range map[string]struct {
+		results      []state.RunState
+		cancelled    bool // while it waits for the next attempt
+		left, status string
+	}{
+		"the second succeeds": {[]state.RunState{state.RunError, state.RunSucceeded}, false, "attempt 2", "success"},
+		"all fail": {
+			[]state.RunState{state.RunError, state.RunError, state.RunError}, false, "attempt 3", "error",
+		},
+		"a result that is final":     {[]state.RunState{state.RunFailed}, false, "attempt 1", "failure"},
+		"cancelled between attempts": {[]state.RunState{state.RunError}, true, "", "error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			statetest.Each(t, func(t *testing.T, s *state.Store) {
+				ctx := t.Context()
+				f, _ := factory(t, s)
+				allow(t, s, f.UID, &schema.Outputs{
+					Comment: &schema.CommentOutput{Max: 2}, Status: &schema.StatusOutput{Context: "x"},
+				})
+				n := automatedRun(t, s, f.UID)
+				n.Flow = &state.Flow{Retry: &state.FlowRetry{Attempts: 3, On: []string{"ERROR"}}}
+				r := create(t, s, n)
+
+				for i, end := range row.results {
+					if _, err := s.ReleaseDue(ctx); err != nil {
+						t.Fatal(err)
+					}
+					if all := commentsOf(t, s, r.ID); i > 0 && (all != "" || statusOf(t, s, r.ID) != "x pending pending") {
+						t.Errorf("before attempt %d: %q, status %s", i+1, all, statusOf(t, s, r.ID))
+					}
+
+					c := start(t, s, r.ID)
+					result := state.Result{State: end, Outputs: []outputs.Output{comment(fmt.Sprint("attempt ", i+1))}}
+					if _, err := s.FinishRun(ctx, c, result); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := s.FinishRun(ctx, c, result); !errors.Is(err, state.ErrLost) { // its answer was lost
+						t.Errorf("the end of attempt %d is repeated: %v", i+1, err)
+					}
+				}
+				if row.cancelled {
+					if _, err := s.RequestCancel(ctx, r.ID, "tester"); err != nil {
+						t.Fatal(err)
+					}
+				}
+
+				if all := commentsOf(t, s, r.ID); all != row.left || !run(t, s, r.ID).State.Ended() {
+					t.Errorf("the run is %s and left %q, want %q", run(t, s, r.ID).State, all, row.left)
+				}
+				if got := statusOf(t, s, r.ID); got != "x "+row.status+" pending" {
+					t.Errorf("status %q, want %s", got, row.status)
+				}
+			})
+		})
+	}
+}
+
+// commentsOf returns the texts of the comments that a run left.
+func commentsOf(t *testing.T, s *state.Store, run string) string {
+	t.Helper()
+	var all []string
+	for _, o := range outputsOf(t, s, run) {
+		var b struct{ Body string }
+		if err := json.Unmarshal(o.Body, &b); err != nil {
+			t.Fatal(err)
+		}
+		if o.Kind == outputs.Comment {
+			all = append(all, b.Body)
+		}
+	}
+	return strings.Join(all, ", ")
+}

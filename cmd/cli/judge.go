@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -94,12 +95,62 @@ func (c *Client) plan(ctx context.Context, body any) (*judgement, error) {
 		return nil, err
 	}
 
+	if len(j.plan.Backtests) > 0 && publicJob() {
+		if err := j.dropBacktests(); err != nil {
+			return nil, err
+		}
+	}
+
 	j.problems = j.plan.Problems
 	if n := versionNotice(resp.Header.Get(api.VersionHeader), j.plan.Problems); n != "" {
 		j.notices = append(j.notices, n)
 	}
 
 	return j, nil
+}
+
+// dropBacktests removes what stored deliveries reveal.
+func (j *judgement) dropBacktests() error {
+	var answer map[string]json.RawMessage
+	if err := json.Unmarshal(j.body, &answer); err != nil {
+		return err
+	}
+
+	delete(answer, "backtests")
+	j.plan.Backtests = nil
+	j.notices = append(j.notices, "no backtest: strangers may read this job's output")
+	var err error
+	j.body, err = json.Marshal(answer)
+	return err
+}
+
+// publicJob reports whether this is a job of GitHub Actions, or of a service with the same variables, or of GitLab CI
+// for a public repository or for the change of a fork.
+func publicJob() bool {
+	source := os.Getenv("CI_MERGE_REQUEST_SOURCE_PROJECT_ID")
+	if os.Getenv("CI_PROJECT_VISIBILITY") == "public" || source != "" && source != os.Getenv("CI_PROJECT_ID") {
+		return true
+	}
+
+	text, err := os.ReadFile(os.Getenv("GITHUB_EVENT_PATH"))
+	if err != nil {
+		return false
+	}
+
+	type repository struct {
+		Name    string `json:"full_name"`
+		Private *bool
+	}
+	var event struct {
+		Repository  repository
+		PullRequest struct{ Head struct{ Repo repository } } `json:"pull_request"`
+	}
+	if err := json.Unmarshal(text, &event); err != nil {
+		return false
+	}
+
+	private, head := event.Repository.Private, event.PullRequest.Head.Repo.Name
+	return private != nil && !*private || head != "" && head != event.Repository.Name
 }
 
 // merge adds to the server's problems those of the tree's own check. A server of another version decides

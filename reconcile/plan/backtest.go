@@ -63,9 +63,11 @@ const (
 	maxSeen        = 5
 )
 
-// Backtester judges deliveries by the triggers before and after a change.
+// Backtester judges stored deliveries by the triggers before and after a change.
 type Backtester struct {
-	all []*tested
+	FactoryUID string
+	hooks      map[string]schema.Webhook // by UID
+	all        []*tested
 }
 
 // tested is an automation whose triggers change.
@@ -84,9 +86,15 @@ type judge struct {
 
 // NewBacktester returns the backtest of the automations whose triggers a change set creates, changes or deletes.
 func NewBacktester(cur state.Current, app *state.ChangeSet) *Backtester {
-	b := &Backtester{}
+	b := &Backtester{FactoryUID: cur.Factory.UID, hooks: map[string]schema.Webhook{}}
 	if app == nil {
 		return b
+	}
+
+	for _, w := range cur.Webhooks {
+		if w.Deleted == nil {
+			b.hooks[w.UID] = w.Spec
+		}
 	}
 
 	before := map[string]schema.Automation{}
@@ -146,36 +154,48 @@ func judges(a schema.Automation) (all []judge) {
 	return all
 }
 
-// Sources returns the UIDs of the webhooks whose deliveries are to be judged.
-func (b *Backtester) Sources(webhooks []state.Webhook) (uids []string) {
-	for _, w := range webhooks {
-		if w.Deleted == nil && slices.ContainsFunc(b.all, func(t *tested) bool {
+// Sources returns the UIDs of the webhooks whose deliveries are to be judged, sorted.
+func (b *Backtester) Sources() (uids []string) {
+	for uid, w := range b.hooks {
+		if slices.ContainsFunc(b.all, func(t *tested) bool {
 			return slices.ContainsFunc(slices.Concat(t.old, t.new), func(j judge) bool {
-				return j.trigger.Selects(w.UID, w.Spec.Source())
+				return j.trigger.Selects(uid, w.Source())
 			})
 		}) {
-			uids = append(uids, w.UID)
+			uids = append(uids, uid)
 		}
 	}
+
+	slices.Sort(uids)
 	return uids
 }
 
-// Add judges a delivery. Deliveries come newest first.
-func (b *Backtester) Add(d Delivered) {
+// Add judges a delivery, unless its body is no JSON. Deliveries come newest first.
+func (b *Backtester) Add(stored state.StoredDelivery) {
+	payload, err := schema.ParsePayload(stored.Body)
+	if err != nil {
+		return
+	}
+
+	w := b.hooks[stored.WebhookUID]
+	d := delivered{uid: stored.UID, received: stored.Received, source: w.Source(), Delivered: &schema.Delivered{
+		WebhookUID: stored.WebhookUID, Scheme: w.SignatureScheme, Event: stored.Event,
+		Header: schema.StoredHeader(stored.Headers), Body: stored.Body, Payload: payload,
+	}}
 	for _, t := range b.all {
 		t.add(d)
 	}
 }
 
-// Delivered is a stored delivery.
-type Delivered struct {
+// delivered is a stored delivery as triggers see it.
+type delivered struct {
 	*schema.Delivered
-	UID      string
-	Received time.Time
-	Source   string // the provider whose events its webhook receives, or empty
+	uid      string
+	received time.Time
+	source   string // the provider whose events its webhook receives, or empty
 }
 
-func (t *tested) add(d Delivered) {
+func (t *tested) add(d delivered) {
 	was, selected := matches(t.old, d)
 	is, selects := matches(t.new, d)
 	if !selected && !selects {
@@ -183,7 +203,7 @@ func (t *tested) add(d Delivered) {
 	}
 
 	t.LookedAt++
-	t.Since = &d.Received
+	t.Since = &d.received
 
 	if was {
 		t.Fired++
@@ -195,10 +215,10 @@ func (t *tested) add(d Delivered) {
 	switch {
 	case is && !was:
 		t.NewlyFires++
-		t.NewlyIDs = remember(t.NewlyIDs, d.UID)
+		t.NewlyIDs = remember(t.NewlyIDs, d.uid)
 	case was && !is:
 		t.NoLonger++
-		t.NoLongerID = remember(t.NoLongerID, d.UID)
+		t.NoLongerID = remember(t.NoLongerID, d.uid)
 	}
 
 	if selects && t.Fires == 0 && t.LookedAt <= neverAfter {
@@ -215,9 +235,9 @@ func remember(ids []string, uid string) []string {
 
 // matches reports whether one of the triggers matches, as the ingress would find, and whether one selects the
 // webhook at all.
-func matches(all []judge, d Delivered) (matched, selected bool) {
+func matches(all []judge, d delivered) (matched, selected bool) {
 	for _, j := range all {
-		if j.trigger.Selects(d.WebhookUID, d.Source) {
+		if j.trigger.Selects(d.WebhookUID, d.source) {
 			selected = true
 			matched = matched || j.matcher.Match(d.Delivered)
 		}
@@ -226,9 +246,9 @@ func matches(all []judge, d Delivered) (matched, selected bool) {
 }
 
 // explain counts the keys that kept the triggers from matching.
-func (t *tested) explain(d Delivered) {
+func (t *tested) explain(d delivered) {
 	for _, j := range t.new {
-		if !j.trigger.Selects(d.WebhookUID, d.Source) {
+		if !j.trigger.Selects(d.WebhookUID, d.source) {
 			continue
 		}
 

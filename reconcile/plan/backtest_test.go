@@ -41,22 +41,19 @@ func TestBacktest(t *testing.T) {
 		},
 		DeleteResources: []string{"auto_gone"},
 	})
-	if got := b.Sources(cur.Webhooks); !slices.Equal(got, []string{"wh_a", "wh_b"}) {
+	if got := b.Sources(); !slices.Equal(got, []string{"wh_a", "wh_b"}) {
 		t.Fatalf("sources %v", got)
 	}
 
 	now := time.Now()
 	for i := range 600 {
-		payload, err := schema.ParsePayload(fmt.Appendf(nil, `{"n":%d}`, i%4))
-		if err != nil {
-			t.Fatal(err)
-		}
 		hook := map[bool]string{true: "wh_b", false: "wh_a"}[i >= 560]
-		b.Add(plan.Delivered{
-			UID: fmt.Sprintf("dlv_%03d", i), Delivered: &schema.Delivered{WebhookUID: hook, Payload: payload},
+		b.Add(state.StoredDelivery{
+			UID: fmt.Sprintf("dlv_%03d", i), WebhookUID: hook, Body: fmt.Appendf(nil, `{"n":%d}`, i%4),
 			Received: now.Add(-time.Duration(i) * 12 * time.Hour / 560),
 		})
 	}
+	b.Add(state.StoredDelivery{UID: "dlv_broken", WebhookUID: "wh_a", Body: []byte(`{`), Received: now})
 
 	all := b.Results(now, true)
 	var names []string

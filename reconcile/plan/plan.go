@@ -53,6 +53,8 @@ type Plan struct {
 	NotChecked []string `json:"state_dependent_checks_not_run,omitempty"`
 	// Backtests say what the changed triggers would have done; only for holders of keys.
 	Backtests []Backtest `json:"backtests,omitempty"`
+	// Backtester makes Backtests; nil unless the plan is of a source's head that would apply.
+	Backtester *Backtester `json:"-"`
 	// Err is set if the tree could not be read completely. Try again.
 	Err error `json:"-"`
 }

@@ -19,8 +19,9 @@ func Compress(value []byte) []byte {
 	return value
 }
 
-// Decompress returns the value of so many bytes that Compress stored.
-func Decompress(stored []byte, size int64) ([]byte, error) {
+// Decompress returns the value of so many bytes that Compress stored. The value is stored itself, or in dst where
+// it fits into its capacity.
+func Decompress(dst, stored []byte, size int64) ([]byte, error) {
 	if int64(len(stored)) == size {
 		return stored, nil
 	}
@@ -30,7 +31,7 @@ func Decompress(stored []byte, size int64) ([]byte, error) {
 		return nil, fmt.Errorf("%w: it is not of %d bytes", errStored, size)
 	}
 
-	value, err := s2.Decode(nil, stored)
+	value, err := s2.Decode(dst, stored)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errStored, err)
 	}

@@ -19,13 +19,13 @@ func FuzzCompress(f *testing.F) {
 			t.Errorf("%d bytes are stored as %d", len(value), len(stored))
 		}
 
-		back, err := db.Decompress(stored, int64(len(value)))
+		back, err := db.Decompress(nil, stored, int64(len(value)))
 		if err != nil || !bytes.Equal(back, value) {
 			t.Errorf("%q came back as %q: %v", value, back, err)
 		}
 
 		// Foreign bytes are a value of the size that was asked for, or an error.
-		back, err = db.Decompress(value, size)
+		back, err = db.Decompress(nil, value, size)
 		if err == nil && int64(len(back)) != size {
 			t.Errorf("%d bytes came back, not %d", len(back), size)
 		}

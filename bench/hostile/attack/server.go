@@ -61,13 +61,12 @@ func Start(ctx context.Context, program, dir string, environment ...string) (*Se
 		"serve",
 		"--config",
 		config,
-		"--state",
-		filepath.Join(dir, "state.db"),
 		"--log-level",
 		"error",
 	)
 
-	s.process.Env = append(os.Environ(), environment...)
+	s.process.Env = append(os.Environ(), "MILLWRIGHT_STATE="+filepath.Join(dir, "state.db"))
+	s.process.Env = append(s.process.Env, environment...)
 	s.process.Env = append(s.process.Env, "TMPDIR="+dir, "MILLWRIGHT_BOOTSTRAP_KEY="+s.key,
 		"MILLWRIGHT_MASTER_KEY="+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)))
 	s.process.Stderr = &s.log
@@ -112,7 +111,7 @@ func (s *Server) define(ctx context.Context) error {
 
 	var list struct{ Factories []struct{ UID string } }
 	for len(list.Factories) == 0 {
-		_ = s.call(ctx, http.MethodGet, "/factory", "", &list)
+		_ = s.Call(ctx, http.MethodGet, "/factory", "", &list)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the server does not answer: %w", ctx.Err())
@@ -132,7 +131,7 @@ func (s *Server) define(ctx context.Context) error {
 			Secret string
 		}
 		webhook := `{"name": "` + name + `", "auth_mode": ` + mode + `}`
-		if err := s.call(ctx, http.MethodPost, factory+"/webhooks", webhook, &made); err != nil {
+		if err := s.Call(ctx, http.MethodPost, factory+"/webhooks", webhook, &made); err != nil {
 			return err
 		}
 
@@ -148,10 +147,11 @@ func (s *Server) define(ctx context.Context) error {
 		return err
 	}
 
-	return s.call(ctx, http.MethodPut, factory+"/files/automations/triage/automation.md", string(body), nil)
+	return s.Call(ctx, http.MethodPut, factory+"/files/automations/triage/automation.md", string(body), nil)
 }
 
-func (s *Server) call(ctx context.Context, method, endpoint, body string, out any) error {
+// Call makes a request of the server's API as an administrator, and decodes the answer.
+func (s *Server) Call(ctx context.Context, method, endpoint, body string, out any) error {
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.Addr+"/api/v1"+endpoint, strings.NewReader(body))
 	if err != nil {
 		return err

@@ -1,0 +1,110 @@
+package state_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// flowChange is something that a sender, a worker or a server did at a place.
+type flowChange struct {
+	kind, run, worker, delivery, result string
+	at                                  time.Time
+	says                                string // what it was answered; empty when nobody knows
+	unsure                              bool   // nobody knows whether it was made
+}
+
+// do makes a change and returns what it is answered.
+func (p *flowPlace) do(c flowChange) string {
+	if c.kind == "deliver" {
+		return p.deliver(c.at, c.delivery, c.run)
+	}
+	i := slices.IndexFunc(p.runs, func(r flowRun) bool { return r.id == c.run })
+	if i < 0 {
+		return "refused"
+	}
+
+	r := &p.runs[i]
+	switch mine := r.state == "held" && r.worker == c.worker; {
+	case c.kind == "claim" && p.state(i) == "ready":
+		r.state, r.worker = "held", c.worker
+	case c.kind == "finish" && mine:
+		p.finish(i, c.result)
+	case c.kind == "lose" && r.state == "held" && c.result == "":
+		r.state, r.messages = "ready", 0
+	case c.kind == "lose" && r.state == "held":
+		p.finish(i, c.result)
+	case c.kind == "cancel" && !r.ended():
+		p.cancel(i)
+	case c.kind == "release" && (r.state == "window" || r.state == "retry"):
+		p.release(i)
+	default:
+		return "refused"
+	}
+	return "done"
+}
+
+// meanings returns what the change may be. A run that was lost returns to the queue, or begins its next execution.
+func (c flowChange) meanings() []flowChange {
+	all := []flowChange{c}
+	if c.kind == "lose" && c.result == "" {
+		c.result = "ERROR"
+		all = append(all, c)
+	}
+	return all
+}
+
+// clone returns a copy that shares nothing.
+func (p *flowPlace) clone() *flowPlace {
+	return &flowPlace{p.flowRules, slices.Clone(p.runs), slices.Clone(p.line)}
+}
+
+// look returns what is seen of the runs, by ID.
+func (p *flowPlace) look() map[string]string {
+	seen := map[string]string{}
+	for i, r := range p.runs {
+		starts := time.Time{}
+		if r.state == "window" {
+			starts = r.starts
+		}
+		seen[r.id] = lookOf(p.state(i), r.delivery, r.execution, starts)
+	}
+	return seen
+}
+
+func lookOf(state, delivery string, execution int, starts time.Time) string {
+	return fmt.Sprintf("%s %s execution %d %d", state, delivery, execution, starts.UnixMicro())
+}
+
+// orders finds the states that places may be in after changes that were made at once, by every order of these in which
+// each would have been answered as it was, and after which the runs look as they do.
+type orders struct {
+	changes []flowChange
+	fits    func(*flowPlace) bool
+	tried   map[string]bool
+	found   []*flowPlace
+}
+
+// from tries all orders of the changes that are left.
+func (o *orders) from(p *flowPlace, left []int) {
+	state := fmt.Sprint(left, p.runs, p.line)
+	if o.tried[state] {
+		return
+	}
+	o.tried[state] = true
+
+	sure := slices.ContainsFunc(left, func(i int) bool { return !o.changes[i].unsure })
+	if !sure && o.fits(p) {
+		o.found = append(o.found, p)
+	}
+
+	for at, i := range left {
+		rest := slices.Delete(slices.Clone(left), at, at+1)
+		for _, c := range o.changes[i].meanings() {
+			q := p.clone()
+			if says := q.do(c); c.says == "" || c.says == says {
+				o.from(q, rest)
+			}
+		}
+	}
+}
