@@ -10,9 +10,9 @@ TOOLS := $(GO) tool -modfile=tools.mod
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
-build: ## Build bin/millwright
+build: ## Build bin/millwright, without symbols for debuggers
 	@mkdir -p bin
-	$(GO) build -ldflags "-X millwright/cmd/cli.version=$(VERSION)" -o bin/millwright ./cmd/millwright
+	$(GO) build -ldflags "-s -w -X millwright/cmd/cli.version=$(VERSION)" -o bin/millwright ./cmd/millwright
 
 run: build ## Serve a demo factory: prints its webhooks and a curl line for each
 	@test -d .millwright/demo || bin/millwright init --demo .millwright/demo

@@ -15,11 +15,11 @@ import (
 // other servers with this API have too.
 type FactorySettings struct {
 	TeamUID            string               `json:"team_uid" doc:"Always empty: a server has one team"`
-	AgentDefaults      FactoryAgentDefaults `json:"agent_defaults" doc:"What runs get unless their agent or automation says otherwise"`
+	AgentDefaults      FactoryAgentDefaults `json:"agent_defaults" doc:"Defaults of runs; agents and automations override them"`
 	DefaultModel       *string              `json:"default_model" nullable:"true" doc:"The language model of agentDefaults"`
 	DefaultEnvironment *string              `json:"default_environment" nullable:"true" doc:"environmentId of agentDefaults"`
 	CredentialStrategy string               `json:"credential_strategy" enum:"CREATOR,EXECUTOR" doc:"credentialStrategy of factory.yaml; EXECUTOR where it has none"`
-	CodeForge          string               `json:"code_forge" enum:"GITHUB,GITLAB,AZURE_DEVOPS,NONE" doc:"Who hosts the source, as far as its address tells"`
+	CodeForge          string               `json:"code_forge" enum:"GITHUB,GITLAB,AZURE_DEVOPS,NONE" doc:"Host of the source, judged by its address"`
 	CodeForges         []string             `json:"code_forges" nullable:"false" doc:"code_forge alone"`
 	Integrations       []FactoryIntegration `json:"integrations" nullable:"false" doc:"integrations of factory.yaml"`
 	Scoring            map[string]any       `json:"scoring" doc:"Always empty"`
@@ -122,7 +122,7 @@ func orNull(text string) *string {
 	return &text
 }
 
-// codeForge returns who hosts a repository, as its address tells.
+// codeForge returns the host of a repository, judged by its address.
 func codeForge(address string) string {
 	host, _, _ := strings.Cut(strings.TrimPrefix(address, "git@"), ":")
 	if u, err := url.Parse(address); err == nil && u.Hostname() != "" {

@@ -247,7 +247,7 @@ func (r *remote) sshAuth(ctx context.Context) (transport.AuthMethod, error) {
 	algorithms := db.HostKeyAlgorithms(host)
 	if len(algorithms) == 0 {
 		return nil, fmt.Errorf(
-			"no key of host %s is in knownHosts: add what ssh-keyscan says, once you have compared it",
+			"no key of host %s is in knownHosts: compare the key that ssh-keyscan prints, and add it",
 			host,
 		)
 	}

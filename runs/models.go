@@ -20,7 +20,7 @@ type ListModelsResponse struct {
 type LanguageModel struct {
 	ID              string `json:"id" doc:"Its identifier: model_id of a run"`
 	DisplayName     string `json:"display_name" doc:"The same as the identifier"`
-	Provider        string `json:"provider" enum:"ANTHROPIC,GOOGLE,OPENAI,UNKNOWN" doc:"Who provides it, as far as its identifier tells"`
+	Provider        string `json:"provider" enum:"ANTHROPIC,GOOGLE,OPENAI,UNKNOWN" doc:"Its provider, judged by its identifier"`
 	VisionSupported bool   `json:"vision_supported" doc:"Always false: not known"`
 }
 
@@ -64,7 +64,7 @@ func (s *service) models(ctx context.Context, _ *struct{}) (ListModelsResponse, 
 	return out, nil
 }
 
-// provider returns who provides a model, as its identifier tells.
+// provider returns the provider of a model, judged by its identifier.
 func provider(id string) string {
 	name := strings.ToLower(id[strings.LastIndex(id, "/")+1:]) // as in anthropic/claude-…
 	for prefix, provider := range map[string]string{

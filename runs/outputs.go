@@ -29,7 +29,7 @@ type RunOutput struct {
 	Number     int       `json:"number,omitempty" doc:"The issue or pull request that it is about"`
 	Branch     string    `json:"branch,omitempty" doc:"The branch of a pull request"`
 	Title      string    `json:"title,omitempty" doc:"Title of a pull request or reference"`
-	Body       string    `json:"body,omitempty" doc:"Text, as it is sent. Commands to bots have a character in them that is not shown"`
+	Body       string    `json:"body,omitempty" doc:"Text, as it is sent. Commands to bots contain an invisible character"`
 	Add        []string  `json:"add,omitempty" doc:"Labels to add"`
 	Remove     []string  `json:"remove,omitempty" doc:"Labels to remove"`
 	Event      string    `json:"event,omitempty" doc:"Verdict of a review"`

@@ -94,7 +94,7 @@ func (s *service) registerConversationFollowup() {
 				state.RoleRunner,
 				"Send a message to a conversation",
 			),
-			"Its newest run gets the message, as POST /agent/runs/{runId}/followups says.",
+			"Sends the message to its newest run, like POST /agent/runs/{runId}/followups.",
 		), http.StatusConflict),
 		s.conversationFollowup,
 	)

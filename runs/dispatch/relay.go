@@ -67,7 +67,9 @@ func (d *Dispatcher) relay(w http.ResponseWriter, r *http.Request) {
 }
 
 // relayed returns a repository of the run that a claim holds, after checking that its factory may use it.
-func (d *Dispatcher) relayed(ctx context.Context, c state.Claim, position string) (forge.Forge, forge.Repository, error) {
+func (d *Dispatcher) relayed(
+	ctx context.Context, c state.Claim, position string,
+) (forge.Forge, forge.Repository, error) {
 	var repo forge.Repository
 	if !state.ValidID(state.PrefixKey, c.Worker) {
 		return nil, repo, wire.ErrRefused

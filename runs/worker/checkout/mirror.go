@@ -124,7 +124,8 @@ func (m *mirror) make(ctx context.Context) error {
 // tidy removes what commands left that were killed. The lock is held, so nothing works in the mirror.
 func (m *mirror) tidy() error {
 	var left []string
-	for _, pattern := range []string{"tmp_*", "objects/pack/tmp_*", "objects/*/tmp_*", "objects/info/*.lock", "*.lock"} {
+	patterns := []string{"tmp_*", "objects/pack/tmp_*", "objects/*/tmp_*", "objects/info/*.lock", "*.lock"}
+	for _, pattern := range patterns {
 		found, err := filepath.Glob(filepath.Join(m.path, pattern))
 		if err != nil {
 			return err
@@ -179,12 +180,13 @@ func (m *mirror) fetch(ctx context.Context) (Made, error) {
 
 // update fetches the branches and tags of the repository.
 func (m *mirror) update(ctx context.Context) error {
-	if err := m.ask(ctx, nil, "fetch", "--quiet", "--force", "--prune", "--no-tags", "--no-write-fetch-head",
-		"--no-recurse-submodules", "--", m.address(), "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"); err != nil {
+	err := m.ask(ctx, nil, "fetch", "--quiet", "--force", "--prune", "--no-tags", "--no-write-fetch-head",
+		"--no-recurse-submodules", "--", m.address(), "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+	if err != nil {
 		return err
 	}
 
-	_, err := m.do(ctx, "-c", "gc.auto=6700", "gc", "--auto", "--quiet")
+	_, err = m.do(ctx, "-c", "gc.auto=6700", "gc", "--auto", "--quiet")
 	return err
 }
 

@@ -92,7 +92,7 @@ export interface paths {
         put?: never;
         /**
          * Send a message to a conversation
-         * @description Its newest run gets the message, as POST /agent/runs/{runId}/followups says. Needs a key of role runner or above.
+         * @description Sends the message to its newest run, like POST /agent/runs/{runId}/followups. Needs a key of role runner or above.
          */
         post: operations["createConversationFollowup"];
         delete?: never;
@@ -2109,13 +2109,13 @@ export interface components {
             reason?: string;
         };
         Factory: {
-            /** @description What runs get unless their agent or automation says otherwise */
+            /** @description Defaults of runs; agents and automations override them */
             agent_defaults: components["schemas"]["FactoryAgentDefaults"];
             /** @description The agents of the applied definition, by name */
             agents: components["schemas"]["FactoryAgent"][];
             /** @description alias of factory.yaml, or empty */
             alias: string;
-            /** @description Who hosts the source, as far as its address tells */
+            /** @description Host of the source, judged by its address */
             code_forge: "GITHUB" | "GITLAB" | "AZURE_DEVOPS" | "NONE" | (string & {});
             /** @description code_forge alone */
             code_forges: string[];
@@ -2428,7 +2428,7 @@ export interface components {
             display_name: string;
             /** @description Its identifier: model_id of a run */
             id: string;
-            /** @description Who provides it, as far as its identifier tells */
+            /** @description Its provider, judged by its identifier */
             provider: "ANTHROPIC" | "GOOGLE" | "OPENAI" | "UNKNOWN" | (string & {});
             /** @description Always false: not known */
             vision_supported: boolean;
@@ -2976,7 +2976,7 @@ export interface components {
              * @description How often the server began to perform it
              */
             attempts: number;
-            /** @description Text, as it is sent. Commands to bots have a character in them that is not shown */
+            /** @description Text, as it is sent. Commands to bots contain an invisible character */
             body?: string;
             /** @description The branch of a pull request */
             branch?: string;

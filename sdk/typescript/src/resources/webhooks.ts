@@ -114,7 +114,7 @@ export class Deliveries {
   }
 
   /**
-   * Follow the accepted deliveries of a webhook, from now on or after an event. The first event says that the
+   * Follow the accepted deliveries of a webhook, from now on or after an event. The first event confirms that the
    * server listens. The stream has no end. A connection that drops is made again where it stood, up to
    * `maxRetries` times in a row, 5 by default, and repeats nothing.
    */

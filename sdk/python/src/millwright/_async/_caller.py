@@ -45,7 +45,7 @@ class AsyncCaller:
         headers: Mapping[str, str] | None = None,
         content: bytes | None = None,
     ) -> Request:
-        """Make the request of a method that takes what a typed dictionary says, and options.
+        """Make the request of a method that takes the members of a typed dictionary, and options.
 
         Its own parameters are the query of a GET or DELETE. Else they are the members of the body, but for
         those that ``query`` has.

@@ -136,7 +136,7 @@ class AsyncEventStream(Generic[T]):
 
 
 def _patient(timeout: float | httpx.Timeout | None) -> httpx.Timeout:
-    """A server says every now and then that a stream lives, but not as often as a call may be limited to."""
+    """A server sends signs of life on a stream, but less often than the timeout of a call may be."""
     if isinstance(timeout, httpx.Timeout):
         return timeout
     return httpx.Timeout(timeout, read=None if timeout is None else max(timeout, SILENCE))

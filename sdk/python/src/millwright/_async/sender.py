@@ -62,7 +62,7 @@ class AsyncWebhookSender:
         headers: Mapping[str, str] | None = None,
         **options: Unpack[SenderOptions],
     ) -> DeliveryReceipt:
-        """Send one delivery and return what the server says of it.
+        """Send one delivery and return the server's answer.
 
         ``bytes`` are sent as they are, and must be JSON; anything else is sent as JSON. ``delivery_id`` is
         the sender's own name of the event, made up when absent: a second delivery of the same name is a

@@ -95,7 +95,7 @@ class AsyncDeliveries:
     ) -> AsyncEventStream[DeliveryEvent]:
         """Follow the accepted deliveries of a webhook, from now on or after an event.
 
-        The first event says that the server listens. The stream has no end. A connection that drops is made
+        The first event confirms that the server listens. The stream has no end. A connection that drops is made
         again where it stood, up to ``max_retries`` times in a row, 5 by default, and repeats nothing.
         """
         path = f"/factory/{segment('factory_uid', factory_uid)}/webhooks/{segment('webhook_uid', webhook_uid)}/deliveries/events"

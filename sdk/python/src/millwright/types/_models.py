@@ -426,7 +426,7 @@ class LanguageModel(Model):
     id: str = MISSING
     """Its identifier: model_id of a run"""
     provider: Literal["ANTHROPIC", "GOOGLE", "OPENAI", "UNKNOWN"] | str = MISSING
-    """Who provides it, as far as its identifier tells"""
+    """Its provider, judged by its identifier"""
     vision_supported: bool = MISSING
     """Always false: not known"""
 
@@ -608,7 +608,7 @@ class RunOutput(Model):
     attempts: int = MISSING
     """How often the server began to perform it"""
     body: str | None = None
-    """Text, as it is sent. Commands to bots have a character in them that is not shown"""
+    """Text, as it is sent. Commands to bots contain an invisible character"""
     branch: str | None = None
     """The branch of a pull request"""
     created_at: datetime = MISSING
@@ -1547,13 +1547,13 @@ class Environment(Model):
 
 class Factory(Model):
     agent_defaults: FactoryAgentDefaults = MISSING
-    """What runs get unless their agent or automation says otherwise"""
+    """Defaults of runs; agents and automations override them"""
     agents: list[FactoryAgent] = []
     """The agents of the applied definition, by name"""
     alias: str = MISSING
     """alias of factory.yaml, or empty"""
     code_forge: Literal["GITHUB", "GITLAB", "AZURE_DEVOPS", "NONE"] | str = MISSING
-    """Who hosts the source, as far as its address tells"""
+    """Host of the source, judged by its address"""
     code_forges: list[str] = []
     """code_forge alone"""
     conditions: list[Condition] = []
