@@ -10,7 +10,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"millwright/schema"
-	"millwright/schema/provider"
 	"millwright/signature"
 	"millwright/state"
 	"millwright/trace"
@@ -61,7 +60,7 @@ func (in *Ingress) accept(
 		a.Headers = w.keptHeaders(q.r.Header, q.target)
 	}
 
-	if err := in.dropOwn(ctx, &a, w); err != nil {
+	if err := in.dropOwn(ctx, &a, w, d); err != nil {
 		return answer{}, err
 	}
 
@@ -155,12 +154,12 @@ func (w *webhook) acceptance(d *schema.Delivered, k kind, now time.Time) state.A
 }
 
 // dropOwn drops the runs of a delivery of what this server did itself, and notes why.
-func (in *Ingress) dropOwn(ctx context.Context, a *state.Acceptance, w *webhook) error {
+func (in *Ingress) dropOwn(ctx context.Context, a *state.Acceptance, w *webhook, d *schema.Delivered) error {
 	if in.cfg.Own == nil || len(a.Runs) == 0 || w.source == "" {
 		return nil
 	}
 
-	origin, ok := provider.OriginOf(w.scheme.Name(), a.Body)
+	origin, ok := d.OfProvider().Origin()
 	if !ok {
 		return nil
 	}

@@ -28,8 +28,8 @@ type Delivered struct {
 	read  bool
 }
 
-// ofProvider reads the delivery as its provider's.
-func (d *Delivered) ofProvider() *provider.Delivery {
+// OfProvider returns the delivery as its provider's; nil for one of none.
+func (d *Delivered) OfProvider() *provider.Delivery {
 	if !d.read {
 		d.event, d.read = provider.Read(canonicalScheme(d.Scheme), d.Event, d.Body), true
 	}
@@ -107,7 +107,7 @@ func (m *Matcher) ReadsHeaders() bool { return m.headers != nil }
 // Match reports whether the delivery matches.
 func (m *Matcher) Match(d *Delivered) bool {
 	if m.event != nil {
-		return m.event.Match(d.ofProvider())
+		return m.event.Match(d.OfProvider())
 	}
 	return m.headers.Match(d.Header) && m.payload.Match(d.Payload)
 }
@@ -115,7 +115,7 @@ func (m *Matcher) Match(d *Delivered) bool {
 // Explain evaluates as Match does and says how.
 func (m *Matcher) Explain(d *Delivered) Explanation {
 	if m.event != nil {
-		return m.explainEvent(d.ofProvider())
+		return m.explainEvent(d.OfProvider())
 	}
 
 	e := m.payload.Explain(d.Payload)
@@ -163,7 +163,7 @@ func (m *Matcher) explainEvent(d *provider.Delivery) Explanation {
 
 // Events returns the events of its provider that the delivery is, by the names of triggers.
 func (d *Delivered) Events() (names []string) {
-	event := d.ofProvider()
+	event := d.OfProvider()
 	for _, name := range event.Events() {
 		names = append(names, event.Provider()+"/"+name)
 	}

@@ -74,7 +74,7 @@ func giteaTable() *table {
 		{
 			name: "pull_request_review_submitted", on: reviews, public: true,
 			is: func(b *body) bool {
-				return b.string("action") == "reviewed" && b.object("pull_request") && b.object("review")
+				return b.string("action") == "reviewed" && b.has("pull_request") && b.has("review")
 			},
 			keys: reviewKeys("review.content", giteaReviewState),
 		},

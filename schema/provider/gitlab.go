@@ -12,7 +12,7 @@ func gitlabTable() *table {
 			{
 				name: "merge_request", on: []string{"Merge Request Hook"},
 				is: func(b *body) bool {
-					return b.string("object_kind") == "merge_request" && b.object("object_attributes")
+					return b.string("object_kind") == "merge_request" && b.has("object_attributes")
 				},
 				keys: []key{
 					repos,
@@ -33,6 +33,7 @@ func gitlabTable() *table {
 			},
 			{
 				name: "bot_mentioned", on: []string{"Note Hook", "Confidential Note Hook"}, is: isNote, public: true,
+				own: "mentioned",
 				keys: []key{
 					repos,
 					{name: "mentioned", compare: mention(), read: mentions(true, "object_attributes.note")},
