@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"millwright/schema"
+	"millwright/schema/provider"
 	"millwright/signature"
 	"millwright/state"
 	"millwright/trace"
@@ -98,6 +99,10 @@ func (in *Ingress) storeTraced(ctx context.Context, a state.Acceptance) (state.A
 		return done, nil
 	}
 
+	if len(a.Undecided) > 0 {
+		in.askSoon()
+	}
+
 	started := done.Started(a.Runs)
 	in.metrics.decided(done.Flow)
 	span.Count(trace.Runs, len(started))
@@ -144,10 +149,13 @@ func (w *webhook) acceptance(d *schema.Delivered, k kind, now time.Time) state.A
 		WebhookID: w.id, WebhookUID: w.uid, Body: d.Body, Received: now,
 	}
 	for _, auto := range w.automations {
-		if head, ok := auto.matches(d); ok {
+		switch v := auto.judge(d); {
+		case v.matched:
 			run := w.run(auto, a.UID, d.Payload, k, now)
-			run.CheckoutHead = head
+			run.CheckoutHead = v.head
 			a.Runs = append(a.Runs, run)
+		case v.ask.Any():
+			a.Undecided = append(a.Undecided, auto.UID)
 		}
 	}
 	return a
@@ -155,7 +163,7 @@ func (w *webhook) acceptance(d *schema.Delivered, k kind, now time.Time) state.A
 
 // dropOwn drops the runs of a delivery of what this server did itself, and notes why.
 func (in *Ingress) dropOwn(ctx context.Context, a *state.Acceptance, w *webhook, d *schema.Delivered) error {
-	if in.cfg.Own == nil || len(a.Runs) == 0 || w.source == "" {
+	if in.cfg.Own == nil || len(a.Runs)+len(a.Undecided) == 0 || w.source == "" {
 		return nil
 	}
 
@@ -169,7 +177,7 @@ func (in *Ingress) dropOwn(ctx context.Context, a *state.Acceptance, w *webhook,
 		return err
 	}
 
-	a.Runs = nil
+	a.Runs, a.Undecided = nil, nil
 	if a.Reason != "" {
 		a.Reason += "; "
 	}
@@ -178,22 +186,30 @@ func (in *Ingress) dropOwn(ctx context.Context, a *state.Acceptance, w *webhook,
 	return nil
 }
 
-// matches reports whether one of the automation's triggers for the webhook matches, and whether the first of these
-// has runs start in the commits of forks. A filter with an error does not match.
-func (a *automation) matches(d *schema.Delivered) (head, ok bool) {
+// verdict is what an automation makes of a delivery.
+type verdict struct {
+	matched bool
+	head    bool         // the first trigger that matches has runs start in the commits of forks
+	ask     provider.Ask // what decides, if no trigger matches by what is known
+}
+
+// judge compares the automation's triggers for the webhook with a delivery. A filter with an error does not match.
+func (a *automation) judge(d *schema.Delivered) (v verdict) {
 	defer func() {
 		if recover() != nil {
-			ok = false
+			v = verdict{}
 		}
 	}()
 
 	for _, m := range a.matchers {
-		if m.Match(d) {
-			return m.head, true
+		matched, ask := m.Judge(d)
+		if matched {
+			return verdict{matched: true, head: m.head}
 		}
+		v.ask = v.ask.And(ask)
 	}
 
-	return false, false
+	return v
 }
 
 // run returns the run that the automation starts for a delivery.

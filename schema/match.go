@@ -104,12 +104,18 @@ func (m *Matcher) ReadsPayload() bool { return m.payload != nil }
 // ReadsHeaders reports whether Match needs Delivered.Header.
 func (m *Matcher) ReadsHeaders() bool { return m.headers != nil }
 
-// Match reports whether the delivery matches.
+// Match reports whether the delivery matches, by what is known of it.
 func (m *Matcher) Match(d *Delivered) bool {
+	matched, _ := m.Judge(d)
+	return matched
+}
+
+// Judge is Match, and returns what the forge is to be asked for if the answer decides. Then matched is false.
+func (m *Matcher) Judge(d *Delivered) (matched bool, ask provider.Ask) {
 	if m.event != nil {
-		return m.event.Match(d.OfProvider())
+		return m.event.Judge(d.OfProvider())
 	}
-	return m.headers.Match(d.Header) && m.payload.Match(d.Payload)
+	return m.headers.Match(d.Header) && m.payload.Match(d.Payload), provider.Ask{}
 }
 
 // Explain evaluates as Match does and says how.
@@ -143,7 +149,7 @@ func (m *Matcher) explainEvent(d *provider.Delivery) Explanation {
 	}
 
 	of := m.event.Explain(d)
-	e := Explanation{Matched: of.Matched, Reason: of.Reason, Leaves: []LeafExplanation{}}
+	e := Explanation{Matched: of.Matched, AsksForge: of.Ask.Any(), Reason: of.Reason, Leaves: []LeafExplanation{}}
 	for _, k := range of.Keys {
 		leaf := LeafExplanation{
 			Path: []string{k.Key}, Where: k.Key, Operator: k.Operator, Expected: preview(textList(k.Wanted)),

@@ -17,6 +17,7 @@ func giteaTable() *table {
 
 	t := &table{
 		provider: GitHub, schemes: []string{"gitea", "forgejo", "gogs"}, title: "Gitea", header: "X-Gitea-Event",
+		forge: "gitea",
 	}
 	t.events = []event{
 		{name: "push", on: []string{"push"}, is: isPush, keys: pushKeys(repositoryName())},

@@ -6,6 +6,7 @@ import "strings"
 
 func githubTable() *table {
 	t := &table{provider: GitHub, schemes: []string{"github"}, title: "GitHub", header: "X-GitHub-Event"}
+	t.forge = "github"
 	t.events = []event{
 		{name: "push", on: []string{"push"}, is: isPush, keys: pushKeys(repositoryName())},
 		issueEvent("issue_created", is("issue", "opened"), issueKeys(namesIn("issue.labels"))),

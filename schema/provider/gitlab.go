@@ -8,6 +8,7 @@ func gitlabTable() *table {
 
 	return &table{
 		provider: GitLab, schemes: []string{"gitlab"}, title: "GitLab", header: "X-Gitlab-Event",
+		forge: "gitlab",
 		events: []event{
 			{
 				name: "merge_request", on: []string{"Merge Request Hook"},

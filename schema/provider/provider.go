@@ -28,6 +28,7 @@ type table struct {
 	title    string   // of the sender, for people
 	header   string   // names the event; "" where the payload does
 	field    string   // of the payload that names the event
+	forge    string   // the kind of forge that the sender is; "" for none
 	events   []event
 }
 
@@ -101,6 +102,14 @@ func AllSchemes() (all []string) {
 func EventHeader(scheme string) string {
 	if t := tableOf(scheme); t != nil {
 		return t.header
+	}
+	return ""
+}
+
+// ForgeKind returns the kind of forge that sends deliveries by a signature scheme, as the settings name it, or "".
+func ForgeKind(scheme string) string {
+	if t := tableOf(scheme); t != nil {
+		return t.forge
 	}
 	return ""
 }
