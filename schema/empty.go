@@ -3,6 +3,7 @@ package schema
 import (
 	"io/fs"
 	"path"
+	"path/filepath"
 	"strings"
 )
 
@@ -34,7 +35,7 @@ func FindDefinition(fsys fs.FS) string {
 		}
 
 		for _, dir := range next {
-			if holdsDefinition(fsys, dir) {
+			if HoldsDefinition(fsys, dir) {
 				return dir
 			}
 		}
@@ -45,10 +46,10 @@ func FindDefinition(fsys fs.FS) string {
 	return ""
 }
 
-// holdsDefinition reports whether a directory looks like the root of a tree.
-func holdsDefinition(fsys fs.FS, dir string) bool {
-	for _, pattern := range []string{"/factory.yaml", "/webhooks/*.yaml", "/automations/*/automation.md"} {
-		if found, _ := fs.Glob(fsys, escapeGlob(dir)+pattern); len(found) > 0 {
+// HoldsDefinition reports whether a directory looks like the root of a tree.
+func HoldsDefinition(fsys fs.FS, dir string) bool {
+	for _, pattern := range []string{"factory.yaml", "webhooks/*.yaml", "automations/*/automation.md"} {
+		if found, _ := fs.Glob(fsys, path.Join(escapeGlob(dir), pattern)); len(found) > 0 {
 			return true
 		}
 	}
@@ -57,6 +58,31 @@ func holdsDefinition(fsys fs.FS, dir string) bool {
 
 func escapeGlob(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
+}
+
+// RootOf returns the root of the tree that a definition file belongs to, by the file's absolute path, and the
+// path of the file in that tree, with forward slashes. It reads nothing.
+func RootOf(abs string) (dir, file string, ok bool) {
+	if base := filepath.Base(abs); base == "factory.yaml" || base == "factory.yml" {
+		return filepath.Dir(abs), base, true
+	}
+
+	for at := filepath.Dir(abs); at != filepath.Dir(at); at = filepath.Dir(at) {
+		switch filepath.Base(at) {
+		case "skills":
+			if agents := filepath.Dir(filepath.Dir(at)); filepath.Base(agents) == "agents" { // of one agent
+				at = agents
+			}
+		case "webhooks", "automations", "agents", "runners", "environments":
+		default:
+			continue
+		}
+
+		file, err := filepath.Rel(filepath.Dir(at), abs)
+		return filepath.Dir(at), filepath.ToSlash(file), err == nil
+	}
+
+	return "", "", false
 }
 
 // NoDefinition returns the warning about a tree without any definition. The hint names a place that has one.

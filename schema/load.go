@@ -65,7 +65,7 @@ func load(ctx context.Context, fsys fs.FS, known *Known, m *memory) *Result {
 	}
 
 	l := loader{ctx: ctx, fsys: fsys, memory: m, entries: t.entries, budget: diagnosisBudget}
-	r.base = t.problems
+	r.base, r.entries = t.problems, t.entries
 	l.run(r)
 	if err := ctx.Err(); err != nil {
 		r = &Result{Err: err, tree: &Factory{}}

@@ -28,8 +28,8 @@ type Delivered struct {
 	read  bool
 }
 
-// OfProvider returns the delivery as its provider's; nil for one of none.
-func (d *Delivered) OfProvider() *provider.Delivery {
+// ofProvider reads the delivery as its provider's.
+func (d *Delivered) ofProvider() *provider.Delivery {
 	if !d.read {
 		d.event, d.read = provider.Read(canonicalScheme(d.Scheme), d.Event, d.Body), true
 	}
@@ -104,24 +104,18 @@ func (m *Matcher) ReadsPayload() bool { return m.payload != nil }
 // ReadsHeaders reports whether Match needs Delivered.Header.
 func (m *Matcher) ReadsHeaders() bool { return m.headers != nil }
 
-// Match reports whether the delivery matches, by what is known of it.
+// Match reports whether the delivery matches.
 func (m *Matcher) Match(d *Delivered) bool {
-	matched, _ := m.Judge(d)
-	return matched
-}
-
-// Judge is Match, and returns what the forge is to be asked for if the answer decides. Then matched is false.
-func (m *Matcher) Judge(d *Delivered) (matched bool, ask provider.Ask) {
 	if m.event != nil {
-		return m.event.Judge(d.OfProvider())
+		return m.event.Match(d.ofProvider())
 	}
-	return m.headers.Match(d.Header) && m.payload.Match(d.Payload), provider.Ask{}
+	return m.headers.Match(d.Header) && m.payload.Match(d.Payload)
 }
 
 // Explain evaluates as Match does and says how.
 func (m *Matcher) Explain(d *Delivered) Explanation {
 	if m.event != nil {
-		return m.explainEvent(d.OfProvider())
+		return m.explainEvent(d.ofProvider())
 	}
 
 	e := m.payload.Explain(d.Payload)
@@ -149,7 +143,7 @@ func (m *Matcher) explainEvent(d *provider.Delivery) Explanation {
 	}
 
 	of := m.event.Explain(d)
-	e := Explanation{Matched: of.Matched, AsksForge: of.Ask.Any(), Reason: of.Reason, Leaves: []LeafExplanation{}}
+	e := Explanation{Matched: of.Matched, Reason: of.Reason, Leaves: []LeafExplanation{}}
 	for _, k := range of.Keys {
 		leaf := LeafExplanation{
 			Path: []string{k.Key}, Where: k.Key, Operator: k.Operator, Expected: preview(textList(k.Wanted)),
@@ -169,7 +163,7 @@ func (m *Matcher) explainEvent(d *provider.Delivery) Explanation {
 
 // Events returns the events of its provider that the delivery is, by the names of triggers.
 func (d *Delivered) Events() (names []string) {
-	event := d.OfProvider()
+	event := d.ofProvider()
 	for _, name := range event.Events() {
 		names = append(names, event.Provider()+"/"+name)
 	}

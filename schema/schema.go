@@ -81,6 +81,7 @@ type Result struct {
 
 	tree    *Factory  // what was understood, also of a tree with errors
 	base    []Problem // those that need no state
+	entries []entry
 	sources map[string][]byte
 }
 

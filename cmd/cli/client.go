@@ -27,6 +27,7 @@ import (
 type Client struct {
 	Server, Key, factory string
 	keyFile              string // where a local server's key was looked for; empty: nowhere
+	foreign              bool   // the working directory may be a stranger's: no key is read from it
 	HTTP                 *http.Client
 }
 
@@ -41,8 +42,11 @@ func addClientFlags(cmd *cobra.Command, c *Client, factory bool) {
 
 // defaultServer returns the server that the environment names: MILLWRIGHT_BASE_URL is how the SDKs call it.
 func defaultServer() string {
-	return EnvOr("MILLWRIGHT_SERVER", EnvOr("MILLWRIGHT_BASE_URL", "http://127.0.0.1:8080"))
+	return EnvOr("MILLWRIGHT_SERVER", EnvOr("MILLWRIGHT_BASE_URL", localServer))
 }
+
+// localServer is the server of commands that nothing else names one to.
+const localServer = "http://127.0.0.1:8080"
 
 // maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 64 << 20
@@ -58,8 +62,14 @@ func (c *Client) prepare() error {
 	}
 
 	c.Server = strings.TrimSuffix(strings.TrimSuffix(c.Server, "/"), api.Base)
-	if c.Key = os.Getenv("MILLWRIGHT_API_KEY"); c.Key == "" && IsLoopback(u.Hostname()) {
-		if path, ok := state.SQLitePath(EnvOr("MILLWRIGHT_STATE", settings.DefaultState)); ok {
+	fallback := settings.DefaultState
+	if c.foreign {
+		fallback = ""
+	}
+
+	c.Key = cmp.Or(c.Key, os.Getenv("MILLWRIGHT_API_KEY"))
+	if place := EnvOr("MILLWRIGHT_STATE", fallback); c.Key == "" && place != "" && IsLoopback(u.Hostname()) {
+		if path, ok := state.SQLitePath(place); ok {
 			c.keyFile = settings.AdminKeyFile(path)
 			key, _ := os.ReadFile(c.keyFile)
 			c.Key = strings.TrimSpace(string(key))

@@ -126,6 +126,7 @@ ingress, the runs API and the dashboard that they describe.`,
 		newSchema(s),
 		newExplain(s),
 		newConformance(s),
+		newLSP(s),
 		newInit(s),
 		newVersion(s),
 	)
@@ -192,6 +193,7 @@ var suggestions = map[string][]string{
 	"revision": {"revisions", "history"},
 	"rollback": {"undo", "revert"},
 	"doctor":   {"health", "diagnose"},
+	"lsp":      {"language-server", "langserver"},
 	"key":      {"keys", "apikey", "token"},
 	"backup":   {"dump", "snapshot"},
 }

@@ -62,7 +62,7 @@ func rootOf(wd, p string) root {
 		return r // the loader reports the problems of a directory
 	}
 
-	dir, file, ok := definitionRoot(abs)
+	dir, file, ok := schema.RootOf(abs)
 	if !ok {
 		r.err = errors.New(
 			"no definition is read from a file here: give the directory that holds webhooks/ and automations/",
@@ -79,31 +79,6 @@ func shownPath(wd, abs string) string {
 		rel = abs
 	}
 	return filepath.ToSlash(rel)
-}
-
-// definitionRoot returns the root of the tree that a definition file belongs to, by the file's path, and
-// where in that tree it is.
-func definitionRoot(abs string) (dir, file string, ok bool) {
-	if base := filepath.Base(abs); base == "factory.yaml" || base == "factory.yml" {
-		return filepath.Dir(abs), base, true
-	}
-
-	for at := filepath.Dir(abs); at != filepath.Dir(at); at = filepath.Dir(at) {
-		switch filepath.Base(at) {
-		case "skills":
-			if agents := filepath.Dir(filepath.Dir(at)); filepath.Base(agents) == "agents" { // of one agent
-				at = agents
-			}
-		case "webhooks", "automations", "agents", "runners", "environments":
-		default:
-			continue
-		}
-
-		file, err := filepath.Rel(filepath.Dir(at), abs)
-		return filepath.Dir(at), filepath.ToSlash(file), err == nil
-	}
-
-	return "", "", false
 }
 
 // shown is a path of the tree as it is to be shown.
@@ -134,7 +109,7 @@ func (r root) elsewhere() string {
 	if r.only != nil {
 		return "give the directory that holds webhooks/ and automations/"
 	}
-	if dir, _, ok := definitionRoot(filepath.Join(r.dir, "x")); ok {
+	if dir, _, ok := schema.RootOf(filepath.Join(r.dir, "x")); ok {
 		return "check the directory " + shownPath(r.wd, dir)
 	}
 	if dir := schema.FindDefinition(os.DirFS(r.dir)); dir != "" {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"millwright/schema"
 )
 
 func TestDefinitionRoot(t *testing.T) {
@@ -25,7 +27,7 @@ func TestDefinitionRoot(t *testing.T) {
 		"/r/README.md":                          {"", ""},
 		"/r/webhook/ci.yaml":                    {"", ""},
 	} {
-		dir, file, ok := definitionRoot(filepath.FromSlash(path))
+		dir, file, ok := schema.RootOf(filepath.FromSlash(path))
 		if filepath.ToSlash(dir) != want[0] || file != want[1] || ok != (want[0] != "") {
 			t.Errorf("%s: %q, %q, %v", path, dir, file, ok)
 		}

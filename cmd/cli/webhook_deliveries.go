@@ -121,7 +121,6 @@ type deliveryItem struct {
 		AutomationID string `json:"automation_id"`
 		Decision     string
 		RunID        string `json:"run_id"`
-		Detail       string
 	}
 	Payload     json.RawMessage
 	Automations []struct {
@@ -199,11 +198,7 @@ func (d deliveryItem) print(w io.Writer) error {
 	}
 
 	for _, made := range d.Flow {
-		text := strings.TrimSpace(d.automation(made.AutomationID) + ": " + made.Decision + " " + made.RunID)
-		if made.Detail != "" {
-			text += ": " + made.Detail
-		}
-		line("flow", text)
+		line("flow", strings.TrimSpace(d.automation(made.AutomationID)+": "+made.Decision+" "+made.RunID))
 	}
 
 	for _, a := range d.Automations {

@@ -145,7 +145,6 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		Log:                 log,
 		Registerer:          srv.registry,
 		Own:                 srv.outbox.Own,
-		Ask:                 srv.askForge,
 		Tracer:              srv.tracer,
 	}); err != nil {
 		return nil, err
@@ -182,7 +181,6 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		store:     srv.store,
 		cloneDir:  srv.cloneDir(),
 		harnesses: cfg.HarnessTypes(),
-		forges:    srv.forges.Kinds,
 		most:      srv.ingress.MaxDeliveries,
 		metrics:   metrics,
 		log:       log,
@@ -272,7 +270,6 @@ func (srv *server) registerAPI() {
 		PublicURL:     cfg.PublicURL,
 		Version:       cli.Version(),
 		HarnessTypes:  cfg.HarnessTypes(),
-		ForgeKinds:    srv.forges.Kinds,
 		Log:           srv.log,
 		Sync:          c.sync,
 		PlanHead:      c.planHead,

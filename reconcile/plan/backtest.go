@@ -233,14 +233,13 @@ func remember(ids []string, uid string) []string {
 	return ids
 }
 
-// matches reports whether one of the triggers matches, as the ingress would find, or may match by an answer of the
-// forge, and whether one selects the webhook at all.
+// matches reports whether one of the triggers matches, as the ingress would find, and whether one selects the
+// webhook at all.
 func matches(all []judge, d delivered) (matched, selected bool) {
 	for _, j := range all {
 		if j.trigger.Selects(d.WebhookUID, d.source) {
 			selected = true
-			is, ask := j.matcher.Judge(d.Delivered)
-			matched = matched || is || ask.Any()
+			matched = matched || j.matcher.Match(d.Delivered)
 		}
 	}
 	return matched, selected

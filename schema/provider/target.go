@@ -19,18 +19,20 @@ type Target struct {
 	HeadRepository string
 }
 
-// Target returns what a delivery is about. It reads the shape of the payload and not the event. Deliveries of
-// senders other than forges have no target.
-func (d *Delivery) Target() Target {
-	if d == nil {
+// TargetOf returns what a delivery to a webhook with a signature scheme is about. It reads the shape of the
+// payload, so header may be nil. Deliveries of other schemes have no target.
+func TargetOf(scheme string, _ map[string][]string, payload []byte) Target {
+	t := tableOf(scheme)
+	if t == nil {
 		return Target{}
 	}
 
-	switch d.table.provider {
+	b := &body{text: string(payload)}
+	switch t.provider {
 	case GitHub:
-		return githubTarget(&d.body)
+		return githubTarget(b)
 	case GitLab:
-		return gitlabTarget(&d.body)
+		return gitlabTarget(b)
 	}
 
 	return Target{}
@@ -38,24 +40,24 @@ func (d *Delivery) Target() Target {
 
 func githubTarget(b *body) Target {
 	t := Target{Repository: b.string("repository.full_name")}
-	if b.has("pull_request") {
+	if b.object("pull_request") {
 		t.pull(b, "pull_request")
 		return t
 	}
 
 	for _, check := range []string{"workflow_run", "check_suite", "check_run"} {
-		if b.has(check) {
+		if b.object(check) {
 			t.check(b, check)
 			return t
 		}
 	}
 
 	switch {
-	case b.has("issue"):
+	case b.object("issue"):
 		t.Number, t.IsPull = b.integer("issue.number"), ofPull(b)
 	case b.string("ref") != "" && b.list("commits"):
 		t.push(b)
-	case b.has("deployment"):
+	case b.object("deployment"):
 		t.Commit, t.HeadRepository = commit(b.string("deployment.sha")), t.Repository
 	case commit(b.string("sha")) != "": // a status
 		t.Commit = commit(b.string("sha"))
@@ -105,12 +107,12 @@ func gitlabTarget(b *body) Target {
 	}
 
 	switch {
-	case b.has(merge):
+	case b.object(merge):
 		t.Number, t.IsPull = b.integer(merge+".iid"), true
 		t.Commit, t.Branch = commit(b.string(merge+".last_commit.id")), b.string(merge+".source_branch")
 		t.BaseBranch = b.string(merge + ".target_branch")
 		t.HeadRepository = b.string(merge + ".source.path_with_namespace")
-	case b.has("issue"):
+	case b.object("issue"):
 		t.Number = b.integer("issue.iid")
 	case b.string("object_kind") == "issue":
 		t.Number = b.integer("object_attributes.iid")

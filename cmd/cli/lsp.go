@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"millwright/schema/language"
+)
+
+func newLSP(s Streams) *cobra.Command {
+	c := &Client{foreign: true}
+	var keyFile string
+	cmd := &cobra.Command{
+		Use:   "lsp",
+		Short: "Serve editors: problems, repairs and completion while definition files are typed",
+		Long: `Speaks the Language Server Protocol over standard input and output. Editors start it; see
+docs/editors.md.
+
+It checks the definition trees in the editor's folders with the texts of open files, saved
+or not, by the rules of validate. It needs no server. With one it also knows UIDs and the
+names of secrets. The server and its key come from the flags and from the environment
+(MILLWRIGHT_SERVER, MILLWRIGHT_API_KEY, MILLWRIGHT_STATE), never from the settings of a
+workspace.`,
+		Example: `  millwright lsp
+  millwright lsp --server https://hooks.example.com --key-file ~/.config/millwright.key`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config := language.Config{Version: Version()}
+			named := defaultServer() != localServer || cmd.Flags().Changed("server")
+			if keyFile != "" {
+				text, err := os.ReadFile(keyFile)
+				if err != nil {
+					return couldNotCheck(fmt.Errorf("--key-file: %w", err))
+				}
+				c.Key = strings.TrimSpace(string(text))
+			}
+
+			if named {
+				if err := c.prepare(); err != nil {
+					return err
+				}
+				config.Lookup = lookup{*c}
+			} else if keyFile != "" || c.factory != "" {
+				return Usagef("--key-file and --factory go with --server or MILLWRIGHT_SERVER")
+			}
+
+			if err := language.Serve(cmd.Context(), s.In, s.Out, config); err != nil {
+				return &Exit{ExitProblem, err}
+			}
+			return nil
+		},
+	}
+
+	addClientFlags(cmd, c, true)
+	cmd.Flags().StringVar(&keyFile, "key-file", "", "`FILE` with the API key (default MILLWRIGHT_API_KEY)")
+	return cmd
+}
