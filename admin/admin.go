@@ -26,6 +26,8 @@ type Config struct {
 	Version string
 	// HarnessTypes are the server's harnesses, for the rules that need them; nil means unknown.
 	HarnessTypes []string
+	// ForgeKinds returns the kinds of the server's forges; nil means unknown.
+	ForgeKinds func() []string
 	// SourceSecrets returns the secrets that sources use, with the use of each, and those among them that
 	// definitions may not name; nil means unknown.
 	SourceSecrets func() (used, reserved map[string]string)

@@ -187,6 +187,7 @@ func (s *service) editOnce(
 	}
 
 	_, opts.Reserved = s.sourceSecrets()
+	opts.ForgeKinds = s.forgeKinds()
 	if s.MaxDeliveries != nil {
 		opts.MaxDeliveries = s.MaxDeliveries()
 	}

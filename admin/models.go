@@ -40,9 +40,10 @@ type Condition struct {
 
 // Explanation is schema.Explanation with descriptions for the OpenAPI document.
 type Explanation struct {
-	Matched bool                     `json:"matched" doc:"Whether the filter matches"`
-	Reason  string                   `json:"reason,omitempty" doc:"The reason, if the filter as a whole decides: it is absent or empty, or the body is not an object"`
-	Leaves  []schema.LeafExplanation `json:"leaves" nullable:"false" doc:"Every operator of every field, in the order of the filter"`
+	Matched   bool                     `json:"matched" doc:"Whether the filter matches"`
+	AsksForge bool                     `json:"asks_forge,omitempty" doc:"Whether nothing but an answer of the forge is missing, which decides. The delivery's flow has what came of it"`
+	Reason    string                   `json:"reason,omitempty" doc:"The reason, if the filter as a whole decides: it is absent or empty, or the body is not an object"`
+	Leaves    []schema.LeafExplanation `json:"leaves" nullable:"false" doc:"Every operator of every field, in the order of the filter"`
 }
 
 // LeafExplanation is schema.LeafExplanation with descriptions for the OpenAPI document.

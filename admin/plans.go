@@ -119,6 +119,7 @@ func (s *service) plan(ctx context.Context, in *struct {
 
 	opts := plan.Options{HarnessTypes: s.HarnessTypes, Now: time.Now()}
 	_, opts.Reserved = s.sourceSecrets()
+	opts.ForgeKinds = s.forgeKinds()
 	if s.MaxDeliveries != nil {
 		opts.MaxDeliveries = s.MaxDeliveries()
 	}

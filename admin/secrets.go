@@ -204,6 +204,14 @@ func (s *service) deleteSecret(ctx context.Context, in *SecretName) error {
 	return s.Store.DeleteSecret(ctx, in.Name, others...)
 }
 
+// forgeKinds returns the kinds of the server's forges; nil if they are unknown.
+func (s *service) forgeKinds() []string {
+	if s.ForgeKinds == nil {
+		return nil
+	}
+	return s.ForgeKinds()
+}
+
 func (s *service) sourceSecrets() (used, reserved map[string]string) {
 	if s.SourceSecrets == nil {
 		return nil, nil

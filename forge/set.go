@@ -202,6 +202,39 @@ func checkName(forge, kind string, repo Repository) error {
 	return nil
 }
 
+// Kinds returns the kinds of the forges, sorted. It is never nil.
+func (s *Set) Kinds() []string {
+	kinds := []string{}
+	for _, f := range s.current.Load().forges {
+		kinds = append(kinds, f.Kind())
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
+// OfKind returns the name of the default forge if it is of a kind, else that of the only one that is.
+func (s *Set) OfKind(kind string) (name string, err error) {
+	now := s.current.Load()
+	if f := now.forges[now.fallback]; f != nil && f.Kind() == kind {
+		return now.fallback, nil
+	}
+
+	var names []string
+	for name, f := range now.forges {
+		if f.Kind() == kind {
+			names = append(names, name)
+		}
+	}
+
+	switch len(names) {
+	case 0:
+		return "", fmt.Errorf("the server's settings have no forge of kind %s", kind)
+	case 1:
+		return names[0], nil
+	}
+	return "", fmt.Errorf("the server's settings have several forges of kind %s, and none of them is the default", kind)
+}
+
 // Allowed reports whether the operator allows a factory to use a repository.
 func (s *Set) Allowed(factory string, repo Repository) bool {
 	now := s.current.Load()

@@ -61,7 +61,7 @@ func (in *Ingress) accept(
 		a.Headers = w.keptHeaders(q.r.Header, q.target)
 	}
 
-	if err := in.dropOwn(ctx, &a, w); err != nil {
+	if err := in.dropOwn(ctx, &a, w, d); err != nil {
 		return answer{}, err
 	}
 
@@ -97,6 +97,10 @@ func (in *Ingress) storeTraced(ctx context.Context, a state.Acceptance) (state.A
 	if done.Duplicate {
 		in.log.Debug("delivery repeated", "webhook", a.WebhookUID, "delivery_id", done.DeliveryUID)
 		return done, nil
+	}
+
+	if len(a.Undecided) > 0 {
+		in.askSoon()
 	}
 
 	started := done.Started(a.Runs)
@@ -145,22 +149,25 @@ func (w *webhook) acceptance(d *schema.Delivered, k kind, now time.Time) state.A
 		WebhookID: w.id, WebhookUID: w.uid, Body: d.Body, Received: now,
 	}
 	for _, auto := range w.automations {
-		if head, ok := auto.matches(d); ok {
+		switch v := auto.judge(d); {
+		case v.matched:
 			run := w.run(auto, a.UID, d.Payload, k, now)
-			run.CheckoutHead = head
+			run.CheckoutHead = v.head
 			a.Runs = append(a.Runs, run)
+		case v.ask.Any():
+			a.Undecided = append(a.Undecided, auto.UID)
 		}
 	}
 	return a
 }
 
 // dropOwn drops the runs of a delivery of what this server did itself, and notes why.
-func (in *Ingress) dropOwn(ctx context.Context, a *state.Acceptance, w *webhook) error {
-	if in.cfg.Own == nil || len(a.Runs) == 0 || w.source == "" {
+func (in *Ingress) dropOwn(ctx context.Context, a *state.Acceptance, w *webhook, d *schema.Delivered) error {
+	if in.cfg.Own == nil || len(a.Runs)+len(a.Undecided) == 0 || w.source == "" {
 		return nil
 	}
 
-	origin, ok := provider.OriginOf(w.scheme.Name(), a.Body)
+	origin, ok := d.OfProvider().Origin()
 	if !ok {
 		return nil
 	}
@@ -170,7 +177,7 @@ func (in *Ingress) dropOwn(ctx context.Context, a *state.Acceptance, w *webhook)
 		return err
 	}
 
-	a.Runs = nil
+	a.Runs, a.Undecided = nil, nil
 	if a.Reason != "" {
 		a.Reason += "; "
 	}
@@ -179,22 +186,30 @@ func (in *Ingress) dropOwn(ctx context.Context, a *state.Acceptance, w *webhook)
 	return nil
 }
 
-// matches reports whether one of the automation's triggers for the webhook matches, and whether the first of these
-// has runs start in the commits of forks. A filter with an error does not match.
-func (a *automation) matches(d *schema.Delivered) (head, ok bool) {
+// verdict is what an automation makes of a delivery.
+type verdict struct {
+	matched bool
+	head    bool         // the first trigger that matches has runs start in the commits of forks
+	ask     provider.Ask // what decides, if no trigger matches by what is known
+}
+
+// judge compares the automation's triggers for the webhook with a delivery. A filter with an error does not match.
+func (a *automation) judge(d *schema.Delivered) (v verdict) {
 	defer func() {
 		if recover() != nil {
-			ok = false
+			v = verdict{}
 		}
 	}()
 
 	for _, m := range a.matchers {
-		if m.Match(d) {
-			return m.head, true
+		matched, ask := m.Judge(d)
+		if matched {
+			return verdict{matched: true, head: m.head}
 		}
+		v.ask = v.ask.And(ask)
 	}
 
-	return false, false
+	return v
 }
 
 // run returns the run that the automation starts for a delivery.

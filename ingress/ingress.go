@@ -64,6 +64,9 @@ type Config struct {
 	// Own reports that a delivery with this origin tells of what this server did, and why it is sure; "" if
 	// not. Such a delivery starts nothing. An error refuses the delivery until later. nil: none is.
 	Own func(ctx context.Context, o provider.Origin) (why string, err error)
+	// Ask asks the forge that a delivery came from, for triggers that its payload alone does not decide. why says
+	// that the forge will never answer; an error is one that may pass. nil: there are no forges.
+	Ask func(ctx context.Context, q Question) (a provider.Answer, why string, err error)
 	// Tracer traces the requests to webhooks that exist; nil: none.
 	Tracer *trace.Tracer
 }
@@ -87,8 +90,9 @@ type Ingress struct {
 	deliveriesLimit, failuresLimit, maxDeliveries atomic.Int64
 
 	loading    sync.Mutex
-	recorded   int64       // the generation that other replicas see
-	behind     atomic.Bool // the last attempt to load failed
+	recorded   int64         // the generation that other replicas see
+	behind     atomic.Bool   // the last attempt to load failed
+	asking     chan struct{} // capacity 1: there is something to decide
 	stop       context.CancelFunc
 	background sync.WaitGroup
 }
@@ -112,6 +116,7 @@ func New(ctx context.Context, cfg Config) (*Ingress, error) {
 		cfg: cfg, store: cfg.Store, log: cfg.Log, bounds: cfg.Bounds,
 		deliveries: cfg.Bounds.WebhookDeliveries, failures: cfg.Bounds.WebhookFailures,
 	}
+	in.asking = make(chan struct{}, 1)
 	in.SetMaxDeliveries(0)
 	in.SetLimits(cfg.DeliveriesPerMinute, cfg.FailedAuthPerMinute, cfg.InFlightBytes)
 	in.metrics = newMetrics(in, cfg.Registerer)
@@ -129,6 +134,7 @@ func New(ctx context.Context, cfg Config) (*Ingress, error) {
 	})
 	in.background.Go(func() { in.renew(background) })
 	in.background.Go(func() { in.countRefusals(background) })
+	in.background.Go(func() { in.decideAll(background) })
 	return in, nil
 }
 

@@ -108,6 +108,9 @@ func (m *metrics) count(r result, start time.Time) {
 // decided counts what flow made of a delivery.
 func (m *metrics) decided(all []state.FlowDecision) {
 	for _, d := range all {
+		if d.Decision == "" {
+			continue
+		}
 		m.flow.WithLabelValues(strings.NewReplacer(": ", "_", " ", "_", "-", "_").Replace(d.Decision)).Inc()
 	}
 }

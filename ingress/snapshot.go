@@ -189,6 +189,16 @@ func (w *webhook) subscribe(ra state.RoutedAutomation, log *slog.Logger) {
 	}
 }
 
+// automation returns an enabled automation that selects the webhook, or nil.
+func (w *webhook) automation(uid string) *automation {
+	for _, a := range w.automations {
+		if a.UID == uid {
+			return a
+		}
+	}
+	return nil
+}
+
 // titleLength is the maximum length of a run's title, in characters (docs/contract.md, section 4).
 const titleLength = 120
 

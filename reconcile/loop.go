@@ -27,6 +27,8 @@ type Config struct {
 	AllowPrune   bool
 	AllowRename  bool
 	HarnessTypes []string // harnesses of the server; nil: unknown
+	// ForgeKinds returns the kinds of the server's forges; nil: unknown.
+	ForgeKinds func() []string
 	// Reserved returns the secrets that definitions may not name, with their use; nil: unknown.
 	Reserved func() map[string]string
 	// MaxDeliveries returns how many deliveries a minute the file of a webhook may allow a sender; nil: not known.
@@ -247,6 +249,9 @@ func (l *Loop) options(snap Snapshot, req Request, started time.Time) plan.Optio
 	}
 	if l.cfg.MaxDeliveries != nil {
 		o.MaxDeliveries = l.cfg.MaxDeliveries()
+	}
+	if l.cfg.ForgeKinds != nil {
+		o.ForgeKinds = l.cfg.ForgeKinds()
 	}
 	if l.cfg.Reserved != nil {
 		o.Reserved = l.cfg.Reserved()

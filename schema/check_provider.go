@@ -34,6 +34,7 @@ func (d *document) providerTrigger(trigger *yaml.Node, t *Trigger, where string)
 	}
 
 	d.unreadKeys(filter, t, event)
+	d.askedKeys(filter, child(trigger, "event"), t, event)
 	if event.Public && !compiled.Restricted() {
 		d.fact(factPublic, child(trigger, "event"), t.Provider+"/"+t.Event)
 	}
@@ -140,6 +141,51 @@ func (d *document) unreadKeys(filter *yaml.Node, t *Trigger, event provider.Even
 					"delete the key, or leave the choice to the prompt")
 			}
 		}
+	}
+}
+
+// askedKeys notes the key by which the trigger asks the forge, or the event if it does so without the key.
+func (d *document) askedKeys(filter, name *yaml.Node, t *Trigger, event provider.Event) {
+	own := event.Own
+	for i := 0; filter != nil && i+1 < len(filter.Content); i += 2 {
+		key, matcher := filter.Content[i], filter.Content[i+1]
+		canonical := provider.CanonicalKey(t.Provider, t.Event, key.Value)
+		if emptyMatcher(matcher) {
+			continue
+		}
+		if canonical == own && (matcher.Kind == yaml.SequenceNode || !emptyMatcher(child(matcher, "in"))) {
+			own = ""
+		}
+
+		for _, k := range event.Keys {
+			if k.Name == canonical && k.Files {
+				d.fact(factForge, key, t.Provider)
+			}
+		}
+	}
+
+	if own != "" {
+		d.fact(factForge, name, t.Provider)
+	}
+}
+
+// forge warns of a trigger that asks forges of which the server has none.
+func (c *stateCheck) forge(f *fact) {
+	if c.known.ForgeKinds == nil {
+		return
+	}
+
+	for _, w := range c.factory.Webhooks {
+		kind := provider.ForgeKind(canonicalScheme(w.SignatureScheme))
+		if !w.Enabled || w.Source() != f.value || slices.Contains(c.known.ForgeKinds, kind) {
+			continue
+		}
+
+		c.report(f, ruleTriggerNoForge,
+			fmt.Sprintf("the server has no forge of kind %s to ask about deliveries to the webhook %s: the trigger does "+
+				"not match them", kind, clip(w.Name)),
+			"have the operator add the forge to the settings, or choose another filter")
+		return
 	}
 }
 

@@ -48,6 +48,9 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 	if known.HarnessTypes == nil {
 		skipped[ruleHarnessUnknown] = true
 	}
+	if known.ForgeKinds == nil {
+		skipped[ruleTriggerNoForge] = true
+	}
 
 	c := stateCheck{known: known, factory: f, skipped: skipped}
 	for i := range f.facts {
@@ -60,6 +63,8 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 			c.grant(fact)
 		case factHarness:
 			c.harness(fact)
+		case factForge:
+			c.forge(fact)
 		}
 	}
 

@@ -9,6 +9,8 @@ import (
 // Explanation explains why a filter matches a body or not.
 type Explanation struct {
 	Matched bool `json:"matched"`
+	// AsksForge is set when nothing but an answer of the forge is missing, which decides.
+	AsksForge bool `json:"asks_forge,omitempty"`
 	// Reason is set when the filter as a whole decides: there is none, it is
 	// empty, or the body is no object.
 	Reason string `json:"reason,omitempty"`

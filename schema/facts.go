@@ -52,6 +52,7 @@ const (
 	factForeman                     // agentType of a foreman
 	factSource                      // the provider of a trigger
 	factPublic                      // the event of a trigger that anybody may cause
+	factForge                       // the event of a trigger that asks the forge
 )
 
 func (d *document) fact(kind factKind, n *yaml.Node, value string) {

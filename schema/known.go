@@ -20,6 +20,8 @@ type Known struct {
 	Gone map[string]string
 	// HarnessTypes are the harnesses the server has.
 	HarnessTypes []string
+	// ForgeKinds are the kinds of forges the server has.
+	ForgeKinds []string
 }
 
 // SecretFact is what is known of a secret; its value is never needed here.

@@ -127,10 +127,10 @@ func TestNotChecked(t *testing.T) {
 		known *schema.Known
 		want  []string
 	}{
-		{"nothing known", nil, []string{"deliveries-limit", "harness-unknown", "prune-guard", "secret-missing", "secret-not-granted", "secret-not-url-safe", "secret-not-visible", "secret-reserved", "sender-contract", "webhook-last", "webhook-renamed", "webhook-unknown"}},
-		{"names of secrets only", &schema.Known{Secrets: map[string]schema.SecretFact{"S": {}, "T": {}}}, []string{"deliveries-limit", "harness-unknown", "prune-guard", "secret-not-url-safe", "secret-not-visible", "secret-reserved", "sender-contract", "webhook-last", "webhook-renamed", "webhook-unknown"}},
-		{"values of secrets", &schema.Known{Secrets: map[string]schema.SecretFact{"S": {URLSafe: &yes, VisibleASCII: &yes}, "T": schema.FactOf("x")}}, []string{"deliveries-limit", "harness-unknown", "prune-guard", "secret-reserved", "sender-contract", "webhook-last", "webhook-renamed", "webhook-unknown"}},
-		{"everything", &schema.Known{Secrets: map[string]schema.SecretFact{"S": schema.FactOf("a"), "T": schema.FactOf("b")}, UIDs: map[string]string{}, KnownUIDs: map[string]string{}, HarnessTypes: []string{}, Reserved: map[string]string{}}, planned},
+		{"nothing known", nil, []string{"deliveries-limit", "harness-unknown", "prune-guard", "secret-missing", "secret-not-granted", "secret-not-url-safe", "secret-not-visible", "secret-reserved", "sender-contract", "trigger-no-forge", "webhook-last", "webhook-renamed", "webhook-unknown"}},
+		{"names of secrets only", &schema.Known{Secrets: map[string]schema.SecretFact{"S": {}, "T": {}}}, []string{"deliveries-limit", "harness-unknown", "prune-guard", "secret-not-url-safe", "secret-not-visible", "secret-reserved", "sender-contract", "trigger-no-forge", "webhook-last", "webhook-renamed", "webhook-unknown"}},
+		{"values of secrets", &schema.Known{Secrets: map[string]schema.SecretFact{"S": {URLSafe: &yes, VisibleASCII: &yes}, "T": schema.FactOf("x")}}, []string{"deliveries-limit", "harness-unknown", "prune-guard", "secret-reserved", "sender-contract", "trigger-no-forge", "webhook-last", "webhook-renamed", "webhook-unknown"}},
+		{"everything", &schema.Known{Secrets: map[string]schema.SecretFact{"S": schema.FactOf("a"), "T": schema.FactOf("b")}, UIDs: map[string]string{}, KnownUIDs: map[string]string{}, HarnessTypes: []string{}, ForgeKinds: []string{}, Reserved: map[string]string{}}, planned},
 	}
 	for _, tt := range tests {
 		r := load(t, tt.known, "webhooks/s.yaml", "secretName: S\n", "webhooks/t.yaml", "secretName: T\nauthMode: url_token\n")

@@ -28,8 +28,8 @@ type Delivered struct {
 	read  bool
 }
 
-// ofProvider reads the delivery as its provider's.
-func (d *Delivered) ofProvider() *provider.Delivery {
+// OfProvider returns the delivery as its provider's; nil for one of none.
+func (d *Delivered) OfProvider() *provider.Delivery {
 	if !d.read {
 		d.event, d.read = provider.Read(canonicalScheme(d.Scheme), d.Event, d.Body), true
 	}
@@ -104,18 +104,24 @@ func (m *Matcher) ReadsPayload() bool { return m.payload != nil }
 // ReadsHeaders reports whether Match needs Delivered.Header.
 func (m *Matcher) ReadsHeaders() bool { return m.headers != nil }
 
-// Match reports whether the delivery matches.
+// Match reports whether the delivery matches, by what is known of it.
 func (m *Matcher) Match(d *Delivered) bool {
+	matched, _ := m.Judge(d)
+	return matched
+}
+
+// Judge is Match, and returns what the forge is to be asked for if the answer decides. Then matched is false.
+func (m *Matcher) Judge(d *Delivered) (matched bool, ask provider.Ask) {
 	if m.event != nil {
-		return m.event.Match(d.ofProvider())
+		return m.event.Judge(d.OfProvider())
 	}
-	return m.headers.Match(d.Header) && m.payload.Match(d.Payload)
+	return m.headers.Match(d.Header) && m.payload.Match(d.Payload), provider.Ask{}
 }
 
 // Explain evaluates as Match does and says how.
 func (m *Matcher) Explain(d *Delivered) Explanation {
 	if m.event != nil {
-		return m.explainEvent(d.ofProvider())
+		return m.explainEvent(d.OfProvider())
 	}
 
 	e := m.payload.Explain(d.Payload)
@@ -143,7 +149,7 @@ func (m *Matcher) explainEvent(d *provider.Delivery) Explanation {
 	}
 
 	of := m.event.Explain(d)
-	e := Explanation{Matched: of.Matched, Reason: of.Reason, Leaves: []LeafExplanation{}}
+	e := Explanation{Matched: of.Matched, AsksForge: of.Ask.Any(), Reason: of.Reason, Leaves: []LeafExplanation{}}
 	for _, k := range of.Keys {
 		leaf := LeafExplanation{
 			Path: []string{k.Key}, Where: k.Key, Operator: k.Operator, Expected: preview(textList(k.Wanted)),
@@ -163,7 +169,7 @@ func (m *Matcher) explainEvent(d *provider.Delivery) Explanation {
 
 // Events returns the events of its provider that the delivery is, by the names of triggers.
 func (d *Delivered) Events() (names []string) {
-	event := d.ofProvider()
+	event := d.OfProvider()
 	for _, name := range event.Events() {
 		names = append(names, event.Provider()+"/"+name)
 	}

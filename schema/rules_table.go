@@ -40,6 +40,7 @@ const (
 	ruleTrigger
 	ruleTriggerNotFired
 	ruleTriggerNoSource
+	ruleTriggerNoForge
 	ruleTriggerAnybody
 	ruleSchedule
 	ruleOutputs
@@ -303,6 +304,14 @@ var rules = [...]Rule{
 			"provider is reported once. --strict lets this warning pass, since definitions of a hosted " +
 			"service have no such webhook.",
 	},
+	ruleTriggerNoForge: {
+		Code: "trigger-no-forge", Severity: SeverityWarning, NeedsState: true,
+		Title: "a trigger that asks a forge which the server does not have",
+		Doc: "The payload of a pull request has no list of its files, and a note of GitLab does not say which " +
+			"account is the server's. For paths of pull requests, and for bot_mentioned without mentioned, the " +
+			"server asks the forge that sent the delivery. Without a forge of that kind in its settings, such a " +
+			"trigger never matches.",
+	},
 	ruleTriggerAnybody: {
 		Code: "trigger-anybody", Severity: SeverityWarning,
 		Title: "an automation with secrets or outputs that anybody can start",
@@ -348,8 +357,8 @@ var rules = [...]Rule{
 	ruleFilterNoValue: {
 		Code: "filter-no-value", Severity: SeverityWarning,
 		Title: "a filter key that no payload has a value for",
-		Doc: "The payload of a pull request has no list of its files, that of a check no labels, and that " +
-			"of a reaction no text. A trigger that filters by them never matches.",
+		Doc: "The payload of a check has no labels, and that of a reaction no text. A trigger that filters by " +
+			"them never matches.",
 	},
 	ruleFilterHeaders: {
 		Code: "filter-headers", Severity: SeverityError,

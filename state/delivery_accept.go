@@ -349,6 +349,8 @@ type Acceptance struct {
 	ReplayOf string
 	Received time.Time
 	Runs     []NewRun // QUEUED by this delivery
+	// Undecided has the UIDs of the automations that an answer of the forge decides on: see Decide.
+	Undecided []string
 
 	stored []byte // Body, in the form in which it is stored
 }

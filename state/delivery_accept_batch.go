@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"millwright/state/db"
+	"millwright/state/flow"
 )
 
 // Statements that write one row.
@@ -231,12 +232,12 @@ func (b *batchTx) accept(ctx context.Context, a *Acceptance) (outcome, error) {
 		return outcome{}, err
 	}
 
-	flow, err := decisionsText(out.Flow)
+	decisions, err := decisionsText(out.Flow)
 	if err != nil {
 		return outcome{}, err
 	}
 
-	b.insertDelivery(a, DeliveryAccepted, reason, "", flow)
+	b.insertDelivery(a, DeliveryAccepted, reason, "", decisions)
 	b.insert(insertPayloadSQL, a.UID, a.FactoryUID, a.stored, int64(len(a.Body)), bytesOrNull(a.Headers))
 	for _, r := range a.Runs {
 		if r.keyed() {
@@ -255,8 +256,25 @@ func (b *batchTx) accept(ctx context.Context, a *Acceptance) (outcome, error) {
 	return out, nil
 }
 
-// admit stores the runs of a delivery that wait for others, or does what their flow says.
+// admit stores the runs of a delivery that wait for others, or does what their flow says, and the automations that are
+// to be decided on.
 func (b *batchTx) admit(ctx context.Context, a *Acceptance, out *outcome) error {
+	for _, automation := range a.Undecided {
+		u := Undecided{
+			AutomationUID: automation, DeliveryUID: a.UID, FactoryUID: a.FactoryUID, WebhookUID: a.WebhookUID,
+			Received: a.Received,
+		}
+		d := FlowDecision{AutomationUID: automation, Decision: flow.WaitsForge}
+		full, err := u.Add(ctx, b.tx)
+		if err != nil {
+			return err
+		}
+		if full {
+			d.Decision = flow.SkippedFull
+		}
+		out.Flow = append(out.Flow, d)
+	}
+
 	for _, r := range a.Runs {
 		if !r.keyed() {
 			continue

@@ -33,7 +33,7 @@ func main() {
 	flag.BoolVar(&o.github, "github", false,
 		"send what GitHub sends when a pull request is opened, signed as GitHub does")
 	flag.IntVar(&o.events, "events", 0,
-		"with -github: triggers of its events in place of one custom trigger; one of them matches")
+		"with -github: measure triggers of its events too, beside one custom trigger; one of them matches")
 	flag.IntVar(&o.slow, "slow", 0, "connections beside those, on which a request comes at a byte a second")
 	flag.StringVar(
 		&o.postgres,
@@ -79,6 +79,9 @@ func compare(ctx context.Context, o options) error {
 	if o.only != "" {
 		kinds = strings.Split(o.only, ",")
 	}
+	if o.events > 0 {
+		kinds = withEvents(kinds)
+	}
 
 	measured := map[string][]measurement{}
 	for round := range o.rounds {
@@ -91,7 +94,7 @@ func compare(ctx context.Context, o options) error {
 			measured[kind] = append(measured[kind], m)
 			fmt.Fprintf(
 				os.Stderr,
-				"round %d %-8s %7.0f/s  p50 %v  p99 %v  %d MB  %v\n",
+				"round %d %-15s %7.0f/s  p50 %v  p99 %v  %d MB  %v\n",
 				round+1,
 				kind,
 				m.rate,
@@ -114,7 +117,7 @@ func compare(ctx context.Context, o options) error {
 	)
 
 	fmt.Printf(
-		"%-10s %10s %10s %10s %10s %10s %8s %8s\n",
+		"%-15s %10s %10s %10s %10s %10s %8s %8s\n",
 		"",
 		"per second",
 		"to bare",
@@ -131,7 +134,7 @@ func compare(ctx context.Context, o options) error {
 	for _, kind := range kinds {
 		all := measured[kind]
 		fmt.Printf(
-			"%-10s %10.0f %10s %10s %10v %10v %6.0fMB %8v\n",
+			"%-15s %10.0f %10s %10s %10v %10v %6.0fMB %8v\n",
 			kind,
 			rate(kind),
 			ratio(rate(kind), rate("bare")),
@@ -145,7 +148,41 @@ func compare(ctx context.Context, o options) error {
 		)
 	}
 
+	for _, kind := range kinds {
+		if all := measured[kind+eventsSuffix]; all != nil {
+			printPairs(kind, measured[kind], all)
+		}
+	}
+
 	return nil
+}
+
+// eventsSuffix marks the kinds whose automations have triggers of events.
+const eventsSuffix = "+events"
+
+// withEvents adds to each database the same with triggers of events, right behind it.
+func withEvents(kinds []string) (all []string) {
+	for _, kind := range kinds {
+		all = append(all, kind)
+		if kind == "sqlite" || kind == "postgres" {
+			all = append(all, kind+eventsSuffix)
+		}
+	}
+	return all
+}
+
+// printPairs prints what triggers of events take and give, to one custom trigger in the same round.
+func printPairs(kind string, custom, events []measurement) {
+	pairs := make([]int, len(custom))
+	for i := range pairs {
+		pairs[i] = i
+	}
+
+	fmt.Printf("\n%s, triggers of events to one custom trigger, medians of the rounds: %.3f per second, %.3f cpu\n",
+		kind,
+		median(pairs, func(i int) float64 { return events[i].rate / custom[i].rate }),
+		median(pairs, func(i int) float64 { return float64(events[i].cpu) / float64(custom[i].cpu) }),
+	)
 }
 
 func ratio(a, b float64) string {
@@ -177,6 +214,11 @@ type measurement struct {
 
 // measure starts a server of its own process, so that it shares nothing with the load generator.
 func measure(ctx context.Context, kind string, o options) (measurement, error) {
+	kind, events := strings.CutSuffix(kind, eventsSuffix)
+	if !events {
+		o.events = 0
+	}
+
 	args := []string{
 		"-serve",
 		kind,

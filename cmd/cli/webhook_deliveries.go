@@ -121,6 +121,7 @@ type deliveryItem struct {
 		AutomationID string `json:"automation_id"`
 		Decision     string
 		RunID        string `json:"run_id"`
+		Detail       string
 	}
 	Payload     json.RawMessage
 	Automations []struct {
@@ -198,7 +199,11 @@ func (d deliveryItem) print(w io.Writer) error {
 	}
 
 	for _, made := range d.Flow {
-		line("flow", strings.TrimSpace(d.automation(made.AutomationID)+": "+made.Decision+" "+made.RunID))
+		text := strings.TrimSpace(d.automation(made.AutomationID) + ": " + made.Decision + " " + made.RunID)
+		if made.Detail != "" {
+			text += ": " + made.Detail
+		}
+		line("flow", text)
 	}
 
 	for _, a := range d.Automations {

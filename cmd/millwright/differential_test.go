@@ -91,7 +91,7 @@ func needState(code string) bool {
 
 // onlyServer are the rules among them that a list of secrets does not run.
 func onlyServer(code string) bool {
-	return slices.Contains([]string{"webhook-unknown", "webhook-last", "deliveries-limit", "webhook-renamed", "prune-guard", "sender-contract", "harness-unknown"}, code)
+	return slices.Contains([]string{"webhook-unknown", "webhook-last", "deliveries-limit", "webhook-renamed", "prune-guard", "sender-contract", "harness-unknown", "trigger-no-forge"}, code)
 }
 
 // ordered sorts problems, which the API tells apart by severity.

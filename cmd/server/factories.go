@@ -25,7 +25,8 @@ type controllers struct {
 	store     *state.Store
 	cloneDir  string
 	harnesses []string
-	most      func() int // deliveries a minute that the file of a webhook may allow
+	forges    func() []string // kinds of forges
+	most      func() int      // deliveries a minute that the file of a webhook may allow
 	metrics   *reconcile.Metrics
 	log       *slog.Logger
 	turns     chan struct{} // shared by the git sources, so that few unpack at once
@@ -249,7 +250,7 @@ func (c *controllers) newLoop(n *controller, row state.Factory) *reconcile.Loop 
 	return reconcile.New(reconcile.Config{
 		Store: c.store, Factory: row, Source: n.source, Interval: interval.Or(0),
 		AllowPrune: n.settings.Source.AllowPrune, AllowRename: n.settings.Source.AllowRename,
-		HarnessTypes: c.harnesses, Log: c.log, Metrics: c.metrics, MaxDeliveries: c.most,
+		HarnessTypes: c.harnesses, ForgeKinds: c.forges, Log: c.log, Metrics: c.metrics, MaxDeliveries: c.most,
 		Reserved: func() map[string]string {
 			_, reserved := c.sourceSecrets()
 			return reserved

@@ -145,6 +145,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		Log:                 log,
 		Registerer:          srv.registry,
 		Own:                 srv.outbox.Own,
+		Ask:                 srv.askForge,
 		Tracer:              srv.tracer,
 	}); err != nil {
 		return nil, err
@@ -181,6 +182,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		store:     srv.store,
 		cloneDir:  srv.cloneDir(),
 		harnesses: cfg.HarnessTypes(),
+		forges:    srv.forges.Kinds,
 		most:      srv.ingress.MaxDeliveries,
 		metrics:   metrics,
 		log:       log,
@@ -270,6 +272,7 @@ func (srv *server) registerAPI() {
 		PublicURL:     cfg.PublicURL,
 		Version:       cli.Version(),
 		HarnessTypes:  cfg.HarnessTypes(),
+		ForgeKinds:    srv.forges.Kinds,
 		Log:           srv.log,
 		Sync:          c.sync,
 		PlanHead:      c.planHead,

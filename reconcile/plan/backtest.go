@@ -233,13 +233,14 @@ func remember(ids []string, uid string) []string {
 	return ids
 }
 
-// matches reports whether one of the triggers matches, as the ingress would find, and whether one selects the
-// webhook at all.
+// matches reports whether one of the triggers matches, as the ingress would find, or may match by an answer of the
+// forge, and whether one selects the webhook at all.
 func matches(all []judge, d delivered) (matched, selected bool) {
 	for _, j := range all {
 		if j.trigger.Selects(d.WebhookUID, d.source) {
 			selected = true
-			matched = matched || j.matcher.Match(d.Delivered)
+			is, ask := j.matcher.Judge(d.Delivered)
+			matched = matched || is || ask.Any()
 		}
 	}
 	return matched, selected

@@ -93,6 +93,7 @@ type Options struct {
 	AllowRename   bool              // replace a webhook by one of the same content
 	Renamed       map[string]string // webhooks that keep their UID under a new name: the old name by the new one
 	HarnessTypes  []string          // that the server has; nil: not known
+	ForgeKinds    []string          // kinds of the server's forges; nil: not known
 	Reserved      map[string]string // secrets that the server itself uses, with their use; nil: unknown
 	MaxDeliveries int               // deliveriesPerMinute of a webhook is at most this; 0: any
 	Revision      state.Revision
@@ -209,7 +210,7 @@ func Known(cur state.Current, names []string, opts Options) *schema.Known {
 	k := &schema.Known{
 		Secrets: make(map[string]schema.SecretFact, len(cur.Secrets)),
 		UIDs:    make(map[string]string, len(names)), KnownUIDs: make(map[string]string, len(names)),
-		HarnessTypes: opts.HarnessTypes, Reserved: opts.Reserved,
+		HarnessTypes: opts.HarnessTypes, ForgeKinds: opts.ForgeKinds, Reserved: opts.Reserved,
 		Gone: maps.Clone(cur.Gone),
 	}
 	for name, info := range cur.Secrets {

@@ -259,7 +259,7 @@ func (d *Dispatcher) target(ctx context.Context, r state.Run) (provider.Target, 
 	if errors.Is(err, state.ErrNotFound) {
 		return provider.Target{}, nil
 	}
-	return provider.TargetOf(w.Spec.SignatureScheme, nil, payload.Body), err
+	return provider.Read(w.Spec.SignatureScheme, "", payload.Body).Target(), err
 }
 
 // name gives each of several checkouts a directory of its own.

@@ -1,18 +1,22 @@
 package provider
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 )
 
-// body is a payload, with the values that were read from it. Of a repeated key the last value counts.
+// body is a payload, with what was read of it.
 type body struct {
-	event string // the event that the delivery's header names
-	text  string
-	seen  []place // one for each path that a table names
-	top   []place // the members of the payload, unless they are many
-	many  bool    // the members are read for each path
+	event   string // the event that the delivery's header names
+	text    string
+	seen    []place // one for each path that a table names
+	objects []object
+	once    bool // few paths are read: members are not listed
+	judged  []judged
+	values  []values
+	known   Answer
 }
 
 type place struct {
@@ -20,7 +24,21 @@ type place struct {
 	value gjson.Result
 }
 
-// at returns the value at a path of keys, joined by dots; the zero Result is none. "" is the payload itself.
+// object is an object of a payload of which a member was asked for.
+type object struct {
+	path    string
+	members []member // nil: not listed
+	many    bool     // they are read for each path
+}
+
+// member is a member of an object: its key as it is written between the quotation marks, and its value.
+type member struct{ key, value string }
+
+// maxMembers bounds the members of an object that are listed.
+const maxMembers = 64
+
+// at returns the value at a path of keys, joined by dots; the zero Result is none. "" is the payload itself. Of a
+// repeated key the last value counts.
 func (b *body) at(path string) gjson.Result {
 	for i := range b.seen {
 		if b.seen[i].path == path {
@@ -32,59 +50,121 @@ func (b *body) at(path string) gjson.Result {
 	if path == "" {
 		v = gjson.Parse(b.text)
 	} else {
-		dot := strings.LastIndexByte(path, '.')
-		if dot < 0 {
-			v = b.member(path)
-		} else {
-			v = member(b.at(path[:dot]), path[dot+1:])
+		parent, key := "", path
+		if dot := strings.LastIndexByte(path, '.'); dot >= 0 {
+			parent, key = path[:dot], path[dot+1:]
 		}
+		v = b.member(parent, key)
 	}
 
+	if b.seen == nil {
+		b.seen = make([]place, 0, 16)
+	}
 	b.seen = append(b.seen, place{path, v})
 	return v
 }
 
-// maxTop bounds the members of a payload that are read once for all paths.
-const maxTop = 64
-
-// member returns the last member of the payload with a key; the zero Result without one.
-func (b *body) member(key string) gjson.Result {
-	if b.top == nil && !b.many {
-		b.top = []place{}
-		if root := b.at(""); root.IsObject() {
-			root.ForEach(func(k, v gjson.Result) bool {
-				b.top = append(b.top, place{k.Str, v})
-				b.many = len(b.top) > maxTop
-				return !b.many
-			})
+// member returns the last member with a key of the object at a path; the zero Result without one.
+func (b *body) member(path, key string) gjson.Result {
+	all, listed := b.members(path)
+	if !listed {
+		return memberOf(b.at(path), key)
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].is(key) {
+			return gjson.Parse(all[i].value)
 		}
 	}
-
-	if b.many {
-		return member(b.at(""), key)
-	}
-
-	for i := len(b.top) - 1; i >= 0; i-- {
-		if b.top[i].path == key {
-			return b.top[i].value
-		}
-	}
-
 	return gjson.Result{}
 }
 
-// member returns the last member of an object with a key; the zero Result without one.
-func member(object gjson.Result, key string) (found gjson.Result) {
-	if !object.IsObject() {
-		return found
+// members returns the members of the object at a path. It lists those of the payload itself, and those of an object
+// that is asked for a second one. listed is false for others.
+func (b *body) members(path string) (all []member, listed bool) {
+	if b.once {
+		return nil, false
 	}
-	object.ForEach(func(k, v gjson.Result) bool {
-		if k.Str == key {
-			found = v
+
+	value := b.at(path)
+	i := slices.IndexFunc(b.objects, func(o object) bool { return o.path == path })
+	if i < 0 {
+		i = len(b.objects)
+		b.objects = append(b.objects, object{path: path})
+		if path != "" {
+			return nil, false
 		}
-		return true
+	}
+
+	o := &b.objects[i]
+	if o.members == nil {
+		o.list(value)
+	}
+	return o.members, !o.many
+}
+
+// list lists the members of an object, unless they are many.
+func (o *object) list(value gjson.Result) {
+	o.members = make([]member, 0, 16)
+	if !value.IsObject() {
+		return
+	}
+
+	for walk := (walker{text: value.Raw}); !o.many; {
+		m, more := walk.next()
+		if !more {
+			return
+		}
+		o.members = append(o.members, m)
+		o.many = len(o.members) > maxMembers
+	}
+}
+
+// memberOf returns the last member of an object with a key; the zero Result without one.
+func memberOf(object gjson.Result, key string) gjson.Result {
+	if !object.IsObject() {
+		return gjson.Result{}
+	}
+
+	found := ""
+	for walk := (walker{text: object.Raw}); ; {
+		m, more := walk.next()
+		if !more {
+			break
+		}
+		if m.is(key) {
+			found = m.value
+		}
+	}
+
+	return gjson.Parse(found)
+}
+
+// values are what a payload has for a key, in the form in which they are compared.
+type values struct {
+	key   *key
+	texts []string
+	many  bool // they are read for each condition
+}
+
+// maxValues bounds the values of a key that are read once for all conditions.
+const maxValues = 16
+
+// valuesOf returns what the payload has for a key.
+func (b *body) valuesOf(k *key) values {
+	for i := range b.values {
+		if b.values[i].key == k {
+			return b.values[i]
+		}
+	}
+
+	v := values{key: k}
+	k.read(b, func(text string) bool {
+		v.texts = append(v.texts, k.compare.form(text))
+		v.many = len(v.texts) > maxValues
+		return !v.many
 	})
-	return found
+	b.values = append(b.values, v)
+	return v
 }
 
 // string returns the string at a path; "" for what is none.
@@ -95,8 +175,8 @@ func (b *body) string(path string) string {
 	return ""
 }
 
-// object reports whether the value at a path is an object.
-func (b *body) object(path string) bool { return b.at(path).IsObject() }
+// has reports whether the value at a path is an object.
+func (b *body) has(path string) bool { return b.at(path).IsObject() }
 
 // list reports whether the value at a path is a list.
 func (b *body) list(path string) bool { return b.at(path).IsArray() }
@@ -139,7 +219,7 @@ func each(list string, fields ...string) reader {
 			}
 
 			for _, field := range fields {
-				if text := scalar(member(v, field)); text != "" && !yield(text) {
+				if text := scalar(memberOf(v, field)); text != "" && !yield(text) {
 					return false
 				}
 			}
@@ -156,7 +236,7 @@ func eachObject(b *body, list string, visit func(object *body) bool) {
 		return
 	}
 	objects.ForEach(func(_, v gjson.Result) bool {
-		return !v.IsObject() || visit(&body{seen: []place{{"", v}}, many: true})
+		return !v.IsObject() || visit(&body{seen: []place{{"", v}}, once: true})
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"unsafe"
 )
 
 // Delivery is a delivery of a provider, as triggers see it. It is for one goroutine.
@@ -20,7 +21,8 @@ func Read(scheme, event string, payload []byte) *Delivery {
 	if t == nil {
 		return nil
 	}
-	return &Delivery{t, body{event: event, text: string(payload)}}
+	text := unsafe.String(unsafe.SliceData(payload), len(payload)) // no copy: payload does not change
+	return &Delivery{t, body{event: event, text: text}}
 }
 
 // Provider returns the provider that the delivery is from.
@@ -40,7 +42,26 @@ func (d *Delivery) named() string {
 }
 
 // is reports whether the delivery is the event.
-func (d *Delivery) is(e *event) bool { return slices.Contains(e.on, d.named()) && e.is(&d.body) }
+func (d *Delivery) is(e *event) bool {
+	if !slices.Contains(e.on, d.named()) {
+		return false
+	}
+	for _, known := range d.judged {
+		if known.event == e {
+			return known.is
+		}
+	}
+
+	is := e.is(&d.body)
+	d.judged = append(d.judged, judged{e, is})
+	return is
+}
+
+// judged is an event that a delivery was compared with.
+type judged struct {
+	event *event
+	is    bool
+}
 
 // Events returns the events that the delivery is, by the names of triggers. It may be several, or none.
 func (d *Delivery) Events() (names []string) {

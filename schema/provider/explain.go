@@ -7,6 +7,7 @@ type Explanation struct {
 	Matched bool
 	// Reason is set when the event decides: the delivery is another one, or the filter asks for nothing.
 	Reason string
+	Ask    Ask // what the forge is asked for, since its answer decides
 	Keys   []KeyExplanation
 }
 
@@ -39,7 +40,7 @@ func (f *Filter) Explain(d *Delivery) Explanation {
 		return Explanation{Reason: fmt.Sprintf("the delivery is %s, not %s", d.Describe(), f.event)}
 	}
 
-	e := Explanation{Matched: true, Reason: "the delivery is " + f.event + ", and the trigger has no filter"}
+	e := Explanation{Reason: "the delivery is " + f.event + ", and the trigger has no filter"}
 	for i := range f.conditions {
 		c, k := &f.conditions[i], of.keys[i]
 		e.Reason = ""
@@ -47,7 +48,25 @@ func (f *Filter) Explain(d *Delivery) Explanation {
 		e.explain(&d.body, &condition{key: c.key, notIn: c.notIn}, k, "not_in", c.notIn)
 	}
 
+	e.own(f, of, d)
+	e.Matched, e.Ask = f.Judge(d)
 	return e
+}
+
+// own adds that the account of the server must be mentioned, if so.
+func (e *Explanation) own(f *Filter, of *form, d *Delivery) {
+	k := f.own(of)
+	if k == nil {
+		return
+	}
+
+	e.Reason = ""
+	c := d.ownCondition(k)
+	e.explain(&d.body, c, k, "in", c.in)
+	if last := &e.Keys[len(e.Keys)-1]; !d.known.Ask.Account {
+		last.Passed, last.Wanted = false, []string{}
+		last.Note = "the account of the server is asked of the forge"
+	}
 }
 
 // explain adds an operator of a key, unless it asks for nothing.
@@ -66,6 +85,8 @@ func (e *Explanation) explain(b *body, c *condition, k *key, operator string, wa
 		out.Note = "the sender has no such value"
 	case k.read == nil:
 		out.Note = k.unread
+	case k.asks(b).Any():
+		out.Passed, out.Note = false, "the files of the pull request are asked of the forge"
 	default:
 		k.read(b, func(have string) bool {
 			out.Found = append(out.Found, cut(have, maxFoundBytes))
@@ -74,5 +95,4 @@ func (e *Explanation) explain(b *body, c *condition, k *key, operator string, wa
 	}
 
 	e.Keys = append(e.Keys, out)
-	e.Matched = e.Matched && out.Passed
 }

@@ -278,24 +278,38 @@ func (f *Filter) form(t *table) *form {
 	return nil
 }
 
-// Match reports whether the delivery is the trigger's event and passes its filter.
+// Match reports whether the delivery is the trigger's event and passes its filter, by what is known of it.
 func (f *Filter) Match(d *Delivery) bool {
+	matched, _ := f.Judge(d)
+	return matched
+}
+
+// Judge is Match, and returns what the forge is to be asked for if the answer decides. Then matched is false.
+func (f *Filter) Judge(d *Delivery) (matched bool, ask Ask) {
 	if f == nil || d == nil {
-		return false
+		return false, ask
 	}
 
 	of := f.form(d.table)
 	if of == nil || !d.is(of.event) {
-		return false
+		return false, ask
 	}
 
 	for i := range f.conditions {
-		if !f.conditions[i].holds(&d.body, of.keys[i]) {
-			return false
+		if asked := of.keys[i].asks(&d.body); asked.Any() {
+			ask = ask.And(asked)
+		} else if !f.conditions[i].holds(&d.body, of.keys[i]) {
+			return false, Ask{}
 		}
 	}
 
-	return true
+	if own := f.own(of); own != nil && !d.known.Ask.Account {
+		ask.Account = true
+	} else if own != nil && !d.ownCondition(own).holds(&d.body, own) {
+		return false, Ask{}
+	}
+
+	return !ask.Any(), ask
 }
 
 // holds reports whether the payload has a value that the condition asks for, and none that it excludes. A key
@@ -305,17 +319,43 @@ func (c *condition) holds(b *body, k *key) bool {
 		return false
 	}
 
-	in, excluded, found := len(c.in) == 0, false, false
-	k.read(b, func(have string) bool {
-		found = true
-		have = k.compare.form(have)
-		is := func(w want) bool { return k.compare.match(&w, have) }
-		in = in || slices.ContainsFunc(c.in, is)
-		excluded = slices.ContainsFunc(c.notIn, is)
-		return !excluded && (!in || len(c.notIn) > 0)
-	})
+	j := judgement{condition: c, key: k, in: len(c.in) == 0}
+	if few := b.valuesOf(k); !few.many {
+		for _, have := range few.texts {
+			if !j.add(have) {
+				break
+			}
+		}
+	} else {
+		j = j.addAll(b)
+	}
 
-	return in && !excluded && (found || !k.must)
+	return j.in && !j.excluded && (j.found || !k.must)
+}
+
+// judgement compares the values of a payload with a condition.
+type judgement struct {
+	*condition
+	key                 *key
+	in, excluded, found bool
+}
+
+// add compares a value, in its form, and reports whether more values matter.
+func (j *judgement) add(have string) bool {
+	j.found = true
+	for i := 0; i < len(j.condition.in) && !j.in; i++ {
+		j.in = j.key.compare.match(&j.condition.in[i], have)
+	}
+	for i := 0; i < len(j.notIn) && !j.excluded; i++ {
+		j.excluded = j.key.compare.match(&j.notIn[i], have)
+	}
+	return !j.excluded && (!j.in || len(j.notIn) > 0)
+}
+
+// addAll compares all values of a payload that has many.
+func (j judgement) addAll(b *body) judgement {
+	j.key.read(b, func(have string) bool { return j.add(j.key.compare.form(have)) })
+	return j
 }
 
 func cut(s string, most int) string {

@@ -17,6 +17,7 @@ func giteaTable() *table {
 
 	t := &table{
 		provider: GitHub, schemes: []string{"gitea", "forgejo", "gogs"}, title: "Gitea", header: "X-Gitea-Event",
+		forge: "gitea",
 	}
 	t.events = []event{
 		{name: "push", on: []string{"push"}, is: isPush, keys: pushKeys(repositoryName())},
@@ -74,7 +75,7 @@ func giteaTable() *table {
 		{
 			name: "pull_request_review_submitted", on: reviews, public: true,
 			is: func(b *body) bool {
-				return b.string("action") == "reviewed" && b.object("pull_request") && b.object("review")
+				return b.string("action") == "reviewed" && b.has("pull_request") && b.has("review")
 			},
 			keys: reviewKeys("review.content", giteaReviewState),
 		},

@@ -6,6 +6,7 @@ import "strings"
 
 func githubTable() *table {
 	t := &table{provider: GitHub, schemes: []string{"github"}, title: "GitHub", header: "X-GitHub-Event"}
+	t.forge = "github"
 	t.events = []event{
 		{name: "push", on: []string{"push"}, is: isPush, keys: pushKeys(repositoryName())},
 		issueEvent("issue_created", is("issue", "opened"), issueKeys(namesIn("issue.labels"))),
@@ -46,7 +47,7 @@ func githubTable() *table {
 		{
 			name: "pull_request_review_submitted", on: []string{"pull_request_review"}, public: true,
 			is: func(b *body) bool {
-				return b.string("action") == "submitted" && b.object("pull_request") && b.object("review")
+				return b.string("action") == "submitted" && b.has("pull_request") && b.has("review")
 			},
 			keys: reviewKeys("review.body", one("review.state")),
 		},
@@ -77,7 +78,7 @@ func is(object string, actions ...string) func(*body) bool {
 		action := b.string("action")
 		for _, a := range actions {
 			if action == a {
-				return b.object(object)
+				return b.has(object)
 			}
 		}
 		return false
@@ -112,27 +113,27 @@ func isPush(b *body) bool {
 func zeroCommit(id string) bool { return id != "" && strings.Trim(id, "0") == "" }
 
 // ofPull reports whether the payload of a comment is about a pull request.
-func ofPull(b *body) bool { return b.object("issue.pull_request") || b.at("is_pull").Bool() }
+func ofPull(b *body) bool { return b.has("issue.pull_request") || b.at("is_pull").Bool() }
 
 func issueMentioned(b *body) bool {
 	switch b.string("action") {
 	case "opened":
-		return b.object("issue") && !b.object("comment") && b.any(mentioned(b))
+		return b.has("issue") && !b.has("comment") && b.any(mentioned(b))
 	case "created":
-		return b.object("issue") && b.object("comment") && !ofPull(b) && b.any(mentioned(b))
+		return b.has("issue") && b.has("comment") && !ofPull(b) && b.any(mentioned(b))
 	}
 	return false
 }
 
 func pullMentioned(b *body) bool {
-	about := b.object("pull_request") || b.object("issue") && ofPull(b)
+	about := b.has("pull_request") || b.has("issue") && ofPull(b)
 	switch b.string("action") {
 	case "opened":
-		return about && b.object("pull_request") && b.any(mentioned(b))
+		return about && b.has("pull_request") && b.any(mentioned(b))
 	case "created":
-		return about && b.object("comment") && b.any(mentioned(b))
+		return about && b.has("comment") && b.any(mentioned(b))
 	case "submitted", "reviewed":
-		return about && b.object("review") && b.any(mentioned(b))
+		return about && b.has("review") && b.any(mentioned(b))
 	}
 	return false
 }
@@ -140,7 +141,7 @@ func pullMentioned(b *body) bool {
 // writing returns the object of the payload that somebody has just written.
 func writing(b *body) string {
 	for _, object := range []string{"comment", "review", "pull_request"} {
-		if b.object(object) {
+		if b.has(object) {
 			return object
 		}
 	}
@@ -234,12 +235,18 @@ func pullKeys(labels reader) []key {
 		authorKey(one("pull_request.user.login")),
 		associationKey(one("pull_request.author_association")),
 		labelKey(labels),
-		{name: "paths", compare: globs(), unread: noPaths},
+		{name: "paths", compare: globs(), read: pullFiles, files: true},
 	}
 }
 
-// noPaths is the reason why a trigger on the paths of a pull request never matches.
-const noPaths = "a pull request's payload has no list of its files"
+// pullFiles yields the files of the pull request, as the forge has listed them.
+func pullFiles(b *body, yield func(string) bool) {
+	for _, path := range b.known.Files {
+		if !yield(path) {
+			return
+		}
+	}
+}
 
 func assignedKeys(object string, assignee reader) []key {
 	return []key{

@@ -8,11 +8,12 @@ func gitlabTable() *table {
 
 	return &table{
 		provider: GitLab, schemes: []string{"gitlab"}, title: "GitLab", header: "X-Gitlab-Event",
+		forge: "gitlab",
 		events: []event{
 			{
 				name: "merge_request", on: []string{"Merge Request Hook"},
 				is: func(b *body) bool {
-					return b.string("object_kind") == "merge_request" && b.object("object_attributes")
+					return b.string("object_kind") == "merge_request" && b.has("object_attributes")
 				},
 				keys: []key{
 					repos,
@@ -33,6 +34,7 @@ func gitlabTable() *table {
 			},
 			{
 				name: "bot_mentioned", on: []string{"Note Hook", "Confidential Note Hook"}, is: isNote, public: true,
+				own: "mentioned",
 				keys: []key{
 					repos,
 					{name: "mentioned", compare: mention(), read: mentions(true, "object_attributes.note")},

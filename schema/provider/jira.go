@@ -19,19 +19,19 @@ func jiraTable() *table {
 		events: []event{
 			{
 				name: "issue_created", on: []string{"jira:issue_created"},
-				is: func(b *body) bool { return b.object("issue") },
+				is: func(b *body) bool { return b.has("issue") },
 				keys: []key{
 					projects, {name: "labels", compare: exact(), read: each("issue.fields.labels")}, author,
 				},
 			},
 			{
 				name: "issue_labeled", on: []string{"jira:issue_updated"},
-				is:   func(b *body) bool { return b.object("issue") && b.any(jiraAdded) },
+				is:   func(b *body) bool { return b.has("issue") && b.any(jiraAdded) },
 				keys: []key{projects, {name: "labels", compare: exact(), read: jiraAdded}, author},
 			},
 			{
 				name: "status_changed", on: []string{"jira:issue_updated"},
-				is: func(b *body) bool { return b.object("issue") && b.any(jiraStatus) },
+				is: func(b *body) bool { return b.has("issue") && b.any(jiraStatus) },
 				keys: []key{
 					projects, {name: "status_ids", compare: exact(), read: jiraStatus}, author,
 				},

@@ -14,7 +14,7 @@ func linearTable() *table {
 		events: []event{
 			{
 				name: "issue_created", on: []string{"Issue"}, keys: linearIssueKeys(namesIn("data.labels")),
-				is: func(b *body) bool { return b.string("action") == "create" && b.object("data") },
+				is: func(b *body) bool { return b.string("action") == "create" && b.has("data") },
 			},
 			{
 				name: "issue_labeled", on: []string{"Issue"}, keys: linearIssueKeys(linearAdded),
@@ -32,7 +32,7 @@ func linearTable() *table {
 			},
 			{
 				name: "comment_created", on: []string{"Comment"},
-				is: func(b *body) bool { return b.string("action") == "create" && b.object("data") },
+				is: func(b *body) bool { return b.string("action") == "create" && b.has("data") },
 				keys: append(linearScope("data.issue"),
 					labelKey(namesIn("data.issue.labels")),
 					key{name: "issue_ids", compare: identity(),
@@ -44,7 +44,7 @@ func linearTable() *table {
 			},
 			{
 				name: "agent_session_created", on: []string{"AgentSessionEvent"},
-				is: func(b *body) bool { return b.string("action") == "created" && b.object("agentSession") },
+				is: func(b *body) bool { return b.string("action") == "created" && b.has("agentSession") },
 				keys: []key{
 					{
 						name: "team_ids", compare: identity(),
@@ -68,7 +68,7 @@ func linearTable() *table {
 
 // linearChanged reports whether an update of an issue changed a field.
 func linearChanged(b *body, field string) bool {
-	return b.string("action") == "update" && b.object("data") && member(b.at("updatedFrom"), field).Exists()
+	return b.string("action") == "update" && b.has("data") && memberOf(b.at("updatedFrom"), field).Exists()
 }
 
 // linearScope are the keys that place an object: a team, a project and a state, by ID or name.
@@ -139,8 +139,8 @@ func linearMentions(structure, text string) key {
 		}
 
 		eachNode(document, 0, func(node gjson.Result) bool {
-			if member(node, "type").Str == "suggestion_userMentions" {
-				if id := scalar(member(member(node, "attrs"), "id")); id != "" {
+			if memberOf(node, "type").Str == "suggestion_userMentions" {
+				if id := scalar(memberOf(memberOf(node, "attrs"), "id")); id != "" {
 					more = yield(id)
 				}
 			}
@@ -166,7 +166,7 @@ func eachNode(node gjson.Result, depth int, visit func(gjson.Result) bool) bool 
 	}
 
 	more := true
-	content := member(node, "content")
+	content := memberOf(node, "content")
 	if !content.IsArray() {
 		return true
 	}

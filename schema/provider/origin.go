@@ -5,7 +5,6 @@ import "strings"
 // Origin is who caused a delivery, and what it is about, so that deliveries of what this server did can be
 // told from those of others. This is taken from the payload: nothing of it is proven.
 type Origin struct {
-	Scheme string // of the webhook
 	Sender string // the login of the account that acted
 	Target Target
 	// Object is what was made or changed: comment, review, pull_request, issue, push, branch or status; "" for
@@ -25,20 +24,20 @@ type Origin struct {
 	Text string
 }
 
-// OriginOf returns the origin of a delivery to a webhook with a signature scheme. ok is false for deliveries
-// of other schemes than those of forges, and for those without a sender.
-func OriginOf(scheme string, payload []byte) (o Origin, ok bool) {
-	t := tableOf(scheme)
-	if t == nil || t.provider != GitHub && t.provider != GitLab {
-		return Origin{}, false
+// Origin returns the origin of a delivery. ok is false for senders other than forges, and for a delivery without
+// a sender.
+func (d *Delivery) Origin() (o Origin, ok bool) {
+	if d == nil {
+		return o, false
 	}
 
-	b := &body{text: string(payload)}
-	o = Origin{Scheme: scheme, Target: TargetOf(scheme, nil, payload)}
-	if t.provider == GitHub {
+	b := &d.body
+	o.Target = d.Target()
+	switch d.table.provider {
+	case GitHub:
 		o.Sender = b.string("sender.login")
 		o.github(b)
-	} else {
+	case GitLab:
 		o.Sender = b.string("user.username")
 		if o.Sender == "" {
 			o.Sender = b.string("user_username")
@@ -65,7 +64,7 @@ func (o *Origin) github(b *body) {
 	}
 
 	object := writing(b)
-	if !b.object(object) {
+	if !b.has(object) {
 		return
 	}
 
@@ -93,7 +92,7 @@ func (o *Origin) gitlab(b *body) {
 	switch {
 	case b.string("object_attributes.oldrev") != "":
 		o.Action = "synchronized"
-	case o.Action == "update" && b.object("changes.labels"):
+	case o.Action == "update" && b.has("changes.labels"):
 		o.Labels = true
 	}
 

@@ -28,6 +28,7 @@ type table struct {
 	title    string   // of the sender, for people
 	header   string   // names the event; "" where the payload does
 	field    string   // of the payload that names the event
+	forge    string   // the kind of forge that the sender is; "" for none
 	events   []event
 }
 
@@ -39,6 +40,8 @@ type event struct {
 	keys   []key
 	public bool   // strangers may cause it: they comment, mention or review where anybody may write
 	never  string // why no delivery is it
+	// own is the key that asks for the account of the server at the forge where the filter does not; "" for none.
+	own string
 }
 
 // key is a key of an event's filter.
@@ -50,6 +53,7 @@ type key struct {
 	// restricts who may start a run.
 	must   bool
 	unread string // why no payload has a value; then read is nil
+	files  bool   // the values are the files of a pull request, which the forge is asked for
 }
 
 // reader yields the values that a payload has for a key, until yield returns false.
@@ -98,6 +102,14 @@ func AllSchemes() (all []string) {
 func EventHeader(scheme string) string {
 	if t := tableOf(scheme); t != nil {
 		return t.header
+	}
+	return ""
+}
+
+// ForgeKind returns the kind of forge that sends deliveries by a signature scheme, as the settings name it, or "".
+func ForgeKind(scheme string) string {
+	if t := tableOf(scheme); t != nil {
+		return t.forge
 	}
 	return ""
 }
@@ -163,7 +175,9 @@ type Event struct {
 	Public bool
 	// Never is the reason why no delivery is the event; "" if deliveries are.
 	Never string
-	Keys  []Key
+	// Own is the key that asks for the account of the server at the forge where the filter does not; "" for none.
+	Own  string
+	Keys []Key
 }
 
 // Key describes a key of an event's filter.
@@ -173,6 +187,7 @@ type Key struct {
 	Words   []string
 	// Unread is the reason why no payload has a value, so that a filter with the key never matches; "" if some do.
 	Unread string
+	Files  bool // its values are the files of a pull request, which the forge is asked for
 }
 
 // Lookup describes an event of a provider.
@@ -182,10 +197,10 @@ func Lookup(provider, name string) (Event, bool) {
 		return Event{}, false
 	}
 
-	out := Event{Name: e.name, Public: e.public, Never: e.never}
+	out := Event{Name: e.name, Public: e.public, Never: e.never, Own: e.own}
 	for i := range e.keys {
 		k := &e.keys[i]
-		out.Keys = append(out.Keys, Key{k.name, k.compare.integer, k.compare.words, k.unread})
+		out.Keys = append(out.Keys, Key{k.name, k.compare.integer, k.compare.words, k.unread, k.files})
 	}
 
 	return out, true

@@ -44,14 +44,14 @@ func (b *body) oneOf(path string, words ...string) bool {
 
 // slackEvent reports whether a payload is an event that the app itself did not cause.
 func slackEvent(b *body) bool {
-	return b.string("type") == "event_callback" && b.object("event") && !slackOwn(b)
+	return b.string("type") == "event_callback" && b.has("event") && !slackOwn(b)
 }
 
 // slackMessage reports whether a payload is a new message of somebody else: no edit, and no deletion.
 func slackMessage(b *body) bool {
 	return slackEvent(b) &&
 		b.oneOf("event.subtype", "", "file_share", "thread_broadcast", "me_message", "bot_message") &&
-		!b.object("event.edited")
+		!b.has("event.edited")
 }
 
 // slackOwn reports whether the app itself caused the event.

@@ -19,20 +19,18 @@ type Target struct {
 	HeadRepository string
 }
 
-// TargetOf returns what a delivery to a webhook with a signature scheme is about. It reads the shape of the
-// payload, so header may be nil. Deliveries of other schemes have no target.
-func TargetOf(scheme string, _ map[string][]string, payload []byte) Target {
-	t := tableOf(scheme)
-	if t == nil {
+// Target returns what a delivery is about. It reads the shape of the payload and not the event. Deliveries of
+// senders other than forges have no target.
+func (d *Delivery) Target() Target {
+	if d == nil {
 		return Target{}
 	}
 
-	b := &body{text: string(payload)}
-	switch t.provider {
+	switch d.table.provider {
 	case GitHub:
-		return githubTarget(b)
+		return githubTarget(&d.body)
 	case GitLab:
-		return gitlabTarget(b)
+		return gitlabTarget(&d.body)
 	}
 
 	return Target{}
@@ -40,24 +38,24 @@ func TargetOf(scheme string, _ map[string][]string, payload []byte) Target {
 
 func githubTarget(b *body) Target {
 	t := Target{Repository: b.string("repository.full_name")}
-	if b.object("pull_request") {
+	if b.has("pull_request") {
 		t.pull(b, "pull_request")
 		return t
 	}
 
 	for _, check := range []string{"workflow_run", "check_suite", "check_run"} {
-		if b.object(check) {
+		if b.has(check) {
 			t.check(b, check)
 			return t
 		}
 	}
 
 	switch {
-	case b.object("issue"):
+	case b.has("issue"):
 		t.Number, t.IsPull = b.integer("issue.number"), ofPull(b)
 	case b.string("ref") != "" && b.list("commits"):
 		t.push(b)
-	case b.object("deployment"):
+	case b.has("deployment"):
 		t.Commit, t.HeadRepository = commit(b.string("deployment.sha")), t.Repository
 	case commit(b.string("sha")) != "": // a status
 		t.Commit = commit(b.string("sha"))
@@ -107,12 +105,12 @@ func gitlabTarget(b *body) Target {
 	}
 
 	switch {
-	case b.object(merge):
+	case b.has(merge):
 		t.Number, t.IsPull = b.integer(merge+".iid"), true
 		t.Commit, t.Branch = commit(b.string(merge+".last_commit.id")), b.string(merge+".source_branch")
 		t.BaseBranch = b.string(merge + ".target_branch")
 		t.HeadRepository = b.string(merge + ".source.path_with_namespace")
-	case b.object("issue"):
+	case b.has("issue"):
 		t.Number = b.integer("issue.iid")
 	case b.string("object_kind") == "issue":
 		t.Number = b.integer("object_attributes.iid")

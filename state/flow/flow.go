@@ -73,6 +73,7 @@ type Decision struct {
 	AutomationUID string `json:"automation_id"`
 	Decision      string `json:"decision"`
 	RunID         string `json:"run_id,omitempty"`
+	Detail        string `json:"detail,omitempty"` // why, in words
 }
 
 // The decisions.
@@ -81,10 +82,20 @@ const (
 	SkippedFull = "skipped: queue full"
 	Debounced   = "debounced"
 	FollowedUp  = "follow-up"
+
+	WaitsForge     = "waits: forge"     // the forge's answer decides
+	SkippedForge   = "skipped: forge"   // the forge gave no answer
+	SkippedTrigger = "skipped: trigger" // no trigger matches, by the forge's answer
 )
 
 // Skipped reports whether nothing started.
-func (d Decision) Skipped() bool { return d.Decision == SkippedBusy || d.Decision == SkippedFull }
+func (d Decision) Skipped() bool {
+	switch d.Decision {
+	case SkippedBusy, SkippedFull, SkippedForge, SkippedTrigger:
+		return true
+	}
+	return false
+}
 
 // Merged reports whether the delivery started no run of its own.
 func (d Decision) Merged(own string) bool { return d.Skipped() || d.Decision != "" && d.RunID != own }

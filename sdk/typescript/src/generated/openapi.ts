@@ -2101,6 +2101,8 @@ export interface components {
             type: string;
         };
         Explanation: {
+            /** @description Whether nothing but an answer of the forge is missing, which decides. The delivery's flow has what came of it */
+            asks_forge?: boolean;
             /** @description Every operator of every field, in the order of the filter */
             leaves: components["schemas"]["LeafExplanation"][];
             /** @description Whether the filter matches */
@@ -2372,8 +2374,10 @@ export interface components {
         FlowDecision: {
             /** @description The automation */
             automation_id: string;
-            /** @description skipped: nothing started. debounced: it is one of the deliveries of a run. follow-up: it is a message to a run */
-            decision: "skipped: concurrency" | "skipped: queue full" | "debounced" | "follow-up" | (string & {});
+            /** @description skipped: nothing started. waits: the forge's answer decides. debounced: it is one of the deliveries of a run. follow-up: it is a message to a run */
+            decision: "skipped: concurrency" | "skipped: queue full" | "skipped: forge" | "skipped: trigger" | "waits: forge" | "debounced" | "follow-up" | (string & {});
+            /** @description Why, in words */
+            detail?: string;
             /** @description The run that the delivery went to */
             run_id?: string;
         };

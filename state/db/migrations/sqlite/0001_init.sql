@@ -509,6 +509,18 @@ CREATE TABLE flow_decisions (
   PRIMARY KEY (automation_uid, run_id, delivery_uid)
 ) WITHOUT ROWID;
 
+-- The automations that a delivery starts if an answer of its forge says so. due_at is when the forge is asked next.
+CREATE TABLE undecided (
+  automation_uid TEXT NOT NULL,
+  delivery_uid   TEXT NOT NULL,
+  factory_uid    TEXT NOT NULL,
+  webhook_uid    TEXT NOT NULL,
+  attempts       INTEGER NOT NULL,
+  due_at         INTEGER NOT NULL,
+  received_at    INTEGER NOT NULL,
+  PRIMARY KEY (automation_uid, delivery_uid)
+) WITHOUT ROWID;
+
 -- What happened in a run, in order: messages of the conversation and changes of state.
 CREATE TABLE run_entries (
   run_id      TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,

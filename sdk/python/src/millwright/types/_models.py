@@ -381,8 +381,21 @@ class FileDifference(Model):
 class FlowDecision(Model):
     automation_id: str = MISSING
     """The automation"""
-    decision: Literal["skipped: concurrency", "skipped: queue full", "debounced", "follow-up"] | str = MISSING
-    """skipped: nothing started. debounced: it is one of the deliveries of a run. follow-up: it is a message to a run"""
+    decision: (
+        Literal[
+            "skipped: concurrency",
+            "skipped: queue full",
+            "skipped: forge",
+            "skipped: trigger",
+            "waits: forge",
+            "debounced",
+            "follow-up",
+        ]
+        | str
+    ) = MISSING
+    """skipped: nothing started. waits: the forge's answer decides. debounced: it is one of the deliveries of a run. follow-up: it is a message to a run"""
+    detail: str | None = None
+    """Why, in words"""
     run_id: str | None = None
     """The run that the delivery went to"""
 
@@ -1152,6 +1165,8 @@ class Error(Model):
 
 
 class Explanation(Model):
+    asks_forge: bool | None = None
+    """Whether nothing but an answer of the forge is missing, which decides. The delivery's flow has what came of it"""
     leaves: list[LeafExplanation] = []
     """Every operator of every field, in the order of the filter"""
     matched: bool = MISSING
