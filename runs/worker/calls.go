@@ -40,20 +40,32 @@ func (c *command) as(t Task) (*confine.Account, bool) { return t.account, false 
 // nobodyAccount is the account of containers when the worker is root.
 var nobodyAccount = confine.Account{Name: "nobody", UID: nobody, GID: nobody}
 
+// asNobody is the part of executors with containers that works on a run's directories outside of these.
+type asNobody struct{}
+
+// keepsDirectories implements keeper.
+func (asNobody) keepsDirectories() {}
+
 // ready gives the working directory to the user in the container.
-func (d *docker) ready(t Task) error {
-	account, _ := d.as(t)
-	if account != nil {
-		if err := workspace.Give(t.Dir, nobody, nobody); err != nil {
-			return err
-		}
+func (n asNobody) ready(t Task) error {
+	if err := n.give(t); err != nil {
+		return err
 	}
 
+	account, _ := n.as(t)
 	run := confine.Run{Dir: t.Root, Account: account}
 	return errors.Join(confine.Give(run, t.host.Private()), os.Chmod(t.Root, 0o711))
 }
 
-func (d *docker) as(Task) (*confine.Account, bool) {
+// give makes the user in the container the owner of the working directory.
+func (n asNobody) give(t Task) error {
+	if account, _ := n.as(t); account == nil {
+		return nil
+	}
+	return workspace.Give(t.Dir, nobody, nobody)
+}
+
+func (asNobody) as(Task) (*confine.Account, bool) {
 	if os.Getuid() != 0 {
 		return nil, true
 	}

@@ -93,6 +93,7 @@ func newContainer(h Harness, label string) (Executor, error) {
 
 // docker runs a harness in a container of Docker or Podman, through its command line.
 type docker struct {
+	asNobody
 	harness   Harness
 	container Container
 	program   string

@@ -104,7 +104,7 @@ func TestContainers(t *testing.T) {
 				record = recorded(t, dir, "*.deleted")
 				for _, want := range []string{
 					`"backoffLimit":0`, `"cpu":"2"`, `"memory":"536870912"`, `"image":"runner:2"`, `"runAsNonRoot":true`, `"allowPrivilegeEscalation":false`,
-					`"drop":["ALL"]`, `"automountServiceAccountToken":false`, `"millwright/network":"none"`, `"restartPolicy":"Never"`, `"activeDeadlineSeconds":4200`,
+					`"drop":["ALL"]`, `"automountServiceAccountToken":false`, `"millwright/network":"none"`, `"restartPolicy":"Never"`, `"activeDeadlineSeconds":4500`,
 					`"sizeLimit":"10737418240"`,
 				} {
 					wantIn(t, record, want)

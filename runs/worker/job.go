@@ -122,6 +122,7 @@ type outcome struct {
 	message string
 	code    string
 	alive   error             // reason why processes of the run are still alive
+	kept    error             // reason why the working directory is not as the harness left it
 	outputs []json.RawMessage // requests of the agent
 }
 

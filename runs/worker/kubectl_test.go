@@ -67,6 +67,12 @@ func fakeKubectl(args []string) int {
 			return refuse(1, "error: %v", err)
 		}
 		return fakeAttach(strings.TrimSuffix(rest[0], "-pod"))
+	case "exec":
+		f, rest, err := flags(args[1:], []string{"--container"}, nil)
+		if err != nil || len(rest) < 3 || rest[1] != "--" {
+			return refuse(1, "error: %v", err)
+		}
+		return fakeExec(strings.TrimSuffix(rest[0], "-pod"), f["--container"][0], rest[2:])
 	case "logs":
 		f, rest, err := flags(args[1:], []string{"--container", "--since-time"}, []string{"--follow", "--timestamps"})
 		if err != nil || len(rest) != 1 || f["--container"][0] != "harness" {
@@ -188,6 +194,44 @@ func fakeAttach(name string) int {
 		return refuse(1, "%v", err)
 	}
 	return 0
+}
+
+// fakeExec runs a command in a container of a pod that has not been deleted.
+func fakeExec(name, container string, command []string) int {
+	if _, there := readJob(name, "Job"); !there {
+		return refuse(1, "Error from server (NotFound): pods %q not found", name)
+	}
+
+	switch said := strings.Join(command, " "); {
+	case container == "left" && said == "tar -cf - -C /work .":
+		j, _ := readJob(name, "Job")
+		switch image := j.Spec.Template.Spec.Containers[0].Image; {
+		case image == "unreadable":
+			return refuse(2, "tar: ./secret: Cannot open: Permission denied\ncommand terminated with exit code 2")
+		case image == "flaky" && first(name+".read"):
+			os.Stdout.WriteString("half of an archi")
+			return refuse(1, "error: unexpected EOF")
+		}
+		pack := exec.Command("tar", "-cf", "-", "-C", kept(name+".work"), ".")
+		pack.Stdout, pack.Stderr = os.Stdout, os.Stderr
+		if err := pack.Run(); err != nil {
+			return refuse(1, "command terminated with exit code: %v", err)
+		}
+		return 0
+	case container == "harness" && strings.HasPrefix(said, "sh -c kill -s "):
+		text, err := os.ReadFile(kept(name + ".pid"))
+		pid, _ := strconv.Atoi(string(text))
+		if err != nil || pid == 0 {
+			return refuse(1, "error: container not found (%q)", container)
+		}
+		if strings.HasSuffix(said, "TERM 1") {
+			syscall.Kill(pid, syscall.SIGTERM)
+		} else {
+			syscall.Kill(-pid, syscall.SIGKILL)
+		}
+		return 0
+	}
+	return refuse(126, "error: unable to start container process: %q", command)
 }
 
 // first reports whether nothing of this name was kept yet, and keeps it.

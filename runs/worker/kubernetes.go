@@ -25,6 +25,7 @@ import (
 // a tar archive on its standard input. The worker reads the harness's output from the pod's log: unlike an
 // attached stream, it can resume that. The image needs sh, tar and tail.
 type kubernetes struct {
+	asNobody
 	harness   Harness
 	container Container
 	program   string
@@ -78,6 +79,22 @@ func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
 	}
 
 	end, failure, err := k.follow(ctx, name, pod, t)
+	o := k.ended(ctx, t, setUp, end, failure, err)
+	if !taken(ctx) {
+		o.kept = k.bringBack(context.WithoutCancel(ctx), name, pod, t)
+	}
+	return o
+}
+
+// ended returns the outcome of a harness that was started.
+func (k *kubernetes) ended(
+	ctx context.Context,
+	t Task,
+	setUp *containerSetUp,
+	end terminated,
+	failure string,
+	err error,
+) outcome {
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
 	}
@@ -281,7 +298,7 @@ func (k *kubernetes) follow(
 
 		cmd := exec.Command(k.program, k.arguments(append(args, pod)...)...)
 		began := time.Now()
-		e := execute(ctx, cmd, confine.StartGroup, t, lines, func() { k.remove(name, true) })
+		e := execute(ctx, cmd, confine.StartGroup, t, lines, func() { k.stop(ctx, name, pod) })
 		switch {
 		case ctx.Err() != nil:
 			return false, context.Cause(ctx)

@@ -35,18 +35,22 @@ func (j *job) keep(ctx context.Context, t Task, h configured, o *outcome) {
 		return
 	}
 
-	if _, local := h.Executor.(keeper); local {
-		files := j.collect(ctx, t, h)
-		found, outputs := j.gather(t)
-		files, o.outputs = append(files, found...), outputs
-		j.upload(context.WithoutCancel(ctx), t.out, files)
-		for _, f := range files {
-			f.content.Close()
-		}
-	} else if _, changes := h.Executor.(placer); changes && t.repositories != nil {
-		t.out.Add(notCollected("", "a pod keeps no directory"))
+	if _, keeps := h.Executor.(keeper); !keeps {
+		return
+	}
+	if o.kept != nil {
+		j.log.Warn("worker: bring back the directory of a run", "error", o.kept)
+		t.out.Add(notCollected("", underlying(o.kept).Error()))
+		return
 	}
 
+	files := j.collect(ctx, t, h)
+	found, outputs := j.gather(t)
+	files, o.outputs = append(files, found...), outputs
+	j.upload(context.WithoutCancel(ctx), t.out, files)
+	for _, f := range files {
+		f.content.Close()
+	}
 	j.leave(ctx, t, h, *o)
 }
 

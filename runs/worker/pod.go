@@ -22,10 +22,12 @@ import (
 	"millwright/runs/wire"
 )
 
-// The containers of a job's pod: the first takes the files and ends, then the second begins.
+// The containers of a job's pod: the first takes the files and ends, then the others begin. The last one is there for
+// the files to be read when the harness has ended.
 const (
 	filesContainer   = "files"
 	harnessContainer = "harness"
+	leftContainer    = "left"
 )
 
 type object = map[string]any
@@ -83,7 +85,8 @@ func (k *kubernetes) job(name string, t Task) object {
 		"metadata": object{"name": name, "labels": k.labels(name, t.Order)},
 		"spec": object{
 			"backoffLimit": 0, "ttlSecondsAfterFinished": 600,
-			"activeDeadlineSeconds": int((k.harness.Timeout + podPatience) / time.Second), // should this worker die
+			// Should this worker die.
+			"activeDeadlineSeconds": int((k.harness.Timeout + podPatience + bringTime) / time.Second),
 			"template": object{
 				"metadata": object{"labels": k.labels(name, t.Order)},
 				"spec": object{
@@ -108,15 +111,27 @@ func (k *kubernetes) job(name string, t Task) object {
 						"command":                  []string{"tar", "-xf", "-"},
 						"terminationMessagePolicy": "FallbackToLogsOnError",
 					})},
-					"containers": []object{container(harnessContainer, object{
-						"command": append([]string{"sh", "-c", script(t), "sh"}, t.Command...),
-						"envFrom": []object{{"secretRef": object{"name": name}}},
-					})},
+					"containers": []object{
+						container(harnessContainer, object{
+							"command": append([]string{"sh", "-c", script(t), "sh"}, t.Command...),
+							"envFrom": []object{{"secretRef": object{"name": name}}},
+						}),
+						container(leftContainer, object{
+							"command":   []string{"sh", "-c", waitScript},
+							"resources": object{"limits": object{"cpu": "250m", "memory": "128Mi"}},
+							"volumeMounts": []object{
+								{"name": "work", "mountPath": workDir, "readOnly": true},
+							},
+						}),
+					},
 				},
 			},
 		},
 	}
 }
+
+// waitScript waits until its pod is removed.
+const waitScript = "trap 'exit 0' TERM; while :; do sleep 60 & wait $!; done"
 
 // maxErrors is how many bytes a harness may write to standard error.
 const maxErrors = 1 << 30

@@ -339,15 +339,31 @@ func TestRepositoriesThatFail(t *testing.T) {
 
 // TestFailedRunsAreCollected has a harness fail, and one be cancelled.
 func TestFailedRunsAreCollected(t *testing.T) {
-	o := newOrigin(t)
-	o.commit("acme/shop", map[string]string{"a": "x"})
-	b := newBenchWith(t, statetest.Open(t, statetest.SQLite(t)), o)
-	b.work(configOf(sh(`echo changed > a; [ -e fail ] || exit 3`)))
-	r := b.end(b.in(b.with(nil, "acme/shop")))
-	if r.State != state.RunFailed {
-		t.Fatal(r.State, r.StatusMessage)
-	}
-	wantIn(t, b.left(r, "changes.patch"), "+changed")
+	each(t, `echo changed > a; [ "$(cat b)" = wait ] || exit 3; exec sleep 600`, func(t *testing.T, h worker.Harness) {
+		for b, want := range map[string]state.RunState{"x": state.RunFailed, "wait": state.RunCancelled} {
+			o := newOrigin(t)
+			o.commit("acme/shop", map[string]string{"a": "x", "b": b})
+			bench := newBenchWith(t, statetest.Open(t, statetest.SQLite(t)), o)
+			bench.work(configOf(h))
+
+			id := bench.in(bench.with(nil, "acme/shop"))
+			if want == state.RunCancelled {
+				bench.until(id, func(state.Run) bool {
+					found, _ := filepath.Glob(filepath.Join(bench.dir, "worker-*", "run-*", "work", "a"))
+					body, _ := os.ReadFile(strings.Join(found, ""))
+					return string(body) == "changed\n"
+				})
+				if _, err := bench.store.RequestCancel(t.Context(), id, "tester"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := bench.end(id)
+			if r.State != want {
+				t.Fatal(r.State, r.StatusMessage)
+			}
+			wantIn(t, bench.left(r, "changes.patch"), "+changed")
+		}
+	})
 }
 
 // TestFilesAndRequests has a harness leave files and requests within and beyond the bounds.

@@ -44,10 +44,6 @@ func (j *job) putAnew(name string) bool {
 // leave sends the server what the next execution of the run starts with. What cannot be sent becomes an event: the
 // run goes on.
 func (j *job) leave(ctx context.Context, t Task, h configured, o outcome) {
-	if _, keeps := h.Executor.(keeper); !keeps {
-		return
-	}
-
 	p, known := preset.Find(h.harness.Preset)
 	v := wire.Snapshot{}
 	if known {
@@ -75,7 +71,6 @@ func (j *job) leave(ctx context.Context, t Task, h configured, o outcome) {
 type keeper interface{ keepsDirectories() }
 
 func (*command) keepsDirectories() {}
-func (*docker) keepsDirectories()  {}
 
 // pack writes the sessions of an agent and the work tree into an archive; nil when there is nothing in it.
 func (j *job) pack(t Task, p preset.Preset) (*os.File, workspace.LeftOut, error) {
