@@ -46,9 +46,9 @@ func TestChangesOfContainers(t *testing.T) {
 	}
 }
 
-// TestChangesOfStoppedJobs has pods whose harness is cancelled, takes too long or fails, and pods whose files cannot be
+// TestAcceptanceChangesOfStoppedJobs has pods whose harness is cancelled, takes too long or fails, and pods whose files cannot be
 // read: then an event has the reason.
-func TestChangesOfStoppedJobs(t *testing.T) {
+func TestAcceptanceChangesOfStoppedJobs(t *testing.T) {
 	for name, test := range map[string]struct {
 		script, image string
 		timeout       time.Duration
@@ -64,9 +64,6 @@ func TestChangesOfStoppedJobs(t *testing.T) {
 		"drained":    {`echo changed > a; sleep 2`, "drained", 0, state.RunError, "cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if test.timeout > 0 && testing.Short() {
-				t.Skip("it waits for a timeout")
-			}
 			dir := engines(t)
 			mark := filepath.Join(dir, "mark")
 			o := newOrigin(t)
