@@ -32,6 +32,7 @@ type placer interface {
 // far. What of the configuration the harness does not apply becomes an event.
 func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, resume bool) (resumed bool, err error) {
 	p, ok := preset.Find(h.harness.Preset)
+	p = p.Of(h.harness.Program)
 	if ok {
 		t.home = h.Executor.(placer).homeOf(*t)
 	}
@@ -134,7 +135,7 @@ func (j *job) agentTask(
 		Reasoning:  c.ReasoningLevel(),
 		BasePrompt: strings.TrimSpace(string(files[wire.BasePromptFile]) + "\n\n" + preset.Leaves),
 		NewID:      uuid.NewString(),
-		Trust:      h.harness.TrustRepositorySettings,
+		Trust:      h.harness.TrustRepositorySettings && !j.order.Confined,
 		Given:      variables(h.harness, t, at.dir),
 	}
 

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 )
@@ -17,6 +18,13 @@ func (m *model) generate(w http.ResponseWriter, r *http.Request, body []byte, se
 	}
 	if json.Unmarshal(body, &asked) != nil {
 		http.Error(w, "want JSON", http.StatusBadRequest)
+		return
+	}
+
+	if seen.Key == "" {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, `{"error": {"code": 401, "message": "the API key is missing", "status": "UNAUTHENTICATED"}}`)
 		return
 	}
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	acp "github.com/coder/acp-go-sdk"
@@ -48,8 +49,9 @@ type session struct {
 	id      acp.SessionId
 	seen    string // the last message that the agent got
 	stop    context.CancelCauseFunc
-	turn    wire.Usage // of the turns that have ended
-	replays bool       // the agent repeats the session that it loads
+	turn    wire.Usage    // of the turns that have ended
+	replays atomic.Bool   // the agent repeats the session that it loads
+	updates chan struct{} // the agent has sent an update; capacity 1
 
 	mu      sync.Mutex
 	asking  map[string]chan wire.Reply // by question
@@ -75,6 +77,7 @@ func newSession(
 		idle:    idle,
 		talk:    talk{out: g.out},
 		wake:    make(chan struct{}, 1),
+		updates: make(chan struct{}, 1),
 		asking:  map[string]chan wire.Reply{},
 		replies: slices.Clone(j.order.Replies),
 	}
@@ -164,7 +167,10 @@ func (s *session) load(ctx context.Context, hello acp.InitializeResponse, server
 		return errors.New("the agent cannot load a session")
 	}
 
-	s.replays, s.id = true, acp.SessionId(s.task.Session)
+	s.id = acp.SessionId(s.task.Session)
+	s.replays.Store(true)
+	defer s.replays.Store(false)
+
 	request := acp.LoadSessionRequest{SessionId: s.id, Cwd: s.task.Dir, McpServers: servers}
 	loaded, err := s.conn.LoadSession(ctx, request)
 	if needsAuth(err) {
@@ -176,9 +182,29 @@ func (s *session) load(ctx context.Context, hello acp.InitializeResponse, server
 		return fmt.Errorf("the agent cannot load its session: %s", reason(err))
 	}
 
-	s.replays = false
 	s.selectModel(ctx, loaded.Models)
+	s.untilQuiet(ctx)
 	return nil
+}
+
+// replayPause is how long an agent that has loaded its session is silent before it counts as done with repeating it.
+// Gemini CLI repeats a session after it has answered.
+const replayPause = 200 * time.Millisecond
+
+// untilQuiet returns when the agent has sent no update for replayPause.
+func (s *session) untilQuiet(ctx context.Context) {
+	for {
+		pause := time.NewTimer(replayPause)
+		select {
+		case <-s.updates:
+			pause.Stop()
+		case <-pause.C:
+			return
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		}
+	}
 }
 
 // open begins a new session.

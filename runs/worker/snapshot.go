@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,6 +138,9 @@ func (j *job) restore(ctx context.Context, t Task, p preset.Preset) (session boo
 	}
 
 	err := j.unpack(ctx, t, p)
+	if err == nil && p.Restored != nil {
+		err = rename(t.home, p.Restored)
+	}
 	if err != nil {
 		t.out.Add(preset.Event("snapshot_not_restored", map[string]string{"reason": underlying(err).Error()}))
 		j.log.Warn("worker: restore what the execution before left", "error", err)
@@ -148,6 +152,28 @@ func (j *job) restore(ctx context.Context, t Task, p preset.Preset) (session boo
 	}
 
 	return p.Name != "" && v.Session.Preset == p.Name && v.Session.ID != ""
+}
+
+// rename renames the files below a directory, unless another has the new name.
+func rename(dir string, to func(name string) string) error {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+
+	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || to(name) == name {
+			return err
+		}
+		if _, err := root.Lstat(to(name)); err == nil {
+			return nil
+		}
+		return root.Rename(name, to(name))
+	})
 }
 
 // restored returns the directory into which the archive of the execution before is unpacked.

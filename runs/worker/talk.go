@@ -34,7 +34,11 @@ const (
 
 // SessionUpdate records what the agent says and does.
 func (s *session) SessionUpdate(_ context.Context, n acp.SessionNotification) error {
-	if s.replays || s.id != "" && n.SessionId != s.id {
+	select {
+	case s.updates <- struct{}{}:
+	default:
+	}
+	if s.replays.Load() || s.id != "" && n.SessionId != s.id {
 		return nil
 	}
 

@@ -1,5 +1,7 @@
 package preset
 
+import "regexp"
+
 // ACP is the name of the preset for every program that speaks the Agent Client Protocol over its standard input and
 // output.
 const ACP = "acp"
@@ -20,18 +22,22 @@ var acpPreset = Preset{
 	Believed: []string{
 		".env", ".claude", ".mcp.json", ".codex", ".gemini", ".opencode", "opencode.json", "opencode.jsonc",
 	},
+	Restored: func(name string) string { return geminiSession.ReplaceAllString(name, "${1}1$2") },
+
 	launch:  launchACP,
 	adapter: func(Task) Adapter { return Lines{} },
 }
+
+// geminiSession matches the name of a session's file of Gemini CLI, which begins with the minute of its start. When
+// it loads a session in that minute, it writes a new one over it, and does not find what it loads: so restored files
+// are of another millennium.
+var geminiSession = regexp.MustCompile(`^(\.gemini/tmp/[^/]+/chats/session-)2(\d{3}-)`)
 
 // launchACP leaves model and servers to the session.
 func launchACP(t Task) Launch {
 	l := Launch{Args: t.Args, NotApplied: map[string]string{}}
 	if t.Reasoning != "" {
 		l.NotApplied["reasoning_level"] = "the protocol has no reasoning level: give the agent's own flag in args"
-	}
-	if len(t.Skills) > 0 {
-		l.NotApplied["skills"] = "the protocol has no skills"
 	}
 	return l
 }

@@ -31,8 +31,20 @@ type Preset struct {
 	// and that it has no flag to ignore.
 	Believed []string
 
+	// Restored returns the name below the home under which a file of a session is restored. nil: its own.
+	Restored func(name string) string
+
 	launch  func(Task) Launch
 	adapter func(Task) Adapter
+}
+
+// Of returns the preset for a program of the operator. An agent of the table that speaks the Agent Client Protocol
+// finds its skills where it looks for them.
+func (p Preset) Of(program string) Preset {
+	if known, ok := Find(path.Base(program)); ok && p.Name == ACP {
+		p.Skills = known.Skills
+	}
+	return p
 }
 
 // table has the presets in the order of their names.
@@ -127,10 +139,11 @@ func (p Preset) Launch(t Task) Launch {
 	if l.Files == nil {
 		l.Files = map[string][]byte{}
 	}
+	if p.Skills == "" && len(t.Skills) > 0 {
+		l.NotApplied["skills"] = "the place where this program looks for skills is unknown"
+		t.Skills = nil
+	}
 	for _, s := range t.Skills {
-		if p.Skills == "" {
-			break
-		}
 		l.Files[path.Join(p.Skills, s.Name, "SKILL.md")] = skillFile(s)
 	}
 

@@ -1,0 +1,112 @@
+package worker_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"millwright/runs/worker"
+	"millwright/state"
+	"millwright/state/statetest"
+)
+
+// TestAcceptanceAgentsACP has the real Gemini CLI speak the Agent Client Protocol against a scripted model: what a run
+// is told reaches the model, the agent asks before it uses a tool, and a follow-up loads its session on another worker.
+func TestAcceptanceAgentsACP(t *testing.T) {
+	m := serveModel(t, "measure_depth")
+	probe, err := filepath.Abs("testdata/probe.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := statetest.Program(t, "node")
+	all := realAgents(t, m)
+	a := all[slices.IndexFunc(all, func(a realAgent) bool { return a.preset == "gemini" })]
+
+	b := newBench(t, 0)
+	f := agentFactory(b, "wells")
+	h := a.harness(t)
+	h.Preset, h.Args = "acp", []string{"--acp", "--skip-trust"}
+	unsigned := h
+	unsigned.Env = []string{"GOOGLE_GEMINI_BASE_URL"}
+	cfg := worker.Config{Harnesses: map[string]worker.Harness{"h": h, "unsigned": unsigned}, Default: "h"}
+	stop := b.work(cfg)
+
+	id := b.create(func(n *state.NewRun) {
+		n.FactoryUID, n.Prompt = f.UID, "MARKED-FIRST prompt"
+		n.Config = fmt.Appendf(nil, `{"model_id": %q, "base_prompt": "MARKED-BASE \"prompt\"", "idle_timeout_minutes": 5,
+			"harness": {"reasoning_level": "high"},
+			"mcp_servers": {"probe": {"command": %q, "args": [%q], "env": {"PROBE": "***"}}}}`, a.model, node, probe)
+		n.Sealed = fmt.Appendf(nil, `{"probe": {"command": %q, "args": [%q], "env": {"PROBE": "sealed-depth"}}}`, node, probe)
+	})
+	answered := func(execution int) state.Run {
+		t.Helper()
+		r := b.until(id, func(r state.Run) bool {
+			return r.Execution == execution && (r.State == state.RunBlocked || r.Ended())
+		})
+		q := openQuestion(b, r)
+		wantIn(t, q.Title, "measure_depth")
+		b.answer(r, q, "approve")
+		if r = b.end(id); r.State != state.RunSucceeded || r.Execution != execution {
+			t.Fatalf("run is %s in execution %d: %s", r.State, r.Execution, r.StatusMessage)
+		}
+		return r
+	}
+
+	r := answered(1)
+	asked := m.requests()
+	if len(asked) != 2 || asked[0].Model != a.asked || !strings.Contains(asked[0].Key, "test-key") {
+		t.Fatalf("the model was asked %d times: %.300v", len(asked), asked)
+	}
+	wantIn(t, asked[0].Body, "MARKED-BASE", "MARKED-FIRST prompt", "MARKED-SKILL")
+	wantIn(t, asked[1].Body, "depth of hello: sealed-depth")
+	conversation, err := json.Marshal(b.blocks(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIn(t, string(conversation), answer, "depth of hello: ***", `"reasoning_level"`,
+		`["base_prompt","idle_timeout_minutes","mcp_servers.probe","model_id","skills.wells"]`)
+	wantACPUsage(t, r, 2, a)
+
+	// A follow-up in the minute in which the session began, on another worker.
+	stop()
+	b.dir = t.TempDir()
+	b.work(cfg)
+	if _, _, err := b.store.Followup(t.Context(), id, "MARKED-SECOND prompt", state.Idempotency{}); err != nil {
+		t.Fatal(err)
+	}
+	r = answered(2)
+	asked = m.requests()[2:]
+	if len(asked) != 2 {
+		t.Fatalf("the model was asked %d times in the follow-up, want 2", len(asked))
+	}
+	wantIn(t, asked[0].Body, "MARKED-FIRST prompt", "MARKED-SECOND prompt", answer)
+	wantACPUsage(t, r, 4, a)
+	if n := strings.Count(b.said(r), answer); n != 2 {
+		t.Errorf("the conversation has the answer %d times: %s", n, b.said(r))
+	}
+	if lost := b.events(r, "session_not_resumed"); len(lost) > 0 {
+		t.Errorf("the session was not resumed: %s", lost)
+	}
+
+	r = b.end(b.create(func(n *state.NewRun) {
+		n.Config = fmt.Appendf(nil, `{"model_id": %q, "harness": {"type": "unsigned"}}`, a.model)
+	}))
+	if r.State != state.RunFailed || r.ErrorCode != "agent_process_failed" || r.StatusMessage == "" {
+		t.Errorf("not signed in: run is %s, %s %q", r.State, r.ErrorCode, r.StatusMessage)
+	}
+	t.Logf("not signed in: %s", r.StatusMessage)
+}
+
+// wantACPUsage checks what a run used after the model answered it so many times: Gemini CLI tells of no cached tokens
+// over the protocol.
+func wantACPUsage(t *testing.T, r state.Run, answers int64, a realAgent) {
+	t.Helper()
+	u := r.Usage
+	if u == nil || u.InputTokens != answers*inputTokens || u.OutputTokens != answers*outputTokens ||
+		len(u.Models) != 1 || u.Models[0].Model != a.model {
+		t.Errorf("%d answers: usage %+v", answers, u)
+	}
+}
