@@ -25,6 +25,9 @@ func TestSnapshots(t *testing.T) {
 		if err := s.PutSnapshot(ctx, c, left); !errors.Is(err, state.ErrConflict) {
 			t.Errorf("a part is missing: %v", err)
 		}
+		if _, _, err := s.Followup(ctx, id, "go on", state.Idempotency{}); err != nil { // while it is written
+			t.Fatal(err)
+		}
 		for range 2 { // an answer was lost
 			if err := s.PutSnapshotPart(ctx, c, 1, parts[1]); err != nil {
 				t.Fatal(err)
@@ -42,9 +45,6 @@ func TestSnapshots(t *testing.T) {
 			t.Errorf("the execution that leaves it begins with it: %v", err)
 		}
 
-		if _, _, err := s.Followup(ctx, id, "go on", state.Idempotency{}); err != nil {
-			t.Fatal(err)
-		}
 		if _, err := s.FinishRun(ctx, c, state.Result{State: state.RunSucceeded}); err != nil {
 			t.Fatal(err)
 		}

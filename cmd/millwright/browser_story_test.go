@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -27,6 +29,7 @@ func TestAcceptanceBrowser(t *testing.T) {
 		{"every page", (*tab).everyPage},
 		{"story", (*tab).story},
 		{"follow", (*tab).follow},
+		{"follow a run in progress", (*tab).followLive},
 		{"hostile payload", (*tab).hostilePayload},
 		{"sign out", (*tab).signOut},
 	} {
@@ -210,6 +213,56 @@ func (b *tab) follow() {
 	b.wait(`scrollY === 0 && !(` + atEnd + `)`)
 	b.stayed()
 	b.screen(1280, 900, "light")
+}
+
+// followLive shows that the page of a run in progress begins at the newest message, follows it, and stays where the
+// reader scrolled to.
+func (b *tab) followLive() {
+	const atEnd = `document.querySelector('#end').getBoundingClientRect().top < innerHeight`
+	body := `{"prompt": "Tell.", "config": {"harness": {"type": "tells"}}}`
+	r := authorised(b.T, http.MethodPost, b.w.url+"/api/v1/agent/runs", browserKey, body)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var run struct {
+		ID string `json:"run_id"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&run); err != nil || run.ID == "" {
+		b.Fatalf("status %d, %v", resp.StatusCode, err)
+	}
+
+	tells, err := os.OpenFile(b.w.pipe, os.O_RDWR, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer tells.Close()
+	tell := func(text string) {
+		if _, err := tells.WriteString(text + strings.Repeat("\nand so on", 60) + "\n"); err != nil {
+			b.Fatal(err)
+		}
+		b.wait(fmt.Sprintf(`[...document.querySelectorAll('.message.assistant')].some((m) => m.textContent.includes(%q))`, text))
+	}
+
+	b.screen(1280, 500, "light")
+	b.open("/runs/" + run.ID)
+	tell("the first of many words")
+	b.wait(atEnd)
+	b.open("/runs/" + run.ID)
+	b.wait(atEnd + ` && scrollY > 0`)
+	b.stays()
+	tell("the second of many words")
+	b.wait(atEnd)
+	eval[chromedp.Void](b, `scrollTo(0, 0)`)
+	tell("the third of many words")
+	b.wait(`scrollY === 0 && !(` + atEnd + `)`)
+	b.stayed()
+	b.screen(1280, 900, "light")
+	if _, err := tells.WriteString("the end\n"); err != nil {
+		b.Fatal(err)
+	}
+	b.waitText("h1", "SUCCEEDED")
 }
 
 // sends posts a delivery from outside of the browser.

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ type browserWorld struct {
 	run, talked       string
 	changed           string // a run that left changes
 	asks              string // a run whose agent waits for an answer
+	pipe              string // from which the harness named tells has its words
 	alerts            string // secret of the webhook alerts of ops
 }
 
@@ -62,9 +64,14 @@ func newBrowserWorld(t *testing.T, port string) *browserWorld {
 	}
 	w := &browserWorld{t: t, dir: t.TempDir(), url: "http://127.0.0.1:" + port, hooks: map[string]state.Webhook{}}
 	dsn := filepath.Join(w.dir, "state.db")
+	visible, err := os.MkdirTemp(".", "pipe-") // a run has its own /tmp
+	w.must(err)
+	t.Cleanup(func() { os.RemoveAll(visible) })
+	w.pipe, err = filepath.Abs(filepath.Join(visible, "words"))
+	w.must(err)
+	w.must(syscall.Mkfifo(w.pipe, 0o600))
 	t.Setenv("MILLWRIGHT_MASTER_KEY", base64.StdEncoding.EncodeToString(statetest.MasterKey()))
 	w.must(cli.InitDemo(t.Context(), cli.Streams{Out: io.Discard, Err: io.Discard}, filepath.Join(w.dir, "acme"), dsn, w.url, "acme"))
-	var err error
 	w.store, err = state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()})
 	w.must(err)
 	w.furnish()
@@ -72,7 +79,8 @@ func newBrowserWorld(t *testing.T, port string) *browserWorld {
 	statetest.Age(t, dsn)
 	w.must(cli.WriteNew(filepath.Join(w.dir, "millwright.yaml"), []byte("listen: 127.0.0.1:"+port+"\nfactories:\n"+
 		"  - {name: acme, source: {dir: acme}}\n  - {name: mobile, source: {dir: mobile}}\n  - {name: ops, source: {managed: {}}}\n"+
-		"limits: {budget: {usdPerDay: 100, runsPerDay: 5000}}\n")))
+		"limits: {budget: {usdPerDay: 100, runsPerDay: 5000}}\n"+
+		"harnesses: {tells: {command: [sh, -c, 'while read -r line && [ \"$line\" != \"the end\" ]; do echo \"$line\"; done < "+w.pipe+"'], sameUser: true}}\n")))
 
 	p := exec.Command(os.Args[0], "serve", "--config", filepath.Join(w.dir, "millwright.yaml"), "--state", dsn)
 	p.Env = append(os.Environ(), runMain+"=1", "TMPDIR="+w.dir)

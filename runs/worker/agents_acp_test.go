@@ -110,3 +110,28 @@ func wantACPUsage(t *testing.T, r state.Run, answers int64, a realAgent) {
 		t.Errorf("%d answers: usage %+v", answers, u)
 	}
 }
+
+// TestAcceptanceIdleTimeout leaves a question open for the idle timeout of its run: the worker gives the run up, and an
+// answer resumes the session.
+func TestAcceptanceIdleTimeout(t *testing.T) {
+	b := newBench(t, 0)
+	b.work(worker.Config{Default: "h", Harnesses: map[string]worker.Harness{"h": acpHarness(t)}})
+	id := b.create(func(n *state.NewRun) {
+		n.Prompt = "ask"
+		n.Config = []byte(`{"mcp_servers": {"t": {"command": "tool"}}, "idle_timeout_minutes": 1}`)
+	})
+	r := b.until(id, func(r state.Run) bool { return r.State == state.RunBlocked || r.Ended() })
+	if !r.Held() {
+		t.Fatalf("run is %s: %s", r.State, r.StatusMessage)
+	}
+
+	r = b.until(id, func(r state.Run) bool { return !r.Held() })
+	if r.State != state.RunBlocked || r.Finished == nil || r.StatusMessage != "the agent asks: rm -r build-0" {
+		t.Fatalf("run is %s, finished %v: %s", r.State, r.Finished, r.StatusMessage)
+	}
+	b.answer(r, openQuestion(b, r), "yes")
+	if r = b.end(id); r.State != state.RunSucceeded || r.Execution != 2 {
+		t.Fatalf("run is %s in execution %d: %s", r.State, r.Execution, r.StatusMessage)
+	}
+	wantIn(t, b.said(r), "The answer is: Allow (yes).", "chose yes")
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"millwright/runs/worker"
 	"millwright/state"
@@ -150,5 +151,56 @@ func TestUsageOfAgents(t *testing.T) {
 				t.Errorf("input %d, cost %v; want %d, %v", input, cost, test.input, test.cost)
 			}
 		})
+	}
+}
+
+// TestWorkerIsKilledBeforeItsSnapshot has a worker execute a follow-up and vanish before it leaves a whole snapshot:
+// the next attempt goes on with the session of the execution before.
+func TestWorkerIsKilledBeforeItsSnapshot(t *testing.T) {
+	t.Setenv("SESSION", "kept")
+	t.Setenv("RESULT", `{"type":"result","subtype":"success"}`)
+	b := newBench(t, 300*time.Millisecond)
+	cfg := worker.Config{Default: "h", Harnesses: map[string]worker.Harness{
+		"h": {Preset: "claude", Program: agentScript(t, agentOf), SameUser: true, Env: []string{"SESSION", "RESULT"}},
+	}}
+	stop := b.work(cfg)
+	id := b.create(nil)
+	if r := b.end(id); r.State != state.RunSucceeded {
+		t.Fatal(r.State, r.StatusMessage)
+	}
+	stop()
+
+	ctx := t.Context()
+	if _, _, err := b.store.Followup(ctx, id, "go on", state.Idempotency{}); err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := b.store.ClaimRun(ctx, id, "killed", "killed", 300*time.Millisecond)
+	if err == nil {
+		_, err = b.store.StartRun(ctx, c, 300*time.Millisecond)
+	}
+	if err == nil {
+		err = b.store.AppendEntries(ctx, c, 0, []state.Message{
+			{Role: state.RoleAssistant, Content: []state.Block{state.Text("last words")}, At: time.Now()},
+		})
+	}
+	if err == nil {
+		err = b.store.PutSnapshotPart(ctx, c, 0, []byte("a part of a snapshot"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	b.work(cfg)
+	r := b.end(id)
+	if r.State != state.RunSucceeded || r.Execution != 2 || r.Attempt != 2 {
+		t.Fatalf("run is %s in execution %d, attempt %d: %s", r.State, r.Execution, r.Attempt, r.StatusMessage)
+	}
+	said := b.said(r)
+	wantIn(t, said, " kept ", "prompt go on")
+	if lost := b.events(r, "snapshot_not_restored"); len(lost) > 0 || strings.Contains(said, "last words") {
+		t.Errorf("events %s in %s", lost, said)
+	}
+	if r := b.goOn(id, "once more"); !strings.Contains(b.said(r), "kept kept") {
+		t.Errorf("the session was lost: %s", b.said(r))
 	}
 }
