@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"millwright/runs/dispatch"
 	"millwright/runs/wire"
 	"millwright/state"
 	"millwright/state/statetest"
@@ -31,12 +30,7 @@ func file(path string, content []byte) wire.Artifact {
 func TestArtifacts(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		ctx := t.Context()
-		c := localClient(t, startDispatch(t, dispatch.Config{Store: s}))
-		id := create(t, s, nil).ID
-		o := order(t, c)
-		if _, err := c.Start(ctx, o); err != nil {
-			t.Fatal(err)
-		}
+		c, id, o := started(t, s)
 
 		png := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte{7}, 3*wire.Chunk)...)
 		contents := [][]byte{png, []byte("<script>alert(1)</script>"), nil, []byte("\x00\x01\x02"), []byte("diff --git a/x b/x\n")}
@@ -119,12 +113,7 @@ func TestChanges(t *testing.T) {
 	patch, packed, base, head := changedRepository(t)
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		ctx := t.Context()
-		c := localClient(t, startDispatch(t, dispatch.Config{Store: s}))
-		id := create(t, s, nil).ID
-		o := order(t, c)
-		if _, err := c.Start(ctx, o); err != nil {
-			t.Fatal(err)
-		}
+		c, id, o := started(t, s)
 
 		claim := state.Claim{RunID: o.RunID, Worker: c.UID(), Token: o.Token}
 		var began []state.RunRepository
@@ -199,12 +188,7 @@ func TestChanges(t *testing.T) {
 func TestBadArtifacts(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		ctx := t.Context()
-		c := localClient(t, startDispatch(t, dispatch.Config{Store: s}))
-		id := create(t, s, nil).ID
-		o := order(t, c)
-		if _, err := c.Start(ctx, o); err != nil {
-			t.Fatal(err)
-		}
+		c, id, o := started(t, s)
 
 		bad := map[string]wire.Artifact{"digest": file("a", []byte("other"))}
 		for _, path := range []string{

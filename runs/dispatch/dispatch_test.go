@@ -51,6 +51,18 @@ func create(t *testing.T, s *state.Store, change func(*state.NewRun)) state.Run 
 	return r
 }
 
+// started returns a client that has begun a new run, the run's ID and its order.
+func started(t *testing.T, s *state.Store) (c *wire.Client, id string, o *wire.Order) {
+	t.Helper()
+	c = localClient(t, startDispatch(t, dispatch.Config{Store: s}))
+	id = create(t, s, nil).ID
+	o = order(t, c)
+	if _, err := c.Start(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	return c, id, o
+}
+
 // order waits for the next work order.
 func order(t *testing.T, c *wire.Client) *wire.Order {
 	t.Helper()

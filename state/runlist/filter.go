@@ -8,7 +8,6 @@ package runlist
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 )
 
@@ -77,38 +76,3 @@ func (p *Position) keys(o Order) (columns []string, values []any) {
 
 // Read runs one statement. All statements of a page must read the same snapshot.
 type Read func(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-
-// scan reads positions in the order o.
-func (read Read) scan(ctx context.Context, o Order, st *statement) (all []Position, err error) {
-	rows, err := read(ctx, st.String(), st.args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-
-	for rows.Next() {
-		var p Position
-		_, values := p.keys(o)
-		if err := rows.Scan(values...); err != nil {
-			return nil, err
-		}
-
-		all = append(all, p)
-	}
-
-	return all, rows.Err()
-}
-
-// text returns the first column of the first row; empty if there is none.
-func (read Read) text(ctx context.Context, st *statement) (text string, err error) {
-	rows, err := read(ctx, st.String(), st.args...)
-	if err != nil {
-		return "", err
-	}
-	defer rows.Close()
-
-	if rows.Next() {
-		err = rows.Scan(&text)
-	}
-	return text, errors.Join(err, rows.Err())
-}
