@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -198,6 +199,18 @@ func (v deliveryView) Made(automationUID string) *state.FlowDecision {
 		}
 	}
 	return nil
+}
+
+// Gone returns what the flow of automations made of the delivery that no longer exist, or no longer select the webhook.
+func (v deliveryView) Gone() (all []state.FlowDecision) {
+	for _, d := range v.Delivery.Flow {
+		if !slices.ContainsFunc(v.Detail.Automations, func(a admin.AutomationVerdict) bool {
+			return a.AutomationID == d.AutomationUID
+		}) {
+			all = append(all, d)
+		}
+	}
+	return all
 }
 
 // deliveryPage reads the delivery that the path names.

@@ -28,14 +28,21 @@ func TestFlowPages(t *testing.T) {
 		}
 
 		b := w.signedIn(state.RoleRunner)
+		var skipped state.Delivery
 		base := "/factories/" + w.repo + "/automations/"
 		for _, name := range []string{"line", "skip", "burst", "talk"} {
 			w.ciDelivery(`{"to":"` + name + `","id":7}`)
 			second := w.ciDelivery(`{"to":"` + name + `","id":7,"n":2}`)
 			page := b.page(w.deliveryPath(second))
-			says(t, page, map[string]string{
-				"line": "QUEUED", "skip": "skipped: concurrency", "burst": "debounced", "talk": "follow-up",
-			}[name])
+			says(t, page, map[string][]string{
+				"line":  {"QUEUED", "waits for other runs of its key"},
+				"skip":  {"skipped: concurrency", "whenBusy is skip"},
+				"burst": {"debounced", "are one run"},
+				"talk":  {"follow-up", "an earlier delivery of its key started"},
+			}[name]...)
+			if name == "skip" {
+				skipped = second
+			}
 		}
 		says(t, b.page("/factories/"+w.repo+"/deliveries"), "skipped: concurrency", "debounced", "follow-up")
 
@@ -53,5 +60,10 @@ func TestFlowPages(t *testing.T) {
 		if page := b.page(base + "burst"); !strings.Contains(plain(page), "Drop what waits") {
 			t.Error("what a viewer may not drop is gone")
 		}
+
+		if a, err := w.apply(t.Context(), w.repo, repoFiles); err != nil || a.Outcome != state.OutcomeApplied {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		says(t, b.page(w.deliveryPath(skipped)), "skipped: concurrency", "The automation no longer exists")
 	})
 }

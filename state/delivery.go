@@ -91,6 +91,7 @@ type DeliveryRun struct {
 	ID            string
 	Title         string
 	State         string
+	WaitsFor      string // as of [Run]
 	AutomationUID string
 }
 
@@ -212,14 +213,14 @@ func (s *Store) RunsOfDeliveries(ctx context.Context, deliveryUIDs ...string) (m
 		chunk := deliveryUIDs[:min(len(deliveryUIDs), 500)]
 		deliveryUIDs = deliveryUIDs[len(chunk):]
 		marks, args := db.Placeholders(chunk)
-		query := `SELECT delivery_uid, id, title, state, automation_uid
+		query := `SELECT delivery_uid, id, title, state, waits_for, automation_uid
 FROM runs
 WHERE delivery_uid IN (` + marks + `) AND delivery_uid <> ''
 ORDER BY id`
 		err := db.Each(ctx, s.db.Built(), func(row db.Row) error {
 			var delivery string
 			var r DeliveryRun
-			err := row.Scan(&delivery, &r.ID, &r.Title, &r.State, &r.AutomationUID)
+			err := row.Scan(&delivery, &r.ID, &r.Title, &r.State, &r.WaitsFor, &r.AutomationUID)
 			all[delivery] = append(all[delivery], r)
 			return err
 		}, query, args...)

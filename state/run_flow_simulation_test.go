@@ -411,8 +411,8 @@ func (m *flowWorld) check() {
 		}
 
 		if len(o.found) == 0 {
-			m.t.Errorf("nothing explains the runs of %s\nbefore: %+v\nchanges: %+v\nnow: %v",
-				place, states, o.changes, seen[place])
+			m.t.Errorf("nothing explains the runs of %s\nbefore: %v\nchanges: %+v\nnow: %v",
+				place, states[0].look(), o.changes, seen[place])
 		}
 		m.places[place] = o.found
 		delete(seen, place)

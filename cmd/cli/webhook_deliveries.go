@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"millwright/schema"
+	"millwright/state"
 )
 
 func webhookDeliveries(s Streams, c *Client) *cobra.Command {
@@ -204,6 +205,7 @@ func (d deliveryItem) print(w io.Writer) error {
 			text += ": " + made.Detail
 		}
 		line("flow", text)
+		line("", state.FlowDecision{Decision: made.Decision}.Why())
 	}
 
 	for _, a := range d.Automations {

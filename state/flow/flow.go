@@ -6,6 +6,7 @@ package flow
 
 import (
 	"encoding/hex"
+	"fmt"
 	"time"
 
 	"millwright/schema"
@@ -87,6 +88,22 @@ const (
 	SkippedForge   = "skipped: forge"   // the forge gave no answer
 	SkippedTrigger = "skipped: trigger" // no trigger matches, by the forge's answer
 )
+
+// Why explains the decision in a sentence.
+func (d Decision) Why() string {
+	switch d.Decision {
+	case SkippedBusy:
+		return "As many runs of its key went on as concurrency allows, and whenBusy is skip."
+	case SkippedFull:
+		return fmt.Sprintf("No place was left: %d runs of the automation wait, %d keys are remembered, "+
+			"or too many messages wait for the run of its conversation.", MaxWaiting, MaxKeys)
+	case Debounced:
+		return "Deliveries of its key that come in a burst are one run, with the newest payload."
+	case FollowedUp:
+		return "It is a message to the run that an earlier delivery of its key started."
+	}
+	return ""
+}
 
 // Skipped reports whether nothing started.
 func (d Decision) Skipped() bool {
