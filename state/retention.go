@@ -261,6 +261,9 @@ func (s *Store) expireEnded(
 	}
 
 	last = runs[len(runs)-1]
+	if err := s.expireContents(ctx, runs, before); err != nil {
+		return last, 0, err
+	}
 	n, err = s.deleteRuns(ctx, runs, before)
 	if !ofRow(err) {
 		return last, n, err

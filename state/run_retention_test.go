@@ -2,12 +2,59 @@ package state_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"millwright/state"
 	"millwright/state/statetest"
 )
+
+// TestExpireLargeRuns deletes what is large of a run in transactions of bounded size, and nothing of a run that goes on.
+func TestExpireLargeRuns(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		ctx := t.Context()
+		large := func(parts int) string {
+			id := create(t, s, newRun("x")).ID
+			c := start(t, s, id)
+			statetest.Leave(t, s, c, 0, state.Artifact{Path: "f"}, make([]byte, parts*state.ArtifactPart))
+			finish(t, s, c, state.RunSucceeded)
+			return id
+		}
+
+		id := large(70)
+		var got []int64
+		for range 3 {
+			n, err := s.DropContents(ctx, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, n)
+		}
+		if want := []int64{64, 6, 0}; !slices.Equal(got, want) {
+			t.Errorf("transactions delete %v parts, want %v", got, want)
+		}
+
+		again := large(2)
+		if _, _, err := s.Followup(ctx, again, "more", state.Idempotency{}); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.DropContents(ctx, again); n != 0 || err != nil {
+			t.Errorf("%d parts of a run that goes on, %v", n, err)
+		}
+
+		third := large(2)
+		if n, err := s.ExpireRuns(ctx, time.Nanosecond); n != 2 || err != nil {
+			t.Errorf("%d runs expired, %v", n, err)
+		}
+		if _, err := s.Run(ctx, third); !errors.Is(err, state.ErrNotFound) {
+			t.Error(err)
+		}
+		if got := names(t, s, again); got != "f 1" {
+			t.Errorf("a run that goes on has %q", got)
+		}
+	})
+}
 
 func TestExpireRuns(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {

@@ -295,3 +295,92 @@ func (s *Store) lockClaimed(ctx context.Context, tx *db.Tx, c Claim) error {
 	}
 	return err
 }
+
+// contentsSQL has the bytes of files and snapshots that runs left.
+const contentsSQL = `SELECT run_id, CAST(sum(size) AS BIGINT)
+FROM (
+	SELECT run_id, size
+	FROM run_artifacts
+	WHERE run_id IN (%[1]s)
+	UNION ALL
+	SELECT run_id, %[2]d
+	FROM run_snapshot_parts
+	WHERE run_id IN (%[1]s)
+) AS contents
+GROUP BY run_id`
+
+// maxContents is how many bytes of the contents of one run go with its row.
+const maxContents = expireBytes / expireBatch
+
+// expireContents deletes what is large of runs that are about to expire, in transactions of bounded size.
+func (s *Store) expireContents(ctx context.Context, runs []endedRun, before int64) error {
+	ids := make([]string, len(runs))
+	for i, r := range runs {
+		ids[i] = r.id
+	}
+	marks, args := db.Placeholders(padded(ids))
+
+	var large []string
+	err := db.Each(ctx, s.db.Built(), func(row db.Row) error {
+		var id string
+		var size int64
+		err := row.Scan(&id, &size)
+		if size > maxContents {
+			large = append(large, id)
+		}
+		return err
+	}, fmt.Sprintf(contentsSQL, marks, SnapshotPart), args...)
+	if err != nil {
+		return err
+	}
+
+	for _, id := range large {
+		for {
+			n, err := s.dropContents(ctx, id, before)
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				break
+			}
+		}
+	}
+
+	return nil
+}
+
+// expireParts is how many parts of contents one transaction deletes.
+const expireParts = expireBytes / ArtifactPart
+
+const dropArtifactPartsSQL = `DELETE FROM run_artifact_parts
+WHERE (artifact_uid, part) IN (
+	SELECT p.artifact_uid, p.part
+	FROM run_artifact_parts p
+	JOIN run_artifacts a ON a.uid = p.artifact_uid
+	JOIN runs r ON r.id = a.run_id
+	WHERE r.id = $1 AND r.finished_at IS NOT NULL AND r.updated_at < $2
+	LIMIT $3
+)`
+
+const dropSnapshotPartsSQL = `DELETE FROM run_snapshot_parts
+WHERE (run_id, part) IN (
+	SELECT p.run_id, p.part
+	FROM run_snapshot_parts p
+	JOIN runs r ON r.id = p.run_id
+	WHERE r.id = $1 AND r.finished_at IS NOT NULL AND r.updated_at < $2
+	LIMIT $3
+)`
+
+// dropContents deletes parts of the contents of a run that ended before a time, as many as one transaction may, and
+// returns how many.
+func (s *Store) dropContents(ctx context.Context, id string, before int64) (n int64, err error) {
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		if n, err = tx.Exec(ctx, dropArtifactPartsSQL, id, before, expireParts); err != nil || n > 0 {
+			return err
+		}
+
+		n, err = tx.Exec(ctx, dropSnapshotPartsSQL, id, before, expireParts)
+		return err
+	})
+	return n, err
+}
