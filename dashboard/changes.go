@@ -101,6 +101,9 @@ func (q *request) readArtifacts(v *runView) error {
 		return err
 	}
 	v.leftovers(all[v.Run.ID])
+	if q.Looked != nil {
+		q.Looked(all[v.Run.ID])
+	}
 
 	left := maxDiffLines
 	for i := range v.Changes {

@@ -47,6 +47,8 @@ type Config struct {
 	Done <-chan struct{}
 	// LiveCheck is how often a live stream checks that its session is alive; 0 means every 15 seconds.
 	LiveCheck time.Duration
+	// Looked is told of what a run left when its page is shown. It does not block. nil: nobody is told.
+	Looked func(left []state.Artifact)
 	// Version is the program's version.
 	Version string
 	// Log receives internal errors; nil discards them.

@@ -44,6 +44,7 @@ type Outbox struct {
 	key     []byte // of markers
 	holder  string // of the lease
 	metrics *metrics
+	looks   *pullLooks
 }
 
 const (
@@ -70,6 +71,7 @@ func New(cfg Config) (*Outbox, error) {
 	}
 
 	o := &Outbox{cfg: cfg, key: cfg.Store.DeriveKey("outputs"), holder: "local", metrics: newMetrics(cfg.Store)}
+	o.looks = newLooks()
 	if cfg.Store.Shared() {
 		o.holder = rand.Text()
 	}
@@ -99,6 +101,8 @@ func (o *Outbox) Run(ctx context.Context) {
 	defer end()
 
 	var wg sync.WaitGroup
+	wg.Go(func() { o.look(ctx) })
+
 	slots := make(chan struct{}, concurrent)
 	var until time.Time // of the lease
 	for renew := time.Now(); ctx.Err() == nil; {

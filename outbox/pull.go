@@ -144,7 +144,12 @@ func (j *job) complete(ctx context.Context, pull forge.Pull) error {
 		Type:       state.ArtifactPullRequest,
 		Repository: j.act.Repository.String(),
 		Path:       pull.URL,
-		Facts:      state.ArtifactFacts{Branch: j.act.Branch, Status: pull.State},
+		Facts: state.ArtifactFacts{
+			Branch: j.act.Branch,
+			Status: pull.State,
+			Forge:  j.act.Repository.Forge,
+			Number: pull.Number,
+		},
 	})
 }
 

@@ -157,6 +157,10 @@ func (s *service) get(ctx context.Context, in *RunPath) (RunItem, error) {
 		return RunItem{}, err
 	}
 
+	if s.Looked != nil {
+		s.Looked(left[r.ID])
+	}
+
 	item := s.item(r, files, left[r.ID])
 	if item.Questions, err = s.openQuestions(ctx, r); err != nil {
 		return RunItem{}, err

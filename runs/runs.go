@@ -35,6 +35,8 @@ type Config struct {
 	Forges *forge.Set
 	// Environments are those of the settings; nil accepts any name.
 	Environments state.Environments
+	// Looked is told of what a run left when somebody looks at it. It does not block. nil: nobody is told.
+	Looked func(left []state.Artifact)
 	// Log receives internal errors; nil discards them.
 	Log *slog.Logger
 	// Tracer begins the traces of runs; nil: none.

@@ -70,6 +70,8 @@ type ArtifactFacts struct {
 	Shown         bool   `json:"shown,omitempty"` // of a bundle: its patch shows exactly what it changes
 	Branch        string `json:"branch,omitempty"`
 	Status        string `json:"status,omitempty"`
+	Forge         string `json:"forge,omitempty"`  // of a pull request; empty: the default one
+	Number        int    `json:"number,omitempty"` // of a pull request
 	ReferenceType string `json:"reference_type,omitempty"`
 	Title         string `json:"title,omitempty"`
 }

@@ -214,6 +214,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		PublicURL:      cfg.PublicURL,
 		TrustedProxies: proxies,
 		Notices:        srv.notices,
+		Looked:         srv.outbox.Looked,
 		Links:          &srv.links, Done: ctx.Done(), Version: cli.Version(), Log: log,
 	})
 	if err != nil {
@@ -262,6 +263,7 @@ func (srv *server) registerAPI() {
 			Harnesses:  cfg.HarnessTypes(),
 			Models:     func() (string, []string) { return srv.running.Load().Models() },
 			Forges:     srv.forges, Environments: srv.environments,
+			Looked: srv.outbox.Looked,
 			Log:    srv.log,
 			Tracer: srv.tracer,
 		},
