@@ -238,7 +238,8 @@ func (c *decision) judgeOne(i int, w *webhook, auto *automation, d *schema.Deliv
 func (c *decision) answered() string {
 	var all []string
 	if c.answer.Ask.Files {
-		all = append(all, fmt.Sprintf("the pull request changes %d files, and none that a trigger asks for", len(c.answer.Files)))
+		all = append(all,
+			fmt.Sprintf("the pull request changes %d files, and none that a trigger asks for", len(c.answer.Files)))
 	}
 	if c.answer.Ask.Account {
 		all = append(all, "the text does not mention "+c.answer.Account)

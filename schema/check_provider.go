@@ -182,8 +182,8 @@ func (c *stateCheck) forge(f *fact) {
 		}
 
 		c.report(f, ruleTriggerNoForge,
-			fmt.Sprintf("the server has no forge of kind %s to ask about deliveries to the webhook %s: the trigger does "+
-				"not match them", kind, clip(w.Name)),
+			fmt.Sprintf("the server has no forge of kind %s to ask about deliveries to the webhook %s: "+
+				"the trigger does not match them", kind, clip(w.Name)),
 			"have the operator add the forge to the settings, or choose another filter")
 		return
 	}

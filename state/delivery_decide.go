@@ -56,8 +56,8 @@ func (s *Store) Postpone(ctx context.Context, u Undecided, next time.Time, why s
 }
 
 // Decide ends a decision, once: with a run, or with what was decided in its place. A run is of the factory's
-// definition of generation, or ErrMoved. decided is false if the decision was made before. made is what came of it, of a run
-// what its flow says; its Decision is empty for a run that starts.
+// definition of generation, or ErrMoved. decided is false if the decision was made before. made is the
+// result: for a run the decision of its flow, whose Decision is empty if the run starts.
 func (s *Store) Decide(
 	ctx context.Context,
 	u Undecided,

@@ -10,6 +10,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -29,6 +30,7 @@ import (
 	"millwright/state/notice"
 	"millwright/state/outputs"
 	"millwright/state/seal"
+	"millwright/state/skip"
 	"millwright/state/workers"
 )
 
@@ -52,7 +54,7 @@ type Store struct {
 	accept      *acceptor
 	local       localReplicas
 	definitions definitions
-	skips       skips
+	skips       skip.Rows
 	budget      atomic.Pointer[schema.Budget] // of the settings; nil: none
 	stop        context.CancelFunc
 	background  sync.WaitGroup
@@ -269,3 +271,91 @@ func DeliveryTime(uid string) time.Time {
 	}
 	return time.UnixMilli(ms)
 }
+
+var (
+	// ErrNotFound says that the named thing does not exist.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: the change contradicts the state.
+	ErrConflict = errors.New("conflict")
+	// ErrFull says that as many messages wait for a run as may.
+	ErrFull = errors.New("full")
+	// ErrLost says that a worker no longer holds the run it writes to.
+	ErrLost = errors.New("the claim on this run is lost")
+	// ErrMoved says that the factory's definition changed since it was read.
+	ErrMoved = errors.New("the definition changed meanwhile")
+	// ErrUnreadable: a stored row cannot be read; the wrapping error names it.
+	ErrUnreadable = errors.New("it cannot be read as it is stored")
+	// ErrUnavailable says that the database cannot be reached or written just now; a retry may help.
+	ErrUnavailable = db.ErrUnavailable
+)
+
+// Refusal is an ErrNotFound, ErrConflict or ErrFull with what it is about.
+type Refusal struct {
+	Kind   error
+	Detail string // names the thing, or the contradiction, without the kind
+}
+
+// Error returns the detail and the kind.
+func (r *Refusal) Error() string { return r.Detail + ": " + r.Kind.Error() }
+
+// Unwrap returns the kind.
+func (r *Refusal) Unwrap() error { return r.Kind }
+
+// Detail returns what the refusal in err is about; the text of any other error.
+func Detail(err error) string {
+	var r *Refusal
+	if errors.As(err, &r) {
+		return r.Detail
+	}
+	return err.Error()
+}
+
+func refuse(kind error, format string, args ...any) error {
+	return &Refusal{Kind: kind, Detail: fmt.Sprintf(format, args...)}
+}
+
+// orNotFound returns an ErrNotFound for a look-up, or a change, that found no row.
+func orNotFound(err error, format string, args ...any) error {
+	if errors.Is(err, sql.ErrNoRows) || errors.Is(err, db.ErrNoRow) {
+		return refuse(ErrNotFound, format, args...)
+	}
+	return err
+}
+
+// orMoved returns ErrMoved for a change that found no row.
+func orMoved(err error) error {
+	if errors.Is(err, db.ErrNoRow) {
+		return ErrMoved
+	}
+	return err
+}
+
+// ofRow reports whether an error is a row's own: it repeats at every attempt, regardless of the database.
+func ofRow(err error) bool {
+	for _, other := range []error{
+		ErrUnavailable, ErrLost, ErrConflict, ErrNotFound, ErrMoved, context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, other) {
+			return false
+		}
+	}
+	return err != nil
+}
+
+// The loops over the rows of all factories, by the names that Skipped has for them.
+const (
+	loopReap    = "lease recovery"
+	loopRetain  = "retention"
+	loopRejects = "rejected deliveries"
+)
+
+// Skip notes that a loop passes over a row. The end of a context, and a database that is out of reach, are not the
+// row's.
+func (s *Store) Skip(loop, factoryUID, row string, err error) {
+	if ofRow(err) {
+		s.skips.Add(s.log, loop, factoryUID, row, err)
+	}
+}
+
+// Skipped returns the rows that loops of this process pass over now, by loop and row.
+func (s *Store) Skipped() []skip.Row { return s.skips.All() }
