@@ -19,7 +19,9 @@ run: build ## Serve a demo factory: prints its webhooks and a curl line for each
 	bin/millwright serve --dir .millwright/demo
 
 # SQLite, which is C made into Go, runs without the race detector's instructions, as it would behind cgo; all
-# that is ours runs with them.
+# that is ours runs with them. The race detector lets every program sleep for a second before it exits; the
+# tests start thousands.
+export GORACE = atexit_sleep_ms=0
 GO_TEST = $(GO) test -race -gcflags='modernc.org/...=-race=false' -p 3 -parallel 4 -shuffle=on
 
 test: ## Run the tests, with the race detector, on SQLite and a PostgreSQL of its own

@@ -141,14 +141,21 @@ func TestEveryBodyHasADeadline(t *testing.T) {
 	})
 	pages.HandleFunc("/form", func(w http.ResponseWriter, r *http.Request) { _ = r.ParseForm() })
 	pages.HandleFunc("/panic", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	for _, path := range []string{"/unread", "/read", "/form", "/panic", "/nothing/there", "/webhooks/w/wh_none"} {
-		for _, method := range []string{"GET", "POST", "PUT"} {
-			for _, framing := range []string{"Content-Length: 1\r\n\r\n", "Content-Length: 100000\r\n\r\nx", "Transfer-Encoding: chunked\r\n\r\n5\r\nab"} {
-				inBubble(t, ingress.Config{}, func(w *world) {
-					ln := newPipes()
-					srv := ingress.NewServer(ingress.ServerConfig{Ingress: w.in, Fallback: pages})
-					go func() { _ = srv.Serve(ln) }()
-					defer srv.Close()
+	framings := []string{
+		"Content-Length: 1\r\n\r\n",
+		"Content-Length: 100000\r\n\r\nx",
+		"Transfer-Encoding: chunked\r\n\r\n5\r\nab",
+	}
+
+	inBubble(t, ingress.Config{}, func(w *world) {
+		ln := newPipes()
+		srv := ingress.NewServer(ingress.ServerConfig{Ingress: w.in, Fallback: pages})
+		go func() { _ = srv.Serve(ln) }()
+		defer srv.Close()
+
+		for _, path := range []string{"/unread", "/read", "/form", "/panic", "/nothing/there", "/webhooks/w/wh_none"} {
+			for _, method := range []string{"GET", "POST", "PUT"} {
+				for _, framing := range framings {
 					c := ln.dial()
 					began := time.Now()
 					fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: x\r\n%s", method, path, framing)
@@ -156,10 +163,10 @@ func TestEveryBodyHasADeadline(t *testing.T) {
 					if took := time.Since(began); took > bounds.BodyTime+5*time.Second {
 						w.t.Errorf("%s %s, %q: the connection ended after %v", method, path, framing, took)
 					}
-				})
+				}
 			}
 		}
-	}
+	})
 }
 
 // An answer that nobody takes ends with the connection, and does not end a stream that waits.

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
@@ -21,13 +22,22 @@ import (
 )
 
 // compiled compiles a published schema as any other tool would.
+// schemas are the compiled schemas by name. That of automations takes seconds with the race detector.
+var schemas sync.Map
+
 func compiled(t testing.TB, name string) *jsonschema.Schema {
 	t.Helper()
-	text, ok := schema.JSONSchema(name)
-	if !ok {
-		t.Fatalf("there is no schema %s", name)
-	}
-	s, err := jsonschema.CompileString("https://example.com/"+name, string(text))
+
+	compile := sync.OnceValues(func() (*jsonschema.Schema, error) {
+		text, ok := schema.JSONSchema(name)
+		if !ok {
+			return nil, fmt.Errorf("there is no schema %s", name)
+		}
+		return jsonschema.CompileString("https://example.com/"+name, string(text))
+	})
+	once, _ := schemas.LoadOrStore(name, compile)
+
+	s, err := once.(func() (*jsonschema.Schema, error))()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,9 @@ import (
 // mostMemory bounds the server's memory under any attack of strangers, in bytes.
 const mostMemory = 400 << 20
 
-// TestHostileSenders makes every attack at once on a server of its own process. It stays small, and an
+// TestAcceptanceHostileSenders makes every attack at once on a server of its own process. It stays small, and an
 // honest sender is always answered.
-func TestHostileSenders(t *testing.T) {
+func TestAcceptanceHostileSenders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten thousand connections are not short")
 	}

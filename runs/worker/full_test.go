@@ -13,9 +13,9 @@ import (
 	"millwright/state/statetest"
 )
 
-// TestFullFactory has the runs of one factory fill the queue, all slots that they may have, and their share
+// TestAcceptanceFullFactory has the runs of one factory fill the queue, all slots that they may have, and their share
 // of the log with output. The runs of another factory are executed meanwhile.
-func TestFullFactory(t *testing.T) {
+func TestAcceptanceFullFactory(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		b := newBenchOn(t, s, 6*time.Second)
 		b.d.SetBounds(2, 0)
