@@ -312,10 +312,10 @@ func (c *crashed) enough() {
 	}
 }
 
-// TestKillDuringApplySQLite kills an apply before every other row that it writes, and then leaves off its
+// TestAcceptanceKillDuringApplySQLite kills an apply before every other row that it writes, and then leaves off its
 // log after every page and in the middle of every page: what a kill during the commit leaves behind. The state
 // is exactly the old or the new revision, and no UID is used again or changes.
-func TestKillDuringApplySQLite(t *testing.T) {
+func TestAcceptanceKillDuringApplySQLite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many processes are not short")
 	}
@@ -384,10 +384,10 @@ func (c *crashed) cut(db string, was record, cur state.Current) {
 	}
 }
 
-// TestKillDuringApplyPostgres kills an apply at messages that it sends to the server, before or just after
+// TestAcceptanceKillDuringApplyPostgres kills an apply at messages that it sends to the server, before or just after
 // the message has arrived there. The state is exactly the old or the new revision, and no UID is
 // used again or changes.
-func TestKillDuringApplyPostgres(t *testing.T) {
+func TestAcceptanceKillDuringApplyPostgres(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many processes are not short")
 	}
