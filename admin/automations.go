@@ -35,6 +35,7 @@ type AutomationTrigger struct {
 	Supported  bool            `json:"supported" doc:"Whether this server supports the trigger"`
 	WebhookIDs []string        `json:"webhook_ids,omitempty" nullable:"false" doc:"Webhook triggers: UIDs of the selected webhooks"`
 	Payload    json.RawMessage `json:"payload,omitempty" doc:"Webhook triggers: the payload filter"`
+	Headers    json.RawMessage `json:"headers,omitempty" doc:"Webhook triggers: the filter of headers"`
 	Cron       string          `json:"cron,omitempty" doc:"Schedule triggers: the times, in UTC"`
 	Filter     json.RawMessage `json:"filter,omitempty" doc:"Other triggers: the filter"`
 }
@@ -136,6 +137,7 @@ func newAutomation(cur state.Current, hooks []state.Webhook, a schema.Automation
 			Supported:  t.Fires(),
 			WebhookIDs: t.WebhookIDs,
 			Payload:    t.Payload,
+			Headers:    t.Headers,
 			Filter:     t.Filter,
 		}
 		if t.Schedule != nil {

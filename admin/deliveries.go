@@ -220,10 +220,7 @@ func (s *service) judge(
 	payload []byte,
 ) error {
 	out.Payload = embeddable(payload)
-	delivered := &schema.Delivered{WebhookUID: w.UID, Event: d.Event, Body: payload}
-	if w.Spec.AuthMode == schema.AuthSignature {
-		delivered.Scheme = w.Spec.SignatureScheme
-	}
+	delivered := DeliveredOf(w, d.Event, nil, payload)
 	if payload != nil {
 		headers, _, err := s.Store.Request(ctx, d.FactoryUID, d.UID)
 		if err != nil && !errors.Is(err, state.ErrNotFound) {

@@ -15,13 +15,16 @@ import (
 // FilterTestRequest tests a trigger with a delivery.
 type FilterTestRequest struct {
 	Filter     json.RawMessage `json:"filter,omitempty" doc:"The payload filter, an object; absent for none"`
-	FilterText string          `json:"filter_text,omitempty" doc:"The filter as YAML or JSON, instead of filter: what stands under payload in an automation's file, or under filter, whose webhook_ids then count too"`
+	Headers    json.RawMessage `json:"headers,omitempty" doc:"The filter of headers, as in an automation's file; absent for none" example:"{\"X-Event-Kind\": [\"push\"]}"`
+	FilterText string          `json:"filter_text,omitempty" doc:"The filter as YAML or JSON, instead of filter: what stands under payload in an automation's file, or under filter, whose webhook_ids and headers then count too"`
 	WebhookIDs *[]string       `json:"webhook_ids,omitempty" doc:"Webhooks that the trigger selects; absent for any"`
 	DeliveryID string          `json:"delivery_id,omitempty" doc:"A stored delivery of this factory"`
 	Payload    json.RawMessage `json:"payload,omitempty" doc:"A body to test, instead of delivery_id"`
-	Provider   string          `json:"provider,omitempty" doc:"For a trigger of a provider: the provider, such as github. filter is then the trigger's filter" example:"github"`
-	Event      string          `json:"event,omitempty" doc:"With provider: the event" example:"pull_request_opened"`
-	Example    bool            `json:"example,omitempty" doc:"With provider: test the provider's example of the event, instead of delivery_id"`
+
+	RequestHeaders map[string]string `json:"request_headers,omitempty" doc:"With payload: the headers that it came with. Without the one that names a provider's event, it is taken for the event" example:"{\"X-GitHub-Event\": \"pull_request\"}"`
+	Provider       string            `json:"provider,omitempty" doc:"For a trigger of a provider: the provider, such as github. filter is then the trigger's filter" example:"github"`
+	Event          string            `json:"event,omitempty" doc:"With provider: the event" example:"pull_request_opened"`
+	Example        bool              `json:"example,omitempty" doc:"With provider: test the provider's example of the event, instead of delivery_id"`
 }
 
 // FilterTestResponse is the result of a test of a trigger.
@@ -35,7 +38,7 @@ type FilterTestResponse struct {
 
 func (s *service) registerFilters() {
 	op := api.Also(api.Operation(http.MethodPost, "/factory/{uid}/filter-tests", "testFilter", state.RoleViewer,
-		"Test a payload filter with a stored delivery or a payload"), http.StatusConflict)
+		"Test a trigger with a stored delivery or a payload"), http.StatusConflict)
 
 	// The general check reads numbers as float64 and would refuse 1e400, which a delivery may contain.
 	op.SkipValidateBody = true
@@ -53,23 +56,14 @@ func (s *service) testFilter(ctx context.Context, in *struct {
 	}
 
 	req := in.Body
-	if req.Provider != "" {
-		return s.testEvent(ctx, f, req)
-	}
-	if (req.DeliveryID == "") == (req.Payload == nil) {
-		return FilterTestResponse{}, api.InvalidField("payload", "give either delivery_id or payload")
-	}
-	if string(req.Filter) == "null" {
-		req.Filter = nil
-	}
-
-	if err := req.readText(); err != nil {
+	trigger, err := req.trigger()
+	if err != nil {
 		return FilterTestResponse{}, err
 	}
 
-	filter, wrong := schema.CompileFilter(req.Filter)
-	if len(wrong) > 0 {
-		return FilterTestResponse{}, invalidFilter(wrong)
+	matcher, err := schema.CompileTrigger(trigger)
+	if err != nil {
+		return FilterTestResponse{}, api.InvalidField("filter", "%s", err)
 	}
 
 	hooks, err := s.Store.Webhooks(ctx, f.UID, true)
@@ -77,76 +71,31 @@ func (s *service) testFilter(ctx context.Context, in *struct {
 		return FilterTestResponse{}, err
 	}
 
-	body, from := []byte(req.Payload), ""
-	if req.DeliveryID != "" {
-		if body, from, err = s.storedPayload(ctx, f.UID, hooks, req.DeliveryID); err != nil {
-			return FilterTestResponse{}, err
-		}
-	}
-
-	payload, err := schema.ParsePayload(body)
+	delivered, err := s.deliveredTo(ctx, f, hooks, req)
 	if err != nil {
+		return FilterTestResponse{}, err
+	}
+	if delivered.Payload, err = schema.ParsePayload(delivered.Body); err != nil {
 		return FilterTestResponse{}, api.InvalidField("payload", "%s", err)
 	}
 
-	out := FilterTestResponse{Explanation: filter.Explain(payload)}
+	out := FilterTestResponse{Explanation: matcher.Explain(delivered)}
 	out.PayloadCheck = out.Explanation.Matched
-	out.WebhookCheck, out.WebhookReason = checkWebhook(hooks, req.WebhookIDs, from)
+	out.checkWebhook(trigger, hooks, req.WebhookIDs, delivered.WebhookUID)
 	out.WouldTrigger = out.WebhookCheck && out.PayloadCheck
 	return out, nil
 }
 
-// readText turns a filter that is given as the text of a file into one that is given as JSON.
-func (req *FilterTestRequest) readText() error {
-	if req.FilterText == "" {
-		return nil
-	}
-	if req.Filter != nil {
-		return api.InvalidField("filter_text", "give either filter or filter_text")
-	}
-
-	raw, problems := schema.FilterText("filter_text", []byte(req.FilterText))
-	if len(problems) > 0 {
-		p := problems[0]
-		return api.InvalidField("filter_text", "line %d, column %d: %s", p.Line, p.Column, p.Message)
-	}
-
-	payload, webhooks := schema.FilterParts(raw)
-	req.Filter = payload
-	if req.WebhookIDs == nil && webhooks != nil {
-		req.WebhookIDs = &webhooks
-	}
-
-	return nil
-}
-
-// storedPayload returns the payload of a delivery of a factory, and the UID of its webhook.
-func (s *service) storedPayload(
-	ctx context.Context,
-	factoryUID string,
-	hooks []state.Webhook,
-	uid string,
-) ([]byte, string, error) {
-	for _, w := range hooks {
-		d, payload, err := s.delivery(ctx, factoryUID, w.UID, uid)
-		switch {
-		case api.IsNotFound(err):
-			continue
-		case err != nil:
-			return nil, "", err
-		case payload == nil:
-			return nil, "", api.Problem(
-				"conflict",
-				"delivery %q has no stored payload: its outcome was %s",
-				uid,
-				d.Outcome.Label(),
-			)
+// checkWebhook adds whether the trigger selects the webhook of a delivery or, if from is empty, any.
+func (out *FilterTestResponse) checkWebhook(t schema.Trigger, hooks []state.Webhook, ids *[]string, from string) {
+	if t.Provider != webhookProvider {
+		uids, why := selectedBy(t, hooks)
+		if ids = &uids; why != "" {
+			out.WebhookReason = why
+			return
 		}
-
-		return payload, w.UID, nil
 	}
-
-	return nil, "", api.Problem("resource_not_found", "delivery %q does not exist", uid)
+	out.WebhookCheck, out.WebhookReason = checkWebhook(hooks, ids, from)
 }
 
 // checkWebhook reports whether a trigger that selects these webhooks accepts deliveries to the webhook

@@ -42,6 +42,11 @@ func TestFilterTests(t *testing.T) {
 			{`{"filter": {"n": [9007199254740993]}, "payload": {"n": 9007199254740992}}`, false, true, false},
 			{`{"filter": {"n": [1]}, "payload": {"n": 1}, "webhook_ids": ["` + linked.UID + `"]}`, false, false, true},
 			{`{"filter": {"n": [1]}, "payload": {"n": 1}, "webhook_ids": ["wh_x"]}`, false, false, true},
+			{`{"headers": {"X-Kind": ["push"]}, "payload": {}, "request_headers": {"x-kind": "push"}}`, true, true, true},
+			{`{"headers": {"X-Kind": ["push"]}, "payload": {}}`, false, true, false},
+			{`{"headers": {"X-Kind": ["push"]}, "filter": {"n": [1]}, "payload": {"n": 2}, "request_headers": {"X-KIND": "push"}}`, false, true, false},
+			{`{"filter_text": "webhook_ids: [` + bearer.UID + `]\nheaders: {X-Kind: [push]}", "payload": {}, "request_headers": {"X-Kind": "push"}}`, true, true, true},
+			{`{"headers": {"X-Kind": ["push"]}, "delivery_id": "` + stored + `"}`, false, true, false},
 		} {
 			r := w.call(state.RoleViewer, "POST", path, c.body).want(200)
 			r.hasKeys("would_trigger webhook_check webhook_reason payload_check explanation")
@@ -111,6 +116,8 @@ func TestFilterOfAnEvent(t *testing.T) {
 			{`{"provider":"github","event":"pull_request_closed","delivery_id":"` + uid + `"}`, true, true},
 			{`{"provider":"github","event":"push","payload":{"ref":"refs/heads/main","commits":[]}}`, true, true},
 			{`{"provider":"github","event":"push","payload":[]}`, true, false},
+			{`{"provider":"github","event":"push","payload":{"ref":"refs/heads/main","commits":[]},"request_headers":{"x-github-event":"issues"}}`, true, false},
+			{`{"provider":"github","event":"pull_request_opened","example":true,"filter":{"paths":["**"]}}`, true, false},
 			{`{"provider":"linear","event":"issue_created","example":true}`, false, true},
 			{`{"provider":"linear","event":"issue_created","delivery_id":"` + uid + `"}`, false, false},
 		} {

@@ -130,6 +130,6 @@ func (q *request) tryNewFilter(factoryUID string, v newAutomationView, filter js
 		return err
 	}
 
-	v.Tested, v.Tried = true, try(filter, stored)
+	v.Tested, v.Tried = true, try(schema.Trigger{Provider: "webhook", Event: "received", Payload: filter}, stored)
 	return q.showNewAutomation(http.StatusOK, v)
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -26,7 +27,7 @@ type automationRow struct {
 // Filtered reports whether a filter keeps deliveries away.
 func (a automationRow) Filtered() bool {
 	return slices.ContainsFunc(a.Triggers, func(t admin.AutomationTrigger) bool {
-		return len(t.Payload) > 0 || len(t.Filter) > 0
+		return len(t.Payload) > 0 || len(t.Headers) > 0 || len(t.Filter) > 0
 	})
 }
 
@@ -55,17 +56,33 @@ func (q *request) automationRows(factoryUID string) ([]automationRow, error) {
 		}
 
 		for _, t := range a.Triggers {
-			filter := t.Payload
-			if t.Provider != "webhook" {
-				filter = t.Filter
-			}
-			row.Pretty = append(row.Pretty, pretty(filter))
+			row.Pretty = append(row.Pretty, pretty(filterIn(t)))
 		}
 
 		rows = append(rows, row)
 	}
 
 	return rows, nil
+}
+
+// filterIn returns the filter of a trigger: of a custom webhook the payload filter or, with headers, all of it.
+func filterIn(t admin.AutomationTrigger) json.RawMessage {
+	switch {
+	case t.Provider != "webhook":
+		return t.Filter
+	case len(t.Headers) == 0:
+		return t.Payload
+	}
+
+	text, err := json.Marshal(struct {
+		WebhookIDs []string        `json:"webhook_ids"`
+		Headers    json.RawMessage `json:"headers"`
+		Payload    json.RawMessage `json:"payload,omitempty"`
+	}{t.WebhookIDs, t.Headers, t.Payload})
+	if err != nil {
+		return t.Payload
+	}
+	return text
 }
 
 type automationsView struct {

@@ -32,7 +32,7 @@ type filterView struct {
 	Tested   bool
 	Tried    trial
 	Events   []string // of providers, as provider/event
-	filter   json.RawMessage
+	trigger  schema.Trigger
 }
 
 // Listed reports whether a delivery is among those to choose from.
@@ -43,26 +43,27 @@ func (v filterView) Listed(uid string) bool {
 // storedDelivery is an accepted delivery whose payload is kept.
 type storedDelivery struct {
 	deliveryRow
-	Look string // the beginning of the payload, pretty-printed
-	body []byte
+	Look    string // the beginning of the payload, pretty-printed
+	body    []byte
+	headers []byte
 }
 
-// trial is a filter tested with stored deliveries.
+// trial is a trigger tested with stored deliveries.
 type trial struct {
 	Rows  []triedDelivery
 	Fired int
 }
 
-// triedDelivery is a stored delivery that a filter was tested with.
+// triedDelivery is a stored delivery that a trigger was tested with.
 type triedDelivery struct {
 	storedDelivery
-	Enabled bool   // its webhook takes deliveries: the webhook check
-	Matched bool   // the payload check
-	Why     string // the first leaf that failed
+	Webhooks string // the webhook check: passes, disabled or no source
+	Matched  bool   // the payload check
+	Why      string // the first leaf that failed
 }
 
 // Fires reports whether the delivery would start a run.
-func (t triedDelivery) Fires() bool { return t.Enabled && t.Matched }
+func (t triedDelivery) Fires() bool { return t.Webhooks == "passes" && t.Matched }
 
 // showFilter shows the filter tester, filled from an automation or with a delivery if the address names one.
 func (q *request) showFilter() error {
@@ -109,7 +110,7 @@ func (q *request) showFilterForm(status int, v filterView) error {
 		return err
 	}
 	if v.Tested {
-		v.Tried = try(v.filter, v.Stored)
+		v.Tried = try(v.trigger, v.Stored)
 	}
 
 	p.Data = v
@@ -133,7 +134,7 @@ func (q *request) storedDeliveries(hooks []state.Webhook, chosen []string) (all 
 
 	read := 0
 	for _, row := range rows {
-		body, err := q.Store.Payload(q.Context(), row.FactoryUID, row.UID)
+		headers, body, err := q.Store.Request(q.Context(), row.FactoryUID, row.UID)
 		if errors.Is(err, state.ErrNotFound) {
 			continue
 		} else if err != nil {
@@ -143,7 +144,7 @@ func (q *request) storedDeliveries(hooks []state.Webhook, chosen []string) (all 
 		if read += len(body); read > maxTestedBytes {
 			break
 		}
-		all = append(all, storedDelivery{row, clip(maxLook, pretty(body)), body})
+		all = append(all, storedDelivery{row, clip(maxLook, pretty(body)), body, headers})
 	}
 
 	return all, nil
@@ -158,16 +159,26 @@ func (q *request) testFilter() error {
 	v.Chosen = v.Chosen[:min(len(v.Chosen), 64)]
 	v.Form.Values["filter"] = unixLines(v.Form.Values["filter"])
 
-	var wrong string
-	if v.filter, wrong = filterOf(v.Form.Values["filter"]); wrong != "" {
+	filter, wrong := filterOf(v.Form.Values["filter"])
+	if wrong != "" {
 		v.Form.Errors["filter"] = wrong
 		return q.showFilterForm(http.StatusUnprocessableEntity, v)
 	}
 
-	in := admin.FilterTestRequest{Filter: v.filter}
+	in := admin.FilterTestRequest{Filter: filter}
 	in.Provider, in.Event, _ = strings.Cut(v.Form.Values["event"], "/")
-	if len(v.Chosen) > 0 && in.Provider == "" {
-		in.WebhookIDs = &v.Chosen
+	v.trigger = schema.Trigger{Provider: in.Provider, Event: in.Event, Filter: filter}
+	if in.Provider == "" {
+		parts := schema.FilterParts(filter)
+		in.Filter, in.Headers = parts.Payload, parts.Headers
+		if len(v.Chosen) == 0 {
+			v.Chosen = parts.Webhooks
+		}
+		if len(v.Chosen) > 0 {
+			in.WebhookIDs = &v.Chosen
+		}
+
+		v.trigger = schema.Trigger{Provider: "webhook", Event: "received", Payload: parts.Payload, Headers: parts.Headers}
 	}
 
 	switch body := strings.TrimSpace(v.Form.Values["payload"]); {
@@ -203,7 +214,7 @@ func (q *request) testFilter() error {
 		v.Result = &result
 	}
 
-	v.Tested = in.Provider == ""
+	v.Tested = true
 	return q.showFilterForm(http.StatusOK, v)
 }
 
@@ -225,26 +236,28 @@ func filterOf(text string) (filter json.RawMessage, wrong string) {
 	return nil, fmt.Sprintf("cannot be read: line %d: %s", problems[0].Line, problems[0].Message)
 }
 
-// try tests a filter with stored deliveries.
-func try(text json.RawMessage, stored []storedDelivery) (t trial) {
-	filter, wrong := schema.CompileFilter(text)
-	if len(wrong) > 0 {
-		return t // the API has said so
+// try tests a trigger with stored deliveries.
+func try(trigger schema.Trigger, stored []storedDelivery) (t trial) {
+	matcher, err := schema.CompileTrigger(trigger)
+	if err != nil {
+		return t // the API has reported it
 	}
 
 	for _, d := range stored {
-		payload, err := schema.ParsePayload(d.body)
-		if err != nil {
+		delivered := admin.DeliveredOf(d.Webhook, d.Event, d.headers, d.body)
+		if delivered.Payload, err = schema.ParsePayload(d.body); err != nil {
 			continue
 		}
 
-		row := triedDelivery{
-			storedDelivery: d,
-			Enabled:        d.Webhook.Spec.Enabled && d.Webhook.Deleted == nil,
-			Matched:        filter.Match(payload),
+		row := triedDelivery{storedDelivery: d, Webhooks: "passes", Matched: matcher.Match(delivered)}
+		switch w := d.Webhook; {
+		case !w.Spec.Enabled || w.Deleted != nil:
+			row.Webhooks = "disabled"
+		case trigger.Provider != "webhook" && w.Spec.Source() != trigger.Provider:
+			row.Webhooks = "no source"
 		}
 		if !row.Matched {
-			row.Why = whyNot(filter.Explain(payload))
+			row.Why = whyNot(matcher.Explain(delivered))
 		}
 		if row.Fires() {
 			t.Fired++

@@ -25,9 +25,14 @@ func TestFilterParts(t *testing.T) {
 		`null`: {`null`, nil},
 		`[]`:   {`[]`, nil},
 	} {
-		payload, webhooks := schema.FilterParts(json.RawMessage(raw))
-		if string(payload) != want.payload || !slices.Equal(webhooks, want.webhooks) {
-			t.Errorf("%s: %s %v, want %s %v", raw, payload, webhooks, want.payload, want.webhooks)
+		got := schema.FilterParts(json.RawMessage(raw))
+		if string(got.Payload) != want.payload || !slices.Equal(got.Webhooks, want.webhooks) {
+			t.Errorf("%s: %s %v, want %s %v", raw, got.Payload, got.Webhooks, want.payload, want.webhooks)
 		}
+	}
+
+	got := schema.FilterParts(json.RawMessage(`{"webhook_ids": ["wh_1"], "headers": {"X-Kind": ["push"]}}`))
+	if string(got.Headers) != `{"X-Kind": ["push"]}` || got.Payload != nil || len(got.Webhooks) != 1 {
+		t.Errorf("with headers: %+v", got)
 	}
 }

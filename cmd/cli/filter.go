@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -15,7 +14,7 @@ import (
 func newFilter(s Streams) *cobra.Command {
 	var c Client
 	cmd := &cobra.Command{
-		Use: "filter", Short: "Test a payload filter", Args: noCommand,
+		Use: "filter", Short: "Test triggers and their filters", Args: noCommand,
 		RunE: help,
 	}
 	addClientFlags(cmd, &c, true)
@@ -24,42 +23,48 @@ func newFilter(s Streams) *cobra.Command {
 }
 
 func filterTest(s Streams, c *Client) *cobra.Command {
-	var payloadFile, webhook, delivery string
+	var given tested
 	cmd := &cobra.Command{
 		Use:   "test FILTER",
-		Short: "Test whether a filter matches a payload, and why",
+		Short: "Test whether a trigger matches a delivery, and why",
 		Long: `FILTER is one of:
-  a file with the filter as YAML or JSON (- for standard input)
-  the filter itself
-  an automation's file; one of its webhook triggers must match
+  an automation's file; one of the triggers that deliveries fire must match
+  a file with a payload filter as YAML or JSON (- for standard input)
+  the payload filter itself
 
 A filter is the value of payload in an automation's file, or the value of filter with its
-webhook_ids. The payload comes from a file or from a stored delivery.
+webhook_ids. The delivery is a file with its payload, the provider's example of an event, or
+a stored delivery, which the server judges with its webhook and headers.
+
+The event of GitHub and GitLab is in a header: give it with --header.
 
 Exit status 0: it matches; 1: it does not.`,
 		Example: `  millwright filter test '{"action": ["opened"]}' --payload body.json
-  millwright filter test automations/triage/automation.md --payload body.json
-  millwright filter test filter.yaml --webhook ci --delivery dlv_…`,
+  millwright filter test automations/triage/automation.md --payload body.json --header 'X-GitHub-Event: issues'
+  millwright filter test automations/triage/automation.md --scheme github --event issue_created
+  millwright filter test automations/triage/automation.md --webhook ci --delivery dlv_…`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filters, err := readFilters(s, args[0])
+			triggers, err := readTriggers(s, args[0])
 			if err != nil {
 				return err
 			}
 
-			body, err := filterPayload(cmd, s, c, payloadFile, webhook, delivery)
+			explain, err := given.explainer(cmd, c)
 			if err != nil {
 				return err
-			}
-
-			payload, err := schema.ParsePayload(body)
-			if err != nil {
-				return &Exit{ExitUsage, fmt.Errorf("payload: %w", err)}
 			}
 
 			matched := false
-			for _, filter := range filters {
-				e := filter.Explain(payload)
+			for _, t := range triggers {
+				e, err := explain(t)
+				if err != nil {
+					return err
+				}
+
+				if len(triggers) > 1 || t.Provider != "webhook" {
+					fmt.Fprintf(s.Out, "%s/%s: ", clean(t.Provider), clean(t.Event))
+				}
 				printExplanation(s.Out, e)
 				matched = matched || e.Matched
 			}
@@ -67,53 +72,47 @@ Exit status 0: it matches; 1: it does not.`,
 			if !matched {
 				return &Exit{ExitProblem, nil}
 			}
-
 			return nil
 		},
 	}
 
-	cmd.Flags().StringVar(&payloadFile, "payload", "", "`FILE` with the payload as JSON")
-	cmd.Flags().StringVar(&webhook, "webhook", "", "with --delivery: name or UID of the `WEBHOOK`")
-	cmd.Flags().StringVar(&delivery, "delivery", "", "test with the payload of this stored `DELIVERY`")
+	f := cmd.Flags()
+	f.StringVar(&given.payloadFile, "payload", "", "`FILE` with the payload as JSON")
+	f.StringArrayVar(&given.headers, "header", nil, "with --payload: a header that it came with, as `'Name: value'`")
+	f.StringVar(&given.scheme, "scheme", "", "signature `SCHEME` of the webhook (default that of the trigger's provider)")
+	f.StringVar(&given.event, "event", "", "test with the provider's example of this `EVENT`")
+	f.StringVar(&given.webhook, "webhook", "", "with --delivery: name or UID of the `WEBHOOK`")
+	f.StringVar(&given.delivery, "delivery", "", "test with this stored `DELIVERY`")
 	return cmd
 }
 
-// readFilters reads a filter, or those of the webhook triggers of an automation's file.
-func readFilters(s Streams, arg string) ([]*schema.Filter, error) {
-	var texts []json.RawMessage
-	var err error
+// readTriggers returns the triggers of an automation's file that deliveries fire, or a webhook trigger with a filter.
+func readTriggers(s Streams, arg string) ([]schema.Trigger, error) {
 	if strings.HasSuffix(arg, ".md") {
-		texts, err = automationFilters(s, arg)
-	} else {
-		var raw json.RawMessage
-		raw, err = readFilter(s, arg)
-		payload, _ := schema.FilterParts(raw)
-		texts = append(texts, payload)
+		return automationTriggers(s, arg)
 	}
 
+	raw, err := readFilter(s, arg)
 	if err != nil {
 		return nil, err
 	}
 
-	var all []*schema.Filter
-	for _, text := range texts {
-		filter, problems := schema.CompileFilter(text)
-		for _, p := range problems {
-			fmt.Fprintf(s.Err, "filter %s: %s\n", clean(strings.Join(p.Path, ".")), clean(p.Message))
-		}
-
-		if len(problems) > 0 {
-			return nil, &Exit{ExitUsage, fmt.Errorf("the filter has %d problem(s)", len(problems))}
-		}
-
-		all = append(all, filter)
+	parts := schema.FilterParts(raw)
+	_, problems := schema.CompileFilter(parts.Payload)
+	for _, p := range problems {
+		fmt.Fprintf(s.Err, "filter %s: %s\n", clean(strings.Join(p.Path, ".")), clean(p.Message))
+	}
+	if len(problems) > 0 {
+		return nil, &Exit{ExitUsage, fmt.Errorf("the filter has %d problem(s)", len(problems))}
 	}
 
-	return all, nil
+	return []schema.Trigger{{
+		Provider: "webhook", Event: "received", WebhookIDs: parts.Webhooks, Headers: parts.Headers, Payload: parts.Payload,
+	}}, nil
 }
 
-// automationFilters returns the payload filters of an automation's file. Other files of its tree are not read.
-func automationFilters(s Streams, name string) ([]json.RawMessage, error) {
+// automationTriggers returns the triggers of an automation's file. Other files of its tree are not read.
+func automationTriggers(s Streams, name string) ([]schema.Trigger, error) {
 	content, err := os.ReadFile(name)
 	if err != nil {
 		return nil, Usagef("filter: %w", err)
@@ -136,15 +135,14 @@ func automationFilters(s Streams, name string) ([]json.RawMessage, error) {
 		return nil, Usagef("%s is no automation that can be read", name)
 	}
 
-	var all []json.RawMessage
+	var all []schema.Trigger
 	for _, t := range loaded.Factory.Automations[0].Triggers {
-		if t.Provider == "webhook" {
-			all = append(all, t.Payload)
+		if t.Fires() && t.Schedule == nil {
+			all = append(all, t)
 		}
 	}
-
 	if len(all) == 0 {
-		return nil, Usagef("%s has no webhook trigger", name)
+		return nil, Usagef("%s has no trigger that deliveries fire", name)
 	}
 
 	return all, nil
@@ -179,41 +177,13 @@ func readFilter(s Streams, arg string) ([]byte, error) {
 	return raw, nil
 }
 
-func filterPayload(cmd *cobra.Command, s Streams, c *Client, file, webhook, delivery string) ([]byte, error) {
-	switch {
-	case file == "" && delivery == "" || file != "" && delivery != "":
-		return nil, Usagef("give the payload: --payload FILE, or --webhook NAME --delivery UID")
-	case file != "":
-		body, err := os.ReadFile(file)
-		if err != nil {
-			return nil, Usagef("--payload: %w", err)
-		}
-
-		return body, nil
-	}
-
-	f, w, err := c.webhook(cmd.Context(), webhook)
-	if err != nil {
-		return nil, err
-	}
-
-	var d struct {
-		Payload json.RawMessage
-	}
-	if err := c.Get(cmd.Context(), "/factory/"+f.UID+"/webhooks/"+w.UID+"/deliveries/"+delivery, &d); err != nil {
-		return nil, err
-	}
-	if len(d.Payload) == 0 {
-		return nil, fmt.Errorf("delivery %s has no stored payload", clean(delivery))
-	}
-
-	return d.Payload, nil
-}
-
 func printExplanation(w io.Writer, e schema.Explanation) {
-	if e.Matched {
+	switch {
+	case e.Matched:
 		fmt.Fprintln(w, "Would trigger")
-	} else {
+	case e.AsksForge:
+		fmt.Fprintln(w, "Would ask the forge")
+	default:
 		fmt.Fprintln(w, "Would not trigger")
 	}
 

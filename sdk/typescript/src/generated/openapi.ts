@@ -826,7 +826,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Test a payload filter with a stored delivery or a payload
+         * Test a trigger with a stored delivery or a payload
          * @description Needs a key of role viewer or above.
          */
         post: operations["testFilter"];
@@ -1601,6 +1601,8 @@ export interface components {
             event: string;
             /** @description Other triggers: the filter */
             filter?: unknown;
+            /** @description Webhook triggers: the filter of headers */
+            headers?: unknown;
             /** @description Webhook triggers: the payload filter */
             payload?: unknown;
             /**
@@ -2347,8 +2349,18 @@ export interface components {
             example?: boolean;
             /** @description The payload filter, an object; absent for none */
             filter?: unknown;
-            /** @description The filter as YAML or JSON, instead of filter: what stands under payload in an automation's file, or under filter, whose webhook_ids then count too */
+            /** @description The filter as YAML or JSON, instead of filter: what stands under payload in an automation's file, or under filter, whose webhook_ids and headers then count too */
             filter_text?: string;
+            /**
+             * @description The filter of headers, as in an automation's file; absent for none
+             * @example {
+             *       "X-Event-Kind": [
+             *         "push"
+             *       ],
+             *       "x-input": true
+             *     }
+             */
+            headers?: unknown;
             /** @description A body to test, instead of delivery_id */
             payload?: unknown;
             /**
@@ -2356,6 +2368,16 @@ export interface components {
              * @example github
              */
             provider?: string;
+            /**
+             * @description With payload: the headers that it came with. Without the one that names a provider's event, it is taken for the event
+             * @example {
+             *       "X-GitHub-Event": "pull_request",
+             *       "x-input": true
+             *     }
+             */
+            request_headers?: {
+                [key: string]: string;
+            };
             /** @description Webhooks that the trigger selects; absent for any */
             webhook_ids?: string[];
         };

@@ -141,6 +141,8 @@ class AutomationTrigger(Model):
     """Name of the event"""
     filter: Any | None = None
     """Other triggers: the filter"""
+    headers: Any | None = None
+    """Webhook triggers: the filter of headers"""
     payload: Any | None = None
     """Webhook triggers: the payload filter"""
     provider: str = MISSING
