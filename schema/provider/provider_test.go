@@ -144,6 +144,10 @@ func TestExamples(t *testing.T) {
 					t.Errorf("%s/%s: no values of %s are tested", scheme, event, key.Name)
 					continue
 				}
+				hit, miss, _ := strings.Cut(values, "!")
+				if miss == "" || hit == "" && key.Unread == "" && scheme != "gitea" { // which lacks some values
+					t.Errorf("%s/%s: %s has no value that matches, or none that does not: %q", scheme, event, key.Name, values)
+				}
 				checkKey(t, d, name, event, key, values)
 			}
 		}
