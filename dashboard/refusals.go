@@ -7,7 +7,7 @@ import (
 	"millwright/state"
 )
 
-// refusalNotes say what a webhook refused within the last day and its log does not show.
+// refusalNotes describe what a webhook refused within the last day and its log does not show.
 func refusalNotes(refused map[state.RefusalKind]state.RefusedRequests) (notes []string) {
 	if r := refused[state.RefusedDeliveries]; r.Count > 0 {
 		notes = append(notes, fmt.Sprintf(

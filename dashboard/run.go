@@ -16,7 +16,7 @@ import (
 
 type runView struct {
 	Run         state.Run
-	Unheard     string // what becomes of it, since its worker is silent
+	Unheard     string // what happens next, since its worker is silent
 	Factory     string // its name
 	Automation  string
 	Webhook     string

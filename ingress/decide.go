@@ -234,7 +234,7 @@ func (c *decision) judgeOne(i int, w *webhook, auto *automation, d *schema.Deliv
 	return v.ask
 }
 
-// answered says what the forge answered, of which no trigger matches.
+// answered describes an answer of the forge that no trigger matches.
 func (c *decision) answered() string {
 	var all []string
 	if c.answer.Ask.Files {

@@ -75,7 +75,7 @@ func (w *world) decided(hook, delivery string) string {
 }
 
 // TestPaths holds that a trigger on the paths of a pull request starts its run, once, when the forge has listed the
-// files, and says why it does not.
+// files, with the reason if it does not.
 func TestPaths(t *testing.T) {
 	forge := &host{}
 	each(t, ingress.Config{DeliveriesPerMinute: -1, Ask: forge.ask}, func(t *testing.T, w *world) {

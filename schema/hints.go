@@ -80,24 +80,24 @@ func elsewhere(what, key string, known []string) string {
 
 var missingHints = map[string]string{
 	"secretName": "name the team secret that holds the credential, for example: secretName: CI_TOKEN",
-	"triggers":   "say what starts the automation, for example a trigger with provider: webhook and event: received",
+	"triggers":   "add a trigger, for example one with provider: webhook and event: received",
 	"provider":   "write provider: webhook or provider: schedule",
 	"allow":      "list the labels that may be added and removed, for example: allow: [triaged]",
 	"event":      "write event: received for a webhook, event: cron_fired for a schedule",
-	"wait":       "say how long the run waits after each delivery, for example: wait: 30s",
+	"wait":       "set the time that the run waits after each delivery, for example: wait: 30s",
 	"key":        "list paths into the payload, for example: key: [issue.id]",
 	"cron":       `write five fields in UTC, for example: cron: "0 6 * * 1-5"`,
 
 	"schemaVersion": "write schemaVersion: " + SchemaVersion,
 	"name":          "write a name, for example: name: Payments",
 	"repositories":  "list the repositories, for example: [{owner: acme, name: shop}]",
-	"agentDefaults": "say what runs use, for example: agentDefaults: {model: auto}",
+	"agentDefaults": "set the defaults of runs, for example: agentDefaults: {model: auto}",
 	"platform":      "name the machine, for example: platform: {os: linux, linux: {dockerImage: debian:13}}",
 	"linux":         "name the image, for example: linux: {dockerImage: debian:13}",
 	"dockerImage":   "name the image that runs execute in, for example: dockerImage: debian:13",
 	"version":       `name the version, for example: version: "14"`,
-	"memoryGb":      "say how much memory goes with the processors, for example: memoryGb: 8",
-	"alg":           "say how it signs, for example: alg: hmac-sha256",
+	"memoryGb":      "set the memory that goes with the processors, for example: memoryGb: 8",
+	"alg":           "name the algorithm of the signature, for example: alg: hmac-sha256",
 	"header":        "name the header that carries it, for example: X-Acme-Signature",
 }
 

@@ -13,7 +13,7 @@ import (
 	"millwright/state/notice"
 )
 
-// Undecided is an automation that a delivery starts if an answer of its forge says so.
+// Undecided is an automation that a delivery starts only after an answer of its forge.
 type Undecided = flow.Undecided
 
 // Decisions on deliveries whose forge is asked.

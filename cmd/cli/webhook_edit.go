@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// webhookFlags say what a webhook of a managed factory is like.
+// webhookFlags describe a webhook of a managed factory.
 type webhookFlags struct {
 	authMode, scheme, secretName, deliveryID, window string
 

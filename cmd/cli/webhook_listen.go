@@ -254,7 +254,7 @@ type event struct {
 const maxEvent = 16 << 20
 
 // readEvents hands each event of a stream to f until the stream ends or f fails. A broken stream is an
-// ended one: the caller asks the server what became of it.
+// ended one: the caller asks the server for its end.
 func readEvents(r io.Reader, f func(event) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxEvent)

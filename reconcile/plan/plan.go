@@ -51,7 +51,7 @@ type Plan struct {
 	Gone map[string]string `json:"deleted_webhook_uids,omitempty"`
 	// NotChecked names the rules that need unavailable facts.
 	NotChecked []string `json:"state_dependent_checks_not_run,omitempty"`
-	// Backtests say what the changed triggers would have done; only for holders of keys.
+	// Backtests have what the changed triggers would have done; only for holders of keys.
 	Backtests []Backtest `json:"backtests,omitempty"`
 	// Backtester makes Backtests; nil unless the plan is of a source's head that would apply.
 	Backtester *Backtester `json:"-"`

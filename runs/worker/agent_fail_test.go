@@ -14,7 +14,7 @@ import (
 	"millwright/state"
 )
 
-// TestAgentsGoWrong has programs in the place of agents fail in their ways. Each run says so, and the worker goes on.
+// TestAgentsGoWrong has programs in the place of agents fail in their ways. Each run reports it, and the worker goes on.
 func TestAgentsGoWrong(t *testing.T) {
 	const (
 		claudeBegins = `{"type":"system","subtype":"init","session_id":"s","model":"m"}`
@@ -56,7 +56,7 @@ func TestAgentsGoWrong(t *testing.T) {
 	}
 }
 
-// TestBadSnapshots has executions leave what the next one cannot use, or not whole: it says so and begins without.
+// TestBadSnapshots has executions leave what the next one cannot use, or not whole: it reports that and begins without.
 func TestBadSnapshots(t *testing.T) {
 	b := newBench(t, 0)
 	leave := func(id string, v state.Snapshot, body []byte) {

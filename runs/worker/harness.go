@@ -326,7 +326,7 @@ func (h Harness) Check() error {
 
 	if ways != 1 {
 		return fmt.Errorf(
-			"say where it runs, in one way: user: NAME (another user), users: [NAME, …], uidRange: " +
+			"choose where it runs, one of: user: NAME (another user), users: [NAME, …], uidRange: " +
 				"FIRST-LAST, container: {image: …}, or sameUser: true (agents read what outsiders wrote, " +
 				"and as this user they can read all that the server can)",
 		)

@@ -131,7 +131,7 @@ func (c *Client) Change(ctx context.Context, uri, text string, version int32) er
 	})
 }
 
-// Await waits until what was published meets a condition, which also says what it waits for.
+// Await waits until what was published meets a condition, which has a text for people.
 func (c *Client) Await(ctx context.Context, condition func(map[string]Published) (met bool, missing string)) error {
 	ctx, cancel := context.WithTimeout(ctx, waitTime)
 	defer cancel()

@@ -135,7 +135,7 @@ func (near nearby) renameTarget(doc *document, offset int) (target, bool) {
 	return t, ok
 }
 
-// prepareRename says what a rename at a place would rename.
+// prepareRename returns what a rename at a place would rename.
 func (s *session) prepareRename(ctx context.Context, doc *document, params json.RawMessage) (any, error) {
 	near, doc, offset, err := s.at(ctx, doc, params)
 	if doc == nil {

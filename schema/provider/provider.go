@@ -216,16 +216,6 @@ func (e Event) KeyNames() []string {
 	return names
 }
 
-// EventsWith returns the events of a provider whose filter has a key.
-func EventsWith(provider, keyName string) (names []string) {
-	for _, name := range Events(provider) {
-		if tableFor(provider).event(name).key(keyName) != nil {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // CanonicalKey returns the key of an event's filter that an author wrote in another spelling: in camel case,
 // or by the short name that hosted definitions use. It returns "" for what is no key of the event.
 func CanonicalKey(provider, eventName, written string) string {

@@ -104,7 +104,7 @@ func (r *Report) Files() int {
 	return n
 }
 
-// Summary says in one line what was checked, what came of it, and what was not
+// Summary returns in one line what was checked, the result, and what was not
 // checked.
 func (r *Report) Summary() string {
 	var b strings.Builder

@@ -8,7 +8,7 @@ import (
 	"millwright/state/db"
 )
 
-// Undecided is an automation that a delivery starts if an answer of its forge says so.
+// Undecided is an automation that a delivery starts only after an answer of its forge.
 type Undecided struct {
 	AutomationUID string
 	DeliveryUID   string

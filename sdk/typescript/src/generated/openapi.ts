@@ -2103,7 +2103,7 @@ export interface components {
             type: string;
         };
         Explanation: {
-            /** @description Whether nothing but an answer of the forge is missing, which decides. The delivery's flow has what came of it */
+            /** @description Whether the forge has to answer before it is decided. The delivery's flow has the decision */
             asks_forge?: boolean;
             /** @description Every operator of every field, in the order of the filter */
             leaves: components["schemas"]["LeafExplanation"][];

@@ -1168,7 +1168,7 @@ class Error(Model):
 
 class Explanation(Model):
     asks_forge: bool | None = None
-    """Whether nothing but an answer of the forge is missing, which decides. The delivery's flow has what came of it"""
+    """Whether the forge has to answer before it is decided. The delivery's flow has the decision"""
     leaves: list[LeafExplanation] = []
     """Every operator of every field, in the order of the filter"""
     matched: bool = MISSING
