@@ -37,7 +37,8 @@ func (req *FilterTestRequest) trigger() (schema.Trigger, error) {
 
 	t := schema.Trigger{Provider: req.Provider, Event: req.Event, Filter: req.Filter}
 	if !t.Fires() || !provider.Known(t.Provider) {
-		return t, api.InvalidField("event", "%s/%s is no event of a provider that this server fires", t.Provider, t.Event)
+		return t, api.InvalidField("event", "%s/%s is no event of a provider that this server fires",
+			t.Provider, t.Event)
 	}
 	if req.FilterText == "" {
 		return t, nil

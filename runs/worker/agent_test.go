@@ -114,7 +114,7 @@ func TestPresetChecks(t *testing.T) {
 		"does not exist: want one of claude, codex, gemini, opencode": {Preset: "clod", SameUser: true},
 		"a preset has its own command":                                {Preset: "claude", Command: []string{"x"}, SameUser: true},
 		"belong to a preset":                                          {Command: []string{"x"}, Args: []string{"y"}, SameUser: true},
-		"say where it runs":                                           {Preset: "claude"},
+		"choose where it runs":                                        {Preset: "claude"},
 	} {
 		if err := h.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", h, err, want)

@@ -312,7 +312,7 @@ func TestAccountSettings(t *testing.T) {
 		return map[string]worker.Harness{"h": h}
 	}
 	for want, harnesses := range map[string]map[string]worker.Harness{
-		`harness "h": say where it runs, in one way`:                                 one(func(h *worker.Harness) { h.User, h.Users = "a", []string{"b"} }),
+		`harness "h": choose where it runs, one of`:                                  one(func(h *worker.Harness) { h.User, h.Users = "a", []string{"b"} }),
 		`harness "h": users: "a" is there twice, or empty`:                           one(func(h *worker.Harness) { h.Users = []string{"a", "b", "a"} }),
 		`harness "h": user "no-such-user" does not exist on this machine`:            one(func(h *worker.Harness) { h.Users = []string{"no-such-user"} }),
 		`harness "h": uidRange "70000": want two user IDs like 70000-70063`:          one(func(h *worker.Harness) { h.UIDRange = "70000" }),
