@@ -188,6 +188,7 @@ func (w *world) made(ctx context.Context, uid string, all []schema.File) (plan.P
 		return plan.Plan{}, nil, err
 	}
 	p, app := plan.Make(cur, tree, plan.Options{Revision: state.Revision{ID: "4b825dc642cb6eb9a060e54bf8d69288fbee4904", Author: "Ada", Subject: "Add <b>webhooks</b>"}, Now: time.Now()})
+	p.Backtester = plan.NewBacktester(cur, app)
 	return p, app, nil
 }
 

@@ -348,6 +348,13 @@ func TestFiles(t *testing.T) {
 		says(t, a.Text, "was changed after r1", "# mine")
 		a = b.post(base+"/files/edit", "new", "yes", "path", "webhooks/alerts.yaml", "base", "r2", "content", "x")
 		says(t, a.Text, "there is a file of this path already")
+
+		// A draft says what its triggers would have done.
+		draft := "---\ntriggers:\n  - {provider: webhook, event: received, filter: {webhook_ids: [" +
+			w.webhook(w.held, "alerts").UID + "]}}\n---\nGo.\n"
+		a = b.post(base+"/files/edit", "new", "yes", "path", "automations/look/automation.md", "base", "r2",
+			"content", draft, "try", "yes")
+		says(t, a.Text, "Not saved yet", "look: its webhooks had no delivery within 7 days")
 		for _, path := range []string{"", "../etc/passwd", "/etc/passwd", "webhooks/../../x", `a\b`} {
 			if a := b.post(base+"/files/edit", "new", "yes", "path", path, "content", "x: 1\n"); a.StatusCode != http.StatusUnprocessableEntity && a.StatusCode != http.StatusNotFound {
 				t.Errorf("path %q: %d", path, a.StatusCode)
