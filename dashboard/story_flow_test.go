@@ -62,7 +62,7 @@ func TestFlowPages(t *testing.T) {
 		}
 
 		says(t, b.page("/factories/"+w.repo+"/plan"), "What the changed triggers would have done",
-			"line: newly fires for 0, no longer for 2", "No longer, for example: "+skipped.UID)
+			"line : newly fires for 0, no longer for 2", "No longer, for example: "+skipped.UID)
 		if a, err := w.apply(t.Context(), w.repo, repoFiles); err != nil || a.Outcome != state.OutcomeApplied {
 			t.Fatalf("%+v, %v", a, err)
 		}

@@ -354,7 +354,7 @@ func TestFiles(t *testing.T) {
 			w.webhook(w.held, "alerts").UID + "]}}\n---\nGo.\n"
 		a = b.post(base+"/files/edit", "new", "yes", "path", "automations/look/automation.md", "base", "r2",
 			"content", draft, "try", "yes")
-		says(t, a.Text, "Not saved yet", "look: its webhooks had no delivery within 7 days")
+		says(t, a.Text, "Not saved yet", "look : its webhooks had no delivery within 7 days")
 		for _, path := range []string{"", "../etc/passwd", "/etc/passwd", "webhooks/../../x", `a\b`} {
 			if a := b.post(base+"/files/edit", "new", "yes", "path", path, "content", "x: 1\n"); a.StatusCode != http.StatusUnprocessableEntity && a.StatusCode != http.StatusNotFound {
 				t.Errorf("path %q: %d", path, a.StatusCode)
