@@ -204,3 +204,36 @@ func TestWorkerIsKilledBeforeItsSnapshot(t *testing.T) {
 		t.Errorf("the session was lost: %s", b.said(r))
 	}
 }
+
+// TestPresetsInContainers has an agent in a container keep its session, and go on with it on another worker.
+func TestPresetsInContainers(t *testing.T) {
+	t.Setenv("SESSION", "kept")
+	t.Setenv("RESULT", `{"type":"result","subtype":"success"}`)
+	script := strings.ReplaceAll(agentOf, "$CLAUDE_CONFIG_DIR", ".millwright/home/.claude") // the stand-ins have no /work
+	for _, engine := range []string{"docker", "kubernetes"} {
+		t.Run(engine, func(t *testing.T) {
+			engines(t)
+			b := newBench(t, 0)
+			cfg := worker.Config{Default: "h", Harnesses: map[string]worker.Harness{"h": {
+				Preset: "claude", Program: agentScript(t, script), Env: []string{"SESSION", "RESULT"},
+				Container: &worker.Container{Image: "agents", Engine: engine},
+			}}}
+			stop := b.work(cfg)
+			id := b.create(nil)
+			if r := b.end(id); r.State != state.RunSucceeded {
+				t.Fatal(r.State, r.StatusMessage)
+			}
+
+			stop()
+			b.dir = t.TempDir()
+			b.work(cfg)
+			r := b.goOn(id, "go on")
+			wantIn(t, b.said(r), " kept ", "prompt go on")
+			for _, name := range []string{"session_not_resumed", "snapshot_not_restored", "snapshot_failed"} {
+				if lost := b.events(r, name); len(lost) > 0 {
+					t.Errorf("%s: %s", name, lost)
+				}
+			}
+		})
+	}
+}
