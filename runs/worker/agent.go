@@ -85,6 +85,10 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 		t.Command[0] = h.harness.Program
 	}
 	t.Env, t.adapter = l.Env, h.adapter(task)
+	if !p.SignedIn(task.Given) {
+		t.unsigned = fmt.Sprintf("harness %q gives the agent none of %s: name one under env", name,
+			strings.Join(p.SignIn, ", "))
+	}
 
 	notApplied(l.NotApplied, config, task.Skills)
 	if p.Name == preset.ACP {

@@ -28,7 +28,7 @@ func TestAgentsGoWrong(t *testing.T) {
 		"older": {"claude", "echo \"error: unknown option '--setting-sources'\" >&2; exit 1", "unknown option '--setting-sources'"},
 		"unsigned": {
 			"claude", put(claudeBegins, `{"type":"result","subtype":"success","is_error":true,"result":"Not logged in · Please run /login"}`),
-			"Not logged in",
+			"Not logged in · Please run /login; harness \"unsigned\" gives the agent none of ANTHROPIC_API_KEY",
 		},
 		"killed":      {"claude", put(claudeBegins, claudeSays) + "kill -9 $$", "ended by signal 9"},
 		"claude-cut":  {"claude", put(claudeBegins, claudeSays) + `printf '{"type":"assistant","message":{"con'`, cutShort},

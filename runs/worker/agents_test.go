@@ -192,7 +192,8 @@ func TestAcceptanceAgents(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantIn(t, string(conversation), answer, "depth of hello: ***", `"idle_timeout_minutes"`)
-			if level := strings.Contains(string(conversation), `"reasoning_level"`); level != (a.preset == "gemini") {
+			lost := strings.Join(b.events(r, "config_not_applied"), " ")
+			if level := strings.Contains(lost, `"reasoning_level"`); level != (a.preset == "gemini") {
 				t.Errorf("the reasoning level is reported as lost: %v", level)
 			}
 			wantIn(t, string(r.Skills), `"wells"`)

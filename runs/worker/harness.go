@@ -94,6 +94,7 @@ type Task struct {
 
 	repositories []repository // that are checked out in Dir
 	adapter      preset.Adapter
+	unsigned     string           // hint for an agent that has no variable to sign in by
 	session      *session         // of an agent that speaks the Agent Client Protocol; nil: it has none
 	account      *confine.Account // nil: the executor needs none
 	host         *confine.Host

@@ -227,6 +227,10 @@ func (j *job) try(
 
 	o = harness.Execute(ctx, t)
 	done()
+	if o.state == wire.Failed && t.unsigned != "" && !rec.worked() {
+		o.message += "; " + t.unsigned
+	}
+
 	if again := resumed && o.state == wire.Failed && !rec.worked(); o.alive == nil && !again {
 		j.keep(ctx, t, harness, &o)
 	}

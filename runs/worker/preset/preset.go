@@ -39,10 +39,10 @@ type Preset struct {
 }
 
 // Of returns the preset for a program of the operator. An agent of the table that speaks the Agent Client Protocol
-// finds its skills where it looks for them.
+// finds its skills where it looks for them, and signs in by its own variables.
 func (p Preset) Of(program string) Preset {
 	if known, ok := Find(path.Base(program)); ok && p.Name == ACP {
-		p.Skills = known.Skills
+		p.Skills, p.SignIn = known.Skills, known.SignIn
 	}
 	return p
 }
@@ -159,6 +159,11 @@ func (p Preset) Launch(t Task) Launch {
 	}
 
 	return l
+}
+
+// SignedIn reports whether the variables that an agent gets have one by which it can sign in.
+func (p Preset) SignedIn(given map[string]string) bool {
+	return len(p.SignIn) == 0 || slices.ContainsFunc(p.SignIn, func(name string) bool { return given[name] != "" })
 }
 
 // Adapter makes what reads the agent's output.
