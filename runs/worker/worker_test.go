@@ -434,7 +434,7 @@ func TestConfigurations(t *testing.T) {
 		`harness "x" does not exist`:     {Default: "x"},
 		"no command":                     {Harnesses: map[string]worker.Harness{"h": {SameUser: true}}},
 		"choose where it runs":           {Harnesses: map[string]worker.Harness{"h": {Command: []string{"x"}}}},
-		"in one way":                     {Harnesses: map[string]worker.Harness{"h": {Command: []string{"x"}, SameUser: true, User: "nobody"}}},
+		"one of: user":                   {Harnesses: map[string]worker.Harness{"h": {Command: []string{"x"}, SameUser: true, User: "nobody"}}},
 		`user "no-such-user" does not`:   {Harnesses: map[string]worker.Harness{"h": {Command: []string{"x"}, User: "no-such-user"}}},
 		`adapter "wrong" does not exist`: {Harnesses: map[string]worker.Harness{"h": {Command: []string{"x"}, SameUser: true, Adapter: "wrong"}}},
 		"is negative":                    {Harnesses: map[string]worker.Harness{"h": {Command: []string{"x"}, SameUser: true, Timeout: -1}}},
