@@ -47,7 +47,8 @@ func growth(ctx context.Context, o options) error {
 		fmt.Printf("snapshots %v: %d bytes after each %d runs, a week later\n", snapshots, sizes, o.runs)
 	}
 
-	fmt.Printf("growth by the third %d runs: %d bytes with snapshots, %d without, ratio %.2f\n", o.runs, grown[0], grown[1],
+	fmt.Printf("growth by the third %d runs: %d bytes with snapshots, %d without, ratio %.2f\n", o.runs,
+		grown[0], grown[1],
 		float64(grown[0])/float64(grown[1]))
 	return nil
 }

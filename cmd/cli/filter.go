@@ -79,7 +79,8 @@ Exit status 0: it matches; 1: it does not.`,
 	f := cmd.Flags()
 	f.StringVar(&given.payloadFile, "payload", "", "`FILE` with the payload as JSON")
 	f.StringArrayVar(&given.headers, "header", nil, "with --payload: a header that it came with, as `'Name: value'`")
-	f.StringVar(&given.scheme, "scheme", "", "signature `SCHEME` of the webhook (default that of the trigger's provider)")
+	f.StringVar(&given.scheme, "scheme", "",
+		"signature `SCHEME` of the webhook (default that of the trigger's provider)")
 	f.StringVar(&given.event, "event", "", "test with the provider's example of this `EVENT`")
 	f.StringVar(&given.webhook, "webhook", "", "with --delivery: name or UID of the `WEBHOOK`")
 	f.StringVar(&given.delivery, "delivery", "", "test with this stored `DELIVERY`")
@@ -107,7 +108,8 @@ func readTriggers(s Streams, arg string) ([]schema.Trigger, error) {
 	}
 
 	return []schema.Trigger{{
-		Provider: "webhook", Event: "received", WebhookIDs: parts.Webhooks, Headers: parts.Headers, Payload: parts.Payload,
+		Provider: "webhook", Event: "received", WebhookIDs: parts.Webhooks,
+		Headers: parts.Headers, Payload: parts.Payload,
 	}}, nil
 }
 
