@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"millwright/runs/worker"
+	"millwright/state"
 	"millwright/state/statetest"
 )
 
@@ -27,14 +28,18 @@ func TestHostileGit(t *testing.T) {
 	other := newOrigin(t)
 	foreign := other.commit("secret/plans", map[string]string{"plan": "the secret plan"})
 	for name, test := range map[string]struct{ script, want string }{
-		"hooks":          {`for h in pre-commit post-checkout post-index-change reference-transaction; do cp EVIL .git/hooks/$h 2>/dev/null || { mkdir -p .git/hooks; cp EVIL .git/hooks/$h; }; done`, ""},
-		"file monitor":   {`git config core.fsmonitor EVIL; git config core.hooksPath /tmp; git config core.sshCommand EVIL; git config diff.external EVIL; git config core.pager EVIL; git config core.editor EVIL`, ""},
-		"filters":        {`git config filter.e.clean EVIL; git config filter.e.smudge EVIL; git config filter.e.process EVIL; git config diff.e.textconv EVIL; git config diff.e.command EVIL; echo '* filter=e diff=e merge=e' > .gitattributes`, ""},
-		"gitfile":        {`mv .git .moved; echo "gitdir: .moved" > .git`, "squashed"},
-		"linked .git":    {`mv .git .moved; ln -s .moved .git`, "squashed"},
-		"no .git":        {`rm -rf .git`, "squashed"},
-		"another .git":   {`rm -rf .git; git init -q; git add -A; git -c user.name=x -c user.email=x commit -qm y`, "squashed"},
-		"rewritten":      {`git checkout -q --orphan new; git commit -qm "all anew"`, "squashed"},
+		"hooks":           {`for h in pre-commit post-checkout post-index-change reference-transaction; do cp EVIL .git/hooks/$h 2>/dev/null || { mkdir -p .git/hooks; cp EVIL .git/hooks/$h; }; done`, ""},
+		"file monitor":    {`git config core.fsmonitor EVIL; git config core.hooksPath /tmp; git config core.sshCommand EVIL; git config diff.external EVIL; git config core.pager EVIL; git config core.editor EVIL`, ""},
+		"filters":         {`git config filter.e.clean EVIL; git config filter.e.smudge EVIL; git config filter.e.process EVIL; git config diff.e.textconv EVIL; git config diff.e.command EVIL; echo '* filter=e diff=e merge=e' > .gitattributes`, ""},
+		"gitfile":         {`mv .git .moved; echo "gitdir: .moved" > .git`, "squashed"},
+		"linked .git":     {`mv .git .moved; ln -s .moved .git`, "squashed"},
+		"no .git":         {`rm -rf .git`, "squashed"},
+		"another .git":    {`rm -rf .git; git init -q; git add -A; git -c user.name=x -c user.email=x commit -qm y`, "squashed"},
+		"rewritten":       {`git checkout -q --orphan new; git commit -qm "all anew"`, "squashed"},
+		"amended":         {`git commit -q --amend --allow-empty -m y`, "squashed"},
+		"before the base": {`git reset -q HEAD~1`, "squashed"},
+		"merge of a branch from before": {`git checkout -q -b old HEAD~1; echo z > z; git add z; git commit -qm old
+			git checkout -q main; git merge -q -m m old`, "squashed"},
 		"alternates":     {`mkdir -p .git/objects/info; echo OTHER/objects > .git/objects/info/alternates; git update-ref refs/heads/main FOREIGN 2>/dev/null || echo FOREIGN > .git/refs/heads/main`, "squashed"},
 		"linked objects": {`ln -s OTHER/objects/pack .git/objects/pack/x`, "squashed"},
 		"odd HEAD":       {`echo "ref: refs/heads/../../../etc/passwd" > .git/HEAD`, "squashed"},
@@ -48,6 +53,7 @@ func TestHostileGit(t *testing.T) {
 		each(t, test.script+"\necho changed > a", func(t *testing.T, h worker.Harness) {
 			t.Run(name, func(t *testing.T) {
 				o := newOrigin(t)
+				o.commit("acme/shop", map[string]string{"a": "w"})
 				o.commit("acme/shop", map[string]string{"a": "x", "b": "y"})
 				b := newBenchWith(t, statetest.Open(t, statetest.SQLite(t)), o)
 				b.work(configOf(h))
@@ -121,4 +127,71 @@ func TestTooManyChanges(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSubmodulesChange has harnesses change what a submodule's directory holds, and the commit of a submodule.
+func TestSubmodulesChange(t *testing.T) {
+	commit := strings.Repeat("1", 40)
+	for name, test := range map[string]struct {
+		script, want string // commit of the submodule afterwards; empty: the server refuses the changes
+		leftOut      bool
+	}{
+		"repository in its place": {`git init -q sub; cd sub; echo x > y; git add y; git commit -qm y`, commit, true},
+		"files in its place":      {`echo x > sub/y`, commit, false},
+		"directory gone":          {`rmdir sub`, commit, true},
+		"another commit":          {`git update-index --cacheinfo 160000,` + strings.Repeat("2", 40) + `,sub; git commit -qm y`, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newOrigin(t)
+			o.commit("acme/shop", map[string]string{"a": "x", ".gitmodules": "[submodule \"sub\"]\n\tpath = sub\n\turl = ../sub.git\n"})
+			tree := o.git(o.bare("acme/shop"), "rev-parse", "main^{tree}")
+			o.git(o.bare("acme/shop"), "read-tree", tree)
+			o.git(o.bare("acme/shop"), "update-index", "--add", "--cacheinfo", "160000,"+commit+",sub")
+			made := o.git(o.bare("acme/shop"), "commit-tree", "-m", "y", "-p", "main", o.git(o.bare("acme/shop"), "write-tree"))
+			o.git(o.bare("acme/shop"), "update-ref", "refs/heads/main", made)
+			b := newBenchWith(t, statetest.Open(t, statetest.SQLite(t)), o)
+			b.work(configOf(sh(`set -e; (` + test.script + `); echo changed > a`)))
+
+			r := b.succeeded(b.in(b.with(nil, "acme/shop")))
+			if got := b.events(r, "changes_left_out"); (len(got) > 0) != test.leftOut {
+				t.Errorf("left out: %s", got)
+			}
+			refused := strings.Join(b.events(r, "artifact_refused"), "")
+			if test.want == "" {
+				wantIn(t, refused, "another commit of the submodule")
+				return
+			}
+			if refused != "" {
+				t.Errorf("refused: %s", refused)
+			}
+
+			applied := o.applied("acme/shop", b.left(r, "changes.bundle"))
+			if got := o.git(applied, "rev-parse", "HEAD:sub"); got != test.want {
+				t.Errorf("the submodule is at %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestCancelledWhileCollected cancels a run while its many changes are collected: they are not lost.
+func TestCancelledWhileCollected(t *testing.T) {
+	o := newOrigin(t)
+	o.commit("acme/shop", map[string]string{"a": "x"})
+	b := newBenchWith(t, statetest.Open(t, statetest.SQLite(t)), o)
+	b.work(configOf(sh(`i=0; while [ $i -lt 3000 ]; do echo $i > f$i; i=$((i+1)); done`)))
+	id := b.in(b.with(nil, "acme/shop"))
+	b.until(id, func(r state.Run) bool {
+		found, _ := filepath.Glob(filepath.Join(b.dir, "worker-*", "run-*", "collect-0"))
+		return len(found) > 0 || r.Ended()
+	})
+	if _, err := b.store.RequestCancel(t.Context(), id, "tester"); err != nil {
+		t.Fatal(err)
+	}
+
+	r := b.end(id)
+	if lost := b.events(r, "changes_not_collected"); len(lost) > 0 {
+		t.Errorf("events %s", lost)
+	}
+	wantIn(t, b.left(r, "changes.patch"), "+2999")
+	b.succeeded(b.in(b.with(nil)))
 }

@@ -65,10 +65,7 @@ func (j *job) collect(ctx context.Context, t Task, h configured) (files []leftFi
 		return nil
 	}
 
-	if ctx.Err() != nil { // it was stopped; what it did until then counts
-		ctx = context.WithoutCancel(ctx)
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, collectTime, fmt.Errorf("it took longer than %s", collectTime))
+	ctx, cancel := outliving(ctx)
 	defer cancel()
 
 	git, err := newRunGit(t, h.Executor.(caller))
@@ -101,6 +98,20 @@ func (j *job) collect(ctx context.Context, t Task, h configured) (files []leftFi
 	}
 
 	return files
+}
+
+// outliving returns a context in which to collect what a harness did until its run was stopped, also if that happens
+// only now. It ends when the run is no longer this worker's.
+func outliving(run context.Context) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithTimeoutCause(context.WithoutCancel(run), collectTime,
+		fmt.Errorf("it took longer than %s", collectTime))
+	ctx, lose := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(run, func() {
+		if cause := context.Cause(run); errors.Is(cause, errLost) {
+			lose(cause)
+		}
+	})
+	return ctx, func() { stop(); lose(nil); end() }
 }
 
 // checkoutOf describes a checkout to those who collect its changes.

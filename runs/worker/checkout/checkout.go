@@ -238,6 +238,7 @@ func underlying(err error) error {
 var words = []struct{ said, means string }{
 	{"no space left on device", errFull.Error()},
 	{"disk quota exceeded", errFull.Error()},
+	{"unable to write file", errFull.Error()},
 	{"unable to update url base from redirection", meansMoved},
 	{"the requested url returned error: 301", meansMoved},
 	{"the requested url returned error: 302", meansMoved},

@@ -372,6 +372,8 @@ func serveGit(t *testing.T, root string) *httptest.Server {
 			http.Error(w, "<html>oops</html>", http.StatusBadGateway)
 		case strings.HasPrefix(req.URL.Path, "/busy/"):
 			http.Error(w, "slow down", http.StatusTooManyRequests)
+		case strings.HasPrefix(req.URL.Path, "/nothing/"):
+			panic(http.ErrAbortHandler)
 		case strings.HasPrefix(req.URL.Path, "/page/"):
 			fmt.Fprint(w, "<html>\nWelcome\n</html>\n")
 		case !ok:
@@ -424,6 +426,7 @@ func TestSmartHTTP(t *testing.T) {
 		{"broken", "/broken/shop.git", good, "the forge has an error"},
 		{"busy", "/busy/shop.git", good, "limits requests"},
 		{"no git server", "/page/shop.git", good, "no git server"},
+		{"no answer", "/nothing/shop.git", good, "the forge cannot be reached"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := m.Checkout(t.Context(), checkout.Source{URL: server.URL + test.path, Credential: test.credential},

@@ -169,6 +169,7 @@ func (m *mirror) fetch(ctx context.Context) (Made, error) {
 	}
 	if fresh := maps.Equal(have, m.refs); !fresh {
 		if err := m.update(ctx); err != nil {
+			m.tidy() // half a pack may fill the disk
 			return Made{}, err
 		}
 	}
