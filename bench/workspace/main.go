@@ -1,6 +1,7 @@
 // Command workspace measures how long a run waits for its checkout: with a new mirror and with one that is up to
 // date, beside `git clone` and `git clone --local` of the same repository in the same rounds. It also measures how
-// the disk of the mirrors grows over many runs. bench/README.md has the figures.
+// the disk of the mirrors grows over many runs, and how long a bundle of nearly the largest size takes to be collected,
+// checked and pushed. bench/README.md has the figures.
 package main
 
 import (
@@ -124,7 +125,10 @@ func measure(ctx context.Context, dir string, files, rounds, runs int) error {
 	}
 	after, err := size(filepath.Join(dir, "kept"))
 	fmt.Printf("\nmirror: %d bytes before and %d after %d runs\n", before, after, runs)
-	return err
+	if err != nil {
+		return err
+	}
+	return measureBundle(ctx, dir, rounds)
 }
 
 // fill makes a bare repository with files in directories of a hundred.
