@@ -34,7 +34,8 @@ func measureBundle(ctx context.Context, dir string, rounds int) error {
 		}
 	}
 
-	fmt.Printf("\na bundle of %d MiB, medians of %d rounds\n\n%-24s %8s %8s\n", nearlyFull>>20, rounds, "", "ms", "CPU ms")
+	fmt.Printf("\na bundle of %d MiB, medians of %d rounds\n\n", nearlyFull>>20, rounds)
+	fmt.Printf("%-24s %8s %8s\n", "", "ms", "CPU ms")
 	for _, step := range []string{"collect", "check", "push"} {
 		fmt.Printf("%-24s %8.0f %8.0f\n", step, median(taken[step], spent.wall), median(taken[step], spent.cpu))
 	}
