@@ -34,6 +34,8 @@ type Error struct {
 	Words string
 	// RetryAfter is the time to wait as the forge asked for, or 0.
 	RetryAfter time.Duration
+
+	cause error // of the server itself, as when it cannot read the credential; may be nil
 }
 
 // Error returns one printable line.
@@ -45,8 +47,13 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the kind.
-func (e *Error) Unwrap() error { return e.Kind }
+// Unwrap returns the kind, and an error of the server itself that is the cause.
+func (e *Error) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.cause}
+}
 
 // RetryAfter returns how long the forge asked to wait, or 0.
 func RetryAfter(err error) time.Duration {

@@ -2,6 +2,7 @@ package forge_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -150,6 +151,7 @@ func TestReload(t *testing.T) {
 
 // TestMissingSecret names a secret that cannot be read, and sends nothing.
 func TestMissingSecret(t *testing.T) {
+	cause := errors.New("no row")
 	for _, kind := range []string{forge.GitHub, forge.GitLab, forge.Gitea, forge.Git} {
 		s := forge.Settings{Kind: kind, URL: "https://127.0.0.1:1", TokenSecret: "TOKEN"}
 		if kind == forge.Git {
@@ -159,7 +161,7 @@ func TestMissingSecret(t *testing.T) {
 		set, err := forge.Open(forge.Config{
 			Forges: map[string]forge.Settings{"acme": s},
 			Secret: func(_ context.Context, name string) ([]byte, error) {
-				return nil, fmt.Errorf("the secret %q does not exist", name)
+				return nil, fmt.Errorf("the secret %q does not exist: %w", name, cause)
 			},
 		})
 		must(t, err)
@@ -170,6 +172,7 @@ func TestMissingSecret(t *testing.T) {
 		is(t, err, forge.ErrDenied)
 		_, err = f.Credential(t.Context(), tool)
 		is(t, err, forge.ErrDenied)
+		is(t, err, cause)
 		if want := `the secret "TOKEN" does not exist`; !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}

@@ -56,7 +56,9 @@ func token(secret source) bearer {
 }
 
 // denied is the error of a credential that the server itself cannot read.
-func denied(err error) error { return &Error{Kind: ErrDenied, Words: printable(err.Error())} }
+func denied(err error) error {
+	return &Error{Kind: ErrDenied, Words: printable(err.Error()), cause: err}
+}
 
 // apiTransport sends requests to one origin only, with the credential. It turns every answer but a good one
 // in JSON into an *Error, so that all clients of APIs fail alike.

@@ -57,6 +57,7 @@ const (
 	concurrent  = 4                // attempts at once
 	looks       = 2 * time.Second  // between looks at the rows without a notice
 	noticeGap   = 200 * time.Millisecond
+	recordAgain = 200 * time.Millisecond // while the database is away
 
 	firstBackoff = 2 * time.Second
 	maxBackoff   = 15 * time.Minute
@@ -191,6 +192,10 @@ func (o *Outbox) attempt(ctx context.Context, row outputs.Output) {
 	defer end()
 
 	outcome, failed := o.report(record, row, url, err)
+	for errors.Is(failed, state.ErrUnavailable) && record.Err() == nil {
+		pause(record, recordAgain)
+		outcome, failed = o.report(record, row, url, err)
+	}
 	if failed != nil { // the row's lease ends, and the next attempt looks for the marker
 		o.cfg.Log.Warn("outbox: record an output", "output_uid", row.UID, "run_id", row.RunID, "error", failed)
 		return

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -40,6 +43,7 @@ type world struct {
 	gitea   *forgetest.Server
 	refuse  atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
 	lose    atomic.Pointer[func(*http.Request) bool]
+	before  atomic.Pointer[func(*http.Request)] // the answer of the forge is sent
 	store   *state.Store
 	factory string
 	hook    state.Webhook
@@ -116,6 +120,15 @@ func (w *world) proxy() string {
 		if lose := w.lose.Load(); lose != nil && (*lose)(r) {
 			forward.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler) // it was made, and nobody hears of it
+		}
+		if before := w.before.Load(); before != nil {
+			answer := httptest.NewRecorder()
+			forward.ServeHTTP(answer, r)
+			(*before)(r)
+			maps.Copy(rw.Header(), answer.Header())
+			rw.WriteHeader(answer.Code)
+			_, _ = rw.Write(answer.Body.Bytes())
+			return
 		}
 		forward.ServeHTTP(rw, r)
 	}))
@@ -276,7 +289,11 @@ func (w *world) settled(run string) []outputs.Output {
 	var all []outputs.Output
 	statetest.Until(w.t, "the outputs of run "+run, func() bool {
 		var err error
-		if all, err = w.store.Outputs().Of(context.Background(), run); err != nil {
+		all, err = w.store.Outputs().Of(context.Background(), run)
+		if errors.Is(err, state.ErrUnavailable) {
+			return false
+		}
+		if err != nil {
 			w.t.Fatal(err)
 		}
 		return !slices.ContainsFunc(all, func(o outputs.Output) bool {
@@ -344,7 +361,11 @@ const (
 
 // TestAcceptanceOutputs performs each kind once, and a follow-up goes on with its pull request.
 func TestAcceptanceOutputs(t *testing.T) {
-	w := newWorld(t, everything())
+	statetest.Each(t, func(t *testing.T, s *state.Store) { worldOf(t, s, everything()).performs() })
+}
+
+func (w *world) performs() {
+	t := w.t
 	run := w.deliver(opened(1))
 	w.execute(map[string]string{"test.sh": "exit 0\n"}, askPull, askComment, `{"type":"label","add":["triaged"]}`,
 		`{"type":"reference","url":"https://example.com/trace","title":"Trace"}`)
@@ -406,9 +427,51 @@ func TestAcceptanceOutputs(t *testing.T) {
 	}
 }
 
+// TestAcceptanceDatabaseRestarts has the database end all connections after the forge made something, and before the
+// server recorded it. Nothing is made twice.
+func TestAcceptanceDatabaseRestarts(t *testing.T) {
+	dsn := statetest.Postgres(t)
+	admin, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+
+	w := worldOf(t, statetest.Open(t, dsn+"&application_name=outbox"), everything())
+	var ended atomic.Int64
+	before := func(r *http.Request) {
+		if r.Method != http.MethodPost {
+			return
+		}
+		var n int64
+		err := admin.QueryRow(`SELECT count(pg_terminate_backend(pid))
+			FROM pg_stat_activity
+			WHERE application_name = 'outbox'`).Scan(&n)
+		if err != nil {
+			t.Error(err)
+		}
+		ended.Add(n)
+	}
+	w.before.Store(&before)
+
+	run := w.deliver(opened(1))
+	w.execute(map[string]string{"test.sh": "exit 0\n"}, askPull, askComment, `{"type":"label","add":["triaged"]}`)
+	const want = "status done\npull_request done\ncomment done\nlabel done"
+	if got := states(w.settled(run)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if pulls, comments := w.pulls(), w.comments(); len(pulls) != 1 || len(comments) != 1 || ended.Load() == 0 {
+		t.Errorf("%d pull requests, %d comments, %d connections ended", len(pulls), len(comments), ended.Load())
+	}
+}
+
 // TestAcceptanceMadeAndNotRecorded loses the answer to each request that makes something. Nothing is made twice.
 func TestAcceptanceMadeAndNotRecorded(t *testing.T) {
-	w := newWorld(t, everything())
+	statetest.Each(t, func(t *testing.T, s *state.Store) { worldOf(t, s, everything()).losesAnswers() })
+}
+
+func (w *world) losesAnswers() {
+	t := w.t
 	var lost atomic.Int64
 	seen := make(chan string, 100)
 	lose := func(r *http.Request) bool {
@@ -637,6 +700,72 @@ func TestAcceptanceRefusedAtTheForge(t *testing.T) {
 	}
 	if got := states(w.settled(run)); got != "status done\ncomment done" || len(w.comments()) != 1 {
 		t.Fatalf("%s, %d comments", got, len(w.comments()))
+	}
+
+	// Answers that pass by themselves: the reason has the words, nothing is made, and then it is once.
+	for words, body := range map[string]func(http.ResponseWriter){
+		"database is down (500)": func(rw http.ResponseWriter) {
+			rw.Header().Set("Content-Type", "application/json")
+			rw.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprint(rw, `{"message":"database is down"}`)
+		},
+		"the answer is text/html, not JSON": func(rw http.ResponseWriter) {
+			rw.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(rw, "<html>Sign in")
+		},
+		"the answer is empty": func(rw http.ResponseWriter) { rw.Header().Set("Content-Type", "application/json") },
+	} {
+		refuse := func(rw http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodGet {
+				body(rw)
+			}
+			return r.Method != http.MethodGet
+		}
+		before := len(w.comments())
+		w.refuse.Store(&refuse)
+		run = w.deliver(opened(1))
+		w.execute(nil, askComment)
+		statetest.Until(t, "the reason "+words, func() bool {
+			all, err := w.store.Outputs().Of(t.Context(), run)
+			return err == nil && len(all) == 2 && all[1].State == outputs.Pending && strings.Contains(all[1].Reason, words)
+		})
+		if n := len(w.comments()); n != before {
+			t.Errorf("%s: %d comments", words, n-before)
+		}
+		w.refuse.Store(nil)
+		if got := states(w.settled(run)); got != "status done\ncomment done" || len(w.comments()) != before+1 {
+			t.Errorf("%s: %s, %d comments", words, got, len(w.comments())-before)
+		}
+	}
+
+	// A token that is revoked in the middle.
+	answer(http.StatusUnauthorized, "", `{"message":"the token `+w.gitea.Token+` is revoked"}`)
+	run = w.deliver(opened(1))
+	w.execute(nil, askComment)
+	all = w.settled(run)
+	if o := all[len(all)-1]; o.State != outputs.Failed || !strings.Contains(o.Reason, "the token *** is revoked (401)") {
+		t.Error(states(all))
+	}
+
+	// A branch that somebody else made, and one that is protected.
+	w.refuse.Store(nil)
+	run = w.deliver(opened(1))
+	branch := "agent/triage/" + run
+	forgetest.Git(t, w.dir, "push", "--quiet", "origin", "HEAD:refs/heads/"+branch)
+	w.execute(map[string]string{"test.sh": "exit 0\n"}, askPull)
+	if got := states(w.settled(run)); !strings.Contains(got, "has commits that are not of this run") || len(w.pulls()) != 0 {
+		t.Error(got)
+	}
+	if b, _, err := w.gitea.API().GetRepoBranch("acme", "shop", branch); err != nil || b.Commit.ID != w.base {
+		t.Errorf("the branch of somebody else is at %+v, %v", b, err)
+	}
+	if _, _, err := w.gitea.API().CreateBranchProtection("acme", "shop", gitea.CreateBranchProtectionOption{RuleName: "agent/**"}); err != nil {
+		t.Fatal(err)
+	}
+	run = w.deliver(opened(1))
+	w.execute(map[string]string{"test.sh": "exit 0 # again\n"}, askPull)
+	if got := states(w.settled(run)); !strings.Contains(got, "pull_request failed: ") || !strings.Contains(got, "protected") || len(w.pulls()) != 0 {
+		t.Error(got)
 	}
 
 	// A secret in a changed file.

@@ -170,6 +170,9 @@ func (d *Dispatcher) source(
 	defer cancel()
 
 	credential, err := host.Credential(ctx, repo)
+	if errors.Is(err, state.ErrUnavailable) {
+		return out, err
+	}
 	if err != nil {
 		return out, unfitError{err}
 	}
