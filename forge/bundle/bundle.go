@@ -179,7 +179,11 @@ func (b *Bundle) read(content io.Reader) error {
 func (b *Bundle) readHeader(in *bufio.Reader) (size int, err error) {
 	line := func() (string, error) {
 		text, err := in.ReadSlice('\n')
-		if size += len(text); err != nil || size > maxHeader {
+		size += len(text)
+		switch {
+		case err != nil && err != io.EOF && err != bufio.ErrBufferFull:
+			return "", err
+		case err != nil, size > maxHeader:
 			return "", refused("the file is not a git bundle")
 		}
 		return string(text[:len(text)-1]), nil

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"millwright/forge/bundle"
 )
@@ -324,6 +326,19 @@ func TestLargeBundles(t *testing.T) {
 func (r *repository) manyZeros(n, size int) {
 	for i := range n {
 		r.write(map[string]string{fmt.Sprint("z", i): strings.Repeat("\x00", size) + fmt.Sprint(i)})
+	}
+}
+
+// TestUnreadable holds that content which cannot be read now is not refused.
+func TestUnreadable(t *testing.T) {
+	r := newRepository(t, map[string]string{"a.txt": "one\n"})
+	content := r.bundle(r.commit(map[string]string{"a.txt": "two\n"}))
+	away := errors.New("the database is away")
+	for _, n := range []int{0, 10, 60, len(content) - 30} {
+		_, err := bundle.Open(io.MultiReader(bytes.NewReader(content[:n]), iotest.ErrReader(away)), r.base)
+		if !errors.Is(err, away) {
+			t.Errorf("after %d bytes: %v", n, err)
+		}
 	}
 }
 
