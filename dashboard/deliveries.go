@@ -201,7 +201,8 @@ func (v deliveryView) Made(automationUID string) *state.FlowDecision {
 	return nil
 }
 
-// Gone returns what the flow of automations made of the delivery that no longer exist, or no longer select the webhook.
+// Gone returns what flow made of the delivery for automations that no longer exist, or no longer select the
+// webhook.
 func (v deliveryView) Gone() (all []state.FlowDecision) {
 	for _, d := range v.Delivery.Flow {
 		if !slices.ContainsFunc(v.Detail.Automations, func(a admin.AutomationVerdict) bool {

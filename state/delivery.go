@@ -362,7 +362,7 @@ type StoredDelivery struct {
 	Body       []byte
 }
 
-// Reading stored deliveries takes a fixed time for each, and small slices, so that new ones are accepted meanwhile.
+// Stored deliveries are read in small slices and at a fixed rate, so that new ones are accepted meanwhile.
 const (
 	readingTime  = 300 * time.Microsecond // for each delivery
 	slicePayload = 16                     // deliveries whose payloads are read at once
@@ -370,8 +370,8 @@ const (
 )
 
 // NewestAccepted calls f with the newest accepted deliveries to some webhooks of a factory since a time whose
-// payload is stored, the newest first: at most limit of them, until ctx ends. It takes readingTime for each. Headers
-// and body are valid until f returns.
+// payload is stored, the newest first: at most limit of them, until ctx ends. It takes readingTime for each.
+// Headers and body are valid until f returns.
 func (s *Store) NewestAccepted(
 	ctx context.Context,
 	factoryUID string,
@@ -485,7 +485,7 @@ ORDER BY delivery_uid DESC`
 // pace spreads work over time: the present slice of it began, and the next one is due.
 type pace struct{ began, due time.Time }
 
-// rest waits until the time that the slice of work should have taken is over, and at least as long as it took.
+// rest waits until the time that the slice of work is allowed is over, and at least as long as it took.
 func (p *pace) rest(ctx context.Context, slice time.Duration) error {
 	p.due = p.due.Add(slice)
 	select {

@@ -1,8 +1,8 @@
-// Command backtest measures what backtests of plans cost those who send deliveries. It starts the program of this
-// tree, sends it deliveries that are stored, and then, in turns, others while nobody plans and while somebody plans
-// without pause. It prints how long a plan takes, and the p99 of the deliveries' answers.
+// Command backtest measures what backtests of plans cost those who send deliveries. It starts the program of
+// this tree, sends it deliveries that are stored, and then, in turns, others while nobody plans and while
+// somebody plans without pause. It prints how long a plan takes, and the p99 of the deliveries' answers.
 //
-//	go run ./bench/backtest [-rounds 10] [-turn 5s] [-rate 200] [-deliveries 5000] [-size 10240] [-postgres DSN]
+//	go run ./bench/backtest [-rounds 10] [-turn 5s] [-rate 200] [-deliveries 5000] [-postgres DSN]
 package main
 
 import (
@@ -79,7 +79,9 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	stored := load{hook: s.Filtered, addr: s.Addr, connections: o.connections, size: o.size, count: o.deliveries}
+	stored := load{
+		hook: s.Filtered, addr: s.Addr, connections: o.connections, size: o.size, count: o.deliveries,
+	}
 	if _, err := stored.send(ctx); err != nil {
 		return err
 	}
@@ -137,7 +139,8 @@ func at(all []time.Duration, percent int) time.Duration {
 	if len(all) == 0 {
 		return 0
 	}
-	return slices.Sorted(slices.Values(all))[min(len(all)-1, len(all)*percent/100)].Round(10 * time.Microsecond)
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[min(len(all)-1, len(all)*percent/100)].Round(10 * time.Microsecond)
 }
 
 // planner plans an edit of the filter of the server's automation, again and again.
