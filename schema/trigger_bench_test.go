@@ -44,7 +44,8 @@ func BenchmarkTriggers(b *testing.B) {
 
 	custom := compile(schema.Trigger{
 		Provider: "webhook", Event: "received",
-		Payload: json.RawMessage(`{"action":["opened"],"repository":{"full_name":["acme/shop"]}}`),
+		Payload: json.RawMessage(
+			`{"action":["opened"],"repository":{"full_name":["acme/shop"]},"pull_request":{"base":{"ref":["main"]}}}`),
 	})
 	b.Run("custom", func(b *testing.B) { judge(b, schema.ParsePayload, []*schema.Matcher{custom}) })
 
