@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -41,6 +43,7 @@ type world struct {
 	gitea   *forgetest.Server
 	refuse  atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
 	lose    atomic.Pointer[func(*http.Request) bool]
+	before  atomic.Pointer[func(*http.Request)] // the answer of the forge is sent
 	store   *state.Store
 	factory string
 	hook    state.Webhook
@@ -117,6 +120,15 @@ func (w *world) proxy() string {
 		if lose := w.lose.Load(); lose != nil && (*lose)(r) {
 			forward.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler) // it was made, and nobody hears of it
+		}
+		if before := w.before.Load(); before != nil {
+			answer := httptest.NewRecorder()
+			forward.ServeHTTP(answer, r)
+			(*before)(r)
+			maps.Copy(rw.Header(), answer.Header())
+			rw.WriteHeader(answer.Code)
+			_, _ = rw.Write(answer.Body.Bytes())
+			return
 		}
 		forward.ServeHTTP(rw, r)
 	}))
@@ -412,6 +424,44 @@ func (w *world) performs() {
 	}
 	if pulls := w.pulls(); len(pulls) != 1 || w.commitsOf(pull.Index) != 2 || len(w.comments()) != 1 {
 		t.Errorf("%d pull requests with %d commits", len(pulls), w.commitsOf(pull.Index))
+	}
+}
+
+// TestAcceptanceDatabaseRestarts has the database end all connections after the forge made something, and before the
+// server recorded it. Nothing is made twice.
+func TestAcceptanceDatabaseRestarts(t *testing.T) {
+	dsn := statetest.Postgres(t)
+	admin, err := sql.Open("pgx", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+
+	w := worldOf(t, statetest.Open(t, dsn+"&application_name=outbox"), everything())
+	var restarts, ended atomic.Int64
+	before := func(r *http.Request) {
+		if r.Method != http.MethodPost || restarts.Add(1) > 3 {
+			return
+		}
+		var n int64
+		err := admin.QueryRow(`SELECT count(pg_terminate_backend(pid))
+			FROM pg_stat_activity
+			WHERE application_name = 'outbox'`).Scan(&n)
+		if err != nil {
+			t.Error(err)
+		}
+		ended.Add(n)
+	}
+	w.before.Store(&before)
+
+	run := w.deliver(opened(1))
+	w.execute(map[string]string{"test.sh": "exit 0\n"}, askPull, askComment, `{"type":"label","add":["triaged"]}`)
+	const want = "status done\npull_request done\ncomment done\nlabel done"
+	if got := states(w.settled(run)); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if pulls, comments := w.pulls(), w.comments(); len(pulls) != 1 || len(comments) != 1 || ended.Load() == 0 {
+		t.Errorf("%d pull requests, %d comments, %d connections ended", len(pulls), len(comments), ended.Load())
 	}
 }
 
