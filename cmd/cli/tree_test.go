@@ -119,3 +119,17 @@ func FuzzReadSecrets(f *testing.F) {
 		}
 	})
 }
+
+// TestKeyOfForeignDirectory sees that a key in the working directory is used, and not where the directory may be a
+// stranger's.
+func TestKeyOfForeignDirectory(t *testing.T) {
+	t.Chdir(writeTree(t, map[string]string{".millwright/admin-key": "mwk_local\n"}))
+	t.Setenv("MILLWRIGHT_API_KEY", "")
+	t.Setenv("MILLWRIGHT_STATE", "")
+	for foreign, want := range map[bool]string{false: "mwk_local", true: ""} {
+		c := &Client{Server: "http://127.0.0.1:1", foreign: foreign}
+		if err := c.prepare(); err != nil || c.Key != want {
+			t.Errorf("foreign %v: the key is %q, want %q (%v)", foreign, c.Key, want, err)
+		}
+	}
+}

@@ -38,6 +38,7 @@ func TestMain(m *testing.M) {
 		"millwright": main,
 		"curl":       func() { os.Exit(curl(os.Args[1:], os.Stdout, os.Stderr)) },
 		"figures":    func() { os.Exit(figures(os.Stdout, os.Stderr)) },
+		"editor":     func() { os.Exit(scriptEditor(os.Args[1:], os.Stdout, os.Stderr)) },
 	})
 }
 

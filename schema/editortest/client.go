@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"sync"
 	"time"
@@ -20,6 +21,9 @@ const waitTime = time.Minute
 
 // Client is an editor that speaks with a language server.
 type Client struct {
+	// Options are what the client's settings tell the server when a session begins.
+	Options any
+
 	conn *jsonrpc2.Conn
 
 	mu    sync.Mutex
@@ -39,7 +43,7 @@ type Published struct {
 func NewClient(ctx context.Context, in io.WriteCloser, out io.Reader) *Client {
 	c := &Client{found: map[string]Published{}, news: make(chan struct{})}
 	stream := jsonrpc2.NewBufferedStream(pipe{in, out}, jsonrpc2.VSCodeObjectCodec{})
-	c.conn = jsonrpc2.NewConn(ctx, stream, c)
+	c.conn = jsonrpc2.NewConn(ctx, stream, c, jsonrpc2.SetLogger(log.New(io.Discard, "", 0)))
 	return c
 }
 
@@ -76,7 +80,7 @@ func (c *Client) Begin(ctx context.Context, folders ...string) error {
 	}
 
 	params := map[string]any{
-		"processId": nil, "workspaceFolders": all,
+		"processId": nil, "workspaceFolders": all, "initializationOptions": c.Options,
 		"capabilities": map[string]any{
 			"workspace": map[string]any{
 				"workspaceEdit": map[string]any{

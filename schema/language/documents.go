@@ -118,16 +118,15 @@ func (s *session) changed() {
 	}
 }
 
-// touch is changed for what changed on disk. With asking the server of the program is asked again, too.
-func (s *session) touch(asking bool) {
+// touch is changed for what changed on disk. The server of the program is asked again, too.
+func (s *session) touch() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	s.looked = false
+	s.touched++
 	s.changed()
-	if asking {
-		s.askAgain()
-	}
+	s.askAgain()
 }
 
 // treeOf returns the tree that a file belongs to, and its path there. Directories of other software have names
@@ -226,10 +225,15 @@ func (s *session) watchFiles() {
 		ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 		defer cancel()
 
-		_ = s.conn.Call(ctx, "client/registerCapability", map[string]any{"registrations": []any{map[string]any{
+		err := s.conn.Call(ctx, "client/registerCapability", map[string]any{"registrations": []any{map[string]any{
 			"id": "files", "method": "workspace/didChangeWatchedFiles",
 			"registerOptions": map[string]any{"watchers": watchers},
 		}}}, nil)
+
+		s.mu.Lock()
+		defer s.mu.Unlock()
+
+		s.watched = err == nil
 	})
 }
 

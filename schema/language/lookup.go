@@ -135,7 +135,7 @@ func (s *session) askAbout(ctx context.Context, t *tree) error {
 	open := s.documentsOf(t.dir)
 	s.mu.Unlock()
 
-	said, err := s.config.Lookup.Judge(ctx, overlay{diskFS(t.dir), open})
+	said, err := s.config.Lookup.Judge(ctx, newOverlay(diskFS(t.dir), open, ""))
 	if err != nil {
 		s.log(ctx, "the server was not asked: "+err.Error())
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -26,6 +27,20 @@ type document struct {
 type overlay struct {
 	disk fs.FS
 	open map[string]*document // by path in the tree
+
+	// epoch changes with the files on disk; empty where nobody tells of their changes.
+	epoch   string
+	serials map[string]string // of the open documents below each directory
+}
+
+func newOverlay(disk fs.FS, open map[string]*document, epoch string) overlay {
+	o := overlay{disk: disk, open: open, epoch: epoch, serials: map[string]string{}}
+	for _, name := range slices.Sorted(maps.Keys(open)) {
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			o.serials[dir] += fmt.Sprintf(" %d", open[name].serial)
+		}
+	}
+	return o
 }
 
 // Open opens a file or directory.
@@ -93,14 +108,18 @@ func (o overlay) children(dir string) []*entry {
 // fresh is how long after its last change a file on disk may change again without a new time.
 const fresh = 50 * time.Millisecond
 
-// Identity identifies a file by its size and time, and an open document by its serial.
+// Identity identifies a file by its size and time, an open document by its serial, and a directory by the epoch and
+// the open documents in it.
 func (o overlay) Identity(name string) string {
 	if d := o.open[name]; d != nil {
 		return fmt.Sprintf("open %d", d.serial)
 	}
 
 	info, err := fs.Stat(o.disk, name)
-	if err != nil || !info.Mode().IsRegular() || time.Since(info.ModTime()) < fresh {
+	switch {
+	case err == nil && info.IsDir() && o.epoch != "":
+		return o.epoch + o.serials[name]
+	case err != nil || !info.Mode().IsRegular() || time.Since(info.ModTime()) < fresh:
 		return ""
 	}
 

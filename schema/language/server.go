@@ -127,6 +127,8 @@ type session struct {
 	bytes       int
 	serial      uint64
 	generation  uint64 // of all that trees depend on
+	touched     uint64 // counts changes on disk
+	watched     bool   // the client tells of them
 	looked      bool   // the folders were searched for definitions
 	trees       map[string]*tree
 	running     map[jsonrpc2.ID]context.CancelFunc
@@ -363,7 +365,7 @@ func (s *session) notified(name string, params json.RawMessage) error {
 	case "textDocument/didClose":
 		return s.didClose(params)
 	case "textDocument/didSave", "workspace/didChangeWatchedFiles":
-		s.touch(true)
+		s.touch()
 	case "workspace/didChangeWorkspaceFolders":
 		return s.didChangeFolders(params)
 	}

@@ -3,12 +3,14 @@ package language
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"millwright/schema"
 )
@@ -88,20 +90,31 @@ func (s *session) load(ctx context.Context, t *tree) (*loaded, error) {
 
 	s.mu.Lock()
 	now := &loaded{dir: t.dir, open: s.documentsOf(t.dir), generation: s.generation}
-	known := s.facts.known(t.dir)
+	known, epoch := s.facts.known(t.dir), s.epoch()
 	s.mu.Unlock()
 
 	if t.last != nil && t.last.generation == now.generation {
 		return t.last, nil
 	}
 
-	now.Result = t.cache.LoadContext(ctx, overlay{diskFS(t.dir), now.open}, known)
+	now.Result = t.cache.LoadContext(ctx, newOverlay(diskFS(t.dir), now.open, epoch), known)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 
 	t.last = now
 	return now, nil
+}
+
+// epochTime bounds how long a directory counts as unchanged although the client tells of no change in it.
+const epochTime = 5 * time.Second
+
+// epoch names the state of the files on disk, for clients that tell of changes; empty for others. s.mu is held.
+func (s *session) epoch() string {
+	if !s.watched {
+		return ""
+	}
+	return fmt.Sprintf("epoch %d %d", s.touched, time.Now().UnixNano()/int64(epochTime))
 }
 
 // documentsOf returns the open documents of a tree by path. s.mu is held.
