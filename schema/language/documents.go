@@ -164,7 +164,7 @@ func (s *session) begun() {
 	}
 
 	for _, uri := range uris {
-		if name, ok := pathOf(uri); ok {
+		if name, ok := pathOf(uri); ok && len(s.folders) < maxFolders {
 			s.folders = append(s.folders, name)
 		}
 	}

@@ -44,3 +44,23 @@ func FuzzChange(f *testing.F) {
 		text.position(int(l2))
 	})
 }
+
+// FuzzCursor reads the structure around every cursor of a file that is being typed. What is replaced lies in the file.
+func FuzzCursor(f *testing.F) {
+	for _, text := range []string{
+		"---\ntriggers:\n  - provider: webhook\n    filter: {webhook_ids: [a, ", "a: 'b", "a: \"😀\\", "- - a", "? a\n: b", "&a [*a]",
+		"---\nagent: x\n---\nprompt", "a:\n  b:\n    - {c: d}\n", "\ufeffa: b", "a: |\n  text\n", "a: # b\n", "{", "}: [",
+	} {
+		f.Add(text, uint16(len(text)), uint8(0))
+		f.Add(text, uint16(len(text)/2), uint8(1))
+	}
+	f.Fuzz(func(t *testing.T, src string, at uint16, kind uint8) {
+		paths := []string{"automations/a/automation.md", "webhooks/a.yaml", "factory.yaml"}
+		offset := min(int(at), len(src))
+		c, ok := cursorIn(paths[int(kind)%len(paths)], []byte(src), offset)
+		if ok && (c.start < 0 || c.end < c.start || c.end > len(src)) {
+			t.Errorf("%q at %d: %d to %d is replaced", src, offset, c.start, c.end)
+		}
+		openBrackets(src)
+	})
+}
