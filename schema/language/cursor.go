@@ -55,6 +55,13 @@ func cursorIn(path string, src []byte, offset int) (cursor, bool) {
 
 		c := cursor{outline: marked}
 		if c.find(marked.Root) {
+			if c.end = min(c.end, len(src)); i > 1 { // what closes the text is not in the file
+				c.end = min(c.end, offset)
+			}
+			if c.start > offset || c.end < offset { // in a text of several lines, or in an anchor
+				return cursor{}, false
+			}
+
 			c.typed = strings.Replace(c.typed, mark, "", 1)
 			c.colon = i == 0 && c.onKey && colonFollows(after)
 			last := c.path[len(c.path)-1]

@@ -49,7 +49,7 @@ func FuzzChange(f *testing.F) {
 func FuzzCursor(f *testing.F) {
 	for _, text := range []string{
 		"---\ntriggers:\n  - provider: webhook\n    filter: {webhook_ids: [a, ", "a: 'b", "a: \"😀\\", "- - a", "? a\n: b", "&a [*a]",
-		"---\nagent: x\n---\nprompt", "a:\n  b:\n    - {c: d}\n", "\ufeffa: b", "a: |\n  text\n", "a: # b\n", "{", "}: [",
+		"---\nagent: x\n---\nprompt", "a:\n  b:\n    - {c: d}\n", "\ufeffa: b", "a: |\n  text\n", "a: # b\n", "{", "}: [", "a: \"",
 	} {
 		f.Add(text, uint16(len(text)), uint8(0))
 		f.Add(text, uint16(len(text)/2), uint8(1))
