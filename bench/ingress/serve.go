@@ -271,7 +271,8 @@ func triggerOf(i int, uid string, o options) schema.Trigger {
 	filter := `{"action":["benchmark"]}`
 	switch {
 	case o.github && i == 0:
-		filter = `{"action":["opened"],"repository":{"full_name":["acme/shop"]},"pull_request":{"base":{"ref":["main"]}}}`
+		filter = `{"action":["opened"],"repository":{"full_name":["acme/shop"]},` +
+			`"pull_request":{"base":{"ref":["main"]}}}`
 	case i > 0:
 		filter = `{"event":["other"],"text":{"exists":true}}`
 	}
