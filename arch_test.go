@@ -53,11 +53,13 @@ var rooms = map[string][]string{
 	"runs":                  {"forge", "outbox/request", "state/outputs", "schema/agentconfig", "runs/dispatch", "runs/wire", "trace", "api", "state", "state/notice", "schema"},
 	"runs/dispatch":         {"forge", "forge/bundle", "outbox/request", "state/outputs", "schema/provider", "schema/agentconfig", "runs/wire", "trace", "state", "state/notice", "state/workers", "schema"},
 	"runs/wire":             {},
-	"runs/worker":           {"schema/agentconfig", "runs/wire", "runs/worker/checkout", "runs/worker/collect", "runs/worker/confine", "runs/worker/preset", "runs/worker/workspace", "trace"},
+	"runs/worker":           {"schema/agentconfig", "runs/wire", "runs/worker/checkout", "runs/worker/collect", "runs/worker/confine", "runs/worker/egress", "runs/worker/sandbox", "runs/worker/preset", "runs/worker/workspace", "trace"},
 	"runs/worker/checkout":  {"runs/worker/confine", "runs/worker/workspace"},
 	"runs/worker/collect":   {"runs/worker/workspace"},
 	"runs/worker/confine":   {},
 	"runs/worker/preset":    {"runs/wire"},
+	"runs/worker/egress":    {},
+	"runs/worker/sandbox":   {"runs/worker/confine"},
 	"runs/worker/workspace": {},
 	"admin":                 {"schema/agentconfig", "bounds", "reconcile/plan", "signature", "api", "state", "state/notice", "state/workers", "schema", "schema/provider"},
 	"dashboard":             {"outbox/request", "state/outputs", "schema/agentconfig", "bounds", "admin", "runs", "reconcile/plan", "schema", "schema/provider", "state", "state/notice", "state/workers", "api"},
@@ -67,7 +69,7 @@ var rooms = map[string][]string{
 	"cmd/settings":          {"forge", "runs/worker", "runs/worker/preset", "reconcile", "trace", "schema", "state"},
 	"cmd/cli":               {"*"},
 	"cmd/server":            {"*"},
-	"cmd/millwright":        {"cmd/cli", "cmd/server", "runs/worker/confine"},
+	"cmd/millwright":        {"cmd/cli", "cmd/server", "runs/worker/confine", "runs/worker/sandbox"},
 	"bench":                 {"*"},
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,10 +30,12 @@ harnesses:
   %[4]s:
     preset: %[4]s
     env: [%[5]s]
-    # The agent can read what this user can. On a server, use another account or a container:
-    # user: NAME, uidRange: FIRST-LAST, or container: {image: IMAGE}.
+    # The agent can read what this user can. On a server, use a sandbox, another account or a container in place of
+    # sameUser: user: NAME, uidRange: FIRST-LAST, container: {image: IMAGE} or, on Linux with bubblewrap:
+    # sandbox: {network: {allow: [%[6]s]}}
     sameUser: true
-`, settingsFile, factory, dir, p.Name, strings.Join(p.SignIn, ", "))
+`, settingsFile, factory, dir, p.Name, strings.Join(p.SignIn, ", "),
+		cmp.Or(strings.Join(p.Hosts, ", "), "api.example.com"))
 
 	err := WriteNew(settingsFile, []byte(text))
 	if errors.Is(err, fs.ErrExist) {

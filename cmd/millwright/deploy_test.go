@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -265,6 +266,18 @@ func TestAcceptanceSystemdUnit(t *testing.T) {
 	if out, err := exec.Command(analyze, "verify", "--man=no", file).CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}
+
+	dropIn := file + ".d/sandbox.conf"
+	if err := errors.Join(os.Mkdir(filepath.Dir(dropIn), 0o755), os.WriteFile(dropIn, deployed(t, "systemd/sandbox.conf"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(analyze, "verify", "--man=no", file).CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if err := os.RemoveAll(filepath.Dir(dropIn)); err != nil {
+		t.Fatal(err)
+	}
+
 	if out, err := exec.Command(analyze, "security", "--offline=true", "--threshold=20", file).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

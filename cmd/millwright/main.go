@@ -12,11 +12,17 @@ import (
 	"millwright/cmd/cli"
 	"millwright/cmd/server"
 	"millwright/runs/worker/confine"
+	"millwright/runs/worker/sandbox"
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == server.KeepRun {
-		os.Exit(confine.Keep(os.Args[2:]))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case server.KeepRun:
+			os.Exit(confine.Keep(os.Args[2:]))
+		case server.EnterSandbox:
+			os.Exit(sandbox.Enter())
+		}
 	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -31,7 +31,7 @@ const runMain = "MILLWRIGHT_TEST_RUN_MAIN"
 
 // TestMain lets the scripts run the program, and a small curl for the lines that the program prints.
 func TestMain(m *testing.M) {
-	if os.Getenv(runMain) != "" || len(os.Args) > 1 && os.Args[1] == server.KeepRun {
+	if os.Getenv(runMain) != "" || len(os.Args) > 1 && (os.Args[1] == server.KeepRun || os.Args[1] == server.EnterSandbox) {
 		main()
 	}
 	testscript.Main(outsideTmp{m}, map[string]func(){

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -15,6 +17,7 @@ import (
 	"millwright/cmd/settings"
 	"millwright/dashboard"
 	"millwright/runs/worker/preset"
+	"millwright/runs/worker/sandbox"
 	"millwright/schema"
 	"millwright/state"
 )
@@ -26,6 +29,7 @@ func (srv *server) greet(ctx context.Context) {
 	fmt.Fprintf(out, "millwright %s listens on %s\n", cli.Version(), srv.listeners[0].Addr())
 	fmt.Fprintf(out, "dashboard: %s/\n", srv.cfg.PublicURL)
 	srv.offerAgents()
+	srv.offerSandbox()
 
 	file, key := srv.adminKey(ctx)
 	if key == "" {
@@ -89,4 +93,27 @@ func (srv *server) offerAgents() {
 	}
 	fmt.Fprintf(srv.out.Out, "runs show what an agent would receive; to execute them with %s: "+
 		"millwright init --agent %s %s, then serve --config millwright.yaml\n", found[0], found[0], dir)
+}
+
+// offerSandbox proposes a sandbox for agents that run as the user of the server, where this machine has sandboxes.
+func (srv *server) offerSandbox() {
+	var open []string
+	for _, name := range slices.Sorted(maps.Keys(srv.cfg.Harnesses)) {
+		if h := srv.cfg.Harnesses[name]; h.Preset != "" && h.SameUser {
+			open = append(open, name)
+		}
+	}
+	if len(open) == 0 || srv.cfg.Workers == nil || *srv.cfg.Workers == 0 {
+		return
+	}
+	if _, err := sandbox.Open(); err != nil {
+		return
+	}
+
+	with := "sandbox: bubblewrap"
+	if os.Getuid() == 0 {
+		with += " and uidRange: 70000-70063"
+	}
+	fmt.Fprintf(srv.out.Out, "agents of %s can read what this server can; this machine can close them in, with %s in "+
+		"place of sameUser\n", strings.Join(open, ", "), with)
 }

@@ -40,7 +40,10 @@ func workerConfig(cfg *settings.Settings) worker.Config {
 		Default:   u.Default,
 		Grace:     workerGrace(time.Duration(cfg.Grace)),
 		Harnesses: u.Harnesses,
-		Keeper:    []string{os.Args[0], KeepRun}, Version: cli.Version(),
+		Keeper:    []string{os.Args[0], KeepRun},
+		Enter:     []string{EnterSandbox},
+		Hidden:    cfg.OwnFiles(),
+		Version:   cli.Version(),
 	}
 }
 

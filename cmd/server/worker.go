@@ -17,6 +17,9 @@ import (
 // KeepRun is the internal command by which the program runs itself as a keeper of a run's processes.
 const KeepRun = "keep-run"
 
+// EnterSandbox is the internal command by which the program runs itself inside of the sandbox of a run.
+const EnterSandbox = "enter-sandbox"
+
 // NewWorker returns the command that runs workers alone.
 func NewWorker(s cli.Streams) *cobra.Command {
 	var config, natsURL, credentials, harness, name, logFormat, logLevel string

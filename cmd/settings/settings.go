@@ -44,6 +44,8 @@ type Settings struct {
 
 	Limits    limits    `json:"limits"`
 	Retention Retention `json:"retention"`
+
+	File string `json:"-"` // that they were read from
 }
 
 type tlsSettings struct {
@@ -109,6 +111,7 @@ type harness struct {
 	UIDRange  string            `json:"uidRange"`
 	SameUser  bool              `json:"sameUser"`
 	Container *worker.Container `json:"container"`
+	Sandbox   *worker.Sandbox   `json:"sandbox"`
 }
 
 // Price is the price of a language model, in US dollars for a million tokens.

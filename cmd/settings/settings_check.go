@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"millwright/runs/worker"
 	"millwright/runs/worker/preset"
 	"millwright/state"
 	"millwright/trace"
@@ -94,9 +95,10 @@ func (c *checks) harnesses(s *Settings) {
 		switch {
 		case len(h.Command) == 0 && h.Container == nil && h.Preset == "":
 			c.bad(at, ": give command, or preset for a coding agent: %s", strings.Join(preset.Names(), ", "))
-		case h.User == "" && len(h.Users) == 0 && h.UIDRange == "" && h.Container == nil && !h.SameUser:
+		case h.User == "" && len(h.Users) == 0 && h.UIDRange == "" && h.Container == nil && h.Sandbox == nil && !h.SameUser:
 			c.bad(at, ": agents work on text that outsiders wrote: give user, users or uidRange (other "+
-				"accounts to run as), container, or sameUser: true")
+				"accounts to run as), container, sandbox: bubblewrap, or sameUser: true")
+		case c.sandbox(at+".sandbox", h.Sandbox):
 		default:
 			if err := harnesses.Harnesses[name].Check(); err != nil {
 				c.bad(at, ": %w", err)
@@ -113,6 +115,19 @@ func (c *checks) harnesses(s *Settings) {
 			c.bad("harness", " %q is not one of harnesses", s.Harness)
 		}
 	}
+}
+
+// sandbox reports whether something is wrong with a sandbox, and notes it with its place.
+func (c *checks) sandbox(at string, s *worker.Sandbox) bool {
+	if s == nil {
+		return false
+	}
+
+	below, err := s.Check()
+	if err != nil {
+		c.bad(at+below, ": %w", err)
+	}
+	return err != nil
 }
 
 func (c *checks) addresses(s *Settings) {

@@ -41,6 +41,7 @@ func Read(file string) (Settings, error) {
 		return s, doc.err()
 	}
 
+	s.File = file
 	if root := doc.parse(src); root != nil {
 		doc.walk(root, reflect.TypeFor[Settings](), "", 0)
 		if err := doc.decode(root, &s); err != nil {
@@ -244,6 +245,9 @@ func (d *document) prune(n *yamlnode.Node) {
 // maxNesting bounds the depth of settings, also of those that refer to themselves.
 const maxNesting = 20
 
+// unmarshaler is the type of settings that are text, or keys and values.
+var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+
 // walk records the position of each setting, unknown keys, and values of wrong types.
 func (d *document) walk(n *yamlnode.Node, t reflect.Type, at string, depth int) {
 	for t.Kind() == reflect.Pointer {
@@ -266,7 +270,7 @@ func (d *document) walk(n *yamlnode.Node, t reflect.Type, at string, depth int) 
 		reflect.Slice:  yamlnode.SequenceNode,
 	}[t.Kind()]
 	switch {
-	case want == 0:
+	case want == 0, n.Kind == yamlnode.ScalarNode && reflect.PointerTo(t).Implements(unmarshaler):
 		d.value(n, t, at)
 	case n.Kind != want:
 		d.bad(n, at, "%s: want %s", at, kindOf(t))
@@ -348,6 +352,9 @@ func jsonField(t reflect.Type, key string) (reflect.Type, []string) {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if name == "" { // of a type of another package
 			name = strings.ToLower(t.Field(i).Name)
+		}
+		if name == "-" {
+			continue
 		}
 		if name == key {
 			return t.Field(i).Type, nil

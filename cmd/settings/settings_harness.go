@@ -2,10 +2,12 @@ package settings
 
 import (
 	"maps"
+	"path/filepath"
 	"reflect"
 	"slices"
 
 	"millwright/runs/worker"
+	"millwright/state"
 )
 
 // HarnessTypes returns the names of the harnesses that a run may select.
@@ -80,8 +82,27 @@ func (cfg *Settings) HarnessUpdate() worker.Update {
 			TrustRepositorySettings: h.Trust,
 			Adapter:                 h.Adapter, Env: h.Env, Timeout: h.Timeout.Or(0), Path: h.Path,
 			User: h.User, Users: h.Users, UIDRange: h.UIDRange, SameUser: h.SameUser, Container: h.Container,
+			Sandbox: h.Sandbox,
 		}
 	}
 
 	return u
+}
+
+// OwnFiles returns the files and directories of the server, which no harness in a sandbox sees.
+func (cfg *Settings) OwnFiles() (all []string) {
+	places := []string{cfg.File, cfg.MasterKeyFile, cfg.TLS.Cert, cfg.TLS.Key, cfg.NATS.Credentials}
+	if path, ok := state.SQLitePath(cfg.State); ok && path != "" {
+		places = append(places, filepath.Dir(path)) // with its keys
+	}
+	for _, f := range cfg.Factories {
+		places = append(places, f.Source.Dir)
+	}
+
+	for _, place := range places {
+		if abs, err := filepath.Abs(place); err == nil && place != "" {
+			all = append(all, abs)
+		}
+	}
+	return all
 }

@@ -32,7 +32,7 @@ type caller interface {
 
 // ready gives the directories to the account of the run.
 func (c *command) ready(t Task) error {
-	return c.prepare(t, confine.Run{Name: filepath.Base(t.Root), Dir: t.Root, Account: t.account})
+	return c.prepare(t, c.run(t))
 }
 
 func (c *command) as(t Task) (*confine.Account, bool) { return t.account, false }
@@ -90,7 +90,7 @@ func (g runGit) Seen(place string) string {
 	if err != nil {
 		return place
 	}
-	return filepath.Join(g.task.host.Seen(g.task.Root), below)
+	return filepath.Join(g.task.seenRoot(), below)
 }
 
 // Give gives a directory to the run.
@@ -124,7 +124,7 @@ func (g runGit) Run(ctx context.Context, c collect.Command) error {
 		}
 	}
 
-	err := g.call(ctx, cmd, read, stderr)
+	err := call(ctx, cmd, g.start, read, stderr)
 	if status := (*confine.ExitError)(nil); errors.As(err, &status) {
 		said := strings.Join(strings.Fields(clean(string(stderr.kept))), " ")
 		return fmt.Errorf("git %s: %s", c.Args[0], cmp.Or(said, err.Error()))
@@ -132,8 +132,30 @@ func (g runGit) Run(ctx context.Context, c collect.Command) error {
 	return err
 }
 
-// call runs a command in the account and sandbox of the run.
-func (g runGit) call(ctx context.Context, cmd *exec.Cmd, read func(io.Reader) error, stderr io.Writer) error {
+// start starts git in the account and sandbox of the run.
+func (g runGit) start(cmd *exec.Cmd) (confine.Process, error) {
+	account, shared := g.as.as(g.task)
+	run := confine.Run{
+		Name:      filepath.Base(g.task.Root) + "-git",
+		Dir:       g.task.Root,
+		Account:   account,
+		Shared:    shared,
+		Sandboxed: g.task.boxed,
+	}
+	if c, ok := g.as.(*command); ok && c.box != nil {
+		return c.box.startPlain(g.task, cmd, run)
+	}
+	return g.task.host.Start(cmd, run)
+}
+
+// call runs a command with everything that it started dead when call returns.
+func call(
+	ctx context.Context,
+	cmd *exec.Cmd,
+	start starter,
+	read func(io.Reader) error,
+	stderr io.Writer,
+) error {
 	ours, theirs, err := os.Pipe()
 	if err != nil {
 		return err
@@ -141,13 +163,7 @@ func (g runGit) call(ctx context.Context, cmd *exec.Cmd, read func(io.Reader) er
 	defer ours.Close()
 
 	cmd.Stdout, cmd.Stderr = theirs, stderr
-	account, shared := g.as.as(g.task)
-	process, err := g.task.host.Start(cmd, confine.Run{
-		Name:    filepath.Base(g.task.Root) + "-git",
-		Dir:     g.task.Root,
-		Account: account,
-		Shared:  shared,
-	})
+	process, err := start(cmd)
 	theirs.Close()
 	if err != nil {
 		return underlying(err)

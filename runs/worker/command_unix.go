@@ -19,6 +19,7 @@ import (
 	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
 	"millwright/runs/worker/preset"
+	"millwright/runs/worker/sandbox"
 	"millwright/runs/worker/workspace"
 )
 
@@ -35,6 +36,7 @@ const exitBlocked = 10
 type command struct {
 	harness Harness
 	pool    []confine.Account // empty: as this process's user
+	box     *boxed            // nil: without a sandbox
 }
 
 // accounts returns the accounts of the pool; a run needs one of them.
@@ -45,7 +47,6 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.harness.Timeout, timeoutError{c.harness.Timeout})
 	defer cancel()
 
-	run := confine.Run{Name: filepath.Base(t.Root), Dir: t.Root, Account: t.account}
 	stdin, err := os.Open(t.own(wire.PromptFile))
 	if err != nil {
 		return failed("environment_setup_failed", "prompt: %v", underlying(err))
@@ -54,24 +55,40 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 
 	path := cmp.Or(c.harness.Path, confine.DefaultPath)
 	program, err := confine.LookUp(t.Command[0], path)
+	if err == nil && c.box != nil {
+		err = c.box.checkShown(t, program)
+	}
 	if err != nil {
 		return judge(ctx, exit{start: fmt.Errorf("%s: %w%s", t.Command[0], err, c.harness.installed())})
 	}
 
 	cmd := &exec.Cmd{
 		Path: program, Args: t.Command, Stdin: stdin,
-		Dir: filepath.Join(t.host.Seen(t.Root), confine.Work), Env: c.environment(t, path),
+		Dir: filepath.Join(t.seenRoot(), confine.Work), Env: c.environment(t, path),
 	}
-	start := func(cmd *exec.Cmd) (confine.Process, error) { return t.host.Start(cmd, run) }
+	start := func(cmd *exec.Cmd) (confine.Process, error) { return c.start(t, cmd) }
 	e := execute(ctx, cmd, start, t, t.adapter, nil)
 	o := judge(ctx, e)
 	o.alive = e.alive
 	return o
 }
 
+// run describes the commands of a task.
+func (c *command) run(t Task) confine.Run {
+	return confine.Run{Name: filepath.Base(t.Root), Dir: t.Root, Account: t.account, Sandboxed: t.boxed}
+}
+
+// start starts a command of a task.
+func (c *command) start(t Task, cmd *exec.Cmd) (confine.Process, error) {
+	if c.box != nil {
+		return c.box.start(t, cmd, c.run(t))
+	}
+	return t.host.Start(cmd, c.run(t))
+}
+
 // seen returns where the command finds its home and its working directory.
 func (c *command) seen(t Task) places {
-	root := t.host.Seen(t.Root)
+	root := t.seenRoot()
 	return places{filepath.Join(root, confine.Home), filepath.Join(root, confine.Work)}
 }
 
@@ -123,8 +140,11 @@ func execute(ctx context.Context, cmd *exec.Cmd, start starter, t Task, adapt pr
 	process, err := start(cmd)
 	readers.started()
 	if err != nil {
-		readers.finish(0)
-		return exit{start: fmt.Errorf("%s: %w", filepath.Base(cmd.Path), underlying(err))}
+		readers.finish(time.Second)
+		return exit{
+			start:  fmt.Errorf("%s: %w", filepath.Base(cmd.Path), underlying(err)),
+			stderr: stderr.text(t.out.redact),
+		}
 	}
 
 	err = wait(ctx, process, stop)
@@ -145,6 +165,9 @@ func judge(ctx context.Context, e exit) outcome {
 	}
 	if o, stopped := stoppedBy(ctx); stopped {
 		return o
+	}
+	if e.start != nil && e.stderr != "" {
+		return failed("agent_process_failed", "the harness cannot be started: %v: %s", e.start, e.stderr)
 	}
 	if e.start != nil {
 		return failed("agent_process_failed", "the harness cannot be started: %v", e.start)
@@ -189,6 +212,9 @@ func ended(err error, stderr string) outcome {
 	var e *confine.ExitError
 	if err == nil {
 		return endedWith(0, stderr)
+	}
+	if errors.Is(err, sandbox.ErrMemory) {
+		return gaveUp(err.Error(), stderr)
 	}
 	if !errors.As(err, &e) {
 		return failed("agent_process_failed", "the harness cannot be waited for: %v", underlying(err))
@@ -278,12 +304,12 @@ func (r *readers) finish(patience time.Duration) {
 // environment returns the environment of the command: the variables of the contract, those that the
 // operator lists, and the granted secrets.
 func (c *command) environment(t Task, path string) []string {
-	root := t.host.Seen(t.Root)
+	root := t.seenRoot()
 	work, tmp, home := filepath.Join(root, confine.Work), filepath.Join(root, confine.Tmp), os.Getenv("HOME")
-	if t.host.Private() {
+	if t.host.Private() || t.boxed {
 		tmp = "/tmp"
 	}
-	if t.account != nil {
+	if t.account != nil || t.boxed {
 		home = c.seen(t).home
 	}
 

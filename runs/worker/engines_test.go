@@ -34,6 +34,8 @@ func TestMain(m *testing.M) {
 		os.Exit(fakeACP())
 	case "keeper":
 		os.Exit(confine.Keep(os.Args[1:]))
+	case "millwright":
+		os.Exit(inSandbox(os.Args[1]))
 	}
 	os.Exit(outsideTmp(m))
 }

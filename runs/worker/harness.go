@@ -47,6 +47,8 @@ type Harness struct {
 	SameUser bool
 	// Container runs it in a container.
 	Container *Container
+	// Sandbox runs it in a sandbox, as one of the accounts or, without any, as the user of this process.
+	Sandbox *Sandbox
 }
 
 // Container configures the container of a harness. A run's runner overrides it, except to get more
@@ -95,6 +97,9 @@ type Task struct {
 	repositories []repository // that are checked out in Dir
 	adapter      preset.Adapter
 	unsigned     string           // hint for an agent that has no variable to sign in by
+	boxed        bool             // its processes are in a sandbox
+	enter        []string         // the command by which this program enters it
+	hidden       []string         // what it does not show
 	session      *session         // of an agent that speaks the Agent Client Protocol; nil: it has none
 	account      *confine.Account // nil: the executor needs none
 	host         *confine.Host
@@ -319,17 +324,23 @@ func (h Harness) Check() error {
 	}
 
 	ways := 0
-	for _, chosen := range []bool{h.User != "", len(h.Users) > 0, h.UIDRange != "", h.SameUser, h.Container != nil} {
+	account := h.User != "" || len(h.Users) > 0 || h.UIDRange != ""
+	for _, chosen := range []bool{
+		h.User != "", len(h.Users) > 0, h.UIDRange != "", h.SameUser, h.Container != nil, h.Sandbox != nil && !account,
+	} {
 		if chosen {
 			ways++
 		}
 	}
 
+	if err := h.checkSandbox(); err != nil {
+		return err
+	}
 	if ways != 1 {
 		return fmt.Errorf(
 			"choose where it runs, one of: user: NAME (another user), users: [NAME, …], uidRange: " +
-				"FIRST-LAST, container: {image: …}, or sameUser: true (agents read what outsiders wrote, " +
-				"and as this user they can read all that the server can)",
+				"FIRST-LAST, container: {image: …}, sandbox: bubblewrap, or sameUser: true (agents read what " +
+				"outsiders wrote, and as this user they can read all that the server can)",
 		)
 	}
 
@@ -398,10 +409,21 @@ func newExecutor(h Harness, label string) (Executor, error) {
 	}
 
 	c := &command{harness: h}
-	if h.UIDRange != "" {
-		var err error
-		c.pool, err = confine.Ranged(h.UIDRange)
+	if err := c.findAccounts(); err != nil || h.Sandbox == nil {
 		return c, err
+	}
+
+	var err error
+	c.box, err = newBoxed(h, len(c.pool) > 0)
+	return c, err
+}
+
+// findAccounts finds the accounts of the harness on this machine.
+func (c *command) findAccounts() (err error) {
+	h := c.harness
+	if h.UIDRange != "" {
+		c.pool, err = confine.Ranged(h.UIDRange)
+		return err
 	}
 
 	users := h.Users
@@ -412,13 +434,13 @@ func newExecutor(h Harness, label string) (Executor, error) {
 	for _, name := range users {
 		a, err := confine.Named(name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 
 		c.pool = append(c.pool, a)
 	}
 
-	return c, nil
+	return nil
 }
 
 // ownDirVariable names the directory of our own files to a harness.

@@ -207,6 +207,10 @@ func (j *job) try(
 
 	t := Task{
 		Order: j.order, Root: root, Dir: dir, MaxDir: w.cfg.MaxDir, account: account, host: w.host, out: rec,
+		enter: w.cfg.Enter, hidden: append([]string{filepath.Dir(w.dir)}, w.cfg.Hidden...),
+	}
+	if c, ok := harness.Executor.(*command); ok {
+		t.boxed = c.box != nil
 	}
 	watched, done := context.WithCancel(ctx)
 	var watch sync.WaitGroup

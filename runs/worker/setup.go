@@ -116,12 +116,13 @@ func (c *command) setUp(ctx context.Context, t Task) error {
 	cmd := &exec.Cmd{
 		Path:      shell,
 		Args:      []string{"sh", "-c", setupScript(commands, "")},
-		Dir:       filepath.Join(t.host.Seen(t.Root), confine.Work),
+		Dir:       filepath.Join(t.seenRoot(), confine.Work),
 		Env:       c.environment(t, path),
 		WaitDelay: 3 * time.Second,
 	}
 
-	err = runGit{task: t, as: c}.call(ctx, cmd, func(r io.Reader) error {
+	start := func(cmd *exec.Cmd) (confine.Process, error) { return c.start(t, cmd) }
+	err = call(ctx, cmd, start, func(r io.Reader) error {
 		_, err := io.Copy(&step.output, r)
 		return err
 	}, io.Discard)

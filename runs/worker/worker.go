@@ -50,6 +50,10 @@ type Config struct {
 	// Keeper is the command line with which this program calls confine.Keep, for machines without control
 	// groups. nil: there only the process group of a harness ends with its run.
 	Keeper []string
+	// Enter are the arguments with which this program calls sandbox.Enter.
+	Enter []string
+	// Hidden are files and directories that no sandbox shows, such as those of the server.
+	Hidden []string
 	// Name is shown as the runs' executor; the host's name when empty.
 	Name string
 	// Version is the program's version, for people.

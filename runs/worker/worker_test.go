@@ -62,7 +62,7 @@ func (b *bench) work(cfg worker.Config) (stop func()) {
 func (b *bench) workAs(client *wire.Client, cfg worker.Config) (stop func()) {
 	b.t.Helper()
 	cfg.Client, cfg.Dir = client, b.dir
-	cfg.Keeper = []string{"keeper"}
+	cfg.Keeper, cfg.Enter = []string{"keeper"}, []string{enterSandbox}
 	if cfg.Grace == 0 {
 		cfg.Grace = 2 * time.Second
 	}

@@ -309,16 +309,20 @@ func Give(run Run, shared bool) error {
 	}
 
 	a := run.Account
-	if a == nil && shared {
-		return os.Chmod(tmp, 0o777|os.ModeSticky)
-	}
-	if a == nil {
+	if a == nil && !run.Sandboxed {
+		if shared {
+			return os.Chmod(tmp, 0o777|os.ModeSticky)
+		}
 		return nil
 	}
 
 	home := filepath.Join(run.Dir, Home)
 	if err := os.Mkdir(home, 0o700); err != nil && !errors.Is(err, fs.ErrExist) { // an agent's has files already
 		return err
+	}
+
+	if a == nil {
+		return nil
 	}
 
 	for _, dir := range []string{tmp, home} {

@@ -53,6 +53,8 @@ type Run struct {
 	Account *Account
 	// Shared: others use the account at the same time, so its processes outside of the run live on.
 	Shared bool
+	// Sandboxed: the command makes a sandbox for the run itself, and becomes the account in it.
+	Sandboxed bool
 }
 
 // Process is a started process with its descendants.

@@ -83,7 +83,7 @@ type process struct {
 
 // Start starts the command of a run. Its directories must exist.
 func (h *Host) Start(cmd *exec.Cmd, run Run) (Process, error) {
-	if h.cgroup == "" && run.Account == nil && h.cfg.Keeper != nil {
+	if h.cgroup == "" && (run.Account == nil || run.Sandboxed) && h.cfg.Keeper != nil {
 		return h.startKept(cmd, run)
 	}
 
@@ -92,7 +92,7 @@ func (h *Host) Start(cmd *exec.Cmd, run Run) (Process, error) {
 	if !run.Shared {
 		p.account = run.Account
 	}
-	if a := run.Account; a != nil {
+	if a := run.Account; a != nil && !run.Sandboxed {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.UID, Gid: a.GID}
 	}
 
@@ -125,7 +125,7 @@ func (h *Host) Start(cmd *exec.Cmd, run Run) (Process, error) {
 
 // start starts a command in the namespace and account of its run.
 func (h *Host) start(cmd *exec.Cmd, run Run) (*group, error) {
-	if !h.private && run.Account == nil {
+	if !h.private && run.Account == nil || run.Sandboxed {
 		return start(cmd)
 	}
 

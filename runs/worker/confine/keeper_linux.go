@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -59,8 +60,8 @@ func (h *Host) startKept(cmd *exec.Cmd, run Run) (Process, error) {
 
 	keeper := *cmd
 	keeper.Path = "/proc/self/exe"
-	keeper.Args = append(append(append([]string(nil), h.cfg.Keeper...), cmd.Path), cmd.Args...)
-	keeper.ExtraFiles = []*os.File{theirOrders, theirReports}
+	keeper.Args = slices.Concat(h.cfg.Keeper, []string{strconv.Itoa(len(cmd.ExtraFiles)), cmd.Path}, cmd.Args)
+	keeper.ExtraFiles = append([]*os.File{theirOrders, theirReports}, cmd.ExtraFiles...)
 	keeper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	g, err := h.start(&keeper, run)
 	if err != nil {
@@ -147,22 +148,33 @@ func (k *kept) Kill() error {
 	return nil
 }
 
-// Keep is the main function of a keeper: args are the path of a program and its arguments, the name included.
-// The result is its exit status.
+// Keep is the main function of a keeper: args are the number of files that a program inherits beside the usual ones,
+// its path and its arguments, the name included. The result is its exit status.
 func Keep(args []string) int {
 	runtime.LockOSThread() // Pdeathsig depends on the thread
 	syscall.CloseOnExec(keeperOrders)
 	syscall.CloseOnExec(keeperReports)
 	orders, reports := os.NewFile(keeperOrders, "orders"), os.NewFile(keeperReports, "reports")
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil || len(args) < 2 {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil || len(args) < 3 {
 		return 1
 	}
 
-	harness, err := os.StartProcess(args[0], args[1:], &os.ProcAttr{
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
-		Sys:   GroupAttributes(),
-	})
+	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
+	inherited, err := strconv.Atoi(args[0])
+	for i := range inherited {
+		fd := keeperReports + 1 + i
+		syscall.CloseOnExec(fd)
+		files = append(files, os.NewFile(uintptr(fd), "inherited"))
+	}
+
+	var harness *os.Process
+	if err == nil {
+		harness, err = os.StartProcess(args[1], args[2:], &os.ProcAttr{
+			Files: files,
+			Sys:   GroupAttributes(),
+		})
+	}
 	if err != nil {
 		errno := syscall.EINVAL
 		errors.As(err, &errno)
@@ -170,7 +182,7 @@ func Keep(args []string) int {
 		return 1
 	}
 
-	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
+	for _, f := range files {
 		f.Close()
 	}
 

@@ -18,6 +18,7 @@ var claudePreset = Preset{
 	Program:  "claude",
 	Package:  "@anthropic-ai/claude-code",
 	SignIn:   []string{"ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"},
+	Hosts:    []string{"api.anthropic.com"},
 	Skills:   claudeSkills,
 	Sessions: []string{".claude/projects"},
 	launch:   launchClaude,

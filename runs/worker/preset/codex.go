@@ -18,6 +18,7 @@ var codexPreset = Preset{
 	Program:  "codex",
 	Package:  "@openai/codex",
 	SignIn:   []string{"OPENAI_API_KEY", "CODEX_API_KEY"},
+	Hosts:    []string{"api.openai.com"},
 	Skills:   ".agents/skills",
 	Sessions: []string{".codex/sessions"},
 	launch:   launchCodex,

@@ -18,6 +18,7 @@ var geminiPreset = Preset{
 	Program:  "gemini",
 	Package:  "@google/gemini-cli",
 	SignIn:   []string{"GEMINI_API_KEY"},
+	Hosts:    []string{"generativelanguage.googleapis.com"},
 	Skills:   geminiSkills,
 	Sessions: []string{".gemini/tmp"},
 	Believed: []string{".env", ".gemini"},

@@ -22,6 +22,8 @@ type Preset struct {
 	Package string // of the npm registry
 	// SignIn are the environment variables by which it can sign in, the usual one first.
 	SignIn []string
+	// Hosts are those of its model, at its usual provider.
+	Hosts []string
 	// Skills is the directory in which it looks for skills.
 	Skills string // empty: nowhere
 	// Sessions are the files and directories in which it keeps its sessions, and nothing else: neither

@@ -1,0 +1,214 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"millwright/runs/worker/confine"
+)
+
+// Places inside of the sandbox.
+const (
+	ownPath    = "/run/millwright/millwright" // this program
+	socketPath = "/run/millwright/proxy"
+)
+
+// system are the directories and links of the machine that a command sees.
+var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store"}
+
+// configuration are the files of /etc that a command sees: those that programs and libraries need, and no others,
+// since the rest may have secrets.
+var configuration = []string{
+	"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
+	"default/locale", "fonts", "gai.conf", "gitconfig", "host.conf", "inputrc", "java", "java-11-openjdk",
+	"java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf",
+	"localtime", "login.defs", "lsb-release", "magic", "magic.mime", "maven", "mime.types", "nsswitch.conf", "os-release",
+	"perl", "pki/ca-trust", "pki/java", "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d",
+	"protocols", "python3", "redhat-release", "rpc", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf",
+	"terminfo", "timezone", "xdg",
+}
+
+// resolving are the files of /etc by which names are resolved. Only a command that shares the network of the machine
+// sees them.
+var resolving = []string{"hosts", "resolv.conf"}
+
+// namespaces returns the arguments of bwrap for the namespaces of a sandbox.
+func namespaces(n Network) []string {
+	args := []string{
+		"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--hostname", "sandbox",
+		"--die-with-parent", "--new-session",
+	}
+	if os.Getuid() != 0 {
+		args = append(args, "--unshare-user")
+	} else { // the part inside becomes the account
+		args = append(args, "--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+	}
+	if n != Shared {
+		args = append(args, "--unshare-net")
+	}
+	return args
+}
+
+// arguments are the arguments of bwrap for a sandbox.
+type arguments struct {
+	list []string
+	made map[string]bool // directories
+}
+
+func (a *arguments) add(words ...string) { a.list = append(a.list, words...) }
+
+// at adds an operation on a place inside, behind the directories that lead there. bwrap would make them for its own
+// user alone.
+func (a *arguments) at(place string, words ...string) {
+	for i, c := range place {
+		if dir := place[:i]; i > 0 && c == '/' && !a.made[dir] {
+			a.made[dir] = true
+			a.add("--perms", "0755", "--dir", dir)
+		}
+	}
+	a.add(words...)
+	a.add(place)
+}
+
+// layout returns the arguments of bwrap for a sandbox.
+func layout(s Spec) ([]string, error) {
+	a := &arguments{list: namespaces(s.Network), made: map[string]bool{}}
+	for _, place := range system {
+		a.show(place)
+	}
+
+	a.add("--proc", "/proc", "--dev", "/dev")
+	for _, name := range configuration {
+		a.showFile("/etc/" + name)
+	}
+	if s.Network == Shared {
+		for _, name := range resolving {
+			a.showFile("/etc/" + name)
+		}
+	}
+	if err := a.accountFiles(s); err != nil {
+		return nil, err
+	}
+
+	for _, place := range s.ReadOnly {
+		a.at(place, "--ro-bind", place)
+	}
+	a.hide(s.Hidden, slices.Concat(system, s.ReadOnly))
+
+	tmp := filepath.Join(s.Root, confine.Tmp)
+	for _, place := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
+		a.at(place, "--bind", tmp)
+	}
+	if s.Whole {
+		a.at(Dir, "--bind", s.Root)
+	} else {
+		for _, name := range []string{confine.Work, confine.Home} {
+			a.at(filepath.Join(Dir, name), "--bind", filepath.Join(s.Root, name))
+		}
+	}
+
+	a.at(ownPath, "--ro-bind", "/proc/self/fd/"+strconv.Itoa(ownFD))
+	if s.Network == Proxied {
+		a.at(socketPath, "--ro-bind", s.Socket)
+	}
+	a.add("--remount-ro", "/dev", "--remount-ro", "/", "--seccomp", strconv.Itoa(filterFD))
+	return a.list, nil
+}
+
+// show shows a directory of the system, or the link in its place.
+func (a *arguments) show(place string) {
+	info, err := os.Lstat(place)
+	if err != nil {
+		return
+	}
+	if target, err := os.Readlink(place); err == nil {
+		a.at(place, "--symlink", target)
+	} else if info.IsDir() {
+		a.at(place, "--ro-bind", place)
+	}
+}
+
+// showFile shows a file or directory, behind the links that lead to it.
+func (a *arguments) showFile(place string) {
+	if real, err := filepath.EvalSymlinks(place); err == nil {
+		a.at(place, "--ro-bind", real)
+	}
+}
+
+// hide puts something empty in front of what a command does not see.
+func (a *arguments) hide(hidden, shown []string) {
+	for _, place := range hidden {
+		real, err := filepath.EvalSymlinks(place)
+		if err != nil || !slices.ContainsFunc(shown, func(dir string) bool { return within(real, dir) }) {
+			continue
+		}
+
+		info, err := os.Stat(real)
+		switch {
+		case err != nil:
+		case info.IsDir():
+			a.add("--tmpfs", real, "--remount-ro", real)
+		default:
+			a.add("--ro-bind", "/dev/null", real)
+		}
+	}
+}
+
+// within reports whether a place is in a directory of the machine, or is that directory.
+func within(place, dir string) bool {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false
+	}
+	below, err := filepath.Rel(real, place)
+	return err == nil && filepath.IsLocal(below)
+}
+
+// Shows reports whether a command sees a place of the machine.
+func (s Spec) Shows(place string) bool {
+	real, err := filepath.EvalSymlinks(place)
+	if err != nil {
+		return false
+	}
+
+	in := func(dir string) bool { return within(real, dir) }
+	return slices.ContainsFunc(slices.Concat(system, s.ReadOnly), in) && !slices.ContainsFunc(s.Hidden, in)
+}
+
+// accountDir is the directory of a run that has the names of its account.
+const accountDir = "etc"
+
+// accountFiles writes the files by which programs find the name of their account, and shows them.
+func (a *arguments) accountFiles(s Spec) error {
+	uid, gid := s.UID, s.GID
+	if uid < 0 {
+		uid, gid = os.Getuid(), os.Getgid()
+	}
+
+	files := map[string]string{
+		"passwd": fmt.Sprintf("root:x:0:0::/:/bin/false\nagent:x:%d:%d::%s/%s:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
+			uid, gid, Dir, confine.Home),
+		"group": fmt.Sprintf("root:x:0:\nagent:x:%d:\nnogroup:x:65534:\n", gid),
+	}
+	if s.Network != Shared {
+		files["hosts"] = "127.0.0.1 localhost sandbox\n::1 localhost\n"
+	}
+
+	dir := filepath.Join(s.Root, accountDir)
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			return err
+		}
+		a.at("/etc/"+name, "--ro-bind", file)
+	}
+	return nil
+}
