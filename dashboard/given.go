@@ -11,8 +11,8 @@ import (
 	"millwright/state"
 )
 
-// startEntries is how many entries of an attempt are searched for what its agent was given: the worker records
-// that before the agent speaks.
+// startEntries is how many entries of an attempt are searched for what its agent was given: the worker
+// records that before the agent speaks.
 const startEntries = 20
 
 // givenView is what the latest attempt of a run was given, and what of it reached the agent.
@@ -78,7 +78,11 @@ func (q *request) given(r state.Run, prompts []state.Message) (*givenView, error
 	add("base_prompt", "Base prompt", config.BasePrompt)
 	for _, name := range slices.Sorted(maps.Keys(config.MCPServers)) {
 		server := config.MCPServers[name]
-		address := cmp.Or(server.URL, strings.Join(append([]string{server.Command}, server.Args...), " "), "shared")
+		address := cmp.Or(
+			server.URL,
+			strings.Join(append([]string{server.Command}, server.Args...), " "),
+			"shared",
+		)
 		add("mcp_servers."+name, "MCP server "+name, address)
 	}
 

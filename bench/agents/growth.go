@@ -13,7 +13,7 @@ import (
 	"millwright/state"
 )
 
-// growth measures how a state grows by runs with snapshots that retention deletes, beside runs without snapshots.
+// growth measures how a state grows by runs with snapshots that retention deletes, beside runs without them.
 func growth(ctx context.Context, o options) error {
 	var grown [2]int64
 	for i, snapshots := range []bool{true, false} {
@@ -47,16 +47,21 @@ func growth(ctx context.Context, o options) error {
 		fmt.Printf("snapshots %v: %d bytes after each %d runs, a week later\n", snapshots, sizes, o.runs)
 	}
 
-	fmt.Printf("growth by the third %d runs: %d bytes with snapshots, %d without, ratio %.2f\n", o.runs,
-		grown[0], grown[1],
-		float64(grown[0])/float64(grown[1]))
+	fmt.Printf(
+		"growth by the third %d runs: %d bytes with snapshots, %d without, ratio %.2f\n",
+		o.runs,
+		grown[0],
+		grown[1],
+		float64(grown[0])/float64(grown[1]),
+	)
 	return nil
 }
 
 // leave executes a run that leaves a snapshot of 64 KiB.
 func leave(ctx context.Context, s *state.Store, snapshot bool) error {
 	r, err := s.CreateRun(ctx, state.NewRun{
-		Title: "bench", Prompt: "go", Source: "API", Creator: state.Creator{Type: "service_account", UID: "key_1"},
+		Title: "bench", Prompt: "go", Source: "API",
+		Creator: state.Creator{Type: "service_account", UID: "key_1"},
 	}, nil, state.Idempotency{})
 	if err != nil {
 		return err
@@ -96,7 +101,8 @@ func weekLater(ctx context.Context, s *state.Store, file string) error {
 
 	for _, table := range []string{"run_snapshots", "run_snapshot_parts"} {
 		week := (8 * 24 * time.Hour).Microseconds()
-		if _, err := db.ExecContext(ctx, `UPDATE `+table+` SET created_at = created_at - $1`, week); err != nil {
+		_, err := db.ExecContext(ctx, `UPDATE `+table+` SET created_at = created_at - $1`, week)
+		if err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
-// Command agents measures what millwright adds to coding agents: how much later the model gets the first request of an
-// agent than from the same program started by hand, how much longer a follow-up on another worker takes with a large
-// snapshot, and how a state grows with the snapshots of many runs. bench/README.md has the figures.
+// Command agents measures what millwright adds to coding agents: how much later the model gets the first
+// request of an agent than from the same program started by hand, how much longer a follow-up on another
+// worker takes with a large snapshot, and how a state grows with the snapshots of many runs. bench/README.md
+// has the figures.
 package main
 
 import (
@@ -38,7 +39,11 @@ func main() {
 	flag.IntVar(&o.runs, "runs", 1000, "runs with snapshots, for growth")
 	flag.Parse()
 
-	measures := map[string]func(context.Context, options) error{"start": start, "followup": followup, "growth": growth}
+	measures := map[string]func(context.Context, options) error{
+		"start":    start,
+		"followup": followup,
+		"growth":   growth,
+	}
 	measure := measures[flag.Arg(0)]
 	if measure == nil {
 		fmt.Fprintln(os.Stderr, "agents: want start, followup or growth")
@@ -162,12 +167,18 @@ func pairs(what, beside string, a, b []time.Duration) {
 	for i := range a {
 		more = append(more, a[i]-b[i])
 	}
-	fmt.Printf("%s %v, %s %v; %v more (median of the rounds' differences)\n", what, median(a).Round(time.Millisecond),
-		beside, median(b).Round(time.Millisecond), median(more).Round(time.Millisecond))
+	fmt.Printf(
+		"%s %v, %s %v; %v more (median of the rounds' differences)\n",
+		what,
+		median(a).Round(time.Millisecond),
+		beside,
+		median(b).Round(time.Millisecond),
+		median(more).Round(time.Millisecond),
+	)
 }
 
-// followup measures the time from a message until the harness of another worker runs, with and without a large file
-// in the snapshot.
+// followup measures the time from a message until the harness of another worker runs, with and without a
+// large file in the snapshot.
 func followup(ctx context.Context, o options) error {
 	s, err := o.serve(ctx)
 	if err != nil {

@@ -36,8 +36,14 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	type object = map[string]any
 	usage := object{"input_tokens": 10, "output_tokens": 5}
-	message := object{"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []any{},
-		"usage": usage}
+	message := object{
+		"id":      "msg_1",
+		"type":    "message",
+		"role":    "assistant",
+		"model":   "m",
+		"content": []any{},
+		"usage":   usage,
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, event := range []object{
 		{"type": "message_start", "message": message},
@@ -55,8 +61,8 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// start measures the time from the claim of a run until its agent's first request to the model, beside the time from
-// the start of the same program by hand, in turns.
+// start measures the time from the claim of a run until its agent's first request to the model, beside the
+// time from the start of the same program by hand, in turns.
 func start(ctx context.Context, o options) error {
 	if o.program == "" {
 		return errors.New("start needs -program: .ci/agents installs one")
@@ -129,8 +135,12 @@ func byHand(ctx context.Context, o options, m *model, env map[string]string) (ti
 	}
 	defer os.RemoveAll(dir)
 
-	t := preset.Task{Home: filepath.Join(dir, "home"), Dir: filepath.Join(dir, "work"),
-		BasePrompt: preset.Leaves, NewID: uuid.NewString()}
+	t := preset.Task{
+		Home:       filepath.Join(dir, "home"),
+		Dir:        filepath.Join(dir, "work"),
+		BasePrompt: preset.Leaves,
+		NewID:      uuid.NewString(),
+	}
 	p, _ := preset.Find("claude")
 	l := p.Launch(t)
 	l.Files["../work/.keep"] = nil

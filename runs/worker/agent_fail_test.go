@@ -14,7 +14,8 @@ import (
 	"millwright/state"
 )
 
-// TestAgentsGoWrong has programs in the place of agents fail in their ways. Each run reports it, and the worker goes on.
+// TestAgentsGoWrong has programs in the place of agents fail in their ways. Each run reports it, and the
+// worker goes on.
 func TestAgentsGoWrong(t *testing.T) {
 	const (
 		claudeBegins = `{"type":"system","subtype":"init","session_id":"s","model":"m"}`
@@ -25,14 +26,26 @@ func TestAgentsGoWrong(t *testing.T) {
 		return "cat <<'EOF'\n" + strings.Join(lines, "\n") + "\nEOF\n"
 	}
 	tests := map[string]struct{ preset, script, message string }{
-		"older": {"claude", "echo \"error: unknown option '--setting-sources'\" >&2; exit 1", "unknown option '--setting-sources'"},
+		"older": {
+			"claude",
+			"echo \"error: unknown option '--setting-sources'\" >&2; exit 1",
+			"unknown option '--setting-sources'",
+		},
 		"unsigned": {
 			"claude", put(claudeBegins, `{"type":"result","subtype":"success","is_error":true,"result":"Not logged in · Please run /login"}`),
 			"Not logged in · Please run /login; harness \"unsigned\" gives the agent none of ANTHROPIC_API_KEY",
 		},
-		"killed":      {"claude", put(claudeBegins, claudeSays) + "kill -9 $$", "ended by signal 9"},
-		"claude-cut":  {"claude", put(claudeBegins, claudeSays) + `printf '{"type":"assistant","message":{"con'`, cutShort},
-		"codex-cut":   {"codex", put(`{"type":"thread.started","thread_id":"s"}`, `{"type":"turn.started"}`), cutShort},
+		"killed": {"claude", put(claudeBegins, claudeSays) + "kill -9 $$", "ended by signal 9"},
+		"claude-cut": {
+			"claude",
+			put(claudeBegins, claudeSays) + `printf '{"type":"assistant","message":{"con'`,
+			cutShort,
+		},
+		"codex-cut": {
+			"codex",
+			put(`{"type":"thread.started","thread_id":"s"}`, `{"type":"turn.started"}`),
+			cutShort,
+		},
 		"gemini-cut":  {"gemini", put(`{"type":"init","session_id":"s","model":"m"}`), cutShort},
 		"open-cut":    {"opencode", put(`{"type":"step_start","sessionID":"s","part":{"id":"1"}}`), cutShort},
 		"open-silent": {"opencode", "true", "without a word of its session"},
@@ -41,14 +54,28 @@ func TestAgentsGoWrong(t *testing.T) {
 	b := newBench(t, 0)
 	harnesses := map[string]worker.Harness{"well": sh("echo well")}
 	for name, test := range tests {
-		harnesses[name] = worker.Harness{Preset: test.preset, Program: agentScript(t, test.script), SameUser: true}
+		harnesses[name] = worker.Harness{
+			Preset:   test.preset,
+			Program:  agentScript(t, test.script),
+			SameUser: true,
+		}
 	}
 	b.work(worker.Config{Harnesses: harnesses, Default: "well", Slots: 2})
 
 	for name, test := range tests {
-		r := b.end(b.create(func(n *state.NewRun) { n.Config = fmt.Appendf(nil, `{"harness":{"type":%q}}`, name) }))
-		if r.State != state.RunFailed || r.ErrorCode != "agent_process_failed" || !strings.Contains(r.StatusMessage, test.message) {
-			t.Errorf("%s: run is %s, %s: %q; want %q", name, r.State, r.ErrorCode, r.StatusMessage, test.message)
+		r := b.end(
+			b.create(func(n *state.NewRun) { n.Config = fmt.Appendf(nil, `{"harness":{"type":%q}}`, name) }),
+		)
+		if r.State != state.RunFailed || r.ErrorCode != "agent_process_failed" ||
+			!strings.Contains(r.StatusMessage, test.message) {
+			t.Errorf(
+				"%s: run is %s, %s: %q; want %q",
+				name,
+				r.State,
+				r.ErrorCode,
+				r.StatusMessage,
+				test.message,
+			)
 		}
 	}
 	if r := b.end(b.create(nil)); r.State != state.RunSucceeded {
@@ -56,7 +83,8 @@ func TestAgentsGoWrong(t *testing.T) {
 	}
 }
 
-// TestBadSnapshots has executions leave what the next one cannot use, or not whole: it reports that and begins without.
+// TestBadSnapshots has executions leave what the next one cannot use, or not whole: it reports that and
+// begins without.
 func TestBadSnapshots(t *testing.T) {
 	b := newBench(t, 0)
 	leave := func(id string, v state.Snapshot, body []byte) {
@@ -84,9 +112,18 @@ func TestBadSnapshots(t *testing.T) {
 	sum := "0f" + strings.Repeat("0", 62)
 	wrongSum, noArchive := b.create(nil), b.create(nil)
 	leave(wrongSum, state.Snapshot{Session: session, Digest: sum, Size: int64(len(garbage))}, garbage)
-	leave(noArchive, state.Snapshot{Session: session, Digest: digest(garbage), Size: int64(len(garbage))}, garbage)
+	leave(
+		noArchive,
+		state.Snapshot{Session: session, Digest: digest(garbage), Size: int64(len(garbage))},
+		garbage,
+	)
 
-	claude := worker.Harness{Preset: "claude", Program: agentScript(t, agentOf), SameUser: true, Env: []string{"SESSION", "RESULT"}}
+	claude := worker.Harness{
+		Preset:   "claude",
+		Program:  agentScript(t, agentOf),
+		SameUser: true,
+		Env:      []string{"SESSION", "RESULT"},
+	}
 	t.Setenv("SESSION", "anew")
 	t.Setenv("RESULT", `{"type":"result","subtype":"success"}`)
 	b.work(worker.Config{Default: "claude", Harnesses: map[string]worker.Harness{
@@ -110,7 +147,8 @@ func TestBadSnapshots(t *testing.T) {
 	if got := b.events(r, "snapshot_incomplete"); len(got) != 1 || !strings.Contains(got[0], "big") {
 		t.Errorf("a file of 100 MB: %s, %q", r.State, got)
 	}
-	if said := b.said(b.goOn(id, "go on")); strings.Contains(said, "big") || !strings.Contains(said, "small") {
+	if said := b.said(b.goOn(id, "go on")); strings.Contains(said, "big") ||
+		!strings.Contains(said, "small") {
 		t.Errorf("the follow-up found %s", said)
 	}
 }

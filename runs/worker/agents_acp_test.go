@@ -13,8 +13,9 @@ import (
 	"millwright/state/statetest"
 )
 
-// TestAcceptanceAgentsACP has the real Gemini CLI speak the Agent Client Protocol against a scripted model: what a run
-// is told reaches the model, the agent asks before it uses a tool, and a follow-up loads its session on another worker.
+// TestAcceptanceAgentsACP has the real Gemini CLI speak the Agent Client Protocol against a scripted model:
+// what a run is told reaches the model, the agent asks before it uses a tool, and a follow-up loads its
+// session on another worker.
 func TestAcceptanceAgentsACP(t *testing.T) {
 	m := serveModel(t, "measure_depth")
 	probe, err := filepath.Abs("testdata/probe.mjs")
@@ -36,10 +37,21 @@ func TestAcceptanceAgentsACP(t *testing.T) {
 
 	id := b.create(func(n *state.NewRun) {
 		n.FactoryUID, n.Prompt = f.UID, "MARKED-FIRST prompt"
-		n.Config = fmt.Appendf(nil, `{"model_id": %q, "base_prompt": "MARKED-BASE \"prompt\"", "idle_timeout_minutes": 5,
+		n.Config = fmt.Appendf(
+			nil,
+			`{"model_id": %q, "base_prompt": "MARKED-BASE \"prompt\"", "idle_timeout_minutes": 5,
 			"harness": {"reasoning_level": "high"},
-			"mcp_servers": {"probe": {"command": %q, "args": [%q], "env": {"PROBE": "***"}}}}`, a.model, node, probe)
-		n.Sealed = fmt.Appendf(nil, `{"probe": {"command": %q, "args": [%q], "env": {"PROBE": "sealed-depth"}}}`, node, probe)
+			"mcp_servers": {"probe": {"command": %q, "args": [%q], "env": {"PROBE": "***"}}}}`,
+			a.model,
+			node,
+			probe,
+		)
+		n.Sealed = fmt.Appendf(
+			nil,
+			`{"probe": {"command": %q, "args": [%q], "env": {"PROBE": "sealed-depth"}}}`,
+			node,
+			probe,
+		)
 	})
 	answered := func(execution int) state.Run {
 		t.Helper()
@@ -100,8 +112,8 @@ func TestAcceptanceAgentsACP(t *testing.T) {
 	t.Logf("not signed in: %s", r.StatusMessage)
 }
 
-// wantACPUsage checks what a run used after the model answered it so many times: Gemini CLI tells of no cached tokens
-// over the protocol.
+// wantACPUsage checks what a run used after the model answered it so many times: Gemini CLI tells of no
+// cached tokens over the protocol.
 func wantACPUsage(t *testing.T, r state.Run, answers int64, a realAgent) {
 	t.Helper()
 	u := r.Usage
@@ -111,8 +123,8 @@ func wantACPUsage(t *testing.T, r state.Run, answers int64, a realAgent) {
 	}
 }
 
-// TestAcceptanceIdleTimeout leaves a question open for the idle timeout of its run: the worker gives the run up, and an
-// answer resumes the session.
+// TestAcceptanceIdleTimeout leaves a question open for the idle timeout of its run: the worker gives the run
+// up, and an answer resumes the session.
 func TestAcceptanceIdleTimeout(t *testing.T) {
 	b := newBench(t, 0)
 	b.work(worker.Config{Default: "h", Harnesses: map[string]worker.Harness{"h": acpHarness(t)}})
@@ -126,7 +138,8 @@ func TestAcceptanceIdleTimeout(t *testing.T) {
 	}
 
 	r = b.until(id, func(r state.Run) bool { return !r.Held() })
-	if r.State != state.RunBlocked || r.Finished == nil || r.StatusMessage != "the agent asks: rm -r build-0" {
+	if r.State != state.RunBlocked || r.Finished == nil ||
+		r.StatusMessage != "the agent asks: rm -r build-0" {
 		t.Fatalf("run is %s, finished %v: %s", r.State, r.Finished, r.StatusMessage)
 	}
 	b.answer(r, openQuestion(b, r), "yes")

@@ -18,7 +18,13 @@ type given struct {
 }
 
 // newGiven lists the fields of a run's configuration: MCP servers and skills each by its name.
-func newGiven(out *recorder, harness string, p preset.Preset, c agentconfig.AmbientAgentConfig, t preset.Task) *given {
+func newGiven(
+	out *recorder,
+	harness string,
+	p preset.Preset,
+	c agentconfig.AmbientAgentConfig,
+	t preset.Task,
+) *given {
 	g := &given{out: out, harness: harness, preset: p.Name, lost: map[string]string{}}
 	elsewhere := p.Skills == "" && len(t.Skills) > 0
 	for field, set := range map[string]bool{

@@ -187,8 +187,8 @@ func (s *session) load(ctx context.Context, hello acp.InitializeResponse, server
 	return nil
 }
 
-// replayPause is how long an agent that has loaded its session is silent before it counts as done with repeating it.
-// Gemini CLI repeats a session after it has answered.
+// replayPause is how long an agent that has loaded its session is silent before it counts as done with
+// repeating it. Gemini CLI repeats a session after it has answered.
 const replayPause = 200 * time.Millisecond
 
 // untilQuiet returns when the agent has sent no update for replayPause.

@@ -28,9 +28,9 @@ var acpPreset = Preset{
 	adapter: func(Task) Adapter { return Lines{} },
 }
 
-// geminiSession matches the name of a session's file of Gemini CLI, which begins with the minute of its start. When
-// it loads a session in that minute, it writes a new one over it, and does not find what it loads: so restored files
-// are of another millennium.
+// geminiSession matches the name of a session's file of Gemini CLI, which begins with the minute of its
+// start. When Gemini CLI loads a session in that minute, it writes a new one over it, and does not find what
+// it loads. So restored files are of another millennium.
 var geminiSession = regexp.MustCompile(`^(\.gemini/tmp/[^/]+/chats/session-)2(\d{3}-)`)
 
 // launchACP leaves model and servers to the session.

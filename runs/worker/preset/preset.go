@@ -40,8 +40,8 @@ type Preset struct {
 	adapter func(Task) Adapter
 }
 
-// Of returns the preset for a program of the operator. An agent of the table that speaks the Agent Client Protocol
-// finds its skills where it looks for them, and signs in by its own variables.
+// Of returns the preset for a program of the operator. An agent of the table that speaks the Agent Client
+// Protocol finds its skills where it looks for them, and signs in by its own variables.
 func (p Preset) Of(program string) Preset {
 	if known, ok := Find(path.Base(program)); ok && p.Name == ACP {
 		p.Skills, p.SignIn = known.Skills, known.SignIn
