@@ -87,7 +87,12 @@ type orders struct {
 
 // from tries all orders of the changes that are left.
 func (o *orders) from(p *flowPlace, left []int) {
-	state := fmt.Sprint(left, p.runs, p.line)
+	state := fmt.Sprint(left, p.line)
+	for _, r := range p.runs {
+		if state += " " + r.id + r.state; !r.ended() {
+			state += fmt.Sprint(r.worker, r.delivery, r.starts.UnixMicro(), r.cancel, r.execution, r.tried, r.messages)
+		}
+	}
 	if o.tried[state] {
 		return
 	}
@@ -102,7 +107,8 @@ func (o *orders) from(p *flowPlace, left []int) {
 		rest := slices.Delete(slices.Clone(left), at, at+1)
 		for _, c := range o.changes[i].meanings() {
 			q := p.clone()
-			if says := q.do(c); c.says == "" || c.says == says {
+			says := q.do(c)
+			if (c.says == "" || c.says == says) && (says != "refused" || !c.unsure) {
 				o.from(q, rest)
 			}
 		}
