@@ -28,6 +28,7 @@ func TestPlan(t *testing.T) {
 	headErr := error(nil)
 	each(t, admin.Config{
 		HarnessTypes:  []string{"echo"},
+		ForgeKinds:    func() []string { return []string{} },
 		SourceSecrets: func() (used, reserved map[string]string) { return nil, map[string]string{"GIT": "the source's"} },
 		Allowed:       func(string) (bool, bool) { return false, true },
 		PlanHead: func(_ context.Context, uid string, allow plan.Allowed) (plan.Plan, error) {

@@ -197,7 +197,8 @@ func TestAgentsManifest(t *testing.T) {
 		}
 	}
 	want := map[string][]string{
-		"jobs": {"create", "get", "list", "watch", "delete"}, "pods": {"get", "list"}, "pods/attach": {"create"}, "pods/log": {"get"}, "secrets": {"create"},
+		"jobs": {"create", "get", "list", "watch", "delete"}, "pods": {"get", "list"}, "pods/attach": {"create"},
+		"pods/exec": {"create"}, "pods/log": {"get"}, "secrets": {"create"},
 	}
 	if !reflect.DeepEqual(may, want) {
 		t.Errorf("a worker may %v", may)

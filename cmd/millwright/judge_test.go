@@ -38,9 +38,12 @@ func newJudgeServer(t testing.TB) *judgeServer {
 	t.Helper()
 	s := &judgeServer{t: t, store: statetest.Open(t, statetest.SQLite(t))}
 	a := api.New(api.Config{Store: s.store, Version: cli.Version()})
-	admin.Register(a, admin.Config{Store: s.store, HarnessTypes: []string{"echo"}, SourceSecrets: func() (used, reserved map[string]string) {
-		return nil, map[string]string{}
-	}})
+	admin.Register(a, admin.Config{
+		Store:         s.store,
+		HarnessTypes:  []string{"echo"},
+		ForgeKinds:    func() []string { return []string{} },
+		SourceSecrets: func() (used, reserved map[string]string) { return nil, map[string]string{} },
+	})
 	s.handler = a
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }))
 	t.Cleanup(srv.Close)
