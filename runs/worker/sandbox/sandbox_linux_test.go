@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 
 // box is a sandbox for commands of a test.
 type box struct {
-	*testing.T
+	testing.TB
 	*sandbox.Sandbox
 	host *confine.Host
 	spec sandbox.Spec
@@ -53,7 +53,7 @@ var opened atomic.Uint32
 
 // open opens a sandbox with the directories of a run. Where this machine has none, the test is skipped, or fails
 // where CI=true.
-func open(t *testing.T) *box {
+func open(t testing.TB) *box {
 	t.Helper()
 	s, err := sandbox.Open()
 	if err != nil {
@@ -63,7 +63,7 @@ func open(t *testing.T) *box {
 		t.Skip(err)
 	}
 
-	b := &box{T: t, Sandbox: s, host: confine.Open(confine.Config{NoCgroup: true, Keeper: []string{"keeper"}})}
+	b := &box{TB: t, Sandbox: s, host: confine.Open(confine.Config{NoCgroup: true, Keeper: []string{"keeper"}})}
 	t.Cleanup(b.host.Close)
 	b.spec = sandbox.Spec{Enter: []string{enter}, Root: t.TempDir(), UID: -1, GID: -1}
 	b.run = confine.Run{Name: "run", Dir: b.spec.Root, Sandboxed: true}
