@@ -254,6 +254,21 @@ func TestDeliveredCommit(t *testing.T) {
 	})
 }
 
+// TestHeadOfAForkInASandbox executes a run in the commit of a fork in a sandbox that reaches nothing.
+func TestHeadOfAForkInASandbox(t *testing.T) {
+	wantSandbox(t)
+	o := newOrigin(t)
+	c := o.deliverable()
+	b := newBenchWith(t, statetest.Open(t, statetest.SQLite(t)), o)
+	at := b.hooks(b.with([]string{"echo set up"}, "acme/shop"))
+	b.work(configOf(boxed(`echo "in $(git rev-parse HEAD), secret: ${HOOK:-none}."`)))
+
+	r := b.succeeded(b.send(at["github"], "github", "pull_request_reopened", map[string]string{
+		"pull_request.head.sha": c.fork, "pull_request.head.ref": "topic", "pull_request.base.ref": "main",
+	}))
+	wantIn(t, b.said(r), "in "+c.fork+", secret: none.")
+}
+
 // order claims a run.
 func (b *bench) order(id string) *wire.Order {
 	b.t.Helper()
