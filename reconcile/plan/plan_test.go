@@ -345,7 +345,8 @@ func TestErrorsAreAllReportedAndNothingIsPlanned(t *testing.T) {
 func TestJSON(t *testing.T) {
 	b := newBench(t, statetest.Open(t, statetest.SQLite(t)))
 	p, _ := b.plan(tree{"README.md": ""}, plan.Options{
-		HarnessTypes: []string{"echo"}, Reserved: map[string]string{}, Revision: state.Revision{ID: "r9"},
+		HarnessTypes: []string{"echo"}, ForgeKinds: []string{}, Reserved: map[string]string{},
+		Revision: state.Revision{ID: "r9"},
 	})
 	text, err := json.Marshal(p)
 	if err != nil {

@@ -51,6 +51,7 @@ type session struct {
 	stop    context.CancelCauseFunc
 	turn    wire.Usage    // of the turns that have ended
 	replays atomic.Bool   // the agent repeats the session that it loads
+	deaf    atomic.Bool   // the agent has closed its input
 	updates chan struct{} // the agent has sent an update; capacity 1
 
 	mu      sync.Mutex
@@ -99,7 +100,7 @@ func (s *session) run(ctx context.Context, in io.Writer, out io.Reader) spoken {
 	defer s.job.setSession(nil)
 
 	ready := make(chan struct{})
-	s.conn = acp.NewClientSideConnection(s, in, &paced{r: out, ready: ready, out: s.out})
+	s.conn = acp.NewClientSideConnection(s, &heard{w: in, deaf: &s.deaf}, &paced{r: out, ready: ready, out: s.out})
 	s.conn.SetLogger(slog.New(slog.DiscardHandler)) // it would log what the agent says
 	close(ready)
 
@@ -119,13 +120,13 @@ func (s *session) run(ctx context.Context, in io.Writer, out io.Reader) spoken {
 	return spoken{}
 }
 
-// gone reports whether the agent has closed its output.
+// gone reports whether the agent has closed its input or its output.
 func (s *session) gone() bool {
 	select {
 	case <-s.conn.Done():
 		return true
 	default:
-		return false
+		return s.deaf.Load()
 	}
 }
 

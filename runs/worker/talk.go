@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	acp "github.com/coder/acp-go-sdk"
 
@@ -254,6 +255,22 @@ func (p *paced) Read(b []byte) (int, error) {
 	<-p.ready
 	p.out.waitForRoom()
 	return p.r.Read(b[:min(len(b), maxPortion)])
+}
+
+// heard writes to an agent, and records when the agent can no longer be written to.
+type heard struct {
+	w    io.Writer
+	deaf *atomic.Bool
+}
+
+// Write writes to the agent's input.
+func (h *heard) Write(b []byte) (int, error) {
+	n, err := h.w.Write(b)
+	if err != nil {
+		h.deaf.Store(true)
+	}
+
+	return n, err
 }
 
 // The agent has its own files and processes: it is told that the client has none to offer.
