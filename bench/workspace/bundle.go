@@ -156,5 +156,9 @@ func (ownGit) Run(ctx context.Context, c collect.Command) error {
 			return err
 		}
 	}
-	return errors.Join(read(out), cmd.Wait())
+	failed := read(out)
+	if failed != nil {
+		cmd.Process.Kill()
+	}
+	return errors.Join(failed, cmd.Wait())
 }
