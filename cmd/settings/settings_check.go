@@ -95,7 +95,8 @@ func (c *checks) harnesses(s *Settings) {
 		switch {
 		case len(h.Command) == 0 && h.Container == nil && h.Preset == "":
 			c.bad(at, ": give command, or preset for a coding agent: %s", strings.Join(preset.Names(), ", "))
-		case h.User == "" && len(h.Users) == 0 && h.UIDRange == "" && h.Container == nil && h.Sandbox == nil && !h.SameUser:
+		case h.User == "" && len(h.Users) == 0 && h.UIDRange == "" &&
+			h.Container == nil && h.Sandbox == nil && !h.SameUser:
 			c.bad(at, ": agents work on text that outsiders wrote: give user, users or uidRange (other "+
 				"accounts to run as), container, sandbox: bubblewrap, or sameUser: true")
 		case c.sandbox(at+".sandbox", h.Sandbox):

@@ -103,7 +103,8 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) {
 				p.serve(ctx, client)
 			})
 		default:
-			answer(client, http.StatusServiceUnavailable, fmt.Sprintf("more than %d connections at once", maxConnections))
+			why := fmt.Sprintf("more than %d connections at once", maxConnections)
+			answer(client, http.StatusServiceUnavailable, why)
 			client.Close()
 		}
 	}
@@ -263,7 +264,8 @@ func (p *Proxy) refuse(client net.Conn, err error) {
 func answer(client net.Conn, status int, text string) {
 	text = "millwright: " + text + "\n"
 	client.SetDeadline(time.Now().Add(time.Second))
-	fmt.Fprintf(client, "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+	fmt.Fprintf(client, "HTTP/1.1 %d %s\r\n"+
+		"Content-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		status, http.StatusText(status), len(text), text)
 	if half, ok := client.(interface{ CloseWrite() error }); ok {
 		half.CloseWrite()

@@ -19,7 +19,9 @@ const (
 )
 
 // system are the directories and links of the machine that a command sees.
-var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store"}
+var system = []string{
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store",
+}
 
 // configuration are the files of /etc that a command sees: those that programs and libraries need, and no others,
 // since the rest may have secrets.
@@ -27,10 +29,10 @@ var configuration = []string{
 	"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
 	"default/locale", "fonts", "gai.conf", "gitconfig", "host.conf", "inputrc", "java", "java-11-openjdk",
 	"java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf",
-	"localtime", "login.defs", "lsb-release", "magic", "magic.mime", "maven", "mime.types", "nsswitch.conf", "os-release",
-	"perl", "pki/ca-trust", "pki/java", "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d",
-	"protocols", "python3", "redhat-release", "rpc", "services", "shells", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf",
-	"terminfo", "timezone", "xdg",
+	"localtime", "login.defs", "lsb-release", "magic", "magic.mime", "maven", "mime.types", "nsswitch.conf",
+	"os-release", "perl", "pki/ca-trust", "pki/java", "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf", "profile",
+	"profile.d", "protocols", "python3", "redhat-release", "rpc", "services", "shells", "ssl/cert.pem", "ssl/certs",
+	"ssl/openssl.cnf", "terminfo", "timezone", "xdg",
 }
 
 // resolving are the files of /etc by which names are resolved. Only a command that shares the network of the machine
@@ -191,7 +193,8 @@ func (a *arguments) accountFiles(s Spec) error {
 	}
 
 	files := map[string]string{
-		"passwd": fmt.Sprintf("root:x:0:0::/:/bin/false\nagent:x:%d:%d::%s/%s:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n",
+		"passwd": fmt.Sprintf("root:x:0:0::/:/bin/false\nagent:x:%d:%d::%s/%s:/bin/sh\n"+
+			"nobody:x:65534:65534::/:/bin/false\n",
 			uid, gid, Dir, confine.Home),
 		"group": fmt.Sprintf("root:x:0:\nagent:x:%d:\nnogroup:x:65534:\n", gid),
 	}

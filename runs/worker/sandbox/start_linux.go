@@ -63,7 +63,9 @@ func Open() (*Sandbox, error) {
 
 // try reports why bwrap cannot make a sandbox.
 func (s *Sandbox) try() error {
-	args := append(namespaces(None), "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--", s.bwrap, "--version")
+	args := append(namespaces(None), "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
+	args = append(args, "--", s.bwrap, "--version")
+
 	cmd := exec.Command(s.bwrap, args...)
 	cmd.Env = []string{"PATH=" + confine.DefaultPath}
 	said, err := cmd.CombinedOutput()
@@ -76,8 +78,8 @@ func (s *Sandbox) try() error {
 	switch {
 	case strings.Contains(text, "namespace") || strings.Contains(text, "uid map"):
 		hint = ": this machine forbids user namespaces: allow them (sysctl user.max_user_namespaces, " +
-			"kernel.unprivileged_userns_clone or kernel.apparmor_restrict_unprivileged_userns; RestrictNamespaces of a " +
-			"systemd unit), or run this process as root with uidRange"
+			"kernel.unprivileged_userns_clone or kernel.apparmor_restrict_unprivileged_userns; RestrictNamespaces " +
+			"of a systemd unit), or run this process as root with uidRange"
 	case strings.Contains(text, "proc"):
 		hint = ": parts of /proc are hidden from this process, as by ProtectKernelTunables or ProtectProc of a " +
 			"systemd unit, or by a container"
