@@ -26,12 +26,13 @@ var system = []string{
 // configuration are the files of /etc that a command sees: those that programs and libraries need, and no others,
 // since the rest may have secrets.
 var configuration = []string{
-	"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version",
-	"default/locale", "fonts", "gai.conf", "gitconfig", "host.conf", "inputrc", "java", "java-11-openjdk",
-	"java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias", "locale.conf",
-	"localtime", "login.defs", "lsb-release", "magic", "magic.mime", "maven", "mime.types", "nsswitch.conf",
-	"os-release", "perl", "pki/ca-trust", "pki/java", "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf", "profile",
-	"profile.d", "protocols", "python3", "redhat-release", "rpc", "services", "shells", "ssl/cert.pem", "ssl/certs",
+	"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies",
+	"debian_version", "default/locale", "fonts", "gai.conf", "gitconfig", "host.conf", "inputrc", "java",
+	"java-11-openjdk", "java-17-openjdk", "java-21-openjdk", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
+	"locale.alias", "locale.conf", "localtime", "login.defs", "lsb-release", "magic", "magic.mime",
+	"maven", "mime.types", "nsswitch.conf", "os-release", "perl", "pki/ca-trust", "pki/java",
+	"pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf", "profile", "profile.d", "protocols",
+	"python3", "redhat-release", "rpc", "services", "shells", "ssl/cert.pem", "ssl/certs",
 	"ssl/openssl.cnf", "terminfo", "timezone", "xdg",
 }
 
