@@ -178,8 +178,10 @@ func (q *request) testFilter() error {
 			in.WebhookIDs = &v.Chosen
 		}
 
-		v.trigger = schema.Trigger{Provider: "webhook", Event: "received", Payload: parts.Payload,
-			Headers: parts.Headers}
+		v.trigger = schema.Trigger{
+			Provider: "webhook", Event: "received", Payload: parts.Payload,
+			Headers: parts.Headers,
+		}
 	}
 
 	switch body := strings.TrimSpace(v.Form.Values["payload"]); {

@@ -250,7 +250,8 @@ func TestRemoteWorkersGetNoLongToken(t *testing.T) {
 		"public access":  {"http://hooks.example.com", schema.Repository{CodeForge: "public", Owner: "acme", Name: "shop"}, ""},
 		"http elsewhere": {"http://hooks.example.com", schema.Repository{Owner: "acme", Name: "shop"}, "set publicUrl to an https address"},
 		"directory": {
-			"", schema.Repository{CodeForge: "local", Owner: "acme", Name: "shop"},
+			"",
+			schema.Repository{CodeForge: "local", Owner: "acme", Name: "shop"},
 			"a directory of the server, which a worker elsewhere cannot fetch",
 		},
 	} {

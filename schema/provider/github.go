@@ -263,8 +263,10 @@ func mentionedKeys(labels ...string) []key {
 
 	return []key{
 		repositoryName(),
-		{name: "mentioned", compare: mention(),
-			read: func(b *body, yield func(string) bool) { mentioned(b)(b, yield) }},
+		{
+			name: "mentioned", compare: mention(),
+			read: func(b *body, yield func(string) bool) { mentioned(b)(b, yield) },
+		},
 		labelKey(all(readers...)),
 		authorKey(func(b *body, yield func(string) bool) { one(writing(b)+".user.login")(b, yield) }),
 		associationKey(func(b *body, yield func(string) bool) { one(writing(b)+".author_association")(b, yield) }),

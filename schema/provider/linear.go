@@ -35,8 +35,10 @@ func linearTable() *table {
 				is: func(b *body) bool { return b.string("action") == "create" && b.has("data") },
 				keys: append(linearScope("data.issue"),
 					labelKey(namesIn("data.issue.labels")),
-					key{name: "issue_ids", compare: identity(),
-						read: one("data.issueId", "data.issue.id", "data.issue.identifier")},
+					key{
+						name: "issue_ids", compare: identity(),
+						read: one("data.issueId", "data.issue.id", "data.issue.identifier"),
+					},
 					linearMentions("data.bodyData", "data.body"),
 					linearPerson("creator_ids", true, "data.user", "data.userId"),
 					linearPerson("authors", true, "data.user", "data.userId"),
