@@ -69,8 +69,13 @@ func TestWebhookStory(t *testing.T) {
 			t.Errorf("with the secret: %d", status)
 		}
 		path := base + "/webhooks/" + hook.UID
-		page := b.page(path)
-		says(t, page, "Bearer token", "ALERTS_SECRET", "X-Event", "300 of each sender", "Rotate secret", "stops working immediately", "with no overlap", "Accepted 1")
+		var page string
+		statetest.Until(t, "the page has its figures", func() bool {
+			page = b.page(path)
+			return strings.Contains(plain(page), "Accepted 1")
+		})
+		says(t, page, "Bearer token", "ALERTS_SECRET", "X-Event", "300 of each sender", "Rotate secret",
+			"stops working immediately", "with no overlap")
 		saysNot(t, page, secret)
 
 		// Rotate: the new one is shown once, the old one stops at once.

@@ -108,7 +108,9 @@ func agree(t *testing.T, s *judgeServer, cur state.Current, secretsFile string, 
 	listed, listedStatus := checked(t, dir, "--secrets", secretsFile)
 	asked, askedStatus := checked(t, dir, "--server", s.url)
 	remote, valid := overHTTP(t, s, tree)
-	p, app := plan.Make(cur, os.DirFS(dir), plan.Options{HarnessTypes: []string{"echo"}, Reserved: map[string]string{}})
+	p, app := plan.Make(cur, os.DirFS(dir), plan.Options{
+		HarnessTypes: []string{"echo"}, ForgeKinds: []string{}, Reserved: map[string]string{},
+	})
 
 	same := func(what string, a, b []schema.Problem, but func(code string) bool) {
 		t.Helper()
