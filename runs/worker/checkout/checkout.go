@@ -130,8 +130,8 @@ func (m *mirror) copy(ctx context.Context, made Made, into string) error {
 		"clone", "--quiet", "--local", "--no-hardlinks", "--template=", "--origin=origin",
 		"--config=user.name=" + m.Author, "--config=user.email=" + AuthorEmail,
 	}
-	_, isBranch := m.refs["refs/heads/"+made.Branch]
-	if isBranch {
+	isTip := m.refs["refs/heads/"+made.Branch] == made.Commit
+	if isTip { // only this commit was measured
 		clone = append(clone, "--branch="+made.Branch)
 	} else {
 		clone = append(clone, "--no-checkout")
@@ -147,7 +147,7 @@ func (m *mirror) copy(ctx context.Context, made Made, into string) error {
 		return err
 	}
 
-	if isBranch && tipOf(into, made.Branch) == made.Commit {
+	if isTip && tipOf(into, made.Branch) == made.Commit {
 		return nil
 	}
 	return m.move(ctx, into, made)
