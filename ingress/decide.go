@@ -27,6 +27,7 @@ const (
 	decideEvery   = 2 * time.Second
 	decideAtOnce  = 100              // automations
 	decideHold    = time.Minute      // other replicas keep off a decision
+	decideRound   = 30 * time.Second // a factory begins no decision later in a round, which the others wait for
 	askTime       = 20 * time.Second // the forge may take to answer
 	firstAskPause = 10 * time.Second
 	maxAskPause   = 5 * time.Minute
@@ -63,7 +64,14 @@ func (in *Ingress) decideAll(ctx context.Context) {
 // decideDue decides what is due: of one factory in the order of the deliveries, of several side by side.
 func (in *Ingress) decideDue(ctx context.Context) error {
 	due, err := in.store.Undecided(ctx, decideAtOnce)
-	if err != nil {
+	if err != nil || len(due) == 0 {
+		return err
+	}
+
+	// Another replica may have accepted the deliveries, by a definition that is not loaded here yet.
+	limited, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if err := in.reload(limited); err != nil {
 		return err
 	}
 
@@ -74,8 +82,9 @@ func (in *Ingress) decideDue(ctx context.Context) error {
 
 	var wg sync.WaitGroup
 	failed := make(chan error, len(factories))
+	until := time.Now().Add(decideRound)
 	for _, all := range factories {
-		wg.Go(func() { failed <- in.decideOf(ctx, all) })
+		wg.Go(func() { failed <- in.decideOf(ctx, all, until) })
 	}
 	wg.Wait()
 	close(failed)
@@ -86,9 +95,10 @@ func (in *Ingress) decideDue(ctx context.Context) error {
 	return err
 }
 
-// decideOf decides on the deliveries of a factory. When its forge is away, the others wait too.
-func (in *Ingress) decideOf(ctx context.Context, due []state.Undecided) error {
-	for len(due) > 0 {
+// decideOf decides on the deliveries of a factory, and begins none after a time. When its forge is away, the others
+// wait too.
+func (in *Ingress) decideOf(ctx context.Context, due []state.Undecided, until time.Time) error {
+	for len(due) > 0 && time.Now().Before(until) {
 		same := func(u state.Undecided) bool { return u.DeliveryUID != due[0].DeliveryUID }
 		n := slices.IndexFunc(due, same)
 		if n < 0 {
@@ -182,7 +192,10 @@ func (c *decision) load(ctx context.Context) (err error) {
 func (c *decision) judge(s *snapshot) (ask provider.Ask, err error) {
 	c.runs, c.instead = make([]*state.NewRun, len(c.all)), make([]state.FlowDecision, len(c.all))
 	w := s.webhooks[c.all[0].WebhookUID]
-	if w == nil || w.unreadable || c.body == nil {
+	if w != nil && w.unreadable && c.body != nil {
+		return ask, fmt.Errorf("webhook %q cannot be read as it is stored", w.uid)
+	}
+	if w == nil || c.body == nil {
 		for i := range c.all {
 			c.instead[i] = state.FlowDecision{
 				Decision: state.SkippedForge, Detail: cmp.Or(c.why, "the webhook no longer exists"),

@@ -154,6 +154,12 @@ func TestUndecided(t *testing.T) {
 		if made := w.decided("github", r.deliveryID()); made != "" || w.started(r) != "basket from github" {
 			t.Errorf("with a late answer: %s", made)
 		}
+		if err := w.store.Postpone(context.Background(), now, time.Now(), "too late"); err != nil {
+			t.Fatal(err)
+		}
+		if made := w.decisions("github", r.deliveryID()); made != "" {
+			t.Errorf("postponed after the decision: %s", made)
+		}
 
 		forge.says(func(ingress.Question) (provider.Answer, string, error) {
 			w.apply(state.ChangeSet{DeleteResources: []string{automation}})
@@ -201,6 +207,54 @@ func TestBotMentioned(t *testing.T) {
 			if account == "another" && strings.Count(made, "the text does not mention another") != 2 {
 				t.Errorf("decided %q", made)
 			}
+		}
+	})
+}
+
+// TestUndecidedLate holds that a delivery which is decided on after a newer one extends its window, and does not replace
+// the newer payload.
+func TestUndecidedLate(t *testing.T) {
+	forge := &host{}
+	each(t, ingress.Config{DeliveriesPerMinute: -1, Ask: forge.ask}, func(t *testing.T, w *world) {
+		forge.says(func(ingress.Question) (provider.Answer, string, error) {
+			return provider.Answer{}, "", errors.New("the forge is away")
+		})
+		w.secret("GH", "gh-secret")
+		w.hook(signed("github", "github", "GH"))
+		w.automationOf(schema.Automation{
+			Name: "basket", Enabled: true, Prompt: "x",
+			Triggers: []schema.Trigger{
+				{Provider: "github", Event: "pull_request_opened", Filter: []byte(`{"paths":["basket/*"]}`)},
+				{Provider: "github", Event: "pull_request_closed"},
+			},
+			Flow: schema.Flow{Debounce: &schema.Debounce{Key: []string{"repository.full_name"}, Wait: "10m"}},
+		})
+
+		old := w.send("github", "github", "gh-secret", "pull_request_opened").deliveryID()
+		statetest.Until(t, "a note of the forge's failure", func() bool {
+			return strings.HasPrefix(w.decisions("github", old), "waits: forge (the")
+		})
+		newest := w.send("github", "github", "gh-secret", "pull_request_closed").deliveryID()
+
+		forge.says(files("basket/item.go"))
+		late := state.Undecided{
+			AutomationUID: w.automationUID("basket"), DeliveryUID: old, FactoryUID: w.factory,
+			WebhookUID: w.uids["github"],
+		}
+		if err := w.store.Postpone(context.Background(), late, time.Now(), ""); err != nil {
+			t.Fatal(err)
+		}
+		if made := w.decided("github", old); !strings.HasPrefix(made, "debounced") {
+			t.Errorf("decided: %s", made)
+		}
+
+		d, err := w.store.Delivery(context.Background(), w.factory, w.uids["github"], old)
+		if err != nil || len(d.Flow) != 1 {
+			t.Fatalf("the delivery is %+v: %v", d, err)
+		}
+		run, err := w.store.Run(context.Background(), d.Flow[0].RunID)
+		if err != nil || run.DeliveryUID != newest || !strings.Contains(run.Envelope, newest) {
+			t.Errorf("the run has the payload of %s, want %s: %v", run.DeliveryUID, newest, err)
 		}
 	})
 }

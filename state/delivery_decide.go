@@ -22,7 +22,8 @@ const (
 	SkippedTrigger = flow.SkippedTrigger // no trigger matches, by its answer
 )
 
-// Undecided returns the automations that are to be decided on now, in the order of their deliveries: at most limit.
+// Undecided returns the automations that are to be decided on now: at most limit, of all factories by turns. Those of
+// one factory are in the order of their deliveries.
 func (s *Store) Undecided(ctx context.Context, limit int) ([]Undecided, error) {
 	return flow.Due(ctx, s.db.Reader, time.Now(), limit)
 }
@@ -39,10 +40,11 @@ func (s *Store) HoldUndecided(ctx context.Context, u *Undecided, until time.Time
 	return held && err == nil, err
 }
 
-// Postpone has a decision made at a later time, and notes why.
+// Postpone has a decision made at a later time, and notes why. It does nothing if the decision was made before.
 func (s *Store) Postpone(ctx context.Context, u Undecided, next time.Time, why string) error {
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
-		if err := u.Postpone(ctx, tx, next); err != nil {
+		waits, err := u.Postpone(ctx, tx, next)
+		if err != nil || !waits {
 			return err
 		}
 		return noteDecision(ctx, tx, s.db.ForUpdate(), u, FlowDecision{
@@ -126,6 +128,7 @@ func (s *Store) startDecided(ctx context.Context, tx *db.Tx, run NewRun) (FlowDe
 		return FlowDecision{}, nil, err
 	}
 	m := s.admission(tx, run.FactoryUID, run.AutomationUID)
+	m.late = true
 	d, err := m.admit(ctx, run)
 	return d, m.changed, err
 }

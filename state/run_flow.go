@@ -65,6 +65,7 @@ type admission struct {
 	s       *Store
 	tx      *db.Tx
 	keys    flow.Keys
+	late    bool  // newer deliveries may have been admitted before
 	changed []Run // beside the run at hand
 }
 
@@ -189,7 +190,7 @@ SET
 	updated_at = $5
 WHERE id = $1`
 
-// extend makes the delivery the newest of a run whose window is open.
+// extend makes the delivery the newest of a run whose window is open. One that is late may only extend the window.
 func (m *admission) extend(ctx context.Context, run *Run, r NewRun) (FlowDecision, error) {
 	starts := r.At.Add(run.Flow.Debounce.Wait)
 	if last := run.Created.Add(run.Flow.Debounce.Max); starts.After(last) {
@@ -197,7 +198,11 @@ func (m *admission) extend(ctx context.Context, run *Run, r NewRun) (FlowDecisio
 	}
 
 	r.bound()
-	err := m.tx.ExecOne(ctx, extendWindowSQL, run.ID, r.DeliveryUID, r.Envelope, db.Micros(starts), db.Micros(r.At))
+	newest, envelope := r.DeliveryUID, r.Envelope
+	if m.late && run.DeliveryUID > newest {
+		newest, envelope = run.DeliveryUID, run.Envelope
+	}
+	err := m.tx.ExecOne(ctx, extendWindowSQL, run.ID, newest, envelope, db.Micros(starts), db.Micros(r.At))
 	m.changed = append(m.changed, *run)
 	return FlowDecision{AutomationUID: r.AutomationUID, Decision: flow.Debounced, RunID: run.ID}, err
 }

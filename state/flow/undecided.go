@@ -47,12 +47,16 @@ func (u Undecided) Add(ctx context.Context, tx *db.Tx) (full bool, err error) {
 }
 
 const dueSQL = `SELECT automation_uid, delivery_uid, factory_uid, webhook_uid, attempts, due_at, received_at
-FROM undecided
-WHERE due_at <= $1
-ORDER BY delivery_uid, automation_uid
+FROM (
+	SELECT *, row_number() OVER (PARTITION BY factory_uid ORDER BY delivery_uid, automation_uid) AS turn
+	FROM undecided
+	WHERE due_at <= $1
+) AS due
+ORDER BY turn, delivery_uid
 LIMIT $2`
 
-// Due returns what is to be decided now, in the order of the deliveries: at most limit rows.
+// Due returns what is to be decided now: at most limit rows, of all factories by turns. Those of one factory are in
+// the order of its deliveries.
 func Due(ctx context.Context, r db.Reader, now time.Time, limit int) ([]Undecided, error) {
 	return db.All(ctx, r, func(row db.Row) (u Undecided, err error) {
 		var due, received int64
@@ -85,10 +89,10 @@ const postponeUndecidedSQL = `UPDATE undecided
 SET due_at = $3
 WHERE automation_uid = $1 AND delivery_uid = $2`
 
-// Postpone has the forge asked again at a time.
-func (u Undecided) Postpone(ctx context.Context, tx *db.Tx, next time.Time) error {
-	_, err := tx.Exec(ctx, postponeUndecidedSQL, u.AutomationUID, u.DeliveryUID, db.Micros(next))
-	return err
+// Postpone has the forge asked again at a time. It reports false if the decision was made before.
+func (u Undecided) Postpone(ctx context.Context, tx *db.Tx, next time.Time) (bool, error) {
+	n, err := tx.Exec(ctx, postponeUndecidedSQL, u.AutomationUID, u.DeliveryUID, db.Micros(next))
+	return n > 0, err
 }
 
 const removeUndecidedSQL = `DELETE FROM undecided
