@@ -23,6 +23,7 @@ import (
 	"millwright/cmd/cli"
 	"millwright/cmd/server"
 	"millwright/cmd/settings"
+	"millwright/runs/worker/sandbox"
 	"millwright/state/statetest"
 )
 
@@ -90,8 +91,12 @@ func scriptParams(dir string) testscript.Params {
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "postgres" {
+			switch cond {
+			case "postgres":
 				return os.Getenv(statetest.Variable) != "", nil
+			case "sandboxes":
+				_, err := sandbox.Open()
+				return err == nil, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},

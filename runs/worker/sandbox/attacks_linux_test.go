@@ -243,19 +243,27 @@ func fillShared() error {
 	return nil
 }
 
-// forks starts processes until it may not.
+// forks starts processes until it may not. It ends some of them then, since this program needs threads to go
+// on.
 func forks() error {
-	var n int
-	for ; n < 5000; n++ {
+	const most, ended = 5000, 20
+	var pids []int
+	for len(pids) < most {
 		pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 		if errno != 0 {
-			return fmt.Errorf("%s after fewer than 200: %v", unix.ErrnoName(errno), n < 200)
+			for _, child := range pids[:min(ended, len(pids))] {
+				unix.Kill(child, unix.SIGKILL)
+				unix.Wait4(child, nil, 0, nil)
+			}
+			return fmt.Errorf("%s after fewer than 200: %v", unix.ErrnoName(errno), len(pids) < 200)
 		}
+
 		if pid == 0 {
 			for {
 				unix.RawSyscall(unix.SYS_PAUSE, 0, 0, 0)
 			}
 		}
+		pids = append(pids, int(pid))
 	}
 	return nil
 }
