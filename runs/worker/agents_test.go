@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"millwright/runs/worker"
+	"millwright/runs/worker/sandbox"
 	"millwright/schema"
 	"millwright/state"
 	"millwright/state/statetest"
@@ -146,95 +147,106 @@ func agentFactory(b *bench, name string) state.Factory {
 // reaches the model, and how the run ends.
 func TestAcceptanceAgents(t *testing.T) {
 	m := serveModel(t, "measure_depth")
+	for _, a := range realAgents(t, m) {
+		t.Run(a.preset, func(t *testing.T) { testAgent(t, m, a, a.harness(t)) })
+	}
+}
+
+// testAgent has an agent execute a run and, with another worker, its follow-up. In both the agent calls a
+// tool that writes into the working directory.
+func testAgent(t *testing.T, m *model, a realAgent, h worker.Harness) {
+	t.Helper()
 	probe, err := filepath.Abs("testdata/probe.mjs")
 	if err != nil {
 		t.Fatal(err)
 	}
 	node := statetest.Program(t, "node")
 
-	for _, a := range realAgents(t, m) {
-		t.Run(a.preset, func(t *testing.T) {
-			b := newBench(t, 0)
-			f := agentFactory(b, "wells")
-			cfg := worker.Config{Harnesses: map[string]worker.Harness{"h": a.harness(t)}, Default: "h"}
-			stop := b.work(cfg)
+	b := newBench(t, 0)
+	passThrough(t, b.dir+"/x")
+	f := agentFactory(b, "wells")
+	cfg := worker.Config{Harnesses: map[string]worker.Harness{"h": h}, Default: "h"}
+	stop := b.work(cfg)
 
-			before := len(m.requests())
-			id := b.create(func(n *state.NewRun) {
-				n.FactoryUID, n.Prompt = f.UID, "MARKED-FIRST prompt"
-				n.Config = fmt.Appendf(nil, `{"model_id": %q, "base_prompt": "MARKED-BASE \"prompt\"\nof two lines",
-					"harness": {"reasoning_level": "high"}, "idle_timeout_minutes": 5,
-					"mcp_servers": {"probe": {"command": %q, "args": [%q], "env": {"PROBE": "***"}}}}`, a.model, node, probe)
-				n.Sealed = fmt.Appendf(nil, `{"probe": {"command": %q, "args": [%q], "env": {"PROBE": "sealed-depth"}}}`, node, probe)
-			})
-			r := b.end(id)
-			if r.State != state.RunSucceeded {
-				t.Fatalf("run is %s: %s\n%v", r.State, r.StatusMessage, b.blocks(r))
-			}
+	before := len(m.requests())
+	id := b.create(func(n *state.NewRun) {
+		n.FactoryUID, n.Prompt = f.UID, "MARKED-FIRST prompt"
+		n.Config = fmt.Appendf(nil, `{"model_id": %q, "base_prompt": "MARKED-BASE \"prompt\"\nof two lines",
+			"harness": {"reasoning_level": "high"}, "idle_timeout_minutes": 5,
+			"mcp_servers": {"probe": {"command": %q, "args": [%q], "env": {"PROBE": "***"}}}}`, a.model, node, probe)
+		n.Sealed = fmt.Appendf(nil,
+			`{"probe": {"command": %q, "args": [%q], "env": {"PROBE": "sealed-depth"}}}`, node, probe)
+	})
+	r := b.end(id)
+	if r.State != state.RunSucceeded {
+		t.Fatalf("run is %s: %s\n%v", r.State, r.StatusMessage, b.blocks(r))
+	}
 
-			asked := m.requests()[before:]
-			if len(asked) != 2 {
-				t.Fatalf("the model was asked %d times, want 2", len(asked))
-			}
-			first, second := asked[0], asked[1]
-			if first.Model != a.asked || !strings.Contains(first.Key, "test-key") {
-				t.Errorf("model %q, key %q", first.Model, first.Key)
-			}
-			wantIn(t, first.System, "MARKED-BASE \"prompt\"", "of two lines")
-			wantIn(t, first.Body, "MARKED-FIRST prompt", "MARKED-SKILL", a.reasoning)
-			if !slices.ContainsFunc(first.Tools, func(name string) bool { return strings.Contains(name, "measure_depth") }) {
-				t.Errorf("tools %v", first.Tools)
-			}
-			wantIn(t, second.Body, "depth of hello: sealed-depth")
+	asked := m.requests()[before:]
+	if len(asked) != 2 {
+		t.Fatalf("the model was asked %d times, want 2", len(asked))
+	}
+	first, second := asked[0], asked[1]
+	if first.Model != a.asked || !strings.Contains(first.Key, "test-key") {
+		t.Errorf("model %q, key %q", first.Model, first.Key)
+	}
+	wantIn(t, first.System, "MARKED-BASE \"prompt\"", "of two lines")
+	wantIn(t, first.Body, "MARKED-FIRST prompt", "MARKED-SKILL", a.reasoning)
+	if !strings.Contains(strings.Join(first.Tools, " "), "measure_depth") {
+		t.Errorf("tools %v", first.Tools)
+	}
+	wantIn(t, second.Body, "depth of hello: sealed-depth, written in ")
+	if h.Sandbox != nil {
+		wantIn(t, second.Body, "written in "+sandbox.Dir+"/work")
+	}
 
-			conversation, err := json.Marshal(b.blocks(r))
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantIn(t, string(conversation), answer, "depth of hello: ***", `"idle_timeout_minutes"`)
-			lost := strings.Join(b.events(r, "config_not_applied"), " ")
-			if level := strings.Contains(lost, `"reasoning_level"`); level != (a.preset == "gemini") {
-				t.Errorf("the reasoning level is reported as lost: %v", level)
-			}
-			wantIn(t, string(r.Skills), `"wells"`)
-			wantUsage(t, r, 2, a)
+	conversation, err := json.Marshal(b.blocks(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantIn(t, string(conversation), answer, "depth of hello: ***", `"idle_timeout_minutes"`)
+	lost := strings.Join(b.events(r, "config_not_applied"), " ")
+	if level := strings.Contains(lost, `"reasoning_level"`); level != (a.preset == "gemini") {
+		t.Errorf("the reasoning level is reported as lost: %v", level)
+	}
+	wantIn(t, string(r.Skills), `"wells"`)
+	wantUsage(t, r, 2, a)
 
-			// A follow-up, on another worker.
-			stop()
-			b.dir = t.TempDir()
-			b.work(cfg)
-			if _, _, err := b.store.Followup(t.Context(), id, "MARKED-SECOND prompt", state.Idempotency{}); err != nil {
-				t.Fatal(err)
-			}
-			r = b.end(id)
-			if r.State != state.RunSucceeded || r.Execution != 2 {
-				t.Fatalf("run is %s in execution %d: %s", r.State, r.Execution, r.StatusMessage)
-			}
+	// A follow-up, on another worker.
+	stop()
+	b.dir = t.TempDir()
+	passThrough(t, b.dir+"/x")
+	b.work(cfg)
+	if _, _, err := b.store.Followup(t.Context(), id, "MARKED-SECOND prompt", state.Idempotency{}); err != nil {
+		t.Fatal(err)
+	}
+	r = b.end(id)
+	if r.State != state.RunSucceeded || r.Execution != 2 {
+		t.Fatalf("run is %s in execution %d: %s", r.State, r.Execution, r.StatusMessage)
+	}
 
-			asked = m.requests()[before+2:]
-			if len(asked) != 2 {
-				t.Fatalf("the model was asked %d times in the follow-up, want 2", len(asked))
-			}
-			wantIn(t, asked[0].Body, "MARKED-FIRST prompt", "MARKED-SECOND prompt", answer)
-			wantIn(t, asked[0].System, "MARKED-BASE")
-			wantUsage(t, r, 4, a)
+	asked = m.requests()[before+2:]
+	if len(asked) != 2 {
+		t.Fatalf("the model was asked %d times in the follow-up, want 2", len(asked))
+	}
+	wantIn(t, asked[0].Body, "MARKED-FIRST prompt", "MARKED-SECOND prompt", answer)
+	wantIn(t, asked[0].System, "MARKED-BASE")
+	wantUsage(t, r, 4, a)
 
-			var sessions []string
-			for _, block := range b.blocks(r) {
-				var data struct {
-					ID string `json:"session_id"`
-				}
-				if block.Name == "session" && json.Unmarshal(block.Data, &data) == nil {
-					sessions = append(sessions, data.ID)
-				}
-				if strings.HasPrefix(block.Name, "snapshot") || block.Name == "session_not_resumed" {
-					t.Errorf("event %s: %s", block.Name, block.Data)
-				}
-			}
-			if len(sessions) != 2 || sessions[0] == "" || sessions[0] != sessions[1] {
-				t.Errorf("sessions %v, want the same twice", sessions)
-			}
-		})
+	var sessions []string
+	for _, block := range b.blocks(r) {
+		var data struct {
+			ID string `json:"session_id"`
+		}
+		if block.Name == "session" && json.Unmarshal(block.Data, &data) == nil {
+			sessions = append(sessions, data.ID)
+		}
+		if strings.HasPrefix(block.Name, "snapshot") || block.Name == "session_not_resumed" {
+			t.Errorf("event %s: %s", block.Name, block.Data)
+		}
+	}
+	if len(sessions) != 2 || sessions[0] == "" || sessions[0] != sessions[1] {
+		t.Errorf("sessions %v, want the same twice", sessions)
 	}
 }
 

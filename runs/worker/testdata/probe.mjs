@@ -1,5 +1,13 @@
-// A server of the Model Context Protocol on standard input and output, with one tool.
+// A server of the Model Context Protocol on standard input and output, with one tool. The tool notes its
+// results in a file of the working directory.
+import { appendFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+
+function measure(text) {
+  const depth = `depth of ${text}: ${process.env.PROBE}`;
+  appendFileSync('depths.txt', depth + '\n');
+  return `${depth}, written in ${process.cwd()}`;
+}
 
 const answers = {
   initialize: (p) => ({
@@ -14,7 +22,7 @@ const answers = {
       inputSchema: { type: 'object', properties: { text: { type: 'string' } } },
     }],
   }),
-  'tools/call': (p) => ({ content: [{ type: 'text', text: `depth of ${p.arguments.text}: ${process.env.PROBE}` }] }),
+  'tools/call': (p) => ({ content: [{ type: 'text', text: measure(p.arguments.text) }] }),
   ping: () => ({}),
 };
 
