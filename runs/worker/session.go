@@ -46,7 +46,6 @@ type session struct {
 	wake   chan struct{}
 
 	conn    *acp.ClientSideConnection
-	id      acp.SessionId
 	seen    string // the last message that the agent got
 	stop    context.CancelCauseFunc
 	turn    wire.Usage    // of the turns that have ended
@@ -55,6 +54,7 @@ type session struct {
 	updates chan struct{} // the agent has sent an update; capacity 1
 
 	mu      sync.Mutex
+	id      acp.SessionId
 	asking  map[string]chan wire.Reply // by question
 	replies []wire.Reply               // that the session before did not live to see
 }
@@ -168,7 +168,7 @@ func (s *session) load(ctx context.Context, hello acp.InitializeResponse, server
 		return errors.New("the agent cannot load a session")
 	}
 
-	s.id = acp.SessionId(s.task.Session)
+	s.name(acp.SessionId(s.task.Session))
 	s.replays.Store(true)
 	defer s.replays.Store(false)
 
@@ -221,9 +221,25 @@ func (s *session) open(ctx context.Context, hello acp.InitializeResponse, server
 		return fmt.Errorf("the agent begins no session: %s", reason(err))
 	}
 
-	s.id = made.SessionId
+	s.name(made.SessionId)
 	s.selectModel(ctx, made.Models)
 	return nil
+}
+
+// name records the identity of the session. Updates arrive while it is recorded.
+func (s *session) name(id acp.SessionId) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.id = id
+}
+
+// foreign reports whether an identity is that of another session.
+func (s *session) foreign(id acp.SessionId) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.id != "" && id != s.id
 }
 
 // authRequired is the code of an agent that wants to be signed in.

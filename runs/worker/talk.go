@@ -39,7 +39,7 @@ func (s *session) SessionUpdate(_ context.Context, n acp.SessionNotification) er
 	case s.updates <- struct{}{}:
 	default:
 	}
-	if s.replays.Load() || s.id != "" && n.SessionId != s.id {
+	if s.replays.Load() || s.foreign(n.SessionId) {
 		return nil
 	}
 
