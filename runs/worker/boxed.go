@@ -93,11 +93,16 @@ func (b *boxed) start(t Task, cmd *exec.Cmd, run confine.Run) (confine.Process, 
 	return &proxied{p, end}, nil
 }
 
-// startPlain starts a program of the worker that acts on what the run left: it sees all directories of the run, and
+// startPlain starts a program of the worker that acts on what the run left: it sees some directories of the run, and
 // no network.
-func (b *boxed) startPlain(t Task, cmd *exec.Cmd, run confine.Run) (confine.Process, error) {
+func (b *boxed) startPlain(
+	t Task,
+	cmd *exec.Cmd,
+	run confine.Run,
+	parts []sandbox.Part,
+) (confine.Process, error) {
 	plain := *b
-	plain.spec.Network, plain.spec.Whole = sandbox.None, true
+	plain.spec.Network, plain.spec.Parts = sandbox.None, parts
 	return plain.start(t, cmd, run)
 }
 

@@ -13,12 +13,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"millwright/runs/worker/checkout"
 	"millwright/runs/worker/collect"
 	"millwright/runs/worker/confine"
+	"millwright/runs/worker/sandbox"
 	"millwright/runs/worker/workspace"
 )
 
@@ -124,7 +126,8 @@ func (g runGit) Run(ctx context.Context, c collect.Command) error {
 		}
 	}
 
-	err := call(ctx, cmd, g.start, read, stderr)
+	start := func(cmd *exec.Cmd) (confine.Process, error) { return g.start(cmd, c) }
+	err := call(ctx, cmd, start, read, stderr)
 	if status := (*confine.ExitError)(nil); errors.As(err, &status) {
 		said := strings.Join(strings.Fields(clean(string(stderr.kept))), " ")
 		return fmt.Errorf("git %s: %s", c.Args[0], cmp.Or(said, err.Error()))
@@ -133,7 +136,7 @@ func (g runGit) Run(ctx context.Context, c collect.Command) error {
 }
 
 // start starts git in the account and sandbox of the run.
-func (g runGit) start(cmd *exec.Cmd) (confine.Process, error) {
+func (g runGit) start(cmd *exec.Cmd, of collect.Command) (confine.Process, error) {
 	account, shared := g.as.as(g.task)
 	run := confine.Run{
 		Name:      filepath.Base(g.task.Root) + "-git",
@@ -143,9 +146,29 @@ func (g runGit) start(cmd *exec.Cmd) (confine.Process, error) {
 		Sandboxed: g.task.boxed,
 	}
 	if c, ok := g.as.(*command); ok && c.box != nil {
-		return c.box.startPlain(g.task, cmd, run)
+		parts, err := g.parts(of)
+		if err != nil {
+			return nil, err
+		}
+		return c.box.startPlain(g.task, cmd, run, parts)
 	}
 	return g.task.host.Start(cmd, run)
+}
+
+// parts returns the directories of the run that a call of git sees. Of the working directory it sees all, since a
+// checkout may be a link there.
+func (g runGit) parts(c collect.Command) (parts []sandbox.Part, err error) {
+	for i, dir := range slices.Concat(c.Reads, c.Writes) {
+		below, err := filepath.Rel(g.task.Root, dir)
+		if err != nil {
+			return nil, err
+		}
+		if top, _, _ := strings.Cut(below, "/"); top == confine.Work {
+			below = top
+		}
+		parts = append(parts, sandbox.Part{Path: below, ReadOnly: i < len(c.Reads)})
+	}
+	return parts, nil
 }
 
 // call runs a command with everything that it started dead when call returns.

@@ -81,6 +81,53 @@ func TestHostileGit(t *testing.T) {
 	}
 }
 
+// TestCollectInASandbox collects changes in sandboxes, of a checkout that is a link too.
+func TestCollectInASandbox(t *testing.T) {
+	wantSandbox(t)
+	o := newOrigin(t)
+	o.commit("acme/shop", map[string]string{"a": "x"})
+	o.commit("acme/lib", map[string]string{"b": "y"})
+	b := newBenchWith(t, statetest.Open(t, statetest.SQLite(t)), o)
+	b.work(configOf(boxed(`set -e; cd shop; echo changed > a; git commit -qam "My change"; echo z > new; cd ..
+		mv lib moved; ln -s moved lib; echo changed > lib/b`)))
+
+	r := b.succeeded(b.in(b.with([]string{"echo set up > shop/made"}, "acme/shop", "acme/lib")))
+	wantIn(t, b.left(r, "shop/changes.patch"), "+changed", "+z")
+	wantIn(t, b.left(r, "lib/changes.patch"), "+changed")
+	applied := o.applied("acme/shop", b.left(r, "shop/changes.bundle"))
+	if got := o.git(applied, "log", "--format=%s"); !strings.HasPrefix(got, "Mend the shop\nMy change\n") {
+		t.Errorf("commits %q", got)
+	}
+	if _, err := os.Lstat(filepath.Join(applied, "made")); err == nil {
+		t.Error("the changes have what the set-up commands left")
+	}
+}
+
+// TestReplacedPrompt has set-up commands put something else in place of the prompt: the harness does not read through
+// it what only the worker can.
+func TestReplacedPrompt(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("of the worker"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, setUp := range []string{
+		"ln -sf " + secret + " prompt.md",
+		"rm prompt.md; mkfifo prompt.md",
+		"rm prompt.md; mkdir prompt.md",
+		"rm prompt.md",
+	} {
+		each(t, "cat", func(t *testing.T, h worker.Harness) {
+			b := newBench(t, 0)
+			b.work(configOf(h))
+			r := b.end(b.in(b.with([]string{setUp})))
+			if r.State != state.RunError || !strings.HasPrefix(r.StatusMessage, "prompt: ") {
+				t.Errorf("%s: %s %s: said %q", setUp, r.State, r.StatusMessage, b.said(r))
+			}
+		})
+	}
+}
+
 // TestOddChanges has files that are hard to pack.
 func TestOddChanges(t *testing.T) {
 	each(t, `printf 'x' > "$(printf 'new\nline')"; printf 'x' > "$(printf '\377\376')"; printf 'a\r\nb\r\n' > crlf; head -c 3000 /dev/urandom > binary

@@ -172,7 +172,8 @@ func bundleName(i int) string { return strconv.Itoa(i) + ".bundle" }
 
 // leaveFor keeps the bundle of a repository for the next execution.
 func (t Task) leaveFor(i int, changes *collect.Changes) error {
-	file, err := os.Create(filepath.Join(t.Root, leftDir, bundleName(i)))
+	const anew = os.O_RDWR | os.O_CREATE | os.O_EXCL
+	file, err := os.OpenFile(filepath.Join(t.Root, leftDir, bundleName(i)), anew, 0o600)
 	if err != nil {
 		return err
 	}

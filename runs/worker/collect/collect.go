@@ -39,13 +39,16 @@ type Git interface {
 	Give(dir string) error
 }
 
-// Command is a call of git.
+// Command is a call of git. It needs no directories but those in Reads and Writes, which are named as this process
+// sees them.
 type Command struct {
-	Dir  string
-	Args []string
-	Env  []string
-	In   []byte
-	Out  func(io.Reader) error // nil: there is none that matters
+	Dir    string
+	Args   []string
+	Env    []string
+	Reads  []string
+	Writes []string
+	In     []byte
+	Out    func(io.Reader) error // nil: there is none that matters
 }
 
 // Checkout is a checkout that a harness worked in.
@@ -191,7 +194,11 @@ func (c Checkout) objectsArePlain() bool {
 
 // run calls git in the repository of our own.
 func (k *collector) run(ctx context.Context, in []byte, out func(io.Reader) error, args ...string) error {
-	return k.git.Run(ctx, Command{Dir: k.git.Seen(k.Work), Args: args, Env: k.env, In: in, Out: out})
+	return k.git.Run(ctx, Command{
+		Dir: k.git.Seen(k.Work), Args: args, Env: k.env,
+		Reads: []string{k.Work, k.Base}, Writes: []string{k.dir},
+		In: in, Out: out,
+	})
 }
 
 // ask calls git and returns its output, without the last line end.

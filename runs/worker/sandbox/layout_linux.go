@@ -1,9 +1,7 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,8 +57,9 @@ func namespaces(n Network) []string {
 
 // arguments are the arguments of bwrap for a sandbox.
 type arguments struct {
-	list []string
-	made map[string]bool // directories
+	list  []string
+	made  map[string]bool // directories
+	files []*os.File      // that bwrap reads, from the descriptor after ownFD on
 }
 
 func (a *arguments) add(words ...string) { a.list = append(a.list, words...) }
@@ -78,8 +77,8 @@ func (a *arguments) at(place string, words ...string) {
 	a.add(place)
 }
 
-// layout returns the arguments of bwrap for a sandbox.
-func layout(s Spec) ([]string, error) {
+// layout returns the arguments of bwrap for a sandbox. The caller closes the files, also after an error.
+func layout(s Spec) (*arguments, error) {
 	a := &arguments{list: namespaces(s.Network), made: map[string]bool{}}
 	for _, place := range system {
 		a.show(place)
@@ -95,7 +94,7 @@ func layout(s Spec) ([]string, error) {
 		}
 	}
 	if err := a.accountFiles(s); err != nil {
-		return nil, err
+		return a, err
 	}
 
 	for _, place := range s.ReadOnly {
@@ -103,16 +102,8 @@ func layout(s Spec) ([]string, error) {
 	}
 	a.hide(s.Hidden, slices.Concat(system, s.ReadOnly))
 
-	tmp := filepath.Join(s.Root, confine.Tmp)
-	for _, place := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
-		a.at(place, "--bind", tmp)
-	}
-	if s.Whole {
-		a.at(Dir, "--bind", s.Root)
-	} else {
-		for _, name := range []string{confine.Work, confine.Home} {
-			a.at(filepath.Join(Dir, name), "--bind", filepath.Join(s.Root, name))
-		}
+	if err := a.directories(s); err != nil {
+		return a, err
 	}
 
 	a.at(ownPath, "--ro-bind", "/proc/self/fd/"+strconv.Itoa(ownFD))
@@ -120,7 +111,57 @@ func layout(s Spec) ([]string, error) {
 		a.at(socketPath, "--ro-bind", s.Socket)
 	}
 	a.add("--remount-ro", "/dev", "--remount-ro", "/", "--seccomp", strconv.Itoa(filterFD))
-	return a.list, nil
+	return a, nil
+}
+
+// directories shows the directories of the run. bwrap follows links, so none may lead to one of them. A command of
+// the run cannot plant one meanwhile: it does not see the directories that hold them.
+func (a *arguments) directories(s Spec) error {
+	parts := s.Parts
+	if parts == nil {
+		parts = []Part{{Path: confine.Work}, {Path: confine.Home}}
+	}
+
+	root, err := os.OpenRoot(s.Root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+
+	for _, p := range append([]Part{{Path: confine.Tmp}}, parts...) {
+		if err := checkPart(root, p.Path); err != nil {
+			return err
+		}
+	}
+
+	for _, place := range []string{"/tmp", "/var/tmp", "/dev/shm"} {
+		a.at(place, "--bind", filepath.Join(s.Root, confine.Tmp))
+	}
+	for _, p := range parts {
+		bind := "--bind"
+		if p.ReadOnly {
+			bind = "--ro-bind"
+		}
+		a.at(filepath.Join(Dir, p.Path), bind, filepath.Join(s.Root, p.Path))
+	}
+	return nil
+}
+
+// checkPart returns an error unless a path leads through directories to a directory, and through no link.
+func checkPart(root *os.Root, path string) error {
+	if !filepath.IsLocal(path) || filepath.Clean(path) != path || path == "." {
+		return fmt.Errorf("%s is not below the directory of the run", path)
+	}
+
+	for end, c := range path + "/" {
+		if c != '/' {
+			continue
+		}
+		if info, err := root.Lstat(path[:end]); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s is not a directory of the run", path[:end])
+		}
+	}
+	return nil
 }
 
 // show shows a directory of the system, or the link in its place.
@@ -183,10 +224,7 @@ func (s Spec) Shows(place string) bool {
 	return slices.ContainsFunc(slices.Concat(system, s.ReadOnly), in) && !slices.ContainsFunc(s.Hidden, in)
 }
 
-// accountDir is the directory of a run that has the names of its account.
-const accountDir = "etc"
-
-// accountFiles writes the files by which programs find the name of their account, and shows them.
+// accountFiles shows files by which programs find the name of their account. They exist in memory alone.
 func (a *arguments) accountFiles(s Spec) error {
 	uid, gid := s.UID, s.GID
 	if uid < 0 {
@@ -203,16 +241,14 @@ func (a *arguments) accountFiles(s Spec) error {
 		files["hosts"] = "127.0.0.1 localhost sandbox\n::1 localhost\n"
 	}
 
-	dir := filepath.Join(s.Root, accountDir)
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
 	for name, text := range files {
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		f, err := inMemory([]byte(text))
+		if err != nil {
 			return err
 		}
-		a.at("/etc/"+name, "--ro-bind", file)
+
+		a.files = append(a.files, f)
+		a.at("/etc/"+name, "--perms", "0644", "--ro-bind-data", strconv.Itoa(ownFD+len(a.files)))
 	}
 	return nil
 }

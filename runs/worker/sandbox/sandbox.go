@@ -36,8 +36,8 @@ type Spec struct {
 	Enter []string
 	// Root holds the directories of the run: work, home and tmp.
 	Root string
-	// Whole shows all of Root, for programs of the worker that act on what the run left.
-	Whole bool
+	// Parts are the directories of Root that the command sees; nil: work and home, which it may change.
+	Parts []Part
 	// UID and GID are the account to run as; -1: the user of this process.
 	UID, GID int
 	// Network is what the command reaches; None when empty.
@@ -52,6 +52,12 @@ type Spec struct {
 	ReadOnly []string
 	// Hidden are files and directories of the machine that the command does not see, wherever they lie.
 	Hidden []string
+}
+
+// Part is a directory of a run, by its path from the root.
+type Part struct {
+	Path     string
+	ReadOnly bool
 }
 
 // plan is what the worker tells the part of it inside of the sandbox.

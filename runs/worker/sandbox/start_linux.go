@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,7 +24,8 @@ type Sandbox struct {
 	own   *os.File // this program
 }
 
-// Descriptors of the part inside of the sandbox. bwrap reads its arguments and the filter from two more.
+// Descriptors of the part inside of the sandbox. bwrap reads its arguments and the filter from two more, and the files
+// of its arguments from those after ownFD.
 const (
 	ordersFD = 3 + iota
 	reportsFD
@@ -138,12 +140,13 @@ func (s *Sandbox) Start(host *confine.Host, cmd *exec.Cmd, run confine.Run, spec
 // wrap returns the command that starts another one in a sandbox, and its files.
 func (s *Sandbox) wrap(cmd *exec.Cmd, spec Spec, orders, reports *os.File) (*exec.Cmd, []*os.File, error) {
 	arguments, err := layout(spec)
+	shown := arguments.files
 	if err != nil {
-		return nil, nil, err
+		return nil, shown, err
 	}
 	filter, err := filter()
 	if err != nil {
-		return nil, nil, err
+		return nil, shown, err
 	}
 
 	text, err := json.Marshal(plan{
@@ -151,14 +154,14 @@ func (s *Sandbox) wrap(cmd *exec.Cmd, spec Spec, orders, reports *os.File) (*exe
 		Proxied: spec.Network == Proxied, Memory: spec.Memory, Processes: spec.Processes,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, shown, err
 	}
 
 	var files []*os.File
-	for _, content := range [][]byte{text, []byte(strings.Join(arguments, "\x00") + "\x00"), filter} {
+	for _, content := range [][]byte{text, []byte(strings.Join(arguments.list, "\x00") + "\x00"), filter} {
 		f, err := inMemory(content)
 		if err != nil {
-			return nil, files, err
+			return nil, append(files, shown...), err
 		}
 		files = append(files, f)
 	}
@@ -172,9 +175,9 @@ func (s *Sandbox) wrap(cmd *exec.Cmd, spec Spec, orders, reports *os.File) (*exe
 		Stdout:     cmd.Stdout,
 		Stderr:     cmd.Stderr,
 		WaitDelay:  cmd.WaitDelay,
-		ExtraFiles: append(append([]*os.File{orders, reports}, files...), s.own),
+		ExtraFiles: slices.Concat([]*os.File{orders, reports}, files, []*os.File{s.own}, shown),
 	}
-	return wrapped, files, nil
+	return wrapped, append(files, shown...), nil
 }
 
 // inMemory returns a file with the content that has no name on any disk.
