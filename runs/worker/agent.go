@@ -104,7 +104,7 @@ func (j *job) furnish(ctx context.Context, t *Task, name string, h configured, r
 	g.loseAll(l.NotApplied)
 	if p.Name == preset.ACP {
 		idle := time.Duration(config.IdleTimeoutMinutes) * time.Minute
-		t.session = newSession(j, g, task, t.own(wire.PromptFile), idle)
+		t.session = newSession(j, g, task, t.openPrompt, idle)
 	} else {
 		g.tell(task.Session != "")
 	}

@@ -93,8 +93,8 @@ func (b *boxed) start(t Task, cmd *exec.Cmd, run confine.Run) (confine.Process, 
 	return &proxied{p, end}, nil
 }
 
-// startPlain starts a program of the worker that acts on what the run left: it sees some directories of the run, and
-// no network.
+// startPlain starts a program of the worker that acts on what the run left: it sees some directories of the run,
+// and no network.
 func (b *boxed) startPlain(
 	t Task,
 	cmd *exec.Cmd,
@@ -140,7 +140,7 @@ func (b *boxed) proxy(t Task, run confine.Run) (socket string, end func(), err e
 
 	socket = filepath.Join(dir, "socket")
 	if a := run.Account; a != nil {
-		err = errors.Join(os.Chown(socket, int(a.UID), int(a.GID)), os.Chown(dir, int(a.UID), int(a.GID)))
+		err = errors.Join(os.Lchown(socket, int(a.UID), int(a.GID)), os.Lchown(dir, int(a.UID), int(a.GID)))
 	}
 	if err != nil {
 		ln.Close()

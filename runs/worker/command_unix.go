@@ -47,7 +47,7 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.harness.Timeout, timeoutError{c.harness.Timeout})
 	defer cancel()
 
-	stdin, err := os.Open(t.own(wire.PromptFile))
+	stdin, err := t.openPrompt()
 	if err != nil {
 		return failed("environment_setup_failed", "prompt: %v", underlying(err))
 	}

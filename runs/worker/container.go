@@ -123,7 +123,7 @@ func (d *docker) Execute(ctx context.Context, t Task) outcome {
 	}
 	defer done()
 
-	stdin, err := os.Open(t.own(wire.PromptFile))
+	stdin, err := t.openPrompt()
 	if err != nil {
 		return failed("environment_setup_failed", "prompt: %v", underlying(err))
 	}

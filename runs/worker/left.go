@@ -304,8 +304,15 @@ func openPlain(dir *os.Root, name string) (f *os.File, size int64, ok bool) {
 		return nil, 0, false
 	}
 
-	f, err = dir.Open(name)
-	return f, info.Size(), err == nil
+	f, err = dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe
+	if err != nil {
+		return nil, 0, false
+	}
+	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
+		f.Close()
+		return nil, 0, false
+	}
+	return f, info.Size(), true
 }
 
 // requests reads the agent's requests: JSON objects, one a line. refused has the reasons of lines that it leaves out.

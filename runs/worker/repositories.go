@@ -38,6 +38,22 @@ type repository struct {
 // own returns the place of one of our own files.
 func (t Task) own(name string) string { return filepath.Join(t.Dir, t.ownDir, name) }
 
+// openPrompt opens the file with the prompt. Set-up commands and agents may have put something else in its place,
+// so it opens only a file of the working directory.
+func (t Task) openPrompt() (*os.File, error) {
+	root, err := os.OpenRoot(t.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+
+	f, _, ok := openPlain(root, filepath.Join(t.ownDir, wire.PromptFile))
+	if !ok {
+		return nil, fmt.Errorf("%s is not a file of the working directory", wire.PromptFile)
+	}
+	return f, nil
+}
+
 // checkOut checks the order's repositories out, and tells the server which commits they have.
 func (j *job) checkOut(ctx context.Context, t *Task) error {
 	order := j.order.Checkout

@@ -40,7 +40,7 @@ type session struct {
 	out    *recorder
 	given  *given
 	task   preset.Task
-	prompt string // file with the prompt
+	prompt func() (*os.File, error) // opens the file with the prompt
 	idle   time.Duration
 	talk   talk
 	wake   chan struct{}
@@ -63,7 +63,7 @@ func newSession(
 	j *job,
 	g *given,
 	task preset.Task,
-	prompt string,
+	prompt func() (*os.File, error),
 	idle time.Duration,
 ) *session {
 	if idle == 0 {
@@ -328,7 +328,13 @@ func (s *session) selectModel(ctx context.Context, models *acp.SessionModelState
 
 // converse gives the agent the prompt of the run, and then each message that comes while it works.
 func (s *session) converse(ctx context.Context) error {
-	prompt, err := os.ReadFile(s.prompt)
+	file, err := s.prompt()
+	if err != nil {
+		return fmt.Errorf("prompt: %v", underlying(err))
+	}
+	defer file.Close()
+
+	prompt, err := io.ReadAll(file)
 	if err != nil {
 		return fmt.Errorf("prompt: %v", underlying(err))
 	}

@@ -39,8 +39,8 @@ type Git interface {
 	Give(dir string) error
 }
 
-// Command is a call of git. It needs no directories but those in Reads and Writes, which are named as this process
-// sees them.
+// Command is a call of git. It needs no directories but those in Reads and Writes, which are named as this
+// process sees them.
 type Command struct {
 	Dir    string
 	Args   []string

@@ -11,8 +11,8 @@ import (
 	"millwright/runs/worker/sandbox"
 )
 
-// TestPlantedLinks makes a second sandbox of a run in whose directory links lead to files of the worker: none is
-// written, and none is shown.
+// TestPlantedLinks makes a second sandbox of a run in whose directory links lead to files of the worker: none
+// is written, and none is shown.
 func TestPlantedLinks(t *testing.T) {
 	for place, refused := range map[string]bool{
 		"etc": false, "etc/passwd": false, "etc/group": false, "etc/hosts": false,
@@ -64,7 +64,8 @@ func TestParts(t *testing.T) {
 	b.spec.Parts = []sandbox.Part{
 		{Path: confine.Work, ReadOnly: true}, {Path: "bases/0", ReadOnly: true}, {Path: "collect-0"},
 	}
-	said, err := b.sh(`cd ..; ls . bases; for d in . work bases bases/0 collect-0; do (: >$d/new) 2>&- && echo $d; done`)
+	said, err := b.sh(`cd ..; ls . bases
+		for d in . work bases bases/0 collect-0; do (: >$d/new) 2>&- && echo $d; done`)
 	if want := ".:\nbases\ncollect-0\nwork\n\nbases:\n0\ncollect-0"; err != nil || said != want {
 		t.Errorf("said %q (%v), want %q", said, err, want)
 	}
@@ -77,8 +78,8 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// plant puts a link in place of what the directory of the run has, and returns the directory of the worker's files
-// that it leads to.
+// plant puts a link in place of what the directory of the run has, and returns the directory of the worker's
+// files that it leads to.
 func (b *box) plant(place string) (victim string) {
 	b.Helper()
 	victim = filepath.Join(b.TempDir(), "victim")
