@@ -93,8 +93,8 @@ func (b *boxed) start(t Task, cmd *exec.Cmd, run confine.Run) (confine.Process, 
 	return &proxied{p, end}, nil
 }
 
-// startPlain starts a program of the worker that acts on what the run left: it sees some directories of the run,
-// and no network.
+// startPlain starts a program of the worker that acts on what the run left: it sees some directories of
+// the run, and no network.
 func (b *boxed) startPlain(
 	t Task,
 	cmd *exec.Cmd,

@@ -155,8 +155,8 @@ func (g runGit) start(cmd *exec.Cmd, of collect.Command) (confine.Process, error
 	return g.task.host.Start(cmd, run)
 }
 
-// parts returns the directories of the run that a call of git sees. It sees all of the working directory, since
-// a checkout may be a link there.
+// parts returns the directories of the run that a call of git sees. It sees all of the working directory,
+// since a checkout may be a link there.
 func (g runGit) parts(c collect.Command) (parts []sandbox.Part, err error) {
 	for i, dir := range slices.Concat(c.Reads, c.Writes) {
 		below, err := filepath.Rel(g.task.Root, dir)

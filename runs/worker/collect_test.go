@@ -103,8 +103,8 @@ func TestCollectInASandbox(t *testing.T) {
 	}
 }
 
-// TestReplacedPrompt has set-up commands put something else in place of the prompt: the harness does not read through
-// it what only the worker can.
+// TestReplacedPrompt has set-up commands put something else in place of the prompt: the harness does not
+// read through it what only the worker can.
 func TestReplacedPrompt(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("of the worker"), 0o600); err != nil {

@@ -38,8 +38,8 @@ type repository struct {
 // own returns the place of one of our own files.
 func (t Task) own(name string) string { return filepath.Join(t.Dir, t.ownDir, name) }
 
-// openPrompt opens the file with the prompt. Set-up commands and agents may have put something else in its place,
-// so it opens only a file of the working directory.
+// openPrompt opens the file with the prompt. Set-up commands and agents may have put something else in its
+// place, so it opens only a file of the working directory.
 func (t Task) openPrompt() (*os.File, error) {
 	root, err := os.OpenRoot(t.Dir)
 	if err != nil {

@@ -114,8 +114,8 @@ func layout(s Spec) (*arguments, error) {
 	return a, nil
 }
 
-// directories shows the directories of the run. bwrap follows links, so none may lead to one of them. A command of
-// the run cannot plant one meanwhile: it does not see the directories that hold them.
+// directories shows the directories of the run. bwrap follows links, so none may lead to one of them. A
+// command of the run cannot plant one meanwhile: it does not see the directories that hold them.
 func (a *arguments) directories(s Spec) error {
 	parts := s.Parts
 	if parts == nil {

@@ -24,8 +24,8 @@ type Sandbox struct {
 	own   *os.File // this program
 }
 
-// Descriptors of the part inside of the sandbox. bwrap reads its arguments and the filter from two more, and the files
-// of its arguments from those after ownFD.
+// Descriptors of the part inside of the sandbox. bwrap reads its arguments and the filter from two more,
+// and the files of its arguments from those after ownFD.
 const (
 	ordersFD = 3 + iota
 	reportsFD
