@@ -3,6 +3,7 @@ package state_test
 import (
 	"database/sql"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -129,6 +130,34 @@ var mishaps = map[string]string{
 		run 1 = ready
 		run 2 = ready
 		deliver 2s {"k":1} = follow-up 2`,
+	"an automation that is deleted while runs wait": `flow one
+		deliver 0s {"k":1} = started 1
+		deliver 0s {"k":1} = waits 2
+		deliver 0s {"k":1} = waits 3
+		delete
+		run 2 = waits
+		finish 1
+		run 2 = ready
+		finish 2
+		run 3 = ready`,
+	"an automation that is deleted in a window": `flow burst
+		deliver 0s {"k":1} = debounced 1
+		delete
+		release
+		run 1 = ready`,
+	"an answer of the forge after a newer delivery of the window": `flow burst
+		ask
+		deliver 0s {"k":1} = debounced 2
+		ask
+		answer 1 {"k":1} = debounced 2
+		newest 2 = 2
+		answer 3 {"k":1} = debounced 2
+		newest 2 = 3`,
+	"an answer of the forge after a newer delivery of the conversation": `flow talk
+		ask
+		deliver 0s {"k":1} = started 2
+		answer 1 {"k":1} = follow-up 2
+		newest 2 = 2`,
 	"a conversation that was cancelled": `flow talk
 		deliver 0s {"k":1} = started 1
 		cancel 1
@@ -175,6 +204,7 @@ type mishap struct {
 	flow            schema.Flow
 	now             time.Time
 	runs            []string // that each delivery made, or would have made
+	sent            []state.Acceptance
 	said            string
 }
 
@@ -202,6 +232,15 @@ func (p *mishap) act(line string) string {
 	case "finish":
 		claim := start(p.t, p.s, p.of(rest))
 		_, err = p.s.FinishRun(p.t.Context(), claim, state.Result{State: state.RunSucceeded})
+	case "delete":
+		p.delete()
+	case "ask":
+		p.ask()
+	case "answer":
+		p.said = p.answer(rest)
+	case "newest":
+		newest := run(p.t, p.s, p.of(rest)).DeliveryUID
+		p.said = fmt.Sprint(slices.IndexFunc(p.sent, func(a state.Acceptance) bool { return a.UID == newest }) + 1)
 	case "release":
 		_, err = p.s.ReleaseDue(p.t.Context())
 	case "expire":
@@ -235,29 +274,18 @@ func (p *mishap) deliver(text string) string {
 		p.t.Fatal(err)
 	}
 
-	a := p.acceptance("h", fmt.Sprint(p.automation, " event ", len(p.runs)), 1)
+	a := p.next()
 	a.Body = []byte(strings.ReplaceAll(body, "LARGE", strings.Repeat("x", 200<<10)))
-	payload, err := schema.ParsePayload(a.Body)
-	if err != nil {
-		p.t.Fatal(err)
-	}
 	r := &a.Runs[0]
-	r.AutomationUID, r.At = p.automation, p.now.Add(after)
-	automation := state.RoutedAutomation{UID: p.automation, Spec: schema.Automation{Flow: p.flow}}
-	r.Flow = state.FlowOf(automation, a.WebhookUID, payload, "again")
-	p.runs = append(p.runs, r.ID)
+	r.At = p.now.Add(after)
+	r.Flow = p.flowOf(a)
 
 	got, err := p.s.Accept(p.t.Context(), a)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	if len(got.Flow) > 0 {
-		for i, id := range p.runs {
-			if id == got.Flow[0].RunID {
-				return fmt.Sprint(got.Flow[0].Decision, " ", i+1)
-			}
-		}
-		return got.Flow[0].Decision
+		return p.decided(got.Flow[0])
 	}
 
 	made, err := p.s.Run(p.t.Context(), r.ID)
@@ -268,6 +296,75 @@ func (p *mishap) deliver(text string) string {
 		return fmt.Sprint("waits ", len(p.runs))
 	}
 	return fmt.Sprint("started ", len(p.runs))
+}
+
+// next returns the next delivery, with its run.
+func (p *mishap) next() state.Acceptance {
+	p.t.Helper()
+	a := p.acceptance("h", fmt.Sprint(p.automation, " event ", len(p.runs)), 1)
+	a.Runs[0].AutomationUID, a.Runs[0].At = p.automation, p.now
+	p.runs, p.sent = append(p.runs, a.Runs[0].ID), append(p.sent, a)
+	return a
+}
+
+// flowOf returns the flow of the run that a delivery starts.
+func (p *mishap) flowOf(a state.Acceptance) *state.Flow {
+	p.t.Helper()
+	payload, err := schema.ParsePayload(a.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	automation := state.RoutedAutomation{UID: p.automation, Spec: schema.Automation{Flow: p.flow}}
+	return state.FlowOf(automation, a.WebhookUID, payload, "again")
+}
+
+// decided spells a decision with the number of the delivery that made its run.
+func (p *mishap) decided(d state.FlowDecision) string {
+	if i := slices.Index(p.runs, d.RunID); i >= 0 {
+		return fmt.Sprint(d.Decision, " ", i+1)
+	}
+	return d.Decision
+}
+
+// ask accepts a delivery that the forge's answer decides on.
+func (p *mishap) ask() {
+	p.t.Helper()
+	a := p.next()
+	a.Runs, a.Undecided = nil, []string{p.automation}
+	if _, err := p.s.Accept(p.t.Context(), a); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// answer starts the run of a delivery that waited for the forge, and returns what becomes of it.
+func (p *mishap) answer(text string) string {
+	p.t.Helper()
+	number, body, _ := strings.Cut(text, " ")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+
+	a := p.sent[n-1]
+	a.Body = []byte(body)
+	a.Runs[0].Flow = p.flowOf(a)
+	u := state.Undecided{
+		AutomationUID: p.automation, DeliveryUID: a.UID, FactoryUID: a.FactoryUID, WebhookUID: a.WebhookUID,
+	}
+	decided, made, err := p.s.Decide(p.t.Context(), u, a.Generation, &a.Runs[0], state.FlowDecision{})
+	if err != nil || !decided {
+		p.t.Fatalf("decided %t: %v", decided, err)
+	}
+	return p.decided(made)
+}
+
+// delete makes the automation a resource of the factory, and deletes it.
+func (p *mishap) delete() {
+	p.t.Helper()
+	p.apply(state.ChangeSet{Resources: []state.ResourceChange{{
+		UID: p.automation, Kind: "automation", Name: p.automation, Spec: schema.Automation{Name: p.automation},
+	}}})
+	p.apply(state.ChangeSet{DeleteResources: []string{p.automation}})
 }
 
 // addKeys has the automation remember many keys of a run.
