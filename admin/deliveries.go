@@ -39,6 +39,7 @@ type DeliveryRun struct {
 	RunID        string `json:"run_id" doc:"Identifier of the run"`
 	Title        string `json:"title" doc:"Title"`
 	State        string `json:"state" doc:"State"`
+	WaitsFor     string `json:"waits_for,omitempty" enum:"concurrency,debounce,retry,budget" doc:"What keeps a queued run from workers"`
 	AutomationID string `json:"automation_id" doc:"Automation that started the run"`
 }
 
@@ -114,7 +115,9 @@ func newDelivery(d state.Delivery, runs []state.DeliveryRun) Delivery {
 func deliveryRuns(runs []state.DeliveryRun) []DeliveryRun {
 	out := []DeliveryRun{}
 	for _, r := range runs {
-		out = append(out, DeliveryRun{RunID: r.ID, Title: r.Title, State: r.State, AutomationID: r.AutomationUID})
+		out = append(out, DeliveryRun{
+			RunID: r.ID, Title: r.Title, State: r.State, WaitsFor: r.WaitsFor, AutomationID: r.AutomationUID,
+		})
 	}
 	return out
 }

@@ -28,9 +28,10 @@ func flowDecisions(all []state.FlowDecision) (out []FlowDecision) {
 
 // AutomationFlow is what waits in an automation, what was skipped, and the conversations that deliveries go to.
 type AutomationFlow struct {
-	Waiting       []FlowRun         `json:"waiting" nullable:"false" doc:"Runs that no worker may take yet, oldest first; at most 1000"`
-	Skipped       []SkippedDelivery `json:"skipped" nullable:"false" doc:"Deliveries that started nothing, newest first; at most 100"`
-	Conversations []FlowRun         `json:"conversations" nullable:"false" doc:"Runs that later deliveries may be follow-ups of, last used first; at most 100"`
+	Waiting       []FlowRun           `json:"waiting" nullable:"false" doc:"Runs that no worker may take yet, oldest first; at most 1000"`
+	Undecided     []UndecidedDelivery `json:"undecided" nullable:"false" doc:"Deliveries that the forge's answer decides on, oldest first; at most 1000"`
+	Skipped       []SkippedDelivery   `json:"skipped" nullable:"false" doc:"Deliveries that started nothing, newest first; at most 100"`
+	Conversations []FlowRun           `json:"conversations" nullable:"false" doc:"Runs that later deliveries may be follow-ups of, last used first; at most 100"`
 }
 
 // FlowRun is a run that other deliveries of its automation wait for or go to.
@@ -42,6 +43,14 @@ type FlowRun struct {
 	StartsAt   *time.Time `json:"starts_at,omitempty" doc:"When a run that waits for a time is ready"`
 	DeliveryID string     `json:"delivery_id,omitempty" doc:"The newest delivery"`
 	CreatedAt  time.Time  `json:"created_at" doc:"Time of creation"`
+}
+
+// UndecidedDelivery is a delivery that starts a run only if its forge's answer matches a trigger.
+type UndecidedDelivery struct {
+	DeliveryID string    `json:"delivery_id" doc:"Identifier of the delivery"`
+	WebhookID  string    `json:"webhook_id" doc:"The webhook"`
+	Attempts   int       `json:"attempts" doc:"How often the server has asked the forge"`
+	ReceivedAt time.Time `json:"received_at" doc:"Time of arrival"`
 }
 
 // SkippedDelivery is a delivery that started nothing.
@@ -115,13 +124,23 @@ func (s *service) flowOf(ctx context.Context, in AutomationUID) (string, error) 
 }
 
 func (s *service) automationFlow(ctx context.Context, in *AutomationUID) (AutomationFlow, error) {
-	out := AutomationFlow{Waiting: []FlowRun{}, Skipped: []SkippedDelivery{}, Conversations: []FlowRun{}}
+	out := AutomationFlow{
+		Waiting:       []FlowRun{},
+		Undecided:     []UndecidedDelivery{},
+		Skipped:       []SkippedDelivery{},
+		Conversations: []FlowRun{},
+	}
 	uid, err := s.flowOf(ctx, *in)
 	if err != nil {
 		return out, err
 	}
 
 	waiting, err := s.Store.WaitingRuns(ctx, uid, maxWaitingShown)
+	if err != nil {
+		return out, err
+	}
+
+	undecided, err := s.Store.UndecidedOf(ctx, uid, maxWaitingShown)
 	if err != nil {
 		return out, err
 	}
@@ -138,6 +157,10 @@ func (s *service) automationFlow(ctx context.Context, in *AutomationUID) (Automa
 
 	for _, r := range waiting {
 		out.Waiting = append(out.Waiting, flowRun(r))
+	}
+	for _, u := range undecided {
+		d := UndecidedDelivery{u.DeliveryUID, u.WebhookUID, u.Attempts, u.Received}
+		out.Undecided = append(out.Undecided, d)
 	}
 	for _, r := range talks {
 		out.Conversations = append(out.Conversations, flowRun(r))

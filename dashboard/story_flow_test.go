@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"millwright/schema"
 	"millwright/state"
@@ -50,6 +51,9 @@ func TestFlowPages(t *testing.T) {
 		says(t, b.page(base+"talk"), "Conversations", "talk from ci")
 		says(t, b.page(base+"burst"), "debounce", "Drop what waits")
 		says(t, b.page(base+"line"), "Drop what waits", "line from ci")
+		asked := w.undecided("skip")
+		says(t, b.page(base+"skip"), "Deliveries that wait for the forge", asked)
+		saysNot(t, b.page(base+"skip"), "No run waits")
 
 		burst := w.deliveries(w.webhook(w.repo, "ci"))[3].Flow[0].RunID // of the newest first: talk, talk, burst, burst
 		says(t, b.page("/runs/"+burst), "It waits for more deliveries of the same burst", "All deliveries", "debounced")
@@ -68,4 +72,24 @@ func TestFlowPages(t *testing.T) {
 		}
 		says(t, b.page(w.deliveryPath(skipped)), "skipped: concurrency", "The automation no longer exists")
 	})
+}
+
+// undecided accepts a delivery whose forge decides on an automation, in an hour, and returns its UID.
+func (w *world) undecided(automation string) string {
+	w.t.Helper()
+	f, err := w.store.Current(w.t.Context(), w.repo)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	ci := w.webhook(w.repo, "ci")
+	a := state.Acceptance{
+		UID: state.NewID(state.PrefixDelivery), FactoryUID: w.repo, Generation: f.Factory.Generation,
+		WebhookID: ci.ID, WebhookUID: ci.UID, Sender: "192.0.2.7", Body: []byte("{}"), Received: time.Now().Add(time.Hour),
+		Undecided: []string{f.UIDs[state.ResourceKey("automation", automation)]},
+	}
+	if _, err := w.store.Accept(w.t.Context(), a); err != nil {
+		w.t.Fatal(err)
+	}
+	return a.UID
 }

@@ -28,6 +28,12 @@ func (s *Store) Undecided(ctx context.Context, limit int) ([]Undecided, error) {
 	return flow.Due(ctx, s.db.Reader, time.Now(), limit)
 }
 
+// UndecidedOf returns the deliveries that an automation may start on, once their forge has answered: the oldest
+// first, at most limit.
+func (s *Store) UndecidedOf(ctx context.Context, automationUID string, limit int) ([]Undecided, error) {
+	return flow.UndecidedOf(ctx, s.db.Reader, automationUID, limit)
+}
+
 // HoldUndecided keeps other replicas from a decision until a time. It reports false if another one was first.
 func (s *Store) HoldUndecided(ctx context.Context, u *Undecided, until time.Time) (held bool, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {

@@ -114,9 +114,10 @@ type deliveryItem struct {
 	DuplicateOf    string `json:"duplicate_of"`
 	ReplayOf       string `json:"replay_of"`
 	Runs           []struct {
-		RunID string `json:"run_id"`
-		State string
-		Title string
+		RunID    string `json:"run_id"`
+		State    string
+		Title    string
+		WaitsFor string `json:"waits_for"`
 	}
 	Flow []struct {
 		AutomationID string `json:"automation_id"`
@@ -196,7 +197,7 @@ func (d deliveryItem) print(w io.Writer) error {
 	line("duplicate of", d.DuplicateOf)
 	line("replay of", d.ReplayOf)
 	for _, r := range d.Runs {
-		line("run", r.RunID+" "+r.State+" "+r.Title)
+		line("run", r.RunID+" "+runItem{State: r.State, WaitsFor: r.WaitsFor}.state()+" "+r.Title)
 	}
 
 	for _, made := range d.Flow {

@@ -58,12 +58,27 @@ LIMIT $2`
 // Due returns what is to be decided now: at most limit rows, of all factories by turns. Those of one factory are in
 // the order of its deliveries.
 func Due(ctx context.Context, r db.Reader, now time.Time, limit int) ([]Undecided, error) {
-	return db.All(ctx, r, func(row db.Row) (u Undecided, err error) {
-		var due, received int64
-		err = row.Scan(&u.AutomationUID, &u.DeliveryUID, &u.FactoryUID, &u.WebhookUID, &u.Attempts, &due, &received)
-		u.Due, u.Received = db.Time(due), db.Time(received)
-		return u, err
-	}, dueSQL, db.Micros(now), limit)
+	return db.All(ctx, r, scanUndecided, dueSQL, db.Micros(now), limit)
+}
+
+const undecidedOfSQL = `SELECT
+	automation_uid, delivery_uid, factory_uid, webhook_uid, attempts, due_at, received_at
+FROM undecided
+WHERE automation_uid = $1
+ORDER BY delivery_uid
+LIMIT $2`
+
+// UndecidedOf returns what is to be decided of an automation, in the order of the deliveries: at most limit
+// rows.
+func UndecidedOf(ctx context.Context, r db.Reader, automationUID string, limit int) ([]Undecided, error) {
+	return db.All(ctx, r, scanUndecided, undecidedOfSQL, automationUID, limit)
+}
+
+func scanUndecided(row db.Row) (u Undecided, err error) {
+	var due, received int64
+	err = row.Scan(&u.AutomationUID, &u.DeliveryUID, &u.FactoryUID, &u.WebhookUID, &u.Attempts, &due, &received)
+	u.Due, u.Received = db.Time(due), db.Time(received)
+	return u, err
 }
 
 const holdUndecidedSQL = `UPDATE undecided

@@ -1588,6 +1588,8 @@ export interface components {
             conversations: components["schemas"]["FlowRun"][];
             /** @description Deliveries that started nothing, newest first; at most 100 */
             skipped: components["schemas"]["SkippedDelivery"][];
+            /** @description Deliveries that the forge's answer decides on, oldest first; at most 1000 */
+            undecided: components["schemas"]["UndecidedDelivery"][];
             /** @description Runs that no worker may take yet, oldest first; at most 1000 */
             waiting: components["schemas"]["FlowRun"][];
         };
@@ -2033,6 +2035,8 @@ export interface components {
             state: string;
             /** @description Title */
             title: string;
+            /** @description What keeps a queued run from workers */
+            waits_for?: "concurrency" | "debounce" | "retry" | "budget" | (string & {});
         };
         DroppedRuns: {
             /** @description Identifiers of the runs */
@@ -3369,6 +3373,22 @@ export interface components {
              * @example github
              */
             provider: string;
+        };
+        UndecidedDelivery: {
+            /**
+             * Format: int64
+             * @description How often the server has asked the forge
+             */
+            attempts: number;
+            /** @description Identifier of the delivery */
+            delivery_id: string;
+            /**
+             * Format: date-time
+             * @description Time of arrival
+             */
+            received_at: string;
+            /** @description The webhook */
+            webhook_id: string;
         };
         UpdateWebhookRequest: {
             /** @description How senders authenticate; removes a signature_scheme that does not fit */

@@ -140,6 +140,7 @@ export type Sync = components["schemas"]["Sync"];
 export type SyncCounts = components["schemas"]["SyncCounts"];
 export type SyncRequest = components["schemas"]["SyncRequest"];
 export type TriggerVerdict = components["schemas"]["TriggerVerdict"];
+export type UndecidedDelivery = components["schemas"]["UndecidedDelivery"];
 export type UpdateWebhookRequest = components["schemas"]["UpdateWebhookRequest"];
 export type ValidateFilesRequest = components["schemas"]["ValidateFilesRequest"];
 export type ValidateFilesResponse = components["schemas"]["ValidateFilesResponse"];

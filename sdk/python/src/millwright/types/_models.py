@@ -289,6 +289,8 @@ class DeliveryRun(Model):
     """State"""
     title: str = MISSING
     """Title"""
+    waits_for: Literal["concurrency", "debounce", "retry", "budget"] | str | None = None
+    """What keeps a queued run from workers"""
 
 
 class DroppedRuns(Model):
@@ -828,6 +830,17 @@ class SyncCounts(Model):
     """Updated resources"""
 
 
+class UndecidedDelivery(Model):
+    attempts: int = MISSING
+    """How often the server has asked the forge"""
+    delivery_id: str = MISSING
+    """Identifier of the delivery"""
+    received_at: datetime = MISSING
+    """Time of arrival"""
+    webhook_id: str = MISSING
+    """The webhook"""
+
+
 class ValidationScope(Model):
     parser: Literal["checked", "not_run"] | str = MISSING
     """Parsing of the files"""
@@ -1047,6 +1060,8 @@ class AutomationFlow(Model):
     """Runs that later deliveries may be follow-ups of, last used first; at most 100"""
     skipped: list[SkippedDelivery] = []
     """Deliveries that started nothing, newest first; at most 100"""
+    undecided: list[UndecidedDelivery] = []
+    """Deliveries that the forge's answer decides on, oldest first; at most 1000"""
     waiting: list[FlowRun] = []
     """Runs that no worker may take yet, oldest first; at most 1000"""
 
