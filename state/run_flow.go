@@ -305,7 +305,6 @@ func (m *admission) supersede(ctx context.Context, c FlowConcurrency, by string,
 		if err != nil {
 			return err
 		}
-
 		ids = append(active, ids...)
 	}
 
