@@ -16,12 +16,12 @@ import (
 type FilterTestRequest struct {
 	Filter     json.RawMessage `json:"filter,omitempty" doc:"The payload filter, an object; absent for none"`
 	Headers    json.RawMessage `json:"headers,omitempty" doc:"The filter of headers, as in an automation's file; absent for none" example:"{\"X-Event-Kind\": [\"push\"]}"`
-	FilterText string          `json:"filter_text,omitempty" doc:"The filter as YAML or JSON, instead of filter: what stands under payload in an automation's file, or under filter, whose webhook_ids and headers then count too"`
+	FilterText string          `json:"filter_text,omitempty" doc:"The filter as YAML or JSON, instead of filter: the text under payload in an automation's file, or under filter, with its webhook_ids and headers"`
 	WebhookIDs *[]string       `json:"webhook_ids,omitempty" doc:"Webhooks that the trigger selects; absent for any"`
 	DeliveryID string          `json:"delivery_id,omitempty" doc:"A stored delivery of this factory"`
 	Payload    json.RawMessage `json:"payload,omitempty" doc:"A body to test, instead of delivery_id"`
 
-	RequestHeaders map[string]string `json:"request_headers,omitempty" doc:"With payload: the headers that it came with. Without the one that names a provider's event, it is taken for the event" example:"{\"X-GitHub-Event\": \"pull_request\"}"`
+	RequestHeaders map[string]string `json:"request_headers,omitempty" doc:"With payload: the headers that it came with. If the header that names a provider's event is absent, the payload counts as the event" example:"{\"X-GitHub-Event\": \"pull_request\"}"`
 	Provider       string            `json:"provider,omitempty" doc:"For a trigger of a provider: the provider, such as github. filter is then the trigger's filter" example:"github"`
 	Event          string            `json:"event,omitempty" doc:"With provider: the event" example:"pull_request_opened"`
 	Example        bool              `json:"example,omitempty" doc:"With provider: test the provider's example of the event, instead of delivery_id"`
@@ -87,7 +87,12 @@ func (s *service) testFilter(ctx context.Context, in *struct {
 }
 
 // checkWebhook adds whether the trigger selects the webhook of a delivery or, if from is empty, any.
-func (out *FilterTestResponse) checkWebhook(t schema.Trigger, hooks []state.Webhook, ids *[]string, from string) {
+func (out *FilterTestResponse) checkWebhook(
+	t schema.Trigger,
+	hooks []state.Webhook,
+	ids *[]string,
+	from string,
+) {
 	if t.Provider != webhookProvider {
 		uids, why := selectedBy(t, hooks)
 		if ids = &uids; why != "" {

@@ -41,7 +41,7 @@ type Condition struct {
 // Explanation is schema.Explanation with descriptions for the OpenAPI document.
 type Explanation struct {
 	Matched   bool                     `json:"matched" doc:"Whether the filter matches"`
-	AsksForge bool                     `json:"asks_forge,omitempty" doc:"Whether the forge has to answer before it is decided. The delivery's flow has the decision"`
+	AsksForge bool                     `json:"asks_forge,omitempty" doc:"Whether the server has to ask the forge before it decides. The delivery's flow has the decision"`
 	Reason    string                   `json:"reason,omitempty" doc:"The reason, if the filter as a whole decides: it is absent or empty, or the body is not an object"`
 	Leaves    []schema.LeafExplanation `json:"leaves" nullable:"false" doc:"Every operator of every field, in the order of the filter"`
 }

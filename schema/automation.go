@@ -39,7 +39,7 @@ type Trigger struct {
 	Schedule *Schedule `json:"schedule,omitempty"`
 	// Filter is the whole filter of any other trigger as JSON, kept unchanged.
 	Filter json.RawMessage `json:"filter,omitempty"`
-	// Checkout is CheckoutHead when runs start in the commit of a delivery also if it is a fork's.
+	// Checkout is CheckoutHead if runs start in the commit of a delivery, even of a fork.
 	Checkout string `json:"checkout,omitempty"`
 }
 

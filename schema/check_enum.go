@@ -20,10 +20,19 @@ func enumWords(list []any) (words []string) {
 	return words
 }
 
+// oneOf is the hint to use one of a few words.
+func oneOf(words []string) string {
+	if len(words) == 1 {
+		return "write " + words[0]
+	}
+
+	return "one of " + listed(words)
+}
+
 // typeOfEnum reports a value of another type where one of a few words belongs: quotes would not mend it.
 func (d *document) typeOfEnum(n *yaml.Node, rule RuleID, what string, list []any) {
 	words := enumWords(list)
-	hint := "one of " + listed(words)
+	hint := oneOf(words)
 	if slices.Contains(words, n.Value) {
 		hint = "put it in quotes: " + doubleQuoted(n.Value)
 		if _, number := list[0].(float64); number {
@@ -68,7 +77,7 @@ func (d *document) notOneOf(n *yaml.Node, rule RuleID, what string, values []str
 	}
 
 	near := suggest(n.Value, values)
-	rest := "one of " + listed(values)
+	rest := oneOf(values)
 	if rule == ruleAuthMode {
 		switch fold(n.Value) {
 		case "bearer", "bearertoken", "header", "apikey":

@@ -95,7 +95,8 @@ func (srv *server) offerAgents() {
 		"millwright init --agent %s %s, then serve --config millwright.yaml\n", found[0], found[0], dir)
 }
 
-// offerSandbox proposes a sandbox for agents that run as the user of the server, where this machine has sandboxes.
+// offerSandbox proposes a sandbox for agents that run as the user of the server, where this machine has
+// sandboxes.
 func (srv *server) offerSandbox() {
 	var open []string
 	for _, name := range slices.Sorted(maps.Keys(srv.cfg.Harnesses)) {
@@ -114,6 +115,6 @@ func (srv *server) offerSandbox() {
 	if os.Getuid() == 0 {
 		with += " and uidRange: 70000-70063"
 	}
-	fmt.Fprintf(srv.out.Out, "agents of %s can read what this server can; this machine can close them in, with %s in "+
-		"place of sameUser\n", strings.Join(open, ", "), with)
+	fmt.Fprintf(srv.out.Out, "agents of %s can read what this server can; to run them in a sandbox, replace sameUser "+
+		"with %s\n", strings.Join(open, ", "), with)
 }

@@ -95,7 +95,7 @@ func (d Decision) Why() string {
 	case SkippedBusy:
 		return "As many runs of its key went on as concurrency allows, and whenBusy is skip."
 	case SkippedFull:
-		return fmt.Sprintf("No place was left: %d runs of the automation wait, %d keys are remembered, "+
+		return fmt.Sprintf("The queue is full: %d runs of the automation wait, %d keys are remembered, "+
 			"or too many messages wait for the run of its conversation.", MaxWaiting, MaxKeys)
 	case Debounced:
 		return "Deliveries of its key that come in a burst are one run, with the newest payload."

@@ -2107,7 +2107,7 @@ export interface components {
             type: string;
         };
         Explanation: {
-            /** @description Whether the forge has to answer before it is decided. The delivery's flow has the decision */
+            /** @description Whether the server has to ask the forge before it decides. The delivery's flow has the decision */
             asks_forge?: boolean;
             /** @description Every operator of every field, in the order of the filter */
             leaves: components["schemas"]["LeafExplanation"][];
@@ -2353,7 +2353,7 @@ export interface components {
             example?: boolean;
             /** @description The payload filter, an object; absent for none */
             filter?: unknown;
-            /** @description The filter as YAML or JSON, instead of filter: what stands under payload in an automation's file, or under filter, whose webhook_ids and headers then count too */
+            /** @description The filter as YAML or JSON, instead of filter: the text under payload in an automation's file, or under filter, with its webhook_ids and headers */
             filter_text?: string;
             /**
              * @description The filter of headers, as in an automation's file; absent for none
@@ -2373,7 +2373,7 @@ export interface components {
              */
             provider?: string;
             /**
-             * @description With payload: the headers that it came with. Without the one that names a provider's event, it is taken for the event
+             * @description With payload: the headers that it came with. If the header that names a provider's event is absent, the payload counts as the event
              * @example {
              *       "X-GitHub-Event": "pull_request",
              *       "x-input": true

@@ -1183,7 +1183,7 @@ class Error(Model):
 
 class Explanation(Model):
     asks_forge: bool | None = None
-    """Whether the forge has to answer before it is decided. The delivery's flow has the decision"""
+    """Whether the server has to ask the forge before it decides. The delivery's flow has the decision"""
     leaves: list[LeafExplanation] = []
     """Every operator of every field, in the order of the filter"""
     matched: bool = MISSING

@@ -131,7 +131,7 @@ class FilterTestRequest(TypedDict):
     filter: NotRequired[Any]
     """The payload filter, an object; absent for none"""
     filter_text: NotRequired[str]
-    """The filter as YAML or JSON, instead of filter: what stands under payload in an automation's file, or under filter, whose webhook_ids and headers then count too"""
+    """The filter as YAML or JSON, instead of filter: the text under payload in an automation's file, or under filter, with its webhook_ids and headers"""
     headers: NotRequired[Any]
     """The filter of headers, as in an automation's file; absent for none"""
     payload: NotRequired[Any]
@@ -139,7 +139,7 @@ class FilterTestRequest(TypedDict):
     provider: NotRequired[str]
     """For a trigger of a provider: the provider, such as github. filter is then the trigger's filter"""
     request_headers: NotRequired[Mapping[str, str]]
-    """With payload: the headers that it came with. Without the one that names a provider's event, it is taken for the event"""
+    """With payload: the headers that it came with. If the header that names a provider's event is absent, the payload counts as the event"""
     webhook_ids: NotRequired[Sequence[str]]
     """Webhooks that the trigger selects; absent for any"""
 
