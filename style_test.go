@@ -33,8 +33,8 @@ var tables = []string{
 
 var structTag = regexp.MustCompile("`[a-zA-Z-]+:\"")
 
-// TestStyle measures the files of the program: their number and length, their lines, and the blank lines in the
-// bodies of functions.
+// TestStyle measures the files of the program: their number and length, their lines, and the blank lines in
+// the bodies of functions.
 func TestStyle(t *testing.T) {
 	listed, err := exec.CommandContext(t.Context(), "git", "ls-files", "--cached", "--others", "--exclude-standard",
 		"*.go").Output()
@@ -78,8 +78,8 @@ func TestStyle(t *testing.T) {
 	}
 }
 
-// longLines returns the numbers of the lines that are too long. Those of text over several lines, and those with the
-// tags of a struct, are not counted.
+// longLines returns the numbers of the lines that are too long. Those of text over several lines, and those
+// with the tags of a struct, are not counted.
 func longLines(src []byte, lines []string) (long []int) {
 	file := token.NewFileSet().AddFile("", -1, len(src))
 	var s scanner.Scanner
@@ -108,8 +108,8 @@ func longLines(src []byte, lines []string) (long []int) {
 	return long
 }
 
-// paragraphs counts the blank lines among those in bodies of functions. dense are functions of many lines and several
-// statements without any.
+// paragraphs counts the blank lines among those in bodies of functions. dense are functions of many lines and
+// several statements without any.
 func paragraphs(t *testing.T, name string, src []byte, lines []string) (blank, all int, dense []string) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, src, parser.SkipObjectResolution)

@@ -436,8 +436,8 @@ func inFiles(schema.Problem) string { return "" }
 
 const sourceManaged = "managed"
 
-// managed returns the factory if the server itself holds its definition. Otherwise the error names the file to
-// change elsewhere; todo has the instruction, with %s for the file.
+// managed returns the factory if the server itself holds its definition. Otherwise the error names the file
+// to change elsewhere; todo has the instruction, with %s for the file.
 func (s *service) managed(ctx context.Context, uid, file, todo string) (state.Factory, error) {
 	f, err := s.factory(ctx, uid)
 	if err == nil && f.Source.Kind != sourceManaged {

@@ -51,7 +51,9 @@ func (req *FilterTestRequest) trigger() (schema.Trigger, error) {
 
 // customTrigger returns the trigger of a custom webhook that a request is about.
 func (req *FilterTestRequest) customTrigger() (schema.Trigger, error) {
-	t := schema.Trigger{Provider: webhookProvider, Event: webhookEvent, Payload: req.Filter, Headers: req.Headers}
+	t := schema.Trigger{
+		Provider: webhookProvider, Event: webhookEvent, Payload: req.Filter, Headers: req.Headers,
+	}
 	if string(t.Payload) == "null" {
 		t.Payload = nil
 	}
@@ -157,8 +159,8 @@ func (s *service) storedDelivery(
 	return nil, api.Problem("resource_not_found", "delivery %q does not exist", uid)
 }
 
-// DeliveredOf returns a stored delivery to a webhook as triggers see it, but for its parsed payload. headers and body
-// are as Request of the store returns them.
+// DeliveredOf returns a stored delivery to a webhook as triggers see it, but for its parsed payload. headers
+// and body are as Request of the store returns them.
 func DeliveredOf(w state.Webhook, event string, headers, body []byte) *schema.Delivered {
 	d := &schema.Delivered{WebhookUID: w.UID, Event: event, Header: schema.StoredHeader(headers), Body: body}
 	if w.Spec.AuthMode == schema.AuthSignature {

@@ -148,8 +148,8 @@ func (s *service) enterPlans(ctx context.Context) (leave func(), err error) {
 	return leave, nil
 }
 
-// backtest judges the newest stored deliveries by the triggers before and after a change. What cannot be read in
-// time is left out.
+// backtest judges the newest stored deliveries by the triggers before and after a change. What cannot be read
+// in time is left out.
 func (s *service) backtest(ctx context.Context, b *plan.Backtester) []plan.Backtest {
 	ctx, cancel := context.WithTimeout(ctx, plan.BacktestTime)
 	defer cancel()

@@ -111,8 +111,8 @@ func (q *request) createAutomation() error {
 	})
 }
 
-// tryNewFilter shows the form again, with the results of its filter for stored deliveries. The other fields may
-// still be empty.
+// tryNewFilter shows the form again, with the results of its filter for stored deliveries. The other fields
+// may still be empty.
 func (q *request) tryNewFilter(factoryUID string, v newAutomationView, filter json.RawMessage) error {
 	delete(v.Form.Errors, "name")
 	delete(v.Form.Errors, "prompt")

@@ -65,7 +65,8 @@ func (q *request) automationRows(factoryUID string) ([]automationRow, error) {
 	return rows, nil
 }
 
-// filterIn returns the filter of a trigger: of a custom webhook the payload filter or, with headers, all of it.
+// filterIn returns the filter of a trigger: of a custom webhook the payload filter or, with headers, all of
+// it.
 func filterIn(t admin.AutomationTrigger) json.RawMessage {
 	switch {
 	case t.Provider != "webhook":

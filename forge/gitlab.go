@@ -271,7 +271,10 @@ func (g *gitLab) comment(repo Repository, on Thread, n *gitlab.Note) Comment {
 }
 
 func (g *gitLab) CreateComment(
-	ctx context.Context, repo Repository, on Thread, body string,
+	ctx context.Context,
+	repo Repository,
+	on Thread,
+	body string,
 ) (Comment, error) {
 	var n *gitlab.Note
 	var err error
@@ -373,8 +376,8 @@ func (g *gitLab) Reviews(ctx context.Context, repo Repository, number int) ([]Re
 // changesRequested begins the body of a review that requests changes, which GitLab has no words for.
 const changesRequested = "**Changes requested**\n\n"
 
-// CreateReview writes drafts and publishes them at once. Drafts of the same review are of an attempt that did not
-// end. Any others would be published too, so it waits until they are gone.
+// CreateReview writes drafts and publishes them at once. Drafts of the same review are of an attempt that did
+// not end. Any others would be published too, so it waits until they are gone.
 func (g *gitLab) CreateReview(ctx context.Context, repo Repository, number int, r Review) (Review, error) {
 	if err := g.checkReview(r, repo, number); err != nil {
 		return Review{}, err

@@ -33,9 +33,10 @@ func NewRelay() *Relay {
 	}}
 }
 
-// Serve answers a request of git's smart HTTP protocol as the host of a repository does, to whom it authenticates with
-// the forge's credential. path is the part of the request's path below the repository. Of good answers it passes on the
-// content, of others the status alone. Requests that do not read a repository get 404. The error is for logs.
+// Serve answers a request of git's smart HTTP protocol as the host of a repository does, to whom it
+// authenticates with the forge's credential. path is the part of the request's path below the repository. Of
+// good answers it passes on the content, of others the status alone. Requests that do not read a repository
+// get 404. The error is for logs.
 func (l *Relay) Serve(w http.ResponseWriter, r *http.Request, f Forge, repo Repository, path string) error {
 	kind, reads := reading(r, path)
 	if !reads {

@@ -232,7 +232,8 @@ func (s *Set) OfKind(kind string) (name string, err error) {
 	case 1:
 		return names[0], nil
 	}
-	return "", fmt.Errorf("the server's settings have several forges of kind %s, and none of them is the default", kind)
+	return "", fmt.Errorf(
+		"the server's settings have several forges of kind %s, and none of them is the default", kind)
 }
 
 // Allowed reports whether the operator allows a factory to use a repository.

@@ -177,7 +177,8 @@ func checkJSON(res *http.Response) error {
 // notDocumented is the reason of an answer that no client can read.
 const notDocumented = "the answer is cut, or not the JSON that the forge's documentation describes"
 
-// without removes a credential, as the Authorization header of a request has it, from the words of its answer.
+// without removes a credential, as the Authorization header of a request has it, from the words of its
+// answer.
 func without(words, authorization string) string {
 	scheme, secret, _ := strings.Cut(authorization, " ")
 	if secret == "" {
@@ -213,8 +214,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// judge returns the error that an answer means, or nil for one that a client can read. The error does not have the
-// credential of the request, as its Authorization header has it.
+// judge returns the error that an answer means, or nil for one that a client can read. The error does not
+// have the credential of the request, as its Authorization header has it.
 func judge(res *http.Response, authorization string) *Error {
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	isJSON := media == "application/json" || strings.HasSuffix(media, "+json")

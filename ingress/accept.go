@@ -193,7 +193,8 @@ type verdict struct {
 	ask     provider.Ask // what decides, if no trigger matches by what is known
 }
 
-// judge compares the automation's triggers for the webhook with a delivery. A filter with an error does not match.
+// judge compares the automation's triggers for the webhook with a delivery. A filter with an error does not
+// match.
 func (a *automation) judge(d *schema.Delivered) (v verdict) {
 	defer func() {
 		if recover() != nil {

@@ -115,8 +115,8 @@ func (in *Ingress) decideOf(ctx context.Context, due []state.Undecided, until ti
 	return nil
 }
 
-// decide decides which automations a delivery starts, after asking its forge. away reports that the forge did not
-// answer, and is asked again later.
+// decide decides which automations a delivery starts, after asking its forge. away reports that the forge did
+// not answer, and is asked again later.
 func (in *Ingress) decide(ctx context.Context, due []state.Undecided) (away bool, err error) {
 	c := decision{in: in}
 	for _, u := range due {

@@ -74,8 +74,8 @@ func (w *world) decided(hook, delivery string) string {
 	return w.decisions(hook, delivery)
 }
 
-// TestPaths holds that a trigger on the paths of a pull request starts its run, once, when the forge has listed the
-// files, with the reason if it does not.
+// TestPaths holds that a trigger on the paths of a pull request starts its run, once, when the forge has
+// listed the files, with the reason if it does not.
 func TestPaths(t *testing.T) {
 	forge := &host{}
 	each(t, ingress.Config{DeliveriesPerMinute: -1, Ask: forge.ask}, func(t *testing.T, w *world) {
@@ -183,7 +183,8 @@ func (w *world) automationUID(name string) string {
 	return cur.UIDs[state.ResourceKey("automation", name)]
 }
 
-// TestBotMentioned holds that bot_mentioned is a mention of the server's own account, unless the filter names another.
+// TestBotMentioned holds that bot_mentioned is a mention of the server's own account, unless the filter names
+// another.
 func TestBotMentioned(t *testing.T) {
 	forge := &host{}
 	each(t, ingress.Config{DeliveriesPerMinute: -1, Ask: forge.ask}, func(t *testing.T, w *world) {

@@ -64,8 +64,8 @@ type Config struct {
 	// Own reports that a delivery with this origin tells of what this server did, and why it is sure; "" if
 	// not. Such a delivery starts nothing. An error refuses the delivery until later. nil: none is.
 	Own func(ctx context.Context, o provider.Origin) (why string, err error)
-	// Ask asks the forge that a delivery came from, for triggers that its payload alone does not decide. why says
-	// that the forge will never answer; an error is one that may pass. nil: there are no forges.
+	// Ask asks the forge that a delivery came from, for triggers that its payload alone does not decide. why
+	// says that the forge will never answer; an error is one that may pass. nil: there are no forges.
 	Ask func(ctx context.Context, q Question) (a provider.Answer, why string, err error)
 	// Tracer traces the requests to webhooks that exist; nil: none.
 	Tracer *trace.Tracer

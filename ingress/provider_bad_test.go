@@ -54,8 +54,8 @@ func commits(n int) []any {
 	return all
 }
 
-// TestBadProviderDeliveries holds what signed deliveries start that are not as their provider documents them, and
-// what explains it.
+// TestBadProviderDeliveries holds what signed deliveries start that are not as their provider documents them,
+// and what explains it.
 func TestBadProviderDeliveries(t *testing.T) {
 	opened := schema.Trigger{
 		Provider: "github", Event: "pull_request_opened", Filter: json.RawMessage(`{"base_branches":["main"],"authors":["ann"]}`),
@@ -139,8 +139,8 @@ func TestBadProviderDeliveries(t *testing.T) {
 	})
 }
 
-// TestProviderDeliveriesInAnyOrder holds that each of two webhooks of a provider starts runs of its own, a delivery
-// that comes again starts none, and an event that comes before the one it follows starts its run.
+// TestProviderDeliveriesInAnyOrder holds that each of two webhooks of a provider starts runs of its own, a
+// delivery that comes again starts none, and an event that comes before the one it follows starts its run.
 func TestProviderDeliveriesInAnyOrder(t *testing.T) {
 	each(t, ingress.Config{DeliveriesPerMinute: -1}, func(t *testing.T, w *world) {
 		w.secret("GH", "gh-secret")

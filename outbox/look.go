@@ -44,12 +44,13 @@ func (l *pullLooks) due(uid string, now time.Time) bool {
 	return true
 }
 
-// Looked reads the states of the pull requests among what a run left, since somebody looks at it: each that may have
-// changed, at most once a minute. It does not wait for the forge; Run asks it, and whoever follows the run learns of a
-// change. With too many at once, some are left out.
+// Looked reads the states of the pull requests among what a run left, since somebody looks at it: each that
+// may have changed, at most once a minute. It does not wait for the forge; Run asks it, and whoever follows
+// the run learns of a change. With too many at once, some are left out.
 func (o *Outbox) Looked(left []state.Artifact) {
 	for _, a := range left {
-		open := a.Type == state.ArtifactPullRequest && a.Facts.Number > 0 && a.Facts.Status != forge.PullMerged
+		open := a.Type == state.ArtifactPullRequest && a.Facts.Number > 0 &&
+			a.Facts.Status != forge.PullMerged
 		if !open || !o.looks.due(a.UID, time.Now()) {
 			continue
 		}

@@ -14,8 +14,8 @@ import (
 	"millwright/state/statetest"
 )
 
-// TestLooked reads the state of a pull request again when somebody looks at its run, once a minute, and waits for no
-// forge.
+// TestLooked reads the state of a pull request again when somebody looks at its run, once a minute, and waits
+// for no forge.
 func TestLooked(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		var asked atomic.Int64

@@ -216,7 +216,8 @@ func (o *Outbox) attempt(ctx context.Context, row outputs.Output) {
 func (o *Outbox) performed(ctx context.Context, row outputs.Output) (url string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			o.cfg.Log.Error("outbox: panic", "output_uid", row.UID, "panic", v, "stack", string(debug.Stack()))
+			o.cfg.Log.Error("outbox: panic",
+				"output_uid", row.UID, "panic", v, "stack", string(debug.Stack()))
 			url, err = "", errors.New("an error of the server, which its log has")
 		}
 	}()
@@ -259,9 +260,9 @@ func passes(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// wait returns how long to wait for the next attempt: as long as the forge asked, or twice as long each time. It
-// is spread by a fifth either way. A forge that did not answer in time may still make the object: the next look
-// for it waits for that.
+// wait returns how long to wait for the next attempt: as long as the forge asked, or twice as long each time.
+// It is spread by a fifth either way. A forge that did not answer in time may still make the object: the next
+// look for it waits for that.
 func wait(attempts int, err error) time.Duration {
 	d := min(firstBackoff<<min(max(attempts-1, 0), 20), maxBackoff)
 	d += mathrand.N(2*d/5+1) - d/5

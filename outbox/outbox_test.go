@@ -427,8 +427,8 @@ func (w *world) performs() {
 	}
 }
 
-// TestAcceptanceDatabaseRestarts has the database end all connections after the forge made something, and before the
-// server recorded it. Nothing is made twice.
+// TestAcceptanceDatabaseRestarts has the database end all connections after the forge made something, and
+// before the server recorded it. Nothing is made twice.
 func TestAcceptanceDatabaseRestarts(t *testing.T) {
 	dsn := statetest.Postgres(t)
 	admin, err := sql.Open("pgx", dsn)
@@ -624,8 +624,8 @@ func (w *world) pullOfFork() (payload, commit string) {
 		pull.Index, file.Commit.SHA), file.Commit.SHA
 }
 
-// TestAcceptanceFork holds that nothing leaves a run that a fork's commit started before a person agreed, also no
-// status.
+// TestAcceptanceFork holds that nothing leaves a run that a fork's commit started before a person agreed,
+// also no status.
 func TestAcceptanceFork(t *testing.T) {
 	w := newWorld(t, everything())
 	payload, commit := w.pullOfFork()

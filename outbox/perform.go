@@ -229,8 +229,8 @@ func (j *job) review(ctx context.Context) (string, error) {
 	return r.URL, err
 }
 
-// status sets the status of the run on the commit of its delivery and on those that it pushed. The first error
-// counts, after all were tried.
+// status sets the status of the run on the commit of its delivery and on those that it pushed. The first
+// error counts, after all were tried.
 func (j *job) status(ctx context.Context) error {
 	var body outputs.StatusBody
 	if err := json.Unmarshal(j.row.Body, &body); err != nil {

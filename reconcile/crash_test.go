@@ -312,9 +312,9 @@ func (c *crashed) enough() {
 	}
 }
 
-// TestAcceptanceKillDuringApplySQLite kills an apply before every other row that it writes, and then leaves off its
-// log after every page and in the middle of every page: what a kill during the commit leaves behind. The state
-// is exactly the old or the new revision, and no UID is used again or changes.
+// TestAcceptanceKillDuringApplySQLite kills an apply before every other row that it writes, and then leaves
+// off its log after every page and in the middle of every page: what a kill during the commit leaves behind.
+// The state is exactly the old or the new revision, and no UID is used again or changes.
 func TestAcceptanceKillDuringApplySQLite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many processes are not short")
@@ -384,8 +384,8 @@ func (c *crashed) cut(db string, was record, cur state.Current) {
 	}
 }
 
-// TestAcceptanceKillDuringApplyPostgres kills an apply at messages that it sends to the server, before or just after
-// the message has arrived there. The state is exactly the old or the new revision, and no UID is
+// TestAcceptanceKillDuringApplyPostgres kills an apply at messages that it sends to the server, before or
+// just after the message has arrived there. The state is exactly the old or the new revision, and no UID is
 // used again or changes.
 func TestAcceptanceKillDuringApplyPostgres(t *testing.T) {
 	if testing.Short() {

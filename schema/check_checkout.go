@@ -29,8 +29,8 @@ func (d *document) checkout() *Checkout {
 	return c
 }
 
-// headOnce reports a checkout: head that has no effect: the events of most providers name no commit, and the ref of
-// the automation counts before any.
+// headOnce reports a checkout: head that has no effect: the events of most providers name no commit, and the
+// ref of the automation counts before any.
 func (d *document) headOnce(triggers *yaml.Node, a Automation) {
 	for i, t := range a.Triggers {
 		key, n := find(triggers.Content[i], "checkout")
@@ -40,7 +40,8 @@ func (d *document) headOnce(triggers *yaml.Node, a Automation) {
 
 		switch {
 		case !slices.Contains([]string{providerWebhook, provider.GitHub, provider.GitLab}, t.Provider):
-			d.errorAt(key, ruleTrigger, "no event of "+quoted(t.Provider)+" names a commit", "delete this key")
+			d.errorAt(
+				key, ruleTrigger, "no event of "+quoted(t.Provider)+" names a commit", "delete this key")
 		case a.Checkout != nil && a.Checkout.Ref != "":
 			d.errorAt(key, ruleTrigger, "runs start at checkout.ref of the automation, whatever a delivery names",
 				"delete this key, or checkout.ref")

@@ -95,8 +95,8 @@ type meantKey struct {
 	key string
 }
 
-// onOneLine reports whether the bytes from start to end are all of a scalar: they are its text, or its text in
-// quotes. A block scalar or a text that goes on in the next line is more than its first line.
+// onOneLine reports whether the bytes from start to end are all of a scalar: they are its text, or its text
+// in quotes. A block scalar or a text that goes on in the next line is more than its first line.
 func (d *document) onOneLine(n *yaml.Node, start, end int) bool {
 	if start >= end || bytes.IndexByte(d.src[start:end], '\n') >= 0 {
 		return false

@@ -2,7 +2,8 @@ package schema
 
 import "encoding/json"
 
-// FilterPart is a filter of a webhook trigger, in its parts. Webhooks is nil where only the payload filter is given.
+// FilterPart is a filter of a webhook trigger, in its parts. Webhooks is nil where only the payload filter is
+// given.
 type FilterPart struct {
 	Webhooks []string
 	Headers  json.RawMessage

@@ -60,7 +60,8 @@ type Matcher struct {
 	event   *provider.Filter
 }
 
-// CompileTrigger compiles a trigger that deliveries fire. Its error describes the first problem of the filter.
+// CompileTrigger compiles a trigger that deliveries fire. Its error describes the first problem of the
+// filter.
 func CompileTrigger(t Trigger) (*Matcher, error) {
 	if t.Provider != providerWebhook {
 		event, problems := provider.Compile(t.Provider, t.Event, t.Filter)
@@ -149,7 +150,9 @@ func (m *Matcher) explainEvent(d *provider.Delivery) Explanation {
 	}
 
 	of := m.event.Explain(d)
-	e := Explanation{Matched: of.Matched, AsksForge: of.Ask.Any(), Reason: of.Reason, Leaves: []LeafExplanation{}}
+	e := Explanation{
+		Matched: of.Matched, AsksForge: of.Ask.Any(), Reason: of.Reason, Leaves: []LeafExplanation{},
+	}
 	for _, k := range of.Keys {
 		leaf := LeafExplanation{
 			Path: []string{k.Key}, Where: k.Key, Operator: k.Operator, Expected: preview(textList(k.Wanted)),

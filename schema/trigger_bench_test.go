@@ -9,7 +9,8 @@ import (
 	"millwright/schema/provider"
 )
 
-// BenchmarkTriggers judges a delivery of GitHub by one custom trigger, and by ten of its events of which one matches.
+// BenchmarkTriggers judges a delivery of GitHub by one custom trigger, and by ten of its events of which one
+// matches.
 func BenchmarkTriggers(b *testing.B) {
 	named, body, _ := provider.Example("github", "pull_request_opened")
 	compile := func(t schema.Trigger) *schema.Matcher {

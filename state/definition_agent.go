@@ -238,8 +238,8 @@ func (s *Store) definitionFor(ctx context.Context, missing error, automationUID 
 // Environments returns the environments of the settings, by their identifiers.
 type Environments func() map[string]schema.Environment
 
-// EnvironmentOf returns the environment of a run with this identifier: that of the settings or, without one of this
-// name, of its factory. known is false when there is neither.
+// EnvironmentOf returns the environment of a run with this identifier: that of the settings or, without one
+// of this name, of its factory. known is false when there is neither.
 func (s *Store) EnvironmentOf(
 	ctx context.Context,
 	r Run,
@@ -262,8 +262,8 @@ func (s *Store) EnvironmentOf(
 	return e, err == nil, err
 }
 
-// SecretValues returns the values of the team secrets that a run gets: its own, those of its environment, and those of
-// its MCP servers. Secrets without a value are left out.
+// SecretValues returns the values of the team secrets that a run gets: its own, those of its environment, and
+// those of its MCP servers. Secrets without a value are left out.
 func (s *Store) SecretValues(ctx context.Context, r Run, settings Environments) ([]string, error) {
 	names := slices.Clone(r.Secrets)
 	if config, err := agentconfig.Decode(r.Config); err == nil {

@@ -256,8 +256,8 @@ func (b *batchTx) accept(ctx context.Context, a *Acceptance) (outcome, error) {
 	return out, nil
 }
 
-// admit stores the runs of a delivery that wait for others, or does what their flow says, and the automations that are
-// to be decided on.
+// admit stores the runs of a delivery that wait for others, or does what their flow says, and the automations
+// that are to be decided on.
 func (b *batchTx) admit(ctx context.Context, a *Acceptance, out *outcome) error {
 	for _, automation := range a.Undecided {
 		u := Undecided{

@@ -162,8 +162,8 @@ WHERE uid = $2 AND webhook_id = (
 )`
 )
 
-// noteDecision writes a decision into the row of its delivery, in place of the one before; one that is empty removes
-// that. A row that has expired stays so.
+// noteDecision writes a decision into the row of its delivery, in place of the one before; one that is empty
+// removes that. A row that has expired stays so.
 func noteDecision(ctx context.Context, tx *db.Tx, forUpdate string, u Undecided, d FlowDecision) error {
 	var text string
 	query := deliveryFlowSQL

@@ -234,8 +234,8 @@ func TestTallies(t *testing.T) {
 	})
 }
 
-// TestNewestAccepted reads the newest deliveries to some webhooks with their payloads, whether these were compressed
-// or not.
+// TestNewestAccepted reads the newest deliveries to some webhooks with their payloads, whether these were
+// compressed or not.
 func TestNewestAccepted(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		h := newHooks(t, s, "a", "b", "c")

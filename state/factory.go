@@ -299,8 +299,8 @@ type Condition struct {
 	Since   time.Time `json:"last_transition_time"`
 }
 
-// Deaf names an automation of the applied definition that selects a webhook which does not exist, and counts the
-// others; it is empty when there is none.
+// Deaf names an automation of the applied definition that selects a webhook which does not exist, and counts
+// the others; it is empty when there is none.
 func (f Factory) Deaf() string {
 	first, n := "", 0
 	for _, p := range f.Problems {
@@ -318,9 +318,9 @@ func (f Factory) Deaf() string {
 	return first
 }
 
-// Conditions describes the factory. Ready: the newest revision of the source is applied, and each automation can
-// fire. Reconciling: it is not applied yet, and the server keeps trying. Stalled: it is not applied, and will not be
-// before someone acts.
+// Conditions describes the factory. Ready: the newest revision of the source is applied, and each automation
+// can fire. Reconciling: it is not applied yet, and the server keeps trying. Stalled: it is not applied, and
+// will not be before someone acts.
 func (f Factory) Conditions() []Condition {
 	var reason, message string
 	var ready, reconciling, stalled bool

@@ -385,8 +385,8 @@ const (
 // expireBytes is how many bytes of artifacts one transaction deletes, so that deliveries never wait long.
 const expireBytes = 32 << 20
 
-// ExpireArtifacts deletes the oldest artifacts of each factory that has more than most bytes of them, and returns
-// how many it deleted. An artifact counts as at least 4 KiB.
+// ExpireArtifacts deletes the oldest artifacts of each factory that has more than most bytes of them, and
+// returns how many it deleted. An artifact counts as at least 4 KiB.
 func (s *Store) ExpireArtifacts(ctx context.Context, most int64) (total int, err error) {
 	held := map[string]int64{}
 	err = db.Each(ctx, s.db.Reader, func(row db.Row) error {
@@ -418,7 +418,11 @@ func (s *Store) ExpireArtifacts(ctx context.Context, most int64) (total int, err
 
 // expireArtifacts deletes the oldest artifacts of a factory: as many as have at least so many bytes, in a
 // transaction of bounded size.
-func (s *Store) expireArtifacts(ctx context.Context, factory string, over int64) (freed int64, n int, err error) {
+func (s *Store) expireArtifacts(
+	ctx context.Context,
+	factory string,
+	over int64,
+) (freed int64, n int, err error) {
 	type oldest struct {
 		uid  string
 		size int64

@@ -310,9 +310,9 @@ func (l *localReplicas) served(ctx context.Context, generation int64) error {
 	}
 }
 
-// lockGenerationSQL locks a generation on PostgreSQL, which deliveries hold in common. It is an advisory lock,
-// not a row lock: those queue in order, so that a change of the definition does not wait for ever behind
-// deliveries that overlap, and a batch writes no row for it.
+// lockGenerationSQL locks a generation on PostgreSQL, which deliveries hold in common. It is an advisory
+// lock, not a row lock: those queue in order, so that a change of the definition does not wait for ever
+// behind deliveries that overlap, and a batch writes no row for it.
 const lockGenerationSQL = `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`
 
 const nextGenerationSQL = `UPDATE routing

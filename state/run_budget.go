@@ -242,7 +242,11 @@ func (s *Store) UseByDay(ctx context.Context, uid string, days int) ([]budget.Da
 }
 
 // UseByAutomation returns what the automations of a factory used on the last days, by their UIDs.
-func (s *Store) UseByAutomation(ctx context.Context, factoryUID string, days int) (map[string]budget.Use, error) {
+func (s *Store) UseByAutomation(
+	ctx context.Context,
+	factoryUID string,
+	days int,
+) (map[string]budget.Use, error) {
 	return budget.Automations(ctx, s.db.Reader, factoryUID, time.Now(), days)
 }
 
@@ -330,8 +334,8 @@ func scanUsage(row db.Row) (m ModelUsage, err error) {
 	return m, row.Scan(&m.Model, &m.InputTokens, &m.OutputTokens, &m.CachedTokens, &m.CostUSD)
 }
 
-// Usage is what the language models of a run were asked for, and what it cost: the sum of all its executions and
-// attempts.
+// Usage is what the language models of a run were asked for, and what it cost: the sum of all its executions
+// and attempts.
 type Usage struct {
 	InputTokens  int64        `json:"input_tokens"` // cached ones included
 	OutputTokens int64        `json:"output_tokens"`

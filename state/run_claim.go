@@ -353,7 +353,12 @@ const maxWorker = 200
 
 // claim gives the run that a statement picks by its parameters from $6 on to a worker.
 func (s *Store) claim(
-	ctx context.Context, tx *db.Tx, query string, pick []any, a Ask, hold time.Duration,
+	ctx context.Context,
+	tx *db.Tx,
+	query string,
+	pick []any,
+	a Ask,
+	hold time.Duration,
 ) (Claimed, error) {
 	if len(a.Worker) > maxWorker || db.Text(a.Worker) != a.Worker {
 		return Claimed{}, refuse(ErrConflict, "the UID of a worker is text of at most %d bytes", maxWorker)
@@ -381,12 +386,12 @@ func (s *Store) claim(
 	return Claimed{c, r}, r.entered(ctx, tx, now)
 }
 
-// silence is the rest of a lease below which its worker has missed a heartbeat. A worker sends one every third
-// of a lease of 30 s.
+// silence is the rest of a lease below which its worker has missed a heartbeat. A worker sends one every
+// third of a lease of 30 s.
 const silence = 15 * time.Second
 
-// Unheard describes what happens next to a run whose worker has missed heartbeats. It is empty for every other
-// run.
+// Unheard describes what happens next to a run whose worker has missed heartbeats. It is empty for every
+// other run.
 func (s *Store) Unheard(r Run) string {
 	if r.State != RunInProgress || r.LeaseUntil == nil || r.LeaseUntil.Sub(s.db.Now()) > silence {
 		return ""

@@ -30,8 +30,8 @@ var flowsOfMishaps = map[string]schema.Flow{
 	},
 }
 
-// mishaps are what clocks, senders and authors of definitions do without meaning to. A delivery has its time, its
-// payload, and what becomes of it; a run has the number of the delivery that made it.
+// mishaps are what clocks, senders and authors of definitions do without meaning to. A delivery has its time,
+// its payload, and what becomes of it; a run has the number of the delivery that made it.
 var mishaps = map[string]string{
 	"a clock set back by less than a minute": `flow burst
 		deliver 0s {"k":1} = debounced 1

@@ -7,8 +7,8 @@ import (
 	"millwright/schema"
 )
 
-// flowPlace specifies flow for one key of an automation: what becomes of its deliveries and of their runs, one change
-// after the other, nothing lost, nothing twice.
+// flowPlace specifies flow for one key of an automation: what becomes of its deliveries and of their runs,
+// one change after the other, nothing lost, nothing twice.
 type flowPlace struct {
 	flowRules
 	runs []flowRun

@@ -44,7 +44,8 @@ func (p *flowPlace) do(c flowChange) string {
 	return "done"
 }
 
-// meanings returns what the change may be. A run that was lost returns to the queue, or begins its next execution.
+// meanings returns what the change may be. A run that was lost returns to the queue, or begins its next
+// execution.
 func (c flowChange) meanings() []flowChange {
 	all := []flowChange{c}
 	if c.kind == "lose" && c.result == "" {
@@ -76,8 +77,8 @@ func lookOf(state, delivery string, execution int, starts time.Time) string {
 	return fmt.Sprintf("%s %s execution %d %d", state, delivery, execution, starts.UnixMicro())
 }
 
-// orders finds the states that places may be in after changes that were made at once, by every order of these in which
-// each would have been answered as it was, and after which the runs look as they do.
+// orders finds the states that places may be in after changes that were made at once, by every order of these
+// in which each would have been answered as it was, and after which the runs look as they do.
 type orders struct {
 	changes []flowChange
 	fits    func(*flowPlace) bool

@@ -46,8 +46,8 @@ type flowWorld struct {
 	crashed  int                     // the server that ends in this round; -1: none
 }
 
-// TestFlowModel holds limits, order, windows and exactly-once against the model: on PostgreSQL with three servers, of
-// which some end without notice, on SQLite with one.
+// TestFlowModel holds limits, order, windows and exactly-once against the model: on PostgreSQL with three
+// servers, of which some end without notice, on SQLite with one.
 func TestFlowModel(t *testing.T) {
 	statetest.EachDSN(t, func(t *testing.T, dsn string) {
 		t.Logf("-seed %d -rounds %d", *seed, *rounds)
@@ -116,7 +116,8 @@ func (m *flowWorld) open(i int) *state.Store {
 	return s
 }
 
-// crash ends a server in the midst of what it does: the database loses its connections, and it writes no more.
+// crash ends a server in the midst of what it does: the database loses its connections, and it writes no
+// more.
 func (m *flowWorld) crash(i int) {
 	if strings.Contains(m.dsn, "://") {
 		admin, err := sql.Open("pgx", m.dsn)

@@ -172,7 +172,8 @@ func (s *Store) reenter(ctx context.Context, tx *db.Tx, r *Run) error {
 	return err
 }
 
-// Prompts returns, for each execution so far, the message that began it: the run's prompt, and then follow-ups.
+// Prompts returns, for each execution so far, the message that began it: the run's prompt, and then
+// follow-ups.
 func (s *Store) Prompts(ctx context.Context, r Run) ([]Message, error) {
 	left := maxSaid
 	prompts, err := s.prompts(ctx, r, &left)
@@ -255,7 +256,8 @@ func (s *Store) Servers(ctx context.Context, r Run) (json.RawMessage, error) {
 }
 
 // SubmittedPrompt returns the whole text that the agent gets for the run's current execution: the prompt with
-// the messages that came before the agent began, or the messages that began a later execution, and the envelope.
+// the messages that came before the agent began, or the messages that began a later execution, and the
+// envelope.
 func (s *Store) SubmittedPrompt(ctx context.Context, r Run) (string, error) {
 	return s.given(ctx, r, r.Execution)
 }

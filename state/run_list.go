@@ -279,7 +279,9 @@ func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
 		return q, err
 	}
 
-	q.Waiting = map[string]int{flow.WaitsConcurrency: 0, flow.WaitsDebounce: 0, flow.WaitsRetry: 0, waitsBudget: 0}
+	q.Waiting = map[string]int{
+		flow.WaitsConcurrency: 0, flow.WaitsDebounce: 0, flow.WaitsRetry: 0, waitsBudget: 0,
+	}
 	err = db.Each(ctx, s.db.Reader, func(row db.Row) error {
 		var waits string
 		var n int

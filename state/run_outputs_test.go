@@ -210,7 +210,8 @@ func TestOutputsComeWithTheEnd(t *testing.T) {
 	})
 }
 
-// TestOutputsOfAnOverspentRun holds that a run that its budget ends releases nothing, whatever its worker reports.
+// TestOutputsOfAnOverspentRun holds that a run that its budget ends releases nothing, whatever its worker
+// reports.
 func TestOutputsOfAnOverspentRun(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		ctx := t.Context()
@@ -270,8 +271,8 @@ func TestStatusNeedsApprovalAgain(t *testing.T) {
 	})
 }
 
-// TestSecretsOfARun holds that the secrets which no output may have are those of the run, of its environment and of
-// its MCP servers.
+// TestSecretsOfARun holds that the secrets which no output may have are those of the run, of its environment
+// and of its MCP servers.
 func TestSecretsOfARun(t *testing.T) {
 	s := statetest.Open(t, statetest.SQLite(t))
 	ctx := t.Context()
@@ -468,8 +469,8 @@ func TestPullRequestsOfARunAreInOrder(t *testing.T) {
 	})
 }
 
-// TestOutputsOfTheLastAttempt holds that a run that is tried again leaves what its last attempt left, once, and that
-// its status stays pending until then.
+// TestOutputsOfTheLastAttempt holds that a run that is tried again leaves what its last attempt left, once,
+// and that its status stays pending until then.
 func TestOutputsOfTheLastAttempt(t *testing.T) {
 	for name, row := range map[string]struct {
 		results      []state.RunState

@@ -251,7 +251,8 @@ func (s *Store) reapRun(ctx context.Context, where lost, id string) (r Run, err 
 	return ended, nil
 }
 
-// lose moves a locked run on whose worker is gone. Its status message has the reason if it returns to the queue.
+// lose moves a locked run on whose worker is gone. Its status message has the reason if it returns to the
+// queue.
 func (s *Store) lose(ctx context.Context, tx *db.Tx, r *Run) error {
 	worker := cmp.Or(r.WorkerName, r.Worker)
 	switch {

@@ -10,7 +10,8 @@ import (
 	"millwright/state/statetest"
 )
 
-// TestExpireLargeRuns deletes what is large of a run in transactions of bounded size, and nothing of a run that goes on.
+// TestExpireLargeRuns deletes what is large of a run in transactions of bounded size, and nothing of a run
+// that goes on.
 func TestExpireLargeRuns(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		ctx := t.Context()

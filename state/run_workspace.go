@@ -246,8 +246,8 @@ const insertRepositorySQL = `INSERT INTO run_repositories (run_id, position, for
 VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (run_id, position) DO NOTHING`
 
-// SetRepositories records the repositories of a run that is claimed. Those of an earlier claim stay. ErrLost when the
-// claim no longer holds.
+// SetRepositories records the repositories of a run that is claimed. Those of an earlier claim stay. ErrLost
+// when the claim no longer holds.
 func (s *Store) SetRepositories(ctx context.Context, c Claim, all []RunRepository) error {
 	return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		if err := s.lockClaimed(ctx, tx, c); err != nil {
@@ -268,8 +268,8 @@ const setBaseSQL = `UPDATE run_repositories
 SET base_commit = $3, base_branch = $4, untrusted = $5
 WHERE run_id = $1 AND position = $2 AND base_commit = ''`
 
-// SetBases records the commits that a run began with, by the positions of its repositories. Those that are known stay.
-// ErrLost when the claim no longer holds.
+// SetBases records the commits that a run began with, by the positions of its repositories. Those that are
+// known stay. ErrLost when the claim no longer holds.
 func (s *Store) SetBases(ctx context.Context, c Claim, bases []RunRepository) error {
 	return s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		if err := s.lockClaimed(ctx, tx, c); err != nil {
@@ -371,8 +371,8 @@ WHERE (run_id, part) IN (
 	LIMIT $3
 )`
 
-// dropContents deletes parts of the contents of a run that ended before a time, as many as one transaction may, and
-// returns how many.
+// dropContents deletes parts of the contents of a run that ended before a time, as many as one transaction
+// may, and returns how many.
 func (s *Store) dropContents(ctx context.Context, id string, before int64) (n int64, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		if n, err = tx.Exec(ctx, dropArtifactPartsSQL, id, before, expireParts); err != nil || n > 0 {

@@ -349,8 +349,8 @@ const (
 	loopRejects = "rejected deliveries"
 )
 
-// Skip notes that a loop passes over a row. The end of a context, and a database that is out of reach, are not the
-// row's.
+// Skip notes that a loop passes over a row. The end of a context, and a database that is out of reach, are
+// not the row's.
 func (s *Store) Skip(loop, factoryUID, row string, err error) {
 	if ofRow(err) {
 		s.skips.Add(s.log, loop, factoryUID, row, err)

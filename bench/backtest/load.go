@@ -25,8 +25,8 @@ type load struct {
 	during      time.Duration
 }
 
-// send sends the deliveries and returns how long their answers took. At a rate, that begins when a delivery was
-// to be sent.
+// send sends the deliveries and returns how long their answers took. At a rate, that begins when a delivery
+// was to be sent.
 func (l load) send(ctx context.Context) ([]time.Duration, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: l.connections}
 	defer transport.CloseIdleConnections()
@@ -92,8 +92,8 @@ func (l load) deliver(ctx context.Context, client *http.Client, n int) error {
 	return err
 }
 
-// event returns a body of about the load's size, as code hosts send them: objects with few keys, and values of
-// which the addresses are alike and the identifiers are not.
+// event returns a body of about the load's size, as code hosts send them: objects with few keys, and values
+// of which the addresses are alike and the identifiers are not.
 func (l load) event(n int) []byte {
 	random := rand.New(rand.NewPCG(uint64(n), uint64(time.Now().UnixNano())))
 	text := &bytes.Buffer{}

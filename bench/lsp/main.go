@@ -1,5 +1,5 @@
-// Command lsp measures millwright lsp: how soon after a change of an open file its problems are shown, and how long
-// requests about it take, in a tree of many files. Run it with: go run ./bench/lsp
+// Command lsp measures millwright lsp: how soon after a change of an open file its problems are shown, and
+// how long requests about it take, in a tree of many files. Run it with: go run ./bench/lsp
 package main
 
 import (

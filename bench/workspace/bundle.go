@@ -20,8 +20,8 @@ import (
 // nearlyFull is the size of a new file whose bundle is just within the limit.
 const nearlyFull = collect.MaxBundle - 1<<20
 
-// measureBundle prints how long it takes to collect changes of nearly 50 MiB, to check their bundle as the server
-// does, and to push it to a repository of this machine.
+// measureBundle prints how long it takes to collect changes of nearly 50 MiB, to check their bundle as the
+// server does, and to push it to a repository of this machine.
 func measureBundle(ctx context.Context, dir string, rounds int) error {
 	taken := map[string][]spent{}
 	for round := range rounds {
@@ -71,7 +71,9 @@ func bundleRound(ctx context.Context, dir string, taken map[string][]spent) erro
 		return nil
 	}
 	if err := step("collect", func() error {
-		c := collect.Checkout{Work: work, Base: base, Commit: made.Commit, Author: "bench", Title: "Add noise"}
+		c := collect.Checkout{
+			Work: work, Base: base, Commit: made.Commit, Author: "bench", Title: "Add noise",
+		}
 		changes, err = collect.Collect(ctx, c, ownGit{}, filepath.Join(dir, "collect"))
 		return err
 	}); err != nil {

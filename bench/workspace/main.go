@@ -1,7 +1,7 @@
-// Command workspace measures how long a run waits for its checkout: with a new mirror and with one that is up to
-// date, beside `git clone` and `git clone --local` of the same repository in the same rounds. It also measures how
-// the disk of the mirrors grows over many runs, and how long a bundle of nearly the largest size takes to be collected,
-// checked and pushed. bench/README.md has the figures.
+// Command workspace measures how long a run waits for its checkout: with a new mirror and with one that is up
+// to date, beside `git clone` and `git clone --local` of the same repository in the same rounds. It also
+// measures how the disk of the mirrors grows over many runs, and how long a bundle of nearly the largest size
+// takes to be collected, checked and pushed. bench/README.md has the figures.
 package main
 
 import (

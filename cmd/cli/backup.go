@@ -53,7 +53,8 @@ func (f *stateFlags) resolve() error {
 	return nil
 }
 
-// sqlite resolves the path of a SQLite state; for a PostgreSQL state its error names the commands to use instead.
+// sqlite resolves the path of a SQLite state; for a PostgreSQL state its error names the commands to use
+// instead.
 func (f *stateFlags) sqlite(instead string) (string, error) {
 	if err := f.resolve(); err != nil {
 		return "", err

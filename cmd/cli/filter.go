@@ -87,7 +87,8 @@ Exit status 0: it matches; 1: it does not.`,
 	return cmd
 }
 
-// readTriggers returns the triggers of an automation's file that deliveries fire, or a webhook trigger with a filter.
+// readTriggers returns the triggers of an automation's file that deliveries fire, or a webhook trigger with a
+// filter.
 func readTriggers(s Streams, arg string) ([]schema.Trigger, error) {
 	if strings.HasSuffix(arg, ".md") {
 		return automationTriggers(s, arg)

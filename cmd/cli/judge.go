@@ -124,8 +124,8 @@ func (j *judgement) dropBacktests() error {
 	return err
 }
 
-// publicJob reports whether this is a job for a public repository or for the change of a fork: of GitHub Actions,
-// of a service with the same variables, or of GitLab CI.
+// publicJob reports whether this is a job for a public repository or for the change of a fork: of GitHub
+// Actions, of a service with the same variables, or of GitLab CI.
 func publicJob() bool {
 	source := os.Getenv("CI_MERGE_REQUEST_SOURCE_PROJECT_ID")
 	fork := source != "" && source != os.Getenv("CI_PROJECT_ID")

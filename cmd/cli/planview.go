@@ -151,8 +151,8 @@ func (v *planView) text(colored bool) []byte {
 	return b.Bytes()
 }
 
-// backtestText describes what changed triggers would have done with stored deliveries. Without details it holds counts
-// alone, for text that others read.
+// backtestText describes what changed triggers would have done with stored deliveries. Without details it
+// holds counts alone, for text that others read.
 func backtestText(t plan.Backtest, details bool) string {
 	text := "backtest of automation " + clean(t.Automation) + ": " + t.Summary()
 	if n := t.Never; n != nil {

@@ -120,8 +120,8 @@ func FuzzReadSecrets(f *testing.F) {
 	})
 }
 
-// TestKeyOfForeignDirectory sees that a key in the working directory is used, and not where the directory may be a
-// stranger's.
+// TestKeyOfForeignDirectory sees that a key in the working directory is used, and not where the directory may
+// be a stranger's.
 func TestKeyOfForeignDirectory(t *testing.T) {
 	t.Chdir(writeTree(t, map[string]string{".millwright/admin-key": "mwk_local\n"}))
 	t.Setenv("MILLWRIGHT_API_KEY", "")

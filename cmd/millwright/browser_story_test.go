@@ -215,8 +215,8 @@ func (b *tab) follow() {
 	b.screen(1280, 900, "light")
 }
 
-// followLive shows that the page of a run in progress begins at the newest message, follows it, and stays where the
-// reader scrolled to.
+// followLive shows that the page of a run in progress begins at the newest message, follows it, and stays
+// where the reader scrolled to.
 func (b *tab) followLive() {
 	const atEnd = `document.querySelector('#end').getBoundingClientRect().top < innerHeight`
 	body := `{"prompt": "Tell.", "config": {"harness": {"type": "tells"}}}`

@@ -30,8 +30,8 @@ import (
 	"millwright/state/statetest"
 )
 
-// kills is how often the crash test kills the server: 5 times, or MILLWRIGHT_KILLS times, which make acceptance
-// sets to 50.
+// kills is how often the crash test kills the server: 5 times, or MILLWRIGHT_KILLS times, which make
+// acceptance sets to 50.
 func kills(t *testing.T) int {
 	t.Helper()
 	text, ok := os.LookupEnv("MILLWRIGHT_KILLS")

@@ -13,7 +13,8 @@ import (
 	"millwright/schema"
 )
 
-// neovimStory is what an editor does with a file: it waits for the problem, repairs it, completes a key and saves.
+// neovimStory is what an editor does with a file: it waits for the problem, repairs it, completes a key and
+// saves.
 const neovimStory = `
 local said = {}
 local function await(what, f)

@@ -29,8 +29,8 @@ var giteaTriggers = map[string][2]string{
 	"pull_request_merged":       {`labels: [bug]`, `assignees: [root-admin]`},
 }
 
-// TestAcceptanceGiteaTriggers has a real Gitea send its events. Each fires the trigger whose filter matches, and no
-// other one. Those on the paths of a pull request ask Gitea for them.
+// TestAcceptanceGiteaTriggers has a real Gitea send its events. Each fires the trigger whose filter matches,
+// and no other one. Those on the paths of a pull request ask Gitea for them.
 func TestAcceptanceGiteaTriggers(t *testing.T) {
 	statetest.Program(t, "git")
 	w := &forgeWorld{t: t, gitea: forgetest.Start(t), dir: t.TempDir(), port: mustPort(t)}

@@ -17,8 +17,8 @@ import (
 // mostMemory bounds the server's memory under any attack of strangers, in bytes.
 const mostMemory = 400 << 20
 
-// TestAcceptanceHostileSenders makes every attack at once on a server of its own process. It stays small, and an
-// honest sender is always answered.
+// TestAcceptanceHostileSenders makes every attack at once on a server of its own process. It stays small, and
+// an honest sender is always answered.
 func TestAcceptanceHostileSenders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten thousand connections are not short")

@@ -126,8 +126,8 @@ func shown(dir string, published map[string]editortest.Published) (all []problem
 	return sorted(all)
 }
 
-// editedTree is a tree of testdata twice: as it is, and with every file that a client can send emptied, so that
-// only open documents have its text.
+// editedTree is a tree of testdata twice: as it is, and with every file that a client can send emptied, so
+// that only open documents have its text.
 type editedTree struct {
 	name, whole, bare string
 	texts             map[string]string // by path
@@ -202,9 +202,9 @@ func (e *editedTree) put(t *testing.T, path string, text []byte) {
 	}
 }
 
-// TestAcceptanceLanguageServer opens every tree of testdata in a session with the real program. The problems of unsaved
-// texts are those that validate finds, each repair ends its problem, and all repairs together give the text that
-// validate --fix writes.
+// TestAcceptanceLanguageServer opens every tree of testdata in a session with the real program. The problems
+// of unsaved texts are those that validate finds, each repair ends its problem, and all repairs together give
+// the text that validate --fix writes.
 func TestAcceptanceLanguageServer(t *testing.T) {
 	c := editor(t)
 	repairs := 0

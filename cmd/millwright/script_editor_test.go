@@ -15,9 +15,9 @@ import (
 	"millwright/state/statetest"
 )
 
-// scriptEditor is an editor for scripts: editor PATTERN METHOD FILE LINE CHARACTER [FLAG …]. It starts millwright lsp
-// with the flags, opens the file, and repeats a request about the place until the answer has the pattern. The
-// workspace and the client both name a server of their own, which nobody is to ask.
+// scriptEditor is an editor for scripts: editor PATTERN METHOD FILE LINE CHARACTER [FLAG …]. It starts
+// millwright lsp with the flags, opens the file, and repeats a request about the place until the answer has
+// the pattern. The workspace and the client both name a server of their own, which nobody is to ask.
 func scriptEditor(args []string, out, errw io.Writer) int {
 	if len(args) < 5 {
 		fmt.Fprintln(errw, "usage: editor PATTERN METHOD FILE LINE CHARACTER [FLAG …]")

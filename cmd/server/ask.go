@@ -12,7 +12,10 @@ import (
 )
 
 // askForge asks the forge that a delivery came from, for the Config of an ingress.
-func (srv *server) askForge(ctx context.Context, q ingress.Question) (a provider.Answer, why string, err error) {
+func (srv *server) askForge(
+	ctx context.Context,
+	q ingress.Question,
+) (a provider.Answer, why string, err error) {
 	a.Ask = q.Ask
 	name, err := srv.forges.OfKind(provider.ForgeKind(q.Scheme))
 	if err != nil {

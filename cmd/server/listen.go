@@ -184,7 +184,9 @@ func (srv *server) run(ctx context.Context, reload func() (settings.Settings, er
 }
 
 // wait returns when ctx ends or a listener fails, and reloads the settings on SIGHUP meanwhile.
-func (srv *server) wait(ctx context.Context, failed <-chan error, reload func() (settings.Settings, error)) error {
+func (srv *server) wait(
+	ctx context.Context, failed <-chan error, reload func() (settings.Settings, error),
+) error {
 	hup, stop := hangUps()
 	defer stop()
 

@@ -62,8 +62,8 @@ type file struct {
 	hash plumbing.Hash
 }
 
-// Open checks a bundle whose changes begin at a commit. It returns a RefusedError for a bundle that must not be
-// used. The caller closes the result.
+// Open checks a bundle whose changes begin at a commit. It returns a RefusedError for a bundle that must not
+// be used. The caller closes the result.
 func Open(content io.Reader, base string) (b *Bundle, err error) {
 	dir, err := os.MkdirTemp("", "bundle-")
 	if err != nil {

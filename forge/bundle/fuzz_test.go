@@ -12,8 +12,8 @@ import (
 	"millwright/forge/bundle"
 )
 
-// summed returns a bundle whose pack ends with the sum of what is before, as far as it is one: else nothing behind the
-// check of the sum is reached.
+// summed returns a bundle whose pack ends with the sum of what is before, as far as it is one: else nothing
+// behind the check of the sum is reached.
 func summed(content []byte) []byte {
 	at := bytes.Index(content, []byte("PACK"))
 	if at < 0 || len(content)-at <= sha1.Size {

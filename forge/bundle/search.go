@@ -6,8 +6,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// Contains reports whether found is true of a file that is new or changed in one of the commits, of a directory with
-// the names of its files, or of the message and authors of a commit.
+// Contains reports whether found is true of a file that is new or changed in one of the commits, of a
+// directory with the names of its files, or of the message and authors of a commit.
 func (b *Bundle) Contains(found func(text []byte) bool) (bool, error) {
 	known := map[plumbing.Hash]bool{plumbing.NewHash(b.Base): true}
 	for _, c := range b.changed {

@@ -374,8 +374,8 @@ func Recheck(o schema.Outputs, automation, run, kind string, a Act, used int, se
 	return ""
 }
 
-// Narrowed returns a pull request with no more than a definition allows: only labels that it names, and a draft if
-// it demands one.
+// Narrowed returns a pull request with no more than a definition allows: only labels that it names, and a
+// draft if it demands one.
 func Narrowed(o schema.PullRequestOutput, a Act) Act {
 	a.Draft = a.Draft || o.Draft
 	a.Labels = slices.DeleteFunc(slices.Clone(a.Labels), func(l string) bool { return !slices.Contains(o.Labels, l) })

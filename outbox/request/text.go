@@ -43,8 +43,8 @@ var lineEnds = strings.NewReplacer(
 	"\u0085", "\n", "\u2028", "\n", "\u2029", "\n",
 )
 
-// brokenMarker is the start of a marker that is none any more. It only adds to the text, so that no other marker
-// comes about.
+// brokenMarker is the start of a marker that is none any more. It only adds to the text, so that no other
+// marker comes about.
 var brokenMarker = strings.Replace(markerStart, ":", zeroWidth+":", 1)
 
 // Neutralise breaks the commands to bots in a text, and markers. People read the same text as before.

@@ -11,7 +11,8 @@ import (
 	"millwright/state"
 )
 
-// Backtest is what a change of an automation's triggers would have done with the stored deliveries of its sources.
+// Backtest is what a change of an automation's triggers would have done with the stored deliveries of its
+// sources.
 type Backtest struct {
 	Automation string     `json:"automation"`
 	LookedAt   int        `json:"looked_at"`       // deliveries
@@ -233,8 +234,8 @@ func remember(ids []string, uid string) []string {
 	return ids
 }
 
-// matches reports whether one of the triggers matches, as the ingress would find, or may match by an answer of the
-// forge, and whether one selects the webhook at all.
+// matches reports whether one of the triggers matches, as the ingress would find, or may match by an answer
+// of the forge, and whether one selects the webhook at all.
 func matches(all []judge, d delivered) (matched, selected bool) {
 	for _, j := range all {
 		if j.trigger.Selects(d.WebhookUID, d.source) {

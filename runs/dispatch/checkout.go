@@ -83,8 +83,8 @@ func (d *Dispatcher) checkout(
 	return nil
 }
 
-// repositories returns the repositories of a run. Its first claim decides on them, and which of them the run starts
-// in at the commit of a fork.
+// repositories returns the repositories of a run. Its first claim decides on them, and which of them the run
+// starts in at the commit of a fork.
 func (d *Dispatcher) repositories(
 	ctx context.Context,
 	c state.Claim,
@@ -119,9 +119,14 @@ func (d *Dispatcher) repositories(
 	return all, d.cfg.Store.SetRepositories(ctx, c, all)
 }
 
-// foreign reports whether what started a run names a commit of a repository that its forge does not prove to be on a
-// branch.
-func (d *Dispatcher) foreign(ctx context.Context, r state.Run, one state.RunRepository, target provider.Target) bool {
+// foreign reports whether what started a run names a commit of a repository that its forge does not prove to
+// be on a branch.
+func (d *Dispatcher) foreign(
+	ctx context.Context,
+	r state.Run,
+	one state.RunRepository,
+	target provider.Target,
+) bool {
 	if target.Commit == "" || !strings.EqualFold(target.Repository, one.FullName()) {
 		return false
 	}
@@ -201,8 +206,9 @@ func (d *Dispatcher) source(
 	return out, nil
 }
 
-// choose sets the commit of a repository: the one that the run began with before, or the ref of the automation or of
-// the request, or what the delivery names, if a branch of the repository has it or the run starts in a fork's commit.
+// choose sets the commit of a repository: the one that the run began with before, or the ref of the
+// automation or of the request, or what the delivery names, if a branch of the repository has it or the run
+// starts in a fork's commit.
 func choose(
 	out *wire.Repository,
 	r state.RunRepository,

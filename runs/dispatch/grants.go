@@ -40,8 +40,8 @@ func withhold(o *wire.Order) {
 	}
 }
 
-// confined reports whether a run starts in the commit of a fork. It gets no secret then, also not those of its MCP
-// servers.
+// confined reports whether a run starts in the commit of a fork. It gets no secret then, also not those of
+// its MCP servers.
 func (d *Dispatcher) confined(ctx context.Context, r state.Run) (bool, error) {
 	if !r.CheckoutHead {
 		return false, nil

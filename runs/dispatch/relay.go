@@ -19,8 +19,8 @@ const RelayPath = "/git/"
 // maxRelays bounds the repositories that are read at once.
 const maxRelays = 16
 
-// relayAddress returns the address at which the worker of a claim reads a repository of its run; empty if the claim's
-// token cannot be sent there.
+// relayAddress returns the address at which the worker of a claim reads a repository of its run; empty if the
+// claim's token cannot be sent there.
 func (d *Dispatcher) relayAddress(c state.Claim, position int) string {
 	u, err := url.Parse(d.cfg.PublicURL)
 	if err != nil || u.Host == "" || u.Scheme != "https" && !forge.IsLoopback(u.Hostname()) {
@@ -29,9 +29,9 @@ func (d *Dispatcher) relayAddress(c state.Claim, position int) string {
 	return u.JoinPath(RelayPath, c.RunID, strconv.Itoa(position)).String()
 }
 
-// Relay returns the handler of RelayPath: git's smart HTTP protocol, to read the repositories of a run, for the worker
-// that holds the run. The worker authenticates with its UID and the token of its claim. It does not get the credential
-// of the forge.
+// Relay returns the handler of RelayPath: git's smart HTTP protocol, to read the repositories of a run, for
+// the worker that holds the run. The worker authenticates with its UID and the token of its claim. It does
+// not get the credential of the forge.
 func (d *Dispatcher) Relay() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(RelayPath+"{run}/{position}/{path...}", d.relay)
@@ -68,7 +68,9 @@ func (d *Dispatcher) relay(w http.ResponseWriter, r *http.Request) {
 
 // relayed returns a repository of the run that a claim holds, after checking that its factory may use it.
 func (d *Dispatcher) relayed(
-	ctx context.Context, c state.Claim, position string,
+	ctx context.Context,
+	c state.Claim,
+	position string,
 ) (forge.Forge, forge.Repository, error) {
 	var repo forge.Repository
 	if !state.ValidID(state.PrefixKey, c.Worker) {

@@ -235,8 +235,8 @@ func TestRelay(t *testing.T) {
 	})
 }
 
-// TestRemoteWorkersGetNoLongToken has workers elsewhere take runs that cannot be executed there. They end with the
-// reason, and the worker goes on.
+// TestRemoteWorkersGetNoLongToken has workers elsewhere take runs that cannot be executed there. They end
+// with the reason, and the worker goes on.
 func TestRemoteWorkersGetNoLongToken(t *testing.T) {
 	s := statetest.Open(t, statetest.SQLite(t))
 	host := newHost(t)

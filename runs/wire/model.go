@@ -92,8 +92,8 @@ type Order struct {
 	Runner        *Runner           `json:"runner,omitempty"`      // the definition's requirements of the machine
 	Checkout      *Checkout         `json:"checkout,omitempty"`    // nil: the run starts in an empty directory
 	NotApplied    map[string]string `json:"not_applied,omitempty"` // fields of the configuration, with the reason
-	// Confined: a repository has the commit of a fork. Only a harness in a sandbox that limits its network executes
-	// the order, and without set-up commands.
+	// Confined: a repository has the commit of a fork. Only a harness in a sandbox that limits its network
+	// executes the order, and without set-up commands.
 	Confined    bool              `json:"confined,omitempty"`
 	Env         map[string]string `json:"env,omitempty"`      // of the environment, for the harness
 	Secrets     map[string]string `json:"secrets,omitempty"`  // environment variables for the harness

@@ -26,7 +26,8 @@ type boxed struct {
 	names []string // that its proxy passes
 }
 
-// newBoxed tries whether this machine has sandboxes for a harness. accounts reports whether the harness has accounts.
+// newBoxed tries whether this machine has sandboxes for a harness. accounts reports whether the harness has
+// accounts.
 func newBoxed(h Harness, accounts bool) (*boxed, error) {
 	if os.Getuid() == 0 && !accounts {
 		return nil, errors.New("sandbox: a process of root needs accounts to run as: add uidRange, such as " +
@@ -64,7 +65,8 @@ func (b *boxed) checkShown(t Task, program string) error {
 	if err != nil {
 		return underlying(err)
 	}
-	return fmt.Errorf("the sandbox does not show %s: list its directory under sandbox.readOnly", filepath.Dir(real))
+	return fmt.Errorf(
+		"the sandbox does not show %s: list its directory under sandbox.readOnly", filepath.Dir(real))
 }
 
 // start starts a command of a task in its sandbox.

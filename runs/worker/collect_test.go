@@ -176,7 +176,8 @@ func TestTooManyChanges(t *testing.T) {
 	}
 }
 
-// TestSubmodulesChange has harnesses change what a submodule's directory holds, and the commit of a submodule.
+// TestSubmodulesChange has harnesses change what a submodule's directory holds, and the commit of a
+// submodule.
 func TestSubmodulesChange(t *testing.T) {
 	commit := strings.Repeat("1", 40)
 	for name, test := range map[string]struct {

@@ -53,8 +53,8 @@ func (o origin) deliverable() (c commits) {
 	return c
 }
 
-// hooks applies webhooks of the three providers to a factory, and an automation that starts on their pushes and pull
-// requests. It returns the address of each webhook.
+// hooks applies webhooks of the three providers to a factory, and an automation that starts on their pushes
+// and pull requests. It returns the address of each webhook.
 func (b *bench) hooks(factory string) map[string]string {
 	b.t.Helper()
 	ctx := b.t.Context()
@@ -113,7 +113,8 @@ func (b *bench) hooks(factory string) map[string]string {
 	return at
 }
 
-// send sends the example of an event with other values at some places, signed, and returns the run that it starts.
+// send sends the example of an event with other values at some places, signed, and returns the run that it
+// starts.
 func (b *bench) send(url, scheme, event string, values map[string]string) string {
 	b.t.Helper()
 	named, example, ok := provider.Example(scheme, event)
@@ -167,8 +168,8 @@ func (b *bench) send(url, scheme, event string, values map[string]string) string
 	return runs[accepted.DeliveryID][0].ID
 }
 
-// TestDeliveredCommit has signed deliveries start runs in a checkout of exactly the commit that they name, if a branch
-// of the repository has it, and otherwise of their base.
+// TestDeliveredCommit has signed deliveries start runs in a checkout of exactly the commit that they name, if
+// a branch of the repository has it, and otherwise of their base.
 func TestDeliveredCommit(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		o := newOrigin(t)

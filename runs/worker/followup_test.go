@@ -154,8 +154,8 @@ func TestUsageOfAgents(t *testing.T) {
 	}
 }
 
-// TestWorkerIsKilledBeforeItsSnapshot has a worker execute a follow-up and vanish before it leaves a whole snapshot:
-// the next attempt goes on with the session of the execution before.
+// TestWorkerIsKilledBeforeItsSnapshot has a worker execute a follow-up and vanish before it leaves a whole
+// snapshot: the next attempt goes on with the session of the execution before.
 func TestWorkerIsKilledBeforeItsSnapshot(t *testing.T) {
 	t.Setenv("SESSION", "kept")
 	t.Setenv("RESULT", `{"type":"result","subtype":"success"}`)

@@ -13,8 +13,8 @@ import (
 	"millwright/state/statetest"
 )
 
-// TestAcceptanceFullFactory has the runs of one factory fill the queue, all slots that they may have, and their share
-// of the log with output. The runs of another factory are executed meanwhile.
+// TestAcceptanceFullFactory has the runs of one factory fill the queue, all slots that they may have, and
+// their share of the log with output. The runs of another factory are executed meanwhile.
 func TestAcceptanceFullFactory(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		b := newBenchOn(t, s, 6*time.Second)

@@ -100,8 +100,8 @@ func (j *job) collect(ctx context.Context, t Task, h configured) (files []leftFi
 	return files
 }
 
-// outliving returns a context in which to collect what a harness did until its run was stopped, also if that happens
-// only now. It ends when the run is no longer this worker's.
+// outliving returns a context in which to collect what a harness did until its run was stopped, also if that
+// happens only now. It ends when the run is no longer this worker's.
 func outliving(run context.Context) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithTimeoutCause(context.WithoutCancel(run), collectTime,
 		fmt.Errorf("it took longer than %s", collectTime))
@@ -315,7 +315,8 @@ func openPlain(dir *os.Root, name string) (f *os.File, size int64, ok bool) {
 	return f, info.Size(), true
 }
 
-// requests reads the agent's requests: JSON objects, one a line. refused has the reasons of lines that it leaves out.
+// requests reads the agent's requests: JSON objects, one a line. refused has the reasons of lines that it
+// leaves out.
 func requests(own *os.Root) (outputs []json.RawMessage, refused []string) {
 	f, _, ok := openPlain(own, wire.OutputsFile)
 	if !ok {

@@ -22,8 +22,8 @@ import (
 	"millwright/runs/wire"
 )
 
-// The containers of a job's pod: the first takes the files and ends, then the others begin. The last one is there for
-// the files to be read when the harness has ended.
+// The containers of a job's pod: the first takes the files and ends, then the others begin. The last one is
+// there for the files to be read when the harness has ended.
 const (
 	filesContainer   = "files"
 	harnessContainer = "harness"

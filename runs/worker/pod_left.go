@@ -29,16 +29,16 @@ func taken(ctx context.Context) bool {
 	return errors.Is(cause, errLost) || errors.Is(cause, errHandBack)
 }
 
-// stop ends the harness of a pod, and leaves the pod, whose files are still to be read. If that fails or nobody needs
-// them, it removes the job.
+// stop ends the harness of a pod, and leaves the pod, whose files are still to be read. If that fails or
+// nobody needs them, it removes the job.
 func (k *kubernetes) stop(ctx context.Context, name, pod string) {
 	if taken(ctx) || k.halt(context.WithoutCancel(ctx), name, pod) != nil {
 		k.remove(name, true)
 	}
 }
 
-// halt ends the harness of a pod: with SIGTERM, and after killAfter with SIGKILL to all of its container but the first
-// process, the shell, which ends with the harness.
+// halt ends the harness of a pod: with SIGTERM, and after killAfter with SIGKILL to all of its container but
+// the first process, the shell, which ends with the harness.
 func (k *kubernetes) halt(ctx context.Context, name, pod string) error {
 	ended := func() (bool, error) {
 		p, err := k.look(ctx, name)
@@ -61,8 +61,8 @@ func (k *kubernetes) halt(ctx context.Context, name, pod string) error {
 	return errPatience
 }
 
-// bringBack replaces the working directory by that of a pod whose harness has ended. After an error, the directory is
-// as it was sent to the pod.
+// bringBack replaces the working directory by that of a pod whose harness has ended. After an error, the
+// directory is as it was sent to the pod.
 func (k *kubernetes) bringBack(ctx context.Context, name, pod string, t Task) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, bringTime, fmt.Errorf("it took longer than %s", bringTime))
 	defer cancel()

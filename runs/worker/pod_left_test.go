@@ -12,7 +12,8 @@ import (
 	"millwright/state/statetest"
 )
 
-// TestChangesOfContainers has harnesses in containers change a repository, leave files and requests, and continue.
+// TestChangesOfContainers has harnesses in containers change a repository, leave files and requests, and
+// continue.
 func TestChangesOfContainers(t *testing.T) {
 	for _, engine := range []string{"docker", "kubernetes"} {
 		t.Run(engine, func(t *testing.T) {
@@ -46,8 +47,8 @@ func TestChangesOfContainers(t *testing.T) {
 	}
 }
 
-// TestAcceptanceChangesOfStoppedJobs has pods whose harness is cancelled, takes too long or fails, and pods whose files cannot be
-// read: then an event has the reason.
+// TestAcceptanceChangesOfStoppedJobs has pods whose harness is cancelled, takes too long or fails, and pods
+// whose files cannot be read: then an event has the reason.
 func TestAcceptanceChangesOfStoppedJobs(t *testing.T) {
 	for name, test := range map[string]struct {
 		script, image string

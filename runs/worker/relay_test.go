@@ -60,8 +60,8 @@ func elsewhere(t *testing.T, token string, s forge.Settings) (*bench, *wire.Clie
 	return b, client
 }
 
-// TestRepositoriesThroughTheServer has a worker elsewhere check out a repository whose token it does not get. Its
-// mirror has the address of the forge, and is used again.
+// TestRepositoriesThroughTheServer has a worker elsewhere check out a repository whose token it does not get.
+// Its mirror has the address of the forge, and is used again.
 func TestRepositoriesThroughTheServer(t *testing.T) {
 	const token = "s3cret-token-of-the-forge"
 	o := newOrigin(t)
@@ -85,8 +85,8 @@ func TestRepositoriesThroughTheServer(t *testing.T) {
 	wantIn(t, b.said(b.succeeded(b.in(factory))), "another text")
 }
 
-// TestAcceptanceRepositoriesOfGiteaThroughTheServer is the same with a private repository of a real Gitea, whose token
-// is then revoked.
+// TestAcceptanceRepositoriesOfGiteaThroughTheServer is the same with a private repository of a real Gitea,
+// whose token is then revoked.
 func TestAcceptanceRepositoriesOfGiteaThroughTheServer(t *testing.T) {
 	server := forgetest.Start(t)
 	server.Organization("acme")

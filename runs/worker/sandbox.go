@@ -16,8 +16,8 @@ import (
 
 // Sandbox configures the sandbox of a harness, which bubblewrap makes.
 type Sandbox struct {
-	// Network is what the harness reaches. When it is not given, a preset reaches the hosts of its model, and a
-	// command reaches nothing.
+	// Network is what the harness reaches. When it is not given, a preset reaches the hosts of its model, and
+	// a command reaches nothing.
 	Network Network `json:"network"`
 	// Memory bounds the memory of all processes together, as 512m or 2g; empty: no bound.
 	Memory string `json:"memory"`
@@ -125,7 +125,8 @@ func (h Harness) checkSandbox() error {
 		return nil
 	}
 	if h.Container != nil || h.SameUser {
-		return errors.New("sandbox: give it alone, or with user, users or uidRange; not with container or sameUser")
+		return errors.New("sandbox: give it alone, or with user, users or uidRange; " +
+			"not with container or sameUser")
 	}
 
 	if at, err := h.Sandbox.Check(); err != nil {
@@ -140,8 +141,8 @@ func (h Harness) checkSandbox() error {
 	return nil
 }
 
-// hosts returns the hosts that the harness reaches through its proxy. known reports whether its network is given, or
-// follows from the preset.
+// hosts returns the hosts that the harness reaches through its proxy. known reports whether its network is
+// given, or follows from the preset.
 func (h Harness) hosts() (names []string, known bool) {
 	n := h.Sandbox.Network
 	if n.Mode != "" || n.Allow != nil {

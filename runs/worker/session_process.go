@@ -18,8 +18,8 @@ import (
 // exitTime is how long an agent may take to end when its session is over.
 const exitTime = 2 * time.Second
 
-// converse runs cmd, and speaks with it until its session is over or ctx ends. Then it ends every process that the
-// command started.
+// converse runs cmd, and speaks with it until its session is over or ctx ends. Then it ends every process
+// that the command started.
 func converse(ctx context.Context, cmd *exec.Cmd, start starter, t Task) exit {
 	theirIn, in, err := os.Pipe()
 	if err != nil {
@@ -89,8 +89,8 @@ func converse(ctx context.Context, cmd *exec.Cmd, start starter, t Task) exit {
 	return e
 }
 
-// leave waits for a process whose session is over, and ends one that stays. It returns the error of one that ends by
-// itself.
+// leave waits for a process whose session is over, and ends one that stays. It returns the error of one that
+// ends by itself.
 func leave(p confine.Process, exited <-chan error) error {
 	for _, end := range []func(){p.Terminate, func() { p.Kill() }} {
 		patience := time.NewTimer(exitTime)

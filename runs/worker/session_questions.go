@@ -15,7 +15,8 @@ import (
 	"millwright/runs/worker/preset"
 )
 
-// next returns the next message to the run, and makes it a part of the conversation; empty when there is none.
+// next returns the next message to the run, and makes it a part of the conversation; empty when there is
+// none.
 func (s *session) next(ctx context.Context) (wire.LiveMessage, error) {
 	s.out.drain(ctx)
 	fresh, err := s.fetch(ctx)
@@ -100,7 +101,8 @@ func (s *session) RequestPermission(
 	s.out.drain(ctx)
 	waiting, err := s.ask(ctx, q)
 	if err != nil {
-		s.out.Add(preset.Event("question_refused", map[string]string{"title": q.Title, "reason": err.Error()}))
+		s.out.Add(preset.Event("question_refused",
+			map[string]string{"title": q.Title, "reason": err.Error()}))
 		return cancelled, nil
 	}
 

@@ -38,8 +38,8 @@ type Published struct {
 	Diagnostics []language.Diagnostic
 }
 
-// NewClient returns a client that writes to a server's input and reads its output. It answers every request of
-// the server with null.
+// NewClient returns a client that writes to a server's input and reads its output. It answers every request
+// of the server with null.
 func NewClient(ctx context.Context, in io.WriteCloser, out io.Reader) *Client {
 	c := &Client{found: map[string]Published{}, news: make(chan struct{})}
 	stream := jsonrpc2.NewBufferedStream(pipe{in, out}, jsonrpc2.VSCodeObjectCodec{})
@@ -136,7 +136,9 @@ func (c *Client) Change(ctx context.Context, uri, text string, version int32) er
 }
 
 // Await waits until what was published meets a condition, which has a text for people.
-func (c *Client) Await(ctx context.Context, condition func(map[string]Published) (met bool, missing string)) error {
+func (c *Client) Await(
+	ctx context.Context, condition func(map[string]Published) (met bool, missing string),
+) error {
 	ctx, cancel := context.WithTimeout(ctx, waitTime)
 	defer cancel()
 

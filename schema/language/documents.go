@@ -80,8 +80,8 @@ func (s *session) didClose(params json.RawMessage) error {
 	return nil
 }
 
-// put takes the text of a document. Beyond the bounds of a session it takes none: then the file on disk counts.
-// s.mu is held.
+// put takes the text of a document. Beyond the bounds of a session it takes none: then the file on disk
+// counts. s.mu is held.
 func (s *session) put(uri string, version int32, src []byte) {
 	s.drop(uri)
 	name, ok := pathOf(uri)
@@ -129,8 +129,8 @@ func (s *session) touch() {
 	s.askAgain()
 }
 
-// treeOf returns the tree that a file belongs to, and its path there. Directories of other software have names
-// like skills/ too: files in them alone make no tree. s.mu is held.
+// treeOf returns the tree that a file belongs to, and its path there. Directories of other software have
+// names like skills/ too: files in them alone make no tree. s.mu is held.
 func (s *session) treeOf(name string) (dir, file string, ok bool) {
 	for known := range s.trees {
 		if rel, err := filepath.Rel(known, name); err == nil && filepath.IsLocal(rel) && len(known) > len(dir) {

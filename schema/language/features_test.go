@@ -337,7 +337,8 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// TestRepairWithUID offers the UID of a webhook whose name stands in its place, whatever diagnostics the client tells.
+// TestRepairWithUID offers the UID of a webhook whose name stands in its place, whatever diagnostics the
+// client tells.
 func TestRepairWithUID(t *testing.T) {
 	dir := writeDefinition(t)
 	c := session(t, language.Config{Lookup: answers{}}, dir)

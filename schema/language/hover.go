@@ -216,9 +216,14 @@ const (
 	hoverTime       = 2 * time.Second
 )
 
-// aboutDeliveries lists the last deliveries of a webhook, and what the filter would have done with them. It is empty
-// where no server answers in time.
-func (s *session) aboutDeliveries(ctx context.Context, doc *document, uid string, filter *schema.Node) string {
+// aboutDeliveries lists the last deliveries of a webhook, and what the filter would have done with them. It
+// is empty where no server answers in time.
+func (s *session) aboutDeliveries(
+	ctx context.Context,
+	doc *document,
+	uid string,
+	filter *schema.Node,
+) string {
 	if s.config.Lookup == nil || filter == nil {
 		return ""
 	}

@@ -13,8 +13,8 @@ import (
 type Lookup interface {
 	// Judge shows a tree to the server and returns what the server knows of it.
 	Judge(ctx context.Context, tree fs.FS) (Judgement, error)
-	// Deliveries returns the newest accepted deliveries of a webhook, at most so many, and what the filter of a
-	// trigger, as it stands in a file, would do with them.
+	// Deliveries returns the newest accepted deliveries of a webhook, at most so many, and what the filter of
+	// a trigger, as it stands in a file, would do with them.
 	Deliveries(ctx context.Context, uid, filter string, most int) ([]Delivery, error)
 }
 
@@ -44,8 +44,8 @@ type Secret struct {
 	Name, Standing string
 }
 
-// Fired counts how often the triggers of an automation would have fired in Days days, if the stored deliveries
-// came again.
+// Fired counts how often the triggers of an automation would have fired in Days days, if the stored
+// deliveries came again.
 type Fired struct {
 	Count, LookedAt, Days int
 	Complete              bool
@@ -102,8 +102,8 @@ func (s *session) askAgain() {
 	}
 }
 
-// ask asks the server of the program about the trees: when a session begins, after each save, and now and then.
-// A server that does not answer leaves what it said before.
+// ask asks the server of the program about the trees: when a session begins, after each save, and now and
+// then. A server that does not answer leaves what it said before.
 func (s *session) ask(ctx context.Context) {
 	if s.config.Lookup == nil {
 		return

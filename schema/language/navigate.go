@@ -10,13 +10,15 @@ import (
 	"millwright/schema"
 )
 
-// target is a resource or a secret that a place of a tree means: the file that defines it, or a value that names it.
+// target is a resource or a secret that a place of a tree means: the file that defines it, or a value that
+// names it.
 type target struct {
 	kind, name string
 	reference  *schema.Reference // the value at the place; nil where the place is the file itself
 }
 
-// targetAt returns what a place of a document means. A place that names nothing means the document's own resource.
+// targetAt returns what a place of a document means. A place that names nothing means the document's own
+// resource.
 func (c nearby) targetAt(doc *document, offset int) (target, bool) {
 	for _, r := range c.References() {
 		if r.Path == doc.path && r.Start <= offset && offset <= r.End {
@@ -38,8 +40,8 @@ type nearby struct {
 	deliveries func(uid string, filter *schema.Node) string // of a webhook, for people
 }
 
-// webhookName returns the name of what a reference names. A UID of a webhook becomes the webhook's name, if it is
-// known.
+// webhookName returns the name of what a reference names. A UID of a webhook becomes the webhook's name, if
+// it is known.
 func (c nearby) webhookName(r schema.Reference) string {
 	if r.Kind != "webhook" {
 		return r.Name
@@ -74,7 +76,11 @@ func (c nearby) users(t target) (all []schema.Reference) {
 }
 
 // at loads the tree of a document, and returns the offset of a place in it.
-func (s *session) at(ctx context.Context, doc *document, params json.RawMessage) (nearby, *document, int, error) {
+func (s *session) at(
+	ctx context.Context,
+	doc *document,
+	params json.RawMessage,
+) (nearby, *document, int, error) {
 	var p textDocument
 	if err := decode(params, &p); err != nil {
 		return nearby{}, nil, 0, err

@@ -108,8 +108,8 @@ func (o overlay) children(dir string) []*entry {
 // fresh is how long after its last change a file on disk may change again without a new time.
 const fresh = 50 * time.Millisecond
 
-// Identity identifies a file by its size and time, an open document by its serial, and a directory by the epoch and
-// the open documents in it.
+// Identity identifies a file by its size and time, an open document by its serial, and a directory by the
+// epoch and the open documents in it.
 func (o overlay) Identity(name string) string {
 	if d := o.open[name]; d != nil {
 		return fmt.Sprintf("open %d", d.serial)

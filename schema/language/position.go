@@ -53,8 +53,8 @@ func (t *text) lineEnd(line int) int {
 	return end
 }
 
-// offset returns the byte offset of a position. A position beyond a line is at its end, one beyond the text at
-// the text's end, and one inside a surrogate pair before it.
+// offset returns the byte offset of a position. A position beyond a line is at its end, one beyond the text
+// at the text's end, and one inside a surrogate pair before it.
 func (t *text) offset(p Position) int {
 	if int64(p.Line) >= int64(len(t.lines)) {
 		return len(t.src)

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestPositions compares offsets and positions with a text in UTF-16, for texts with every kind of line end and of
-// character.
+// TestPositions compares offsets and positions with a text in UTF-16, for texts with every kind of line end
+// and of character.
 func TestPositions(t *testing.T) {
 	for _, src := range []string{
 		"", "a", "a\n", "\n\n", "a\r\nb", "a\rb\r\rc", "ä😀b\n😀", "\ufeffa: 1\n", "😀😀\r\n😀", "a\xffb", "é\n\r\n\n\r",
@@ -45,7 +45,8 @@ func FuzzChange(f *testing.F) {
 	})
 }
 
-// FuzzCursor reads the structure around every cursor of a file that is being typed. What is replaced lies in the file.
+// FuzzCursor reads the structure around every cursor of a file that is being typed. What is replaced lies in
+// the file.
 func FuzzCursor(f *testing.F) {
 	for _, text := range []string{
 		"---\ntriggers:\n  - provider: webhook\n    filter: {webhook_ids: [a, ", "a: 'b", "a: \"😀\\", "- - a", "? a\n: b", "&a [*a]",

@@ -27,8 +27,8 @@ func message(text string) string { return fmt.Sprintf("Content-Length: %d\r\n\r\
 
 const begin = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`
 
-// TestHostileMessages sends what no editor should. The server answers with an error or ends; it never panics, and a
-// message that is refused keeps no other from being read.
+// TestHostileMessages sends what no editor should. The server answers with an error or ends; it never panics,
+// and a message that is refused keeps no other from being read.
 func TestHostileMessages(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"no JSON":              {message("{") + message(begin), `"code":-32700`},

@@ -1,6 +1,6 @@
 // Package language is a language server for definition files. It shows the problems of package schema while
-// they are typed, and judges nothing by itself. It reads the directories that an editor opens, writes none, and
-// takes what only a server of the program knows from a [Lookup].
+// they are typed, and judges nothing by itself. It reads the directories that an editor opens, writes none,
+// and takes what only a server of the program knows from a [Lookup].
 package language
 
 import (
@@ -54,8 +54,8 @@ const (
 // errNoShutdown is the error of a client that leaves without a word.
 var errNoShutdown = errors.New("the client left without shutdown")
 
-// Serve speaks with one client until it leaves, ctx ends, or what it sends can no longer be read. The error is nil
-// when the client asked for the end.
+// Serve speaks with one client until it leaves, ctx ends, or what it sends can no longer be read. The error
+// is nil when the client asked for the end.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, config Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -211,7 +211,11 @@ func (s *session) beside(f func()) {
 }
 
 // begin notes a running request. The function that it returns ends it.
-func (s *session) begin(ctx context.Context, id jsonrpc2.ID, known bool) (func(), context.Context, *jsonrpc2.Error) {
+func (s *session) begin(
+	ctx context.Context,
+	id jsonrpc2.ID,
+	known bool,
+) (func(), context.Context, *jsonrpc2.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 

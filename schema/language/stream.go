@@ -51,8 +51,8 @@ func (s *stream) WriteObject(v any) error {
 	return err
 }
 
-// ReadObject reads the next message into v. An error ends the connection: where the next message begins is not
-// known.
+// ReadObject reads the next message into v. An error ends the connection: where the next message begins is
+// not known.
 func (s *stream) ReadObject(v any) error {
 	for {
 		size, err := s.header()

@@ -179,7 +179,8 @@ func (f Fired) String() string {
 		times = "once"
 	}
 
-	text := fmt.Sprintf("would have fired %s in the last %d days, of %d deliveries", times, f.Days, f.LookedAt)
+	text := fmt.Sprintf(
+		"would have fired %s in the last %d days, of %d deliveries", times, f.Days, f.LookedAt)
 	if !f.Complete {
 		text += " looked at before the time was up"
 	}

@@ -109,7 +109,8 @@ func (s *session) load(ctx context.Context, t *tree) (*loaded, error) {
 // epochTime bounds how long a directory counts as unchanged although the client tells of no change in it.
 const epochTime = 5 * time.Second
 
-// epoch names the state of the files on disk, for clients that tell of changes; empty for others. s.mu is held.
+// epoch names the state of the files on disk, for clients that tell of changes; empty for others. s.mu is
+// held.
 func (s *session) epoch() string {
 	if !s.watched {
 		return ""
@@ -188,8 +189,8 @@ func (s *session) diagnose(ctx context.Context) {
 	}
 }
 
-// publish tells the client of the problems of a tree: of each file whose problems are others than before, and of
-// each open document that has changed.
+// publish tells the client of the problems of a tree: of each file whose problems are others than before, and
+// of each open document that has changed.
 func (s *session) publish(ctx context.Context, t *tree, now *loaded) {
 	byPath := map[string][]Diagnostic{}
 	texts := map[string]*text{}

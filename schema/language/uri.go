@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// pathOf returns the absolute path of a file's URI. It reports false for other URIs, such as those of texts that
-// have no file.
+// pathOf returns the absolute path of a file's URI. It reports false for other URIs, such as those of texts
+// that have no file.
 func pathOf(uri string) (string, bool) {
 	u, err := url.Parse(uri)
-	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" || strings.Contains(u.Path, "\x00") {
+	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" ||
+		strings.Contains(u.Path, "\x00") {
 		return "", false
 	}
 

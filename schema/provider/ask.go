@@ -34,8 +34,8 @@ func (k *key) asks(b *body) Ask {
 	return Ask{Files: true}
 }
 
-// own returns the key that must have the account of the server, since the filter does not ask for another; nil for
-// none.
+// own returns the key that must have the account of the server, since the filter does not ask for another;
+// nil for none.
 func (f *Filter) own(of *form) *key {
 	name := of.event.own
 	if name == "" {

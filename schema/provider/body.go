@@ -37,8 +37,8 @@ type member struct{ key, value string }
 // maxMembers bounds the members of an object that are listed.
 const maxMembers = 64
 
-// at returns the value at a path of keys, joined by dots; the zero Result is none. "" is the payload itself. Of a
-// repeated key the last value counts.
+// at returns the value at a path of keys, joined by dots; the zero Result is none. "" is the payload itself.
+// Of a repeated key the last value counts.
 func (b *body) at(path string) gjson.Result {
 	for i := range b.seen {
 		if b.seen[i].path == path {
@@ -78,8 +78,8 @@ func (b *body) member(path, key string) gjson.Result {
 	return gjson.Result{}
 }
 
-// members returns the members of the object at a path. It lists those of the payload itself, and those of an object
-// that is asked for a second one. listed is false for others.
+// members returns the members of the object at a path. It lists those of the payload itself, and those of an
+// object that is asked for a second one. listed is false for others.
 func (b *body) members(path string) (all []member, listed bool) {
 	if b.once {
 		return nil, false

@@ -24,8 +24,8 @@ type Origin struct {
 	Text string
 }
 
-// Origin returns the origin of a delivery. ok is false for senders other than forges, and for a delivery without
-// a sender.
+// Origin returns the origin of a delivery. ok is false for senders other than forges, and for a delivery
+// without a sender.
 func (d *Delivery) Origin() (o Origin, ok bool) {
 	if d == nil {
 		return o, false

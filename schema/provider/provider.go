@@ -40,7 +40,8 @@ type event struct {
 	keys   []key
 	public bool   // strangers may cause it: they comment, mention or review where anybody may write
 	never  string // why no delivery is it
-	// own is the key that asks for the account of the server at the forge where the filter does not; "" for none.
+	// own is the key that asks for the account of the server at the forge where the filter does not; "" for
+	// none.
 	own string
 }
 
@@ -106,7 +107,8 @@ func EventHeader(scheme string) string {
 	return ""
 }
 
-// ForgeKind returns the kind of forge that sends deliveries by a signature scheme, as the settings name it, or "".
+// ForgeKind returns the kind of forge that sends deliveries by a signature scheme, as the settings name it,
+// or "".
 func ForgeKind(scheme string) string {
 	if t := tableOf(scheme); t != nil {
 		return t.forge
@@ -175,7 +177,8 @@ type Event struct {
 	Public bool
 	// Never is the reason why no delivery is the event; "" if deliveries are.
 	Never string
-	// Own is the key that asks for the account of the server at the forge where the filter does not; "" for none.
+	// Own is the key that asks for the account of the server at the forge where the filter does not; "" for
+	// none.
 	Own  string
 	Keys []Key
 }
@@ -185,7 +188,8 @@ type Key struct {
 	Name    string
 	Integer bool // its values are whole numbers
 	Words   []string
-	// Unread is the reason why no payload has a value, so that a filter with the key never matches; "" if some do.
+	// Unread is the reason why no payload has a value, so that a filter with the key never matches; "" if
+	// some do.
 	Unread string
 	Files  bool // its values are the files of a pull request, which the forge is asked for
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// walker walks over the members of an object. It decodes nothing. Of a text that is no JSON it returns anything,
-// and ends.
+// walker walks over the members of an object. It decodes nothing. Of a text that is no JSON it returns
+// anything, and ends.
 type walker struct {
 	text string
 	at   int
@@ -42,7 +42,8 @@ func (m member) is(key string) bool {
 	return len(m.key) > len(key) && strings.IndexByte(m.key, '\\') >= 0 && gjson.Parse(`"`+m.key+`"`).Str == key
 }
 
-// endOfString returns where a string ends, its closing quotation mark included, whose inside begins at a place.
+// endOfString returns where a string ends, its closing quotation mark included, whose inside begins at a
+// place.
 func endOfString(text string, inside int) int {
 	for at := inside; ; {
 		quote := strings.IndexByte(text[at:], '"')

@@ -187,8 +187,15 @@ WHERE scope IN (
 	AND day > $2
 GROUP BY scope`
 
-// Automations returns what the automations of a factory used on the last days until the day of at, by their UIDs.
-func Automations(ctx context.Context, r db.Reader, factory string, at time.Time, days int) (map[string]Use, error) {
+// Automations returns what the automations of a factory used on the last days until the day of at, by their
+// UIDs.
+func Automations(
+	ctx context.Context,
+	r db.Reader,
+	factory string,
+	at time.Time,
+	days int,
+) (map[string]Use, error) {
 	used := map[string]Use{}
 	err := db.Each(ctx, r, func(row db.Row) error {
 		var scope string

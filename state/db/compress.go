@@ -19,8 +19,8 @@ func Compress(value []byte) []byte {
 	return value
 }
 
-// Decompress returns the value of so many bytes that Compress stored. The value is stored itself, or in dst where
-// it fits into its capacity.
+// Decompress returns the value of so many bytes that Compress stored. The value is stored itself, or in dst
+// where it fits into its capacity.
 func Decompress(dst, stored []byte, size int64) ([]byte, error) {
 	if int64(len(stored)) == size {
 		return stored, nil

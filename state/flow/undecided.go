@@ -32,8 +32,8 @@ const insertUndecidedSQL = `INSERT INTO undecided (
 )
 VALUES ($1, $2, $3, $4, 0, $5, $5)`
 
-// Add stores that an automation is to be decided on, unless MaxWaiting deliveries wait for that: then it reports
-// full.
+// Add stores that an automation is to be decided on, unless MaxWaiting deliveries wait for that: then it
+// reports full.
 func (u Undecided) Add(ctx context.Context, tx *db.Tx) (full bool, err error) {
 	var n int
 	err = tx.QueryRow(ctx, countUndecidedSQL, u.AutomationUID, MaxWaiting).Scan(&n)
@@ -89,7 +89,8 @@ WHERE automation_uid = $1 AND delivery_uid = $2 AND due_at = $3`
 
 // Hold keeps other replicas from the decision until a time. It reports false if another one was first.
 func (u *Undecided) Hold(ctx context.Context, tx *db.Tx, until time.Time) (bool, error) {
-	err := tx.ExecOne(ctx, holdUndecidedSQL, u.AutomationUID, u.DeliveryUID, db.Micros(u.Due), db.Micros(until))
+	err := tx.ExecOne(ctx, holdUndecidedSQL,
+		u.AutomationUID, u.DeliveryUID, db.Micros(u.Due), db.Micros(until))
 	if errors.Is(err, db.ErrNoRow) {
 		return false, nil
 	}

@@ -1,5 +1,5 @@
-// Package lanes bounds how many runs workers hold of one factory and of one automation, and finds the factory whose
-// run is claimed next. The queued runs of a factory are a lane of the queue.
+// Package lanes bounds how many runs workers hold of one factory and of one automation, and finds the factory
+// whose run is claimed next. The queued runs of a factory are a lane of the queue.
 package lanes
 
 import (
@@ -61,7 +61,8 @@ ORDER BY factory_uid
 LIMIT 1`
 )
 
-// Lock makes claims with bounds wait for the end of each other's transaction, on PostgreSQL. SQLite has one writer.
+// Lock makes claims with bounds wait for the end of each other's transaction, on PostgreSQL. SQLite has one
+// writer.
 func Lock(ctx context.Context, d *db.DB, tx *db.Tx) error {
 	if !d.Postgres() {
 		return nil
@@ -104,8 +105,8 @@ func (r *Room) Take(factory, automation string) {
 	}
 }
 
-// Next returns the next factory behind one, in a circle, that has room and queued runs of an automation with room,
-// and the automations without room as a JSON list; sql.ErrNoRows when there is none.
+// Next returns the next factory behind one, in a circle, that has room and queued runs of an automation with
+// room, and the automations without room as a JSON list; sql.ErrNoRows when there is none.
 func (r *Room) Next(ctx context.Context, tx *db.Tx, behind string) (lane, full string, err error) {
 	if full, err = r.fullAutomations(); err != nil {
 		return "", "", err

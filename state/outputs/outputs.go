@@ -140,7 +140,8 @@ SET
 WHERE run_id = $1 AND kind = 'status' AND state <> 'rejected'`
 
 // setStatus makes body the status that the run is to have, and reports whether it has a row for it. A run has
-// one such row, so that no older status is set after a newer one. Who agreed to the one before did not to this one.
+// one such row, so that no older status is set after a newer one. Who agreed to the one before did not to
+// this one.
 func setStatus(ctx context.Context, tx *db.Tx, run Run, body json.RawMessage) (bool, error) {
 	changed, err := tx.Exec(ctx, statusSQL, run.ID, string(body), run.Execution, db.Micros(time.Now()))
 	return changed > 0, err

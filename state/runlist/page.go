@@ -150,8 +150,8 @@ func (st *statement) add(sql string, args ...any) {
 
 func (p *plan) columns() string { return strings.Join(p.keys, ", ") }
 
-// within is the condition that a run is in a stretch of the list, and its first key in a span. Of two limits in
-// one direction only the nearer is written: SQLite may follow the index from either.
+// within is the condition that a run is in a stretch of the list, and its first key in a span. Of two limits
+// in one direction only the nearer is written: SQLite may follow the index from either.
 func (p *plan) within(s stretch, t span) (all where) {
 	limit := func(compare string, at *Position) {
 		if at != nil {
@@ -223,8 +223,8 @@ func (st *statement) merged(p *plan, s stretch, each, limit int) {
 	st.tail(p, limit)
 }
 
-// matches returns a statement that selects the keys of at most limit runs of the list, among the first n of its
-// arms in a stretch.
+// matches returns a statement that selects the keys of at most limit runs of the list, among the first n of
+// its arms in a stretch.
 func (p *plan) matches(s stretch, n, limit int) *statement {
 	var st statement
 	if p.exact {

@@ -236,8 +236,8 @@ func (p *plan) equals(column, value string) {
 	}
 }
 
-// sifted adds that a column without an index has the value unless that is empty. Such a column has few values, so
-// that the runs that the list looks at have enough of each.
+// sifted adds that a column without an index has the value unless that is empty. Such a column has few
+// values, so that the runs that the list looks at have enough of each.
 func (p *plan) sifted(column, value string) {
 	if value != "" {
 		p.add(condition{sql: column + " = ?", args: []any{value}, row: true})

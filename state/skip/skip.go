@@ -1,4 +1,5 @@
-// Package skip remembers the rows that loops over many factories pass over, since they cannot be read or changed.
+// Package skip remembers the rows that loops over many factories pass over, since they cannot be read or
+// changed.
 package skip
 
 import (
@@ -34,8 +35,8 @@ type Rows struct {
 
 type key struct{ loop, row string }
 
-// Add notes that a loop passes over a row. It is logged the first time, and returned by All until the loop has not
-// passed over it for some minutes.
+// Add notes that a loop passes over a row. It is logged the first time, and returned by All until the loop
+// has not passed over it for some minutes.
 func (r *Rows) Add(log *slog.Logger, loop, factoryUID, row string, err error) {
 	now := time.Now()
 	r.mu.Lock()

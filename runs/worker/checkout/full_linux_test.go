@@ -15,8 +15,8 @@ import (
 	"millwright/runs/worker/checkout"
 )
 
-// TestDiskFills has the disk of the worker fill while a mirror is fetched, and while files are checked out. Once there
-// is room, the same mirrors serve again.
+// TestDiskFills has the disk of the worker fill while a mirror is fetched, and while files are checked out.
+// Once there is room, the same mirrors serve again.
 func TestDiskFills(t *testing.T) {
 	probe := t.TempDir()
 	if err := unix.Mount("tmpfs", probe, "tmpfs", 0, "size=8m"); err != nil {

@@ -35,8 +35,8 @@ func (e extent) tooLarge(max int64) error {
 	return nil
 }
 
-// measure returns an error if a commit has more files than a checkout may have, or more bytes. The mirror remembers
-// the commits that were measured last.
+// measure returns an error if a commit has more files than a checkout may have, or more bytes. The mirror
+// remembers the commits that were measured last.
 func (m *mirror) measure(ctx context.Context, commit string) error {
 	known := m.measured()
 	if e, ok := known.find(commit); ok {

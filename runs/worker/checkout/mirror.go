@@ -197,7 +197,8 @@ var errEmpty = errors.New("the repository is empty: push a first commit")
 // maxRefs is how many branches and tags are compared. Of a repository that has more, all are fetched.
 const maxRefs = 200_000
 
-// look asks for the branches and tags of the repository, and returns the name of the branch that its HEAD names.
+// look asks for the branches and tags of the repository, and returns the name of the branch that its HEAD
+// names.
 func (m *mirror) look(ctx context.Context) (byDefault string, err error) {
 	m.refs = refs{}
 	err = m.ask(ctx, lines('\n', func(line string) error {

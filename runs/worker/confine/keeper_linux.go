@@ -148,8 +148,8 @@ func (k *kept) Kill() error {
 	return nil
 }
 
-// Keep is the main function of a keeper: args are the number of files that a program inherits beside the usual ones,
-// its path and its arguments, the name included. The result is its exit status.
+// Keep is the main function of a keeper: args are the number of files that a program inherits beside the
+// usual ones, its path and its arguments, the name included. The result is its exit status.
 func Keep(args []string) int {
 	runtime.LockOSThread() // Pdeathsig depends on the thread
 	syscall.CloseOnExec(keeperOrders)

@@ -22,8 +22,8 @@ var (
 	errRead    = errors.New("the hello is read")
 )
 
-// readHello reads the TLS hello of a client, which may come in pieces, and returns the name of the server in it, and
-// all bytes that were read.
+// readHello reads the TLS hello of a client, which may come in pieces, and returns the name of the server in
+// it, and all bytes that were read.
 func readHello(in *bufio.Reader, client net.Conn) (name string, read []byte, err error) {
 	r := &recording{Conn: client, in: in}
 	err = errNoHello

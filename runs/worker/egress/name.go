@@ -21,7 +21,8 @@ func CheckName(name string) error {
 	case isAddress(name):
 		return fmt.Errorf("%q is an IP address: want a host name like api.example.com", name)
 	case withPort && hostName.MatchString(strings.ToLower(host)):
-		return fmt.Errorf("%q has the port %s: want the name alone, since only port 443 is reached", name, port)
+		return fmt.Errorf(
+			"%q has the port %s: want the name alone, since only port 443 is reached", name, port)
 	case strings.Contains(name, "*"):
 		return fmt.Errorf("%q is a pattern: want each host by its own name", name)
 	case strings.ToLower(name) != name && hostName.MatchString(strings.ToLower(name)):
@@ -61,8 +62,8 @@ func shown(name string) string {
 	return name
 }
 
-// closed are networks whose addresses are not public, beside those that the standard library knows, or that lead to
-// addresses of IPv4.
+// closed are networks whose addresses are not public, beside those that the standard library knows, or that
+// lead to addresses of IPv4.
 var closed = prefixes(
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
 	"198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4", "168.63.129.16/32",

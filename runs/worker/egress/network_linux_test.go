@@ -54,8 +54,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// again runs the tests in a network namespace, and ends this process with their status. It returns the reason why
-// there is none.
+// again runs the tests in a network namespace, and ends this process with their status. It returns the reason
+// why there is none.
 func again() string {
 	attributes := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
 	if uid, gid := os.Getuid(), os.Getgid(); uid != 0 {

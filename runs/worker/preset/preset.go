@@ -165,7 +165,8 @@ func (p Preset) Launch(t Task) Launch {
 
 // SignedIn reports whether the variables that an agent gets have one by which it can sign in.
 func (p Preset) SignedIn(given map[string]string) bool {
-	return len(p.SignIn) == 0 || slices.ContainsFunc(p.SignIn, func(name string) bool { return given[name] != "" })
+	return len(p.SignIn) == 0 ||
+		slices.ContainsFunc(p.SignIn, func(name string) bool { return given[name] != "" })
 }
 
 // Adapter makes what reads the agent's output.

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enter is the main function of this program inside of a sandbox. The result is its exit status. When it ends, the
-// kernel kills everything in the sandbox.
+// Enter is the main function of this program inside of a sandbox. The result is its exit status. When it
+// ends, the kernel kills everything in the sandbox.
 func Enter() int {
 	if _, err := unix.FcntlInt(reportsFD, unix.F_GETFD, 0); err != nil {
 		fmt.Fprintln(os.Stderr, "this command is for the worker's own use")
@@ -74,7 +74,8 @@ func Enter() int {
 	return 0
 }
 
-// closeOnExec closes the inherited descriptors when a program starts, on kernels without close_range for that.
+// closeOnExec closes the inherited descriptors when a program starts, on kernels without close_range for
+// that.
 func closeOnExec() {
 	for fd := ordersFD; fd <= ownFD; fd++ {
 		syscall.CloseOnExec(fd)

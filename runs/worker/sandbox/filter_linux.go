@@ -16,8 +16,8 @@ const (
 	firstOffset = 16         // of the arguments, whose low halves come first
 )
 
-// forbidden are system calls that a command does without: they reach beyond the namespaces of the sandbox (keys,
-// descriptors of a file by its handle), or reach much of the kernel for little use.
+// forbidden are system calls that a command does without: they reach beyond the namespaces of the sandbox
+// (keys, descriptors of a file by its handle), or reach much of the kernel for little use.
 var forbidden = []uint32{
 	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_SETNS,
@@ -32,13 +32,16 @@ var forbidden = []uint32{
 	unix.SYS_MEMFD_SECRET, // its memory is not in the counts of processes
 }
 
-// families are the kinds of sockets that a command may open. Others are not bound to a network namespace (AF_VSOCK
-// reaches the host of a virtual machine), or reach much of the kernel for little use.
+// families are the kinds of sockets that a command may open. Others are not bound to a network namespace
+// (AF_VSOCK reaches the host of a virtual machine), or reach much of the kernel for little use.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 
 // filter returns a program of seccomp in the form of the kernel.
 func filter() ([]byte, error) {
-	arch, ok := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
+	arch, ok := map[string]uint32{
+		"amd64": unix.AUDIT_ARCH_X86_64,
+		"arm64": unix.AUDIT_ARCH_AARCH64,
+	}[runtime.GOARCH]
 	if !ok {
 		return nil, fmt.Errorf("there is no filter of system calls for %s", runtime.GOARCH)
 	}

@@ -12,8 +12,8 @@ import (
 // maxForwarded is how many connections to the proxy of the run are carried at once.
 const maxForwarded = 128
 
-// forward listens on the loopback of the sandbox, carries connections to the proxy of the run, and names the listener
-// to the command as its proxy.
+// forward listens on the loopback of the sandbox, carries connections to the proxy of the run, and names the
+// listener to the command as its proxy.
 func (p *plan) forward() error {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -21,8 +21,8 @@ var system = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store",
 }
 
-// configuration are the files of /etc that a command sees: those that programs and libraries need, and no others,
-// since the rest may have secrets.
+// configuration are the files of /etc that a command sees: those that programs and libraries need, and no
+// others, since the rest may have secrets.
 var configuration = []string{
 	"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies",
 	"debian_version", "default/locale", "fonts", "gai.conf", "gitconfig", "host.conf", "inputrc", "java",
@@ -34,8 +34,8 @@ var configuration = []string{
 	"ssl/openssl.cnf", "terminfo", "timezone", "xdg",
 }
 
-// resolving are the files of /etc by which names are resolved. Only a command that shares the network of the machine
-// sees them.
+// resolving are the files of /etc by which names are resolved. Only a command that shares the network of the
+// machine sees them.
 var resolving = []string{"hosts", "resolv.conf"}
 
 // namespaces returns the arguments of bwrap for the namespaces of a sandbox.
@@ -64,8 +64,8 @@ type arguments struct {
 
 func (a *arguments) add(words ...string) { a.list = append(a.list, words...) }
 
-// at adds an operation on a place inside, behind the directories that lead there. bwrap would make them for its own
-// user alone.
+// at adds an operation on a place inside, behind the directories that lead there. bwrap would make them for
+// its own user alone.
 func (a *arguments) at(place string, words ...string) {
 	for i, c := range place {
 		if dir := place[:i]; i > 0 && c == '/' && !a.made[dir] {

@@ -45,7 +45,8 @@ func resident(dir string) int64 {
 	return pages
 }
 
-// proportionalMemory is residentMemory with each shared page counted once, as far as processes let it be seen.
+// proportionalMemory is residentMemory with each shared page counted once, as far as processes let it be
+// seen.
 func proportionalMemory() int64 {
 	total := segments()
 	eachProcess(func(dir string) {

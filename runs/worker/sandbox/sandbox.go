@@ -1,9 +1,9 @@
 // Package sandbox runs the command of a run in a sandbox of bubblewrap: its own directories, processes and
 // network, with the system read-only.
 //
-// The worker starts bwrap, and bwrap starts this program inside of the sandbox (Enter). That one takes the plan of
-// the worker over an inherited descriptor, gives up all rights, carries connections to the proxy of the run,
-// starts the command, and reports how it ended.
+// The worker starts bwrap, and bwrap starts this program inside of the sandbox (Enter). That one takes the
+// plan of the worker over an inherited descriptor, gives up all rights, carries connections to the proxy of
+// the run, starts the command, and reports how it ended.
 package sandbox
 
 import (

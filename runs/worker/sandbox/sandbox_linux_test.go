@@ -45,14 +45,14 @@ type box struct {
 	run  confine.Run
 }
 
-// account is the first account of the tests' commands when root starts them. Each sandbox has its own, since the
-// kernel counts the processes of an account together.
+// account is the first account of the tests' commands when root starts them. Each sandbox has its own, since
+// the kernel counts the processes of an account together.
 const account = 731100
 
 var opened atomic.Uint32
 
-// open opens a sandbox with the directories of a run. Where this machine has none, the test is skipped, or fails
-// where CI=true.
+// open opens a sandbox with the directories of a run. Where this machine has none, the test is skipped, or
+// fails where CI=true.
 func open(t testing.TB) *box {
 	t.Helper()
 	s, err := sandbox.Open()
@@ -276,8 +276,8 @@ func listed(t *testing.T, name string) {
 	}
 }
 
-// TestAcceptanceEscapesOfAnotherUser tries the escapes with a worker of another user than root, which needs user
-// namespaces.
+// TestAcceptanceEscapesOfAnotherUser tries the escapes with a worker of another user than root, which needs
+// user namespaces.
 func TestAcceptanceEscapesOfAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("TestEscapes runs as another user already")

@@ -47,7 +47,8 @@ const (
 func Open() (*Sandbox, error) {
 	bwrap, err := confine.LookUp("bwrap", confine.DefaultPath)
 	if err != nil {
-		return nil, errors.New("bwrap is not installed: install bubblewrap, as with apt-get install bubblewrap")
+		return nil, errors.New("bwrap is not installed: install bubblewrap, " +
+			"as with apt-get install bubblewrap")
 	}
 
 	own, err := os.Open("/proc/self/exe")
@@ -93,7 +94,12 @@ func (s *Sandbox) try() error {
 }
 
 // Start starts a command in a sandbox. Its path, directory and environment are those inside.
-func (s *Sandbox) Start(host *confine.Host, cmd *exec.Cmd, run confine.Run, spec Spec) (confine.Process, error) {
+func (s *Sandbox) Start(
+	host *confine.Host,
+	cmd *exec.Cmd,
+	run confine.Run,
+	spec Spec,
+) (confine.Process, error) {
 	theirOrders, orders, err := os.Pipe()
 	if err != nil {
 		return nil, err

@@ -19,9 +19,9 @@ type RefusedError struct{ Reason string }
 
 func (e RefusedError) Error() string { return e.Reason }
 
-// Receive writes the directories, files and links of a tar archive into a directory that nobody else writes to yet:
-// at most max bytes, counting at least 4096 for each entry. Whoever made the archive may be hostile: nothing is written
-// outside of the directory. Special files are left out.
+// Receive writes the directories, files and links of a tar archive into a directory that nobody else writes
+// to yet: at most max bytes, counting at least 4096 for each entry. Whoever made the archive may be hostile:
+// nothing is written outside of the directory. Special files are left out.
 func Receive(r io.Reader, dir string, max int64) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
