@@ -280,6 +280,7 @@ test("a factory", async () => {
   const [automation] = automations;
   expect(await factories.automations.flow(demo.uid, automation?.uid ?? "")).toEqual({
     waiting: [],
+    undecided: [],
     skipped: [],
     conversations: [],
   });
