@@ -66,26 +66,32 @@ func newMetrics(in *Ingress, reg prometheus.Registerer) *metrics {
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "millwright_ingress_requests_total", Help: "Requests to the ingress by result.",
 	}, []string{"result"})
+
 	refusals := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "millwright_ingress_signatures_refused_total", Help: "Signatures that were refused, by cause.",
 	}, []string{"code"})
+
 	latency := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "millwright_ingress_accept_seconds",
 		Help:    "Time from the headers of a delivery to its answer, accepted ones only.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
 	})
+
 	forwarded := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "millwright_ingress_forwarded_untrusted_total",
 		Help: "Requests with X-Forwarded-For from a peer outside of trustedProxies.",
 	})
+
 	inFlight := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "millwright_ingress_in_flight_bytes", Help: "Bytes of bodies in memory.",
 	}, func() float64 { return float64(in.bounds.Deliveries.Held()) })
+
 	flow := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "millwright_flow_decisions_total",
 		Help: "Deliveries by what the flow of an automation made of them: skipped_concurrency, " +
-			"skipped_queue_full, debounced, follow_up.",
+			"skipped_queue_full, skipped_forge, skipped_trigger, waits_forge, debounced, follow_up.",
 	}, []string{"decision"})
+
 	m := &metrics{refusals: refusals, seconds: latency, forwarded: forwarded, flow: flow}
 	for r := range results {
 		m.requests[r] = requests.WithLabelValues(r.String())

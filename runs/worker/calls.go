@@ -113,6 +113,7 @@ func (g runGit) Run(ctx context.Context, c collect.Command) error {
 		Env:       append(checkout.Environment("file"), c.Env...),
 		WaitDelay: 3 * time.Second,
 	}
+
 	if c.In != nil {
 		cmd.Stdin = bytes.NewReader(c.In)
 	}
@@ -132,6 +133,7 @@ func (g runGit) Run(ctx context.Context, c collect.Command) error {
 		said := strings.Join(strings.Fields(clean(string(stderr.kept))), " ")
 		return fmt.Errorf("git %s: %s", c.Args[0], cmp.Or(said, err.Error()))
 	}
+
 	return err
 }
 
