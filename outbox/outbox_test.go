@@ -776,10 +776,14 @@ func TestAcceptanceRefusedAtTheForge(t *testing.T) {
 		t.Error(got)
 	}
 
-	// A definition that allows less when the output is performed.
+	// A definition that allows less when the output is performed again.
 	answer(http.StatusServiceUnavailable, "", "busy")
 	run = w.deliver(opened(1))
 	w.execute(nil, askComment)
+	statetest.Until(t, "the first attempt at the comment", func() bool {
+		all, err := w.store.Outputs().Of(t.Context(), run)
+		return err == nil && len(all) == 2 && all[1].State == outputs.Pending && all[1].Reason != ""
+	})
 	w.define(&schema.Outputs{Labels: &schema.LabelsOutput{Allow: []string{"x"}, Max: 1}})
 	w.refuse.Store(nil)
 	if got := states(w.settled(run)); !strings.Contains(got, "comment refused: the outputs of the automation do not allow comments") {
