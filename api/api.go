@@ -167,8 +167,8 @@ type contextKey int
 
 const (
 	requestIDKey contextKey = iota
-	keyKey
-	callerKey // of a Call
+	callerKey
+	calledByKey // of a Call
 )
 
 // RequestID returns the ID of the request of ctx, or "".

@@ -98,7 +98,7 @@ func (a *API) holder(
 ) (sender string, raw bounds.Hold, limit int64, slots *bounds.Slots) {
 	limit = ctx.Operation().MaxBodyBytes - 1
 	if key := KeyOf(ctx.Context()).UID; key != "" {
-		if r.Context().Value(callerKey) == nil { // else the body is in memory, and the caller holds it
+		if r.Context().Value(calledByKey) == nil { // else the body is in memory, and the caller holds it
 			raw = a.cfg.Bounds.Keyed.Hold(key)
 		}
 		return key, raw, limit, b.Keyed

@@ -10,16 +10,14 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-
-	"millwright/state"
 )
 
-// Call sends a request to the program's own API in the name of a key that authenticated by other means,
+// Call sends a request to the program's own API in the name of a caller who authenticated by other means,
 // such as a dashboard session. The request passes the same checks of role and fields as one from outside.
 // path is relative to Base. in is sent as JSON, or unchanged if it is a []byte or io.Reader. The answer is
 // decoded into out, or copied if out is an io.Writer; either may be nil. An answer that is not a success is
 // returned as an *Error.
-func (a *API) Call(ctx context.Context, key state.Key, method, path string, in, out any) error {
+func (a *API) Call(ctx context.Context, caller Caller, method, path string, in, out any) error {
 	var body io.Reader
 	switch v := in.(type) {
 	case nil:
@@ -37,7 +35,7 @@ func (a *API) Call(ctx context.Context, key state.Key, method, path string, in, 
 	}
 
 	ctx = context.WithValue(ctx, chi.RouteCtxKey, (*chi.Context)(nil)) // route it anew
-	r, err := http.NewRequestWithContext(context.WithValue(ctx, callerKey, key), method, Base+path, body)
+	r, err := http.NewRequestWithContext(context.WithValue(ctx, calledByKey, caller), method, Base+path, body)
 	if err != nil {
 		return fmt.Errorf("call %s %s: %w", method, path, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -20,35 +21,43 @@ type echoBody struct {
 	}
 }
 
-// echoAPI echoes its input, with the name of the key of the call.
+// echoAPI echoes its input, with the caller.
 func echoAPI() *api.API {
 	a := api.New(api.Config{})
 	huma.Register(a.Huma(), api.Operation(http.MethodPost, "/echo", "echo", state.RoleRunner, "Echo"), func(ctx context.Context, in *echoBody) (*echoBody, error) {
 		out := *in
 		out.Body.Text += " by " + api.KeyOf(ctx).Name
+		if c := api.CallerOf(ctx); c.Kind != "" {
+			out.Body.Text += fmt.Sprintf(" (%s from %s)", c.Kind, c.Sender)
+		}
 		return &out, nil
 	})
 	return a
 }
 
 func TestCall(t *testing.T) {
-	a, key := echoAPI(), state.Key{UID: "key_1", Name: "ada", Role: state.RoleRunner}
+	a := echoAPI()
+	caller := api.Caller{
+		Key:    state.Key{UID: "key_1", Name: "ada", Role: state.RoleRunner},
+		Kind:   api.CallerSession,
+		Sender: "192.0.2.1",
+	}
 	var out struct{ Text string }
-	if err := a.Call(t.Context(), key, http.MethodPost, "/echo", map[string]string{"text": "hello"}, &out); err != nil || out.Text != "hello by ada" {
+	if err := a.Call(t.Context(), caller, http.MethodPost, "/echo", map[string]string{"text": "hello"}, &out); err != nil || out.Text != "hello by ada (session from 192.0.2.1)" {
 		t.Errorf("answer %+v, %v", out, err)
 	}
 	var raw bytes.Buffer
-	if err := a.Call(t.Context(), key, http.MethodPost, "/echo", []byte(`{"text":"hello"}`), &raw); err != nil || raw.String() != "{\"text\":\"hello by ada\"}\n" {
+	if err := a.Call(t.Context(), caller, http.MethodPost, "/echo", []byte(`{"text":"hello"}`), &raw); err != nil || raw.String() != "{\"text\":\"hello by ada (session from 192.0.2.1)\"}\n" {
 		t.Errorf("copied answer %q, %v", &raw, err)
 	}
-	if err := a.Call(t.Context(), key, http.MethodPost, "/echo", map[string]string{"text": "hello"}, nil); err != nil {
+	if err := a.Call(t.Context(), caller, http.MethodPost, "/echo", map[string]string{"text": "hello"}, nil); err != nil {
 		t.Errorf("without out: %v", err)
 	}
 
 	// A request inside another router is routed by this one.
 	inside := chi.NewRouter()
 	inside.Get("/*", func(w http.ResponseWriter, r *http.Request) {
-		if err := a.Call(r.Context(), key, http.MethodPost, "/echo", map[string]string{"text": "hello"}, nil); err != nil {
+		if err := a.Call(r.Context(), caller, http.MethodPost, "/echo", map[string]string{"text": "hello"}, nil); err != nil {
 			t.Errorf("inside a router: %v", err)
 		}
 	})
@@ -74,7 +83,7 @@ func TestCallRefusesAsTheEndpointDoes(t *testing.T) {
 		{"no endpoint", state.RoleAdmin, "/nothing", ok, "resource_not_found"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := a.Call(t.Context(), state.Key{Role: c.role}, http.MethodPost, c.path, c.in, nil)
+			err := a.Call(t.Context(), api.Caller{Key: state.Key{Role: c.role}}, http.MethodPost, c.path, c.in, nil)
 			var problem *api.Error
 			if !errors.As(err, &problem) || problem.Code != c.code {
 				t.Fatalf("error %v, want %s", err, c.code)

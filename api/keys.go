@@ -16,12 +16,6 @@ import (
 	"millwright/state"
 )
 
-// KeyOf returns the API key of the request of ctx; the zero Key if the endpoint needs none.
-func KeyOf(ctx context.Context) state.Key {
-	k, _ := ctx.Value(keyKey).(state.Key)
-	return k
-}
-
 // authorise lets a request through if its key may call the endpoint. Endpoints that need no key still check
 // one if present, since its holder has larger bounds than strangers.
 func (a *API) authorise(ctx huma.Context, next func(huma.Context)) {
@@ -32,9 +26,9 @@ func (a *API) authorise(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 
-	switch key, problem := a.key(r, role); {
+	switch caller, problem := a.caller(r, role); {
 	case problem == nil:
-		ctx = huma.WithValue(ctx, keyKey, key)
+		ctx = huma.WithValue(ctx, callerKey, caller)
 	case role != "":
 		a.write(w, r, problem)
 		return
@@ -46,31 +40,33 @@ func (a *API) authorise(ctx huma.Context, next func(huma.Context)) {
 // Authorised wraps a handler that is not registered with huma.
 func (a *API) Authorised(role state.Role, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		key, problem := a.key(r, role)
+		caller, problem := a.caller(r, role)
 		if problem != nil {
 			a.write(w, r, problem)
 			return
 		}
-		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), keyKey, key)))
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey, caller)))
 	})
 }
 
-func (a *API) key(r *http.Request, need state.Role) (state.Key, *Error) {
-	if key, ok := r.Context().Value(callerKey).(state.Key); ok {
-		return key, allowed(key, need)
+// caller returns the caller of a request, which needs a role.
+func (a *API) caller(r *http.Request, need state.Role) (Caller, *Error) {
+	if caller, ok := r.Context().Value(calledByKey).(Caller); ok {
+		return caller, allowed(caller.Key, need)
 	}
 
 	secret, ok := bearer(r.Header)
 	if !ok {
-		return state.Key{}, Problem("authentication_required", "send an API key: Authorization: Bearer mw_…")
+		return Caller{}, Problem("authentication_required", "send an API key: Authorization: Bearer mw_…")
 	}
 
-	key, problem := a.Identify(r.Context(), a.cfg.Bounds.WrongKeys, a.SenderOf(r), secret)
+	sender := a.SenderOf(r)
+	key, problem := a.Identify(r.Context(), a.cfg.Bounds.WrongKeys, sender, secret)
 	if problem != nil {
-		return state.Key{}, problem
+		return Caller{}, problem
 	}
 
-	return key, allowed(key, need)
+	return Caller{key, CallerKey, sender}, allowed(key, need)
 }
 
 // Identify returns the key with this secret. Wrong keys are charged to the sender's rate. It still looks up

@@ -40,7 +40,12 @@ func (q *request) param(name string) string {
 
 // call makes a request of the API in the name of the browser's key.
 func (q *request) call(method, path string, in, out any) error {
-	return q.API.Call(q.Context(), q.key, method, path, in, out)
+	caller := api.Caller{
+		Key:    q.key,
+		Kind:   api.CallerSession,
+		Sender: api.SenderOf(q.Request, q.TrustedProxies).Key,
+	}
+	return q.API.Call(q.Context(), caller, method, path, in, out)
 }
 
 // page is the data of every template.
