@@ -14,7 +14,7 @@ import (
 // for a time.
 type FlowDecision struct {
 	AutomationID string `json:"automation_id" doc:"The automation"`
-	Decision     string `json:"decision" enum:"skipped: concurrency,skipped: queue full,skipped: forge,skipped: trigger,waits: forge,debounced,follow-up" doc:"skipped: nothing started. waits: the forge's answer decides. debounced: it is one of the deliveries of a run. follow-up: it is a message to a run"`
+	Decision     string `json:"decision" enum:"skipped: concurrency,skipped: queue full,skipped: forge,skipped: trigger,skipped: newer,waits: forge,debounced,follow-up" doc:"skipped: nothing started. waits: the forge's answer decides. debounced: it is one of the deliveries of a run. follow-up: it is a message to a run"`
 	RunID        string `json:"run_id,omitempty" doc:"The run that the delivery went to"`
 	Detail       string `json:"detail,omitempty" doc:"Why, in words"`
 }

@@ -31,8 +31,21 @@ const (
 	askTime       = 20 * time.Second // the forge may take to answer
 	firstAskPause = 10 * time.Second
 	maxAskPause   = 5 * time.Minute
-	maxAsks       = 20 // in more than an hour
+	maxAwayPause  = time.Hour // that a forge may ask for
+	maxAsks       = 20        // in more than an hour
 )
+
+// Away is the error of a forge that may answer later. After is the time to wait that it asks for, or 0.
+type Away struct {
+	Err   error
+	After time.Duration
+}
+
+// Error returns the reason.
+func (e *Away) Error() string { return e.Err.Error() }
+
+// Unwrap returns the forge's error.
+func (e *Away) Unwrap() error { return e.Err }
 
 // askSoon has decisions made without waiting for the next round.
 func (in *Ingress) askSoon() {
@@ -118,6 +131,13 @@ func (in *Ingress) decideOf(ctx context.Context, due []state.Undecided, until ti
 // decide decides which automations a delivery starts, after asking its forge. away reports that the forge did
 // not answer, and is asked again later.
 func (in *Ingress) decide(ctx context.Context, due []state.Undecided) (away bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("deciding on delivery %q of webhook %q: panic: %v",
+				due[0].DeliveryUID, due[0].WebhookUID, r)
+		}
+	}()
+
 	c := decision{in: in}
 	for _, u := range due {
 		held, err := in.store.HoldUndecided(ctx, &u, time.Now().Add(decideHold))
@@ -285,12 +305,19 @@ func (c *decision) askForge(ctx context.Context, ask provider.Ask) error {
 	return nil
 }
 
-// postpone has the forge asked again later, each time after a longer pause.
+// postpone has the forge asked again later, each time after a longer pause, and not before it wants to be.
 func (c *decision) postpone(ctx context.Context, why error) error {
+	var asked time.Duration
+	reason := why.Error()
+	if away := (*Away)(nil); errors.As(why, &away) && away.After > 0 {
+		asked = min(away.After, maxAwayPause)
+		reason += "; it asks to wait for " + asked.String()
+	}
+
 	var failed error
 	for _, u := range c.all {
-		pause := min(firstAskPause<<min(max(u.Attempts-1, 0), 10), maxAskPause)
-		failed = errors.Join(failed, c.in.store.Postpone(ctx, u, time.Now().Add(pause), why.Error()))
+		pause := max(asked, min(firstAskPause<<min(max(u.Attempts-1, 0), 10), maxAskPause))
+		failed = errors.Join(failed, c.in.store.Postpone(ctx, u, time.Now().Add(pause), reason))
 	}
 
 	c.in.log.Warn("a forge does not answer for a delivery", "delivery_id", c.all[0].DeliveryUID, "error", why)

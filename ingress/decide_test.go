@@ -144,13 +144,29 @@ func TestUndecided(t *testing.T) {
 		if got := w.started(r); got != "" {
 			t.Errorf("before the answer: %q", got)
 		}
-		forge.says(files("basket/item.go"))
 		now := state.Undecided{
 			AutomationUID: automation, DeliveryUID: r.deliveryID(), FactoryUID: w.factory, WebhookUID: w.uids["github"],
 		}
-		if err := w.store.Postpone(context.Background(), now, time.Now(), ""); err != nil {
-			t.Fatal(err)
+		ask := func() {
+			t.Helper()
+			if err := w.store.Postpone(context.Background(), now, time.Now(), ""); err != nil {
+				t.Fatal(err)
+			}
 		}
+
+		forge.says(func(ingress.Question) (provider.Answer, string, error) { panic("a fault of the server") })
+		ask()
+		statetest.Until(t, "the question that panics", func() bool { return len(forge.questions()) > 0 })
+		forge.says(func(ingress.Question) (provider.Answer, string, error) {
+			return provider.Answer{}, "", &ingress.Away{Err: errors.New("slow down"), After: 48 * time.Hour}
+		})
+		ask()
+		statetest.Until(t, "a note of the time to wait", func() bool {
+			return w.decisions("github", r.deliveryID()) == "waits: forge (slow down; it asks to wait for 1h0m0s)"
+		})
+
+		forge.says(files("basket/item.go"))
+		ask()
 		if made := w.decided("github", r.deliveryID()); made != "" || w.started(r) != "basket from github" {
 			t.Errorf("with a late answer: %s", made)
 		}

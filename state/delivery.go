@@ -365,7 +365,7 @@ type StoredDelivery struct {
 // Stored deliveries are read in small slices and at a fixed rate, so that new ones are accepted meanwhile.
 const (
 	readingTime  = 300 * time.Microsecond // for each delivery
-	slicePayload = 16                     // deliveries whose payloads are read at once
+	slicePayload = 8                      // deliveries whose payloads are read at once
 	sliceRows    = 256                    // deliveries that are listed at once
 )
 

@@ -134,7 +134,7 @@ func (s *Store) startDecided(ctx context.Context, tx *db.Tx, run NewRun) (FlowDe
 		return FlowDecision{}, nil, err
 	}
 	m := s.admission(tx, run.FactoryUID, run.AutomationUID)
-	m.late = true
+	m.late = run.DeliveryUID
 	d, err := m.admit(ctx, run)
 	return d, m.changed, err
 }

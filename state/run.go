@@ -472,3 +472,12 @@ func (c Claim) hash() []byte { return HashToken(c.Token) }
 
 // held is the condition that a claim still holds its run, for parameters $1 to $3 of a statement.
 const held = ` id = $1 AND worker = $2 AND claim_hash = $3 `
+
+// clockSet is by how much a clock went back at least when a run waits that changed later than now.
+const clockSet = time.Minute
+
+// due reports whether the run's wait for a time is over. So it is when the clock was set back: the wait would last
+// until it is again as late as it was.
+func (r Run) due(now time.Time) bool {
+	return !r.Queued.After(now) || r.Updated.After(now.Add(clockSet))
+}

@@ -65,8 +65,8 @@ type admission struct {
 	s       *Store
 	tx      *db.Tx
 	keys    flow.Keys
-	late    bool  // newer deliveries may have been admitted before
-	changed []Run // beside the run at hand
+	late    string // the delivery at hand, if newer ones may have been admitted before
+	changed []Run  // beside the run at hand
 }
 
 func (s *Store) admission(tx *db.Tx, factoryUID, automationUID string) *admission {
@@ -199,7 +199,7 @@ func (m *admission) extend(ctx context.Context, run *Run, r NewRun) (FlowDecisio
 
 	r.bound()
 	newest, envelope := r.DeliveryUID, r.Envelope
-	if m.late && run.DeliveryUID > newest {
+	if m.late != "" && run.DeliveryUID > newest {
 		newest, envelope = run.DeliveryUID, run.Envelope
 	}
 	err := m.tx.ExecOne(ctx, extendWindowSQL, run.ID, newest, envelope, db.Micros(starts), db.Micros(r.At))
@@ -268,12 +268,13 @@ func (m *admission) enter(
 		return "", flow.SkippedBusy, nil
 	}
 	if err == nil && !free && (busy == schema.BusyCancel || busy == schema.BusyLatest) {
-		if err = m.supersede(ctx, c, runID, busy); err == nil {
+		skipped, err = m.supersede(ctx, c, runID, busy)
+		if skipped == "" && err == nil {
 			free, err = m.free(ctx, c)
 		}
 	}
-	if err != nil {
-		return "", "", err
+	if err != nil || skipped != "" {
+		return "", skipped, err
 	}
 	if free {
 		return "", "", m.keys.Add(ctx, m.tx, flow.PartConcurrency, c.Key, runID, false)
@@ -293,73 +294,76 @@ func (m *admission) free(ctx context.Context, c FlowConcurrency) (bool, error) {
 }
 
 // supersede cancels the runs of a key that give way to a new one: all that wait, and with BusyCancel the oldest of
-// those that go on, so that with the new one no more than the limit are left.
-func (m *admission) supersede(ctx context.Context, c FlowConcurrency, by string, busy schema.WhenBusy) error {
-	ids, err := m.keys.Runs(ctx, m.tx, flow.PartConcurrency, c.Key, true, flow.MaxWaiting)
+// those that go on, so that with the new one no more than the limit are left. A late delivery is skipped if newer
+// ones have the places that it could take.
+func (m *admission) supersede(
+	ctx context.Context, c FlowConcurrency, by string, busy schema.WhenBusy,
+) (skipped string, err error) {
+	var active []Run
+	waiting, err := m.runs(ctx, c.Key, true, flow.MaxWaiting)
+	if err == nil && (busy == schema.BusyCancel || m.late != "") {
+		active, err = m.runs(ctx, c.Key, false, flow.MaxKeys)
+	}
 	if err != nil {
-		return err
+		return "", err
 	}
 
-	if busy == schema.BusyCancel {
-		active, err := m.keys.Runs(ctx, m.tx, flow.PartConcurrency, c.Key, false, flow.MaxKeys)
-		if err != nil {
-			return err
+	if m.late != "" {
+		waits, goes := m.newer(waiting), m.newer(active)
+		if waits+goes >= c.Limit || waits > 0 && busy == schema.BusyLatest {
+			return flow.SkippedNewer, nil
 		}
-		ids = append(active, ids...)
 	}
 
-	var runs []Run
+	leave, stay := waiting, 0
+	if busy == schema.BusyCancel {
+		leave, stay = append(active, waiting...), c.Limit-1
+	}
+	many := len(leave) - stay
+	if m.late != "" {
+		leave = slices.DeleteFunc(leave, func(run Run) bool { return run.DeliveryUID > m.late })
+	}
+
+	leave = leave[:max(0, min(many, len(leave)))]
+	slices.Reverse(leave) // none of those that wait takes the place of one that goes on
+	for i := range leave {
+		if err := m.giveWay(ctx, &leave[i], by); err != nil {
+			return "", err
+		}
+	}
+
+	return "", nil
+}
+
+// newer counts the runs whose delivery came after the one at hand.
+func (m *admission) newer(runs []Run) (n int) {
+	for _, run := range runs {
+		if run.DeliveryUID > m.late {
+			n++
+		}
+	}
+	return n
+}
+
+// runs returns the runs of a key that wait, or that go on, locked and in order. It leaves out those that somebody
+// has cancelled.
+func (m *admission) runs(ctx context.Context, key string, waiting bool, limit int) (runs []Run, err error) {
+	ids, err := m.keys.Runs(ctx, m.tx, flow.PartConcurrency, key, waiting, limit)
+	if err != nil {
+		return nil, err
+	}
+
 	for _, id := range ids {
 		run, err := m.s.lockRun(ctx, m.tx, id)
 		if err != nil && !errors.Is(err, ErrNotFound) {
-			return err
+			return nil, err
 		}
 		if err == nil && run.CancelRequested == nil {
 			runs = append(runs, run)
 		}
 	}
 
-	if busy == schema.BusyCancel {
-		runs = runs[:max(0, len(runs)+1-c.Limit)]
-	}
-
-	slices.Reverse(runs) // none of those that wait takes the place of one that goes on
-	for i := range runs {
-		if err := m.giveWay(ctx, &runs[i], by); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-const giveWaySQL = `UPDATE runs
-SET
-	cancel_requested_at = $2,
-	updated_at = $3,
-	flow = $4
-WHERE id = $1`
-
-// giveWay cancels a locked run for a newer one. A worker that holds it is told to end it.
-func (m *admission) giveWay(ctx context.Context, run *Run, by string) error {
-	run.Flow.SupersededBy = by
-	text, err := flowText(run.Flow)
-	if err != nil {
-		return err
-	}
-
-	now := time.Now().Truncate(time.Microsecond).UTC()
-	if run.Held() {
-		run.CancelRequested = &now
-	}
-
-	err = m.tx.ExecOne(ctx, giveWaySQL, run.ID, db.MicrosOrNull(run.CancelRequested), db.Micros(now), text)
-	if err == nil && run.State == RunQueued {
-		err = m.s.end(ctx, m.tx, run, Result{State: RunCancelled})
-	}
-
-	m.changed = append(m.changed, *run)
-	return err
+	return runs, nil
 }
 
 // promote lets the runs of a key start that wait and may, in order. A limit of 0 is the one of each run.
@@ -437,15 +441,6 @@ func (m *admission) release(ctx context.Context, run *Run) error {
 	err = m.s.end(ctx, m.tx, run, Result{State: RunCancelled, Message: skipped})
 	m.changed = append(m.changed, *run)
 	return err
-}
-
-// clockSet is by how much a clock went back at least when a run waits that changed later than now.
-const clockSet = time.Minute
-
-// due reports whether the run's wait for a time is over. So it is when the clock was set back: the wait would last
-// until it is again as late as it was.
-func (r Run) due(now time.Time) bool {
-	return !r.Queued.After(now) || r.Updated.After(now.Add(clockSet))
 }
 
 // leave takes a locked run that has ended off its keys, and lets the next one start that waits for it.

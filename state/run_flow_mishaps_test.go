@@ -20,6 +20,8 @@ var flowsOfMishaps = map[string]schema.Flow{
 	"one":   {Concurrency: &schema.Concurrency{Key: []string{"k"}, Limit: 1, WhenBusy: schema.BusyQueue}},
 	"three": {Concurrency: &schema.Concurrency{Key: []string{"k"}, Limit: 3, WhenBusy: schema.BusyQueue}},
 	"new":   {Concurrency: &schema.Concurrency{Key: []string{"k"}, Limit: 1, WhenBusy: schema.BusyCancel}},
+	"last":  {Concurrency: &schema.Concurrency{Key: []string{"k"}, Limit: 1, WhenBusy: schema.BusyLatest}},
+	"two":   {Concurrency: &schema.Concurrency{Key: []string{"k"}, Limit: 2, WhenBusy: schema.BusyCancel}},
 	"by j":  {Concurrency: &schema.Concurrency{Key: []string{"j"}, Limit: 1, WhenBusy: schema.BusyQueue}},
 	"burst": {Debounce: &schema.Debounce{Key: []string{"k"}, Wait: "1m", Max: "10m"}},
 	"talk":  {Conversation: &schema.Conversation{Key: []string{"k"}}},
@@ -153,6 +155,40 @@ var mishaps = map[string]string{
 		newest 2 = 2
 		answer 3 {"k":1} = debounced 2
 		newest 2 = 3`,
+	"an answer of the forge after a newer run that goes on": `flow new
+		ask
+		deliver 0s {"k":1} = started 2
+		answer 1 {"k":1} = skipped: newer
+		run 2 = ready
+		ask
+		answer 3 {"k":1} = started 3
+		run 2 = CANCELLED`,
+	"an answer of the forge between an older and a newer run": `flow two
+		deliver 0s {"k":1} = started 1
+		ask
+		deliver 0s {"k":1} = started 3
+		answer 2 {"k":1} = started 2
+		run 1 = CANCELLED
+		run 3 = ready`,
+	"an answer of the forge after a newer run that waits": `flow last
+		deliver 0s {"k":1} = started 1
+		ask
+		deliver 0s {"k":1} = waits 3
+		answer 2 {"k":1} = skipped: newer
+		run 3 = waits
+		ask
+		answer 4 {"k":1} = started 4
+		run 4 = waits
+		run 3 = CANCELLED
+		run 1 = ready`,
+	"an answer of the forge after newer runs with places": `flow last
+		ask
+		deliver 0s {"k":1} = started 2
+		answer 1 {"k":1} = skipped: newer
+		finish 2
+		ask
+		deliver 0s {"k":2} = started 4
+		answer 3 {"k":1} = started 3`,
 	"an answer of the forge after a newer delivery of the conversation": `flow talk
 		ask
 		deliver 0s {"k":1} = started 2
@@ -354,6 +390,9 @@ func (p *mishap) answer(text string) string {
 	decided, made, err := p.s.Decide(p.t.Context(), u, a.Generation, &a.Runs[0], state.FlowDecision{})
 	if err != nil || !decided {
 		p.t.Fatalf("decided %t: %v", decided, err)
+	}
+	if made.Decision == "" {
+		return fmt.Sprint("started ", n) // or waits for its key
 	}
 	return p.decided(made)
 }

@@ -462,3 +462,32 @@ func (r *Run) requeue(ctx context.Context, tx *db.Tx) error {
 	r.nextSeq++
 	return r.entered(ctx, tx, now)
 }
+
+const giveWaySQL = `UPDATE runs
+SET
+	cancel_requested_at = $2,
+	updated_at = $3,
+	flow = $4
+WHERE id = $1`
+
+// giveWay cancels a locked run for a newer one. A worker that holds it is told to end it.
+func (m *admission) giveWay(ctx context.Context, run *Run, by string) error {
+	run.Flow.SupersededBy = by
+	text, err := flowText(run.Flow)
+	if err != nil {
+		return err
+	}
+
+	now := time.Now().Truncate(time.Microsecond).UTC()
+	if run.Held() {
+		run.CancelRequested = &now
+	}
+
+	err = m.tx.ExecOne(ctx, giveWaySQL, run.ID, db.MicrosOrNull(run.CancelRequested), db.Micros(now), text)
+	if err == nil && run.State == RunQueued {
+		err = m.s.end(ctx, m.tx, run, Result{State: RunCancelled})
+	}
+
+	m.changed = append(m.changed, *run)
+	return err
+}

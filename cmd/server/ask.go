@@ -47,8 +47,11 @@ func (srv *server) askForge(
 	if err == nil && q.Account {
 		a.Account, err = host.Login(ctx)
 	}
-	if err == nil || passes(err) {
-		return a, "", err
+	if err == nil {
+		return a, "", nil
+	}
+	if passes(err) {
+		return a, "", &ingress.Away{Err: err, After: forge.RetryAfter(err)}
 	}
 	return a, err.Error(), nil
 }

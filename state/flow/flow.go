@@ -86,6 +86,7 @@ const (
 
 	WaitsForge     = "waits: forge"     // the forge's answer decides
 	SkippedForge   = "skipped: forge"   // the forge gave no answer
+	SkippedNewer   = "skipped: newer"   // runs of newer deliveries took its place meanwhile
 	SkippedTrigger = "skipped: trigger" // no trigger matches, by the forge's answer
 )
 
@@ -97,6 +98,8 @@ func (d Decision) Why() string {
 	case SkippedFull:
 		return fmt.Sprintf("The queue is full: %d runs of the automation wait, %d keys are remembered, "+
 			"or too many messages wait for the run of its conversation.", MaxWaiting, MaxKeys)
+	case SkippedNewer:
+		return "While the server asked the forge, newer deliveries of its key started runs. They replace its run."
 	case Debounced:
 		return "Deliveries of its key that come in a burst are one run, with the newest payload."
 	case FollowedUp:
@@ -108,7 +111,7 @@ func (d Decision) Why() string {
 // Skipped reports whether nothing started.
 func (d Decision) Skipped() bool {
 	switch d.Decision {
-	case SkippedBusy, SkippedFull, SkippedForge, SkippedTrigger:
+	case SkippedBusy, SkippedFull, SkippedForge, SkippedTrigger, SkippedNewer:
 		return true
 	}
 	return false

@@ -2401,7 +2401,7 @@ export interface components {
             /** @description The automation */
             automation_id: string;
             /** @description skipped: nothing started. waits: the forge's answer decides. debounced: it is one of the deliveries of a run. follow-up: it is a message to a run */
-            decision: "skipped: concurrency" | "skipped: queue full" | "skipped: forge" | "skipped: trigger" | "waits: forge" | "debounced" | "follow-up" | (string & {});
+            decision: "skipped: concurrency" | "skipped: queue full" | "skipped: forge" | "skipped: trigger" | "skipped: newer" | "waits: forge" | "debounced" | "follow-up" | (string & {});
             /** @description Why, in words */
             detail?: string;
             /** @description The run that the delivery went to */

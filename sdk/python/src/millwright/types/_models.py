@@ -391,6 +391,7 @@ class FlowDecision(Model):
             "skipped: queue full",
             "skipped: forge",
             "skipped: trigger",
+            "skipped: newer",
             "waits: forge",
             "debounced",
             "follow-up",
