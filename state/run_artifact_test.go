@@ -291,15 +291,15 @@ func TestLinks(t *testing.T) {
 	})
 }
 
-// TestArtifactsDoNotGrow executes 1,000 runs that leave files: what is stored stays within the share of the factory,
+// TestArtifactsDoNotGrow executes 200 runs that leave files: what is stored stays within the share of the factory,
 // and what is deleted makes room for what follows.
 func TestArtifactsDoNotGrow(t *testing.T) {
 	if testing.Short() {
-		t.Skip("1,000 runs")
+		t.Skip("200 runs")
 	}
 
 	statetest.EachDSN(t, func(t *testing.T, dsn string) {
-		const most, size = 2 << 20, 64 << 10
+		const most, size = 1 << 20, 64 << 10
 		s := statetest.Open(t, dsn)
 		db := openDB(t, dsn)
 		count := func(query string) (n int64) {
@@ -311,11 +311,11 @@ func TestArtifactsDoNotGrow(t *testing.T) {
 		}
 
 		used := int64(0)
-		for round := range 10 {
+		for round := range 5 {
 			var executing sync.WaitGroup
 			for worker := range 4 {
 				executing.Go(func() {
-					for i := range 25 {
+					for i := range 10 {
 						c := start(t, s, create(t, s, newRun("x")).ID)
 						content := bytes.Repeat([]byte{byte(round), byte(worker), byte(i)}, size/3)
 						statetest.Leave(t, s, c, 0, state.Artifact{Path: "f"}, content)
@@ -339,12 +339,12 @@ func TestArtifactsDoNotGrow(t *testing.T) {
 				continue
 			}
 
-			// Ten rounds are 64 MiB. Pages are used again: only the rows of runs grow.
+			// Five rounds are 12 MiB. Pages are used again: only the rows of runs grow.
 			now := count(`SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`)
 			if round == 1 {
 				used = now
 			}
-			if round > 1 && now > used+8<<20 {
+			if round > 1 && now > used+4<<20 {
 				t.Errorf("round %d: the state has %d bytes, and had %d", round, now, used)
 			}
 		}

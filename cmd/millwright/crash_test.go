@@ -30,13 +30,13 @@ import (
 	"millwright/state/statetest"
 )
 
-// kills is how often the crash test kills the server: 5 times, or MILLWRIGHT_KILLS times, which make
+// kills is how often the crash test kills the server: 3 times, or MILLWRIGHT_KILLS times, which make
 // acceptance sets to 50.
 func kills(t *testing.T) int {
 	t.Helper()
 	text, ok := os.LookupEnv("MILLWRIGHT_KILLS")
 	if !ok {
-		return 5
+		return 3
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {

@@ -295,8 +295,8 @@ func (r *repository) bundleOf(commit string, further ...string) []byte {
 	return r.pack(commit, strings.Join(append(further, commit, tree, r.base, base, r.git("rev-parse", r.base+":dir")), "\n"))
 }
 
-// TestLargeBundles refuses bundles beyond the limits before it unpacks them.
-func TestLargeBundles(t *testing.T) {
+// TestAcceptanceLargeBundles refuses bundles beyond the limits before it unpacks them.
+func TestAcceptanceLargeBundles(t *testing.T) {
 	r := newRepository(t, map[string]string{"a": "1\n"})
 	for name, c := range map[string]struct {
 		change func()
