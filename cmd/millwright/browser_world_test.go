@@ -171,7 +171,7 @@ func (w *browserWorld) hold() {
 	admin.Register(a, admin.Config{Store: w.store, PublicURL: w.url})
 	call := func(method, path string, in, out any) {
 		w.t.Helper()
-		w.must(a.Call(ctx, keys[0], method, "/factory/"+w.ops+path, in, out))
+		w.must(a.Call(ctx, api.Caller{Key: keys[0], Kind: api.CallerKey}, method, "/factory/"+w.ops+path, in, out))
 	}
 	var made admin.WebhookWithSecret
 	call("POST", "/webhooks", admin.CreateWebhookRequest{Name: "pages", AuthMode: "signature", SignatureScheme: "notion"}, nil)
