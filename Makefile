@@ -26,11 +26,11 @@ GO_TEST = $(GO) test -race -gcflags='modernc.org/...=-race=false' -p 3 -parallel
 
 test: ## Run the tests, with the race detector, on SQLite and a PostgreSQL of its own
 	@.ci/needs git
-	.ci/bubblewrap .ci/postgres $(GO_TEST) -timeout 20m -skip '^TestAcceptance' ./...
+	.ci/bubblewrap .ci/signing .ci/postgres $(GO_TEST) -timeout 20m -skip '^TestAcceptance' ./...
 
 acceptance: ## Run the tests that take long or need more programs: crashes, replicas, a browser, both SDKs
 	@.ci/needs git kubectl docker systemd-analyze
-	MILLWRIGHT_KILLS=50 .ci/editors .ci/gitea .ci/agents .ci/chromium .ci/bubblewrap .ci/postgres $(GO_TEST) -timeout 40m -run '^(TestAcceptance.*|TestKill)$$' ./cmd/millwright ./reconcile ./runs/worker ./runs/worker/sandbox ./forge ./forge/bundle ./outbox
+	MILLWRIGHT_KILLS=50 .ci/editors .ci/gitea .ci/agents .ci/chromium .ci/bubblewrap .ci/signing .ci/postgres $(GO_TEST) -timeout 40m -run '^(TestAcceptance.*|TestKill)$$' ./cmd/millwright ./reconcile ./runs/worker ./runs/worker/sandbox ./forge ./forge/bundle ./outbox
 	@$(MAKE) --no-print-directory sdk
 
 sdk: ## Test both SDKs against the real server and api/openapi.yaml

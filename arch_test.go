@@ -47,7 +47,8 @@ var rooms = map[string][]string{
 	"forge/bundle":          {},
 	"outbox":                {"forge", "forge/bundle", "outbox/request", "state", "state/notice", "state/outputs", "schema", "schema/provider"},
 	"outbox/request":        {"schema"},
-	"reconcile":             {"forge/bundle", "reconcile/plan", "state", "state/notice", "schema"},
+	"reconcile/signers":     {},
+	"reconcile":             {"forge/bundle", "reconcile/plan", "reconcile/signers", "state", "state/notice", "schema"},
 	"ingress":               {"signature", "trace", "api", "bounds", "state", "state/notice", "schema", "schema/provider"},
 	"ingress/conformance":   {"signature"},
 	"runs":                  {"forge", "outbox/request", "state/outputs", "schema/agentconfig", "runs/dispatch", "runs/wire", "trace", "api", "state", "state/notice", "schema"},
@@ -84,6 +85,8 @@ var reserved = map[string][]string{
 	"github.com/bradleyfalzon/":   {"forge"},
 	"gitlab.com/gitlab-org/":      {"forge"},
 	"code.gitea.io/sdk/":          {"forge", "forge/forgetest"},
+	"github.com/hiddeco/":         {"reconcile/signers"},
+	"github.com/ProtonMail/":      {"reconcile/signers"},
 	"github.com/fsnotify/":        {"reconcile", "cmd/cli"},
 	"github.com/nats-io/":         {"runs/dispatch", "runs/wire"},
 	"go.yaml.in/yaml/":            {"schema", "cmd/settings"},
@@ -101,13 +104,14 @@ var reserved = map[string][]string{
 
 // never lists imports that a room must do without.
 var never = map[string][]string{
-	"schema":         {"net/http", "time/tzdata"},
-	"schema/report":  {"net/http"},
-	"state":          {"net/http"},
-	"signature":      {"net/http"},
-	"reconcile/plan": {"net/http", "os"},
-	"runs/worker":    {"database/sql"},
-	"runs/wire":      {"database/sql"},
+	"schema":            {"net/http", "time/tzdata"},
+	"schema/report":     {"net/http"},
+	"state":             {"net/http"},
+	"signature":         {"net/http"},
+	"reconcile/plan":    {"net/http", "os"},
+	"reconcile/signers": {"net/http", "os"},
+	"runs/worker":       {"database/sql"},
+	"runs/wire":         {"database/sql"},
 }
 
 // buckets are names of packages whose contents a newcomer cannot guess.

@@ -225,6 +225,7 @@ type Sync struct {
 	Outcome     string           `json:"outcome" enum:"applied,refused,unchanged,failed" doc:"Outcome: refused if the definition has errors, failed if the source is unreadable"`
 	Revision    string           `json:"revision" doc:"A git commit, sha256:… of a directory's content, or r12 of a managed factory; empty if the source is unreadable"`
 	Author      string           `json:"author" doc:"Author of the commit, or name of the API key that made the edit"`
+	Signer      string           `json:"signer" doc:"Name and key of the commit's signer, if the source verifies signatures; else empty"`
 	Subject     string           `json:"subject" doc:"First line of the commit message, or summary of the edit"`
 	CommittedAt *time.Time       `json:"committed_at" doc:"Time of the commit or edit"`
 	Counts      SyncCounts       `json:"counts" doc:"Number of changed resources"`
@@ -262,6 +263,7 @@ func newSync(a state.Attempt) Sync {
 		Outcome:     string(a.Outcome),
 		Revision:    a.Revision.ID,
 		Author:      a.Revision.Author,
+		Signer:      a.Revision.Signer,
 		Subject:     a.Revision.Subject,
 		CommittedAt: a.Revision.At,
 		Counts:      SyncCounts(a.Counts),

@@ -22,6 +22,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"millwright/forge/bundle"
+	"millwright/reconcile/signers"
 	"millwright/schema"
 	"millwright/state"
 )
@@ -48,6 +49,9 @@ type GitConfig struct {
 	SSHKey func(context.Context) ([]byte, error)
 	// KnownHosts is a known_hosts file, or lines of one. Required for ssh.
 	KnownHosts string
+
+	// Signers, if not nil, are the keys that must have signed a commit. The loop refuses any other.
+	Signers *signers.Keys
 
 	// Timeout bounds one fetch; zero means 5 minutes.
 	Timeout time.Duration
@@ -290,13 +294,19 @@ func (g *gitSource) read(target plumbing.Hash) (Snapshot, error) {
 	}
 
 	revision := revisionOf(commit)
-	if err == nil {
+	signer, refusal, unread := g.verify(objects, commit)
+	if unread != nil {
+		return Snapshot{}, fmt.Errorf("commit %s: %w", commit.Hash, unread)
+	}
+
+	revision.Signer = signer
+	if err == nil && refusal == nil {
 		revision.Tree = root.String()
 	}
 
 	g.objects, g.target = objects, target
 	tree := freeze(&treeBacking{objects: objects, root: root, broken: err, dirs: map[string]directory{}})
-	g.snap = Snapshot{Revision: revision, FS: tree, release: func() {
+	g.snap = Snapshot{Revision: revision, FS: tree, loaded: refusal, untrusted: refusal != nil, release: func() {
 		tree.close()
 		objects.from, objects.before = nil, nil
 		g.closeStore()

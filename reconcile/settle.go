@@ -23,7 +23,10 @@ func (l *Loop) settle(ctx context.Context, snap Snapshot, started time.Time) (Re
 	}
 
 	switch {
-	case f.SyncState == state.SyncApplied && same(f.Applied, snap.Revision):
+	case snap.untrusted && (f.SyncState != state.SyncRefused || !same(f.Attempted, snap.Revision)):
+		return Result{}, false
+	case f.SyncState == state.SyncApplied && same(f.Applied, snap.Revision) &&
+		f.Applied.Signer == snap.Revision.Signer:
 		return l.settled(f, state.OutcomeUnchanged), true
 	case f.SyncState == state.SyncRefused && same(f.Attempted, snap.Revision):
 		secrets, err := l.cfg.Store.Secrets(ctx)

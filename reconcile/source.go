@@ -36,7 +36,8 @@ type Snapshot struct {
 	FS       fs.FS // its root is the root of the definition
 	Bytes    int64 // received over the network, also in a failed Fetch
 
-	loaded    *schema.Result // of FS, where the source had to load it
+	loaded    *schema.Result // of FS, where the source had to load it, or refused to
+	untrusted bool           // the revision is not signed as it must be: nothing of it counts
 	elsewhere string         // a directory of FS that holds a definition, where its root holds none
 
 	release func() // releases the backing of FS after the load; may be nil

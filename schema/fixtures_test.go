@@ -150,8 +150,8 @@ func output(r *schema.Result) string {
 	return b.String()
 }
 
-// planRules are reported by the plan, which knows the revision applied before.
-var planRules = []string{"deliveries-limit", "prune-guard", "sender-contract", "webhook-last", "webhook-renamed"}
+// planRules are reported by the plan, which knows the revision applied before, or by the source.
+var planRules = []string{"commit-signature", "deliveries-limit", "prune-guard", "sender-contract", "webhook-last", "webhook-renamed"}
 
 func TestBrokenTrees(t *testing.T) {
 	for _, f := range listFixtures(t, "err") {

@@ -109,6 +109,13 @@ func load(ctx context.Context, fsys fs.FS, known *Known, m *memory) *Result {
 	return r
 }
 
+// Refuse returns the result of a tree that is not read because of a problem.
+func Refuse(p Problem) *Result {
+	r := &Result{tree: &Factory{}, base: []Problem{p}}
+	r.finish(nil)
+	return r
+}
+
 // finish runs the rules that need state and settles what the result says.
 func (r *Result) finish(known *Known) {
 	state, notChecked := r.tree.checkState(known)

@@ -64,6 +64,7 @@ const (
 	RuleWebhookLast
 	RuleSenderContract
 	RuleDeliveriesLimit
+	RuleCommitSignature
 	ruleHarnessUnknown
 	ruleNotHosted
 )
@@ -466,6 +467,13 @@ var rules = [...]Rule{
 		Title: "more deliveries a minute than the server allows",
 		Doc: "deliveriesPerMinute of a webhook is at most limits.maxDeliveriesPerMinute of the server's " +
 			"settings, 600 by default.",
+	},
+	RuleCommitSignature: {
+		Code: "commit-signature", Severity: SeverityError,
+		Title: "a commit that no trusted key has signed",
+		Doc: "Only the server checks this rule. The settings of the git source have verify, and the commit is not signed by one of those keys. " +
+			"Nothing of the commit is read. Sign it (git commit --amend -S), or add the key of its signer to " +
+			"the file of verify and reload the settings.",
 	},
 	ruleHarnessUnknown: {
 		Code: "harness-unknown", Severity: SeverityWarning, NeedsState: true,

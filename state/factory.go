@@ -30,6 +30,7 @@ type Revision struct {
 	Author  string     `json:"author,omitempty"`  // where the source knows it
 	Subject string     `json:"subject,omitempty"` // first line of the commit message
 	At      *time.Time `json:"at,omitempty"`      // of the commit, UTC
+	Signer  string     `json:"signer,omitempty"`  // who signed the commit, where the source verifies it
 	Tree    string     `json:"tree,omitempty"`    // names the content: the same for the same files
 	Managed bool       `json:"managed,omitempty"` // the server holds the definition itself: see ManagedRevision
 }

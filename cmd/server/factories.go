@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"millwright/cmd/settings"
 	"millwright/reconcile"
 	"millwright/reconcile/plan"
+	"millwright/reconcile/signers"
 	"millwright/schema"
 	"millwright/state"
 )
@@ -39,14 +41,25 @@ type controllers struct {
 
 type controller struct {
 	settings settings.Factory
+	keys     []byte // contents of the files that settings.Source.Git.Verify names
 	source   reconcile.Source
 	loop     *reconcile.Loop
 	stop     context.CancelFunc
 	done     chan struct{}
 }
 
-// source makes the source that the settings describe. It reads nothing yet.
-func (c *controllers) source(f settings.Factory) (reconcile.Source, error) {
+// source makes the source that the settings describe. It reads the keys of signers, and nothing else yet.
+func (c *controllers) source(f settings.Factory) (reconcile.Source, []byte, error) {
+	trusted, keys, err := readSigners(f)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	source, err := c.sourceOf(f, trusted)
+	return source, keys, err
+}
+
+func (c *controllers) sourceOf(f settings.Factory, trusted *signers.Keys) (reconcile.Source, error) {
 	switch {
 	case f.Source.Dir != "":
 		dir, err := filepath.Abs(f.Source.Dir)
@@ -59,7 +72,7 @@ func (c *controllers) source(f settings.Factory) (reconcile.Source, error) {
 		g := f.Source.Git
 		return reconcile.Git(reconcile.GitConfig{
 			URL: g.URL, Branch: g.Branch, Tag: g.Tag, Commit: g.Commit, Path: g.Path,
-			CloneDir: filepath.Join(c.cloneDir, f.Name), Username: g.Username,
+			CloneDir: filepath.Join(c.cloneDir, f.Name), Username: g.Username, Signers: trusted,
 			Token: c.secret(
 				g.TokenSecret,
 			), SSHKey: c.secret(g.SSHKeySecret), KnownHosts: g.KnownHosts, Turns: c.turns, Log: c.log,
@@ -95,7 +108,7 @@ func (c *controllers) check(factories []settings.Factory) error {
 			continue
 		}
 
-		source, err := c.source(f)
+		source, _, err := c.source(f)
 		if err != nil {
 			return fmt.Errorf("factory %q: %w", f.Name, err)
 		}
@@ -180,7 +193,8 @@ func (c *controllers) configure(ctx context.Context, s settings.Settings) (err e
 	}()
 
 	for i, f := range factories {
-		if old := running[f.Name]; old != nil && sameFactory(old.settings, f) {
+		old := running[f.Name]
+		if old != nil && sameFactory(old.settings, f) && !old.keysChanged(f) {
 			next[i] = old
 			continue
 		}
@@ -191,12 +205,12 @@ func (c *controllers) configure(ctx context.Context, s settings.Settings) (err e
 			}
 		}
 
-		source, err := c.source(f)
+		source, keys, err := c.source(f)
 		if err != nil {
 			return fmt.Errorf("factory %q: %w", f.Name, err)
 		}
 
-		next[i] = &controller{settings: f, source: source}
+		next[i] = &controller{settings: f, keys: keys, source: source}
 	}
 
 	want := make([]state.FactorySettings, len(next))
@@ -259,7 +273,7 @@ func (c *controllers) newLoop(n *controller, row state.Factory) *reconcile.Loop 
 }
 
 func sameFactory(a, b settings.Factory) bool {
-	return fmt.Sprintf("%+v %+v", a, a.Source.Git) == fmt.Sprintf("%+v %+v", b, b.Source.Git)
+	return reflect.DeepEqual(a, b)
 }
 
 func (n *controller) start() {

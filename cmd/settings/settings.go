@@ -93,6 +93,13 @@ type Git struct {
 	KnownHosts   string   `json:"knownHosts"`
 	PushSecret   string   `json:"pushSecret"`
 	PushScheme   string   `json:"pushScheme"`
+	Verify       *Verify  `json:"verify"`
+}
+
+// Verify names the files with the keys that must have signed a commit.
+type Verify struct {
+	SSH     string `json:"ssh"`     // allowed_signers
+	OpenPGP string `json:"openpgp"` // a keyring
 }
 
 type harness struct {

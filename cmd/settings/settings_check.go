@@ -81,6 +81,9 @@ func (c *checks) factories(s *Settings) {
 			if g.URL == "" {
 				c.bad(at+".source.git.url", " is missing")
 			}
+			if v := g.Verify; v != nil && v.SSH == "" && v.OpenPGP == "" {
+				c.bad(at+".source.git.verify", ": give ssh, a file of allowed signers, or openpgp, a keyring")
+			}
 			if g.PushScheme != "" && !slices.Contains([]string{"github", "gitlab", "gitea"}, g.PushScheme) {
 				c.bad(at+".source.git.pushScheme", " %q: want github, gitlab or gitea", g.PushScheme)
 			}

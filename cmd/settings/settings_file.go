@@ -51,8 +51,16 @@ func Read(file string) (Settings, error) {
 
 	base := filepath.Dir(file)
 	for i := range s.Factories {
-		if dir := &s.Factories[i].Source.Dir; *dir != "" && !filepath.IsAbs(*dir) {
-			*dir = filepath.Join(base, *dir)
+		source := &s.Factories[i].Source
+		paths := []*string{&source.Dir}
+		if source.Git != nil && source.Git.Verify != nil {
+			paths = append(paths, &source.Git.Verify.SSH, &source.Git.Verify.OpenPGP)
+		}
+
+		for _, file := range paths {
+			if *file != "" && !filepath.IsAbs(*file) {
+				*file = filepath.Join(base, *file)
+			}
 		}
 	}
 
