@@ -55,6 +55,7 @@ type FactorySync struct {
 	State             string           `json:"state" enum:"pending,applied,refused,failed" doc:"Outcome of the last attempt to apply; after refused and failed, the last applied definition stays in force"`
 	AttemptedRevision string           `json:"attempted_revision" doc:"The revision of the last attempt; empty before the first attempt"`
 	AppliedRevision   string           `json:"applied_revision" doc:"The revision in force; empty before the first apply"`
+	AppliedSigner     string           `json:"applied_signer" doc:"Name and key of the signer of the revision in force, if the source verifies signatures; else empty"`
 	LastAppliedAt     *time.Time       `json:"last_applied_at" doc:"Time of the last apply"`
 	LastAttemptedAt   *time.Time       `json:"last_attempted_at" doc:"Time at which the last attempt ended"`
 	Problems          []schema.Problem `json:"problems" nullable:"false" doc:"Problems that the last attempt found"`
@@ -175,6 +176,7 @@ func (s *service) describeFactory(ctx context.Context, uid string) (Factory, err
 		Source: newSource(f.Source),
 		Sync: FactorySync{
 			State: string(f.SyncState), AttemptedRevision: f.Attempted.ID, AppliedRevision: f.Applied.ID,
+			AppliedSigner:   f.Applied.Signer,
 			LastAppliedAt:   f.LastApplied,
 			LastAttemptedAt: f.LastAttempted,
 			Problems:        problems(f.Problems),

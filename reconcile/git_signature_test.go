@@ -96,10 +96,10 @@ func TestGitRefusesCommitsOfStrangers(t *testing.T) {
 		// A header that no signature covers names the tree of the stranger.
 		r.commit(tree{"webhooks/evil.yaml": hook("CI_TOKEN")}, "Evil")
 		evil := r.git("rev-parse", "HEAD^{tree}")
-		r.commit(tree{"webhooks/a.yaml": hook("CI_TOKEN"), "webhooks/evil.yaml": hook("CI_TOKEN")}, "By Ada")
+		r.commit(tree{"webhooks/a.yaml": hook("CI_TOKEN"), "webhooks/b.yaml": hook("CI_TOKEN")}, "By Ada")
 		r.amend(func(payload string) string { return sign(payload) + "gpgsig-sha256 x\n tree " + evil + "\n" })
-		refused("it names two trees")
-		b.wantWebhooks("a")
+		b.once(state.OutcomeApplied, true)
+		b.wantWebhooks("a", "b")
 	})
 }
 

@@ -20,6 +20,7 @@ type FactoryItem struct {
 		State             string
 		AttemptedRevision string  `json:"attempted_revision"`
 		AppliedRevision   string  `json:"applied_revision"`
+		AppliedSigner     string  `json:"applied_signer"`
 		LastAppliedAt     *string `json:"last_applied_at"`
 		LastAttemptedAt   *string `json:"last_attempted_at"`
 		Message           string
@@ -124,6 +125,9 @@ func (f FactoryItem) print(w io.Writer) {
 	fmt.Fprintf(w, "%s: %s", clean(f.Name), clean(f.Sync.State))
 	if f.Sync.AppliedRevision != "" {
 		fmt.Fprintf(w, ", serving %s", clean(ShortRevision(f.Sync.AppliedRevision)))
+	}
+	if f.Sync.AppliedSigner != "" {
+		fmt.Fprintf(w, " signed by %s", clean(f.Sync.AppliedSigner))
 	}
 	if f.Sync.AttemptedRevision != f.Sync.AppliedRevision && f.Sync.AttemptedRevision != "" {
 		fmt.Fprintf(w, ", attempted %s", clean(ShortRevision(f.Sync.AttemptedRevision)))
