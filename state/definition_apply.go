@@ -429,20 +429,9 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 		a.Changes = json.RawMessage("[]")
 	}
 
-	const insert = insertAttemptSQL
-	if _, err := tx.Exec(
-		ctx,
-		insert,
-		a.FactoryUID,
-		db.Micros(a.Started),
-		at,
-		string(revision),
-		string(a.Outcome),
-		string(counts),
-		string(problems),
-		a.Message,
-		string(a.Changes),
-	); err != nil {
+	if _, err := tx.Exec(ctx, insertAttemptSQL,
+		a.FactoryUID, db.Micros(a.Started), at, string(revision), string(a.Outcome), string(counts),
+		string(problems), a.Message, string(a.Changes)); err != nil {
 		return err
 	}
 
