@@ -284,4 +284,3 @@ func TestAuditOfFailedTransaction(t *testing.T) {
 		}
 	})
 }
-
