@@ -84,5 +84,4 @@ func Register(a *api.API, cfg Config) {
 	s.registerPush()
 	s.registerManaged()
 	s.registerWorkers()
-	s.registerAudit()
 }

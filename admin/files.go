@@ -14,7 +14,6 @@ import (
 	"millwright/api"
 	"millwright/schema"
 	"millwright/state"
-	"millwright/state/audit"
 )
 
 // HeldFile is a file of a managed definition.
@@ -227,12 +226,7 @@ func (s *service) editFile(
 		return Sync{}, err
 	}
 
-	return s.editFiles(ctx, f, editing{
-		subject: verb + " " + in.Path,
-		action:  audit.FactoryEdit,
-		object:  in.Path,
-		base:    base,
-	}, func(d *draft) error {
+	return s.editFiles(ctx, f, editing{subject: verb + " " + in.Path, base: base}, func(d *draft) error {
 		if err := s.unchanged(ctx, d, base, in.Path); err != nil {
 			return err
 		}
@@ -286,8 +280,6 @@ func (s *service) replace(
 
 	e := editing{
 		subject:     "import a tree of files",
-		action:      audit.FactoryEdit,
-		object:      f.UID,
 		whole:       true,
 		base:        base.Base,
 		allowPrune:  allow.AllowPrune,

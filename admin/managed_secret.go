@@ -10,7 +10,6 @@ import (
 	"millwright/schema"
 	"millwright/signature"
 	"millwright/state"
-	"millwright/state/audit"
 )
 
 // RotateSecretRequest gives a webhook of a managed factory a new secret.
@@ -153,11 +152,7 @@ func (s *service) rotate(ctx context.Context, in *struct {
 	_, err = s.edit(
 		ctx,
 		f.UID,
-		editing{
-			subject: "rotate the secret of webhook " + w.Spec.Name,
-			action:  audit.WebhookRotate,
-			object:  w.UID,
-		},
+		editing{subject: "rotate the secret of webhook " + w.Spec.Name},
 		func(d *draft) error {
 			now, err := d.webhook(w.UID)
 			if err != nil {

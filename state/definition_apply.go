@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"millwright/schema"
-	"millwright/state/audit"
 	"millwright/state/budget"
 	"millwright/state/db"
 	"millwright/state/notice"
@@ -68,9 +66,6 @@ type ChangeSet struct {
 	// a managed definition: Revision names it.
 	Secrets []SecretChange
 	Edit    *ManagedEdit
-
-	// Audit describes the change in the audit log; without an action it is an apply.
-	Audit audit.Entry
 }
 
 // SecretChange gives a secret a new value; nil makes it pending.
@@ -108,7 +103,7 @@ func (a *ChangeSet) Empty() bool {
 // the server holds. Any other error before the commit changes nothing either.
 func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 	var generation, freed int64
-	err := s.audit.Write(ctx, func(ctx context.Context, tx *db.Tx) (audit.Entries, error) {
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		have, err := scanFactory(
 			tx.QueryRow(
 				ctx,
@@ -117,21 +112,21 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 			),
 		)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if have.Generation != a.Base || have.Applied.ID != a.BaseRevision {
-			return nil, ErrMoved
+			return ErrMoved
 		}
 		if err := checkNewest(ctx, tx, a.FactoryUID, a.Revision, a.Edit); err != nil {
-			return nil, err
+			return err
 		}
 
 		now := time.Now()
 		for _, c := range a.Secrets {
 			if info, err := s.setSecret(ctx, tx, c.Name, c.Value, now); err != nil {
-				return nil, err
+				return err
 			} else if info.Version != c.Version {
-				return nil, fmt.Errorf("secret %q got another value: %w", c.Name, ErrMoved)
+				return fmt.Errorf("secret %q got another value: %w", c.Name, ErrMoved)
 			}
 		}
 
@@ -142,26 +137,26 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 		if !a.Empty() {
 			outcome = OutcomeApplied
 			if err := s.change(ctx, tx, a, db.Micros(now)); err != nil {
-				return nil, err
+				return err
 			}
 			if err := budget.Read(ctx, tx, a.FactoryUID); err != nil {
-				return nil, err
+				return err
 			}
 			if freed, err = tx.Exec(ctx, unparkFactorySQL, a.FactoryUID); err != nil {
-				return nil, err
+				return err
 			}
 			if generation, err = s.bump(ctx, tx, a.FactoryUID); err != nil {
-				return nil, err
+				return err
 			}
 		}
 
 		if a.Edit != nil {
 			if err := addRevision(ctx, tx, a.FactoryUID, a.Revision, a.Edit, now); err != nil {
-				return nil, err
+				return err
 			}
 		}
 
-		return a.audited(ctx), s.record(
+		return s.record(
 			ctx,
 			tx,
 			Attempt{
@@ -196,28 +191,6 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 	}
 
 	return s.announce(ctx, generation)
-}
-
-// audited returns the row of the audit log about the application. A source whose new revision changes nothing
-// has none.
-func (a *ChangeSet) audited(ctx context.Context) audit.Entries {
-	e := a.Audit
-	e.FactoryUID, e.Actor = a.FactoryUID, audit.ActorOf(ctx)
-	automatic := e.Actor.Kind == audit.KindServer
-	if automatic && a.Empty() && a.Edit == nil {
-		return nil
-	}
-
-	if automatic && a.Revision.Author != "" && !a.Revision.Managed {
-		e.Actor = audit.Actor{Kind: audit.KindSource, Name: a.Revision.Author}
-	}
-	if e.Action == "" {
-		e.Action, e.Subject = audit.FactoryApply, a.FactoryUID
-	}
-
-	e.Detail = strings.TrimPrefix(e.Detail+"; ", "; ") + fmt.Sprintf("revision %s: %d created, %d updated, %d deleted",
-		a.Revision.ID, a.Counts.Created, a.Counts.Updated, a.Counts.Deleted)
-	return audit.One(e)
 }
 
 const setFactorySpecSQL = `UPDATE factories
@@ -429,9 +402,20 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 		a.Changes = json.RawMessage("[]")
 	}
 
-	if _, err := tx.Exec(ctx, insertAttemptSQL,
-		a.FactoryUID, db.Micros(a.Started), at, string(revision), string(a.Outcome), string(counts),
-		string(problems), a.Message, string(a.Changes)); err != nil {
+	const insert = insertAttemptSQL
+	if _, err := tx.Exec(
+		ctx,
+		insert,
+		a.FactoryUID,
+		db.Micros(a.Started),
+		at,
+		string(revision),
+		string(a.Outcome),
+		string(counts),
+		string(problems),
+		a.Message,
+		string(a.Changes),
+	); err != nil {
 		return err
 	}
 

@@ -26,7 +26,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/schema"
-	"millwright/state/audit"
 	"millwright/state/db"
 	"millwright/state/notice"
 	"millwright/state/outputs"
@@ -52,7 +51,6 @@ type Store struct {
 	db          *db.DB
 	seal        *seal.Sealer
 	log         *slog.Logger
-	audit       *audit.Log
 	accept      *acceptor
 	local       localReplicas
 	definitions definitions
@@ -80,7 +78,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 
-	s := &Store{Bus: notice.New(d, cfg.Log), db: d, seal: sealer, log: cfg.Log, audit: audit.New(d, cfg.Log)}
+	s := &Store{Bus: notice.New(d, cfg.Log), db: d, seal: sealer, log: cfg.Log}
 	session, err := s.prepare(ctx)
 	if err != nil {
 		d.Close()
@@ -97,6 +95,39 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 
 	return s, nil
+}
+
+// Examine looks for what is wrong with the database that dsn names, also while a server uses it. It changes
+// nothing.
+func Examine(ctx context.Context, dsn string) (db.Examination, error) {
+	d, err := db.OpenReading(ctx, dsn)
+	if err != nil {
+		return db.Examination{}, err
+	}
+	defer d.Close()
+
+	return d.Examine(ctx)
+}
+
+// OpenReading opens the state that cfg names for reading, also while a server uses it. Nothing is created or
+// migrated, and writing fails. [seal.ErrWrongKey] if it is sealed under another master key.
+func OpenReading(ctx context.Context, cfg Config) (*Store, error) {
+	sealer, err := seal.New(cfg.MasterKey)
+	if err != nil {
+		return nil, err
+	}
+
+	d, err := db.OpenReading(ctx, cfg.DSN)
+	if err != nil {
+		return nil, err
+	}
+	if err := sealer.Check(ctx, d); err != nil {
+		d.Close()
+		return nil, err
+	}
+
+	log := slog.New(slog.DiscardHandler)
+	return &Store{Bus: notice.New(d, log), db: d, seal: sealer, log: log, stop: func() {}}, nil
 }
 
 // prepare shows that we use a PostgreSQL state by a session, then checks the state and migrates it.
@@ -142,10 +173,7 @@ func (s *Store) Close() error {
 }
 
 // Outputs returns the outputs of runs.
-func (s *Store) Outputs() outputs.Table { return outputs.New(s.db, s.audit) }
-
-// Audit returns the log of who changed what.
-func (s *Store) Audit() *audit.Log { return s.audit }
+func (s *Store) Outputs() outputs.Table { return outputs.New(s.db) }
 
 // Workers returns the processes that take runs.
 func (s *Store) Workers() workers.Table { return workers.New(s.db) }

@@ -25,8 +25,9 @@ import (
 
 // Client calls a server's API for the commands that need one.
 type Client struct {
-	Server, Key, factory string
+	Server, Key, factory string // Server: a URL or the name of a login; empty: the current login or localServer
 	keyFile              string // where a local server's key was looked for; empty: nowhere
+	login, loginKey      string // the login of the server, and its key
 	foreign              bool   // the working directory may be a stranger's: no key is read from it
 	HTTP                 *http.Client
 }
@@ -34,7 +35,8 @@ type Client struct {
 // addClientFlags gives cmd the flags that say which server and factory to talk about.
 func addClientFlags(cmd *cobra.Command, c *Client, factory bool) {
 	f := cmd.PersistentFlags()
-	f.StringVar(&c.Server, "server", defaultServer(), "the server's `URL` (MILLWRIGHT_SERVER)")
+	f.StringVar(&c.Server, "server", defaultServer(),
+		"the server's `URL` (MILLWRIGHT_SERVER, default that of millwright login, else "+localServer+")")
 	if factory {
 		f.StringVar(&c.factory, "factory", "", "name or UID of the `FACTORY`; needed if there are several")
 	}
@@ -42,7 +44,7 @@ func addClientFlags(cmd *cobra.Command, c *Client, factory bool) {
 
 // defaultServer returns the server that the environment names: MILLWRIGHT_BASE_URL is how the SDKs call it.
 func defaultServer() string {
-	return EnvOr("MILLWRIGHT_SERVER", EnvOr("MILLWRIGHT_BASE_URL", localServer))
+	return EnvOr("MILLWRIGHT_SERVER", os.Getenv("MILLWRIGHT_BASE_URL"))
 }
 
 // localServer is the server of commands that nothing else names one to.
@@ -56,30 +58,50 @@ func (c *Client) prepare() error {
 		return nil
 	}
 
-	u, err := url.Parse(c.Server)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return Usagef("--server %q: want a URL like http://127.0.0.1:8080", c.Server)
+	if err := c.locate(); err != nil {
+		return err
 	}
 
-	c.Server = strings.TrimSuffix(strings.TrimSuffix(c.Server, "/"), api.Base)
-	fallback := settings.DefaultState
-	if c.foreign {
-		fallback = ""
+	address, err := serverURL(c.Server)
+	if err != nil {
+		return Usagef("--server %q: %w", c.Server, err)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return Usagef("--server %q: %w", c.Server, err)
 	}
 
-	c.Key = cmp.Or(c.Key, os.Getenv("MILLWRIGHT_API_KEY"))
-	if place := EnvOr("MILLWRIGHT_STATE", fallback); c.Key == "" && place != "" && IsLoopback(u.Hostname()) {
-		if path, ok := state.SQLitePath(place); ok {
-			c.keyFile = settings.AdminKeyFile(path)
-			key, _ := os.ReadFile(c.keyFile)
-			c.Key = strings.TrimSpace(string(key))
-		}
+	c.Server = address
+	c.Key = cmp.Or(c.givenKey(), c.loginKey)
+	if c.Key == "" && IsLoopback(u.Hostname()) && !c.foreign && os.Getenv("MILLWRIGHT_STATE") == "" {
+		c.Key = c.localKey(settings.DefaultState)
 	}
 
 	c.HTTP = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return nil
+}
+
+// givenKey returns the key that flags and the environment give.
+func (c *Client) givenKey() string {
+	key := cmp.Or(c.Key, os.Getenv("MILLWRIGHT_API_KEY"))
+	if u, err := url.Parse(c.Server); key == "" && err == nil && IsLoopback(u.Hostname()) {
+		key = c.localKey(os.Getenv("MILLWRIGHT_STATE"))
+	}
+	return key
+}
+
+// localKey returns the first key of a SQLite state on this machine, and notes where it looked.
+func (c *Client) localKey(dsn string) string {
+	path, sqlite := state.SQLitePath(dsn)
+	if dsn == "" || !sqlite {
+		return ""
+	}
+
+	c.keyFile = settings.AdminKeyFile(path)
+	key, _ := os.ReadFile(c.keyFile)
+	return strings.TrimSpace(string(key))
 }
 
 // IsLoopback reports whether host is this machine: localhost or a loopback address.
@@ -169,11 +191,19 @@ func (c *Client) unreachable(err error) error {
 		&noServer{
 			fmt.Errorf(
 				"cannot reach %s: %w: is the server running? (millwright serve; or set --server)",
-				c.Server,
+				c.address(),
 				err,
 			),
 		},
 	}
+}
+
+// address names the server in errors, with the login that it comes from.
+func (c *Client) address() string {
+	if c.login != "" {
+		return c.Server + ", the server of the login " + c.login
+	}
+	return c.Server
 }
 
 // refused makes an error of an answer that is not a success.
@@ -212,6 +242,9 @@ func (c *Client) refused(resp *http.Response) error {
 // whereKeys names the origin of the API key of a refused request.
 func (c *Client) whereKeys() string {
 	switch {
+	case c.login != "" && c.Key == c.loginKey:
+		return fmt.Sprintf("the key of the login %s is revoked or expired: run millwright login --server %s",
+			c.login, c.login)
 	case c.keyFile != "" && c.Key == "":
 		return fmt.Sprintf(
 			"set MILLWRIGHT_API_KEY, or call the command where the server was started: %s does not exist "+
@@ -226,7 +259,7 @@ func (c *Client) whereKeys() string {
 		)
 	}
 
-	return "set MILLWRIGHT_API_KEY"
+	return "set MILLWRIGHT_API_KEY, or run millwright login"
 }
 
 func absolute(file string) string {

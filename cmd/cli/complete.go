@@ -35,6 +35,7 @@ var placeholders = map[string]values{
 	"ARTIFACT": artifactValues,
 	"SECRET":   secretValues,
 	"KEY":      keyValues,
+	"LOGIN":    loginValues,
 	"HARNESS":  harnessValues,
 	"HELD":     fileValues,
 	"REVISION": revisionValues,

@@ -1,30 +1,48 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
+	"os"
 
 	"github.com/spf13/cobra"
 
-	"millwright/api"
+	"millwright/cmd/settings"
+	"millwright/state"
 )
 
 func newDoctor(s Streams) *cobra.Command {
 	var c Client
+	var f stateFlags
+	var out output
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check a server: its factories, webhooks and workers",
-		Long: `Checks that the server answers, that each factory is applied, that each webhook has its
-secret, and that a worker takes runs. Prints a line for each check.
+		Short: "Check an installation and its server, and show what to do",
+		Long: `Checks the installation on this machine: settings, keys, database, clock, git, the programs
+of harnesses, the tokens of forges, disk. It reads the state that serve would use, also
+while a server uses it, and changes nothing. Without a state here it leaves these out.
 
-Exit status 0: all is well; 1: something needs attention, such as a server that does not
-answer.`,
+Then it checks the server: factories, webhooks, workers, and that the public URL reaches
+it. For this it sends one delivery without credentials to a webhook, which refuses and
+logs it. Run it on another machine, with --server, to test the way from outside.
+
+Prints ok, warn or bad for each check, and what to do.
+
+Exit status 0: nothing is bad; 1: something is, such as a server that does not answer.`,
+		Example: `  millwright doctor
+  millwright doctor --config /etc/millwright/millwright.yaml
+  millwright doctor --server https://hooks.example.com -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := doctor{Streams: s, Client: &c}
-			err := d.check(cmd.Context())
+			d := doctor{Streams: s, Client: &c, out: out}
+			if err := d.installation(cmd.Context(), &f); err != nil {
+				return err
+			}
+
+			err := d.server(cmd.Context())
 			if errors.Is(err, context.Canceled) {
 				return err
 			}
@@ -34,107 +52,136 @@ answer.`,
 				return err
 			}
 			if err != nil {
-				d.bad("%s", err)
+				d.bad("server", "", "%s", err)
 			}
 
-			if d.found > 0 {
-				return &Exit{ExitProblem, nil}
-			}
-			return nil
+			return d.end()
 		},
 	}
 
 	addClientFlags(cmd, &c, true)
+	addOutputFlag(cmd, &out)
+	f.add(cmd)
 	return cmd
 }
 
-// doctor prints what it finds.
+// doctor collects what its checks find. It prints a table while it goes on.
 type doctor struct {
 	Streams
 	*Client
-	found int // what needs attention
+	out    output
+	checks []diagnosis
 }
 
-func (d *doctor) ok(format string, args ...any) {
-	fmt.Fprintf(d.Out, "ok   %s\n", clean(fmt.Sprintf(format, args...)))
+// diagnosis is the result of a check.
+type diagnosis struct {
+	Check   string `json:"check"`
+	State   string `json:"state"` // ok, warn or bad
+	Message string `json:"message"`
+	Todo    string `json:"todo,omitempty"`
 }
 
-func (d *doctor) bad(format string, args ...any) {
-	d.found++
-	fmt.Fprintf(d.Out, "bad  %s\n", clean(fmt.Sprintf(format, args...)))
+func (d *doctor) note(one diagnosis) {
+	one.Message, one.Todo = clean(one.Message), clean(one.Todo)
+	d.checks = append(d.checks, one)
+	if d.out != "table" {
+		return
+	}
+
+	fmt.Fprintf(d.Out, "%-4s %s\n", one.State, one.Message)
+	if one.Todo != "" {
+		fmt.Fprintf(d.Out, "     %s\n", one.Todo)
+	}
 }
 
-func (d *doctor) check(ctx context.Context) error {
-	resp, err := d.send(ctx, http.MethodGet, "/factory?limit=1", nil)
-	if err != nil {
-		return err
+func (d *doctor) ok(check, format string, args ...any) {
+	d.note(diagnosis{Check: check, State: "ok", Message: fmt.Sprintf(format, args...)})
+}
+
+func (d *doctor) warn(check, todo, format string, args ...any) {
+	d.note(diagnosis{check, "warn", fmt.Sprintf(format, args...), todo})
+}
+
+func (d *doctor) bad(check, todo, format string, args ...any) {
+	d.note(diagnosis{check, "bad", fmt.Sprintf(format, args...), todo})
+}
+
+// end prints the report where no table was printed, and decides the exit status.
+func (d *doctor) end() error {
+	found := 0
+	for _, one := range d.checks {
+		if one.State == "bad" {
+			found++
+		}
 	}
 
-	resp.Body.Close()
-	d.ok("server %s answers", d.Server)
-	if notice := versionNotice(resp.Header.Get(api.VersionHeader), nil); notice != "" {
-		d.bad("%s", notice)
-	}
-
-	_, items, err := d.status(ctx)
-	if err != nil {
-		return err
-	}
-	if len(items) == 0 {
-		d.bad("the server has no factory")
-	}
-
-	for _, f := range items {
-		if err := d.factoryOf(ctx, f); err != nil {
+	if d.out != "table" {
+		body, err := json.Marshal(map[string]any{"checks": d.checks, "bad": found})
+		if err != nil {
+			return err
+		}
+		if err := d.out.print(d.Out, body, nil); err != nil {
 			return err
 		}
 	}
 
-	return d.workers(ctx)
-}
-
-func (d *doctor) factoryOf(ctx context.Context, f FactoryItem) error {
-	switch {
-	case f.Suspended:
-		d.bad("factory %s is suspended: resume it in the settings", f.Name)
-	case f.Sync.State != "applied":
-		d.bad("factory %s is %s: %s", f.Name, f.Sync.State, f.Sync.Message)
-	default:
-		d.ok("factory %s serves %s", f.Name, ShortRevision(f.Sync.AppliedRevision))
+	if found > 0 {
+		return &Exit{ExitProblem, nil}
 	}
-
-	hooks, err := d.webhooks(ctx, factoryRef{f.UID, f.Name}, false)
-	for _, w := range hooks {
-		switch {
-		case w.SecretPending:
-			d.bad("webhook %s of %s answers 401: run millwright secret set %s", w.Name, f.Name, w.SecretName)
-		case w.SecretStale:
-			d.bad("webhook %s of %s uses an old value of %s: run millwright sync", w.Name, f.Name, w.SecretName)
-		}
-	}
-
-	return err
-}
-
-func (d *doctor) workers(ctx context.Context) error {
-	var list struct{ Workers []workerItem }
-	if err := d.Get(ctx, "/workers?limit=500", &list); err != nil {
-		return err
-	}
-
-	live, slots := 0, 0
-	for _, w := range list.Workers {
-		if w.Live {
-			live++
-			slots += w.Slots
-		}
-	}
-
-	if live == 0 {
-		d.bad("no worker takes runs: start one with millwright worker, or the server with --workers")
-		return nil
-	}
-
-	d.ok("%d worker(s) take runs, %d at once", live, slots)
 	return nil
+}
+
+// installation checks what is on this machine, if flags, environment or the working directory name a state.
+func (d *doctor) installation(ctx context.Context, f *stateFlags) error {
+	if f.config == "" && f.state == "" && os.Getenv("MILLWRIGHT_STATE") == "" {
+		if _, err := os.Stat(settings.DefaultState); err != nil {
+			return nil
+		}
+	}
+
+	var cfg settings.Settings
+	if f.config != "" {
+		var err error
+		if cfg, err = settings.Read(f.config); err != nil {
+			d.bad("settings", "correct the file; docs/operating/settings.md describes its keys", "%s", err)
+			return nil
+		}
+		d.ok("settings", "settings %s have no errors", f.config)
+	}
+
+	cfg.State = cmp.Or(f.state, cfg.State, os.Getenv("MILLWRIGHT_STATE"), settings.DefaultState)
+	cfg.MasterKeyFile = cmp.Or(f.masterKeyFile, cfg.MasterKeyFile)
+	store := d.database(ctx, &cfg)
+	if store != nil {
+		defer store.Close()
+		d.adminKey(ctx, store, &cfg)
+	}
+
+	d.clock()
+	d.git(ctx)
+	d.agents(&cfg)
+	if store != nil {
+		d.forges(ctx, store, &cfg)
+	}
+	d.disk(&cfg)
+	d.ownServer(&cfg)
+	return ctx.Err()
+}
+
+// ownServer has the checks of the server ask the one of the settings, if neither flags nor environment name
+// one and this machine has its key.
+func (d *doctor) ownServer(cfg *settings.Settings) {
+	if d.Server != "" {
+		return
+	}
+
+	if path, sqlite := state.SQLitePath(cfg.State); sqlite && d.Key == "" {
+		d.keyFile = settings.AdminKeyFile(path)
+		d.Key = cmp.Or(os.Getenv("MILLWRIGHT_API_KEY"), d.localKey(cfg.State))
+	}
+	if cfg.TLS.Cert != "" {
+		d.Server = cfg.PublicURL
+		return
+	}
+	d.Server = "http://" + dialable(cmp.Or(cfg.Listen, EnvOr("MILLWRIGHT_LISTEN", "127.0.0.1:8080")))
 }

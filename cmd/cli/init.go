@@ -175,33 +175,56 @@ func WriteNew(file string, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// InitDemo writes the demonstration to dir with the UIDs that its webhooks will get in the state, and
-// gives the state secrets for them.
+// Demo is a demonstration that was written.
+type Demo struct {
+	UIDs    map[string]string // of its webhooks, by name
+	Secrets map[string]string // by name
+}
+
+// What the demonstration is sent.
+const (
+	DemoBuild       = `{"status": "failed", "branch": "main", "build": 1741}`
+	DemoPullRequest = `{"action": "opened", "pull_request": {"number": 7, "draft": false}}`
+)
+
+// InitDemo writes the demonstration to dir, and prints how to use it.
 func InitDemo(ctx context.Context, s Streams, dir, dsn, publicURL, factory string) error {
+	made, err := MakeDemo(ctx, dir, dsn, factory)
+	if err != nil {
+		return err
+	}
+
+	printDemo(s.Out, dir, publicURL, made)
+	return nil
+}
+
+// MakeDemo writes the demonstration to dir with the UIDs that its webhooks will get in the state, and gives the
+// state secrets for them.
+func MakeDemo(ctx context.Context, dir, dsn, factory string) (Demo, error) {
 	key, err := seal.LoadKey(dsn, os.Getenv("MILLWRIGHT_MASTER_KEY"), "")
 	if err != nil {
-		return StartError(err)
+		return Demo{}, StartError(err)
 	}
 
 	store, err := state.Open(ctx, state.Config{DSN: dsn, MasterKey: key, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		return StartError(err)
+		return Demo{}, StartError(err)
 	}
 	defer store.Close()
 
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return err
+		return Demo{}, err
 	}
 
 	row, err := store.EnsureFactory(ctx, factory, state.Source{Kind: "dir", Path: abs}, false)
 	if err != nil {
-		return err
+		return Demo{}, err
 	}
 
 	cur, err := store.Current(ctx, row.UID)
 	if err != nil {
-		return err
+		return Demo{}, err
 	}
 
 	uids := map[string]string{}    // webhook name: UID
@@ -217,7 +240,7 @@ func InitDemo(ctx context.Context, s Streams, dir, dsn, publicURL, factory strin
 		rand.Read(b[:])
 		secrets[name] = hex.EncodeToString(b[:])
 		if _, err := store.SetSecret(ctx, name, []byte(secrets[name])); err != nil {
-			return err
+			return Demo{}, err
 		}
 	}
 
@@ -240,16 +263,12 @@ func InitDemo(ctx context.Context, s Streams, dir, dsn, publicURL, factory strin
 
 		return WriteNew(filepath.Join(dir, filepath.FromSlash(name)), src)
 	})
-	if err != nil {
-		return err
-	}
-
-	printDemo(s.Out, dir, publicURL, uids, secrets)
-	return nil
+	return Demo{uids, secrets}, err
 }
 
-func printDemo(w io.Writer, dir, publicURL string, uids, secrets map[string]string) {
-	url := func(name string) string { return publicURL + "/webhooks/w/" + uids[name] }
+func printDemo(w io.Writer, dir, publicURL string, made Demo) {
+	secrets := made.Secrets
+	url := func(name string) string { return publicURL + "/webhooks/w/" + made.UIDs[name] }
 	fmt.Fprintf(w, "The demonstration is in %s. Its secrets, shown this once:\n\n", dir)
 	for _, name := range []string{"CI_TOKEN", "GITHUB_SECRET", "UPTIME_TOKEN"} {
 		fmt.Fprintf(w, "  %-14s %s\n", name, secrets[name])
@@ -265,16 +284,14 @@ func printDemo(w io.Writer, dir, publicURL string, uids, secrets map[string]stri
 	}
 
 	fmt.Fprintf(w, "\nWhile it is served, in another terminal:\n")
-	failed := `{"status": "failed", "branch": "main", "build": 1741}`
 	bearer := schema.ShellWord("Authorization: Bearer " + secrets["CI_TOKEN"])
-	curl("a build fails (bearer token)", url("ci"), bearer, failed)
+	curl("a build fails (bearer token)", url("ci"), bearer, DemoBuild)
 	eventID := `"X-Service-Delivery-Id: $(date +%s%N)"` // two outages have the same body
 	down := `{"service": "checkout", "state": "down"}`
 	curl("a service goes down (token in the URL)", url("uptime")+"/"+secrets["UPTIME_TOKEN"], eventID, down)
-	opened := `{"action": "opened", "pull_request": {"number": 7, "draft": false}}`
 	mac := hmac.New(sha256.New, []byte(secrets["GITHUB_SECRET"]))
-	io.WriteString(mac, opened)
-	signature := fmt.Sprintf("X-Hub-Signature-256: sha256=%x", mac.Sum(nil))
-	curl("a pull request is opened (signed as GitHub does)", url("github"), schema.ShellWord(signature), opened)
+	io.WriteString(mac, DemoPullRequest)
+	signature := schema.ShellWord(fmt.Sprintf("X-Hub-Signature-256: sha256=%x", mac.Sum(nil)))
+	curl("a pull request is opened (signed as GitHub does)", url("github"), signature, DemoPullRequest)
 	fmt.Fprintf(w, "\nThen: millwright run list, and millwright run logs RUN\n\n")
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 
 	"millwright/cmd/settings"
 	"millwright/state"
-	"millwright/state/audit"
 	"millwright/state/seal"
 )
 
@@ -46,8 +44,7 @@ func localKey(
 	}
 	defer store.Close()
 
-	by := audit.Actor{Kind: audit.KindConsole, Name: cmp.Or(os.Getenv("USER"), "console")}
-	key, secret, err := store.CreateKey(audit.WithActor(ctx, by), name, role, end)
+	key, secret, err := store.CreateKey(ctx, name, role, end)
 	if err != nil {
 		return state.Key{}, "", err
 	}

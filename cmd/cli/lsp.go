@@ -21,15 +21,23 @@ docs/editors.md.
 
 It checks the definition trees in the editor's folders with the texts of open files, saved
 or not, by the rules of validate. It needs no server. With one it also knows UIDs and the
-names of secrets. The server and its key come from the flags and from the environment
-(MILLWRIGHT_SERVER, MILLWRIGHT_API_KEY, MILLWRIGHT_STATE), never from the settings of a
-workspace.`,
+names of secrets. The server and its key come from the flags, from the environment
+(MILLWRIGHT_SERVER, MILLWRIGHT_API_KEY, MILLWRIGHT_STATE) and from millwright login, never
+from the settings of a workspace.`,
 		Example: `  millwright lsp
   millwright lsp --server https://hooks.example.com --key-file ~/.config/millwright.key`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config := language.Config{Version: Version()}
-			named := defaultServer() != localServer || cmd.Flags().Changed("server")
+			named := c.Server != ""
+			if !named {
+				all, err := readLogins()
+				if err != nil {
+					fmt.Fprintf(s.Err, "millwright: %s; going on without a server\n", err)
+				}
+				named = all.Current != ""
+			}
+
 			if keyFile != "" {
 				text, err := os.ReadFile(keyFile)
 				if err != nil {
@@ -44,7 +52,7 @@ workspace.`,
 				}
 				config.Lookup = lookup{*c}
 			} else if keyFile != "" || c.factory != "" {
-				return Usagef("--key-file and --factory go with --server or MILLWRIGHT_SERVER")
+				return Usagef("--key-file and --factory go with --server, MILLWRIGHT_SERVER or millwright login")
 			}
 
 			if err := language.Serve(cmd.Context(), s.In, s.Out, config); err != nil {
@@ -55,6 +63,7 @@ workspace.`,
 	}
 
 	addClientFlags(cmd, c, true)
-	cmd.Flags().StringVar(&keyFile, "key-file", "", "`FILE` with the API key (default MILLWRIGHT_API_KEY)")
+	cmd.Flags().StringVar(&keyFile, "key-file", "",
+		"`FILE` with the API key (default MILLWRIGHT_API_KEY, then that of the login)")
 	return cmd
 }

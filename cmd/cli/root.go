@@ -119,7 +119,6 @@ ingress, the runs API and the dashboard that they describe.`,
 		newRevision(s),
 		newRollback(s),
 		newDoctor(s),
-		newAudit(s),
 		newFilter(s),
 		newKey(s),
 		newBackup(s),
@@ -130,6 +129,8 @@ ingress, the runs API and the dashboard that they describe.`,
 		newLSP(s),
 		newInit(s),
 		newVersion(s),
+		newLogin(s),
+		newLogout(s),
 	)
 
 	for _, command := range more {
@@ -194,10 +195,11 @@ var suggestions = map[string][]string{
 	"revision": {"revisions", "history"},
 	"rollback": {"undo", "revert"},
 	"doctor":   {"health", "diagnose"},
-	"audit":    {"log", "who"},
 	"lsp":      {"language-server", "langserver"},
 	"key":      {"keys", "apikey", "token"},
 	"backup":   {"dump", "snapshot"},
+	"login":    {"signin", "auth"},
+	"logout":   {"signout"},
 }
 
 // flagError names the flag that was probably meant.

@@ -69,7 +69,7 @@ func TestCommandsDocument(t *testing.T) {
 	for _, name := range []string{"MILLWRIGHT_CONFIG", "MILLWRIGHT_STATE", "MILLWRIGHT_LISTEN", "MILLWRIGHT_SERVER"} {
 		t.Setenv(name, "")
 	}
-	root := cli.Root(cli.Streams{}, server.NewServe, server.NewWorker)
+	root := cli.Root(cli.Streams{}, server.NewServe, server.NewWorker, server.NewDemo)
 	root.InitDefaultCompletionCmd()
 
 	var b strings.Builder

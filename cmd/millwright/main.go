@@ -33,5 +33,6 @@ func main() {
 
 // run executes the command that args name and returns the exit status of the program.
 func run(ctx context.Context, args []string, in io.Reader, out, errw io.Writer) int {
-	return cli.Run(ctx, args, cli.Streams{In: in, Out: out, Err: errw}, server.NewServe, server.NewWorker)
+	streams := cli.Streams{In: in, Out: out, Err: errw}
+	return cli.Run(ctx, args, streams, server.NewServe, server.NewWorker, server.NewDemo)
 }

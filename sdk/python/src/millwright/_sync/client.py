@@ -19,7 +19,6 @@ from ._caller import Caller
 from ._io import raw
 from ._transport import Transport
 from .agent import Agent
-from .audit import Audit
 from .factories import Factories
 from .factory_files import FactoryFiles
 from .keys import Keys
@@ -177,11 +176,6 @@ class Millwright(Endpoints):
     def keys(self) -> Keys:
         """API keys."""
         return Keys(self._client)
-
-    @cached_property
-    def audit(self) -> Audit:
-        """Who changed what."""
-        return Audit(self._client)
 
     @cached_property
     def workers(self) -> Workers:
