@@ -84,4 +84,5 @@ func Register(a *api.API, cfg Config) {
 	s.registerPush()
 	s.registerManaged()
 	s.registerWorkers()
+	s.registerAudit()
 }

@@ -14,6 +14,7 @@ import (
 	"millwright/reconcile/plan"
 	"millwright/schema"
 	"millwright/state"
+	"millwright/state/audit"
 )
 
 // Limits of a managed definition.
@@ -57,6 +58,8 @@ func (t *turns) take(ctx context.Context, factoryUID string) (release func(), er
 // editing describes an edit of a definition and its permissions.
 type editing struct {
 	subject     string // summary for the history
+	action      string // in the audit log
+	object      string // what it changes, for the audit log
 	whole       bool   // it replaces all files
 	base        string // ID of the revision that its author saw; empty: the newest
 	allowPrune  bool
@@ -111,20 +114,6 @@ func (s *service) edit(ctx context.Context, factoryUID string, e editing, change
 	done, err := s.editOnce(ctx, factoryUID, e, change)
 	if errors.Is(err, state.ErrMoved) {
 		done, err = s.editOnce(ctx, factoryUID, e, change)
-	}
-
-	if err == nil && done.attempt.Outcome != state.OutcomeUnchanged {
-		s.Log.Info(
-			"definition edited",
-			"factory",
-			factoryUID,
-			"revision",
-			done.attempt.Revision.ID,
-			"key",
-			api.KeyOf(ctx).UID,
-			"subject",
-			e.subject,
-		)
 	}
 
 	return done, err
@@ -205,6 +194,7 @@ func (s *service) editOnce(
 	}
 
 	app.Edit, app.Secrets, app.ForgetWebhooks = next, d.secrets, d.forget
+	app.Audit = audit.Entry{Action: e.action, Subject: e.object, Detail: e.subject}
 	if err := s.Store.Apply(ctx, *app); err != nil {
 		return edited{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"millwright/api"
 	"millwright/schema"
 	"millwright/state"
+	"millwright/state/audit"
 )
 
 // HeldFile is a file of a managed definition.
@@ -226,7 +227,12 @@ func (s *service) editFile(
 		return Sync{}, err
 	}
 
-	return s.editFiles(ctx, f, editing{subject: verb + " " + in.Path, base: base}, func(d *draft) error {
+	return s.editFiles(ctx, f, editing{
+		subject: verb + " " + in.Path,
+		action:  audit.FactoryEdit,
+		object:  in.Path,
+		base:    base,
+	}, func(d *draft) error {
 		if err := s.unchanged(ctx, d, base, in.Path); err != nil {
 			return err
 		}
@@ -280,6 +286,8 @@ func (s *service) replace(
 
 	e := editing{
 		subject:     "import a tree of files",
+		action:      audit.FactoryEdit,
+		object:      f.UID,
 		whole:       true,
 		base:        base.Base,
 		allowPrune:  allow.AllowPrune,

@@ -12,6 +12,7 @@ import (
 	"millwright/schema"
 	"millwright/signature"
 	"millwright/state"
+	"millwright/state/audit"
 )
 
 // CreateWebhookRequest creates a webhook of a managed factory.
@@ -104,7 +105,12 @@ func (s *service) createWebhook(ctx context.Context, in *struct {
 	}
 
 	var secret string
-	done, err := s.edit(ctx, f.UID, editing{subject: "create webhook " + in.Body.Name}, func(d *draft) error {
+	e := editing{
+		subject: "create webhook " + in.Body.Name,
+		action:  audit.WebhookCreate,
+		object:  in.Body.Name,
+	}
+	done, err := s.edit(ctx, f.UID, e, func(d *draft) error {
 		if _, exists := d.files[file]; exists {
 			return api.Problem("conflict", "a webhook named %q exists already", in.Body.Name)
 		}
@@ -210,7 +216,11 @@ func (s *service) updateWebhook(ctx context.Context, in *struct {
 		return Webhook{}, err
 	}
 
-	_, err = s.edit(ctx, f.UID, editing{subject: in.Body.subject(w.Spec.Name)}, func(d *draft) error {
+	_, err = s.edit(ctx, f.UID, editing{
+		subject: in.Body.subject(w.Spec.Name),
+		action:  in.Body.action(),
+		object:  w.UID,
+	}, func(d *draft) error {
 		now, err := d.webhook(w.UID)
 		if err != nil {
 			return err
@@ -270,6 +280,17 @@ func (u *UpdateWebhookRequest) subject(name string) string {
 	return "change webhook " + name
 }
 
+// action names the change in the audit log.
+func (u *UpdateWebhookRequest) action() string {
+	switch {
+	case u.Enabled == nil:
+		return audit.WebhookUpdate
+	case *u.Enabled:
+		return audit.WebhookEnable
+	}
+	return audit.WebhookDisable
+}
+
 func (u *UpdateWebhookRequest) change(w *schema.Webhook) {
 	if u.AuthMode != nil {
 		w.AuthMode = schema.AuthMode(*u.AuthMode)
@@ -316,7 +337,11 @@ func (s *service) deleteWebhook(ctx context.Context, in *struct {
 		return err
 	}
 
-	_, err = s.edit(ctx, f.UID, editing{subject: "delete webhook " + w.Spec.Name}, func(d *draft) error {
+	_, err = s.edit(ctx, f.UID, editing{
+		subject: "delete webhook " + w.Spec.Name,
+		action:  audit.WebhookDelete,
+		object:  w.UID,
+	}, func(d *draft) error {
 		now, err := d.webhook(w.UID)
 		if err != nil {
 			return err

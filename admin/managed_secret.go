@@ -10,6 +10,7 @@ import (
 	"millwright/schema"
 	"millwright/signature"
 	"millwright/state"
+	"millwright/state/audit"
 )
 
 // RotateSecretRequest gives a webhook of a managed factory a new secret.
@@ -152,7 +153,11 @@ func (s *service) rotate(ctx context.Context, in *struct {
 	_, err = s.edit(
 		ctx,
 		f.UID,
-		editing{subject: "rotate the secret of webhook " + w.Spec.Name},
+		editing{
+			subject: "rotate the secret of webhook " + w.Spec.Name,
+			action:  audit.WebhookRotate,
+			object:  w.UID,
+		},
 		func(d *draft) error {
 			now, err := d.webhook(w.UID)
 			if err != nil {

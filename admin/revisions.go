@@ -12,6 +12,7 @@ import (
 
 	"millwright/api"
 	"millwright/state"
+	"millwright/state/audit"
 )
 
 // Revision is a revision of a managed definition.
@@ -228,6 +229,8 @@ func (s *service) restore(ctx context.Context, in *struct {
 
 	e := editing{
 		subject:     "restore " + h.ID,
+		action:      audit.FactoryRestore,
+		object:      f.UID,
 		whole:       true,
 		base:        in.Base,
 		allowPrune:  in.AllowPrune,

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"millwright/state"
+	"millwright/state/audit"
 )
 
 // Caller is who sent a request, with the key that decides what the request may do.
@@ -26,6 +27,12 @@ const (
 func CallerOf(ctx context.Context) Caller {
 	c, _ := ctx.Value(callerKey).(Caller)
 	return c
+}
+
+// acting returns a context of the changes of a caller, to whom the audit log attributes them.
+func acting(ctx context.Context, c Caller) context.Context {
+	by := audit.Actor{Kind: string(c.Kind), UID: c.UID, Name: c.Name, Source: c.Sender}
+	return audit.WithActor(context.WithValue(ctx, callerKey, c), by)
 }
 
 // KeyOf returns the key of the caller of ctx.

@@ -28,7 +28,7 @@ func (a *API) authorise(ctx huma.Context, next func(huma.Context)) {
 
 	switch caller, problem := a.caller(r, role); {
 	case problem == nil:
-		ctx = huma.WithValue(ctx, callerKey, caller)
+		ctx = huma.WithContext(ctx, acting(ctx.Context(), caller))
 	case role != "":
 		a.write(w, r, problem)
 		return
@@ -45,7 +45,7 @@ func (a *API) Authorised(role state.Role, h http.Handler) http.Handler {
 			a.write(w, r, problem)
 			return
 		}
-		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey, caller)))
+		h.ServeHTTP(w, r.WithContext(acting(r.Context(), caller)))
 	})
 }
 
@@ -92,6 +92,10 @@ func (a *API) Identify(ctx context.Context, wrong *bounds.Rate, sender, secret s
 		return state.Key{}, Problem("resource_unavailable", "the state cannot be reached just now")
 	case wait == 0:
 		wait = wrong.Charge(sender, time.Now())
+	}
+
+	if err := a.cfg.Store.Audit().Refused(ctx, sender); err != nil {
+		a.cfg.Log.Warn("refused keys are not in the audit log", "error", err)
 	}
 
 	if wait > 0 {

@@ -184,6 +184,7 @@ func (d *dashboard) routes() http.Handler {
 	show("/keys", (*request).keys)
 	change("/keys", (*request).createKey)
 	change("/keys/{key}/revoke", (*request).revokeKey)
+	show("/audit", (*request).audit)
 	missing := func(q *request) error {
 		return api.Problem("resource_not_found", "there is no page %s", q.URL.Path)
 	}

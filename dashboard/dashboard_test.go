@@ -32,6 +32,7 @@ type world struct {
 	t       *testing.T
 	store   *state.Store
 	pages   http.Handler
+	api     http.Handler
 	server  *httptest.Server
 	ingress *ingress.Ingress
 	keys    map[state.Role]string // secrets
@@ -74,6 +75,10 @@ func newWorld(t *testing.T, s *state.Store, publicURL string) *world {
 			w.ingress.ServeHTTP(rw, r)
 			return
 		}
+		if strings.HasPrefix(r.URL.Path, api.Base) {
+			w.api.ServeHTTP(rw, r)
+			return
+		}
 		w.pages.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(w.server.Close)
@@ -87,6 +92,7 @@ func newWorld(t *testing.T, s *state.Store, publicURL string) *world {
 	}
 	t.Cleanup(func() { w.ingress.Close(context.Background()) })
 	a := api.New(api.Config{Store: s, PublicURL: publicURL, Log: log})
+	w.api = a
 	runs.Register(a, runs.Config{Store: s, PublicURL: publicURL, Log: log})
 	admin.Register(a, admin.Config{
 		Store: s, PublicURL: publicURL, Log: log,

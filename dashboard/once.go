@@ -68,7 +68,8 @@ func (q *request) signInOnce(token string) {
 		return
 	}
 
-	session, err := q.Store.CreateSession(q.Context(), keyUID, sessionLife)
+	sender := api.SenderOf(q.Request, q.TrustedProxies).Key
+	session, err := q.Store.CreateSession(from(q.Context(), sender), keyUID, sessionLife)
 	if errors.Is(err, state.ErrNotFound) {
 		q.login(http.StatusUnauthorized, gone)
 		return
@@ -79,6 +80,5 @@ func (q *request) signInOnce(token string) {
 	}
 
 	http.SetCookie(q.w, q.sessionCookie(session))
-	q.Log.Info("signed in by a link", "key", keyUID, "sender", api.SenderOf(q.Request, q.TrustedProxies).Key)
 	http.Redirect(q.w, q.Request, "/", http.StatusSeeOther)
 }

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,7 @@ import (
 	"millwright/api"
 	"millwright/bounds"
 	"millwright/state"
+	"millwright/state/audit"
 )
 
 const (
@@ -145,6 +147,11 @@ func (d *dashboard) signedIn(f func(*request) error) http.HandlerFunc {
 	}
 }
 
+// from returns a context with a remote address for the audit log.
+func from(ctx context.Context, sender string) context.Context {
+	return audit.WithActor(ctx, audit.Actor{Source: sender})
+}
+
 // takeForm makes the whole form of a signed-in sender readable.
 func (q *request) takeForm(hold *bounds.Hold) {
 	limit := int64(bounds.MaxForm)
@@ -257,7 +264,7 @@ func (d *dashboard) signIn(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 
-	token, err := d.Store.CreateSession(r.Context(), key.UID, sessionLife)
+	token, err := d.Store.CreateSession(from(r.Context(), sender), key.UID, sessionLife)
 	if err != nil {
 		q.fail(err)
 		return
@@ -265,7 +272,6 @@ func (d *dashboard) signIn(w http.ResponseWriter, r *http.Request) {
 
 	http.SetCookie(w, d.sessionCookie(token))
 	http.SetCookie(w, d.cookie(signInCookie, "", 0, http.SameSiteStrictMode))
-	d.Log.Info("signed in", "key", key.UID, "role", string(key.Role), "sender", sender)
 	http.Redirect(w, r, ownPath(r.PostForm.Get("next")), http.StatusSeeOther)
 }
 

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"millwright/schema"
+	"millwright/state/audit"
 	"millwright/state/budget"
 	"millwright/state/db"
 	"millwright/state/notice"
@@ -66,6 +68,9 @@ type ChangeSet struct {
 	// a managed definition: Revision names it.
 	Secrets []SecretChange
 	Edit    *ManagedEdit
+
+	// Audit describes the change in the audit log; without an action it is an apply.
+	Audit audit.Entry
 }
 
 // SecretChange gives a secret a new value; nil makes it pending.
@@ -103,7 +108,7 @@ func (a *ChangeSet) Empty() bool {
 // the server holds. Any other error before the commit changes nothing either.
 func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 	var generation, freed int64
-	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+	err := s.audit.Write(ctx, func(ctx context.Context, tx *db.Tx) (audit.Entries, error) {
 		have, err := scanFactory(
 			tx.QueryRow(
 				ctx,
@@ -112,21 +117,21 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 			),
 		)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if have.Generation != a.Base || have.Applied.ID != a.BaseRevision {
-			return ErrMoved
+			return nil, ErrMoved
 		}
 		if err := checkNewest(ctx, tx, a.FactoryUID, a.Revision, a.Edit); err != nil {
-			return err
+			return nil, err
 		}
 
 		now := time.Now()
 		for _, c := range a.Secrets {
 			if info, err := s.setSecret(ctx, tx, c.Name, c.Value, now); err != nil {
-				return err
+				return nil, err
 			} else if info.Version != c.Version {
-				return fmt.Errorf("secret %q got another value: %w", c.Name, ErrMoved)
+				return nil, fmt.Errorf("secret %q got another value: %w", c.Name, ErrMoved)
 			}
 		}
 
@@ -137,26 +142,26 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 		if !a.Empty() {
 			outcome = OutcomeApplied
 			if err := s.change(ctx, tx, a, db.Micros(now)); err != nil {
-				return err
+				return nil, err
 			}
 			if err := budget.Read(ctx, tx, a.FactoryUID); err != nil {
-				return err
+				return nil, err
 			}
 			if freed, err = tx.Exec(ctx, unparkFactorySQL, a.FactoryUID); err != nil {
-				return err
+				return nil, err
 			}
 			if generation, err = s.bump(ctx, tx, a.FactoryUID); err != nil {
-				return err
+				return nil, err
 			}
 		}
 
 		if a.Edit != nil {
 			if err := addRevision(ctx, tx, a.FactoryUID, a.Revision, a.Edit, now); err != nil {
-				return err
+				return nil, err
 			}
 		}
 
-		return s.record(
+		return a.audited(ctx), s.record(
 			ctx,
 			tx,
 			Attempt{
@@ -191,6 +196,28 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 	}
 
 	return s.announce(ctx, generation)
+}
+
+// audited returns the row of the audit log about the application. A source whose new revision changes nothing
+// has none.
+func (a *ChangeSet) audited(ctx context.Context) audit.Entries {
+	e := a.Audit
+	e.FactoryUID, e.Actor = a.FactoryUID, audit.ActorOf(ctx)
+	automatic := e.Actor.Kind == audit.KindServer
+	if automatic && a.Empty() && a.Edit == nil {
+		return nil
+	}
+
+	if automatic && a.Revision.Author != "" && !a.Revision.Managed {
+		e.Actor = audit.Actor{Kind: audit.KindSource, Name: a.Revision.Author}
+	}
+	if e.Action == "" {
+		e.Action, e.Subject = audit.FactoryApply, a.FactoryUID
+	}
+
+	e.Detail = strings.TrimPrefix(e.Detail+"; ", "; ") + fmt.Sprintf("revision %s: %d created, %d updated, %d deleted",
+		a.Revision.ID, a.Counts.Created, a.Counts.Updated, a.Counts.Deleted)
+	return audit.One(e)
 }
 
 const setFactorySpecSQL = `UPDATE factories
@@ -402,20 +429,9 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 		a.Changes = json.RawMessage("[]")
 	}
 
-	const insert = insertAttemptSQL
-	if _, err := tx.Exec(
-		ctx,
-		insert,
-		a.FactoryUID,
-		db.Micros(a.Started),
-		at,
-		string(revision),
-		string(a.Outcome),
-		string(counts),
-		string(problems),
-		a.Message,
-		string(a.Changes),
-	); err != nil {
+	if _, err := tx.Exec(ctx, insertAttemptSQL,
+		a.FactoryUID, db.Micros(a.Started), at, string(revision), string(a.Outcome), string(counts),
+		string(problems), a.Message, string(a.Changes)); err != nil {
 		return err
 	}
 

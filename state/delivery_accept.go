@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"millwright/state/audit"
 	"millwright/state/db"
 	"millwright/state/notice"
 )
@@ -28,8 +29,21 @@ import (
 // delivery may have been stored after all, which its identity will show when it is sent again.
 func (s *Store) Accept(ctx context.Context, a Acceptance) (Accepted, error) {
 	a.stored = db.Compress(a.Body)
+	if a.ReplayOf != "" {
+		a.audited = audit.Entry{
+			FactoryUID: a.FactoryUID,
+			Action:     audit.DeliveryReplay,
+			Subject:    a.ReplayOf,
+			Detail:     "as " + a.UID,
+		}.Complete(ctx)
+	}
+
 	j := &job{accept: &a, done: make(chan outcome, 1)}
 	o := s.accept.submit(ctx, j)
+	if o.err == nil && a.ReplayOf != "" {
+		s.audit.Tell(a.audited)
+	}
+
 	return o.Accepted, o.err
 }
 
@@ -352,7 +366,8 @@ type Acceptance struct {
 	// Undecided has the UIDs of the automations that an answer of the forge decides on: see Decide.
 	Undecided []string
 
-	stored []byte // Body, in the form in which it is stored
+	stored  []byte      // Body, in the form in which it is stored
+	audited audit.Entry // of a replay
 }
 
 // Accepted is the result of an Acceptance.

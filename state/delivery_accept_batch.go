@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"millwright/state/audit"
 	"millwright/state/db"
 	"millwright/state/flow"
 )
@@ -238,6 +239,10 @@ func (b *batchTx) accept(ctx context.Context, a *Acceptance) (outcome, error) {
 	}
 
 	b.insertDelivery(a, DeliveryAccepted, reason, "", decisions)
+	if a.ReplayOf != "" {
+		b.insert(audit.InsertSQL, a.audited.Row()...)
+	}
+
 	b.insert(insertPayloadSQL, a.UID, a.FactoryUID, a.stored, int64(len(a.Body)), bytesOrNull(a.Headers))
 	for _, r := range a.Runs {
 		if r.keyed() {

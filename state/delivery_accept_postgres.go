@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"millwright/state/audit"
 	"millwright/state/db"
 )
 
@@ -62,6 +63,8 @@ func bulkInserts(query string) bulkInsert {
 		return bulkInsert{insertPayloadsSQL, "ttbib"}
 	case insertRunSQL:
 		return bulkInsert{insertRunsSQL, "ttttttttttttttttt" + "b" + "ttttt" + "i" + "ttttt" + "ii"}
+	case audit.InsertSQL:
+		return bulkInsert{insertAuditSQL, "i" + "ttttttttt"}
 	case insertRunMetadataSQL:
 		return bulkInsert{insertRunsMetadataSQL, "tttt"}
 	}
@@ -90,6 +93,15 @@ ON CONFLICT (webhook_id, uid) DO UPDATE SET
 	insertPayloadsSQL = `INSERT INTO payloads (delivery_uid, factory_uid, body, size, headers)
 SELECT *
 FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bigint[], $5::bytea[])`
+
+	insertAuditSQL = `INSERT INTO audit_log (
+	at, uid, factory_uid, actor_kind, actor_uid, actor, source, action, subject, detail
+)
+SELECT *
+FROM unnest(
+	$1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+	$10::text[]
+)`
 
 	insertRunsMetadataSQL = `INSERT INTO run_metadata (run_id, factory_uid, key, value)
 SELECT *

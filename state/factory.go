@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"millwright/schema"
+	"millwright/state/audit"
 	"millwright/state/db"
 )
 
@@ -158,17 +159,17 @@ func (s *Store) configure(ctx context.Context, want []FactorySettings, alone boo
 	all := make([]Factory, len(want))
 	var generation int64
 	var detached []string
-	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+	err := s.audit.Write(ctx, func(ctx context.Context, tx *db.Tx) (rows audit.Entries, err error) {
 		generation, detached = 0, nil
 		now := time.Now()
 		if err := s.insertFactories(ctx, tx, want, now); err != nil {
-			return err
+			return nil, err
 		}
 
 		query := `SELECT ` + factoryColumns + ` FROM factories ORDER BY uid` + s.db.ForUpdate()
 		present, err := db.All(ctx, tx.Reader, scanFactory, query)
 		if err != nil {
-			return err
+			return nil, err
 		}
 
 		for _, f := range present {
@@ -183,9 +184,11 @@ func (s *Store) configure(ctx context.Context, want []FactorySettings, alone boo
 			if f.Source != is.Source || f.Suspended != is.Suspended || f.Detached != is.Detached ||
 				i >= 0 && f.Generation == 0 {
 				if is.Generation, err = s.updateFactory(ctx, tx, is, now); err != nil {
-					return err
+					return nil, err
 				}
+
 				generation = is.Generation
+				rows = append(rows, configured(f, is))
 			}
 
 			if i >= 0 {
@@ -195,7 +198,7 @@ func (s *Store) configure(ctx context.Context, want []FactorySettings, alone boo
 			}
 		}
 
-		return nil
+		return rows, nil
 	})
 	if err != nil {
 		return nil, err
@@ -210,6 +213,30 @@ func (s *Store) configure(ctx context.Context, want []FactorySettings, alone boo
 	}
 
 	return all, s.announce(ctx, generation)
+}
+
+// configured returns the row of the audit log about new settings of a factory.
+func configured(was, is Factory) audit.Entry {
+	var changes []string
+	switch {
+	case was.Generation == 0:
+		changes = append(changes, "configured, source "+is.Source.Kind)
+	case was.Source != is.Source:
+		changes = append(changes, "source "+is.Source.Kind)
+	}
+	if was.Suspended != is.Suspended {
+		changes = append(changes, map[bool]string{true: "suspended", false: "resumed"}[is.Suspended])
+	}
+	if was.Detached != is.Detached {
+		changes = append(changes, map[bool]string{true: "detached", false: "attached"}[is.Detached])
+	}
+
+	return audit.Entry{
+		FactoryUID: is.UID,
+		Action:     audit.FactorySetting,
+		Subject:    is.Name,
+		Detail:     strings.Join(changes, ", "),
+	}
 }
 
 const insertFactorySQL = `INSERT INTO factories (

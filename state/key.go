@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"millwright/state/audit"
 	"millwright/state/db"
 )
 
@@ -59,49 +60,58 @@ VALUES ($1, $2, $3, $4, $5, $6)`
 func (s *Store) CreateKey(ctx context.Context, name string, role Role, expires *time.Time) (Key, string, error) {
 	secret := NewToken(KeyPrefix)
 	k := Key{UID: NewID(PrefixKey), Name: name, Role: role, Created: time.Now().UTC(), Expires: expires}
-	err := s.db.Exec(
-		ctx,
-		insertKeySQL,
-		k.UID,
-		k.Name,
-		string(k.Role),
-		HashToken(secret),
-		db.Micros(k.Created),
-		db.MicrosOrNull(k.Expires),
-	)
+	err := s.audit.Write(ctx, func(ctx context.Context, tx *db.Tx) (audit.Entries, error) {
+		_, err := tx.Exec(
+			ctx,
+			insertKeySQL,
+			k.UID,
+			k.Name,
+			string(k.Role),
+			HashToken(secret),
+			db.Micros(k.Created),
+			db.MicrosOrNull(k.Expires),
+		)
+		return k.audited(audit.KeyCreate), err
+	})
 
 	return k, secret, err
+}
+
+// audited returns the row of the audit log about a change of the key.
+func (k Key) audited(action string) audit.Entries {
+	return audit.One(audit.Entry{Action: action, Subject: k.UID, Detail: k.Name + ", role " + string(k.Role)})
 }
 
 // Bootstrap makes an admin key of the given secret if no key exists yet, and reports whether it did.
 func (s *Store) Bootstrap(ctx context.Context, secret string) (bool, error) {
 	made := false
-	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+	k := Key{UID: NewID(PrefixKey), Name: "bootstrap", Role: RoleAdmin}
+	err := s.audit.Write(ctx, func(ctx context.Context, tx *db.Tx) (audit.Entries, error) {
 		made = false
 		if s.db.Postgres() {
 			if _, err := tx.Exec(ctx, `LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE`); err != nil {
-				return err
+				return nil, err
 			}
 		}
 
 		var n int
 		if err := tx.QueryRow(ctx, `SELECT count(*) FROM api_keys`).Scan(&n); err != nil || n > 0 {
-			return err
+			return nil, err
 		}
 
 		made = true
 		_, err := tx.Exec(
 			ctx,
 			insertKeySQL,
-			NewID(PrefixKey),
-			"bootstrap",
-			string(RoleAdmin),
+			k.UID,
+			k.Name,
+			string(k.Role),
 			HashToken(secret),
 			db.Micros(time.Now()),
 			nil,
 		)
 
-		return err
+		return k.audited(audit.KeyCreate), err
 	})
 
 	return made, err
@@ -124,9 +134,13 @@ func (k Key) Live(at time.Time) bool {
 	return k.Revoked == nil && (k.Expires == nil || k.Expires.After(at))
 }
 
+const keySQL = `SELECT ` + keyColumns + `
+FROM api_keys
+WHERE uid = $1`
+
 // Key returns the key with this UID, revoked or expired ones included. ErrNotFound if there is none.
 func (s *Store) Key(ctx context.Context, uid string) (Key, error) {
-	k, err := scanKey(s.db.QueryRow(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE uid = $1`, uid))
+	k, err := scanKey(s.db.QueryRow(ctx, keySQL, uid))
 	return k, orNotFound(err, "API key %q", uid)
 }
 
@@ -142,7 +156,14 @@ WHERE uid = $2 AND revoked_at IS NULL`
 
 // RevokeKey ends a key. ErrNotFound if there is none that is not revoked already.
 func (s *Store) RevokeKey(ctx context.Context, uid string) error {
-	err := s.db.ExecOne(ctx, revokeKeySQL, db.Micros(time.Now()), uid)
+	err := s.audit.Write(ctx, func(ctx context.Context, tx *db.Tx) (audit.Entries, error) {
+		if err := tx.ExecOne(ctx, revokeKeySQL, db.Micros(time.Now()), uid); err != nil {
+			return nil, err
+		}
+
+		k, err := scanKey(tx.QueryRow(ctx, keySQL, uid))
+		return k.audited(audit.KeyRevoke), err
+	})
 	return orNotFound(err, "API key %q", uid)
 }
 
@@ -169,21 +190,28 @@ VALUES ($1, $2, $3, $4)`
 // is stored. ErrNotFound when the key does not exist. Of a key with many sessions the oldest end.
 func (s *Store) CreateSession(ctx context.Context, keyUID string, ttl time.Duration) (string, error) {
 	token, now := NewToken(SessionPrefix), time.Now()
-	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+	err := s.audit.Write(ctx, func(ctx context.Context, tx *db.Tx) (audit.Entries, error) {
 		if _, err := tx.Exec(ctx, expireSessionsSQL, db.Micros(now), keyUID, maxSessions-1); err != nil {
-			return err
+			return nil, err
 		}
-
-		_, err := tx.Exec(
+		if _, err := tx.Exec(
 			ctx,
 			insertSessionSQL,
 			HashToken(token),
 			keyUID,
 			db.Micros(now),
 			db.Micros(now.Add(ttl)),
-		)
+		); err != nil {
+			return nil, err
+		}
 
-		return err
+		k, err := scanKey(tx.QueryRow(ctx, keySQL, keyUID))
+		return audit.One(audit.Entry{
+			Actor:   audit.Actor{Kind: "session", UID: k.UID, Name: k.Name, Source: audit.SourceOf(ctx)},
+			Action:  audit.SignIn,
+			Subject: k.UID,
+			Detail:  "role " + string(k.Role),
+		}), err
 	})
 	if db.IsForeignKey(err) {
 		return "", refuse(ErrNotFound, "API key %q", keyUID)

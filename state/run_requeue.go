@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"millwright/state/audit"
 	"millwright/state/db"
 	"millwright/state/flow"
 )
@@ -101,41 +102,45 @@ func (s *Store) DropWaiting(ctx context.Context, id string) (bool, error) {
 
 // cancel is RequestCancel or, unless the run waits, does nothing.
 func (s *Store) cancel(ctx context.Context, id, why string, waiting bool) (r Run, waits bool, err error) {
-	err = s.commitRun(ctx, id, func(ctx context.Context, tx *db.Tx) (err error) {
+	change := func(ctx context.Context, tx *db.Tx) (rows audit.Entries, err error) {
 		if err := s.holdFlow(ctx, tx, id); err != nil {
-			return err
+			return nil, err
 		}
 		if r, err = s.lockRun(ctx, tx, id); err != nil {
-			return err
+			return nil, err
 		}
 		if r.Ended() {
-			return refuse(ErrConflict, "run %s has ended as %s", id, r.State)
+			return nil, refuse(ErrConflict, "run %s has ended as %s", id, r.State)
 		}
 		if waits = r.WaitsFor != ""; r.CancelRequested != nil || waiting && !waits {
-			return nil
+			return nil, nil
 		}
 
 		now := time.Now().Truncate(time.Microsecond).UTC()
 		r.CancelRequested, r.StatusMessage = &now, db.Text(why)
 		if _, err := tx.Exec(ctx, requestCancelSQL, id, db.Micros(now), r.StatusMessage); err != nil {
-			return err
+			return nil, err
 		}
 		if _, err := tx.Exec(ctx, dropPendingSQL, id, r.Execution); err != nil {
-			return err
+			return nil, err
 		}
+
+		rows = audit.One(audit.Entry{FactoryUID: r.FactoryUID, Action: audit.RunCancel, Subject: id, Detail: why})
 		if r.State != RunQueued {
-			return nil
+			return rows, nil
 		}
 
 		waited := r.WaitsFor
 		r.State, r.WaitsFor, r.Finished = RunCancelled, "", &now
 		r.nextSeq++
 		if err := r.entered(ctx, tx, now); err != nil {
-			return err
+			return nil, err
 		}
 
-		return s.leave(ctx, tx, &r, waited)
-	})
+		return rows, s.leave(ctx, tx, &r, waited)
+	}
+
+	err = s.mending(ctx, id, func() error { return s.audit.Write(ctx, change) })
 	if err != nil {
 		return Run{}, false, err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"millwright/schema"
+	"millwright/state/audit"
 	"millwright/state/db"
 	"millwright/state/notice"
 )
@@ -111,11 +112,18 @@ const maxSecret = 64 << 10
 // applied.
 func (s *Store) SetSecret(ctx context.Context, name string, value []byte) (SecretInfo, error) {
 	var info SecretInfo
-	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) (err error) {
+	err := s.audit.Write(ctx, func(ctx context.Context, tx *db.Tx) (rows audit.Entries, err error) {
 		if info, err = s.setSecret(ctx, tx, name, value, time.Now()); err != nil {
-			return err
+			return nil, err
 		}
-		return s.expireSecretVersions(ctx, tx)
+
+		detail := fmt.Sprintf("version %d", info.Version)
+		if info.Pending {
+			detail += ", without a value yet"
+		}
+
+		rows = audit.One(audit.Entry{Action: audit.SecretSet, Subject: name, Detail: detail})
+		return rows, s.expireSecretVersions(ctx, tx)
 	})
 	if err != nil {
 		return SecretInfo{}, err
@@ -211,22 +219,21 @@ func (s *Store) expireSecretVersions(ctx context.Context, tx *db.Tx) error {
 // DeleteSecret forgets a secret. ErrNotFound if there is none, ErrConflict with its users while a webhook, a
 // definition or one of the others, in words, uses it.
 func (s *Store) DeleteSecret(ctx context.Context, name string, others ...string) error {
-	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+	err := s.audit.Write(ctx, func(ctx context.Context, tx *db.Tx) (audit.Entries, error) {
 		users, err := s.secretUsers(ctx, tx.Reader)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if used := append(users[name], others...); len(used) > 0 {
-			return refuse(ErrConflict, "secret %q is in use by %s", name, listed(used))
+			return nil, refuse(ErrConflict, "secret %q is in use by %s", name, listed(used))
 		}
 
-		if err := tx.ExecOne(ctx, `DELETE FROM secrets WHERE name = $1`, name); errors.Is(err, db.ErrNoRow) {
-			return refuse(ErrNotFound, "secret %q", name)
-		} else if err != nil {
-			return err
+		err = tx.ExecOne(ctx, `DELETE FROM secrets WHERE name = $1`, name)
+		if errors.Is(err, db.ErrNoRow) {
+			return nil, refuse(ErrNotFound, "secret %q", name)
 		}
 
-		return nil
+		return audit.One(audit.Entry{Action: audit.SecretDelete, Subject: name}), err
 	})
 	if db.IsForeignKey(err) {
 		return refuse(ErrConflict, "secret %q is used by a webhook", name)

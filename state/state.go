@@ -26,6 +26,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"millwright/schema"
+	"millwright/state/audit"
 	"millwright/state/db"
 	"millwright/state/notice"
 	"millwright/state/outputs"
@@ -51,6 +52,7 @@ type Store struct {
 	db          *db.DB
 	seal        *seal.Sealer
 	log         *slog.Logger
+	audit       *audit.Log
 	accept      *acceptor
 	local       localReplicas
 	definitions definitions
@@ -78,7 +80,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 
-	s := &Store{Bus: notice.New(d, cfg.Log), db: d, seal: sealer, log: cfg.Log}
+	s := &Store{Bus: notice.New(d, cfg.Log), db: d, seal: sealer, log: cfg.Log, audit: audit.New(d, cfg.Log)}
 	session, err := s.prepare(ctx)
 	if err != nil {
 		d.Close()
@@ -173,7 +175,10 @@ func (s *Store) Close() error {
 }
 
 // Outputs returns the outputs of runs.
-func (s *Store) Outputs() outputs.Table { return outputs.New(s.db) }
+func (s *Store) Outputs() outputs.Table { return outputs.New(s.db, s.audit) }
+
+// Audit returns the log of who changed what.
+func (s *Store) Audit() *audit.Log { return s.audit }
 
 // Workers returns the processes that take runs.
 func (s *Store) Workers() workers.Table { return workers.New(s.db) }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"millwright/cmd/settings"
 	"millwright/state"
+	"millwright/state/audit"
 	"millwright/state/seal"
 )
 
@@ -44,7 +46,8 @@ func localKey(
 	}
 	defer store.Close()
 
-	key, secret, err := store.CreateKey(ctx, name, role, end)
+	by := audit.Actor{Kind: audit.KindConsole, Name: cmp.Or(os.Getenv("USER"), "console")}
+	key, secret, err := store.CreateKey(audit.WithActor(ctx, by), name, role, end)
 	if err != nil {
 		return state.Key{}, "", err
 	}

@@ -95,11 +95,23 @@ func (srv *server) housekeeping(ctx context.Context) {
 			srv.log.Warn("delete the use of old days", "error", err)
 		}
 
+		srv.keepAudit(ctx, time.Duration(cmp.Or(kept.Audit.Days, settings.DefaultAuditDays))*24*time.Hour)
+
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+	}
+}
+
+// keepAudit writes what waits for the audit log, and expires its old rows.
+func (srv *server) keepAudit(ctx context.Context, age time.Duration) {
+	if err := srv.store.Audit().Flush(ctx, false); err != nil && ctx.Err() == nil {
+		srv.log.Warn("add refused keys to the audit log", "error", err)
+	}
+	if err := srv.store.Audit().Expire(ctx, age); err != nil && ctx.Err() == nil {
+		srv.log.Warn("expire the audit log", "error", err)
 	}
 }
 

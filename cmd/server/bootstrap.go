@@ -26,6 +26,7 @@ func (srv *server) openState(ctx context.Context) error {
 	}
 
 	srv.onClose(srv.store.Close)
+	srv.onClose(func() error { return srv.store.Audit().Flush(context.WithoutCancel(ctx), true) })
 	hideMemory(srv.log)
 	given := os.Getenv("MILLWRIGHT_BOOTSTRAP_KEY")
 	for _, name := range []string{"MILLWRIGHT_MASTER_KEY", "MILLWRIGHT_BOOTSTRAP_KEY"} {

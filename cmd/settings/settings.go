@@ -197,7 +197,13 @@ type Retention struct {
 	Artifacts struct {
 		Bytes keptBytes `json:"bytes"`
 	} `json:"artifacts"`
+	Audit struct {
+		Days int `json:"days"`
+	} `json:"audit"`
 }
+
+// DefaultAuditDays is how many days the audit log keeps a change by default.
+const DefaultAuditDays = 400
 
 // DefaultArtifactBytes is how many bytes of artifacts a factory keeps by default.
 const DefaultArtifactBytes = 5 << 30

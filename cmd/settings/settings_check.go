@@ -180,4 +180,7 @@ func (c *checks) amounts(s *Settings) {
 	if days := s.Retention.Runs.Days; days < 0 {
 		c.bad("retention.runs.days", " %d: want 0 or more", days)
 	}
+	if days := s.Retention.Audit.Days; days < 0 || days > 36_500 {
+		c.bad("retention.audit.days", " %d: want 1 to 36500", days)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"time"
 
+	"millwright/state/audit"
 	"millwright/state/db"
 )
 
@@ -70,10 +71,23 @@ type Run struct {
 }
 
 // Table is the stored outputs.
-type Table struct{ db *db.DB }
+type Table struct {
+	db  *db.DB
+	log *audit.Log
+}
 
-// New returns the outputs in a database.
-func New(d *db.DB) Table { return Table{d} }
+// New returns the outputs in a database. The decisions of people are rows of log.
+func New(d *db.DB, log *audit.Log) Table { return Table{d, log} }
+
+// audited returns the row of the audit log about a decision.
+func audited(action string, o Output) audit.Entries {
+	return audit.One(audit.Entry{
+		FactoryUID: o.FactoryUID,
+		Action:     action,
+		Subject:    o.UID,
+		Detail:     string(o.Kind) + " of run " + o.RunID,
+	})
+}
 
 const columns = `
 	uid, run_id, factory_uid, automation_uid, execution, kind, state, body, revision, attempts, next_at,
@@ -154,20 +168,21 @@ WHERE run_id = $1 AND kind = 'pull_request' AND state NOT IN ('refused', 'reject
 // AddOnce inserts a pull request of a run. ErrConflict when the run has one with the same body that was not
 // refused or rejected.
 func (t Table) AddOnce(ctx context.Context, run Run, o Output) (Output, error) {
-	err := t.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+	o.RunID, o.FactoryUID = run.ID, run.FactoryUID
+	err := t.log.Write(ctx, func(ctx context.Context, tx *db.Tx) (audit.Entries, error) {
 		var had int
 		lock := `SELECT 1 FROM runs WHERE id = $1` + t.db.ForUpdate()
 		if err := tx.QueryRow(ctx, lock, run.ID).Scan(&had); err != nil {
-			return err
+			return nil, err
 		}
 		if err := tx.QueryRow(ctx, samePullSQL, run.ID, string(o.Body)).Scan(&had); err != nil {
-			return err
+			return nil, err
 		}
 		if had > 0 {
-			return ErrConflict
+			return nil, ErrConflict
 		}
 
-		return Add(ctx, tx, run, []Output{o})
+		return audited(audit.OutputOpen, o), Add(ctx, tx, run, []Output{o})
 	})
 	if err != nil {
 		return o, err
@@ -193,7 +208,15 @@ func (t Table) Of(ctx context.Context, runs ...string) ([]Output, error) {
 
 // Output returns an output of a run.
 func (t Table) Output(ctx context.Context, run, uid string) (Output, error) {
-	o, err := scan(t.db.QueryRow(ctx, `SELECT `+columns+` FROM outputs WHERE uid = $1 AND run_id = $2`, uid, run))
+	return read(ctx, t.db.Reader, run, uid)
+}
+
+const outputSQL = `SELECT ` + columns + `
+FROM outputs
+WHERE uid = $1 AND run_id = $2`
+
+func read(ctx context.Context, r db.Reader, run, uid string) (Output, error) {
+	o, err := scan(r.QueryRow(ctx, outputSQL, uid, run))
 	if errors.Is(err, sql.ErrNoRows) {
 		return o, ErrNotFound
 	}

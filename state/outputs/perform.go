@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"millwright/state/audit"
 	"millwright/state/db"
 )
 
@@ -120,37 +121,46 @@ SET
 	updated_at = $5
 WHERE uid = $1 AND run_id = $2 AND state = $6`
 
-func (t Table) decide(ctx context.Context, run, uid string, from, to State, by string) (Output, error) {
-	err := t.db.ExecOne(ctx, decideSQL,
-		uid, run, string(to), db.Bounded(by, 200), db.Micros(t.db.Now()), string(from))
-	if err != nil && !errors.Is(err, db.ErrNoRow) {
-		return Output{}, err
-	}
+// decision moves an output from one state to another on the word of a person.
+type decision struct {
+	from, to State
+	by       string
+	action   string // in the audit log
+}
 
-	o, missing := t.Output(ctx, run, uid)
-	if missing != nil {
-		return o, missing
-	}
-	if err != nil {
-		return o, ErrConflict
-	}
+func (t Table) decide(ctx context.Context, run, uid string, d decision) (o Output, err error) {
+	err = t.log.Write(ctx, func(ctx context.Context, tx *db.Tx) (audit.Entries, error) {
+		changed, err := tx.Exec(ctx, decideSQL,
+			uid, run, string(d.to), db.Bounded(d.by, 200), db.Micros(t.db.Now()), string(d.from))
+		if err != nil {
+			return nil, err
+		}
 
-	return o, nil
+		if o, err = read(ctx, tx.Reader, run, uid); err != nil {
+			return nil, err
+		}
+		if changed == 0 {
+			return nil, ErrConflict
+		}
+
+		return audited(d.action, o), nil
+	})
+	return o, err
 }
 
 // Approve lets a staged output be performed, on the word of by. ErrConflict when it is not staged.
 func (t Table) Approve(ctx context.Context, run, uid, by string) (Output, error) {
-	return t.decide(ctx, run, uid, Staged, Pending, by)
+	return t.decide(ctx, run, uid, decision{Staged, Pending, by, audit.OutputApprove})
 }
 
 // Reject ends a staged output. ErrConflict when it is not staged.
 func (t Table) Reject(ctx context.Context, run, uid, by string) (Output, error) {
-	return t.decide(ctx, run, uid, Staged, Rejected, by)
+	return t.decide(ctx, run, uid, decision{Staged, Rejected, by, audit.OutputReject})
 }
 
 // Retry performs a failed output again. ErrConflict when it did not fail.
 func (t Table) Retry(ctx context.Context, run, uid string) (Output, error) {
-	return t.decide(ctx, run, uid, Failed, Pending, "")
+	return t.decide(ctx, run, uid, decision{Failed, Pending, "", audit.OutputRetry})
 }
 
 // Recover makes the outputs due at once that a former process of the only server had taken.

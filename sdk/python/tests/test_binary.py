@@ -602,6 +602,11 @@ def test_workers(api: Api) -> None:
     assert all(w.busy <= w.slots for w in workers)
 
 
+def test_audit(api: Api) -> None:
+    changes = api.all(lambda c: c.audit.list(action="key", limit=1))
+    assert changes and all(e.action.startswith("key.") for e in changes)
+
+
 def test_definition_files(api: Api) -> None:
     tree: list[t.DefinitionFile] = [
         {"path": str(f.relative_to(root)), "content": f.read_text()}

@@ -4,6 +4,7 @@ import type { RequestOptions } from "./core/request.js";
 import { any } from "./core/response.js";
 import { type ClientOptions, resolve, type Settings } from "./core/settings.js";
 import { Agent } from "./resources/agent.js";
+import { Audit } from "./resources/audit.js";
 import { Factories } from "./resources/factories.js";
 import { FactoryFiles } from "./resources/factory-files.js";
 import { Keys } from "./resources/keys.js";
@@ -29,6 +30,8 @@ export class Millwright {
   readonly secrets: Secrets;
   /** API keys. */
   readonly keys: Keys;
+  /** Who changed what. */
+  readonly audit: Audit;
   /** The processes that take runs. */
   readonly workers: Workers;
   /** Definition files, checked without a factory. */
@@ -42,6 +45,7 @@ export class Millwright {
     this.factories = new Factories(this.#client);
     this.secrets = new Secrets(this.#client);
     this.keys = new Keys(this.#client);
+    this.audit = new Audit(this.#client);
     this.workers = new Workers(this.#client);
     this.factoryFiles = new FactoryFiles(this.#client);
   }

@@ -37,6 +37,7 @@ export type { DeliveryEvent, RunEvent } from "./resources/events.js";
 export { ENDED_STATES } from "./resources/run.js";
 export { SecretsPage } from "./resources/secrets.js";
 export { DeliveriesPage, WebhooksPage } from "./resources/webhooks.js";
+export { AuditPage } from "./resources/audit.js";
 export { WorkersPage } from "./resources/workers.js";
 export {
   type DeliveryReceipt,

@@ -482,6 +482,11 @@ test("workers", async () => {
   expect(workers.every((w) => w.busy <= w.slots)).toBe(true);
 });
 
+test("audit log", async () => {
+  const changes = await collect(client().audit.list({ action: "key", limit: 1 }));
+  expect(changes.every((e) => e.action.startsWith("key."))).toBe(true);
+});
+
 test("definition files", async () => {
   const { factoryFiles } = client();
   const root = join(server.folder, "demo");

@@ -569,6 +569,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the audit log
+         * @description Each change is one entry; a change that failed has none. Needs a key of role admin or above.
+         */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/factory": {
         parameters: {
             query?: never;
@@ -1546,6 +1566,46 @@ export interface components {
             /** @description Its media type */
             mime_type?: string | null;
         };
+        AuditEntry: {
+            /**
+             * @description Kind of the change
+             * @example webhook.disable
+             */
+            action: string;
+            /**
+             * @description Name of the API key, author of the revision, or server
+             * @example ada
+             */
+            actor: string;
+            /**
+             * @description key or session (of the dashboard), server, source (a revision, whose author is not verified), console (a command on the server's machine), or another way to sign in
+             * @example key
+             */
+            actor_kind: string;
+            /** @description UID of the API key; empty for others */
+            actor_uid: string;
+            /**
+             * Format: date-time
+             * @description Time of the change
+             */
+            at: string;
+            /** @description Further facts, without secrets */
+            detail: string;
+            /** @description UID of the changed factory; empty for changes of the server */
+            factory_uid: string;
+            /**
+             * @description Address of the client; empty for a change that no request asked for
+             * @example 192.0.2.7
+             */
+            source: string;
+            /** @description UID or name of what changed */
+            subject: string;
+            /**
+             * @description Identifier
+             * @example aud_0197a1b2-7c3d-7e4f-8a5b-6c7d8e9f0a1b
+             */
+            uid: string;
+        };
         AutoMemory: {
             /** @description Always false */
             enabled: boolean;
@@ -2495,6 +2555,12 @@ export interface components {
         ListAgentSkillsResponse: {
             /** @description The skills, by name */
             agents: components["schemas"]["AgentSkill"][];
+        };
+        ListAuditResponse: {
+            /** @description The changes, newest first */
+            entries: components["schemas"]["AuditEntry"][];
+            /** @description Whether there is another page */
+            page_info: components["schemas"]["PageInfo"];
         };
         ListAutomationsResponse: {
             /** @description The automations, by name */
@@ -4456,6 +4522,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BundledSkills"];
+                };
+            };
+        };
+    };
+    listAudit: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items */
+                limit?: number;
+                /** @description next_cursor of the previous page; absent for the first page */
+                cursor?: string;
+                /** @description Name or UID of the actor */
+                actor?: string;
+                /** @description An action such as webhook.disable, or all of a kind such as webhook */
+                action?: string;
+                /** @description UID of the factory */
+                factory_uid?: string;
+                /** @description Only changes at this time or later */
+                after?: string | Date;
+                /** @description Only changes before this time */
+                before?: string | Date;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListAuditResponse"];
                 };
             };
         };

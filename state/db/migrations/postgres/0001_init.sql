@@ -757,3 +757,18 @@ CREATE TABLE idempotency (
 );
 -- Deletes what is older than it is kept.
 CREATE INDEX idempotency_by_age ON idempotency (created_at);
+
+-- Who changed what, in the order of time.
+CREATE TABLE audit_log (
+  at          BIGINT NOT NULL,
+  uid         TEXT COLLATE "C" NOT NULL,
+  factory_uid TEXT NOT NULL,
+  actor_kind  TEXT NOT NULL,
+  actor_uid   TEXT NOT NULL,
+  actor       TEXT NOT NULL,
+  source      TEXT NOT NULL,
+  action      TEXT NOT NULL,
+  subject     TEXT NOT NULL,
+  detail      TEXT NOT NULL,
+  PRIMARY KEY (at, uid)
+);

@@ -19,6 +19,7 @@ from ._caller import AsyncCaller
 from ._io import raw
 from ._transport import AsyncTransport
 from .agent import AsyncAgent
+from .audit import AsyncAudit
 from .factories import AsyncFactories
 from .factory_files import AsyncFactoryFiles
 from .keys import AsyncKeys
@@ -176,6 +177,11 @@ class AsyncMillwright(AsyncEndpoints):
     def keys(self) -> AsyncKeys:
         """API keys."""
         return AsyncKeys(self._client)
+
+    @cached_property
+    def audit(self) -> AsyncAudit:
+        """Who changed what."""
+        return AsyncAudit(self._client)
 
     @cached_property
     def workers(self) -> AsyncWorkers:

@@ -19,6 +19,7 @@ from ._caller import Caller
 from ._io import raw
 from ._transport import Transport
 from .agent import Agent
+from .audit import Audit
 from .factories import Factories
 from .factory_files import FactoryFiles
 from .keys import Keys
@@ -176,6 +177,11 @@ class Millwright(Endpoints):
     def keys(self) -> Keys:
         """API keys."""
         return Keys(self._client)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """Who changed what."""
+        return Audit(self._client)
 
     @cached_property
     def workers(self) -> Workers:

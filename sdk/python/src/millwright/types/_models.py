@@ -129,6 +129,29 @@ class AttachmentInfo(Model):
     """Its size"""
 
 
+class AuditEntry(Model):
+    action: str = MISSING
+    """Kind of the change"""
+    actor: str = MISSING
+    """Name of the API key, author of the revision, or server"""
+    actor_kind: str = MISSING
+    """key or session (of the dashboard), server, source (a revision, whose author is not verified), console (a command on the server's machine), or another way to sign in"""
+    actor_uid: str = MISSING
+    """UID of the API key; empty for others"""
+    at: datetime = MISSING
+    """Time of the change"""
+    detail: str = MISSING
+    """Further facts, without secrets"""
+    factory_uid: str = MISSING
+    """UID of the changed factory; empty for changes of the server"""
+    source: str = MISSING
+    """Address of the client; empty for a change that no request asked for"""
+    subject: str = MISSING
+    """UID or name of what changed"""
+    uid: str = MISSING
+    """Identifier"""
+
+
 class AutoMemory(Model):
     enabled: bool = MISSING
     """Always false"""
@@ -1261,6 +1284,13 @@ class ListAPIKeysResponse(Model):
 class ListAgentSkillsResponse(Model):
     agents: list[AgentSkill] = []
     """The skills, by name"""
+
+
+class ListAuditResponse(Model):
+    entries: list[AuditEntry] = []
+    """The changes, newest first"""
+    page_info: PageInfo = MISSING
+    """Whether there is another page"""
 
 
 class ListAutomationsResponse(Model):

@@ -451,6 +451,25 @@ class OpenPullRequestParams(OpenPullRequest, RequestOptions):
     """What ``openPullRequest`` takes."""
 
 
+class ListAuditParams(RequestOptions):
+    """What ``listAudit`` takes."""
+
+    limit: NotRequired[int]
+    """Maximum number of items"""
+    cursor: NotRequired[str]
+    """next_cursor of the previous page; absent for the first page"""
+    actor: NotRequired[str]
+    """Name or UID of the actor"""
+    action: NotRequired[str]
+    """An action such as webhook.disable, or all of a kind such as webhook"""
+    factory_uid: NotRequired[str]
+    """UID of the factory"""
+    after: NotRequired[datetime | str]
+    """Only changes at this time or later"""
+    before: NotRequired[datetime | str]
+    """Only changes before this time"""
+
+
 class ListFactoriesParams(RequestOptions):
     """What ``listFactories`` takes."""
 
