@@ -36,7 +36,7 @@ type controllers struct {
 
 	pullMetrics *pulls.Metrics
 
-	turns     chan struct{} // shared by the git sources, so that few unpack at once
+	turns chan struct{} // shared by the git sources, so that few unpack at once
 
 	secrets atomic.Pointer[sourceSecrets]
 

@@ -196,7 +196,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 
 		pullMetrics: pullMetrics,
 
-		turns:     make(chan struct{}, 4),
+		turns: make(chan struct{}, 4),
 	}
 
 	srv.onClose(func() error { srv.controllers.close(); return nil })

@@ -6,7 +6,6 @@ import (
 	"unicode"
 
 	"millwright/reconcile/plan"
-	"millwright/schema"
 	"millwright/state/checks"
 )
 
