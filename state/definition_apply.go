@@ -494,12 +494,3 @@ func scanAttempt(factoryUID string, row db.Row) (Attempt, error) {
 		json.Unmarshal([]byte(source), &a.Source),
 	)
 }
-
-var resourcePrefix = map[string]string{
-	"automation": PrefixAutomation,
-	"agent":      PrefixAgent,
-	"runner":     PrefixRunner,
-
-	"environment": PrefixEnvironment,
-	"skill":       PrefixSkill,
-}
