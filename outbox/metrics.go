@@ -35,7 +35,8 @@ func newMetrics(store *state.Store) *metrics {
 			[]string{"state"}, nil),
 		published: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millwright_check_attempts_total",
-			Help: "Attempts to publish checks at forges, by kind (revision, pull_request) and outcome: done, waiting, dropped, failed.",
+			Help: "Attempts to publish checks at forges, by kind (revision, pull_request) and outcome: done, " +
+				"waiting, dropped, failed.",
 		}, []string{"kind", "outcome"}),
 	}
 }
