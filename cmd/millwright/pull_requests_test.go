@@ -116,8 +116,15 @@ func (w *checkedWorld) status(repo, commit string) string {
 // shows waits for a status.
 func (w *checkedWorld) shows(repo, commit, want string) {
 	w.t.Helper()
+	last := ""
+	defer func() {
+		if !strings.HasPrefix(last, want) {
+			w.t.Logf("the status of %s is %s", commit, last)
+		}
+	}()
 	statetest.Until(w.t, "the status "+want+" of "+commit, func() bool {
-		return strings.HasPrefix(w.status(repo, commit), want)
+		last = w.status(repo, commit)
+		return strings.HasPrefix(last, want)
 	})
 }
 
@@ -286,7 +293,7 @@ func (w *checkedWorld) meddled(number int64) {
 	}
 }
 
-// closed closes a pull request before its head is checked, and opens it again.
+// closed closes a pull request, pushes to it, and opens it again.
 func (w *checkedWorld) closed(number int64) {
 	t, api := w.t, w.gitea.API()
 	state := gitea.StateClosed
@@ -298,12 +305,9 @@ func (w *checkedWorld) closed(number int64) {
 	if _, _, err := api.EditPullRequest("acme", "mill", number, gitea.EditPullRequestOption{State: &state}); err != nil {
 		t.Fatal(err)
 	}
-	p, _, err := api.GetPullRequest("acme", "mill", number)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.shows("mill", p.Head.Sha, "success would be applied: 1 to create")
-	w.says("mill", number, p.Head.Sha[:12])
+	head := w.commit("mill", "change-8", "origin", map[string]string{"def/webhooks/after.yaml": "secretName: HOOK\n"})
+	w.shows("mill", head, "success would be applied: 1 to create")
+	w.says("mill", number, head[:12])
 }
 
 // manyFiles opens a pull request with 3,000 files beside the definition, and one in it.
