@@ -28,11 +28,10 @@ var rooms = map[string][]string{
 	"schema/language":       {"schema", "schema/provider", "signature"},
 	"schema/provider":       {},
 	"schema/report":         {"schema"},
-	"state":                 {"state/audit", "state/budget", "state/checks", "state/db", "state/flow", "state/notice", "state/outputs", "state/lanes", "state/runlist", "state/seal", "state/skip", "state/workers", "schema/agentconfig", "bounds", "schema"},
+	"state":                 {"state/audit", "state/budget", "state/db", "state/flow", "state/notice", "state/outputs", "state/lanes", "state/runlist", "state/seal", "state/skip", "state/workers", "schema/agentconfig", "bounds", "schema"},
 	"state/audit":           {"state/db"},
 	"state/backup":          {"state/db"},
 	"state/budget":          {"schema", "state/db"},
-	"state/checks":          {"schema", "state/db"},
 	"state/db":              {},
 	"state/flow":            {"state/db", "schema"},
 	"state/lanes":           {"state/db"},
@@ -45,11 +44,11 @@ var rooms = map[string][]string{
 	"state/workers":         {"state/db"},
 	"trace":                 {},
 	"api":                   {"bounds", "state", "state/audit", "schema"},
+	"api/mcp":               {"api", "bounds", "state", "schema"},
 	"reconcile/plan":        {"state", "schema"},
 	"forge/bundle":          {},
-	"outbox":                {"forge", "forge/bundle", "outbox/request", "state", "state/checks", "state/notice", "state/outputs", "schema", "schema/provider"},
+	"outbox":                {"forge", "forge/bundle", "outbox/request", "state", "state/notice", "state/outputs", "schema", "schema/provider"},
 	"outbox/request":        {"schema"},
-	"reconcile/pulls":       {"forge", "reconcile", "reconcile/plan", "schema", "state", "state/checks", "state/notice"},
 	"reconcile/signers":     {},
 	"reconcile":             {"forge/bundle", "reconcile/plan", "reconcile/signers", "state", "state/notice", "schema"},
 	"ingress":               {"signature", "trace", "api", "bounds", "state", "state/notice", "schema", "schema/provider"},
@@ -66,7 +65,7 @@ var rooms = map[string][]string{
 	"runs/worker/sandbox":   {"runs/worker/confine"},
 	"runs/worker/workspace": {},
 	"admin":                 {"schema/agentconfig", "bounds", "reconcile/plan", "signature", "api", "state", "state/audit", "state/notice", "state/workers", "schema", "schema/provider"},
-	"dashboard":             {"outbox/request", "state/audit", "state/checks", "state/outputs", "schema/agentconfig", "bounds", "admin", "runs", "reconcile/plan", "schema", "schema/provider", "state", "state/notice", "state/workers", "api"},
+	"dashboard":             {"outbox/request", "state/audit", "state/outputs", "schema/agentconfig", "bounds", "admin", "runs", "reconcile/plan", "schema", "schema/provider", "state", "state/notice", "state/workers", "api"},
 	"testdata/definitions":  {},
 	"testdata/factories":    {},
 	"testdata/conformance":  {},
@@ -79,7 +78,7 @@ var rooms = map[string][]string{
 
 // reserved lists the imports from outside that only some rooms may use; a name ending in / is a prefix.
 var reserved = map[string][]string{
-	"database/sql":                {"state", "state/checks", "state/db", "state/flow", "state/lanes", "state/outputs", "state/runlist", "state/seal", "state/statetest"},
+	"database/sql":                {"state", "state/db", "state/flow", "state/lanes", "state/outputs", "state/runlist", "state/seal", "state/statetest"},
 	"modernc.org/sqlite":          {"state/db"},
 	"github.com/jackc/pgx/":       {"state", "state/db", "state/notice", "state/statetest"},
 	"github.com/pressly/goose/":   {"state/db"},
@@ -103,6 +102,9 @@ var reserved = map[string][]string{
 	"github.com/spf13/":           {"cmd/cli", "cmd/server"},
 	"go.opentelemetry.io/":        {"trace"},
 	"github.com/yuin/":            {"dashboard"},
+
+	"github.com/modelcontextprotocol/": {"api/mcp"},
+	"github.com/google/jsonschema-go/": {"api/mcp"},
 }
 
 // never lists imports that a room must do without.

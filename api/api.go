@@ -33,6 +33,9 @@ const Base = "/api/v1"
 // that it reads: "v1.2.0; definitions=v1alpha1". An older client can warn of it.
 const VersionHeader = "Millwright-Version"
 
+// RoleHeader is the header of an answer to a key with the key's role.
+const RoleHeader = "Millwright-Role"
+
 // Config configures an API. Store is required.
 type Config struct {
 	Store *state.Store

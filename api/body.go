@@ -117,6 +117,26 @@ func (a *API) holder(
 	return sender, pool.Hold(sender), limit, b.Strangers
 }
 
+// ReceiveBody reads the JSON body of a request behind Authorised. Until release is called, it reserves room for
+// the body and its parsed form.
+func (a *API) ReceiveBody(r *http.Request) (body []byte, release func(), problem *Error) {
+	sender := KeyOf(r.Context()).UID
+	raw, parsed := a.cfg.Bounds.Keyed.Hold(sender), a.cfg.Bounds.Parsed.Hold(sender)
+	release = func() {
+		raw.Release()
+		parsed.Release()
+	}
+
+	body, problem = readBody(&raw, r, bounds.MaxBody)
+	if problem == nil {
+		problem = parse(&parsed, body, false, false)
+	}
+	if problem != nil {
+		release()
+	}
+	return body, release, problem
+}
+
 // discard reads and drops up to most bytes of a refused body, within the time for bodies. Otherwise a
 // client that sends its whole body before it reads would lose the connection, and with it the answer.
 func discard(r *http.Request, most int64) {

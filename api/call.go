@@ -15,9 +15,15 @@ import (
 // Call sends a request to the program's own API in the name of a caller who authenticated by other means,
 // such as a dashboard session. The request passes the same checks of role and fields as one from outside.
 // path is relative to Base. in is sent as JSON, or unchanged if it is a []byte or io.Reader. The answer is
-// decoded into out, or copied if out is an io.Writer; either may be nil. An answer that is not a success is
-// returned as an *Error.
-func (a *API) Call(ctx context.Context, caller Caller, method, path string, in, out any) error {
+// decoded into out, or copied if out is an io.Writer; either may be nil. header has names and values in turn.
+// An answer that is not a success is returned as an *Error.
+func (a *API) Call(
+	ctx context.Context,
+	caller Caller,
+	method, path string,
+	in, out any,
+	header ...string,
+) error {
 	var body io.Reader
 	switch v := in.(type) {
 	case nil:
@@ -41,6 +47,9 @@ func (a *API) Call(ctx context.Context, caller Caller, method, path string, in, 
 	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
 	}
 
 	answer := &answered{header: http.Header{}}

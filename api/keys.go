@@ -28,6 +28,7 @@ func (a *API) authorise(ctx huma.Context, next func(huma.Context)) {
 
 	switch caller, problem := a.caller(r, role); {
 	case problem == nil:
+		w.Header().Set(RoleHeader, string(caller.Role))
 		ctx = huma.WithContext(ctx, acting(ctx.Context(), caller))
 	case role != "":
 		a.write(w, r, problem)
@@ -45,6 +46,8 @@ func (a *API) Authorised(role state.Role, h http.Handler) http.Handler {
 			a.write(w, r, problem)
 			return
 		}
+
+		w.Header().Set(RoleHeader, string(caller.Role))
 		h.ServeHTTP(w, r.WithContext(acting(r.Context(), caller)))
 	})
 }

@@ -249,6 +249,9 @@ func fieldError(err error) FieldError {
 	return FieldError{Field: field, Message: d.Message}
 }
 
+// Refuse answers a request of a handler that is not registered with huma with a problem.
+func (a *API) Refuse(w http.ResponseWriter, r *http.Request, e *Error) { a.write(w, r, e) }
+
 // write answers a request outside of huma with a problem.
 func (a *API) write(w http.ResponseWriter, r *http.Request, e *Error) {
 	for k, values := range e.header {

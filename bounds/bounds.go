@@ -74,6 +74,7 @@ type Bounds struct {
 	Plans       *Slots // of trees with a key
 	Suspects    *Slots // look-ups of keys for senders of wrong keys
 	Large       *Slots // deliveries of more than LargeDelivery bytes
+	Agents      *Slots // requests of MCP clients
 
 	DeliveryStreams *Pool // event streams of deliveries
 	RunStreams      *Pool // event streams of runs
@@ -122,6 +123,7 @@ func New(cfg Config) *Bounds {
 		Plans:       newSlots(plans, 2, 64, 32, 30*time.Second),
 		Suspects:    newSlots(suspects, 2, 4096, 0, 30*time.Second).paced(25 * time.Millisecond),
 		Large:       newSlots(large, LargeInProgress, 2048, 0, 10*time.Second),
+		Agents:      newSlots(agents, 16, 128, 32, 30*time.Second),
 
 		DeliveryStreams: newPool(deliveryStreams, 200, ofStreams),
 		RunStreams:      newPool(runStreams, 1000, ofStreams),
@@ -210,6 +212,15 @@ var (
 		noRoom,
 	}
 
+	agents = about{
+		"mcp_requests",
+		"requests of MCP clients, 16 in progress",
+		"",
+		"32, for each key",
+		"",
+		noRoom,
+	}
+
 	deliveryStreams = about{
 		"delivery_streams",
 		"open event streams of deliveries",
@@ -289,7 +300,7 @@ func (b *Bounds) all() []bound {
 	return []bound{
 		b.Connections, b.Streams,
 		b.Deliveries, b.Keyless, b.Pushes, b.Keyed, b.Parsed,
-		b.Validations, b.Plans, b.Suspects, b.Large,
+		b.Validations, b.Plans, b.Suspects, b.Large, b.Agents,
 		b.DeliveryStreams, b.RunStreams, b.PageStreams,
 		b.WebhookDeliveries, b.WebhookFailures, b.WrongKeys, b.SignIns, b.Validating, b.WrongPushes,
 	}

@@ -277,6 +277,9 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 
+// Code returns the kind of the problem.
+func (r *refusal) Code() string { return r.code }
+
 // Get reads a resource into out.
 func (c *Client) Get(ctx context.Context, path string, out any) error {
 	body, err := c.call(ctx, http.MethodGet, path, nil)

@@ -28,7 +28,7 @@ import (
 )
 
 func newInit(s Streams) *cobra.Command {
-	var demo bool
+	var demo, skills bool
 	var dsn, publicURL, factory, agent string
 	var from []string
 	cmd := &cobra.Command{
@@ -43,9 +43,13 @@ With --from it writes a webhook and a first automation for each provider, and pr
 connect the provider. DIR may have a tree already; files that exist stay as they are.
 
 With --agent it writes the settings file millwright.yaml, which has that coding agent
-execute the runs of DIR. DIR may have a tree already, which stays as it is.`,
+execute the runs of DIR. DIR may have a tree already, which stays as it is.
+
+With --skills it writes the skills factory-files and factory-mcp where coding agents look
+for skills: they teach an agent to write definition files and to work with a factory.`,
 		Example: `  millwright init ./factory
   millwright init --from github ./factory
+  millwright init --skills .
   millwright init --agent claude ./factory && millwright serve --config millwright.yaml
   millwright init --demo .millwright/demo && millwright serve --dir .millwright/demo`,
 		Args: cobra.MaximumNArgs(1),
@@ -55,6 +59,12 @@ execute the runs of DIR. DIR may have a tree already, which stays as it is.`,
 				dir = args[0]
 			}
 
+			if skills && (demo || agent != "" || len(from) > 0) {
+				return Usagef("--skills goes with no other flag: call init once for each")
+			}
+			if skills {
+				return initSkills(s, dir)
+			}
 			if agent != "" && demo {
 				return Usagef("--agent and --demo: call init once for each")
 			}
@@ -112,6 +122,7 @@ delivery. webhooks/ci.yaml says more.
 	}
 
 	cmd.Flags().BoolVar(&demo, "demo", false, "write the demonstration, and generate its secrets")
+	cmd.Flags().BoolVar(&skills, "skills", false, "write the skills for coding agents")
 	cmd.Flags().
 		StringVar(
 			&dsn,

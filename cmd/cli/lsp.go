@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,12 +36,8 @@ from the settings of a workspace.`,
 				named = all.Current != ""
 			}
 
-			if keyFile != "" {
-				text, err := os.ReadFile(keyFile)
-				if err != nil {
-					return couldNotCheck(fmt.Errorf("--key-file: %w", err))
-				}
-				c.Key = strings.TrimSpace(string(text))
+			if err := c.readKey(keyFile); err != nil {
+				return err
 			}
 
 			if named {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"millwright/api/mcp"
 	"millwright/bounds"
 	"millwright/cmd/cli"
 	"millwright/cmd/settings"
@@ -58,6 +59,9 @@ func (srv *server) routes(pages http.Handler) http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", srv.ready)
 	mux.Handle(dispatch.RelayPath, srv.dispatch.Relay())
+	metadata := mcp.Metadata(srv.agents())
+	mux.Handle("GET "+mcp.MetadataPath, metadata)
+	mux.Handle("GET "+mcp.MetadataPath+mcp.Path, metadata)
 	if srv.cfg.MetricsListen == "" {
 		mux.Handle("GET /metrics", srv.api.Authorised(state.RoleViewer, metrics))
 	}

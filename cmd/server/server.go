@@ -19,6 +19,7 @@ import (
 
 	"millwright/admin"
 	"millwright/api"
+	"millwright/api/mcp"
 	"millwright/bounds"
 	"millwright/cmd/cli"
 	"millwright/cmd/settings"
@@ -27,7 +28,6 @@ import (
 	"millwright/ingress"
 	"millwright/outbox"
 	"millwright/reconcile"
-	"millwright/reconcile/pulls"
 	"millwright/runs"
 	"millwright/runs/dispatch"
 	"millwright/runs/worker"
@@ -130,7 +130,6 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		Store:        srv.store,
 		Forges:       srv.forges,
 		Environments: srv.environments,
-		Checks:       func(uid string) bool { return srv.controllers.checked(uid) },
 		PublicURL:    cfg.PublicURL,
 		Log:          log,
 		Registerer:   srv.registry,
@@ -180,23 +179,15 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		return nil, err
 	}
 
-	pullMetrics, err := pulls.NewMetrics(srv.registry)
-	if err != nil {
-		return nil, err
-	}
-
 	srv.controllers = &controllers{
 		store:     srv.store,
 		cloneDir:  srv.cloneDir(),
 		harnesses: cfg.HarnessTypes(),
-		forges:    srv.forges,
+		forges:    srv.forges.Kinds,
 		most:      srv.ingress.MaxDeliveries,
 		metrics:   metrics,
 		log:       log,
-
-		pullMetrics: pullMetrics,
-
-		turns: make(chan struct{}, 4),
+		turns:     make(chan struct{}, 4),
 	}
 
 	srv.onClose(func() error { srv.controllers.close(); return nil })
@@ -218,6 +209,10 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 	)
 
 	srv.registerAPI()
+	if err := mcp.Register(srv.agents()); err != nil {
+		return nil, err
+	}
+
 	pages, err := dashboard.New(dashboard.Config{
 		Store:          srv.store,
 		API:            srv.api,
@@ -298,6 +293,13 @@ func (srv *server) registerAPI() {
 			return r.DeliveryUID, err
 		},
 	})
+}
+
+// agents returns how the API serves agents through the Model Context Protocol.
+func (srv *server) agents() mcp.HTTPConfig {
+	return mcp.HTTPConfig{
+		API: srv.api, PublicURL: srv.cfg.PublicURL, CORSOrigins: srv.cfg.CORSOrigins, Version: cli.Version(),
+	}
 }
 
 // environments returns the environments of the settings.

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"millwright/cmd/cli"
 	"millwright/runs/worker/confine"
 )
 
@@ -34,6 +36,8 @@ func TestMain(m *testing.M) {
 		os.Exit(fakeACP())
 	case "keeper":
 		os.Exit(confine.Keep(os.Args[1:]))
+	case "millwright-mcp":
+		os.Exit(cli.Run(context.Background(), os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	case "millwright":
 		os.Exit(inSandbox(os.Args[1]))
 	}

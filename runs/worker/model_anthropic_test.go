@@ -39,8 +39,8 @@ func (m *model) messages(w http.ResponseWriter, body []byte, seen modelRequest) 
 	empty := object{"type": "text", "text": ""}
 	if tool != "" {
 		call := "toolu_" + id
-		block, stop = object{"type": "tool_use", "id": call, "name": tool, "input": object{"text": "hello"}}, "tool_use"
-		delta = object{"type": "input_json_delta", "partial_json": `{"text":"hello"}`}
+		block, stop = object{"type": "tool_use", "id": call, "name": tool, "input": json.RawMessage(m.args)}, "tool_use"
+		delta = object{"type": "input_json_delta", "partial_json": m.args}
 		empty = object{"type": "tool_use", "id": call, "name": tool, "input": object{}}
 	}
 

@@ -45,7 +45,7 @@ func (m *model) generate(w http.ResponseWriter, r *http.Request, body []byte, se
 
 	part := object{"text": answer}
 	if tool := m.offered(seen, called); tool != "" {
-		part = object{"functionCall": object{"name": tool, "args": object{"text": "hello"}}}
+		part = object{"functionCall": object{"name": tool, "args": json.RawMessage(m.args)}}
 	}
 
 	reply := object{

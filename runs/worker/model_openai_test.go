@@ -58,7 +58,7 @@ func (m *model) responses(w http.ResponseWriter, body []byte, seen modelRequest)
 	if tool := m.offered(seen, called); tool != "" {
 		item = object{
 			"type": "function_call", "id": "fc_1", "call_id": fmt.Sprintf("call_%d", len(asked.Input)),
-			"name": tool, "arguments": `{"text":"hello"}`,
+			"name": tool, "arguments": m.args,
 		}
 		if space[tool] != "" {
 			item["namespace"] = space[tool]

@@ -28,6 +28,7 @@ const maxRequest = 32 << 20
 type model struct {
 	URL  string
 	tool string // a part of its name
+	args string // of the call, as JSON
 
 	mu   sync.Mutex
 	seen []modelRequest
@@ -46,7 +47,7 @@ type modelRequest struct {
 // serveModel starts a model that ends with the test.
 func serveModel(t testing.TB, tool string) *model {
 	t.Helper()
-	m := &model{tool: tool}
+	m := &model{tool: tool, args: `{"text":"hello"}`}
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)
 	m.URL = server.URL
