@@ -229,6 +229,14 @@ type Forge interface {
 	// CreateReview submits a review.
 	CreateReview(ctx context.Context, repo Repository, number int, review Review) (Review, error)
 
+	// Private reports whether the repository is only for those whom its owner chose.
+	Private(context.Context, Repository) (bool, error)
+	// Pulls returns the open pull requests to a branch, the last updated first, at most MaxPulls. whole
+	// reports whether these are all. On GitLab the repository of a fork's head is not named.
+	Pulls(ctx context.Context, repo Repository, base string) (open []Pull, whole bool, err error)
+
+	// locate returns the repository that is at an address of git.
+	locate(address string) (Repository, bool)
 	// push returns the address and a credential to push with.
 	push(context.Context, Repository) (string, Credential, error)
 }
@@ -237,4 +245,5 @@ type Forge interface {
 const (
 	MaxComments = 300
 	MaxFiles    = 3000
+	MaxPulls    = 1000
 )

@@ -16,6 +16,7 @@ type host struct {
 	kind   string
 	url    *url.URL // of pages and repositories
 	secret source   // the token; nil: none
+	known  bool     // it has a token or an app
 }
 
 // Name returns the forge's name in the settings.
@@ -114,6 +115,7 @@ func open(name string, s Settings, secret func(context.Context, string) ([]byte,
 	}
 
 	h := host{name: name, kind: s.Kind, secret: namedSecret(secret, s.TokenSecret)}
+	h.known = s.TokenSecret != "" || s.App != nil
 	if s.Kind == Git {
 		return openGit(h, at, s)
 	}

@@ -122,11 +122,14 @@ func (t *apiTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Header.Set("Authorization", value)
 	}
 
+	memory := memoryOf(req)
+	memory.ask(req)
 	res, err := t.base.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
 
+	memory.recall(res)
 	if failed := judge(res, value); failed != nil {
 		res.Body.Close()
 		if res.StatusCode == http.StatusUnauthorized && t.rejected != nil {
@@ -140,6 +143,7 @@ func (t *apiTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err := checkJSON(res); err != nil {
 			return nil, err
 		}
+		memory.keep(res)
 	}
 
 	return res, nil

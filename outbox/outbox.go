@@ -1,5 +1,5 @@
 // Package outbox performs the outputs of runs at the forges of their repositories: pull requests, comments,
-// labels, reviews and statuses.
+// labels, reviews and statuses. It publishes the checks of revisions and pull requests there, too.
 //
 // The rows of the state are the outbox. One server at a time performs them. Each row is performed exactly once,
 // also when a server dies in the middle: before the server repeats an attempt, it looks for the row's marker
@@ -30,6 +30,9 @@ type Config struct {
 	Forges *forge.Set
 	// Environments returns those of the settings: outputs have none of their secrets. nil: there are none.
 	Environments state.Environments
+	// Checks reports whether the settings let the server tell the forge of a factory's source about revisions;
+	// nil: for no factory.
+	Checks func(factoryUID string) bool
 	// PublicURL is the origin of the dashboard, for links.
 	PublicURL string
 	// Log receives what was performed, and failures; nil discards them.
@@ -45,6 +48,7 @@ type Outbox struct {
 	holder  string // of the lease
 	metrics *metrics
 	looks   *pullLooks
+	hosts   *hosts
 }
 
 const (
@@ -72,7 +76,7 @@ func New(cfg Config) (*Outbox, error) {
 	}
 
 	o := &Outbox{cfg: cfg, key: cfg.Store.DeriveKey("outputs"), holder: "local", metrics: newMetrics(cfg.Store)}
-	o.looks = newLooks()
+	o.looks, o.hosts = newLooks(), newHosts()
 	if cfg.Store.Shared() {
 		o.holder = rand.Text()
 	}
@@ -93,25 +97,27 @@ func (o *Outbox) Run(ctx context.Context) {
 	}
 
 	if !o.cfg.Store.Shared() { // only a former process of this server can have taken a row, and it died
-		if err := o.cfg.Store.Outputs().Recover(ctx); err != nil {
-			o.cfg.Log.Warn("outbox: recover the outputs of the process before", "error", err)
+		err := errors.Join(o.cfg.Store.Outputs().Recover(ctx), o.cfg.Store.Checks().Recover(ctx))
+		if err != nil {
+			o.cfg.Log.Warn("outbox: recover what the process before had taken", "error", err)
 		}
 	}
 
-	notices, end := o.cfg.Store.Subscribe(1, notice.Run)
+	notices, end := o.cfg.Store.Subscribe(1, notice.Run, notice.Sync, notice.Check)
 	defer end()
 
 	var wg sync.WaitGroup
 	wg.Go(func() { o.look(ctx) })
 
-	slots := make(chan struct{}, concurrent)
+	slots, checkSlots := make(chan struct{}, concurrent), make(chan struct{}, concurrent)
 	var until time.Time // of the lease
 	for renew := time.Now(); ctx.Err() == nil; {
 		if now := time.Now(); !now.Before(renew) {
 			until, renew = o.lead(ctx, until), now.Add(leaseRenewal)
 		}
 		if time.Until(until) > 0 {
-			o.drain(ctx, slots, &wg)
+			o.drain(ctx, slots, &wg, o.takeOutput)
+			o.drain(ctx, checkSlots, &wg, o.takeCheck)
 		}
 
 		select {
@@ -156,8 +162,11 @@ func (o *Outbox) release(ctx context.Context) {
 	}
 }
 
-// drain begins what is due while there is room for attempts.
-func (o *Outbox) drain(ctx context.Context, slots chan struct{}, wg *sync.WaitGroup) {
+// drain begins what is due while there is room for attempts. take returns the attempt of a row, or nil when none
+// is due.
+func (o *Outbox) drain(
+	ctx context.Context, slots chan struct{}, wg *sync.WaitGroup, take func(context.Context) (func(), error),
+) {
 	for {
 		select {
 		case slots <- struct{}{}:
@@ -165,11 +174,11 @@ func (o *Outbox) drain(ctx context.Context, slots chan struct{}, wg *sync.WaitGr
 			return
 		}
 
-		row, ok, err := o.cfg.Store.Outputs().Take(ctx, rowLease)
-		if err != nil || !ok {
+		attempt, err := take(ctx)
+		if err != nil || attempt == nil {
 			<-slots
 			if err != nil && ctx.Err() == nil {
-				o.cfg.Log.Warn("outbox: take an output", "error", err)
+				o.cfg.Log.Warn("outbox: take what is due", "error", err)
 			}
 
 			return
@@ -177,9 +186,17 @@ func (o *Outbox) drain(ctx context.Context, slots chan struct{}, wg *sync.WaitGr
 
 		wg.Go(func() {
 			defer func() { <-slots }()
-			o.attempt(ctx, row)
+			attempt()
 		})
 	}
+}
+
+func (o *Outbox) takeOutput(ctx context.Context) (func(), error) {
+	row, ok, err := o.cfg.Store.Outputs().Take(ctx, rowLease)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return func() { o.attempt(ctx, row) }, nil
 }
 
 // attempt performs a taken output once and records the result. An end of the server does not interrupt it.

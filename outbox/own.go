@@ -11,6 +11,7 @@ import (
 
 	"millwright/outbox/request"
 	"millwright/schema/provider"
+	"millwright/state/checks"
 	"millwright/state/outputs"
 )
 
@@ -30,11 +31,18 @@ const maxRunIDs = 4 // of a name or an address
 // Account and output are recorded before the forge hears of them, so it does not matter if the delivery arrives
 // before the forge's answer.
 func (o *Outbox) Own(ctx context.Context, d provider.Origin) (why string, err error) {
-	if d.Sender == "" || byPerson(d.Action) {
+	if d.Sender == "" {
 		return "", nil
 	}
 
 	marked := request.MarkerOf(o.key, d.Text)
+	if why, err := o.ownCheck(ctx, d, marked); why != "" || err != nil {
+		return why, err
+	}
+	if byPerson(d.Action) {
+		return "", nil
+	}
+
 	rows, err := o.compared(ctx, d, marked)
 	if err != nil {
 		return "", err
@@ -52,6 +60,30 @@ func (o *Outbox) Own(ctx context.Context, d provider.Origin) (why string, err er
 	}
 
 	return "", nil
+}
+
+// ownCheck reports why a delivery tells of a check that the server published; "" if it does not.
+func (o *Outbox) ownCheck(ctx context.Context, d provider.Origin, marked string) (why string, err error) {
+	table := o.cfg.Store.Checks()
+	var rows []checks.Check
+	switch page, ours := strings.CutPrefix(d.URL, o.cfg.PublicURL+"/factories/"); {
+	case strings.HasPrefix(marked, checkMark):
+		number, factory, _ := strings.Cut(marked[len(checkMark):], "-")
+		rows, err = table.Subject(ctx, factory, "#"+number)
+	case d.Object == "status" && ours && strings.HasPrefix(d.Context, statusContext):
+		if end := strings.IndexAny(page, "/#"); end >= 0 {
+			page = page[:end]
+		}
+		rows, err = table.Commit(ctx, page, d.Target.Commit)
+	}
+
+	for _, row := range rows {
+		if strings.EqualFold(row.Account, d.Sender) {
+			return "the server did this itself as " + request.Printable(row.Account) + ", for a check", err
+		}
+	}
+
+	return "", err
 }
 
 // byPerson reports whether an action is one that outputs never have. It is a person's, who may use the same

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"millwright/reconcile/plan"
@@ -33,8 +34,11 @@ type Config struct {
 	Reserved func() map[string]string
 	// MaxDeliveries returns how many deliveries a minute the file of a webhook may allow a sender; nil: not known.
 	MaxDeliveries func() int
-	Log           *slog.Logger
-	Metrics       *Metrics // nil: none
+	// CheckURL returns the address of the git source if its forge is owed a status of each attempted revision,
+	// and else "". nil: it is not.
+	CheckURL func() string
+	Log      *slog.Logger
+	Metrics  *Metrics // nil: none
 }
 
 // Loop keeps one factory equal to its source. Its methods are safe for concurrent use. Only one attempt
@@ -42,6 +46,7 @@ type Config struct {
 type Loop struct {
 	cfg    Config
 	holder string        // of the lease
+	leads  atomic.Bool   // this process reconciles the factory
 	turn   chan struct{} // capacity 1: held by the attempt in progress
 	cue    chan struct{} // capacity 1: read the source
 
@@ -150,6 +155,7 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 		}
 	}
 
+	l.beginCheck(ctx, snap)
 	snap, loaded, err := l.load(ctx, snap)
 	if err != nil {
 		return l.fail(ctx, started, state.Revision{}, err)
@@ -193,12 +199,34 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 			return result
 		}
 
+		app.CheckURL = l.checkURL()
 		if err = l.cfg.Store.Apply(ctx, *app); err == nil {
 			return l.applied(*app)
 		}
 	}
 
 	return l.fail(ctx, started, snap.Revision, fmt.Errorf("apply: %w", err))
+}
+
+// checkURL returns the address of the source if its forge is owed statuses.
+func (l *Loop) checkURL() string {
+	if l.cfg.CheckURL == nil {
+		return ""
+	}
+	return l.cfg.CheckURL()
+}
+
+// beginCheck records that the forge is owed a status of the revision.
+func (l *Loop) beginCheck(ctx context.Context, snap Snapshot) {
+	url := l.checkURL()
+	if url == "" {
+		return
+	}
+
+	err := l.cfg.Store.Checks().Begin(ctx, l.cfg.Factory.UID, url, snap.Revision.ID)
+	if err != nil && ctx.Err() == nil {
+		l.cfg.Log.Debug("record that a revision is checked", "error", err)
+	}
 }
 
 // noDefinition logs and returns the warning about a source without definitions, such as one with a wrong path.
@@ -321,6 +349,7 @@ func (l *Loop) refuse(
 		Outcome:    state.OutcomeRefused,
 		Problems:   p.Problems,
 		Message:    result.Message,
+		CheckURL:   l.checkURL(),
 	}
 
 	if err := l.cfg.Store.Refuse(ctx, attempt); errors.Is(err, state.ErrSuperseded) {
@@ -409,6 +438,7 @@ func (l *Loop) fail(ctx context.Context, started time.Time, revision state.Revis
 		Revision:   revision,
 		Outcome:    state.OutcomeFailed,
 		Message:    result.Message,
+		CheckURL:   l.checkURL(),
 	}
 	if err := l.cfg.Store.Refuse(ctx, attempt); err != nil {
 		l.cfg.Log.Warn("the failure could not be recorded", "error", err)

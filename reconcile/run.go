@@ -84,6 +84,9 @@ func (l *Loop) Plan(ctx context.Context, allow plan.Allowed) (plan.Plan, error) 
 	return p, p.Err
 }
 
+// Leads reports whether this process reconciles the factory. Of several replicas one at a time does.
+func (l *Loop) Leads() bool { return l.leads.Load() }
+
 // Notice says that the source may have a new revision. It returns at once; notices that come faster than
 // they can be looked into are one.
 func (l *Loop) Notice() {
@@ -113,8 +116,10 @@ func (l *Loop) Run(ctx context.Context) error {
 		return nil
 	}
 
-	var leading atomic.Bool
+	leading := &l.leads
 	leading.Store(!l.cfg.Store.Shared())
+	defer leading.Store(false)
+
 	var background sync.WaitGroup
 	defer background.Wait()
 
@@ -122,7 +127,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer cancel()
 
 	if l.cfg.Store.Shared() {
-		background.Go(func() { l.lead(ctx, &leading) })
+		background.Go(func() { l.lead(ctx, leading) })
 	}
 
 	background.Go(func() {

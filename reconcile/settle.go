@@ -59,6 +59,7 @@ func (l *Loop) settle(ctx context.Context, snap Snapshot, started time.Time) (Re
 			Started:      started,
 			Revision:     snap.Revision,
 			Problems:     problems,
+			CheckURL:     l.checkURL(),
 		}
 
 		if err := l.cfg.Store.Apply(ctx, app); errors.Is(err, state.ErrMoved) {

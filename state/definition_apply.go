@@ -29,6 +29,7 @@ type Attempt struct {
 	Counts     Counts
 	Problems   []schema.Problem
 	Message    string          // why it failed or was refused, in one line; empty when it was applied
+	CheckURL   string          // address of the git source, whose forge is owed a status of the revision; empty: none
 	Changes    json.RawMessage // what was applied, as the planner wrote it; only [Store.Attempt] reads it
 }
 
@@ -55,6 +56,7 @@ type ChangeSet struct {
 	Counts       Counts
 	Changes      json.RawMessage  // what the application does, for people who look at it later
 	Problems     []schema.Problem // warnings and notices
+	CheckURL     string           // as that of an Attempt
 
 	File            *schema.FactoryFile
 	FileChanged     bool
@@ -173,6 +175,7 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 				Counts:     a.Counts,
 				Changes:    a.Changes,
 				Problems:   a.Problems,
+				CheckURL:   a.CheckURL,
 			},
 		)
 	})
@@ -369,7 +372,8 @@ WHERE uid = $3`
 const insertAttemptSQL = `INSERT INTO syncs (
 	factory_uid, started_at, finished_at, revision, outcome, counts, problems, message, changes, source
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT source FROM factories WHERE uid = $1))`
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT source FROM factories WHERE uid = $1))
+RETURNING id`
 
 const expireAttemptsSQL = `DELETE FROM syncs
 WHERE factory_uid = $1 AND id <= (
@@ -429,9 +433,12 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 		a.Changes = json.RawMessage("[]")
 	}
 
-	if _, err := tx.Exec(ctx, insertAttemptSQL,
+	if err := tx.QueryRow(ctx, insertAttemptSQL,
 		a.FactoryUID, db.Micros(a.Started), at, string(revision), string(a.Outcome), string(counts),
-		string(problems), a.Message, string(a.Changes)); err != nil {
+		string(problems), a.Message, string(a.Changes)).Scan(&a.ID); err != nil {
+		return err
+	}
+	if err := recordCheck(ctx, tx, a); err != nil {
 		return err
 	}
 
@@ -486,13 +493,4 @@ func scanAttempt(factoryUID string, row db.Row) (Attempt, error) {
 		json.Unmarshal([]byte(problems), &a.Problems),
 		json.Unmarshal([]byte(source), &a.Source),
 	)
-}
-
-var resourcePrefix = map[string]string{
-	"automation": PrefixAutomation,
-	"agent":      PrefixAgent,
-	"runner":     PrefixRunner,
-
-	"environment": PrefixEnvironment,
-	"skill":       PrefixSkill,
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"millwright/schema"
+	"millwright/state/checks"
 	"millwright/state/db"
 )
 
@@ -306,4 +307,39 @@ func (s *Store) Webhook(ctx context.Context, factoryUID, uid string) (Webhook, e
 		),
 	)
 	return w, orNotFound(err, "webhook %q", uid)
+}
+
+// recordCheck records what the forge of the source is owed after an attempt.
+func recordCheck(ctx context.Context, tx *db.Tx, a Attempt) error {
+	if a.CheckURL == "" || a.Revision.ID == "" {
+		return nil
+	}
+
+	r := checks.Revision{
+		FactoryUID: a.FactoryUID,
+		URL:        a.CheckURL,
+		Commit:     a.Revision.ID,
+		Attempt:    a.ID,
+		Created:    a.Counts.Created,
+		Updated:    a.Counts.Updated,
+		Deleted:    a.Counts.Deleted,
+		Problems:   a.Problems,
+	}
+	switch a.Outcome {
+	case OutcomeRefused:
+		return checks.Refused(ctx, tx, r, a.Finished)
+	case OutcomeFailed:
+		return checks.Delayed(ctx, tx, r, a.Finished)
+	}
+
+	return checks.Applied(ctx, tx, r, a.Finished)
+}
+
+var resourcePrefix = map[string]string{
+	"automation": PrefixAutomation,
+	"agent":      PrefixAgent,
+	"runner":     PrefixRunner,
+
+	"environment": PrefixEnvironment,
+	"skill":       PrefixSkill,
 }

@@ -27,6 +27,7 @@ import (
 
 	"millwright/schema"
 	"millwright/state/audit"
+	"millwright/state/checks"
 	"millwright/state/db"
 	"millwright/state/notice"
 	"millwright/state/outputs"
@@ -179,6 +180,9 @@ func (s *Store) Outputs() outputs.Table { return outputs.New(s.db, s.audit) }
 
 // Audit returns the log of who changed what.
 func (s *Store) Audit() *audit.Log { return s.audit }
+
+// Checks returns what is owed to forges about revisions.
+func (s *Store) Checks() checks.Table { return checks.New(s.db) }
 
 // Workers returns the processes that take runs.
 func (s *Store) Workers() workers.Table { return workers.New(s.db) }

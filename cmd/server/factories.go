@@ -15,8 +15,10 @@ import (
 
 	"millwright/admin"
 	"millwright/cmd/settings"
+	"millwright/forge"
 	"millwright/reconcile"
 	"millwright/reconcile/plan"
+	"millwright/reconcile/pulls"
 	"millwright/reconcile/signers"
 	"millwright/schema"
 	"millwright/state"
@@ -27,11 +29,14 @@ type controllers struct {
 	store     *state.Store
 	cloneDir  string
 	harnesses []string
-	forges    func() []string // kinds of forges
-	most      func() int      // deliveries a minute that the file of a webhook may allow
+	forges    *forge.Set
+	most      func() int // deliveries a minute that the file of a webhook may allow
 	metrics   *reconcile.Metrics
 	log       *slog.Logger
-	turns     chan struct{} // shared by the git sources, so that few unpack at once
+
+	pullMetrics *pulls.Metrics
+
+	turns chan struct{} // shared by the git sources, so that few unpack at once
 
 	secrets atomic.Pointer[sourceSecrets]
 
@@ -44,6 +49,7 @@ type controller struct {
 	keys     []byte // contents of the files that settings.Source.Git.Verify names
 	source   reconcile.Source
 	loop     *reconcile.Loop
+	pulls    *pulls.Watcher // nil: none
 	stop     context.CancelFunc
 	done     chan struct{}
 }
@@ -69,17 +75,31 @@ func (c *controllers) sourceOf(f settings.Factory, trusted *signers.Keys) (recon
 
 		return reconcile.Dir(reconcile.DirConfig{Dir: dir, Log: c.log})
 	case f.Source.Git != nil:
-		g := f.Source.Git
-		return reconcile.Git(reconcile.GitConfig{
-			URL: g.URL, Branch: g.Branch, Tag: g.Tag, Commit: g.Commit, Path: g.Path,
-			CloneDir: filepath.Join(c.cloneDir, f.Name), Username: g.Username, Signers: trusted,
-			Token: c.secret(
-				g.TokenSecret,
-			), SSHKey: c.secret(g.SSHKeySecret), KnownHosts: g.KnownHosts, Turns: c.turns, Log: c.log,
-		})
+		git := c.gitConfig(f)
+		git.Signers = trusted
+		return reconcile.Git(git)
 	}
 
 	return reconcile.Managed(reconcile.ManagedConfig{Store: c.store, Factory: f.Name})
+}
+
+// gitConfig returns the configuration of a git source.
+func (c *controllers) gitConfig(f settings.Factory) reconcile.GitConfig {
+	g := f.Source.Git
+	return reconcile.GitConfig{
+		URL:        g.URL,
+		Branch:     g.Branch,
+		Tag:        g.Tag,
+		Commit:     g.Commit,
+		Path:       g.Path,
+		CloneDir:   filepath.Join(c.cloneDir, f.Name),
+		Username:   g.Username,
+		Token:      c.secret(g.TokenSecret),
+		SSHKey:     c.secret(g.SSHKeySecret),
+		KnownHosts: g.KnownHosts,
+		Turns:      c.turns,
+		Log:        c.log,
+	}
 }
 
 // secret returns a function that reads the named secret's current value, or nil without a name.
@@ -194,7 +214,7 @@ func (c *controllers) configure(ctx context.Context, s settings.Settings) (err e
 
 	for i, f := range factories {
 		old := running[f.Name]
-		if old != nil && sameFactory(old.settings, f) && !old.keysChanged(f) {
+		if old != nil && reflect.DeepEqual(old.settings, f) && !old.keysChanged(f) {
 			next[i] = old
 			continue
 		}
@@ -233,6 +253,9 @@ func (c *controllers) configure(ctx context.Context, s settings.Settings) (err e
 		all[rows[i].UID] = n
 		if n.loop == nil {
 			n.loop = c.newLoop(n, rows[i])
+			if n.pulls, err = c.newWatcher(n, rows[i]); err != nil {
+				return fmt.Errorf("factory %q: %w", n.settings.Name, err)
+			}
 		}
 	}
 
@@ -241,6 +264,7 @@ func (c *controllers) configure(ctx context.Context, s settings.Settings) (err e
 			old.end()
 			if all[uid] == nil {
 				c.metrics.Forget(old.settings.Name)
+				c.pullMetrics.Forget(old.settings.Name)
 			}
 		}
 	}
@@ -256,33 +280,32 @@ func (c *controllers) configure(ctx context.Context, s settings.Settings) (err e
 }
 
 func (c *controllers) newLoop(n *controller, row state.Factory) *reconcile.Loop {
-	interval := n.settings.Source.Interval
-	if g := n.settings.Source.Git; g != nil && g.Interval != 0 {
-		interval = g.Interval
-	}
-
 	return reconcile.New(reconcile.Config{
-		Store: c.store, Factory: row, Source: n.source, Interval: interval.Or(0),
+		Store: c.store, Factory: row, Source: n.source, Interval: n.interval(),
 		AllowPrune: n.settings.Source.AllowPrune, AllowRename: n.settings.Source.AllowRename,
-		HarnessTypes: c.harnesses, ForgeKinds: c.forges, Log: c.log, Metrics: c.metrics, MaxDeliveries: c.most,
+		HarnessTypes: c.harnesses, ForgeKinds: c.forges.Kinds, Log: c.log, Metrics: c.metrics, MaxDeliveries: c.most,
 		Reserved: func() map[string]string {
 			_, reserved := c.sourceSecrets()
 			return reserved
 		},
+		CheckURL: func() string { return c.checkURL(n.settings) },
 	})
-}
-
-func sameFactory(a, b settings.Factory) bool {
-	return reflect.DeepEqual(a, b)
 }
 
 func (n *controller) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop, n.done = stop, make(chan struct{})
+
+	var watching sync.WaitGroup
+	if n.pulls != nil {
+		watching.Go(func() { n.pulls.Run(ctx) })
+	}
+
 	go func() {
 		defer close(n.done)
 		n.loop.Run(ctx)
 		n.source.Close()
+		watching.Wait()
 	}()
 }
 
@@ -359,6 +382,9 @@ func (c *controllers) allowed(uid string) (prune, rename bool) {
 func (c *controllers) notice(uid string) {
 	if n, err := c.loop(uid); err == nil {
 		n.loop.Notice()
+		if n.pulls != nil {
+			n.pulls.Notice()
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"millwright/ingress"
 	"millwright/outbox"
 	"millwright/reconcile"
+	"millwright/reconcile/pulls"
 	"millwright/runs"
 	"millwright/runs/dispatch"
 	"millwright/runs/worker"
@@ -130,6 +131,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		Store:        srv.store,
 		Forges:       srv.forges,
 		Environments: srv.environments,
+		Checks:       func(uid string) bool { return srv.controllers.checked(uid) },
 		PublicURL:    cfg.PublicURL,
 		Log:          log,
 		Registerer:   srv.registry,
@@ -179,15 +181,23 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		return nil, err
 	}
 
+	pullMetrics, err := pulls.NewMetrics(srv.registry)
+	if err != nil {
+		return nil, err
+	}
+
 	srv.controllers = &controllers{
 		store:     srv.store,
 		cloneDir:  srv.cloneDir(),
 		harnesses: cfg.HarnessTypes(),
-		forges:    srv.forges.Kinds,
+		forges:    srv.forges,
 		most:      srv.ingress.MaxDeliveries,
 		metrics:   metrics,
 		log:       log,
-		turns:     make(chan struct{}, 4),
+
+		pullMetrics: pullMetrics,
+
+		turns: make(chan struct{}, 4),
 	}
 
 	srv.onClose(func() error { srv.controllers.close(); return nil })

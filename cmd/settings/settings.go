@@ -94,6 +94,7 @@ type Git struct {
 	PushSecret   string   `json:"pushSecret"`
 	PushScheme   string   `json:"pushScheme"`
 	Verify       *Verify  `json:"verify"`
+	Checks       *bool    `json:"checks"`
 }
 
 // Verify names the files with the keys that must have signed a commit.

@@ -96,8 +96,11 @@ type Options struct {
 	ForgeKinds    []string          // kinds of the server's forges; nil: not known
 	Reserved      map[string]string // secrets that the server itself uses, with their use; nil: unknown
 	MaxDeliveries int               // deliveriesPerMinute of a webhook is at most this; 0: any
-	Revision      state.Revision
-	Now           time.Time // start of the attempt
+	// Public leaves out all that only holders of keys may learn: rules that need facts of the server, UIDs,
+	// secrets, and which webhooks existed or are used.
+	Public   bool
+	Revision state.Revision
+	Now      time.Time // start of the attempt
 }
 
 // Make loads the tree at the root of fsys and compares it with cur. The returned change set makes the
@@ -120,7 +123,13 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 		BaseRevision: cur.Factory.Applied.ID, HeadRevision: opts.Revision.ID,
 		Changes: []Change{}, Secrets: []Secret{}, Problems: []schema.Problem{},
 	}
-	known := Known(cur, loaded.WebhookNames(), opts)
+	known := &schema.Known{}
+	if opts.Public {
+		cur.Restorable, cur.LastInUse = nil, false
+	} else {
+		known = Known(cur, loaded.WebhookNames(), opts)
+	}
+
 	loaded.Check(*known)
 	p.WebhookUIDs = known.UIDs
 	for _, id := range loaded.WebhookIDs() {
@@ -165,6 +174,9 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 		count(&app.Counts, c.Action)
 	}
 
+	if opts.Public {
+		p.withhold()
+	}
 	if slices.ContainsFunc(p.Problems, func(q schema.Problem) bool { return q.Severity == schema.SeverityError }) {
 		return p, nil
 	}
@@ -172,6 +184,14 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 	p.WouldApply = true
 	app.Problems, app.Changes = p.Problems, record(p.Changes)
 	return p, app
+}
+
+// withhold removes what the plan has of secrets and UIDs.
+func (p *Plan) withhold() {
+	p.Secrets = []Secret{}
+	for i := range p.Changes {
+		p.Changes[i].UID = ""
+	}
 }
 
 // maxRecord bounds the changes that are kept of an application, in bytes.

@@ -26,6 +26,7 @@ const (
 	Source   Topic = "source"   // a factory's source may have a new revision; ID names the factory
 	Secret   Topic = "secret"   // a secret has a new value
 	Sync     Topic = "sync"     // an attempt to apply ended; ID names the factory
+	Check    Topic = "check"    // the check of a revision or a pull request changed; ID names the factory
 	Budgets  Topic = "budgets"  // what senders used of their budgets; ID is of package ingress
 )
 

@@ -72,6 +72,40 @@ CREATE TABLE syncs (
 -- Lists a factory's attempts, the newest first.
 CREATE INDEX syncs_by_factory ON syncs (factory_uid, id);
 
+-- What the server owes forges about revisions: the status of a commit of a watched branch (number is 0), or
+-- status and comment of a pull request. next_at is when a waiting check is due, and when the lease of the server
+-- ends that publishes it. revision counts the changes of what it says, attempts the servers that took it.
+CREATE TABLE checks (
+  factory_uid TEXT NOT NULL REFERENCES factories (uid),
+  subject     TEXT NOT NULL,
+  number      BIGINT NOT NULL,
+  url         TEXT NOT NULL,
+  commit_id   TEXT NOT NULL,
+  result      TEXT NOT NULL CHECK (result IN ('pending', 'success', 'failure', 'error')),
+  description TEXT NOT NULL,
+  public      TEXT NOT NULL,
+  comment     TEXT NOT NULL DEFAULT '',
+  attempt     BIGINT NOT NULL DEFAULT 0,
+  basis       TEXT NOT NULL DEFAULT '',
+  is_open     BIGINT NOT NULL DEFAULT 0 CHECK (is_open IN (0, 1)),
+  pull        TEXT NOT NULL DEFAULT '{}',
+  comment_id  BIGINT NOT NULL DEFAULT 0,
+  comments    BIGINT NOT NULL DEFAULT 0,
+  account     TEXT NOT NULL DEFAULT '',
+  state       TEXT NOT NULL DEFAULT 'waiting' CHECK (
+    state IN ('waiting', 'doing', 'done', 'failed', 'dropped')
+  ),
+  revision    BIGINT NOT NULL DEFAULT 1,
+  attempts    BIGINT NOT NULL DEFAULT 0,
+  next_at     BIGINT NOT NULL,
+  reason      TEXT NOT NULL DEFAULT '',
+  created_at  BIGINT NOT NULL,
+  updated_at  BIGINT NOT NULL,
+  PRIMARY KEY (factory_uid, subject)
+);
+-- Finds what is to be published.
+CREATE INDEX checks_by_state ON checks (state, next_at);
+
 -- Secrets belong to the team, as API keys do: factory_uid is empty. A version without a sealed value is
 -- pending.
 CREATE TABLE secrets (
