@@ -26,7 +26,7 @@ GO_TEST = $(GO) test -race -gcflags='modernc.org/...=-race=false' -p 3 -parallel
 
 test: ## Run the tests, with the race detector, on SQLite and a PostgreSQL of its own
 	@.ci/needs git
-	.ci/bubblewrap .ci/signing .ci/postgres $(GO_TEST) -timeout 20m -skip '^TestAcceptance' ./...
+	.ci/bubblewrap .ci/signing .ci/postgres $(GO_TEST) -timeout 40m -skip '^TestAcceptance' ./...
 
 acceptance: ## Run the tests that take long or need more programs: crashes, replicas, a browser, both SDKs
 	@.ci/needs git kubectl docker systemd-analyze

@@ -53,6 +53,13 @@ func ownDir(parent string, log *slog.Logger) (dir string, left []stale, done fun
 			"working directories: %s must belong to this user, and nobody else may write to it", parent)
 	}
 
+	// No other worker takes a directory that is not locked yet for one of a killed worker.
+	starting := flock.New(filepath.Join(parent, ".lock"))
+	if err := starting.Lock(); err != nil {
+		return "", nil, nil, fmt.Errorf("working directories: lock: %w", err)
+	}
+	defer starting.Close()
+
 	old, err := filepath.Glob(filepath.Join(parent, "worker-*"))
 	if err != nil {
 		return "", nil, nil, fmt.Errorf("working directories: %w", err)

@@ -368,3 +368,15 @@ func TestPath(t *testing.T) {
 		t.Errorf("%s %s", r.State, r.StatusMessage)
 	}
 }
+
+// TestWorkersStartTogether holds that a worker which starts does not take the directory of another that starts for
+// one that was left.
+func TestWorkersStartTogether(t *testing.T) {
+	b := newBench(t, 0)
+	for range 20 {
+		b.script("echo fine")
+	}
+	if r := b.end(b.create(nil)); r.State != state.RunSucceeded {
+		t.Errorf("%s %s", r.State, r.StatusMessage)
+	}
+}
