@@ -72,6 +72,7 @@ type factoryView struct {
 	Deliveries chart
 	Codes      []string // of the problems
 	Use        useView
+	Pulls      []pullRow
 }
 
 func (q *request) factory() error {
@@ -103,9 +104,13 @@ func (q *request) factory() error {
 		return err
 	}
 
+	if v.Pulls, err = q.pulls(f.UID); err != nil {
+		return err
+	}
+
 	v.Deliveries = q.deliveryChart(f.UID)
 	p.Title, p.Crumbs = f.Name, p.Crumbs[:1]
-	p.Live, p.Data = []string{"sync." + f.UID, "secret"}, v
+	p.Live, p.Data = []string{"sync." + f.UID, "secret", "check." + f.UID}, v
 	return q.render("factory", p)
 }
 

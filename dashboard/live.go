@@ -30,7 +30,7 @@ func topicsOf(texts []string) (topics []notice.Topic, wanted map[notice.Notice]b
 		name, id, _ := strings.Cut(text, ".")
 		topic := notice.Topic(name)
 		switch topic {
-		case notice.Delivery, notice.Run, notice.Sync, notice.Secret:
+		case notice.Delivery, notice.Run, notice.Sync, notice.Secret, notice.Check:
 		default:
 			return nil, nil, api.InvalidField("on", "there is no topic %q", clip(40, name))
 		}
