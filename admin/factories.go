@@ -92,12 +92,14 @@ type FactoryUID struct {
 func (s *service) registerFactories() {
 	api.Handle(
 		s.api,
-		api.Operation(http.MethodGet, "/factory", "listFactories", state.RoleViewer, "List the factories"),
+		api.Filtered(
+			api.Operation(http.MethodGet, "/factory", "listFactories", state.RolePlanner, "List the factories"),
+		),
 		s.listFactories,
 	)
 	api.Handle(
 		s.api,
-		api.Operation(http.MethodGet, "/factory/{uid}", "getFactory", state.RoleViewer, "Get a factory"),
+		api.Operation(http.MethodGet, "/factory/{uid}", "getFactory", state.RolePlanner, "Get a factory"),
 		s.getFactory,
 	)
 	api.Handle(s.api, api.Operation(http.MethodGet, "/factory/{uid}/syncs", "listSyncs", state.RoleViewer,
@@ -133,7 +135,7 @@ func (s *service) listFactories(ctx context.Context, in *struct {
 			alias = f.Spec.Alias
 		}
 
-		return f.Detached && !in.IncludeDetached ||
+		return !api.KeyOf(ctx).Reaches(f.UID) || f.Detached && !in.IncludeDetached ||
 			!strings.Contains(strings.ToLower(f.Name), search) && !strings.Contains(strings.ToLower(alias), search)
 	})
 

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +16,8 @@ import (
 type APIKey struct {
 	UID       string     `json:"uid" doc:"Identifier" example:"key_01h455vb4pex5vsknk084sn02q"`
 	Name      string     `json:"name" doc:"Purpose"`
-	Role      string     `json:"role" enum:"viewer,runner,admin,worker" doc:"viewer reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API"`
+	Role      string     `json:"role" enum:"planner,viewer,runner,admin,worker" doc:"planner plans; viewer also reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API"`
+	Factories []string   `json:"factories,omitempty" nullable:"false" doc:"UIDs of the factories that the key is limited to; absent: it is not limited"`
 	CreatedAt time.Time  `json:"created_at" doc:"Time of creation"`
 	ExpiresAt *time.Time `json:"expires_at" doc:"Time of expiry; null if the key does not expire"`
 	RevokedAt *time.Time `json:"revoked_at" doc:"Time of revocation; null for a valid key"`
@@ -36,7 +38,8 @@ type ListAPIKeysResponse struct {
 // CreateAPIKeyRequest asks for a new API key.
 type CreateAPIKeyRequest struct {
 	Name      string     `json:"name" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" patternDescription:"text without control characters" doc:"Purpose"`
-	Role      string     `json:"role" enum:"viewer,runner,admin,worker" doc:"Role of the key"`
+	Role      string     `json:"role" enum:"planner,viewer,runner,admin,worker" doc:"Role of the key"`
+	Factories []string   `json:"factories,omitempty" nullable:"false" minItems:"1" maxItems:"100" doc:"UIDs of the factories that the key is limited to; absent: it is not limited. A key of role worker cannot be limited"`
 	ExpiresIn *string    `json:"expires_in,omitempty" pattern:"^([0-9]{1,5}d)?([0-9]{1,7}h)?([0-9]{1,9}m)?([0-9]{1,10}s)?$" patternDescription:"a duration such as 90d, 24h or 1h30m" example:"24h" doc:"Lifetime in days, hours, minutes and seconds; absent: the key does not expire"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"Time of expiry, instead of expires_in"`
 }
@@ -61,6 +64,7 @@ func newKey(k state.Key) APIKey {
 		UID:       k.UID,
 		Name:      k.Name,
 		Role:      string(k.Role),
+		Factories: k.Factories,
 		CreatedAt: k.Created.Truncate(time.Microsecond),
 		ExpiresAt: k.Expires,
 		RevokedAt: k.Revoked,
@@ -105,8 +109,40 @@ func (s *service) createKey(ctx context.Context, in *struct{ Body CreateAPIKeyRe
 		expires = &at
 	}
 
-	k, secret, err := s.Store.CreateKey(ctx, in.Body.Name, state.Role(in.Body.Role), expires)
+	role := state.Role(in.Body.Role)
+	factories, err := s.limit(ctx, role, in.Body.Factories)
+	if err != nil {
+		return CreatedAPIKey{}, err
+	}
+
+	k, secret, err := s.Store.CreateLimitedKey(ctx, in.Body.Name, role, expires, factories)
 	return CreatedAPIKey{newKey(k), secret}, err
+}
+
+// limit returns the factories that a new key is limited to; nil if it is not.
+func (s *service) limit(ctx context.Context, role state.Role, given []string) ([]string, error) {
+	if given == nil {
+		return nil, nil
+	}
+	if role == state.RoleWorker {
+		return nil, api.InvalidField(
+			"factories",
+			"cannot be given for a worker, which executes the runs of all factories",
+		)
+	}
+
+	factories := slices.Compact(slices.Sorted(slices.Values(given)))
+	for _, uid := range factories {
+		_, err := s.factory(ctx, uid)
+		if api.IsNotFound(err) {
+			return nil, api.InvalidField("factories", "factory %q does not exist", uid)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	return factories, nil
 }
 
 // lifetime parses the lifetime of a key: a Go duration, with optional leading days.
@@ -151,7 +187,7 @@ func (s *service) revokeKey(ctx context.Context, in *struct {
 
 	var revoked, others bool
 	for _, k := range keys {
-		live := k.Role == state.RoleAdmin && k.Revoked == nil && (k.Expires == nil || k.Expires.After(time.Now()))
+		live := k.Unbounded() && k.Live(time.Now())
 		revoked = revoked || live && k.UID == in.UID
 		others = others || live && k.UID != in.UID
 	}

@@ -337,6 +337,12 @@ func (s *service) deleteWebhook(ctx context.Context, in *struct {
 		return err
 	}
 
+	if in.DeleteSecret {
+		if err := s.ownSecret(ctx, w.Spec.SecretName); err != nil {
+			return err
+		}
+	}
+
 	_, err = s.edit(ctx, f.UID, editing{
 		subject: "delete webhook " + w.Spec.Name,
 		action:  audit.WebhookDelete,

@@ -164,6 +164,10 @@ func (s *service) rotate(ctx context.Context, in *struct {
 				return err
 			}
 
+			if err := s.ownSecret(ctx, now.Spec.SecretName); err != nil {
+				return err
+			}
+
 			if !how.Shared {
 				others, err := s.otherUsers(ctx, now)
 				if err != nil {
@@ -202,6 +206,30 @@ func (s *service) rotate(ctx context.Context, in *struct {
 	}
 
 	return s.withSecret(ctx, f.UID, w.UID, secret)
+}
+
+// ownSecret returns nil if the caller may replace or delete the value of a webhook's secret. A key that is limited
+// to factories may not if anything else uses it, since that may be of another factory.
+func (s *service) ownSecret(ctx context.Context, name string) error {
+	key := api.KeyOf(ctx)
+	if !key.Limited() {
+		return nil
+	}
+
+	infos, err := s.Store.Secrets(ctx)
+	if err != nil {
+		return err
+	}
+	if len(s.newSecret(infos[name]).UsedBy) > 1 {
+		return api.Problem(
+			"not_authorized",
+			"the secret %s has other users, and the key %q is limited to factories",
+			name,
+			key.Name,
+		)
+	}
+
+	return nil
 }
 
 // otherUsers names the other live webhooks that use a webhook's secret, those of other factories with the

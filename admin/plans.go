@@ -61,7 +61,7 @@ const (
 
 func (s *service) registerPlans() {
 	op := api.Explained(
-		api.Also(api.Operation(http.MethodPost, "/factory/{uid}/plan", "planFactory", state.RoleViewer,
+		api.Also(api.Operation(http.MethodPost, "/factory/{uid}/plan", "planFactory", state.RolePlanner,
 			"Plan the changes that a tree would make to a factory"),
 			http.StatusConflict, http.StatusUnprocessableEntity),
 		"Without files, plans the head of the factory's source, which needs a key of role runner. A plan "+

@@ -21,6 +21,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
+	"millwright/api/identity"
 	"millwright/bounds"
 	"millwright/schema"
 	"millwright/state"
@@ -47,6 +48,8 @@ type Config struct {
 	CORSOrigins []string
 	// TrustedProxies are the networks whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
+	// Tokens verifies the ID tokens that callers send in place of keys; nil: none is accepted.
+	Tokens *identity.Tokens
 	// Bounds are the bounds of the server; nil: the API has its own.
 	Bounds *bounds.Bounds
 	// Done is closed when the server stops. Event streams end then.
@@ -133,7 +136,11 @@ func (a *API) document() huma.Config {
 	cfg.Transformers = []huma.Transformer{place}
 	cfg.Formats = map[string]huma.Format{"application/json": jsonFormat(), "json": jsonFormat()}
 	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		"apiKey": {Type: "http", Scheme: "bearer", Description: "An API key: mw_…"},
+		"apiKey": {
+			Type:        "http",
+			Scheme:      "bearer",
+			Description: "An API key: mw_…, or an ID token of an issuer of auth.oidc",
+		},
 	}
 	if a.cfg.PublicURL != "" {
 		cfg.Servers = []*huma.Server{{URL: strings.TrimSuffix(a.cfg.PublicURL, "/") + Base}}

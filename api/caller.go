@@ -21,6 +21,7 @@ type CallerKind string
 const (
 	CallerKey     CallerKind = "key"     // with an API key
 	CallerSession CallerKind = "session" // with a session of the dashboard
+	CallerToken   CallerKind = "oidc"    // with an ID token
 )
 
 // CallerOf returns the caller of the request of ctx; the zero Caller if the endpoint needs none.

@@ -101,8 +101,11 @@ func Explained(op huma.Operation, text string) huma.Operation {
 // Unsupported registers an endpoint that answers operation_not_supported and names the alternative. It is no
 // part of the document.
 func (a *API) Unsupported(method, path string, role state.Role, instead string) {
-	refuse := func(w http.ResponseWriter, r *http.Request) {
-		a.write(w, r, Problem("operation_not_supported", "%s", instead))
-	}
-	a.router.Method(method, Base+path, a.Authorised(role, http.HandlerFunc(refuse)))
+	a.router.Method(method, Base+path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, problem := a.caller(r, role)
+		if problem == nil {
+			problem = Problem("operation_not_supported", "%s", instead)
+		}
+		a.write(w, r, problem)
+	}))
 }

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
+	"millwright/api/identity"
 	"millwright/bounds"
 	"millwright/state"
 )
@@ -34,7 +36,8 @@ func (a *API) StreamEvents(
 	streams *bounds.Pool,
 	follow func(context.Context, *Events),
 ) (*huma.StreamResponse, error) {
-	key := KeyOf(ctx).UID
+	caller := CallerOf(ctx)
+	key := caller.UID
 	if !streams.Take(key, 1) {
 		return nil, Problem("resource_unavailable", "too many event streams are open")
 	}
@@ -52,6 +55,7 @@ func (a *API) StreamEvents(
 			return
 		}
 
+		r, _ := humachi.Unwrap(ctx)
 		until, cancel := context.WithCancel(ctx.Context())
 		defer cancel()
 
@@ -68,8 +72,7 @@ func (a *API) StreamEvents(
 				case <-until.Done():
 					return
 				case <-check.C:
-					key, err := a.cfg.Store.Key(until, KeyOf(until).UID)
-					if errors.Is(err, state.ErrNotFound) || err == nil && !key.Live(time.Now()) {
+					if a.ended(until, caller, r) {
 						return
 					}
 				}
@@ -78,6 +81,20 @@ func (a *API) StreamEvents(
 
 		follow(until, events)
 	}}, nil
+}
+
+// ended reports whether the caller of a request may no longer use what it asked for: its key is revoked or has
+// expired, or its ID token is worth less.
+func (a *API) ended(ctx context.Context, caller Caller, r *http.Request) bool {
+	if caller.Kind != CallerToken {
+		key, err := a.cfg.Store.Key(ctx, caller.UID)
+		return errors.Is(err, state.ErrNotFound) || err == nil && !key.Live(time.Now())
+	}
+
+	raw, _ := bearer(r.Header)
+	key, err := a.keyOfToken(ctx, raw)
+	var refusal *identity.Refusal
+	return errors.As(err, &refusal) || err == nil && key.UID != caller.UID
 }
 
 // EventStream marks op as an operation that answers with server-sent events.

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
+	"millwright/api/identity"
 	"millwright/bounds"
 	"millwright/state"
 )
@@ -26,7 +27,12 @@ func (a *API) authorise(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 
-	switch caller, problem := a.caller(r, role); {
+	caller, problem := a.caller(r, role)
+	if problem == nil && role != "" {
+		problem = a.reach(ctx, caller.Key)
+	}
+
+	switch {
 	case problem == nil:
 		w.Header().Set(RoleHeader, string(caller.Role))
 		ctx = huma.WithContext(ctx, acting(ctx.Context(), caller))
@@ -38,10 +44,13 @@ func (a *API) authorise(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// Authorised wraps a handler that is not registered with huma.
+// Authorised wraps a handler that is not registered with huma. It refuses keys that are limited to factories.
 func (a *API) Authorised(role state.Role, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, problem := a.caller(r, role)
+		if problem == nil && caller.Limited() {
+			problem = concernsAll(caller.Key)
+		}
 		if problem != nil {
 			a.write(w, r, problem)
 			return
@@ -63,19 +72,34 @@ func (a *API) caller(r *http.Request, need state.Role) (Caller, *Error) {
 		return Caller{}, Problem("authentication_required", "send an API key: Authorization: Bearer mw_…")
 	}
 
+	kind, lookUp := CallerKey, a.cfg.Store.KeyBySecret
+	if a.cfg.Tokens != nil && identity.IsToken(secret) {
+		kind, lookUp = CallerToken, a.keyOfToken
+	}
+
 	sender := a.SenderOf(r)
-	key, problem := a.Identify(r.Context(), a.cfg.Bounds.WrongKeys, sender, secret)
+	key, problem := a.identify(r.Context(), a.cfg.Bounds.WrongKeys, sender, secret, lookUp)
 	if problem != nil {
 		return Caller{}, problem
 	}
 
-	return Caller{key, CallerKey, sender}, allowed(key, need)
+	return Caller{key, kind, sender}, allowed(key, need)
 }
 
 // Identify returns the key with this secret. Wrong keys are charged to the sender's rate. It still looks up
 // the keys of a sender over its rate, at a pace, so that a right key works behind a shared address. Keys that
 // were right before do not wait.
 func (a *API) Identify(ctx context.Context, wrong *bounds.Rate, sender, secret string) (state.Key, *Error) {
+	return a.identify(ctx, wrong, sender, secret, a.cfg.Store.KeyBySecret)
+}
+
+// identify is Identify with a look-up of keys or of ID tokens.
+func (a *API) identify(
+	ctx context.Context,
+	wrong *bounds.Rate,
+	sender, secret string,
+	lookUp func(ctx context.Context, secret string) (state.Key, error),
+) (state.Key, *Error) {
 	wait := wrong.Spent(sender, time.Now())
 	if wait > 0 && !a.right.has(secret) {
 		leave, ok := a.cfg.Bounds.Suspects.Enter(ctx, sender)
@@ -85,15 +109,23 @@ func (a *API) Identify(ctx context.Context, wrong *bounds.Rate, sender, secret s
 		defer leave()
 	}
 
-	key, err := a.cfg.Store.KeyBySecret(ctx, secret)
+	reason := "this API key is unknown, revoked or expired"
+	key, err := lookUp(ctx, secret)
+	var refusal *identity.Refusal
 	switch {
 	case err == nil:
 		a.right.add(secret)
 		return key, nil
+	case errors.Is(err, identity.ErrUnavailable):
+		return state.Key{}, Problem("resource_unavailable", "%s", err).WithRetryAfter(10)
+	case errors.As(err, &refusal):
+		reason = refusal.Reason
 	case !errors.Is(err, state.ErrNotFound):
 		a.cfg.Log.Error("API key look-up", "request_id", RequestID(ctx), "error", err)
 		return state.Key{}, Problem("resource_unavailable", "the state cannot be reached just now")
-	case wait == 0:
+	}
+
+	if wait == 0 {
 		wait = wrong.Charge(sender, time.Now())
 	}
 
@@ -108,7 +140,25 @@ func (a *API) Identify(ctx context.Context, wrong *bounds.Rate, sender, secret s
 		).WithRetryAfter(Seconds(wait))
 	}
 
-	return state.Key{}, Problem("authentication_required", "this API key is unknown, revoked or expired")
+	return state.Key{}, Problem("authentication_required", "%s", reason)
+}
+
+// keyOfToken returns a key that may do what an ID token is worth.
+func (a *API) keyOfToken(ctx context.Context, raw string) (state.Key, error) {
+	g, err := a.cfg.Tokens.Verify(ctx, raw)
+	if err != nil {
+		return state.Key{}, err
+	}
+
+	key := state.Key{Name: g.Name(), Role: g.Role, Created: time.Now().UTC(), Expires: &g.Expires}
+	if g.Factories != nil {
+		if key.Factories, err = a.cfg.Store.FactoryUIDs(ctx, g.Factories); err != nil {
+			return state.Key{}, err
+		}
+	}
+
+	key.UID = g.UID(key.Factories)
+	return key, nil
 }
 
 // rightKeys remembers the hashes of keys that were right once.
@@ -146,7 +196,7 @@ func Seconds(d time.Duration) int { return max(int((d+time.Second-1)/time.Second
 
 // allowed returns nil if key has the role need or a higher one.
 func allowed(key state.Key, need state.Role) *Error {
-	if need == "" && key.Role.Allows(state.RoleViewer) || key.Role.Allows(need) {
+	if need == "" && key.Role.Allows(state.RolePlanner) || key.Role.Allows(need) {
 		return nil
 	}
 	return Problem("not_authorized", "this needs role %s; the key %q has role %s", need, key.Name, key.Role)

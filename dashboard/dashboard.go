@@ -125,7 +125,7 @@ func (d *dashboard) routes() http.Handler {
 	change := func(path string, f func(*request) error) { r.Post(path, d.signedIn(f)) }
 	change("/logout", (*request).signOut)
 	show("/live", (*request).stream)
-	show("/", (*request).start)
+	show("/", (*request).overview)
 	show("/factories", (*request).factories)
 	r.Route("/factories/{factory}", func(r chi.Router) {
 		show := func(path string, f func(*request) error) { r.Get(path, d.signedIn(f)) }

@@ -17,7 +17,7 @@ import (
 
 // factories lists the factories, detached ones last.
 func (q *request) factories() error {
-	all, err := q.Store.Factories(q.Context())
+	all, err := q.ownFactories()
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func (q *request) stream() error {
 		case <-q.Done:
 			return nil
 		case n := <-notices:
-			if !waiting && (wanted[n] || wanted[notice.Notice{Topic: n.Topic}]) {
+			if !waiting && (wanted[n] || wanted[notice.Notice{Topic: n.Topic}]) && q.concerns(n) {
 				waiting = true
 				pause.Reset(streamPause)
 			}

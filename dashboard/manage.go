@@ -40,8 +40,10 @@ func (q *request) showNewWebhook(status int, f form) error {
 	}
 
 	var list admin.ListSecretsResponse
-	if err := q.call(http.MethodGet, "/secrets?limit=500", nil, &list); err != nil {
-		return err
+	if !q.key.Limited() {
+		if err := q.call(http.MethodGet, "/secrets?limit=500", nil, &list); err != nil {
+			return err
+		}
 	}
 
 	v := newWebhookView{
@@ -348,8 +350,12 @@ type keysView struct {
 	Keys  []admin.APIKey
 	Roles []state.Role
 	Lives []life
-	Form  form
-	Made  *admin.CreatedAPIKey
+
+	Factories []state.Factory
+	Names     map[string]string // of factories, by UID
+
+	Form form
+	Made *admin.CreatedAPIKey
 }
 
 // life is how long a key may work.
@@ -365,7 +371,20 @@ func (q *request) showKeys(status int, v keysView) error {
 	}
 
 	v.Keys = list.Keys
-	v.Roles = []state.Role{state.RoleViewer, state.RoleRunner, state.RoleAdmin, state.RoleWorker}
+	v.Roles = []state.Role{state.RolePlanner, state.RoleViewer, state.RoleRunner, state.RoleAdmin, state.RoleWorker}
+	all, err := q.Store.Factories(q.Context())
+	if err != nil {
+		return err
+	}
+
+	v.Names = map[string]string{}
+	for _, f := range all {
+		v.Names[f.UID] = f.Name
+		if !f.Detached {
+			v.Factories = append(v.Factories, f)
+		}
+	}
+
 	v.Lives = []life{
 		{"24h", "in a day"},
 		{"7d", "in a week"},
@@ -379,8 +398,11 @@ func (q *request) showKeys(status int, v keysView) error {
 
 // createKey makes an API key, and shows it this once.
 func (q *request) createKey() error {
-	v := keysView{Form: q.formOf("name", "role", "expires_in")}
-	in := map[string]string{"name": strings.TrimSpace(v.Form.Values["name"]), "role": v.Form.Values["role"]}
+	v := keysView{Form: q.formOf("name", "role", "expires_in", "factories")}
+	in := map[string]any{"name": strings.TrimSpace(v.Form.Values["name"]), "role": v.Form.Values["role"]}
+	if factories := q.PostForm["factories"]; factories != nil {
+		in["factories"] = factories
+	}
 	if life := v.Form.Values["expires_in"]; life != "" {
 		in["expires_in"] = life
 	}

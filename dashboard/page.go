@@ -71,8 +71,9 @@ type page struct {
 // crumb is a page above this one.
 type crumb struct{ Name, Path string }
 
-// abilities are the actions that a page offers. The API refuses all others.
-type abilities struct{ Run, Admin bool }
+// abilities are the actions that a page offers. The API refuses all others. All: the key is not limited to
+// factories.
+type abilities struct{ Run, Admin, All bool }
 
 // factoryLink is a factory in the navigation.
 type factoryLink struct {
@@ -119,14 +120,18 @@ func (q *request) renderStatus(status int, view string, p page) error {
 		p.Live = nil
 	}
 
-	p.Can = abilities{Run: q.key.Role.Allows(state.RoleRunner), Admin: q.key.Role.Allows(state.RoleAdmin)}
+	p.Can = abilities{
+		Run:   q.key.Role.Allows(state.RoleRunner),
+		Admin: q.key.Role.Allows(state.RoleAdmin),
+		All:   !q.key.Limited(),
+	}
 	p.Done = done[q.URL.Query().Get("done")]
 	if q.session != "" {
 		p.CSRF = q.proof(q.session)
 	}
 
 	if q.key.UID != "" && p.Factories == nil {
-		all, err := q.Store.Factories(q.Context())
+		all, err := q.ownFactories()
 		if err != nil && view != "error" {
 			return err
 		}

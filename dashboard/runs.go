@@ -132,6 +132,19 @@ func runSources() []string {
 	return []string{"API", "CLI", "WEB_APP", "CUSTOM_WEBHOOK", "SCHEDULED_AGENT", "ORCHESTRATION"}
 }
 
+// narrow leaves the runs of factories that the key does not reach out of a list.
+func (q *request) narrow(f *state.RunFilter) {
+	if !q.key.Limited() {
+		return
+	}
+	if len(f.Factories) == 0 {
+		f.Factories = q.key.Factories
+	}
+	if len(f.Factories) == 0 || !q.key.Reaches(f.Factories[0]) {
+		f.Factories = []string{"none"} // an empty list stands for all
+	}
+}
+
 func (q *request) runs() error {
 	v := runsView{
 		Query:   runQueryOf(q.URL.Query()),
@@ -141,6 +154,7 @@ func (q *request) runs() error {
 	}
 
 	f := v.Query.filter()
+	q.narrow(&f)
 	var after *state.RunPosition
 	if cursor := q.URL.Query().Get("cursor"); cursor != "" {
 		after = &state.RunPosition{}
@@ -159,7 +173,7 @@ func (q *request) runs() error {
 	if next != nil {
 		v.Next = v.Query.address(api.EncodeCursor(next))
 	}
-	if v.Factories, err = q.Store.Factories(q.Context()); err != nil {
+	if v.Factories, err = q.ownFactories(); err != nil {
 		return err
 	}
 
@@ -167,8 +181,10 @@ func (q *request) runs() error {
 		v.Names[f.UID] = f.Name
 	}
 
-	v.Queue = q.queue()
-	if after == nil {
+	if !q.key.Limited() {
+		v.Queue = q.queue()
+	}
+	if after == nil && !q.key.Limited() {
 		c := q.runChart()
 		v.Chart = &c
 	}

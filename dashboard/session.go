@@ -141,7 +141,11 @@ func (d *dashboard) signedIn(f func(*request) error) http.HandlerFunc {
 			}
 		}
 
-		if err := f(q); err != nil {
+		err := q.reach()
+		if err == nil {
+			err = f(q)
+		}
+		if err != nil {
 			q.fail(err)
 		}
 	}
@@ -253,7 +257,8 @@ func (d *dashboard) signIn(w http.ResponseWriter, r *http.Request) {
 		q.fail(problem)
 		return
 	case !key.Role.Allows(state.RoleViewer):
-		q.login(http.StatusForbidden, "This key is for a worker. Sign in with a key of role viewer, runner or admin.")
+		message := "This key has role " + string(key.Role) + ". Sign in with a key of role viewer, runner or admin."
+		q.login(http.StatusForbidden, message)
 		return
 	}
 

@@ -30,7 +30,7 @@ func TestSignIn(t *testing.T) {
 		}{
 			"empty":   {"", "unknown, revoked or expired", http.StatusUnauthorized},
 			"wrong":   {"mw_wrong", "unknown, revoked or expired", http.StatusUnauthorized},
-			"worker":  {w.keys[state.RoleWorker], "for a worker", http.StatusForbidden},
+			"worker":  {w.keys[state.RoleWorker], "role worker", http.StatusForbidden},
 			"a UID":   {w.uids[state.RoleAdmin], "unknown, revoked or expired", http.StatusUnauthorized},
 			"session": {state.NewToken(state.SessionPrefix), "unknown, revoked or expired", http.StatusUnauthorized},
 		} {

@@ -240,7 +240,7 @@ func (q *request) sharedWith(w state.Webhook) (names []string, own bool, err err
 	known, err := q.webhookNames()
 	for _, uid := range users {
 		if uid != w.UID {
-			names = append(names, known[uid].Name)
+			names = append(names, cmp.Or(known[uid].Name, "a webhook of another factory"))
 		}
 	}
 
@@ -253,9 +253,9 @@ type webhookLink struct {
 	Stale      bool
 }
 
-// webhookNames returns every live webhook of every factory, by UID.
+// webhookNames returns every live webhook of the factories that the key reaches, by UID.
 func (q *request) webhookNames() (map[string]webhookLink, error) {
-	factories, err := q.Store.Factories(q.Context())
+	factories, err := q.ownFactories()
 	if err != nil {
 		return nil, err
 	}

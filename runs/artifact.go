@@ -104,18 +104,24 @@ type artifactPath struct {
 func (s *service) registerArtifacts() {
 	api.Handle(
 		s.api,
-		api.Operation(http.MethodGet, "/agent/artifacts/{uid}", "getArtifact", state.RoleViewer, "Show an artifact"),
+		api.Filtered(api.Operation(
+			http.MethodGet,
+			"/agent/artifacts/{uid}",
+			"getArtifact",
+			state.RoleViewer,
+			"Show an artifact",
+		)),
 		s.artifact,
 	)
 
 	op := api.Explained(
-		api.Operation(
+		api.Filtered(api.Operation(
 			http.MethodGet,
 			"/agent/artifacts/{uid}/download",
 			"downloadArtifact",
 			state.RoleViewer,
 			"Download an artifact",
-		),
+		)),
 		"An agent wrote the content: do not trust it. A link has none: 404.",
 	)
 	op.Responses = map[string]*huma.Response{"200": {
@@ -133,7 +139,13 @@ func (s *service) findArtifact(ctx context.Context, p artifactPath) (state.Artif
 	if !state.ValidID(state.PrefixArtifact, p.UID) {
 		return state.Artifact{}, api.Problem("resource_not_found", "there is no such artifact")
 	}
-	return s.Store.Artifact(ctx, p.UID)
+
+	a, err := s.Store.Artifact(ctx, p.UID)
+	if err == nil && !api.KeyOf(ctx).Reaches(a.FactoryUID) {
+		return state.Artifact{}, api.Problem("resource_not_found", "artifact %q does not exist", p.UID)
+	}
+
+	return a, err
 }
 
 // downloadAgain is how long a client may use an address of a download.

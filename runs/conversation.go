@@ -69,13 +69,13 @@ func (s *service) registerConversation() {
 	api.Handle(
 		s.api,
 		api.Explained(
-			api.Operation(
+			api.Filtered(api.Operation(
 				http.MethodGet,
 				"/agent/conversations/{id}",
 				"getConversation",
 				state.RoleViewer,
 				"Show a conversation",
-			),
+			)),
 			"Returns all runs of the conversation, oldest first. "+leftOut,
 		),
 		s.conversation,
@@ -96,6 +96,10 @@ func (s *service) conversation(ctx context.Context, in *conversationInput) (Conv
 	id, err := uuid.Parse(in.ID)
 	if err != nil {
 		return Conversation{}, api.Problem("resource_not_found", "no such conversation")
+	}
+
+	if err := s.mayRead(ctx, id.String()); err != nil {
+		return Conversation{}, err
 	}
 
 	runs, err := s.Store.Conversation(ctx, id.String(), "")

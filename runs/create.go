@@ -81,7 +81,7 @@ type createInput struct {
 func (s *service) registerCreate() {
 	op := api.Also(
 		api.Explained(
-			api.Operation(http.MethodPost, "/agent/runs", "createRun", state.RoleRunner, "Start a run"),
+			api.Filtered(api.Operation(http.MethodPost, "/agent/runs", "createRun", state.RoleRunner, "Start a run")),
 			"Queues a run. Repeats with the same Idempotency-Key get the first answer for 24 hours.",
 		),
 		http.StatusConflict,
@@ -90,13 +90,13 @@ func (s *service) registerCreate() {
 	api.Handle(s.api, op, s.create)
 	alias := api.Also(
 		api.Explained(
-			api.Operation(
+			api.Filtered(api.Operation(
 				http.MethodPost,
 				"/agent/run",
 				"createRunAlias",
 				state.RoleRunner,
 				"Start a run (older path)",
-			),
+			)),
 			"The same as POST /agent/runs.",
 		),
 		http.StatusConflict,
@@ -243,7 +243,7 @@ func (s *service) newRun(
 	if p.text("agent_identity_uid", b.AgentIdentityUID); b.AgentIdentityUID != "" && len(p) == 0 {
 		agent, err := s.Store.Agent(ctx, b.AgentIdentityUID)
 		switch {
-		case errors.Is(err, state.ErrNotFound):
+		case errors.Is(err, state.ErrNotFound), err == nil && !api.KeyOf(ctx).Reaches(agent.FactoryUID):
 			p.add("agent_identity_uid", "no applied agent has this UID")
 		case err != nil:
 			return state.NewRun{}, nil, err
@@ -281,11 +281,17 @@ func (s *service) newRun(
 	if blank(b.Prompt) && config.SkillSpec == "" && !config.ListsSkills() && b.ConversationID == "" {
 		p.add("prompt", "required unless a skill or a conversation_id is given")
 	}
+	key := api.KeyOf(ctx)
+	if !key.Reaches(def.FactoryUID) {
+		p.add("agent_identity_uid", "required: the key %q is limited to factories", key.Name)
+	}
 	if len(p) > 0 {
 		return state.NewRun{}, nil, p.err()
 	}
+	if err := s.mayJoin(ctx, b.ConversationID, b.ParentRunID); err != nil {
+		return state.NewRun{}, nil, err
+	}
 
-	key := api.KeyOf(ctx)
 	n := state.NewRun{
 		FactoryUID:     def.FactoryUID,
 		AgentUID:       def.UID,

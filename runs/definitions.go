@@ -79,20 +79,32 @@ type agentSkillsInput struct {
 
 func (s *service) registerDefinitions() {
 	api.Handle(s.api, api.Explained(
-		api.Operation(http.MethodGet, "/agent/environments", "listEnvironments", state.RoleViewer, "List environments"),
+		api.Filtered(api.Operation(
+			http.MethodGet,
+			"/agent/environments",
+			"listEnvironments",
+			state.RoleViewer,
+			"List environments",
+		)),
 		"Those of the server's settings, and those that applied definitions name. The latter have no effect unless "+
 			"the settings have them.",
 	), s.environments)
 
 	api.Handle(s.api, api.Explained(
-		api.Operation(http.MethodGet, "/agent", "listAgentSkills", state.RoleViewer, "List the skills of definitions"),
+		api.Filtered(api.Operation(
+			http.MethodGet,
+			"/agent",
+			"listAgentSkills",
+			state.RoleViewer,
+			"List the skills of definitions",
+		)),
 		"The skills of the applied definitions. GET /agent/skills lists the bundled ones.",
 	), s.agentSkills)
 }
 
 // environments lists those of the settings, and what definitions name as environmentId.
 func (s *service) environments(ctx context.Context, in *environmentsInput) (ListEnvironmentsResponse, error) {
-	definitions, err := s.Store.Definitions(ctx)
+	definitions, err := s.definitions(ctx)
 	if err != nil {
 		return ListEnvironmentsResponse{}, err
 	}
@@ -171,7 +183,7 @@ func appliedAt(f state.Factory) time.Time {
 
 // agentSkills lists the skills of the applied definitions.
 func (s *service) agentSkills(ctx context.Context, in *agentSkillsInput) (ListAgentSkillsResponse, error) {
-	definitions, err := s.Store.Definitions(ctx)
+	definitions, err := s.definitions(ctx)
 	if err != nil {
 		return ListAgentSkillsResponse{}, err
 	}

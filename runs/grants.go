@@ -9,9 +9,9 @@ import (
 )
 
 // ungranted adds a problem for each reference to a team secret in servers, MCP servers as JSON, that def
-// does not grant. A key of role admin may use any secret.
+// does not grant. A key of role admin that is not limited to factories may use any secret.
 func ungranted(ctx context.Context, def state.AgentDefinition, servers json.RawMessage, p *problems) {
-	if api.KeyOf(ctx).Role.Allows(state.RoleAdmin) {
+	if api.KeyOf(ctx).Unbounded() {
 		return
 	}
 	for _, u := range def.Ungranted(servers) {
@@ -29,7 +29,7 @@ func ungranted(ctx context.Context, def state.AgentDefinition, servers json.RawM
 // mayContinue returns an error if a run has team secrets from an admin key that its definition does not
 // grant, and the key of ctx has a lower role. Whoever writes to the run's agent could make it reveal them.
 func (s *service) mayContinue(ctx context.Context, runID string) error {
-	if api.KeyOf(ctx).Role.Allows(state.RoleAdmin) {
+	if api.KeyOf(ctx).Unbounded() {
 		return nil
 	}
 

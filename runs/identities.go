@@ -67,7 +67,9 @@ type identityPath struct {
 
 func (s *service) registerIdentities() {
 	api.Handle(s.api, api.Explained(
-		api.Operation(http.MethodGet, "/agent/identities", "listAgentIdentities", state.RoleViewer, "List agents"),
+		api.Filtered(
+			api.Operation(http.MethodGet, "/agent/identities", "listAgentIdentities", state.RoleViewer, "List agents"),
+		),
 		"Those of the applied definitions. They are changed in definition files.",
 	), func(ctx context.Context, in *identitiesInput) (ListAgentIdentitiesResponse, error) {
 		agents, err := s.identities(ctx, in.FactoryUID)
@@ -75,7 +77,13 @@ func (s *service) registerIdentities() {
 	})
 
 	api.Handle(s.api, api.Explained(
-		api.Operation(http.MethodGet, "/agent/identities/{uid}", "getAgentIdentity", state.RoleViewer, "Show an agent"),
+		api.Filtered(api.Operation(
+			http.MethodGet,
+			"/agent/identities/{uid}",
+			"getAgentIdentity",
+			state.RoleViewer,
+			"Show an agent",
+		)),
 		"An agent of an applied definition.",
 	), func(ctx context.Context, in *identityPath) (AgentIdentity, error) {
 		agents, err := s.identities(ctx, "")
@@ -94,7 +102,7 @@ func (s *service) registerIdentities() {
 
 // identities returns the agents of one factory, or of all.
 func (s *service) identities(ctx context.Context, factoryUID string) ([]AgentIdentity, error) {
-	definitions, err := s.Store.Definitions(ctx)
+	definitions, err := s.definitions(ctx)
 	if err != nil {
 		return nil, err
 	}

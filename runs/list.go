@@ -108,7 +108,7 @@ type cursor struct {
 
 func (s *service) registerRead() {
 	list := api.Explained(
-		api.Operation(http.MethodGet, "/agent/runs", "listRuns", state.RoleViewer, "List runs"),
+		api.Filtered(api.Operation(http.MethodGet, "/agent/runs", "listRuns", state.RoleViewer, "List runs")),
 		"Conditions on different fields must all hold; the values of a repeated parameter are "+
 			"alternatives. metadata[key]=value selects runs by their metadata. "+
 			"Runs that are added meanwhile cause no run to appear twice or be skipped. The server "+
@@ -282,6 +282,10 @@ func (s *service) filter(ctx context.Context, in *listInput) (f state.RunFilter,
 		Metadata:      in.metadata,
 	}
 	some = in.ExecutionLocation != "LOCAL"
+	if key := api.KeyOf(ctx); key.Limited() {
+		f.Factories = reached(key, in.FactoryUID)
+		some = some && len(f.Factories) > 0
+	}
 
 	if f.Sources, err = sources(in.Source); err != nil {
 		return f, false, err

@@ -26,14 +26,16 @@ type LanguageModel struct {
 
 func (s *service) registerModels() {
 	api.Handle(s.api, api.Explained(
-		api.Operation(http.MethodGet, "/agent/models", "listModels", state.RoleViewer, "List language models"),
+		api.Filtered(
+			api.Operation(http.MethodGet, "/agent/models", "listModels", state.RoleViewer, "List language models"),
+		),
 		"Those that the settings of harnesses list, and those that the applied definitions name. "+
 			"A run may name others.",
 	), s.models)
 }
 
 func (s *service) models(ctx context.Context, _ *struct{}) (ListModelsResponse, error) {
-	definitions, err := s.Store.Definitions(ctx)
+	definitions, err := s.definitions(ctx)
 	if err != nil {
 		return ListModelsResponse{}, err
 	}

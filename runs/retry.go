@@ -80,7 +80,7 @@ func (s *service) mayRepeat(ctx context.Context, r state.Run) error {
 	if err := s.mayContinue(ctx, r.ID); err != nil {
 		return err
 	}
-	if len(r.Secrets) == 0 || api.KeyOf(ctx).Role.Allows(state.RoleAdmin) {
+	if len(r.Secrets) == 0 || api.KeyOf(ctx).Unbounded() {
 		return nil
 	}
 

@@ -47,7 +47,9 @@ type schedulePath struct {
 
 func (s *service) registerSchedules() {
 	api.Handle(s.api, api.Explained(
-		api.Operation(http.MethodGet, "/agent/schedules", "listSchedules", state.RoleViewer, "List schedules"),
+		api.Filtered(
+			api.Operation(http.MethodGet, "/agent/schedules", "listSchedules", state.RoleViewer, "List schedules"),
+		),
 		"The schedule triggers of the applied definitions. They are changed in definition files.",
 	), func(ctx context.Context, _ *struct{}) (ListSchedulesResponse, error) {
 		all, err := s.schedules(ctx)
@@ -55,8 +57,13 @@ func (s *service) registerSchedules() {
 	})
 
 	api.Handle(s.api, api.Explained(
-		api.Operation(http.MethodGet, "/agent/schedules/{scheduleId}", "getSchedule", state.RoleViewer,
-			"Show a schedule"),
+		api.Filtered(api.Operation(
+			http.MethodGet,
+			"/agent/schedules/{scheduleId}",
+			"getSchedule",
+			state.RoleViewer,
+			"Show a schedule",
+		)),
 		"A schedule trigger of an applied definition.",
 	), func(ctx context.Context, in *schedulePath) (Schedule, error) {
 		all, err := s.schedules(ctx)
@@ -73,7 +80,7 @@ func (s *service) registerSchedules() {
 	})
 }
 
-// schedules returns the schedules of all factories.
+// schedules returns the schedules of all factories that the caller reaches.
 func (s *service) schedules(ctx context.Context) ([]Schedule, error) {
 	routing, err := s.Store.Routing(ctx)
 	if err != nil {
@@ -84,7 +91,7 @@ func (s *service) schedules(ctx context.Context) ([]Schedule, error) {
 	all := []Schedule{}
 	for _, f := range routing.Factories {
 		entries := scheduled(f)
-		if len(entries) == 0 {
+		if len(entries) == 0 || !api.KeyOf(ctx).Reaches(f.UID) {
 			continue
 		}
 

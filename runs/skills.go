@@ -25,13 +25,13 @@ func (s *service) registerSkills() {
 	api.Handle(
 		s.api,
 		api.Explained(
-			api.Operation(
+			api.Filtered(api.Operation(
 				http.MethodGet,
 				"/agent/skills",
 				"listBundledSkills",
 				state.RoleViewer,
 				"List the bundled skills",
-			),
+			)),
 			"A catalog for grouping the use of skills across conversations. The skills that a run had "+
 				"are its advertised_skills.",
 		),

@@ -87,13 +87,13 @@ func (s *service) registerConversationFollowup() {
 	api.Handle(
 		s.api,
 		api.Also(api.Explained(
-			api.Operation(
+			api.Filtered(api.Operation(
 				http.MethodPost,
 				"/agent/conversations/{id}/followups",
 				"createConversationFollowup",
 				state.RoleRunner,
 				"Send a message to a conversation",
-			),
+			)),
 			"Sends the message to its newest run, like POST /agent/runs/{runId}/followups.",
 		), http.StatusConflict),
 		s.conversationFollowup,
@@ -107,6 +107,10 @@ func (s *service) conversationFollowup(
 	id, err := uuid.Parse(in.ID)
 	if err != nil {
 		return ConversationFollowupResponse{}, api.Problem("resource_not_found", "no such conversation")
+	}
+
+	if err := s.mayRead(ctx, id.String()); err != nil {
+		return ConversationFollowupResponse{}, err
 	}
 
 	runID, err := s.Store.NewestRun(ctx, id.String())

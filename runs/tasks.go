@@ -22,7 +22,9 @@ type ListTasksResponse struct {
 // registerTasks answers the paths by which older clients read runs.
 func (s *service) registerTasks() {
 	list := api.Explained(
-		api.Operation(http.MethodGet, "/agent/tasks", "listTasks", state.RoleViewer, "List runs (older path)"),
+		api.Filtered(
+			api.Operation(http.MethodGet, "/agent/tasks", "listTasks", state.RoleViewer, "List runs (older path)"),
+		),
 		"The same as GET /agent/runs, with tasks in place of runs.",
 	)
 	list.Deprecated = true

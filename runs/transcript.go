@@ -29,7 +29,7 @@ func (s *service) registerTranscripts() {
 // transcript describes an endpoint that answers with a conversation as a file.
 func transcript(path, id, of string) huma.Operation {
 	op := api.Explained(
-		api.Operation(http.MethodGet, path, id, state.RoleViewer, "Download a conversation "+of),
+		api.Filtered(api.Operation(http.MethodGet, path, id, state.RoleViewer, "Download a conversation "+of)),
 		"The conversation as a file to save: JSON, as the conversation itself is answered. "+leftOut,
 	)
 	op.Responses = map[string]*huma.Response{"200": {

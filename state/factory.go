@@ -318,6 +318,19 @@ func (s *Store) Factory(ctx context.Context, uidOrName string) (Factory, error) 
 	return f, orNotFound(err, "factory %q", uidOrName)
 }
 
+// FactoryUIDs returns the UIDs of the factories with these names, without names that no factory has. It is never
+// nil.
+func (s *Store) FactoryUIDs(ctx context.Context, names []string) ([]string, error) {
+	all, err := s.Factories(ctx)
+	uids := []string{}
+	for _, f := range all {
+		if slices.Contains(names, f.Name) {
+			uids = append(uids, f.UID)
+		}
+	}
+	return uids, err
+}
+
 // Condition is one statement on a factory, as in Kubernetes: whether it holds, why, and since when.
 type Condition struct {
 	Type    string    `json:"type"`   // Ready, Reconciling or Stalled

@@ -3,7 +3,9 @@ package state
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"millwright/state/audit"
@@ -13,15 +15,16 @@ import (
 // Role is what the holder of an API key may do (docs/contract.md, section 2).
 type Role string
 
-// The roles. Each of the first three includes the one before it.
+// The roles. Each of the first four includes the one before it.
 const (
-	RoleViewer Role = "viewer"
-	RoleRunner Role = "runner"
-	RoleAdmin  Role = "admin"
-	RoleWorker Role = "worker" // no API: executes runs
+	RolePlanner Role = "planner"
+	RoleViewer  Role = "viewer"
+	RoleRunner  Role = "runner"
+	RoleAdmin   Role = "admin"
+	RoleWorker  Role = "worker" // no API: executes runs
 )
 
-var rank = map[Role]int{RoleViewer: 1, RoleRunner: 2, RoleAdmin: 3}
+var rank = map[Role]int{RolePlanner: 1, RoleViewer: 2, RoleRunner: 3, RoleAdmin: 4}
 
 // Allows reports whether a holder of role r may do what needs role need.
 func (r Role) Allows(need Role) bool { return rank[r] > 0 && rank[r] >= rank[need] }
@@ -31,36 +34,80 @@ func (r Role) Valid() bool { return r == RoleWorker || rank[r] > 0 }
 
 // Key is an API key, without its secret.
 type Key struct {
-	UID     string
-	Name    string
-	Role    Role
-	Created time.Time
-	Expires *time.Time
-	Revoked *time.Time
+	UID       string
+	Name      string
+	Role      Role
+	Factories []string // UIDs of the factories that the key is limited to; nil: it is not limited
+	Created   time.Time
+	Expires   *time.Time
+	Revoked   *time.Time
 }
+
+// Limited reports whether the key is limited to factories.
+func (k Key) Limited() bool { return k.Factories != nil }
+
+// Reaches reports whether the key may use the factory of this UID. A limited key does not reach the empty UID,
+// which stands for what belongs to no factory.
+func (k Key) Reaches(factoryUID string) bool {
+	return !k.Limited() || slices.Contains(k.Factories, factoryUID)
+}
+
+// Unbounded reports whether the key may do everything, to every factory.
+func (k Key) Unbounded() bool { return k.Role == RoleAdmin && !k.Limited() }
 
 // KeyPrefix begins every API key.
 const KeyPrefix = "mw_"
 
-const keyColumns = `uid, name, role, created_at, expires_at, revoked_at`
+const keyColumns = `uid, name, role, factories, created_at, expires_at, revoked_at`
 
 func scanKey(row db.Row) (Key, error) {
 	var k Key
+	var factories string
 	var created int64
 	var expires, revoked sql.NullInt64
-	err := row.Scan(&k.UID, &k.Name, &k.Role, &created, &expires, &revoked)
+	err := row.Scan(&k.UID, &k.Name, &k.Role, &factories, &created, &expires, &revoked)
+	if err == nil && factories != "" {
+		k.Factories = []string{}
+		err = json.Unmarshal([]byte(factories), &k.Factories)
+	}
+
 	k.Created, k.Expires, k.Revoked = db.Time(created), db.TimeOrNil(expires), db.TimeOrNil(revoked)
 	return k, err
 }
 
-const insertKeySQL = `INSERT INTO api_keys (uid, name, role, hash, created_at, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6)`
+const insertKeySQL = `INSERT INTO api_keys (uid, name, role, hash, created_at, expires_at, factories)
+VALUES ($1, $2, $3, $4, $5, $6, $7)`
 
 // CreateKey makes an API key and returns it with its secret, which is not stored and not shown again.
 func (s *Store) CreateKey(ctx context.Context, name string, role Role, expires *time.Time) (Key, string, error) {
+	return s.CreateLimitedKey(ctx, name, role, expires, nil)
+}
+
+// CreateLimitedKey is CreateKey for a key that is limited to the factories of these UIDs. nil is no limit, an
+// empty list is no factory.
+func (s *Store) CreateLimitedKey(
+	ctx context.Context,
+	name string,
+	role Role,
+	expires *time.Time,
+	factories []string,
+) (Key, string, error) {
 	secret := NewToken(KeyPrefix)
-	k := Key{UID: NewID(PrefixKey), Name: name, Role: role, Created: time.Now().UTC(), Expires: expires}
-	err := s.audit.Write(ctx, func(ctx context.Context, tx *db.Tx) (audit.Entries, error) {
+	k := Key{
+		UID:       NewID(PrefixKey),
+		Name:      name,
+		Role:      role,
+		Factories: factories,
+		Created:   time.Now().UTC(),
+		Expires:   expires,
+	}
+
+	limit, err := k.limit()
+	if err != nil {
+		return Key{}, "", err
+	}
+
+	err = s.audit.Write(ctx, func(ctx context.Context, tx *db.Tx) (audit.Entries, error) {
 		_, err := tx.Exec(
 			ctx,
 			insertKeySQL,
@@ -70,6 +117,7 @@ func (s *Store) CreateKey(ctx context.Context, name string, role Role, expires *
 			HashToken(secret),
 			db.Micros(k.Created),
 			db.MicrosOrNull(k.Expires),
+			limit,
 		)
 		return k.audited(audit.KeyCreate), err
 	})
@@ -80,6 +128,15 @@ func (s *Store) CreateKey(ctx context.Context, name string, role Role, expires *
 // audited returns the row of the audit log about a change of the key.
 func (k Key) audited(action string) audit.Entries {
 	return audit.One(audit.Entry{Action: action, Subject: k.UID, Detail: k.Name + ", role " + string(k.Role)})
+}
+
+// limit returns the factories of a key as they are stored.
+func (k Key) limit() (string, error) {
+	if !k.Limited() {
+		return "", nil
+	}
+	text, err := json.Marshal(k.Factories)
+	return string(text), err
 }
 
 // Bootstrap makes an admin key of the given secret if no key exists yet, and reports whether it did.
@@ -109,6 +166,7 @@ func (s *Store) Bootstrap(ctx context.Context, secret string) (bool, error) {
 			HashToken(secret),
 			db.Micros(time.Now()),
 			nil,
+			"",
 		)
 
 		return k.audited(audit.KeyCreate), err
@@ -220,7 +278,7 @@ func (s *Store) CreateSession(ctx context.Context, keyUID string, ttl time.Durat
 	return token, err
 }
 
-const sessionKeySQL = `SELECT k.uid, k.name, k.role, k.created_at, k.expires_at, k.revoked_at
+const sessionKeySQL = `SELECT k.uid, k.name, k.role, k.factories, k.created_at, k.expires_at, k.revoked_at
 FROM sessions s
 JOIN api_keys k ON k.uid = s.key_uid
 WHERE s.hash = $1

@@ -204,6 +204,15 @@ func (s *Store) NewestRun(ctx context.Context, conversationID string) (string, e
 	return id, err
 }
 
+// ConversationFactories returns the UIDs of the factories whose runs a conversation has; "" stands for runs of
+// none. It is empty if there is no such conversation.
+func (s *Store) ConversationFactories(ctx context.Context, conversationID string) ([]string, error) {
+	return db.Strings(ctx, s.db.Reader, `
+		SELECT DISTINCT factory_uid
+		FROM runs
+		WHERE conversation_id = $1`, conversationID)
+}
+
 // WaitingRuns returns the runs of an automation that wait for others of it or for a time, the oldest first: at most
 // limit of them.
 func (s *Store) WaitingRuns(ctx context.Context, automationUID string, limit int) ([]Run, error) {

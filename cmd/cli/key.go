@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,16 +30,21 @@ func newKey(s Streams) *cobra.Command {
 
 func keyCreate(s Streams, c *Client) *cobra.Command {
 	var role, expires string
+	var factories []string
 	var local bool
 	var f stateFlags
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create an API key and show it once",
 		Long: `Roles:
-  viewer   reads
+  planner  lists the factories and plans: for continuous integration
+  viewer   also reads
   runner   also starts and steers runs, and plans the head of a source
   admin    everything
   worker   executes runs; it cannot use the API
+
+With --factory the key is limited to these factories: others do not exist for it, and it
+cannot use what concerns all, such as keys, secrets and workers.
 
 Standard output has only the key.
 
@@ -45,6 +53,7 @@ replace a lost admin key. Stop the server of a SQLite state first; a PostgreSQL 
 in use. Beside a SQLite state, the file admin-key also gets an admin key, unless it has one
 that works.`,
 		Example: `  millwright key create ci --role runner
+  millwright key create payments-ci --role planner --factory payments
   millwright key create build-host --role worker > worker.key
   millwright key create visitor --role viewer --expires-in 24h
   millwright key create admin --role admin --local`,
@@ -53,6 +62,14 @@ that works.`,
 			in := map[string]any{"name": args[0], "role": role}
 			if expires != "" {
 				in["expires_in"] = expires
+			}
+
+			if len(factories) > 0 {
+				uids, err := c.factoryUIDs(cmd.Context(), factories)
+				if err != nil {
+					return err
+				}
+				in["factories"] = uids
 			}
 
 			var key struct{ UID, Role, Secret string }
@@ -85,16 +102,38 @@ that works.`,
 		},
 	}
 
-	cmd.Flags().StringVar(&role, "role", "viewer", "`viewer|runner|admin|worker`")
+	cmd.Flags().StringVar(&role, "role", "viewer", "`planner|viewer|runner|admin|worker`")
+	cmd.Flags().
+		StringSliceVar(&factories, "factory", nil, "limit the key to the factory of this `NAME`; may be repeated")
 	cmd.Flags().StringVar(&expires, "expires-in", "", "let the key expire after this `DURATION`, such as 720h")
 	cmd.Flags().BoolVar(&local, "local", false, "create the key in the state itself, without a server")
 	f.add(cmd)
+	cmd.MarkFlagsMutuallyExclusive("factory", "local")
 	return cmd
+}
+
+// factoryUIDs returns the UIDs of factories, each named by its name or UID.
+func (c *Client) factoryUIDs(ctx context.Context, named []string) (uids []string, err error) {
+	all, err := c.factories(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, name := range named {
+		i := slices.IndexFunc(all, func(f factoryRef) bool { return f.Name == name || f.UID == name })
+		if i < 0 {
+			return nil, Usagef("--factory %q: the server has no such factory", name)
+		}
+		uids = append(uids, all[i].UID)
+	}
+
+	return uids, nil
 }
 
 // keyItem is what the program shows of an API key.
 type keyItem struct {
 	UID, Name, Role string
+	Factories       []string
 	CreatedAt       string  `json:"created_at"`
 	ExpiresAt       *string `json:"expires_at"`
 	RevokedAt       *string `json:"revoked_at"`
@@ -128,10 +167,15 @@ func keyList(s Streams, c *Client) *cobra.Command {
 						expires = *k.ExpiresAt
 					}
 
-					lines = append(lines, []string{k.UID, k.Name, k.Role, state, ago(k.CreatedAt), expires})
+					limit := "all"
+					if len(k.Factories) > 0 {
+						limit = strings.Join(k.Factories, ",")
+					}
+
+					lines = append(lines, []string{k.UID, k.Name, k.Role, state, ago(k.CreatedAt), expires, limit})
 				}
 
-				return rows(s.Out, "UID NAME ROLE STATE CREATED EXPIRES", lines)
+				return rows(s.Out, "UID NAME ROLE STATE CREATED EXPIRES FACTORIES", lines)
 			})
 		},
 	}

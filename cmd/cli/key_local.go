@@ -26,7 +26,7 @@ func localKey(
 	expires string,
 ) (state.Key, string, error) {
 	if !role.Valid() {
-		return state.Key{}, "", Usagef("--role %q: want viewer, runner, admin or worker", role)
+		return state.Key{}, "", Usagef("--role %q: want planner, viewer, runner, admin or worker", role)
 	}
 
 	var end *time.Time

@@ -16,6 +16,7 @@ import (
 	"millwright/cmd/cli"
 	"millwright/cmd/server"
 	"millwright/runs"
+	"millwright/state"
 	"millwright/state/statetest"
 )
 
@@ -23,12 +24,17 @@ var update = flag.Bool("update", false, "write api/openapi.yaml and docs/cli.md 
 
 const documentFile = "../../api/openapi.yaml"
 
-// TestDocument holds api/openapi.yaml against the endpoints, and against the OpenAPI specification.
-func TestDocument(t *testing.T) {
-	store := statetest.Open(t, statetest.SQLite(t))
+// registered returns an API with every endpoint.
+func registered(store *state.Store) *api.API {
 	a := api.New(api.Config{Store: store})
 	runs.Register(a, runs.Config{Store: store})
 	admin.Register(a, admin.Config{Store: store})
+	return a
+}
+
+// TestDocument holds api/openapi.yaml against the endpoints, and against the OpenAPI specification.
+func TestDocument(t *testing.T) {
+	a := registered(statetest.Open(t, statetest.SQLite(t)))
 	got, err := a.Document()
 	if err != nil {
 		t.Fatal(err)

@@ -110,6 +110,7 @@ func scriptParams(dir string) testscript.Params {
 			"exits":      cmdExits,
 			"sign":       cmdSign,
 			"receiver":   cmdReceiver,
+			"issuer":     cmdIssuer,
 		},
 	}
 }

@@ -76,6 +76,7 @@ func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 	srv.dispatch.SetBounds(live.Limits.RunsPerFactory, live.Limits.RunsPerAutomation)
 	srv.dispatch.SetPrices(prices(live.Prices))
 	srv.retention.Store(&live.Retention)
+	srv.tokens.Configure(live.TokenRules())
 	if *srv.cfg.Workers > 0 && !reflect.DeepEqual(update, srv.running.Load().HarnessUpdate()) {
 		latest(srv.updates, update)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"millwright/admin"
 	"millwright/api"
+	"millwright/api/identity"
 	"millwright/api/mcp"
 	"millwright/bounds"
 	"millwright/cmd/cli"
@@ -59,6 +60,7 @@ type server struct {
 	handler     http.Handler
 	links       dashboard.Links
 	api         *api.API
+	tokens      *identity.Tokens
 	listeners   []net.Listener
 	closers     []func() error
 }
@@ -205,6 +207,8 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		return nil, cli.Usagef("%w", err)
 	}
 
+	srv.tokens = identity.New(identity.Config{Log: log})
+	srv.tokens.Configure(cfg.TokenRules())
 	srv.api = api.New(
 		api.Config{
 			Store:          srv.store,
@@ -212,6 +216,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 			PublicURL:      cfg.PublicURL,
 			CORSOrigins:    cfg.CORSOrigins,
 			TrustedProxies: proxies,
+			Tokens:         srv.tokens,
 			Bounds:         srv.bounds,
 			Done:           ctx.Done(),
 			Log:            log,

@@ -42,6 +42,7 @@ type Settings struct {
 
 	Environments map[string]Environment `json:"environments"`
 
+	Auth      Auth      `json:"auth"`
 	Limits    limits    `json:"limits"`
 	Retention Retention `json:"retention"`
 

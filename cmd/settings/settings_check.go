@@ -52,6 +52,7 @@ func (s *Settings) check() []*settingError {
 	c.harnesses(s)
 	c.addresses(s)
 	c.amounts(s)
+	c.auth(s)
 	return c.wrong
 }
 

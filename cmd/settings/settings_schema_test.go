@@ -181,6 +181,13 @@ harnesses:
     env: [ANTHROPIC_API_KEY]
     timeout: 1h
     user: agent
+auth:
+  oidc:
+    - issuer: https://token.actions.githubusercontent.com
+      audience: millwright
+      claims: { repository_id: "74", ref: refs/heads/main, event_name: "*" }
+      role: runner
+      factories: [payments]
 limits:
   deliveriesPerMinute: 60
   failedAuthPerMinute: 20
@@ -242,6 +249,18 @@ func TestSettingsSchemaAgrees(t *testing.T) {
 		"climbing":         {"[acme/*]", "[../tool]", false},
 		"hidden":           {"[acme/*]", "[acme/.git]", false},
 		"option":           {"[acme/*]", "[-acme/x]", false},
+		"issuer":           {"https://token.actions", "http://token.actions", false},
+		"local issuer":     {"https://token.actions.githubusercontent.com", "http://127.0.0.1:9000", true},
+		"no audience":      {"audience: millwright", "audience: ''", false},
+		"any audience":     {"audience: millwright", "audience: '*'", false},
+		"nobody's claims":  {"repository_id: \"74\", ", "", false},
+		"everybody":        {"repository_id: \"74\"", "repository_id: '*'", false},
+		"part of a claim":  {"refs/heads/main", "refs/heads/*", false},
+		"empty claim":      {"refs/heads/main", "''", false},
+		"number":           {"repository_id: \"74\"", "repository_id: 74", false},
+		"too high a role":  {"role: runner", "role: admin", false},
+		"planner":          {"role: runner", "role: planner", true},
+		"no factory":       {"factories: [payments]", "factories: []", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			src := everySetting

@@ -84,7 +84,7 @@ func (d *Dispatcher) checkReferences(ctx context.Context, r state.Run, servers [
 	if err != nil && !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
-	if key.Role == state.RoleAdmin && key.Revoked == nil {
+	if key.Unbounded() && key.Revoked == nil {
 		return nil
 	}
 

@@ -222,7 +222,9 @@ CREATE TABLE api_keys (
   uid         TEXT PRIMARY KEY,
   factory_uid TEXT NOT NULL DEFAULT '',
   name        TEXT NOT NULL,
-  role        TEXT NOT NULL CHECK (role IN ('viewer', 'runner', 'admin', 'worker')),
+  role        TEXT NOT NULL CHECK (role IN ('planner', 'viewer', 'runner', 'admin', 'worker')),
+  -- JSON list of the UIDs of the factories that the key is limited to; empty: it is not limited.
+  factories   TEXT NOT NULL DEFAULT '' CHECK (factories = '' OR factories LIKE '[%]'),
   hash        BYTEA NOT NULL UNIQUE,
   created_at  BIGINT NOT NULL,
   expires_at  BIGINT,
