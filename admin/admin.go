@@ -85,4 +85,5 @@ func Register(a *api.API, cfg Config) {
 	s.registerManaged()
 	s.registerWorkers()
 	s.registerAudit()
+	s.registerNotifications()
 }

@@ -1,5 +1,6 @@
 // Package outbox performs the outputs of runs at the forges of their repositories: pull requests, comments,
-// labels, reviews and statuses. It publishes the checks of revisions and pull requests there, too.
+// labels, reviews and statuses. It publishes the checks of revisions and pull requests there, too, and sends the
+// events of package outbox/events, all under one lease.
 //
 // The rows of the state are the outbox. One server at a time performs them. Each row is performed exactly once,
 // also when a server dies in the middle: before the server repeats an attempt, it looks for the row's marker
@@ -12,13 +13,16 @@ import (
 	"errors"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"net/netip"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"millwright/forge"
+	"millwright/outbox/events"
 	"millwright/state"
 	"millwright/state/notice"
 	"millwright/state/outputs"
@@ -35,6 +39,8 @@ type Config struct {
 	Checks func(factoryUID string) bool
 	// PublicURL is the origin of the dashboard, for links.
 	PublicURL string
+	// Outbound returns the addresses that are not public and that events of a factory may be sent to; nil: none.
+	Outbound func(factory string) []netip.Prefix
 	// Log receives what was performed, and failures; nil discards them.
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: none.
@@ -49,6 +55,8 @@ type Outbox struct {
 	metrics *metrics
 	looks   *pullLooks
 	hosts   *hosts
+	events  *events.Sender
+	until   atomic.Pointer[time.Time] // when the lease ends
 }
 
 const (
@@ -77,6 +85,7 @@ func New(cfg Config) (*Outbox, error) {
 
 	o := &Outbox{cfg: cfg, key: cfg.Store.DeriveKey("outputs"), holder: "local", metrics: newMetrics(cfg.Store)}
 	o.looks, o.hosts = newLooks(), newHosts()
+	o.until.Store(&time.Time{})
 	if cfg.Store.Shared() {
 		o.holder = rand.Text()
 	}
@@ -87,8 +96,20 @@ func New(cfg Config) (*Outbox, error) {
 		}
 	}
 
-	return o, nil
+	sender, err := events.New(events.Config{
+		Store:      cfg.Store,
+		PublicURL:  cfg.PublicURL,
+		Allow:      cfg.Outbound,
+		Leads:      o.leads,
+		Log:        cfg.Log,
+		Registerer: cfg.Registerer,
+	})
+	o.events = sender
+	return o, err
 }
+
+// leads reports whether this server has the lease.
+func (o *Outbox) leads() bool { return time.Until(*o.until.Load()) > 0 }
 
 // Run performs outputs until ctx ends. It returns when no attempt is under way.
 func (o *Outbox) Run(ctx context.Context) {
@@ -108,14 +129,16 @@ func (o *Outbox) Run(ctx context.Context) {
 
 	var wg sync.WaitGroup
 	wg.Go(func() { o.look(ctx) })
+	wg.Go(func() { o.events.Run(ctx) })
 
 	slots, checkSlots := make(chan struct{}, concurrent), make(chan struct{}, concurrent)
-	var until time.Time // of the lease
 	for renew := time.Now(); ctx.Err() == nil; {
 		if now := time.Now(); !now.Before(renew) {
-			until, renew = o.lead(ctx, until), now.Add(leaseRenewal)
+			until := o.lead(ctx, *o.until.Load())
+			o.until.Store(&until)
+			renew = now.Add(leaseRenewal)
 		}
-		if time.Until(until) > 0 {
+		if o.leads() {
 			o.drain(ctx, slots, &wg, o.takeOutput)
 			o.drain(ctx, checkSlots, &wg, o.takeCheck)
 		}

@@ -41,7 +41,7 @@ func (t *tree) nearRoot(name string, root []fs.DirEntry) string {
 	switch {
 	case (dir == "automation" || dir == "automations") && (isYAML(name) || isMarkdown(name)):
 		dir = "automations"
-	case (dir == "webhooks" || dir == "runners" || dir == "environments") && isYAML(name):
+	case slices.Contains([]string{"webhooks", "runners", "environments", "notifications"}, dir) && isYAML(name):
 		right = dir + "/<name>.yaml"
 	default:
 		return ""
@@ -138,7 +138,7 @@ func (t *tree) nestedFolders(dir, top string, kind fileKind, depth int) error {
 // tree's: webhook/x.yaml, Automations/x/automation.md.
 func (t *tree) nearly(dir, right string) error {
 	switch right {
-	case "webhooks", "runners", "environments":
+	case "webhooks", "runners", "environments", "notifications":
 		list, err := t.list(
 			dir,
 			func(e fs.DirEntry) bool { return !e.IsDir() && e.Name()[0] != '.' && isYAML(e.Name()) },

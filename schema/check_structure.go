@@ -130,7 +130,7 @@ func valueRule(name string, path []string) RuleID {
 	}
 
 	switch last := path[len(path)-1]; {
-	case last == "secretName", len(path) > 1 && path[len(path)-2] == "secrets":
+	case last == "secretName", last == "urlSecretName", len(path) > 1 && path[len(path)-2] == "secrets":
 		return ruleSecretName
 	case last == "triggers",
 		last == "provider" && path[0] == "triggers",

@@ -13,6 +13,7 @@ func crossCheck(f *Factory, entries []entry) []Problem {
 	c := crossed{factory: f, entries: entries}
 	c.names()
 	c.webhookLimit()
+	c.notificationLimit()
 	c.references()
 	c.foreman()
 	c.sources()
@@ -76,12 +77,32 @@ func (c *crossed) webhookLimit() {
 	}
 }
 
-// references checks the names of agents, runners and environments. Names of files that have
+func (c *crossed) notificationLimit() {
+	var all []entry
+	for _, e := range c.entries { // in the order of their paths
+		if e.kind == kindNotification {
+			all = append(all, e)
+		}
+	}
+
+	if len(all) > MaxNotifications {
+		message := fmt.Sprintf(
+			"this is the first of %d notifications, in the order of paths, that is over the limit of %d",
+			len(all), MaxNotifications)
+		hint := fmt.Sprintf("delete %d: one notification can ask for several events", len(all)-MaxNotifications)
+		c.report(all[MaxNotifications].path, fileSpan(), ruleNotification, message, hint)
+	}
+}
+
+// references checks the names of agents, runners, environments and automations. Names of files that have
 // errors count as present.
 func (c *crossed) references() {
 	agents, runners, environments := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	automations := map[string]bool{}
 	for _, e := range c.entries {
 		switch e.kind {
+		case kindAutomation:
+			automations[e.name] = true
 		case kindAgent:
 			agents[e.name] = true
 		case kindRunner:
@@ -92,11 +113,15 @@ func (c *crossed) references() {
 	}
 
 	agentNames, runnerNames, environmentNames := sortedKeys(agents), sortedKeys(runners), sortedKeys(environments)
+	automationNames := sortedKeys(automations)
 	for i := range c.factory.facts {
 		f := &c.factory.facts[i]
 		kind, place, names, there := "agent", "agents/"+f.value+"/agent.md", agentNames, agents[f.value]
 		switch f.kind {
 		case factAgent:
+		case factAutomation:
+			kind, place = "automation", "automations/"+f.value+"/automation.md"
+			names, there = automationNames, automations[f.value]
 		case factRunner:
 			kind, place, names, there = "runner", "runners/"+f.value+".yaml", runnerNames, runners[f.value]
 		case factEnvironment:
@@ -112,7 +137,7 @@ func (c *crossed) references() {
 
 		near := c.suggest(f.value, names)
 		message := fmt.Sprintf("the %s %s is not in this tree", kind, quoted(f.value))
-		if f.kind != factAgent { // it may be one that a hosted service has
+		if f.kind == factRunner || f.kind == factEnvironment { // it may be one that a hosted service has
 			without := "runs ask for no machine of their own"
 			if f.kind == factEnvironment {
 				without = "runs start without it, unless the settings of the server have it"

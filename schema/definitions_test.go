@@ -187,7 +187,7 @@ func beyondSchemas(p schema.Problem) bool {
 
 func kindOf(path string) (string, bool) {
 	for prefix, kind := range map[string]string{
-		"webhooks/": "webhook", "automations/": "automation", "agents/": "agent", "runners/": "runner", "skills/": "skill", "factory.yaml": "factory",
+		"webhooks/": "webhook", "automations/": "automation", "agents/": "agent", "runners/": "runner", "skills/": "skill", "notifications/": "notification", "factory.yaml": "factory",
 	} {
 		if strings.HasPrefix(path, prefix) && (kind != "agent" || !strings.Contains(path, "/skills/")) {
 			return kind, true

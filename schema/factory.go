@@ -1,6 +1,11 @@
 package schema
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+)
 
 // Factory is a loaded definition tree. Every list is sorted by name. A nil
 // *Factory is an empty tree: all methods work on it.
@@ -12,7 +17,8 @@ type Factory struct {
 	Runners     []Runner     `json:"runners,omitempty"`
 	Skills      []Skill      `json:"skills,omitempty"`
 
-	Environments []Environment `json:"environments,omitempty"`
+	Environments  []Environment  `json:"environments,omitempty"`
+	Notifications []Notification `json:"notifications,omitempty"`
 
 	webhookNames []string // also of files with errors
 	facts        []fact   // what the rules that need state look at
@@ -202,4 +208,18 @@ func merged(a, b map[string]json.RawMessage) map[string]json.RawMessage {
 	}
 
 	return out
+}
+
+// sort puts every list in the order of its names.
+func (f *Factory) sort() {
+	slices.Sort(f.webhookNames)
+	slices.SortStableFunc(f.Webhooks, func(a, b Webhook) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Automations, func(a, b Automation) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Agents, func(a, b Agent) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Runners, func(a, b Runner) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Environments, func(a, b Environment) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Notifications, func(a, b Notification) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(f.Skills, func(a, b Skill) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Agent, b.Agent))
+	})
 }

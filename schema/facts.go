@@ -53,6 +53,7 @@ const (
 	factSource                      // the provider of a trigger
 	factPublic                      // the event of a trigger that anybody may cause
 	factForge                       // the event of a trigger that asks the forge
+	factAutomation                  // the name of an automation in the filter of a notification
 )
 
 func (d *document) fact(kind factKind, n *yaml.Node, value string) {

@@ -80,13 +80,16 @@ func elsewhere(what, key string, known []string) string {
 
 var missingHints = map[string]string{
 	"secretName": "name the team secret that holds the credential, for example: secretName: CI_TOKEN",
-	"triggers":   "add a trigger, for example one with provider: webhook and event: received",
-	"provider":   "write provider: webhook or provider: schedule",
-	"allow":      "list the labels that may be added and removed, for example: allow: [triaged]",
-	"event":      "write event: received for a webhook, event: cron_fired for a schedule",
-	"wait":       "set the time that the run waits after each delivery, for example: wait: 30s",
-	"key":        "list paths into the payload, for example: key: [issue.id]",
-	"cron":       `write five fields in UTC, for example: cron: "0 6 * * 1-5"`,
+	"url": "name the receiver, for example: url: https://ops.example.com/hooks/agents, or name a team secret " +
+		"that holds the URL: urlSecretName",
+	"events":   "list the events to send, for example: events: [run.failed, factory.refused]",
+	"triggers": "add a trigger, for example one with provider: webhook and event: received",
+	"provider": "write provider: webhook or provider: schedule",
+	"allow":    "list the labels that may be added and removed, for example: allow: [triaged]",
+	"event":    "write event: received for a webhook, event: cron_fired for a schedule",
+	"wait":     "set the time that the run waits after each delivery, for example: wait: 30s",
+	"key":      "list paths into the payload, for example: key: [issue.id]",
+	"cron":     `write five fields in UTC, for example: cron: "0 6 * * 1-5"`,
 
 	"schemaVersion": "write schemaVersion: " + SchemaVersion,
 	"name":          "write a name, for example: name: Payments",

@@ -24,11 +24,13 @@ var schemaFiles embed.FS
 
 // documentNames are the kinds of definition file, which are checked against
 // their JSON Schemas.
-var documentNames = []string{"agent", "automation", "environment", "factory", "runner", "skill", "webhook"}
+var documentNames = []string{
+	"agent", "automation", "environment", "factory", "notification", "runner", "skill", "webhook",
+}
 
 // JSONSchemaNames returns the names of the documents that JSONSchema knows,
 // sorted: those of the definition files (agent, automation, environment,
-// factory, runner, skill, webhook), the server's settings file, and the JSON form of a report.
+// factory, notification, runner, skill, webhook), the server's settings file, and the JSON form of a report.
 func JSONSchemaNames() []string {
 	names := append([]string{"report", "settings"}, documentNames...)
 	slices.Sort(names)

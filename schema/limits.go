@@ -24,6 +24,7 @@ const (
 	MaxReference    = 500   // a repository's owner or name, an image
 	MaxDescription  = 4000  // of a resource
 	MaxCommand      = 65536 // a set-up command
+	MaxURL          = 2000  // the address of a receiver
 )
 
 // limits are the lengths by the names that the JSON Schemas have for them.
@@ -32,7 +33,7 @@ var limits = map[string]int{
 	"environment": MaxEnvironment,
 	"runner":      MaxRunner, "workerHost": MaxWorkerHost, "scheduleName": MaxScheduleName, "word": MaxWord,
 	"reference": MaxReference, "description": MaxDescription, "command": MaxCommand, "name": MaxNameBytes,
-	"ref": MaxRef,
+	"ref": MaxRef, "url": MaxURL,
 }
 
 // The patterns of texts without control characters: of one line, and of several.

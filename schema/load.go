@@ -2,7 +2,6 @@ package schema
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"io/fs"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
@@ -372,6 +370,8 @@ func (d *document) resource(e entry) any {
 		return d.runner(e.name)
 	case kindEnvironment:
 		return d.environment(e.name)
+	case kindNotification:
+		return d.notification(e.name)
 	default:
 		return d.skill(e.name, e.agent)
 	}
@@ -474,6 +474,8 @@ func (l *loader) collect(r *Result, e entry, doc *loaded) {
 		f.Runners = append(f.Runners, res)
 	case Environment:
 		f.Environments = append(f.Environments, res)
+	case Notification:
+		f.Notifications = append(f.Notifications, res)
 	case Skill:
 		f.Skills = append(f.Skills, res)
 	}
@@ -481,17 +483,4 @@ func (l *loader) collect(r *Result, e entry, doc *loaded) {
 	if e.kind == kindWebhook {
 		f.webhookNames = append(f.webhookNames, e.name)
 	}
-}
-
-// sort puts every list in the order of its names.
-func (f *Factory) sort() {
-	slices.Sort(f.webhookNames)
-	slices.SortStableFunc(f.Webhooks, func(a, b Webhook) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortStableFunc(f.Automations, func(a, b Automation) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortStableFunc(f.Agents, func(a, b Agent) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortStableFunc(f.Runners, func(a, b Runner) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortStableFunc(f.Environments, func(a, b Environment) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortStableFunc(f.Skills, func(a, b Skill) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Agent, b.Agent))
-	})
 }

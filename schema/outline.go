@@ -156,6 +156,8 @@ func documentOf(kind fileKind) string {
 		return "runner"
 	case kindEnvironment:
 		return "environment"
+	case kindNotification:
+		return "notification"
 	}
 	return "skill"
 }

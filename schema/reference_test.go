@@ -19,6 +19,7 @@ var definitionFiles = []struct{ path, schema, note string }{
 	{"agents/<name>/agent.md", "agent", "Front matter, and below it the base prompt of the agent's runs."},
 	{"runners/<name>.yaml", "runner", "Where runs execute: an image and its size."},
 	{"environments/<name>.yaml", "environment", "What runs execute in that name it by `environmentId`."},
+	{"notifications/<name>.yaml", "notification", "Where the server sends events of the factory: see [notifications.md](notifications.md)."},
 	{"skills/<skill>/SKILL.md", "skill", "Front matter, and below it the skill. `agents/<name>/skills/<skill>/SKILL.md` is a skill of one agent."},
 	{"factory.yaml", "factory", "The root of a full definition. A tree may leave it out; with it the tree has exactly one foreman."},
 }
@@ -53,7 +54,7 @@ The column *since* has the ` + "`schemaVersion`" + ` that a key came with. The c
 | --- | --- |
 `)
 	fmt.Fprintf(&b, "| one file | %d KiB |\n| all files of a tree | %d MiB |\n| files of a tree | %d |\n", schema.MaxFileBytes>>10, schema.MaxTreeBytes>>20, schema.MaxFiles)
-	b.WriteString("| webhooks of a factory | 20 |\n\nThe **foreman** is the agent with `agentType: FOREMAN` (or `MAIN`). It coordinates the others: work that is sent to the factory, and automations that name no agent, are its runs. A factory with a `factory.yaml` has exactly one; a tree of webhooks and automations alone needs none.\n")
+	b.WriteString("| webhooks of a factory | 20 |\n| notifications of a factory | 20 |\n\nThe **foreman** is the agent with `agentType: FOREMAN` (or `MAIN`). It coordinates the others: work that is sent to the factory, and automations that name no agent, are its runs. A factory with a `factory.yaml` has exactly one; a tree of webhooks and automations alone needs none.\n")
 
 	for _, f := range definitionFiles {
 		fmt.Fprintf(&b, "\n## `%s`\n\n%s\n\n| key | type | default | meaning | example | since | hosted |\n| --- | --- | --- | --- | --- | --- | --- |\n", f.path, f.note)

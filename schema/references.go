@@ -19,7 +19,7 @@ func (r *Result) Resources() []Resource {
 
 // Reference is a place in a tree that names a resource or a secret.
 type Reference struct {
-	Kind string // agent, environment, runner, secret or webhook
+	Kind string // agent, automation, environment, runner, secret or webhook
 	Name string // as it is written; of a webhook its UID or the name of its file
 	Path string
 
@@ -37,7 +37,7 @@ func (r *Result) References() []Reference {
 
 	kinds := map[factKind]string{
 		factAgent: "agent", factEnvironment: "environment", factRunner: "runner", factWebhookID: "webhook",
-		factSecret: "secret", factGrant: "secret",
+		factSecret: "secret", factGrant: "secret", factAutomation: "automation",
 	}
 
 	var all []Reference

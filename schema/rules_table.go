@@ -44,6 +44,7 @@ const (
 	ruleTriggerAnybody
 	ruleSchedule
 	ruleOutputs
+	ruleNotification
 	ruleFilter
 	ruleFilterOperator
 	ruleFilterValue
@@ -333,6 +334,14 @@ var rules = [...]Rule{
 		Doc: "outputs of an automation names what may leave its runs. A branch is a folder and a name with " +
 			"{run}, so that no two runs share one; a review never approves; protected paths are relative " +
 			"to the root of the repository.",
+	},
+	ruleNotification: {
+		Code: "notification", Severity: SeverityError,
+		Title: "a notification that cannot be sent",
+		Doc: "A notification has either url or urlSecretName. url begins with https:// (or http:// for an address " +
+			"that outbound.allow of the server's settings lists) and holds no credential: the URL of an incoming " +
+			"webhook of Slack is one, and belongs in a team secret. With format: standard, secretName names the " +
+			"secret that signs. A factory has at most 20 notifications.",
 	},
 	ruleFilter: {
 		Code: "filter", Severity: SeverityError,

@@ -46,7 +46,7 @@ func compiled(t testing.TB, name string) *jsonschema.Schema {
 
 func TestJSONSchemas(t *testing.T) {
 	names := schema.JSONSchemaNames()
-	if want := []string{"agent", "automation", "environment", "factory", "report", "runner", "settings", "skill", "webhook"}; !slices.Equal(names, want) {
+	if want := []string{"agent", "automation", "environment", "factory", "notification", "report", "runner", "settings", "skill", "webhook"}; !slices.Equal(names, want) {
 		t.Fatalf("names %v", names)
 	}
 	shared := map[string]any{}

@@ -39,6 +39,7 @@ const (
 	kindRunner
 	kindSkill
 	kindEnvironment
+	kindNotification
 )
 
 // entry is a file at a resource path.
@@ -274,7 +275,9 @@ func (t *tree) checkName(p, name string) {
 }
 
 // The directories of a tree, each with what its resources look like.
-var directories = []string{"agents", "automations", "environments", "runners", "skills", "webhooks"}
+var directories = []string{
+	"agents", "automations", "environments", "notifications", "runners", "skills", "webhooks",
+}
 
 // top looks at one entry of the root.
 func (t *tree) top(e fs.DirEntry, root []fs.DirEntry) error {

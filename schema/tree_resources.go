@@ -16,6 +16,8 @@ func (t *tree) resources(dir string) error {
 		return t.flat(dir, kindRunner)
 	case "environments":
 		return t.flat(dir, kindEnvironment)
+	case "notifications":
+		return t.flat(dir, kindNotification)
 	case "automations":
 		return t.folders(dir, kindAutomation, "")
 	case "agents":
@@ -52,7 +54,7 @@ func nameless(e fs.DirEntry) bool {
 	return !e.IsDir() && isYAML(name) && strings.Trim(stem(name), ".") == ""
 }
 
-// flat reads webhooks/, runners/ or environments/: one YAML file for each resource.
+// flat reads webhooks/, runners/, environments/ or notifications/: one YAML file for each resource.
 func (t *tree) flat(dir string, kind fileKind) error {
 	list, err := t.list(dir, func(e fs.DirEntry) bool {
 		name := e.Name()

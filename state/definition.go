@@ -12,6 +12,7 @@ import (
 	"millwright/schema"
 	"millwright/schema/agentconfig"
 	"millwright/state/db"
+	"millwright/state/events"
 )
 
 // definition is the automations, agents, runners and skills of a factory as one generation of it has them.
@@ -109,7 +110,8 @@ func (d *definition) with(changes []resourceRow, generation int64) (*definition,
 	next := &definition{generation: generation, uids: maps.Clone(d.uids), tree: schema.Factory{
 		Automations: slices.Clone(d.tree.Automations), Agents: slices.Clone(d.tree.Agents),
 		Runners: slices.Clone(d.tree.Runners), Skills: slices.Clone(d.tree.Skills),
-		Environments: slices.Clone(d.tree.Environments),
+		Environments:  slices.Clone(d.tree.Environments),
+		Notifications: slices.Clone(d.tree.Notifications),
 	}}
 	d.mu.Lock()
 	next.routes, next.file = maps.Clone(d.routes), d.file
@@ -132,6 +134,8 @@ func (d *definition) with(changes []resourceRow, generation int64) (*definition,
 			t.Runners, err = change(t.Runners, r, func(v schema.Runner) string { return v.Name })
 		case "environment":
 			t.Environments, err = change(t.Environments, r, func(v schema.Environment) string { return v.Name })
+		case "notification":
+			t.Notifications, err = change(t.Notifications, r, func(v schema.Notification) string { return v.Name })
 		case "skill":
 			t.Skills, err = change(
 				t.Skills,
@@ -262,4 +266,31 @@ func routeAutomation(tree schema.Factory, uids map[string]string, a schema.Autom
 	}
 
 	return r, err
+}
+
+var resourcePrefix = map[string]string{
+	"automation": PrefixAutomation,
+	"agent":      PrefixAgent,
+	"runner":     PrefixRunner,
+
+	"environment": PrefixEnvironment,
+	"skill":       PrefixSkill,
+
+	"notification": PrefixNotification,
+}
+
+// tellApplied writes the events of an attempt that applied a definition, or that was refused.
+func tellApplied(ctx context.Context, tx *db.Tx, a Attempt, counts []byte) error {
+	if a.Outcome != OutcomeApplied && a.Outcome != OutcomeRefused {
+		return nil
+	}
+
+	return events.Applied(ctx, tx, newEventID, a.FactoryUID, events.Apply{
+		Outcome:  string(a.Outcome),
+		Revision: a.Revision.ID,
+		Author:   a.Revision.Author,
+		Subject:  a.Revision.Subject,
+		Counts:   counts,
+		Message:  a.Message,
+	}, a.Problems, a.Finished)
 }

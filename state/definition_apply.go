@@ -442,8 +442,10 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 		return err
 	}
 
-	_, err = tx.Exec(ctx, expireAttemptsSQL, a.FactoryUID, historyKept)
-	return err
+	if _, err := tx.Exec(ctx, expireAttemptsSQL, a.FactoryUID, historyKept); err != nil {
+		return err
+	}
+	return tellApplied(ctx, tx, a, counts)
 }
 
 const attemptsSQL = `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source, '[]'

@@ -334,12 +334,3 @@ func recordCheck(ctx context.Context, tx *db.Tx, a Attempt) error {
 
 	return checks.Applied(ctx, tx, r, a.Finished)
 }
-
-var resourcePrefix = map[string]string{
-	"automation": PrefixAutomation,
-	"agent":      PrefixAgent,
-	"runner":     PrefixRunner,
-
-	"environment": PrefixEnvironment,
-	"skill":       PrefixSkill,
-}

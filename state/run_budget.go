@@ -8,6 +8,7 @@ import (
 	"millwright/schema"
 	"millwright/state/budget"
 	"millwright/state/db"
+	"millwright/state/events"
 	"millwright/state/notice"
 )
 
@@ -77,7 +78,12 @@ WHERE state = 'QUEUED'
 func park(ctx context.Context, tx *db.Tx, factory string, spent *budget.Spent, now time.Time) error {
 	_, err := tx.Exec(ctx, parkSQL, spent.Scope, db.Micros(budget.NextDay(now)), budget.MaxWait.Microseconds(),
 		db.Text(spent.Today()), factory, db.Flag(spent.Runs))
-	return err
+	if err != nil {
+		return err
+	}
+
+	told := events.Budget{Limit: spent.Limit, Place: spent.Place, Text: spent.Today()}
+	return events.BudgetSpent(ctx, tx, newEventID, spent.Scope, factory, budget.DayOf(now), told, now)
 }
 
 const (

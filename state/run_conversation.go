@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millwright/state/db"
+	"millwright/state/events"
 	"millwright/state/outputs"
 )
 
@@ -88,6 +89,9 @@ const kindState = "state"
 
 // entered records that the run is now in its State. The row's next_seq has been counted up for it.
 func (r *Run) entered(ctx context.Context, tx *db.Tx, at time.Time) error {
+	if err := r.tellEnded(ctx, tx, at); err != nil {
+		return err
+	}
 	if r.State.Ended() && r.AutomationUID != "" {
 		if err := outputs.End(ctx, tx, r.outputs(), string(r.State)); err != nil {
 			return err
@@ -111,6 +115,66 @@ func (r *Run) entered(ctx context.Context, tx *db.Tx, at time.Time) error {
 	}
 
 	return r.enter(ctx, tx, r.nextSeq-1, kindState, content, at)
+}
+
+const lastChangeSQL = `SELECT content
+FROM run_entries
+WHERE run_id = $1 AND kind = 'state'
+ORDER BY seq DESC
+LIMIT 1`
+
+// tellEnded writes the events of a run that ended, or that waits for an answer now and did not before.
+func (r *Run) tellEnded(ctx context.Context, tx *db.Tx, at time.Time) error {
+	if !r.State.Ended() || r.FactoryUID == "" {
+		return nil
+	}
+
+	if r.State == RunBlocked {
+		var text string
+		var last ChangeInfo
+		err := tx.QueryRow(ctx, lastChangeSQL, r.ID).Scan(&text)
+		if err := db.NoRows(err); err != nil {
+			return err
+		}
+		if json.Unmarshal([]byte(text), &last) == nil && last.State == RunBlocked && last.Execution == r.Execution {
+			return nil
+		}
+	}
+
+	told := events.Run{
+		RunID:          r.ID,
+		State:          string(r.State),
+		Title:          r.givenTitle(),
+		AgentUID:       r.AgentUID,
+		Source:         r.Source,
+		ConversationID: r.ConversationID,
+		ParentRunID:    r.ParentRunID,
+		WebhookUID:     r.WebhookUID,
+		DeliveryUID:    r.DeliveryUID,
+		Execution:      r.Execution,
+		ErrorCode:      r.ErrorCode,
+		FinishedAt:     new(at.UTC()),
+	}
+	if !r.Created.IsZero() {
+		told.CreatedAt = &r.Created
+	}
+	if r.Usage != nil {
+		told.Usage, _ = json.Marshal(r.Usage) // of numbers and names
+	}
+
+	over := ""
+	if r.ErrorCode == codeBudget {
+		over = r.StatusMessage
+	}
+	return events.RunEnded(ctx, tx, newEventID, r.FactoryUID, r.AutomationUID, told, over, at)
+}
+
+// givenTitle returns the title unless the prompt has it: then it may be derived from the prompt.
+func (r *Run) givenTitle() string {
+	if start := strings.TrimSuffix(r.Title, "…"); strings.Contains(r.Prompt, start) {
+		return ""
+	}
+	return r.Title
 }
 
 const insertEntrySQL = `INSERT INTO run_entries (run_id, seq, factory_uid, execution, kind, content, at)

@@ -392,6 +392,7 @@ func grants(f Factory, tree schema.Factory, users map[string][]string) {
 			}
 		}
 
+		delete(names, "")
 		for secret := range names {
 			users[secret] = append(users[secret], user+" of factory "+f.Name)
 		}
@@ -407,6 +408,10 @@ func grants(f Factory, tree schema.Factory, users map[string][]string) {
 
 	for _, a := range tree.Automations {
 		add("automation "+a.Name, a.Execution)
+	}
+
+	for _, n := range tree.Notifications {
+		add("notification "+n.Name, schema.Execution{Secrets: []string{n.SecretName, n.URLSecretName}})
 	}
 }
 

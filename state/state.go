@@ -29,6 +29,7 @@ import (
 	"millwright/state/audit"
 	"millwright/state/checks"
 	"millwright/state/db"
+	"millwright/state/events"
 	"millwright/state/notice"
 	"millwright/state/outputs"
 	"millwright/state/seal"
@@ -176,13 +177,21 @@ func (s *Store) Close() error {
 }
 
 // Outputs returns the outputs of runs.
-func (s *Store) Outputs() outputs.Table { return outputs.New(s.db, s.audit) }
+func (s *Store) Outputs() outputs.Table { return outputs.New(s.db, s.audit, newEventID) }
 
 // Audit returns the log of who changed what.
 func (s *Store) Audit() *audit.Log { return s.audit }
 
 // Checks returns what is owed to forges about revisions.
 func (s *Store) Checks() checks.Table { return checks.New(s.db) }
+
+// Events returns the events for receivers outside.
+func (s *Store) Events() events.Table { return events.New(s.db) }
+
+// ExpireEvents deletes the events that ended too long ago, and the oldest of a factory beyond its share.
+func (s *Store) ExpireEvents(ctx context.Context) error {
+	return s.Events().Expire(ctx, func(t time.Time) string { return leastID(PrefixEvent, t) })
+}
 
 // Workers returns the processes that take runs.
 func (s *Store) Workers() workers.Table { return workers.New(s.db) }
@@ -221,6 +230,9 @@ const (
 	PrefixQuestion    = "qst"
 	PrefixEnvironment = "env"
 	PrefixOutput      = "out"
+
+	PrefixNotification = "ntf"
+	PrefixEvent        = "evt"
 )
 
 const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -230,6 +242,8 @@ const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 func NewID(prefix string) string {
 	return prefix + "_" + encodeID(uuid.Must(uuid.NewV7()))
 }
+
+func newEventID() string { return NewID(PrefixEvent) }
 
 // NewRunID returns a fresh run identifier: a version 7 UUID in its usual form.
 func NewRunID() string { return uuid.Must(uuid.NewV7()).String() }
@@ -295,14 +309,17 @@ func HashToken(token string) []byte {
 const clockSlack = 5 * time.Minute
 
 // DeliveryUIDAt returns the least UID of a delivery made at t.
-func DeliveryUIDAt(t time.Time) string {
+func DeliveryUIDAt(t time.Time) string { return leastID(PrefixDelivery, t) }
+
+// leastID returns the least identifier of the prefix that NewID makes at t.
+func leastID(prefix string, t time.Time) string {
 	var id uuid.UUID
 	if ms := t.UnixMilli(); ms > 0 {
 		for i := range 6 {
 			id[i] = byte(ms >> (40 - 8*i))
 		}
 	}
-	return PrefixDelivery + "_" + encodeID(id)
+	return prefix + "_" + encodeID(id)
 }
 
 // DeliveryTime returns when the delivery with this valid UID was made, to the millisecond.

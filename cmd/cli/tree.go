@@ -234,7 +234,8 @@ func nearDefinition(dir, name string) bool {
 	ext := strings.ToLower(path.Ext(name))
 	if dir == "." {
 		switch strings.ToLower(strings.TrimSuffix(name, path.Ext(name))) {
-		case "factory", "webhooks", "automations", "automation", "agents", "runners", "environments", "skills":
+		case "factory", "webhooks", "automations", "automation", "agents", "runners", "environments", "notifications",
+			"skills":
 			return true
 		}
 		return false

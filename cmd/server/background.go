@@ -91,6 +91,9 @@ func (srv *server) housekeeping(ctx context.Context) {
 		if err := srv.store.ExpireSnapshots(ctx); err != nil && ctx.Err() == nil {
 			srv.log.Warn("deleting old snapshots of runs", "error", err)
 		}
+		if err := srv.store.ExpireEvents(ctx); err != nil && ctx.Err() == nil {
+			srv.log.Warn("delete old events", "error", err)
+		}
 		if err := srv.store.ExpireUse(ctx); err != nil && ctx.Err() == nil {
 			srv.log.Warn("delete the use of old days", "error", err)
 		}

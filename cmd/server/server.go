@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -135,6 +136,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		Environments: srv.environments,
 		Checks:       func(uid string) bool { return srv.controllers.checked(uid) },
 		PublicURL:    cfg.PublicURL,
+		Outbound:     srv.outbound,
 		Log:          log,
 		Registerer:   srv.registry,
 	}); err != nil {
@@ -320,6 +322,11 @@ func (srv *server) agents() mcp.HTTPConfig {
 // environments returns the environments of the settings.
 func (srv *server) environments() map[string]schema.Environment {
 	return srv.running.Load().EnvironmentsByName()
+}
+
+// outbound returns the addresses that are not public and that events of a factory may be sent to.
+func (srv *server) outbound(factory string) []netip.Prefix {
+	return srv.running.Load().OutboundOf(factory)
 }
 
 func (srv *server) onClose(f func() error) { srv.closers = append(srv.closers, f) }

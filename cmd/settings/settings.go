@@ -42,6 +42,7 @@ type Settings struct {
 
 	Environments map[string]Environment `json:"environments"`
 
+	Outbound  Outbound  `json:"outbound"`
 	Auth      Auth      `json:"auth"`
 	Limits    limits    `json:"limits"`
 	Retention Retention `json:"retention"`
@@ -68,6 +69,7 @@ type Factory struct {
 	Suspended    bool     `json:"suspended"`
 	Source       Source   `json:"source"`
 	Repositories []string `json:"repositories"`
+	Outbound     Outbound `json:"outbound"`
 }
 
 // Source is the source of a definition: exactly one of its fields is set.
@@ -312,9 +314,12 @@ func (n *keptBytes) UnmarshalJSON(b []byte) error {
 }
 
 // Proxies returns the networks of trustedProxies. The error names the entry that is neither address nor network.
-func (s *Settings) Proxies() ([]netip.Prefix, error) {
+func (s *Settings) Proxies() ([]netip.Prefix, error) { return networks(s.TrustedProxies) }
+
+// networks parses addresses and networks. The error names the entry that is neither.
+func networks(texts []string) ([]netip.Prefix, error) {
 	var all []netip.Prefix
-	for _, text := range s.TrustedProxies {
+	for _, text := range texts {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
 			a, err := netip.ParseAddr(text)

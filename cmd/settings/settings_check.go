@@ -51,6 +51,7 @@ func (s *Settings) check() []*settingError {
 	c.environments(s)
 	c.harnesses(s)
 	c.addresses(s)
+	c.outbound(s)
 	c.amounts(s)
 	c.auth(s)
 	return c.wrong

@@ -31,13 +31,14 @@ func (cfg *Settings) Models() (byDefault string, all []string) {
 }
 
 // Changed returns the settings that are in force when next is asked for, and the names of those in which
-// the two differ. Factories, shared secrets, forges, authentication, limits, retention, prices and what harnesses
-// of known names do can change at once.
+// the two differ. Factories, shared secrets, forges, authentication, limits, retention, prices, outbound and what
+// harnesses of known names do can change at once.
 func (cfg *Settings) Changed(next Settings) (live Settings, waiting []string) {
 	live = *cfg
 	live.Factories, live.SharedSecrets = next.Factories, next.SharedSecrets
 	live.Forges, live.DefaultForge = next.Forges, next.DefaultForge
 	live.Limits, live.Retention, live.Environments = next.Limits, next.Retention, next.Environments
+	live.Outbound = next.Outbound
 	live.Prices, live.Auth = next.Prices, next.Auth
 	live.Harnesses = maps.Clone(cfg.Harnesses)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Harnesses)) {

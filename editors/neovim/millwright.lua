@@ -3,6 +3,7 @@
 local function definition(path)
   for _, pattern in ipairs({
     '/factory%.yaml$', '/webhooks/[^/]+%.yaml$', '/runners/[^/]+%.yaml$', '/environments/[^/]+%.yaml$',
+    '/notifications/[^/]+%.yaml$',
     '/automations/[^/]+%.md$', '/automations/[^/]+/automation%.md$', '/agents/[^/]+/agent%.md$', '/skills/[^/]+/SKILL%.md$',
   }) do
     if path:match(pattern) then return true end

@@ -142,6 +142,10 @@ func resources(tree *schema.Factory) []resource {
 		all = append(all, resource{KindEnvironment, e.Name, e.Path, e.Line, e})
 	}
 
+	for _, n := range tree.Notifications {
+		all = append(all, resource{KindNotification, n.Name, n.Path, n.Line, n})
+	}
+
 	for _, s := range tree.Skills {
 		name := s.Name
 		if s.Agent != "" {
@@ -205,7 +209,7 @@ func (p *Plan) compareResources(cur state.Current, tree *schema.Factory, app *st
 	}
 }
 
-var kindOrder = []string{KindFactory, KindWebhook, KindAutomation, KindAgent, KindRunner, KindSkill}
+var kindOrder = []string{KindFactory, KindWebhook, KindAutomation, KindAgent, KindRunner, KindSkill, KindNotification}
 
 // add appends changes in their order, which it also gives to the argument.
 func (p *Plan) add(changes []Change) {

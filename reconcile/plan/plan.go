@@ -33,6 +33,8 @@ const (
 	KindRunner      = "runner"
 	KindEnvironment = "environment"
 	KindSkill       = "skill"
+
+	KindNotification = "notification"
 )
 
 // Plan has the changes that an apply of a tree would make to a factory (docs/contract.md, section 5). Its

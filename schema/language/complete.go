@@ -231,7 +231,9 @@ func (c completion) nameOffers(where string, trigger *schema.Node) []offer {
 		return c.resources("runner")
 	case last == "environmentId":
 		return c.resources("environment")
-	case last == "secretName", strings.HasSuffix(where, "secrets.[]"):
+	case where == "filter.automation.[]" && c.outline.Document == "notification":
+		return c.resources("automation")
+	case last == "secretName", last == "urlSecretName", strings.HasSuffix(where, "secrets.[]"):
 		return c.secrets()
 	case trigger == nil:
 		return nil

@@ -144,7 +144,7 @@ func (s *session) treeOf(name string) (dir, file string, ok bool) {
 	}
 
 	first, _, _ := strings.Cut(rel, "/")
-	others := first == "skills" || first == "environments"
+	others := first == "skills" || first == "environments" || first == "notifications"
 	if !others || schema.HoldsDefinition(diskFS(root), ".") {
 		s.tree(root)
 		return root, rel, true
@@ -216,7 +216,8 @@ func (s *session) watchFiles() {
 
 	var watchers []map[string]string
 	for _, pattern := range []string{
-		"**/factory.yaml", "**/{webhooks,runners,environments}/**", "**/{automations,agents,skills}/**",
+		"**/factory.yaml", "**/{webhooks,runners,environments,notifications}/**",
+		"**/{automations,agents,skills}/**",
 	} {
 		watchers = append(watchers, map[string]string{"globPattern": pattern})
 	}

@@ -66,8 +66,8 @@ func (s *Spent) Waited() string {
 // MaxWait is how long a run waits for its budget at most.
 const MaxWait = 24 * time.Hour
 
-// dayOf returns the number of a day.
-func dayOf(at time.Time) int64 { return at.Unix() / int64((24 * time.Hour).Seconds()) }
+// DayOf returns the number of a day, counted from the Unix epoch in UTC.
+func DayOf(at time.Time) int64 { return at.Unix() / int64((24 * time.Hour).Seconds()) }
 
 // NextDay returns the beginning of the day after at, in UTC.
 func NextDay(at time.Time) time.Time { return at.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour) }

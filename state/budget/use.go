@@ -61,7 +61,7 @@ func Used(ctx context.Context, r db.Reader, at time.Time) (map[string]Use, error
 		err := row.Scan(&scope, &u.Runs, &u.Tokens, &u.USD, &u.Unpriced, &u.Stopped)
 		used[scope] = u
 		return err
-	}, usedSQL, dayOf(at))
+	}, usedSQL, DayOf(at))
 	return used, err
 }
 
@@ -133,7 +133,7 @@ const (
 // Save adds what was collected to the day of at. It is the last statement of its transaction that locks rows, and
 // locks those of scopes in their order.
 func (l *Ledger) Save(ctx context.Context, tx *db.Tx, at time.Time) error {
-	day := dayOf(at)
+	day := DayOf(at)
 	for _, scope := range slices.Sorted(maps.Keys(l.used)) {
 		u := l.used[scope]
 		add := func() error {
@@ -174,7 +174,7 @@ func Days(ctx context.Context, r db.Reader, scope string, at time.Time, days int
 		err = row.Scan(&day, &d.Runs, &d.Tokens, &d.USD, &d.Unpriced, &d.Stopped)
 		d.Day = time.Unix(day*int64((24*time.Hour).Seconds()), 0).UTC()
 		return d, err
-	}, daysSQL, scope, dayOf(at)-int64(days))
+	}, daysSQL, scope, DayOf(at)-int64(days))
 }
 
 const automationsSQL = `SELECT scope, sum(runs), sum(tokens), sum(cost_usd), sum(unpriced), sum(stopped)
@@ -203,7 +203,7 @@ func Automations(
 		err := row.Scan(&scope, &u.Runs, &u.Tokens, &u.USD, &u.Unpriced, &u.Stopped)
 		used[scope] = u
 		return err
-	}, automationsSQL, factory, dayOf(at)-int64(days))
+	}, automationsSQL, factory, DayOf(at)-int64(days))
 	return used, err
 }
 
@@ -215,5 +215,5 @@ WHERE day < $1`
 
 // Expire deletes the use of days that are too long ago.
 func Expire(ctx context.Context, d *db.DB, at time.Time) error {
-	return d.Exec(ctx, expireSQL, dayOf(at.Add(-kept)))
+	return d.Exec(ctx, expireSQL, DayOf(at.Add(-kept)))
 }

@@ -27,6 +27,7 @@ const (
 	Secret   Topic = "secret"   // a secret has a new value
 	Sync     Topic = "sync"     // an attempt to apply ended; ID names the factory
 	Check    Topic = "check"    // the check of a revision or a pull request changed; ID names the factory
+	Event    Topic = "event"    // an event for a receiver outside is due or changed
 	Budgets  Topic = "budgets"  // what senders used of their budgets; ID is of package ingress
 )
 

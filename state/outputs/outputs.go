@@ -11,6 +11,7 @@ import (
 
 	"millwright/state/audit"
 	"millwright/state/db"
+	"millwright/state/events"
 )
 
 // Kind is the kind of an output.
@@ -72,12 +73,13 @@ type Run struct {
 
 // Table is the stored outputs.
 type Table struct {
-	db  *db.DB
-	log *audit.Log
+	db      *db.DB
+	log     *audit.Log
+	eventID events.NewID
 }
 
-// New returns the outputs in a database. The decisions of people are rows of log.
-func New(d *db.DB, log *audit.Log) Table { return Table{d, log} }
+// New returns the outputs in a database. The decisions of people are rows of log. eventID makes the UIDs of events.
+func New(d *db.DB, log *audit.Log, eventID events.NewID) Table { return Table{d, log, eventID} }
 
 // audited returns the row of the audit log about a decision.
 func audited(action string, o Output) audit.Entries {

@@ -8,6 +8,7 @@ import (
 
 	"millwright/state/audit"
 	"millwright/state/db"
+	"millwright/state/events"
 )
 
 // dueSQL finds what is to be performed at $1. Pull requests of one run wait for each other, so that their
@@ -86,14 +87,24 @@ SET
 	reason = $6,
 	url = CASE WHEN $7 <> '' THEN $7 ELSE url END,
 	updated_at = $8
-WHERE uid = $1 AND state = 'doing' AND attempts = $2`
+WHERE uid = $1 AND state = 'doing' AND attempts = $2
+RETURNING state`
 
 // report records the result of an attempt. An output that was taken by somebody else meanwhile stays as it is,
-// and one whose body changed meanwhile is pending again.
+// and one whose body changed meanwhile is pending again. It writes the events of one that failed.
 func (t Table) report(ctx context.Context, o Output, state State, next time.Time, reason, url string) error {
-	return t.db.Exec(ctx, reportSQL,
-		o.UID, o.Attempts, o.Revision, string(state), db.Micros(next),
-		db.Bounded(reason, maxReason), db.Text(url), db.Micros(t.db.Now()))
+	return t.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		var now State
+		err := tx.QueryRow(ctx, reportSQL,
+			o.UID, o.Attempts, o.Revision, string(state), db.Micros(next),
+			db.Bounded(reason, maxReason), db.Text(url), db.Micros(t.db.Now())).Scan(&now)
+		if err != nil || now != Failed {
+			return db.NoRows(err)
+		}
+
+		failed := events.Output{OutputUID: o.UID, Kind: string(o.Kind), Reason: reason}
+		return events.OutputFailed(ctx, tx, t.eventID, o.FactoryUID, o.AutomationUID, o.RunID, failed)
+	})
 }
 
 // Done records that a taken output was performed.

@@ -4,7 +4,7 @@ import { Executable, LanguageClient, LanguageClientOptions } from 'vscode-langua
 // The files of definitions. Others in these directories are not sent to the program.
 const patterns = [
   '**/factory.yaml',
-  '**/{webhooks,runners,environments}/*.yaml',
+  '**/{webhooks,runners,environments,notifications}/*.yaml',
   '**/automations/*.md',
   '**/automations/*/automation.md',
   '**/agents/*/agent.md',

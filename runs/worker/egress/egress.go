@@ -224,8 +224,8 @@ func (p *Proxy) dial(ctx context.Context, host string) (net.Conn, error) {
 	dialer := &net.Dialer{
 		Timeout:  dialTime,
 		Resolver: p.cfg.Resolver,
-		Control: func(_, address string, _ syscall.RawConn) error {
-			if !public(address) {
+		Control: func(_, dialled string, _ syscall.RawConn) error {
+			if !public(dialled) {
 				return errPrivate
 			}
 			return nil

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+
+	"millwright/bounds/address"
 )
 
 // hostName matches a name of the DNS with at least two labels, in small letters.
@@ -62,39 +64,8 @@ func shown(name string) string {
 	return name
 }
 
-// closed are networks whose addresses are not public, beside those that the standard library knows, or that
-// lead to addresses of IPv4.
-var closed = prefixes(
-	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
-	"198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4", "168.63.129.16/32",
-	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
-)
-
-// global is the part of IPv6 that has public addresses.
-var global = netip.MustParsePrefix("2000::/3")
-
-func prefixes(texts ...string) (all []netip.Prefix) {
-	for _, text := range texts {
-		all = append(all, netip.MustParsePrefix(text))
-	}
-	return all
-}
-
 // public reports whether the address of a dial is a public one.
-func public(address string) bool {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil || at.Addr().Zone() != "" {
-		return false
-	}
-
-	a := at.Addr().Unmap()
-	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && !global.Contains(a) {
-		return false
-	}
-	for _, p := range closed {
-		if p.Contains(a) {
-			return false
-		}
-	}
-	return true
+func public(dialled string) bool {
+	at, err := netip.ParseAddrPort(dialled)
+	return err == nil && address.Public(at.Addr())
 }

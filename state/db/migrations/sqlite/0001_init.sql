@@ -163,12 +163,14 @@ CREATE TABLE offered_secrets (
   count       INTEGER NOT NULL
 );
 
--- Automations, agents, runners and skills. base is the factory's generation that the last change was
+-- Automations, agents, runners, environments, skills and notifications. base is the factory's generation that the last change was
 -- planned with.
 CREATE TABLE resources (
   uid         TEXT PRIMARY KEY,
   factory_uid TEXT NOT NULL REFERENCES factories (uid),
-  kind        TEXT NOT NULL CHECK (kind IN ('automation', 'agent', 'runner', 'environment', 'skill')),
+  kind        TEXT NOT NULL CHECK (
+    kind IN ('automation', 'agent', 'runner', 'environment', 'skill', 'notification')
+  ),
   name        TEXT NOT NULL,
   spec        TEXT NOT NULL,
   created_at  INTEGER NOT NULL,
@@ -750,9 +752,50 @@ CREATE INDEX outputs_by_run ON outputs (run_id, uid);
 -- Finds what is to be performed and what lately was, and lists what failed or waits for a person.
 CREATE INDEX outputs_by_state ON outputs (state, next_at, uid);
 
+-- What receivers outside are told: a row for each event and notification that asked for it. next_at is when a
+-- pending event is due, give_up_at when a failure ends it. attempts counts all, tries those since the event was
+-- made or replayed.
+CREATE TABLE events (
+  uid              TEXT PRIMARY KEY,
+  factory_uid      TEXT NOT NULL,
+  notification_uid TEXT NOT NULL,
+  notification     TEXT NOT NULL,
+  type             TEXT NOT NULL,
+  run_id           TEXT NOT NULL,
+  state            TEXT NOT NULL CHECK (state = 'pending' OR state = 'sent' OR state = 'dead' OR state = 'dropped'),
+  data             TEXT NOT NULL,
+  attempts         INTEGER NOT NULL DEFAULT 0,
+  tries            INTEGER NOT NULL DEFAULT 0,
+  next_at          INTEGER NOT NULL,
+  give_up_at       INTEGER NOT NULL,
+  reason           TEXT NOT NULL DEFAULT '',
+  created_at       INTEGER NOT NULL,
+  updated_at       INTEGER NOT NULL
+);
+-- Finds the notifications that events wait for, and their events that are due.
+CREATE INDEX events_waiting ON events (notification_uid, next_at, uid)
+  WHERE state = 'pending';
+-- Lists and expires the events of a factory, the newest first.
+CREATE INDEX events_by_factory ON events (factory_uid, uid);
+-- Counts, lists and replays what was given up.
+CREATE INDEX events_dead ON events (factory_uid, notification, uid)
+  WHERE state = 'dead';
+
+-- The last attempts to send an event. status is that of the answer, 0 without one.
+CREATE TABLE event_attempts (
+  event_uid   TEXT NOT NULL REFERENCES events (uid) ON DELETE CASCADE,
+  number      INTEGER NOT NULL,
+  factory_uid TEXT NOT NULL,
+  at          INTEGER NOT NULL,
+  took        INTEGER NOT NULL,
+  status      INTEGER NOT NULL,
+  error       TEXT NOT NULL,
+  answer      TEXT NOT NULL,
+  PRIMARY KEY (event_uid, number)
+);
 
 -- What runs used in a day: all runs (scope is empty), those of a factory, an agent or an automation. A day is a
--- number of days since the Unix epoch, UTC.
+-- number of days since the Unix epoch, UTC. told is 1 when events told that a budget of the scope is spent.
 CREATE TABLE usage_days (
   scope       TEXT NOT NULL,
   day         INTEGER NOT NULL,
@@ -762,6 +805,7 @@ CREATE TABLE usage_days (
   cost_usd    REAL NOT NULL DEFAULT 0,
   unpriced    INTEGER NOT NULL DEFAULT 0,
   stopped     INTEGER NOT NULL DEFAULT 0,
+  told        INTEGER NOT NULL DEFAULT 0 CHECK (told IN (0, 1)),
   PRIMARY KEY (scope, day)
 );
 
