@@ -15,7 +15,8 @@ import (
 // APIKey is an API key without its secret.
 type APIKey struct {
 	UID       string     `json:"uid" doc:"Identifier" example:"key_01h455vb4pex5vsknk084sn02q"`
-	Name      string     `json:"name" doc:"Purpose"`
+	Name      string     `json:"name" doc:"Purpose; of a person the name"`
+	Kind      string     `json:"kind" enum:"key,person" doc:"person: somebody who signs in to the dashboard by auth.login"`
 	Role      string     `json:"role" enum:"planner,viewer,runner,admin,worker" doc:"planner plans; viewer also reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API"`
 	Factories []string   `json:"factories,omitempty" nullable:"false" doc:"UIDs of the factories that the key is limited to; absent: it is not limited"`
 	CreatedAt time.Time  `json:"created_at" doc:"Time of creation"`
@@ -60,9 +61,15 @@ func (s *service) registerKeys() {
 }
 
 func newKey(k state.Key) APIKey {
+	kind := "key"
+	if k.Person {
+		kind = "person"
+	}
+
 	return APIKey{
 		UID:       k.UID,
 		Name:      k.Name,
+		Kind:      kind,
 		Role:      string(k.Role),
 		Factories: k.Factories,
 		CreatedAt: k.Created.Truncate(time.Microsecond),
@@ -187,7 +194,7 @@ func (s *service) revokeKey(ctx context.Context, in *struct {
 
 	var revoked, others bool
 	for _, k := range keys {
-		live := k.Unbounded() && k.Live(time.Now())
+		live := k.Unbounded() && !k.Person && k.Live(time.Now())
 		revoked = revoked || live && k.UID == in.UID
 		others = others || live && k.UID != in.UID
 	}

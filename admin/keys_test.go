@@ -14,7 +14,7 @@ func TestKeys(t *testing.T) {
 	each(t, admin.Config{}, func(w *world) {
 		boss := state.RoleAdmin
 		r := w.call(boss, "POST", "/keys", `{"name": "CI of payments", "role": "viewer", "expires_in": "1h"}`).want(200)
-		r.hasKeys("uid name role created_at expires_at revoked_at secret")
+		r.hasKeys("uid name kind role created_at expires_at revoked_at secret")
 		secret, uid := r.at("secret").(string), r.at("uid").(string)
 		if !strings.HasPrefix(secret, "mw_") || len(secret) < 35 || !state.ValidID(state.PrefixKey, uid) {
 			t.Errorf("answer %s", r.body)
@@ -29,7 +29,7 @@ func TestKeys(t *testing.T) {
 
 		r = w.call(boss, "GET", "/keys", "").want(200)
 		r.length(5, "keys")
-		r.hasKeys("uid name role created_at expires_at revoked_at", "keys", 0)
+		r.hasKeys("uid name kind role created_at expires_at revoked_at", "keys", 0)
 		if r.at("keys", 0, "uid") != uid || strings.Contains(string(r.body), "mw_") {
 			t.Errorf("list %s", r.body)
 		}

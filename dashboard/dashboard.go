@@ -25,6 +25,7 @@ import (
 	"github.com/yuin/goldmark"
 
 	"millwright/api"
+	"millwright/api/identity"
 	"millwright/bounds"
 	"millwright/state"
 )
@@ -41,6 +42,8 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// Links signs in the browser that opens one of its links. It may be nil.
 	Links *Links
+	// Login returns the sign-in of people at an issuer. It, and what it returns, may be nil.
+	Login func() *identity.Login
 	// Notices returns the notices at the top of the start page. It may be nil.
 	Notices func() []Notice
 	// Done ends live streams when it is closed.
@@ -120,6 +123,8 @@ func (d *dashboard) routes() http.Handler {
 	r.Get("/favicon.ico", http.RedirectHandler("/assets/favicon.svg", http.StatusMovedPermanently).ServeHTTP)
 	r.Get("/login", d.showLogin)
 	r.Post("/login", d.signIn)
+	r.Get("/login/start", d.startLogin)
+	r.Get("/login/callback", d.finishLogin)
 
 	show := func(path string, f func(*request) error) { r.Get(path, d.signedIn(f)) }
 	change := func(path string, f func(*request) error) { r.Post(path, d.signedIn(f)) }

@@ -18,6 +18,7 @@ import (
 
 	"millwright/admin"
 	"millwright/api"
+	"millwright/api/identity"
 	"millwright/dashboard"
 	"millwright/ingress"
 	"millwright/reconcile/plan"
@@ -42,6 +43,7 @@ type world struct {
 	notices []dashboard.Notice
 	log     *safeBuffer
 	links   *dashboard.Links
+	login   *identity.Login
 }
 
 type safeBuffer struct {
@@ -110,6 +112,7 @@ func newWorld(t *testing.T, s *state.Store, publicURL string) *world {
 	if w.pages, err = dashboard.New(dashboard.Config{
 		Store: s, API: a, PublicURL: publicURL, Done: done, LiveCheck: 50 * time.Millisecond, Version: "test", Log: log,
 		Notices: func() []dashboard.Notice { return w.notices }, Links: w.links,
+		Login: func() *identity.Login { return w.login },
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -197,7 +197,7 @@ func ownPath(next string) string {
 	return u.RequestURI()
 }
 
-type loginView struct{ Next, Error string }
+type loginView struct{ Next, Error, Issuer string }
 
 func (d *dashboard) showLogin(w http.ResponseWriter, r *http.Request) {
 	q := &request{Request: r, dashboard: d, w: w, began: time.Now()}
@@ -217,7 +217,7 @@ func (q *request) login(status int, message string) {
 		http.SetCookie(q.w, q.cookie(signInCookie, nonce, signInLife, http.SameSiteStrictMode))
 	}
 	q.session = nonce // what the form's token belongs to
-	v := loginView{ownPath(q.FormValue("next")), message}
+	v := loginView{ownPath(q.FormValue("next")), message, q.loginHost()}
 	if err := q.renderStatus(status, "login", page{Title: "Sign in", Data: v}); err != nil {
 		q.fail(err)
 	}

@@ -37,6 +37,7 @@ type Key struct {
 	UID       string
 	Name      string
 	Role      Role
+	Person    bool     // somebody who signs in at an issuer; no secret is good for it
 	Factories []string // UIDs of the factories that the key is limited to; nil: it is not limited
 	Created   time.Time
 	Expires   *time.Time
@@ -58,19 +59,20 @@ func (k Key) Unbounded() bool { return k.Role == RoleAdmin && !k.Limited() }
 // KeyPrefix begins every API key.
 const KeyPrefix = "mw_"
 
-const keyColumns = `uid, name, role, factories, created_at, expires_at, revoked_at`
+const keyColumns = `uid, name, role, kind, factories, created_at, expires_at, revoked_at`
 
 func scanKey(row db.Row) (Key, error) {
 	var k Key
-	var factories string
+	var kind, factories string
 	var created int64
 	var expires, revoked sql.NullInt64
-	err := row.Scan(&k.UID, &k.Name, &k.Role, &factories, &created, &expires, &revoked)
+	err := row.Scan(&k.UID, &k.Name, &k.Role, &kind, &factories, &created, &expires, &revoked)
 	if err == nil && factories != "" {
 		k.Factories = []string{}
 		err = json.Unmarshal([]byte(factories), &k.Factories)
 	}
 
+	k.Person = kind == "person"
 	k.Created, k.Expires, k.Revoked = db.Time(created), db.TimeOrNil(expires), db.TimeOrNil(revoked)
 	return k, err
 }
@@ -179,12 +181,45 @@ func (s *Store) Bootstrap(ctx context.Context, secret string) (bool, error) {
 // expired. The look-up is by the secret's hash, so its timing reveals nothing about other secrets.
 func (s *Store) KeyBySecret(ctx context.Context, secret string) (Key, error) {
 	k, err := scanKey(
-		s.db.QueryRow(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE hash = $1`, HashToken(secret)),
+		s.db.QueryRow(ctx, `SELECT `+keyColumns+` FROM api_keys WHERE hash = $1 AND kind = 'key'`, HashToken(secret)),
 	)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && !k.Live(time.Now()) {
 		return Key{}, refuse(ErrNotFound, "API key")
 	}
 	return k, err
+}
+
+const signInPersonSQL = `INSERT INTO api_keys (uid, name, role, hash, created_at, factories, kind)
+VALUES ($1, $2, $3, $4, $5, $6, 'person')
+ON CONFLICT (hash) DO UPDATE
+SET name = excluded.name,
+	role = excluded.role,
+	factories = excluded.factories
+WHERE api_keys.kind = 'person' AND api_keys.revoked_at IS NULL
+RETURNING ` + keyColumns
+
+// SignInPerson returns the key of the subject of an issuer, with a present name, role and factories; it makes the
+// key at the first sign-in. ErrNotFound if the key is revoked.
+func (s *Store) SignInPerson(ctx context.Context, issuer, subject string, present Key) (k Key, err error) {
+	limit, err := present.limit()
+	if err != nil {
+		return Key{}, err
+	}
+
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		k, err = scanKey(tx.QueryRow(
+			ctx,
+			signInPersonSQL,
+			NewID(PrefixKey),
+			present.Name,
+			string(present.Role),
+			HashToken("person\n"+issuer+"\n"+subject),
+			db.Micros(time.Now()),
+			limit,
+		))
+		return err
+	})
+	return k, orNotFound(err, "the key of %q", present.Name)
 }
 
 // Live reports whether the key may be used at the given time: it is not revoked and has not expired.
@@ -278,7 +313,7 @@ func (s *Store) CreateSession(ctx context.Context, keyUID string, ttl time.Durat
 	return token, err
 }
 
-const sessionKeySQL = `SELECT k.uid, k.name, k.role, k.factories, k.created_at, k.expires_at, k.revoked_at
+const sessionKeySQL = `SELECT k.uid, k.name, k.role, k.kind, k.factories, k.created_at, k.expires_at, k.revoked_at
 FROM sessions s
 JOIN api_keys k ON k.uid = s.key_uid
 WHERE s.hash = $1

@@ -18,6 +18,7 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/oauth2"
 )
 
 const (
@@ -66,6 +67,7 @@ type issuer struct {
 
 	mu      sync.Mutex
 	keys    []jose.JSONWebKey
+	places  oauth2.Endpoint
 	fetched time.Time // when keys were fetched; zero: never
 	tried   time.Time // the last attempt to fetch them
 	unknown time.Time // the last attempt because of an unknown key
@@ -230,13 +232,20 @@ func (i *issuer) known(id string) (keys []jose.JSONWebKey, ask bool) {
 	return keys, time.Since(i.fetched) > keysFresh && time.Since(i.tried) > i.refresh
 }
 
+// endpoints returns where people sign in. keysOf fetches it.
+func (i *issuer) endpoints() oauth2.Endpoint {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.places
+}
+
 // ask fetches the keys. It does not end with ctx, since others wait for them, too.
 func (i *issuer) ask(ctx context.Context, id string, unknown bool) {
 	now := time.Now()
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 	defer stop()
 
-	keys, err := i.fetch(ctx)
+	keys, places, err := i.fetch(ctx)
 	if err != nil {
 		i.log.Warn("the keys of an OpenID Connect issuer cannot be fetched", "issuer", i.url, "error", err)
 	}
@@ -249,17 +258,22 @@ func (i *issuer) ask(ctx context.Context, id string, unknown bool) {
 		i.unknown = now
 	}
 	if err == nil {
-		i.keys, i.fetched = keys, now
+		i.keys, i.places, i.fetched = keys, places, now
 	}
 }
 
-// fetch asks the issuer for its keys.
-func (i *issuer) fetch(ctx context.Context) ([]jose.JSONWebKey, error) {
+// fetch asks the issuer for its keys and endpoints.
+func (i *issuer) fetch(ctx context.Context) ([]jose.JSONWebKey, oauth2.Endpoint, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, i.client), i.url)
 	if err != nil {
-		return nil, errors.New(clip(err.Error()))
+		return nil, oauth2.Endpoint{}, errors.New(clip(err.Error()))
 	}
 
+	keys, err := i.fetchKeys(ctx, provider)
+	return keys, provider.Endpoint(), err
+}
+
+func (i *issuer) fetchKeys(ctx context.Context, provider *oidc.Provider) ([]jose.JSONWebKey, error) {
 	var doc struct {
 		Keys string `json:"jwks_uri"`
 	}

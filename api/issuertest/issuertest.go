@@ -4,11 +4,14 @@ package issuertest
 import (
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync"
 	"time"
 
@@ -29,7 +32,13 @@ type T interface {
 type Issuer struct {
 	URL string
 
+	// Person has the claims of whoever signs in.
+	Person Claims
+	// Secret is the client secret that the token endpoint wants.
+	Secret string
+
 	t      T
+	codes  map[string]url.Values // requests for codes that were not used
 	mu     sync.Mutex
 	key    *rsa.PrivateKey
 	number int // of the key
@@ -50,11 +59,13 @@ func At(t T, address string) *Issuer {
 		t.Fatal(err)
 	}
 
-	i := &Issuer{t: t}
+	i := &Issuer{t: t, codes: map[string]url.Values{}}
 	i.Rotate()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", i.configuration)
 	mux.HandleFunc("GET /keys", i.keys)
+	mux.HandleFunc("GET /authorize", i.authorize)
+	mux.HandleFunc("POST /token", i.token)
 	srv := httptest.NewUnstartedServer(mux)
 	srv.Listener.Close()
 	srv.Listener = l
@@ -142,6 +153,51 @@ func (i *Issuer) Sign(alg jose.SignatureAlgorithm, key any, id string, claims Cl
 		i.t.Fatal(err)
 	}
 	return token
+}
+
+// authorize signs the person in, and sends the browser back with a code.
+func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
+	asked := r.URL.Query()
+	if asked.Get("response_type") != "code" || asked.Get("code_challenge_method") != "S256" {
+		http.Error(w, "want a code with PKCE", http.StatusBadRequest)
+		return
+	}
+
+	code := rand.Text()
+	i.mu.Lock()
+	i.codes[code] = asked
+	i.mu.Unlock()
+
+	back := url.Values{"code": {code}, "state": {asked.Get("state")}}
+	http.Redirect(w, r, asked.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+}
+
+// token exchanges a code, once.
+func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
+	code := r.FormValue("code")
+	i.mu.Lock()
+	asked, known := i.codes[code]
+	delete(i.codes, code)
+	i.mu.Unlock()
+
+	client, secret, basic := r.BasicAuth()
+	if !basic {
+		client, secret = r.FormValue("client_id"), r.FormValue("client_secret")
+	}
+	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
+	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
+	w.Header().Set("Content-Type", "application/json")
+	if !known || challenge != asked.Get("code_challenge") || client != asked.Get("client_id") || secret != i.Secret {
+		w.WriteHeader(http.StatusBadRequest)
+		json.NewEncoder(w).Encode(Claims{"error": "invalid_grant"})
+		return
+	}
+
+	claims := Claims{"aud": client, "nonce": asked.Get("nonce")}
+	for name, value := range i.Person {
+		claims[name] = value
+	}
+	json.NewEncoder(w).Encode(Claims{"access_token": "x", "token_type": "Bearer", "id_token": i.Token(claims)})
 }
 
 func (i *Issuer) configuration(w http.ResponseWriter, _ *http.Request) {

@@ -56,6 +56,11 @@ func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 		}
 	}
 
+	login, err := srv.newLogin(&live)
+	if err != nil {
+		return err
+	}
+
 	if err := srv.controllers.configure(ctx, next); err != nil {
 		return err
 	}
@@ -77,6 +82,7 @@ func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 	srv.dispatch.SetPrices(prices(live.Prices))
 	srv.retention.Store(&live.Retention)
 	srv.tokens.Configure(live.TokenRules())
+	srv.login.Store(login)
 	if *srv.cfg.Workers > 0 && !reflect.DeepEqual(update, srv.running.Load().HarnessUpdate()) {
 		latest(srv.updates, update)
 	}

@@ -62,6 +62,8 @@ type server struct {
 	links       dashboard.Links
 	api         *api.API
 	tokens      *identity.Tokens
+	login       atomic.Pointer[identity.Login] // nil: none
+	loginSecret string
 	listeners   []net.Listener
 	closers     []func() error
 }
@@ -209,6 +211,15 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		return nil, cli.Usagef("%w", err)
 	}
 
+	if srv.loginSecret = os.Getenv(settings.LoginSecret); srv.loginSecret != "" {
+		os.Unsetenv(settings.LoginSecret) // a harness of this process tree must not find it
+	}
+	login, err := srv.newLogin(&cfg)
+	if err != nil {
+		return nil, cli.Usagef("settings: %w", err)
+	}
+
+	srv.login.Store(login)
 	srv.tokens = identity.New(identity.Config{Log: log})
 	srv.tokens.Configure(cfg.TokenRules())
 	srv.api = api.New(
@@ -236,6 +247,7 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 		PublicURL:      cfg.PublicURL,
 		TrustedProxies: proxies,
 		Notices:        srv.notices,
+		Login:          srv.login.Load,
 		Looked:         srv.outbox.Looked,
 		Links:          &srv.links, Done: ctx.Done(), Version: cli.Version(), Log: log,
 	})
@@ -245,6 +257,16 @@ func newServer(ctx context.Context, s cli.Streams, cfg settings.Settings, log *s
 
 	srv.handler = srv.routes(pages)
 	return srv, nil
+}
+
+// newLogin returns the sign-in of people at an issuer; nil if the settings have none.
+func (srv *server) newLogin(cfg *settings.Settings) (*identity.Login, error) {
+	login, err := cfg.LoginConfig(srv.loginSecret)
+	if err != nil || login == nil {
+		return nil, err
+	}
+	login.Log = srv.log
+	return identity.NewLogin(*login), nil
 }
 
 // forgeSecret returns the current value of a secret of a forge.

@@ -3,6 +3,7 @@ package settings
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -12,7 +13,91 @@ import (
 
 // Auth configures who may use the server beside the holders of API keys.
 type Auth struct {
-	OIDC []OIDC `json:"oidc"`
+	OIDC  []OIDC `json:"oidc"`
+	Login *Login `json:"login"`
+}
+
+// Login has people sign in to the dashboard at an OpenID Connect issuer.
+type Login struct {
+	Issuer           string       `json:"issuer"`
+	ClientID         string       `json:"clientId"`
+	ClientSecretFile string       `json:"clientSecretFile"`
+	Scopes           []string     `json:"scopes"`
+	Roles            []PersonRole `json:"roles"`
+}
+
+// PersonRole grants a role to people with a value of a claim.
+type PersonRole struct {
+	Claim     string   `json:"claim"`
+	Value     string   `json:"value"`
+	Role      string   `json:"role"`
+	Factories []string `json:"factories"`
+}
+
+// LoginSecret is the variable with the client secret of auth.login, unless a file has it.
+const LoginSecret = "MILLWRIGHT_LOGIN_CLIENT_SECRET"
+
+// LoginConfig returns the configuration of the sign-in of people; nil if there is none. fromEnvironment is the
+// value of LoginSecret.
+func (s *Settings) LoginConfig(fromEnvironment string) (*identity.LoginConfig, error) {
+	l := s.Auth.Login
+	if l == nil {
+		return nil, nil
+	}
+
+	cfg := &identity.LoginConfig{
+		Issuer:       l.Issuer,
+		ClientID:     l.ClientID,
+		ClientSecret: fromEnvironment,
+		Scopes:       l.Scopes,
+		RedirectURL:  strings.TrimSuffix(s.PublicURL, "/") + "/login/callback",
+	}
+	if l.ClientSecretFile != "" {
+		secret, err := os.ReadFile(l.ClientSecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("auth.login.clientSecretFile: %w", err)
+		}
+		cfg.ClientSecret = strings.TrimSpace(string(secret))
+	}
+
+	for _, r := range l.Roles {
+		cfg.Roles = append(cfg.Roles, identity.PersonRule{
+			Claim:     r.Claim,
+			Value:     r.Value,
+			Role:      state.Role(r.Role),
+			Factories: r.Factories,
+		})
+	}
+
+	return cfg, nil
+}
+
+func (c *checks) login(s *Settings) {
+	l := s.Auth.Login
+	if l == nil {
+		return
+	}
+
+	if err := identity.CheckIssuer(l.Issuer); err != nil {
+		c.bad("auth.login.issuer", " %q: %w", l.Issuer, err)
+	}
+	if l.ClientID == "" {
+		c.bad("auth.login", ".clientId is missing")
+	}
+	if len(l.Roles) == 0 {
+		c.bad("auth.login", ".roles is missing: nobody could sign in")
+	}
+
+	for i, r := range l.Roles {
+		at := fmt.Sprintf("auth.login.roles[%d]", i)
+		if r.Claim == "" || r.Value == "" || strings.Contains(r.Value, identity.AnyValue) {
+			c.bad(at, ": want a claim and one of its values, such as claim: groups, value: operators")
+		}
+		if !slices.Contains([]string{"viewer", "runner", "admin"}, r.Role) {
+			c.bad(at+".role", " %q: want viewer, runner or admin", r.Role)
+		}
+		c.limit(at+".factories", r.Factories, s)
+	}
 }
 
 // OIDC grants a role to the ID tokens of an OpenID Connect issuer.
@@ -43,6 +128,7 @@ func (s *Settings) TokenRules() []identity.Rule {
 var identityClaims = []string{"repository_id", "project_id", "sub"}
 
 func (c *checks) auth(s *Settings) {
+	c.login(s)
 	for i, o := range s.Auth.OIDC {
 		at := fmt.Sprintf("auth.oidc[%d]", i)
 		if err := identity.CheckIssuer(o.Issuer); err != nil {

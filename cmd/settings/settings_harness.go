@@ -96,6 +96,9 @@ func (cfg *Settings) OwnFiles() (all []string) {
 	if path, ok := state.SQLitePath(cfg.State); ok && path != "" {
 		places = append(places, filepath.Dir(path)) // with its keys
 	}
+	if l := cfg.Auth.Login; l != nil {
+		places = append(places, l.ClientSecretFile)
+	}
 	for _, f := range cfg.Factories {
 		places = append(places, f.Source.Dir)
 	}

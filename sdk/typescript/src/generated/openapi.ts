@@ -598,7 +598,7 @@ export interface paths {
         };
         /**
          * List the factories
-         * @description Needs a key of role viewer or above.
+         * @description Needs a key of role planner or above.
          */
         get: operations["listFactories"];
         put?: never;
@@ -689,7 +689,7 @@ export interface paths {
         };
         /**
          * Get a factory
-         * @description Needs a key of role viewer or above.
+         * @description Needs a key of role planner or above.
          */
         get: operations["getFactory"];
         put?: never;
@@ -755,6 +755,66 @@ export interface paths {
          * @description Cancels the runs that wait for others of the automation, for the end of a burst of deliveries, or for their next attempt: at most 1000. Runs that workers may take or hold go on. Needs a key of role runner or above.
          */
         delete: operations["dropWaitingRuns"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/factory/{uid}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a factory's events for receivers outside, newest first
+         * @description Needs a key of role viewer or above.
+         */
+        get: operations["listEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/factory/{uid}/events/{event_uid}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an event with its attempts
+         * @description Needs a key of role viewer or above.
+         */
+        get: operations["getEvent"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/factory/{uid}/events/{event_uid}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send an event again
+         * @description 409 unless it is dead or was sent. Needs a key of role runner or above.
+         */
+        post: operations["replayEvent"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -856,6 +916,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/factory/{uid}/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a factory's notifications
+         * @description Needs a key of role viewer or above.
+         */
+        get: operations["listNotifications"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/factory/{uid}/notifications/{notification}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send the dead events of a notification again
+         * @description Needs a key of role runner or above.
+         */
+        post: operations["replayDeadEvents"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/factory/{uid}/notifications/{notification}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test event
+         * @description The server sends it as it sends all others. 409 if the notification is disabled. Needs a key of role runner or above.
+         */
+        post: operations["testNotification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/factory/{uid}/plan": {
         parameters: {
             query?: never;
@@ -867,7 +987,7 @@ export interface paths {
         put?: never;
         /**
          * Plan the changes that a tree would make to a factory
-         * @description Without files, plans the head of the factory's source, which needs a key of role runner. A plan reveals whether a team secret of a name exists. Needs a key of role viewer or above.
+         * @description Without files, plans the head of the factory's source, which needs a key of role runner. A plan reveals whether a team secret of a name exists. Needs a key of role planner or above.
          */
         post: operations["planFactory"];
         delete?: never;
@@ -1311,15 +1431,19 @@ export interface components {
              * @description Time of expiry; null if the key does not expire
              */
             expires_at: string | null;
-            /** @description Purpose */
+            /** @description UIDs of the factories that the key is limited to; absent: it is not limited */
+            factories?: string[];
+            /** @description person: somebody who signs in to the dashboard by auth.login */
+            kind: "key" | "person" | (string & {});
+            /** @description Purpose; of a person the name */
             name: string;
             /**
              * Format: date-time
              * @description Time of revocation; null for a valid key
              */
             revoked_at: string | null;
-            /** @description viewer reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API */
-            role: "viewer" | "runner" | "admin" | "worker" | (string & {});
+            /** @description planner plans; viewer also reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API */
+            role: "planner" | "viewer" | "runner" | "admin" | "worker" | (string & {});
             /**
              * @description Identifier
              * @example key_01h455vb4pex5vsknk084sn02q
@@ -1846,10 +1970,12 @@ export interface components {
              * @example 24h
              */
             expires_in?: string;
+            /** @description UIDs of the factories that the key is limited to; absent: it is not limited. A key of role worker cannot be limited */
+            factories?: string[];
             /** @description Purpose */
             name: string;
             /** @description Role of the key */
-            role: "viewer" | "runner" | "admin" | "worker" | (string & {});
+            role: "planner" | "viewer" | "runner" | "admin" | "worker" | (string & {});
         };
         CreateWebhookRequest: {
             /** @description How senders authenticate */
@@ -1893,15 +2019,19 @@ export interface components {
              * @description Time of expiry; null if the key does not expire
              */
             expires_at: string | null;
-            /** @description Purpose */
+            /** @description UIDs of the factories that the key is limited to; absent: it is not limited */
+            factories?: string[];
+            /** @description person: somebody who signs in to the dashboard by auth.login */
+            kind: "key" | "person" | (string & {});
+            /** @description Purpose; of a person the name */
             name: string;
             /**
              * Format: date-time
              * @description Time of revocation; null for a valid key
              */
             revoked_at: string | null;
-            /** @description viewer reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API */
-            role: "viewer" | "runner" | "admin" | "worker" | (string & {});
+            /** @description planner plans; viewer also reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API */
+            role: "planner" | "viewer" | "runner" | "admin" | "worker" | (string & {});
             /** @description The key; no other answer contains it */
             secret: string;
             /**
@@ -2166,6 +2296,116 @@ export interface components {
              */
             type: string;
         };
+        Event: {
+            /**
+             * Format: int64
+             * @description Number of attempts
+             */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When it happened
+             */
+            created_at: string;
+            /**
+             * @description Identifier, which the receiver gets as webhook-id
+             * @example evt_01h455vb4pex5vsknk084sn02q
+             */
+            event_uid: string;
+            /**
+             * Format: date-time
+             * @description Of a pending event
+             */
+            next_attempt_at?: string;
+            /** @description Name of the notification */
+            notification: string;
+            /** @description Why it waits, is dead or was dropped */
+            reason?: string;
+            /** @description The run that it is about */
+            run_id?: string;
+            /** @description pending: it waits for its next attempt. sent: the receiver answered 2xx. dead: it was given up. dropped: its notification was deleted or disabled */
+            state: "pending" | "sent" | "dead" | "dropped" | (string & {});
+            /**
+             * @description What happened
+             * @example run.failed
+             */
+            type: string;
+            /**
+             * Format: date-time
+             * @description Time of the last change
+             */
+            updated_at: string;
+        };
+        EventAttempt: {
+            /** @description The first 1 KiB of the answer, for keys of role admin */
+            answer?: string;
+            /**
+             * Format: date-time
+             * @description When it began
+             */
+            at: string;
+            /**
+             * Format: int64
+             * @description How long it took
+             */
+            duration_millis: number;
+            /** @description Why it failed */
+            error?: string;
+            /**
+             * Format: int64
+             * @description From 1
+             */
+            number: number;
+            /**
+             * Format: int64
+             * @description Status of the answer; absent without one
+             */
+            status?: number;
+        };
+        EventDetail: {
+            /** @description The last 10 attempts, oldest first */
+            attempt_list: components["schemas"]["EventAttempt"][];
+            /**
+             * Format: int64
+             * @description Number of attempts
+             */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When it happened
+             */
+            created_at: string;
+            /** @description What it tells, without links */
+            data: unknown;
+            /**
+             * @description Identifier, which the receiver gets as webhook-id
+             * @example evt_01h455vb4pex5vsknk084sn02q
+             */
+            event_uid: string;
+            /**
+             * Format: date-time
+             * @description Of a pending event
+             */
+            next_attempt_at?: string;
+            /** @description Name of the notification */
+            notification: string;
+            /** @description Why it waits, is dead or was dropped */
+            reason?: string;
+            /** @description The run that it is about */
+            run_id?: string;
+            /** @description pending: it waits for its next attempt. sent: the receiver answered 2xx. dead: it was given up. dropped: its notification was deleted or disabled */
+            state: "pending" | "sent" | "dead" | "dropped" | (string & {});
+            /**
+             * @description What happened
+             * @example run.failed
+             */
+            type: string;
+            /**
+             * Format: date-time
+             * @description Time of the last change
+             */
+            updated_at: string;
+        };
         Explanation: {
             /** @description Whether the server has to ask the forge before it decides. The delivery's flow has the decision */
             asks_forge?: boolean;
@@ -2351,6 +2591,8 @@ export interface components {
         FactorySync: {
             /** @description The revision in force; empty before the first apply */
             applied_revision: string;
+            /** @description Name and key of the signer of the revision in force, if the source verifies signatures; else empty */
+            applied_signer: string;
             /** @description The revision of the last attempt; empty before the first attempt */
             attempted_revision: string;
             /**
@@ -2578,6 +2820,12 @@ export interface components {
             /** @description The environments, by identifier */
             environments: components["schemas"]["Environment"][];
         };
+        ListEventsResponse: {
+            /** @description The events, newest first */
+            events: components["schemas"]["Event"][];
+            /** @description Whether there is another page */
+            page_info: components["schemas"]["PageInfo"];
+        };
         ListFactoriesResponse: {
             /** @description The factories, by name */
             factories: components["schemas"]["Factory"][];
@@ -2600,6 +2848,12 @@ export interface components {
             default_model_id: string;
             /** @description The models, by identifier */
             models: components["schemas"]["LanguageModel"][];
+        };
+        ListNotificationsResponse: {
+            /** @description The applied notifications, by name */
+            notifications: components["schemas"]["Notification"][];
+            /** @description Whether there is another page */
+            page_info: components["schemas"]["PageInfo"];
         };
         ListOutputsResponse: {
             /** @description The outputs, oldest first */
@@ -2677,6 +2931,57 @@ export interface components {
              * @description Tokens in and out
              */
             total_tokens: number;
+        };
+        Notification: {
+            /**
+             * Format: int64
+             * @description Number of its events that were given up
+             */
+            dead: number;
+            /** @description What it is for */
+            description?: string;
+            /** @description Whether it gets events */
+            enabled: boolean;
+            /** @description The events that it asks for */
+            events: string[];
+            /**
+             * @description The definition file
+             * @example notifications/ops.yaml
+             */
+            file: string;
+            /** @description Narrows the events of runs */
+            filter: components["schemas"]["NotificationFilter"];
+            /** @description Signed JSON by Standard Webhooks, or a message */
+            format: "standard" | "slack" | (string & {});
+            /**
+             * Format: int64
+             * @description Line of the first key in the file, from 1
+             */
+            line: number;
+            /** @description Name, as its file */
+            name: string;
+            /** @description The team secret that signs the events */
+            secret_name?: string;
+            /**
+             * @description Identifier
+             * @example ntf_01h455vb4pex5vsknk084sn02q
+             */
+            uid: string;
+            /** @description The address of the receiver; absent if a secret holds it */
+            url?: string;
+            /** @description The team secret that holds the address */
+            url_secret_name?: string;
+            /**
+             * Format: int64
+             * @description Number of events that wait for it
+             */
+            waiting: number;
+        };
+        NotificationFilter: {
+            /** @description Only runs of these automations; empty: of all */
+            automation: string[];
+            /** @description Only runs that ended in these states; empty: in any */
+            state: string[];
         };
         OpenPullRequest: {
             /** @description Text */
@@ -2800,6 +3105,13 @@ export interface components {
             path: string;
             /** @description Only an error keeps a definition from being applied */
             severity: "error" | "warning" | "info" | (string & {});
+        };
+        ReplayEventsResponse: {
+            /**
+             * Format: int64
+             * @description Number of events
+             */
+            replayed: number;
         };
         ReplayResponse: {
             /** @description The new delivery */
@@ -3381,6 +3693,8 @@ export interface components {
             problems: components["schemas"]["Problem"][];
             /** @description A git commit, sha256:… of a directory's content, or r12 of a managed factory; empty if the source is unreadable */
             revision: string;
+            /** @description Name and key of the commit's signer, if the source verifies signatures; else empty */
+            signer: string;
             /** @description Source of the definition */
             source: components["schemas"]["FactorySource"];
             /**
@@ -4798,6 +5112,88 @@ export interface operations {
             };
         };
     };
+    listEvents: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items */
+                limit?: number;
+                /** @description next_cursor of the previous page; absent for the first page */
+                cursor?: string;
+                /** @description Only events in this state */
+                state?: "" | "pending" | "sent" | "dead" | "dropped" | (string & {});
+                /** @description Only events of the notification of this name */
+                notification?: string;
+            };
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListEventsResponse"];
+                };
+            };
+        };
+    };
+    getEvent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+                /** @description Identifier of the event */
+                event_uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventDetail"];
+                };
+            };
+        };
+    };
+    replayEvent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+                /** @description Identifier of the event */
+                event_uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Event"];
+                };
+            };
+        };
+    };
     listFiles: {
         parameters: {
             query?: {
@@ -5037,6 +5433,84 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FilterTestResponse"];
+                };
+            };
+        };
+    };
+    listNotifications: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items */
+                limit?: number;
+                /** @description next_cursor of the previous page; absent for the first page */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListNotificationsResponse"];
+                };
+            };
+        };
+    };
+    replayDeadEvents: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+                /** @description Name of the notification */
+                notification: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReplayEventsResponse"];
+                };
+            };
+        };
+    };
+    testNotification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+                /** @description Name of the notification */
+                notification: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Event"];
                 };
             };
         };

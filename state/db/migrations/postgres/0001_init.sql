@@ -225,6 +225,8 @@ CREATE TABLE api_keys (
   factory_uid TEXT NOT NULL DEFAULT '',
   name        TEXT NOT NULL,
   role        TEXT NOT NULL CHECK (role IN ('planner', 'viewer', 'runner', 'admin', 'worker')),
+  -- person: somebody who signs in at an issuer. No secret is good for it; hash is of issuer and subject.
+  kind        TEXT NOT NULL DEFAULT 'key' CHECK (kind IN ('key', 'person')),
   -- JSON list of the UIDs of the factories that the key is limited to; empty: it is not limited.
   factories   TEXT NOT NULL DEFAULT '' CHECK (factories = '' OR factories LIKE '[%]'),
   hash        BYTEA NOT NULL UNIQUE,

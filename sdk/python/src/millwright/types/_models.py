@@ -15,12 +15,16 @@ class APIKey(Model):
     """Time of creation"""
     expires_at: datetime | None = MISSING
     """Time of expiry; null if the key does not expire"""
+    factories: list[str] | None = None
+    """UIDs of the factories that the key is limited to; absent: it is not limited"""
+    kind: Literal["key", "person"] | str = MISSING
+    """person: somebody who signs in to the dashboard by auth.login"""
     name: str = MISSING
-    """Purpose"""
+    """Purpose; of a person the name"""
     revoked_at: datetime | None = MISSING
     """Time of revocation; null for a valid key"""
-    role: Literal["viewer", "runner", "admin", "worker"] | str = MISSING
-    """viewer reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API"""
+    role: Literal["planner", "viewer", "runner", "admin", "worker"] | str = MISSING
+    """planner plans; viewer also reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API"""
     uid: str = MISSING
     """Identifier"""
 
@@ -267,12 +271,16 @@ class CreatedAPIKey(Model):
     """Time of creation"""
     expires_at: datetime | None = MISSING
     """Time of expiry; null if the key does not expire"""
+    factories: list[str] | None = None
+    """UIDs of the factories that the key is limited to; absent: it is not limited"""
+    kind: Literal["key", "person"] | str = MISSING
+    """person: somebody who signs in to the dashboard by auth.login"""
     name: str = MISSING
-    """Purpose"""
+    """Purpose; of a person the name"""
     revoked_at: datetime | None = MISSING
     """Time of revocation; null for a valid key"""
-    role: Literal["viewer", "runner", "admin", "worker"] | str = MISSING
-    """viewer reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API"""
+    role: Literal["planner", "viewer", "runner", "admin", "worker"] | str = MISSING
+    """planner plans; viewer also reads; runner also creates and steers runs; admin may do everything; worker executes runs and cannot use the API"""
     secret: str = MISSING
     """The key; no other answer contains it"""
     uid: str = MISSING
@@ -326,6 +334,71 @@ class EnvironmentRepository(Model):
     """The account or organisation"""
     repo: str = MISSING
     """The name of the repository"""
+
+
+class Event(Model):
+    attempts: int = MISSING
+    """Number of attempts"""
+    created_at: datetime = MISSING
+    """When it happened"""
+    event_uid: str = MISSING
+    """Identifier, which the receiver gets as webhook-id"""
+    next_attempt_at: datetime | None = None
+    """Of a pending event"""
+    notification: str = MISSING
+    """Name of the notification"""
+    reason: str | None = None
+    """Why it waits, is dead or was dropped"""
+    run_id: str | None = None
+    """The run that it is about"""
+    state: Literal["pending", "sent", "dead", "dropped"] | str = MISSING
+    """pending: it waits for its next attempt. sent: the receiver answered 2xx. dead: it was given up. dropped: its notification was deleted or disabled"""
+    type: str = MISSING
+    """What happened"""
+    updated_at: datetime = MISSING
+    """Time of the last change"""
+
+
+class EventAttempt(Model):
+    answer: str | None = None
+    """The first 1 KiB of the answer, for keys of role admin"""
+    at: datetime = MISSING
+    """When it began"""
+    duration_millis: int = MISSING
+    """How long it took"""
+    error: str | None = None
+    """Why it failed"""
+    number: int = MISSING
+    """From 1"""
+    status: int | None = None
+    """Status of the answer; absent without one"""
+
+
+class EventDetail(Model):
+    attempt_list: list[EventAttempt] = []
+    """The last 10 attempts, oldest first"""
+    attempts: int = MISSING
+    """Number of attempts"""
+    created_at: datetime = MISSING
+    """When it happened"""
+    data: Any = MISSING
+    """What it tells, without links"""
+    event_uid: str = MISSING
+    """Identifier, which the receiver gets as webhook-id"""
+    next_attempt_at: datetime | None = None
+    """Of a pending event"""
+    notification: str = MISSING
+    """Name of the notification"""
+    reason: str | None = None
+    """Why it waits, is dead or was dropped"""
+    run_id: str | None = None
+    """The run that it is about"""
+    state: Literal["pending", "sent", "dead", "dropped"] | str = MISSING
+    """pending: it waits for its next attempt. sent: the receiver answered 2xx. dead: it was given up. dropped: its notification was deleted or disabled"""
+    type: str = MISSING
+    """What happened"""
+    updated_at: datetime = MISSING
+    """Time of the last change"""
 
 
 class FactoryAgent(Model):
@@ -518,6 +591,13 @@ class ModelTokenUsage(Model):
     """Tokens in and out"""
 
 
+class NotificationFilter(Model):
+    automation: list[str] = []
+    """Only runs of these automations; empty: of all"""
+    state: list[str] = []
+    """Only runs that ended in these states; empty: in any"""
+
+
 class PageInfo(Model):
     has_next_page: bool = MISSING
     """Whether there is another page"""
@@ -564,6 +644,11 @@ class Problem(Model):
     """File, relative to the root of the tree"""
     severity: Literal["error", "warning", "info"] | str = MISSING
     """Only an error keeps a definition from being applied"""
+
+
+class ReplayEventsResponse(Model):
+    replayed: int = MISSING
+    """Number of events"""
 
 
 class ReplayResponse(Model):
@@ -1247,6 +1332,8 @@ class FactoryRunResponse(Model):
 class FactorySync(Model):
     applied_revision: str = MISSING
     """The revision in force; empty before the first apply"""
+    applied_signer: str = MISSING
+    """Name and key of the signer of the revision in force, if the source verifies signatures; else empty"""
     attempted_revision: str = MISSING
     """The revision of the last attempt; empty before the first attempt"""
     last_applied_at: datetime | None = MISSING
@@ -1307,6 +1394,13 @@ class ListDeliveriesResponse(Model):
     """Whether there is another page"""
 
 
+class ListEventsResponse(Model):
+    events: list[Event] = []
+    """The events, newest first"""
+    page_info: PageInfo = MISSING
+    """Whether there is another page"""
+
+
 class ListFilesResponse(Model):
     files: list[HeldFile] = []
     """The files, by path"""
@@ -1347,6 +1441,37 @@ class ListWorkersResponse(Model):
     """Whether there is another page"""
     workers: list[Worker] = []
     """The workers seen within a day, by UID"""
+
+
+class Notification(Model):
+    dead: int = MISSING
+    """Number of its events that were given up"""
+    description: str | None = None
+    """What it is for"""
+    enabled: bool = MISSING
+    """Whether it gets events"""
+    events: list[str] = []
+    """The events that it asks for"""
+    file: str = MISSING
+    """The definition file"""
+    filter: NotificationFilter = MISSING
+    """Narrows the events of runs"""
+    format: Literal["standard", "slack"] | str = MISSING
+    """Signed JSON by Standard Webhooks, or a message"""
+    line: int = MISSING
+    """Line of the first key in the file, from 1"""
+    name: str = MISSING
+    """Name, as its file"""
+    secret_name: str | None = None
+    """The team secret that signs the events"""
+    uid: str = MISSING
+    """Identifier"""
+    url: str | None = None
+    """The address of the receiver; absent if a secret holds it"""
+    url_secret_name: str | None = None
+    """The team secret that holds the address"""
+    waiting: int = MISSING
+    """Number of events that wait for it"""
 
 
 class PlanChange(Model):
@@ -1448,6 +1573,8 @@ class Sync(Model):
     """Problems in the definition"""
     revision: str = MISSING
     """A git commit, sha256:… of a directory's content, or r12 of a managed factory; empty if the source is unreadable"""
+    signer: str = MISSING
+    """Name and key of the commit's signer, if the source verifies signatures; else empty"""
     source: FactorySource = MISSING
     """Source of the definition"""
     started_at: datetime = MISSING
@@ -1674,6 +1801,13 @@ class ListEnvironmentsResponse(Model):
 class ListFactoriesResponse(Model):
     factories: list[Factory] = []
     """The factories, by name"""
+    page_info: PageInfo = MISSING
+    """Whether there is another page"""
+
+
+class ListNotificationsResponse(Model):
+    notifications: list[Notification] = []
+    """The applied notifications, by name"""
     page_info: PageInfo = MISSING
     """Whether there is another page"""
 

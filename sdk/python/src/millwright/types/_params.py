@@ -57,9 +57,11 @@ class CreateAPIKeyRequest(TypedDict):
     """Time of expiry, instead of expires_in"""
     expires_in: NotRequired[str]
     """Lifetime in days, hours, minutes and seconds; absent: the key does not expire"""
+    factories: NotRequired[Sequence[str]]
+    """UIDs of the factories that the key is limited to; absent: it is not limited. A key of role worker cannot be limited"""
     name: str
     """Purpose"""
-    role: Literal["viewer", "runner", "admin", "worker"] | str
+    role: Literal["planner", "viewer", "runner", "admin", "worker"] | str
     """Role of the key"""
 
 
@@ -496,6 +498,19 @@ class ListAutomationsParams(RequestOptions):
     """next_cursor of the previous page; absent for the first page"""
 
 
+class ListEventsParams(RequestOptions):
+    """What ``listEvents`` takes."""
+
+    limit: NotRequired[int]
+    """Maximum number of items"""
+    cursor: NotRequired[str]
+    """next_cursor of the previous page; absent for the first page"""
+    state: NotRequired[Literal["", "pending", "sent", "dead", "dropped"] | str]
+    """Only events in this state"""
+    notification: NotRequired[str]
+    """Only events of the notification of this name"""
+
+
 class ListFilesParams(RequestOptions):
     """What ``listFiles`` takes."""
 
@@ -571,6 +586,15 @@ class PutFileParams(EditFileRequest, PutFileQuery, RequestOptions):
 
 class TestFilterParams(FilterTestRequest, RequestOptions):
     """What ``testFilter`` takes."""
+
+
+class ListNotificationsParams(RequestOptions):
+    """What ``listNotifications`` takes."""
+
+    limit: NotRequired[int]
+    """Maximum number of items"""
+    cursor: NotRequired[str]
+    """next_cursor of the previous page; absent for the first page"""
 
 
 class PlanFactoryParams(PlanRequest, RequestOptions):
