@@ -81,6 +81,8 @@ var rooms = map[string][]string{
 	"cmd/server":            {"*"},
 	"cmd/millwright":        {"cmd/cli", "cmd/server", "runs/worker/confine", "runs/worker/sandbox"},
 	"bench":                 {"*"},
+
+	"state/statetest/powerfs": {},
 }
 
 // reserved lists the imports from outside that only some rooms may use; a name ending in / is a prefix.
