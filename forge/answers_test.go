@@ -174,6 +174,73 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
+// TestManyPulls ends a list of open pull requests that has no end.
+func TestManyPulls(t *testing.T) {
+	for _, kind := range []string{forge.GitHub, forge.GitLab, forge.Gitea} {
+		var asked int
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+			next := *r.URL
+			query := next.Query()
+			query.Set("page", strconv.Itoa(page+1))
+			next.RawQuery = query.Encode()
+			w.Header().Set("Link", fmt.Sprintf(`<http://%s%s>; rel="next"`, r.Host, next.RequestURI()))
+			w.Header().Set("X-Next-Page", strconv.Itoa(page+1))
+			w.Header().Set("Content-Type", "application/json")
+			var all []string
+			for i := range 100 {
+				n := page*100 + i
+				all = append(all, fmt.Sprintf(`{"number": %[1]d, "iid": %[1]d, "base": {"ref": "main"}}`, n))
+			}
+			_, _ = io.WriteString(w, "["+strings.Join(all, ",")+"]")
+		}))
+		defer server.Close()
+
+		f, err := one(t, forge.Settings{Kind: kind, URL: server.URL, TokenSecret: "TOKEN"}).Of(tool)
+		must(t, err)
+		open, whole, err := f.Pulls(t.Context(), tool, "main")
+		must(t, err)
+		if len(open) != forge.MaxPulls || whole || asked > 12 {
+			t.Errorf("%s: %d pull requests, whole %t, %d requests", kind, len(open), whole, asked)
+		}
+	}
+}
+
+// TestMemory asks a forge again only for what changed.
+func TestMemory(t *testing.T) {
+	sent, tag := 0, `"one"`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		sent++
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `[{"number": %d}]`, sent)
+	}))
+	defer server.Close()
+
+	f, err := one(t, forge.Settings{Kind: forge.GitHub, URL: server.URL, TokenSecret: "TOKEN"}).Of(tool)
+	must(t, err)
+	ctx := forge.WithMemory(t.Context(), &forge.Memory{})
+	for i, step := range []struct {
+		tag  string
+		want int
+	}{{`"one"`, 1}, {`"one"`, 1}, {`"two"`, 2}, {`"two"`, 2}, {"", 3}, {"", 4}} {
+		tag = step.tag
+		open, _, err := f.Pulls(ctx, tool, "main")
+		must(t, err)
+		if len(open) != 1 || open[0].Number != step.want {
+			t.Errorf("answer %d: %+v, want %d", i, open, step.want)
+		}
+	}
+	if sent != 4 {
+		t.Errorf("%d answers were sent, want 4", sent)
+	}
+}
+
 // TestManyFiles refuses pull requests that change more files than a list may have.
 func TestManyFiles(t *testing.T) {
 	for _, kind := range []string{forge.GitHub, forge.GitLab, forge.Gitea} {
@@ -229,8 +296,10 @@ func TestSparseAnswers(t *testing.T) {
 			_, err8 := f.CreateComment(ctx, tool, on, "x")
 			_, err9 := f.Reviews(ctx, tool, 1)
 			_, err10 := f.CreateReview(ctx, tool, 1, forge.Review{Event: forge.ReviewComment})
+			_, _, err11 := f.Pulls(ctx, tool, "main")
+			_, err12 := f.Private(ctx, tool)
 			for _, err := range []error{
-				err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, f.UpdateComment(ctx, tool, on, 1, "x"),
+				err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, err12, f.UpdateComment(ctx, tool, on, 1, "x"),
 				f.Labels(ctx, tool, on, []string{"a"}, []string{"b"}), f.SetStatus(ctx, tool, headCommit, forge.Status{}),
 			} {
 				withoutToken(t, err)
@@ -253,8 +322,10 @@ func TestUnsupported(t *testing.T) {
 	_, err7 := f.CreateComment(ctx, tool, on, "x")
 	_, err8 := f.Reviews(ctx, tool, 1)
 	_, err9 := f.CreateReview(ctx, tool, 1, forge.Review{Event: forge.ReviewComment})
+	_, _, err10 := f.Pulls(ctx, tool, "main")
+	_, err11 := f.Private(ctx, tool)
 	for _, err := range []error{
-		err1, err2, err3, err4, err5, err6, err7, err8, err9,
+		err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11,
 		f.UpdateComment(ctx, tool, on, 1, "x"), f.Labels(ctx, tool, on, nil, nil), f.SetStatus(ctx, tool, headCommit, forge.Status{}),
 	} {
 		is(t, err, forge.ErrUnsupported)

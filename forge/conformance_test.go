@@ -22,6 +22,8 @@ type world struct {
 	main   string // commits
 	head   string
 	fork   string // a commit that no branch has
+
+	private bool // the repository
 }
 
 var tool = forge.Repository{Owner: "acme", Name: "tool"}
@@ -35,8 +37,8 @@ const (
 
 func TestConformance(t *testing.T) {
 	for kind, w := range map[string]world{
-		forge.GitHub: {login: "octobot", issue: 7, main: mainCommit, head: headCommit, fork: forkCommit},
-		forge.GitLab: {login: "project_1_bot", issue: 7, main: mainCommit, head: headCommit, fork: forkCommit},
+		forge.GitHub: {login: "octobot", issue: 7, main: mainCommit, head: headCommit, fork: forkCommit, private: true},
+		forge.GitLab: {login: "project_1_bot", issue: 7, main: mainCommit, head: headCommit, fork: forkCommit, private: true},
 		forge.Gitea: {
 			login: "root-admin", issue: 1, main: "85a263ea97c9b3d65167dbbe4637b30e5cc88578",
 			head: "f4d4e3f1c4ae159e92162a2a926bb1c836aa1138", fork: "616b8dfb3f80c55c3660907ae53ce0b30405c70d",
@@ -207,6 +209,21 @@ func pulls(t *testing.T, f forge.Forge, w world) (number int) {
 		files, err := f.PullFiles(ctx, tool, number)
 		must(t, err)
 		equal(t, "files", files, []string{"new.txt", "old.txt", "test.txt"})
+
+		list, whole, err := f.Pulls(ctx, tool, "main")
+		must(t, err)
+		if len(list) != 1 || !whole || list[0].Number != number || list[0].Head != made.Head {
+			t.Errorf("open pull requests: %+v, whole %t", list, whole)
+		}
+		list, whole, err = f.Pulls(ctx, tool, "other")
+		must(t, err)
+		if len(list) != 0 || !whole {
+			t.Errorf("open pull requests to another branch: %+v, whole %t", list, whole)
+		}
+
+		private, err := f.Private(ctx, tool)
+		must(t, err)
+		equal(t, "private", private, w.private)
 	})
 
 	return number
