@@ -49,6 +49,7 @@ type world struct {
 	hook    state.Webhook
 	worker  *wire.Client
 	out     *outbox.Outbox
+	address string // of the forge that loses and refuses requests
 	base    string // commit
 	foreign bool   // workers find the commit of the delivery on no branch
 	dir     string // clone
@@ -72,8 +73,9 @@ func worldOf(t *testing.T, s *state.Store, o *schema.Outputs) *world {
 		t.Fatal(err)
 	}
 
+	w.address = w.proxy()
 	forges, err := forge.Open(forge.Config{
-		Forges:  map[string]forge.Settings{"acme": {Kind: forge.Gitea, URL: w.proxy(), TokenSecret: "GITEA_TOKEN"}},
+		Forges:  map[string]forge.Settings{"acme": {Kind: forge.Gitea, URL: w.address, TokenSecret: "GITEA_TOKEN"}},
 		Allowed: map[string][]string{"mill": {"acme/*"}},
 		Secret:  w.store.SecretValue,
 	})
@@ -93,7 +95,7 @@ func worldOf(t *testing.T, s *state.Store, o *schema.Outputs) *world {
 	t.Cleanup(w.worker.Close)
 
 	w.out, err = outbox.New(outbox.Config{
-		Store: w.store, Forges: forges, PublicURL: "https://mill.example.com",
+		Store: w.store, Forges: forges, PublicURL: "https://mill.example.com", Checks: func(string) bool { return true },
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {

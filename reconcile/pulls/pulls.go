@@ -318,9 +318,11 @@ func (w *Watcher) check(
 	ctx context.Context, f forge.Forge, repo forge.Repository, c checks.Check, facts string,
 ) error {
 	head, all := w.basis(c, facts)
-	touches, err := w.touches(ctx, f, repo, c.Number)
-	if err != nil {
-		return err
+	touches, err := !c.Pull.Quiet, error(nil)
+	if !strings.HasPrefix(c.Basis, head) { // not known yet
+		if touches, err = w.touches(ctx, f, repo, c.Number); err != nil {
+			return err
+		}
 	}
 
 	c.Pull.Quiet, c.Basis = !touches, all
