@@ -318,7 +318,8 @@ func (w *Watcher) check(
 	ctx context.Context, f forge.Forge, repo forge.Repository, c checks.Check, facts string,
 ) error {
 	head, all := w.basis(c, facts)
-	touches, err := !c.Pull.Quiet, error(nil)
+	touches := !c.Pull.Quiet
+	var err error
 	if !strings.HasPrefix(c.Basis, head) { // not known yet
 		if touches, err = w.touches(ctx, f, repo, c.Number); err != nil {
 			return err
