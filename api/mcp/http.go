@@ -54,6 +54,10 @@ func Register(cfg HTTPConfig) error {
 	if err != nil {
 		return err
 	}
+	return register(cfg, catalog)
+}
+
+func register(cfg HTTPConfig, catalog *catalog) error {
 	public, err := url.Parse(cfg.PublicURL)
 	if err != nil {
 		return err
