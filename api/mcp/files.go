@@ -85,7 +85,7 @@ func planFiles() (tool, error) {
 			"that would refuse it, and for changed triggers how many stored deliveries would have " +
 			"fired. It changes nothing. webhook_uids has the UID of each webhook of the tree, for " +
 			"webhook_ids of automations.",
-		state.RoleViewer, reads,
+		state.RolePlanner, reads,
 	}, func(c *caller, ctx context.Context, in planInput) (answer, error) {
 		uid, err := c.factory(ctx, in.Factory)
 		if err != nil {

@@ -31,8 +31,8 @@ type HTTPConfig struct {
 	PublicURL string
 	// CORSOrigins are further origins whose pages may call.
 	CORSOrigins []string
-	// Issuers are the authorization servers whose tokens the API accepts.
-	Issuers []string
+	// Issuers returns the authorization servers whose tokens the API accepts; nil: none.
+	Issuers func() []string
 	// Version is the version of the program.
 	Version string
 }
@@ -83,16 +83,16 @@ func register(cfg HTTPConfig, catalog *catalog) error {
 
 // Metadata returns a handler of MetadataPath.
 func Metadata(cfg HTTPConfig) http.Handler {
-	document := map[string]any{
-		"resource":                 strings.TrimSuffix(cfg.PublicURL, "/") + Path,
-		"resource_name":            "millwright",
-		"bearer_methods_supported": []string{"header"},
-	}
-	if len(cfg.Issuers) > 0 {
-		document["authorization_servers"] = cfg.Issuers
-	}
-
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		document := map[string]any{
+			"resource":                 strings.TrimSuffix(cfg.PublicURL, "/") + Path,
+			"resource_name":            "millwright",
+			"bearer_methods_supported": []string{"header"},
+		}
+		if cfg.Issuers != nil && len(cfg.Issuers()) > 0 {
+			document["authorization_servers"] = cfg.Issuers()
+		}
+
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Access-Control-Allow-Origin", "*") // it is public
 		json.NewEncoder(w).Encode(document)

@@ -36,7 +36,7 @@ const inWebhook = "factories/{factory}/webhooks/{webhook}/deliveries/{delivery_i
 var resources = [...]resource{
 	{
 		"factories", "Factories", "The factories: sources, what is applied, agents", jsonText,
-		state.RoleViewer, false,
+		state.RolePlanner, false,
 		func(c *caller, ctx context.Context, _ []string) (string, error) {
 			all, err := c.factories(ctx)
 			facts := []any{}

@@ -20,7 +20,7 @@ func listFactories() (tool, error) {
 		"list_factories", "List factories",
 		"Lists the factories: their UID, name, source, whether the last definition was applied, their " +
 			"agents, and how many webhooks and automations they have.",
-		state.RoleViewer, reads,
+		state.RolePlanner, reads,
 	}, func(c *caller, ctx context.Context, in listFactoriesInput) (answer, error) {
 		q := in.query()
 		set(q, "search", in.Search)

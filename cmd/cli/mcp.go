@@ -82,7 +82,7 @@ func (c *Client) role(ctx context.Context) (state.Role, error) {
 	defer resp.Body.Close()
 
 	role := state.Role(resp.Header.Get(api.RoleHeader))
-	if !role.Allows(state.RoleViewer) { // of an older server
+	if !role.Allows(state.RolePlanner) { // of an older server
 		role = state.RoleViewer
 	}
 	return role, nil

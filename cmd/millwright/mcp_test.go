@@ -62,6 +62,9 @@ factories:
     source: { managed: {} }
 harnesses: { wait: { command: [sleep, "600"], sameUser: true } }
 harness: echo
+auth:
+  oidc:
+    - { issuer: "https://token.actions.githubusercontent.com", audience: x, claims: { repository_id: "1" }, role: planner }
 `
 	for name, text := range map[string]string{
 		"millwright.yaml":                settings,
@@ -151,7 +154,7 @@ func (w *mcpWorld) post(method, url, body string, header ...string) (status int,
 // furnish makes the keys, the secret, a delivery and runs.
 func (w *mcpWorld) furnish() {
 	w.t.Helper()
-	for _, role := range []state.Role{state.RoleViewer, state.RoleRunner} {
+	for _, role := range []state.Role{state.RolePlanner, state.RoleViewer, state.RoleRunner} {
 		_, made := w.call("POST", "/keys", fmt.Sprintf(`{"name": %q, "role": %q}`, role, role))
 		w.keys[role], _ = made["secret"].(string)
 	}
@@ -393,6 +396,13 @@ func (w *mcpWorld) roles(t *testing.T) {
 		}
 	}
 
+	planning := []string{"get_factory_file_schema", "list_factories", "plan_factory_files", "validate_factory_files"}
+	for _, s := range []*sdk.ClientSession{w.overHTTP(t, state.RolePlanner, ""), w.overPipes(t, state.RolePlanner)} {
+		if all := names(t, s); !slices.Equal(all, planning) {
+			t.Errorf("a planner sees %v", all)
+		}
+	}
+
 	s := w.overHTTP(t, state.RoleRunner, "")
 	res, err := s.ListTools(t.Context(), nil)
 	if err != nil || len(res.Tools) != 15 {
@@ -592,7 +602,8 @@ func (w *mcpWorld) strangers(t *testing.T) {
 
 	for _, path := range []string{mcp.MetadataPath, mcp.MetadataPath + mcp.Path} {
 		status, text := w.post("GET", w.url+path, "")
-		if status != http.StatusOK || !strings.Contains(text, `"resource":"`+w.url+`/api/v1/mcp"`) {
+		if status != http.StatusOK || !strings.Contains(text, `"resource":"`+w.url+`/api/v1/mcp"`) ||
+			!strings.Contains(text, `"authorization_servers":["https://token.actions`) {
 			t.Errorf("%s: %d %s", path, status, text)
 		}
 	}

@@ -338,6 +338,7 @@ func (srv *server) registerAPI() {
 func (srv *server) agents() mcp.HTTPConfig {
 	return mcp.HTTPConfig{
 		API: srv.api, PublicURL: srv.cfg.PublicURL, CORSOrigins: srv.cfg.CORSOrigins, Version: cli.Version(),
+		Issuers: func() []string { return srv.running.Load().Issuers() },
 	}
 }
 

@@ -124,6 +124,16 @@ func (s *Settings) TokenRules() []identity.Rule {
 	return all
 }
 
+// Issuers returns the issuers of accepted tokens, each once.
+func (s *Settings) Issuers() []string {
+	var all []string
+	for _, o := range s.Auth.OIDC {
+		all = append(all, o.Issuer)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // identityClaims are the claims of which one has to name whose tokens are accepted.
 var identityClaims = []string{"repository_id", "project_id", "sub"}
 
