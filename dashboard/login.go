@@ -125,17 +125,20 @@ func (d *dashboard) finishLogin(w http.ResponseWriter, r *http.Request) {
 	q := &request{Request: r, dashboard: d, w: w, began: time.Now()}
 	sender := api.SenderOf(r, d.TrustedProxies).Key
 	wrong := d.API.Bounds().SignIns
-	if wait := wrong.Spent(sender, time.Now()); wait > 0 {
-		q.fail(api.Problem("rate_limited", "too many sign-ins from this address").WithRetryAfter(api.Seconds(wait)))
-		return
+	if wrong.Spent(sender, time.Now()) > 0 { // others may share the address
+		leave, ok := d.API.Bounds().Suspects.Enter(r.Context(), sender)
+		if !ok {
+			q.fail(api.Problem("resource_unavailable", "too many sign-ins at once: try again soon"))
+			return
+		}
+		defer leave()
 	}
 
 	p, began := d.pending(r)
 	http.SetCookie(w, d.cookie(loginCookie, "", 0, http.SameSiteLaxMode))
 	login := d.loginIssuer()
 	if !began || login == nil {
-		wrong.Charge(sender, time.Now())
-		q.login(http.StatusForbidden, "This sign-in is too old, or began in another browser. Try again.")
+		q.refuseLogin(sender, "This sign-in is too old, or began in another browser. Try again.")
 		return
 	}
 
@@ -144,8 +147,7 @@ func (d *dashboard) finishLogin(w http.ResponseWriter, r *http.Request) {
 	var refusal *identity.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		wrong.Charge(sender, time.Now())
-		q.login(http.StatusForbidden, "You are not signed in: "+refusal.Reason+".")
+		q.refuseLogin(sender, "You are not signed in: "+refusal.Reason+".")
 		return
 	case err != nil:
 		q.login(http.StatusServiceUnavailable, issuerAway)
@@ -153,10 +155,19 @@ func (d *dashboard) finishLogin(w http.ResponseWriter, r *http.Request) {
 	}
 
 	if err := q.signInPerson(person, sender, p.Next); errors.Is(err, state.ErrNotFound) {
-		q.login(http.StatusForbidden, "Your access was revoked.")
+		q.refuseLogin(sender, "Your access was revoked.")
 	} else if err != nil {
 		q.fail(err)
 	}
+}
+
+// refuseLogin shows the sign-in page, and counts the attempt like a wrong key.
+func (q *request) refuseLogin(sender, message string) {
+	q.API.Bounds().SignIns.Charge(sender, time.Now())
+	if err := q.Store.Audit().Refused(q.Context(), sender); err != nil {
+		q.Log.Error("counting refused sign-ins", "error", err)
+	}
+	q.login(http.StatusForbidden, message)
 }
 
 // signInPerson begins a session, whatever cookie the browser sent.

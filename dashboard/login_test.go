@@ -63,6 +63,13 @@ func TestSignInAtAnIssuer(t *testing.T) {
 		}
 		says(t, b.page("/keys"), "ada@example.com", "person")
 
+		// Nothing that is known of a person is a key.
+		stranger := w.browser()
+		stranger.get("/login")
+		if a := stranger.post("/login", "key", "person\n"+issuer.URL+"\nada"); a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("a person's name as a key: %d", a.StatusCode)
+		}
+
 		// Another sign-in has the present role; the same person is no second key.
 		issuer.Person = issuertest.Claims{"sub": "ada", "email": "ada@example.com", "groups": "held"}
 		other := w.browser()

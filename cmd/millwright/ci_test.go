@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -180,6 +183,32 @@ func TestCISnippetsPlan(t *testing.T) {
 		if text, err := os.ReadFile(filepath.Join(dir, "plan.md")); err != nil || !bytes.Contains(text, []byte("would be applied")) {
 			t.Errorf("%s: the comment: %v\n%s", name, err, text)
 		}
+	}
+}
+
+// TestCISnippetsToken has the step that gets an ID token ask a server like GitHub's.
+func TestCISnippetsToken(t *testing.T) {
+	for _, program := range []string{"bash", "curl", "jq"} {
+		statetest.Program(t, program)
+	}
+
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer request-token" || r.FormValue("audience") != "millwright" {
+			http.Error(w, "wrong request", http.StatusForbidden)
+			return
+		}
+		fmt.Fprint(w, `{"count": 1, "value": "the-id-token"}`)
+	}))
+	t.Cleanup(srv.Close)
+
+	env := filepath.Join(t.TempDir(), "env")
+	status, out := shell(t, t.TempDir(), ciSnippets(t)["github plan Token"], "GITHUB_ENV="+env,
+		"PATH=/usr/local/bin:/usr/bin:/bin", // before that of the tests is a curl of their own
+		"ACTIONS_ID_TOKEN_REQUEST_TOKEN=request-token", "ACTIONS_ID_TOKEN_REQUEST_URL="+srv.URL+"/?api-version=2.0")
+	text, err := os.ReadFile(env)
+	if status != 0 || err != nil || string(text) != "MILLWRIGHT_API_KEY=the-id-token\n" ||
+		strings.TrimSpace(out) != "::add-mask::the-id-token" {
+		t.Errorf("status %d, %v, %q\n%s", status, err, text, out)
 	}
 }
 
