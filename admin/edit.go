@@ -84,6 +84,13 @@ func (d *draft) setSecret(name string, value []byte) {
 	d.secrets = append(d.secrets, state.SecretChange{Name: name, Value: value, Version: info.Version})
 }
 
+// hasSecret reports whether the definition can name a secret: one of the team, or its own.
+func (d *draft) hasSecret(name string) bool {
+	_, team := d.Secrets[name]
+	_, own := d.Own[name]
+	return team || own
+}
+
 // webhook returns the live webhook of that UID.
 func (d *draft) webhook(uid string) (state.Webhook, error) {
 	for _, w := range d.Webhooks {
@@ -175,7 +182,8 @@ func (s *service) editOnce(
 		Renamed:      d.renamed,
 	}
 
-	_, opts.Reserved = s.sourceSecrets()
+	opts.Used, opts.Reserved = s.sourceSecrets()
+	opts.OpenSecrets = true
 	opts.ForgeKinds = s.forgeKinds()
 	if s.MaxDeliveries != nil {
 		opts.MaxDeliveries = s.MaxDeliveries()

@@ -32,6 +32,7 @@ type Factory struct {
 	Suspended    bool              `json:"suspended" doc:"Whether the settings suspend the factory: it is applied only on request"`
 	Detached     bool              `json:"detached" doc:"Whether the settings no longer name the factory; its webhooks answer 404"`
 	Conditions   []state.Condition `json:"conditions" nullable:"false" doc:"Conditions Ready, Reconciling and Stalled"`
+	Recipient    string            `json:"recipient" doc:"Public key of age: millwright secret seal encrypts secrets for the definition to it" example:"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kudxr5n8qvg6lk9"`
 	FactorySettings
 }
 
@@ -189,7 +190,7 @@ func (s *service) describeFactory(ctx context.Context, uid string) (Factory, err
 			Runners: len(cur.Tree.Runners), Skills: len(cur.Tree.Skills),
 		},
 		Suspended: f.Suspended, Detached: f.Detached, Conditions: f.Conditions(),
-		FactorySettings: factorySettings(f),
+		FactorySettings: factorySettings(f), Recipient: f.Recipient,
 	}
 
 	if f.Spec != nil {

@@ -22,7 +22,7 @@ type RotateSecretRequest struct {
 // credential sets the secret of a new webhook: the existing one of the given name, or a new one. It returns
 // the value of a new secret, "" if it is pending.
 func (d *draft) credential(w *schema.Webhook, given string) (string, error) {
-	if _, exists := d.Secrets[w.SecretName]; exists {
+	if d.hasSecret(w.SecretName) {
 		if given != "" {
 			return "", api.InvalidField(
 				"secret",
@@ -36,7 +36,7 @@ func (d *draft) credential(w *schema.Webhook, given string) (string, error) {
 	}
 
 	if w.SecretName == "" {
-		w.SecretName = SecretNameFor(w.Name, func(name string) bool { _, taken := d.Secrets[name]; return taken })
+		w.SecretName = SecretNameFor(w.Name, d.hasSecret)
 	}
 
 	value, err := newCredential(*w, given)
@@ -164,6 +164,15 @@ func (s *service) rotate(ctx context.Context, in *struct {
 				return err
 			}
 
+			if now.SecretOwn {
+				return api.Problem(
+					"conflict",
+					"the secret %s is in the definition: write secrets/%s.age anew with millwright secret seal",
+					now.Spec.SecretName,
+					now.Spec.SecretName,
+				)
+			}
+
 			if err := s.ownSecret(ctx, now.Spec.SecretName); err != nil {
 				return err
 			}
@@ -240,7 +249,7 @@ func (s *service) otherUsers(ctx context.Context, w state.Webhook) ([]string, er
 		return nil, err
 	}
 
-	users := infos[w.Spec.SecretName].Webhooks
+	users := infos[w.SecretKey()].Webhooks
 	if len(users) == 1 && users[0] == w.UID {
 		return nil, nil
 	}

@@ -118,7 +118,8 @@ func (s *service) plan(ctx context.Context, in *struct {
 	}
 
 	opts := plan.Options{HarnessTypes: s.HarnessTypes, Now: time.Now()}
-	_, opts.Reserved = s.sourceSecrets()
+	opts.Used, opts.Reserved = s.sourceSecrets()
+	opts.OpenSecrets = true
 	opts.ForgeKinds = s.forgeKinds()
 	if s.MaxDeliveries != nil {
 		opts.MaxDeliveries = s.MaxDeliveries()

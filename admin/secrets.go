@@ -14,9 +14,11 @@ import (
 	"millwright/state"
 )
 
-// Secret describes a team secret without its value.
+// Secret describes a secret without its value.
 type Secret struct {
 	Name      string    `json:"name" doc:"Name, as in secretName of a webhook"`
+	Factory   string    `json:"factory_uid,omitempty" doc:"The factory whose definition holds the secret, in a file of secrets/. Only this factory sees it. Absent for a secret of the team"`
+	Revision  string    `json:"revision,omitempty" doc:"The revision of the definition that brought the value; absent for a secret of the team"`
 	Version   int64     `json:"version" doc:"Version of the value; webhooks use the version that was current at their last apply"`
 	Pending   bool      `json:"pending" doc:"The secret has no value yet: its webhooks answer 401"`
 	Webhooks  []string  `json:"webhooks" nullable:"false" doc:"UIDs of the webhooks that use it"`
@@ -49,14 +51,14 @@ const maxSecretBytes = 64 << 10
 
 func (s *service) registerSecrets() {
 	api.Handle(s.api, api.Operation(http.MethodGet, "/secrets", "listSecrets", state.RoleViewer,
-		"List the team's secrets, without values"), s.listSecrets)
-	api.Handle(s.api, api.Operation(
+		"List the secrets of the team and of definitions, without values"), s.listSecrets)
+	api.Handle(s.api, api.Also(api.Operation(
 		http.MethodPut,
 		"/secrets/{name}",
 		"setSecret",
 		state.RoleAdmin,
-		"Create a secret or set its value, which webhooks use from their next apply",
-	), s.setSecret)
+		"Create a secret of the team or set its value, which webhooks use from their next apply",
+	), http.StatusConflict), s.setSecret)
 
 	api.HandleEmpty(
 		s.api,
@@ -68,10 +70,14 @@ func (s *service) registerSecrets() {
 
 func (s *service) newSecret(i state.SecretInfo) Secret {
 	out := Secret{
-		Name: i.Name, Version: i.Version, Pending: i.Pending,
+		Name: i.Name, Factory: i.FactoryUID, Revision: i.Revision, Version: i.Version, Pending: i.Pending,
 		Webhooks: append(
 			[]string{},
 			i.Webhooks...), UsedBy: append([]string{}, i.Users...), CreatedAt: i.Created, UpdatedAt: i.Updated,
+	}
+
+	if i.FactoryUID != "" {
+		return out
 	}
 
 	used, reserved := s.sourceSecrets()
@@ -92,7 +98,9 @@ func (s *service) listSecrets(ctx context.Context, in *struct{ PageQuery }) (Lis
 	for _, name := range slices.Sorted(maps.Keys(infos)) {
 		all = append(all, s.newSecret(infos[name]))
 	}
-	rows, info, err := paginate(in.PageQuery, "secrets", all, func(s Secret) string { return s.Name }, false)
+
+	key := func(s Secret) string { return state.SecretKey(s.Factory, s.Name) }
+	rows, info, err := paginate(in.PageQuery, "secrets", all, key, false)
 	return ListSecretsResponse{rows, info}, err
 }
 
@@ -154,7 +162,7 @@ func (s *service) unusable(ctx context.Context, name string, value []byte) ([]st
 		}
 
 		for _, w := range hooks {
-			if w.Spec.SecretName != name {
+			if w.SecretKey() != name {
 				continue
 			}
 			if why := unusableBy(w.Spec, value); why != "" {

@@ -51,7 +51,7 @@ func (q *request) showNewWebhook(status int, f form) error {
 		Where: placeOf(factory, "webhooks/<name>.yaml"), Count: len(hooks), Max: schema.MaxWebhooks,
 	}
 	for _, s := range list.Secrets {
-		if !s.Reserved {
+		if !s.Reserved && (s.Factory == "" || s.Factory == factory.UID) {
 			v.Secrets = append(v.Secrets, s.Name)
 		}
 	}
@@ -235,6 +235,7 @@ type secretsView struct {
 // secretRow is a secret with who uses it.
 type secretRow struct {
 	admin.Secret
+	In     string // the name of the factory whose definition holds it; empty: the team's
 	Users  []webhookLink
 	Others []string // what else uses it, in words
 }
@@ -253,9 +254,19 @@ func (q *request) showSecrets(status int, f form) error {
 		return err
 	}
 
+	factories, err := q.Store.Factories(q.Context())
+	if err != nil {
+		return err
+	}
+
+	names := map[string]string{}
+	for _, f := range factories {
+		names[f.UID] = f.Name
+	}
+
 	v := secretsView{Form: f}
 	for _, s := range list.Secrets {
-		row := secretRow{Secret: s}
+		row := secretRow{Secret: s, In: names[s.Factory]}
 		for _, uid := range s.Webhooks {
 			if w, ok := known[uid]; ok {
 				row.Users = append(row.Users, w)

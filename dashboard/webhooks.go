@@ -231,8 +231,8 @@ func (q *request) sharedWith(w state.Webhook) (names []string, own bool, err err
 		return nil, false, err
 	}
 
-	users := infos[w.Spec.SecretName].Webhooks
-	own = len(infos[w.Spec.SecretName].Users) == 1
+	users := infos[w.SecretKey()].Webhooks
+	own = len(infos[w.SecretKey()].Users) == 1
 	if len(users) < 2 {
 		return nil, own, nil
 	}

@@ -32,6 +32,8 @@ type Config struct {
 	ForgeKinds func() []string
 	// Reserved returns the secrets that definitions may not name, with their use; nil: unknown.
 	Reserved func() map[string]string
+	// Used returns all secrets that the settings name, with their use; nil: unknown.
+	Used func() map[string]string
 	// MaxDeliveries returns how many deliveries a minute the file of a webhook may allow a sender; nil: not known.
 	MaxDeliveries func() int
 	// CheckURL returns the address of the git source if its forge is owed a status of each attempted revision,
@@ -182,7 +184,9 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 		}
 
 		empty := !loaded.Checked()
-		p, app := plan.Compare(cur, loaded, l.options(snap, req, started))
+		opts := l.options(snap, req, started)
+		opts.OpenSecrets = true
+		p, app := plan.Compare(cur, loaded, opts)
 		if app != nil && empty && !snap.Revision.Managed { // a managed factory begins without files
 			app.Problems = append(app.Problems, l.noDefinition(snap))
 		}
@@ -283,6 +287,9 @@ func (l *Loop) options(snap Snapshot, req Request, started time.Time) plan.Optio
 	}
 	if l.cfg.Reserved != nil {
 		o.Reserved = l.cfg.Reserved()
+	}
+	if l.cfg.Used != nil {
+		o.Used = l.cfg.Used()
 	}
 	return o
 }

@@ -76,7 +76,9 @@ func (l *Loop) Plan(ctx context.Context, allow plan.Allowed) (plan.Plan, error) 
 	}
 
 	req := Request{AllowPrune: allow.Prune, AllowRename: allow.Rename}
-	p, app := plan.Compare(cur, loaded, l.options(snap, req, time.Now()))
+	opts := l.options(snap, req, time.Now())
+	opts.OpenSecrets = true
+	p, app := plan.Compare(cur, loaded, opts)
 	if app != nil {
 		p.Backtester = plan.NewBacktester(cur, app)
 	}

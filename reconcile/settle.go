@@ -102,11 +102,13 @@ func (l *Loop) standing(ctx context.Context, f state.Factory) ([]schema.Problem,
 
 func same(a, b state.Revision) bool { return a.ID == b.ID && a.Tree == b.Tree }
 
-// versions names the latest version of every secret.
+// versions names the latest version of every secret of the team.
 func versions(secrets map[string]state.SecretInfo) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
-		fmt.Fprintf(&b, "%s %d\n", name, secrets[name].Version)
+		if secrets[name].FactoryUID == "" {
+			fmt.Fprintf(&b, "%s %d\n", name, secrets[name].Version)
+		}
 	}
 	return b.String()
 }

@@ -152,6 +152,8 @@ func (t *tree) nearly(dir, right string) error {
 
 		return err
 
+	case "secrets":
+		return t.misplacedSecrets(dir)
 	case "automations":
 		return t.nearFolders(dir, right, kindAutomation)
 	case "agents":

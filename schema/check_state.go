@@ -39,6 +39,12 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 		skipped[ruleSecretMissing], skipped[ruleSecretNotGranted] = true, true
 		skipped[ruleSecretNotURLSafe], skipped[ruleSecretNotVisible] = true, true
 	}
+	if len(f.Sealed) > 0 && (known.Secrets == nil || known.Used == nil) {
+		skipped[ruleSealedTaken] = true
+	}
+	if len(f.Sealed) > 0 && known.Sealed == nil {
+		skipped[ruleSealedOpen] = true
+	}
 	if known.Reserved == nil {
 		skipped[ruleSecretReserved] = true
 	}
@@ -53,6 +59,7 @@ func (f *Factory) checkState(known *Known) (problems []Problem, notChecked []str
 	}
 
 	c := stateCheck{known: known, factory: f, skipped: skipped}
+	c.sealedSecrets()
 	for i := range f.facts {
 		switch fact := &f.facts[i]; fact.kind {
 		case factWebhookID:
@@ -118,7 +125,9 @@ func (c *stateCheck) reserved(f *fact) bool {
 // secretNames returns the secrets that a definition may name, in order.
 func (c *stateCheck) secretNames() []string {
 	if c.names == nil {
-		c.names = slices.DeleteFunc(sortedKeys(c.known.Secrets), func(name string) bool {
+		names := slices.Concat(sortedKeys(c.known.Secrets), c.factory.sealedNames)
+		slices.Sort(names)
+		c.names = slices.DeleteFunc(slices.Compact(names), func(name string) bool {
 			_, reserved := c.known.Reserved[name]
 			return reserved
 		})
@@ -131,7 +140,7 @@ func (c *stateCheck) secret(f *fact) {
 		return
 	}
 
-	s, ok := c.known.Secrets[f.value]
+	s, ok := c.secretFact(f.value)
 	if !ok {
 		near := c.suggest(f.value, c.secretNames())
 		p := c.report(
@@ -190,7 +199,7 @@ func (c *stateCheck) grant(f *fact) {
 	if c.reserved(f) || c.known.Secrets == nil {
 		return
 	}
-	if _, ok := c.known.Secrets[f.value]; !ok {
+	if _, ok := c.secretFact(f.value); !ok {
 		near := c.suggest(f.value, c.secretNames())
 		p := c.report(
 			f,

@@ -14,6 +14,7 @@ func crossCheck(f *Factory, entries []entry) []Problem {
 	c.names()
 	c.webhookLimit()
 	c.notificationLimit()
+	c.sealedLimit()
 	c.references()
 	c.foreman()
 	c.sources()

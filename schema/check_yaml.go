@@ -393,3 +393,18 @@ func (d *document) checkKey(key *yaml.Node) bool {
 
 	return true
 }
+
+// CheckYAML returns the problems of the YAML of a file outside of the
+// definition, such as the server's settings, by the rules that the definition's
+// own files have: nothing of what its keys mean.
+func CheckYAML(path string, src []byte) []Problem {
+	d := &document{path: path, src: src}
+	if d.checkEncoding() {
+		d.wholeText()
+		d.parse()
+		d.diagnose(diagnosisBudget)
+	}
+	d.settle()
+	SortProblems(d.problems)
+	return d.problems
+}

@@ -73,7 +73,7 @@ func RootOf(abs string) (dir, file string, ok bool) {
 			if agents := filepath.Dir(filepath.Dir(at)); filepath.Base(agents) == "agents" { // of one agent
 				at = agents
 			}
-		case "webhooks", "automations", "agents", "runners", "environments", "notifications":
+		case "webhooks", "automations", "agents", "runners", "environments", "notifications", "secrets":
 		default:
 			continue
 		}

@@ -20,7 +20,10 @@ type Factory struct {
 	Environments  []Environment  `json:"environments,omitempty"`
 	Notifications []Notification `json:"notifications,omitempty"`
 
+	Sealed []SealedSecret `json:"-"` // secrets/, decrypted by nobody but an apply
+
 	webhookNames []string // also of files with errors
+	sealedNames  []string // likewise
 	facts        []fact   // what the rules that need state look at
 }
 
@@ -213,6 +216,8 @@ func merged(a, b map[string]json.RawMessage) map[string]json.RawMessage {
 // sort puts every list in the order of its names.
 func (f *Factory) sort() {
 	slices.Sort(f.webhookNames)
+	slices.Sort(f.sealedNames)
+	slices.SortStableFunc(f.Sealed, func(a, b SealedSecret) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(f.Webhooks, func(a, b Webhook) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(f.Automations, func(a, b Automation) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortStableFunc(f.Agents, func(a, b Agent) int { return strings.Compare(a.Name, b.Name) })

@@ -11,6 +11,12 @@ type Known struct {
 	// Reserved are the names of the secrets that the server itself uses, each with its use. A definition may
 	// not name them.
 	Reserved map[string]string
+	// Used are the names of all secrets that the settings name, each with its use. A file of secrets/ may not have
+	// one.
+	Used map[string]string
+	// Sealed has what opening the files of secrets/ showed, by name. Files that are as they were applied need no
+	// opening.
+	Sealed map[string]SealedFact
 	// UIDs gives the present or planned UID of each webhook by name.
 	UIDs map[string]string
 	// KnownUIDs gives the webhook's name by UID, for every UID of this factory,

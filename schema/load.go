@@ -321,7 +321,7 @@ func (l *loader) read(p string) ([]byte, error) {
 
 // resource turns a file into its resource and reports its problems.
 func (d *document) resource(e entry) any {
-	if !d.checkEncoding() {
+	if e.kind != kindSecret && !d.checkEncoding() {
 		return nil
 	}
 
@@ -333,6 +333,10 @@ func (d *document) resource(e entry) any {
 			"keep definition files out of LFS: see .gitattributes",
 		)
 		return nil
+	}
+
+	if e.kind == kindSecret {
+		return d.sealedSecret(e.name)
 	}
 
 	switch e.kind {
@@ -375,21 +379,6 @@ func (d *document) resource(e entry) any {
 	default:
 		return d.skill(e.name, e.agent)
 	}
-}
-
-// CheckYAML returns the problems of the YAML of a file outside of the
-// definition, such as the server's settings, by the rules that the definition's
-// own files have: nothing of what its keys mean.
-func CheckYAML(path string, src []byte) []Problem {
-	d := &document{path: path, src: src}
-	if d.checkEncoding() {
-		d.wholeText()
-		d.parse()
-		d.diagnose(diagnosisBudget)
-	}
-	d.settle()
-	SortProblems(d.problems)
-	return d.problems
 }
 
 // wideEncoding names the encoding of a text of two or four bytes a character, by its mark or by its zero
@@ -478,9 +467,14 @@ func (l *loader) collect(r *Result, e entry, doc *loaded) {
 		f.Notifications = append(f.Notifications, res)
 	case Skill:
 		f.Skills = append(f.Skills, res)
+	case SealedSecret:
+		f.Sealed = append(f.Sealed, res)
 	}
 
-	if e.kind == kindWebhook {
+	switch e.kind {
+	case kindWebhook:
 		f.webhookNames = append(f.webhookNames, e.name)
+	case kindSecret:
+		f.sealedNames = append(f.sealedNames, e.name)
 	}
 }

@@ -56,7 +56,7 @@ func (n *Node) At(key string) *Node {
 // a path that no definition is read from, and for a text that is too large or not UTF-8.
 func ReadOutline(path string, src []byte) (Outline, bool) {
 	e, ok := entryAt(path)
-	if !ok || len(src) > MaxFileBytes || !utf8.Valid(src) {
+	if !ok || e.kind == kindSecret || len(src) > MaxFileBytes || !utf8.Valid(src) {
 		return Outline{}, false
 	}
 
@@ -158,6 +158,8 @@ func documentOf(kind fileKind) string {
 		return "environment"
 	case kindNotification:
 		return "notification"
+	case kindSecret:
+		return ""
 	}
 	return "skill"
 }

@@ -13,6 +13,12 @@ import (
 )
 
 // files of a definition, in the order of docs/definitions.md, with the JSON Schema of each.
+const sealedSecrets = `
+## ` + "`secrets/<NAME>.age`" + `
+
+A secret that only this factory has, encrypted with [age](https://age-encryption.org) to the factory's recipient. ` + "`millwright secret seal NAME`" + ` writes the file; ` + "[operating/secrets.md](operating/secrets.md#secrets-in-the-definition)" + ` describes it. ` + "`<NAME>`" + ` is the name of the secret, for every key that names a team secret. Definitions of the hosted service have no such files.
+`
+
 var definitionFiles = []struct{ path, schema, note string }{
 	{"webhooks/<name>.yaml", "webhook", "A URL to which other systems post JSON. `<name>` identifies the webhook; another name is another webhook with another URL."},
 	{"automations/<name>/automation.md", "automation", "Front matter, and below it the prompt of the runs. The prompt must not be empty."},
@@ -71,6 +77,7 @@ The column *since* has the ` + "`schemaVersion`" + ` that a key came with. The c
 	}
 
 	b.WriteString("\n## Payload filters\n\n`filter.payload` of a webhook trigger mirrors the body. Each example is executed by the test that writes this page.\n\n| filter | meaning | matches | does not match |\n| --- | --- | --- | --- |\n")
+	b.WriteString(sealedSecrets)
 	for _, e := range filterExamples {
 		filter, problems := schema.CompileFilter([]byte(e.filter))
 		if len(problems) > 0 {

@@ -10,9 +10,11 @@ type Resource struct {
 
 // Resources returns the definition files of the tree, by path, also those with errors.
 func (r *Result) Resources() []Resource {
-	all := make([]Resource, len(r.entries))
-	for i, e := range r.entries {
-		all[i] = Resource{Kind: documentOf(e.kind), Name: e.name, Agent: e.agent, Path: e.path}
+	all := make([]Resource, 0, len(r.entries))
+	for _, e := range r.entries {
+		if e.kind != kindSecret {
+			all = append(all, Resource{Kind: documentOf(e.kind), Name: e.name, Agent: e.agent, Path: e.path})
+		}
 	}
 	return all
 }

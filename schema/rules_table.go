@@ -33,6 +33,7 @@ const (
 	ruleCustomScheme
 	ruleHandshake
 	ruleSecretName
+	ruleSealedForm
 	ruleDeliveryIDHeader
 	ruleDeliveryIDShared
 	ruleWebhookLimit
@@ -59,6 +60,8 @@ const (
 	ruleSecretNotVisible
 	ruleSecretNotGranted
 	ruleSecretReserved
+	ruleSealedTaken
+	ruleSealedOpen
 	RuleWebhookUnknown
 	RuleWebhookRenamed
 	RulePruneGuard
@@ -257,6 +260,13 @@ var rules = [...]Rule{
 		Doc: "A secret's name is a letter or an underscore, then up to 127 letters, digits or underscores. " +
 			"The name stands in the file, never the value.",
 	},
+	ruleSealedForm: {
+		Code: "secret-file", Severity: SeverityError,
+		Title: "a file of secrets/ that holds no sealed secret",
+		Doc: "secrets/<NAME>.age is a file of age, binary or with ASCII armor, of at most 128 KiB, that " +
+			"millwright secret seal writes. A tree has at most 100. A value in clear that was committed is known " +
+			"to everybody who can read the repository: replace it where it is used.",
+	},
 	ruleDeliveryIDHeader: {
 		Code: "delivery-id-header", Severity: SeverityError,
 		Title: "a header that cannot name a delivery",
@@ -432,6 +442,19 @@ var rules = [...]Rule{
 		Doc: "The source of a factory or a forge uses this secret (tokenSecret, sshKeySecret, pushSecret or " +
 			"privateKeySecret in the settings), so no webhook or run may have it. Make another secret for " +
 			"them. sharedSecrets in the settings names the exceptions.",
+	},
+	ruleSealedTaken: {
+		Code: "secret-file-taken", Severity: SeverityError, NeedsState: true,
+		Title: "a sealed secret whose name is taken",
+		Doc: "A file of secrets/ may not have the name of a team secret, nor that of a secret that the " +
+			"server's settings use.",
+	},
+	ruleSealedOpen: {
+		Code: "secret-file-unreadable", Severity: SeverityError, NeedsState: true,
+		Title: "a sealed secret that does not open",
+		Doc: "The file is encrypted to another recipient than the factory's, was changed, or was sealed for " +
+			"another factory or under another name: a file does not open in another place than its own. " +
+			"Checks without the server, and of pull requests from forks, do not open files.",
 	},
 	RuleWebhookUnknown: {
 		Code: "webhook-unknown", Severity: SeverityWarning, NeedsState: true,

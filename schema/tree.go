@@ -40,6 +40,7 @@ const (
 	kindSkill
 	kindEnvironment
 	kindNotification
+	kindSecret
 )
 
 // entry is a file at a resource path.
@@ -276,7 +277,7 @@ func (t *tree) checkName(p, name string) {
 
 // The directories of a tree, each with what its resources look like.
 var directories = []string{
-	"agents", "automations", "environments", "notifications", "runners", "skills", "webhooks",
+	"agents", "automations", "environments", "notifications", "runners", "secrets", "skills", "webhooks",
 }
 
 // top looks at one entry of the root.

@@ -18,6 +18,8 @@ func (t *tree) resources(dir string) error {
 		return t.flat(dir, kindEnvironment)
 	case "notifications":
 		return t.flat(dir, kindNotification)
+	case "secrets":
+		return t.sealed(dir)
 	case "automations":
 		return t.folders(dir, kindAutomation, "")
 	case "agents":

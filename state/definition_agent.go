@@ -262,7 +262,7 @@ func (s *Store) EnvironmentOf(
 	return e, err == nil, err
 }
 
-// SecretValues returns the values of the team secrets that a run gets: its own, those of its environment, and
+// SecretValues returns the values of the secrets that a run gets: its own, those of its environment, and
 // those of its MCP servers. Secrets without a value are left out.
 func (s *Store) SecretValues(ctx context.Context, r Run, settings Environments) ([]string, error) {
 	names := slices.Clone(r.Secrets)
@@ -289,7 +289,7 @@ func (s *Store) SecretValues(ctx context.Context, r Run, settings Environments) 
 
 	var all []string
 	for _, name := range names {
-		value, err := s.SecretValue(ctx, name)
+		value, err := s.SecretValueFor(ctx, r.FactoryUID, name)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return nil, err
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,6 +72,17 @@ type ChangeSet struct {
 
 	// Audit describes the change in the audit log; without an action it is an apply.
 	Audit audit.Entry
+
+	Own       []OwnSecret // of the definition: new, or with another file
+	DeleteOwn []string    // names of those whose file is gone
+}
+
+// OwnSecret is a secret of the factory's definition.
+type OwnSecret struct {
+	Name    string
+	Value   []byte // never nil
+	Digest  string // of the file
+	Version int64  // that this value gets
 }
 
 // SecretChange gives a secret a new value; nil makes it pending.
@@ -89,6 +99,7 @@ type WebhookChange struct {
 	Ordinal       int    // how many had that name first, before it
 	Spec          schema.Webhook
 	SecretVersion int64
+	SecretOwn     bool // the secret is one of the factory's definition
 }
 
 // ResourceChange creates or updates an automation, agent, runner or skill.
@@ -101,7 +112,8 @@ type ResourceChange struct {
 
 // Empty reports whether the application changes nothing but the revision.
 func (a *ChangeSet) Empty() bool {
-	return !a.FileChanged && len(a.Webhooks)+len(a.DeleteWebhooks)+len(a.Resources)+len(a.DeleteResources) == 0
+	return !a.FileChanged && len(a.Webhooks)+len(a.DeleteWebhooks)+len(a.Resources)+len(a.DeleteResources)+
+		len(a.Own)+len(a.DeleteOwn) == 0
 }
 
 // Apply makes the planned change in one transaction, and returns when every replica serves it.
@@ -201,8 +213,8 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 	return s.announce(ctx, generation)
 }
 
-// audited returns the row of the audit log about the application. A source whose new revision changes nothing
-// has none.
+// audited returns the rows of the audit log about the application, and about the secrets in the definition.
+// A source whose new revision changes nothing has none.
 func (a *ChangeSet) audited(ctx context.Context) audit.Entries {
 	e := a.Audit
 	e.FactoryUID, e.Actor = a.FactoryUID, audit.ActorOf(ctx)
@@ -220,7 +232,22 @@ func (a *ChangeSet) audited(ctx context.Context) audit.Entries {
 
 	e.Detail = strings.TrimPrefix(e.Detail+"; ", "; ") + fmt.Sprintf("revision %s: %d created, %d updated, %d deleted",
 		a.Revision.ID, a.Counts.Created, a.Counts.Updated, a.Counts.Deleted)
-	return audit.One(e)
+
+	all := audit.One(e)
+	secret := func(action, name string) {
+		all = append(all, audit.Entry{
+			FactoryUID: a.FactoryUID, Actor: e.Actor, Action: action, Subject: name,
+			Detail: "in the definition, revision " + a.Revision.ID,
+		})
+	}
+	for _, s := range a.Own {
+		secret(audit.SecretSet, s.Name)
+	}
+	for _, name := range a.DeleteOwn {
+		secret(audit.SecretDelete, name)
+	}
+
+	return all
 }
 
 const setFactorySpecSQL = `UPDATE factories
@@ -274,6 +301,10 @@ func (s *Store) change(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) e
 		}
 	}
 
+	if err := s.writeOwnSecrets(ctx, tx, a, now); err != nil {
+		return err
+	}
+
 	for _, uid := range a.DeleteWebhooks {
 		var restorable any = now + RestoreWindow.Microseconds()
 		if slices.Contains(a.ForgetWebhooks, uid) {
@@ -292,7 +323,8 @@ func (s *Store) change(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) e
 		}
 
 		_, err = tx.Exec(ctx, writeWebhookSQL, w.UID, a.FactoryUID, w.Spec.Name,
-			cmp.Or(w.FirstName, w.Spec.Name), w.Ordinal, string(spec), w.Spec.SecretName, w.SecretVersion, now)
+			cmp.Or(w.FirstName, w.Spec.Name), w.Ordinal, string(spec), SecretKey(owner(a, w), w.Spec.SecretName),
+			w.SecretVersion, now)
 		if err != nil {
 			return err
 		}
@@ -320,7 +352,21 @@ func (s *Store) change(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) e
 		}
 	}
 
+	for _, name := range a.DeleteOwn {
+		if err := tx.ExecOne(ctx, deleteSecretSQL, SecretKey(a.FactoryUID, name)); err != nil {
+			return orMoved(err)
+		}
+	}
+
 	return s.expireSecretVersions(ctx, tx)
+}
+
+// owner returns the factory to which the secret of a webhook belongs; empty for one of the team.
+func owner(a ChangeSet, w WebhookChange) string {
+	if w.SecretOwn {
+		return a.FactoryUID
+	}
+	return ""
 }
 
 // Refuse records an attempt that changes nothing: refused for its problems, or failed before there was
@@ -446,53 +492,4 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 		return err
 	}
 	return tellApplied(ctx, tx, a, counts)
-}
-
-const attemptsSQL = `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source, '[]'
-FROM syncs
-WHERE factory_uid = $1
-	AND id < $2
-ORDER BY id DESC
-LIMIT $3`
-
-// Attempts returns a factory's attempts to apply, newest first, those before the given ID if it is not 0.
-func (s *Store) Attempts(ctx context.Context, factoryUID string, before int64, limit int) ([]Attempt, error) {
-	if before == 0 {
-		before = 1 << 62
-	}
-
-	const list = attemptsSQL
-	scan := func(row db.Row) (Attempt, error) { return scanAttempt(factoryUID, row) }
-	return db.All(ctx, s.db.Reader, scan, list, factoryUID, before, limit)
-}
-
-const attemptSQL = `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source, changes
-FROM syncs
-WHERE factory_uid = $1 AND id = $2`
-
-// Attempt returns one attempt to apply, with its changes. ErrNotFound when it is not among those kept.
-func (s *Store) Attempt(ctx context.Context, factoryUID string, id int64) (Attempt, error) {
-	const one = attemptSQL
-	a, err := scanAttempt(factoryUID, s.db.QueryRow(ctx, one, factoryUID, id))
-	return a, orNotFound(err, "attempt %d of factory %s", id, factoryUID)
-}
-
-func scanAttempt(factoryUID string, row db.Row) (Attempt, error) {
-	a := Attempt{FactoryUID: factoryUID}
-	var started, finished int64
-	var revision, counts, problems, source, changes string
-	err := row.Scan(
-		&a.ID, &started, &finished, &revision, &a.Outcome, &counts, &problems, &a.Message, &source, &changes,
-	)
-	if err != nil {
-		return a, err
-	}
-
-	a.Started, a.Finished, a.Changes = db.Time(started), db.Time(finished), json.RawMessage(changes)
-	return a, errors.Join(
-		json.Unmarshal([]byte(revision), &a.Revision),
-		json.Unmarshal([]byte(counts), &a.Counts),
-		json.Unmarshal([]byte(problems), &a.Problems),
-		json.Unmarshal([]byte(source), &a.Source),
-	)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"millwright/schema"
+	"millwright/schema/agefile"
 	"millwright/state/checks"
 	"millwright/state/db"
 )
@@ -28,7 +29,9 @@ type Current struct {
 	Gone map[string]string
 	// LastInUse reports that the factory has one webhook, which accepted a delivery within a week.
 	LastInUse bool
-	Secrets   map[string]SecretInfo
+	Secrets   map[string]SecretInfo // of the team
+	Own       map[string]SecretInfo // that only this factory sees: those in its definition
+	Identity  agefile.Identity      // opens the secrets in its definition
 	PlannedAt time.Time
 }
 
@@ -52,14 +55,8 @@ func (s *Store) current(ctx context.Context, tx db.Reader, factoryUID string) (C
 		return c, orNotFound(err, "factory %q", factoryUID)
 	}
 
-	var sealed []byte
-	err = tx.QueryRow(ctx, `SELECT uid_key FROM factories WHERE uid = $1`, factoryUID).Scan(&sealed)
-	if err != nil {
+	if err := s.openKeys(ctx, tx, &c); err != nil {
 		return c, err
-	}
-
-	if c.Key, err = s.seal.Open("factory "+factoryUID, sealed); err != nil {
-		return c, fmt.Errorf("key of factory %q: %w: %w", factoryUID, ErrUnreadable, err)
 	}
 
 	d, err := s.applied(ctx, tx, factoryUID, c.Factory.Generation)
@@ -91,8 +88,47 @@ func (s *Store) current(ctx context.Context, tx db.Reader, factoryUID string) (C
 		}
 	}
 
-	c.Secrets, err = secretInfos(ctx, tx)
-	return c, err
+	return c, c.readSecrets(ctx, tx)
+}
+
+// openKeys reads the key of webhook UIDs and the age identity of the factory.
+func (s *Store) openKeys(ctx context.Context, tx db.Reader, c *Current) error {
+	uid := c.Factory.UID
+	var key, identity []byte
+	err := tx.QueryRow(ctx, `SELECT uid_key, identity FROM factories WHERE uid = $1`, uid).Scan(&key, &identity)
+	if err != nil {
+		return err
+	}
+
+	if c.Key, err = s.seal.Open("factory "+uid, key); err != nil {
+		return fmt.Errorf("key of factory %q: %w: %w", uid, ErrUnreadable, err)
+	}
+
+	plain, err := s.seal.Open("identity "+uid, identity)
+	if err == nil {
+		c.Identity, err = agefile.ParseIdentity(string(plain))
+	}
+	if err != nil {
+		return fmt.Errorf("age identity of factory %q: %w: %w", uid, ErrUnreadable, err)
+	}
+
+	return nil
+}
+
+// readSecrets reads what may be told of the team's secrets and of the factory's own.
+func (c *Current) readSecrets(ctx context.Context, tx db.Reader) error {
+	all, err := secretInfos(ctx, tx)
+	c.Secrets, c.Own = map[string]SecretInfo{}, map[string]SecretInfo{}
+	for _, info := range all {
+		switch info.FactoryUID {
+		case "":
+			c.Secrets[info.Name] = info
+		case c.Factory.UID:
+			c.Own[info.Name] = info
+		}
+	}
+
+	return err
 }
 
 const ordinalsSQL = `SELECT first_name, count(*)
@@ -241,16 +277,25 @@ type Webhook struct {
 	SecretVersion int64  // that was applied; 0 when deleted
 	SecretStale   bool   // the secret has a newer version, which waits for the next apply
 	SecretPending bool   // the applied version has no value yet
+	SecretOwn     bool   // the secret is one of the factory's definition
 	Created       time.Time
 	Updated       time.Time
 	Deleted       *time.Time
 	Restorable    *time.Time // until when a webhook of its name is this one again; nil: never
 }
 
+// SecretKey is the key of the webhook's secret in [Store.Secrets].
+func (w Webhook) SecretKey() string {
+	if w.SecretOwn {
+		return SecretKey(w.FactoryUID, w.Spec.SecretName)
+	}
+	return w.Spec.SecretName
+}
+
 const webhookColumns = `
 	w.id, w.uid, w.factory_uid, w.spec, w.first_name, w.ordinal, coalesce(w.secret_version, 0),
-	coalesce(s.version, 0), coalesce(v.sealed IS NULL AND v.name IS NOT NULL, FALSE), w.created_at, w.updated_at,
-	w.deleted_at, w.restorable_until`
+	coalesce(s.version, 0), coalesce(v.sealed IS NULL AND v.name IS NOT NULL, FALSE),
+	coalesce(s.factory_uid, '') <> '', w.created_at, w.updated_at, w.deleted_at, w.restorable_until`
 
 const webhookTables = `
 FROM webhooks w
@@ -264,7 +309,7 @@ func scanWebhook(row db.Row) (Webhook, error) {
 	var latest, created, updated int64
 	var deleted, restorable sql.NullInt64
 	err := row.Scan(&w.ID, &w.UID, &w.FactoryUID, &spec, &w.FirstName, &w.Ordinal, &w.SecretVersion, &latest,
-		&w.SecretPending, &created, &updated, &deleted, &restorable)
+		&w.SecretPending, &w.SecretOwn, &created, &updated, &deleted, &restorable)
 	if err != nil {
 		return Webhook{}, err
 	}

@@ -3,6 +3,8 @@ package state
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -374,4 +376,69 @@ func (a *acceptor) flushRejects(ctx context.Context) {
 	if len(batch) > 0 {
 		flush()
 	}
+}
+
+// OfferedSecret is what a request brought as the secret of a webhook that waits for one. The request proved
+// nothing: whoever knows the webhook's URL may have sent it.
+type OfferedSecret struct {
+	Value    string
+	Sender   string
+	Received time.Time
+	Count    int64 // of the requests that brought one; this is the last of them
+}
+
+const offerSecretSQL = `INSERT INTO offered_secrets (webhook_uid, factory_uid, sealed, sender, received_at, count)
+VALUES ($1, $2, $3, $4, $5, 1)
+ON CONFLICT (webhook_uid) DO UPDATE SET
+	sealed = excluded.sealed,
+	sender = excluded.sender,
+	received_at = excluded.received_at,
+	count = offered_secrets.count + 1`
+
+// OfferSecret keeps what a request brought as the secret of a webhook, sealed, in place of what was kept
+// before. ErrNotFound when the factory has no such webhook. It is forgotten when the delivery log forgets
+// rows as old.
+func (s *Store) OfferSecret(ctx context.Context, factoryUID, webhookUID string, o OfferedSecret) error {
+	err := s.db.Exec(
+		ctx,
+		offerSecretSQL,
+		webhookUID,
+		factoryUID,
+		s.seal.Seal("offered "+webhookUID, []byte(o.Value)),
+		o.Sender,
+		db.Micros(o.Received),
+	)
+	if db.IsForeignKey(err) {
+		return refuse(ErrNotFound, "webhook %q", webhookUID)
+	}
+
+	return err
+}
+
+const offeredSecretSQL = `SELECT sealed, sender, received_at, count
+FROM offered_secrets
+WHERE webhook_uid = $1 AND factory_uid = $2`
+
+// OfferedSecret returns what OfferSecret kept last. ErrNotFound when there is nothing.
+func (s *Store) OfferedSecret(ctx context.Context, factoryUID, webhookUID string) (OfferedSecret, error) {
+	var o OfferedSecret
+	var sealed []byte
+	var received int64
+	err := s.db.QueryRow(ctx, offeredSecretSQL, webhookUID, factoryUID).
+		Scan(&sealed, &o.Sender, &received, &o.Count)
+	if errors.Is(err, sql.ErrNoRows) {
+		return o, refuse(ErrNotFound, "offered secret of %q", webhookUID)
+	} else if err != nil {
+		return o, err
+	}
+
+	value, err := s.seal.Open("offered "+webhookUID, sealed)
+	o.Value, o.Received = string(value), db.Time(received)
+	return o, err
+}
+
+// expireOffered forgets the secrets that were offered before a time.
+func (s *Store) expireOffered(ctx context.Context, before time.Time) error {
+	err := s.db.Exec(ctx, `DELETE FROM offered_secrets WHERE received_at < $1`, db.Micros(before))
+	return err
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"millwright/schema"
+	"millwright/schema/agefile"
 	"millwright/state/audit"
 	"millwright/state/db"
 )
@@ -75,6 +76,7 @@ type Factory struct {
 	LastApplied   *time.Time
 	Problems      []schema.Problem // of the last attempt
 	Message       string           // why the last attempt failed, when it did
+	Recipient     string           // to which the secrets in its definition are encrypted
 	Created       time.Time
 	Updated       time.Time
 
@@ -83,7 +85,8 @@ type Factory struct {
 
 const factoryColumns = `
 	uid, name, generation, source, spec, detached, suspended, sync_state, sync_since, attempted_revision,
-	applied_revision, last_attempted_at, last_applied_at, problems, message, created_at, updated_at`
+	applied_revision, last_attempted_at, last_applied_at, problems, message, recipient, created_at,
+	updated_at`
 
 func scanFactory(row db.Row) (Factory, error) {
 	var f Factory
@@ -106,6 +109,7 @@ func scanFactory(row db.Row) (Factory, error) {
 		&lastApplied,
 		&problems,
 		&f.Message,
+		&f.Recipient,
 		&created,
 		&updated,
 	)
@@ -240,9 +244,9 @@ func configured(was, is Factory) audit.Entry {
 }
 
 const insertFactorySQL = `INSERT INTO factories (
-	uid, name, uid_key, generation, source, sync_since, created_at, updated_at
+	uid, name, uid_key, identity, recipient, generation, source, sync_since, created_at, updated_at
 )
-VALUES ($1, $2, $3, 0, '{}', $4, $4, $4)
+VALUES ($1, $2, $3, $4, $5, 0, '{}', $6, $6, $6)
 ON CONFLICT (name) DO NOTHING`
 
 // insertFactories makes those that do not exist yet, in an order that is the same on every replica.
@@ -256,7 +260,22 @@ func (s *Store) insertFactories(ctx context.Context, tx *db.Tx, want []FactorySe
 		rand.Read(key[:])
 		uid := NewID(PrefixFactory)
 		sealed := s.seal.Seal("factory "+uid, key[:])
-		if _, err := tx.Exec(ctx, insertFactorySQL, uid, w.Name, sealed, db.Micros(now)); err != nil {
+
+		identity, err := agefile.NewIdentity()
+		if err != nil {
+			return err
+		}
+
+		if _, err := tx.Exec(
+			ctx,
+			insertFactorySQL,
+			uid,
+			w.Name,
+			sealed,
+			s.seal.Seal("identity "+uid, []byte(identity.Key())),
+			identity.Recipient(),
+			db.Micros(now),
+		); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,10 @@ import (
 
 // SecretInfo is what may be told of a secret; never its value.
 type SecretInfo struct {
+	FactoryUID string // that alone sees it, since its definition holds it; empty: the team's
+	Revision   string // of the definition that brought the value; empty for the team's
+	Digest     string // of the file that holds it; empty for the team's
+
 	Name     string
 	Version  int64
 	Pending  bool     // its latest version has no value yet
@@ -35,23 +39,37 @@ func (i SecretInfo) Fact() schema.SecretFact {
 	return schema.SecretFact{URLSafe: &i.URLSafe, VisibleASCII: &i.ASCII}
 }
 
-const secretsSQL = `SELECT s.name, s.version, v.sealed IS NULL, v.url_safe, v.visible_ascii, s.created_at, s.updated_at
+const secretsSQL = `SELECT s.name, s.factory_uid, s.version, v.sealed IS NULL, v.url_safe, v.visible_ascii,
+	v.revision, v.digest, s.created_at, s.updated_at
 FROM secrets s
 JOIN secret_versions v ON v.name = s.name
 	AND v.version = s.version`
+
+// SecretKey is the key of a secret in [Store.Secrets]: the name of one of the team, and for one of a factory the
+// UID of that, a slash and the name.
+func SecretKey(factoryUID, name string) string {
+	if factoryUID == "" {
+		return name
+	}
+	return factoryUID + "/" + name
+}
 
 func secretInfos(ctx context.Context, tx db.Reader) (map[string]SecretInfo, error) {
 	infos, err := db.All(ctx, tx, func(row db.Row) (SecretInfo, error) {
 		var i SecretInfo
 		var created, updated int64
-		err := row.Scan(&i.Name, &i.Version, &i.Pending, &i.URLSafe, &i.ASCII, &created, &updated)
+		err := row.Scan(&i.Name, &i.FactoryUID, &i.Version, &i.Pending, &i.URLSafe, &i.ASCII, &i.Revision, &i.Digest,
+			&created, &updated)
+		if i.FactoryUID != "" {
+			i.Name = strings.TrimPrefix(i.Name, i.FactoryUID+"/")
+		}
 		i.Created, i.Updated = db.Time(created), db.Time(updated)
 		return i, err
 	}, secretsSQL)
 
 	all := make(map[string]SecretInfo, len(infos))
 	for _, i := range infos {
-		all[i.Name] = i
+		all[SecretKey(i.FactoryUID, i.Name)] = i
 	}
 
 	return all, err
@@ -62,7 +80,7 @@ FROM webhooks
 WHERE deleted_at IS NULL
 ORDER BY factory_uid, name`
 
-// Secrets returns what may be told of every secret, with the UIDs of the live webhooks that use it.
+// Secrets returns what may be told of every secret by [SecretKey], with the UIDs of the live webhooks that use it.
 func (s *Store) Secrets(ctx context.Context) (map[string]SecretInfo, error) {
 	var all map[string]SecretInfo
 	err := s.db.View(ctx, func(tx db.View) error {
@@ -133,14 +151,17 @@ func (s *Store) SetSecret(ctx context.Context, name string, value []byte) (Secre
 	return info, nil
 }
 
-const setSecretSQL = `INSERT INTO secrets (name, version, created_at, updated_at)
-VALUES ($1, 1, $2, $2)
+const setSecretSQL = `INSERT INTO secrets (name, factory_uid, version, created_at, updated_at)
+VALUES ($1, $3, 1, $2, $2)
 ON CONFLICT (name) DO UPDATE SET version = secrets.version + 1, updated_at = excluded.updated_at
 RETURNING version, created_at`
 
-const insertSecretVersionSQL = `INSERT INTO secret_versions (name, version, sealed, url_safe, visible_ascii, created_at)
-VALUES ($1, $2, $3, $4, $5, $6)`
+const insertSecretVersionSQL = `INSERT INTO secret_versions (
+	name, version, sealed, url_safe, visible_ascii, created_at, factory_uid, revision, digest
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
+// setSecret gives a secret of the team a new value.
 func (s *Store) setSecret(
 	ctx context.Context,
 	tx *db.Tx,
@@ -148,6 +169,69 @@ func (s *Store) setSecret(
 	value []byte,
 	now time.Time,
 ) (SecretInfo, error) {
+	info, err := s.writeSecret(ctx, tx, NewSecretInfo(name, value), value, now)
+	if err != nil || info.Version > 1 {
+		return info, err
+	}
+
+	var factory string
+	err = tx.QueryRow(ctx, ownersSQL, name).Scan(&factory)
+	if errors.Is(err, sql.ErrNoRows) {
+		return info, nil
+	}
+	if err != nil {
+		return info, err
+	}
+
+	return info, refuse(ErrConflict, "factory %s has a secret %q in its definition: choose another name", factory, name)
+}
+
+// ownersSQL finds an attached factory whose definition holds a secret of that name.
+const ownersSQL = `SELECT f.name
+FROM secrets s
+JOIN factories f ON f.uid = s.factory_uid
+WHERE s.name = f.uid || '/' || $1
+	AND f.detached = 0
+ORDER BY f.name
+LIMIT 1`
+
+// writeOwnSecrets stores the secrets that a definition brings. The webhooks that use them are changed with them.
+func (s *Store) writeOwnSecrets(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) error {
+	for _, c := range a.Own {
+		var team int
+		err := tx.QueryRow(ctx, `SELECT 1 FROM secrets WHERE name = $1`, c.Name).Scan(&team)
+		if err == nil {
+			return fmt.Errorf("the team has a secret %q: %w", c.Name, ErrMoved)
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+
+		info := NewSecretInfo(c.Name, c.Value)
+		info.FactoryUID, info.Revision, info.Digest = a.FactoryUID, a.Revision.ID, c.Digest
+		if info, err = s.writeSecret(ctx, tx, info, c.Value, db.Time(now)); err != nil {
+			return err
+		}
+		if info.Version != c.Version {
+			return fmt.Errorf("secret %q got another value: %w", c.Name, ErrMoved)
+		}
+	}
+
+	return nil
+}
+
+// writeSecret stores a value as the next version of a secret.
+func (s *Store) writeSecret(
+	ctx context.Context,
+	tx *db.Tx,
+	info SecretInfo,
+	value []byte,
+	now time.Time,
+) (SecretInfo, error) {
+	name := info.Name
+	if value == nil && info.FactoryUID != "" {
+		return SecretInfo{}, fmt.Errorf("secret %q: its file was not opened", name)
+	}
 	if value != nil && len(value) == 0 {
 		return SecretInfo{}, fmt.Errorf("secret %q: the value is empty", name)
 	}
@@ -161,27 +245,31 @@ func (s *Store) setSecret(
 		)
 	}
 
+	key := SecretKey(info.FactoryUID, name)
 	var sealed []byte
 	if value != nil {
-		sealed = s.seal.Seal("secret "+name, value)
+		sealed = s.seal.Seal("secret "+key, value)
 	}
 
-	info := NewSecretInfo(name, value)
 	var created int64
-	if err := tx.QueryRow(ctx, setSecretSQL, name, db.Micros(now)).Scan(&info.Version, &created); err != nil {
+	err := tx.QueryRow(ctx, setSecretSQL, key, db.Micros(now), info.FactoryUID).Scan(&info.Version, &created)
+	if err != nil {
 		return SecretInfo{}, err
 	}
 
 	info.Created, info.Updated = db.Time(created), now.UTC()
-	_, err := tx.Exec(
+	_, err = tx.Exec(
 		ctx,
 		insertSecretVersionSQL,
-		name,
+		key,
 		info.Version,
 		sealed,
 		db.Flag(info.URLSafe),
 		db.Flag(info.ASCII),
 		db.Micros(now),
+		info.FactoryUID,
+		info.Revision,
+		info.Digest,
 	)
 
 	return info, err
@@ -216,8 +304,11 @@ func (s *Store) expireSecretVersions(ctx context.Context, tx *db.Tx) error {
 	return err
 }
 
-// DeleteSecret forgets a secret. ErrNotFound if there is none, ErrConflict with its users while a webhook, a
-// definition or one of the others, in words, uses it.
+const deleteSecretSQL = `DELETE FROM secrets
+WHERE name = $1`
+
+// DeleteSecret forgets a secret of the team. ErrNotFound if there is none, ErrConflict with its users while a
+// webhook, a definition or one of the others, in words, uses it.
 func (s *Store) DeleteSecret(ctx context.Context, name string, others ...string) error {
 	err := s.audit.Write(ctx, func(ctx context.Context, tx *db.Tx) (audit.Entries, error) {
 		users, err := s.secretUsers(ctx, tx.Reader)
@@ -228,7 +319,7 @@ func (s *Store) DeleteSecret(ctx context.Context, name string, others ...string)
 			return nil, refuse(ErrConflict, "secret %q is in use by %s", name, listed(used))
 		}
 
-		err = tx.ExecOne(ctx, `DELETE FROM secrets WHERE name = $1`, name)
+		err = tx.ExecOne(ctx, deleteSecretSQL, name)
 		if errors.Is(err, db.ErrNoRow) {
 			return nil, refuse(ErrNotFound, "secret %q", name)
 		}
@@ -242,89 +333,38 @@ func (s *Store) DeleteSecret(ctx context.Context, name string, others ...string)
 	return err
 }
 
-const secretValueSQL = `SELECT v.sealed
+const secretValueSQL = `SELECT s.name, v.sealed
 FROM secrets s
 JOIN secret_versions v ON v.name = s.name AND v.version = s.version
-WHERE s.name = $1`
+WHERE s.name IN ($1, $2)
+	AND v.sealed IS NOT NULL
+ORDER BY s.factory_uid DESC
+LIMIT 1`
 
-// SecretValue returns the latest value of a secret, for what is not a webhook: a source's credential,
-// or a secret that a run was granted. ErrNotFound if there is none or it is pending.
+// SecretValue returns the latest value of a secret of the team, for what belongs to no factory: a source's
+// credential. ErrNotFound if there is none or it is pending.
 func (s *Store) SecretValue(ctx context.Context, name string) ([]byte, error) {
+	return s.SecretValueFor(ctx, "", name)
+}
+
+// SecretValueFor returns the latest value of a secret as a factory sees it: its own one, which its definition
+// holds, or else the team's. ErrNotFound if there is none or it is pending.
+func (s *Store) SecretValueFor(ctx context.Context, factoryUID, name string) ([]byte, error) {
+	var key string
 	var sealed []byte
-	err := s.db.QueryRow(ctx, secretValueSQL, name).
-		Scan(&sealed)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && sealed == nil {
+	if strings.Contains(name, "/") { // not a name, and not to be taken for a key
+		return nil, refuse(ErrNotFound, "secret %q", name)
+	}
+
+	err := s.db.QueryRow(ctx, secretValueSQL, name, SecretKey(factoryUID, name)).Scan(&key, &sealed)
+	if errors.Is(err, sql.ErrNoRows) {
 		return nil, refuse(ErrNotFound, "secret %q", name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return s.seal.Open("secret "+name, sealed)
-}
 
-// OfferedSecret is what a request brought as the secret of a webhook that waits for one. The request proved
-// nothing: whoever knows the webhook's URL may have sent it.
-type OfferedSecret struct {
-	Value    string
-	Sender   string
-	Received time.Time
-	Count    int64 // of the requests that brought one; this is the last of them
-}
-
-const offerSecretSQL = `INSERT INTO offered_secrets (webhook_uid, factory_uid, sealed, sender, received_at, count)
-VALUES ($1, $2, $3, $4, $5, 1)
-ON CONFLICT (webhook_uid) DO UPDATE SET
-	sealed = excluded.sealed,
-	sender = excluded.sender,
-	received_at = excluded.received_at,
-	count = offered_secrets.count + 1`
-
-// OfferSecret keeps what a request brought as the secret of a webhook, sealed, in place of what was kept
-// before. ErrNotFound when the factory has no such webhook. It is forgotten when the delivery log forgets
-// rows as old.
-func (s *Store) OfferSecret(ctx context.Context, factoryUID, webhookUID string, o OfferedSecret) error {
-	err := s.db.Exec(
-		ctx,
-		offerSecretSQL,
-		webhookUID,
-		factoryUID,
-		s.seal.Seal("offered "+webhookUID, []byte(o.Value)),
-		o.Sender,
-		db.Micros(o.Received),
-	)
-	if db.IsForeignKey(err) {
-		return refuse(ErrNotFound, "webhook %q", webhookUID)
-	}
-
-	return err
-}
-
-const offeredSecretSQL = `SELECT sealed, sender, received_at, count
-FROM offered_secrets
-WHERE webhook_uid = $1 AND factory_uid = $2`
-
-// OfferedSecret returns what OfferSecret kept last. ErrNotFound when there is nothing.
-func (s *Store) OfferedSecret(ctx context.Context, factoryUID, webhookUID string) (OfferedSecret, error) {
-	var o OfferedSecret
-	var sealed []byte
-	var received int64
-	err := s.db.QueryRow(ctx, offeredSecretSQL, webhookUID, factoryUID).
-		Scan(&sealed, &o.Sender, &received, &o.Count)
-	if errors.Is(err, sql.ErrNoRows) {
-		return o, refuse(ErrNotFound, "offered secret of %q", webhookUID)
-	} else if err != nil {
-		return o, err
-	}
-
-	value, err := s.seal.Open("offered "+webhookUID, sealed)
-	o.Value, o.Received = string(value), db.Time(received)
-	return o, err
-}
-
-// expireOffered forgets the secrets that were offered before a time.
-func (s *Store) expireOffered(ctx context.Context, before time.Time) error {
-	err := s.db.Exec(ctx, `DELETE FROM offered_secrets WHERE received_at < $1`, db.Micros(before))
-	return err
+	return s.seal.Open("secret "+key, sealed)
 }
 
 const webhookSecretsSQL = `SELECT w.secret_name, w.name, f.name
@@ -343,6 +383,17 @@ func (s *Store) secretUsers(ctx context.Context, tx db.Reader) (map[string][]str
 		users[secret] = append(users[secret], fmt.Sprintf("webhook %s of factory %s", webhook, factory))
 		return struct{}{}, err
 	}, webhookSecretsSQL)
+	if err != nil {
+		return nil, err
+	}
+
+	own := map[string]bool{}
+	_, err = db.All(ctx, tx, func(row db.Row) (struct{}, error) {
+		var key string
+		err := row.Scan(&key)
+		own[key] = true
+		return struct{}{}, err
+	}, `SELECT name FROM secrets WHERE factory_uid <> ''`)
 	if err != nil {
 		return nil, err
 	}
@@ -366,14 +417,14 @@ func (s *Store) secretUsers(ctx context.Context, tx db.Reader) (map[string][]str
 			return nil, err
 		}
 
-		grants(f, applied.tree, users)
+		grants(f, applied.tree, own, users)
 	}
 
 	return users, nil
 }
 
-// grants adds what gives each secret to runs of a factory.
-func grants(f Factory, tree schema.Factory, users map[string][]string) {
+// grants adds what gives each secret to runs of a factory. own has the keys of secrets of factories.
+func grants(f Factory, tree schema.Factory, own map[string]bool, users map[string][]string) {
 	add := func(user string, granted ...schema.Execution) {
 		names := map[string]bool{}
 		for _, exec := range granted {
@@ -394,7 +445,11 @@ func grants(f Factory, tree schema.Factory, users map[string][]string) {
 
 		delete(names, "")
 		for secret := range names {
-			users[secret] = append(users[secret], user+" of factory "+f.Name)
+			key := SecretKey(f.UID, secret)
+			if !own[key] {
+				key = secret
+			}
+			users[key] = append(users[key], user+" of factory "+f.Name)
 		}
 	}
 

@@ -302,8 +302,9 @@ func (c *Client) Decode(body []byte, out any) error {
 
 // factoryRef is what commands need to know of a factory.
 type factoryRef struct {
-	UID  string `json:"uid"`
-	Name string `json:"name"`
+	UID       string `json:"uid"`
+	Name      string `json:"name"`
+	Recipient string `json:"recipient"`
 }
 
 func (c *Client) factories(ctx context.Context) ([]factoryRef, error) {

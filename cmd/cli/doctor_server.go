@@ -85,7 +85,7 @@ func (d *doctor) factoryOf(ctx context.Context, f FactoryItem) ([]hookOf, error)
 		d.ok("factories", "factory %s serves %s", f.Name, ShortRevision(f.Sync.AppliedRevision))
 	}
 
-	ref := factoryRef{f.UID, f.Name}
+	ref := factoryRef{UID: f.UID, Name: f.Name}
 	hooks, err := d.webhooks(ctx, ref, false)
 
 	var all []hookOf
@@ -164,7 +164,7 @@ func (d *doctor) publicURL(ctx context.Context, hooks []hookOf) error {
 
 	q := url.Values{"outcome": {"rejected_auth"}, "limit": {"50"}}
 	var list struct{ Deliveries []deliveryItem }
-	ref := factoryRef{w.factoryRef.UID, w.factoryRef.Name}
+	ref := factoryRef{UID: w.factoryRef.UID, Name: w.factoryRef.Name}
 	if err := d.Get(ctx, webhookPath(ref, w.webhookRef)+"/deliveries?"+q.Encode(), &list); err != nil {
 		return err
 	}

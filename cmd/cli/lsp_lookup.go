@@ -83,6 +83,10 @@ func (c *Client) secretFacts(ctx context.Context, said *language.Judgement) erro
 
 	said.Known.Secrets = map[string]schema.SecretFact{}
 	for _, x := range list.Secrets {
+		if x.Factory != "" {
+			continue // a file of its tree says so
+		}
+
 		said.Known.Secrets[x.Name] = schema.SecretFact{Pending: x.Pending}
 		said.Secrets = append(said.Secrets, language.Secret{Name: x.Name, Standing: x.standing()})
 	}

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,15 +23,18 @@ func newSecret(s Streams) *cobra.Command {
 	var c Client
 	cmd := &cobra.Command{
 		Use:   "secret",
-		Short: "Set, list and delete the team's secrets",
+		Short: "Set, list and delete the team's secrets; seal secrets for a definition",
 		Long: `The server stores secrets sealed, and never returns their values. A webhook uses the value
-that its secret had at the last apply: run millwright sync to use a new one.`,
+that its secret had at the last apply: run millwright sync to use a new one.
+
+A secret is the team's, for all factories, or lies encrypted in the definition of the one
+factory that has it.`,
 		Args: noCommand,
 		RunE: help,
 	}
 
 	addClientFlags(cmd, &c, false)
-	cmd.AddCommand(secretSet(s, &c), secretList(s, &c), secretDelete(s, &c))
+	cmd.AddCommand(secretSet(s, &c), secretList(s, &c), secretDelete(s, &c), secretSeal(s, &c), secretRecipient(s, &c))
 	return cmd
 }
 
@@ -197,6 +202,7 @@ func readSecret(s Streams, name string) (string, error) {
 // secretItem is what the program shows of a secret.
 type secretItem struct {
 	Name      string
+	Factory   string `json:"factory_uid"`
 	Version   int64
 	Pending   bool
 	Webhooks  []string
@@ -204,12 +210,29 @@ type secretItem struct {
 	UpdatedAt string   `json:"updated_at"`
 }
 
-// standing says whether the secret has a value.
+// standing says whether the secret has a value, and if a definition holds it.
 func (x secretItem) standing() string {
-	if x.Pending {
+	switch {
+	case x.Factory != "":
+		return "definition"
+	case x.Pending:
 		return "pending"
 	}
 	return "set"
+}
+
+// factoryNames returns the names of the factories by UID, if a definition holds one of the secrets.
+func (c *Client) factoryNames(ctx context.Context, secrets []secretItem) (map[string]string, error) {
+	names := map[string]string{}
+	if !slices.ContainsFunc(secrets, func(x secretItem) bool { return x.Factory != "" }) {
+		return names, nil
+	}
+
+	factories, err := c.factories(ctx)
+	for _, f := range factories {
+		names[f.UID] = f.Name
+	}
+	return names, err
 }
 
 func secretList(s Streams, c *Client) *cobra.Command {
@@ -228,6 +251,11 @@ func secretList(s Streams, c *Client) *cobra.Command {
 					return err
 				}
 
+				names, err := c.factoryNames(cmd.Context(), list.Secrets)
+				if err != nil {
+					return err
+				}
+
 				var lines [][]string
 				for _, x := range list.Secrets {
 					lines = append(
@@ -239,11 +267,12 @@ func secretList(s Streams, c *Client) *cobra.Command {
 							fmt.Sprint(len(x.Webhooks)),
 							fmt.Sprint(len(x.UsedBy)),
 							ago(x.UpdatedAt),
+							cmp.Or(names[x.Factory], x.Factory),
 						},
 					)
 				}
 
-				return rows(s.Out, "NAME VERSION VALUE WEBHOOKS USERS UPDATED", lines)
+				return rows(s.Out, "NAME VERSION VALUE WEBHOOKS USERS UPDATED FACTORY", lines)
 			})
 		},
 	}

@@ -235,12 +235,12 @@ func nearDefinition(dir, name string) bool {
 	if dir == "." {
 		switch strings.ToLower(strings.TrimSuffix(name, path.Ext(name))) {
 		case "factory", "webhooks", "automations", "automation", "agents", "runners", "environments", "notifications",
-			"skills":
+			"secrets", "skills":
 			return true
 		}
 		return false
 	}
-	return slices.Contains([]string{".yaml", ".yml", ".json", ".md", ".markdown"}, ext)
+	return slices.Contains([]string{".yaml", ".yml", ".json", ".md", ".markdown", ".age"}, ext)
 }
 
 // mark is a hash of everything that the loader looked at.

@@ -139,13 +139,14 @@ func (c *controllers) check(factories []settings.Factory) error {
 	return nil
 }
 
-// sourceSecrets are the secrets that sources and forges use, with the use of each.
+// sourceSecrets are the secrets that the settings name, with the use of each.
 type sourceSecrets struct {
 	used     map[string]string
 	reserved map[string]string // those that no definition may name
 }
 
-// secretsOf returns the secrets that sources and forges use. Definitions may also use those of sharedSecrets.
+// secretsOf returns the secrets that sources, forges and environments use. Definitions may also use those of
+// sharedSecrets and of environments.
 func secretsOf(s settings.Settings) *sourceSecrets {
 	all := &sourceSecrets{used: map[string]string{}, reserved: map[string]string{}}
 	add := func(name, use string) {
@@ -177,6 +178,15 @@ func secretsOf(s settings.Settings) *sourceSecrets {
 		add(f.TokenSecret, fmt.Sprintf("the tokenSecret of forge %s", name))
 		if f.App != nil {
 			add(f.App.PrivateKeySecret, fmt.Sprintf("the privateKeySecret of forge %s", name))
+		}
+	}
+
+	environments := s.EnvironmentsByName()
+	for _, name := range slices.Sorted(maps.Keys(environments)) {
+		for _, secret := range environments[name].Secrets {
+			if all.used[secret] == "" {
+				all.used[secret] = fmt.Sprintf("environment %s of the settings", name)
+			}
 		}
 	}
 
@@ -289,6 +299,10 @@ func (c *controllers) newLoop(n *controller, row state.Factory) *reconcile.Loop 
 			return reserved
 		},
 		CheckURL: func() string { return c.checkURL(n.settings) },
+		Used: func() map[string]string {
+			used, _ := c.sourceSecrets()
+			return used
+		},
 	})
 }
 

@@ -40,6 +40,7 @@ func (p *Plan) compareFile(cur state.Current, file *schema.FactoryFile, app *sta
 func (p *Plan) compareWebhooks(
 	cur state.Current,
 	webhooks []schema.Webhook,
+	own map[string]ownSecret,
 	opts Options,
 	app *state.ChangeSet,
 ) {
@@ -48,6 +49,11 @@ func (p *Plan) compareWebhooks(
 	var changes []Change
 	for _, w := range webhooks {
 		version := cur.Secrets[w.SecretName].Version
+		secret, isOwn := own[w.SecretName]
+		if isOwn {
+			version = secret.version
+		}
+
 		old, exists := live[w.Name]
 		delete(live, w.Name)
 		c := Change{Kind: KindWebhook, Name: w.Name, Fields: []Field{}, UID: old.UID, File: w.Path, Line: w.Line}
@@ -65,7 +71,8 @@ func (p *Plan) compareWebhooks(
 			c.Action, c.UID = ActionCreate, state.WebhookUID(cur.Key, w.Name, ordinal)
 		}
 
-		stale := exists && old.Spec.SecretName == w.SecretName && old.SecretVersion != version
+		stale := exists && old.Spec.SecretName == w.SecretName &&
+			(old.SecretVersion != version || old.SecretOwn != isOwn)
 		if stale {
 			s := picked[w.SecretName]
 			if s == nil {
@@ -80,7 +87,9 @@ func (p *Plan) compareWebhooks(
 		if stale || moved || c.Action != ActionUnchanged {
 			app.Webhooks = append(
 				app.Webhooks,
-				state.WebhookChange{UID: c.UID, FirstName: first, Ordinal: ordinal, Spec: w, SecretVersion: version},
+				state.WebhookChange{
+					UID: c.UID, FirstName: first, Ordinal: ordinal, Spec: w, SecretVersion: version, SecretOwn: isOwn,
+				},
 			)
 		}
 
@@ -209,7 +218,9 @@ func (p *Plan) compareResources(cur state.Current, tree *schema.Factory, app *st
 	}
 }
 
-var kindOrder = []string{KindFactory, KindWebhook, KindAutomation, KindAgent, KindRunner, KindSkill, KindNotification}
+var kindOrder = []string{
+	KindFactory, KindWebhook, KindAutomation, KindAgent, KindRunner, KindSkill, KindNotification, KindSecret,
+}
 
 // add appends changes in their order, which it also gives to the argument.
 func (p *Plan) add(changes []Change) {

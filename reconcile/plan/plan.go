@@ -24,7 +24,7 @@ const (
 	ActionUnchanged = "unchanged"
 )
 
-// Kinds of a Change. All but the factory's are also kinds of [state.ResourceKey].
+// Kinds of a Change. All but those of the factory and of secrets are also kinds of [state.ResourceKey].
 const (
 	KindFactory     = "factory" // factory.yaml
 	KindWebhook     = "webhook"
@@ -35,6 +35,7 @@ const (
 	KindSkill       = "skill"
 
 	KindNotification = "notification"
+	KindSecret       = "secret" // of secrets/
 )
 
 // Plan has the changes that an apply of a tree would make to a factory (docs/contract.md, section 5). Its
@@ -97,6 +98,9 @@ type Options struct {
 	HarnessTypes  []string          // that the server has; nil: not known
 	ForgeKinds    []string          // kinds of the server's forges; nil: not known
 	Reserved      map[string]string // secrets that the server itself uses, with their use; nil: unknown
+	Used          map[string]string // secrets that the settings name, with their use; nil: unknown
+	OpenSecrets   bool              // decrypt the files of secrets/; without it the change set cannot be applied
+	KeepSecrets   bool              // leave the secrets of secrets/ as they are: for an earlier revision
 	MaxDeliveries int               // deliveriesPerMinute of a webhook is at most this; 0: any
 	// Public leaves out all that only holders of keys may learn: rules that need facts of the server, UIDs,
 	// secrets, and which webhooks existed or are used.
@@ -132,6 +136,7 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 		known = Known(cur, loaded.WebhookNames(), opts)
 	}
 
+	own := openSecrets(cur, loaded.SealedSecrets(), opts, known)
 	loaded.Check(*known)
 	p.WebhookUIDs = known.UIDs
 	for _, id := range loaded.WebhookIDs() {
@@ -168,8 +173,9 @@ func compare(cur state.Current, loaded *schema.Result, opts Options) (Plan, *sta
 		Started: opts.Now, Revision: opts.Revision, File: loaded.Factory.File,
 	}
 	p.compareFile(cur, loaded.Factory.File, app)
-	p.compareWebhooks(cur, loaded.Factory.Webhooks, opts, app)
+	p.compareWebhooks(cur, loaded.Factory.Webhooks, own, opts, app)
 	p.compareResources(cur, loaded.Factory, app)
+	p.compareSecrets(cur, own, opts, app)
 	p.guard(cur, loaded.Factory, opts)
 	schema.SortProblems(p.Problems)
 	for _, c := range p.Changes {
@@ -232,7 +238,7 @@ func Known(cur state.Current, names []string, opts Options) *schema.Known {
 	k := &schema.Known{
 		Secrets: make(map[string]schema.SecretFact, len(cur.Secrets)),
 		UIDs:    make(map[string]string, len(names)), KnownUIDs: make(map[string]string, len(names)),
-		HarnessTypes: opts.HarnessTypes, ForgeKinds: opts.ForgeKinds, Reserved: opts.Reserved,
+		HarnessTypes: opts.HarnessTypes, ForgeKinds: opts.ForgeKinds, Reserved: opts.Reserved, Used: opts.Used,
 		Gone: maps.Clone(cur.Gone),
 	}
 	for name, info := range cur.Secrets {

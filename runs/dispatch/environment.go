@@ -51,7 +51,7 @@ func (d *Dispatcher) environment(ctx context.Context, r state.Run, o *wire.Order
 	}
 
 	for _, name := range e.Secrets {
-		value, err := d.secret(ctx, name)
+		value, err := d.secret(ctx, r, name)
 		if err != nil {
 			return e, err
 		}

@@ -19,7 +19,7 @@ func (d *Dispatcher) grant(ctx context.Context, r state.Run, o *wire.Order) erro
 	}
 
 	for _, name := range r.Secrets {
-		value, err := d.secret(ctx, name)
+		value, err := d.secret(ctx, r, name)
 		if err != nil {
 			return err
 		}

@@ -258,7 +258,7 @@ func (d *Dispatcher) servers(ctx context.Context, r state.Run) (body []byte, use
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		server := servers[name]
 		err := server.Expand(func(value string) (string, error) {
-			value, err := d.resolve(ctx, value, &used)
+			value, err := d.resolve(ctx, r, value, &used)
 			used = append(used, value)
 			return value, err
 		})
@@ -271,11 +271,11 @@ func (d *Dispatcher) servers(ctx context.Context, r state.Run) (body []byte, use
 	return body, used, err
 }
 
-// resolve replaces the references to team secrets in a value.
-func (d *Dispatcher) resolve(ctx context.Context, value string, used *[]string) (string, error) {
+// resolve replaces the references to secrets in a value.
+func (d *Dispatcher) resolve(ctx context.Context, r state.Run, value string, used *[]string) (string, error) {
 	var failed error
 	out := schema.ExpandSecrets(value, func(name string) string {
-		secret, err := d.secret(ctx, name)
+		secret, err := d.secret(ctx, r, name)
 		failed = errors.Join(failed, err)
 		*used = append(*used, secret)
 		return secret
@@ -283,8 +283,9 @@ func (d *Dispatcher) resolve(ctx context.Context, value string, used *[]string) 
 	return out, failed
 }
 
-func (d *Dispatcher) secret(ctx context.Context, name string) (string, error) {
-	value, err := d.cfg.Store.SecretValue(ctx, name)
+// secret returns the value of a secret as the run's factory sees it.
+func (d *Dispatcher) secret(ctx context.Context, r state.Run, name string) (string, error) {
+	value, err := d.cfg.Store.SecretValueFor(ctx, r.FactoryUID, name)
 	if errors.Is(err, state.ErrNotFound) {
 		return "", unfit(
 			"the team secret %q does not exist or has no value: set it with millwright secret set, or "+

@@ -144,7 +144,7 @@ func (s *session) treeOf(name string) (dir, file string, ok bool) {
 	}
 
 	first, _, _ := strings.Cut(rel, "/")
-	others := first == "skills" || first == "environments" || first == "notifications"
+	others := first == "skills" || first == "environments" || first == "notifications" || first == "secrets"
 	if !others || schema.HoldsDefinition(diskFS(root), ".") {
 		s.tree(root)
 		return root, rel, true

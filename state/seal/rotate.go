@@ -135,6 +135,15 @@ LIMIT $3`,
 			update: `UPDATE factories SET uid_key = $3 WHERE uid = $1 AND $2 = 0`,
 		},
 		{
+			purpose: "identity ",
+			list: `SELECT uid, 0, identity
+FROM factories
+WHERE (uid, 0) > ($1, $2)
+ORDER BY uid
+LIMIT $3`,
+			update: `UPDATE factories SET identity = $3 WHERE uid = $1 AND $2 = 0`,
+		},
+		{
 			purpose: "run ",
 			list: `SELECT id, 0, sealed
 FROM runs

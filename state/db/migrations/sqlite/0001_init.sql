@@ -36,6 +36,8 @@ CREATE TABLE factories (
   uid                TEXT PRIMARY KEY,
   name               TEXT NOT NULL UNIQUE,
   uid_key            BLOB NOT NULL,
+  identity           BLOB NOT NULL,
+  recipient          TEXT NOT NULL,
   generation         INTEGER NOT NULL,
   source             TEXT NOT NULL,
   spec               TEXT NOT NULL DEFAULT 'null',
@@ -106,14 +108,16 @@ CREATE TABLE checks (
 -- Finds what is to be published.
 CREATE INDEX checks_by_state ON checks (state, next_at);
 
--- Secrets belong to the team, as API keys do: factory_uid is empty. A version without a sealed value is
--- pending.
+-- Secrets belong to the team, as API keys do, and then factory_uid is empty; or to the factory whose definition
+-- holds them, and then name is factory_uid/name. A version without a sealed value is pending. revision and digest
+-- are those of the definition and of the file that brought it.
 CREATE TABLE secrets (
   name        TEXT PRIMARY KEY,
   factory_uid TEXT NOT NULL DEFAULT '',
   version     INTEGER NOT NULL,
   created_at  INTEGER NOT NULL,
-  updated_at  INTEGER NOT NULL
+  updated_at  INTEGER NOT NULL,
+  CHECK (factory_uid = '' OR substr(name, 1, length(factory_uid) + 1) = factory_uid || '/')
 );
 
 CREATE TABLE secret_versions (
@@ -123,6 +127,8 @@ CREATE TABLE secret_versions (
   sealed        BLOB,
   url_safe      INTEGER NOT NULL CHECK (url_safe IN (0, 1)),
   visible_ascii INTEGER NOT NULL CHECK (visible_ascii IN (0, 1)),
+  revision      TEXT NOT NULL DEFAULT '',
+  digest        TEXT NOT NULL DEFAULT '',
   created_at    INTEGER NOT NULL,
   PRIMARY KEY (name, version)
 );
