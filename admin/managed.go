@@ -359,7 +359,7 @@ func (s *service) deleteWebhook(ctx context.Context, in *struct {
 		}
 		return nil
 	})
-	if err != nil || !in.DeleteSecret {
+	if err != nil || !in.DeleteSecret || w.SecretOwn { // a secret of the definition goes with its file
 		return answered(err, inFiles)
 	}
 
