@@ -39,7 +39,7 @@ func TestFactory(t *testing.T) {
 		r.hasKeys("uid name display_name alias description created_at updated_at repositories source sync agents counts suspended detached conditions " +
 			"team_uid agent_defaults default_model default_environment credential_strategy code_forge code_forges integrations scoring scorer_defaults recipient")
 		r.hasKeys("kind url branch path", "source")
-		r.hasKeys("state attempted_revision applied_revision last_applied_at last_attempted_at problems message", "sync")
+		r.hasKeys("state attempted_revision applied_revision applied_signer last_applied_at last_attempted_at problems message", "sync")
 		r.hasKeys("uid name type", "agents", 0)
 		r.hasKeys("owner name repo", "repositories", 0)
 		r.hasKeys("webhooks automations agents runners skills", "counts")

@@ -358,7 +358,7 @@ func TestPoisonedRotation(t *testing.T) {
 		dsn := p.reopened()
 		file := t.TempDir() + "/next-key"
 		r, err := seal.Rotate(t.Context(), dsn, statetest.MasterKey(), "", file)
-		if err != nil || !slices.Equal(r.Unreadable, []string{"secret LOST"}) || r.Values != 2 {
+		if err != nil || !slices.Equal(r.Unreadable, []string{"secret LOST"}) || r.Values != 3 {
 			t.Fatalf("rotation: %+v %v", r, err)
 		}
 		key, err := seal.LoadKey(dsn, "", file)

@@ -43,7 +43,7 @@ func (s *Sender) attempt(ctx context.Context, e events.Event) (fine bool) {
 
 // send sends an event once. The error says why the receiver did not take it, without a secret or an address.
 func (s *Sender) send(ctx context.Context, e events.Event, r events.Receiver) (answer, error) {
-	to, err := s.destination(ctx, r.Factory, r.Spec)
+	to, err := s.destination(ctx, r)
 	if err != nil {
 		return answer{}, err
 	}
@@ -66,9 +66,9 @@ func (s *Sender) send(ctx context.Context, e events.Event, r events.Receiver) (a
 	return got, fmt.Errorf("it answered %d", got.status)
 }
 
-// value returns the value of a team secret.
-func (s *Sender) value(ctx context.Context, name string) ([]byte, error) {
-	value, err := s.cfg.Store.SecretValue(ctx, name)
+// value returns the value of a secret as the factory sees it.
+func (s *Sender) value(ctx context.Context, factoryUID, name string) ([]byte, error) {
+	value, err := s.cfg.Store.SecretValueFor(ctx, factoryUID, name)
 	switch {
 	case errors.Is(err, state.ErrNotFound):
 		return nil, fmt.Errorf("the secret %s has no value", name)

@@ -204,15 +204,16 @@ func retryAfter(value string, now time.Time) time.Duration {
 }
 
 // destination finds where a notification sends to at this moment. The error never quotes a secret.
-func (s *Sender) destination(ctx context.Context, factory string, n schema.Notification) (destination, error) {
+func (s *Sender) destination(ctx context.Context, r events.Receiver) (destination, error) {
+	n := r.Spec
 	d := destination{hidden: n.URLSecretName != ""}
 	if s.cfg.Allow != nil {
-		d.allow = s.cfg.Allow(factory)
+		d.allow = s.cfg.Allow(r.Factory)
 	}
 
 	text := n.URL
 	if d.hidden {
-		value, err := s.value(ctx, n.URLSecretName)
+		value, err := s.value(ctx, r.FactoryUID, n.URLSecretName)
 		if err != nil {
 			return d, err
 		}
@@ -232,7 +233,7 @@ func (s *Sender) destination(ctx context.Context, factory string, n schema.Notif
 	if n.SecretName == "" {
 		return d, nil
 	}
-	value, err := s.value(ctx, n.SecretName)
+	value, err := s.value(ctx, r.FactoryUID, n.SecretName)
 	d.secret = value
 	return d, err
 }

@@ -93,8 +93,8 @@ func TestRotateMasterKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, err := seal.Rotate(t.Context(), dsn, statetest.MasterKey(), "", file)
-		if err != nil || r.Values != 1103 {
-			t.Fatalf("%d values, %v; want 1103", r.Values, err)
+		if err != nil || r.Values != 1104 {
+			t.Fatalf("%d values, %v; want 1104", r.Values, err)
 		}
 		if _, err := state.Open(t.Context(), cfg); !errors.Is(err, seal.ErrWrongKey) {
 			t.Fatalf("open with the old key: %v", err)
