@@ -31,6 +31,9 @@ var unaudited = map[string]string{
 	"validateFactoryFiles":       "changes nothing",
 	"planFactory":                "changes nothing",
 	"testFilter":                 "changes nothing",
+	"testNotification":           "the events of the notification have it",
+	"replayEvent":                "the attempts of the event have it",
+	"replayDeadEvents":           "the attempts of the events have it",
 	"notifyPush":                 "the apply that may follow has a row",
 }
 

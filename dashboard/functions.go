@@ -39,6 +39,7 @@ func (d *dashboard) functions() template.FuncMap {
 		"has":        func(list []string, s string) bool { return slices.Contains(list, s) },
 		"tone":       tone,
 		"standing":   standingOf,
+		"eventTone":  func(state string) string { return eventTones[state] },
 		"problem":    func(p schema.Problem) string { return schema.Text(p, nil) },
 		"worstFirst": worstFirst,
 		"tier":       tier,

@@ -102,6 +102,8 @@ var done = map[string]string{
 	"agreed":    "Agreed. The server performs the output.",
 	"rejected":  "Rejected. The output is never performed.",
 	"again":     "The server tries the output again.",
+	"tested":    "The server sends a test event.",
+	"resent":    "The server sends the events again.",
 	"opened":    "The server opens a pull request from the changes.",
 	"cancelled": "Cancelled.",
 	"cancel":    "The agent was asked to stop, and is killed if it does not.",

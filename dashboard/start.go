@@ -129,6 +129,12 @@ func (q *request) start() error {
 	}
 
 	v.Findings = append(v.Findings, waiting...)
+	dead, err := q.eventFindings()
+	if err != nil {
+		return err
+	}
+
+	v.Findings = append(v.Findings, dead...)
 	v.judge(len(hooks))
 	return q.render(
 		"start",

@@ -597,6 +597,26 @@ def test_keys(api: Api) -> None:
         api(lambda c: c.agent.skills.list(), api_key=made.secret)
 
 
+def test_notifications(api: Api) -> None:
+    ops = api.factory("ops").uid
+    name = once(api, "told")
+    api(lambda c: c.secrets.set("TOLD_SECRET", value="whsec_" + "QUFB" * 8))
+    text = "url: https://127.0.0.1:1\nsecretName: TOLD_SECRET\nevents: [run.failed]\n"
+    api(lambda c: c.factories.files.put(ops, f"notifications/{name}.yaml", content=text))
+    assert name in {n.name for n in api.all(lambda c: c.factories.notifications.list(ops, limit=1))}
+    event = api(lambda c: c.factories.notifications.test(ops, name))
+    assert isinstance(event, t.Event)
+    detail = api(lambda c: c.factories.notifications.event(ops, event.event_uid))
+    assert isinstance(detail, t.EventDetail) and detail.type == "notification.test"
+    with pytest.raises(millwright.ConflictError):
+        api(lambda c: c.factories.notifications.replay(ops, event.event_uid))
+    told = api.all(lambda c: c.factories.notifications.events(ops, notification=name, limit=1))
+    assert [e.event_uid for e in told] == [event.event_uid]
+    dead = api(lambda c: c.factories.notifications.replay_dead(ops, name))
+    assert isinstance(dead, t.ReplayEventsResponse) and dead.replayed == 0
+    api(lambda c: c.factories.files.delete(ops, f"notifications/{name}.yaml"))
+
+
 def test_workers(api: Api) -> None:
     workers = api.all(lambda c: c.workers.list(limit=1))
     assert all(w.busy <= w.slots for w in workers)

@@ -14,7 +14,14 @@ import anyio
 import pytest
 
 import millwright
-from millwright.webhooks import AsyncWebhookSender, DeliveryReceipt, WebhookSender, sign
+from millwright.webhooks import (
+    AsyncWebhookSender,
+    DeliveryReceipt,
+    WebhookSender,
+    WebhookVerificationError,
+    sign,
+    verify,
+)
 
 from .conftest import Both
 from .hostile import Hostile, answer, problem, reset
@@ -57,6 +64,57 @@ def test_the_vector_of_standard_webhooks() -> None:
         timestamp=1614265330,
     )
     assert unprefixed == headers
+
+
+VECTOR = {
+    "Webhook-Id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+    "webhook-timestamp": "1614265330",
+    "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+}
+
+
+def test_the_vector_is_verified() -> None:
+    body = b'{"test": 2432232314}'
+    for at in (1614265330, 1614265630, 1614265030):
+        assert verify(body, VECTOR, SECRET, now=at) == {"test": 2432232314}
+    assert verify(body.decode(), VECTOR, SECRET[6:], now=1614265330)
+    several = {**VECTOR, "webhook-signature": "v1,AAAA v1a,x v2,y " + VECTOR["webhook-signature"]}
+    assert verify(body, several, SECRET, now=1614265330)
+
+
+@pytest.mark.parametrize(
+    ("change", "at", "message"),
+    [
+        ({}, 1614265631, "too old"),
+        ({}, 1614265029, "too far in the future"),
+        ({"webhook-timestamp": "1614265331"}, 1614265330, "no signature"),
+        ({"webhook-timestamp": "-1"}, 1614265330, "not a number"),
+        ({"webhook-timestamp": "\u0661"}, 1614265330, "not a number"),
+        ({"Webhook-Id": "msg_other"}, 1614265330, "no signature"),
+        ({"Webhook-Id": ""}, 1614265330, "webhook-id is missing"),
+        ({"webhook-signature": "v1,!!!"}, 1614265330, "no signature"),
+        (
+            {"webhook-signature": "v1a,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="},
+            1614265330,
+            "no signature",
+        ),
+        ({"webhook-signature": "é"}, 1614265330, "no signature"),
+    ],
+)
+def test_what_is_not_verified(change: dict[str, str], at: int, message: str) -> None:
+    with pytest.raises(WebhookVerificationError, match=message) as caught:
+        verify(b'{"test": 2432232314}', {**VECTOR, **change}, SECRET, now=at)
+    assert SECRET not in str(caught.value)
+
+
+def test_another_body_or_secret_is_not_verified() -> None:
+    with pytest.raises(WebhookVerificationError, match="no signature"):
+        verify(b'{"test": 2432232315}', VECTOR, SECRET, now=1614265330)
+    with pytest.raises(WebhookVerificationError, match="no signature"):
+        verify(b'{"test": 2432232314}', VECTOR, "whsec_" + "QUFB" * 8, now=1614265330)
+    signed = sign(b"no JSON", secret=SECRET, delivery_id="msg_1", timestamp=1614265330)
+    with pytest.raises(WebhookVerificationError, match="not JSON"):
+        verify(b"no JSON", signed, SECRET, now=1614265330)
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ export { FilesPage, RevisionsPage } from "./resources/files.js";
 export { KeysPage } from "./resources/keys.js";
 export type { DeliveryEvent, RunEvent } from "./resources/events.js";
 export { ENDED_STATES } from "./resources/run.js";
+export { EventsPage, NotificationsPage } from "./resources/notifications.js";
 export { SecretsPage } from "./resources/secrets.js";
 export { DeliveriesPage, WebhooksPage } from "./resources/webhooks.js";
 export { AuditPage } from "./resources/audit.js";
@@ -48,4 +49,5 @@ export {
   WebhookSender,
   type WebhookSenderOptions,
 } from "./sender.js";
+export * as webhooks from "./webhooks.js";
 export { VERSION } from "./version.js";

@@ -45,7 +45,8 @@ export async function sign(body: string | Uint8Array, options: SignOptions): Pro
   };
 }
 
-function signingKey(secret: string): Uint8Array<ArrayBuffer> {
+/** Reads a signing secret. Errors do not contain it. */
+export function signingKey(secret: string): Uint8Array<ArrayBuffer> {
   let key = new Uint8Array();
   try {
     key = Uint8Array.from(atob(secret.trim().replace(/^whsec_/, "")), (c) => c.charCodeAt(0));

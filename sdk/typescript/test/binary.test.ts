@@ -477,6 +477,24 @@ test("keys", async () => {
   await expect(other.agent.skills.list()).rejects.toThrow(AuthenticationError);
 });
 
+test("notifications", async () => {
+  const { factories, secrets } = client();
+  const ops = (await factory("ops")).uid;
+  const file = "notifications/told-ts.yaml";
+  await secrets.set("TOLD_SECRET", { value: `whsec_${"QUFB".repeat(8)}` });
+  const content = "url: https://127.0.0.1:1\nsecretName: TOLD_SECRET\nevents: [run.failed]\n";
+  await factories.files.put(ops, file, { content });
+  const { notifications } = factories;
+  expect((await collect(notifications.list(ops, { limit: 1 }))).map((n) => n.name)).toContain("told-ts");
+  const event = await notifications.test(ops, "told-ts");
+  expect((await notifications.event(ops, event.event_uid)).type).toBe("notification.test");
+  await expect(notifications.replay(ops, event.event_uid)).rejects.toThrow(ConflictError);
+  const told = await collect(notifications.events(ops, { notification: "told-ts", limit: 1 }));
+  expect(told.map((e) => e.event_uid)).toEqual([event.event_uid]);
+  expect((await notifications.replayDead(ops, "told-ts")).replayed).toBe(0);
+  await factories.files.delete(ops, file);
+});
+
 test("workers", async () => {
   const workers = await collect(client().workers.list({ limit: 1 }));
   expect(workers.every((w) => w.busy <= w.slots)).toBe(true);

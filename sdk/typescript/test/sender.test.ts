@@ -13,6 +13,7 @@ import {
   sign,
   WebhookSender,
   type WebhookSenderOptions,
+  webhooks,
 } from "../src/index.js";
 import { answer, Hostile, problem, reset } from "./hostile.js";
 
@@ -35,6 +36,49 @@ test("the vector of Standard Webhooks", async () => {
   };
   expect(await sign(body, { secret: SECRET, ...about })).toEqual(headers);
   expect(await sign(new TextEncoder().encode(body), { secret: SECRET.slice(6), ...about })).toEqual(headers);
+});
+
+describe("verifying", () => {
+  const body = '{"test": 2432232314}';
+  const headers = {
+    "Webhook-Id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+    "webhook-timestamp": "1614265330",
+    "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+  };
+  const now = 1614265330;
+
+  test("the vector of Standard Webhooks", async () => {
+    for (const at of [now, now + 300, now - 300]) {
+      expect(await webhooks.verify(body, headers, SECRET, { now: at })).toEqual({ test: 2432232314 });
+    }
+    const bytes = new TextEncoder().encode(body);
+    expect(await webhooks.verify(bytes, new Headers(headers), SECRET.slice(6), { now })).toBeTruthy();
+    const several = { ...headers, "webhook-signature": `v1,AAAA v1a,x ${headers["webhook-signature"]}` };
+    expect(await webhooks.verify(body, several, SECRET, { now })).toBeTruthy();
+  });
+
+  test.each([
+    [{}, now + 301, "too old"],
+    [{}, now - 301, "too far in the future"],
+    [{ "webhook-timestamp": "1614265331" }, now, "no signature"],
+    [{ "webhook-timestamp": "-1" }, now, "not a number"],
+    [{ "Webhook-Id": "msg_other" }, now, "no signature"],
+    [{ "Webhook-Id": "" }, now, "webhook-id is missing"],
+    [{ "webhook-signature": "v1,!!!" }, now, "no signature"],
+    [{ "webhook-signature": "v1a,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" }, now, "no signature"],
+  ])("refuses %j at %i", async (change, at, message) => {
+    const refused = webhooks.verify(body, { ...headers, ...change }, SECRET, { now: at });
+    await expect(refused).rejects.toThrow(webhooks.WebhookVerificationError);
+    await expect(refused).rejects.toThrow(message);
+  });
+
+  test("refuses another body, another secret, and what is no JSON", async () => {
+    await expect(webhooks.verify(`${body} `, headers, SECRET, { now })).rejects.toThrow("no signature");
+    const other = `whsec_${"QUFB".repeat(8)}`;
+    await expect(webhooks.verify(body, headers, other, { now })).rejects.toThrow("no signature");
+    const signed = await sign("no JSON", { secret: SECRET, deliveryId: "msg_1", timestamp: now });
+    await expect(webhooks.verify("no JSON", signed, SECRET, { now })).rejects.toThrow("not JSON");
+  });
 });
 
 test.each([

@@ -26,11 +26,16 @@ __all__ = [
     "RateLimitError",
     "RunWaitTimeoutError",
     "UnprocessableEntityError",
+    "WebhookVerificationError",
 ]
 
 
 class MillwrightError(Exception):
     """The base of every error of this package."""
+
+
+class WebhookVerificationError(MillwrightError):
+    """An event is not signed by the secret, or is too old."""
 
 
 class APIError(MillwrightError):

@@ -17,6 +17,7 @@ import type {
   Sync,
 } from "../generated/types.js";
 import { Files, Revisions } from "./files.js";
+import { Notifications } from "./notifications.js";
 import { Webhooks } from "./webhooks.js";
 
 /** A page of factories. */
@@ -147,6 +148,8 @@ export class Syncs {
 export class Factories {
   /** Work for a factory. */
   readonly runs: FactoryRuns;
+  /** The notifications of a factory, and their events. */
+  readonly notifications: Notifications;
   /** The webhooks of a factory. */
   readonly webhooks: Webhooks;
   /** The automations of a factory. */
@@ -162,6 +165,7 @@ export class Factories {
   constructor(client: Caller) {
     this.#client = client;
     this.runs = new FactoryRuns(client);
+    this.notifications = new Notifications(client);
     this.webhooks = new Webhooks(client);
     this.automations = new Automations(client);
     this.syncs = new Syncs(client);

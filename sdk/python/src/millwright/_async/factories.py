@@ -12,6 +12,7 @@ from .._options import RequestOptions
 from .._request import segment, segments
 from ._caller import AsyncCaller
 from ._io import AsyncPageRequest, raw
+from .notifications import AsyncNotifications
 from .pagination import AsyncPage
 from .webhooks import AsyncWebhooks
 
@@ -311,6 +312,11 @@ class AsyncFactories:
     def runs(self) -> AsyncFactoryRuns:
         """Work for a factory."""
         return AsyncFactoryRuns(self._client)
+
+    @cached_property
+    def notifications(self) -> AsyncNotifications:
+        """The notifications of a factory, and their events."""
+        return AsyncNotifications(self._client)
 
     @cached_property
     def webhooks(self) -> AsyncWebhooks:

@@ -12,6 +12,7 @@ from .._options import RequestOptions
 from .._request import segment, segments
 from ._caller import Caller
 from ._io import raw
+from .notifications import Notifications
 from .pagination import Page
 from .webhooks import Webhooks
 
@@ -295,6 +296,11 @@ class Factories:
     def runs(self) -> FactoryRuns:
         """Work for a factory."""
         return FactoryRuns(self._client)
+
+    @cached_property
+    def notifications(self) -> Notifications:
+        """The notifications of a factory, and their events."""
+        return Notifications(self._client)
 
     @cached_property
     def webhooks(self) -> Webhooks:
