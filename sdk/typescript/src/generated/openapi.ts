@@ -1360,7 +1360,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the team's secrets, without values
+         * List the secrets of the team and of definitions, without values
          * @description Needs a key of role viewer or above.
          */
         get: operations["listSecrets"];
@@ -1381,7 +1381,7 @@ export interface paths {
         };
         get?: never;
         /**
-         * Create a secret or set its value, which webhooks use from their next apply
+         * Create a secret of the team or set its value, which webhooks use from their next apply
          * @description Needs a key of role admin or above.
          */
         put: operations["setSecret"];
@@ -2452,6 +2452,11 @@ export interface components {
             integrations: components["schemas"]["FactoryIntegration"][];
             /** @description Name in the server's settings, which identifies the factory */
             name: string;
+            /**
+             * @description Public key of age: millwright secret seal encrypts secrets for the definition to it
+             * @example age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kudxr5n8qvg6lk9
+             */
+            recipient: string;
             /** @description repositories of factory.yaml */
             repositories: components["schemas"]["Repository"][];
             /** @description Always empty */
@@ -3608,12 +3613,16 @@ export interface components {
              * @description When it was created
              */
             created_at: string;
+            /** @description The factory whose definition holds the secret, in a file of secrets/. Only this factory sees it. Absent for a secret of the team */
+            factory_uid?: string;
             /** @description Name, as in secretName of a webhook */
             name: string;
             /** @description The secret has no value yet: its webhooks answer 401 */
             pending: boolean;
             /** @description A source uses the secret, so definitions may not name it */
             reserved: boolean;
+            /** @description The revision of the definition that brought the value; absent for a secret of the team */
+            revision?: string;
             /**
              * Format: date-time
              * @description Time of the last change of the value
