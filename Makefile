@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TOOLS := $(GO) tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test acceptance lint fuzz bench docs check sdk sdk-generate screenshots
+.PHONY: help build run test acceptance lint fuzz bench docs check sdk sdk-generate screenshots release-snapshot
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -30,7 +30,7 @@ test: ## Run the tests, with the race detector, on SQLite and a PostgreSQL of it
 
 acceptance: ## Run the tests that take long or need more programs: crashes, replicas, a browser, both SDKs
 	@.ci/needs git kubectl docker systemd-analyze
-	MILLWRIGHT_KILLS=50 MILLWRIGHT_POWER_FAILURES=1000 .ci/conformance .ci/editors .ci/gitea .ci/agents .ci/chromium .ci/bubblewrap .ci/signing .ci/postgres $(GO_TEST) -timeout 40m -run '^(TestAcceptance.*|TestKill|TestPowerFailure)$$' ./cmd/millwright ./reconcile ./runs/worker ./runs/worker/sandbox ./forge ./forge/bundle ./outbox ./state ./api/mcp
+	MILLWRIGHT_KILLS=50 MILLWRIGHT_POWER_FAILURES=1000 .ci/conformance .ci/helm .ci/goreleaser .ci/debian .ci/editors .ci/gitea .ci/agents .ci/chromium .ci/bubblewrap .ci/signing .ci/postgres $(GO_TEST) -timeout 40m -run '^(TestAcceptance.*|TestKill|TestPowerFailure)$$' ./cmd/millwright ./reconcile ./runs/worker ./runs/worker/sandbox ./forge ./forge/bundle ./outbox ./state ./api/mcp
 	@$(MAKE) --no-print-directory sdk
 
 sdk: ## Test both SDKs against the real server and api/openapi.yaml
@@ -65,6 +65,9 @@ docs: ## Write the generated documents anew
 
 demo-forge: ## Watch an issue become a pull request, on a Gitea of this machine (built once, about five minutes)
 	.ci/gitea $(GO) test ./cmd/millwright -run '^TestDemoForge$$' -count 1 -timeout 0 -v -demo-forge
+
+release-snapshot: ## Build the archives and packages of a release in dist/, without publishing
+	.ci/goreleaser sh -c '"$$MILLWRIGHT_TEST_GORELEASER" release --snapshot --clean --skip=sign,sbom'
 
 screenshots: ## Write docs/images anew, with the dashboard in a real browser
 	.ci/chromium $(GO) test ./cmd/millwright -run '^TestScreenshots$$' -count 1 -screenshots $(CURDIR)/docs/images

@@ -83,7 +83,8 @@ var rooms = map[string][]string{
 	"cmd/millwright":        {"cmd/cli", "cmd/server", "runs/worker/confine", "runs/worker/sandbox"},
 	"bench":                 {"*"},
 
-	"state/statetest/powerfs": {},
+	"state/statetest/powerfs":   {},
+	"deploy/packages/documents": {"cmd/cli", "cmd/server"},
 }
 
 // reserved lists the imports from outside that only some rooms may use; a name ending in / is a prefix.
@@ -111,8 +112,8 @@ var reserved = map[string][]string{
 	"github.com/go-chi/":          {"api", "admin", "runs", "dashboard"},
 	"github.com/danielgtaylor/":   {"api", "admin", "runs"},
 	"github.com/sourcegraph/":     {"schema/editortest", "schema/language"},
-	"github.com/spf13/":           {"cmd/cli", "cmd/server"},
 	"filippo.io/":                 {"schema/agefile"},
+	"github.com/spf13/":           {"cmd/cli", "cmd/server", "deploy/packages/documents"},
 	"go.opentelemetry.io/":        {"trace"},
 	"github.com/yuin/":            {"dashboard"},
 

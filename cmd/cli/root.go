@@ -149,6 +149,21 @@ ingress, the runs API and the dashboard that they describe.`,
 	return root
 }
 
+// Elsewhere returns a command that only Linux and macOS have. Here it refuses, whatever its arguments.
+func Elsewhere(name string) func(Streams) *cobra.Command {
+	return func(Streams) *cobra.Command {
+		return &cobra.Command{
+			Use:                name,
+			Short:              "Runs on Linux and macOS only",
+			DisableFlagParsing: true,
+			RunE: func(*cobra.Command, []string) error {
+				return &Exit{ExitUnreachable, fmt.Errorf("millwright %s runs on Linux and macOS: use a container "+
+					"or the Windows Subsystem for Linux, and the other commands here with --server", name)}
+			},
+		}
+	}
+}
+
 // help is what a command does that only has commands of its own.
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 

@@ -48,25 +48,29 @@ func ciSnippets(t *testing.T) snippets {
 			}
 		}
 	}
-	var gitlab map[string]struct{ Script []string }
+	var action struct {
+		Runs struct {
+			Steps []struct{ Name, Run string }
+		}
+	}
+	read("action.yml", &action)
+	for _, step := range action.Runs.Steps {
+		out["action "+step.Name] = step.Run
+	}
+
 	text, err := os.ReadFile("../../deploy/ci/gitlab-ci.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var raw map[string]any
-	if err := yaml.Unmarshal(text, &raw); err != nil {
-		t.Fatal(err)
-	}
-	delete(raw, "variables")
-	if text, err = yaml.Marshal(raw); err == nil {
-		err = yaml.Unmarshal(text, &gitlab)
-	}
+	gitlabJobs(t, out, "gitlab", text)
+
+	text, err = os.ReadFile("../../deploy/ci/component.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for job, j := range gitlab {
-		out["gitlab "+job] = strings.Join(j.Script, "\n")
-	}
+	_, jobs, _ := bytes.Cut(text, []byte("\n---\n"))
+	gitlabJobs(t, out, "component", jobs)
+
 	var config struct {
 		Repos []struct {
 			Hooks []struct {
@@ -86,6 +90,28 @@ func ciSnippets(t *testing.T) snippets {
 	read("../../.pre-commit-hooks.yaml", &hooks)
 	out["pre-commit.com, ours"] = hooks[0].Entry + " " + strings.Join(hooks[0].Args, " ")
 	return out
+}
+
+// gitlabJobs adds the commands of the jobs of GitLab CI.
+func gitlabJobs(t *testing.T, out snippets, name string, text []byte) {
+	t.Helper()
+	var raw map[string]any
+	if err := yaml.Unmarshal(text, &raw); err != nil {
+		t.Fatal(err)
+	}
+	delete(raw, "variables")
+
+	var jobs map[string]struct{ Script []string }
+	text, err := yaml.Marshal(raw)
+	if err == nil {
+		err = yaml.Unmarshal(text, &jobs)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for job, j := range jobs {
+		out[name+" "+job] = strings.Join(j.Script, "\n")
+	}
 }
 
 // shell runs a command as a pipeline would, with the program on its path, and returns its status.
@@ -129,9 +155,11 @@ func TestCISnippets(t *testing.T) {
 	statetest.Program(t, "bash")
 	all := ciSnippets(t)
 	want := map[string][]string{ // the files that each leaves behind
-		"github validate Validate": {"millwright.sarif", "summary.md"},
-		"gitlab validate-factory":  {"gl-code-quality-report.json", "millwright.xml"},
-		"pre-commit.com":           nil, "pre-commit.com, ours": nil,
+		"github validate Validate":   {"millwright.sarif", "summary.md"},
+		"gitlab validate-factory":    {"gl-code-quality-report.json", "millwright.xml"},
+		"action Validate":            {"summary.md"},
+		"component validate-factory": {"gl-code-quality-report.json", "millwright.xml"},
+		"pre-commit.com":             nil, "pre-commit.com, ours": nil,
 	}
 	for name, made := range want {
 		t.Run(name, func(t *testing.T) {
@@ -158,31 +186,38 @@ func TestCISnippets(t *testing.T) {
 	}
 }
 
+// planSnippets are the commands that plan.
+var planSnippets = []string{"github plan Plan", "gitlab plan-factory", "action Plan", "component plan-factory"}
+
 func TestCISnippetsPlan(t *testing.T) {
 	statetest.Program(t, "bash")
 	s := newJudgeServer(t)
 	all := ciSnippets(t)
 	dir := files(t, map[string]string{"webhooks/ci.yaml": "secretName: CI_TOKEN\n"})
-	env := []string{"DEFINITION=.", "MILLWRIGHT_SERVER=" + s.url, "MILLWRIGHT_API_KEY=" + os.Getenv("MILLWRIGHT_API_KEY")}
-	for _, name := range []string{"github plan Plan", "gitlab plan-factory"} {
+	reports := []string{"GITHUB_STEP_SUMMARY=" + filepath.Join(dir, "summary.md"), "GITHUB_OUTPUT=" + filepath.Join(dir, "outputs")}
+	env := append(reports[:2:2], "DEFINITION=.", "MILLWRIGHT_SERVER="+s.url, "MILLWRIGHT_API_KEY="+os.Getenv("MILLWRIGHT_API_KEY"))
+	for _, name := range planSnippets {
 		if all[name] == "" {
 			t.Fatalf("deploy/ci has no command %s", name)
 		}
 		if status, out := shell(t, dir, all[name], env...); status != 1 || !strings.Contains(out, "secret-missing") {
 			t.Errorf("%s, to be refused: status %d\n%s", name, status, out)
 		}
-		if status, out := shell(t, dir, all[name], "DEFINITION=.", "MILLWRIGHT_SERVER=http://127.0.0.1:1"); status != 3 {
+		if status, out := shell(t, dir, all[name], append(reports[:2:2], "DEFINITION=.", "MILLWRIGHT_SERVER=http://127.0.0.1:1")...); status != 3 {
 			t.Errorf("%s, without a server: status %d\n%s", name, status, out)
 		}
 	}
 	s.secret("CI_TOKEN", "abc")
-	for _, name := range []string{"github plan Plan", "gitlab plan-factory"} {
+	for _, name := range planSnippets {
 		if status, out := shell(t, dir, all[name], env...); status != 0 || !strings.Contains(out, "+ webhook ci") {
 			t.Errorf("%s, with changes: status %d\n%s", name, status, out)
 		}
 		if text, err := os.ReadFile(filepath.Join(dir, "plan.md")); err != nil || !bytes.Contains(text, []byte("would be applied")) {
 			t.Errorf("%s: the comment: %v\n%s", name, err, text)
 		}
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "outputs")); err != nil || string(text) != "changes=true\n" {
+		t.Errorf("the outputs of the action: %v, %q", err, text)
 	}
 }
 

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command millwright is GitOps for software factories: it watches definition files, applies them, and
 // serves the webhooks, runs and dashboard that they describe. See millwright help.
 package main

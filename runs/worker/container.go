@@ -34,9 +34,6 @@ const statusTerminated = 128 + 15
 // workDir is the working directory in a container.
 const workDir = "/work"
 
-// memorySize matches a size in the form of engines.
-var memorySize = regexp.MustCompile(`^([0-9]+)([bkmg])$`)
-
 // labelValue matches a valid label value of Kubernetes.
 var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
@@ -331,19 +328,6 @@ func (c Container) limits(r *wire.Runner) (image string, cpus float64, memory st
 	}
 
 	return image, cpus, memory
-}
-
-// bytesOf returns the bytes of a size that memorySize matches.
-func bytesOf(size string) int64 {
-	m := memorySize.FindStringSubmatch(size)
-	if m == nil {
-		return math.MaxInt64
-	}
-	n, err := strconv.ParseInt(m[1], 10, 40)
-	if err != nil {
-		return math.MaxInt64
-	}
-	return n << map[string]int{"b": 0, "k": 10, "m": 20, "g": 30}[m[2]]
 }
 
 // sweep removes the containers of a process that was killed.

@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"millwright/runs/worker/egress"
@@ -168,4 +171,20 @@ func (h Harness) spec() sandbox.Spec {
 		s.Memory = bytesOf(strings.ToLower(h.Sandbox.Memory))
 	}
 	return s
+}
+
+// memorySize matches a size in the form of engines.
+var memorySize = regexp.MustCompile(`^([0-9]+)([bkmg])$`)
+
+// bytesOf returns the bytes of a size that memorySize matches.
+func bytesOf(size string) int64 {
+	m := memorySize.FindStringSubmatch(size)
+	if m == nil {
+		return math.MaxInt64
+	}
+	n, err := strconv.ParseInt(m[1], 10, 40)
+	if err != nil {
+		return math.MaxInt64
+	}
+	return n << map[string]int{"b": 0, "k": 10, "m": 20, "g": 30}[m[2]]
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package worker executes claimed runs through harnesses. It needs a connection to dispatch and nothing
 // else: no database, no master key.
 package worker
@@ -65,9 +67,6 @@ type Config struct {
 	// Tracer continues the traces of runs; nil: none.
 	Tracer *trace.Tracer
 }
-
-// Echo is the name of the built-in harness.
-const Echo = "echo"
 
 // claimWait is how long one request for work waits.
 const claimWait = 5 * time.Second

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"millwright/state/db"
 )
@@ -144,11 +143,8 @@ func replaceKeys(file string, keys ...[]byte) error {
 		return fmt.Errorf("master key: %w", err)
 	}
 
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok &&
-		(int(owner.Uid) != os.Getuid() || int(owner.Gid) != os.Getgid()) {
-		if err := os.Chown(part, int(owner.Uid), int(owner.Gid)); err != nil {
-			return fmt.Errorf("master key: run this as the owner of %s: %w", file, err)
-		}
+	if err := giveTo(info, part); err != nil {
+		return fmt.Errorf("master key: run this as the owner of %s: %w", file, err)
 	}
 
 	err = errors.Join(os.Chmod(part, info.Mode().Perm()), db.SyncFile(part), os.Rename(part, file))
