@@ -126,9 +126,10 @@ func (q *request) eventFindings() (all []finding, err error) {
 		if f.Detached {
 			continue
 		}
+		dead := count(s.Dead, "event is dead", "events are dead")
 		all = append(all, finding{
 			"bad",
-			fmt.Sprintf("%s of notification %s", count(s.Dead, "event is dead", "events are dead"), line(s.Notification)),
+			fmt.Sprintf("%s, of notification %s", dead, line(s.Notification)),
 			"the receiver of factory " + line(f.Name) + " did not take them",
 			"/factories/" + s.FactoryUID + "/notifications?state=dead",
 			"See events",
