@@ -883,12 +883,16 @@ class SchemaVersions(Model):
 class Secret(Model):
     created_at: datetime = MISSING
     """When it was created"""
+    factory_uid: str | None = None
+    """The factory whose definition holds the secret, in a file of secrets/. Only this factory sees it. Absent for a secret of the team"""
     name: str = MISSING
     """Name, as in secretName of a webhook"""
     pending: bool = MISSING
     """The secret has no value yet: its webhooks answer 401"""
     reserved: bool = MISSING
     """A source uses the secret, so definitions may not name it"""
+    revision: str | None = None
+    """The revision of the definition that brought the value; absent for a secret of the team"""
     updated_at: datetime = MISSING
     """Time of the last change of the value"""
     used_by: list[str] = []
@@ -1768,6 +1772,8 @@ class Factory(Model):
     """integrations of factory.yaml"""
     name: str = MISSING
     """Name in the server's settings, which identifies the factory"""
+    recipient: str = MISSING
+    """Public key of age: millwright secret seal encrypts secrets for the definition to it"""
     repositories: list[Repository] = []
     """repositories of factory.yaml"""
     scorer_defaults: dict[str, Any] = {}
