@@ -607,13 +607,15 @@ def test_notifications(api: Api) -> None:
     event = api(lambda c: c.factories.notifications.test(ops, name))
     assert isinstance(event, t.Event)
     detail = api(lambda c: c.factories.notifications.event(ops, event.event_uid))
-    assert isinstance(detail, t.EventDetail) and detail.type == "notification.test"
+    assert isinstance(detail, t.EventDetail)
+    assert detail.type == "notification.test"
     with pytest.raises(millwright.ConflictError):
         api(lambda c: c.factories.notifications.replay(ops, event.event_uid))
     told = api.all(lambda c: c.factories.notifications.events(ops, notification=name, limit=1))
     assert [e.event_uid for e in told] == [event.event_uid]
     dead = api(lambda c: c.factories.notifications.replay_dead(ops, name))
-    assert isinstance(dead, t.ReplayEventsResponse) and dead.replayed == 0
+    assert isinstance(dead, t.ReplayEventsResponse)
+    assert dead.replayed == 0
     api(lambda c: c.factories.files.delete(ops, f"notifications/{name}.yaml"))
 
 
@@ -624,7 +626,8 @@ def test_workers(api: Api) -> None:
 
 def test_audit(api: Api) -> None:
     changes = api.all(lambda c: c.audit.list(action="key", limit=1))
-    assert changes and all(e.action.startswith("key.") for e in changes)
+    assert changes
+    assert all(e.action.startswith("key.") for e in changes)
 
 
 def test_definition_files(api: Api) -> None:

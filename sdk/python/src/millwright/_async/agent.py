@@ -100,7 +100,9 @@ class AsyncRuns:
     async def _decide(
         self, run_id: str, output_uid: str, decision: str, options: RequestOptions
     ) -> types.RunOutput:
-        path = f"/agent/runs/{segment('run_id', run_id)}/outputs/{segment('output_uid', output_uid)}/{decision}"
+        path = (
+            f"/agent/runs/{segment('run_id', run_id)}/outputs/{segment('output_uid', output_uid)}/{decision}"
+        )
         return await self._client.call("POST", path, options, types.RunOutput)
 
     async def submit_followup(
