@@ -15,6 +15,8 @@ var goodDocuments = map[string][]string{
 	"webhooks/x.yaml": {
 		`{"secretName": "A", "authMode": "url_token", "enabled": false, "deliveryIdHeader": "X-Id"}`,
 		`{"secretName": "A", "authMode": "signature", "signatureScheme": "slack", "handshake": true}`,
+		`{"secretName": "A", "authMode": "signature", "signatureScheme": "github", "register": {"forge": "github", "repository": "a/b", "events": ["push"]}}`,
+		`{"secretName": "A", "authMode": "signature", "signatureScheme": "gitlab", "register": {"forge": "gitlab", "repository": "a/b/c", "events": ["push", "note"]}}`,
 		`{"secretName": "A", "authMode": "signature", "signatureScheme": "custom", "customScheme": {"alg": "token", "header": "X-S"}}`,
 		`{"secretName": "A", "authMode": "signature", "signatureScheme": "custom", "customScheme": {"alg": "hmac-sha256", "key": "utf8", "header": "X-S", "parse": "whole",
 			"encoding": "hex", "prefix": "v1=", "timestamp": {"header": "X-T", "unit": "s", "tolerance": 300}, "template": "{id}.{ts}.{body}", "deliveryHeader": "X-D"}}`,
@@ -51,7 +53,7 @@ var otherValues = []string{
 	`null`, `true`, `false`, `0`, `1`, `-1`, `86401`, `1.5`, `[]`, `{}`, `[1]`, `[[]]`, `["A", "A"]`, `{"a": 1}`, `{"in": ["x"]}`, `{"exists": false, "in": ["x"]}`, `""`, `"A"`, `"b-c"`, `"é"`,
 	`"token"`, `"signature"`, `"github"`, `"slack"`, `"custom"`, `"authorization"`, `"Host"`, `"X-HUB-signature-256"`, `"a b"`, `"t="`, `"ed25519"`, `"ecdsa-p256"`, `"spki"`, `"space"`,
 	`"{body}"`, `"{ts}{ts}{body}"`, `"{id}{body}"`, `"{id}{ts}.{body}"`, `"{id}.{url}{ts}{body}"`, `"{url}\n{id}.{body}"`, `"{ts}{body}"`, `"{nope}{body}"`, `"webhook"`, `"schedule"`, `"received"`, `"cron_fired"`, `"@daily"`, `"@dialy"`, `"@every 5m"`, `"60 * * * *"`, `"0 0 * * MON-fri/2"`,
-	`"0 0 * *"`, `"managedSecret"`, `"workerEnvironment"`, `"linux"`, `"macos"`, `"jira"`, `"linear"`, `[{"type": "jira"}, {"type": "linear"}]`, `"FOREMAN"`,
+	`"0 0 * *"`, `"managedSecret"`, `"workerEnvironment"`, `"linux"`, `"macos"`, `"jira"`, `"linear"`, `[{"type": "jira"}, {"type": "linear"}]`, `"FOREMAN"`, `"gitlab"`, `"gitea"`, `"a/b/c"`, `"push"`, `["note"]`, `["star"]`,
 }
 
 // TestSchemasAgree mutates good documents and holds the published schemas, as editors and CI use them,

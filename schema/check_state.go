@@ -141,6 +141,9 @@ func (c *stateCheck) secret(f *fact) {
 	}
 
 	s, ok := c.secretFact(f.value)
+	if !ok && f.registered {
+		return
+	}
 	if !ok {
 		near := c.suggest(f.value, c.secretNames())
 		p := c.report(

@@ -37,11 +37,13 @@ func (d *document) webhook(name string) Webhook {
 		d.fact(factSecret, n, w.SecretName)
 		if n := len(d.facts); n > 0 {
 			d.facts[n-1].urlToken, d.facts[n-1].token = w.AuthMode == AuthURLToken, w.AuthMode == AuthToken
+			_, d.facts[n-1].registered = d.data["register"]
 		}
 	}
 
 	d.webhookScheme(&w)
 	d.webhookDeliveryHeader(&w)
+	d.webhookRegister(&w)
 	return w
 }
 

@@ -17,6 +17,7 @@ type fact struct {
 	kind                       factKind
 	quote                      byte // the quotes around the value, or 0
 	urlToken, token            bool // how the webhook whose secret this is uses it
+	registered                 bool // the server makes the secret if it does not exist
 	outputs                    bool // the automation whose trigger this is has outputs
 }
 

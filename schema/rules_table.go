@@ -1,5 +1,7 @@
 package schema
 
+import "strings"
+
 // The rules, in the order of the documentation.
 const (
 	_ RuleID = iota
@@ -32,6 +34,7 @@ const (
 	ruleSignatureScheme
 	ruleCustomScheme
 	ruleHandshake
+	ruleRegister
 	ruleSecretName
 	ruleSealedForm
 	ruleDeliveryIDHeader
@@ -253,6 +256,13 @@ var rules = [...]Rule{
 		Code: "handshake", Severity: SeverityError,
 		Title: "a handshake that the scheme does not have",
 		Doc:   "handshake: true answers the provider's verified set-up probes. Only some schemes have them.",
+	},
+	ruleRegister: {
+		Code: "register", Severity: SeverityError,
+		Title: "a registration that does not fit its webhook or forge",
+		Doc: "register makes the webhook at a forge. It needs authMode: signature with the signatureScheme of " +
+			"that forge. Only repositories of GitLab have more than one slash, and GitLab has events of its " +
+			"own: " + strings.Join(gitLabEvents, ", ") + ".",
 	},
 	ruleSecretName: {
 		Code: "secret-name", Severity: SeverityError,

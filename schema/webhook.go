@@ -43,6 +43,15 @@ type Webhook struct {
 	DuplicateWindow string `json:"duplicateWindow,omitempty"`
 	// DeliveriesPerMinute is the delivery budget of each sender; 0: the server's.
 	DeliveriesPerMinute int `json:"deliveriesPerMinute,omitempty"`
+	// Register is the webhook that the server makes at a forge; nil: none.
+	Register *Register `json:"register,omitempty"`
+}
+
+// Register is a webhook of a repository that the server makes at a forge, and removes with its file.
+type Register struct {
+	Forge      string   `json:"forge"` // the kind: github, gitlab or gitea
+	Repository string   `json:"repository"`
+	Events     []string `json:"events"` // in the forge's words, sorted
 }
 
 // Window returns DuplicateWindow as a duration; 0: for ever.
