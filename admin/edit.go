@@ -201,7 +201,7 @@ func (s *service) editOnce(
 		return edited{}, refusedEdit{p.Problems, d.files}
 	}
 
-	app.Edit, app.Secrets, app.ForgetWebhooks = next, d.secrets, d.forget
+	app.Edit, app.Secrets, app.ForgetWebhooks = next, append(app.Secrets, d.secrets...), d.forget
 	app.Audit = audit.Entry{Action: e.action, Subject: e.object, Detail: e.subject}
 	if err := s.Store.Apply(ctx, *app); err != nil {
 		return edited{}, err

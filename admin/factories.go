@@ -13,27 +13,37 @@ import (
 	"millwright/api"
 	"millwright/schema"
 	"millwright/state"
+	"millwright/state/registrations"
 )
 
 // Factory is a configured factory with the state of its definition.
 type Factory struct {
-	UID          string            `json:"uid" doc:"Identifier" example:"fac_01h455vb4pex5vsknk084sn02q"`
-	Name         string            `json:"name" doc:"Name in the server's settings, which identifies the factory"`
-	DisplayName  string            `json:"display_name,omitempty" doc:"name of factory.yaml, for display only"`
-	Alias        string            `json:"alias" doc:"alias of factory.yaml, or empty"`
-	Description  string            `json:"description" doc:"description of factory.yaml, or empty"`
-	CreatedAt    time.Time         `json:"created_at" doc:"Time at which the factory was first configured"`
-	UpdatedAt    time.Time         `json:"updated_at" doc:"Time of the last change of its settings or factory.yaml"`
-	Repositories []Repository      `json:"repositories" nullable:"false" doc:"repositories of factory.yaml"`
-	Source       FactorySource     `json:"source" doc:"Source of the definition"`
-	Sync         FactorySync       `json:"sync" doc:"State of the definition"`
-	Agents       []FactoryAgent    `json:"agents" nullable:"false" doc:"The agents of the applied definition, by name"`
-	Counts       FactoryCounts     `json:"counts" doc:"Number of resources in the applied definition"`
-	Suspended    bool              `json:"suspended" doc:"Whether the settings suspend the factory: it is applied only on request"`
-	Detached     bool              `json:"detached" doc:"Whether the settings no longer name the factory; its webhooks answer 404"`
-	Conditions   []state.Condition `json:"conditions" nullable:"false" doc:"Conditions Ready, Reconciling and Stalled"`
-	Recipient    string            `json:"recipient" doc:"Public key of age: millwright secret seal encrypts secrets for the definition to it" example:"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kudxr5n8qvg6lk9"`
+	UID          string                `json:"uid" doc:"Identifier" example:"fac_01h455vb4pex5vsknk084sn02q"`
+	Name         string                `json:"name" doc:"Name in the server's settings, which identifies the factory"`
+	DisplayName  string                `json:"display_name,omitempty" doc:"name of factory.yaml, for display only"`
+	Alias        string                `json:"alias" doc:"alias of factory.yaml, or empty"`
+	Description  string                `json:"description" doc:"description of factory.yaml, or empty"`
+	CreatedAt    time.Time             `json:"created_at" doc:"Time at which the factory was first configured"`
+	UpdatedAt    time.Time             `json:"updated_at" doc:"Time of the last change of its settings or factory.yaml"`
+	Repositories []Repository          `json:"repositories" nullable:"false" doc:"repositories of factory.yaml"`
+	Source       FactorySource         `json:"source" doc:"Source of the definition"`
+	Sync         FactorySync           `json:"sync" doc:"State of the definition"`
+	Agents       []FactoryAgent        `json:"agents" nullable:"false" doc:"The agents of the applied definition, by name"`
+	Counts       FactoryCounts         `json:"counts" doc:"Number of resources in the applied definition"`
+	Suspended    bool                  `json:"suspended" doc:"Whether the settings suspend the factory: it is applied only on request"`
+	Detached     bool                  `json:"detached" doc:"Whether the settings no longer name the factory; its webhooks answer 404"`
+	Conditions   []state.Condition     `json:"conditions" nullable:"false" doc:"Conditions Ready, Reconciling and Stalled"`
+	Recipient    string                `json:"recipient" doc:"Public key of age: millwright secret seal encrypts secrets for the definition to it" example:"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kudxr5n8qvg6lk9"`
+	Unregistered []UnregisteredWebhook `json:"unregistered" nullable:"false" doc:"Webhooks that a forge does not have as their files state"`
 	FactorySettings
+}
+
+// UnregisteredWebhook is a webhook that a forge does not have as its file states.
+type UnregisteredWebhook struct {
+	Webhook    string `json:"webhook" doc:"Name of the webhook"`
+	Repository string `json:"repository" doc:"The repository at the forge" example:"acme/shop"`
+	State      string `json:"state" enum:"pending,drifted,failed,removing" doc:"As in the webhook's registration"`
+	Reason     string `json:"reason" doc:"The reason; empty before the first attempt"`
 }
 
 // Repository names a source repository.
@@ -200,6 +210,10 @@ func (s *service) describeFactory(ctx context.Context, uid string) (Factory, err
 		}
 	}
 
+	if out.Unregistered, err = s.unregistered(ctx, uid); err != nil {
+		return Factory{}, err
+	}
+
 	for _, a := range cur.Tree.Agents {
 		out.Agents = append(
 			out.Agents,
@@ -207,6 +221,31 @@ func (s *service) describeFactory(ctx context.Context, uid string) (Factory, err
 		)
 	}
 
+	return out, nil
+}
+
+func (s *service) unregistered(ctx context.Context, uid string) ([]UnregisteredWebhook, error) {
+	out := []UnregisteredWebhook{}
+	all, err := s.Store.Registrations().Of(ctx, uid)
+	if err != nil || len(all) == 0 {
+		return out, err
+	}
+
+	hooks, err := s.Store.Webhooks(ctx, uid, true)
+	if err != nil {
+		return out, err
+	}
+
+	names := map[string]string{}
+	for _, w := range hooks {
+		names[w.UID] = w.Spec.Name
+	}
+
+	for _, r := range all {
+		if r.State != registrations.Registered {
+			out = append(out, UnregisteredWebhook{names[r.WebhookUID], r.Repository, string(r.State), r.Reason})
+		}
+	}
 	return out, nil
 }
 

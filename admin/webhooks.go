@@ -9,6 +9,7 @@ import (
 	"millwright/api"
 	"millwright/schema"
 	"millwright/state"
+	"millwright/state/registrations"
 )
 
 // Webhook is a webhook of a factory, live or deleted.
@@ -32,9 +33,20 @@ type Webhook struct {
 	Line                int            `json:"line" doc:"Line of the webhook's first key in the file, from 1"`
 	DuplicateWindow     string         `json:"duplicate_window,omitempty" doc:"How long the hash of a body counts as an identity; absent for ever" example:"10m"`
 	DeliveriesPerMinute int            `json:"deliveries_per_minute,omitempty" doc:"The delivery budget of each sender; absent as the server has it"`
+	Registration        *Registration  `json:"registration,omitempty" doc:"The webhook that the server makes at a forge; absent: none"`
 	RefusedByBudget     int64          `json:"refused_by_budget" doc:"How many requests of the last 24 hours got 429: they are not in the log"`
 	RefusedDisabled     int64          `json:"refused_while_disabled" doc:"How many of the last 24 hours got 404 because the webhook was disabled"`
 	Counts              DeliveryCounts `json:"counts" doc:"Number of logged requests by outcome"`
+}
+
+// Registration is the webhook of a repository that the server makes at a forge.
+type Registration struct {
+	Forge      string     `json:"forge" enum:"github,gitlab,gitea" doc:"Kind of the forge"`
+	Repository string     `json:"repository" doc:"The repository" example:"acme/shop"`
+	Events     []string   `json:"events" nullable:"false" doc:"The events that the definition names"`
+	State      string     `json:"state" enum:"pending,registered,drifted,failed,removing" doc:"pending: about to be made; drifted: changed by somebody at the forge, and repaired by the next apply; removing: the definition no longer has it"`
+	Reason     string     `json:"reason" doc:"How it drifted, or why it is not registered; else empty"`
+	CheckedAt  *time.Time `json:"checked_at" doc:"Time of the last look at the forge; null: never"`
 }
 
 // DeliveryCounts are the numbers of logged requests by outcome.
@@ -102,10 +114,16 @@ func (s *service) webhook(ctx context.Context, in WebhookUID) (state.Factory, st
 type figures struct {
 	counts   map[string]map[state.DeliveryOutcome]int64
 	refusals map[string]map[state.RefusalKind]state.RefusedRequests
+
+	registered map[string]registrations.Registration
 }
 
 func (s *service) figures(ctx context.Context, factoryUID string) (f figures, err error) {
 	if f.counts, err = s.Store.DeliveryCounts(ctx, factoryUID); err != nil {
+		return f, err
+	}
+
+	if f.registered, err = s.registered(ctx, factoryUID); err != nil {
 		return f, err
 	}
 
@@ -133,6 +151,7 @@ func (s *service) newWebhook(w state.Webhook, f figures) Webhook {
 		CreatedAt:        w.Created,
 		UpdatedAt:        w.Updated,
 		DeletedAt:        w.Deleted,
+		Registration:     newRegistration(f.registered, w.UID),
 		File:             w.Spec.Path,
 		Line:             max(w.Spec.Line, 1),
 
@@ -148,6 +167,34 @@ func (s *service) newWebhook(w state.Webhook, f figures) Webhook {
 			Handshake:           counts[state.DeliveryHandshake],
 		},
 	}
+}
+
+// registered returns the webhooks that the server makes at forges, by UID: of several of one webhook, the one that is
+// to stay.
+func (s *service) registered(ctx context.Context, factoryUID string) (map[string]registrations.Registration, error) {
+	all, err := s.Store.Registrations().Of(ctx, factoryUID)
+	by := map[string]registrations.Registration{}
+	for _, r := range all {
+		if _, known := by[r.WebhookUID]; !known || r.State != registrations.Removing {
+			by[r.WebhookUID] = r
+		}
+	}
+	return by, err
+}
+
+func newRegistration(all map[string]registrations.Registration, webhookUID string) *Registration {
+	r, ok := all[webhookUID]
+	if !ok {
+		return nil
+	}
+
+	out := &Registration{
+		Forge: r.Forge, Repository: r.Repository, Events: r.Events, State: string(r.State), Reason: r.Reason,
+	}
+	if !r.Checked.IsZero() {
+		out.CheckedAt = &r.Checked
+	}
+	return out
 }
 
 // IngressURL returns the URL for senders, under the server's public origin publicURL. It has {token} in

@@ -13,6 +13,7 @@ import (
 	"millwright/api"
 	"millwright/schema"
 	"millwright/state"
+	"millwright/state/registrations"
 )
 
 // webhookRow is a webhook with what its log holds.
@@ -123,6 +124,7 @@ func (q *request) webhookPage(title, tab string) (page, state.Factory, state.Web
 }
 
 type webhookView struct {
+	Registered  *registrations.Registration // nil: none
 	Webhook     webhookRow
 	Counted     bool
 	Managed     bool
@@ -179,6 +181,9 @@ func (q *request) showWebhook(status int, v webhookView, made *admin.WebhookWith
 		}
 	}
 
+	if v.Registered, err = q.registered(w); err != nil {
+		return err
+	}
 	if v.Log, err = q.deliveryList([]state.Webhook{w}); err != nil {
 		return err
 	}
@@ -277,4 +282,16 @@ func (q *request) webhookNames() (map[string]webhookLink, error) {
 	}
 
 	return all, nil
+}
+
+// registered returns how a webhook stands at its forge; nil if it is at none.
+func (q *request) registered(w state.Webhook) (*registrations.Registration, error) {
+	all, err := q.Store.Registrations().Of(q.Context(), w.FactoryUID)
+	var found *registrations.Registration
+	for i, r := range all {
+		if r.WebhookUID == w.UID && (found == nil || r.State != registrations.Removing) {
+			found = &all[i]
+		}
+	}
+	return found, err
 }

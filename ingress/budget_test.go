@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"millwright/ingress"
+	"millwright/schema"
 	"millwright/state"
+	"millwright/state/registrations"
 )
 
 // inBubble gives f an ingress whose clock is the bubble's. Requests come by hand, from any address.
@@ -172,6 +174,43 @@ func TestReplicasShareCounts(t *testing.T) {
 		time.Sleep(wait)
 		if rec := there.from("192.0.2.1", "live", tokenSecret, `"new"`); rec.Code != 202 {
 			w.t.Errorf("after Retry-After: %d", rec.Code)
+		}
+	})
+}
+
+// TestAskedDeliveriesAreNotCharged receives deliveries that the server asked GitHub for beyond the budget.
+func TestAskedDeliveriesAreNotCharged(t *testing.T) {
+	inBubble(t, ingress.Config{DeliveriesPerMinute: 1, FailedAuthPerMinute: -1}, func(w *world) {
+		w.secret("GH", "gh")
+		spec := signed("gh", "github", "GH")
+		spec.Register = &schema.Register{Forge: "github", Repository: "acme/shop", Events: []string{"push"}}
+		uid := w.hook(spec)
+		row := registrations.Registration{WebhookUID: uid, FactoryUID: w.factory}
+		for _, guid := range []string{"asked-1", "asked-2"} {
+			if ask, err := w.store.Registrations().Ask(t.Context(), row, guid, time.Now()); err != nil || !ask {
+				t.Fatal(ask, err)
+			}
+		}
+		if ask, err := w.store.Registrations().Ask(t.Context(), row, "asked-1", time.Now()); err != nil || ask {
+			t.Errorf("an attempt is asked for twice: %v, %v", ask, err)
+		}
+
+		for i, test := range []struct {
+			guid, key string
+			want      int
+		}{
+			{"asked-1", "gh", 202},
+			{"first", "gh", 202},
+			{"second", "gh", 429},
+			{"asked-2", "gh", 202},
+			{"asked-2", "wrong", 401},
+			{"third", "gh", 429},
+		} {
+			body := strconv.Itoa(i)
+			rec := w.from("192.0.2.1", "gh", "", body, "X-GitHub-Delivery", test.guid, "X-Hub-Signature-256", "sha256="+hmacHex(test.key, body))
+			if rec.Code != test.want {
+				t.Errorf("delivery %s: %d, want %d", test.guid, rec.Code, test.want)
+			}
 		}
 	})
 }

@@ -162,7 +162,12 @@ func (in *Ingress) judge(q *request, s *snapshot) (answer, error) {
 			in.metrics.refusal(err)
 			return q.refuseSigned(m, err.Error())
 		}
-		if wait := q.charge(); wait > 0 { // 6
+
+		asked, err := q.askedFor()
+		if err != nil {
+			return answer{}, err
+		}
+		if wait := q.chargeUnless(asked); wait > 0 { // 6
 			return q.overBudget(resultDeliveries, wait), nil
 		}
 	}
@@ -216,6 +221,25 @@ func (q *request) charge() time.Duration {
 	wait := q.in.deliveries.ChargeUpTo(q.budget(), q.in.deliveriesOf(q.hook), q.now)
 	q.charged = wait == 0
 	return wait
+}
+
+// askedFor reports whether the server asked the forge to send this delivery again.
+func (q *request) askedFor() (bool, error) {
+	if !q.hook.redelivers {
+		return false, nil
+	}
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), storeTimeout)
+	defer cancel()
+	return q.in.store.Registrations().Asked(ctx, q.hook.uid, q.r.Header.Get("X-Github-Delivery"))
+}
+
+// chargeUnless is charge, but for deliveries that the server asked for.
+func (q *request) chargeUnless(asked bool) time.Duration {
+	if asked {
+		return 0
+	}
+	return q.charge()
 }
 
 // checkToken compares the credential of a token or url_token webhook. It returns the reason of a refusal,

@@ -45,6 +45,7 @@ type webhook struct {
 	automations []*automation
 	filtered    bool // an automation has a payload filter
 	headers     bool // an automation has a filter of headers
+	redelivers  bool // the server asks its forge for deliveries again
 	envelope    envelope
 }
 
@@ -110,6 +111,7 @@ func newWebhook(f *factory, rw state.RoutedWebhook, log *slog.Logger) *webhook {
 			len(rw.Secret) > 0, handshake: rw.Spec.Handshake, envelope: newEnvelope(rw.Spec.Name, rw.UID),
 	}
 	w.source = rw.Spec.Source()
+	w.redelivers = rw.Spec.Register != nil && rw.Spec.Register.Forge == "github"
 	w.perMinute, w.window = rw.Spec.DeliveriesPerMinute, rw.Spec.Window()
 	if name := rw.Spec.DeliveryIDHeader; name != "" {
 		w.idHeader = textproto.CanonicalMIMEHeaderKey(name)

@@ -41,6 +41,8 @@ type Config struct {
 	PublicURL string
 	// Outbound returns the addresses that are not public and that events of a factory may be sent to; nil: none.
 	Outbound func(factory string) []netip.Prefix
+	// CheckEvery is the time between looks at a webhook that the forge has; zero means 10 minutes.
+	CheckEvery time.Duration
 	// Log receives what was performed, and failures; nil discards them.
 	Log *slog.Logger
 	// Registerer receives the metrics; nil: none.
@@ -81,6 +83,10 @@ const (
 func New(cfg Config) (*Outbox, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+
+	if cfg.CheckEvery <= 0 {
+		cfg.CheckEvery = checkEvery
 	}
 
 	o := &Outbox{cfg: cfg, key: cfg.Store.DeriveKey("outputs"), holder: "local", metrics: newMetrics(cfg.Store)}
@@ -130,6 +136,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { o.look(ctx) })
 	wg.Go(func() { o.events.Run(ctx) })
+	wg.Go(func() { o.register(ctx) })
 
 	slots, checkSlots := make(chan struct{}, concurrent), make(chan struct{}, concurrent)
 	for renew := time.Now(); ctx.Err() == nil; {

@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"millwright/state/budget"
 	"millwright/state/db"
 	"millwright/state/notice"
+	"millwright/state/registrations"
 )
 
 // Attempt is one attempt to make the state equal to a revision.
@@ -90,6 +92,8 @@ type SecretChange struct {
 	Name    string
 	Value   []byte
 	Version int64 // that this value gets: ErrMoved when another one came first
+
+	Generate bool // the value is made when it is stored
 }
 
 // WebhookChange creates or updates a webhook.
@@ -142,6 +146,9 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 
 		now := time.Now()
 		for _, c := range a.Secrets {
+			if c.Generate {
+				c.Value = []byte(rand.Text())
+			}
 			if info, err := s.setSecret(ctx, tx, c.Name, c.Value, now); err != nil {
 				return nil, err
 			} else if info.Version != c.Version {
@@ -153,6 +160,10 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 		a.FileChanged = a.FileChanged || have.unreadable
 		outcome := OutcomeUnchanged
 		generation = 0
+		if err := registrations.Repair(ctx, tx, a.FactoryUID); err != nil {
+			return nil, err
+		}
+
 		if !a.Empty() {
 			outcome = OutcomeApplied
 			if err := s.change(ctx, tx, a, db.Micros(now)); err != nil {
@@ -314,6 +325,9 @@ func (s *Store) change(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) e
 		if err := tx.ExecOne(ctx, deleteWebhookSQL, now, uid, restorable); err != nil {
 			return orMoved(err)
 		}
+		if err := registrations.Drop(ctx, tx, uid); err != nil {
+			return err
+		}
 	}
 
 	for _, w := range a.Webhooks {
@@ -326,6 +340,9 @@ func (s *Store) change(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) e
 			cmp.Or(w.FirstName, w.Spec.Name), w.Ordinal, string(spec), SecretKey(owner(a, w), w.Spec.SecretName),
 			w.SecretVersion, now)
 		if err != nil {
+			return err
+		}
+		if err := registerWebhook(ctx, tx, a.FactoryUID, w); err != nil {
 			return err
 		}
 	}
@@ -367,6 +384,21 @@ func owner(a ChangeSet, w WebhookChange) string {
 		return a.FactoryUID
 	}
 	return ""
+}
+
+// registerWebhook records what is to become of the webhook at its forge.
+func registerWebhook(ctx context.Context, tx *db.Tx, factoryUID string, w WebhookChange) error {
+	r := w.Spec.Register
+	if r == nil {
+		return registrations.Drop(ctx, tx, w.UID)
+	}
+	return registrations.Want(ctx, tx, registrations.Registration{
+		WebhookUID: w.UID,
+		FactoryUID: factoryUID,
+		Forge:      r.Forge,
+		Repository: r.Repository,
+		Events:     r.Events,
+	})
 }
 
 // Refuse records an attempt that changes nothing: refused for its problems, or failed before there was

@@ -367,6 +367,26 @@ func (s *Store) SecretValueFor(ctx context.Context, factoryUID, name string) ([]
 	return s.seal.Open("secret "+key, sealed)
 }
 
+const webhookSecretSQL = `SELECT v.name, v.sealed
+FROM webhooks w
+JOIN secret_versions v ON v.name = w.secret_name AND v.version = w.secret_version
+WHERE w.uid = $1`
+
+// WebhookSecret returns the value of the secret that a webhook uses. ErrNotFound if it is deleted, or the secret
+// is pending.
+func (s *Store) WebhookSecret(ctx context.Context, webhookUID string) ([]byte, error) {
+	var name string
+	var sealed []byte
+	err := s.db.QueryRow(ctx, webhookSecretSQL, webhookUID).Scan(&name, &sealed)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && sealed == nil {
+		return nil, refuse(ErrNotFound, "the secret of webhook %q", webhookUID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.seal.Open("secret "+name, sealed)
+}
+
 const webhookSecretsSQL = `SELECT w.secret_name, w.name, f.name
 FROM webhooks w
 JOIN factories f ON f.uid = w.factory_uid

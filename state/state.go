@@ -32,6 +32,7 @@ import (
 	"millwright/state/events"
 	"millwright/state/notice"
 	"millwright/state/outputs"
+	"millwright/state/registrations"
 	"millwright/state/seal"
 	"millwright/state/skip"
 	"millwright/state/workers"
@@ -192,6 +193,8 @@ func (s *Store) Events() events.Table { return events.New(s.db) }
 func (s *Store) ExpireEvents(ctx context.Context) error {
 	return s.Events().Expire(ctx, func(t time.Time) string { return leastID(PrefixEvent, t) })
 }
+// Registrations returns the webhooks that the server makes at forges.
+func (s *Store) Registrations() registrations.Table { return registrations.New(s.db) }
 
 // Workers returns the processes that take runs.
 func (s *Store) Workers() workers.Table { return workers.New(s.db) }

@@ -31,7 +31,8 @@ type FactoryItem struct {
 		Type, Status, Reason, Message string
 		Since                         string `json:"last_transition_time"`
 	}
-	Counts map[string]int
+	Counts       map[string]int
+	Unregistered []struct{ Webhook, Repository, State, Reason string }
 }
 
 func newSync(s Streams) *cobra.Command {
@@ -146,6 +147,14 @@ func (f FactoryItem) print(w io.Writer) {
 		}
 
 		fmt.Fprintln(w)
+	}
+
+	for _, u := range f.Unregistered {
+		line := fmt.Sprintf("webhook %s at %s: %s", u.Webhook, u.Repository, u.State)
+		if u.Reason != "" {
+			line += ": " + u.Reason
+		}
+		fmt.Fprintf(w, "  %s\n", clean(line))
 	}
 
 	for _, p := range f.Sync.Problems {

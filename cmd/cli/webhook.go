@@ -65,6 +65,26 @@ type webhookItem struct {
 	DeletedAt        *string `json:"deleted_at"`
 	File             string
 	Counts           map[string]int64
+	Registration     *registrationItem
+}
+
+// registrationItem is what the program shows of a webhook at a forge.
+type registrationItem struct {
+	Repository, State, Reason string
+	Events                    []string
+}
+
+// String returns one line; empty for nil.
+func (r *registrationItem) String() string {
+	if r == nil {
+		return ""
+	}
+
+	text := fmt.Sprintf("%s at %s: %s", r.State, r.Repository, strings.Join(r.Events, ", "))
+	if r.Reason != "" {
+		text += " (" + r.Reason + ")"
+	}
+	return text
 }
 
 func (w webhookItem) mode() string {
@@ -162,6 +182,7 @@ func webhookShow(s Streams, c *Client) *cobra.Command {
 					{"state", w.standing()},
 					{"secret", fmt.Sprintf("%s, version %d", w.SecretName, w.SecretVersion)},
 					{"identity", w.DeliveryIDHeader},
+					{"register", w.Registration.String()},
 					{"file", w.File},
 					{"created", w.CreatedAt},
 				} {

@@ -37,6 +37,22 @@ func (p *Plan) compareFile(cur state.Current, file *schema.FactoryFile, app *sta
 	p.Changes = append(p.Changes, c)
 }
 
+// secretVersion returns the version of the secret that a webhook uses from the apply on. If the webhook is registered
+// at a forge, the apply makes a secret that has no value.
+func secretVersion(cur state.Current, w schema.Webhook, app *state.ChangeSet) int64 {
+	info := cur.Secrets[w.SecretName]
+	if w.Register == nil || info.Version > 0 && !info.Pending {
+		return info.Version
+	}
+
+	made := state.SecretChange{Name: w.SecretName, Version: info.Version + 1, Generate: true}
+	if !slices.ContainsFunc(app.Secrets, func(c state.SecretChange) bool { return c.Name == w.SecretName }) {
+		app.Secrets = append(app.Secrets, made)
+	}
+
+	return made.Version
+}
+
 func (p *Plan) compareWebhooks(
 	cur state.Current,
 	webhooks []schema.Webhook,
@@ -48,10 +64,10 @@ func (p *Plan) compareWebhooks(
 	picked := map[string]*Secret{}
 	var changes []Change
 	for _, w := range webhooks {
-		version := cur.Secrets[w.SecretName].Version
 		secret, isOwn := own[w.SecretName]
-		if isOwn {
-			version = secret.version
+		version := secret.version
+		if !isOwn {
+			version = secretVersion(cur, w, app)
 		}
 
 		old, exists := live[w.Name]

@@ -810,6 +810,35 @@ CREATE TABLE event_attempts (
   PRIMARY KEY (event_uid, number)
 );
 
+-- The webhooks that the server makes at forges. next_at is when it looks at one again, and when the lease of the
+-- server ends that does. revision counts what applies wrote.
+CREATE TABLE registrations (
+  webhook_uid  TEXT NOT NULL REFERENCES webhooks (uid),
+  factory_uid  TEXT NOT NULL,
+  forge        TEXT NOT NULL CHECK (forge IN ('github', 'gitlab', 'gitea')),
+  repository   TEXT NOT NULL,
+  events       TEXT NOT NULL,
+  state        TEXT NOT NULL CHECK (state IN ('pending', 'registered', 'drifted', 'failed', 'removing')),
+  reason       TEXT NOT NULL DEFAULT '',
+  hook_id      BIGINT NOT NULL DEFAULT 0,
+  attempts     BIGINT NOT NULL DEFAULT 0,
+  revision     BIGINT NOT NULL DEFAULT 1,
+  next_at      BIGINT NOT NULL,
+  checked_at   BIGINT NOT NULL DEFAULT 0,
+  caught_up_at BIGINT NOT NULL DEFAULT 0,
+  updated_at   BIGINT NOT NULL,
+  PRIMARY KEY (webhook_uid, forge, repository)
+);
+
+-- The deliveries that the server asked a forge to send again: they do not count against its budget.
+CREATE TABLE redeliveries (
+  webhook_uid TEXT NOT NULL REFERENCES webhooks (uid),
+  factory_uid TEXT NOT NULL,
+  delivery    TEXT NOT NULL,
+  asked_at    BIGINT NOT NULL,
+  PRIMARY KEY (webhook_uid, delivery)
+);
+
 -- What runs used in a day: all runs (scope is empty), those of a factory, an agent or an automation. A day is a
 -- number of days since the Unix epoch, UTC. told is 1 when events told that a budget of the scope is spent.
 CREATE TABLE usage_days (
