@@ -292,7 +292,7 @@ func (o *Outbox) catchUp(
 	}
 
 	for _, d := range failed {
-		ask, err := o.cfg.Store.Registrations().Ask(ctx, row, d.GUID, d.At)
+		ask, err := o.cfg.Store.Registrations().Ask(ctx, row, d.GUID)
 		if err != nil {
 			return row.CaughtUp, err
 		}
@@ -301,6 +301,9 @@ func (o *Outbox) catchUp(
 		}
 
 		if err := asks.Redeliver(ctx, repo, row.HookID, d.ID); err != nil {
+			return row.CaughtUp, err
+		}
+		if err := o.cfg.Store.Registrations().Sent(ctx, row, d.GUID); err != nil {
 			return row.CaughtUp, err
 		}
 		o.cfg.Log.Info("asked the forge for a delivery again", "webhook", row.WebhookUID, "delivery", d.GUID)

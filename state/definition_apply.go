@@ -160,10 +160,6 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 		a.FileChanged = a.FileChanged || have.unreadable
 		outcome := OutcomeUnchanged
 		generation = 0
-		if err := registrations.Repair(ctx, tx, a.FactoryUID); err != nil {
-			return nil, err
-		}
-
 		if !a.Empty() {
 			outcome = OutcomeApplied
 			if err := s.change(ctx, tx, a, db.Micros(now)); err != nil {
@@ -178,6 +174,10 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 			if generation, err = s.bump(ctx, tx, a.FactoryUID); err != nil {
 				return nil, err
 			}
+		}
+
+		if err := registrations.Repair(ctx, tx, a.FactoryUID); err != nil {
+			return nil, err
 		}
 
 		if a.Edit != nil {

@@ -409,3 +409,52 @@ func (f Factory) Conditions() []Condition {
 		{Type: "Stalled", Status: status[stalled], Reason: reason, Message: message, Since: f.SyncSince},
 	}
 }
+
+const attemptsSQL = `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source, '[]'
+FROM syncs
+WHERE factory_uid = $1
+	AND id < $2
+ORDER BY id DESC
+LIMIT $3`
+
+// Attempts returns a factory's attempts to apply, newest first, those before the given ID if it is not 0.
+func (s *Store) Attempts(ctx context.Context, factoryUID string, before int64, limit int) ([]Attempt, error) {
+	if before == 0 {
+		before = 1 << 62
+	}
+
+	const list = attemptsSQL
+	scan := func(row db.Row) (Attempt, error) { return scanAttempt(factoryUID, row) }
+	return db.All(ctx, s.db.Reader, scan, list, factoryUID, before, limit)
+}
+
+const attemptSQL = `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source, changes
+FROM syncs
+WHERE factory_uid = $1 AND id = $2`
+
+// Attempt returns one attempt to apply, with its changes. ErrNotFound when it is not among those kept.
+func (s *Store) Attempt(ctx context.Context, factoryUID string, id int64) (Attempt, error) {
+	const one = attemptSQL
+	a, err := scanAttempt(factoryUID, s.db.QueryRow(ctx, one, factoryUID, id))
+	return a, orNotFound(err, "attempt %d of factory %s", id, factoryUID)
+}
+
+func scanAttempt(factoryUID string, row db.Row) (Attempt, error) {
+	a := Attempt{FactoryUID: factoryUID}
+	var started, finished int64
+	var revision, counts, problems, source, changes string
+	err := row.Scan(
+		&a.ID, &started, &finished, &revision, &a.Outcome, &counts, &problems, &a.Message, &source, &changes,
+	)
+	if err != nil {
+		return a, err
+	}
+
+	a.Started, a.Finished, a.Changes = db.Time(started), db.Time(finished), json.RawMessage(changes)
+	return a, errors.Join(
+		json.Unmarshal([]byte(revision), &a.Revision),
+		json.Unmarshal([]byte(counts), &a.Counts),
+		json.Unmarshal([]byte(problems), &a.Problems),
+		json.Unmarshal([]byte(source), &a.Source),
+	)
+}

@@ -193,6 +193,7 @@ func (s *Store) Events() events.Table { return events.New(s.db) }
 func (s *Store) ExpireEvents(ctx context.Context) error {
 	return s.Events().Expire(ctx, func(t time.Time) string { return leastID(PrefixEvent, t) })
 }
+
 // Registrations returns the webhooks that the server makes at forges.
 func (s *Store) Registrations() registrations.Table { return registrations.New(s.db) }
 

@@ -79,6 +79,22 @@ WHERE webhook_uid = $1
 	AND NOT (forge = $2 AND repository = $3)
 	AND state <> 'removing'`
 
+const forgetOthersSQL = `DELETE FROM registrations
+WHERE webhook_uid = $1
+	AND NOT (forge = $2 AND repository = $3)
+	AND state = 'failed'
+	AND hook_id = 0`
+
+// dropOthers has the registrations of a webhook removed, but for one. Those that never were at a forge are forgotten.
+func dropOthers(ctx context.Context, tx *db.Tx, webhookUID, forge, repository string) error {
+	if _, err := tx.Exec(ctx, forgetOthersSQL, webhookUID, forge, repository); err != nil {
+		return err
+	}
+
+	_, err := tx.Exec(ctx, dropOthersSQL, webhookUID, forge, repository, db.Micros(time.Now()))
+	return err
+}
+
 const wantSQL = `INSERT INTO registrations (
 	webhook_uid, factory_uid, forge, repository, events, state, next_at, updated_at
 )
@@ -99,19 +115,18 @@ func Want(ctx context.Context, tx *db.Tx, r Registration) error {
 		return err
 	}
 
-	now := db.Micros(time.Now())
-	if _, err := tx.Exec(ctx, dropOthersSQL, r.WebhookUID, r.Forge, r.Repository, now); err != nil {
+	if err := dropOthers(ctx, tx, r.WebhookUID, r.Forge, r.Repository); err != nil {
 		return err
 	}
 
+	now := db.Micros(time.Now())
 	_, err = tx.Exec(ctx, wantSQL, r.WebhookUID, r.FactoryUID, r.Forge, r.Repository, string(events), now)
 	return err
 }
 
 // Drop has all registrations of a webhook removed, in the transaction of an apply.
 func Drop(ctx context.Context, tx *db.Tx, webhookUID string) error {
-	_, err := tx.Exec(ctx, dropOthersSQL, webhookUID, "", "", db.Micros(time.Now()))
-	return err
+	return dropOthers(ctx, tx, webhookUID, "", "")
 }
 
 const repairSQL = `UPDATE registrations
@@ -223,7 +238,7 @@ func (t Table) Of(ctx context.Context, factoryUID string) ([]Registration, error
 const askSQL = `INSERT INTO redeliveries (webhook_uid, delivery, factory_uid, asked_at)
 VALUES ($1, $2, $3, $4)
 ON CONFLICT (webhook_uid, delivery) DO UPDATE SET asked_at = excluded.asked_at
-WHERE redeliveries.asked_at > $5`
+WHERE redeliveries.sent = 0`
 
 const forgetAskedSQL = `DELETE FROM redeliveries
 WHERE webhook_uid = $1 AND asked_at < $2`
@@ -231,9 +246,9 @@ WHERE webhook_uid = $1 AND asked_at < $2`
 // askedFor is how long a delivery that was asked for may take to arrive.
 const askedFor = 24 * time.Hour
 
-// Ask records that the forge is about to be asked for a delivery again, whose last attempt failed at a time. ask is
-// false if that attempt was asked for, too.
-func (t Table) Ask(ctx context.Context, r Registration, delivery string, failed time.Time) (ask bool, err error) {
+// Ask records that the forge is about to be asked for a delivery again. ask is false if the forge agreed to that
+// before.
+func (t Table) Ask(ctx context.Context, r Registration, delivery string) (ask bool, err error) {
 	err = t.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		now := t.db.Now()
 		_, err := tx.Exec(ctx, forgetAskedSQL, r.WebhookUID, db.Micros(now.Add(-askedFor)))
@@ -241,11 +256,20 @@ func (t Table) Ask(ctx context.Context, r Registration, delivery string, failed 
 			return err
 		}
 
-		n, err := tx.Exec(ctx, askSQL, r.WebhookUID, db.Text(delivery), r.FactoryUID, db.Micros(now), db.Micros(failed))
+		n, err := tx.Exec(ctx, askSQL, r.WebhookUID, db.Text(delivery), r.FactoryUID, db.Micros(now))
 		ask = n > 0
 		return err
 	})
 	return ask, err
+}
+
+const sentSQL = `UPDATE redeliveries
+SET sent = 1
+WHERE webhook_uid = $1 AND delivery = $2`
+
+// Sent records that the forge agreed to send a delivery again.
+func (t Table) Sent(ctx context.Context, r Registration, delivery string) error {
+	return t.db.Exec(ctx, sentSQL, r.WebhookUID, db.Text(delivery))
 }
 
 const askedSQL = `SELECT count(*)

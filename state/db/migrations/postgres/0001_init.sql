@@ -830,12 +830,14 @@ CREATE TABLE registrations (
   PRIMARY KEY (webhook_uid, forge, repository)
 );
 
--- The deliveries that the server asked a forge to send again: they do not count against its budget.
+-- The deliveries that the server asks a forge to send again: they do not count against its budget. sent is 1 once
+-- the forge has agreed.
 CREATE TABLE redeliveries (
   webhook_uid TEXT NOT NULL REFERENCES webhooks (uid),
   factory_uid TEXT NOT NULL,
   delivery    TEXT NOT NULL,
   asked_at    BIGINT NOT NULL,
+  sent        BIGINT NOT NULL DEFAULT 0 CHECK (sent IN (0, 1)),
   PRIMARY KEY (webhook_uid, delivery)
 );
 
