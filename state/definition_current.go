@@ -12,6 +12,7 @@ import (
 	"millwright/schema/agefile"
 	"millwright/state/checks"
 	"millwright/state/db"
+	"millwright/state/registrations"
 )
 
 // Current is what a plan compares a tree with: one consistent view of a factory's applied definition
@@ -378,4 +379,19 @@ func recordCheck(ctx context.Context, tx *db.Tx, a Attempt) error {
 	}
 
 	return checks.Applied(ctx, tx, r, a.Finished)
+}
+
+// registerWebhook records what is to become of the webhook at its forge.
+func registerWebhook(ctx context.Context, tx *db.Tx, factoryUID string, w WebhookChange) error {
+	r := w.Spec.Register
+	if r == nil {
+		return registrations.Drop(ctx, tx, w.UID)
+	}
+	return registrations.Want(ctx, tx, registrations.Registration{
+		WebhookUID: w.UID,
+		FactoryUID: factoryUID,
+		Forge:      r.Forge,
+		Repository: r.Repository,
+		Events:     r.Events,
+	})
 }

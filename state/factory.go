@@ -410,51 +410,89 @@ func (f Factory) Conditions() []Condition {
 	}
 }
 
-const attemptsSQL = `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source, '[]'
-FROM syncs
-WHERE factory_uid = $1
-	AND id < $2
-ORDER BY id DESC
-LIMIT $3`
+const recordAttemptedSQL = `UPDATE factories
+SET attempted_revision = $1
+WHERE uid = $2`
 
-// Attempts returns a factory's attempts to apply, newest first, those before the given ID if it is not 0.
-func (s *Store) Attempts(ctx context.Context, factoryUID string, before int64, limit int) ([]Attempt, error) {
-	if before == 0 {
-		before = 1 << 62
-	}
+const recordAppliedSQL = `UPDATE factories
+SET applied_revision = $1, last_applied_at = $2
+WHERE uid = $3`
 
-	const list = attemptsSQL
-	scan := func(row db.Row) (Attempt, error) { return scanAttempt(factoryUID, row) }
-	return db.All(ctx, s.db.Reader, scan, list, factoryUID, before, limit)
-}
+const insertAttemptSQL = `INSERT INTO syncs (
+	factory_uid, started_at, finished_at, revision, outcome, counts, problems, message, changes, source
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, (SELECT source FROM factories WHERE uid = $1))
+RETURNING id`
 
-const attemptSQL = `SELECT id, started_at, finished_at, revision, outcome, counts, problems, message, source, changes
-FROM syncs
-WHERE factory_uid = $1 AND id = $2`
+const expireAttemptsSQL = `DELETE FROM syncs
+WHERE factory_uid = $1 AND id <= (
+	SELECT id
+	FROM syncs
+	WHERE factory_uid = $1
+	ORDER BY id DESC
+	LIMIT 1 OFFSET $2
+)`
 
-// Attempt returns one attempt to apply, with its changes. ErrNotFound when it is not among those kept.
-func (s *Store) Attempt(ctx context.Context, factoryUID string, id int64) (Attempt, error) {
-	const one = attemptSQL
-	a, err := scanAttempt(factoryUID, s.db.QueryRow(ctx, one, factoryUID, id))
-	return a, orNotFound(err, "attempt %d of factory %s", id, factoryUID)
-}
-
-func scanAttempt(factoryUID string, row db.Row) (Attempt, error) {
-	a := Attempt{FactoryUID: factoryUID}
-	var started, finished int64
-	var revision, counts, problems, source, changes string
-	err := row.Scan(
-		&a.ID, &started, &finished, &revision, &a.Outcome, &counts, &problems, &a.Message, &source, &changes,
-	)
+// record writes an attempt to the factory's status and history.
+func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
+	revision, err := json.Marshal(a.Revision)
 	if err != nil {
-		return a, err
+		return err
+	}
+	if a.Problems == nil {
+		a.Problems = []schema.Problem{}
 	}
 
-	a.Started, a.Finished, a.Changes = db.Time(started), db.Time(finished), json.RawMessage(changes)
-	return a, errors.Join(
-		json.Unmarshal([]byte(revision), &a.Revision),
-		json.Unmarshal([]byte(counts), &a.Counts),
-		json.Unmarshal([]byte(problems), &a.Problems),
-		json.Unmarshal([]byte(source), &a.Source),
-	)
+	problems, err := json.Marshal(a.Problems)
+	if err != nil {
+		return err
+	}
+
+	counts, err := json.Marshal(a.Counts)
+	if err != nil {
+		return err
+	}
+
+	a.Message = db.Text(a.Message)
+	at := db.Micros(a.Finished)
+	state := map[Outcome]SyncState{
+		OutcomeApplied:   SyncApplied,
+		OutcomeUnchanged: SyncApplied,
+		OutcomeRefused:   SyncRefused,
+		OutcomeFailed:    SyncFailed,
+	}[a.Outcome]
+	if _, err := tx.Exec(ctx, recordStatusSQL,
+		string(state), at, string(problems), a.Message, a.FactoryUID); err != nil {
+		return err
+	}
+
+	if a.Revision.ID != "" {
+		if _, err := tx.Exec(ctx, recordAttemptedSQL, string(revision), a.FactoryUID); err != nil {
+			return err
+		}
+	}
+
+	if state == SyncApplied {
+		if _, err := tx.Exec(ctx, recordAppliedSQL, string(revision), at, a.FactoryUID); err != nil {
+			return err
+		}
+	}
+
+	if len(a.Changes) == 0 {
+		a.Changes = json.RawMessage("[]")
+	}
+
+	if err := tx.QueryRow(ctx, insertAttemptSQL,
+		a.FactoryUID, db.Micros(a.Started), at, string(revision), string(a.Outcome), string(counts),
+		string(problems), a.Message, string(a.Changes)).Scan(&a.ID); err != nil {
+		return err
+	}
+	if err := recordCheck(ctx, tx, a); err != nil {
+		return err
+	}
+
+	if _, err := tx.Exec(ctx, expireAttemptsSQL, a.FactoryUID, historyKept); err != nil {
+		return err
+	}
+	return tellApplied(ctx, tx, a, counts)
 }
