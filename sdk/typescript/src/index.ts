@@ -49,5 +49,5 @@ export {
   WebhookSender,
   type WebhookSenderOptions,
 } from "./sender.js";
-export * as webhooks from "./webhooks.js";
 export { VERSION } from "./version.js";
+export { type ReceivedHeaders, type VerifyOptions, WebhookVerificationError, webhooks } from "./webhooks.js";

@@ -83,3 +83,6 @@ function decoded(text: string): Uint8Array<ArrayBuffer> | undefined {
     return undefined;
   }
 }
+
+/** What a receiver of events needs. */
+export const webhooks = { verify, WebhookVerificationError } as const;
