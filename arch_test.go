@@ -30,7 +30,7 @@ var rooms = map[string][]string{
 	"schema/language":       {"schema", "schema/provider", "signature"},
 	"schema/provider":       {},
 	"schema/report":         {"schema"},
-	"state":                 {"state/audit", "state/budget", "state/checks", "state/db", "state/events", "state/flow", "state/notice", "state/outputs", "state/registrations", "state/lanes", "state/runlist", "state/seal", "state/skip", "state/workers", "schema/agentconfig", "schema/agefile", "bounds", "schema"},
+	"state":                 {"state/audit", "state/trees", "state/budget", "state/checks", "state/db", "state/events", "state/flow", "state/notice", "state/outputs", "state/registrations", "state/lanes", "state/runlist", "state/seal", "state/skip", "state/workers", "schema/agentconfig", "schema/agefile", "bounds", "schema"},
 	"state/audit":           {"state/db"},
 	"state/backup":          {"state/db"},
 	"state/budget":          {"schema", "state/db"},
@@ -46,6 +46,7 @@ var rooms = map[string][]string{
 	"state/runlist":         {},
 	"state/skip":            {},
 	"state/statetest":       {"state"},
+	"state/trees":           {"schema", "state/db"},
 	"state/workers":         {"state/db"},
 	"trace":                 {},
 	"api":                   {"api/identity", "bounds", "state", "state/audit", "schema"},
@@ -73,7 +74,7 @@ var rooms = map[string][]string{
 	"runs/worker/egress":    {"bounds/address"},
 	"runs/worker/sandbox":   {"runs/worker/confine"},
 	"runs/worker/workspace": {},
-	"admin":                 {"schema/agentconfig", "bounds", "reconcile/plan", "signature", "api", "state", "state/audit", "state/events", "state/notice", "state/registrations", "state/workers", "schema", "schema/provider"},
+	"admin":                 {"schema/agentconfig", "bounds", "reconcile/plan", "signature", "api", "state", "state/audit", "state/trees", "state/events", "state/notice", "state/registrations", "state/workers", "schema", "schema/provider"},
 	"dashboard":             {"api/identity", "outbox/request", "state/audit", "state/checks", "state/events", "state/outputs", "state/registrations", "schema/agentconfig", "bounds", "admin", "runs", "reconcile/plan", "schema", "schema/provider", "state", "state/notice", "state/workers", "api"},
 	"testdata/definitions":  {},
 	"testdata/factories":    {},
@@ -90,7 +91,7 @@ var rooms = map[string][]string{
 
 // reserved lists the imports from outside that only some rooms may use; a name ending in / is a prefix.
 var reserved = map[string][]string{
-	"database/sql":                {"state", "state/checks", "state/db", "state/events", "state/flow", "state/lanes", "state/outputs", "state/registrations", "state/runlist", "state/seal", "state/statetest"},
+	"database/sql":                {"state", "state/checks", "state/db", "state/events", "state/flow", "state/lanes", "state/outputs", "state/registrations", "state/runlist", "state/seal", "state/statetest", "state/trees"},
 	"modernc.org/sqlite":          {"state/db"},
 	"github.com/jackc/pgx/":       {"state", "state/db", "state/notice", "state/statetest"},
 	"github.com/pressly/goose/":   {"state/db"},

@@ -86,4 +86,5 @@ func Register(a *api.API, cfg Config) {
 	s.registerWorkers()
 	s.registerAudit()
 	s.registerNotifications()
+	s.registerRollback()
 }

@@ -173,25 +173,8 @@ func (s *service) editOnce(
 			d.head.Number + 1,
 		), Author: api.KeyOf(ctx).Name, Subject: e.subject, At: &started, Tree: state.ManagedTree(files), Managed: true,
 	}
-	opts := plan.Options{
-		AllowPrune:   e.allowPrune,
-		AllowRename:  e.allowRename,
-		HarnessTypes: s.HarnessTypes,
-		Revision:     revision,
-		Now:          started,
-		Renamed:      d.renamed,
-	}
-
-	opts.Used, opts.Reserved = s.sourceSecrets()
-	opts.OpenSecrets = true
-	opts.ForgeKinds = s.forgeKinds()
-	if s.MaxDeliveries != nil {
-		opts.MaxDeliveries = s.MaxDeliveries()
-	}
-	if s.Allowed != nil {
-		prune, rename := s.Allowed(factoryUID)
-		opts.AllowPrune, opts.AllowRename = opts.AllowPrune || prune, opts.AllowRename || rename
-	}
+	opts := s.planOptions(factoryUID, e.allowPrune, e.allowRename)
+	opts.Revision, opts.Now, opts.Renamed = revision, started, d.renamed
 
 	p, app := plan.Make(d.Current, tree, opts)
 	if p.Err != nil {
@@ -202,6 +185,7 @@ func (s *service) editOnce(
 	}
 
 	app.Edit, app.Secrets, app.ForgetWebhooks = next, append(app.Secrets, d.secrets...), d.forget
+	app.Files = files
 	app.Audit = audit.Entry{Action: e.action, Subject: e.object, Detail: e.subject}
 	if err := s.Store.Apply(ctx, *app); err != nil {
 		return edited{}, err
@@ -236,6 +220,8 @@ func (s *service) draft(ctx context.Context, factoryUID string, e editing) (*dra
 		return nil, elsewhere(f, "", "edit %s there")
 	case f.Detached:
 		return nil, detached(f)
+	case f.Pin != nil:
+		return nil, api.Problem("conflict", "factory %q is %s", f.Name, f.PinMessage())
 	case f.Suspended:
 		return nil, api.Problem("conflict", "factory %q is suspended: resume it in the settings", f.Name)
 	}

@@ -30,7 +30,8 @@ type Factory struct {
 	Sync         FactorySync           `json:"sync" doc:"State of the definition"`
 	Agents       []FactoryAgent        `json:"agents" nullable:"false" doc:"The agents of the applied definition, by name"`
 	Counts       FactoryCounts         `json:"counts" doc:"Number of resources in the applied definition"`
-	Suspended    bool                  `json:"suspended" doc:"Whether the settings suspend the factory: it is applied only on request"`
+	Suspended    bool                  `json:"suspended" doc:"Whether the factory does not follow its source: its settings suspend it, or it was rolled back"`
+	Rollback     *FactoryRollback      `json:"rollback" doc:"Since a rollback; else null"`
 	Detached     bool                  `json:"detached" doc:"Whether the settings no longer name the factory; its webhooks answer 404"`
 	Conditions   []state.Condition     `json:"conditions" nullable:"false" doc:"Conditions Ready, Reconciling and Stalled"`
 	Recipient    string                `json:"recipient" doc:"Public key of age: millwright secret seal encrypts secrets for the definition to it" example:"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kudxr5n8qvg6lk9"`
@@ -44,6 +45,12 @@ type UnregisteredWebhook struct {
 	Repository string `json:"repository" doc:"The repository at the forge" example:"acme/shop"`
 	State      string `json:"state" enum:"pending,drifted,failed,removing" doc:"As in the webhook's registration"`
 	Reason     string `json:"reason" doc:"The reason; empty before the first attempt"`
+}
+
+// FactoryRollback says that a factory serves an earlier revision until it is resumed.
+type FactoryRollback struct {
+	By string    `json:"by" doc:"Name of the API key that rolled back"`
+	At time.Time `json:"at" doc:"Time of the rollback"`
 }
 
 // Repository names a source repository.
@@ -199,10 +206,13 @@ func (s *service) describeFactory(ctx context.Context, uid string) (Factory, err
 			Webhooks: len(cur.Webhooks), Automations: len(cur.Tree.Automations), Agents: len(cur.Tree.Agents),
 			Runners: len(cur.Tree.Runners), Skills: len(cur.Tree.Skills),
 		},
-		Suspended: f.Suspended, Detached: f.Detached, Conditions: f.Conditions(),
+		Suspended: f.Suspended || f.Pin != nil, Detached: f.Detached, Conditions: f.Conditions(),
 		FactorySettings: factorySettings(f), Recipient: f.Recipient,
 	}
 
+	if f.Pin != nil {
+		out.Rollback = &FactoryRollback{By: f.Pin.By, At: f.Pin.At}
+	}
 	if f.Spec != nil {
 		out.DisplayName, out.Alias, out.Description = f.Spec.Name, f.Spec.Alias, f.Spec.Description
 		for _, r := range f.Spec.Repositories {
@@ -266,7 +276,7 @@ type Sync struct {
 	StartedAt   time.Time        `json:"started_at" doc:"Time at which it began"`
 	FinishedAt  time.Time        `json:"finished_at" doc:"Time of the end"`
 	Source      FactorySource    `json:"source" doc:"Source of the definition"`
-	Outcome     string           `json:"outcome" enum:"applied,refused,unchanged,failed" doc:"Outcome: refused if the definition has errors, failed if the source is unreadable"`
+	Outcome     string           `json:"outcome" enum:"applied,refused,unchanged,failed,suspended" doc:"Outcome: refused if the definition has errors, failed if the source is unreadable, suspended if it is valid and the factory was rolled back"`
 	Revision    string           `json:"revision" doc:"A git commit, sha256:… of a directory's content, or r12 of a managed factory; empty if the source is unreadable"`
 	Author      string           `json:"author" doc:"Author of the commit, or name of the API key that made the edit"`
 	Signer      string           `json:"signer" doc:"Name and key of the commit's signer, if the source verifies signatures; else empty"`
@@ -375,6 +385,8 @@ func (s *service) sync(ctx context.Context, in *struct {
 	switch {
 	case f.Detached:
 		return Sync{}, detached(f)
+	case f.Pin != nil:
+		return Sync{}, api.Problem("conflict", "factory %q is %s", f.Name, f.PinMessage())
 	case f.Suspended:
 		return Sync{}, api.Problem("conflict", "factory %q is suspended: resume it in the settings", f.Name)
 	case s.Sync == nil:

@@ -117,19 +117,7 @@ func (s *service) plan(ctx context.Context, in *struct {
 		return plan.Plan{}, err
 	}
 
-	opts := plan.Options{HarnessTypes: s.HarnessTypes, Now: time.Now()}
-	opts.Used, opts.Reserved = s.sourceSecrets()
-	opts.OpenSecrets = true
-	opts.ForgeKinds = s.forgeKinds()
-	if s.MaxDeliveries != nil {
-		opts.MaxDeliveries = s.MaxDeliveries()
-	}
-	if s.Allowed != nil {
-		opts.AllowPrune, opts.AllowRename = s.Allowed(f.UID)
-	}
-
-	opts.AllowPrune = opts.AllowPrune || in.Body.AllowPrune
-	opts.AllowRename = opts.AllowRename || in.Body.AllowRename
+	opts := s.planOptions(f.UID, in.Body.AllowPrune, in.Body.AllowRename)
 
 	p, app := plan.Make(cur, tree, opts)
 	if p.Err == nil && p.WouldApply {

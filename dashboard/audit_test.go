@@ -77,6 +77,8 @@ func (w *world) auditedCalls() []auditedCall {
 		{"replayDelivery", audit.DeliveryReplay, "POST", ci + "/deliveries/" + delivery.UID + "/replay", "", ci + "/deliveries/dlv_none/replay", ""},
 		{"cancelRun", audit.RunCancel, "POST", "/agent/runs/" + run + "/cancel", "", "", ""},
 		{"dropWaitingRuns", audit.RunCancel, "DELETE", repo + "/automations/burst/waiting", "", repo + "/automations/none/waiting", ""},
+		{"rollbackFactory", audit.FactoryRollback, "POST", repo + "/rollback", `{}`, "", `{"revision":"unknown-1"}`},
+		{"resumeFactory", audit.FactoryResume, "POST", repo + "/resume", "", "", ""},
 		{"approveRunOutput", audit.OutputApprove, "POST", outputsPath + w.output(outputsPath, outputs.Staged) + "/approve", "", "", ""},
 		{"rejectRunOutput", audit.OutputReject, "POST", outputsPath + w.output(outputsPath, outputs.Staged) + "/reject", "", "", ""},
 		{"retryRunOutput", audit.OutputRetry, "POST", outputsPath + w.output(outputsPath, outputs.Failed) + "/retry", "", "", ""},

@@ -221,6 +221,9 @@ func (w *world) apply(ctx context.Context, uid string, all []schema.File) (state
 		a.Outcome, a.Message = state.OutcomeRefused, "it has errors"
 		return a, w.store.Refuse(ctx, a)
 	}
+	if app.Files, err = w.withUIDs(ctx, uid, all); err != nil {
+		return a, err
+	}
 	return a, w.store.Apply(ctx, *app)
 }
 

@@ -213,7 +213,7 @@ func tone(v any) string {
 		return "good"
 	case "INPROGRESS", "CLAIMED", "QUEUED", "info", "handshake", "update":
 		return "busy"
-	case "duplicate", "BLOCKED", "warning", "disabled", "warn", "pending":
+	case "duplicate", "BLOCKED", "warning", "disabled", "warn", "pending", "suspended":
 		return "odd"
 	case "rejected_auth",
 		"rejected_invalid_json",
@@ -277,6 +277,8 @@ func standingOf(f state.Factory) standing {
 	switch {
 	case f.Detached:
 		return standing{"quiet", "Detached", "the settings no longer name this factory, so its webhooks answer 404"}
+	case f.Pin != nil:
+		return standing{"odd", "Suspended", f.PinMessage()}
 	case f.Suspended:
 		return standing{"odd", "Suspended", "suspended in the settings: nothing is applied"}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"millwright/reconcile"
 	"millwright/reconcile/plan"
+	"millwright/schema"
 	"millwright/state"
 	"millwright/state/statetest"
 )
@@ -68,10 +69,32 @@ func TestCachesChangeNoPlan(t *testing.T) {
 			t.Fatalf("round %d: %v", round, result.Err)
 		default:
 			applied++
+			keptPlan(t, s, b.now().UID)
 		}
 	}
 	if applied < 3 || refused < 3 {
 		t.Errorf("%d applied and %d refused: too few of one", applied, refused)
+	}
+}
+
+// keptPlan checks that the kept files of the definition in force are the definition in force.
+func keptPlan(t *testing.T, s *state.Store, factoryUID string) {
+	t.Helper()
+	kept, err := s.Trees().All(t.Context(), factoryUID)
+	must(t, err)
+	if len(kept) == 0 || kept[0].Replaced != nil {
+		t.Fatalf("the files in force are not kept: %+v", kept)
+	}
+
+	files, err := s.Trees().Files(t.Context(), factoryUID, kept[0].Digest)
+	must(t, err)
+	tree, err := schema.FilesFS(files)
+	must(t, err)
+	cur, err := s.Current(t.Context(), factoryUID)
+	must(t, err)
+	_, app := plan.Make(cur, tree, plan.Options{AllowPrune: true, AllowRename: true})
+	if app == nil || !app.Empty() {
+		t.Fatalf("the kept files are another definition: %+v, %+v", app, files)
 	}
 }
 

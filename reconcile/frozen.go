@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -293,6 +294,48 @@ func (f *frozen) Identity(name string) string {
 
 	f.identities[name] = from.identity(name)
 	return f.identities[name]
+}
+
+// definitionFiles returns the files of a definition that was loaded from tree. A load with a cache has not read
+// the files that it knows, so that a second load reads them.
+func definitionFiles(ctx context.Context, tree fs.FS) ([]schema.File, error) {
+	f, ok := tree.(*frozen)
+	if !ok {
+		return allFiles(tree)
+	}
+
+	if len(f.identities) > 0 {
+		if r := schema.LoadContext(ctx, f, nil); r.Err != nil {
+			return nil, r.Err
+		}
+	}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	files := []schema.File{}
+	for _, name := range f.names() {
+		if n := f.nodes[name]; n.read && n.info.Mode().IsRegular() {
+			files = append(files, schema.File{Path: name, Content: string(n.data)})
+		}
+	}
+
+	return files, nil
+}
+
+// allFiles returns the files of a tree that holds a definition alone.
+func allFiles(tree fs.FS) ([]schema.File, error) {
+	files := []schema.File{}
+	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+
+		text, err := fs.ReadFile(tree, name)
+		files = append(files, schema.File{Path: name, Content: string(text)})
+		return err
+	})
+	return files, err
 }
 
 // handle is an open file or directory of a snapshot.

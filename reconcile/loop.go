@@ -137,6 +137,9 @@ func (l *Loop) Once(ctx context.Context, req Request) Result {
 	result := l.once(ctx, req, started)
 	l.cfg.Metrics.observe(l.cfg.Factory.Name, result, time.Since(started))
 	if m := l.cfg.Metrics; m != nil {
+		if f, err := l.cfg.Store.Factory(ctx, l.cfg.Factory.UID); err == nil {
+			m.suspend(l.cfg.Factory.Name, f.Suspended || f.Pin != nil)
+		}
 		if webhooks, err := l.cfg.Store.Webhooks(ctx, l.cfg.Factory.UID, false); err == nil {
 			m.waiting(l.cfg.Factory.Name, webhooks)
 		}
@@ -194,9 +197,14 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 			return l.fail(ctx, started, snap.Revision, p.Err)
 		}
 
-		if app == nil {
+		if app == nil || cur.Factory.Pin != nil {
 			var result Result
-			if result, err = l.refuse(ctx, started, snap, cur, p); errors.Is(err, state.ErrSuperseded) {
+			if app == nil {
+				result, err = l.refuse(ctx, started, snap, cur, p)
+			} else {
+				result, err = l.suspend(ctx, started, snap, cur.Factory, p)
+			}
+			if errors.Is(err, state.ErrSuperseded) {
 				continue
 			}
 
@@ -204,6 +212,7 @@ func (l *Loop) once(ctx context.Context, req Request, started time.Time) Result 
 		}
 
 		app.CheckURL = l.checkURL()
+		app.Files = snap.files
 		if err = l.cfg.Store.Apply(ctx, *app); err == nil {
 			return l.applied(*app)
 		}
@@ -267,11 +276,15 @@ func (l *Loop) load(ctx context.Context, snap Snapshot) (Snapshot, *schema.Resul
 	if !loaded.Checked() {
 		snap.elsewhere = schema.FindDefinition(snap.FS)
 	}
+	var err error
+	if loaded.Valid() {
+		snap.files, err = definitionFiles(ctx, snap.FS)
+	}
 	if loaded.Err == nil && snap.release != nil {
 		snap.release()
 	}
 
-	return snap, loaded, nil
+	return snap, loaded, err
 }
 
 func (l *Loop) options(snap Snapshot, req Request, started time.Time) plan.Options {

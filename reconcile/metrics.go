@@ -17,6 +17,7 @@ type Metrics struct {
 	prunes      *prometheus.CounterVec
 	bytes       *prometheus.CounterVec
 	stale       *prometheus.GaugeVec
+	suspended   *prometheus.GaugeVec
 }
 
 // NewMetrics returns metrics registered with reg. Call it once for each registerer.
@@ -47,6 +48,10 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 			Name: "millwright_webhooks_secret_stale",
 			Help: "Webhooks whose secret has a newer value that waits for the next apply.",
 		}, []string{"factory"}),
+		suspended: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "millwright_factory_suspended",
+			Help: "1 while the factory does not follow its source: suspended in the settings, or rolled back.",
+		}, []string{"factory"}),
 	}
 
 	for _, c := range m.all() {
@@ -64,7 +69,7 @@ type deleter interface {
 }
 
 func (m *Metrics) all() []deleter {
-	return []deleter{m.duration, m.lastSuccess, m.problems, m.prunes, m.bytes, m.stale}
+	return []deleter{m.duration, m.lastSuccess, m.problems, m.prunes, m.bytes, m.stale, m.suspended}
 }
 
 // Forget drops the metrics of a detached factory.
@@ -92,7 +97,7 @@ func (m *Metrics) observe(factory string, r Result, took time.Duration) {
 	if r.Err != nil {
 		return
 	}
-	if r.Outcome != state.OutcomeRefused {
+	if r.Outcome != state.OutcomeRefused && r.Outcome != state.OutcomeSuspended {
 		m.lastSuccess.WithLabelValues(factory).SetToCurrentTime()
 	}
 
@@ -103,6 +108,18 @@ func (m *Metrics) observe(factory string, r Result, took time.Duration) {
 			m.prunes.WithLabelValues(factory).Inc()
 		}
 	}
+}
+
+func (m *Metrics) suspend(factory string, suspended bool) {
+	if m == nil {
+		return
+	}
+
+	value := 0.0
+	if suspended {
+		value = 1
+	}
+	m.suspended.WithLabelValues(factory).Set(value)
 }
 
 // waiting counts the webhooks whose secret has a newer value than the applied one.

@@ -114,6 +114,7 @@ const (
 // state, one at a time does so. It returns nil.
 func (l *Loop) Run(ctx context.Context) error {
 	if l.cfg.Factory.Suspended {
+		l.cfg.Metrics.suspend(l.cfg.Factory.Name, true)
 		<-ctx.Done()
 		return nil
 	}

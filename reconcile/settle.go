@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"millwright/reconcile/plan"
 	"millwright/schema"
 	"millwright/state"
 )
@@ -25,7 +26,9 @@ func (l *Loop) settle(ctx context.Context, snap Snapshot, started time.Time) (Re
 	switch {
 	case snap.untrusted && (f.SyncState != state.SyncRefused || !same(f.Attempted, snap.Revision)):
 		return Result{}, false
-	case f.SyncState == state.SyncApplied && same(f.Applied, snap.Revision) &&
+	case f.Pin != nil && f.SyncState == state.SyncApplied && same(f.Attempted, snap.Revision):
+		return l.settled(f, state.OutcomeSuspended), true
+	case f.Pin == nil && f.SyncState == state.SyncApplied && same(f.Applied, snap.Revision) &&
 		f.Applied.Signer == snap.Revision.Signer:
 		return l.settled(f, state.OutcomeUnchanged), true
 	case f.SyncState == state.SyncRefused && same(f.Attempted, snap.Revision):
@@ -36,6 +39,8 @@ func (l *Loop) settle(ctx context.Context, snap Snapshot, started time.Time) (Re
 
 		return l.settled(f, state.OutcomeRefused), true
 
+	case f.Pin != nil:
+		return Result{}, false
 	case same(f.Applied, snap.Revision) || f.Applied.Tree != "" && f.Applied.Tree == snap.Revision.Tree:
 		problems, ok := l.standing(ctx, f)
 		if !ok {
@@ -72,6 +77,45 @@ func (l *Loop) settle(ctx context.Context, snap Snapshot, started time.Time) (Re
 	}
 
 	return Result{}, false
+}
+
+// suspend records a valid revision of a factory that was rolled back, once. It does not apply it.
+func (l *Loop) suspend(
+	ctx context.Context,
+	started time.Time,
+	snap Snapshot,
+	f state.Factory,
+	p plan.Plan,
+) (Result, error) {
+	clear(l.failures)
+	result := Result{
+		Outcome:  state.OutcomeSuspended,
+		Revision: snap.Revision,
+		Problems: p.Problems,
+		Message:  "valid, and not applied: the factory is suspended at revision " + f.Applied.ID,
+	}
+	if f.SyncState == state.SyncApplied && same(f.Attempted, snap.Revision) {
+		return result, nil
+	}
+
+	attempt := state.Attempt{
+		FactoryUID: f.UID,
+		Started:    started,
+		Revision:   snap.Revision,
+		Outcome:    state.OutcomeSuspended,
+		Problems:   p.Problems,
+		Message:    result.Message,
+	}
+	if err := l.cfg.Store.Refuse(ctx, attempt); errors.Is(err, state.ErrSuperseded) {
+		return Result{}, err
+	} else if err != nil {
+		return l.fail(ctx, started, snap.Revision, err), err
+	}
+
+	l.cfg.Log.Info("suspended: the revision is valid and not applied",
+		"revision", snap.Revision.ID, "applied", f.Applied.ID)
+	result.Recorded = true
+	return result, nil
 }
 
 // secretsWait reports whether a webhook's secret has a newer value than the one it uses.

@@ -38,6 +38,7 @@ type Snapshot struct {
 
 	loaded    *schema.Result // of FS, where the source had to load it, or refused to
 	untrusted bool           // the revision is not signed as it must be: nothing of it counts
+	files     []schema.File  // of the definition, once it is loaded
 	elsewhere string         // a directory of FS that holds a definition, where its root holds none
 
 	release func() // releases the backing of FS after the load; may be nil

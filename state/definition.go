@@ -3,16 +3,21 @@ package state
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"millwright/schema"
 	"millwright/schema/agentconfig"
+	"millwright/state/audit"
 	"millwright/state/db"
 	"millwright/state/events"
+	"millwright/state/notice"
+	"millwright/state/trees"
 )
 
 // definition is the automations, agents, runners and skills of a factory as one generation of it has them.
@@ -293,4 +298,151 @@ func tellApplied(ctx context.Context, tx *db.Tx, a Attempt, counts []byte) error
 		Counts:   counts,
 		Message:  a.Message,
 	}, a.Problems, a.Finished)
+}
+
+// audited returns the rows of the audit log about the application, and about the secrets in the definition.
+// A source whose new revision changes nothing has none.
+func (a *ChangeSet) audited(ctx context.Context) audit.Entries {
+	e := a.Audit
+	e.FactoryUID, e.Actor = a.FactoryUID, audit.ActorOf(ctx)
+	automatic := e.Actor.Kind == audit.KindServer
+	if automatic && a.Empty() && a.Edit == nil {
+		return nil
+	}
+
+	if automatic && a.Revision.Author != "" && !a.Revision.Managed {
+		e.Actor = audit.Actor{Kind: audit.KindSource, Name: a.Revision.Author}
+	}
+	if e.Action == "" {
+		e.Action, e.Subject = audit.FactoryApply, a.FactoryUID
+	}
+
+	e.Detail = strings.TrimPrefix(e.Detail+"; ", "; ") + fmt.Sprintf("revision %s: %d created, %d updated, %d deleted",
+		a.Revision.ID, a.Counts.Created, a.Counts.Updated, a.Counts.Deleted)
+
+	all := audit.One(e)
+	secret := func(action, name string) {
+		all = append(all, audit.Entry{
+			FactoryUID: a.FactoryUID, Actor: e.Actor, Action: action, Subject: name,
+			Detail: "in the definition, revision " + a.Revision.ID,
+		})
+	}
+	for _, s := range a.Own {
+		secret(audit.SecretSet, s.Name)
+	}
+	for _, name := range a.DeleteOwn {
+		secret(audit.SecretDelete, name)
+	}
+
+	return all
+}
+
+// Pin says that a factory serves its applied revision whatever its source has, since a rollback.
+type Pin struct {
+	By string    `json:"by"` // who rolled back
+	At time.Time `json:"at"`
+}
+
+// PinMessage describes a factory that was rolled back, and what its source has.
+func (f Factory) PinMessage() string {
+	if f.Pin == nil {
+		return ""
+	}
+
+	text := fmt.Sprintf("suspended at revision %s since %s rolled back", f.Applied.ID, f.Pin.By)
+	switch {
+	case f.SyncState == SyncFailed:
+		text += "; the source cannot be read: " + f.Message
+	case f.SyncState == SyncRefused:
+		text += fmt.Sprintf("; revision %s would be refused: %s", f.Attempted.ID, f.Message)
+	case f.Attempted.ID != f.Applied.ID:
+		text += fmt.Sprintf("; revision %s is valid and waits", f.Attempted.ID)
+	}
+
+	return text + "; resume the factory to follow its source again"
+}
+
+const pinSQL = `UPDATE factories
+SET pin = $2
+WHERE uid = $1`
+
+// keepFiles keeps the files that are applied, or notes which kept ones a rollback applies.
+func (a *ChangeSet) keepFiles(ctx context.Context, tx *db.Tx, now time.Time) error {
+	revision, err := json.Marshal(a.Revision)
+	if err != nil {
+		return err
+	}
+
+	switch {
+	case a.Rollback != "":
+		pin, err := json.Marshal(Pin{By: audit.ActorOf(ctx).Name, At: now.UTC()})
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, pinSQL, a.FactoryUID, db.Text(string(pin))); err != nil {
+			return err
+		}
+
+		return trees.Serve(ctx, tx, a.FactoryUID, a.Rollback, now)
+	case a.Files != nil:
+		return trees.Keep(ctx, tx, a.FactoryUID, revision, a.Files, now)
+	case a.Empty():
+		return trees.Revise(ctx, tx, a.FactoryUID, revision)
+	}
+
+	return trees.Replace(ctx, tx, a.FactoryUID, now)
+}
+
+// checkPin refuses a change of a factory that was rolled back, other than by another rollback.
+func (f Factory) checkPin(a ChangeSet) error {
+	if f.Pin == nil || a.Rollback != "" {
+		return nil
+	}
+	return refuse(ErrConflict, "factory %q is %s", f.Name, f.PinMessage())
+}
+
+const resumeSQL = `UPDATE factories
+SET pin = 'null', updated_at = $2
+WHERE uid = $1 AND pin <> 'null'`
+
+// Resume has a factory follow its source again after a rollback. ErrConflict when it was not rolled back.
+func (s *Store) Resume(ctx context.Context, factoryUID string) error {
+	err := s.audit.Write(ctx, func(ctx context.Context, tx *db.Tx) (audit.Entries, error) {
+		err := tx.ExecOne(ctx, resumeSQL, factoryUID, db.Micros(time.Now()))
+		if errors.Is(err, db.ErrNoRow) {
+			err = refuse(ErrConflict, "the factory is not suspended by a rollback")
+		}
+
+		return audit.One(audit.Entry{
+			FactoryUID: factoryUID,
+			Action:     audit.FactoryResume,
+			Subject:    factoryUID,
+		}), err
+	})
+	if err != nil {
+		return err
+	}
+
+	s.Notify(notice.Source, factoryUID)
+	s.Notify(notice.Sync, factoryUID)
+	return nil
+}
+
+// Deaf names an automation of the applied definition that selects a webhook which does not exist, and counts
+// the others; it is empty when there is none.
+func (f Factory) Deaf() string {
+	first, n := "", 0
+	for _, p := range f.Problems {
+		if p.Code != schema.RuleWebhookUnknown.Code() {
+			continue
+		}
+		if n++; n == 1 {
+			first = fmt.Sprintf("%s:%d: %s", p.Path, p.Line, p.Message)
+		}
+	}
+
+	if n > 1 {
+		first += fmt.Sprintf(" (and %d more)", n-1)
+	}
+	return first
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"millwright/schema"
@@ -71,6 +70,11 @@ type ChangeSet struct {
 	// a managed definition: Revision names it.
 	Secrets []SecretChange
 	Edit    *ManagedEdit
+
+	// Files are kept for a rollback. A rollback has the digest of the kept files that it applies instead, and
+	// suspends the factory.
+	Files    []schema.File
+	Rollback string
 
 	// Audit describes the change in the audit log; without an action it is an apply.
 	Audit audit.Entry
@@ -140,7 +144,10 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 		if have.Generation != a.Base || have.Applied.ID != a.BaseRevision {
 			return nil, ErrMoved
 		}
-		if err := checkNewest(ctx, tx, a.FactoryUID, a.Revision, a.Edit); err != nil {
+		if err := have.checkPin(a); err != nil {
+			return nil, err
+		}
+		if err := checkNewest(ctx, tx, a.FactoryUID, a.Revision, a.Edit); err != nil && a.Rollback == "" {
 			return nil, err
 		}
 
@@ -186,6 +193,10 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 			}
 		}
 
+		if err := a.keepFiles(ctx, tx, now); err != nil {
+			return nil, err
+		}
+
 		return a.audited(ctx), s.record(
 			ctx,
 			tx,
@@ -222,43 +233,6 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 	}
 
 	return s.announce(ctx, generation)
-}
-
-// audited returns the rows of the audit log about the application, and about the secrets in the definition.
-// A source whose new revision changes nothing has none.
-func (a *ChangeSet) audited(ctx context.Context) audit.Entries {
-	e := a.Audit
-	e.FactoryUID, e.Actor = a.FactoryUID, audit.ActorOf(ctx)
-	automatic := e.Actor.Kind == audit.KindServer
-	if automatic && a.Empty() && a.Edit == nil {
-		return nil
-	}
-
-	if automatic && a.Revision.Author != "" && !a.Revision.Managed {
-		e.Actor = audit.Actor{Kind: audit.KindSource, Name: a.Revision.Author}
-	}
-	if e.Action == "" {
-		e.Action, e.Subject = audit.FactoryApply, a.FactoryUID
-	}
-
-	e.Detail = strings.TrimPrefix(e.Detail+"; ", "; ") + fmt.Sprintf("revision %s: %d created, %d updated, %d deleted",
-		a.Revision.ID, a.Counts.Created, a.Counts.Updated, a.Counts.Deleted)
-
-	all := audit.One(e)
-	secret := func(action, name string) {
-		all = append(all, audit.Entry{
-			FactoryUID: a.FactoryUID, Actor: e.Actor, Action: action, Subject: name,
-			Detail: "in the definition, revision " + a.Revision.ID,
-		})
-	}
-	for _, s := range a.Own {
-		secret(audit.SecretSet, s.Name)
-	}
-	for _, name := range a.DeleteOwn {
-		secret(audit.SecretDelete, name)
-	}
-
-	return all
 }
 
 const setFactorySpecSQL = `UPDATE factories
@@ -386,11 +360,11 @@ func owner(a ChangeSet, w WebhookChange) string {
 	return ""
 }
 
-// Refuse records an attempt that changes nothing: refused for its problems, or failed before there was
-// a tree. The last applied definition keeps serving. ErrSuperseded: what was attempted is no longer the
+// Refuse records an attempt that changes nothing: refused for its problems, suspended, or failed before there
+// was a tree. The last applied definition keeps serving. ErrSuperseded: what was attempted is no longer the
 // newest revision that the server holds, and nothing was recorded.
 func (s *Store) Refuse(ctx context.Context, a Attempt) error {
-	if a.Outcome != OutcomeRefused && a.Outcome != OutcomeFailed {
+	if a.Outcome != OutcomeRefused && a.Outcome != OutcomeFailed && a.Outcome != OutcomeSuspended {
 		return fmt.Errorf("cannot record outcome %q as a refusal", a.Outcome)
 	}
 

@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +56,7 @@ const (
 	OutcomeRefused   Outcome = "refused"
 	OutcomeUnchanged Outcome = "unchanged"
 	OutcomeFailed    Outcome = "failed"
+	OutcomeSuspended Outcome = "suspended" // valid, and not applied since the factory was rolled back
 )
 
 // Factory is a configured factory and where its definition stands.
@@ -77,6 +77,7 @@ type Factory struct {
 	Problems      []schema.Problem // of the last attempt
 	Message       string           // why the last attempt failed, when it did
 	Recipient     string           // to which the secrets in its definition are encrypted
+	Pin           *Pin             // since a rollback: the applied revision stays until somebody resumes
 	Created       time.Time
 	Updated       time.Time
 
@@ -85,12 +86,12 @@ type Factory struct {
 
 const factoryColumns = `
 	uid, name, generation, source, spec, detached, suspended, sync_state, sync_since, attempted_revision,
-	applied_revision, last_attempted_at, last_applied_at, problems, message, recipient, created_at,
+	applied_revision, last_attempted_at, last_applied_at, problems, message, recipient, pin, created_at,
 	updated_at`
 
 func scanFactory(row db.Row) (Factory, error) {
 	var f Factory
-	var source, spec, attempted, appliedRev, problems string
+	var source, spec, attempted, appliedRev, problems, pin string
 	var lastAttempted, lastApplied sql.NullInt64
 	var since, created, updated int64
 	err := row.Scan(
@@ -110,6 +111,7 @@ func scanFactory(row db.Row) (Factory, error) {
 		&problems,
 		&f.Message,
 		&f.Recipient,
+		&pin,
 		&created,
 		&updated,
 	)
@@ -121,7 +123,7 @@ func scanFactory(row db.Row) (Factory, error) {
 	f.SyncSince, f.Created, f.Updated = db.Time(since), db.Time(created), db.Time(updated)
 	broken := errors.Join(json.Unmarshal([]byte(source), &f.Source), json.Unmarshal([]byte(spec), &f.Spec),
 		json.Unmarshal([]byte(attempted), &f.Attempted), json.Unmarshal([]byte(appliedRev), &f.Applied),
-		json.Unmarshal([]byte(problems), &f.Problems))
+		json.Unmarshal([]byte(problems), &f.Problems), json.Unmarshal([]byte(pin), &f.Pin))
 	if broken != nil { // it must not hide the others; it is written anew by the next apply
 		f.unreadable, f.Applied, f.SyncState = true, Revision{}, SyncFailed
 		f.Message = "the state's row of this factory cannot be read: " + strings.ReplaceAll(
@@ -359,25 +361,6 @@ type Condition struct {
 	Since   time.Time `json:"last_transition_time"`
 }
 
-// Deaf names an automation of the applied definition that selects a webhook which does not exist, and counts
-// the others; it is empty when there is none.
-func (f Factory) Deaf() string {
-	first, n := "", 0
-	for _, p := range f.Problems {
-		if p.Code != schema.RuleWebhookUnknown.Code() {
-			continue
-		}
-		if n++; n == 1 {
-			first = fmt.Sprintf("%s:%d: %s", p.Path, p.Line, p.Message)
-		}
-	}
-
-	if n > 1 {
-		first += fmt.Sprintf(" (and %d more)", n-1)
-	}
-	return first
-}
-
 // Conditions describes the factory. Ready: the newest revision of the source is applied, and each automation
 // can fire. Reconciling: it is not applied yet, and the server keeps trying. Stalled: it is not applied, and
 // will not be before someone acts.
@@ -400,6 +383,11 @@ func (f Factory) Conditions() []Condition {
 
 	if f.Suspended && reconciling {
 		reconciling, stalled, reason = false, true, "Suspended"
+	}
+
+	if f.Pin != nil {
+		ready, reconciling, stalled, reason = false, false, true, "Suspended"
+		message = f.PinMessage()
 	}
 
 	status := map[bool]string{true: "True", false: "False"}
@@ -460,6 +448,7 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 		OutcomeUnchanged: SyncApplied,
 		OutcomeRefused:   SyncRefused,
 		OutcomeFailed:    SyncFailed,
+		OutcomeSuspended: SyncApplied,
 	}[a.Outcome]
 	if _, err := tx.Exec(ctx, recordStatusSQL,
 		string(state), at, string(problems), a.Message, a.FactoryUID); err != nil {
@@ -472,7 +461,7 @@ func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
 		}
 	}
 
-	if state == SyncApplied {
+	if a.Outcome == OutcomeApplied || a.Outcome == OutcomeUnchanged {
 		if _, err := tx.Exec(ctx, recordAppliedSQL, string(revision), at, a.FactoryUID); err != nil {
 			return err
 		}

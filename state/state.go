@@ -35,6 +35,7 @@ import (
 	"millwright/state/registrations"
 	"millwright/state/seal"
 	"millwright/state/skip"
+	"millwright/state/trees"
 	"millwright/state/workers"
 )
 
@@ -196,6 +197,9 @@ func (s *Store) ExpireEvents(ctx context.Context) error {
 
 // Registrations returns the webhooks that the server makes at forges.
 func (s *Store) Registrations() registrations.Table { return registrations.New(s.db) }
+
+// Trees returns the applied definitions whose files are kept.
+func (s *Store) Trees() trees.Table { return trees.New(s.db) }
 
 // Workers returns the processes that take runs.
 func (s *Store) Workers() workers.Table { return workers.New(s.db) }

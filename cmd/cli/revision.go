@@ -145,13 +145,3 @@ func revisionRestore(s Streams, c *Client) *cobra.Command {
 	ask.add(cmd)
 	return cmd
 }
-
-// newRollback returns revision restore under the name that operators look for.
-func newRollback(s Streams) *cobra.Command {
-	var c Client
-	cmd := revisionRestore(s, &c)
-	cmd.Use = "rollback REVISION"
-	cmd.Example = `  millwright rollback r12`
-	addClientFlags(cmd, &c, true)
-	return cmd
-}

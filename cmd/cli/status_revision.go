@@ -108,7 +108,7 @@ func (l *lookout) waiting(f FactoryItem) verdict {
 	name := clean(f.Name)
 	switch {
 	case f.Suspended:
-		return never("%s is suspended: it applies nothing until it is resumed in the settings", name)
+		return never("%s is suspended, by its settings or a rollback: it applies nothing until it is resumed", name)
 	case f.Sync.State == "failed":
 		return notYet("%s cannot read its source: %s", name, clean(f.Sync.Message))
 	case f.Sync.AppliedRevision == "":

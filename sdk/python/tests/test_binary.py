@@ -366,6 +366,11 @@ def test_a_factory(api: Api) -> None:
     assert isinstance(syncs[0], t.Sync)
     again = api(lambda c: c.factories.sync(demo.uid))
     assert again.outcome in ("applied", "unchanged")
+    assert len(api(lambda c: c.factories.applied(demo.uid)).revisions) == 1
+    with pytest.raises(millwright.ConflictError):
+        api(lambda c: c.factories.rollback(demo.uid, dry_run=True))
+    with pytest.raises(millwright.ConflictError):
+        api(lambda c: c.factories.resume(demo.uid))
     plan = api(lambda c: c.factories.plan(demo.uid))
     assert isinstance(plan, t.Plan)
     assert plan.would_apply

@@ -265,6 +265,9 @@ test("a factory", async () => {
   });
   expect((await collect(factories.syncs.list(demo.uid, { limit: 1 })))[0]?.outcome).toBe("applied");
   expect(["applied", "unchanged"]).toContain((await factories.sync(demo.uid)).outcome);
+  expect((await factories.applied(demo.uid)).revisions).toHaveLength(1);
+  await expect(factories.rollback(demo.uid, { dry_run: true })).rejects.toThrow(ConflictError);
+  await expect(factories.resume(demo.uid)).rejects.toThrow(ConflictError);
   expect((await factories.plan(demo.uid)).would_apply).toBe(true);
   const wrong = await factories.plan(demo.uid, {
     files: [{ path: "webhooks/ci.yaml", content: "authMode: tokn\n" }],

@@ -700,6 +700,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/factory/{uid}/applied": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the applied revisions to which a factory can be rolled back
+         * @description The files of a revision are kept for 30 days after another one took its place. Revisions with the same files are one. Needs a key of role viewer or above.
+         */
+        get: operations["listApplied"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/factory/{uid}/automations": {
         parameters: {
             query?: never;
@@ -1016,6 +1036,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/factory/{uid}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have a factory follow its source again after a rollback
+         * @description The server then applies the newest revision of the source, without the call waiting for it. Needs a key of role admin or above.
+         */
+        post: operations["resumeFactory"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/factory/{uid}/revisions": {
         parameters: {
             query?: never;
@@ -1070,6 +1110,26 @@ export interface paths {
          * @description Only for managed factories; for others the answer names the file to edit. The edit is in force when the answer comes. An edit with errors changes nothing; the answer lists them in errors. Needs a key of role admin or above.
          */
         post: operations["restoreRevision"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/factory/{uid}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Serve an earlier applied revision
+         * @description The factory stays there, suspended, until it is resumed. Secrets keep their present values. Needs a key of role admin or above.
+         */
+        post: operations["rollbackFactory"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1571,6 +1631,24 @@ export interface components {
             skill_spec?: string | null;
             /** @description Where to execute the run */
             worker_host?: string | null;
+        };
+        AppliedRevision: {
+            /**
+             * Format: date-time
+             * @description Time at which the source last had it applied
+             */
+            applied_at: string;
+            /** @description Author of the revision */
+            author: string;
+            /**
+             * Format: date-time
+             * @description Time at which another revision took its place; null for the one in force
+             */
+            replaced_at: string | null;
+            /** @description Identifier of the revision */
+            revision: string;
+            /** @description First line of the commit message, or summary of the edit */
+            subject: string;
         };
         Artifact: {
             /** @description Kind of artifact */
@@ -2459,6 +2537,8 @@ export interface components {
             recipient: string;
             /** @description repositories of factory.yaml */
             repositories: components["schemas"]["Repository"][];
+            /** @description Since a rollback; else null */
+            rollback: components["schemas"]["FactoryRollback"];
             /** @description Always empty */
             scorer_defaults: {
                 [key: string]: unknown;
@@ -2469,7 +2549,7 @@ export interface components {
             };
             /** @description Source of the definition */
             source: components["schemas"]["FactorySource"];
-            /** @description Whether the settings suspend the factory: it is applied only on request */
+            /** @description Whether the factory does not follow its source: its settings suspend it, or it was rolled back */
             suspended: boolean;
             /** @description State of the definition */
             sync: components["schemas"]["FactorySync"];
@@ -2480,6 +2560,8 @@ export interface components {
              * @example fac_01h455vb4pex5vsknk084sn02q
              */
             uid: string;
+            /** @description Webhooks that a forge does not have as their files state */
+            unregistered: components["schemas"]["UnregisteredWebhook"][];
             /**
              * Format: date-time
              * @description Time of the last change of its settings or factory.yaml
@@ -2552,6 +2634,15 @@ export interface components {
              * @example linear
              */
             type: string;
+        };
+        FactoryRollback: {
+            /**
+             * Format: date-time
+             * @description Time of the rollback
+             */
+            at: string;
+            /** @description Name of the API key that rolled back */
+            by: string;
         };
         FactoryRunRequest: {
             /** @description Changes to the configuration in the definition */
@@ -2802,6 +2893,10 @@ export interface components {
         ListAgentSkillsResponse: {
             /** @description The skills, by name */
             agents: components["schemas"]["AgentSkill"][];
+        };
+        ListAppliedResponse: {
+            /** @description The revisions, the last applied first */
+            revisions: components["schemas"]["AppliedRevision"][];
         };
         ListAuditResponse: {
             /** @description The changes, newest first */
@@ -3111,6 +3206,26 @@ export interface components {
             /** @description Only an error keeps a definition from being applied */
             severity: "error" | "warning" | "info" | (string & {});
         };
+        Registration: {
+            /**
+             * Format: date-time
+             * @description Time of the last look at the forge; null: never
+             */
+            checked_at: string | null;
+            /** @description The events that the definition names */
+            events: string[];
+            /** @description Kind of the forge */
+            forge: "github" | "gitlab" | "gitea" | (string & {});
+            /** @description How it drifted, or why it is not registered; else empty */
+            reason: string;
+            /**
+             * @description The repository
+             * @example acme/shop
+             */
+            repository: string;
+            /** @description pending: about to be made; drifted: changed by somebody at the forge, and repaired by the next apply; removing: the definition no longer has it */
+            state: "pending" | "registered" | "drifted" | "failed" | "removing" | (string & {});
+        };
         ReplayEventsResponse: {
             /**
              * Format: int64
@@ -3212,6 +3327,24 @@ export interface components {
              * @example disable webhook alerts
              */
             subject: string;
+        };
+        Rollback: {
+            /** @description Whether it serves now; false after a dry run */
+            applied: boolean;
+            /** @description The changes from the revision that was applied before */
+            plan: components["schemas"]["Plan"];
+            /** @description The earlier revision */
+            revision: string;
+        };
+        RollbackRequest: {
+            /** @description Allow a rollback that deletes all webhooks, or more than half of them */
+            allow_prune?: boolean;
+            /** @description Allow a renamed webhook, which gets a new URL */
+            allow_rename?: boolean;
+            /** @description Only plan, and change nothing */
+            dry_run?: boolean;
+            /** @description The revision, or its first 7 characters or more; absent: the applied one before the present */
+            revision?: string;
         };
         RotateSecretRequest: {
             /** @description For auth_mode signature: the provider's new signing secret; absent: the server generates it */
@@ -3696,8 +3829,8 @@ export interface components {
             finished_at: string;
             /** @description Reason why it was refused or failed, in one line; else empty */
             message: string;
-            /** @description Outcome: refused if the definition has errors, failed if the source is unreadable */
-            outcome: "applied" | "refused" | "unchanged" | "failed" | (string & {});
+            /** @description Outcome: refused if the definition has errors, failed if the source is unreadable, suspended if it is valid and the factory was rolled back */
+            outcome: "applied" | "refused" | "unchanged" | "failed" | "suspended" | (string & {});
             /** @description Problems in the definition */
             problems: components["schemas"]["Problem"][];
             /** @description A git commit, sha256:… of a directory's content, or r12 of a managed factory; empty if the source is unreadable */
@@ -3778,6 +3911,19 @@ export interface components {
             received_at: string;
             /** @description The webhook */
             webhook_id: string;
+        };
+        UnregisteredWebhook: {
+            /** @description The reason; empty before the first attempt */
+            reason: string;
+            /**
+             * @description The repository at the forge
+             * @example acme/shop
+             */
+            repository: string;
+            /** @description As in the webhook's registration */
+            state: "pending" | "drifted" | "failed" | "removing" | (string & {});
+            /** @description Name of the webhook */
+            webhook: string;
         };
         UpdateWebhookRequest: {
             /** @description How senders authenticate; removes a signature_scheme that does not fit */
@@ -3893,6 +4039,8 @@ export interface components {
              * @description How many of the last 24 hours got 404 because the webhook was disabled
              */
             refused_while_disabled: number;
+            /** @description The webhook that the server makes at a forge; absent: none */
+            registration?: components["schemas"]["Registration"];
             /** @description The team secret that holds the credential */
             secret_name: string;
             /** @description Whether the secret has no value yet; every request is then 401 */
@@ -3975,6 +4123,8 @@ export interface components {
              * @description How many of the last 24 hours got 404 because the webhook was disabled
              */
             refused_while_disabled: number;
+            /** @description The webhook that the server makes at a forge; absent: none */
+            registration?: components["schemas"]["Registration"];
             /** @description The secret; no other answer contains it. A URL token is in ingress_url. Absent for an existing or pending secret */
             secret?: string;
             /** @description The team secret that holds the credential */
@@ -5043,6 +5193,29 @@ export interface operations {
             };
         };
     };
+    listApplied: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListAppliedResponse"];
+                };
+            };
+        };
+    };
     listAutomations: {
         parameters: {
             query?: {
@@ -5576,6 +5749,29 @@ export interface operations {
             };
         };
     };
+    resumeFactory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Factory"];
+                };
+            };
+        };
+    };
     listRevisions: {
         parameters: {
             query?: {
@@ -5657,6 +5853,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Sync"];
+                };
+            };
+        };
+    };
+    rollbackFactory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description UID of the factory */
+                uid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RollbackRequest"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rollback"];
                 };
             };
         };

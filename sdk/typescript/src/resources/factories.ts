@@ -10,10 +10,12 @@ import type {
   Factory,
   FactoryRunResponse,
   FilterTestResponse,
+  ListAppliedResponse,
   ListAutomationsResponse,
   ListFactoriesResponse,
   ListSyncsResponse,
   Plan,
+  Rollback,
   Sync,
 } from "../generated/types.js";
 import { Files, Revisions } from "./files.js";
@@ -194,6 +196,21 @@ export class Factories {
   /** Apply the head of the factory's source, and return when it is applied or refused. */
   sync(factoryUid: string, body?: Body<"syncFactory">, options?: RequestOptions): APIPromise<Sync> {
     return call(this.#client, "POST", path`/factory/${factoryUid}/sync`, { body }, options, object<Sync>);
+  }
+
+  /** List the applied revisions to which the factory can be rolled back. */
+  applied(factoryUid: string, options?: RequestOptions): APIPromise<ListAppliedResponse> {
+    return call(this.#client, "GET", path`/factory/${factoryUid}/applied`, {}, options, object<ListAppliedResponse>);
+  }
+
+  /** Serve an earlier applied revision, and stay there until resume; with dry_run only plan that. */
+  rollback(factoryUid: string, body?: Body<"rollbackFactory">, options?: RequestOptions): APIPromise<Rollback> {
+    return call(this.#client, "POST", path`/factory/${factoryUid}/rollback`, { body }, options, object<Rollback>);
+  }
+
+  /** Have the factory follow its source again after a rollback. */
+  resume(factoryUid: string, options?: RequestOptions): APIPromise<Factory> {
+    return call(this.#client, "POST", path`/factory/${factoryUid}/resume`, {}, options, object<Factory>);
   }
 
   /** Test whether a delivery or payload would match this filter, and why. */

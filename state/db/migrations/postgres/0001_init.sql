@@ -53,6 +53,7 @@ CREATE TABLE factories (
   last_applied_at    BIGINT,
   problems           TEXT NOT NULL DEFAULT '[]',
   message            TEXT NOT NULL DEFAULT '',
+  pin                TEXT NOT NULL DEFAULT 'null',
   created_at         BIGINT NOT NULL,
   updated_at         BIGINT NOT NULL
 );
@@ -64,7 +65,9 @@ CREATE TABLE syncs (
   started_at  BIGINT NOT NULL,
   finished_at BIGINT NOT NULL,
   revision    TEXT NOT NULL,
-  outcome     TEXT NOT NULL CHECK (outcome IN ('applied', 'refused', 'unchanged', 'failed')),
+  outcome     TEXT NOT NULL CHECK (
+    outcome IN ('applied', 'refused', 'unchanged', 'failed', 'suspended')
+  ),
   counts      TEXT NOT NULL,
   problems    TEXT NOT NULL,
   message     TEXT NOT NULL,
@@ -876,6 +879,18 @@ CREATE TABLE idempotency (
 );
 -- Deletes what is older than it is kept.
 CREATE INDEX idempotency_by_age ON idempotency (created_at);
+
+-- The files of applied definitions, for a rollback. Revisions with the same files are one row.
+CREATE TABLE applied_trees (
+  factory_uid TEXT NOT NULL REFERENCES factories (uid),
+  digest      TEXT NOT NULL,
+  revision    TEXT NOT NULL,
+  applied_at  BIGINT NOT NULL,
+  replaced_at BIGINT,
+  size        BIGINT NOT NULL,
+  files       BYTEA NOT NULL,
+  PRIMARY KEY (factory_uid, digest)
+);
 
 -- Who changed what, in the order of time.
 CREATE TABLE audit_log (

@@ -370,6 +370,25 @@ class AsyncFactories:
         path = f"/factory/{segment('factory_uid', factory_uid)}/sync"
         return await self._client.call("POST", path, params, types.Sync, types.SyncFactoryParams)
 
+    async def applied(
+        self, factory_uid: str, **options: Unpack[RequestOptions]
+    ) -> types.ListAppliedResponse:
+        """List the applied revisions to which the factory can be rolled back."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/applied"
+        return await self._client.call("GET", path, options, types.ListAppliedResponse)
+
+    async def rollback(
+        self, factory_uid: str, **params: Unpack[types.RollbackFactoryParams]
+    ) -> types.Rollback:
+        """Serve an earlier applied revision, and stay there until resume; with dry_run only plan that."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/rollback"
+        return await self._client.call("POST", path, params, types.Rollback, types.RollbackFactoryParams)
+
+    async def resume(self, factory_uid: str, **options: Unpack[RequestOptions]) -> types.Factory:
+        """Have the factory follow its source again after a rollback."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/resume"
+        return await self._client.call("POST", path, options, types.Factory)
+
     async def test_filter(
         self, factory_uid: str, **params: Unpack[types.TestFilterParams]
     ) -> types.FilterTestResponse:
@@ -394,5 +413,8 @@ class AsyncFactoriesWithRawResponse:
         self.retrieve = raw(resource.retrieve)
         self.plan = raw(resource.plan)
         self.sync = raw(resource.sync)
+        self.applied = raw(resource.applied)
+        self.rollback = raw(resource.rollback)
+        self.resume = raw(resource.resume)
         self.test_filter = raw(resource.test_filter)
         self.notify_push = raw(resource.notify_push)

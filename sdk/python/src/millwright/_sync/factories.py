@@ -352,6 +352,21 @@ class Factories:
         path = f"/factory/{segment('factory_uid', factory_uid)}/sync"
         return self._client.call("POST", path, params, types.Sync, types.SyncFactoryParams)
 
+    def applied(self, factory_uid: str, **options: Unpack[RequestOptions]) -> types.ListAppliedResponse:
+        """List the applied revisions to which the factory can be rolled back."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/applied"
+        return self._client.call("GET", path, options, types.ListAppliedResponse)
+
+    def rollback(self, factory_uid: str, **params: Unpack[types.RollbackFactoryParams]) -> types.Rollback:
+        """Serve an earlier applied revision, and stay there until resume; with dry_run only plan that."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/rollback"
+        return self._client.call("POST", path, params, types.Rollback, types.RollbackFactoryParams)
+
+    def resume(self, factory_uid: str, **options: Unpack[RequestOptions]) -> types.Factory:
+        """Have the factory follow its source again after a rollback."""
+        path = f"/factory/{segment('factory_uid', factory_uid)}/resume"
+        return self._client.call("POST", path, options, types.Factory)
+
     def test_filter(
         self, factory_uid: str, **params: Unpack[types.TestFilterParams]
     ) -> types.FilterTestResponse:
@@ -376,5 +391,8 @@ class FactoriesWithRawResponse:
         self.retrieve = raw(resource.retrieve)
         self.plan = raw(resource.plan)
         self.sync = raw(resource.sync)
+        self.applied = raw(resource.applied)
+        self.rollback = raw(resource.rollback)
+        self.resume = raw(resource.resume)
         self.test_filter = raw(resource.test_filter)
         self.notify_push = raw(resource.notify_push)

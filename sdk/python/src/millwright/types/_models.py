@@ -60,6 +60,19 @@ class AgentSkillVariant(Model):
     """Where it comes from"""
 
 
+class AppliedRevision(Model):
+    applied_at: datetime = MISSING
+    """Time at which the source last had it applied"""
+    author: str = MISSING
+    """Author of the revision"""
+    replaced_at: datetime | None = MISSING
+    """Time at which another revision took its place; null for the one in force"""
+    revision: str = MISSING
+    """Identifier of the revision"""
+    subject: str = MISSING
+    """First line of the commit message, or summary of the edit"""
+
+
 class ArtifactData(Model):
     artifact_uid: str = MISSING
     """Identifier of the artifact"""
@@ -437,6 +450,13 @@ class FactoryIntegration(Model):
     """Its kind"""
 
 
+class FactoryRollback(Model):
+    at: datetime = MISSING
+    """Time of the rollback"""
+    by: str = MISSING
+    """Name of the API key that rolled back"""
+
+
 class FactorySecret(Model):
     name: str = MISSING
     """Name of the secret"""
@@ -562,6 +582,11 @@ class LeafExplanation(Model):
     """Path in the body"""
 
 
+class ListAppliedResponse(Model):
+    revisions: list[AppliedRevision] = []
+    """The revisions, the last applied first"""
+
+
 class ListModelsResponse(Model):
     default_model_id: str = MISSING
     """The first model that the settings list for the default harness; empty when they list none"""
@@ -644,6 +669,21 @@ class Problem(Model):
     """File, relative to the root of the tree"""
     severity: Literal["error", "warning", "info"] | str = MISSING
     """Only an error keeps a definition from being applied"""
+
+
+class Registration(Model):
+    checked_at: datetime | None = MISSING
+    """Time of the last look at the forge; null: never"""
+    events: list[str] = []
+    """The events that the definition names"""
+    forge: Literal["github", "gitlab", "gitea"] | str = MISSING
+    """Kind of the forge"""
+    reason: str = MISSING
+    """How it drifted, or why it is not registered; else empty"""
+    repository: str = MISSING
+    """The repository"""
+    state: Literal["pending", "registered", "drifted", "failed", "removing"] | str = MISSING
+    """pending: about to be made; drifted: changed by somebody at the forge, and repaired by the next apply; removing: the definition no longer has it"""
 
 
 class ReplayEventsResponse(Model):
@@ -954,6 +994,17 @@ class UndecidedDelivery(Model):
     """The webhook"""
 
 
+class UnregisteredWebhook(Model):
+    reason: str = MISSING
+    """The reason; empty before the first attempt"""
+    repository: str = MISSING
+    """The repository at the forge"""
+    state: Literal["pending", "drifted", "failed", "removing"] | str = MISSING
+    """As in the webhook's registration"""
+    webhook: str = MISSING
+    """Name of the webhook"""
+
+
 class ValidationScope(Model):
     parser: Literal["checked", "not_run"] | str = MISSING
     """Parsing of the files"""
@@ -994,6 +1045,8 @@ class Webhook(Model):
     """How many requests of the last 24 hours got 429: they are not in the log"""
     refused_while_disabled: int = MISSING
     """How many of the last 24 hours got 404 because the webhook was disabled"""
+    registration: Registration | None = None
+    """The webhook that the server makes at a forge; absent: none"""
     secret_name: str = MISSING
     """The team secret that holds the credential"""
     secret_pending: bool = MISSING
@@ -1041,6 +1094,8 @@ class WebhookWithSecret(Model):
     """How many requests of the last 24 hours got 429: they are not in the log"""
     refused_while_disabled: int = MISSING
     """How many of the last 24 hours got 404 because the webhook was disabled"""
+    registration: Registration | None = None
+    """The webhook that the server makes at a forge; absent: none"""
     secret: str | None = None
     """The secret; no other answer contains it. A URL token is in ingress_url. Absent for an existing or pending secret"""
     secret_name: str = MISSING
@@ -1571,8 +1626,8 @@ class Sync(Model):
     """Time of the end"""
     message: str = MISSING
     """Reason why it was refused or failed, in one line; else empty"""
-    outcome: Literal["applied", "refused", "unchanged", "failed"] | str = MISSING
-    """Outcome: refused if the definition has errors, failed if the source is unreadable"""
+    outcome: Literal["applied", "refused", "unchanged", "failed", "suspended"] | str = MISSING
+    """Outcome: refused if the definition has errors, failed if the source is unreadable, suspended if it is valid and the factory was rolled back"""
     problems: list[Problem] = []
     """Problems in the definition"""
     revision: str = MISSING
@@ -1776,6 +1831,8 @@ class Factory(Model):
     """Public key of age: millwright secret seal encrypts secrets for the definition to it"""
     repositories: list[Repository] = []
     """repositories of factory.yaml"""
+    rollback: FactoryRollback = MISSING
+    """Since a rollback; else null"""
     scorer_defaults: dict[str, Any] = {}
     """Always empty"""
     scoring: dict[str, Any] = {}
@@ -1783,13 +1840,15 @@ class Factory(Model):
     source: FactorySource = MISSING
     """Source of the definition"""
     suspended: bool = MISSING
-    """Whether the settings suspend the factory: it is applied only on request"""
+    """Whether the factory does not follow its source: its settings suspend it, or it was rolled back"""
     sync: FactorySync = MISSING
     """State of the definition"""
     team_uid: str = MISSING
     """Always empty: a server has one team"""
     uid: str = MISSING
     """Identifier"""
+    unregistered: list[UnregisteredWebhook] = []
+    """Webhooks that a forge does not have as their files state"""
     updated_at: datetime = MISSING
     """Time of the last change of its settings or factory.yaml"""
 
@@ -1851,6 +1910,15 @@ class Plan(Model):
     """The present or future UID of each webhook in the tree, by name"""
     would_apply: bool = MISSING
     """Whether the server would accept the tree"""
+
+
+class Rollback(Model):
+    applied: bool = MISSING
+    """Whether it serves now; false after a dry run"""
+    plan: Plan = MISSING
+    """The changes from the revision that was applied before"""
+    revision: str = MISSING
+    """The earlier revision"""
 
 
 class RunItem(Model):

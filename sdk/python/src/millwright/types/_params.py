@@ -203,6 +203,19 @@ class PlanRequest(TypedDict):
     """The whole tree; absent: the head of the factory's source, which needs the role runner"""
 
 
+class RollbackRequest(TypedDict):
+    """RollbackRequest"""
+
+    allow_prune: NotRequired[bool]
+    """Allow a rollback that deletes all webhooks, or more than half of them"""
+    allow_rename: NotRequired[bool]
+    """Allow a renamed webhook, which gets a new URL"""
+    dry_run: NotRequired[bool]
+    """Only plan, and change nothing"""
+    revision: NotRequired[str]
+    """The revision, or its first 7 characters or more; absent: the applied one before the present"""
+
+
 class RotateSecretRequest(TypedDict):
     """RotateSecretRequest"""
 
@@ -623,6 +636,10 @@ class RestoreRevisionQuery(TypedDict):
 
 class RestoreRevisionParams(RestoreRevisionQuery, RequestOptions):
     """What ``restoreRevision`` takes."""
+
+
+class RollbackFactoryParams(RollbackRequest, RequestOptions):
+    """What ``rollbackFactory`` takes."""
 
 
 class CreateFactoryRunParams(FactoryRunRequest, RequestOptions):
