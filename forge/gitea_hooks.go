@@ -3,6 +3,8 @@ package forge
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"code.gitea.io/sdk/gitea"
 )
@@ -27,7 +29,17 @@ func (g *giteaForge) Hooks(ctx context.Context, repo Repository) ([]Hook, error)
 }
 
 func giteaHook(h *gitea.Hook) Hook {
-	return Hook{ID: h.ID, URL: h.Config["url"], Events: sorted(h.Events), Active: h.Active}
+	return Hook{ID: h.ID, URL: h.Config["url"], Events: sorted(giteaEvents(h.Events)), Active: h.Active}
+}
+
+// giteaEvents leaves out the parts of pull_request and issues, which Gitea adds to these, such as pull_request_sync.
+func giteaEvents(events []string) []string {
+	for whole, part := range map[string]string{"pull_request": "pull_request_", "issues": "issue_"} {
+		if slices.Contains(events, whole) {
+			events = slices.DeleteFunc(slices.Clone(events), func(e string) bool { return strings.HasPrefix(e, part) })
+		}
+	}
+	return events
 }
 
 func giteaHookConfig(n NewHook) map[string]string {
@@ -59,3 +71,6 @@ func (g *giteaForge) DeleteHook(ctx context.Context, repo Repository, id int64) 
 	err = g.fail(ctx, err, "remove webhook %d of %s", id, repo)
 	return orNil(err, errors.Is(err, ErrNotFound))
 }
+
+// HookEvents returns the events, sorted, without those that others contain.
+func (g *giteaForge) HookEvents(events []string) []string { return sorted(giteaEvents(events)) }

@@ -120,3 +120,6 @@ func (g *gitHub) Redeliver(ctx context.Context, repo Repository, hook, delivery 
 	}
 	return g.fail(ctx, err, "send delivery %d of webhook %d of %s again", delivery, hook, repo)
 }
+
+// HookEvents returns the events, sorted.
+func (g *gitHub) HookEvents(events []string) []string { return sorted(events) }

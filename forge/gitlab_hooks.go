@@ -150,3 +150,6 @@ func (g *gitLab) DeleteHook(ctx context.Context, repo Repository, id int64) erro
 	err = g.fail(ctx, err, "remove webhook %d of %s", id, repo)
 	return orNil(err, errors.Is(err, ErrNotFound))
 }
+
+// HookEvents returns the events, sorted.
+func (g *gitLab) HookEvents(events []string) []string { return sorted(events) }

@@ -29,6 +29,8 @@ type Hooks interface {
 	CreateHook(context.Context, Repository, NewHook) (Hook, error)
 	// UpdateHook replaces the events and the secret of a webhook, and enables it.
 	UpdateHook(ctx context.Context, repo Repository, id int64, hook NewHook) error
+	// HookEvents returns events as Hooks lists them when a webhook was made with them.
+	HookEvents(events []string) []string
 	// DeleteHook removes a webhook. One that is gone is no error.
 	DeleteHook(ctx context.Context, repo Repository, id int64) error
 }

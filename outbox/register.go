@@ -132,7 +132,7 @@ func (o *Outbox) atForge(ctx context.Context, row registrations.Registration) (
 		return next, true, nil
 
 	case registrations.Registered, registrations.Drifted:
-		if next.Reason = drift(row, ours); next.Reason != "" {
+		if next.Reason = drift(hooks.HookEvents(row.Events), ours); next.Reason != "" {
 			next.State = registrations.Drifted
 			return next, false, nil
 		}
@@ -232,8 +232,8 @@ func (o *Outbox) make(
 	return ours[0].ID, hooks.UpdateHook(ctx, repo, ours[0].ID, want)
 }
 
-// drift returns how the webhooks of our address differ from a row; "" if they do not.
-func drift(row registrations.Registration, ours []forge.Hook) string {
+// drift returns how the webhooks of our address differ from one with these events; "" if they do not.
+func drift(events []string, ours []forge.Hook) string {
 	if len(ours) == 0 {
 		return "someone removed the webhook there"
 	}
@@ -246,10 +246,10 @@ func drift(row registrations.Registration, ours []forge.Hook) string {
 	if !have.Active {
 		changes = append(changes, "disabled it")
 	}
-	if missing := without(row.Events, have.Events); len(missing) > 0 {
+	if missing := without(events, have.Events); len(missing) > 0 {
 		changes = append(changes, "removed "+strings.Join(missing, ", "))
 	}
-	if extra := without(have.Events, row.Events); len(extra) > 0 {
+	if extra := without(have.Events, events); len(extra) > 0 {
 		changes = append(changes, "added "+strings.Join(extra, ", "))
 	}
 	if len(changes) == 0 {

@@ -184,6 +184,24 @@ func (r *registry) until(want ...string) {
 	})
 }
 
+// stays waits for two more looks at the forge, after which the registration is as before.
+func (r *registry) stays(want string) {
+	r.Helper()
+	checked := func() time.Time {
+		all, err := r.store.Registrations().Of(r.Context(), r.uid)
+		r.must(err)
+		return all[0].Checked
+	}
+	for range 2 {
+		before := checked()
+		statetest.Until(r, "another look at the forge", func() bool {
+			r.store.Notify(notice.Sync, r.uid)
+			return checked().After(before)
+		})
+	}
+	r.until(want)
+}
+
 var shop = forge.Repository{Owner: "acme", Name: "shop"}
 
 // hooks returns the webhooks that the forge has.
@@ -214,6 +232,7 @@ func (r *registry) registers() {
 		r.Errorf("a secret of %d characters", len(secret))
 	}
 
+	r.stays("registered")
 	r.must(r.forge.UpdateHook(r.Context(), shop, made.ID, forge.NewHook{URL: made.URL, Secret: "x", Events: []string{"push"}}))
 	r.until("drifted: someone removed pull_request there")
 	r.apply("acme/shop")
