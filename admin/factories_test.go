@@ -37,7 +37,7 @@ func TestFactory(t *testing.T) {
 		f := w.factory("payments", state.Source{Kind: "git", URL: "https://user:pass@git.example.com/acme/factory.git", Branch: "main", Path: "ops"}, full)
 		r := w.call(state.RoleViewer, "GET", "/factory/"+f.UID, "").want(200)
 		r.hasKeys("uid name display_name alias description created_at updated_at repositories source sync agents counts suspended rollback detached conditions " +
-			"team_uid agent_defaults default_model default_environment credential_strategy code_forge code_forges integrations scoring scorer_defaults recipient")
+			"team_uid agent_defaults default_model default_environment credential_strategy code_forge code_forges integrations scoring scorer_defaults recipient unregistered")
 		r.hasKeys("kind url branch path", "source")
 		r.hasKeys("state attempted_revision applied_revision applied_signer last_applied_at last_attempted_at problems message", "sync")
 		r.hasKeys("uid name type", "agents", 0)
@@ -132,7 +132,7 @@ func TestSyncs(t *testing.T) {
 		}
 		r := w.call(state.RoleViewer, "GET", "/factory/"+f.UID+"/syncs", "").want(200)
 		r.length(5, "syncs")
-		r.hasKeys("started_at finished_at source outcome revision author subject committed_at counts problems message", "syncs", 0)
+		r.hasKeys("started_at finished_at source outcome revision author signer subject committed_at counts problems message", "syncs", 0)
 		r.hasKeys("kind url branch path", "syncs", 0, "source")
 		r.hasKeys("created updated deleted unchanged secrets", "syncs", 0, "counts")
 		r.hasKeys("path line column end_line end_column severity code message", "syncs", 0, "problems", 0)
@@ -165,7 +165,7 @@ func TestSync(t *testing.T) {
 		f := w.factory("payments", state.Source{Kind: "dir", Path: "/srv"}, nil)
 		path := "/factory/" + f.UID + "/sync"
 		r := w.call(state.RoleAdmin, "POST", path, "").want(200)
-		r.hasKeys("started_at finished_at source outcome revision author subject committed_at counts problems message")
+		r.hasKeys("started_at finished_at source outcome revision author signer subject committed_at counts problems message")
 		if r.at("outcome") != "refused" || r.at("revision") != "abc" || !strings.HasPrefix(r.at("started_at").(string), "2") {
 			t.Errorf("answer %s", r.body)
 		}

@@ -42,7 +42,8 @@ func (s *service) registerSkills() {
 					"implements, listed so that clients of that API can group the use of skills across " +
 					"conversations. Agents of this server do not come with them; its MCP endpoint serves " +
 					"factory-files and factory-mcp. It is not an availability manifest: a run's " +
-					"advertised_skills tell what it had, its read_skill actions what it used. Integrations can add IDs that are not listed.",
+					"advertised_skills tell what it had, its read_skill actions what it used. " +
+					"Integrations can add IDs that are not listed.",
 			}, nil
 		},
 	)

@@ -78,7 +78,8 @@ type hookOf struct {
 func (d *doctor) factoryOf(ctx context.Context, f FactoryItem) ([]hookOf, error) {
 	switch {
 	case f.Suspended:
-		d.bad("factories", "", "factory %s is suspended: resume it with millwright resume after a rollback, else in the settings", f.Name)
+		d.bad("factories", "",
+			"factory %s is suspended: resume it with millwright resume after a rollback, else in the settings", f.Name)
 	case f.Sync.State != "applied":
 		d.bad("factories", "", "factory %s is %s: %s", f.Name, f.Sync.State, f.Sync.Message)
 	default:
