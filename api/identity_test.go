@@ -157,6 +157,7 @@ func TestTokens(t *testing.T) {
 		"expired":            {issuer.Token(good(issuertest.Claims{"exp": time.Now().Add(-time.Second).Unix()})), 401, "expired"},
 		"no expiry":          {issuer.Token(good(issuertest.Claims{"exp": nil})), 401, "expired"},
 		"not yet":            {issuer.Token(good(issuertest.Claims{"nbf": time.Now().Add(2 * time.Minute).Unix()})), 401, "not valid yet"},
+		"a claim twice":      {issuer.Token(good(issuertest.Claims{"SUB": "ada"})), 401, "but for upper case"},
 		"alg none":           {part.EncodeToString([]byte(`{"alg":"none"}`)) + "." + part.EncodeToString(claims) + ".", 401, "malformed"},
 		"HS256 by PEM":       {issuer.Sign(jose.HS256, pemKey, id, issuer.Claims(good(nil))), 401, "malformed"},
 		"HS256 by modulus":   {issuer.Sign(jose.HS256, public.N.Bytes(), id, issuer.Claims(good(nil))), 401, "malformed"},

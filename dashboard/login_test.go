@@ -61,7 +61,7 @@ func TestSignInAtAnIssuer(t *testing.T) {
 		if a := b.get(b.atIssuer("/keys")); a.StatusCode != http.StatusSeeOther || a.Header.Get("Location") != "/keys" {
 			t.Fatalf("back: %d to %q %s", a.StatusCode, a.Header.Get("Location"), plain(a.Text))
 		}
-		says(t, b.page("/keys"), "ada@example.com", "person")
+		says(t, b.page("/keys"), "ada (ada@example.com)", "person")
 
 		// Nothing that is known of a person is a key.
 		stranger := w.browser()
@@ -82,6 +82,18 @@ func TestSignInAtAnIssuer(t *testing.T) {
 			saysNot(t, page, ">repo<")
 		}
 
+		// Another auth.login ends the sessions.
+		if err := store.EndPersonSessions(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if a := b.get("/factories"); a.StatusCode != http.StatusSeeOther {
+			t.Errorf("a session after its end: %d", a.StatusCode)
+		}
+		issuer.Person["email_verified"] = true
+		if a := b.get(b.atIssuer("/")); a.StatusCode != http.StatusSeeOther {
+			t.Fatalf("back: %d %s", a.StatusCode, plain(a.Text))
+		}
+
 		keys, err := store.Keys(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -90,6 +102,9 @@ func TestSignInAtAnIssuer(t *testing.T) {
 		for _, k := range keys {
 			if k.Person {
 				people++
+				if k.Name != "ada@example.com" {
+					t.Errorf("with a verified address the name is %q", k.Name)
+				}
 				if err := store.RevokeKey(t.Context(), k.UID); err != nil {
 					t.Fatal(err)
 				}

@@ -154,7 +154,7 @@ func (s *Store) Bootstrap(ctx context.Context, secret string) (bool, error) {
 		}
 
 		var n int
-		if err := tx.QueryRow(ctx, `SELECT count(*) FROM api_keys`).Scan(&n); err != nil || n > 0 {
+		if err := tx.QueryRow(ctx, `SELECT count(*) FROM api_keys WHERE kind = 'key'`).Scan(&n); err != nil || n > 0 {
 			return nil, err
 		}
 
@@ -328,6 +328,18 @@ func (s *Store) SessionKey(ctx context.Context, token string) (Key, error) {
 		return Key{}, refuse(ErrNotFound, "session")
 	}
 	return k, err
+}
+
+const endPersonSessionsSQL = `DELETE FROM sessions
+WHERE key_uid IN (
+	SELECT uid
+	FROM api_keys
+	WHERE kind = 'person'
+)`
+
+// EndPersonSessions ends the sessions of all people who signed in at an issuer.
+func (s *Store) EndPersonSessions(ctx context.Context) error {
+	return s.db.Exec(ctx, endPersonSessionsSQL)
 }
 
 // EndSession ends the session of this token, if there is one.

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,12 +49,22 @@ func CheckIssuer(address string) error {
 		return errors.New("want an address like https://token.actions.githubusercontent.com")
 	}
 
-	ip := net.ParseIP(u.Hostname())
-	if u.Scheme != "https" && !(u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())) {
+	if !secure(address) {
 		return errors.New("want https")
 	}
-
 	return nil
+}
+
+// secure reports whether an address is https, or http on this machine.
+func secure(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+
+	ip := net.ParseIP(u.Hostname())
+	here := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return u.Scheme == "https" || u.Scheme == "http" && here
 }
 
 // issuer is an OpenID Connect issuer with its keys.
@@ -141,11 +152,27 @@ func (i *issuer) verify(
 	if token.Claims(&claims) != nil || token.Claims(&times) != nil {
 		return nil, nil, refuse("the claims of the token cannot be read")
 	}
+	if name := misspelt(claims); name != "" {
+		return nil, nil, refuse("the token has a claim that is %q but for upper case", name)
+	}
 	if at, err := times.NotBefore.Float64(); err == nil && at > float64(time.Now().Add(notBefore).Unix()) {
 		return nil, nil, refuse("the token is not valid yet")
 	}
 
 	return token, claims, nil
+}
+
+// misspelt returns the name of a registered claim that another one equals but for upper case: decoders of JSON take
+// one for the other.
+func misspelt(claims map[string]json.RawMessage) string {
+	for name := range claims {
+		for _, registered := range []string{"iss", "aud", "sub", "exp", "iat", "nbf", "nonce"} {
+			if name != registered && strings.EqualFold(name, registered) {
+				return registered
+			}
+		}
+	}
+	return ""
 }
 
 // payload returns the payload of a token if a key of the issuer signed it.
@@ -269,8 +296,15 @@ func (i *issuer) fetch(ctx context.Context) ([]jose.JSONWebKey, oauth2.Endpoint,
 		return nil, oauth2.Endpoint{}, errors.New(clip(err.Error()))
 	}
 
+	places := provider.Endpoint()
+	for _, address := range []string{places.AuthURL, places.TokenURL} {
+		if address != "" && !secure(address) {
+			return nil, oauth2.Endpoint{}, errors.New("an endpoint of the issuer is not https")
+		}
+	}
+
 	keys, err := i.fetchKeys(ctx, provider)
-	return keys, provider.Endpoint(), err
+	return keys, places, err
 }
 
 func (i *issuer) fetchKeys(ctx context.Context, provider *oidc.Provider) ([]jose.JSONWebKey, error) {

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -55,6 +56,21 @@ func NewLogin(cfg LoginConfig) *Login {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Login{cfg, newIssuer(cfg.Issuer, time.Minute, cfg.Log)}
+}
+
+// nameOf returns the name of a person for logs: an address that the issuer has verified, else the subject with what
+// the person may have chosen.
+func nameOf(subject string, claims map[string]json.RawMessage) string {
+	email := textOf(claims["email"])
+	if email != "" && textOf(claims["email_verified"]) == "true" {
+		return Grant{Subject: email}.Name()
+	}
+
+	chosen := cmp.Or(email, textOf(claims["preferred_username"]), textOf(claims["name"]))
+	if chosen == "" {
+		return Grant{Subject: subject}.Name()
+	}
+	return Grant{Subject: subject + " (" + chosen + ")"}.Name()
 }
 
 func (l *Login) client(ctx context.Context) (oauth2.Config, error) {
@@ -135,13 +151,7 @@ func (l *Login) person(id *oidc.IDToken, claims map[string]json.RawMessage) (Per
 		}
 
 		p := Person{Grant: Grant{l.Issuer, id.Subject, r.Role, r.Factories, id.Expiry}}
-		p.DisplayName = p.Name()
-		for _, name := range []string{"email", "preferred_username", "name"} {
-			if text := textOf(claims[name]); text != "" {
-				p.DisplayName = Grant{Subject: text}.Name()
-				break
-			}
-		}
+		p.DisplayName = nameOf(id.Subject, claims)
 		return p, nil
 	}
 

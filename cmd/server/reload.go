@@ -83,6 +83,11 @@ func (srv *server) reload(ctx context.Context, next settings.Settings) error {
 	srv.retention.Store(&live.Retention)
 	srv.tokens.Configure(live.TokenRules())
 	srv.login.Store(login)
+	if !reflect.DeepEqual(live.Auth.Login, srv.running.Load().Auth.Login) {
+		if err := srv.store.EndPersonSessions(ctx); err != nil {
+			return err
+		}
+	}
 	if *srv.cfg.Workers > 0 && !reflect.DeepEqual(update, srv.running.Load().HarnessUpdate()) {
 		latest(srv.updates, update)
 	}

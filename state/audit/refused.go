@@ -65,7 +65,13 @@ func (l *Log) Flush(ctx context.Context, all bool) error {
 		}
 	}
 
-	return l.Write(ctx, func(context.Context, *db.Tx) (Entries, error) {
+	err := l.Write(ctx, func(context.Context, *db.Tx) (Entries, error) {
 		return One(e), nil
 	})
+	if err != nil { // the next row has them, too
+		l.mu.Lock()
+		l.refused.count += was.count
+		l.mu.Unlock()
+	}
+	return err
 }
