@@ -30,8 +30,7 @@ import (
 
 var powerSeed = flag.Uint64("power-seed", 1, "seed of the failures of TestPowerFailure")
 
-// powerFailures is how often the power fails: 20 times, or MILLWRIGHT_POWER_FAILURES times, which make acceptance
-// sets to 1,000.
+// powerFailures is how often the power fails: 20 times, or MILLWRIGHT_POWER_FAILURES times.
 func powerFailures(t *testing.T) int {
 	t.Helper()
 	text, ok := os.LookupEnv("MILLWRIGHT_POWER_FAILURES")

@@ -129,7 +129,7 @@ func publicModel(t *testing.T, presetName string) (m *model, authority string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m = &model{tool: "measure_depth", URL: "https://" + p.Hosts[0]}
+	m = &model{tool: "measure_depth", args: `{"text":"hello"}`, URL: "https://" + p.Hosts[0]}
 	server := httptest.NewUnstartedServer(m)
 	server.Listener.Close()
 	server.Listener = ln

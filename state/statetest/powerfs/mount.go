@@ -36,6 +36,7 @@ func (d *Disk) Mount(t testing.TB) (dir string, unmount func()) {
 			return
 		}
 		mounted = false
+		defer func() { server, d = nil, nil }() // the test does not keep what the disk held
 		if err := server.Unmount(); err != nil {
 			_ = syscall.Unmount(dir, syscall.MNT_DETACH)
 			t.Errorf("unmount: %v", err)
