@@ -152,7 +152,7 @@ func (p *Plan) guardRenames(
 			}
 
 			explained[w.Name], used[removed[i].UID] = true, true
-			p.renamed(w, removed[i], ofRevision(opts))
+			p.renamed(w, removed[i], ofRevision(opts), opts.Public)
 		}
 	}
 
@@ -180,16 +180,22 @@ func users(webhooks []schema.Webhook) map[string]int {
 	return n
 }
 
-func (p *Plan) renamed(w schema.Webhook, old state.Webhook, flag string) {
+// renamed reports a webhook under another name. A plan that anybody may read leaves out its UID.
+func (p *Plan) renamed(w schema.Webhook, old state.Webhook, flag string, public bool) {
+	which := " (UID " + old.UID + ")"
+	if public {
+		which = ""
+	}
+
 	p.Problems = append(p.Problems, schema.FileProblem(
 		w.Path,
 		schema.RuleWebhookRenamed,
 		fmt.Sprintf(
 			"webhook %q is webhook %q under another name: renaming is not supported, since the URL that its "+
-				"sender has (UID %s) would stop working",
+				"sender has%s would stop working",
 			w.Name,
 			old.Spec.Name,
-			old.UID,
+			which,
 		),
 		fmt.Sprintf(
 			"keep webhooks/%s.yaml, or apply the new file first and delete the old one in a later "+
