@@ -20,6 +20,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"millwright/bounds/address/addresstest"
 	sending "millwright/outbox/events"
 	"millwright/schema"
 	"millwright/signature"
@@ -252,12 +253,12 @@ func TestHostileReceivers(t *testing.T) {
 	trap := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside.Add(1) }))
 	defer trap.Close()
 	port := trap.URL[strings.LastIndexByte(trap.URL, ':'):]
-	dns := &names{answers: map[string][]string{
+	dns := &addresstest.Names{Answers: map[string][]string{
 		"loopback.example.com": {"127.0.0.2"}, "metadata.example.com": {"169.254.169.254"},
 		"shared.example.com": {"100.64.0.1"}, "any.example.com": {"0.0.0.0"},
 		"public.example.com": {"8.8.8.8"},
 	}}
-	w.cfg.Resolver = dns.resolver(t)
+	w.cfg.Resolver = dns.Resolver(t)
 
 	serve := func(answer http.HandlerFunc) string {
 		s := httptest.NewServer(answer)
@@ -372,8 +373,8 @@ func TestRebinding(t *testing.T) {
 	s.Start()
 	defer s.Close()
 	_, port, _ := net.SplitHostPort(ln.Addr().String())
-	dns := &names{answers: map[string][]string{"ops.example.com": {"127.0.0.1", "127.0.0.2"}}}
-	w.cfg.Resolver = dns.resolver(t)
+	dns := &addresstest.Names{Answers: map[string][]string{"ops.example.com": {"127.0.0.1", "127.0.0.2"}}}
+	w.cfg.Resolver = dns.Resolver(t)
 	w.apply(schema.Notification{Name: "ops", URL: "http://ops.example.com:" + port})
 	w.run()
 	w.send()

@@ -6,11 +6,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
-	"sync"
 	"testing"
 
 	"millwright/runs/worker/checkout"
+	"millwright/runs/worker/confine/confinetest"
 )
 
 // TestKilledGit has a mirror with the locks and new objects of a git that was killed. It is used on.
@@ -59,7 +58,7 @@ func TestThreadsEnd(t *testing.T) {
 	server := serveGit(t, filepath.Dir(r.bare))
 	serve := server.Config.Handler
 	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		endThreads()
+		confinetest.EndThreads()
 		serve.ServeHTTP(w, req)
 	})
 
@@ -72,19 +71,4 @@ func TestThreadsEnd(t *testing.T) {
 			t.Errorf("made %+v", got)
 		}
 	}
-}
-
-// endThreads ends all threads that no goroutine uses.
-func endThreads() {
-	const threads = 50
-	var locked, ended sync.WaitGroup
-	locked.Add(threads)
-	for range threads {
-		ended.Go(func() {
-			runtime.LockOSThread() // the thread ends with this goroutine
-			locked.Done()
-			locked.Wait()
-		})
-	}
-	ended.Wait()
 }

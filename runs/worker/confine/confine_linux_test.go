@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"millwright/runs/worker/confine"
+	"millwright/runs/worker/confine/confinetest"
 )
 
 // TestHomeOfAnAccount has a run write to the home of its account: it is read-only, while the run's own is not.
@@ -121,7 +122,7 @@ func TestThreadsEnd(t *testing.T) {
 		return
 	}
 
-	endThreads()
+	confinetest.EndThreads()
 	if _, err := out.WriteString(strings.Repeat("line\n", commands)); err != nil {
 		t.Fatal(err)
 	}
@@ -134,19 +135,4 @@ func TestThreadsEnd(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-// endThreads ends all threads that no goroutine uses.
-func endThreads() {
-	const threads = 50
-	var locked, ended sync.WaitGroup
-	locked.Add(threads)
-	for range threads {
-		ended.Go(func() {
-			runtime.LockOSThread() // the thread ends with this goroutine
-			locked.Done()
-			locked.Wait()
-		})
-	}
-	ended.Wait()
 }

@@ -29,6 +29,7 @@ import (
 	"testing"
 	"time"
 
+	"millwright/bounds/address/addresstest"
 	"millwright/runs/worker/confine"
 	"millwright/runs/worker/egress"
 	"millwright/runs/worker/sandbox"
@@ -81,7 +82,7 @@ func newWorld(t *testing.T) *world {
 // fresh starts another proxy, which has refused nothing.
 func (w *world) fresh() {
 	w.Helper()
-	dns := &names{answers: map[string][]string{
+	dns := &addresstest.Names{Answers: map[string][]string{
 		"api.example.com":       {publicAddress},
 		"private.example.com":   {privateAddress},
 		"loopback.example.com":  {"127.0.0.1"},
@@ -93,7 +94,7 @@ func (w *world) fresh() {
 			"api.example.com", "private.example.com", "loopback.example.com", "metadata.example.com",
 			"rebinding.example.com", "unknown.example.com",
 		},
-		Resolver: dns.resolver(w.T),
+		Resolver: dns.Resolver(w.T),
 		Refused: func(r egress.Refusal) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

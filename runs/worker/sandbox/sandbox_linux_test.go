@@ -13,11 +13,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"millwright/runs/worker/confine"
+	"millwright/runs/worker/confine/confinetest"
 	"millwright/runs/worker/sandbox"
 )
 
@@ -114,6 +116,34 @@ func (b *box) attack(args ...string) string {
 		said = strings.TrimSpace(said + "\n" + err.Error())
 	}
 	return said
+}
+
+// TestThreadsEnd ends the threads of this process while it tries bwrap. That kills no bwrap.
+func TestThreadsEnd(t *testing.T) {
+	open(t) // or it is skipped
+
+	var tries sync.WaitGroup
+	for range 200 {
+		tries.Go(func() {
+			if _, err := sandbox.Open(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tries.Wait()
+	}()
+	for {
+		select {
+		case <-done:
+			return
+		default:
+			confinetest.EndThreads()
+		}
+	}
 }
 
 // TestEscapes tries what docs/operating/isolation.md lists.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,6 +72,10 @@ func (s *Sandbox) try() error {
 
 	cmd := exec.Command(s.bwrap, args...)
 	cmd.Env = []string{"PATH=" + confine.DefaultPath}
+
+	runtime.LockOSThread() // bwrap dies with the thread that started it
+	defer runtime.UnlockOSThread()
+
 	said, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil
