@@ -86,15 +86,6 @@ type DeliveryFilter struct {
 	To      time.Time // received before
 }
 
-// DeliveryRun is a run that a delivery started.
-type DeliveryRun struct {
-	ID            string
-	Title         string
-	State         string
-	WaitsFor      string // as of [Run]
-	AutomationUID string
-}
-
 const deliveryColumns = `
 	d.uid, d.factory_uid, w.uid, d.outcome, d.reason, d.size_bytes, d.size_max, d.received_at,
 	d.identity, d.identity_source, d.sender, d.duplicate_of, d.replay_of, d.event, d.generation, d.count,
@@ -204,32 +195,6 @@ func (s *Store) Delivery(ctx context.Context, factoryUID, webhookUID, uid string
 func (s *Store) Payload(ctx context.Context, factoryUID, deliveryUID string) ([]byte, error) {
 	_, body, err := s.Request(ctx, factoryUID, deliveryUID)
 	return body, err
-}
-
-// RunsOfDeliveries returns the runs that each of the deliveries started, oldest first.
-func (s *Store) RunsOfDeliveries(ctx context.Context, deliveryUIDs ...string) (map[string][]DeliveryRun, error) {
-	all := map[string][]DeliveryRun{}
-	for len(deliveryUIDs) > 0 {
-		chunk := deliveryUIDs[:min(len(deliveryUIDs), 500)]
-		deliveryUIDs = deliveryUIDs[len(chunk):]
-		marks, args := db.Placeholders(chunk)
-		query := `SELECT delivery_uid, id, title, state, waits_for, automation_uid
-FROM runs
-WHERE delivery_uid IN (` + marks + `) AND delivery_uid <> ''
-ORDER BY id`
-		err := db.Each(ctx, s.db.Built(), func(row db.Row) error {
-			var delivery string
-			var r DeliveryRun
-			err := row.Scan(&delivery, &r.ID, &r.Title, &r.State, &r.WaitsFor, &r.AutomationUID)
-			all[delivery] = append(all[delivery], r)
-			return err
-		}, query, args...)
-		if err != nil {
-			return nil, err
-		}
-	}
-
-	return all, nil
 }
 
 const countDeliveriesSQL = `SELECT w.uid, d.outcome, sum(d.count)

@@ -300,3 +300,38 @@ func (s *Store) Queue(ctx context.Context) (QueueStats, error) {
 	}, waitingRunsSQL)
 	return q, err
 }
+
+// DeliveryRun is a run that a delivery started.
+type DeliveryRun struct {
+	ID            string
+	Title         string
+	State         string
+	WaitsFor      string // as of [Run]
+	AutomationUID string
+}
+
+// RunsOfDeliveries returns the runs that each of the deliveries started, oldest first.
+func (s *Store) RunsOfDeliveries(ctx context.Context, deliveryUIDs ...string) (map[string][]DeliveryRun, error) {
+	all := map[string][]DeliveryRun{}
+	for len(deliveryUIDs) > 0 {
+		chunk := deliveryUIDs[:min(len(deliveryUIDs), 500)]
+		deliveryUIDs = deliveryUIDs[len(chunk):]
+		marks, args := db.Placeholders(chunk)
+		query := `SELECT delivery_uid, id, title, state, waits_for, automation_uid
+FROM runs
+WHERE delivery_uid IN (` + marks + `) AND delivery_uid <> ''
+ORDER BY id`
+		err := db.Each(ctx, s.db.Built(), func(row db.Row) error {
+			var delivery string
+			var r DeliveryRun
+			err := row.Scan(&delivery, &r.ID, &r.Title, &r.State, &r.WaitsFor, &r.AutomationUID)
+			all[delivery] = append(all[delivery], r)
+			return err
+		}, query, args...)
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	return all, nil
+}
