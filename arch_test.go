@@ -77,7 +77,7 @@ var rooms = map[string][]string{
 	"runs/worker/sandbox":             {"runs/worker/confine"},
 	"runs/worker/workspace":           {},
 	"admin":                           {"schema/agentconfig", "bounds", "reconcile/plan", "signature", "api", "state", "state/audit", "state/trees", "state/events", "state/notice", "state/registrations", "state/workers", "schema", "schema/provider"},
-	"dashboard":                       {"api/identity", "outbox/request", "state/audit", "state/checks", "state/events", "state/outputs", "state/registrations", "schema/agentconfig", "bounds", "admin", "runs", "reconcile/plan", "schema", "schema/provider", "state", "state/notice", "state/workers", "api"},
+	"dashboard":                       {"signature", "api/identity", "outbox/request", "state/audit", "state/checks", "state/events", "state/outputs", "state/registrations", "schema/agentconfig", "bounds", "admin", "runs", "reconcile/plan", "schema", "schema/provider", "state", "state/notice", "state/workers", "api"},
 	"testdata/definitions":            {},
 	"testdata/factories":              {},
 	"testdata/conformance":            {},

@@ -2,17 +2,14 @@ package dashboard
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"millwright/admin"
 	"millwright/api"
-	"millwright/schema"
 	"millwright/state"
 )
 
@@ -178,7 +175,7 @@ type deliveryView struct {
 	Kept     bool
 	Payload  string // pretty-printed
 	Bytes    int64
-	Curl     string
+	Again    resend
 }
 
 // Started returns the runs of an automation that the delivery started.
@@ -257,7 +254,7 @@ func (q *request) delivery() error {
 		}
 		if v.Kept = err == nil; v.Kept {
 			v.Payload, v.Bytes = pretty(body), int64(len(body))
-			v.Curl = curl(q.PublicURL, v.Webhook, body)
+			v.Again = resendOf(q.PublicURL, v.Webhook, v.Detail.RequestHeaders, body)
 		}
 	}
 
@@ -310,51 +307,4 @@ func (q *request) replay() error {
 	}
 	d := v.Delivery
 	return q.redirect("/factories/"+d.FactoryUID+"/webhooks/"+d.WebhookUID+"/deliveries/"+made.DeliveryID, "replayed")
-}
-
-// maxArgument is the longest body in a curl command, in bytes. A longer one is read from a file.
-const maxArgument = 16 << 10
-
-// curl writes a command that sends the body again. It never contains a credential, but a variable with the
-// name of the secret.
-func curl(publicURL string, w state.Webhook, body []byte) string {
-	address := admin.IngressURL(publicURL, w)
-	secret := `"$` + w.Spec.SecretName + `"`
-	var b strings.Builder
-	switch w.Spec.AuthMode {
-	case schema.AuthURLToken:
-		fmt.Fprintf(&b, "curl -i %s%s", schema.ShellWord(strings.TrimSuffix(address, "{token}")), secret)
-	case schema.AuthToken:
-		fmt.Fprintf(&b, "curl -i %s \\\n  -H 'Authorization: Bearer '%s", schema.ShellWord(address), secret)
-	default:
-		return sendLine(address, w.Spec.SignatureScheme, body)
-	}
-
-	header := w.Spec.DeliveryIDHeader
-	if header == "" {
-		header = "X-Service-Delivery-Id"
-	}
-
-	fmt.Fprintf(
-		&b,
-		" \\\n  -H %s\"$(date +%%s%%N)\"",
-		schema.ShellWord(header+": "),
-	) // a new identity, or it is a duplicate
-	if len(body) > maxArgument {
-		fmt.Fprintf(&b, " \\\n  --data-binary @%s", state.PayloadName)
-	} else { // a body that began with @ would be taken for a file's name, but no JSON does
-		fmt.Fprintf(&b, " \\\n  --data-binary %s", schema.ShellWord(string(body)))
-	}
-
-	return b.String()
-}
-
-// sendLine writes a command that signs the body as the provider does, and sends it.
-func sendLine(address, scheme string, body []byte) string {
-	send := fmt.Sprintf("millwright webhook send --scheme %s --secret-file SECRET %s %s",
-		schema.ShellWord(scheme), state.PayloadName, schema.ShellWord(address))
-	if len(body) > maxArgument || strings.ContainsRune(string(body), 0) {
-		return "# the payload, downloaded as " + state.PayloadName + ", signed as the provider does:\n" + send
-	}
-	return "printf %s " + schema.ShellWord(string(body)) + " > " + state.PayloadName + "\n" + send
 }

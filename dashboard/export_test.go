@@ -8,7 +8,7 @@ var (
 	Clip     = clip
 	Line     = line
 	OwnPath  = ownPath
-	Curl     = curl
+	ResendOf = resendOf
 	Since    = since
 	Nice     = nice
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"html"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 
 	"millwright/dashboard"
 	"millwright/schema"
+	"millwright/signature"
 	"millwright/state"
 )
 
@@ -116,11 +118,13 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// TestCurl has a shell run the command line with a curl that shows its arguments.
-func TestCurl(t *testing.T) {
+// TestResend has a shell run the commands with programs that show their arguments and input.
+func TestResend(t *testing.T) {
 	dir := t.TempDir()
-	const show = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"
-	for _, program := range []string{"curl", "millwright"} {
+	for program, show := range map[string]string{
+		"curl":       "#!/bin/sh\nprintf '%s\\n' \"$@\"\n",
+		"millwright": "#!/bin/sh\nprintf '%s\\n' \"$@\"\ncat\n",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, program), []byte(show), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +132,8 @@ func TestCurl(t *testing.T) {
 	run := func(line string) string {
 		t.Helper()
 		cmd := exec.Command("sh", "-c", line)
-		cmd.Dir, cmd.Env = dir, []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "KEY=s3cret"}
+		cmd.Dir = dir
+		cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "KEY=s3cret", "SIGNATURE=sig", "DELIVERY_ID=1234567890123456789", "TIMESTAMP=7"}
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v: %s", line, err, out)
@@ -136,33 +141,65 @@ func TestCurl(t *testing.T) {
 		return string(out)
 	}
 	const body = `{"a":"it's $(touch own) ` + "`touch own`" + ` \\ !!"}`
-	hook := state.Webhook{UID: "wh_1", Spec: schema.Webhook{SecretName: "KEY", SignatureScheme: "github"}}
 	const address = "https://x.example/webhooks/w/wh_1"
+	known := map[string]string{"X-Github-Event": "push'$(touch own)", "X-Gitlab-Event": "a\\x00", "Content-Type": "text/json; charset=utf-8", "User-Agent": "x"}
+	const sentAs = "--content-type\ntext/json; charset=utf-8"
+	const kind = "-H\nContent-Type: text/json; charset=utf-8\n"
 
-	for mode, arguments := range map[schema.AuthMode][]string{
-		schema.AuthToken:     {"-i", address, "-H", "Authorization: Bearer s3cret", "-H", "ID", "--data-binary", body},
-		schema.AuthURLToken:  {"-i", address + "/s3cret", "-H", "ID", "--data-binary", body},
-		schema.AuthSignature: {"webhook", "send", "--scheme", "github", "--secret-file", "SECRET", "event-payload.json", address},
+	for _, c := range []struct {
+		spec       schema.Webhook
+		variables  string
+		curl, send string // with {id} for the header of the delivery's ID; send without the body
+	}{
+		{schema.Webhook{AuthMode: schema.AuthToken}, "[KEY]", "-i\n" + address + "\n-H\nAuthorization: Bearer s3cret\n" + kind + "-H\n{id}", "token\n--id-header\n{name}\n" + sentAs},
+		{schema.Webhook{AuthMode: schema.AuthURLToken}, "[KEY]", "-i\n" + address + "/s3cret\n" + kind + "-H\n{id}", "url_token\n--id-header\n{name}\n" + sentAs},
+		{
+			schema.Webhook{AuthMode: schema.AuthSignature, SignatureScheme: "github"}, "[SIGNATURE DELIVERY_ID]",
+			"-i\n" + address + "\n-H\nX-Hub-Signature-256: sig\n" + kind + "-H\nX-Github-Event: push'$(touch own)\n-H\n{id}",
+			"github\n{given}" + sentAs + "\n--header\nX-Github-Event: push'$(touch own)",
+		},
+		{
+			schema.Webhook{AuthMode: schema.AuthSignature, SignatureScheme: "gitlab"}, "[KEY]",
+			"-i\n" + address + "\n-H\nX-Gitlab-Token: s3cret\n" + kind + "-H\n{id}", "",
+		},
+		{
+			schema.Webhook{AuthMode: schema.AuthSignature, SignatureScheme: "custom", CustomScheme: &signature.Descriptor{Header: "X-Sig", Timestamp: &signature.Timestamp{Header: "X-At"}}},
+			"[SIGNATURE TIMESTAMP DELIVERY_ID]", "-i\n" + address + "\n-H\nX-Sig: sig\n-H\nX-At: 7\n" + kind + "-H\n{id}", "",
+		},
 	} {
-		hook.Spec.AuthMode = mode
+		c.spec.SecretName = "KEY"
 		for _, header := range []string{"", "X-Event", "X-`touch${IFS}own`", "X-$(touch own)", "X-'own'", `X-"own"`} {
-			hook.Spec.DeliveryIDHeader = header
-			name := regexp.QuoteMeta(cmp.Or(header, "X-Service-Delivery-Id")) + `: [0-9]{19}`
-			want := strings.Replace(regexp.QuoteMeta(strings.Join(arguments, "\n")+"\n"), "\nID\n", "\n"+name+"\n", 1)
-			line := dashboard.Curl("https://x.example", hook, []byte(body))
-			if got := run(line); !regexp.MustCompile("^" + want + "$").MatchString(got) {
-				t.Errorf("%s: %s\nruns with %s", mode, line, got)
+			c.spec.DeliveryIDHeader = header
+			hook := state.Webhook{UID: "wh_1", Spec: c.spec}
+			got := dashboard.ResendOf("https://x.example", hook, known, []byte(body))
+			name := cmp.Or(header, map[string]string{"github": "X-GitHub-Delivery", "gitlab": "webhook-id"}[c.spec.SignatureScheme], "X-Service-Delivery-Id")
+			want := regexp.QuoteMeta(strings.ReplaceAll(c.curl, "{id}", name+": ID")+"\n--data-binary\n"+body+"\n") + "$"
+			want = strings.Replace(want, ": ID", ": [0-9]{19}", 1)
+			if out := run(got.Curl); !regexp.MustCompile("^"+want).MatchString(out) || fmt.Sprint(got.Variables) != c.variables {
+				t.Errorf("%+v: %s\nreads %s, and runs with %s", c.spec, got.Curl, got.Variables, out)
 			}
-			if strings.Contains(line, "s3cret") {
-				t.Errorf("%s: a secret in %s", mode, line)
+			if c.send != "" {
+				given := ""
+				if header != "" {
+					given = "--id-header\n" + header + "\n"
+				}
+				want := "webhook\nsend\n--scheme\n" + strings.NewReplacer("{name}", name, "{given}", given).Replace(c.send) + "\n"
+				scheme, _, _ := strings.Cut(c.send, "\n")
+				want = strings.Replace(want, scheme+"\n", scheme+"\n--secret-file\nSECRET\n", 1)
+				if out := run(got.Send); !strings.HasPrefix(out, want) || !strings.HasSuffix(out, body) {
+					t.Errorf("%+v: %s\nruns with %s, want %s", c.spec, got.Send, out, want)
+				}
+			}
+			if strings.Contains(got.Curl+got.Send, "s3cret") {
+				t.Errorf("%+v: a secret in %+v", c.spec, got)
 			}
 		}
-		if got := dashboard.Curl("https://x.example", hook, []byte(strings.Repeat(" ", 20_000))); !strings.Contains(got, "event-payload.json") || len(got) > 1000 {
-			t.Errorf("%s: a large payload: %s", mode, got)
+		for _, unfit := range []string{strings.Repeat(" ", 20_000), "\"\xff\"", "\"\u202e\"", "{}\r\n"} {
+			got := dashboard.ResendOf("https://x.example", state.Webhook{UID: "wh_1", Spec: c.spec}, nil, []byte(unfit))
+			if !got.File || !strings.Contains(got.Curl, "event-payload.json") || len(got.Curl+got.Send) > 2000 || c.send != "" && !strings.Contains(got.Send, "event-payload.json") {
+				t.Errorf("a payload that does not fit into a line: %+v", got)
+			}
 		}
-	}
-	if sent, err := os.ReadFile(filepath.Join(dir, "event-payload.json")); err != nil || string(sent) != body {
-		t.Errorf("the body to sign is %q (%v)", sent, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "own")); err == nil {
 		t.Error("a command of the sender's was run")

@@ -26,6 +26,7 @@ const urlTokenMark = "{token}"
 
 func webhookSend(s Streams) *cobra.Command {
 	var scheme, secretFile, id, idHeader, contentType, event, repository string
+	var headers []string
 	cmd := &cobra.Command{
 		Use:   "send [BODY] URL",
 		Short: "Send a delivery as a provider would: signed, or with a bearer token",
@@ -65,6 +66,9 @@ BODY. --repository puts your repository in it, so that a filter matches.`,
 			}
 
 			req.Header.Set("Content-Type", contentType)
+			if err := setHeaders(req.Header, headers); err != nil {
+				return err
+			}
 			if named[0] != "" {
 				req.Header.Set(named[0], named[1])
 			}
@@ -90,10 +94,26 @@ BODY. --repository puts your repository in it, so that a filter matches.`,
 
 	f.StringVar(&id, "id", "", "`ID` of the event (default a new one)")
 	f.StringVar(&idHeader, "id-header", "", "send the ID in this `HEADER` too")
+	f.StringArrayVar(&headers, "header", nil, "send this `HEADER` too, as 'Name: value'; repeatable")
 	f.StringVar(&event, "event", "", "send an example of this `EVENT` of the scheme's provider")
 	f.StringVar(&repository, "repository", "", "with --event: put `OWNER/NAME` in the example")
 	f.StringVar(&contentType, "content-type", "application/json", "`TYPE` of the body")
 	return cmd
+}
+
+// headerLine is a header in a line.
+var headerLine = regexp.MustCompile(`^([A-Za-z0-9_.-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)$`)
+
+// setHeaders sets headers that are given as 'Name: value'.
+func setHeaders(h http.Header, given []string) error {
+	for _, line := range given {
+		m := headerLine.FindStringSubmatch(line)
+		if m == nil {
+			return Usagef("--header: want 'Name: value'") // which may hold a credential
+		}
+		h.Set(m[1], m[2])
+	}
+	return nil
 }
 
 // bodyToSend returns the body of a delivery, from a file or an example, and the header with the name of the
