@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"millwright/api"
@@ -14,24 +15,33 @@ import (
 
 // Delivery is a row of a webhook's log.
 type Delivery struct {
-	DeliveryID     string        `json:"delivery_id" doc:"Identifier" example:"dlv_01h455vb4pex5vsknk084sn02q"`
-	Outcome        string        `json:"outcome" enum:"accepted,duplicate,rejected_auth,rejected_invalid_json,rejected_too_large,handshake" doc:"Outcome"`
-	Label          string        `json:"label" doc:"The outcome, as text for people" example:"Rejected (auth)"`
-	Reason         string        `json:"reason" doc:"The precise cause; may be empty"`
-	SizeBytes      *int64        `json:"size_bytes" doc:"Size of the body in bytes; null if unknown; the smallest if count is above 1"`
-	SizeBytesMax   *int64        `json:"size_bytes_max,omitempty" doc:"The largest size, if count is above 1"`
-	ReceivedAt     time.Time     `json:"received_at" doc:"Time of arrival, or that of the first of count requests"`
-	LastReceivedAt *time.Time    `json:"last_received_at,omitempty" doc:"Time of the last request, if count is above 1"`
-	Count          int64         `json:"count" doc:"Number of requests that share this row; above 1 only if many were rejected"`
-	Identity       string        `json:"identity" doc:"Identity of the delivery, escaped, at most 128 characters; empty if an earlier check refused it"`
-	IdentitySource string        `json:"identity_source" enum:",header,provider,service_header,body_hash" doc:"Origin of the identity; empty without an identity"`
-	Sender         string        `json:"sender" doc:"Address of the sender, or its IPv6 network"`
-	Event          string        `json:"event,omitempty" doc:"The provider's name of the event, escaped, at most 128 characters"`
-	DuplicateOf    string        `json:"duplicate_of,omitempty" doc:"For a duplicate: ID of the accepted delivery"`
-	ReplayOf       string        `json:"replay_of,omitempty" doc:"For a replay: ID of the original delivery"`
-	Runs           []DeliveryRun `json:"runs" nullable:"false" doc:"The started runs, oldest first"`
+	DeliveryID     string            `json:"delivery_id" doc:"Identifier" example:"dlv_01h455vb4pex5vsknk084sn02q"`
+	Outcome        string            `json:"outcome" enum:"accepted,duplicate,rejected_auth,rejected_invalid_json,rejected_too_large,handshake" doc:"Outcome"`
+	Label          string            `json:"label" doc:"The outcome, as text for people" example:"Rejected (auth)"`
+	Reason         string            `json:"reason" doc:"The precise cause; may be empty"`
+	SizeBytes      *int64            `json:"size_bytes" doc:"Size of the body in bytes; null if unknown; the smallest if count is above 1"`
+	SizeBytesMax   *int64            `json:"size_bytes_max,omitempty" doc:"The largest size, if count is above 1"`
+	ReceivedAt     time.Time         `json:"received_at" doc:"Time of arrival, or that of the first of count requests"`
+	LastReceivedAt *time.Time        `json:"last_received_at,omitempty" doc:"Time of the last request, if count is above 1"`
+	Count          int64             `json:"count" doc:"Number of requests that share this row; above 1 only if many were rejected"`
+	Identity       string            `json:"identity" doc:"Identity of the delivery, escaped, at most 128 characters; empty if an earlier check refused it"`
+	IdentitySource string            `json:"identity_source" enum:",header,provider,service_header,body_hash" doc:"Origin of the identity; empty without an identity"`
+	Sender         string            `json:"sender" doc:"Address of the sender, or its IPv6 network"`
+	Event          string            `json:"event,omitempty" doc:"The provider's name of the event, escaped, at most 128 characters"`
+	RequestHeaders map[string]string `json:"request_headers,omitempty" doc:"A few headers of the request, each escaped and at most 128 characters: content type, client, event and delivery ID. The sender chose them" example:"{\"User-Agent\": \"GitHub-Hookshot/1\"}"`
+	Answer         *DeliveryAnswer   `json:"answer,omitempty" doc:"The answer to the sender; absent for a replay"`
+	StartedNothing bool              `json:"started_nothing,omitempty" doc:"Whether the delivery was accepted, and neither started a run nor went to one"`
+	DuplicateOf    string            `json:"duplicate_of,omitempty" doc:"For a duplicate: ID of the accepted delivery"`
+	ReplayOf       string            `json:"replay_of,omitempty" doc:"For a replay: ID of the original delivery"`
+	Runs           []DeliveryRun     `json:"runs" nullable:"false" doc:"The started runs, oldest first"`
 
 	Flow []FlowDecision `json:"flow,omitempty" nullable:"false" doc:"The automations for which the delivery started no run of its own, or one that waits for more deliveries"`
+}
+
+// DeliveryAnswer is what the sender of a delivery was answered.
+type DeliveryAnswer struct {
+	Status int    `json:"status" doc:"HTTP status" example:"401"`
+	Code   string `json:"code" doc:"The error in the body of a refusal, or the outcome of a success" example:"unauthorized"`
 }
 
 // DeliveryRun is a run that a delivery started.
@@ -91,7 +101,7 @@ func (s *service) registerDeliveries() {
 }
 
 func newDelivery(d state.Delivery, runs []state.DeliveryRun) Delivery {
-	return Delivery{
+	out := Delivery{
 		DeliveryID:     d.UID,
 		Outcome:        string(d.Outcome),
 		Label:          d.Outcome.Label(),
@@ -105,11 +115,32 @@ func newDelivery(d state.Delivery, runs []state.DeliveryRun) Delivery {
 		IdentitySource: string(d.IdentitySource),
 		Sender:         d.Sender,
 		Event:          d.Event,
+		StartedNothing: d.Idle(),
 		DuplicateOf:    d.DuplicateOf,
 		ReplayOf:       d.ReplayOf,
 		Runs:           deliveryRuns(runs),
 		Flow:           flowDecisions(d.Flow),
 	}
+	if d.Status != 0 {
+		out.Answer = &DeliveryAnswer{Status: d.Status, Code: answerCode(d)}
+	}
+
+	for name, values := range schema.StoredHeader(d.Headers) {
+		if out.RequestHeaders == nil {
+			out.RequestHeaders = map[string]string{}
+		}
+		out.RequestHeaders[name] = strings.Join(values, ", ")
+	}
+
+	return out
+}
+
+// answerCode names the answer to the sender: what its body has as the error, or the outcome of a success.
+func answerCode(d state.Delivery) string {
+	if d.Status >= http.StatusBadRequest {
+		return strings.ToLower(http.StatusText(d.Status))
+	}
+	return string(d.Outcome)
 }
 
 func deliveryRuns(runs []state.DeliveryRun) []DeliveryRun {

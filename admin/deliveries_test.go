@@ -170,7 +170,7 @@ func TestDeliverySaysWhatAutomationsMakeOfIt(t *testing.T) {
 			t.Errorf("answer %s", r.body)
 		}
 		r = w.call(state.RoleViewer, "GET", base+deep.DeliveryUID, "").want(200) // too deep to stand in an answer
-		r.hasKeys(deliveryKeys + " automations trigger_events definition_changed")
+		r.hasKeys(deliveryKeys + " automations trigger_events definition_changed started_nothing")
 
 		tree["automations/b-on/automation.md"] = automation(hook.UID, "enabled: false\n")
 		w.apply(f.UID, tree)

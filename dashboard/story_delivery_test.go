@@ -21,7 +21,13 @@ func TestDeliveryPage(t *testing.T) {
 		saysNot(t, page, ciToken)
 
 		quiet := w.ciDelivery(`{"status":"ok"}`)
-		says(t, b.page(w.deliveryPath(quiet)), "triage did not trigger", "status", `"ok"`, `in ["failed"]`)
+		says(t, b.page(w.deliveryPath(quiet)), "triage did not trigger", "status", `"ok"`, `in ["failed"]`,
+			"Accepted, started nothing", "Answer 202 accepted", "User-Agent: Go-http-client/1.1")
+		saysNot(t, page, "started nothing")
+		list := b.page("/factories/" + w.repo + "/deliveries")
+		if strings.Count(list, "started nothing") != 1 {
+			t.Errorf("the list does not name the one that started nothing: %s", plain(list))
+		}
 
 		page = b.follow(w.deliveryPath(d) + "/replay")
 		says(t, page, "Replayed as this new delivery", "Replay of", d.UID, "each replay is a delivery of its own", "triage triggered")
@@ -42,7 +48,7 @@ func TestDeliveryPage(t *testing.T) {
 		}
 		w.deliver(w.webhook(w.repo, "ci").UID, `{}`, "Authorization", "Bearer nope")
 		refused := w.deliveries(w.webhook(w.repo, "ci"))[0]
-		says(t, b.page(w.deliveryPath(refused)), "Rejected (auth)", "bearer token")
+		says(t, b.page(w.deliveryPath(refused)), "Rejected (auth)", "bearer token", "Answer 401 unauthorized")
 		if a := b.get(w.deliveryPath(refused) + "/payload"); a.StatusCode != http.StatusNotFound {
 			t.Errorf("payload of a rejected one: %d", a.StatusCode)
 		}

@@ -33,7 +33,7 @@ func (in *Ingress) accept(
 	if w.scheme != nil && w.scheme.HasHandshake() {
 		if probe, ok := w.verifier.Handshake(m); ok && w.handshake {
 			r := q.rejection(state.DeliveryHandshake, "a set-up probe of "+w.scheme.Name()+", answered")
-			r.Event = event
+			r.Event, r.Status = event, probe.Status
 			err := in.store.RecordRejected(ctx, r)
 			return answer{
 				status:      probe.Status,
@@ -51,6 +51,7 @@ func (in *Ingress) accept(
 	d := w.delivered(proof.Event, q.r.Header, q.body, payload)
 	a := w.acceptance(d, w.kindOf(q.r.Header, proof), q.now)
 	a.Identity, a.Sender, a.Reason, a.Event = id, q.sender, reason, event
+	a.Shown, a.Status = w.shownHeaders(q.r.Header, q.target), http.StatusAccepted
 	if id.Source == state.IdentityBodyHash {
 		a.Window = w.window
 	}

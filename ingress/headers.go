@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"millwright/schema"
+	"millwright/state"
 )
 
 // keptHeaders returns the headers of a delivery for its followers, as lines "Name: value". It omits headers
@@ -15,27 +16,69 @@ import (
 // header that contains the secret is one, also inside other text, as when a proxy passes on the requested
 // URL.
 func (w *webhook) keptHeaders(h http.Header, t target) []byte {
-	var signed, secret []string
-	if w.scheme != nil {
-		signed, secret = w.scheme.SignatureHeaders(), w.scheme.SecretHeaders()
-	}
-
-	token, _ := bearer(h["Authorization"])
-	presented := []string{t.token, token}
-	for _, name := range secret {
-		presented = append(presented, h[name]...)
-	}
-
+	presented := w.presented(h, t)
 	leave := map[string]bool{}
 	for name, values := range h {
-		leave[name] = ofConnection(name) || slices.Contains(secret, name) ||
-			schema.CredentialHeader(name) && !slices.Contains(signed, name) ||
-			repeats(values, presented)
+		leave[name] = ofConnection(name) || w.credential(name, values, presented)
 	}
 
 	var lines bytes.Buffer
 	_ = h.WriteSubset(&lines, leave) // a buffer takes all
 	return lines.Bytes()
+}
+
+// shownHeaders returns the headers of a request that its row in the log shows, in the form of keptHeaders:
+// content type, client, event and delivery ID, of each a preview. The request may be a stranger's.
+func (w *webhook) shownHeaders(h http.Header, t target) []byte {
+	names := []string{"Content-Type", "User-Agent", serviceHeader, w.idHeader}
+	if w.scheme != nil {
+		names = append(names, w.scheme.EventHeaders()...)
+		names = append(names, w.scheme.DeliveryHeaders()...)
+	}
+
+	presented := w.presented(h, t)
+	shown := http.Header{}
+	for _, name := range names {
+		value := joined(h[name])
+		if value != "" && !w.credential(name, h[name], presented) {
+			shown[name] = []string{state.Preview(value)}
+		}
+	}
+
+	var lines bytes.Buffer
+	_ = shown.Write(&lines) // a buffer takes all
+	return lines.Bytes()
+}
+
+// presented returns what a request brought as the secret of the webhook.
+func (w *webhook) presented(h http.Header, t target) []string {
+	all := []string{t.token}
+	for _, value := range h["Authorization"] {
+		value = strings.Trim(value, " ")
+		if _, token, ok := strings.Cut(value, " "); ok {
+			value = strings.TrimLeft(token, " ")
+		}
+		all = append(all, value)
+	}
+
+	if w.scheme != nil {
+		for _, name := range w.scheme.SecretHeaders() {
+			all = append(all, h[name]...)
+		}
+	}
+	return all
+}
+
+// credential reports whether a header is a credential, or contains one of the secrets that were presented.
+func (w *webhook) credential(name string, values, presented []string) bool {
+	var signed, secret []string
+	if w.scheme != nil {
+		signed, secret = w.scheme.SignatureHeaders(), w.scheme.SecretHeaders()
+	}
+
+	return slices.Contains(secret, name) ||
+		schema.CredentialHeader(name) && !slices.Contains(signed, name) ||
+		repeats(values, presented)
 }
 
 // ofConnection reports whether a header describes the connection and not the message (RFC 9110, 7.6.1).

@@ -341,7 +341,10 @@ func (q *request) broken() answer {
 func (q *request) reject(status int, outcome state.DeliveryOutcome, reason string) (answer, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(q.r.Context()), acceptTimeout)
 	defer cancel()
-	err := q.in.store.RecordRejected(ctx, q.rejection(outcome, reason))
+
+	r := q.rejection(outcome, reason)
+	r.Status = status
+	err := q.in.store.RecordRejected(ctx, r)
 	return refused(status, resultOf(outcome)), err
 }
 
@@ -352,6 +355,7 @@ func (q *request) rejection(outcome state.DeliveryOutcome, reason string) state.
 		WebhookUID: q.hook.uid,
 		Generation: q.hook.factory.generation,
 		Outcome:    outcome, Reason: reason, Size: q.sizeKnown(), Sender: q.sender, Received: q.now,
+		Shown: q.hook.shownHeaders(q.r.Header, q.target),
 	}
 }
 

@@ -66,6 +66,7 @@ func (in *Ingress) Replay(ctx context.Context, factoryUID, webhookUID, deliveryU
 		d := w.delivered(old.Event, schema.StoredHeader(headers), body, payload)
 		a := w.acceptance(d, k, time.Now())
 		a.ReplayOf, a.Sender, a.Event, a.Headers = old.UID, old.Sender, old.Event, headers
+		a.Shown = old.Headers
 		accepted, err := in.storeTraced(ctx, a)
 		if err == nil {
 			done := Replayed{DeliveryUID: a.UID, Runs: []string{}}

@@ -232,6 +232,10 @@ func (s *Scheme) collect(of func(*form) []string) (names []string) {
 // EventHeader names the header that carries the kind of event, or is empty.
 func (s *Scheme) EventHeader() string { return s.row.event }
 
+// EventHeaders are the canonical names of the headers that carry the kind of event, in order of preference.
+// There may be none.
+func (s *Scheme) EventHeaders() []string { return slices.Clone(s.events) }
+
 // EventField is the path, in the body, of the kind of event ("event.type"), or
 // is empty. It is for display.
 func (s *Scheme) EventField() string { return s.row.eventField }

@@ -77,6 +77,15 @@ type Delivery struct {
 	Count          int64  // of requests that share this row
 	Last           *time.Time
 	Flow           []FlowDecision // of automations that it started no run of its own for, or one that waits for a time
+	Started        int64          // number of runs of its own
+	Status         int            // of the answer to the sender; 0 of a replay, which had none
+	Headers        []byte         // of the request, as Acceptance has them
+}
+
+// Idle reports whether the delivery was accepted, and neither started a run nor went to one.
+func (d Delivery) Idle() bool {
+	waits := func(f FlowDecision) bool { return !f.Skipped() }
+	return d.Outcome == DeliveryAccepted && d.Started == 0 && !slices.ContainsFunc(d.Flow, waits)
 }
 
 // DeliveryFilter selects rows of a delivery log. The zero value selects all.
@@ -89,7 +98,7 @@ type DeliveryFilter struct {
 const deliveryColumns = `
 	d.uid, d.factory_uid, w.uid, d.outcome, d.reason, d.size_bytes, d.size_max, d.received_at,
 	d.identity, d.identity_source, d.sender, d.duplicate_of, d.replay_of, d.event, d.generation, d.count,
-	d.last_at, d.flow`
+	d.last_at, d.flow, d.started, d.status, d.headers`
 
 func scanDelivery(row db.Row) (Delivery, error) {
 	var d Delivery
@@ -115,6 +124,9 @@ func scanDelivery(row db.Row) (Delivery, error) {
 		&d.Count,
 		&last,
 		&flow,
+		&d.Started,
+		&d.Status,
+		&d.Headers,
 	)
 	if flow != "" && json.Unmarshal([]byte(flow), &d.Flow) != nil {
 		d.Flow = nil // what cannot be read hides no other delivery

@@ -358,6 +358,8 @@ type Acceptance struct {
 	Sender   string
 	Body     []byte // must not change until Accept returns, nor afterwards
 	Headers  []byte // to be kept with it, as Request returns them; nil for none
+	Shown    []byte // a few harmless ones for its row, as lines "Name: value" that end in CR LF
+	Status   int    // of the answer to the sender
 	Reason   string
 	Event    string // preview
 	ReplayOf string

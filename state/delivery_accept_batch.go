@@ -22,9 +22,12 @@ VALUES ($1, $2, $3, $4, $5)`
 	// A shared row of rejections is written again as it grows.
 	insertDeliverySQL = `INSERT INTO deliveries (
 	webhook_id, uid, factory_uid, outcome, reason, size_bytes, size_max, received_at,
-	identity, identity_source, sender, duplicate_of, replay_of, event, generation, count, last_at, flow
+	identity, identity_source, sender, duplicate_of, replay_of, event, generation, count, last_at, flow,
+	started, status, headers
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+VALUES (
+	$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21
+)
 ON CONFLICT (webhook_id, uid) DO UPDATE SET
 	size_bytes = excluded.size_bytes,
 	size_max = excluded.size_max,
@@ -213,7 +216,7 @@ func (b *batchTx) accept(ctx context.Context, a *Acceptance) (outcome, error) {
 			return outcome{}, err
 		}
 		if first != a.UID {
-			b.insertDelivery(a, DeliveryDuplicate, reason, first, "")
+			b.insertDelivery(a, DeliveryDuplicate, reason, first, "", 0)
 			return outcome{Accepted: Accepted{DeliveryUID: first, Duplicate: true}}, nil
 		}
 	}
@@ -238,7 +241,7 @@ func (b *batchTx) accept(ctx context.Context, a *Acceptance) (outcome, error) {
 		return outcome{}, err
 	}
 
-	b.insertDelivery(a, DeliveryAccepted, reason, "", decisions)
+	b.insertDelivery(a, DeliveryAccepted, reason, "", decisions, len(out.Started(a.Runs)))
 	if a.ReplayOf != "" {
 		b.insert(audit.InsertSQL, a.audited.Row()...)
 	}
@@ -343,7 +346,9 @@ func repeatReason(reason, first string) string {
 	return reason + "the same signed bytes as " + first + " under a new ID"
 }
 
-func (b *batchTx) insertDelivery(a *Acceptance, outcome DeliveryOutcome, reason, duplicateOf, flow string) {
+func (b *batchTx) insertDelivery(
+	a *Acceptance, outcome DeliveryOutcome, reason, duplicateOf, flow string, started int,
+) {
 	b.insert(
 		insertDeliverySQL,
 		a.WebhookID,
@@ -364,6 +369,9 @@ func (b *batchTx) insertDelivery(a *Acceptance, outcome DeliveryOutcome, reason,
 		int64(1),
 		nil,
 		flow,
+		int64(started),
+		int64(a.Status),
+		string(a.Shown),
 	)
 }
 
@@ -388,6 +396,9 @@ func (b *batchTx) insertRejection(r *Rejection) {
 		max(r.count, 1),
 		db.MicrosOrNull(r.last),
 		"",
+		int64(0),
+		int64(r.Status),
+		string(r.Shown),
 	)
 }
 

@@ -58,7 +58,7 @@ type bulkInsert struct {
 func bulkInserts(query string) bulkInsert {
 	switch query {
 	case insertDeliverySQL:
-		return bulkInsert{insertDeliveriesSQL, "itttt" + "iii" + "tttttt" + "iii" + "t"}
+		return bulkInsert{insertDeliveriesSQL, "itttt" + "iii" + "tttttt" + "iii" + "t" + "iit"}
 	case insertPayloadSQL:
 		return bulkInsert{insertPayloadsSQL, "ttbib"}
 	case insertRunSQL:
@@ -76,13 +76,14 @@ func bulkInserts(query string) bulkInsert {
 const (
 	insertDeliveriesSQL = `INSERT INTO deliveries (
 	webhook_id, uid, factory_uid, outcome, reason, size_bytes, size_max, received_at,
-	identity, identity_source, sender, duplicate_of, replay_of, event, generation, count, last_at, flow
+	identity, identity_source, sender, duplicate_of, replay_of, event, generation, count, last_at, flow,
+	started, status, headers
 )
 SELECT *
 FROM unnest(
 	$1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[],
 	$9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bigint[], $16::bigint[],
-	$17::bigint[], $18::text[]
+	$17::bigint[], $18::text[], $19::bigint[], $20::bigint[], $21::text[]
 )
 ON CONFLICT (webhook_id, uid) DO UPDATE SET
 	size_bytes = excluded.size_bytes,

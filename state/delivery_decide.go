@@ -53,7 +53,7 @@ func (s *Store) Postpone(ctx context.Context, u Undecided, next time.Time, why s
 		if err != nil || !waits {
 			return err
 		}
-		return noteDecision(ctx, tx, s.db.ForUpdate(), u, FlowDecision{
+		return noteDecision(ctx, tx, s.db.ForUpdate(), u, 0, FlowDecision{
 			AutomationUID: u.AutomationUID, Decision: flow.WaitsForge, Detail: why,
 		})
 	})
@@ -96,7 +96,11 @@ func (s *Store) Decide(
 			return err
 		}
 
-		return noteDecision(ctx, tx, s.db.ForUpdate(), u, made)
+		started := 0
+		if run != nil && !made.Merged(run.ID) {
+			started = 1
+		}
+		return noteDecision(ctx, tx, s.db.ForUpdate(), u, started, made)
 	})
 	if err != nil || !decided {
 		return false, made, err
@@ -154,7 +158,7 @@ JOIN webhooks w ON w.id = d.webhook_id
 WHERE w.uid = $1 AND d.uid = $2`
 
 	setDeliveryFlowSQL = `UPDATE deliveries
-SET flow = $3
+SET flow = $3, started = started + $4
 WHERE uid = $2 AND webhook_id = (
 	SELECT id
 	FROM webhooks
@@ -163,8 +167,10 @@ WHERE uid = $2 AND webhook_id = (
 )
 
 // noteDecision writes a decision into the row of its delivery, in place of the one before; one that is empty
-// removes that. A row that has expired stays so.
-func noteDecision(ctx context.Context, tx *db.Tx, forUpdate string, u Undecided, d FlowDecision) error {
+// removes that. It adds the started runs to those of the row. A row that has expired stays so.
+func noteDecision(
+	ctx context.Context, tx *db.Tx, forUpdate string, u Undecided, started int, d FlowDecision,
+) error {
 	var text string
 	query := deliveryFlowSQL
 	if forUpdate != "" {
@@ -193,6 +199,6 @@ func noteDecision(ctx context.Context, tx *db.Tx, forUpdate string, u Undecided,
 	if text, err = decisionsText(all); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, setDeliveryFlowSQL, u.WebhookUID, u.DeliveryUID, text)
+	_, err = tx.Exec(ctx, setDeliveryFlowSQL, u.WebhookUID, u.DeliveryUID, text, started)
 	return err
 }

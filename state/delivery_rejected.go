@@ -26,6 +26,8 @@ type Rejection struct {
 	Sender     string
 	Identity   Identity
 	Event      string // preview
+	Shown      []byte // headers, as of [Acceptance]
+	Status     int    // of the answer
 	Generation int64
 	Received   time.Time
 
@@ -83,9 +85,8 @@ func (r *rejects) share(one *Rejection) bool {
 
 		r.rows[one.WebhookID]++
 		row = &sharedReject{Rejection: *one}
-		row.uid, row.Sender, row.Identity, row.Event, row.Size = NewID(
-			PrefixDelivery,
-		), key.sender, Identity{}, "", nil
+		row.uid, row.Sender, row.Identity = NewID(PrefixDelivery), key.sender, Identity{}
+		row.Event, row.Shown, row.Size = "", nil, nil
 		r.waiting[key] = row
 	}
 

@@ -40,7 +40,7 @@ func listDeliveries() (tool, error) {
 		page, err := c.get(ctx, path+"/deliveries", q)
 		return answer{facts: pageOf(page, "deliveries", func(d map[string]any) map[string]any {
 			return pick(d, "delivery_id", "outcome", "reason", "event", "size_bytes", "received_at", "count",
-				"identity", "sender", "duplicate_of", "replay_of", "runs", "flow")
+				"identity", "sender", "duplicate_of", "replay_of", "runs", "flow", "started_nothing")
 		})}, err
 	}, atMost(mostItems), oneOf(
 		"outcome",

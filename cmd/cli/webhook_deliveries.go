@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -75,6 +76,7 @@ func webhookDeliveries(s Streams, c *Client) *cobra.Command {
 						[]string{
 							d.DeliveryID,
 							d.outcome(),
+							shorten(d.Event, 40),
 							d.size(),
 							ago(d.ReceivedAt),
 							d.Sender,
@@ -83,7 +85,7 @@ func webhookDeliveries(s Streams, c *Client) *cobra.Command {
 					)
 				}
 
-				return rows(s.Out, "DELIVERY OUTCOME BYTES RECEIVED SENDER REASON", lines)
+				return rows(s.Out, "DELIVERY OUTCOME EVENT BYTES RECEIVED SENDER REASON", lines)
 			})
 		},
 	}
@@ -111,6 +113,12 @@ type deliveryItem struct {
 	IdentitySource string `json:"identity_source"`
 	Sender         string
 	Event          string
+	RequestHeaders map[string]string `json:"request_headers"`
+	Answer         *struct {
+		Status int
+		Code   string
+	}
+	StartedNothing bool   `json:"started_nothing"`
 	DuplicateOf    string `json:"duplicate_of"`
 	ReplayOf       string `json:"replay_of"`
 	Runs           []struct {
@@ -139,6 +147,9 @@ type deliveryItem struct {
 }
 
 func (d deliveryItem) outcome() string {
+	if d.StartedNothing {
+		return d.Label + ", started nothing"
+	}
 	if d.Count > 1 {
 		return fmt.Sprintf("%s ×%d", d.Label, d.Count)
 	}
@@ -189,6 +200,12 @@ func (d deliveryItem) print(w io.Writer) error {
 	line("sender", d.Sender)
 	line("bytes", d.size())
 	line("event", d.Event)
+	if d.Answer != nil {
+		line("answer", fmt.Sprintf("%d %s", d.Answer.Status, d.Answer.Code))
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.RequestHeaders)) {
+		line("header", name+": "+d.RequestHeaders[name])
+	}
 	line("is", strings.Join(d.TriggerEvents, ", "))
 	if d.Identity != "" {
 		line("identity", d.Identity+" ("+d.IdentitySource+")")

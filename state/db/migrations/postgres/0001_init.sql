@@ -263,7 +263,8 @@ CREATE TABLE identities (
 );
 
 -- The delivery log, newest last in the order of uid. A row with count above 1 stands for several rejected
--- requests.
+-- requests. started counts the runs of its own. status is the answer's, and 0 for a replay. headers are a few
+-- of the request, shortened, as lines "Name: value".
 CREATE TABLE deliveries (
   webhook_id      BIGINT NOT NULL REFERENCES webhooks (id),
   uid             TEXT COLLATE "C" NOT NULL,
@@ -296,6 +297,9 @@ CREATE TABLE deliveries (
   count           BIGINT NOT NULL DEFAULT 1,
   last_at         BIGINT,
   flow            TEXT NOT NULL DEFAULT '',
+  started         BIGINT NOT NULL DEFAULT 0,
+  status          BIGINT NOT NULL DEFAULT 0,
+  headers         TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (webhook_id, uid)
 );
 -- Lists a webhook's deliveries of one outcome that is rare. Accepted ones are most, and cost nothing here.
