@@ -76,10 +76,14 @@ func (c *conversation) add(e state.Entry) {
 	}
 
 	for i, b := range e.Message.Content[:min(len(e.Message.Content), maxBlocks)] {
-		key := strconv.FormatInt(e.Seq, 10) + "." + strconv.Itoa(i)
-		c.block(&c.Turns[last], key, b)
+		if b.Type != "event" || b.Name != usageEvent { // the waterfall has it
+			c.block(&c.Turns[last], partKey(e.Seq, i), b)
+		}
 	}
 }
+
+// partKey tells a block apart from the others of a run.
+func partKey(seq int64, i int) string { return strconv.FormatInt(seq, 10) + "." + strconv.Itoa(i) }
 
 // change takes a change of the run's state: it ends a turn, gives up on what was said, or begins an execution
 // with the messages that asked for it.
@@ -167,7 +171,7 @@ func newPart(key string, b state.Block) *part {
 		Key:     key,
 		Text:    prose(b.Text),
 		Command: commandOf(b.Input),
-		Failed:  b.State == "failed" || b.State == "error" || b.State == "denied",
+		Failed:  failedState(b.State),
 	}
 	if p.Command == b.Name {
 		p.Command = ""
@@ -187,6 +191,11 @@ func newPart(key string, b state.Block) *part {
 	}
 
 	return p
+}
+
+// failedState reports whether an action with a result of this state failed.
+func failedState(state string) bool {
+	return state == "failed" || state == "error" || state == "denied"
 }
 
 // readable returns a JSON value for people: a text as it is, all else with a line for each member.

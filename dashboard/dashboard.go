@@ -178,6 +178,8 @@ func (d *dashboard) routes() http.Handler {
 	})
 
 	show("/runs", (*request).runs)
+	show("/runs/new", (*request).newRun)
+	change("/runs/new", (*request).startRun)
 	show("/runs/{run}", (*request).run)
 	change("/runs/{run}/followups", (*request).followup)
 	change("/runs/{run}/cancel", (*request).cancel)

@@ -39,13 +39,13 @@ func (q *request) param(name string) string {
 }
 
 // call makes a request of the API in the name of the browser's key.
-func (q *request) call(method, path string, in, out any) error {
+func (q *request) call(method, path string, in, out any, header ...string) error {
 	caller := api.Caller{
 		Key:    q.key,
 		Kind:   api.CallerSession,
 		Sender: api.SenderOf(q.Request, q.TrustedProxies).Key,
 	}
-	return q.API.Call(q.Context(), caller, method, path, in, out)
+	return q.API.Call(q.Context(), caller, method, path, in, out, header...)
 }
 
 // page is the data of every template.
@@ -98,6 +98,7 @@ var done = map[string]string{
 	"revoked":    "Revoked. Sessions that began with the key have ended.",
 	"followup":   "Sent to the run.",
 	"answered":   "Answered.",
+	"started":    "Started.",
 	"retried":    "Started again, as this new run.",
 	"agreed":     "Agreed. The server performs the output.",
 	"rejected":   "Rejected. The output is never performed.",

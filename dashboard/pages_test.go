@@ -33,7 +33,7 @@ func (w *world) everyPage() []string {
 		f + "/webhooks/" + w.webhook(w.repo, "hub").UID, f + "/webhooks/new", w.deliveryPath(d), f + "/automations", f + "/automations/triage", f + "/automations/off",
 		f + "/automations/deaf", f + "/filter", f + "/filter?automation=triage&delivery=" + d.UID,
 		h, h + "/webhooks", h + "/webhooks/new", h + "/automations", h + "/automations/new", h + "/files", h + "/history",
-		"/runs", "/runs?state=SUCCEEDED&source=API&q=x", "/runs/" + runs[0].ID, "/workers", "/secrets",
+		"/runs", "/runs?state=SUCCEEDED&source=API&q=x", "/runs/new", "/runs/" + runs[0].ID, "/workers", "/secrets",
 	}
 }
 
@@ -236,6 +236,7 @@ func TestHostileText(t *testing.T) {
 			{"/secrets", "name", markup + control, "value", "the-secret-value"},
 			{"/keys", "name", markup + control, "role", markup},
 			{"/runs/" + r.ID + "/followups", "message", "  \t "},
+			{"/runs/new", "prompt", markup + control, "title", markup + control, "to", markup},
 		} {
 			a := b.post(form[0], form[1:]...)
 			hostile(t, "POST "+form[0], a.Text)

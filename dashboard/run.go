@@ -24,6 +24,7 @@ type runView struct {
 	Prompt      string // what the first execution was given; "" when the page begins later
 	Timeline    []moment
 	Turns       []turn
+	Waterfalls  []*waterfall // of the executions that the page shows
 	Outputs     []outputRow
 	Openable    []string // repositories whose changes may become a pull request
 	Skills      []skill  // that the agent said it has
@@ -165,10 +166,11 @@ func (q *request) converse(v *runView) error {
 	}
 
 	entries = v.fit(entries)
+	shown := entries
 
 	for i, e := range entries {
 		if !v.Window.Newest && (i == runEntries || c.shown > maxRunBytes) {
-			v.Window.Next = entries[i-1].Seq
+			v.Window.Next, shown = entries[i-1].Seq, entries[:i]
 			break
 		}
 		c.add(e)
@@ -185,6 +187,7 @@ func (q *request) converse(v *runView) error {
 	}
 
 	v.Turns = c.Turns
+	v.Waterfalls = waterfalls(shown, time.Now(), v.Run.Held() && v.Window.Next == 0)
 	v.Given, err = q.given(v.Run, prompts)
 	return err
 }
@@ -390,9 +393,11 @@ func (q *request) retry() error {
 		RunID string `json:"run_id"`
 	}
 	id := strings.ToLower(q.param("run"))
-	if err := q.call(http.MethodPost, "/agent/runs/"+url.PathEscape(id)+"/retry", nil, &again); err != nil {
+	path := "/agent/runs/" + url.PathEscape(id) + "/retry"
+	if err := q.call(http.MethodPost, path, nil, &again, "X-Millwright-Client", "web"); err != nil {
 		return err
 	}
+
 	return q.redirect("/runs/"+again.RunID, "retried")
 }
 

@@ -339,7 +339,7 @@ func TestRoles(t *testing.T) {
 		allowed []string // endings
 	}{
 		{state.RoleViewer, []string{"/logout", "/filter"}},
-		{state.RoleRunner, []string{"/logout", "/filter", "/replay", "/followups", "/cancel", "/retry", "/drop", "/answers", "/reject", "/test"}},
+		{state.RoleRunner, []string{"/logout", "/filter", "/replay", "/followups", "/cancel", "/retry", "/runs/new", "/drop", "/answers", "/reject", "/test"}},
 	} {
 		b := w.signedIn(c.role)
 		for _, path := range paths {

@@ -38,7 +38,7 @@ func (w *browserWorld) pages() map[string]string {
 		"automations": acme + "/automations", "automation": acme + "/automations/triage-failed-build", "automation-deaf": mobile + "/automations/crash", "automation-new": ops + "/automations/new", "automation-long": ops + "/automations/" + longName,
 		"filter": acme + "/filter?automation=triage-failed-build&delivery=" + w.delivery.UID,
 		"files":  ops + "/files", "file": ops + "/files/edit?path=automations%2Fpage%2Fautomation.md", "file-new": ops + "/files/edit",
-		"runs": "/runs", "runs-filtered": "/runs?state=FAILED&source=API", "run": "/runs/" + w.run, "run-followed": "/runs/" + w.talked, "run-changed": "/runs/" + w.changed, "run-asks": "/runs/" + w.asks, "secrets": "/secrets", "keys": "/keys",
+		"runs": "/runs", "run-new": "/runs/new", "runs-filtered": "/runs?state=FAILED&source=API", "run": "/runs/" + w.run, "run-followed": "/runs/" + w.talked, "run-changed": "/runs/" + w.changed, "run-asks": "/runs/" + w.asks, "secrets": "/secrets", "keys": "/keys",
 		"not-found": "/no/such/page",
 	}
 }

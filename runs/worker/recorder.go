@@ -52,6 +52,7 @@ type recorder struct {
 	session string          // of the agent
 	before  wire.Usage      // of a try before
 	usage   wire.Usage      // of this one
+	noted   wire.Usage      // the part of usage that the conversation has
 	counted wire.Usage      // of the whole session, as the agent counts it
 	unsent  bool            // the server has not all of usage
 }
@@ -104,6 +105,12 @@ func (r *recorder) Add(b wire.Block) {
 	}
 
 	r.acted = r.acted || b.Type == "action"
+	r.enqueue(item)
+	r.signal()
+}
+
+// enqueue has a block sent, or ends the recording when it is too much.
+func (r *recorder) enqueue(item sized) {
 	if r.total += item.size; r.total > maxOutput {
 		r.ended = true
 		item = bounded(wire.Text(fmt.Sprintf("[The output continues; its first %d MiB are stored.]", maxOutput>>20)))
@@ -118,7 +125,6 @@ func (r *recorder) Add(b wire.Block) {
 	}
 
 	r.size += item.size
-	r.signal()
 }
 
 // SetSkills records what the agent says it has.
@@ -145,7 +151,26 @@ func (r *recorder) Usage(execution, session wire.Usage) {
 	}
 
 	r.usage, r.counted, r.unsent = execution.Clean(), session.Clean(), true
+	r.noteUsage()
 	r.signal()
+}
+
+// noteUsage adds the tokens that were used since the last note to the conversation, behind what they were used
+// for.
+func (r *recorder) noteUsage() {
+	input := max(r.usage.InputTokens-r.noted.InputTokens, 0)
+	output := max(r.usage.OutputTokens-r.noted.OutputTokens, 0)
+	cached := max(r.usage.CachedTokens-r.noted.CachedTokens, 0)
+	if input+output == 0 {
+		return
+	}
+
+	r.noted = r.usage
+	r.enqueue(bounded(preset.Event("usage", map[string]int64{
+		"input_tokens":        input,
+		"output_tokens":       output,
+		"cached_input_tokens": cached,
+	})))
 }
 
 // worked reports whether the agent acted, or asked a model.
@@ -348,6 +373,7 @@ func (r *recorder) again() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.before, r.usage, r.counted = r.before.Plus(r.usage), wire.Usage{}, wire.Usage{}
+	r.noted = wire.Usage{}
 	r.session, r.acted = "", false
 }
 

@@ -183,7 +183,7 @@ func (c *claude) begin(out Out, l claudeLine) {
 }
 
 func (c *claude) message(out Out, l claudeLine) {
-	c.count(out, l)
+	defer c.count(out, l) // what was used follows what it was used for
 
 	var text string
 	if json.Unmarshal(l.Message.Content, &text) == nil {
