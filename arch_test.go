@@ -31,7 +31,7 @@ var rooms = map[string][]string{
 	"schema/language":                 {"schema", "schema/provider", "signature"},
 	"schema/provider":                 {},
 	"schema/report":                   {"schema"},
-	"state":                           {"state/audit", "state/trees", "state/budget", "state/checks", "state/db", "state/events", "state/flow", "state/notice", "state/outputs", "state/registrations", "state/lanes", "state/runlist", "state/seal", "state/skip", "state/workers", "schema/agentconfig", "schema/agefile", "bounds", "schema"},
+	"state":                           {"state/audit", "state/trees", "state/budget", "state/checks", "state/db", "state/events", "state/flow", "state/notice", "state/outputs", "state/registrations", "state/search", "state/lanes", "state/runlist", "state/seal", "state/skip", "state/workers", "schema/agentconfig", "schema/agefile", "bounds", "schema"},
 	"state/audit":                     {"state/db"},
 	"state/backup":                    {"state/db"},
 	"state/budget":                    {"schema", "state/db"},
@@ -44,6 +44,7 @@ var rooms = map[string][]string{
 	"state/outputs":                   {"state/audit", "state/db", "state/events", "schema"},
 	"state/seal":                      {"state/db"},
 	"state/registrations":             {"state/db"},
+	"state/search":                    {"state/db"},
 	"state/runlist":                   {},
 	"state/skip":                      {},
 	"state/statetest":                 {"state"},
@@ -77,7 +78,7 @@ var rooms = map[string][]string{
 	"runs/worker/sandbox":             {"runs/worker/confine"},
 	"runs/worker/workspace":           {},
 	"admin":                           {"schema/agentconfig", "bounds", "reconcile/plan", "signature", "api", "state", "state/audit", "state/trees", "state/events", "state/notice", "state/registrations", "state/workers", "schema", "schema/provider"},
-	"dashboard":                       {"signature", "api/identity", "outbox/request", "state/audit", "state/checks", "state/events", "state/outputs", "state/registrations", "schema/agentconfig", "bounds", "admin", "runs", "reconcile/plan", "schema", "schema/provider", "state", "state/notice", "state/workers", "api"},
+	"dashboard":                       {"signature", "api/identity", "outbox/request", "state/audit", "state/checks", "state/events", "state/outputs", "state/registrations", "state/search", "schema/agentconfig", "bounds", "admin", "runs", "reconcile/plan", "schema", "schema/provider", "state", "state/notice", "state/workers", "api"},
 	"testdata/definitions":            {},
 	"testdata/factories":              {},
 	"testdata/conformance":            {},
@@ -93,7 +94,7 @@ var rooms = map[string][]string{
 
 // reserved lists the imports from outside that only some rooms may use; a name ending in / is a prefix.
 var reserved = map[string][]string{
-	"database/sql":                {"state", "state/checks", "state/db", "state/events", "state/flow", "state/lanes", "state/outputs", "state/registrations", "state/runlist", "state/seal", "state/statetest", "state/trees"},
+	"database/sql":                {"state", "state/checks", "state/db", "state/events", "state/flow", "state/lanes", "state/outputs", "state/registrations", "state/runlist", "state/search", "state/seal", "state/statetest", "state/trees"},
 	"modernc.org/sqlite":          {"state/db"},
 	"github.com/jackc/pgx/":       {"state", "state/db", "state/notice", "state/statetest"},
 	"github.com/pressly/goose/":   {"state/db"},

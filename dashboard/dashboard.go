@@ -77,6 +77,7 @@ type dashboard struct {
 	csrfKey []byte
 	secure  bool
 	figures figures
+	scans   chan struct{} // searches through payloads that go on
 }
 
 // New returns the handler of every page: "/", "/login", "/assets/", "/factories/…", "/runs/…" and others.
@@ -97,6 +98,7 @@ func New(cfg Config) (http.Handler, error) {
 	cfg.PublicURL = strings.TrimSuffix(cfg.PublicURL, "/")
 	d := &dashboard{
 		Config: cfg, origins: http.NewCrossOriginProtection(), prose: newMarkdown(),
+		scans:   make(chan struct{}, maxScans),
 		csrfKey: cfg.Store.DeriveKey("dashboard csrf"), secure: strings.HasPrefix(cfg.PublicURL, "https://"),
 	}
 	if cfg.PublicURL != "" {
@@ -144,6 +146,9 @@ func (d *dashboard) routes() http.Handler {
 		show("/history", (*request).history)
 		show("/history/{attempt}", (*request).attempt)
 		show("/deliveries", (*request).deliveries)
+		show("/compare", (*request).compare)
+		show("/replay", (*request).confirmReplay)
+		change("/replay", (*request).replayAll)
 		show("/webhooks", (*request).webhooks)
 		show("/webhooks/new", (*request).newWebhook)
 		change("/webhooks/new", (*request).createWebhook)
@@ -177,6 +182,7 @@ func (d *dashboard) routes() http.Handler {
 		change("/filter", (*request).testFilter)
 	})
 
+	show("/search", (*request).search)
 	show("/runs", (*request).runs)
 	show("/runs/new", (*request).newRun)
 	change("/runs/new", (*request).startRun)

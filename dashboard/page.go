@@ -65,6 +65,7 @@ type page struct {
 	Done      string // what the change that led here did
 	Factories []factoryLink
 	Path      string
+	Find      string // what is searched for
 	Version   string
 }
 

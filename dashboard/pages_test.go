@@ -34,6 +34,7 @@ func (w *world) everyPage() []string {
 		f + "/automations/deaf", f + "/filter", f + "/filter?automation=triage&delivery=" + d.UID,
 		h, h + "/webhooks", h + "/webhooks/new", h + "/automations", h + "/automations/new", h + "/files", h + "/history",
 		"/runs", "/runs?state=SUCCEEDED&source=API&q=x", "/runs/new", "/runs/" + runs[0].ID, "/workers", "/secrets",
+		"/search", "/search?q=ci", "/search?q=status%3Dfailed", "/search?q=" + d.UID, f + "/compare", f + "/replay",
 	}
 }
 
@@ -209,7 +210,9 @@ func TestHostileText(t *testing.T) {
 
 		b := w.signedIn(state.RoleAdmin)
 		for _, path := range append(w.everyPage(), "/runs/"+r.ID, w.deliveryPath(d), w.deliveryPath(deep), w.deliveryPath(wide), "/factories/"+w.repo+"/history", "/runs?q="+"%3Cscript%3Ealert(1)%3C%2Fscript%3E%E2%80%AE",
-			"/factories/"+w.repo+"/deliveries?outcome=%3Cscript%3E&from=%3Cimg+src%3Dx", "/factories/"+w.repo+"/filter?delivery=%22%3E%3Cscript%3Ealert", "/?done=%3Cscript%3E") {
+			"/factories/"+w.repo+"/deliveries?outcome=%3Cscript%3E&from=%3Cimg+src%3Dx", "/factories/"+w.repo+"/filter?delivery=%22%3E%3Cscript%3Ealert", "/?done=%3Cscript%3E",
+			"/factories/"+w.repo+"/compare?delivery="+d.UID+"&delivery="+deep.UID, "/factories/"+w.repo+"/compare?delivery="+wide.UID+"&delivery="+deep.UID,
+			"/factories/"+w.repo+"/compare?delivery=%3Cscript%3Ealert", "/search?q=%3Cscript%3Ealert(1)%E2%80%AE", "/search?q=long:xx", "/search?q=a.a.a.a.a.a.a.a.a.a=1", "/factories/"+w.repo+"/replay?delivery="+d.UID) {
 			hostile(t, path, b.page(path))
 		}
 		says(t, b.page(w.deliveryPath(d)), `alert(1)`, `\u202e`)

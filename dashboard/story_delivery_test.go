@@ -3,10 +3,12 @@ package dashboard_test
 import (
 	"html"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"millwright/state"
+	"millwright/state/audit"
 )
 
 func TestDeliveryPage(t *testing.T) {
@@ -58,6 +60,77 @@ func TestDeliveryPage(t *testing.T) {
 		page = b.page(w.deliveryPath(ping))
 		says(t, page, `/"$PING"`, "No automation selects this webhook")
 		saysNot(t, page, "ping-token")
+	})
+}
+
+// TestSelectedDeliveries compares two deliveries, and replays several at once.
+func TestSelectedDeliveries(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.furnish()
+		b := w.signedIn(state.RoleRunner)
+		base := "/factories/" + w.repo
+		one := w.ciDelivery(`{"status":"failed","build":{"n":1,"tags":["a",{"k":null}]},"a.b":"<b>","same":[1,2]}`)
+		other := w.ciDelivery(`{"same":[1,2], "status":"failed","build":{"n":2,"tags":["a",{"k":"null"},3]},"new\u202e":true}`)
+		w.deliver(w.webhook(w.repo, "ci").UID, `{}`, "Authorization", "Bearer nope")
+		refused := w.deliveries(w.webhook(w.repo, "ci"))[0]
+
+		list := b.page(base + "/deliveries")
+		if strings.Count(list, `name="delivery" value="dlv_`) != 2 || strings.Contains(list, `value="`+refused.UID) {
+			t.Errorf("not the accepted ones can be selected: %s", list)
+		}
+		page := b.page(base + "/compare?delivery=" + other.UID + "&delivery=" + one.UID)
+		says(t, page, "build.n 1 2", `build.tags[1].k null "null"`, "build.tags[2] absent 3", `["a.b"] "<b>" absent`, `["new\u202e"] absent true`, "Side by side")
+		saysNot(t, page, "status \"failed\"", "same[")
+		if strings.Index(page, one.UID) > strings.LastIndex(page, other.UID) || strings.Contains(page, "<b>") && strings.Contains(page, `"<b>"</code>`) {
+			t.Errorf("not the older one on the left, or not escaped: %s", page)
+		}
+		says(t, b.page(base+"/compare?delivery="+one.UID+"&delivery="+refused.UID), "Its payload is not stored")
+		b.page(base + "/compare")
+		b.page(base + "/compare?delivery=" + one.UID)
+		for path, status := range map[string]int{
+			"/compare?delivery=" + one.UID + "&delivery=" + one.UID:                                422,
+			"/compare?delivery=" + one.UID + "&delivery=" + other.UID + "&delivery=" + refused.UID: 422,
+			"/compare?delivery=" + one.UID + "&delivery=dlv_01h455vb4pex5vsknk084sn02q":            404,
+			"/compare?delivery=" + one.UID + "&delivery=%00%3Cb%3E":                                404,
+			"/replay?delivery=x": 404,
+		} {
+			if a := b.get(base + path); a.StatusCode != status {
+				t.Errorf("%s: %d, want %d: %s", path, a.StatusCode, status, plain(a.Text))
+			}
+		}
+
+		says(t, b.page(base+"/replay"), "No delivery is selected")
+		page = b.page(base + "/replay?delivery=" + other.UID + "&delivery=" + one.UID + "&delivery=" + one.UID + "&delivery=" + refused.UID)
+		says(t, page, "Replay 3 deliveries", "not yet")
+		a := b.post(base+"/replay", "delivery", one.UID, "delivery", refused.UID, "delivery", other.UID)
+		says(t, a.Text, "Replayed 2 of 3.", "started 1 run", "not replayed", "was not accepted (Rejected (auth))")
+		var replays []string
+		for _, d := range w.deliveries(w.webhook(w.repo, "ci")) {
+			if d.ReplayOf != "" {
+				replays = append(replays, d.ReplayOf)
+			}
+		}
+		if !slices.Equal(replays, []string{other.UID, one.UID}) {
+			t.Errorf("replayed %s", replays)
+		}
+		entries, err := w.store.Audit().List(t.Context(), audit.Filter{Action: string(audit.DeliveryReplay)}, audit.Position{}, 10)
+		if err != nil || len(entries) != 2 {
+			t.Errorf("the audit log has %d entries of replays, %v", len(entries), err)
+		}
+
+		fields := []string{}
+		for range 51 {
+			fields = append(fields, "delivery", state.NewID(state.PrefixDelivery))
+		}
+		if a := b.post(base+"/replay", fields...); a.StatusCode != http.StatusUnprocessableEntity && a.StatusCode != http.StatusBadRequest {
+			t.Errorf("51 at once: %d", a.StatusCode)
+		}
+		viewer := w.signedIn(state.RoleViewer)
+		saysNot(t, viewer.page(base+"/deliveries"), "Replay…")
+		viewer.page(base + "/replay?delivery=" + one.UID)
+		if a := viewer.post(base+"/replay", "delivery", one.UID); a.StatusCode != http.StatusForbidden {
+			t.Errorf("by a viewer: %d", a.StatusCode)
+		}
 	})
 }
 

@@ -202,6 +202,17 @@ func (s *Store) Delivery(ctx context.Context, factoryUID, webhookUID, uid string
 	return d, orNotFound(err, "delivery %q", uid)
 }
 
+// DeliveriesOf returns those of the deliveries that the webhooks of a factory have, live or deleted.
+func (s *Store) DeliveriesOf(ctx context.Context, factoryUID string, uids ...string) ([]Delivery, error) {
+	marks, args := db.Placeholders(append([]string{factoryUID}, uids...))
+	query := `SELECT ` + deliveryColumns + `
+FROM webhooks w
+JOIN deliveries d ON d.webhook_id = w.id AND d.uid IN (` + marks + `)
+WHERE w.factory_uid = $1
+ORDER BY d.uid DESC`
+	return db.All(ctx, s.db.Built(), scanDelivery, query, args...)
+}
+
 // Payload returns the body of an accepted delivery, byte for byte. ErrNotFound when it was never kept, or
 // is kept no longer.
 func (s *Store) Payload(ctx context.Context, factoryUID, deliveryUID string) ([]byte, error) {

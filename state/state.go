@@ -34,6 +34,7 @@ import (
 	"millwright/state/outputs"
 	"millwright/state/registrations"
 	"millwright/state/seal"
+	"millwright/state/search"
 	"millwright/state/skip"
 	"millwright/state/trees"
 	"millwright/state/workers"
@@ -194,6 +195,9 @@ func (s *Store) Events() events.Table { return events.New(s.db) }
 func (s *Store) ExpireEvents(ctx context.Context) error {
 	return s.Events().Expire(ctx, func(t time.Time) string { return leastID(PrefixEvent, t) })
 }
+
+// Search returns what finds webhooks, automations and deliveries for people.
+func (s *Store) Search() search.Finder { return search.New(s.db) }
 
 // Registrations returns the webhooks that the server makes at forges.
 func (s *Store) Registrations() registrations.Table { return registrations.New(s.db) }

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -263,36 +265,62 @@ func (d deliveryItem) print(w io.Writer) error {
 	return err
 }
 
+// maxReplayed is how many deliveries a command replays.
+const maxReplayed = 100
+
 func webhookReplay(s Streams, c *Client) *cobra.Command {
 	return &cobra.Command{
-		Use:   "replay WEBHOOK DELIVERY",
-		Short: "Start the matching runs of an accepted delivery again, as a new delivery",
-		Args:  cobra.ExactArgs(2),
+		Use:   "replay WEBHOOK DELIVERY...",
+		Short: "Start the matching runs of accepted deliveries again, each as a new delivery",
+		Long: `Replays deliveries one after the other, in the order in which they are given, and prints
+the new one of each. Of several it prints the old one first; it goes on behind one that the
+server refuses, and then exits with status 1.`,
+		Example: `  millwright webhook replay ci dlv_…
+  millwright webhook deliveries ci --outcome accepted -o json |
+    jq -r '.deliveries[] | select(.started_nothing) | .delivery_id' | xargs millwright webhook replay ci`,
+		Args: cobra.RangeArgs(2, 1+maxReplayed),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, w, err := c.webhook(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 
-			body, err := c.call(
-				cmd.Context(),
-				http.MethodPost,
-				webhookPath(f, w)+"/deliveries/"+url.PathEscape(args[1])+"/replay",
-				map[string]any{},
-			)
-			if err != nil {
-				return err
+			uids, failed := args[1:], 0
+			for _, uid := range uids {
+				made, err := c.replay(cmd.Context(), f, w, uid)
+				refused := (*refusal)(nil)
+				switch {
+				case err == nil && len(uids) == 1:
+					fmt.Fprintln(s.Out, made)
+				case err == nil:
+					fmt.Fprintln(s.Out, clean(uid), made)
+				case len(uids) > 1 && errors.As(err, &refused) && refused.status < 500 && refused.status != 403:
+					failed++
+					fmt.Fprintf(s.Err, "%s: %s\n", clean(uid), clean(err.Error()))
+				default:
+					return err
+				}
 			}
 
-			var d struct {
-				DeliveryID string `json:"delivery_id"`
+			if failed > 0 {
+				return &Exit{ExitProblem, fmt.Errorf("%d of %d deliveries were not replayed", failed, len(uids))}
 			}
-			if err := c.Decode(body, &d); err != nil {
-				return err
-			}
-
-			fmt.Fprintln(s.Out, d.DeliveryID)
 			return nil
 		},
 	}
+}
+
+// replay replays a delivery, and returns the ID of the new one.
+func (c *Client) replay(ctx context.Context, f factoryRef, w webhookRef, uid string) (string, error) {
+	path := webhookPath(f, w) + "/deliveries/" + url.PathEscape(uid) + "/replay"
+	body, err := c.call(ctx, http.MethodPost, path, map[string]any{})
+	if err != nil {
+		return "", err
+	}
+
+	var d struct {
+		DeliveryID string `json:"delivery_id"`
+	}
+	err = c.Decode(body, &d)
+	return d.DeliveryID, err
 }

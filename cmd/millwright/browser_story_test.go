@@ -30,6 +30,8 @@ func TestAcceptanceBrowser(t *testing.T) {
 		{"story", (*tab).story},
 		{"follow", (*tab).follow},
 		{"follow a run in progress", (*tab).followLive},
+		{"selected deliveries", (*tab).selected},
+		{"search", (*tab).search},
 		{"hostile payload", (*tab).hostilePayload},
 		{"sign out", (*tab).signOut},
 	} {

@@ -38,6 +38,7 @@ type browserWorld struct {
 	acme, ops, mobile string // UIDs of the factories
 	hooks             map[string]state.Webhook
 	delivery, refused state.Delivery
+	other             state.Delivery // accepted, too
 	run, talked       string
 	changed           string // a run that left changes
 	asks              string // a run whose agent waits for an answer
@@ -258,7 +259,7 @@ func (w *browserWorld) day(began time.Time) {
 	w.ask()
 	rejected, err := w.store.Deliveries(ctx, w.acme, w.hooks["ci"].UID, state.DeliveryFilter{Outcome: state.DeliveryRejectedAuth}, "", 1)
 	w.must(err)
-	w.refused = rejected[0]
+	w.refused, w.other = rejected[0], all[len(all)-1]
 }
 
 func (w *browserWorld) newRun(cur state.Current, hook state.Webhook, delivery string, at time.Time) state.NewRun {

@@ -2,11 +2,15 @@
 import { keepTimes } from './times.js';
 import { offerCopies } from './copy.js';
 import { watch } from './live.js';
+import { replayEach } from './replay.js';
+import { searchByKeys } from './search.js';
 import { suggestSecretNames } from './suggest.js';
 
 keepTimes();
 offerCopies(document);
 suggestSecretNames(document);
+replayEach(document);
+searchByKeys(document);
 if (document.body.dataset.live) {
   watch(document.body.dataset.live.split(' '));
 }

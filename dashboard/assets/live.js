@@ -45,11 +45,18 @@ function toEnd(part) {
   part.querySelector('#end').scrollIntoView({ block: 'end' });
 }
 
+// handle returns what a focused element is found by after its part has changed.
+function handle(element) {
+  const [name, value] = element.matches('.pick') ? ['value', element.value] : ['href', element.getAttribute('href')];
+  return value && `[${name}="${CSS.escape(value)}"]`;
+}
+
 function take(part, next) {
   if (bare(part) === bare(next)) return 0;
   const active = document.activeElement;
-  if (part.contains(active) && active.matches('input, textarea, select')) return 0; // somebody types
-  const focused = part.contains(active) ? active.getAttribute('href') : null;
+  if (part.contains(active) && active.matches('input:not([type=checkbox]), textarea, select')) return 0; // somebody types
+  const focused = part.contains(active) ? handle(active) : null;
+  const ticked = [...part.querySelectorAll('.pick:checked')].map((box) => box.value);
   const known = new Set([...part.querySelectorAll('tbody tr')].map(rowKey));
   const opened = new Map([...folds(part)].map(([key, d]) => [key, d.open]));
   part.replaceChildren(...next.childNodes);
@@ -60,7 +67,8 @@ function take(part, next) {
       if (!known.has(rowKey(row))) { row.classList.add('new'); added++; }
     }
   }
-  if (focused) part.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  for (const box of part.querySelectorAll('.pick')) box.checked = ticked.includes(box.value);
+  if (focused) part.querySelector(focused)?.focus({ preventScroll: true });
   offerCopies(part);
   return added;
 }

@@ -2136,6 +2136,8 @@ export interface components {
             path: string;
         };
         Delivery: {
+            /** @description The answer to the sender; absent for a replay */
+            answer?: components["schemas"]["DeliveryAnswer"];
             /**
              * Format: int64
              * @description Number of requests that share this row; above 1 only if many were rejected
@@ -2177,6 +2179,15 @@ export interface components {
             received_at: string;
             /** @description For a replay: ID of the original delivery */
             replay_of?: string;
+            /**
+             * @description A few headers of the request, each escaped and at most 128 characters: content type, client, event and delivery ID. The sender chose them
+             * @example {
+             *       "User-Agent": "GitHub-Hookshot/1"
+             *     }
+             */
+            request_headers?: {
+                [key: string]: string;
+            };
             /** @description The started runs, oldest first */
             runs: components["schemas"]["DeliveryRun"][];
             /** @description Address of the sender, or its IPv6 network */
@@ -2191,6 +2202,21 @@ export interface components {
              * @description The largest size, if count is above 1
              */
             size_bytes_max?: number;
+            /** @description Whether the delivery was accepted, and neither started a run nor went to one */
+            started_nothing?: boolean;
+        };
+        DeliveryAnswer: {
+            /**
+             * @description The error in the body of a refusal, or the outcome of a success
+             * @example unauthorized
+             */
+            code: string;
+            /**
+             * Format: int64
+             * @description HTTP status
+             * @example 401
+             */
+            status: number;
         };
         DeliveryCounts: {
             /**
@@ -2225,6 +2251,8 @@ export interface components {
             rejected_too_large: number;
         };
         DeliveryDetail: {
+            /** @description The answer to the sender; absent for a replay */
+            answer?: components["schemas"]["DeliveryAnswer"];
             /** @description The verdict of each automation that selects the webhook, evaluated now */
             automations: components["schemas"]["AutomationVerdict"][];
             /**
@@ -2272,6 +2300,15 @@ export interface components {
             received_at: string;
             /** @description For a replay: ID of the original delivery */
             replay_of?: string;
+            /**
+             * @description A few headers of the request, each escaped and at most 128 characters: content type, client, event and delivery ID. The sender chose them
+             * @example {
+             *       "User-Agent": "GitHub-Hookshot/1"
+             *     }
+             */
+            request_headers?: {
+                [key: string]: string;
+            };
             /** @description The started runs, oldest first */
             runs: components["schemas"]["DeliveryRun"][];
             /** @description Address of the sender, or its IPv6 network */
@@ -2286,6 +2323,8 @@ export interface components {
              * @description The largest size, if count is above 1
              */
             size_bytes_max?: number;
+            /** @description Whether the delivery was accepted, and neither started a run nor went to one */
+            started_nothing?: boolean;
             /**
              * @description The events of a provider that the delivery is, as triggers name them
              * @example [

@@ -41,6 +41,7 @@ export type CreatedAPIKey = components["schemas"]["CreatedAPIKey"];
 export type DeferredResolution = components["schemas"]["DeferredResolution"];
 export type DefinitionFile = components["schemas"]["DefinitionFile"];
 export type Delivery = components["schemas"]["Delivery"];
+export type DeliveryAnswer = components["schemas"]["DeliveryAnswer"];
 export type DeliveryCounts = components["schemas"]["DeliveryCounts"];
 export type DeliveryDetail = components["schemas"]["DeliveryDetail"];
 export type DeliveryRun = components["schemas"]["DeliveryRun"];

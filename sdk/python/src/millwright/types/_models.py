@@ -309,6 +309,13 @@ class DeferredResolution(Model):
     """File"""
 
 
+class DeliveryAnswer(Model):
+    code: str = MISSING
+    """The error in the body of a refusal, or the outcome of a success"""
+    status: int = MISSING
+    """HTTP status"""
+
+
 class DeliveryCounts(Model):
     accepted: int = MISSING
     """Accepted"""
@@ -1269,6 +1276,8 @@ class Conversation(Model):
 
 
 class Delivery(Model):
+    answer: DeliveryAnswer | None = None
+    """The answer to the sender; absent for a replay"""
     count: int = MISSING
     """Number of requests that share this row; above 1 only if many were rejected"""
     delivery_id: str = MISSING
@@ -1305,6 +1314,8 @@ class Delivery(Model):
     """Time of arrival, or that of the first of count requests"""
     replay_of: str | None = None
     """For a replay: ID of the original delivery"""
+    request_headers: dict[str, str] | None = None
+    """A few headers of the request, each escaped and at most 128 characters: content type, client, event and delivery ID. The sender chose them"""
     runs: list[DeliveryRun] = []
     """The started runs, oldest first"""
     sender: str = MISSING
@@ -1313,6 +1324,8 @@ class Delivery(Model):
     """Size of the body in bytes; null if unknown; the smallest if count is above 1"""
     size_bytes_max: int | None = None
     """The largest size, if count is above 1"""
+    started_nothing: bool | None = None
+    """Whether the delivery was accepted, and neither started a run nor went to one"""
 
 
 class EnvironmentConfig(Model):
@@ -1729,6 +1742,8 @@ class AutomationVerdict(Model):
 
 
 class DeliveryDetail(Model):
+    answer: DeliveryAnswer | None = None
+    """The answer to the sender; absent for a replay"""
     automations: list[AutomationVerdict] = []
     """The verdict of each automation that selects the webhook, evaluated now"""
     count: int = MISSING
@@ -1771,6 +1786,8 @@ class DeliveryDetail(Model):
     """Time of arrival, or that of the first of count requests"""
     replay_of: str | None = None
     """For a replay: ID of the original delivery"""
+    request_headers: dict[str, str] | None = None
+    """A few headers of the request, each escaped and at most 128 characters: content type, client, event and delivery ID. The sender chose them"""
     runs: list[DeliveryRun] = []
     """The started runs, oldest first"""
     sender: str = MISSING
@@ -1779,6 +1796,8 @@ class DeliveryDetail(Model):
     """Size of the body in bytes; null if unknown; the smallest if count is above 1"""
     size_bytes_max: int | None = None
     """The largest size, if count is above 1"""
+    started_nothing: bool | None = None
+    """Whether the delivery was accepted, and neither started a run nor went to one"""
     trigger_events: list[str] = []
     """The events of a provider that the delivery is, as triggers name them"""
 
