@@ -22,6 +22,12 @@ func (q *request) selectedRows(f state.Factory, uids []string) ([]deliveryRow, e
 		return nil, nil
 	}
 
+	for _, uid := range uids {
+		if !state.ValidID(state.PrefixDelivery, uid) {
+			return nil, api.Problem("resource_not_found", "there is no delivery %s", line(uid))
+		}
+	}
+
 	all, err := q.Store.DeliveriesOf(q.Context(), f.UID, uids...)
 	if err != nil {
 		return nil, err

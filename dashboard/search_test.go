@@ -37,7 +37,7 @@ func TestSearch(t *testing.T) {
 			{"issue.labels.1.name:B", " <b> Accepted"}, {"n=12", " 12 Accepted"}, {"n.0=1", " 1 Accepted"}, {"ok=true", " true Accepted"}, {"t:it's late", " It's LATE Accepted"},
 			{"issue.key=shop-12", "Nothing matches. All stored payloads were searched: 1."}, {"issue=SHOP-12", "Nothing matches"}, {"issue.key.x=1", "Nothing matches"},
 			{"n=1.0", "Nothing matches"}, {"#.key=1", "Nothing matches"}, {"@this=1", "Nothing matches"}, {"@reverse.0=1", "Nothing matches"}, {"*=1", "Nothing matches"}, {"status=", "Nothing matches"},
-			{"nosuchthing", "Nothing matches"}, {"dlv_01h455vb4pex5vsknk084sn02q", "Nothing matches"}, {"%", "Nothing matches"}, {strings.Repeat("a.", 90) + "b=1", "Nothing matches"}, {"", "What you can search for"},
+			{"nosuchthing", "Nothing matches"}, {"dlv_01h455vb4pex5vsknk084sn02q", "Nothing matches"}, {"%", "Nothing matches"}, {"\x00", "Nothing matches"}, {"a=\x00", "Nothing matches"}, {strings.Repeat("a.", 90) + "b=1", "Nothing matches"}, {"", "What you can search for"},
 		} {
 			says(t, b.page(searched(c.text)), c.want)
 		}

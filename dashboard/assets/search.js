@@ -6,7 +6,6 @@ export function searchByKeys(root) {
   const field = root.getElementById('find');
   if (!field) return;
   const results = [...root.querySelectorAll('.results a:first-child')];
-  if (location.pathname === '/search' && !location.hash) field.focus();
 
   root.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
@@ -21,7 +20,7 @@ export function searchByKeys(root) {
     } else if (event.key === 'Escape' && at >= 0) {
       field.focus();
       field.select();
-    } else if (event.key === 'ArrowDown' && (at >= 0 || active === field) && at + 1 < results.length) {
+    } else if (event.key === 'ArrowDown' && (at >= 0 || active === field || active === root.body) && at + 1 < results.length) {
       results[at + 1].focus();
     } else if (event.key === 'ArrowUp' && at >= 0) {
       (results[at - 1] ?? field).focus();
