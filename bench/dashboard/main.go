@@ -136,6 +136,7 @@ type world struct {
 	factory  string
 	webhooks []state.Webhook
 	delivery string // an accepted one of the first webhook
+	other    string // another one
 	run      string
 }
 
@@ -173,6 +174,11 @@ func (w *world) addresses() []page {
 		{"runs, a text", "/runs?q=nowhere"},
 		{"runs, a factory", "/runs?factory=" + w.factory},
 		{"run", "/runs/" + w.run},
+		{"search, a name", "/search?q=a0"},
+		{"search, a text", "/search?q=nowhere"},
+		{"search, a field", "/search?q=n%3Dnowhere"},
+		{"search, an ID", "/search?q=" + w.delivery},
+		{"compare", f + "/compare?delivery=" + w.delivery + "&delivery=" + w.other},
 		{"secrets", "/secrets"},
 		{"API keys", "/keys"},
 	}
@@ -328,7 +334,7 @@ func (w *world) finish(ctx context.Context) error {
 		w.webhooks[0].UID,
 		state.DeliveryFilter{Outcome: state.DeliveryAccepted},
 		"",
-		1,
+		2,
 	)
 	if err != nil {
 		return err
@@ -340,6 +346,7 @@ func (w *world) finish(ctx context.Context) error {
 	}
 
 	w.delivery, w.run = all[0].UID, started[all[0].UID][0].ID
+	w.other = all[1].UID
 	c, _, err := w.store.ClaimRun(ctx, w.run, "w1", "bench", time.Minute)
 	if err != nil {
 		return err
