@@ -58,7 +58,7 @@ func (b *tab) search() {
 	b.wait(`document.querySelector('#find').value === ''`)
 
 	b.leave(http.StatusOK, chromedp.KeyEvent("/"), chromedp.KeyEvent("triage"+kb.Enter))
-	at("#find")
+	at("body")
 	b.do(chromedp.KeyEvent(kb.ArrowDown))
 	at(".results li:first-child a")
 	b.do(chromedp.KeyEvent(kb.ArrowUp))
@@ -69,4 +69,36 @@ func (b *tab) search() {
 	first := eval[string](b, `document.activeElement.pathname`)
 	b.leave(http.StatusOK, chromedp.KeyEvent(kb.Enter))
 	b.wait(fmt.Sprintf(`location.pathname === %q`, first))
+}
+
+// savedFilters names the filter of a list, and finds it again on the same page only.
+func (b *tab) savedFilters() {
+	const saved = `[...document.querySelectorAll('.saved a')].map((a) => a.textContent + ' ' + a.search).join()`
+	b.screen(390, 844, "light")
+	b.open("/runs?state=FAILED&cursor=")
+	b.do(fill(".saved input", "<b>red</b>"), press("Save filter"))
+	b.wait(`document.querySelectorAll('.saved a').length === 1 && !document.querySelector('.saved form')`)
+	b.scan("runs-saved")
+	b.open("/runs")
+	if got := eval[string](b, saved); got != "<b>red</b> ?state=FAILED" {
+		b.Errorf("saved: %q", got)
+	}
+	b.leave(http.StatusOK, press("<b>red</b>"))
+	b.wait(`location.search === '?state=FAILED' && document.querySelector('.saved a[aria-current]')`)
+	b.open(b.w.factory(b.w.ops, "/deliveries"))
+	if got := eval[string](b, saved); got != "" {
+		b.Errorf("saved of another page: %q", got)
+	}
+
+	b.open("/runs")
+	b.do(chromedp.Click(chromedp.CSS(".saved li button")))
+	b.wait(`!document.querySelector('.saved a')`)
+
+	// What cannot be read is no filter, and harms nothing.
+	for _, broken := range []string{"{", "null", "[]", `{"/runs": [null, 1, {"name": 2, "query": "x"}, {"name": "x"}]}`} {
+		eval[chromedp.Void](b, fmt.Sprintf(`localStorage.setItem('millwright.filters', %q)`, broken))
+		b.open("/runs?state=FAILED")
+		b.wait(`document.querySelector('.saved form') && !document.querySelector('.saved a')`)
+	}
+	eval[chromedp.Void](b, `localStorage.removeItem('millwright.filters')`)
 }

@@ -32,6 +32,7 @@ func TestAcceptanceBrowser(t *testing.T) {
 		{"follow a run in progress", (*tab).followLive},
 		{"selected deliveries", (*tab).selected},
 		{"search", (*tab).search},
+		{"saved filters", (*tab).savedFilters},
 		{"hostile payload", (*tab).hostilePayload},
 		{"sign out", (*tab).signOut},
 	} {

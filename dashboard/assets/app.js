@@ -3,6 +3,7 @@ import { keepTimes } from './times.js';
 import { offerCopies } from './copy.js';
 import { watch } from './live.js';
 import { replayEach } from './replay.js';
+import { offerSaved } from './saved.js';
 import { searchByKeys } from './search.js';
 import { suggestSecretNames } from './suggest.js';
 
@@ -11,6 +12,7 @@ offerCopies(document);
 suggestSecretNames(document);
 replayEach(document);
 searchByKeys(document);
+offerSaved(document);
 if (document.body.dataset.live) {
   watch(document.body.dataset.live.split(' '));
 }

@@ -1,6 +1,7 @@
 // Live parts of a page. The server says that something changed; the page then asks for itself again and
 // takes over the parts (data-part) that differ. What is open stays open, and the focus stays where it is.
 import { offerCopies } from './copy.js';
+import { offerSaved } from './saved.js';
 import { freshen } from './times.js';
 
 const note = document.getElementById('live-note');
@@ -18,7 +19,7 @@ const rowKey = (row) => row.querySelector('a')?.getAttribute('href');
 // bare is what a part says, without what scripts added to it.
 function bare(part) {
   const copy = part.cloneNode(true);
-  for (const added of copy.querySelectorAll('.copier')) added.remove();
+  for (const added of copy.querySelectorAll('.copier, .saved')) added.remove();
   for (const time of copy.querySelectorAll('time')) { time.textContent = ''; time.title = ''; delete time.dataset.exact; }
   for (const row of copy.querySelectorAll('.new')) { row.classList.remove('new'); if (!row.className) row.removeAttribute('class'); }
   for (const open of copy.querySelectorAll('details[open]')) open.removeAttribute('open');
@@ -70,6 +71,7 @@ function take(part, next) {
   for (const box of part.querySelectorAll('.pick')) box.checked = ticked.includes(box.value);
   if (focused) part.querySelector(focused)?.focus({ preventScroll: true });
   offerCopies(part);
+  offerSaved(part);
   return added;
 }
 
