@@ -54,8 +54,8 @@ func (v searchView) None() bool {
 	return len(v.Factories)+len(v.Webhooks)+len(v.Automations)+len(v.Runs)+len(v.Deliveries) == 0
 }
 
-// search shows what matches a text: factories, webhooks, automations and runs by name or ID, and deliveries by ID or
-// by a field of their payload.
+// search shows what matches a text: factories, webhooks, automations and runs by name or ID, and deliveries by
+// ID or by a field of their payload.
 func (q *request) search() error {
 	v := searchView{Query: strings.TrimSpace(clip(200, q.URL.Query().Get("q"))), Names: map[string]string{}}
 	all, err := q.ownFactories()
@@ -186,17 +186,19 @@ func fieldOf(text string) (f fieldQuery, ok bool) {
 	return f, len(f.path) <= maxMembers
 }
 
-// in returns the value of the field if it is what is searched for.
-func (f fieldQuery) in(value gjson.Result, path []string) (found string, ok bool) {
+// in returns the value of the field if it is what is searched for. It looks no deeper than maxDepth.
+func (f fieldQuery) in(value gjson.Result, path []string, depth int) (found string, ok bool) {
 	switch {
+	case depth > maxDepth:
+		return "", false
 	case value.IsArray() && (len(path) == 0 || strings.Trim(path[0], "0123456789") != ""):
 		value.ForEach(func(_, one gjson.Result) bool {
-			found, ok = f.in(one, path)
+			found, ok = f.in(one, path, depth+1)
 			return !ok
 		})
 		return found, ok
 	case len(path) > 0 && (value.IsArray() || value.IsObject()):
-		return f.in(value.Get(gjson.Escape(path[0])), path[1:])
+		return f.in(value.Get(gjson.Escape(path[0])), path[1:], depth+1)
 	case len(path) > 0 || !value.Exists() || value.IsObject():
 		return "", false
 	}
@@ -235,7 +237,7 @@ func (q *request) findPayloads(v *searchView) error {
 	var found []search.Payload
 	values := map[string]map[string]string{}
 	reach, err := q.Store.Search().Payloads(ctx, q.within(), before, func(p search.Payload) bool {
-		value, ok := field.in(gjson.ParseBytes(p.Body), field.path)
+		value, ok := field.in(gjson.ParseBytes(p.Body), field.path, 0)
 		if !ok {
 			return true
 		}

@@ -117,8 +117,8 @@ type Reach struct {
 	More bool   // there may be older ones
 }
 
-// Payloads calls visit with stored payloads, the newest first, from before a delivery on if before is not empty. It
-// ends at its bounds, when visit returns false, and when ctx is over, which is no error.
+// Payloads calls visit with stored payloads, the newest first, from before a delivery on if before is not empty.
+// It ends at its bounds, when visit returns false, and when ctx is over, which is no error.
 func (f Finder) Payloads(
 	ctx context.Context, factories []string, before string, visit func(Payload) bool,
 ) (Reach, error) {
