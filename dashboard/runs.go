@@ -3,7 +3,6 @@ package dashboard
 import (
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"millwright/api"
@@ -35,7 +34,7 @@ func (v *runQuery) fields() map[string]*string {
 func runQueryOf(in url.Values) runQuery {
 	var v runQuery
 	for name, at := range v.fields() {
-		*at = strings.TrimSpace(clip(200, in.Get(name)))
+		*at = typed(200, in.Get(name))
 	}
 	return v
 }

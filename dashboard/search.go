@@ -57,7 +57,7 @@ func (v searchView) None() bool {
 // search shows what matches a text: factories, webhooks, automations and runs by name or ID, and deliveries by
 // ID or by a field of their payload.
 func (q *request) search() error {
-	v := searchView{Query: strings.TrimSpace(clip(200, q.URL.Query().Get("q"))), Names: map[string]string{}}
+	v := searchView{Query: typed(200, q.URL.Query().Get("q")), Names: map[string]string{}}
 	all, err := q.ownFactories()
 	if err != nil {
 		return err

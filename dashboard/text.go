@@ -108,6 +108,12 @@ func clip(n int, text string) string {
 	return text[:end] + "… (" + byteCount(int64(len(text))) + " in all)"
 }
 
+// typed returns a text of an address as the state can look for it: bounded, UTF-8 and without NUL.
+func typed(n int, text string) string {
+	text = strings.ToValidUTF8(clip(n, text), "")
+	return strings.TrimSpace(strings.ReplaceAll(text, "\x00", ""))
+}
+
 // line returns foreign text for a line: bounded, and without line ends.
 func line(text string) string {
 	text = clip(maxLine, text)
