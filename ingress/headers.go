@@ -27,27 +27,33 @@ func (w *webhook) keptHeaders(h http.Header, t target) []byte {
 	return lines.Bytes()
 }
 
+// nameHeaders sets the names of the headers that the log shows, and of those that prove something.
+func (w *webhook) nameHeaders() {
+	w.shown = []string{"Content-Type", "User-Agent", serviceHeader}
+	if w.idHeader != "" {
+		w.shown = append(w.shown, w.idHeader)
+	}
+	if w.scheme != nil {
+		w.shown = append(w.shown, w.scheme.EventHeaders()...)
+		w.shown = append(w.shown, w.scheme.DeliveryHeaders()...)
+		w.signatures, w.secrets = w.scheme.SignatureHeaders(), w.scheme.SecretHeaders()
+	}
+
+	slices.Sort(w.shown)
+	w.shown = slices.Compact(w.shown)
+}
+
 // shownHeaders returns the headers of a request that its row in the log shows, in the form of keptHeaders:
 // content type, client, event and delivery ID, of each a preview. The request may be a stranger's.
-func (w *webhook) shownHeaders(h http.Header, t target) []byte {
-	names := []string{"Content-Type", "User-Agent", serviceHeader, w.idHeader}
-	if w.scheme != nil {
-		names = append(names, w.scheme.EventHeaders()...)
-		names = append(names, w.scheme.DeliveryHeaders()...)
-	}
-
+func (w *webhook) shownHeaders(h http.Header, t target) (lines []byte) {
 	presented := w.presented(h, t)
-	shown := http.Header{}
-	for _, name := range names {
+	for _, name := range w.shown {
 		value := joined(h[name])
 		if value != "" && !w.credential(name, h[name], presented) {
-			shown[name] = []string{state.Preview(value)}
+			lines = append(lines, name+": "+state.Preview(value)+"\r\n"...)
 		}
 	}
-
-	var lines bytes.Buffer
-	_ = shown.Write(&lines) // a buffer takes all
-	return lines.Bytes()
+	return lines
 }
 
 // presented returns what a request brought as the secret of the webhook.
@@ -61,23 +67,16 @@ func (w *webhook) presented(h http.Header, t target) []string {
 		all = append(all, value)
 	}
 
-	if w.scheme != nil {
-		for _, name := range w.scheme.SecretHeaders() {
-			all = append(all, h[name]...)
-		}
+	for _, name := range w.secrets {
+		all = append(all, h[name]...)
 	}
 	return all
 }
 
 // credential reports whether a header is a credential, or contains one of the secrets that were presented.
 func (w *webhook) credential(name string, values, presented []string) bool {
-	var signed, secret []string
-	if w.scheme != nil {
-		signed, secret = w.scheme.SignatureHeaders(), w.scheme.SecretHeaders()
-	}
-
-	return slices.Contains(secret, name) ||
-		schema.CredentialHeader(name) && !slices.Contains(signed, name) ||
+	return slices.Contains(w.secrets, name) ||
+		schema.CredentialHeader(name) && !slices.Contains(w.signatures, name) ||
 		repeats(values, presented)
 }
 

@@ -42,6 +42,9 @@ type webhook struct {
 	window      time.Duration // of identities that are hashes of bodies; 0: for ever
 	perMinute   int           // deliveries of a sender; 0: as the server has it
 	idHeader    string        // canonical name from deliveryIdHeader, or empty
+	shown       []string      // canonical names of the headers that the log shows, sorted
+	signatures  []string      // of those that carry signatures
+	secrets     []string      // of those that carry the secret
 	automations []*automation
 	filtered    bool // an automation has a payload filter
 	headers     bool // an automation has a filter of headers
@@ -116,11 +119,18 @@ func newWebhook(f *factory, rw state.RoutedWebhook, log *slog.Logger) *webhook {
 	if name := rw.Spec.DeliveryIDHeader; name != "" {
 		w.idHeader = textproto.CanonicalMIMEHeaderKey(name)
 	}
-	if w.mode != schema.AuthSignature {
+	if w.mode == schema.AuthSignature {
+		w.readScheme(rw, log)
+	} else {
 		w.tokenHash = sha256.Sum256(rw.Secret)
-		return w
 	}
 
+	w.nameHeaders()
+	return w
+}
+
+// readScheme sets how signatures are verified.
+func (w *webhook) readScheme(rw state.RoutedWebhook, log *slog.Logger) {
 	var err error
 	if w.scheme, err = schemeOf(rw.Spec); err == nil && w.hasSecret {
 		w.verifier, err = w.scheme.Verifier(rw.Secret)
@@ -137,8 +147,6 @@ func newWebhook(f *factory, rw state.RoutedWebhook, log *slog.Logger) *webhook {
 			err,
 		)
 	}
-
-	return w
 }
 
 func schemeOf(spec schema.Webhook) (*signature.Scheme, error) {
