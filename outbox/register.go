@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -65,7 +66,7 @@ func (o *Outbox) registration(ctx context.Context, row registrations.Registratio
 
 	table := o.cfg.Store.Registrations()
 	was := row.State
-	next, gone, err := o.atForge(ctx, row)
+	next, gone, err := o.registered(ctx, row)
 	record, end := context.WithTimeout(context.WithoutCancel(ctx), rowLease-attemptTime)
 	defer end()
 
@@ -85,6 +86,20 @@ func (o *Outbox) registration(ctx context.Context, row registrations.Registratio
 			"state", next.State, "removed", gone, "reason", next.Reason)
 		o.cfg.Store.Notify(notice.Sync, row.FactoryUID)
 	}
+}
+
+// registered is atForge, whose panic on what a forge answers fails the attempt.
+func (o *Outbox) registered(ctx context.Context, row registrations.Registration) (
+	next registrations.Registration, gone bool, err error,
+) {
+	defer func() {
+		if v := recover(); v != nil {
+			o.cfg.Log.Error("outbox: panic", "webhook", row.WebhookUID, "panic", v, "stack", string(debug.Stack()))
+			next, gone, err = row, false, errors.New("an error of the server, which its log has")
+		}
+	}()
+
+	return o.atForge(ctx, row)
 }
 
 // later returns a row with the error of its attempt, and the time of the next one.
@@ -300,13 +315,20 @@ func (o *Outbox) catchUp(
 			continue // it failed again: once is enough
 		}
 
-		if err := asks.Redeliver(ctx, repo, row.HookID, d.ID); err != nil {
+		err = asks.Redeliver(ctx, repo, row.HookID, d.ID)
+		if err != nil && (passes(err) || errors.Is(err, forge.ErrDenied)) {
 			return row.CaughtUp, err
 		}
-		if err := o.cfg.Store.Registrations().Sent(ctx, row, d.GUID); err != nil {
+
+		log := o.cfg.Log.With("webhook", row.WebhookUID, "delivery", d.GUID)
+		if err != nil { // the deliveries behind it are asked for all the same
+			log.Warn("the forge does not send a delivery again", "error", err)
+		} else {
+			log.Info("asked the forge for a delivery again")
+		}
+		if err := o.cfg.Store.Registrations().Answered(ctx, row, d.GUID); err != nil {
 			return row.CaughtUp, err
 		}
-		o.cfg.Log.Info("asked the forge for a delivery again", "webhook", row.WebhookUID, "delivery", d.GUID)
 	}
 
 	if len(failed) == forge.MaxRedeliveries {

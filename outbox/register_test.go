@@ -1,6 +1,7 @@
 package outbox_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,6 +36,7 @@ type hub struct {
 	hooks      map[int64]map[string]any
 	deliveries []map[string]any // newest first
 	redeliver  []string         // IDs of deliveries
+	refuse     map[string]int   // status for an ID that is not sent again
 }
 
 func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -68,8 +70,9 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(path, "/deliveries"):
 		answer(http.StatusOK, h.deliveries)
 	case strings.HasSuffix(path, "/attempts"):
-		h.redeliver = append(h.redeliver, strings.Split(path, "/")[3])
-		answer(http.StatusAccepted, map[string]any{})
+		asked := strings.Split(path, "/")[3]
+		h.redeliver = append(h.redeliver, asked)
+		answer(cmp.Or(h.refuse[asked], http.StatusAccepted), map[string]any{})
 	case r.Method == http.MethodPatch && h.hooks[id] != nil:
 		for k, v := range body {
 			h.hooks[id][k] = v
@@ -277,7 +280,8 @@ func TestAcceptanceRegistersAtGitea(t *testing.T) {
 	newRegistry(t, statetest.Open(t, statetest.SQLite(t)), forge.Gitea, gitea.URL, gitea.Token).registers()
 }
 
-// TestCatchesUp asks GitHub for what it could not deliver, once.
+// TestCatchesUp asks GitHub for what it could not deliver, once. A delivery that GitHub refuses to send again does
+// not hold back the others.
 func TestCatchesUp(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		h := &hub{hooks: map[int64]map[string]any{}}
@@ -300,16 +304,19 @@ func TestCatchesUp(t *testing.T) {
 			delivery(4, "lost", "push", 502, now),
 			delivery(3, "mended", "push", 500, now),
 			delivery(2, "good", "push", 202, now),
+			delivery(10, "gone", "push", 500, now),
+			delivery(9, "unsendable", "push", 500, now),
 			delivery(1, "old", "push", 500, now.Add(-time.Hour)),
 		}
+		h.refuse = map[string]int{"9": http.StatusUnprocessableEntity, "10": http.StatusNotFound}
 		h.mu.Unlock()
 
 		var rows []registrations.Registration
-		statetest.Until(t, "two deliveries asked for again", func() bool {
+		statetest.Until(t, "four deliveries asked for again", func() bool {
 			s.Notify(notice.Sync, r.uid)
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			return len(h.redeliver) >= 2
+			return len(h.redeliver) >= 4
 		})
 		rows, err := s.Registrations().Of(t.Context(), r.uid)
 		r.must(err)
@@ -323,7 +330,7 @@ func TestCatchesUp(t *testing.T) {
 
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if want := []string{"5", "8"}; !slices.Equal(h.redeliver, want) {
+		if want := []string{"9", "10", "5", "8"}; !slices.Equal(h.redeliver, want) {
 			t.Errorf("asked for %v, want %v", h.redeliver, want)
 		}
 		for guid, want := range map[string]bool{"lost": true, "refused": true, "mended": false, "ping": false, "old": false} {

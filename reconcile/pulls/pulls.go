@@ -321,8 +321,12 @@ func (w *Watcher) check(
 	touches := !c.Pull.Quiet
 	var err error
 	if !strings.HasPrefix(c.Basis, head) { // not known yet
-		if touches, err = w.touches(ctx, f, repo, c.Number); err != nil {
+		touches, err = w.touches(ctx, f, repo, c.Number)
+		if err != nil && (ctx.Err() != nil || !w.failed(c)) {
 			return err
+		}
+		if err != nil { // its files cannot be listed, again and again: it may touch the definition
+			touches = true
 		}
 	}
 

@@ -246,7 +246,7 @@ WHERE webhook_uid = $1 AND asked_at < $2`
 // askedFor is how long a delivery that was asked for may take to arrive.
 const askedFor = 24 * time.Hour
 
-// Ask records that the forge is about to be asked for a delivery again. ask is false if the forge agreed to that
+// Ask records that the forge is about to be asked for a delivery again. ask is false if the forge answered that
 // before.
 func (t Table) Ask(ctx context.Context, r Registration, delivery string) (ask bool, err error) {
 	err = t.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
@@ -263,13 +263,13 @@ func (t Table) Ask(ctx context.Context, r Registration, delivery string) (ask bo
 	return ask, err
 }
 
-const sentSQL = `UPDATE redeliveries
+const answeredSQL = `UPDATE redeliveries
 SET sent = 1
 WHERE webhook_uid = $1 AND delivery = $2`
 
-// Sent records that the forge agreed to send a delivery again.
-func (t Table) Sent(ctx context.Context, r Registration, delivery string) error {
-	return t.db.Exec(ctx, sentSQL, r.WebhookUID, db.Text(delivery))
+// Answered records that the forge agreed to send a delivery again, or refused to: it is not asked once more.
+func (t Table) Answered(ctx context.Context, r Registration, delivery string) error {
+	return t.db.Exec(ctx, answeredSQL, r.WebhookUID, db.Text(delivery))
 }
 
 const askedSQL = `SELECT count(*)

@@ -830,7 +830,7 @@ CREATE TABLE registrations (
 );
 
 -- The deliveries that the server asks a forge to send again: they do not count against its budget. sent is 1 once
--- the forge has agreed.
+-- the forge has agreed or refused.
 CREATE TABLE redeliveries (
   webhook_uid TEXT NOT NULL REFERENCES webhooks (uid),
   factory_uid TEXT NOT NULL,

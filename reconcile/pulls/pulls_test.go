@@ -1,0 +1,126 @@
+package pulls
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"millwright/forge"
+	"millwright/reconcile"
+	"millwright/state"
+	"millwright/state/checks"
+	"millwright/state/statetest"
+)
+
+// hub serves the part of GitHub's API that the watcher needs.
+type hub struct {
+	private bool
+	pulls   int            // open ones, with numbers from 1
+	files   map[int]string // by number of the pull request; an empty text: the list of its files is not found
+	looks   int            // for the visibility of the repository
+}
+
+func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := func(status int, v any) {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(v)
+	}
+
+	path := strings.TrimPrefix(r.URL.Path, "/api/v3/repos/acme/shop")
+	var number int
+	_, _ = fmt.Sscanf(path, "/pulls/%d/files", &number)
+
+	switch {
+	case path == "":
+		h.looks++
+		answer(http.StatusOK, map[string]any{"private": h.private})
+	case path == "/pulls":
+		list := []any{}
+		for n := 1; n <= h.pulls; n++ {
+			list = append(list, map[string]any{
+				"number": n,
+				"head":   map[string]any{"sha": fmt.Sprintf("%040d", n), "ref": "b", "repo": map[string]any{"full_name": "acme/shop"}},
+				"base":   map[string]any{"ref": "main"},
+			})
+		}
+		answer(http.StatusOK, list)
+	case number > 0 && h.files[number] != "" && r.FormValue("page") == "2":
+		answer(http.StatusOK, []any{})
+	case number > 0 && h.files[number] != "":
+		answer(http.StatusOK, []any{map[string]any{"filename": h.files[number]}})
+	default:
+		answer(http.StatusNotFound, map[string]any{"message": "Not Found"})
+	}
+}
+
+// newWatcher returns a watcher of the directory def of acme/shop at a hub. Its repository cannot be fetched.
+func newWatcher(t *testing.T, s *state.Store, h *hub) *Watcher {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+
+	forges, err := forge.Open(forge.Config{
+		Forges: map[string]forge.Settings{"acme": {Kind: forge.GitHub, URL: server.URL, TokenSecret: "TOKEN"}},
+		Secret: func(context.Context, string) ([]byte, error) { return []byte("tok"), nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory, err := s.EnsureFactory(t.Context(), "shop", state.Source{Kind: "git"}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	git := reconcile.GitConfig{URL: server.URL + "/acme/shop.git", Path: "def", CloneDir: t.TempDir()}
+	source, err := reconcile.Dir(reconcile.DirConfig{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := New(Config{
+		Store:   s,
+		Factory: factory,
+		Loop:    reconcile.New(reconcile.Config{Store: s, Factory: factory, Source: source}),
+		Git:     git,
+		Forges:  forges,
+		On:      func() bool { return true },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.heads.Close() })
+	return w
+}
+
+// results returns the results of all pull requests, the newest first.
+func results(t *testing.T, w *Watcher) (all []checks.Result) {
+	t.Helper()
+	rows, err := w.cfg.Store.Checks().Pulls(t.Context(), w.cfg.Factory.UID, checks.MaxPulls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range rows {
+		all = append(all, c.Result)
+	}
+	return all
+}
+
+// TestUnlistedFiles checks a pull request whose files the forge does not list: it fails in the end, and holds back
+// no other.
+func TestUnlistedFiles(t *testing.T) {
+	w := newWatcher(t, statetest.Open(t, statetest.SQLite(t)), &hub{pulls: 5, files: map[int]string{1: "README.md"}})
+	for round := range 3 * triesOfHead {
+		if _, err := w.round(t.Context()); err != nil {
+			t.Logf("round %d: %v", round, err)
+		}
+	}
+
+	want := "[error error error error success]"
+	if got := fmt.Sprint(results(t, w)); got != want {
+		t.Errorf("the checks are %s, want %s", got, want)
+	}
+}
