@@ -52,7 +52,7 @@ var rooms = map[string][]string{
 	"state/workers":                   {"state/db"},
 	"trace":                           {},
 	"api":                             {"api/identity", "bounds", "state", "state/audit", "schema"},
-	"api/identity":                    {"state"},
+	"api/identity":                    {"bounds/address", "state"},
 	"api/issuertest":                  {},
 	"api/mcp":                         {"api", "bounds", "state", "schema"},
 	"reconcile/plan":                  {"state", "schema", "schema/agefile"},

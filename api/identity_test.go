@@ -227,3 +227,30 @@ func TestIssuerIsAwayAtStart(t *testing.T) {
 	})
 	w.want(token, 401, "not signed with a key of its issuer")
 }
+
+// TestIssuerLeadsInside has issuers that name or redirect to hosts inside: these are not asked.
+func TestIssuerLeadsInside(t *testing.T) {
+	asked := make(chan string, 10)
+	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+	}))
+	t.Cleanup(inside.Close)
+	redirects := httptest.NewServer(http.RedirectHandler(inside.URL, http.StatusFound))
+	t.Cleanup(redirects.Close)
+
+	store, issuer := statetest.Open(t, statetest.SQLite(t)), issuertest.New(t)
+	port := inside.URL[strings.LastIndex(inside.URL, ":"):]
+	for _, keys := range []string{
+		"http://localhost" + port + "/keys", "http://127.0.0.2" + port + "/keys", "http://[::1]" + port + "/keys",
+		"https://10.0.0.1/keys", "https://169.254.169.254/keys", "https://[::ffff:127.0.0.1]" + port + "/keys",
+		redirects.URL + "/keys",
+	} {
+		issuer.Keys = keys
+		w := newTokenWorld(t, store, 0, ruleOf(issuer))
+		w.want(issuer.Token(good(nil)), 503, "cannot be fetched just now")
+	}
+
+	if len(asked) > 0 {
+		t.Errorf("a host inside was asked for %s", <-asked)
+	}
+}

@@ -11,15 +11,19 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/oauth2"
+
+	"millwright/bounds/address"
 )
 
 const (
@@ -87,20 +91,61 @@ type issuer struct {
 func newIssuer(address string, refresh time.Duration, log *slog.Logger) *issuer {
 	return &issuer{
 		url:     address,
-		client:  newClient(),
+		client:  newClient(address),
 		refresh: refresh,
 		log:     log,
 		waiting: make(chan struct{}, maxWaiting),
 	}
 }
 
-// newClient returns a client whose answers are bounded, and that follows no redirect.
-func newClient() *http.Client {
+// newClient returns a client of an issuer whose answers are bounded, and that follows no redirect. The settings name
+// the host of the issuer, so it may be anywhere; other hosts, which the issuer's configuration names, are reached at
+// public addresses alone.
+func newClient(address string) *http.Client {
+	guarded := http.DefaultTransport.(*http.Transport).Clone()
+	guarded.Proxy = nil
+	guarded.DialContext = (&net.Dialer{Timeout: askTime, Control: dialPublic}).DialContext
+
 	return &http.Client{
-		Transport:     boundedTransport{http.DefaultTransport},
+		Transport:     boundedTransport{hostTransport{hostOf(address), http.DefaultTransport, guarded}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("the issuer redirects") },
 		Timeout:       askTime,
 	}
+}
+
+// hostOf returns the host of an address without its port.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Hostname())
+}
+
+// hostTransport sends requests to its host by one transport, and those to others by a guarded one. Where the
+// environment names a proxy, the proxy decides which addresses it reaches.
+type hostTransport struct {
+	host    string
+	own     http.RoundTripper
+	guarded http.RoundTripper
+}
+
+// RoundTrip sends a request.
+func (t hostTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	proxy, err := http.ProxyFromEnvironment(r)
+	if err == nil && proxy == nil && strings.ToLower(r.URL.Hostname()) != t.host {
+		return t.guarded.RoundTrip(r)
+	}
+	return t.own.RoundTrip(r)
+}
+
+// dialPublic refuses the addresses that are not public.
+func dialPublic(_, dialled string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(dialled)
+	if err != nil || !address.Public(at.Addr()) {
+		return errors.New("the issuer names another host, whose address is not public")
+	}
+	return nil
 }
 
 // boundedTransport bounds the bodies of answers.

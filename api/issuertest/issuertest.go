@@ -2,6 +2,7 @@
 package issuertest
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
@@ -36,6 +37,8 @@ type Issuer struct {
 	Person Claims
 	// Secret is the client secret that the token endpoint wants.
 	Secret string
+	// Keys is the address of the keys that the configuration names; empty: that of the issuer.
+	Keys string
 
 	t      T
 	codes  map[string]url.Values // requests for codes that were not used
@@ -203,7 +206,7 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 func (i *Issuer) configuration(w http.ResponseWriter, _ *http.Request) {
 	json.NewEncoder(w).Encode(Claims{
 		"issuer":                                i.URL,
-		"jwks_uri":                              i.URL + "/keys",
+		"jwks_uri":                              cmp.Or(i.Keys, i.URL+"/keys"),
 		"authorization_endpoint":                i.URL + "/authorize",
 		"token_endpoint":                        i.URL + "/token",
 		"id_token_signing_alg_values_supported": []string{"RS256"},
