@@ -180,7 +180,7 @@ func (q *request) signInPerson(p identity.Person, sender, next string) error {
 		}
 	}
 
-	key, err := q.Store.SignInPerson(q.Context(), p.Issuer, p.Subject, present)
+	key, err := q.Store.SignInPerson(from(q.Context(), sender), p.Issuer, p.Subject, present)
 	if err != nil {
 		return err
 	}

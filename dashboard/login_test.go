@@ -9,6 +9,7 @@ import (
 	"millwright/api/identity"
 	"millwright/api/issuertest"
 	"millwright/state"
+	"millwright/state/audit"
 	"millwright/state/statetest"
 )
 
@@ -112,6 +113,13 @@ func TestSignInAtAnIssuer(t *testing.T) {
 		}
 		if people != 1 {
 			t.Errorf("%d people", people)
+		}
+		made, err := store.Audit().List(t.Context(), audit.Filter{Action: audit.KeyCreate}, audit.Position{}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(made); n == 0 || made[0].Detail != "ada (ada@example.com), role admin" || made[0].Actor.Source == "" {
+			t.Errorf("the audit log has %+v", made)
 		}
 
 		// Revoked: the sessions end, and no other begins.

@@ -199,25 +199,37 @@ WHERE api_keys.kind = 'person' AND api_keys.revoked_at IS NULL
 RETURNING ` + keyColumns
 
 // SignInPerson returns the key of the subject of an issuer, with a present name, role and factories; it makes the
-// key at the first sign-in. ErrNotFound if the key is revoked.
+// key at the first sign-in, with a row of the audit log. ErrNotFound if the key is revoked.
 func (s *Store) SignInPerson(ctx context.Context, issuer, subject string, present Key) (k Key, err error) {
 	limit, err := present.limit()
 	if err != nil {
 		return Key{}, err
 	}
 
-	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+	uid := NewID(PrefixKey)
+	err = s.audit.Write(ctx, func(ctx context.Context, tx *db.Tx) (audit.Entries, error) {
 		k, err = scanKey(tx.QueryRow(
 			ctx,
 			signInPersonSQL,
-			NewID(PrefixKey),
+			uid,
 			present.Name,
 			string(present.Role),
 			HashToken("person\n"+issuer+"\n"+subject),
 			db.Micros(time.Now()),
 			limit,
 		))
-		return err
+		if err != nil || k.UID != uid {
+			return nil, err
+		}
+
+		made := k.audited(audit.KeyCreate)
+		made[0].Actor = audit.Actor{
+			Kind:   "session",
+			UID:    k.UID,
+			Name:   k.Name,
+			Source: audit.SourceOf(ctx),
+		}
+		return made, nil
 	})
 	return k, orNotFound(err, "the key of %q", present.Name)
 }
