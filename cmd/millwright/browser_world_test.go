@@ -65,14 +65,11 @@ func newBrowserWorld(t *testing.T, port string) *browserWorld {
 	}
 	w := &browserWorld{t: t, dir: t.TempDir(), url: "http://127.0.0.1:" + port, hooks: map[string]state.Webhook{}}
 	dsn := filepath.Join(w.dir, "state.db")
-	visible, err := os.MkdirTemp(".", "pipe-") // a run has its own /tmp
-	w.must(err)
-	t.Cleanup(func() { os.RemoveAll(visible) })
-	w.pipe, err = filepath.Abs(filepath.Join(visible, "words"))
-	w.must(err)
+	w.pipe = filepath.Join(w.dir, "words")
 	w.must(syscall.Mkfifo(w.pipe, 0o600))
 	t.Setenv("MILLWRIGHT_MASTER_KEY", base64.StdEncoding.EncodeToString(statetest.MasterKey()))
 	w.must(cli.InitDemo(t.Context(), cli.Streams{Out: io.Discard, Err: io.Discard}, filepath.Join(w.dir, "acme"), dsn, w.url, "acme"))
+	var err error
 	w.store, err = state.Open(t.Context(), state.Config{DSN: dsn, MasterKey: statetest.MasterKey()})
 	w.must(err)
 	w.furnish()

@@ -108,16 +108,13 @@ async function refresh() {
 export function watch(topics) {
   const address = '/live?' + topics.map((t) => 'on=' + encodeURIComponent(t)).join('&');
   let stream;
-  let lost = false;
   const open = () => {
     stream = new EventSource(address);
     stream.addEventListener('open', () => {
       document.body.dataset.watching = 'yes';
-      if (lost) refresh(); // whatever was said meanwhile
-      lost = false;
+      refresh(); // whatever changed before the stream began
     });
     stream.addEventListener('changed', refresh);
-    stream.addEventListener('error', () => { lost = true; });
     stream.addEventListener('ended', () => {
       stream.close();
       note.replaceChildren('You have been signed out. ', Object.assign(document.createElement('a'), { href: '/login', textContent: 'Sign in' }));
@@ -132,7 +129,6 @@ export function watch(topics) {
       stream.close();
     } else if (stream.readyState === EventSource.CLOSED) {
       open();
-      refresh();
     }
   });
   addEventListener('pagehide', () => stream.close());
