@@ -31,7 +31,7 @@ type Factory struct {
 	Agents       []FactoryAgent        `json:"agents" nullable:"false" doc:"The agents of the applied definition, by name"`
 	Counts       FactoryCounts         `json:"counts" doc:"Number of resources in the applied definition"`
 	Suspended    bool                  `json:"suspended" doc:"Whether the factory does not follow its source: its settings suspend it, or it was rolled back"`
-	Rollback     *FactoryRollback      `json:"rollback" doc:"Since a rollback; else null"`
+	Rollback     *FactoryRollback      `json:"rollback,omitempty" doc:"Since a rollback; else absent"`
 	Detached     bool                  `json:"detached" doc:"Whether the settings no longer name the factory; its webhooks answer 404"`
 	Conditions   []state.Condition     `json:"conditions" nullable:"false" doc:"Conditions Ready, Reconciling and Stalled"`
 	Recipient    string                `json:"recipient" doc:"Public key of age: millwright secret seal encrypts secrets for the definition to it" example:"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kudxr5n8qvg6lk9"`

@@ -111,8 +111,8 @@ type BacktestNever struct {
 // PlanField is plan.Field with descriptions for the OpenAPI document.
 type PlanField struct {
 	Name string `json:"name" doc:"The key"`
-	Old  any    `json:"old" doc:"The new value; null for none"`
-	New  any    `json:"new" doc:"The old value; null for none"`
+	Old  any    `json:"old" doc:"The old value; null for none"`
+	New  any    `json:"new" doc:"The new value; null for none"`
 }
 
 // PlanSecret is plan.Secret with descriptions for the OpenAPI document.

@@ -3,11 +3,17 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
+
+	"millwright/state/statetest"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -33,6 +39,7 @@ func TestAcceptanceBrowser(t *testing.T) {
 		{"selected deliveries", (*tab).selected},
 		{"search", (*tab).search},
 		{"saved filters", (*tab).savedFilters},
+		{"a change before the stream", (*tab).changeBeforeTheStream},
 		{"hostile payload", (*tab).hostilePayload},
 		{"sign out", (*tab).signOut},
 	} {
@@ -218,10 +225,8 @@ func (b *tab) follow() {
 	b.screen(1280, 900, "light")
 }
 
-// followLive shows that the page of a run in progress begins at the newest message, follows it, and stays
-// where the reader scrolled to.
-func (b *tab) followLive() {
-	const atEnd = `document.querySelector('#end').getBoundingClientRect().top < innerHeight`
+// startsTelling starts a run whose agent says what is written to the file, until "the end".
+func (b *tab) startsTelling() (run string, tells *os.File) {
 	body := `{"prompt": "Tell.", "config": {"harness": {"type": "tells"}}}`
 	r := authorised(b.T, http.MethodPost, b.w.url+"/api/v1/agent/runs", browserKey, body)
 	resp, err := http.DefaultClient.Do(r)
@@ -229,18 +234,75 @@ func (b *tab) followLive() {
 		b.Fatal(err)
 	}
 	defer resp.Body.Close()
-	var run struct {
+
+	var made struct {
 		ID string `json:"run_id"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&run); err != nil || run.ID == "" {
+	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || made.ID == "" {
 		b.Fatalf("status %d, %v", resp.StatusCode, err)
 	}
 
-	tells, err := os.OpenFile(b.w.pipe, os.O_RDWR, 0)
+	tells, err = os.OpenFile(b.w.pipe, os.O_RDWR, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer tells.Close()
+	b.Cleanup(func() { tells.Close() })
+	return made.ID, tells
+}
+
+// ended reports whether a run has ended well.
+func (b *tab) ended(run string) bool {
+	resp, err := http.DefaultClient.Do(authorised(b.T, http.MethodGet, b.w.url+"/api/v1/agent/runs/"+run, browserKey, ""))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer resp.Body.Close()
+
+	var got struct{ State string }
+	return json.NewDecoder(resp.Body).Decode(&got) == nil && got.State == "SUCCEEDED"
+}
+
+// changeBeforeTheStream shows that a page tells of a change that came before its stream began.
+func (b *tab) changeBeforeTheStream() {
+	target, err := url.Parse(b.w.url)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	// The server behind a proxy that holds streams back.
+	begin := make(chan struct{})
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // of streams whose browser has gone
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/live" {
+			select {
+			case <-begin:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer slow.Close()
+	defer slow.CloseClientConnections()
+
+	run, tells := b.startsTelling()
+	b.do(chromedp.Navigate(slow.URL + "/runs/" + run))
+	if _, err := tells.WriteString("a word\nthe end\n"); err != nil {
+		b.Fatal(err)
+	}
+	statetest.Until(b.T, "the end of the run", func() bool { return b.ended(run) })
+
+	close(begin)
+	b.wait(`[...document.querySelectorAll('.message.assistant')].some((m) => m.textContent.includes('a word'))`)
+	b.open("/runs/" + run) // which leaves the proxy
+}
+
+// followLive shows that the page of a run in progress begins at the newest message, follows it, and stays
+// where the reader scrolled to.
+func (b *tab) followLive() {
+	const atEnd = `document.querySelector('#end').getBoundingClientRect().top < innerHeight`
+	run, tells := b.startsTelling()
 	tell := func(text string) {
 		if _, err := tells.WriteString(text + strings.Repeat("\nand so on", 60) + "\n"); err != nil {
 			b.Fatal(err)
@@ -249,10 +311,10 @@ func (b *tab) followLive() {
 	}
 
 	b.screen(1280, 500, "light")
-	b.open("/runs/" + run.ID)
+	b.open("/runs/" + run)
 	tell("the first of many words")
 	b.wait(atEnd)
-	b.open("/runs/" + run.ID)
+	b.open("/runs/" + run)
 	b.wait(atEnd + ` && scrollY > 0`)
 	b.stays()
 	tell("the second of many words")

@@ -58,7 +58,7 @@ func TestAcceptanceChangesOfStoppedJobs(t *testing.T) {
 	}{
 		"cancelled":  {`echo changed > a; : > MARK; exec sleep 600`, "", 0, state.RunCancelled, ""},
 		"stubborn":   {`trap "" TERM; echo changed > a; : > MARK; while :; do sleep 0.1; done`, "", 0, state.RunCancelled, ""},
-		"late":       {`echo changed > a; exec sleep 600`, "", 3 * time.Second, state.RunError, ""},
+		"late":       {`echo changed > a; exec sleep 600`, "", 15 * time.Second, state.RunError, ""},
 		"failed":     {`echo changed > a; exit 3`, "", 0, state.RunFailed, ""},
 		"broken off": {`echo changed > a`, "flaky", 0, state.RunSucceeded, ""},
 		"unreadable": {`echo changed > a`, "unreadable", 0, state.RunSucceeded, "tar: ./secret: Cannot open"},
