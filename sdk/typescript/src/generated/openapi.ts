@@ -2576,8 +2576,8 @@ export interface components {
             recipient: string;
             /** @description repositories of factory.yaml */
             repositories: components["schemas"]["Repository"][];
-            /** @description Since a rollback; else null */
-            rollback: components["schemas"]["FactoryRollback"];
+            /** @description Since a rollback; else absent */
+            rollback?: components["schemas"]["FactoryRollback"];
             /** @description Always empty */
             scorer_defaults: {
                 [key: string]: unknown;
@@ -3184,9 +3184,9 @@ export interface components {
         PlanField: {
             /** @description The key */
             name: string;
-            /** @description The old value; null for none */
-            new: unknown;
             /** @description The new value; null for none */
+            new: unknown;
+            /** @description The old value; null for none */
             old: unknown;
         };
         PlanRequest: {

@@ -641,9 +641,9 @@ class PlanField(Model):
     name: str = MISSING
     """The key"""
     new: Any = MISSING
-    """The old value; null for none"""
-    old: Any = MISSING
     """The new value; null for none"""
+    old: Any = MISSING
+    """The old value; null for none"""
 
 
 class PlanSecret(Model):
@@ -1850,8 +1850,8 @@ class Factory(Model):
     """Public key of age: millwright secret seal encrypts secrets for the definition to it"""
     repositories: list[Repository] = []
     """repositories of factory.yaml"""
-    rollback: FactoryRollback = MISSING
-    """Since a rollback; else null"""
+    rollback: FactoryRollback | None = None
+    """Since a rollback; else absent"""
     scorer_defaults: dict[str, Any] = {}
     """Always empty"""
     scoring: dict[str, Any] = {}
