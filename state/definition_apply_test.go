@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -214,6 +215,40 @@ func TestApplyWaitsForReplicas(t *testing.T) {
 		}
 		if err := replica.Leave(ctx); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// TestReplicaThatMissedAChange holds that a replica whose lease ran out judges nothing by what it knew before: a
+// change that returned meanwhile did not wait for it.
+func TestReplicaThatMissedAChange(t *testing.T) {
+	statetest.EachDSN(t, func(t *testing.T, dsn string) {
+		s := statetest.Open(t, dsn)
+		ctx := t.Context()
+		f, _ := factory(t, s, "ci")
+		before, err := s.Routing(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		app := application(t, s, f.UID)
+		app.DeleteWebhooks = []string{before.Factories[0].Webhooks[0].UID}
+		if err := s.Apply(ctx, app); err != nil {
+			t.Fatal(err)
+		}
+
+		replica, err := s.Join(ctx, before.Generation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if replica.Live() && strings.Contains(dsn, "://") {
+			t.Error("it is live before it has loaded the change")
+		}
+		now, err := s.RoutingGeneration(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := replica.Loaded(ctx, now); err != nil || !replica.Live() {
+			t.Errorf("it is not live after it has loaded the change: %v", err)
 		}
 	})
 }

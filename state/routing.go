@@ -226,16 +226,25 @@ const renewSQL = `INSERT INTO replicas (uid, generation, lease_until)
 VALUES ($1, $2, $3)
 ON CONFLICT (uid) DO UPDATE SET generation = excluded.generation, lease_until = excluded.lease_until`
 
-// Renew prolongs the replica's lease. Call it at least every second; it is free on SQLite.
+// Renew prolongs the replica's lease. Call it at least every second; it is free on SQLite. Changes did not wait
+// for a lease that had run out: a replica that missed one is live again once it has loaded it.
 func (r *Replica) Renew(ctx context.Context) error {
 	if !r.s.db.Postgres() {
 		return nil
 	}
 
 	asked := time.Since(r.base) // before the write, so that others see the lease end later than we do
+	lapsed := int64(asked) >= r.until.Load()
 	err := r.s.db.Exec(ctx, renewSQL, r.uid, r.loaded.Load(), r.s.db.LeaseEnd(2*replicaLease))
 	if err != nil {
 		return err
+	}
+
+	if lapsed {
+		generation, err := r.s.RoutingGeneration(ctx)
+		if err != nil || generation > r.loaded.Load() {
+			return err
+		}
 	}
 
 	r.until.Store(int64(asked + replicaLease))
