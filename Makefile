@@ -5,7 +5,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 TOOLS := $(GO) tool -modfile=tools.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test acceptance lint fuzz bench docs check sdk sdk-generate screenshots release-snapshot
+.PHONY: help build run test acceptance lint fuzz bench docs check simulate sdk sdk-generate screenshots release-snapshot
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ fuzz: ## Run every fuzz target for FUZZTIME (default 30s)
 	@set -e; for f in $$(grep -rlE '^func Fuzz' --include='*_test.go' .); do \
 	  for t in $$(grep -oE '^func (Fuzz[A-Za-z0-9_]+)' $$f | awk '{print $$2}'); do \
 	    echo "== $$(dirname $$f) $$t"; $(GO) test -run '^$$' -fuzz "^$$t$$" -fuzzminimizetime 1x -fuzztime $${FUZZTIME:-30s} $$(dirname $$f); done; done
+
+simulate: ## Run 10,000 seeds of the simulation, for a night: docs/reliability.md
+	$(GO) test ./state/simtest -run '^TestServers$$' -seeds $${SEEDS:-10000} -first-seed $${FIRST_SEED:-1} -timeout 0 -v
 
 bench: ## Measure, side by side: bench/README.md says what
 	.ci/postgres $(GO) run ./bench/ingress

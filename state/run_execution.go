@@ -27,8 +27,8 @@ WHERE` + held + `AND state = 'CLAIMED'
 RETURNING ` + runColumns
 
 // StartRun says that the worker begins: CLAIMED to INPROGRESS. It prolongs the lease. A repeat, after an answer
-// that was lost, changes nothing. cancel reports whether the run must stop. ErrLost when the claim no
-// longer holds.
+// that was lost, prolongs the lease and changes nothing else. cancel reports whether the run must stop. ErrLost
+// when the claim no longer holds.
 func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		now := time.Now()
@@ -36,8 +36,7 @@ func (s *Store) StartRun(ctx context.Context, c Claim, lease time.Duration) (can
 			tx.QueryRow(ctx, startSQL, c.RunID, c.Worker, c.hash(), db.Micros(now), s.db.LeaseEnd(lease)),
 		)
 		if errors.Is(err, sql.ErrNoRows) {
-			r, err = s.lockHeld(ctx, tx, c)
-			cancel = r.CancelRequested != nil
+			cancel, err = s.renew(ctx, tx, c, lease)
 			return err
 		}
 		if err != nil {
@@ -63,14 +62,18 @@ RETURNING cancel_requested_at IS NOT NULL`
 // RenewLease prolongs the claim to lease from now. cancel reports whether the run must stop. ErrLost
 // when the claim no longer holds.
 func (s *Store) RenewLease(ctx context.Context, c Claim, lease time.Duration) (cancel bool, err error) {
-	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
-		err := tx.QueryRow(ctx, renewLeaseSQL, c.RunID, c.Worker, c.hash(), s.db.LeaseEnd(lease)).
-			Scan(&cancel)
-		if errors.Is(err, sql.ErrNoRows) {
-			return ErrLost
-		}
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) (err error) {
+		cancel, err = s.renew(ctx, tx, c, lease)
 		return err
 	})
+	return cancel, err
+}
+
+func (s *Store) renew(ctx context.Context, tx *db.Tx, c Claim, lease time.Duration) (cancel bool, err error) {
+	row := tx.QueryRow(ctx, renewLeaseSQL, c.RunID, c.Worker, c.hash(), s.db.LeaseEnd(lease))
+	if err = row.Scan(&cancel); errors.Is(err, sql.ErrNoRows) {
+		err = ErrLost
+	}
 	return cancel, err
 }
 

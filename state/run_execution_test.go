@@ -279,3 +279,19 @@ func TestRequestCancel(t *testing.T) {
 		}
 	})
 }
+
+// TestStartAgainProlongsTheLease holds that a worker which starts a run once more, since the answer was lost, has the
+// lease that it asked for.
+func TestStartAgainProlongsTheLease(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		c := claim(t, s, create(t, s, newRun("prompt")).ID)
+		for _, long := range []time.Duration{lease, 10 * lease} {
+			if _, err := s.StartRun(t.Context(), c, long); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if reaped, err := s.ReapRuns(t.Context(), past(), 100); err != nil || len(reaped) > 0 {
+			t.Errorf("%d runs are taken back, %v", len(reaped), err)
+		}
+	})
+}
