@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"html"
 	"html/template"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 type series struct {
 	Name   string
 	Class  string // of its colour
+	Of     string // the state or outcome, as lists are filtered by it
 	Counts []int64
 	Total  int64
 }
@@ -24,67 +26,13 @@ type chart struct {
 	From   time.Time
 	Span   timespan
 	Ranges []rangeLink
+	Moves  []rangeLink // to other times, and zoom
+	Own    ownRange
 	Series []series // the lowest first; those without a count are left out
 	Known  bool     // whether it has been counted
-}
 
-// timespan is how far back a chart looks, in steps.
-type timespan struct {
-	Name  string // in addresses
-	Title string
-	Step  time.Duration
-	Steps int
-}
-
-// timespans returns the spans to choose from. The first is the default.
-func timespans() []timespan {
-	return []timespan{
-		{"24h", "24 hours", time.Hour, 24},
-		{"7d", "7 days", 6 * time.Hour, 28},
-		{"30d", "30 days", 24 * time.Hour, 30},
-	}
-}
-
-// start returns the beginning of the span whose last step contains now.
-func (t timespan) start(now time.Time) time.Time {
-	return now.Truncate(t.Step).Add(-time.Duration(t.Steps-1) * t.Step)
-}
-
-// rangeLink leads to a page with the charts of another span.
-type rangeLink struct {
-	Label, Path string
-	Current     bool
-}
-
-// timespan returns the span that the page's address asks for.
-func (q *request) timespan() timespan {
-	all := timespans()
-	for _, t := range all {
-		if t.Name == q.URL.Query().Get("range") {
-			return t
-		}
-	}
-	return all[0]
-}
-
-// ranges leads to this page with each span.
-func (q *request) ranges() (links []rangeLink) {
-	chosen := q.timespan()
-	for i, t := range timespans() {
-		values := q.URL.Query()
-		values.Del("done")
-		values.Del("range")
-		if i > 0 {
-			values.Set("range", t.Name)
-		}
-
-		links = append(links, rangeLink{
-			Label:   t.Name,
-			Path:    q.URL.Path + "?" + values.Encode(),
-			Current: t.Name == chosen.Name,
-		})
-	}
-	return links
+	list func(of string, from, to time.Time) string // the address of a list
+	zoom func(from, to time.Time) string            // the address of the page with a part of the chart
 }
 
 // The size of a chart's drawing, in its own units.
@@ -102,7 +50,7 @@ func newChart(
 	names []series,
 	index func(add func(name int, at time.Time, n int64)),
 ) chart {
-	c := chart{ID: id, Title: title + span.Title, From: span.start(now), Span: span, Known: known}
+	c := chart{ID: id, Title: title + " " + span.Title, From: span.start(now), Span: span, Known: known}
 	for i := range names {
 		names[i].Counts = make([]int64, span.Steps)
 	}
@@ -130,12 +78,16 @@ func deliveryChart(now time.Time, span timespan, tallies []state.DeliveryTally, 
 	place := map[state.DeliveryOutcome]int{}
 	for i, o := range outcomes {
 		place[o] = i
-		names = append(names, series{Name: o.Label(), Class: strings.ReplaceAll(string(o), "_", "-")})
+		names = append(names, series{
+			Name:  o.Label(),
+			Class: strings.ReplaceAll(string(o), "_", "-"),
+			Of:    string(o),
+		})
 	}
 
 	return newChart(
 		"chart-deliveries",
-		"Deliveries in the last ",
+		"Deliveries",
 		now,
 		span,
 		known,
@@ -165,12 +117,12 @@ func runChart(now time.Time, span timespan, tallies []state.RunTally, known bool
 	place := map[state.RunState]int{}
 	for i, s := range order {
 		place[s] = i
-		names = append(names, series{Name: runWord(s), Class: strings.ToLower(string(s))})
+		names = append(names, series{Name: runWord(s), Class: strings.ToLower(string(s)), Of: string(s)})
 	}
 
 	return newChart(
 		"chart-runs",
-		"Runs in the last ",
+		"Runs",
 		now,
 		span,
 		known,
@@ -204,19 +156,54 @@ func (c chart) Total() (n int64) {
 	return n
 }
 
-// Summary describes the chart in words, for screen readers.
-func (c chart) Summary() string {
-	if c.Total() == 0 {
-		return "none"
-	}
-	var parts []string
-	for _, s := range c.Series {
-		parts = append(parts, fmt.Sprintf("%d %s", s.Total, strings.ToLower(s.Name)))
-	}
-	return strings.Join(parts, ", ")
+// To is where the chart ends.
+func (c chart) To() time.Time { return c.at(c.Span.Steps) }
+
+// at returns where a step begins.
+func (c chart) at(i int) time.Time { return c.From.Add(time.Duration(i) * c.Span.Step).UTC() }
+
+// All is the address of the list of a series.
+func (c chart) All(s series) string { return c.list(s.Of, c.From, c.To()) }
+
+// chartRow is the count of a series in a step, as a row of a table.
+type chartRow struct {
+	Time  string
+	Zoom  string // the address of the page with this step alone; empty where it is too short
+	What  string
+	Count int64
+	Path  string // of the list
 }
 
-// Drawing draws the chart. It contains only numbers, times, and names of this package.
+// Rows are the counts that are not zero, the latest first.
+func (c chart) Rows() (rows []chartRow) {
+	for i := c.Span.Steps - 1; i >= 0; i-- {
+		for _, s := range c.Series {
+			if s.Counts[i] == 0 {
+				continue
+			}
+
+			row := chartRow{Time: c.name(i), What: s.Name, Count: s.Counts[i], Path: c.list(s.Of, c.at(i), c.at(i+1))}
+			if c.Span.Step >= minSpan {
+				row.Zoom = c.zoom(c.at(i), c.at(i+1))
+			}
+			rows = append(rows, row)
+		}
+	}
+
+	return rows
+}
+
+// name is a step for people.
+func (c chart) name(i int) string {
+	from, to := "2 Jan 15:04", "2 Jan 15:04"
+	if c.at(i).YearDay() == c.at(i+1).YearDay() {
+		to = "15:04"
+	}
+	return c.at(i).Format(from) + " – " + c.at(i+1).Format(to) + " UTC"
+}
+
+// Drawing draws the chart, for eyes and pointers; its table has the same for everybody. It contains only
+// numbers, times, names of this package, and escaped addresses.
 func (c chart) Drawing() template.HTML {
 	most := int64(1)
 	for i := range c.Span.Steps {
@@ -231,18 +218,10 @@ func (c chart) Drawing() template.HTML {
 	top := nice(most)
 	height := float64(chartHeight - chartTop - chartBottom)
 	step := float64(chartWidth-chartLeft) / float64(c.Span.Steps)
+	gap := min(2, step/5)
 	y := func(n int64) float64 { return float64(chartTop) + height - height*float64(n)/float64(top) }
 	var b strings.Builder
-	fmt.Fprintf(
-		&b,
-		`<svg class="chart" viewBox="0 0 %d %d" role="img" aria-labelledby="%[3]s-title %[3]s-desc">`+
-			`<title id="%[3]s-title">%s</title><desc id="%[3]s-desc">%s</desc>`,
-		chartWidth,
-		chartHeight,
-		c.ID,
-		c.Title,
-		c.Summary(),
-	)
+	fmt.Fprintf(&b, `<svg class="chart" viewBox="0 0 %d %d" aria-hidden="true">`, chartWidth, chartHeight)
 
 	for _, n := range []int64{0, top / 2, top} {
 		if n == top/2 && top < 2 {
@@ -263,8 +242,7 @@ func (c chart) Drawing() template.HTML {
 	}
 
 	for i := range c.Span.Steps {
-		at := c.From.Add(time.Duration(i) * c.Span.Step).UTC()
-		if label := c.tick(i, at); label != "" {
+		if label := c.tick(i, c.at(i)); label != "" {
 			fmt.Fprintf(
 				&b,
 				`<text class="tick" x="%.1f" y="%d" text-anchor="middle">%s</text>`,
@@ -285,11 +263,13 @@ func (c chart) Drawing() template.HTML {
 			from, to := y(sum), y(sum+n)
 			fmt.Fprintf(
 				&bars,
-				`<rect class="bar %s" x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="1.5"/>`,
+				`<a href="%s" tabindex="-1"><rect class="bar %s" x="%.1f" y="%.1f" width="%.1f" height="%.1f" `+
+					`rx="1.5"/></a>`,
+				html.EscapeString(c.list(s.Of, c.at(i), c.at(i+1))),
 				s.Class,
-				float64(chartLeft)+step*float64(i)+2,
+				float64(chartLeft)+step*float64(i)+gap,
 				to,
-				step-4,
+				step-2*gap,
 				max(from-to, 1),
 			)
 
@@ -300,9 +280,8 @@ func (c chart) Drawing() template.HTML {
 		if sum > 0 {
 			fmt.Fprintf(
 				&b,
-				`<g><title>%s – %s UTC%s</title>%s</g>`,
-				at.Format(c.stamp()),
-				at.Add(c.Span.Step).Format(c.stamp()),
+				`<g><title>%s%s</title>%s</g>`,
+				c.name(i),
 				words.String(),
 				bars.String(),
 			)
@@ -315,25 +294,33 @@ func (c chart) Drawing() template.HTML {
 
 // tick labels a step of the time axis, with "" for most of them.
 func (c chart) tick(i int, at time.Time) string {
-	switch day := 24 * time.Hour; {
-	case c.Span.Step == day && (c.Span.Steps-1-i)%5 == 0:
-		return at.Format("2 Jan")
-	case c.Span.Step == day:
-		return ""
-	case c.Span.Step > time.Hour && at.Hour() == 0:
-		return at.Format("Mon 2")
-	case c.Span.Step == time.Hour && at.Hour()%6 == 0:
-		return at.Format("15:04")
-	}
-	return ""
-}
+	const day = 24 * time.Hour
+	whole := c.Span.whole()
+	switch {
+	case c.Span.Step >= day:
+		if (c.Span.Steps-1-i)%((c.Span.Steps+5)/6) == 0 {
+			return at.Format("2 Jan")
+		}
 
-// stamp is the format of times in the chart's tooltips.
-func (c chart) stamp() string {
-	if c.Span.Step == time.Hour {
-		return "15:04"
+	case whole <= 36*time.Hour:
+		every := 6 * time.Hour
+		for _, e := range []time.Duration{time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour} {
+			if whole/e <= 6 {
+				every = e
+				break
+			}
+		}
+		if at.Truncate(every).Equal(at) {
+			return at.Format("15:04")
+		}
+
+	case at.Truncate(day).Equal(at):
+		if at.Unix()/86400%int64((whole+6*day)/(7*day)) == 0 {
+			return at.Format("Mon 2")
+		}
 	}
-	return "2 Jan 15:04"
+
+	return ""
 }
 
 // nice returns the least of 2, 4, 10, 20, 40, 100, … that is not below n.

@@ -183,6 +183,7 @@ func (d *dashboard) routes() http.Handler {
 	})
 
 	show("/search", (*request).search)
+	show("/deliveries", (*request).allDeliveries)
 	show("/runs", (*request).runs)
 	show("/runs/new", (*request).newRun)
 	change("/runs/new", (*request).startRun)

@@ -167,6 +167,31 @@ func (q *request) deliveries() error {
 	return q.render("deliveries", p)
 }
 
+// allDeliveries shows the logs of all factories that the key reaches.
+func (q *request) allDeliveries() error {
+	factories, err := q.ownFactories()
+	if err != nil {
+		return err
+	}
+
+	var hooks []state.Webhook
+	for _, f := range factories {
+		some, err := q.Store.Webhooks(q.Context(), f.UID, true)
+		if err != nil {
+			return err
+		}
+		hooks = append(hooks, some...)
+	}
+
+	v, err := q.deliveryList(hooks)
+	if err != nil {
+		return err
+	}
+
+	v.Webhooks = hooks
+	return q.render("deliveries", page{Title: "Deliveries", Live: []string{"delivery", "run"}, Data: v})
+}
+
 type deliveryView struct {
 	Delivery state.Delivery
 	Webhook  state.Webhook

@@ -17,12 +17,14 @@ const (
 	figureRest     = 20                    // a count that took t is not repeated for t times this
 	figureTime     = 10 * time.Second      // after which a count is given up
 	maxFigures     = 256
+	maxCounting    = 8 // at a time
 )
 
 // figures are the latest counts, by what was counted. The zero value is ready.
 type figures struct {
-	mu  sync.Mutex
-	all map[string]*figure
+	mu       sync.Mutex
+	all      map[string]*figure
+	counting int // that go on
 }
 
 type figure struct {
@@ -54,7 +56,8 @@ func counted[T any](
 
 	rested := time.Since(g.at) >= g.cost*figureRest || g.cost < figurePatience
 	fresh := !asked.IsZero() && g.at.After(asked)
-	if g.running == nil && rested && !fresh {
+	if g.running == nil && rested && !fresh && f.counting < maxCounting {
+		f.counting++
 		g.running = make(chan struct{})
 		go func() {
 			ctx, stop := context.WithTimeout(context.Background(), figureTime)
@@ -73,6 +76,7 @@ func counted[T any](
 
 			close(g.running)
 			g.running = nil
+			f.counting--
 		}()
 	}
 
@@ -103,7 +107,8 @@ func counted[T any](
 func (q *request) expectFigures() {
 	later := *q
 	later.began = time.Time{}
-	for _, span := range []timespan{timespans()[0], q.timespan()} {
+	chosen, _ := q.timespan()
+	for _, span := range []timespan{lastDay(), chosen} {
 		later.deliveryTallies("", span)
 		later.runTallies(span)
 	}
@@ -121,9 +126,10 @@ func (q *request) deliveryTallies(
 		&q.figures,
 		q.began,
 		q.countFailed,
-		"deliveries "+span.Name+" "+factoryUID,
+		"deliveries "+span.key()+" "+factoryUID,
 		func(ctx context.Context) ([]state.DeliveryTally, error) {
-			return q.Store.DeliveryTallies(ctx, factoryUID, span.start(time.Now()), span.Step)
+			now := time.Now()
+			return q.Store.DeliveryTallies(ctx, factoryUID, span.start(now), span.until(now), span.Step)
 		},
 	)
 	if v == nil {
@@ -136,10 +142,11 @@ func (q *request) deliveryTallies(
 // runTallies counts the runs over a span.
 func (q *request) runTallies(span timespan) (tallies []state.RunTally, known bool) {
 	count := func(ctx context.Context) ([]state.RunTally, error) {
-		return q.Store.RunTallies(ctx, span.start(time.Now()), span.Step)
+		now := time.Now()
+		return q.Store.RunTallies(ctx, span.start(now), span.until(now), span.Step)
 	}
 
-	v, _ := counted(&q.figures, q.began, q.countFailed, "runs "+span.Name, count)
+	v, _ := counted(&q.figures, q.began, q.countFailed, "runs "+span.key(), count)
 	if v == nil {
 		return nil, false
 	}
@@ -148,17 +155,43 @@ func (q *request) runTallies(span timespan) (tallies []state.RunTally, known boo
 
 // deliveryChart draws the deliveries of a factory, or of all, over the span that the page asks for.
 func (q *request) deliveryChart(factoryUID string) chart {
-	tallies, known := q.deliveryTallies(factoryUID, q.timespan())
-	c := deliveryChart(time.Now(), q.timespan(), tallies, known)
-	c.Ranges = q.ranges()
+	span, _ := q.timespan()
+	tallies, known := q.deliveryTallies(factoryUID, span)
+	c := deliveryChart(time.Now(), span, tallies, known)
+
+	path := "/deliveries"
+	if factoryUID != "" {
+		path = "/factories/" + factoryUID + "/deliveries"
+	}
+	c.list = func(of string, from, to time.Time) string {
+		return deliveryQuery{
+			Outcome: of,
+			From:    from.UTC().Format(inputTime),
+			To:      to.UTC().Format(inputTime),
+		}.address(path, "")
+	}
+	q.spanOf(&c)
 	return c
 }
 
-// runChart draws the runs over the span that the page asks for.
+// runChart draws the runs over the span that the page asks for. Their lists keep it.
 func (q *request) runChart() chart {
-	tallies, known := q.runTallies(q.timespan())
-	c := runChart(time.Now(), q.timespan(), tallies, known)
-	c.Ranges = q.ranges()
+	span, _ := q.timespan()
+	tallies, known := q.runTallies(span)
+	c := runChart(time.Now(), span, tallies, known)
+
+	shown := runQueryOf(q.URL.Query())
+	c.list = func(of string, from, to time.Time) string {
+		return runQuery{
+			State:       of,
+			ChangedFrom: from.UTC().Format(inputTime),
+			ChangedTo:   to.UTC().Format(inputTime),
+			Range:       shown.Range,
+			Since:       shown.Since,
+			Until:       shown.Until,
+		}.address("")
+	}
+	q.spanOf(&c)
 	return c
 }
 

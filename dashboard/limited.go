@@ -13,7 +13,7 @@ import (
 )
 
 // filteredPages are the pages of all factories that leave out those that the key does not reach.
-var filteredPages = []string{"/", "/factories", "/runs", "/runs/new", "/search", "/live", "/logout"}
+var filteredPages = []string{"/", "/factories", "/runs", "/runs/new", "/deliveries", "/search", "/live", "/logout"}
 
 // reach returns nil if the key may use the page. To a key that is limited to factories, other factories and their
 // runs do not exist.

@@ -50,7 +50,8 @@ func TestLimitedKey(t *testing.T) {
 			if path == "/logout" {
 				continue
 			}
-			if a := b.post(path); a.StatusCode != http.StatusNotFound && a.StatusCode != http.StatusForbidden {
+			a := b.post(path, "prompt", "x", "to", "factory:"+w.repo)
+			if a.StatusCode != http.StatusNotFound && a.StatusCode != http.StatusForbidden {
 				t.Errorf("POST %s: %d %s", path, a.StatusCode, plain(a.Text))
 			}
 		}

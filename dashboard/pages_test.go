@@ -35,6 +35,7 @@ func (w *world) everyPage() []string {
 		h, h + "/webhooks", h + "/webhooks/new", h + "/automations", h + "/automations/new", h + "/files", h + "/history",
 		"/runs", "/runs?state=SUCCEEDED&source=API&q=x", "/runs/new", "/runs/" + runs[0].ID, "/workers", "/secrets",
 		"/search", "/search?q=ci", "/search?q=status%3Dfailed", "/search?q=" + d.UID, f + "/compare", f + "/replay",
+		"/deliveries", "/?since=2026-01-01T00:00&until=2026-02-01T00:00",
 	}
 }
 

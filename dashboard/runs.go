@@ -15,12 +15,15 @@ const runRows = 25
 type runQuery struct {
 	State, Source, Factory, Name, Model, Creator, From, To, Search string
 	Webhook, Delivery, Automation                                  string
+	ChangedFrom, ChangedTo                                         string
+	Range, Since, Until                                            string // of the chart
 	Errors                                                         map[string]string
 }
 
 // Set reports whether anything but the list's first fields is filtered by.
 func (v runQuery) Set() bool {
-	return v.Source+v.Name+v.Model+v.Creator+v.From+v.To+v.Webhook+v.Delivery+v.Automation != ""
+	return v.Source+v.Name+v.Model+v.Creator+v.From+v.To+v.ChangedFrom+v.ChangedTo != "" ||
+		v.Webhook+v.Delivery+v.Automation != ""
 }
 
 func (v *runQuery) fields() map[string]*string {
@@ -28,6 +31,8 @@ func (v *runQuery) fields() map[string]*string {
 		"state": &v.State, "source": &v.Source, "factory": &v.Factory, "name": &v.Name, "model": &v.Model,
 		"creator": &v.Creator, "from": &v.From, "to": &v.To, "q": &v.Search, "webhook": &v.Webhook,
 		"delivery": &v.Delivery, "automation": &v.Automation,
+		"changed_from": &v.ChangedFrom, "changed_to": &v.ChangedTo,
+		"range": &v.Range, "since": &v.Since, "until": &v.Until,
 	}
 }
 
@@ -85,7 +90,12 @@ func (v *runQuery) filter() state.RunFilter {
 	for _, at := range []struct {
 		name, text string
 		to         **time.Time
-	}{{"from", v.From, &f.CreatedAfter}, {"to", v.To, &f.CreatedBefore}} {
+	}{
+		{"from", v.From, &f.CreatedAfter},
+		{"to", v.To, &f.CreatedBefore},
+		{"changed_from", v.ChangedFrom, &f.UpdatedAfter},
+		{"changed_to", v.ChangedTo, &f.UpdatedBefore},
+	} {
 		if at.text == "" {
 			continue
 		}
@@ -96,6 +106,9 @@ func (v *runQuery) filter() state.RunFilter {
 			continue
 		}
 
+		if at.name == "changed_from" {
+			t = t.Add(-time.Microsecond) // the time itself belongs to the range
+		}
 		*at.to = &t
 	}
 

@@ -87,7 +87,7 @@ func (q *request) start() error {
 
 	// The charts show the chosen span; findings and sums are of the last day.
 	v.Deliveries, v.Runs = q.deliveryChart(""), q.runChart()
-	day := timespans()[0]
+	day := lastDay()
 	tallies, known := q.deliveryTallies("", day)
 	v.Requests = deliveryChart(now, day, tallies, known).Total()
 	runs, known := q.runTallies(day)

@@ -125,11 +125,11 @@ func TestRanges(t *testing.T) {
 		b := w.signedIn(state.RoleViewer)
 		for _, path := range []string{"/", "/runs", "/factories/" + w.repo} {
 			for query, want := range map[string]string{
-				"": "24 hours", "?range=24h": "24 hours", "?range=7d": "7 days", "?range=30d": "30 days", "?range=x%22%3E": "24 hours",
+				"": "24 hours", "?range=24h": "24 hours", "?range=1h": "hour", "?range=7d": "7 days", "?range=30d": "30 days", "?range=x%22%3E": "24 hours",
 			} {
 				page := b.page(path + query)
 				says(t, page, "in the last "+want+"</h2>", "range=7d")
-				if n := strings.Count(page, `aria-current="true">`+strings.NewReplacer("24 hours", "24h", " days", "d").Replace(want)+"</a>"); n == 0 {
+				if n := strings.Count(page, `aria-current="true">`+strings.NewReplacer("24 hours", "24h", "hour", "1h", " days", "d").Replace(want)+"</a>"); n == 0 {
 					t.Errorf("%s%s does not mark its range", path, query)
 				}
 			}

@@ -313,17 +313,19 @@ FROM webhooks w
 JOIN deliveries d ON d.webhook_id = w.id
 WHERE (w.factory_uid = $2 OR $2 = '')
 	AND d.uid >= $3
-	AND d.received_at >= $4
+	AND d.uid < $4
+	AND d.received_at >= $5
+	AND d.received_at < $6
 GROUP BY w.uid, d.outcome, span
 ORDER BY span, w.uid, d.outcome`
 
 // DeliveryTallies counts what the logs of a factory's webhooks, or of all factories' if factoryUID is
-// empty, hold since a time, in spans of the given length. Spans and outcomes without a request are left
-// out. Its cost grows with the number of rows since then.
+// empty, hold from one time to another, in spans of the given length. Spans and outcomes without a request are
+// left out. Its cost grows with the number of rows between them.
 func (s *Store) DeliveryTallies(
 	ctx context.Context,
 	factoryUID string,
-	since time.Time,
+	since, until time.Time,
 	span time.Duration,
 ) ([]DeliveryTally, error) {
 	all, err := db.All(ctx, s.db.Reader, func(row db.Row) (t DeliveryTally, err error) {
@@ -335,7 +337,9 @@ func (s *Store) DeliveryTallies(
 		span.Microseconds(),
 		factoryUID,
 		DeliveryUIDAt(since.Add(-clockSlack)),
-		db.Micros(since))
+		DeliveryUIDAt(until.Add(clockSlack)),
+		db.Micros(since),
+		db.Micros(until))
 
 	return all, err
 }

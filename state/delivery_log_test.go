@@ -180,7 +180,7 @@ func TestTallies(t *testing.T) {
 		}
 		deliveries := func(factory string, since time.Time) map[string]int64 {
 			t.Helper()
-			tallies, err := s.DeliveryTallies(t.Context(), factory, since, time.Minute)
+			tallies, err := s.DeliveryTallies(t.Context(), factory, since, since.Add(90*time.Minute), time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -206,8 +206,10 @@ func TestTallies(t *testing.T) {
 		if got := deliveries("fac_01h455vb4pex5vsknk084sn02q", now.Add(-time.Hour)); len(got) != 0 {
 			t.Errorf("another factory: %v", got)
 		}
-		if got := deliveries("", now.Add(time.Hour)); len(got) != 0 {
-			t.Errorf("since a later time: %v", got)
+		for _, since := range []time.Time{now.Add(time.Hour), now.Add(-2 * time.Hour)} {
+			if got := deliveries("", since); len(got) != 0 {
+				t.Errorf("since %s: %v", since.Sub(now), got)
+			}
 		}
 
 		runs, _, err := s.Runs(t.Context(), state.RunFilter{}, state.RunOrder{}, nil, 10)
@@ -217,7 +219,7 @@ func TestTallies(t *testing.T) {
 		if _, err := s.RequestCancel(t.Context(), runs[0].ID, "tester"); err != nil {
 			t.Fatal(err)
 		}
-		tallies, err := s.RunTallies(t.Context(), now.Add(-time.Hour), time.Minute)
+		tallies, err := s.RunTallies(t.Context(), now.Add(-time.Hour), now.Add(time.Hour), time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,8 +230,11 @@ func TestTallies(t *testing.T) {
 		if diff := cmp.Diff(map[state.RunState]int64{state.RunQueued: 2, state.RunCancelled: 1}, sums); diff != "" {
 			t.Error(diff)
 		}
-		if tallies, err = s.RunTallies(t.Context(), now.Add(time.Hour), time.Minute); err != nil || len(tallies) != 0 {
-			t.Errorf("since a later time: %v, %v", tallies, err)
+		for _, since := range []time.Time{now.Add(time.Hour), now.Add(-2 * time.Hour)} {
+			tallies, err := s.RunTallies(t.Context(), since, since.Add(time.Hour), time.Minute)
+			if err != nil || len(tallies) != 0 {
+				t.Errorf("since %s: %v, %v", since.Sub(now), tallies, err)
+			}
 		}
 	})
 }

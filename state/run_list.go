@@ -120,18 +120,18 @@ const tallyRunsSQL = `SELECT updated_at / $1 AS span, count(*)
 FROM (
 	SELECT updated_at
 	FROM runs
-	WHERE state = $2 AND updated_at >= $3 AND finished_at IS NOT NULL
+	WHERE state = $2 AND updated_at >= $3 AND updated_at < $4 AND finished_at IS NOT NULL
 	UNION ALL
 	SELECT updated_at
 	FROM runs
-	WHERE state = $2 AND updated_at >= $3 AND finished_at IS NULL
+	WHERE state = $2 AND updated_at >= $3 AND updated_at < $4 AND finished_at IS NULL
 ) AS found
 GROUP BY span
 ORDER BY span`
 
-// RunTallies counts the runs that last changed since a time, in spans of the given length. Spans and
-// states without a run are left out. Its cost grows with the number of runs since then.
-func (s *Store) RunTallies(ctx context.Context, since time.Time, span time.Duration) ([]RunTally, error) {
+// RunTallies counts the runs that last changed between two times, in spans of the given length. Spans and
+// states without a run are left out. Its cost grows with the number of these runs.
+func (s *Store) RunTallies(ctx context.Context, since, until time.Time, span time.Duration) ([]RunTally, error) {
 	var all []RunTally
 	for _, in := range RunStates() {
 		tallies, err := db.All(ctx, s.db.Reader, func(row db.Row) (RunTally, error) {
@@ -140,7 +140,7 @@ func (s *Store) RunTallies(ctx context.Context, since time.Time, span time.Durat
 			err := row.Scan(&at, &t.Count)
 			t.From = db.Time(at * span.Microseconds())
 			return t, err
-		}, tallyRunsSQL, span.Microseconds(), string(in), db.Micros(since))
+		}, tallyRunsSQL, span.Microseconds(), string(in), db.Micros(since), db.Micros(until))
 		if err != nil {
 			return nil, err
 		}

@@ -184,7 +184,9 @@ func (w *world) pick(rnd *rand.Rand) (f state.RunFilter) {
 		case 9:
 			f.CreatedAfter = &r.Created
 		case 10:
-			f.UpdatedAfter = &r.Updated
+			if f.UpdatedAfter = &r.Updated; rnd.IntN(2) == 0 {
+				f.UpdatedAfter, f.UpdatedBefore = nil, &r.Updated
+			}
 		case 11:
 			f.States = []state.RunState{state.RunClaimed}
 		case 12:
@@ -223,7 +225,8 @@ func (w *world) matches(f state.RunFilter, l listed) bool {
 		(f.Ancestor == "" || w.descends(l, f.Ancestor)) &&
 		(f.CreatedBefore == nil || l.Created.Before(*f.CreatedBefore)) &&
 		(f.CreatedAfter == nil || l.Created.After(*f.CreatedAfter)) &&
-		(f.UpdatedAfter == nil || l.Updated.After(*f.UpdatedAfter))
+		(f.UpdatedAfter == nil || l.Updated.After(*f.UpdatedAfter)) &&
+		(f.UpdatedBefore == nil || l.Updated.Before(*f.UpdatedBefore))
 }
 
 // sorted returns the IDs of the runs in an order.

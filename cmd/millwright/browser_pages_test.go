@@ -31,7 +31,7 @@ func (w *browserWorld) pages() map[string]string {
 	return map[string]string{
 		"overview": "/", "factories": "/factories", "factory": acme, "factory-refused": mobile, "factory-held": ops, "plan": mobile + "/plan",
 		"history": acme + "/history", "history-held": ops + "/history", "revision": ops + "/revisions/r4",
-		"deliveries": acme + "/deliveries", "deliveries-none": acme + "/deliveries?outcome=rejected_too_large&from=x",
+		"deliveries": acme + "/deliveries", "deliveries-all": "/deliveries", "overview-range": "/?since=2026-01-01T00:00&until=x", "deliveries-none": acme + "/deliveries?outcome=rejected_too_large&from=x",
 		"delivery": ci + "/deliveries/" + w.delivery.UID, "delivery-refused": ci + "/deliveries/" + w.refused.UID,
 		"webhooks": acme + "/webhooks", "webhooks-held": ops + "/webhooks", "webhook": ci, "webhook-held": ops + "/webhooks/" + w.hooks["alerts"].UID, "webhook-long": ops + "/webhooks/" + w.hooks[longName].UID,
 		"webhook-pending": ops + "/webhooks/" + w.hooks["pages"].UID, "webhook-new": ops + "/webhooks/new", "webhook-new-elsewhere": acme + "/webhooks/new",
@@ -148,7 +148,7 @@ func (b *tab) keyboard(name string) {
 	b.Helper()
 	want := eval[int](b, `(() => {
 		document.activeElement.blur(); scrollTo(0, 0); window.reached = [];
-		window.mine = [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')].filter((e) => e.checkVisibility() && !e.disabled && e.type !== 'hidden');
+		window.mine = [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')].filter((e) => e.checkVisibility() && !e.disabled && e.tabIndex >= 0 && e.type !== 'hidden');
 		const radios = window.mine.filter((e) => e.type === 'radio');
 		window.mine = window.mine.filter((e) => e.type !== 'radio' || e.checked);
 		document.addEventListener('focusin', (e) => { window.reached.push(e.target); const s = getComputedStyle(e.target); if (s.outlineStyle === 'none' || parseFloat(s.outlineWidth) < 1) window.bare = e.target.outerHTML; });

@@ -35,6 +35,7 @@ type Filter[S ~string] struct {
 	CreatedAfter  *time.Time
 	CreatedBefore *time.Time
 	UpdatedAfter  *time.Time
+	UpdatedBefore *time.Time
 }
 
 // Sort names what a list is ordered by.

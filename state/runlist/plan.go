@@ -97,7 +97,7 @@ func newPlan[S ~string](f Filter[S], o Order, root string) *plan {
 	p.contains(f.Query)
 
 	p.bound("created_at", f.CreatedAfter, f.CreatedBefore)
-	p.bound("updated_at", f.UpdatedAfter, nil)
+	p.bound("updated_at", f.UpdatedAfter, f.UpdatedBefore)
 	if o.By == SortUpdated {
 		p.bound("updated_at", f.CreatedAfter, nil) // no run was updated before it was made
 	}
