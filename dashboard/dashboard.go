@@ -155,6 +155,7 @@ func (d *dashboard) routes() http.Handler {
 		show("/webhooks/{webhook}", (*request).webhook)
 		change("/webhooks/{webhook}/enabled", (*request).enableWebhook)
 		change("/webhooks/{webhook}/rename", (*request).renameWebhook)
+		change("/webhooks/{webhook}/settings", (*request).changeWebhook)
 		change("/webhooks/{webhook}/rotate", (*request).rotateSecret)
 		change("/webhooks/{webhook}/delete", (*request).deleteWebhook)
 		show("/webhooks/{webhook}/deliveries/{delivery}", (*request).delivery)

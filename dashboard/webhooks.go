@@ -140,6 +140,8 @@ type webhookView struct {
 	Rotate      form
 	Delete      form
 	Rename      form
+	Settings    form
+	Schemes     []admin.SignatureScheme
 	Secret      string // shown once
 	URL         string // with the token in it, shown once
 	Rotated     bool
@@ -203,6 +205,10 @@ func (q *request) showWebhook(status int, v webhookView, made *admin.WebhookWith
 	v.Restorable = w.Restorable != nil && w.Restorable.After(time.Now())
 	if v.SharedWith, v.OwnSecret, err = q.sharedWith(w); err != nil {
 		return err
+	}
+
+	if v.Schemes = schemesFor(w); v.Settings.Values == nil {
+		v.Settings.Values = settingsOf(w)
 	}
 
 	p.Title, p.Self, p.Crumbs = w.Spec.Name, p.Crumbs[len(p.Crumbs)-1].Path, p.Crumbs[:len(p.Crumbs)-1]
