@@ -61,7 +61,8 @@ const spanFormat = "2 Jan 2006, 15:04"
 
 // floor returns the last multiple of a step since the Unix epoch that is not after t: where counts begin.
 func floor(t time.Time, step time.Duration) time.Time {
-	return t.Add(-time.Duration(t.UnixMicro()%step.Microseconds()) * time.Microsecond).Truncate(time.Microsecond).UTC()
+	micros := t.UnixMicro()
+	return time.UnixMicro(micros - micros%step.Microseconds()).UTC()
 }
 
 // start returns the beginning of the span.
