@@ -24,16 +24,15 @@ type flowRules struct {
 }
 
 type flowRun struct {
-	id, delivery, worker       string
-	state                      string // window, ready, held, retry, or how it ended
-	made, starts               time.Time
-	cancel                     bool
-	execution, tried, messages int
+	id, delivery, worker, state string // state: window, ready, held, retry, or how it ended
+	made, starts                time.Time
+	cancel                      bool
+	execution, tried, messages  int
 }
 
 // deliver returns what flow decides, and of which run.
 func (p *flowPlace) deliver(at time.Time, delivery, id string) string {
-	window, talk := -1, -1
+	window, talk, n := -1, -1, len(p.runs)
 	for i, r := range p.runs {
 		if r.state == "window" && r.starts.After(at) {
 			window = i
@@ -47,31 +46,26 @@ func (p *flowPlace) deliver(at time.Time, delivery, id string) string {
 		}
 	}
 
-	n := len(p.runs)
-	made := flowRun{id: id, delivery: delivery, made: at, starts: at.Add(p.wait), execution: 1}
+	made := flowRun{id: id, delivery: delivery, state: "window", made: at, starts: at.Add(p.wait), execution: 1}
 	switch {
 	case talk >= 0 && talk != window:
 		if r := &p.runs[talk]; r.state == "held" {
 			r.messages++
 		} else if r.ended() {
-			p.next(talk, "ready")
+			p.next(talk, "ready", 0)
 			p.enter(talk, schema.BusyQueue)
 		}
 		return "follow-up " + p.runs[talk].id
 	case window >= 0:
 		r := &p.runs[window]
-		r.delivery, r.starts = delivery, made.starts
-		if last := r.made.Add(p.most); last.Before(r.starts) {
-			r.starts = last
-		}
+		starts := []time.Time{made.starts, r.made.Add(p.most)}
+		r.delivery, r.starts = delivery, slices.MinFunc(starts, time.Time.Compare)
 		return "debounced " + r.id
-	case p.wait > 0:
-		made.state = "window"
-		p.runs = append(p.runs, made)
-		return "debounced " + id
 	}
 
-	if p.runs = append(p.runs, made); p.enter(n, p.busy) {
+	if p.runs = append(p.runs, made); p.wait > 0 {
+		return "debounced " + id
+	} else if p.enter(n, p.busy) {
 		return "started " + id
 	}
 	p.runs = p.runs[:n]
@@ -81,13 +75,12 @@ func (p *flowPlace) deliver(at time.Time, delivery, id string) string {
 // enter puts a run in line, and reports whether it may.
 func (p *flowPlace) enter(i int, busy schema.WhenBusy) bool {
 	var others []int
-	switch {
-	case len(p.line) < p.limit:
-	case busy == schema.BusySkip:
+	switch full := len(p.line) >= p.limit; {
+	case full && busy == schema.BusySkip:
 		return false
-	case busy == schema.BusyLatest:
+	case full && busy == schema.BusyLatest:
 		others = slices.Clone(p.line[p.limit:])
-	case busy == schema.BusyCancel:
+	case full && busy == schema.BusyCancel:
 		others = slices.DeleteFunc(slices.Clone(p.line), func(i int) bool { return p.runs[i].cancel })
 		others = others[:max(0, len(others)+1-p.limit)]
 	}
@@ -116,22 +109,20 @@ func (p *flowPlace) cancel(i int) {
 
 // finish ends an execution that a worker held.
 func (p *flowPlace) finish(i int, result string) {
-	r := &p.runs[i]
-	switch tried := r.tried + 1; {
+	switch r := p.runs[i]; {
 	case !r.cancel && result != "CANCELLED" && r.messages > 0:
-		p.next(i, "ready")
-	case !r.cancel && result == "ERROR" && tried < p.attempts:
-		p.next(i, "retry")
-		r.tried = tried
+		p.next(i, "ready", 0)
+	case !r.cancel && result == "ERROR" && r.tried+1 < p.attempts:
+		p.next(i, "retry", r.tried+1)
 	default:
 		p.end(i, result)
 	}
 }
 
 // next begins the next execution of a run.
-func (p *flowPlace) next(i int, state string) {
+func (p *flowPlace) next(i int, state string, tried int) {
 	r := &p.runs[i]
-	r.state, r.execution, r.tried, r.messages = state, r.execution+1, 0, 0
+	r.state, r.execution, r.tried, r.messages = state, r.execution+1, tried, 0
 }
 
 func (p *flowPlace) end(i int, result string) {
