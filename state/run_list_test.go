@@ -259,7 +259,7 @@ func TestListsAreComplete(t *testing.T) {
 	statetest.EachDSN(t, func(t *testing.T, dsn string) {
 		w := newWorld(t, dsn, 1200)
 		rnd := rand.New(rand.NewPCG(1, 2))
-		for range 40 {
+		for range 24 {
 			f := w.pick(rnd)
 			o := state.RunOrder{By: []state.RunSort{"", state.SortUpdated, state.SortCreated, state.SortTitle, state.SortAgent}[rnd.IntN(5)], Ascending: rnd.IntN(3) == 0}
 			limit := []int{20, 60, 500}[rnd.IntN(3)]
@@ -471,7 +471,7 @@ func TestListsWhileRunsAreHeld(t *testing.T) {
 				}
 			})
 		}
-		for i := range 20 {
+		for i := range 12 { // each order twice
 			o := state.RunOrder{By: []state.RunSort{state.SortTitle, state.SortCreated}[i%2], Ascending: i%3 == 0}
 			seen := map[string]bool{}
 			var after *state.RunPosition

@@ -60,7 +60,7 @@ func TestKill(t *testing.T) {
 		n := kills(t)
 		for i := range n {
 			p := w.start(t)
-			w.waitForMore(t, p, 1+rand.IntN(max(20, 1000/n)))
+			w.waitForMore(t, p, 1+rand.IntN(max(20, 200/n)))
 			if err := p.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}

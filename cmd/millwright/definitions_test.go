@@ -19,6 +19,7 @@ func TestDefinitionsDecided(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("CI", "") // there a directory without a definition is an error
+	collectAsUsual(t)
 	for name, archive := range archives {
 		cases, err := definitions.Cases(archive)
 		if err != nil {

@@ -52,6 +52,7 @@ func FuzzDecisionsAgree(f *testing.F) {
 	f.Add("spaced", "authMode: url_token\nsecretName: SPACED\n", automationOf("webhooks/spaced.yaml"), "", "")
 	f.Add("gone", "secretName: GOD\nauthMode: token\n", automationOf("GONE"), "", "schemaVersion: v1alpha1\n")
 	f.Setenv("CI", "") // there a directory without a definition is an error
+	collectAsUsual(f)
 	s := newJudgeServer(f)
 	secrets := map[string]string{"GOOD": "abc", "SPACED": "hush hush", "CI_TOKEN": "abc.def", "GITHUB_SECRET": "~"}
 	var list strings.Builder

@@ -105,6 +105,13 @@ func files(t testing.TB, tree map[string]string) string {
 	return dir
 }
 
+// collectAsUsual has the checks of a test leave the collector of garbage alone. They bound the memory of a program
+// that checks once, which is less than the process of the tests always holds.
+func collectAsUsual(t testing.TB) {
+	t.Helper()
+	t.Setenv("GOGC", "100")
+}
+
 // program runs the program and returns its status and what it printed.
 func program(t testing.TB, args ...string) (status int, out, errs string) {
 	t.Helper()

@@ -227,23 +227,25 @@ func cmdFill(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(`"`+strings.Repeat("a", n-2)+`"`), 0o644))
 }
 
-// cmdEventually runs a command until its output has a pattern: eventually PATTERN COMMAND [ARG …].
+// cmdEventually runs a command until its output has a pattern: eventually PATTERN COMMAND [ARG …]. The pauses
+// grow: to start the program costs more than most of what scripts wait for.
 func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: eventually PATTERN COMMAND [ARG …]")
 	}
 	pattern := regexp.MustCompile(args[0])
 	late := time.After(statetest.Patience)
-	for {
+	for pause := 25 * time.Millisecond; ; pause = min(2*pause, 400*time.Millisecond) {
 		err := ts.Exec(args[1], args[2:]...)
 		out := ts.ReadFile("stdout") + ts.ReadFile("stderr")
 		if pattern.MatchString(out) != neg {
 			return
 		}
+
 		select {
 		case <-late:
 			ts.Fatalf("%s never said %s; at last (%v):\n%s", strings.Join(args[1:], " "), args[0], err, out)
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 }

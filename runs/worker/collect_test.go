@@ -27,6 +27,9 @@ func TestHostileGit(t *testing.T) {
 
 	other := newOrigin(t)
 	foreign := other.commit("secret/plans", map[string]string{"plan": "the secret plan"})
+	shop := newOrigin(t)
+	shop.commit("acme/shop", map[string]string{"a": "w"})
+	shop.commit("acme/shop", map[string]string{"a": "x", "b": "y"})
 	for name, test := range map[string]struct{ script, want string }{
 		"hooks":           {`for h in pre-commit post-checkout post-index-change reference-transaction; do cp EVIL .git/hooks/$h 2>/dev/null || { mkdir -p .git/hooks; cp EVIL .git/hooks/$h; }; done`, ""},
 		"file monitor":    {`git config core.fsmonitor EVIL; git config core.hooksPath /tmp; git config core.sshCommand EVIL; git config diff.external EVIL; git config core.pager EVIL; git config core.editor EVIL`, ""},
@@ -52,9 +55,7 @@ func TestHostileGit(t *testing.T) {
 		test.script = strings.NewReplacer("EVIL", script, "OTHER", other.bare("secret/plans"), "FOREIGN", foreign).Replace(test.script)
 		each(t, test.script+"\necho changed > a", func(t *testing.T, h worker.Harness) {
 			t.Run(name, func(t *testing.T) {
-				o := newOrigin(t)
-				o.commit("acme/shop", map[string]string{"a": "w"})
-				o.commit("acme/shop", map[string]string{"a": "x", "b": "y"})
+				o := origin{t, shop.dir} // which runs only read
 				b := newBenchWith(t, statetest.Open(t, statetest.SQLite(t)), o)
 				b.work(configOf(h))
 
