@@ -3,7 +3,10 @@ package state_test
 import (
 	"fmt"
 	"slices"
+	"testing"
 	"time"
+
+	"millwright/schema"
 )
 
 // flowChange is something that a sender, a worker or a server did at a place.
@@ -90,8 +93,9 @@ type orders struct {
 func (o *orders) from(p *flowPlace, left []int) {
 	state := fmt.Sprint(left, p.line)
 	for _, r := range p.runs {
-		if state += " " + r.id + r.state; !r.ended() {
-			state += fmt.Sprint(r.worker, r.delivery, r.starts.UnixMicro(), r.cancel, r.execution, r.tried, r.messages)
+		state += fmt.Sprint(" ", r.id, r.state, r.delivery, " ", r.execution)
+		if !r.ended() {
+			state += fmt.Sprint(" ", r.worker, r.starts.UnixMicro(), r.cancel, r.tried, " ", r.messages)
 		}
 	}
 	if o.tried[state] {
@@ -112,6 +116,35 @@ func (o *orders) from(p *flowPlace, left []int) {
 			if (c.says == "" || c.says == says) && (says != "refused" || !c.unsure) {
 				o.from(q, rest)
 			}
+		}
+	}
+}
+
+// TestOrdersOfEndedRuns has two deliveries to the window of a run that then ends. Their orders differ in the
+// delivery that the run ends with alone, and both are found.
+func TestOrdersOfEndedRuns(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	changes := []flowChange{
+		{kind: "deliver", run: "x", delivery: "first", at: at.Add(time.Second), says: "debounced w"},
+		{kind: "deliver", run: "y", delivery: "second", at: at.Add(2 * time.Second), says: "debounced w"},
+		{kind: "release", run: "w"},
+	}
+	for _, last := range []string{"first", "second"} {
+		p := &flowPlace{
+			flowRules: flowRules{limit: 1, busy: schema.BusySkip, wait: 5 * time.Second, most: time.Minute},
+			runs: []flowRun{
+				{id: "h", state: "held", worker: "a", execution: 1},
+				{id: "w", state: "window", made: at, starts: at.Add(5 * time.Second), execution: 1},
+			},
+			line: []int{0},
+		}
+		o := &orders{changes: changes, tried: map[string]bool{}, fits: func(p *flowPlace) bool {
+			return p.runs[1].state == "CANCELLED" && p.runs[1].delivery == last
+		}}
+		o.from(p, []int{0, 1, 2})
+
+		if len(o.found) != 1 {
+			t.Errorf("%d orders end with the %s delivery", len(o.found), last)
 		}
 	}
 }
