@@ -248,6 +248,10 @@ func TestManyFiles(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			asked++
 			w.Header().Set("Content-Type", "application/json")
+			if kind == forge.GitLab && !strings.HasSuffix(r.URL.Path, "/diffs") {
+				_, _ = io.WriteString(w, `{"changes_count": "4000"}`)
+				return
+			}
 			page, _ := strconv.Atoi(r.URL.Query().Get("page"))
 			_, _ = io.WriteString(w, "[")
 			for i := range 100 {

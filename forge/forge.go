@@ -207,7 +207,7 @@ type Forge interface {
 	// PullOf returns the open pull request of a branch of the repository, or else the newest one.
 	PullOf(ctx context.Context, repo Repository, branch string) (Pull, error)
 	// PullFiles returns the paths that a pull request changes, with the former paths of renamed files. It
-	// returns ErrRefused for more than MaxFiles.
+	// returns ErrRefused for more than MaxFiles, or more than the forge lists.
 	PullFiles(ctx context.Context, repo Repository, number int) ([]string, error)
 	// CreatePull opens a pull request. It returns ErrConflict if the branches have one already.
 	CreatePull(context.Context, Repository, NewPull) (Pull, error)

@@ -180,7 +180,19 @@ func (g *gitLab) PullOf(ctx context.Context, repo Repository, branch string) (Pu
 // diffPage is how many files one request lists. GitLab sends their differences too.
 const diffPage = 30
 
+// PullFiles asks first whether GitLab lists all files: it cuts the list of a large merge request.
 func (g *gitLab) PullFiles(ctx context.Context, repo Repository, number int) ([]string, error) {
+	m, _, err := g.api.MergeRequests.GetMergeRequest(repo.String(), int64(number), nil, gitlab.WithContext(ctx))
+	if err != nil {
+		return nil, g.fail(ctx, err, "read merge request %s!%d", repo, number)
+	}
+	if strings.HasSuffix(m.ChangesCount, "+") {
+		return nil, &Error{
+			Kind: ErrRefused, Forge: g.name, Doing: "list the files of a merge request",
+			Words: "it is so large that GitLab does not list all of its files",
+		}
+	}
+
 	return g.files(func(page int) ([]string, error) {
 		opts := &gitlab.ListMergeRequestDiffsOptions{
 			ListOptions: gitlab.ListOptions{Page: int64(page), PerPage: diffPage},

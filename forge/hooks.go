@@ -45,7 +45,7 @@ type Delivery struct {
 // Redeliveries are what a forge can send again. The forges of kind github have them.
 type Redeliveries interface {
 	// FailedDeliveries returns the latest attempt of each delivery since a time that no attempt delivered,
-	// oldest first, at most MaxRedeliveries.
+	// oldest first, at most MaxRedeliveries. It looks at the newest 10,000 attempts.
 	FailedDeliveries(ctx context.Context, repo Repository, hook int64, since time.Time) ([]Delivery, error)
 	// Redeliver has a delivery sent again.
 	Redeliver(ctx context.Context, repo Repository, hook, delivery int64) error
@@ -55,7 +55,7 @@ type Redeliveries interface {
 const (
 	MaxHooks        = 300
 	MaxRedeliveries = 200
-	maxDeliveryList = 10 // pages of deliveries that one look reads
+	maxDeliveryList = 100 // pages of deliveries that one look reads
 )
 
 // hookPages collects pages of webhooks until a page that is not full.
