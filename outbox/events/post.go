@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,11 +13,13 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	"millwright/bounds/address"
 	"millwright/schema"
@@ -178,19 +181,56 @@ func (s *Sender) unreached(err error) error {
 	return errors.New("the connection broke before it answered")
 }
 
-// clean returns the beginning of an answer as it is kept, without the URL if that is a credential.
+// repeated stands for an answer that repeats parts of a URL that is a credential.
+const repeated = "[not kept: it repeats parts of the URL]"
+
+// echo is how many letters and digits in a row an answer may share with a URL that is a credential.
+const echo = 5
+
+// clean returns the beginning of an answer as it is kept: nothing of one that repeats a URL that is a credential,
+// in whatever spelling.
 func (d destination) clean(begun []byte) string {
 	text := strings.ToValidUTF8(string(begun), "\uFFFD")
 	if !d.hidden {
 		return text
 	}
-	for _, part := range []string{d.url.String(), d.url.RequestURI(), strings.Trim(d.url.Path, "/")} {
-		if len(part) > 1 {
-			text = strings.ReplaceAll(text, part, "[URL]")
+
+	spellings := []string{plainest(text), plainest(decoded(text))}
+	for _, address := range []string{d.url.RequestURI(), d.url.Path + d.url.RawQuery, decoded(d.url.RequestURI())} {
+		secret := plainest(address)
+		for i := 0; i+echo < len(secret); i++ {
+			part := secret[i : i+echo+1]
+			if strings.Contains(spellings[0], part) || strings.Contains(spellings[1], part) {
+				return repeated
+			}
 		}
 	}
+
 	return text
 }
+
+// plainest returns the letters and digits of a text, in lower case.
+func plainest(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, text)
+}
+
+// decoded replaces the percent-encoded bytes of a text.
+func decoded(text string) string {
+	return percent.ReplaceAllStringFunc(text, func(code string) string {
+		b, err := hex.DecodeString(code[1:])
+		if err != nil {
+			return code
+		}
+		return string(b)
+	})
+}
+
+var percent = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
 // retryAfter returns the pause that a header asks for, in seconds or until a date; 0 without one.
 func retryAfter(value string, now time.Time) time.Duration {
