@@ -228,3 +228,47 @@ func TestPulls(t *testing.T) {
 		}
 	})
 }
+
+// TestManyPulls bounds the pull requests that stay open while the forge's list is cut: none of them is checked again
+// and again.
+func TestManyPulls(t *testing.T) {
+	s := statetest.Open(t, statetest.SQLite(t))
+	ctx, uid := context.Background(), factory(t, s)
+	for from := range 3 {
+		var listed []checks.Check
+		for i := range checks.MaxPulls {
+			n := from*checks.MaxPulls + i + 1
+			listed = append(listed, checks.Check{Number: n, URL: source, Commit: fmt.Sprint("h", n)})
+		}
+
+		for again := range 2 {
+			all, err := s.Checks().See(ctx, uid, listed, false)
+			if err != nil || len(all) != len(listed) {
+				t.Fatalf("%d pull requests: %v", len(all), err)
+			}
+			if again == 0 {
+				c := all[0]
+				c.Result, c.Description, c.Basis = checks.Success, "fine", "b"
+				if err := s.Checks().Checked(ctx, c); err != nil {
+					t.Fatal(err)
+				}
+			} else if all[0].Basis != "b" {
+				t.Errorf("pull request %d is checked again", all[0].Number)
+			}
+		}
+	}
+
+	all, err := s.Checks().Pulls(ctx, uid, 4*checks.MaxPulls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := 0
+	for _, c := range all {
+		if c.Open {
+			open++
+		}
+	}
+	if open != 2*checks.MaxPulls {
+		t.Errorf("%d are open", open)
+	}
+}

@@ -3,6 +3,8 @@ package checks
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"millwright/state/db"
@@ -56,7 +58,7 @@ WHERE factory_uid = $1 AND number > 0 AND is_open = 0 AND updated_at < $2`
 
 // See records the open pull requests of a factory as its forge lists them, and returns all that are open, the
 // newest first. One that is new, open again, or has another head is pending. whole says that the list has all:
-// the others are closed.
+// the others are closed. Of a list that was cut, the newest MaxPulls of the others stay open.
 func (t Table) See(ctx context.Context, factoryUID string, open []Check, whole bool) (all []Check, err error) {
 	err = t.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		all = nil
@@ -89,10 +91,12 @@ func (t Table) See(ctx context.Context, factoryUID string, open []Check, whole b
 			all = append(all, c)
 		}
 
-		for _, c := range had {
-			if !c.Open || !whole {
-				continue
-			}
+		unlisted := slices.SortedFunc(maps.Values(had), func(a, b Check) int { return b.Number - a.Number })
+		unlisted = slices.DeleteFunc(unlisted, func(c Check) bool { return !c.Open })
+		if !whole {
+			unlisted = unlisted[min(len(unlisted), MaxPulls):]
+		}
+		for _, c := range unlisted {
 			if _, err := tx.Exec(ctx, closeSQL, factoryUID, c.Subject(), db.Micros(now)); err != nil {
 				return err
 			}
