@@ -14,6 +14,7 @@ import (
 	"millwright/cmd/settings"
 	"millwright/ingress"
 	"millwright/state"
+	"millwright/state/audit"
 	"millwright/state/notice"
 )
 
@@ -113,7 +114,7 @@ func (srv *server) keepAudit(ctx context.Context, age time.Duration) {
 	if err := srv.store.Audit().Flush(ctx, false); err != nil && ctx.Err() == nil {
 		srv.log.Warn("add refused keys to the audit log", "error", err)
 	}
-	if err := srv.store.Audit().Expire(ctx, age); err != nil && ctx.Err() == nil {
+	if err := srv.store.Audit().Expire(ctx, age, audit.MaxRows); err != nil && ctx.Err() == nil {
 		srv.log.Warn("expire the audit log", "error", err)
 	}
 }

@@ -79,27 +79,47 @@ WHERE (at, uid) IN (
 	LIMIT 10000
 )`
 
-const oldestKeptSQL = `SELECT at
+const loudestSQL = `SELECT actor_kind, actor_uid, factory_uid
 FROM audit_log
-ORDER BY at DESC, uid DESC
-LIMIT 1 OFFSET $1`
+GROUP BY actor_kind, actor_uid, factory_uid
+ORDER BY count(*) DESC
+LIMIT 1`
 
-// Expire deletes the rows that are older than a time span, and the oldest of more than MaxRows.
-func (l *Log) Expire(ctx context.Context, age time.Duration) error {
-	return l.expire(ctx, time.Now().Add(-age), MaxRows)
-}
+const expireLoudestSQL = `DELETE FROM audit_log
+WHERE (at, uid) IN (
+	SELECT at, uid
+	FROM audit_log
+	WHERE actor_kind = $1 AND actor_uid = $2 AND factory_uid = $3
+	ORDER BY at, uid
+	LIMIT $4
+)`
 
-func (l *Log) expire(ctx context.Context, before time.Time, most int) error {
-	oldest := db.Micros(before)
-	over, err := db.All(ctx, l.db.Reader, func(row db.Row) (at int64, err error) {
-		return at, row.Scan(&at)
-	}, oldestKeptSQL, most)
-	if err != nil {
+const (
+	expireBatch  = 10_000
+	expireRounds = 100
+)
+
+// Expire deletes the rows that are older than a time span. Of more than most rows it deletes the oldest of whoever
+// wrote the most in a factory, so that nobody pushes out the rows of others.
+func (l *Log) Expire(ctx context.Context, age time.Duration, most int) error {
+	if err := l.db.Exec(ctx, expireSQL, db.Micros(time.Now().Add(-age))); err != nil {
 		return err
 	}
-	if len(over) > 0 {
-		oldest = max(oldest, over[0]+1)
+
+	for range expireRounds {
+		var n int
+		if err := l.db.QueryRow(ctx, `SELECT count(*) FROM audit_log`).Scan(&n); err != nil || n <= most {
+			return err
+		}
+
+		var kind, uid, factory string
+		if err := l.db.QueryRow(ctx, loudestSQL).Scan(&kind, &uid, &factory); err != nil {
+			return err
+		}
+		if err := l.db.Exec(ctx, expireLoudestSQL, kind, uid, factory, min(n-most, expireBatch)); err != nil {
+			return err
+		}
 	}
 
-	return l.db.Exec(ctx, expireSQL, oldest)
+	return nil
 }
