@@ -81,7 +81,7 @@ func (h *hosts) login(ctx context.Context, f forge.Forge) (string, error) {
 	return login, nil
 }
 
-// private reports whether a repository is private.
+// private reports whether a repository is private. It remembers only that one is not: it may be opened at any time.
 func (h *hosts) private(ctx context.Context, f forge.Forge, repo forge.Repository) (bool, error) {
 	key := f.Name() + ":" + repo.String()
 	h.mu.Lock()
@@ -92,8 +92,8 @@ func (h *hosts) private(ctx context.Context, f forge.Forge, repo forge.Repositor
 	}
 
 	private, err := f.Private(ctx, repo)
-	if err != nil {
-		return false, err
+	if err != nil || private {
+		return private && err == nil, err
 	}
 
 	h.mu.Lock()

@@ -49,7 +49,7 @@ const (
 
 	firstBackoff = time.Second
 	maxBackoff   = 15 * time.Minute
-	visibleTime  = 10 * time.Minute // for which an answer about the visibility of the repository counts
+	visibleTime  = 10 * time.Minute // for which an answer that the repository is public counts
 	triesOfHead  = 3
 	badOnes      = 3 // checks that fail end a round
 )
@@ -63,7 +63,7 @@ type Watcher struct {
 	memory forge.Memory
 
 	private   bool
-	visible   time.Time // until when private counts
+	visible   time.Time // until when the repository counts as public
 	minute    time.Time // that spent is of
 	spent     int
 	notBefore time.Time
@@ -200,7 +200,7 @@ func (w *Watcher) round(ctx context.Context) (more bool, err error) {
 	return w.checkAll(ctx, f, repo, open, facts)
 }
 
-// see finds out whether the repository is private.
+// see finds out whether the repository is private. It keeps no answer that it is: it may be opened at any time.
 func (w *Watcher) see(ctx context.Context, f forge.Forge, repo forge.Repository) error {
 	if time.Now().Before(w.visible) {
 		return nil
@@ -212,7 +212,9 @@ func (w *Watcher) see(ctx context.Context, f forge.Forge, repo forge.Repository)
 	}
 
 	w.private = private && err == nil
-	w.visible = time.Now().Add(visibleTime)
+	if !w.private {
+		w.visible = time.Now().Add(visibleTime)
+	}
 	return nil
 }
 

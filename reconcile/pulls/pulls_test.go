@@ -124,3 +124,22 @@ func TestUnlistedFiles(t *testing.T) {
 		t.Errorf("the checks are %s, want %s", got, want)
 	}
 }
+
+// TestRepositoryIsOpened checks a pull request as of a public repository as soon as the repository is public.
+func TestRepositoryIsOpened(t *testing.T) {
+	h := &hub{pulls: 1, private: true, files: map[int]string{1: "README.md"}}
+	w := newWatcher(t, statetest.Open(t, statetest.SQLite(t)), h)
+	for _, h.private = range []bool{true, false} {
+		if _, err := w.round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if w.private != h.private {
+			t.Errorf("private is %t, want %t", w.private, h.private)
+		}
+	}
+
+	looks := h.looks
+	if _, err := w.round(t.Context()); err != nil || h.looks != looks {
+		t.Errorf("%d looks at a public repository, want %d: %v", h.looks, looks, err)
+	}
+}
