@@ -136,7 +136,9 @@ func (o *Outbox) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { o.look(ctx) })
 	wg.Go(func() { o.events.Run(ctx) })
-	wg.Go(func() { o.register(ctx) })
+	for range registrars {
+		wg.Go(func() { o.register(ctx) })
+	}
 
 	slots, checkSlots := make(chan struct{}, concurrent), make(chan struct{}, concurrent)
 	for renew := time.Now(); ctx.Err() == nil; {

@@ -19,6 +19,8 @@ import (
 const (
 	checkEvery  = 10 * time.Minute // of a webhook that the forge has
 	checkFailed = time.Hour        // of one that the forge or the settings do not allow
+	// registrars is how many registrations are carried out at once, so that a slow forge delays no other.
+	registrars = 4
 	// catchUpWindow is how long forges can send a delivery again.
 	catchUpWindow = 3 * 24 * time.Hour
 	// inFlight is how long a forge may take for a delivery before its log has the result.
@@ -104,7 +106,10 @@ func (o *Outbox) registered(ctx context.Context, row registrations.Registration)
 
 // later returns a row with the error of its attempt, and the time of the next one.
 func (o *Outbox) later(row registrations.Registration, err error) registrations.Registration {
+	var shut closedDoor
 	switch {
+	case errors.As(err, &shut):
+		row.NextAt = shut.until
 	case err == nil:
 		row.NextAt = time.Now().Add(o.cfg.CheckEvery)
 	case passes(err) || errors.Is(err, forge.ErrConflict):
@@ -131,14 +136,22 @@ func (o *Outbox) atForge(ctx context.Context, row registrations.Registration) (
 		return next, false, err
 	}
 
+	if until := o.hosts.door(repo.Forge); time.Now().Before(until) {
+		return next, false, closedDoor{until}
+	}
+	defer func() { o.hosts.answered(repo.Forge, err) }()
+
 	all, err := hooks.Hooks(ctx, repo)
 	if err != nil {
 		return next, row.State == registrations.Removing && errors.Is(err, forge.ErrNotFound), err
 	}
 
-	ours := slices.DeleteFunc(all, func(h forge.Hook) bool { return h.URL != address })
-	switch row.State {
-	case registrations.Removing:
+	ours := own(all, row, address)
+	moved := slices.ContainsFunc(ours, func(h forge.Hook) bool { return h.URL != address })
+	known := row.State == registrations.Registered || row.State == registrations.Drifted
+
+	switch {
+	case row.State == registrations.Removing:
 		for _, h := range ours {
 			if err := hooks.DeleteHook(ctx, repo, h.ID); err != nil {
 				return next, false, err
@@ -146,7 +159,7 @@ func (o *Outbox) atForge(ctx context.Context, row registrations.Registration) (
 		}
 		return next, true, nil
 
-	case registrations.Registered, registrations.Drifted:
+	case known && !moved:
 		if next.Reason = drift(hooks.HookEvents(row.Events), ours); next.Reason != "" {
 			next.State = registrations.Drifted
 			return next, false, nil
@@ -166,6 +179,18 @@ func (o *Outbox) atForge(ctx context.Context, row registrations.Registration) (
 	}
 	return next, false, nil
 }
+
+// own returns the webhooks that post to the address of a row, and the one that the server made for it while its
+// publicUrl was another.
+func own(all []forge.Hook, row registrations.Registration, address string) []forge.Hook {
+	return slices.DeleteFunc(slices.Clone(all), func(h forge.Hook) bool {
+		made := row.HookID != 0 && h.ID == row.HookID && strings.HasSuffix(h.URL, pathOf(row))
+		return h.URL != address && !made
+	})
+}
+
+// pathOf returns the end of the address that the forge is to post to.
+func pathOf(row registrations.Registration) string { return "/webhooks/w/" + row.WebhookUID }
 
 // open returns the webhooks of the forge of a row, if the settings allow the factory its repository, and the address
 // that the forge is to post to.
@@ -201,7 +226,7 @@ func (o *Outbox) open(ctx context.Context, row registrations.Registration) (
 		return nil, repo, "", fmt.Errorf("forges of kind %s have no webhooks", f.Kind())
 	}
 
-	address := strings.TrimSuffix(o.cfg.PublicURL, "/") + "/webhooks/w/" + row.WebhookUID
+	address := strings.TrimSuffix(o.cfg.PublicURL, "/") + pathOf(row)
 	page, err := f.CloneURL(repo)
 	if err == nil && row.State != registrations.Removing && onlyHere(o.cfg.PublicURL) && !onlyHere(page) {
 		err = fmt.Errorf("the forge cannot reach %s: set publicUrl in the server's settings", o.cfg.PublicURL)
