@@ -360,7 +360,8 @@ func (w *server) apply() error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.hooks.s.SetSecret(ctx, "KEY", []byte("k3y")); err != nil {
+	key, err := w.hooks.s.SetSecret(ctx, "KEY", []byte("k3y"))
+	if err != nil {
 		return err
 	}
 	if len(cur.Webhooks) >= 20 {
@@ -370,7 +371,7 @@ func (w *server) apply() error {
 	name := state.NewID("w")
 	change := func(name string) state.WebhookChange {
 		return state.WebhookChange{
-			UID: state.NewID(state.PrefixWebhook), SecretVersion: 1,
+			UID: state.NewID(state.PrefixWebhook), SecretVersion: key.Version,
 			Spec: schema.Webhook{
 				Name: name, Path: "webhooks/" + name + ".yaml", AuthMode: schema.AuthToken, SecretName: "KEY",
 				Enabled: true,
