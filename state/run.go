@@ -476,6 +476,9 @@ const held = ` id = $1 AND worker = $2 AND claim_hash = $3 `
 // clockSet is by how much a clock went back at least when a run waits that changed later than now.
 const clockSet = time.Minute
 
+// Claims returns how often workers claimed the current execution of the run.
+func (r Run) Claims() int { return r.claims }
+
 // due reports whether the run's wait for a time is over. So it is when the clock was set back: the wait would last
 // until it is again as late as it was.
 func (r Run) due(now time.Time) bool {

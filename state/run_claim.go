@@ -12,6 +12,7 @@ import (
 
 	"millwright/state/budget"
 	"millwright/state/db"
+	"millwright/state/flow"
 	"millwright/state/lanes"
 	"millwright/state/notice"
 	"millwright/state/outputs"
@@ -384,6 +385,58 @@ func (s *Store) claim(
 	}
 
 	return Claimed{c, r}, r.entered(ctx, tx, now)
+}
+
+// ReleaseRun hands a run back that the worker cannot go on with, through no fault of the run: to QUEUED,
+// without counting an attempt, or to CANCELLED when that was asked for. ErrLost when the claim no longer
+// holds.
+func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
+	return s.handBack(ctx, c, func(*Run) {})
+}
+
+// PostponeRun is ReleaseRun for a run that no worker may claim before a pause is over. The status message has
+// the reason.
+func (s *Store) PostponeRun(ctx context.Context, c Claim, why string, pause time.Duration) error {
+	return s.handBack(ctx, c, func(r *Run) {
+		r.StatusMessage = db.Text(why)
+		r.WaitsFor, r.Queued = flow.WaitsRetry, time.Now().Add(pause)
+	})
+}
+
+func (s *Store) handBack(ctx context.Context, c Claim, change func(*Run)) error {
+	var r Run
+	err := s.commitRun(ctx, c.RunID, func(ctx context.Context, tx *db.Tx) (err error) {
+		if err := s.holdFlow(ctx, tx, c.RunID); err != nil {
+			return err
+		}
+
+		r, err = scanRun(
+			tx.QueryRow(
+				ctx,
+				`SELECT `+runColumns+` FROM runs WHERE`+held+s.db.ForUpdate(),
+				c.RunID,
+				c.Worker,
+				c.hash(),
+			),
+		)
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrLost
+		}
+		if err != nil {
+			return err
+		}
+		if r.CancelRequested != nil {
+			return s.end(ctx, tx, &r, Result{State: RunCancelled})
+		}
+
+		change(&r)
+		return r.again(ctx, tx)
+	})
+	if err == nil {
+		s.moved(ctx, r)
+	}
+
+	return err
 }
 
 // silence is the rest of a lease below which its worker has missed a heartbeat. A worker sends one every

@@ -1,8 +1,10 @@
 package state_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -271,6 +273,43 @@ func TestRunsPerFactoryOverServers(t *testing.T) {
 		q, err := s.Queue(t.Context())
 		if err != nil || q.Held != 3 || q.Queued != 17 {
 			t.Errorf("queue %+v, %v", q, err)
+		}
+	})
+}
+
+// TestPostponedRuns has runs wait for a pause, as often as they are postponed.
+func TestPostponedRuns(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		id := create(t, s, newRun("x")).ID
+		for claims, pause := range []time.Duration{0, time.Minute} {
+			if _, err := s.ReleaseDue(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			all, err := s.ClaimRuns(t.Context(), "", ask(1), lease, state.ClaimBounds{})
+			if err != nil || len(all) != 1 || all[0].Run.Claims() != claims+1 || all[0].Run.Attempt != 1 {
+				t.Fatalf("claimed %+v, %v", all, err)
+			}
+
+			began := time.Now()
+			if err := s.PostponeRun(t.Context(), all[0].Claim, "the forge\x00 sleeps", pause); err != nil {
+				t.Fatal(err)
+			}
+			r := run(t, s, id)
+			if r.State != state.RunQueued || r.WaitsFor != "retry" || !strings.HasSuffix(r.StatusMessage, "sleeps") ||
+				r.Queued.Before(began.Add(pause).Truncate(time.Microsecond)) {
+				t.Errorf("postponed: %+v", r)
+			}
+			if err := s.PostponeRun(t.Context(), all[0].Claim, "", 0); !errors.Is(err, state.ErrLost) {
+				t.Errorf("postponed twice: %v", err)
+			}
+		}
+
+		next, err := s.ReleaseDue(t.Context())
+		if got := claimed(t, s, "", 1); got != nil || err != nil || !next.After(time.Now()) {
+			t.Errorf("claimed %v before %s, %v", got, next, err)
+		}
+		if r, err := s.RequestCancel(t.Context(), id, "ci"); err != nil || r.State != state.RunCancelled {
+			t.Errorf("cancelled: %+v, %v", r, err)
 		}
 	})
 }

@@ -29,44 +29,6 @@ func (r *Run) again(ctx context.Context, tx *db.Tx) error {
 	return r.requeue(ctx, tx)
 }
 
-// ReleaseRun hands a run back that the worker cannot go on with, through no fault of the run: to QUEUED,
-// without counting an attempt, or to CANCELLED when that was asked for. ErrLost when the claim no longer
-// holds.
-func (s *Store) ReleaseRun(ctx context.Context, c Claim) error {
-	var r Run
-	err := s.commitRun(ctx, c.RunID, func(ctx context.Context, tx *db.Tx) (err error) {
-		if err := s.holdFlow(ctx, tx, c.RunID); err != nil {
-			return err
-		}
-
-		r, err = scanRun(
-			tx.QueryRow(
-				ctx,
-				`SELECT `+runColumns+` FROM runs WHERE`+held+s.db.ForUpdate(),
-				c.RunID,
-				c.Worker,
-				c.hash(),
-			),
-		)
-		if errors.Is(err, sql.ErrNoRows) {
-			return ErrLost
-		}
-		if err != nil {
-			return err
-		}
-		if r.CancelRequested != nil {
-			return s.end(ctx, tx, &r, Result{State: RunCancelled})
-		}
-
-		return r.again(ctx, tx)
-	})
-	if err == nil {
-		s.moved(ctx, r)
-	}
-
-	return err
-}
-
 const requestCancelSQL = `UPDATE runs
 SET
 	cancel_requested_at = $2,

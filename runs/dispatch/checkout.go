@@ -175,10 +175,12 @@ func (d *Dispatcher) source(
 	defer cancel()
 
 	credential, err := host.Credential(ctx, repo)
-	if errors.Is(err, state.ErrUnavailable) {
+	switch {
+	case errors.Is(err, state.ErrUnavailable):
 		return out, err
-	}
-	if err != nil {
+	case errors.Is(err, forge.ErrLater), errors.Is(err, context.DeadlineExceeded):
+		return out, laterError{err, forge.RetryAfter(err)}
+	case err != nil:
 		return out, unfitError{err}
 	}
 	if out.URL, err = host.CloneURL(repo); err != nil {

@@ -272,9 +272,18 @@ func (d *Dispatcher) sendOrder(a *ask, c state.Claimed) {
 		return
 	}
 
+	var later laterError
+	if errors.As(err, &later) && c.Run.Claims() < maxPostponed {
+		span.Fail("environment_setup_failed").End()
+		d.postpone(ctx, c, later)
+		d.asks.giveBack([]*ask{a})
+		d.asks.wake()
+		return
+	}
+
 	var unfit unfitError
 	code := "internal_error"
-	if errors.As(err, &unfit) {
+	if errors.As(err, &unfit) || errors.As(err, &later) {
 		code = "environment_setup_failed"
 	}
 
@@ -345,6 +354,35 @@ func (d *Dispatcher) onUndelivered(m *nats.Msg) {
 func (d *Dispatcher) release(ctx context.Context, c state.Claim) {
 	if err := d.cfg.Store.ReleaseRun(ctx, c); err != nil {
 		d.cfg.Log.Warn("dispatch: give back a run", "run_id", c.RunID, "error", err)
+	}
+}
+
+// laterError is the reason why no work order can be made now. It passes by itself.
+type laterError struct {
+	error
+	after time.Duration // that the forge asked to wait; 0: nothing
+}
+
+// maxPostponed is how often an execution is claimed before such a reason ends it. The pauses between are 25
+// minutes together.
+const maxPostponed = 12
+
+// Pauses before a run is claimed again: the first, which doubles each time, and the longest.
+const (
+	firstPause   = time.Second
+	longestPause = 5 * time.Minute
+	maxAsked     = time.Hour // that a forge may ask for
+)
+
+// postpone has a claimed run wait before it is claimed again. If that fails, the end of the hold requeues it.
+func (d *Dispatcher) postpone(ctx context.Context, c state.Claimed, why laterError) {
+	pause := min(firstPause<<(c.Run.Claims()-1), longestPause)
+	pause = max(pause, min(why.after, maxAsked))
+	d.cfg.Log.Warn("run waits for its forge", "run_id", c.Run.ID, "pause", pause, "error", why)
+
+	message := fmt.Sprintf("%s; the server tries again in %s", why, pause.Round(time.Second))
+	if err := d.cfg.Store.PostponeRun(ctx, c.Claim, message, pause); err != nil {
+		d.cfg.Log.Warn("dispatch: postpone a run", "run_id", c.Run.ID, "error", err)
 	}
 }
 
