@@ -66,7 +66,7 @@ var rooms = map[string][]string{
 	"ingress":                         {"signature", "trace", "api", "bounds", "state", "state/notice", "schema", "schema/provider"},
 	"ingress/conformance":             {"signature"},
 	"runs":                            {"forge", "outbox/request", "state/outputs", "schema/agentconfig", "runs/dispatch", "runs/wire", "trace", "api", "state", "state/notice", "schema"},
-	"runs/dispatch":                   {"forge", "forge/bundle", "outbox/request", "state/outputs", "schema/provider", "schema/agentconfig", "runs/wire", "trace", "state", "state/notice", "state/workers", "schema"},
+	"runs/dispatch":                   {"bounds", "forge", "forge/bundle", "outbox/request", "state/outputs", "schema/provider", "schema/agentconfig", "runs/wire", "trace", "state", "state/notice", "state/workers", "schema"},
 	"runs/wire":                       {},
 	"runs/worker":                     {"schema/agentconfig", "runs/wire", "runs/worker/checkout", "runs/worker/collect", "runs/worker/confine", "runs/worker/egress", "runs/worker/sandbox", "runs/worker/preset", "runs/worker/workspace", "trace"},
 	"runs/worker/checkout":            {"runs/worker/confine", "runs/worker/workspace"},

@@ -257,7 +257,7 @@ var (
 	}
 	wrongKeys = about{
 		"wrong_key_senders",
-		"senders of wrong API keys",
+		"senders of wrong API keys, and of claims that hold no run",
 		"",
 		"30 a minute; a right key is still answered",
 		"",

@@ -58,7 +58,7 @@ func (srv *server) routes(pages http.Handler) http.Handler {
 	mux.Handle("/", pages)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", srv.ready)
-	mux.Handle(dispatch.RelayPath, srv.dispatch.Relay())
+	mux.Handle(dispatch.RelayPath, srv.dispatch.Relay(srv.bounds, srv.api.SenderOf))
 	metadata := mcp.Metadata(srv.agents())
 	mux.Handle("GET "+mcp.MetadataPath, metadata)
 	mux.Handle("GET "+mcp.MetadataPath+mcp.Path, metadata)

@@ -87,7 +87,7 @@ type Dispatcher struct {
 	prices      atomic.Pointer[map[string]Price]
 	slots       chan struct{} // bounds the concurrent requests of workers
 	checks      chan struct{} // bounds the bundles in memory
-	relays      chan struct{} // bounds the repositories that workers read
+	relays      *turns        // bounds the repositories that workers read
 	relayer     *forge.Relay
 	orders      chan struct{} // bounds the claimed runs whose orders are in the making
 	stop        context.CancelFunc
@@ -128,7 +128,7 @@ func Start(ctx context.Context, cfg Config) (*Dispatcher, error) {
 		undelivered: nats.NewInbox(),
 		slots:       make(chan struct{}, maxRequests),
 		checks:      make(chan struct{}, maxChecks),
-		relays:      make(chan struct{}, maxRelays),
+		relays:      newTurns(),
 		relayer:     forge.NewRelay(),
 		orders:      make(chan struct{}, maxOrders),
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"millwright/bounds"
 	"millwright/forge"
 	"millwright/runs/dispatch"
 	"millwright/runs/wire"
@@ -41,6 +42,13 @@ func newHost(t *testing.T) *httptest.Server {
 			http.Error(w, longToken, http.StatusTooManyRequests)
 		case "broken.git":
 			http.Error(w, longToken, http.StatusInternalServerError)
+		case "endless.git":
+			w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+			fmt.Fprint(w, "the first part")
+			http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		case "silent.git":
+			<-r.Context().Done()
 		case "page.git":
 			fmt.Fprint(w, longToken)
 		case "shop.git":
@@ -70,8 +78,10 @@ type relayed struct {
 func newRelayed(t *testing.T, s *state.Store, url, publicURL string) *relayed {
 	t.Helper()
 	w := &relayed{t: t, s: s}
+	limits := bounds.New(bounds.Config{})
+	senderOf := func(r *http.Request) string { return r.Header.Get("X-Sender") }
 	w.relay = httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		w.d.Relay().ServeHTTP(out, r)
+		w.d.Relay(limits, senderOf).ServeHTTP(out, r)
 	}))
 	t.Cleanup(w.relay.Close)
 	if publicURL == "" {
@@ -91,7 +101,7 @@ func newRelayed(t *testing.T, s *state.Store, url, publicURL string) *relayed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.d = startDispatch(t, dispatch.Config{Store: s, Listen: "127.0.0.1:0", Forges: forges, PublicURL: publicURL})
+	w.d = startDispatch(t, dispatch.Config{Store: s, Listen: "127.0.0.1:0", Forges: forges, PublicURL: publicURL, Poll: 20 * time.Millisecond})
 	return w
 }
 
@@ -132,6 +142,7 @@ func (w *relayed) ask(method, path, user, password string) (int, string) {
 		w.t.Fatal(err)
 	}
 	r.Header.Set("Git-Protocol", "version=2")
+	r.Header.Set("X-Sender", "192.0.2.1")
 	if user != "" {
 		r.SetBasicAuth(user, password)
 	}
@@ -233,6 +244,86 @@ func TestRelay(t *testing.T) {
 			t.Errorf("with a revoked key: %d %q", status, said)
 		}
 	})
+}
+
+// TestRelayIsShared has a worker read more repositories at once than the server does for all. Another worker
+// reads at once. What the first one reads ends with its claim.
+func TestRelayIsShared(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		w := newRelayed(t, s, newHost(t).URL, "")
+		c, key := w.worker()
+		r := w.run(repositories("endless", "silent")...)
+		o := order(t, c)
+		if _, err := c.Start(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+
+		const refs = "/info/refs?service=git-upload-pack"
+		ended := make(chan struct{})
+		for i := range 20 {
+			path := fmt.Sprint(dispatch.RelayPath, r.ID, "/", i%2, refs)
+			req, err := http.NewRequestWithContext(t.Context(), "GET", w.relay.URL+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.SetBasicAuth(key.UID, o.Token)
+			go func() {
+				if res, err := http.DefaultClient.Do(req); err == nil {
+					_, _ = io.Copy(io.Discard, res.Body)
+					res.Body.Close()
+				}
+				ended <- struct{}{}
+			}()
+		}
+
+		other, otherKey := w.worker()
+		otherRun := w.run(repositories("shop")...)
+		otherOrder := order(t, other)
+		path := dispatch.RelayPath + otherRun.ID + "/0" + refs
+		if status, said := w.ask("GET", path, otherKey.UID, otherOrder.Token); status != http.StatusOK {
+			t.Errorf("another worker: %d %q", status, said)
+		}
+		select {
+		case <-ended:
+			t.Error("a transfer ended before its claim")
+		default:
+		}
+
+		if _, err := c.Finish(t.Context(), o, wire.Result{State: wire.Succeeded}); err != nil {
+			t.Fatal(err)
+		}
+		late := time.After(time.Minute)
+		for i := range 20 {
+			select {
+			case <-ended:
+			case <-late:
+				t.Fatalf("%d of 20 transfers have ended a minute after their claim", i)
+			}
+		}
+	})
+}
+
+// TestRelayBoundsWrongTokens refuses senders of many wrong tokens. A right one is still answered.
+func TestRelayBoundsWrongTokens(t *testing.T) {
+	s := statetest.Open(t, statetest.SQLite(t))
+	w := newRelayed(t, s, newHost(t).URL, "")
+	c, key := w.worker()
+	r := w.run(repositories("shop")...)
+	o := order(t, c)
+	path := dispatch.RelayPath + r.ID + "/0/info/refs?service=git-upload-pack"
+
+	for i := range 32 {
+		user, want := []string{key.UID, state.NewID(state.PrefixKey)}[i%2], http.StatusForbidden
+		if i >= 30 {
+			want = http.StatusTooManyRequests
+		}
+		if status, said := w.ask("GET", path, user, fmt.Sprint("wrong", i)); status != want {
+			t.Errorf("wrong token %d: %d %q, want %d", i, status, said, want)
+		}
+	}
+	if status, said := w.ask("GET", path, key.UID, o.Token); status != http.StatusOK {
+		t.Errorf("right token: %d %q", status, said)
+	}
 }
 
 // TestRemoteWorkersGetNoLongToken has workers elsewhere take runs that cannot be executed there. They end

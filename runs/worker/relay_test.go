@@ -11,6 +11,7 @@ import (
 
 	"code.gitea.io/sdk/gitea"
 
+	"millwright/bounds"
 	"millwright/forge"
 	"millwright/forge/forgetest"
 	"millwright/runs/dispatch"
@@ -32,8 +33,9 @@ func elsewhere(t *testing.T, token string, s forge.Settings) (*bench, *wire.Clie
 	}
 
 	b := &bench{t: t, store: statetest.Open(t, statetest.SQLite(t)), dir: t.TempDir()}
+	limits := bounds.New(bounds.Config{})
 	relay := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b.d.Relay().ServeHTTP(w, r)
+		b.d.Relay(limits, func(*http.Request) string { return "worker" }).ServeHTTP(w, r)
 	}))
 	t.Cleanup(relay.Close)
 
