@@ -193,11 +193,11 @@ func (w *Work) target(r Request) (Checkout, string) {
 			Printable(t.Repository), Printable(r.Repository))
 	}
 
-	c, ok := w.repository(t.Repository)
-	if !ok {
-		return c, fmt.Sprintf("the factory does not have the repository %s", Printable(t.Repository))
+	i := slices.IndexFunc(w.Repositories, func(c Checkout) bool { return c.Repository == t.At })
+	if i < 0 {
+		return Checkout{}, fmt.Sprintf("the factory does not have the repository %s", Printable(t.Repository))
 	}
-	return c, ""
+	return w.Repositories[i], ""
 }
 
 func (w *Work) repository(name string) (Checkout, bool) {

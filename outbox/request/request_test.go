@@ -28,7 +28,7 @@ func work(lines ...string) request.Work {
 			Labels:      &schema.LabelsOutput{Allow: []string{"triaged", "bug"}, Max: 2},
 			Review:      &schema.ReviewOutput{Max: 1, Events: []string{"COMMENT", "REQUEST_CHANGES"}},
 		},
-		Target:       request.Target{Repository: "Acme/Shop", Number: 7, Pull: true},
+		Target:       request.Target{Repository: "Acme/Shop", Number: 7, Pull: true, At: shop},
 		Repositories: []request.Checkout{{Repository: shop, BaseCommit: "b45e", BaseBranch: "main"}},
 		Changes:      []request.Change{{Repository: shop, Bundle: "art_1", Head: "4ead"}},
 		Secrets:      request.NewSecrets([]string{secret, "short", "line one is long\nline two is long"}),
@@ -105,8 +105,14 @@ func TestJudge(t *testing.T) {
 
 		"a delivery about a foreign repository": {
 			lines:  []string{body("Hi")},
-			change: func(w *request.Work) { w.Target.Repository = "mallory/shop" },
+			change: func(w *request.Work) { w.Target.Repository, w.Target.At = "mallory/shop", request.Repository{} },
 			want:   "1 comment: refused: the factory does not have the repository mallory/shop\n",
+		},
+
+		"a delivery of another forge": {
+			lines:  []string{body("Hi")},
+			change: func(w *request.Work) { w.Target.At.Forge = "other" },
+			want:   "1 comment: refused: the factory does not have the repository Acme/Shop\n",
 		},
 
 		"a delivery about nothing": {

@@ -48,8 +48,12 @@ func (d *Dispatcher) checkout(
 		return err
 	}
 
-	all, err := d.repositories(ctx, c, r, listed, func(one state.RunRepository) bool {
-		return r.CheckoutHead && def.CheckoutRef == "" && d.foreign(ctx, r, one, target)
+	all, err := d.repositories(ctx, c, r, listed, func(all []state.RunRepository) int {
+		at := d.concerned(target, all)
+		if !r.CheckoutHead || def.CheckoutRef != "" || at < 0 || !d.foreign(ctx, r, all[at], target.Target) {
+			return -1
+		}
+		return at
 	})
 	if err != nil || len(all) == 0 {
 		return err
@@ -64,14 +68,19 @@ func (d *Dispatcher) checkout(
 		return err
 	}
 
+	at := d.concerned(target, all)
 	o.Checkout = &wire.Checkout{Author: cmp.Or(config.Name, "millwright"), Title: r.Title}
-	for _, one := range all {
+	for i, one := range all {
 		out, err := d.source(ctx, c, factory.Name, one)
 		if err != nil {
 			return err
 		}
 
-		choose(&out, one, def.CheckoutRef, target, config.Repositories)
+		var named provider.Target
+		if i == at {
+			named = target.Target
+		}
+		choose(&out, one, def.CheckoutRef, named, config.Repositories)
 		o.Confined = o.Confined || one.Foreign
 		if out.Password != "" {
 			o.Redact = append(o.Redact, out.Password)
@@ -84,13 +93,13 @@ func (d *Dispatcher) checkout(
 }
 
 // repositories returns the repositories of a run. Its first claim decides on them, and which of them the run
-// starts in at the commit of a fork.
+// starts in at the commit of a fork: foreign returns its index, or -1.
 func (d *Dispatcher) repositories(
 	ctx context.Context,
 	c state.Claim,
 	r state.Run,
 	listed []schema.Repository,
-	foreign func(state.RunRepository) bool,
+	foreign func([]state.RunRepository) int,
 ) ([]state.RunRepository, error) {
 	all, err := d.cfg.Store.Repositories(ctx, r.ID)
 	if err != nil || len(all) > 0 || r.Execution > 1 || d.cfg.Forges == nil {
@@ -98,11 +107,16 @@ func (d *Dispatcher) repositories(
 	}
 
 	for _, r := range listed {
-		if !slices.ContainsFunc(all, func(one state.RunRepository) bool {
-			return one.Forge == r.CodeForge && strings.EqualFold(one.Owner, r.Owner) &&
-				strings.EqualFold(one.Name, r.Name)
-		}) {
-			all = append(all, state.RunRepository{Position: len(all), Forge: r.CodeForge, Owner: r.Owner, Name: r.Name})
+		one := state.RunRepository{Position: len(all), Forge: r.CodeForge, Owner: r.Owner, Name: r.Name}
+		had := slices.IndexFunc(all, func(other state.RunRepository) bool {
+			return strings.EqualFold(other.FullName(), one.FullName())
+		})
+		switch {
+		case had < 0:
+			all = append(all, one)
+		case d.forgeOf(all[had]) != d.forgeOf(one) && !d.cfg.Forges.Empty():
+			return nil, unfit("the run has repository %s of the forges %s and %s: it can have one of them",
+				one.FullName(), d.forgeOf(all[had]), d.forgeOf(one))
 		}
 	}
 
@@ -113,10 +127,19 @@ func (d *Dispatcher) repositories(
 		return all, nil
 	}
 
-	for i, one := range all {
-		all[i].Foreign = foreign(one)
+	if at := foreign(all); at >= 0 {
+		all[at].Foreign = true
 	}
 	return all, d.cfg.Store.SetRepositories(ctx, c, all)
+}
+
+// forgeOf returns the name of a repository's forge.
+func (d *Dispatcher) forgeOf(r state.RunRepository) string {
+	host, err := d.cfg.Forges.Of(forge.Repository{Forge: r.Forge, Owner: r.Owner, Name: r.Name})
+	if err != nil {
+		return r.Forge
+	}
+	return host.Name()
 }
 
 // foreign reports whether what started a run names a commit of a repository that its forge does not prove to
@@ -127,7 +150,7 @@ func (d *Dispatcher) foreign(
 	one state.RunRepository,
 	target provider.Target,
 ) bool {
-	if target.Commit == "" || !strings.EqualFold(target.Repository, one.FullName()) {
+	if target.Commit == "" {
 		return false
 	}
 
@@ -210,7 +233,7 @@ func (d *Dispatcher) source(
 
 // choose sets the commit of a repository: the one that the run began with before, or the ref of the
 // automation or of the request, or what the delivery names, if a branch of the repository has it or the run
-// starts in a fork's commit.
+// starts in a fork's commit. target is zero for a repository that the delivery does not concern.
 func choose(
 	out *wire.Repository,
 	r state.RunRepository,
@@ -238,7 +261,7 @@ func choose(
 		}
 	case ref != "" && r.Position == 0:
 		out.Ref = ref
-	case strings.EqualFold(target.Repository, r.FullName()) && target.Commit != "":
+	case target.Commit != "":
 		out.Commit, out.Proven = target.Commit, true
 		if validBranch(target.Branch) {
 			out.Ref = target.Branch
@@ -252,25 +275,52 @@ func choose(
 // validBranch reports whether a text of a payload can be the name of a branch.
 func validBranch(name string) bool { return schema.ValidRef(name) && !strings.HasPrefix(name, "refs/") }
 
+// sent is what the delivery of a run is about, and the kind of forge that sent it.
+type sent struct {
+	provider.Target
+	kind string
+}
+
 // target returns what the delivery of a run is about; zero without a delivery of a forge.
-func (d *Dispatcher) target(ctx context.Context, r state.Run) (provider.Target, error) {
+func (d *Dispatcher) target(ctx context.Context, r state.Run) (sent, error) {
 	if r.WebhookUID == "" {
-		return provider.Target{}, nil
+		return sent{}, nil
 	}
 
 	w, err := d.cfg.Store.Webhook(ctx, r.FactoryUID, r.WebhookUID)
 	if errors.Is(err, state.ErrNotFound) {
-		return provider.Target{}, nil
+		return sent{}, nil
 	}
 	if err != nil {
-		return provider.Target{}, err
+		return sent{}, err
 	}
 
 	payload, err := d.cfg.Store.Attachment(ctx, r, wire.PayloadFile)
 	if errors.Is(err, state.ErrNotFound) {
-		return provider.Target{}, nil
+		return sent{}, nil
 	}
-	return provider.Read(w.Spec.SignatureScheme, "", payload.Body).Target(), err
+
+	scheme := w.Spec.SignatureScheme
+	return sent{provider.Read(scheme, "", payload.Body).Target(), provider.ForgeKind(scheme)}, err
+}
+
+// concerned returns the index of the repository that a delivery is about, or -1. It has the delivery's name, and
+// is at the forge that the server asks about the sender's deliveries, or at a host of git alone. If the settings
+// have several forges of the sender's kind, and none of them is the default, it is at any of them.
+func (d *Dispatcher) concerned(t sent, all []state.RunRepository) int {
+	if t.Repository == "" || d.cfg.Forges == nil {
+		return -1
+	}
+
+	asked, err := d.cfg.Forges.OfKind(t.kind)
+	return slices.IndexFunc(all, func(one state.RunRepository) bool {
+		repo := forge.Repository{Forge: one.Forge, Owner: one.Owner, Name: one.Name}
+		host, unknown := d.cfg.Forges.Of(repo)
+		if unknown != nil || !strings.EqualFold(t.Repository, one.FullName()) {
+			return false
+		}
+		return host.Kind() == forge.Git || host.Kind() == t.kind && (err != nil || host.Name() == asked)
+	})
 }
 
 // name gives each of several checkouts a directory of its own.

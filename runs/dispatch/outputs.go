@@ -3,7 +3,6 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"millwright/outbox/request"
@@ -28,7 +27,7 @@ func (d *Dispatcher) aim(ctx context.Context, r state.Run) error {
 	if err != nil {
 		return err
 	}
-	checkouts, err := d.checkouts(ctx, r)
+	repositories, err := d.cfg.Store.Repositories(ctx, r.ID)
 	if err != nil {
 		return err
 	}
@@ -42,11 +41,9 @@ func (d *Dispatcher) aim(ctx context.Context, r state.Run) error {
 	if validBranch(about.Branch) {
 		target.Branch = about.Branch
 	}
-	for _, c := range checkouts {
-		if strings.EqualFold(c.String(), about.Repository) {
-			target.At = c.Repository
-			break
-		}
+	if at := d.concerned(about, repositories); at >= 0 {
+		one := repositories[at]
+		target.At = request.Repository{Forge: one.Forge, Owner: one.Owner, Name: one.Name}
 	}
 
 	text, err := json.Marshal(target)

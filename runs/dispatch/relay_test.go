@@ -326,6 +326,31 @@ func TestRelayBoundsWrongTokens(t *testing.T) {
 	}
 }
 
+// TestOneNameAtTwoForges ends a run whose factory lists one repository at two forges. A repeated one is one.
+func TestOneNameAtTwoForges(t *testing.T) {
+	s := statetest.Open(t, statetest.SQLite(t))
+	w := newRelayed(t, s, newHost(t).URL, "")
+	c, _ := w.worker()
+	shop := schema.Repository{Owner: "acme", Name: "shop"}
+	again, public := shop, shop
+	again.CodeForge, public.CodeForge = "long", "public"
+	twice := w.run(shop, public)
+	next := create(t, s, nil)
+	if o := order(t, c); o.RunID != next.ID {
+		t.Errorf("order of run %s, want %s", o.RunID, next.ID)
+	}
+	got := run(t, s, twice.ID)
+	const want = "the run has repository acme/shop of the forges long and public: it can have one of them"
+	if got.State != state.RunError || got.ErrorCode != "environment_setup_failed" || got.StatusMessage != want {
+		t.Errorf("run is %s: %s: %s", got.State, got.ErrorCode, got.StatusMessage)
+	}
+
+	w.run(shop, again)
+	if o := order(t, c); len(o.Checkout.Repositories) != 1 {
+		t.Errorf("checkout %+v", o.Checkout)
+	}
+}
+
 // TestRemoteWorkersGetNoLongToken has workers elsewhere take runs that cannot be executed there. They end
 // with the reason, and the worker goes on.
 func TestRemoteWorkersGetNoLongToken(t *testing.T) {

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"millwright/forge"
 	"millwright/ingress"
+	"millwright/runs/dispatch"
 	"millwright/runs/wire"
 	"millwright/schema"
 	"millwright/schema/provider"
@@ -253,6 +255,40 @@ func TestDeliveredCommit(t *testing.T) {
 			t.Errorf("the MCP servers for a fork: %s", text)
 		}
 	})
+}
+
+// TestDeliveriesOfAnotherForge starts runs in the commits that deliveries name only if the repository is at a
+// forge of the sender's kind.
+func TestDeliveriesOfAnotherForge(t *testing.T) {
+	commit := strings.Repeat("ab", 20)
+	for _, kind := range []string{forge.GitHub, forge.GitLab, forge.Gitea} {
+		t.Run(kind, func(t *testing.T) {
+			forges, err := forge.Open(forge.Config{
+				Forges:  map[string]forge.Settings{"mine": {Kind: kind, URL: "http://127.0.0.1:1", TokenSecret: "T"}},
+				Allowed: map[string][]string{"f": nil},
+				Secret:  func(context.Context, string) ([]byte, error) { return []byte("t0ken"), nil },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			b := &bench{t: t, store: statetest.Open(t, statetest.SQLite(t)), dir: t.TempDir()}
+			b.d, err = dispatch.Start(t.Context(), dispatch.Config{Store: b.store, Forges: forges})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { b.d.Close(context.Background()) })
+
+			at := b.hooks(b.with(nil, "acme/shop"))
+			for _, scheme := range []string{"github", "gitlab", "gitea"} {
+				values := map[string]string{"after": commit, "ref": "refs/heads/main"}
+				o := b.order(b.send(at[scheme], scheme, "push", values))
+				if got := o.Checkout.Repositories[0].Commit; (got == commit) != (scheme == kind) {
+					t.Errorf("a delivery of %s: the run starts in %q", scheme, got)
+				}
+			}
+		})
+	}
 }
 
 // TestHeadOfAForkInASandbox executes a run in the commit of a fork in a sandbox that reaches nothing.
