@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -341,4 +342,150 @@ func (s *Store) DeliveryTallies(
 		db.Micros(until))
 
 	return all, err
+}
+
+// StoredDelivery is an accepted delivery with its request.
+type StoredDelivery struct {
+	UID        string
+	WebhookUID string
+	Received   time.Time
+	Event      string
+	Headers    []byte // as Request returns them
+	Body       []byte
+}
+
+// Stored deliveries are read in small slices and at a fixed rate, so that new ones are accepted meanwhile.
+const (
+	readingTime  = 300 * time.Microsecond // for each delivery
+	slicePayload = 8                      // deliveries whose payloads are read at once
+	sliceRows    = 256                    // deliveries that are listed at once
+)
+
+// NewestAccepted calls f with the newest accepted deliveries to some webhooks of a factory since a time whose
+// payload is stored, the newest first: at most limit of them, until ctx ends. It takes readingTime for each.
+// Headers and body are valid until f returns.
+func (s *Store) NewestAccepted(
+	ctx context.Context,
+	factoryUID string,
+	webhookUIDs []string,
+	since time.Time,
+	limit int,
+	f func(StoredDelivery),
+) error {
+	p := pace{began: time.Now(), due: time.Now()}
+	var all []StoredDelivery
+	oldest := DeliveryUIDAt(since.Add(-clockSlack))
+	for _, uid := range webhookUIDs {
+		newest, err := s.newestOf(ctx, &p, factoryUID, uid, oldest, since, limit)
+		if err != nil {
+			return err
+		}
+
+		all = append(all, newest...)
+		slices.SortFunc(all, func(a, b StoredDelivery) int { return cmp.Compare(b.UID, a.UID) })
+		if len(all) >= limit {
+			all = all[:limit]
+			oldest = all[limit-1].UID
+		}
+	}
+
+	buffer := make([]byte, 0, 256<<10) // for any body
+	for slice := range slices.Chunk(all, slicePayload) {
+		if err := s.readRequests(ctx, slice, buffer, f); err != nil {
+			return err
+		}
+		if err := p.rest(ctx, time.Duration(len(slice))*readingTime); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+const newestAcceptancesSQL = `SELECT uid, received_at, event
+FROM deliveries
+WHERE webhook_id = $1 AND outcome = 'accepted' AND uid >= $2 AND uid < $3 AND received_at >= $4
+ORDER BY uid DESC
+LIMIT $5`
+
+// newestOf lists the newest accepted deliveries to a webhook.
+func (s *Store) newestOf(
+	ctx context.Context, p *pace, factoryUID, webhookUID, oldest string, since time.Time, limit int,
+) (all []StoredDelivery, err error) {
+	webhook, err := s.webhookRow(ctx, factoryUID, webhookUID)
+	if err != nil {
+		return nil, err
+	}
+
+	before := "~" // behind all UIDs
+	for len(all) < limit {
+		rows, err := db.All(ctx, s.db.Reader, func(row db.Row) (d StoredDelivery, err error) {
+			var at int64
+			err = row.Scan(&d.UID, &at, &d.Event)
+			d.WebhookUID, d.Received = webhookUID, db.Time(at)
+			return d, err
+		}, newestAcceptancesSQL, webhook, oldest, before, db.Micros(since), min(sliceRows, limit-len(all)))
+		if err != nil {
+			return nil, err
+		}
+
+		all = append(all, rows...)
+		if len(rows) < sliceRows {
+			return all, nil
+		}
+
+		before = rows[len(rows)-1].UID
+		if err := p.rest(ctx, 0); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// readRequests calls f with deliveries and what is stored of their requests. It leaves out what is damaged.
+func (s *Store) readRequests(ctx context.Context, all []StoredDelivery, buffer []byte, f func(StoredDelivery)) error {
+	uids := make([]string, len(all))
+	for i, d := range all {
+		uids[i] = d.UID
+	}
+
+	marks, args := db.Placeholders(padded(uids))
+	query := `SELECT delivery_uid, body, size, headers
+FROM payloads
+WHERE delivery_uid IN (` + marks + `)
+ORDER BY delivery_uid DESC`
+	return db.Each(ctx, s.db.Built(), func(row db.Row) error {
+		var uid string
+		var stored, headers sql.RawBytes
+		var size int64
+		if err := row.Scan(&uid, &stored, &size, &headers); err != nil {
+			return err
+		}
+
+		body, err := db.Decompress(buffer, stored, size)
+		if err != nil {
+			return nil
+		}
+
+		d := all[slices.IndexFunc(all, func(d StoredDelivery) bool { return d.UID == uid })]
+		d.Body, d.Headers = body, headers
+		f(d)
+		return nil
+	}, query, args...)
+}
+
+// pace spreads work over time: the present slice of it began, and the next one is due.
+type pace struct{ began, due time.Time }
+
+// rest waits until the time that the slice of work is allowed is over, and at least as long as it took.
+func (p *pace) rest(ctx context.Context, slice time.Duration) error {
+	p.due = p.due.Add(slice)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(max(time.Until(p.due), time.Since(p.began))):
+	}
+
+	p.began = time.Now()
+	return nil
 }

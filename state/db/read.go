@@ -117,23 +117,6 @@ func Each(ctx context.Context, r Reader, scan func(Row) error, query string, arg
 	return classify(rows.Err())
 }
 
-// Between runs f, which reads little, while nothing is written. On SQLite a reader keeps the log from beginning
-// anew, so that one commit after the other copies from it into the file, and deliveries wait. On PostgreSQL
-// readers are in nobody's way: it runs f at once.
-func (d *DB) Between(ctx context.Context, f func() error) error {
-	if d.dialect == postgres {
-		return f()
-	}
-
-	writer, err := d.write.Conn(ctx) // the only one
-	if err != nil {
-		return classify(err)
-	}
-	defer writer.Close()
-
-	return f()
-}
-
 // Strings returns the one column of text that the statement returns.
 func Strings(ctx context.Context, r Reader, query string, args ...any) ([]string, error) {
 	scan := func(row Row) (text string, err error) { return text, row.Scan(&text) }
