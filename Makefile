@@ -24,7 +24,8 @@ run: build ## Serve a demo factory: prints its webhooks and a curl line for each
 # exits; the tests start thousands.
 export GORACE = atexit_sleep_ms=0
 PARSERS = go.yaml.in/... github.com/santhosh-tekuri/... regexp/...
-GO_TEST = $(GO) test -race $(patsubst %,-gcflags=%=-race=false,modernc.org/... $(PARSERS)) -p 3 -parallel 4 -shuffle=on
+export RACE = -race $(patsubst %,-gcflags=%=-race=false,modernc.org/... $(PARSERS))
+GO_TEST = $(GO) test $(RACE) -p 3 -parallel 4 -shuffle=on
 
 test: ## Run the tests, with the race detector, on SQLite and a PostgreSQL of its own
 	@.ci/needs git
