@@ -36,7 +36,7 @@ func TestFactory(t *testing.T) {
 		w.secret("ALERTS", "value")
 		f := w.factory("payments", state.Source{Kind: "git", URL: "https://user:pass@git.example.com/acme/factory.git", Branch: "main", Path: "ops"}, full)
 		r := w.call(state.RoleViewer, "GET", "/factory/"+f.UID, "").want(200)
-		r.hasKeys("uid name display_name alias description created_at updated_at repositories source sync agents counts suspended rollback detached conditions " +
+		r.hasKeys("uid name display_name alias description created_at updated_at repositories source sync agents counts suspended detached conditions " +
 			"team_uid agent_defaults default_model default_environment credential_strategy code_forge code_forges integrations scoring scorer_defaults recipient unregistered")
 		r.hasKeys("kind url branch path", "source")
 		r.hasKeys("state attempted_revision applied_revision applied_signer last_applied_at last_attempted_at problems message", "sync")
