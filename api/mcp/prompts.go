@@ -93,19 +93,22 @@ func (c *caller) example(ctx context.Context, webhook string) (string, error) {
 	}
 
 	const none = "No payload of this webhook is stored: ask for an example before you write the filter."
-	for _, row := range list(page, "deliveries") {
-		body, err := c.Call(ctx, "GET", webhook+"/deliveries/"+url.PathEscape(text(row, "delivery_id")), nil)
-		if err != nil {
-			return "", err
-		}
-		d, err := newDelivery(body)
-		if err != nil || d.payload == "" {
-			return none, err
-		}
-		what := "the payload of the newest delivery, " + text(row, "delivery_id")
-		return quote{what, d.payload}.fenced(maxQuote), nil
+	rows := list(page, "deliveries")
+	if len(rows) == 0 {
+		return none, nil
 	}
-	return none, nil
+
+	uid := text(rows[0], "delivery_id")
+	body, err := c.Call(ctx, "GET", webhook+"/deliveries/"+url.PathEscape(uid), nil)
+	if err != nil {
+		return "", err
+	}
+
+	d, err := newDelivery(body)
+	if err != nil || d.payload == "" {
+		return none, err
+	}
+	return quote{"the payload of the newest delivery, " + uid, d.payload}.fenced(maxQuote), nil
 }
 
 func said(text string) *sdk.PromptMessage {

@@ -175,7 +175,7 @@ func (k *Keys) verifySSH(payload, signature []byte, at time.Time) (Signer, error
 	if _, certificate := sig.PublicKey.(*ssh.Certificate); certificate {
 		return Signer{}, fmt.Errorf("it is signed with an SSH certificate (%s), which is not supported", fingerprint)
 	}
-	if f := sig.Signature.Format; f == ssh.KeyAlgoRSA || f == ssh.InsecureKeyAlgoDSA {
+	if f := sig.Signature.Format; f == ssh.KeyAlgoRSA || f == "ssh-dss" {
 		return Signer{}, fmt.Errorf("its signature uses the weak algorithm %s", f)
 	}
 	if sig.Namespace != namespace {

@@ -48,12 +48,6 @@ type world struct {
 	refused []egress.Refusal
 }
 
-func dialer(to string) func(context.Context, string, string) (net.Conn, error) {
-	return func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, to)
-	}
-}
-
 // newWorld starts a proxy for api.example.com, and a server of that name and others at a public and a private
 // address.
 func newWorld(t *testing.T) *world {
