@@ -154,12 +154,14 @@ func TestResend(t *testing.T) {
 		{schema.Webhook{AuthMode: schema.AuthToken}, "[KEY]", "-i\n" + address + "\n-H\nAuthorization: Bearer s3cret\n" + kind + "-H\n{id}", "token\n--id-header\n{name}\n" + sentAs},
 		{schema.Webhook{AuthMode: schema.AuthURLToken}, "[KEY]", "-i\n" + address + "/s3cret\n" + kind + "-H\n{id}", "url_token\n--id-header\n{name}\n" + sentAs},
 		{
-			schema.Webhook{AuthMode: schema.AuthSignature, SignatureScheme: "github"}, "[SIGNATURE DELIVERY_ID]",
+			schema.Webhook{AuthMode: schema.AuthSignature, SignatureScheme: "github"},
+			"[SIGNATURE DELIVERY_ID]",
 			"-i\n" + address + "\n-H\nX-Hub-Signature-256: sig\n" + kind + "-H\nX-Github-Event: push'$(touch own)\n-H\n{id}",
 			"github\n{given}" + sentAs + "\n--header\nX-Github-Event: push'$(touch own)",
 		},
 		{
-			schema.Webhook{AuthMode: schema.AuthSignature, SignatureScheme: "gitlab"}, "[KEY]",
+			schema.Webhook{AuthMode: schema.AuthSignature, SignatureScheme: "gitlab"},
+			"[KEY]",
 			"-i\n" + address + "\n-H\nX-Gitlab-Token: s3cret\n" + kind + "-H\n{id}", "",
 		},
 		{
