@@ -139,7 +139,11 @@ export class Runs {
   }
 
   /** Answer what the agent of a run asks; `questions` of the run has its questions and their choices. */
-  answer(runId: string, body: Body<"answerQuestion">, options?: RequestOptions): APIPromise<RunAnswerResponse> {
+  answer(
+    runId: string,
+    body: Body<"answerQuestion">,
+    options?: RequestOptions,
+  ): APIPromise<RunAnswerResponse> {
     const where = path`/agent/runs/${runId}/answers`;
     return call(this.#client, "POST", where, { body }, options, object<RunAnswerResponse>);
   }

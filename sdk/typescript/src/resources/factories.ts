@@ -96,11 +96,7 @@ export class Automations {
   }
 
   /** List what waits in an automation, what was skipped, and its conversations. */
-  flow(
-    factoryUid: string,
-    automation: string,
-    options?: RequestOptions,
-  ): APIPromise<AutomationFlow> {
+  flow(factoryUid: string, automation: string, options?: RequestOptions): APIPromise<AutomationFlow> {
     return call(
       this.#client,
       "GET",
@@ -112,11 +108,7 @@ export class Automations {
   }
 
   /** Cancel the runs of an automation that wait. */
-  dropWaiting(
-    factoryUid: string,
-    automation: string,
-    options?: RequestOptions,
-  ): APIPromise<DroppedRuns> {
+  dropWaiting(factoryUid: string, automation: string, options?: RequestOptions): APIPromise<DroppedRuns> {
     return call(
       this.#client,
       "DELETE",
@@ -200,12 +192,30 @@ export class Factories {
 
   /** List the applied revisions to which the factory can be rolled back. */
   applied(factoryUid: string, options?: RequestOptions): APIPromise<ListAppliedResponse> {
-    return call(this.#client, "GET", path`/factory/${factoryUid}/applied`, {}, options, object<ListAppliedResponse>);
+    return call(
+      this.#client,
+      "GET",
+      path`/factory/${factoryUid}/applied`,
+      {},
+      options,
+      object<ListAppliedResponse>,
+    );
   }
 
   /** Serve an earlier applied revision, and stay there until resume; with dry_run only plan that. */
-  rollback(factoryUid: string, body?: Body<"rollbackFactory">, options?: RequestOptions): APIPromise<Rollback> {
-    return call(this.#client, "POST", path`/factory/${factoryUid}/rollback`, { body }, options, object<Rollback>);
+  rollback(
+    factoryUid: string,
+    body?: Body<"rollbackFactory">,
+    options?: RequestOptions,
+  ): APIPromise<Rollback> {
+    return call(
+      this.#client,
+      "POST",
+      path`/factory/${factoryUid}/rollback`,
+      { body },
+      options,
+      object<Rollback>,
+    );
   }
 
   /** Have the factory follow its source again after a rollback. */

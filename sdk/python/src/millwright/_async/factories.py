@@ -370,9 +370,7 @@ class AsyncFactories:
         path = f"/factory/{segment('factory_uid', factory_uid)}/sync"
         return await self._client.call("POST", path, params, types.Sync, types.SyncFactoryParams)
 
-    async def applied(
-        self, factory_uid: str, **options: Unpack[RequestOptions]
-    ) -> types.ListAppliedResponse:
+    async def applied(self, factory_uid: str, **options: Unpack[RequestOptions]) -> types.ListAppliedResponse:
         """List the applied revisions to which the factory can be rolled back."""
         path = f"/factory/{segment('factory_uid', factory_uid)}/applied"
         return await self._client.call("GET", path, options, types.ListAppliedResponse)
