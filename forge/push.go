@@ -29,7 +29,7 @@ type Change struct {
 
 // Push creates a branch, or moves it forward, with the objects of a bundle. It needs no clone, and never
 // forces a branch. A branch that is at Head already is a success. It returns ErrConflict if the branch
-// exists, moved, or is protected.
+// exists, moved, or is protected, and ErrLater while another push holds the lock of the branch.
 func Push(ctx context.Context, f Forge, repo Repository, c Change) error {
 	doing := fmt.Sprintf("push branch %q of %s", c.Branch, repo)
 	return explain(ctx, f.Name(), doing, pushChange(ctx, f, repo, c))
@@ -139,7 +139,11 @@ func pushError(report *packp.ReportStatus, err error, said []byte) error {
 	}
 	for _, s := range report.CommandStatuses {
 		if s.Status != "ok" {
-			return &Error{Kind: ErrConflict, Words: strings.TrimSuffix(printable(s.Status)+": "+words, ": ")}
+			kind := ErrConflict
+			if strings.Contains(words, ".lock': File exists") { // as git says it
+				kind = ErrLater
+			}
+			return &Error{Kind: kind, Words: strings.TrimSuffix(printable(s.Status)+": "+words, ": ")}
 		}
 	}
 

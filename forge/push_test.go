@@ -213,6 +213,31 @@ func giteaPush(t *testing.T, server *forgetest.Server) {
 	is(t, err, forge.ErrNotFound)
 }
 
+// TestPushMeetsAnother pushes while another push, as one of a server that was killed, holds the lock of the branch.
+func TestPushMeetsAnother(t *testing.T) {
+	root := t.TempDir()
+	dir, base := bare(t, root)
+	head := commit(t, dir, "b.txt", "two\n")
+	s := forge.Settings{Kind: forge.Git, URL: smartHTTP(t, root) + "/{owner}/{name}.git", TokenSecret: "TOKEN"}
+	f, err := one(t, s).Of(tool)
+	must(t, err)
+
+	push := func() error {
+		return forge.Push(t.Context(), f, tool, forge.Change{
+			Bundle: bytes.NewReader(forgetest.Bundle(t, dir, base, head)), Base: base, Head: head, Branch: "agent/x", Prefix: "agent/",
+		})
+	}
+
+	heads := filepath.Join(root, "acme", "tool.git", "refs", "heads", "agent")
+	must(t, os.Mkdir(heads, 0o755))
+	lock := filepath.Join(heads, "x.lock")
+	must(t, os.WriteFile(lock, nil, 0o644))
+	is(t, push(), forge.ErrLater)
+
+	must(t, os.Remove(lock))
+	must(t, push())
+}
+
 // TestPushDenied pushes with a token that the host does not accept.
 func TestPushDenied(t *testing.T) {
 	root := t.TempDir()

@@ -172,6 +172,7 @@ func (b *tab) story() {
 	b.sends(http.StatusNotFound, url, fresh, `{"build": 5}`)
 	b.leave(http.StatusOK, press("Enable"))
 	b.sends(http.StatusAccepted, url, fresh, `{"build": 6}`)
+	b.wait(`document.querySelectorAll('.deliveries tbody tr').length === 5`) // nothing moves under a click
 	b.do(press("Delete…"))
 	b.leave(http.StatusUnprocessableEntity, fill("#delete-name", "build"), press("Delete builds"))
 	b.wait(`document.querySelector('#delete-name-error')`)

@@ -110,9 +110,9 @@ export function watch(topics) {
   let stream;
   const open = () => {
     stream = new EventSource(address);
-    stream.addEventListener('open', () => {
+    stream.addEventListener('open', async () => {
+      await refresh(); // whatever changed before the stream began
       document.body.dataset.watching = 'yes';
-      refresh(); // whatever changed before the stream began
     });
     stream.addEventListener('changed', refresh);
     stream.addEventListener('ended', () => {
