@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -50,6 +51,33 @@ func FindDefinition(fsys fs.FS) string {
 func HoldsDefinition(fsys fs.FS, dir string) bool {
 	for _, pattern := range []string{"factory.yaml", "webhooks/*.yaml", "automations/*/automation.md"} {
 		if found, _ := fs.Glob(fsys, path.Join(escapeGlob(dir), pattern)); len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// LooksLikeRoot reports whether the root of fsys looks like the root of a tree. Other software has files like
+// notifications/*.yaml and secrets/*.age too: these alone count where no directory but those of a tree is
+// beside them.
+func LooksLikeRoot(fsys fs.FS) bool {
+	if HoldsDefinition(fsys, ".") {
+		return true
+	}
+
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if e.IsDir() && !strings.HasPrefix(name, ".") && !slices.Contains(directories, name) {
+			return false
+		}
+	}
+
+	for _, pattern := range []string{"notifications/*.yaml", "secrets/*.age"} {
+		if found, _ := fs.Glob(fsys, pattern); len(found) > 0 {
 			return true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/fstest"
 
 	"millwright/schema"
 )
@@ -225,5 +226,30 @@ func TestEndlessFile(t *testing.T) {
 	}
 	if r := schema.Load(endlessFS{fsys}, nil); !slices.Equal(codes(r), []string{"file-too-large"}) {
 		t.Errorf("%s", output(r))
+	}
+}
+
+func TestLooksLikeRoot(t *testing.T) {
+	for name, c := range map[string]struct {
+		files []string
+		want  bool
+	}{
+		"webhooks among others":      {[]string{"webhooks/ci.yaml", "src/main.go"}, true},
+		"notifications alone":        {[]string{"notifications/team.yaml", "README.md", ".git/HEAD"}, true},
+		"secrets alone":              {[]string{"secrets/TOKEN.age"}, true},
+		"notifications and skills":   {[]string{"notifications/team.yaml", "skills/s/SKILL.md"}, true},
+		"notifications of a program": {[]string{"notifications/mail.yaml", "src/main.go"}, false},
+		"secrets of a machine":       {[]string{"secrets/wifi.age", "hosts/a/disk.nix"}, false},
+		"secrets of another kind":    {[]string{"secrets/token.enc"}, false},
+		"skills alone":               {[]string{"skills/s/SKILL.md"}, false},
+		"nothing":                    {nil, false},
+	} {
+		tree := fstest.MapFS{}
+		for _, file := range c.files {
+			tree[file] = &fstest.MapFile{}
+		}
+		if got := schema.LooksLikeRoot(tree); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }

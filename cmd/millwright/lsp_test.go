@@ -214,9 +214,6 @@ func TestAcceptanceLanguageServer(t *testing.T) {
 			if tree.name == "err/unsupported-path-directory" || len(want) == 1 && want[0].Path == "." {
 				t.Skip("an editor's folder without any definition in its place is no factory")
 			}
-			if !tree.isFactory() {
-				t.Skip("an editor's folder of notifications or secrets alone is no factory")
-			}
 			docs := openAll(t, c, tree, want)
 			for path := range docs {
 				repairs += docs[path].repairEach(t, c)
@@ -228,17 +225,6 @@ func TestAcceptanceLanguageServer(t *testing.T) {
 	if !t.Failed() && repairs < 15 {
 		t.Errorf("only %d repairs were offered", repairs)
 	}
-}
-
-// isFactory reports whether a tree has more than notifications and secrets.
-func (e *editedTree) isFactory() bool {
-	for path := range e.texts {
-		dir, _, _ := strings.Cut(path, "/")
-		if !slices.Contains([]string{"notifications", "secrets", "known.json", "expected.txt"}, dir) {
-			return true
-		}
-	}
-	return false
 }
 
 // openAll opens every document of a tree and waits for the problems.

@@ -145,7 +145,7 @@ func (s *session) treeOf(name string) (dir, file string, ok bool) {
 
 	first, _, _ := strings.Cut(rel, "/")
 	others := first == "skills" || first == "environments" || first == "notifications" || first == "secrets"
-	if !others || schema.HoldsDefinition(diskFS(root), ".") {
+	if !others || schema.LooksLikeRoot(diskFS(root)) {
 		s.tree(root)
 		return root, rel, true
 	}
@@ -216,7 +216,7 @@ func (s *session) watchFiles() {
 
 	var watchers []map[string]string
 	for _, pattern := range []string{
-		"**/factory.yaml", "**/{webhooks,runners,environments,notifications}/**",
+		"**/factory.yaml", "**/{webhooks,runners,environments,notifications,secrets}/**",
 		"**/{automations,agents,skills}/**",
 	} {
 		watchers = append(watchers, map[string]string{"globPattern": pattern})

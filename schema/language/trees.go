@@ -71,7 +71,7 @@ func (s *session) search() {
 
 	for _, folder := range folders {
 		dir := "."
-		if fsys := diskFS(folder); !schema.HoldsDefinition(fsys, ".") {
+		if fsys := diskFS(folder); !schema.LooksLikeRoot(fsys) {
 			if dir = schema.FindDefinition(fsys); dir == "" {
 				continue
 			}
