@@ -8,35 +8,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"millwright/schema"
 	"millwright/schema/agentconfig"
 	"millwright/state/audit"
 	"millwright/state/db"
-	"millwright/state/events"
 	"millwright/state/notice"
-	"millwright/state/trees"
 )
-
-// definition is the automations, agents, runners and skills of a factory as one generation of it has them.
-// Only its routes ever change.
-type definition struct {
-	generation int64
-	tree       schema.Factory    // without the file and the webhooks; lists are in the order of resource names
-	uids       map[string]string // by ResourceKey
-
-	mu     sync.Mutex
-	routes map[string]RoutedAutomation // by UID; those that were asked for
-	file   string                      // factory.yaml that they were made with
-}
-
-// definitions are the definitions of attached factories that this process used last, one each.
-type definitions struct {
-	mu  sync.Mutex
-	all map[string]*definition // by factory UID
-}
 
 func (d *definitions) get(factoryUID string) *definition {
 	d.mu.Lock()
@@ -232,18 +211,6 @@ func resourceRows(ctx context.Context, tx db.Reader, where string, args ...any) 
 // ResourceKey names a resource of a factory: its kind and name.
 func ResourceKey(kind, name string) string { return kind + "/" + name }
 
-// RoutedAutomation is an automation with what a run of it gets.
-type RoutedAutomation struct {
-	UID     string
-	Spec    schema.Automation
-	Config  json.RawMessage // AmbientAgentConfig resolved from the definition, secret values masked
-	Sealed  []byte          // the mcp_servers of Config with their secret values; nil when Config masks nothing
-	Model   string
-	Env     string   // environment ID
-	Agent   string   // UID of the agent, or empty
-	Secrets []string // names of the team secrets that the harness gets
-}
-
 func routeAutomation(tree schema.Factory, uids map[string]string, a schema.Automation) (RoutedAutomation, error) {
 	exec, basePrompt, agent := tree.Resolve(a)
 	config, err := agentconfig.FromDefinition(exec, basePrompt, a.Name)
@@ -284,122 +251,15 @@ var resourcePrefix = map[string]string{
 	"notification": PrefixNotification,
 }
 
-// tellApplied writes the events of an attempt that applied a definition, or that was refused.
-func tellApplied(ctx context.Context, tx *db.Tx, a Attempt, counts []byte) error {
-	if a.Outcome != OutcomeApplied && a.Outcome != OutcomeRefused {
-		return nil
-	}
-
-	return events.Applied(ctx, tx, newEventID, a.FactoryUID, events.Apply{
-		Outcome:  string(a.Outcome),
-		Revision: a.Revision.ID,
-		Author:   a.Revision.Author,
-		Subject:  a.Revision.Subject,
-		Counts:   counts,
-		Message:  a.Message,
-	}, a.Problems, a.Finished)
-}
-
-// audited returns the rows of the audit log about the application, and about the secrets in the definition.
-// A source whose new revision changes nothing has none.
-func (a *ChangeSet) audited(ctx context.Context) audit.Entries {
-	e := a.Audit
-	e.FactoryUID, e.Actor = a.FactoryUID, audit.ActorOf(ctx)
-	automatic := e.Actor.Kind == audit.KindServer
-	if automatic && a.Empty() && a.Edit == nil {
-		return nil
-	}
-
-	if automatic && a.Revision.Author != "" && !a.Revision.Managed {
-		e.Actor = audit.Actor{Kind: audit.KindSource, Name: a.Revision.Author}
-	}
-	if e.Action == "" {
-		e.Action, e.Subject = audit.FactoryApply, a.FactoryUID
-	}
-
-	e.Detail = strings.TrimPrefix(e.Detail+"; ", "; ") + fmt.Sprintf("revision %s: %d created, %d updated, %d deleted",
-		a.Revision.ID, a.Counts.Created, a.Counts.Updated, a.Counts.Deleted)
-
-	all := audit.One(e)
-	secret := func(action, name string) {
-		all = append(all, audit.Entry{
-			FactoryUID: a.FactoryUID, Actor: e.Actor, Action: action, Subject: name,
-			Detail: "in the definition, revision " + a.Revision.ID,
-		})
-	}
-	for _, s := range a.Own {
-		secret(audit.SecretSet, s.Name)
-	}
-	for _, name := range a.DeleteOwn {
-		secret(audit.SecretDelete, name)
-	}
-
-	return all
-}
-
 // Pin says that a factory serves its applied revision whatever its source has, since a rollback.
 type Pin struct {
 	By string    `json:"by"` // who rolled back
 	At time.Time `json:"at"`
 }
 
-// PinMessage describes a factory that was rolled back, and what its source has.
-func (f Factory) PinMessage() string {
-	if f.Pin == nil {
-		return ""
-	}
-
-	text := fmt.Sprintf("suspended at revision %s since %s rolled back", f.Applied.ID, f.Pin.By)
-	switch {
-	case f.SyncState == SyncFailed:
-		text += "; the source cannot be read: " + f.Message
-	case f.SyncState == SyncRefused:
-		text += fmt.Sprintf("; revision %s would be refused: %s", f.Attempted.ID, f.Message)
-	case f.Attempted.ID != f.Applied.ID:
-		text += fmt.Sprintf("; revision %s is valid and waits", f.Attempted.ID)
-	}
-
-	return text + "; resume the factory to follow its source again"
-}
-
 const pinSQL = `UPDATE factories
 SET pin = $2
 WHERE uid = $1`
-
-// keepFiles keeps the files that are applied, or notes which kept ones a rollback applies.
-func (a *ChangeSet) keepFiles(ctx context.Context, tx *db.Tx, now time.Time) error {
-	revision, err := json.Marshal(a.Revision)
-	if err != nil {
-		return err
-	}
-
-	switch {
-	case a.Rollback != "":
-		pin, err := json.Marshal(Pin{By: audit.ActorOf(ctx).Name, At: now.UTC()})
-		if err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, pinSQL, a.FactoryUID, db.Text(string(pin))); err != nil {
-			return err
-		}
-
-		return trees.Serve(ctx, tx, a.FactoryUID, a.Rollback, now)
-	case a.Files != nil:
-		return trees.Keep(ctx, tx, a.FactoryUID, revision, a.Files, now)
-	case a.Empty():
-		return trees.Revise(ctx, tx, a.FactoryUID, revision)
-	}
-
-	return trees.Replace(ctx, tx, a.FactoryUID, now)
-}
-
-// checkPin refuses a change of a factory that was rolled back, other than by another rollback.
-func (f Factory) checkPin(a ChangeSet) error {
-	if f.Pin == nil || a.Rollback != "" {
-		return nil
-	}
-	return refuse(ErrConflict, "factory %q is %s", f.Name, f.PinMessage())
-}
 
 const resumeSQL = `UPDATE factories
 SET pin = 'null', updated_at = $2
@@ -426,23 +286,4 @@ func (s *Store) Resume(ctx context.Context, factoryUID string) error {
 	s.Notify(notice.Source, factoryUID)
 	s.Notify(notice.Sync, factoryUID)
 	return nil
-}
-
-// Deaf names an automation of the applied definition that selects a webhook which does not exist, and counts
-// the others; it is empty when there is none.
-func (f Factory) Deaf() string {
-	first, n := "", 0
-	for _, p := range f.Problems {
-		if p.Code != schema.RuleWebhookUnknown.Code() {
-			continue
-		}
-		if n++; n == 1 {
-			first = fmt.Sprintf("%s:%d: %s", p.Path, p.Line, p.Message)
-		}
-	}
-
-	if n > 1 {
-		first += fmt.Sprintf(" (and %d more)", n-1)
-	}
-	return first
 }

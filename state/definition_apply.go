@@ -7,122 +7,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"millwright/schema"
 	"millwright/state/audit"
 	"millwright/state/budget"
+	"millwright/state/checks"
 	"millwright/state/db"
 	"millwright/state/notice"
 	"millwright/state/registrations"
 )
-
-// Attempt is one attempt to make the state equal to a revision.
-type Attempt struct {
-	ID         int64
-	FactoryUID string
-	Source     Source // of the factory at that time; what is recorded takes it from the factory
-	Started    time.Time
-	Finished   time.Time
-	Revision   Revision
-	Outcome    Outcome
-	Counts     Counts
-	Problems   []schema.Problem
-	Message    string          // why it failed or was refused, in one line; empty when it was applied
-	CheckURL   string          // address of the git source, whose forge is owed a status of the revision; empty: none
-	Changes    json.RawMessage // what was applied, as the planner wrote it; only [Store.Attempt] reads it
-}
-
-// Counts says how many resources an attempt created, updated, deleted and left alone.
-type Counts struct {
-	Created   int `json:"created"`
-	Updated   int `json:"updated"`
-	Deleted   int `json:"deleted"`
-	Unchanged int `json:"unchanged"`
-	Secrets   int `json:"secrets"` // webhooks that picked up a new version of their secret
-}
-
-// historyKept is how many attempts are kept of each factory.
-const historyKept = 200
-
-// ChangeSet is a planned change of a factory, ready to be made. Everything that can be wrong with it
-// has been looked at, except what others did since the plan was made.
-type ChangeSet struct {
-	FactoryUID   string
-	Base         int64  // the factory's generation that the plan compared with
-	BaseRevision string // the ID of the applied revision that it compared with
-	Started      time.Time
-	Revision     Revision
-	Counts       Counts
-	Changes      json.RawMessage  // what the application does, for people who look at it later
-	Problems     []schema.Problem // warnings and notices
-	CheckURL     string           // as that of an Attempt
-
-	File            *schema.FactoryFile
-	FileChanged     bool
-	Webhooks        []WebhookChange // created or updated, or with a new secret version
-	DeleteWebhooks  []string        // UIDs
-	ForgetWebhooks  []string        // those of DeleteWebhooks that do not come back with their file
-	Resources       []ResourceChange
-	DeleteResources []string // UIDs
-
-	// Secrets get new values together with the change, and Edit, if it is not nil, is the next revision of
-	// a managed definition: Revision names it.
-	Secrets []SecretChange
-	Edit    *ManagedEdit
-
-	// Files are kept for a rollback. A rollback has the digest of the kept files that it applies instead, and
-	// suspends the factory.
-	Files    []schema.File
-	Rollback string
-
-	// Audit describes the change in the audit log; without an action it is an apply.
-	Audit audit.Entry
-
-	Own       []OwnSecret // of the definition: new, or with another file
-	DeleteOwn []string    // names of those whose file is gone
-}
-
-// OwnSecret is a secret of the factory's definition.
-type OwnSecret struct {
-	Name    string
-	Value   []byte // never nil
-	Digest  string // of the file
-	Version int64  // that this value gets
-}
-
-// SecretChange gives a secret a new value; nil makes it pending.
-type SecretChange struct {
-	Name    string
-	Value   []byte
-	Version int64 // that this value gets: ErrMoved when another one came first
-
-	Generate bool // the value is made when it is stored
-}
-
-// WebhookChange creates or updates a webhook.
-type WebhookChange struct {
-	UID           string
-	FirstName     string // that the webhook had when it was made
-	Ordinal       int    // how many had that name first, before it
-	Spec          schema.Webhook
-	SecretVersion int64
-	SecretOwn     bool // the secret is one of the factory's definition
-}
-
-// ResourceChange creates or updates an automation, agent, runner or skill.
-type ResourceChange struct {
-	UID  string // empty: a new one
-	Kind string
-	Name string
-	Spec any
-}
-
-// Empty reports whether the application changes nothing but the revision.
-func (a *ChangeSet) Empty() bool {
-	return !a.FileChanged && len(a.Webhooks)+len(a.DeleteWebhooks)+len(a.Resources)+len(a.DeleteResources)+
-		len(a.Own)+len(a.DeleteOwn) == 0
-}
 
 // Apply makes the planned change in one transaction, and returns when every replica serves it.
 // ErrMoved: the factory, or a secret it needs, changed since the plan was made; nothing was changed,
@@ -229,7 +124,7 @@ func (s *Store) Apply(ctx context.Context, a ChangeSet) error {
 		s.Publish(notice.Notice{Topic: notice.Queued})
 	}
 	if generation == 0 {
-		return nil
+		return s.served(ctx, a.Base) // the change before may be on its way
 	}
 
 	return s.announce(ctx, generation)
@@ -397,3 +292,177 @@ SET
 	problems = $3,
 	message = $4
 WHERE uid = $5`
+
+// audited returns the rows of the audit log about the application, and about the secrets in the definition.
+// A source whose new revision changes nothing has none.
+func (a *ChangeSet) audited(ctx context.Context) audit.Entries {
+	e := a.Audit
+	e.FactoryUID, e.Actor = a.FactoryUID, audit.ActorOf(ctx)
+	automatic := e.Actor.Kind == audit.KindServer
+	if automatic && a.Empty() && a.Edit == nil {
+		return nil
+	}
+
+	if automatic && a.Revision.Author != "" && !a.Revision.Managed {
+		e.Actor = audit.Actor{Kind: audit.KindSource, Name: a.Revision.Author}
+	}
+	if e.Action == "" {
+		e.Action, e.Subject = audit.FactoryApply, a.FactoryUID
+	}
+
+	e.Detail = strings.TrimPrefix(e.Detail+"; ", "; ") + fmt.Sprintf("revision %s: %d created, %d updated, %d deleted",
+		a.Revision.ID, a.Counts.Created, a.Counts.Updated, a.Counts.Deleted)
+
+	all := audit.One(e)
+	secret := func(action, name string) {
+		all = append(all, audit.Entry{
+			FactoryUID: a.FactoryUID, Actor: e.Actor, Action: action, Subject: name,
+			Detail: "in the definition, revision " + a.Revision.ID,
+		})
+	}
+	for _, s := range a.Own {
+		secret(audit.SecretSet, s.Name)
+	}
+	for _, name := range a.DeleteOwn {
+		secret(audit.SecretDelete, name)
+	}
+
+	return all
+}
+
+// checkPin refuses a change of a factory that was rolled back, other than by another rollback.
+func (f Factory) checkPin(a ChangeSet) error {
+	if f.Pin == nil || a.Rollback != "" {
+		return nil
+	}
+	return refuse(ErrConflict, "factory %q is %s", f.Name, f.PinMessage())
+}
+
+// recordCheck records what the forge of the source is owed after an attempt.
+func recordCheck(ctx context.Context, tx *db.Tx, a Attempt) error {
+	if a.CheckURL == "" || a.Revision.ID == "" {
+		return nil
+	}
+
+	r := checks.Revision{
+		FactoryUID: a.FactoryUID,
+		URL:        a.CheckURL,
+		Commit:     a.Revision.ID,
+		Attempt:    a.ID,
+		Created:    a.Counts.Created,
+		Updated:    a.Counts.Updated,
+		Deleted:    a.Counts.Deleted,
+		Problems:   a.Problems,
+	}
+	switch a.Outcome {
+	case OutcomeRefused:
+		return checks.Refused(ctx, tx, r, a.Finished)
+	case OutcomeFailed:
+		return checks.Delayed(ctx, tx, r, a.Finished)
+	case OutcomeSuspended:
+		return checks.Suspended(ctx, tx, r, a.Finished)
+	}
+
+	return checks.Applied(ctx, tx, r, a.Finished)
+}
+
+// registerWebhook records what is to become of the webhook at its forge.
+func registerWebhook(ctx context.Context, tx *db.Tx, factoryUID string, w WebhookChange) error {
+	r := w.Spec.Register
+	if r == nil {
+		return registrations.Drop(ctx, tx, w.UID)
+	}
+	return registrations.Want(ctx, tx, registrations.Registration{
+		WebhookUID: w.UID,
+		FactoryUID: factoryUID,
+		Forge:      r.Forge,
+		Repository: r.Repository,
+		Events:     r.Events,
+	})
+}
+
+// record writes an attempt to the factory's status and history.
+func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
+	revision, err := json.Marshal(a.Revision)
+	if err != nil {
+		return err
+	}
+	if a.Problems == nil {
+		a.Problems = []schema.Problem{}
+	}
+
+	problems, err := json.Marshal(a.Problems)
+	if err != nil {
+		return err
+	}
+
+	counts, err := json.Marshal(a.Counts)
+	if err != nil {
+		return err
+	}
+
+	a.Message = db.Text(a.Message)
+	at := db.Micros(a.Finished)
+	state := map[Outcome]SyncState{
+		OutcomeApplied:   SyncApplied,
+		OutcomeUnchanged: SyncApplied,
+		OutcomeRefused:   SyncRefused,
+		OutcomeFailed:    SyncFailed,
+		OutcomeSuspended: SyncApplied,
+	}[a.Outcome]
+	if _, err := tx.Exec(ctx, recordStatusSQL,
+		string(state), at, string(problems), a.Message, a.FactoryUID); err != nil {
+		return err
+	}
+
+	if a.Revision.ID != "" {
+		if _, err := tx.Exec(ctx, recordAttemptedSQL, string(revision), a.FactoryUID); err != nil {
+			return err
+		}
+	}
+
+	if a.Outcome == OutcomeApplied || a.Outcome == OutcomeUnchanged {
+		if _, err := tx.Exec(ctx, recordAppliedSQL, string(revision), at, a.FactoryUID); err != nil {
+			return err
+		}
+	}
+
+	if len(a.Changes) == 0 {
+		a.Changes = json.RawMessage("[]")
+	}
+
+	if err := tx.QueryRow(ctx, insertAttemptSQL,
+		a.FactoryUID, db.Micros(a.Started), at, string(revision), string(a.Outcome), string(counts),
+		string(problems), a.Message, string(a.Changes)).Scan(&a.ID); err != nil {
+		return err
+	}
+	if err := recordCheck(ctx, tx, a); err != nil {
+		return err
+	}
+
+	if _, err := tx.Exec(ctx, expireAttemptsSQL, a.FactoryUID, historyKept); err != nil {
+		return err
+	}
+	return tellApplied(ctx, tx, a, counts)
+}
+
+// writeOwnSecrets stores the secrets that a definition brings. The webhooks that use them are changed with them.
+func (s *Store) writeOwnSecrets(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) error {
+	for _, c := range a.Own {
+		if err := untaken(ctx, tx, c); err != nil {
+			return err
+		}
+
+		info := NewSecretInfo(c.Name, c.Value)
+		info.FactoryUID, info.Revision, info.Digest = a.FactoryUID, a.Revision.ID, c.Digest
+		info, err := s.writeSecret(ctx, tx, info, c.Value, db.Time(now))
+		if err != nil {
+			return err
+		}
+		if info.Version != c.Version {
+			return fmt.Errorf("secret %q got another value: %w", c.Name, ErrMoved)
+		}
+	}
+
+	return nil
+}

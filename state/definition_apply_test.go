@@ -201,17 +201,41 @@ func TestApplyWaitsForReplicas(t *testing.T) {
 			}
 			return now.Generation != r.Generation
 		})
+
+		// Who finds nothing to change waits for the change before, too.
+		same := application(t, s, f.UID)
+		same.Revision = state.Revision{ID: "same"}
+		unchanged, served := make(chan error, 1), make(chan error, 1)
+		go func() { unchanged <- s.Apply(context.WithoutCancel(ctx), same) }()
+		go func() { served <- s.Served(context.WithoutCancel(ctx), f.UID) }()
+		statetest.Until(t, "the second revision is stored", func() bool {
+			c, err := s.Current(ctx, f.UID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := replica.Renew(ctx); err != nil {
+				t.Fatal(err)
+			}
+			return c.Factory.Applied.ID == "same"
+		})
+
 		select {
 		case err := <-applied:
 			t.Fatalf("apply returned (%v) before the replica had loaded it", err)
+		case err := <-unchanged:
+			t.Fatalf("the second apply returned (%v) before the replica had loaded the first", err)
+		case err := <-served:
+			t.Fatalf("Served returned (%v) before the replica had loaded the change", err)
 		default:
 		}
 
 		if err := replica.Loaded(ctx, now.Generation); err != nil {
 			t.Fatal(err)
 		}
-		if err, _ := statetest.Receive(t, "the end of the apply", applied); err != nil {
-			t.Fatal(err)
+		for _, end := range []chan error{applied, unchanged, served} {
+			if err, _ := statetest.Receive(t, "the end of a call", end); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := replica.Leave(ctx); err != nil {
 			t.Fatal(err)

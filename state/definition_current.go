@@ -10,9 +10,8 @@ import (
 
 	"millwright/schema"
 	"millwright/schema/agefile"
-	"millwright/state/checks"
+	"millwright/state/audit"
 	"millwright/state/db"
-	"millwright/state/registrations"
 )
 
 // Current is what a plan compares a tree with: one consistent view of a factory's applied definition
@@ -355,43 +354,108 @@ func (s *Store) Webhook(ctx context.Context, factoryUID, uid string) (Webhook, e
 	return w, orNotFound(err, "webhook %q", uid)
 }
 
-// recordCheck records what the forge of the source is owed after an attempt.
-func recordCheck(ctx context.Context, tx *db.Tx, a Attempt) error {
-	if a.CheckURL == "" || a.Revision.ID == "" {
-		return nil
-	}
-
-	r := checks.Revision{
-		FactoryUID: a.FactoryUID,
-		URL:        a.CheckURL,
-		Commit:     a.Revision.ID,
-		Attempt:    a.ID,
-		Created:    a.Counts.Created,
-		Updated:    a.Counts.Updated,
-		Deleted:    a.Counts.Deleted,
-		Problems:   a.Problems,
-	}
-	switch a.Outcome {
-	case OutcomeRefused:
-		return checks.Refused(ctx, tx, r, a.Finished)
-	case OutcomeFailed:
-		return checks.Delayed(ctx, tx, r, a.Finished)
-	}
-
-	return checks.Applied(ctx, tx, r, a.Finished)
+// Attempt is one attempt to make the state equal to a revision.
+type Attempt struct {
+	ID         int64
+	FactoryUID string
+	Source     Source // of the factory at that time; what is recorded takes it from the factory
+	Started    time.Time
+	Finished   time.Time
+	Revision   Revision
+	Outcome    Outcome
+	Counts     Counts
+	Problems   []schema.Problem
+	Message    string          // why it failed or was refused, in one line; empty when it was applied
+	CheckURL   string          // address of the git source, whose forge is owed a status of the revision; empty: none
+	Changes    json.RawMessage // what was applied, as the planner wrote it; only [Store.Attempt] reads it
 }
 
-// registerWebhook records what is to become of the webhook at its forge.
-func registerWebhook(ctx context.Context, tx *db.Tx, factoryUID string, w WebhookChange) error {
-	r := w.Spec.Register
-	if r == nil {
-		return registrations.Drop(ctx, tx, w.UID)
-	}
-	return registrations.Want(ctx, tx, registrations.Registration{
-		WebhookUID: w.UID,
-		FactoryUID: factoryUID,
-		Forge:      r.Forge,
-		Repository: r.Repository,
-		Events:     r.Events,
-	})
+// Counts says how many resources an attempt created, updated, deleted and left alone.
+type Counts struct {
+	Created   int `json:"created"`
+	Updated   int `json:"updated"`
+	Deleted   int `json:"deleted"`
+	Unchanged int `json:"unchanged"`
+	Secrets   int `json:"secrets"` // webhooks that picked up a new version of their secret
+}
+
+// historyKept is how many attempts are kept of each factory.
+const historyKept = 200
+
+// ChangeSet is a planned change of a factory, ready to be made. Everything that can be wrong with it
+// has been looked at, except what others did since the plan was made.
+type ChangeSet struct {
+	FactoryUID   string
+	Base         int64  // the factory's generation that the plan compared with
+	BaseRevision string // the ID of the applied revision that it compared with
+	Started      time.Time
+	Revision     Revision
+	Counts       Counts
+	Changes      json.RawMessage  // what the application does, for people who look at it later
+	Problems     []schema.Problem // warnings and notices
+	CheckURL     string           // as that of an Attempt
+
+	File            *schema.FactoryFile
+	FileChanged     bool
+	Webhooks        []WebhookChange // created or updated, or with a new secret version
+	DeleteWebhooks  []string        // UIDs
+	ForgetWebhooks  []string        // those of DeleteWebhooks that do not come back with their file
+	Resources       []ResourceChange
+	DeleteResources []string // UIDs
+
+	// Secrets get new values together with the change, and Edit, if it is not nil, is the next revision of
+	// a managed definition: Revision names it.
+	Secrets []SecretChange
+	Edit    *ManagedEdit
+
+	// Files are kept for a rollback. A rollback has the digest of the kept files that it applies instead, and
+	// suspends the factory.
+	Files    []schema.File
+	Rollback string
+
+	// Audit describes the change in the audit log; without an action it is an apply.
+	Audit audit.Entry
+
+	Own       []OwnSecret // of the definition: new, or with another file
+	DeleteOwn []string    // names of those whose file is gone
+}
+
+// SecretChange gives a secret a new value; nil makes it pending.
+type SecretChange struct {
+	Name    string
+	Value   []byte
+	Version int64 // that this value gets: ErrMoved when another one came first
+
+	Generate bool // the value is made when it is stored
+}
+
+// WebhookChange creates or updates a webhook.
+type WebhookChange struct {
+	UID           string
+	FirstName     string // that the webhook had when it was made
+	Ordinal       int    // how many had that name first, before it
+	Spec          schema.Webhook
+	SecretVersion int64
+	SecretOwn     bool // the secret is one of the factory's definition
+}
+
+// ResourceChange creates or updates an automation, agent, runner or skill.
+type ResourceChange struct {
+	UID  string // empty: a new one
+	Kind string
+	Name string
+	Spec any
+}
+
+// Empty reports whether the application changes nothing but the revision.
+func (a *ChangeSet) Empty() bool {
+	return !a.FileChanged && len(a.Webhooks)+len(a.DeleteWebhooks)+len(a.Resources)+len(a.DeleteResources)+
+		len(a.Own)+len(a.DeleteOwn) == 0
+}
+
+// ManagedEdit is what makes the next revision of a managed definition out of revision Base.
+type ManagedEdit struct {
+	Base   int64
+	Write  []schema.File // new ones, and new content of others
+	Delete []string      // paths
 }

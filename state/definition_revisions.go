@@ -15,7 +15,10 @@ import (
 	"time"
 
 	"millwright/schema"
+	"millwright/state/audit"
 	"millwright/state/db"
+	"millwright/state/events"
+	"millwright/state/trees"
 )
 
 // ErrSuperseded says that a managed definition got a newer revision than the one that was
@@ -34,13 +37,6 @@ type ManagedRevision struct {
 	Revision
 	Number int64 // from 1 in the order of making; 0 for the empty one before the first
 	Files  int   // that it wrote or deleted
-}
-
-// ManagedEdit is what makes the next revision of a managed definition out of revision Base.
-type ManagedEdit struct {
-	Base   int64
-	Write  []schema.File // new ones, and new content of others
-	Delete []string      // paths
 }
 
 // ManagedChange is what a revision did to one file: nil stands for no file.
@@ -418,4 +414,47 @@ func scanAttempt(factoryUID string, row db.Row) (Attempt, error) {
 		json.Unmarshal([]byte(problems), &a.Problems),
 		json.Unmarshal([]byte(source), &a.Source),
 	)
+}
+
+// tellApplied writes the events of an attempt that applied a definition, or that was refused.
+func tellApplied(ctx context.Context, tx *db.Tx, a Attempt, counts []byte) error {
+	if a.Outcome != OutcomeApplied && a.Outcome != OutcomeRefused {
+		return nil
+	}
+
+	return events.Applied(ctx, tx, newEventID, a.FactoryUID, events.Apply{
+		Outcome:  string(a.Outcome),
+		Revision: a.Revision.ID,
+		Author:   a.Revision.Author,
+		Subject:  a.Revision.Subject,
+		Counts:   counts,
+		Message:  a.Message,
+	}, a.Problems, a.Finished)
+}
+
+// keepFiles keeps the files that are applied, or notes which kept ones a rollback applies.
+func (a *ChangeSet) keepFiles(ctx context.Context, tx *db.Tx, now time.Time) error {
+	revision, err := json.Marshal(a.Revision)
+	if err != nil {
+		return err
+	}
+
+	switch {
+	case a.Rollback != "":
+		pin, err := json.Marshal(Pin{By: audit.ActorOf(ctx).Name, At: now.UTC()})
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, pinSQL, a.FactoryUID, db.Text(string(pin))); err != nil {
+			return err
+		}
+
+		return trees.Serve(ctx, tx, a.FactoryUID, a.Rollback, now)
+	case a.Files != nil:
+		return trees.Keep(ctx, tx, a.FactoryUID, revision, a.Files, now)
+	case a.Empty():
+		return trees.Revise(ctx, tx, a.FactoryUID, revision)
+	}
+
+	return trees.Replace(ctx, tx, a.FactoryUID, now)
 }

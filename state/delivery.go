@@ -12,9 +12,6 @@ import (
 	"millwright/state/db"
 )
 
-// DeliveryOutcome is the result of a request to a webhook.
-type DeliveryOutcome string
-
 // The values of DeliveryOutcome.
 const (
 	DeliveryAccepted     DeliveryOutcome = "accepted"
@@ -354,15 +351,18 @@ type StoredDelivery struct {
 	Body       []byte
 }
 
-// Stored deliveries are read in small slices and at a fixed rate, so that new ones are accepted meanwhile.
+// Stored deliveries are listed and read in small slices and at a fixed rate, so that new ones are accepted
+// meanwhile.
 const (
-	readingTime  = 300 * time.Microsecond // for each delivery
+	listingTime  = 40 * time.Microsecond  // for each delivery
+	readingTime  = 280 * time.Microsecond // for each delivery
 	slicePayload = 8                      // deliveries whose payloads are read at once
-	sliceRows    = 256                    // deliveries that are listed at once
+	sliceRows    = 64                     // deliveries that are listed at once
 )
 
 // NewestAccepted calls f with the newest accepted deliveries to some webhooks of a factory since a time whose
-// payload is stored, the newest first: at most limit of them, until ctx ends. It takes readingTime for each.
+// payload is stored, the newest first: at most limit of them, until ctx ends. It takes listingTime and
+// readingTime for each.
 // Headers and body are valid until f returns.
 func (s *Store) NewestAccepted(
 	ctx context.Context,
@@ -435,7 +435,7 @@ func (s *Store) newestOf(
 		}
 
 		before = rows[len(rows)-1].UID
-		if err := p.rest(ctx, 0); err != nil {
+		if err := p.rest(ctx, sliceRows*listingTime); err != nil {
 			return nil, err
 		}
 	}
@@ -477,13 +477,16 @@ ORDER BY delivery_uid DESC`
 // pace spreads work over time: the present slice of it began, and the next one is due.
 type pace struct{ began, due time.Time }
 
-// rest waits until the time that the slice of work is allowed is over, and at least as long as it took.
+// rest waits until the time that the slice of work is allowed is over. Work that is late rests twice as long as
+// its slice took. A slice that waited for the processor or the disk does not make it later still: such a rest is
+// at most as long as the slice is allowed to take.
 func (p *pace) rest(ctx context.Context, slice time.Duration) error {
 	p.due = p.due.Add(slice)
+	late := min(2*time.Since(p.began), slice)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(max(time.Until(p.due), time.Since(p.began))):
+	case <-time.After(max(time.Until(p.due), late)):
 	}
 
 	p.began = time.Now()

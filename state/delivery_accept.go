@@ -5,18 +5,19 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"millwright/state/audit"
+	"millwright/state/batch"
 	"millwright/state/db"
+	"millwright/state/flow"
 	"millwright/state/notice"
 )
 
@@ -38,8 +39,7 @@ func (s *Store) Accept(ctx context.Context, a Acceptance) (Accepted, error) {
 		}.Complete(ctx)
 	}
 
-	j := &job{accept: &a, done: make(chan outcome, 1)}
-	o := s.accept.submit(ctx, j)
+	o := s.submit(ctx, &job{accept: &a})
 	if o.err == nil && a.ReplayOf != "" {
 		s.audit.Tell(a.audited)
 	}
@@ -47,181 +47,20 @@ func (s *Store) Accept(ctx context.Context, a Acceptance) (Accepted, error) {
 	return o.Accepted, o.err
 }
 
-const (
-	acceptQueue    = 2048    // jobs that may wait
-	acceptBatch    = 256     // jobs in one transaction
-	acceptBytes    = 8 << 20 // of bodies in one transaction
-	acceptDeadline = 10 * time.Second
-)
-
-// acceptor is the group commit: writers that each take what is waiting, write it in one transaction, and
-// answer after the commit. There is no timer: a writer that finds one job commits one.
-type acceptor struct {
-	s       *Store
-	queue   chan *job
-	closed  chan struct{} // closed when no writer will take a job any more
-	rejects rejects
+// submit hands j to the group commit, and waits for its answer.
+func (s *Store) submit(ctx context.Context, j *job) outcome {
+	if err := s.accept.Submit(ctx, j); err != nil {
+		return outcome{err: err}
+	}
+	return j.outcome
 }
 
-func newAcceptor(s *Store) *acceptor {
-	return &acceptor{s: s, queue: make(chan *job, acceptQueue), closed: make(chan struct{})}
-}
+// acceptDeadline bounds how long the transaction of a batch may take.
+const acceptDeadline = 10 * time.Second
 
-// submit hands j to a writer and waits for its answer.
-func (a *acceptor) submit(ctx context.Context, j *job) outcome {
-	select {
-	case <-a.closed:
-		return outcome{err: fmt.Errorf("%w: the state is closed", ErrUnavailable)}
-	default:
-	}
-
-	select {
-	case a.queue <- j:
-	default:
-		return outcome{err: fmt.Errorf("%w: too many deliveries are waiting to be written", ErrUnavailable)}
-	}
-
-	var why error
-	select {
-	case o := <-j.done:
-		return o
-	case <-ctx.Done():
-		why = ctx.Err()
-	case <-a.closed:
-		why = errors.New("the state is closed")
-	}
-
-	if !j.state.CompareAndSwap(jobWaiting, jobWithdrawn) {
-		select { // a writer has it; it may be done by now
-		case o := <-j.done:
-			return o
-		default:
-		}
-	}
-
-	return outcome{err: fmt.Errorf("%w: %w", ErrUnavailable, why)}
-}
-
-// run serves the queue until ctx ends, and then what still waits.
-func (a *acceptor) run(ctx context.Context) {
-	defer close(a.closed)
-
-	var writers sync.WaitGroup
-	for range a.writers() {
-		writers.Go(func() { a.write(ctx) })
-	}
-
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-			a.flushRejects(ctx)
-		}
-	}
-
-	writers.Wait()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptDeadline)
-	defer cancel()
-
-	a.flushRejects(last)
-}
-
-// writers is how many transactions may be under way: SQLite has one writer.
-func (a *acceptor) writers() int {
-	if a.s.db.Postgres() {
-		return 3
-	}
-	return 1
-}
-
-func (a *acceptor) write(ctx context.Context) {
-	for {
-		var first *job
-		select {
-		case first = <-a.queue:
-		default:
-			select {
-			case first = <-a.queue:
-			case <-ctx.Done():
-				select {
-				case first = <-a.queue: // answered before the end
-				default:
-					return
-				}
-			}
-		}
-
-		if batch := a.take(first); len(batch) > 0 {
-			a.commit(context.WithoutCancel(ctx), batch)
-		}
-	}
-}
-
-// take returns first and what waits behind it, as far as a batch goes.
-func (a *acceptor) take(first *job) []*job {
-	batch := make([]*job, 0, 16)
-	bytes := 0
-	for j := first; ; {
-		if j.state.CompareAndSwap(jobWaiting, jobTaken) {
-			batch = append(batch, j)
-			bytes += j.size()
-		}
-		if len(batch) == acceptBatch || bytes >= acceptBytes {
-			return batch
-		}
-
-		select {
-		case j = <-a.queue:
-		default:
-			return batch
-		}
-	}
-}
-
-// commit writes a batch and answers its jobs. What fails for another reason than the database being out
-// of reach is tried again one by one, so that it fails alone.
-func (a *acceptor) commit(ctx context.Context, batch []*job) {
-	ctx, cancel := context.WithTimeout(ctx, acceptDeadline)
-	defer cancel()
-
-	slices.SortFunc(batch, (*job).order)
-	outcomes, err := a.transact(ctx, batch)
-	if err != nil && len(batch) > 1 && !errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
-		for i := range batch {
-			a.commit(ctx, batch[i:i+1])
-		}
-		return
-	}
-
-	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-
-		for _, j := range batch {
-			j.done <- outcome{err: err}
-		}
-
-		return
-	}
-
-	a.s.Publish(notices(batch, outcomes)...)
-	for _, webhookUID := range followed(batch) {
-		a.s.Notify(notice.Delivery, webhookUID)
-	}
-
-	for i, j := range batch {
-		a.s.movedAll(ctx, outcomes[i].changed)
-		j.done <- outcomes[i]
-	}
-}
-
-func notices(batch []*job, outcomes []outcome) []notice.Notice {
-	all := make([]notice.Notice, 0, 2*len(batch))
-	for i, j := range batch {
+func notices(jobs []*job, outcomes []outcome) []notice.Notice {
+	all := make([]notice.Notice, 0, 2*len(jobs))
+	for i, j := range jobs {
 		switch {
 		case outcomes[i].err != nil:
 			continue
@@ -241,35 +80,14 @@ func notices(batch []*job, outcomes []outcome) []notice.Notice {
 }
 
 // followed returns the webhooks of a batch that somebody may follow on another replica.
-func followed(batch []*job) (webhookUIDs []string) {
-	for _, j := range batch {
+func followed(jobs []*job) (webhookUIDs []string) {
+	for _, j := range jobs {
 		if j.accept != nil && j.accept.Headers != nil {
 			webhookUIDs = append(webhookUIDs, j.accept.WebhookUID)
 		}
 	}
 	return webhookUIDs
 }
-
-// transact writes a sorted batch in one transaction and returns each job's outcome, in the same order.
-func (a *acceptor) transact(ctx context.Context, batch []*job) (outcomes []outcome, err error) {
-	if a.s.db.Postgres() {
-		err = a.s.db.Pipeline(ctx, func(ctx context.Context, pipe db.Pipe) (err error) {
-			outcomes, err = a.s.writePostgres(ctx, pipe, batch)
-			return err
-		})
-		return outcomes, err
-	}
-
-	// Without a deadline: that would cost a goroutine for each statement, and a disk does not heed it.
-	err = a.s.db.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *db.Tx) (err error) {
-		outcomes, err = a.s.writeSQLite(ctx, tx, batch)
-		return err
-	})
-	return outcomes, err
-}
-
-// IdentitySource is the origin of a delivery's identity (docs/contract.md, section 8).
-type IdentitySource string
 
 // The values of IdentitySource, in order of preference.
 const (
@@ -278,13 +96,6 @@ const (
 	IdentityServiceHeader IdentitySource = "service_header" // X-Service-Delivery-Id
 	IdentityBodyHash      IdentitySource = "body_hash"      // SHA-256 of the body
 )
-
-// Identity is what tells deliveries of one webhook apart. The zero Identity is none.
-type Identity struct {
-	Source  IdentitySource
-	Hash    [16]byte // of source and value, so that tiers never collide
-	Preview string   // the value, escaped and cut for people to read
-}
 
 // IdentityOf returns the identity that value gives in the tier source. The value is foreign text.
 func IdentityOf(source IdentitySource, value string) Identity {
@@ -395,17 +206,18 @@ func (a Accepted) Started(runs []NewRun) []NewRun {
 
 // job is a delivery on its way to the database: accepted, or to be logged only.
 type job struct {
-	accept *Acceptance
-	entry  *Rejection // set instead of accept
-	state  atomic.Int32
-	done   chan outcome
+	batch.Ticket
+
+	accept  *Acceptance
+	entry   *Rejection // set instead of accept
+	outcome outcome
 }
 
-const (
-	jobWaiting int32 = iota
-	jobTaken
-	jobWithdrawn
-)
+// answer hands the outcome of a job to the caller that waits for it.
+func (j *job) answer(o outcome) {
+	j.outcome = o
+	j.Done()
+}
 
 type outcome struct {
 	Accepted
@@ -420,7 +232,8 @@ func (j *job) webhook() int64 {
 	return j.entry.WebhookID
 }
 
-func (j *job) size() int {
+// Size returns the bytes of the body.
+func (j *job) Size() int {
 	if j.accept != nil {
 		return len(j.accept.stored)
 	}
@@ -446,4 +259,203 @@ func btoi(b bool) int {
 		return 1
 	}
 	return 0
+}
+
+// Undecided is an automation that a delivery starts only after an answer of its forge.
+type Undecided = flow.Undecided
+
+// Decisions on deliveries whose forge is asked.
+const (
+	SkippedForge   = flow.SkippedForge   // the forge gave no answer
+	SkippedTrigger = flow.SkippedTrigger // no trigger matches, by its answer
+)
+
+// Undecided returns the automations that are to be decided on now: at most limit, of all factories by turns. Those of
+// one factory are in the order of their deliveries.
+func (s *Store) Undecided(ctx context.Context, limit int) ([]Undecided, error) {
+	return flow.Due(ctx, s.db.Reader, time.Now(), limit)
+}
+
+// UndecidedOf returns the deliveries that an automation may start on, once their forge has answered: the oldest
+// first, at most limit.
+func (s *Store) UndecidedOf(ctx context.Context, automationUID string, limit int) ([]Undecided, error) {
+	return flow.UndecidedOf(ctx, s.db.Reader, automationUID, limit)
+}
+
+// HoldUndecided keeps other replicas from a decision until a time. It reports false if another one was first.
+func (s *Store) HoldUndecided(ctx context.Context, u *Undecided, until time.Time) (held bool, err error) {
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		row := *u
+		if held, err = row.Hold(ctx, tx, until); held {
+			*u = row
+		}
+		return err
+	})
+	return held && err == nil, err
+}
+
+// Postpone has a decision made at a later time, and notes why. It does nothing if the decision was made before.
+func (s *Store) Postpone(ctx context.Context, u Undecided, next time.Time, why string) error {
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		waits, err := u.Postpone(ctx, tx, next)
+		if err != nil || !waits {
+			return err
+		}
+		return noteDecision(ctx, tx, s.db.ForUpdate(), u, 0, FlowDecision{
+			AutomationUID: u.AutomationUID, Decision: flow.WaitsForge, Detail: why,
+		})
+	})
+	if err == nil {
+		s.Notify(notice.Delivery, u.WebhookUID)
+	}
+	return err
+}
+
+// Decide ends a decision, once: with a run, or with what was decided in its place. A run is of the factory's
+// definition of generation, or ErrMoved. decided is false if the decision was made before. made is the
+// result: for a run the decision of its flow, whose Decision is empty if the run starts.
+func (s *Store) Decide(
+	ctx context.Context,
+	u Undecided,
+	generation int64,
+	run *NewRun,
+	instead FlowDecision,
+) (decided bool, made FlowDecision, err error) {
+	var changed []Run
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		decided, made, changed = false, instead, nil
+		made.AutomationUID = u.AutomationUID
+		if run != nil {
+			if err := holdGeneration(ctx, tx, s.db.ForUpdate(), u.FactoryUID, generation); err != nil {
+				return err
+			}
+		}
+
+		var err error
+		if decided, err = u.Remove(ctx, tx); err != nil || !decided {
+			return err
+		}
+		if run != nil {
+			made, changed, err = s.startDecided(ctx, tx, *run)
+		} else if made.Decision != flow.SkippedTrigger {
+			err = s.recordSkip(ctx, tx, u, made)
+		}
+		if err != nil {
+			return err
+		}
+
+		started := 0
+		if run != nil && !made.Merged(run.ID) {
+			started = 1
+		}
+		return noteDecision(ctx, tx, s.db.ForUpdate(), u, started, made)
+	})
+	if err != nil || !decided {
+		return false, made, err
+	}
+
+	s.Notify(notice.Delivery, u.WebhookUID)
+	if run != nil && !made.Merged(run.ID) {
+		s.moved(ctx, run.run())
+	}
+	s.movedAll(ctx, changed)
+	return true, made, nil
+}
+
+// holdGeneration keeps a factory at a generation until tx ends; ErrMoved if it has another.
+func holdGeneration(ctx context.Context, tx *db.Tx, forUpdate, factoryUID string, generation int64) error {
+	var is int64
+	err := tx.QueryRow(ctx, `SELECT generation FROM factories WHERE uid = $1`+forUpdate, factoryUID).Scan(&is)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && is != generation {
+		return ErrMoved
+	}
+	return err
+}
+
+// startDecided stores the run of a decision, or does what its flow says.
+func (s *Store) startDecided(ctx context.Context, tx *db.Tx, run NewRun) (FlowDecision, []Run, error) {
+	if !run.keyed() {
+		return FlowDecision{AutomationUID: run.AutomationUID}, nil,
+			s.insertRunWith(run, func(query string, args ...any) error {
+				_, err := tx.Exec(ctx, query, args...)
+				return err
+			})
+	}
+
+	if err := s.holdFlows(ctx, tx, []string{run.AutomationUID}); err != nil {
+		return FlowDecision{}, nil, err
+	}
+	m := s.admission(tx, run.FactoryUID, run.AutomationUID)
+	m.late = run.DeliveryUID
+	d, err := m.admit(ctx, run)
+	return d, m.changed, err
+}
+
+// recordSkip notes for the automation that a delivery started nothing.
+func (s *Store) recordSkip(ctx context.Context, tx *db.Tx, u Undecided, d FlowDecision) error {
+	if err := s.holdFlows(ctx, tx, []string{u.AutomationUID}); err != nil {
+		return err
+	}
+	return d.Record(ctx, tx, u.FactoryUID, u.WebhookUID, u.DeliveryUID, time.Now())
+}
+
+const (
+	deliveryFlowSQL = `SELECT d.flow
+FROM deliveries d
+JOIN webhooks w ON w.id = d.webhook_id
+WHERE w.uid = $1 AND d.uid = $2`
+
+	setDeliveryFlowSQL = `UPDATE deliveries
+SET flow = $3, started = started + $4
+WHERE uid = $2 AND webhook_id = (
+	SELECT id
+	FROM webhooks
+	WHERE uid = $1
+)`
+)
+
+// noteDecision writes a decision into the row of its delivery, in place of the one before; one that is empty
+// removes that. It adds the started runs to those of the row. A row that has expired stays so.
+func noteDecision(
+	ctx context.Context, tx *db.Tx, forUpdate string, u Undecided, started int, d FlowDecision,
+) error {
+	var text string
+	query := deliveryFlowSQL
+	if forUpdate != "" {
+		query += forUpdate + " OF d"
+	}
+	err := tx.QueryRow(ctx, query, u.WebhookUID, u.DeliveryUID).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+
+	var all []FlowDecision
+	if text != "" {
+		if err := json.Unmarshal([]byte(text), &all); err != nil {
+			return err
+		}
+	}
+	all = slices.DeleteFunc(all, func(d FlowDecision) bool { return d.AutomationUID == u.AutomationUID })
+	if d.Decision != "" {
+		d.AutomationUID = u.AutomationUID
+		all = append(all, d)
+	}
+
+	if text, err = decisionsText(all); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, setDeliveryFlowSQL, u.WebhookUID, u.DeliveryUID, text, started)
+	return err
+}
+
+// decisionsText returns decisions as they are stored.
+func decisionsText(all []FlowDecision) (string, error) {
+	if len(all) == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(all)
+	return string(text), err
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -319,15 +318,6 @@ func flowsOf(batch []*job) (automations []string) {
 
 	slices.Sort(automations)
 	return slices.Compact(automations)
-}
-
-// decisionsText returns decisions as they are stored.
-func decisionsText(all []FlowDecision) (string, error) {
-	if len(all) == 0 {
-		return "", nil
-	}
-	text, err := json.Marshal(all)
-	return string(text), err
 }
 
 // first returns the delivery that stored the identity first, which may be a itself.

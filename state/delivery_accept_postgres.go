@@ -2,12 +2,15 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
 	"millwright/state/audit"
 	"millwright/state/db"
+	"millwright/state/notice"
 )
 
 // On PostgreSQL a batch takes two round trips, regardless of its size. The first holds the generations of its
@@ -253,4 +256,60 @@ func (b *batchTx) beginPostgres(ctx context.Context, pipe db.Pipe, batch []*job)
 	}
 
 	return pipe.Send(ctx, &in)
+}
+
+// commit writes a batch and answers its jobs. What fails for another reason than the database being out
+// of reach is tried again one by one, so that it fails alone.
+func (s *Store) commit(ctx context.Context, jobs []*job) {
+	ctx, cancel := context.WithTimeout(ctx, acceptDeadline)
+	defer cancel()
+
+	slices.SortFunc(jobs, (*job).order)
+	outcomes, err := s.transact(ctx, jobs)
+	if err != nil && len(jobs) > 1 && !errors.Is(err, ErrUnavailable) && ctx.Err() == nil {
+		for i := range jobs {
+			s.commit(ctx, jobs[i:i+1])
+		}
+		return
+	}
+
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+
+		for _, j := range jobs {
+			j.answer(outcome{err: err})
+		}
+
+		return
+	}
+
+	s.Publish(notices(jobs, outcomes)...)
+	for _, webhookUID := range followed(jobs) {
+		s.Notify(notice.Delivery, webhookUID)
+	}
+
+	for i, j := range jobs {
+		s.movedAll(ctx, outcomes[i].changed)
+		j.answer(outcomes[i])
+	}
+}
+
+// transact writes a sorted batch in one transaction and returns each job's outcome, in the same order.
+func (s *Store) transact(ctx context.Context, jobs []*job) (outcomes []outcome, err error) {
+	if s.db.Postgres() {
+		err = s.db.Pipeline(ctx, func(ctx context.Context, pipe db.Pipe) (err error) {
+			outcomes, err = s.writePostgres(ctx, pipe, jobs)
+			return err
+		})
+		return outcomes, err
+	}
+
+	// Without a deadline: that would cost a goroutine for each statement, and a disk does not heed it.
+	err = s.db.Write(context.WithoutCancel(ctx), func(ctx context.Context, tx *db.Tx) (err error) {
+		outcomes, err = s.writeSQLite(ctx, tx, jobs)
+		return err
+	})
+	return outcomes, err
 }

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"millwright/state"
 	"millwright/state/statetest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // FuzzIdentity makes identities of foreign text: the preview is short and harmless to show, the same text

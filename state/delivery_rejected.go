@@ -7,59 +7,15 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"millwright/bounds"
+	"millwright/state/batch"
 	"millwright/state/db"
 )
 
-// Rejection is a request that was judged and starts nothing: refused, or a provider's set-up probe that
-// was answered.
-type Rejection struct {
-	FactoryUID string
-	WebhookID  int64
-	WebhookUID string
-	Outcome    DeliveryOutcome // not accepted or duplicate
-	Reason     string
-	Size       *int64 // of the body as far as known
-	Sender     string
-	Identity   Identity
-	Event      string // preview
-	Shown      []byte // headers, as of [Acceptance]
-	Status     int    // of the answer
-	Generation int64
-	Received   time.Time
-
-	uid     string
-	count   int64
-	sizeMax *int64
-	last    *time.Time
-}
-
 // manySenders stands for senders that had no room of their own.
 const manySenders = "many"
-
-// rejects counts the rejections of each webhook and gathers those beyond the cap.
-type rejects struct {
-	mu      sync.Mutex
-	began   time.Time     // of the minute that is counted
-	seen    map[int64]int // in it, by webhook
-	waiting map[rejectKey]*sharedReject
-	rows    map[int64]int // of waiting, by webhook
-}
-
-type rejectKey struct {
-	webhook int64
-	outcome DeliveryOutcome
-	sender  string
-	minute  int64
-}
-
-type sharedReject struct {
-	Rejection
-	dirty bool // not all of it is written
-}
 
 // share takes r into a shared row if its webhook is beyond the cap, and reports whether it did.
 func (r *rejects) share(one *Rejection) bool {
@@ -315,52 +271,51 @@ func (s *Store) RepeatedBodies(ctx context.Context, webhook Webhook) (int, error
 // had more than 1,000 rejections in this minute: from then on, those of one outcome, sender and minute
 // share a row with a count, which is written within seconds.
 func (s *Store) RecordRejected(ctx context.Context, r Rejection) error {
-	if s.accept.rejects.share(&r) {
+	if s.rejects.share(&r) {
 		return nil
 	}
 	r.uid = NewID(PrefixDelivery)
-	j := &job{entry: &r, done: make(chan outcome, 1)}
-	return s.accept.submit(ctx, j).err
+	return s.submit(ctx, &job{entry: &r}).err
 }
 
 // RejectedElsewhere counts rejections that other replicas have just recorded, so that the cap of
 // RecordRejected is one for all. Beyond it each replica has its own shared rows.
 func (s *Store) RejectedElsewhere(webhookID int64, n int) {
-	r := &s.accept.rejects
+	r := &s.rejects
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count(webhookID, n)
 }
 
 // flushRejects writes the shared rows that changed. Rows that cannot be written now are retried later.
-func (a *acceptor) flushRejects(ctx context.Context) {
-	rows := a.rejects.due(time.Now())
+func (s *Store) flushRejects(ctx context.Context) {
+	rows := s.rejects.due(time.Now())
 	keys := make([]rejectKey, 0, len(rows))
-	batch := make([]*job, 0, len(rows))
+	jobs := make([]*job, 0, len(rows))
 	flush := func() {
-		_, err := a.transact(ctx, batch)
+		_, err := s.transact(ctx, jobs)
 		alone := ofRow(err) // one of them keeps the others from being written
 		for i, key := range keys {
 			if alone {
-				_, err = a.transact(ctx, batch[i:i+1])
+				_, err = s.transact(ctx, jobs[i:i+1])
 			}
 			if ofRow(err) {
-				a.s.Skip(
+				s.Skip(
 					loopRejects,
-					batch[i].entry.FactoryUID,
-					"rejections of webhook "+batch[i].entry.WebhookUID,
+					jobs[i].entry.FactoryUID,
+					"rejections of webhook "+jobs[i].entry.WebhookUID,
 					err,
 				)
 			} else if err != nil {
-				a.rejects.again(key)
+				s.rejects.again(key)
 			}
 		}
 
 		if err != nil && !ofRow(err) {
-			a.s.log.Warn("writing shared rows of rejected deliveries", "error", err)
+			s.log.Warn("writing shared rows of rejected deliveries", "error", err)
 		}
 
-		batch, keys = batch[:0], keys[:0]
+		jobs, keys = jobs[:0], keys[:0]
 	}
 
 	order := slices.SortedFunc(maps.Keys(rows), func(x, y rejectKey) int {
@@ -368,13 +323,13 @@ func (a *acceptor) flushRejects(ctx context.Context) {
 	})
 	for _, key := range order {
 		row := rows[key]
-		keys, batch = append(keys, key), append(batch, &job{entry: &row})
-		if len(batch) == acceptBatch {
+		keys, jobs = append(keys, key), append(jobs, &job{entry: &row})
+		if len(jobs) == batch.MaxJobs {
 			flush()
 		}
 	}
 
-	if len(batch) > 0 {
+	if len(jobs) > 0 {
 		flush()
 	}
 }

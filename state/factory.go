@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -421,67 +422,40 @@ WHERE factory_uid = $1 AND id <= (
 	LIMIT 1 OFFSET $2
 )`
 
-// record writes an attempt to the factory's status and history.
-func (s *Store) record(ctx context.Context, tx *db.Tx, a Attempt) error {
-	revision, err := json.Marshal(a.Revision)
-	if err != nil {
-		return err
-	}
-	if a.Problems == nil {
-		a.Problems = []schema.Problem{}
+// PinMessage describes a factory that was rolled back, and what its source has.
+func (f Factory) PinMessage() string {
+	if f.Pin == nil {
+		return ""
 	}
 
-	problems, err := json.Marshal(a.Problems)
-	if err != nil {
-		return err
+	text := fmt.Sprintf("suspended at revision %s since %s rolled back", f.Applied.ID, f.Pin.By)
+	switch {
+	case f.SyncState == SyncFailed:
+		text += "; the source cannot be read: " + f.Message
+	case f.SyncState == SyncRefused:
+		text += fmt.Sprintf("; revision %s would be refused: %s", f.Attempted.ID, f.Message)
+	case f.Attempted.ID != f.Applied.ID:
+		text += fmt.Sprintf("; revision %s is valid and waits", f.Attempted.ID)
 	}
 
-	counts, err := json.Marshal(a.Counts)
-	if err != nil {
-		return err
-	}
+	return text + "; resume the factory to follow its source again"
+}
 
-	a.Message = db.Text(a.Message)
-	at := db.Micros(a.Finished)
-	state := map[Outcome]SyncState{
-		OutcomeApplied:   SyncApplied,
-		OutcomeUnchanged: SyncApplied,
-		OutcomeRefused:   SyncRefused,
-		OutcomeFailed:    SyncFailed,
-		OutcomeSuspended: SyncApplied,
-	}[a.Outcome]
-	if _, err := tx.Exec(ctx, recordStatusSQL,
-		string(state), at, string(problems), a.Message, a.FactoryUID); err != nil {
-		return err
-	}
-
-	if a.Revision.ID != "" {
-		if _, err := tx.Exec(ctx, recordAttemptedSQL, string(revision), a.FactoryUID); err != nil {
-			return err
+// Deaf names an automation of the applied definition that selects a webhook which does not exist, and counts
+// the others; it is empty when there is none.
+func (f Factory) Deaf() string {
+	first, n := "", 0
+	for _, p := range f.Problems {
+		if p.Code != schema.RuleWebhookUnknown.Code() {
+			continue
+		}
+		if n++; n == 1 {
+			first = fmt.Sprintf("%s:%d: %s", p.Path, p.Line, p.Message)
 		}
 	}
 
-	if a.Outcome == OutcomeApplied || a.Outcome == OutcomeUnchanged {
-		if _, err := tx.Exec(ctx, recordAppliedSQL, string(revision), at, a.FactoryUID); err != nil {
-			return err
-		}
+	if n > 1 {
+		first += fmt.Sprintf(" (and %d more)", n-1)
 	}
-
-	if len(a.Changes) == 0 {
-		a.Changes = json.RawMessage("[]")
-	}
-
-	if err := tx.QueryRow(ctx, insertAttemptSQL,
-		a.FactoryUID, db.Micros(a.Started), at, string(revision), string(a.Outcome), string(counts),
-		string(problems), a.Message, string(a.Changes)).Scan(&a.ID); err != nil {
-		return err
-	}
-	if err := recordCheck(ctx, tx, a); err != nil {
-		return err
-	}
-
-	if _, err := tx.Exec(ctx, expireAttemptsSQL, a.FactoryUID, historyKept); err != nil {
-		return err
-	}
-	return tellApplied(ctx, tx, a, counts)
+	return first
 }

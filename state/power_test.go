@@ -138,10 +138,14 @@ func TestPowerFailure(t *testing.T) {
 		len(p.Accepted), len(p.Webhooks), len(p.Secrets), len(p.Backups))
 }
 
-// TestPowerFailureIsFound holds that TestPowerFailure finds, within 20 failures, a disk that does not sync, and commits
-// that SQLite does not sync.
+// TestPowerFailureIsFound holds that TestPowerFailure finds, within 20 failures, a disk that does not sync files or
+// directories, and commits that SQLite does not sync.
 func TestPowerFailureIsFound(t *testing.T) {
-	for name, does := range map[string]string{"a disk that does not sync": "lie", "synchronous=NORMAL": "normal"} {
+	for name, does := range map[string]string{
+		"a disk that does not sync files":       "files",
+		"a disk that does not sync directories": "directories",
+		"synchronous=NORMAL":                    "normal",
+	} {
 		t.Run(name, func(t *testing.T) {
 			_, lost := failPower(t, 20, does)
 			if lost == nil {
@@ -152,14 +156,44 @@ func TestPowerFailureIsFound(t *testing.T) {
 	}
 }
 
+// TestPowerFailureOfFirstStart lets the power fail at each of the first changes of a new state, in which directories
+// and keys are made, and at some of the later ones.
+func TestPowerFailureOfFirstStart(t *testing.T) {
+	const early, late = 12, 10
+	random := rand.New(rand.NewPCG(*powerSeed, 1))
+	for round := range early + late {
+		after, times := 1+round, 5
+		if round >= early {
+			after, times = early+random.IntN(600), 1
+		}
+
+		disk := powerfs.NewDisk()
+		disk.FailAfter(after)
+		dir, unmount := disk.Mount(t)
+		promised := newPromises()
+		promised.until(t, disk, dir, "serve")
+		unmount()
+
+		for range times {
+			p := promised
+			dir, unmount := disk.AfterFailure(random).Mount(t)
+			lost := p.checked(t, dir)
+			unmount()
+			if lost != nil {
+				t.Fatalf("the power failed at change %d of a new state (-power-seed %d): %v", after, *powerSeed, lost)
+			}
+		}
+	}
+}
+
 // failPower runs a state while the power fails. It returns what was promised, and what was lost of it. does is what
-// the state does, or empty for everything; lie is everything on a disk that does not sync.
+// the state does, or empty for everything; files and directories are everything on a disk that does not sync those.
 func failPower(t *testing.T, times int, does string) (*promises, error) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(*powerSeed, 0))
 	p := new(newPromises())
 	disk := powerfs.NewDisk()
-	disk.IgnoreFileSync = does == "lie"
+	disk.IgnoreFileSync, disk.IgnoreNameSync = does == "files", does == "directories"
 	for round := range times + 1 {
 		if round%100 == 50 { // what is checked each time grows
 			disk = powerfs.NewDisk()
@@ -262,9 +296,12 @@ func (p *promises) checked(t *testing.T, dir string) error {
 	return nil
 }
 
+// statePath is in directories that the first start makes.
+func statePath(dir string) string { return filepath.Join(dir, "var", "lib", "state.db") }
+
 // openPowered opens the state in a directory.
 func openPowered(dir string) (*state.Store, error) {
-	dsn := filepath.Join(dir, "var", "state.db")
+	dsn := statePath(dir)
 	key, err := seal.LoadKey(dsn, "", "")
 	if err != nil {
 		return nil, err
@@ -395,7 +432,7 @@ func (w *server) copy() error {
 	name := state.NewID("backup")
 	to := filepath.Join(w.dir, name)
 	w.note("copying", name, "")
-	if _, err := backup.Make(ctx, filepath.Join(w.dir, "var", "state.db"), to); err != nil {
+	if _, err := backup.Make(ctx, statePath(w.dir), to); err != nil {
 		return err
 	}
 	w.note("copied", name, "")
@@ -409,7 +446,7 @@ func (w *server) copy() error {
 
 // rotate replaces the master key.
 func (w *server) rotate() error {
-	dsn := filepath.Join(w.dir, "var", "state.db")
+	dsn := statePath(w.dir)
 	key, err := seal.LoadKey(dsn, "", "")
 	if err != nil {
 		return err
@@ -426,7 +463,7 @@ func (p *promises) check(dir string) error {
 	}
 	defer s.Close()
 
-	if err := sound(filepath.Join(dir, "var", "state.db")); err != nil {
+	if err := sound(statePath(dir)); err != nil {
 		return err
 	}
 	if err := p.checkDeliveries(s, p.Accepted); err != nil {

@@ -202,9 +202,6 @@ func (s *Store) expireIdentities(ctx context.Context, webhook int64) error {
 	}
 }
 
-// expireBatch is how many runs are expired in one transaction.
-const expireBatch = 200
-
 // ExpireRuns expires idempotency keys that are older than they are kept and, unless age is 0, the runs that
 // ended longer than age ago, with all that belongs to them: conversation, attachments, and the payload of
 // the delivery when the delivery's row is gone too. It returns how many runs it expired.
@@ -238,13 +235,6 @@ func (s *Store) ExpireRuns(ctx context.Context, age time.Duration) (int, error) 
 	}
 
 	return total, ctx.Err()
-}
-
-// endedRun names a run that has ended.
-type endedRun struct {
-	id, factory, delivery, webhook string
-	automation, flow               string
-	updated                        int64
 }
 
 // expireEnded expires one batch of the runs that ended in state st and come after one of them. When a run keeps
@@ -381,9 +371,6 @@ const (
 		ORDER BY created_at, uid
 		LIMIT $2`
 )
-
-// expireBytes is how many bytes of artifacts one transaction deletes, so that deliveries never wait long.
-const expireBytes = 32 << 20
 
 // ExpireArtifacts deletes the oldest artifacts of each factory that has more than most bytes of them, and
 // returns how many it deleted. An artifact counts as at least 4 KiB.

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"millwright/schema"
@@ -167,23 +165,6 @@ func (s *Store) RoutingGeneration(ctx context.Context) (int64, error) {
 // facts waits at most that long for a replica that died.
 const replicaLease = 3 * time.Second
 
-// Replica is one process that serves the ingress. A change of the routing facts returns only when every
-// replica with a live lease has loaded it.
-type Replica struct {
-	s      *Store
-	uid    string
-	loaded atomic.Int64
-	until  atomic.Int64 // nanoseconds since base
-	base   time.Time
-}
-
-// localReplicas are the replicas of a SQLite state, which all live in this process.
-type localReplicas struct {
-	mu   sync.Mutex
-	all  map[*Replica]struct{}
-	cond chan struct{} // closed and replaced when a replica loads or leaves
-}
-
 // Join registers a replica that has loaded generation. Leave ends it.
 func (s *Store) Join(ctx context.Context, generation int64) (*Replica, error) {
 	r := &Replica{s: s, uid: NewID(PrefixReplica), base: time.Now()}
@@ -297,6 +278,16 @@ func (s *Store) served(ctx context.Context, generation int64) error {
 	}
 }
 
+// Served waits until all replicas serve the definition that the factory has now.
+func (s *Store) Served(ctx context.Context, factoryUID string) error {
+	var generation int64
+	row := s.db.QueryRow(ctx, `SELECT generation FROM factories WHERE uid = $1`, factoryUID)
+	if err := row.Scan(&generation); err != nil {
+		return orNotFound(err, "factory %q", factoryUID)
+	}
+	return s.served(ctx, generation)
+}
+
 func (l *localReplicas) served(ctx context.Context, generation int64) error {
 	for {
 		l.mu.Lock()
@@ -350,9 +341,17 @@ func (s *Store) bump(ctx context.Context, tx *db.Tx, factoryUID string) (int64, 
 // announce tells this process and, on PostgreSQL, every replica that the routing facts changed, and
 // waits until all serve them.
 func (s *Store) announce(ctx context.Context, generation int64) error {
+	for old := s.announced.Load(); old < generation; old = s.announced.Load() {
+		s.announced.CompareAndSwap(old, generation)
+	}
+
 	s.Notify(notice.Routing, "")
 	return s.served(ctx, generation)
 }
+
+// Announced reports whether this process has announced a change that made a generation newer than the given
+// one. It reads no table.
+func (s *Store) Announced(generation int64) bool { return s.announced.Load() > generation }
 
 const leaseSQL = `INSERT INTO locks (name, holder, lease_until)
 VALUES ($1, $2, $3)

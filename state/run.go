@@ -340,63 +340,6 @@ ORDER BY 1, 2`
 	return all, err
 }
 
-const attachmentSQL = `SELECT mime_type, body
-FROM attachments
-WHERE run_id = $1 AND file_name = $2`
-
-const payloadSQL = `SELECT body, size
-FROM payloads
-WHERE delivery_uid = $1`
-
-const followupPayloadSQL = `SELECT p.body, p.size
-FROM followups f
-JOIN payloads p ON p.delivery_uid = f.delivery_uid
-WHERE f.run_id = $1 AND f.delivery_uid = $2
-LIMIT 1`
-
-// Attachment returns one file of a run with its body. ErrNotFound when the run has none of this name.
-func (s *Store) Attachment(ctx context.Context, r Run, name string) (Attachment, error) {
-	a := Attachment{Name: name}
-	var err error
-	if name == PayloadName && r.DeliveryUID != "" {
-		a.MimeType = "application/json"
-		a.Body, err = s.payload(ctx, r.DeliveryUID)
-	} else if delivery, ok := laterDelivery(name); ok {
-		a.MimeType = "application/json"
-		a.Body, err = s.followupPayload(ctx, r.ID, delivery)
-	} else {
-		err = s.db.QueryRow(ctx, attachmentSQL, r.ID, name).Scan(&a.MimeType, &a.Body)
-	}
-
-	if errors.Is(err, sql.ErrNoRows) {
-		return a, refuse(ErrNotFound, "attachment %q of run %s", name, r.ID)
-	}
-
-	a.Size = int64(len(a.Body))
-	return a, err
-}
-
-// payload returns the body of a delivery, byte for byte.
-func (s *Store) payload(ctx context.Context, deliveryUID string) ([]byte, error) {
-	var stored []byte
-	var size int64
-	if err := s.db.QueryRow(ctx, payloadSQL, deliveryUID).Scan(&stored, &size); err != nil {
-		return nil, err
-	}
-	return db.Decompress(nil, stored, size)
-}
-
-// followupPayload is payload for a delivery that was a follow-up of the run.
-func (s *Store) followupPayload(ctx context.Context, runID, deliveryUID string) ([]byte, error) {
-	var stored []byte
-	var size int64
-	err := s.db.QueryRow(ctx, followupPayloadSQL, runID, deliveryUID).Scan(&stored, &size)
-	if err != nil {
-		return nil, err
-	}
-	return db.Decompress(nil, stored, size)
-}
-
 // PayloadFile returns the name of the attachment that is the payload of a later delivery of a run's conversation.
 func PayloadFile(deliveryUID string) string { return "event-payload-" + deliveryUID + ".json" }
 
@@ -483,4 +426,25 @@ func (r Run) Claims() int { return r.claims }
 // until it is again as late as it was.
 func (r Run) due(now time.Time) bool {
 	return !r.Queued.After(now) || r.Updated.After(now.Add(clockSet))
+}
+
+// codeBudget is the error code of runs that a budget ended.
+const codeBudget = "budget_exceeded"
+
+// lockHeld reads a run that is in progress under the claim.
+func (s *Store) lockHeld(ctx context.Context, tx *db.Tx, c Claim) (Run, error) {
+	r, err := scanRun(
+		tx.QueryRow(
+			ctx,
+			`SELECT `+runColumns+` FROM runs WHERE`+held+`AND state <> 'CLAIMED'`+s.db.ForUpdate(),
+			c.RunID,
+			c.Worker,
+			c.hash(),
+		),
+	)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Run{}, ErrLost
+	}
+
+	return r, err
 }

@@ -101,77 +101,12 @@ const (
 		LIMIT 1000`
 )
 
-// ReviewParked puts the runs back into the queue that need not wait for their budget any more by now. It ends those
-// as FAILED that have waited for budget.MaxWait and whose budget is spent still, and returns them.
-func (s *Store) ReviewParked(ctx context.Context, now time.Time) (ended []Run, err error) {
-	overdue, err := db.Strings(ctx, s.db.Reader, overdueSQL, db.Micros(now), db.Micros(now.Add(-budget.MaxWait)))
-	if err != nil {
-		return nil, err
-	}
-
-	for _, id := range overdue {
-		r, err := s.giveUpWaiting(ctx, id, now)
-		if ofRow(err) {
-			s.Skip(loopReap, r.FactoryUID, "run "+id, err)
-			continue
-		}
-		if err != nil {
-			return ended, err
-		}
-		if r.Ended() {
-			s.moved(ctx, r)
-			ended = append(ended, r)
-		}
-	}
-
-	var freed int64
-	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) (err error) {
-		freed, err = tx.Exec(ctx, unparkDueSQL, db.Micros(now))
-		return err
-	})
-	if err == nil && freed > 0 {
-		s.Publish(notice.Notice{Topic: notice.Queued})
-	}
-
-	return ended, err
-}
-
-// giveUpWaiting ends a parked run if its budget is spent still.
-func (s *Store) giveUpWaiting(ctx context.Context, id string, now time.Time) (r Run, err error) {
-	err = s.commitRun(ctx, id, func(ctx context.Context, tx *db.Tx) (err error) {
-		if err := s.holdFlow(ctx, tx, id); err != nil {
-			return err
-		}
-		if r, err = s.lockRun(ctx, tx, id); err != nil || r.ParkedUntil == nil {
-			return err
-		}
-
-		day, err := budget.On(ctx, tx.Reader, s.serverBudget(), now)
-		if err != nil {
-			return err
-		}
-		spent := day.Spent(r.scopes(), r.claims > 0)
-		if spent == nil {
-			return nil
-		}
-
-		if err := s.countStopped(ctx, tx, r, now); err != nil {
-			return err
-		}
-		return s.end(ctx, tx, &r, Result{State: RunFailed, ErrorCode: codeBudget, Message: spent.Waited()})
-	})
-	return r, err
-}
-
 // countStopped counts a run that a budget ends.
 func (s *Store) countStopped(ctx context.Context, tx *db.Tx, r Run, now time.Time) error {
 	var l budget.Ledger
 	l.Add(r.scopes(), budget.Use{Stopped: 1})
 	return l.Save(ctx, tx, now)
 }
-
-// codeBudget is the error code of runs that a budget ended.
-const codeBudget = "budget_exceeded"
 
 // bounded returns the result of a locked run or, where the run exceeded its budget, that instead.
 func (s *Store) bounded(ctx context.Context, tx *db.Tx, r Run, result Result) (Result, error) {
@@ -338,25 +273,6 @@ func usageOf(ctx context.Context, tx *db.Tx, runID string) (Usage, error) {
 
 func scanUsage(row db.Row) (m ModelUsage, err error) {
 	return m, row.Scan(&m.Model, &m.InputTokens, &m.OutputTokens, &m.CachedTokens, &m.CostUSD)
-}
-
-// Usage is what the language models of a run were asked for, and what it cost: the sum of all its executions
-// and attempts.
-type Usage struct {
-	InputTokens  int64        `json:"input_tokens"` // cached ones included
-	OutputTokens int64        `json:"output_tokens"`
-	CachedTokens int64        `json:"cached_input_tokens"`
-	CostUSD      *float64     `json:"inference_cost_usd,omitempty"` // nil: nobody knows
-	Models       []ModelUsage `json:"models,omitempty"`             // in the order of their names
-}
-
-// ModelUsage is the part of one model. Model is empty for what no model is named for.
-type ModelUsage struct {
-	Model        string   `json:"model_id"`
-	InputTokens  int64    `json:"input_tokens"`
-	OutputTokens int64    `json:"output_tokens"`
-	CachedTokens int64    `json:"cached_input_tokens"`
-	CostUSD      *float64 `json:"inference_cost_usd,omitempty"`
 }
 
 // Cost returns what it cost in US dollars, 0 where nobody knows.

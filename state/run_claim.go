@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"millwright/state/budget"
@@ -108,10 +109,22 @@ func (s *Store) ClaimRuns(
 	hold time.Duration,
 	bounds ClaimBounds,
 ) ([]Claimed, error) {
+	return s.ClaimRunsOf(ctx, nil, served, asks, hold, bounds)
+}
+
+// ClaimRunsOf is ClaimRuns for workers that execute runs of these factories alone; nil: of all.
+func (s *Store) ClaimRunsOf(
+	ctx context.Context,
+	factories []string,
+	served string,
+	asks []Ask,
+	hold time.Duration,
+	bounds ClaimBounds,
+) ([]Claimed, error) {
 	var all []Claimed
 	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		all = all[:0]
-		q, err := s.beginClaims(ctx, tx, served, bounds)
+		q, err := s.beginClaims(ctx, tx, factories, served, bounds)
 		if err != nil {
 			return err
 		}
@@ -133,7 +146,7 @@ func (s *Store) ClaimRuns(
 		return q.ledger.Save(ctx, tx, q.at)
 	})
 	if ofRow(err) {
-		return s.claimApart(ctx, served, asks, hold, bounds)
+		return s.claimApart(ctx, factories, served, asks, hold, bounds)
 	}
 	if err != nil {
 		return nil, err
@@ -146,16 +159,17 @@ func (s *Store) ClaimRuns(
 	return all, nil
 }
 
-// claimApart is ClaimRuns with a transaction for each run, so that one which fails fails alone.
+// claimApart is ClaimRunsOf with a transaction for each run, so that one which fails fails alone.
 func (s *Store) claimApart(
 	ctx context.Context,
+	factories []string,
 	served string,
 	asks []Ask,
 	hold time.Duration,
 	bounds ClaimBounds,
 ) (all []Claimed, err error) {
 	for len(all) < len(asks) {
-		id, err := s.head(ctx, served, bounds)
+		id, err := s.head(ctx, factories, served, bounds)
 		if errors.Is(err, sql.ErrNoRows) {
 			return all, nil
 		}
@@ -179,43 +193,18 @@ func (s *Store) claimApart(
 	return all, nil
 }
 
-// headSQL finds the next run of the queue, behind the lane $1.
-const headSQL = `SELECT id
-FROM runs
-WHERE state = 'QUEUED' AND waits_for = ''
-ORDER BY factory_uid <= $1, factory_uid, queued_at, id
-LIMIT 1`
-
-// headOfLaneSQL finds the next run of the lane $1 whose automation is not one of $2.
-func (s *Store) headOfLaneSQL() string {
-	return `SELECT id
-FROM runs
-WHERE state = 'QUEUED' AND waits_for = '' AND factory_uid = $1 AND ` + lanes.NotAmong(s.db.Postgres(), 2) + `
-ORDER BY factory_uid, queued_at, id
-LIMIT 1`
-}
-
-// head returns the run that ClaimRuns would give next; sql.ErrNoRows when there is none.
-func (s *Store) head(ctx context.Context, served string, bounds ClaimBounds) (id string, err error) {
+// head returns the run that ClaimRunsOf would give next; sql.ErrNoRows when there is none.
+func (s *Store) head(
+	ctx context.Context, factories []string, served string, bounds ClaimBounds,
+) (id string, err error) {
 	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
-		q, err := s.beginClaims(ctx, tx, served, bounds)
-		if err != nil {
-			return err
-		}
-		if q.day != nil {
-			id, err = q.affordable(ctx)
-			return err
-		}
-		if q.room == nil {
-			return tx.QueryRow(ctx, headSQL, served).Scan(&id)
-		}
-
-		lane, full, err := q.room.Next(ctx, tx, served)
+		q, err := s.beginClaims(ctx, tx, factories, served, bounds)
 		if err != nil {
 			return err
 		}
 
-		return tx.QueryRow(ctx, s.headOfLaneSQL(), lane, full).Scan(&id)
+		id, err = q.affordable(ctx)
+		return err
 	})
 	return id, err
 }
@@ -225,6 +214,7 @@ type claims struct {
 	*Store
 	tx      *db.Tx
 	at      time.Time
+	only    []string    // the factories whose runs are claimed; nil: all
 	lane    string      // the factory that was served last
 	room    *lanes.Room // nil: any number of runs
 	day     *budget.Day // nil: no budget bounds the day
@@ -234,8 +224,10 @@ type claims struct {
 
 // beginClaims begins the claims of a transaction. Where something bounds the runs, claims of other transactions
 // wait for its end.
-func (s *Store) beginClaims(ctx context.Context, tx *db.Tx, served string, bounds ClaimBounds) (*claims, error) {
-	q := &claims{Store: s, tx: tx, at: time.Now(), lane: served}
+func (s *Store) beginClaims(
+	ctx context.Context, tx *db.Tx, factories []string, served string, bounds ClaimBounds,
+) (*claims, error) {
+	q := &claims{Store: s, tx: tx, at: time.Now(), only: factories, lane: served}
 	var err error
 	if q.day, err = budget.On(ctx, tx.Reader, s.serverBudget(), q.at); err != nil {
 		return nil, err
@@ -257,35 +249,26 @@ func (s *Store) beginClaims(ctx context.Context, tx *db.Tx, served string, bound
 
 // next returns the statement that claims the next run, and its parameters from $6 on.
 func (q *claims) next(ctx context.Context) (query string, pick []any, err error) {
-	switch {
-	case q.day != nil:
-		id, err := q.affordable(ctx)
-		return q.claimOneSQL(), []any{id}, err
-	case q.room != nil:
+	if q.day == nil && q.room == nil && q.only == nil {
+		return q.claimNextSQL(), []any{q.lane}, nil
+	}
+	if q.day == nil && q.only == nil {
 		lane, full, err := q.room.Next(ctx, q.tx, q.lane)
 		return q.claimLaneSQL(), []any{lane, full}, err
 	}
 
-	return q.claimNextSQL(), []any{q.lane}, nil
+	id, err := q.affordable(ctx)
+	return q.claimOneSQL(), []any{id}, err
 }
 
 // affordable locks and returns the next run whose budgets of the day are not spent. It parks those before it.
 func (q *claims) affordable(ctx context.Context) (id string, err error) {
 	for {
-		query, lane := q.headNextSQL(), []any{q.lane}
-		if q.room != nil {
-			next, full, err := q.room.Next(ctx, q.tx, q.lane)
-			if err != nil {
-				return "", err
-			}
-			query, lane = q.headLaneSQL(), []any{next, full}
-		}
-
 		var of budget.Scopes
 		var claims int
-		err := q.tx.QueryRow(ctx, query, lane...).Scan(&id, &of.Factory, &of.Agent, &of.Automation, &claims)
-		if err != nil {
-			return "", err
+		err := q.first(ctx, &id, &of.Factory, &of.Agent, &of.Automation, &claims)
+		if err != nil || q.day == nil {
+			return id, err
 		}
 
 		spent := q.day.Spent(of, claims > 0)
@@ -296,6 +279,45 @@ func (q *claims) affordable(ctx context.Context) (id string, err error) {
 			return "", err
 		}
 	}
+}
+
+// first locks the next run and reads its columns, those of headColumns.
+func (q *claims) first(ctx context.Context, columns ...any) error {
+	switch {
+	case q.only != nil:
+		return q.firstOf(ctx, columns...)
+	case q.room == nil:
+		return q.tx.QueryRow(ctx, q.headNextSQL(), q.lane).Scan(columns...)
+	}
+
+	lane, full, err := q.room.Next(ctx, q.tx, q.lane)
+	if err != nil {
+		return err
+	}
+	return q.tx.QueryRow(ctx, q.headLaneSQL(), lane, full).Scan(columns...)
+}
+
+// firstOf is first among the lanes of some factories: those behind the lane that was served last, and then the
+// others.
+func (q *claims) firstOf(ctx context.Context, columns ...any) error {
+	all := slices.Sorted(slices.Values(q.only))
+	behind, _ := slices.BinarySearch(all, q.lane+"\x00")
+	for _, lane := range slices.Concat(all[behind:], all[:behind]) {
+		full, open, err := q.room.Open(lane)
+		if err != nil {
+			return err
+		}
+		if !open {
+			continue
+		}
+
+		err = q.tx.QueryRow(ctx, q.headLaneSQL(), lane, full).Scan(columns...)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+	}
+
+	return sql.ErrNoRows
 }
 
 // claim gives the run that a statement picks to the worker of an ask.

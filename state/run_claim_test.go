@@ -313,3 +313,53 @@ func TestPostponedRuns(t *testing.T) {
 		}
 	})
 }
+
+// TestClaimsOfSomeFactories gives workers that are limited to factories the runs of these in turn, with each kind of
+// bound, and leaves all others.
+func TestClaimsOfSomeFactories(t *testing.T) {
+	for name, bounds := range map[string]state.ClaimBounds{
+		"free": {}, "of a factory": {Factory: 9}, "of an automation": {Automation: 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			statetest.Each(t, func(t *testing.T, s *state.Store) {
+				var uids []string
+				for _, name := range []string{"a", "b", "c", "d"} {
+					uids = append(uids, emptyFactory(t, s, name))
+				}
+				for _, uid := range append([]string{""}, uids...) {
+					for range 2 {
+						r := newRun("x")
+						r.FactoryUID = uid
+						create(t, s, r)
+					}
+				}
+
+				claim := func(served string, n int, factories ...string) (of []string) {
+					t.Helper()
+					all, err := s.ClaimRunsOf(t.Context(), factories, served, ask(n), lease, bounds)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, c := range all {
+						of = append(of, c.Run.FactoryUID)
+					}
+					return of
+				}
+				if got := claim(uids[1], 9, uids[2], uids[0], "fac_none"); !slices.Equal(got, []string{
+					uids[2], uids[0], uids[2], uids[0],
+				}) {
+					t.Errorf("claimed runs of %q", got)
+				}
+				if got := claim(uids[3], 9, uids[0], uids[2]); len(got) > 0 {
+					t.Errorf("claimed runs of %q", got)
+				}
+				if got, err := s.ClaimRunsOf(t.Context(), []string{}, "", ask(9), lease, bounds); err != nil || len(got) > 0 {
+					t.Errorf("%d runs of no factory: %v", len(got), err)
+				}
+				if got := claim("", 9); len(got) != 6 {
+					t.Errorf("claimed runs of %q without a limit", got)
+				}
+			})
+		})
+	}
+}

@@ -223,64 +223,6 @@ func (s *Store) entries(ctx context.Context, condition string, args ...any) ([]E
 	return all, err
 }
 
-// RunSteps is what was said in one run of a conversation.
-type RunSteps struct {
-	RunID string
-	Steps []Step // as of Store.Steps
-}
-
-// maxConversationRuns is how many runs of a conversation are read at most, the newest.
-const maxConversationRuns = 1000
-
-const conversationSQL = `SELECT id, execution, created_at, octet_length(prompt) + octet_length(envelope)
-	+ coalesce((SELECT sum(octet_length(message)) FROM followups WHERE run_id = runs.id AND execution = 1), 0)
-FROM runs
-WHERE conversation_id = $1 AND ($2 = '' OR id <= $2)
-ORDER BY id DESC
-LIMIT $3`
-
-// Conversation returns what was said in the runs of a conversation, oldest first: together no more than Steps
-// returns of one, the prompts of the runs included. Unless it is empty, last is the newest run to be read.
-// ErrNotFound if there is none.
-func (s *Store) Conversation(ctx context.Context, id, last string) ([]RunSteps, error) {
-	type given struct {
-		Run
-		size int
-	}
-	runs, err := db.All(ctx, s.db.Reader, func(row db.Row) (g given, err error) {
-		var at int64
-		err = row.Scan(&g.ID, &g.Execution, &at, &g.size)
-		g.Created = db.Time(at)
-		return g, err
-	}, conversationSQL, id, last, maxConversationRuns)
-	if err == nil && len(runs) == 0 {
-		return nil, refuse(ErrNotFound, "conversation %q", id)
-	}
-	if err != nil {
-		return nil, err
-	}
-
-	all, left := make([]RunSteps, len(runs)), room{maxSaid, maxSaid}
-	for i, r := range runs {
-		steps, err := s.steps(ctx, r.Run, 0, &left)
-		if err != nil {
-			return nil, err
-		}
-
-		if r.size > left.given {
-			left.given = 0
-			steps[0].Messages[0].Content = []Block{leftOut()}
-		} else if err := s.begin(ctx, r.Run, steps[0].Messages); err != nil {
-			return nil, err
-		}
-
-		left.given -= min(r.size, left.given)
-		all[len(all)-1-i] = RunSteps{r.ID, steps}
-	}
-
-	return all, nil
-}
-
 // begin reads what a run's agent was given first, into the first message.
 func (s *Store) begin(ctx context.Context, r Run, messages []Message) error {
 	err := s.db.QueryRow(ctx, `SELECT prompt, envelope FROM runs WHERE id = $1`, r.ID).
@@ -473,4 +415,52 @@ func (s *Store) fitting(ctx context.Context, runID string, before int64, room *i
 	}
 
 	return 1, rows.Err()
+}
+
+const promptsSQL = `SELECT execution, created_at, length(message), CASE WHEN size <= $3 THEN message END
+FROM (
+	SELECT execution, uid, created_at, message,
+		sum(length(message)) OVER (ORDER BY execution DESC, uid DESC) AS size
+	FROM followups
+	WHERE run_id = $1 AND execution > 1 AND execution <= $2 AND live = 0
+) AS newest
+ORDER BY execution, uid`
+
+// prompts returns, for each execution so far, the message that began it; that of the first is empty. It takes
+// the size of the follow-ups that it reads, the newest, from the room.
+func (s *Store) prompts(ctx context.Context, r Run, room *int) ([]Message, error) {
+	prompts := make([]Message, r.Execution)
+	for i := range prompts {
+		prompts[i] = Message{Role: RoleUser, Content: []Block{}, At: r.Created}
+	}
+
+	if r.Execution == 1 {
+		return prompts, nil
+	}
+
+	_, err := db.All(ctx, s.db.Reader, func(row db.Row) (struct{}, error) {
+		var execution, size int
+		var at int64
+		var message *string
+		if err := row.Scan(&execution, &at, &size, &message); err != nil {
+			return struct{}{}, err
+		}
+
+		p := &prompts[execution-1]
+		p.At = db.Time(at)
+		switch {
+		case message != nil:
+			p.Content = append(p.Content, Text(*message))
+			*room -= size
+		case len(p.Content) == 0:
+			p.Content = append(p.Content, leftOut())
+		}
+
+		return struct{}{}, nil
+	}, promptsSQL,
+		r.ID,
+		r.Execution,
+		*room)
+
+	return prompts, err
 }

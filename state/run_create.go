@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"millwright/schema"
 	"millwright/state/db"
-
-	"github.com/google/uuid"
 )
 
 // NewRun is a run to be created. It starts QUEUED.
@@ -400,61 +400,67 @@ const fireSQL = `UPDATE schedules
 SET last_at = $4
 WHERE automation_uid = $1 AND schedule = $2 AND last_at = $3`
 
-// Fire makes the run of a tick, once however many replicas try; a nil run skips the tick. It reports
-// whether this call was the one, and what the automation's flow made of the tick. ErrMoved: the factory's
-// definition changed since the schedule was read.
-func (s *Store) Fire(ctx context.Context, t Tick, run *NewRun) (fired bool, d FlowDecision, err error) {
-	var changed []Run
-	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
-		fired, d, changed = false, FlowDecision{}, nil
-		var generation int64
-		query := `SELECT generation FROM factories WHERE uid = $1 AND detached = 0` + s.db.ForUpdate()
-		err := tx.QueryRow(ctx, query, t.FactoryUID).Scan(&generation)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && generation != t.Generation {
-			return ErrMoved
-		}
-		if err != nil {
-			return err
-		}
+const attachmentSQL = `SELECT mime_type, body
+FROM attachments
+WHERE run_id = $1 AND file_name = $2`
 
-		err = tx.ExecOne(
-			ctx,
-			fireSQL,
-			t.Key.AutomationUID,
-			t.Key.Schedule,
-			db.Micros(t.Last),
-			db.Micros(t.At),
-		)
-		if errors.Is(err, db.ErrNoRow) {
-			return nil
-		}
-		if fired = err == nil; err != nil || run == nil {
-			return err
-		}
+const payloadSQL = `SELECT body, size
+FROM payloads
+WHERE delivery_uid = $1`
 
-		if run.keyed() {
-			if err := s.holdFlows(ctx, tx, []string{run.AutomationUID}); err != nil {
-				return err
-			}
+const followupPayloadSQL = `SELECT p.body, p.size
+FROM followups f
+JOIN payloads p ON p.delivery_uid = f.delivery_uid
+WHERE f.run_id = $1 AND f.delivery_uid = $2
+LIMIT 1`
 
-			m := s.admission(tx, run.FactoryUID, run.AutomationUID)
-			d, err = m.admit(ctx, *run)
-			changed = m.changed
-			return err
-		}
-
-		return s.insertRunWith(*run, func(query string, args ...any) error {
-			_, err := tx.Exec(ctx, query, args...)
-			return err
-		})
-	})
-	if err != nil || !fired || run == nil {
-		return fired && err == nil, d, err
+// Attachment returns one file of a run with its body. ErrNotFound when the run has none of this name.
+func (s *Store) Attachment(ctx context.Context, r Run, name string) (Attachment, error) {
+	a := Attachment{Name: name}
+	var err error
+	if name == PayloadName && r.DeliveryUID != "" {
+		a.MimeType = "application/json"
+		a.Body, err = s.payload(ctx, r.DeliveryUID)
+	} else if delivery, ok := laterDelivery(name); ok {
+		a.MimeType = "application/json"
+		a.Body, err = s.followupPayload(ctx, r.ID, delivery)
+	} else {
+		err = s.db.QueryRow(ctx, attachmentSQL, r.ID, name).Scan(&a.MimeType, &a.Body)
 	}
 
-	if !d.Merged(run.ID) {
-		s.moved(ctx, run.run())
+	if errors.Is(err, sql.ErrNoRows) {
+		return a, refuse(ErrNotFound, "attachment %q of run %s", name, r.ID)
 	}
-	s.movedAll(ctx, changed)
-	return true, d, nil
+
+	a.Size = int64(len(a.Body))
+	return a, err
+}
+
+// payload returns the body of a delivery, byte for byte.
+func (s *Store) payload(ctx context.Context, deliveryUID string) ([]byte, error) {
+	var stored []byte
+	var size int64
+	if err := s.db.QueryRow(ctx, payloadSQL, deliveryUID).Scan(&stored, &size); err != nil {
+		return nil, err
+	}
+	return db.Decompress(nil, stored, size)
+}
+
+// followupPayload is payload for a delivery that was a follow-up of the run.
+func (s *Store) followupPayload(ctx context.Context, runID, deliveryUID string) ([]byte, error) {
+	var stored []byte
+	var size int64
+	err := s.db.QueryRow(ctx, followupPayloadSQL, runID, deliveryUID).Scan(&stored, &size)
+	if err != nil {
+		return nil, err
+	}
+	return db.Decompress(nil, stored, size)
+}
+
+// padded repeats the last ID until there are as many as a power of two: few texts, that can be kept prepared.
+func padded(ids []string) []string {
+	for n := len(ids); n&(n-1) != 0; n++ {
+		ids = append(ids, ids[len(ids)-1])
+	}
+	return ids
 }

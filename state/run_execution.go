@@ -1,14 +1,16 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
-	"millwright/schema"
+	"millwright/state/audit"
 	"millwright/state/db"
 	"millwright/state/notice"
 	"millwright/state/outputs"
@@ -104,24 +106,6 @@ func (s *Store) HeldRun(ctx context.Context, c Claim) (Run, error) {
 	return r, err
 }
 
-// lockHeld reads a run that is in progress under the claim.
-func (s *Store) lockHeld(ctx context.Context, tx *db.Tx, c Claim) (Run, error) {
-	r, err := scanRun(
-		tx.QueryRow(
-			ctx,
-			`SELECT `+runColumns+` FROM runs WHERE`+held+`AND state <> 'CLAIMED'`+s.db.ForUpdate(),
-			c.RunID,
-			c.Worker,
-			c.hash(),
-		),
-	)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Run{}, ErrLost
-	}
-
-	return r, err
-}
-
 const countAppendedSQL = `UPDATE runs
 SET next_seq = next_seq + $2, appended = appended + $2
 WHERE id = $1`
@@ -185,17 +169,6 @@ func (s *Store) SetSkills(ctx context.Context, c Claim, skills json.RawMessage) 
 	return err
 }
 
-// Result is how an execution ended.
-type Result struct {
-	State     RunState // one that is Ended
-	Message   string   // what to tell; empty when it succeeded
-	ErrorCode string   // of docs/contract.md, section 3; empty unless the platform failed
-	From      int      // as of AppendEntries
-	Messages  []Message
-	Outputs   []outputs.Output // that the execution leaves
-	Links     []Artifact       // of type EXTERNAL_REFERENCE
-}
-
 // FinishRun ends the execution that the claim holds, and adds its last messages. With follow-up messages
 // waiting, the run returns to QUEUED with them as its next prompt, unless its cancellation was asked for;
 // else it takes the result's state. A run that exceeded its budget ends as FAILED, whatever the result.
@@ -249,119 +222,6 @@ func (s *Store) FinishRun(ctx context.Context, c Claim, result Result) (RunState
 
 	s.moved(ctx, r)
 	return r.State, nil
-}
-
-const pendingSQL = `SELECT count(*)
-FROM followups
-WHERE run_id = $1 AND execution = $2`
-
-const endRunSQL = `UPDATE runs
-SET
-	state = $2,
-	waits_for = '',
-	status_message = $3,
-	error_code = $4,
-	finished_at = $5,
-	updated_at = $5,
-	parked_until = 0,
-	live = 0,
-	claim_hash = NULL,
-	lease_until = NULL,
-	next_seq = next_seq + 1
-WHERE id = $1`
-
-// end ends the current execution of a locked run, whose flow is held, and begins the next one where messages wait
-// for it or the run is to be tried again. An ended run lets others of its automation start.
-func (s *Store) end(ctx context.Context, tx *db.Tx, r *Run, result Result) error {
-	if err := r.leaveSession(ctx, tx); err != nil {
-		return err
-	}
-
-	var pending int
-	if r.CancelRequested == nil && result.State != RunCancelled && result.ErrorCode != codeBudget {
-		if err := tx.QueryRow(ctx, pendingSQL, r.ID, r.Execution+1).Scan(&pending); err != nil {
-			return err
-		}
-	}
-
-	if result.State == RunCancelled && r.Flow != nil && r.Flow.SupersededBy != "" {
-		result.Message = "superseded by run " + r.Flow.SupersededBy
-	}
-
-	said := r.CancelRequested != nil && result.State == RunCancelled && result.Message == "" ||
-		r.questions > 0 && result.State == RunBlocked
-	if !said { // a request to cancel, and a question, have a message of their own
-		r.StatusMessage = db.Text(result.Message)
-	}
-
-	r.ErrorCode = result.ErrorCode
-	if pending > 0 {
-		if r.Flow != nil && r.Flow.Retry != nil {
-			r.Flow.Retry.Tried, r.Flow.Retry.First = 0, 0
-		}
-
-		r.Execution++
-		r.Attempt = 1
-		return r.requeue(ctx, tx)
-	}
-	if err := dropUnfinished(ctx, tx, r.ID); err != nil {
-		return err
-	}
-
-	if r.retries(result) {
-		return r.retry(ctx, tx, result)
-	}
-
-	if result.State != RunBlocked {
-		if err := r.closeQuestions(ctx, tx); err != nil {
-			return err
-		}
-	}
-
-	now := time.Now()
-	waited := r.WaitsFor
-	r.State, r.WaitsFor = result.State, ""
-	err := tx.ExecOne(ctx, endRunSQL, r.ID, string(r.State), r.StatusMessage, r.ErrorCode, db.Micros(now))
-	if err != nil {
-		return err
-	}
-
-	r.nextSeq++
-	if err := r.entered(ctx, tx, now); err != nil {
-		return err
-	}
-
-	return s.leave(ctx, tx, r, waited)
-}
-
-// mendRunSQL bounds the columns of a run that indexes have.
-var mendRunSQL = fmt.Sprintf(`UPDATE runs
-	SET title = substr(title, 1, %d), config_name = substr(config_name, 1, %d), model_id = substr(model_id, 1, %d),
-	environment_id = substr(environment_id, 1, %d), skill_spec = substr(skill_spec, 1, %d)
-	WHERE id = $1`, schema.MaxTitle, schema.MaxLabel, schema.MaxModel, schema.MaxEnvironment, schema.MaxSkillSpec)
-
-// commitRun is commit for a change of one run, as mending makes it.
-func (s *Store) commitRun(ctx context.Context, id string, f func(context.Context, *db.Tx) error) error {
-	return s.mending(ctx, id, func() error { return s.db.Write(ctx, f) })
-}
-
-// mending makes a change of a run and, when the run's row is why it fails, bounds what the row holds and tries
-// once more.
-func (s *Store) mending(ctx context.Context, id string, change func() error) error {
-	err := change()
-	if !ofRow(err) || errors.Is(err, sql.ErrNoRows) {
-		return err
-	}
-
-	mend := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
-		_, err := tx.Exec(ctx, mendRunSQL, id)
-		return err
-	})
-	if mend != nil {
-		return errors.Join(err, mend)
-	}
-
-	return change()
 }
 
 const endUnfitSQL = `UPDATE runs
@@ -427,4 +287,180 @@ RETURNING factory_uid, worker, execution, attempt, next_seq, automation_uid`
 	}
 
 	return r, err
+}
+
+// RequestCancel asks for the end of a run, on behalf of somebody with a name. A queued run is CANCELLED at once; for
+// one that a worker holds the request is recorded, and the worker ends it. Messages that wait for the end of the
+// execution are dropped. It returns the run as it now is. ErrConflict when the run has ended; ErrNotFound if there is
+// none.
+func (s *Store) RequestCancel(ctx context.Context, id, by string) (Run, error) {
+	r, _, err := s.cancel(ctx, id, "cancelled by "+by, false)
+	return r, err
+}
+
+// DropWaiting cancels a run that waits for others of its automation or for a time, and reports whether it does.
+func (s *Store) DropWaiting(ctx context.Context, id string) (bool, error) {
+	_, waits, err := s.cancel(ctx, id, "it was dropped while it waited", true)
+	if errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return waits, err
+}
+
+// cancel is RequestCancel or, unless the run waits, does nothing.
+func (s *Store) cancel(ctx context.Context, id, why string, waiting bool) (r Run, waits bool, err error) {
+	change := func(ctx context.Context, tx *db.Tx) (rows audit.Entries, err error) {
+		if err := s.holdFlow(ctx, tx, id); err != nil {
+			return nil, err
+		}
+		if r, err = s.lockRun(ctx, tx, id); err != nil {
+			return nil, err
+		}
+		if r.Ended() {
+			return nil, refuse(ErrConflict, "run %s has ended as %s", id, r.State)
+		}
+		if waits = r.WaitsFor != ""; r.CancelRequested != nil || waiting && !waits {
+			return nil, nil
+		}
+
+		now := time.Now().Truncate(time.Microsecond).UTC()
+		r.CancelRequested, r.StatusMessage = &now, db.Text(why)
+		if _, err := tx.Exec(ctx, requestCancelSQL, id, db.Micros(now), r.StatusMessage); err != nil {
+			return nil, err
+		}
+		if _, err := tx.Exec(ctx, dropPendingSQL, id, r.Execution); err != nil {
+			return nil, err
+		}
+
+		rows = audit.One(audit.Entry{FactoryUID: r.FactoryUID, Action: audit.RunCancel, Subject: id, Detail: why})
+		if r.State != RunQueued {
+			return rows, nil
+		}
+
+		waited := r.WaitsFor
+		r.State, r.WaitsFor, r.Finished = RunCancelled, "", &now
+		r.nextSeq++
+		if err := r.entered(ctx, tx, now); err != nil {
+			return nil, err
+		}
+
+		return rows, s.leave(ctx, tx, &r, waited)
+	}
+
+	err = s.mending(ctx, id, func() error { return s.audit.Write(ctx, change) })
+	if err != nil {
+		return Run{}, false, err
+	}
+
+	s.moved(ctx, r)
+	return r, waits, nil
+}
+
+// ReapRuns takes at most limit runs away from workers whose lease ran out before deadline, and returns
+// them as they now are: QUEUED for the next attempt, or for the same one when it had not begun; ERROR after the
+// last; CANCELLED where that was asked. A run that its row keeps from all of that ends as ERROR too or, where
+// even that cannot be, is skipped.
+//
+// deadline is by this machine's clock. None are taken for a while after the database's clock was set.
+func (s *Store) ReapRuns(ctx context.Context, deadline time.Time, limit int) ([]Run, error) {
+	if !s.db.ClockSteady() {
+		return nil, nil
+	}
+	return s.reap(
+		ctx,
+		lost{`claim_hash IS NOT NULL AND lease_until < $1`, db.Micros(deadline.Add(-s.db.ClockSkew()))},
+		limit,
+	)
+}
+
+// ReapWorker takes every run away from a worker that is known to have ended, as ReapRuns does.
+func (s *Store) ReapWorker(ctx context.Context, worker string) ([]Run, error) {
+	return s.reap(ctx, lost{`claim_hash IS NOT NULL AND worker = $1`, worker}, 1_000_000)
+}
+
+// reap takes at most limit runs that meet the condition away from their workers. It passes over those that it
+// cannot take, however many they are.
+func (s *Store) reap(ctx context.Context, where lost, limit int) (reaped []Run, err error) {
+	last := heldRun{until: -1 << 62}
+	for len(reaped) < limit {
+		page, err := s.lostRuns(ctx, where, last, limit-len(reaped))
+		if err != nil || len(page) == 0 {
+			return reaped, err
+		}
+
+		for _, h := range page {
+			last = h
+			r, err := s.reapRun(ctx, where, h.id)
+			switch {
+			case errors.Is(err, sql.ErrNoRows): // renewed, finished or reaped meanwhile
+			case ofRow(err):
+				s.Skip(loopReap, h.factory, "run "+h.id, err)
+			case err != nil:
+				return reaped, err
+			default:
+				s.moved(ctx, r)
+				reaped = append(reaped, r)
+			}
+		}
+	}
+
+	return reaped, nil
+}
+
+// reapRun takes one run away from its worker.
+func (s *Store) reapRun(ctx context.Context, where lost, id string) (r Run, err error) {
+	err = s.commitRun(ctx, id, func(ctx context.Context, tx *db.Tx) (err error) {
+		if err := s.holdFlow(ctx, tx, id); err != nil {
+			return err
+		}
+
+		r, err = scanRun(
+			tx.QueryRow(
+				ctx,
+				`SELECT `+runColumns+` FROM runs WHERE `+where.sql+` AND id = $2`+s.db.ForUpdate(),
+				where.arg,
+				id,
+			),
+		)
+		if err != nil {
+			return err
+		}
+
+		return s.lose(ctx, tx, &r)
+	})
+	if !ofRow(err) || errors.Is(err, sql.ErrNoRows) {
+		return r, err
+	}
+
+	ended, end := s.endUnfit(ctx, id, err, strings.ReplaceAll(where.sql, "$1", "$4"), where.arg)
+	if end != nil {
+		return r, errors.Join(err, end)
+	}
+
+	return ended, nil
+}
+
+// lose moves a locked run on whose worker is gone. Its status message has the reason if it returns to the
+// queue.
+func (s *Store) lose(ctx context.Context, tx *db.Tx, r *Run) error {
+	worker := cmp.Or(r.WorkerName, r.Worker)
+	switch {
+	case r.CancelRequested != nil:
+		return s.end(ctx, tx, r, Result{State: RunCancelled})
+	case r.State == RunBlocked: // the answer begins the next execution
+		return s.end(ctx, tx, r, Result{State: RunBlocked, Message: r.StatusMessage})
+	case r.State == RunClaimed: // it never began: the worker may not even have heard of it
+		r.StatusMessage = fmt.Sprintf("the worker %s did not begin the run; it waits for another worker", worker)
+		return r.again(ctx, tx)
+	case r.Attempt < MaxAttempts:
+		r.Attempt++
+		r.StatusMessage = fmt.Sprintf("the worker %s was lost; the run waits for a worker, for attempt %d of %d",
+			worker, r.Attempt, MaxAttempts)
+		return r.again(ctx, tx)
+	}
+
+	return s.end(ctx, tx, r, Result{
+		State: RunError, ErrorCode: "infrastructure_timeout",
+		Message: fmt.Sprintf("the worker stopped answering, in each of %d attempts", MaxAttempts),
+	})
 }

@@ -12,16 +12,6 @@ import (
 	"millwright/state/flow"
 )
 
-// How a run waits for others of its automation: see [flow.Flow].
-type (
-	Flow             = flow.Flow
-	FlowConcurrency  = flow.Concurrency
-	FlowDebounce     = flow.Debounce
-	FlowRetry        = flow.Retry
-	FlowDecision     = flow.Decision
-	RecordedDecision = flow.Recorded
-)
-
 // keyed reports whether a key of the run names it, so that other runs wait for it or it for them.
 func (r NewRun) keyed() bool {
 	f := r.Flow
@@ -73,60 +63,6 @@ func (s *Store) admission(tx *db.Tx, factoryUID, automationUID string) *admissio
 	return &admission{s: s, tx: tx, keys: flow.Keys{FactoryUID: factoryUID, AutomationUID: automationUID}}
 }
 
-// admit stores a run whose automation has a flow, or does with its delivery what the flow says. The decision is
-// empty for a run that starts or waits on its own.
-func (m *admission) admit(ctx context.Context, r NewRun) (FlowDecision, error) {
-	d, err := m.join(ctx, r)
-	if err == nil && d.Decision == "" {
-		d, err = m.start(ctx, r)
-	}
-	if err != nil || d.Decision == "" || r.DeliveryUID == "" {
-		return d, err
-	}
-
-	return d, d.Record(ctx, m.tx, r.FactoryUID, r.WebhookUID, r.DeliveryUID, r.At)
-}
-
-// join gives a delivery to the run of its conversation, or to the one whose window is open.
-func (m *admission) join(ctx context.Context, r NewRun) (FlowDecision, error) {
-	window, err := m.window(ctx, r)
-	if err != nil {
-		return FlowDecision{}, err
-	}
-
-	talk, err := m.conversation(ctx, r)
-	switch {
-	case err != nil:
-		return FlowDecision{}, err
-	case talk != nil && (window == nil || talk.ID != window.ID):
-		return m.follow(ctx, talk, r)
-	case window != nil:
-		return m.extend(ctx, window, r)
-	}
-
-	return FlowDecision{}, nil
-}
-
-// window returns the run whose window is open for the delivery; nil when there is none.
-func (m *admission) window(ctx context.Context, r NewRun) (*Run, error) {
-	b := r.Flow.Debounce
-	if b == nil {
-		return nil, nil
-	}
-
-	run, err := m.named(ctx, flow.PartDebounce, b.Key, true, func(run Run) bool {
-		return run.WaitsFor == flow.WaitsDebounce
-	})
-	if run == nil || err != nil {
-		return nil, err
-	}
-
-	if run.due(r.At) {
-		return nil, m.release(ctx, run)
-	}
-	return run, nil
-}
-
 // conversation returns the run that the delivery is a follow-up of; nil when there is none. A cancelled run has no
 // follow-ups.
 func (m *admission) conversation(ctx context.Context, r NewRun) (*Run, error) {
@@ -159,27 +95,6 @@ func (m *admission) named(
 			return nil, err
 		}
 	}
-}
-
-// follow makes a delivery a message to a run.
-func (m *admission) follow(ctx context.Context, run *Run, r NewRun) (FlowDecision, error) {
-	execution, _ := run.next()
-	err := m.s.follow(ctx, m.tx, run, message{
-		uid:       NewID(PrefixFollowup),
-		text:      r.Flow.Message,
-		delivery:  r.DeliveryUID,
-		execution: execution,
-	})
-	if errors.Is(err, ErrFull) {
-		return FlowDecision{AutomationUID: r.AutomationUID, Decision: flow.SkippedFull}, nil
-	}
-	if err != nil {
-		return FlowDecision{}, err
-	}
-
-	m.changed = append(m.changed, *run)
-	d := FlowDecision{AutomationUID: r.AutomationUID, Decision: flow.FollowedUp, RunID: run.ID}
-	return d, m.keys.Use(ctx, m.tx, flow.PartConversation, r.Flow.Conversation)
 }
 
 const extendWindowSQL = `UPDATE runs
@@ -492,4 +407,90 @@ func (s *Store) leaveAll(ctx context.Context, tx *db.Tx, r *Run) error {
 // message is what the run of its conversation gets in its place. A scheduled run has neither webhook nor payload.
 func FlowOf(a RoutedAutomation, webhookUID string, p schema.Payload, message string) *Flow {
 	return flow.Of(a.Spec.Flow, a.UID, webhookUID, p, message)
+}
+
+// end ends the current execution of a locked run, whose flow is held, and begins the next one where messages wait
+// for it or the run is to be tried again. An ended run lets others of its automation start.
+func (s *Store) end(ctx context.Context, tx *db.Tx, r *Run, result Result) error {
+	if err := r.leaveSession(ctx, tx); err != nil {
+		return err
+	}
+
+	var pending int
+	if r.CancelRequested == nil && result.State != RunCancelled && result.ErrorCode != codeBudget {
+		if err := tx.QueryRow(ctx, pendingSQL, r.ID, r.Execution+1).Scan(&pending); err != nil {
+			return err
+		}
+	}
+
+	if result.State == RunCancelled && r.Flow != nil && r.Flow.SupersededBy != "" {
+		result.Message = "superseded by run " + r.Flow.SupersededBy
+	}
+
+	said := r.CancelRequested != nil && result.State == RunCancelled && result.Message == "" ||
+		r.questions > 0 && result.State == RunBlocked
+	if !said { // a request to cancel, and a question, have a message of their own
+		r.StatusMessage = db.Text(result.Message)
+	}
+
+	r.ErrorCode = result.ErrorCode
+	if pending > 0 {
+		if r.Flow != nil && r.Flow.Retry != nil {
+			r.Flow.Retry.Tried, r.Flow.Retry.First = 0, 0
+		}
+
+		r.Execution++
+		r.Attempt = 1
+		return r.requeue(ctx, tx)
+	}
+	if err := dropUnfinished(ctx, tx, r.ID); err != nil {
+		return err
+	}
+
+	if r.retries(result) {
+		return r.retry(ctx, tx, result)
+	}
+
+	if result.State != RunBlocked {
+		if err := r.closeQuestions(ctx, tx); err != nil {
+			return err
+		}
+	}
+
+	now := time.Now()
+	waited := r.WaitsFor
+	r.State, r.WaitsFor = result.State, ""
+	err := tx.ExecOne(ctx, endRunSQL, r.ID, string(r.State), r.StatusMessage, r.ErrorCode, db.Micros(now))
+	if err != nil {
+		return err
+	}
+
+	r.nextSeq++
+	if err := r.entered(ctx, tx, now); err != nil {
+		return err
+	}
+
+	return s.leave(ctx, tx, r, waited)
+}
+
+// giveWay cancels a locked run for a newer one. A worker that holds it is told to end it.
+func (m *admission) giveWay(ctx context.Context, run *Run, by string) error {
+	run.Flow.SupersededBy = by
+	text, err := flowText(run.Flow)
+	if err != nil {
+		return err
+	}
+
+	now := time.Now().Truncate(time.Microsecond).UTC()
+	if run.Held() {
+		run.CancelRequested = &now
+	}
+
+	err = m.tx.ExecOne(ctx, giveWaySQL, run.ID, db.MicrosOrNull(run.CancelRequested), db.Micros(now), text)
+	if err == nil && run.State == RunQueued {
+		err = m.s.end(ctx, m.tx, run, Result{State: RunCancelled})
+	}
+
+	m.changed = append(m.changed, *run)
+	return err
 }

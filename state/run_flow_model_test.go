@@ -16,11 +16,10 @@ type flowPlace struct {
 }
 
 type flowRules struct {
-	limit        int
-	busy         schema.WhenBusy
-	wait, most   time.Duration // of debounce; 0: none
-	conversation bool
-	attempts     int // of retry
+	limit, attempts int // of concurrency, and of retry
+	busy            schema.WhenBusy
+	wait, most      time.Duration // of debounce; 0: none
+	conversation    bool
 }
 
 type flowRun struct {
@@ -32,40 +31,31 @@ type flowRun struct {
 
 // deliver returns what flow decides, and of which run.
 func (p *flowPlace) deliver(at time.Time, delivery, id string) string {
-	window, talk, n := -1, -1, len(p.runs)
-	for i, r := range p.runs {
+	n := len(p.runs)
+	for i := range p.runs {
+		r := &p.runs[i]
 		if r.state == "window" && r.starts.After(at) {
-			window = i
+			r.delivery, r.starts = delivery, at.Add(min(p.wait, p.most-at.Sub(r.made)))
+			return "debounced " + r.id
 		} else if r.state == "window" {
 			p.release(i)
 		}
-	}
-	for i, r := range p.runs {
-		if p.conversation && !r.cancel && r.state != "CANCELLED" {
-			talk = i
+
+		if p.conversation && !r.cancel {
+			if r.state == "held" {
+				r.messages++
+			} else if r.ended() {
+				p.next(i, "ready", 0)
+				p.line = append(p.line, i)
+			}
+			return "follow-up " + r.id
 		}
 	}
 
 	made := flowRun{id: id, delivery: delivery, state: "window", made: at, starts: at.Add(p.wait), execution: 1}
-	switch {
-	case talk >= 0 && talk != window:
-		if r := &p.runs[talk]; r.state == "held" {
-			r.messages++
-		} else if r.ended() {
-			p.next(talk, "ready", 0)
-			p.enter(talk, schema.BusyQueue)
-		}
-		return "follow-up " + p.runs[talk].id
-	case window >= 0:
-		r := &p.runs[window]
-		starts := []time.Time{made.starts, r.made.Add(p.most)}
-		r.delivery, r.starts = delivery, slices.MinFunc(starts, time.Time.Compare)
-		return "debounced " + r.id
-	}
-
 	if p.runs = append(p.runs, made); p.wait > 0 {
 		return "debounced " + id
-	} else if p.enter(n, p.busy) {
+	} else if p.enter(n) {
 		return "started " + id
 	}
 	p.runs = p.runs[:n]
@@ -73,19 +63,15 @@ func (p *flowPlace) deliver(at time.Time, delivery, id string) string {
 }
 
 // enter puts a run in line, and reports whether it may.
-func (p *flowPlace) enter(i int, busy schema.WhenBusy) bool {
-	var others []int
-	switch full := len(p.line) >= p.limit; {
-	case full && busy == schema.BusySkip:
+func (p *flowPlace) enter(i int) bool {
+	full := len(p.line) >= p.limit
+	if full && p.busy == schema.BusySkip {
 		return false
-	case full && busy == schema.BusyLatest:
-		others = slices.Clone(p.line[p.limit:])
-	case full && busy == schema.BusyCancel:
-		others = slices.DeleteFunc(slices.Clone(p.line), func(i int) bool { return p.runs[i].cancel })
-		others = others[:max(0, len(others)+1-p.limit)]
-	}
-	for _, other := range others {
-		p.cancel(other)
+	} else if full && p.busy == schema.BusyLatest {
+		p.cancel(p.line[p.limit:])
+	} else if full && p.busy == schema.BusyCancel {
+		going := slices.DeleteFunc(slices.Clone(p.line), func(i int) bool { return p.runs[i].cancel })
+		p.cancel(going[:max(0, len(going)+1-p.limit)])
 	}
 
 	p.runs[i].state, p.line = "ready", append(p.line, i)
@@ -96,20 +82,22 @@ func (p *flowPlace) enter(i int, busy schema.WhenBusy) bool {
 func (p *flowPlace) release(i int) {
 	if p.runs[i].state == "retry" {
 		p.runs[i].state = "ready"
-	} else if !p.enter(i, p.busy) {
+	} else if !p.enter(i) {
 		p.end(i, "CANCELLED")
 	}
 }
 
-func (p *flowPlace) cancel(i int) {
-	if p.runs[i].cancel = true; p.runs[i].state != "held" {
-		p.end(i, "CANCELLED")
+func (p *flowPlace) cancel(runs []int) {
+	for _, i := range slices.Clone(runs) {
+		if p.runs[i].cancel = true; p.runs[i].state != "held" {
+			p.end(i, "CANCELLED")
+		}
 	}
 }
 
 // finish ends an execution that a worker held.
 func (p *flowPlace) finish(i int, result string) {
-	switch r := p.runs[i]; {
+	switch r := &p.runs[i]; {
 	case !r.cancel && result != "CANCELLED" && r.messages > 0:
 		p.next(i, "ready", 0)
 	case !r.cancel && result == "ERROR" && r.tried+1 < p.attempts:
@@ -126,18 +114,7 @@ func (p *flowPlace) next(i int, state string, tried int) {
 }
 
 func (p *flowPlace) end(i int, result string) {
-	p.runs[i].state, p.runs[i].messages = result, 0
+	r := &p.runs[i]
+	r.state, r.cancel, r.messages = result, r.cancel || result == "CANCELLED", 0
 	p.line = slices.DeleteFunc(p.line, func(other int) bool { return other == i })
-}
-
-func (r flowRun) ended() bool {
-	return !slices.Contains([]string{"window", "ready", "held", "retry"}, r.state)
-}
-
-// state returns a run's state; "waiting" for one that others of its key keep waiting.
-func (p *flowPlace) state(i int) string {
-	if p.runs[i].state == "ready" && slices.Index(p.line, i) >= p.limit {
-		return "waiting"
-	}
-	return p.runs[i].state
 }

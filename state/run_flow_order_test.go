@@ -38,13 +38,25 @@ func (p *flowPlace) do(c flowChange) string {
 	case c.kind == "lose" && r.state == "held":
 		p.finish(i, c.result)
 	case c.kind == "cancel" && !r.ended():
-		p.cancel(i)
+		p.cancel([]int{i})
 	case c.kind == "release" && (r.state == "window" || r.state == "retry"):
 		p.release(i)
 	default:
 		return "refused"
 	}
 	return "done"
+}
+
+func (r flowRun) ended() bool {
+	return !slices.Contains([]string{"window", "ready", "held", "retry"}, r.state)
+}
+
+// state returns a run's state; "waiting" for one that others of its key keep waiting.
+func (p *flowPlace) state(i int) string {
+	if p.runs[i].state == "ready" && slices.Index(p.line, i) >= p.limit {
+		return "waiting"
+	}
+	return p.runs[i].state
 }
 
 // meanings returns what the change may be. A run that was lost returns to the queue, or begins its next

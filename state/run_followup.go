@@ -10,19 +10,10 @@ import (
 
 	"millwright/schema"
 	"millwright/schema/agentconfig"
+	"millwright/state/budget"
 	"millwright/state/db"
+	"millwright/state/flow"
 	"millwright/state/notice"
-)
-
-// FollowupOutcome is the effect of a follow-up message.
-type FollowupOutcome string
-
-// The outcomes (docs/contract.md, section 4).
-const (
-	FollowupQueued  FollowupOutcome = "queued_prompt"     // the agent gets it with the prompt of the queued run
-	FollowupPending FollowupOutcome = "queue_pending"     // it waits for the end of the execution
-	FollowupHandoff FollowupOutcome = "handoff_execution" // the run had ended, and is queued again
-	FollowupLive    FollowupOutcome = "live_session"      // the worker hands it to the agent's living session
 )
 
 // maxPending is how many messages may wait for one execution, and maxPendingText how many characters of them.
@@ -35,11 +26,6 @@ const (
 const waitingSQL = `SELECT count(*), coalesce(sum(length(message)), 0)
 FROM followups
 WHERE run_id = $1 AND execution = $2`
-
-const insertFollowupSQL = `INSERT INTO followups (
-	uid, run_id, factory_uid, message, execution, created_at, delivery_uid, live
-)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 
 // Followup sends a message to a run and returns its UID and its effect. A repeat of a request within
 // 24 hours, by idem, returns what the first one did, and sends nothing. ErrNotFound when there is no such
@@ -184,54 +170,6 @@ func (s *Store) Prompts(ctx context.Context, r Run) ([]Message, error) {
 	return prompts, s.begin(ctx, r, prompts)
 }
 
-const promptsSQL = `SELECT execution, created_at, length(message), CASE WHEN size <= $3 THEN message END
-FROM (
-	SELECT execution, uid, created_at, message,
-		sum(length(message)) OVER (ORDER BY execution DESC, uid DESC) AS size
-	FROM followups
-	WHERE run_id = $1 AND execution > 1 AND execution <= $2 AND live = 0
-) AS newest
-ORDER BY execution, uid`
-
-// prompts returns, for each execution so far, the message that began it; that of the first is empty. It takes
-// the size of the follow-ups that it reads, the newest, from the room.
-func (s *Store) prompts(ctx context.Context, r Run, room *int) ([]Message, error) {
-	prompts := make([]Message, r.Execution)
-	for i := range prompts {
-		prompts[i] = Message{Role: RoleUser, Content: []Block{}, At: r.Created}
-	}
-
-	if r.Execution == 1 {
-		return prompts, nil
-	}
-
-	_, err := db.All(ctx, s.db.Reader, func(row db.Row) (struct{}, error) {
-		var execution, size int
-		var at int64
-		var message *string
-		if err := row.Scan(&execution, &at, &size, &message); err != nil {
-			return struct{}{}, err
-		}
-
-		p := &prompts[execution-1]
-		p.At = db.Time(at)
-		switch {
-		case message != nil:
-			p.Content = append(p.Content, Text(*message))
-			*room -= size
-		case len(p.Content) == 0:
-			p.Content = append(p.Content, leftOut())
-		}
-
-		return struct{}{}, nil
-	}, promptsSQL,
-		r.ID,
-		r.Execution,
-		*room)
-
-	return prompts, err
-}
-
 // Servers returns the mcp_servers of a run's configuration with the values that are sealed at rest, as
 // JSON; nil when it has none.
 func (s *Store) Servers(ctx context.Context, r Run) (json.RawMessage, error) {
@@ -260,4 +198,260 @@ func (s *Store) Servers(ctx context.Context, r Run) (json.RawMessage, error) {
 // envelope.
 func (s *Store) SubmittedPrompt(ctx context.Context, r Run) (string, error) {
 	return s.given(ctx, r, r.Execution)
+}
+
+// ReviewParked puts the runs back into the queue that need not wait for their budget any more by now. It ends those
+// as FAILED that have waited for budget.MaxWait and whose budget is spent still, and returns them.
+func (s *Store) ReviewParked(ctx context.Context, now time.Time) (ended []Run, err error) {
+	overdue, err := db.Strings(ctx, s.db.Reader, overdueSQL, db.Micros(now), db.Micros(now.Add(-budget.MaxWait)))
+	if err != nil {
+		return nil, err
+	}
+
+	for _, id := range overdue {
+		r, err := s.giveUpWaiting(ctx, id, now)
+		if ofRow(err) {
+			s.Skip(loopReap, r.FactoryUID, "run "+id, err)
+			continue
+		}
+		if err != nil {
+			return ended, err
+		}
+		if r.Ended() {
+			s.moved(ctx, r)
+			ended = append(ended, r)
+		}
+	}
+
+	var freed int64
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) (err error) {
+		freed, err = tx.Exec(ctx, unparkDueSQL, db.Micros(now))
+		return err
+	})
+	if err == nil && freed > 0 {
+		s.Publish(notice.Notice{Topic: notice.Queued})
+	}
+
+	return ended, err
+}
+
+// giveUpWaiting ends a parked run if its budget is spent still.
+func (s *Store) giveUpWaiting(ctx context.Context, id string, now time.Time) (r Run, err error) {
+	err = s.commitRun(ctx, id, func(ctx context.Context, tx *db.Tx) (err error) {
+		if err := s.holdFlow(ctx, tx, id); err != nil {
+			return err
+		}
+		if r, err = s.lockRun(ctx, tx, id); err != nil || r.ParkedUntil == nil {
+			return err
+		}
+
+		day, err := budget.On(ctx, tx.Reader, s.serverBudget(), now)
+		if err != nil {
+			return err
+		}
+		spent := day.Spent(r.scopes(), r.claims > 0)
+		if spent == nil {
+			return nil
+		}
+
+		if err := s.countStopped(ctx, tx, r, now); err != nil {
+			return err
+		}
+		return s.end(ctx, tx, &r, Result{State: RunFailed, ErrorCode: codeBudget, Message: spent.Waited()})
+	})
+	return r, err
+}
+
+// Fire makes the run of a tick, once however many replicas try; a nil run skips the tick. It reports
+// whether this call was the one, and what the automation's flow made of the tick. ErrMoved: the factory's
+// definition changed since the schedule was read.
+func (s *Store) Fire(ctx context.Context, t Tick, run *NewRun) (fired bool, d FlowDecision, err error) {
+	var changed []Run
+	err = s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		fired, d, changed = false, FlowDecision{}, nil
+		var generation int64
+		query := `SELECT generation FROM factories WHERE uid = $1 AND detached = 0` + s.db.ForUpdate()
+		err := tx.QueryRow(ctx, query, t.FactoryUID).Scan(&generation)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && generation != t.Generation {
+			return ErrMoved
+		}
+		if err != nil {
+			return err
+		}
+
+		err = tx.ExecOne(
+			ctx,
+			fireSQL,
+			t.Key.AutomationUID,
+			t.Key.Schedule,
+			db.Micros(t.Last),
+			db.Micros(t.At),
+		)
+		if errors.Is(err, db.ErrNoRow) {
+			return nil
+		}
+		if fired = err == nil; err != nil || run == nil {
+			return err
+		}
+
+		if run.keyed() {
+			if err := s.holdFlows(ctx, tx, []string{run.AutomationUID}); err != nil {
+				return err
+			}
+
+			m := s.admission(tx, run.FactoryUID, run.AutomationUID)
+			d, err = m.admit(ctx, *run)
+			changed = m.changed
+			return err
+		}
+
+		return s.insertRunWith(*run, func(query string, args ...any) error {
+			_, err := tx.Exec(ctx, query, args...)
+			return err
+		})
+	})
+	if err != nil || !fired || run == nil {
+		return fired && err == nil, d, err
+	}
+
+	if !d.Merged(run.ID) {
+		s.moved(ctx, run.run())
+	}
+	s.movedAll(ctx, changed)
+	return true, d, nil
+}
+
+// admit stores a run whose automation has a flow, or does with its delivery what the flow says. The decision is
+// empty for a run that starts or waits on its own.
+func (m *admission) admit(ctx context.Context, r NewRun) (FlowDecision, error) {
+	d, err := m.join(ctx, r)
+	if err == nil && d.Decision == "" {
+		d, err = m.start(ctx, r)
+	}
+	if err != nil || d.Decision == "" || r.DeliveryUID == "" {
+		return d, err
+	}
+
+	return d, d.Record(ctx, m.tx, r.FactoryUID, r.WebhookUID, r.DeliveryUID, r.At)
+}
+
+// join gives a delivery to the run of its conversation, or to the one whose window is open.
+func (m *admission) join(ctx context.Context, r NewRun) (FlowDecision, error) {
+	window, err := m.window(ctx, r)
+	if err != nil {
+		return FlowDecision{}, err
+	}
+
+	talk, err := m.conversation(ctx, r)
+	switch {
+	case err != nil:
+		return FlowDecision{}, err
+	case talk != nil && (window == nil || talk.ID != window.ID):
+		return m.follow(ctx, talk, r)
+	case window != nil:
+		return m.extend(ctx, window, r)
+	}
+
+	return FlowDecision{}, nil
+}
+
+// window returns the run whose window is open for the delivery; nil when there is none.
+func (m *admission) window(ctx context.Context, r NewRun) (*Run, error) {
+	b := r.Flow.Debounce
+	if b == nil {
+		return nil, nil
+	}
+
+	run, err := m.named(ctx, flow.PartDebounce, b.Key, true, func(run Run) bool {
+		return run.WaitsFor == flow.WaitsDebounce
+	})
+	if run == nil || err != nil {
+		return nil, err
+	}
+
+	if run.due(r.At) {
+		return nil, m.release(ctx, run)
+	}
+	return run, nil
+}
+
+// follow makes a delivery a message to a run.
+func (m *admission) follow(ctx context.Context, run *Run, r NewRun) (FlowDecision, error) {
+	execution, _ := run.next()
+	err := m.s.follow(ctx, m.tx, run, message{
+		uid:       NewID(PrefixFollowup),
+		text:      r.Flow.Message,
+		delivery:  r.DeliveryUID,
+		execution: execution,
+	})
+	if errors.Is(err, ErrFull) {
+		return FlowDecision{AutomationUID: r.AutomationUID, Decision: flow.SkippedFull}, nil
+	}
+	if err != nil {
+		return FlowDecision{}, err
+	}
+
+	m.changed = append(m.changed, *run)
+	d := FlowDecision{AutomationUID: r.AutomationUID, Decision: flow.FollowedUp, RunID: run.ID}
+	return d, m.keys.Use(ctx, m.tx, flow.PartConversation, r.Flow.Conversation)
+}
+
+// ReleaseDue ends the wait of the runs whose window or pause is over, and returns when the next one's will be; the
+// zero time when none waits so.
+func (s *Store) ReleaseDue(ctx context.Context) (next time.Time, err error) {
+	type due struct{ id, automation, factory string }
+	now := time.Now()
+	runs, err := db.All(ctx, s.db.Reader, func(row db.Row) (d due, err error) {
+		return d, row.Scan(&d.id, &d.automation, &d.factory)
+	}, dueRunsSQL, db.Micros(now), db.Micros(now.Add(clockSet)), dueAtOnce)
+	if err != nil {
+		return next, err
+	}
+
+	for _, d := range runs {
+		err := s.releaseDue(ctx, d.automation, d.id)
+		if ofRow(err) {
+			s.Skip(loopDue, d.factory, "run "+d.id, err)
+		} else if err != nil {
+			return next, err
+		}
+	}
+
+	var at int64
+	err = s.db.QueryRow(ctx, nextDueSQL).Scan(&at)
+	if at != 0 {
+		next = db.Time(at)
+	}
+	return next, err
+}
+
+func (s *Store) releaseDue(ctx context.Context, automation, id string) error {
+	var changed []Run
+	err := s.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
+		changed = nil
+		if err := s.holdFlows(ctx, tx, []string{automation}); err != nil {
+			return err
+		}
+
+		run, err := s.lockRun(ctx, tx, id)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if run.WaitsFor != flow.WaitsDebounce && run.WaitsFor != flow.WaitsRetry || !run.due(time.Now()) {
+			return nil
+		}
+
+		m := s.admission(tx, run.FactoryUID, run.AutomationUID)
+		err = m.release(ctx, &run)
+		changed = m.changed
+		return err
+	})
+	if err == nil {
+		s.movedAll(ctx, changed)
+	}
+
+	return err
 }

@@ -100,14 +100,6 @@ func runsAt(ctx context.Context, r db.Reader, found []RunPosition) (runs []Run, 
 	return runs, nil
 }
 
-// padded repeats the last ID until there are as many as a power of two: few texts, that can be kept prepared.
-func padded(ids []string) []string {
-	for n := len(ids); n&(n-1) != 0; n++ {
-		ids = append(ids, ids[len(ids)-1])
-	}
-	return ids
-}
-
 // RunTally counts the runs in one state that last changed within one span of time.
 type RunTally struct {
 	State RunState
@@ -331,6 +323,64 @@ ORDER BY id`
 		if err != nil {
 			return nil, err
 		}
+	}
+
+	return all, nil
+}
+
+// RunSteps is what was said in one run of a conversation.
+type RunSteps struct {
+	RunID string
+	Steps []Step // as of Store.Steps
+}
+
+// maxConversationRuns is how many runs of a conversation are read at most, the newest.
+const maxConversationRuns = 1000
+
+const conversationSQL = `SELECT id, execution, created_at, octet_length(prompt) + octet_length(envelope)
+	+ coalesce((SELECT sum(octet_length(message)) FROM followups WHERE run_id = runs.id AND execution = 1), 0)
+FROM runs
+WHERE conversation_id = $1 AND ($2 = '' OR id <= $2)
+ORDER BY id DESC
+LIMIT $3`
+
+// Conversation returns what was said in the runs of a conversation, oldest first: together no more than Steps
+// returns of one, the prompts of the runs included. Unless it is empty, last is the newest run to be read.
+// ErrNotFound if there is none.
+func (s *Store) Conversation(ctx context.Context, id, last string) ([]RunSteps, error) {
+	type given struct {
+		Run
+		size int
+	}
+	runs, err := db.All(ctx, s.db.Reader, func(row db.Row) (g given, err error) {
+		var at int64
+		err = row.Scan(&g.ID, &g.Execution, &at, &g.size)
+		g.Created = db.Time(at)
+		return g, err
+	}, conversationSQL, id, last, maxConversationRuns)
+	if err == nil && len(runs) == 0 {
+		return nil, refuse(ErrNotFound, "conversation %q", id)
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	all, left := make([]RunSteps, len(runs)), room{maxSaid, maxSaid}
+	for i, r := range runs {
+		steps, err := s.steps(ctx, r.Run, 0, &left)
+		if err != nil {
+			return nil, err
+		}
+
+		if r.size > left.given {
+			left.given = 0
+			steps[0].Messages[0].Content = []Block{leftOut()}
+		} else if err := s.begin(ctx, r.Run, steps[0].Messages); err != nil {
+			return nil, err
+		}
+
+		left.given -= min(r.size, left.given)
+		all[len(all)-1-i] = RunSteps{r.ID, steps}
 	}
 
 	return all, nil

@@ -284,30 +284,6 @@ func (r *Run) answered(ctx context.Context, tx *db.Tx, a Answer, q Question, c C
 	return r.requeue(ctx, tx)
 }
 
-const (
-	closeQuestionsSQL = `UPDATE run_questions
-		SET closed_at = $2
-		WHERE run_id = $1 AND closed_at IS NULL`
-
-	noQuestionsSQL = `UPDATE runs
-		SET questions = 0
-		WHERE id = $1`
-)
-
-// closeQuestions closes the questions of a locked run that goes on without their answers.
-func (r *Run) closeQuestions(ctx context.Context, tx *db.Tx) error {
-	if r.questions == 0 {
-		return nil
-	}
-
-	r.questions = 0
-	if _, err := tx.Exec(ctx, closeQuestionsSQL, r.ID, db.Micros(time.Now())); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, noQuestionsSQL, r.ID)
-	return err
-}
-
 const undeliveredSQL = `UPDATE followups
 	SET execution = $2 + 1, live = 0
 	WHERE run_id = $1 AND execution = $2 AND live = 1`
@@ -413,3 +389,19 @@ func (r *Run) deliver(ctx context.Context, tx *db.Tx, m LiveMessage) error {
 	r.nextSeq++
 	return r.say(ctx, tx, r.nextSeq-1, RoleUser, Text(m.Text), time.Now())
 }
+
+// FollowupOutcome is the effect of a follow-up message.
+type FollowupOutcome string
+
+// The outcomes (docs/contract.md, section 4).
+const (
+	FollowupQueued  FollowupOutcome = "queued_prompt"     // the agent gets it with the prompt of the queued run
+	FollowupPending FollowupOutcome = "queue_pending"     // it waits for the end of the execution
+	FollowupHandoff FollowupOutcome = "handoff_execution" // the run had ended, and is queued again
+	FollowupLive    FollowupOutcome = "live_session"      // the worker hands it to the agent's living session
+)
+
+const insertFollowupSQL = `INSERT INTO followups (
+	uid, run_id, factory_uid, message, execution, created_at, delivery_uid, live
+)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`

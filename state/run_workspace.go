@@ -384,3 +384,16 @@ func (s *Store) dropContents(ctx context.Context, id string, before int64) (n in
 	})
 	return n, err
 }
+
+// expireBatch is how many runs are expired in one transaction.
+const expireBatch = 200
+
+// endedRun names a run that has ended.
+type endedRun struct {
+	id, factory, delivery, webhook string
+	automation, flow               string
+	updated                        int64
+}
+
+// expireBytes is how many bytes of artifacts one transaction deletes, so that deliveries never wait long.
+const expireBytes = 32 << 20

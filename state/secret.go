@@ -169,55 +169,24 @@ func (s *Store) setSecret(
 	value []byte,
 	now time.Time,
 ) (SecretInfo, error) {
-	info, err := s.writeSecret(ctx, tx, NewSecretInfo(name, value), value, now)
-	if err != nil || info.Version > 1 {
-		return info, err
-	}
-
-	var factory string
-	err = tx.QueryRow(ctx, ownersSQL, name).Scan(&factory)
-	if errors.Is(err, sql.ErrNoRows) {
-		return info, nil
-	}
-	if err != nil {
-		return info, err
-	}
-
-	return info, refuse(ErrConflict, "factory %s has a secret %q in its definition: choose another name", factory, name)
+	return s.writeSecret(ctx, tx, NewSecretInfo(name, value), value, now)
 }
 
-// ownersSQL finds an attached factory whose definition holds a secret of that name.
-const ownersSQL = `SELECT f.name
-FROM secrets s
-JOIN factories f ON f.uid = s.factory_uid
-WHERE s.name = f.uid || '/' || $1
-	AND f.detached = 0
-ORDER BY f.name
-LIMIT 1`
-
-// writeOwnSecrets stores the secrets that a definition brings. The webhooks that use them are changed with them.
-func (s *Store) writeOwnSecrets(ctx context.Context, tx *db.Tx, a ChangeSet, now int64) error {
-	for _, c := range a.Own {
-		var team int
-		err := tx.QueryRow(ctx, `SELECT 1 FROM secrets WHERE name = $1`, c.Name).Scan(&team)
-		if err == nil {
-			return fmt.Errorf("the team has a secret %q: %w", c.Name, ErrMoved)
-		}
-		if !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-
-		info := NewSecretInfo(c.Name, c.Value)
-		info.FactoryUID, info.Revision, info.Digest = a.FactoryUID, a.Revision.ID, c.Digest
-		if info, err = s.writeSecret(ctx, tx, info, c.Value, db.Time(now)); err != nil {
-			return err
-		}
-		if info.Version != c.Version {
-			return fmt.Errorf("secret %q got another value: %w", c.Name, ErrMoved)
-		}
+// untaken returns an error if the team got a secret of the name of a new one of a definition after the plan.
+func untaken(ctx context.Context, tx *db.Tx, c OwnSecret) error {
+	if c.Version > 1 {
+		return nil
 	}
 
-	return nil
+	var team int
+	err := tx.QueryRow(ctx, `SELECT 1 FROM secrets WHERE name = $1`, c.Name).Scan(&team)
+	switch {
+	case err == nil:
+		return fmt.Errorf("the team has a secret %q: %w", c.Name, ErrMoved)
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	}
+	return err
 }
 
 // writeSecret stores a value as the next version of a secret.
@@ -497,4 +466,12 @@ func listed(users []string) string {
 		users = append(users[:most:most], fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(users, ", ")
+}
+
+// OwnSecret is a secret of the factory's definition.
+type OwnSecret struct {
+	Name    string
+	Value   []byte // never nil
+	Digest  string // of the file
+	Version int64  // that this value gets
 }

@@ -13,6 +13,7 @@ import (
 	"database/sql"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,13 +24,14 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"millwright/schema"
 	"millwright/state/audit"
+	"millwright/state/batch"
 	"millwright/state/checks"
 	"millwright/state/db"
 	"millwright/state/events"
+	"millwright/state/flow"
 	"millwright/state/notice"
 	"millwright/state/outputs"
 	"millwright/state/registrations"
@@ -40,16 +42,6 @@ import (
 	"millwright/state/workers"
 )
 
-// Config describes the state to open. MasterKey is required: see [seal.LoadKey].
-type Config struct {
-	// DSN is a path, sqlite:PATH, or postgres://…
-	DSN string
-	// MasterKey seals secrets at rest: 32 bytes, or the 64 of two keys, of which the state is sealed under one.
-	MasterKey []byte
-	// Log receives notices of background work; nil discards them.
-	Log *slog.Logger
-}
-
 // Store is an open state.
 type Store struct {
 	*notice.Bus
@@ -58,125 +50,15 @@ type Store struct {
 	seal        *seal.Sealer
 	log         *slog.Logger
 	audit       *audit.Log
-	accept      *acceptor
+	accept      *batch.Queue
+	rejects     rejects
 	local       localReplicas
+	announced   atomic.Int64 // the newest generation that this process made
 	definitions definitions
 	skips       skip.Rows
 	budget      atomic.Pointer[schema.Budget] // of the settings; nil: none
 	stop        context.CancelFunc
 	background  sync.WaitGroup
-}
-
-// Open opens the state that cfg names, creating and migrating it as needed. It refuses, and changes
-// nothing, when the state is of a newer version, is sealed under another master key, or is a SQLite
-// file that another process holds.
-func Open(ctx context.Context, cfg Config) (*Store, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-
-	sealer, err := seal.New(cfg.MasterKey)
-	if err != nil {
-		return nil, err
-	}
-
-	d, err := db.Open(ctx, cfg.DSN, cfg.Log)
-	if err != nil {
-		return nil, err
-	}
-
-	s := &Store{Bus: notice.New(d, cfg.Log), db: d, seal: sealer, log: cfg.Log, audit: audit.New(d, cfg.Log)}
-	session, err := s.prepare(ctx)
-	if err != nil {
-		d.Close()
-		return nil, err
-	}
-
-	background, stop := context.WithCancel(context.Background())
-	s.stop = stop
-	s.accept = newAcceptor(s)
-	s.background.Go(func() { s.accept.run(background) })
-	if session != nil {
-		s.background.Go(func() { s.Send(background) })
-		s.background.Go(func() { s.Receive(background, session, s.resumed) })
-	}
-
-	return s, nil
-}
-
-// Examine looks for what is wrong with the database that dsn names, also while a server uses it. It changes
-// nothing.
-func Examine(ctx context.Context, dsn string) (db.Examination, error) {
-	d, err := db.OpenReading(ctx, dsn)
-	if err != nil {
-		return db.Examination{}, err
-	}
-	defer d.Close()
-
-	return d.Examine(ctx)
-}
-
-// OpenReading opens the state that cfg names for reading, also while a server uses it. Nothing is created or
-// migrated, and writing fails. [seal.ErrWrongKey] if it is sealed under another master key.
-func OpenReading(ctx context.Context, cfg Config) (*Store, error) {
-	sealer, err := seal.New(cfg.MasterKey)
-	if err != nil {
-		return nil, err
-	}
-
-	d, err := db.OpenReading(ctx, cfg.DSN)
-	if err != nil {
-		return nil, err
-	}
-	if err := sealer.Check(ctx, d); err != nil {
-		d.Close()
-		return nil, err
-	}
-
-	log := slog.New(slog.DiscardHandler)
-	return &Store{Bus: notice.New(d, log), db: d, seal: sealer, log: log, stop: func() {}}, nil
-}
-
-// prepare shows that we use a PostgreSQL state by a session, then checks the state and migrates it.
-func (s *Store) prepare(ctx context.Context) (session *pgx.Conn, err error) {
-	if s.db.Postgres() {
-		if session, err = s.db.Use(ctx); err != nil {
-			return nil, err
-		}
-	}
-
-	err = s.db.Migrate(ctx, s.checkKey)
-	if err == nil {
-		err = s.seal.Bind(ctx, s.db)
-	}
-	if err != nil && session != nil {
-		session.Close(context.WithoutCancel(ctx))
-	}
-
-	return session, err
-}
-
-func (s *Store) checkKey(ctx context.Context) error { return s.seal.Check(ctx, s.db) }
-
-// resumed reports whether this process may go on after it was without a session: meanwhile the master key may
-// have been rotated, and then it must change nothing any more.
-func (s *Store) resumed(ctx context.Context) error {
-	err := s.checkKey(ctx)
-	if errors.Is(err, seal.ErrWrongKey) {
-		s.db.Refuse(fmt.Errorf("%w: the master key was rotated: start this server again, with the new one",
-			ErrUnavailable))
-		s.log.Error("the master key was rotated while this server had no connection to the database: " +
-			"start it again, with the new key")
-	}
-
-	return err
-}
-
-// Close ends the background work and closes the database. Accepts in flight are answered first.
-func (s *Store) Close() error {
-	s.stop()
-	s.background.Wait()
-	return s.db.Close()
 }
 
 // Outputs returns the outputs of runs.
@@ -224,6 +106,13 @@ func (s *Store) DeriveKey(purpose string) []byte { return s.seal.Derive(purpose)
 
 // SQLitePath returns the database file that dsn names, and false when dsn names a PostgreSQL state.
 func SQLitePath(dsn string) (string, bool) { return db.SQLitePath(dsn) }
+
+// WriteFile replaces a file beside a state, or makes it for its owner only. After a power failure it has its old
+// content or the new one, and the new one when WriteFile returned.
+func WriteFile(name string, content []byte) error { return db.Write(name, content) }
+
+// WriteNewFile is [WriteFile] for a file that does not exist yet: [os.ErrExist] if it exists.
+func WriteNewFile(name string, content []byte) error { return db.WriteNew(name, content) }
 
 // Prefixes of identifiers (docs/contract.md, section 1).
 const (
@@ -430,3 +319,136 @@ func (s *Store) Skip(loop, factoryUID, row string, err error) {
 
 // Skipped returns the rows that loops of this process pass over now, by loop and row.
 func (s *Store) Skipped() []skip.Row { return s.skips.All() }
+
+// definition is the automations, agents, runners and skills of a factory as one generation of it has them.
+// Only its routes ever change.
+type definition struct {
+	generation int64
+	tree       schema.Factory    // without the file and the webhooks; lists are in the order of resource names
+	uids       map[string]string // by ResourceKey
+
+	mu     sync.Mutex
+	routes map[string]RoutedAutomation // by UID; those that were asked for
+	file   string                      // factory.yaml that they were made with
+}
+
+// definitions are the definitions of attached factories that this process used last, one each.
+type definitions struct {
+	mu  sync.Mutex
+	all map[string]*definition // by factory UID
+}
+
+// RoutedAutomation is an automation with what a run of it gets.
+type RoutedAutomation struct {
+	UID     string
+	Spec    schema.Automation
+	Config  json.RawMessage // AmbientAgentConfig resolved from the definition, secret values masked
+	Sealed  []byte          // the mcp_servers of Config with their secret values; nil when Config masks nothing
+	Model   string
+	Env     string   // environment ID
+	Agent   string   // UID of the agent, or empty
+	Secrets []string // names of the team secrets that the harness gets
+}
+
+// DeliveryOutcome is the result of a request to a webhook.
+type DeliveryOutcome string
+
+// IdentitySource is the origin of a delivery's identity (docs/contract.md, section 8).
+type IdentitySource string
+
+// Identity is what tells deliveries of one webhook apart. The zero Identity is none.
+type Identity struct {
+	Source  IdentitySource
+	Hash    [16]byte // of source and value, so that tiers never collide
+	Preview string   // the value, escaped and cut for people to read
+}
+
+// Rejection is a request that was judged and starts nothing: refused, or a provider's set-up probe that
+// was answered.
+type Rejection struct {
+	FactoryUID string
+	WebhookID  int64
+	WebhookUID string
+	Outcome    DeliveryOutcome // not accepted or duplicate
+	Reason     string
+	Size       *int64 // of the body as far as known
+	Sender     string
+	Identity   Identity
+	Event      string // preview
+	Shown      []byte // headers, as of [Acceptance]
+	Status     int    // of the answer
+	Generation int64
+	Received   time.Time
+
+	uid     string
+	count   int64
+	sizeMax *int64
+	last    *time.Time
+}
+
+// rejects counts the rejections of each webhook and gathers those beyond the cap.
+type rejects struct {
+	mu      sync.Mutex
+	began   time.Time     // of the minute that is counted
+	seen    map[int64]int // in it, by webhook
+	waiting map[rejectKey]*sharedReject
+	rows    map[int64]int // of waiting, by webhook
+}
+
+type rejectKey struct {
+	webhook int64
+	outcome DeliveryOutcome
+	sender  string
+	minute  int64
+}
+
+type sharedReject struct {
+	Rejection
+	dirty bool // not all of it is written
+}
+
+// Replica is one process that serves the ingress. A change of the routing facts returns only when every
+// replica with a live lease has loaded it.
+type Replica struct {
+	s      *Store
+	uid    string
+	loaded atomic.Int64
+	until  atomic.Int64 // nanoseconds since base
+	base   time.Time
+}
+
+// localReplicas are the replicas of a SQLite state, which all live in this process.
+type localReplicas struct {
+	mu   sync.Mutex
+	all  map[*Replica]struct{}
+	cond chan struct{} // closed and replaced when a replica loads or leaves
+}
+
+// Usage is what the language models of a run were asked for, and what it cost: the sum of all its executions
+// and attempts.
+type Usage struct {
+	InputTokens  int64        `json:"input_tokens"` // cached ones included
+	OutputTokens int64        `json:"output_tokens"`
+	CachedTokens int64        `json:"cached_input_tokens"`
+	CostUSD      *float64     `json:"inference_cost_usd,omitempty"` // nil: nobody knows
+	Models       []ModelUsage `json:"models,omitempty"`             // in the order of their names
+}
+
+// ModelUsage is the part of one model. Model is empty for what no model is named for.
+type ModelUsage struct {
+	Model        string   `json:"model_id"`
+	InputTokens  int64    `json:"input_tokens"`
+	OutputTokens int64    `json:"output_tokens"`
+	CachedTokens int64    `json:"cached_input_tokens"`
+	CostUSD      *float64 `json:"inference_cost_usd,omitempty"`
+}
+
+// How a run waits for others of its automation: see [flow.Flow].
+type (
+	Flow             = flow.Flow
+	FlowConcurrency  = flow.Concurrency
+	FlowDebounce     = flow.Debounce
+	FlowRetry        = flow.Retry
+	FlowDecision     = flow.Decision
+	RecordedDecision = flow.Recorded
+)

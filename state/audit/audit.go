@@ -35,6 +35,7 @@ const (
 	SignInRefused   = "session.refuse" // a count of refused keys
 	KeyCreate       = "key.create"
 	KeyRevoke       = "key.revoke"
+	KeyRotate       = "key.rotate" // the master key
 	SecretSet       = "secret.set"
 	SecretDelete    = "secret.delete"
 	FactoryApply    = "factory.apply"
@@ -55,6 +56,7 @@ const (
 	OutputApprove   = "output.approve"
 	OutputReject    = "output.reject"
 	OutputRetry     = "output.retry"
+	StateRestore    = "state.restore" // the state was made from a backup
 )
 
 // Entry is a row of the log. It never has a secret.
@@ -184,4 +186,11 @@ func (l *Log) Tell(e Entry) {
 		"detail", e.Detail,
 		"audit_uid", e.UID,
 	)
+}
+
+// refused counts the keys that were refused since the last row about them.
+type refused struct {
+	count   int
+	senders map[string]bool
+	written time.Time
 }

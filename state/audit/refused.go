@@ -15,13 +15,6 @@ const (
 	maxSenders = 1000
 )
 
-// refused counts the keys that were refused since the last row about them.
-type refused struct {
-	count   int
-	senders map[string]bool
-	written time.Time
-}
-
 // Refused counts a wrong key or a refused sign-in. The first one is a row at once; further ones share one row
 // every ten minutes, so that strangers cannot fill the log.
 func (l *Log) Refused(ctx context.Context, sender string) error {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"millwright/state/audit"
 	"millwright/state/db"
 )
 
@@ -63,19 +64,15 @@ func Make(ctx context.Context, path, to string) (_ Copy, err error) {
 	if err := setChecksum(part); err != nil {
 		return Copy{}, err
 	}
-	if err := db.SyncFile(part); err != nil {
+
+	err = db.PublishNew(part, to)
+	if errors.Is(err, os.ErrExist) {
+		return Copy{}, fmt.Errorf("%s: %w", to, ErrExists)
+	}
+	if err != nil {
 		return Copy{}, err
 	}
-
-	if err := os.Link(part, to); errors.Is(err, os.ErrExist) { // unlike a rename it replaces nothing
-		return Copy{}, fmt.Errorf("%s: %w", to, ErrExists)
-	} else if err != nil { // a file system without links
-		if err := os.Rename(part, to); err != nil {
-			return Copy{}, err
-		}
-	}
-
-	return c, db.SyncFile(filepath.Dir(to))
+	return c, nil
 }
 
 // dropSnapshots deletes the snapshots of runs from a copy: they are large, and runs go on without them.
@@ -145,7 +142,8 @@ func Check(ctx context.Context, file string) (Copy, error) {
 
 // Restore makes the copy in file from the SQLite state at path. The copy is checked before anything is
 // touched. A state that is in use is refused. One that is there already is ErrExists or, with replace,
-// kept under another name, see Copy.Replaced. Whenever the process is killed, the state at path is the old
+// kept under another name, see Copy.Replaced. The audit log of the new state has a row about it, by the actor
+// of ctx. Whenever the process is killed, the state at path is the old
 // one or the new one.
 func Restore(ctx context.Context, from, path string, replace bool) (Copy, error) {
 	if _, err := Check(ctx, from); err != nil {
@@ -153,8 +151,7 @@ func Restore(ctx context.Context, from, path string, replace bool) (Copy, error)
 	}
 
 	path = db.Resolved(path)
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := db.MakeDir(filepath.Dir(path)); err != nil {
 		return Copy{}, fmt.Errorf("state directory: %w", err)
 	}
 
@@ -186,6 +183,9 @@ func Restore(ctx context.Context, from, path string, replace bool) (Copy, error)
 
 	c, err := Check(ctx, part) // what was written, not what was read
 	if err == nil {
+		err = record(ctx, part, from)
+	}
+	if err == nil {
 		err = writeChecksum(part, checksum{}) // a state has none: it changes
 	}
 	if err != nil {
@@ -206,11 +206,25 @@ func Restore(ctx context.Context, from, path string, replace bool) (Copy, error)
 		}
 	}
 
-	if err := os.Rename(part, path); err != nil {
+	if err := db.Publish(part, path); err != nil {
 		return Copy{}, err
 	}
+	return c, nil
+}
 
-	return c, db.SyncFile(dir)
+// record adds to the audit log of a copy that it becomes the state.
+func record(ctx context.Context, part, from string) error {
+	database, err := db.OpenFile(part, "_pragma=synchronous(full)")
+	if err != nil {
+		return err
+	}
+
+	e := audit.Entry{Action: audit.StateRestore, Subject: filepath.Base(from)}.Complete(ctx)
+	_, err = database.ExecContext(ctx, audit.InsertSQL, e.Row()...)
+	if err = errors.Join(err, database.Close()); err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	return nil
 }
 
 // keepAside gives the state at path a second name. What its log holds is brought into its file first, so

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"millwright/state/audit"
 	"millwright/state/backup"
 	"millwright/state/statetest"
 )
@@ -60,6 +61,10 @@ func TestBackupUnderLoad(t *testing.T) {
 		all, err := r.Secrets(t.Context())
 		if err != nil || len(all) < before {
 			t.Fatalf("the copy has %d secrets of at least %d, %v", len(all), before, err)
+		}
+		rows, err := r.Audit().List(t.Context(), audit.Filter{Action: audit.StateRestore}, audit.Position{}, 10)
+		if err != nil || len(rows) != 1 || rows[0].Subject != "copy.db" {
+			t.Errorf("the audit log has %v of the restore, %v", rows, err)
 		}
 		if v, err := r.SecretValue(t.Context(), fmt.Sprintf("S%06d", before)); err != nil || string(v) != "value" {
 			t.Errorf("a secret of the copy is %q, %v", v, err)

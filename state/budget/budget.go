@@ -208,3 +208,12 @@ func Read(ctx context.Context, tx *db.Tx, factory string) error {
 
 	return nil
 }
+
+// Use is what runs used in a day.
+type Use struct {
+	Runs     int64   // executions that began
+	Tokens   int64   // input and output together
+	USD      float64 // as far as it is known
+	Unpriced int64   // tokens whose cost nobody knows
+	Stopped  int64   // runs that a budget ended
+}

@@ -11,15 +11,6 @@ import (
 	"millwright/state/db"
 )
 
-// Use is what runs used in a day.
-type Use struct {
-	Runs     int64   // executions that began
-	Tokens   int64   // input and output together
-	USD      float64 // as far as it is known
-	Unpriced int64   // tokens whose cost nobody knows
-	Stopped  int64   // runs that a budget ended
-}
-
 func (u Use) plus(o Use) Use {
 	return Use{u.Runs + o.Runs, u.Tokens + o.Tokens, u.USD + o.USD, u.Unpriced + o.Unpriced, u.Stopped + o.Stopped}
 }

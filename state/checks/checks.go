@@ -74,6 +74,20 @@ type Pull struct {
 	Fork   bool   `json:"fork"` // its head is in another repository
 	// Quiet is set when the pull request does not touch the definition: a comment is edited, and none is made.
 	Quiet bool `json:"quiet"`
+	// Problems are those at a line of a file, the first MaxProblems.
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// MaxProblems bounds the problems of a check that have a place.
+const MaxProblems = 50
+
+// Problem is a problem at a line of a file.
+type Problem struct {
+	Path    string `json:"path"` // from the root of the repository
+	Line    int    `json:"line"`
+	Warning bool   `json:"warning,omitempty"` // else it is an error
+	Code    string `json:"code"`
+	Text    string `json:"text"`
 }
 
 // Subject names the check among those of its factory.

@@ -3,17 +3,29 @@ package checks
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"millwright/state/db"
 )
 
+// dueSQL finds the check that is due first, of a factory that is not in the JSON list $2.
 const dueSQL = `SELECT factory_uid, subject
 FROM checks
-WHERE state IN ('waiting', 'doing') AND next_at <= $1
+WHERE state IN ('waiting', 'doing')
+	AND next_at <= $1
+	AND factory_uid NOT IN (SELECT %s)
 ORDER BY next_at
 LIMIT 1`
+
+func (t Table) dueSQL() string {
+	if t.db.Postgres() {
+		return fmt.Sprintf(dueSQL, `jsonb_array_elements_text($2::jsonb)`)
+	}
+	return fmt.Sprintf(dueSQL, `value FROM json_each($2)`)
+}
 
 const takeSQL = `UPDATE checks
 SET state = 'doing', attempts = attempts + 1, next_at = $3, updated_at = $4
@@ -23,14 +35,20 @@ WHERE factory_uid = $1
 	AND next_at <= $4
 RETURNING ` + columns
 
-// Take gives the check that is due first to the caller, who publishes it before the lease ends. ok is false
-// when none is due. A check that was taken before, and never reported, has more than one of Attempts.
-func (t Table) Take(ctx context.Context, lease time.Duration) (c Check, ok bool, err error) {
+// Take gives the check that is due first to the caller, who publishes it before the lease ends. It leaves out the
+// factories that are busy. ok is false when none is due. A check that was taken before, and never reported, has more
+// than one of Attempts.
+func (t Table) Take(ctx context.Context, lease time.Duration, busy ...string) (c Check, ok bool, err error) {
+	but, err := json.Marshal(append([]string{}, busy...))
+	if err != nil {
+		return c, false, err
+	}
+
 	err = t.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
 		ok = false
 		now := t.db.Now()
 		var factory, subject string
-		err := tx.QueryRow(ctx, dueSQL, db.Micros(now)).Scan(&factory, &subject)
+		err := tx.QueryRow(ctx, t.dueSQL(), db.Micros(now), string(but)).Scan(&factory, &subject)
 		if err == nil {
 			c, err = scan(tx.QueryRow(ctx, takeSQL, factory, subject, t.db.LeaseEnd(lease), db.Micros(now)))
 		}

@@ -97,6 +97,12 @@ func Delayed(ctx context.Context, tx *db.Tx, r Revision, now time.Time) error {
 	return attempted(ctx, tx, r, Pending, text, text, now)
 }
 
+// Suspended records that a commit is valid and waits, since its factory was rolled back.
+func Suspended(ctx context.Context, tx *db.Tx, r Revision, now time.Time) error {
+	const text = "valid, and not applied while the factory is suspended by a rollback"
+	return attempted(ctx, tx, r, Pending, text, text, now)
+}
+
 func attempted(
 	ctx context.Context, tx *db.Tx, r Revision, result Result, text, public string, now time.Time,
 ) error {

@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
@@ -12,17 +11,6 @@ const (
 	clockSteady = 30 * time.Second // nothing is reaped for so long then: holders prolong their leases meanwhile
 	clockWarn   = 2 * time.Second  // from which difference on it is logged
 )
-
-// clock follows the clock of a PostgreSQL server, by which all that share a state judge leases: their own
-// clocks may differ. Between two readings it goes on by the monotonic clock of this machine, so that it
-// does not jump when that machine's clock is set. Without a reading, as with SQLite, it is this machine's.
-type clock struct {
-	mu       sync.RWMutex
-	read     time.Time // when the last reading was, here
-	said     time.Time // what it was, there
-	unsteady time.Time // when a reading last differed from what was expected, here
-	warned   bool
-}
 
 // now is the time by the database's clock.
 func (c *clock) now() time.Time {

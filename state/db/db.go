@@ -16,32 +16,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/gofrs/flock"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 )
-
-// DB is an open database.
-type DB struct {
-	Reader // outside of a transaction
-
-	write    *sql.DB
-	dialect  dialect
-	log      *slog.Logger
-	lock     *flock.Flock
-	postgres *pgx.ConnConfig
-	built    *prepared
-	group    group
-	clock    clock
-	refused  atomic.Pointer[error]
-
-	stop       context.CancelFunc
-	background sync.WaitGroup
-}
 
 // Open opens the database that dsn names: a path, sqlite:PATH, or postgres://…. It creates a SQLite file, and
 // refuses one that another process has open. It does not touch what is stored: see [DB.Migrate].
@@ -63,10 +42,8 @@ func Open(ctx context.Context, dsn string, log *slog.Logger) (*DB, error) {
 }
 
 func (d *DB) openSQLite(path string) error {
-	if dir := filepath.Dir(path); dir != "." {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("state directory: %w", err)
-		}
+	if err := MakeDir(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("state directory: %w", err)
 	}
 
 	var err error

@@ -59,7 +59,7 @@ func (d *DB) Examine(ctx context.Context) (Examination, error) {
 		return e, err
 	}
 
-	e.Version, err = d.version(ctx)
+	e.Version, _, err = d.versions(ctx)
 	return e, err
 }
 

@@ -8,7 +8,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 
 	"github.com/gofrs/flock"
 )
@@ -113,8 +115,116 @@ func removeBeside(path, suffix string, same fs.FileInfo) error {
 	return err
 }
 
-// SyncFile brings a file, or the names in a directory, to disk.
-func SyncFile(name string) error {
+// MakeDir makes a directory for its owner, and the directories above it, if they do not exist. They survive a power
+// failure when it returns, also those that a process made which was killed before they were on disk.
+func MakeDir(dir string) error {
+	names, err := os.ReadDir(dir)
+	switch {
+	case err == nil && len(names) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist):
+		return isDir(dir)
+	case err == nil: // nobody put a file there yet: perhaps it is not on disk
+		_ = syncNames(filepath.Dir(dir))
+		return nil
+	}
+
+	if parent := filepath.Dir(dir); parent != dir {
+		if err := MakeDir(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncNames(filepath.Dir(dir))
+}
+
+func isDir(name string) error {
+	info, err := os.Stat(name)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOTDIR}
+	}
+	return err
+}
+
+// WriteNew writes a file, for its owner only, that does not exist yet. It has its name only when its content is
+// whole and on disk, and survives a power failure when WriteNew returns. [fs.ErrExist] if it exists.
+func WriteNew(name string, content []byte) error {
+	part, err := writePartial(name, content)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(part)
+	return PublishNew(part, name)
+}
+
+// Write replaces a file, or makes it for its owner only. After a power failure it has its old content or the new
+// one, and the new one when Write returned.
+func Write(name string, content []byte) error {
+	part, err := writePartial(name, content)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(part)
+	return Publish(part, name)
+}
+
+func writePartial(name string, content []byte) (string, error) {
+	part, err := Partial(name)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(part, content, 0o600); err != nil {
+		os.Remove(part)
+		return "", err
+	}
+	return part, nil
+}
+
+// Publish gives what [Partial] made its name, in place of the file that has it. Its content is on disk before the
+// name is, and the name when Publish returns.
+func Publish(part, name string) error {
+	if err := syncFile(part); err != nil {
+		return err
+	}
+	if err := os.Rename(part, name); err != nil {
+		return err
+	}
+	return syncNames(filepath.Dir(name))
+}
+
+// PublishNew is [Publish] for a name that no file has: [fs.ErrExist] if one has it. The caller removes part.
+func PublishNew(part, name string) error {
+	if err := syncFile(part); err != nil {
+		return err
+	}
+
+	err := os.Link(part, name) // unlike a rename it replaces nothing
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		err = renameNew(part, name) // a file system without links
+	}
+	if err != nil {
+		return err
+	}
+	return syncNames(filepath.Dir(name))
+}
+
+func renameNew(part, name string) error {
+	if _, err := os.Lstat(name); err == nil {
+		return &fs.PathError{Op: "rename", Path: name, Err: fs.ErrExist}
+	}
+	return os.Rename(part, name)
+}
+
+// syncNames brings the names in a directory to disk. Windows does so by itself.
+func syncNames(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	return syncFile(dir)
+}
+
+// syncFile brings a file, or the names in a directory, to disk.
+func syncFile(name string) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err

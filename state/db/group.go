@@ -3,29 +3,10 @@ package db
 import (
 	"context"
 	"errors"
-	"sync"
 )
 
 // groupMax is how many changes share one commit at most.
 const groupMax = 256
-
-// group lets concurrent changes of a SQLite state share one transaction, and so one sync of the disk.
-// There is no timer and no goroutine: whoever comes first makes its change together with all that came
-// meanwhile, then hands over to the next who waits. The zero value is ready.
-type group struct {
-	mu       sync.Mutex
-	busy     bool
-	waiting  []*grouped
-	prepared prepared
-}
-
-// grouped is one change that waits for its commit.
-type grouped struct {
-	ctx  context.Context
-	f    func(context.Context, *Tx) error
-	done chan error    // the change's own outcome
-	lead chan struct{} // closed when this one is to make the next batch
-}
 
 // share makes a change together with those that wait.
 func (d *DB) share(ctx context.Context, f func(context.Context, *Tx) error) error {

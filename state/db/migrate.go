@@ -6,6 +6,12 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gofrs/flock"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
@@ -26,7 +32,7 @@ var migrations embed.FS
 // Migrate brings the tables up to date. It refuses a state that a newer millwright made, and one that check
 // refuses, and leaves both untouched; check may be nil, and is not asked about a state that is new.
 func (d *DB) Migrate(ctx context.Context, check func(context.Context) error) error {
-	version, err := d.version(ctx)
+	version, newest, err := d.versions(ctx)
 	if err != nil {
 		return err
 	}
@@ -35,6 +41,10 @@ func (d *DB) Migrate(ctx context.Context, check func(context.Context) error) err
 		if err := check(ctx); err != nil {
 			return err
 		}
+	}
+
+	if version == newest { // migrations are applied in order: none is left
+		return nil
 	}
 
 	p, err := d.migrations()
@@ -80,8 +90,17 @@ FROM information_schema.tables
 WHERE table_schema = current_schema() AND table_name IN ('goose_db_version', 'facts')`
 )
 
-// version returns the version of the tables; 0 while there are none. It refuses one that is not known here.
-func (d *DB) version(ctx context.Context) (version int64, err error) {
+// versions returns the version of the tables, 0 while there are none, and the newest that is known here. It refuses
+// tables that are newer.
+func (d *DB) versions(ctx context.Context) (version, newest int64, err error) {
+	p, err := d.migrations()
+	if err != nil {
+		return 0, 0, err
+	}
+
+	sources := p.ListSources()
+	newest = sources[len(sources)-1].Version
+
 	query := sqliteTablesSQL
 	if d.dialect == postgres {
 		query = postgresTablesSQL
@@ -89,34 +108,78 @@ func (d *DB) version(ctx context.Context) (version int64, err error) {
 
 	var tables int
 	if err := d.write.QueryRowContext(ctx, query).Scan(&tables); err != nil {
-		return 0, classify(err)
+		return 0, 0, classify(err)
 	}
 	if tables < 2 {
-		return 0, nil
+		return 0, newest, nil
 	}
 
-	const newest = `SELECT max(version_id) FROM goose_db_version WHERE version_id > 0`
-	if err := d.write.QueryRowContext(ctx, newest).Scan(&version); err != nil {
-		return 0, classify(err)
+	const applied = `SELECT max(version_id) FROM goose_db_version WHERE version_id > 0`
+	if err := d.write.QueryRowContext(ctx, applied).Scan(&version); err != nil {
+		return 0, 0, classify(err)
 	}
 
-	p, err := d.migrations()
-	if err != nil {
-		return 0, err
-	}
-
-	sources := p.ListSources()
-	if known := sources[len(sources)-1].Version; version > known {
-		return 0, fmt.Errorf("this state has schema version %d, and this millwright knows versions up to %d: "+
+	if version > newest {
+		return 0, 0, fmt.Errorf("this state has schema version %d, and this millwright knows versions up to %d: "+
 			"a newer millwright made it, or one from before the first release, whose states are not read",
-			version, known)
+			version, newest)
 	}
 
-	return version, nil
+	return version, newest, nil
 }
 
 // Version returns the version of the tables in a SQLite file; 0 when it is no state. It refuses one that is
 // not known here.
 func Version(ctx context.Context, file *sql.DB) (int64, error) {
-	return (&DB{write: file}).version(ctx)
+	version, _, err := (&DB{write: file}).versions(ctx)
+	return version, err
+}
+
+// DB is an open database.
+type DB struct {
+	Reader // outside of a transaction
+
+	write    *sql.DB
+	dialect  dialect
+	log      *slog.Logger
+	lock     *flock.Flock
+	postgres *pgx.ConnConfig
+	built    *prepared
+	group    group
+	clock    clock
+	refused  atomic.Pointer[error]
+
+	stop       context.CancelFunc
+	background sync.WaitGroup
+}
+
+// group lets concurrent changes of a SQLite state share one transaction, and so one sync of the disk.
+// There is no timer and no goroutine: whoever comes first makes its change together with all that came
+// meanwhile, then hands over to the next who waits. The zero value is ready.
+type group struct {
+	mu       sync.Mutex
+	busy     bool
+	waiting  []*grouped
+	prepared prepared
+}
+
+// grouped is one change that waits for its commit.
+type grouped struct {
+	ctx  context.Context
+	f    func(context.Context, *Tx) error
+	done chan error    // the change's own outcome
+	lead chan struct{} // closed when this one is to make the next batch
+}
+
+// Tx is a transaction that changes the database.
+type Tx struct {
+	Reader
+	db *DB
+}
+
+func (t *Tx) execContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if t.conn != nil {
+		return t.conn.ExecContext(ctx, query, args...)
+	}
+	return t.tx.ExecContext(ctx, query, args...)
 }

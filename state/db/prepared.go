@@ -89,3 +89,13 @@ func unnamed(query string) string {
 
 	return text
 }
+
+// Reader reads, in a transaction or outside of one. The texts of its statements are constants: SQLite's are
+// kept prepared, since to prepare one costs more than to run it. The PostgreSQL driver does so by itself.
+type Reader struct {
+	pool  *sql.DB
+	tx    *sql.Tx              // nil outside of a transaction
+	conn  *sql.Conn            // of a pipeline, whose transaction the driver does not know; else nil
+	cache *prepared            // nil with PostgreSQL
+	bound map[string]*sql.Stmt // statements of cache in tx
+}

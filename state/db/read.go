@@ -10,16 +10,6 @@ type Row interface {
 	Scan(dest ...any) error
 }
 
-// Reader reads, in a transaction or outside of one. The texts of its statements are constants: SQLite's are
-// kept prepared, since to prepare one costs more than to run it. The PostgreSQL driver does so by itself.
-type Reader struct {
-	pool  *sql.DB
-	tx    *sql.Tx              // nil outside of a transaction
-	conn  *sql.Conn            // of a pipeline, whose transaction the driver does not know; else nil
-	cache *prepared            // nil with PostgreSQL
-	bound map[string]*sql.Stmt // statements of cache in tx
-}
-
 // statement returns a prepared statement; nil if there is none. In a transaction, which holds a connection
 // of the pool, none is prepared anew.
 func (r Reader) statement(ctx context.Context, query string) *sql.Stmt {
@@ -157,4 +147,12 @@ func (d *DB) Built() Reader { return Reader{pool: d.pool, cache: d.built} }
 
 func (d *DB) within(tx *sql.Tx, cache *prepared) Reader {
 	return Reader{tx: tx, cache: cache, bound: map[string]*sql.Stmt{}}
+}
+
+// Exec runs a statement and returns how many rows it changed.
+func (t *Tx) Exec(ctx context.Context, query string, args ...any) (changed int64, err error) {
+	if st := t.statement(ctx, query); st != nil {
+		return affected(st.ExecContext(ctx, args...))
+	}
+	return affected(t.execContext(ctx, query, args...))
 }

@@ -2,8 +2,10 @@ package db
 
 import (
 	"database/sql"
+	"errors"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -73,3 +75,24 @@ func Placeholders(values []string) (string, []any) {
 	}
 	return strings.Join(marks, ", "), args
 }
+
+// clock follows the clock of a PostgreSQL server, by which all that share a state judge leases: their own
+// clocks may differ. Between two readings it goes on by the monotonic clock of this machine, so that it
+// does not jump when that machine's clock is set. Without a reading, as with SQLite, it is this machine's.
+type clock struct {
+	mu       sync.RWMutex
+	read     time.Time // when the last reading was, here
+	said     time.Time // what it was, there
+	unsteady time.Time // when a reading last differed from what was expected, here
+	warned   bool
+}
+
+func affected(result sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// errPanicked stands for a bug in a change.
+var errPanicked = errors.New("the change panicked: this is a bug")

@@ -2,9 +2,7 @@ package db
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -15,12 +13,6 @@ import (
 // maxTries is how often a transaction is run when the database asks for that: after a deadlock or a
 // serialization failure.
 const maxTries = 5
-
-// Tx is a transaction that changes the database.
-type Tx struct {
-	Reader
-	db *DB
-}
 
 // Write runs f in a transaction and returns when it is committed, or when f failed and nothing of it was
 // kept. f may run again, so it has no other effects, and it uses the context that it is given: with SQLite
@@ -94,25 +86,10 @@ func (d *DB) exec(ctx context.Context, query string, args ...any) (changed int64
 	return changed, classify(err)
 }
 
-// Exec runs a statement and returns how many rows it changed.
-func (t *Tx) Exec(ctx context.Context, query string, args ...any) (changed int64, err error) {
-	if st := t.statement(ctx, query); st != nil {
-		return affected(st.ExecContext(ctx, args...))
-	}
-	return affected(t.execContext(ctx, query, args...))
-}
-
 // ExecBuilt runs a statement whose text is built and not constant.
 func (t *Tx) ExecBuilt(ctx context.Context, query string, args ...any) error {
 	_, err := t.execContext(ctx, query, args...)
 	return err
-}
-
-func (t *Tx) execContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if t.conn != nil {
-		return t.conn.ExecContext(ctx, query, args...)
-	}
-	return t.tx.ExecContext(ctx, query, args...)
 }
 
 // ExecOne runs a statement that must change a row: [ErrNoRow] when it changed none.
@@ -122,13 +99,6 @@ func (t *Tx) ExecOne(ctx context.Context, query string, args ...any) error {
 		return ErrNoRow
 	}
 	return err
-}
-
-func affected(result sql.Result, err error) (int64, error) {
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
 }
 
 // Pipe is a transaction on a PostgreSQL connection that it begins and commits by its own statements.
@@ -188,9 +158,6 @@ func (d *DB) Pipeline(ctx context.Context, f func(context.Context, Pipe) error) 
 		return err
 	})
 }
-
-// errPanicked stands for a bug in a change.
-var errPanicked = errors.New("the change panicked: this is a bug")
 
 // guarded is f whose panics are errors: they must not end the process, nor the waiting of others. What was
 // panicked with may be foreign text, so that only its type is told.

@@ -141,58 +141,6 @@ FROM (
 	LIMIT $2
 ) AS waiting`
 
-// insert writes an event for one notification.
-func insert(ctx context.Context, tx *db.Tx, uid, factoryUID, kind string, n asked, d Data, at time.Time) error {
-	data, err := d.text()
-	if err != nil {
-		return err
-	}
-
-	var waiting int
-	if err := tx.QueryRow(ctx, waitingSQL, n.uid, MaxWaiting).Scan(&waiting); err != nil {
-		return err
-	}
-	state, reason := Pending, ""
-	if waiting >= MaxWaiting {
-		state, reason = Dead, "as many events waited for this notification as may"
-	}
-
-	run := ""
-	if d.Run != nil {
-		run = d.Run.RunID
-	}
-	_, err = tx.Exec(ctx, insertSQL, uid, factoryUID, n.uid, n.spec.Name, kind, run, string(state), data,
-		db.Micros(at), db.Micros(at.Add(GiveUp)), reason)
-	return err
-}
-
-// Ask writes the test event of a notification. ErrNotFound when the factory has none of this name.
-func (t Table) Ask(ctx context.Context, uid, factoryUID, name string) (Event, error) {
-	err := t.db.Write(ctx, func(ctx context.Context, tx *db.Tx) error {
-		all, err := notifications(ctx, tx.Reader, factoryUID)
-		if err != nil {
-			return err
-		}
-
-		for _, n := range all {
-			if n.spec.Name != name {
-				continue
-			}
-			if !n.spec.Enabled {
-				return ErrConflict
-			}
-			d := Data{Factory: Named{factoryUID, n.factory}, Notification: name}
-			return insert(ctx, tx, uid, factoryUID, Test, n, d, time.Now())
-		}
-		return ErrNotFound
-	})
-	if err != nil {
-		return Event{}, err
-	}
-
-	return t.Event(ctx, factoryUID, uid)
-}
-
 // Event returns an event of a factory.
 func (t Table) Event(ctx context.Context, factoryUID, uid string) (Event, error) {
 	const query = `SELECT ` + columns + ` FROM events WHERE uid = $1 AND factory_uid = $2`

@@ -133,6 +133,17 @@ func (r *Room) Next(ctx context.Context, tx *db.Tx, behind string) (lane, full s
 	}
 }
 
+// Open reports whether a factory has room, and returns the automations without room as a JSON list. Of nil, every
+// factory has.
+func (r *Room) Open(lane string) (full string, open bool, err error) {
+	if r == nil {
+		return "[]", true, nil
+	}
+
+	full, err = r.fullAutomations()
+	return full, !r.factories.full(lane), err
+}
+
 // fullAutomations returns the automations without room as a JSON list.
 func (r *Room) fullAutomations() (string, error) {
 	all := []string{}

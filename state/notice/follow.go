@@ -1,18 +1,11 @@
 package notice
 
 import (
-	"sync"
 	"time"
 )
 
 // followFor is for how long one call of Follow has the headers of deliveries kept.
 const followFor = time.Minute
-
-// followed are the webhooks whose deliveries somebody follows. The zero value is ready.
-type followed struct {
-	mu    sync.RWMutex
-	until map[string]time.Time // by webhook UID
-}
 
 func (f *followed) note(webhookUID string) {
 	f.mu.Lock()
@@ -30,13 +23,6 @@ func (f *followed) note(webhookUID string) {
 	}
 
 	f.until[webhookUID] = now.Add(followFor)
-}
-
-// Follow marks the deliveries of a webhook as followed: for a minute their headers are kept with their
-// payloads. It takes effect here before it returns, and on other replicas a moment later.
-func (b *Bus) Follow(webhookUID string) {
-	b.followed.note(webhookUID)
-	b.Notify(Follow, webhookUID)
 }
 
 // Followed reports whether to store the headers of a webhook's deliveries.

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"sync"
+	"time"
 
 	"millwright/state/db"
 )
@@ -106,9 +107,8 @@ func (b *Bus) Publish(notices ...Notice) {
 	}
 }
 
-// Notify publishes a notice here and, a moment later, on every other replica.
-func (b *Bus) Notify(topic Topic, id string) {
-	n := Notice{Topic: topic, ID: id}
-	b.Publish(n)
-	_ = b.Broadcast(n) // a hint; the replicas' own polling makes it good
+// followed are the webhooks whose deliveries somebody follows. The zero value is ready.
+type followed struct {
+	mu    sync.RWMutex
+	until map[string]time.Time // by webhook UID
 }

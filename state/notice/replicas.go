@@ -138,3 +138,17 @@ func (b *Bus) receive(ctx context.Context, conn *pgx.Conn) error {
 		b.Publish(Notice{Topic: Topic(topic), ID: id})
 	}
 }
+
+// Follow marks the deliveries of a webhook as followed: for a minute their headers are kept with their
+// payloads. It takes effect here before it returns, and on other replicas a moment later.
+func (b *Bus) Follow(webhookUID string) {
+	b.followed.note(webhookUID)
+	b.Notify(Follow, webhookUID)
+}
+
+// Notify publishes a notice here and, a moment later, on every other replica.
+func (b *Bus) Notify(topic Topic, id string) {
+	n := Notice{Topic: topic, ID: id}
+	b.Publish(n)
+	_ = b.Broadcast(n) // a hint; the replicas' own polling makes it good
+}

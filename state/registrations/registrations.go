@@ -130,10 +130,15 @@ func Drop(ctx context.Context, tx *db.Tx, webhookUID string) error {
 }
 
 const repairSQL = `UPDATE registrations
-SET state = 'pending', attempts = 0, next_at = $2, revision = revision + 1
-WHERE factory_uid = $1 AND state IN ('drifted', 'failed')`
+SET
+	state = CASE WHEN state = 'registered' THEN state ELSE 'pending' END,
+	attempts = 0,
+	next_at = $2,
+	revision = revision + 1
+WHERE factory_uid = $1 AND state IN ('drifted', 'failed', 'registered')`
 
-// Repair has registrations of a factory that drifted or failed made again, in the transaction of an apply.
+// Repair has registrations of a factory that drifted or failed made again, in the transaction of an apply. The
+// others are due for a look.
 func Repair(ctx context.Context, tx *db.Tx, factoryUID string) error {
 	_, err := tx.Exec(ctx, repairSQL, factoryUID, db.Micros(time.Now()))
 	return err

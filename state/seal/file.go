@@ -55,10 +55,15 @@ func makeKeyFile(statePath, file string) error {
 	if info, err := os.Stat(statePath); err == nil && info.Size() > 0 {
 		return fmt.Errorf("%w: %s does not exist", ErrWrongKey, file)
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+	if err := db.MakeDir(filepath.Dir(file)); err != nil {
 		return fmt.Errorf("master key: %w", err)
 	}
-	return writeNew(file, keyText(randomKey()))
+
+	err := writeNew(file, keyText(randomKey()))
+	if errors.Is(err, os.ErrExist) { // another process was first
+		return nil
+	}
+	return err
 }
 
 func randomKey() []byte {
@@ -118,12 +123,10 @@ func readOrMakeKey(file string) ([]byte, error) {
 
 // writeNew writes a file, for its owner only, that does not exist yet.
 func writeNew(file string, text []byte) error {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
+	if err := db.WriteNew(file, text); err != nil {
 		return fmt.Errorf("master key: %w", err)
 	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Sync(), f.Close(), db.SyncFile(filepath.Dir(file)))
+	return nil
 }
 
 // replaceKeys atomically replaces the keys in the key file, which keeps its permissions.
@@ -147,10 +150,11 @@ func replaceKeys(file string, keys ...[]byte) error {
 		return fmt.Errorf("master key: run this as the owner of %s: %w", file, err)
 	}
 
-	err = errors.Join(os.Chmod(part, info.Mode().Perm()), db.SyncFile(part), os.Rename(part, file))
-	if err != nil {
+	if err := os.Chmod(part, info.Mode().Perm()); err != nil {
 		return fmt.Errorf("master key: %w", err)
 	}
-
-	return db.SyncFile(filepath.Dir(file))
+	if err := db.Publish(part, file); err != nil {
+		return fmt.Errorf("master key: %w", err)
+	}
+	return nil
 }

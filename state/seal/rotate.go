@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"millwright/state/audit"
 	"millwright/state/db"
 )
 
@@ -191,6 +192,15 @@ func (s *Sealer) reseal(ctx context.Context, d *db.DB, next *key) (r Rotation, e
 			if err := s.resealColumn(ctx, tx, next, column, &r); err != nil {
 				return err
 			}
+		}
+
+		row := audit.Entry{
+			Action:  audit.KeyRotate,
+			Subject: "master key",
+			Detail:  fmt.Sprintf("%d values are sealed under a new key", r.Values),
+		}.Complete(ctx)
+		if _, err := tx.Exec(ctx, audit.InsertSQL, row.Row()...); err != nil {
+			return err
 		}
 
 		return tx.ExecOne(ctx, `UPDATE facts SET value = $2 WHERE name = $1`,

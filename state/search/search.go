@@ -41,18 +41,17 @@ ORDER BY factory_uid, name
 LIMIT `+strconv.Itoa(MaxNames+1), args, visit)
 }
 
-// Automations is Webhooks for automations.
+// Automations is Webhooks for automations. It reads no other resources.
 func (f Finder) Automations(ctx context.Context, factories []string, visit func(Named)) (cut bool, err error) {
 	where, args := of(factories)
-	return f.names(ctx, `SELECT factory_uid, uid, name
-FROM (
-	SELECT factory_uid, uid, name, kind
-	FROM resources
-	WHERE deleted_at IS NULL`+where+`
-	ORDER BY factory_uid, kind, name
-	LIMIT `+strconv.Itoa(MaxNames+1)+`
-) r
-WHERE kind = 'automation'`, args, visit)
+	return f.names(ctx, `SELECT r.factory_uid, r.uid, r.name
+FROM factories f
+CROSS JOIN resources r
+WHERE r.factory_uid = f.uid
+	AND r.kind = 'automation'
+	AND r.deleted_at IS NULL`+where+`
+ORDER BY f.uid, r.name
+LIMIT `+strconv.Itoa(MaxNames+1), args, visit)
 }
 
 // of returns a condition on the factory.

@@ -18,26 +18,23 @@ import (
 
 var (
 	firstSeed = flag.Uint64("first-seed", 1, "first seed of TestServers")
-	seeds     = flag.Int("seeds", 0, "seeds of TestServers; 0: as many as take a few seconds")
+	seeds     = flag.Int("seeds", 100, "seeds of TestServers")
 )
 
 // TestServers has three servers, five workers, senders, a source of changes and two performers of outputs act on
 // one state, one call at a time, in an order that a seed gives. Calls fail before and after their commit, answers
-// are lost, actors pause, crash and start again, and the clock jumps. After each step the promises are checked.
+// are lost, requests arrive twice, actors pause, crash and start again, and the clock jumps, over midnight too.
+// After each step the promises are checked.
 func TestServers(t *testing.T) {
 	makeTemplate(t)
-	n := *seeds
-	if n == 0 {
-		n = 10
-	}
-	for i := range n {
+	for i := range *seeds {
 		seed := *firstSeed + uint64(i)
 		if steps, broken := simulate(t, seed, ""); broken != nil {
 			t.Fatalf("seed %d: %v\nthe last steps:\n%s\nrun it again: go test ./state/simtest "+
 				"-run '^TestServers$' -first-seed %d -seeds 1", seed, broken, steps, seed)
 		}
 	}
-	t.Logf("%d seeds", n)
+	t.Logf("%d seeds", *seeds)
 }
 
 // mutants are servers and workers that each make one mistake.
@@ -52,6 +49,8 @@ var mutants = []string{
 	"reaper ahead of its clock",    // a server takes runs from workers whose lease lasts
 	"worker outlives its lease",    // a worker goes on without a lease
 	"bounds forgotten",             // a server gives out more runs than a factory may have
+	"budget forgotten",             // a server gives out more runs than a day may have
+	"automation forgotten",         // a server that judges anew makes a run for one automation of two
 	"output performed on doubt",    // a performer does not look for what an earlier attempt made
 	"output after its lease",       // a performer that paused goes on
 	"unheard claims are forgotten", // nobody takes back what a worker did not hear of
@@ -148,6 +147,15 @@ func (w *world) call(f func() error) error {
 	return f()
 }
 
+// message is call for what a worker sends to a server, which may arrive twice: then the second answer counts.
+func (w *world) message(f func() error) error {
+	if !w.ending && w.rand.IntN(12) == 0 {
+		w.note("  and arrives twice")
+		_ = f()
+	}
+	return w.call(f)
+}
+
 func (w *world) note(format string, args ...any) {
 	w.steps = append(w.steps, time.Now().Format("15:04:05 ")+fmt.Sprintf(format, args...))
 }
@@ -182,8 +190,11 @@ func (w *world) step() {
 		w.performers[w.rand.IntN(len(w.performers))].act()
 	case n < 37:
 		w.reap()
-	default:
+		w.review()
+	case n < 39:
 		w.pass(time.Duration(1+w.rand.IntN(20)) * time.Second)
+	default:
+		w.pass(time.Duration(20+w.rand.IntN(30)) * time.Second)
 	}
 	w.checkAll()
 }
@@ -210,6 +221,14 @@ func (w *world) reap() {
 	}))
 }
 
+// review is what a server does about runs that wait for their budget.
+func (w *world) review() {
+	w.must(w.call(func() error {
+		_, err := w.s.ReviewParked(w.ctx, time.Now())
+		return err
+	}))
+}
+
 // checkAll checks what holds after each step.
 func (w *world) checkAll() {
 	w.admin.look()
@@ -228,9 +247,17 @@ func (w *world) checkAll() {
 	w.must(err)
 	held := 0
 	for _, r := range runs {
-		if r.Held() {
-			held++
+		if !r.Held() {
+			continue
 		}
+		held++
+		if !w.begun[r.ID] {
+			w.begun[r.ID] = true
+			w.begunOn[today()]++
+		}
+	}
+	if n := w.begunOn[today()]; n > w.perDay {
+		w.breaks("%d runs began on one day, more than %d", n, w.perDay)
 	}
 	if held > mostHeld {
 		w.breaks("workers hold %d runs, more than %d", held, mostHeld)
@@ -257,7 +284,11 @@ func (w *world) finish() {
 		}
 		w.pass(5 * time.Second)
 		w.reap()
+		w.review()
 		w.admin.settle()
+		if round == 5 {
+			w.setBudget(1000)
+		}
 		for _, s := range w.servers {
 			s.settle()
 		}
@@ -280,13 +311,20 @@ func (w *world) finish() {
 	w.checkEnd()
 }
 
-// checkEnd checks that each event is one delivery with one run, and that each run has its one output made.
+// today is the day for which budgets count.
+func today() string { return time.Now().UTC().Format(time.DateOnly) }
+
+// checkEnd checks that each event is one delivery with one run for each automation, and that each run has its one
+// output made.
 func (w *world) checkEnd() {
 	runs, err := w.runs()
 	w.must(err)
-	of := map[string]int{}
+	of := map[string]map[string]int{}
 	for _, r := range runs {
-		of[r.DeliveryUID]++
+		if of[r.DeliveryUID] == nil {
+			of[r.DeliveryUID] = map[string]int{}
+		}
+		of[r.DeliveryUID][r.AutomationUID]++
 		if r.State != state.RunSucceeded {
 			continue
 		}
@@ -298,8 +336,10 @@ func (w *world) checkEnd() {
 	}
 
 	for event, delivery := range w.accepted {
-		if of[delivery] != 1 {
-			w.breaks("the event %s was accepted and has %d runs", event, of[delivery])
+		for _, automation := range automations() {
+			if n := of[delivery][automation]; n != 1 {
+				w.breaks("%s was accepted and has %d runs of %s", event, n, automation)
+			}
 		}
 		delete(of, delivery)
 	}

@@ -80,7 +80,7 @@ func (k *worker) claim() {
 	}
 
 	var all []state.Claimed
-	err := k.call(func() (err error) {
+	err := k.message(func() (err error) {
 		all, err = k.s.ClaimRuns(k.ctx, "", asks, lease, bounds)
 		return err
 	})
@@ -100,18 +100,18 @@ func (k *worker) work(run string, j *job) {
 	switch {
 	case !j.started:
 		k.note("%s starts %s", k.name, k.short(run))
-		err = k.call(func() error { _, err := k.s.StartRun(k.ctx, j.claim, lease); return err })
+		err = k.message(func() error { _, err := k.s.StartRun(k.ctx, j.claim, lease); return err })
 		if err == nil {
 			j.started, j.until = true, until
 		}
 	case k.rand.IntN(3) == 0:
 		k.note("%s renews %s", k.name, k.short(run))
-		err = k.call(func() error { _, err := k.s.RenewLease(k.ctx, j.claim, lease); return err })
+		err = k.message(func() error { _, err := k.s.RenewLease(k.ctx, j.claim, lease); return err })
 		if err == nil {
 			j.until = until
 		}
 	case j.said < 2 && k.rand.IntN(2) == 0:
-		err = k.call(func() error {
+		err = k.message(func() error {
 			said := state.Message{
 				Role: state.RoleAssistant, Content: []state.Block{state.Text("said")}, At: time.Now(),
 			}
@@ -124,7 +124,7 @@ func (k *worker) work(run string, j *job) {
 		k.note("%s finishes %s", k.name, k.short(run))
 		o := outputs.Output{UID: j.output, Kind: outputs.Comment, State: outputs.Pending, Body: []byte(`{}`)}
 		result := state.Result{State: state.RunSucceeded, From: j.said, Outputs: []outputs.Output{o}}
-		err = k.call(func() error { _, err := k.s.FinishRun(k.ctx, j.claim, result); return err })
+		err = k.message(func() error { _, err := k.s.FinishRun(k.ctx, j.claim, result); return err })
 		if err == nil {
 			delete(k.jobs, run)
 		}

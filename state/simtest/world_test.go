@@ -18,7 +18,11 @@ import (
 const (
 	lease    = 30 * time.Second // of runs and outputs
 	mostHeld = 4                // runs of a factory at once
+	perDay   = 16               // runs that begin
 )
+
+// automations are what each delivery starts.
+func automations() []string { return []string{"auto 1", "auto 2"} }
 
 // world is a state with all that acts on it.
 type world struct {
@@ -34,6 +38,7 @@ type world struct {
 	factory    string
 	servers    []*server
 	senders    []*sender
+	copies     []*sender // of requests that arrive twice
 	workers    []*worker
 	performers []*performer
 	admin      *admin
@@ -42,13 +47,19 @@ type world struct {
 	accepted map[string]string // event: delivery
 	made     map[string]int    // at the forge, by output
 	numbers  map[string]int    // of runs, in the order in which they were seen
+	begun    map[string]bool   // runs
+	begunOn  map[string]int    // how many runs, by day
+	perDay   int
 }
 
 func newWorld(t *testing.T, s *state.Store, random *rand.Rand, mutant string) *world {
 	w := &world{
 		t: t, ctx: t.Context(), s: s, rand: random, mutant: mutant,
 		accepted: map[string]string{}, made: map[string]int{}, numbers: map[string]int{},
+		begun: map[string]bool{}, begunOn: map[string]int{},
 	}
+	time.Sleep(24*time.Hour - 2*time.Minute) // midnight comes while they act
+	w.setBudget(perDay)
 	f, err := s.EnsureFactory(w.ctx, "acme", state.Source{Kind: "managed"}, false)
 	w.must(err)
 	w.factory = f.UID
@@ -71,6 +82,14 @@ func newWorld(t *testing.T, s *state.Store, random *rand.Rand, mutant string) *w
 		w.performers = append(w.performers, &performer{world: w, name: fmt.Sprint("performer ", i)})
 	}
 	return w
+}
+
+// setBudget sets how many runs may begin on a day.
+func (w *world) setBudget(runs int) {
+	w.perDay = runs
+	if w.mutant != "budget forgotten" {
+		w.must(w.s.SetBudget(w.ctx, schema.Budget{RunsPerDay: int64(runs)}))
+	}
 }
 
 // number numbers runs alike in each simulation of a seed.
@@ -239,7 +258,7 @@ func (s *server) crash() {
 	s.note("%s crashes", s.name)
 	s.must(s.replica.Leave(s.ctx))
 	s.up = s.mutant == "answers without its lease"
-	for _, sender := range s.world.senders {
+	for _, sender := range slices.Concat(s.world.senders, s.world.copies) {
 		if sender.at == s {
 			sender.at = nil
 		}
@@ -290,11 +309,16 @@ type sender struct {
 	token  string
 	tries  int
 	oldest int64 // what was in force when the event was sent
+	again  bool  // it is judged once more, since what was in force has changed
 }
 
 func (s *sender) act() {
 	if s.at != nil {
 		s.store()
+		return
+	}
+	if len(s.copies) > 0 && s.rand.IntN(2) == 0 {
+		s.storeCopy()
 		return
 	}
 
@@ -313,8 +337,34 @@ func (s *sender) act() {
 	if s.rand.IntN(5) == 0 && !s.ending {
 		s.token = s.admin.tokens[s.rand.IntN(len(s.admin.tokens))]
 	}
-	s.oldest = s.admin.returned
+	s.oldest, s.again = s.admin.returned, false
 	s.judge(srv)
+	if s.rand.IntN(4) == 0 && !s.ending {
+		s.arriveTwice()
+	}
+}
+
+// arriveTwice lets the request arrive at a second server, too. Nobody waits for the answer.
+func (s *sender) arriveTwice() {
+	srv := s.world.servers[s.rand.IntN(len(s.world.servers))]
+	if !srv.up || !srv.joined {
+		return
+	}
+	s.note("%s arrives at %s, too", s.event, srv.name)
+	second := &sender{world: s.world, name: s.name, event: s.event, token: s.token, tries: 100 + s.tries, oldest: s.oldest}
+	second.judge(srv)
+	s.copies = append(s.copies, second)
+}
+
+// storeCopy has a server store the oldest request that arrived twice, unless the server crashed.
+func (s *sender) storeCopy() {
+	second := s.copies[0]
+	if second.at != nil {
+		second.store()
+	}
+	if second.at == nil {
+		s.copies = slices.Delete(s.copies, 0, 1)
+	}
 }
 
 // judge has a server judge the event by what it knows.
@@ -334,19 +384,24 @@ func (s *sender) judge(srv *server) {
 		s.tries++
 		id = fmt.Sprint(s.event, " try ", s.tries)
 	}
-	run := state.NewRunID()
 	s.at = srv
 	s.a = state.Acceptance{
 		UID: state.NewID(state.PrefixDelivery), FactoryUID: f.UID, Generation: f.Generation,
 		WebhookID: hook.ID, WebhookUID: hook.UID, Identity: state.IdentityOf(state.IdentityServiceHeader, id),
 		Sender: "192.0.2.1", Body: []byte(`{}`), Received: time.Now(),
 	}
-	s.a.Runs = []state.NewRun{{
-		ID: run, RootRunID: run, ConversationID: "c", FactoryUID: f.UID, Title: "t", Prompt: "p", Envelope: "e",
-		Source: "CUSTOM_WEBHOOK", Creator: state.Creator{Type: "service_account", UID: "auto", DisplayName: "a"},
-		AutomationUID: "auto", WebhookUID: hook.UID, DeliveryUID: s.a.UID, Config: json.RawMessage(`{}`),
-		At: s.a.Received,
-	}}
+	for i, automation := range automations() {
+		if i > 0 && s.again && s.mutant == "automation forgotten" {
+			break
+		}
+		run := state.NewRunID()
+		s.a.Runs = append(s.a.Runs, state.NewRun{
+			ID: run, RootRunID: run, ConversationID: run, FactoryUID: f.UID, Title: "t", Prompt: "p", Envelope: "e",
+			Source: "CUSTOM_WEBHOOK", Creator: state.Creator{Type: "service_account", UID: automation, DisplayName: "a"},
+			AutomationUID: automation, WebhookUID: hook.UID, DeliveryUID: s.a.UID, Config: json.RawMessage(`{}`),
+			At: s.a.Received,
+		})
+	}
 }
 
 // store has the server store what it judged, and answer.
@@ -368,6 +423,7 @@ func (s *sender) store() {
 	switch {
 	case errors.Is(err, state.ErrMoved):
 		srv.reload()
+		s.again = true
 		s.judge(srv)
 		return
 	case errors.Is(err, errLost) && s.mutant == "answer before commit":
@@ -386,8 +442,11 @@ func (s *sender) answered(srv *server, done state.Accepted) {
 	s.note("%s accepts %s, duplicate %t", srv.name, s.event, done.Duplicate)
 	runs, err := s.s.RunsOfDeliveries(s.ctx, done.DeliveryUID)
 	s.must(err)
-	if len(runs[done.DeliveryUID]) != 1 {
-		s.breaks("%s was answered 202 and is stored with %d runs", s.event, len(runs[done.DeliveryUID]))
+	if n := len(runs[done.DeliveryUID]); n != len(automations()) {
+		s.breaks("%s was answered 202 and is stored with %d runs", s.event, n)
+	}
+	if before := s.accepted[s.event]; before != "" && before != done.DeliveryUID {
+		s.breaks("%s was accepted twice, as two deliveries", s.event)
 	}
 
 	now, err := s.s.Routing(s.ctx)
@@ -412,6 +471,9 @@ func (w *world) left() string {
 		if s.event != "" {
 			all = append(all, s.event)
 		}
+	}
+	for _, s := range w.copies {
+		all = append(all, s.event+" again")
 	}
 	runs, err := w.runs()
 	w.must(err)

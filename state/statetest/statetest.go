@@ -16,6 +16,7 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver that makes and drops the schemas
+	"go.uber.org/goleak"
 	"millwright/state"
 )
 
@@ -27,6 +28,22 @@ var masterKey = []byte("0123456789abcdef0123456789abcdef")
 
 // MasterKey returns the master key of every state made here.
 func MasterKey() []byte { return masterKey }
+
+// VerifyNoLeaks returns a function that fails t if a goroutine runs which did not run before VerifyNoLeaks.
+// Those of a state that is open do not count.
+func VerifyNoLeaks(t testing.TB) func() {
+	options := []goleak.Option{
+		goleak.IgnoreCurrent(),
+		goleak.IgnoreAnyFunction("millwright/state.(*Store).writeAccepted.func1"),
+		goleak.IgnoreAnyFunction("millwright/state/batch.(*Queue).Run.func1"),
+		goleak.IgnoreAnyFunction("database/sql.(*DB).connectionCleaner"),
+	}
+
+	return func() {
+		t.Helper()
+		goleak.VerifyNone(t, options...)
+	}
+}
 
 // Each runs f once with an empty SQLite state and once with an empty PostgreSQL state.
 func Each(t *testing.T, f func(t *testing.T, s *state.Store)) {

@@ -3,8 +3,9 @@
 // It keeps beside the present content of files and directories what a disk would certainly have: the content at
 // the last fsync of a file, and the names at the last fsync of a directory. A [Disk] fails after a number of
 // changes; from then on every change is an error. [Disk.AfterFailure] is the disk that the next start finds: of
-// each file, the synced content with any part of the later writes, torn at 512 bytes; of the names, those that
-// were synced, with the oldest of the later changes. POSIX promises no more.
+// each file, the synced content with any part of the later writes, torn at 512 bytes; of each directory, the synced
+// names with the oldest of its later changes. The fsync of a directory brings neither the directories above it nor
+// the content of its files to disk. POSIX promises no more.
 package powerfs
 
 import (
@@ -24,10 +25,12 @@ type Disk struct {
 	// IgnoreFileSync makes the fsync of files do nothing, as on a disk that lies: a harness which works finds
 	// what is lost then.
 	IgnoreFileSync bool
+	// IgnoreNameSync makes the fsync of directories do nothing.
+	IgnoreNameSync bool
 
 	mu      sync.Mutex
 	root    *node
-	journal []change // of names, since the last fsync of a directory
+	journal []change // of names that are not synced, the oldest first
 	changes int      // so far
 	failAt  int      // the number of changes at which the power fails; 0 for never
 	failed  chan struct{}
@@ -146,21 +149,61 @@ func (e entry) set(names map[string]*node) {
 	}
 }
 
-// syncNames brings the names of a directory to disk, and all that changed before.
+// syncNames brings the names of a directory to disk. A rename from or to it brings what was before it in the other
+// directory.
 func (d *Disk) syncNames(dir *node) {
-	last := -1
-	for i, c := range d.journal {
-		if slices.ContainsFunc(c, func(e entry) bool { return e.dir == dir }) {
-			last = i
+	synced := map[*node]bool{dir: true}
+	reached := make([]bool, len(d.journal))
+	for i, c := range slices.Backward(d.journal) {
+		reached[i] = c.in(synced)
+		if reached[i] {
+			c.mark(synced)
 		}
 	}
 
-	for _, c := range d.journal[:last+1] {
+	var left []change
+	for i, c := range d.journal {
+		if !reached[i] {
+			left = append(left, c)
+			continue
+		}
 		for _, e := range c {
 			e.set(e.dir.syncedNames)
 		}
 	}
-	d.journal = slices.Delete(d.journal, 0, last+1)
+	d.journal = left
+}
+
+// in reports whether the change is in one of the directories.
+func (c change) in(dirs map[*node]bool) bool {
+	return slices.ContainsFunc(c, func(e entry) bool { return dirs[e.dir] })
+}
+
+// mark adds the directories of the change.
+func (c change) mark(dirs map[*node]bool) {
+	for _, e := range c {
+		dirs[e.dir] = true
+	}
+}
+
+// survivors returns the changes that reached the disk without a sync: at times the oldest of all, at times the
+// oldest of each directory.
+func (d *Disk) survivors(random *rand.Rand) []change {
+	if random.IntN(2) == 0 {
+		return d.journal[:random.IntN(len(d.journal)+1)]
+	}
+
+	share := random.Float64()
+	lost := map[*node]bool{}
+	var all []change
+	for _, c := range d.journal {
+		if c.in(lost) || random.Float64() < share {
+			c.mark(lost)
+			continue
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 // AfterFailure returns a disk with what is left after a failure: each time another part of what was not synced.
@@ -178,14 +221,14 @@ func (d *Disk) AfterFailure(random *rand.Rand) *Disk {
 		}
 		return names[dir]
 	}
-	for _, c := range d.journal[:random.IntN(len(d.journal)+1)] {
+	for _, c := range d.survivors(random) {
 		for _, e := range c {
 			e.set(of(e.dir))
 		}
 	}
 
 	left := NewDisk()
-	left.IgnoreFileSync = d.IgnoreFileSync
+	left.IgnoreFileSync, left.IgnoreNameSync = d.IgnoreFileSync, d.IgnoreNameSync
 	kept := []float64{0, 0.5, 0.9, 1}[random.IntN(4)]
 	copies := map[*node]*node{}
 	var survive func(n *node) *node

@@ -90,6 +90,7 @@ func (n *node) attributes(out *fuse.Attr) {
 func (n *node) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	n.disk.mu.Lock()
 	defer n.disk.mu.Unlock()
+
 	n.attributes(&out.Attr)
 	return 0
 }
@@ -123,6 +124,7 @@ func (n *node) Open(context.Context, uint32) (fs.FileHandle, uint32, syscall.Err
 func (n *node) Read(_ context.Context, _ fs.FileHandle, dest []byte, at int64) (fuse.ReadResult, syscall.Errno) {
 	n.disk.mu.Lock()
 	defer n.disk.mu.Unlock()
+
 	from := min(int(at), len(n.content))
 	to := min(from+len(dest), len(n.content))
 	return fuse.ReadResultData(slices.Clone(n.content[from:to])), 0
@@ -132,6 +134,7 @@ func (n *node) Read(_ context.Context, _ fs.FileHandle, dest []byte, at int64) (
 func (n *node) Write(_ context.Context, _ fs.FileHandle, data []byte, at int64) (uint32, syscall.Errno) {
 	n.disk.mu.Lock()
 	defer n.disk.mu.Unlock()
+
 	if errno := n.apply(write{int(at), slices.Clone(data)}); errno != 0 {
 		return 0, errno
 	}
@@ -142,15 +145,18 @@ func (n *node) Write(_ context.Context, _ fs.FileHandle, data []byte, at int64) 
 func (n *node) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	n.disk.mu.Lock()
 	defer n.disk.mu.Unlock()
+
 	if errno := n.disk.change(); errno != 0 {
 		return errno
 	}
 
-	if n.names != nil {
+	switch {
+	case n.names != nil && !n.disk.IgnoreNameSync:
 		n.disk.syncNames(n)
-	} else if !n.disk.IgnoreFileSync {
+	case n.names == nil && !n.disk.IgnoreFileSync:
 		n.sync()
 	}
+
 	return 0
 }
 
@@ -203,6 +209,7 @@ func (n *node) Readlink(context.Context) ([]byte, syscall.Errno) { return []byte
 func (n *node) Unlink(_ context.Context, name string) syscall.Errno {
 	n.disk.mu.Lock()
 	defer n.disk.mu.Unlock()
+
 	return n.disk.rename(entry{n, name, nil})
 }
 
@@ -210,6 +217,7 @@ func (n *node) Unlink(_ context.Context, name string) syscall.Errno {
 func (n *node) Rmdir(_ context.Context, name string) syscall.Errno {
 	n.disk.mu.Lock()
 	defer n.disk.mu.Unlock()
+
 	if dir := n.names[name]; dir != nil && len(dir.names) > 0 {
 		return syscall.ENOTEMPTY
 	}
@@ -226,5 +234,6 @@ func (n *node) Rename(
 
 	n.disk.mu.Lock()
 	defer n.disk.mu.Unlock()
+
 	return n.disk.rename(entry{n, name, nil}, entry{parent.(*node), newName, n.names[name]})
 }

@@ -1,4 +1,6 @@
 -- +goose Up
+-- One statement to goose: the database reads the whole at once.
+-- +goose StatementBegin
 
 -- Everything that millwright remembers. Times are microseconds since the Unix epoch, UTC. Every index names
 -- the query that needs it. CHECKs of the tables that deliveries write are chains of OR: for IN with a list,
@@ -331,12 +333,10 @@ CREATE TABLE payloads (
 );
 
 -- Where the server was built with it, lz4 costs deliveries less.
--- +goose StatementBegin
 DO $$ BEGIN
   ALTER TABLE payloads ALTER COLUMN body SET COMPRESSION lz4;
 EXCEPTION WHEN feature_not_supported THEN NULL;
 END $$;
--- +goose StatementEnd
 
 -- A run is live until it has ended, and indexed from then on: its row changes often while it is live, and
 -- each change would write every index on what lists select by. A worker holds a run while claim_hash is
@@ -910,3 +910,4 @@ CREATE TABLE audit_log (
   detail      TEXT NOT NULL,
   PRIMARY KEY (at, uid)
 );
+-- +goose StatementEnd

@@ -1,4 +1,6 @@
 -- +goose Up
+-- One statement to goose: the database reads the whole at once.
+-- +goose StatementBegin
 
 -- Everything that millwright remembers. Times are microseconds since the Unix epoch, UTC. Every index names
 -- the query that needs it. CHECKs of the tables that deliveries write are chains of OR: for IN with a list,
@@ -902,3 +904,4 @@ CREATE TABLE audit_log (
   detail      TEXT NOT NULL,
   PRIMARY KEY (at, uid)
 );
+-- +goose StatementEnd
