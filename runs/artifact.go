@@ -69,6 +69,8 @@ func artifactItem(a state.Artifact) ArtifactItem {
 	return ArtifactItem{ArtifactType(a.Type), a.Created, d}
 }
 
+func ptr[T any](v T) *T { return &v }
+
 // artifactItems returns the API's form of what a run left.
 func artifactItems(all []state.Artifact) []ArtifactItem {
 	items := []ArtifactItem{}

@@ -24,26 +24,6 @@ import (
 	"millwright/trace"
 )
 
-// RunAgentRequest creates a run (docs/contract.md, section 4).
-type RunAgentRequest struct {
-	Prompt           string                          `json:"prompt,omitempty" nullable:"true" doc:"The task of the agent; required without a skill or conversation"`
-	Title            string                          `json:"title,omitempty" nullable:"true" maxLength:"120" doc:"Title for people; the first line of the prompt when absent"`
-	Config           *agentconfig.AmbientAgentConfig `json:"config,omitempty" doc:"How to execute the run"`
-	Skill            string                          `json:"skill,omitempty" nullable:"true" maxLength:"500" doc:"Replaces config.skill_spec; also accepts repo:name and repo:path"`
-	AgentIdentityUID string                          `json:"agent_identity_uid,omitempty" nullable:"true" maxLength:"100" doc:"An applied agent, whose prompt, model and settings apply"`
-	ConversationID   string                          `json:"conversation_id,omitempty" nullable:"true" maxLength:"100" doc:"The conversation to continue"`
-	ParentRunID      string                          `json:"parent_run_id,omitempty" nullable:"true" maxLength:"100" doc:"The run that starts this one"`
-	Metadata         map[string]string               `json:"metadata,omitempty" nullable:"true" doc:"At most 20 keys of 1 to 64 letters, digits, dots, underscores and dashes, with values of at most 256 bytes"`
-	Attachments      []AttachmentRequest             `json:"attachments,omitempty" nullable:"true" maxItems:"5" doc:"Files for the agent, at most 1 MiB each"`
-}
-
-// AttachmentRequest is a file for the agent.
-type AttachmentRequest struct {
-	FileName string `json:"file_name" minLength:"1" maxLength:"200" doc:"Name of the file, without a directory"`
-	MimeType string `json:"mime_type,omitempty" nullable:"true" maxLength:"200" doc:"Its media type"`
-	Data     string `json:"data" doc:"Its content in base64; may be empty"`
-}
-
 // RunAgentResponse names the created run.
 type RunAgentResponse struct {
 	RunID  string   `json:"run_id" doc:"The run's ID"`
@@ -325,43 +305,6 @@ func (s *service) newRun(
 	return n, files, err
 }
 
-// problems are the invalid fields of a request.
-type problems []api.FieldError
-
-func (p *problems) add(field, format string, args ...any) {
-	*p = append(*p, api.FieldError{Field: field, Message: fmt.Sprintf(format, args...)})
-}
-
-// text adds a problem if no database can store a value.
-func (p *problems) text(field, value string) {
-	if !clean(value) {
-		p.add(field, "holds a NUL character or invalid UTF-8")
-	}
-}
-
-// line adds a problem if a value is not text on one line, as in a definition.
-func (p *problems) line(field, value string) {
-	if !utf8.ValidString(value) {
-		p.text(field, value)
-	} else if r, _, found := schema.ControlCharacter(value, false); found {
-		p.add(field, "holds the control character U+%04X", r)
-	}
-}
-
-func clean(value string) bool { return utf8.ValidString(value) && !strings.Contains(value, "\x00") }
-
-func blank(text string) bool { return strings.TrimSpace(text) == "" }
-
-func (p problems) err() error {
-	var details []string
-	for _, f := range p {
-		details = append(details, f.Field+": "+f.Message)
-	}
-	e := api.Problem("invalid_request", "%s", strings.Join(details, "; "))
-	e.Errors = p
-	return e
-}
-
 // source returns the RunSourceType for the name of a client.
 func source(client string) string {
 	switch client {
@@ -389,15 +332,6 @@ func title(prompt string) string {
 
 	return "Untitled"
 }
-
-var (
-	fullSkill = regexp.MustCompile(
-		`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+:([A-Za-z0-9_.-]+|([A-Za-z0-9_. -]+/)*SKILL\.md)$`,
-	)
-	shortSkill = regexp.MustCompile(
-		`^([A-Za-z0-9_.-]+/)?[A-Za-z0-9_.-]+:([A-Za-z0-9_.-]+|([A-Za-z0-9_. -]+/)*[A-Za-z0-9_. -]+)$`,
-	)
-)
 
 var metadataKey = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,64}$`)
 

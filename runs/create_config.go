@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -85,6 +86,15 @@ func (s *service) ownSkills(
 
 	return nil
 }
+
+var (
+	fullSkill = regexp.MustCompile(
+		`^[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+:([A-Za-z0-9_.-]+|([A-Za-z0-9_. -]+/)*SKILL\.md)$`,
+	)
+	shortSkill = regexp.MustCompile(
+		`^([A-Za-z0-9_.-]+/)?[A-Za-z0-9_.-]+:([A-Za-z0-9_.-]+|([A-Za-z0-9_. -]+/)*[A-Za-z0-9_. -]+)$`,
+	)
+)
 
 // config resolves the configuration of a run: the request overrides the definition.
 func (s *service) config(

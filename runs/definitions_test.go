@@ -330,6 +330,7 @@ func TestListValues(t *testing.T) {
 			"created_before=" + hour.Format("2006-01-02T15:04:05"):                        0,
 			"created_after=" + strings.ReplaceAll(hour.Format(time.DateTime), " ", "%20"): 1,
 			"updated_after=" + hour.Format("2006-01-02T15:04:05Z"):                        1,
+			"updated_before=" + hour.Format("2006-01-02T15:04:05Z"):                       0,
 			"created_after=" + hour.Format("2006-01-02T15:04:05") + "-00:30":              1,
 			"created_before=" + hour.AddDate(0, 0, -2).Format("2006-01-02"):               0,
 		} {

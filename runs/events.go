@@ -13,17 +13,6 @@ import (
 	"millwright/state/notice"
 )
 
-// RunStateEvent is a state change of a run: the data of an event named state.
-type RunStateEvent struct {
-	RunID     string    `json:"run_id" doc:"The run's ID"`
-	State     RunState  `json:"state" doc:"The new state"`
-	Execution int       `json:"execution" doc:"Number of the execution, from 1; a follow-up to an ended run starts a new one"`
-	Attempt   int       `json:"attempt" doc:"Number of the attempt, from 1"`
-	Message   string    `json:"message,omitempty" doc:"Text for people"`
-	ErrorCode string    `json:"error_code,omitempty" doc:"Kind of failure"`
-	Timestamp time.Time `json:"timestamp" doc:"Time of the change"`
-}
-
 type eventsInput struct {
 	RunPath
 	LastEventID string `header:"Last-Event-ID" maxLength:"30" doc:"ID of the last received event; the stream continues after it"`

@@ -34,6 +34,7 @@ type listInput struct {
 	CreatedAfter      string   `query:"created_after" maxLength:"100" doc:"Only runs created after this time (RFC 3339; UTC without a zone)"`
 	CreatedBefore     string   `query:"created_before" maxLength:"100" doc:"Only runs created before this time (RFC 3339; UTC without a zone)"`
 	UpdatedAfter      string   `query:"updated_after" maxLength:"100" doc:"Only runs changed after this time (RFC 3339; UTC without a zone)"`
+	UpdatedBefore     string   `query:"updated_before" maxLength:"100" doc:"Only runs changed before this time (RFC 3339; UTC without a zone)"`
 	FactoryUID        []string `query:"factory_uid,explode" maxItems:"100" doc:"Only runs of one of these factories"`
 	FactoryOnly       bool     `query:"factory_only" doc:"Only runs of factories"`
 	AutomationID      string   `query:"automation_id" maxLength:"200" doc:"Only runs of this automation"`
@@ -138,8 +139,6 @@ func metadataParam() *huma.Param {
 		Schema:      &huma.Schema{Type: huma.TypeObject, AdditionalProperties: &huma.Schema{Type: huma.TypeString}},
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func (s *service) get(ctx context.Context, in *RunPath) (RunItem, error) {
 	r, err := s.run(ctx, *in)
@@ -298,6 +297,7 @@ func (s *service) filter(ctx context.Context, in *listInput) (f state.RunFilter,
 		"created_after":  {&f.CreatedAfter, in.CreatedAfter},
 		"created_before": {&f.CreatedBefore, in.CreatedBefore},
 		"updated_after":  {&f.UpdatedAfter, in.UpdatedAfter},
+		"updated_before": {&f.UpdatedBefore, in.UpdatedBefore},
 	} {
 		if *t.to, err = timeOf(name, t.text); err != nil {
 			return f, false, err

@@ -91,43 +91,21 @@ func requestUsage(u *state.Usage) *RequestUsage {
 	return out
 }
 
-// RunState is state.RunState with its description for the OpenAPI document.
-type RunState string
-
-// Schema describes RunState.
-func (RunState) Schema(r huma.Registry) *huma.Schema {
-	var values []any
-	for _, st := range state.RunStates() {
-		values = append(values, string(st))
-	}
-	return named(r, "RunState", &huma.Schema{
-		Type: huma.TypeString, Enum: values,
-		Description: "State of a run. FAILED: the agent's work failed, and the user must act; ERROR: the " +
-			"platform failed, and a retry may help; BLOCKED: the agent waits for input; PENDING is never " +
-			"produced.",
-	})
-}
-
 // RunSourceType is the source of a run. Values beyond the listed ones are possible.
 type RunSourceType string
 
 // Schema describes RunSourceType.
 func (RunSourceType) Schema(r huma.Registry) *huma.Schema {
 	return named(r, "RunSourceType", &huma.Schema{
-		Type:     huma.TypeString,
-		Examples: []any{"API", "CLI", "WEB_APP", "CUSTOM_WEBHOOK", "SCHEDULED_AGENT", "ORCHESTRATION"},
-		Description: "Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK, SCHEDULED_AGENT, " +
+		Type: huma.TypeString,
+		Examples: []any{
+			"API", "CLI", "WEB_APP", "CUSTOM_WEBHOOK", "GITHUB_WEBHOOK", "GITLAB_WEBHOOK", "LINEAR", "JIRA", "SLACK",
+			"SCHEDULED_AGENT", "ORCHESTRATION",
+		},
+		Description: "Source of a run: API, CLI, WEB_APP, CUSTOM_WEBHOOK (a webhook trigger), GITHUB_WEBHOOK, " +
+			"GITLAB_WEBHOOK, LINEAR, JIRA or SLACK (a trigger of the provider), SCHEDULED_AGENT, " +
 			"ORCHESTRATION, or another.",
 	})
-}
-
-// named puts a schema among the document's components and returns a reference to it.
-func named(r huma.Registry, name string, schema *huma.Schema) *huma.Schema {
-	if r.Map()[name] == nil {
-		schema.PrecomputeMessages()
-		r.Map()[name] = schema
-	}
-	return &huma.Schema{Ref: "#/components/schemas/" + name}
 }
 
 // RunStatusMessage describes the state of a run.

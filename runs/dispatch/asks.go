@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"container/list"
+	"strings"
 	"sync"
 	"time"
 )
@@ -12,11 +13,21 @@ const maxAsks = 10_000
 // ask is a worker's request for a run, which waits for a queued run.
 type ask struct {
 	worker, instance string
-	name             string // display name
-	reply            string // subject of the answer
+	only             []string // the factories that its run may be of; nil: any
+	scope            string   // names them; empty for any
+	name             string   // display name
+	reply            string   // subject of the answer
 	until            time.Time
 	expire           *time.Timer
 	place            *list.Element // nil while it does not wait
+}
+
+// scopeOf names the factories that asks are for: "" all of them, which are nil.
+func scopeOf(factories []string) string {
+	if factories == nil {
+		return ""
+	}
+	return "of " + strings.Join(factories, " ")
 }
 
 // asks are those that wait on this server, in the order in which they came.
@@ -26,12 +37,14 @@ type asks struct {
 
 	mu      sync.Mutex
 	waiting list.List
+	scopes  map[string]int // how many of waiting each has
 	closed  bool
 }
 
 func (q *asks) init(nothing func(*ask)) {
 	q.nothing = nothing
 	q.came = make(chan struct{}, 1)
+	q.scopes = map[string]int{}
 }
 
 // add lets an ask wait. It reports false if too many wait.
@@ -50,6 +63,7 @@ func (q *asks) add(a *ask) bool {
 	}
 
 	a.place = q.waiting.PushBack(a)
+	q.scopes[a.scope]++
 	a.expire = time.AfterFunc(left, func() { q.expire(a) })
 	q.wake()
 	return true
@@ -78,16 +92,33 @@ func (q *asks) len() int {
 	return q.waiting.Len()
 }
 
-// take removes and returns the first asks, at most n.
-func (q *asks) take(n int) []*ask {
+// any reports whether an ask of a wanted scope waits.
+func (q *asks) any(wanted func(scope string) bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var taken []*ask
-	for len(taken) < n && q.waiting.Len() > 0 {
-		a := q.waiting.Front().Value.(*ask)
-		q.remove(a)
-		taken = append(taken, a)
+	for scope := range q.scopes {
+		if wanted(scope) {
+			return true
+		}
 	}
+	return false
+}
+
+// take removes and returns the first asks of a wanted scope, at most n, all of the scope of the first.
+func (q *asks) take(n int, wanted func(scope string) bool) []*ask {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	var taken []*ask
+	for e := q.waiting.Front(); e != nil && len(taken) < n; {
+		a := e.Value.(*ask)
+		e = e.Next()
+		if len(taken) == 0 && wanted(a.scope) || len(taken) > 0 && a.scope == taken[0].scope {
+			q.remove(a)
+			taken = append(taken, a)
+		}
+	}
+
 	return taken
 }
 
@@ -96,6 +127,11 @@ func (q *asks) remove(a *ask) {
 	q.waiting.Remove(a.place)
 	a.place = nil
 	a.expire.Stop()
+
+	q.scopes[a.scope]--
+	if q.scopes[a.scope] == 0 {
+		delete(q.scopes, a.scope)
+	}
 }
 
 // giveBack puts asks back, before all others.
@@ -112,6 +148,7 @@ func (q *asks) giveBack(taken []*ask) {
 		}
 
 		a.place = q.waiting.PushFront(a)
+		q.scopes[a.scope]++
 		a.expire.Reset(left)
 	}
 }

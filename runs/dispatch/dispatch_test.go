@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 
 	"millwright/runs/dispatch"
 	"millwright/runs/wire"
@@ -90,7 +89,7 @@ func run(t *testing.T, s *state.Store, id string) state.Run {
 
 func TestRunIsExecuted(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
-		defer goleak.VerifyNone(t, goleak.IgnoreCurrent(), goleak.IgnoreAnyFunction("millwright/state.(*acceptor).write"), goleak.IgnoreAnyFunction("database/sql.(*DB).connectionCleaner"))
+		defer statetest.VerifyNoLeaks(t)()
 		ctx := t.Context()
 		registry := prometheus.NewRegistry()
 		d, err := dispatch.Start(ctx, dispatch.Config{Store: s, Registerer: registry})

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -64,6 +65,48 @@ func (d *Dispatcher) embed() error {
 	ns.Start()
 	if !ns.ReadyForConnections(10 * time.Second) {
 		return fmt.Errorf("nats: the embedded server does not come up; is %q in use?", d.cfg.Listen)
+	}
+
+	return nil
+}
+
+// cluster adds the embedded server to a cluster. The servers need no certificates: each derives the same
+// key from the shared master key, and all of them present and trust it.
+func (d *Dispatcher) cluster(opts *server.Options) error {
+	host, port, err := splitAddress(d.cfg.Cluster[0])
+	if err != nil {
+		return fmt.Errorf("nats: cluster address %q: %w", d.cfg.Cluster[0], err)
+	}
+
+	if err := probe(host, port); err != nil {
+		return fmt.Errorf(
+			"nats: cluster: %w: the first address is this server's own, the others are those of its peers",
+			err,
+		)
+	}
+
+	password := hex.EncodeToString(d.cfg.Store.DeriveKey("nats cluster password"))
+	mutual, err := peerTLS(d.cfg.Store.DeriveKey("nats cluster key"))
+	if err != nil {
+		return fmt.Errorf("nats: cluster: %w", err)
+	}
+
+	opts.Cluster = server.ClusterOpts{
+		Name: "millwright", Host: host, Port: port, Username: serverUser, Password: password, AuthTimeout: 5,
+		TLSConfig: mutual, TLSTimeout: 5, NoAdvertise: true, PoolSize: 3,
+	}
+	for _, peer := range d.cfg.Cluster[1:] {
+		if !strings.Contains(peer, "://") {
+			peer = "nats://" + peer
+		}
+
+		u, err := url.Parse(peer)
+		if err != nil || u.Port() == "" || u.Hostname() == "" {
+			return fmt.Errorf("nats: cluster peer %q is not an address: want host:port", peer)
+		}
+
+		u.User = url.UserPassword(serverUser, password)
+		opts.Routes = append(opts.Routes, u)
 	}
 
 	return nil

@@ -59,11 +59,3 @@ func (d *Dispatcher) environment(ctx context.Context, r state.Run, o *wire.Order
 	}
 	return e, nil
 }
-
-// notApplied records that a field of the run's configuration has no effect.
-func notApplied(o *wire.Order, field, reason string) {
-	if o.NotApplied == nil {
-		o.NotApplied = map[string]string{}
-	}
-	o.NotApplied[field] = reason
-}

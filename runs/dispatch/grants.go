@@ -29,6 +29,19 @@ func (d *Dispatcher) grant(ctx context.Context, r state.Run, o *wire.Order) erro
 	return nil
 }
 
+// secret returns the value of a secret as the run's factory sees it.
+func (d *Dispatcher) secret(ctx context.Context, r state.Run, name string) (string, error) {
+	value, err := d.cfg.Store.SecretValueFor(ctx, r.FactoryUID, name)
+	if errors.Is(err, state.ErrNotFound) {
+		return "", unfit(
+			"the team secret %q does not exist or has no value: set it with millwright secret set, or "+
+				"take it out of the definition",
+			name,
+		)
+	}
+	return string(value), err
+}
+
 // withhold takes from an order what a run that starts in the commit of a fork does not get.
 func withhold(o *wire.Order) {
 	const why = "the run starts in the commit of a fork"

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,9 @@ func TestGrantsAreCheckedWhenARunIsClaimed(t *testing.T) {
 		{"not granted", nil, plain, nil, server, "", "does not give"},
 		{"by a runner", nil, "", nil, server, state.RoleRunner, "does not give"},
 		{"by an admin", nil, "", nil, server, state.RoleAdmin, ""},
+		{"by an admin, of a secret that is gone", nil, "", nil, strings.Replace(server, "TOKEN", "GONE", 1), state.RoleAdmin, "does not exist"},
 	}
+	named := regexp.MustCompile(`"(TOKEN|GONE)"`)
 	statetest.Each(t, func(t *testing.T, s *state.Store) {
 		if _, err := s.SetSecret(t.Context(), "TOKEN", []byte("s3cret-value")); err != nil {
 			t.Fatal(err)
@@ -102,7 +105,7 @@ func TestGrantsAreCheckedWhenARunIsClaimed(t *testing.T) {
 				} else if o.RunID != sentinel.ID {
 					t.Fatalf("order for %s, want that of %s", o.RunID, sentinel.ID)
 				}
-				if got := run(t, s, r.ID); test.want != "" && (got.State != state.RunError || got.ErrorCode != "environment_setup_failed" || !strings.Contains(got.StatusMessage, test.want) || !strings.Contains(got.StatusMessage, `"TOKEN"`)) {
+				if got := run(t, s, r.ID); test.want != "" && (got.State != state.RunError || got.ErrorCode != "environment_setup_failed" || !strings.Contains(got.StatusMessage, test.want) || !named.MatchString(got.StatusMessage)) {
 					t.Errorf("run is %s %s: %s", got.State, got.ErrorCode, got.StatusMessage)
 				}
 				if test.want == "" {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -54,12 +53,15 @@ func (d *Dispatcher) await(m *nats.Msg) error {
 	if clean(worker, maxName) != worker {
 		return fmt.Errorf("the worker's UID is not text of at most %d bytes: %w", maxName, wire.ErrRefused)
 	}
-	if err := d.admitted(d.ctx, worker); err != nil {
+	factories, err := d.admitted(d.ctx, worker)
+	if err != nil {
 		return err
 	}
 
 	a := &ask{
 		worker:   worker,
+		only:     factories,
+		scope:    scopeOf(factories),
 		instance: r.Instance,
 		name:     clean(r.Name, maxName),
 		reply:    m.Reply,
@@ -83,18 +85,6 @@ func (d *Dispatcher) onLeave(m *nats.Msg) {
 		d.asks.leave(func(a *ask) bool { return a.worker == worker && a.instance == r.Instance })
 	}
 }
-
-// queue has this server's knowledge of the queue of runs.
-type queue struct {
-	heard   atomic.Int64 // counts hints at a queued run
-	emptyAt atomic.Int64 // value of heard at the time when the queue was empty
-	ours    atomic.Bool  // a run was queued here, and other servers may not know of it
-	failing atomic.Bool  // the last claim failed
-	served  atomic.Value // string: the factory of the last run that was handed out
-}
-
-// empty reports whether the queue was empty and no hint came since.
-func (q *queue) empty() bool { return q.emptyAt.Load() == q.heard.Load() }
 
 // listenLoop wakes a claimer on hints at a queued run, and at intervals.
 func (d *Dispatcher) listenLoop(queued <-chan notice.Notice) {
@@ -139,13 +129,12 @@ func (d *Dispatcher) claimLoop() {
 		case <-d.asks.came:
 		}
 
-		for n := 1; !d.queue.empty(); n = min(2*n, maxOrders) { // claim more at once of a backlog
-			if !d.handOut(n) {
-				break
-			}
+		n := 1
+		for d.handOut(n) {
+			n = min(2*n, maxOrders) // claim more at once of a backlog
 		}
 
-		if !d.queue.empty() && d.asks.len() == 0 && d.queue.ours.Swap(false) {
+		if d.queue.hasFor("") && !d.asks.any(d.queue.hasFor) && d.queue.ours.Swap(false) {
 			if err := d.cfg.Store.Broadcast(notice.Notice{Topic: notice.Queued}); err != nil {
 				d.cfg.Log.Debug("dispatch: tell the other servers of a run", "error", err)
 			}
@@ -153,10 +142,11 @@ func (d *Dispatcher) claimLoop() {
 	}
 }
 
-// take returns the next asks to serve, at most n, and at most as many as there is room for orders.
+// take returns the next asks to serve, all of one scope, at most n, and at most as many as there is room for
+// orders.
 func (d *Dispatcher) take(n int) []*ask {
 	n = min(n, d.asks.len())
-	if n == 0 {
+	if n == 0 || !d.asks.any(d.queue.hasFor) {
 		return nil
 	}
 
@@ -176,7 +166,7 @@ func (d *Dispatcher) take(n int) []*ask {
 		}
 	}
 
-	taken := d.asks.take(room)
+	taken := d.asks.take(room, d.queue.hasFor)
 	d.ordered(room - len(taken))
 	return taken
 }
@@ -216,7 +206,7 @@ func (d *Dispatcher) handOut(n int) bool {
 
 	hold := min(wire.Hold, d.cfg.Lease)
 	bounds, _ := d.bounds.Load().(state.ClaimBounds)
-	claimed, err := d.cfg.Store.ClaimRuns(ctx, served, workers, hold, bounds)
+	claimed, err := d.cfg.Store.ClaimRunsOf(ctx, taken[0].only, served, workers, hold, bounds)
 	for i, c := range claimed {
 		d.queue.served.Store(c.Run.FactoryUID)
 		d.wg.Go(func() {
@@ -241,7 +231,7 @@ func (d *Dispatcher) handOut(n int) bool {
 
 	d.queue.failing.Store(false)
 	if len(claimed) < len(taken) {
-		d.queue.emptyAt.Store(heard)
+		d.queue.emptied(taken[0].scope, heard)
 	}
 
 	return true
@@ -251,7 +241,7 @@ func (d *Dispatcher) handOut(n int) bool {
 // revoked before the claim.
 func (d *Dispatcher) sendOrder(a *ask, c state.Claimed) {
 	ctx := context.WithoutCancel(d.ctx)
-	if err := d.admitted(ctx, a.worker); errors.Is(err, wire.ErrRefused) {
+	if _, err := d.admitted(ctx, a.worker); errors.Is(err, wire.ErrRefused) {
 		d.release(ctx, c.Claim)
 		d.answer(a.reply, failure(err))
 		return
@@ -275,7 +265,9 @@ func (d *Dispatcher) sendOrder(a *ask, c state.Claimed) {
 	var later laterError
 	if errors.As(err, &later) && c.Run.Claims() < maxPostponed {
 		span.Fail("environment_setup_failed").End()
-		d.postpone(ctx, c, later)
+		if err := d.postpone(ctx, c, later); err != nil { // the end of the hold requeues it
+			d.cfg.Log.Warn("dispatch: postpone a run", "run_id", c.Run.ID, "error", err)
+		}
 		d.asks.giveBack([]*ask{a})
 		d.asks.wake()
 		return
@@ -357,12 +349,6 @@ func (d *Dispatcher) release(ctx context.Context, c state.Claim) {
 	}
 }
 
-// laterError is the reason why no work order can be made now. It passes by itself.
-type laterError struct {
-	error
-	after time.Duration // that the forge asked to wait; 0: nothing
-}
-
 // maxPostponed is how often an execution is claimed before such a reason ends it. The pauses between are 25
 // minutes together.
 const maxPostponed = 12
@@ -374,16 +360,25 @@ const (
 	maxAsked     = time.Hour // that a forge may ask for
 )
 
-// postpone has a claimed run wait before it is claimed again. If that fails, the end of the hold requeues it.
-func (d *Dispatcher) postpone(ctx context.Context, c state.Claimed, why laterError) {
+// postpone has a claimed run wait before it is claimed again.
+func (d *Dispatcher) postpone(ctx context.Context, c state.Claimed, why laterError) error {
 	pause := min(firstPause<<(c.Run.Claims()-1), longestPause)
 	pause = max(pause, min(why.after, maxAsked))
 	d.cfg.Log.Warn("run waits for its forge", "run_id", c.Run.ID, "pause", pause, "error", why)
 
 	message := fmt.Sprintf("%s; the server tries again in %s", why, pause.Round(time.Second))
-	if err := d.cfg.Store.PostponeRun(ctx, c.Claim, message, pause); err != nil {
-		d.cfg.Log.Warn("dispatch: postpone a run", "run_id", c.Run.ID, "error", err)
+	return d.cfg.Store.PostponeRun(ctx, c.Claim, message, pause)
+}
+
+// postponed has a run wait whose worker asks for it, unless that was too often. It reports whether the run waits.
+func (d *Dispatcher) postponed(ctx context.Context, c state.Claim, why string) (bool, error) {
+	run, err := d.cfg.Store.Run(ctx, c.RunID)
+	if err != nil || run.Claims() >= maxPostponed {
+		return false, err
 	}
+
+	err = d.postpone(ctx, state.Claimed{Claim: c, Run: run}, laterError{error: errors.New(why)})
+	return err == nil, err
 }
 
 // giveUp ends a claimed run for which no work order can be made.

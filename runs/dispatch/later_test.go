@@ -16,6 +16,7 @@ import (
 
 	"millwright/forge"
 	"millwright/runs/dispatch"
+	"millwright/runs/wire"
 	"millwright/state"
 	"millwright/state/statetest"
 )
@@ -91,18 +92,7 @@ func TestForgeThatFailsForLong(t *testing.T) {
 	broken.Store(true)
 	w := &relayed{t: t, s: s}
 	r := w.run(repositories("shop")...)
-	for range 11 {
-		claim, _, err := s.ClaimRun(t.Context(), r.ID, "local", "local", time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.PostponeRun(t.Context(), claim, "", 0); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.ReleaseDue(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	postponed(t, s, r.ID, 11)
 
 	w.d = startDispatch(t, dispatch.Config{Store: s, Forges: newAppHost(t, &broken)})
 	other := create(t, s, nil)
@@ -113,5 +103,56 @@ func TestForgeThatFailsForLong(t *testing.T) {
 	if got.State != state.RunError || got.ErrorCode != "environment_setup_failed" ||
 		!strings.Contains(got.StatusMessage, "no server is available") {
 		t.Errorf("run is %s: %s: %s", got.State, got.ErrorCode, got.StatusMessage)
+	}
+}
+
+// TestWorkerThatCannotFetch has a worker ask for a later attempt. The run waits, and ends when that was asked too
+// often.
+func TestWorkerThatCannotFetch(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		c := localClient(t, startDispatch(t, dispatch.Config{Store: s}))
+		for before, want := range map[int]state.RunState{0: state.RunQueued, 10: state.RunQueued, 11: state.RunError} {
+			r := create(t, s, nil)
+			postponed(t, s, r.ID, before)
+			o := order(t, c)
+			if _, err := c.Start(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+
+			now, err := c.Finish(t.Context(), o, wire.Result{
+				State: wire.Error, ErrorCode: "environment_setup_failed", Message: "the forge is away", Later: true,
+			})
+			got := run(t, s, r.ID)
+			if err != nil || string(now) != string(want) || got.State != want || got.Attempt != 1 ||
+				!strings.HasPrefix(got.StatusMessage, "the forge is away") {
+				t.Errorf("after %d claims: the run is %s, %s: %s, %v", before, now, got.State, got.StatusMessage, err)
+			}
+			if (got.WaitsFor == "retry") != (want == state.RunQueued) {
+				t.Errorf("after %d claims: the run waits for %q", before, got.WaitsFor)
+			}
+
+			if want == state.RunQueued { // the next order is not of this run
+				if _, err := s.RequestCancel(t.Context(), r.ID, "ci"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// postponed has a run claimed and postponed n times.
+func postponed(t *testing.T, s *state.Store, id string, n int) {
+	t.Helper()
+	for range n {
+		claim, _, err := s.ClaimRun(t.Context(), id, "elsewhere", "elsewhere", time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.PostponeRun(t.Context(), claim, "", 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.ReleaseDue(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

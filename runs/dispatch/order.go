@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,11 +16,6 @@ import (
 	"millwright/schema/agentconfig"
 	"millwright/state"
 )
-
-// unfitError is the reason why a run can never be executed as stored.
-type unfitError struct{ error }
-
-func unfit(format string, args ...any) error { return unfitError{fmt.Errorf(format, args...)} }
 
 // order makes the work order of a claimed run. It returns an unfitError if that is impossible.
 func (d *Dispatcher) order(ctx context.Context, c state.Claim, r state.Run) (*wire.Order, error) {
@@ -283,15 +280,33 @@ func (d *Dispatcher) resolve(ctx context.Context, r state.Run, value string, use
 	return out, failed
 }
 
-// secret returns the value of a secret as the run's factory sees it.
-func (d *Dispatcher) secret(ctx context.Context, r state.Run, name string) (string, error) {
-	value, err := d.cfg.Store.SecretValueFor(ctx, r.FactoryUID, name)
-	if errors.Is(err, state.ErrNotFound) {
-		return "", unfit(
-			"the team secret %q does not exist or has no value: set it with millwright secret set, or "+
-				"take it out of the definition",
-			name,
-		)
+// onFile answers with a part of a file of the run that the worker holds.
+func (d *Dispatcher) onFile(ctx context.Context, worker string, r wire.Request) wire.Answer {
+	if _, err := d.cfg.Store.RenewLease(ctx, claimOf(worker, r), d.cfg.Lease); err != nil {
+		return failure(err)
 	}
-	return string(value), err
+
+	run, err := d.cfg.Store.Run(ctx, r.Run)
+	if err != nil {
+		return failure(err)
+	}
+
+	if r.Name == wire.SnapshotFile {
+		return d.snapshotPart(ctx, run, r.Offset)
+	}
+
+	body, err := d.fileBody(ctx, run, r.Name)
+	if err != nil {
+		return failure(err)
+	}
+	if r.Offset < 0 || r.Offset > len(body) {
+		return failure(fmt.Errorf("offset %d of %d: %w", r.Offset, len(body), wire.ErrRefused))
+	}
+
+	digest := sha256.Sum256(body)
+	return wire.Answer{
+		Data:   body[r.Offset:min(r.Offset+wire.Chunk, len(body))],
+		Size:   len(body),
+		Digest: hex.EncodeToString(digest[:]),
+	}
 }

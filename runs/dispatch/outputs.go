@@ -83,7 +83,7 @@ func (d *Dispatcher) judge(ctx context.Context, c state.Claim, r wire.Request, r
 		return err
 	}
 
-	work.Lines = r.Outputs
+	work.Lines, work.Numbers = r.Outputs, r.Lines
 	if result.State != state.RunSucceeded {
 		work.Ended = string(result.State)
 	}

@@ -138,7 +138,7 @@ func (d *Dispatcher) holder(ctx context.Context, c state.Claim) (state.Run, erro
 		return state.Run{}, wire.ErrRefused
 	}
 
-	err := d.admitted(ctx, c.Worker)
+	_, err := d.admitted(ctx, c.Worker)
 	if errors.Is(err, state.ErrNotFound) {
 		err = fmt.Errorf("the server has no key %s: %w", c.Worker, wire.ErrRefused)
 	}

@@ -3,8 +3,6 @@ package dispatch
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,58 +15,6 @@ import (
 	"millwright/state"
 	"millwright/trace"
 )
-
-// serveWorkers answers the requests of workers. The queue group picks one of the servers for each request.
-func (d *Dispatcher) serveWorkers() error {
-	handlers := map[string]func(context.Context, string, wire.Request) wire.Answer{
-		wire.VerbStart:     d.onStart,
-		wire.VerbHeartbeat: d.onHeartbeat,
-		wire.VerbAppend:    d.onAppend,
-		wire.VerbFinish:    d.onFinish,
-		wire.VerbRelease:   d.onRelease,
-		wire.VerbFile:      d.onFile,
-		wire.VerbSnapshot:  d.onSnapshot,
-		wire.VerbArtifact:  d.onArtifact,
-		wire.VerbCheckout:  d.onCheckedOut,
-		wire.VerbReport:    d.onReport,
-		wire.VerbAsk:       d.onAsk,
-		wire.VerbInbox:     d.onInbox,
-	}
-
-	for verb, handle := range handlers {
-		if err := d.serve(verb, func(m *nats.Msg) {
-			select {
-			case d.slots <- struct{}{}:
-			case <-d.ctx.Done():
-				return
-			}
-
-			if !d.spawn(func() {
-				defer func() { <-d.slots }()
-				d.handle(m, handle)
-			}) {
-				<-d.slots
-			}
-		}); err != nil {
-			return err
-		}
-	}
-
-	if err := d.serve(wire.VerbClaim, d.onClaim); err != nil {
-		return err
-	}
-
-	for subject, handle := range map[string]nats.MsgHandler{
-		wire.Subject("*", wire.VerbLeave): d.onLeave,
-		d.undelivered + ".*.*.*":          d.onUndelivered,
-	} {
-		if _, err := d.nc.Subscribe(subject, handle); err != nil {
-			return err
-		}
-	}
-
-	return d.nc.Flush()
-}
 
 // serve answers requests of a verb whose reply goes to the worker's own inbox.
 func (d *Dispatcher) serve(verb string, handle nats.MsgHandler) error {
@@ -131,7 +77,7 @@ func (d *Dispatcher) handle(m *nats.Msg, f func(context.Context, string, wire.Re
 	a := failure(fmt.Errorf("request is not JSON: %w", wire.ErrRefused))
 	if json.Unmarshal(m.Data, &r) == nil {
 		worker := workerOf(m.Subject)
-		if err := d.admitted(d.ctx, worker); err != nil {
+		if _, err := d.admitted(d.ctx, worker); err != nil {
 			a = failure(err)
 		} else {
 			a = f(d.ctx, worker, r)
@@ -199,26 +145,26 @@ func (d *Dispatcher) ended(r state.Run, began time.Time) {
 }
 
 // admitted reports whether a worker may get and continue work: its key may have been revoked since it
-// connected.
-func (d *Dispatcher) admitted(ctx context.Context, worker string) error {
+// connected. It returns the factories that the key is limited to, nil if it is not.
+func (d *Dispatcher) admitted(ctx context.Context, worker string) (factories []string, err error) {
 	if !state.ValidID(state.PrefixKey, worker) {
-		return nil // in a server's own process
+		return nil, nil // in a server's own process
 	}
 
 	key, err := d.cfg.Store.Key(ctx, worker)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	if !key.Live(time.Now()) || key.Role != state.RoleWorker {
-		return fmt.Errorf(
+		return nil, fmt.Errorf(
 			"the worker's key %s is revoked, has expired, or is of another role: %w",
 			worker,
 			wire.ErrRefused,
 		)
 	}
 
-	return nil
+	return key.Factories, nil
 }
 
 func (d *Dispatcher) onStart(ctx context.Context, worker string, r wire.Request) wire.Answer {
@@ -303,54 +249,6 @@ func (d *Dispatcher) onAppend(ctx context.Context, worker string, r wire.Request
 	return wire.Answer{Over: over}
 }
 
-func (d *Dispatcher) onFinish(ctx context.Context, worker string, r wire.Request) wire.Answer {
-	messages, err := messagesOf(r)
-	if err != nil {
-		return failure(err)
-	}
-
-	switch r.Code {
-	case "", "environment_setup_failed", "agent_process_failed", "infrastructure_timeout", "internal_error",
-		"budget_exceeded":
-	default:
-		return failure(fmt.Errorf("error code %q: %w", r.Code, wire.ErrRefused))
-	}
-
-	result := state.Result{
-		State:     state.RunState(r.State),
-		Message:   clean(r.Message, maxStatusMessage),
-		ErrorCode: r.Code,
-		From:      r.From,
-		Messages:  messages,
-	}
-	if !result.State.Ended() {
-		return failure(fmt.Errorf("state %q: %w", r.State, wire.ErrRefused))
-	}
-
-	if _, err := d.setUsage(ctx, claimOf(worker, r), r.Usage); err != nil { // FinishRun compares it with the budgets
-		return failure(err)
-	}
-
-	if err := d.judge(ctx, claimOf(worker, r), r, &result); err != nil {
-		return failure(err)
-	}
-
-	began := time.Now()
-	now, err := d.cfg.Store.FinishRun(ctx, claimOf(worker, r), result)
-	if err != nil {
-		return failure(err)
-	}
-	if d.bounds.Load() != (state.ClaimBounds{}) { // its factory or automation may have room now
-		d.look()
-	}
-	if run, err := d.cfg.Store.Run(ctx, r.Run); err == nil && run.Ended() {
-		d.metrics.finished(run)
-		d.ended(run, began)
-	}
-
-	return wire.Answer{State: wire.RunState(now)}
-}
-
 // clean returns text that databases and terminals accept: valid UTF-8 without NUL, at most max bytes.
 func clean(text string, max int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
@@ -365,35 +263,4 @@ func (d *Dispatcher) onRelease(ctx context.Context, worker string, r wire.Reques
 		return failure(err)
 	}
 	return wire.Answer{}
-}
-
-// onFile answers with a part of a file of the run that the worker holds.
-func (d *Dispatcher) onFile(ctx context.Context, worker string, r wire.Request) wire.Answer {
-	if _, err := d.cfg.Store.RenewLease(ctx, claimOf(worker, r), d.cfg.Lease); err != nil {
-		return failure(err)
-	}
-
-	run, err := d.cfg.Store.Run(ctx, r.Run)
-	if err != nil {
-		return failure(err)
-	}
-
-	if r.Name == wire.SnapshotFile {
-		return d.snapshotPart(ctx, run, r.Offset)
-	}
-
-	body, err := d.fileBody(ctx, run, r.Name)
-	if err != nil {
-		return failure(err)
-	}
-	if r.Offset < 0 || r.Offset > len(body) {
-		return failure(fmt.Errorf("offset %d of %d: %w", r.Offset, len(body), wire.ErrRefused))
-	}
-
-	digest := sha256.Sum256(body)
-	return wire.Answer{
-		Data:   body[r.Offset:min(r.Offset+wire.Chunk, len(body))],
-		Size:   len(body),
-		Digest: hex.EncodeToString(digest[:]),
-	}
 }

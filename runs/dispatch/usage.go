@@ -7,13 +7,6 @@ import (
 	"millwright/state"
 )
 
-// Price is the price of a language model, in US dollars for a million tokens.
-type Price struct {
-	Input       float64
-	CachedInput float64
-	Output      float64
-}
-
 const million = 1e6
 
 // SetPrices changes the prices of language models, for usage that is reported from now on.

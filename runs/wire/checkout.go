@@ -1,10 +1,5 @@
 package wire
 
-import (
-	"context"
-	"fmt"
-)
-
 // Checkout has the repositories that a run starts in.
 type Checkout struct {
 	Repositories []Repository `json:"repositories"`
@@ -52,13 +47,3 @@ const (
 	ArtifactsDirectory = "artifacts"     // files for people
 	OutputsFile        = "outputs.jsonl" // requests of the agent, one JSON object a line
 )
-
-// CheckedOut tells the server which commits the execution begins with. Those of the run's first execution stay.
-func (c *Client) CheckedOut(ctx context.Context, o *Order, bases []Base) error {
-	r := o.request()
-	r.Bases = bases
-	if _, err := c.ask(ctx, VerbCheckout, r, 4*requestTimeout); err != nil {
-		return fmt.Errorf("checkout: %w", err)
-	}
-	return nil
-}

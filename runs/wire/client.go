@@ -279,12 +279,13 @@ func (c *Client) Append(
 	return err
 }
 
-// Finish ends the execution and returns the run's state, which is QUEUED if follow-ups wait.
+// Finish ends the execution and returns the run's state, which is QUEUED if follow-ups wait, or if the run is
+// tried again later.
 func (c *Client) Finish(ctx context.Context, o *Order, result Result) (RunState, error) {
 	r := o.request()
-	r.State, r.Message, r.Code = result.State, result.Message, result.ErrorCode
+	r.State, r.Message, r.Code, r.Later = result.State, result.Message, result.ErrorCode, result.Later
 	r.From, r.Messages = result.From, result.Messages
-	r.Usage, r.Outputs = result.Usage, result.Outputs
+	r.Usage, r.Outputs, r.Lines = result.Usage, result.Outputs, result.OutputLines
 	a, err := c.ask(ctx, VerbFinish, r, requestTimeout)
 	return a.State, err
 }
@@ -471,4 +472,14 @@ func (c *Client) on(verb string, f func(runID string)) (end func(), err error) {
 		return nil, err
 	}
 	return func() { sub.Unsubscribe() }, nil
+}
+
+// CheckedOut tells the server which commits the execution begins with. Those of the run's first execution stay.
+func (c *Client) CheckedOut(ctx context.Context, o *Order, bases []Base) error {
+	r := o.request()
+	r.Bases = bases
+	if _, err := c.ask(ctx, VerbCheckout, r, 4*requestTimeout); err != nil {
+		return fmt.Errorf("checkout: %w", err)
+	}
+	return nil
 }

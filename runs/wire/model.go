@@ -63,12 +63,15 @@ type Result struct {
 	State     RunState
 	Message   string // for people; empty if it succeeded
 	ErrorCode string // empty unless the platform failed
+	Later     bool   // the execution has not begun: its forge is away, and a later claim may succeed
 	From      int    // number of earlier messages of this order
 	Messages  []Message
 	Usage     *Usage // of the attempt; nil: the server has it, or there is none
 
 	// Outputs are the lines of OutputsFile that are JSON, within the bounds of outputs.
 	Outputs []json.RawMessage
+	// OutputLines are the numbers of these lines in the file, from 1.
+	OutputLines []int
 }
 
 // Bounds of the outputs of an execution. They travel with its last message in one message of NATS.
@@ -77,6 +80,14 @@ const (
 	MaxOutput      = 64 << 10  // bytes of one
 	MaxOutputBytes = 384 << 10 // of all
 )
+
+// Reply is the answer to a question.
+type Reply struct {
+	Question string `json:"question"` // UID
+	Title    string `json:"title"`
+	Choice   string `json:"choice"` // ID
+	Message  string `json:"message,omitempty"`
+}
 
 // Order has the data that a worker needs to execute one attempt of a run.
 type Order struct {

@@ -74,7 +74,9 @@ type Request struct {
 	State    RunState          `json:"state,omitempty"`    // finish
 	Message  string            `json:"message,omitempty"`  // finish
 	Code     string            `json:"code,omitempty"`     // finish
+	Later    bool              `json:"later,omitempty"`    // finish: the run may be tried again
 	Outputs  []json.RawMessage `json:"outputs,omitempty"`  // finish: the agent's requests
+	Lines    []int             `json:"lines,omitempty"`    // finish: the line of each request; absent: they are counted
 	Report   *Report           `json:"report,omitempty"`   // report; nil: the process ends
 	Bases    []Base            `json:"bases,omitempty"`    // checkout
 	Question *Question         `json:"question,omitempty"` // ask
@@ -93,14 +95,6 @@ type Choice struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	Kind string `json:"kind"`
-}
-
-// Reply is the answer to a question.
-type Reply struct {
-	Question string `json:"question"` // UID
-	Title    string `json:"title"`
-	Choice   string `json:"choice"` // ID
-	Message  string `json:"message,omitempty"`
 }
 
 // Mail has what the living session of an agent has not got.

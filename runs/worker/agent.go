@@ -20,9 +20,6 @@ import (
 	"millwright/schema/agentconfig"
 )
 
-// places are where an agent finds its home and its working directory.
-type places struct{ home, dir string }
-
 // placer is an executor that knows the places of its agents.
 type placer interface {
 	seen(Task) places
@@ -184,9 +181,6 @@ func notApplied(all map[string]string, c agentconfig.AmbientAgentConfig, skills 
 		all["skills"] = "skills beside those of the factory's tree are not fetched"
 	}
 }
-
-// hidden is where files of a working directory are put that the agent's program is not to believe.
-const hidden = "hidden"
 
 // hide takes files out of a working directory that nobody else writes to yet.
 func hide(root, dir string, names []string) error {

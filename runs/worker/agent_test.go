@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -106,6 +107,31 @@ func TestPresetWithoutProgram(t *testing.T) {
 		t.Errorf("run is %s, %s", r.State, r.ErrorCode)
 	}
 	wantIn(t, r.StatusMessage, "npm install -g @anthropic-ai/claude-code", "set program")
+}
+
+// TestProgramInTmp has the program of a preset lie where runs have a directory of their own.
+func TestProgramInTmp(t *testing.T) {
+	wantPrivate(t)
+	dir, err := os.MkdirTemp("/tmp", "millwright-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	program, link := filepath.Join(dir, "claude"), filepath.Join(t.TempDir(), "claude")
+	err = errors.Join(os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755), os.Symlink(program, link))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	b := newBench(t, 0)
+	b.work(worker.Config{Harnesses: map[string]worker.Harness{
+		"h": {Preset: "claude", SameUser: true, Program: link},
+	}, Default: "h"})
+	r := b.end(b.create(nil))
+	if r.State != state.RunError || r.ErrorCode != "agent_process_failed" {
+		t.Errorf("run is %s, %s", r.State, r.ErrorCode)
+	}
+	wantIn(t, r.StatusMessage, "runs have their own /tmp")
 }
 
 // TestPresetChecks has settings contradict themselves.

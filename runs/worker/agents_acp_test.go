@@ -3,6 +3,7 @@ package worker_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,25 +14,38 @@ import (
 	"millwright/state/statetest"
 )
 
-// TestAcceptanceAgentsACP has the real Gemini CLI speak the Agent Client Protocol against a scripted model:
-// what a run is told reaches the model, the agent asks before it uses a tool, and a follow-up loads its
-// session on another worker.
+// TestAcceptanceAgentsACP has real agents speak the Agent Client Protocol against a scripted model: what a run is
+// told reaches the model, the agent asks before it uses a tool, and a follow-up loads its session on another worker.
 func TestAcceptanceAgentsACP(t *testing.T) {
+	args := map[string][]string{"gemini": {"--acp", "--skip-trust"}, "opencode": {"acp"}}
 	m := serveModel(t, "measure_depth")
+	for _, a := range realAgents(t, m) {
+		if a.args = args[a.preset]; a.args != nil {
+			t.Run(a.preset, func(t *testing.T) { testACP(t, m, a) })
+		}
+	}
+}
+
+// testACP has an agent execute a run that asks, and its follow-up.
+func testACP(t *testing.T, m *model, a realAgent) {
+	t.Helper()
 	probe, err := filepath.Abs("testdata/probe.mjs")
 	if err != nil {
 		t.Fatal(err)
 	}
 	node := statetest.Program(t, "node")
-	all := realAgents(t, m)
-	a := all[slices.IndexFunc(all, func(a realAgent) bool { return a.preset == "gemini" })]
+	if a.preset == "opencode" {
+		a.env["OPENCODE_PERMISSION"] = `{"*":"ask"}` // else it does not ask
+	}
 
 	b := newBench(t, 0)
 	f := agentFactory(b, "wells")
 	h := a.harness(t)
-	h.Preset, h.Args = "acp", []string{"--acp", "--skip-trust"}
+	h.Preset = "acp"
 	unsigned := h
-	unsigned.Env = []string{"GOOGLE_GEMINI_BASE_URL"}
+	unsigned.Env = slices.DeleteFunc(slices.Clone(h.Env), func(name string) bool {
+		return strings.HasSuffix(name, "_API_KEY")
+	})
 	cfg := worker.Config{Harnesses: map[string]worker.Harness{"h": h, "unsigned": unsigned}, Default: "h"}
 	stop := b.work(cfg)
 
@@ -67,8 +81,9 @@ func TestAcceptanceAgentsACP(t *testing.T) {
 		return r
 	}
 
+	before := len(m.requests())
 	r := answered(1)
-	asked := m.requests()
+	asked := m.requests()[before:]
 	if len(asked) != 2 || asked[0].Model != a.asked || !strings.Contains(asked[0].Key, "test-key") {
 		t.Fatalf("the model was asked %d times: %.300v", len(asked), asked)
 	}
@@ -78,8 +93,15 @@ func TestAcceptanceAgentsACP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantIn(t, string(conversation), answer, "depth of hello: ***", `"reasoning_level"`,
-		`["base_prompt","idle_timeout_minutes","mcp_servers.probe","model_id","skills.wells"]`)
+	wantIn(t, string(conversation), answer, "depth of hello: ***", `"idle_timeout_minutes","mcp_servers.probe","model_id"`)
+	if a.preset == "opencode" { // it describes a use in pieces
+		wantIn(t, string(conversation), `"name":"probe_measure_depth","input":{"text":"hello"`)
+	}
+	lost := strings.Join(b.events(r, "config_not_applied"), " ")
+	if level := strings.Contains(lost, `"reasoning_level"`); level != (a.preset == "gemini") {
+		t.Errorf("the reasoning level is reported as lost: %v", level)
+	}
+	wantIn(t, asked[0].Body, a.reasoning)
 	wantACPUsage(t, r, 2, a)
 
 	// A follow-up in the minute in which the session began, on another worker.
@@ -90,7 +112,7 @@ func TestAcceptanceAgentsACP(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = answered(2)
-	asked = m.requests()[2:]
+	asked = m.requests()[before+2:]
 	if len(asked) != 2 {
 		t.Fatalf("the model was asked %d times in the follow-up, want 2", len(asked))
 	}
@@ -99,8 +121,8 @@ func TestAcceptanceAgentsACP(t *testing.T) {
 	if n := strings.Count(b.said(r), answer); n != 2 {
 		t.Errorf("the conversation has the answer %d times: %s", n, b.said(r))
 	}
-	if lost := b.events(r, "session_not_resumed"); len(lost) > 0 {
-		t.Errorf("the session was not resumed: %s", lost)
+	if anew := b.events(r, "session_not_resumed"); len(anew) > 0 {
+		t.Errorf("the session was not resumed: %s", anew)
 	}
 
 	r = b.end(b.create(func(n *state.NewRun) {
@@ -112,14 +134,22 @@ func TestAcceptanceAgentsACP(t *testing.T) {
 	t.Logf("not signed in: %s", r.StatusMessage)
 }
 
-// wantACPUsage checks what a run used after the model answered it so many times: Gemini CLI tells of no
-// cached tokens over the protocol.
+// wantACPUsage checks what a run used after the model answered it so many times. Over the protocol, Gemini CLI
+// reports neither cached tokens nor a cost, and opencode the tokens of the last of two answers.
 func wantACPUsage(t *testing.T, r state.Run, answers int64, a realAgent) {
 	t.Helper()
+	counted := answers
+	if a.preset == "opencode" {
+		counted = answers / 2
+	}
+
 	u := r.Usage
-	if u == nil || u.InputTokens != answers*inputTokens || u.OutputTokens != answers*outputTokens ||
+	if u == nil || u.InputTokens != counted*inputTokens || u.OutputTokens != counted*outputTokens ||
 		len(u.Models) != 1 || u.Models[0].Model != a.model {
-		t.Errorf("%d answers: usage %+v", answers, u)
+		t.Fatalf("%d answers: usage %+v", answers, u)
+	}
+	if cost := float64(answers) * a.perAnswer; cost > 0 && (u.CostUSD == nil || math.Abs(*u.CostUSD-cost) > 1e-9) {
+		t.Errorf("%d answers: cost %v, want %v", answers, u.CostUSD, cost)
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
+	"maps"
 	"math/big"
 	"net"
 	"net/http/httptest"
@@ -15,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -56,10 +59,10 @@ func TestAcceptanceAgentsInSandbox(t *testing.T) {
 // inNamespace marks a process of the tests that has a network namespace of its own.
 const inNamespace = "MILLWRIGHT_TEST_IN_NAMESPACE"
 
-// TestAcceptanceAgentBehindProxy has a real agent work in a sandbox with the network of its preset. The agent
-// reaches the host of its model through the proxy. The host is a scripted model at a public address, in a
-// network namespace.
-func TestAcceptanceAgentBehindProxy(t *testing.T) {
+// TestAcceptanceAgentsBehindProxy has the real program of each preset work in a sandbox with the network of its
+// preset, without an endpoint of its own. It reaches the host of its model through the proxy. The hosts are a
+// scripted model at a public address, in a network namespace.
+func TestAcceptanceAgentsBehindProxy(t *testing.T) {
 	wantSandbox(t)
 	if os.Getuid() != 0 {
 		t.Skip("the test makes a network namespace with accounts in it, which needs root")
@@ -69,14 +72,29 @@ func TestAcceptanceAgentBehindProxy(t *testing.T) {
 		return
 	}
 
-	m, authority := publicModel(t, "claude")
-	agents := realAgents(t, m)
-	i := slices.IndexFunc(agents, func(a realAgent) bool { return a.preset == "claude" })
-	a := agents[i]
-	delete(a.env, "ANTHROPIC_BASE_URL")
-	a.env["NODE_EXTRA_CA_CERTS"] = authority
+	const hostOfOpencode = "api.anthropic.com" // its preset has none: the test's model is of this provider
+	hosts := map[string]string{}
+	for _, name := range preset.Names() {
+		p, _ := preset.Find(name)
+		hosts[name] = append(slices.Clone(p.Hosts), hostOfOpencode)[0]
+	}
 
-	testAgent(t, m, a, a.boxed(t, worker.Network{}, filepath.Dir(authority)))
+	m, authority := publicModel(t, slices.Compact(slices.Sorted(maps.Values(hosts))))
+	for _, a := range realAgents(t, m) {
+		t.Run(a.preset, func(t *testing.T) {
+			for _, own := range []string{"ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OPENCODE_CONFIG_CONTENT"} {
+				delete(a.env, own)
+			}
+			a.args = nil
+			a.env["NODE_EXTRA_CA_CERTS"], a.env["SSL_CERT_FILE"] = authority, authority
+
+			var network worker.Network
+			if a.preset == "opencode" {
+				network.Allow = []string{hostOfOpencode}
+			}
+			testAgent(t, m, a, a.boxed(t, network, filepath.Dir(authority)))
+		})
+	}
 }
 
 // againInNamespace runs the test in a process with network and mount namespaces of its own.
@@ -92,11 +110,12 @@ func againInNamespace(t *testing.T) {
 	case bytes.Contains(out, []byte("--- SKIP")):
 		t.Skipf("%s", out)
 	}
+	t.Logf("%s", out)
 }
 
-// publicModel serves a model as the host of a preset does, at a public address of this network namespace.
-// authority is the file of the certificate that clients have to trust.
-func publicModel(t *testing.T, presetName string) (m *model, authority string) {
+// publicModel serves a model as the hosts do, at a public address of this network namespace. authority is the
+// file of the certificate that clients have to trust.
+func publicModel(t *testing.T, hosts []string) (m *model, authority string) {
 	t.Helper()
 	const address = "93.184.215.14"
 	ip := statetest.Program(t, "ip")
@@ -109,18 +128,18 @@ func publicModel(t *testing.T, presetName string) (m *model, authority string) {
 		}
 	}
 
-	p, _ := preset.Find(presetName)
-	hosts, text := filepath.Join(t.TempDir(), "hosts"), "127.0.0.1 localhost\n"+address+" "+p.Hosts[0]+"\n"
-	if err := os.WriteFile(hosts, []byte(text), 0o644); err != nil {
+	names := filepath.Join(t.TempDir(), "hosts")
+	text := "127.0.0.1 localhost\n" + address + " " + strings.Join(hosts, " ") + "\n"
+	if err := os.WriteFile(names, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount(hosts, "/etc/hosts", "", unix.MS_BIND, ""); err != nil {
+	if err := unix.Mount(names, "/etc/hosts", "", unix.MS_BIND, ""); err != nil {
 		t.Fatal(err)
 	}
 
-	certificate := selfSigned(t, p.Hosts[0])
+	certificate, issuer := issue(t, hosts)
 	authority = filepath.Join(t.TempDir(), "authority.pem")
-	block := &pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: issuer}
 	if err := os.WriteFile(authority, pem.EncodeToMemory(block), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +148,7 @@ func publicModel(t *testing.T, presetName string) (m *model, authority string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m = &model{tool: "measure_depth", args: `{"text":"hello"}`, URL: "https://" + p.Hosts[0]}
+	m = &model{tool: "measure_depth", args: `{"text":"hello"}`}
 	server := httptest.NewUnstartedServer(m)
 	server.Listener.Close()
 	server.Listener = ln
@@ -139,21 +158,33 @@ func publicModel(t *testing.T, presetName string) (m *model, authority string) {
 	return m, authority
 }
 
-// selfSigned returns a certificate of a host that is its own authority.
-func selfSigned(t *testing.T, host string) tls.Certificate {
+// issue returns a certificate of hosts, and that of the authority which issued it.
+func issue(t *testing.T, hosts []string) (certificate tls.Certificate, authority []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{host}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	begin, end := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	issuer := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of the tests"},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: begin, NotAfter: end,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	authority, err = x509.CreateCertificate(rand.Reader, issuer, issuer, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(2), DNSNames: hosts,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		NotBefore: begin, NotAfter: end,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, leaf, issuer, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, authority
 }

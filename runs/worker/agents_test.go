@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"millwright/runs/worker"
+	"millwright/runs/worker/preset"
 	"millwright/runs/worker/sandbox"
 	"millwright/schema"
 	"millwright/state"
@@ -354,6 +355,42 @@ func TestAcceptanceAgentsFail(t *testing.T) {
 				t.Errorf("a server that does not start: run is %s, %s", r.State, r.StatusMessage)
 			}
 			wantIn(t, b.said(r), answer)
+		})
+	}
+}
+
+// TestAcceptanceAgentsWithBadSessions has agents find their sessions damaged: they start anew, with the conversation
+// so far.
+func TestAcceptanceAgentsWithBadSessions(t *testing.T) {
+	m := serveModel(t, "")
+	for _, a := range realAgents(t, m) {
+		t.Run(a.preset, func(t *testing.T) {
+			p, _ := preset.Find(a.preset)
+			script := fmt.Sprintf(`case "$*" in *resume*|*"--session "*)
+				for place in %s; do find "$HOME/$place" -type f -exec sh -c 'echo damaged > "$1"' sh {} ";"; done;;
+				esac
+				exec %q "$@"`, strings.Join(p.Sessions, " "), a.program)
+			h := a.harness(t)
+			h.Program = agentScript(t, script)
+
+			b := newBench(t, 0)
+			b.work(worker.Config{Harnesses: map[string]worker.Harness{"h": h}, Default: "h"})
+			id := b.create(func(n *state.NewRun) {
+				n.Prompt, n.Config = "MARKED-FIRST prompt", fmt.Appendf(nil, `{"model_id": %q}`, a.model)
+			})
+			if r := b.end(id); r.State != state.RunSucceeded {
+				t.Fatalf("run is %s: %s", r.State, r.StatusMessage)
+			}
+
+			before := len(m.requests())
+			r := b.goOn(id, "MARKED-SECOND prompt")
+			if anew := b.events(r, "session_not_resumed"); len(anew) != 1 {
+				t.Errorf("events %s", anew)
+			} else {
+				t.Logf("damaged: %s", anew[0])
+			}
+			asked := m.requests()[before:]
+			wantIn(t, asked[len(asked)-1].Body, "MARKED-FIRST prompt", "MARKED-SECOND prompt")
 		})
 	}
 }

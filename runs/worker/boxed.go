@@ -42,9 +42,6 @@ func newBoxed(h Harness, accounts bool) (*boxed, error) {
 	return &boxed{s, h.spec(), names}, nil
 }
 
-// limits reports whether the harness is in a sandbox that does not reach all that the machine does.
-func (c *command) limits() bool { return c.box != nil && c.box.spec.Network != sandbox.Shared }
-
 // seenRoot returns where the processes of the run see its directory.
 func (t Task) seenRoot() string {
 	if t.boxed {

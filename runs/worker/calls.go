@@ -39,6 +39,9 @@ func (c *command) ready(t Task) error {
 
 func (c *command) as(t Task) (*confine.Account, bool) { return t.account, false }
 
+// nobody is the user and group inside a container when the worker is root.
+const nobody = 65534
+
 // nobodyAccount is the account of containers when the worker is root.
 var nobodyAccount = confine.Account{Name: "nobody", UID: nobody, GID: nobody}
 

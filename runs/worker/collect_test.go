@@ -222,6 +222,59 @@ func TestSubmodulesChange(t *testing.T) {
 	}
 }
 
+// submodule makes a repository with the file a and the submodule sub.
+func (o origin) submodule(repository, url, commit string) {
+	o.t.Helper()
+	o.commit(repository, map[string]string{
+		"a": "x", ".gitmodules": "[submodule \"sub\"]\n\tpath = sub\n\turl = " + url + "\n",
+	})
+
+	bare := o.bare(repository)
+	o.git(bare, "read-tree", "main")
+	o.git(bare, "update-index", "--add", "--cacheinfo", "160000,"+commit+",sub")
+	o.git(bare, "update-ref", "refs/heads/main",
+		o.git(bare, "commit-tree", "-m", "y", "-p", "main", o.git(bare, "write-tree")))
+}
+
+// TestSubmodulesOfOtherHosts has set-up commands fetch a submodule in a sandbox that does not allow its host.
+func TestSubmodulesOfOtherHosts(t *testing.T) {
+	wantSandbox(t)
+	o := newOrigin(t)
+	o.submodule("acme/shop", "https://evil.example.org/sub.git", strings.Repeat("1", 40))
+	b := newBenchWith(t, statetest.Open(t, statetest.SQLite(t)), o)
+	h := boxed("echo never")
+	h.Sandbox.Network.Allow = []string{"git.example.com"}
+	b.work(configOf(h))
+
+	r := b.end(b.in(b.with([]string{"git submodule update --init"}, "acme/shop")))
+	if r.State != state.RunError || r.ErrorCode != "environment_setup_failed" ||
+		!strings.Contains(r.StatusMessage, "evil.example.org") {
+		t.Errorf("run is %s: %s: %s", r.State, r.ErrorCode, r.StatusMessage)
+	}
+	if refused := b.events(r, "network_refused"); len(refused) != 1 ||
+		!strings.Contains(refused[0], `"host":"evil.example.org"`) {
+		t.Errorf("events %s", refused)
+	}
+}
+
+// TestSetUpFetchesASubmodule has the set-up commands fill the directory of a submodule. The changes of the harness are
+// those of the repository alone.
+func TestSetUpFetchesASubmodule(t *testing.T) {
+	o := newOrigin(t)
+	commit := o.commit("acme/sub", map[string]string{"inner": "of the submodule"})
+	o.submodule("acme/shop", "file://"+o.bare("acme/sub"), commit)
+	b := newBenchWith(t, statetest.Open(t, statetest.SQLite(t)), o)
+	b.work(configOf(sh(`cat sub/inner && echo changed > a`)))
+
+	fetch := "git -c protocol.file.allow=always submodule update --init --quiet"
+	r := b.succeeded(b.in(b.with([]string{fetch}, "acme/shop")))
+	wantIn(t, b.said(r), "of the submodule")
+	applied := o.applied("acme/shop", b.left(r, "changes.bundle"))
+	if got := o.git(applied, "diff", "--name-only", "HEAD~1"); got != "a" {
+		t.Errorf("changes of %s", got)
+	}
+}
+
 // TestCancelledWhileCollected cancels a run while its many changes are collected: they are not lost.
 func TestCancelledWhileCollected(t *testing.T) {
 	o := newOrigin(t)

@@ -55,8 +55,12 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 
 	path := cmp.Or(c.harness.Path, confine.DefaultPath)
 	program, err := confine.LookUp(t.Command[0], path)
-	if err == nil && c.box != nil {
+	switch {
+	case err != nil:
+	case c.box != nil:
 		err = c.box.checkShown(t, program)
+	default:
+		err = t.host.CheckShown(program)
 	}
 	if err != nil {
 		return judge(ctx, exit{start: fmt.Errorf("%s: %w%s", t.Command[0], err, c.harness.installed())})
@@ -71,6 +75,15 @@ func (c *command) Execute(ctx context.Context, t Task) outcome {
 	o := judge(ctx, e)
 	o.alive = e.alive
 	return o
+}
+
+// installed is a hint for a preset whose program is not there.
+func (h Harness) installed() string {
+	p, ok := preset.Find(h.Preset)
+	if !ok || p.Package == "" {
+		return ""
+	}
+	return fmt.Sprintf(": install it with npm install -g %s, or set program", p.Package)
 }
 
 // run describes the commands of a task.
@@ -110,19 +123,6 @@ func (c *command) prepare(t Task, run confine.Run) error {
 	}
 	return confine.Give(run, t.host.Private())
 }
-
-// exit is the result of a process.
-type exit struct {
-	start   error  // error of the start
-	err     error  // error of the wait
-	alive   error  // reason why a descendant is still alive
-	stderr  string // the end of standard error
-	failure string // failure that the output reports
-	blocked string // what the session waits for
-}
-
-// starter starts a command in one of the ways of confine.
-type starter func(*exec.Cmd) (confine.Process, error)
 
 // execute runs cmd, adds its output to the conversation, and ends every process that it started. When ctx
 // ends, it calls stop, or sends SIGTERM if stop is nil, and SIGKILL 5 seconds later.
@@ -333,3 +333,6 @@ func ours(dir string) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Getuid() && info.Mode().Perm()&0o022 == 0
 }
+
+// limits reports whether the harness is in a sandbox that does not reach all that the machine does.
+func (c *command) limits() bool { return c.box != nil && c.box.spec.Network != sandbox.Shared }

@@ -22,9 +22,6 @@ import (
 	"millwright/runs/worker/confine"
 )
 
-// nobody is the user and group inside a container when the worker is root.
-const nobody = 65534
-
 // statusKilled is the exit status of a container whose command died of SIGKILL, as when memory runs out.
 const statusKilled = 128 + 9
 

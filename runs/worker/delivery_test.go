@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -56,8 +57,8 @@ func (o origin) deliverable() (c commits) {
 }
 
 // hooks applies webhooks of the three providers to a factory, and an automation that starts on their pushes
-// and pull requests. It returns the address of each webhook.
-func (b *bench) hooks(factory string) map[string]string {
+// and pull requests, after changes. It returns the address of each webhook.
+func (b *bench) hooks(factory string, changes ...func(*schema.Automation)) map[string]string {
 	b.t.Helper()
 	ctx := b.t.Context()
 	if _, err := b.store.SetSecret(ctx, "HOOK", []byte(hookSecret)); err != nil {
@@ -68,26 +69,30 @@ func (b *bench) hooks(factory string) map[string]string {
 		b.t.Fatal(err)
 	}
 
+	look := schema.Automation{
+		Name: "look", Enabled: true, Prompt: "Look.",
+		Execution: schema.Execution{Secrets: []string{"HOOK"}, Runner: "small", MCPServers: map[string]json.RawMessage{
+			"closed": json.RawMessage(`{"url":"https://mcp.example.com","headers":{"X-Key":"${secret:HOOK}"}}`),
+			"plain":  json.RawMessage(`{"url":"https://mcp.example.org"}`),
+		}},
+		Triggers: []schema.Trigger{
+			{Provider: "github", Event: "push"},
+			{Provider: "github", Event: "pull_request_opened"},
+			{Provider: "github", Event: "pull_request_reopened", Checkout: schema.CheckoutHead},
+			{Provider: "gitlab", Event: "push"},
+			{Provider: "gitlab", Event: "merge_request"},
+		},
+	}
+	for _, change := range changes {
+		change(&look)
+	}
+
 	change := state.ChangeSet{
 		FactoryUID: factory, Base: cur.Factory.Generation, BaseRevision: cur.Factory.Applied.ID, Started: time.Now(),
 		Revision: state.Revision{ID: state.NewID("rev")},
-		Resources: []state.ResourceChange{{
-			UID: state.NewID(state.PrefixAutomation), Kind: "automation", Name: "look",
-			Spec: schema.Automation{
-				Name: "look", Enabled: true, Prompt: "Look.",
-				Execution: schema.Execution{Secrets: []string{"HOOK"}, Runner: "small", MCPServers: map[string]json.RawMessage{
-					"closed": json.RawMessage(`{"url":"https://mcp.example.com","headers":{"X-Key":"${secret:HOOK}"}}`),
-					"plain":  json.RawMessage(`{"url":"https://mcp.example.org"}`),
-				}},
-				Triggers: []schema.Trigger{
-					{Provider: "github", Event: "push"},
-					{Provider: "github", Event: "pull_request_opened"},
-					{Provider: "github", Event: "pull_request_reopened", Checkout: schema.CheckoutHead},
-					{Provider: "gitlab", Event: "push"},
-					{Provider: "gitlab", Event: "merge_request"},
-				},
-			},
-		}},
+		Resources: []state.ResourceChange{
+			{UID: state.NewID(state.PrefixAutomation), Kind: "automation", Name: look.Name, Spec: look},
+		},
 	}
 	at := map[string]string{}
 	for _, scheme := range []string{"github", "gitlab", "gitea"} {
@@ -253,6 +258,57 @@ func TestDeliveredCommit(t *testing.T) {
 		}
 		if text := b.file(foreign, wire.ServersFile); strings.Contains(text, hookSecret) || !strings.Contains(text, "plain") {
 			t.Errorf("the MCP servers for a fork: %s", text)
+		}
+	})
+}
+
+// TestRetriesOfADelivery has a worker execute the run of a delivery, which fails twice. The comment of the last
+// attempt alone is left, and the status stays pending until then.
+func TestRetriesOfADelivery(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, s *state.Store) {
+		o := newOrigin(t)
+		c := o.deliverable()
+		b := newBenchWith(t, s, o)
+		at := b.hooks(b.with(nil, "acme/shop"), func(a *schema.Automation) {
+			a.Outputs = &schema.Outputs{Comment: &schema.CommentOutput{Max: 1}, Status: &schema.StatusOutput{Context: "look"}}
+			a.Flow.Retry = &schema.Retry{Attempts: 4, On: []string{"FAILED"}, Backoff: "0s"}
+		})
+		tried := filepath.Join(t.TempDir(), "tried")
+		b.work(configOf(sh(strings.ReplaceAll(`n=$(($(cat TRIED 2>/dev/null | wc -c) + 1)); printf x >> TRIED
+			echo "{\"type\": \"comment\", \"body\": \"attempt $n\"}" > .millwright/outputs.jsonl; [ $n = 3 ]`, "TRIED", tried))))
+
+		left := func(id string) string {
+			all, err := s.Outputs().Of(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var texts []string
+			for _, o := range all {
+				var body struct{ Body, State string }
+				if err := json.Unmarshal(o.Body, &body); err != nil {
+					t.Fatal(err)
+				}
+				texts = append(texts, string(o.Kind)+" "+body.State+body.Body)
+			}
+			return strings.Join(texts, ", ")
+		}
+
+		id := b.send(at["github"], "github", "pull_request_opened", map[string]string{
+			"pull_request.head.sha": c.topic, "pull_request.head.ref": "topic", "pull_request.base.ref": "main",
+		})
+		for _, next := range []int{2, 3} {
+			r := b.until(id, func(r state.Run) bool { return r.WaitsFor == "retry" && r.Execution == next || r.State.Ended() })
+			if got := left(id); r.State.Ended() || got != "status pending" {
+				t.Fatalf("before attempt %d the run is %s (%s), and left %q", next, r.State, r.StatusMessage, got)
+			}
+			if _, err := s.ReleaseDue(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		b.succeeded(id)
+		if got := left(id); got != "status success, comment attempt 3" {
+			t.Errorf("the run left %q", got)
 		}
 	})
 }

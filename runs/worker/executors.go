@@ -4,73 +4,19 @@ package worker
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path"
 	"slices"
-	"strings"
 
 	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
 	"millwright/runs/worker/preset"
 )
 
-// Executor runs harnesses in one way: in this process, as a command, in a container.
-type Executor interface {
-	// Execute runs the harness for a task until it ends, and returns the outcome. When ctx ends, it stops
-	// the harness with every process that it started, before it returns.
-	Execute(ctx context.Context, t Task) outcome
-}
-
-// Task is the work of a harness.
-type Task struct {
-	Order *wire.Order
-	Root  string // parent of the run's directories
-	Dir   string // the working directory in it, with the order's files
-	// MaxDir bounds a working directory elsewhere, in bytes. The job watches a local one.
-	MaxDir int64
-	// Command is the program to start, with its arguments.
-	Command []string
-	// Env are variables of the agent beside what every harness gets.
-	Env       map[string]string
-	home      string   // of an agent
-	setUpMark string   // the line that a container puts out after its set-up commands
-	ownDir    string   // below Dir, of our own files; empty: Dir itself
-	moved     []string // attachments that are in ownDir, since the repository has files of their names
-
-	repositories []repository // that are checked out in Dir
-	adapter      preset.Adapter
-	unsigned     string           // hint for an agent that has no variable to sign in by
-	boxed        bool             // its processes are in a sandbox
-	enter        []string         // the command by which this program enters it
-	hidden       []string         // what it does not show
-	session      *session         // of an agent that speaks the Agent Client Protocol; nil: it has none
-	account      *confine.Account // nil: the executor needs none
-	host         *confine.Host
-	out          *recorder
-}
-
 // Check returns the reason why a worker would refuse the update.
 func (u Update) Check() error {
 	_, _, err := u.executors("")
 	return err
-}
-
-// configured is a harness that is ready to execute runs.
-type configured struct {
-	Executor
-	harness Harness
-	adapter func(preset.Task) preset.Adapter
-}
-
-// pool returns the accounts of which a run needs one.
-func (c configured) pool() []confine.Account {
-	if e, ok := c.Executor.(interface{ accounts() []confine.Account }); ok {
-		return e.accounts()
-	}
-	return nil
 }
 
 // executors makes the executors of the configured harnesses, and names the default one.
@@ -214,15 +160,6 @@ func (w *worker) sweep(left []stale) {
 	}
 }
 
-// installed is a hint for a preset whose program is not there.
-func (h Harness) installed() string {
-	p, ok := preset.Find(h.Preset)
-	if !ok || p.Package == "" {
-		return ""
-	}
-	return fmt.Sprintf(": install it with npm install -g %s, or set program", p.Package)
-}
-
 func newExecutor(h Harness, label string) (Executor, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
@@ -266,30 +203,4 @@ func (c *command) findAccounts() (err error) {
 	}
 
 	return nil
-}
-
-// variables returns the variables of a harness, beside those of the machine. It finds its working directory at seen.
-func variables(h Harness, t Task, seen string) map[string]string {
-	o := t.Order
-	env := map[string]string{
-		ownDirVariable:      path.Join(seen, t.ownDir),
-		"MILLWRIGHT_RUN_ID": o.RunID, "MILLWRIGHT_MODEL_ID": o.ModelID,
-		"MILLWRIGHT_ENVIRONMENT_ID": o.EnvironmentID, "MILLWRIGHT_SKILL": o.Skill,
-	}
-	for _, name := range h.Env {
-		if value, ok := os.LookupEnv(name); ok {
-			env[name] = value
-		}
-	}
-
-	maps.Copy(env, o.Env)
-	maps.Copy(env, o.Secrets)
-	maps.Copy(env, t.Env)
-	for name, value := range env {
-		if strings.ContainsAny(name, "=\x00") || strings.Contains(value, "\x00") {
-			delete(env, name)
-		}
-	}
-
-	return env
 }

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 
 	"millwright/runs/worker/confine"
 	"millwright/runs/worker/preset"
+	"millwright/runs/worker/sandbox"
 )
 
 // Echo is the name of the built-in harness.
@@ -159,6 +162,57 @@ func (h Harness) Check() error {
 	}
 
 	return nil
+}
+
+// checkSandbox returns errors of the sandbox of a harness that do not depend on the machine.
+func (h Harness) checkSandbox() error {
+	if h.Sandbox == nil {
+		return nil
+	}
+	if h.Container != nil || h.SameUser {
+		return errors.New("sandbox: give it alone, or with user, users or uidRange; " +
+			"not with container or sameUser")
+	}
+
+	if at, err := h.Sandbox.Check(); err != nil {
+		return fmt.Errorf("sandbox%s: %w", at, err)
+	}
+
+	_, known := h.hosts()
+	if h.Preset != "" && !known {
+		return fmt.Errorf("sandbox: preset %s reaches a model of your choice: give network: {allow: [HOST, …]}, or "+
+			"network: open", h.Preset)
+	}
+	return nil
+}
+
+// hosts returns the hosts that the harness reaches through its proxy. known reports whether its network is
+// given, or follows from the preset.
+func (h Harness) hosts() (names []string, known bool) {
+	n := h.Sandbox.Network
+	if n.Mode != "" || n.Allow != nil {
+		return n.Allow, true
+	}
+
+	p, _ := preset.Find(h.Preset)
+	return p.Hosts, len(p.Hosts) > 0
+}
+
+// spec returns the sandbox of the harness, without what depends on the run.
+func (h Harness) spec() sandbox.Spec {
+	names, _ := h.hosts()
+	network := sandbox.Network(cmp.Or(h.Sandbox.Network.Mode, string(sandbox.None)))
+	if len(names) > 0 {
+		network = sandbox.Proxied
+	}
+
+	s := sandbox.Spec{
+		UID: -1, GID: -1, Network: network, Processes: h.Sandbox.Processes, ReadOnly: h.Sandbox.ReadOnly,
+	}
+	if h.Sandbox.Memory != "" {
+		s.Memory = bytesOf(strings.ToLower(h.Sandbox.Memory))
+	}
+	return s
 }
 
 // Overlap returns the name of a harness whose range of user IDs overlaps a different range. Equal ranges

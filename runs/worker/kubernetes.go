@@ -3,7 +3,6 @@
 package worker
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -19,27 +17,6 @@ import (
 	"millwright/runs/wire"
 	"millwright/runs/worker/confine"
 	"millwright/runs/worker/preset"
-)
-
-// kubernetes runs a harness as a Job, through kubectl. An init container receives the working directory as
-// a tar archive on its standard input. The worker reads the harness's output from the pod's log: unlike an
-// attached stream, it can resume that. The image needs sh, tar and tail.
-type kubernetes struct {
-	asNobody
-	harness   Harness
-	container Container
-	program   string
-	label     string
-}
-
-const (
-	// podPatience is how long a pod may take until a container runs: an image may have to be fetched, or a
-	// node to be started.
-	podPatience = 10 * time.Minute
-	// apiPatience is how long the API server may be unreachable, or refuse access.
-	apiPatience = time.Minute
-	// endPatience is how long to wait for the report of a container's end, and for the removal of a job.
-	endPatience = 25 * time.Second
 )
 
 // Execute runs the harness as a Job.
@@ -84,6 +61,14 @@ func (k *kubernetes) Execute(ctx context.Context, t Task) outcome {
 		o.kept = k.bringBack(context.WithoutCancel(ctx), name, pod, t)
 	}
 	return o
+}
+
+// stop ends the harness of a pod, and leaves the pod, whose files are still to be read. If that fails or
+// nobody needs them, it removes the job.
+func (k *kubernetes) stop(ctx context.Context, name, pod string) {
+	if taken(ctx) || k.halt(context.WithoutCancel(ctx), name, pod) != nil {
+		k.remove(name, true)
+	}
 }
 
 // ended returns the outcome of a harness that was started.
@@ -142,34 +127,6 @@ func (k *kubernetes) unless(ctx context.Context, format string, err error) outco
 		return o
 	}
 	return failed("environment_setup_failed", format, err)
-}
-
-func (k *kubernetes) arguments(args ...string) []string {
-	if k.container.Namespace != "" {
-		args = append([]string{"--namespace", k.container.Namespace}, args...)
-	}
-	return args
-}
-
-// kubectl runs a short command with input and returns its output.
-func (k *kubernetes) kubectl(ctx context.Context, input []byte, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, endPatience+5*time.Second)
-	defer cancel()
-
-	cmd := exec.CommandContext(ctx, k.program, k.arguments(args...)...)
-	var stderr tail
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &stderr
-	cmd.SysProcAttr = confine.GroupAttributes()
-
-	runtime.LockOSThread() // as confine.GroupAttributes asks
-	defer runtime.UnlockOSThread()
-
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, apiError{fmt.Errorf("%w: %s", err, strings.TrimSpace(clean(string(stderr.kept))))}
-	}
-
-	return out, nil
 }
 
 // remove deletes the job, and waits until its pod is gone if asked to.

@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"millwright/runs/wire"
@@ -45,8 +44,8 @@ func (j *job) keep(ctx context.Context, t Task, h configured, o *outcome) {
 	}
 
 	files := j.collect(ctx, t, h)
-	found, outputs := j.gather(t)
-	files, o.outputs = append(files, found...), outputs
+	found, outputs, lines := j.gather(t)
+	files, o.outputs, o.outputLines = append(files, found...), outputs, lines
 	j.upload(context.WithoutCancel(ctx), t.out, files)
 	for _, f := range files {
 		f.content.Close()
@@ -112,23 +111,6 @@ func outliving(run context.Context) (context.Context, context.CancelFunc) {
 		}
 	})
 	return ctx, func() { stop(); lose(nil); end() }
-}
-
-// checkoutOf describes a checkout to those who collect its changes.
-func (j *job) checkoutOf(t Task, r repository) collect.Checkout {
-	c := collect.Checkout{
-		Work:   r.dir,
-		Base:   r.base,
-		Commit: r.made.Commit,
-		Author: j.order.Checkout.Author,
-		Title:  j.order.Checkout.Title,
-		SetUp:  r.setUp,
-	}
-	if r.dir == t.Dir {
-		c.Own = j.ownNames()
-		c.Own = slices.DeleteFunc(c.Own, func(name string) bool { return slices.Contains(t.moved, name) })
-	}
-	return c
 }
 
 // tell adds events about what is different in the collected changes.
@@ -217,16 +199,16 @@ const (
 
 // gather opens the files that a harness left for people, and reads the agent's requests. What exceeds a bound becomes
 // an event.
-func (j *job) gather(t Task) (files []leftFile, outputs []json.RawMessage) {
+func (j *job) gather(t Task) (files []leftFile, outputs []json.RawMessage, lines []int) {
 	root, err := os.OpenRoot(t.Dir)
 	if err != nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	defer root.Close()
 
 	own, err := root.OpenRoot(wire.OwnDirectory)
 	if err != nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	defer own.Close()
 
@@ -239,11 +221,11 @@ func (j *job) gather(t Task) (files []leftFile, outputs []json.RawMessage) {
 		}))
 	}
 
-	outputs, refused := requests(own)
+	outputs, lines, refused := requests(own)
 	if len(refused) > 0 {
 		t.out.Add(preset.Event("output_refused", map[string]any{"lines": refused}))
 	}
-	return files, outputs
+	return files, outputs, lines
 }
 
 // artifacts opens the files below the directory of artifacts, and returns the names of those that it leaves out.
@@ -287,46 +269,18 @@ func artifacts(own *os.Root) (files []leftFile, left []string) {
 	return files, left
 }
 
-// openPlain opens a regular file that has one name, and belongs to the owner of the directory.
-func openPlain(dir *os.Root, name string) (f *os.File, size int64, ok bool) {
-	place, err := dir.Lstat(".")
-	if err != nil {
-		return nil, 0, false
-	}
-	info, err := dir.Lstat(name)
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, 0, false
-	}
-
-	owner, ok1 := place.Sys().(*syscall.Stat_t)
-	stat, ok2 := info.Sys().(*syscall.Stat_t)
-	if !ok1 || !ok2 || stat.Nlink != 1 || stat.Uid != owner.Uid {
-		return nil, 0, false
-	}
-
-	f, err = dir.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a pipe
-	if err != nil {
-		return nil, 0, false
-	}
-	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
-		f.Close()
-		return nil, 0, false
-	}
-	return f, info.Size(), true
-}
-
-// requests reads the agent's requests: JSON objects, one a line. refused has the reasons of lines that it
-// leaves out.
-func requests(own *os.Root) (outputs []json.RawMessage, refused []string) {
+// requests reads the agent's requests, JSON objects, one a line, and their lines. refused has the reasons of
+// the first lines that it leaves out.
+func requests(own *os.Root) (outputs []json.RawMessage, lines []int, refused []string) {
 	f, _, ok := openPlain(own, wire.OutputsFile)
 	if !ok {
-		return nil, nil
+		return nil, nil, nil
 	}
 	defer f.Close()
 
 	in := bufio.NewScanner(io.LimitReader(f, maxRequests))
 	in.Buffer(nil, maxRequests)
-	total := 0
+	total, more := 0, 0
 	for number := 1; in.Scan(); number++ {
 		line := bytes.TrimSpace(in.Bytes())
 		if len(line) == 0 {
@@ -349,12 +303,18 @@ func requests(own *os.Root) (outputs []json.RawMessage, refused []string) {
 		if reason != "" {
 			if len(refused) < 20 {
 				refused = append(refused, fmt.Sprintf("line %d: %s", number, reason))
+			} else {
+				more++
 			}
 			continue
 		}
 
 		total += len(line)
-		outputs = append(outputs, slices.Clone(json.RawMessage(line)))
+		outputs, lines = append(outputs, slices.Clone(json.RawMessage(line))), append(lines, number)
 	}
-	return outputs, refused
+
+	if more > 0 {
+		refused = append(refused, fmt.Sprintf("and %d more", more))
+	}
+	return outputs, lines, refused
 }

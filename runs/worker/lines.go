@@ -11,6 +11,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	acp "github.com/coder/acp-go-sdk"
 )
 
 // maxLine is how many bytes of a line of output are read; the rest is dropped.
@@ -114,4 +116,28 @@ func (t *tail) text(r *redactor) string {
 		text = "…" + clean(text[len(text)-maxTail:])
 	}
 	return strings.TrimSpace(text)
+}
+
+// reason returns the words of an agent's error.
+func reason(err error) string {
+	var refused *acp.RequestError
+	if !errors.As(err, &refused) {
+		return err.Error()
+	}
+
+	text := refused.Message
+	if details, ok := refused.Data.(map[string]any); ok {
+		if more, ok := details["details"].(string); ok {
+			text += ": " + more
+		}
+	}
+	return cut(clean(text), maxTail)
+}
+
+// cut shortens text to about max bytes, with a note at the end.
+func cut(text string, max int) string {
+	if len(text) <= max {
+		return text
+	}
+	return clean(text[:max]) + fmt.Sprintf("… [%d bytes left out]", len(text)-max)
 }

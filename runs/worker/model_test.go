@@ -80,6 +80,8 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Key: r.Header.Get("X-Api-Key") + r.Header.Get("Authorization") + r.Header.Get("X-Goog-Api-Key"),
 	}
 	switch {
+	case r.Header.Get("Upgrade") != "": // Codex tries a WebSocket first
+		http.Error(w, "no WebSockets", http.StatusUpgradeRequired)
 	case strings.HasSuffix(r.URL.Path, "/messages"):
 		m.messages(w, body, seen)
 	case strings.HasSuffix(r.URL.Path, "/responses"):

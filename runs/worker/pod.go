@@ -52,6 +52,8 @@ func script(t Task) string {
 		"exit $status"
 }
 
+const bringTime = 5 * time.Minute
+
 // job describes the job of one attempt.
 func (k *kubernetes) job(name string, t Task) object {
 	image, cpus, memory := k.container.limits(t.Order.Runner)
@@ -261,9 +263,6 @@ func (p podView) of(pod item) (podView, error) {
 
 	return p, nil
 }
-
-// apiError reports a failed request to kubectl or the API server. It may be temporary.
-type apiError struct{ error }
 
 // errPatience says that it took too long.
 var errPatience = errors.New("it takes too long")

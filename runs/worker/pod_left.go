@@ -20,21 +20,12 @@ import (
 // Bounds of what is read from a pod.
 const (
 	maxBroughtBack = 1 << 30 // bytes, with 4096 for each file at least
-	bringTime      = 5 * time.Minute
 )
 
 // taken reports whether the run is no longer this worker's, or is handed back.
 func taken(ctx context.Context) bool {
 	cause := context.Cause(ctx)
 	return errors.Is(cause, errLost) || errors.Is(cause, errHandBack)
-}
-
-// stop ends the harness of a pod, and leaves the pod, whose files are still to be read. If that fails or
-// nobody needs them, it removes the job.
-func (k *kubernetes) stop(ctx context.Context, name, pod string) {
-	if taken(ctx) || k.halt(context.WithoutCancel(ctx), name, pod) != nil {
-		k.remove(name, true)
-	}
 }
 
 // halt ends the harness of a pod: with SIGTERM, and after killAfter with SIGKILL to all of its container but

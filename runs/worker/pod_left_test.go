@@ -1,9 +1,13 @@
 package worker_test
 
 import (
+	"bytes"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,6 +48,37 @@ func TestChangesOfContainers(t *testing.T) {
 			}
 			wantIn(t, b.said(b.goOn(id, "go on")), "found 3")
 		})
+	}
+}
+
+// TestAcceptanceContainersOfAnotherUser has a worker of another user than root execute runs in containers, collect
+// what they changed, and continue them.
+func TestAcceptanceContainersOfAnotherUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("the tests of containers run as another user already")
+	}
+
+	dir, err := os.MkdirTemp("/var/tmp", "millwright-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	program := filepath.Join(dir, "test")
+	text, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(program, text, 0o755), os.Chmod(dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+
+	const account = 731300
+	cmd := exec.CommandContext(t.Context(), program, "-test.run=^Test(ChangesOf|PresetsIn)Containers$/^docker$", "-test.v")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: account, Gid: account}}
+	out, err := cmd.CombinedOutput()
+	if passed := bytes.Count(out, []byte("--- PASS: Test")); err != nil || passed != 4 {
+		t.Errorf("%v, %d passed\n%s", err, passed, out)
 	}
 }
 

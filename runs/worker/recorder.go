@@ -72,16 +72,6 @@ func (s sized) block() wire.Block {
 	return s.Block
 }
 
-func newRecorder(j *job, env []string) *recorder {
-	r := &recorder{
-		client: j.worker.cfg.Client, order: j.order, redact: newRedactor(j.order, env), stop: j.stop,
-		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
-	}
-	r.room = sync.NewCond(&r.mu)
-	go r.loop()
-	return r
-}
-
 // text records assistant text.
 func (r *recorder) text(text string) { r.Add(wire.Text(text)) }
 
@@ -212,22 +202,6 @@ func bounded(b wire.Block) sized {
 	}
 
 	return item
-}
-
-func quoted(v any) json.RawMessage {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return text
-}
-
-// cut shortens text to about max bytes, with a note at the end.
-func cut(text string, max int) string {
-	if len(text) <= max {
-		return text
-	}
-	return clean(text[:max]) + fmt.Sprintf("… [%d bytes left out]", len(text)-max)
 }
 
 // loop sends what is recorded, a little later, so that bursts share a message.

@@ -161,6 +161,14 @@ func (r *redactor) json(raw json.RawMessage) json.RawMessage {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
+func quoted(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return text
+}
+
 // value replaces the secrets in a decoded value, and reports whether there were any.
 func (r *redactor) value(v any) (_ any, changed bool) {
 	switch v := v.(type) {

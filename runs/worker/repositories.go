@@ -25,34 +25,8 @@ const (
 	restoredDir = "restored" // those of the execution before
 )
 
-// repository is a repository that a task starts in.
-type repository struct {
-	wire.Repository
-	dir   string // of the checkout
-	base  string // of the objects that it began with
-	made  checkout.Made
-	tip   string // the commit that the execution begins with: that of made, or what the one before left
-	setUp collect.Changed
-}
-
 // own returns the place of one of our own files.
 func (t Task) own(name string) string { return filepath.Join(t.Dir, t.ownDir, name) }
-
-// openPrompt opens the file with the prompt. Set-up commands and agents may have put something else in its
-// place, so it opens only a file of the working directory.
-func (t Task) openPrompt() (*os.File, error) {
-	root, err := os.OpenRoot(t.Dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-
-	f, _, ok := openPlain(root, filepath.Join(t.ownDir, wire.PromptFile))
-	if !ok {
-		return nil, fmt.Errorf("%s is not a file of the working directory", wire.PromptFile)
-	}
-	return f, nil
-}
 
 // checkOut checks the order's repositories out, and tells the server which commits they have.
 func (j *job) checkOut(ctx context.Context, t *Task) error {
@@ -194,6 +168,9 @@ func (t Task) tellMoved(names []string) error {
 	return errors.Join(err, f.Close())
 }
 
+// hidden is where files of a working directory are put that the agent's program is not to believe.
+const hidden = "hidden"
+
 // unhide puts back what was hidden from the agent's program, unless the agent wrote a file of that name. Nothing of
 // the run may live.
 func (t Task) unhide() error {
@@ -261,6 +238,23 @@ func (j *job) noteSetUp(ctx context.Context, t *Task, c caller) error {
 		}
 	}
 	return nil
+}
+
+// checkoutOf describes a checkout to those who collect its changes.
+func (j *job) checkoutOf(t Task, r repository) collect.Checkout {
+	c := collect.Checkout{
+		Work:   r.dir,
+		Base:   r.base,
+		Commit: r.made.Commit,
+		Author: j.order.Checkout.Author,
+		Title:  j.order.Checkout.Title,
+		SetUp:  r.setUp,
+	}
+	if r.dir == t.Dir {
+		c.Own = j.ownNames()
+		c.Own = slices.DeleteFunc(c.Own, func(name string) bool { return slices.Contains(t.moved, name) })
+	}
+	return c
 }
 
 // expireMirrors removes mirrors that are not used any more.

@@ -292,22 +292,26 @@ func TestSetUpCommands(t *testing.T) {
 
 // TestSetUpCommandsThatFail has them fail, and take too long.
 func TestSetUpCommandsThatFail(t *testing.T) {
-	for command, want := range map[string]string{
-		"echo cannot install >&2; exit 3": "the set-up commands failed: cannot install",
-		"exec sleep 600":                  "the set-up commands did not end within 1s",
+	for _, tt := range []struct {
+		commands []string
+		want     string
+	}{
+		{[]string{"echo cannot install >&2; exit 3"}, "the set-up commands failed: cannot install\nexit status 3"},
+		{[]string{"echo one", "false", "echo two"}, "the set-up commands failed: one\nexit status 1"},
+		{[]string{"exec sleep 600"}, "the set-up commands did not end within 1s"},
 	} {
 		each(t, `echo never`, func(t *testing.T, h worker.Harness) {
 			o := newOrigin(t)
 			o.commit("acme/shop", map[string]string{"a": "x"})
 			b := newBenchWith(t, statetest.Open(t, statetest.SQLite(t)), o)
 			h.Timeout = time.Second
-			if strings.Contains(command, "echo") {
+			if strings.Contains(tt.commands[0], "echo") {
 				h.Timeout = time.Hour
 			}
 			b.work(configOf(h))
 
-			r := b.end(b.in(b.with([]string{command}, "acme/shop")))
-			if r.State != state.RunError || r.ErrorCode != "environment_setup_failed" || !strings.Contains(r.StatusMessage, want) {
+			r := b.end(b.in(b.with(tt.commands, "acme/shop")))
+			if r.State != state.RunError || r.ErrorCode != "environment_setup_failed" || !strings.Contains(r.StatusMessage, tt.want) {
 				t.Errorf("run is %s: %s: %s", r.State, r.ErrorCode, r.StatusMessage)
 			}
 		})
@@ -383,7 +387,8 @@ func TestFilesAndRequests(t *testing.T) {
 	if got := b.events(r, "artifact_refused"); len(got) < 4 {
 		t.Errorf("left out: %s", got)
 	}
-	wantIn(t, strings.Join(b.events(r, "output_refused"), ""), "line 2: not a JSON object", "line 3", "line 6: more than")
+	wantIn(t, strings.Join(b.events(r, "output_refused"), ""), "line 2: not a JSON object", "line 3", "line 6: more than",
+		`"line":5,"type":"label"`)
 }
 
 // TestCredentialIsGone searches for the token of a forge from inside the harness.
@@ -405,22 +410,7 @@ func searchedFor(t *testing.T, token string, h worker.Harness) {
 	o := newOrigin(t)
 	o.commit("acme/shop", map[string]string{"a": "the text"})
 	server := serveGit(t, o.dir, token)
-	forges, err := forge.Open(forge.Config{
-		Forges:  map[string]forge.Settings{"local": {Kind: "git", URL: server.URL + "/{owner}/{name}.git", TokenSecret: "T"}},
-		Allowed: map[string][]string{"f": nil},
-		Secret:  func(context.Context, string) ([]byte, error) { return []byte(token), nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	s := statetest.Open(t, statetest.SQLite(t))
-	d, err := dispatch.Start(t.Context(), dispatch.Config{Store: s, Forges: forges})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close(context.Background()) })
-	b := &bench{t: t, store: s, d: d, dir: t.TempDir()}
+	b := newBenchAt(t, statetest.Open(t, statetest.SQLite(t)), server.URL, token)
 	h.Command[2] = strings.ReplaceAll(h.Command[2], "MIRRORS", b.dir)
 	b.work(configOf(h))
 

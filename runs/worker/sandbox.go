@@ -2,7 +2,6 @@ package worker
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"strings"
 
 	"millwright/runs/worker/egress"
-	"millwright/runs/worker/preset"
 	"millwright/runs/worker/sandbox"
 )
 
@@ -120,57 +118,6 @@ func (s Sandbox) Check() (at string, err error) {
 		}
 	}
 	return "", nil
-}
-
-// checkSandbox returns errors of the sandbox of a harness that do not depend on the machine.
-func (h Harness) checkSandbox() error {
-	if h.Sandbox == nil {
-		return nil
-	}
-	if h.Container != nil || h.SameUser {
-		return errors.New("sandbox: give it alone, or with user, users or uidRange; " +
-			"not with container or sameUser")
-	}
-
-	if at, err := h.Sandbox.Check(); err != nil {
-		return fmt.Errorf("sandbox%s: %w", at, err)
-	}
-
-	_, known := h.hosts()
-	if h.Preset != "" && !known {
-		return fmt.Errorf("sandbox: preset %s reaches a model of your choice: give network: {allow: [HOST, …]}, or "+
-			"network: open", h.Preset)
-	}
-	return nil
-}
-
-// hosts returns the hosts that the harness reaches through its proxy. known reports whether its network is
-// given, or follows from the preset.
-func (h Harness) hosts() (names []string, known bool) {
-	n := h.Sandbox.Network
-	if n.Mode != "" || n.Allow != nil {
-		return n.Allow, true
-	}
-
-	p, _ := preset.Find(h.Preset)
-	return p.Hosts, len(p.Hosts) > 0
-}
-
-// spec returns the sandbox of the harness, without what depends on the run.
-func (h Harness) spec() sandbox.Spec {
-	names, _ := h.hosts()
-	network := sandbox.Network(cmp.Or(h.Sandbox.Network.Mode, string(sandbox.None)))
-	if len(names) > 0 {
-		network = sandbox.Proxied
-	}
-
-	s := sandbox.Spec{
-		UID: -1, GID: -1, Network: network, Processes: h.Sandbox.Processes, ReadOnly: h.Sandbox.ReadOnly,
-	}
-	if h.Sandbox.Memory != "" {
-		s.Memory = bytesOf(strings.ToLower(h.Sandbox.Memory))
-	}
-	return s
 }
 
 // memorySize matches a size in the form of engines.

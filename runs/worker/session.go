@@ -12,8 +12,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	acp "github.com/coder/acp-go-sdk"
@@ -24,40 +22,12 @@ import (
 
 // Bounds of a session.
 const (
-	defaultIdle  = 30 * time.Minute // that a session waits for an answer
-	sessionTime  = 2 * time.Minute  // that an agent may take to begin a session
-	maxAsking    = 20               // questions that wait at once
-	maxAskedText = 500              // of a question's title, in bytes
+	defaultIdle = 30 * time.Minute // that a session waits for an answer
+	sessionTime = 2 * time.Minute  // that an agent may take to begin a session
 )
 
 // errIdle is the cause when nobody answers in time.
 var errIdle = errors.New("nobody answered in time")
-
-// session is a living session of an agent that speaks the Agent Client Protocol. The agent's requests for permission
-// become questions of the run, and messages to the run become prompts.
-type session struct {
-	job    *job
-	out    *recorder
-	given  *given
-	task   preset.Task
-	prompt func() (*os.File, error) // opens the file with the prompt
-	idle   time.Duration
-	talk   talk
-	wake   chan struct{}
-
-	conn    *acp.ClientSideConnection
-	seen    string // the last message that the agent got
-	stop    context.CancelCauseFunc
-	turn    wire.Usage    // of the turns that have ended
-	replays atomic.Bool   // the agent repeats the session that it loads
-	deaf    atomic.Bool   // the agent has closed its input
-	updates chan struct{} // the agent has sent an update; capacity 1
-
-	mu      sync.Mutex
-	id      acp.SessionId
-	asking  map[string]chan wire.Reply // by question
-	replies []wire.Reply               // that the session before did not live to see
-}
 
 func newSession(
 	j *job,
@@ -118,6 +88,13 @@ func (s *session) run(ctx context.Context, in io.Writer, out io.Reader) spoken {
 		return spoken{failure: err.Error(), gone: s.gone()}
 	}
 	return spoken{}
+}
+
+// setSession sets the session that messages and answers go to.
+func (j *job) setSession(s *session) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.session = s
 }
 
 // gone reports whether the agent has closed its input or its output.
@@ -183,7 +160,7 @@ func (s *session) load(ctx context.Context, hello acp.InitializeResponse, server
 		return fmt.Errorf("the agent cannot load its session: %s", reason(err))
 	}
 
-	s.selectModel(ctx, loaded.Models)
+	s.configure(ctx, loaded.Models, loaded.ConfigOptions)
 	s.untilQuiet(ctx)
 	return nil
 }
@@ -222,7 +199,7 @@ func (s *session) open(ctx context.Context, hello acp.InitializeResponse, server
 	}
 
 	s.name(made.SessionId)
-	s.selectModel(ctx, made.Models)
+	s.configure(ctx, made.Models, made.ConfigOptions)
 	return nil
 }
 
@@ -307,25 +284,6 @@ func (s *session) servers(can acp.McpCapabilities) []acp.McpServer {
 	return all
 }
 
-// selectModel has the session use the model of the run.
-func (s *session) selectModel(ctx context.Context, models *acp.SessionModelState) {
-	if s.task.Model == "" || models != nil && string(models.CurrentModelId) == s.task.Model {
-		return
-	}
-
-	why := "the agent lets nobody select a model: give its own flag in args"
-	if models != nil {
-		_, err := s.conn.UnstableSetSessionModel(ctx, acp.UnstableSetSessionModelRequest{
-			SessionId: s.id, ModelId: acp.UnstableModelId(s.task.Model),
-		})
-		if err == nil {
-			return
-		}
-		why = "the agent refuses the model: " + reason(err)
-	}
-	s.given.lose("model_id", why)
-}
-
 // converse gives the agent the prompt of the run, and then each message that comes while it works.
 func (s *session) converse(ctx context.Context) error {
 	file, err := s.prompt()
@@ -369,15 +327,28 @@ func (s *session) converse(ctx context.Context) error {
 	}
 }
 
-// count adds what a turn has used.
+// count adds what a turn has used. The agent reports the cost of the whole session.
 func (s *session) count(done acp.PromptResponse) {
 	u := usageOfTurn(done)
 	u.CostUSD = 0
-	if s.turn = s.turn.Plus(u); s.talk.cost > 0 {
-		s.turn.CostUSD = s.talk.cost
+	if s.task.Model != "" && u.Models == nil && !u.Zero() {
+		u.Models = []wire.ModelUsage{{
+			Model:        s.task.Model,
+			InputTokens:  u.InputTokens,
+			OutputTokens: u.OutputTokens,
+			CachedTokens: u.CachedTokens,
+		}}
+	}
+
+	s.turn = s.turn.Plus(u)
+	session := wire.Usage{CostUSD: s.talk.spent()}.Clean()
+	before := wire.Usage{CostUSD: s.task.Counted.CostUSD}
+	s.turn.CostUSD = session.Since(before).CostUSD
+	if len(s.turn.Models) == 1 {
+		s.turn.Models[0].CostUSD = s.turn.CostUSD
 	}
 	if !s.turn.Zero() {
-		s.out.Usage(s.turn, wire.Usage{})
+		s.out.Usage(s.turn, session)
 	}
 }
 
@@ -420,20 +391,4 @@ func usageOfTurn(done acp.PromptResponse) wire.Usage {
 		})
 	}
 	return used.Clean()
-}
-
-// reason returns the words of an agent's error.
-func reason(err error) string {
-	var refused *acp.RequestError
-	if !errors.As(err, &refused) {
-		return err.Error()
-	}
-
-	text := refused.Message
-	if details, ok := refused.Data.(map[string]any); ok {
-		if more, ok := details["details"].(string); ok {
-			text += ": " + more
-		}
-	}
-	return cut(clean(text), maxTail)
 }

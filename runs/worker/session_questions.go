@@ -97,7 +97,7 @@ func (s *session) RequestPermission(
 		return chosen(reply), nil
 	}
 
-	s.talk.end()
+	s.talk.pause()
 	s.out.drain(ctx)
 	waiting, err := s.ask(ctx, q)
 	if err != nil {
@@ -120,6 +120,8 @@ func (s *session) RequestPermission(
 		return cancelled, nil
 	}
 }
+
+const maxAsking = 20 // questions that wait at once
 
 // ask sends a question, and returns what its answer comes by.
 func (s *session) ask(ctx context.Context, q wire.Question) (<-chan wire.Reply, error) {

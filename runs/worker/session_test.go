@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,14 +19,18 @@ import (
 
 // acpAgent is an agent that speaks the Agent Client Protocol: it asks before it acts, and keeps its session in a file.
 type acpAgent struct {
-	conn *acp.AgentSideConnection
-	file string
-	past []string // prompts
+	conn    *acp.AgentSideConnection
+	file    string
+	past    []string // prompts
+	options []acp.SessionConfigOption
 }
 
 // fakeACP speaks the protocol over standard input and output.
 func fakeACP() int {
-	a := &acpAgent{file: filepath.Join(os.Getenv("HOME"), ".gemini", "tmp", "session.json")}
+	a := &acpAgent{
+		file:    filepath.Join(os.Getenv("HOME"), ".gemini", "tmp", "session.json"),
+		options: acpOptions(),
+	}
 	a.conn = acp.NewAgentSideConnection(a, os.Stdout, os.Stdin)
 	<-a.conn.Done()
 	return 0
@@ -42,7 +47,28 @@ func (a *acpAgent) NewSession(_ context.Context, r acp.NewSessionRequest) (acp.N
 	if len(r.McpServers) != 1 || r.McpServers[0].Stdio == nil || r.McpServers[0].Stdio.Command != "tool" {
 		return acp.NewSessionResponse{}, acp.NewInvalidParams("no servers")
 	}
-	return acp.NewSessionResponse{SessionId: "s1"}, a.keep()
+	return acp.NewSessionResponse{SessionId: "s1", ConfigOptions: a.options}, a.keep()
+}
+
+// acpOptions are what a session lets its client choose.
+func acpOptions() (options []acp.SessionConfigOption) {
+	for _, o := range []struct {
+		category acp.SessionConfigOptionCategory
+		values   []acp.SessionConfigValueId
+	}{
+		{acp.SessionConfigOptionCategoryModel, []acp.SessionConfigValueId{"small", "large"}},
+		{acp.SessionConfigOptionCategoryThoughtLevel, []acp.SessionConfigValueId{"low", "high"}},
+	} {
+		var offered acp.SessionConfigSelectOptionsUngrouped
+		for _, v := range o.values {
+			offered = append(offered, acp.SessionConfigSelectOption{Value: v, Name: string(v)})
+		}
+		options = append(options, acp.SessionConfigOption{Select: &acp.SessionConfigOptionSelect{
+			Id: acp.SessionConfigId("of-" + o.category), Name: "x", Category: &o.category, Type: "select",
+			CurrentValue: o.values[0], Options: acp.SessionConfigSelectOptions{Ungrouped: &offered},
+		}})
+	}
+	return options
 }
 
 func (a *acpAgent) keep() error {
@@ -77,7 +103,7 @@ func (a *acpAgent) Prompt(ctx context.Context, r acp.PromptRequest) (acp.PromptR
 	}
 
 	said := fmt.Sprintf("turn %d: %s.", len(a.past), prompt)
-	if strings.Contains(prompt, "ask") {
+	if strings.Contains(text[len(text)-1], "ask") {
 		for i := range 1 + strings.Count(prompt, "twice") {
 			choice, err := a.ask(ctx, r.SessionId, fmt.Sprintf("rm -r build-%d", i))
 			if err != nil {
@@ -87,18 +113,38 @@ func (a *acpAgent) Prompt(ctx context.Context, r acp.PromptRequest) (acp.PromptR
 		}
 	}
 
-	err := a.say(ctx, r.SessionId, said)
+	for _, o := range a.options {
+		said += " " + string(o.Select.CurrentValue)
+	}
+	err := errors.Join(a.say(ctx, r.SessionId, said), a.conn.SessionUpdate(ctx, acp.SessionNotification{
+		SessionId: r.SessionId,
+		Update: acp.SessionUpdate{UsageUpdate: &acp.SessionUsageUpdate{
+			Size: 1000, Used: 11, Cost: &acp.Cost{Amount: 0.25 * float64(len(a.past)), Currency: "USD"},
+		}},
+	}))
 	return acp.PromptResponse{
 		StopReason: acp.StopReasonEndTurn, Usage: &acp.Usage{InputTokens: 10, OutputTokens: 1, TotalTokens: 11},
 	}, err
 }
 
 func (a *acpAgent) ask(ctx context.Context, id acp.SessionId, command string) (string, error) {
+	tool := acp.ToolCallId(command)
+	begun := acp.StartToolCall(tool, command, acp.WithStartStatus(acp.ToolCallStatusPending))
+	if err := a.conn.SessionUpdate(ctx, acp.SessionNotification{SessionId: id, Update: begun}); err != nil {
+		return "", err
+	}
+
+	input := map[string]any{"command": command}
+	var early any = input
+	if command == "rm -r build-1" { // this one is described when it was allowed
+		early = nil
+	}
+
 	asked, err := a.conn.RequestPermission(ctx, acp.RequestPermissionRequest{
 		SessionId: id,
 		ToolCall: acp.ToolCallUpdate{
-			ToolCallId: acp.ToolCallId(command), Title: acp.Ptr(command), Kind: acp.Ptr(acp.ToolKindExecute),
-			RawInput: map[string]any{"command": command},
+			ToolCallId: tool, Title: acp.Ptr(command), Kind: acp.Ptr(acp.ToolKindExecute),
+			RawInput: early,
 		},
 		Options: []acp.PermissionOption{
 			{OptionId: "yes-always", Name: "Always", Kind: acp.PermissionOptionKindAllowAlways},
@@ -109,7 +155,11 @@ func (a *acpAgent) ask(ctx context.Context, id acp.SessionId, command string) (s
 	if err != nil || asked.Outcome.Selected == nil {
 		return "nothing", err
 	}
-	return string(asked.Outcome.Selected.OptionId), nil
+
+	ended := acp.WithUpdateStatus(acp.ToolCallStatusCompleted)
+	done := acp.UpdateToolCall(tool, ended, acp.WithUpdateRawInput(input))
+	err = a.conn.SessionUpdate(ctx, acp.SessionNotification{SessionId: id, Update: done})
+	return string(asked.Outcome.Selected.OptionId), err
 }
 
 func (a *acpAgent) Cancel(context.Context, acp.CancelNotification) error { return nil }
@@ -131,9 +181,20 @@ func (a *acpAgent) ResumeSession(context.Context, acp.ResumeSessionRequest) (acp
 }
 
 func (a *acpAgent) SetSessionConfigOption(
-	context.Context, acp.SetSessionConfigOptionRequest,
+	_ context.Context, r acp.SetSessionConfigOptionRequest,
 ) (acp.SetSessionConfigOptionResponse, error) {
-	return acp.SetSessionConfigOptionResponse{}, nil
+	for _, o := range a.options {
+		if o.Select.Id != r.ValueId.ConfigId {
+			continue
+		}
+		for _, v := range *o.Select.Options.Ungrouped {
+			if v.Value == r.ValueId.Value {
+				o.Select.CurrentValue = v.Value
+				return acp.SetSessionConfigOptionResponse{ConfigOptions: a.options}, nil
+			}
+		}
+	}
+	return acp.SetSessionConfigOptionResponse{}, acp.NewInvalidParams("it is not offered")
 }
 
 func (a *acpAgent) SetSessionMode(context.Context, acp.SetSessionModeRequest) (acp.SetSessionModeResponse, error) {
@@ -233,8 +294,20 @@ func TestSessionAsks(t *testing.T) {
 		t.Fatalf("run is %s in execution %d: %s", r.State, r.Execution, r.StatusMessage)
 	}
 	wantIn(t, b.said(r), "turn 1: be careful", "| ask twice. chose yes. chose no.", "turn 2: and then?.")
-	if r.Usage == nil || r.Usage.InputTokens != 20 {
-		t.Errorf("usage %+v", r.Usage)
+	wantSpent(t, r, 20, 0.5)
+
+	var uses []string
+	for _, block := range b.blocks(r) {
+		if block.Type == "action" || block.Type == "action_result" {
+			uses = append(uses, block.Type+" "+block.Name+" "+string(block.Input))
+		}
+	}
+	slices.Sort(uses)
+	want := `action rm -r build-0 {"command":"rm -r build-0"}, ` +
+		`action rm -r build-1 {"command":"rm -r build-1"}, ` +
+		`action_result rm -r build-0 , action_result rm -r build-1 `
+	if got := strings.Join(uses, ", "); got != want {
+		t.Errorf("tools %s, want %s", got, want)
 	}
 
 	steps, err := b.store.Steps(t.Context(), r, 0)
@@ -251,6 +324,50 @@ func TestSessionAsks(t *testing.T) {
 	}
 	if got := strings.Join(users, "; "); !strings.Contains(got, "Allow  mind the gap; Reject  mind the gap; and then?") {
 		t.Errorf("the user said %q", got)
+	}
+
+	// The agent reports the cost of the whole session.
+	r = b.goOn(r.ID, "once more")
+	wantIn(t, b.said(r), "turn 3: once more.")
+	wantSpent(t, r, 30, 0.75)
+}
+
+// wantSpent checks the tokens and the cost of a run.
+func wantSpent(t *testing.T, r state.Run, tokens int64, cost float64) {
+	t.Helper()
+	u := r.Usage
+	if u == nil || u.InputTokens != tokens || u.CostUSD == nil || *u.CostUSD != cost {
+		t.Errorf("usage %+v, want %d tokens for %v", u, tokens, cost)
+	}
+}
+
+// TestSessionOptions has runs name a model and a reasoning level that the agent offers, and others.
+func TestSessionOptions(t *testing.T) {
+	b := newBench(t, 0)
+	b.work(worker.Config{Default: "h", Harnesses: map[string]worker.Harness{"h": acpHarness(t)}})
+	for level, test := range map[string]struct {
+		model, said string
+		refused     int
+	}{
+		"high": {"large", "large high", 0},
+		"most": {"huge", "small low", 2},
+	} {
+		r := b.end(b.create(func(n *state.NewRun) {
+			n.Config = fmt.Appendf(nil, `{"model_id": %q, "harness": {"reasoning_level": %q},
+				"mcp_servers": {"t": {"command": "tool"}}}`, test.model, level)
+		}))
+		if r.State != state.RunSucceeded {
+			t.Fatalf("run is %s: %s", r.State, r.StatusMessage)
+		}
+
+		wantIn(t, b.said(r), "do it. "+test.said)
+		refused := b.events(r, "config_not_applied")
+		if len(refused) != test.refused || strings.Count(strings.Join(refused, " "), "the agent refuses") != test.refused {
+			t.Errorf("%s: not applied: %s", test.model, refused)
+		}
+		if of := r.Usage.Models[0].Model; (of == test.model) != (test.refused == 0) {
+			t.Errorf("%s: usage of model %q", test.model, of)
+		}
 	}
 }
 

@@ -27,11 +27,6 @@ const setUpTime = 15 * time.Minute
 // cannot be set up.
 const statusNotSetUp = 125
 
-// setUpError is the reason why set-up commands failed.
-type setUpError struct{ text string }
-
-func (e setUpError) Error() string { return e.text }
-
 func lateSetUp(limit time.Duration) error {
 	return setUpError{fmt.Sprintf("the set-up commands did not end within %s", limit)}
 }
@@ -51,7 +46,9 @@ func setupScript(commands []string, mark string) string {
 		return ""
 	}
 
-	script := "( set -e\n" + strings.Join(commands, "\n") + "\n) </dev/null 2>&1 || exit 125\n"
+	// Left of ||, the shell would go on after a command that fails.
+	script := "( set -e\n" + strings.Join(commands, "\n") + "\n) </dev/null 2>&1\n" +
+		`case $? in 0) ;; *) echo "exit status $?"; exit 125 ;; esac` + "\n"
 	if mark != "" {
 		script += `printf '\n%s\n' ` + mark + "\n"
 	}

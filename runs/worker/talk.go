@@ -3,9 +3,11 @@
 package worker
 
 import (
-	"context"
+	"cmp"
 	"encoding/json"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,52 +20,28 @@ import (
 
 // talk turns what an agent says over the Agent Client Protocol into blocks of the conversation.
 type talk struct {
-	out  *recorder
-	cost float64 // of the session, in US dollars, as the agent reports it
+	out *recorder
 
 	mu      sync.Mutex
+	cost    float64 // of the session, in US dollars, as the agent reports it
 	text    strings.Builder
-	thought bool            // text is the agent's thinking
-	known   map[string]bool // actions that are in the conversation, by ID
+	thought bool              // text is the agent's thinking
+	known   map[string]string // names of actions that are in the conversation, by ID
+	begun   map[string]use    // actions that the agent still describes, by ID
 }
 
 // Bounds of what is remembered of a session.
 const (
 	maxPiece   = 32 << 10 // of a message that comes in pieces, in bytes
 	maxActions = 10_000
+	maxBegun   = 20
 )
 
-// SessionUpdate records what the agent says and does.
-func (s *session) SessionUpdate(_ context.Context, n acp.SessionNotification) error {
-	select {
-	case s.updates <- struct{}{}:
-	default:
-	}
-	if s.replays.Load() || s.foreign(n.SessionId) {
-		return nil
-	}
-
-	u := n.Update
-	switch {
-	case u.AgentMessageChunk != nil:
-		s.talk.add(u.AgentMessageChunk.Content, false)
-	case u.AgentThoughtChunk != nil:
-		s.talk.add(u.AgentThoughtChunk.Content, true)
-	case u.ToolCall != nil:
-		c := u.ToolCall
-		s.talk.act(string(c.ToolCallId), c.Title, c.Kind, c.RawInput, c.Locations)
-		s.talk.result(string(c.ToolCallId), c.Title, c.Kind, c.Status, c.RawOutput, c.Content)
-	case u.ToolCallUpdate != nil:
-		c := u.ToolCallUpdate
-		s.talk.act(string(c.ToolCallId), value(c.Title), value(c.Kind), c.RawInput, c.Locations)
-		s.talk.result(string(c.ToolCallId), value(c.Title), value(c.Kind), value(c.Status), c.RawOutput, c.Content)
-	case u.UsageUpdate != nil:
-		if c := u.UsageUpdate.Cost; c != nil && c.Currency == "USD" {
-			s.talk.cost = c.Amount
-		}
-	}
-
-	return nil
+// use is a tool's use, as far as the agent has described it.
+type use struct {
+	id, title string
+	kind      acp.ToolKind
+	input     json.RawMessage
 }
 
 func value[T any](p *T) (v T) {
@@ -96,11 +74,36 @@ func (t *talk) add(c acp.ContentBlock, thought bool) {
 	}
 }
 
-// end records what was said so far.
-func (t *talk) end() {
+// spend takes the cost of the session so far.
+func (t *talk) spend(cost float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cost = cost
+}
+
+// spent returns the last cost that the agent reported.
+func (t *talk) spent() float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cost
+}
+
+// pause records what was said so far.
+func (t *talk) pause() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.flush()
+}
+
+// end records what was said and described so far.
+func (t *talk) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	t.flush()
+	for _, id := range slices.Sorted(maps.Keys(t.begun)) {
+		t.record(t.begun[id])
+	}
 }
 
 func (t *talk) flush() {
@@ -128,22 +131,48 @@ func categoryOfKind(kind acp.ToolKind) string {
 	return "integration"
 }
 
-// act records the use of a tool, once.
-func (t *talk) act(id, title string, kind acp.ToolKind, input any, places []acp.ToolCallLocation) {
+// act records the use of a tool, once. One that is pending waits for the rest of its description.
+func (t *talk) act(u use, pending bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	if t.known[id] || len(t.known) >= maxActions || title == "" {
+	if _, recorded := t.known[u.id]; recorded || len(t.known) >= maxActions {
 		return
 	}
+
+	before, begun := t.begun[u.id]
+	if begun {
+		u.title = before.title
+		u.kind = cmp.Or(u.kind, before.kind)
+		if string(u.input) == "{}" {
+			u.input = before.input
+		}
+	}
+	if u.title == "" {
+		return
+	}
+
+	if pending && len(u.input) <= maxPiece && (begun || len(t.begun) < maxBegun) {
+		if t.begun == nil {
+			t.begun = map[string]use{}
+		}
+		t.begun[u.id] = u
+		return
+	}
+	t.record(u)
+}
+
+// record adds the use of a tool to the conversation.
+func (t *talk) record(u use) {
 	if t.known == nil {
-		t.known = map[string]bool{}
+		t.known = map[string]string{}
 	}
 
 	t.flush()
-	t.known[id] = true
+	delete(t.begun, u.id)
+	t.known[u.id] = line(u.title)
 	t.out.Add(wire.Block{
-		Type: "action", ID: id, Category: categoryOfKind(kind), Name: line(title), Input: inputOf(input, places),
+		Type: "action", ID: u.id, Category: categoryOfKind(u.kind), Name: line(u.title), Input: u.input,
 	})
 }
 
@@ -187,8 +216,8 @@ func (t *talk) result(
 		}
 	}
 	t.out.Add(wire.Block{
-		Type: "action_result", ActionID: id, Category: categoryOfKind(kind), Name: line(title), State: string(status),
-		Output: quoted(object),
+		Type: "action_result", ActionID: id, Category: categoryOfKind(kind), Name: cmp.Or(t.known[id], line(title)),
+		State: string(status), Output: quoted(object),
 	})
 }
 
@@ -213,9 +242,9 @@ func (t *talk) question(p acp.RequestPermissionRequest) wire.Question {
 	if title == "" {
 		title = "May the agent go on?"
 	}
-	t.act(string(c.ToolCallId), title, value(c.Kind), c.RawInput, c.Locations)
-
 	input := inputOf(c.RawInput, c.Locations)
+	t.act(use{string(c.ToolCallId), title, value(c.Kind), input}, string(input) == "{}")
+
 	if text := contentText(c.Content); text != "" && string(input) == "{}" {
 		input = quoted(map[string]string{"content": text})
 	}
@@ -229,6 +258,8 @@ func (t *talk) question(p acp.RequestPermissionRequest) wire.Question {
 	}
 	return q
 }
+
+const maxAskedText = 500 // of a question's title, in bytes
 
 // line returns text in one line, cut.
 func line(text string) string {
@@ -274,41 +305,3 @@ func (h *heard) Write(b []byte) (int, error) {
 }
 
 // The agent has its own files and processes: it is told that the client has none to offer.
-
-// ReadTextFile is not offered.
-func (*session) ReadTextFile(context.Context, acp.ReadTextFileRequest) (acp.ReadTextFileResponse, error) {
-	return acp.ReadTextFileResponse{}, acp.NewMethodNotFound(acp.ClientMethodFsReadTextFile)
-}
-
-// WriteTextFile is not offered.
-func (*session) WriteTextFile(context.Context, acp.WriteTextFileRequest) (acp.WriteTextFileResponse, error) {
-	return acp.WriteTextFileResponse{}, acp.NewMethodNotFound(acp.ClientMethodFsWriteTextFile)
-}
-
-// CreateTerminal is not offered.
-func (*session) CreateTerminal(context.Context, acp.CreateTerminalRequest) (acp.CreateTerminalResponse, error) {
-	return acp.CreateTerminalResponse{}, acp.NewMethodNotFound(acp.ClientMethodTerminalCreate)
-}
-
-// KillTerminal is not offered.
-func (*session) KillTerminal(context.Context, acp.KillTerminalRequest) (acp.KillTerminalResponse, error) {
-	return acp.KillTerminalResponse{}, acp.NewMethodNotFound(acp.ClientMethodTerminalKill)
-}
-
-// TerminalOutput is not offered.
-func (*session) TerminalOutput(context.Context, acp.TerminalOutputRequest) (acp.TerminalOutputResponse, error) {
-	return acp.TerminalOutputResponse{}, acp.NewMethodNotFound(acp.ClientMethodTerminalOutput)
-}
-
-// ReleaseTerminal is not offered.
-func (*session) ReleaseTerminal(context.Context, acp.ReleaseTerminalRequest) (acp.ReleaseTerminalResponse, error) {
-	return acp.ReleaseTerminalResponse{}, acp.NewMethodNotFound(acp.ClientMethodTerminalRelease)
-}
-
-// WaitForTerminalExit is not offered.
-func (*session) WaitForTerminalExit(
-	context.Context,
-	acp.WaitForTerminalExitRequest,
-) (acp.WaitForTerminalExitResponse, error) {
-	return acp.WaitForTerminalExitResponse{}, acp.NewMethodNotFound(acp.ClientMethodTerminalWaitForExit)
-}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/goleak"
 
 	"millwright/runs/dispatch"
 	"millwright/runs/wire"
@@ -367,7 +366,7 @@ printf '%s\n' '{"type":"text","text":"first line of it\nsecond \"quoted\" lïne\
 }
 
 func TestWorkerEnds(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent(), goleak.IgnoreAnyFunction("millwright/state.(*acceptor).write"))
+	defer statetest.VerifyNoLeaks(t)()
 	t.Run("hands back", func(t *testing.T) {
 		b := newBench(t, 0)
 		mark := filepath.Join(t.TempDir(), "pid")

@@ -19,27 +19,6 @@ import (
 // AuthorEmail is the address in commits of runs.
 const AuthorEmail = "automation@millwright.invalid"
 
-// Source names what to check out.
-type Source struct {
-	URL        string // without a credential
-	Via        string // the address to fetch from in its place; empty: URL
-	Credential Credential
-	Ref        string // a branch or tag; with Commit the branch that it is for; empty: the default branch
-	Commit     string // empty: that of Ref
-	// Proven: Commit is checked out only if a branch of the repository has it, else the branch Base.
-	Proven bool
-	Base   string // empty: the default branch
-	Author string // of commits that are made in the checkout
-}
-
-// Made describes a checkout.
-type Made struct {
-	Commit string
-	Branch string // empty: the commit is on no branch that is known by name
-	// Untrusted: no branch has the commit of the source, so another one is checked out.
-	Untrusted bool
-}
-
 // Checkout puts the files of a repository, with its history, into a new or empty directory, and a read-only copy
 // of its objects into base. It uses the credential while it runs, and leaves it nowhere. The error is for people.
 func (m *Mirrors) Checkout(ctx context.Context, s Source, into, base string) (Made, error) {
@@ -208,6 +187,15 @@ func (m *Mirrors) watch(ctx context.Context, stop context.CancelCauseFunc, path 
 
 var errFull = errors.New("the disk of the worker is full")
 
+// ErrLater reports that a forge is away, has an error or limits requests, which passes by itself.
+var ErrLater = errors.New("try again later")
+
+// later is such an error, in words for people.
+type later string
+
+func (l later) Error() string { return string(l) }
+func (later) Unwrap() error   { return ErrLater }
+
 // What people read.
 const (
 	meansMoved   = "the repository was moved or renamed: write its new name"
@@ -215,9 +203,10 @@ const (
 	meansRefused = "the forge refuses the credential: it was revoked, has expired, or may not read this repository"
 	meansAsked   = "the forge asks for a credential: the repository does not exist, or is private and " +
 		"forges has no token"
-	meansBusy        = "the forge limits requests: try again later"
-	meansBroken      = "the forge has an error: try again later"
+	meansBusy        = "the forge limits requests"
+	meansBroken      = "the forge has an error"
 	meansUnreachable = "the forge cannot be reached"
+	meansBroke       = "the connection to the forge broke"
 	meansSHA256      = "the repository uses SHA-256 names, which are not supported"
 )
 
@@ -259,6 +248,10 @@ var words = []struct{ said, means string }{
 	{"connection refused", meansUnreachable},
 	{"connection timed out", meansUnreachable},
 	{"empty reply from server", meansUnreachable},
+	{"rpc failed; curl 18", meansBroke},
+	{"rpc failed; curl 56", meansBroke},
+	{"rpc failed; curl 92", meansBroke},
+	{"connection reset by peer", meansBroke},
 	{"not our ref", "the repository does not have the commit"},
 	{"mismatched algorithms", meansSHA256},
 	{"bad object format", meansSHA256},
@@ -299,10 +292,14 @@ func explain(err error) error {
 	if isFull(err) {
 		return errFull
 	}
-	if text := meaning(err); text != "" {
+	switch text := meaning(err); text {
+	case "":
+		return underlying(err)
+	case meansBusy, meansBroken, meansUnreachable, meansBroke:
+		return later(text)
+	default:
 		return errors.New(text)
 	}
-	return underlying(err)
 }
 
 // Continue brings a checkout to the commit of a bundle that continues it, and returns the commit. After an error, the

@@ -4,6 +4,7 @@ package checkout_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -418,21 +419,25 @@ func TestSmartHTTP(t *testing.T) {
 		name, path string
 		credential checkout.Credential
 		want       string
+		passes     bool
 	}{
-		{"no credential", "/shop.git", checkout.Credential{}, "the forge asks for a credential"},
-		{"revoked", "/shop.git", checkout.Credential{User: "x", Password: "other-token"}, "the forge refuses the credential"},
-		{"gone", "/none.git", good, "the repository does not exist"},
-		{"renamed", "/moved/shop.git", good, "moved or renamed"},
-		{"broken", "/broken/shop.git", good, "the forge has an error"},
-		{"busy", "/busy/shop.git", good, "limits requests"},
-		{"no git server", "/page/shop.git", good, "no git server"},
-		{"no answer", "/nothing/shop.git", good, "the forge cannot be reached"},
+		{"no credential", "/shop.git", checkout.Credential{}, "the forge asks for a credential", false},
+		{"revoked", "/shop.git", checkout.Credential{User: "x", Password: "other-token"}, "the forge refuses the credential", false},
+		{"gone", "/none.git", good, "the repository does not exist", false},
+		{"renamed", "/moved/shop.git", good, "moved or renamed", false},
+		{"broken", "/broken/shop.git", good, "the forge has an error", true},
+		{"busy", "/busy/shop.git", good, "limits requests", true},
+		{"no git server", "/page/shop.git", good, "no git server", false},
+		{"no answer", "/nothing/shop.git", good, "the forge cannot be reached", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := m.Checkout(t.Context(), checkout.Source{URL: server.URL + test.path, Credential: test.credential},
 				filepath.Join(t.TempDir(), "w"), filepath.Join(t.TempDir(), "b"))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("error %v, want %q", err, test.want)
+			}
+			if errors.Is(err, checkout.ErrLater) != test.passes {
+				t.Errorf("error %v: it is a reason to try again: %t", err, !test.passes)
 			}
 			if err != nil && strings.Contains(err.Error(), token) {
 				t.Errorf("the error has the token: %v", err)

@@ -9,6 +9,7 @@
 package checkout
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -224,45 +225,6 @@ func (e *end) text() string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// Credential authenticates a fetch. The zero value is none.
-type Credential struct{ User, Password string }
-
-// credentialHelper has git read the credential from descriptor 3, once.
-const credentialHelper = `!f() { test "$1" = get && cat <&3; }; f`
-
-// pipe returns the reading end of a pipe with the credential, in git's form; nil without a credential. The
-// credential is on no command line, in no environment and in no file.
-func (c Credential) pipe() (r *os.File, done func(), err error) {
-	if c == (Credential{}) {
-		return nil, func() {}, nil
-	}
-	if strings.ContainsAny(c.User+c.Password, "\n\x00") {
-		return nil, nil, errors.New("the credential of the forge has several lines")
-	}
-
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-
-	_, err = fmt.Fprintf(w, "username=%s\npassword=%s\n", c.User, c.Password)
-	if err = errors.Join(err, w.Close()); err != nil {
-		r.Close()
-		return nil, nil, err
-	}
-
-	return r, func() { r.Close() }, nil
-}
-
-// redact removes the password from git's words.
-func (c Credential) redact(text string) string {
-	if c.Password == "" {
-		return text
-	}
-	text = strings.ReplaceAll(text, url.QueryEscape(c.Password), "***")
-	return strings.ReplaceAll(text, c.Password, "***")
-}
-
 // protocol returns the protocol of an address of a repository, or an error if none is fetched from it.
 func protocol(address string) (string, error) {
 	u, err := url.Parse(address)
@@ -283,3 +245,22 @@ func protocol(address string) (string, error) {
 
 // patience is how long one command may take that talks to a forge, or copies a repository.
 const patience = 30 * time.Minute
+
+// lines calls f with each part of git's output that ends with a byte, without this byte.
+func lines(end byte, f func(string) error) func(io.Reader) error {
+	return func(r io.Reader) error {
+		in := bufio.NewReader(r)
+		for {
+			line, err := in.ReadString(end)
+			if errors.Is(err, io.EOF) && line == "" {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if err := f(line[:len(line)-1]); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -143,6 +143,35 @@ func TestHostileRepositories(t *testing.T) {
 	}
 }
 
+// TestPointersAndSubmodules checks out a file of Git LFS, which stays a pointer, and a submodule, whose directory
+// stays empty.
+func TestPointersAndSubmodules(t *testing.T) {
+	const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n"
+	inner := newRemote(t)
+	commit := inner.commit("main", map[string]string{"inner": "x"})
+
+	r := newRemote(t)
+	r.commit("main", map[string]string{
+		".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n",
+		".gitmodules":    "[submodule \"sub\"]\n\tpath = sub\n\turl = " + inner.url() + "\n",
+		"a.bin":          pointer,
+	})
+	r.run(r.work, "update-index", "--add", "--cacheinfo", "160000,"+commit+",sub")
+	r.run(r.work, "commit", "--quiet", "--message=sub")
+	r.run(r.work, "push", "--quiet", r.bare, "HEAD:refs/heads/main")
+
+	work, _ := made(t, open(t), checkout.Source{URL: r.url()})
+	if got := read(t, filepath.Join(work, "a.bin")); got != pointer {
+		t.Errorf("the pointer became %q", got)
+	}
+	if in, err := os.ReadDir(filepath.Join(work, "sub")); err != nil || len(in) > 0 {
+		t.Errorf("the submodule has %v, %v", in, err)
+	}
+	if status := r.run(work, "status", "--porcelain"); status != "" {
+		t.Errorf("the checkout has changes: %s", status)
+	}
+}
+
 // subtree stores a tree.
 func (r *remote) subtree(entries ...string) string {
 	r.t.Helper()

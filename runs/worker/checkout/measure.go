@@ -3,12 +3,10 @@
 package checkout
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -123,23 +121,4 @@ func (m *mirror) remember(all measurements) error {
 		os.Remove(f.Name())
 	}
 	return err
-}
-
-// lines calls f with each part of git's output that ends with a byte, without this byte.
-func lines(end byte, f func(string) error) func(io.Reader) error {
-	return func(r io.Reader) error {
-		in := bufio.NewReader(r)
-		for {
-			line, err := in.ReadString(end)
-			if errors.Is(err, io.EOF) && line == "" {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			if err := f(line[:len(line)-1]); err != nil {
-				return err
-			}
-		}
-	}
 }

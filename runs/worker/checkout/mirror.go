@@ -3,7 +3,6 @@
 package checkout
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,39 +15,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
 
-	"millwright/runs/worker/confine"
 	"millwright/runs/worker/workspace"
 )
-
-// Mirrors are the mirrors of a worker, in one directory. Workers with the same directory share them.
-type Mirrors struct {
-	dir string
-	max int64
-	git func() (string, error) // the program
-}
-
-// unused is how long a mirror is kept that nothing is checked out from.
-const unused = 30 * 24 * time.Hour
-
-// Open returns the mirrors in a directory, which it makes with the first one. A repository has at most max
-// bytes.
-func Open(dir string, max int64) *Mirrors {
-	return &Mirrors{dir: dir, max: max, git: sync.OnceValues(Program)}
-}
-
-// Program returns the git program of this machine.
-func Program() (string, error) {
-	program, err := confine.LookUp("git", confine.DefaultPath)
-	if err != nil {
-		return "", errors.New("this worker has no git program: install git")
-	}
-	return program, nil
-}
 
 // mirror is one mirror, with its lock.
 type mirror struct {
@@ -80,9 +52,6 @@ func (m *Mirrors) of(s Source) (*mirror, error) {
 	path := filepath.Join(m.dir, hex.EncodeToString(sum[:16]))
 	return &mirror{Mirrors: m, Source: s, path: path, protocol: scheme, lock: flock.New(path + ".lock")}, nil
 }
-
-// address returns where the repository is fetched.
-func (s Source) address() string { return cmp.Or(s.Via, s.URL) }
 
 // do calls git in the mirror.
 func (m *mirror) do(ctx context.Context, args ...string) (string, error) {

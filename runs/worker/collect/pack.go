@@ -21,9 +21,6 @@ const Branch = "refs/heads/changes"
 // emptyObject is the name of no object, as in the entry of a file that is gone.
 const emptyObject = "0000000000000000000000000000000000000000"
 
-// modeOfCommit is the mode of a submodule.
-const modeOfCommit = "160000"
-
 // pack makes the bundle and the patch.
 func (k *collector) pack(ctx context.Context, changes *Changes) error {
 	objects, err := k.objects(ctx, changes.Commit)
@@ -145,26 +142,4 @@ func (k *collector) file(write func(io.Writer) error) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// maxLine is how long a line of git's output may be, in bytes.
-const maxLine = 64 << 10
-
-// lines calls f with each part of git's output that ends with a byte.
-func lines(end byte, f func(string) error) func(io.Reader) error {
-	return func(r io.Reader) error {
-		in := bufio.NewReaderSize(r, maxLine)
-		for {
-			line, err := in.ReadSlice(end)
-			if errors.Is(err, io.EOF) && len(line) == 0 {
-				return nil
-			}
-			if err != nil {
-				return errors.New("git's output cannot be read")
-			}
-			if err := f(string(line[:len(line)-1])); err != nil {
-				return err
-			}
-		}
-	}
 }

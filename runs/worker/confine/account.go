@@ -18,13 +18,6 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Account is a user of this machine under whom one run executes at a time.
-type Account struct {
-	Name     string // the name in the settings
-	UID, GID uint32
-	Home     string // empty: none
-}
-
 // Named finds the account of a user.
 func Named(name string) (Account, error) {
 	u, err := user.Lookup(name)

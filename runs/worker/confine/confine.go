@@ -43,6 +43,13 @@ type Config struct {
 	Keeper []string
 }
 
+// Account is a user of this machine under whom one run executes at a time.
+type Account struct {
+	Name     string // the name in the settings
+	UID, GID uint32
+	Home     string // empty: none
+}
+
 // Run describes the command of a run.
 type Run struct {
 	// Name is unique among the runs of this worker.
@@ -94,13 +101,6 @@ type group struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error
-}
-
-// StartGroup starts a command of our own as the leader of a process group, such as the client of a container
-// engine.
-func StartGroup(cmd *exec.Cmd) (Process, error) {
-	cmd.SysProcAttr = GroupAttributes()
-	return start(cmd)
 }
 
 // start starts a command from a thread that no other goroutine uses, and so no other one ends, until the

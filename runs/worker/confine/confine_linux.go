@@ -3,27 +3,11 @@ package confine
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"runtime"
-	"sync"
+	"path/filepath"
+	"strings"
 	"syscall"
 )
-
-// GroupAttributes makes a command the leader of a process group. The kernel kills the command when the thread
-// that started it ends, and so when this process dies. Other goroutines may end a thread, so the caller locks
-// its own to one, from the start of the command until its end.
-func GroupAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
-
-// Host starts the runs of one worker.
-type Host struct {
-	cfg     Config
-	cgroup  cgroup // empty: none
-	why     error  // reason why there is none
-	private bool
-}
 
 // Open prepares to start runs in the best way that this machine supports.
 func Open(cfg Config) *Host {
@@ -55,6 +39,21 @@ func (h *Host) Sweeps() bool { return h.cgroup != "" || h.cfg.Keeper != nil }
 
 // Private reports whether runs have their own /tmp, /var/tmp and /dev/shm, all the same directory.
 func (h *Host) Private() bool { return h.private }
+
+// CheckShown reports that runs do not see a program of the machine, since they have their own /tmp.
+func (h *Host) CheckShown(program string) error {
+	real, err := filepath.EvalSymlinks(program)
+	if err != nil || !h.private {
+		return nil // the start reports what is wrong
+	}
+
+	for _, dir := range shared {
+		if strings.HasPrefix(real, dir+"/") {
+			return fmt.Errorf("runs have their own %s: put the program into another directory", dir)
+		}
+	}
+	return nil
+}
 
 // Seen returns the path under which the processes of a run see its directory.
 func (h *Host) Seen(dir string) string {
@@ -121,58 +120,6 @@ func (h *Host) Start(cmd *exec.Cmd, run Run) (Process, error) {
 
 	p.group = g
 	return p, nil
-}
-
-// start starts a command in the namespace and account of its run.
-func (h *Host) start(cmd *exec.Cmd, run Run) (*group, error) {
-	if !h.private && run.Account == nil || run.Sandboxed {
-		return start(cmd)
-	}
-
-	// A dedicated thread enters the namespace and account, which the process inherits. The thread stays
-	// until the process has ended, because the kernel kills a process with Pdeathsig when its starting
-	// thread ends.
-	g := &group{cmd: cmd, done: make(chan struct{})}
-	started := make(chan error, 1)
-	onOwnThread(func() {
-		defer close(g.done)
-
-		err := h.enclose(run)
-		if err == nil {
-			err = cmd.Start()
-		}
-
-		started <- err
-		if err == nil {
-			g.err = exitOf(cmd.Wait())
-		}
-	})
-	if err := <-started; err != nil {
-		return nil, err
-	}
-
-	return g, nil
-}
-
-// onOwnThread calls f in a goroutine whose thread runs nothing else meanwhile, and ends with f. It is never
-// the first thread, which the process shows as itself.
-func onOwnThread(f func()) {
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
-		if syscall.Gettid() != os.Getpid() {
-			f()
-			return
-		}
-
-		var other sync.WaitGroup
-		other.Add(1)
-		onOwnThread(func() {
-			defer other.Done()
-			f()
-		})
-		other.Wait()
-		runtime.UnlockOSThread()
-	}()
 }
 
 // Kill kills the process group, the control group and everything else of the account.

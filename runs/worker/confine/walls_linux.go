@@ -3,13 +3,11 @@ package confine
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
-
-// ownDir is where the program keeps what belongs to the machine: locks of accounts, and an empty directory.
-const ownDir = "/run/millwright"
 
 // seenAt is the path under which every run sees its directory.
 const seenAt = ownDir + "/run"
@@ -109,4 +107,35 @@ func hideProcesses() error {
 		return nil
 	}
 	return err
+}
+
+// start starts a command in the namespace and account of its run.
+func (h *Host) start(cmd *exec.Cmd, run Run) (*group, error) {
+	if !h.private && run.Account == nil || run.Sandboxed {
+		return start(cmd)
+	}
+
+	// A dedicated thread enters the namespace and account, which the process inherits. The thread stays
+	// until the process has ended, because the kernel kills a process with Pdeathsig when its starting
+	// thread ends.
+	g := &group{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error, 1)
+	onOwnThread(func() {
+		defer close(g.done)
+
+		err := h.enclose(run)
+		if err == nil {
+			err = cmd.Start()
+		}
+
+		started <- err
+		if err == nil {
+			g.err = exitOf(cmd.Wait())
+		}
+	})
+	if err := <-started; err != nil {
+		return nil, err
+	}
+
+	return g, nil
 }

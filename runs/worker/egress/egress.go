@@ -25,7 +25,6 @@ import (
 const (
 	maxConnections = 64               // at once
 	maxRequest     = 8 << 10          // bytes of a request with its header
-	maxHello       = 64 << 10         // bytes of a TLS hello
 	requestTime    = 10 * time.Second // from the connection to the request, and from the answer to the whole hello
 	dialTime       = 15 * time.Second
 	idleTime       = 15 * time.Minute // without a byte in either direction

@@ -50,6 +50,8 @@ type recording struct {
 	read bytes.Buffer
 }
 
+const maxHello = 64 << 10 // bytes of a TLS hello
+
 func (r *recording) Read(b []byte) (int, error) {
 	n, err := r.in.Read(b)
 	r.read.Write(b[:n])

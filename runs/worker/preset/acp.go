@@ -33,11 +33,5 @@ var acpPreset = Preset{
 // it loads. So restored files are of another millennium.
 var geminiSession = regexp.MustCompile(`^(\.gemini/tmp/[^/]+/chats/session-)2(\d{3}-)`)
 
-// launchACP leaves model and servers to the session.
-func launchACP(t Task) Launch {
-	l := Launch{Args: t.Args, NotApplied: map[string]string{}}
-	if t.Reasoning != "" {
-		l.NotApplied["reasoning_level"] = "the protocol has no reasoning level: give the agent's own flag in args"
-	}
-	return l
-}
+// launchACP leaves model, reasoning level and servers to the session.
+func launchACP(t Task) Launch { return Launch{Args: t.Args} }

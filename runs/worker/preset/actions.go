@@ -75,6 +75,14 @@ func action(id, tool, skills string, input json.RawMessage) wire.Block {
 	return b
 }
 
+func quoted(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return text
+}
+
 // skillPath returns where an agent reads the skill of a name. A path, and the name of a plugin's skill, stay as
 // they are.
 func skillPath(directory, name string) string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -31,22 +30,6 @@ type Adapter interface {
 	// End is called at the end of the output. A non-empty result is the reason of a failure, whatever the
 	// exit status.
 	End(out Out) string
-}
-
-// AdapterOf returns what makes the adapters of this name: those of presets, and lines for the protocol of
-// docs/contract.md.
-func AdapterOf(name string) (func(Task) Adapter, error) {
-	if name == "" || name == "lines" {
-		return func(Task) Adapter { return Lines{} }, nil
-	}
-	if p, ok := Find(name); ok && p.Program != "" {
-		return p.adapter, nil
-	}
-
-	names := Names()
-	last := len(names) - 1
-	return nil, fmt.Errorf(
-		"adapter %q does not exist: want lines, %s or %s", name, strings.Join(names[:last], ", "), names[last])
 }
 
 // Lines is the protocol of docs/contract.md, section 10: a line that is a JSON object with a known type is
@@ -107,14 +90,6 @@ const maxPieces = 32 << 10
 // Event is a block that tells of something.
 func Event(name string, data any) wire.Block {
 	return wire.Block{Type: "event", Name: name, Data: quoted(data)}
-}
-
-func quoted(v any) json.RawMessage {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return text
 }
 
 func asError(err error, target **json.UnmarshalTypeError) bool { return errors.As(err, target) }

@@ -2,10 +2,13 @@ package sandbox
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"golang.org/x/sys/unix"
 
 	"millwright/runs/worker/confine"
 )
@@ -251,4 +254,34 @@ func (a *arguments) accountFiles(s Spec) error {
 		a.at("/etc/"+name, "--perms", "0644", "--ro-bind-data", strconv.Itoa(ownFD+len(a.files)))
 	}
 	return nil
+}
+
+// Descriptors of the part inside of the sandbox. bwrap reads its arguments and the filter from two more,
+// and the files of its arguments from those after ownFD.
+const (
+	ordersFD = 3 + iota
+	reportsFD
+	planFD
+	argumentsFD
+	filterFD
+	ownFD
+)
+
+// inMemory returns a file with the content that has no name on any disk.
+func inMemory(content []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("millwright", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("memfd: %w", err)
+	}
+
+	f := os.NewFile(uintptr(fd), "memory")
+	if _, err := f.Write(content); err != nil {
+		f.Close()
+		return nil, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }

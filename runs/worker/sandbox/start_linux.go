@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -13,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"millwright/runs/worker/confine"
 )
@@ -24,17 +21,6 @@ type Sandbox struct {
 	bwrap string   // path of the program
 	own   *os.File // this program
 }
-
-// Descriptors of the part inside of the sandbox. bwrap reads its arguments and the filter from two more,
-// and the files of its arguments from those after ownFD.
-const (
-	ordersFD = 3 + iota
-	reportsFD
-	planFD
-	argumentsFD
-	filterFD
-	ownFD
-)
 
 // Reports of the part inside of the sandbox, each with a number.
 const (
@@ -189,25 +175,6 @@ func (s *Sandbox) wrap(cmd *exec.Cmd, spec Spec, orders, reports *os.File) (*exe
 		ExtraFiles: slices.Concat([]*os.File{orders, reports}, files, []*os.File{s.own}, shown),
 	}
 	return wrapped, append(files, shown...), nil
-}
-
-// inMemory returns a file with the content that has no name on any disk.
-func inMemory(content []byte) (*os.File, error) {
-	fd, err := unix.MemfdCreate("millwright", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("memfd: %w", err)
-	}
-
-	f := os.NewFile(uintptr(fd), "memory")
-	if _, err := f.Write(content); err != nil {
-		f.Close()
-		return nil, err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
 }
 
 func closeAll(files []*os.File) {
